@@ -1,4 +1,4 @@
-//! SPDY on both sides, by the crate `spdy`: the same doors as `http1.rs` and `http2.rs`.
+//! SPDY on both sides, by the crate `spdy`: the same doors as `http1.rs` and `http2/`.
 
 use std::io;
 use std::pin::Pin;

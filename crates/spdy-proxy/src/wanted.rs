@@ -301,6 +301,9 @@ impl Wanted {
             | Refusal::PathExcepted {
                 place: Some(ref place),
                 ..
+            }
+            | Refusal::EncodedSlash {
+                place: Some(ref place),
             } if anonymous::is_load(&asked.headers) => {
                 let to = place.clone();
                 Refused::Elsewhere { why, to }

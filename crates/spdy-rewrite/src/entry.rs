@@ -98,7 +98,12 @@ impl Entry {
         self.path != "/" || !self.except.is_empty()
     }
 
-    /// Whether `path` is one of those that are not moved, however it is encoded: hosts take `/%61ds/` for `/ads/`.
+    /// Whether a host may take `path` for one of this entry's, though it is written otherwise: `/%61ds/` or `//ads/` for `/ads/`.
+    pub(crate) fn may_mean(&self, path: &str) -> bool {
+        is_in(&decoded(path), &decoded(&self.path))
+    }
+
+    /// Whether `path` is one of those that are not moved, as a host may read it.
     pub(crate) fn excepts(&self, path: &str) -> bool {
         !self.except.is_empty() && {
             let path = decoded(path);
@@ -160,9 +165,16 @@ fn check_part(part: &str, whole: &str) -> Result<String, RulesError> {
     }
 }
 
+/// `path` as a host may read it: without its percent-encoding, and with one slash where there are several.
 fn decoded(path: &str) -> String {
     let decoded = percent_decode_str(path).decode_utf8_lossy();
-    decoded.into_owned()
+    let mut read = String::with_capacity(decoded.len());
+    for char in decoded.chars() {
+        if char != '/' || !read.ends_with('/') {
+            read.push(char);
+        }
+    }
+    read
 }
 
 /// Takes a path as URLs have it.

@@ -126,7 +126,9 @@ pub fn wanted_by_scripts(moved: &Moved, load: Load) -> &'static [HeaderName] {
 /// document's scripts ask for more than its tags say, and its links open pages.
 pub fn is_sent_on(why: &Refusal, target: &str, headers: &HeaderMap) -> bool {
     let is_of_host = match why {
-        Refusal::PathNotListed { .. } | Refusal::PathExcepted { .. } => true,
+        Refusal::PathNotListed { .. }
+        | Refusal::PathExcepted { .. }
+        | Refusal::EncodedSlash { .. } => true,
         Refusal::WellKnown | Refusal::NoTeller { .. } => true,
         Refusal::KindNotListed { kind, .. } => !kind.wants_own_origin(),
         Refusal::TooLong { .. } => target.starts_with('/'),

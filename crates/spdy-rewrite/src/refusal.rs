@@ -105,7 +105,10 @@ pub enum Refusal {
     Nested,
     /// An encoded slash in a path that must stay in a folder, or out of one.
     #[error("an encoded slash in the path of a host of which not all is listed")]
-    EncodedSlash,
+    EncodedSlash {
+        /// The thing at the host itself, if it was asked for.
+        place: Option<String>,
+    },
     /// What stands there speaks for the name that is asked for (RFC 8615), which is the operator's.
     #[error("a well-known path under a name of the operator's")]
     WellKnown,
@@ -289,6 +292,10 @@ impl Refusal {
                 let place = Some(url.to_string());
                 Self::PathExcepted { host, place }
             }
+            Self::EncodedSlash { .. } => {
+                let place = Some(url.to_string());
+                Self::EncodedSlash { place }
+            }
             why => why,
         }
     }
@@ -313,7 +320,7 @@ impl Refusal {
             Self::Port { .. } => "port",
             Self::DotSegment => "dot-segment",
             Self::Nested => "nested",
-            Self::EncodedSlash => "encoded-slash",
+            Self::EncodedSlash { .. } => "encoded-slash",
             Self::WellKnown => "well-known",
             Self::NotSerialised => "not-serialised",
             Self::OwnHost { .. } => "own-host",

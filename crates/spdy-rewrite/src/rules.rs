@@ -394,20 +394,24 @@ impl Rules {
         if self.deny.iter().any(|pattern| pattern.matches(host)) {
             return Err(Refusal::Denied { host: named() });
         }
-        let mut of_host = self
+        let of_host: Vec<_> = self
             .entries
             .iter()
             .filter(|entry| entry.is_of(scheme, host, port))
-            .peekable();
-        if of_host.peek().is_some() {
-            let entry = of_host.find(|entry| is_in(path, &entry.path));
-            let entry = entry.ok_or_else(|| Refusal::PathNotListed { host: named() })?;
+            .collect();
+        if !of_host.is_empty() {
+            let governing = of_host.iter().position(|entry| is_in(path, &entry.path));
+            let governing = governing.ok_or_else(|| Refusal::PathNotListed { host: named() })?;
+            let (narrower, entry) = (&of_host[..governing], of_host[governing]);
+            let place = None;
             // Whoever undoes %2f would leave the folder by `..%2f`.
             if entry.is_part() && has_encoded_slash(path) {
-                return Err(Refusal::EncodedSlash);
+                return Err(Refusal::EncodedSlash { place });
             }
-            if entry.excepts(path) {
-                let (host, place) = (named(), None);
+            let is_narrower =
+                has_another_reading(path) && narrower.iter().any(|entry| entry.may_mean(path));
+            if is_narrower || entry.excepts(path) {
+                let host = named();
                 return Err(Refusal::PathExcepted { host, place });
             }
             return Ok(Standing::Listed(entry));
@@ -476,6 +480,11 @@ impl fmt::Debug for Rules {
             .field("tag", &self.tag)
             .finish_non_exhaustive()
     }
+}
+
+/// Whether a host may read `path` otherwise than it is written.
+fn has_another_reading(path: &str) -> bool {
+    path.contains('%') || path.contains("//")
 }
 
 fn has_encoded_slash(path: &str) -> bool {

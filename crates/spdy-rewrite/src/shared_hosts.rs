@@ -9,9 +9,10 @@ use crate::kind::Kind;
 use crate::rules::Rules;
 
 /// Each with a folder in which everybody's are.
-const SHARED: [(&str, &str); 13] = [
+const SHARED: [(&str, &str); 14] = [
     ("ajax.aspnetcdn.com", "/ajax/"),
     ("ajax.googleapis.com", "/ajax/libs/"),
+    ("cdn.jsdelivr.net", "/combine/"),
     ("cdn.jsdelivr.net", "/gh/"),
     ("cdn.jsdelivr.net", "/npm/"),
     ("cdn.skypack.dev", "/"),

@@ -193,6 +193,11 @@ fn what_is_excepted_of_a_host_stays_however_it_is_encoded() {
         [[hosts]]
         host = "a.test"
         path = "/ads/free/"
+
+        [[hosts]]
+        host = "a.test"
+        path = "/lib/"
+        except = ["/lib/user/"]
         "#,
     )
     .unwrap();
@@ -201,6 +206,13 @@ fn what_is_excepted_of_a_host_stays_however_it_is_encoded() {
         ("/ads/", Some("path-excepted")),
         ("/%61ds/x.png", Some("path-excepted")),
         ("/a%20b/x.png", Some("path-excepted")),
+        // Hosts merge slashes.
+        ("//ads/x.png", Some("path-excepted")),
+        ("/lib//user/x.png", Some("path-excepted")),
+        // By its bytes the whole host's line governs, and by what the host reads another.
+        ("/%6cib/user/x.png", Some("path-excepted")),
+        ("/%6cib/x.png", Some("path-excepted")),
+        ("/lib/%78.png", None),
         ("/pixel.gif", Some("path-excepted")),
         ("/pixel.gif?who=1", Some("path-excepted")),
         ("/x/..%2fads/x.png", Some("encoded-slash")),
