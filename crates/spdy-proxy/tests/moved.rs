@@ -116,6 +116,9 @@ async fn what_is_excepted_is_had_from_its_host() {
     for destination in ["script", "image", "empty"] {
         let got = asked(&proxy, &other, "/ads/a.js?b=1", &load(destination)).await;
         is_sent_on(&got, &other, "/ads/a.js?b=1");
+        // Whether this is excepted, only the host knows.
+        let got = asked(&proxy, &other, "/img%2Fa.png", &load(destination)).await;
+        is_sent_on(&got, &other, "/img%2Fa.png");
     }
     for fields in [&load("document")[..], &load("iframe"), &[]] {
         let got = asked(&proxy, &other, "/ads/a.js", fields).await;
