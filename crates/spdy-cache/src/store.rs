@@ -118,6 +118,9 @@ const PLACES: usize = 2;
 /// Objects that are passed over because somebody holds them, before an object that wants room is refused.
 const MAX_PASSED_OVER: usize = 1024;
 
+/// What weighs more than one part of the store in so many has no others make room for it before it is known that they can.
+const LARGE_SHARE: u64 = 64;
+
 /// What an object's places in the store weigh, beside its own bytes: entries of four maps.
 const SLOT_OVERHEAD: u64 = 512;
 
@@ -421,9 +424,11 @@ impl Store {
     fn make_room(&mut self, weight: u64, body: &Body) -> Result<(), u64> {
         let max = self.config.max_bytes;
         let counted = if body.is_counted() { body.weight() } else { 0 };
+        if weight > max / LARGE_SHARE {
+            self.can_make_room(weight, counted)?;
+        }
         loop {
-            let room = max.saturating_sub(self.bytes);
-            let room = room.min((max + counted).saturating_sub(self.held_bytes()));
+            let room = self.room_without(0, counted);
             if weight <= room {
                 return Ok(());
             }
@@ -431,6 +436,26 @@ impl Store {
                 return Err(room);
             }
         }
+    }
+
+    /// Whether there is room for so much when all has gone that nobody holds; else how much there is then. So nothing goes in vain.
+    fn can_make_room(&self, weight: u64, counted: u64) -> Result<(), u64> {
+        let mut going = self.slots.values().filter(|slot| !slot.object.is_held());
+        let mut gone = 0;
+        loop {
+            let room = self.room_without(gone, counted);
+            if weight <= room {
+                return Ok(());
+            }
+            gone += going.next().ok_or(room)?.weight;
+        }
+    }
+
+    /// The room that there is without `gone` of what is in it, for what has `counted` bytes that are counted already.
+    fn room_without(&self, gone: u64, counted: u64) -> u64 {
+        let max = self.config.max_bytes;
+        let room = max.saturating_sub(self.bytes.saturating_sub(gone));
+        room.min((max + counted).saturating_sub(self.held_bytes().saturating_sub(gone)))
     }
 
     /// `site` has no more than `room` bytes in it after it.

@@ -265,10 +265,12 @@ fn what_is_being_read_stays_while_others_can_go_and_where_none_can_what_is_new_i
         assert!(is_in(&store, &target), "{target} has a reader");
     }
     let body = || Body::copy_of(&[7; READ]);
+    let others = store.len();
     let refused = store.insert(&key("/new"), stored_for("", ""), body());
     let refused = refused.expect_err("all that could go is less than that");
     assert!(refused.room < refused.weight, "{refused}");
     assert!(store.held_bytes() <= most);
+    assert_eq!(store.len(), others, "nothing went in vain");
 
     readers.pop();
     store
