@@ -30,6 +30,7 @@ use crate::config::LearnConfig;
 use crate::counters::Family;
 use crate::fetched::{Fetch, Got};
 use crate::flight::Seat;
+use crate::page_policies::Said;
 use crate::proxy::{Proxy, authority_of};
 use crate::remembered::Remembered;
 use crate::reports;
@@ -45,6 +46,7 @@ const MAX_STEPS_AHEAD: u8 = 3;
 /// A page that came by to its end, and what became of it.
 pub(crate) struct PageDone<'a> {
     pub(crate) report: PageReport,
+    pub(crate) status: StatusCode,
     /// What it names, the first so many.
     pub(crate) named: &'a [Reference],
     /// Everyone may have it.
@@ -313,10 +315,19 @@ impl Proxy {
             return;
         };
         let (mut report, named, is_shared) = (done.report, done.named, done.is_shared);
+        // A page that tells of an error does not tell what the next answer to the same request says.
+        let is_page = done.status == StatusCode::OK;
         let own = wanted.seen_url().filter(|_| !wanted.is_named());
         if let (None, Some(seen)) = (report.left, own) {
             let guarded = std::mem::take(&mut report.guarded);
-            wanted.site.pages.note_page(&seen, guarded, report.tells);
+            let pages = &wanted.site.pages;
+            match is_page {
+                true => pages.note_page(&seen, guarded, report.tells),
+                false => {
+                    let is_quiet = report.tells == Tells::Site;
+                    pages.learn(|| Some(seen), Said { guarded, is_quiet });
+                }
+            }
         }
         let counters = &self.counters;
         let (became, moved, named_so) = match done.is_tried {
@@ -333,7 +344,7 @@ impl Proxy {
             counters.add(Family::References, reason, *count as u64);
         }
         tracing::debug!(%url, moved = report.moved, left = report.left_count(), "a page came by");
-        let seen = wanted.seen_url().filter(|_| !wanted.is_named());
+        let seen = wanted.seen_url().filter(|_| is_page && !wanted.is_named());
         if let (Some(home), Some(seen)) = (wanted.home(), seen) {
             self.companions.note_modes(seen.as_str(), &home, named);
             if is_shared {
@@ -354,9 +365,16 @@ impl Proxy {
     }
 
     /// A page is passed on as it is.
-    pub(crate) fn page_left(&self, wanted: &Wanted, why: PageLeft, is_shared: bool) {
+    pub(crate) fn page_left(
+        &self,
+        wanted: &Wanted,
+        why: PageLeft,
+        is_shared: bool,
+        status: StatusCode,
+    ) {
         let done = PageDone {
             report: PageReport::of_left(why),
+            status,
             named: &[],
             is_shared,
             ahead: &[],

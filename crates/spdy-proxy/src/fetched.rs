@@ -20,7 +20,7 @@ use spdy_cache::cache_status::{CacheStatus, Forward};
 use spdy_cache::deception;
 use spdy_cache::freshness::Times;
 use spdy_cache::invalidate::is_safe;
-use spdy_cache::lookup::{Failure, on_error};
+use spdy_cache::lookup::Failure;
 use spdy_cache::storable::{Uncacheable, may_store};
 use spdy_cache::store::Object;
 use spdy_cache::stored::Stored;
@@ -180,12 +180,13 @@ impl Fetch {
                 headers.remove(header::RANGE);
                 continue;
             }
-            if self.is_futile_whole(&at, &headers, &head, &body, times, &followed) {
-                self.ask_for_part(&mut headers);
+            if let Some(why) = self.futile_whole(&at, &headers, &head, &body, times, &followed) {
+                self.ask_for_part(&mut headers, why);
                 continue;
             }
             if head.status == StatusCode::NOT_MODIFIED {
                 if !has_condition(&headers) {
+                    self.give_up_sharing();
                     let text = "the origin answered a question that was not asked\n";
                     let response = respond::plain(StatusCode::BAD_GATEWAY, text);
                     return Got::answer(response, Outcome::UNREACHABLE);
@@ -241,7 +242,7 @@ impl Fetch {
     }
 
     /// There is no answer.
-    pub(crate) fn failed(self, error: &UpstreamError) -> Got {
+    pub(crate) fn failed(mut self, error: &UpstreamError) -> Got {
         tracing::debug!(%error, uri = %self.wanted.ask.uri, "no answer from an origin");
         if let Some(stale) = self.stale_instead(Failure::Unreachable) {
             return stale;
@@ -260,22 +261,14 @@ impl Fetch {
         Got::answer(response, Outcome::UNREACHABLE)
     }
 
-    /// What is kept, though it is stale, if the origin's failure allows it.
-    pub(crate) fn stale_instead(&self, failure: Failure) -> Option<Got> {
-        let (object, _) = self.known.as_ref()?;
-        let policy = self.proxy.policy(self.wanted.whose());
-        let now = self.proxy.hour();
-        if !on_error(policy, &self.wanted.ask, object.stored(), failure, now) {
-            return None;
+    /// What is kept, though it is stale, if the origin's failure allows it: for those who wait for this as well.
+    pub(crate) fn stale_instead(&mut self, failure: Failure) -> Option<Got> {
+        let known = self.known.as_ref().map(|(object, _)| object);
+        let stale = self.proxy.stale_instead(&self.wanted, known, failure)?;
+        if let Some(leader) = self.leader.take() {
+            leader.fail(failure);
         }
-        let mut status = CacheStatus::hit(NAME).ttl(object.stored().ttl(now));
-        status = match failure {
-            Failure::Unreachable => status.detail("origin-unreachable"),
-            Failure::Status(_) => status.detail("origin-error"),
-        };
-        let proxy = &self.proxy;
-        let response = proxy.kept(&self.wanted, object.stored(), object.body(), now, &status);
-        Some(Got::answer(response, Outcome::STALE_ON_ERROR))
+        Some(Got::answer(stale, Outcome::STALE_ON_ERROR))
     }
 
     /// The origin's head came.
@@ -334,15 +327,17 @@ impl Fetch {
         }
         let mut status = CacheStatus::forwarded(NAME, self.forward);
         let stored = match stored {
-            Ok((stored, claim)) if head.status != StatusCode::PARTIAL_CONTENT => {
-                status = status.stored(true).ttl(stored.ttl(self.proxy.hour()));
+            Ok((stored, (claim, has_room))) if head.status != StatusCode::PARTIAL_CONTENT => {
+                status = match has_room {
+                    true => status.stored(true).ttl(stored.ttl(self.proxy.hour())),
+                    false => self.passed(status, Uncacheable::InFlight),
+                };
                 let stored = self.noting(stored, &served, &followed.note());
                 Some((Arc::new(stored.with_served(served.clone())), claim))
             }
             Ok(_) => None,
             Err(why) => {
-                self.proxy.counters.count(Family::Passed, why.token());
-                status = status.detail(why.token());
+                status = self.passed(status, why);
                 None
             }
         };
@@ -358,16 +353,27 @@ impl Fetch {
         )
     }
 
-    /// Room for `body` while it comes, as far as it says how long it is.
-    fn room_for(&self, body: &Body) -> Result<Claim, Uncacheable> {
+    /// The answer is passed on and not kept.
+    fn passed(&self, status: CacheStatus, why: Uncacheable) -> CacheStatus {
+        self.proxy.counters.count(Family::Passed, why.token());
+        status.detail(why.token())
+    }
+
+    /// What is claimed for `body` while it comes, as far as it says how long it is, and whether there is room for all of that. Where there
+    /// is not, others may have it as long as its beginning is there.
+    fn room_for(&self, body: &Body) -> Result<(Claim, bool), Uncacheable> {
         let announced = body.size_hint().exact().unwrap_or_default();
         let more = match usize::try_from(announced) {
             Ok(len) if len <= recording::WINDOW => 0,
             Ok(len) if len <= self.proxy.object_bytes => len,
             _ => return Err(Uncacheable::BodyBytes),
         };
-        let claim = self.proxy.in_flight.claim(more);
-        claim.ok_or(Uncacheable::InFlight)
+        if let Some(claim) = self.proxy.in_flight.claim(more) {
+            return Ok((claim, true));
+        }
+        let nothing = self.proxy.in_flight.claim(0);
+        let nothing = nothing.map(|claim| (claim, false));
+        nothing.ok_or(Uncacheable::InFlight)
     }
 
     /// What may be kept of the answer with this head.
@@ -451,18 +457,21 @@ impl Fetch {
                 let key = &self.wanted.key;
                 let body = object.body().clone();
                 let kept = self.proxy.keep(key, &stored, body, self.since);
-                if let (Some(leader), Some(object)) = (&mut self.leader, kept) {
-                    leader.land(Arc::new(Landing {
+                match (self.leader.as_mut(), kept) {
+                    (Some(leader), Some(object)) => leader.land(Arc::new(Landing {
                         stored: stored.clone(),
                         source: Source::Kept(object),
-                    }));
+                    })),
+                    _ => self.give_up_sharing(),
                 }
                 let ttl = stored.ttl(now);
                 (stored, status.stored(true).ttl(ttl))
             }
             Merged::UseOnce(stored, why) => {
                 self.proxy.forget(&self.wanted.key, object);
-                (again(stored), status.detail(why.token()))
+                let stored = again(stored);
+                self.give_up_sharing();
+                (stored, status.detail(why.token()))
             }
         };
         let mut response = self
@@ -582,7 +591,10 @@ impl Fetch {
     ) -> Got {
         let mut head = Response::new(()).into_parts().0;
         (head.status, head.headers) = (code, served);
-        let may_code = stored.is_some() || !secrets::may_hold_one(&self.wanted, told);
+        let may_code = match &stored {
+            Some((stored, _)) => !secrets::is_kept_for_one(&self.wanted, stored),
+            None => !secrets::may_hold_one(&self.wanted, told),
+        };
         if at.ask.method == Method::HEAD {
             self.give_up_sharing();
             let response = respond::coming(&self.wanted, head, Body::empty(), may_code, status);
@@ -590,7 +602,8 @@ impl Fetch {
         }
         let (stored, claim) = stored.unzip();
         if let Work::Left(why) = &work {
-            self.proxy.page_left(&self.wanted, *why, stored.is_some());
+            let is_shared = stored.is_some();
+            self.proxy.page_left(&self.wanted, *why, is_shared, code);
         }
         let announced = http_body::Body::size_hint(&body).exact();
         let announced = announced.filter(|_| work.passes());
@@ -611,6 +624,10 @@ impl Fetch {
                 stored: stored.clone(),
                 source: Source::Coming(recorded.clone()),
             })),
+            // The others may fare better, and those who wait would all go to an origin that has too much to do.
+            (None, Some(leader)) if is_overloaded(code) && leader.has_others() => {
+                self.leader = None;
+            }
             _ => self.give_up_sharing(),
         }
         let response =
@@ -633,6 +650,7 @@ impl Fetch {
                 .and_then(|_| self.proxy.rewriting_span(&self.wanted)),
             key: self.wanted.key.clone(),
             stored,
+            status: code,
             leader: self.leader.take(),
             rewriter,
             is_in_its_place,
@@ -668,6 +686,11 @@ impl Fetch {
 /// Whether a 304 may answer a request with these fields.
 fn has_condition(headers: &HeaderMap) -> bool {
     headers.contains_key(header::IF_NONE_MATCH) || headers.contains_key(header::IF_MODIFIED_SINCE)
+}
+
+/// Whether an answer with this status tells of its origin, not of what was asked for.
+fn is_overloaded(status: StatusCode) -> bool {
+    status.is_server_error() || status == StatusCode::TOO_MANY_REQUESTS
 }
 
 fn clone_head(head: &response::Parts) -> response::Parts {

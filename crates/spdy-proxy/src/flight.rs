@@ -3,6 +3,7 @@
 //! ```text
 //! first  --Leader--> origin          head: everyone may have it --land--> later ones read along, until it is in the cache
 //!                                          one client's alone --private-> each asks for himself
+//!                                          the origin fails ----fail---> each has what is kept, if that will do; else he boards again
 //! later  --Follower--> waits               none ------------------drop--> one of them leads, the others wait for him
 //!                        | after each `lock_age`
 //!                        '---> one more leads beside the first: whoever lands first, lands for all
@@ -17,6 +18,7 @@ use std::time::Duration;
 
 use futures_util::future::{Either, select};
 use spdy::runtime::SharedRuntime;
+use spdy_cache::lookup::Failure;
 use spdy_clock::Instant;
 use tokio::sync::watch;
 
@@ -56,6 +58,7 @@ enum Told<T> {
     Nothing,
     Shared(Arc<T>),
     Private,
+    Failed(Failure),
 }
 
 /// Who fetches. While it lives, others follow.
@@ -97,6 +100,8 @@ pub enum Waited<K: Ord, T> {
     Private,
     /// Nobody fetches it any more: board again.
     Nothing,
+    /// The origin failed, and the leader had what is kept instead: have the same, or board again.
+    Failed(Failure),
     /// Fetch it beside who is slow, and share it.
     Leader(Leader<K, T>),
     /// There was no time for more.
@@ -154,7 +159,7 @@ impl<K: Ord + Clone, T> Flights<K, T> {
         let state = self.lock();
         match &*state.under_way.get(key)?.tell.borrow() {
             Told::Shared(shared) => Some(shared.clone()),
-            Told::Nothing | Told::Private => None,
+            Told::Nothing | Told::Private | Told::Failed(_) => None,
         }
     }
 
@@ -196,6 +201,31 @@ impl<K: Ord, T> Leader<K, T> {
         self.has_landed = true;
         self.tell.send_replace(Told::Shared(shared));
     }
+
+    /// The origin failed, and who has something kept does with that: those who wait now are told. Who comes from now on asks anew.
+    pub fn fail(self, failure: Failure) {
+        let state = self.flights.state.lock();
+        let mut state = state.unwrap_or_else(PoisonError::into_inner);
+        if !matches!(*self.tell.borrow(), Told::Nothing) {
+            return; // another has brought something
+        }
+        let flight = state.under_way.get(&self.key);
+        if flight.is_some_and(|flight| flight.number == self.number) {
+            // Before it is told: who boarded in between would be told at once, and board again.
+            state.under_way.remove(&self.key);
+        }
+        drop(state);
+        self.tell.send_replace(Told::Failed(failure));
+    }
+
+    /// Whether others lead beside this one.
+    #[must_use]
+    pub fn has_others(&self) -> bool {
+        let state = self.flights.state.lock();
+        let state = state.unwrap_or_else(PoisonError::into_inner);
+        let flight = state.under_way.get(&self.key);
+        flight.is_some_and(|flight| flight.number == self.number && flight.leaders > 1)
+    }
 }
 
 impl<K: Ord + Clone, T> Leader<K, T> {
@@ -232,6 +262,7 @@ impl<K: Ord + Clone, T> Follower<K, T> {
             match &*self.told.borrow_and_update() {
                 Told::Shared(shared) => return Waited::Shared(shared.clone()),
                 Told::Private => return Waited::Private,
+                Told::Failed(failure) => return Waited::Failed(*failure),
                 Told::Nothing => {}
             }
             let now = runtime.now();

@@ -97,6 +97,7 @@ impl Fetch {
                 return Err(Box::new(Got::answer(response, Outcome::DIRECT)));
             }
             Redirect::Refuse(refusal) => {
+                self.give_up_sharing();
                 tracing::debug!(%refusal, url = %moved.url(), "a redirect was refused");
                 return Err(Box::new(self.refused(&refusal.into())));
             }
@@ -106,6 +107,9 @@ impl Fetch {
         followed.redirects.add(policy, asked, head, times);
         followed.urls.push(next.url().to_string());
         let next = at.follow(next, *load);
-        next.map(Some).map_err(|why| Box::new(self.refused(&why)))
+        next.map(Some).map_err(|why| {
+            self.give_up_sharing();
+            Box::new(self.refused(&why))
+        })
     }
 }

@@ -29,7 +29,7 @@ use spdy::runtime::{BoxFuture, SharedRuntime};
 use spdy_cache::body::Body as KeptBody;
 use spdy_cache::cache_status::{CacheStatus, Forward};
 use spdy_cache::key::Key;
-use spdy_cache::lookup::{self, Lookup};
+use spdy_cache::lookup::{self, Failure, Lookup, on_error};
 use spdy_cache::policy::{Policy, SetCookie};
 use spdy_cache::shared::SharedTier;
 use spdy_cache::store::{self, Object};
@@ -443,14 +443,15 @@ impl Proxy {
     ) -> Response<Body> {
         let policy = self.policy(wanted.whose());
         let forward = forward.unwrap_or(Forward::Miss);
-        if !lookup::may_join(policy, &wanted.ask) && !self.begins_whole(&wanted) {
-            return match self.part_of_coming(&wanted, forward) {
-                Some(part) => part,
-                None => self.fetch(wanted, known, None, forward).await,
-            };
-        }
         let until = self.runtime.now() + self.upstream().head_timeout;
         loop {
+            // Who led before may have found that the whole is not to be kept.
+            if !lookup::may_join(policy, &wanted.ask) && !self.begins_whole(&wanted) {
+                return match self.part_of_coming(&wanted, forward) {
+                    Some(part) => part,
+                    None => self.fetch(wanted, known, None, forward).await,
+                };
+            }
             let seat = self.flights.board(wanted.key.clone(), self.runtime.now());
             let waited = match seat {
                 Seat::Leader(leader) => Waited::Leader(leader),
@@ -467,6 +468,13 @@ impl Proxy {
                 Waited::Leader(leader) => Some(leader),
                 Waited::Private => None,
                 Waited::Nothing => continue,
+                Waited::Failed(failure) => {
+                    let known = known.as_ref().map(|(object, _)| object);
+                    match self.stale_instead(&wanted, known, failure) {
+                        Some(stale) => return stale,
+                        None => continue,
+                    }
+                }
                 Waited::TooLong => return self.unanswered(wanted, known, forward),
                 Waited::Shared(landing) => {
                     let now = self.hour();
@@ -509,6 +517,33 @@ impl Proxy {
             Got::Answer(response) => *response,
             Got::Nothing { .. } => unreachable!("who waits gets an answer"),
         }
+    }
+
+    /// What is kept of `wanted`, though it is stale, if the origin's failure allows it.
+    pub(crate) fn stale_instead(
+        &self,
+        wanted: &Wanted,
+        known: Option<&Object>,
+        failure: Failure,
+    ) -> Option<Response<Body>> {
+        let stored = known?.stored();
+        let now = self.hour();
+        if !on_error(
+            self.policy(wanted.whose()),
+            &wanted.ask,
+            stored,
+            failure,
+            now,
+        ) {
+            return None;
+        }
+        let mut status = CacheStatus::hit(NAME).ttl(stored.ttl(now));
+        status = match failure {
+            Failure::Unreachable => status.detail("origin-unreachable"),
+            Failure::Status(_) => status.detail("origin-error"),
+        };
+        let response = self.kept(wanted, stored, known?.body(), now, &status);
+        Some(respond::marked(response, Outcome::STALE_ON_ERROR))
     }
 
     /// What another fetched, for `wanted`.

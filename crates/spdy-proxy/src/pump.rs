@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
-use http::header;
+use http::{StatusCode, header};
 use http_body::Body as _;
 use spdy::body::Body;
 use spdy_cache::body::Body as KeptBody;
@@ -38,6 +38,7 @@ pub(crate) struct Pump {
     pub(crate) key: spdy_cache::key::Key,
     /// There if it is to be kept.
     pub(crate) stored: Option<Arc<Stored>>,
+    pub(crate) status: StatusCode,
     /// Lives until it is in the cache, so that nobody fetches it in between.
     pub(crate) leader: Option<Lead>,
     pub(crate) rewriter: Rewriter,
@@ -138,6 +139,7 @@ impl Pump {
             let is_shared = self.stored.is_some();
             let done = PageDone {
                 report,
+                status: self.status,
                 named: &self.named,
                 is_shared,
                 ahead: &self.ahead,

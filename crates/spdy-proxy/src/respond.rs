@@ -28,6 +28,7 @@ use crate::followed::Followed;
 use crate::lent_body::{self, Part};
 use crate::part_body::part_of;
 use crate::recording::Recording;
+use crate::secrets;
 use crate::transform;
 use crate::upstream::UpstreamError;
 use crate::wanted::{Refused, Wanted};
@@ -190,7 +191,8 @@ pub(crate) fn of_kept(
 ) -> Response<Body> {
     let answer = answer::answer(policy, stored, &wanted.ask, body.len(), now);
     let (mut head, payload) = (answer.head, answer.body);
-    let is_coded_for_some = may_be_coded(&head, Some(body.len()));
+    let is_coded_for_some =
+        may_be_coded(&head, Some(body.len())) && !secrets::is_kept_for_one(wanted, stored);
     let coding = wanted.accepts.shortest();
     let body = match payload {
         Payload::None => Body::empty(),
@@ -252,7 +254,8 @@ pub(crate) fn of_coming(
         (head.status, head.headers) = (StatusCode::PARTIAL_CONTENT, headers);
         body = part_of(body, range);
     }
-    Some(coming(wanted, head, body, true, status))
+    let may_code = !secrets::is_kept_for_one(wanted, stored);
+    Some(coming(wanted, head, body, may_code, status))
 }
 
 /// The part that is wanted of what is coming, and its fields; `None` if it is the whole, or how long that will be is not known.

@@ -8,24 +8,44 @@
 //!
 //! Compression puts what repeats itself in fewer bytes, so the length of an answer tells whether what somebody else had the client
 //! ask for is in it a second time. An answer that everyone may have holds no client's secret. Of one that is a client's alone the origin
-//! knows whether it does: what the origin coded is coded again, what it did not code is left so.
+//! knows whether it does: what the origin coded is coded again, what it did not code is left so. What is kept for whoever sends the same
+//! cookies is such a client's alone, too.
 
-use http::{HeaderMap, header};
+use http::{HeaderMap, HeaderName, header};
+
+use spdy_cache::stored::Stored;
 
 use crate::coding::Coding;
 use crate::wanted::Wanted;
 
+/// Fields by which an origin knows a client again.
+const WHO: [HeaderName; 2] = [header::COOKIE, header::AUTHORIZATION];
+
 /// Whether the answer to `wanted` that the origin told as `told`, and that nobody else gets, goes out without a coding.
 pub(crate) fn may_hold_one(wanted: &Wanted, told: &HeaderMap) -> bool {
-    let is_asked_as_somebody = wanted.moved.is_none()
+    is_asked_as_somebody(wanted, told)
+        && (is_for_one(told) || says_who(&wanted.ask.headers) && !is_for_all(told))
+}
+
+/// Whether what is kept as `stored`, and is the answer to `wanted`, goes out without a coding: by `Vary` it is for nobody but who says
+/// that he is who asked first.
+pub(crate) fn is_kept_for_one(wanted: &Wanted, stored: &Stored) -> bool {
+    let asked = &wanted.ask.headers;
+    let mut selecting = stored.selecting_names();
+    selecting.any(|name| WHO.contains(name) && asked.contains_key(name))
+        && is_asked_as_somebody(wanted, stored.headers())
+}
+
+/// Whether the site's own origin was asked, and coded nothing of what it told as `told`.
+fn is_asked_as_somebody(wanted: &Wanted, told: &HeaderMap) -> bool {
+    wanted.moved.is_none()
         && !wanted.site.compress_private
-        && Coding::of(told) == Some(Coding::Identity);
-    is_asked_as_somebody && (is_for_one(told) || says_who(&wanted.ask.headers) && !is_for_all(told))
+        && Coding::of(told) == Some(Coding::Identity)
 }
 
 /// Whether the origin can know the client again.
 fn says_who(asked: &HeaderMap) -> bool {
-    asked.contains_key(header::COOKIE) || asked.contains_key(header::AUTHORIZATION)
+    WHO.iter().any(|name| asked.contains_key(name))
 }
 
 /// Whether the origin says that it is for one client, or makes it so.
@@ -50,7 +70,7 @@ fn says(told: &HeaderMap, names: &[&str]) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use http::{HeaderMap, HeaderName, HeaderValue};
+    use http::HeaderValue;
 
     use super::*;
 

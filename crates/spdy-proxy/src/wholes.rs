@@ -2,7 +2,8 @@
 //!
 //! ```text
 //!  bytes=0-…, a miss ──▶ the whole is asked for ── it can be kept ────▶ recorded and kept; the part is cut out of the recording
-//!                                               └─ it cannot ─────────▶ the part is asked for, and so for an hour
+//!                                               └─ it cannot ─────────▶ the part is asked for, and so for an hour: for all, or for
+//!                                                                         who has cookies, if it is for these
 //!  any other range ──▶ the whole is coming, and is there as far as the range's first byte ──▶ cut out of the recording
 //!                      └─ else ──▶ passed on
 //! ```
@@ -14,9 +15,11 @@ use http::{HeaderMap, Response, StatusCode, header, response};
 use http_body::Body as _;
 use spdy::body::Body;
 use spdy_cache::cache_status::Forward;
+use spdy_cache::control::RequestControl;
 use spdy_cache::freshness::Times;
 use spdy_cache::key::Key;
 use spdy_cache::lookup;
+use spdy_cache::storable::Uncacheable;
 use spdy_clock::Instant;
 
 use crate::counters::Outcome;
@@ -34,24 +37,40 @@ const FUTILE_KEYS: usize = 4096;
 
 /// What is not fetched whole for who wants its beginning.
 #[derive(Debug)]
-pub(crate) struct Wholes(Mutex<Remembered<Key>>);
+pub(crate) struct Wholes(Mutex<Futile>);
+
+#[derive(Debug)]
+struct Futile {
+    for_all: Remembered<Key>,
+    with_cookies: Remembered<Key>,
+}
 
 impl Default for Wholes {
     fn default() -> Self {
-        Self(Mutex::new(Remembered::new(FUTILE_FOR, FUTILE_KEYS)))
+        let none = || Remembered::new(FUTILE_FOR, FUTILE_KEYS);
+        Self(Mutex::new(Futile {
+            for_all: none(),
+            with_cookies: none(),
+        }))
     }
 }
 
 impl Wholes {
-    fn are_futile(&self, key: &Key, now: Instant) -> bool {
-        self.lock().has(key, now)
+    fn are_futile(&self, key: &Key, has_cookies: bool, now: Instant) -> bool {
+        let mut futile = self.lock();
+        futile.for_all.has(key, now) || has_cookies && futile.with_cookies.has(key, now)
     }
 
-    fn note_futile(&self, key: &Key, now: Instant) {
-        self.lock().note(key, now);
+    /// The whole of `key` is not kept for this reason. What is about one client alone is not remembered.
+    fn note_futile(&self, key: &Key, why: Uncacheable, now: Instant) {
+        match why {
+            Uncacheable::RequestNoStore | Uncacheable::Authorization => {}
+            Uncacheable::Cookie => self.lock().with_cookies.note(key, now),
+            _ => self.lock().for_all.note(key, now),
+        }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Remembered<Key>> {
+    fn lock(&self) -> MutexGuard<'_, Futile> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -59,8 +78,12 @@ impl Wholes {
 impl Proxy {
     /// Whether the whole is asked for in place of the beginning that is wanted.
     pub(crate) fn begins_whole(&self, wanted: &Wanted) -> bool {
+        let said = &wanted.ask.headers;
+        let has_cookies = said.contains_key(header::COOKIE);
+        let now = self.runtime.now();
         lookup::may_begin_whole(self.policy(wanted.whose()), &wanted.ask)
-            && !self.wholes.are_futile(&wanted.key, self.runtime.now())
+            && !RequestControl::of_request(said).no_store
+            && !self.wholes.are_futile(&wanted.key, has_cookies, now)
     }
 
     /// The part that is wanted of what is coming for others, if it has come as far as where the part begins.
@@ -90,8 +113,8 @@ impl Proxy {
 }
 
 impl Fetch {
-    /// Whether the whole was asked for, by the fields `asked`, and came so that it will not be kept, while a part is wanted.
-    pub(crate) fn is_futile_whole(
+    /// Why the whole that was asked for by the fields `asked` will not be kept, while a part is wanted.
+    pub(crate) fn futile_whole(
         &self,
         at: &Wanted,
         asked: &HeaderMap,
@@ -99,30 +122,47 @@ impl Fetch {
         body: &Body,
         times: Times,
         followed: &Followed,
-    ) -> bool {
+    ) -> Option<Uncacheable> {
         let is_for_part = self.wanted.ask.headers.contains_key(header::RANGE)
             && !asked.contains_key(header::RANGE)
             && self.leader.is_some()
             && self.known.is_none();
-        if !is_for_part {
-            return false;
+        if !is_for_part || head.status != StatusCode::OK {
+            return None;
         }
         let of_host = at.moved.as_ref();
         let of_host = of_host.map(|(moved, _)| at.site.rules.limits(moved).max_bytes);
         let most = of_host
             .unwrap_or(u64::MAX)
             .min(self.proxy.object_bytes as u64);
-        let fits = body.size_hint().exact().is_some_and(|len| len <= most);
-        head.status == StatusCode::OK && !(fits && self.storable(head, times, followed).is_ok())
+        match body.size_hint().exact() {
+            Some(len) if len <= most => self.storable(head, times, followed).err(),
+            _ => Some(Uncacheable::BodyBytes),
+        }
     }
 
-    /// Asks for the part from now on, by the fields `headers`: the whole is not kept.
-    pub(crate) fn ask_for_part(&mut self, headers: &mut HeaderMap) {
-        self.give_up_sharing();
+    /// Asks for the part from now on, by the fields `headers`, as its client does: the whole is not kept, for this reason.
+    pub(crate) fn ask_for_part(&mut self, headers: &mut HeaderMap, why: Uncacheable) {
         let now = self.proxy.runtime.now();
-        self.proxy.wholes.note_futile(&self.wanted.key, now);
-        if let Some(range) = self.wanted.for_origin().remove(header::RANGE) {
-            headers.insert(header::RANGE, range);
+        self.proxy.wholes.note_futile(&self.wanted.key, why, now);
+        match why {
+            // Others may have it: the next of them leads.
+            Uncacheable::Cookie | Uncacheable::RequestNoStore | Uncacheable::Authorization => {
+                self.leader = None;
+            }
+            _ => self.give_up_sharing(),
+        }
+        let mut said = self.wanted.for_origin();
+        for name in [
+            header::RANGE,
+            header::IF_MATCH,
+            header::IF_NONE_MATCH,
+            header::IF_MODIFIED_SINCE,
+            header::IF_UNMODIFIED_SINCE,
+        ] {
+            if let Some(value) = said.remove(&name) {
+                headers.insert(name, value);
+            }
         }
     }
 }

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use futures_util::FutureExt;
 use spdy::runtime::{BoxFuture, Runtime, SharedRuntime};
+use spdy_cache::lookup::Failure;
 use spdy_clock::Instant;
 use spdy_proxy::flight::{Flights, Follower, Leader, Seat, Waited};
 use tokio::sync::watch;
@@ -102,6 +103,37 @@ fn who_follows_boards_again_when_the_leader_leaves_and_goes_alone_when_it_is_pri
     leader.private(Instant::ZERO);
     let waited = follower.wait(&runtime, MINUTE).now_or_never();
     assert!(matches!(waited, Some(Waited::Private)), "{waited:?}");
+}
+
+/// They led one after the other, each for as long as the origin took to fail.
+#[test]
+fn when_the_origin_fails_all_who_wait_are_told_and_who_comes_next_leads() {
+    let (clock, runtime) = clock();
+    let flights = none_yet();
+    let leader = lead(&flights, 1, Instant::ZERO);
+    let (one, other) = (follow(&flights, 1), follow(&flights, 1));
+    leader.fail(Failure::Unreachable);
+    let next = lead(&flights, 1, Instant::ZERO);
+    for follower in [one, other] {
+        let waited = follower.wait(&runtime, MINUTE).now_or_never();
+        assert!(
+            matches!(waited, Some(Waited::Failed(Failure::Unreachable))),
+            "{waited:?}"
+        );
+    }
+    // What one brought stays, if another of them fails.
+    assert!(!next.has_others());
+    clock.turn(LOCK_AGE);
+    let waited = follow(&flights, 1).wait(&runtime, MINUTE).now_or_never();
+    let Some(Waited::Leader(mut second)) = waited else {
+        panic!("it is time for one more");
+    };
+    assert!(next.has_others() && second.has_others());
+    second.land(Arc::new("all of it"));
+    next.fail(Failure::Unreachable);
+    let late = follow(&flights, 1);
+    assert!(is_shared(late.wait(&runtime, MINUTE).now_or_never()));
+    assert!(!second.has_others());
 }
 
 /// All who waited went to a slow origin, at one moment.

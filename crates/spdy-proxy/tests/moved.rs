@@ -277,6 +277,29 @@ async fn other_hosts_hear_of_a_page_what_its_policy_lets_them() {
     }
 }
 
+/// Anybody without cookies had the page's things tell of it again.
+#[tokio::test]
+async fn an_error_in_the_place_of_a_page_undoes_nothing_that_the_page_said() {
+    let other = other();
+    let own = Origin::start(|request: http::Request<bytes::Bytes>| {
+        let is_refused = request.headers().contains_key("x-refused");
+        let text = ["<meta name=referrer content=same-origin>", "<p>no"];
+        let mut response = answer(&[HTML, ONCE], text[usize::from(is_refused)]);
+        if is_refused {
+            *response.status_mut() = StatusCode::FORBIDDEN;
+        }
+        std::future::ready(response)
+    });
+    let proxy = before(&own, &other);
+    get(&proxy, "/account", &[]).await;
+    let refused = get(&proxy, "/account", &[("x-refused", "1")]).await;
+    assert_eq!(refused.status, StatusCode::FORBIDDEN);
+    let mut fields = load("image").to_vec();
+    fields.push(("referer", "http://www.site.test/account"));
+    asked(&proxy, &other, "/c.png", &fields).await;
+    assert!(!other.fields("/c.png").contains_key("referer"));
+}
+
 #[tokio::test]
 async fn a_pinned_sheet_of_the_site_s_own_is_rewritten_once_it_is_known() {
     let other = other();

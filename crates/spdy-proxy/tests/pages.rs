@@ -308,6 +308,25 @@ async fn what_is_one_clients_alone_is_not_coded_unless_its_origin_coded_it() {
     }
 }
 
+/// It was coded as what everyone may have, since it is kept.
+#[tokio::test]
+async fn what_is_kept_for_one_cookie_is_not_coded_and_for_those_without_it_is() {
+    let other = other();
+    let text = html(&other).repeat(20);
+    let own = Origin::start(move |_| {
+        let (kept, vary) = (("cache-control", "s-maxage=60"), ("vary", "cookie"));
+        std::future::ready(answer(&[HTML, kept, vary], text.clone()))
+    });
+    let proxy = before(&own, &other, "");
+    for status in ["fwd=", "hit"] {
+        for (client, want) in [(("cookie", "id=1"), ""), (("x", "y"), "gzip")] {
+            let got = get(&proxy, "/search", &[("accept-encoding", "gzip"), client]).await;
+            assert!(got.field("cache-status").contains(status), "{got:?}");
+            assert_eq!(got.field("content-encoding"), want, "{status} {client:?}");
+        }
+    }
+}
+
 #[tokio::test]
 async fn who_looks_for_a_fault_has_the_page_as_its_origin_made_it() {
     let other = other();

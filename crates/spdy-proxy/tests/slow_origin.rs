@@ -12,6 +12,9 @@ use wire::{Between, head, write};
 const CLIENTS: usize = 50;
 const ANSWER: &str = "HTTP/1.1 200 OK\r\nCache-Control: max-age=60\r\nContent-Length: 2\r\n\r\nok";
 
+const OVERLOADED: &str =
+    "HTTP/1.1 503 Service Unavailable\r\nConnection: close\r\nContent-Length: 0\r\n\r\n";
+
 /// So many clients, each of which has asked for the same.
 async fn clients(between: &Between) -> Vec<DuplexStream> {
     let mut clients = Vec::new();
@@ -83,6 +86,70 @@ async fn of_those_who_wait_for_a_stuck_fetch_one_more_is_let_go_at_a_time() {
     assert_eq!(got, CLIENTS - 1, "all but whose own is stuck");
     assert_eq!(limits(&between), [("lock_age_s", 1)]);
     origin.clear();
+}
+
+/// All who waited went to an origin that had too much to do already.
+#[tokio::test]
+async fn one_more_who_is_told_that_the_origin_is_overloaded_releases_nobody() {
+    let mut between = Between::start("");
+    let mut clients = clients(&between).await;
+    between.clock.turn(Duration::from_secs(11)).await;
+    let mut origin = asked(&mut between);
+    assert_eq!(origin.len(), 2);
+    for io in &mut origin {
+        head(io).await;
+    }
+    write(&mut origin[1], OVERLOADED).await;
+    let got = have_got(&between, &mut clients, "HTTP/1.1 503").await;
+    assert_eq!(got, 1, "who asked beside the first");
+    assert_eq!(asked(&mut between).len(), 0);
+    write(&mut origin[0], ANSWER).await;
+    let got = have_got(&between, &mut clients, "HTTP/1.1 200").await;
+    assert_eq!(got, CLIENTS - 1);
+    assert_eq!(asked(&mut between).len(), 0);
+}
+
+/// What is kept of `/a` is stale; as many ask for it again, and this is the connection by which one of them has asked.
+async fn gone_stale(between: &mut Between) -> (Vec<DuplexStream>, DuplexStream) {
+    let (mut first, _) = between.client();
+    write(&mut first, "GET /a HTTP/1.1\r\nHost: www.site.test\r\n\r\n").await;
+    let mut origin = between.asked().await;
+    head(&mut origin).await;
+    let fields =
+        "Cache-Control: max-age=0, stale-if-error=3600\r\nETag: \"a\"\r\nContent-Length: 2";
+    let answer = format!("HTTP/1.1 200 OK\r\nConnection: close\r\n{fields}\r\n\r\nok");
+    write(&mut origin, &answer).await;
+    head(&mut first).await;
+    between.clock.turn(Duration::from_secs(1)).await;
+    let clients = clients(between).await;
+    let mut origin = between.asked().await;
+    head(&mut origin).await;
+    between.clock.turn(Duration::from_secs(1)).await;
+    assert_eq!(asked(between).len(), 0, "one asks for all");
+    (clients, origin)
+}
+
+/// They asked one after the other, each when the one before had his answer.
+#[tokio::test]
+async fn those_who_wait_while_an_origin_fails_have_what_is_kept_at_once() {
+    let mut between = Between::start("");
+    let (mut clients, mut origin) = gone_stale(&mut between).await;
+    write(&mut origin, OVERLOADED).await;
+    let got = have_got(&between, &mut clients, "HTTP/1.1 200").await;
+    assert_eq!(got, CLIENTS);
+    assert_eq!(asked(&mut between).len(), 0);
+}
+
+#[tokio::test]
+async fn those_who_wait_for_what_is_then_good_but_once_ask_at_once_and_not_in_turn() {
+    let mut between = Between::start("[upstream]\nconnections = 100\n");
+    let (mut clients, mut origin) = gone_stale(&mut between).await;
+    let once = "HTTP/1.1 304 Not Modified\r\nConnection: close\r\nCache-Control: no-store\r\n\r\n";
+    write(&mut origin, once).await;
+    let got = have_got(&between, &mut clients, "HTTP/1.1 200").await;
+    assert_eq!(got, 1);
+    between.clock.turn(Duration::from_secs(1)).await;
+    assert_eq!(asked(&mut between).len(), CLIENTS - 1);
 }
 
 #[tokio::test]
