@@ -26,7 +26,7 @@ use spdy_server::push_plan::{Known, PlannedPush};
 use crate::accepts::Accepts;
 use crate::ahead_budget::{Budget, Room, Step};
 use crate::companions;
-use crate::config::LearnConfig;
+use crate::config_learn::LearnConfig;
 use crate::counters::Family;
 use crate::fetched::{Fetch, Got};
 use crate::flight::Seat;

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use crate::config::LearnConfig;
+use crate::config_learn::LearnConfig;
 
 /// What may still be fetched ahead for one thing that a client asked for. Clones spend together.
 #[derive(Clone, Debug)]

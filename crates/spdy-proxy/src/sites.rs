@@ -12,7 +12,8 @@ use spdy_rewrite::rules::Rules;
 use spdy_rewrite::rules_error::RulesError;
 use url::Url;
 
-use crate::config::{Config, SiteConfig};
+use crate::config::Config;
+use crate::config_site::SiteConfig;
 use crate::config_websocket::WebSocketConfig;
 use crate::page_policies::PagePolicies;
 

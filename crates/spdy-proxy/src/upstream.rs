@@ -23,7 +23,7 @@ use spdy_net::network::SharedNetwork;
 use spdy_net::protocol::Protocol;
 use spdy_net::tls::ClientTls;
 
-use crate::config::UpstreamConfig;
+use crate::config_upstream::UpstreamConfig;
 use crate::seats::Seats;
 use crate::sites::Sites;
 use crate::uploads::{Uploads, seated};

@@ -10,7 +10,8 @@ use spdy_lab::accelerator::site::Operator;
 use spdy_lab::audit::case::{Audit, Case};
 use spdy_lab::cache::Cache;
 use spdy_page::replica::Replica;
-use spdy_proxy::config::{Config, LearnConfig};
+use spdy_proxy::config::Config;
+use spdy_proxy::config_learn::LearnConfig;
 use spdy_rewrite::config::Config as Rewrite;
 
 use crate::commands::accelerate::audit_page::{LiveArgs, Source, page};

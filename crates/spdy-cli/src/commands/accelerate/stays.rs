@@ -2,8 +2,11 @@
 
 use std::fmt::Debug;
 
-use spdy_proxy::config::{CacheConfig, Config, LearnConfig, Listen};
+use spdy_proxy::config::Config;
+use spdy_proxy::config_cache::CacheConfig;
+use spdy_proxy::config_learn::LearnConfig;
 use spdy_proxy::config_limits::ClientLimitsConfig;
+use spdy_proxy::config_listen::Listen;
 
 use crate::printer::{BAD, Printer};
 

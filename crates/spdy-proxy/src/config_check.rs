@@ -1,0 +1,110 @@
+//! Whether a configuration that could be read can work: each part by itself, and beside the others.
+
+use std::collections::BTreeSet;
+
+use crate::config::{Config, ConfigError};
+use crate::config_telemetry::TelemetryConfig;
+
+/// A key that cannot work, what would do, and what is there.
+type Fault = (&'static str, &'static str, String);
+
+impl Config {
+    /// Judges all of it; the first fault is told.
+    pub(crate) fn check(&self) -> Result<(), ConfigError> {
+        self.protocols()?;
+        let fault = self
+            .fault_of_doors()
+            .or_else(|| self.cache.fault())
+            .or_else(|| self.fault_of_passing_secret())
+            .or_else(|| told(self.learn.fault()))
+            .or_else(|| self.fault_of_laboratory())
+            .or_else(|| self.fault_of_former_secret())
+            .or_else(|| self.upstream.fault())
+            .or_else(|| told(self.limits.fault().map(|(what, want)| (what, want, 0))))
+            .or_else(|| told(self.websocket.fault()))
+            .or_else(|| self.fault_of_shared())
+            .or_else(|| self.fault_of_sites())
+            .or_else(|| self.telemetry.as_ref().and_then(TelemetryConfig::fault))
+            .or_else(|| self.tls.acme.as_ref().and_then(|acme| acme.fault(self)));
+        match fault {
+            None => Ok(()),
+            Some((what, want, got)) => {
+                let what = what.to_owned();
+                Err(ConfigError::Value { what, want, got })
+            }
+        }
+    }
+
+    fn fault_of_doors(&self) -> Option<Fault> {
+        let (listen, dns, tls) = (&self.listen, &self.dns, &self.tls);
+        if listen.tls.is_empty() && listen.plain.is_empty() {
+            let want = "an address under tls or plain";
+            return Some(("listen", want, format!("{:?}", listen.tls)));
+        }
+        if !dns.listen.is_empty() && dns.zone.is_empty() {
+            let want = "at least one to answer for";
+            return Some(("dns.zone", want, format!("{:?}", dns.zone)));
+        }
+        if tls.certificate.is_some() != tls.key.is_some() {
+            let want = "both certificate and key, or neither";
+            return Some(("tls", want, format!("{tls:?}")));
+        }
+        let is_for_none = self.site.is_empty();
+        is_for_none.then(|| ("site", "at least one", "0".to_owned()))
+    }
+
+    /// What is found again by a secret wants one that outlives the program.
+    fn fault_of_passing_secret(&self) -> Option<Fault> {
+        if self.secret_file.is_some() {
+            return None;
+        }
+        if self.cache.disk.is_some() {
+            // Rules are told apart by the secret as well: under another, nothing of before is found.
+            let want = "a secret_file beside it, so that what is kept is found again";
+            return Some(("cache.disk", want, format!("{:?}", self.cache.disk)));
+        }
+        let mut zones = self.site.iter().flat_map(|site| &site.rewrite.names_under);
+        let zone = zones.next()?;
+        // Names are made with it, and stand in certificates and in DNS.
+        let want = "a secret_file beside it, so that names stay what they are";
+        Some(("site.rewrite.names_under", want, format!("{zone:?}")))
+    }
+
+    fn fault_of_laboratory(&self) -> Option<Fault> {
+        let elsewhere = self.listen.public_addresses.first();
+        let is_found = self.lab.paper_urls && elsewhere.is_some();
+        let want = "no listen.public_addresses, for its URLs are those of a laboratory";
+        is_found.then(|| ("lab.paper_urls", want, format!("{elsewhere:?}")))
+    }
+
+    fn fault_of_former_secret(&self) -> Option<Fault> {
+        let former = &self.former_secret_file;
+        let is_alone = former.is_some() && self.secret_file.is_none();
+        let want = "a secret_file beside it, which took its place";
+        is_alone.then(|| ("former_secret_file", want, format!("{former:?}")))
+    }
+
+    fn fault_of_shared(&self) -> Option<Fault> {
+        let shared = self.cache.shared.as_ref()?;
+        if let Some((what, want, got)) = shared.fault() {
+            return Some((what, want, format!("{got:?}")));
+        }
+        let want = "a secret_file beside it, the same on all machines";
+        let is_without = self.secret_file.is_none();
+        is_without.then(|| ("cache.shared", want, format!("{:?}", shared.prefix)))
+    }
+
+    fn fault_of_sites(&self) -> Option<Fault> {
+        let mut names = BTreeSet::new();
+        self.site.iter().find_map(|site| {
+            let fault = site.fault_of_names(&mut names);
+            fault.or_else(|| site.fault(self))
+        })
+    }
+}
+
+/// A fault whose value is a number.
+fn told<N: ToString>(fault: Option<(&'static str, &'static str, N)>) -> Option<Fault> {
+    let (what, want, got) = fault?;
+    Some((what, want, got.to_string()))
+}

@@ -1,0 +1,47 @@
+//! The part of the configuration that is about what goes along with pages.
+
+use serde::Deserialize;
+
+/// The most things that may be fetched ahead at a time.
+const MAX_PREFETCHES: usize = 1 << 16;
+
+/// What goes along with pages.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct LearnConfig {
+    /// What clients ask for after a page is pushed over SPDY. Default yes.
+    pub push: bool,
+    /// And told by 103 over HTTP/2 and HTTP/3. Default yes.
+    pub early_hints: bool,
+    /// What a page names is fetched as soon as it is read. Default yes.
+    pub prefetch: bool,
+    /// Things that are fetched so for one that a client asked for, with all that they lead to: those that are named first, and of which a
+    /// browser has no choice, as it has among the candidates of a `srcset`. What is here already does not count. Default 128.
+    pub prefetch_per_page: usize,
+    /// Things that are fetched so at a time, for all clients. Default 256.
+    pub prefetches: usize,
+}
+
+impl Default for LearnConfig {
+    fn default() -> Self {
+        Self {
+            push: true,
+            early_hints: true,
+            prefetch: true,
+            prefetch_per_page: 128,
+            prefetches: 256,
+        }
+    }
+}
+
+impl LearnConfig {
+    /// A key that cannot work, what would do, and what is there.
+    pub(crate) fn fault(&self) -> Option<(&'static str, &'static str, usize)> {
+        if self.prefetch_per_page == 0 {
+            return Some(("learn.prefetch_per_page", "at least 1", 0));
+        }
+        let is_good = (1..=MAX_PREFETCHES).contains(&self.prefetches);
+        (!is_good).then_some(("learn.prefetches", "1 to 65536", self.prefetches))
+    }
+}

@@ -1,0 +1,79 @@
+//! The part of the configuration that is about doors: where clients are let in, and what they are shown there.
+
+use std::net::{IpAddr, SocketAddr};
+use std::path::{Path, PathBuf};
+
+use serde::Deserialize;
+
+use crate::config_acme::AcmeConfig;
+
+/// Where clients are let in.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Listen {
+    /// TLS, and QUIC beside it if `h3` is among the protocols. Default 127.0.0.1:8443.
+    pub tls: Vec<SocketAddr>,
+    /// Plain connections. Default none.
+    pub plain: Vec<SocketAddr>,
+    /// Spoken, best first. Default SPDY/3.1, h3, h2 and HTTP/1.1.
+    pub protocols: Vec<String>,
+    /// The port that clients reach the sites at, where it is not the one that is listened at: behind a redirection of ports.
+    pub public_port: Option<u16>,
+    /// Addresses that lead here and that no interface of the machine has: behind a balancer, or a translation of addresses. No
+    /// origin is connected to there. Default none; what interfaces have is known.
+    pub public_addresses: Vec<IpAddr>,
+}
+
+impl Default for Listen {
+    fn default() -> Self {
+        Self {
+            tls: vec![SocketAddr::from(([127, 0, 0, 1], 8443))],
+            plain: Vec::new(),
+            protocols: ["spdy/3.1", "h3", "h2", "http/1.1"]
+                .map(str::to_owned)
+                .to_vec(),
+            public_port: None,
+            public_addresses: Vec::new(),
+        }
+    }
+}
+
+/// How the accelerator shows who it is.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Tls {
+    /// Certificate chain, PEM, leaf first. Without one, an authority made on the spot signs for all names.
+    pub certificate: Option<PathBuf>,
+    /// Its private key, PEM.
+    pub key: Option<PathBuf>,
+    /// More of them: each is shown to whoever asks for a name in it. Who asks for a name of none is shown the one above, else the first of
+    /// these.
+    pub certificates: Vec<CertificateFiles>,
+    /// Where the authority made on the spot is written, for clients to believe it.
+    pub write_authority: Option<PathBuf>,
+    /// Certificates from an authority of the web. Until the first has come, one made on the spot is shown.
+    pub acme: Option<AcmeConfig>,
+}
+
+/// A certificate and its key, in files.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct CertificateFiles {
+    /// Certificate chain, PEM, leaf first.
+    pub certificate: PathBuf,
+    /// Its private key, PEM.
+    pub key: PathBuf,
+}
+
+impl Tls {
+    /// The certificates out of files, with their keys, the first first.
+    pub fn files(&self) -> impl Iterator<Item = (&Path, &Path)> {
+        let first = self.certificate.as_deref().zip(self.key.as_deref());
+        let more = self.certificates.iter();
+        let more = more.map(|files| (files.certificate.as_path(), files.key.as_path()));
+        first.into_iter().chain(more)
+    }
+}

@@ -1,0 +1,104 @@
+//! The part of the configuration that is about one site: its names, its origin, and what is moved under it.
+
+use std::collections::BTreeSet;
+use std::net::IpAddr;
+
+use serde::Deserialize;
+use url::{Host, Url};
+
+use crate::config::Config;
+
+/// One site.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct SiteConfig {
+    /// The names it is asked for by; the first is the one that capabilities are bound to.
+    pub names: Vec<String>,
+    /// Where its own pages come from: scheme, host and perhaps a port.
+    pub origin: Url,
+    /// The address of `origin`, where its name does not lead there: as when the name is this accelerator's.
+    pub address: Option<IpAddr>,
+    /// The origin is asked for the name that the client asked for, not for its own: it stands where its own name leads, all the
+    /// same, and shows a certificate for the name that it is asked for.
+    #[serde(default)]
+    pub keep_host: bool,
+    /// WebSockets go to its origin. Default yes: they are of the site's own, and asked for by its own pages, as they are without an
+    /// accelerator.
+    #[serde(default = "yes")]
+    pub websocket: bool,
+    /// An answer that is one client's alone, and that the origin sent without a content coding, goes out under one to whoever takes it.
+    /// Default no: by the length of what holds a secret beside what somebody else wrote the secret can be found out (BREACH). An
+    /// origin that knows better codes such answers itself; this is for one whose answers hold no secrets, or none that stay the same.
+    #[serde(default)]
+    pub compress_private: bool,
+    /// What may be kept of the site in memory, of `cache.memory_mib`, MiB. Default all of it.
+    pub cache_mib: Option<usize>,
+    /// And on the disk, of `cache.disk_mib`, MiB. Default all of it.
+    pub disk_mib: Option<usize>,
+    /// What is moved under the site's name.
+    #[serde(default)]
+    pub rewrite: spdy_rewrite::config::Config,
+}
+
+fn yes() -> bool {
+    true
+}
+
+impl SiteConfig {
+    /// What is wrong with its names beside those of other sites, `taken`, which it adds its own to: the key, what would do, and what is
+    /// there.
+    pub(crate) fn fault_of_names<'a>(
+        &'a self,
+        taken: &mut BTreeSet<&'a str>,
+    ) -> Option<(&'static str, &'static str, String)> {
+        if self.names.is_empty() {
+            return Some(("site.names", "at least one", "0".to_owned()));
+        }
+        for name in &self.names {
+            let is_name = Host::parse(name).is_ok_and(|host| host.to_string() == *name);
+            if !is_name {
+                let want = "a host name in lower case";
+                return Some(("site.names", want, format!("{name:?}")));
+            }
+            if !taken.insert(name) {
+                return Some(("site.names", "a name of one site", format!("{name:?}")));
+            }
+        }
+        None
+    }
+
+    /// What else is wrong with it in `config`: the key, what would do, and what is there.
+    pub(crate) fn fault(&self, config: &Config) -> Option<(&'static str, &'static str, String)> {
+        if !is_bare(&self.origin) {
+            let want = "an http or https URL of a host, without a path";
+            let got = format!("{:?}", self.origin.as_str());
+            return Some(("site.origin", want, got));
+        }
+        let cache = &config.cache;
+        if let Some(got) = self.cache_mib
+            && !(1..=cache.memory_mib).contains(&got)
+        {
+            let want = "1 to cache.memory_mib";
+            return Some(("site.cache_mib", want, got.to_string()));
+        }
+        if let Some(got) = self.disk_mib
+            && (cache.disk.is_none() || !(1..=cache.disk_mib).contains(&got))
+        {
+            let want = "1 to cache.disk_mib, and cache.disk";
+            return Some(("site.disk_mib", want, got.to_string()));
+        }
+        let most = config.upstream.head_timeout_s;
+        let heads = self.rewrite.all_limits().filter_map(|it| it.head_timeout_s);
+        let got = heads.max().filter(|got| *got > most)?;
+        let want = "no more than upstream.head_timeout_s";
+        Some(("site.rewrite limits.head_timeout_s", want, got.to_string()))
+    }
+}
+
+/// Whether nothing but scheme, host and perhaps a port is in it.
+fn is_bare(origin: &Url) -> bool {
+    let is_root = matches!(origin.path(), "" | "/") && origin.query().is_none();
+    let is_web = matches!(origin.scheme(), "http" | "https") && origin.has_host();
+    is_web && is_root && origin.username().is_empty() && origin.fragment().is_none()
+}
