@@ -6,16 +6,8 @@ use http::header::{HeaderMap, HeaderName};
 use http::{Method, Request, StatusCode};
 use spdy_rewrite::hygiene::{self, Answer};
 use spdy_rewrite::named_request;
+use support::fields::fields;
 use support::named::{name_of, opened, rules};
-
-fn fields(lines: &[&str]) -> HeaderMap {
-    let mut fields = HeaderMap::new();
-    for line in lines {
-        let (name, value) = line.split_once(": ").unwrap();
-        fields.append(name.parse::<HeaderName>().unwrap(), value.parse().unwrap());
-    }
-    fields
-}
 
 /// What widgets.test is told by a `method` with these fields, or the name of the refusal.
 fn asked(method: Method, target: &str, lines: &[&str]) -> Result<Vec<String>, &'static str> {

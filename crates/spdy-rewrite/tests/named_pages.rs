@@ -13,19 +13,22 @@ use spdy_rewrite::html::HtmlRewriter;
 use spdy_rewrite::page_head::PageHead;
 use spdy_rewrite::rules::Rules;
 use support::named::{config, name_of, opened, rules};
+use support::page::html;
 use support::{compile, keys, url};
+
+/// The head of a page with `policy`, if that is one.
+fn html_under(policy: &str) -> HeaderMap {
+    let mut headers = html("text/html; charset=utf-8");
+    if !policy.is_empty() {
+        headers.insert(CONTENT_SECURITY_POLICY, policy.parse().unwrap());
+    }
+    headers
+}
 
 /// `page` of the site with `policy`, rewritten.
 fn of_site(policy: &str, page: &str) -> (String, String) {
     let rules = rules();
-    let mut headers = HeaderMap::new();
-    headers.insert(
-        CONTENT_TYPE,
-        HeaderValue::from_static("text/html; charset=utf-8"),
-    );
-    if !policy.is_empty() {
-        headers.insert(CONTENT_SECURITY_POLICY, policy.parse().unwrap());
-    }
+    let mut headers = html_under(policy);
     let place = url("https://www.site.test/dir/page.html");
     let head = PageHead::rewrite(&rules, &place, StatusCode::OK, &mut headers, true);
     written(&rules, &place, head, &headers, page)
@@ -35,14 +38,7 @@ fn of_site(policy: &str, page: &str) -> (String, String) {
 fn of_widgets(policy: &str, page: &str) -> (String, String) {
     let rules = rules();
     let moved = opened(&rules, "https://widgets.test/dir/frame.html");
-    let mut headers = HeaderMap::new();
-    headers.insert(
-        CONTENT_TYPE,
-        HeaderValue::from_static("text/html; charset=utf-8"),
-    );
-    if !policy.is_empty() {
-        headers.insert(CONTENT_SECURITY_POLICY, policy.parse().unwrap());
-    }
+    let mut headers = html_under(policy);
     let head = PageHead::rewrite_named(&rules, &moved, StatusCode::OK, &mut headers);
     assert_eq!(head.left, None);
     written(&rules, moved.url(), head, &headers, page)

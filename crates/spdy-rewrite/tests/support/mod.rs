@@ -2,7 +2,9 @@
 #![allow(dead_code, reason = "each test file takes what it needs of it")]
 
 pub(crate) mod corpus;
+pub(crate) mod fields;
 pub(crate) mod named;
+pub(crate) mod page;
 
 use std::sync::Arc;
 
