@@ -16,6 +16,10 @@ use spdy_rewrite::page_head::PageHead;
 use spdy_rewrite::rules::Rules;
 use url::Url;
 
+/// The program's own.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// Bytes of a write, as a proxy reads them.
 const CHUNK: usize = 16 * 1024;
 
