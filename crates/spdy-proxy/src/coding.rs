@@ -10,6 +10,8 @@ use http::{HeaderMap, header};
 
 /// Compressed bytes that a decoder is given at a time: gzip makes 4 MiB of them at most.
 const SIP: usize = 4 * 1024;
+/// Bytes of text that are looked into at a time: about what 4 KiB of compressed ones bring.
+const TEXT_SIP: usize = 16 * 1024;
 /// Brotli's quality while somebody waits: as fast as gzip at 6, and smaller.
 const BROTLI_QUALITY: u32 = 5;
 /// Brotli's window, as a power of two: what every client must have.
@@ -228,11 +230,11 @@ impl Decoder {
         Self { inner, limit }
     }
 
-    /// Bytes that it is best given at a time: few, where they may swell.
+    /// Bytes that it is best given at a time, so that little comes out at a time: few, where they may swell.
     #[must_use]
     pub fn sip(&self) -> usize {
         match self.inner {
-            DecoderKind::Identity(_) => usize::MAX,
+            DecoderKind::Identity(_) => TEXT_SIP,
             DecoderKind::Gzip(_) | DecoderKind::Zstd(_) | DecoderKind::Brotli(_) => SIP,
         }
     }

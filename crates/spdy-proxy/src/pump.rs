@@ -107,6 +107,10 @@ impl Pump {
                 if !text.is_empty() && self.writer.write(text).await.is_err() {
                     return;
                 }
+                if !piece.is_empty() {
+                    // Whoever reads it sends what there is, and nobody waits until a long page is done.
+                    tokio::task::yield_now().await;
+                }
             }
         }
         let (rest, report) = match self.rewriter.finish() {
