@@ -30,6 +30,7 @@ use crate::config_learn::LearnConfig;
 use crate::counters::Family;
 use crate::fetched::{Fetch, Got};
 use crate::flight::Seat;
+use crate::here::{Here, Seeker};
 use crate::page_policies::Said;
 use crate::proxy::{Proxy, authority_of};
 use crate::remembered::Remembered;
@@ -60,7 +61,7 @@ pub(crate) struct PageDone<'a> {
 }
 
 /// As what a page loads a thing.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, Hash)]
 pub(crate) struct As {
     /// What its name looks like, if the page does not say.
     kind: Option<Kind>,
@@ -99,7 +100,18 @@ pub(crate) struct Ahead {
     accepts: Accepts,
     /// What nobody may keep, or what is stale as soon as it is here, is fetched again when it is asked for. So is what failed.
     futile: Mutex<Remembered<Key>>,
+    here: Here,
     room: Room,
+}
+
+/// What became of looking for a thing to be fetched ahead.
+enum Sought {
+    /// It is on its way now.
+    Begun,
+    /// It is here.
+    Here,
+    /// Neither: it is on its way already, is of no use, or is one too many.
+    Left,
 }
 
 impl Ahead {
@@ -107,6 +119,7 @@ impl Ahead {
         Self {
             accepts: Accepts::default(),
             futile: Mutex::new(Remembered::new(FUTILE_FOR, FUTILE_KEYS)),
+            here: Here::new(),
             room: Room::new(config),
         }
     }
@@ -274,6 +287,8 @@ impl Proxy {
         if let Ok(host) = HeaderValue::from_str(&wanted.authority) {
             asked.headers.insert(header::HOST, host);
         }
+        let now = self.runtime.now();
+        let seeker = Seeker::of(wanted, &asked.headers, self.purges.now());
         for reference in named {
             let (site, kind) = (&wanted.site, reference.kind);
             let path = match reference.outcome {
@@ -297,13 +312,18 @@ impl Proxy {
                 by_cors: reference.by_cors,
                 tells: reference.tells,
             };
+            let number = seeker.number(&path, &load);
+            if self.ahead.here.has(number, now) {
+                continue;
+            }
             let uri = path.parse().ok();
             let next = uri.and_then(|uri| self.beside(site, &asked, &uri, load));
-            if let Some(mut next) = next {
-                next.within.clone_from(&wanted.within);
-                if self.fetch_ahead(next, steps + 1, budget) {
-                    begun.push(path);
-                }
+            let Some(mut next) = next else { continue };
+            next.within.clone_from(&wanted.within);
+            match self.fetch_ahead(next, steps + 1, budget) {
+                Sought::Begun => begun.push(path),
+                Sought::Here => self.ahead.here.note(number, now),
+                Sought::Left => {}
             }
         }
         begun
@@ -384,31 +404,30 @@ impl Proxy {
         self.page_done(wanted, done);
     }
 
-    /// Has `wanted` in memory for who will ask for it, unless it is there, was of no use or is fetched already; whether it is now on its
-    /// way. It is fetched, and counted so, only if neither the disk nor the shared tier has it.
-    fn fetch_ahead(self: &Arc<Self>, mut wanted: Wanted, number: u8, budget: &Budget) -> bool {
+    /// Has `wanted` in memory for who will ask for it, unless it is there, was of no use or is fetched already. It is fetched, and counted so, only if neither the disk nor the shared tier has it.
+    fn fetch_ahead(self: &Arc<Self>, mut wanted: Wanted, number: u8, budget: &Budget) -> Sought {
         let policy = self.policy(wanted.whose());
         let variants = self.memory.find(&wanted.key);
         let variants = variants.as_deref().unwrap_or_default();
         let found = lookup::lookup(policy, &wanted.ask, variants, self.hour());
         if !matches!(found, Lookup::Miss(_)) {
-            return false;
+            return Sought::Here;
         }
         if self.ahead.futile().has(&wanted.key, self.runtime.now()) {
             self.counters.count(Family::Ahead, "futile");
-            return false;
+            return Sought::Left;
         }
         let Some(place) = self.ahead.room.place() else {
             self.counters.count(Family::Limits, "prefetches");
-            return false;
+            return Sought::Left;
         };
         let seat = self.flights.board(wanted.key.clone(), self.runtime.now());
         let Seat::Leader(leader) = seat else {
-            return false;
+            return Sought::Left;
         };
         if !budget.take() {
             self.counters.count(Family::Limits, "prefetch_per_page");
-            return false;
+            return Sought::Left;
         }
         wanted.step = Some(Step {
             number,
@@ -436,7 +455,7 @@ impl Proxy {
                 proxy.ahead.futile().note(&key, proxy.runtime.now());
             }
         }));
-        true
+        Sought::Begun
     }
 }
 

@@ -80,6 +80,7 @@ mod fetched;
 mod fields;
 mod followed;
 mod held_body;
+mod here;
 mod miss_rate;
 mod named;
 mod page_text;

@@ -7,7 +7,7 @@
 use http::header::{HeaderMap, REFERRER_POLICY};
 
 /// Who hears of a page.
-#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, Eq, Hash, PartialEq)]
 pub enum Tells {
     /// Nobody: `no-referrer`.
     Nobody,
