@@ -28,7 +28,7 @@ use crate::ahead_budget::{Budget, Room, Step};
 use crate::companions;
 use crate::config_learn::LearnConfig;
 use crate::counters::Family;
-use crate::fetched::{Fetch, Got};
+use crate::fetch::{Fetch, Got};
 use crate::flight::Seat;
 use crate::here::{Here, Seeker};
 use crate::page_policies::Said;

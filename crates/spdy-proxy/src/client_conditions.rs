@@ -5,7 +5,7 @@ use http::header::{self, HeaderName};
 use http::{HeaderMap, StatusCode, response};
 use spdy_cache::conditions;
 
-use crate::fetched::Fetch;
+use crate::fetch::Fetch;
 use crate::wanted::Wanted;
 
 /// Fields by which a client asks for less than an answer, or judges what is kept.

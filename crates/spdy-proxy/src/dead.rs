@@ -16,7 +16,7 @@ use spdy_rewrite::hygiene::{self, CROSS_ORIGIN_RESOURCE_POLICY};
 use spdy_rewrite::moved_url::Moved;
 
 use crate::counters::Outcome;
-use crate::fetched::{Fetch, Got};
+use crate::fetch::{Fetch, Got};
 use crate::fields::CDN_LOOP;
 use crate::proxy::NAME;
 use crate::remembered::Remembered;

@@ -1,278 +1,51 @@
-//! One fetch: the origin is asked, its answer judged, rewritten, recorded, kept, and handed to whoever waits.
+//! The answer to a fetch: judged, rewritten, recorded, kept, and handed to whoever waits.
 //!
 //! ```text
-//!  ask ──▶ head ── 304 ─────────────▶ what is kept, made fresh
-//!   ▲        │  ── 5xx, or none ────▶ what is kept, though stale, if that is allowed
-//!   └─ hop ──┤  ── redirect of another host: followed here, up to three times
-//!            ▼
-//!          may it be kept? ── yes ──▶ land: those who wait read along
-//!            │
-//!          body ──pump──▶ coding undone ──▶ rewritten ──▶ recording ──▶ cache
+//!  head ── 304, or what HEAD tells ──▶ what is kept, made fresh (freshened.rs)
+//!   │   ── 5xx ──────────────────────▶ what is kept, though stale, if that is allowed
+//!   ▼
+//!  may it be kept? ── yes ──▶ land: those who wait read along
+//!   │
+//!  body ──pump──▶ coding undone ──▶ rewritten ──▶ recording ──▶ cache
 //! ```
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use http::{HeaderMap, Method, Request, Response, StatusCode, header, response};
+use http::{HeaderMap, Method, Response, StatusCode, header, response};
 use http_body::Body as _;
 use spdy::body::Body;
-use spdy_cache::cache_status::{CacheStatus, Forward};
+use spdy_cache::cache_status::CacheStatus;
 use spdy_cache::deception;
 use spdy_cache::freshness::Times;
 use spdy_cache::invalidate::is_safe;
 use spdy_cache::lookup::Failure;
 use spdy_cache::storable::{Uncacheable, may_store};
-use spdy_cache::store::Object;
 use spdy_cache::stored::Stored;
-use spdy_cache::validate::{
-    Conditional, HeadUpdate, Merged, Unmatched, head_update, merge, strip_conditions,
-};
-use spdy_frame::priority::Priority;
 use spdy_rewrite::hygiene;
 use spdy_rewrite::moved_url::Moved;
 use spdy_rewrite::refusal::Refusal;
 
 use crate::ahead::MAX_LOOKED_FOR;
-use crate::client_body::{begun, watched};
 use crate::counters::{Family, Outcome};
-use crate::fetch_spans::FetchSpans;
+use crate::fetch::{Fetch, Got};
 use crate::fields;
 use crate::followed::Followed;
 use crate::in_flight::Claim;
+use crate::landing::{Landing, Source};
 use crate::page_policies::Said;
-use crate::proxy::{Landing, Lead, NAME, Proxy, Source};
+use crate::proxy::NAME;
 use crate::pump::Pump;
-use crate::purge::Since;
 use crate::recording::{self, Recording};
 use crate::respond;
 use crate::secrets;
 use crate::sheets::OfSite;
-use crate::timing::OriginTook;
 use crate::transform::{self, Rewriter, Work};
-use crate::upstream::UpstreamError;
-use crate::wanted::{Refused, Wanted};
-
-/// One fetch.
-pub(crate) struct Fetch {
-    pub(crate) proxy: Arc<Proxy>,
-    pub(crate) wanted: Wanted,
-    /// What is kept and may still be good, and how to ask whether it is.
-    pub(crate) known: Option<(Object, Conditional)>,
-    /// There if others may wait for this.
-    pub(crate) leader: Option<Lead>,
-    /// Why what is kept does not do.
-    pub(crate) forward: Forward,
-    /// Somebody waits for the answer; else it is fetched for the cache alone.
-    pub(crate) is_wanted_now: bool,
-    /// When it began, as far as purges go: what was purged since is not kept.
-    pub(crate) since: Since,
-}
-
-/// What came of it.
-pub(crate) enum Got {
-    /// The answer for who waits.
-    Answer(Box<Response<Body>>),
-    /// Nobody waits.
-    Nothing {
-        /// It is kept, and good for a while: who asks for it next asks no origin.
-        is_good: bool,
-    },
-}
-
-impl Got {
-    pub(crate) fn answer(response: Response<Body>, outcome: Outcome) -> Self {
-        Self::Answer(Box::new(respond::marked(response, outcome)))
-    }
-}
+use crate::wanted::Wanted;
 
 impl Fetch {
-    /// Runs it until the answer has begun; the rest goes on by itself. `body` is what the client sends.
-    pub(crate) async fn run(self, body: Body) -> Got {
-        let mut origin = Duration::ZERO;
-        let mut got = self.ask(body, &mut origin).await;
-        if let Got::Answer(response) = &mut got
-            && !origin.is_zero()
-        {
-            response.extensions_mut().insert(OriginTook(origin));
-        }
-        got
-    }
-
-    /// The same; `origin` gets what origins took.
-    async fn ask(mut self, body: Body, origin: &mut Duration) -> Got {
-        if let Some(dead) = self.dead() {
-            return dead;
-        }
-        let is_shared = self.leader.is_some();
-        let mut headers = self.wanted.for_origin();
-        if let Some((_, conditional)) = &self.known {
-            conditional.apply(&mut headers);
-        } else if is_shared {
-            // Others will want the whole of it.
-            strip_conditions(&mut headers);
-        }
-        let Ok(body) = begun(body).await else {
-            return Got::Answer(Box::new(Self::cut_short()));
-        };
-        // Whatever the client said of its length: an origin would wait for that, and take the next request for it.
-        match body.size_hint().exact() {
-            Some(0) => _ = headers.remove(header::CONTENT_LENGTH),
-            Some(len) => _ = headers.insert(header::CONTENT_LENGTH, len.into()),
-            None => {}
-        }
-        let (body, broken) = watched(body);
-        let mut body = Some(body);
-        let mut followed = Followed::default();
-        let mut at = self.wanted.clone();
-        let is_background = !self.is_wanted_now;
-        let spans = self.proxy.spans();
-        let mut spans = FetchSpans::of(spans, &self.wanted, self.forward, is_background);
-        loop {
-            let mut request = Request::new(body.take().unwrap_or_default());
-            (*request.method_mut(), *request.uri_mut()) =
-                (at.ask.method.clone(), at.ask.uri.clone());
-            *request.headers_mut() = headers.clone();
-            let asking = spans
-                .as_mut()
-                .map(|spans| spans.ask(&at, request.headers_mut()));
-            let requested = self.proxy.hour();
-            let asked = self.proxy.runtime.now();
-            let priority = self.priority();
-            let answered = self.proxy.ask_origin(&at, request, priority).await;
-            *origin += self.proxy.runtime.now() - asked;
-            if let Some(asking) = asking {
-                let told = answered.as_ref();
-                asking.answered(told.map(|response| (response.status(), response.version())));
-            }
-            let times = Times {
-                requested,
-                received: self.proxy.hour(),
-            };
-            let counters = &self.proxy.counters;
-            let (head, body) = match answered {
-                Ok(response) => {
-                    counters.count(Family::Origins, respond::class_of(response.status()));
-                    response.into_parts()
-                }
-                Err(_) if broken.get() => return Got::Answer(Box::new(Self::cut_short())),
-                Err(error) => {
-                    self.proxy.count_failure(&error);
-                    return self.failed(&error);
-                }
-            };
-            let is_redirect =
-                head.status.is_redirection() && head.status != StatusCode::NOT_MODIFIED;
-            // Under a name of its own a host's redirects are its client's to follow.
-            if is_redirect && !at.is_named() {
-                match self.redirected(&at, &head, times, &mut followed) {
-                    Ok(Some(next)) => {
-                        at = next;
-                        // What is kept is of where the redirect stood.
-                        strip_conditions(&mut headers);
-                        followed.name(&at.site.rules, &mut headers);
-                        continue;
-                    }
-                    Ok(None) => {}
-                    Err(got) => return *got,
-                }
-            }
-            if self.is_other_part(&headers, &head) {
-                headers.remove(header::RANGE);
-                continue;
-            }
-            if let Some(why) = self.futile_whole(&at, &headers, &head, &body, times, &followed) {
-                self.ask_for_part(&mut headers, why);
-                continue;
-            }
-            if head.status == StatusCode::NOT_MODIFIED {
-                if !has_condition(&headers) {
-                    self.give_up_sharing();
-                    let text = "the origin answered a question that was not asked\n";
-                    let response = respond::plain(StatusCode::BAD_GATEWAY, text);
-                    return Got::answer(response, Outcome::UNREACHABLE);
-                }
-                if let Some(Err(unmatched)) = self.merged(&head, times) {
-                    tracing::debug!(%unmatched, uri = %at.ask.uri, "asking again, for the whole");
-                    self.known = None;
-                    strip_conditions(&mut headers);
-                    continue;
-                }
-            }
-            if let Some(spans) = spans {
-                self.wanted.within = Some(spans.into_context());
-            }
-            return self.answered(&at, head, body, times, &followed);
-        }
-    }
-
-    /// What the client sends is no request.
-    pub(crate) fn cut_short() -> Response<Body> {
-        let text = "the request ended before its end, or cannot be read\n";
-        let response = respond::plain(StatusCode::BAD_REQUEST, text);
-        respond::marked(response, Outcome::REFUSED)
-    }
-
-    /// What a 304 makes of what is kept, if it was asked about that.
-    fn merged(&self, head: &response::Parts, times: Times) -> Option<Result<Merged, Unmatched>> {
-        let (object, _) = self.known.as_ref()?;
-        let policy = self.proxy.policy(self.wanted.whose());
-        let asked = &self.wanted.ask;
-        Some(merge(policy, object.stored(), asked, head, times))
-    }
-
-    fn priority(&self) -> Priority {
-        match self.wanted.arrival {
-            _ if !self.is_wanted_now => Priority::LOWEST,
-            Some(arrival) => arrival.priority,
-            None => Priority::HIGHEST,
-        }
-    }
-
-    /// Nobody else is to wait for what is under this key.
-    pub(crate) fn give_up_sharing(&mut self) {
-        if let Some(leader) = self.leader.take() {
-            leader.private(self.proxy.runtime.now());
-        }
-    }
-
-    /// A rule forbids to go on.
-    pub(crate) fn refused(&self, why: &Refused) -> Got {
-        self.proxy.counters.count(Family::Refused, why.name());
-        Got::answer(respond::refused(why), Outcome::REFUSED)
-    }
-
-    /// There is no answer.
-    pub(crate) fn failed(mut self, error: &UpstreamError) -> Got {
-        tracing::debug!(%error, uri = %self.wanted.ask.uri, "no answer from an origin");
-        if let Some(stale) = self.stale_instead(Failure::Unreachable) {
-            return stale;
-        }
-        if let (UpstreamError::Fetches(_), Some((moved, load))) = (error, &self.wanted.moved)
-            && load.is_subresource
-        {
-            // Its host may have room for it, though we have none.
-            let response = respond::direct(moved.url().as_str());
-            return Got::answer(response, Outcome::DIRECT);
-        }
-        self.note_failure(error);
-        let mut response = respond::unreachable(error);
-        let headers = response.headers_mut();
-        CacheStatus::forwarded(NAME, self.forward).append_to(headers);
-        Got::answer(response, Outcome::UNREACHABLE)
-    }
-
-    /// What is kept, though it is stale, if the origin's failure allows it: for those who wait for this as well.
-    pub(crate) fn stale_instead(&mut self, failure: Failure) -> Option<Got> {
-        let known = self.known.as_ref().map(|(object, _)| object);
-        let stale = self.proxy.stale_instead(&self.wanted, known, failure)?;
-        if let Some(leader) = self.leader.take() {
-            leader.fail(failure);
-        }
-        Some(Got::answer(stale, Outcome::STALE_ON_ERROR))
-    }
-
     /// The origin's head came.
-    fn answered(
+    pub(crate) fn answered(
         mut self,
         at: &Wanted,
         mut head: response::Parts,
@@ -400,91 +173,8 @@ impl Fetch {
         may_store(self.proxy.policy(self.wanted.whose()), asked, head, times)
     }
 
-    /// A 304 to our own condition makes what is kept fresh.
-    fn validated(&mut self, head: &response::Parts, times: Times) -> Option<Got> {
-        if head.status != StatusCode::NOT_MODIFIED {
-            return None;
-        }
-        let (object, _) = self.known.clone()?;
-        let merged = self.merged(head, times)?.ok()?;
-        Some(self.freshened(&object, merged, head))
-    }
-
-    /// A 200 to HEAD, with the validators of what is kept, makes that fresh; with others, stale (RFC 9111 §4.3.5).
-    fn seen_by_head(&mut self, head: &response::Parts, times: Times) -> Option<Got> {
-        if self.wanted.ask.method != Method::HEAD {
-            return None;
-        }
-        let (object, _) = self.known.clone()?;
-        let policy = self.proxy.policy(self.wanted.whose());
-        let (stored, len) = (object.stored(), object.body().len());
-        match head_update(policy, stored, &self.wanted.ask, head, len, times) {
-            HeadUpdate::Merged(merged) => Some(self.freshened(&object, *merged, head)),
-            HeadUpdate::Changed => {
-                self.proxy.outdate(&self.wanted.key, &object);
-                None
-            }
-            HeadUpdate::Nothing => None,
-        }
-    }
-
-    /// What is kept, with the new fields of `head`.
-    fn freshened(&mut self, object: &Object, merged: Merged, head: &response::Parts) -> Got {
-        let again = |stored: Stored| {
-            let head = {
-                let mut whole = Response::new(()).into_parts().0;
-                (whole.status, whole.headers) = (stored.status(), stored.headers().clone());
-                whole
-            };
-            let served = self.served(&self.wanted, &head);
-            let served = served.map(|(served, _)| served);
-            let mut served = served.unwrap_or_else(|_| object.stored().served().clone());
-            // The body is the same, and so is what was made of it.
-            for name in [header::ETAG, header::LAST_MODIFIED] {
-                let before = object.stored().served().get(&name);
-                if let (false, Some(before)) = (served.contains_key(&name), before) {
-                    served.insert(name, before.clone());
-                }
-            }
-            let stored = self.noting(stored, &served, object.stored().note());
-            Arc::new(stored.with_served(served))
-        };
-        let now = self.proxy.hour();
-        let status = CacheStatus::forwarded(NAME, self.forward).forward_status(head.status);
-        let (stored, status) = match merged {
-            Merged::Keep(stored) => {
-                let stored = again(stored);
-                let key = &self.wanted.key;
-                let body = object.body().clone();
-                let kept = self.proxy.keep(key, &stored, body, self.since);
-                match (self.leader.as_mut(), kept) {
-                    (Some(leader), Some(object)) => leader.land(Arc::new(Landing {
-                        stored: stored.clone(),
-                        source: Source::Kept(object),
-                    })),
-                    _ => self.give_up_sharing(),
-                }
-                let ttl = stored.ttl(now);
-                (stored, status.stored(true).ttl(ttl))
-            }
-            Merged::UseOnce(stored, why) => {
-                self.proxy.forget(&self.wanted.key, object);
-                let stored = again(stored);
-                self.give_up_sharing();
-                (stored, status.detail(why.token()))
-            }
-        };
-        let mut response = self
-            .proxy
-            .kept(&self.wanted, &stored, object.body(), now, &status);
-        if self.wanted.moved.is_none() {
-            respond::add_withheld(response.headers_mut(), &stored, &head.headers);
-        }
-        Got::answer(response, Outcome::VALIDATED)
-    }
-
     /// The fields under which clients see an answer, and what is to be done to its body; or what they get instead.
-    fn served(
+    pub(crate) fn served(
         &self,
         at: &Wanted,
         head: &response::Parts,
@@ -544,7 +234,7 @@ impl Fetch {
     }
 
     /// `stored` with a note: of a page what it says under the head `served`, and has said `before`; of what redirects led to the way.
-    fn noting(&self, stored: Stored, served: &HeaderMap, before: &[u8]) -> Stored {
+    pub(crate) fn noting(&self, stored: Stored, served: &HeaderMap, before: &[u8]) -> Stored {
         let Some(mut said) = self.wanted.said_by_head(served) else {
             return stored.with_note(before);
         };
@@ -681,11 +371,6 @@ impl Fetch {
         let (wanted, now) = (&self.wanted, self.proxy.hour());
         respond::of_coming(policy, wanted, stored, Some(own), recorded, now, status)
     }
-}
-
-/// Whether a 304 may answer a request with these fields.
-fn has_condition(headers: &HeaderMap) -> bool {
-    headers.contains_key(header::IF_NONE_MATCH) || headers.contains_key(header::IF_MODIFIED_SINCE)
 }
 
 /// Whether an answer with this status tells of its origin, not of what was asked for.

@@ -11,7 +11,7 @@ use spdy_rewrite::rules::Rules;
 use url::Url;
 
 use crate::counters::Outcome;
-use crate::fetched::{Fetch, Got};
+use crate::fetch::{Fetch, Got};
 use crate::respond;
 use crate::wanted::Wanted;
 

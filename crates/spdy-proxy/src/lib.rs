@@ -3,12 +3,13 @@
 //! # Inside
 //!
 //! ```text
-//! spdy-net's doors ──▶ visit.rs (one connection) ──▶ proxy.rs: who is asked for what
+//! spdy-net's doors ──▶ visit.rs (one connection) ──▶ road.rs, of all in proxy.rs: what becomes of a request
 //!                                                      │ wanted.rs     a request, as cache and origin see it
 //!                                                      │ tiers.rs      what is kept, and where: memory.rs, disk.rs, shared
-//!                                                      │ flight.rs     one fetch for many
+//!                                                      │ misses.rs     what is kept does not do: fetched, or shared (flight.rs, landing.rs)
 //!                                                      │ upstream.rs   origins, and who rests (upstream_moved.rs: those of others, and their limits)
-//!                                                      │ fetched.rs    an answer: judged, rewritten, recorded
+//!                                                      │ fetch.rs      an origin is asked; redirects of others are followed
+//!                                                      │ fetched.rs    an answer: judged, rewritten, recorded (freshened.rs: a 304)
 //!                                                      │   pump.rs, transform.rs, coding.rs, recording.rs, in_flight.rs, sheets.rs, page_policies.rs
 //!                                                      │ sockets.rs    WebSockets: websocket.rs, tunnel.rs
 //!                                                      │   dead.rs     what was of no avail a moment ago
@@ -75,13 +76,17 @@ mod disk_file;
 mod disk_folder;
 mod disk_index;
 mod disk_writer;
+mod fetch;
 mod fetch_spans;
 mod fetched;
 mod fields;
 mod followed;
+mod freshened;
 mod held_body;
 mod here;
+mod landing;
 mod miss_rate;
+mod misses;
 mod named;
 mod page_text;
 mod part_body;
@@ -89,6 +94,7 @@ mod pump;
 mod purge_jobs;
 mod remembered;
 mod respond;
+mod road;
 mod seats;
 mod secrets;
 mod sheet_text;

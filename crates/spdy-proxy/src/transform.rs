@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! origin's bytes ── coding undone ──▶ text ── html.rs, css.rs of spdy-rewrite ──▶ what is kept and served
-//!                                              └─ what they name ──▶ fetched ahead (proxy.rs), hinted (companions.rs)
+//!                                              └─ what they name ──▶ fetched ahead (ahead.rs), hinted (companions.rs)
 //! ```
 //!
 //! A page streams (`page_text.rs`); a sheet is rewritten when its last byte has come, or as much of it as may be held (`sheet_text.rs`).

@@ -23,9 +23,10 @@ use spdy_cache::storable::Uncacheable;
 use spdy_clock::Instant;
 
 use crate::counters::Outcome;
-use crate::fetched::Fetch;
+use crate::fetch::Fetch;
 use crate::followed::Followed;
-use crate::proxy::{Proxy, Source};
+use crate::landing::Source;
+use crate::proxy::Proxy;
 use crate::remembered::Remembered;
 use crate::respond;
 use crate::wanted::Wanted;

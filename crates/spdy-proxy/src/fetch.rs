@@ -1,0 +1,267 @@
+//! One fetch: the origin is asked, and asked again where its answer says so, until there is an answer to judge.
+//!
+//! ```text
+//!  ask ──▶ head ── 304, as it was asked ──▶ judged (fetched.rs), as is every other answer
+//!   ▲        │  ── none ────────────────▶ what is kept, though stale, if that is allowed
+//!   │        │
+//!   ├────────┤ a redirect of another host: followed here, up to three times
+//!   ├────────┤ a 304, or a part, of something else than is kept: asked for the whole
+//!   └────────┘ a whole that cannot be kept, for who wants a part: asked for the part (wholes.rs)
+//! ```
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use http::{HeaderMap, Request, Response, StatusCode, header};
+use http_body::Body as _;
+use spdy::body::Body;
+use spdy_cache::cache_status::{CacheStatus, Forward};
+use spdy_cache::freshness::Times;
+use spdy_cache::lookup::Failure;
+use spdy_cache::store::Object;
+use spdy_cache::validate::{Conditional, strip_conditions};
+use spdy_frame::priority::Priority;
+
+use crate::client_body::{begun, watched};
+use crate::counters::{Family, Outcome};
+use crate::fetch_spans::FetchSpans;
+use crate::followed::Followed;
+use crate::landing::Lead;
+use crate::proxy::{NAME, Proxy};
+use crate::purge::Since;
+use crate::respond;
+use crate::timing::OriginTook;
+use crate::upstream::UpstreamError;
+use crate::wanted::{Refused, Wanted};
+
+/// One fetch.
+pub(crate) struct Fetch {
+    pub(crate) proxy: Arc<Proxy>,
+    pub(crate) wanted: Wanted,
+    /// What is kept and may still be good, and how to ask whether it is.
+    pub(crate) known: Option<(Object, Conditional)>,
+    /// There if others may wait for this.
+    pub(crate) leader: Option<Lead>,
+    /// Why what is kept does not do.
+    pub(crate) forward: Forward,
+    /// Somebody waits for the answer; else it is fetched for the cache alone.
+    pub(crate) is_wanted_now: bool,
+    /// When it began, as far as purges go: what was purged since is not kept.
+    pub(crate) since: Since,
+}
+
+/// What came of it.
+pub(crate) enum Got {
+    /// The answer for who waits.
+    Answer(Box<Response<Body>>),
+    /// Nobody waits.
+    Nothing {
+        /// It is kept, and good for a while: who asks for it next asks no origin.
+        is_good: bool,
+    },
+}
+
+impl Got {
+    pub(crate) fn answer(response: Response<Body>, outcome: Outcome) -> Self {
+        Self::Answer(Box::new(respond::marked(response, outcome)))
+    }
+}
+
+impl Fetch {
+    /// Runs it until the answer has begun; the rest goes on by itself. `body` is what the client sends.
+    pub(crate) async fn run(self, body: Body) -> Got {
+        let mut origin = Duration::ZERO;
+        let mut got = self.ask(body, &mut origin).await;
+        if let Got::Answer(response) = &mut got
+            && !origin.is_zero()
+        {
+            response.extensions_mut().insert(OriginTook(origin));
+        }
+        got
+    }
+
+    /// The same; `origin` gets what origins took.
+    async fn ask(mut self, body: Body, origin: &mut Duration) -> Got {
+        if let Some(dead) = self.dead() {
+            return dead;
+        }
+        let Ok(body) = begun(body).await else {
+            return Got::Answer(Box::new(Self::cut_short()));
+        };
+        let mut headers = self.first_fields(&body);
+        let (body, broken) = watched(body);
+        let mut body = Some(body);
+        let mut followed = Followed::default();
+        let mut at = self.wanted.clone();
+        let is_background = !self.is_wanted_now;
+        let spans = self.proxy.spans();
+        let mut spans = FetchSpans::of(spans, &self.wanted, self.forward, is_background);
+        loop {
+            let mut request = Request::new(body.take().unwrap_or_default());
+            *request.headers_mut() = headers.clone();
+            let asking = self.ask_once(&at, request, spans.as_mut(), origin);
+            let (answered, times) = asking.await;
+            let (head, body) = match answered {
+                Ok(response) => response.into_parts(),
+                Err(_) if broken.get() => return Got::Answer(Box::new(Self::cut_short())),
+                Err(error) => {
+                    self.proxy.count_failure(&error);
+                    return self.failed(&error);
+                }
+            };
+            let is_redirect =
+                head.status.is_redirection() && head.status != StatusCode::NOT_MODIFIED;
+            // Under a name of its own a host's redirects are its client's to follow.
+            if is_redirect && !at.is_named() {
+                match self.redirected(&at, &head, times, &mut followed) {
+                    Ok(Some(next)) => {
+                        at = next;
+                        // What is kept is of where the redirect stood.
+                        strip_conditions(&mut headers);
+                        followed.name(&at.site.rules, &mut headers);
+                        continue;
+                    }
+                    Ok(None) => {}
+                    Err(got) => return *got,
+                }
+            }
+            if self.is_other_part(&headers, &head) {
+                headers.remove(header::RANGE);
+                continue;
+            }
+            if let Some(why) = self.futile_whole(&at, &headers, &head, &body, times, &followed) {
+                self.ask_for_part(&mut headers, why);
+                continue;
+            }
+            if head.status == StatusCode::NOT_MODIFIED {
+                if !has_condition(&headers) {
+                    self.give_up_sharing();
+                    let text = "the origin answered a question that was not asked\n";
+                    let response = respond::plain(StatusCode::BAD_GATEWAY, text);
+                    return Got::answer(response, Outcome::UNREACHABLE);
+                }
+                if let Some(Err(unmatched)) = self.merged(&head, times) {
+                    tracing::debug!(%unmatched, uri = %at.ask.uri, "asking again, for the whole");
+                    self.known = None;
+                    strip_conditions(&mut headers);
+                    continue;
+                }
+            }
+            if let Some(spans) = spans {
+                self.wanted.within = Some(spans.into_context());
+            }
+            return self.answered(&at, head, body, times, &followed);
+        }
+    }
+
+    /// The fields of the first request, which has this body.
+    fn first_fields(&self, body: &Body) -> HeaderMap {
+        let mut headers = self.wanted.for_origin();
+        if let Some((_, conditional)) = &self.known {
+            conditional.apply(&mut headers);
+        } else if self.leader.is_some() {
+            // Others will want the whole of it.
+            strip_conditions(&mut headers);
+        }
+        // Whatever the client said of its length: an origin would wait for that, and take the next request for it.
+        match body.size_hint().exact() {
+            Some(0) => _ = headers.remove(header::CONTENT_LENGTH),
+            Some(len) => _ = headers.insert(header::CONTENT_LENGTH, len.into()),
+            None => {}
+        }
+        headers
+    }
+
+    /// Asks once, for what is wanted `at` the place where redirects led; `origin` gets what that took besides.
+    async fn ask_once(
+        &self,
+        at: &Wanted,
+        mut request: Request<Body>,
+        spans: Option<&mut FetchSpans>,
+        origin: &mut Duration,
+    ) -> (Result<Response<Body>, UpstreamError>, Times) {
+        (*request.method_mut(), *request.uri_mut()) = (at.ask.method.clone(), at.ask.uri.clone());
+        let span = spans.map(|spans| spans.ask(at, request.headers_mut()));
+        let requested = self.proxy.hour();
+        let asked = self.proxy.runtime.now();
+        let priority = self.priority();
+        let answered = self.proxy.ask_origin(at, request, priority).await;
+        *origin += self.proxy.runtime.now() - asked;
+        if let Some(span) = span {
+            let told = answered.as_ref();
+            span.answered(told.map(|response| (response.status(), response.version())));
+        }
+        if let Ok(response) = &answered {
+            let class = respond::class_of(response.status());
+            self.proxy.counters.count(Family::Origins, class);
+        }
+        let times = Times {
+            requested,
+            received: self.proxy.hour(),
+        };
+        (answered, times)
+    }
+
+    /// What the client sends is no request.
+    pub(crate) fn cut_short() -> Response<Body> {
+        let text = "the request ended before its end, or cannot be read\n";
+        let response = respond::plain(StatusCode::BAD_REQUEST, text);
+        respond::marked(response, Outcome::REFUSED)
+    }
+
+    fn priority(&self) -> Priority {
+        match self.wanted.arrival {
+            _ if !self.is_wanted_now => Priority::LOWEST,
+            Some(arrival) => arrival.priority,
+            None => Priority::HIGHEST,
+        }
+    }
+
+    /// Nobody else is to wait for what is under this key.
+    pub(crate) fn give_up_sharing(&mut self) {
+        if let Some(leader) = self.leader.take() {
+            leader.private(self.proxy.runtime.now());
+        }
+    }
+
+    /// A rule forbids to go on.
+    pub(crate) fn refused(&self, why: &Refused) -> Got {
+        self.proxy.counters.count(Family::Refused, why.name());
+        Got::answer(respond::refused(why), Outcome::REFUSED)
+    }
+
+    /// There is no answer.
+    pub(crate) fn failed(mut self, error: &UpstreamError) -> Got {
+        tracing::debug!(%error, uri = %self.wanted.ask.uri, "no answer from an origin");
+        if let Some(stale) = self.stale_instead(Failure::Unreachable) {
+            return stale;
+        }
+        if let (UpstreamError::Fetches(_), Some((moved, load))) = (error, &self.wanted.moved)
+            && load.is_subresource
+        {
+            // Its host may have room for it, though we have none.
+            let response = respond::direct(moved.url().as_str());
+            return Got::answer(response, Outcome::DIRECT);
+        }
+        self.note_failure(error);
+        let mut response = respond::unreachable(error);
+        let headers = response.headers_mut();
+        CacheStatus::forwarded(NAME, self.forward).append_to(headers);
+        Got::answer(response, Outcome::UNREACHABLE)
+    }
+
+    /// What is kept, though it is stale, if the origin's failure allows it: for those who wait for this as well.
+    pub(crate) fn stale_instead(&mut self, failure: Failure) -> Option<Got> {
+        let known = self.known.as_ref().map(|(object, _)| object);
+        let stale = self.proxy.stale_instead(&self.wanted, known, failure)?;
+        if let Some(leader) = self.leader.take() {
+            leader.fail(failure);
+        }
+        Some(Got::answer(stale, Outcome::STALE_ON_ERROR))
+    }
+}
+
+/// Whether a 304 may answer a request with these fields.
+fn has_condition(headers: &HeaderMap) -> bool {
+    headers.contains_key(header::IF_NONE_MATCH) || headers.contains_key(header::IF_MODIFIED_SINCE)
+}

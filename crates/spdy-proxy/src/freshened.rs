@@ -1,0 +1,113 @@
+//! What is kept, made fresh by what its origin says of it: by a 304, or by the head that HEAD has (RFC 9111 §4.3.4, §4.3.5).
+
+use std::sync::Arc;
+
+use http::{Method, Response, StatusCode, header, response};
+use spdy_cache::cache_status::CacheStatus;
+use spdy_cache::freshness::Times;
+use spdy_cache::store::Object;
+use spdy_cache::stored::Stored;
+use spdy_cache::validate::{HeadUpdate, Merged, Unmatched, head_update, merge};
+
+use crate::counters::Outcome;
+use crate::fetch::{Fetch, Got};
+use crate::landing::{Landing, Source};
+use crate::proxy::NAME;
+use crate::respond;
+
+impl Fetch {
+    /// What a 304 makes of what is kept, if it was asked about that.
+    pub(crate) fn merged(
+        &self,
+        head: &response::Parts,
+        times: Times,
+    ) -> Option<Result<Merged, Unmatched>> {
+        let (object, _) = self.known.as_ref()?;
+        let policy = self.proxy.policy(self.wanted.whose());
+        let asked = &self.wanted.ask;
+        Some(merge(policy, object.stored(), asked, head, times))
+    }
+
+    /// A 304 to our own condition makes what is kept fresh.
+    pub(crate) fn validated(&mut self, head: &response::Parts, times: Times) -> Option<Got> {
+        if head.status != StatusCode::NOT_MODIFIED {
+            return None;
+        }
+        let (object, _) = self.known.clone()?;
+        let merged = self.merged(head, times)?.ok()?;
+        Some(self.freshened(&object, merged, head))
+    }
+
+    /// A 200 to HEAD, with the validators of what is kept, makes that fresh; with others, stale (RFC 9111 §4.3.5).
+    pub(crate) fn seen_by_head(&mut self, head: &response::Parts, times: Times) -> Option<Got> {
+        if self.wanted.ask.method != Method::HEAD {
+            return None;
+        }
+        let (object, _) = self.known.clone()?;
+        let policy = self.proxy.policy(self.wanted.whose());
+        let (stored, len) = (object.stored(), object.body().len());
+        match head_update(policy, stored, &self.wanted.ask, head, len, times) {
+            HeadUpdate::Merged(merged) => Some(self.freshened(&object, *merged, head)),
+            HeadUpdate::Changed => {
+                self.proxy.outdate(&self.wanted.key, &object);
+                None
+            }
+            HeadUpdate::Nothing => None,
+        }
+    }
+
+    /// What is kept, with the new fields of `head`.
+    fn freshened(&mut self, object: &Object, merged: Merged, head: &response::Parts) -> Got {
+        let again = |stored: Stored| {
+            let head = {
+                let mut whole = Response::new(()).into_parts().0;
+                (whole.status, whole.headers) = (stored.status(), stored.headers().clone());
+                whole
+            };
+            let served = self.served(&self.wanted, &head);
+            let served = served.map(|(served, _)| served);
+            let mut served = served.unwrap_or_else(|_| object.stored().served().clone());
+            // The body is the same, and so is what was made of it.
+            for name in [header::ETAG, header::LAST_MODIFIED] {
+                let before = object.stored().served().get(&name);
+                if let (false, Some(before)) = (served.contains_key(&name), before) {
+                    served.insert(name, before.clone());
+                }
+            }
+            let stored = self.noting(stored, &served, object.stored().note());
+            Arc::new(stored.with_served(served))
+        };
+        let now = self.proxy.hour();
+        let status = CacheStatus::forwarded(NAME, self.forward).forward_status(head.status);
+        let (stored, status) = match merged {
+            Merged::Keep(stored) => {
+                let stored = again(stored);
+                let key = &self.wanted.key;
+                let body = object.body().clone();
+                let kept = self.proxy.keep(key, &stored, body, self.since);
+                match (self.leader.as_mut(), kept) {
+                    (Some(leader), Some(object)) => leader.land(Arc::new(Landing {
+                        stored: stored.clone(),
+                        source: Source::Kept(object),
+                    })),
+                    _ => self.give_up_sharing(),
+                }
+                let ttl = stored.ttl(now);
+                (stored, status.stored(true).ttl(ttl))
+            }
+            Merged::UseOnce(stored, why) => {
+                self.proxy.forget(&self.wanted.key, object);
+                let stored = again(stored);
+                self.give_up_sharing();
+                (stored, status.detail(why.token()))
+            }
+        };
+        let mut response = self
+            .proxy
+            .kept(&self.wanted, &stored, object.body(), now, &status);
+        if self.wanted.moved.is_none() {
+            respond::add_withheld(response.headers_mut(), &stored, &head.headers);
+        }
+        Got::answer(response, Outcome::VALIDATED)
+    }
+}

@@ -1,0 +1,267 @@
+//! Requests that what is kept does not answer: each is fetched, or shares what another fetches.
+//!
+//! ```text
+//!  board ── Leader ───▶ fetch (fetch.rs), which lands what others may have
+//!        ── Follower ─▶ what a leader shares; leads himself after a while, one at a time; 504 in the end
+//!        ── Alone ────▶ fetch
+//!  pass ──────────────▶ fetch, by what is kept
+//! ```
+
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use http::{HeaderValue, Response, StatusCode, header};
+use spdy::body::Body;
+use spdy_cache::cache_status::{CacheStatus, Forward};
+use spdy_cache::lookup::{self, Failure, on_error};
+use spdy_cache::store::Object;
+use spdy_cache::validate::{Conditional, strip_conditions};
+
+use crate::counters::{Family, Outcome};
+use crate::fetch::{Fetch, Got};
+use crate::flight::{Seat, Waited};
+use crate::landing::{Landing, Lead, Source};
+use crate::proxy::{NAME, Proxy};
+use crate::respond::{self, Judged};
+use crate::upstream::UpstreamError;
+use crate::wanted::Wanted;
+
+impl Proxy {
+    /// Fetches, or shares what another fetches.
+    pub(crate) async fn board(
+        self: &Arc<Self>,
+        wanted: Wanted,
+        known: Option<(Object, Conditional)>,
+        forward: Option<Forward>,
+    ) -> Response<Body> {
+        let policy = self.policy(wanted.whose());
+        let forward = forward.unwrap_or(Forward::Miss);
+        let until = self.runtime.now() + self.upstream().head_timeout;
+        loop {
+            // Who led before may have found that the whole is not to be kept.
+            if !lookup::may_join(policy, &wanted.ask) && !self.begins_whole(&wanted) {
+                return match self.part_of_coming(&wanted, forward) {
+                    Some(part) => part,
+                    None => self.fetch(wanted, known, None, forward).await,
+                };
+            }
+            let seat = self.flights.board(wanted.key.clone(), self.runtime.now());
+            let waited = match seat {
+                Seat::Leader(leader) => Waited::Leader(leader),
+                Seat::Alone => Waited::Private,
+                Seat::Follower(follower) => {
+                    let waited = follower.wait(&self.runtime, until).await;
+                    if matches!(waited, Waited::Leader(_) | Waited::TooLong) {
+                        self.counters.count(Family::Limits, "lock_age_s");
+                    }
+                    waited
+                }
+            };
+            let lead = match waited {
+                Waited::Leader(leader) => Some(leader),
+                Waited::Private => None,
+                Waited::Nothing => continue,
+                Waited::Failed(failure) => {
+                    let known = known.as_ref().map(|(object, _)| object);
+                    match self.stale_instead(&wanted, known, failure) {
+                        Some(stale) => return stale,
+                        None => continue,
+                    }
+                }
+                Waited::TooLong => return self.unanswered(wanted, known, forward),
+                Waited::Shared(landing) => {
+                    let now = self.hour();
+                    if lookup::may_share_with(policy, &landing.stored, &wanted.ask, now)
+                        && let Some(response) = self.share(&wanted, &landing, now, forward)
+                    {
+                        return respond::marked(response, Outcome::COLLAPSED);
+                    }
+                    None
+                }
+            };
+            // Who led before may have landed and left since this was looked up.
+            if lead.is_some()
+                && let Some(object) = self.fresh(&wanted)
+            {
+                let response = self.hit(&wanted, &object, self.hour());
+                return respond::marked(response, Outcome::HIT);
+            }
+            return self.fetch(wanted, known, lead, forward).await;
+        }
+    }
+
+    /// The origin has not answered others who wanted the same for as long as it may take.
+    fn unanswered(
+        self: &Arc<Self>,
+        wanted: Wanted,
+        known: Option<(Object, Conditional)>,
+        forward: Forward,
+    ) -> Response<Body> {
+        let fetch = Fetch {
+            proxy: self.clone(),
+            since: self.since(),
+            wanted,
+            known,
+            leader: None,
+            forward,
+            is_wanted_now: true,
+        };
+        match fetch.failed(&UpstreamError::Waited) {
+            Got::Answer(response) => *response,
+            Got::Nothing { .. } => unreachable!("who waits gets an answer"),
+        }
+    }
+
+    /// What is kept of `wanted`, though it is stale, if the origin's failure allows it.
+    pub(crate) fn stale_instead(
+        &self,
+        wanted: &Wanted,
+        known: Option<&Object>,
+        failure: Failure,
+    ) -> Option<Response<Body>> {
+        let stored = known?.stored();
+        let now = self.hour();
+        if !on_error(
+            self.policy(wanted.whose()),
+            &wanted.ask,
+            stored,
+            failure,
+            now,
+        ) {
+            return None;
+        }
+        let mut status = CacheStatus::hit(NAME).ttl(stored.ttl(now));
+        status = match failure {
+            Failure::Unreachable => status.detail("origin-unreachable"),
+            Failure::Status(_) => status.detail("origin-error"),
+        };
+        let response = self.kept(wanted, stored, known?.body(), now, &status);
+        Some(respond::marked(response, Outcome::STALE_ON_ERROR))
+    }
+
+    /// What another fetched, for `wanted`.
+    pub(crate) fn share(
+        &self,
+        wanted: &Wanted,
+        landing: &Landing,
+        now: SystemTime,
+        forward: Forward,
+    ) -> Option<Response<Body>> {
+        let status = CacheStatus::forwarded(NAME, forward).collapsed(true);
+        if let Judged::Other(response) = respond::judge(wanted, &landing.stored) {
+            return Some(*response);
+        }
+        let policy = self.policy(wanted.whose());
+        match &landing.source {
+            Source::Coming(recording) => {
+                let stored = &landing.stored;
+                respond::of_coming(policy, wanted, stored, None, recording, now, &status)
+            }
+            Source::Kept(object) => {
+                Some(self.kept(wanted, &landing.stored, object.body(), now, &status))
+            }
+        }
+    }
+
+    async fn fetch(
+        self: &Arc<Self>,
+        wanted: Wanted,
+        known: Option<(Object, Conditional)>,
+        leader: Option<Lead>,
+        forward: Forward,
+    ) -> Response<Body> {
+        if let Some(refused) = self.too_often(&wanted) {
+            return refused;
+        }
+        self.ahead.learn(&wanted);
+        self.awaited(wanted, known, leader, forward, Body::empty())
+            .await
+    }
+
+    /// Passes a request by what is kept.
+    pub(crate) async fn pass(
+        self: &Arc<Self>,
+        wanted: Wanted,
+        body: Body,
+        forward: Option<Forward>,
+    ) -> Response<Body> {
+        if let Some(refused) = self.too_often(&wanted) {
+            return refused;
+        }
+        let forward = forward.unwrap_or(Forward::Bypass);
+        self.awaited(wanted, None, None, forward, body).await
+    }
+
+    /// A fetch that somebody waits for.
+    async fn awaited(
+        self: &Arc<Self>,
+        wanted: Wanted,
+        known: Option<(Object, Conditional)>,
+        leader: Option<Lead>,
+        forward: Forward,
+        body: Body,
+    ) -> Response<Body> {
+        let fetch = Fetch {
+            proxy: self.clone(),
+            since: self.since(),
+            wanted,
+            known,
+            leader,
+            forward,
+            is_wanted_now: true,
+        };
+        match fetch.run(body).await {
+            Got::Answer(response) => *response,
+            Got::Nothing { .. } => unreachable!("who waits gets an answer"),
+        }
+    }
+
+    /// Counts that an origin could not be asked.
+    pub(crate) fn count_failure(&self, error: &UpstreamError) {
+        match error.limit() {
+            Some(limit) => self.counters.count(Family::Limits, limit),
+            None => self.counters.count(Family::Origins, error.name()),
+        }
+    }
+
+    /// What a client is told that has origins asked too often.
+    pub(crate) fn too_often(&self, wanted: &Wanted) -> Option<Response<Body>> {
+        let from = wanted.from?;
+        if self.misses.admits(from, self.runtime.now()) {
+            return None;
+        }
+        self.counters.count(Family::Limits, "misses_per_second");
+        let text = "too many requests that nothing is kept for; try again soon\n";
+        let mut response = respond::plain(StatusCode::TOO_MANY_REQUESTS, text);
+        let soon = HeaderValue::from_static("1");
+        response.headers_mut().insert(header::RETRY_AFTER, soon);
+        Some(respond::marked(response, Outcome::LIMITED))
+    }
+
+    /// Fetches anew what was served though it is stale, unless somebody does already.
+    pub(crate) fn validate_behind(
+        self: &Arc<Self>,
+        mut wanted: Wanted,
+        stale: Object,
+        conditional: Conditional,
+    ) {
+        let seat = self.flights.board(wanted.key.clone(), self.runtime.now());
+        let Seat::Leader(leader) = seat else {
+            return;
+        };
+        // What this client had and wanted of it is its own matter.
+        strip_conditions(&mut wanted.ask.headers);
+        let fetch = Fetch {
+            proxy: self.clone(),
+            since: self.since(),
+            wanted,
+            known: Some((stale, conditional)),
+            leader: Some(leader),
+            forward: Forward::Stale,
+            is_wanted_now: false,
+        };
+        self.runtime.spawn(Box::pin(async move {
+            let _ = fetch.run(Body::empty()).await;
+        }));
+    }
+}

@@ -1,0 +1,235 @@
+//! The road of a request: which site, which key, what is kept of it, who is asked, and what the client gets.
+//!
+//! ```text
+//!  read (wanted.rs) ──refused──▶ 404, 421, 508 …
+//!     │ what is kept is fresh, and chosen by what the client said ──▶ kept (respond.rs), before anything waits
+//!     │
+//!  told (wanted.rs): the request that the origin will see ── a WebSocket's handshake ──▶ sockets.rs
+//!     │
+//!  look up ── Fresh ─────────▶ kept (respond.rs)
+//!     │     ── Stale ─────────▶ kept, and validated behind it
+//!     │     ── Validate ──┐
+//!     │     ── Miss ──────┴──▶ board (misses.rs): one fetch for all who want it; a 304 leads to what is kept
+//!     ├──── Bypass ──────────▶ pass (misses.rs); unsafe methods make what is kept doubtful
+//!     └──── OnlyIfCached ────▶ 504
+//! ```
+
+use std::future::Ready;
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use futures_util::future::Either;
+use http::{Method, Request, Response, StatusCode, Uri};
+use spdy::body::Body;
+use spdy::runtime::BoxFuture;
+use spdy_cache::body::Body as KeptBody;
+use spdy_cache::cache_status::CacheStatus;
+use spdy_cache::lookup::{self, Lookup};
+use spdy_cache::store::Object;
+use spdy_cache::stored::Stored;
+
+use crate::client_body::begun;
+use crate::counters::{Family, Outcome};
+use crate::fetch::Fetch;
+use crate::page_policies::Said;
+use crate::proxy::{NAME, Proxy, authority_of};
+use crate::respond::{self, Judged};
+use crate::trace_context::SpanContext;
+use crate::wanted::{Asked, Refused, Wanted};
+
+impl Proxy {
+    /// The answer to `request`, which came from `from`. What is kept and fresh is on the left, at once and without a
+    /// future of what may come of a request else: it is a hit unless its extensions say otherwise.
+    pub fn answer(
+        self: &Arc<Self>,
+        request: Request<Body>,
+        from: Option<IpAddr>,
+    ) -> Either<Ready<Response<Body>>, BoxFuture<Response<Body>>> {
+        self.answer_within(request, from, None)
+    }
+
+    /// The same, where the request has a place in a trace.
+    pub(crate) fn answer_within(
+        self: &Arc<Self>,
+        request: Request<Body>,
+        from: Option<IpAddr>,
+        within: Option<SpanContext>,
+    ) -> Either<Ready<Response<Body>>, BoxFuture<Response<Body>>> {
+        let (asked, body) = request.into_parts();
+        let at_once = |response| Either::Left(std::future::ready(response));
+        let Some((authority, site)) = authority_of(&asked)
+            .and_then(|authority| Some((authority, self.site_answering(authority)?)))
+        else {
+            let response = respond::plain(StatusCode::MISDIRECTED_REQUEST, "no such site here\n");
+            return at_once(respond::marked(response, Outcome::MISDIRECTED));
+        };
+        let authority = authority.to_owned();
+        // For the log, where there is one.
+        let uri = tracing::enabled!(tracing::Level::DEBUG).then(|| asked.uri.clone());
+        let asked = match Asked::read(site, authority, from, asked) {
+            Ok(asked) => asked.within(within),
+            Err(why) => return at_once(self.refuse(&why, uri.as_ref())),
+        };
+        if let Some(limits) = asked.socket() {
+            let proxy = self.clone();
+            return Either::Right(Box::pin(async move {
+                match asked.told() {
+                    Ok(wanted) => proxy.open_socket(wanted, limits).await,
+                    Err(why) => proxy.refuse(&why, uri.as_ref()),
+                }
+            }));
+        }
+        if http_body::Body::is_end_stream(&body)
+            && let Some(response) = self.kept_fresh(&asked)
+        {
+            return at_once(response);
+        }
+        let proxy = self.clone();
+        Either::Right(Box::pin(async move {
+            match asked.told() {
+                Ok(wanted) => proxy.want(wanted, body).await,
+                Err(why) => proxy.refuse(&why, uri.as_ref()),
+            }
+        }))
+    }
+
+    fn refuse(&self, why: &Refused, uri: Option<&Uri>) -> Response<Body> {
+        let target = uri.map(tracing::field::display);
+        tracing::debug!(%why, target, "refused");
+        self.counters.count(Family::Refused, why.name());
+        respond::marked(respond::refused(why), Outcome::REFUSED)
+    }
+
+    /// The answer that is kept for `asked` and needs nobody's word, where what the client said tells which it is.
+    fn kept_fresh(&self, asked: &Asked) -> Option<Response<Body>> {
+        let wanted = asked.so_far();
+        let variants = self.memory.find(&wanted.key)?;
+        let now = self.hour();
+        let mut all = variants.iter();
+        let object = all
+            .all(|variant| asked.can_choose(variant.stored()))
+            .then(|| self.fresh_among(&variants, wanted, now))??;
+        Some(self.hit(wanted, object, now))
+    }
+
+    /// The answer to what is wanted.
+    async fn want(self: &Arc<Self>, mut wanted: Wanted, body: Body) -> Response<Body> {
+        let is_safe = matches!(wanted.ask.method, Method::GET | Method::HEAD);
+        let mut body = body;
+        if is_safe && wanted.moved.is_none() && !http_body::Body::is_end_stream(&body) {
+            // Over HTTP/2 and HTTP/3 a body may be announced by its head's not being the end, and be empty.
+            body = match begun(body).await {
+                Ok(body) => body,
+                Err(_) => return Fetch::cut_short(),
+            };
+            if !http_body::Body::is_end_stream(&body) {
+                // What comes of the content is not to be had by the target alone.
+                wanted.has_content = true;
+                return self.pass(wanted, body, None).await;
+            }
+        }
+        let policy = self.policy(wanted.whose());
+        let mut kept = self.memory.find(&wanted.key);
+        let now = self.hour();
+        let mut found = lookup::lookup(
+            policy,
+            &wanted.ask,
+            kept.as_deref().unwrap_or_default(),
+            now,
+        );
+        let is_lifted = match &found {
+            Lookup::Miss(_) => self.lift(&wanted).await,
+            // Somebody else may have asked the origin already.
+            Lookup::Validate { index, .. } => {
+                let known = kept.as_deref().map(|variants| variants[*index].stored());
+                self.lift_newer(&wanted, known, now).await
+            }
+            _ => false,
+        };
+        if is_lifted {
+            kept = self.memory.find(&wanted.key);
+            found = lookup::lookup(
+                policy,
+                &wanted.ask,
+                kept.as_deref().unwrap_or_default(),
+                now,
+            );
+        }
+        let variants = kept.as_deref().unwrap_or_default();
+        let forward = found.forward();
+        match found {
+            Lookup::Fresh { index, .. } => {
+                let response = self.hit(&wanted, &variants[index], now);
+                respond::marked(response, Outcome::HIT)
+            }
+            Lookup::Stale {
+                index, background, ..
+            } => {
+                let stale = variants[index].clone();
+                self.validate_behind(wanted.clone(), stale.clone(), background);
+                let response = self.hit(&wanted, &stale, now);
+                respond::marked(response, Outcome::STALE)
+            }
+            Lookup::Validate {
+                index, conditional, ..
+            } => {
+                let known = Some((variants[index].clone(), conditional));
+                self.board(wanted, known, forward).await
+            }
+            Lookup::Miss(_) => self.board(wanted, None, forward).await,
+            Lookup::Bypass(_) => self.pass(wanted, body, forward).await,
+            Lookup::OnlyIfCached => {
+                let text = "not kept, and not to be fetched\n";
+                let response = respond::plain(StatusCode::GATEWAY_TIMEOUT, text);
+                respond::marked(response, Outcome::NOT_KEPT)
+            }
+        }
+    }
+
+    /// Answers from what is kept.
+    pub(crate) fn hit(&self, wanted: &Wanted, object: &Object, now: SystemTime) -> Response<Body> {
+        object.count_use();
+        let status = CacheStatus::hit(NAME).ttl(object.stored().ttl(now));
+        self.kept(wanted, object.stored(), object.body(), now, &status)
+    }
+
+    pub(crate) fn kept(
+        &self,
+        wanted: &Wanted,
+        stored: &Stored,
+        body: &KeptBody,
+        now: SystemTime,
+        status: &CacheStatus,
+    ) -> Response<Body> {
+        match respond::judge(wanted, stored) {
+            Judged::Other(response) => *response,
+            Judged::Good => {
+                wanted.learn(Said::of_note(stored.note()));
+                let policy = self.policy(wanted.whose());
+                let coder = (&self.encodings, &self.runtime);
+                respond::of_kept(policy, wanted, stored, body, coder, now, status)
+            }
+        }
+    }
+
+    /// What is kept for `wanted` and needs nobody's word.
+    pub(crate) fn fresh(&self, wanted: &Wanted) -> Option<Object> {
+        let variants = self.memory.find(&wanted.key)?;
+        let object = self.fresh_among(&variants, wanted, self.hour());
+        object.cloned()
+    }
+
+    fn fresh_among<'a>(
+        &self,
+        variants: &'a [Object],
+        wanted: &Wanted,
+        now: SystemTime,
+    ) -> Option<&'a Object> {
+        let policy = self.policy(wanted.whose());
+        match lookup::lookup(policy, &wanted.ask, variants, now) {
+            Lookup::Fresh { index, .. } => Some(&variants[index]),
+            _ => None,
+        }
+    }
+}
