@@ -11,7 +11,6 @@
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::task::Poll;
 
 use bytes::Bytes;
 use spdy::body::Body as Coming;
