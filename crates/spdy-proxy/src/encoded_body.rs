@@ -61,6 +61,7 @@ pub fn encoded(body: Body, coding: Coding) -> Body {
         _ => Body::wrap(EncodedBody {
             body,
             encoder: Some(Encoder::new(coding)),
+            is_others_turn: false,
         }),
     }
 }
@@ -69,6 +70,8 @@ struct EncodedBody {
     body: Body,
     /// `None` at the end.
     encoder: Option<Encoder>,
+    /// Something was coded since others had a turn.
+    is_others_turn: bool,
 }
 
 impl http_body::Body for EncodedBody {
@@ -79,6 +82,11 @@ impl http_body::Body for EncodedBody {
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
+        // While coding takes longer than what comes, there is always more at once: whoever sends this would collect all of it first.
+        if std::mem::take(&mut self.is_others_turn) {
+            cx.waker().wake_by_ref();
+            return Poll::Pending;
+        }
         loop {
             let this = &mut *self;
             let Some(encoder) = &mut this.encoder else {
@@ -97,6 +105,7 @@ impl http_body::Body for EncodedBody {
                 None => this.encoder.take().map(Encoder::finish).unwrap_or_default(),
             };
             if !coded.is_empty() {
+                this.is_others_turn = this.encoder.is_some();
                 return Poll::Ready(Some(Ok(Frame::data(coded.into()))));
             }
         }
@@ -104,5 +113,35 @@ impl http_body::Body for EncodedBody {
 
     fn is_end_stream(&self) -> bool {
         self.encoder.is_none()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::{FutureExt, StreamExt};
+    use http_body::Body as _;
+
+    use super::*;
+    use crate::coding::Decoder;
+
+    /// All that came was collected before any of it went out.
+    #[test]
+    fn whoever_sends_a_coded_body_has_a_turn_after_each_piece() {
+        let pieces = [vec![b'a'; 5000], vec![b'b'; 5000], vec![b'c'; 5000]];
+        let came = futures_util::stream::iter(pieces.clone());
+        let came = came.map(|piece| Ok::<_, BoxError>(Frame::data(Bytes::from(piece))));
+        let body = Body::wrap(http_body_util::StreamBody::new(came));
+        let mut body = std::pin::pin!(encoded(body, Coding::Zstd));
+        let mut decoder = Decoder::new(Coding::Zstd, 1 << 20);
+        for piece in pieces {
+            let frame = std::future::poll_fn(|cx| body.as_mut().poll_frame(cx));
+            let frame = frame.now_or_never().expect("it came already");
+            let coded = frame.expect("it is not the end").expect("it is whole");
+            let coded = coded.into_data().expect("data");
+            let text = decoder.write(&coded).expect("it is Zstandard");
+            assert!(text == piece, "nothing waits for more");
+            let turn = std::future::poll_fn(|cx| body.as_mut().poll_frame(cx)).now_or_never();
+            assert!(turn.is_none(), "the sender has a turn");
+        }
     }
 }
