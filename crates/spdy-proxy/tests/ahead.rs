@@ -91,6 +91,26 @@ async fn images_are_asked_for_ahead_as_the_browser_will_ask() {
     assert!(!origin.fields("/a.png").contains_key("accept"));
 }
 
+/// What was here a moment ago is not looked for; but a purge takes it away.
+#[tokio::test]
+async fn what_was_here_is_fetched_ahead_again_as_soon_as_it_is_purged() {
+    let origin = origin(&["/a.png"]);
+    let proxy = accelerator(&origin, "");
+    get(&proxy, "/", &[]).await;
+    until("it is fetched", || origin.times("/a.png") == 1).await;
+    until_some("it is here", async || {
+        let again = get(&proxy, "/a.png", &[]).await;
+        again.field("cache-status").contains("hit").then_some(())
+    })
+    .await;
+    get(&proxy, "/", &[]).await; // and finds it
+    let purge = serde_json::from_str(r#"{"site": "www.site.test"}"#).expect("a purge");
+    proxy.purge(&purge).expect("it is a site");
+    get(&proxy, "/", &[]).await;
+    until("it is fetched again", || origin.times("/a.png") == 2).await;
+    assert_eq!(ahead(&proxy, "fetched"), 2);
+}
+
 #[tokio::test]
 async fn what_cannot_be_used_when_it_is_asked_for_is_fetched_ahead_once_and_not_again() {
     let names = &[

@@ -2,8 +2,14 @@
 
 mod support;
 
+use std::future::poll_fn;
+use std::pin::pin;
+
 use http::StatusCode;
+use http_body::Body as _;
+use spdy::body::Body;
 use spdy_proxy::coding::Coding;
+use spdy_proxy::counters::Family;
 use support::{Origin, accelerator_of, answer, get, pages, until};
 
 const FRESH: (&str, &str) = ("cache-control", "max-age=60");
@@ -94,6 +100,28 @@ async fn a_page_is_rewritten_and_what_it_names_is_fetched_before_it_is_asked_for
     assert_eq!(other.times("/a.css"), 1);
     let asked = other.fields("/a.css");
     assert!(!asked.contains_key("cookie") && !asked.contains_key("x-forwarded-for"));
+}
+
+/// Its reader had nothing until all of it was rewritten.
+#[tokio::test]
+async fn a_long_page_goes_out_while_it_is_rewritten() {
+    let text = format!("<!doctype html>{}", "<p>A line of it.</p>".repeat(30_000));
+    let origin = own(text.clone());
+    let proxy = before(&origin, &other(), "");
+    let request = http::Request::get("/").header("host", "www.site.test");
+    let request = request.body(Body::empty()).expect("a request");
+    let mut body = pin!(proxy.answer(request, None).await.into_body());
+    let mut got = 0;
+    while got < text.len() {
+        let frame = poll_fn(|cx| body.as_mut().poll_frame(cx)).await;
+        let frame = frame.expect("more of it").expect("it is whole");
+        let before_it = got;
+        got += frame.into_data().expect("data").len();
+        assert!(got - before_it <= 20 * 1024, "about what one turn takes");
+        let is_done = !proxy.counters.of(Family::Pages).is_empty();
+        assert!(!is_done || before_it > 0, "all of it was rewritten before");
+    }
+    assert_eq!(got, text.len());
 }
 
 #[tokio::test]
@@ -252,7 +280,7 @@ async fn a_page_that_tells_of_an_error_is_rewritten_like_any_other() {
     }
     let part = get(&proxy, "/206", &[]).await;
     assert!(part.text().contains("http://cdn.test"), "a part is left");
-    let pages = proxy.counters.of(spdy_proxy::counters::Family::Pages);
+    let pages = proxy.counters.of(Family::Pages);
     assert_eq!(pages, [("partial", 1), ("rewritten", 3)]);
 }
 
@@ -389,7 +417,7 @@ async fn another_name_is_not_answered_for() {
     let origin = Origin::start(pages(&[]));
     let proxy = support::accelerator(&origin, "");
     let request = http::Request::get("/").header("host", "other.test");
-    let request = request.body(spdy::body::Body::empty()).expect("a request");
+    let request = request.body(Body::empty()).expect("a request");
     let response = proxy.answer(request, None).await;
     assert_eq!(response.status(), StatusCode::MISDIRECTED_REQUEST);
     assert_eq!(origin.asked(), [""; 0]);
