@@ -22,7 +22,8 @@ use crate::commands::{Outcome, Usage};
 use crate::printer::{Printer, StdoutClosed};
 
 /// Requests are many small allocations, made and freed on one core: a tenth of a server's time with glibc's, less with this. It asks for
-/// no huge pages: one of those is zeroed all at once, which takes milliseconds on a virtual machine, and whoever waits then waits so long.
+/// no huge pages (where a kernel gives them unasked it still does): one is zeroed all at once, which takes milliseconds on a virtual machine,
+/// and whoever waits then waits so long.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 

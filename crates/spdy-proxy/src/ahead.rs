@@ -100,7 +100,7 @@ pub(crate) struct Ahead {
     accepts: Accepts,
     /// What nobody may keep, or what is stale as soon as it is here, is fetched again when it is asked for. So is what failed.
     futile: Mutex<Remembered<Key>>,
-    here: Here,
+    pub(crate) here: Here,
     room: Room,
 }
 
@@ -108,8 +108,8 @@ pub(crate) struct Ahead {
 enum Sought {
     /// It is on its way now.
     Begun,
-    /// It is here.
-    Here,
+    /// It is here; `varies` if it may be another for who asks otherwise.
+    Here { varies: bool },
     /// Neither: it is on its way already, is of no use, or is one too many.
     Left,
 }
@@ -288,7 +288,7 @@ impl Proxy {
             asked.headers.insert(header::HOST, host);
         }
         let now = self.runtime.now();
-        let seeker = Seeker::of(wanted, &asked.headers, self.purges.now());
+        let seeker = Seeker::of(wanted, &asked.headers);
         for reference in named {
             let (site, kind) = (&wanted.site, reference.kind);
             let path = match reference.outcome {
@@ -312,8 +312,8 @@ impl Proxy {
                 by_cors: reference.by_cors,
                 tells: reference.tells,
             };
-            let number = seeker.number(&path, &load);
-            if self.ahead.here.has(number, now) {
+            let numbers = seeker.numbers(&path, &load);
+            if self.ahead.here.has(numbers, now) {
                 continue;
             }
             let uri = path.parse().ok();
@@ -322,7 +322,7 @@ impl Proxy {
             next.within.clone_from(&wanted.within);
             match self.fetch_ahead(next, steps + 1, budget) {
                 Sought::Begun => begun.push(path),
-                Sought::Here => self.ahead.here.note(number, now),
+                Sought::Here { varies } => self.ahead.here.note(numbers, varies, now),
                 Sought::Left => {}
             }
         }
@@ -404,14 +404,18 @@ impl Proxy {
         self.page_done(wanted, done);
     }
 
-    /// Has `wanted` in memory for who will ask for it, unless it is there, was of no use or is fetched already. It is fetched, and counted so, only if neither the disk nor the shared tier has it.
+    /// Has `wanted` in memory for who will ask for it, unless it is there, was of no use or is fetched already. It is fetched, and counted
+    /// so, only if neither the disk nor the shared tier has it.
     fn fetch_ahead(self: &Arc<Self>, mut wanted: Wanted, number: u8, budget: &Budget) -> Sought {
         let policy = self.policy(wanted.whose());
         let variants = self.memory.find(&wanted.key);
         let variants = variants.as_deref().unwrap_or_default();
         let found = lookup::lookup(policy, &wanted.ask, variants, self.hour());
         if !matches!(found, Lookup::Miss(_)) {
-            return Sought::Here;
+            let varies = variants
+                .iter()
+                .any(|variant| variant.stored().selecting_names().next().is_some());
+            return Sought::Here { varies };
         }
         if self.ahead.futile().has(&wanted.key, self.runtime.now()) {
             self.counters.count(Family::Ahead, "futile");

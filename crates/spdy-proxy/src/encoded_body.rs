@@ -74,6 +74,20 @@ struct EncodedBody {
     is_others_turn: bool,
 }
 
+impl EncodedBody {
+    /// What goes out for `piece`, and with the last one the end, which would be sent by itself.
+    fn coded(&mut self, piece: &[u8]) -> Vec<u8> {
+        let encoder = self.encoder.as_mut();
+        let mut coded = encoder.map_or_else(Vec::new, |encoder| encoder.write(piece));
+        if http_body::Body::is_end_stream(&self.body)
+            && let Some(encoder) = self.encoder.take()
+        {
+            coded.extend(encoder.finish());
+        }
+        coded
+    }
+}
+
 impl http_body::Body for EncodedBody {
     type Data = Bytes;
     type Error = BoxError;
@@ -89,13 +103,13 @@ impl http_body::Body for EncodedBody {
         }
         loop {
             let this = &mut *self;
-            let Some(encoder) = &mut this.encoder else {
+            if this.encoder.is_none() {
                 return Poll::Ready(None);
-            };
+            }
             let frame = std::task::ready!(Pin::new(&mut this.body).poll_frame(cx));
             let coded = match frame {
                 Some(Ok(frame)) => match frame.into_data() {
-                    Ok(data) => encoder.write(&data),
+                    Ok(data) => this.coded(&data),
                     Err(_) => continue, // trailers say nothing of a body that is another now
                 },
                 Some(Err(error)) => {
@@ -143,5 +157,20 @@ mod tests {
             let turn = std::future::poll_fn(|cx| body.as_mut().poll_frame(cx)).now_or_never();
             assert!(turn.is_none(), "the sender has a turn");
         }
+    }
+
+    /// It would be a write, and a frame, of its own.
+    #[test]
+    fn the_end_goes_out_with_the_last_piece() {
+        let whole = Body::full(Bytes::from(vec![b'a'; 5000]));
+        let mut body = std::pin::pin!(encoded(whole, Coding::Zstd));
+        let frame = std::future::poll_fn(|cx| body.as_mut().poll_frame(cx));
+        let frame = frame.now_or_never().expect("it is there already");
+        let coded = frame.expect("it is not the end").expect("it is whole");
+        assert!(body.is_end_stream());
+        let mut decoder = Decoder::new(Coding::Zstd, 1 << 20);
+        let text = decoder.write(&coded.into_data().expect("data"));
+        assert!(text.expect("it is Zstandard") == vec![b'a'; 5000]);
+        assert!(decoder.finish().expect("it is whole").is_empty());
     }
 }

@@ -14,53 +14,119 @@ use crate::wanted::Wanted;
 
 /// For how long one is not looked for again.
 const HERE_FOR: Duration = Duration::from_secs(1);
-/// Things of which that is remembered.
-const MAX_THINGS: usize = 4096;
+/// Things of which that is remembered: some pages' worth, for some kinds of browsers where answers differ by that.
+const MAX_THINGS: usize = 16 * 1024;
 
 /// The things that are here, each by a number. Two of one number are taken for one: then the other may not be fetched ahead for a while.
 #[derive(Debug)]
 pub(crate) struct Here(Mutex<Remembered<u64>>);
 
-/// Who looks for things, by all that what is here may be chosen by.
+/// Who looks for things.
 #[derive(Debug)]
-pub(crate) struct Seeker(DefaultHasher);
+pub(crate) struct Seeker {
+    /// Where he is.
+    place: DefaultHasher,
+    /// And who, by all that what is here may be chosen by.
+    himself: DefaultHasher,
+}
+
+/// The numbers of one thing: as everyone has it, and as he has it who looks.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Numbers {
+    everyones: u64,
+    his: u64,
+}
 
 impl Seeker {
-    /// Who asked for `wanted` and is `told` so of it, after so many `purges`.
-    pub(crate) fn of(wanted: &Wanted, told: &HeaderMap, purges: u64) -> Self {
-        let mut hasher = DefaultHasher::new();
-        (&wanted.site.name, wanted.site.rules.tag(), purges).hash(&mut hasher);
-        (&wanted.authority, fields::scheme_of(wanted.arrival)).hash(&mut hasher);
-        for (name, value) in told {
-            (name, value).hash(&mut hasher);
+    /// Who asked for `wanted`, and says so much of himself.
+    pub(crate) fn of(wanted: &Wanted, says: &HeaderMap) -> Self {
+        let mut place = DefaultHasher::new();
+        (&wanted.site.name, wanted.site.rules.tag()).hash(&mut place);
+        (&wanted.authority, fields::scheme_of(wanted.arrival)).hash(&mut place);
+        let mut himself = place.clone();
+        for (name, value) in says {
+            (name, value).hash(&mut himself);
         }
-        Self(hasher)
+        Self { place, himself }
     }
 
-    /// The number of what is at `path`, loaded as `load` tells.
-    pub(crate) fn number(&self, path: &str, load: &impl Hash) -> u64 {
-        let mut hasher = self.0.clone();
-        (path, load).hash(&mut hasher);
-        hasher.finish()
+    /// Those of what is at `path`, loaded as `load` tells.
+    pub(crate) fn numbers(&self, path: &str, load: &impl Hash) -> Numbers {
+        let number = |of: &DefaultHasher| {
+            let mut hasher = of.clone();
+            (path, load).hash(&mut hasher);
+            hasher.finish()
+        };
+        Numbers {
+            everyones: number(&self.place),
+            his: number(&self.himself),
+        }
     }
 }
 
 impl Here {
     pub(crate) fn new() -> Self {
-        Self(Mutex::new(Remembered::new(HERE_FOR, MAX_THINGS)))
+        Self(Mutex::new(nothing_yet()))
     }
 
-    /// Whether the thing of this number was here a moment ago.
-    pub(crate) fn has(&self, number: u64, now: Instant) -> bool {
-        self.things(|things| things.has(&number, now))
+    /// Whether the thing of these numbers was here a moment ago.
+    pub(crate) fn has(&self, numbers: Numbers, now: Instant) -> bool {
+        self.things(|things| things.has(&numbers.everyones, now) || things.has(&numbers.his, now))
     }
 
-    /// The thing of this number is here.
-    pub(crate) fn note(&self, number: u64, now: Instant) {
+    /// The thing of these numbers is here, for who looks alone where `varies`.
+    pub(crate) fn note(&self, numbers: Numbers, varies: bool, now: Instant) {
+        let number = match varies {
+            true => numbers.his,
+            false => numbers.everyones,
+        };
         self.things(|things| things.note(&number, now));
+    }
+
+    /// Some of it is not here any more.
+    pub(crate) fn clear(&self) {
+        self.things(|things| *things = nothing_yet());
     }
 
     fn things<T>(&self, ask: impl FnOnce(&mut Remembered<u64>) -> T) -> T {
         ask(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+fn nothing_yet() -> Remembered<u64> {
+    Remembered::new(HERE_FOR, MAX_THINGS)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const THING: Numbers = Numbers {
+        everyones: 1,
+        his: 2,
+    };
+
+    #[test]
+    fn what_was_here_is_looked_for_again_after_a_second_or_a_purge() {
+        let here = Here::new();
+        let at = |ms: u64| Instant::ZERO + Duration::from_millis(ms);
+        assert!(!here.has(THING, at(0)));
+        here.note(THING, false, at(0));
+        here.note(THING, false, at(900)); // it was not looked for anew
+        assert!(here.has(THING, at(999)));
+        assert!(!here.has(THING, at(1000)));
+        here.note(THING, false, at(2000));
+        here.clear();
+        assert!(!here.has(THING, at(2000)));
+    }
+
+    #[test]
+    fn what_differs_by_who_asks_is_here_for_those_who_ask_alike() {
+        let here = Here::new();
+        let others = Numbers { his: 3, ..THING };
+        here.note(THING, true, Instant::ZERO);
+        assert!(here.has(THING, Instant::ZERO) && !here.has(others, Instant::ZERO));
+        here.note(THING, false, Instant::ZERO);
+        assert!(here.has(others, Instant::ZERO));
     }
 }

@@ -80,7 +80,7 @@ impl Purges {
 impl Proxy {
     /// Purges what is here, in memory and on the disk; how many objects of memory were meant.
     fn purge_here(&self, meant: &Meant, how: Purge) -> usize {
-        match meant {
+        let count = match meant {
             Meant::Prefix(prefix) => {
                 self.dead.purge(prefix);
                 self.purges.note(prefix.to_vec());
@@ -98,7 +98,11 @@ impl Proxy {
                 }
                 self.memory.purge_tag(tag, how)
             }
+        };
+        if count > 0 {
+            self.ahead.here.clear();
         }
+        count
     }
 
     /// Purges what the operator means, in every tier and for all who share one; how many objects of memory here that were.
