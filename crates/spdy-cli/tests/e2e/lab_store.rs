@@ -4,6 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use rusqlite::Connection;
+use spdy_lab::model::MODEL;
 
 use crate::support::lab::{Lab, SMALL, text};
 use crate::support::program::{ended_with, output};
@@ -87,19 +88,19 @@ fn loads_of_another_model_are_told_and_never_brought_together() {
     alter(&lab.path("part-1.db"), "DROP COLUMN model");
     told(0, &["merge", "part-1.db", "--store", "all.db"]);
     let refused = told(1, &["merge", "part-2.db", "--store", "all.db"]);
-    let want = "all.db holds results of the model 0 (any from before they were counted), want 1";
-    assert!(refused.contains(want), "{refused}");
+    let old = "0 (any from before they were counted)";
+    let want = format!("all.db holds results of the model {old}, want {MODEL}");
+    assert!(refused.contains(&want), "{refused}");
     let refused = told(1, &["run", "small.toml", "--store", "all.db"]);
-    assert!(refused.contains(want), "{refused}");
+    assert!(refused.contains(&want), "{refused}");
     assert_eq!(
         lab.cells_in("all.db"),
         6,
         "all of the first part, and nothing else"
     );
     let shown = told(0, &["show", "all.db"]);
-    let want =
-        "the model of its loads is 0 (any from before they were counted), and this program has 1";
-    assert!(shown.contains(want), "{shown}");
+    let want = format!("the model of its loads is {old}, and this program has {MODEL}");
+    assert!(shown.contains(&want), "{shown}");
 
     let connection = Connection::open(lab.path("part-2.db")).expect("a store");
     connection
@@ -108,10 +109,8 @@ fn loads_of_another_model_are_told_and_never_brought_together() {
     drop(connection);
     told(0, &["run", "small.toml", "--store", "whole.db"]);
     let compared = told(0, &["compare", "whole.db", "part-2.db"]);
-    assert!(
-        compared.contains("the model is 1 before and 7 after"),
-        "{compared}"
-    );
+    let want = format!("the model is {MODEL} before and 7 after");
+    assert!(compared.contains(&want), "{compared}");
 }
 
 #[test]
