@@ -26,7 +26,7 @@ pub(crate) struct Here(Mutex<Remembered<u64>>);
 pub(crate) struct Seeker {
     /// Where he is.
     place: DefaultHasher,
-    /// And who, by all that what is here may be chosen by.
+    /// And who, by what he says of himself; which formats he takes for a thing is learned, and not among it.
     himself: DefaultHasher,
 }
 
