@@ -353,7 +353,7 @@ impl Fetch {
             ahead: Vec::new(),
             rewriting: Duration::ZERO,
         };
-        self.proxy.runtime.spawn(Box::pin(pump.run(body)));
+        pump.begin(body);
         match is_wanted {
             true => Got::answer(response, outcome),
             false => Got::Nothing { is_good },

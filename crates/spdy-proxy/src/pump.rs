@@ -33,6 +33,9 @@ use crate::wanted::Wanted;
 /// Things that one page names and that are remembered of it.
 const MAX_NAMED: usize = 256;
 
+/// How much smaller than others is the first piece that is rewritten.
+const FIRST_SIP_PART: usize = 4;
+
 /// A body on its way from an origin into a recording.
 pub(crate) struct Pump {
     pub(crate) proxy: Arc<Proxy>,
@@ -63,12 +66,19 @@ pub(crate) struct Pump {
 }
 
 impl Pump {
-    /// Brings `body` to whoever reads it, and to the cache.
-    pub(crate) async fn run(mut self, mut body: Body) {
+    /// Brings `body` to whoever reads it, and to the cache: at once what is here already, so that it goes out with the head; the rest by
+    /// itself.
+    pub(crate) fn begin(self, body: Body) {
+        let runtime = self.proxy.runtime.clone();
+        runtime.begin(Box::pin(self.run(body)));
+    }
+
+    async fn run(mut self, mut body: Body) {
         let runtime = &self.proxy.runtime;
         let deadline = runtime.now() + self.proxy.fetch_timeout;
         let is_kept = self.stored.is_some();
         let mut patience = is_kept.then(|| runtime.sleep_until(deadline));
+        let mut is_first = true;
         loop {
             let frame = std::future::poll_fn(|cx| {
                 if let Poll::Ready(frame) = Pin::new(&mut body).poll_frame(cx) {
@@ -96,7 +106,12 @@ impl Pump {
                 None => break,
             };
             while !piece.is_empty() {
-                let sip = piece.split_to(piece.len().min(self.rewriter.sip()));
+                let mut sip = self.rewriter.sip();
+                if std::mem::take(&mut is_first) {
+                    // The head of a page, and what it names, waits for no more than that.
+                    sip /= FIRST_SIP_PART;
+                }
+                let sip = piece.split_to(piece.len().min(sip));
                 let began = self.proxy.runtime.now();
                 let text = self.rewriter.write(sip);
                 self.rewriting += self.proxy.runtime.now() - began;

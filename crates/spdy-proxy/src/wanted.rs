@@ -419,7 +419,7 @@ impl Wanted {
         if self.moved.is_some() {
             return self.url();
         }
-        let home = self.home()?.ascii_serialization();
+        let home = home_text(&self.site, self.arrival, &self.authority)?;
         let target = self.ask.uri.path_and_query()?;
         url::Url::parse(&format!("{home}{target}")).ok()
     }

@@ -5,6 +5,7 @@ mod support;
 use std::future::poll_fn;
 use std::pin::pin;
 
+use futures_util::FutureExt;
 use http::StatusCode;
 use http_body::Body as _;
 use spdy::body::Body;
@@ -100,6 +101,33 @@ async fn a_page_is_rewritten_and_what_it_names_is_fetched_before_it_is_asked_for
     assert_eq!(other.times("/a.css"), 1);
     let asked = other.fields("/a.css");
     assert!(!asked.contains_key("cookie") && !asked.contains_key("x-forwarded-for"));
+}
+
+/// What the origin sent with its head waited for a thread to rewrite it, and for sixteen times as much of it.
+#[tokio::test]
+async fn the_head_of_a_page_goes_out_with_its_answer() {
+    let text = format!("<!doctype html>{}", "<p>A line of it.</p>".repeat(3000));
+    let origin = own(text.clone());
+    let proxy = before(&origin, &other(), "");
+    for coding in ["identity", "br"] {
+        let request = http::Request::get(format!("/?{coding}"));
+        let request = request
+            .header("host", "www.site.test")
+            .header("accept-encoding", coding)
+            .body(Body::empty());
+        let answer = proxy.answer(request.expect("a request"), None).await;
+        let mut body = pin!(answer.into_body());
+        let first = poll_fn(|cx| body.as_mut().poll_frame(cx)).now_or_never();
+        let first = first.expect("it is there").expect("more than nothing");
+        let first = first.expect("it is whole").into_data().expect("data");
+        match coding {
+            "br" => assert!(!first.is_empty()),
+            _ => {
+                assert!(text.as_bytes().starts_with(&first));
+                assert!(first.len() <= 4 * 1024, "got {} bytes", first.len());
+            }
+        }
+    }
 }
 
 /// Its reader had nothing until all of it was rewritten.

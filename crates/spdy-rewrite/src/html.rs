@@ -14,11 +14,12 @@
 //! lol_html is told that the page is windows-1252, in which every byte is a character and comes back as itself: so
 //! no byte that is not ours is ever written otherwise, whatever the page says of its encoding.
 
+use std::borrow::Cow;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use lol_html::html_content::{ContentType, TextChunk};
-use lol_html::send::{Element, HtmlRewriter as LolRewriter, Settings};
-use lol_html::{AsciiCompatibleEncoding, MemorySettings, element, text};
+use lol_html::send::{Element, ElementContentHandlers, HtmlRewriter as LolRewriter, Settings};
+use lol_html::{AsciiCompatibleEncoding, MemorySettings};
 use url::Url;
 
 use crate::charset::{Charset, PRESCAN_BYTES};
@@ -188,35 +189,27 @@ impl std::fmt::Debug for HtmlRewriter {
     }
 }
 
-/// Elements that may name what is fetched, whatever their attributes.
-const ELEMENTS: &str = "base, meta, link, script, style, img, source, video, audio, picture, track, input, image, feimage, \
-    use, iframe, frame, portal, object, embed, template, [style], [background]";
-
 fn rewriter(page: &Arc<Mutex<Page>>, sink: Sink) -> LolRewriter<'static, Sink> {
-    let mut selector = ELEMENTS.to_owned();
-    for attribute in lock(page).rules.lazy_attributes() {
-        selector.push_str(&format!(", [{attribute}]"));
-    }
+    let rules = lock(page).rules.clone();
+    let selectors = rules.selectors();
     let (of_elements, of_text, of_end) = (page.clone(), page.clone(), page.clone());
-    let on_element = element!(selector, move |element: &mut Element<'_, '_>| {
-        let before = lock(&of_elements).templates;
-        crate::html_element::rewrite(&mut lock(&of_elements), element);
-        if lock(&of_elements).templates > before {
-            let page = of_elements.clone();
-            element.on_end_tag(Box::new(move |_| {
-                lock(&page).templates = before;
-                Ok(())
-            }))?;
-        }
+    let on_element =
+        ElementContentHandlers::default().element(move |element: &mut Element<'_, '_>| {
+            let before = lock(&of_elements).templates;
+            crate::html_element::rewrite(&mut lock(&of_elements), element);
+            if lock(&of_elements).templates > before {
+                let page = of_elements.clone();
+                element.on_end_tag(Box::new(move |_| {
+                    lock(&page).templates = before;
+                    Ok(())
+                }))?;
+            }
+            Ok(())
+        });
+    let on_text = ElementContentHandlers::default().text(move |chunk: &mut TextChunk<'_>| {
+        rewrite_text(&mut lock(&of_text), chunk);
         Ok(())
     });
-    let on_text = text!(
-        "style, script[type=importmap i]",
-        move |chunk: &mut TextChunk<'_>| {
-            rewrite_text(&mut lock(&of_text), chunk);
-            Ok(())
-        }
-    );
     let on_bail_out =
         move |_: &lol_html::errors::RewritingError,
               bail_out: &mut lol_html::html_content::BailOut<'_>| {
@@ -225,8 +218,8 @@ fn rewriter(page: &Arc<Mutex<Page>>, sink: Sink) -> LolRewriter<'static, Sink> {
     let transparent =
         AsciiCompatibleEncoding::new(encoding_rs::WINDOWS_1252).expect("windows-1252 has ASCII");
     let settings = Settings::new_send()
-        .append_element_content_handler(on_element)
-        .append_element_content_handler(on_text)
+        .append_element_content_handler((Cow::Borrowed(&selectors.elements), on_element))
+        .append_element_content_handler((Cow::Borrowed(&selectors.texts), on_text))
         .append_bail_out_handler(on_bail_out)
         .with_encoding(transparent)
         .with_strict(false)

@@ -62,6 +62,7 @@ mod host;
 mod html_element;
 mod html_import_map;
 mod html_page;
+mod html_selectors;
 mod import_map;
 mod judged_origins;
 mod link_rel;

@@ -22,6 +22,7 @@ use crate::entry::{Entry, check_path, is_in, patterns};
 use crate::form::Form;
 use crate::host::{self, Pattern};
 use crate::host_limits::{HostLimits, LimitsConfig};
+use crate::html_selectors::Selectors;
 use crate::kind::{Kind, Kinds};
 use crate::made::Made;
 use crate::moved_url::{self, Moved};
@@ -62,6 +63,7 @@ pub struct Rules {
     is_tried: bool,
     pages_left: Vec<String>,
     lazy_attributes: Vec<String>,
+    selectors: Selectors,
     referrer: Referrer,
     limits: HostLimits,
     pub(crate) keys: Option<Keys>,
@@ -192,6 +194,7 @@ impl Rules {
             is_tried: config.dry_run,
             pages_left,
             lazy_attributes: config.lazy_attributes.clone(),
+            selectors: Selectors::with(&config.lazy_attributes),
             referrer: config.referrer,
             limits: HostLimits::compile(&config.limits, &LimitsConfig::default())?,
             keys,
@@ -228,6 +231,11 @@ impl Rules {
     /// Attributes of lazy loaders that are rewritten too.
     pub fn lazy_attributes(&self) -> &[String] {
         &self.lazy_attributes
+    }
+
+    /// Which elements of a page are looked at.
+    pub(crate) fn selectors(&self) -> &Selectors {
+        &self.selectors
     }
 
     /// A short word that is another for other rules, keys or rewriters: part of cache keys and of ETags.

@@ -9,6 +9,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 #[cfg(feature = "tokio-runtime")]
 use std::sync::OnceLock;
+use std::task::{Context, Waker};
 
 use spdy_clock::Instant;
 #[cfg(feature = "tokio-runtime")]
@@ -25,6 +26,16 @@ pub trait Runtime: Send + Sync + 'static {
     fn sleep_until(&self, deadline: Instant) -> BoxFuture<()>;
     /// Runs `task` beside the caller.
     fn spawn(&self, task: BoxFuture<()>);
+
+    /// Runs `task` here as far as it gets without waiting, and beside the caller what is left of it: for what is mostly done at once, where
+    /// handing it to another thread costs more than doing it.
+    fn begin(&self, mut task: BoxFuture<()>) {
+        // Who waits is polled again as soon as it is spawned, and leaves word who is to be woken then.
+        let mut nobody = Context::from_waker(Waker::noop());
+        if task.as_mut().poll(&mut nobody).is_pending() {
+            self.spawn(task);
+        }
+    }
 }
 
 /// A runtime as it is handed around.
@@ -94,5 +105,69 @@ impl Runtime for TokioRuntime {
 
     fn spawn(&self, task: BoxFuture<()>) {
         tokio::spawn(task);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use futures_util::FutureExt;
+
+    use super::*;
+
+    /// Runs nothing, and keeps what it was given.
+    #[derive(Default)]
+    struct Kept(Mutex<Vec<BoxFuture<()>>>);
+
+    impl Runtime for Kept {
+        fn now(&self) -> Instant {
+            Instant::ZERO
+        }
+
+        fn sleep_until(&self, _: Instant) -> BoxFuture<()> {
+            Box::pin(std::future::pending())
+        }
+
+        fn spawn(&self, task: BoxFuture<()>) {
+            self.0.lock().expect("nobody panicked").push(task);
+        }
+    }
+
+    /// One step, a wait if it `waits`, and one more step.
+    fn counting(done: &Arc<AtomicUsize>, waits: bool) -> BoxFuture<()> {
+        let done = done.clone();
+        Box::pin(async move {
+            done.fetch_add(1, Ordering::Relaxed);
+            if waits {
+                let mut has_waited = false;
+                std::future::poll_fn(|_| match std::mem::replace(&mut has_waited, true) {
+                    true => std::task::Poll::Ready(()),
+                    false => std::task::Poll::Pending,
+                })
+                .await;
+            }
+            done.fetch_add(1, Ordering::Relaxed);
+        })
+    }
+
+    #[test]
+    fn what_need_not_wait_is_done_here_and_only_the_rest_beside() {
+        let runtime = Kept::default();
+        let done = Arc::default();
+        runtime.begin(counting(&done, false));
+        assert_eq!(done.load(Ordering::Relaxed), 2);
+        assert!(runtime.0.lock().unwrap().is_empty(), "nothing is left");
+        runtime.begin(counting(&done, true));
+        assert_eq!(done.load(Ordering::Relaxed), 3, "up to where it waits");
+        let rest = runtime
+            .0
+            .lock()
+            .unwrap()
+            .pop()
+            .expect("the rest is spawned");
+        rest.now_or_never().expect("it waits no longer");
+        assert_eq!(done.load(Ordering::Relaxed), 4);
     }
 }
