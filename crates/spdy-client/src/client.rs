@@ -138,9 +138,9 @@ impl Drop for Lease {
             inner.ended(id);
             return;
         }
-        // HTTP/1.1 may need a moment between the end of a body and the next request.
+        // HTTP/1.1 needs a moment between the end of a body and the next request.
         let ready = self.connection.ready();
-        self.inner.runtime.begin(Box::pin(async move {
+        self.inner.runtime.spawn(Box::pin(async move {
             if ready.await {
                 inner.ended(id);
             } else {

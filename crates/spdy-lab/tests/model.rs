@@ -9,7 +9,7 @@ use spdy_lab::race::{Race, RaceNetwork};
 use spdy_lab::scheduler::choice::Scheduler;
 use spdy_page::builtin;
 
-/// Loads of the portal, as `loads` writes them, of model 2.
+/// Loads of the portal, as `loads` writes them, of model 3.
 const FIGURES: &str = "\
 cable http: load 705.547 ms, DOMContentLoaded 97.968 ms, 44860 B up, 364584 B down
 cable https: load 1031.158 ms, DOMContentLoaded 134.411 ms, 81320 B up, 538231 B down
@@ -28,8 +28,8 @@ lulic:1024kbit:50ms h2: load 10130.000 ms, DOMContentLoaded 1050.000 ms, 23259 B
 lulic:1024kbit:50ms h3: load 7670.000 ms, DOMContentLoaded 790.000 ms, 42022 B up, 372597 B down
 cable spdy browser: load 818.334 ms, DOMContentLoaded 173.464 ms, 32245 B up, 377127 B down
 cable h3 browser: load 880.517 ms, DOMContentLoaded 140.318 ms, 58484 B up, 378620 B down
-cable spdy accelerator: load 687.609 ms, DOMContentLoaded 134.694 ms, 9532 B up, 340499 B down
-cable h3 accelerator: load 745.065 ms, DOMContentLoaded 121.039 ms, 22439 B up, 350158 B down
+cable spdy accelerator: load 683.057 ms, DOMContentLoaded 134.731 ms, 9502 B up, 340308 B down
+cable h3 accelerator: load 740.500 ms, DOMContentLoaded 121.068 ms, 22390 B up, 350121 B down
 ";
 
 /// The portal over three networks (without chance, with, and through a gateway's timer) by every protocol, then with what a

@@ -33,8 +33,8 @@ use crate::wanted::Wanted;
 /// Things that one page names and that are remembered of it.
 const MAX_NAMED: usize = 256;
 
-/// How much smaller than others is the first piece that is rewritten.
-const FIRST_SIP_PART: usize = 4;
+/// How much smaller than others is the first piece that is rewritten: about what one packet takes beside the head.
+const FIRST_SIP_PART: usize = 16;
 
 /// A body on its way from an origin into a recording.
 pub(crate) struct Pump {
