@@ -445,16 +445,8 @@ impl Proxy {
             }
             proxy.counters.count(Family::Ahead, "fetched");
             let key = wanted.key.clone();
-            let fetch = Fetch {
-                since: proxy.since(),
-                proxy: proxy.clone(),
-                wanted,
-                known: None,
-                leader: Some(leader),
-                forward: Forward::UriMiss,
-                is_wanted_now: false,
-            };
-            let got = fetch.run(Body::empty()).await;
+            let fetch = Fetch::new(&proxy, wanted, None, Some(leader), Forward::UriMiss);
+            let got = fetch.unawaited().run(Body::empty()).await;
             if !matches!(got, Got::Nothing { is_good: true }) {
                 proxy.ahead.futile().note(&key, proxy.runtime.now());
             }

@@ -68,6 +68,33 @@ impl Got {
 }
 
 impl Fetch {
+    /// One that begins now, and whose answer somebody waits for.
+    pub(crate) fn new(
+        proxy: &Arc<Proxy>,
+        wanted: Wanted,
+        known: Option<(Object, Conditional)>,
+        leader: Option<Lead>,
+        forward: Forward,
+    ) -> Self {
+        Self {
+            proxy: proxy.clone(),
+            since: proxy.since(),
+            wanted,
+            known,
+            leader,
+            forward,
+            is_wanted_now: true,
+        }
+    }
+
+    /// The same for the cache alone.
+    pub(crate) fn unawaited(self) -> Self {
+        Self {
+            is_wanted_now: false,
+            ..self
+        }
+    }
+
     /// Runs it until the answer has begun; the rest goes on by itself. `body` is what the client sends.
     pub(crate) async fn run(self, body: Body) -> Got {
         let mut origin = Duration::ZERO;

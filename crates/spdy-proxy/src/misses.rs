@@ -97,15 +97,7 @@ impl Proxy {
         known: Option<(Object, Conditional)>,
         forward: Forward,
     ) -> Response<Body> {
-        let fetch = Fetch {
-            proxy: self.clone(),
-            since: self.since(),
-            wanted,
-            known,
-            leader: None,
-            forward,
-            is_wanted_now: true,
-        };
+        let fetch = Fetch::new(self, wanted, known, None, forward);
         match fetch.failed(&UpstreamError::Waited) {
             Got::Answer(response) => *response,
             Got::Nothing { .. } => unreachable!("who waits gets an answer"),
@@ -201,15 +193,7 @@ impl Proxy {
         forward: Forward,
         body: Body,
     ) -> Response<Body> {
-        let fetch = Fetch {
-            proxy: self.clone(),
-            since: self.since(),
-            wanted,
-            known,
-            leader,
-            forward,
-            is_wanted_now: true,
-        };
+        let fetch = Fetch::new(self, wanted, known, leader, forward);
         match fetch.run(body).await {
             Got::Answer(response) => *response,
             Got::Nothing { .. } => unreachable!("who waits gets an answer"),
@@ -251,15 +235,8 @@ impl Proxy {
         };
         // What this client had and wanted of it is its own matter.
         strip_conditions(&mut wanted.ask.headers);
-        let fetch = Fetch {
-            proxy: self.clone(),
-            since: self.since(),
-            wanted,
-            known: Some((stale, conditional)),
-            leader: Some(leader),
-            forward: Forward::Stale,
-            is_wanted_now: false,
-        };
+        let known = Some((stale, conditional));
+        let fetch = Fetch::new(self, wanted, known, Some(leader), Forward::Stale).unawaited();
         self.runtime.spawn(Box::pin(async move {
             let _ = fetch.run(Body::empty()).await;
         }));

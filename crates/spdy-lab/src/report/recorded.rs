@@ -30,11 +30,11 @@ pub fn recordings(recorded: &[(String, Replica)]) -> Option<String> {
     figure.title = "Waterfalls of recordings".to_owned();
     for (panel, load) in figure.panels.iter_mut().zip(drawn) {
         panel.caption = format!(
-            "{}: {} ms, {} requests, {} connections",
+            "{}: {} ms, {}, {}",
             load.protocol,
             Millis(load.load_ms),
-            load.requests,
-            load.connections
+            waterfall::counted(load.requests, "request"),
+            waterfall::counted(load.connections, "connection")
         );
     }
     Some(figure.on_paper())

@@ -64,12 +64,12 @@ pub(super) fn side_by_side(out: &mut String, id: &str, over: &str, loads: &[&Loa
     for (number, (panel, load)) in figure.panels.iter().zip(loads).enumerate() {
         write!(
             out,
-            "<figure><figcaption class=\"{class}\"><b>{protocol}</b> {load_ms} ms<small>{requests} requests, {connections} connections</small></figcaption>",
+            "<figure><figcaption class=\"{class}\"><b>{protocol}</b> {load_ms} ms<small>{requests}, {connections}</small></figcaption>",
             class = class_of(&load.protocol),
             protocol = Text(&load.protocol),
             load_ms = Millis(load.load_ms),
-            requests = load.requests,
-            connections = load.connections,
+            requests = counted(load.requests, "request"),
+            connections = counted(load.connections, "connection"),
         )?;
         write!(
             out,
@@ -137,6 +137,11 @@ fn end_of(load: &Load) -> f64 {
         .fold(load.load_ms, f64::max)
 }
 
+/// `1 connection`, `3 connections`.
+pub(super) fn counted(count: u64, what: &str) -> String {
+    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
+}
+
 fn one(load: &Load, over: &str, named: bool, end: f64) -> Panel {
     let (left, row_height) = if named {
         (LEFT_NAMED, ROW_NAMED)
@@ -147,15 +152,12 @@ fn one(load: &Load, over: &str, named: bool, end: f64) -> Panel {
     let x = |ms: f64| left + ms / end * (RIGHT - left);
     let mut panel = Panel::new(WIDTH, bottom + 4.0);
     let (replica, protocol, load_ms) = (&load.replica, &load.protocol, Millis(load.load_ms));
-    panel.caption = format!(
-        "{replica} over {protocol}: {load_ms} ms, {} requests, {} connections",
-        load.requests, load.connections
-    );
+    let requests = counted(load.requests, "request");
+    let connections = counted(load.connections, "connection");
+    panel.caption = format!("{replica} over {protocol}: {load_ms} ms, {requests}, {connections}");
     panel.title = format!("Waterfall of {replica} over {protocol}, {over}");
     panel.description = format!(
-        "{} requests on {} connections; DOMContentLoaded at {} ms, load at {load_ms} ms.\nThe table below has a row for each.",
-        load.requests,
-        load.connections,
+        "{requests} on {connections}; DOMContentLoaded at {} ms, load at {load_ms} ms.\nThe table below has a row for each.",
         Millis(load.dom_content_loaded_ms),
     );
     for mark in ticks(end) {
