@@ -28,8 +28,8 @@ lulic:1024kbit:50ms h2: load 10130.000 ms, DOMContentLoaded 1050.000 ms, 23259 B
 lulic:1024kbit:50ms h3: load 7670.000 ms, DOMContentLoaded 790.000 ms, 42022 B up, 372597 B down
 cable spdy browser: load 818.334 ms, DOMContentLoaded 173.464 ms, 32245 B up, 377127 B down
 cable h3 browser: load 880.517 ms, DOMContentLoaded 140.318 ms, 58484 B up, 378620 B down
-cable spdy accelerator: load 683.057 ms, DOMContentLoaded 134.731 ms, 9502 B up, 340308 B down
-cable h3 accelerator: load 740.500 ms, DOMContentLoaded 121.068 ms, 22390 B up, 350121 B down
+cable spdy accelerator: load 683.057 ms, DOMContentLoaded 134.862 ms, 9554 B up, 340390 B down
+cable h3 accelerator: load 743.330 ms, DOMContentLoaded 121.166 ms, 22388 B up, 350182 B down
 ";
 
 /// The portal over three networks (without chance, with, and through a gateway's timer) by every protocol, then with what a

@@ -14,14 +14,18 @@ const SIP: usize = 4 * 1024;
 const TEXT_SIP: usize = 16 * 1024;
 /// Brotli's quality while somebody waits: as fast as gzip at 6, and smaller.
 const BROTLI_QUALITY: u32 = 5;
-/// Brotli's window, as a power of two: 1 MiB. The format's largest but one is 22; what it takes is paid for each page, and few are longer.
-const BROTLI_WINDOW: u32 = 20;
+/// Brotli's window for what is kept, and so is coded once, as a power of two: the encoder's own.
+const BROTLI_WINDOW: u32 = 22;
+/// The same while somebody waits: it is memory that is new for each page, and few are longer than 1 MiB.
+const BROTLI_WINDOW_AT_ONCE: u32 = 20;
 /// Zstandard's level: twice as fast as Brotli above, and 1 to 5 % longer. At 3 it is six times as fast, and longer by so much (6 to
 /// 20 %) that a client at 10 Mbit/s waits as long for that as is saved here.
 const ZSTD_LEVEL: i32 = 6;
 /// The longest window that is undone, as a power of two: 8 MiB, what every client must have (RFC 9659).
 const ZSTD_WINDOW: u32 = 23;
 const BUFFER: usize = 4 * 1024;
+/// How much smaller than others the first sip is: of text, about what one packet takes beside a head.
+const FIRST_SIP_PART: usize = 16;
 
 /// A coding that is spoken here.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
@@ -239,6 +243,16 @@ impl Decoder {
         }
     }
 
+    /// The same until text comes: 1 KiB of text, or of gzip what makes 264 KiB at most. `None` for codings of which a few bytes may make any
+    /// amount.
+    #[must_use]
+    pub fn first_sip(&self) -> Option<usize> {
+        match self.inner {
+            DecoderKind::Identity(_) | DecoderKind::Gzip(_) => Some(self.sip() / FIRST_SIP_PART),
+            DecoderKind::Zstd(_) | DecoderKind::Brotli(_) => None,
+        }
+    }
+
     /// The text that `piece` brings.
     ///
     /// # Errors
@@ -328,9 +342,19 @@ impl std::fmt::Debug for Encoder {
 }
 
 impl Encoder {
-    /// Does `coding`.
+    /// Does `coding` while somebody waits.
     #[must_use]
     pub fn new(coding: Coding) -> Self {
+        Self::with(coding, BROTLI_WINDOW_AT_ONCE)
+    }
+
+    /// Does `coding` for what is kept.
+    #[must_use]
+    pub fn of_kept(coding: Coding) -> Self {
+        Self::with(coding, BROTLI_WINDOW)
+    }
+
+    fn with(coding: Coding, brotli_window: u32) -> Self {
         Self(match coding {
             Coding::Identity => EncoderKind::Identity(Vec::new()),
             Coding::Gzip => {
@@ -345,7 +369,7 @@ impl Encoder {
                 Vec::new(),
                 BUFFER,
                 BROTLI_QUALITY,
-                BROTLI_WINDOW,
+                brotli_window,
             ))),
         })
     }
@@ -382,7 +406,7 @@ impl Encoder {
 /// All of `text` under `coding`.
 #[must_use]
 pub fn encode(text: &[Bytes], coding: Coding) -> Bytes {
-    let mut encoder = Encoder::new(coding);
+    let mut encoder = Encoder::of_kept(coding);
     let mut coded = Vec::new();
     for piece in text {
         // One flush at the end alone: each costs some bytes.

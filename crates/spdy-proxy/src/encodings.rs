@@ -224,7 +224,7 @@ async fn make(
     coding: Coding,
     writer: &mut Writer,
 ) -> Result<Option<Vec<Bytes>>, Unread> {
-    let mut encoder = Encoder::new(coding);
+    let mut encoder = Encoder::of_kept(coding);
     for sip in body.chunks().flat_map(|chunk| chunk.chunks(SIP)) {
         writer.write(encoder.write(sip).into()).await?;
         tokio::task::yield_now().await;

@@ -353,10 +353,12 @@ impl Fetch {
             ahead: Vec::new(),
             rewriting: Duration::ZERO,
         };
+        // Who does not want it is no reader.
+        let response = is_wanted.then_some(response);
         pump.begin(body);
-        match is_wanted {
-            true => Got::answer(response, outcome),
-            false => Got::Nothing { is_good },
+        match response {
+            Some(response) => Got::answer(response, outcome),
+            None => Got::Nothing { is_good },
         }
     }
 

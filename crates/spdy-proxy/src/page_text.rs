@@ -46,6 +46,12 @@ impl PageText {
         decoder.map_or(usize::MAX, Decoder::sip)
     }
 
+    /// Bytes to write at a time until something comes of them; `None` where that may be any amount.
+    pub(crate) fn first_sip(&self) -> Option<usize> {
+        let (decoder, _) = self.reading.as_ref()?;
+        decoder.first_sip()
+    }
+
     /// What goes on for `piece`.
     pub(crate) fn write(&mut self, piece: Bytes) -> Result<Bytes, CodingError> {
         let text = self.rewrite(&piece);

@@ -33,9 +33,6 @@ use crate::wanted::Wanted;
 /// Things that one page names and that are remembered of it.
 const MAX_NAMED: usize = 256;
 
-/// How much smaller than others is the first piece that is rewritten: about what one packet takes beside the head.
-const FIRST_SIP_PART: usize = 16;
-
 /// A body on its way from an origin into a recording.
 pub(crate) struct Pump {
     pub(crate) proxy: Arc<Proxy>,
@@ -66,11 +63,14 @@ pub(crate) struct Pump {
 }
 
 impl Pump {
-    /// Brings `body` to whoever reads it, and to the cache: at once what is here already, so that it goes out with the head; the rest by
-    /// itself.
+    /// Brings `body` to whoever reads it, and to the cache, by itself; but its first piece at once, where that is here and costs little, so
+    /// that it goes out with the head.
     pub(crate) fn begin(self, body: Body) {
         let runtime = self.proxy.runtime.clone();
-        runtime.begin(Box::pin(self.run(body)));
+        match self.rewriter.first_sip() {
+            Some(_) => runtime.begin(Box::pin(self.run(body))),
+            None => runtime.spawn(Box::pin(self.run(body))),
+        }
     }
 
     async fn run(mut self, mut body: Body) {
@@ -78,7 +78,7 @@ impl Pump {
         let deadline = runtime.now() + self.proxy.fetch_timeout;
         let is_kept = self.stored.is_some();
         let mut patience = is_kept.then(|| runtime.sleep_until(deadline));
-        let mut is_first = true;
+        let mut turns = Turns::default();
         loop {
             let frame = std::future::poll_fn(|cx| {
                 if let Poll::Ready(frame) = Pin::new(&mut body).poll_frame(cx) {
@@ -106,12 +106,14 @@ impl Pump {
                 None => break,
             };
             while !piece.is_empty() {
-                let mut sip = self.rewriter.sip();
-                if std::mem::take(&mut is_first) {
+                let whole = self.rewriter.sip();
+                let most = match turns.has_begun {
+                    true => whole,
                     // The head of a page, and what it names, waits for no more than that.
-                    sip /= FIRST_SIP_PART;
-                }
-                let sip = piece.split_to(piece.len().min(sip));
+                    false => self.rewriter.first_sip().unwrap_or(whole),
+                };
+                let sip = piece.split_to(piece.len().min(most));
+                let taken = sip.len();
                 let began = self.proxy.runtime.now();
                 let text = self.rewriter.write(sip);
                 self.rewriting += self.proxy.runtime.now() - began;
@@ -120,11 +122,11 @@ impl Pump {
                     Err(error) => return self.break_off(error.to_string()),
                 };
                 self.look_ahead();
+                let is_others = turns.is_others(taken, whole, !text.is_empty(), !piece.is_empty());
                 if !text.is_empty() && self.writer.write(text).await.is_err() {
                     return;
                 }
-                if !piece.is_empty() {
-                    // Whoever reads it sends what there is, and nobody waits until a long page is done.
+                if is_others {
                     tokio::task::yield_now().await;
                 }
             }
@@ -223,6 +225,30 @@ impl Pump {
     }
 }
 
+/// When others have a turn: whoever reads it sends what there is, and nobody waits until a long page is done.
+#[derive(Debug, Default)]
+struct Turns {
+    /// Some text came.
+    has_begun: bool,
+    /// Bytes since others had a turn, in however many pieces they came.
+    taken: usize,
+}
+
+impl Turns {
+    /// Whether it is others' turn once `taken` bytes more were looked into, of which text came or none, `whole` being what a turn takes:
+    /// then, and as soon as there is a beginning, if there `is_more`.
+    fn is_others(&mut self, taken: usize, whole: usize, is_text: bool, is_more: bool) -> bool {
+        let begins = is_text && !self.has_begun;
+        self.has_begun |= is_text;
+        self.taken += taken;
+        let is_others = self.taken >= whole || begins && is_more;
+        if is_others {
+            self.taken = 0;
+        }
+        is_others
+    }
+}
+
 /// `stored` with the note of what all of the page says.
 fn noting(stored: &Arc<Stored>, mut said: Said) -> Arc<Stored> {
     if let Some(by_head) = Said::of_note(stored.note()) {
@@ -246,4 +272,26 @@ fn validated(
         served.insert(header::LAST_MODIFIED, modified.clone());
     }
     Arc::new(Stored::clone(stored).with_served(served))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Turns;
+
+    #[test]
+    fn others_have_a_turn_at_the_beginning_and_after_so_many_bytes_of_however_many_pieces() {
+        let mut turns = Turns::default();
+        assert!(!turns.is_others(100, 1000, false, true), "nothing to send");
+        assert!(turns.is_others(100, 1000, true, true), "it begins");
+        assert!(!turns.is_others(600, 1000, true, false));
+        assert!(turns.is_others(600, 1000, true, false), "1200 bytes");
+        assert!(!turns.is_others(999, 1000, true, true), "counted anew");
+
+        let mut short = Turns::default();
+        let is_all = !short.is_others(100, 1000, true, false);
+        assert!(is_all, "a short page is done at once");
+        assert!(!short.is_others(100, 1000, true, true), "it has begun");
+        let mut held = Turns::default();
+        assert!(held.is_others(1000, 1000, false, true), "no text either");
+    }
 }

@@ -217,6 +217,15 @@ impl Rewriter {
         }
     }
 
+    /// Bytes to write at a time until something comes of them; `None` where nothing comes before the end, or nobody knows how much.
+    pub(crate) fn first_sip(&self) -> Option<usize> {
+        match &self.0 {
+            Kind::Pass => Some(usize::MAX),
+            Kind::Page(page) => page.first_sip(),
+            Kind::Sheet(_) => None,
+        }
+    }
+
     /// What `piece` becomes.
     ///
     /// # Errors

@@ -130,6 +130,43 @@ async fn the_head_of_a_page_goes_out_with_its_answer() {
     }
 }
 
+/// Of what an origin coded little is undone at first, until something comes of it.
+#[tokio::test]
+async fn the_head_of_a_page_that_came_coded_and_without_its_charset_goes_out_with_its_answer() {
+    let text = format!("<!doctype html>{}", lines());
+    let coded = spdy_proxy::coding::encode(&[text.clone().into()], Coding::Gzip);
+    let origin = Origin::start(move |_| {
+        let fields = [("content-type", "text/html"), ("content-encoding", "gzip")];
+        std::future::ready(answer(&fields, coded.clone()))
+    });
+    let proxy = before(&origin, &other(), "");
+    let request = http::Request::get("/").header("host", "www.site.test");
+    let request = request.header("accept-encoding", "gzip");
+    let request = request.body(Body::empty()).expect("a request");
+    let answer = proxy.answer(request, None).await;
+    let mut body = pin!(answer.into_body());
+    let first = poll_fn(|cx| body.as_mut().poll_frame(cx)).now_or_never();
+    let first = first.expect("it is there").expect("more than nothing");
+    let first = first.expect("it is whole").into_data().expect("data");
+    let mut decoder = spdy_proxy::coding::Decoder::new(Coding::Gzip, text.len());
+    let first = decoder.write(&first).expect("it is gzip");
+    assert!(
+        !first.is_empty() && first.len() < 16 * 1024,
+        "{}",
+        first.len()
+    );
+    assert!(text.as_bytes().starts_with(&first));
+}
+
+/// Lines that are all different, some 200 KB.
+fn lines() -> String {
+    let lines = (0..4000_u64).map(|nth| {
+        let word = nth.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        format!("<p>Line {nth} says {word:x}.</p>")
+    });
+    lines.collect()
+}
+
 /// Its reader had nothing until all of it was rewritten.
 #[tokio::test]
 async fn a_long_page_goes_out_while_it_is_rewritten() {

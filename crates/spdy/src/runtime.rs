@@ -5,11 +5,12 @@
 
 use std::fmt;
 use std::future::Future;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::pin::Pin;
 use std::sync::Arc;
 #[cfg(feature = "tokio-runtime")]
 use std::sync::OnceLock;
-use std::task::{Context, Waker};
+use std::task::{Context, Poll, Waker};
 
 use spdy_clock::Instant;
 #[cfg(feature = "tokio-runtime")]
@@ -28,12 +29,15 @@ pub trait Runtime: Send + Sync + 'static {
     fn spawn(&self, task: BoxFuture<()>);
 
     /// Runs `task` here as far as it gets without waiting, and beside the caller what is left of it: for what is mostly done at once, where
-    /// handing it to another thread costs more than doing it.
+    /// handing it to another thread costs more than doing it. A panic of the task is not the caller's.
     fn begin(&self, mut task: BoxFuture<()>) {
         // Who waits is polled again as soon as it is spawned, and leaves word who is to be woken then.
         let mut nobody = Context::from_waker(Waker::noop());
-        if task.as_mut().poll(&mut nobody).is_pending() {
-            self.spawn(task);
+        let polled = AssertUnwindSafe(|| task.as_mut().poll(&mut nobody));
+        match catch_unwind(polled) {
+            Ok(Poll::Ready(())) => {}
+            Ok(Poll::Pending) => self.spawn(task),
+            Err(panic) => self.spawn(Box::pin(async { resume_unwind(panic) })),
         }
     }
 }
@@ -113,7 +117,7 @@ mod tests {
     use std::sync::Mutex;
     use std::sync::atomic::{AtomicUsize, Ordering};
 
-    use futures_util::FutureExt;
+    use tokio::sync::oneshot;
 
     use super::*;
 
@@ -131,23 +135,16 @@ mod tests {
         }
 
         fn spawn(&self, task: BoxFuture<()>) {
-            self.0.lock().expect("nobody panicked").push(task);
+            self.0.lock().unwrap().push(task);
         }
     }
 
-    /// One step, a wait if it `waits`, and one more step.
-    fn counting(done: &Arc<AtomicUsize>, waits: bool) -> BoxFuture<()> {
+    /// One step, a wait for `go`, and one more step.
+    fn counting(done: &Arc<AtomicUsize>, go: oneshot::Receiver<()>) -> BoxFuture<()> {
         let done = done.clone();
         Box::pin(async move {
             done.fetch_add(1, Ordering::Relaxed);
-            if waits {
-                let mut has_waited = false;
-                std::future::poll_fn(|_| match std::mem::replace(&mut has_waited, true) {
-                    true => std::task::Poll::Ready(()),
-                    false => std::task::Poll::Pending,
-                })
-                .await;
-            }
+            let _ = go.await;
             done.fetch_add(1, Ordering::Relaxed);
         })
     }
@@ -156,18 +153,43 @@ mod tests {
     fn what_need_not_wait_is_done_here_and_only_the_rest_beside() {
         let runtime = Kept::default();
         let done = Arc::default();
-        runtime.begin(counting(&done, false));
+        let (go, gone) = oneshot::channel();
+        go.send(()).expect("it is there");
+        runtime.begin(counting(&done, gone));
         assert_eq!(done.load(Ordering::Relaxed), 2);
         assert!(runtime.0.lock().unwrap().is_empty(), "nothing is left");
-        runtime.begin(counting(&done, true));
+        let (go, waits) = oneshot::channel();
+        runtime.begin(counting(&done, waits));
         assert_eq!(done.load(Ordering::Relaxed), 3, "up to where it waits");
-        let rest = runtime
-            .0
-            .lock()
-            .unwrap()
-            .pop()
-            .expect("the rest is spawned");
-        rest.now_or_never().expect("it waits no longer");
+        let mut rest = runtime.0.lock().unwrap().pop().expect("it is spawned");
+        let (waker, woken) = counting_waker();
+        let mut cx = Context::from_waker(&waker);
+        assert!(rest.as_mut().poll(&mut cx).is_pending());
+        go.send(()).expect("it waits");
+        assert_eq!(woken.load(Ordering::Relaxed), 1, "who runs it now is woken");
+        assert!(rest.as_mut().poll(&mut cx).is_ready());
         assert_eq!(done.load(Ordering::Relaxed), 4);
+    }
+
+    #[test]
+    fn who_begins_a_task_that_panics_goes_on_and_the_task_panics_where_it_is_spawned() {
+        let runtime = Kept::default();
+        runtime.begin(Box::pin(async { panic!("a fault of the task") }));
+        let mut rest = runtime.0.lock().unwrap().pop().expect("it is spawned");
+        let mut cx = Context::from_waker(Waker::noop());
+        let polled = catch_unwind(AssertUnwindSafe(|| rest.as_mut().poll(&mut cx)));
+        assert!(polled.is_err());
+    }
+
+    /// A waker, and how often it was called.
+    fn counting_waker() -> (Waker, Arc<AtomicUsize>) {
+        struct Counting(Arc<AtomicUsize>);
+        impl std::task::Wake for Counting {
+            fn wake(self: Arc<Self>) {
+                self.0.fetch_add(1, Ordering::Relaxed);
+            }
+        }
+        let count = Arc::default();
+        (Waker::from(Arc::new(Counting(Arc::clone(&count)))), count)
     }
 }
