@@ -293,6 +293,7 @@ impl Recording {
             shared: self.shared.clone(),
             number,
             read: 0,
+            is_turn_given: false,
         }))
     }
 }
@@ -304,6 +305,8 @@ struct Reader {
     number: usize,
     /// Bytes so far.
     read: u64,
+    /// It is broken, and whoever sends it could send what came before: a connection that ends with nothing sent says nothing.
+    is_turn_given: bool,
 }
 
 impl http_body::Body for Reader {
@@ -343,6 +346,12 @@ impl http_body::Body for Reader {
                 Poll::Pending
             }
             Some(Ok(())) => Poll::Ready(None),
+            Some(Err(_)) if !self.is_turn_given => {
+                drop(guard);
+                self.is_turn_given = true;
+                cx.waker().wake_by_ref();
+                Poll::Pending
+            }
             Some(Err(broken)) => {
                 let broken = broken.clone();
                 shared.readers.remove(&number);

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use futures_util::FutureExt;
+use http_body::Body as _;
 use http_body_util::BodyExt;
 use proptest::prelude::*;
 use spdy::body::Body;
@@ -240,4 +241,17 @@ proptest! {
             prop_assert_eq!(&read, &written);
         }
     }
+}
+
+/// The answer to a page that was cut within its first KiB was a connection that ended, and no status.
+#[test]
+fn whoever_sends_what_is_broken_has_a_turn_to_send_what_came_before() {
+    let (writer, recording) = passed(None);
+    let mut body = recording.read().expect("nothing is gone");
+    writer.fail("cut".to_owned());
+    let mut cx = std::task::Context::from_waker(std::task::Waker::noop());
+    let mut poll = || std::pin::Pin::new(&mut body).poll_frame(&mut cx);
+    assert!(poll().is_pending(), "the sender has a turn");
+    let told = poll();
+    assert!(matches!(told, std::task::Poll::Ready(Some(Err(_)))));
 }
