@@ -120,8 +120,13 @@ impl Admin {
         // By itself: who asked may leave before it is over.
         let (over, ended) = oneshot::channel();
         let settling = async move {
-            let told = admin.settled().await;
-            let done = Done { purged, soft, told };
+            let (gone, told) = admin.settled().await;
+            let done = Done {
+                purged,
+                soft,
+                gone,
+                told,
+            };
             admin.jobs.end(id, done);
             // Who asked may be gone.
             let _ = over.send(done);
@@ -140,15 +145,17 @@ impl Admin {
         response
     }
 
-    /// Waits until no crash undoes what was purged; whether those who share a tier can know of it.
-    async fn settled(&self) -> Option<bool> {
-        if let Some(disk) = self.proxy.disk() {
-            disk.settled().await;
-        }
-        match self.proxy.shared() {
+    /// Waits until no crash undoes what was purged; whether that is so of the disk, and whether those who share a tier can know of it.
+    async fn settled(&self) -> (Option<bool>, Option<bool>) {
+        let gone = match self.proxy.disk() {
+            Some(disk) => Some(disk.settled().await),
+            None => None,
+        };
+        let told = match self.proxy.shared() {
             Some(shared) => Some(shared.told().await),
             None => None,
-        }
+        };
+        (gone, told)
     }
 
     /// How far a purge is.

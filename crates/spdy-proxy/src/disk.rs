@@ -3,7 +3,7 @@
 //! ```text
 //!  keep ──queue──▶ writer: new file ──▶ all bytes ──▶ fsync ──▶ rename        a kill leaves a .new, which the start removes
 //!  find ──queue──▶ readers: head ──▶ seal ──▶ chunks, each checked            what does not check is removed: a miss
-//!  purge ────────▶ index, at once; files by the writer, before it says so
+//!  purge ────────▶ index, at once; files by the writer, and their folders synced, before it says so
 //!  start ────────▶ reads every head; what is torn, or of another version, is removed
 //! ```
 //!
@@ -178,12 +178,13 @@ impl Disk {
         self.send(Change::Forget(key.clone(), name));
     }
 
-    /// Waits until everything that was handed over is on the disk, and what was purged is not.
-    pub async fn settled(&self) {
+    /// Waits until everything that was handed over is on the disk, and what was purged is not; whether the latter is so, and no crash brings
+    /// any of it back. If not, the system's reasons are in the log, and whoever asks again has it tried again.
+    pub async fn settled(&self) -> bool {
         let (done, settled) = oneshot::channel();
         self.send(Change::Settle(done));
         // An error is a writer that ended, and with it the process.
-        let _ = settled.await;
+        settled.await.unwrap_or(false)
     }
 
     /// Leaves out what waits to be written, now and from now on: a program that ends is not to wait for a disk that is slow. What

@@ -16,6 +16,7 @@ use spdy_cache::stored::Stored;
 use crate::disk_counters::DiskCounters;
 use crate::disk_file::{is_gone, is_hexadecimal, may_be_ours, open, read_body, whole};
 use crate::disk_index::Index;
+use crate::disk_removal::Removals;
 
 /// What the threads of the tier share.
 #[derive(Debug)]
@@ -34,6 +35,7 @@ pub(crate) struct Folder {
     /// Nothing is written for now: another process has the folder.
     pub(crate) is_lent: AtomicBool,
     pub(crate) counters: DiskCounters,
+    pub(crate) removals: Mutex<Removals>,
 }
 
 impl Folder {
@@ -49,6 +51,7 @@ impl Folder {
             is_over: AtomicBool::new(false),
             is_lent: AtomicBool::new(false),
             counters: DiskCounters::default(),
+            removals: Mutex::default(),
         }
     }
 
@@ -158,14 +161,6 @@ impl Folder {
             .evicted
             .fetch_add(names.len() as u64, Ordering::Relaxed);
         names.iter().for_each(|name| self.unlink(name));
-    }
-
-    pub(crate) fn unlink(&self, name: &str) {
-        if let Err(error) = fs::remove_file(self.file(name))
-            && error.kind() != io::ErrorKind::NotFound
-        {
-            tracing::warn!(name, %error, "a file of the cache cannot be removed");
-        }
     }
 }
 

@@ -30,7 +30,8 @@ pub(crate) enum Change {
     Forget(Key, String),
     /// What sites may have.
     Divide(BTreeMap<String, u64>),
-    Settle(oneshot::Sender<()>),
+    /// Wants to know whether no crash undoes what came before.
+    Settle(oneshot::Sender<bool>),
     /// Lets another process have the folder.
     Lend(oneshot::Sender<io::Result<()>>),
     /// Wants it back.
@@ -81,7 +82,7 @@ impl Folder {
             }
             Change::Settle(done) => {
                 // Who asked may be gone.
-                let _ = done.send(());
+                let _ = done.send(self.settle());
             }
             Change::Lend(done) => {
                 let _ = done.send(lock.unlock());
@@ -140,6 +141,7 @@ impl Folder {
                 return Err(io::Error::other("purged before it was written"));
             }
             fs::rename(&new, &path)?;
+            self.stays(&name);
             index.add(key, stored, name, len);
             Ok(())
         });

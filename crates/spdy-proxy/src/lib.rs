@@ -75,6 +75,7 @@ mod dead;
 mod disk_file;
 mod disk_folder;
 mod disk_index;
+mod disk_removal;
 mod disk_writer;
 mod fetch;
 mod fetch_spans;

@@ -18,6 +18,9 @@ pub(crate) struct Done {
     pub(crate) purged: usize,
     /// They are stale, and stay.
     pub(crate) soft: bool,
+    /// Whether its files are gone from the disk for good. If not, the system did not let go of one: a crash may bring it back.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) gone: Option<bool>,
     /// Whether those who share a tier can know of it; if not, they are told when that is there again.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) told: Option<bool>,
@@ -97,6 +100,7 @@ mod tests {
     const DONE: Done = Done {
         purged: 1,
         soft: false,
+        gone: None,
         told: None,
     };
 

@@ -106,6 +106,24 @@ async fn a_newer_answer_takes_the_others_place() {
 }
 
 #[tokio::test]
+async fn a_purge_is_not_over_while_a_file_cannot_be_removed() {
+    let folder = tempfile::tempdir().unwrap();
+    let disk = Disk::open(folder.path(), ROOM).unwrap();
+    disk.keep(&key("/a"), stored("en", 0), body(100, 1));
+    disk.keep(&key("/b"), stored("en", 0), body(100, 2));
+    assert!(disk.settled().await);
+    let files = files(folder.path());
+    fs::remove_file(&files[0]).unwrap();
+    fs::create_dir(&files[0]).unwrap(); // which nobody unlinks
+    disk.purge(b"");
+    assert_eq!(found(&disk, "/a", "en").await, None);
+    assert!(!disk.settled().await, "a crash might bring it back");
+    assert!(!files[1].exists(), "the other is gone");
+    fs::remove_dir(&files[0]).unwrap();
+    assert!(disk.settled().await, "it is tried again");
+}
+
+#[tokio::test]
 async fn what_is_torn_or_not_ours_is_removed_at_the_start() {
     let folder = tempfile::tempdir().unwrap();
     let fill = || async {

@@ -360,7 +360,7 @@ fn an_operator_sees_what_it_does_purges_and_changes_it_while_it_runs() {
     }
     let purged = purge(door, TOKEN, all);
     assert!(
-        purged.ends_with(r#"{"purged":1,"soft":false,"told":false}"#),
+        purged.ends_with(r#"{"purged":1,"soft":false,"gone":true,"told":false}"#),
         "{purged}"
     );
     let wrong = purge(door, TOKEN, r#"{"colour": "red"}"#);
@@ -385,7 +385,7 @@ fn an_operator_sees_what_it_does_purges_and_changes_it_while_it_runs() {
     assert!(taken_on.ends_with(r#"{"id":2,"state":"running"}"#));
     assert!(get(door, "door", "/purge/2").starts_with("HTTP/1.1 401 "));
     let job = || with(door, "door", "/purge/2", &known);
-    let done = r#"{"id":2,"state":"done","purged":0,"soft":false,"told":false}"#;
+    let done = r#"{"id":2,"state":"done","purged":0,"soft":false,"gone":true,"told":false}"#;
     until("the purge is over", || job().ends_with(done));
     let other = with(door, "door", "/purge/7", &known);
     assert!(other.starts_with("HTTP/1.1 404 "), "{other}");

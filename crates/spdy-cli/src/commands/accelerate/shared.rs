@@ -96,9 +96,11 @@ async fn notes(tier: Arc<Tier>, proxy: Arc<Proxy>, path: PathBuf) {
 
 async fn note(tier: &Tier, proxy: &Proxy, path: &Path) {
     let heard = tier.heard();
-    if let Some(disk) = proxy.disk() {
-        // What was heard is not done before its files are gone.
-        disk.settled().await;
+    if let Some(disk) = proxy.disk()
+        && !disk.settled().await
+    {
+        // What was heard is not done before its files are gone: after a restart it is heard again.
+        return;
     }
     let to = path.to_owned();
     let written = tokio::task::spawn_blocking(move || write(&to, heard)).await;
