@@ -104,7 +104,7 @@ impl Body {
     }
 
     /// Has `tally` count its weight until nobody holds it any more. It is counted once: the first tally is the one that does.
-    pub(crate) fn count_by(&self, tally: &Tally) {
+    pub fn count_by(&self, tally: &Tally) {
         let counted = &self.chunks.counted;
         counted.get_or_init(|| tally.count(self.weight()));
     }

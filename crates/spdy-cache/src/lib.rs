@@ -37,10 +37,10 @@ pub mod storable;
 pub mod store;
 pub mod stored;
 pub mod tags;
+pub mod tally;
 pub mod validate;
 
 mod etag;
 mod range;
 mod shelf;
-mod tally;
 mod vary;

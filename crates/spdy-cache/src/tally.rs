@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// How many bytes are held. Clones count together.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Tally(Arc<AtomicU64>);
+pub struct Tally(Arc<AtomicU64>);
 
 /// Some of them. Dropped, they are held no longer.
 #[derive(Debug)]
@@ -25,7 +25,8 @@ impl Tally {
     }
 
     /// All that is held now.
-    pub(crate) fn bytes(&self) -> u64 {
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
         self.0.load(Ordering::Relaxed)
     }
 }

@@ -8,6 +8,9 @@
 //!
 //! What is kept of an answer is one body. The others are made of it, and can be made again: they have room of their own,
 //! where the one that was used longest ago goes first. A variant of an answer is another body, and has others made of it.
+//!
+//! What somebody reads takes its room until he is done, also where its answer left: to drive it out would make none, so it stays while
+//! others can go. When all that is left is read, what is wanted next goes out as it is kept, uncoded.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -17,22 +20,23 @@ use spdy::body::Body as Coming;
 use spdy::runtime::SharedRuntime;
 use spdy_cache::body::{Body, Mark};
 use spdy_cache::key::Key;
+use spdy_cache::tally::Tally;
 
 use crate::coding::{Coding, Encoder, encode};
-use crate::encoded_body::encoded;
 use crate::in_flight::InFlight;
-use crate::lent_body;
 use crate::memory::gather;
 use crate::recording::{self, Recording, Unread, Writer};
 
 /// What one costs beside its bytes.
-const OVERHEAD: usize = 256;
+const OVERHEAD: u64 = 256;
 /// The longest body that is coded while everybody else waits, bytes: 0.8 ms as Brotli.
 const AT_ONCE_BYTES: u64 = 32 * 1024;
 /// What of a longer one is coded before others have their turn, bytes.
 const SIP: usize = 16 * 1024;
-/// Longer ones that are coded at a time. One more is coded for its client alone, as that reads it.
+/// Longer ones that are coded at a time.
 const MAX_CODED_AT_A_TIME: usize = 64;
+/// How many that are read are passed over before one that wants room has none.
+const MAX_PASSED_OVER: usize = 64;
 
 /// A body under a coding.
 #[derive(Debug)]
@@ -41,6 +45,8 @@ pub enum Coded {
     Whole(Body),
     /// As it is made.
     Coming(Coming),
+    /// There is no room for it, or enough is made already.
+    Not,
 }
 
 /// A body's key, and what is made of it.
@@ -50,7 +56,7 @@ type Name = (Key, Coding);
 #[derive(Debug)]
 pub struct Encodings {
     state: Mutex<State>,
-    limit: usize,
+    limit: u64,
     /// For those that are being made.
     in_flight: Arc<InFlight>,
 }
@@ -62,7 +68,8 @@ struct State {
     /// By when each was used last.
     used: BTreeMap<u64, Name>,
     uses: u64,
-    bytes: usize,
+    /// Bodies that stand here, and those that are read yet.
+    held: Tally,
     making: Vec<Making>,
 }
 
@@ -81,13 +88,6 @@ struct Making {
     recording: Recording,
 }
 
-impl Made {
-    fn weight(&self) -> usize {
-        let bytes = usize::try_from(self.body.weight()).unwrap_or(usize::MAX);
-        bytes.saturating_add(OVERHEAD)
-    }
-}
-
 impl State {
     fn find(&mut self, name: &Name, body: &Body) -> Option<Body> {
         let variants = self.made.get_mut(name)?;
@@ -100,24 +100,48 @@ impl State {
     }
 
     /// Keeps what was made, in the place of what was made of bodies that are no more.
-    fn keep(&mut self, name: Name, of: Mark, body: Body, limit: usize) {
+    fn keep(&mut self, name: Name, of: Mark, body: Body, limit: u64) {
         self.uses += 1;
         let used = self.uses;
         let made = Made { of, body, used };
         self.remove(&name, |other| {
             other.of.is_same(&made.of) || other.of.is_gone()
         });
-        if made.weight() > limit {
+        made.body.count_by(&self.held);
+        if made.body.weight() + OVERHEAD > limit {
             return;
         }
-        self.bytes += made.weight();
         self.used.insert(used, name.clone());
         self.made.entry(name).or_default().push(made);
-        while self.bytes > limit
-            && let Some((used, oldest)) = self.used.pop_first()
-        {
-            self.remove(&oldest, |made| made.used == used);
+        self.make_room(limit);
+    }
+
+    /// Bytes of all that is held, with their places.
+    fn weight(&self) -> u64 {
+        self.held.bytes() + OVERHEAD * self.used.len() as u64
+    }
+
+    /// Whether what is held is within the limit, when what was used longest ago and is not read has gone as far as need be.
+    fn make_room(&mut self, limit: u64) -> bool {
+        while self.weight() > limit {
+            let mut oldest = self.used.iter().take(MAX_PASSED_OVER);
+            let Some((&used, name)) = oldest.find(|(used, name)| !self.is_read(**used, name))
+            else {
+                return false;
+            };
+            let name = name.clone();
+            self.remove(&name, |made| made.used == used);
         }
+        true
+    }
+
+    fn is_read(&self, used: u64, name: &Name) -> bool {
+        let variants = self.made.get(name).map_or(&[][..], Vec::as_slice);
+        let is_it = |made: &&Made| made.used == used;
+        variants
+            .iter()
+            .find(is_it)
+            .is_some_and(|made| made.body.is_lent())
     }
 
     fn remove(&mut self, name: &Name, is_meant: impl Fn(&Made) -> bool) {
@@ -126,7 +150,6 @@ impl State {
         };
         for made in variants.extract_if(.., |made| is_meant(made)) {
             self.used.remove(&made.used);
-            self.bytes -= made.weight();
         }
         if variants.is_empty() {
             self.made.remove(name);
@@ -140,7 +163,7 @@ impl Encodings {
     pub fn new(limit: usize, in_flight: Arc<InFlight>) -> Arc<Self> {
         Arc::new(Self {
             state: Mutex::default(),
-            limit,
+            limit: limit as u64,
             in_flight,
         })
     }
@@ -163,8 +186,12 @@ impl Encodings {
         if let Some(found) = state.find(&name, body) {
             return Coded::Whole(found);
         }
+        if !state.make_room(self.limit) {
+            return Coded::Not;
+        }
         if body.len() > AT_ONCE_BYTES {
-            return Coded::Coming(self.coming(state, name, body, runtime));
+            let coming = self.coming(state, name, body, runtime);
+            return coming.map_or(Coded::Not, Coded::Coming);
         }
         drop(state);
         // Not under the lock: two who come at once both make it, and the later one's stays.
@@ -175,25 +202,23 @@ impl Encodings {
         Coded::Whole(made)
     }
 
-    /// A long body: who wants it while it is made reads what the first has made for him.
+    /// A long body: who wants it while it is made reads what the first has made for him, if its beginning is there yet.
     fn coming(
         self: &Arc<Self>,
         mut state: MutexGuard<'_, State>,
         name: Name,
         body: &Body,
         runtime: &SharedRuntime,
-    ) -> Coming {
-        let alone = || encoded(lent_body::whole(body), name.1);
+    ) -> Option<Coming> {
         let is_it = |making: &&Making| making.name == name && making.of.is_of(body);
         if let Some(making) = state.making.iter().find(is_it) {
-            return making.recording.read().unwrap_or_else(alone);
+            return making.recording.read();
         }
         let claim = self.in_flight.claim(0);
-        let Some(claim) = claim.filter(|_| state.making.len() < MAX_CODED_AT_A_TIME) else {
-            return alone();
-        };
-        let (writer, recording) = recording::kept(self.limit, claim, None);
-        let coming = recording.read().unwrap_or_default();
+        let claim = claim.filter(|_| state.making.len() < MAX_CODED_AT_A_TIME)?;
+        let longest = usize::try_from(self.limit).unwrap_or(usize::MAX);
+        let (writer, recording) = recording::kept(longest, claim, None);
+        let coming = recording.read();
         state.making.push(Making {
             name: name.clone(),
             of: body.mark(),
@@ -254,7 +279,7 @@ mod tests {
         let runtime = SharedRuntime::new(Clock::default());
         match encodings.of(&key(target), body, Coding::Gzip, &runtime) {
             Coded::Whole(body) => body,
-            Coded::Coming(_) => panic!("it is short, or was made before"),
+            other => panic!("it is short, or was made before: {other:?}"),
         }
     }
 
@@ -290,19 +315,42 @@ mod tests {
         assert_eq!(state.used.len(), 2);
     }
 
+    /// One body, what it weighs when it is made, and room for two such.
+    fn room_for_two() -> (Body, u64, Arc<Encodings>) {
+        let made = Body::copy_of(&encode(&[Bytes::from_static(b"short")], Coding::Gzip));
+        let weight = made.weight() + OVERHEAD;
+        let encodings = none_yet(usize::try_from(2 * weight).unwrap());
+        (Body::copy_of(b"short"), weight, encodings)
+    }
+
     #[test]
     fn the_one_used_longest_ago_makes_room() {
-        let body = Body::copy_of(b"short");
-        let made = Body::copy_of(&encode(&[Bytes::from_static(b"short")], Coding::Gzip));
-        let weight = usize::try_from(made.weight()).unwrap() + OVERHEAD;
-        let encodings = none_yet(2 * weight);
-        let at = |target| whole(&encodings, target, &body);
+        let (body, weight, encodings) = room_for_two();
+        let at = |target| whole(&encodings, target, &body).mark();
         let (one, two) = (at("/1"), at("/2"));
-        assert!(is_same(&one, &at("/1")));
+        assert!(one.is_same(&at("/1")));
         at("/3");
-        assert!(is_same(&one, &at("/1")), "it was used");
-        assert!(!is_same(&two, &at("/2")), "it had to go");
-        assert!(encodings.lock().bytes <= 2 * weight);
+        assert!(one.is_same(&at("/1")), "it was used");
+        assert!(!two.is_same(&at("/2")), "it had to go");
+        assert!(encodings.lock().weight() <= 2 * weight);
+    }
+
+    /// What was driven out while it was read was counted nowhere.
+    #[test]
+    fn what_is_read_takes_its_room_and_without_any_a_body_goes_out_uncoded() {
+        let (body, weight, encodings) = room_for_two();
+        let one = whole(&encodings, "/1", &body);
+        let two = whole(&encodings, "/2", &body);
+        let three = whole(&encodings, "/3", &body); // the last that finds no more than the limit
+        assert!(is_same(&one, &whole(&encodings, "/1", &body)), "it is read");
+        assert_eq!(encodings.lock().weight(), 3 * weight);
+        let runtime = SharedRuntime::new(Clock::default());
+        let ask = |target| encodings.of(&key(target), &body, Coding::Gzip, &runtime);
+        assert!(matches!(ask("/4"), Coded::Not));
+        drop((two, three));
+        assert!(matches!(ask("/4"), Coded::Whole(_)));
+        assert!(encodings.lock().weight() <= 2 * weight);
+        assert!(is_same(&one, &whole(&encodings, "/1", &body)));
     }
 
     fn text_of(coded: &[u8]) -> Vec<u8> {
@@ -340,7 +388,7 @@ mod tests {
         let body = Body::copy_of(&text);
         let ask = || match encodings.of(&key("/"), &body, Coding::Gzip, &runtime) {
             Coded::Coming(coming) => coming,
-            Coded::Whole(_) => panic!("nobody has made it yet"),
+            other => panic!("nobody has made it yet: {other:?}"),
         };
         let first = ask();
         let mut making = tasks.0.lock().unwrap().pop().expect("it is made beside");
@@ -364,7 +412,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn past_so_many_at_a_time_one_is_coded_as_its_client_reads_it() {
+    async fn past_so_many_at_a_time_one_goes_out_uncoded() {
         let runtime = SharedRuntime::new(Clock::default());
         let encodings = none_yet(1 << 20);
         let text = vec![b'x'; 3 * SIP];
@@ -373,8 +421,8 @@ mod tests {
             let target = format!("/{number}");
             encodings.of(&key(&target), &body, Coding::Gzip, &runtime)
         };
-        let asked: Vec<Coded> = (0..=MAX_CODED_AT_A_TIME).map(at).collect();
-        assert_eq!(encodings.lock().making.len(), MAX_CODED_AT_A_TIME);
+        let asked: Vec<Coded> = (0..MAX_CODED_AT_A_TIME).map(at).collect();
+        assert!(matches!(at(MAX_CODED_AT_A_TIME), Coded::Not));
         for coded in asked {
             let Coded::Coming(coming) = coded else {
                 panic!("it is long");
@@ -382,5 +430,6 @@ mod tests {
             let coded = coming.collect_up_to(1 << 20).await.expect("all of it");
             assert!(text_of(&coded) == text);
         }
+        assert!(matches!(at(MAX_CODED_AT_A_TIME), Coded::Coming(_)));
     }
 }

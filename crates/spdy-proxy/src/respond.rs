@@ -207,6 +207,7 @@ pub(crate) fn of_kept(
                     tell_coding(&mut head, coding, None);
                     coded
                 }
+                Coded::Not => lent_body::whole(body),
             }
         }
         Payload::Whole => lent_body::whole(body),
