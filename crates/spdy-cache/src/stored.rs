@@ -202,6 +202,21 @@ impl Stored {
             .all(|field| field.matches(request))
     }
 
+    /// Which variant a request with these fields asks for, among those that this is one of: requests for the same give the same bytes.
+    #[must_use]
+    pub fn variant_of(&self, request: &HeaderMap) -> Vec<u8> {
+        let mut variant = Vec::new();
+        for field in &self.facts.selecting {
+            let asked = Selecting::of_request(field.name.clone(), request);
+            variant.extend(field.name.as_str().as_bytes());
+            // No name, and no value of a field, has such a byte; to say nothing is not to say something empty.
+            variant.push(if asked.is_named() { b'\n' } else { 0 });
+            variant.extend(asked.normal_form());
+            variant.push(0);
+        }
+        variant
+    }
+
     /// Whether it is for the same requests as `other`, so that the newer takes the other's place.
     #[must_use]
     pub fn replaces(&self, other: &Self) -> bool {

@@ -4,14 +4,13 @@
 //! place, without his cookies, and its answer waits in the cache. A page has so many things fetched for it (ahead_budget.rs), and they
 //! lead so far.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use http::uri::Authority;
 use http::{HeaderValue, Method, Request, Response, StatusCode, Uri, header, request};
 use spdy::body::Body;
 use spdy_cache::cache_status::Forward;
-use spdy_cache::key::Key;
 use spdy_cache::lookup::{self, Lookup};
 use spdy_net::handler::Arrival;
 use spdy_page::replica::Kind as PageKind;
@@ -28,12 +27,13 @@ use crate::ahead_budget::{Budget, Room, Step};
 use crate::companions;
 use crate::config_learn::LearnConfig;
 use crate::counters::Family;
-use crate::fetch::{Fetch, Got};
+use crate::fetch::Fetch;
 use crate::flight::Seat;
+use crate::futile::FutileThings;
 use crate::here::{Here, Seeker};
+use crate::landing::Berth;
 use crate::page_policies::Said;
 use crate::proxy::{Proxy, authority_of};
-use crate::remembered::Remembered;
 use crate::reports;
 use crate::sites::Site;
 use crate::wanted::Wanted;
@@ -88,18 +88,12 @@ impl As {
     }
 }
 
-/// For how long it is remembered of a thing that fetching it ahead was of no use.
-const FUTILE_FOR: Duration = Duration::from_secs(60 * 60);
-/// Things of which that is remembered.
-const FUTILE_KEYS: usize = 4096;
-
 /// What was learned of fetching ahead.
 #[derive(Debug)]
 pub(crate) struct Ahead {
     /// As it will be asked for.
     accepts: Accepts,
-    /// What nobody may keep, or what is stale as soon as it is here, is fetched again when it is asked for. So is what failed.
-    futile: Mutex<Remembered<Key>>,
+    pub(crate) futile: FutileThings,
     pub(crate) here: Here,
     room: Room,
 }
@@ -118,7 +112,7 @@ impl Ahead {
     pub(crate) fn new(config: &LearnConfig) -> Self {
         Self {
             accepts: Accepts::default(),
-            futile: Mutex::new(Remembered::new(FUTILE_FOR, FUTILE_KEYS)),
+            futile: FutileThings::new(),
             here: Here::new(),
             room: Room::new(config),
         }
@@ -147,10 +141,6 @@ impl Ahead {
         if let Some(kind) = kind {
             self.accepts.learn(said, kind);
         }
-    }
-
-    fn futile(&self) -> MutexGuard<'_, Remembered<Key>> {
-        self.futile.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -280,7 +270,7 @@ impl Proxy {
             return begun;
         };
         let mut asked = Request::new(()).into_parts().0;
-        asked.headers = wanted.told();
+        asked.headers = wanted.will_say();
         if let Some(arrival) = wanted.arrival {
             asked.extensions.insert(arrival);
         }
@@ -417,7 +407,7 @@ impl Proxy {
                 .any(|variant| variant.stored().selecting_names().next().is_some());
             return Sought::Here { varies };
         }
-        if self.ahead.futile().has(&wanted.key, self.runtime.now()) {
+        if self.ahead.futile.has(&wanted.key, self.runtime.now()) {
             self.counters.count(Family::Ahead, "futile");
             return Sought::Left;
         }
@@ -425,7 +415,9 @@ impl Proxy {
             self.counters.count(Family::Limits, "prefetches");
             return Sought::Left;
         };
-        let seat = self.flights.board(wanted.key.clone(), self.runtime.now());
+        let seat = self
+            .flights
+            .board(Berth::of(&wanted.key), self.runtime.now());
         let Seat::Leader(leader) = seat else {
             return Sought::Left;
         };
@@ -447,9 +439,7 @@ impl Proxy {
             let key = wanted.key.clone();
             let fetch = Fetch::new(&proxy, wanted, None, Some(leader), Forward::UriMiss);
             let got = fetch.unawaited().run(Body::empty()).await;
-            if !matches!(got, Got::Nothing { is_good: true }) {
-                proxy.ahead.futile().note(&key, proxy.runtime.now());
-            }
+            proxy.ahead.futile.note(&key, &got, proxy.runtime.now());
         }));
         Sought::Begun
     }

@@ -116,8 +116,11 @@ impl Fetch {
 
     /// Its host could not be asked.
     pub(crate) fn note_failure(&self, error: &UpstreamError) {
-        // Of a host that rests it is known already, and for how long; of one that others wait for, not yet.
-        let is_known = matches!(error, UpstreamError::Resting(_) | UpstreamError::Waited);
+        // Of a host that rests it is known already, and for how long; of one that others wait for, not yet, or by who asked.
+        let is_known = matches!(
+            error,
+            UpstreamError::Resting(_) | UpstreamError::Waited | UpstreamError::Overloaded(_)
+        );
         let is_new = error.limit().is_none() && !is_known;
         if goes_for_all(&self.wanted) && is_new {
             self.note_dead(Dead::Failed(error.clone()));

@@ -55,10 +55,18 @@ pub(crate) enum Got {
     /// The answer for who waits.
     Answer(Box<Response<Body>>),
     /// Nobody waits.
-    Nothing {
-        /// It is kept, and good for a while: who asks for it next asks no origin.
-        is_good: bool,
-    },
+    Nothing(Worth),
+}
+
+/// What a fetch was worth that nobody waits for.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Worth {
+    /// It is kept, and good for a while: who asks for it next asks no origin.
+    Kept,
+    /// Nobody may keep it, or it is stale already.
+    None,
+    /// The origin failed.
+    Failed,
 }
 
 impl Got {

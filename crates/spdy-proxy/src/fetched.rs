@@ -28,7 +28,7 @@ use spdy_rewrite::refusal::Refusal;
 
 use crate::ahead::MAX_LOOKED_FOR;
 use crate::counters::{Family, Outcome};
-use crate::fetch::{Fetch, Got};
+use crate::fetch::{Fetch, Got, Worth};
 use crate::fields;
 use crate::followed::Followed;
 use crate::in_flight::Claim;
@@ -137,8 +137,7 @@ impl Fetch {
     fn room_for(&self, body: &Body) -> Result<(Claim, bool), Uncacheable> {
         let announced = body.size_hint().exact().unwrap_or_default();
         let more = match usize::try_from(announced) {
-            Ok(len) if len <= recording::WINDOW => 0,
-            Ok(len) if len <= self.proxy.object_bytes => len,
+            Ok(len) if len <= self.proxy.object_bytes => len.saturating_sub(recording::WINDOW),
             _ => return Err(Uncacheable::BodyBytes),
         };
         if let Some(claim) = self.proxy.in_flight.claim(more) {
@@ -315,8 +314,13 @@ impl Fetch {
                 source: Source::Coming(recorded.clone()),
             })),
             // The others may fare better, and those who wait would all go to an origin that has too much to do.
-            (None, Some(leader)) if is_overloaded(code) && leader.has_others() => {
+            (None, Some(leader)) if is_failing(code) && leader.has_others() => {
                 self.leader = None;
+            }
+            (None, Some(_)) if is_overloaded(code) => {
+                if let Some(leader) = self.leader.take() {
+                    leader.fail(Failure::Status(code));
+                }
             }
             _ => self.give_up_sharing(),
         }
@@ -324,7 +328,11 @@ impl Fetch {
             response.unwrap_or_else(|| respond::coming(&self.wanted, head, own, may_code, status));
         let is_wanted = self.is_wanted_now;
         let hour = self.proxy.hour();
-        let is_good = stored.as_ref().is_some_and(|it| it.ttl(hour) > 0);
+        let worth = match &stored {
+            Some(stored) if stored.ttl(hour) > 0 => Worth::Kept,
+            _ if is_failing(code) => Worth::Failed,
+            _ => Worth::None,
+        };
         let outcome = match stored {
             Some(_) => Outcome::MISS,
             None => Outcome::PASSED,
@@ -358,7 +366,7 @@ impl Fetch {
         pump.begin(body);
         match response {
             Some(response) => Got::answer(response, outcome),
-            None => Got::Nothing { is_good },
+            None => Got::Nothing(worth),
         }
     }
 
@@ -376,8 +384,19 @@ impl Fetch {
 }
 
 /// Whether an answer with this status tells of its origin, not of what was asked for.
-fn is_overloaded(status: StatusCode) -> bool {
+fn is_failing(status: StatusCode) -> bool {
     status.is_server_error() || status == StatusCode::TOO_MANY_REQUESTS
+}
+
+/// Whether it tells that there is too much to do, so that all who want the same had better not ask as well.
+pub(crate) fn is_overloaded(status: StatusCode) -> bool {
+    matches!(
+        status,
+        StatusCode::TOO_MANY_REQUESTS
+            | StatusCode::BAD_GATEWAY
+            | StatusCode::SERVICE_UNAVAILABLE
+            | StatusCode::GATEWAY_TIMEOUT
+    )
 }
 
 fn clone_head(head: &response::Parts) -> response::Parts {

@@ -231,8 +231,11 @@ impl<K: Ord, T> Leader<K, T> {
 impl<K: Ord + Clone, T> Leader<K, T> {
     /// The answer is one client's alone, and so will others be.
     pub fn private(mut self, now: Instant) {
-        self.has_landed = true;
         let mut state = self.flights.lock();
+        if matches!(*self.tell.borrow(), Told::Shared(_)) {
+            return; // another has brought what everyone may have
+        }
+        self.has_landed = true;
         state.private.note(&self.key, now);
         drop(state);
         self.tell.send_replace(Told::Private);

@@ -90,7 +90,8 @@ impl Fetch {
                         stored: stored.clone(),
                         source: Source::Kept(object),
                     })),
-                    _ => self.give_up_sharing(),
+                    // It was purged meanwhile, or there is no room: who waits asks anew, one for all.
+                    _ => self.leader = None,
                 }
                 let ttl = stored.ttl(now);
                 (stored, status.stored(true).ttl(ttl))

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use http::HeaderMap;
 use spdy_cache::key::Key;
 use spdy_cache::store::Object;
 use spdy_cache::stored::Stored;
@@ -23,5 +24,38 @@ pub(crate) enum Source {
     Kept(Object),
 }
 
-/// Who leads the fetch of a key.
-pub(crate) type Lead = Leader<Key, Landing>;
+/// What is fetched once for all who want it.
+#[derive(Clone, Debug, Eq, Ord, PartialEq, PartialOrd)]
+pub(crate) struct Berth {
+    key: Key,
+    /// Which variant; empty while nobody knows of any.
+    variant: Vec<u8>,
+}
+
+impl Berth {
+    /// For who wants what is under `key`, whatever its variants are.
+    pub(crate) fn of(key: &Key) -> Self {
+        let variant = Vec::new();
+        Self {
+            key: key.clone(),
+            variant,
+        }
+    }
+
+    /// For who asked with `fields`, and waited for `landing` in vain; `None` if that was not of another variant.
+    pub(crate) fn beside(&self, landing: &Landing, fields: &HeaderMap) -> Option<Self> {
+        let variant = match landing.stored.is_for(fields) {
+            true => return None,
+            false => landing.stored.variant_of(fields),
+        };
+        let other = Self {
+            key: self.key.clone(),
+            variant,
+        };
+        // Whoever lands there answers with other variants than before.
+        Some(other).filter(|other| self.variant.is_empty() && !other.variant.is_empty())
+    }
+}
+
+/// Who leads the fetch of a thing.
+pub(crate) type Lead = Leader<Berth, Landing>;

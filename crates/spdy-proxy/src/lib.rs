@@ -83,6 +83,7 @@ mod fetched;
 mod fields;
 mod followed;
 mod freshened;
+mod futile;
 mod held_body;
 mod here;
 mod landing;

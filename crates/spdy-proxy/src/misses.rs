@@ -10,7 +10,7 @@
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use http::{HeaderValue, Response, StatusCode, header};
+use http::{HeaderValue, Method, Response, StatusCode, header};
 use spdy::body::Body;
 use spdy_cache::cache_status::{CacheStatus, Forward};
 use spdy_cache::lookup::{self, Failure, on_error};
@@ -19,8 +19,9 @@ use spdy_cache::validate::{Conditional, strip_conditions};
 
 use crate::counters::{Family, Outcome};
 use crate::fetch::{Fetch, Got};
+use crate::fetched::is_overloaded;
 use crate::flight::{Seat, Waited};
-use crate::landing::{Landing, Lead, Source};
+use crate::landing::{Berth, Landing, Lead, Source};
 use crate::proxy::{NAME, Proxy};
 use crate::respond::{self, Judged};
 use crate::upstream::UpstreamError;
@@ -37,6 +38,7 @@ impl Proxy {
         let policy = self.policy(wanted.whose());
         let forward = forward.unwrap_or(Forward::Miss);
         let until = self.runtime.now() + self.upstream().head_timeout;
+        let mut berth = Berth::of(&wanted.key);
         loop {
             // Who led before may have found that the whole is not to be kept.
             if !lookup::may_join(policy, &wanted.ask) && !self.begins_whole(&wanted) {
@@ -45,7 +47,7 @@ impl Proxy {
                     None => self.fetch(wanted, known, None, forward).await,
                 };
             }
-            let seat = self.flights.board(wanted.key.clone(), self.runtime.now());
+            let seat = self.flights.board(berth.clone(), self.runtime.now());
             let waited = match seat {
                 Seat::Leader(leader) => Waited::Leader(leader),
                 Seat::Alone => Waited::Private,
@@ -62,13 +64,21 @@ impl Proxy {
                 Waited::Private => None,
                 Waited::Nothing => continue,
                 Waited::Failed(failure) => {
-                    let known = known.as_ref().map(|(object, _)| object);
-                    match self.stale_instead(&wanted, known, failure) {
-                        Some(stale) => return stale,
-                        None => continue,
+                    let object = known.as_ref().map(|(object, _)| object);
+                    if let Some(stale) = self.stale_instead(&wanted, object, failure) {
+                        return stale;
+                    }
+                    match failure {
+                        Failure::Status(status) if is_overloaded(status) => {
+                            let error = UpstreamError::Overloaded(status);
+                            return self.unanswered(wanted, known, forward, &error);
+                        }
+                        _ => continue,
                     }
                 }
-                Waited::TooLong => return self.unanswered(wanted, known, forward),
+                Waited::TooLong => {
+                    return self.unanswered(wanted, known, forward, &UpstreamError::Waited);
+                }
                 Waited::Shared(landing) => {
                     let now = self.hour();
                     if lookup::may_share_with(policy, &landing.stored, &wanted.ask, now)
@@ -76,7 +86,15 @@ impl Proxy {
                     {
                         return respond::marked(response, Outcome::COLLAPSED);
                     }
-                    None
+                    // Of another variant than is wanted: those who want this one share that, too.
+                    let other = berth.beside(&landing, &wanted.ask.headers);
+                    match other {
+                        Some(other) => {
+                            berth = other;
+                            continue;
+                        }
+                        None => None,
+                    }
                 }
             };
             // Who led before may have landed and left since this was looked up.
@@ -90,17 +108,18 @@ impl Proxy {
         }
     }
 
-    /// The origin has not answered others who wanted the same for as long as it may take.
+    /// The origin has not answered others who wanted the same, or not as they wanted.
     fn unanswered(
         self: &Arc<Self>,
         wanted: Wanted,
         known: Option<(Object, Conditional)>,
         forward: Forward,
+        error: &UpstreamError,
     ) -> Response<Body> {
         let fetch = Fetch::new(self, wanted, known, None, forward);
-        match fetch.failed(&UpstreamError::Waited) {
+        match fetch.failed(error) {
             Got::Answer(response) => *response,
-            Got::Nothing { .. } => unreachable!("who waits gets an answer"),
+            Got::Nothing(_) => unreachable!("who waits gets an answer"),
         }
     }
 
@@ -196,7 +215,7 @@ impl Proxy {
         let fetch = Fetch::new(self, wanted, known, leader, forward);
         match fetch.run(body).await {
             Got::Answer(response) => *response,
-            Got::Nothing { .. } => unreachable!("who waits gets an answer"),
+            Got::Nothing(_) => unreachable!("who waits gets an answer"),
         }
     }
 
@@ -229,12 +248,13 @@ impl Proxy {
         stale: Object,
         conditional: Conditional,
     ) {
-        let seat = self.flights.board(wanted.key.clone(), self.runtime.now());
-        let Seat::Leader(leader) = seat else {
+        let berth = Berth::of(&wanted.key);
+        let Seat::Leader(leader) = self.flights.board(berth, self.runtime.now()) else {
             return;
         };
-        // What this client had and wanted of it is its own matter.
+        // What this client had and wanted of it is its own matter, and the head alone makes fresh only what has not changed.
         strip_conditions(&mut wanted.ask.headers);
+        wanted.ask.method = Method::GET;
         let known = Some((stale, conditional));
         let fetch = Fetch::new(self, wanted, known, Some(leader), Forward::Stale).unawaited();
         self.runtime.spawn(Box::pin(async move {

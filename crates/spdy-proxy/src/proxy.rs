@@ -7,7 +7,6 @@ use std::time::{Duration, SystemTime};
 
 use http::{header, request};
 use spdy::runtime::SharedRuntime;
-use spdy_cache::key::Key;
 use spdy_cache::policy::{Policy, SetCookie};
 use spdy_cache::shared::SharedTier;
 use spdy_cache::store;
@@ -23,7 +22,7 @@ use crate::disk::Disk;
 use crate::encodings::Encodings;
 use crate::flight::Flights;
 use crate::in_flight::InFlight;
-use crate::landing::Landing;
+use crate::landing::{Berth, Landing};
 use crate::memory::Memory;
 use crate::miss_rate::MissRate;
 use crate::origin_latency::OriginLatency;
@@ -63,7 +62,7 @@ pub struct Proxy {
     pub latency: OriginLatency,
     spans: OnceLock<Arc<Spans>>,
     pub(crate) learn: LearnConfig,
-    pub(crate) flights: Arc<Flights<Key, Landing>>,
+    pub(crate) flights: Arc<Flights<Berth, Landing>>,
     of_site: Policy,
     of_others: Policy,
     pub(crate) object_bytes: usize,

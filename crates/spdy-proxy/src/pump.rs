@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use http::{StatusCode, header};
 use http_body::Body as _;
-use spdy::body::Body;
+use spdy::body::{Body, BoxError};
 use spdy_cache::body::Body as KeptBody;
 use spdy_cache::stored::Stored;
 use spdy_rewrite::page_report::PageReport;
@@ -73,6 +73,7 @@ impl Pump {
         }
     }
 
+    /// Until its end, or until nobody wants it.
     async fn run(mut self, mut body: Body) {
         let runtime = &self.proxy.runtime;
         let deadline = runtime.now() + self.proxy.fetch_timeout;
@@ -80,30 +81,35 @@ impl Pump {
         let mut patience = is_kept.then(|| runtime.sleep_until(deadline));
         let mut turns = Turns::default();
         loop {
-            let frame = std::future::poll_fn(|cx| {
+            let came = std::future::poll_fn(|cx| {
                 if let Poll::Ready(frame) = Pin::new(&mut body).poll_frame(cx) {
-                    return Poll::Ready(Some(frame));
+                    return Poll::Ready(Came::Frame(frame));
+                }
+                // Where the end alone is to come, its connection is of use for others after it.
+                let is_all = body.size_hint().exact() == Some(0);
+                if !is_all && self.writer.poll_unread(cx).is_ready() {
+                    return Poll::Ready(Came::Unread);
                 }
                 match &mut patience {
-                    Some(patience) => patience.as_mut().poll(cx).map(|()| None),
+                    Some(patience) => patience.as_mut().poll(cx).map(|()| Came::TooLate),
                     None => Poll::Pending,
                 }
             });
-            let Some(frame) = frame.await else {
-                patience = None;
-                self.proxy.counters.count(Family::Limits, "fetch_timeout_s");
-                if self.writer.pass_on().is_err() {
-                    return;
-                }
-                continue;
-            };
-            let mut piece = match frame {
-                Some(Ok(frame)) => match frame.into_data() {
+            let mut piece = match came.await {
+                Came::Frame(Some(Ok(frame))) => match frame.into_data() {
                     Ok(data) => data,
                     Err(_) => continue, // trailers are not kept, and not passed on
                 },
-                Some(Err(error)) => return self.break_off(error.to_string()),
-                None => break,
+                Came::Frame(Some(Err(error))) => return self.break_off(error.to_string()),
+                Came::Frame(None) => return self.ended().await,
+                Came::Unread => return,
+                Came::TooLate => {
+                    patience = None;
+                    if self.writer.pass_on() {
+                        self.proxy.counters.count(Family::Limits, "fetch_timeout_s");
+                    }
+                    continue;
+                }
             };
             while !piece.is_empty() {
                 let whole = self.rewriter.sip();
@@ -131,6 +137,10 @@ impl Pump {
                 }
             }
         }
+    }
+
+    /// All of it came: what is left of it goes to its readers, and what is known of it to the cache.
+    async fn ended(mut self) {
         let (rest, report) = match self.rewriter.finish() {
             Ok(rest) => rest,
             Err(error) => return self.break_off(error.to_string()),
@@ -223,6 +233,16 @@ impl Pump {
         let room = MAX_NAMED.saturating_sub(self.named.len());
         self.named.extend(found.into_iter().take(room));
     }
+}
+
+/// What comes next of a body.
+enum Came {
+    /// A frame, or its end.
+    Frame(Option<Result<http_body::Frame<bytes::Bytes>, BoxError>>),
+    /// Nothing yet, and nobody wants it any more.
+    Unread,
+    /// Nothing yet, and it takes too long to be kept.
+    TooLate,
 }
 
 /// When others have a turn: whoever reads it sends what there is, and nobody waits until a long page is done.

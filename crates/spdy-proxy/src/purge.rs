@@ -83,6 +83,7 @@ impl Proxy {
         let count = match meant {
             Meant::Prefix(prefix) => {
                 self.dead.purge(prefix);
+                self.ahead.futile.purge(prefix);
                 self.purges.note(prefix.to_vec());
                 if let Some(disk) = self.disk() {
                     disk.purge(prefix);
@@ -92,6 +93,7 @@ impl Proxy {
             Meant::Tag(tag) => {
                 let prefix = tag.prefix();
                 self.dead.purge(&prefix);
+                self.ahead.futile.purge(&prefix);
                 self.purges.note(prefix);
                 if let Some(disk) = self.disk() {
                     disk.purge_tag(tag);

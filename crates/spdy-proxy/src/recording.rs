@@ -5,7 +5,7 @@
 //!                      ^ reader 1      ^ reader 2
 //!
 //! kept    every piece stays; the writer goes on whoever reads, while there is memory for it
-//! passed  what all have read goes; the writer waits for the slowest, and fails when nobody is left
+//! passed  what all have read goes; the writer waits for the slowest, and is told, at once, when nobody is left
 //! ```
 //!
 //! A kept recording that gets longer than may be kept, or finds no more room among all that are in flight (in_flight.rs), is passed on
@@ -73,6 +73,8 @@ struct Shared {
     /// By number: the piece each wants next, and who is to be woken.
     readers: BTreeMap<usize, (usize, Option<Waker>)>,
     writer: Option<Waker>,
+    /// Who is to be woken when nobody reads any more.
+    watcher: Option<Waker>,
 }
 
 impl Shared {
@@ -162,6 +164,7 @@ fn recording(
         next_reader: 0,
         readers: BTreeMap::new(),
         writer: None,
+        watcher: None,
     };
     let shared = Arc::new(Mutex::new(shared));
     let writer = Writer {
@@ -203,19 +206,24 @@ impl Writer {
         .await
     }
 
-    /// It is not kept any longer, however short it is.
-    ///
-    /// # Errors
-    ///
-    /// [`Unread`]: nobody reads it.
-    pub fn pass_on(&mut self) -> Result<(), Unread> {
+    /// It is not kept any longer, however short it is; whether it was till now.
+    pub fn pass_on(&mut self) -> bool {
         let mut shared = lock(&self.shared);
-        shared.limit = None;
+        let was_kept = shared.limit.take().is_some();
         shared.trim();
-        match shared.readers.is_empty() {
-            true => Err(Unread),
-            false => Ok(()),
+        was_kept
+    }
+
+    /// Ready when it is not kept, and the last reader left: nobody wants what would come next. Else whoever polls is woken then.
+    pub fn poll_unread(&mut self, cx: &mut Context<'_>) -> Poll<Unread> {
+        let mut shared = lock(&self.shared);
+        match (shared.limit, shared.readers.is_empty()) {
+            (None, true) => return Poll::Ready(Unread),
+            (None, false) => shared.watcher = Some(cx.waker().clone()),
+            // Nobody but the writer has it kept no longer.
+            (Some(_), _) => {}
         }
+        Poll::Pending
     }
 
     /// All of it came. Gives the pieces, if they were kept: they stay until this is dropped, or the cache has them.
@@ -384,10 +392,10 @@ impl Drop for Reader {
         let mut shared = lock(&self.shared);
         shared.readers.remove(&self.number);
         shared.trim();
-        if shared.readers.is_empty()
-            && let Some(writer) = shared.writer.take()
-        {
-            writer.wake();
+        if shared.readers.is_empty() {
+            let waiting = [shared.writer.take(), shared.watcher.take()];
+            drop(shared);
+            waiting.into_iter().flatten().for_each(Waker::wake);
         }
     }
 }

@@ -138,15 +138,17 @@ fn direct_for_all(location: &str) -> Response<Body> {
 
 /// What a client is told of an origin that could not be asked.
 pub(crate) fn unreachable(error: &UpstreamError) -> Response<Body> {
+    let is_busy = error.limit().is_some() || matches!(error, UpstreamError::Overloaded(_));
     let text = match error.status() {
         _ if error.limit().is_some() => "too many wait for the origin; try again soon\n",
+        _ if is_busy => "the origin has too much to do; try again soon\n",
         StatusCode::GATEWAY_TIMEOUT => "the origin does not answer in time\n",
         StatusCode::SERVICE_UNAVAILABLE => "the origin failed too often; try again soon\n",
         _ => "the origin cannot be asked\n",
     };
     let mut response = plain(error.status(), text);
     let headers = response.headers_mut();
-    if error.limit().is_some() {
+    if is_busy {
         headers.insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
     }
     headers.insert(PROXY_STATUS, error.proxy_status());

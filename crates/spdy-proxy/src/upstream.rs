@@ -59,6 +59,9 @@ pub enum UpstreamError {
     /// It was asked for the same by others, and has not answered them for as long as it may take.
     #[error("others wait for the same, and there is no answer in time")]
     Waited,
+    /// It was asked for the same by another, and told him so that it has too much to do.
+    #[error("the origin answered {0} to who asked for the same")]
+    Overloaded(StatusCode),
     /// It could not be asked, or did not answer.
     #[error(transparent)]
     Client(#[from] Error),
@@ -75,6 +78,7 @@ impl UpstreamError {
             Self::Resting(_)
             | Self::Uploads(_)
             | Self::Fetches(_)
+            | Self::Overloaded(_)
             | Self::Client(Error::Full { .. }) => StatusCode::SERVICE_UNAVAILABLE,
             Self::Client(_) | Self::TwoLengths(_) => StatusCode::BAD_GATEWAY,
         }
@@ -87,7 +91,11 @@ impl UpstreamError {
             Self::Uploads(_) => Some("uploads"),
             Self::Fetches(_) => Some("limits.fetches"),
             Self::Client(Error::Full { .. }) => Some("queue"),
-            Self::Resting(_) | Self::TwoLengths(_) | Self::Waited | Self::Client(_) => None,
+            Self::Resting(_)
+            | Self::TwoLengths(_)
+            | Self::Waited
+            | Self::Overloaded(_)
+            | Self::Client(_) => None,
         }
     }
 
@@ -99,6 +107,7 @@ impl UpstreamError {
             Self::Uploads(_) => "uploads",
             Self::Fetches(_) => "fetches",
             Self::Client(Error::Full { .. }) => "queue",
+            Self::Overloaded(_) => "overloaded",
             Self::Client(Error::Resolve { .. }) => "name",
             Self::Client(Error::Connect { .. }) => "connect",
             Self::Waited | Self::Client(Error::TimedOut { .. }) => "time-out",
@@ -112,7 +121,7 @@ impl UpstreamError {
     #[must_use]
     pub fn proxy_status(&self) -> HeaderValue {
         HeaderValue::from_static(match self {
-            Self::Resting(_) => "spdy; error=destination_unavailable",
+            Self::Resting(_) | Self::Overloaded(_) => "spdy; error=destination_unavailable",
             Self::Uploads(_) | Self::Fetches(_) | Self::Client(Error::Full { .. }) => {
                 "spdy; error=connection_limit_reached"
             }

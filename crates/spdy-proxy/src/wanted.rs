@@ -467,7 +467,7 @@ impl Wanted {
 
     /// Of what the client said of itself, what it will say again for what the answer names.
     #[must_use]
-    pub fn told(&self) -> HeaderMap {
+    pub fn will_say(&self) -> HeaderMap {
         let said = self.said();
         let mut told = HeaderMap::new();
         for name in [

@@ -25,7 +25,7 @@ use spdy_clock::Instant;
 use crate::counters::Outcome;
 use crate::fetch::Fetch;
 use crate::followed::Followed;
-use crate::landing::Source;
+use crate::landing::{Berth, Source};
 use crate::proxy::Proxy;
 use crate::remembered::Remembered;
 use crate::respond;
@@ -93,7 +93,7 @@ impl Proxy {
         wanted: &Wanted,
         forward: Forward,
     ) -> Option<Response<Body>> {
-        let landing = self.flights.landed(&wanted.key)?;
+        let landing = self.flights.landed(&Berth::of(&wanted.key))?;
         let Source::Coming(recording) = &landing.source else {
             return None;
         };

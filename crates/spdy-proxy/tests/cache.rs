@@ -240,6 +240,29 @@ async fn what_is_stale_is_served_while_it_is_fetched_anew() {
     .await;
 }
 
+/// The origin was asked for the head alone, which told nothing of what is kept, and for ten seconds nobody asked for the whole.
+#[tokio::test]
+async fn who_asks_for_the_head_of_what_is_stale_has_the_whole_fetched_anew() {
+    let count = Arc::new(AtomicUsize::new(0));
+    let counted = count.clone();
+    let origin = Origin::start(move |_| {
+        let nth = counted.fetch_add(1, Ordering::SeqCst);
+        let age = ["0", "60"][nth.min(1)];
+        let control = format!("max-age={age}, stale-while-revalidate=60");
+        std::future::ready(answer(&[("cache-control", &control)], format!("{nth}")))
+    });
+    let proxy = accelerator(&origin, "");
+    assert_eq!(get(&proxy, "/a", &[]).await.text(), "0");
+    let head = ask(&proxy, Method::HEAD, "/a", &[], "").await;
+    assert!(head.field("cache-status").starts_with("spdy; hit; ttl="));
+    until_some("it is fetched anew", async || {
+        let got = get(&proxy, "/a", &[]).await;
+        (got.text() == "1").then_some(())
+    })
+    .await;
+    assert_eq!(count.load(Ordering::SeqCst), 2);
+}
+
 #[tokio::test]
 async fn what_is_stale_takes_the_place_of_an_origin_that_is_gone() {
     let fields = [("cache-control", "max-age=0, stale-if-error=60")];

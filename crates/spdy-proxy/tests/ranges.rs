@@ -155,14 +155,14 @@ async fn without_room_to_keep_the_whole_the_part_comes_out_of_it_and_one_asks_fo
     let mut film = asks(&between, "/film", "0-1").await;
     let mut other = asks(&between, "/film", "0-1").await;
     let (mut origin, _) = is_asked_for(&mut between, None).await;
-    let fields = "Cache-Control: max-age=60\r\nContent-Length: 100000";
+    let fields = "Cache-Control: max-age=60\r\nContent-Length: 200000";
     write(
         &mut origin,
         &format!("HTTP/1.1 200 OK\r\n{fields}\r\n\r\n01"),
     )
     .await;
     for client in [&mut film, &mut other] {
-        is_part(client, "0-1/100000").await;
+        is_part(client, "0-1/200000").await;
         assert_eq!(bytes(client, 2).await, "01");
     }
     assert!(between.origin.try_recv().is_err(), "nobody else asks");

@@ -79,7 +79,11 @@ async fn what_is_not_kept_waits_for_its_slowest_reader_and_ends_with_the_last() 
     }
     assert_eq!(next(&mut fast), Some(piece(3)));
     assert!(recording.read().is_none(), "its beginning is gone");
+    let mut left = Box::pin(std::future::poll_fn(|cx| writer.poll_unread(cx)));
+    assert_eq!((&mut left).now_or_never(), None);
     drop(fast);
+    assert_eq!((&mut left).now_or_never(), Some(Unread));
+    drop(left);
     assert_eq!(writer.write(piece(4)).await, Err(Unread));
 }
 

@@ -5,8 +5,10 @@ mod wire;
 
 use std::time::Duration;
 
+use http::Request;
+use spdy::body::Body;
 use spdy_proxy::counters::Family;
-use tokio::io::DuplexStream;
+use tokio::io::{AsyncReadExt, DuplexStream};
 use wire::{Between, head, write};
 
 const CLIENTS: usize = 50;
@@ -109,6 +111,97 @@ async fn one_more_who_is_told_that_the_origin_is_overloaded_releases_nobody() {
     assert_eq!(asked(&mut between).len(), 0);
 }
 
+/// The answer of one released them all, and for ten seconds nobody shared with anybody.
+#[tokio::test]
+async fn all_who_wait_for_one_who_is_told_that_the_origin_is_overloaded_are_told_so_and_ask_it_not()
+{
+    let mut between = Between::start("");
+    for round in 0..2 {
+        let mut clients = clients(&between).await;
+        between.clock.turn(Duration::from_secs(1)).await;
+        let mut origin = asked(&mut between);
+        assert_eq!(origin.len(), 1, "one asks for all, round {round}");
+        head(&mut origin[0]).await;
+        write(&mut origin[0], OVERLOADED).await;
+        let mut answers = Vec::new();
+        for client in &mut clients {
+            answers.push(between.wait(head(client)).await.0);
+        }
+        let is_503 = |answer: &String| answer.starts_with("HTTP/1.1 503 ");
+        assert!(answers.iter().all(is_503), "{answers:?}");
+        let is_ours = |answer: &&String| answer.contains("error=destination_unavailable\r\n");
+        assert_eq!(answers.iter().filter(is_ours).count(), CLIENTS - 1);
+        let soon = |answer: &&String| answer.contains("retry-after: 1\r\n");
+        assert_eq!(answers.iter().filter(soon).count(), CLIENTS - 1);
+        assert_eq!(asked(&mut between).len(), 0);
+    }
+}
+
+/// Each of those who took another coding than the one who asked for all asked by himself, until that answer was here.
+#[tokio::test]
+async fn those_who_want_another_variant_than_the_one_who_asked_share_that_too() {
+    let mut between = Between::start("");
+    let ask = async |between: &Between, language: &str| {
+        let (mut client, _) = between.client();
+        let fields = format!("Host: www.site.test\r\nAccept-Language: {language}");
+        write(&mut client, &format!("GET /a HTTP/1.1\r\n{fields}\r\n\r\n")).await;
+        client
+    };
+    let mut german = ask(&between, "de").await;
+    let mut origin = between.asked().await;
+    let begun = |language: &str| {
+        let fields = "Cache-Control: max-age=60\r\nVary: Accept-Language\r\nContent-Length: 4";
+        format!("HTTP/1.1 200 OK\r\nContent-Language: {language}\r\n{fields}\r\n\r\nha")
+    };
+    head(&mut origin).await;
+    write(&mut origin, &begun("de")).await;
+    between.wait(head(&mut german)).await;
+    let mut french = Vec::new();
+    for _ in 0..5 {
+        french.push(ask(&between, "fr").await);
+    }
+    between.clock.turn(Duration::from_secs(1)).await;
+    let mut more = asked(&mut between);
+    assert_eq!(more.len(), 1, "one asks for all who want French");
+    head(&mut more[0]).await;
+    write(&mut more[0], &begun("fr")).await;
+    french.push(ask(&between, "fr").await);
+    for client in &mut french {
+        let (answer, _) = between.wait(head(client)).await;
+        assert!(answer.contains("content-language: fr\r\n"), "{answer}");
+    }
+    assert_eq!(asked(&mut between).len(), 0);
+    let mut again = ask(&between, "de").await;
+    let (answer, _) = between.wait(head(&mut again)).await;
+    assert!(answer.contains("content-language: de\r\n"), "{answer}");
+}
+
+/// A connection to the origin stayed taken until its next byte, or until the origin had been silent for too long.
+#[tokio::test]
+async fn an_origin_that_says_nothing_more_is_left_when_its_client_leaves() {
+    let mut between = Between::start("");
+    let request = Request::get("/events").header("host", "www.site.test");
+    let request = request.body(Body::empty()).expect("a request");
+    let proxy = between.proxy.clone();
+    let asking = tokio::spawn(async move { proxy.answer(request, None).await });
+    let mut origin = between.asked().await;
+    head(&mut origin).await;
+    let fields = "Cache-Control: no-store\r\nContent-Type: text/event-stream";
+    write(
+        &mut origin,
+        &format!("HTTP/1.1 200 OK\r\n{fields}\r\n\r\ndata: 1\n\n"),
+    )
+    .await;
+    let (response, _) = between.wait(asking).await;
+    drop(response.expect("it is answered")); // as a session does when its stream is reset
+    let (left, took) = between.wait(origin.read_u8()).await;
+    assert_eq!(
+        left.map_err(|error| error.kind()),
+        Err(std::io::ErrorKind::UnexpectedEof)
+    );
+    assert!(took < Duration::from_secs(2), "{took:?}");
+}
+
 /// What is kept of `/a` is stale; as many ask for it again, and this is the connection by which one of them has asked.
 async fn gone_stale(between: &mut Between) -> (Vec<DuplexStream>, DuplexStream) {
     let (mut first, _) = between.client();
@@ -150,6 +243,26 @@ async fn those_who_wait_for_what_is_then_good_but_once_ask_at_once_and_not_in_tu
     assert_eq!(got, 1);
     between.clock.turn(Duration::from_secs(1)).await;
     assert_eq!(asked(&mut between).len(), CLIENTS - 1);
+}
+
+/// For ten seconds each asked by himself, just when nothing is kept.
+#[tokio::test]
+async fn a_purge_while_what_is_kept_is_asked_after_leaves_those_who_wait_one_who_asks() {
+    let mut between = Between::start("");
+    let (mut clients, mut origin) = gone_stale(&mut between).await;
+    let purge = serde_json::from_str(r#"{"site": "www.site.test"}"#).expect("a purge");
+    between.proxy.purge(&purge).expect("it is a site");
+    let good =
+        "HTTP/1.1 304 Not Modified\r\nConnection: close\r\nCache-Control: max-age=60\r\n\r\n";
+    write(&mut origin, good).await;
+    between.clock.turn(Duration::from_secs(1)).await;
+    let mut more = asked(&mut between);
+    assert_eq!(more.len(), 1, "one asks for all who are left");
+    head(&mut more[0]).await;
+    write(&mut more[0], good).await;
+    let got = have_got(&between, &mut clients, "HTTP/1.1 200").await;
+    assert_eq!(got, CLIENTS);
+    assert_eq!(asked(&mut between).len(), 0);
 }
 
 #[tokio::test]

@@ -1,5 +1,7 @@
 //! `spdy accelerate schema`, held to what the program reads; and keys of the configuration out of the environment.
 
+use std::collections::BTreeSet;
+
 use serde_json::Value;
 
 use crate::support::accelerator::check_by;
@@ -40,10 +42,59 @@ fn the_example_that_is_shipped_is_good_by_the_schema_comments_and_all() {
     for text in [EXAMPLE.to_owned(), in_force(EXAMPLE)] {
         assert_eq!(fault(&schema, &as_json(&text)), None, "{text}");
     }
-    let all = as_json(&in_force(EXAMPLE));
-    for key in ["secret_file", "admin", "timing", "dns", "cache", "upstream"] {
-        assert!(all.get(key).is_some(), "{key} is not in the example");
+}
+
+/// The keys of the configuration, each with the tables above it, without those of laboratories.
+fn keys(schema: &Value) -> BTreeSet<String> {
+    fn table<'a>(schema: &'a Value, of: &'a Value) -> Option<&'a Value> {
+        if let Some(name) = of["$ref"].as_str().and_then(|name| name.strip_prefix("#/")) {
+            let found = name.split('/').fold(schema, |at, step| &at[step]);
+            return found.get("properties").map(|_| found);
+        }
+        let choices = of["anyOf"].as_array().into_iter().flatten();
+        choices
+            .chain(of.get("items"))
+            .find_map(|of| table(schema, of))
     }
+    fn add(schema: &Value, of: &Value, above: &str, keys: &mut BTreeSet<String>) {
+        for (key, of) in of["properties"].as_object().expect("it is a table") {
+            let key = format!("{above}{key}");
+            // The same limits stand beside the site's hosts and beside each.
+            if let Some(of) = table(schema, of).filter(|_| !key.ends_with("hosts.limits")) {
+                add(schema, of, &format!("{key}."), keys);
+            }
+            keys.insert(key);
+        }
+    }
+    let mut keys = BTreeSet::new();
+    add(schema, schema, "", &mut keys);
+    keys.retain(|key| !key.starts_with("lab"));
+    keys
+}
+
+/// The keys of `text`, likewise.
+fn used(text: &Value, above: &str) -> BTreeSet<String> {
+    match text {
+        Value::Object(table) => {
+            let of = |(key, value): (&String, &Value)| {
+                let key = format!("{above}{key}");
+                let mut keys = used(value, &format!("{key}."));
+                keys.insert(key);
+                keys
+            };
+            table.iter().flat_map(of).collect()
+        }
+        Value::Array(all) => all.iter().flat_map(|one| used(one, above)).collect(),
+        _ => BTreeSet::new(),
+    }
+}
+
+#[test]
+fn every_key_that_there_is_stands_in_the_example_that_is_shipped() {
+    let (all, used) = (keys(&schema()), used(&as_json(&in_force(EXAMPLE)), ""));
+    assert!(all.len() > 100, "{all:?}");
+    let missing: Vec<&String> = all.difference(&used).collect();
+    assert!(missing.is_empty(), "{missing:?}");
 }
 
 #[test]

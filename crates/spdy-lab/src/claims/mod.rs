@@ -25,6 +25,7 @@ mod finding;
 mod headers;
 mod markdown;
 mod pages;
+mod papers;
 mod verdict;
 
 mod belshe;
@@ -41,18 +42,5 @@ pub use corpus::{Corpus, CorpusError};
 pub use finding::{Finding, Shift};
 pub use markdown::{markdown, markdown_row};
 pub(crate) use mineki::{fresh_page as mineki_fresh_page, page as mineki_page};
+pub use papers::all;
 pub use verdict::Verdict;
-
-/// Every claim, paper by paper.
-pub fn all() -> impl Iterator<Item = &'static Claim> {
-    let papers: [&'static [Claim]; 7] = [
-        belshe::CLAIMS,
-        whitepaper::CLAIMS,
-        lulic::CLAIMS,
-        unm::CLAIMS,
-        mineki::CLAIMS,
-        nsdi14::CLAIMS,
-        cacm12::CLAIMS,
-    ];
-    papers.into_iter().flatten()
-}

@@ -15,8 +15,9 @@ use spdy_lab::store::summary::CellSummary;
 
 use super::experiment::Experiment;
 use super::loading::{self, Real};
-use super::{PROGRAM, show};
 use crate::commands::count::at_least_one;
+use crate::commands::lab::command::PROGRAM;
+use crate::commands::lab::show;
 use crate::commands::{Outcome, Usage};
 use crate::help::examples;
 use crate::printer::{Printer, WARN};

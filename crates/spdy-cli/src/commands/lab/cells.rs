@@ -8,9 +8,9 @@ use spdy_lab::store::error::StoreError;
 use spdy_lab::store::location::Location;
 use spdy_lab::store::results::Store;
 
-use super::PROGRAM;
 use super::experiment::Experiment;
 use crate::commands::Outcome;
+use crate::commands::lab::command::PROGRAM;
 use crate::help::examples;
 use crate::printer::Printer;
 

@@ -14,9 +14,10 @@ use spdy_lab::store::row::Rows;
 
 use super::experiment::Experiment;
 use super::loading::{self, Real};
-use super::{PROGRAM, show};
 use crate::commands::Outcome;
 use crate::commands::count::at_least_one;
+use crate::commands::lab::command::PROGRAM;
+use crate::commands::lab::show;
 use crate::commands::signals::Signals;
 use crate::help::examples;
 use crate::printer::{Printer, WARN};
