@@ -186,11 +186,12 @@ pub(crate) fn not_modified(served: &HeaderMap) -> Answer {
         CONTENT_ENCODING,
         CONTENT_LANGUAGE,
         CONTENT_RANGE,
-        HeaderName::from_static("content-digest"),
         HeaderName::from_static("repr-digest"),
+        HeaderName::from_static("digest"),
     ] {
         head.headers.remove(name);
     }
+    strip_content_digests(&mut head.headers);
     Answer {
         head,
         body: Payload::None,
@@ -254,9 +255,17 @@ fn single_range(served: &HeaderMap, range: Range<u64>, body_len: u64) -> Answer 
     head.headers.insert(CONTENT_RANGE, value);
     head.headers
         .insert(CONTENT_LENGTH, HeaderValue::from(range.end - range.start));
+    strip_content_digests(&mut head.headers);
     Answer {
         head,
         body: Payload::Range(range),
+    }
+}
+
+/// Takes out what is of the whole content, where that is not what is sent (RFC 9530 §2); `Repr-Digest` is of the whole always.
+fn strip_content_digests(headers: &mut HeaderMap) {
+    for name in ["content-digest", "content-md5"] {
+        headers.remove(name);
     }
 }
 
@@ -287,6 +296,7 @@ fn multipart(served: &HeaderMap, ranges: &[Range<u64>], body_len: u64, now: Syst
     let mut head = response_head(StatusCode::PARTIAL_CONTENT);
     head.headers = served.clone();
     head.headers.remove(CONTENT_RANGE);
+    strip_content_digests(&mut head.headers);
     let multipart =
         HeaderValue::try_from(format!("multipart/byteranges; boundary={boundary}")).expect("ASCII");
     head.headers.insert(CONTENT_TYPE, multipart);

@@ -207,7 +207,10 @@ impl Admin {
             return Some(response);
         }
         let given = request.headers().get(header::AUTHORIZATION);
-        let given = given.and_then(|given| given.as_bytes().strip_prefix(b"Bearer "));
+        let given = given.and_then(|given| {
+            let (scheme, token) = given.as_bytes().split_at_checked(b"Bearer ".len())?;
+            scheme.eq_ignore_ascii_case(b"Bearer ").then_some(token)
+        });
         let token = self.token.read().unwrap_or_else(PoisonError::into_inner);
         if token.is(given.unwrap_or_default()) {
             return None;

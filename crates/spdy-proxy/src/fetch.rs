@@ -175,8 +175,15 @@ impl Fetch {
                     let response = respond::plain(StatusCode::BAD_GATEWAY, text);
                     return Got::answer(response, Outcome::UNREACHABLE);
                 }
-                if let Some(Err(unmatched)) = self.merged(&head, times) {
-                    tracing::debug!(%unmatched, uri = %at.ask.uri, "asking again, for the whole");
+                let why = match self.merged(&head, times) {
+                    Some(Err(unmatched)) => Some(unmatched.to_string()),
+                    Some(Ok(merged)) if self.would_be_made_otherwise(&merged) => {
+                        Some("its policies have changed".to_owned())
+                    }
+                    _ => None,
+                };
+                if let Some(why) = why {
+                    tracing::debug!(why, uri = %at.ask.uri, "asking again, for the whole");
                     self.known = None;
                     strip_conditions(&mut headers);
                     continue;

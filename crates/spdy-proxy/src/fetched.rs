@@ -56,6 +56,11 @@ impl Fetch {
         fields::strip_connection(&mut head.headers);
         // Who follows an origin's own passes us by (RFC 7838): where the same is served is ours to say.
         head.headers.remove(header::ALT_SVC);
+        // Where its origin has no clock, it is as old as it is here (RFC 9110 §6.6.1).
+        if !head.headers.contains_key(header::DATE) {
+            let date = spdy_cache::date::to_value(times.received);
+            head.headers.insert(header::DATE, date);
+        }
         followed.amend(self.proxy.policy(self.wanted.whose()), &mut head, times);
         if !is_safe(&self.wanted.ask.method) {
             self.proxy.doubt_after(&self.wanted, &head);
@@ -90,6 +95,13 @@ impl Fetch {
         followed.tag(&mut kept_head.headers);
         let stored = self.storable(&kept_head, times, followed);
         let stored = stored.and_then(|stored| Ok((stored, self.room_for(&body)?)));
+        if stored.is_err()
+            && self.tells_of_thing(head.status)
+            && let Some((object, _)) = self.known.take()
+        {
+            // What was kept is not what there is any more, and nothing of that is to be kept in its place.
+            self.proxy.forget(&self.wanted.key, &object);
+        }
         let is_whole = at.ask.method == Method::GET && head.status != StatusCode::PARTIAL_CONTENT;
         let is_kept = stored.is_ok() && is_whole;
         if let Some(head) = self.instead(head.status, &served, is_kept) {
@@ -124,6 +136,25 @@ impl Fetch {
             &head.headers,
             &status,
         )
+    }
+
+    /// Whether an answer with this status says what there is now (RFC 9111 §4.3.3), and not what is wrong with its origin or with this one
+    /// request.
+    fn tells_of_thing(&self, status: StatusCode) -> bool {
+        let is_of_one = matches!(
+            status,
+            StatusCode::NOT_MODIFIED
+                | StatusCode::PARTIAL_CONTENT
+                | StatusCode::BAD_REQUEST
+                | StatusCode::PROXY_AUTHENTICATION_REQUIRED
+                | StatusCode::REQUEST_TIMEOUT
+                | StatusCode::PRECONDITION_FAILED
+                | StatusCode::RANGE_NOT_SATISFIABLE
+                | StatusCode::MISDIRECTED_REQUEST
+                | StatusCode::TOO_EARLY
+                | StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE
+        );
+        self.wanted.ask.method == Method::GET && !is_of_one && !is_failing(status)
     }
 
     /// The answer is passed on and not kept.
@@ -245,7 +276,7 @@ impl Fetch {
     }
 
     /// What was seen of the site, for what is wanted of it.
-    fn seen(&self) -> OfSite {
+    pub(crate) fn seen(&self) -> OfSite {
         OfSite {
             proxy: self.proxy.clone(),
             site: self.wanted.site.clone(),

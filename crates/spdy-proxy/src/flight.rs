@@ -9,6 +9,8 @@
 //!                        '---> one more leads beside the first: whoever lands first, lands for all
 //! ```
 //!
+//! A purge detaches: whoever comes after it has nothing of what was asked for before.
+//!
 //! What turned out to be nobody else's is remembered for a while: then nobody waits for a leader who will have nothing to give.
 
 use std::collections::BTreeMap;
@@ -160,6 +162,18 @@ impl<K: Ord + Clone, T> Flights<K, T> {
         match &*state.under_way.get(key)?.tell.borrow() {
             Told::Shared(shared) => Some(shared.clone()),
             Told::Nothing | Told::Private | Told::Failed(_) => None,
+        }
+    }
+
+    /// Nobody boards any more what is under way from `first` on, in the order of keys, up to what is not meant: who comes next asks anew. Those
+    /// who wait came before.
+    pub fn detach_from(&self, first: &K, is_meant: impl Fn(&K) -> bool) {
+        let mut state = self.lock();
+        while let Some((key, _)) = state.under_way.range::<K, _>(first..).next()
+            && is_meant(key)
+        {
+            let key = key.clone();
+            state.under_way.remove(&key);
         }
     }
 

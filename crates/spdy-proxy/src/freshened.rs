@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use http::{Method, Response, StatusCode, header, response};
+use http::{HeaderMap, HeaderName, Method, Response, StatusCode, header, response};
 use spdy_cache::cache_status::CacheStatus;
 use spdy_cache::freshness::Times;
 use spdy_cache::store::Object;
@@ -11,9 +11,19 @@ use spdy_cache::validate::{HeadUpdate, Merged, Unmatched, head_update, merge};
 
 use crate::counters::Outcome;
 use crate::fetch::{Fetch, Got};
+use crate::fields;
 use crate::landing::{Landing, Source};
 use crate::proxy::NAME;
 use crate::respond;
+use crate::transform;
+
+/// What a page is rewritten by, beside whether it is at all.
+const MADE_BY: [HeaderName; 4] = [
+    header::CONTENT_SECURITY_POLICY,
+    header::CONTENT_SECURITY_POLICY_REPORT_ONLY,
+    header::REFERRER_POLICY,
+    header::CONTENT_TYPE,
+];
 
 impl Fetch {
     /// What a 304 makes of what is kept, if it was asked about that.
@@ -25,7 +35,37 @@ impl Fetch {
         let (object, _) = self.known.as_ref()?;
         let policy = self.proxy.policy(self.wanted.whose());
         let asked = &self.wanted.ask;
-        Some(merge(policy, object.stored(), asked, head, times))
+        let stored = object.stored();
+        if self.passes(stored.headers()) {
+            return Some(merge(policy, stored, asked, head, times));
+        }
+        // As of the whole: what was rewritten is without a coding, whatever its origin chooses by that.
+        let (mut plain, ()) = Response::new(()).into_parts();
+        (plain.status, plain.headers) = (head.status, head.headers.clone());
+        fields::no_longer_vary_on(&mut plain.headers, "accept-encoding");
+        Some(merge(policy, stored, asked, &plain, times))
+    }
+
+    /// Whether what becomes of a body with these fields is nothing.
+    fn passes(&self, headers: &HeaderMap) -> bool {
+        let (at, mut served) = (&self.wanted, headers.clone());
+        let seen = self.seen();
+        transform::work(at, at, StatusCode::OK, &mut served, Some(&seen)).passes()
+    }
+
+    /// Whether what was made of the body that is kept, or was not made of it, hangs on what this changes: then it is made anew, of the whole.
+    pub(crate) fn would_be_made_otherwise(&self, merged: &Merged) -> bool {
+        let Some((object, _)) = &self.known else {
+            return false;
+        };
+        let (before, now) = (object.stored().headers(), merged.stored().headers());
+        match (self.passes(before), self.passes(now)) {
+            (true, true) => false,
+            (false, false) => MADE_BY
+                .iter()
+                .any(|name| before.get_all(name).iter().ne(now.get_all(name).iter())),
+            _ => true,
+        }
     }
 
     /// A 304 to our own condition makes what is kept fresh.

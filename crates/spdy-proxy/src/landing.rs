@@ -42,6 +42,10 @@ impl Berth {
         }
     }
 
+    pub(crate) fn key(&self) -> &Key {
+        &self.key
+    }
+
     /// For who asked with `fields`, and waited for `landing` in vain; `None` if that was not of another variant.
     pub(crate) fn beside(&self, landing: &Landing, fields: &HeaderMap) -> Option<Self> {
         let variant = match landing.stored.is_for(fields) {

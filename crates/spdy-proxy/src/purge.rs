@@ -12,6 +12,7 @@ use spdy_cache::store::Purge;
 use spdy_cache::tags::{Tag, groups_ended_by};
 
 use crate::admin;
+use crate::landing::Berth;
 use crate::proxy::Proxy;
 use crate::sites::{Site, Sites};
 use crate::wanted::Wanted;
@@ -82,19 +83,14 @@ impl Proxy {
     fn purge_here(&self, meant: &Meant, how: Purge) -> usize {
         let count = match meant {
             Meant::Prefix(prefix) => {
-                self.dead.purge(prefix);
-                self.ahead.futile.purge(prefix);
-                self.purges.note(prefix.to_vec());
+                self.purge_known(prefix);
                 if let Some(disk) = self.disk() {
                     disk.purge(prefix);
                 }
                 self.memory.purge(prefix, how)
             }
             Meant::Tag(tag) => {
-                let prefix = tag.prefix();
-                self.dead.purge(&prefix);
-                self.ahead.futile.purge(&prefix);
-                self.purges.note(prefix);
+                self.purge_known(&tag.prefix());
                 if let Some(disk) = self.disk() {
                     disk.purge_tag(tag);
                 }
@@ -105,6 +101,16 @@ impl Proxy {
             self.ahead.here.clear();
         }
         count
+    }
+
+    /// What is under way to where keys begin with `prefix`, or known of it, is for nobody who comes from now on.
+    fn purge_known(&self, prefix: &[u8]) {
+        self.purges.note(prefix.to_vec());
+        let first = Berth::of(&Key::at_prefix(Bytes::copy_from_slice(prefix)));
+        self.flights
+            .detach_from(&first, |berth| berth.key().as_bytes().starts_with(prefix));
+        self.dead.purge(prefix);
+        self.ahead.futile.purge(prefix);
     }
 
     /// Purges what the operator means, in every tier and for all who share one; how many objects of memory here that were.

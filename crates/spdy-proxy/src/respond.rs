@@ -193,11 +193,24 @@ pub(crate) fn of_kept(
 ) -> Response<Body> {
     let answer = answer::answer(policy, stored, &wanted.ask, body.len(), now);
     let (mut head, payload) = (answer.head, answer.body);
-    let is_coded_for_some =
-        may_be_coded(&head, Some(body.len())) && !secrets::is_kept_for_one(wanted, stored);
+    let is_not_modified = head.status == StatusCode::NOT_MODIFIED;
+    let is_codable = match is_not_modified {
+        // It has no more of the whole than what tells which that is.
+        true => may_code(stored.status(), stored.served(), Some(body.len())),
+        false => may_code(head.status, &head.headers, Some(body.len())),
+    };
+    let is_coded_for_some = is_codable && !secrets::is_kept_for_one(wanted, stored);
     let coding = wanted.accepts.shortest();
     let body = match payload {
-        Payload::None => Body::empty(),
+        Payload::None => {
+            if is_coded_for_some && coding != Coding::Identity {
+                match is_not_modified {
+                    true => fields::weaken_tag(&mut head.headers),
+                    false => tell_coding(&mut head, coding, None),
+                }
+            }
+            Body::empty()
+        }
         Payload::Whole if is_coded_for_some && coding != Coding::Identity => {
             let (encodings, runtime) = coder;
             match encodings.of(&wanted.key, body, coding, runtime) {
@@ -242,6 +255,14 @@ pub(crate) fn of_coming(
     let known = answer::answer(policy, stored, &wanted.ask, 0, now);
     if known.head.status == StatusCode::NOT_MODIFIED {
         let mut head = known.head;
+        let is_codable = may_code(stored.status(), stored.served(), recording.announced())
+            && !secrets::is_kept_for_one(wanted, stored);
+        if is_codable {
+            if wanted.accepts.quickest() != Coding::Identity {
+                fields::weaken_tag(&mut head.headers);
+            }
+            fields::vary_on(&mut head.headers, "accept-encoding");
+        }
         if let Some(own) = own {
             add_withheld(&mut head.headers, stored, own);
         }
@@ -257,8 +278,8 @@ pub(crate) fn of_coming(
         (head.status, head.headers) = (StatusCode::PARTIAL_CONTENT, headers);
         body = part_of(body, range);
     }
-    let may_code = !secrets::is_kept_for_one(wanted, stored);
-    Some(coming(wanted, head, body, may_code, status))
+    let is_for_all = !secrets::is_kept_for_one(wanted, stored);
+    Some(coming(wanted, head, body, is_for_all, status))
 }
 
 /// The part that is wanted of what is coming, and its fields; `None` if it is the whole, or how long that will be is not known.
@@ -286,20 +307,24 @@ pub(crate) fn add_withheld(headers: &mut HeaderMap, stored: &Stored, told: &Head
     }
 }
 
-/// An answer whose body comes piece by piece, under a coding if it may have one.
+/// An answer whose body comes piece by piece, under a coding if it may have one: if it `is_for_all`, or its origin takes that upon itself.
 pub(crate) fn coming(
     wanted: &Wanted,
     mut head: response::Parts,
     body: Body,
-    may_code: bool,
+    is_for_all: bool,
     status: &CacheStatus,
 ) -> Response<Body> {
     let len = head.headers.get(header::CONTENT_LENGTH);
     let len = len.and_then(|len| len.to_str().ok()?.parse().ok());
-    let is_coded_for_some = may_code && may_be_coded(&head, len);
+    let is_coded_for_some = is_for_all && may_code(head.status, &head.headers, len);
     let body = match wanted.accepts.quickest() {
-        _ if !is_coded_for_some || wanted.ask.method == Method::HEAD => body,
+        _ if !is_coded_for_some => body,
         Coding::Identity => body,
+        coding if wanted.ask.method == Method::HEAD => {
+            tell_coding(&mut head, coding, None);
+            body
+        }
         coding => {
             tell_coding(&mut head, coding, None);
             encoded(body, coding)
@@ -313,11 +338,11 @@ pub(crate) fn coming(
 }
 
 /// Whether a body of `len` bytes goes out under a coding to those who take one: whoever gets it without is told so, too.
-fn may_be_coded(head: &response::Parts, len: Option<u64>) -> bool {
-    transform::is_shown(head.status)
-        && head.status != StatusCode::PARTIAL_CONTENT
-        && is_compressible(&head.headers, len)
-        && !rewritten::forbids(&head.headers)
+fn may_code(status: StatusCode, headers: &HeaderMap, len: Option<u64>) -> bool {
+    transform::is_shown(status)
+        && status != StatusCode::PARTIAL_CONTENT
+        && is_compressible(headers, len)
+        && !rewritten::forbids(headers)
 }
 
 fn tell_coding(head: &mut response::Parts, coding: Coding, len: Option<u64>) {
@@ -327,6 +352,10 @@ fn tell_coding(head: &mut response::Parts, coding: Coding, len: Option<u64>) {
         HeaderValue::from_static(coding.name()),
     );
     headers.remove(header::ACCEPT_RANGES);
+    // They are of the bytes without it (RFC 9530 §2, §3).
+    for digest in ["content-digest", "repr-digest", "digest", "content-md5"] {
+        headers.remove(digest);
+    }
     match len {
         Some(len) => headers.insert(header::CONTENT_LENGTH, len.into()),
         None => headers.remove(header::CONTENT_LENGTH),

@@ -56,6 +56,9 @@ pub enum UpstreamError {
     /// Its answer has a length and chunks, so that two readers may see two ends of it (RFC 9112 §6.3).
     #[error("{0} answers with both Content-Length and Transfer-Encoding")]
     TwoLengths(Origin),
+    /// Its answer is under a transfer coding that nobody asked for, and that would be taken off undone (RFC 9112 §6.1).
+    #[error("{0} answers with a Transfer-Encoding that is not chunked alone")]
+    TransferCoding(Origin),
     /// It was asked for the same by others, and has not answered them for as long as it may take.
     #[error("others wait for the same, and there is no answer in time")]
     Waited,
@@ -80,7 +83,9 @@ impl UpstreamError {
             | Self::Fetches(_)
             | Self::Overloaded(_)
             | Self::Client(Error::Full { .. }) => StatusCode::SERVICE_UNAVAILABLE,
-            Self::Client(_) | Self::TwoLengths(_) => StatusCode::BAD_GATEWAY,
+            Self::Client(_) | Self::TwoLengths(_) | Self::TransferCoding(_) => {
+                StatusCode::BAD_GATEWAY
+            }
         }
     }
 
@@ -93,6 +98,7 @@ impl UpstreamError {
             Self::Client(Error::Full { .. }) => Some("queue"),
             Self::Resting(_)
             | Self::TwoLengths(_)
+            | Self::TransferCoding(_)
             | Self::Waited
             | Self::Overloaded(_)
             | Self::Client(_) => None,
@@ -113,7 +119,7 @@ impl UpstreamError {
             Self::Waited | Self::Client(Error::TimedOut { .. }) => "time-out",
             Self::Client(Error::NoBody { .. }) => "client",
             Self::Client(error) if stands_still(error) => "time-out",
-            Self::Client(_) | Self::TwoLengths(_) => "broken",
+            Self::Client(_) | Self::TwoLengths(_) | Self::TransferCoding(_) => "broken",
         }
     }
 
@@ -126,6 +132,7 @@ impl UpstreamError {
                 "spdy; error=connection_limit_reached"
             }
             Self::TwoLengths(_) => "spdy; error=http_protocol_error",
+            Self::TransferCoding(_) => "spdy; error=http_response_transfer_coding",
             Self::Client(Error::Resolve { .. }) => "spdy; error=dns_error",
             Self::Client(Error::Connect { .. }) => "spdy; error=connection_refused",
             Self::Client(Error::TimedOut { what, .. }) if what.contains("connection") => {
@@ -142,13 +149,38 @@ impl UpstreamError {
     }
 }
 
-/// Fails where the fields of an answer of `origin` give it two ends.
-fn has_one_length(headers: &HeaderMap, origin: Origin) -> Result<(), UpstreamError> {
-    let is_twofold = headers.contains_key(header::CONTENT_LENGTH)
-        && headers.contains_key(header::TRANSFER_ENCODING);
-    match is_twofold {
-        true => Err(UpstreamError::TwoLengths(origin)),
-        false => Ok(()),
+/// Fails where the fields of an answer of `origin` give it two ends, or its bytes a form that nobody undoes.
+fn is_framed_once(headers: &HeaderMap, origin: Origin) -> Result<(), UpstreamError> {
+    let mut codings = headers.get_all(header::TRANSFER_ENCODING).iter();
+    let Some(coding) = codings.next() else {
+        return Ok(());
+    };
+    if headers.contains_key(header::CONTENT_LENGTH) {
+        return Err(UpstreamError::TwoLengths(origin));
+    }
+    match coding.as_bytes().eq_ignore_ascii_case(b"chunked") && codings.next().is_none() {
+        true => Ok(()),
+        false => Err(UpstreamError::TransferCoding(origin)),
+    }
+}
+
+/// Has the length of an answer stand there once, as a number, as the body was read by: `4, 4` is good to read, and not to pass on
+/// (RFC 9110 §8.6). An answer that has no content has none.
+fn say_length_once(response: &mut Response<Body>) {
+    let status = response.status();
+    let headers = response.headers_mut();
+    let mut lengths = headers.get_all(header::CONTENT_LENGTH).iter();
+    let Some(first) = lengths.next() else { return };
+    if status == StatusCode::NO_CONTENT {
+        headers.remove(header::CONTENT_LENGTH);
+    } else if lengths.next().is_some() || first.as_bytes().contains(&b',') {
+        let text = first.to_str().unwrap_or_default();
+        let length = text.split(',').next().unwrap_or_default().trim();
+        let length = length.parse::<u64>().ok();
+        headers.remove(header::CONTENT_LENGTH);
+        if let Some(length) = length {
+            headers.insert(header::CONTENT_LENGTH, length.into());
+        }
     }
 }
 
@@ -266,8 +298,9 @@ impl Upstream {
         let request = self.seated(&origin, request).await?;
         let answered = client.send(request, priority).await;
         self.learn(origin.clone(), answered.as_ref().err());
-        let response = answered?;
-        has_one_length(response.headers(), origin)?;
+        let mut response = answered?;
+        is_framed_once(response.headers(), origin)?;
+        say_length_once(&mut response);
         Ok(response)
     }
 
@@ -288,7 +321,7 @@ impl Upstream {
             switched => self.learn(origin.clone(), switched.as_ref().err()),
         }
         let switched = switched?;
-        has_one_length(switched.headers(), origin)?;
+        is_framed_once(switched.headers(), origin)?;
         Ok(switched)
     }
 
