@@ -240,6 +240,89 @@ async fn what_is_stale_is_served_while_it_is_fetched_anew() {
     .await;
 }
 
+/// It was served on for as long as it might be while it is stale, whatever the origin said of it since.
+#[tokio::test]
+async fn what_the_origin_has_replaced_by_what_nobody_may_keep_is_kept_no_longer() {
+    let others = [
+        (StatusCode::OK, "no-store"),
+        (StatusCode::OK, "private"),
+        (StatusCode::NOT_FOUND, "no-store"),
+        (StatusCode::GONE, "no-store"),
+        (StatusCode::FORBIDDEN, "no-store"),
+    ];
+    for (status, control) in others {
+        let count = Arc::new(AtomicUsize::new(0));
+        let counted = count.clone();
+        let origin = Origin::start(move |_| {
+            let old = "max-age=0, stale-while-revalidate=600, stale-if-error=600";
+            std::future::ready(match counted.fetch_add(1, Ordering::SeqCst) {
+                0 => answer(&[("cache-control", old)], "old"),
+                _ => {
+                    let mut other = answer(&[("cache-control", control)], "new");
+                    *other.status_mut() = status;
+                    other
+                }
+            })
+        });
+        let proxy = accelerator(&origin, "");
+        assert_eq!(get(&proxy, "/a", &[]).await.text(), "old");
+        until_some("the origin's word is taken", async || {
+            let got = get(&proxy, "/a", &[]).await;
+            (got.text() == "new").then_some(())
+        })
+        .await;
+        for _ in 0..3 {
+            let got = get(&proxy, "/a", &[]).await;
+            assert_eq!((got.status, got.text()), (status, "new"), "{control}");
+        }
+    }
+}
+
+/// HEAD told the length of the text without its coding, a 304 the tag of that, and digests were those of other bytes.
+#[tokio::test]
+async fn heads_304s_and_digests_are_of_what_a_get_has() {
+    let text: &'static str = Box::leak("what is said again and again ".repeat(40).into());
+    let fields = [
+        FRESH,
+        ("content-type", "text/plain"),
+        ("etag", "\"d\""),
+        ("content-digest", "sha-256=:AAAA:"),
+        ("repr-digest", "sha-256=:AAAA:"),
+        ("content-md5", "AAAA"),
+    ];
+    let origin = Origin::start(pages(&[("/a", &fields, text)]));
+    let proxy = accelerator(&origin, "");
+    let length = text.len().to_string();
+    let plain = get(&proxy, "/a", &[]).await;
+    assert_eq!(plain.field("content-digest"), "sha-256=:AAAA:");
+    let gzip = ("accept-encoding", "gzip");
+    let coded = get(&proxy, "/a", &[gzip]).await;
+    assert_eq!(coded.field("content-encoding"), "gzip");
+    let head = ask(&proxy, Method::HEAD, "/a", &[gzip], "").await;
+    assert_eq!(head.field("content-encoding"), "gzip");
+    assert_ne!(head.field("content-length"), length);
+    let known = get(&proxy, "/a", &[gzip, ("if-none-match", "W/\"d\"")]).await;
+    assert_eq!(known.status, StatusCode::NOT_MODIFIED);
+    for answer in [&coded, &head, &known] {
+        assert_eq!(answer.field("etag"), "W/\"d\"");
+        assert_eq!(answer.field("vary"), "accept-encoding");
+        for digest in ["content-digest", "repr-digest", "content-md5"] {
+            assert_eq!(answer.field(digest), "", "{digest}");
+        }
+    }
+    let part = get(&proxy, "/a", &[("range", "bytes=0-9")]).await;
+    assert_eq!(part.status, StatusCode::PARTIAL_CONTENT);
+    assert_eq!(part.field("content-digest"), "");
+    assert_eq!(part.field("content-md5"), "");
+    assert_eq!(part.field("repr-digest"), "sha-256=:AAAA:");
+    let known = get(&proxy, "/a", &[("if-none-match", "\"d\"")]).await;
+    assert_eq!(
+        (known.status, known.field("etag")),
+        (StatusCode::NOT_MODIFIED, "\"d\"")
+    );
+    assert_eq!(origin.times("/a"), 1);
+}
+
 /// The origin was asked for the head alone, which told nothing of what is kept, and for ten seconds nobody asked for the whole.
 #[tokio::test]
 async fn who_asks_for_the_head_of_what_is_stale_has_the_whole_fetched_anew() {

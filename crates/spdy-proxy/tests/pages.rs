@@ -4,6 +4,8 @@ mod support;
 
 use std::future::poll_fn;
 use std::pin::pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use futures_util::FutureExt;
 use http::StatusCode;
@@ -18,7 +20,7 @@ const HTML: (&str, &str) = ("content-type", "text/html; charset=utf-8");
 const CSS: (&str, &str) = ("content-type", "text/css");
 
 /// The accelerator before `own`, which moves what `cdn.test`, at `other`, has.
-fn before(own: &Origin, other: &Origin, more: &str) -> std::sync::Arc<spdy_proxy::proxy::Proxy> {
+fn before(own: &Origin, other: &Origin, more: &str) -> Arc<spdy_proxy::proxy::Proxy> {
     let (origin, port) = (own.address, other.address.port());
     accelerator_of(&format!(
         "[upstream]\nallow_addresses = ['127.0.0.0/8']\nallow_ports = [{port}]\nresolve = {{ 'cdn.test' = '127.0.0.1' }}\n\
@@ -350,6 +352,83 @@ async fn a_page_that_tells_of_an_error_is_rewritten_like_any_other() {
 }
 
 /// An origin that codes no forms, so that nobody finds out what is in them, had them coded here.
+/// An origin of a page at `/` that answers each condition by 304; `more` has fields of the first request, of the second and so on.
+fn changing(
+    text: String,
+    more: impl Fn(usize) -> Vec<(&'static str, &'static str)> + Send + Sync + 'static,
+) -> Origin {
+    let (count, more) = (Arc::new(AtomicUsize::new(0)), Arc::new(more));
+    Origin::start(move |request: http::Request<bytes::Bytes>| {
+        let nth = count.fetch_add(1, Ordering::SeqCst);
+        let mut fields = vec![HTML, ("etag", "\"v1\"")];
+        fields.extend(more(nth));
+        let is_known = request.headers().contains_key("if-none-match");
+        let mut answer = answer(
+            &fields,
+            if is_known {
+                String::new()
+            } else {
+                text.clone()
+            },
+        );
+        if is_known {
+            *answer.status_mut() = StatusCode::NOT_MODIFIED;
+        }
+        std::future::ready(answer)
+    })
+}
+
+/// The body that the old policy had made went out under the new one.
+#[tokio::test]
+async fn a_page_whose_policy_changes_by_a_304_is_made_anew() {
+    let other = other();
+    let policies: [&[(&str, &str)]; 3] = [
+        &[(
+            "content-security-policy",
+            "img-src 'self'; style-src 'self'",
+        )],
+        &[("cache-control", "max-age=0, no-transform")],
+        &[("content-security-policy", "sandbox")],
+    ];
+    for policy in policies {
+        let new = policy.to_vec();
+        let own = changing(html(&other), move |nth| match nth {
+            0 => vec![("cache-control", "max-age=0")],
+            _ => new.clone(),
+        });
+        let proxy = before(&own, &other, "");
+        let old = get(&proxy, "/", &[]).await;
+        assert!(old.text().contains("/.spdy/1/"), "{}", old.text());
+        until("it is kept", || proxy.cache().2 > 0).await;
+        let new = get(&proxy, "/", &[]).await;
+        assert_eq!(new.status, StatusCode::OK);
+        assert!(
+            !new.text().contains("/.spdy/1/"),
+            "{policy:?}: {}",
+            new.text()
+        );
+        assert_eq!(own.times("/"), 3, "as it is known, and all of it");
+    }
+}
+
+/// Each set of codings that clients take had it validated anew.
+#[tokio::test]
+async fn a_page_is_one_for_all_codings_also_after_a_304() {
+    let other = other();
+    let own = changing(html(&other), |nth| match nth {
+        0 => vec![("vary", "accept-encoding"), ("cache-control", "max-age=0")],
+        _ => vec![("vary", "accept-encoding"), ("cache-control", "max-age=60")],
+    });
+    let proxy = before(&own, &other, "");
+    get(&proxy, "/", &[]).await;
+    until("it is kept", || proxy.cache().2 > 0).await;
+    for codings in ["gzip", "br", "zstd", "identity"] {
+        let got = get(&proxy, "/", &[("accept-encoding", codings)]).await;
+        assert_eq!(got.status, StatusCode::OK);
+    }
+    assert_eq!(own.times("/"), 2);
+}
+
 #[tokio::test]
 async fn what_is_one_clients_alone_is_not_coded_unless_its_origin_coded_it() {
     let other = other();

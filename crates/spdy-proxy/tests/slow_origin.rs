@@ -176,6 +176,39 @@ async fn those_who_want_another_variant_than_the_one_who_asked_share_that_too() 
     assert!(answer.contains("content-language: de\r\n"), "{answer}");
 }
 
+/// Who asked after a purge, or after a change, got what had been asked for before.
+#[tokio::test]
+async fn who_asks_after_a_purge_has_nothing_of_what_was_asked_for_before() {
+    for has_begun in [false, true] {
+        let mut between = Between::start("");
+        let (mut early, _) = between.client();
+        let request = "GET /a HTTP/1.1\r\nHost: www.site.test\r\n\r\n";
+        write(&mut early, request).await;
+        let mut old = between.asked().await;
+        head(&mut old).await;
+        let answer = |text: &str| ANSWER.replace("ok", text);
+        if has_begun {
+            write(&mut old, answer("old").strip_suffix("ld").expect("it is")).await;
+            between.wait(head(&mut early)).await;
+        }
+        let purge = serde_json::from_str(r#"{"site": "www.site.test"}"#).expect("a purge");
+        between.proxy.purge(&purge).expect("it is a site");
+        let (mut late, _) = between.client();
+        write(&mut late, request).await;
+        let mut new = between.asked().await;
+        head(&mut new).await;
+        write(&mut new, &answer("ne")).await;
+        between.wait(head(&mut late)).await;
+        let mut got = [0; 2];
+        between
+            .wait(late.read_exact(&mut got))
+            .await
+            .0
+            .expect("the body");
+        assert_eq!(&got, b"ne");
+    }
+}
+
 /// A connection to the origin stayed taken until its next byte, or until the origin had been silent for too long.
 #[tokio::test]
 async fn an_origin_that_says_nothing_more_is_left_when_its_client_leaves() {
