@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use http::header::{self, HeaderName};
-use http::{HeaderMap, HeaderValue, Version};
+use http::{HeaderMap, HeaderValue, Method, Version};
 use spdy_net::handler::Arrival;
 
 /// RFC 8586.
@@ -154,6 +154,13 @@ pub(crate) fn has_looped(headers: &HeaderMap, site: &str) -> bool {
                 .unwrap_or_default();
             who.trim_ascii().eq_ignore_ascii_case(site.as_bytes())
         })
+}
+
+/// How many may pass on a request with these fields, if it is one of which that is bounded (RFC 9110 §7.6.2).
+pub(crate) fn forwards_left(method: &Method, headers: &HeaderMap) -> Option<u64> {
+    let left = headers.get(header::MAX_FORWARDS)?;
+    let is_bounded = *method == Method::OPTIONS;
+    left.to_str().ok()?.parse().ok().filter(|_| is_bounded)
 }
 
 /// Adds this accelerator to `Via` and `CDN-Loop` of a request that came by `version`.

@@ -110,8 +110,24 @@ pub(crate) fn refused(why: &Refused) -> Response<Body> {
     match why {
         Refused::Elsewhere { to, .. } => marked(direct_for_all(to), Outcome::DIRECT),
         Refused::Handshake(BadHandshake::Version) => another_version(why),
-        why => plain(why.status(), ""),
+        why => {
+            let mut response = plain(why.status(), "");
+            if response.status() == StatusCode::METHOD_NOT_ALLOWED {
+                let allowed = HeaderValue::from_static("GET, HEAD");
+                response.headers_mut().insert(header::ALLOW, allowed);
+            }
+            response
+        }
     }
+}
+
+/// For who asks what may be asked, and that nobody behind this one is (RFC 9110 §7.6.2).
+pub(crate) fn options() -> Response<Body> {
+    let mut response = plain(StatusCode::NO_CONTENT, "");
+    let allowed = "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS";
+    let headers = response.headers_mut();
+    headers.insert(header::ALLOW, HeaderValue::from_static(allowed));
+    response
 }
 
 /// Says which version of the protocol is spoken (RFC 6455 §4.4), and that it wants an upgrade (RFC 9110 §15.5.22).

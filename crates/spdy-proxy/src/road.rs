@@ -32,6 +32,7 @@ use spdy_cache::stored::Stored;
 use crate::client_body::begun;
 use crate::counters::{Family, Outcome};
 use crate::fetch::Fetch;
+use crate::fields;
 use crate::page_policies::Said;
 use crate::proxy::{NAME, Proxy, authority_of};
 use crate::respond::{self, Judged};
@@ -71,6 +72,10 @@ impl Proxy {
             Ok(asked) => asked.within(within),
             Err(why) => return at_once(self.refuse(&why, uri.as_ref())),
         };
+        let ask = &asked.so_far().ask;
+        if fields::forwards_left(&ask.method, &ask.headers) == Some(0) {
+            return at_once(respond::marked(respond::options(), Outcome::NOT_KEPT));
+        }
         if let Some(limits) = asked.socket() {
             let proxy = self.clone();
             return Either::Right(Box::pin(async move {

@@ -57,7 +57,7 @@ pub enum UpstreamError {
     #[error("{0} answers with both Content-Length and Transfer-Encoding")]
     TwoLengths(Origin),
     /// Its answer is under a transfer coding that nobody asked for, and that would be taken off undone (RFC 9112 §6.1).
-    #[error("{0} answers with a Transfer-Encoding that is not chunked alone")]
+    #[error("{0} answers under a transfer coding beside chunked")]
     TransferCoding(Origin),
     /// It was asked for the same by others, and has not answered them for as long as it may take.
     #[error("others wait for the same, and there is no answer in time")]
@@ -158,10 +158,22 @@ fn is_framed_once(headers: &HeaderMap, origin: Origin) -> Result<(), UpstreamErr
     if headers.contains_key(header::CONTENT_LENGTH) {
         return Err(UpstreamError::TwoLengths(origin));
     }
-    match coding.as_bytes().eq_ignore_ascii_case(b"chunked") && codings.next().is_none() {
+    let is_undone = match coding.to_str() {
+        Ok(coding) if codings.next().is_none() => !is_left_undone(coding),
+        _ => false,
+    };
+    match is_undone {
         true => Ok(()),
         false => Err(UpstreamError::TransferCoding(origin)),
     }
+}
+
+/// Whether these transfer codings are any but chunked alone. A single name that nobody has registered is none, and such an answer ends with
+/// its connection (RFC 9112 §6.3).
+fn is_left_undone(codings: &str) -> bool {
+    let registered = ["gzip", "x-gzip", "deflate", "compress", "x-compress"];
+    let is_any = |coding: &str| registered.iter().any(|it| it.eq_ignore_ascii_case(coding));
+    codings.contains([',', ';']) || is_any(codings.trim())
 }
 
 /// Has the length of an answer stand there once, as a number, as the body was read by: `4, 4` is good to read, and not to pass on

@@ -280,6 +280,10 @@ impl Visit {
             };
             times.append_to(response.headers_mut());
         }
+        if !response.headers().contains_key(header::DATE) {
+            let now = spdy_cache::date::to_value(self.proxy.hour());
+            response.headers_mut().insert(header::DATE, now);
+        }
         let line = self.log.clone().zip(began.about);
         let line = line.map(|(log, about)| self.line(log, about, began.at, &response, outcome));
         if let Some(alt_svc) = &self.alt_svc {

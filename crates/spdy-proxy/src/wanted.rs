@@ -191,6 +191,10 @@ impl Asked {
             fields::strip_overrides(&mut ask.headers);
         }
         fields::tell_passage(&mut ask.headers, ask.version, &site.name);
+        if let Some(left) = fields::forwards_left(&ask.method, &ask.headers) {
+            let left = left.saturating_sub(1).into();
+            ask.headers.insert(header::MAX_FORWARDS, left);
+        }
         Ok(wanted)
     }
 }

@@ -46,7 +46,8 @@ async fn what_comes_under_another_transfer_coding_than_chunked_is_not_passed_on(
     let mut between = Between::start("");
     let codings = [
         "gzip, chunked",
-        "foo",
+        "GZIP",
+        "deflate",
         "gzip\r\nTransfer-Encoding: chunked",
         "chunked, chunked",
     ];
@@ -78,4 +79,35 @@ async fn an_answer_without_a_date_is_of_when_it_came() {
     );
     let (head, _) = told(&mut between, "/b", &dated).await;
     assert_eq!(values(&head, "date"), ["Sun, 06 Nov 1994 08:49:37 GMT"]);
+}
+
+/// What is answered here was of no date, and what nobody behind this one was to answer went to the origin.
+#[tokio::test]
+async fn what_is_answered_here_says_when_and_what_may_be_asked() {
+    let mut between =
+        Between::start("---[[site.rewrite.hosts]]\nhost = 'cdn.test'\nscheme = 'http'\n");
+    let ask = async |between: &Between, request: &str| {
+        let (mut client, _) = between.client();
+        let fields = "Host: www.site.test";
+        write(
+            &mut client,
+            &request.replacen("\r\n", &format!("\r\n{fields}\r\n"), 1),
+        )
+        .await;
+        client
+    };
+    let none_left = "OPTIONS /a HTTP/1.1\r\nMax-Forwards: 0\r\n\r\n";
+    let moved = "DELETE /.spdy/1/-/p/cdn.test/a.png HTTP/1.1\r\n\r\n";
+    for (request, status) in [(none_left, "204"), (moved, "405")] {
+        let mut client = ask(&between, request).await;
+        let (head, _) = between.wait(head(&mut client)).await;
+        assert!(head.starts_with(&format!("HTTP/1.1 {status} ")), "{head}");
+        assert_eq!(values(&head, "date").len(), 1, "{head}");
+        assert!(values(&head, "allow")[0].starts_with("GET, HEAD"), "{head}");
+    }
+    assert!(between.origin.try_recv().is_err(), "nobody is asked");
+    let _client = ask(&between, "OPTIONS /a HTTP/1.1\r\nMax-Forwards: 5\r\n\r\n").await;
+    let mut origin = between.asked().await;
+    let asked = head(&mut origin).await;
+    assert_eq!(values(&asked, "max-forwards"), ["4"], "{asked}");
 }
