@@ -275,7 +275,11 @@ impl Fetch {
     /// There is no answer.
     pub(crate) fn failed(mut self, error: &UpstreamError) -> Got {
         tracing::debug!(%error, uri = %self.wanted.ask.uri, "no answer from an origin");
-        if let Some(stale) = self.stale_instead(Failure::Unreachable) {
+        let failure = match error {
+            UpstreamError::Overloaded(status) => Failure::Status(*status),
+            _ => Failure::Unreachable,
+        };
+        if let Some(stale) = self.stale_instead(failure) {
             return stale;
         }
         if let (UpstreamError::Fetches(_), Some((moved, load))) = (error, &self.wanted.moved)

@@ -16,6 +16,7 @@ use http::{HeaderMap, Method, Response, StatusCode, header, response};
 use http_body::Body as _;
 use spdy::body::Body;
 use spdy_cache::cache_status::CacheStatus;
+use spdy_cache::control::RequestControl;
 use spdy_cache::deception;
 use spdy_cache::freshness::Times;
 use spdy_cache::invalidate::is_safe;
@@ -84,8 +85,15 @@ impl Fetch {
         let (served, work) = match fitting {
             Ok(served) => served,
             Err(response) => {
+                if head.status.is_client_error() {
+                    self.forget_replaced(head.status);
+                }
                 self.give_up_sharing();
-                return Got::answer(*response, Outcome::PASSED);
+                return match self.is_wanted_now {
+                    true => Got::answer(*response, Outcome::PASSED),
+                    false if is_failing(head.status) => Got::Nothing(Worth::Failed),
+                    false => Got::Nothing(Worth::None),
+                };
             }
         };
         let mut kept_head = clone_head(&head);
@@ -95,12 +103,8 @@ impl Fetch {
         followed.tag(&mut kept_head.headers);
         let stored = self.storable(&kept_head, times, followed);
         let stored = stored.and_then(|stored| Ok((stored, self.room_for(&body)?)));
-        if stored.is_err()
-            && self.tells_of_thing(head.status)
-            && let Some((object, _)) = self.known.take()
-        {
-            // What was kept is not what there is any more, and nothing of that is to be kept in its place.
-            self.proxy.forget(&self.wanted.key, &object);
+        if stored.is_err() {
+            self.forget_replaced(head.status);
         }
         let is_whole = at.ask.method == Method::GET && head.status != StatusCode::PARTIAL_CONTENT;
         let is_kept = stored.is_ok() && is_whole;
@@ -138,9 +142,9 @@ impl Fetch {
         )
     }
 
-    /// Whether an answer with this status says what there is now (RFC 9111 §4.3.3), and not what is wrong with its origin or with this one
-    /// request.
-    fn tells_of_thing(&self, status: StatusCode) -> bool {
+    /// What was kept is not what there is any more, if an answer with this status, which is not kept in its place, says so (RFC 9111 §4.3.3), and
+    /// not what is wrong with its origin, with this one request, or with who asks.
+    fn forget_replaced(&mut self, status: StatusCode) {
         let is_of_one = matches!(
             status,
             StatusCode::NOT_MODIFIED
@@ -154,7 +158,16 @@ impl Fetch {
                 | StatusCode::TOO_EARLY
                 | StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE
         );
-        self.wanted.ask.method == Method::GET && !is_of_one && !is_failing(status)
+        let asked = &self.wanted.ask;
+        let is_by_name = asked.headers.contains_key(header::COOKIE)
+            || asked.headers.contains_key(header::AUTHORIZATION)
+            || RequestControl::of_request(&asked.headers).no_store;
+        if asked.method == Method::GET
+            && !(is_of_one || is_by_name || is_failing(status))
+            && let Some((object, _)) = self.known.take()
+        {
+            self.proxy.forget(&self.wanted.key, &object);
+        }
     }
 
     /// The answer is passed on and not kept.
@@ -349,7 +362,9 @@ impl Fetch {
                 self.leader = None;
             }
             (None, Some(_)) if is_overloaded(code) => {
-                if let Some(leader) = self.leader.take() {
+                // What was asked for before anybody wanted it tells nothing of what he would be told.
+                let leader = self.leader.take().filter(|_| self.is_wanted_now);
+                if let Some(leader) = leader {
                     leader.fail(Failure::Status(code));
                 }
             }
@@ -423,14 +438,11 @@ fn is_failing(status: StatusCode) -> bool {
 pub(crate) fn is_overloaded(status: StatusCode) -> bool {
     matches!(
         status,
-        StatusCode::TOO_MANY_REQUESTS
-            | StatusCode::BAD_GATEWAY
-            | StatusCode::SERVICE_UNAVAILABLE
-            | StatusCode::GATEWAY_TIMEOUT
+        StatusCode::BAD_GATEWAY | StatusCode::SERVICE_UNAVAILABLE | StatusCode::GATEWAY_TIMEOUT
     )
 }
 
-fn clone_head(head: &response::Parts) -> response::Parts {
+pub(crate) fn clone_head(head: &response::Parts) -> response::Parts {
     let mut copy = Response::new(()).into_parts().0;
     (copy.status, copy.version, copy.headers) = (head.status, head.version, head.headers.clone());
     copy

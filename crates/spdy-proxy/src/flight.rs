@@ -9,7 +9,8 @@
 //!                        '---> one more leads beside the first: whoever lands first, lands for all
 //! ```
 //!
-//! A purge detaches: whoever comes after it has nothing of what was asked for before.
+//! A purge detaches: whoever comes after it has nothing of what was asked for before. Who waits since before it boards again if nothing comes
+//! within `lock_age`.
 //!
 //! What turned out to be nobody else's is remembered for a while: then nobody waits for a leader who will have nothing to give.
 
@@ -187,7 +188,7 @@ impl<K: Ord + Clone, T> Flights<K, T> {
         }
     }
 
-    /// One more who leads `number`, if it is time for one; else when it is.
+    /// One more who leads `number`, if it is time for one; else when it is, unless nobody is to lead it any more.
     fn one_more(
         self: &Arc<Self>,
         key: &K,
@@ -275,6 +276,8 @@ impl<K: Ord, T> Drop for Leader<K, T> {
 impl<K: Ord + Clone, T> Follower<K, T> {
     /// Waits for what leaders share, at most to `until`.
     pub async fn wait(mut self, runtime: &SharedRuntime, until: Instant) -> Waited<K, T> {
+        // When he who leads alone is left to himself.
+        let mut patience = None;
         loop {
             match &*self.told.borrow_and_update() {
                 Told::Shared(shared) => return Waited::Shared(shared.clone()),
@@ -288,7 +291,14 @@ impl<K: Ord + Clone, T> Follower<K, T> {
             }
             let next = match self.flights.one_more(&self.key, self.number, now) {
                 Ok(leader) => return Waited::Leader(leader),
-                Err(next) => next.map_or(until, |next| next.min(until)),
+                Err(Some(next)) => next.min(until),
+                Err(None) => {
+                    let patience = *patience.get_or_insert(now + self.flights.lock_age);
+                    if patience <= now {
+                        return Waited::Nothing;
+                    }
+                    patience.min(until)
+                }
             };
             let told = pin!(self.told.changed());
             if let Either::Left((Err(_), _)) = select(told, runtime.sleep_until(next)).await {

@@ -1,8 +1,9 @@
 //! What is kept, made fresh by what its origin says of it: by a 304, or by the head that HEAD has (RFC 9111 §4.3.4, §4.3.5).
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
-use http::{HeaderMap, HeaderName, Method, Response, StatusCode, header, response};
+use http::{HeaderName, Method, Response, StatusCode, header, response};
 use spdy_cache::cache_status::CacheStatus;
 use spdy_cache::freshness::Times;
 use spdy_cache::store::Object;
@@ -11,18 +12,19 @@ use spdy_cache::validate::{HeadUpdate, Merged, Unmatched, head_update, merge};
 
 use crate::counters::Outcome;
 use crate::fetch::{Fetch, Got};
+use crate::fetched::clone_head;
 use crate::fields;
 use crate::landing::{Landing, Source};
 use crate::proxy::NAME;
 use crate::respond;
-use crate::transform;
+use crate::transform::{self, Work};
 
-/// What a page is rewritten by, beside whether it is at all.
+/// What a page is rewritten by, beside whether it is at all; a sheet by the first.
 const MADE_BY: [HeaderName; 4] = [
+    header::CONTENT_TYPE,
     header::CONTENT_SECURITY_POLICY,
     header::CONTENT_SECURITY_POLICY_REPORT_ONLY,
     header::REFERRER_POLICY,
-    header::CONTENT_TYPE,
 ];
 
 impl Fetch {
@@ -35,22 +37,29 @@ impl Fetch {
         let (object, _) = self.known.as_ref()?;
         let policy = self.proxy.policy(self.wanted.whose());
         let asked = &self.wanted.ask;
-        let stored = object.stored();
-        if self.passes(stored.headers()) {
-            return Some(merge(policy, stored, asked, head, times));
-        }
-        // As of the whole: what was rewritten is without a coding, whatever its origin chooses by that.
-        let (mut plain, ()) = Response::new(()).into_parts();
-        (plain.status, plain.headers) = (head.status, head.headers.clone());
-        fields::no_longer_vary_on(&mut plain.headers, "accept-encoding");
-        Some(merge(policy, stored, asked, &plain, times))
+        let head = self.as_of_whole(object.stored(), head);
+        Some(merge(policy, object.stored(), asked, &head, times))
     }
 
-    /// Whether what becomes of a body with these fields is nothing.
-    fn passes(&self, headers: &HeaderMap) -> bool {
-        let (at, mut served) = (&self.wanted, headers.clone());
+    /// `head` as it would be told of the whole: what was rewritten is without a coding, whatever its origin chooses by that.
+    fn as_of_whole<'a>(
+        &self,
+        stored: &Stored,
+        head: &'a response::Parts,
+    ) -> Cow<'a, response::Parts> {
+        if self.work(stored).passes() {
+            return Cow::Borrowed(head);
+        }
+        let mut plain = clone_head(head);
+        fields::no_longer_vary_on(&mut plain.headers, "accept-encoding");
+        Cow::Owned(plain)
+    }
+
+    /// What becomes of the body of `stored`.
+    fn work(&self, stored: &Stored) -> Work {
+        let (at, mut served) = (&self.wanted, stored.headers().clone());
         let seen = self.seen();
-        transform::work(at, at, StatusCode::OK, &mut served, Some(&seen)).passes()
+        transform::work(at, at, stored.status(), &mut served, Some(&seen))
     }
 
     /// Whether what was made of the body that is kept, or was not made of it, hangs on what this changes: then it is made anew, of the whole.
@@ -58,14 +67,16 @@ impl Fetch {
         let Some((object, _)) = &self.known else {
             return false;
         };
-        let (before, now) = (object.stored().headers(), merged.stored().headers());
-        match (self.passes(before), self.passes(now)) {
-            (true, true) => false,
-            (false, false) => MADE_BY
-                .iter()
-                .any(|name| before.get_all(name).iter().ne(now.get_all(name).iter())),
-            _ => true,
-        }
+        let (before, now) = (object.stored(), merged.stored());
+        let made_by = match (self.work(before), self.work(now)) {
+            (before, now) if before.passes() && now.passes() => return false,
+            (Work::Page(_), Work::Page(_)) => &MADE_BY[..],
+            (Work::Sheet(_), Work::Sheet(_)) => &MADE_BY[..1],
+            _ => return true,
+        };
+        let (before, now) = (before.headers(), now.headers());
+        let differs = |name| before.get_all(name).iter().ne(now.get_all(name).iter());
+        made_by.iter().any(differs)
     }
 
     /// A 304 to our own condition makes what is kept fresh.
@@ -86,9 +97,12 @@ impl Fetch {
         let (object, _) = self.known.clone()?;
         let policy = self.proxy.policy(self.wanted.whose());
         let (stored, len) = (object.stored(), object.body().len());
-        match head_update(policy, stored, &self.wanted.ask, head, len, times) {
-            HeadUpdate::Merged(merged) => Some(self.freshened(&object, *merged, head)),
-            HeadUpdate::Changed => {
+        let whole = self.as_of_whole(stored, head);
+        match head_update(policy, stored, &self.wanted.ask, &whole, len, times) {
+            HeadUpdate::Merged(merged) if !self.would_be_made_otherwise(&merged) => {
+                Some(self.freshened(&object, *merged, head))
+            }
+            HeadUpdate::Merged(_) | HeadUpdate::Changed => {
                 self.proxy.outdate(&self.wanted.key, &object);
                 None
             }
@@ -125,13 +139,16 @@ impl Fetch {
                 let key = &self.wanted.key;
                 let body = object.body().clone();
                 let kept = self.proxy.keep(key, &stored, body, self.since);
-                match (self.leader.as_mut(), kept) {
-                    (Some(leader), Some(object)) => leader.land(Arc::new(Landing {
+                let is_purged = self.proxy.purges.have_met(key, self.since.purges);
+                match self.leader.as_mut() {
+                    // Who waits asks anew, one for all.
+                    Some(_) if is_purged => self.leader = None,
+                    // Where there is no room to keep it, it is good all the same.
+                    Some(leader) => leader.land(Arc::new(Landing {
                         stored: stored.clone(),
-                        source: Source::Kept(object),
+                        source: Source::Kept(kept.unwrap_or_else(|| object.clone())),
                     })),
-                    // It was purged meanwhile, or there is no room: who waits asks anew, one for all.
-                    _ => self.leader = None,
+                    None => {}
                 }
                 let ttl = stored.ttl(now);
                 (stored, status.stored(true).ttl(ttl))

@@ -10,7 +10,6 @@ use bytes::Bytes;
 use spdy_cache::key::Key;
 use spdy_clock::Instant;
 
-use crate::counters::Outcome;
 use crate::fetch::{Got, Worth};
 use crate::remembered::Remembered;
 
@@ -52,10 +51,6 @@ impl FutileThings {
         match got {
             Got::Nothing(Worth::Kept) => {}
             Got::Nothing(Worth::None) => things.of_no_use.note(key, now),
-            // It came, and is not served.
-            Got::Answer(response) if response.extensions().get() == Some(&Outcome::PASSED) => {
-                things.of_no_use.note(key, now);
-            }
             Got::Nothing(Worth::Failed) | Got::Answer(_) => things.failed.note(key, now),
         }
     }
@@ -80,6 +75,7 @@ mod tests {
     use spdy::body::Body;
 
     use super::*;
+    use crate::counters::Outcome;
     use crate::test_key::key;
 
     fn at(seconds: u64) -> Instant {
@@ -93,20 +89,20 @@ mod tests {
         let answer = |outcome| Got::answer(Response::new(Body::empty()), outcome);
         things.note(&key("/kept"), &Got::Nothing(Worth::Kept), at(0));
         things.note(&key("/private"), &Got::Nothing(Worth::None), at(0));
-        things.note(&key("/unserved"), &answer(Outcome::PASSED), at(0));
         things.note(&key("/overloaded"), &Got::Nothing(Worth::Failed), at(0));
         things.note(&key("/away"), &answer(Outcome::UNREACHABLE), at(0));
         let left = |seconds| {
-            let all = ["/kept", "/private", "/unserved", "/overloaded", "/away"];
+            let all = ["/kept", "/private", "/overloaded", "/away"];
             let left = all
                 .into_iter()
                 .filter(|target| things.has(&key(target), at(seconds)));
             left.collect::<Vec<_>>()
         };
-        assert_eq!(left(9), ["/private", "/unserved", "/overloaded", "/away"]);
-        assert_eq!(left(10), ["/private", "/unserved"]);
+        assert_eq!(left(9), ["/private", "/overloaded", "/away"]);
+        assert_eq!(left(3599), ["/private"]);
+        assert_eq!(left(3600), [""; 0]);
+        things.note(&key("/private"), &Got::Nothing(Worth::None), at(3600));
         things.purge(key("/private").as_bytes());
-        assert_eq!(left(3599), ["/unserved"]);
         assert_eq!(left(3600), [""; 0]);
     }
 }

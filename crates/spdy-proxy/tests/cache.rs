@@ -278,6 +278,31 @@ async fn what_the_origin_has_replaced_by_what_nobody_may_keep_is_kept_no_longer(
     }
 }
 
+/// A visitor with a cookie of his own is answered by what is his, which says nothing of what all others have.
+#[tokio::test]
+async fn what_is_one_clients_alone_takes_nothing_from_the_others() {
+    let origin = Origin::start(|request: Request<bytes::Bytes>| {
+        std::future::ready(match request.headers().contains_key("cookie") {
+            true => answer(&[("cache-control", "private")], "his"),
+            false => answer(
+                &[("cache-control", "max-age=0, stale-while-revalidate=600")],
+                "all",
+            ),
+        })
+    });
+    let proxy = accelerator(&origin, "");
+    assert_eq!(get(&proxy, "/a", &[]).await.text(), "all");
+    until("it is kept", || proxy.cache().2 == 1).await;
+    get(&proxy, "/a", &[("cookie", "who=me")]).await;
+    until("the origin is asked", || origin.times("/a") == 2).await;
+    let got = get(&proxy, "/a", &[]).await;
+    assert!(
+        got.field("cache-status").starts_with("spdy; hit"),
+        "{got:?}"
+    );
+    assert_eq!(proxy.cache().2, 1);
+}
+
 /// HEAD told the length of the text without its coding, a 304 the tag of that, and digests were those of other bytes.
 #[tokio::test]
 async fn heads_304s_and_digests_are_of_what_a_get_has() {

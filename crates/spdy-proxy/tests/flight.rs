@@ -163,6 +163,40 @@ fn beside_a_slow_leader_one_more_leads_and_whoever_lands_first_lands_for_all() {
 }
 
 #[test]
+fn who_comes_after_a_flight_was_detached_leads_anew_and_who_waits_does_in_the_end() {
+    let (clock, runtime) = clock();
+    let flights = none_yet();
+    let mut old = lead(&flights, 1, Instant::ZERO);
+    let wait = || Box::pin(follow(&flights, 1).wait(&runtime, MINUTE));
+    let (mut early, mut patient) = (wait(), wait());
+    assert!((&mut early).now_or_never().is_none());
+    let other = lead(&flights, 3, Instant::ZERO);
+    flights.detach_from(&1, |key| *key < 3);
+    let mut new = lead(&flights, 1, Instant::ZERO);
+    follow(&flights, 3);
+    // He waits no longer than for one more to be let go.
+    clock.turn(LOCK_AGE);
+    assert!((&mut early).now_or_never().is_none());
+    clock.turn(LOCK_AGE);
+    let waited = (&mut early).now_or_never();
+    assert!(
+        matches!(waited, Some(Waited::Nothing | Waited::TooLong)),
+        "{waited:?}"
+    );
+    // What it brings is for those who came before.
+    old.land(Arc::new("all of it"));
+    assert!(is_shared((&mut patient).now_or_never()));
+    assert!(flights.landed(&1).is_none());
+    drop(old);
+    new.land(Arc::new("all of it"));
+    assert!(
+        flights.landed(&1).is_some(),
+        "the old one takes no other's place away"
+    );
+    drop((new, other));
+}
+
+#[test]
 fn who_follows_waits_so_long_and_no_longer() {
     let (clock, runtime) = clock();
     let flights = none_yet();
