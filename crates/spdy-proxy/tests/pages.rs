@@ -411,6 +411,29 @@ async fn a_page_whose_policy_changes_by_a_304_is_made_anew() {
     }
 }
 
+/// It was served on, since what is not served of another host was not taken for its word.
+#[tokio::test]
+async fn what_another_host_has_no_more_is_kept_no_longer() {
+    let count = Arc::new(AtomicUsize::new(0));
+    let other = Origin::start(move |_| {
+        let control = ("cache-control", "max-age=0, stale-while-revalidate=600");
+        let mut picture = answer(&[("content-type", "image/png"), control], "a picture");
+        if count.fetch_add(1, Ordering::SeqCst) > 0 {
+            *picture.status_mut() = StatusCode::NOT_FOUND;
+        }
+        std::future::ready(picture)
+    });
+    let own = own(String::new());
+    let proxy = before(&own, &other, "");
+    let moved = format!("/.spdy/1/-/p/cdn.test~{}/b.png", other.address.port());
+    assert_eq!(get(&proxy, &moved, &[]).await.text(), "a picture");
+    until("it is kept", || proxy.cache().2 == 1).await;
+    get(&proxy, &moved, &[]).await;
+    until("its host's word is taken", || proxy.cache().2 == 0).await;
+    let got = get(&proxy, &moved, &[]).await;
+    assert_eq!(got.status, StatusCode::NOT_FOUND);
+}
+
 /// Each set of codings that clients take had it validated anew.
 #[tokio::test]
 async fn a_page_is_one_for_all_codings_also_after_a_304() {
