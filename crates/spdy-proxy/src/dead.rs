@@ -21,6 +21,7 @@ use crate::fields::CDN_LOOP;
 use crate::proxy::NAME;
 use crate::remembered::Remembered;
 use crate::respond;
+use crate::status::is_of_request;
 use crate::upstream::UpstreamError;
 use crate::wanted::Wanted;
 
@@ -130,19 +131,7 @@ impl Fetch {
     /// Its host answered with `head`, which is not served.
     pub(crate) fn note_unserved(&self, at: &Wanted, head: &response::Parts) {
         // It is about this request, or leads elsewhere.
-        let is_of_one = head.status.is_redirection()
-            || matches!(
-                head.status,
-                StatusCode::BAD_REQUEST
-                    | StatusCode::NOT_ACCEPTABLE
-                    | StatusCode::REQUEST_TIMEOUT
-                    | StatusCode::PRECONDITION_FAILED
-                    | StatusCode::RANGE_NOT_SATISFIABLE
-                    | StatusCode::MISDIRECTED_REQUEST
-                    | StatusCode::TOO_EARLY
-                    | StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE
-                    | StatusCode::LOOP_DETECTED
-            );
+        let is_of_one = head.status.is_redirection() || is_of_request(head.status);
         let Some((moved, _)) = &at.moved else { return };
         if is_of_one || !goes_for_all(&self.wanted) {
             return;

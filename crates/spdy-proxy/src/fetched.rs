@@ -41,6 +41,7 @@ use crate::recording::{self, Recording};
 use crate::respond;
 use crate::secrets;
 use crate::sheets::OfSite;
+use crate::status::{is_failing, is_of_request, is_overloaded};
 use crate::transform::{self, Rewriter, Work};
 use crate::wanted::Wanted;
 
@@ -145,25 +146,16 @@ impl Fetch {
     /// What was kept is not what there is any more, if an answer with this status, which is not kept in its place, says so (RFC 9111 §4.3.3), and
     /// not what is wrong with its origin, with this one request, or with who asks.
     fn forget_replaced(&mut self, status: StatusCode) {
-        let is_of_one = matches!(
+        let is_no_whole = matches!(
             status,
-            StatusCode::NOT_MODIFIED
-                | StatusCode::PARTIAL_CONTENT
-                | StatusCode::BAD_REQUEST
-                | StatusCode::PROXY_AUTHENTICATION_REQUIRED
-                | StatusCode::REQUEST_TIMEOUT
-                | StatusCode::PRECONDITION_FAILED
-                | StatusCode::RANGE_NOT_SATISFIABLE
-                | StatusCode::MISDIRECTED_REQUEST
-                | StatusCode::TOO_EARLY
-                | StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE
+            StatusCode::NOT_MODIFIED | StatusCode::PARTIAL_CONTENT
         );
         let asked = &self.wanted.ask;
         let is_by_name = asked.headers.contains_key(header::COOKIE)
             || asked.headers.contains_key(header::AUTHORIZATION)
             || RequestControl::of_request(&asked.headers).no_store;
         if asked.method == Method::GET
-            && !(is_of_one || is_by_name || is_failing(status))
+            && !(is_no_whole || is_by_name || is_of_request(status) || is_failing(status))
             && let Some((object, _)) = self.known.take()
         {
             self.proxy.forget(&self.wanted.key, &object);
@@ -427,19 +419,6 @@ impl Fetch {
         let (wanted, now) = (&self.wanted, self.proxy.hour());
         respond::of_coming(policy, wanted, stored, Some(own), recorded, now, status)
     }
-}
-
-/// Whether an answer with this status tells of its origin, not of what was asked for.
-fn is_failing(status: StatusCode) -> bool {
-    status.is_server_error() || status == StatusCode::TOO_MANY_REQUESTS
-}
-
-/// Whether it tells that there is too much to do, so that all who want the same had better not ask as well.
-pub(crate) fn is_overloaded(status: StatusCode) -> bool {
-    matches!(
-        status,
-        StatusCode::BAD_GATEWAY | StatusCode::SERVICE_UNAVAILABLE | StatusCode::GATEWAY_TIMEOUT
-    )
 }
 
 pub(crate) fn clone_head(head: &response::Parts) -> response::Parts {

@@ -102,6 +102,7 @@ mod secrets;
 mod sheet_text;
 mod sheets;
 mod sockets;
+mod status;
 #[cfg(test)]
 mod test_key;
 mod tiers;

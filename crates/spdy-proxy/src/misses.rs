@@ -19,11 +19,11 @@ use spdy_cache::validate::{Conditional, strip_conditions};
 
 use crate::counters::{Family, Outcome};
 use crate::fetch::{Fetch, Got};
-use crate::fetched::is_overloaded;
 use crate::flight::{Seat, Waited};
 use crate::landing::{Berth, Landing, Lead, Source};
 use crate::proxy::{NAME, Proxy};
 use crate::respond::{self, Judged};
+use crate::status::is_overloaded;
 use crate::upstream::UpstreamError;
 use crate::wanted::Wanted;
 

@@ -1,0 +1,33 @@
+//! What an origin's answer is about, by its status: the thing that was asked for, this one request, or the origin itself.
+
+use http::StatusCode;
+
+/// Whether it tells of its origin, not of what was asked for.
+pub(crate) fn is_failing(status: StatusCode) -> bool {
+    status.is_server_error() || status == StatusCode::TOO_MANY_REQUESTS
+}
+
+/// Whether it tells that there is too much to do, so that all who want the same had better not ask as well.
+pub(crate) fn is_overloaded(status: StatusCode) -> bool {
+    matches!(
+        status,
+        StatusCode::BAD_GATEWAY | StatusCode::SERVICE_UNAVAILABLE | StatusCode::GATEWAY_TIMEOUT
+    )
+}
+
+/// Whether it tells what is wrong with this one request, so that another for the same may fare otherwise.
+pub(crate) fn is_of_request(status: StatusCode) -> bool {
+    matches!(
+        status,
+        StatusCode::BAD_REQUEST
+            | StatusCode::NOT_ACCEPTABLE
+            | StatusCode::PROXY_AUTHENTICATION_REQUIRED
+            | StatusCode::REQUEST_TIMEOUT
+            | StatusCode::PRECONDITION_FAILED
+            | StatusCode::RANGE_NOT_SATISFIABLE
+            | StatusCode::MISDIRECTED_REQUEST
+            | StatusCode::TOO_EARLY
+            | StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE
+            | StatusCode::LOOP_DETECTED
+    )
+}
