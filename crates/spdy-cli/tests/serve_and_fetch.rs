@@ -399,10 +399,11 @@ fn a_server_that_is_asked_to_stop_ends_well() {
 fn one_address_has_sixteen_looks_at_the_metrics_open_and_no_more() {
     let served = Served::folder(&["--metrics", "127.0.0.1:0"]);
     let metrics = served.metrics.as_ref().unwrap();
-    let looks: Vec<_> = (0..17)
+    let mut looks: Vec<_> = (0..17)
         .map(|_| TcpStream::connect(metrics).unwrap())
         .collect();
-    let answered = looks.into_iter().map(|mut look| {
+    // All stay open until all were asked: who goes makes room for who waits to be accepted.
+    let answered = looks.iter_mut().map(|look| {
         let asked = look.write_all(b"GET /metrics HTTP/1.1\r\nhost: a.test\r\n\r\n");
         let mut first = [0; 1];
         asked.is_ok() && look.read(&mut first).is_ok_and(|read| read == 1)
