@@ -371,6 +371,34 @@ async fn who_asks_for_the_head_of_what_is_stale_has_the_whole_fetched_anew() {
     assert_eq!(count.load(Ordering::SeqCst), 2);
 }
 
+/// What names other fields to choose by is kept beside what was there; the old was chosen by none and so fit all.
+#[tokio::test]
+async fn a_404_that_is_kept_by_fields_takes_the_place_of_what_was_there_for_all() {
+    let count = Arc::new(AtomicUsize::new(0));
+    let origin = Origin::start(move |_| {
+        std::future::ready(match count.fetch_add(1, Ordering::SeqCst) {
+            0 => answer(&[("cache-control", "max-age=0")], "there"),
+            _ => {
+                let mut gone = answer(&[FRESH, ("vary", "x-lang")], "gone");
+                *gone.status_mut() = StatusCode::NOT_FOUND;
+                gone
+            }
+        })
+    });
+    let proxy = accelerator(&origin, "");
+    assert_eq!(get(&proxy, "/a", &[]).await.text(), "there");
+    for lang in ["de", "de", "en", "en"] {
+        let got = get(&proxy, "/a", &[("x-lang", lang)]).await;
+        assert_eq!(
+            (got.status, got.text()),
+            (StatusCode::NOT_FOUND, "gone".into())
+        );
+    }
+    assert_eq!(origin.times("/a"), 3, "once for each language");
+    let stale = [("x-lang", "fr"), ("cache-control", "max-stale=600")];
+    assert_eq!(get(&proxy, "/a", &stale).await.text(), "gone");
+}
+
 #[tokio::test]
 async fn what_is_stale_takes_the_place_of_an_origin_that_is_gone() {
     let fields = [("cache-control", "max-age=0, stale-if-error=60")];

@@ -8,12 +8,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use futures_util::FutureExt;
-use http::StatusCode;
+use http::{Method, StatusCode};
 use http_body::Body as _;
 use spdy::body::Body;
 use spdy_proxy::coding::Coding;
 use spdy_proxy::counters::Family;
-use support::{Origin, accelerator_of, answer, get, pages, until};
+use support::{Origin, accelerator_of, answer, ask, get, pages, until};
 
 const FRESH: (&str, &str) = ("cache-control", "max-age=60");
 const HTML: (&str, &str) = ("content-type", "text/html; charset=utf-8");
@@ -351,7 +351,6 @@ async fn a_page_that_tells_of_an_error_is_rewritten_like_any_other() {
     assert_eq!(pages, [("partial", 1), ("rewritten", 3)]);
 }
 
-/// An origin that codes no forms, so that nobody finds out what is in them, had them coded here.
 /// An origin of a page at `/` that answers each condition by 304; `more` has fields of the first request, of the second and so on.
 fn changing(
     text: String,
@@ -411,6 +410,25 @@ async fn a_page_whose_policy_changes_by_a_304_is_made_anew() {
     }
 }
 
+/// A 200 to HEAD under another policy made the page fresh that the old policy had made.
+#[tokio::test]
+async fn a_page_whose_policy_changes_by_a_head_is_made_anew() {
+    let other = other();
+    let own = changing(html(&other), |nth| match nth {
+        0 => vec![("cache-control", "max-age=0")],
+        _ => vec![FRESH, ("content-security-policy", "sandbox")],
+    });
+    let proxy = before(&own, &other, "");
+    let old = get(&proxy, "/", &[]).await;
+    assert!(old.text().contains("/.spdy/1/"), "{}", old.text());
+    until("it is kept", || proxy.cache().2 > 0).await;
+    let head = ask(&proxy, Method::HEAD, "/", &[], "").await;
+    assert_eq!(head.field("content-security-policy"), "sandbox");
+    let new = get(&proxy, "/", &[]).await;
+    assert_eq!(new.field("content-security-policy"), "sandbox");
+    assert!(!new.text().contains("/.spdy/1/"), "{}", new.text());
+}
+
 /// It was served on, since what is not served of another host was not taken for its word.
 #[tokio::test]
 async fn what_another_host_has_no_more_is_kept_no_longer() {
@@ -452,6 +470,7 @@ async fn a_page_is_one_for_all_codings_also_after_a_304() {
     assert_eq!(own.times("/"), 2);
 }
 
+/// An origin that codes no forms, so that nobody finds out what is in them, had them coded here.
 #[tokio::test]
 async fn what_is_one_clients_alone_is_not_coded_unless_its_origin_coded_it() {
     let other = other();
