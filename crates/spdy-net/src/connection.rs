@@ -32,6 +32,7 @@ use crate::http3::client::Http3Client;
 use crate::network::BoxIo;
 use crate::protocol::Protocol;
 use crate::quic::{Quic, QuicOptions};
+use crate::request_head;
 use crate::spdy_session::SpdyClient;
 use crate::tap::{ConnectionTap, Seen, Tap};
 
@@ -212,9 +213,12 @@ impl Connection {
     /// that fails if it ends short. Dropped before, it cancels the exchange.
     pub fn send(
         &self,
-        request: Request<Body>,
+        mut request: Request<Body>,
         priority: Priority,
     ) -> BoxFuture<Result<Response<Body>, ExchangeError>> {
+        if !matches!(self.inner, Inner::Http1(_)) {
+            request_head::name_its_host(&mut request);
+        }
         match &self.inner {
             Inner::Http1(client) => client.send(request),
             Inner::Http2(client) => client.send(request, priority),

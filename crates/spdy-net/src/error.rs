@@ -133,6 +133,9 @@ pub struct ExchangeError {
     /// The server took nothing of what was sent, or a trickle, until it was given up
     /// ([`ClientOptions::write_timeout`](crate::connection::ClientOptions::write_timeout)).
     pub stalled: bool,
+    /// The head of the answer is larger than any that is taken
+    /// ([`ClientOptions::max_head_bytes`](crate::connection::ClientOptions::max_head_bytes)).
+    pub too_large: bool,
 }
 
 impl ExchangeError {
@@ -144,6 +147,7 @@ impl ExchangeError {
             refused: false,
             unsent: false,
             stalled: false,
+            too_large: false,
         }
     }
 
@@ -159,6 +163,14 @@ impl ExchangeError {
     pub(crate) fn stalled(message: impl Into<String>) -> Self {
         Self {
             stalled: true,
+            ..Self::new(Retry::Never, message)
+        }
+    }
+
+    /// An answer whose head is too large: it would come again.
+    pub(crate) fn too_large(message: impl Into<String>) -> Self {
+        Self {
+            too_large: true,
             ..Self::new(Retry::Never, message)
         }
     }

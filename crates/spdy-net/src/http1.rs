@@ -14,6 +14,7 @@ use http::{HeaderMap, HeaderValue, Request, Response, StatusCode, Uri, Version, 
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
 use hyper::client::conn::http1::SendRequest;
+use hyper::ext::ReasonPhrase;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
 use spdy::body::{Body, BoxError};
@@ -25,15 +26,24 @@ use crate::connection::ClientOptions;
 use crate::error::{ConnectionError, ExchangeError, Retry, chain};
 use crate::handler::Arrival;
 use crate::head_clock::HeadTimed;
+use crate::head_size;
 use crate::latch::Latch;
 use crate::literal_answers::LiteralAnswers;
 use crate::network::BoxIo;
 use crate::protocol::Protocol;
+use crate::refusal::refusal;
 use crate::serve::{Terms, over};
 use crate::stall::{giving_up, is_stall};
 use crate::switch::Behind;
 use crate::tap::ConnectionTap;
 
+/// `HTTP/1.1 200 `, and the end of the line.
+const STATUS_LINE: usize = 15;
+/// ` ` and ` HTTP/1.1` beside method and target, and the end of the line.
+const BESIDE_TARGET: usize = 12;
+const WANT_ONE_HOST: &str =
+    "want one Host, of a name or an address and maybe a port (RFC 9112 section 3.2)\n";
+const WANT_CHUNKED: &str = "want no Transfer-Encoding but chunked, once (RFC 9112 section 6.1)\n";
 /// The least buffer hyper takes, bytes.
 pub(crate) const MIN_BUFFER_BYTES: usize = 8192;
 
@@ -45,6 +55,7 @@ pub(crate) struct Http1Client {
     watch: Http1Watch,
     counters: Arc<Counters>,
     ended: Latch,
+    max_head_bytes: usize,
 }
 
 impl std::fmt::Debug for Http1Client {
@@ -84,6 +95,7 @@ impl Http1Client {
             watch,
             counters,
             ended,
+            max_head_bytes: options.max_head_bytes,
         })
     }
 
@@ -100,6 +112,7 @@ impl Http1Client {
             Err(error) => return Box::pin(async { Err(error) }),
         };
         let method = request.method().clone();
+        let max_head_bytes = self.max_head_bytes;
         self.watch.begin_exchange();
         let sent = self
             .sender()
@@ -109,8 +122,9 @@ impl Http1Client {
             let closed = || ExchangeError::unsent("the connection was closed");
             let response = sent.ok_or_else(closed)?.await.map_err(|mut error| {
                 let untouched = error.take_message().is_some();
-                lost(untouched, error.error())
+                lost(untouched, error.error(), max_head_bytes)
             })?;
+            check_size(&response, max_head_bytes)?;
             let (head, body) = response.into_parts();
             if head.status == StatusCode::SWITCHING_PROTOCOLS {
                 let why = "http/1.1: the server switches to a protocol that nobody asked for";
@@ -182,8 +196,26 @@ pub(crate) fn in_origin_form(request: Request<Body>) -> Result<Request<Body>, Ex
     Ok(Request::from_parts(head, body))
 }
 
+/// Fails if the head of `response` is larger than may be.
+pub(crate) fn check_size<B>(
+    response: &Response<B>,
+    max_head_bytes: usize,
+) -> Result<(), ExchangeError> {
+    let reason = response.extensions().get::<ReasonPhrase>();
+    let first_line = STATUS_LINE + reason.map_or(0, |reason| reason.as_bytes().len());
+    match head_size::is_too_large(first_line, response.headers(), max_head_bytes) {
+        true => Err(ExchangeError::too_large(head_size::too_large(
+            max_head_bytes,
+        ))),
+        false => Ok(()),
+    }
+}
+
 /// What a failed exchange means for its request.
-pub(crate) fn lost(untouched: bool, error: &hyper::Error) -> ExchangeError {
+pub(crate) fn lost(untouched: bool, error: &hyper::Error, max_head_bytes: usize) -> ExchangeError {
+    if error.is_parse_too_large() {
+        return ExchangeError::too_large(head_size::too_large(max_head_bytes));
+    }
     let message = format!("http/1.1: {}", chain(error));
     if untouched {
         return ExchangeError::unsent(message);
@@ -220,6 +252,7 @@ pub(crate) async fn serve(io: BoxIo, terms: Terms<'_>) -> Result<(), ConnectionE
     };
     let (io, clock) = HeadTimed::new(io, runtime.clone(), options);
     let seat = options.seat.clone();
+    let max_head_bytes = options.max_head_bytes;
     let behind = Behind::default();
     let next = behind.clone();
     let service = service_fn(move |mut request: Request<Incoming>| {
@@ -232,8 +265,14 @@ pub(crate) async fn serve(io: BoxIo, terms: Terms<'_>) -> Result<(), ConnectionE
         async move {
             let (version, headers) = (request.version(), request.headers());
             let mut response = match named_host(version, headers) {
-                Err(NoOneHost) => refused(StatusCode::BAD_REQUEST),
-                Ok(_) if !is_chunked_at_most(headers) => refused(StatusCode::NOT_IMPLEMENTED),
+                Err(NoOneHost) => refused(StatusCode::BAD_REQUEST, WANT_ONE_HOST),
+                Ok(_) if !is_chunked_at_most(headers) => {
+                    refused(StatusCode::NOT_IMPLEMENTED, WANT_CHUNKED)
+                }
+                Ok(_) if is_too_large(&request, max_head_bytes) => {
+                    let status = StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE;
+                    refused(status, "")
+                }
                 Ok(host) => handler.answer(arrived(request, host, secure)).await,
             };
             let exchange = match offer {
@@ -308,9 +347,17 @@ fn is_chunked_at_most(headers: &HeaderMap) -> bool {
     }
 }
 
-fn refused(status: StatusCode) -> Response<Body> {
-    let mut response = Response::new(Body::empty());
-    *response.status_mut() = status;
+/// Whether the head of `request` is larger than may be: then hyper has not seen that.
+fn is_too_large<B>(request: &Request<B>, max_head_bytes: usize) -> bool {
+    let target = request.uri().path_and_query();
+    let target = target.map_or(0, |target| target.as_str().len());
+    let first_line = request.method().as_str().len() + target + BESIDE_TARGET;
+    head_size::is_too_large(first_line, request.headers(), max_head_bytes)
+}
+
+/// Tells, with `want`, what a request should have been.
+fn refused(status: StatusCode, want: &'static str) -> Response<Body> {
+    let mut response = refusal(status, want);
     // Whatever comes next on this connection was written by the same hand.
     let close = HeaderValue::from_static("close");
     response.headers_mut().insert(header::CONNECTION, close);

@@ -33,6 +33,7 @@ mod growing_records;
 pub mod handed;
 pub mod handler;
 mod head_clock;
+mod head_size;
 mod http1;
 mod http2;
 #[doc(hidden)] // but for the door of fuzz/ nothing in it is public
@@ -53,6 +54,8 @@ pub mod pins;
 pub mod protocol;
 pub mod quic;
 pub mod quic_listen;
+mod refusal;
+mod request_head;
 pub mod seat;
 pub mod serve;
 pub mod sockets;

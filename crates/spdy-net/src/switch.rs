@@ -19,7 +19,7 @@ use tokio::io::AsyncWriteExt;
 
 use crate::connection::ClientOptions;
 use crate::error::{ExchangeError, Retry, chain};
-use crate::http1::{MIN_BUFFER_BYTES, in_origin_form, lost};
+use crate::http1::{MIN_BUFFER_BYTES, check_size, in_origin_form, lost};
 use crate::latch::Latch;
 use crate::network::BoxIo;
 use crate::seat::Exchange;
@@ -166,7 +166,8 @@ pub async fn ask(
     let request = in_origin_form(request)?;
     let broken = |error: hyper::Error| ExchangeError::new(Retry::Never, chain(&error));
     let mut builder = hyper::client::conn::http1::Builder::new();
-    builder.max_buf_size(options.max_head_bytes.max(MIN_BUFFER_BYTES));
+    let max_head_bytes = options.max_head_bytes;
+    builder.max_buf_size(max_head_bytes.max(MIN_BUFFER_BYTES));
     let io = TokioIo::new(giving_up(io, options, runtime));
     let (mut sender, connection) = builder.handshake(io).await.map_err(broken)?;
     runtime.spawn(Box::pin(async move {
@@ -175,7 +176,8 @@ pub async fn ask(
         }
     }));
     let response = sender.send_request(request).await;
-    let mut response = response.map_err(|error| lost(false, &error))?;
+    let mut response = response.map_err(|error| lost(false, &error, max_head_bytes))?;
+    check_size(&response, max_head_bytes)?;
     if response.status() != StatusCode::SWITCHING_PROTOCOLS {
         // hyper's own words leave out the cause.
         let boxed = |error: hyper::Error| BoxError::from(chain(&error));

@@ -239,7 +239,9 @@ impl Proxy {
         is_whole: bool,
     ) -> Result<usize, String> {
         let url = url::Url::parse(url).map_err(|error| format!("{url:?} is no URL: {error}"))?;
-        let url = sites.in_its_place(url);
+        let url = sites.in_its_place(url).map_err(|why| {
+            format!("{why}: want the URL of the host itself, or one that a page here names")
+        })?;
         let (Some(host), Some(port)) = (url.host_str(), url.port_or_known_default()) else {
             return Err(format!("{url} is no URL of the web"));
         };

@@ -8,6 +8,7 @@ use http::{HeaderMap, HeaderValue, Uri, header};
 use spdy_rewrite::capability::Keys;
 use spdy_rewrite::config::Config as Rewrite;
 use spdy_rewrite::named_host::{self, NamedHost};
+use spdy_rewrite::refusal::Refusal;
 use spdy_rewrite::rules::Rules;
 use spdy_rewrite::rules_error::RulesError;
 use url::Url;
@@ -239,14 +240,22 @@ impl Sites {
         }
     }
 
-    /// `url` as its host has it, if it is of a name that another host has here.
-    #[must_use]
-    pub fn in_its_place(&self, url: Url) -> Url {
+    /// `url` as its host has it, if it is of a name that another host has here, or moved to a path of a site's.
+    ///
+    /// # Errors
+    ///
+    /// It is of a site's paths for what is moved, and nothing that is moved is at it.
+    pub fn in_its_place(&self, url: Url) -> Result<Url, Refusal> {
+        let target = &url[url::Position::BeforePath..url::Position::AfterQuery];
+        let own = url.host_str().and_then(|host| self.find(host));
+        if let Some(own) = own.filter(|own| own.rules.claims(target)) {
+            return own.rules.open(target).map(|moved| moved.url().clone());
+        }
         let site = url.host_str().and_then(|host| self.of_others.get(host));
         let named = site.and_then(|site| site.rules.named(url.host_str()?));
         let rest = &url[url::Position::BeforePath..];
         let own = named.and_then(|it| Url::parse(&format!("{}{rest}", it.own_origin())).ok());
-        own.unwrap_or(url)
+        Ok(own.unwrap_or(url))
     }
 
     /// The names that other hosts have here, in order.
@@ -330,9 +339,15 @@ fn all_named(site: &SiteConfig) -> Rewrite {
 /// The host of `authority`, which may have a port.
 fn host_of(authority: &str) -> &str {
     match authority.rsplit_once(':') {
-        Some((host, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => host,
+        Some((host, port)) if is_port(port) => host,
         _ => authority,
     }
+}
+
+/// Whether `text` is a port, or none at all, which means the usual one (RFC 3986 §3.2.3).
+fn is_port(text: &str) -> bool {
+    let is_of_digits = text.bytes().all(|byte| byte.is_ascii_digit());
+    is_of_digits && (text.is_empty() || text.parse::<u16>().is_ok())
 }
 
 /// Checks that no site shares cookies with the zone in which `site` gives names to others.
@@ -384,10 +399,18 @@ impl Site {
     /// The host that its origin is asked as, by a client that named `authority`.
     #[must_use]
     pub fn asked_host<'a>(&'a self, authority: &'a str) -> &'a str {
-        match (self.keep_host, authority.split(':').next()) {
-            (true, Some(host)) => host,
-            _ => self.origin.host_str().unwrap_or_default(),
+        match self.keep_host {
+            true => host_of(authority),
+            false => self.origin.host_str().unwrap_or_default(),
         }
+    }
+
+    /// What its origin reads as `Host`, from a client that named `authority`, where that is not the place it is asked at: the port is the
+    /// client's, as what the origin makes of it is for clients.
+    #[must_use]
+    pub fn kept_host(&self, authority: &str) -> Option<HeaderValue> {
+        let kept = self.keep_host.then(|| HeaderValue::try_from(authority));
+        kept?.ok()
     }
 
     /// The host that has the name `authority`, which may have a port, for this site.

@@ -105,6 +105,12 @@ impl UpstreamError {
         }
     }
 
+    /// Whether the origin did answer, with a head larger than any that is taken.
+    #[must_use]
+    pub fn is_too_large(&self) -> bool {
+        matches!(self, Self::Client(error) if is_too_large(error))
+    }
+
     /// The label of its counter.
     #[must_use]
     pub fn name(&self) -> &'static str {
@@ -143,6 +149,9 @@ impl UpstreamError {
             }
             Self::Client(Error::NoBody { .. }) => "spdy; error=http_request_error",
             Self::Client(error) if stands_still(error) => "spdy; error=connection_write_timeout",
+            Self::Client(error) if is_too_large(error) => {
+                "spdy; error=http_response_header_section_size"
+            }
             Self::Client(Error::Exchange { .. }) => "spdy; error=http_response_incomplete",
             Self::Client(_) => "spdy; error=proxy_internal_error",
         })
@@ -199,6 +208,11 @@ fn say_length_once(response: &mut Response<Body>) {
 /// Whether an origin was given up because it took nothing of a request.
 fn stands_still(error: &Error) -> bool {
     matches!(error, Error::Exchange { source, .. } if source.stalled)
+}
+
+/// Whether the head of an origin's answer is larger than any that is taken.
+fn is_too_large(error: &Error) -> bool {
+    matches!(error, Error::Exchange { source, .. } if source.too_large)
 }
 
 /// Whether an origin was not found, or could not be connected to, whatever it was to be asked.

@@ -186,6 +186,9 @@ impl Asked {
         let uri = site.own(authority, target);
         ask.uri = uri.map_err(|_| Refused::Target(target.to_owned()))?;
         ask.headers.remove(header::HOST);
+        if let Some(host) = site.kept_host(authority) {
+            ask.headers.insert(header::HOST, host);
+        }
         fields::tell_client(&mut ask.headers, wanted.from, wanted.arrival, authority);
         if matches!(ask.method, Method::GET | Method::HEAD) {
             fields::strip_overrides(&mut ask.headers);
@@ -235,7 +238,11 @@ impl Wanted {
         let target = target_of(&asked);
         let unusable = || Refused::Target(target.to_owned());
         let is_of_web = matches!(asked.uri.scheme_str(), None | Some("http" | "https"));
-        if !is_of_web || (target == "*" && asked.method != Method::OPTIONS) {
+        let is_rooted = match target {
+            "*" => asked.method == Method::OPTIONS,
+            target => target.starts_with('/'),
+        };
+        if !is_of_web || !is_rooted {
             return Err(unusable());
         }
         let arrival = asked.extensions.get().copied();

@@ -11,6 +11,7 @@ use futures_util::FutureExt;
 use http::{Method, StatusCode};
 use http_body::Body as _;
 use spdy::body::Body;
+use spdy_proxy::admin::Purge;
 use spdy_proxy::coding::Coding;
 use spdy_proxy::counters::Family;
 use support::{Origin, accelerator_of, answer, ask, get, pages, until};
@@ -430,6 +431,46 @@ async fn a_page_whose_policy_changes_by_a_head_is_made_anew() {
     assert!(!new.text().contains("/.spdy/1/"), "{}", new.text());
 }
 
+/// By the URL that browsers see nothing was meant, and the purge said that all was well.
+#[tokio::test]
+async fn what_is_moved_is_purged_by_the_url_that_pages_name_too() {
+    let (other, own) = (other(), own(String::new()));
+    let proxy = before(&own, &other, "");
+    let port = other.address.port();
+    let moved = format!("/.spdy/1/-/p/cdn.test~{port}/b.png");
+    let purge = |wish: Purge| proxy.purge(&wish);
+    let of = |target: &str| Some(format!("https://www.site.test{target}"));
+    let wishes = [
+        Purge {
+            url: of(&moved),
+            ..Default::default()
+        },
+        Purge {
+            prefix: of(&format!("/.spdy/1/-/p/cdn.test~{port}/")),
+            ..Default::default()
+        },
+        Purge {
+            url: Some(format!("http://cdn.test:{port}/b.png")),
+            ..Default::default()
+        },
+    ];
+    for (round, wish) in wishes.into_iter().enumerate() {
+        get(&proxy, &moved, &[]).await;
+        until("it is kept", || proxy.cache().2 == 1).await;
+        assert_eq!(other.times("/b.png"), round + 1);
+        purge(wish).expect("a good one");
+        assert_eq!(proxy.cache().2, 0);
+    }
+    for target in ["/.spdy/", "/.spdy/1/-/p/unlisted.test/b.png"] {
+        let wish = Purge {
+            prefix: of(target),
+            ..Default::default()
+        };
+        let why = purge(wish).err().expect("it means nothing");
+        assert!(why.contains("want the URL of the host itself"), "{why}");
+    }
+}
+
 /// It was served on, since what is not served of another host was not taken for its word.
 #[tokio::test]
 async fn what_another_host_has_no_more_is_kept_no_longer() {
@@ -575,6 +616,23 @@ async fn redirects_to_the_origins_own_name_lead_to_the_site() {
     ));
     let got = get(&proxy, "/here", &[]).await;
     assert_eq!(got.field("location"), "https://www.site.test/there?x=1");
+}
+
+/// With the origin's port in it, which is nobody's business, redirects and links led browsers there.
+#[tokio::test]
+async fn an_origin_that_is_asked_as_the_site_reads_what_the_client_named() {
+    let origin = Origin::start(pages(&[("/a", &[FRESH], "a")]));
+    let proxy = accelerator_of(&format!(
+        "[[site]]\nnames = ['www.site.test']\norigin = 'http://{}'\naddress = '127.0.0.1'\nkeep_host = true\n",
+        origin.address
+    ));
+    for host in ["www.site.test", "www.site.test:8443"] {
+        let mut asked = http::Request::get("/a").body(Body::empty()).expect("valid");
+        let host = http::HeaderValue::from_static(host);
+        asked.headers_mut().insert("host", host.clone());
+        support::answered(&proxy, asked, 1).await;
+        assert_eq!(origin.fields("/a")["host"], host);
+    }
 }
 
 #[tokio::test]

@@ -188,7 +188,6 @@ impl Http2Client {
         let mut sender = self.sender().ok_or_else(closed)?;
         let (mut head, body) = request.into_parts();
         drop_connection_headers(&mut head.headers);
-        head.headers.remove(header::HOST); // :authority says it
         head.version = http::Version::HTTP_2;
         if priority.level() != Precedence::default().urgency {
             let field = http::HeaderValue::try_from(format!("u={priority}"));

@@ -1,6 +1,6 @@
 //! A server's connection, from its preface to its GOAWAY, and the answers on it (RFC 9113 §8).
 
-use std::future::poll_fn;
+use std::future::{poll_fn, ready};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::Poll;
@@ -29,6 +29,7 @@ use crate::idle::Idle;
 use crate::limit::ConnectionLimit;
 use crate::network::BoxIo;
 use crate::protocol::Protocol;
+use crate::request_head;
 use crate::serve::Terms;
 use crate::stall::{Stall, StreamStall};
 use crate::turns::{PRIORITY, Precedence, Turns};
@@ -179,7 +180,13 @@ async fn answer(
         true => Body::empty(),
         false => Body::wrap(Received::new(stream, &head.headers)),
     };
-    let answered = handler.answer(Request::from_parts(head, body));
+    let answered = match request_head::settle(&mut head, secure) {
+        Ok(()) => handler.answer(Request::from_parts(head, body)),
+        Err(why) => {
+            tracing::debug!(error = %why, "http/2 request refused");
+            Box::pin(ready(why.answer()))
+        }
+    };
     let response = {
         let reset = poll_fn(|cx| respond.lock().poll_reset(cx));
         match select(answered, std::pin::pin!(reset)).await {

@@ -234,7 +234,6 @@ impl Http3Client {
         let (mut head, body) = request.into_parts();
         let listens = head.extensions.remove::<InterimHeads>();
         drop_connection_headers(&mut head.headers);
-        head.headers.remove(header::HOST); // :authority says it
         let precedence = Precedence {
             urgency: priority.level(),
             ..Precedence::default()

@@ -1,18 +1,16 @@
 //! Requests and responses as lists of fields, and back, by the rules of RFC 9114 §4.
 
-use bytes::{Bytes, BytesMut};
-use http::uri::{Authority, PathAndQuery, Scheme};
+use bytes::Bytes;
+use http::uri::{PathAndQuery, Scheme};
 use http::{
     HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri, header, request, response,
 };
 
 use super::qpack::Field;
 use crate::connection::OF_THE_CONNECTION;
-
-/// Why a list of fields is no message (RFC 9114 §4.1.2). It says what is wrong.
-#[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
-#[error("a malformed message: {0}")]
-pub(super) struct Malformed(&'static str);
+use crate::request_head::{
+    Malformed, authority, check_path, join_cookies, one_host, without_userinfo,
+};
 
 fn pseudo(name: &'static str, value: impl Into<Bytes>) -> Field {
     (Bytes::from_static(name.as_bytes()), value.into())
@@ -29,14 +27,6 @@ fn regular(headers: &HeaderMap) -> impl Iterator<Item = Field> + '_ {
             Bytes::copy_from_slice(value.as_bytes()),
         )
     })
-}
-
-/// Host and port: who asks, and by which password, must not be there (RFC 9114 §4.3.1).
-fn without_userinfo(authority: &Authority) -> &str {
-    let authority = authority.as_str();
-    authority
-        .rsplit_once('@')
-        .map_or(authority, |(_, host)| host)
 }
 
 /// The fields of a request, whose URI is absolute. What belongs to an HTTP/1.1 connection is gone already.
@@ -101,10 +91,9 @@ fn split<const N: usize>(
 ) -> Result<([Option<Bytes>; N], HeaderMap), Malformed> {
     let mut pseudo = Pseudo::new(names);
     let mut headers = HeaderMap::new();
-    let mut cookies: Option<BytesMut> = None;
     for (name, value) in fields {
         if name.starts_with(b":") {
-            if !headers.is_empty() || cookies.is_some() {
+            if !headers.is_empty() {
                 return Err(Malformed("a pseudo-header field behind a header field"));
             }
             pseudo.put(&name, value)?;
@@ -121,22 +110,9 @@ fn split<const N: usize>(
         if name == header::TE && &value[..] != b"trailers" {
             return Err(Malformed("te with something else than trailers"));
         }
-        if name == header::COOKIE {
-            // Compression likes them apart, all others want them in one (RFC 9114 §4.2.1).
-            match &mut cookies {
-                Some(cookies) => {
-                    cookies.extend_from_slice(b"; ");
-                    cookies.extend_from_slice(&value);
-                }
-                None => cookies = Some(BytesMut::from(&value[..])),
-            }
-            continue;
-        }
         append(&mut headers, name, value)?;
     }
-    if let Some(cookies) = cookies {
-        append(&mut headers, header::COOKIE, cookies.freeze())?;
-    }
+    join_cookies(&mut headers);
     Ok((pseudo.values, headers))
 }
 
@@ -148,16 +124,6 @@ fn append(headers: &mut HeaderMap, name: HeaderName, value: Bytes) -> Result<(),
     Ok(())
 }
 
-/// Whom a request is for, as a pseudo-header field or `host` says.
-fn authority(said: Bytes) -> Result<Authority, Malformed> {
-    let authority = Authority::from_maybe_shared(said);
-    let authority = authority.map_err(|_| Malformed("an authority that is none"))?;
-    match without_userinfo(&authority) == authority.as_str() {
-        true => Ok(authority),
-        false => Err(Malformed("an authority with userinfo")),
-    }
-}
-
 /// The request of `fields`; its URI is absolute, but for CONNECT.
 pub(super) fn request(fields: Vec<Field>) -> Result<request::Parts, Malformed> {
     let names = [":method", ":scheme", ":authority", ":path"];
@@ -166,36 +132,21 @@ pub(super) fn request(fields: Vec<Field>) -> Result<request::Parts, Malformed> {
     let method = Method::from_bytes(&method).map_err(|_| Malformed(":method is none"))?;
     let said = said.filter(|said| !said.is_empty());
     let said = said.map(authority).transpose()?;
-    let mut hosts = headers.get_all(header::HOST).iter();
-    let host = hosts.next();
-    if hosts.next().is_some() {
-        return Err(Malformed("host twice"));
-    }
-    if let (Some(said), Some(host)) = (&said, host)
-        && !said
-            .as_str()
-            .as_bytes()
-            .eq_ignore_ascii_case(host.as_bytes())
-    {
-        return Err(Malformed(":authority and host differ"));
-    }
+    let for_whom = one_host(&method, said, &headers);
     let mut uri = http::uri::Parts::default();
     if method == Method::CONNECT {
-        if scheme.is_some() || path.is_some() || said.is_none() {
-            return Err(Malformed("CONNECT with more, or less, than :authority"));
+        if scheme.is_some() || path.is_some() {
+            return Err(Malformed("CONNECT with more than :authority"));
         }
-        uri.authority = said;
+        uri.authority = Some(for_whom?);
     } else {
         let scheme = scheme.ok_or(Malformed("a request without :scheme"))?;
         let path = path.filter(|path| !path.is_empty());
         let path = path.ok_or(Malformed("a request without :path"))?;
-        uri.authority = Some(match (said, host) {
-            (Some(said), _) => said,
-            (None, Some(host)) => authority(Bytes::copy_from_slice(host.as_bytes()))?,
-            (None, None) => return Err(Malformed("a request without :authority and host")),
-        });
+        uri.authority = Some(for_whom?);
         uri.scheme = Some(Scheme::try_from(&scheme[..]).map_err(|_| Malformed(":scheme is none"))?);
         let path = PathAndQuery::from_maybe_shared(path).map_err(|_| Malformed(":path is none"))?;
+        check_path(&method, &path)?;
         uri.path_and_query = Some(path);
     }
     let uri = Uri::from_parts(uri).map_err(|_| Malformed("no URI can be made of it"))?;

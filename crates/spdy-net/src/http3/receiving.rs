@@ -11,11 +11,12 @@ use spdy_session::observe::Direction;
 
 use super::code::Code;
 use super::fault::Fault;
-use super::fields::{self, Malformed};
+use super::fields;
 use super::frame::{Frames, Piece};
 use super::qpack::{self, BlockError, Field};
 use super::watch::StreamWatch;
 use crate::latch::Latch;
+use crate::request_head::Malformed;
 
 impl From<Malformed> for Fault {
     fn from(malformed: Malformed) -> Self {

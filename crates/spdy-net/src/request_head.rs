@@ -1,0 +1,213 @@
+//! What HTTP/2 and HTTP/3 ask alike of the head of a request (RFC 9113 §8.3.1, RFC 9114 §4.3.1), and what all but HTTP/1.1 make of `Host`.
+
+use bytes::{Bytes, BytesMut};
+use http::uri::{Authority, PathAndQuery, Scheme};
+use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, Uri, header, request};
+use spdy::body::Body;
+
+use crate::refusal::refusal;
+
+/// Why a list of fields is no message (RFC 9113 §8.1.1, RFC 9114 §4.1.2). It says what is wrong.
+#[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
+#[error("a malformed message: {0}")]
+pub(crate) struct Malformed(pub(crate) &'static str);
+
+impl Malformed {
+    /// The same for who sent it.
+    pub(crate) fn answer(&self) -> Response<Body> {
+        refusal(StatusCode::BAD_REQUEST, format!("{self}\n"))
+    }
+}
+
+/// Host and port: who asks, and by which password, must not be there (RFC 9114 §4.3.1).
+pub(crate) fn without_userinfo(authority: &Authority) -> &str {
+    let authority = authority.as_str();
+    authority
+        .rsplit_once('@')
+        .map_or(authority, |(_, host)| host)
+}
+
+/// Whom a request is for, as `:authority` or `host` says.
+pub(crate) fn authority(said: Bytes) -> Result<Authority, Malformed> {
+    let authority = Authority::from_maybe_shared(said);
+    let authority = authority.map_err(|_| Malformed("an authority that is none"))?;
+    match without_userinfo(&authority) == authority.as_str() {
+        true => Ok(authority),
+        false => Err(Malformed("an authority with userinfo")),
+    }
+}
+
+/// The one host that a request is for, which `:authority` has `said`, or `host` does, or both alike. CONNECT says it in `:authority`.
+pub(crate) fn one_host(
+    method: &Method,
+    said: Option<Authority>,
+    headers: &HeaderMap,
+) -> Result<Authority, Malformed> {
+    let mut hosts = headers.get_all(header::HOST).iter();
+    let host = hosts.next();
+    if hosts.next().is_some() {
+        return Err(Malformed("host twice"));
+    }
+    match (said, host) {
+        (Some(said), Some(host))
+            if !said
+                .as_str()
+                .as_bytes()
+                .eq_ignore_ascii_case(host.as_bytes()) =>
+        {
+            Err(Malformed(":authority and host differ"))
+        }
+        (Some(said), _) => Ok(said),
+        (None, Some(host)) if method != Method::CONNECT => {
+            authority(Bytes::copy_from_slice(host.as_bytes()))
+        }
+        (None, _) => Err(Malformed("a request without :authority and host")),
+    }
+}
+
+/// Fails unless `path` begins at the root; `*` stands for all of a server, and is for OPTIONS.
+pub(crate) fn check_path(method: &Method, path: &PathAndQuery) -> Result<(), Malformed> {
+    match path.as_str() {
+        "*" if method == Method::OPTIONS => Ok(()),
+        rooted if rooted.starts_with('/') => Ok(()),
+        _ => Err(Malformed(":path without a / at its beginning")),
+    }
+}
+
+/// Makes one field of the cookies: compression likes them apart, all others want them in one (RFC 9113 §8.2.3, RFC 9114 §4.2.1).
+pub(crate) fn join_cookies(headers: &mut HeaderMap) {
+    let mut cookies = headers.get_all(header::COOKIE).iter();
+    let (Some(first), Some(second)) = (cookies.next(), cookies.next()) else {
+        return;
+    };
+    let mut joined = BytesMut::from(first.as_bytes());
+    for cookie in [second].into_iter().chain(cookies) {
+        joined.extend_from_slice(b"; ");
+        joined.extend_from_slice(cookie.as_bytes());
+    }
+    let joined = HeaderValue::from_maybe_shared(joined.freeze());
+    headers.insert(
+        header::COOKIE,
+        joined.expect("two values with a separator are one"),
+    );
+}
+
+/// Has `:authority` name the host that `Host` names, as HTTP/1.1 would: the URI says where a request is sent, which may be elsewhere
+/// (RFC 9113 §8.3.1).
+pub(crate) fn name_its_host<B>(request: &mut Request<B>) {
+    if *request.method() == Method::CONNECT {
+        return;
+    }
+    let Some(host) = request.headers_mut().remove(header::HOST) else {
+        return;
+    };
+    let Ok(host) = authority(Bytes::copy_from_slice(host.as_bytes())) else {
+        return;
+    };
+    if request.uri().scheme().is_none() {
+        return;
+    }
+    let mut uri = std::mem::take(request.uri_mut()).into_parts();
+    uri.authority = Some(host);
+    if let Ok(uri) = Uri::from_parts(uri) {
+        *request.uri_mut() = uri;
+    }
+}
+
+/// The head of a request as HTTP/2 is read beneath, which looks at no more than names, values, and which pseudo-header fields there are,
+/// and leaves `:scheme` out where there is no `:authority`: then it is that of the connection, which may be `secure`.
+pub(crate) fn settle(head: &mut request::Parts, secure: bool) -> Result<(), Malformed> {
+    let mut uri = std::mem::take(&mut head.uri).into_parts();
+    let said = uri.authority.take();
+    let said = said.map(|said| match without_userinfo(&said) == said.as_str() {
+        true => Ok(said),
+        false => Err(Malformed("an authority with userinfo")),
+    });
+    uri.authority = Some(one_host(&head.method, said.transpose()?, &head.headers)?);
+    if let Some(path) = &uri.path_and_query
+        && head.method != Method::CONNECT
+    {
+        check_path(&head.method, path)?;
+        let scheme = if secure { Scheme::HTTPS } else { Scheme::HTTP };
+        uri.scheme.get_or_insert(scheme);
+    }
+    head.uri = Uri::from_parts(uri).map_err(|_| Malformed("no URI can be made of it"))?;
+    join_cookies(&mut head.headers);
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn head(method: &str, uri: &str, fields: &[(&'static str, &'static str)]) -> request::Parts {
+        let mut asked = Request::builder().method(method).uri(uri);
+        for (name, value) in fields {
+            asked = asked.header(*name, *value);
+        }
+        asked.body(()).expect("a request").into_parts().0
+    }
+
+    #[test]
+    fn cookies_that_came_apart_are_one_and_keep_their_order() {
+        let crumbs = [
+            ("cookie", "a=b"),
+            ("x", "y"),
+            ("cookie", "c=d"),
+            ("cookie", "e=f"),
+        ];
+        let mut asked = head("GET", "https://site.test/", &crumbs);
+        settle(&mut asked, true).expect("a good one");
+        let cookies: Vec<_> = asked.headers.get_all(header::COOKIE).iter().collect();
+        assert_eq!(cookies, ["a=b; c=d; e=f"]);
+    }
+
+    #[test]
+    fn a_request_is_for_one_host() {
+        for (uri, hosts, want) in [
+            ("https://site.test/a", &[][..], Ok("https://site.test/a")),
+            (
+                "https://site.test/a",
+                &["SITE.test"],
+                Ok("https://site.test/a"),
+            ),
+            (
+                "https://site.test/a",
+                &["other.test"],
+                Err(":authority and host differ"),
+            ),
+            (
+                "https://site.test/a",
+                &["site.test", "site.test"],
+                Err("host twice"),
+            ),
+            ("/a", &["site.test", "other.test"], Err("host twice")),
+            ("/a", &["site.test"], Ok("https://site.test/a")),
+            ("/a", &[], Err("a request without :authority and host")),
+            (
+                "https://me@site.test/",
+                &[],
+                Err("an authority with userinfo"),
+            ),
+        ] {
+            let hosts: Vec<_> = hosts.iter().map(|host| ("host", *host)).collect();
+            let mut asked = head("GET", uri, &hosts);
+            let settled = settle(&mut asked, true).map(|()| asked.uri.to_string());
+            let want = want.map(str::to_owned).map_err(Malformed);
+            assert_eq!(settled, want, "{uri} {hosts:?}");
+        }
+    }
+
+    #[test]
+    fn a_path_begins_at_the_root() {
+        let check = |method: &str, path: &'static str| {
+            let method = method.parse().expect("a method");
+            let path = PathAndQuery::from_static(path);
+            check_path(&method, &path).is_ok()
+        };
+        assert!(check("GET", "/?x"));
+        assert!(!check("GET", "?x"));
+        assert!(check("OPTIONS", "*"));
+        assert!(!check("GET", "*"));
+    }
+}

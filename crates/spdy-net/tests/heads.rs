@@ -1,0 +1,144 @@
+//! Heads on the wire: what is made of those of requests, and how large those of answers may be.
+
+mod support;
+
+use std::future::ready;
+
+use futures_util::FutureExt;
+use http::{Request, Response, StatusCode};
+use spdy::body::Body;
+use spdy_frame::priority::Priority;
+use spdy_net::connection::{ClientOptions, Connection};
+use spdy_net::latch::Latch;
+use spdy_net::protocol::Protocol;
+use spdy_net::serve::ServerOptions;
+use support::{ALL, PIPE};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+/// Says by which host, path and cookies it was asked.
+fn told(request: Request<Body>) -> impl Future<Output = Response<Body>> + Send {
+    let cookies = request.headers().get_all("cookie").iter();
+    let cookies: Vec<_> = cookies.filter_map(|cookie| cookie.to_str().ok()).collect();
+    let text = format!("{} {}", request.uri(), cookies.join("|"));
+    ready(Response::new(Body::full(text)))
+}
+
+/// The answer of [`told`] over HTTP/2 to a client that writes what `asked` says, as it says it.
+async fn over_http2(asked: http::request::Builder) -> (StatusCode, String) {
+    let options = ServerOptions::default();
+    let io = support::serve(&[Protocol::Http2], told, None, options, Latch::new());
+    let (mut sender, connection) = h2::client::handshake(io).await.expect("a connection");
+    let reading = tokio::spawn(connection);
+    let asked = asked.body(()).expect("a request");
+    let (answer, _) = sender.send_request(asked, true).expect("it is open");
+    let mut answer = answer.await.expect("an answer");
+    let mut text = Vec::new();
+    while let Some(data) = answer.body_mut().data().await {
+        text.extend_from_slice(&data.expect("all of it"));
+    }
+    reading.abort();
+    let text = String::from_utf8(text).expect("text");
+    (answer.status(), text)
+}
+
+/// Browsers send each cookie by itself; origins behind HTTP/1.1 took the first for all.
+#[tokio::test]
+async fn cookies_that_came_apart_over_http2_are_handed_on_as_one() {
+    let asked = Request::get("http://site.test/a");
+    let asked = asked.header("cookie", "id=1").header("cookie", "lang=de");
+    let (status, text) = over_http2(asked).await;
+    assert_eq!(status, StatusCode::OK);
+    assert_eq!(text, "http://site.test/a id=1; lang=de");
+}
+
+#[tokio::test]
+async fn over_http2_a_request_for_two_hosts_or_none_is_told_what_is_wrong_and_others_go_on() {
+    let get = |uri: &str| Request::get(uri);
+    for (asked, why) in [
+        (
+            get("http://site.test/").header("host", "other.test"),
+            ":authority and host differ",
+        ),
+        (
+            get("http://site.test/")
+                .header("host", "site.test")
+                .header("host", "site.test"),
+            "host twice",
+        ),
+        (get("http://me@site.test/"), "an authority with userinfo"),
+    ] {
+        let (status, text) = over_http2(asked).await;
+        assert_eq!(status, StatusCode::BAD_REQUEST);
+        assert_eq!(text, format!("a malformed message: {why}\n"));
+    }
+}
+
+/// Where it is sent is one thing, and for whom it is another.
+#[tokio::test]
+async fn a_request_is_for_the_host_that_its_field_names_over_every_protocol() {
+    for protocol in ALL {
+        if protocol == Protocol::Http3 {
+            continue; // it has no pipe
+        }
+        let connection = support::connection(protocol, told).await;
+        let asked = Request::get("http://127.0.0.1:8000/a").header("host", "www.site.test:8443");
+        let asked = asked.body(Body::empty()).expect("a request");
+        let answer = connection.send(asked, Priority::new(3)).await;
+        let body = answer.expect("an answer").into_body();
+        let text = http_body_util::BodyExt::collect(body).await;
+        let text = text.expect("all of it").to_bytes();
+        assert_eq!(text, "http://www.site.test:8443/a ", "{protocol:?}");
+    }
+}
+
+/// One whose end came in the read that took it past the limit was taken, and refused when it came in smaller pieces.
+#[tokio::test]
+async fn a_head_that_is_too_large_is_so_however_it_comes() {
+    let limit = ClientOptions::default().max_head_bytes;
+    for (field_bytes, fields, is_taken) in [
+        (60 * 1024, 1, true),
+        (limit, 1, false),
+        (1000, 64, true),
+        (1000, 66, false),
+        (1000, 100, false),
+        (10, 100, true),
+        (10, 101, false),
+    ] {
+        for piece in [limit * 2, 5000] {
+            let (near, mut far) = tokio::io::duplex(PIPE);
+            let options = ClientOptions::default();
+            let runtime = support::runtime();
+            let started = Connection::start(Box::new(near), Protocol::Http1, 0, &options, &runtime);
+            let connection = started.await.expect("a connection");
+            let server = tokio::spawn(async move {
+                let mut asked = [0; 1024];
+                let _ = far.read(&mut asked).await;
+                let mut head = "HTTP/1.1 204 No Content\r\n".to_owned();
+                for nth in 0..fields {
+                    head += &format!("x-{nth}: {}\r\n", "v".repeat(field_bytes));
+                }
+                head += "\r\n";
+                for piece in head.as_bytes().chunks(piece) {
+                    // Who has had enough is gone.
+                    let _ = far.write_all(piece).await;
+                    tokio::task::yield_now().await;
+                }
+            });
+            let asked = Request::get("http://site.test/").body(Body::empty());
+            let answer = connection.send(asked.expect("a request"), Priority::new(3));
+            let answer = answer.map(|answer| answer.map_err(|error| (error.too_large, error)));
+            match answer.await {
+                Ok(answer) => {
+                    assert!(is_taken, "{fields} of {field_bytes} by {piece}");
+                    assert_eq!(answer.headers().len(), fields);
+                }
+                Err((is_too_large, error)) => {
+                    assert!(!is_taken, "{fields} of {field_bytes} by {piece}: {error}");
+                    assert!(is_too_large, "{error}");
+                    assert!(error.to_string().contains("65536 bytes and 100 fields"));
+                }
+            }
+            server.await.expect("no panic");
+        }
+    }
+}
