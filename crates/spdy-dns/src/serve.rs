@@ -30,6 +30,9 @@ use crate::datagrams::{ALL_THAT_COMES, Datagrams, Sender};
 use crate::rate_limit::{RateLimiter, RateLimits, Verdict};
 use crate::zones::SharedZones;
 
+/// How long, and for how many bytes, a connection that had its last answer is read on.
+const LINGER: Duration = Duration::from_secs(2);
+const LINGER_BYTES: usize = 256 * 1024;
 /// Rest after a receive that failed.
 const REST_AFTER_FAILURE: Duration = Duration::from_millis(50);
 
@@ -344,9 +347,14 @@ impl Service {
 
     /// Answers one connection's questions, one after the other.
     async fn serve_connection(self, mut io: BoxIo, from: SocketAddr, stop: Latch) -> Conduct {
-        for _ in 0..self.limits.questions {
+        let mut asked = 0;
+        let is_cut_off = loop {
+            if asked == self.limits.questions {
+                break true;
+            }
+            asked += 1;
             let Some(len) = self.next_len(&mut io, &stop).await else {
-                break;
+                break false;
             };
             if len > MAX_REQUEST {
                 tracing::debug!(%from, len, "no question is so long");
@@ -354,23 +362,43 @@ impl Service {
             }
             let mut request = vec![0; len];
             if self.in_time(io.read_exact(&mut request)).await.is_err() {
-                break;
+                break false;
             }
             let answer = answers::answer(&self.zones.now(), &request, Transport::Tcp);
             self.counters.answer(answer.as_ref());
             let Some(Answer { bytes, .. }) = answer else {
-                break; // no question: nothing that follows would be one
+                break true; // no question: nothing that follows would be one
             };
             let Ok(len) = u16::try_from(bytes.len()) else {
                 unreachable!("an answer of {} bytes was limited to 65535", bytes.len())
             };
             let framed = [&len.to_be_bytes()[..], &bytes].concat();
             if self.in_time(io.write_all(&framed)).await.is_err() {
-                break;
+                break false;
             }
+        };
+        let is_shut = self.in_time(io.shutdown()).await.is_ok();
+        if is_cut_off && is_shut {
+            self.linger(io, &stop).await;
         }
-        let _ = self.in_time(io.shutdown()).await;
         Conduct::Fair
+    }
+
+    /// Reads on for a moment, and throws it away: a connection that is closed while something unread lies there is reset, and with it go
+    /// answers that are under way (RFC 9293 §3.6.1).
+    async fn linger(&self, mut io: BoxIo, stop: &Latch) {
+        let deadline = self.runtime.now() + LINGER;
+        let reading = std::pin::pin!(async {
+            let (mut thrown_away, mut bytes) = (0, vec![0; 4096]);
+            while thrown_away < LINGER_BYTES {
+                match io.read(&mut bytes).await {
+                    Ok(0) | Err(_) => break,
+                    Ok(len) => thrown_away += len,
+                }
+            }
+        });
+        let patience = select(stop.wait(), self.runtime.sleep_until(deadline));
+        select(reading, patience).await;
     }
 
     /// The length of the next question; `None` if there is none, or none any more.

@@ -46,7 +46,8 @@ pub struct NameConfig {
     /// A and AAAA.
     #[serde(default)]
     pub addresses: Vec<IpAddr>,
-    /// CNAME: another name for everything; then there is nothing else, and the apex has none (RFC 1034 §3.6.2).
+    /// CNAME: another name for everything; then there is nothing else, and the apex has none (RFC 1034 §3.6.2). A name of another zone is
+    /// written whole, with a dot at the end.
     #[serde(default)]
     pub alias: Option<String>,
     /// HTTPS (RFC 9460): what is spoken there. Hints are the name's own addresses.
@@ -112,6 +113,18 @@ pub enum ZoneError {
         zone: String,
         /// The server.
         name: String,
+    },
+    /// An alias that reads like a name of another zone, without its dot.
+    #[error(
+        "zone {zone}: {name} is an alias of {target}, which the zone does not have; a name of another zone ends with a dot"
+    )]
+    AliasOfNothing {
+        /// The apex.
+        zone: String,
+        /// The alias.
+        name: String,
+        /// Where it leads.
+        target: String,
     },
     /// A name of another zone.
     #[error("zone {zone}: {name} does not lie in it")]

@@ -507,6 +507,14 @@ fn a_configuration_that_is_no_zone_is_refused_with_the_reason() {
             "www.site.test is an alias, so it can have nothing else",
         ),
         (
+            &|zone| zone.names.push(alias("shop", "shop.other.test")),
+            "shop is an alias of shop.other.test.site.test, which the zone does not have",
+        ),
+        (
+            &|zone| zone.names.push(alias("shop", "shop.other.test.")),
+            "all is well",
+        ),
+        (
             &|zone| zone.names.push(name("www", &[])),
             "www.site.test is there twice",
         ),

@@ -105,6 +105,27 @@ async fn it_answers_over_udp_and_tcp_and_both_kinds_of_address_until_it_is_stopp
     }
 }
 
+/// What lay unread when it was closed had it reset, and the answers were lost with it.
+#[tokio::test]
+async fn who_asks_more_than_a_connection_may_at_once_has_the_answers_that_were_given() {
+    let served = serve(ServeLimits::default());
+    let request = question("www.site.test", RecordType::A, None);
+    let len = u16::try_from(request.len()).unwrap();
+    let framed = [&len.to_be_bytes()[..], &request].concat();
+    let mut tcp = TcpStream::connect(served.addresses[0]).await.unwrap();
+    tcp.write_all(&framed.repeat(1500)).await.unwrap();
+    tokio::time::sleep(Duration::from_millis(100)).await; // for all to be there before any is read
+    let mut answers = 0;
+    while let Ok(len) = tcp.read_u16().await {
+        let mut answer = vec![0; len.into()];
+        tcp.read_exact(&mut answer).await.unwrap();
+        answers += 1;
+    }
+    assert_eq!(answers, 1000);
+    drop(tcp);
+    served.end().await;
+}
+
 #[tokio::test]
 async fn zones_change_while_it_runs() {
     let served = serve(ServeLimits::default());

@@ -105,13 +105,13 @@ pub(crate) fn direct(location: &str) -> Response<Body> {
     response
 }
 
-/// Says nothing but that it is refused; why is in the log.
+/// Says what of the site's own cannot be asked for, and of what is moved nothing but that it is refused: why is in the log.
 pub(crate) fn refused(why: &Refused) -> Response<Body> {
     match why {
         Refused::Elsewhere { to, .. } => marked(direct_for_all(to), Outcome::DIRECT),
         Refused::Handshake(BadHandshake::Version) => another_version(why),
         why => {
-            let mut response = plain(why.status(), "");
+            let mut response = plain(why.status(), why.told());
             if response.status() == StatusCode::METHOD_NOT_ALLOWED {
                 let allowed = HeaderValue::from_static("GET, HEAD");
                 response.headers_mut().insert(header::ALLOW, allowed);

@@ -111,6 +111,19 @@ impl Refused {
         }
     }
 
+    /// What the client reads; nothing of the rules about what is moved, which are nobody's to try.
+    #[must_use]
+    pub fn told(&self) -> &'static str {
+        match self {
+            Self::Rule(_) | Self::Elsewhere { .. } => "",
+            Self::Loop => "the request came back to where it had passed\n",
+            Self::Target(_) => "want a target that begins with / and makes a URL\n",
+            Self::Method(_) => "CONNECT and TRACE go no further than here\n",
+            Self::WebSocket => "no WebSocket goes through to this site\n",
+            Self::Handshake(_) => "want a handshake of RFC 6455 for a WebSocket\n",
+        }
+    }
+
     /// The label of its counter.
     #[must_use]
     pub fn name(&self) -> &'static str {

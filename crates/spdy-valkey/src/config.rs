@@ -4,6 +4,7 @@ use std::fmt;
 use std::time::Duration;
 
 use crate::names::MAX_PREFIX_BYTES;
+use crate::reach::without_secrets;
 
 /// How the tier is made.
 #[derive(Clone)]
@@ -28,9 +29,10 @@ pub struct Config {
 /// Without users and passwords.
 impl fmt::Debug for Config {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let nodes = self.nodes.iter();
-        let nodes: Vec<_> = nodes
-            .map(|node| node.rsplit('@').next().unwrap_or_default())
+        let nodes: Vec<_> = self
+            .nodes
+            .iter()
+            .map(|node| without_secrets(node))
             .collect();
         f.debug_struct("Config")
             .field("nodes", &nodes)

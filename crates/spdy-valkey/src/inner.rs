@@ -23,6 +23,7 @@ use crate::names::{Names, Place, part_of};
 use crate::outbox::Outbox;
 use crate::parts::{News, PARTS, Parts};
 use crate::purge_log::{Judgement, PurgeLog, Read, Subject};
+use crate::reach;
 use crate::store::{Failure, PAGE, Store};
 
 /// Requests that may wait for the tier; one more is a miss.
@@ -175,6 +176,12 @@ impl Inner {
                 let why =
                     failure.map_or_else(|| "it does not answer".to_owned(), Failure::to_string);
                 tracing::warn!(%why, answering, "the shared tier is gone, or a part of it: going on without");
+                let faults = reach::faults(self.config.clone());
+                tokio::spawn(async move {
+                    for (node, why) in faults.await {
+                        tracing::warn!(node, why, "a node of the shared tier cannot be asked");
+                    }
+                });
             }
             // As loud as its counterpart: who was told of the one waits for the other.
             Some(News::Back) => tracing::warn!("the shared tier is back"),

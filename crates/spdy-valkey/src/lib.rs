@@ -25,5 +25,6 @@ mod names;
 mod outbox;
 mod parts;
 mod purge_log;
+mod reach;
 mod renewal;
 mod store;

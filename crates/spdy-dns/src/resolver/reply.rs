@@ -84,7 +84,10 @@ impl Question {
         for _ in 0..=message.answers.len() {
             let of_name = || {
                 let answers = message.answers.iter();
-                answers.filter(|record| record.name.eq_ignore_root(&name))
+                let class = self.query.query_class();
+                answers
+                    .filter(move |record| record.dns_class == class)
+                    .filter(|record| record.name.eq_ignore_root(&name))
             };
             let addresses = of_name().filter_map(|record| {
                 let address = match (&record.data, self.query.query_type()) {
@@ -177,8 +180,8 @@ pub(super) enum Reply {
 
 #[cfg(test)]
 mod tests {
-    use hickory_proto::rr::Record;
     use hickory_proto::rr::rdata::CNAME;
+    use hickory_proto::rr::{DNSClass, Record};
     use proptest::prelude::*;
 
     use super::*;
@@ -199,6 +202,25 @@ mod tests {
             message.add_answer(Record::from_rdata(name(from), 60, data));
         }
         question.reply(&message.to_vec().unwrap())
+    }
+
+    #[test]
+    fn records_of_another_class_are_none_of_an_answer() {
+        let question = question();
+        for (class, is_one) in [(DNSClass::IN, true), (DNSClass::CH, false)] {
+            let mut message = Message::from_vec(&question.message()).unwrap();
+            message.metadata.message_type = MessageType::Response;
+            let data = RData::A(std::net::Ipv4Addr::new(192, 0, 2, 1).into());
+            let mut record = Record::from_rdata(name("a.test."), 60, data);
+            record.dns_class = class;
+            message.add_answer(record);
+            let reply = question.reply(&message.to_vec().unwrap());
+            assert_eq!(
+                matches!(reply, Some(Reply::Addresses { .. })),
+                is_one,
+                "{class}: {reply:?}"
+            );
+        }
     }
 
     #[test]

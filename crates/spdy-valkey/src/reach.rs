@@ -1,0 +1,102 @@
+//! Why nodes cannot be asked. The client of a cluster says of all of them no more than that it has no connection.
+
+use std::time::Duration;
+
+use redis::{AsyncConnectionConfig, Client, RedisResult, TlsCertificates};
+
+use crate::config::Config;
+
+/// For a connection to one node, and for its greeting.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// What is wrong with each node that `config` names and that cannot be asked: its address, and why.
+pub(crate) async fn faults(config: Config) -> Vec<(String, String)> {
+    let mut faults = Vec::new();
+    for node in &config.nodes {
+        if let Err(error) = greet(node, config.authorities.clone()).await {
+            faults.push((without_secrets(node), error.to_string()));
+        }
+    }
+    faults
+}
+
+/// Connects to a node, and says by whose name.
+async fn greet(node: &str, authorities: Option<Vec<u8>>) -> RedisResult<()> {
+    let client = match authorities {
+        Some(pem) if node.starts_with("rediss:") => {
+            let certificates = TlsCertificates {
+                client_tls: None,
+                root_cert: Some(pem),
+            };
+            Client::build_with_tls(node, certificates)?
+        }
+        _ => Client::open(node)?,
+    };
+    let config = AsyncConnectionConfig::new()
+        .set_connection_timeout(Some(PATIENCE))
+        .set_response_timeout(Some(PATIENCE));
+    let connected = client.get_multiplexed_async_connection_with_config(&config);
+    let mut connection = connected.await?;
+    redis::cmd("PING").query_async(&mut connection).await
+}
+
+/// A node without its user and password.
+pub(crate) fn without_secrets(node: &str) -> String {
+    node.rsplit('@').next().unwrap_or_default().to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    use tokio::net::TcpListener;
+
+    /// A node that says `answer` to whatever it is asked.
+    async fn node(answer: &'static str) -> String {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let address = listener.local_addr().expect("it is bound");
+        tokio::spawn(async move {
+            while let Ok((mut io, _)) = listener.accept().await {
+                tokio::spawn(async move {
+                    let mut asked = [0; 4096];
+                    while let Ok(len @ 1..) = io.read(&mut asked).await {
+                        // Each command begins with the number of its words.
+                        let commands = asked[..len].iter().filter(|byte| **byte == b'*').count();
+                        let _ = io.write_all(answer.repeat(commands).as_bytes()).await;
+                    }
+                });
+            }
+        });
+        address.to_string()
+    }
+
+    #[tokio::test]
+    async fn who_cannot_be_asked_is_told_with_the_reason_and_without_the_password() {
+        let wrong =
+            node("-WRONGPASS invalid username-password pair or user is disabled.\r\n").await;
+        let closed = node("-NOAUTH Authentication required.\r\n").await;
+        let web = node("HTTP/1.1 400 Bad Request\r\n\r\n").await;
+        let config = Config {
+            nodes: vec![
+                format!("redis://me:secret@{wrong}"),
+                format!("redis://{closed}"),
+                format!("redis://{web}"),
+                "redis://127.0.0.1:1".to_owned(),
+            ],
+            ..Config::default()
+        };
+        let faults = faults(config).await;
+        let (nodes, whys): (Vec<_>, Vec<_>) = faults.into_iter().unzip();
+        let of_web = format!("redis://{web}");
+        assert_eq!(nodes.len(), 4, "{whys:?}");
+        assert!(nodes[0].ends_with(&wrong) && !nodes[0].contains("secret"));
+        assert_eq!(nodes[2], of_web);
+        for (why, word) in
+            whys.iter()
+                .zip(["Password authentication failed", "NOAUTH", "", "refused"])
+        {
+            assert!(!why.is_empty() && why.contains(word), "{why}");
+            assert!(!why.contains("secret"), "{why}");
+        }
+    }
+}
