@@ -7,15 +7,22 @@
 //!
 //! A machine that gives no namespaces fails these tests, and says so; `SPDY_SKIP_NAMESPACES=1` leaves them out.
 
+#[path = "e2e/support/unprivileged.rs"]
+mod unprivileged;
+
+use std::collections::BTreeSet;
 use std::process::{Command, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use serde_json::Value;
 use spdy_testkit::patience::output_within;
+use unprivileged::unprivileged;
 
 /// What a calibration may take on a machine that is late all the time: each run is repeated up to ten times.
 const LONGEST: Duration = Duration::from_secs(600);
+/// Of the short ones, of links alone.
+const SHORT_ATTEMPTS: usize = 10;
 /// Calibrations of which one must have met a free moment.
 const ATTEMPTS: usize = 4;
 
@@ -28,10 +35,14 @@ fn turn() -> Option<MutexGuard<'static, ()>> {
 
 /// What `spdy lab calibrate` found, one link at a time.
 fn calibrated(arguments: &[&str]) -> Value {
-    let child = Command::new(env!("CARGO_BIN_EXE_spdy"))
-        .args(["lab", "calibrate", "--lanes", "1", "--json", "-q"])
-        .args(arguments)
-        .env_remove("SPDY_LOG")
+    let mut command = Command::new(env!("CARGO_BIN_EXE_spdy"));
+    command.args(["lab", "calibrate", "--lanes", "1", "--json", "-q"]);
+    said_by(command.args(arguments).env_remove("SPDY_LOG"))
+}
+
+/// The JSON that `command` prints.
+fn said_by(command: &mut Command) -> Value {
+    let child = command
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
@@ -94,6 +105,39 @@ fn a_page_load_takes_as_long_behind_a_real_link_as_in_virtual_time() {
     assert!(far.is_empty(), "not within 3 % of Linux: {far:#?}");
     // As above: two of eight may have met nothing but late moments.
     assert!(uncounted.len() <= 2, "no run counts: {uncounted:#?}");
+}
+
+/// What a receiver gets, and how long an echo takes: the program repeats what its own limits do not let count, and so do we.
+#[test]
+fn a_link_of_an_unprivileged_user_has_the_rate_and_the_round_trip_that_it_was_given() {
+    let Some(_turn) = turn() else { return };
+    let folder = tempfile::tempdir().expect("a folder can be made");
+    let (mut well, mut said) = (BTreeSet::new(), Vec::new());
+    for _ in 0..SHORT_ATTEMPTS {
+        let arguments = ["lab", "calibrate", "--link=short", "--json", "-q"];
+        let found = said_by(&mut unprivileged(folder.path(), &arguments));
+        let number = |it: &Value, name: &str| it[name].as_f64().expect("a number");
+        let all = |list: &str| found[list].as_array().expect("a list").clone();
+        for rate in all("rates") {
+            let (asked, error) = (number(&rate, "asked_bps"), number(&rate, "error"));
+            if rate["faults"] == serde_json::json!([]) && error.abs() <= 0.005 {
+                well.insert(format!("{asked} bps"));
+            }
+        }
+        for trip in all("round_trips") {
+            let (asked, error) = (number(&trip, "asked_ms"), number(&trip, "error_ms"));
+            assert!(error > -0.001, "faster than its link: {trip}");
+            // Threads at its ends may wait for a core while the link is on time.
+            if trip["faults"] == serde_json::json!([]) && error <= 2.0 {
+                well.insert(format!("{asked} ms"));
+            }
+        }
+        if well.len() == 4 {
+            return;
+        }
+        said.push(found);
+    }
+    panic!("of {SHORT_ATTEMPTS} attempts only {well:?} were well: {said:#?}");
 }
 
 /// Slow enough that ours, which are not optimised here, keep up with them: what a run may wait for a core is a hundredth

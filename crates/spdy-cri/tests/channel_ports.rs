@@ -51,7 +51,7 @@ async fn ports_are_forwarded_by_channels_two_at_once() {
 
 #[tokio::test]
 async fn a_dead_port_is_told_on_its_error_channel() {
-    let port = dead_port().await;
+    let port = dead_port();
     let server = toy(Config::default());
     let url = server.port_forward_url(forward_to(&[port])).expect("a url");
     let (io, options) = (dial(&server), Options::default());

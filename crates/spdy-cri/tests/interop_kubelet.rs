@@ -203,7 +203,7 @@ async fn forward(kubernetes: &Kubernetes, road: Road) -> PortForward {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn our_client_forwards_ports_of_the_kubelet_by_channels() {
     let kubernetes = Kubernetes::start();
-    let (alive, dead) = (echo_port().await, dead_port().await);
+    let (alive, dead) = (echo_port().await, dead_port());
     for road in [Road::WebSocket, Road::WebSocketByProxy] {
         let what = format!("portforward?port={alive}&port={dead}");
         let url = kubernetes.new_url(&what).await;
@@ -265,7 +265,7 @@ async fn our_client_forwards_three_megabytes_at_once() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn our_client_hears_from_the_kubelet_that_a_port_is_dead() {
     let kubernetes = Kubernetes::start();
-    let port = dead_port().await;
+    let port = dead_port();
     for road in WAYS {
         let forward = forward(&kubernetes, road).await;
         let error = match forward.connect(port).await {

@@ -149,7 +149,7 @@ async fn client_go_forwards_three_megabytes_at_once() {
 async fn client_go_says_what_our_error_stream_says_of_a_dead_port() {
     let kubernetes = Kubernetes::start();
     let server = listening(Config::default()).await;
-    let port = dead_port().await;
+    let port = dead_port();
     for road in ROADS {
         let url = server.port_forward_url(forward_to(&[])).expect("a url");
         let url = road.port_forward(&kubernetes, &url);

@@ -59,7 +59,7 @@ async fn three_connections_at_once_get_back_what_they_sent() {
 
 #[tokio::test]
 async fn a_dead_port_is_told_on_the_error_stream_and_the_others_go_on() {
-    let (dead, alive) = (dead_port().await, echo_port().await);
+    let (dead, alive) = (dead_port(), echo_port().await);
     let server = toy(Config::default());
     let forward = forward(&server, false).await;
     let mut works = forward.connect(alive).await.expect("a connection");

@@ -149,7 +149,7 @@ async fn zones_change_while_it_runs() {
 async fn past_the_rate_a_network_is_told_to_ask_over_tcp_and_there_it_is_answered() {
     let served = serve(ServeLimits {
         rate: RateLimits {
-            per_second: 5,
+            per_second: 1,
             slip: 1,
             ..RateLimits::default()
         },

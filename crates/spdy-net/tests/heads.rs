@@ -2,8 +2,6 @@
 
 mod support;
 
-use std::future::ready;
-
 use futures_util::FutureExt;
 use http::{Request, Response, StatusCode};
 use spdy::body::Body;
@@ -16,11 +14,11 @@ use support::{ALL, PIPE};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 /// Says by which host, path and cookies it was asked.
-fn told(request: Request<Body>) -> impl Future<Output = Response<Body>> + Send {
+async fn told(request: Request<Body>) -> Response<Body> {
     let cookies = request.headers().get_all("cookie").iter();
     let cookies: Vec<_> = cookies.filter_map(|cookie| cookie.to_str().ok()).collect();
     let text = format!("{} {}", request.uri(), cookies.join("|"));
-    ready(Response::new(Body::full(text)))
+    Response::new(Body::full(text))
 }
 
 /// The answer of [`told`] over HTTP/2 to a client that writes what `asked` says, as it says it.

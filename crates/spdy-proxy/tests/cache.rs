@@ -389,10 +389,7 @@ async fn a_404_that_is_kept_by_fields_takes_the_place_of_what_was_there_for_all(
     assert_eq!(get(&proxy, "/a", &[]).await.text(), "there");
     for lang in ["de", "de", "en", "en"] {
         let got = get(&proxy, "/a", &[("x-lang", lang)]).await;
-        assert_eq!(
-            (got.status, got.text()),
-            (StatusCode::NOT_FOUND, "gone".into())
-        );
+        assert_eq!((got.status, got.text()), (StatusCode::NOT_FOUND, "gone"));
     }
     assert_eq!(origin.times("/a"), 3, "once for each language");
     let stale = [("x-lang", "fr"), ("cache-control", "max-stale=600")];

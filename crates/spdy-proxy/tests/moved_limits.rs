@@ -124,7 +124,7 @@ async fn answers_of_a_host_are_under_way_so_many_at_a_time() {
 #[tokio::test]
 async fn a_host_has_so_long_until_its_head_and_so_long_until_its_last_byte() {
     let silent = Origin::start(|_| std::future::pending());
-    let proxy = before(&silent, "head_timeout_s = 1", "");
+    let proxy = before(&silent, "head_timeout_s = 3", "");
     let got = asked(&proxy, &silent, &IMAGE).await;
     assert_eq!(got.status, StatusCode::GATEWAY_TIMEOUT);
     let why = got.field("proxy-status");
@@ -136,7 +136,7 @@ async fn a_host_has_so_long_until_its_head_and_so_long_until_its_last_byte() {
         *response.body_mut() = Body::from_stream(begun.chain(futures_util::stream::pending()));
         std::future::ready(response)
     });
-    let proxy = before(&endless, "", "fetch_timeout_s = 1");
+    let proxy = before(&endless, "", "fetch_timeout_s = 3");
     let got = asked(&proxy, &endless, &IMAGE).await;
     assert_eq!(got.status, StatusCode::OK);
     let why = got.body.expect_err("it is not whole");

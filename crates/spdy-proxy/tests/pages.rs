@@ -466,7 +466,9 @@ async fn what_is_moved_is_purged_by_the_url_that_pages_name_too() {
             prefix: of(target),
             ..Default::default()
         };
-        let why = purge(wish).err().expect("it means nothing");
+        let Err(why) = purge(wish) else {
+            panic!("{target} means nothing");
+        };
         assert!(why.contains("want the URL of the host itself"), "{why}");
     }
 }

@@ -13,6 +13,7 @@
 //! page_headers.rs   requests and responses of a page, made up
 //! patience.rs    how long anything is waited for
 //! clock.rs       a clock that stands until a test moves it
+//! closed_port.rs a port at which nobody listens
 //! redis_cluster.rs  three Redis servers in a cluster, which can be killed
 //! ```
 //!
@@ -21,6 +22,7 @@
 
 #[cfg(feature = "clock")]
 pub mod clock;
+pub mod closed_port;
 pub mod conformance;
 pub mod fields;
 pub mod frames;

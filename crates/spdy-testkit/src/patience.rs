@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 /// How long anything may take on a machine that has much else to do.
 pub const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Between two looks.
-const BETWEEN: Duration = Duration::from_millis(5);
+/// Between two looks at what tells nobody of itself.
+pub const BETWEEN_LOOKS: Duration = Duration::from_millis(5);
 
 /// Waits until `is_so`, of which nothing else tells.
 ///
@@ -22,7 +22,7 @@ pub fn until(what: &str, mut is_so: impl FnMut() -> bool) {
     let begun = Instant::now();
     while !is_so() {
         assert!(begun.elapsed() < PATIENCE, "waited in vain until {what}");
-        thread::park_timeout(BETWEEN);
+        thread::park_timeout(BETWEEN_LOOKS);
     }
 }
 
@@ -85,7 +85,7 @@ fn ended_within(longest: Duration, child: &mut Child) -> Result<ExitStatus, Exit
             let _ = child.kill();
             return Err(child.wait().expect("it is ours"));
         }
-        thread::park_timeout(BETWEEN);
+        thread::park_timeout(BETWEEN_LOOKS);
     }
 }
 

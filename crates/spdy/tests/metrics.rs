@@ -135,7 +135,10 @@ async fn counters_never_fall() {
     let (watched, done) = (metrics.clone(), over.clone());
     let watching = std::thread::spawn(move || {
         let (mut last, mut looks) = ([0; 4], 0);
-        while !done.load(Ordering::Relaxed) {
+        // The last look is after all.
+        let mut is_over = false;
+        while !is_over {
+            is_over = done.load(Ordering::Relaxed);
             let Snapshot { client, server } = watched.snapshot();
             let now = [
                 client.exchanges.requests,

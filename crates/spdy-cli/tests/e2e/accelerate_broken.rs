@@ -171,7 +171,8 @@ fn scene() -> (Origins, Accelerated) {
     let cdn = origins.places.address(CDN).port();
     let setting = Setting {
         // The port that the host is listed with is one that origins may have.
-        upstream: "head_timeout_s = 1\nbody_timeout_s = 1\nfailures = 0\nallow_addresses = ['127.0.0.2/32']",
+        // As soon as a machine with much to do lets those answer that do.
+        upstream: "head_timeout_s = 5\nbody_timeout_s = 5\nfailures = 0\nallow_addresses = ['127.0.0.2/32']",
         site: &format!("[[site.rewrite.hosts]]\nhost = '{CDN}:{cdn}'\nscheme = 'http'\n"),
         ..Setting::default()
     };

@@ -135,15 +135,16 @@ fn a_page_talks_to_its_origin_and_is_told_when_the_program_ends() {
 
     browser.ask("(async () => { window.last = await opened('/echo'); })()");
     // A page is told of an end before its connection has ended.
-    let mut told = Vec::new();
-    until("two have ended", || {
-        told = told_of_sockets(&first);
-        let counts = told.iter().filter(|line| line.starts_with("total"));
-        let counts = counts.filter_map(|line| line.rsplit(' ').next()?.parse::<u32>().ok());
-        counts.sum::<u32>() == 2
+    let want = [
+        "total{end=\"client\"} 1",
+        "total{end=\"origin\"} 1",
+        "open 1",
+    ];
+    until("two have ended, and the third is open", || {
+        told_of_sockets(&first) == want
     });
     assert_eq!(
-        told,
+        told_of_sockets(&first),
         [
             "total{end=\"client\"} 1",
             "total{end=\"origin\"} 1",

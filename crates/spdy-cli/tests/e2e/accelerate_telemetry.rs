@@ -1,13 +1,14 @@
 //! Spans of `spdy accelerate` as a collector gets them, and what comes of one that is not there, does not want them, or never answers.
 
 use std::ffi::OsStr;
-use std::net::{SocketAddr, TcpListener};
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use opentelemetry_proto::tonic::trace::v1::Span;
 use opentelemetry_proto::tonic::trace::v1::span::SpanKind;
 use opentelemetry_proto::tonic::trace::v1::status::StatusCode;
+use spdy_testkit::closed_port::ClosedPort;
 use spdy_testkit::patience::until;
 
 use crate::support::accelerator::{Accelerator, check};
@@ -148,9 +149,7 @@ fn a_collector_gets_the_spans_of_a_request_with_a_token_and_without_secrets() {
 fn a_query_is_told_to_who_asks_for_it_and_what_fails_is_marked() {
     let shop = Shop::open("no-store");
     let collector = OtelCollector::start(Mood::Takes);
-    let nobody = TcpListener::bind("127.0.0.1:0").expect("loopback has a free port");
-    let nowhere = nobody.local_addr().expect("it is bound");
-    drop(nobody);
+    let nowhere = ClosedPort::for_good();
     let config = shop.config(collector.address, "queries = true");
     let config = config.replace(&shop.origin.address.to_string(), &nowhere.to_string());
     let accelerator = Accelerator::start(&config);
@@ -176,15 +175,13 @@ fn a_query_is_told_to_who_asks_for_it_and_what_fails_is_marked() {
 #[test]
 fn a_collector_that_comes_late_and_goes_costs_no_answer_and_is_told_of_once() {
     let shop = Shop::open("no-store");
-    let place = TcpListener::bind("127.0.0.1:0").expect("loopback has a free port");
-    let address = place.local_addr().expect("it is bound");
-    drop(place);
-    let accelerator = Accelerator::start(&shop.config(address, ""));
+    let place = ClosedPort::take();
+    let accelerator = Accelerator::start(&shop.config(place.address, ""));
     for number in 0..40 {
         assert_eq!(get(&accelerator, &format!("/{number}"), "").status, 200);
     }
     accelerator.line_with("takes no spans");
-    let collector = OtelCollector::start_at(address, Mood::Takes);
+    let collector = OtelCollector::start_at(place.open(), Mood::Takes);
     accelerator.line_with("takes spans again");
     // Nothing that fitted into the queue is lost.
     assert_eq!(collector.spans_once(80).len(), 80);

@@ -8,6 +8,7 @@ use std::thread;
 
 use serde_json::Value;
 use spdy::server::PushForm;
+use spdy_testkit::closed_port::ClosedPort;
 use spdy_testkit::patience::{ended, patient};
 
 use crate::support::program::{Served, ended_with, spdy};
@@ -186,9 +187,7 @@ fn a_body_is_sent_with_each_request() {
 
 #[test]
 fn a_refused_connection_ends_with_1_and_a_wrong_question_with_2() {
-    let closed = TcpListener::bind("127.0.0.1:0").expect("loopback has a free port");
-    let url = format!("http://{}/", closed.local_addr().expect("it is bound"));
-    drop(closed);
+    let url = format!("http://{}/", ClosedPort::for_good());
     let output = ended_with(1, &mut spdy(&["bench", "--requests", "1", &url]));
     let said = String::from_utf8(output.stderr).expect("text is UTF-8");
     assert!(

@@ -2,12 +2,8 @@
 //!
 //! A machine that gives no namespaces fails these tests, and says so; `SPDY_SKIP_NAMESPACES=1` leaves them out.
 
-use std::collections::BTreeSet;
-use std::fs::Permissions;
 use std::io::{BufRead, BufReader, Read};
-use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
-use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
-use std::path::Path;
+use std::os::unix::process::ExitStatusExt as _;
 use std::process::{Command, Output, Stdio};
 
 use serde_json::Value;
@@ -15,6 +11,7 @@ use spdy_testkit::patience::{ended, until};
 
 use crate::support::peers::{is_installed, require, wanted};
 use crate::support::program::{ended_with, output, spdy};
+use crate::support::unprivileged::{SOMEBODY, unprivileged};
 
 /// Runs on a busy machine that may be late before one counts.
 const ATTEMPTS: usize = 10;
@@ -63,30 +60,6 @@ fn a_program_behind_a_link_gets_what_the_link_carries() {
         return;
     }
     panic!("no run of {ATTEMPTS} counts: {faults:#?}");
-}
-
-/// A user and a group without a name; that of nobody, 65534, is what the kernel calls those whom a namespace does not know.
-const SOMEBODY: u32 = 54_321;
-
-/// The program for a user without privileges: whoever runs the tests, or somebody else if that is root. `folder` has a copy that they may run,
-/// wherever it was built.
-fn unprivileged(folder: &Path, arguments: &[&str]) -> Command {
-    let open = Permissions::from_mode(0o755);
-    std::fs::set_permissions(folder, open).expect("it is ours");
-    let program = folder.join("spdy");
-    let built = env!("CARGO_BIN_EXE_spdy");
-    if !program.exists() {
-        std::fs::copy(built, &program).expect("there is room for it");
-        let for_all = Permissions::from_mode(0o755);
-        std::fs::set_permissions(&program, for_all).expect("it is ours");
-    }
-    let mut command = Command::new(program);
-    command.args(arguments).env_remove("SPDY_LOG");
-    let is_root = std::fs::metadata("/proc/self").expect("Linux").uid() == 0;
-    if is_root {
-        command.uid(SOMEBODY).gid(SOMEBODY).current_dir("/");
-    }
-    command
 }
 
 /// Root makes its namespaces directly; everybody else inside a user namespace, where the command finds itself who it was.
@@ -151,43 +124,6 @@ fn whoever_is_not_root_has_a_link_too_and_is_who_he_was_behind_it() {
         "http://203.0.113.9/file",
     ]);
     assert_eq!(ended_with(0, &mut command).stdout, b"behind the link");
-}
-
-/// What a receiver gets, and how long an echo takes: the program repeats what its own limits do not let count, and so do we.
-#[test]
-fn a_link_of_an_unprivileged_user_has_the_rate_and_the_round_trip_that_it_was_given() {
-    if skips() {
-        return;
-    }
-    let folder = tempfile::tempdir().expect("a folder can be made");
-    let (mut well, mut said) = (BTreeSet::new(), Vec::new());
-    for _ in 0..ATTEMPTS {
-        let arguments = ["lab", "calibrate", "--link=short", "--json", "-q"];
-        let output = output(&mut unprivileged(folder.path(), &arguments));
-        let found: Value = serde_json::from_slice(&output.stdout)
-            .unwrap_or_else(|error| panic!("{error}: {}", String::from_utf8_lossy(&output.stderr)));
-        let number = |it: &Value, name: &str| it[name].as_f64().expect("a number");
-        let all = |list: &str| found[list].as_array().expect("a list").clone();
-        for rate in all("rates") {
-            let (asked, error) = (number(&rate, "asked_bps"), number(&rate, "error"));
-            if rate["faults"] == serde_json::json!([]) && error.abs() <= 0.005 {
-                well.insert(format!("{asked} bps"));
-            }
-        }
-        for trip in all("round_trips") {
-            let (asked, error) = (number(&trip, "asked_ms"), number(&trip, "error_ms"));
-            assert!(error > -0.001, "faster than its link: {trip}");
-            // Threads at its ends may wait for a core while the link is on time.
-            if trip["faults"] == serde_json::json!([]) && error <= 2.0 {
-                well.insert(format!("{asked} ms"));
-            }
-        }
-        if well.len() == 4 {
-            return;
-        }
-        said.push(found);
-    }
-    panic!("of {ATTEMPTS} attempts only {well:?} were well: {said:#?}");
 }
 
 #[test]

@@ -454,6 +454,7 @@ fn runs_of_a_pinned_page_fetch_the_same_and_runs_of_another_are_told_apart() {
     for (pinned, same) in [(true, true), (false, false)] {
         let url = format!("{}/", served.origin(false));
         let mut command = spdy(&["record", &url, "--runs", "2", "--json", "-o", output]);
+        command.args(["--settle", "5"]); // for a frame and a worker that wait for a core
         let said = ended_with(0, command.args(pinned.then_some("--pin")));
         let told: Value = serde_json::from_slice(&said.stdout).expect("it prints JSON");
         let run = |number: usize, field: &str| told["runs"][number][field].clone();

@@ -125,7 +125,7 @@ fn a_page_that_never_gets_quiet_is_kept_as_far_as_it_came() {
     let output = folder.path().join("page.warc");
     let output = output.to_str().expect("the path is UTF-8");
     let url = format!("http://{address}/");
-    let command = ["record", &url, "-o", output, "--timeout", "4", "--json"];
+    let command = ["record", &url, "-o", output, "--timeout", "20", "--json"];
     let said = ended_with(0, &mut spdy(&command));
     let told: Value = serde_json::from_slice(&said.stdout).expect("it prints JSON");
     assert_eq!(told["load_ms"], Value::Null, "{told}");

@@ -17,6 +17,7 @@ use spdy_cri::{
     AttachRequest, Config, Connection, ExecRequest, ExitCode, Handler, HandlerError, Output,
     PortForwardRequest, StreamingServer, Streams, Wanted,
 };
+use spdy_testkit::closed_port::ClosedPort;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
 use tokio::net::{TcpListener, TcpStream};
 
@@ -227,9 +228,8 @@ pub(crate) async fn echo_port() -> u16 {
 }
 
 /// A port where nothing listens.
-pub(crate) async fn dead_port() -> u16 {
-    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
-    listener.local_addr().expect("an address").port()
+pub(crate) fn dead_port() -> u16 {
+    ClosedPort::for_good().port()
 }
 
 pub(crate) const PIPES: Wanted = Wanted {

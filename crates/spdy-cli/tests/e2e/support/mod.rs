@@ -26,3 +26,5 @@ pub(crate) mod raw_origin;
 pub(crate) mod replaced;
 pub(crate) mod site;
 pub(crate) mod socket_origin;
+#[cfg(target_os = "linux")]
+pub(crate) mod unprivileged;

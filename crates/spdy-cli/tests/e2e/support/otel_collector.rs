@@ -40,12 +40,12 @@ pub(crate) struct OtelCollector {
 
 impl OtelCollector {
     pub(crate) fn start(mood: Mood) -> Self {
-        Self::start_at(SocketAddr::from(([127, 0, 0, 1], 0)), mood)
+        let listener = TcpListener::bind("127.0.0.1:0").expect("loopback has a free port");
+        Self::start_at(listener, mood)
     }
 
-    /// The same, at an address that is free.
-    pub(crate) fn start_at(address: SocketAddr, mood: Mood) -> Self {
-        let listener = TcpListener::bind(address).expect("loopback has that port");
+    /// The same, where `listener` listens.
+    pub(crate) fn start_at(listener: TcpListener, mood: Mood) -> Self {
         let collector = Self {
             address: listener.local_addr().expect("it is bound"),
             mood: Arc::new(Mutex::new(mood)),

@@ -6,7 +6,7 @@ use std::process::Command;
 
 use spdy_net::certificates::{KeyKind, LocalCa};
 use spdy_net::verify::Roots;
-use spdy_testkit::patience::PATIENCE;
+use spdy_testkit::patience::{BETWEEN_LOOKS, PATIENCE};
 
 use super::peers::require;
 use super::program::{From, Running, ended_with, spdy};
@@ -95,7 +95,7 @@ impl Pebble {
             if self.ports.iter().all(listens) {
                 return true;
             }
-            std::thread::yield_now();
+            std::thread::park_timeout(BETWEEN_LOOKS);
         }
         panic!("Pebble does not listen: {:?}", self.running.said());
     }

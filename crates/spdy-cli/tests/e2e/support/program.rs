@@ -121,7 +121,7 @@ impl Running {
                 }
                 assert!(began.elapsed() < READY_WITHIN, "no {what:?} in {said:#?}");
             }
-            thread::yield_now();
+            thread::park_timeout(patience::BETWEEN_LOOKS);
         }
     }
 

@@ -1,0 +1,31 @@
+//! The program for whoever is not root.
+
+use std::fs::Permissions;
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
+use std::os::unix::process::CommandExt as _;
+use std::path::Path;
+use std::process::Command;
+
+/// A user and a group without a name; that of nobody, 65534, is what the kernel calls those whom a namespace does not know.
+pub(crate) const SOMEBODY: u32 = 54_321;
+
+/// The program for a user without privileges: whoever runs the tests, or somebody else if that is root. `folder` has a copy that they may run,
+/// wherever it was built.
+pub(crate) fn unprivileged(folder: &Path, arguments: &[&str]) -> Command {
+    let open = Permissions::from_mode(0o755);
+    std::fs::set_permissions(folder, open).expect("it is ours");
+    let program = folder.join("spdy");
+    let built = env!("CARGO_BIN_EXE_spdy");
+    if !program.exists() {
+        std::fs::copy(built, &program).expect("there is room for it");
+        let for_all = Permissions::from_mode(0o755);
+        std::fs::set_permissions(&program, for_all).expect("it is ours");
+    }
+    let mut command = Command::new(program);
+    command.args(arguments).env_remove("SPDY_LOG");
+    let is_root = std::fs::metadata("/proc/self").expect("Linux").uid() == 0;
+    if is_root {
+        command.uid(SOMEBODY).gid(SOMEBODY).current_dir("/");
+    }
+    command
+}

@@ -1,0 +1,69 @@
+//! A port of loopback at which nobody listens. One that was only looked up belongs to whoever binds it next, and that may be another
+//! test.
+
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+
+use socket2::{Domain, Socket, Type};
+
+/// A port that is taken, so that who connects to it is refused, for as long as this is there.
+#[derive(Debug)]
+pub struct ClosedPort {
+    socket: Socket,
+    /// Where it is.
+    pub address: SocketAddr,
+}
+
+impl ClosedPort {
+    /// Takes any.
+    ///
+    /// # Panics
+    ///
+    /// If loopback has none left.
+    #[must_use]
+    pub fn take() -> Self {
+        let socket = Socket::new(Domain::IPV4, Type::STREAM, None).expect("there are sockets");
+        let any = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+        socket.bind(&any.into()).expect("loopback has a free port");
+        let address = socket.local_addr().expect("it is bound").as_socket();
+        Self {
+            socket,
+            address: address.expect("it is of IPv4"),
+        }
+    }
+
+    /// Takes one until the program ends.
+    #[must_use]
+    pub fn for_good() -> SocketAddr {
+        let taken = Self::take();
+        let address = taken.address;
+        std::mem::forget(taken);
+        address
+    }
+
+    /// Opens it.
+    ///
+    /// # Panics
+    ///
+    /// If the system does not let it.
+    #[must_use]
+    pub fn open(self) -> TcpListener {
+        self.socket.listen(128).expect("it is bound");
+        self.socket.into()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::TcpStream;
+
+    use super::*;
+
+    #[test]
+    fn it_refuses_until_it_is_open() {
+        let port = ClosedPort::take();
+        let address = port.address;
+        assert!(TcpStream::connect(address).is_err());
+        let _open = port.open();
+        assert!(TcpStream::connect(address).is_ok());
+    }
+}
