@@ -160,7 +160,7 @@ pub(crate) fn unreachable(error: &UpstreamError) -> Response<Body> {
         _ if is_busy => "the origin has too much to do; try again soon\n",
         StatusCode::GATEWAY_TIMEOUT => "the origin does not answer in time\n",
         StatusCode::SERVICE_UNAVAILABLE => "the origin failed too often; try again soon\n",
-        _ if error.is_too_large() => "the origin's answer has too large a head\n",
+        _ if error.is_too_large() => "the origin answers with too large a head\n",
         _ => "the origin cannot be asked\n",
     };
     let mut response = plain(error.status(), text);
