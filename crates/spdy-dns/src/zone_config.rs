@@ -116,7 +116,7 @@ pub enum ZoneError {
     },
     /// An alias that reads like a name of another zone, without its dot.
     #[error(
-        "zone {zone}: {name} is an alias of {target}, which the zone does not have; a name of another zone ends with a dot"
+        "zone {zone}: {name} is an alias of {target}, which is not there; a name of another zone ends with a dot"
     )]
     AliasOfNothing {
         /// The apex.

@@ -106,6 +106,9 @@ impl Zones {
                 }
             }
         }
+        for config in configs {
+            check_aliases(config, &compiled.configured)?;
+        }
         let zones = compiled.configured.clone();
         Ok(Self { zones, ..compiled })
     }
@@ -399,7 +402,6 @@ fn compile(config: &ZoneConfig, apex: &Name) -> Result<Zone, ZoneError> {
         // It exists even if it has nothing.
         exist(&mut zone, apex, &owner);
     }
-    check_aliases(config, &zone, apex)?;
     for server in servers.iter().filter(|server| apex.zone_of(server)) {
         let node = zone.find(server);
         let has = |kind| node.is_some_and(|node| node.of(kind).next().is_some());
@@ -413,13 +415,15 @@ fn compile(config: &ZoneConfig, apex: &Name) -> Result<Zone, ZoneError> {
     Ok(zone)
 }
 
-/// Fails where an alias reads like a name of another zone that lacks its dot, and so leads to nothing in this one.
-fn check_aliases(config: &ZoneConfig, zone: &Zone, apex: &Name) -> Result<(), ZoneError> {
+/// Fails where an alias of `config` reads like a name of another zone that lacks its dot, and so leads to nothing in ours.
+fn check_aliases(config: &ZoneConfig, zones: &BTreeMap<Name, Zone>) -> Result<(), ZoneError> {
+    let apex = whole(&config.apex, &config.apex)?;
     for entry in &config.names {
         let Some(alias) = &entry.alias else { continue };
-        let target = relative(&config.apex, apex, alias)?;
+        let target = relative(&config.apex, &apex, alias)?;
         let seems_whole = alias.contains('.') && !alias.ends_with('.');
-        if seems_whole && zone.find(&target).is_none() {
+        let zone = apex_of(zones, &target).and_then(|apex| zones.get(apex));
+        if seems_whole && zone.is_none_or(|zone| zone.find(&target).is_none()) {
             return Err(ZoneError::AliasOfNothing {
                 zone: config.apex.clone(),
                 name: entry.name.clone(),

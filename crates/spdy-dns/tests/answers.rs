@@ -508,7 +508,7 @@ fn a_configuration_that_is_no_zone_is_refused_with_the_reason() {
         ),
         (
             &|zone| zone.names.push(alias("shop", "shop.other.test")),
-            "shop is an alias of shop.other.test.site.test, which the zone does not have",
+            "shop is an alias of shop.other.test.site.test, which is not there",
         ),
         (
             &|zone| zone.names.push(alias("shop", "shop.other.test.")),

@@ -141,8 +141,9 @@ pub(crate) fn path_of(uri: &Uri) -> [&[u8]; 2] {
     [if rooted { b"" } else { b"/" }, path.as_bytes()]
 }
 
-/// `:80` of http and `:443` of https are not written (RFC 9110 §4.2.3).
-pub(crate) fn without_default_port<'a>(scheme: &str, host: &'a str) -> &'a str {
+/// `host` without the `:80` of http or the `:443` of https, which are not written (RFC 9110 §4.2.3).
+#[must_use]
+pub fn without_default_port<'a>(scheme: &str, host: &'a str) -> &'a str {
     let default = match scheme {
         "http" => ":80",
         "https" => ":443",

@@ -24,7 +24,7 @@ use spdy_frame::secrets::Secrets;
 use spdy_session::observe::Direction;
 
 use crate::byte_count::HeaderBytes;
-use crate::error::{ConnectionError, ExchangeError};
+use crate::error::{ConnectionError, ExchangeError, Retry};
 use crate::http1::Http1Client;
 use crate::http2::client::Http2Client;
 use crate::http2::limits::MIN_MAX_FRAME_BYTES;
@@ -216,8 +216,11 @@ impl Connection {
         mut request: Request<Body>,
         priority: Priority,
     ) -> BoxFuture<Result<Response<Body>, ExchangeError>> {
-        if !matches!(self.inner, Inner::Http1(_)) {
-            request_head::name_its_host(&mut request);
+        if !matches!(self.inner, Inner::Http1(_))
+            && let Err(why) = request_head::name_its_host(&mut request)
+        {
+            let error = ExchangeError::new(Retry::Never, why.to_string());
+            return Box::pin(async { Err(error) });
         }
         match &self.inner {
             Inner::Http1(client) => client.send(request),

@@ -386,11 +386,20 @@ fn arrived(request: Request<Incoming>, host: Option<Authority>, secure: bool) ->
 /// `uri` with scheme and host, where it has none.
 fn absolute(uri: &Uri, host: Authority, secure: bool) -> Option<Uri> {
     if uri.authority().is_some() {
-        return None; // absolute form, or CONNECT: as it was written
+        return rooted(uri); // absolute form, or CONNECT: as it was written
     }
     let mut parts = uri::Parts::default();
     parts.scheme = Some(if secure { Scheme::HTTPS } else { Scheme::HTTP });
     parts.authority = Some(host);
     parts.path_and_query = uri.path_and_query().cloned();
+    Uri::from_parts(parts).ok()
+}
+
+/// An absolute `uri` whose path is empty before its query, which means the root (RFC 9110 §4.2.3), with that written out; `None` if it is well.
+fn rooted(uri: &Uri) -> Option<Uri> {
+    let target = uri.path_and_query()?.as_str();
+    let rooted = target.starts_with('?').then(|| format!("/{target}"))?;
+    let mut parts = uri.clone().into_parts();
+    parts.path_and_query = rooted.parse().ok();
     Uri::from_parts(parts).ok()
 }

@@ -4,6 +4,7 @@ use bytes::{Bytes, BytesMut};
 use http::uri::{Authority, PathAndQuery, Scheme};
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, Uri, header, request};
 use spdy::body::Body;
+use spdy_http::request::without_default_port;
 
 use crate::refusal::refusal;
 
@@ -37,9 +38,11 @@ pub(crate) fn authority(said: Bytes) -> Result<Authority, Malformed> {
     }
 }
 
-/// The one host that a request is for, which `:authority` has `said`, or `host` does, or both alike. CONNECT says it in `:authority`.
+/// The one host that a request is for, which `:authority` has `said`, or `host` does, or both alike, the port of `scheme` said or not
+/// (RFC 9113 §8.3.1). CONNECT says it in `:authority`.
 pub(crate) fn one_host(
     method: &Method,
+    scheme: &str,
     said: Option<Authority>,
     headers: &HeaderMap,
 ) -> Result<Authority, Malformed> {
@@ -49,12 +52,7 @@ pub(crate) fn one_host(
         return Err(Malformed("host twice"));
     }
     match (said, host) {
-        (Some(said), Some(host))
-            if !said
-                .as_str()
-                .as_bytes()
-                .eq_ignore_ascii_case(host.as_bytes()) =>
-        {
+        (Some(said), Some(host)) if !is_same_host(scheme, said.as_str(), host) => {
             Err(Malformed(":authority and host differ"))
         }
         (Some(said), _) => Ok(said),
@@ -63,6 +61,12 @@ pub(crate) fn one_host(
         }
         (None, _) => Err(Malformed("a request without :authority and host")),
     }
+}
+
+fn is_same_host(scheme: &str, said: &str, host: &HeaderValue) -> bool {
+    let said = without_default_port(scheme, said);
+    let host = host.to_str().map(|host| without_default_port(scheme, host));
+    host.is_ok_and(|host| host.eq_ignore_ascii_case(said))
 }
 
 /// Fails unless `path` begins at the root; `*` stands for all of a server, and is for OPTIONS.
@@ -93,25 +97,23 @@ pub(crate) fn join_cookies(headers: &mut HeaderMap) {
 }
 
 /// Has `:authority` name the host that `Host` names, as HTTP/1.1 would: the URI says where a request is sent, which may be elsewhere
-/// (RFC 9113 §8.3.1).
-pub(crate) fn name_its_host<B>(request: &mut Request<B>) {
-    if *request.method() == Method::CONNECT {
-        return;
-    }
+/// (RFC 9113 §8.3.1). CONNECT names one host alone.
+///
+/// # Errors
+///
+/// `Host` names none.
+pub(crate) fn name_its_host<B>(request: &mut Request<B>) -> Result<(), Malformed> {
     let Some(host) = request.headers_mut().remove(header::HOST) else {
-        return;
+        return Ok(());
     };
-    let Ok(host) = authority(Bytes::copy_from_slice(host.as_bytes())) else {
-        return;
-    };
-    if request.uri().scheme().is_none() {
-        return;
+    if *request.method() == Method::CONNECT || request.uri().scheme().is_none() {
+        return Ok(());
     }
+    let host = authority(Bytes::copy_from_slice(host.as_bytes()))?;
     let mut uri = std::mem::take(request.uri_mut()).into_parts();
     uri.authority = Some(host);
-    if let Ok(uri) = Uri::from_parts(uri) {
-        *request.uri_mut() = uri;
-    }
+    *request.uri_mut() = Uri::from_parts(uri).map_err(|_| Malformed("no URI can be made of it"))?;
+    Ok(())
 }
 
 /// The head of a request as HTTP/2 is read beneath, which looks at no more than names, values, and which pseudo-header fields there are,
@@ -123,13 +125,15 @@ pub(crate) fn settle(head: &mut request::Parts, secure: bool) -> Result<(), Malf
         true => Ok(said),
         false => Err(Malformed("an authority with userinfo")),
     });
-    uri.authority = Some(one_host(&head.method, said.transpose()?, &head.headers)?);
+    let of_connection = if secure { Scheme::HTTPS } else { Scheme::HTTP };
+    let scheme = uri.scheme.as_ref().unwrap_or(&of_connection).as_str();
+    let said = said.transpose()?;
+    uri.authority = Some(one_host(&head.method, scheme, said, &head.headers)?);
     if let Some(path) = &uri.path_and_query
         && head.method != Method::CONNECT
     {
         check_path(&head.method, path)?;
-        let scheme = if secure { Scheme::HTTPS } else { Scheme::HTTP };
-        uri.scheme.get_or_insert(scheme);
+        uri.scheme.get_or_insert(of_connection);
     }
     head.uri = Uri::from_parts(uri).map_err(|_| Malformed("no URI can be made of it"))?;
     join_cookies(&mut head.headers);
@@ -170,6 +174,21 @@ mod tests {
                 "https://site.test/a",
                 &["SITE.test"],
                 Ok("https://site.test/a"),
+            ),
+            (
+                "https://site.test:443/a",
+                &["site.test"],
+                Ok("https://site.test:443/a"),
+            ),
+            (
+                "http://site.test/a",
+                &["site.test:80"],
+                Ok("http://site.test/a"),
+            ),
+            (
+                "http://site.test/a",
+                &["site.test:443"],
+                Err(":authority and host differ"),
             ),
             (
                 "https://site.test/a",

@@ -10,7 +10,7 @@ use spdy_net::connection::{ClientOptions, Connection};
 use spdy_net::latch::Latch;
 use spdy_net::protocol::Protocol;
 use spdy_net::serve::ServerOptions;
-use support::{ALL, PIPE};
+use support::ALL;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 /// Says by which host, path and cookies it was asked.
@@ -71,6 +71,53 @@ async fn over_http2_a_request_for_two_hosts_or_none_is_told_what_is_wrong_and_ot
     }
 }
 
+/// An answer with a text for HEAD had its stream reset, and was lost.
+#[tokio::test]
+async fn over_http2_an_answer_to_head_has_no_content_whatever_it_is() {
+    let asked = Request::head("http://site.test/").header("host", "other.test");
+    assert_eq!(
+        over_http2(asked).await,
+        (StatusCode::BAD_REQUEST, String::new())
+    );
+    let asked = Request::head("http://site.test/");
+    assert_eq!(over_http2(asked).await, (StatusCode::OK, String::new()));
+}
+
+/// The first line of what a server says to `asked`, written at once, and all of it.
+async fn said_to(asked: &str) -> (String, String) {
+    let options = ServerOptions::default();
+    let mut io = support::serve(&[Protocol::Http1], told, None, options, Latch::new());
+    io.write_all(asked.as_bytes()).await.expect("there is room");
+    let mut said = Vec::new();
+    io.read_to_end(&mut said).await.expect("it closes");
+    let said = String::from_utf8(said).expect("text");
+    let first = said.lines().next().unwrap_or_default().to_owned();
+    (first, said)
+}
+
+#[tokio::test]
+async fn a_request_whose_head_is_too_large_gets_431_though_all_of_it_is_there_at_once() {
+    let limit = ServerOptions::default().max_head_bytes;
+    for (bytes, want) in [
+        (limit - 1000, "HTTP/1.1 200 OK"),
+        (limit - 20, "HTTP/1.1 431 Request Header Fields Too Large"),
+    ] {
+        let long = "x".repeat(bytes);
+        let asked = format!(
+            "GET / HTTP/1.1\r\nhost: site.test\r\nconnection: close\r\nlong: {long}\r\n\r\n"
+        );
+        assert_eq!(said_to(&asked).await.0, want, "{bytes}");
+    }
+}
+
+/// It is the root (RFC 9110 §4.2.3).
+#[tokio::test]
+async fn a_path_that_is_empty_before_its_query_is_the_root() {
+    let asked = "GET http://site.test?a=1 HTTP/1.1\r\nhost: site.test\r\nconnection: close\r\n\r\n";
+    let (_, said) = said_to(asked).await;
+    assert!(said.ends_with("http://site.test/?a=1 "), "{said}");
+}
+
 /// Where it is sent is one thing, and for whom it is another.
 #[tokio::test]
 async fn a_request_is_for_the_host_that_its_field_names_over_every_protocol() {
@@ -98,12 +145,14 @@ async fn a_head_that_is_too_large_is_so_however_it_comes() {
         (limit, 1, false),
         (1000, 64, true),
         (1000, 66, false),
+        (limit / 2, 2, false),
         (1000, 100, false),
         (10, 100, true),
         (10, 101, false),
     ] {
         for piece in [limit * 2, 5000] {
-            let (near, mut far) = tokio::io::duplex(PIPE);
+            // What is there at once is more than any read takes.
+            let (near, mut far) = tokio::io::duplex(4 * limit);
             let options = ClientOptions::default();
             let runtime = support::runtime();
             let started = Connection::start(Box::new(near), Protocol::Http1, 0, &options, &runtime);

@@ -8,6 +8,8 @@ use bytes::Bytes;
 use flate2::Compression;
 use http::{HeaderMap, header};
 
+use crate::gunzip::Gunzip;
+
 /// Compressed bytes that a decoder is given at a time: gzip makes 4 MiB of them at most.
 const SIP: usize = 4 * 1024;
 /// Bytes of text that are looked into at a time: about what 4 KiB of compressed ones bring.
@@ -198,11 +200,13 @@ impl Write for Bounded {
 pub struct Decoder {
     inner: DecoderKind,
     limit: usize,
+    /// Nothing came yet.
+    is_empty: bool,
 }
 
 enum DecoderKind {
     Identity(Bounded),
-    Gzip(Box<flate2::write::MultiGzDecoder<Bounded>>),
+    Gzip(Gunzip<Bounded>),
     Zstd(Box<zstd::stream::write::Decoder<'static, Bounded>>),
     Brotli(Box<brotli::DecompressorWriter<Bounded>>),
 }
@@ -225,13 +229,17 @@ impl Decoder {
         };
         let inner = match coding {
             Coding::Identity => DecoderKind::Identity(out),
-            Coding::Gzip => DecoderKind::Gzip(Box::new(flate2::write::MultiGzDecoder::new(out))),
+            Coding::Gzip => DecoderKind::Gzip(Gunzip::new(out)),
             Coding::Zstd => DecoderKind::Zstd(Box::new(unzstd(out))),
             Coding::Brotli => {
                 DecoderKind::Brotli(Box::new(brotli::DecompressorWriter::new(out, BUFFER)))
             }
         };
-        Self { inner, limit }
+        Self {
+            inner,
+            limit,
+            is_empty: true,
+        }
     }
 
     /// Bytes that it is best given at a time, so that little comes out at a time: few, where they may swell.
@@ -259,6 +267,7 @@ impl Decoder {
     ///
     /// [`CodingError`]; nothing more can be had after it.
     pub fn write(&mut self, piece: &[u8]) -> Result<Vec<u8>, CodingError> {
+        self.is_empty &= piece.is_empty();
         for sip in piece.chunks(SIP) {
             let written = match &mut self.inner {
                 DecoderKind::Identity(out) => out.write_all(sip),
@@ -275,32 +284,38 @@ impl Decoder {
             DecoderKind::Brotli(decoder) => decoder.flush(),
         };
         flushed.map_err(|error| self.error(&error))?;
-        Ok(std::mem::take(&mut self.out().bytes))
+        Ok(self.taken())
     }
 
-    /// The rest of the text; the body is at its end.
+    /// The rest of the text; the body is at its end. What had no byte at all is an empty text under any coding.
     ///
     /// # Errors
     ///
     /// [`CodingError`]: it ended too early.
     pub fn finish(mut self) -> Result<Vec<u8>, CodingError> {
+        if self.is_empty {
+            return Ok(Vec::new());
+        }
         let finished = match &mut self.inner {
             DecoderKind::Identity(_) => Ok(()),
-            DecoderKind::Gzip(decoder) => decoder.try_finish(),
+            DecoderKind::Gzip(decoder) => decoder.finish(),
             DecoderKind::Zstd(decoder) => decoder.do_finish(),
             DecoderKind::Brotli(decoder) => decoder.close(),
         };
         finished.map_err(|error| self.error(&error))?;
-        Ok(std::mem::take(&mut self.out().bytes))
+        Ok(self.taken())
     }
 
-    fn out(&mut self) -> &mut Bounded {
-        match &mut self.inner {
-            DecoderKind::Identity(out) => out,
+    /// The text that is there.
+    fn taken(&mut self) -> Vec<u8> {
+        let out = match &mut self.inner {
+            DecoderKind::Identity(out) => Some(out),
             DecoderKind::Gzip(decoder) => decoder.get_mut(),
-            DecoderKind::Zstd(decoder) => decoder.get_mut(),
-            DecoderKind::Brotli(decoder) => decoder.get_mut(),
-        }
+            DecoderKind::Zstd(decoder) => Some(decoder.get_mut()),
+            DecoderKind::Brotli(decoder) => Some(decoder.get_mut()),
+        };
+        out.map(|out| std::mem::take(&mut out.bytes))
+            .unwrap_or_default()
     }
 
     fn error(&self, error: &io::Error) -> CodingError {

@@ -19,7 +19,7 @@
 //! nobody remembers that it was purged.
 
 use std::collections::BTreeMap;
-use std::fs::{self, File};
+use std::fs;
 use std::io;
 use std::path::Path;
 use std::sync::atomic::Ordering;
@@ -36,7 +36,8 @@ use spdy_cache::tags::Tag;
 use tokio::sync::oneshot;
 
 use crate::disk_counters::DiskCounters;
-use crate::disk_folder::{Folder, locked, take_lock};
+use crate::disk_folder::{Folder, locked};
+use crate::disk_lock::Lock;
 use crate::disk_writer::Change;
 
 /// Threads that read.
@@ -74,8 +75,7 @@ impl Disk {
     pub fn open(path: &Path, max_bytes: u64) -> io::Result<Self> {
         fs::create_dir_all(path)?;
         let folder = Arc::new(Folder::new(path, max_bytes));
-        let lock = File::create(path.join("lock"))?;
-        take_lock(&lock)?;
+        let lock = Lock::take(path)?;
         folder.scan()?;
 
         let (reads, to_read) = mpsc::sync_channel::<Find>(MAX_READS);

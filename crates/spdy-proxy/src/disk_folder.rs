@@ -1,7 +1,7 @@
 //! The folder of the tier on a disk: which files are in it, found again at the start, found for a request, and removed.
 
 use std::collections::BTreeMap;
-use std::fs::{self, File};
+use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -166,12 +166,4 @@ impl Folder {
 
 pub(crate) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// Takes the `lock` of a folder.
-pub(crate) fn take_lock(lock: &File) -> io::Result<()> {
-    lock.try_lock().map_err(|error| match error {
-        fs::TryLockError::WouldBlock => io::Error::other("another process has it"),
-        fs::TryLockError::Error(error) => error,
-    })
 }

@@ -1,7 +1,7 @@
 //! What the one writer of the tier on a disk does: one change after the other, in the order in which they were asked for.
 
 use std::collections::BTreeMap;
-use std::fs::{self, File};
+use std::fs;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -13,7 +13,8 @@ use spdy_cache::stored::Stored;
 use tokio::sync::oneshot;
 
 use crate::disk_file::write_new;
-use crate::disk_folder::{Folder, locked, take_lock};
+use crate::disk_folder::{Folder, locked};
+use crate::disk_lock::Lock;
 
 /// What was asked of the writer.
 #[derive(Debug)]
@@ -40,7 +41,7 @@ pub(crate) enum Change {
 
 impl Folder {
     /// Makes one change; `lock` is the folder's.
-    pub(crate) fn change(&self, change: Change, lock: &File) {
+    pub(crate) fn change(&self, change: Change, lock: &Lock) {
         match change {
             Change::Keep {
                 key,
@@ -85,10 +86,10 @@ impl Folder {
                 let _ = done.send(self.settle());
             }
             Change::Lend(done) => {
-                let _ = done.send(lock.unlock());
+                let _ = done.send(lock.lend());
             }
             Change::TakeBack(done) => {
-                let _ = done.send(take_lock(lock));
+                let _ = done.send(lock.take_back());
             }
         }
     }

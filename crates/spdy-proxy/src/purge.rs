@@ -10,6 +10,7 @@ use spdy_cache::key::{Key, Parts, Scope};
 use spdy_cache::shared::{Mark, Meant};
 use spdy_cache::store::Purge;
 use spdy_cache::tags::{Tag, groups_ended_by};
+use spdy_rewrite::integrity;
 
 use crate::admin;
 use crate::landing::Berth;
@@ -255,6 +256,8 @@ impl Proxy {
             let mut scopes = Vec::new();
             let (scheme, _, origin_port) = site.origin();
             let is_own = own.is_some_and(|own| Arc::ptr_eq(own, site));
+            let as_it_came = integrity::without_mark(target).filter(|_| is_own);
+            let target = as_it_came.unwrap_or(target);
             if is_own {
                 scopes.extend(site.asked_hosts().map(|host| (scheme, host, origin_port)));
             } else {

@@ -161,6 +161,7 @@ pub(crate) fn unreachable(error: &UpstreamError) -> Response<Body> {
         StatusCode::GATEWAY_TIMEOUT => "the origin does not answer in time\n",
         StatusCode::SERVICE_UNAVAILABLE => "the origin failed too often; try again soon\n",
         _ if error.is_too_large() => "the origin answers with too large a head\n",
+        _ if error.has_answered_badly() => "the origin gave no answer of HTTP, or half of one\n",
         _ => "the origin cannot be asked\n",
     };
     let mut response = plain(error.status(), text);
@@ -216,7 +217,12 @@ pub(crate) fn of_kept(
         true => may_code(stored.status(), stored.served(), Some(body.len())),
         false => may_code(head.status, &head.headers, Some(body.len())),
     };
-    let is_coded_for_some = is_codable && !secrets::is_kept_for_one(wanted, stored);
+    let is_for_all = !secrets::is_kept_for_one(wanted, stored);
+    let is_coded_for_some = is_codable && is_for_all;
+    // A part says what the whole would vary on (RFC 9110 §15.3.7).
+    let is_part_of_coded = head.status == StatusCode::PARTIAL_CONTENT
+        && is_for_all
+        && may_code(stored.status(), stored.served(), Some(body.len()));
     let coding = wanted.accepts.shortest();
     let body = match payload {
         Payload::None => {
@@ -250,7 +256,7 @@ pub(crate) fn of_kept(
             lent_body::parts(body, parts.chain([Part::Text(end)]))
         }
     };
-    if is_coded_for_some {
+    if is_coded_for_some || is_part_of_coded {
         fields::vary_on(&mut head.headers, "accept-encoding");
     }
     status.append_to(&mut head.headers);

@@ -7,9 +7,11 @@
 //!
 //! A hit in memory asks no other tier.
 
+use std::pin::pin;
 use std::sync::Arc;
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
+use futures_util::future::{Either, select};
 use spdy_cache::body::Body as KeptBody;
 use spdy_cache::key::Key;
 use spdy_cache::shared::SharedTier;
@@ -20,6 +22,9 @@ use crate::disk::Disk;
 use crate::proxy::Proxy;
 use crate::purge::Since;
 use crate::wanted::Wanted;
+
+/// How long a request waits for the disk, which may hang as no origin does: then the next is asked.
+const DISK_PATIENCE: Duration = Duration::from_secs(2);
 
 impl Proxy {
     /// Keeps on `disk`, too, what is kept from now on, and finds what is there. It is the first that counts.
@@ -54,7 +59,15 @@ impl Proxy {
     pub(crate) async fn lift(&self, wanted: &Wanted) -> bool {
         if let Some(disk) = self.disk.get() {
             let policy = self.policy(wanted.whose());
-            let found = disk.find(&wanted.key, &wanted.ask.headers, policy).await;
+            let finding = pin!(disk.find(&wanted.key, &wanted.ask.headers, policy));
+            let given_up = self.runtime.sleep_until(self.runtime.now() + DISK_PATIENCE);
+            let found = match select(finding, given_up).await {
+                Either::Left((found, _)) => found,
+                Either::Right(_) => {
+                    tracing::debug!("the disk of the cache stands still");
+                    None
+                }
+            };
             if let Some((stored, body)) = found {
                 return self.memory.keep(&wanted.key, stored, body).is_some();
             }

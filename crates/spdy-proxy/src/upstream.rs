@@ -105,6 +105,15 @@ impl UpstreamError {
         }
     }
 
+    /// Whether it was connected to, and what came is no answer.
+    #[must_use]
+    pub fn has_answered_badly(&self) -> bool {
+        matches!(
+            self,
+            Self::TwoLengths(_) | Self::TransferCoding(_) | Self::Client(Error::Exchange { .. })
+        )
+    }
+
     /// Whether the origin did answer, with a head larger than any that is taken.
     #[must_use]
     pub fn is_too_large(&self) -> bool {

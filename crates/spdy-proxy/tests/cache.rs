@@ -337,6 +337,7 @@ async fn heads_304s_and_digests_are_of_what_a_get_has() {
     }
     let part = get(&proxy, "/a", &[("range", "bytes=0-9")]).await;
     assert_eq!(part.status, StatusCode::PARTIAL_CONTENT);
+    assert_eq!(part.field("vary"), "accept-encoding", "as the whole");
     assert_eq!(part.field("content-digest"), "");
     assert_eq!(part.field("content-md5"), "");
     assert_eq!(part.field("repr-digest"), "sha-256=:AAAA:");

@@ -431,6 +431,39 @@ async fn a_page_whose_policy_changes_by_a_head_is_made_anew() {
     assert!(!new.text().contains("/.spdy/1/"), "{}", new.text());
 }
 
+/// Browsers read on: behind what was compressed stands what a script printed last, or nothing was printed at all.
+#[tokio::test]
+async fn what_stands_behind_gzip_is_nothing_and_nothing_is_an_empty_text() {
+    let sheet = "body { background: url(http://cdn.test/b.png) }";
+    let coded = spdy_proxy::coding::encode(&[sheet.into()], Coding::Gzip);
+    let own = Origin::start(move |request: http::Request<bytes::Bytes>| {
+        let gzip = ("content-encoding", "gzip");
+        let padded = [&coded[..], b"\n\0\0"].concat();
+        std::future::ready(match request.uri().path() {
+            "/padded.css" => answer(&[CSS, FRESH, gzip], padded),
+            "/padded" => answer(&[HTML, FRESH, gzip], padded),
+            "/empty.css" => answer(&[CSS, FRESH, gzip], ""),
+            _ => answer(&[HTML, FRESH, gzip], ""),
+        })
+    });
+    let proxy = before(&own, &other(), "");
+    for (target, text) in [
+        ("/padded.css", "url(http://cdn.test/b.png)"),
+        ("/padded", "body { background"),
+        ("/empty.css", ""),
+        ("/empty", ""),
+    ] {
+        for _ in 0..2 {
+            let got = get(&proxy, target, &[]).await;
+            assert_eq!(got.status, StatusCode::OK, "{target}");
+            let body = got.body.as_ref().expect("all of it");
+            let body = String::from_utf8_lossy(body);
+            assert!(body.contains(text), "{target}: {body}");
+            assert_eq!(text.is_empty(), body.is_empty(), "{target}: {body}");
+        }
+    }
+}
+
 /// By the URL that browsers see nothing was meant, and the purge said that all was well.
 #[tokio::test]
 async fn what_is_moved_is_purged_by_the_url_that_pages_name_too() {
@@ -461,6 +494,14 @@ async fn what_is_moved_is_purged_by_the_url_that_pages_name_too() {
         purge(wish).expect("a good one");
         assert_eq!(proxy.cache().2, 0);
     }
+    let own_as_it_came = Purge {
+        url: of("/a.css?spdy=off"),
+        ..Default::default()
+    };
+    get(&proxy, "/a.css", &[]).await;
+    until("it is kept", || proxy.cache().2 == 1).await;
+    purge(own_as_it_came).expect("a good one");
+    assert_eq!(proxy.cache().2, 0);
     for target in ["/.spdy/", "/.spdy/1/-/p/unlisted.test/b.png"] {
         let wish = Purge {
             prefix: of(target),

@@ -81,6 +81,43 @@ async fn what_was_kept_is_served_after_a_restart_without_asking_anybody() {
     );
 }
 
+/// A file that hangs held all that was on the disk alone, for ever, though the origin was well.
+#[cfg(unix)]
+#[tokio::test]
+async fn a_disk_that_hangs_is_waited_for_a_moment_and_then_the_origin_is_asked() {
+    let origin = Origin::start(pages(&[("/a", &[FRESH], "a"), ("/b", &[FRESH], "b")]));
+    let folder = tempfile::tempdir().expect("a folder");
+    let proxy = with_disk(&origin, folder.path());
+    for target in ["/a", "/b"] {
+        get(&proxy, target, &[]).await;
+    }
+    end(proxy).await;
+    let proxy = with_disk(&origin, folder.path());
+    // Whoever opens one of these waits for who writes to it.
+    let mut pipes = 0;
+    for entry in objects(folder.path()) {
+        std::fs::remove_file(&entry).expect("it is there");
+        let made = std::process::Command::new("mkfifo").arg(&entry).status();
+        assert!(made.expect("there is one").success());
+        pipes += 1;
+    }
+    assert_eq!(pipes, 2);
+    for (target, text) in [("/a", "a"), ("/b", "b")] {
+        let got = get(&proxy, target, &[]).await;
+        assert_eq!((got.status, got.text()), (StatusCode::OK, text));
+        assert_eq!(origin.times(target), 2);
+    }
+}
+
+/// The objects in a disk's folder.
+fn objects(folder: &Path) -> Vec<std::path::PathBuf> {
+    let entries = std::fs::read_dir(folder).expect("it is there");
+    let folders = entries.map(|entry| entry.expect("an entry").path());
+    let folders = folders.filter(|path| path.is_dir());
+    let files = folders.flat_map(|path| std::fs::read_dir(path).expect("it is there"));
+    files.map(|entry| entry.expect("an entry").path()).collect()
+}
+
 /// It was known of a page's head alone, and of its text only where that had been rewritten by the same program.
 #[tokio::test]
 async fn what_a_page_says_in_its_text_of_what_it_loads_is_known_of_one_that_was_kept() {

@@ -46,7 +46,7 @@ pub struct Config {
     /// Those of its own hosts under which the site itself is served, by these rules: whoever compiles them says it, and no file.
     #[serde(skip)]
     pub site_names: Vec<String>,
-    /// Whether hosts that pages name and nobody listed are moved, as far as they bring nothing that can run.
+    /// Whether hosts that pages name and nobody listed are moved, those of https on port 443, as far as they bring nothing that can run.
     pub discover: bool,
     /// The rules are tried, and nothing is moved by them: pages and sheets of the site pass as they are, and what would have become of pages
     /// is told.

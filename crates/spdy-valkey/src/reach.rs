@@ -42,7 +42,10 @@ async fn greet(node: &str, authorities: Option<Vec<u8>>) -> RedisResult<()> {
 
 /// A node without its user and password.
 pub(crate) fn without_secrets(node: &str) -> String {
-    node.rsplit('@').next().unwrap_or_default().to_owned()
+    match (node.split_once("://"), node.rsplit_once('@')) {
+        (Some((scheme, _)), Some((_, place))) => format!("{scheme}://{place}"),
+        _ => node.to_owned(),
+    }
 }
 
 #[cfg(test)]

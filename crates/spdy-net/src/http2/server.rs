@@ -10,7 +10,7 @@ use futures_util::future::{Either, select};
 use futures_util::stream::FuturesUnordered;
 use futures_util::{FutureExt, StreamExt};
 use h2::{Reason, RecvStream};
-use http::{Request, Response};
+use http::{Method, Request, Response};
 use http_body::Body as _;
 use spdy::body::Body;
 use spdy_frame::priority::Priority;
@@ -29,7 +29,7 @@ use crate::idle::Idle;
 use crate::limit::ConnectionLimit;
 use crate::network::BoxIo;
 use crate::protocol::Protocol;
-use crate::request_head;
+use crate::request_head::{self, Malformed};
 use crate::serve::Terms;
 use crate::stall::{Stall, StreamStall};
 use crate::turns::{PRIORITY, Precedence, Turns};
@@ -115,7 +115,10 @@ pub(crate) async fn serve(io: BoxIo, terms: Terms<'_>) -> Result<(), ConnectionE
                 connection.abrupt_shutdown(Reason::NO_ERROR);
             }
             match connection.poll_accept(cx) {
-                Poll::Ready(Some(Ok((mut request, respond)))) => {
+                Poll::Ready(Some(Ok((request, respond)))) => {
+                    let (mut head, body) = request.into_parts();
+                    let settled = request_head::settle(&mut head, secure);
+                    let mut request = Request::from_parts(head, body);
                     let busy = (idle.exchange(), options.seat.exchange());
                     let stall = || Stall::of_writing(runtime.clone(), options);
                     let stall = StreamStall::new(stall);
@@ -127,7 +130,8 @@ pub(crate) async fn serve(io: BoxIo, terms: Terms<'_>) -> Result<(), ConnectionE
                     let hints = EarlyHints::over_http2(respond.clone());
                     request.extensions_mut().insert(hints);
                     let frame = options.data_frame_bytes.max(1);
-                    let answer = answer(request, respond, secure, handler, turns, stall, frame);
+                    let arrived = Arrived { settled, secure };
+                    let answer = answer(request, arrived, respond, handler, turns, stall, frame);
                     begun.push(Box::pin(async move {
                         answer.await;
                         drop(busy);
@@ -154,11 +158,19 @@ pub(crate) async fn serve(io: BoxIo, terms: Terms<'_>) -> Result<(), ConnectionE
     .await
 }
 
+/// What is known of a request beside itself.
+struct Arrived {
+    /// Whether its head is one.
+    settled: Result<(), Malformed>,
+    /// Whether it came over TLS.
+    secure: bool,
+}
+
 /// One exchange, from the request's head to the response's last byte.
 async fn answer(
     request: Request<RecvStream>,
+    arrived: Arrived,
     respond: Respond,
-    secure: bool,
     handler: Arc<dyn Handler>,
     turns: Turns,
     stall: StreamStall,
@@ -173,14 +185,15 @@ async fn answer(
     let priority = Priority::new(precedence.urgency);
     head.extensions.insert(Arrival {
         protocol: Protocol::Http2,
-        secure,
+        secure: arrived.secure,
         priority,
     });
+    let is_head = head.method == Method::HEAD;
     let body = match stream.is_end_stream() {
         true => Body::empty(),
         false => Body::wrap(Received::new(stream, &head.headers)),
     };
-    let answered = match request_head::settle(&mut head, secure) {
+    let answered = match arrived.settled {
         Ok(()) => handler.answer(Request::from_parts(head, body)),
         Err(why) => {
             tracing::debug!(error = %why, "http/2 request refused");
@@ -197,7 +210,7 @@ async fn answer(
     let (mut head, body) = response.into_parts();
     drop_connection_headers(&mut head.headers);
     head.version = http::Version::HTTP_2;
-    let empty = body.is_end_stream();
+    let empty = is_head || body.is_end_stream();
     let sent = respond
         .lock()
         .send_response(Response::from_parts(head, ()), empty);

@@ -132,7 +132,8 @@ pub(super) fn request(fields: Vec<Field>) -> Result<request::Parts, Malformed> {
     let method = Method::from_bytes(&method).map_err(|_| Malformed(":method is none"))?;
     let said = said.filter(|said| !said.is_empty());
     let said = said.map(authority).transpose()?;
-    let for_whom = one_host(&method, said, &headers);
+    let of_web = scheme.as_ref().and_then(|it| std::str::from_utf8(it).ok());
+    let for_whom = one_host(&method, of_web.unwrap_or_default(), said, &headers);
     let mut uri = http::uri::Parts::default();
     if method == Method::CONNECT {
         if scheme.is_some() || path.is_some() {

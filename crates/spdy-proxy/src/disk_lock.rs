@@ -1,0 +1,79 @@
+//! Whose a folder is: one process alone reads and writes it.
+
+use std::fs::{File, TryLockError};
+use std::io;
+use std::path::Path;
+
+/// A folder that is ours. Whoever empties it takes the file `lock` along, and another could take the next one of that name: so
+/// it is the folder itself that is locked too, where the system locks folders. Some that are far away are not.
+#[derive(Debug)]
+pub(crate) struct Lock {
+    file: File,
+    folder: Option<File>,
+}
+
+impl Lock {
+    /// Takes the folder at `path`.
+    ///
+    /// # Errors
+    ///
+    /// Another process has it, or the file cannot be made.
+    pub(crate) fn take(path: &Path) -> io::Result<Self> {
+        let mut lock = Self {
+            file: File::create(path.join("lock"))?,
+            folder: File::open(path).ok(),
+        };
+        take(&lock.file)?;
+        let is_free = lock.folder.as_ref().map_or(Ok(()), File::try_lock);
+        match is_free {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => return Err(another()),
+            Err(TryLockError::Error(_)) => lock.folder = None,
+        }
+        Ok(lock)
+    }
+
+    /// Lets another process have it.
+    pub(crate) fn lend(&self) -> io::Result<()> {
+        if let Some(folder) = &self.folder {
+            folder.unlock()?;
+        }
+        self.file.unlock()
+    }
+
+    /// Takes it again.
+    pub(crate) fn take_back(&self) -> io::Result<()> {
+        take(&self.file)?;
+        self.folder.as_ref().map_or(Ok(()), take)
+    }
+}
+
+fn take(file: &File) -> io::Result<()> {
+    file.try_lock().map_err(|error| match error {
+        TryLockError::WouldBlock => another(),
+        TryLockError::Error(error) => error,
+    })
+}
+
+fn another() -> io::Error {
+    io::Error::other("another process has it")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_folder_is_of_one_though_its_file_is_gone_and_of_another_while_it_is_lent() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let lock = Lock::take(folder.path()).expect("it is free");
+        let why = Lock::take(folder.path()).expect_err("it is taken");
+        assert_eq!(why.to_string(), "another process has it");
+        std::fs::remove_file(folder.path().join("lock")).expect("it is there");
+        Lock::take(folder.path()).expect_err("it is taken still");
+        lock.lend().expect("it is ours");
+        let other = Lock::take(folder.path()).expect("it is lent");
+        drop(other);
+        lock.take_back().expect("it is free again");
+    }
+}
