@@ -2,6 +2,8 @@
 
 mod support;
 
+use std::sync::Arc;
+
 use futures_util::FutureExt;
 use http::{Request, Response, StatusCode};
 use spdy::body::Body;
@@ -9,7 +11,7 @@ use spdy_frame::priority::Priority;
 use spdy_net::connection::{ClientOptions, Connection};
 use spdy_net::latch::Latch;
 use spdy_net::protocol::Protocol;
-use spdy_net::serve::ServerOptions;
+use spdy_net::serve::{ServerOptions, serve_connection};
 use support::ALL;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
@@ -85,9 +87,24 @@ async fn over_http2_an_answer_to_head_has_no_content_whatever_it_is() {
 
 /// The first line of what a server says to `asked`, written at once, and all of it.
 async fn said_to(asked: &str) -> (String, String) {
-    let options = ServerOptions::default();
-    let mut io = support::serve(&[Protocol::Http1], told, None, options, Latch::new());
+    // What is there at once is more than any read takes.
+    let (mut io, far) = tokio::io::duplex(4 * asked.len());
     io.write_all(asked.as_bytes()).await.expect("there is room");
+    tokio::spawn(async move {
+        let (handler, options) = (Arc::new(told), ServerOptions::default());
+        let (http1, runtime) = (&[Protocol::Http1], support::runtime());
+        let stop = Latch::new();
+        let served = serve_connection(
+            Box::new(far),
+            handler,
+            http1,
+            None,
+            &options,
+            &runtime,
+            &stop,
+        );
+        served.await
+    });
     let mut said = Vec::new();
     io.read_to_end(&mut said).await.expect("it closes");
     let said = String::from_utf8(said).expect("text");
@@ -98,9 +115,14 @@ async fn said_to(asked: &str) -> (String, String) {
 #[tokio::test]
 async fn a_request_whose_head_is_too_large_gets_431_though_all_of_it_is_there_at_once() {
     let limit = ServerOptions::default().max_head_bytes;
+    let too_large = "HTTP/1.1 431 Request Header Fields Too Large";
     for (bytes, want) in [
         (limit - 1000, "HTTP/1.1 200 OK"),
-        (limit - 20, "HTTP/1.1 431 Request Header Fields Too Large"),
+        (limit - 20, too_large),
+        (limit + 5000, too_large),
+        (limit + 20_000, too_large),
+        (limit + 50_000, too_large),
+        (limit + 100_000, too_large),
     ] {
         let long = "x".repeat(bytes);
         let asked = format!(
