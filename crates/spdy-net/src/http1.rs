@@ -373,7 +373,11 @@ fn arrived(request: Request<Incoming>, host: Option<Authority>, secure: bool) ->
         priority: Priority::HIGHEST,
     };
     head.extensions.insert(arrival);
-    if let Some(uri) = host.and_then(|host| absolute(&head.uri, host, secure)) {
+    let uri = match host {
+        Some(host) => absolute(&head.uri, host, secure),
+        None => rooted(&head.uri),
+    };
+    if let Some(uri) = uri {
         head.uri = uri;
     }
     let body = match hyper::body::Body::is_end_stream(&body) {

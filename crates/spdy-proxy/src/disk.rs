@@ -85,6 +85,10 @@ impl Disk {
             spawn(&format!("disk-read-{number}"), move || {
                 // The lock is held while waiting: whoever is first in it gets the next.
                 while let Ok(find) = { locked(&to_read).recv() } {
+                    // Who has waited too long has asked elsewhere, and would only keep others waiting.
+                    if find.reply.is_closed() {
+                        continue;
+                    }
                     let found = folder.find(&find.key, &find.asked, &find.policy);
                     // Who asked may be gone.
                     let _ = find.reply.send(found);

@@ -1,5 +1,5 @@
-//! Undoes gzip as browsers do: member after member (RFC 1952 §2.2), and what follows the last of them is nothing. Servers pad, and scripts
-//! print behind what was compressed.
+//! Undoes gzip: member after member (RFC 1952 §2.2), and what follows the last of them is nothing, as for gzip itself. Servers pad, and
+//! scripts print behind what was compressed; browsers show the page all the same.
 
 use std::io::{self, Write};
 

@@ -297,11 +297,14 @@ pub(crate) fn of_coming(
     head.headers = own.unwrap_or(stored.served()).clone();
     head.headers.insert(header::AGE, age_value(stored.age(now)));
     let mut body = recording.read()?;
+    let is_for_all = !secrets::is_kept_for_one(wanted, stored);
     if let Some((headers, range)) = part(policy, wanted, &head, recording, now) {
         (head.status, head.headers) = (StatusCode::PARTIAL_CONTENT, headers);
         body = part_of(body, range);
+        if is_for_all && may_code(stored.status(), stored.served(), recording.announced()) {
+            fields::vary_on(&mut head.headers, "accept-encoding");
+        }
     }
-    let is_for_all = !secrets::is_kept_for_one(wanted, stored);
     Some(coming(wanted, head, body, is_for_all, status))
 }
 

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use http::{HeaderMap, HeaderValue, Uri, header};
 use spdy_rewrite::capability::Keys;
 use spdy_rewrite::config::Config as Rewrite;
+use spdy_rewrite::integrity;
 use spdy_rewrite::named_host::{self, NamedHost};
 use spdy_rewrite::refusal::Refusal;
 use spdy_rewrite::rules::Rules;
@@ -253,7 +254,8 @@ impl Sites {
         }
         let site = url.host_str().and_then(|host| self.of_others.get(host));
         let named = site.and_then(|site| site.rules.named(url.host_str()?));
-        let rest = &url[url::Position::BeforePath..];
+        // By its name here it may be asked for as it came.
+        let rest = integrity::without_mark(target).unwrap_or(target);
         let own = named.and_then(|it| Url::parse(&format!("{}{rest}", it.own_origin())).ok());
         Ok(own.unwrap_or(url))
     }

@@ -626,6 +626,13 @@ async fn a_purge_by_either_url_reaches_what_is_kept_under_a_name() {
     }
     named.get("/a.png", &[]).await;
     assert_eq!(named.widgets.times("/a.png"), 3);
+    let as_it_came = spdy_proxy::admin::Purge {
+        url: Some(format!("https://{}/a.png?spdy=off", named.names[0])),
+        ..Default::default()
+    };
+    named.proxy.purge(&as_it_came).expect("a purge");
+    named.get("/a.png", &[]).await;
+    assert_eq!(named.widgets.times("/a.png"), 4);
 }
 
 #[tokio::test]

@@ -431,7 +431,7 @@ async fn a_page_whose_policy_changes_by_a_head_is_made_anew() {
     assert!(!new.text().contains("/.spdy/1/"), "{}", new.text());
 }
 
-/// Browsers read on: behind what was compressed stands what a script printed last, or nothing was printed at all.
+/// It broke off where browsers do not: behind what was compressed stands what a script printed last, or nothing was printed at all.
 #[tokio::test]
 async fn what_stands_behind_gzip_is_nothing_and_nothing_is_an_empty_text() {
     let sheet = "body { background: url(http://cdn.test/b.png) }";

@@ -44,7 +44,8 @@ async fn greet(node: &str, authorities: Option<Vec<u8>>) -> RedisResult<()> {
 pub(crate) fn without_secrets(node: &str) -> String {
     match (node.split_once("://"), node.rsplit_once('@')) {
         (Some((scheme, _)), Some((_, place))) => format!("{scheme}://{place}"),
-        _ => node.to_owned(),
+        (None, Some((_, place))) => place.to_owned(),
+        (_, None) => node.to_owned(),
     }
 }
 
