@@ -229,7 +229,7 @@ impl OpenObject {
 }
 
 /// Writes a file in pieces, to be written in their order.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Encoder {
     seal: [u8; DIGEST_BYTES],
     next: u64,

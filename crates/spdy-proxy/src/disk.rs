@@ -52,7 +52,8 @@ const MAX_WRITE_BYTES: u64 = 64 << 20;
 pub struct Disk {
     folder: Arc<Folder>,
     reads: mpsc::SyncSender<Find>,
-    writes: Option<mpsc::Sender<Change>>,
+    /// Readers borrow it for a moment, when a file is to go.
+    writes: Option<Arc<mpsc::Sender<Change>>>,
     writer: Option<thread::JoinHandle<()>>,
 }
 
@@ -80,8 +81,11 @@ impl Disk {
 
         let (reads, to_read) = mpsc::sync_channel::<Find>(MAX_READS);
         let to_read = Arc::new(Mutex::new(to_read));
+        let (writes, to_write) = mpsc::channel();
+        let writes = Arc::new(writes);
         for number in 0..READERS {
             let (folder, to_read) = (folder.clone(), to_read.clone());
+            let writes = Arc::downgrade(&writes);
             spawn(&format!("disk-read-{number}"), move || {
                 // The lock is held while waiting: whoever is first in it gets the next.
                 while let Ok(find) = { locked(&to_read).recv() } {
@@ -89,13 +93,19 @@ impl Disk {
                     if find.reply.is_closed() {
                         continue;
                     }
-                    let found = folder.find(&find.key, &find.asked, &find.policy);
+                    let mut broken = Vec::new();
+                    let found = folder.find(&find.key, &find.asked, &find.policy, &mut broken);
+                    if !broken.is_empty()
+                        && let Some(writes) = writes.upgrade()
+                    {
+                        // Without its writer, the start removes what is broken.
+                        let _ = writes.send(Change::Remove(broken));
+                    }
                     // Who asked may be gone.
                     let _ = find.reply.send(found);
                 }
             })?;
         }
-        let (writes, to_write) = mpsc::channel();
         let writer = {
             let folder = folder.clone();
             spawn("disk-write", move || {
@@ -165,14 +175,14 @@ impl Disk {
     /// Purges what has a key that begins with `prefix`: none of it is found from now on, and its files go soon
     /// ([`settled`](Self::settled)).
     pub fn purge(&self, prefix: &[u8]) {
-        let names = self.folder.index().purge_prefix(prefix);
-        self.send(Change::Remove(names));
+        let places = self.folder.index().purge_prefix(prefix);
+        self.send(Change::Remove(places));
     }
 
     /// Purges what has a tag, likewise.
     pub fn purge_tag(&self, tag: &Tag) {
-        let names = self.folder.index().purge_tag(tag);
-        self.send(Change::Remove(names));
+        let places = self.folder.index().purge_tag(tag);
+        self.send(Change::Remove(places));
     }
 
     /// Takes one answer out, also one that waits to be written.

@@ -15,7 +15,7 @@ use spdy_cache::stored::Stored;
 
 use crate::disk_counters::DiskCounters;
 use crate::disk_file::{is_gone, is_hexadecimal, may_be_ours, open, read_body, whole};
-use crate::disk_index::Index;
+use crate::disk_index::{Index, Place, Which};
 use crate::disk_removal::Removals;
 
 /// What the threads of the tier share.
@@ -30,6 +30,8 @@ pub(crate) struct Folder {
     pub(crate) waiting_bytes: AtomicU64,
     /// The last object was not written, since the disk did not take it: said once, until one is again.
     pub(crate) is_failing: AtomicBool,
+    /// What others have on the disk leaves less than `max_bytes`: said once.
+    pub(crate) is_short: AtomicBool,
     /// Nothing is written any more.
     pub(crate) is_over: AtomicBool,
     /// Nothing is written for now: another process has the folder.
@@ -48,6 +50,7 @@ impl Folder {
             index: Mutex::default(),
             waiting_bytes: AtomicU64::new(0),
             is_failing: AtomicBool::new(false),
+            is_short: AtomicBool::new(false),
             is_over: AtomicBool::new(false),
             is_lent: AtomicBool::new(false),
             counters: DiskCounters::default(),
@@ -111,26 +114,30 @@ impl Folder {
         Ok(())
     }
 
-    /// The newest whole answer under `key` that is for a request with the fields `asked`.
+    /// The newest whole answer under `key` that is for a request with the fields `asked`. Files that are not what was written come
+    /// to `broken`: they are out of the index, and are to be removed.
     pub(crate) fn find(
         &self,
         key: &Key,
         asked: &HeaderMap,
         policy: &Policy,
+        broken: &mut Vec<Place>,
     ) -> Option<(Stored, Body)> {
         let names = self.index().names(key)?;
         let mut heads = Vec::new();
-        for name in names {
+        for (name, which) in names {
             match open(&self.file(&name), policy) {
-                Ok((object, file)) if object.key == *key => heads.push((name, object, file)),
-                Ok(_) => self.broken(key, &name, &"another key"),
-                Err(error) => self.broken(key, &name, &error),
+                Ok((object, file)) if object.key == *key => {
+                    heads.push((name, which, object, file));
+                }
+                Ok(_) => broken.extend(self.broken(key, name, which, &"another key")),
+                Err(error) => broken.extend(self.broken(key, name, which, &error)),
             }
         }
-        heads.retain(|(_, object, _)| object.stored.is_for(asked));
-        let (name, object, file) = heads
+        heads.retain(|(_, _, object, _)| object.stored.is_for(asked));
+        let (name, which, object, file) = heads
             .into_iter()
-            .max_by_key(|(_, object, _)| object.stored.times().received)?;
+            .max_by_key(|(_, _, object, _)| object.stored.times().received)?;
         match read_body(&object, file) {
             Ok(body) => {
                 self.index().used(key, &name);
@@ -138,21 +145,28 @@ impl Folder {
                 Some((object.stored, body))
             }
             Err(error) => {
-                self.broken(key, &name, &error);
+                broken.extend(self.broken(key, name, which, &error));
                 None
             }
         }
     }
 
-    /// A file that is not what was written is nobody's answer.
-    fn broken(&self, key: &Key, name: &str, why: &dyn std::fmt::Display) {
+    /// A file that is not what was written is nobody's answer: gives its place, if it was still in the index. A reader that hangs
+    /// may say so late, when another file has the name; and only the writer knows whether one is about to.
+    fn broken(
+        &self,
+        key: &Key,
+        name: String,
+        which: Which,
+        why: &dyn std::fmt::Display,
+    ) -> Option<Place> {
         // Purged or replaced in the meantime, it is no fault.
-        if self.index().remove(key, name).is_none() {
-            return;
+        if !self.index().remove_this(key, &name, which) {
+            return None;
         }
         tracing::warn!(name, %why, "a file of the cache is broken");
         self.counters.broken.fetch_add(1, Ordering::Relaxed);
-        self.unlink(name);
+        Some((key.clone(), name))
     }
 
     /// Removes files for want of room.

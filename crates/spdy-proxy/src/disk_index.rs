@@ -15,13 +15,16 @@ use spdy_cache::tags::{self, Tag};
 /// Purges that are remembered; what waited through more counts as purged.
 const MAX_PURGED: usize = 256;
 
+/// Where a file is: under which key, and its name.
+pub(crate) type Place = (Key, String);
+
 /// Which files there are.
 #[derive(Debug, Default)]
 pub(crate) struct Index {
     keys: BTreeMap<Key, BTreeMap<String, Entry>>,
-    tags: BTreeMap<Tag, BTreeSet<(Key, String)>>,
+    tags: BTreeMap<Tag, BTreeSet<Place>>,
     /// By last use.
-    turns: BTreeMap<u64, (Key, String)>,
+    turns: BTreeMap<u64, Place>,
     next_turn: u64,
     bytes: u64,
     sites: BTreeMap<Bytes, OfSite>,
@@ -39,17 +42,34 @@ struct OfSite {
     turns: BTreeSet<u64>,
 }
 
+/// Which of the files that had a name, one after the other: what is said of one is not said of the next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Which(u64);
+
 #[derive(Debug)]
 pub(crate) struct Entry {
     bytes: u64,
     turn: u64,
+    which: Which,
     tags: Vec<Tag>,
 }
 
 impl Index {
-    /// The files of `key`; `None` if there are none.
-    pub(crate) fn names(&self, key: &Key) -> Option<Vec<String>> {
-        Some(self.keys.get(key)?.keys().cloned().collect())
+    /// The files of `key`, each with [which one of its name](Which) it is; `None` if there are none.
+    pub(crate) fn names(&self, key: &Key) -> Option<Vec<(String, Which)>> {
+        let names = self.keys.get(key)?.iter();
+        Some(
+            names
+                .map(|(name, entry)| (name.clone(), entry.which))
+                .collect(),
+        )
+    }
+
+    /// Whether there is a file of this key and name.
+    pub(crate) fn has(&self, key: &Key, name: &str) -> bool {
+        self.keys
+            .get(key)
+            .is_some_and(|names| names.contains_key(name))
     }
 
     /// Files, all in all.
@@ -85,7 +105,13 @@ impl Index {
         let of_site = self.sites.entry(site).or_default();
         of_site.bytes += bytes;
         of_site.turns.insert(turn);
-        let entry = Entry { bytes, turn, tags };
+        let which = Which(turn);
+        let entry = Entry {
+            bytes,
+            turn,
+            which,
+            tags,
+        };
         self.keys
             .entry(key.clone())
             .or_default()
@@ -138,6 +164,13 @@ impl Index {
         Some(entry)
     }
 
+    /// Takes this one file out, and no later one of its name; whether it was in.
+    pub(crate) fn remove_this(&mut self, key: &Key, name: &str, which: Which) -> bool {
+        let entry = self.keys.get(key).and_then(|names| names.get(name));
+        let is_it = entry.is_some_and(|entry| entry.which == which);
+        is_it && self.remove(key, name).is_some()
+    }
+
     /// Takes out what was used longest ago until at most `room` bytes are left; the names of what goes.
     pub(crate) fn make_room(&mut self, room: u64) -> Vec<String> {
         let mut names = Vec::new();
@@ -165,8 +198,8 @@ impl Index {
         names
     }
 
-    /// Takes out what has a key with this prefix; the names of what goes.
-    pub(crate) fn purge_prefix(&mut self, prefix: &[u8]) -> Vec<String> {
+    /// Takes out what has a key with this prefix; the places of what goes.
+    pub(crate) fn purge_prefix(&mut self, prefix: &[u8]) -> Vec<Place> {
         let prefix = Bytes::copy_from_slice(prefix);
         let from = Bound::Included(Key::at_prefix(prefix.clone()));
         let keys = self.keys.range((from, Bound::Unbounded));
@@ -177,21 +210,20 @@ impl Index {
         self.purge(places, Meant::Prefix(prefix))
     }
 
-    /// Takes out what has this tag; the names of what goes.
-    pub(crate) fn purge_tag(&mut self, tag: &Tag) -> Vec<String> {
+    /// Takes out what has this tag; the places of what goes.
+    pub(crate) fn purge_tag(&mut self, tag: &Tag) -> Vec<Place> {
         let places = self.tags.get(tag).into_iter().flatten().cloned().collect();
         self.purge(places, Meant::Tag(tag.clone()))
     }
 
-    fn purge(&mut self, places: Vec<(Key, String)>, what: Meant) -> Vec<String> {
+    fn purge(&mut self, places: Vec<Place>, what: Meant) -> Vec<Place> {
         self.purges += 1;
         self.purged.push_front(what);
         self.purged.truncate(MAX_PURGED);
-        let gone = places.into_iter().map(|(key, name)| {
-            self.remove(&key, &name);
-            name
-        });
-        gone.collect()
+        for (key, name) in &places {
+            self.remove(key, name);
+        }
+        places
     }
 
     /// Whether a purge later than the first `purges` meant this.

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::io;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -14,6 +15,7 @@ use tokio::sync::oneshot;
 
 use crate::disk_file::write_new;
 use crate::disk_folder::{Folder, locked};
+use crate::disk_index::{Index, Place};
 use crate::disk_lock::Lock;
 
 /// What was asked of the writer.
@@ -25,8 +27,8 @@ pub(crate) enum Change {
         body: Body,
         purges: u64,
     },
-    /// Files that have left the index.
-    Remove(Vec<String>),
+    /// Files that have left the index, if no others have come in their places since.
+    Remove(Vec<Place>),
     /// One that may have come into the index since.
     Forget(Key, String),
     /// What sites may have.
@@ -67,7 +69,13 @@ impl Folder {
                 counter.fetch_add(1, Ordering::Relaxed);
                 self.tell(written);
             }
-            Change::Remove(names) => names.iter().for_each(|name| self.unlink(name)),
+            Change::Remove(places) => {
+                for (key, name) in &places {
+                    if !self.index().has(key, name) {
+                        self.unlink(name);
+                    }
+                }
+            }
             Change::Forget(key, name) => {
                 self.index().remove(&key, &name);
                 self.unlink(&name);
@@ -132,25 +140,88 @@ impl Folder {
             evicted
         };
         self.evict(&evicted);
-        let folder = path.parent().unwrap_or(&self.path);
-        fs::create_dir_all(folder)?;
         let new = path.with_extension("new");
-        let outcome = write_new(&new, &start, encoder, body).and_then(|()| {
-            let mut index = self.index();
-            // What was purged since it was handed over does not come back.
-            if index.is_purged_since(purges, key, stored) {
-                return Err(io::Error::other("purged before it was written"));
-            }
-            fs::rename(&new, &path)?;
-            self.stays(&name);
-            index.add(key, stored, name, len);
-            Ok(())
+        let outcome = self.write_with_room(&new, len, || {
+            fs::create_dir_all(path.parent().unwrap_or(&self.path))?;
+            write_new(&new, &start, encoder.clone(), body)
         });
+        let outcome = outcome.and_then(|()| self.place(&new, key, stored, name, len, purges));
         if outcome.is_err() {
             // What is left of it would be removed by the next start.
             let _ = fs::remove_file(&new);
         }
         outcome
+    }
+
+    /// Writes a file of `len` bytes. On a disk that has no room for it, since others have their things there too, what was used longest
+    /// ago goes, as where the tier has all it may have.
+    fn write_with_room(
+        &self,
+        new: &Path,
+        len: u64,
+        write: impl Fn() -> io::Result<()>,
+    ) -> io::Result<()> {
+        // What is unlinked while it is read gives its room later, and files take whole blocks: so twice as much each time.
+        let mut room = len;
+        loop {
+            let outcome = write();
+            let is_full = outcome.as_ref().is_err_and(|error| {
+                use io::ErrorKind::{QuotaExceeded, StorageFull};
+                matches!(error.kind(), StorageFull | QuotaExceeded)
+            });
+            if !is_full {
+                return outcome;
+            }
+            // What is left of it takes room itself.
+            let _ = fs::remove_file(new);
+            let (evicted, left) = {
+                let mut index = self.index();
+                let left = index.bytes().saturating_sub(room);
+                (index.make_room(left), index.bytes())
+            };
+            if evicted.is_empty() || self.is_over.load(Ordering::Relaxed) {
+                return outcome;
+            }
+            self.evict(&evicted);
+            room = room.saturating_mul(2);
+            if !self.is_short.swap(true, Ordering::Relaxed) {
+                tracing::warn!(
+                    folder = %self.path.display(), bytes = left, max_bytes = self.max_bytes,
+                    "the disk of the cache is full before the cache is: what was used longest ago goes for what is new"
+                );
+            }
+        }
+    }
+
+    /// Gives the new file its name, and the index the file.
+    fn place(
+        &self,
+        new: &Path,
+        key: &Key,
+        stored: &Stored,
+        name: String,
+        len: u64,
+        purges: u64,
+    ) -> io::Result<()> {
+        let is_purged = |index: &Index| index.is_purged_since(purges, key, stored);
+        let purged = || Err(io::Error::other("purged before it was written"));
+        // What was purged since it was handed over does not come back.
+        if is_purged(&self.index()) {
+            return purged();
+        }
+        // While the disk takes its time, nobody waits for the index.
+        fs::rename(new, self.file(&name))?;
+        let mut index = self.index();
+        if is_purged(&index) {
+            // What had the name is gone too.
+            index.remove(key, &name);
+            drop(index);
+            self.unlink(&name);
+            return purged();
+        }
+        self.stays(&name);
+        index.add(key, stored, name, len);
+        Ok(())
     }
 
     /// What the site of `key` may have.

@@ -197,8 +197,24 @@ async fn a_bit_flipped_in_a_body_is_seen_before_a_byte_is_served() {
     bytes[at] ^= 4;
     fs::write(&path, bytes).unwrap();
     assert_eq!(found(&disk, "/a", "en").await, None);
-    assert_eq!((disk.held(), files(folder.path()).len()), ((0, 0), 0));
+    assert_eq!(disk.held(), (0, 0));
+    disk.settled().await;
+    assert_eq!(files(folder.path()).len(), 0);
     assert_eq!(disk.counters().broken.load(Ordering::Relaxed), 1);
+}
+
+#[tokio::test]
+async fn what_is_fetched_anew_for_a_broken_file_stays() {
+    let folder = tempfile::tempdir().unwrap();
+    let disk = Disk::open(folder.path(), ROOM).unwrap();
+    disk.keep(&key("/a"), stored("en", 0), body(1000, 1));
+    disk.settled().await;
+    fs::write(files(folder.path()).remove(0), "torn").unwrap();
+    assert_eq!(found(&disk, "/a", "en").await, None);
+    disk.keep(&key("/a"), stored("en", 9), body(2000, 2));
+    disk.settled().await;
+    assert_eq!(found(&disk, "/a", "en").await, Some(body(2000, 2)));
+    assert_eq!(files(folder.path()).len(), 1);
 }
 
 #[tokio::test]
@@ -423,6 +439,33 @@ mod hangs {
         thread::spawn(move || opened.send(File::open(pipe)));
         let opened = is_opened.recv_timeout(PATIENCE);
         opened.expect("it is written").unwrap()
+    }
+
+    #[tokio::test]
+    async fn what_a_reader_says_late_of_a_file_is_not_said_of_the_next_of_its_name() {
+        let folder = tempfile::tempdir().unwrap();
+        let disk = Arc::new(Disk::open(folder.path(), ROOM).unwrap());
+        disk.keep(&key("/a"), stored("en", 0), body(1000, 1));
+        disk.settled().await;
+        let path = files(folder.path()).remove(0);
+        fs::remove_file(&path).unwrap();
+        let made = Command::new("mkfifo").arg(&path).status();
+        assert!(made.unwrap().success());
+        let reader = {
+            let disk = disk.clone();
+            tokio::spawn(async move { found(&disk, "/a", "en").await })
+        };
+        // It opens what it then waits for.
+        let opened = tokio::task::spawn_blocking(move || File::create(path));
+        let opened = tokio::time::timeout(PATIENCE, opened).await;
+        let opened = opened.expect("it is read").unwrap().unwrap();
+        disk.keep(&key("/a"), stored("en", 9), body(2000, 2));
+        assert!(disk.settled().await);
+        drop(opened);
+        assert_eq!(reader.await.unwrap(), None);
+        disk.settled().await;
+        assert_eq!(found(&disk, "/a", "en").await, Some(body(2000, 2)));
+        assert_eq!(disk.counters().broken.load(Ordering::Relaxed), 0);
     }
 
     #[tokio::test]

@@ -271,30 +271,11 @@ impl Page {
             let judged = self.unreadable(source, Kind::Image);
             return self.tell(judged);
         };
-        let mut out = String::new();
-        let mut copied = 0;
-        for range in srcset::urls(&text) {
-            let mut judged = self.place().judge_unless(
-                reason.cloned(),
-                &text[range.clone()],
-                Kind::Image,
-                Credentials::default(),
-            );
-            if let Some(reference) = &mut judged.reference {
-                reference.is_candidate = true;
-            }
-            // A URL that ends in a comma would take the next candidate with it.
-            if let Some(url) = self.tell(judged).filter(|url| !url.ends_with(',')) {
-                out.push_str(&text[copied..range.start]);
-                out.push_str(&url);
-                copied = range.end;
-            }
-        }
-        if copied == 0 {
-            return None;
-        }
-        out.push_str(&text[copied..]);
-        Some(self.spelled(&out))
+        let written = srcset::rewritten(&text, |url| {
+            let judged = self.place().judge_candidate(reason.cloned(), url);
+            self.tell(judged)
+        });
+        written.map(|text| self.spelled(&text))
     }
 
     /// The same for the value of a `style` attribute.

@@ -1,5 +1,8 @@
 //! Link fields of a page's head (RFC 8288): rewritten as the elements they stand for.
 
+use std::borrow::Cow;
+use std::ops::Range;
+
 use http::header::{HeaderMap, HeaderValue, LINK};
 use url::Url;
 
@@ -12,6 +15,7 @@ use crate::reference::{Place, Reference};
 use crate::referrer::Tells;
 use crate::rules::Rules;
 use crate::seen::Seen;
+use crate::srcset;
 use crate::verdict::{Finder, Reason};
 
 /// Rewrites the Link fields of the page at `page` in place; what they name, in order.
@@ -72,36 +76,75 @@ pub fn rewrite(
         .collect()
 }
 
-/// The links of a value, parted by commas outside of brackets and quotes.
+/// The links of a value.
 fn members(value: &str) -> Vec<&str> {
-    let mut members = Vec::new();
+    let members = parted(value, b',').into_iter().map(|at| value[at].trim());
+    members.filter(|member| !member.is_empty()).collect()
+}
+
+/// Where the parts of a text are between what parts them, outside of brackets and quotes.
+fn parted(text: &str, by: u8) -> Vec<Range<usize>> {
+    let mut parts = Vec::new();
     let (mut start, mut in_brackets, mut in_quotes, mut escaped) = (0, false, false, false);
-    for (at, byte) in value.bytes().enumerate() {
+    for (at, byte) in text.bytes().enumerate() {
         match byte {
             _ if escaped => escaped = false,
             b'\\' if in_quotes => escaped = true,
             b'"' if !in_brackets => in_quotes = !in_quotes,
             b'<' if !in_quotes => in_brackets = true,
             b'>' if !in_quotes => in_brackets = false,
-            b',' if !in_brackets && !in_quotes => {
-                members.push(value[start..at].trim());
+            _ if byte == by && !in_brackets && !in_quotes => {
+                parts.push(start..at);
                 start = at + 1;
             }
             _ => {}
         }
     }
-    members.push(value[start..].trim());
-    members.retain(|member| !member.is_empty());
-    members
+    parts.push(start..text.len());
+    parts
 }
 
-/// The first parameter of that name, unquoted.
+/// Where the value of the first parameter of that name is, without its quotes.
+fn parameter_at(parameters: &str, name: &str) -> Option<Range<usize>> {
+    parted(parameters, b';').into_iter().find_map(|part| {
+        let text = &parameters[part.clone()];
+        let (key, value) = text.split_once('=').unwrap_or((text, ""));
+        key.trim().eq_ignore_ascii_case(name).then(|| {
+            let is_around = |c: char| c.is_whitespace() || c == '"';
+            let start = part.end - value.trim_start_matches(is_around).len();
+            start..start + value.trim_matches(is_around).len()
+        })
+    })
+}
+
+/// The value of the first parameter of that name, without its quotes.
 fn parameter<'m>(parameters: &'m str, name: &str) -> Option<&'m str> {
-    parameters.split(';').find_map(|parameter| {
-        let (key, value) = parameter.split_once('=').unwrap_or((parameter, ""));
-        key.trim()
-            .eq_ignore_ascii_case(name)
-            .then(|| value.trim().trim_matches('"'))
+    parameter_at(parameters, name).map(|at| &parameters[at])
+}
+
+/// The parameters with the candidates of `imagesrcset` moved.
+fn rewrite_candidates<'m>(
+    place: &Place<'_>,
+    parameters: &'m str,
+    reason: Option<&Reason>,
+    found: &mut Vec<Reference>,
+) -> Cow<'m, str> {
+    let Some(at) = parameter_at(parameters, "imagesrcset") else {
+        return Cow::Borrowed(parameters);
+    };
+    let written = srcset::rewritten(&parameters[at.clone()], |url| {
+        let judged = place.judge_candidate(reason.cloned(), url);
+        found.extend(judged.reference);
+        judged.written
+    });
+    let Some(written) = written else {
+        return Cow::Borrowed(parameters);
+    };
+    let (before, after) = (&parameters[..at.start], &parameters[at.end..]);
+    Cow::Owned(match before.ends_with('"') {
+        true => format!("{before}{written}{after}"),
+        // A URL is no token.
+        false => format!("{before}\"{written}\"{after}"),
     })
 }
 
@@ -150,21 +193,24 @@ fn rewrite_member(place: &Place<'_>, member: &str, found: &mut Vec<Reference>) -
         integrity,
         imported: used == LinkUse::Module,
     };
-    let judged = place.judge_unless(reason, target, kind, credentials);
+    let judged = place.judge_unless(reason.clone(), target, kind, credentials);
+    let first = found.len();
+    found.extend(judged.reference);
+    let with_candidates = match kind {
+        Kind::Image => rewrite_candidates(place, parameters, reason.as_ref(), found),
+        _ => Cow::Borrowed(parameters),
+    };
     let by_cors = used == LinkUse::Module || parameter(parameters, "crossorigin").is_some();
-    found.extend(judged.reference.map(|reference| Reference {
-        by_cors: by_cors || reference.by_cors,
-        unhintable: with_cookies || integrity.is_some_and(integrity::pins),
-        ..reference
-    }));
+    for reference in &mut found[first..] {
+        reference.by_cors |= by_cors;
+        reference.unhintable = with_cookies || integrity.is_some_and(integrity::pins);
+    }
     let written = judged.written.or_else(|| marked.clone());
-    Some(match (written, hash, integrity) {
+    let parameters = match (hash, integrity) {
         // A hash stands in no other parameter.
-        (url, Some(hash), Some(integrity)) => {
-            let url = url.as_deref().unwrap_or(target);
-            format!("<{url}>{}", parameters.replace(integrity, &hash))
-        }
-        (Some(url), ..) => format!("<{url}>{parameters}"),
-        (None, ..) => member.to_owned(),
-    })
+        (Some(hash), Some(integrity)) => parameters.replace(integrity, &hash).into(),
+        _ => with_candidates,
+    };
+    let url = written.as_deref().unwrap_or(target);
+    Some(format!("<{url}>{parameters}"))
 }

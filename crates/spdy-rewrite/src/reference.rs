@@ -192,6 +192,19 @@ impl Place<'_> {
         }
     }
 
+    /// The same for a candidate of a `srcset`.
+    pub(crate) fn judge_candidate(&self, reason: Option<Reason>, text: &str) -> Judged {
+        let judged = self.judge_unless(reason, text, Kind::Image, Credentials::default());
+        let reference = judged.reference.map(|reference| Reference {
+            is_candidate: true,
+            ..reference
+        });
+        Judged {
+            reference,
+            ..judged
+        }
+    }
+
     /// Why `text`, which is loaded as a module, stays where it is whatever else is moved from there.
     pub(crate) fn module_stays(&self, text: &str) -> Option<Reason> {
         let url = self.base.join(text.trim()).ok()?;

@@ -38,6 +38,28 @@ pub fn urls(value: &str) -> Vec<Range<usize>> {
     }
 }
 
+/// `value` with what `write` gives for each of its URLs; `None` if it gives nothing for any.
+pub(crate) fn rewritten(
+    value: &str,
+    mut write: impl FnMut(&str) -> Option<String>,
+) -> Option<String> {
+    let mut out = String::new();
+    let mut copied = 0;
+    for range in urls(value) {
+        // A URL that ends in a comma would take the next candidate with it.
+        if let Some(url) = write(&value[range.clone()]).filter(|url| !url.ends_with(',')) {
+            out.push_str(&value[copied..range.start]);
+            out.push_str(&url);
+            copied = range.end;
+        }
+    }
+    if copied == 0 {
+        return None;
+    }
+    out.push_str(&value[copied..]);
+    Some(out)
+}
+
 fn is_space(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t' | b'\n' | b'\x0c' | b'\r')
 }

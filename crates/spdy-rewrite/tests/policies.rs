@@ -247,7 +247,27 @@ fn link_fields_are_rewritten_as_the_elements_they_stand_for() {
         )
     );
     assert_eq!(links("<https://cdn.test>; rel=preconnect"), "");
+    // Of these a browser loads one, and what is in its place never.
+    assert_eq!(
+        links(
+            "<>; rel=preload; as=image; imagesizes=\"50vw\"; \
+             imagesrcset=\"https://cdn.test/a.png?b=1;2 640w, /own.png 2x, https://cdn.test/c.png\""
+        ),
+        format!(
+            "<>; rel=preload; as=image; imagesizes=\"50vw\"; \
+             imagesrcset=\"{cdn}/a.png?b=1;2 640w, /own.png 2x, {cdn}/c.png\""
+        )
+    );
+    assert_eq!(
+        links(
+            "<https://cdn.test/a.png>; rel=preload; imagesrcset = https://cdn.test/b.png ; as=image"
+        ),
+        format!("<{cdn}/a.png>; rel=preload; imagesrcset = \"{cdn}/b.png\" ; as=image")
+    );
     for untouched in [
+        "<https://cdn.test/a.css>; title=\"; rel=preload; as=style\"; rel=next",
+        "</a>; rel=preload; as=fetch; imagesrcset=\"https://cdn.test/a.png 2x\"",
+        "</a>; rel=preload; as=image; imagesrcset=\"https://cdn.test/a.png 2x\"; crossorigin=use-credentials",
         "<https://cdn.test/m.json>; rel=manifest",
         "<https://cdn.test/>; rel=canonical",
         "<https://cdn.test/a.css>; rel=preload; as=style; anchor=\"/x\"",
@@ -259,6 +279,14 @@ fn link_fields_are_rewritten_as_the_elements_they_stand_for() {
     ] {
         assert_eq!(links(untouched), untouched);
     }
+    let value = "</a>; rel=preload; as=image; imagesrcset=\"https://cdn.test/a.png 2x\"";
+    let found = rewrite(&mut head(&[("link", value)])).references;
+    let names: Vec<_> = found
+        .iter()
+        .map(|it| (&it.url[..], it.is_candidate))
+        .collect();
+    let page = "https://www.site.test/a";
+    assert_eq!(names, [(page, false), ("https://cdn.test/a.png", true)]);
 }
 
 #[test]

@@ -87,23 +87,25 @@ fn assert_all_right(accelerator: &Accelerator) {
     }
 }
 
-/// With less room on the disk than everything takes, started by `wrapper`.
-fn assert_full_disk_does_no_harm(origins: &Origins, folder: &Path, wrapper: &[&OsStr]) {
+/// With a disk that does not take everything, started by `wrapper`, and of which the log says `told`.
+fn assert_disk_does_no_harm(
+    origins: &Origins,
+    folder: &Path,
+    wrapper: &[&OsStr],
+    told: &str,
+) -> Accelerator {
     let accelerator = Accelerator::start_under(wrapper, &config(origins, folder, ""));
     for _ in 0..3 {
         assert_all_right(&accelerator);
     }
-    let told = accelerator.line_with("the disk of the cache takes no more");
-    assert!(told.contains("memory goes on"), "{told}");
-    until("something was not written", || {
-        of_disk(&accelerator, "unwritten") > 0
-    });
+    accelerator.line_with(told);
     assert!(
         of_disk(&accelerator, "written") > 0,
         "it took something at first"
     );
     assert_all_right(&accelerator);
     assert_eq!(of_disk(&accelerator, "broken"), 0);
+    accelerator
 }
 
 /// A disk that takes small files and no large ones, for a system without namespaces and for the error in the middle of a file.
@@ -114,12 +116,16 @@ fn a_disk_that_does_not_take_a_file_costs_nobody_a_byte() {
     // Blocks of 512 or 1024 bytes, by shell: the largest things are longer either way.
     let script = "trap '' XFSZ; ulimit -f 32; exec \"$@\"";
     let wrapper = ["sh", "-c", script, "sh"].map(OsStr::new);
-    assert_full_disk_does_no_harm(&origins, folder.path(), &wrapper);
+    let told = "the disk of the cache takes no more; memory goes on";
+    let accelerator = assert_disk_does_no_harm(&origins, folder.path(), &wrapper, told);
+    until("something was not written", || {
+        of_disk(&accelerator, "unwritten") > 0
+    });
 }
 
 #[cfg(target_os = "linux")]
 #[test]
-fn a_full_disk_costs_nobody_a_byte_and_is_told_of() {
+fn on_a_full_disk_what_was_used_longest_ago_goes_for_what_is_new() {
     let unshared = Command::new("unshare").args(["-Urm", "true"]).status();
     if !unshared.is_ok_and(|status| status.success()) {
         // No disk can be made to be filled where there are no namespaces of users and mounts; the test above needs none.
@@ -132,7 +138,13 @@ fn a_full_disk_costs_nobody_a_byte_and_is_told_of() {
     let script = "mount -t tmpfs -o size=512k tmpfs \"$0\" && exec \"$@\"";
     let words = ["unshare", "-Urm", "sh", "-c", script].map(OsStr::new);
     let wrapper = [&words[..], &[kept.as_os_str()]].concat();
-    assert_full_disk_does_no_harm(&origins, folder.path(), &wrapper);
+    let told = "the disk of the cache is full before the cache is";
+    let accelerator = assert_disk_does_no_harm(&origins, folder.path(), &wrapper, told);
+    until("all was written that fits the disk at all", || {
+        of_disk(&accelerator, "written") >= THINGS as u64
+    });
+    assert!(of_disk(&accelerator, "evicted") > 0);
+    assert_eq!(of_disk(&accelerator, "unwritten"), 0);
 }
 
 /// Names that the site has in the end, one more each time that the configuration is read.
