@@ -201,7 +201,7 @@ fn fill(message: &mut Message, zones: &Zones, query: &Query) {
             return; // an alias to elsewhere is followed by whoever asks
         };
         message.metadata.authoritative = true;
-        let Some(node) = zone.find(&name) else {
+        let Some(node) = zones.find(zone, &name) else {
             message.metadata.response_code = ResponseCode::NXDomain;
             message.add_authority(zone.soa.clone());
             return;
@@ -260,7 +260,7 @@ fn add_servers(message: &mut Message, zones: &Zones, kind: RecordType) {
         });
     for server in servers.collect::<Vec<_>>() {
         let zone = zones.zone_of(&server);
-        if let Some(node) = zone.and_then(|zone| zone.find(&server)) {
+        if let Some(node) = zone.and_then(|zone| zones.find(zone, &server)) {
             message.add_additionals(records(node, RecordType::A, &server));
             message.add_additionals(records(node, RecordType::AAAA, &server));
         }

@@ -7,7 +7,8 @@
 //!                ──▶ else there is no such name
 //! ```
 //!
-//! A name exists if it has records or if a name under it has.
+//! A name exists if it has records or if a name under it has. A text that is set at run time makes its name exist, and those
+//! above it where nothing else does: what a wildcard says of them stays said.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -20,7 +21,7 @@ use hickory_proto::rr::{Name, RData, Record, RecordType};
 use crate::zone_config::{MAX_TEXT, MAX_TTL, NameConfig, ZoneConfig, ZoneError};
 
 /// Texts that may be set at run time, over all zones.
-pub const MAX_TEXTS: usize = 256;
+pub const MAX_TEXTS: usize = 512;
 /// TTL of those: whoever sets one wants it seen, and then gone.
 const TEXT_TTL: u32 = 1;
 /// Seconds between a secondary's looks at the zone, between tries, and until it gives up; nobody transfers it.
@@ -30,10 +31,11 @@ const REFRESH_RETRY_EXPIRE: [i32; 3] = [7200, 900, 1_209_600];
 #[derive(Clone, Debug, Default)]
 pub struct Zones {
     /// As configured.
-    configured: Arc<BTreeMap<Name, Zone>>,
-    /// With the texts.
     zones: Arc<BTreeMap<Name, Zone>>,
+    /// What was set at run time.
     texts: BTreeMap<Name, Vec<String>>,
+    /// What the names of those have: that, and what is configured.
+    with_texts: BTreeMap<Name, Node>,
 }
 
 /// One zone.
@@ -43,6 +45,11 @@ pub(crate) struct Zone {
     pub(crate) soa: Record,
     nodes: BTreeMap<Name, Node>,
 }
+
+/// What a name has that exists because one below it does.
+static NOTHING: Node = Node {
+    records: Vec::new(),
+};
 
 /// What one name has: records of a type stand together, in the order of the configuration.
 #[derive(Clone, Debug, Default)]
@@ -59,8 +66,8 @@ impl Node {
 }
 
 impl Zone {
-    /// The node that `name`, which lies in this zone, is answered from.
-    pub(crate) fn find(&self, name: &Name) -> Option<&Node> {
+    /// The node that is configured for `name`, which lies in this zone.
+    fn find(&self, name: &Name) -> Option<&Node> {
         if let Some(node) = self.nodes.get(name) {
             return Some(node);
         }
@@ -90,14 +97,10 @@ impl Zones {
                 return Err(ZoneError::Twice(config.apex.clone()));
             }
         }
-        let compiled = Self {
-            configured: Arc::new(zones),
-            ..Self::default()
-        };
         // A name under another zone's apex would never be found in its own.
-        for (apex, zone) in &*compiled.configured {
+        for (apex, zone) in &zones {
             for (name, node) in &zone.nodes {
-                let nearest = apex_of(&compiled.configured, name);
+                let nearest = apex_of(&zones, name);
                 if nearest != Some(apex) && !node.records.is_empty() {
                     return Err(ZoneError::Outside {
                         zone: shown(apex),
@@ -107,10 +110,12 @@ impl Zones {
             }
         }
         for config in configs {
-            check_aliases(config, &compiled.configured)?;
+            check_aliases(config, &zones)?;
         }
-        let zones = compiled.configured.clone();
-        Ok(Self { zones, ..compiled })
+        Ok(Self {
+            zones: Arc::new(zones),
+            ..Self::default()
+        })
     }
 
     /// Whether we are the one to ask for `host`: then it is no origin, but ourselves.
@@ -133,12 +138,21 @@ impl Zones {
         self.zones.get(apex_of(&self.zones, name)?)
     }
 
+    /// The node that `name`, which lies in `zone`, is answered from.
+    pub(crate) fn find<'a>(&'a self, zone: &'a Zone, name: &Name) -> Option<&'a Node> {
+        let known = self.with_texts.get(name).or_else(|| zone.find(name));
+        known.or_else(|| {
+            let is_above = self.texts.keys().any(|text| name.zone_of(text));
+            is_above.then_some(&NOTHING)
+        })
+    }
+
     /// These zones with the texts of `other`, as far as they lie in them: for a configuration that takes another's place.
     #[must_use]
     pub fn with_texts_of(mut self, other: &Self) -> Self {
         let texts = other.texts.clone().into_iter();
         self.texts = texts
-            .filter(|(name, _)| apex_of(&self.configured, name).is_some())
+            .filter(|(name, _)| apex_of(&self.zones, name).is_some())
             .collect();
         self.apply_texts();
         self
@@ -189,25 +203,21 @@ impl Zones {
         let no_name = |_| TextError::Outside(name.to_owned());
         let mut owner = Name::from_ascii(name).map_err(no_name)?;
         owner.set_fqdn(true);
-        match apex_of(&self.configured, &owner) {
+        match apex_of(&self.zones, &owner) {
             Some(_) => Ok(owner),
             None => Err(TextError::Outside(name.to_owned())),
         }
     }
 
     fn apply_texts(&mut self) {
-        let mut zones = self.configured.clone();
-        for (name, texts) in &self.texts {
-            let Some(apex) = apex_of(&self.configured, name) else {
-                continue;
-            };
-            if let Some(zone) = Arc::make_mut(&mut zones).get_mut(apex) {
-                for text in texts {
-                    add(zone, apex, text_record(name, TEXT_TTL, text));
-                }
-            }
-        }
-        self.zones = zones;
+        let nodes = self.texts.iter().map(|(name, texts)| {
+            let configured = self.zone_of(name).and_then(|zone| zone.nodes.get(name));
+            let mut node = configured.cloned().unwrap_or_default();
+            let texts = texts.iter().map(|text| text_record(name, TEXT_TTL, text));
+            node.records.extend(texts);
+            (name.clone(), node)
+        });
+        self.with_texts = nodes.collect();
     }
 }
 

@@ -440,6 +440,38 @@ fn texts_come_and_go_while_zones_are_exchanged() {
 }
 
 #[test]
+fn a_text_changes_nothing_that_a_wildcard_says_of_other_names() {
+    let mut zones = zones();
+    let told = |zones: &Zones, host: &str, kind| {
+        let told = told_over(zones, &question(host, kind, None), Transport::Udp);
+        (told.metadata.response_code, lines(&told.answers))
+    };
+    let asked = [
+        "www.x.site.test",
+        "b.x.site.test",
+        "c.b.x.site.test",
+        "n.site.test",
+    ];
+    let all = |zones: &Zones| asked.map(|host| told(zones, host, RecordType::A));
+    let before = all(&zones);
+    assert!(before[..3].iter().all(|(_, records)| records.len() == 1));
+    assert_eq!(before[3], (ResponseCode::NXDomain, vec![]));
+    for challenge in [
+        "_acme-challenge.www.x.site.test",
+        "_acme-challenge.a.b.x.site.test",
+    ] {
+        assert_eq!(zones.add_text(challenge, "one"), Ok(()));
+        let (_, texts) = told(&zones, challenge, RecordType::TXT);
+        assert_eq!(texts, [format!("{challenge}. 1 IN TXT one")]);
+    }
+    assert_eq!(all(&zones), before);
+    // What is above one and else not there has nothing (RFC 8020).
+    assert_eq!(zones.add_text("_acme-challenge.n.site.test", "one"), Ok(()));
+    let above = told(&zones, "n.site.test", RecordType::A);
+    assert_eq!(above, (ResponseCode::NoError, vec![]));
+}
+
+#[test]
 fn texts_have_their_limits() {
     let mut zones = zones();
     for (host, text, want) in [
@@ -474,7 +506,7 @@ fn texts_have_their_limits() {
             .metadata
             .truncation
     );
-    // 256 times 267 bytes are more than TCP can carry, too.
+    // 512 times 267 bytes are more than TCP can carry, too.
     assert!(
         told_over(&zones, &request, Transport::Tcp)
             .metadata
