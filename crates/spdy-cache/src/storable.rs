@@ -37,7 +37,8 @@ pub enum Uncacheable {
     /// The request said `no-store`.
     #[error("request no-store")]
     RequestNoStore,
-    /// An informational status, 206 or 304: only whole answers are stored.
+    /// An informational status, 206 or 304: only whole answers are stored. Or one that tells of the request alone, where it is not to poison
+    /// what others ask for: who knows that says so, and [`may_store`] does not.
     #[error("status")]
     Status,
     /// `must-understand`, and a status that this cache does not know.

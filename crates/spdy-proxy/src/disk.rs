@@ -37,6 +37,7 @@ use tokio::sync::oneshot;
 
 use crate::disk_counters::DiskCounters;
 use crate::disk_folder::{Folder, locked};
+use crate::disk_index::Place;
 use crate::disk_lock::Lock;
 use crate::disk_writer::Change;
 
@@ -44,7 +45,7 @@ use crate::disk_writer::Change;
 const READERS: usize = 2;
 /// Requests that may wait for a reader; one more is a miss.
 const MAX_READS: usize = 256;
-/// Bytes of bodies that may wait to be written; with more, the next is left out.
+/// Bytes of objects that may wait to be written; with more, the next is left out.
 const MAX_WRITE_BYTES: u64 = 64 << 20;
 
 /// The tier. Dropping it writes what waits, unless that was to be [left out](Self::leave_out).
@@ -149,17 +150,24 @@ impl Disk {
 
     /// Writes an answer, sooner or later, or not if too much waits already.
     pub fn keep(&self, key: &Key, stored: Arc<Stored>, body: Body) {
-        let len = body.len();
-        let waiting = self.folder.waiting_bytes.fetch_add(len, Ordering::Relaxed);
+        let head = key.as_bytes().len() + stored.weight() + size_of::<Change>();
+        let weight = body.weight() + head as u64;
+        let waiting = self
+            .folder
+            .waiting_bytes
+            .fetch_add(weight, Ordering::Relaxed);
         let purges = self.folder.index().purges();
         let change = Change::Keep {
             key: key.clone(),
             stored,
             body,
             purges,
+            weight,
         };
         if waiting > MAX_WRITE_BYTES || !self.send(change) {
-            self.folder.waiting_bytes.fetch_sub(len, Ordering::Relaxed);
+            self.folder
+                .waiting_bytes
+                .fetch_sub(weight, Ordering::Relaxed);
             self.folder
                 .counters
                 .unwritten
@@ -176,20 +184,29 @@ impl Disk {
     /// ([`settled`](Self::settled)).
     pub fn purge(&self, prefix: &[u8]) {
         let places = self.folder.index().purge_prefix(prefix);
-        self.send(Change::Remove(places));
+        self.remove(places);
     }
 
     /// Purges what has a tag, likewise.
     pub fn purge_tag(&self, tag: &Tag) {
         let places = self.folder.index().purge_tag(tag);
-        self.send(Change::Remove(places));
+        self.remove(places);
+    }
+
+    fn remove(&self, places: Vec<Place>) {
+        // While a disk hangs, nothing waits for it that has nothing to do there.
+        if !places.is_empty() {
+            self.send(Change::Remove(places));
+        }
     }
 
     /// Takes one answer out, also one that waits to be written.
     pub fn forget(&self, key: &Key, stored: &Stored) {
         let name = file_name(key, stored);
-        self.folder.index().remove(key, &name);
-        self.send(Change::Forget(key.clone(), name));
+        let is_there = self.folder.index().remove(key, &name).is_some();
+        if is_there || self.folder.waiting_bytes.load(Ordering::Relaxed) > 0 {
+            self.send(Change::Forget(key.clone(), name));
+        }
     }
 
     /// Waits until everything that was handed over is on the disk, and what was purged is not; whether the latter is so, and no crash brings

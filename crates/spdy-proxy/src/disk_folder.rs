@@ -26,7 +26,7 @@ pub(crate) struct Folder {
     /// What single sites may have of it.
     pub(crate) site_bytes: Mutex<BTreeMap<String, u64>>,
     index: Mutex<Index>,
-    /// Of bodies that are to be written.
+    /// Of objects that are to be written.
     pub(crate) waiting_bytes: AtomicU64,
     /// The last object was not written, since the disk did not take it: said once, until one is again.
     pub(crate) is_failing: AtomicBool,

@@ -26,6 +26,8 @@ pub(crate) enum Change {
         stored: Arc<Stored>,
         body: Body,
         purges: u64,
+        /// Bytes that wait with it.
+        weight: u64,
     },
     /// Files that have left the index, if no others have come in their places since.
     Remove(Vec<Place>),
@@ -50,6 +52,7 @@ impl Folder {
                 stored,
                 body,
                 purges,
+                weight,
             } => {
                 let left_out = [
                     (&self.is_over, "left out: the program ends"),
@@ -61,7 +64,7 @@ impl Folder {
                     None => self.write(&key, &stored, &body, purges),
                     Some((_, why)) => Err(io::Error::other(why)),
                 };
-                self.waiting_bytes.fetch_sub(body.len(), Ordering::Relaxed);
+                self.waiting_bytes.fetch_sub(weight, Ordering::Relaxed);
                 let counter = match &written {
                     Ok(()) => &self.counters.written,
                     Err(_) => &self.counters.unwritten,
@@ -162,7 +165,7 @@ impl Folder {
         write: impl Fn() -> io::Result<()>,
     ) -> io::Result<()> {
         // What is unlinked while it is read gives its room later, and files take whole blocks: so twice as much each time.
-        let mut room = len;
+        let (mut room, mut freed) = (len, 0);
         loop {
             let outcome = write();
             let is_full = outcome.as_ref().is_err_and(|error| {
@@ -176,10 +179,16 @@ impl Folder {
             let _ = fs::remove_file(new);
             let (evicted, left) = {
                 let mut index = self.index();
-                let left = index.bytes().saturating_sub(room);
-                (index.make_room(left), index.bytes())
+                let bytes = index.bytes();
+                // Nothing goes for what would not fit if all went.
+                if freed + bytes < len || self.is_over.load(Ordering::Relaxed) {
+                    return outcome;
+                }
+                let evicted = index.make_room(bytes.saturating_sub(room));
+                freed += bytes - index.bytes();
+                (evicted, index.bytes())
             };
-            if evicted.is_empty() || self.is_over.load(Ordering::Relaxed) {
+            if evicted.is_empty() {
                 return outcome;
             }
             self.evict(&evicted);
@@ -205,16 +214,22 @@ impl Folder {
     ) -> io::Result<()> {
         let is_purged = |index: &Index| index.is_purged_since(purges, key, stored);
         let purged = || Err(io::Error::other("purged before it was written"));
-        // What was purged since it was handed over does not come back.
-        if is_purged(&self.index()) {
-            return purged();
+        {
+            let mut index = self.index();
+            // What was purged since it was handed over does not come back.
+            if is_purged(&index) {
+                return purged();
+            }
+            // Nobody finds the new one by the old one's place: a purge may mean the one and not the other.
+            index.remove(key, &name);
         }
         // While the disk takes its time, nobody waits for the index.
-        fs::rename(new, self.file(&name))?;
+        if let Err(error) = fs::rename(new, self.file(&name)) {
+            self.unlink(&name);
+            return Err(error);
+        }
         let mut index = self.index();
         if is_purged(&index) {
-            // What had the name is gone too.
-            index.remove(key, &name);
             drop(index);
             self.unlink(&name);
             return purged();

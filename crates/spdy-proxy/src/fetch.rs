@@ -17,6 +17,7 @@ use http_body::Body as _;
 use spdy::body::Body;
 use spdy_cache::cache_status::{CacheStatus, Forward};
 use spdy_cache::freshness::Times;
+use spdy_cache::key::Key;
 use spdy_cache::lookup::Failure;
 use spdy_cache::store::Object;
 use spdy_cache::validate::{Conditional, strip_conditions};
@@ -34,12 +35,29 @@ use crate::timing::OriginTook;
 use crate::upstream::UpstreamError;
 use crate::wanted::{Refused, Wanted};
 
+/// What is kept and may still be good.
+#[derive(Clone, Debug)]
+pub(crate) struct Known {
+    pub(crate) object: Object,
+    /// How to ask whether it is.
+    pub(crate) conditional: Conditional,
+    /// The count of purges when it was looked for.
+    pub(crate) purges: u64,
+}
+
+impl Known {
+    /// Whether no purge has meant it since: who waited through one finds by it what he is not to find.
+    pub(crate) fn stands(&self, proxy: &Proxy, key: &Key) -> bool {
+        !proxy.purges.have_met(key, self.purges)
+    }
+}
+
 /// One fetch.
 pub(crate) struct Fetch {
     pub(crate) proxy: Arc<Proxy>,
     pub(crate) wanted: Wanted,
-    /// What is kept and may still be good, and how to ask whether it is.
-    pub(crate) known: Option<(Object, Conditional)>,
+    /// What its origin is asked after.
+    pub(crate) known: Option<Known>,
     /// There if others may wait for this.
     pub(crate) leader: Option<Lead>,
     /// Why what is kept does not do.
@@ -80,15 +98,16 @@ impl Fetch {
     pub(crate) fn new(
         proxy: &Arc<Proxy>,
         wanted: Wanted,
-        known: Option<(Object, Conditional)>,
+        known: Option<Known>,
         leader: Option<Lead>,
         forward: Forward,
     ) -> Self {
+        let since = proxy.since();
         Self {
             proxy: proxy.clone(),
-            since: proxy.since(),
+            since,
+            known: known.filter(|known| known.stands(proxy, &wanted.key)),
             wanted,
-            known,
             leader,
             forward,
             is_wanted_now: true,
@@ -199,8 +218,8 @@ impl Fetch {
     /// The fields of the first request, which has this body.
     fn first_fields(&self, body: &Body) -> HeaderMap {
         let mut headers = self.wanted.for_origin();
-        if let Some((_, conditional)) = &self.known {
-            conditional.apply(&mut headers);
+        if let Some(known) = &self.known {
+            known.conditional.apply(&mut headers);
         } else if self.leader.is_some() {
             // Others will want the whole of it.
             strip_conditions(&mut headers);
@@ -298,7 +317,7 @@ impl Fetch {
 
     /// What is kept, though it is stale, if the origin's failure allows it: for those who wait for this as well.
     pub(crate) fn stale_instead(&mut self, failure: Failure) -> Option<Got> {
-        let known = self.known.as_ref().map(|(object, _)| object);
+        let known = self.known.as_ref().map(|known| &known.object);
         let stale = self.proxy.stale_instead(&self.wanted, known, failure)?;
         if let Some(leader) = self.leader.take() {
             leader.fail(failure);

@@ -156,9 +156,9 @@ impl Fetch {
             || RequestControl::of_request(&asked.headers).no_store;
         if asked.method == Method::GET
             && !(is_no_whole || is_by_name || is_of_request(status) || is_failing(status))
-            && let Some((object, _)) = self.known.take()
+            && let Some(known) = self.known.take()
         {
-            self.proxy.forget(&self.wanted.key, &object);
+            self.proxy.forget(&self.wanted.key, &known.object);
         }
     }
 
@@ -201,6 +201,10 @@ impl Fetch {
         }
         if let Some(why) = followed.refused() {
             return Err(why);
+        }
+        // Who asked had it by a field that no key names: others asked otherwise, and would be told the same.
+        if is_of_request(head.status) {
+            return Err(Uncacheable::Status);
         }
         if deception::is_mismatched(asked.uri.path(), head.status, &head.headers) {
             return Err(Uncacheable::TypeMismatch);

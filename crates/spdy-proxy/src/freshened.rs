@@ -11,7 +11,7 @@ use spdy_cache::stored::Stored;
 use spdy_cache::validate::{HeadUpdate, Merged, Unmatched, head_update, merge};
 
 use crate::counters::Outcome;
-use crate::fetch::{Fetch, Got};
+use crate::fetch::{Fetch, Got, Known};
 use crate::fetched::clone_head;
 use crate::fields;
 use crate::landing::{Landing, Source};
@@ -34,7 +34,7 @@ impl Fetch {
         head: &response::Parts,
         times: Times,
     ) -> Option<Result<Merged, Unmatched>> {
-        let (object, _) = self.known.as_ref()?;
+        let object = &self.known.as_ref()?.object;
         let policy = self.proxy.policy(self.wanted.whose());
         let asked = &self.wanted.ask;
         let head = self.as_of_whole(object.stored(), head);
@@ -64,7 +64,7 @@ impl Fetch {
 
     /// Whether what was made of the body that is kept, or was not made of it, hangs on what this changes: then it is made anew, of the whole.
     pub(crate) fn would_be_made_otherwise(&self, merged: &Merged) -> bool {
-        let Some((object, _)) = &self.known else {
+        let Some(Known { object, .. }) = &self.known else {
             return false;
         };
         let (before, now) = (object.stored(), merged.stored());
@@ -84,7 +84,7 @@ impl Fetch {
         if head.status != StatusCode::NOT_MODIFIED {
             return None;
         }
-        let (object, _) = self.known.clone()?;
+        let Known { object, .. } = self.known.clone()?;
         let merged = self.merged(head, times)?.ok()?;
         Some(self.freshened(&object, merged, head))
     }
@@ -94,7 +94,7 @@ impl Fetch {
         if self.wanted.ask.method != Method::HEAD {
             return None;
         }
-        let (object, _) = self.known.clone()?;
+        let Known { object, .. } = self.known.clone()?;
         let policy = self.proxy.policy(self.wanted.whose());
         let (stored, len) = (object.stored(), object.body().len());
         let whole = self.as_of_whole(stored, head);

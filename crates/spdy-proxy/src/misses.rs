@@ -15,10 +15,10 @@ use spdy::body::Body;
 use spdy_cache::cache_status::{CacheStatus, Forward};
 use spdy_cache::lookup::{self, Failure, on_error};
 use spdy_cache::store::Object;
-use spdy_cache::validate::{Conditional, strip_conditions};
+use spdy_cache::validate::strip_conditions;
 
 use crate::counters::{Family, Outcome};
-use crate::fetch::{Fetch, Got};
+use crate::fetch::{Fetch, Got, Known};
 use crate::flight::{Seat, Waited};
 use crate::landing::{Berth, Landing, Lead, Source};
 use crate::proxy::{NAME, Proxy};
@@ -32,7 +32,7 @@ impl Proxy {
     pub(crate) async fn board(
         self: &Arc<Self>,
         wanted: Wanted,
-        known: Option<(Object, Conditional)>,
+        known: Option<Known>,
         forward: Option<Forward>,
     ) -> Response<Body> {
         let policy = self.policy(wanted.whose());
@@ -64,7 +64,10 @@ impl Proxy {
                 Waited::Private => None,
                 Waited::Nothing => continue,
                 Waited::Failed(failure) => {
-                    let object = known.as_ref().map(|(object, _)| object);
+                    let standing = known
+                        .as_ref()
+                        .filter(|known| known.stands(self, &wanted.key));
+                    let object = standing.map(|known| &known.object);
                     if let Some(stale) = self.stale_instead(&wanted, object, failure) {
                         return stale;
                     }
@@ -112,7 +115,7 @@ impl Proxy {
     fn unanswered(
         self: &Arc<Self>,
         wanted: Wanted,
-        known: Option<(Object, Conditional)>,
+        known: Option<Known>,
         forward: Forward,
         error: &UpstreamError,
     ) -> Response<Body> {
@@ -177,7 +180,7 @@ impl Proxy {
     async fn fetch(
         self: &Arc<Self>,
         wanted: Wanted,
-        known: Option<(Object, Conditional)>,
+        known: Option<Known>,
         leader: Option<Lead>,
         forward: Forward,
     ) -> Response<Body> {
@@ -207,7 +210,7 @@ impl Proxy {
     async fn awaited(
         self: &Arc<Self>,
         wanted: Wanted,
-        known: Option<(Object, Conditional)>,
+        known: Option<Known>,
         leader: Option<Lead>,
         forward: Forward,
         body: Body,
@@ -242,12 +245,7 @@ impl Proxy {
     }
 
     /// Fetches anew what was served though it is stale, unless somebody does already.
-    pub(crate) fn validate_behind(
-        self: &Arc<Self>,
-        mut wanted: Wanted,
-        stale: Object,
-        conditional: Conditional,
-    ) {
+    pub(crate) fn validate_behind(self: &Arc<Self>, mut wanted: Wanted, stale: Known) {
         let berth = Berth::of(&wanted.key);
         let Seat::Leader(leader) = self.flights.board(berth, self.runtime.now()) else {
             return;
@@ -255,8 +253,7 @@ impl Proxy {
         // What this client had and wanted of it is its own matter, and the head alone makes fresh only what has not changed.
         strip_conditions(&mut wanted.ask.headers);
         wanted.ask.method = Method::GET;
-        let known = Some((stale, conditional));
-        let fetch = Fetch::new(self, wanted, known, Some(leader), Forward::Stale).unawaited();
+        let fetch = Fetch::new(self, wanted, Some(stale), Some(leader), Forward::Stale).unawaited();
         self.runtime.spawn(Box::pin(async move {
             let _ = fetch.run(Body::empty()).await;
         }));

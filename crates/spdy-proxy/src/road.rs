@@ -31,7 +31,7 @@ use spdy_cache::stored::Stored;
 
 use crate::client_body::begun;
 use crate::counters::{Family, Outcome};
-use crate::fetch::Fetch;
+use crate::fetch::{Fetch, Known};
 use crate::fields;
 use crate::page_policies::Said;
 use crate::proxy::{NAME, Proxy, authority_of};
@@ -135,6 +135,7 @@ impl Proxy {
             }
         }
         let policy = self.policy(wanted.whose());
+        let mut purges = self.purges.now();
         let mut kept = self.memory.find(&wanted.key);
         let now = self.hour();
         let mut found = lookup::lookup(
@@ -153,6 +154,7 @@ impl Proxy {
             _ => false,
         };
         if is_lifted {
+            purges = self.purges.now();
             kept = self.memory.find(&wanted.key);
             found = lookup::lookup(
                 policy,
@@ -163,6 +165,11 @@ impl Proxy {
         }
         let variants = kept.as_deref().unwrap_or_default();
         let forward = found.forward();
+        let known = |index: usize, conditional| Known {
+            object: variants[index].clone(),
+            conditional,
+            purges,
+        };
         match found {
             Lookup::Fresh { index, .. } => {
                 let response = self.hit(&wanted, &variants[index], now);
@@ -171,16 +178,15 @@ impl Proxy {
             Lookup::Stale {
                 index, background, ..
             } => {
-                let stale = variants[index].clone();
-                self.validate_behind(wanted.clone(), stale.clone(), background);
-                let response = self.hit(&wanted, &stale, now);
+                self.validate_behind(wanted.clone(), known(index, background));
+                let response = self.hit(&wanted, &variants[index], now);
                 respond::marked(response, Outcome::STALE)
             }
             Lookup::Validate {
                 index, conditional, ..
             } => {
-                let known = Some((variants[index].clone(), conditional));
-                self.board(wanted, known, forward).await
+                let known = known(index, conditional);
+                self.board(wanted, Some(known), forward).await
             }
             Lookup::Miss(_) => self.board(wanted, None, forward).await,
             Lookup::Bypass(_) => self.pass(wanted, body, forward).await,

@@ -59,6 +59,7 @@ impl Proxy {
     pub(crate) async fn lift(&self, wanted: &Wanted) -> bool {
         if let Some(disk) = self.disk.get() {
             let policy = self.policy(wanted.whose());
+            let purges = self.purges.now();
             let finding = pin!(disk.find(&wanted.key, &wanted.ask.headers, policy));
             let given_up = self.runtime.sleep_until(self.runtime.now() + DISK_PATIENCE);
             let found = match select(finding, given_up).await {
@@ -69,7 +70,9 @@ impl Proxy {
                 }
             };
             if let Some((stored, body)) = found {
-                return self.memory.keep(&wanted.key, stored, body).is_some();
+                return self
+                    .keep_in_memory(&wanted.key, stored, body, purges)
+                    .is_some();
             }
         }
         self.lift_shared(wanted, None).await
@@ -89,12 +92,8 @@ impl Proxy {
         if is_known || self.purges.have_met(&wanted.key, since.purges) {
             return false;
         }
-        let stored = Arc::new(stored);
-        if let Some(disk) = self.disk.get() {
-            disk.keep(&wanted.key, stored.clone(), body.clone());
-        }
-        let stored = Arc::unwrap_or_clone(stored);
-        self.memory.keep(&wanted.key, stored, body).is_some()
+        self.keep_here(&wanted.key, &Arc::new(stored), body, since.purges)
+            .is_some()
     }
 
     /// The same, where what is `known` is stale for having been kept too long, and not by its nature.
@@ -130,13 +129,47 @@ impl Proxy {
         if self.purges.have_met(key, since.purges) {
             return None;
         }
-        if let Some(disk) = self.disk.get() {
-            disk.keep(key, stored.clone(), body.clone());
-        }
         if let Some(shared) = self.shared() {
             shared.keep(key, stored, &body, since.mark);
         }
-        self.memory.keep(key, Stored::clone(stored), body)
+        self.keep_here(key, stored, body, since.purges)
+    }
+
+    /// Keeps it on the disk and in memory.
+    fn keep_here(
+        &self,
+        key: &Key,
+        stored: &Arc<Stored>,
+        body: KeptBody,
+        purges: u64,
+    ) -> Option<Object> {
+        if let Some(disk) = self.disk.get() {
+            disk.keep(key, stored.clone(), body.clone());
+        }
+        let kept = self.keep_in_memory(key, Stored::clone(stored), body, purges);
+        if let Some(disk) = self.disk.get()
+            && self.purges.have_met(key, purges)
+        {
+            disk.forget(key, stored);
+        }
+        kept
+    }
+
+    /// Keeps in memory what no purge meant since there were so many.
+    fn keep_in_memory(
+        &self,
+        key: &Key,
+        stored: Stored,
+        body: KeptBody,
+        purges: u64,
+    ) -> Option<Object> {
+        let object = self.memory.keep(key, stored, body)?;
+        // One that came meanwhile may have looked here before it was in.
+        if self.purges.have_met(key, purges) {
+            self.memory.forget(&object);
+            return None;
+        }
+        Some(object)
     }
 
     /// Keeps `object` no longer, in any tier: the origin took its leave back.

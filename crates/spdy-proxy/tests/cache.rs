@@ -373,6 +373,48 @@ async fn who_asks_for_the_head_of_what_is_stale_has_the_whole_fetched_anew() {
 }
 
 /// What names other fields to choose by is kept beside what was there; the old was chosen by none and so fit all.
+/// Its fields are in no key: one request had all others be told the same, for as long as the answer was fresh.
+#[tokio::test]
+async fn what_a_client_has_brought_on_itself_is_told_to_nobody_else() {
+    let origin = Origin::start(|request: Request<bytes::Bytes>| {
+        let (headers, mut response) = (request.headers(), answer(&[FRESH], "good"));
+        let bad = [
+            ("if-match", StatusCode::PRECONDITION_FAILED),
+            ("range", StatusCode::RANGE_NOT_SATISFIABLE),
+            ("x-odd", StatusCode::BAD_REQUEST),
+            ("x-long", StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE),
+        ];
+        if let Some((_, status)) = bad.iter().find(|(name, _)| headers.contains_key(*name)) {
+            response = answer(&[FRESH], "bad");
+            *response.status_mut() = *status;
+        }
+        std::future::ready(response)
+    });
+    let proxy = accelerator(&origin, "");
+    for (target, name, value) in [
+        ("/a", "if-match", "\"other\""),
+        ("/b", "range", "bytes=1000-"),
+        ("/c", "x-odd", "yes"),
+        ("/d", "x-long", "yes"),
+    ] {
+        let bad = get(&proxy, target, &[(name, value)]).await;
+        assert!(bad.status.is_client_error(), "{name}: {bad:?}");
+        let good = get(&proxy, target, &[]).await;
+        assert_eq!(
+            (good.status, good.text()),
+            (StatusCode::OK, "good"),
+            "{name}"
+        );
+        // Nor does it take the place of what is kept.
+        get(&proxy, target, &[(name, value)]).await;
+        let kept = get(&proxy, target, &[]).await;
+        assert!(
+            kept.field("cache-status").starts_with("spdy; hit"),
+            "{name}"
+        );
+    }
+}
+
 #[tokio::test]
 async fn a_404_that_is_kept_by_fields_takes_the_place_of_what_was_there_for_all() {
     let count = Arc::new(AtomicUsize::new(0));

@@ -291,8 +291,10 @@ async fn a_purge_while_what_is_kept_is_asked_after_leaves_those_who_wait_one_who
     between.clock.turn(Duration::from_secs(1)).await;
     let mut more = asked(&mut between);
     assert_eq!(more.len(), 1, "one asks for all who are left");
-    head(&mut more[0]).await;
-    write(&mut more[0], good).await;
+    // What was purged may be what is wrong with it: that it is the same still says nothing.
+    let request = head(&mut more[0]).await;
+    assert!(!request.contains("if-none-match"), "{request}");
+    write(&mut more[0], ANSWER).await;
     let got = have_got(&between, &mut clients, "HTTP/1.1 200").await;
     assert_eq!(got, CLIENTS);
     assert_eq!(asked(&mut between).len(), 0);
