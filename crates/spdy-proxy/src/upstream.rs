@@ -238,6 +238,8 @@ fn is_out_of_reach(error: &Error) -> bool {
 struct Health {
     failures: u32,
     rests_until: Option<Instant>,
+    /// When it answered last.
+    answered: Option<Instant>,
 }
 
 /// All origins.
@@ -331,8 +333,9 @@ impl Upstream {
             Whose::Others => &self.others,
         };
         let request = self.seated(&origin, request).await?;
+        let asked = self.runtime.now();
         let answered = client.send(request, priority).await;
-        self.learn(origin.clone(), answered.as_ref().err());
+        self.learn(origin.clone(), asked, answered.as_ref().err());
         let mut response = answered?;
         is_framed_once(response.headers(), origin)?;
         say_length_once(&mut response);
@@ -350,10 +353,11 @@ impl Upstream {
         if self.is_resting(&origin) {
             return Err(UpstreamError::Resting(origin));
         }
+        let asked = self.runtime.now();
         let switched = self.site.switch(request).await;
         match &switched {
             Err(error) if !is_out_of_reach(error) => (),
-            switched => self.learn(origin.clone(), switched.as_ref().err()),
+            switched => self.learn(origin.clone(), asked, switched.as_ref().err()),
         }
         let switched = switched?;
         is_framed_once(switched.headers(), origin)?;
@@ -415,7 +419,8 @@ impl Upstream {
         }
     }
 
-    pub(crate) fn learn(&self, origin: Origin, error: Option<&Error>) {
+    /// What became of a request to `origin`, which was `asked` then.
+    pub(crate) fn learn(&self, origin: Origin, asked: Instant, error: Option<&Error>) {
         // A body that does not come is another error, and its client's fault.
         let counts = error.is_some_and(|error| match error {
             Error::Connect { .. } | Error::Resolve { .. } | Error::TimedOut { .. } => true,
@@ -423,17 +428,32 @@ impl Upstream {
             // that would close the site; or its client broke off.
             error => stands_still(error),
         });
-        let mut all = self.health();
-        if !counts {
-            if error.is_none() {
-                all.remove(&origin);
-            }
+        if self.failures == 0 || !(counts || error.is_none()) {
             return;
         }
-        if self.failures == 0 || (all.len() >= REMEMBERED && !all.contains_key(&origin)) {
-            return;
+        let mut all = self.health();
+        if all.len() >= REMEMBERED && !all.contains_key(&origin) {
+            all.retain(|_, health| health.failures > 0);
+            if all.len() >= REMEMBERED {
+                return;
+            }
         }
         let health = all.entry(origin).or_default();
+        if error.is_none() {
+            *health = Health {
+                answered: Some(self.runtime.now()),
+                ..Health::default()
+            };
+            return;
+        }
+        // Who has answered others meanwhile is slow with this one thing, and whoever asks for that would close the site.
+        let is_slow = error.is_some_and(|error| match error {
+            Error::TimedOut { .. } => !is_out_of_reach(error),
+            error => stands_still(error),
+        });
+        if is_slow && health.answered.is_some_and(|answered| answered > asked) {
+            return;
+        }
         health.failures = health.failures.saturating_add(1);
         if health.failures >= self.failures {
             health.rests_until = Some(self.runtime.now() + self.rest);

@@ -93,7 +93,7 @@ impl Upstream {
                     origin: origin.clone(),
                     after,
                 };
-                self.learn(origin, Some(&late));
+                self.learn(origin, begun, Some(&late));
                 return Err(late.into());
             }
         };

@@ -300,6 +300,42 @@ async fn a_purge_while_what_is_kept_is_asked_after_leaves_those_who_wait_one_who
     assert_eq!(asked(&mut between).len(), 0);
 }
 
+/// Whoever asked for something that takes too long closed the site for all others.
+#[tokio::test]
+async fn one_thing_that_takes_too_long_does_not_have_an_origin_left_alone_that_answers_others() {
+    let mut between = Between::start("[upstream]\nfailures = 1\nretries = 0\n");
+    let ask = async |between: &Between, target: &str| {
+        let (mut client, _) = between.client();
+        let request = format!("GET {target} HTTP/1.1\r\nHost: www.site.test\r\n\r\n");
+        write(&mut client, &request).await;
+        client
+    };
+    for (answers, status) in [(true, "200"), (false, "503")] {
+        let mut slow = ask(&between, "/slow").await;
+        let held = between.asked().await;
+        between.clock.turn(Duration::from_secs(10)).await;
+        if answers {
+            let mut quick = ask(&between, "/quick").await;
+            let mut origin = between.asked().await;
+            head(&mut origin).await;
+            write(&mut origin, &ANSWER.replace("max-age=60", "no-store")).await;
+            between.wait(head(&mut quick)).await;
+        }
+        between.clock.turn(Duration::from_secs(21)).await;
+        let (late, _) = between.wait(head(&mut slow)).await;
+        assert!(late.starts_with("HTTP/1.1 504"), "{late}");
+        let mut next = ask(&between, "/next").await;
+        between.clock.turn(Duration::from_secs(1)).await;
+        for mut origin in asked(&mut between) {
+            head(&mut origin).await;
+            write(&mut origin, &ANSWER.replace("max-age=60", "no-store")).await;
+        }
+        let (next, _) = between.wait(head(&mut next)).await;
+        assert!(next.starts_with(&format!("HTTP/1.1 {status}")), "{next}");
+        drop(held);
+    }
+}
+
 #[tokio::test]
 async fn who_has_waited_as_long_as_an_origin_may_take_is_told_that_it_does_not_answer() {
     let mut between = Between::start("[cache]\nlock_age_s = 12\n");
