@@ -319,20 +319,13 @@ impl Wanted {
         mut asked: request::Parts,
     ) -> Result<Self, Refused> {
         let target = target_of(&asked);
-        let opened = site.rules.open(target).map_err(|why| match why {
+        let opened = site.rules.open(target).map_err(|why| match why.place() {
             // Browsers keep pages and sheets of before it was so; and what is moved names more by relative URLs.
-            Refusal::HasName { ref place, .. }
-            | Refusal::PathExcepted {
-                place: Some(ref place),
-                ..
-            }
-            | Refusal::EncodedSlash {
-                place: Some(ref place),
-            } if anonymous::is_load(&asked.headers) => {
-                let to = place.clone();
+            Some(to) if anonymous::is_load(&asked.headers) => {
+                let to = to.to_owned();
                 Refused::Elsewhere { why, to }
             }
-            why => why.into(),
+            _ => why.into(),
         })?;
         let is_guarded = site.pages.guards(&site.rules, opened.url());
         let moved = match is_guarded {
@@ -346,20 +339,29 @@ impl Wanted {
         let arrival = asked.extensions.get().copied();
         asked.extensions.clear();
         let asked = Request::from_parts(asked, ());
-        let upstream = match anonymous::request(&site.rules, &moved, &asked) {
-            Err(why @ Refusal::CrossSite) if anonymous::is_sent_on(&opened, asked.headers()) => {
-                let to = moved.url().to_string();
-                return Err(Refused::Elsewhere { why, to });
+        let upstream = anonymous::request(&site.rules, &moved, &asked).map_err(|why| {
+            let why = match why {
+                Refusal::KindNotListed {
+                    kind: Kind::Script,
+                    host,
+                } if is_guarded => Refusal::Guarded { host },
+                why => why,
+            };
+            let is_sent_on = match why {
+                Refusal::CrossSite => anonymous::is_sent_on(&opened, asked.headers()),
+                Refusal::Guarded { .. } => true,
+                // It stands beside something that is moved, which loads it relative to its own URL.
+                Refusal::KindNotListed { .. } => opened.is_listed(),
+                _ => false,
+            };
+            match is_sent_on {
+                true => {
+                    let to = moved.url().to_string();
+                    Refused::Elsewhere { why, to }
+                }
+                false => why.into(),
             }
-            Err(Refusal::KindNotListed {
-                kind: Kind::Script,
-                host,
-            }) if is_guarded => {
-                let (why, to) = (Refusal::Guarded { host }, moved.url().to_string());
-                return Err(Refused::Elsewhere { why, to });
-            }
-            upstream => upstream?,
-        };
+        })?;
         let (mut ask, ()) = asked.into_parts();
         let said = std::mem::replace(&mut ask.headers, upstream.headers);
         ask.method = upstream.method;

@@ -131,6 +131,63 @@ async fn what_is_excepted_is_had_from_its_host() {
     assert_eq!(other.asked(), [""; 0]);
 }
 
+/// An editor of a host that many share loads its modes beside itself, a module of a folder one above it, a script its sheet: all got 404.
+#[tokio::test]
+async fn what_a_moved_script_loads_by_its_own_url_is_had_from_its_host() {
+    let other = other();
+    let port = other.address.port();
+    let own = Origin::start(move |_| {
+        let text = format!("<script src='http://shared.test:{port}/ace.js'></script>");
+        std::future::ready(answer(&[HTML, ONCE], text))
+    });
+    let host = |name: &str, more: &str| {
+        format!(
+            "[[site.rewrite.hosts]]\nhost = '{name}:{port}'\nscheme = 'http'\nkinds = ['script']\n{more}\n"
+        )
+    };
+    let proxy = accelerator_of(&format!(
+        "[listen]\ntls = []\nplain = ['127.0.0.1:80']\n[[site]]\nnames = ['www.site.test']\norigin = 'http://{}'\n{}{}",
+        own.address,
+        host("shared.test", "shared = true"),
+        host("cdn.test", "path = '/lib/'"),
+    ));
+    let page = get(&proxy, "/", &[]).await;
+    let moved = page.text().split('"').nth(1).expect("it is moved");
+    let (beside, _) = moved.rsplit_once('/').expect("a path");
+    let of_folder = format!("/.spdy/1/-/p/cdn.test~{port}");
+    for (asked, destination, host, path) in [
+        (beside, "script", "shared.test", "/mode-json.js"),
+        (beside, "style", "shared.test", "/skin.css"),
+        (&of_folder, "script", "cdn.test", "/shared/x.js"),
+        (&of_folder, "empty", "cdn.test", "/shared/x.json"),
+        (&of_folder, "style", "cdn.test", "/lib/skin.css"),
+    ] {
+        let target = format!("{asked}{path}?v=1");
+        let got = get(&proxy, &target, &load(destination)).await;
+        assert_eq!(got.status, StatusCode::TEMPORARY_REDIRECT, "{target}");
+        let there = format!("http://{host}:{port}{path}?v=1");
+        assert_eq!(got.field("location"), there);
+        // Nobody is sent on who would open it, or does not say.
+        for fields in [&load("document")[..], &load("iframe"), &load("worker")] {
+            let got = get(&proxy, &target, fields).await;
+            assert_eq!(got.status, StatusCode::NOT_FOUND, "{target}: {fields:?}");
+        }
+        if asked == beside || path.starts_with("/shared/") {
+            let got = get(&proxy, &target, &[]).await;
+            assert_eq!(got.status, StatusCode::NOT_FOUND, "{target}");
+        }
+    }
+    for head in [
+        format!("/.spdy/1/-/p/stranger.test~{port}"),
+        beside.replace("shared.test", "stranger.test"),
+        beside.replace("/u", "/k"),
+    ] {
+        let got = get(&proxy, &format!("{head}/x.js"), &load("script")).await;
+        assert_eq!(got.status, StatusCode::NOT_FOUND, "{head}");
+    }
+    assert_eq!(other.asked(), [""; 0]);
+}
+
 #[tokio::test]
 async fn what_has_no_type_is_had_from_its_host() {
     let (own, other) = (Origin::start(pages(&[])), other());

@@ -210,7 +210,7 @@ impl Keys {
             return Ok(());
         }
         Err(match self.kids().any(|live| live == kid) {
-            true => Refusal::Forged,
+            true => Refusal::Forged { place: None },
             false => Refusal::UnknownKey { kid },
         })
     }
@@ -223,6 +223,8 @@ mod tests {
     fn key(kid: char, fill: u8) -> Key {
         Key::new(kid, &[fill; 32]).unwrap()
     }
+
+    const FORGED: Refusal = Refusal::Forged { place: None };
 
     const SUBJECT: Subject<'_> = Subject {
         site: "https://www.site.test",
@@ -257,7 +259,7 @@ mod tests {
             },
         ];
         for other in others {
-            assert_eq!(keys.check(&word, other), Err(Refusal::Forged), "{other:?}");
+            assert_eq!(keys.check(&word, other), Err(FORGED), "{other:?}");
         }
         let exact = Subject {
             target: Some("/a.js"),
@@ -265,14 +267,14 @@ mod tests {
         };
         assert_eq!(keys.check(&word, exact), Err(Refusal::CapabilityForm));
         let renamed = word.replacen('k', "u", 1);
-        assert_eq!(keys.check(&renamed, exact), Err(Refusal::Forged));
+        assert_eq!(keys.check(&renamed, exact), Err(FORGED));
         let exact_word = keys.make(exact);
         let other = Subject {
             target: Some("/b.js"),
             ..SUBJECT
         };
         assert_eq!(keys.check(&exact_word, exact), Ok(()));
-        assert_eq!(keys.check(&exact_word, other), Err(Refusal::Forged));
+        assert_eq!(keys.check(&exact_word, other), Err(FORGED));
     }
 
     #[test]
@@ -284,11 +286,7 @@ mod tests {
             let mut code = code.clone();
             code[bit / 8] ^= 1 << (bit % 8);
             let word = format!("ka{}", URL_SAFE_NO_PAD.encode(code));
-            assert_eq!(
-                keys.check(&word, SUBJECT),
-                Err(Refusal::Forged),
-                "bit {bit}"
-            );
+            assert_eq!(keys.check(&word, SUBJECT), Err(FORGED), "bit {bit}");
         }
     }
 
@@ -304,7 +302,7 @@ mod tests {
             Err(Refusal::UnknownKey { kid: 'a' })
         );
         let other_secret = Keys::new(key('a', 9), None);
-        assert_eq!(other_secret.check(&old, SUBJECT), Err(Refusal::Forged));
+        assert_eq!(other_secret.check(&old, SUBJECT), Err(FORGED));
     }
 
     #[test]
@@ -343,7 +341,7 @@ mod tests {
         let word = Keys::new(key('1', 3), None).make(SUBJECT);
         let unknown = Refusal::UnknownKey { kid: '1' };
         assert_eq!(now.check(&word, SUBJECT), Err(unknown));
-        assert_eq!(first.check(&word, SUBJECT), Err(Refusal::Forged));
+        assert_eq!(first.check(&word, SUBJECT), Err(FORGED));
     }
 
     #[test]

@@ -65,6 +65,11 @@ impl Moved {
         self.ground
     }
 
+    /// Whether its host is listed, on whatever ground it was opened.
+    pub fn is_listed(&self) -> bool {
+        self.is_listed
+    }
+
     /// Whether it is under a name of its host's own, and not under the site's.
     pub fn is_named(&self) -> bool {
         self.ground == Ground::Name
@@ -407,7 +412,7 @@ fn opened(
         let (host, place) = (host.to_owned(), url.into());
         return Err(Refusal::HasName { host, place });
     }
-    let (ground, kinds) = check_ground(rules, capability, opening, standing)?;
+    let (ground, kinds) = check_ground(rules, capability, opening, standing, &url)?;
     Ok(Moved {
         ground,
         scheme,
@@ -449,6 +454,7 @@ fn check_ground(
     capability: &str,
     opening: Opening<'_>,
     standing: Standing<'_>,
+    url: &Url,
 ) -> Result<(Ground, Kinds), Refusal> {
     let Opening { host, target, .. } = opening;
     let not_listed = || Refusal::NotListed {
@@ -476,7 +482,8 @@ fn check_ground(
             (Ground::Origin, kinds)
         }
         (b'u', Standing::Listed(entry)) => {
-            check(Some(target))?;
+            // What such a script loads relative to its own URL stands under its capability.
+            check(Some(target)).map_err(|why| why.at(url))?;
             (Ground::Url, entry.kinds.and(Kinds::NONE.with(Kind::Script)))
         }
         (b'u', Standing::Discovered) => return Err(not_listed()),

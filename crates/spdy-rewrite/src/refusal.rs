@@ -156,6 +156,8 @@ pub enum Refusal {
     PathNotListed {
         /// The host.
         host: String,
+        /// The thing at the host itself, if it was asked for.
+        place: Option<String>,
     },
     /// Listed, but the operator excepts this path.
     #[error("this path of {host} is excepted")]
@@ -188,7 +190,10 @@ pub enum Refusal {
     },
     /// A capability that was made for something else, or by somebody else.
     #[error("the capability is not for this URL")]
-    Forged,
+    Forged {
+        /// The thing at the host itself, if its host is listed and the capability is one for a URL alone.
+        place: Option<String>,
+    },
     /// Not one of the kinds that may be moved from there.
     #[error("{kind} is not moved from {host}")]
     KindNotListed {
@@ -287,16 +292,25 @@ pub enum Refusal {
 impl Refusal {
     /// The same of `url`, which was asked for.
     pub(crate) fn at(self, url: &Url) -> Self {
+        let place = Some(url.to_string());
         match self {
-            Self::PathExcepted { host, .. } => {
-                let place = Some(url.to_string());
-                Self::PathExcepted { host, place }
-            }
-            Self::EncodedSlash { .. } => {
-                let place = Some(url.to_string());
-                Self::EncodedSlash { place }
-            }
+            Self::PathNotListed { host, .. } => Self::PathNotListed { host, place },
+            Self::PathExcepted { host, .. } => Self::PathExcepted { host, place },
+            Self::EncodedSlash { .. } => Self::EncodedSlash { place },
+            Self::Forged { .. } => Self::Forged { place },
             why => why,
+        }
+    }
+
+    /// The thing at the host itself, where a page that loads it may be sent: its host is listed, and it is not among what is moved.
+    pub fn place(&self) -> Option<&str> {
+        match self {
+            Self::HasName { place, .. } => Some(place),
+            Self::PathNotListed { place, .. }
+            | Self::PathExcepted { place, .. }
+            | Self::EncodedSlash { place }
+            | Self::Forged { place } => place.as_deref(),
+            _ => None,
         }
     }
 
@@ -334,7 +348,7 @@ impl Refusal {
             Self::DiscoveryOff { .. } => "discovery-off",
             Self::CapabilityForm => "capability-form",
             Self::UnknownKey { .. } => "unknown-key",
-            Self::Forged => "forged",
+            Self::Forged { .. } => "forged",
             Self::KindNotListed { .. } => "kind-not-listed",
             Self::Guarded { .. } => "guarded",
             Self::Method { .. } => "method",

@@ -409,7 +409,10 @@ impl Rules {
             .collect();
         if !of_host.is_empty() {
             let governing = of_host.iter().position(|entry| is_in(path, &entry.path));
-            let governing = governing.ok_or_else(|| Refusal::PathNotListed { host: named() })?;
+            let governing = governing.ok_or_else(|| Refusal::PathNotListed {
+                host: named(),
+                place: None,
+            })?;
             let (narrower, entry) = (&of_host[..governing], of_host[governing]);
             let place = None;
             // Whoever undoes %2f would leave the folder by `..%2f`.

@@ -60,6 +60,32 @@ fn what_the_abuses_vary_is_good_by_itself() {
     }
 }
 
+/// A moved script's neighbours stand under its head, capability and all; nobody else's head leads anywhere.
+#[test]
+fn what_stands_beside_what_is_moved_has_a_place_at_a_host_that_is_listed() {
+    let rules = discovering();
+    for (target, place) in [
+        (
+            "/.spdy/1/-/s/folder.test/shared/x.js",
+            Some("https://folder.test/shared/x.js"),
+        ),
+        (
+            "/.spdy/1/{u shared.test /ace.js}/s/shared.test/mode-json.js?v=1",
+            Some("https://shared.test/mode-json.js?v=1"),
+        ),
+        ("/.spdy/1/{k open.test}/s/shared.test/mode-json.js", None),
+        ("/.spdy/1/{k open.test}/s/other.test/a.png", None),
+        ("/.spdy/1/{u shared.test /ace.js}/s/other.test/a.js", None),
+        ("/.spdy/1/-/s/other.test/a.js", None),
+        ("/.spdy/1/-/s/evil.test/a.js", None),
+        ("/.spdy/1/-/s/img.site.test/a.js", None),
+        ("/.spdy/1/-/s/port.test/a.js", None),
+    ] {
+        let refusal = rules.open(&written(target)).unwrap_err();
+        assert_eq!(refusal.place(), place, "{target}: {refusal}");
+    }
+}
+
 #[test]
 fn without_discovery_no_capability_opens_an_unlisted_host() {
     let target = written("/.spdy/1/{k open.test}/s/open.test/a.png");
