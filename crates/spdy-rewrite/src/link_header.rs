@@ -141,7 +141,8 @@ fn rewrite_candidates<'m>(
         return Cow::Borrowed(parameters);
     };
     let (before, after) = (&parameters[..at.start], &parameters[at.end..]);
-    Cow::Owned(match before.ends_with('"') {
+    // Blanks may stand between the quote and the first candidate.
+    Cow::Owned(match before.trim_end().ends_with('"') {
         true => format!("{before}{written}{after}"),
         // A URL is no token.
         false => format!("{before}\"{written}\"{after}"),

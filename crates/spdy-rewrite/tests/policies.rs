@@ -264,6 +264,10 @@ fn link_fields_are_rewritten_as_the_elements_they_stand_for() {
         ),
         format!("<{cdn}/a.png>; rel=preload; imagesrcset = \"{cdn}/b.png\" ; as=image")
     );
+    assert_eq!(
+        links("</a>; rel=preload; as=image; imagesrcset=\" https://cdn.test/a.png 2x \""),
+        format!("</a>; rel=preload; as=image; imagesrcset=\" {cdn}/a.png 2x \"")
+    );
     for untouched in [
         "<https://cdn.test/a.css>; title=\"; rel=preload; as=style\"; rel=next",
         "</a>; rel=preload; as=fetch; imagesrcset=\"https://cdn.test/a.png 2x\"",
