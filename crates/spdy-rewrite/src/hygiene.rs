@@ -12,7 +12,7 @@ use http::header::{
 };
 
 use crate::anonymous::{Load, Mode};
-use crate::kind::{Kinds, is_read_by_cors_alone};
+use crate::kind::{Kinds, is_playlist, is_read_by_cors_alone};
 use crate::moved_url::Moved;
 use crate::named_answer;
 use crate::refusal::Refusal;
@@ -104,7 +104,8 @@ fn check(rules: &Rules, moved: &Moved, load: Load, headers: &HeaderMap) -> Resul
         Some(kind) => moved.kinds().has(kind) && kind.admits(&essence),
         None => moved.kinds().admit(&essence),
     };
-    if !is_admitted {
+    // What a playlist names from the root of its host would lead to the site; under a name of the host's own it does not.
+    if !is_admitted || is_playlist(&essence) {
         return Err(Refusal::Type { got: essence });
     }
     let keeps_to_itself = |policy: &HeaderValue| policy == "same-origin" || policy == "same-site";

@@ -101,7 +101,7 @@ impl Kind {
             Self::Media => {
                 family == "audio"
                     || family == "video"
-                    || essence == "text/vtt"
+                    || matches!(essence, "text/vtt" | "application/ogg")
                     || is_playlist(essence)
                     || is_inert(essence)
             }
@@ -158,11 +158,11 @@ fn is_xml(subtype: &str) -> bool {
     subtype == "xml" || subtype.ends_with("+xml")
 }
 
-fn is_playlist(essence: &str) -> bool {
-    matches!(
-        essence,
-        "application/ogg" | "application/vnd.apple.mpegurl" | "application/x-mpegurl"
-    )
+/// Whether it names the pieces of a film (HLS), by relative URLs or from the root of its host: nobody here reads which.
+pub(crate) fn is_playlist(essence: &str) -> bool {
+    let (family, subtype) = essence.split_once('/').unwrap_or_default();
+    matches!(family, "application" | "audio" | "video")
+        && matches!(subtype, "vnd.apple.mpegurl" | "mpegurl" | "x-mpegurl")
 }
 
 /// Bytes of which no browser makes a document, a script or a sheet once it may not sniff.

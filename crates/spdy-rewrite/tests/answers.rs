@@ -128,9 +128,13 @@ fn an_answer_is_served_as_what_it_was_asked_for_or_not_at_all() {
         is_read: true,
         is_same_origin: true,
     };
+    let fetched = Load {
+        is_subresource: true,
+        ..any
+    };
     let cdn = "/.spdy/1/-/s/cdn.test/a";
     let folder = "/.spdy/1/-/s/folder.test/lib/a";
-    let rows: [(&str, Load, &str, &str); 18] = [
+    let rows: [(&str, Load, &str, &str); 22] = [
         (cdn, any, "image/png", "serve"),
         (cdn, any, "IMAGE/SVG+XML; charset=utf-8", "serve"),
         (cdn, any, "text/javascript", "serve"),
@@ -156,6 +160,20 @@ fn an_answer_is_served_as_what_it_was_asked_for_or_not_at_all() {
             "direct https://cdn.test/a",
         ),
         (cdn, of(Kind::Style), "text/css", "serve"),
+        (cdn, of(Kind::Media), "application/ogg", "serve"),
+        (
+            cdn,
+            of(Kind::Media),
+            "application/vnd.apple.mpegurl",
+            "direct https://cdn.test/a",
+        ),
+        (
+            cdn,
+            fetched,
+            "audio/x-mpegurl; charset=utf-8",
+            "direct https://cdn.test/a",
+        ),
+        (cdn, any, "application/x-mpegurl", "type"),
         (folder, any, "image/gif", "serve"),
         (folder, any, "text/javascript", "type"),
         (
