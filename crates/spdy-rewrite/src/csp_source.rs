@@ -21,7 +21,7 @@ pub(crate) enum Source {
     Any,
     /// `https:`.
     Scheme(String),
-    /// `[scheme://]host[:port][/path]`.
+    /// `[scheme://]host[:port][/path]`; the host `*` is every one, by whatever name (CSP §6.7.2.9).
     Host {
         scheme: Option<String>,
         host: String,
@@ -110,7 +110,7 @@ impl Source {
                 let is_host = if *is_wild {
                     named != host && host::is_under(named, host)
                 } else {
-                    named == host
+                    host == "*" || named == host
                 };
                 let is_port = match port {
                     Port::Any => true,

@@ -9,6 +9,7 @@ use http::header::{
 };
 use spdy_rewrite::csp;
 use spdy_rewrite::integrity::Pinned;
+use spdy_rewrite::kind::Kind;
 use spdy_rewrite::page_head::PageHead;
 use spdy_rewrite::seen::Seen;
 use spdy_rewrite::verdict::Reason;
@@ -95,6 +96,10 @@ fn nothing_is_widened() {
         "img-src 'self' https://cdn.test",
         "img-src https: https://cdn.test",
         "img-src * https://cdn.test",
+        "img-src https://* https://cdn.test",
+        "img-src *:443 https://cdn.test",
+        "img-src https://*",
+        "img-src *:*",
         "img-src 'none'",
         "img-src https://stranger.test https://evil.test https://www.site.test",
         "img-src https://*.wild.test",
@@ -108,6 +113,32 @@ fn nothing_is_widened() {
         "",
     ] {
         stays(policy);
+    }
+}
+
+/// It was read as a host of that name, so nothing was moved under such a policy.
+#[test]
+fn a_star_with_a_scheme_or_a_port_is_every_host() {
+    let allow = |policy: &str, url: &Url| {
+        let mut policies = csp::Policies::none(&page());
+        policies.add(&rules(), policy);
+        policies.allow(url, Kind::Image, csp::Credentials::default())
+    };
+    let (cdn, other) = (
+        url("https://cdn.test/a.png"),
+        url("https://port.test:8443/a.png"),
+    );
+    for (policy, of_cdn, of_other) in [
+        ("img-src https://*", true, false),
+        ("img-src https://*:443", true, false),
+        ("img-src *:443", true, false),
+        ("img-src *:*", true, true),
+        ("img-src *:8443", false, true),
+        ("img-src ws://*", false, false),
+        ("img-src https://*/b/", false, false),
+    ] {
+        let got = (allow(policy, &cdn), allow(policy, &other));
+        assert_eq!(got, (of_cdn, of_other), "{policy}");
     }
 }
 
