@@ -245,8 +245,9 @@ fn judge(place: &Place<'_>, named: &CssUrl) -> Judged {
         Judged { written, reference }
     };
     match named.usage {
-        // Relative to whatever uses it, in some browsers to this sheet: only what is absolute is sure.
-        Use::Custom if !is_absolute(text) => Judged {
+        // Relative to whatever uses it, in some browsers to this sheet: only what is absolute is sure, and that what starts at the
+        // root of a moved sheet's host does not mean the site's.
+        Use::Custom if !is_absolute(text) && !leaves_host(place, text) => Judged {
             written: None,
             reference: None,
         },
@@ -257,6 +258,11 @@ fn judge(place: &Place<'_>, named: &CssUrl) -> Judged {
 
 fn is_absolute(text: &str) -> bool {
     text.starts_with("//") || Url::parse(text).is_ok()
+}
+
+/// Whether `text` starts at the root, which is that of another host than where the sheet is from.
+fn leaves_host(place: &Place<'_>, text: &str) -> bool {
+    place.seen_from.is_some() && text.trim_start().starts_with('/')
 }
 
 /// Writes `url` in the form of the token it stands for.

@@ -58,9 +58,15 @@ fn in_a_moved_sheet_what_is_relative_stays_and_what_starts_at_the_root_is_writte
     for untouched in [
         "@import 'b.css'; a{b:url(../i.png) url(x/y.png?z#f)}",
         "a{b:url(?x)}",
+        "a{--x:url(rel.png)}",
     ] {
         assert_eq!(moved(untouched), untouched);
     }
+    assert_eq!(
+        moved("a{--x:url(/i.png) url(' /j.png')}"),
+        "a{--x:url(/.spdy/1/-/s/cdn.test/i.png) url('/.spdy/1/-/s/cdn.test/j.png')}",
+        "whoever uses it"
+    );
     assert_eq!(
         moved("a{b:url(/i.png)}"),
         "a{b:url(/.spdy/1/-/s/cdn.test/i.png)}"
@@ -194,6 +200,17 @@ fn sheets_in_other_encodings_keep_their_bytes() {
     );
 }
 
+#[test]
+fn a_moved_sheet_in_an_encoding_that_is_not_read_stays_if_it_names_the_root_in_a_custom_property() {
+    let rules = rules();
+    let moved = rules.open("/.spdy/1/-/s/cdn.test/a.css").unwrap();
+    let sheet = Sheet::moved(&rules, &moved, &moved);
+    for (text, stays) in [("a{--x:url(/i.png)}", true), ("a{--x:url(i.png)}", false)] {
+        let rewritten = css::rewrite_bytes(&rules, &sheet, text.as_bytes(), Some("shift_jis"));
+        assert_eq!(rewritten.body != text.as_bytes(), stays, "{text}");
+    }
+}
+
 fn any_css() -> impl Strategy<Value = String> {
     let piece = prop_oneof![
         Just("url(https://cdn.test/a.png)".to_owned()),
@@ -259,7 +276,8 @@ proptest! {
         prop_assert_eq!(before.len(), after.len());
         let (base, served) = (url("https://cdn.test/css/a.css"), url("https://www.site.test/.spdy/1/-/s/cdn.test/css/a.css"));
         for (before, after) in before.iter().zip(&after) {
-            let relative = before.url.is_empty() || before.url.starts_with('#') || before.usage == Use::Custom;
+            let relative = before.url.is_empty() || before.url.starts_with('#')
+                || before.usage == Use::Custom && !before.url.trim_start().starts_with('/');
             let Some(meant) = base.join(&before.url).ok().filter(|_| !relative) else { continue };
             let kind = match before.usage {
                 Use::Import => Kind::Style,
