@@ -11,7 +11,9 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use http::{HeaderMap, Method, StatusCode, header};
+use spdy_rewrite::csp::Policies;
 use spdy_rewrite::css::Sheet;
+use spdy_rewrite::guarded;
 use spdy_rewrite::html::HtmlRewriter;
 use spdy_rewrite::kind::Kind as MovedKind;
 use spdy_rewrite::page_head::{self, PageHead};
@@ -47,8 +49,33 @@ pub enum Work {
 
 /// What is to be done to the answer to `asked`, which came from `at` (the same, unless redirects were followed), and how its
 /// head is told from then on, by what was `seen` of the site: `served` is changed in place.
+///
+/// The site's own sheets are rewritten for all of its pages, those too that are passed on as they are, and so the policies of these say
+/// where things were moved to. `no-transform` is no objection: it speaks of the content (RFC 9110 §7.7), which stays, and with the policy
+/// as it came the page would lack what its sheets name.
 #[must_use]
 pub fn work(
+    asked: &Wanted,
+    at: &Wanted,
+    status: StatusCode,
+    served: &mut HeaderMap,
+    seen: Option<&dyn Seen>,
+) -> Work {
+    let work = work_of_body(asked, at, status, served, seen);
+    let is_touched = !asked.is_off && !asked.site.rules.are_tried();
+    if matches!(work, Work::Pass | Work::Left(_))
+        && is_touched
+        && asked.moved.is_none()
+        && guarded::is_document(served)
+        && let Some(url) = at.seen_url()
+    {
+        Policies::rewrite_head(&asked.site.rules, &url, served);
+    }
+    work
+}
+
+/// What is to be done to a body; the head is changed if anything is.
+fn work_of_body(
     asked: &Wanted,
     at: &Wanted,
     status: StatusCode,

@@ -290,6 +290,70 @@ async fn a_script_that_a_page_does_not_allow_does_not_come_under_the_site_s_name
     }
 }
 
+/// Its fonts were blocked: the site's sheets are rewritten for it, too, and its policy did not say where they were moved to.
+#[tokio::test]
+async fn the_policy_of_a_page_that_is_passed_on_says_what_the_site_s_sheets_name() {
+    const POLICY: &str = "content-security-policy";
+    const LEFT: [(&str, &[(&str, &str)]); 6] = [
+        ("/checkout/", &[HTML]),
+        (
+            "/fixed",
+            &[HTML, ("cache-control", "max-age=60, no-transform")],
+        ),
+        ("/coded", &[HTML, ("content-encoding", "x-own")]),
+        ("/sandboxed", &[HTML]),
+        ("/x.xhtml", &[("content-type", "application/xhtml+xml")]),
+        ("/data.json", &[("content-type", "application/json")]),
+    ];
+    let other = other();
+    let port = other.address.port();
+    let cdn = format!("http://cdn.test:{port}");
+    let text = format!("<p style='background: url({cdn}/b.png)'>");
+    let policy_of = move |path: &'static str| {
+        let more = if path == "/sandboxed" {
+            "sandbox; "
+        } else {
+            ""
+        };
+        format!("{more}font-src http://cdn.test:{port}")
+    };
+    let body = text.clone();
+    let own = Origin::start(move |request: http::Request<bytes::Bytes>| {
+        let left = LEFT.iter().find(|(path, _)| *path == request.uri().path());
+        let (path, fields) = left.copied().unwrap_or(("", &[CSS]));
+        let policy = policy_of(path);
+        let mut all = fields.to_vec();
+        all.push((POLICY, &policy));
+        let sheet = format!("@font-face{{src:url(http://cdn.test:{port}/f.woff)}}");
+        let text = if path.is_empty() { sheet } else { body.clone() };
+        std::future::ready(answer(&all, text))
+    });
+    let proxy = accelerator_of(&format!(
+        "[listen]\ntls = []\nplain = ['127.0.0.1:80']\n[[site]]\nnames = ['www.site.test']\norigin = 'http://{}'\n\
+         [site.rewrite]\npages_left = ['/checkout/']\n\
+         [[site.rewrite.hosts]]\nhost = 'cdn.test:{port}'\nscheme = 'http'\nkinds = ['image', 'font']\n",
+        own.address
+    ));
+    let moved = format!("/.spdy/1/-/p/cdn.test~{port}/");
+    let sheet = get(&proxy, "/site.css", &[]).await;
+    assert_eq!(
+        sheet.text(),
+        format!("@font-face{{src:url({moved}f.woff)}}")
+    );
+    for (path, _) in LEFT {
+        let came = policy_of(path);
+        let want = match path {
+            "/data.json" => came.clone(),
+            _ => format!("{came} http://www.site.test{moved}"),
+        };
+        let got = get(&proxy, path, &[]).await;
+        assert_eq!(got.field(POLICY), want, "{path}");
+        assert_eq!(got.text(), text, "{path}");
+        let got = get(&proxy, path, &[("cookie", "spdy=off")]).await;
+        assert_eq!(got.field(POLICY), came, "{path}, as its origin made it");
+    }
+}
+
 #[tokio::test]
 async fn other_hosts_hear_of_a_page_what_its_policy_lets_them() {
     const POLICIES: [(&str, &str, &str); 5] = [

@@ -52,7 +52,7 @@ pub struct Config {
     /// is told.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub dry_run: bool,
-    /// Pages that are passed on as they are: folders (ending in `/`) or single paths.
+    /// Pages that are passed on as they are, but for the policies of their heads: folders (ending in `/`) or single paths.
     pub pages_left: Vec<String>,
     /// Attributes of lazy loaders that hold a URL, a `srcset` (if the name ends so) or a `url()`.
     pub lazy_attributes: Vec<String>,
