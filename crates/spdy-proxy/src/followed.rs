@@ -87,10 +87,10 @@ impl Fetch {
             .decide(&at.site.rules, moved, *load, &head.headers)
         {
             // A browser would ask its policy of each hop.
-            Redirect::Follow(next) if at.site.pages.guards(&at.site.rules, next.url()) => {
-                next.without_scripts()
+            Redirect::Follow(next) => {
+                let guarded = at.site.pages.guarded(&at.site.rules, next.url());
+                next.without(guarded)
             }
-            Redirect::Follow(next) => next,
             Redirect::Direct(location) => {
                 self.give_up_sharing();
                 let response = respond::direct(&location);

@@ -1,8 +1,8 @@
-//! What the pages of a site said that goes for what is asked for after them: whose scripts may not come under the site's name, and
+//! What the pages of a site said that goes for what is asked for after them: whose scripts and sheets may not come under the site's name, and
 //! which pages nobody is to hear of.
 //!
 //! ```text
-//!  head of a page ───────┐               ┌──▶ a script is asked for: sent on to its host (spdy-rewrite/guarded.rs)
+//!  head of a page ───────┐               ┌──▶ a script or sheet is asked for: sent on to its host (spdy-rewrite/guarded.rs)
 //!  policies in its text ─┼─▶ remembered ─┴──▶ a moved thing is asked for with a Referer: its host hears nothing of the page
 //!        a page is kept ─┴─▶ a note with it ──▶ the same of whoever serves it: after a restart, on another machine
 //! ```
@@ -16,6 +16,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use http::HeaderMap;
 use spdy_rewrite::guarded::Guarded;
+use spdy_rewrite::kind::Kinds;
 use spdy_rewrite::referrer::Tells;
 use spdy_rewrite::rules::Rules;
 use url::Url;
@@ -31,7 +32,7 @@ const QUIET: &str = "quiet";
 /// What one page says.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub(crate) struct Said {
-    /// Whose scripts may not come under the site's name.
+    /// Whose scripts and sheets may not come under the site's name.
     pub(crate) guarded: Guarded,
     /// No other host is to hear of it.
     pub(crate) is_quiet: bool,
@@ -46,14 +47,14 @@ impl Said {
         }
     }
 
-    /// The note that is kept with it, as `page quiet 0 3`: so that who serves it need not read its head anew, nor its text.
+    /// The note that is kept with it, as `page quiet 0 3-style`: so that who serves it need not read its head anew, nor its text.
     pub(crate) fn note(&self) -> Vec<u8> {
         let mut note = PAGE.to_owned();
         if self.is_quiet {
             note.extend([" ", QUIET]);
         }
-        for place in self.guarded.places() {
-            note.extend([" ", &place.to_string()]);
+        for word in self.guarded.words() {
+            note.extend([" ", &word]);
         }
         note.into_bytes()
     }
@@ -63,11 +64,8 @@ impl Said {
         let mut words = std::str::from_utf8(note).ok()?.split(' ').peekable();
         words.next().filter(|word| *word == PAGE)?;
         let is_quiet = words.next_if_eq(&QUIET).is_some();
-        let guarded: Result<Guarded, _> = words.map(str::parse::<usize>).collect();
-        Some(Self {
-            guarded: guarded.ok()?,
-            is_quiet,
-        })
+        let guarded = Guarded::of_words(words)?;
+        Some(Self { guarded, is_quiet })
     }
 
     fn is_nothing(&self) -> bool {
@@ -114,10 +112,10 @@ impl PagePolicies {
         }
     }
 
-    /// Whether scripts at `url`, in its own place, are not served under the site's name.
+    /// As what the thing at `url`, in its own place, is not served under the site's name.
     #[must_use]
-    pub fn guards(&self, rules: &Rules, url: &Url) -> bool {
-        self.lock().guarded.has(rules, url)
+    pub fn guarded(&self, rules: &Rules, url: &Url) -> Kinds {
+        self.lock().guarded.kinds(rules, url)
     }
 
     /// Whether no other host is to hear of the page at `referer`.
@@ -166,18 +164,27 @@ mod tests {
 
     #[test]
     fn what_is_noted_of_a_page_is_read_again_and_what_is_none_is_none() {
-        for (places, is_quiet, note) in [
-            (&[][..], false, "page"),
-            (&[], true, "page quiet"),
-            (&[0, 12], false, "page 0 12"),
-            (&[3], true, "page quiet 3"),
+        for (is_quiet, note) in [
+            (false, "page"),
+            (true, "page quiet"),
+            (false, "page 0 12"),
+            (true, "page quiet 3-style 3"),
+            (false, "page 1-style from:'self' from:'self',https://a.test"),
         ] {
-            let guarded = places.iter().copied().collect();
-            let said = Said { guarded, is_quiet };
+            let said = Said::of_note(note.as_bytes()).expect("a note");
+            assert_eq!(said.is_quiet, is_quiet, "{note}");
             assert_eq!(said.note(), note.as_bytes());
-            assert_eq!(Said::of_note(note.as_bytes()), Some(said));
         }
-        for other in ["", "pages", "page  1", "page -1", "page 1 quiet", "page x"] {
+        for other in [
+            "",
+            "pages",
+            "page  1",
+            "page -1",
+            "page 1 quiet",
+            "page x",
+            "page 1-font",
+            "page -style",
+        ] {
             assert_eq!(Said::of_note(other.as_bytes()), None, "{other:?}");
         }
         assert_eq!(Said::of_note(b"page \xff"), None);

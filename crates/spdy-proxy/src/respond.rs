@@ -51,10 +51,10 @@ pub(crate) fn judge(wanted: &Wanted, stored: &Stored) -> Judged {
     let (site, load) = (&wanted.site, *load);
     let rules = &site.rules;
     let hops = Followed::of_note(stored.note());
-    let guards = |url: &Url| site.pages.guards(rules, url);
+    let guarded = |url: &Url| site.pages.guarded(rules, url);
     let led = match hops.is_empty() {
         true => Some(Cow::Borrowed(moved)), // most
-        false => moved.led(rules, load, &hops, guards).map(Cow::Owned),
+        false => moved.led(rules, load, &hops, guarded).map(Cow::Owned),
     };
     let Some(led) = led else {
         let answer = match load.is_subresource {

@@ -14,6 +14,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use spdy_rewrite::integrity::{self, Digests, Pinned};
+use spdy_rewrite::kind::Kinds;
 use spdy_rewrite::rules::Rules;
 use spdy_rewrite::seen::Seen;
 use url::Url;
@@ -93,8 +94,8 @@ impl Seen for OfSite {
         self.proxy.sheets.pinned(&name, metadata)
     }
 
-    fn guards(&self, url: &Url) -> bool {
-        self.site.pages.guards(&self.site.rules, url)
+    fn guarded(&self, url: &Url) -> Kinds {
+        self.site.pages.guarded(&self.site.rules, url)
     }
 
     fn all_moved(&self, url: &Url) -> Option<bool> {

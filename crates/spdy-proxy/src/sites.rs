@@ -486,7 +486,7 @@ mod tests {
         let guards = |sites: &Sites, host: &str| {
             let site = sites.find("www.site.test").expect("it is there");
             let script = Url::parse(&format!("https://{host}/a.js")).expect("a URL");
-            site.pages.guards(&site.rules, &script)
+            !site.pages.guarded(&site.rules, &script).is_empty()
         };
         let former = sites("cdn.test", 1);
         let site = former.find("www.site.test").expect("it is there");

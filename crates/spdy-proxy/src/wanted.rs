@@ -327,11 +327,8 @@ impl Wanted {
             }
             _ => why.into(),
         })?;
-        let is_guarded = site.pages.guards(&site.rules, opened.url());
-        let moved = match is_guarded {
-            true => opened.clone().without_scripts(),
-            false => opened.clone(),
-        };
+        let guarded = site.pages.guarded(&site.rules, opened.url());
+        let moved = opened.clone().without(guarded);
         let referer = asked.headers.get(header::REFERER);
         if referer.is_some_and(|page| page.to_str().is_ok_and(|page| site.pages.is_quiet(page))) {
             asked.headers.remove(header::REFERER);
@@ -341,10 +338,9 @@ impl Wanted {
         let asked = Request::from_parts(asked, ());
         let upstream = anonymous::request(&site.rules, &moved, &asked).map_err(|why| {
             let why = match why {
-                Refusal::KindNotListed {
-                    kind: Kind::Script,
-                    host,
-                } if is_guarded => Refusal::Guarded { host },
+                Refusal::KindNotListed { kind, host } if guarded.has(kind) => {
+                    Refusal::Guarded { host }
+                }
                 why => why,
             };
             let is_sent_on = match why {

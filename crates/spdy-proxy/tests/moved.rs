@@ -35,6 +35,7 @@ fn before(own: &Origin, other: &Origin) -> Proxy {
 fn other() -> Origin {
     Origin::start(pages(&[
         ("/a.js", &[JS, FRESH], "window.a = 1"),
+        ("/s.css", &[CSS, FRESH], "p { color: red }"),
         ("/b.png", &[PNG, FRESH], "a picture"),
         ("/c.png", &[PNG, FRESH], "a picture"),
         ("/typeless", &[FRESH], "a picture"),
@@ -216,7 +217,7 @@ async fn a_sheet_that_may_not_be_rewritten_is_had_from_its_host() {
     }
 }
 
-/// A site with a page under each of those policies, that names a script and a picture of `cdn.test`; its port is `{port}`.
+/// A site with a page under each of those policies, that names a sheet and a script of `cdn.test`; its port is `{port}`.
 fn site_of(policies: &'static [(&'static str, &'static str)], port: u16) -> Origin {
     Origin::start(move |request: http::Request<bytes::Bytes>| {
         let policy = policies
@@ -231,6 +232,7 @@ fn site_of(policies: &'static [(&'static str, &'static str)], port: u16) -> Orig
         };
         let text = format!(
             "<meta http-equiv=content-security-policy content=\"{meta}\">\
+             <link rel=stylesheet href='http://cdn.test:{port}/s.css'>\
              <script src='http://cdn.test:{port}/a.js'></script>"
         );
         let fields = [HTML, ONCE, ("content-security-policy", said)];
@@ -351,6 +353,43 @@ async fn the_policy_of_a_page_that_is_passed_on_says_what_the_site_s_sheets_name
         assert_eq!(got.text(), text, "{path}");
         let got = get(&proxy, path, &[("cookie", "spdy=off")]).await;
         assert_eq!(got.field(POLICY), came, "{path}, as its origin made it");
+    }
+}
+
+/// A sheet reads a page by what it loads: `input[value^=a] { background: url(…) }`.
+#[tokio::test]
+async fn a_sheet_that_a_page_does_not_allow_does_not_come_under_the_site_s_name() {
+    const POLICIES: &[(&str, &str)] = &[
+        ("/allows", "style-src 'self' {cdn}"),
+        ("/inline", "style-src 'self' 'unsafe-inline'"),
+        ("/self", "style-src 'self'"),
+        ("/meta", "default-src 'self'; script-src *"),
+    ];
+    for guard in ["/self", "/meta"] {
+        let other = other();
+        let own = site_of(POLICIES, other.address.port());
+        let proxy = before(&own, &other);
+        for harmless in ["/allows", "/inline", "/none"] {
+            let page = get(&proxy, harmless, &[]).await;
+            let is_moved = page.text().contains("href=\"/.spdy/");
+            assert_eq!(is_moved, harmless != "/inline", "{harmless}");
+        }
+        let got = asked(&proxy, &other, "/s.css", &load("style")).await;
+        assert_eq!(got.status, StatusCode::OK, "{guard}");
+        get(&proxy, guard, &[]).await;
+        let url = format!("http://www.site.test{guard}");
+        until("the page has come by", || proxy.reports.of(&url).is_some()).await;
+        let got = asked(&proxy, &other, "/s.css", &load("style")).await;
+        is_sent_on(&got, &other, "/s.css");
+        let got = asked(&proxy, &other, "/s.css", &[]).await;
+        assert_eq!(got.status, StatusCode::NOT_FOUND, "it is kept, and is one");
+        for (path, kind) in [("/a.js", "script"), ("/b.png", "image")] {
+            let got = asked(&proxy, &other, path, &load(kind)).await;
+            assert_eq!(got.status, StatusCode::OK, "{path} is allowed");
+        }
+        let page = get(&proxy, "/allows", &[]).await;
+        assert!(!page.text().contains("href=\"/.spdy/"), "{}", page.text());
+        assert!(page.text().contains("src=\"/.spdy/"), "{}", page.text());
     }
 }
 

@@ -55,7 +55,7 @@ impl Policy {
     }
 
     /// The sources that govern `kind`; `None` if nothing does.
-    fn sources(&self, kind: Kind) -> Option<&[String]> {
+    pub(crate) fn sources(&self, kind: Kind) -> Option<&[String]> {
         self.first_of(governing(kind))
     }
 

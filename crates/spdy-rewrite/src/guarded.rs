@@ -1,10 +1,14 @@
-//! Hosts whose scripts a page of the site does not allow, and would get under the site's name: those are not served there.
+//! Hosts whose scripts or sheets a page of the site does not allow, and would get under the site's name: those are not served there.
 //!
 //! `script-src 'self'` blocks `https://cdn.test/old.js` wherever somebody injects it. Moved, the same script is the site's own to the
 //! browser, and no source says "the site, but for this path". So, once one page is seen under such a policy, all pages of the site get
 //! the scripts of that entry from the host itself: one that allows the host loads them as it would without us, and the one that does
 //! not is refused by its browser, which asks its policy again where a request is sent on (CSP §6.7.2.8). To serve them to some pages
 //! alone would not do: what one page loaded under the site's name, a browser's cache has for the others.
+//!
+//! So it is with sheets, which read a page by what they load, unless the page lets in whatever sheet stands in it: who puts a link there
+//! puts the sheet itself there. Hosts that are discovered have no entry, and a page may allow some of them: what it allows is kept, and
+//! each host is judged by it when it is asked for.
 
 use std::collections::BTreeSet;
 
@@ -13,21 +17,46 @@ use url::Url;
 
 use crate::config::Scheme;
 use crate::csp::{Credentials, Policies};
+use crate::csp_page::Inline;
+use crate::csp_source::Source;
 use crate::entry::Entry;
 use crate::form::LISTED;
 use crate::host::Pattern;
-use crate::kind::Kind;
+use crate::kind::{Kind, Kinds};
 use crate::rules::{Rules, Standing};
 
-/// Entries of rules whose scripts are not served under the site's name; at most all of them.
+/// The kinds that are guarded: what acts in a page, or reads it. Pictures, fonts and films do neither.
+const KINDS: [Kind; 2] = [Kind::Script, Kind::Style];
+
+/// Different sources of sheets that are told apart; of one more, nothing of any discovered host is let in.
+const MAX_SOURCES: usize = 64;
+/// The longest of them, bytes.
+const MAX_SOURCES_BYTES: usize = 1024;
+/// The sources that let in nothing of other hosts.
+const SITE_ALONE: &str = "'self'";
+
+/// The word of a guarded entry of sheets ends so; that of one of scripts is its number alone.
+const SHEETS: &str = "-style";
+/// The word of sources begins so.
+const SOURCES: &str = "from:";
+
+/// What is not served under the site's name: of entries of the rules, at most all of them, and of hosts that are discovered.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
-pub struct Guarded(BTreeSet<usize>);
+pub struct Guarded {
+    /// Which entry, and as what.
+    listed: BTreeSet<(usize, Kind)>,
+    /// From where pages let sheets in that have the site's own and not everybody's: sources, parted by commas.
+    discovered: BTreeSet<String>,
+}
 
 impl Guarded {
     /// What the head of `page`, one of the site's own answers, asks to be guarded, as it is sent to the client; nothing if it is no
     /// document.
     pub fn by_head(rules: &Rules, page: &Url, headers: &HeaderMap) -> Self {
-        if !rules.entries.iter().any(has_scripts) || !is_document(headers) {
+        let mut entries = rules.entries.iter();
+        let is_any = rules.discovers()
+            || entries.any(|entry| KINDS.into_iter().any(|kind| is_under_site(entry, kind)));
+        if !is_any || !is_document(headers) {
             return Self::default();
         }
         let mut policies = Policies::none(page);
@@ -39,51 +68,94 @@ impl Guarded {
 
     /// The same by all that is known of a page.
     pub(crate) fn by_policies(rules: &Rules, policies: &Policies) -> Self {
+        if policies.is_empty() {
+            return Self::default(); // most pages
+        }
         let entries = rules.entries.iter().enumerate();
-        let scripts = entries.filter(|(_, entry)| has_scripts(entry));
-        let guarded = scripts.filter(|(_, entry)| lets_in(rules, policies, entry));
-        Self(guarded.map(|(at, _)| at).collect())
+        let pairs = entries.flat_map(|(at, entry)| KINDS.map(|kind| (at, entry, kind)));
+        let listed = pairs.filter(|(_, entry, kind)| {
+            is_under_site(entry, *kind) && lets_in(rules, policies, entry, *kind)
+        });
+        Self {
+            listed: listed.map(|(at, _, kind)| (at, kind)).collect(),
+            discovered: sources_of_sheets(rules, policies),
+        }
     }
 
     /// These and `more`.
     pub fn extend(&mut self, more: Self) {
-        self.0.extend(more.0);
+        self.listed.extend(more.listed);
+        self.discovered.extend(more.discovered);
+        if self.discovered.len() > MAX_SOURCES {
+            self.discovered = BTreeSet::from([SITE_ALONE.to_owned()]);
+        }
     }
 
-    /// Where they stand in the rules, to be written down and [read](Self::from_iter) again: by rules of another [tag](Rules::tag) they
-    /// would be others.
-    pub fn places(&self) -> impl Iterator<Item = usize> + '_ {
-        self.0.iter().copied()
+    /// They as words without blanks, to be written down and [read](Self::of_words) again: by rules of another [tag](Rules::tag) they would
+    /// mean others.
+    pub fn words(&self) -> impl Iterator<Item = String> + '_ {
+        let listed = self.listed.iter().map(|(at, kind)| match kind {
+            Kind::Style => format!("{at}{SHEETS}"),
+            _ => at.to_string(),
+        });
+        let discovered = self.discovered.iter();
+        listed.chain(discovered.map(|sources| [SOURCES, sources].concat()))
+    }
+
+    /// Reads words; `None` if one is none of these.
+    pub fn of_words<'w>(words: impl Iterator<Item = &'w str>) -> Option<Self> {
+        let mut read = Self::default();
+        for word in words {
+            if let Some(sources) = word.strip_prefix(SOURCES) {
+                read.discovered.insert(sources.to_owned());
+                continue;
+            }
+            let (at, kind) = match word.strip_suffix(SHEETS) {
+                Some(at) => (at, Kind::Style),
+                None => (word, Kind::Script),
+            };
+            read.listed.insert((at.parse().ok()?, kind));
+        }
+        Some(read)
     }
 
     /// Whether there is none.
     pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.listed.is_empty() && self.discovered.is_empty()
     }
 
-    /// Whether scripts at `url`, in its own place, are among them.
-    pub fn has(&self, rules: &Rules, url: &Url) -> bool {
+    /// As what the thing at `url`, in its own place, is among them.
+    pub fn kinds(&self, rules: &Rules, url: &Url) -> Kinds {
         if self.is_empty() {
-            return false;
+            return Kinds::NONE;
         }
-        let Some(entry) = rules.listed(url) else {
-            return false;
+        let lets_in = |sources: &String| {
+            let mut sources = sources.split(',').filter_map(Source::parse);
+            sources.any(|source| source.matches(rules.site(), url))
         };
-        let mut all = rules.entries.iter();
-        let at = all.position(|one| std::ptr::eq(one, entry));
-        at.is_some_and(|at| self.0.contains(&at))
+        match rules.standing_of(url) {
+            Some(Standing::Listed(entry)) => {
+                let mut all = rules.entries.iter();
+                let at = all.position(|one| std::ptr::eq(one, entry));
+                let is_it = |kind: &Kind| at.is_some_and(|at| self.listed.contains(&(at, *kind)));
+                KINDS.into_iter().filter(is_it).collect()
+            }
+            Some(Standing::Discovered) if !self.discovered.iter().all(lets_in) => {
+                Kinds::NONE.with(Kind::Style)
+            }
+            _ => Kinds::NONE,
+        }
     }
 }
 
-impl FromIterator<usize> for Guarded {
-    fn from_iter<I: IntoIterator<Item = usize>>(places: I) -> Self {
-        Self(places.into_iter().collect())
-    }
+/// Whether anything is ever guarded as `kind`.
+pub(crate) fn may_be(kind: Kind) -> bool {
+    KINDS.contains(&kind)
 }
 
-/// Whether scripts of `entry` are under the site's name; those of a host with a name of its own are not.
-fn has_scripts(entry: &Entry) -> bool {
-    entry.kinds.has(Kind::Script) && !entry.is_named()
+/// Whether things of `entry` are under the site's name as `kind`; those of a host with a name of its own are not.
+fn is_under_site(entry: &Entry, kind: Kind) -> bool {
+    entry.kinds.has(kind) && !entry.is_named()
 }
 
 /// Whether a browser may run scripts of this answer if it opens it: what has no type may turn out to be a page.
@@ -94,8 +166,8 @@ pub fn is_document(headers: &HeaderMap) -> bool {
     essence.is_empty() || essence == "text/html" || essence.ends_with("xml")
 }
 
-/// Whether `policies` let scripts of `entry` run where they are moved to, and not where they are.
-fn lets_in(rules: &Rules, policies: &Policies, entry: &Entry) -> bool {
+/// Whether `policies` let in `entry` as `kind` where it is moved to, and not where it is.
+fn lets_in(rules: &Rules, policies: &Policies, entry: &Entry, kind: Kind) -> bool {
     let host = match &entry.pattern {
         Pattern::Exact(host) => host.clone(),
         Pattern::Under(zone) => format!("any.{zone}"),
@@ -109,18 +181,148 @@ fn lets_in(rules: &Rules, policies: &Policies, entry: &Entry) -> bool {
     let (Ok(own), Ok(moved)) = (own, moved) else {
         return false;
     };
-    let bare = Credentials::default();
-    policies.allow_moved(&moved, Kind::Script, bare) && !policies.allow(&own, Kind::Script, bare)
+    has_more_to_guard(policies, &moved, kind) && !policies.allow(&own, kind, Credentials::default())
+}
+
+/// Whether `policies` let in `moved`, a thing under the site's name, and not whatever else stands in the page.
+fn has_more_to_guard(policies: &Policies, moved: &Url, kind: Kind) -> bool {
+    let is_inline = kind == Kind::Style && policies.allow_inline(Inline::Style(None));
+    policies.allow_moved(moved, kind, Credentials::default()) && !is_inline
+}
+
+/// The sources from which each of `policies` lets sheets in, if they let in those of hosts that are discovered where these are moved to,
+/// and not all of them where they are.
+fn sources_of_sheets(rules: &Rules, policies: &Policies) -> BTreeSet<String> {
+    let any = || Url::parse("https://any.invalid/").ok();
+    let moved = || {
+        let head = rules.head(LISTED, Scheme::Https, "any.invalid", 443)?;
+        policies.at.seen.join(&format!("{head}/")).ok()
+    };
+    let (true, Some(any), Some(moved)) = (rules.discovers(), any(), moved()) else {
+        return BTreeSet::new();
+    };
+    if !has_more_to_guard(policies, &moved, Kind::Style) {
+        return BTreeSet::new();
+    }
+    let mut out = BTreeSet::new();
+    for words in policies
+        .original
+        .iter()
+        .filter_map(|one| one.sources(Kind::Style))
+    {
+        let parsed = words
+            .iter()
+            .filter_map(|word| Some((word, Source::parse(word)?)));
+        let sources: Vec<_> = parsed.collect();
+        if sources
+            .iter()
+            .any(|(_, source)| source.matches(rules.site(), &any))
+        {
+            continue;
+        }
+        let words: Vec<_> = sources.into_iter().map(|(word, _)| word.as_str()).collect();
+        let text = words.join(",");
+        out.insert(match text.len() > MAX_SOURCES_BYTES {
+            true => SITE_ALONE.to_owned(),
+            false => text,
+        });
+    }
+    out
 }
 
 impl Rules {
-    /// The entry that governs `url`, if it is listed.
-    fn listed(&self, url: &Url) -> Option<&Entry> {
+    /// On what ground `url` may be moved, if at all.
+    fn standing_of(&self, url: &Url) -> Option<Standing<'_>> {
         let scheme = Scheme::of_name(url.scheme())?;
         let port = url.port().unwrap_or(scheme.default_port());
-        match self.standing(scheme, url.host_str()?, port, url.path()) {
-            Ok(Standing::Listed(entry)) => Some(entry),
-            _ => None,
+        self.standing(scheme, url.host_str()?, port, url.path())
+            .ok()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::capability::Keys;
+    use crate::config::{Config, HostConfig};
+
+    fn url(text: &str) -> Url {
+        Url::parse(text).unwrap()
+    }
+
+    fn rules() -> Rules {
+        let config = Config {
+            discover: true,
+            hosts: vec![HostConfig::everything("cdn.test")],
+            ..Config::default()
+        };
+        let keys = Keys::of_secrets(&[7; 32], None).unwrap();
+        Rules::compile(&url("https://www.site.test"), &config, Some(keys)).unwrap()
+    }
+
+    fn by(rules: &Rules, policy: &str) -> Guarded {
+        let mut headers = HeaderMap::new();
+        let value = HeaderValue::from_str(policy).unwrap();
+        headers.insert(CONTENT_SECURITY_POLICY, value);
+        Guarded::by_head(rules, &url("https://www.site.test/"), &headers)
+    }
+
+    #[test]
+    fn what_a_page_has_of_the_site_and_not_of_a_host_is_guarded_there() {
+        let rules = rules();
+        for (policy, of_cdn, of_open, of_other) in [
+            ("style-src 'self'", "style", "style", "style"),
+            ("default-src 'self'", "style script", "style", "style"),
+            ("style-src 'self' https://open.test", "style", "", "style"),
+            (
+                "style-src 'self' cdn.test *.test, style-src 'self' open.test",
+                "style",
+                "",
+                "style",
+            ),
+            (
+                "style-src 'self' 'unsafe-inline' 'nonce-n'",
+                "style",
+                "style",
+                "style",
+            ),
+            ("style-src 'self' cdn.test", "", "style", "style"),
+            // Whoever has a sheet let in needs no link to one.
+            ("style-src 'self' 'unsafe-inline'", "", "", ""),
+            ("style-src 'self' https:", "", "", ""),
+            ("default-src 'self'; style-src *", "script", "", ""),
+            ("default-src 'none'", "", "", ""),
+            ("style-src https://open.test", "", "", ""),
+            ("img-src 'self'; font-src 'self'", "", "", ""),
+        ] {
+            let guarded = by(&rules, policy);
+            for (at, want) in [
+                ("https://cdn.test/a", of_cdn),
+                ("https://open.test/a", of_open),
+                ("https://other.test/a", of_other),
+            ] {
+                let kinds = guarded.kinds(&rules, &url(at));
+                let names: Vec<_> = kinds.iter().map(Kind::name).collect();
+                assert_eq!(names.join(" "), want, "{policy}: {at}");
+            }
+            let words: Vec<_> = guarded.words().collect();
+            let read = Guarded::of_words(words.iter().map(String::as_str));
+            assert_eq!(read.as_ref(), Some(&guarded), "{words:?}");
         }
+    }
+
+    #[test]
+    fn so_many_sources_are_told_apart_and_past_that_none_lets_in_what_is_discovered() {
+        let (rules, open) = (rules(), url("https://open.test/a.css"));
+        let mut guarded = Guarded::default();
+        for at in 0..=MAX_SOURCES {
+            assert!(guarded.kinds(&rules, &open).is_empty(), "{at}");
+            let policy = format!("style-src 'self' cdn.test open.test a{at}.test");
+            guarded.extend(by(&rules, &policy));
+        }
+        assert!(guarded.kinds(&rules, &open).has(Kind::Style));
+        assert_eq!(guarded.words().count(), 1);
+        let long = format!("style-src 'self' open.test {}.test", "a".repeat(1024));
+        assert!(by(&rules, &long).kinds(&rules, &open).has(Kind::Style));
     }
 }

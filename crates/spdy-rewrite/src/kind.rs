@@ -210,6 +210,12 @@ impl Kinds {
         Self(self.0 & !(1 << kind as u8))
     }
 
+    /// These without `others`.
+    #[must_use]
+    pub fn less(self, others: Self) -> Self {
+        Self(self.0 & !others.0)
+    }
+
     /// What is in both.
     #[must_use]
     pub fn and(self, other: Self) -> Self {

@@ -110,10 +110,10 @@ impl Moved {
         self.kinds
     }
 
-    /// The same, but not as a script.
+    /// The same, but as none of `kinds`.
     #[must_use]
-    pub fn without_scripts(self) -> Self {
-        let kinds = self.kinds.without(Kind::Script);
+    pub fn without(self, kinds: Kinds) -> Self {
+        let kinds = self.kinds.less(kinds);
         Self { kinds, ..self }
     }
 
@@ -124,22 +124,20 @@ impl Moved {
     }
 
     /// The same, if redirects through `hops` led to what is there, which `load` is to get: as no more than each of them may be loaded as.
-    /// `guards` says where scripts are not served from; see [`Guarded`](crate::guarded::Guarded). `None` if redirects that lead so are
+    /// `guarded` says as what nothing is served from where; see [`Guarded`](crate::guarded::Guarded). `None` if redirects that lead so are
     /// the browser's own matter; see [`Trail::decide`](crate::redirect::Trail::decide).
     pub fn led(
         &self,
         rules: &Rules,
         load: Load,
         hops: &[Url],
-        guards: impl Fn(&Url) -> bool,
+        guarded: impl Fn(&Url) -> Kinds,
     ) -> Option<Self> {
         let mut last = self.clone();
         for hop in hops {
             let next = last.redirected(rules, hop).ok()?;
-            let next = match guards(next.url()) {
-                true => next.without_scripts(),
-                false => next,
-            };
+            let kinds = guarded(next.url());
+            let next = next.without(kinds);
             if !redirect::may_follow(load, &last, &next) {
                 return None;
             }

@@ -87,7 +87,7 @@ pub struct PageReport {
     /// Who hears of the page.
     #[serde(skip)]
     pub tells: Tells,
-    /// Entries whose scripts the page does not allow, and would get under the site's name.
+    /// What the page does not allow, and would get under the site's name.
     #[serde(skip)]
     pub guarded: Guarded,
     #[serde(skip)]

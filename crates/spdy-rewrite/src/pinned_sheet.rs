@@ -56,6 +56,8 @@ pub(crate) fn judge(place: &Place<'_>, text: &str, metadata: &str) -> Pin {
     }
     let verdict = place.rules.verdict(&url, Kind::Style, place.finder);
     match (verdict, known()) {
+        // It is what the page pins where it is, and nowhere else.
+        (Verdict::Move(_), _) if place.guards(&url, Kind::Style) => Pin::Stays,
         (Verdict::Move(_), Pinned::Untouched) => Pin::Free(None),
         (Verdict::Move(_), Pinned::Rewritten(hash)) => Pin::Free(Some(hash)),
         // A named host's page reads its own sheets where it is itself.

@@ -9,6 +9,7 @@ use url::Url;
 
 use crate::config::Scheme;
 use crate::csp::{Credentials, Policies};
+use crate::guarded;
 use crate::judged_origins::JudgedOrigins;
 use crate::kind::Kind;
 use crate::referrer::Tells;
@@ -98,7 +99,7 @@ impl Place<'_> {
 
     /// Whether nothing here asks for more of a URL than its origin, and the rules.
     fn goes_by_origin(&self, kind: Kind) -> bool {
-        let is_guarded = kind == Kind::Script && self.seen.is_some();
+        let is_guarded = guarded::may_be(kind) && self.seen.is_some();
         let has_policies = self.policies.is_some_and(|policies| !policies.is_empty());
         self.seen_from.is_none() && !is_guarded && !has_policies
     }
@@ -134,7 +135,7 @@ impl Place<'_> {
             finder => finder,
         };
         let verdict = match self.rules.verdict(&url, kind, finder) {
-            Verdict::Move(_) if kind == Kind::Script && self.guards(&url) => {
+            Verdict::Move(_) if self.guards(&url, kind) => {
                 let host = url.host_str().unwrap_or_default().to_owned();
                 Verdict::Leave(Refusal::Guarded { host }.into())
             }
@@ -250,8 +251,10 @@ impl Place<'_> {
         })
     }
 
-    fn guards(&self, url: &Url) -> bool {
-        self.seen.is_some_and(|seen| seen.guards(url))
+    /// Whether what is at `url` is not served under the site's name as `kind`.
+    pub(crate) fn guards(&self, url: &Url, kind: Kind) -> bool {
+        let seen = self.seen.filter(|_| guarded::may_be(kind));
+        seen.is_some_and(|seen| seen.guarded(url).has(kind))
     }
 
     /// Whether the browser comes to the moved URL from what stands there.

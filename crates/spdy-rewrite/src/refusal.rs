@@ -203,8 +203,8 @@ pub enum Refusal {
         host: String,
     },
 
-    /// A page of the site does not allow its scripts; see [`Guarded`](crate::guarded::Guarded).
-    #[error("a page of the site does not allow scripts of {host}")]
+    /// A page of the site does not allow its scripts, or its sheets; see [`Guarded`](crate::guarded::Guarded).
+    #[error("a page of the site does not allow scripts or sheets of {host}")]
     Guarded {
         /// The host.
         host: String,

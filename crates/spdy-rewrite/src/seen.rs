@@ -5,16 +5,17 @@
 use url::Url;
 
 use crate::integrity::Pinned;
+use crate::kind::Kinds;
 
 /// What a cache has seen, for one page.
 pub trait Seen: std::fmt::Debug + Send + Sync {
     /// What is known of the sheet at `url`, which the page pins by `metadata`; see [`pinned`](crate::integrity::pinned).
     fn pinned(&self, url: &Url, metadata: &str) -> Pinned;
 
-    /// Whether scripts at `url` are guarded; see [`Guarded`](crate::guarded::Guarded).
-    fn guards(&self, url: &Url) -> bool {
+    /// As what the thing at `url` is guarded; see [`Guarded`](crate::guarded::Guarded).
+    fn guarded(&self, url: &Url) -> Kinds {
         let _ = url;
-        false
+        Kinds::NONE
     }
 
     /// Whether, the last time, the page named something of the origin of `url` and all of that was moved; `None` if nothing of it
