@@ -31,6 +31,11 @@ use crate::upstream_moved::Place;
 
 /// Origins whose failures are remembered.
 const REMEMBERED: usize = 1024;
+/// So much of an answer over HTTP/2 may have come and not be read, bytes.
+const STREAM_WINDOW_BYTES: u32 = 256 * 1024;
+/// And of a connection's answers together: the greatest window there is (RFC 9113 §6.9.1), with room for every stream's. All
+/// requests to an origin share its connection, so readers who are slow would else hold up those who are not.
+const CONNECTION_WINDOW_BYTES: u32 = (1 << 31) - 1;
 
 /// Whose answer is wanted.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -286,6 +291,8 @@ impl Upstream {
                 queue_timeout: Some(config.queue_timeout()),
                 queue: config.queue,
                 connection: ClientOptions {
+                    stream_window_bytes: STREAM_WINDOW_BYTES,
+                    session_window_bytes: CONNECTION_WINDOW_BYTES,
                     write_timeout: Some(Duration::from_secs(config.write_timeout_s)),
                     ..ClientOptions::default()
                 },
