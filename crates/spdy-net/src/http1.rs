@@ -10,7 +10,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use futures_util::future::{Either, select};
 use http::uri::{self, Authority, Scheme};
-use http::{HeaderMap, HeaderValue, Request, Response, StatusCode, Uri, Version, header};
+use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, Uri, Version, header};
+use http_body::Body as _;
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
 use hyper::client::conn::http1::SendRequest;
@@ -108,7 +109,7 @@ impl Http1Client {
         request: Request<Body>,
     ) -> BoxFuture<Result<Response<Body>, ExchangeError>> {
         let request = match in_origin_form(request) {
-            Ok(request) => request,
+            Ok(request) => told_of_its_body(request),
             Err(error) => return Box::pin(async { Err(error) }),
         };
         let method = request.method().clone();
@@ -182,7 +183,7 @@ pub(crate) fn in_origin_form(request: Request<Body>) -> Result<Request<Body>, Ex
     headers.insert(header::HOST, host);
     headers.extend(std::mem::take(&mut head.headers));
     head.headers = headers;
-    if head.method != http::Method::CONNECT {
+    if head.method != Method::CONNECT {
         let target = head
             .uri
             .path_and_query()
@@ -194,6 +195,19 @@ pub(crate) fn in_origin_form(request: Request<Body>) -> Result<Request<Body>, Ex
     }
     head.version = Version::HTTP_11;
     Ok(Request::from_parts(head, body))
+}
+
+/// Says that a body of unknown length follows where hyper would take it that none does, and send nothing of it (RFC 9112 §6.3).
+fn told_of_its_body(mut request: Request<Body>) -> Request<Body> {
+    let mostly_has_none = matches!(*request.method(), Method::GET | Method::HEAD);
+    let is_said = request.headers().contains_key(header::CONTENT_LENGTH);
+    let body = request.body();
+    if mostly_has_none && !is_said && !body.is_end_stream() && body.size_hint().exact().is_none() {
+        let chunked = HeaderValue::from_static("chunked");
+        let headers = request.headers_mut();
+        headers.insert(header::TRANSFER_ENCODING, chunked);
+    }
+    request
 }
 
 /// Fails if the head of `response` is larger than may be.

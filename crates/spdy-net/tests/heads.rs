@@ -158,6 +158,60 @@ async fn a_request_is_for_the_host_that_its_field_names_over_every_protocol() {
     }
 }
 
+/// How many bytes of a body came, and whether a length and a coding were said of it.
+async fn counted(request: Request<Body>) -> Response<Body> {
+    let (head, body) = request.into_parts();
+    let is_said = |name| head.headers.contains_key(name);
+    let (length, coding) = (is_said("content-length"), is_said("transfer-encoding"));
+    let said = format!("{length} {coding}");
+    let body = http_body_util::BodyExt::collect(body).await;
+    let came = body.map_or(0, |body| body.to_bytes().len());
+    let answer = Response::builder().header("x-came", came);
+    let answer = answer.header("x-said", said).body(Body::empty());
+    answer.expect("an answer")
+}
+
+/// Over HTTP/1.1 nothing of it was sent, and nobody was told.
+#[tokio::test]
+async fn a_body_of_unknown_length_is_sent_whatever_the_method() {
+    for protocol in ALL {
+        if protocol == Protocol::Http3 {
+            continue; // it has no pipe
+        }
+        let connection = support::connection(protocol, counted).await;
+        for (method, len) in [
+            ("GET", true),
+            ("GET", false),
+            ("HEAD", false),
+            ("POST", false),
+        ] {
+            let pieces = [20_000, 20_000].map(|len| Ok::<_, std::io::Error>(support::pattern(len)));
+            let body = match len {
+                true => Body::full(support::pattern(40_000)),
+                false => Body::from_stream(futures_util::stream::iter(pieces)),
+            };
+            let asked = Request::builder().method(method).uri("http://site.test/");
+            let asked = asked.body(body).expect("a request");
+            let answer = connection.send(asked, Priority::new(3)).await;
+            let answer = answer.expect("an answer");
+            let case = format!("{protocol} {method} {len}");
+            assert_eq!(answer.headers()["x-came"], "40000", "{case}");
+            if protocol == Protocol::Http1 {
+                let said = if len { "true false" } else { "false true" };
+                assert_eq!(answer.headers()["x-said"], said, "{case}");
+            }
+        }
+        // One without any is told of by nothing.
+        let asked = Request::get("http://site.test/").body(Body::empty());
+        let answer = connection.send(asked.expect("a request"), Priority::new(3));
+        let answer = answer.await.expect("an answer");
+        assert_eq!(answer.headers()["x-came"], "0", "{protocol}");
+        if protocol == Protocol::Http1 {
+            assert_eq!(answer.headers()["x-said"], "false false");
+        }
+    }
+}
+
 /// One whose end came in the read that took it past the limit was taken, and refused when it came in smaller pieces.
 #[tokio::test]
 async fn a_head_that_is_too_large_is_so_however_it_comes() {
