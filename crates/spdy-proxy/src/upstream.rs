@@ -32,7 +32,7 @@ use crate::upstream_moved::Place;
 /// Origins whose failures are remembered.
 const REMEMBERED: usize = 1024;
 /// So much of an answer over HTTP/2 may have come and not be read, bytes.
-const STREAM_WINDOW_BYTES: u32 = 256 * 1024;
+const STREAM_WINDOW_BYTES: u32 = 512 * 1024;
 /// And of a connection's answers together: the greatest window there is (RFC 9113 §6.9.1), with room for every stream's. All
 /// requests to an origin share its connection, so readers who are slow would else hold up those who are not.
 const CONNECTION_WINDOW_BYTES: u32 = (1 << 31) - 1;

@@ -28,7 +28,7 @@ use support::get;
 use support::stopped::Stopped;
 
 /// Bytes of each thing.
-const LEN: usize = 512 * 1024;
+const LEN: usize = 768 * 1024;
 /// As many as an origin usually lets be open at once, but one.
 const READERS: usize = 99;
 
