@@ -6,6 +6,7 @@ use serde::Deserialize;
 use url::{Host, Url};
 
 use crate::config::Config;
+use crate::named_records::lies_in;
 
 /// Certificates for the names of all sites, from an authority that speaks ACME (RFC 8555).
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq)]
@@ -128,11 +129,8 @@ impl AcmeConfig {
                     return Some(("tls.acme.challenge", want, "none".to_owned()));
                 }
                 let is_ours = |name: &str| {
-                    config.dns.zone.iter().any(|zone| {
-                        let apex = zone.apex.trim_end_matches('.');
-                        let above = name.strip_suffix(apex);
-                        above.is_some_and(|above| above.is_empty() || above.ends_with('.'))
-                    })
+                    let mut zones = config.dns.zone.iter();
+                    zones.any(|zone| lies_in(&name.to_ascii_lowercase(), &zone.apex))
                 };
                 let sites = config.site.iter();
                 let zones = sites.filter_map(|site| site.rewrite.names_under.as_ref());
@@ -232,5 +230,14 @@ mod tests {
         dns(SITE).expect("the apex");
         dns(&SITE.replace("a.test", "www.a.test")).expect("below it");
         dns(&SITE.replace("a.test", "ba.test")).expect_err("another's");
+    }
+
+    /// Names of zones are compared without regard to case (RFC 4343 §3).
+    #[test]
+    fn dns_01_asks_zones_that_are_written_in_capitals() {
+        let zone = "[[dns.zone]]\napex = 'A.Test.'\nname_servers = ['ns.c.test']\n";
+        let listen = "[dns]\nlisten = ['127.0.0.1:0']\n";
+        let acme = format!("[tls.acme]\n{GOOD}challenge = 'dns-01'\n");
+        Config::read(&format!("{acme}{listen}{zone}{SITE}")).expect("the apex");
     }
 }

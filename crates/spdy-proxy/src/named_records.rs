@@ -77,7 +77,7 @@ fn zone_of<'a>(zones: &'a mut [ZoneConfig], name: &str) -> Option<&'a mut ZoneCo
 }
 
 /// Whether `name`, in lower case, is that of the zone of `apex` or below it.
-fn lies_in(name: &str, apex: &str) -> bool {
+pub(crate) fn lies_in(name: &str, apex: &str) -> bool {
     let apex = apex.trim_end_matches('.').to_ascii_lowercase();
     let above = name.strip_suffix(&apex);
     above.is_some_and(|above| above.is_empty() || above.ends_with('.'))
