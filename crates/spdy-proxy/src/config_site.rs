@@ -71,8 +71,8 @@ impl SiteConfig {
     /// What else is wrong with it in `config`: the key, what would do, and what is there.
     pub(crate) fn fault(&self, config: &Config) -> Option<(&'static str, &'static str, String)> {
         if !is_bare(&self.origin) {
-            let want = "an http or https URL of a host, without a path";
-            let got = format!("{:?}", self.origin.as_str());
+            let want = "an http or https URL of a host, without a path or a user";
+            let got = format!("{:?}", without_user(&self.origin).as_str());
             return Some(("site.origin", want, got));
         }
         let cache = &config.cache;
@@ -100,5 +100,42 @@ impl SiteConfig {
 fn is_bare(origin: &Url) -> bool {
     let is_root = matches!(origin.path(), "" | "/") && origin.query().is_none();
     let is_web = matches!(origin.scheme(), "http" | "https") && origin.has_host();
-    is_web && is_root && origin.username().is_empty() && origin.fragment().is_none()
+    let is_nobodys = origin.username().is_empty() && origin.password().is_none();
+    is_web && is_root && is_nobodys && origin.fragment().is_none()
+}
+
+/// `origin` as it may be told: what somebody is known by is nobody else's to read.
+fn without_user(origin: &Url) -> Url {
+    let mut told = origin.clone();
+    // An error is a URL that can have neither.
+    let _ = told.set_username("");
+    let _ = told.set_password(None);
+    told
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn fault(names: &str, origin: &str) -> Option<String> {
+        let text = format!("[[site]]\nnames = [{names}]\norigin = '{origin}'\n");
+        Config::read(&text).err().map(|error| error.to_string())
+    }
+
+    /// What is told goes to logs, which more people read than the configuration.
+    #[test]
+    fn an_origin_has_no_user_and_no_password_and_neither_is_told() {
+        for origin in [
+            "https://user:secret@origin.test",
+            "https://:secret@origin.test",
+            "https://secret@origin.test",
+            "ftp://user:secret@origin.test/",
+        ] {
+            let told = fault("'a.test'", origin).expect("it cannot work");
+            assert!(told.contains("without a path or a user"), "{told}");
+            assert!(told.contains("://origin.test"), "{told}");
+            assert!(!told.contains("secret"), "{told}");
+        }
+        assert_eq!(fault("'a.test'", "https://origin.test:8443"), None);
+    }
 }
