@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::net::IpAddr;
 
 use serde::Deserialize;
+use spdy_dns::origin_host::{MAX_LABEL, MAX_NAME};
 use url::{Host, Url};
 
 use crate::config::Config;
@@ -13,7 +14,7 @@ use crate::config::Config;
 #[serde(deny_unknown_fields)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SiteConfig {
-    /// The names it is asked for by; the first is the one that capabilities are bound to.
+    /// The names it is asked for by, whole, without wildcards; the first is the one that capabilities are bound to.
     pub names: Vec<String>,
     /// Where its own pages come from: scheme, host and perhaps a port.
     pub origin: Url,
@@ -56,9 +57,8 @@ impl SiteConfig {
             return Some(("site.names", "at least one", "0".to_owned()));
         }
         for name in &self.names {
-            let is_name = Host::parse(name).is_ok_and(|host| host.to_string() == *name);
-            if !is_name {
-                let want = "a host name in lower case";
+            if !is_name(name) {
+                let want = "a whole host name in lower case (letters, digits, '-' and '_' between dots, no wildcard), or an address";
                 return Some(("site.names", want, format!("{name:?}")));
             }
             if !taken.insert(name) {
@@ -96,6 +96,18 @@ impl SiteConfig {
     }
 }
 
+/// Whether `name` is one that a client can ask for, as it is compared: a wildcard would be no error to who parses it, and match nobody.
+fn is_name(name: &str) -> bool {
+    let is_of_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
+    let is_label =
+        |label: &str| (1..=MAX_LABEL).contains(&label.len()) && label.chars().all(is_of_name);
+    let is_plain = |host: &Host| match host {
+        Host::Domain(name) => name.len() <= MAX_NAME && name.split('.').all(is_label),
+        Host::Ipv4(_) | Host::Ipv6(_) => true,
+    };
+    Host::parse(name).is_ok_and(|host| is_plain(&host) && host.to_string() == *name)
+}
+
 /// Whether nothing but scheme, host and perhaps a port is in it.
 fn is_bare(origin: &Url) -> bool {
     let is_root = matches!(origin.path(), "" | "/") && origin.query().is_none();
@@ -120,6 +132,30 @@ mod tests {
     fn fault(names: &str, origin: &str) -> Option<String> {
         let text = format!("[[site]]\nnames = [{names}]\norigin = '{origin}'\n");
         Config::read(&text).err().map(|error| error.to_string())
+    }
+
+    /// Requests are matched by the whole name: one for many would be read, and answer nobody.
+    #[test]
+    fn the_names_of_a_site_are_whole_and_none_of_them_is_a_wildcard() {
+        for name in [
+            "a.test",
+            "localhost",
+            "x-1.a_b.test",
+            "192.0.2.1",
+            "[2001:db8::1]",
+        ] {
+            assert_eq!(fault(&format!("'{name}'"), "https://origin.test"), None);
+        }
+        let long = format!("{}.test", "a".repeat(MAX_LABEL + 1));
+        let (many, parts) = ("a.".repeat(MAX_NAME / 2), "a!b.test");
+        let many = format!("{many}test");
+        for name in [
+            "*.a.test", "*", "a.*.test", "A.test", "a.test.", "a..test", "", parts, &long, &many,
+        ] {
+            let told = fault(&format!("'{name}'"), "https://origin.test").expect("it matches none");
+            assert!(told.contains("no wildcard"), "{name}: {told}");
+            assert!(told.ends_with(&format!("got {name:?}")), "{told}");
+        }
     }
 
     /// What is told goes to logs, which more people read than the configuration.
