@@ -58,7 +58,8 @@ pub struct UpstreamConfig {
     pub allow_ports: Vec<u16>,
     /// Authorities to believe beside those of the web, PEM.
     pub authorities: Vec<PathBuf>,
-    /// Names that are not looked up: `name = "address"`.
+    /// Names that are not looked up, of sites' own origins and of hosts of others: `name = "address"`. Where a site says the `address` of
+    /// its origin, that holds.
     pub resolve: BTreeMap<String, IpAddr>,
 }
 

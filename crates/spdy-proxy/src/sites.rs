@@ -133,7 +133,9 @@ impl Sites {
                 sites.by_name.insert(name.clone(), compiled.clone());
             }
         }
-        let is_of_ours = |host: &str| sites.by_name.contains_key(host);
+        let resolve = &config.upstream.resolve;
+        let is_placed = |host: &str| resolve.keys().any(|it| it.eq_ignore_ascii_case(host));
+        let is_of_ours = |host: &str| sites.by_name.contains_key(host) && !is_placed(host);
         let of_ours = config.site.iter().filter(|site| {
             site.address.is_none() && site.origin.host_str().is_some_and(is_of_ours)
         });

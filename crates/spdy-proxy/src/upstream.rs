@@ -4,6 +4,7 @@
 //! network, which leads to nobody's private address (`spdy-dns/guard.rs`); the two never share a connection.
 
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -172,6 +173,27 @@ impl UpstreamError {
     }
 }
 
+/// A name, the port that it is asked at (any if `None`), and its address.
+type Placed = (String, Option<u16>, IpAddr);
+
+/// Where the own origins of `sites` are that are not looked up: what a site says of its own goes before what `resolve` says of all. Where
+/// both said something, both would be tried.
+fn addresses_of_sites(sites: &Sites, resolve: &BTreeMap<String, IpAddr>) -> Vec<Placed> {
+    let mut placed = sites.addresses().to_vec();
+    let is_said = |name: &str| sites.addresses().iter().any(|(said, ..)| said == name);
+    for (name, &address) in resolve {
+        let name = name.to_ascii_lowercase();
+        // Those that an origin is asked as stand where its own name does.
+        let asked = sites.aliases().iter().filter(|(_, own)| **own == name);
+        let asked = asked.map(|(asked, _)| asked.clone());
+        let of_itself = (!sites.aliases().contains_key(&name)).then(|| name.clone());
+        let names = of_itself.into_iter().chain(asked);
+        let names = names.filter(|name| !is_said(name));
+        placed.extend(names.map(|name| (name, None, address)));
+    }
+    placed
+}
+
 /// Fails where the fields of an answer of `origin` give it two ends, or its bytes a form that nobody undoes.
 fn is_framed_once(headers: &HeaderMap, origin: Origin) -> Result<(), UpstreamError> {
     let mut codings = headers.get_all(header::TRANSFER_ENCODING).iter();
@@ -302,11 +324,12 @@ impl Upstream {
             };
             Client::new(runtime.clone(), network, config)
         };
+        let own = addresses_of_sites(sites, &config.resolve);
         let of_others = config.resolve.iter();
         let of_others = of_others.map(|(name, &address)| (name.clone(), None, address));
         let of_others = of_others.collect();
         Self {
-            site: client(network, sites.addresses().to_vec(), sites.aliases().clone()),
+            site: client(network, own, sites.aliases().clone()),
             others: client(guarded, of_others, BTreeMap::new()),
             runtime: runtime.clone(),
             health: Mutex::default(),
@@ -470,7 +493,39 @@ impl Upstream {
 
 #[cfg(test)]
 mod tests {
+    use spdy_rewrite::capability::Keys;
+
     use super::*;
+    use crate::config::Config;
+
+    #[test]
+    fn names_that_are_not_looked_up_are_those_of_own_origins_too_unless_a_site_says_where_its_own_is()
+     {
+        let text = "[upstream.resolve]\n'Looked.test' = '192.0.2.1'\n'said.test' = '192.0.2.2'\n'kept.test' = '192.0.2.3'\n\
+            'www.c.test' = '192.0.2.4'\n'cdn.test' = '192.0.2.5'\n\
+            [[site]]\nnames = ['www.a.test']\norigin = 'https://looked.test'\n\
+            [[site]]\nnames = ['www.b.test']\norigin = 'https://said.test'\naddress = '198.51.100.1'\n\
+            [[site]]\nnames = ['www.c.test', 'c.test']\norigin = 'https://kept.test'\nkeep_host = true\n";
+        let config = Config::read(text).expect("a good one");
+        let keys = Keys::of_secrets(&[7; 32], None).expect("it is long enough");
+        let sites = Sites::compile(&config, &keys).expect("good sites");
+        let placed = addresses_of_sites(&sites, &config.upstream.resolve);
+        let of = |name: &str| {
+            let of_it = placed.iter().filter(|(placed, ..)| placed == name);
+            let of_it = of_it.map(|(_, _, address)| address.to_string());
+            of_it.collect::<Vec<_>>().join(" ")
+        };
+        for (name, address) in [
+            ("looked.test", "192.0.2.1"),
+            ("said.test", "198.51.100.1"),
+            ("kept.test", "192.0.2.3"),
+            ("www.c.test", "192.0.2.3"),
+            ("c.test", "192.0.2.3"),
+            ("www.a.test", ""),
+        ] {
+            assert_eq!(of(name), address, "{name}");
+        }
+    }
 
     #[test]
     fn what_fails_behind_tcp_says_nothing_of_an_origin_that_was_asked_for_a_websocket() {

@@ -178,6 +178,10 @@ fn a_site_that_may_ask_itself_is_told_of_and_one_that_cannot_is_not() {
             false,
         ),
         (
+            "names = ['a.test']\norigin = 'https://a.test'\n[upstream.resolve]\n'A.test' = '192.0.2.1'\n",
+            false,
+        ),
+        (
             "names = ['a.test']\norigin = 'https://b.test'\nkeep_host = true\n",
             false,
         ),
