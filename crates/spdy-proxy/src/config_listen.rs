@@ -3,7 +3,10 @@
 use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 
+use http::HeaderValue;
 use serde::Deserialize;
+use spdy_server::alt_svc;
+use url::Url;
 
 use crate::config_acme::AcmeConfig;
 
@@ -18,7 +21,8 @@ pub struct Listen {
     pub plain: Vec<SocketAddr>,
     /// Spoken, best first. Default SPDY/3.1, h3, h2 and HTTP/1.1.
     pub protocols: Vec<String>,
-    /// The port that clients reach the sites at, where it is not the one that is listened at: behind a redirection of ports.
+    /// The port that clients reach the sites at, where it is not the one that is listened at: behind a redirection of ports, of UDP as of
+    /// TCP where `h3` is among the protocols.
     pub public_port: Option<u16>,
     /// Addresses that lead here and that no interface of the machine has: behind a balancer, or a translation of addresses. No
     /// origin is connected to there. Default none; what interfaces have is known.
@@ -36,6 +40,27 @@ impl Default for Listen {
             public_port: None,
             public_addresses: Vec::new(),
         }
+    }
+}
+
+impl Listen {
+    /// The URL of the site `name` that browsers see. Where TLS is listened for it is the one that pages are rewritten for.
+    pub(crate) fn url_of(&self, name: &str) -> Result<Url, url::ParseError> {
+        let (scheme, addresses, usual) = match self.tls.is_empty() {
+            true => ("http", &self.plain, 80),
+            false => ("https", &self.tls, 443),
+        };
+        let port = addresses.first().map_or(usual, SocketAddr::port);
+        Url::parse(&match self.public_port.unwrap_or(port) {
+            port if port == usual || port == 0 => format!("{scheme}://{name}/"),
+            port => format!("{scheme}://{name}:{port}/"),
+        })
+    }
+
+    /// Where HTTP/3 is spoken as clients reach it, if that is said; else it is where the door is that a client came in by.
+    pub(crate) fn alt_svc(&self) -> Option<HeaderValue> {
+        let said = self.public_port.filter(|port| *port != 0);
+        said.map(alt_svc::h3_at)
     }
 }
 

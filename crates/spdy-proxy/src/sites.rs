@@ -54,6 +54,8 @@ pub struct Sites {
     doubtful: Vec<String>,
     /// Names of other hosts that pages do not say.
     withheld: BTreeSet<String>,
+    /// Where clients reach them by HTTP/3, if not where it is listened.
+    alt_svc: Option<HeaderValue>,
 }
 
 /// What is wrong with a site.
@@ -95,10 +97,13 @@ impl Sites {
     ///
     /// [`SiteError`], with the site.
     pub fn compile(config: &Config, keys: &Keys) -> Result<Self, SiteError> {
-        let mut sites = Self::default();
+        let mut sites = Self {
+            alt_svc: config.listen.alt_svc(),
+            ..Self::default()
+        };
         for site in &config.site {
             let name = site.names.first().cloned().unwrap_or_default();
-            let public = public(&name, config);
+            let public = config.listen.url_of(&name);
             let public = public.map_err(|error| SiteError::Name {
                 site: name.clone(),
                 error,
@@ -312,6 +317,11 @@ impl Sites {
         &self.doubtful
     }
 
+    /// What a client is told of HTTP/3 who came in where `door` is what the listener says of itself.
+    pub(crate) fn alt_svc(&self, door: &HeaderValue) -> HeaderValue {
+        self.alt_svc.as_ref().unwrap_or(door).clone()
+    }
+
     /// Names that are asked for where another stands.
     #[must_use]
     pub fn aliases(&self) -> &BTreeMap<String, String> {
@@ -367,21 +377,6 @@ fn apart(config: &Config, site: &SiteConfig) -> Result<(), SiteError> {
         })?;
     }
     Ok(())
-}
-
-/// The URL that browsers see. Where TLS is listened for it is the one that pages are rewritten for.
-fn public(name: &str, config: &Config) -> Result<Url, url::ParseError> {
-    let doors = if config.listen.tls.is_empty() {
-        ("http", &config.listen.plain, 80)
-    } else {
-        ("https", &config.listen.tls, 443)
-    };
-    let (scheme, addresses, usual) = doors;
-    let port = addresses.first().map_or(usual, std::net::SocketAddr::port);
-    Url::parse(&match config.listen.public_port.unwrap_or(port) {
-        port if port == usual || port == 0 => format!("{scheme}://{name}/"),
-        port => format!("{scheme}://{name}:{port}/"),
-    })
 }
 
 impl Site {

@@ -40,7 +40,7 @@ const WINDOW: std::time::Duration = std::time::Duration::from_secs(10);
 pub struct Visit {
     proxy: Arc<Proxy>,
     from: Option<IpAddr>,
-    /// Where else the same is served (RFC 7838).
+    /// Where else the same is served, as it is listened there (RFC 7838).
     alt_svc: Option<HeaderValue>,
     memory: Arc<Mutex<Memory>>,
     log: Option<Log>,
@@ -64,7 +64,7 @@ struct Page {
 }
 
 impl Visit {
-    /// Of a client at `from`.
+    /// Of a client at `from`, who came in where HTTP/3 is spoken as `alt_svc` says; clients are told the port that they reach it at.
     #[must_use]
     pub fn new(proxy: Arc<Proxy>, from: Option<IpAddr>, alt_svc: Option<HeaderValue>) -> Self {
         Self {
@@ -287,8 +287,8 @@ impl Visit {
         let line = self.log.clone().zip(began.about);
         let line = line.map(|(log, about)| self.line(log, about, began.at, &response, outcome));
         if let Some(alt_svc) = &self.alt_svc {
-            let headers = response.headers_mut();
-            headers.insert(header::ALT_SVC, alt_svc.clone());
+            let told = self.proxy.sites().alt_svc(alt_svc);
+            response.headers_mut().insert(header::ALT_SVC, told);
         }
         if let Some(mut span) = began.span {
             of_answer(&mut span, &response, Outcome(outcome));

@@ -4,7 +4,7 @@ mod support;
 
 use std::sync::Arc;
 
-use http::Request;
+use http::{HeaderValue, Request};
 use spdy::body::Body;
 use spdy_frame::priority::Priority;
 use spdy_frame::version::Version;
@@ -12,7 +12,7 @@ use spdy_net::handler::{Arrival, Handler};
 use spdy_net::protocol::Protocol;
 use spdy_proxy::proxy::Proxy;
 use spdy_proxy::visit::Visit;
-use support::{Answer, Origin, accelerator_of, answered, pages, until};
+use support::{Answer, Origin, accelerator_of, answered, pages, read_again, until};
 
 const FRESH: (&str, &str) = ("cache-control", "max-age=60");
 const HTML: (&str, &str) = ("content-type", "text/html; charset=utf-8");
@@ -138,7 +138,7 @@ async fn told(proxy: &Arc<Proxy>, origin: &str) -> Vec<String> {
     let (head, body) = answer.into_parts();
     body.collect_up_to(1 << 20).await.expect("it is whole");
     let links = head.headers.get_all("link").into_iter();
-    let link = |link: &http::HeaderValue| link.to_str().expect("ASCII").to_owned();
+    let link = |link: &HeaderValue| link.to_str().expect("ASCII").to_owned();
     links.map(link).collect()
 }
 
@@ -165,5 +165,34 @@ async fn what_goes_along_with_a_page_is_what_it_names_by_the_name_it_is_asked_by
             (!got.is_empty()).then_some(got)
         });
         assert_eq!(got.await, want, "{origin}");
+    }
+}
+
+/// Behind a redirection of ports nobody reaches the one that is listened at.
+#[tokio::test]
+async fn http3_is_told_to_be_at_the_public_port_and_at_another_when_that_is_read_anew() {
+    let own = Origin::start(pages(&[("/", &[FRESH, HTML], "")]));
+    let text = |port: &str| {
+        let origin = own.address;
+        format!(
+            "[listen]\ntls = ['0.0.0.0:8443']\n{port}\n[[site]]\nnames = ['www.site.test']\norigin = 'http://{origin}'\n"
+        )
+    };
+    let proxy = accelerator_of(&text("public_port = 443"));
+    let door = HeaderValue::from_static("h3=\":8443\"; ma=3600");
+    let [over_tls, plain] = [Some(door), None].map(|door| Visit::new(proxy.clone(), None, door));
+    let told = async |visit: &Visit| {
+        let request = Request::get("/").header("host", "www.site.test");
+        let request = request.body(Body::empty()).expect("a request");
+        let answer = visit.answer(request).await;
+        let told = answer.headers().get("alt-svc");
+        told.map(|told| told.to_str().expect("text").to_owned())
+    };
+    let at = |port: u16| Some(format!("h3=\":{port}\"; ma=3600"));
+    assert_eq!(told(&over_tls).await, at(443));
+    assert_eq!(told(&plain).await, None, "it is not spoken there");
+    for (port, want) in [("public_port = 444", 444), ("", 8443)] {
+        read_again(&proxy, &text(port));
+        assert_eq!(told(&over_tls).await, at(want), "over the same connection");
     }
 }

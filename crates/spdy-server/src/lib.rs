@@ -11,6 +11,7 @@
 //!                    the site's own text or recording (needs.rs), what others asked for (learned.rs)
 //! ```
 
+pub mod alt_svc;
 pub mod answer;
 pub mod associated_content;
 mod conditions;

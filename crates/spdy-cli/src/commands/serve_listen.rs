@@ -13,6 +13,7 @@ use spdy_net::protocol::Protocol;
 use spdy_net::quic_listen::QuicListener;
 use spdy_net::sockets::Sockets;
 use spdy_net::tls::ServerTls;
+use spdy_server::alt_svc;
 use spdy_server::serve::ServerOptions;
 
 use crate::commands::Usage;
@@ -21,8 +22,6 @@ use crate::commands::Usage;
 const PLAIN: &str = "127.0.0.1:8080";
 /// Where TLS connections are taken if nobody says where.
 const TLS: &str = "127.0.0.1:8443";
-/// For how long clients may believe that HTTP/3 is spoken here, seconds.
-const ALT_SVC_SECONDS: u32 = 3600;
 
 /// Where one listener listens, as it is told.
 #[derive(Clone, Debug, Serialize)]
@@ -49,8 +48,7 @@ impl Door {
     /// What answers over TCP say of HTTP/3 here, if it is spoken.
     pub(super) fn alt_svc(&self) -> Option<HeaderValue> {
         let Listening { address, quic, .. } = &self.about;
-        let value = format!("h3=\":{}\"; ma={ALT_SVC_SECONDS}", address.port());
-        quic.then(|| HeaderValue::try_from(value).ok()).flatten()
+        quic.then(|| alt_svc::h3_at(address.port()))
     }
 }
 

@@ -160,6 +160,25 @@ pub(crate) fn keys() -> Keys {
 
 /// The accelerator that `text` configures.
 pub(crate) fn accelerator_of(text: &str) -> Arc<Proxy> {
+    let runtime = runtime();
+    let (config, sites, upstream) = made(text, &runtime);
+    Proxy::new(
+        sites,
+        upstream,
+        &config.cache,
+        &config.learn,
+        runtime,
+        Calendar::System,
+    )
+}
+
+/// `proxy` goes on as `text` configures it.
+pub(crate) fn read_again(proxy: &Arc<Proxy>, text: &str) {
+    let (_, sites, upstream) = made(text, &runtime());
+    proxy.replace(sites, upstream);
+}
+
+fn made(text: &str, runtime: &SharedRuntime) -> (Config, Sites, Upstream) {
     let config = Config::read(text).unwrap_or_else(|error| panic!("{error}\n{text}"));
     let sites = Sites::compile(&config, &keys()).expect("good sites");
     let network: SharedNetwork = Arc::new(SystemNetwork);
@@ -174,16 +193,8 @@ pub(crate) fn accelerator_of(text: &str) -> Arc<Proxy> {
         ..AddressRules::default()
     };
     let guarded: SharedNetwork = Arc::new(GuardedNetwork::new(network.clone(), rules));
-    let runtime = runtime();
-    let upstream = Upstream::new(&config.upstream, None, &sites, network, guarded, &runtime);
-    Proxy::new(
-        sites,
-        upstream,
-        &config.cache,
-        &config.learn,
-        runtime,
-        Calendar::System,
-    )
+    let upstream = Upstream::new(&config.upstream, None, &sites, network, guarded, runtime);
+    (config, sites, upstream)
 }
 
 /// How long a test waits for what must come, before it fails.

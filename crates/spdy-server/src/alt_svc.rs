@@ -1,0 +1,17 @@
+//! `Alt-Svc` as answers say it: that HTTP/3 is spoken at a port of the same host (RFC 7838).
+
+use http::HeaderValue;
+
+/// For how long clients may believe it, seconds.
+const MAX_AGE: u32 = 3600;
+
+/// HTTP/3 is spoken at `port` of UDP, as clients reach it.
+///
+/// # Panics
+///
+/// Never: digits are allowed in a field.
+#[must_use]
+pub fn h3_at(port: u16) -> HeaderValue {
+    let value = format!("h3=\":{port}\"; ma={MAX_AGE}");
+    HeaderValue::try_from(value).expect("digits are allowed in a field")
+}
