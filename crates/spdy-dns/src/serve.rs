@@ -90,6 +90,22 @@ pub struct DnsStats {
     pub dropped: u64,
 }
 
+impl DnsStats {
+    /// Each question once, by what became of it, for metrics. What was cut is among what was answered.
+    #[must_use]
+    pub fn by_outcome(&self) -> [(&'static str, u64); 7] {
+        [
+            ("answered", self.answered),
+            ("no-such-name", self.no_such_name),
+            ("refused", self.refused),
+            ("fault", self.faults),
+            ("unanswered", self.unanswered),
+            ("slipped", self.slipped),
+            ("dropped", self.dropped),
+        ]
+    }
+}
+
 /// Counters, shared by all sockets.
 #[derive(Debug, Default)]
 struct Counters {
@@ -162,6 +178,7 @@ struct Service {
     limits: ServeLimits,
     runtime: SharedRuntime,
     counters: Arc<Counters>,
+    hits: LimitHits,
 }
 
 impl DnsServer {
@@ -220,8 +237,16 @@ impl DnsServer {
             limits,
             runtime,
             counters: Arc::default(),
+            hits: LimitHits::default(),
         };
         Self { pairs, service }
+    }
+
+    /// Who meets a limit of its TCP connections is counted in `hits`.
+    #[must_use]
+    pub fn counting(mut self, hits: &LimitHits) -> Self {
+        self.service.hits = hits.clone();
+        self
     }
 
     /// Where it listens, over UDP and TCP alike.
@@ -242,7 +267,7 @@ impl DnsServer {
     /// Answers until `stop`; then open connections have a while to end.
     pub async fn run(self, stop: Latch) {
         let Self { pairs, service } = self;
-        let admission = Admission::new(service.limits.admission, LimitHits::default());
+        let admission = Admission::new(service.limits.admission, service.hits.clone());
         let options = ListenOptions {
             admission,
             drain_timeout: service.limits.drain_timeout,

@@ -13,6 +13,7 @@ use spdy_dns::rate_limit::RateLimits;
 use spdy_dns::serve::{DnsServer, ServeLimits, StatsReader};
 use spdy_dns::zones::{SharedZones, Zones};
 use spdy_net::latch::Latch;
+use spdy_net::limit::{ConnectionLimit, LimitHits};
 use spdy_testkit::patience::{PATIENCE, output_within};
 use support::{question, zones};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -29,9 +30,14 @@ struct Served {
 }
 
 fn serve(limits: ServeLimits) -> Served {
+    serve_counting(limits, &LimitHits::default())
+}
+
+fn serve_counting(limits: ServeLimits, hits: &LimitHits) -> Served {
     let here = ["127.0.0.1:0", "[::1]:0"].map(|address| address.parse().unwrap());
     let shared = SharedZones::new(zones());
     let server = DnsServer::bind(&here, shared.clone(), limits, SharedRuntime::tokio()).unwrap();
+    let server = server.counting(hits);
     let (addresses, stats, stop) = (server.addresses(), server.stats(), Latch::new());
     Served {
         addresses,
@@ -193,6 +199,26 @@ async fn a_connection_has_so_many_questions_and_none_that_is_no_question() {
         );
     }
     assert_eq!(served.stats.stats().unanswered, 3);
+    served.end().await;
+}
+
+#[tokio::test]
+async fn who_meets_a_limit_of_connections_is_counted_and_each_question_is_counted_once() {
+    let (mut limits, hits) = (ServeLimits::default(), LimitHits::default());
+    limits.admission.per_address = 1;
+    let served = serve_counting(limits, &hits);
+    let [known, unknown] =
+        ["www.site.test", "no.site.test"].map(|name| question(name, RecordType::A, None));
+    let mut first = TcpStream::connect(served.addresses[0]).await.unwrap();
+    assert!(ask_on(&mut first, &known).await.is_ok());
+    let mut second = TcpStream::connect(served.addresses[0]).await.unwrap();
+    assert!(ask_on(&mut second, &known).await.is_err(), "it has one");
+    assert_eq!(hits.of(ConnectionLimit::ConnectionsPerAddress), 1);
+    assert!(ask_on(&mut first, &unknown).await.is_ok());
+    let outcomes = served.stats.stats().by_outcome();
+    let met: Vec<_> = outcomes.iter().filter(|(_, count)| *count > 0).collect();
+    assert_eq!(met, [&("answered", 1), &("no-such-name", 1)]);
+    drop(first);
     served.end().await;
 }
 

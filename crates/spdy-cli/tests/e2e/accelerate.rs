@@ -2,10 +2,10 @@
 
 use std::collections::BTreeSet;
 use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpStream};
+use std::net::{SocketAddr, TcpStream, UdpSocket};
 
 use serde_json::Value;
-use spdy_testkit::patience::{patient, until};
+use spdy_testkit::patience::{PATIENCE, patient, until};
 
 use crate::support::accelerator::{Accelerator, check};
 use crate::support::program::{Served, ended_with, output, spdy};
@@ -256,11 +256,28 @@ fn purge(to: SocketAddr, token: &str, wish: &str) -> String {
     )
 }
 
+/// Asks `to` for the address of `label` in `site.test`, and hears an answer.
+fn ask_for(to: SocketAddr, label: &str) {
+    let mut question = b"\x12\x34\0\0\0\x01\0\0\0\0\0\0".to_vec();
+    for label in [label, "site", "test", ""] {
+        question.push(u8::try_from(label.len()).expect("a short label"));
+        question.extend(label.bytes());
+    }
+    question.extend([0, 1, 0, 1]); // A, IN
+    let socket = UdpSocket::bind("127.0.0.1:0").expect("loopback has ports");
+    socket.connect(to).expect("an address");
+    socket.set_read_timeout(Some(PATIENCE)).expect("a while");
+    socket.send(&question).expect("it can be sent");
+    let mut answer = [0; 512];
+    let len = socket.recv(&mut answer).expect("it answers");
+    assert!(len > question.len() && answer[..2] == question[..2]);
+}
+
 /// What is told beside what `spdy serve` tells is what `docs/metrics.md` says.
 fn assert_is_documented(metrics: &str) {
     // Those of certificates are there where an authority is asked for them.
-    let is_always_told =
-        |name: &&str| name.starts_with("spdy_accelerator_") || name.starts_with("spdy_cache_");
+    let families = ["spdy_accelerator_", "spdy_cache_", "spdy_dns_"];
+    let is_always_told = |name: &&str| families.iter().any(|family| name.starts_with(family));
     let (_, page) = include_str!("../../../../docs/metrics.md")
         .split_once("`spdy accelerate` tells")
         .expect("it has a table");
@@ -314,7 +331,11 @@ fn an_operator_sees_what_it_does_purges_and_changes_it_while_it_runs() {
         address.parse().expect("an address")
     };
     let (here, door) = (accelerator.plain(), address(&ready["admin"]));
-    assert_ne!(address(&ready["dns"][0]).port(), 0);
+    let dns = address(&ready["dns"][0]);
+    assert_ne!(dns.port(), 0);
+    for name in ["ns", "ns", "other"] {
+        ask_for(dns, name);
+    }
     assert_eq!(ready["sites"][0], "www.site.test");
 
     // A folder says when its files changed, so for a while they are fresh.
@@ -353,7 +374,10 @@ fn an_operator_sees_what_it_does_purges_and_changes_it_while_it_runs() {
     assert!(
         metrics.contains("spdy_accelerator_answers_total{outcome=\"miss\"} 1\n")
             && metrics.contains("spdy_accelerator_answers_total{outcome=\"misdirected\"} 1\n")
-            && metrics.contains("spdy_cache_held_objects{tier=\"memory\"} 1\n"),
+            && metrics.contains("spdy_cache_held_objects{tier=\"memory\"} 1\n")
+            && metrics.contains("spdy_dns_answers_total{outcome=\"answered\"} 2\n")
+            && metrics.contains("spdy_dns_answers_total{outcome=\"no-such-name\"} 1\n")
+            && metrics.contains("spdy_dns_truncated_answers_total 0\n"),
         "{metrics}"
     );
     assert_is_documented(&metrics);

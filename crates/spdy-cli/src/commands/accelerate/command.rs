@@ -10,6 +10,7 @@ use spdy::Metrics;
 use spdy::runtime::{SharedRuntime, TokioRuntime};
 use spdy_dns::guarded_network::Refusals;
 use spdy_dns::own_listeners::OwnListeners;
+use spdy_dns::serve::DnsServer;
 use spdy_dns::zones::SharedZones;
 use spdy_net::calendar::Calendar;
 use spdy_net::handed::HandedSockets;
@@ -246,14 +247,14 @@ async fn accelerate(
     let zones = SharedZones::new(setup::zones(config, &sites)?);
     let mut predecessor = Predecessor::of(&mut handed)?;
     let mut sockets = Sockets::new(handed);
-    let mut doors = Doors::open(config, &protocols, &zones, &mut sockets, &runtime)?;
+    let (hits, counted) = (LimitHits::default(), Metrics::new());
+    let mut doors = Doors::open(config, &protocols, &zones, &mut sockets, &hits, &runtime)?;
     doors::let_go(&mut sockets, printer);
 
     let authority = certificates::authority(config, printer)?;
     let shown = Shown::of(plan.certificates, &sites, &authority)?;
     let identities = Identities::new(&[], &shown.fallback, &TlsOptions::default())?;
     let tls = setup::tls(&identities, &protocols)?;
-    let (hits, counted) = (LimitHits::default(), Metrics::new());
     let options = options(args, config, &counted, &hits);
     if predecessor.is_none() {
         serve_listen::listen_for_quic(&mut doors.clients, &tls, &options, &runtime)?;
@@ -283,6 +284,7 @@ async fn accelerate(
         let shown = metrics::Shown {
             proxy: proxy.clone(),
             refusals: refusals.clone(),
+            names: doors.names.as_ref().map(DnsServer::stats),
             shared: shares.map(|shared| shared.tier.clone()),
             certificates: acme.certificates.clone(),
             spans: sends.map(|telemetry| telemetry.queue.clone()),

@@ -15,6 +15,7 @@ use serde::Serialize;
 use spdy::runtime::SharedRuntime;
 use spdy_dns::serve::{DnsServer, ServeLimits};
 use spdy_dns::zones::SharedZones;
+use spdy_net::limit::LimitHits;
 use spdy_net::listen::Listener;
 use spdy_net::protocol::Protocol;
 use spdy_net::sockets::Sockets;
@@ -42,12 +43,13 @@ struct Ready<'a> {
 }
 
 impl Doors {
-    /// All that `config` says, of `sockets`. Nobody is let in yet.
+    /// All that `config` says, of `sockets`. Nobody is let in yet. Who meets a limit of those who ask for names is counted in `hits`.
     pub(super) fn open(
         config: &Config,
         protocols: &[Protocol],
         zones: &SharedZones,
         sockets: &mut Sockets,
+        hits: &LimitHits,
         runtime: &SharedRuntime,
     ) -> anyhow::Result<Self> {
         let mut clients = clients(config, sockets)?;
@@ -58,10 +60,11 @@ impl Doors {
         if protocols.contains(&Protocol::Http3) && !config.listen.tls.is_empty() {
             serve_listen::bind_udp(&mut clients, sockets)?;
         }
+        let names = names(config, zones, sockets, runtime)?;
         Ok(Self {
             clients,
             operator,
-            names: names(config, zones, sockets, runtime)?,
+            names: names.map(|names| names.counting(hits)),
         })
     }
 

@@ -12,6 +12,7 @@ use prometheus_client::registry::Registry;
 use spdy::metrics::Metrics;
 use spdy_acme::certificates::Certificates;
 use spdy_dns::guarded_network::Refusals;
+use spdy_dns::serve::StatsReader;
 use spdy_net::limit::LimitHits;
 use spdy_proxy::counters::Family;
 use spdy_proxy::origin_latency::{LATENCY_BOUNDS_MS, OriginLatency};
@@ -28,6 +29,8 @@ pub(super) struct Shown {
     pub(super) proxy: Arc<Proxy>,
     /// Of hosts and addresses that no origin may have.
     pub(super) refusals: Refusals,
+    /// What was asked of who answers for names, if anybody does.
+    pub(super) names: Option<StatsReader>,
     /// The tier that is shared with other machines, if there is one.
     pub(super) shared: Option<Arc<Tier>>,
     pub(super) certificates: Certificates,
@@ -56,6 +59,9 @@ impl Collector for Shown {
         let mut open = gauge(&mut encoder, "accelerator_websockets_open", help)?;
         open.encode_gauge(&(self.proxy.sockets_open() as u64))?;
         of_refusals(&self.refusals, &mut encoder)?;
+        if let Some(names) = &self.names {
+            of_names(names, &mut encoder)?;
+        }
         of_latency(&self.proxy.latency, &mut encoder)?;
         let (counters, bytes, objects) = self.proxy.cache();
         let all = [
@@ -128,6 +134,19 @@ fn of_refusals(refusals: &Refusals, encoder: &mut DescriptorEncoder<'_>) -> fmt:
         put(&mut metric, &[("reason", reason)], count)?;
     }
     Ok(())
+}
+
+/// Questions for names.
+fn of_names(names: &StatsReader, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
+    let stats = names.stats();
+    let help = "Questions of the name server by what became of them";
+    let mut metric = counter(encoder, "dns_answers", help)?;
+    for (outcome, count) in stats.by_outcome() {
+        put(&mut metric, &[("outcome", outcome)], count)?;
+    }
+    let help = "Answers of the name server that did not fit, among the others";
+    let mut metric = counter(encoder, "dns_truncated_answers", help)?;
+    metric.encode_counter::<NoLabelSet, _, u64>(&stats.truncated, None)
 }
 
 /// How long origins took.
