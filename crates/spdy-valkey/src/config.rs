@@ -3,8 +3,9 @@
 use std::fmt;
 use std::time::Duration;
 
-use crate::names::MAX_PREFIX_BYTES;
+use crate::names::{MAX_PREFIX_BYTES, Names};
 use crate::reach::without_secrets;
+use crate::store;
 
 /// How the tier is made.
 #[derive(Clone)]
@@ -24,6 +25,24 @@ pub struct Config {
     pub timeout: Duration,
     /// How often purges of others are asked for, and whether the parts of the cluster answer.
     pub poll: Duration,
+}
+
+impl Config {
+    /// Whether there can be such a tier, as [`Tier::start`](crate::tier::Tier::start) finds it; nobody is connected to.
+    ///
+    /// # Errors
+    ///
+    /// [`ConfigError`].
+    pub fn check(&self) -> Result<(), ConfigError> {
+        self.names()?;
+        store::client(self).map(drop)
+    }
+
+    /// What makes the names of keys.
+    pub(crate) fn names(&self) -> Result<Names, ConfigError> {
+        let got = || self.prefix.clone();
+        Names::new(&self.prefix).ok_or_else(|| ConfigError::Prefix { got: got() })
+    }
 }
 
 /// Without users and passwords.

@@ -87,8 +87,7 @@ impl Inner {
         heard: Mark,
         ear: Ear,
     ) -> Result<Self, ConfigError> {
-        let got = || config.prefix.clone();
-        let names = Names::new(&config.prefix).ok_or_else(|| ConfigError::Prefix { got: got() })?;
+        let names = config.names()?;
         let mut me = Writer::default();
         getrandom::fill(&mut me)?;
         Ok(Self {

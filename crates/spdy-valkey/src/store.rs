@@ -100,31 +100,12 @@ impl From<RedisError> for Failure {
 impl Store {
     /// Begins to look for the cluster. It need not be there yet.
     pub(crate) fn open(config: &Config) -> Result<Self, ConfigError> {
-        let work = WORK_TIMEOUT.max(config.timeout);
-        let mut client = ClusterClient::builder(config.nodes.iter().map(String::as_str))
-            .connection_timeout(CONNECT_TIMEOUT)
-            .response_timeout(work)
-            // Whoever waits, waits as long as he likes: `within`.
-            .overall_response_timeout(None)
-            .retries(RETRIES)
-            .min_retry_wait(1)
-            .max_retry_wait(RETRY_WAIT_MS)
-            .tcp_settings(tcp())
-            // With it the client hears at once that a connection has ended.
-            .use_protocol(ProtocolVersion::RESP3);
-        if let Some(pem) = &config.authorities {
-            client = client.certs(TlsCertificates {
-                client_tls: None,
-                root_cert: Some(pem.clone()),
-            });
-        }
-        let client = client.build();
-        let client = client.map_err(|error| ConfigError::Cluster(error.to_string()))?;
+        let client = client(config)?;
         let connection = Mutex::new(looking(&client));
         Ok(Self {
             client,
             connection,
-            work,
+            work: work_timeout(config),
         })
     }
 
@@ -249,6 +230,34 @@ fn tcp() -> TcpSettings {
     #[cfg(target_os = "linux")]
     let settings = settings.set_user_timeout(ARRIVAL_TIMEOUT);
     settings
+}
+
+/// How long it waits for an answer that no request waits for.
+fn work_timeout(config: &Config) -> Duration {
+    WORK_TIMEOUT.max(config.timeout)
+}
+
+/// Who will look for the cluster; nobody is connected to yet.
+pub(crate) fn client(config: &Config) -> Result<ClusterClient, ConfigError> {
+    let mut client = ClusterClient::builder(config.nodes.iter().map(String::as_str))
+        .connection_timeout(CONNECT_TIMEOUT)
+        .response_timeout(work_timeout(config))
+        // Whoever waits, waits as long as he likes: `within`.
+        .overall_response_timeout(None)
+        .retries(RETRIES)
+        .min_retry_wait(1)
+        .max_retry_wait(RETRY_WAIT_MS)
+        .tcp_settings(tcp())
+        // With it the client hears at once that a connection has ended.
+        .use_protocol(ProtocolVersion::RESP3);
+    if let Some(pem) = &config.authorities {
+        client = client.certs(TlsCertificates {
+            client_tls: None,
+            root_cert: Some(pem.clone()),
+        });
+    }
+    let client = client.build();
+    client.map_err(|error| ConfigError::Cluster(error.to_string()))
 }
 
 /// The client, on its way to the nodes it is told of.

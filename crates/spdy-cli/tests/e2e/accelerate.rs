@@ -19,7 +19,7 @@ fn the_example_that_is_shipped_is_good() {
     let told = String::from_utf8(output.stderr).expect("text is UTF-8");
     assert_eq!(told, "good: example.com, www.example.com\n");
     // What stands in comments is good, too.
-    let [secret, former] = [b's', b'f'].map(|fill| {
+    let [secret, former, token] = [b's', b'f', b't'].map(|fill| {
         let file = tempfile::NamedTempFile::new().expect("a file can be made");
         std::fs::write(file.path(), [fill; 32]).expect("it can be written to");
         file
@@ -36,8 +36,13 @@ fn the_example_that_is_shipped_is_good() {
                 Some(rest) if rest.starts_with("former_secret_file") => {
                     format!("former_secret_file = '{}'\n", former.path().display())
                 }
+                Some(rest) if rest.starts_with("token_file") => {
+                    format!("token_file = '{}'\n", token.path().display())
+                }
                 // There is none on this machine.
-                Some(rest) if rest.starts_with("headers_file") => format!("{line}\n"),
+                Some(rest) if rest.contains("headers_file") || rest.contains("key_file") => {
+                    format!("{line}\n")
+                }
                 Some(rest) if !rest.contains(".pem") => format!("{rest}\n"),
                 _ => format!("{line}\n"),
             },
@@ -212,6 +217,8 @@ fn a_public_cdn_that_is_not_called_shared_is_told_of() {
 
 #[test]
 fn a_door_of_the_operator_that_others_reach_is_told_of() {
+    let token = tempfile::NamedTempFile::new().expect("a file can be made");
+    std::fs::write(token.path(), TOKEN).expect("it can be written to");
     for (address, is_doubtful) in [
         ("127.0.0.1:9180", false),
         ("[::1]:9180", false),
@@ -220,8 +227,8 @@ fn a_door_of_the_operator_that_others_reach_is_told_of() {
         ("192.0.2.1:9180", true),
     ] {
         let (code, told) = check(&format!(
-            "[admin]\naddress = '{address}'\ntoken_file = '/etc/spdy/token'\n\
-             [[site]]\nnames = ['a.test']\norigin = 'https://b.test'\n"
+            "[admin]\naddress = '{address}'\ntoken_file = {:?}\n[[site]]\nnames = ['a.test']\norigin = 'https://b.test'\n",
+            token.path()
         ));
         assert_eq!(code, 0, "{told}");
         let doubt = format!("admin.address {address} is not on loopback");

@@ -133,8 +133,8 @@ fn one_that_cannot_start_leaves_the_other_as_it_is_and_the_next_has_what_was_kep
     };
     answer("/before");
     // What is wrong is seen at once, or when the folder of the cache was lent already.
-    let shared = "shared = { urls = ['rediss://127.0.0.1:1'], authority = '/nowhere.pem' }";
-    let late = good.replace("disk_mib", &format!("{shared}\ndisk_mib"));
+    let named = |name| format!("{:?}", folder.path().join(name));
+    let late = good.replace(&named("cache"), &named("secret")); // no folder, but a file
     for (nth, (bad, code)) in [("what?", 2), (late.as_str(), 1)].into_iter().enumerate() {
         accelerator.write(bad);
         assert!(signal("USR2", accelerator.id()));

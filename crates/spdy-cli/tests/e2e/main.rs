@@ -18,6 +18,7 @@ mod accelerate_browser_corners;
 mod accelerate_browser_hints;
 #[cfg(unix)]
 mod accelerate_certificates;
+mod accelerate_check;
 #[cfg(target_os = "linux")]
 mod accelerate_demo;
 mod accelerate_endures;

@@ -116,6 +116,48 @@ pub(super) fn certificates(config: &Config, sites: &Sites) -> anyhow::Result<Nam
     })
 }
 
+/// Finds what is wrong with the files of `config` that are about the authority.
+pub(super) fn look(config: &Config) -> anyhow::Result<()> {
+    config.tls.acme.as_ref().map(Known::of).transpose()?;
+    Ok(())
+}
+
+/// Who the authority is, and who we are to it, out of files.
+struct Known {
+    tls: ClientTls,
+    /// What it calls an account elsewhere, and its key.
+    account: Option<(String, Vec<u8>)>,
+}
+
+impl Known {
+    fn of(acme: &AcmeConfig) -> anyhow::Result<Self> {
+        let read = |path: &std::path::Path| {
+            std::fs::read(path).with_context(|| format!("cannot read {}", path.display()))
+        };
+        let roots = match &acme.authority {
+            Some(path) => {
+                let (pem, what) = (read(path)?, path.display().to_string());
+                Roots::SystemAnd(certificates_from_pem(&pem, &what)?)
+            }
+            None => Roots::System,
+        };
+        let trust = Trust {
+            roots,
+            ..Trust::default()
+        };
+        let account = acme.external_account.as_ref().map(|account| {
+            let (text, path) = (read(&account.key_file)?, account.key_file.display());
+            let key = URL_SAFE_NO_PAD.decode(text.trim_ascii());
+            let key = key.map_err(|error| Usage(format!("{path}: want base64url: {error}")))?;
+            anyhow::Ok((account.id.clone(), key))
+        });
+        Ok(Self {
+            tls: ClientTls::new(&trust, &TlsOptions::default())?,
+            account: account.transpose()?,
+        })
+    }
+}
+
 impl Acme {
     /// Nothing yet; what comes is shown by `identities`.
     pub(super) fn new(
@@ -257,26 +299,7 @@ impl Acme {
     }
 
     fn authority(&self, acme: &AcmeConfig, folder: &Folder) -> anyhow::Result<Authority> {
-        let read = |path: &std::path::Path| {
-            std::fs::read(path).with_context(|| format!("cannot read {}", path.display()))
-        };
-        let roots = match &acme.authority {
-            Some(path) => {
-                let (pem, what) = (read(path)?, path.display().to_string());
-                Roots::SystemAnd(certificates_from_pem(&pem, &what)?)
-            }
-            None => Roots::System,
-        };
-        let trust = Trust {
-            roots,
-            ..Trust::default()
-        };
-        let external_account = acme.external_account.as_ref().map(|account| {
-            let (text, path) = (read(&account.key_file)?, account.key_file.display());
-            let key = URL_SAFE_NO_PAD.decode(text.trim_ascii().trim_ascii_end());
-            let key = key.map_err(|error| Usage(format!("{path}: want base64url: {error}")))?;
-            anyhow::Ok((account.id.clone(), key))
-        });
+        let Known { tls, account } = Known::of(acme)?;
         let settings = Settings {
             directory: acme.directory.clone(),
             contact: acme
@@ -284,7 +307,7 @@ impl Acme {
                 .iter()
                 .map(|address| format!("mailto:{address}"))
                 .collect(),
-            external_account: external_account.transpose()?,
+            external_account: account,
             profile: acme.profile.clone(),
             way: match acme.challenge {
                 Challenge::TlsAlpn01 => Way::TlsAlpn(self.identities.clone()),
@@ -295,7 +318,7 @@ impl Acme {
         Ok(Authority::new(
             settings,
             folder.clone(),
-            ClientTls::new(&trust, &TlsOptions::default())?,
+            tls,
             Arc::new(SystemNetwork),
             self.runtime.clone(),
         ))

@@ -105,7 +105,8 @@ impl Again<'_> {
         let names = acme::certificates(&config, &sites)?;
         let own = origins::own(&config, self.listening, self.printer);
         let (zones, refusals, runtime) = (self.zones, self.refusals, self.runtime);
-        let upstream = origins::upstream(&config, &sites, zones, own, refusals, runtime)?;
+        let tls = origins::tls(&config)?;
+        let upstream = origins::upstream(&config, &tls, &sites, zones, own, refusals, runtime)?;
         Ok(Renewed {
             certificates: acme.prepare(&config, names, shown)?,
             stale,

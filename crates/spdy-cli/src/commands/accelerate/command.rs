@@ -11,7 +11,7 @@ use spdy::runtime::{SharedRuntime, TokioRuntime};
 use spdy_dns::guarded_network::Refusals;
 use spdy_dns::own_listeners::OwnListeners;
 use spdy_dns::serve::DnsServer;
-use spdy_dns::zones::SharedZones;
+use spdy_dns::zones::{SharedZones, Zones};
 use spdy_net::calendar::Calendar;
 use spdy_net::handed::HandedSockets;
 use spdy_net::identities::Identities;
@@ -20,12 +20,13 @@ use spdy_net::limit::LimitHits;
 use spdy_net::protocol::Protocol;
 use spdy_net::serve::ServerOptions;
 use spdy_net::sockets::Sockets;
-use spdy_net::tls::TlsOptions;
+use spdy_net::tls::{ClientTls, TlsOptions};
 use spdy_proxy::config::Config;
 use spdy_proxy::config_env;
 use spdy_proxy::proxy::Proxy;
 use spdy_proxy::sites::Sites;
-use spdy_proxy::timing::SharedTiming;
+use spdy_proxy::timing::{SharedTiming, Timing};
+use spdy_valkey::config::Config as TierConfig;
 use url::Url;
 
 use crate::commands::accelerate::acme::{self, Acme};
@@ -44,7 +45,7 @@ use crate::commands::accelerate::served::Served;
 use crate::commands::accelerate::serving::Serving;
 use crate::commands::accelerate::shared::Shared;
 use crate::commands::accelerate::succession::{self, Predecessor, Succession};
-use crate::commands::accelerate::{end, log, metrics, names, origins, schema, setup};
+use crate::commands::accelerate::{end, log, metrics, names, origins, schema, setup, shared};
 use crate::commands::serve_limits::Limits;
 use crate::commands::serve_listen;
 use crate::commands::telemetry::{self, Telemetry};
@@ -128,10 +129,19 @@ struct Plan {
     /// What capabilities are made with where the operator has no secret.
     chance: Chance,
     sites: Sites,
+    /// Names that are answered for.
+    zones: Zones,
     /// Those out of files.
     certificates: Files,
     /// Names of sites that none of them is for, where there are some.
     uncovered: Vec<String>,
+    /// Whom origins may be certified by.
+    believed: ClientTls,
+    timing: Timing,
+    /// The operator's, where there is a door for one.
+    token: Option<String>,
+    /// What is shared with other machines, if that is wanted.
+    tier: Option<TierConfig>,
     /// Where spans are sent, if that is wanted.
     spans: Option<telemetry::Settings>,
 }
@@ -178,15 +188,22 @@ fn plan(args: &Args) -> anyhow::Result<Plan> {
     let config = read(args)?;
     let chance = Chance::draw()?;
     let sites = setup::compile(&config, &chance)?;
+    let zones = setup::zones(&config, &sites)?;
     acme::certificates(&config, &sites)?;
+    acme::look(&config)?;
     let certificates = Files::read(&config)?;
     let uncovered = certificates::uncovered(&certificates, &sites);
     let spans = setup::telemetry(&config)?;
     origins::rules(&config, &sites, OwnListeners::default())?;
     Ok(Plan {
+        believed: origins::tls(&config)?,
+        timing: setup::timing(&config.timing)?,
+        token: operator::token(&config)?,
+        tier: shared::tier(&config)?,
         config,
         chance,
         sites,
+        zones,
         certificates,
         uncovered,
         spans,
@@ -244,7 +261,7 @@ async fn accelerate(
     let runtime = SharedRuntime::new(TokioRuntime::start());
 
     let protocols = config.protocols()?;
-    let zones = SharedZones::new(setup::zones(config, &sites)?);
+    let zones = SharedZones::new(plan.zones);
     let mut predecessor = Predecessor::of(&mut handed)?;
     let mut sockets = Sockets::new(handed);
     let (hits, counted) = (LimitHits::default(), Metrics::new());
@@ -267,20 +284,20 @@ async fn accelerate(
     let certificates = acme::certificates(config, &sites)?;
     let certificates = acme.prepare(config, certificates, shown)?;
     let refusals = Refusals::default();
-    let proxy = proxy(config, sites, &zones, own, &refusals, &runtime)?;
-    let timing = SharedTiming::new(setup::timing(&config.timing)?);
-    let token = operator::token(config)?;
+    let believed = &plan.believed;
+    let proxy = proxy(config, believed, sites, &zones, own, &refusals, &runtime)?;
+    let timing = SharedTiming::new(plan.timing);
     let asked = Asked::listen()?;
 
     if let Some(predecessor) = &mut predecessor {
         predecessor.lend().await;
     }
-    let shared = keep(config, &proxy).await?;
+    let shared = keep(config, plan.tier, &proxy).await?;
     let spans = plan.spans;
     let telemetry = spans.map(|settings| Telemetry::start(settings, &proxy, &runtime, printer));
     let telemetry = telemetry.transpose()?;
     let (shares, sends) = (shared.as_ref(), telemetry.as_ref());
-    let operator = token.map(|token| {
+    let operator = plan.token.map(|token| {
         let shown = metrics::Shown {
             proxy: proxy.clone(),
             refusals: refusals.clone(),
@@ -359,13 +376,14 @@ fn options(args: &Args, config: &Config, counted: &Metrics, hits: &LimitHits) ->
 /// What answers for `sites`; it connects to none of `own`, and counts what it refuses with `refusals`.
 fn proxy(
     config: &Config,
+    believed: &ClientTls,
     sites: Sites,
     zones: &SharedZones,
     own: OwnListeners,
     refusals: &Refusals,
     runtime: &SharedRuntime,
 ) -> anyhow::Result<Arc<Proxy>> {
-    let upstream = origins::upstream(config, &sites, zones, own, refusals, runtime)?;
+    let upstream = origins::upstream(config, believed, &sites, zones, own, refusals, runtime)?;
     Ok(Proxy::new(
         sites,
         upstream,
@@ -377,9 +395,13 @@ fn proxy(
 }
 
 /// Lets `proxy` have what a disk keeps, and then what other machines do, which is read on from where the disk says.
-async fn keep(config: &Config, proxy: &Arc<Proxy>) -> anyhow::Result<Option<Shared>> {
+async fn keep(
+    config: &Config,
+    tier: Option<TierConfig>,
+    proxy: &Arc<Proxy>,
+) -> anyhow::Result<Option<Shared>> {
     if let Some(disk) = setup::disk(config)? {
         proxy.keep_on(disk);
     }
-    Shared::start(config, proxy).await
+    Shared::start(config, tier, proxy).await
 }

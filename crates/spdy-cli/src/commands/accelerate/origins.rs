@@ -26,9 +26,11 @@ use spdy_proxy::upstream::Upstream;
 use crate::commands::Usage;
 use crate::printer::{BAD, Printer};
 
-/// Origins, and the guard before those of others, which counts with `refusals`. Nobody is connected to at `own`.
+/// Origins, certified as `tls` believes it, and the guard before those of others, which counts with `refusals`. Nobody is connected to at
+/// `own`.
 pub(super) fn upstream(
     config: &Config,
+    tls: &ClientTls,
     sites: &Sites,
     zones: &SharedZones,
     own: OwnListeners,
@@ -51,7 +53,7 @@ pub(super) fn upstream(
     let guarded = guarded.counting(refusals.clone());
     Ok(Upstream::new(
         &config.upstream,
-        Some(&tls(config)?),
+        Some(tls),
         sites,
         Arc::new(OutwardNetwork::new(system, own)),
         Arc::new(guarded),
@@ -60,7 +62,7 @@ pub(super) fn upstream(
 }
 
 /// Whom origins may be certified by.
-fn tls(config: &Config) -> anyhow::Result<ClientTls> {
+pub(super) fn tls(config: &Config) -> anyhow::Result<ClientTls> {
     let mut authorities = Vec::new();
     for path in &config.upstream.authorities {
         let pem = std::fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;

@@ -11,6 +11,7 @@ use anyhow::Context;
 use spdy_cache::shared::{Mark, Meant};
 use spdy_proxy::config::Config;
 use spdy_proxy::proxy::Proxy;
+use spdy_valkey::config::{Config as TierConfig, ConfigError};
 use spdy_valkey::tier::Tier;
 use tokio::task::JoinHandle;
 
@@ -30,24 +31,15 @@ pub(super) struct Shared {
 }
 
 impl Shared {
-    /// Lets `proxy` share what it keeps, if that is wanted. The first requests should find what others have, so the cluster
+    /// Lets `proxy` share what it keeps by a `tier`, if one is wanted. The first requests should find what others have, so the cluster
     /// is waited for, if only a moment.
-    pub(super) async fn start(config: &Config, proxy: &Arc<Proxy>) -> anyhow::Result<Option<Self>> {
-        let Some(shared) = &config.cache.shared else {
+    pub(super) async fn start(
+        config: &Config,
+        tier: Option<TierConfig>,
+        proxy: &Arc<Proxy>,
+    ) -> anyhow::Result<Option<Self>> {
+        let Some(tier) = tier else {
             return Ok(None);
-        };
-        let authorities = shared.authority.as_deref().map(|path| {
-            std::fs::read(path).with_context(|| format!("cannot read {}", path.display()))
-        });
-        let nodes = shared.urls.iter();
-        let tier = spdy_valkey::config::Config {
-            nodes: nodes.map(|node| node.with_password().to_owned()).collect(),
-            authorities: authorities.transpose()?,
-            prefix: shared.prefix.clone(),
-            max_object_bytes: shared.object_kib << 10,
-            lifetime: Duration::from_secs(shared.ttl_s),
-            timeout: Duration::from_millis(shared.timeout_ms),
-            poll: Duration::from_millis(shared.poll_ms),
         };
         let path = config
             .cache
@@ -62,7 +54,7 @@ impl Shared {
             }
         };
         let tier = Tier::start(tier, before, Arc::new(ear));
-        let tier = Arc::new(tier.map_err(|error| Usage(format!("cache.shared: {error}")))?);
+        let tier = Arc::new(tier.map_err(|error| wrong(&error))?);
         proxy.share_through(tier.clone());
         // It may be away; then nobody waits for it any longer.
         let _ = tokio::time::timeout(PATIENCE, tier.begun()).await;
@@ -83,6 +75,33 @@ impl Shared {
             let _ = tokio::time::timeout(PATIENCE, note(&self.tier, proxy, path)).await;
         }
     }
+}
+
+/// The tier that is wanted, if one is: which cluster, and who is believed there. Nobody is connected to.
+pub(super) fn tier(config: &Config) -> anyhow::Result<Option<TierConfig>> {
+    let Some(shared) = &config.cache.shared else {
+        return Ok(None);
+    };
+    let authorities = shared
+        .authority
+        .as_deref()
+        .map(|path| std::fs::read(path).with_context(|| format!("cannot read {}", path.display())));
+    let nodes = shared.urls.iter();
+    let tier = TierConfig {
+        nodes: nodes.map(|node| node.with_password().to_owned()).collect(),
+        authorities: authorities.transpose()?,
+        prefix: shared.prefix.clone(),
+        max_object_bytes: shared.object_kib << 10,
+        lifetime: Duration::from_secs(shared.ttl_s),
+        timeout: Duration::from_millis(shared.timeout_ms),
+        poll: Duration::from_millis(shared.poll_ms),
+    };
+    tier.check().map_err(|error| wrong(&error))?;
+    Ok(Some(tier))
+}
+
+fn wrong(error: &ConfigError) -> Usage {
+    Usage(format!("cache.shared: {error}"))
 }
 
 /// Writes down now and then how far purges were heard.
