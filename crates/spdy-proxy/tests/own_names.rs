@@ -196,3 +196,17 @@ async fn http3_is_told_to_be_at_the_public_port_and_at_another_when_that_is_read
         assert_eq!(told(&over_tls).await, at(want), "over the same connection");
     }
 }
+
+#[tokio::test]
+async fn the_origin_of_a_site_stands_where_resolve_says_also_under_the_names_of_the_site() {
+    let own = Origin::start(pages(&[("/", &[FRESH, HTML], "found")]));
+    let port = own.address.port();
+    for keep_host in [false, true] {
+        let proxy = accelerator_of(&format!(
+            "[upstream.resolve]\n'Origin.site.test' = '127.0.0.1'\n\
+             [[site]]\nnames = ['www.site.test']\norigin = 'http://origin.site.test:{port}'\nkeep_host = {keep_host}\n"
+        ));
+        let answer = seen(&proxy, "https://www.site.test", "/").await;
+        assert_eq!((answer.status.as_u16(), answer.text()), (200, "found"));
+    }
+}
