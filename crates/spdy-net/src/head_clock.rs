@@ -5,20 +5,25 @@
 //! one timer that is set anew when it rings:
 //!
 //! ```text
-//!   waiting --first byte--> head --request handed over--> exchange --response at hand--> waiting
+//!   waiting --first byte--> head --request handed over--> exchange --its body and its response over--> waiting
 //!    |                       |
 //!    |                       `-- head_timeout --> the connection's reads fail
 //!    `-- idle_timeout --> they end, as if the client had gone
 //! ```
+//!
+//! An answer may be complete before its request is: what comes then is no head.
 
 use std::io;
 use std::pin::Pin;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use bytes::Bytes;
+use futures_util::task::AtomicWaker;
 use http_body::{Frame, SizeHint};
+use hyper::body::Incoming;
 use spdy::body::{Body, BoxError};
 use spdy::runtime::{BoxFuture, SharedRuntime};
 use spdy_clock::Instant;
@@ -30,9 +35,17 @@ use crate::serve::ServerOptions;
 
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum Stage {
-    Waiting { since: Instant },
-    Head { since: Instant },
-    Exchange,
+    Waiting {
+        since: Instant,
+    },
+    Head {
+        since: Instant,
+    },
+    /// The `nth` of the connection; `open` of its request's body and its response are not over.
+    Exchange {
+        nth: u64,
+        open: u8,
+    },
 }
 
 /// What a connection and its exchanges share.
@@ -41,6 +54,10 @@ pub(crate) struct HeadClock(Arc<Shared>);
 
 struct Shared {
     stage: Mutex<Stage>,
+    /// So many have begun.
+    exchanges: AtomicU64,
+    /// Who waits for bytes: bodies of requests end in other tasks, and then there is a time to wait for.
+    reader: AtomicWaker,
     runtime: SharedRuntime,
 }
 
@@ -53,27 +70,81 @@ impl HeadClock {
         self.0.runtime.now()
     }
 
-    /// The next request is waited for.
-    fn wait(&self) {
-        let since = self.now();
-        *self.stage() = Stage::Waiting { since };
-    }
-
     /// A request is all there, its body aside.
-    pub(crate) fn request(&self) {
-        *self.stage() = Stage::Exchange;
+    pub(crate) fn request(&self) -> Exchange {
+        let nth = self.0.exchanges.fetch_add(1, Ordering::Relaxed);
+        *self.stage() = Stage::Exchange { nth, open: 1 };
+        Exchange {
+            clock: self.clone(),
+            nth,
+        }
+    }
+}
+
+/// What of an exchange may last.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Part {
+    Request,
+    Response,
+}
+
+/// One request and its response.
+#[derive(Clone)]
+pub(crate) struct Exchange {
+    clock: HeadClock,
+    nth: u64,
+}
+
+impl Exchange {
+    /// The body of its request, which is not all there.
+    pub(crate) fn request_body(&self, body: Incoming) -> Body {
+        if let Stage::Exchange { nth, open } = &mut *self.clock.stage()
+            && *nth == self.nth
+        {
+            *open += 1;
+        }
+        self.watched(body, Part::Request)
     }
 
-    /// Its response is at hand. hyper reads the next head when the last byte of it was given.
+    /// Its response is at hand. hyper reads the next head when the last byte of it was given, and of the request's body.
     pub(crate) fn response(&self, body: Body) -> Body {
         if body.try_clone().is_some() {
-            self.wait();
+            self.is_over(Part::Response);
             return body;
         }
+        self.watched(body, Part::Response)
+    }
+
+    fn watched<B>(&self, body: B, part: Part) -> Body
+    where
+        B: http_body::Body<Data = Bytes> + Send + Unpin + 'static,
+        B::Error: Into<BoxError>,
+    {
         Body::wrap(Watched {
             body,
-            clock: self.clone(),
+            of: Some(self.clone()),
+            part,
         })
+    }
+
+    /// After both the next request is waited for.
+    fn is_over(&self, part: Part) {
+        let since = self.clock.now();
+        let mut stage = self.clock.stage();
+        // A body that is here to its end may lie unread until after the next request.
+        if let Stage::Exchange { nth, open } = &mut *stage
+            && *nth == self.nth
+        {
+            *open -= 1;
+            if *open == 0 {
+                *stage = Stage::Waiting { since };
+                drop(stage);
+                // The task of the connection sees the end of a response by itself.
+                if part == Part::Request {
+                    self.clock.0.reader.wake();
+                }
+            }
+        }
     }
 }
 
@@ -101,7 +172,12 @@ impl HeadTimed {
     ) -> (Self, HeadClock) {
         let since = runtime.now();
         let stage = Mutex::new(Stage::Waiting { since });
-        let clock = HeadClock(Arc::new(Shared { stage, runtime }));
+        let clock = HeadClock(Arc::new(Shared {
+            stage,
+            exchanges: AtomicU64::new(0),
+            reader: AtomicWaker::new(),
+            runtime,
+        }));
         let timed = Self {
             io,
             clock: clock.clone(),
@@ -148,6 +224,9 @@ impl AsyncRead for HeadTimed {
         let this = &mut *self;
         let before = into.filled().len();
         let polled = Pin::new(&mut this.io).poll_read(cx, into);
+        if polled.is_pending() {
+            this.clock.0.reader.register(cx.waker());
+        }
         let stage = *this.clock.stage();
         match (stage, &polled) {
             (Stage::Waiting { .. }, Poll::Ready(Ok(()))) if into.filled().len() > before => {
@@ -196,21 +275,40 @@ impl AsyncWrite for HeadTimed {
     }
 }
 
-/// A response's body that tells when it was given to its end.
-struct Watched {
-    body: Body,
-    clock: HeadClock,
+/// A body that tells when it is over: given to its end, broken off, or left.
+struct Watched<B> {
+    body: B,
+    /// `None` once that is told.
+    of: Option<Exchange>,
+    part: Part,
 }
 
-impl http_body::Body for Watched {
+impl<B> Watched<B> {
+    fn is_over(&mut self) {
+        if let Some(exchange) = self.of.take() {
+            exchange.is_over(self.part);
+        }
+    }
+}
+
+impl<B: http_body::Body<Data = Bytes> + Unpin> http_body::Body for Watched<B> {
     type Data = Bytes;
-    type Error = BoxError;
+    type Error = B::Error;
 
     fn poll_frame(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
-        Pin::new(&mut self.body).poll_frame(cx)
+    ) -> Poll<Option<Result<Frame<Bytes>, B::Error>>> {
+        if self.body.is_end_stream() {
+            // hyper says so of a body behind its answer only when the next head has come.
+            self.is_over();
+            return Poll::Ready(None);
+        }
+        let frame = ready!(Pin::new(&mut self.body).poll_frame(cx));
+        if !matches!(frame, Some(Ok(_))) || self.body.is_end_stream() {
+            self.is_over();
+        }
+        Poll::Ready(frame)
     }
 
     fn is_end_stream(&self) -> bool {
@@ -222,8 +320,8 @@ impl http_body::Body for Watched {
     }
 }
 
-impl Drop for Watched {
+impl<B> Drop for Watched<B> {
     fn drop(&mut self) {
-        self.clock.wait();
+        self.is_over();
     }
 }

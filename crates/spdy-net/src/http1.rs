@@ -26,7 +26,7 @@ use crate::byte_count::{Counters, HeaderBytes, Http1Watch, Watched};
 use crate::connection::ClientOptions;
 use crate::error::{ConnectionError, ExchangeError, Retry, chain};
 use crate::handler::Arrival;
-use crate::head_clock::HeadTimed;
+use crate::head_clock::{Exchange, HeadTimed};
 use crate::head_size;
 use crate::latch::Latch;
 use crate::literal_answers::LiteralAnswers;
@@ -271,9 +271,9 @@ pub(crate) async fn serve(io: BoxIo, terms: Terms<'_>) -> Result<(), ConnectionE
     let next = behind.clone();
     let service = service_fn(move |mut request: Request<Incoming>| {
         let exchange = seat.exchange();
-        let (handler, clock) = (handler.clone(), clock.clone());
+        let handler = handler.clone();
         let offer = next.offer(&mut request);
-        clock.request();
+        let timed = clock.request();
         let literal = literal.clone();
         let literal = literal.map(|to| (to, request.method().clone(), request.version()));
         async move {
@@ -287,7 +287,7 @@ pub(crate) async fn serve(io: BoxIo, terms: Terms<'_>) -> Result<(), ConnectionE
                     let status = StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE;
                     refused(status, "")
                 }
-                Ok(host) => handler.answer(arrived(request, host, secure)).await,
+                Ok(host) => handler.answer(arrived(request, host, secure, &timed)).await,
             };
             let exchange = match offer {
                 Some(offer) => match offer.take_up(exchange, &mut response) {
@@ -301,7 +301,7 @@ pub(crate) async fn serve(io: BoxIo, terms: Terms<'_>) -> Result<(), ConnectionE
                 Some((to, method, version)) => to.plan(&method, version, response),
                 None => response,
             };
-            let response = response.map(|body| clock.response(body));
+            let response = response.map(|body| timed.response(body));
             Ok::<_, Infallible>(exchange.with(response))
         }
     });
@@ -379,7 +379,12 @@ fn refused(status: StatusCode, want: &'static str) -> Response<Body> {
 }
 
 /// The request, which named `host`, as handlers see it: absolute, and with how it came.
-fn arrived(request: Request<Incoming>, host: Option<Authority>, secure: bool) -> Request<Body> {
+fn arrived(
+    request: Request<Incoming>,
+    host: Option<Authority>,
+    secure: bool,
+    timed: &Exchange,
+) -> Request<Body> {
     let (mut head, body) = request.into_parts();
     let arrival = Arrival {
         protocol: Protocol::Http1,
@@ -396,7 +401,7 @@ fn arrived(request: Request<Incoming>, host: Option<Authority>, secure: bool) ->
     }
     let body = match hyper::body::Body::is_end_stream(&body) {
         true => Body::empty(),
-        false => Body::wrap(body),
+        false => timed.request_body(body),
     };
     Request::from_parts(head, body)
 }

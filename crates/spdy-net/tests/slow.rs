@@ -87,6 +87,57 @@ async fn a_head_of_http1_has_thirty_seconds_from_its_first_byte_and_idling_does_
     }
 }
 
+/// What came of it behind the answer was taken for a head.
+#[tokio::test]
+async fn an_upload_goes_on_behind_an_early_answer_and_what_is_behind_it_has_its_own_time() {
+    const PIECE: &[u8] = &[b'x'; 3000];
+    // What is sent behind it, for how long the connection waits for more, and whether that is the time of a head.
+    for (next, seconds, is_head) in [("G", 30, true), ("", 3600, false)] {
+        let hits = LimitHits::default();
+        let time = Clock::default();
+        let runtime = SharedRuntime::new(time.clone());
+        let (count, mut counted) = tokio::sync::mpsc::unbounded_channel();
+        let early = move |request: Request<Body>| {
+            let count = count.clone();
+            async move {
+                tokio::spawn(async move {
+                    let body = request.into_body().collect().await;
+                    count.send(body.map(|body| body.to_bytes().len()).ok())
+                });
+                Response::new(Body::full("early"))
+            }
+        };
+        let (http1, options) = (&[Protocol::Http1], patient(&hits));
+        let mut io = support::serve_in(runtime, http1, early, None, options, Latch::new());
+        let mut piece = [0; 1024];
+        for _ in 0..2 {
+            let head = b"POST / HTTP/1.1\r\nhost: localhost\r\ncontent-length: 30000\r\n\r\n";
+            io.write_all(head).await.expect("it is open");
+            settle().await;
+            let read = io.read(&mut piece).await.expect("it is open");
+            assert!(piece[..read].ends_with(b"early"));
+            for _ in 0..10 {
+                time.push(10 * SECOND);
+                settle().await;
+                io.write_all(PIECE).await.expect("it is open");
+                settle().await;
+            }
+            assert_eq!(counted.recv().await, Some(Some(30_000)));
+        }
+        io.write_all(next.as_bytes()).await.expect("it is open");
+        settle().await;
+        time.push((seconds - 1) * SECOND);
+        settle().await;
+        assert!(io.read(&mut piece).now_or_never().is_none(), "{next:?}");
+        assert_eq!(hits.of(ConnectionLimit::HeadTimeout), 0);
+        time.push(SECOND);
+        settle().await;
+        let ended = io.read(&mut piece).now_or_never();
+        assert!(matches!(ended, Some(Ok(0) | Err(_))), "{next:?}");
+        assert_eq!(hits.of(ConnectionLimit::HeadTimeout) == 1, is_head);
+    }
+}
+
 #[tokio::test]
 async fn a_body_that_trickles_is_given_up_and_one_at_the_least_rate_is_not() {
     for protocol in ALL {
