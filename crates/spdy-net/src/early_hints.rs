@@ -15,7 +15,7 @@ pub struct EarlyHints(Way);
 #[derive(Clone)]
 enum Way {
     Http2(Respond),
-    Http3(mpsc::UnboundedSender<HeaderMap>),
+    Http3(mpsc::UnboundedSender<Response<()>>),
 }
 
 impl std::fmt::Debug for EarlyHints {
@@ -33,10 +33,10 @@ impl EarlyHints {
         Self(Way::Http2(respond))
     }
 
-    /// Those of one request over HTTP/3, and where they are to be taken from.
-    pub(crate) fn over_http3() -> (Self, mpsc::UnboundedReceiver<HeaderMap>) {
-        let (sender, hints) = mpsc::unbounded_channel();
-        (Self(Way::Http3(sender)), hints)
+    /// Those of one request over HTTP/3, and where their heads are to be taken from.
+    pub(crate) fn over_http3() -> (Self, mpsc::UnboundedReceiver<Response<()>>) {
+        let (sender, heads) = mpsc::unbounded_channel();
+        (Self(Way::Http3(sender)), heads)
     }
 
     /// The way that came with a request; `None` where there is none.
@@ -47,14 +47,20 @@ impl EarlyHints {
 
     /// Sends `fields` (`Link`, as a rule) with status 103; whether that was still possible.
     pub fn send(&self, fields: HeaderMap) -> bool {
+        self.inform(StatusCode::EARLY_HINTS, fields)
+    }
+
+    /// Tells the client to send the body that it holds back (RFC 9110 §15.2.1).
+    pub(crate) fn go_on(&self) {
+        self.inform(StatusCode::CONTINUE, HeaderMap::new()); // whoever has the answer waits for nothing
+    }
+
+    fn inform(&self, status: StatusCode, fields: HeaderMap) -> bool {
+        let mut head = Response::new(());
+        (*head.status_mut(), *head.headers_mut()) = (status, fields);
         match &self.0 {
-            Way::Http2(respond) => {
-                let mut response = Response::new(());
-                *response.status_mut() = StatusCode::EARLY_HINTS;
-                *response.headers_mut() = fields;
-                respond.lock().send_informational(response).is_ok()
-            }
-            Way::Http3(hints) => hints.send(fields).is_ok(),
+            Way::Http2(respond) => respond.inform(head),
+            Way::Http3(heads) => heads.send(head).is_ok(),
         }
     }
 }

@@ -34,6 +34,7 @@ pub mod handed;
 pub mod handler;
 mod head_clock;
 mod head_size;
+mod held_back;
 mod http1;
 mod http2;
 #[doc(hidden)] // but for the door of fuzz/ nothing in it is public

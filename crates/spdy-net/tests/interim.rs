@@ -202,3 +202,55 @@ async fn hints_of_a_handler_go_out_before_its_answer() {
         assert!(heads[0].contains("/a.css") && heads[1].contains("/b.js"));
     }
 }
+
+/// Says how many bytes came, if it is asked to look, and answers at once if it is not.
+async fn looks(request: Request<Body>) -> Response<Body> {
+    if request.uri().path() == "/unseen" {
+        return Response::new("unseen".into());
+    }
+    let body = request.into_body().collect_up_to(1 << 20).await;
+    Response::new(Body::full(body.map_or(0, |body| body.len()).to_string()))
+}
+
+/// It was not told to, waited, and was given up after a minute.
+#[tokio::test]
+async fn a_client_that_holds_its_body_back_is_told_to_go_on_when_it_is_wanted() {
+    let world = World::serve(looks, ServerOptions::default());
+    let over_http3 = world.connect_with(world.address, ClientOptions::default());
+    for connection in [over_http2(looks).await, over_http3.await] {
+        let protocol = connection.protocol();
+        for (path, expect, told, said) in [
+            ("/", Some("100-continue"), 1, "5"),
+            ("/", Some("100-Continue"), 1, "5"),
+            ("/", None, 0, "5"),
+            ("/unseen", Some("100-continue"), 0, "unseen"),
+        ] {
+            let case = format!("{protocol} {path} {expect:?}");
+            let (listens, mut heard) = InterimHeads::channel();
+            let (send, pieces) = tokio::sync::mpsc::unbounded_channel::<bytes::Bytes>();
+            let pieces = futures_util::stream::unfold(pieces, async |mut pieces| {
+                let piece = pieces.recv().await?;
+                Some((Ok::<_, std::io::Error>(piece), pieces))
+            });
+            let request = Request::post(format!("http://localhost{path}")).extension(listens);
+            let request = match expect {
+                Some(expect) => request.header("expect", expect),
+                None => request,
+            };
+            let request = request.body(Body::from_stream(pieces)).expect("a request");
+            let answer = tokio::spawn(connection.send(request, Priority::HIGHEST));
+            if told > 0 {
+                let head = heard.recv().await.expect("it is told before its answer");
+                assert_eq!(head.status, 100, "{case}");
+            }
+            if path == "/" {
+                send.send("piece".into()).expect("it is read");
+                drop(send);
+            }
+            let answer = answer.await.expect("no panic").expect("an answer");
+            let body = read(answer).await.expect("its body");
+            assert_eq!(body, said, "{case}");
+            assert!(heard.try_recv().is_err(), "{case}: once");
+        }
+    }
+}

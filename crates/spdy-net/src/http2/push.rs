@@ -1,11 +1,12 @@
 //! Pushes of a server over HTTP/2 (RFC 9113 §8.4). Clients of today take none; those that do find the same
 //! plan here as over SPDY.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
-use h2::Reason;
 use h2::server::SendResponse;
+use h2::{Reason, SendStream};
 use http::{Request, Response};
 use http_body::Body as _;
 use spdy::body::Body;
@@ -19,17 +20,41 @@ use crate::serve::ServerOptions;
 use crate::stall::{Stall, StreamStall};
 use crate::turns::{Precedence, Turns};
 
-/// The response of one exchange, which its pushes are told beside.
+/// The response of one exchange, which its pushes and what is said before it are told beside.
 #[derive(Clone)]
-pub(crate) struct Respond(Arc<Mutex<SendResponse<Bytes>>>);
+pub(crate) struct Respond {
+    to: Arc<Mutex<SendResponse<Bytes>>>,
+    /// Its head is sent; set while `to` is locked. h2 would send a head of 1xx behind it.
+    is_answered: Arc<AtomicBool>,
+}
 
 impl Respond {
     pub(crate) fn new(respond: SendResponse<Bytes>) -> Self {
-        Self(Arc::new(Mutex::new(respond)))
+        Self {
+            to: Arc::new(Mutex::new(respond)),
+            is_answered: Arc::default(),
+        }
     }
 
     pub(crate) fn lock(&self) -> MutexGuard<'_, SendResponse<Bytes>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.to.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Sends a head of 1xx; whether that was still possible.
+    pub(crate) fn inform(&self, head: Response<()>) -> bool {
+        let mut to = self.lock();
+        !self.is_answered.load(Ordering::Relaxed) && to.send_informational(head).is_ok()
+    }
+
+    /// Sends the head of the answer, which `is_all` of it or is followed by its body.
+    pub(crate) fn answer(
+        &self,
+        head: Response<()>,
+        is_all: bool,
+    ) -> Result<SendStream<Bytes>, h2::Error> {
+        let mut to = self.lock();
+        self.is_answered.store(true, Ordering::Relaxed);
+        to.send_response(head, is_all)
     }
 }
 

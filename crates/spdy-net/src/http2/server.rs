@@ -20,6 +20,7 @@ use crate::connection::drop_connection_headers;
 use crate::early_hints::EarlyHints;
 use crate::error::ConnectionError;
 use crate::handler::{Arrival, Handler};
+use crate::held_back;
 use crate::http2::body::{Received, send_body};
 use crate::http2::limits::{
     MAX_SPOILED_STREAMS, MIN_MAX_FRAME_BYTES, REMEMBERED_RESETS, SEND_BUFFER_BYTES,
@@ -191,7 +192,14 @@ async fn answer(
     let is_head = head.method == Method::HEAD;
     let body = match stream.is_end_stream() {
         true => Body::empty(),
-        false => Body::wrap(Received::new(stream, &head.headers)),
+        false => {
+            let body = Body::wrap(Received::new(stream, &head.headers));
+            held_back::asked_for(
+                body,
+                &head.headers,
+                &EarlyHints::over_http2(respond.clone()),
+            )
+        }
     };
     let answered = match arrived.settled {
         Ok(()) => handler.answer(Request::from_parts(head, body)),
@@ -211,10 +219,7 @@ async fn answer(
     drop_connection_headers(&mut head.headers);
     head.version = http::Version::HTTP_2;
     let empty = is_head || body.is_end_stream();
-    let sent = respond
-        .lock()
-        .send_response(Response::from_parts(head, ()), empty);
-    match sent {
+    match respond.answer(Response::from_parts(head, ()), empty) {
         Ok(stream) if !empty => {
             let turn = turns.open(stream.stream_id().as_u32(), precedence);
             let _told = send_body(stream, body, data_frame_bytes, turn, Some(stall)).await;

@@ -19,7 +19,7 @@ use std::time::Duration;
 use futures_util::StreamExt;
 use futures_util::future::{Either, select};
 use futures_util::stream::FuturesUnordered;
-use http::{HeaderMap, Method, Request, Response, StatusCode};
+use http::{Method, Request, Response};
 use http_body::Body as _;
 use spdy::body::Body;
 use spdy::runtime::SharedRuntime;
@@ -39,6 +39,7 @@ use crate::connection::drop_connection_headers;
 use crate::early_hints::EarlyHints;
 use crate::error::ConnectionError;
 use crate::handler::{Arrival, Handler};
+use crate::held_back;
 use crate::idle::Idle;
 use crate::limit::ConnectionLimit;
 use crate::protocol::Protocol;
@@ -325,10 +326,9 @@ impl Answering {
         })
     }
 
-    /// Sends 103 with `fields`, if the client takes a head of that length.
-    async fn hint(&self, fields: HeaderMap, sending: &mut Sending) -> Result<(), Fault> {
-        let (mut head, ()) = Response::new(()).into_parts();
-        (head.status, head.headers) = (StatusCode::EARLY_HINTS, fields);
+    /// Sends a head of 1xx, if the client takes one of that length.
+    async fn inform(&self, head: Response<()>, sending: &mut Sending) -> Result<(), Fault> {
+        let (head, ()) = head.into_parts();
         let fields = fields::of_response(&head);
         match sending.takes(&fields) {
             true => sending.headers(&fields, &self.room).await,
@@ -357,20 +357,21 @@ impl Answering {
         let max_head_bytes = self.options.max_head_bytes;
         let received = Received::new(frames, self.closer.clone(), max_head_bytes, len, ());
         let body = Body::wrap(received.known_to_be_empty());
-        let (early, mut hints) = EarlyHints::over_http3();
+        let (early, mut interim) = EarlyHints::over_http3();
+        let body = held_back::asked_for(body, &head.headers, &early);
         head.extensions.insert(early);
         let mut answered = self.handler.answer(Request::from_parts(head, body));
         let mut response = None;
         let response = loop {
-            // What was hinted before the answer goes out before it.
+            // What was said before the answer goes out before it.
             let next = poll_fn(|cx| {
                 if response.is_none()
                     && let Poll::Ready(answer) = answered.as_mut().poll(cx)
                 {
                     response = Some(answer);
                 }
-                match hints.poll_recv(cx) {
-                    Poll::Ready(Some(fields)) => Poll::Ready(Next::Hint(fields)),
+                match interim.poll_recv(cx) {
+                    Poll::Ready(Some(head)) => Poll::Ready(Next::Interim(head)),
                     Poll::Ready(None) | Poll::Pending => match response.take() {
                         Some(answer) => Poll::Ready(Next::Answer(answer)),
                         None => Poll::Pending,
@@ -384,7 +385,7 @@ impl Answering {
             };
             match next {
                 Next::Answer(response) => break response,
-                Next::Hint(fields) => match self.hint(fields, &mut sending).await {
+                Next::Interim(head) => match self.inform(head, &mut sending).await {
                     Ok(()) => {}
                     Err(fault @ (Fault::Connection(..) | Fault::Lost(_))) => return Err(fault),
                     Err(_) => return Ok(Answered::Spoiled),
@@ -428,7 +429,7 @@ impl Answering {
 
 /// What a handler gives.
 enum Next {
-    Hint(HeaderMap),
+    Interim(Response<()>),
     Answer(Response<Body>),
 }
 

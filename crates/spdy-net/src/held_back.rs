@@ -1,0 +1,59 @@
+//! `Expect: 100-continue` (RFC 9110 §10.1.1): a client that holds its body back until it is wanted is told to go on when the first of
+//! it is asked for, and not at all if it is answered without.
+//!
+//! Over HTTP/2 and HTTP/3. Over HTTP/1.1 hyper does the same; SPDY has no interim answers, and its clients wait for none.
+
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use http::{HeaderMap, header};
+use http_body::{Frame, SizeHint};
+use spdy::body::{Body, BoxError};
+
+use crate::early_hints::EarlyHints;
+
+/// `body` of a request with these headers, as it is, or held back by its client until `interim` says otherwise.
+pub(crate) fn asked_for(body: Body, headers: &HeaderMap, interim: &EarlyHints) -> Body {
+    let mut expected = headers.get_all(header::EXPECT).iter();
+    let is_held = expected.any(|it| it.as_bytes().eq_ignore_ascii_case(b"100-continue"));
+    if !is_held || http_body::Body::is_end_stream(&body) {
+        return body;
+    }
+    Body::wrap(HeldBack {
+        body,
+        untold: Some(interim.clone()),
+    })
+}
+
+struct HeldBack {
+    body: Body,
+    /// Until its client is told, or sends by itself.
+    untold: Option<EarlyHints>,
+}
+
+impl http_body::Body for HeldBack {
+    type Data = Bytes;
+    type Error = BoxError;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
+        let polled = Pin::new(&mut self.body).poll_frame(cx);
+        if let Some(interim) = self.untold.take()
+            && polled.is_pending()
+        {
+            interim.go_on();
+        }
+        polled
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
