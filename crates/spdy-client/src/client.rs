@@ -198,9 +198,14 @@ impl Client {
             config.http1_connections,
             config.idle_timeout,
         )
-        .idling_over_http1(config.http1_idle_timeout.unwrap_or(config.idle_timeout))
         .speaking_plain(config.spoken_plain())
         .knowing(config.known_hosts.clone());
+        let pool = match config.http1_idle_timeout {
+            Some(timeout) => pool
+                .idling_over_http1(timeout)
+                .sweeping(config.idle_timeout),
+            None => pool,
+        };
         let state = State {
             pool,
             next_request: 0,

@@ -46,7 +46,8 @@ pub struct Config {
     pub idle_timeout: Duration,
     /// The same of HTTP/1.1, where a request that meets a connection's end on its way may be lost: this long where the
     /// server does not say; where it does (`Keep-Alive: timeout`), somewhat less than that, and never longer than
-    /// `idle_timeout`. `None`, the default: as `idle_timeout`, whatever servers say.
+    /// `idle_timeout`. `None`, the default: as `idle_timeout`, whatever servers say. Unless it is `None`, connections of all
+    /// origins, whatever they speak, that were idle for too long are closed when a request comes, once in an `idle_timeout`.
     pub http1_idle_timeout: Option<Duration>,
     /// How long a request waits for a place on a connection while all that stand are busy; `None`: as long as it takes.
     /// Waiting for a connection to be opened is `connect_timeout`'s.

@@ -27,6 +27,8 @@ use spdy_net::protocol::Protocol;
 
 use crate::origin::Origin;
 
+mod sweep;
+
 /// Names a request; later ones are greater.
 pub type RequestId = u64;
 /// Names a connection, from 0 in the order of [`Action::Connect`].
@@ -126,6 +128,7 @@ pub struct Pool {
     queued: BTreeMap<RequestId, (Origin, u8)>,
     next_connection: ConnectionId,
     actions: VecDeque<Action>,
+    sweep: Option<sweep::Sweep>,
 }
 
 impl Pool {
@@ -145,6 +148,7 @@ impl Pool {
             queued: BTreeMap::new(),
             next_connection: 0,
             actions: VecDeque::new(),
+            sweep: None,
         }
     }
 
@@ -184,6 +188,7 @@ impl Pool {
         request: RequestId,
         priority: Priority,
     ) {
+        self.sweep(now);
         let speaks = self.expected(origin);
         let host = self.hosts.entry(origin.clone()).or_insert_with(|| Host {
             speaks,

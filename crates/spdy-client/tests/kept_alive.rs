@@ -212,6 +212,48 @@ async fn a_connection_is_not_used_when_its_server_may_be_closing_it() {
     }
 }
 
+/// Nobody closed them but their servers, if they did.
+#[tokio::test]
+async fn idle_connections_of_origins_that_nobody_asks_again_are_closed() {
+    for (configured, left) in [(Some(Duration::from_secs(4)), 1), (None, 3)] {
+        let (world, open) = (World::default(), Arc::new(AtomicU64::new(0)));
+        let count = open.clone();
+        for name in ["a.test", "b.test", "c.test"] {
+            world.name(name, &["10.0.0.1"]);
+        }
+        world.door(HTTP, move |mut io| {
+            let count = count.clone();
+            tokio::spawn(async move {
+                count.fetch_add(1, Ordering::SeqCst);
+                let mut request = [0; 4096];
+                while io.read(&mut request).await.is_ok_and(|len| len > 0) {
+                    let answer = "HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n";
+                    io.write_all(answer.as_bytes()).await.unwrap();
+                }
+                count.fetch_sub(1, Ordering::SeqCst);
+            });
+        });
+        let now_ms = Arc::new(AtomicU64::new(0));
+        let clock = Standing {
+            real: TokioRuntime::start(),
+            now_ms: now_ms.clone(),
+        };
+        let config = Config {
+            http1_idle_timeout: configured,
+            ..over_http1()
+        };
+        let client = Client::new(SharedRuntime::new(clock), Arc::new(world), config);
+        for (name, later) in [("a", 30_000), ("b", 31_000), ("c", 0)] {
+            let url = format!("http://{name}.test/");
+            let got = client.send(get(&url), Priority::HIGHEST).await;
+            read(got.unwrap()).await.unwrap();
+            settle().await;
+            now_ms.fetch_add(later, Ordering::SeqCst);
+        }
+        assert_eq!(open.load(Ordering::SeqCst), left, "{configured:?}");
+    }
+}
+
 #[tokio::test]
 async fn who_waits_for_busy_connections_is_told_so_and_not_that_the_server_failed() {
     let world = World::default();

@@ -139,6 +139,87 @@ fn a_connection_that_is_closing_is_replaced() {
     assert_eq!(actions(&mut pool), [""; 0]);
 }
 
+/// A pool with a connection to each of five origins: idle ones of HTTP/1.1 and HTTP/2, a busy one, one that is being opened and one
+/// that ends.
+fn with_five_origins(pool: Pool) -> Pool {
+    let mut pool = pool.idling_over_http1(Duration::from_secs(4));
+    for (number, spoken) in [
+        Some(Protocol::Http1),
+        Some(Protocol::Http2),
+        Some(Protocol::Http1),
+        None,
+        Some(Protocol::Http2),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let id = number as u64;
+        let to = origin(&format!("https://{number}.test/"));
+        enqueue(&mut pool, &to, id..id + 1);
+        if let Some(spoken) = spoken {
+            pool.connected(
+                T0,
+                id,
+                spoken,
+                if spoken.is_multiplexed() { 100 } else { 1 },
+            );
+        }
+    }
+    pool.ended(T0, 0);
+    pool.ended(T0, 1);
+    pool.closing(T0, 4);
+    actions(&mut pool);
+    pool
+}
+
+/// Names without end, each asked once, kept a connection each for ever.
+#[test]
+fn what_was_idle_for_too_long_is_closed_when_any_origin_is_asked_once_in_a_while() {
+    let pool = || Pool::new(&[Protocol::Http2, Protocol::Http1], 6, IDLE);
+    let ask = |pool: &mut Pool, after, request| {
+        let another = origin("https://another.test/");
+        pool.enqueue(T0 + after, &another, request, Priority::HIGHEST);
+        actions(pool)
+    };
+    let mut sweeping = with_five_origins(pool().sweeping(IDLE));
+    let moment = Duration::from_millis(1);
+    assert_eq!(ask(&mut sweeping, IDLE - moment, 5), ["+5"]);
+    // HTTP/2 may be idle for that long, HTTP/1.1 may not.
+    assert_eq!(ask(&mut sweeping, IDLE, 6), ["-0"]);
+    assert_eq!(ask(&mut sweeping, IDLE + moment, 7), [""; 0]);
+    assert_eq!(ask(&mut sweeping, 2 * IDLE, 8), ["-1"]);
+    for (number, is_left) in [false, false, true, true, true].into_iter().enumerate() {
+        let at = origin(&format!("https://{number}.test/"));
+        let left = sweeping.connections_of(&at).count();
+        assert_eq!(left == 1, is_left, "{number}");
+    }
+    let mut other = with_five_origins(pool());
+    assert_eq!(ask(&mut other, 100 * IDLE, 5), ["+5"]);
+}
+
+#[test]
+fn an_origin_that_nothing_is_left_of_is_forgotten() {
+    for (sweeps, opened) in [(true, 1), (false, 3)] {
+        let mut pool = Pool::new(&[SPDY, Protocol::Http1], 6, IDLE);
+        if sweeps {
+            pool = pool.sweeping(IDLE);
+        }
+        enqueue(&mut pool, &secure(), 0..1);
+        pool.connected(T0, 0, Protocol::Http1, 1);
+        pool.ended(T0, 0);
+        pool.closed(T0, 0);
+        actions(&mut pool);
+        let later = T0 + 2 * IDLE;
+        pool.enqueue(later, &plain(), 1, Priority::HIGHEST);
+        actions(&mut pool);
+        for request in 2..5 {
+            pool.enqueue(later, &secure(), request, Priority::HIGHEST);
+        }
+        // Who is known to speak HTTP/1.1 gets as many as there are requests.
+        assert_eq!(actions(&mut pool).len(), opened, "{sweeps}");
+    }
+}
+
 #[test]
 fn a_failed_connect_fails_all_who_wait_unless_another_connection_is_there() {
     let mut pool = Pool::new(&[Protocol::Http1], 6, IDLE);
