@@ -57,7 +57,10 @@ impl http_body::Body for Begun {
     ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
         match self.pieces.pop_front() {
             Some(piece) => Poll::Ready(Some(Ok(Frame::data(piece)))),
-            None => Pin::new(&mut self.rest).poll_frame(cx),
+            // Nor are trailers here, which would be fields that nobody judged.
+            None => Pin::new(&mut self.rest)
+                .poll_frame(cx)
+                .map(|frame| frame.filter(|frame| !matches!(frame, Ok(it) if it.is_trailers()))),
         }
     }
 
@@ -95,4 +98,33 @@ pub(crate) fn watched(body: Body) -> (Body, Broken) {
         }),
     };
     (watched, broken)
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::FutureExt;
+    use http::HeaderMap;
+    use http_body_util::BodyExt;
+
+    use super::*;
+
+    #[test]
+    fn trailers_are_passed_on_behind_no_body_however_long() {
+        for pieces in [1, 2, 40] {
+            let mut trailers = HeaderMap::new();
+            trailers.insert("x-forwarded-for", http::HeaderValue::from_static("me"));
+            let mut frames: VecDeque<_> = (0..pieces)
+                .map(|_| Frame::data(Bytes::from_static(&[b'x'; 1024])))
+                .collect();
+            frames.push_back(Frame::trailers(trailers));
+            let frames = frames.into_iter().map(Ok::<_, BoxError>);
+            let frames = futures_util::stream::iter(frames);
+            let body = Body::wrap(http_body_util::StreamBody::new(frames));
+            let passed = begun(body).now_or_never().expect("it is here");
+            let passed = passed.expect("nothing broke").collect().now_or_never();
+            let passed = passed.expect("it is here").expect("nothing broke");
+            assert!(passed.trailers().is_none(), "{pieces}");
+            assert_eq!(passed.to_bytes().len(), pieces * 1024);
+        }
+    }
 }
