@@ -111,3 +111,14 @@ async fn what_is_answered_here_says_when_and_what_may_be_asked() {
     let asked = head(&mut origin).await;
     assert_eq!(values(&asked, "max-forwards"), ["4"], "{asked}");
 }
+
+#[tokio::test]
+async fn who_names_no_host_over_http_1_0_is_of_no_site() {
+    let between = Between::start("");
+    for host in ["", "Host: other.test\r\n"] {
+        let (mut client, _) = between.client();
+        write(&mut client, &format!("GET / HTTP/1.0\r\n{host}\r\n")).await;
+        let (told, _) = between.wait(head(&mut client)).await;
+        assert!(told.contains(" 421 "), "{host}: {told}");
+    }
+}
