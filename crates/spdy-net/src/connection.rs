@@ -43,6 +43,8 @@ pub struct ClientOptions {
     pub stream_window_bytes: u32,
     /// Receive window of the whole connection, bytes (SPDY/3.1, HTTP/2, HTTP/3).
     pub session_window_bytes: u32,
+    /// HTTP/2 streams that are open at a time, at most; `None`: as many as the server allows, which may be any number.
+    pub max_streams: Option<usize>,
     /// The largest response head taken, bytes.
     pub max_head_bytes: usize,
     /// The largest HTTP/2 frame taken, bytes: 16,384 to 2^24 - 1.
@@ -89,6 +91,7 @@ impl Default for ClientOptions {
             // 1 MiB holds a gigabit at 8 ms; the session's 10 MiB are what the last browsers gave.
             stream_window_bytes: 1024 * 1024,
             session_window_bytes: 10 * 1024 * 1024,
+            max_streams: None,
             max_head_bytes: 64 * 1024,
             max_frame_bytes: MIN_MAX_FRAME_BYTES,
             frame_timeout: Duration::from_secs(30),

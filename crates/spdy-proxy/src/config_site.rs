@@ -102,7 +102,11 @@ fn is_name(name: &str) -> bool {
     let is_label =
         |label: &str| (1..=MAX_LABEL).contains(&label.len()) && label.chars().all(is_of_name);
     let is_plain = |host: &Host| match host {
-        Host::Domain(name) => name.len() <= MAX_NAME && name.split('.').all(is_label),
+        // As `https://a.test./` asks for it.
+        Host::Domain(name) => {
+            let name = name.strip_suffix('.').unwrap_or(name);
+            name.len() <= MAX_NAME && name.split('.').all(is_label)
+        }
         Host::Ipv4(_) | Host::Ipv6(_) => true,
     };
     Host::parse(name).is_ok_and(|host| is_plain(&host) && host.to_string() == *name)
@@ -140,6 +144,7 @@ mod tests {
         for name in [
             "a.test",
             "localhost",
+            "a.test.",
             "x-1.a_b.test",
             "192.0.2.1",
             "[2001:db8::1]",
@@ -150,7 +155,7 @@ mod tests {
         let (many, parts) = ("a.".repeat(MAX_NAME / 2), "a!b.test");
         let many = format!("{many}test");
         for name in [
-            "*.a.test", "*", "a.*.test", "A.test", "a.test.", "a..test", "", parts, &long, &many,
+            "*.a.test", "*", "a.*.test", "A.test", "a.test..", "a..test", "", parts, &long, &many,
         ] {
             let told = fault(&format!("'{name}'"), "https://origin.test").expect("it matches none");
             assert!(told.contains("no wildcard"), "{name}: {told}");

@@ -203,8 +203,10 @@ impl Disk {
     /// Takes one answer out, also one that waits to be written.
     pub fn forget(&self, key: &Key, stored: &Stored) {
         let name = file_name(key, stored);
+        // Looked at first: what no longer waits is in the index by then.
+        let is_any_waiting = self.folder.waiting_bytes.load(Ordering::Acquire) > 0;
         let is_there = self.folder.index().remove(key, &name).is_some();
-        if is_there || self.folder.waiting_bytes.load(Ordering::Relaxed) > 0 {
+        if is_there || is_any_waiting {
             self.send(Change::Forget(key.clone(), name));
         }
     }

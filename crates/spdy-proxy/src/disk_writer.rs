@@ -64,7 +64,7 @@ impl Folder {
                     None => self.write(&key, &stored, &body, purges),
                     Some((_, why)) => Err(io::Error::other(why)),
                 };
-                self.waiting_bytes.fetch_sub(weight, Ordering::Relaxed);
+                self.waiting_bytes.fetch_sub(weight, Ordering::Release);
                 let counter = match &written {
                     Ok(()) => &self.counters.written,
                     Err(_) => &self.counters.unwritten,

@@ -7,7 +7,7 @@
 //!                                                      │ wanted.rs     a request, as cache and origin see it
 //!                                                      │ tiers.rs      what is kept, and where: memory.rs, disk.rs, shared
 //!                                                      │ misses.rs     what is kept does not do: fetched, or shared (flight.rs, landing.rs)
-//!                                                      │ upstream.rs   origins, and who rests (upstream_moved.rs: those of others, and their limits)
+//!                                                      │ upstream.rs   origins, and who rests (upstream_moved.rs: those of others, and their limits; placed.rs: where own ones are)
 //!                                                      │ fetch.rs      an origin is asked; redirects of others are followed
 //!                                                      │ fetched.rs    an answer: judged, rewritten, recorded (freshened.rs: a 304)
 //!                                                      │   pump.rs, transform.rs, coding.rs, recording.rs, in_flight.rs, sheets.rs, page_policies.rs
@@ -94,6 +94,7 @@ mod misses;
 mod named;
 mod page_text;
 mod part_body;
+mod placed;
 mod pump;
 mod purge_jobs;
 mod remembered;

@@ -4,7 +4,6 @@
 //! network, which leads to nobody's private address (`spdy-dns/guard.rs`); the two never share a connection.
 
 use std::collections::BTreeMap;
-use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -25,6 +24,7 @@ use spdy_net::protocol::Protocol;
 use spdy_net::tls::ClientTls;
 
 use crate::config_upstream::UpstreamConfig;
+use crate::placed::addresses_of_sites;
 use crate::seats::Seats;
 use crate::sites::Sites;
 use crate::uploads::{Uploads, seated};
@@ -34,9 +34,11 @@ use crate::upstream_moved::Place;
 const REMEMBERED: usize = 1024;
 /// So much of an answer over HTTP/2 may have come and not be read, bytes.
 const STREAM_WINDOW_BYTES: u32 = 512 * 1024;
-/// And of a connection's answers together: the greatest window there is (RFC 9113 §6.9.1), with room for every stream's. All
-/// requests to an origin share its connection, so readers who are slow would else hold up those who are not.
-const CONNECTION_WINDOW_BYTES: u32 = (1 << 31) - 1;
+/// Answers of an origin over HTTP/2 that are open at a time, whatever it allows: many say nothing of it.
+const MAX_STREAMS: u32 = 256;
+/// What may have come of all of them together. All requests to an origin share its connection, so readers who are slow would hold up those
+/// who are not if it had less room than every stream's.
+const CONNECTION_WINDOW_BYTES: u32 = MAX_STREAMS * STREAM_WINDOW_BYTES;
 
 /// Whose answer is wanted.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -173,27 +175,6 @@ impl UpstreamError {
     }
 }
 
-/// A name, the port that it is asked at (any if `None`), and its address.
-type Placed = (String, Option<u16>, IpAddr);
-
-/// Where the own origins of `sites` are that are not looked up: what a site says of its own goes before what `resolve` says of all. Where
-/// both said something, both would be tried.
-fn addresses_of_sites(sites: &Sites, resolve: &BTreeMap<String, IpAddr>) -> Vec<Placed> {
-    let mut placed = sites.addresses().to_vec();
-    let is_said = |name: &str| sites.addresses().iter().any(|(said, ..)| said == name);
-    for (name, &address) in resolve {
-        let name = name.to_ascii_lowercase();
-        // Those that an origin is asked as stand where its own name does.
-        let asked = sites.aliases().iter().filter(|(_, own)| **own == name);
-        let asked = asked.map(|(asked, _)| asked.clone());
-        let of_itself = (!sites.aliases().contains_key(&name)).then(|| name.clone());
-        let names = of_itself.into_iter().chain(asked);
-        let names = names.filter(|name| !is_said(name));
-        placed.extend(names.map(|name| (name, None, address)));
-    }
-    placed
-}
-
 /// Fails where the fields of an answer of `origin` give it two ends, or its bytes a form that nobody undoes.
 fn is_framed_once(headers: &HeaderMap, origin: Origin) -> Result<(), UpstreamError> {
     let mut codings = headers.get_all(header::TRANSFER_ENCODING).iter();
@@ -315,6 +296,7 @@ impl Upstream {
                 connection: ClientOptions {
                     stream_window_bytes: STREAM_WINDOW_BYTES,
                     session_window_bytes: CONNECTION_WINDOW_BYTES,
+                    max_streams: Some(MAX_STREAMS as usize),
                     write_timeout: Some(Duration::from_secs(config.write_timeout_s)),
                     ..ClientOptions::default()
                 },
@@ -493,39 +475,7 @@ impl Upstream {
 
 #[cfg(test)]
 mod tests {
-    use spdy_rewrite::capability::Keys;
-
     use super::*;
-    use crate::config::Config;
-
-    #[test]
-    fn names_that_are_not_looked_up_are_those_of_own_origins_too_unless_a_site_says_where_its_own_is()
-     {
-        let text = "[upstream.resolve]\n'Looked.test' = '192.0.2.1'\n'said.test' = '192.0.2.2'\n'kept.test' = '192.0.2.3'\n\
-            'www.c.test' = '192.0.2.4'\n'cdn.test' = '192.0.2.5'\n\
-            [[site]]\nnames = ['www.a.test']\norigin = 'https://looked.test'\n\
-            [[site]]\nnames = ['www.b.test']\norigin = 'https://said.test'\naddress = '198.51.100.1'\n\
-            [[site]]\nnames = ['www.c.test', 'c.test']\norigin = 'https://kept.test'\nkeep_host = true\n";
-        let config = Config::read(text).expect("a good one");
-        let keys = Keys::of_secrets(&[7; 32], None).expect("it is long enough");
-        let sites = Sites::compile(&config, &keys).expect("good sites");
-        let placed = addresses_of_sites(&sites, &config.upstream.resolve);
-        let of = |name: &str| {
-            let of_it = placed.iter().filter(|(placed, ..)| placed == name);
-            let of_it = of_it.map(|(_, _, address)| address.to_string());
-            of_it.collect::<Vec<_>>().join(" ")
-        };
-        for (name, address) in [
-            ("looked.test", "192.0.2.1"),
-            ("said.test", "198.51.100.1"),
-            ("kept.test", "192.0.2.3"),
-            ("www.c.test", "192.0.2.3"),
-            ("c.test", "192.0.2.3"),
-            ("www.a.test", ""),
-        ] {
-            assert_eq!(of(name), address, "{name}");
-        }
-    }
 
     #[test]
     fn what_fails_behind_tcp_says_nothing_of_an_origin_that_was_asked_for_a_websocket() {

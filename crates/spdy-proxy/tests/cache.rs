@@ -372,7 +372,6 @@ async fn who_asks_for_the_head_of_what_is_stale_has_the_whole_fetched_anew() {
     assert_eq!(count.load(Ordering::SeqCst), 2);
 }
 
-/// What names other fields to choose by is kept beside what was there; the old was chosen by none and so fit all.
 /// Its fields are in no key: one request had all others be told the same, for as long as the answer was fresh.
 #[tokio::test]
 async fn what_a_client_has_brought_on_itself_is_told_to_nobody_else() {
@@ -415,6 +414,7 @@ async fn what_a_client_has_brought_on_itself_is_told_to_nobody_else() {
     }
 }
 
+/// What names other fields to choose by is kept beside what was there; the old was chosen by none and so fit all.
 #[tokio::test]
 async fn a_404_that_is_kept_by_fields_takes_the_place_of_what_was_there_for_all() {
     let count = Arc::new(AtomicUsize::new(0));

@@ -235,7 +235,16 @@ fn site_of(policies: &'static [(&'static str, &'static str)], port: u16) -> Orig
              <link rel=stylesheet href='http://cdn.test:{port}/s.css'>\
              <script src='http://cdn.test:{port}/a.js'></script>"
         );
-        let fields = [HTML, ONCE, ("content-security-policy", said)];
+        let tried = match path.ends_with("tried") {
+            true => "style-src 'self'",
+            false => "",
+        };
+        let fields = [
+            HTML,
+            ONCE,
+            ("content-security-policy", said),
+            ("content-security-policy-report-only", tried),
+        ];
         std::future::ready(answer(&fields, text))
     })
 }
@@ -362,6 +371,7 @@ async fn a_sheet_that_a_page_does_not_allow_does_not_come_under_the_site_s_name(
     const POLICIES: &[(&str, &str)] = &[
         ("/allows", "style-src 'self' {cdn}"),
         ("/inline", "style-src 'self' 'unsafe-inline'"),
+        ("/tried", "style-src 'self' 'unsafe-inline'"),
         ("/self", "style-src 'self'"),
         ("/meta", "default-src 'self'; script-src *"),
     ];
@@ -369,10 +379,11 @@ async fn a_sheet_that_a_page_does_not_allow_does_not_come_under_the_site_s_name(
         let other = other();
         let own = site_of(POLICIES, other.address.port());
         let proxy = before(&own, &other);
-        for harmless in ["/allows", "/inline", "/none"] {
+        for harmless in ["/allows", "/inline", "/tried", "/none"] {
             let page = get(&proxy, harmless, &[]).await;
             let is_moved = page.text().contains("href=\"/.spdy/");
-            assert_eq!(is_moved, harmless != "/inline", "{harmless}");
+            let is_let_in = ["/allows", "/none"].contains(&harmless);
+            assert_eq!(is_moved, is_let_in, "{harmless}");
         }
         let got = asked(&proxy, &other, "/s.css", &load("style")).await;
         assert_eq!(got.status, StatusCode::OK, "{guard}");

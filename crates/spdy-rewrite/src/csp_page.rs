@@ -52,6 +52,11 @@ impl Policies {
         all.all(|policy| admits(policy, inline))
     }
 
+    /// Whether whatever stands in the page as `inline` takes effect: what only reports blocks nothing.
+    pub(crate) fn let_in(&self, inline: Inline<'_>) -> bool {
+        self.original.iter().all(|policy| admits(policy, inline))
+    }
+
     /// Whether the text of `inline`, which stands in the page, may be another: what is enforced admits it all the same, and
     /// what only reports tells of it no more than before.
     pub(crate) fn allow_rewriting(&self, inline: Inline<'_>) -> bool {

@@ -186,7 +186,7 @@ fn lets_in(rules: &Rules, policies: &Policies, entry: &Entry, kind: Kind) -> boo
 
 /// Whether `policies` let in `moved`, a thing under the site's name, and not whatever else stands in the page.
 fn has_more_to_guard(policies: &Policies, moved: &Url, kind: Kind) -> bool {
-    let is_inline = kind == Kind::Style && policies.allow_inline(Inline::Style(None));
+    let is_inline = kind == Kind::Style && policies.let_in(Inline::Style(None));
     policies.allow_moved(moved, kind, Credentials::default()) && !is_inline
 }
 

@@ -51,6 +51,7 @@ pub(crate) struct Http2Client {
     runtime: SharedRuntime,
     tap: Option<ConnectionTap>,
     uploads: Turns,
+    max_streams: Option<usize>,
     /// How long a server may take nothing of an upload.
     write_timeout: Option<Duration>,
     /// The least that it must take of it, bytes a second of waiting.
@@ -107,6 +108,7 @@ impl Http2Client {
             runtime: runtime.clone(),
             tap,
             uploads,
+            max_streams: options.max_streams,
             write_timeout: options.write_timeout,
             min_rate: options.min_rate,
         })
@@ -121,8 +123,10 @@ impl Http2Client {
 
     pub(crate) fn limit(&self) -> usize {
         // A server that allows none keeps its promise by refusing, not by silence.
-        self.sender()
-            .map_or(0, |sender| sender.current_max_send_streams().max(1))
+        let allowed = self
+            .sender()
+            .map_or(0, |sender| sender.current_max_send_streams().max(1));
+        allowed.min(self.max_streams.unwrap_or(usize::MAX))
     }
 
     pub(crate) fn send(
