@@ -319,7 +319,9 @@ impl Wanted {
         mut asked: request::Parts,
     ) -> Result<Self, Refused> {
         let target = target_of(&asked);
-        let opened = site.rules.open(target).map_err(|why| match why.place() {
+        let is_script = anonymous::is_script(&asked.headers);
+        let opened = site.rules.open(target);
+        let opened = opened.map_err(|why| match why.place(is_script) {
             // Browsers keep pages and sheets of before it was so; and what is moved names more by relative URLs.
             Some(to) if anonymous::is_load(&asked.headers) => {
                 let to = to.to_owned();
@@ -347,7 +349,7 @@ impl Wanted {
                 Refusal::CrossSite => anonymous::is_sent_on(&opened, asked.headers()),
                 Refusal::Guarded { .. } => true,
                 // It stands beside something that is moved, which loads it relative to its own URL.
-                Refusal::KindNotListed { .. } => opened.is_listed(),
+                Refusal::KindNotListed { kind, .. } => kind != Kind::Script && opened.is_listed(),
                 _ => false,
             };
             match is_sent_on {

@@ -258,6 +258,12 @@ pub fn is_load(headers: &HeaderMap) -> bool {
     }
 }
 
+/// Whether the client says that a page loads it as a script.
+pub fn is_script(headers: &HeaderMap) -> bool {
+    let destination = fetch_metadata(headers, SEC_FETCH_DEST).ok().flatten();
+    destination.and_then(Kind::of_destination) == Some(Kind::Script)
+}
+
 /// Whether a page of another origin, for which nothing is fetched here ([`Refusal::CrossSite`]), is sent to the host itself: its
 /// browser says that it loads the thing, as what it may be.
 ///

@@ -90,6 +90,15 @@ impl Source {
 
     /// Whether `page` may load `url` by it.
     pub(crate) fn matches(&self, page: &Url, url: &Url) -> bool {
+        let is_path = match self {
+            Self::Host { path, .. } => path_matches(path, url.path()),
+            Self::Site | Self::Any | Self::Scheme(_) => true,
+        };
+        is_path && self.matches_host(page, url)
+    }
+
+    /// Whether `page` may load anything from there by it, be it of another path.
+    pub(crate) fn matches_host(&self, page: &Url, url: &Url) -> bool {
         match self {
             Self::Site => {
                 let is_upgrade =
@@ -104,7 +113,7 @@ impl Source {
                 host,
                 is_wild,
                 port,
-                path,
+                path: _,
             } => {
                 let named = url.host_str().unwrap_or_default();
                 let is_host = if *is_wild {
@@ -123,7 +132,6 @@ impl Source {
                 scheme_matches(scheme.as_deref().unwrap_or(page.scheme()), url.scheme())
                     && is_host
                     && is_port
-                    && path_matches(path, url.path())
             }
         }
     }

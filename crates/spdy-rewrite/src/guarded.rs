@@ -131,7 +131,7 @@ impl Guarded {
         }
         let lets_in = |sources: &String| {
             let mut sources = sources.split(',').filter_map(Source::parse);
-            sources.any(|source| source.matches(rules.site(), url))
+            sources.any(|source| source.matches_host(rules.site(), url))
         };
         match rules.standing_of(url) {
             Some(Standing::Listed(entry)) => {
@@ -181,7 +181,24 @@ fn lets_in(rules: &Rules, policies: &Policies, entry: &Entry, kind: Kind) -> boo
     let (Ok(own), Ok(moved)) = (own, moved) else {
         return false;
     };
-    has_more_to_guard(policies, &moved, kind) && !policies.allow(&own, kind, Credentials::default())
+    let lets_in_own = match kind {
+        // Who names folders of a host trusts it with sheets; what stands beside them is no stranger's.
+        Kind::Style => allow_host(policies, &own, kind),
+        _ => policies.allow(&own, kind, Credentials::default()),
+    };
+    has_more_to_guard(policies, &moved, kind) && !lets_in_own
+}
+
+/// Whether `policies` let in anything as `kind` from the host of `url`.
+fn allow_host(policies: &Policies, url: &Url, kind: Kind) -> bool {
+    let page = &policies.at.original;
+    policies.original.iter().all(|policy| {
+        let sources = policy.sources(kind);
+        sources.is_none_or(|words| {
+            let mut sources = words.iter().filter_map(|word| Source::parse(word));
+            sources.any(|source| source.matches_host(page, url))
+        })
+    })
 }
 
 /// Whether `policies` let in `moved`, a thing under the site's name, and not whatever else stands in the page.
@@ -287,6 +304,8 @@ mod tests {
                 "style",
             ),
             ("style-src 'self' cdn.test", "", "style", "style"),
+            ("style-src 'self' cdn.test/css/", "", "style", "style"),
+            ("style-src 'self' open.test/css/", "style", "", "style"),
             // Whoever has a sheet let in needs no link to one.
             ("style-src 'self' 'unsafe-inline'", "", "", ""),
             ("style-src 'self' https:", "", "", ""),

@@ -303,13 +303,16 @@ impl Refusal {
     }
 
     /// The thing at the host itself, where a page that loads it may be sent: its host is listed, and it is not among what is moved.
-    pub fn place(&self) -> Option<&str> {
+    ///
+    /// Where nothing of the kind was ever moved from there, a script is not sent for: a browser asks its policy by the host alone once
+    /// it was sent on, and whoever could put a script in would reach past a policy that names paths.
+    pub fn place(&self, is_script: bool) -> Option<&str> {
         match self {
             Self::HasName { place, .. } => Some(place),
-            Self::PathNotListed { place, .. }
-            | Self::PathExcepted { place, .. }
-            | Self::EncodedSlash { place }
-            | Self::Forged { place } => place.as_deref(),
+            Self::PathExcepted { place, .. } | Self::EncodedSlash { place } => place.as_deref(),
+            Self::PathNotListed { place, .. } | Self::Forged { place } if !is_script => {
+                place.as_deref()
+            }
             _ => None,
         }
     }

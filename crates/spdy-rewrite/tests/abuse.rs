@@ -82,7 +82,8 @@ fn what_stands_beside_what_is_moved_has_a_place_at_a_host_that_is_listed() {
         ("/.spdy/1/-/s/port.test/a.js", None),
     ] {
         let refusal = rules.open(&written(target)).unwrap_err();
-        assert_eq!(refusal.place(), place, "{target}: {refusal}");
+        assert_eq!(refusal.place(false), place, "{target}: {refusal}");
+        assert_eq!(refusal.place(true), None, "{target}: {refusal}");
     }
 }
 
