@@ -665,3 +665,24 @@ async fn a_silent_session_is_asked_whether_it_lives_by_whoever_was_told_to() {
         assert!(!connection.is_closing());
     }
 }
+
+/// Whoever pays for what is read of each may have fewer open than the server would take.
+#[tokio::test]
+async fn no_more_streams_are_open_over_http2_than_a_client_wants() {
+    for (wanted, limit) in [(None, 100), (Some(2), 2), (Some(1000), 100)] {
+        let handler = |_: Request<Body>| async { Response::new(Body::empty()) };
+        let server = ServerOptions::default();
+        let io = support::serve(&[Protocol::Http2], handler, None, server, Latch::new());
+        let options = ClientOptions {
+            max_streams: wanted,
+            ..ClientOptions::default()
+        };
+        let runtime = support::runtime();
+        let connection = Connection::start(io, Protocol::Http2, 0, &options, &runtime);
+        let connection = connection.await.expect("it can be opened");
+        let asked = Request::get("http://site.test/").body(Body::empty());
+        let answer = connection.send(asked.expect("a request"), Priority::HIGHEST);
+        answer.await.expect("an answer");
+        assert_eq!(connection.limit(), limit, "{wanted:?}");
+    }
+}

@@ -341,7 +341,8 @@ fn lengths(recv: quinn::RecvStream) -> impl Stream<Item = usize> {
     })
 }
 
-/// QUIC wakes the last that found the window closed first: the second of three had nothing for ever.
+/// QUIC wakes the last that found the window closed first: the second of three had nothing for ever. And where all had turns, the
+/// same one had three times as much as another of those.
 #[tokio::test]
 async fn uploads_that_share_a_connections_window_go_on_in_turn_whoever_is_not_read() {
     const WINDOW: u32 = 64 * 1024;
@@ -358,7 +359,7 @@ async fn uploads_that_share_a_connections_window_go_on_in_turn_whoever_is_not_re
         all.push(shares(&met, uploads, unread, 40 * WINDOW as usize).await);
     }
     for shares in &all {
-        let least = shares.iter().sum::<usize>() / shares.len() / 2;
+        let least = shares.iter().sum::<usize>() / shares.len() * 4 / 5;
         let is_shared = shares.iter().all(|share| *share >= least);
         assert!(is_shared, "bytes of each: {all:?}");
     }

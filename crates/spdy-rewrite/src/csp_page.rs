@@ -65,8 +65,7 @@ impl Policies {
             sources.iter().any(|source| is_hash(source))
         };
         let mut reported = self.reported.iter();
-        self.original.iter().all(|policy| admits(policy, inline))
-            && reported.all(|policy| admits(policy, inline) || !is_named(policy))
+        self.let_in(inline) && reported.all(|policy| admits(policy, inline) || !is_named(policy))
     }
 
     /// Whether a `base` element might name `url` on the page's own host (CSP §6.3.1): browsers take no notice of another one.

@@ -11,6 +11,9 @@
 //!
 //! Where the connection's window is closed, all wait for that alike. QUIC wakes them all when it opens, in an order of its own:
 //! from then on those are called (`bell.rs`), and none of them takes room before another that is to go first has tried.
+//!
+//! Those that share do so by bytes, not by turns: a window opens by now more and now less, and with turns the same one might have the
+//! more of it each time. So the next is who had the least since it came, as start-time fair queuing has it (Goyal, Vin and Cheng 1996).
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -25,18 +28,24 @@ use crate::turns::Precedence;
 /// by what becomes free in `write_timeout`, so it is a fraction of that (14,400 bytes by default).
 const GRAIN_BYTES: usize = 4 * 1024;
 
+/// How far one that shares may be behind others and have it made good, bytes: several turns, and not all that others had while
+/// it had nothing to send, or no window for it.
+const MAX_LAG_BYTES: u64 = 256 * 1024;
+
 /// The room of a connection. Clones are the same.
 #[derive(Clone, Debug)]
 pub(super) struct Room(Arc<Mutex<State>>);
 
-/// By urgency, 0 the most urgent; those that share behind those that do not; and of equals in the order in which they
-/// began, or, if they share, in which each had its last piece (RFC 9218 §10).
-type Place = (u8, bool, u64);
+/// By urgency, 0 the most urgent; those that share behind those that do not; of these by what each had, bytes; and of equals in the
+/// order in which they began (RFC 9218 §10).
+type Place = (u8, bool, u64, u64);
 
 #[derive(Debug)]
 struct State {
     free_bytes: usize,
     next: u64,
+    /// Of those that share at each urgency, the most that one had had, bytes, when it had more: who comes begins there.
+    had_bytes: BTreeMap<u8, u64>,
     waiting: BTreeMap<Place, Waker>,
     /// The places of those of which QUIC took no more, by what they are known by.
     blocked: BTreeMap<u64, Blocked>,
@@ -56,6 +65,7 @@ impl Room {
         Self(Arc::new(Mutex::new(State {
             free_bytes: bytes,
             next: 0,
+            had_bytes: BTreeMap::new(),
             waiting: BTreeMap::new(),
             blocked: BTreeMap::new(),
             released_bytes: 0,
@@ -72,8 +82,7 @@ impl Room {
         state.next += 1;
         Queue {
             id: state.next,
-            number: state.next,
-            number_before: state.next,
+            had: None,
             room: self.clone(),
             waits_at: None,
         }
@@ -130,11 +139,10 @@ impl Caller {
 #[derive(Debug)]
 pub(super) struct Queue {
     room: Room,
-    /// What it is known by, whatever its place.
+    /// What it is known by, whatever its place: the later began later.
     id: u64,
-    number: u64,
-    /// The number of before its last piece.
-    number_before: u64,
+    /// The urgency at which it shares, and what it had there, bytes, counted as if it had been there from the first.
+    had: Option<(u8, u64)>,
     waits_at: Option<Place>,
 }
 
@@ -147,19 +155,35 @@ impl Queue {
         }
     }
 
-    fn place(&self, precedence: Precedence) -> Place {
-        (precedence.urgency, precedence.incremental, self.number)
+    fn place(&self, state: &State, precedence: Precedence) -> Place {
+        let (urgency, is_shared) = (precedence.urgency, precedence.incremental);
+        let others = state.had_bytes.get(&urgency).copied().unwrap_or(0);
+        let had = match self.had {
+            _ if !is_shared => 0,
+            Some((at, mine)) if at == urgency => mine.max(others.saturating_sub(MAX_LAG_BYTES)),
+            _ => others,
+        };
+        (urgency, is_shared, had, self.id)
     }
 
-    /// QUIC took `taken` bytes of the last piece, and takes no more. Who had nothing has not had its turn.
-    pub(super) fn blocked(&mut self, precedence: Precedence, taken: usize) {
-        if taken == 0 {
-            self.number = self.number_before;
-        }
-        let place = self.place(precedence);
+    /// QUIC took `taken` bytes of the last piece.
+    pub(super) fn took(&mut self, taken: usize) {
+        let Some((urgency, had)) = self.had.as_mut().filter(|_| taken > 0) else {
+            return;
+        };
+        let mut state = self.room.lock();
+        let others = state.had_bytes.entry(*urgency).or_default();
+        *others = (*others).max(*had);
+        *had += taken as u64;
+    }
+
+    /// QUIC takes no more.
+    pub(super) fn blocked(&self, precedence: Precedence) {
+        let mut state = self.room.lock();
+        let place = self.place(&state, precedence);
         let is_called = false;
         let blocked = Blocked { place, is_called };
-        self.room.lock().blocked.insert(self.id, blocked);
+        state.blocked.insert(self.id, blocked);
     }
 
     /// Ready with at most `most` bytes that `data` begins with once there is room and nobody waits who goes before. The
@@ -176,7 +200,7 @@ impl Queue {
             state.waiting.remove(&place);
         }
         state.blocked.remove(&self.id);
-        let place = self.place(precedence);
+        let place = self.place(&state, precedence);
         let len = state.free_bytes.min(most).min(data.len());
         if !state.is_first(place) || len == 0 {
             state.waiting.insert(place, cx.waker().clone());
@@ -185,11 +209,8 @@ impl Queue {
             return Poll::Pending;
         }
         state.free_bytes -= len;
-        self.number_before = self.number;
-        if precedence.incremental {
-            state.next += 1;
-            self.number = state.next;
-        }
+        let (urgency, is_shared, had, _) = place;
+        self.had = is_shared.then_some((urgency, had));
         state.wake_first();
         drop(state);
         let mut taken = data.slice(..len);
@@ -293,7 +314,10 @@ mod tests {
     ) -> Option<Piece> {
         let mut cx = Context::from_waker(Waker::noop());
         match queue.poll_take(&mut cx, precedence, data, most) {
-            Poll::Ready(piece) => Some(piece),
+            Poll::Ready(piece) => {
+                queue.took(piece.len());
+                Some(piece)
+            }
             Poll::Pending => None,
         }
     }
@@ -326,10 +350,15 @@ mod tests {
 
     /// Whether `queue` has its try; QUIC then takes so many bytes of what it has, and no more.
     fn tries(queue: &mut Queue, taken: usize) -> bool {
-        let tried = piece(queue, of(3, true), &Bytes::from_static(b"data"), 4);
-        let is_first = tried.map(Piece::give_back).is_some();
+        let (mut cx, data) = (
+            Context::from_waker(Waker::noop()),
+            Bytes::from_static(b"data"),
+        );
+        let tried = queue.poll_take(&mut cx, of(3, true), &data, 4);
+        let is_first = tried.map(Piece::give_back).is_ready();
         if is_first {
-            queue.blocked(of(3, true), taken);
+            queue.took(taken);
+            queue.blocked(of(3, true));
         }
         is_first
     }
@@ -353,6 +382,53 @@ mod tests {
         drop(one);
         callers[0].call();
         assert!(tries(&mut two, 0));
+    }
+
+    /// By turns the second had twice as much, and who came late waited until it had had as much as all before.
+    #[test]
+    fn those_that_share_have_as_many_bytes_whatever_a_turn_brings_and_who_comes_late_as_many_from_then_on()
+     {
+        let (room, data) = (Room::new(0), Bytes::from_static(b"data"));
+        let mut queues = [(); 3].map(|()| room.queue());
+        let (mut held, mut had) = (Vec::new(), [0; 3]);
+        let mut pass = |among: usize, bytes: usize| {
+            for free_bytes in [0, bytes] {
+                room.lock().free_bytes = free_bytes;
+                for (queue, had) in queues[..among].iter_mut().zip(&mut had) {
+                    let taken = piece(queue, of(3, true), &data, 4);
+                    *had += taken.as_ref().map_or(0, Piece::len);
+                    held.extend(taken);
+                }
+            }
+            had
+        };
+        let turns = (0..120).map(|turn| pass(2, 1 + turn % 2));
+        let [one, two, _] = turns.last().expect("some");
+        assert!(one.abs_diff(two) <= 2, "{one} and {two}");
+        let turns = (0..120).map(|turn| pass(3, 1 + turn % 3));
+        let [one_more, two_more, three] = turns.last().expect("some");
+        for had in [one_more - one, two_more - two, three] {
+            assert!(had.abs_diff(80) <= 4, "{had}");
+        }
+    }
+
+    #[test]
+    fn of_what_others_had_while_one_had_no_window_a_part_is_made_good() {
+        let room = Room::new(100);
+        let [mut one, mut two] = [(); 2].map(|()| room.queue());
+        let callers = [&one, &two].map(Queue::caller);
+        assert!(tries(&mut one, 1));
+        assert!((0..100).all(|_| tries(&mut two, 64 * 1024)));
+        let mut made_good = 0;
+        callers.iter().for_each(Caller::call);
+        while tries(&mut one, 1024) {
+            made_good += 1024;
+            callers[0].call();
+        }
+        assert!(
+            (MAX_LAG_BYTES..=2 * MAX_LAG_BYTES).contains(&made_good),
+            "{made_good}"
+        );
     }
 
     #[test]

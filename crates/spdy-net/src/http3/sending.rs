@@ -306,10 +306,11 @@ impl Sending {
                     }
                     let (taken, blocked) = self.write(cx, piece)?;
                     framed.advance(taken);
+                    queue.took(taken);
                     let Some(blocked) = blocked else {
                         continue;
                     };
-                    queue.blocked(precedence, taken);
+                    queue.blocked(precedence);
                     if taken > 0 {
                         released = room.released_bytes();
                     }
