@@ -459,8 +459,7 @@ fn small_frames_cost_a_head_each_and_large_ones_hold_up_what_is_urgent() {
     for (protocol, head) in [
         (RaceProtocol::Spdy, 8.0),
         (RaceProtocol::Spdy2, 8.0),
-        // Each in a TLS record of its own, which is 22 bytes more.
-        (RaceProtocol::H2, 9.0 + 22.0),
+        (RaceProtocol::H2, 9.0),
     ] {
         let loads = run(
             &page,

@@ -9,22 +9,22 @@ use spdy_lab::race::{Race, RaceNetwork};
 use spdy_lab::scheduler::choice::Scheduler;
 use spdy_page::builtin;
 
-/// Loads of the portal, as `loads` writes them, of model 3.
+/// Loads of the portal, as `loads` writes them, of model 4.
 const FIGURES: &str = "\
 cable http: load 705.547 ms, DOMContentLoaded 97.968 ms, 44860 B up, 364584 B down
 cable https: load 1031.158 ms, DOMContentLoaded 134.411 ms, 81320 B up, 538231 B down
 cable spdy: load 771.062 ms, DOMContentLoaded 134.142 ms, 18461 B up, 367613 B down
-cable h2: load 774.566 ms, DOMContentLoaded 134.595 ms, 19203 B up, 368163 B down
+cable h2: load 772.534 ms, DOMContentLoaded 134.595 ms, 18995 B up, 367093 B down
 cable h3: load 741.770 ms, DOMContentLoaded 120.670 ms, 41574 B up, 370182 B down
 rate=2mbit,rtt=60ms,loss=2% http: load 1803.788 ms, DOMContentLoaded 206.504 ms, 49260 B up, 380112 B down
 rate=2mbit,rtt=60ms,loss=2% https: load 2633.276 ms, DOMContentLoaded 281.168 ms, 88652 B up, 565627 B down
 rate=2mbit,rtt=60ms,loss=2% spdy: load 1891.464 ms, DOMContentLoaded 281.176 ms, 21379 B up, 363724 B down
-rate=2mbit,rtt=60ms,loss=2% h2: load 2004.964 ms, DOMContentLoaded 281.572 ms, 22065 B up, 367072 B down
+rate=2mbit,rtt=60ms,loss=2% h2: load 2837.920 ms, DOMContentLoaded 281.572 ms, 22216 B up, 365924 B down
 rate=2mbit,rtt=60ms,loss=2% h3: load 5679.228 ms, DOMContentLoaded 224.604 ms, 49090 B up, 376119 B down
 lulic:1024kbit:50ms http: load 12010.000 ms, DOMContentLoaded 770.000 ms, 47230 B up, 352584 B down
 lulic:1024kbit:50ms https: load 10600.000 ms, DOMContentLoaded 1050.000 ms, 82917 B up, 509685 B down
 lulic:1024kbit:50ms spdy: load 8620.000 ms, DOMContentLoaded 1050.000 ms, 21329 B up, 363670 B down
-lulic:1024kbit:50ms h2: load 10130.000 ms, DOMContentLoaded 1050.000 ms, 23259 B up, 365438 B down
+lulic:1024kbit:50ms h2: load 8380.000 ms, DOMContentLoaded 1050.000 ms, 23099 B up, 364614 B down
 lulic:1024kbit:50ms h3: load 7670.000 ms, DOMContentLoaded 790.000 ms, 42022 B up, 372597 B down
 cable spdy browser: load 818.334 ms, DOMContentLoaded 173.464 ms, 32245 B up, 377127 B down
 cable h3 browser: load 880.517 ms, DOMContentLoaded 140.318 ms, 58484 B up, 378620 B down

@@ -29,6 +29,7 @@ pub mod certificates;
 pub mod connection;
 pub mod early_hints;
 pub mod error;
+mod gathered;
 mod growing_records;
 pub mod handed;
 pub mod handler;

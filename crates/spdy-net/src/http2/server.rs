@@ -19,6 +19,7 @@ use crate::byte_count::Watched;
 use crate::connection::drop_connection_headers;
 use crate::early_hints::EarlyHints;
 use crate::error::ConnectionError;
+use crate::gathered::Gathered;
 use crate::handler::{Arrival, Handler};
 use crate::held_back;
 use crate::http2::body::{Received, send_body};
@@ -61,6 +62,7 @@ pub(crate) async fn serve(io: BoxIo, terms: Terms<'_>) -> Result<(), ConnectionE
     } = terms;
     let turns = Turns::new();
     let io = Watched::new(io, WindowWatch::of_server(turns.clone(), runtime.clone()));
+    let (io, gate) = Gathered::new(io);
     let connection_window = options.max_streams.saturating_mul(SERVER_STREAM_WINDOW);
     let connection_window = connection_window.clamp(SERVER_STREAM_WINDOW, MAX_WINDOW);
     let handshake = h2::server::Builder::new()
@@ -86,6 +88,7 @@ pub(crate) async fn serve(io: BoxIo, terms: Terms<'_>) -> Result<(), ConnectionE
             });
         }
     };
+    gate.gather();
     let pushers = options
         .http2_push
         .then(|| Pushers::new(runtime.clone(), options.clone()));
@@ -153,6 +156,7 @@ pub(crate) async fn serve(io: BoxIo, terms: Terms<'_>) -> Result<(), ConnectionE
                 }
             }
             while let Poll::Ready(Some(())) = answers.poll_next_unpin(cx) {}
+            gate.poll_end(cx);
             return Poll::Pending;
         }
     })

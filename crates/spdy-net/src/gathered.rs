@@ -1,0 +1,304 @@
+//! What one poll of a connection writes, gathered so that it leaves at once.
+//!
+//! h2 flushes behind each DATA frame. So sixteen small answers that are at hand together would be sixteen system calls, and as many TLS
+//! records. Here its flushes wait until whoever polls the connection is done with it, and says so:
+//!
+//! ```text
+//!   h2 --frame, flush, frame, flush ...--> held --the poll is over (Gate), or too much is held--> TLS, socket
+//! ```
+//!
+//! Nothing waits longer than its poll takes. While the peer takes nothing no more is taken here either: what is held can no longer be
+//! overtaken by what is more urgent.
+
+use std::io::{self, IoSlice};
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, ready};
+
+use bytes::{Buf, BytesMut};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+
+/// The most that is held, bytes: a TLS record.
+const HELD_BYTES: usize = 16 * 1024;
+
+/// A transport whose flushes wait for its [`Gate`], once that says so.
+#[derive(Debug)]
+pub(crate) struct Gathered<T>(Arc<Mutex<State<T>>>);
+
+/// Whoever polls the connection on a [`Gathered`].
+#[derive(Debug)]
+pub(crate) struct Gate<T>(Arc<Mutex<State<T>>>);
+
+#[derive(Debug)]
+struct State<T> {
+    io: T,
+    held: BytesMut,
+    /// Flushes wait.
+    is_gathering: bool,
+    /// The transport did not take all that it was given.
+    is_stuck: bool,
+    /// What the gate met, for who writes.
+    failed: Option<io::Error>,
+}
+
+impl<T> Gathered<T> {
+    pub(crate) fn new(io: T) -> (Self, Gate<T>) {
+        let state = Arc::new(Mutex::new(State {
+            io,
+            held: BytesMut::new(),
+            is_gathering: false,
+            is_stuck: false,
+            failed: None,
+        }));
+        (Self(state.clone()), Gate(state))
+    }
+}
+
+fn lock<T>(state: &Mutex<State<T>>) -> MutexGuard<'_, State<T>> {
+    state.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl<T: AsyncWrite + Unpin> Gate<T> {
+    /// From now on flushes wait for [`poll_end`](Self::poll_end).
+    pub(crate) fn gather(&self) {
+        lock(&self.0).is_gathering = true;
+    }
+
+    /// A poll of the connection is over, and what it wrote leaves. If that fails, the connection is polled anew, and told.
+    pub(crate) fn poll_end(&self, cx: &mut Context<'_>) {
+        let mut state = lock(&self.0);
+        match state.poll_out(cx) {
+            Poll::Ready(Ok(())) => {}
+            Poll::Ready(Err(error)) => {
+                state.failed = Some(error);
+                cx.waker().wake_by_ref();
+            }
+            Poll::Pending => state.is_stuck |= !state.held.is_empty(),
+        }
+    }
+}
+
+impl<T: AsyncWrite + Unpin> State<T> {
+    /// Ready when nothing is held, here or below.
+    fn poll_out(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        while !self.held.is_empty() {
+            let written = ready!(Pin::new(&mut self.io).poll_write(cx, &self.held))?;
+            if written == 0 {
+                return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));
+            }
+            self.held.advance(written);
+            self.is_stuck = !self.held.is_empty();
+        }
+        Pin::new(&mut self.io).poll_flush(cx)
+    }
+
+    fn poll_write(
+        &mut self,
+        cx: &mut Context<'_>,
+        bufs: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        if let Some(error) = self.failed.take() {
+            return Poll::Ready(Err(error));
+        }
+        let len: usize = bufs.iter().map(|buf| buf.len()).sum();
+        if self.is_gathering && !self.is_stuck && self.held.len() + len <= HELD_BYTES {
+            bufs.iter().for_each(|buf| self.held.extend_from_slice(buf));
+            return Poll::Ready(Ok(len));
+        }
+        loop {
+            let held = [IoSlice::new(&self.held)];
+            let held = held.iter().filter(|held| !held.is_empty());
+            let all: Vec<_> = held.chain(bufs).copied().collect();
+            let written = ready!(Pin::new(&mut self.io).poll_write_vectored(cx, &all))?;
+            self.is_stuck = written < self.held.len() + len;
+            let of_held = written.min(self.held.len());
+            self.held.advance(of_held);
+            if written == 0 || written > of_held {
+                return Poll::Ready(Ok(written - of_held));
+            }
+        }
+    }
+}
+
+impl<T: AsyncRead + Unpin> AsyncRead for Gathered<T> {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        Pin::new(&mut lock(&self.0).io).poll_read(cx, buf)
+    }
+}
+
+impl<T: AsyncWrite + Unpin> AsyncWrite for Gathered<T> {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        lock(&self.0).poll_write(cx, &[IoSlice::new(buf)])
+    }
+
+    fn poll_write_vectored(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bufs: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        lock(&self.0).poll_write(cx, bufs)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        true
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let mut state = lock(&self.0);
+        match state.failed.take() {
+            Some(error) => Poll::Ready(Err(error)),
+            None if state.is_gathering => Poll::Ready(Ok(())),
+            None => state.poll_out(cx),
+        }
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let mut state = lock(&self.0);
+        ready!(state.poll_out(cx))?;
+        Pin::new(&mut state.io).poll_shutdown(cx)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    use futures_util::FutureExt;
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+    /// Takes so many bytes at most of each write, `room` in all, and notes the writes.
+    #[derive(Debug, Default)]
+    struct Wire {
+        writes: Vec<Vec<u8>>,
+        most: usize,
+        room: usize,
+    }
+
+    impl AsyncWrite for Wire {
+        fn poll_write(
+            mut self: Pin<&mut Self>,
+            _: &mut Context<'_>,
+            buf: &[u8],
+        ) -> Poll<io::Result<usize>> {
+            let len = buf.len().min(self.most).min(self.room);
+            if len == 0 {
+                return Poll::Pending;
+            }
+            self.room -= len;
+            self.writes.push(buf[..len].to_vec());
+            Poll::Ready(Ok(len))
+        }
+
+        fn poll_write_vectored(
+            self: Pin<&mut Self>,
+            cx: &mut Context<'_>,
+            bufs: &[IoSlice<'_>],
+        ) -> Poll<io::Result<usize>> {
+            let joined: Vec<u8> = bufs.iter().flat_map(|buf| buf.iter().copied()).collect();
+            self.poll_write(cx, &joined)
+        }
+
+        fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+            Poll::Ready(Ok(()))
+        }
+
+        fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+            Poll::Ready(Ok(()))
+        }
+    }
+
+    fn wire(most: usize, room: usize) -> (Gathered<Wire>, Gate<Wire>) {
+        let writes = Vec::new();
+        Gathered::new(Wire { writes, most, room })
+    }
+
+    fn writes(gate: &Gate<Wire>) -> Vec<usize> {
+        lock(&gate.0).io.writes.iter().map(Vec::len).collect()
+    }
+
+    async fn end(gate: &Gate<Wire>) {
+        std::future::poll_fn(|cx| Poll::Ready(gate.poll_end(cx))).await;
+    }
+
+    #[tokio::test]
+    async fn what_is_written_and_flushed_within_a_poll_leaves_at_its_end_in_one() {
+        let (mut io, gate) = wire(usize::MAX, usize::MAX);
+        for _ in 0..2 {
+            io.write_all(b"at once").await.expect("room");
+            io.flush().await.expect("nothing is in the way");
+        }
+        assert_eq!(writes(&gate), [7, 7], "it does not gather yet");
+        gate.gather();
+        for _ in 0..16 {
+            io.write_all(b"answer").await.expect("room");
+            io.flush().await.expect("it waits");
+        }
+        assert_eq!(writes(&gate), [7, 7]);
+        end(&gate).await;
+        end(&gate).await;
+        assert_eq!(writes(&gate), [7, 7, 16 * 6]);
+    }
+
+    #[tokio::test]
+    async fn bytes_keep_their_order_whatever_leaves_with_what_and_however_little_is_taken() {
+        for most in [1, 100, HELD_BYTES - 1, usize::MAX] {
+            let (mut io, gate) = wire(most, usize::MAX);
+            gate.gather();
+            let mut all = Vec::new();
+            for len in [
+                10,
+                HELD_BYTES - 10,
+                1,
+                HELD_BYTES,
+                3 * HELD_BYTES,
+                20,
+                HELD_BYTES - 1,
+            ] {
+                let piece: Vec<u8> = (0..len).map(|at| (at % 251) as u8).collect();
+                io.write_all(&piece).await.expect("room");
+                all.extend(piece);
+                assert!(lock(&gate.0).held.len() <= HELD_BYTES, "{most}");
+            }
+            io.shutdown().await.expect("nothing is in the way");
+            assert_eq!(lock(&gate.0).io.writes.concat(), all, "{most}");
+        }
+    }
+
+    #[tokio::test]
+    async fn no_more_is_held_than_there_is_room_for_and_what_failed_is_told_who_writes() {
+        let (mut io, gate) = wire(usize::MAX, 5);
+        gate.gather();
+        let writing = io.write_all(&[7; 2 * HELD_BYTES]);
+        assert!(writing.now_or_never().is_none(), "nobody takes it");
+        let (mut io, gate) = wire(usize::MAX, 5);
+        gate.gather();
+        io.write_all(b"answer").await.expect("it is held");
+        end(&gate).await;
+        let writing = io.write_all(b"another");
+        assert!(
+            writing.now_or_never().is_none(),
+            "one is held that is not taken"
+        );
+        lock(&gate.0).io.room = 100;
+        io.write_all(b"another").await.expect("there is room");
+        end(&gate).await;
+        assert_eq!(writes(&gate), [5, 8]);
+        let (near, far) = tokio::io::duplex(64);
+        let (mut io, gate) = Gathered::new(near);
+        gate.gather();
+        io.write_all(b"for nobody").await.expect("it is held");
+        drop(far);
+        std::future::poll_fn(|cx| Poll::Ready(gate.poll_end(cx))).await;
+        let error = io.flush().await.expect_err("it is gone");
+        assert_eq!(error.kind(), io::ErrorKind::BrokenPipe);
+        assert_eq!(io.read(&mut [0]).await.expect("the end"), 0);
+    }
+}
