@@ -7,7 +7,7 @@
 //! ```
 
 use std::borrow::Cow;
-use std::fmt::{self, Write as _};
+use std::fmt;
 
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 
@@ -125,8 +125,8 @@ impl CacheStatus {
     #[must_use]
     pub fn value(&self) -> HeaderValue {
         let mut text = String::with_capacity(USUAL_BYTES);
-        write!(text, "{self}").expect("a string takes all");
-        HeaderValue::try_from(text).expect("tokens and strings are ASCII")
+        self.write(&mut text).expect("a string takes all");
+        HeaderValue::from_str(&text).expect("tokens and strings are ASCII")
     }
 
     /// Adds this member behind those of caches nearer to the origin (RFC 9211 §2).
@@ -137,33 +137,59 @@ impl CacheStatus {
 
 impl fmt::Display for CacheStatus {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write_item(f, &self.cache)?;
+        self.write(f)
+    }
+}
+
+impl CacheStatus {
+    /// Every hit says one: formatting costs more than all that stands in it.
+    fn write(&self, to: &mut impl fmt::Write) -> fmt::Result {
+        write_item(to, &self.cache)?;
         match self.forward {
-            None => f.write_str("; hit")?,
-            Some(why) => write!(f, "; fwd={}", why.token())?,
+            None => to.write_str("; hit")?,
+            Some(why) => {
+                to.write_str("; fwd=")?;
+                to.write_str(why.token())?;
+            }
         }
-        if let (Some(status), Some(_)) = (self.forward_status, self.forward) {
-            write!(f, "; fwd-status={}", status.as_u16())?;
+        if let (Some(status), Some(_)) = (&self.forward_status, self.forward) {
+            to.write_str("; fwd-status=")?;
+            to.write_str(status.as_str())?;
         }
         if let Some(seconds) = self.ttl {
-            write!(f, "; ttl={seconds}")?;
+            to.write_str("; ttl=")?;
+            write_number(to, seconds)?;
         }
-        for (name, _) in [("stored", self.stored), ("collapsed", self.collapsed)]
+        for (name, _) in [("; stored", self.stored), ("; collapsed", self.collapsed)]
             .into_iter()
             .filter(|(_, said)| *said && self.forward.is_some())
         {
-            write!(f, "; {name}")?;
+            to.write_str(name)?;
         }
         if let Some(detail) = &self.detail {
-            f.write_str("; detail=")?;
-            write_item(f, detail)?;
+            to.write_str("; detail=")?;
+            write_item(to, detail)?;
         }
         Ok(())
     }
 }
 
+fn write_number(to: &mut impl fmt::Write, number: i64) -> fmt::Result {
+    if number < 0 {
+        to.write_char('-')?;
+    }
+    write_digits(to, number.unsigned_abs())
+}
+
+fn write_digits(to: &mut impl fmt::Write, number: u64) -> fmt::Result {
+    if number >= 10 {
+        write_digits(to, number / 10)?;
+    }
+    to.write_char(char::from(b'0' + (number % 10) as u8))
+}
+
 /// A token if `text` is one, else a string (RFC 9651 §3.3.3, §3.3.4).
-fn write_item(f: &mut fmt::Formatter<'_>, text: &str) -> fmt::Result {
+fn write_item(f: &mut impl fmt::Write, text: &str) -> fmt::Result {
     let mut bytes = text.bytes();
     let starts = bytes
         .next()

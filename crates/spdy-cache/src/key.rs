@@ -145,16 +145,16 @@ impl Scope<'_> {
     }
 }
 
-/// Up to the port, with room for all of a key.
+/// Up to the port, with room for all of a key, and for no more: what is left over would have to be given back.
 fn start(parts: &Parts<'_>) -> Result<Vec<u8>, ZeroByte> {
-    const PORT: usize = "65535".len();
     let named = [
         ("site", parts.site),
         ("scheme", parts.scheme),
         ("host", parts.host),
     ];
     let len: usize = named.iter().map(|(_, part)| part.len()).sum();
-    let room = len + PORT + parts.target.len() + parts.rules.len() + ZEROS;
+    let digits = parts.port.checked_ilog10().unwrap_or(0) as usize + 1;
+    let room = len + digits + parts.target.len() + parts.rules.len() + ZEROS;
     let mut bytes = Vec::with_capacity(room);
     for (name, part) in named {
         bytes.extend_from_slice(checked(name, part)?);

@@ -224,8 +224,12 @@ mod tests {
         lock(&gate.0).io.writes.iter().map(Vec::len).collect()
     }
 
-    async fn end(gate: &Gate<Wire>) {
-        std::future::poll_fn(|cx| Poll::Ready(gate.poll_end(cx))).await;
+    async fn end<T: AsyncWrite + Unpin>(gate: &Gate<T>) {
+        let over = std::future::poll_fn(|cx| {
+            gate.poll_end(cx);
+            Poll::Ready(())
+        });
+        over.await;
     }
 
     #[tokio::test]
@@ -296,7 +300,7 @@ mod tests {
         gate.gather();
         io.write_all(b"for nobody").await.expect("it is held");
         drop(far);
-        std::future::poll_fn(|cx| Poll::Ready(gate.poll_end(cx))).await;
+        end(&gate).await;
         let error = io.flush().await.expect_err("it is gone");
         assert_eq!(error.kind(), io::ErrorKind::BrokenPipe);
         assert_eq!(io.read(&mut [0]).await.expect("the end"), 0);

@@ -33,6 +33,9 @@ use crate::limit::{ConnectionLimit, LimitHits};
 use crate::network::BoxIo;
 use crate::serve::ServerOptions;
 
+/// A head and a body no longer than that are joined, bytes: the system takes one piece for less than two.
+const JOINED_BYTES: usize = 2048;
+
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum Stage {
     Waiting {
@@ -259,7 +262,16 @@ impl AsyncWrite for HeadTimed {
         cx: &mut Context<'_>,
         slices: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.io).poll_write_vectored(cx, slices)
+        let len = slices.iter().map(|slice| slice.len()).sum();
+        if slices.len() < 2 || len > JOINED_BYTES {
+            return Pin::new(&mut self.io).poll_write_vectored(cx, slices);
+        }
+        let (mut joined, mut at) = ([0; JOINED_BYTES], 0);
+        for slice in slices {
+            joined[at..][..slice.len()].copy_from_slice(slice);
+            at += slice.len();
+        }
+        Pin::new(&mut self.io).poll_write(cx, &joined[..len])
     }
 
     fn is_write_vectored(&self) -> bool {

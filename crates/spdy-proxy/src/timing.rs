@@ -32,6 +32,9 @@ pub struct Timing {
 impl Timing {
     /// Takes the token out of `headers`, whose it is or not; whether who sent them is told.
     pub(crate) fn take(&self, headers: &mut HeaderMap) -> bool {
+        if !headers.contains_key(SPDY_TIMING) {
+            return self.everyone; // most
+        }
         let mut given = headers.get_all(SPDY_TIMING).iter();
         let given = given.next().filter(|_| given.next().is_none());
         let is_known = match (&self.token, given) {

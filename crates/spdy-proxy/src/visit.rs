@@ -5,7 +5,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
 
 use futures_util::future::Either;
-use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, Uri, header, request};
+use http::{
+    HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode, Uri, header, request,
+};
 use spdy::body::Body;
 use spdy::runtime::BoxFuture;
 use spdy_cache::cache_status::CACHE_STATUS;
@@ -32,6 +34,8 @@ use crate::timing::{OriginTook, SharedTiming, Times};
 use crate::trace_context::{SpanContext, TraceId};
 use crate::wanted::{home_text, is_off};
 
+/// What a browser is to do with the answer (W3C Fetch Metadata).
+const SEC_FETCH_DEST: HeaderName = HeaderName::from_static("sec-fetch-dest");
 /// How long after its page a thing is asked for.
 const WINDOW: std::time::Duration = std::time::Duration::from_secs(10);
 
@@ -434,7 +438,7 @@ fn is_html(response: &Response<Body>) -> bool {
 
 /// Whether somebody looks at it: browsers of today say so, those of SPDY's time by what they accept first.
 fn asks_for_page(asked: &request::Parts) -> bool {
-    match asked.headers.get("sec-fetch-dest") {
+    match asked.headers.get(SEC_FETCH_DEST) {
         Some(destination) => destination == "document",
         None => {
             let accepted = asked.headers.get(header::ACCEPT);
