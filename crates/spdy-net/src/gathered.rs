@@ -7,8 +7,8 @@
 //!   h2 --frame, flush, frame, flush ...--> held --the poll is over (Gate), or too much is held--> TLS, socket
 //! ```
 //!
-//! Nothing waits longer than its poll takes. While the peer takes nothing no more is taken here either: what is held can no longer be
-//! overtaken by what is more urgent.
+//! Nothing waits longer than its poll takes. What the transport did not take is not added to: what is held can no longer be overtaken by
+//! what is more urgent. And it is not flushed then: a flush that has nothing to do would pass for a peer that took something.
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;
@@ -67,6 +67,9 @@ impl<T: AsyncWrite + Unpin> Gate<T> {
     /// A poll of the connection is over, and what it wrote leaves. If that fails, the connection is polled anew, and told.
     pub(crate) fn poll_end(&self, cx: &mut Context<'_>) {
         let mut state = lock(&self.0);
+        if state.is_stuck && state.held.is_empty() {
+            return; // who wrote waits for it
+        }
         match state.poll_out(cx) {
             Poll::Ready(Ok(())) => {}
             Poll::Ready(Err(error)) => {
@@ -89,6 +92,7 @@ impl<T: AsyncWrite + Unpin> State<T> {
             self.held.advance(written);
             self.is_stuck = !self.held.is_empty();
         }
+        self.held = BytesMut::new(); // an idle connection holds no room
         Pin::new(&mut self.io).poll_flush(cx)
     }
 
@@ -102,6 +106,7 @@ impl<T: AsyncWrite + Unpin> State<T> {
         }
         let len: usize = bufs.iter().map(|buf| buf.len()).sum();
         if self.is_gathering && !self.is_stuck && self.held.len() + len <= HELD_BYTES {
+            self.held.reserve(HELD_BYTES - self.held.len());
             bufs.iter().for_each(|buf| self.held.extend_from_slice(buf));
             return Poll::Ready(Ok(len));
         }
@@ -109,7 +114,9 @@ impl<T: AsyncWrite + Unpin> State<T> {
             let held = [IoSlice::new(&self.held)];
             let held = held.iter().filter(|held| !held.is_empty());
             let all: Vec<_> = held.chain(bufs).copied().collect();
-            let written = ready!(Pin::new(&mut self.io).poll_write_vectored(cx, &all))?;
+            let writing = Pin::new(&mut self.io).poll_write_vectored(cx, &all);
+            self.is_stuck |= writing.is_pending();
+            let written = ready!(writing)?;
             self.is_stuck = written < self.held.len() + len;
             let of_held = written.min(self.held.len());
             self.held.advance(of_held);
@@ -162,6 +169,9 @@ impl<T: AsyncWrite + Unpin> AsyncWrite for Gathered<T> {
 
     fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let mut state = lock(&self.0);
+        if let Some(error) = state.failed.take() {
+            return Poll::Ready(Err(error));
+        }
         ready!(state.poll_out(cx))?;
         Pin::new(&mut state.io).poll_shutdown(cx)
     }

@@ -177,6 +177,48 @@ async fn an_http2_answer_is_sent_to_its_end_before_an_idle_connection_ends() {
     }
 }
 
+/// Its windows are wide open, and it reads nothing: what h2 could not write stands still, and nothing else passes for progress.
+#[tokio::test]
+async fn an_http2_client_whose_transport_takes_nothing_is_given_up() {
+    for body in [90_000, 1_000_000] {
+        let hits = LimitHits::default();
+        let options = ServerOptions {
+            idle_timeout: 3600 * SECOND,
+            write_timeout: 7 * SECOND,
+            hits: hits.clone(),
+            ..ServerOptions::default()
+        };
+        let time = Clock::default();
+        let runtime = SharedRuntime::new(time.clone());
+        let http2 = &[Protocol::Http2];
+        let handler =
+            move |_: Request<Body>| async move { Response::new(Body::full(vec![7; body])) };
+        let (near, mut served) =
+            support::serve_told(runtime, http2, handler, None, options, Latch::new());
+        let (client, mut ask) = tokio::io::split(near);
+        let settings = [0, 0, 6, 4, 0, 0, 0, 0, 0, 0, 4, 0x7f, 0xff, 0xff, 0xff];
+        let window = [0, 0, 4, 8, 0, 0, 0, 0, 0, 0x7f, 0, 0, 0];
+        let get = [0, 0, 6, 1, 5, 0, 0, 0, 1, 0x82, 0x86, 0x84, 0x41, 1, b'a'];
+        let preface = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+        let asked = [&preface[..], &settings, &window, &get].concat();
+        ask.write_all(&asked).await.expect("it is open");
+        let mut seconds = 0;
+        while (&mut served).now_or_never().is_none() {
+            assert!(seconds < 10, "{body}: it is still there");
+            settle().await;
+            // Whatever it says, it takes nothing.
+            let ping = [0, 0, 8, 6, 0, 0, 0, 0, 0, 1, 2, 3, 4, 5, 6, 7, 8];
+            let _ = ask.write_all(&ping).now_or_never();
+            settle().await;
+            time.push(SECOND);
+            seconds += 1;
+        }
+        assert!(seconds >= 7, "{body}: {seconds} s");
+        assert_eq!(hits.of(ConnectionLimit::WriteTimeout), 1, "{body}");
+        drop(client);
+    }
+}
+
 /// h2's end in order waits for the answer to a PING: a client that never gave one kept its place for ever.
 #[tokio::test]
 async fn an_idle_http2_client_that_answers_no_ping_is_ended_all_the_same() {

@@ -143,10 +143,15 @@ pub(crate) async fn serve(io: BoxIo, terms: Terms<'_>) -> Result<(), ConnectionE
                     continue;
                 }
                 Poll::Ready(Some(Err(error))) => {
+                    gate.poll_end(cx);
                     return Poll::Ready(Err(ConnectionError::Http2(error)));
                 }
-                Poll::Ready(None) => return Poll::Ready(Ok(())),
-                Poll::Pending => {}
+                Poll::Ready(None) => {
+                    gate.poll_end(cx);
+                    return Poll::Ready(Ok(()));
+                }
+                // What is written does not wait for what handlers do.
+                Poll::Pending => gate.poll_end(cx),
             }
             // What the answers hand to h2 makes it wake this task, so it is written in the next poll. Most are at hand, and need no
             // place among those that are waited for.
@@ -156,7 +161,6 @@ pub(crate) async fn serve(io: BoxIo, terms: Terms<'_>) -> Result<(), ConnectionE
                 }
             }
             while let Poll::Ready(Some(())) = answers.poll_next_unpin(cx) {}
-            gate.poll_end(cx);
             return Poll::Pending;
         }
     })

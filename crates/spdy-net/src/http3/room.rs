@@ -105,6 +105,12 @@ impl State {
         }
     }
 
+    /// One that shares had so many bytes: who comes begins there.
+    fn advance(&mut self, urgency: u8, had: u64) {
+        let others = self.had_bytes.entry(urgency).or_default();
+        *others = (*others).max(had);
+    }
+
     /// The first of those that QUIC woke.
     fn called(&self) -> Option<Place> {
         let called = self.blocked.values().filter(|blocked| blocked.is_called);
@@ -171,9 +177,7 @@ impl Queue {
         let Some((urgency, had)) = self.had.as_mut().filter(|_| taken > 0) else {
             return;
         };
-        let mut state = self.room.lock();
-        let others = state.had_bytes.entry(*urgency).or_default();
-        *others = (*others).max(*had);
+        self.room.lock().advance(*urgency, *had);
         *had += taken as u64;
     }
 
@@ -201,6 +205,8 @@ impl Queue {
         }
         state.blocked.remove(&self.id);
         let place = self.place(&state, precedence);
+        let (urgency, is_shared, had, _) = place;
+        self.had = is_shared.then_some((urgency, had));
         let len = state.free_bytes.min(most).min(data.len());
         if !state.is_first(place) || len == 0 {
             state.waiting.insert(place, cx.waker().clone());
@@ -209,8 +215,6 @@ impl Queue {
             return Poll::Pending;
         }
         state.free_bytes -= len;
-        let (urgency, is_shared, had, _) = place;
-        self.had = is_shared.then_some((urgency, had));
         state.wake_first();
         drop(state);
         let mut taken = data.slice(..len);
@@ -239,6 +243,10 @@ impl Drop for Queue {
             state.waiting.remove(&place);
         }
         state.blocked.remove(&self.id);
+        // Or those that come one after the other would all begin before one that has been here for long.
+        if let Some((urgency, had)) = self.had {
+            state.advance(urgency, had);
+        }
         state.wake_first();
     }
 }
@@ -410,6 +418,27 @@ mod tests {
         for had in [one_more - one, two_more - two, three] {
             assert!(had.abs_diff(80) <= 4, "{had}");
         }
+    }
+
+    #[test]
+    fn one_that_lasts_has_its_part_beside_those_that_come_one_after_the_other() {
+        let (room, data) = (Room::new(0), Bytes::from_static(b"data"));
+        let (mut lasting, mut had) = (room.queue(), [0; 2]);
+        let (mut held, mut next) = (Vec::new(), room.queue());
+        for _ in 0..100 {
+            for free_bytes in [0, 4] {
+                room.lock().free_bytes = free_bytes;
+                for (queue, had) in [&mut lasting, &mut next].into_iter().zip(&mut had) {
+                    let taken = piece(queue, of(3, true), &data, 4);
+                    *had += taken.as_ref().map_or(0, Piece::len);
+                    held.extend(taken);
+                }
+            }
+            if next.had.is_some_and(|(_, had)| had > 0) && next.waits_at.is_none() {
+                next = room.queue();
+            }
+        }
+        assert!(had[0].abs_diff(had[1]) <= 8, "{had:?}");
     }
 
     #[test]
