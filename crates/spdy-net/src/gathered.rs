@@ -1,7 +1,8 @@
 //! What one poll of a connection writes, gathered so that it leaves at once.
 //!
 //! h2 flushes behind each DATA frame. So sixteen small answers that are at hand together would be sixteen system calls, and as many TLS
-//! records. Here its flushes wait until whoever polls the connection is done with it, and says so:
+//! records; and a client's preface would be a packet of its own. Here its flushes wait until whoever polls the connection is done with it, and
+//! says so:
 //!
 //! ```text
 //!   h2 --frame, flush, frame, flush ...--> held --the poll is over (Gate), or too much is held--> TLS, socket

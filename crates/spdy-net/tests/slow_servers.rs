@@ -235,3 +235,31 @@ async fn answers_that_share_a_slow_link_are_not_given_up() {
         assert_eq!(hits.of(limit), 0, "{limit:?}");
     }
 }
+
+/// It was kept back until the last byte of its frame, which a page's first packets wait for.
+#[tokio::test]
+async fn what_has_come_of_a_frame_is_read_and_a_frame_that_ends_early_is_no_whole_body() {
+    let (connection, io) = connect(Protocol::Http2, &Clock::default()).await;
+    let mut server = Server::start(io, 65_535).await;
+    let request = Request::get("http://localhost/").body(Body::empty());
+    let answer = connection.send(request.expect("valid"), Priority::new(3));
+    settle().await;
+    let headers = [0, 0, 1, 1, 4, 0, 0, 0, 1, 0x88]; // :status: 200
+    server.say(&headers).await;
+    let data = [0, 0x1f, 0x40, 0, 1, 0, 0, 0, 1]; // 8000 bytes, END_STREAM
+    server.say(&[&data[..], &[b'a'; 1400]].concat()).await;
+    let mut body = answer.await.expect("an answer").into_body();
+    for piece in [[b'a'; 1400], [b'b'; 1400]] {
+        let frame = body.frame().await.expect("more").expect("no error");
+        assert_eq!(frame.into_data().expect("data"), piece[..]);
+        server.say(&[b'b'; 1400]).await;
+    }
+    server.0.shutdown().await.expect("it is open");
+    let end = loop {
+        match body.frame().await {
+            Some(Ok(_)) => {}
+            end => break end,
+        }
+    };
+    assert!(end.is_some_and(|end| end.is_err()), "it was not whole");
+}

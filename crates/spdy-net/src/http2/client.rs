@@ -1,6 +1,7 @@
 //! A client's connection, and its exchanges (RFC 9113 §8).
 
 use std::future::poll_fn;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
@@ -20,10 +21,12 @@ use spdy_session::observe::Direction;
 use crate::byte_count::{Counters, HeaderBytes, Http2Watch, Watched};
 use crate::connection::{ClientOptions, drop_connection_headers};
 use crate::error::{ConnectionError, ExchangeError, Retry};
+use crate::gathered::Gathered;
 use crate::http2::body::{Received, send_body};
 use crate::http2::limits::{
     MAX_SPOILED_STREAMS, MIN_MAX_FRAME_BYTES, REMEMBERED_RESETS, SEND_BUFFER_BYTES,
 };
+use crate::http2::parted_data::PartedData;
 use crate::interim::InterimHeads;
 use crate::latch::Latch;
 use crate::network::BoxIo;
@@ -75,11 +78,13 @@ impl Http2Client {
         let uploads = Turns::new();
         let counting = Http2Watch::new(counters.clone(), tap.clone());
         let windows = WindowWatch::of_client(uploads.clone(), runtime.clone());
-        let io = Watched::new(io, (counting, windows));
         let max_frame = options
             .max_frame_bytes
             .clamp(MIN_MAX_FRAME_BYTES, MAX_MAX_FRAME_BYTES);
-        let (sender, connection) = h2::client::Builder::new()
+        let (io, gate) = Gathered::new(Watched::new(io, (counting, windows)));
+        gate.gather(); // the preface goes with the first request
+        let io = PartedData::new(io, max_frame);
+        let (sender, mut connection) = h2::client::Builder::new()
             .enable_push(false)
             .initial_window_size(options.stream_window_bytes)
             .initial_connection_window_size(options.session_window_bytes)
@@ -95,7 +100,12 @@ impl Http2Client {
         let ended = Latch::new();
         let end = ended.clone();
         runtime.spawn(Box::pin(async move {
-            if let Err(error) = connection.await {
+            let ended = poll_fn(|cx| {
+                let polled = Pin::new(&mut connection).poll(cx);
+                gate.poll_end(cx);
+                polled
+            });
+            if let Err(error) = ended.await {
                 tracing::debug!(%error, "h2 connection ended");
             }
             end.set();

@@ -6,5 +6,6 @@
 pub(crate) mod body;
 pub(crate) mod client;
 pub(crate) mod limits;
+mod parted_data;
 pub(crate) mod push;
 pub(crate) mod server;
