@@ -7,7 +7,7 @@ use spdy_page::open::ImportOptions;
 
 use crate::commands::conditions::Conditions;
 use crate::commands::load_choices::Choices;
-use crate::commands::race::open_replica;
+use crate::commands::pages::open_replica;
 use crate::commands::{Outcome, doctor_table};
 use crate::help::examples;
 use crate::printer::{Printer, WARN};

@@ -28,6 +28,7 @@ mod load_choices;
 mod new_file;
 mod outcome;
 mod output;
+mod pages;
 pub(crate) mod race;
 mod race_table;
 #[cfg(unix)]

@@ -13,10 +13,11 @@ use spdy_lab::options::RaceProtocol;
 use spdy_lab::race::{Race, RaceNetwork};
 use spdy_lab::report::{self, Entrant, Standings};
 use spdy_page::builtin;
-use spdy_page::open::{self, ImportOptions};
+use spdy_page::open::ImportOptions;
 use spdy_page::replica::Replica;
 
 use crate::commands::load_choices::Choices;
+use crate::commands::pages::open_replica;
 use crate::commands::{Outcome, Usage, doctor_table, race_table};
 use crate::help::examples;
 use crate::printer::{Printer, WARN};
@@ -27,7 +28,8 @@ const MAX_RUNS: i64 = 100_000;
 /// What `spdy race` is asked.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Pages to race: shipped names (flags, portal), replicas, .har or .warc files; without any, all shipped ones
+    /// Pages to race: shipped names (flags, portal, or of an experiment, as mineki), replicas, .har or .warc files; without
+    /// any, flags and portal
     #[arg(value_name = "REPLICA")]
     replicas: Vec<String>,
 
@@ -199,14 +201,6 @@ fn retain_first<T: PartialEq + Clone>(items: &mut Vec<T>) {
         }
         new
     });
-}
-
-/// Opens a page; a name that nothing has is a usage error.
-pub(crate) fn open_replica(name: &str, options: &ImportOptions) -> anyhow::Result<open::Opened> {
-    open::open_with(name, options).map_err(|error| match error {
-        open::OpenError::NoSuch { .. } => Usage(error.to_string()).into(),
-        other => anyhow::Error::new(other).context(format!("cannot open {name}")),
-    })
 }
 
 /// The networks of `asked`, each once, or the named ones.

@@ -10,7 +10,7 @@ use spdy_page::notes::ImportNotes;
 use spdy_page::open::ImportOptions;
 
 use crate::commands::output::is_not;
-use crate::commands::race::open_replica;
+use crate::commands::pages::open_replica;
 use crate::commands::{Outcome, replica_check, replica_draw, replica_show};
 use crate::help::examples;
 use crate::printer::{Printer, WARN};

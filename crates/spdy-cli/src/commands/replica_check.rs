@@ -5,7 +5,7 @@ use spdy_page::check::{self, Finding, Severity};
 use spdy_page::open::ImportOptions;
 
 use crate::commands::Outcome;
-use crate::commands::race::open_replica;
+use crate::commands::pages::open_replica;
 use crate::printer::{BAD, DIM, GOOD, Printer, WARN};
 
 /// What `spdy replica check` is asked.

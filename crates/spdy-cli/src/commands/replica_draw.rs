@@ -8,7 +8,7 @@ use spdy_page::open::ImportOptions;
 use spdy_page::replica::Replica;
 
 use crate::commands::output::is_not;
-use crate::commands::race::open_replica;
+use crate::commands::pages::open_replica;
 use crate::commands::{Outcome, Usage};
 
 /// What `spdy replica draw` is asked.

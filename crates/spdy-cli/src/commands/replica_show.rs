@@ -11,7 +11,7 @@ use spdy_page::replica::{Exchange, Replica};
 use spdy_page::summary::{HostSummary, Summary};
 
 use crate::commands::Outcome;
-use crate::commands::race::open_replica;
+use crate::commands::pages::open_replica;
 use crate::printer::{BOLD, DIM, Printer, WARN};
 use crate::table::{Cell, Table, bar};
 

@@ -25,7 +25,7 @@ use spdy_server::serve::{Log, ServeConfig, Served, ServerOptions, serve_connecti
 use spdy_server::site::Site;
 
 use crate::commands::header_args::BlockArgs;
-use crate::commands::race::open_replica;
+use crate::commands::pages::open_replica;
 use crate::commands::serve_limits::Limits;
 use crate::commands::serve_listen::{self, Door, Listening, bind};
 use crate::commands::serve_push::PushArgs;

@@ -167,7 +167,7 @@ fn names_that_do_not_exist_get_the_list_of_those_that_do() {
         ),
         (
             &["replica", "show", "nowhere"],
-            &["nowhere", "flags", "portal"],
+            &["nowhere", "flags", "portal", "mineki", "lulic-bing"],
         ),
     ];
     for (arguments, words) in cases {
@@ -179,6 +179,15 @@ fn names_that_do_not_exist_get_the_list_of_those_that_do() {
             );
         }
     }
+}
+
+#[test]
+fn a_page_of_an_experiment_is_known_by_its_name() {
+    let race = [
+        "race", "mineki", "-q", "-p", "spdy", "-n", "cable", "--json",
+    ];
+    assert!(stdout_of(0, &race).contains("\"replica\":\"mineki\""));
+    assert!(stdout_of(0, &["replica", "show", "mineki"]).contains("7 hosts"));
 }
 
 #[test]

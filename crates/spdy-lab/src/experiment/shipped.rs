@@ -8,6 +8,18 @@ use crate::{claims, lulic_pages};
 /// Names of the experiments, for [`experiment`].
 pub const EXPERIMENTS: [&str; 3] = ["lulic", "mineki", "mineki-loses"];
 
+/// Names of the pages, for [`page`].
+pub const PAGES: [&str; 8] = [
+    "flags",
+    "portal",
+    "mineki",
+    "mineki-fresh",
+    "lulic-flags",
+    "lulic-bing",
+    "lulic-yahoo",
+    "lulic-amazon",
+];
+
 /// The text of a shipped experiment; `None` if there is none of that name.
 #[must_use]
 pub fn experiment(name: &str) -> Option<&'static str> {
@@ -46,9 +58,11 @@ mod tests {
                 assert!(page(name).is_some(), "{name}");
             }
         }
-        for name in builtin::NAMES.into_iter().chain(lulic_pages::NAMES) {
+        for name in PAGES {
             assert!(page(name).is_some(), "{name}");
         }
+        let of_others = builtin::NAMES.into_iter().chain(lulic_pages::NAMES);
+        assert!(of_others.into_iter().all(|name| PAGES.contains(&name)));
     }
 
     #[test]

@@ -14,7 +14,7 @@ use crate::commands::Usage;
 use crate::commands::crawl::{Crawled, crawl};
 use crate::commands::crawl_budget::Budget;
 use crate::commands::frame_text::counted;
-use crate::commands::race::open_replica;
+use crate::commands::pages::open_replica;
 use crate::commands::record::{BrowserArgs, record_once};
 use crate::commands::signals::Signals;
 use crate::printer::{DIM, Printer, WARN};

@@ -14,7 +14,8 @@ use spdy_page::builtin;
 use spdy_page::open::ImportOptions;
 
 use crate::commands::lab::calibrate::{self, Args, Conditions};
-use crate::commands::race::{networks, open_replica};
+use crate::commands::pages::open_replica;
+use crate::commands::race::networks;
 use crate::commands::{Outcome, Usage};
 use crate::printer::{DIM, Printer};
 use crate::table::{Cell, Table};

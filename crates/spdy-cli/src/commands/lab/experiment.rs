@@ -12,7 +12,7 @@ use spdy_lab::experiment::shipped;
 use spdy_page::open::ImportOptions;
 
 use crate::commands::Usage;
-use crate::commands::race::open_replica;
+use crate::commands::pages::open_replica;
 use crate::printer::{Printer, WARN};
 
 /// Most bytes of an experiment's file.
