@@ -120,7 +120,7 @@ pub(crate) enum Command {
 }
 
 const ROOT_EXAMPLES: &str = examples! {
-    "spdy race                                     the shipped pages over six networks"
+    "spdy race                                     flags and portal over six networks"
     "spdy race page.har --network dsl --report page.html"
     "spdy serve portal --tls 127.0.0.1:8443"
     "spdy fetch -v --protocol spdy/3.1 http://127.0.0.1:8080/"

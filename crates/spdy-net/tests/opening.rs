@@ -2,7 +2,10 @@
 
 mod support;
 
-use std::sync::Arc;
+use std::io;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use http::{Request, Response};
@@ -17,7 +20,7 @@ use spdy_net::protocol::Protocol;
 use spdy_net::serve::{ServerOptions, serve_connection};
 use spdy_testkit::clock::Clock;
 use support::{ALL, PIPE, echo, get, quiet, tls_pair};
-use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, DuplexStream, ReadBuf};
 
 type Served = tokio::task::JoinHandle<Result<(), ConnectionError>>;
 
@@ -253,4 +256,62 @@ async fn who_says_nothing_is_let_go_a_second_after_the_stop() {
     assert!(!served.is_finished());
     time.push(Duration::from_millis(1));
     served.await.unwrap();
+}
+
+/// What is written, write by write.
+struct Writes(DuplexStream, Arc<Mutex<Vec<Vec<u8>>>>);
+
+impl AsyncRead for Writes {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.0).poll_read(cx, buf)
+    }
+}
+
+impl AsyncWrite for Writes {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        self.1.lock().expect("no panic").push(bytes.to_vec());
+        Pin::new(&mut self.0).poll_write(cx, bytes)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.0).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.0).poll_shutdown(cx)
+    }
+}
+
+#[tokio::test]
+async fn an_http2_client_says_its_preface_and_its_first_request_at_once() {
+    let (io, _served) = plain(&[Protocol::Http2], support::runtime());
+    let writes = Arc::new(Mutex::new(Vec::new()));
+    let (io, options) = (Writes(io, writes.clone()), ClientOptions::default());
+    let runtime = support::runtime();
+    let connection = Connection::start(Box::new(io), Protocol::Http2, 0, &options, &runtime);
+    let connection = connection.await.expect("a connection");
+    let answer = connection.send(get("/1000"), Priority::HIGHEST);
+    assert_eq!(
+        support::read(answer.await.unwrap()).await.unwrap().len(),
+        1000
+    );
+    let first = writes.lock().expect("no panic")[0].clone();
+    let mut frames = first
+        .strip_prefix(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n")
+        .expect("a preface");
+    let mut kinds = Vec::new();
+    while let [a, b, c, kind, rest @ ..] = frames {
+        let len = u32::from_be_bytes([0, *a, *b, *c]) as usize;
+        kinds.push(*kind);
+        frames = &rest[5 + len..];
+    }
+    assert_eq!(kinds, [4, 8, 1], "SETTINGS, WINDOW_UPDATE, HEADERS");
 }

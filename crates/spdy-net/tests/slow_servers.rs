@@ -263,3 +263,38 @@ async fn what_has_come_of_a_frame_is_read_and_a_frame_that_ends_early_is_no_whol
     };
     assert!(end.is_some_and(|end| end.is_err()), "it was not whole");
 }
+
+/// Each frame that was under way for an exchange that is forgotten is taken for the server's fault, and of those it has some hundreds.
+#[tokio::test]
+async fn what_is_under_way_for_exchanges_that_were_left_does_not_end_the_others() {
+    const LEFT: u32 = 90;
+    let (connection, io) = connect(Protocol::Http2, &Clock::default()).await;
+    let mut server = Server::start(io, 65_535).await;
+    let mut answers = Vec::new();
+    for id in (0..=LEFT).map(|count| 2 * count + 1) {
+        let request = Request::get("http://localhost/").body(Body::empty());
+        let answer = connection.send(request.expect("valid"), Priority::new(3));
+        settle().await;
+        let headers = [&[0, 0, 1, 1, 4][..], &id.to_be_bytes(), &[0x88]]; // :status: 200
+        server.say(&headers.concat()).await;
+        answers.push(answer.await.expect("an answer"));
+    }
+    let mut live = answers.remove(0).into_body();
+    drop(answers);
+    settle().await;
+    for id in (1..=LEFT).map(|count| 2 * count + 1) {
+        for _ in 0..3 {
+            let head = [&[0, 0x40, 0, 0, 0][..], &id.to_be_bytes()].concat(); // 16 KiB
+            server.say(&head).await;
+            for _ in 0..16 {
+                server.say(&[b'x'; 1024]).await;
+                tokio::task::yield_now().await;
+            }
+        }
+    }
+    server
+        .say(&[0, 0, 3, 0, 1, 0, 0, 0, 1, b'a', b'b', b'c'])
+        .await;
+    let frame = live.frame().await.expect("more").expect("no error");
+    assert_eq!(frame.into_data().expect("data"), "abc");
+}

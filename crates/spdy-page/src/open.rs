@@ -41,6 +41,16 @@ pub struct Opened {
     pub notes: ImportNotes,
 }
 
+impl Opened {
+    /// `replica` as it is.
+    #[must_use]
+    pub fn whole(replica: Replica) -> Self {
+        let mut notes = ImportNotes::new(archive::FORMAT);
+        notes.count(&replica.exchanges);
+        Self { replica, notes }
+    }
+}
+
 /// Why there is no replica.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -291,10 +301,7 @@ pub fn read(file: Bytes, hint: &str, options: &ImportOptions) -> Result<Opened, 
     if file.starts_with(b"WARC/") {
         let records = record::read_all(&file, limits)?;
         if archive::is_replica(&records) {
-            let replica = archive::decode(&records, limits)?;
-            let mut notes = ImportNotes::new(archive::FORMAT);
-            notes.count(&replica.exchanges);
-            return Ok(Opened { replica, notes });
+            return Ok(Opened::whole(archive::decode(&records, limits)?));
         }
         return warc::import(&records, stem(hint), options);
     }

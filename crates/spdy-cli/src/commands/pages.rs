@@ -1,25 +1,22 @@
 //! Pages by name: those that ship, with those of the lab's experiments, and recordings in files.
 
+use anyhow::Context;
 use spdy_lab::experiment::shipped;
-use spdy_page::notes::ImportNotes;
 use spdy_page::open::{self, ImportOptions, OpenError, Opened};
 
 use crate::commands::Usage;
 
-/// Opens a page; a name that nothing has is a usage error.
+/// Opens a page: of that name, of that file, or of an experiment. A name that nothing has is a usage error.
 pub(crate) fn open_replica(name: &str, options: &ImportOptions) -> anyhow::Result<Opened> {
-    if let Some(replica) = shipped::page(name) {
-        let notes = ImportNotes::default();
-        return Ok(Opened { replica, notes });
-    }
-    open::open_with(name, options).map_err(|error| match error {
-        OpenError::NoSuch { name } => {
-            let shipped = shipped::PAGES.join(", ");
-            Usage(format!(
-                "no replica {name:?}: no file of that name, and the shipped ones are {shipped}"
-            ))
-            .into()
+    match open::open_with(name, options) {
+        Err(OpenError::NoSuch { name }) => {
+            let of_experiment = shipped::page(&name).map(Opened::whole);
+            of_experiment.ok_or_else(|| {
+                let shipped = shipped::PAGES.join(", ");
+                let why = format!("no file of that name, and the shipped ones are {shipped}");
+                Usage(format!("no replica {name:?}: {why}")).into()
+            })
         }
-        other => anyhow::Error::new(other).context(format!("cannot open {name}")),
-    })
+        opened => opened.with_context(|| format!("cannot open {name}")),
+    }
 }

@@ -188,6 +188,20 @@ fn a_page_of_an_experiment_is_known_by_its_name() {
     ];
     assert!(stdout_of(0, &race).contains("\"replica\":\"mineki\""));
     assert!(stdout_of(0, &["replica", "show", "mineki"]).contains("7 hosts"));
+    let folder = tempfile::tempdir().expect("a folder can be made");
+    let file = folder.path().join("page.replica");
+    for name in ["portal", "mineki"] {
+        let import = [
+            "replica",
+            "import",
+            name,
+            "-o",
+            file.to_str().expect("text"),
+        ];
+        let said = stdout_of(0, &import);
+        assert!(said.contains("44 exchanges"), "{said}");
+        fs::remove_file(&file).expect("it was written");
+    }
 }
 
 #[test]

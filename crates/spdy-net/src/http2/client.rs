@@ -23,9 +23,7 @@ use crate::connection::{ClientOptions, drop_connection_headers};
 use crate::error::{ConnectionError, ExchangeError, Retry};
 use crate::gathered::Gathered;
 use crate::http2::body::{Received, send_body};
-use crate::http2::limits::{
-    MAX_SPOILED_STREAMS, MIN_MAX_FRAME_BYTES, REMEMBERED_RESETS, SEND_BUFFER_BYTES,
-};
+use crate::http2::limits::{MAX_SPOILED_STREAMS, MIN_MAX_FRAME_BYTES, SEND_BUFFER_BYTES};
 use crate::http2::parted_data::PartedData;
 use crate::interim::InterimHeads;
 use crate::latch::Latch;
@@ -41,6 +39,10 @@ const ASSUMED_STREAMS: usize = 100;
 const CHUNK_BYTES: usize = 16 * 1024;
 /// The largest that there is (RFC 9113 §4.2).
 const MAX_MAX_FRAME_BYTES: u32 = (1 << 24) - 1;
+
+/// Streams that we cancelled and whose last frames may be under way: each frame of one that is forgotten counts as the server's fault, and of
+/// those it has [`MAX_SPOILED_STREAMS`]. A page that is left has hundreds.
+const REMEMBERED_CANCELS: usize = 1000;
 
 /// A body that is being sent.
 type Sending = BoxFuture<Result<(), BoxError>>;
@@ -91,7 +93,7 @@ impl Http2Client {
             .max_header_list_size(u32::try_from(options.max_head_bytes).unwrap_or(u32::MAX))
             .max_frame_size(max_frame)
             .max_local_error_reset_streams(Some(MAX_SPOILED_STREAMS))
-            .max_concurrent_reset_streams(REMEMBERED_RESETS)
+            .max_concurrent_reset_streams(REMEMBERED_CANCELS)
             .initial_max_send_streams(ASSUMED_STREAMS)
             .max_send_buffer_size(SEND_BUFFER_BYTES)
             .handshake::<_, Bytes>(io)
@@ -100,7 +102,7 @@ impl Http2Client {
         let ended = Latch::new();
         let end = ended.clone();
         runtime.spawn(Box::pin(async move {
-            let ended = poll_fn(|cx| {
+            let ended = poll_fn(move |cx| {
                 let polled = Pin::new(&mut connection).poll(cx);
                 gate.poll_end(cx);
                 polled

@@ -8,15 +8,16 @@
 //!   h2     |DATA, 1400| 1400 bytes |             |DATA, 6600, END_STREAM| 6600 bytes |
 //! ```
 //!
-//! That is done where the bytes lie. Windows are none the wiser, for only payload counts (RFC 9113 §6.9.1). What has padding, or what h2 has
+//! A frame that is at hand passes whole. Windows are none the wiser, for only payload counts (RFC 9113 §6.9.1). What has padding, or what h2 has
 //! to refuse, passes as it is.
 
+use std::future::Future as _;
 use std::io;
-use std::mem;
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::task::{Context, Poll, ready};
 
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use bytes::{Buf, BytesMut};
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, ReadBuf};
 
 /// A frame's head (RFC 9113 §4.1).
 const HEAD_BYTES: usize = 9;
@@ -26,16 +27,20 @@ const PADDED: u8 = 0x8;
 /// A frame becomes at most as many parts as it has of these: what h2 holds of each, and its budget for small frames, are bounded by
 /// bytes.
 const LEAST_MEAN_BYTES: usize = 1024;
-/// With less room in a buffer than this it is not read into directly, for a head may have to go before the bytes.
-const LEAST_ROOM_BYTES: usize = 64;
+/// What is read before h2 has any of it, bytes: two frames of the default size, or of TLS's records.
+const READ_BYTES: usize = 32 * 1024;
 
 /// A transport that is read by h2.
 #[derive(Debug)]
 pub(crate) struct PartedData<T> {
     io: T,
     parting: Parting,
-    /// What a buffer had no room for.
-    ready: Vec<u8>,
+    /// What was read.
+    read: BytesMut,
+    /// As much of it may go to h2. The others, if any, are a head in part.
+    stands: usize,
+    /// How reading ended, if it did.
+    end: Option<io::Result<()>>,
 }
 
 impl<T> PartedData<T> {
@@ -44,19 +49,21 @@ impl<T> PartedData<T> {
         Self {
             io,
             parting: Parting {
-                at: At::Head(Vec::new()),
+                at: At::Head,
                 max_frame_bytes: max_frame_bytes as usize,
             },
-            ready: Vec::new(),
+            read: BytesMut::new(),
+            stands: 0,
+            end: None,
         }
     }
 }
 
 /// Where in the frames we are.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 enum At {
-    /// In a head, of which this has come.
-    Head(Vec<u8>),
+    /// Before a head.
+    Head,
     /// In a payload that passes as it is, so many bytes before its end.
     Payload(usize),
     /// In a DATA frame, whose next part has no head yet.
@@ -111,25 +118,23 @@ struct Parting {
 }
 
 impl Parting {
-    /// What goes before the bytes that are read next.
-    fn before(&self) -> &[u8] {
-        match &self.at {
-            At::Head(came) => came,
-            At::Payload(_) => &[],
-            At::Data(..) => &[0; HEAD_BYTES], // its length is known when they are there
+    /// Room for the head of what is read next.
+    fn before(&self) -> &'static [u8] {
+        match self.at {
+            At::Head | At::Payload(_) => &[],
+            At::Data(..) => &[0; HEAD_BYTES],
         }
     }
 
-    /// Makes frames of `bytes`, which begin with [`before`](Self::before); tells how many of them stand for now. What comes behind is
-    /// kept.
-    fn part(&mut self, bytes: &mut [u8]) -> usize {
+    /// Makes frames of `bytes`; tells how many of them stand. The others are a head in part; but none are left of a part that has
+    /// none yet. If `more` is at hand no frame is parted.
+    fn part(&mut self, bytes: &mut BytesMut, more: bool) -> usize {
         let mut start = 0;
         loop {
             let here = &mut bytes[start..];
-            let passed = match mem::replace(&mut self.at, At::Payload(0)) {
-                At::Payload(0) | At::Head(_) => {
+            match self.at {
+                At::Head => {
                     let Some(head) = here.first_chunk().map(Head::read) else {
-                        self.at = At::Head(here.to_vec());
                         return start;
                     };
                     let most = head.len / LEAST_MEAN_BYTES;
@@ -137,74 +142,75 @@ impl Parting {
                         && head.flags & PADDED == 0
                         && head.len <= self.max_frame_bytes
                         && here.len() < HEAD_BYTES + head.len
-                        && most > 1;
+                        && most > 1
+                        && !more;
                     if is_parted {
                         let left_bytes = head.len;
                         self.at = At::Data(head, Parts { left_bytes, most });
-                        0
                     } else {
                         self.at = At::Payload(head.len);
-                        HEAD_BYTES
+                        start += HEAD_BYTES;
                     }
                 }
                 At::Payload(left_bytes) => {
                     let len = left_bytes.min(here.len());
-                    self.at = At::Payload(left_bytes - len);
+                    start += len;
                     if left_bytes > len {
-                        return start + len;
+                        self.at = At::Payload(left_bytes - len);
+                        return start;
                     }
-                    len
+                    self.at = At::Head;
                 }
                 At::Data(head, parts) => {
                     let here_bytes = here.len() - HEAD_BYTES;
                     let left_bytes = parts.left_bytes.saturating_sub(here_bytes);
                     if here_bytes == 0 {
-                        self.at = At::Data(head, parts);
+                        bytes.truncate(start);
                         return start;
                     }
-                    if left_bytes == 0 || parts.most == 1 {
-                        head.write(here, parts.left_bytes, true);
-                        self.at = At::Payload(parts.left_bytes);
-                        HEAD_BYTES
-                    } else {
+                    if left_bytes > 0 && parts.most > 1 && !more {
                         head.write(here, here_bytes, false);
                         let most = parts.most - 1;
                         self.at = At::Data(head, Parts { left_bytes, most });
                         return bytes.len();
                     }
+                    head.write(here, parts.left_bytes, true);
+                    self.at = At::Payload(parts.left_bytes);
+                    start += HEAD_BYTES;
                 }
-            };
-            start += passed;
+            }
         }
     }
 }
 
 impl<T: AsyncRead + Unpin> PartedData<T> {
-    /// Reads into `buf`, which has [`LEAST_ROOM_BYTES`].
-    fn poll_fill(&mut self, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
-        let start = buf.filled().len();
-        loop {
-            buf.put_slice(self.parting.before());
-            let before = buf.filled().len();
-            let polled = Pin::new(&mut self.io).poll_read(cx, buf);
-            let end = buf.filled().len();
-            if !matches!(polled, Poll::Ready(Ok(()))) {
-                buf.set_filled(start);
-                return polled;
+    /// Reads what there is, until something of it stands, or there is an end.
+    fn poll_fill(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        self.read.extend_from_slice(self.parting.before());
+        let before = self.read.len();
+        while self.end.is_none() && self.read.len() < READ_BYTES {
+            self.read.reserve(READ_BYTES - self.read.len());
+            match pin!(self.io.read_buf(&mut self.read)).poll(cx) {
+                Poll::Ready(Ok(0)) => self.end = Some(Ok(())),
+                Poll::Ready(Ok(_)) => {}
+                Poll::Ready(Err(error)) => self.end = Some(Err(error)),
+                Poll::Pending => break,
             }
-            if end == before {
-                // The end: of a head that has none, h2 sees what there is. A part that has not come goes without its head.
-                match &mut self.parting.at {
-                    At::Head(came) => came.clear(),
-                    At::Payload(_) | At::Data(..) => buf.set_filled(start),
-                }
-                return polled;
-            }
-            let stands = self.parting.part(&mut buf.filled_mut()[start..]);
-            buf.set_filled(start + stands);
-            if stands > 0 {
-                return polled;
-            }
+        }
+        let more = self.read.len() >= READ_BYTES;
+        self.stands = match self.read.len() > before {
+            true => self.parting.part(&mut self.read, more),
+            false => 0,
+        };
+        if self.stands == 0 && matches!(self.parting.at, At::Data(..)) {
+            self.read.clear(); // what has not come goes without its head
+        }
+        if self.read.is_empty() {
+            self.read = BytesMut::new(); // an idle connection holds no room
+        }
+        match self.stands == 0 && self.end.is_none() {
+            true => Poll::Pending,
+            false => Poll::Ready(()),
         }
     }
 }
@@ -216,18 +222,24 @@ impl<T: AsyncRead + Unpin> AsyncRead for PartedData<T> {
         buf: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         let this = &mut *self;
-        if this.ready.is_empty() && buf.remaining() >= LEAST_ROOM_BYTES {
-            return this.poll_fill(cx, buf);
+        if this.stands == 0 {
+            if this.end.is_none() {
+                ready!(this.poll_fill(cx));
+            }
+            if this.stands == 0 && this.read.is_empty() {
+                return Poll::Ready(this.end.replace(Ok(())).unwrap_or(Ok(())));
+            }
+            if this.stands == 0 {
+                this.stands = this.read.len(); // a head that ends early is h2's to refuse
+            }
         }
-        if this.ready.is_empty() {
-            let mut room = [0; LEAST_ROOM_BYTES];
-            let mut room = ReadBuf::new(&mut room);
-            ready!(this.poll_fill(cx, &mut room))?;
-            this.ready = room.filled().to_vec();
+        let len = this.stands.min(buf.remaining());
+        buf.put_slice(&this.read[..len]);
+        this.read.advance(len);
+        this.stands -= len;
+        if this.read.is_empty() {
+            this.read = BytesMut::new();
         }
-        let len = this.ready.len().min(buf.remaining());
-        buf.put_slice(&this.ready[..len]);
-        this.ready.drain(..len);
         Poll::Ready(Ok(()))
     }
 }
@@ -269,7 +281,7 @@ mod tests {
 
     use futures_util::FutureExt;
     use proptest::prelude::*;
-    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    use tokio::io::AsyncWriteExt;
 
     use super::*;
 
@@ -443,6 +455,25 @@ mod tests {
         assert_eq!(came[0].payload.len(), 8_000 - (1_400 - HEAD_BYTES));
     }
 
+    /// What h2 has room for would part them otherwise, and leave slivers.
+    #[tokio::test]
+    async fn frames_that_are_at_hand_are_not_parted() {
+        let bytes = data(16_384, 0).repeat(20);
+        let (mut far, near) = tokio::io::duplex(bytes.len());
+        far.write_all(&bytes).await.unwrap();
+        drop(far);
+        let mut parted = PartedData::new(near, MAX_FRAME);
+        let mut all = Vec::new();
+        let mut room = vec![0; 8 * 1024];
+        loop {
+            match parted.read(&mut room).await.unwrap() {
+                0 => break,
+                len => all.extend_from_slice(&room[..len]),
+            }
+        }
+        assert!(all == bytes);
+    }
+
     #[tokio::test]
     async fn what_is_padded_or_too_large_or_small_waits_for_all_of_it() {
         for (len, flags) in [(8_000, PADDED), (MAX_FRAME as usize + 1, 0), (2_047, 0)] {
@@ -462,7 +493,7 @@ mod tests {
             let read = read_all(vec![bytes[..end].to_vec()], &[40_000]).await;
             match end {
                 5_000 => assert_eq!(read_frames(&read)[0].flags, 0),
-                HEAD_BYTES => assert_eq!(read, b""),
+                HEAD_BYTES => assert_eq!(read, b""), // the head of nothing
                 _ => assert_eq!(read, bytes[..end]),
             }
         }

@@ -33,7 +33,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "WHAT", num_args = 0..=1, require_equals = true, default_missing_value = "all", conflicts_with_all = ["cells", "runs", "lossy_runs", "seed", "lanes"])]
     link: Option<Link>,
 
-    /// Compare whole page loads instead, of these replicas; without any, of all shipped ones
+    /// Compare whole page loads instead, of these replicas; without any, of flags and portal
     #[arg(long, num_args = 0.., value_name = "REPLICA", conflicts_with_all = ["cells", "link"])]
     pub(super) pages: Option<Vec<String>>,
 
