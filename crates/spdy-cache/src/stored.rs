@@ -4,6 +4,7 @@
 //! has two heads where a body was rewritten: `head`, as the origin sent it, by which freshness and validation go, and
 //! `served`, which clients see and whose validators they hold ([`with_served`](Stored::with_served)).
 
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime};
 
@@ -41,6 +42,7 @@ pub struct Stored {
     pub(crate) last_modified: Option<SystemTime>,
     /// Seconds since 1970 from which it counts as stale whatever it said; 0 is never.
     expired_at: AtomicU64,
+    judged: OnceLock<bool>,
 }
 
 impl Clone for Stored {
@@ -53,6 +55,7 @@ impl Clone for Stored {
             date: self.date,
             last_modified: self.last_modified,
             expired_at: AtomicU64::new(self.expired_at.load(Ordering::Relaxed)),
+            judged: self.judged.clone(),
         }
     }
 }
@@ -79,6 +82,7 @@ impl Stored {
             date: freshness::date_of(headers, &DATE, times.received).unwrap_or(times.received),
             last_modified: freshness::date_of(headers, &LAST_MODIFIED, times.received),
             expired_at: AtomicU64::new(0),
+            judged: OnceLock::new(),
             control,
             facts,
         }
@@ -96,6 +100,7 @@ impl Stored {
             headers.remove(name);
         }
         self.facts.served = Some(Box::new(headers));
+        self.judged = OnceLock::new();
         self
     }
 
@@ -129,6 +134,12 @@ impl Stored {
     #[must_use]
     pub fn note(&self) -> &[u8] {
         &self.facts.note
+    }
+
+    /// What `judge` says of what clients see and of the body, or said when it was first asked: neither changes. Whoever serves has one
+    /// such question; this crate has none.
+    pub fn judged(&self, judge: impl FnOnce() -> bool) -> bool {
+        *self.judged.get_or_init(judge)
     }
 
     /// What it says to this cache.

@@ -261,6 +261,16 @@ fn clients_of_a_rewritten_answer_know_its_own_tag() {
 }
 
 #[test]
+fn a_judgement_is_made_once_and_anew_of_what_clients_see_instead() {
+    let stored = kept(200, "etag: \"a\"");
+    assert!(stored.judged(|| true));
+    assert!(stored.judged(|| unreachable!("it was judged")));
+    let instead = stored.clone().with_served(HeaderMap::new());
+    assert!(!instead.judged(|| false));
+    assert!(stored.clone().judged(|| false), "a copy is the same");
+}
+
+#[test]
 fn what_the_cache_did_is_told_in_one_field() {
     let status = |member: CacheStatus| member.value().to_str().unwrap().to_owned();
     let forwarded = |why| CacheStatus::forwarded("spdy", why);

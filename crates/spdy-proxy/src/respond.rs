@@ -212,17 +212,13 @@ pub(crate) fn of_kept(
     let answer = answer::answer(policy, stored, &wanted.ask, body.len(), now);
     let (mut head, payload) = (answer.head, answer.body);
     let is_not_modified = head.status == StatusCode::NOT_MODIFIED;
-    let is_codable = match is_not_modified {
-        // It has no more of the whole than what tells which that is.
-        true => may_code(stored.status(), stored.served(), Some(body.len())),
-        false => may_code(head.status, &head.headers, Some(body.len())),
-    };
-    let is_for_all = !secrets::is_kept_for_one(wanted, stored);
-    let is_coded_for_some = is_codable && is_for_all;
-    // A part says what the whole would vary on (RFC 9110 §15.3.7).
-    let is_part_of_coded = head.status == StatusCode::PARTIAL_CONTENT
-        && is_for_all
-        && may_code(stored.status(), stored.served(), Some(body.len()));
+    let is_codable = || may_code(stored.status(), stored.served(), Some(body.len()));
+    // By what the whole has: a 304 has no more of that than what tells which it is.
+    let is_coded_for_some = stored.judged(is_codable) && !secrets::is_kept_for_one(wanted, stored);
+    // A part says what the whole would vary on (RFC 9110 §15.3.7); that there is no such part says nothing.
+    let is_part_of_coded = is_coded_for_some && head.status == StatusCode::PARTIAL_CONTENT;
+    let is_whole = is_not_modified || head.status == stored.status();
+    let is_coded_for_some = is_coded_for_some && is_whole;
     let coding = wanted.accepts.shortest();
     let body = match payload {
         Payload::None => {

@@ -341,6 +341,13 @@ async fn heads_304s_and_digests_are_of_what_a_get_has() {
     assert_eq!(part.field("content-digest"), "");
     assert_eq!(part.field("content-md5"), "");
     assert_eq!(part.field("repr-digest"), "sha-256=:AAAA:");
+    let none = get(&proxy, "/a", &[gzip, ("range", "bytes=1000000-")]).await;
+    assert_eq!(none.status, StatusCode::RANGE_NOT_SATISFIABLE);
+    assert_eq!(
+        (none.field("vary"), none.field("content-encoding")),
+        ("", ""),
+        "it is of no bytes"
+    );
     let known = get(&proxy, "/a", &[("if-none-match", "\"d\"")]).await;
     assert_eq!(
         (known.status, known.field("etag")),

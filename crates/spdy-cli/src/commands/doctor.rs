@@ -15,7 +15,7 @@ use crate::printer::{Printer, WARN};
 /// What `spdy doctor` is asked.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// The page: a shipped name (flags, portal), a replica, a .har or a .warc file
+    /// The page: a shipped name (as flags, portal, mineki), a replica, a .har or a .warc file
     #[arg(value_name = "REPLICA")]
     replica: String,
 

@@ -49,7 +49,7 @@ struct ExportArgs {
     #[arg(value_name = "FORM", hide_possible_values = true)]
     form: Form,
 
-    /// A shipped name (flags, portal), a replica, or any recording that can be imported
+    /// A shipped name (as flags, portal, mineki), a replica, or any recording that can be imported
     #[arg(value_name = "REPLICA")]
     replica: String,
 

@@ -11,7 +11,7 @@ use crate::printer::{BAD, DIM, GOOD, Printer, WARN};
 /// What `spdy replica check` is asked.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// A shipped name (flags, portal), a replica, a .har or a .warc file
+    /// A shipped name (as flags, portal, mineki), a replica, a .har or a .warc file
     #[arg(value_name = "REPLICA")]
     replica: String,
 

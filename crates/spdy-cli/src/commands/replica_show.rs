@@ -23,7 +23,7 @@ const URL_CHARS: usize = 100;
 /// What `spdy replica show` is asked.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// A shipped name (flags, portal), a replica, a .har or a .warc file
+    /// A shipped name (as flags, portal, mineki), a replica, a .har or a .warc file
     #[arg(value_name = "REPLICA")]
     replica: String,
 

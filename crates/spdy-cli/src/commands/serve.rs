@@ -37,7 +37,7 @@ use crate::printer::{BAD, BOLD, DIM, Printer};
 /// What `spdy serve` is asked.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// A shipped name (flags, portal), a replica, a .har or .warc file, or a folder
+    /// A shipped name (as flags, portal, mineki), a replica, a .har or .warc file, or a folder
     #[arg(value_name = "REPLICA|DIR")]
     source: String,
 

@@ -30,7 +30,7 @@ use crate::printer::{Printer, WARN};
 // And what it saves differs by network more than what a change of the page does.
 #[command(mut_arg("networks", |arg| arg.default_value("dsl,3g,lte,fibre")))]
 pub(crate) struct Args {
-    /// The page: a URL, a shipped name (flags, portal), a replica, a .har or a .warc file
+    /// The page: a URL, a shipped name (as flags, portal, mineki), a replica, a .har or a .warc file
     #[arg(value_name = "URL|REPLICA")]
     page: String,
 

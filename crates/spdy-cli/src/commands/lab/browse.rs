@@ -35,7 +35,7 @@ use crate::table::{Cell, Table};
 /// What `spdy lab browse` is asked.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// The page: a shipped name (flags, portal), a replica, .har or .warc file
+    /// The page: a shipped name (as flags, portal, mineki), a replica, .har or .warc file
     #[arg(value_name = "REPLICA")]
     replica: String,
 
