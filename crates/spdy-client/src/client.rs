@@ -244,6 +244,12 @@ impl Client {
         Box::pin(async move { inner.exchange(origin, request, priority, queued?).await })
     }
 
+    /// Whether somebody waits for `origin` until an exchange of another over HTTP/1.1 has ended: as many connections stand as may.
+    #[must_use]
+    pub fn is_full(&self, origin: &Origin) -> bool {
+        self.inner.lock().pool.is_full(origin)
+    }
+
     pub(crate) fn connector(&self) -> &Connector {
         &self.inner.connector
     }

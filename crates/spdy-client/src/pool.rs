@@ -293,6 +293,18 @@ impl Pool {
         self.hosts.get(origin).map_or(0, |host| host.queue.len())
     }
 
+    /// Whether somebody waits for `origin` until an exchange of another over HTTP/1.1 has ended: as many connections stand as may.
+    #[must_use]
+    pub fn is_full(&self, origin: &Origin) -> bool {
+        let Some(host) = self.hosts.get(origin) else {
+            return false;
+        };
+        let is_up = |id: &&ConnectionId| matches!(self.connections[id].state, State::Up { .. });
+        host.speaks == Speaks::Http1
+            && !host.queue.is_empty()
+            && host.connections.iter().filter(is_up).count() >= self.http1_connections
+    }
+
     /// Whether a connection of `origin` stands: who waits then waits for others' exchanges to end.
     #[must_use]
     pub fn stands(&self, origin: &Origin) -> bool {

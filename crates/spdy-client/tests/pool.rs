@@ -66,6 +66,25 @@ fn http1_opens_as_many_as_there_are_requests_up_to_six() {
 }
 
 #[test]
+fn an_origin_is_full_when_somebody_waits_though_all_its_connections_stand() {
+    let mut pool = Pool::new(&[Protocol::Http1], 2, IDLE);
+    assert!(!pool.is_full(&plain()), "nobody knows it");
+    enqueue(&mut pool, &plain(), 0..3);
+    pool.connected(T0, 0, Protocol::Http1, 1);
+    assert!(!pool.is_full(&plain()), "another is being opened");
+    pool.connected(T0, 1, Protocol::Http1, 1);
+    assert!(pool.is_full(&plain()));
+    pool.ended(T0, 0);
+    assert!(!pool.is_full(&plain()), "nobody waits");
+    let mut pool = Pool::new(&[Protocol::Http2], 2, IDLE);
+    enqueue(&mut pool, &secure(), 0..3);
+    for connection in 0..2 {
+        pool.connected(T0, connection, Protocol::Http2, 1);
+    }
+    assert!(!pool.is_full(&secure()), "they share one");
+}
+
+#[test]
 fn tls_to_a_stranger_opens_one_connection_and_holds_the_rest() {
     for (spoken, then) in [
         (SPDY, vec!["0>0", "1>0", "2>0"]),

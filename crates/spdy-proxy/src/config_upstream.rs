@@ -28,7 +28,8 @@ pub struct UpstreamConfig {
     pub retries: u32,
     /// Of a hundred requests to one origin so many may be sent again, ten more at once and one a second. Default 20.
     pub retry_percent: u32,
-    /// HTTP/1.1 connections to one origin at a time. Default 16.
+    /// HTTP/1.1 connections to one origin at a time. Default 16. Three quarters of them at most are held by clients who read slowly what
+    /// comes over them, while others wait for one.
     pub connections: usize,
     /// How long one of them may be idle and be used again, where the origin does not say (`Keep-Alive: timeout`). Default 4: many
     /// origins close theirs after 5, and a request that meets that on its way may be lost.
@@ -108,6 +109,11 @@ impl UpstreamConfig {
     pub fn uploads(&self) -> usize {
         let usual = (self.connections * 3 / 4).max(1);
         self.uploads.unwrap_or(usual)
+    }
+
+    /// Connections to one origin that clients may hold who read slowly what comes over them, while others wait for one.
+    pub(crate) fn slow_readers(&self) -> usize {
+        self.connections * 3 / 4
     }
 
     /// A key that cannot work, what would do, and what is there.

@@ -104,6 +104,7 @@ mod seats;
 mod secrets;
 mod sheet_text;
 mod sheets;
+mod slow_readers;
 mod sockets;
 mod status;
 #[cfg(test)]

@@ -15,6 +15,7 @@ use spdy_client::client::{Client, Config as ClientConfig};
 use spdy_client::error::Error;
 use spdy_client::origin::Origin;
 use spdy_client::retry_budget::RetryBudget;
+use spdy_client::route::Route;
 use spdy_client::switch::Switched;
 use spdy_clock::Instant;
 use spdy_frame::priority::Priority;
@@ -27,6 +28,7 @@ use crate::config_upstream::UpstreamConfig;
 use crate::placed::addresses_of_sites;
 use crate::seats::Seats;
 use crate::sites::Sites;
+use crate::slow_readers::{A_MOMENT, SlowReaders};
 use crate::uploads::{Uploads, seated};
 use crate::upstream_moved::Place;
 
@@ -258,6 +260,7 @@ pub struct Upstream {
     pub(crate) runtime: SharedRuntime,
     health: Mutex<BTreeMap<Origin, Health>>,
     uploads: Uploads,
+    slow_readers: SlowReaders,
     pub(crate) fetches: Seats<Place>,
     pub(crate) queue_timeout: Duration,
     /// From a request to the head of its answer.
@@ -316,6 +319,7 @@ impl Upstream {
             runtime: runtime.clone(),
             health: Mutex::default(),
             uploads: Uploads::new(config.uploads()),
+            slow_readers: SlowReaders::new(config.slow_readers()),
             fetches: Seats::default(),
             queue_timeout: config.queue_timeout(),
             head_timeout: Duration::from_secs(config.head_timeout_s),
@@ -346,12 +350,39 @@ impl Upstream {
         };
         let request = self.seated(&origin, request).await?;
         let asked = self.runtime.now();
-        let answered = client.send(request, priority).await;
+        let answered = self.answered(client, &origin, request, priority).await;
         self.learn(origin.clone(), asked, answered.as_ref().err());
         let mut response = answered?;
-        is_framed_once(response.headers(), origin)?;
+        is_framed_once(response.headers(), origin.clone())?;
         say_length_once(&mut response);
-        Ok(response)
+        let route = response.extensions().get::<Route>();
+        let is_alone = route.is_some_and(|route| !route.protocol.is_multiplexed());
+        let is_coming = !http_body::Body::is_end_stream(response.body());
+        Ok(match is_alone && is_coming {
+            true => response.map(|body| self.slow_readers.read(origin, body, &self.runtime)),
+            false => response,
+        })
+    }
+
+    /// What `client` gets for `request`. While all connections are taken, those who read too slowly what came over theirs make room.
+    async fn answered(
+        &self,
+        client: &Client,
+        origin: &Origin,
+        request: Request<Body>,
+        priority: Priority,
+    ) -> Result<Response<Body>, Error> {
+        let mut coming = client.send(request, priority);
+        loop {
+            let moment = self.runtime.sleep_until(self.runtime.now() + A_MOMENT);
+            match select(coming, moment).await {
+                Either::Left((answered, _)) => return answered,
+                Either::Right(((), still)) => coming = still,
+            }
+            if client.is_full(origin) {
+                self.slow_readers.make_room(origin, self.runtime.now());
+            }
+        }
     }
 
     /// Asks a site's own origin for another protocol. One that has no answer to that may have one to all else: such a failure is
@@ -391,6 +422,11 @@ impl Upstream {
             Either::Left((seat, _)) => Ok(request.map(|body| seated(body, seat))),
             Either::Right(_) => Err(UpstreamError::Uploads(origin.clone())),
         }
+    }
+
+    /// Answers that were broken off because they were read too slowly while others waited, since this was asked the last time.
+    pub(crate) fn take_broken_off(&self) -> u64 {
+        self.slow_readers.take_broken_off()
     }
 
     /// Requests that might have been sent again and were not (`retry_percent`), since this was asked the last time.

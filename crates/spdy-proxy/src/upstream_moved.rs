@@ -42,11 +42,13 @@ impl Proxy {
         if answered.is_ok() {
             let took = self.runtime.now() - begun;
             self.latency.add(wanted.whose(), took);
-        } else {
-            let withheld = upstream.take_retries_withheld();
-            if withheld > 0 {
-                let limits = Family::Limits;
-                self.counters.add(limits, "retry_percent", withheld);
+        }
+        for (limit, met) in [
+            ("retry_percent", upstream.take_retries_withheld()),
+            ("connections", upstream.take_broken_off()),
+        ] {
+            if met > 0 {
+                self.counters.add(Family::Limits, limit, met);
             }
         }
         answered

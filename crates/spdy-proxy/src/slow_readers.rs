@@ -1,0 +1,248 @@
+//! Answers that come over HTTP/1.1 and are not kept: each holds a connection to its origin for as long as its client reads.
+//!
+//! Whoever reads slowly does nothing wrong, and while there are connections for others nobody minds. When a request waits for one, and
+//! more than so many are held by those who could have read on for a moment and more, these answers are broken off, until so many
+//! are left: first those of which least was read in their time. So clients who read as slowly as the door lets them hold some of a
+//! site's connections, and not the site.
+
+use std::collections::BTreeMap;
+use std::pin::Pin;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use bytes::Bytes;
+use http_body::{Frame, SizeHint};
+use spdy::body::{Body, BoxError};
+use spdy::runtime::SharedRuntime;
+use spdy_client::origin::Origin;
+use spdy_clock::Instant;
+
+/// Who could have read on for so long, in all, reads slowly; and so long a request waits before anybody is looked for.
+pub(crate) const A_MOMENT: Duration = Duration::from_secs(1);
+
+/// It was read too slowly while others waited for its connection.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
+#[error(
+    "the answer is read too slowly, and others wait for its connection to the origin (upstream.connections)"
+)]
+pub(crate) struct BrokenOff;
+
+/// Whose answers are being read, by origin.
+#[derive(Debug)]
+pub(crate) struct SlowReaders {
+    most: usize,
+    readers: Mutex<BTreeMap<Origin, Vec<Weak<Reader>>>>,
+    broken_off: AtomicU64,
+}
+
+impl SlowReaders {
+    /// So many to one origin stay, whoever waits.
+    pub(crate) fn new(most: usize) -> Self {
+        Self {
+            most,
+            readers: Mutex::default(),
+            broken_off: AtomicU64::new(0),
+        }
+    }
+
+    /// `body`, which comes from `origin` over a connection of its own.
+    pub(crate) fn read(&self, origin: Origin, body: Body, runtime: &SharedRuntime) -> Body {
+        let reader = Arc::new(Reader {
+            since: runtime.now(),
+            state: Mutex::new(State {
+                body: Some(body),
+                bytes: 0,
+                idle: Duration::ZERO,
+                idle_since: None,
+            }),
+        });
+        let mut readers = self.lock();
+        readers.retain(|_, some| {
+            some.retain(|reader| reader.strong_count() > 0);
+            !some.is_empty()
+        });
+        let of_origin = readers.entry(origin).or_default();
+        of_origin.push(Arc::downgrade(&reader));
+        drop(readers);
+        Body::wrap(ReadBody {
+            reader,
+            runtime: runtime.clone(),
+        })
+    }
+
+    /// Breaks off the slowest answers of `origin`, until no more are left than may stay.
+    pub(crate) fn make_room(&self, origin: &Origin, now: Instant) {
+        let readers: Vec<_> = match self.lock().get(origin) {
+            Some(readers) => readers.iter().filter_map(Weak::upgrade).collect(),
+            None => return,
+        };
+        let mut slow: Vec<_> = readers
+            .iter()
+            .filter_map(|reader| Some((reader.slowness(now)?, reader)))
+            .collect();
+        let surplus = slow.len().saturating_sub(self.most);
+        slow.sort_by(|(one, _), (other, _)| one.total_cmp(other));
+        for (_, reader) in slow.into_iter().take(surplus) {
+            let body = reader.lock().body.take();
+            if body.is_some() {
+                self.broken_off.fetch_add(1, Ordering::Relaxed);
+                tracing::debug!(?origin, "an answer that is read slowly is broken off");
+            }
+        }
+    }
+
+    /// How many were broken off since this was asked the last time.
+    pub(crate) fn take_broken_off(&self) -> u64 {
+        self.broken_off.swap(0, Ordering::Relaxed)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<Origin, Vec<Weak<Reader>>>> {
+        self.readers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Who reads an answer.
+#[derive(Debug)]
+struct Reader {
+    since: Instant,
+    state: Mutex<State>,
+}
+
+#[derive(Debug)]
+struct State {
+    /// `None` when it has ended or was broken off.
+    body: Option<Body>,
+    /// That were read.
+    bytes: u64,
+    /// How long the reader had something and did not ask for more, before `idle_since`.
+    idle: Duration,
+    /// Since when he does so now.
+    idle_since: Option<Instant>,
+}
+
+impl Reader {
+    /// Bytes a second of one who reads slowly; `None` of one who waits for the origin, or has not let others wait for a moment yet.
+    fn slowness(&self, now: Instant) -> Option<f64> {
+        let state = self.lock();
+        let idle = state.idle + now.saturating_since(state.idle_since?);
+        let is_slow = state.body.is_some() && idle >= A_MOMENT;
+        let took = now.saturating_since(self.since).as_secs_f64();
+        is_slow.then(|| state.bytes as f64 / took)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+struct ReadBody {
+    reader: Arc<Reader>,
+    runtime: SharedRuntime,
+}
+
+impl http_body::Body for ReadBody {
+    type Data = Bytes;
+    type Error = BoxError;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
+        let mut state = self.reader.lock();
+        if let Some(since) = state.idle_since.take() {
+            state.idle += self.runtime.now().saturating_since(since);
+        }
+        let Some(body) = &mut state.body else {
+            return Poll::Ready(Some(Err(BrokenOff.into())));
+        };
+        let frame = ready!(Pin::new(&mut *body).poll_frame(cx));
+        if let Some(Ok(frame)) = &frame {
+            let len = frame.data_ref().map_or(0, Bytes::len);
+            // With its last byte it lets go of its connection, whether anybody asks for more or not.
+            let is_over = body.is_end_stream();
+            state.bytes += len as u64;
+            state.idle_since = (!is_over).then(|| self.runtime.now());
+        }
+        Poll::Ready(frame)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        let state = self.reader.lock();
+        state
+            .body
+            .as_ref()
+            .is_some_and(http_body::Body::is_end_stream)
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        let state = self.reader.lock();
+        let body = state.body.as_ref();
+        body.map_or_else(SizeHint::default, http_body::Body::size_hint)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::task::Waker;
+
+    use futures_util::StreamExt;
+    use http_body_util::StreamBody;
+    use spdy::runtime::TokioRuntime;
+
+    use super::*;
+
+    /// Reads a piece of `body`.
+    fn piece(body: &mut Body) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
+        http_body::Body::poll_frame(Pin::new(body), &mut Context::from_waker(Waker::noop()))
+    }
+
+    /// Comes in pieces, and then there is nothing for ever.
+    fn pieces(count: usize) -> Body {
+        let pieces =
+            futures_util::stream::repeat_with(|| Ok::<_, BoxError>(Frame::data("piece".into())));
+        let pieces = pieces.take(count).chain(futures_util::stream::pending());
+        Body::wrap(StreamBody::new(pieces))
+    }
+
+    #[test]
+    fn nobody_is_slow_who_waits_for_the_origin_has_all_or_has_just_read() {
+        let runtime = SharedRuntime::new(TokioRuntime::start());
+        let origin = Origin::of(&"http://origin.test/".parse().expect("a URI")).expect("one");
+        let readers = SlowReaders::new(0);
+        let read = |body: Body| readers.read(origin.clone(), body, &runtime);
+        let mut waits = read(pieces(1));
+        let mut has_all = read(Body::from("all"));
+        let mut is_slow = read(pieces(2));
+        for body in [&mut waits, &mut has_all, &mut is_slow] {
+            assert!(matches!(piece(body), Poll::Ready(Some(Ok(_)))));
+        }
+        assert!(piece(&mut waits).is_pending());
+
+        readers.make_room(&origin, runtime.now());
+        assert_eq!(readers.take_broken_off(), 0, "all have just read");
+        let later = runtime.now() + A_MOMENT;
+        readers.make_room(&origin, later);
+        readers.make_room(&origin, later);
+        assert_eq!(readers.take_broken_off(), 1, "and once");
+        assert!(piece(&mut waits).is_pending());
+        assert!(matches!(piece(&mut has_all), Poll::Ready(None)));
+        let Poll::Ready(Some(Err(error))) = piece(&mut is_slow) else {
+            panic!("it looks like all of it");
+        };
+        assert!(error.is::<BrokenOff>(), "{error}");
+    }
+
+    #[test]
+    fn who_is_gone_is_forgotten() {
+        let runtime = SharedRuntime::new(TokioRuntime::start());
+        let origin = |name: &str| Origin::of(&name.parse().expect("a URI")).expect("an origin");
+        let readers = SlowReaders::new(0);
+        for name in ["http://one.test/", "http://other.test/"] {
+            drop(readers.read(origin(name), pieces(1), &runtime));
+        }
+        let _stays = readers.read(origin("http://third.test/"), pieces(1), &runtime);
+        assert_eq!(readers.lock().len(), 1);
+    }
+}
