@@ -55,7 +55,7 @@ impl Clone for Stored {
             date: self.date,
             last_modified: self.last_modified,
             expired_at: AtomicU64::new(self.expired_at.load(Ordering::Relaxed)),
-            judged: self.judged.clone(),
+            judged: OnceLock::new(), // whoever copies it may change it
         }
     }
 }

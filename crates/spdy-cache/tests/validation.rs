@@ -125,6 +125,7 @@ fn a_304_about_something_else_is_no_answer() {
 #[test]
 fn what_a_304_forbids_to_keep_answers_once() {
     let stored = kept("etag: \"a\"");
+    assert!(stored.judged(|| true));
     for (fields, why) in [
         ("cache-control: no-store", Uncacheable::NoStore),
         ("cache-control: private", Uncacheable::Private),
@@ -136,6 +137,7 @@ fn what_a_304_forbids_to_keep_answers_once() {
         };
         assert_eq!(told, why, "{fields}");
         assert_eq!(once.headers()["etag"], "\"a\"");
+        assert!(!once.judged(|| false), "it was of other fields");
     }
     // A visitor's own fields say nothing against what was kept before he came.
     let asked = get("cookie: a=b\ncache-control: no-store");

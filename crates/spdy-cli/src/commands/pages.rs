@@ -6,7 +6,7 @@ use spdy_page::open::{self, ImportOptions, OpenError, Opened};
 
 use crate::commands::Usage;
 
-/// Opens a page: of that name, of that file, or of an experiment. A name that nothing has is a usage error.
+/// Opens a page: `flags` or `portal`, else of a file of that name, else of an experiment. A name that nothing has is a usage error.
 pub(crate) fn open_replica(name: &str, options: &ImportOptions) -> anyhow::Result<Opened> {
     match open::open_with(name, options) {
         Err(OpenError::NoSuch { name }) => {

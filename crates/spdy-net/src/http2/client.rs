@@ -40,8 +40,8 @@ const CHUNK_BYTES: usize = 16 * 1024;
 /// The largest that there is (RFC 9113 §4.2).
 const MAX_MAX_FRAME_BYTES: u32 = (1 << 24) - 1;
 
-/// Streams that we cancelled and whose last frames may be under way: each frame of one that is forgotten counts as the server's fault, and of
-/// those it has [`MAX_SPOILED_STREAMS`]. A page that is left has hundreds.
+/// Streams that we cancelled and whose last frames may be under way: while as many are remembered, each frame of another, and each part of one,
+/// counts as the server's fault, and of those it has [`MAX_SPOILED_STREAMS`]. A page that is left has hundreds.
 const REMEMBERED_CANCELS: usize = 1000;
 
 /// A body that is being sent.

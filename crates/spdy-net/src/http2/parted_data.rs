@@ -8,8 +8,9 @@
 //!   h2     |DATA, 1400| 1400 bytes |             |DATA, 6600, END_STREAM| 6600 bytes |
 //! ```
 //!
-//! A frame that is at hand passes whole. Windows are none the wiser, for only payload counts (RFC 9113 §6.9.1). What has padding, or what h2 has
-//! to refuse, passes as it is.
+//! A frame that is at hand passes whole; so does one of less than two kilobytes, one with padding, and one that is longer than a server may send. What is left
+//! of a frame that has had its parts, or of one that is longer than what is read at once when all that room was full, comes as one more. Windows are none the wiser,
+//! for only payload counts (RFC 9113 §6.9.1).
 
 use std::future::Future as _;
 use std::io;
