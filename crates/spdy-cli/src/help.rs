@@ -9,7 +9,7 @@ macro_rules! examples {
             "\nExit codes:\n",
             "  0  done\n",
             "  1  failed: the reason is on stderr, or among the results\n",
-            "  2  usage: the command line was not understood",
+            "  2  usage: the command line, or settings in a file, were not understood",
         )
     };
 }

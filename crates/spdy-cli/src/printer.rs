@@ -44,7 +44,7 @@ impl Display for StdoutClosed {
 impl std::error::Error for StdoutClosed {}
 
 /// An error and its causes on one line. Some errors tell their cause themselves: once is enough.
-fn chain(error: &anyhow::Error) -> String {
+pub(crate) fn chain(error: &anyhow::Error) -> String {
     let mut line = String::new();
     for cause in error.chain() {
         let cause = cause.to_string();

@@ -297,6 +297,10 @@ pub(crate) async fn serve(io: BoxIo, terms: Terms<'_>) -> Result<(), ConnectionE
                 },
                 None => exchange,
             };
+            // hyper would say that the connection goes on after a body that only its end delimits (RFC 9112 §9.3).
+            if version == Version::HTTP_10 && has_no_length(&response) {
+                *response.version_mut() = Version::HTTP_10;
+            }
             let response = match literal {
                 Some((to, method, version)) => to.plan(&method, version, response),
                 None => response,
@@ -327,6 +331,12 @@ pub(crate) async fn serve(io: BoxIo, terms: Terms<'_>) -> Result<(), ConnectionE
     ended.map_err(ConnectionError::Http1)?;
     behind.speak(stop).await;
     Ok(())
+}
+
+/// Whether nothing says beforehand how long the body is.
+fn has_no_length(response: &Response<Body>) -> bool {
+    let is_said = response.headers().contains_key(header::CONTENT_LENGTH);
+    !is_said && response.body().size_hint().exact().is_none()
 }
 
 /// A request names several hosts, none where it must name one, or what is none.

@@ -21,11 +21,12 @@ use spdy::body::Body;
 use spdy::runtime::BoxFuture;
 use spdy_net::handler::Handler;
 use tokio::sync::oneshot;
+use url::{Position, Url};
 
 use crate::proxy::Proxy;
 use crate::purge::Purged;
 use crate::purge_jobs::{Done, Job, Jobs, State};
-use crate::reports::Line;
+use crate::reports::{Line, Report};
 use crate::token::Token;
 
 /// The largest body of a purge, bytes.
@@ -183,7 +184,7 @@ impl Admin {
             (None, _) => json(&Pages {
                 pages: self.proxy.reports.list(),
             }),
-            (Some((key, url)), None) if key == "url" => match self.proxy.reports.of(&url) {
+            (Some((key, url)), None) if key == "url" => match self.report_of(&url) {
                 Some(report) => json(&report),
                 None => {
                     let why = "no such page came by, or too many did since\n";
@@ -195,6 +196,18 @@ impl Admin {
                 "want nothing, or ?url=\n".to_owned(),
             ),
         }
+    }
+
+    /// The report of a page by its URL under any of its site's names and at any of its doors.
+    fn report_of(&self, url: &str) -> Option<Report> {
+        let reports = &self.proxy.reports;
+        reports.of(url).or_else(|| {
+            let url = Url::parse(url).ok()?;
+            let sites = self.proxy.sites();
+            let site = sites.find(&url[Position::BeforeHost..Position::AfterPort])?;
+            let rest = &url[Position::BeforePath..Position::AfterQuery];
+            reports.of(&[site.rules.site_origin(), rest].concat())
+        })
     }
 
     /// What who asks gets, if not by `method` or without the token.

@@ -128,8 +128,15 @@ impl LoggedBody {
 
 impl Drop for LoggedBody {
     fn drop(&mut self) {
-        let had = self.line.as_ref().map(|line| line.answered.bytes);
-        self.write(match had == self.announced {
+        let Some(line) = &self.line else {
+            return;
+        };
+        let answered = &line.answered;
+        // Nobody asks for what an answer to HEAD would have.
+        let is_complete = http_body::Body::is_end_stream(&self.body)
+            || self.announced == Some(answered.bytes)
+            || answered.method == Method::HEAD;
+        self.write(match is_complete {
             true => Ended::Complete,
             false => Ended::ClientLeft,
         });

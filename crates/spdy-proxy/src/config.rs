@@ -148,7 +148,8 @@ pub enum ConfigError {
 
 impl From<toml::de::Error> for ConfigError {
     fn from(error: toml::de::Error) -> Self {
-        Self::Form(config_shared::without_passwords(&error.to_string()))
+        let error = config_shared::without_passwords(&error.to_string());
+        Self::Form(config_env::wanting(&error))
     }
 }
 

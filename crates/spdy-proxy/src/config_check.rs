@@ -58,10 +58,10 @@ impl Config {
         if self.secret_file.is_some() {
             return None;
         }
-        if self.cache.disk.is_some() {
+        if let Some(disk) = &self.cache.disk {
             // Rules are told apart by the secret as well: under another, nothing of before is found.
             let want = "a secret_file beside it, so that what is kept is found again";
-            return Some(("cache.disk", want, format!("{:?}", self.cache.disk)));
+            return Some(("cache.disk", want, format!("{disk:?}")));
         }
         let mut zones = self.site.iter().flat_map(|site| &site.rewrite.names_under);
         let zone = zones.next()?;
@@ -78,9 +78,9 @@ impl Config {
     }
 
     fn fault_of_former_secret(&self) -> Option<Fault> {
-        let former = &self.former_secret_file;
-        let is_alone = former.is_some() && self.secret_file.is_none();
+        let former = self.former_secret_file.as_ref()?;
         let want = "a secret_file beside it, which took its place";
+        let is_alone = self.secret_file.is_none();
         is_alone.then(|| ("former_secret_file", want, format!("{former:?}")))
     }
 

@@ -63,9 +63,31 @@ pub(crate) fn replaced_in(
         let names: Vec<&str> = instead.keys().map(String::as_str).collect();
         ConfigError::Environment {
             name: names.join(", "),
-            why: without_passwords(error.message()),
+            why: wanting(&without_passwords(error.message())),
         }
     })
+}
+
+/// `error`, with what would do where it says only what is wrong.
+pub(crate) fn wanting(error: &str) -> String {
+    let wants = [
+        (
+            "invalid socket address syntax",
+            "an IP address and a port, as 127.0.0.1:8443 or [::]:443",
+        ),
+        (
+            "relative URL without a base",
+            "http:// or https:// in front",
+        ),
+        ("expected usize", "a whole number from 0"),
+        ("expected u64", "a whole number from 0"),
+        ("expected u32", "a whole number from 0"),
+    ];
+    let want = wants.iter().find(|(what, _)| error.contains(what));
+    match want {
+        Some((_, want)) => format!("{}; want {want}", error.trim_end()),
+        None => error.to_owned(),
+    }
 }
 
 fn put(table: &mut Table, path: &str, value: Value) -> Result<(), String> {
@@ -103,6 +125,23 @@ mod tests {
         let variables =
             variables.map(|(name, value)| (format!("{PREFIX}{name}"), (*value).to_owned()));
         Config::read_with(text, &of_environment(variables)).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn a_value_that_cannot_be_read_is_told_with_what_would_do() {
+        for (text, want) in [
+            ("[listen]\nplain = ['localhost:80']\n", "127.0.0.1:8443"),
+            ("[cache]\nmemory_mib = '64MB'\n", "want a whole number"),
+            (
+                "[[site]]\nnames = ['b.test']\norigin = '127.0.0.1:80'\n",
+                "http:// or https://",
+            ),
+        ] {
+            let error = read(&format!("{text}{SITE}"), &[]).expect_err("it is no good");
+            assert!(error.contains(want), "{error}");
+        }
+        let error = read(SITE, &[("LISTEN__TLS", "['[::]']")]).expect_err("it is no good");
+        assert!(error.contains("127.0.0.1:8443"), "{error}");
     }
 
     #[test]

@@ -12,7 +12,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use http::{HeaderMap, Request, Response, StatusCode, header};
+use http::{HeaderMap, Method, Request, Response, StatusCode, header};
 use http_body::Body as _;
 use spdy::body::Body;
 use spdy_cache::cache_status::{CacheStatus, Forward};
@@ -226,7 +226,10 @@ impl Fetch {
         }
         // Whatever the client said of its length: an origin would wait for that, and take the next request for it.
         match body.size_hint().exact() {
-            Some(0) => _ = headers.remove(header::CONTENT_LENGTH),
+            // Some origins answer 411 where a method that has content by its meaning says nothing of it (RFC 9110 §8.6).
+            Some(0) if !is_said_to_be_empty(&self.wanted.ask.method) => {
+                headers.remove(header::CONTENT_LENGTH);
+            }
             Some(len) => _ = headers.insert(header::CONTENT_LENGTH, len.into()),
             None => {}
         }
@@ -324,6 +327,11 @@ impl Fetch {
         }
         Some(Got::answer(stale, Outcome::STALE_ON_ERROR))
     }
+}
+
+/// Whether a request of this method says so where it has no content.
+fn is_said_to_be_empty(method: &Method) -> bool {
+    matches!(*method, Method::POST | Method::PUT | Method::PATCH)
 }
 
 /// Whether a 304 may answer a request with these fields.

@@ -237,7 +237,7 @@ impl Fetch {
             }
             None => {
                 let mut served = head.headers.clone();
-                at.site.relocate(&mut served);
+                at.relocate(&mut served);
                 self.wanted.learn(self.wanted.said_by_head(&served));
                 served
             }

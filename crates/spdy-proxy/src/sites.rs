@@ -431,8 +431,8 @@ impl Site {
         named.map(String::as_str).chain(own)
     }
 
-    /// Leads redirects to the origin's own name to the site's, which is the one that clients know.
-    pub fn relocate(&self, headers: &mut HeaderMap) {
+    /// Leads redirects to the origin's own name `home`, which is where the client has the site from.
+    pub fn relocate(&self, home: &str, headers: &mut HeaderMap) {
         for name in [header::LOCATION, header::CONTENT_LOCATION] {
             let told = headers.get(&name).and_then(|value| value.to_str().ok());
             let Some(url) = told.and_then(|told| Url::parse(told).ok()) else {
@@ -442,8 +442,7 @@ impl Site {
                 continue;
             }
             let rest = &url[url::Position::BeforePath..];
-            if let Ok(value) = HeaderValue::try_from(format!("{}{rest}", self.rules.site_origin()))
-            {
+            if let Ok(value) = HeaderValue::try_from(format!("{home}{rest}")) {
                 headers.insert(name, value);
             }
         }

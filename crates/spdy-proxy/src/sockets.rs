@@ -31,7 +31,6 @@ use crate::held_body::holding;
 use crate::miss_rate;
 use crate::proxy::{NAME, Proxy};
 use crate::respond;
-use crate::sites::Site;
 use crate::tunnel::{self, Passed};
 use crate::upstream::UpstreamError;
 use crate::wanted::Wanted;
@@ -135,7 +134,7 @@ impl Proxy {
                 let class = respond::class_of(response.status());
                 self.counters.count(Family::Origins, class);
                 let (mut head, body) = response.into_parts();
-                passed_on(&wanted.site, &mut head);
+                passed_on(&wanted, &mut head);
                 // Its connection is in no pool, and has no other bound.
                 let response = Response::from_parts(head, holding(body, place, |_| {}));
                 respond::marked(response, Outcome::PASSED)
@@ -147,7 +146,7 @@ impl Proxy {
             }
             Ok(Switched::Yes(head, origin)) => {
                 self.counters.count(Family::Origins, "1xx");
-                self.switched(&wanted.site, head, origin, place, limits)
+                self.switched(&wanted, head, origin, place, limits)
             }
         };
         CacheStatus::forwarded(NAME, Forward::Bypass).append_to(response.headers_mut());
@@ -174,14 +173,14 @@ impl Proxy {
     /// 101, with what becomes of the connection.
     fn switched(
         self: Arc<Self>,
-        site: &Site,
+        wanted: &Wanted,
         head: Response<()>,
         origin: BoxIo,
         place: Place,
         limits: WebSocketConfig,
     ) -> Response<Body> {
         let (mut head, ()) = head.into_parts();
-        passed_on(site, &mut head);
+        passed_on(wanted, &mut head);
         websocket::announce(&mut head.headers);
         let agreed = Agreed {
             proxy: self,
@@ -228,13 +227,13 @@ fn is_agreed(wanted: &Wanted, head: &Response<()>) -> bool {
 }
 
 /// Makes of an origin's head the one that a client gets.
-fn passed_on(site: &Site, head: &mut response::Parts) {
+fn passed_on(wanted: &Wanted, head: &mut response::Parts) {
     let headers = &mut head.headers;
     fields::strip_connection(headers);
     // As of any answer: where the same is served is ours to say (RFC 7838).
     headers.remove(header::ALT_SVC);
-    site.relocate(headers);
-    fields::append_via(headers, head.version, &site.name);
+    wanted.relocate(headers);
+    fields::append_via(headers, head.version, &wanted.site.name);
     // What the connection to the client speaks.
     head.version = Version::HTTP_11;
 }

@@ -159,6 +159,10 @@ impl UpstreamError {
             Self::TwoLengths(_) => "spdy; error=http_protocol_error",
             Self::TransferCoding(_) => "spdy; error=http_response_transfer_coding",
             Self::Client(Error::Resolve { .. }) => "spdy; error=dns_error",
+            Self::Client(Error::Connect { why, .. }) if is_of_certificate(why) => {
+                "spdy; error=tls_certificate_error"
+            }
+            Self::Client(Error::Connect { reached: true, .. }) => "spdy; error=tls_protocol_error",
             Self::Client(Error::Connect { .. }) => "spdy; error=connection_refused",
             Self::Client(Error::TimedOut { what, .. }) if what.contains("connection") => {
                 "spdy; error=connection_timeout"
@@ -232,6 +236,11 @@ fn stands_still(error: &Error) -> bool {
 /// Whether the head of an origin's answer is larger than any that is taken.
 fn is_too_large(error: &Error) -> bool {
     matches!(error, Error::Exchange { source, .. } if source.too_large)
+}
+
+/// Whether it was a certificate for which there is no connection, as rustls says that.
+fn is_of_certificate(why: &str) -> bool {
+    why.starts_with("invalid peer certificate")
 }
 
 /// Whether an origin was not found, or could not be connected to, whatever it was to be asked.
@@ -503,6 +512,9 @@ impl Upstream {
             return;
         }
         health.failures = health.failures.saturating_add(1);
+        if let (1, Some(why)) = (health.failures, error) {
+            tracing::warn!(%why, "an origin fails");
+        }
         if health.failures >= self.failures {
             health.rests_until = Some(self.runtime.now() + self.rest);
         }
@@ -512,6 +524,30 @@ impl Upstream {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_client_is_told_whether_it_was_tcp_tls_or_a_certificate() {
+        for (reached, why, want) in [
+            (
+                false,
+                "Connection refused (os error 111)",
+                "connection_refused",
+            ),
+            (true, "received corrupt message", "tls_protocol_error"),
+            (
+                true,
+                "invalid peer certificate: UnknownIssuer",
+                "tls_certificate_error",
+            ),
+        ] {
+            let error = UpstreamError::Client(Error::Connect {
+                origin: Origin::of(&"https://origin.test/".parse().unwrap()).expect("an origin"),
+                reached,
+                why: why.to_owned(),
+            });
+            assert_eq!(error.proxy_status(), format!("spdy; error={want}"));
+        }
+    }
 
     #[test]
     fn what_fails_behind_tcp_says_nothing_of_an_origin_that_was_asked_for_a_websocket() {

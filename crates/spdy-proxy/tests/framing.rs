@@ -122,3 +122,54 @@ async fn who_names_no_host_over_http_1_0_is_of_no_site() {
         assert!(told.contains(" 421 "), "{host}: {told}");
     }
 }
+
+/// Some answer 411 to those that say nothing.
+#[tokio::test]
+async fn that_a_request_has_no_content_is_said_where_its_method_means_some() {
+    let mut between = Between::start("");
+    for (method, want) in [
+        ("POST", &["0"][..]),
+        ("PUT", &["0"]),
+        ("PATCH", &["0"]),
+        ("DELETE", &[]),
+        ("GET", &[]),
+    ] {
+        for said in ["Content-Length: 0\r\n", ""] {
+            let (mut client, _) = between.client();
+            let request =
+                format!("{method} /{method} HTTP/1.1\r\nHost: www.site.test\r\n{said}\r\n");
+            write(&mut client, &request).await;
+            let mut origin = between.asked().await;
+            let asked = head(&mut origin).await;
+            assert_eq!(values(&asked, "content-length"), want, "{said:?}: {asked}");
+            write(&mut origin, "HTTP/1.1 404 Not Found\r\nConnection: close\r\nContent-Length: 0\r\nCache-Control: no-store\r\n\r\n").await;
+            let (told, _) = between.wait(head(&mut client)).await;
+            assert!(told.starts_with("HTTP/1.1 404 "), "{told}");
+        }
+    }
+}
+
+/// A client that believed it waited for another answer on a connection that had ended.
+#[tokio::test]
+async fn over_http_1_0_no_connection_goes_on_after_a_body_that_says_no_length() {
+    let mut between = Between::start("");
+    for (answer, is_kept) in [
+        ("Content-Length: 4\r\n\r\nfour", true),
+        (
+            "Transfer-Encoding: chunked\r\n\r\n4\r\nfour\r\n0\r\n\r\n",
+            false,
+        ),
+    ] {
+        let (mut client, _) = between.client();
+        let request = "GET /a HTTP/1.0\r\nHost: www.site.test\r\nConnection: keep-alive\r\n\r\n";
+        write(&mut client, request).await;
+        let mut origin = between.asked().await;
+        head(&mut origin).await;
+        let answer =
+            format!("HTTP/1.1 200 OK\r\nConnection: close\r\nCache-Control: no-store\r\n{answer}");
+        write(&mut origin, &answer).await;
+        let (told, _) = between.wait(head(&mut client)).await;
+        let says = values(&told, "connection").contains(&"keep-alive");
+        assert_eq!(says, is_kept, "{told}");
+    }
+}

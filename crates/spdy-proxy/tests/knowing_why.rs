@@ -123,6 +123,11 @@ async fn the_operator_sees_what_of_a_page_was_moved_and_what_was_left_and_why() 
         serde_json::json!([moved, "/own.png"])
     );
     assert_eq!(told["along"], Value::Null);
+    // As a log tells its URL, of a client of another door.
+    let asked = "/pages?url=http://www.site.test:18080/";
+    let (status, text) = door(&proxy, Method::GET, asked, TOKEN).await;
+    let same: Value = serde_json::from_str(&text).expect("it is JSON");
+    assert_eq!((status, same), (StatusCode::OK, told));
 }
 
 #[tokio::test]
@@ -331,12 +336,18 @@ async fn a_line_is_written_when_the_body_has_ended_and_says_how() {
     let broken = broken.collect_up_to(1 << 20).await;
     assert!(broken.is_err(), "{broken:?}");
     drop(asked("/.spdy/1/-/s/else.test/c.png").await);
+    // A client that has asked by HEAD reads nothing of what is written here.
+    let visit = Visit::new(proxy.clone(), None, None).telling(Some(log.clone()));
+    let request = Request::head("/").header("host", "nobody.test");
+    let request = request.body(Body::empty()).expect("a request");
+    drop(visit.answer(request).await);
     let told = told.lock().unwrap();
     assert_eq!(told[0], (len, Ended::Complete, Some(1)));
     assert_eq!((told[1].0, told[1].1), (0, Ended::ClientLeft));
     assert_eq!((told[2].0, told[2].1), (4, Ended::BrokenOff));
     assert_eq!(told[3], (0, Ended::Complete, None), "nothing was to come");
-    assert_eq!(told.len(), 4);
+    assert_eq!(told[4], (0, Ended::Complete, None));
+    assert_eq!(told.len(), 5);
 }
 
 /// The `Server-Timing` values of the answer to `target`, which came with `token`.

@@ -8,9 +8,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use futures_util::FutureExt;
-use http::{Method, StatusCode};
+use http::{Method, Request, StatusCode};
 use http_body::Body as _;
 use spdy::body::Body;
+use spdy_frame::priority::Priority;
+use spdy_net::handler::Arrival;
+use spdy_net::protocol::Protocol;
 use spdy_proxy::admin::Purge;
 use spdy_proxy::coding::Coding;
 use spdy_proxy::counters::Family;
@@ -31,7 +34,7 @@ fn before(own: &Origin, other: &Origin, more: &str) -> Arc<spdy_proxy::proxy::Pr
 }
 
 fn own(text: String) -> Origin {
-    Origin::start(move |request: http::Request<bytes::Bytes>| {
+    Origin::start(move |request: Request<bytes::Bytes>| {
         std::future::ready(match request.uri().path() {
             "/" => answer(&[HTML, FRESH], text.clone()),
             "/private" => answer(&[HTML, ("cache-control", "private")], text.clone()),
@@ -113,7 +116,7 @@ async fn the_head_of_a_page_goes_out_with_its_answer() {
     let origin = own(text.clone());
     let proxy = before(&origin, &other(), "");
     for coding in ["identity", "br"] {
-        let request = http::Request::get(format!("/?{coding}"));
+        let request = Request::get(format!("/?{coding}"));
         let request = request
             .header("host", "www.site.test")
             .header("accept-encoding", coding)
@@ -143,7 +146,7 @@ async fn the_head_of_a_page_that_came_coded_and_without_its_charset_goes_out_wit
         std::future::ready(answer(&fields, coded.clone()))
     });
     let proxy = before(&origin, &other(), "");
-    let request = http::Request::get("/").header("host", "www.site.test");
+    let request = Request::get("/").header("host", "www.site.test");
     let request = request.header("accept-encoding", "gzip");
     let request = request.body(Body::empty()).expect("a request");
     let answer = proxy.answer(request, None).await;
@@ -176,7 +179,7 @@ async fn a_long_page_goes_out_while_it_is_rewritten() {
     let text = format!("<!doctype html>{}", "<p>A line of it.</p>".repeat(30_000));
     let origin = own(text.clone());
     let proxy = before(&origin, &other(), "");
-    let request = http::Request::get("/").header("host", "www.site.test");
+    let request = Request::get("/").header("host", "www.site.test");
     let request = request.body(Body::empty()).expect("a request");
     let mut body = pin!(proxy.answer(request, None).await.into_body());
     let mut got = 0;
@@ -204,7 +207,7 @@ async fn nothing_is_fetched_ahead_where_that_is_not_wanted() {
 
 #[tokio::test]
 async fn sheets_that_import_the_next_one_without_end_are_not_followed() {
-    let endless = Origin::start(|request: http::Request<bytes::Bytes>| {
+    let endless = Origin::start(|request: Request<bytes::Bytes>| {
         let nth: u64 = request.uri().path()[1..].parse().unwrap_or_default();
         let next = format!("@import '/{}';", nth + 1);
         std::future::ready(answer(&[CSS, FRESH], next))
@@ -324,7 +327,7 @@ async fn a_page_that_came_compressed_goes_out_rewritten_and_compressed_for_each(
 async fn a_page_that_tells_of_an_error_is_rewritten_like_any_other() {
     let other = other();
     let text = html(&other).repeat(20);
-    let own = Origin::start(move |request: http::Request<bytes::Bytes>| {
+    let own = Origin::start(move |request: Request<bytes::Bytes>| {
         let mut response = answer(&[HTML], text.clone());
         let status = request.uri().path()[1..].parse().expect("a status");
         *response.status_mut() = StatusCode::from_u16(status).expect("a status");
@@ -358,7 +361,7 @@ fn changing(
     more: impl Fn(usize) -> Vec<(&'static str, &'static str)> + Send + Sync + 'static,
 ) -> Origin {
     let (count, more) = (Arc::new(AtomicUsize::new(0)), Arc::new(more));
-    Origin::start(move |request: http::Request<bytes::Bytes>| {
+    Origin::start(move |request: Request<bytes::Bytes>| {
         let nth = count.fetch_add(1, Ordering::SeqCst);
         let mut fields = vec![HTML, ("etag", "\"v1\"")];
         fields.extend(more(nth));
@@ -436,7 +439,7 @@ async fn a_page_whose_policy_changes_by_a_head_is_made_anew() {
 async fn what_stands_behind_gzip_is_nothing_and_nothing_is_an_empty_text() {
     let sheet = "body { background: url(http://cdn.test/b.png) }";
     let coded = spdy_proxy::coding::encode(&[sheet.into()], Coding::Gzip);
-    let own = Origin::start(move |request: http::Request<bytes::Bytes>| {
+    let own = Origin::start(move |request: Request<bytes::Bytes>| {
         let gzip = ("content-encoding", "gzip");
         let padded = [&coded[..], b"\n\0\0"].concat();
         std::future::ready(match request.uri().path() {
@@ -561,7 +564,7 @@ async fn what_is_one_clients_alone_is_not_coded_unless_its_origin_coded_it() {
     let other = other();
     let text = html(&other).repeat(20);
     let coded = spdy_proxy::coding::encode(&[text.clone().into()], Coding::Gzip);
-    let own = Origin::start(move |request: http::Request<bytes::Bytes>| {
+    let own = Origin::start(move |request: Request<bytes::Bytes>| {
         let (text, coded) = (text.clone(), coded.clone());
         let private = ("cache-control", "private");
         let public = ("cache-control", "public, max-age=60");
@@ -640,7 +643,7 @@ async fn who_looks_for_a_fault_has_the_page_as_its_origin_made_it() {
 
 #[tokio::test]
 async fn redirects_to_the_origins_own_name_lead_to_the_site() {
-    let origin = Origin::start(|request: http::Request<bytes::Bytes>| {
+    let origin = Origin::start(|request: Request<bytes::Bytes>| {
         let host = request.headers()["host"]
             .to_str()
             .expect("ASCII")
@@ -654,11 +657,30 @@ async fn redirects_to_the_origins_own_name_lead_to_the_site() {
         std::future::ready(response)
     });
     let proxy = accelerator_of(&format!(
-        "[listen]\ntls = ['0.0.0.0:443']\n[[site]]\nnames = ['www.site.test']\norigin = 'http://{}'\n",
+        "[listen]\ntls = ['0.0.0.0:443']\n[[site]]\nnames = ['www.site.test', 'site.test']\norigin = 'http://{}'\n",
         origin.address
     ));
     let got = get(&proxy, "/here", &[]).await;
     assert_eq!(got.field("location"), "https://www.site.test/there?x=1");
+    // To where the client has it from: by that name, at that door.
+    for (secure, host, home) in [
+        (true, "www.site.test", "https://www.site.test"),
+        (true, "site.test", "https://site.test"),
+        (false, "www.site.test:8080", "http://www.site.test:8080"),
+    ] {
+        let mut request = Request::get("/here").header("host", host);
+        request
+            .extensions_mut()
+            .expect("it is good")
+            .insert(Arrival {
+                protocol: Protocol::Http1,
+                secure,
+                priority: Priority::HIGHEST,
+            });
+        let request = request.body(Body::empty()).expect("a request");
+        let got = proxy.answer(request, None).await;
+        assert_eq!(got.headers()["location"], format!("{home}/there?x=1"));
+    }
 }
 
 /// With the origin's port in it, which is nobody's business, redirects and links led browsers there.
@@ -670,7 +692,7 @@ async fn an_origin_that_is_asked_as_the_site_reads_what_the_client_named() {
         origin.address
     ));
     for host in ["www.site.test", "www.site.test:8443"] {
-        let mut asked = http::Request::get("/a").body(Body::empty()).expect("valid");
+        let mut asked = Request::get("/a").body(Body::empty()).expect("valid");
         let host = http::HeaderValue::from_static(host);
         asked.headers_mut().insert("host", host.clone());
         support::answered(&proxy, asked, 1).await;
@@ -704,7 +726,7 @@ async fn the_origin_learns_who_asks_and_nobody_can_tell_it_otherwise() {
 async fn another_name_is_not_answered_for() {
     let origin = Origin::start(pages(&[]));
     let proxy = support::accelerator(&origin, "");
-    let request = http::Request::get("/").header("host", "other.test");
+    let request = Request::get("/").header("host", "other.test");
     let request = request.body(Body::empty()).expect("a request");
     let response = proxy.answer(request, None).await;
     assert_eq!(response.status(), StatusCode::MISDIRECTED_REQUEST);

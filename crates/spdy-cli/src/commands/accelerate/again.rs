@@ -21,7 +21,7 @@ use crate::commands::accelerate::operator::{self, Operator};
 use crate::commands::accelerate::secrets::Chance;
 use crate::commands::accelerate::{origins, setup, stays};
 use crate::commands::telemetry::{self, Telemetry};
-use crate::printer::{BAD, DIM, Printer};
+use crate::printer::{BAD, DIM, Printer, chain};
 
 /// What stays as it was when the program began.
 #[derive(Clone, Copy)]
@@ -54,7 +54,8 @@ impl Again<'_> {
             // What runs goes on as it was.
             Err(error) => {
                 self.printer.note(format_args!(
-                    "{BAD}the configuration stays as it was{BAD:#}: {error:#}"
+                    "{BAD}the configuration stays as it was{BAD:#}: {}",
+                    chain(&error)
                 ));
                 if !acme.files.pairs().is_empty() {
                     self.renew_certificates(acme);
@@ -72,7 +73,8 @@ impl Again<'_> {
         match self.rest(acme, files) {
             Ok(rest) => acme.show_rest(rest),
             Err(error) => self.printer.note(format_args!(
-                "{BAD}the certificate stays as it was{BAD:#}: {error:#}"
+                "{BAD}the certificate stays as it was{BAD:#}: {}",
+                chain(&error)
             )),
         }
         stale.iter().for_each(|stale| stale.tell(self.printer));
