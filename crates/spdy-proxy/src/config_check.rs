@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use crate::config::{Config, ConfigError};
 use crate::config_telemetry::TelemetryConfig;
+use crate::in_front::InFront;
 
 /// A key that cannot work, what would do, and what is there.
 type Fault = (&'static str, &'static str, String);
@@ -40,6 +41,10 @@ impl Config {
         if listen.tls.is_empty() && listen.plain.is_empty() {
             let want = "an address under tls or plain";
             return Some(("listen", want, format!("{:?}", listen.tls)));
+        }
+        if let Err(wrong) = InFront::read(&listen.trusted) {
+            let want = "addresses and ranges, as 10.0.0.0/8";
+            return Some(("listen.trusted", want, format!("{wrong:?}")));
         }
         if !dns.listen.is_empty() && dns.zone.is_empty() {
             let want = "at least one to answer for";

@@ -27,6 +27,9 @@ pub struct Listen {
     /// Addresses that lead here and that no interface of the machine has: behind a balancer, or a translation of addresses. No
     /// origin is connected to there. Default none; what interfaces have is known.
     pub public_addresses: Vec<IpAddr>,
+    /// Proxies in front, whose X-Forwarded-For and X-Forwarded-Proto are believed: addresses and ranges, `10.0.0.0/8`. Nobody else may reach the
+    /// doors from there. Where `tls` is empty beside it, TLS ends at them. Default none.
+    pub trusted: Vec<String>,
 }
 
 impl Default for Listen {
@@ -39,18 +42,21 @@ impl Default for Listen {
                 .to_vec(),
             public_port: None,
             public_addresses: Vec::new(),
+            trusted: Vec::new(),
         }
     }
 }
 
 impl Listen {
-    /// The URL of the site `name` that browsers see. Where TLS is listened for it is the one that pages are rewritten for.
+    /// The URL of the site `name` that browsers see. Where TLS is listened for, or ends before, it is the one that pages are rewritten
+    /// for.
     pub(crate) fn url_of(&self, name: &str) -> Result<Url, url::ParseError> {
-        let (scheme, addresses, usual) = match self.tls.is_empty() {
-            true => ("http", &self.plain, 80),
-            false => ("https", &self.tls, 443),
+        let (scheme, address, usual) = match (self.tls.first(), self.trusted.is_empty()) {
+            (Some(tls), _) => ("https", Some(tls), 443),
+            (None, false) => ("https", None, 443), // of those in front
+            (None, true) => ("http", self.plain.first(), 80),
         };
-        let port = addresses.first().map_or(usual, SocketAddr::port);
+        let port = address.map_or(usual, SocketAddr::port);
         Url::parse(&match self.public_port.unwrap_or(port) {
             port if port == usual || port == 0 => format!("{scheme}://{name}/"),
             port => format!("{scheme}://{name}:{port}/"),

@@ -88,6 +88,7 @@ mod futile;
 mod gunzip;
 mod held_body;
 mod here;
+mod in_front;
 mod landing;
 mod miss_rate;
 mod misses;

@@ -2,6 +2,7 @@
 //! `road.rs`.
 
 use std::collections::BTreeSet;
+use std::net::IpAddr;
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 use std::time::{Duration, SystemTime};
 
@@ -11,6 +12,7 @@ use spdy_cache::policy::{Policy, SetCookie};
 use spdy_cache::shared::SharedTier;
 use spdy_cache::store;
 use spdy_net::calendar::Calendar;
+use spdy_net::handler::Arrival;
 
 use crate::ahead::Ahead;
 use crate::companions::Companions;
@@ -22,6 +24,7 @@ use crate::disk::Disk;
 use crate::encodings::Encodings;
 use crate::flight::Flights;
 use crate::in_flight::InFlight;
+use crate::in_front::is_secure;
 use crate::landing::{Berth, Landing};
 use crate::memory::Memory;
 use crate::miss_rate::MissRate;
@@ -212,6 +215,24 @@ impl Proxy {
         let since_start =
             || SystemTime::UNIX_EPOCH + (self.runtime.now() - spdy_clock::Instant::ZERO);
         self.calendar.now(&self.runtime).unwrap_or_else(since_start)
+    }
+
+    /// Who asks, where `from` may be a proxy in front; if that says how it was asked itself, so `asked` came.
+    pub(crate) fn client_of(
+        &self,
+        from: Option<IpAddr>,
+        asked: &mut request::Parts,
+    ) -> Option<IpAddr> {
+        let from = from?;
+        let sites = self.sites.read().unwrap_or_else(PoisonError::into_inner);
+        if !sites.in_front.has(from) {
+            return Some(from);
+        }
+        let arrival: Option<&mut Arrival> = asked.extensions.get_mut();
+        if let (Some(arrival), Some(secure)) = (arrival, is_secure(&asked.headers)) {
+            arrival.secure = secure;
+        }
+        Some(sites.in_front.client(from, &asked.headers))
     }
 
     /// The site that `asked` is for.

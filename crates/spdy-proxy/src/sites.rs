@@ -17,6 +17,7 @@ use url::Url;
 use crate::config::Config;
 use crate::config_site::SiteConfig;
 use crate::config_websocket::WebSocketConfig;
+use crate::in_front::InFront;
 use crate::page_policies::PagePolicies;
 
 /// One site, as requests need it.
@@ -56,6 +57,8 @@ pub struct Sites {
     withheld: BTreeSet<String>,
     /// Where clients reach them by HTTP/3, if not where it is listened.
     alt_svc: Option<HeaderValue>,
+    /// Who is believed of clients.
+    pub(crate) in_front: InFront,
 }
 
 /// What is wrong with a site.
@@ -99,6 +102,7 @@ impl Sites {
     pub fn compile(config: &Config, keys: &Keys) -> Result<Self, SiteError> {
         let mut sites = Self {
             alt_svc: config.listen.alt_svc(),
+            in_front: InFront::read(&config.listen.trusted).unwrap_or_default(), // it was checked
             ..Self::default()
         };
         for site in &config.site {

@@ -320,7 +320,7 @@ impl Visit {
             at: about.at,
             method: about.method,
             uri: about.uri,
-            from: self.from,
+            from: about.from,
             protocol: about.protocol,
             status: response.status(),
             outcome,
@@ -342,12 +342,12 @@ impl Visit {
     }
 
     /// The place of a request in its trace, where spans are made.
-    fn enter(&self, asked: &request::Parts) -> Option<Place> {
+    fn enter(&self, asked: &request::Parts, from: Option<IpAddr>) -> Option<Place> {
         let spans = self.proxy.spans()?;
         let told = SpanContext::of(&asked.headers);
         let mut place = spans.enter(told, name_of(&asked.method));
         if let Some(open) = &mut place.open {
-            of_request(open, asked, self.from);
+            of_request(open, asked, from);
         }
         Some(place)
     }
@@ -356,8 +356,9 @@ impl Visit {
 impl Handler for Visit {
     fn answer(&self, request: Request<Body>) -> BoxFuture<Response<Body>> {
         let (mut asked, body) = request.into_parts();
+        let from = self.proxy.client_of(self.from, &mut asked);
         let times_for = self.timing.take(&mut asked.headers);
-        let (within, span) = match self.enter(&asked) {
+        let (within, span) = match self.enter(&asked, from) {
             Some(place) => (Some(place.context), place.open),
             None => (None, None),
         };
@@ -367,12 +368,12 @@ impl Handler for Visit {
             about: self
                 .log
                 .as_ref()
-                .map(|_| self.about(&asked, within.as_ref())),
+                .map(|_| self.about(&asked, from, within.as_ref())),
             page: self.go_along(&asked),
             span,
         };
         let request = Request::from_parts(asked, body);
-        match self.proxy.answer_within(request, self.from, within) {
+        match self.proxy.answer_within(request, from, within) {
             Either::Left(kept) => {
                 let response = self.done(began, kept.into_inner(), Outcome::HIT);
                 Box::pin(std::future::ready(response))
@@ -399,6 +400,7 @@ struct Began {
 /// What a log says of a request.
 struct About {
     at: SystemTime,
+    from: Option<IpAddr>,
     method: Method,
     uri: String,
     /// The same as browsers see it, by the site's first name.
@@ -409,7 +411,12 @@ struct About {
 
 impl Visit {
     /// What a log says of a request with a place `within` a trace, or with that which its client names.
-    fn about(&self, asked: &request::Parts, within: Option<&SpanContext>) -> About {
+    fn about(
+        &self,
+        asked: &request::Parts,
+        from: Option<IpAddr>,
+        within: Option<&SpanContext>,
+    ) -> About {
         let host = asked.headers.get(header::HOST);
         let host = host.and_then(|host| host.to_str().ok()).unwrap_or_default();
         let uri = match asked.uri.authority() {
@@ -419,6 +426,7 @@ impl Visit {
         let arrival: Option<&Arrival> = asked.extensions.get();
         About {
             at: self.proxy.hour(),
+            from,
             method: asked.method.clone(),
             uri,
             url: self.url(asked),

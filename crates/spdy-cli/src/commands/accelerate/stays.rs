@@ -46,6 +46,7 @@ fn of_listeners(config: &Config) -> Vec<Said> {
         protocols,
         public_port: _,
         public_addresses: _,
+        trusted: _,
     } = &config.listen;
     let admin = config.admin.as_ref().map(|admin| admin.address);
     vec![
