@@ -4,10 +4,12 @@
 //!
 //! ```text
 //! spdy-net's doors ──▶ visit.rs (one connection) ──▶ road.rs, of all in proxy.rs: what becomes of a request
+//!                                                      │ in_front.rs   whose it is, where a trusted proxy stands between
 //!                                                      │ wanted.rs     a request, as cache and origin see it
 //!                                                      │ tiers.rs      what is kept, and where: memory.rs, disk.rs, shared
 //!                                                      │ misses.rs     what is kept does not do: fetched, or shared (flight.rs, landing.rs)
-//!                                                      │ upstream.rs   origins, and who rests (upstream_moved.rs: those of others, and their limits; placed.rs: where own ones are)
+//!                                                      │ upstream.rs   origins, and who rests (upstream_moved.rs: those of others, and their limits; placed.rs: where own ones are;
+//!                                                      │               uploads.rs, slow_readers.rs: who may hold their connections)
 //!                                                      │ fetch.rs      an origin is asked; redirects of others are followed
 //!                                                      │ fetched.rs    an answer: judged, rewritten, recorded (freshened.rs: a 304)
 //!                                                      │   pump.rs, transform.rs, coding.rs, recording.rs, in_flight.rs, sheets.rs, page_policies.rs
