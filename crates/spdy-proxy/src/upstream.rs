@@ -485,7 +485,7 @@ impl Upstream {
             // that would close the site; or its client broke off.
             error => stands_still(error),
         });
-        if self.failures == 0 || !(counts || error.is_none()) {
+        if !(counts || error.is_none()) {
             return;
         }
         let mut all = self.health();
@@ -515,7 +515,7 @@ impl Upstream {
         if let (1, Some(why)) = (health.failures, error) {
             tracing::warn!(%why, "an origin fails");
         }
-        if health.failures >= self.failures {
+        if self.failures > 0 && health.failures >= self.failures {
             health.rests_until = Some(self.runtime.now() + self.rest);
         }
     }
