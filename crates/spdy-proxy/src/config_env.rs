@@ -133,6 +133,10 @@ mod tests {
             ("[listen]\nplain = ['localhost:80']\n", "127.0.0.1:8443"),
             ("[cache]\nmemory_mib = '64MB'\n", "want a whole number"),
             (
+                "[listen]\ntrusted = ['10.0.0.1', 'proxy.test']\n",
+                "listen.trusted: want addresses and ranges, as 10.0.0.0/8, got \"proxy.test\"",
+            ),
+            (
                 "[[site]]\nnames = ['b.test']\norigin = '127.0.0.1:80'\n",
                 "http:// or https://",
             ),

@@ -108,3 +108,32 @@ impl Tls {
         first.into_iter().chain(more)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_site_is_where_its_clients_have_it_from() {
+        let all = |address: &str| vec![address.parse().expect("an address")];
+        for (tls, trusted, public_port, want) in [
+            (true, false, None, "https://a.test:8443/"),
+            (true, true, Some(443), "https://a.test/"),
+            (false, false, None, "http://a.test:8080/"),
+            (false, false, Some(80), "http://a.test/"),
+            // TLS ends before.
+            (false, true, None, "https://a.test/"),
+            (false, true, Some(8443), "https://a.test:8443/"),
+        ] {
+            let listen = Listen {
+                tls: if tls { all("0.0.0.0:8443") } else { Vec::new() },
+                plain: all("0.0.0.0:8080"),
+                trusted: Vec::from_iter(trusted.then(|| "10.0.0.0/8".to_owned())),
+                public_port,
+                ..Listen::default()
+            };
+            let url = listen.url_of("a.test").expect("a URL");
+            assert_eq!(url.as_str(), want, "{tls}, {trusted}, {public_port:?}");
+        }
+    }
+}
