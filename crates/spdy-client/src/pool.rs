@@ -296,20 +296,22 @@ impl Pool {
     /// Whether somebody waits for `origin` until an exchange of another over HTTP/1.1 has ended: as many connections stand as may.
     #[must_use]
     pub fn is_full(&self, origin: &Origin) -> bool {
-        let Some(host) = self.hosts.get(origin) else {
-            return false;
-        };
-        let is_up = |id: &&ConnectionId| matches!(self.connections[id].state, State::Up { .. });
-        host.speaks == Speaks::Http1
-            && !host.queue.is_empty()
-            && host.connections.iter().filter(is_up).count() >= self.http1_connections
+        let host = self.hosts.get(origin);
+        host.is_some_and(|host| host.speaks == Speaks::Http1)
+            && self.waiting(origin) > 0
+            && self.up(origin).count() >= self.http1_connections
     }
 
     /// Whether a connection of `origin` stands: who waits then waits for others' exchanges to end.
     #[must_use]
     pub fn stands(&self, origin: &Origin) -> bool {
-        let is_up = |id| matches!(self.connections[&id].state, State::Up { .. });
-        self.connections_of(origin).any(is_up)
+        self.up(origin).next().is_some()
+    }
+
+    /// Connections of `origin` that stand.
+    fn up(&self, origin: &Origin) -> impl Iterator<Item = ConnectionId> + '_ {
+        let is_up = |id: &ConnectionId| matches!(self.connections[id].state, State::Up { .. });
+        self.connections_of(origin).filter(is_up)
     }
 
     /// The server refused an exchange as one too many, before [`Self::ended`] is told of it. From now on

@@ -200,9 +200,8 @@ pub(crate) fn in_origin_form(request: Request<Body>) -> Result<Request<Body>, Ex
 /// Says that a body of unknown length follows where hyper would take it that none does, and send nothing of it (RFC 9112 §6.3).
 fn told_of_its_body(mut request: Request<Body>) -> Request<Body> {
     let mostly_has_none = matches!(*request.method(), Method::GET | Method::HEAD);
-    let is_said = request.headers().contains_key(header::CONTENT_LENGTH);
     let body = request.body();
-    if mostly_has_none && !is_said && !body.is_end_stream() && body.size_hint().exact().is_none() {
+    if mostly_has_none && !body.is_end_stream() && has_no_length(request.headers(), body) {
         let chunked = HeaderValue::from_static("chunked");
         let headers = request.headers_mut();
         headers.insert(header::TRANSFER_ENCODING, chunked);
@@ -298,7 +297,7 @@ pub(crate) async fn serve(io: BoxIo, terms: Terms<'_>) -> Result<(), ConnectionE
                 None => exchange,
             };
             // hyper would say that the connection goes on after a body that only its end delimits (RFC 9112 §9.3).
-            if version == Version::HTTP_10 && has_no_length(&response) {
+            if version == Version::HTTP_10 && has_no_length(response.headers(), response.body()) {
                 *response.version_mut() = Version::HTTP_10;
             }
             let response = match literal {
@@ -334,9 +333,8 @@ pub(crate) async fn serve(io: BoxIo, terms: Terms<'_>) -> Result<(), ConnectionE
 }
 
 /// Whether nothing says beforehand how long the body is.
-fn has_no_length(response: &Response<Body>) -> bool {
-    let is_said = response.headers().contains_key(header::CONTENT_LENGTH);
-    !is_said && response.body().size_hint().exact().is_none()
+fn has_no_length(headers: &HeaderMap, body: &Body) -> bool {
+    !headers.contains_key(header::CONTENT_LENGTH) && body.size_hint().exact().is_none()
 }
 
 /// A request names several hosts, none where it must name one, or what is none.

@@ -10,8 +10,8 @@ use spdy_net::handler::Arrival;
 pub(crate) const CDN_LOOP: HeaderName = HeaderName::from_static("cdn-loop");
 /// RFC 9209.
 pub(crate) const PROXY_STATUS: HeaderName = HeaderName::from_static("proxy-status");
-const FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
-const FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
+pub(crate) const FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
+pub(crate) const FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
 const FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-host");
 
 /// Fields of a connection that `Connection` need not name.

@@ -10,11 +10,10 @@
 
 use std::net::IpAddr;
 
-use http::{HeaderMap, HeaderName};
+use http::HeaderMap;
 use ipnet::IpNet;
 
-const FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
-const FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
+use crate::fields::{FORWARDED_FOR, FORWARDED_PROTO};
 
 /// Where they stand.
 #[derive(Clone, Debug, Default)]
@@ -71,6 +70,8 @@ pub(crate) fn is_secure(headers: &HeaderMap) -> Option<bool> {
 
 #[cfg(test)]
 mod tests {
+    use http::HeaderName;
+
     use super::*;
 
     fn fields(name: &HeaderName, values: &[&str]) -> HeaderMap {
