@@ -668,16 +668,14 @@ async fn redirects_to_the_origins_own_name_lead_to_the_site() {
         (true, "site.test", "https://site.test"),
         (false, "www.site.test:8080", "http://www.site.test:8080"),
     ] {
-        let mut request = Request::get("/here").header("host", host);
-        request
-            .extensions_mut()
-            .expect("it is good")
-            .insert(Arrival {
-                protocol: Protocol::Http1,
-                secure,
-                priority: Priority::HIGHEST,
-            });
-        let request = request.body(Body::empty()).expect("a request");
+        let arrival = Arrival {
+            protocol: Protocol::Http1,
+            secure,
+            priority: Priority::HIGHEST,
+        };
+        let request = Request::get("/here").header("host", host);
+        let request = request.extension(arrival).body(Body::empty());
+        let request = request.expect("a request");
         let got = proxy.answer(request, None).await;
         assert_eq!(got.headers()["location"], format!("{home}/there?x=1"));
     }
