@@ -271,6 +271,7 @@ impl DnsServer {
         let options = ListenOptions {
             admission,
             drain_timeout: service.limits.drain_timeout,
+            ..ListenOptions::default()
         };
         // The limit is on a network's answers, wherever they leave.
         let limiter = Arc::new(Mutex::new(RateLimiter::new(service.limits.rate)));
@@ -286,7 +287,9 @@ impl DnsServer {
                 };
                 let stop_tcp = stop.clone();
                 let over_tcp = listener.run(options, stop, move |io, from, _| {
-                    service.clone().serve_connection(io, from, stop_tcp.clone())
+                    service
+                        .clone()
+                        .serve_connection(io, from.address, stop_tcp.clone())
                 });
                 futures_util::future::join(over_udp, over_tcp).await;
             }

@@ -15,7 +15,7 @@
 //!        `------------- behind a 101 ---------------'                     switch.rs
 //! ```
 //!
-//! Who is let in is `admission/`, and how slow a peer may be `stall.rs`; both count by the names of `limit.rs`. What a body waits for
+//! Who is let in is `admission/` and `doorkeeper.rs`, whose word of a client is taken `in_front.rs`, and how slow a peer may be `stall.rs`; both count by the names of `limit.rs`. What a body waits for
 //! is told by `turns.rs` and `window_watch.rs` over HTTP/2, by `http3/room.rs` and `http3/bell.rs` over HTTP/3.
 //!
 //! Time and tasks come from [`spdy::runtime::Runtime`] alone, so that all of this runs in virtual
@@ -27,6 +27,7 @@ pub mod byte_count;
 pub mod calendar;
 pub mod certificates;
 pub mod connection;
+mod doorkeeper;
 pub mod early_hints;
 pub mod error;
 mod gathered;
@@ -42,6 +43,7 @@ mod http2;
 pub mod http3;
 pub mod identities;
 mod idle;
+pub mod in_front;
 pub mod interim;
 pub mod key_log;
 pub mod latch;
@@ -54,11 +56,13 @@ pub mod network;
 mod open_connections;
 pub mod pins;
 pub mod protocol;
+mod proxy_protocol;
 pub mod quic;
 pub mod quic_listen;
 mod refusal;
 mod request_head;
 pub mod seat;
+mod seldom;
 pub mod serve;
 pub mod sockets;
 mod spdy_session;

@@ -6,9 +6,10 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
-use tokio::sync::OwnedSemaphorePermit;
 
 use crate::admission::{Admission, Conduct};
+use crate::doorkeeper::Doorkeeper;
+use crate::in_front::{Caller, SharedInFront};
 use crate::latch::Latch;
 use crate::network::BoxIo;
 use crate::open_connections::OpenConnections;
@@ -32,6 +33,8 @@ pub struct ListenOptions {
     pub admission: Admission,
     /// How long open connections have to end after the stop.
     pub drain_timeout: Duration,
+    /// Proxies that are believed of clients. Default none.
+    pub in_front: SharedInFront,
 }
 
 impl Default for ListenOptions {
@@ -39,6 +42,7 @@ impl Default for ListenOptions {
         Self {
             admission: Admission::default(),
             drain_timeout: Duration::from_secs(5),
+            in_front: SharedInFront::default(),
         }
     }
 }
@@ -101,13 +105,15 @@ impl Listener {
 
     /// Runs `serve` for every connection until `stop`, then waits for those that are open, and at last
     /// drops them. One that waits for a place then has the first that is free. What `serve` says of its peer is
-    /// remembered of the peer's address; the [`Seat`] is for [`ServerOptions::seat`](crate::serve::ServerOptions::seat).
+    /// remembered of the caller's address; the [`Seat`] is for [`ServerOptions::seat`](crate::serve::ServerOptions::seat), and what the
+    /// [`Caller`] came over for [`ServerOptions::came_over_tls`](crate::serve::ServerOptions::came_over_tls).
     pub async fn run<F, S>(self, options: ListenOptions, stop: Latch, serve: F)
     where
-        F: Fn(BoxIo, SocketAddr, Seat) -> S,
+        F: Fn(BoxIo, Caller, Seat) -> S + Send + Sync + 'static,
         S: Future<Output: Into<Conduct>> + Send + 'static,
     {
         let door = &options.admission;
+        let keeper = Doorkeeper::new(door.clone(), options.in_front.clone(), serve, stop.clone());
         let mut open = OpenConnections::default();
         let waits = loop {
             let accepted = tokio::select! {
@@ -129,14 +135,14 @@ impl Listener {
                 permit = door.room() => permit,
                 () = stop.wait() => break Some(accepted),
             };
-            let_in(door, &mut open, &serve, accepted, permit);
+            keeper.let_in(&mut open, accepted, permit);
         };
         drop(self.socket);
         let stopped = tokio::time::Instant::now();
         if let Some(accepted) = waits {
             // Nobody else takes it: it is ours since it was accepted.
             match tokio::time::timeout(options.drain_timeout, door.room()).await {
-                Ok(permit) => let_in(door, &mut open, &serve, accepted, permit),
+                Ok(permit) => keeper.let_in(&mut open, accepted, permit),
                 Err(_) => tracing::warn!("a connection waited for a place until the end"),
             }
         }
@@ -151,26 +157,6 @@ impl Listener {
         #[cfg(target_os = "linux")]
         let _ = socket2::SockRef::from(&stream).set_tcp_notsent_lowat(UNSENT_BYTES);
         Ok((stream, from))
-    }
-}
-
-/// Serves one that was accepted, unless its address may have no more.
-fn let_in<F, S>(
-    door: &Admission,
-    open: &mut OpenConnections,
-    serve: &F,
-    (stream, from): (TcpStream, SocketAddr),
-    permit: OwnedSemaphorePermit,
-) where
-    F: Fn(BoxIo, SocketAddr, Seat) -> S,
-    S: Future<Output: Into<Conduct>> + Send + 'static,
-{
-    match door.admit(door.hour(), from.ip()) {
-        Ok(admitted) => {
-            let serving = serve(Box::new(stream), from, admitted.seat());
-            open.serve(admitted, permit, serving);
-        }
-        Err(limit) => tracing::debug!(%limit, %from, "a connection was closed unheard"),
     }
 }
 

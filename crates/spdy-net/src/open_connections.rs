@@ -27,9 +27,20 @@ impl OpenConnections {
     where
         S: Future<Output: Into<Conduct>> + Send + 'static,
     {
-        self.0.spawn(async move {
+        self.spawn(permit, async move {
             let conduct = serving.await.into();
             admitted.ended(conduct);
+        });
+    }
+
+    /// Has `serving` hold its place until it ends.
+    pub(crate) fn spawn(
+        &mut self,
+        permit: OwnedSemaphorePermit,
+        serving: impl Future<Output = ()> + Send + 'static,
+    ) {
+        self.0.spawn(async move {
+            serving.await;
             drop(permit);
         });
     }

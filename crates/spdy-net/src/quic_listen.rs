@@ -7,6 +7,8 @@ use std::net::SocketAddr;
 use spdy::runtime::SharedRuntime;
 
 use crate::admission::Conduct;
+use crate::doorkeeper::admitted;
+use crate::in_front::Caller;
 use crate::latch::Latch;
 use crate::listen::ListenOptions;
 use crate::network::{DatagramSocket, Network, SystemNetwork};
@@ -69,7 +71,7 @@ impl QuicListener {
     /// [`Listener::run`](crate::listen::Listener::run) does.
     pub async fn run<F, S>(self, options: ListenOptions, stop: Latch, serve: F)
     where
-        F: Fn(QuicIncoming, SocketAddr, Seat) -> S,
+        F: Fn(QuicIncoming, Caller, Seat) -> S,
         S: Future<Output: Into<Conduct>> + Send + 'static,
     {
         let door = &options.admission;
@@ -97,15 +99,13 @@ impl QuicListener {
                 () = stop.wait() => break,
                 permit = door.room() => permit,
             };
-            match door.admit(door.hour(), from.ip()) {
+            let caller = Caller::from(from);
+            match admitted(door, &options.in_front.now(), caller) {
                 Ok(admitted) => {
-                    let serving = serve(incoming, from, admitted.seat());
+                    let serving = serve(incoming, caller, admitted.seat());
                     open.serve(admitted, permit, serving);
                 }
-                Err(limit) => {
-                    tracing::debug!(%limit, %from, "a connection was refused unheard");
-                    incoming.refuse();
-                }
+                Err(_) => incoming.refuse(),
             }
         }
         self.endpoint.close_door();

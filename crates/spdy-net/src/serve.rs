@@ -88,6 +88,8 @@ pub struct ServerOptions {
     pub literal_heads: bool,
     /// How often clients met these limits is counted here.
     pub hits: LimitHits,
+    /// This one connection's client came over TLS, which ended in front: as [`Caller`](crate::in_front::Caller) has it. Default `false`.
+    pub came_over_tls: bool,
     /// The place of this one connection, which it may have to give up for another when it has nothing to do.
     pub seat: Seat,
 }
@@ -117,6 +119,7 @@ impl Default for ServerOptions {
             http2_push: false,
             literal_heads: false,
             hits: LimitHits::default(),
+            came_over_tls: false,
             seat: Seat::default(),
         }
     }
@@ -152,7 +155,7 @@ pub async fn serve_connection(
     let Some((io, protocol, guessed)) = opened else {
         return Ok(());
     };
-    let secure = tls.is_some();
+    let secure = tls.is_some() || options.came_over_tls;
     tracing::debug!(%protocol, secure, "serving a connection");
     let io = Box::new(Impatient::new(
         io,
@@ -275,7 +278,7 @@ fn over_unheard(
 
 /// On what terms a connection is served, whatever is spoken on it.
 pub(crate) struct Terms<'a> {
-    /// The connection is TLS.
+    /// The client came over TLS.
     pub(crate) secure: bool,
     pub(crate) handler: Arc<dyn Handler>,
     pub(crate) options: &'a ServerOptions,

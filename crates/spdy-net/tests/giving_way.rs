@@ -71,6 +71,7 @@ async fn with_all_places_taken_who_has_nothing_to_do_makes_room_and_who_has_some
         let options = ListenOptions {
             admission: Admission::new(limits, hits.clone()),
             drain_timeout: Duration::ZERO,
+            ..ListenOptions::default()
         };
         let here = SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0));
         let listener = Listener::bind(here).expect("a free port");

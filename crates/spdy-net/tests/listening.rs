@@ -34,6 +34,7 @@ impl Scene {
         let options = ListenOptions {
             admission: Admission::new(limits, hits.clone()),
             drain_timeout,
+            ..ListenOptions::default()
         };
         let allowed = may.clone();
         let serve = move |mut io: spdy_net::network::BoxIo, _, _| {

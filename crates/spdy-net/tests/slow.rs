@@ -276,6 +276,7 @@ async fn an_address_whose_sessions_are_floods_is_not_heard_any_more() {
     let options = ListenOptions {
         admission,
         drain_timeout: SECOND,
+        ..ListenOptions::default()
     };
     let ended = stop.clone();
     let listening = tokio::spawn(listener.run(options, stop.clone(), move |io, _, _| {
@@ -335,6 +336,7 @@ async fn listeners_that_wait_take_no_place_from_each_other() {
         let options = ListenOptions {
             admission: admission.clone(),
             drain_timeout: SECOND,
+            ..ListenOptions::default()
         };
         running.spawn(
             listener.run(options, stop.clone(), |mut io, _, _| async move {

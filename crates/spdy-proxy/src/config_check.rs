@@ -4,7 +4,6 @@ use std::collections::BTreeSet;
 
 use crate::config::{Config, ConfigError};
 use crate::config_telemetry::TelemetryConfig;
-use crate::in_front::InFront;
 
 /// A key that cannot work, what would do, and what is there.
 type Fault = (&'static str, &'static str, String);
@@ -42,9 +41,13 @@ impl Config {
             let want = "an address under tls or plain";
             return Some(("listen", want, format!("{:?}", listen.tls)));
         }
-        if let Err(wrong) = InFront::read(&listen.trusted) {
+        if let Err(wrong) = listen.in_front() {
             let want = "addresses and ranges, as 10.0.0.0/8";
             return Some(("listen.trusted", want, format!("{wrong:?}")));
+        }
+        if listen.proxy_protocol && listen.trusted.is_empty() {
+            let want = "listen.trusted beside it: who else speaks it could name any client";
+            return Some(("listen.proxy_protocol", want, "true".to_owned()));
         }
         if !dns.listen.is_empty() && dns.zone.is_empty() {
             let want = "at least one to answer for";

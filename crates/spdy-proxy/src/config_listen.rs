@@ -5,10 +5,13 @@ use std::path::{Path, PathBuf};
 
 use http::HeaderValue;
 use serde::Deserialize;
+use spdy_net::in_front::{Announcing, InFront};
 use spdy_server::alt_svc;
 use url::Url;
 
 use crate::config_acme::AcmeConfig;
+
+const HTTPS_PORT: u16 = 443;
 
 /// Where clients are let in.
 #[derive(Clone, Debug, Deserialize)]
@@ -28,8 +31,11 @@ pub struct Listen {
     /// origin is connected to there. Default none; what interfaces have is known.
     pub public_addresses: Vec<IpAddr>,
     /// Proxies in front, whose X-Forwarded-For and X-Forwarded-Proto are believed: addresses and ranges, `10.0.0.0/8`. Nobody else may reach the
-    /// doors from there. Where `tls` is empty beside it, TLS ends at them. Default none.
+    /// doors from there, and a client's limits at the doors are not for them. Where `tls` is empty beside it, TLS ends at them. Default none.
     pub trusted: Vec<String>,
+    /// Whether those that are trusted begin each connection by TCP with a header of the PROXY protocol, version 1 or 2: then they must. It
+    /// names the client, whom the limits at the doors are for. Default `false`.
+    pub proxy_protocol: bool,
 }
 
 impl Default for Listen {
@@ -43,6 +49,7 @@ impl Default for Listen {
             public_port: None,
             public_addresses: Vec::new(),
             trusted: Vec::new(),
+            proxy_protocol: false,
         }
     }
 }
@@ -52,14 +59,29 @@ impl Listen {
     /// for.
     pub(crate) fn url_of(&self, name: &str) -> Result<Url, url::ParseError> {
         let (scheme, address, usual) = match (self.tls.first(), self.trusted.is_empty()) {
-            (Some(tls), _) => ("https", Some(tls), 443),
-            (None, false) => ("https", None, 443), // of those in front
+            (Some(tls), _) => ("https", Some(tls), HTTPS_PORT),
+            (None, false) => ("https", None, HTTPS_PORT), // of those in front
             (None, true) => ("http", self.plain.first(), 80),
         };
         let port = address.map_or(usual, SocketAddr::port);
         Url::parse(&match self.public_port.unwrap_or(port) {
             port if port == usual || port == 0 => format!("{scheme}://{name}/"),
             port => format!("{scheme}://{name}:{port}/"),
+        })
+    }
+
+    /// Who is believed of clients.
+    ///
+    /// # Errors
+    ///
+    /// What is under `trusted` and no address.
+    pub(crate) fn in_front(&self) -> Result<InFront, &String> {
+        let in_front = InFront::read(&self.trusted)?;
+        let tls_port = self.tls.is_empty();
+        let tls_port = tls_port.then(|| self.public_port.unwrap_or(HTTPS_PORT));
+        Ok(match self.proxy_protocol {
+            true => in_front.announcing(Announcing { tls_port }),
+            false => in_front,
         })
     }
 

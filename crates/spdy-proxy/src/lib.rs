@@ -4,7 +4,7 @@
 //!
 //! ```text
 //! spdy-net's doors ──▶ visit.rs (one connection) ──▶ road.rs, of all in proxy.rs: what becomes of a request
-//!                                                      │ in_front.rs   whose it is, where a trusted proxy stands between
+//!                                                      │ forwarded.rs  whose it is, where a trusted proxy stands between
 //!                                                      │ wanted.rs     a request, as cache and origin see it
 //!                                                      │ tiers.rs      what is kept, and where: memory.rs, disk.rs, shared
 //!                                                      │ misses.rs     what is kept does not do: fetched, or shared (flight.rs, landing.rs)
@@ -85,12 +85,12 @@ mod fetch_spans;
 mod fetched;
 mod fields;
 mod followed;
+mod forwarded;
 mod freshened;
 mod futile;
 mod gunzip;
 mod held_body;
 mod here;
-mod in_front;
 mod landing;
 mod miss_rate;
 mod misses;

@@ -23,8 +23,8 @@ use crate::dead::DeadThings;
 use crate::disk::Disk;
 use crate::encodings::Encodings;
 use crate::flight::Flights;
+use crate::forwarded::{self, is_secure};
 use crate::in_flight::InFlight;
-use crate::in_front::is_secure;
 use crate::landing::{Berth, Landing};
 use crate::memory::Memory;
 use crate::miss_rate::MissRate;
@@ -225,14 +225,15 @@ impl Proxy {
     ) -> Option<IpAddr> {
         let from = from?;
         let sites = self.sites.read().unwrap_or_else(PoisonError::into_inner);
-        if !sites.in_front.has(from) {
+        let in_front = sites.in_front();
+        if !in_front.has(from) {
             return Some(from);
         }
         let arrival: Option<&mut Arrival> = asked.extensions.get_mut();
         if let (Some(arrival), Some(secure)) = (arrival, is_secure(&asked.headers)) {
             arrival.secure = secure;
         }
-        Some(sites.in_front.client(from, &asked.headers))
+        Some(forwarded::client(in_front, from, &asked.headers))
     }
 
     /// The site that `asked` is for.

@@ -5,6 +5,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use http::{HeaderMap, HeaderValue, Uri, header};
+use spdy_net::in_front::InFront;
 use spdy_rewrite::capability::Keys;
 use spdy_rewrite::config::Config as Rewrite;
 use spdy_rewrite::integrity;
@@ -17,7 +18,6 @@ use url::Url;
 use crate::config::Config;
 use crate::config_site::SiteConfig;
 use crate::config_websocket::WebSocketConfig;
-use crate::in_front::InFront;
 use crate::page_policies::PagePolicies;
 
 /// One site, as requests need it.
@@ -58,7 +58,7 @@ pub struct Sites {
     /// Where clients reach them by HTTP/3, if not where it is listened.
     alt_svc: Option<HeaderValue>,
     /// Who is believed of clients.
-    pub(crate) in_front: InFront,
+    in_front: Arc<InFront>,
 }
 
 /// What is wrong with a site.
@@ -102,7 +102,7 @@ impl Sites {
     pub fn compile(config: &Config, keys: &Keys) -> Result<Self, SiteError> {
         let mut sites = Self {
             alt_svc: config.listen.alt_svc(),
-            in_front: InFront::read(&config.listen.trusted).unwrap_or_default(), // it was checked
+            in_front: Arc::new(config.listen.in_front().unwrap_or_default()), // it was checked
             ..Self::default()
         };
         for site in &config.site {
@@ -312,6 +312,12 @@ impl Sites {
         names
             .filter(|names: &Vec<String>| !names.is_empty())
             .collect()
+    }
+
+    /// Who is believed of clients.
+    #[must_use]
+    pub fn in_front(&self) -> &Arc<InFront> {
+        &self.in_front
     }
 
     /// The first names of sites whose origin has a name that is answered for here, and no `address`: unless that name leads elsewhere

@@ -120,6 +120,7 @@ impl Limits {
         ListenOptions {
             admission: Admission::new(limits, hits),
             drain_timeout: Duration::from_secs(self.drain_timeout.unwrap_or(DRAIN_TIMEOUT_S)),
+            ..ListenOptions::default()
         }
     }
 }

@@ -22,6 +22,8 @@ mod accelerate_check;
 #[cfg(target_os = "linux")]
 mod accelerate_demo;
 mod accelerate_endures;
+#[cfg(target_os = "linux")]
+mod accelerate_in_front;
 #[cfg(unix)]
 mod accelerate_killed;
 mod accelerate_names;

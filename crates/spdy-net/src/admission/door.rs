@@ -12,12 +12,10 @@ use super::places::Places;
 use super::records::Records;
 use crate::limit::{ConnectionLimit, LimitHits};
 use crate::seat::Seat;
+use crate::seldom::Seldom;
 
 /// How long a connection that was asked to give way has, before another is asked.
 const WAY_PATIENCE: Duration = Duration::from_secs(1);
-
-/// After how long it is said again that all places are taken.
-const TOLD_AGAIN: Duration = Duration::from_secs(60);
 
 /// How a connection's peer behaved.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -40,6 +38,8 @@ pub struct Admission {
     limits: AdmissionLimits,
     room: Arc<Semaphore>,
     table: Arc<Mutex<Table>>,
+    /// That all places are taken.
+    told_full: Arc<Seldom>,
     hits: LimitHits,
     /// Where the clock of its listeners starts.
     began: tokio::time::Instant,
@@ -49,8 +49,6 @@ pub struct Admission {
 struct Table {
     records: Records,
     places: Places,
-    /// When it was last said that all places are taken.
-    told_full: Option<Instant>,
 }
 
 impl Default for Admission {
@@ -71,8 +69,8 @@ impl Admission {
             table: Arc::new(Mutex::new(Table {
                 records: Records::new(limits),
                 places: Places::default(),
-                told_full: None,
             })),
+            told_full: Arc::default(),
             hits,
             began: tokio::time::Instant::now(),
         }
@@ -89,7 +87,13 @@ impl Admission {
             return permit;
         }
         self.hits.count(ConnectionLimit::MaxConnections);
-        self.tell_that_it_is_full();
+        if self.told_full.is_due(self.hour()) {
+            let connections = self.limits.connections;
+            tracing::warn!(
+                connections,
+                "all places for connections are taken: who comes now waits"
+            );
+        }
         let mut permit = std::pin::pin!(self.room.clone().acquire_owned());
         loop {
             if self.limits.idle_gives_way && self.lock().places.make_way() {
@@ -99,20 +103,6 @@ impl Admission {
                 return permit.unwrap_or_else(|error| unreachable!("nobody closes it: {error}"));
             }
         }
-    }
-
-    /// Says that somebody waits, but not of each.
-    fn tell_that_it_is_full(&self) {
-        let (now, mut table) = (self.hour(), self.lock());
-        if table.told_full.is_some_and(|told| now - told < TOLD_AGAIN) {
-            return;
-        }
-        table.told_full = Some(now);
-        let connections = self.limits.connections;
-        tracing::warn!(
-            connections,
-            "all places for connections are taken: who comes now waits"
-        );
     }
 
     /// Whether there is room, and `address` has used up less than half of what it may have: else whoever can write
@@ -130,14 +120,28 @@ impl Admission {
         let mut table = self.lock();
         let admitted = table.records.admit(now, address);
         admitted.inspect_err(|limit| self.hits.count(*limit))?;
+        Ok(self.seated(table, address, true))
+    }
+
+    /// Lets a connection from `address` in, behind which there are many: none of its limits are for it.
+    pub(crate) fn admit_in_front(&self, address: IpAddr) -> Admitted {
+        self.seated(self.lock(), address, false)
+    }
+
+    fn seated(
+        &self,
+        mut table: MutexGuard<'_, Table>,
+        address: IpAddr,
+        is_counted: bool,
+    ) -> Admitted {
         let (number, seat) = table.places.take(address);
-        drop(table);
-        Ok(Admitted {
+        Admitted {
             admission: self.clone(),
             address,
+            is_counted,
             number,
             seat,
-        })
+        }
     }
 
     fn lock(&self) -> MutexGuard<'_, Table> {
@@ -150,6 +154,8 @@ impl Admission {
 pub struct Admitted {
     admission: Admission,
     address: IpAddr,
+    /// For its address.
+    is_counted: bool,
     number: u64,
     seat: Seat,
 }
@@ -169,7 +175,7 @@ impl Admitted {
 
     /// As `ended`, at `now`.
     fn ended_at(self, now: Instant, conduct: Conduct) {
-        if conduct == Conduct::Abusive {
+        if conduct == Conduct::Abusive && self.is_counted {
             self.admission.lock().records.abused(now, self.address);
         }
     }
@@ -178,7 +184,9 @@ impl Admitted {
 impl Drop for Admitted {
     fn drop(&mut self) {
         let mut table = self.admission.lock();
-        table.records.release(self.address);
+        if self.is_counted {
+            table.records.release(self.address);
+        }
         table.places.leave(self.address, self.number);
     }
 }
@@ -213,6 +221,21 @@ mod tests {
         door.admit(ms(0), other).expect("another address");
         first.ended_at(ms(1), Conduct::Fair);
         door.admit(ms(1), one).expect("one has gone");
+    }
+
+    #[test]
+    fn who_is_in_front_has_no_limits_of_an_address() {
+        let door = door(|limits| (limits.per_address, limits.abuses) = (1, 1));
+        let proxy = ip("192.0.2.1");
+        let all: Vec<_> = (0..3).map(|_| door.admit_in_front(proxy)).collect();
+        for admitted in all {
+            admitted.ended_at(ms(0), Conduct::Abusive);
+        }
+        let counted = door.admit(ms(1), proxy).expect("nothing was counted");
+        drop(door.admit_in_front(proxy));
+        let met = door.admit(ms(1), proxy).expect_err("one is open");
+        assert_eq!(met, ConnectionLimit::ConnectionsPerAddress);
+        drop(counted);
     }
 
     #[tokio::test]

@@ -7,6 +7,7 @@ use spdy::runtime::SharedRuntime;
 use spdy_dns::guarded_network::Refusals;
 use spdy_dns::zones::{SharedZones, Zones};
 use spdy_net::certificates::LocalCa;
+use spdy_net::in_front::SharedInFront;
 use spdy_proxy::config::Config;
 use spdy_proxy::proxy::Proxy;
 use spdy_proxy::sites::Sites;
@@ -34,6 +35,7 @@ pub(super) struct Again<'a> {
     pub(super) refusals: &'a Refusals,
     pub(super) listening: &'a [SocketAddr],
     pub(super) proxy: &'a Arc<Proxy>,
+    pub(super) in_front: &'a SharedInFront,
     pub(super) telemetry: Option<&'a Telemetry>,
     pub(super) timing: &'a SharedTiming,
     pub(super) operator: Option<&'a Operator>,
@@ -155,6 +157,7 @@ impl Renewed {
         let withheld = acme.uncertified(&self.sites);
         certificates::tell_withheld(&withheld, again.printer);
         let sites = self.sites.withholding(&withheld);
+        again.in_front.replace(sites.in_front().clone());
         again.proxy.replace(sites, self.upstream);
         again.timing.replace(self.timing);
         if let (Some(operator), Some(token)) = (again.operator, self.token) {

@@ -15,8 +15,10 @@ use spdy_dns::zones::{SharedZones, Zones};
 use spdy_net::calendar::Calendar;
 use spdy_net::handed::HandedSockets;
 use spdy_net::identities::Identities;
+use spdy_net::in_front::SharedInFront;
 use spdy_net::latch::Latch;
 use spdy_net::limit::LimitHits;
+use spdy_net::listen::ListenOptions;
 use spdy_net::protocol::Protocol;
 use spdy_net::serve::ServerOptions;
 use spdy_net::sockets::Sockets;
@@ -336,7 +338,11 @@ async fn accelerate(
         timing: timing.clone(),
         tokens: Some(acme.tokens.clone()),
     };
-    let limits = args.limits.or(&config.limits).of_listeners(hits);
+    let in_front = SharedInFront::new(proxy.sites().in_front().clone());
+    let limits = ListenOptions {
+        in_front: in_front.clone(),
+        ..args.limits.or(&config.limits).of_listeners(hits)
+    };
     let datagrams = predecessor.map(Predecessor::left);
     let serving = Serving::start(doors, &served, operator.clone(), &limits, datagrams);
 
@@ -349,6 +355,7 @@ async fn accelerate(
         refusals: &refusals,
         listening: &listening,
         proxy: &proxy,
+        in_front: &in_front,
         telemetry: sends,
         timing: &timing,
         operator: operator.as_ref(),

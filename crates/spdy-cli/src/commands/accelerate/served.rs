@@ -1,6 +1,6 @@
 //! What `spdy accelerate` does with one connection of a client.
 
-use std::net::{SocketAddr, UdpSocket};
+use std::net::UdpSocket;
 use std::sync::Arc;
 
 use futures_util::future::{Either, select};
@@ -11,6 +11,7 @@ use spdy_acme::proofs::Tokens;
 use spdy_net::admission::Conduct;
 use spdy_net::error::ConnectionError;
 use spdy_net::handler::Handler;
+use spdy_net::in_front::Caller;
 use spdy_net::latch::Latch;
 use spdy_net::listen::{ListenOptions, Listener};
 use spdy_net::network::BoxIo;
@@ -55,18 +56,19 @@ impl Served {
         }
     }
 
-    fn visit(&self, from: SocketAddr, alt_svc: Option<HeaderValue>) -> Arc<Visit> {
-        let visit = Visit::new(self.proxy.clone(), Some(from.ip()), alt_svc);
+    fn visit(&self, from: Caller, alt_svc: Option<HeaderValue>) -> Arc<Visit> {
+        let visit = Visit::new(self.proxy.clone(), Some(from.address.ip()), alt_svc);
         Arc::new(visit.telling(self.log.clone()).timing(self.timing.clone()))
     }
 
-    async fn tcp(self, io: BoxIo, from: SocketAddr, seat: Seat) -> Conduct {
+    async fn tcp(self, io: BoxIo, from: Caller, seat: Seat) -> Conduct {
         let visit: Arc<dyn Handler> = self.visit(from, self.alt_svc.clone());
         let visit = match &self.tokens {
             Some(tokens) => Arc::new(Answering::new(tokens.clone(), visit)),
             None => visit,
         };
         let options = ServerOptions {
+            came_over_tls: from.came_over_tls,
             seat,
             ..self.options
         };
@@ -116,7 +118,7 @@ impl Served {
         }
     }
 
-    async fn quic(self, incoming: QuicIncoming, from: SocketAddr, seat: Seat) -> Conduct {
+    async fn quic(self, incoming: QuicIncoming, from: Caller, seat: Seat) -> Conduct {
         let visit = self.visit(from, None);
         let options = ServerOptions {
             seat,

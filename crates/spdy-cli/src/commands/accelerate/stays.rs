@@ -47,6 +47,7 @@ fn of_listeners(config: &Config) -> Vec<Said> {
         public_port: _,
         public_addresses: _,
         trusted: _,
+        proxy_protocol: _,
     } = &config.listen;
     let admin = config.admin.as_ref().map(|admin| admin.address);
     vec![

@@ -10,6 +10,7 @@ pub(crate) mod dask;
 pub(crate) mod echo_origin;
 pub(crate) mod files;
 pub(crate) mod four_domains;
+pub(crate) mod haproxy;
 pub(crate) mod json_schema;
 pub(crate) mod lab;
 pub(crate) mod origins;

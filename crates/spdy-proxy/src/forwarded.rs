@@ -1,4 +1,4 @@
-//! Proxies in front of this one that the operator believes (`listen.trusted`): who asked them, and how.
+//! What proxies in front of this one that the operator believes (`listen.trusted`) say of a request: who asked them, and how.
 //!
 //! ```text
 //!  client 203.0.113.7 ──TLS──▶ balancer 10.0.0.5 ──plain──▶ here
@@ -11,51 +11,25 @@
 use std::net::IpAddr;
 
 use http::HeaderMap;
-use ipnet::IpNet;
+use spdy_net::in_front::InFront;
 
 use crate::fields::{FORWARDED_FOR, FORWARDED_PROTO};
 
-/// Where they stand.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct InFront(Vec<IpNet>);
-
-impl InFront {
-    /// Addresses and ranges.
-    ///
-    /// # Errors
-    ///
-    /// The first text that is neither.
-    pub(crate) fn read(texts: &[String]) -> Result<Self, &String> {
-        let range = |text: &String| {
-            let address = || text.parse::<IpAddr>().map(IpNet::from);
-            text.parse().or_else(|_| address())
+/// Who asked the one `in_front` at `from`, by `headers`.
+pub(crate) fn client(in_front: &InFront, from: IpAddr, headers: &HeaderMap) -> IpAddr {
+    let mut client = from;
+    let told = headers.get_all(FORWARDED_FOR).iter().rev();
+    let told = told.flat_map(|value| value.to_str().unwrap_or_default().rsplit(','));
+    for address in told.map(|text| text.trim().parse()) {
+        let Ok(address) = address else {
+            break; // whoever wrote this is the last who is known
         };
-        let ranges = texts.iter().map(|text| range(text).map_err(|_| text));
-        Ok(Self(ranges.collect::<Result<_, _>>()?))
-    }
-
-    /// Whether one of them is at `address`.
-    pub(crate) fn has(&self, address: IpAddr) -> bool {
-        let address = address.to_canonical();
-        self.0.iter().any(|range| range.contains(&address))
-    }
-
-    /// Who asked the one of them at `from`, by `headers`.
-    pub(crate) fn client(&self, from: IpAddr, headers: &HeaderMap) -> IpAddr {
-        let mut client = from;
-        let told = headers.get_all(FORWARDED_FOR).iter().rev();
-        let told = told.flat_map(|value| value.to_str().unwrap_or_default().rsplit(','));
-        for address in told.map(|text| text.trim().parse()) {
-            let Ok(address) = address else {
-                break; // whoever wrote this is the last who is known
-            };
-            client = address;
-            if !self.has(client) {
-                break;
-            }
+        client = address;
+        if !in_front.has(client) {
+            break;
         }
-        client
     }
+    client
 }
 
 /// Whether whoever is in front was asked over TLS; `None` if it does not say.
@@ -95,16 +69,9 @@ mod tests {
             (&["203.0.113.7, "], "10.0.0.5"),
         ] {
             let headers = fields(&FORWARDED_FOR, told);
-            let client = in_front.client(balancer, &headers);
+            let client = client(&in_front, balancer, &headers);
             assert_eq!(client.to_string(), want, "{told:?}");
         }
-        for (address, is_believed) in [("::ffff:10.0.0.5", true), ("11.0.0.1", false)] {
-            let address = address.parse().expect("an address");
-            assert_eq!(in_front.has(address), is_believed, "{address}");
-        }
-        let texts = ["10.0.0.0/8", "proxy.test"].map(str::to_owned);
-        let wrong = InFront::read(&texts).expect_err("no name is believed");
-        assert_eq!(wrong, "proxy.test");
     }
 
     #[test]

@@ -1,0 +1,138 @@
+//! `spdy accelerate` behind HAProxy, which balances connections and announces their clients: who asked, how, and what becomes of
+//! a door and a balancer that are set up otherwise.
+
+use std::net::SocketAddr;
+use std::process::Command;
+use std::time::Duration;
+
+use spdy_testkit::patience::until;
+
+use crate::support::accelerator::Accelerator;
+use crate::support::echo_origin::EchoOrigin;
+use crate::support::haproxy::HaProxy;
+use crate::support::peers::wanted;
+use crate::support::program::{ended_with, output};
+use crate::support::raw_client::Going;
+
+const NAME: &str = "www.site.test";
+/// The client, who is told apart from the balancer.
+const CLIENT: &str = "127.0.0.9";
+
+fn config(origin: &EchoOrigin, listen: &str) -> String {
+    format!(
+        "[listen]\n{listen}\ntrusted = ['127.0.0.1']\n[[site]]\nnames = ['{NAME}']\norigin = 'http://{}'\n",
+        origin.address
+    )
+}
+
+/// curl as a client that comes to `balancer` for the site.
+fn curl(balancer: &HaProxy, scheme: &str, target: &str) -> Command {
+    let mut curl = Command::new("curl");
+    curl.args(["--silent", "--show-error", "--fail", "--noproxy", "*"])
+        .args(["--max-time", "60", "--interface", CLIENT])
+        .args(["--connect-to", &format!("::{}", balancer.address)])
+        .arg("--cacert")
+        .arg(balancer.authority())
+        .arg(format!("{scheme}://{NAME}{target}"));
+    curl
+}
+
+/// Who asked `origin` for `target`, and by which scheme, as it was told.
+fn told(origin: &EchoOrigin, target: &str) -> (String, String) {
+    let asked = origin.asked().into_iter();
+    let asked = asked.rev().find(|asked| asked.target() == target);
+    let asked = asked.unwrap_or_else(|| panic!("nobody asked for {target}"));
+    let field = |name| asked.values(name).join("+");
+    (field("x-forwarded-for"), field("x-forwarded-proto"))
+}
+
+#[test]
+fn whom_a_balancer_announces_is_the_client_in_the_log_and_at_the_origin() {
+    if !wanted() {
+        return;
+    }
+    let origin = EchoOrigin::start("max-age=60", Duration::ZERO);
+    let listen = "plain = ['127.0.0.1:0']\ntls = []\nproxy_protocol = true";
+    let accelerator = Accelerator::start_telling(&config(&origin, listen));
+    let here = accelerator.plain();
+    for (number, (how, is_secure, want)) in [
+        ("send-proxy", false, "http"),
+        ("send-proxy-v2", false, "http"),
+        ("send-proxy-v2-ssl", false, "http"),
+        ("send-proxy-v2-ssl", true, "https"),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let balancer = HaProxy::start(here, how, is_secure, NAME);
+        let target = format!("/{number}");
+        ended_with(0, &mut curl(&balancer, want, &target));
+        let (client, scheme) = told(&origin, &target);
+        assert_eq!((&client[..], &scheme[..]), (CLIENT, want), "{how}");
+        let line = accelerator.told(1 + number);
+        assert_eq!(line["uri"], format!("{want}://{NAME}{target}"), "{line}");
+        assert_eq!(line["from"], CLIENT, "{line}");
+    }
+}
+
+/// What ends TLS and does not say so is known by the port that clients came to.
+#[test]
+fn who_came_to_the_port_of_tls_came_over_it() {
+    if !wanted() {
+        return;
+    }
+    let origin = EchoOrigin::start("no-store", Duration::ZERO);
+    let listen = "plain = ['127.0.0.1:0']\ntls = []\nproxy_protocol = true";
+    let accelerator = Accelerator::start(&config(&origin, listen));
+    let balancer = HaProxy::start(accelerator.plain(), "send-proxy", true, NAME);
+    ended_with(0, &mut curl(&balancer, "https", "/before"));
+    assert_eq!(told(&origin, "/before").1, "http");
+    let port = format!("{listen}\npublic_port = {}", balancer.address.port());
+    accelerator.reload(&config(&origin, &port));
+    accelerator.line_with("read the configuration anew");
+    ended_with(0, &mut curl(&balancer, "https", "/after"));
+    assert_eq!(told(&origin, "/after").1, "https");
+}
+
+#[test]
+fn tls_that_a_balancer_passes_through_begins_after_what_it_announces() {
+    if !wanted() {
+        return;
+    }
+    let origin = EchoOrigin::start("no-store", Duration::ZERO);
+    let listen = "tls = ['127.0.0.1:0']\nproxy_protocol = true";
+    let accelerator = Accelerator::start(&config(&origin, listen));
+    let balancer = HaProxy::start(accelerator.tls(), "send-proxy-v2", false, NAME);
+    for protocol in ["--http1.1", "--http2"] {
+        let target = format!("/{protocol}");
+        let mut curl = curl(&balancer, "https", &target);
+        let curl = curl.arg(protocol).arg("--cacert");
+        ended_with(0, curl.arg(accelerator.authority()));
+        let told = told(&origin, &target);
+        assert_eq!(told, (CLIENT.to_owned(), "https".to_owned()), "{protocol}");
+    }
+}
+
+#[test]
+fn a_balancer_and_a_door_that_are_set_up_otherwise_are_told_of() {
+    if !wanted() {
+        return;
+    }
+    let origin = EchoOrigin::start("no-store", Duration::ZERO);
+    let listen = |more: &str| format!("plain = ['127.0.0.1:0']\ntls = []\n{more}");
+    let accelerator = Accelerator::start(&config(&origin, &listen("proxy_protocol = true")));
+    let here = accelerator.plain();
+    let status = |to: SocketAddr| {
+        let request = format!("GET / HTTP/1.1\r\nHost: {NAME}\r\nConnection: close\r\n\r\n");
+        Going::begin(to, request.as_bytes()).end(usize::MAX).status
+    };
+    assert_eq!(status(here), 0, "it comes from 127.0.0.1, and says nothing");
+    let line = accelerator.line_with("does not announce its clients");
+    assert!(line.contains("got \"GET / HTTP/1.1"), "{line}");
+
+    accelerator.reload(&config(&origin, &listen("")));
+    until("it is a client as any", || status(here) == 200);
+    let balancer = HaProxy::start(here, "send-proxy", false, NAME);
+    let output = output(&mut curl(&balancer, "http", "/"));
+    assert_eq!(output.status.code(), Some(22), "400: {output:?}");
+}

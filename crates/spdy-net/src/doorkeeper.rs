@@ -1,0 +1,126 @@
+//! What becomes of a connection between its place and its serving: it is let in, or closed unheard, by whose it is.
+//!
+//! ```text
+//!  accepted, with a place ──▶ a client's ─────────────────────────────▶ its address's limits ─▶ served
+//!                         ├─▶ of a proxy in front ────────────────────▶ no limits ────────────▶ served
+//!                         └─▶ of one that announces ──▶ its header ───▶ its client's limits ──▶ served
+//!                                                       proxy_protocol.rs
+//! ```
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::net::TcpStream;
+use tokio::sync::OwnedSemaphorePermit;
+
+use crate::admission::{Admission, Admitted, Conduct};
+use crate::in_front::{Caller, InFront, SharedInFront};
+use crate::latch::Latch;
+use crate::limit::ConnectionLimit;
+use crate::network::BoxIo;
+use crate::open_connections::OpenConnections;
+use crate::proxy_protocol::{self, Announced, PATIENCE, Unannounced};
+use crate::seat::Seat;
+use crate::seldom::Seldom;
+
+/// How long after the stop whoever announces may take: what follows is the first of a client, who cannot know that nobody has seen it.
+const LATE: Duration = Duration::from_secs(1);
+
+/// Who lets in what a listener accepts.
+pub(crate) struct Doorkeeper<F> {
+    door: Admission,
+    in_front: SharedInFront,
+    serve: Arc<F>,
+    stop: Latch,
+    /// That proxies do not announce.
+    told: Arc<Seldom>,
+}
+
+impl<F, S> Doorkeeper<F>
+where
+    F: Fn(BoxIo, Caller, Seat) -> S + Send + Sync + 'static,
+    S: Future<Output: Into<Conduct>> + Send + 'static,
+{
+    pub(crate) fn new(door: Admission, in_front: SharedInFront, serve: F, stop: Latch) -> Self {
+        Self {
+            door,
+            in_front,
+            serve: Arc::new(serve),
+            stop,
+            told: Arc::default(),
+        }
+    }
+
+    /// Serves what was accepted from `from` among those that are `open`, unless its client may have no more.
+    pub(crate) fn let_in(
+        &self,
+        open: &mut OpenConnections,
+        (stream, from): (TcpStream, SocketAddr),
+        permit: OwnedSemaphorePermit,
+    ) {
+        let (door, in_front) = (&self.door, self.in_front.now());
+        if !in_front.announces(from.ip()) {
+            let caller = Caller::from(from);
+            let Ok(admitted) = admitted(door, &in_front, caller) else {
+                return;
+            };
+            let serving = (self.serve)(Box::new(stream), caller, admitted.seat());
+            open.serve(admitted, permit, serving);
+            return;
+        }
+        let (door, serve, stop) = (door.clone(), self.serve.clone(), self.stop.clone());
+        let told = self.told.clone();
+        open.spawn(permit, async move {
+            let (io, announced) = match heard(Box::new(stream), stop).await {
+                Ok(heard) => heard,
+                Err(why) => return tell(&door, &told, from, &why),
+            };
+            let caller = in_front.caller(from, announced);
+            if let Ok(admitted) = admitted(&door, &in_front, caller) {
+                let conduct = serve(io, caller, admitted.seat()).await;
+                admitted.ended(conduct.into());
+            }
+        });
+    }
+}
+
+/// Lets in a connection of `caller`.
+pub(crate) fn admitted(
+    door: &Admission,
+    in_front: &InFront,
+    caller: Caller,
+) -> Result<Admitted, ConnectionLimit> {
+    let address = caller.address.ip();
+    if in_front.has(address) {
+        return Ok(door.admit_in_front(address));
+    }
+    door.admit(door.hour(), address).inspect_err(|limit| {
+        let from = caller.address;
+        tracing::debug!(%limit, %from, "a connection was closed unheard");
+    })
+}
+
+/// What is announced on `io`, if it comes in time.
+async fn heard(io: BoxIo, stop: Latch) -> Result<(BoxIo, Announced), Unannounced> {
+    let too_late = async {
+        stop.wait().await;
+        tokio::time::sleep(LATE).await;
+    };
+    tokio::select! {
+        heard = tokio::time::timeout(PATIENCE, proxy_protocol::read(io)) => {
+            heard.unwrap_or(Err(Unannounced::TimedOut))
+        }
+        () = too_late => Err(Unannounced::Silent),
+    }
+}
+
+/// Tells why a proxy's connection was closed: it is set up otherwise than this door, or the other way round.
+fn tell(door: &Admission, told: &Seldom, from: SocketAddr, why: &Unannounced) {
+    let is_fault = !matches!(why, Unannounced::Silent | Unannounced::Io(_));
+    if is_fault && told.is_due(door.hour()) {
+        tracing::warn!(%from, %why, "a trusted proxy does not announce its clients: its connections are closed");
+    } else {
+        tracing::debug!(%from, %why, "a connection was not announced");
+    }
+}

@@ -1,0 +1,218 @@
+//! The PROXY protocol, versions 1 and 2, on the receiving side: what a proxy in front says of a connection before the first byte of its client
+//! (HAProxy's `proxy-protocol.txt`; the header is read by the proxy-header crate).
+//!
+//! ```text
+//!  PROXY TCP4 203.0.113.7 192.0.2.1 53952 443\r\n | the client's bytes      version 1
+//!  0d 0a 0d 0a 00 0d 0a 51 55 49 54 0a 21 11 …     | the client's bytes      version 2
+//! ```
+//!
+//! Only who is known to say it is read so: whoever else could name any address (§2).
+
+use std::io;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use bytes::{Buf, BytesMut};
+use proxy_header::{Error, ParseConfig, ProxyHeader};
+use spdy::upgrade::Rewound;
+use tokio::io::AsyncReadExt;
+
+use crate::network::BoxIo;
+
+/// The longest header taken: addresses have 52 bytes at most, and what stands beside them a few hundred.
+const MAX_BYTES: usize = 4096;
+/// How much is read at first.
+const FIRST_READ: usize = 512;
+/// How much of what is no header is told.
+const TOLD_BYTES: usize = 32;
+/// How long it may take: TCP sends a lost first segment again after 1 s, and after 3 s once more.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
+
+/// What was said of a connection.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub(crate) struct Announced {
+    /// Who is at its other end; `None` where the proxy connects for itself, or says nothing of it.
+    pub(crate) client: Option<SocketAddr>,
+    /// The port that the client came to.
+    pub(crate) port: Option<u16>,
+    /// Whether it came over TLS.
+    pub(crate) is_secure: Option<bool>,
+}
+
+/// Why nothing is known of a connection that was to be announced.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Unannounced {
+    /// It began with something else.
+    #[error("want a header of the PROXY protocol, version 1 or 2, got \"{}\"", .0.escape_ascii())]
+    Other(Box<[u8]>),
+    /// Its header does not end.
+    #[error("want a header of the PROXY protocol of at most {MAX_BYTES} bytes, got more")]
+    TooLong,
+    /// It ended without a byte, as where somebody looks whether anybody listens.
+    #[error("it ended before its first byte")]
+    Silent,
+    /// It ended within its header.
+    #[error("want a header of the PROXY protocol, got the end after {0} bytes of it")]
+    Ended(usize),
+    /// Nobody went on saying it.
+    #[error("want a header of the PROXY protocol within {} s", PATIENCE.as_secs())]
+    TimedOut,
+    /// The connection failed.
+    #[error("the connection failed: {0}")]
+    Io(#[from] io::Error),
+}
+
+/// What is said of `io`, and `io` as its client began it.
+pub(crate) async fn read(mut io: BoxIo) -> Result<(BoxIo, Announced), Unannounced> {
+    let mut seen = BytesMut::with_capacity(FIRST_READ);
+    loop {
+        match ProxyHeader::parse(&seen, ParseConfig::default()) {
+            Ok((header, len)) => {
+                let announced = announced(&header);
+                seen.advance(len);
+                if !seen.is_empty() {
+                    io = Box::new(Rewound::new(seen.freeze(), io));
+                }
+                return Ok((io, announced));
+            }
+            Err(Error::BufferTooShort) if seen.len() < MAX_BYTES => {}
+            Err(Error::BufferTooShort) => return Err(Unannounced::TooLong),
+            Err(_) => {
+                return Err(Unannounced::Other(
+                    seen[..seen.len().min(TOLD_BYTES)].into(),
+                ));
+            }
+        }
+        match (io.read_buf(&mut seen).await?, seen.len()) {
+            (0, 0) => return Err(Unannounced::Silent),
+            (0, len) => return Err(Unannounced::Ended(len)),
+            _ => {}
+        }
+    }
+}
+
+fn announced(header: &ProxyHeader<'_>) -> Announced {
+    let addresses = header.proxied_address();
+    Announced {
+        client: addresses.map(|addresses| {
+            let client = addresses.source;
+            SocketAddr::new(client.ip().to_canonical(), client.port())
+        }),
+        port: addresses.map(|addresses| addresses.destination.port()),
+        is_secure: header.ssl().map(|ssl| ssl.client_ssl()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proxy_header::{ProxiedAddress, SslInfo, Tlv};
+    use tokio::io::AsyncWriteExt;
+
+    use super::*;
+
+    /// What comes of `bytes`, written `at_once` at a time, and what is left of them.
+    async fn heard(bytes: &[u8], at_once: usize) -> Result<(Announced, Vec<u8>), Unannounced> {
+        let (mut far, near) = tokio::io::duplex(at_once);
+        let bytes = bytes.to_vec();
+        let writing = tokio::spawn(async move {
+            let _ = far.write_all(&bytes).await; // who hears enough hears no more
+        });
+        let (mut io, announced) = read(Box::new(near)).await?;
+        let mut rest = Vec::new();
+        io.read_to_end(&mut rest).await?;
+        writing.await.expect("it writes");
+        Ok((announced, rest))
+    }
+
+    fn version_2(source: &str, tlvs: Vec<Tlv<'_>>) -> Vec<u8> {
+        let to = if source.starts_with('[') {
+            "[2001:db8::1]:443"
+        } else {
+            "192.0.2.1:443"
+        };
+        let [source, to] = [source, to].map(|text| text.parse().expect("an address"));
+        let header = ProxyHeader::with_tlvs(Some(ProxiedAddress::stream(source, to)), tlvs);
+        let mut bytes = Vec::new();
+        header.encode_v2(&mut bytes).expect("it is short");
+        bytes
+    }
+
+    #[tokio::test]
+    async fn who_came_is_read_and_what_he_says_is_left() {
+        let tls = |is_secure| Tlv::Ssl(SslInfo::new(is_secure, false, false, 0));
+        let client = |text: &str, is_secure| Announced {
+            client: Some(text.parse().expect("an address")),
+            port: Some(443),
+            is_secure,
+        };
+        let local = b"\r\n\r\n\0\r\nQUIT\n\x20\0\0\0".to_vec();
+        let long = Tlv::Noop(2000);
+        for (header, want) in [
+            (
+                b"PROXY TCP4 203.0.113.7 192.0.2.1 53952 443\r\n".to_vec(),
+                client("203.0.113.7:53952", None),
+            ),
+            (
+                b"PROXY TCP6 2001:db8::7 2001:db8::1 53952 443\r\n".to_vec(),
+                client("[2001:db8::7]:53952", None),
+            ),
+            (b"PROXY UNKNOWN\r\n".to_vec(), Announced::default()),
+            (
+                b"PROXY UNKNOWN what ever\r\n".to_vec(),
+                Announced::default(),
+            ),
+            (
+                version_2("203.0.113.7:5", vec![]),
+                client("203.0.113.7:5", None),
+            ),
+            (
+                version_2("[2001:db8::7]:5", vec![tls(true)]),
+                client("[2001:db8::7]:5", Some(true)),
+            ),
+            (
+                version_2("[::ffff:203.0.113.7]:5", vec![long, tls(false)]),
+                client("203.0.113.7:5", Some(false)),
+            ),
+            (local, Announced::default()),
+        ] {
+            let whole = [&header[..], b"GET / HTTP/1.1\r\n"].concat();
+            for at_once in [1, 7, 8192] {
+                let told = format!("{:?}, {at_once} at once", header.escape_ascii().to_string());
+                let (announced, rest) = heard(&whole, at_once).await.expect(&told);
+                assert_eq!(announced, want, "{told}");
+                assert_eq!(rest, b"GET / HTTP/1.1\r\n", "{told}");
+            }
+        }
+    }
+
+    #[tokio::test]
+    async fn what_is_no_header_is_told() {
+        let endless = version_2("203.0.113.7:5", vec![Tlv::Noop(8192)]);
+        for (bytes, want) in [
+            (
+                &b"GET / HTTP/1.1\r\nHost: site.test\r\n\r\n"[..],
+                "want a header of the PROXY protocol, version 1 or 2, got \"GET / HTTP/1.1\\r\\nHost: site.test\\r\"",
+            ),
+            (
+                b"PROXY TCP4 203.0.113.7 2001:db8::1 5 443\r\n",
+                "want a header of the PROXY protocol, version 1 or 2, got \"PROXY TCP4 203.0.113.7 2001:db8:\"",
+            ),
+            (
+                b"PROXY TCP4 203.0.113.7 ",
+                "want a header of the PROXY protocol, got the end after 23 bytes of it",
+            ),
+            (b"", "it ended before its first byte"),
+            (
+                &endless,
+                "want a header of the PROXY protocol of at most 4096 bytes, got more",
+            ),
+        ] {
+            let error = heard(bytes, 8192).await.expect_err(want);
+            assert_eq!(error.to_string(), want);
+        }
+        let endless = [&b"PROXY UNKNOWN "[..], &[b'x'; 8192]].concat();
+        heard(&endless, 8192)
+            .await
+            .expect_err("a line that does not end");
+    }
+}

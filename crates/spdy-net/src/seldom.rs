@@ -1,0 +1,38 @@
+//! What is said at once, and said again only after a while, however often it happens.
+
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use spdy_clock::Instant;
+
+/// After how long it is said again.
+const AGAIN: Duration = Duration::from_secs(60);
+
+/// When it was last said.
+#[derive(Debug, Default)]
+pub(crate) struct Seldom(Mutex<Option<Instant>>);
+
+impl Seldom {
+    /// Whether it is to be said `now`.
+    pub(crate) fn is_due(&self, now: Instant) -> bool {
+        let mut said = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_due = said.is_none_or(|said| now - said >= AGAIN);
+        if is_due {
+            *said = Some(now);
+        }
+        is_due
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_is_said_at_once_and_again_after_a_minute() {
+        let seldom = Seldom::default();
+        let due = [0, 1, 59_999, 60_000, 60_001, 300_000, 359_999, 360_000]
+            .map(|ms| seldom.is_due(Instant::from_millis(ms)));
+        assert_eq!(due, [true, false, false, true, false, true, false, true]);
+    }
+}

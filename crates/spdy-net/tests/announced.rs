@@ -1,0 +1,198 @@
+//! A listener behind a proxy that announces its clients: whom the limits are for, and what becomes of what is announced otherwise.
+
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+use std::time::Duration;
+
+use spdy_net::admission::{Admission, AdmissionLimits, Conduct};
+use spdy_net::in_front::{Announcing, Caller, InFront, SharedInFront};
+use spdy_net::latch::Latch;
+use spdy_net::limit::{ConnectionLimit, LimitHits};
+use spdy_net::listen::{ListenOptions, Listener};
+use spdy_net::network::BoxIo;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpSocket, TcpStream};
+
+const PROXY: &str = "127.0.0.2";
+const HEADER: &str = "PROXY TCP4 203.0.113.7 192.0.2.1 5000 443\r\n";
+
+/// A listener that tells each line's writer who he is, over which one address may have two connections.
+struct Scene {
+    address: SocketAddr,
+    in_front: SharedInFront,
+    hits: LimitHits,
+    stop: Latch,
+    running: tokio::task::JoinHandle<()>,
+}
+
+/// Those at 127.0.0.2, who announce.
+fn announcing() -> Arc<InFront> {
+    let in_front = InFront::read(&[PROXY.to_owned()]).expect("an address");
+    let tls_port = Some(443);
+    Arc::new(in_front.announcing(Announcing { tls_port }))
+}
+
+impl Scene {
+    fn start(in_front: Arc<InFront>) -> Self {
+        let here = SocketAddr::from(([127, 0, 0, 1], 0));
+        let listener = Listener::bind(here).expect("loopback has a free port");
+        let (address, stop) = (listener.address(), Latch::new());
+        let (in_front, hits) = (SharedInFront::new(in_front), LimitHits::default());
+        let limits = AdmissionLimits {
+            per_address: 2,
+            abuses: 1,
+            ..AdmissionLimits::default()
+        };
+        let options = ListenOptions {
+            admission: Admission::new(limits, hits.clone()),
+            drain_timeout: Duration::from_secs(60),
+            in_front: in_front.clone(),
+        };
+        let running = tokio::spawn(listener.run(options, stop.clone(), |io, caller, _| {
+            say_who_it_is(io, caller)
+        }));
+        Self {
+            address,
+            in_front,
+            hits,
+            stop,
+            running,
+        }
+    }
+
+    /// A connection from `address` that begins with `bytes`.
+    async fn connect(&self, from: &str, bytes: &str) -> TcpStream {
+        let socket = TcpSocket::new_v4().expect("a socket");
+        let from: IpAddr = from.parse().expect("an address");
+        socket.bind((from, 0).into()).expect("it is of loopback");
+        let mut stream = socket.connect(self.address).await.expect("it listens");
+        stream
+            .write_all(bytes.as_bytes())
+            .await
+            .expect("it is taken");
+        stream
+    }
+
+    /// What a connection from `address` hears that says `bytes`.
+    async fn told(&self, from: &str, bytes: &str) -> String {
+        heard(&mut self.connect(from, bytes).await).await
+    }
+}
+
+/// Says for each line whom it came from, and whether that one came over TLS; `abuse` is one.
+async fn say_who_it_is(mut io: BoxIo, caller: Caller) -> Conduct {
+    let mut line = Vec::new();
+    while let Ok(byte) = io.read_u8().await {
+        if byte != b'\n' {
+            line.push(byte);
+            continue;
+        }
+        let Caller {
+            address,
+            came_over_tls,
+        } = caller;
+        let said = String::from_utf8_lossy(&line).into_owned();
+        let answer = format!("{} {came_over_tls} {said}\n", address.ip());
+        let _ = io.write_all(answer.as_bytes()).await;
+        if line == b"abuse" {
+            return Conduct::Abusive;
+        }
+        line.clear();
+    }
+    Conduct::Fair
+}
+
+/// The next line, or the end.
+async fn heard(stream: &mut TcpStream) -> String {
+    let mut heard = Vec::new();
+    while let Ok(byte) = stream.read_u8().await {
+        heard.push(byte);
+        if byte == b'\n' {
+            break;
+        }
+    }
+    String::from_utf8(heard).expect("it speaks ASCII")
+}
+
+#[tokio::test]
+async fn a_connection_is_that_of_whom_a_proxy_in_front_announces() {
+    let scene = Scene::start(announcing());
+    let told = scene.told(PROXY, &format!("{HEADER}hello\n")).await;
+    assert_eq!(told, "203.0.113.7 true hello\n");
+    let told = scene.told(PROXY, "PROXY UNKNOWN\r\nhello\n").await;
+    assert_eq!(told, "127.0.0.2 false hello\n");
+    let plain = HEADER.replace(" 443\r", " 80\r");
+    let told = scene.told(PROXY, &format!("{plain}hello\n")).await;
+    assert_eq!(told, "203.0.113.7 false hello\n");
+}
+
+#[tokio::test]
+async fn whoever_else_announces_is_not_believed_and_who_should_and_does_not_is_closed() {
+    let scene = Scene::start(announcing());
+    let told = scene.told("127.0.0.3", HEADER).await;
+    assert_eq!(told, format!("127.0.0.3 false {HEADER}"));
+    assert_eq!(scene.told(PROXY, "GET / HTTP/1.1\r\n\r\n").await, "");
+}
+
+#[tokio::test]
+async fn limits_are_for_whom_is_announced_and_not_for_the_proxy() {
+    let scene = Scene::start(announcing());
+    let hello = format!("{HEADER}hello\n");
+    let mut open = Vec::new();
+    for _ in 0..2 {
+        let mut stream = scene.connect(PROXY, &hello).await;
+        assert_eq!(heard(&mut stream).await, "203.0.113.7 true hello\n");
+        open.push(stream);
+    }
+    assert_eq!(scene.told(PROXY, &hello).await, "");
+    let met = |limit| scene.hits.of(limit);
+    assert_eq!(met(ConnectionLimit::ConnectionsPerAddress), 1);
+    let other = hello.replace("203.0.113.7", "203.0.113.8");
+    for _ in 0..2 {
+        let mut stream = scene.connect(PROXY, &other).await;
+        assert_eq!(heard(&mut stream).await, "203.0.113.8 true hello\n");
+        open.push(stream);
+    }
+    let third = hello.replace("203.0.113.7", "203.0.113.9");
+    let abuse = third.replace("hello", "abuse");
+    assert_eq!(scene.told(PROXY, &abuse).await, "203.0.113.9 true abuse\n");
+    while scene.told(PROXY, &third).await != "" {}
+    assert!(met(ConnectionLimit::AbusesPerAddress) > 0);
+    let fourth = hello.replace("203.0.113.7", "203.0.113.10");
+    assert_eq!(
+        scene.told(PROXY, &fourth).await,
+        "203.0.113.10 true hello\n"
+    );
+}
+
+#[tokio::test]
+async fn a_proxy_that_announces_nobody_has_no_limits_of_an_address() {
+    let silent = InFront::read(&[PROXY.to_owned()]).expect("an address");
+    let scene = Scene::start(Arc::new(silent));
+    let mut open = Vec::new();
+    for _ in 0..5 {
+        let mut stream = scene.connect(PROXY, "hello\n").await;
+        assert_eq!(heard(&mut stream).await, "127.0.0.2 false hello\n");
+        open.push(stream);
+    }
+    // As anybody has who is trusted no more.
+    scene.in_front.replace(Arc::default());
+    for _ in 0..2 {
+        let mut stream = scene.connect(PROXY, "hello\n").await;
+        assert_eq!(heard(&mut stream).await, "127.0.0.2 false hello\n");
+        open.push(stream);
+    }
+    assert_eq!(scene.told(PROXY, "hello\n").await, "");
+}
+
+#[tokio::test]
+async fn who_announces_nothing_keeps_no_listener_from_its_end() {
+    let scene = Scene::start(announcing());
+    let mut halfway = scene.connect(PROXY, "PROXY TCP4 ").await;
+    let mut announced = scene.connect(PROXY, &format!("{HEADER}hello\n")).await;
+    assert_eq!(heard(&mut announced).await, "203.0.113.7 true hello\n");
+    scene.stop.set();
+    assert_eq!(heard(&mut halfway).await, "");
+    drop(announced);
+    scene.running.await.expect("no panic");
+}
