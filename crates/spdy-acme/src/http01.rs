@@ -7,6 +7,7 @@ use http::{HeaderValue, Method, Request, Response, header};
 use spdy::body::Body;
 use spdy::runtime::BoxFuture;
 use spdy_net::handler::Handler;
+use spdy_net::refusal::Refusal;
 
 use crate::proofs::Tokens;
 
@@ -50,5 +51,9 @@ impl Handler for Answering {
         headers.insert(header::CONTENT_TYPE, text);
         headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
         Box::pin(std::future::ready(response))
+    }
+
+    fn refused(&self, refusal: &Refusal<'_>) {
+        self.rest.refused(refusal);
     }
 }

@@ -8,13 +8,14 @@ use spdy_frame::priority::Priority;
 
 use crate::http2::push::Http2Pusher;
 use crate::protocol::Protocol;
+use crate::refusal::Refusal;
 
 /// How a request came; in its extensions when a [`Handler`] sees it.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Arrival {
     /// Spoken on the connection.
     pub protocol: Protocol,
-    /// The connection is TLS.
+    /// The client came over TLS.
     pub secure: bool,
     /// What the client asked for; 0 for HTTP/1.1, which cannot say.
     pub priority: Priority,
@@ -73,6 +74,10 @@ pub struct PushError(pub(crate) String);
 pub trait Handler: Send + Sync + 'static {
     /// The answer to `request`. A future that is dropped belongs to a client that left.
     fn answer(&self, request: Request<Body>) -> BoxFuture<Response<Body>>;
+
+    /// Is told what the connection answered by itself: what cannot be read as a request over HTTP/1.1, HTTP/2 or SPDY. (What is
+    /// answered by the end of a stream, as over HTTP/3, is not.)
+    fn refused(&self, _refusal: &Refusal<'_>) {}
 }
 
 impl<F, A> Handler for F

@@ -25,14 +25,14 @@ use spdy_frame::priority::Priority;
 use crate::byte_count::{Counters, HeaderBytes, Http1Watch, Watched};
 use crate::connection::ClientOptions;
 use crate::error::{ConnectionError, ExchangeError, Retry, chain};
-use crate::handler::Arrival;
+use crate::handler::{Arrival, Handler};
 use crate::head_clock::{Exchange, HeadTimed};
 use crate::head_size;
 use crate::latch::Latch;
 use crate::literal_answers::LiteralAnswers;
 use crate::network::BoxIo;
 use crate::protocol::Protocol;
-use crate::refusal::refusal;
+use crate::refusal::{Flaw, Refusal};
 use crate::serve::{Terms, over};
 use crate::stall::{giving_up, is_stall};
 use crate::switch::Behind;
@@ -268,6 +268,7 @@ pub(crate) async fn serve(io: BoxIo, terms: Terms<'_>) -> Result<(), ConnectionE
     let max_head_bytes = options.max_head_bytes;
     let behind = Behind::default();
     let next = behind.clone();
+    let told = handler.clone();
     let service = service_fn(move |mut request: Request<Incoming>| {
         let exchange = seat.exchange();
         let handler = handler.clone();
@@ -277,15 +278,11 @@ pub(crate) async fn serve(io: BoxIo, terms: Terms<'_>) -> Result<(), ConnectionE
         let literal = literal.map(|to| (to, request.method().clone(), request.version()));
         async move {
             let (version, headers) = (request.version(), request.headers());
+            let refused = |flaw| refused(&*handler, &request, flaw);
             let mut response = match named_host(version, headers) {
-                Err(NoOneHost) => refused(StatusCode::BAD_REQUEST, WANT_ONE_HOST),
-                Ok(_) if !is_chunked_at_most(headers) => {
-                    refused(StatusCode::NOT_IMPLEMENTED, WANT_CHUNKED)
-                }
-                Ok(_) if is_too_large(&request, max_head_bytes) => {
-                    let status = StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE;
-                    refused(status, "")
-                }
+                Err(NoOneHost) => refused(Flaw::Host),
+                Ok(_) if !is_chunked_at_most(headers) => refused(Flaw::TransferCoding),
+                Ok(_) if is_too_large(&request, max_head_bytes) => refused(Flaw::HeadTooLarge),
                 Ok(host) => handler.answer(arrived(request, host, secure, &timed)).await,
             };
             let exchange = match offer {
@@ -327,6 +324,14 @@ pub(crate) async fn serve(io: BoxIo, terms: Terms<'_>) -> Result<(), ConnectionE
             connection.await
         }
     };
+    if let Some(flaw) = ended.as_ref().err().and_then(Flaw::of_http1) {
+        told.refused(&Refusal {
+            protocol: Protocol::Http1,
+            method: None,
+            uri: None,
+            flaw,
+        });
+    }
     ended.map_err(ConnectionError::Http1)?;
     behind.speak(stop).await;
     Ok(())
@@ -377,9 +382,19 @@ fn is_too_large<B>(request: &Request<B>, max_head_bytes: usize) -> bool {
     head_size::is_too_large(first_line, request.headers(), max_head_bytes)
 }
 
-/// Tells, with `want`, what a request should have been.
-fn refused(status: StatusCode, want: &'static str) -> Response<Body> {
-    let mut response = refusal(status, want);
+/// Tells what `request` should have been, and `handler` that it was not.
+fn refused<B>(handler: &dyn Handler, request: &Request<B>, flaw: Flaw) -> Response<Body> {
+    handler.refused(&Refusal {
+        protocol: Protocol::Http1,
+        method: Some(request.method()),
+        uri: Some(request.uri()),
+        flaw,
+    });
+    let mut response = flaw.answer(match flaw {
+        Flaw::Host => WANT_ONE_HOST,
+        Flaw::TransferCoding => WANT_CHUNKED,
+        Flaw::Malformed | Flaw::HeadTooLarge => "",
+    });
     // Whatever comes next on this connection was written by the same hand.
     let close = HeaderValue::from_static("close");
     response.headers_mut().insert(header::CONNECTION, close);

@@ -59,7 +59,7 @@ pub mod protocol;
 mod proxy_protocol;
 pub mod quic;
 pub mod quic_listen;
-mod refusal;
+pub mod refusal;
 mod request_head;
 pub mod seat;
 mod seldom;

@@ -2,11 +2,11 @@
 
 use bytes::{Bytes, BytesMut};
 use http::uri::{Authority, PathAndQuery, Scheme};
-use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, Uri, header, request};
+use http::{HeaderMap, HeaderValue, Method, Request, Response, Uri, header, request};
 use spdy::body::Body;
 use spdy_http::request::without_default_port;
 
-use crate::refusal::refusal;
+use crate::refusal::Flaw;
 
 /// Why a list of fields is no message (RFC 9113 §8.1.1, RFC 9114 §4.1.2). It says what is wrong.
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
@@ -16,7 +16,7 @@ pub(crate) struct Malformed(pub(crate) &'static str);
 impl Malformed {
     /// The same for who sent it.
     pub(crate) fn answer(&self) -> Response<Body> {
-        refusal(StatusCode::BAD_REQUEST, format!("{self}\n"))
+        Flaw::Malformed.answer(format!("{self}\n"))
     }
 }
 
@@ -119,20 +119,23 @@ pub(crate) fn name_its_host<B>(request: &mut Request<B>) -> Result<(), Malformed
 /// The head of a request as HTTP/2 is read beneath, which looks at no more than names, values, and which pseudo-header fields there are,
 /// and leaves `:scheme` out where there is no `:authority`: then it is that of the connection, which may be `secure`.
 pub(crate) fn settle(head: &mut request::Parts, secure: bool) -> Result<(), Malformed> {
-    let mut uri = std::mem::take(&mut head.uri).into_parts();
-    let said = uri.authority.take();
-    let said = said.map(|said| match without_userinfo(&said) == said.as_str() {
-        true => Ok(said),
-        false => Err(Malformed("an authority with userinfo")),
-    });
+    let said = head.uri.authority();
+    if said.is_some_and(|said| without_userinfo(said) != said.as_str()) {
+        return Err(Malformed("an authority with userinfo"));
+    }
     let of_connection = if secure { Scheme::HTTPS } else { Scheme::HTTP };
-    let scheme = uri.scheme.as_ref().unwrap_or(&of_connection).as_str();
-    let said = said.transpose()?;
-    uri.authority = Some(one_host(&head.method, scheme, said, &head.headers)?);
-    if let Some(path) = &uri.path_and_query
-        && head.method != Method::CONNECT
-    {
+    let scheme = head.uri.scheme().unwrap_or(&of_connection).as_str();
+    let host = one_host(&head.method, scheme, said.cloned(), &head.headers)?;
+    let path = head.uri.path_and_query();
+    let path = path.filter(|_| head.method != Method::CONNECT);
+    if let Some(path) = path {
         check_path(&head.method, path)?;
+    }
+    let has_path = path.is_some();
+    // Until here it stays as it came, for whoever tells of it.
+    let mut uri = std::mem::take(&mut head.uri).into_parts();
+    uri.authority = Some(host);
+    if has_path {
         uri.scheme.get_or_insert(of_connection);
     }
     head.uri = Uri::from_parts(uri).map_err(|_| Malformed("no URI can be made of it"))?;

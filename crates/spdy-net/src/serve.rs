@@ -29,6 +29,7 @@ use crate::limit::{ConnectionLimit, LimitHits};
 use crate::network::BoxIo;
 use crate::protocol::Protocol;
 use crate::quic::{QuicIncoming, QuicOptions};
+use crate::refusal::Refusal;
 use crate::seat::Seat;
 use crate::stall::{Impatient, PatientBody, Stall};
 use crate::tls::ServerTls;
@@ -251,6 +252,10 @@ impl Handler for Patient {
             Body::wrap(PatientBody::new(body, stall))
         });
         self.handler.answer(request)
+    }
+
+    fn refused(&self, refusal: &Refusal<'_>) {
+        self.handler.refused(refusal);
     }
 }
 

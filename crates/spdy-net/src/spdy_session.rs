@@ -23,6 +23,7 @@ use crate::error::{ConnectionError, ExchangeError, Retry};
 use crate::handler::Arrival;
 use crate::network::BoxIo;
 use crate::protocol::Protocol;
+use crate::refusal::{Flaw, Refusal};
 use crate::serve::{Terms, over};
 use crate::tap::ConnectionTap;
 
@@ -217,6 +218,17 @@ pub(crate) async fn serve(
     config.write_timeout = Some(options.write_timeout);
     config.frame_timeout = Some(options.frame_timeout);
     limit_heads(config, options.max_head_bytes);
+    let told = handler.clone();
+    builder = builder.on_bad_request(move |error| {
+        if let Some(flaw) = Flaw::of_spdy(error) {
+            told.refused(&Refusal {
+                protocol: Protocol::Spdy(version),
+                method: None,
+                uri: None,
+                flaw,
+            });
+        }
+    });
     let seat = options.seat.clone();
     let service = move |mut request: Request<Body>| {
         let priority = request

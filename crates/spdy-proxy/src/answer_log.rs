@@ -7,12 +7,14 @@ use std::task::{Context, Poll, ready};
 use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
-use http::{Method, StatusCode};
+use http::{Method, StatusCode, Uri};
 use http_body::{Frame, SizeHint};
 use spdy::body::{Body, BoxError};
 use spdy_clock::Instant;
 use spdy_net::protocol::Protocol;
+use spdy_net::refusal::Refusal;
 
+use crate::counters::Outcome;
 use crate::proxy::Proxy;
 use crate::reports::Counts;
 use crate::trace_context::TraceId;
@@ -25,10 +27,10 @@ pub type Log = Arc<dyn Fn(&Answered) + Send + Sync>;
 pub struct Answered {
     /// When the request came.
     pub at: SystemTime,
-    /// Of the request.
-    pub method: Method,
-    /// Host that the client named, and the target.
-    pub uri: String,
+    /// Of the request; `None` if it could not be read.
+    pub method: Option<Method>,
+    /// Host that the client named, and the target; likewise.
+    pub uri: Option<String>,
     /// Who asked.
     pub from: Option<IpAddr>,
     /// Spoken on the connection.
@@ -51,6 +53,28 @@ pub struct Answered {
     pub ended: Ended,
     /// What became of the references of a page of the site's own, if that is known by now.
     pub page: Option<Counts>,
+}
+
+impl Answered {
+    /// To what was no request, by the connection of whoever is at `from`.
+    pub(crate) fn refused(refusal: &Refusal<'_>, at: SystemTime, from: Option<IpAddr>) -> Self {
+        Self {
+            at,
+            method: refusal.method.cloned(),
+            uri: refusal.uri.map(Uri::to_string),
+            from,
+            protocol: Some(refusal.protocol),
+            status: refusal.flaw.status(),
+            outcome: Outcome::MALFORMED.0,
+            cache_status: None,
+            trace: None,
+            head: Duration::ZERO,
+            took: Duration::ZERO,
+            bytes: 0,
+            ended: Ended::Complete,
+            page: None,
+        }
+    }
 }
 
 /// How the body of an answer ended.
@@ -135,7 +159,7 @@ impl Drop for LoggedBody {
         // Nobody asks for what an answer to HEAD would have.
         let is_complete = http_body::Body::is_end_stream(&self.body)
             || self.announced == Some(answered.bytes)
-            || answered.method == Method::HEAD;
+            || answered.method == Some(Method::HEAD);
         self.write(match is_complete {
             true => Ended::Complete,
             false => Ended::ClientLeft,

@@ -153,6 +153,8 @@ impl Outcome {
     pub const UNREACHABLE: Self = Self("unreachable");
     /// The client wanted nothing that had to be fetched.
     pub const NOT_KEPT: Self = Self("not-kept");
+    /// It was no request.
+    pub const MALFORMED: Self = Self("malformed");
     /// The client had origins asked too often.
     pub const LIMITED: Self = Self("limited");
     /// Nobody's site.

@@ -15,6 +15,7 @@ use spdy_clock::Instant;
 use spdy_net::early_hints::EarlyHints;
 use spdy_net::handler::{Arrival, Handler, Pusher};
 use spdy_net::protocol::Protocol;
+use spdy_net::refusal::Refusal;
 use spdy_rewrite::integrity::without_mark;
 use spdy_server::learned::Loaded;
 use spdy_server::push_plan::{
@@ -318,8 +319,8 @@ impl Visit {
         let head = self.proxy.runtime.now() - began;
         let answered = Answered {
             at: about.at,
-            method: about.method,
-            uri: about.uri,
+            method: Some(about.method),
+            uri: Some(about.uri),
             from: about.from,
             protocol: about.protocol,
             status: response.status(),
@@ -382,6 +383,15 @@ impl Handler for Visit {
                 let visit = self.clone();
                 Box::pin(async move { visit.done(began, coming.await, Outcome::PASSED) })
             }
+        }
+    }
+
+    fn refused(&self, refusal: &Refusal<'_>) {
+        let counters = &self.proxy.counters;
+        counters.count(Family::Answers, Outcome::MALFORMED.0);
+        counters.count(Family::Refused, refusal.flaw.name());
+        if let Some(log) = &self.log {
+            log(&Answered::refused(refusal, self.proxy.hour(), self.from));
         }
     }
 }

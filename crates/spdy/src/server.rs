@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use spdy_frame::header_block::HeaderBlock;
 use spdy_frame::version::Version;
+use spdy_http::request::BadRequest;
 use spdy_session::config::{Config, Role};
 use spdy_session::session::Stats;
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -69,7 +70,11 @@ pub struct Builder {
     send_trailers: bool,
     push_form: PushForm,
     metrics: Option<Metrics>,
+    on_bad_request: Option<OnBadRequest>,
 }
+
+/// Is told of each request that was none.
+type OnBadRequest = Arc<dyn Fn(&BadRequest) + Send + Sync>;
 
 session_options!(Builder);
 
@@ -82,6 +87,7 @@ impl Builder {
             send_trailers: false,
             metrics: None,
             push_form: PushForm::default(),
+            on_bad_request: None,
         }
     }
 
@@ -89,6 +95,15 @@ impl Builder {
     #[must_use]
     pub fn push_form(mut self, form: PushForm) -> Self {
         self.push_form = form;
+        self
+    }
+
+    /// Tells `told` of each request that was none, and was [answered](BadRequest::status) or reset for it before the service could see it. For
+    /// [`serve`](Self::serve) and its like; whoever takes streams one by one has it of
+    /// [`Incoming::into_request`]. It must not block.
+    #[must_use]
+    pub fn on_bad_request(mut self, told: impl Fn(&BadRequest) + Send + Sync + 'static) -> Self {
+        self.on_bad_request = Some(Arc::new(told));
         self
     }
 

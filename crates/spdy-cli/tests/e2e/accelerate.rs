@@ -9,6 +9,7 @@ use spdy_testkit::patience::{PATIENCE, patient, until};
 
 use crate::support::accelerator::{Accelerator, check};
 use crate::support::program::{Served, ended_with, output, spdy};
+use crate::support::raw_client::Going;
 
 /// The example that is shipped, from the root of the tree.
 const EXAMPLE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../deploy/accelerate.toml");
@@ -376,11 +377,25 @@ fn an_operator_sees_what_it_does_purges_and_changes_it_while_it_runs() {
         (&told["outcome"], &told["cache_status"]),
         (&"misdirected".into(), &Value::Null)
     );
+    for (asked, method) in [
+        ("GET /b HTTP/1.1\r\n\r\n", "GET".into()),
+        ("no request\r\n\r\n", Value::Null),
+    ] {
+        let got = Going::begin(here, asked.as_bytes()).end(usize::MAX);
+        assert_eq!(got.status, 400, "{asked:?}");
+        let told = accelerator.told(if method == Value::Null { 4 } else { 3 });
+        let told = ["status", "outcome", "method", "from"].map(|key| told[key].clone());
+        let want = [400.into(), "malformed".into(), method, "127.0.0.1".into()];
+        assert_eq!(told, want, "{asked:?}");
+    }
 
     let metrics = get(door, "door", "/metrics");
     assert!(
         metrics.contains("spdy_accelerator_answers_total{outcome=\"miss\"} 1\n")
             && metrics.contains("spdy_accelerator_answers_total{outcome=\"misdirected\"} 1\n")
+            && metrics.contains("spdy_accelerator_answers_total{outcome=\"malformed\"} 2\n")
+            && metrics.contains("spdy_accelerator_refused_total{reason=\"host\"} 1\n")
+            && metrics.contains("spdy_accelerator_refused_total{reason=\"malformed\"} 1\n")
             && metrics.contains("spdy_cache_held_objects{tier=\"memory\"} 1\n")
             && metrics.contains("spdy_dns_answers_total{outcome=\"answered\"} 2\n")
             && metrics.contains("spdy_dns_answers_total{outcome=\"no-such-name\"} 1\n")

@@ -31,6 +31,7 @@ use crate::idle::Idle;
 use crate::limit::ConnectionLimit;
 use crate::network::BoxIo;
 use crate::protocol::Protocol;
+use crate::refusal::{Flaw, Refusal};
 use crate::request_head::{self, Malformed};
 use crate::serve::Terms;
 use crate::stall::{Stall, StreamStall};
@@ -213,6 +214,12 @@ async fn answer(
         Ok(()) => handler.answer(Request::from_parts(head, body)),
         Err(why) => {
             tracing::debug!(error = %why, "http/2 request refused");
+            handler.refused(&Refusal {
+                protocol: Protocol::Http2,
+                method: Some(&head.method),
+                uri: Some(&head.uri),
+                flaw: Flaw::Malformed,
+            });
             Box::pin(ready(why.answer()))
         }
     };

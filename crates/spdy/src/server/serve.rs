@@ -16,7 +16,7 @@ use crate::body::{Body, BoxError};
 use crate::error::Error;
 use crate::runtime::{BoxFuture, SharedRuntime};
 use crate::server::responder::Responder;
-use crate::server::{Accept, Builder};
+use crate::server::{Accept, Builder, OnBadRequest};
 
 /// Serves SPDY/3.1 over `io` on tokio's runtime until the session ends: `service` is called for every
 /// request. [`Builder::serve`] says more, and takes other versions, limits and runtimes.
@@ -140,13 +140,16 @@ impl Builder {
         B::Error: Into<BoxError>,
         E: Into<BoxError> + 'static,
     {
+        let told = self.on_bad_request.clone();
         let (mut accept, mut connection) = self.handshake(io, runtime.clone());
         let mut stop = pin!(stop.fuse());
         poll_fn(|cx| {
             if stop.as_mut().poll(cx).is_ready() {
                 accept.handle().shutdown();
             }
-            connection.poll_run(cx, |cx| answer_all(&mut accept, &runtime, &mut service, cx))
+            connection.poll_run(cx, |cx| {
+                answer_all(&mut accept, &runtime, &mut service, told.as_ref(), cx);
+            })
         })
         .await
     }
@@ -157,6 +160,7 @@ fn answer_all<S, F, B, E>(
     accept: &mut Accept,
     runtime: &SharedRuntime,
     service: &mut S,
+    told: Option<&OnBadRequest>,
     cx: &mut Context<'_>,
 ) where
     S: FnMut(Request<Body>) -> F,
@@ -166,8 +170,14 @@ fn answer_all<S, F, B, E>(
     E: Into<BoxError> + 'static,
 {
     while let Some(incoming) = accept.try_next() {
-        let Ok((request, responder)) = incoming.into_request() else {
-            continue;
+        let (request, responder) = match incoming.into_request() {
+            Ok(both) => both,
+            Err(error) => {
+                if let Some(told) = told {
+                    told(&error);
+                }
+                continue;
+            }
         };
         let span = responder.span.clone();
         let call = AssertUnwindSafe(|| span.in_scope(|| service(request)));

@@ -5,6 +5,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::SystemTime;
 
+use http::Method;
 use jiff::Timestamp;
 use serde::Serialize;
 use spdy_net::protocol::Protocol;
@@ -12,6 +13,9 @@ use spdy_proxy::answer_log::{Answered, Ended, Log};
 use spdy_proxy::reports::Counts;
 
 use crate::printer::{BAD, BOLD, DIM, Printer};
+
+/// What stands for what could not be read.
+const UNREAD: &str = "-";
 
 /// A line for each answer: on stdout as JSON, or on stderr for people.
 pub(super) fn log(verbose: bool, json: bool, printer: &Printer) -> Option<Log> {
@@ -49,8 +53,8 @@ impl fmt::Display for ForPeople<'_> {
             "{DIM}{}{DIM:#} {style}{}{style:#} {} {} {DIM}{}, {} bytes, {:.1} ms{DIM:#}",
             time(answered.at),
             answered.status.as_str(),
-            answered.method,
-            answered.uri,
+            answered.method.as_ref().map_or(UNREAD, Method::as_str),
+            answered.uri.as_deref().unwrap_or(UNREAD),
             answered.outcome,
             answered.bytes,
             answered.took.as_secs_f64() * 1e3
@@ -83,8 +87,8 @@ impl fmt::Display for ForPeople<'_> {
 #[derive(Debug, Serialize)]
 struct Line<'a> {
     time: String,
-    method: &'a str,
-    uri: &'a str,
+    method: Option<&'a str>,
+    uri: Option<&'a str>,
     from: Option<IpAddr>,
     protocol: Option<&'static str>,
     status: u16,
@@ -102,8 +106,8 @@ impl<'a> Line<'a> {
     fn of(answered: &'a Answered) -> Self {
         Self {
             time: time(answered.at),
-            method: answered.method.as_str(),
-            uri: &answered.uri,
+            method: answered.method.as_ref().map(Method::as_str),
+            uri: answered.uri.as_deref(),
             from: answered.from,
             protocol: answered.protocol.map(Protocol::alpn),
             status: answered.status.as_u16(),
@@ -123,15 +127,15 @@ impl<'a> Line<'a> {
 mod tests {
     use std::time::Duration;
 
-    use http::{Method, StatusCode};
+    use http::StatusCode;
 
     use super::*;
 
     fn answered() -> Answered {
         Answered {
             at: SystemTime::UNIX_EPOCH + Duration::from_millis(1_795_345_445_070),
-            method: Method::GET,
-            uri: "www.site.test/".to_owned(),
+            method: Some(Method::GET),
+            uri: Some("www.site.test/".to_owned()),
             from: None,
             protocol: None,
             status: StatusCode::OK,
