@@ -234,7 +234,7 @@ impl Config {
 
     /// Where it is to be listened.
     pub fn listening(&self) -> impl Iterator<Item = SocketAddr> {
-        let clients = self.listen.tls.iter().chain(&self.listen.plain);
+        let clients = self.listen.tls().iter().chain(&self.listen.plain);
         let operator = self.admin.iter().map(|admin| &admin.address);
         clients.chain(operator).chain(&self.dns.listen).copied()
     }

@@ -100,7 +100,7 @@ impl AcmeConfig {
             let want = "addresses of mail, as admin@site.test";
             return Some(("tls.acme.contact", want, format!("{wrong:?}")));
         }
-        if config.listen.tls.is_empty() {
+        if config.listen.tls().is_empty() {
             let want = "listen.tls beside it, to show certificates at";
             return Some(("tls.acme", want, "none".to_owned()));
         }

@@ -37,9 +37,9 @@ impl Config {
 
     fn fault_of_doors(&self) -> Option<Fault> {
         let (listen, dns, tls) = (&self.listen, &self.dns, &self.tls);
-        if listen.tls.is_empty() && listen.plain.is_empty() {
+        if listen.tls().is_empty() && listen.plain.is_empty() {
             let want = "an address under tls or plain";
-            return Some(("listen", want, format!("{:?}", listen.tls)));
+            return Some(("listen", want, format!("{:?}", listen.tls())));
         }
         if let Err(wrong) = listen.in_front() {
             let want = "addresses and ranges, as 10.0.0.0/8";

@@ -168,7 +168,7 @@ mod tests {
         assert_eq!(path(&config.secret_file.unwrap()), "/run/secrets/spdy");
         assert_eq!(path(&config.cache.disk.unwrap()), "/var/cache/spdy");
         assert_eq!((config.cache.memory_mib, config.cache.disk_mib), (64, 100));
-        assert_eq!(config.listen.tls.len(), 2);
+        assert_eq!(config.listen.tls().len(), 2);
         assert!(!config.learn.push && config.learn.prefetch);
         assert_eq!(
             path(&config.admin.unwrap().token_file),

@@ -1,6 +1,6 @@
 //! The part of the configuration that is about doors: where clients are let in, and what they are shown there.
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, SocketAddrV4};
 use std::path::{Path, PathBuf};
 
 use http::HeaderValue;
@@ -12,14 +12,17 @@ use url::Url;
 use crate::config_acme::AcmeConfig;
 
 const HTTPS_PORT: u16 = 443;
+/// Where TLS is taken if nobody says where anything is.
+const DEFAULT_TLS: [SocketAddr; 1] = [SocketAddr::V4(SocketAddrV4::new(Ipv4Addr::LOCALHOST, 8443))];
 
 /// Where clients are let in.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Listen {
-    /// TLS, and QUIC beside it if `h3` is among the protocols. Default 127.0.0.1:8443.
-    pub tls: Vec<SocketAddr>,
+    /// TLS, and QUIC beside it if `h3` is among the protocols. Default 127.0.0.1:8443, or none where `plain` is said.
+    #[cfg_attr(feature = "schema", schemars(with = "Vec<SocketAddr>"))]
+    pub tls: Option<Vec<SocketAddr>>,
     /// Plain connections. Default none.
     pub plain: Vec<SocketAddr>,
     /// Spoken, best first. Default SPDY/3.1, h3, h2 and HTTP/1.1.
@@ -41,7 +44,7 @@ pub struct Listen {
 impl Default for Listen {
     fn default() -> Self {
         Self {
-            tls: vec![SocketAddr::from(([127, 0, 0, 1], 8443))],
+            tls: None,
             plain: Vec::new(),
             protocols: ["spdy/3.1", "h3", "h2", "http/1.1"]
                 .map(str::to_owned)
@@ -55,10 +58,20 @@ impl Default for Listen {
 }
 
 impl Listen {
+    /// Where TLS is taken.
+    #[must_use]
+    pub fn tls(&self) -> &[SocketAddr] {
+        match &self.tls {
+            Some(tls) => tls,
+            None if self.plain.is_empty() => &DEFAULT_TLS,
+            None => &[],
+        }
+    }
+
     /// The URL of the site `name` that browsers see. Where TLS is listened for, or ends before, it is the one that pages are rewritten
     /// for.
     pub(crate) fn url_of(&self, name: &str) -> Result<Url, url::ParseError> {
-        let (scheme, address, usual) = match (self.tls.first(), self.trusted.is_empty()) {
+        let (scheme, address, usual) = match (self.tls().first(), self.trusted.is_empty()) {
             (Some(tls), _) => ("https", Some(tls), HTTPS_PORT),
             (None, false) => ("https", None, HTTPS_PORT), // of those in front
             (None, true) => ("http", self.plain.first(), 80),
@@ -77,7 +90,7 @@ impl Listen {
     /// What is under `trusted` and no address.
     pub(crate) fn in_front(&self) -> Result<InFront, &String> {
         let in_front = InFront::read(&self.trusted)?;
-        let tls_port = self.tls.is_empty();
+        let tls_port = self.tls().is_empty();
         let tls_port = tls_port.then(|| self.public_port.unwrap_or(HTTPS_PORT));
         Ok(match self.proxy_protocol {
             true => in_front.announcing(Announcing { tls_port }),
@@ -136,6 +149,24 @@ mod tests {
     use super::*;
 
     #[test]
+    fn tls_is_taken_where_it_is_said_or_where_nothing_is() {
+        let here = |port| SocketAddr::from(([127, 0, 0, 1], port));
+        for (tls, plain, want) in [
+            (None, vec![], vec![here(8443)]),
+            (None, vec![here(80)], vec![]),
+            (Some(vec![here(443)]), vec![here(80)], vec![here(443)]),
+            (Some(vec![]), vec![here(80)], vec![]),
+        ] {
+            let listen = Listen {
+                tls,
+                plain,
+                ..Listen::default()
+            };
+            assert_eq!(listen.tls(), want, "{listen:?}");
+        }
+    }
+
+    #[test]
     fn a_site_is_where_its_clients_have_it_from() {
         let all = |address: &str| vec![address.parse().expect("an address")];
         for (tls, trusted, public_port, want) in [
@@ -148,7 +179,7 @@ mod tests {
             (false, true, Some(8443), "https://a.test:8443/"),
         ] {
             let listen = Listen {
-                tls: if tls { all("0.0.0.0:8443") } else { Vec::new() },
+                tls: tls.then(|| all("0.0.0.0:8443")),
                 plain: all("0.0.0.0:8080"),
                 trusted: Vec::from_iter(trusted.then(|| "10.0.0.0/8".to_owned())),
                 public_port,

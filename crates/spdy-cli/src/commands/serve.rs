@@ -27,7 +27,7 @@ use spdy_server::site::Site;
 use crate::commands::header_args::BlockArgs;
 use crate::commands::pages::open_replica;
 use crate::commands::serve_limits::Limits;
-use crate::commands::serve_listen::{self, Door, Listening, bind};
+use crate::commands::serve_listen::{self, Door, Listening, bind, parse_address};
 use crate::commands::serve_push::PushArgs;
 use crate::commands::signals::Signals;
 use crate::commands::{Outcome, Usage, serve_metrics};
@@ -42,11 +42,11 @@ pub(crate) struct Args {
     source: String,
 
     /// Take TLS connections here; port 0 lets the system choose [default: 127.0.0.1:8443, unless --plain is given]
-    #[arg(long, value_name = "ADDR")]
+    #[arg(long, value_name = "ADDR", value_parser = parse_address)]
     tls: Option<SocketAddr>,
 
     /// Take plain connections here; port 0 lets the system choose [default: 127.0.0.1:8080, unless --tls is given]
-    #[arg(long, value_name = "ADDR")]
+    #[arg(long, value_name = "ADDR", value_parser = parse_address)]
     plain: Option<SocketAddr>,
 
     /// Spoken here, best first; h3 on the same port over UDP, beside TLS, if it is listed. On plain connections the first bytes tell; SPDY/3 and 3.1 look the same there: with both, a client counts as 3 until it gives the session credit. List one of them for clients that are late with that
@@ -88,7 +88,7 @@ pub(crate) struct Args {
     json: bool,
 
     /// Tell Prometheus what SPDY sessions do, at http://ADDR/metrics; port 0 lets the system choose
-    #[arg(long, value_name = "ADDR")]
+    #[arg(long, value_name = "ADDR", value_parser = parse_address)]
     metrics: Option<SocketAddr>,
 
     /// Tell each request on stderr

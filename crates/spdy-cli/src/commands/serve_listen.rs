@@ -23,6 +23,12 @@ const PLAIN: &str = "127.0.0.1:8080";
 /// Where TLS connections are taken if nobody says where.
 const TLS: &str = "127.0.0.1:8443";
 
+/// An address to listen at, as people write it.
+pub(super) fn parse_address(text: &str) -> Result<SocketAddr, String> {
+    text.parse()
+        .map_err(|_| "want an IP address and a port, as 127.0.0.1:8443 or [::]:443".to_owned())
+}
+
 /// Where one listener listens, as it is told.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct Listening {

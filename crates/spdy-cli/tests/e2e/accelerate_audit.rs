@@ -89,6 +89,10 @@ fn what_an_audit_cannot_do_is_told_with_what_was_wanted() {
         (&["portal", "--accelerator", "warm"], "--accelerator"),
         (&["portal", "--cache", "warm"], "--cache"),
         (
+            &["http://127.0.0.1:1/"],
+            "want a URL with a name, which an accelerator answers for, not 127.0.0.1",
+        ),
+        (
             &["portal", "--config", path(&file)],
             "the page is of www.portal.test, and the configuration is for other.test",
         ),
@@ -96,9 +100,10 @@ fn what_an_audit_cannot_do_is_told_with_what_was_wanted() {
         let (_, said) = audit(2, wrong);
         assert!(said.contains(told), "{wrong:?}: {said}");
     }
-    let refused = ["http://127.0.0.1:1/", "--no-browser"];
+    let resolve = "site.test:1:127.0.0.1";
+    let refused = ["http://site.test:1/", "--no-browser", "--resolve", resolve];
     let (_, said) = audit(1, &refused);
-    assert!(said.contains("cannot fetch http://127.0.0.1:1/"), "{said}");
+    assert!(said.contains("cannot fetch http://site.test:1/"), "{said}");
 }
 
 #[test]

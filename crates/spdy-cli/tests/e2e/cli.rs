@@ -110,6 +110,13 @@ fn a_wrong_command_line_ends_with_2() {
         let said = stderr_of(2, &["lab", "run", "lulic", &format!("--jobs={none}")]);
         assert!(said.contains("want a whole number from 1 on"), "{said}");
     }
+    for wrong in [
+        &["serve", "portal", "--plain", "8080"][..],
+        &["accelerate", "--origin", "http://a.test", "--tls", "8443"],
+    ] {
+        let said = stderr_of(2, wrong);
+        assert!(said.contains("as 127.0.0.1:8443 or [::]:443"), "{said}");
+    }
 }
 
 #[test]

@@ -99,7 +99,7 @@ pub(super) fn sites(
     origin.set_fragment(None);
     let config = Config {
         listen: Listen {
-            tls,
+            tls: Some(tls),
             plain,
             ..Listen::default()
         },

@@ -65,6 +65,11 @@ pub(super) fn page(asked: &str, live: &LiveArgs, printer: &Printer) -> anyhow::R
         let opened = open_replica(asked, &ImportOptions::default())?;
         return Ok(recorded(opened, Source::Replica, asked, printer));
     };
+    if url.domain().is_none() {
+        let host = url.host_str().unwrap_or_default();
+        let why = format!("want a URL with a name, which an accelerator answers for, not {host}");
+        return Err(Usage(why).into());
+    }
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;

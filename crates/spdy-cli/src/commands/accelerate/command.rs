@@ -49,7 +49,7 @@ use crate::commands::accelerate::shared::Shared;
 use crate::commands::accelerate::succession::{self, Predecessor, Succession};
 use crate::commands::accelerate::{end, log, metrics, names, origins, schema, setup, shared};
 use crate::commands::serve_limits::Limits;
-use crate::commands::serve_listen;
+use crate::commands::serve_listen::{self, parse_address};
 use crate::commands::telemetry::{self, Telemetry};
 use crate::commands::{Outcome, Usage};
 use crate::help::examples;
@@ -71,11 +71,11 @@ pub(crate) struct Args {
     origin: Option<Url>,
 
     /// Take TLS connections here, instead of where the configuration says; port 0 lets the system choose
-    #[arg(long, value_name = "ADDR")]
+    #[arg(long, value_name = "ADDR", value_parser = parse_address)]
     tls: Vec<SocketAddr>,
 
     /// Take plain connections here, likewise
-    #[arg(long, value_name = "ADDR")]
+    #[arg(long, value_name = "ADDR", value_parser = parse_address)]
     plain: Vec<SocketAddr>,
 
     /// Write the authority that signed the certificate made on the spot: what --cacert of a client wants
@@ -240,7 +240,7 @@ pub(super) fn read(args: &Args) -> anyhow::Result<Config> {
         (None, None) => return Err(Usage("want a configuration, or --origin".to_owned()).into()),
     };
     if !args.tls.is_empty() || !args.plain.is_empty() {
-        config.listen.tls.clone_from(&args.tls);
+        config.listen.tls = Some(args.tls.clone());
         config.listen.plain.clone_from(&args.plain);
     }
     if args.write_ca.is_some() {

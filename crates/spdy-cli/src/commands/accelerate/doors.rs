@@ -57,7 +57,7 @@ impl Doors {
         let operator = operator
             .map(|admin| serve_listen::bind_or_take(admin.address, sockets))
             .transpose()?;
-        if protocols.contains(&Protocol::Http3) && !config.listen.tls.is_empty() {
+        if protocols.contains(&Protocol::Http3) && !config.listen.tls().is_empty() {
             serve_listen::bind_udp(&mut clients, sockets)?;
         }
         let names = names(config, zones, sockets, runtime)?;
@@ -117,7 +117,7 @@ impl Doors {
 
 /// Clients' doors, by TCP.
 fn clients(config: &Config, sockets: &mut Sockets) -> anyhow::Result<Vec<Door>> {
-    let wanted = [(&config.listen.tls, true), (&config.listen.plain, false)];
+    let wanted = [(config.listen.tls(), true), (&config.listen.plain, false)];
     let mut doors = Vec::new();
     for (addresses, tls) in wanted {
         for &address in addresses {

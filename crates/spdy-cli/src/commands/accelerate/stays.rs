@@ -41,7 +41,7 @@ fn all(config: &Config) -> Vec<Said> {
 
 fn of_listeners(config: &Config) -> Vec<Said> {
     let Listen {
-        tls,
+        tls: _, // and where it is not said: as `tls()` has it
         plain,
         protocols,
         public_port: _,
@@ -51,7 +51,7 @@ fn of_listeners(config: &Config) -> Vec<Said> {
     } = &config.listen;
     let admin = config.admin.as_ref().map(|admin| admin.address);
     vec![
-        ("listen.tls", said(tls)),
+        ("listen.tls", said(&config.listen.tls())),
         ("listen.plain", said(plain)),
         ("listen.protocols", said(protocols)),
         ("admin.address", said(&admin)),
@@ -150,7 +150,7 @@ mod tests {
             ("", &[][..]),
             (
                 "[listen]\nplain = ['127.0.0.1:1']\npublic_port = 443",
-                &["listen.plain"],
+                &["listen.tls", "listen.plain"],
             ),
             (
                 "[cache]\nafter_cookies = true\nmemory_mib = 100",
