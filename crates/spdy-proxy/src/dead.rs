@@ -22,7 +22,7 @@ use crate::proxy::NAME;
 use crate::remembered::Remembered;
 use crate::respond;
 use crate::status::is_of_request;
-use crate::upstream::UpstreamError;
+use crate::upstream_error::UpstreamError;
 use crate::wanted::Wanted;
 
 /// For how long.

@@ -32,7 +32,7 @@ use crate::proxy::{NAME, Proxy};
 use crate::purge::Since;
 use crate::respond;
 use crate::timing::OriginTook;
-use crate::upstream::UpstreamError;
+use crate::upstream_error::UpstreamError;
 use crate::wanted::{Refused, Wanted};
 
 /// What is kept and may still be good.

@@ -8,7 +8,7 @@ use spdy_cache::cache_status::Forward;
 use crate::span_attributes::{name_of, of_fetch, of_fetched};
 use crate::spans::{OpenSpan, SpanKind, Spans};
 use crate::trace_context::SpanContext;
-use crate::upstream::UpstreamError;
+use crate::upstream_error::UpstreamError;
 use crate::wanted::Wanted;
 
 /// Spans of a fetch that goes on.

@@ -9,7 +9,7 @@
 //!                                                      │ tiers.rs      what is kept, and where: memory.rs, disk.rs, shared
 //!                                                      │ misses.rs     what is kept does not do: fetched, or shared (flight.rs, landing.rs)
 //!                                                      │ upstream.rs   origins, and who rests (upstream_moved.rs: those of others, and their limits; placed.rs: where own ones are;
-//!                                                      │               uploads.rs, slow_readers.rs: who may hold their connections)
+//!                                                      │               uploads.rs, slow_readers.rs: who may hold their connections; framing.rs: where answers end; upstream_error.rs: why there is none)
 //!                                                      │ fetch.rs      an origin is asked; redirects of others are followed
 //!                                                      │ fetched.rs    an answer: judged, rewritten, recorded (freshened.rs: a 304)
 //!                                                      │   pump.rs, transform.rs, coding.rs, recording.rs, in_flight.rs, sheets.rs, page_policies.rs
@@ -63,6 +63,7 @@ pub mod token;
 pub mod trace_context;
 pub mod transform;
 pub mod upstream;
+pub mod upstream_error;
 pub mod visit;
 pub mod wanted;
 
@@ -86,6 +87,7 @@ mod fetched;
 mod fields;
 mod followed;
 mod forwarded;
+mod framing;
 mod freshened;
 mod futile;
 mod gunzip;

@@ -24,7 +24,7 @@ use crate::landing::{Berth, Landing, Lead, Source};
 use crate::proxy::{NAME, Proxy};
 use crate::respond::{self, Judged};
 use crate::status::is_overloaded;
-use crate::upstream::UpstreamError;
+use crate::upstream_error::UpstreamError;
 use crate::wanted::Wanted;
 
 impl Proxy {

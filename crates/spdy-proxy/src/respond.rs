@@ -30,7 +30,7 @@ use crate::part_body::part_of;
 use crate::recording::Recording;
 use crate::secrets;
 use crate::transform;
-use crate::upstream::UpstreamError;
+use crate::upstream_error::UpstreamError;
 use crate::wanted::{Refused, Wanted};
 use crate::websocket::{self, BadHandshake};
 

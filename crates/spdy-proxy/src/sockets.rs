@@ -32,7 +32,7 @@ use crate::miss_rate;
 use crate::proxy::{NAME, Proxy};
 use crate::respond;
 use crate::tunnel::{self, Passed};
-use crate::upstream::UpstreamError;
+use crate::upstream_error::UpstreamError;
 use crate::wanted::Wanted;
 use crate::websocket;
 

@@ -17,7 +17,7 @@ use crate::counters::Outcome;
 use crate::fields::scheme_of;
 use crate::proxy::authority_of;
 use crate::spans::{OpenSpan, Value};
-use crate::upstream::UpstreamError;
+use crate::upstream_error::UpstreamError;
 
 /// The longest text of somebody else in an attribute, bytes; the rest is cut off.
 pub const TEXT_BYTES: usize = 1024;

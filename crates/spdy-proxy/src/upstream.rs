@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use futures_util::future::{Either, select};
-use http::{HeaderMap, HeaderValue, Request, Response, StatusCode, header};
+use http::{Request, Response};
 use spdy::body::Body;
 use spdy::runtime::SharedRuntime;
 use spdy_client::client::{Client, Config as ClientConfig};
@@ -25,11 +25,13 @@ use spdy_net::protocol::Protocol;
 use spdy_net::tls::ClientTls;
 
 use crate::config_upstream::UpstreamConfig;
+use crate::framing::{is_framed_once, say_length_once};
 use crate::placed::addresses_of_sites;
 use crate::seats::Seats;
 use crate::sites::Sites;
 use crate::slow_readers::{A_MOMENT, SlowReaders};
 use crate::uploads::{Uploads, seated};
+use crate::upstream_error::{UpstreamError, stands_still};
 use crate::upstream_moved::Place;
 
 /// Origins whose failures are remembered.
@@ -49,198 +51,6 @@ pub enum Whose {
     Site,
     /// Some other host's, that is moved under the site's name.
     Others,
-}
-
-/// Why there is no answer of an origin.
-#[derive(Clone, Debug, thiserror::Error)]
-pub enum UpstreamError {
-    /// It failed so often that it is left alone.
-    #[error("{0} failed too often, and is left alone for a while")]
-    Resting(Origin),
-    /// So many long bodies are on their way to it that one more found no seat in time.
-    #[error("as many long requests as may be are on their way to {0}")]
-    Uploads(Origin),
-    /// So many of its answers are under way that one more found no place in time.
-    #[error("as many answers of {0} as may be are under way")]
-    Fetches(Origin),
-    /// Its answer has a length and chunks, so that two readers may see two ends of it (RFC 9112 §6.3).
-    #[error("{0} answers with both Content-Length and Transfer-Encoding")]
-    TwoLengths(Origin),
-    /// Its answer is under a transfer coding that nobody asked for, and that would be taken off undone (RFC 9112 §6.1).
-    #[error("{0} answers under a transfer coding beside chunked")]
-    TransferCoding(Origin),
-    /// It was asked for the same by others, and has not answered them for as long as it may take.
-    #[error("others wait for the same, and there is no answer in time")]
-    Waited,
-    /// It was asked for the same by another, and told him so that it has too much to do.
-    #[error("the origin answered {0} to who asked for the same")]
-    Overloaded(StatusCode),
-    /// It could not be asked, or did not answer.
-    #[error(transparent)]
-    Client(#[from] Error),
-}
-
-impl UpstreamError {
-    /// What a client is told.
-    #[must_use]
-    pub fn status(&self) -> StatusCode {
-        match self {
-            Self::Waited | Self::Client(Error::TimedOut { .. }) => StatusCode::GATEWAY_TIMEOUT,
-            Self::Client(error) if stands_still(error) => StatusCode::GATEWAY_TIMEOUT,
-            Self::Client(Error::NoBody { .. }) => StatusCode::REQUEST_TIMEOUT,
-            Self::Resting(_)
-            | Self::Uploads(_)
-            | Self::Fetches(_)
-            | Self::Overloaded(_)
-            | Self::Client(Error::Full { .. }) => StatusCode::SERVICE_UNAVAILABLE,
-            Self::Client(_) | Self::TwoLengths(_) | Self::TransferCoding(_) => {
-                StatusCode::BAD_GATEWAY
-            }
-        }
-    }
-
-    /// The limit of ours that was met, if no origin did anything wrong: the key that sets it.
-    #[must_use]
-    pub fn limit(&self) -> Option<&'static str> {
-        match self {
-            Self::Uploads(_) => Some("uploads"),
-            Self::Fetches(_) => Some("limits.fetches"),
-            Self::Client(Error::Full { .. }) => Some("queue"),
-            Self::Resting(_)
-            | Self::TwoLengths(_)
-            | Self::TransferCoding(_)
-            | Self::Waited
-            | Self::Overloaded(_)
-            | Self::Client(_) => None,
-        }
-    }
-
-    /// Whether it was connected to, and what came is no answer.
-    #[must_use]
-    pub fn has_answered_badly(&self) -> bool {
-        matches!(
-            self,
-            Self::TwoLengths(_) | Self::TransferCoding(_) | Self::Client(Error::Exchange { .. })
-        )
-    }
-
-    /// Whether the origin did answer, with a head larger than any that is taken.
-    #[must_use]
-    pub fn is_too_large(&self) -> bool {
-        matches!(self, Self::Client(error) if is_too_large(error))
-    }
-
-    /// The label of its counter.
-    #[must_use]
-    pub fn name(&self) -> &'static str {
-        match self {
-            Self::Resting(_) => "resting",
-            Self::Uploads(_) => "uploads",
-            Self::Fetches(_) => "fetches",
-            Self::Client(Error::Full { .. }) => "queue",
-            Self::Overloaded(_) => "overloaded",
-            Self::Client(Error::Resolve { .. }) => "name",
-            Self::Client(Error::Connect { .. }) => "connect",
-            Self::Waited | Self::Client(Error::TimedOut { .. }) => "time-out",
-            Self::Client(Error::NoBody { .. }) => "client",
-            Self::Client(error) if stands_still(error) => "time-out",
-            Self::Client(_) | Self::TwoLengths(_) | Self::TransferCoding(_) => "broken",
-        }
-    }
-
-    /// The same for `Proxy-Status` (RFC 9209 §2.3), which says nothing of addresses.
-    #[must_use]
-    pub fn proxy_status(&self) -> HeaderValue {
-        HeaderValue::from_static(match self {
-            Self::Resting(_) | Self::Overloaded(_) => "spdy; error=destination_unavailable",
-            Self::Uploads(_) | Self::Fetches(_) | Self::Client(Error::Full { .. }) => {
-                "spdy; error=connection_limit_reached"
-            }
-            Self::TwoLengths(_) => "spdy; error=http_protocol_error",
-            Self::TransferCoding(_) => "spdy; error=http_response_transfer_coding",
-            Self::Client(Error::Resolve { .. }) => "spdy; error=dns_error",
-            Self::Client(Error::Connect { why, .. }) if is_of_certificate(why) => {
-                "spdy; error=tls_certificate_error"
-            }
-            Self::Client(Error::Connect { reached: true, .. }) => "spdy; error=tls_protocol_error",
-            Self::Client(Error::Connect { .. }) => "spdy; error=connection_refused",
-            Self::Client(Error::TimedOut { what, .. }) if what.contains("connection") => {
-                "spdy; error=connection_timeout"
-            }
-            Self::Waited | Self::Client(Error::TimedOut { .. }) => {
-                "spdy; error=http_response_timeout"
-            }
-            Self::Client(Error::NoBody { .. }) => "spdy; error=http_request_error",
-            Self::Client(error) if stands_still(error) => "spdy; error=connection_write_timeout",
-            Self::Client(error) if is_too_large(error) => {
-                "spdy; error=http_response_header_section_size"
-            }
-            Self::Client(Error::Exchange { .. }) => "spdy; error=http_response_incomplete",
-            Self::Client(_) => "spdy; error=proxy_internal_error",
-        })
-    }
-}
-
-/// Fails where the fields of an answer of `origin` give it two ends, or its bytes a form that nobody undoes.
-fn is_framed_once(headers: &HeaderMap, origin: Origin) -> Result<(), UpstreamError> {
-    let mut codings = headers.get_all(header::TRANSFER_ENCODING).iter();
-    let Some(coding) = codings.next() else {
-        return Ok(());
-    };
-    if headers.contains_key(header::CONTENT_LENGTH) {
-        return Err(UpstreamError::TwoLengths(origin));
-    }
-    let is_undone = match coding.to_str() {
-        Ok(coding) if codings.next().is_none() => !is_left_undone(coding),
-        _ => false,
-    };
-    match is_undone {
-        true => Ok(()),
-        false => Err(UpstreamError::TransferCoding(origin)),
-    }
-}
-
-/// Whether these transfer codings are any but chunked alone. A single name that nobody has registered is none, and such an answer ends with
-/// its connection (RFC 9112 §6.3).
-fn is_left_undone(codings: &str) -> bool {
-    let registered = ["gzip", "x-gzip", "deflate", "compress", "x-compress"];
-    let is_any = |coding: &str| registered.iter().any(|it| it.eq_ignore_ascii_case(coding));
-    codings.contains([',', ';']) || is_any(codings.trim())
-}
-
-/// Has the length of an answer stand there once, as a number, as the body was read by: `4, 4` is good to read, and not to pass on
-/// (RFC 9110 §8.6). An answer that has no content has none.
-fn say_length_once(response: &mut Response<Body>) {
-    let status = response.status();
-    let headers = response.headers_mut();
-    let mut lengths = headers.get_all(header::CONTENT_LENGTH).iter();
-    let Some(first) = lengths.next() else { return };
-    if status == StatusCode::NO_CONTENT {
-        headers.remove(header::CONTENT_LENGTH);
-    } else if lengths.next().is_some() || first.as_bytes().contains(&b',') {
-        let text = first.to_str().unwrap_or_default();
-        let length = text.split(',').next().unwrap_or_default().trim();
-        let length = length.parse::<u64>().ok();
-        headers.remove(header::CONTENT_LENGTH);
-        if let Some(length) = length {
-            headers.insert(header::CONTENT_LENGTH, length.into());
-        }
-    }
-}
-
-/// Whether an origin was given up because it took nothing of a request.
-fn stands_still(error: &Error) -> bool {
-    matches!(error, Error::Exchange { source, .. } if source.stalled)
-}
-
-/// Whether the head of an origin's answer is larger than any that is taken.
-fn is_too_large(error: &Error) -> bool {
-    matches!(error, Error::Exchange { source, .. } if source.too_large)
-}
-
-/// Whether it was a certificate for which there is no connection, as rustls says that.
-fn is_of_certificate(why: &str) -> bool {
-    why.starts_with("invalid peer certificate")
 }
 
 /// Whether an origin was not found, or could not be connected to, whatever it was to be asked.
@@ -524,30 +334,6 @@ impl Upstream {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_client_is_told_whether_it_was_tcp_tls_or_a_certificate() {
-        for (reached, why, want) in [
-            (
-                false,
-                "Connection refused (os error 111)",
-                "connection_refused",
-            ),
-            (true, "received corrupt message", "tls_protocol_error"),
-            (
-                true,
-                "invalid peer certificate: UnknownIssuer",
-                "tls_certificate_error",
-            ),
-        ] {
-            let error = UpstreamError::Client(Error::Connect {
-                origin: Origin::of(&"https://origin.test/".parse().unwrap()).expect("an origin"),
-                reached,
-                why: why.to_owned(),
-            });
-            assert_eq!(error.proxy_status(), format!("spdy; error={want}"));
-        }
-    }
 
     #[test]
     fn what_fails_behind_tcp_says_nothing_of_an_origin_that_was_asked_for_a_websocket() {

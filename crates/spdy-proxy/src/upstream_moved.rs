@@ -11,7 +11,8 @@ use spdy_rewrite::host_limits::HostLimits;
 use crate::bounded_body::bounded;
 use crate::counters::{Counters, Family};
 use crate::proxy::Proxy;
-use crate::upstream::{Upstream, UpstreamError, Whose};
+use crate::upstream::{Upstream, Whose};
+use crate::upstream_error::UpstreamError;
 use crate::wanted::Wanted;
 
 /// Whose places the answers of a host have: a site's, by what its rules say. Lines of the rules that allow another number for the
