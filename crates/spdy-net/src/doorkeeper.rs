@@ -2,9 +2,9 @@
 //!
 //! ```text
 //!  accepted, with a place ──▶ a client's ─────────────────────────────▶ its address's limits ─▶ served
-//!                         ├─▶ of a proxy in front ────────────────────▶ no limits ────────────▶ served
+//!                         ├─▶ of a proxy that forwards requests ──────▶ no limits ────────────▶ served
 //!                         └─▶ of one that announces ──▶ its header ───▶ its client's limits ──▶ served
-//!                                                       proxy_protocol.rs
+//!                                                       proxy_protocol.rs; until then it gives way as any that does nothing
 //! ```
 
 use std::net::SocketAddr;
@@ -20,7 +20,7 @@ use crate::latch::Latch;
 use crate::limit::ConnectionLimit;
 use crate::network::BoxIo;
 use crate::open_connections::OpenConnections;
-use crate::proxy_protocol::{self, Announced, PATIENCE, Unannounced};
+use crate::proxy_protocol::{self, Announced, Unannounced};
 use crate::seat::Seat;
 use crate::seldom::Seldom;
 
@@ -72,10 +72,12 @@ where
         let (door, serve, stop) = (door.clone(), self.serve.clone(), self.stop.clone());
         let told = self.told.clone();
         open.spawn(permit, async move {
-            let (io, announced) = match heard(Box::new(stream), stop).await {
+            let waiting = door.admit_in_front(from.ip());
+            let (io, announced) = match heard(Box::new(stream), waiting.seat(), stop).await {
                 Ok(heard) => heard,
                 Err(why) => return tell(&door, &told, from, &why),
             };
+            drop(waiting);
             let caller = in_front.caller(from, announced);
             if let Ok(admitted) = admitted(&door, &in_front, caller) {
                 let conduct = serve(io, caller, admitted.seat()).await;
@@ -92,7 +94,7 @@ pub(crate) fn admitted(
     caller: Caller,
 ) -> Result<Admitted, ConnectionLimit> {
     let address = caller.address.ip();
-    if in_front.has(address) {
+    if in_front.forwards(address) {
         return Ok(door.admit_in_front(address));
     }
     door.admit(door.hour(), address).inspect_err(|limit| {
@@ -101,24 +103,30 @@ pub(crate) fn admitted(
     })
 }
 
-/// What is announced on `io`, if it comes in time.
-async fn heard(io: BoxIo, stop: Latch) -> Result<(BoxIo, Announced), Unannounced> {
+/// What is announced on `io`, if it comes in time, and nobody else wants its place before.
+async fn heard(io: BoxIo, seat: Seat, stop: Latch) -> Result<(BoxIo, Announced), Unannounced> {
     let too_late = async {
         stop.wait().await;
         tokio::time::sleep(LATE).await;
     };
     tokio::select! {
-        heard = tokio::time::timeout(PATIENCE, proxy_protocol::read(io)) => {
-            heard.unwrap_or(Err(Unannounced::TimedOut))
-        }
+        heard = proxy_protocol::read(io) => heard,
         () = too_late => Err(Unannounced::Silent),
+        () = seat.wanted() => Err(Unannounced::Silent),
     }
 }
 
 /// Tells why a proxy's connection was closed: it is set up otherwise than this door, or the other way round.
 fn tell(door: &Admission, told: &Seldom, from: SocketAddr, why: &Unannounced) {
-    let is_fault = !matches!(why, Unannounced::Silent | Unannounced::Io(_));
-    if is_fault && told.is_due(door.hour()) {
+    if matches!(why, Unannounced::TimedOut(_)) {
+        door.count(ConnectionLimit::HandshakeTimeout);
+    }
+    // Some announce a client when he has said something, and many a client says nothing.
+    let is_well_set_up = matches!(
+        why,
+        Unannounced::Silent | Unannounced::TimedOut(0) | Unannounced::Io(_)
+    );
+    if !is_well_set_up && told.is_due(door.hour()) {
         tracing::warn!(%from, %why, "a trusted proxy does not announce its clients: its connections are closed");
     } else {
         tracing::debug!(%from, %why, "a connection was not announced");

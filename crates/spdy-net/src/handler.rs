@@ -76,7 +76,7 @@ pub trait Handler: Send + Sync + 'static {
     fn answer(&self, request: Request<Body>) -> BoxFuture<Response<Body>>;
 
     /// Is told what the connection answered by itself: what cannot be read as a request over HTTP/1.1, HTTP/2 or SPDY. (What is
-    /// answered by the end of a stream, as over HTTP/3, is not.)
+    /// answered by the end of a stream, as over HTTP/3, is not, nor a head that h2 finds too large: that one answers 431 itself, and tells nobody.)
     fn refused(&self, _refusal: &Refusal<'_>) {}
 }
 

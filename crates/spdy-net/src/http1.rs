@@ -325,12 +325,7 @@ pub(crate) async fn serve(io: BoxIo, terms: Terms<'_>) -> Result<(), ConnectionE
         }
     };
     if let Some(flaw) = ended.as_ref().err().and_then(Flaw::of_http1) {
-        told.refused(&Refusal {
-            protocol: Protocol::Http1,
-            method: None,
-            uri: None,
-            flaw,
-        });
+        told.refused(&Refusal::unread(Protocol::Http1, flaw));
     }
     ended.map_err(ConnectionError::Http1)?;
     behind.speak(stop).await;
@@ -384,17 +379,20 @@ fn is_too_large<B>(request: &Request<B>, max_head_bytes: usize) -> bool {
 
 /// Tells what `request` should have been, and `handler` that it was not.
 fn refused<B>(handler: &dyn Handler, request: &Request<B>, flaw: Flaw) -> Response<Body> {
+    let want = match flaw {
+        Flaw::Host => WANT_ONE_HOST,
+        Flaw::TransferCoding => WANT_CHUNKED,
+        Flaw::Malformed | Flaw::HeadTooLarge => "",
+    };
     handler.refused(&Refusal {
         protocol: Protocol::Http1,
         method: Some(request.method()),
         uri: Some(request.uri()),
+        headers: Some(request.headers()),
+        body_bytes: want.len() as u64,
         flaw,
     });
-    let mut response = flaw.answer(match flaw {
-        Flaw::Host => WANT_ONE_HOST,
-        Flaw::TransferCoding => WANT_CHUNKED,
-        Flaw::Malformed | Flaw::HeadTooLarge => "",
-    });
+    let mut response = flaw.answer(want);
     // Whatever comes next on this connection was written by the same hand.
     let close = HeaderValue::from_static("close");
     response.headers_mut().insert(header::CONNECTION, close);

@@ -3,9 +3,11 @@
 //! ```text
 //!  client 203.0.113.7 ──▶ balancer 10.0.0.5 ──▶ here     is 10.0.0.5 in front?
 //!                                                          no   ─▶ it is the client; a door's limits are for it
-//!                                                          yes  ─▶ many clients are behind it: none of an address's limits
-//!                                                                  are for it. Where it announces: first proxy_protocol.rs, and
-//!                                                                  the limits are for whom it names
+//!                                                          yes  ─▶ it says who is, by one of two:
+//!                                                                  with each request, in HTTP: many clients come by one connection,
+//!                                                                  and no limit of an address is for it
+//!                                                                  with each connection (proxy_protocol.rs): the limits are for
+//!                                                                  whom it names, and what that one says of himself is not believed
 //! ```
 
 use std::net::{IpAddr, SocketAddr};
@@ -63,6 +65,12 @@ impl InFront {
     pub fn has(&self, address: IpAddr) -> bool {
         let address = address.to_canonical();
         self.ranges.iter().any(|range| range.contains(&address))
+    }
+
+    /// Whether one of them is at `address`, and says with each request whose it is.
+    #[must_use]
+    pub fn forwards(&self, address: IpAddr) -> bool {
+        self.announcing.is_none() && self.has(address)
     }
 
     /// Whether whoever connects from `address` has to announce first for whom.
@@ -145,10 +153,11 @@ mod tests {
             ("11.0.0.1", false),
         ] {
             assert_eq!(in_front.has(ip(address)), stands, "{address}");
+            assert_eq!(in_front.forwards(ip(address)), stands, "{address}");
             assert!(!in_front.announces(ip(address)), "{address}");
         }
         let in_front = in_front.announcing(Announcing::default());
-        assert!(in_front.announces(ip("10.1.2.3")));
+        assert!(in_front.announces(ip("10.1.2.3")) && !in_front.forwards(ip("10.1.2.3")));
         assert!(!in_front.announces(ip("192.0.2.2")));
         let texts = ["10.0.0.0/8", "proxy.test"].map(str::to_owned);
         let wrong = InFront::read(&texts).expect_err("no name is believed");

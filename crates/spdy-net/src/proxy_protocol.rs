@@ -16,9 +16,12 @@ use bytes::{Buf, BytesMut};
 use proxy_header::{Error, ParseConfig, ProxyHeader};
 use spdy::upgrade::Rewound;
 use tokio::io::AsyncReadExt;
+use tokio::time::{Instant, timeout_at};
 
 use crate::network::BoxIo;
 
+/// How version 2 begins where the proxy connects for itself, as to look whether anybody listens.
+const LOCAL: &[u8] = b"\r\n\r\n\0\r\nQUIT\n\x20";
 /// The longest header taken: addresses have 52 bytes at most, and what stands beside them a few hundred.
 const MAX_BYTES: usize = 4096;
 /// How much is read at first.
@@ -26,7 +29,7 @@ const FIRST_READ: usize = 512;
 /// How much of what is no header is told.
 const TOLD_BYTES: usize = 32;
 /// How long it may take: TCP sends a lost first segment again after 1 s, and after 3 s once more.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
+const PATIENCE: Duration = Duration::from_secs(10);
 
 /// What was said of a connection.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
@@ -55,8 +58,8 @@ pub(crate) enum Unannounced {
     #[error("want a header of the PROXY protocol, got the end after {0} bytes of it")]
     Ended(usize),
     /// Nobody went on saying it.
-    #[error("want a header of the PROXY protocol within {} s", PATIENCE.as_secs())]
-    TimedOut,
+    #[error("want a header of the PROXY protocol within {PATIENCE:?}, got {0} bytes of it")]
+    TimedOut(usize),
     /// The connection failed.
     #[error("the connection failed: {0}")]
     Io(#[from] io::Error),
@@ -65,10 +68,10 @@ pub(crate) enum Unannounced {
 /// What is said of `io`, and `io` as its client began it.
 pub(crate) async fn read(mut io: BoxIo) -> Result<(BoxIo, Announced), Unannounced> {
     let mut seen = BytesMut::with_capacity(FIRST_READ);
+    let deadline = Instant::now() + PATIENCE;
     loop {
-        match ProxyHeader::parse(&seen, ParseConfig::default()) {
-            Ok((header, len)) => {
-                let announced = announced(&header);
+        match parse(&seen) {
+            Ok((announced, len)) => {
                 seen.advance(len);
                 if !seen.is_empty() {
                     io = Box::new(Rewound::new(seen.freeze(), io));
@@ -78,17 +81,36 @@ pub(crate) async fn read(mut io: BoxIo) -> Result<(BoxIo, Announced), Unannounce
             Err(Error::BufferTooShort) if seen.len() < MAX_BYTES => {}
             Err(Error::BufferTooShort) => return Err(Unannounced::TooLong),
             Err(_) => {
-                return Err(Unannounced::Other(
-                    seen[..seen.len().min(TOLD_BYTES)].into(),
-                ));
+                let first = &seen[..seen.len().min(TOLD_BYTES)];
+                return Err(Unannounced::Other(first.into()));
             }
         }
-        match (io.read_buf(&mut seen).await?, seen.len()) {
+        let Ok(read) = timeout_at(deadline, io.read_buf(&mut seen)).await else {
+            return Err(Unannounced::TimedOut(seen.len()));
+        };
+        match (read?, seen.len()) {
             (0, 0) => return Err(Unannounced::Silent),
             (0, len) => return Err(Unannounced::Ended(len)),
             _ => {}
         }
     }
+}
+
+/// What is said at the beginning of `seen`, and in how many bytes.
+fn parse(seen: &[u8]) -> Result<(Announced, usize), Error> {
+    if let Some(local) = seen.strip_prefix(LOCAL) {
+        // Whatever family and addresses stand there are to be passed over (§2.2); the crate would read them.
+        let [_, high, low, rest @ ..] = local else {
+            return Err(Error::BufferTooShort);
+        };
+        let len = usize::from(u16::from_be_bytes([*high, *low]));
+        return match rest.len() < len {
+            true => Err(Error::BufferTooShort),
+            false => Ok((Announced::default(), LOCAL.len() + 3 + len)),
+        };
+    }
+    let (header, len) = ProxyHeader::parse(seen, ParseConfig::default())?;
+    Ok((announced(&header), len))
 }
 
 fn announced(header: &ProxyHeader<'_>) -> Announced {
@@ -145,7 +167,7 @@ mod tests {
             port: Some(443),
             is_secure,
         };
-        let local = b"\r\n\r\n\0\r\nQUIT\n\x20\0\0\0".to_vec();
+        let local = |more: &[u8]| [LOCAL, more].concat();
         let long = Tlv::Noop(2000);
         for (header, want) in [
             (
@@ -173,7 +195,9 @@ mod tests {
                 version_2("[::ffff:203.0.113.7]:5", vec![long, tls(false)]),
                 client("203.0.113.7:5", Some(false)),
             ),
-            (local, Announced::default()),
+            (local(&[0, 0, 0]), Announced::default()),
+            (local(&[0x11, 0, 0]), Announced::default()),
+            (local(&[0xff, 0, 3, 1, 2, 3]), Announced::default()),
         ] {
             let whole = [&header[..], b"GET / HTTP/1.1\r\n"].concat();
             for at_once in [1, 7, 8192] {

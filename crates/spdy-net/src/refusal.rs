@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use http::{HeaderValue, Method, Response, StatusCode, Uri, header};
+use http::{HeaderMap, HeaderValue, Method, Response, StatusCode, Uri, header};
 use spdy::body::Body;
 use spdy_http::request::BadRequest;
 
@@ -17,6 +17,10 @@ pub struct Refusal<'a> {
     pub method: Option<&'a Method>,
     /// The target, likewise, as it came.
     pub uri: Option<&'a Uri>,
+    /// The fields, likewise.
+    pub headers: Option<&'a HeaderMap>,
+    /// Bytes of the answer's body.
+    pub body_bytes: u64,
     /// What is wrong with it.
     pub flaw: Flaw,
 }
@@ -33,6 +37,20 @@ pub enum Flaw {
     TransferCoding,
     /// Its head is larger than may be.
     HeadTooLarge,
+}
+
+impl Refusal<'_> {
+    /// What nobody could read, and was answered without a body.
+    pub(crate) fn unread(protocol: Protocol, flaw: Flaw) -> Self {
+        Self {
+            protocol,
+            method: None,
+            uri: None,
+            headers: None,
+            body_bytes: 0,
+            flaw,
+        }
+    }
 }
 
 impl Flaw {
@@ -57,8 +75,11 @@ impl Flaw {
         }
     }
 
-    /// That for which hyper has answered a request over HTTP/1.1, if it has.
+    /// That for which hyper has answered a request over HTTP/1.1, if it has: to the preface of HTTP/2 it says nothing.
     pub(crate) fn of_http1(error: &hyper::Error) -> Option<Self> {
+        if error.is_parse_version_h2() {
+            return None;
+        }
         let too_large = error.is_parse_too_large();
         let flaw = if too_large {
             Self::HeadTooLarge

@@ -221,12 +221,7 @@ pub(crate) async fn serve(
     let told = handler.clone();
     builder = builder.on_bad_request(move |error| {
         if let Some(flaw) = Flaw::of_spdy(error) {
-            told.refused(&Refusal {
-                protocol: Protocol::Spdy(version),
-                method: None,
-                uri: None,
-                flaw,
-            });
+            told.refused(&Refusal::unread(Protocol::Spdy(version), flaw));
         }
     });
     let seat = options.seat.clone();

@@ -67,12 +67,15 @@ impl Handler for Noting {
             protocol,
             method,
             uri,
+            headers,
+            body_bytes,
             flaw,
         } = refusal;
+        assert_eq!(headers.is_some(), method.is_some());
         let method = method.map_or("-", http::Method::as_str);
         let uri = uri.map_or("-".to_owned(), ToString::to_string);
         let (status, flaw) = (flaw.status().as_u16(), flaw.name());
-        let noted = format!("{protocol}: {method} {uri}: {status}, {flaw}");
+        let noted = format!("{protocol}: {method} {uri}: {status}, {flaw}, {body_bytes} bytes");
         self.0.lock().expect("nobody panicked").push(noted);
     }
 }
@@ -88,19 +91,27 @@ async fn over_http1_it_is_said_what_is_wrong_as_far_as_it_can_be_read() {
         (
             "GET /a HTTP/1.1\r\n\r\n",
             "400",
-            Some("http/1.1: GET /a: 400, host"),
+            Some("http/1.1: GET /a: 400, host, 79 bytes"),
         ),
         (
             "PUT /a HTTP/1.1\r\nhost: site.test\r\ntransfer-encoding: gzip, chunked\r\n\r\n0\r\n\r\n",
             "501",
-            Some("http/1.1: PUT /a: 501, transfer-coding"),
+            Some("http/1.1: PUT /a: 501, transfer-coding, 67 bytes"),
         ),
-        (&long, "431", Some("http/1.1: GET /: 431, head-too-large")),
-        (&longer, "431", Some("http/1.1: - -: 431, head-too-large")),
+        (
+            &long,
+            "431",
+            Some("http/1.1: GET /: 431, head-too-large, 0 bytes"),
+        ),
+        (
+            &longer,
+            "431",
+            Some("http/1.1: - -: 431, head-too-large, 0 bytes"),
+        ),
         (
             "GET /a b HTTP/1.1\r\nhost: site.test\r\n\r\n",
             "400",
-            Some("http/1.1: - -: 400, malformed"),
+            Some("http/1.1: - -: 400, malformed, 0 bytes"),
         ),
         (
             "GET /a HTTP/1.1\r\nhost: site.test\r\nconnection: close\r\n\r\n",
@@ -114,6 +125,16 @@ async fn over_http1_it_is_said_what_is_wrong_as_far_as_it_can_be_read() {
         assert_eq!(said.split(' ').nth(1), Some(status), "{told}: {said}");
         assert_eq!(noting.noted(), Vec::from_iter(want), "{told}");
     }
+}
+
+/// Nothing is said to it, and so nothing is told.
+#[tokio::test]
+async fn the_preface_of_http2_after_a_request_of_http1_ends_the_connection_alone() {
+    let noting = Noting::default();
+    let asked = "GET / HTTP/1.1\r\nhost: site.test\r\n\r\nPRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+    let said = noting.said_to(asked).await;
+    assert_eq!(said.matches("HTTP/1.1 ").count(), 1, "{said}");
+    assert_eq!(noting.noted(), [""; 0]);
 }
 
 #[tokio::test]
@@ -131,7 +152,7 @@ async fn over_http2_likewise() {
     reading.abort();
     assert_eq!(
         noting.noted(),
-        ["h2: GET http://site.test/a: 400, malformed"]
+        ["h2: GET http://site.test/a: 400, malformed, 48 bytes"]
     );
 }
 
@@ -155,5 +176,5 @@ async fn over_spdy_likewise() {
         stream.reply().await.expect("a reply");
     }
     running.abort();
-    assert_eq!(noting.noted(), ["spdy/3.1: - -: 400, malformed"]);
+    assert_eq!(noting.noted(), ["spdy/3.1: - -: 400, malformed, 0 bytes"]);
 }

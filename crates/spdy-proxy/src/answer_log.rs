@@ -70,7 +70,7 @@ impl Answered {
             trace: None,
             head: Duration::ZERO,
             took: Duration::ZERO,
-            bytes: 0,
+            bytes: refusal.body_bytes,
             ended: Ended::Complete,
             page: None,
         }

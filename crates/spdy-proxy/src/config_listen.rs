@@ -37,7 +37,7 @@ pub struct Listen {
     /// doors from there, and a client's limits at the doors are not for them. Where `tls` is empty beside it, TLS ends at them. Default none.
     pub trusted: Vec<String>,
     /// Whether those that are trusted begin each connection by TCP with a header of the PROXY protocol, version 1 or 2: then they must. It
-    /// names the client, whom the limits at the doors are for. Default `false`.
+    /// names the client, whom the limits at the doors are for; X-Forwarded-For and -Proto are then nobody's to say. Default `false`.
     pub proxy_protocol: bool,
 }
 
@@ -91,7 +91,8 @@ impl Listen {
     pub(crate) fn in_front(&self) -> Result<InFront, &String> {
         let in_front = InFront::read(&self.trusted)?;
         let tls_port = self.tls().is_empty();
-        let tls_port = tls_port.then(|| self.public_port.unwrap_or(HTTPS_PORT));
+        let public_port = self.public_port.filter(|port| *port != 0);
+        let tls_port = tls_port.then(|| public_port.unwrap_or(HTTPS_PORT));
         Ok(match self.proxy_protocol {
             true => in_front.announcing(Announcing { tls_port }),
             false => in_front,

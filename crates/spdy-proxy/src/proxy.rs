@@ -6,13 +6,14 @@ use std::net::IpAddr;
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 use std::time::{Duration, SystemTime};
 
-use http::{header, request};
+use http::{HeaderMap, header, request};
 use spdy::runtime::SharedRuntime;
 use spdy_cache::policy::{Policy, SetCookie};
 use spdy_cache::shared::SharedTier;
 use spdy_cache::store;
 use spdy_net::calendar::Calendar;
 use spdy_net::handler::Arrival;
+use spdy_net::in_front::InFront;
 
 use crate::ahead::Ahead;
 use crate::companions::Companions;
@@ -224,16 +225,27 @@ impl Proxy {
         asked: &mut request::Parts,
     ) -> Option<IpAddr> {
         let from = from?;
-        let sites = self.sites.read().unwrap_or_else(PoisonError::into_inner);
-        let in_front = sites.in_front();
-        if !in_front.has(from) {
+        let Some(in_front) = self.forwarding(from) else {
             return Some(from);
-        }
+        };
         let arrival: Option<&mut Arrival> = asked.extensions.get_mut();
         if let (Some(arrival), Some(secure)) = (arrival, is_secure(&asked.headers)) {
             arrival.secure = secure;
         }
-        Some(forwarded::client(in_front, from, &asked.headers))
+        Some(forwarded::client(&in_front, from, &asked.headers))
+    }
+
+    /// Who sent `headers`, where `from` may be a proxy in front.
+    pub(crate) fn client_behind(&self, from: IpAddr, headers: &HeaderMap) -> IpAddr {
+        let in_front = self.forwarding(from);
+        in_front.map_or(from, |in_front| forwarded::client(&in_front, from, headers))
+    }
+
+    /// Those in front, if whoever is at `from` is one of them and says with each request whose it is.
+    fn forwarding(&self, from: IpAddr) -> Option<Arc<InFront>> {
+        let sites = self.sites.read().unwrap_or_else(PoisonError::into_inner);
+        let in_front = sites.in_front();
+        in_front.forwards(from).then(|| in_front.clone())
     }
 
     /// The site that `asked` is for.

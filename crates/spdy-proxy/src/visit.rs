@@ -391,7 +391,10 @@ impl Handler for Visit {
         counters.count(Family::Answers, Outcome::MALFORMED.0);
         counters.count(Family::Refused, refusal.flaw.name());
         if let Some(log) = &self.log {
-            log(&Answered::refused(refusal, self.proxy.hour(), self.from));
+            let from = self.from.zip(refusal.headers);
+            let from = from.map(|(from, headers)| self.proxy.client_behind(from, headers));
+            let from = from.or(self.from);
+            log(&Answered::refused(refusal, self.proxy.hour(), from));
         }
     }
 }

@@ -66,7 +66,11 @@ fn whom_a_balancer_announces_is_the_client_in_the_log_and_at_the_origin() {
     {
         let balancer = HaProxy::start(here, how, is_secure, NAME);
         let target = format!("/{number}");
-        ended_with(0, &mut curl(&balancer, want, &target));
+        let mut curl = curl(&balancer, want, &target);
+        // What a balancer of connections passes on is the client's own word.
+        let of_himself = ["X-Forwarded-For: 9.9.9.9", "X-Forwarded-Proto: ftp, https"];
+        curl.args(of_himself.iter().flat_map(|field| ["--header", field]));
+        ended_with(0, &mut curl);
         let (client, scheme) = told(&origin, &target);
         assert_eq!((&client[..], &scheme[..]), (CLIENT, want), "{how}");
         let line = accelerator.told(1 + number);
@@ -92,6 +96,12 @@ fn who_came_to_the_port_of_tls_came_over_it() {
     accelerator.line_with("read the configuration anew");
     ended_with(0, &mut curl(&balancer, "https", "/after"));
     assert_eq!(told(&origin, "/after").1, "https");
+    // Where is listened stays, and so does where TLS ends.
+    let elsewhere = port.replace("tls = []", "tls = ['127.0.0.1:0']");
+    accelerator.reload(&config(&origin, &elsewhere));
+    accelerator.line_with("listen.tls stay as they were");
+    ended_with(0, &mut curl(&balancer, "https", "/later"));
+    assert_eq!(told(&origin, "/later").1, "https");
 }
 
 #[test]

@@ -111,6 +111,11 @@ impl Admission {
         self.room.available_permits() > 0 && self.lock().records.is_at_ease(now, address)
     }
 
+    /// Somebody met `limit` on the way in.
+    pub(crate) fn count(&self, limit: ConnectionLimit) {
+        self.hits.count(limit);
+    }
+
     /// Lets a connection from `address` in at `now`; it counts as open until what is returned is dropped.
     ///
     /// # Errors

@@ -214,13 +214,20 @@ async fn answer(
         Ok(()) => handler.answer(Request::from_parts(head, body)),
         Err(why) => {
             tracing::debug!(error = %why, "http/2 request refused");
+            let answer = why.answer();
             handler.refused(&Refusal {
                 protocol: Protocol::Http2,
                 method: Some(&head.method),
                 uri: Some(&head.uri),
+                headers: Some(&head.headers),
+                body_bytes: if is_head {
+                    0
+                } else {
+                    answer.body().size_hint().lower()
+                },
                 flaw: Flaw::Malformed,
             });
-            Box::pin(ready(why.answer()))
+            Box::pin(ready(answer))
         }
     };
     let response = {

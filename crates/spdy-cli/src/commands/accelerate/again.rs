@@ -99,7 +99,8 @@ impl Again<'_> {
 
     /// All that may be other by the configuration of now. Where is listened stays.
     fn configuration(&self, acme: &Acme) -> anyhow::Result<Renewed> {
-        let config = command::read(self.args)?;
+        let said = command::read(self.args)?;
+        let config = stays::with_listeners_of(self.config, &said);
         // What it says of listeners may be otherwise than they are.
         config.check_listeners(self.listening.iter().copied())?;
         let sites = setup::compile(&config, self.chance)?;
@@ -121,7 +122,7 @@ impl Again<'_> {
             timing: setup::timing(&config.timing)?,
             token: operator::token(&config)?,
             sites,
-            config,
+            said,
         })
     }
 }
@@ -141,7 +142,8 @@ struct Renewed {
     timing: Timing,
     /// The operator's.
     token: Option<String>,
-    config: Config,
+    /// The configuration as it is written.
+    said: Config,
 }
 
 impl Renewed {
@@ -164,6 +166,6 @@ impl Renewed {
             operator.set_token(&token);
         }
         Telemetry::renew(again.telemetry, self.spans, again.printer);
-        stays::tell(again.config, &self.config, again.printer);
+        stays::tell(again.config, &self.said, again.printer);
     }
 }

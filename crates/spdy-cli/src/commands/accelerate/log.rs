@@ -1,5 +1,6 @@
 //! The log of `spdy accelerate`: a line for each answer, when its body has ended.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -54,7 +55,7 @@ impl fmt::Display for ForPeople<'_> {
             time(answered.at),
             answered.status.as_str(),
             answered.method.as_ref().map_or(UNREAD, Method::as_str),
-            answered.uri.as_deref().unwrap_or(UNREAD),
+            shown(answered.uri.as_deref().unwrap_or(UNREAD)),
             answered.outcome,
             answered.bytes,
             answered.took.as_secs_f64() * 1e3
@@ -80,6 +81,14 @@ impl fmt::Display for ForPeople<'_> {
             Ended::ClientLeft => write!(f, ", {BAD}the client left{BAD:#}"),
             Ended::BrokenOff => write!(f, ", {BAD}broken off{BAD:#}"),
         }
+    }
+}
+
+/// `text` of a client, which no terminal takes for a command.
+fn shown(text: &str) -> Cow<'_, str> {
+    match text.contains(char::is_control) {
+        false => Cow::Borrowed(text),
+        true => Cow::Owned(text.escape_debug().to_string()),
     }
 }
 
@@ -180,5 +189,14 @@ mod tests {
             (&1.5.into(), &2.25.into())
         );
         assert_eq!(told["page"]["moved"], 2);
+    }
+
+    #[test]
+    fn what_nobody_could_read_or_should_see_raw_is_told_otherwise() {
+        let mut one = answered();
+        one.uri = Some("www.site.test/\u{9b}31mX".to_owned());
+        assert!(plain(&one).contains(r" GET www.site.test/\u{9b}31mX miss"));
+        (one.method, one.uri) = (None, None);
+        assert!(plain(&one).contains(" 200 - - miss"), "{}", plain(&one));
     }
 }

@@ -24,6 +24,14 @@ pub(super) fn tell(at_start: &Config, now: &Config, printer: &Printer) {
     }
 }
 
+/// `now`, listening where it is listened since the start: where pages are said to be, and how a client came to a door, hangs on that.
+pub(super) fn with_listeners_of(at_start: &Config, now: &Config) -> Config {
+    let mut config = now.clone();
+    config.listen.tls.clone_from(&at_start.listen.tls);
+    config.listen.plain.clone_from(&at_start.listen.plain);
+    config
+}
+
 fn others(at_start: &Config, now: &Config) -> Vec<&'static str> {
     let pairs = all(at_start).into_iter().zip(all(now));
     let other = pairs.filter(|(before, now)| before.1 != now.1);
