@@ -130,6 +130,11 @@ pub(crate) fn encode(version: RemoteCommand, ended: &Result<ExitCode, String>) -
     }
 }
 
+/// Whether no more of the error stream is to come: JSON tells its own end, text does not.
+pub(crate) fn is_whole(version: RemoteCommand, bytes: &[u8]) -> bool {
+    version.has_exit_code() && serde_json::from_slice::<Status>(bytes).is_ok()
+}
+
 /// What a client makes of the error stream.
 pub(crate) fn decode(version: RemoteCommand, bytes: &[u8]) -> Result<ExitCode, ClientError> {
     if !version.has_exit_code() {
@@ -166,6 +171,19 @@ pub(crate) fn decode(version: RemoteCommand, bytes: &[u8]) -> Result<ExitCode, C
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_status_that_is_cut_off_is_not_whole_and_text_never_is() {
+        for version in RemoteCommand::ALL {
+            let seven = encode(version, &Ok(ExitCode(7)));
+            let is_json = version >= RemoteCommand::V4;
+            assert_eq!(is_whole(version, seven.as_bytes()), is_json, "{version:?}");
+            for len in 0..seven.len() {
+                let cut = &seven.as_bytes()[..len];
+                assert!(!is_whole(version, cut), "{version:?}, {len}");
+            }
+        }
+    }
 
     #[test]
     fn every_end_crosses_the_error_stream() {

@@ -426,6 +426,39 @@ async fn a_connection_that_breaks_mid_way_ends_the_command() {
     .await;
 }
 
+/// The kubelet tears its connection down right behind the status, and a proxy between may lose what follows.
+#[tokio::test]
+async fn an_exit_code_counts_though_the_connection_breaks_right_behind_it() {
+    const END: &[u8] = b"\"message\":\"7\"}]}}";
+    for missing in [0, 1] {
+        let server = toy(Config::default());
+        let url = server.exec_url(exec(&["fail", "7"], PIPES)).expect("a url");
+        let (near, far) = tokio::io::duplex(64 * 1024);
+        let (mut to_server, mut from_server) = tokio::io::split(dial(&server));
+        let (mut from_client, mut to_client) = tokio::io::split(far);
+        let up =
+            tokio::spawn(async move { tokio::io::copy(&mut from_client, &mut from_server).await });
+        let down = tokio::spawn(async move {
+            let mut said = Vec::new();
+            while !said.ends_with(&END[..END.len() - missing]) {
+                let byte = to_server.read_u8().await.expect("a status comes");
+                said.push(byte);
+                to_client.write_u8(byte).await.expect("the client listens");
+            }
+            (to_server, to_client)
+        });
+        let options = Options::default();
+        let process = client::exec(near, &post(&url), PIPES, options, runtime()).await;
+        let process = process.expect("a process");
+        let ends = down.await.expect("no panic");
+        up.abort();
+        let _ = up.await;
+        drop(ends);
+        let ended = process.wait().await;
+        assert_eq!(ended.ok(), (missing == 0).then_some(ExitCode(7)));
+    }
+}
+
 #[tokio::test]
 async fn a_command_that_drops_stdin_stops_its_sender_and_nothing_else() {
     let server = toy(Config::default());

@@ -6,10 +6,10 @@ use spdy::upgrade;
 use tokio::io::{AsyncRead, AsyncWrite};
 
 use super::options::Options;
-use super::streamer::{Streamer, read_status};
+use super::streamer::{Streamer, read_to_an_end};
 use crate::channels::remote_command::{five, lanes};
 use crate::channels::{Channels, Held, Lane};
-use crate::error::ClientError;
+use crate::error::{ClientError, StreamError};
 use crate::protocol::{ChannelProtocol, ERROR, RESIZE, RemoteCommand, STDERR, STDIN, STDOUT};
 use crate::request::Wanted;
 use crate::resize::Resizer;
@@ -67,8 +67,17 @@ impl Process {
             resize,
         } = self;
         drop((stdin, stdout, stderr, resize));
-        let status = read_status(&mut error).await?;
-        status::decode(version, &status)
+        // The kubelet tears its connection down right behind the status. Where it has not read all by then, the API server's proxy sees a
+        // reset, and may lose what follows: the end of the stream. (Over a WebSocket it says itself how it ends.)
+        match read_to_an_end(&mut error).await {
+            (status, None) => status::decode(version, &status),
+            (status, Some(ClientError::Session(StreamError::Spdy(_))))
+                if status::is_whole(version, &status) =>
+            {
+                status::decode(version, &status)
+            }
+            (_, Some(lost)) => Err(lost),
+        }
     }
 }
 

@@ -89,11 +89,23 @@ pub(super) fn remote(text: &[u8]) -> ClientError {
 
 /// The error stream to its end.
 pub(super) async fn read_status(error: &mut Input) -> Result<Bytes, ClientError> {
+    match read_to_an_end(error).await {
+        (status, None) => Ok(status),
+        (_, Some(lost)) => Err(lost),
+    }
+}
+
+/// The error stream to its end, or as far as it came, and why no more did.
+pub(super) async fn read_to_an_end(error: &mut Input) -> (Bytes, Option<ClientError>) {
     let mut status = Vec::new();
     while let Some(bytes) = error.receive().await {
-        let bytes = bytes?;
-        let room = STATUS_BYTES - status.len();
-        status.extend_from_slice(&bytes[..bytes.len().min(room)]);
+        match bytes {
+            Ok(bytes) => {
+                let room = STATUS_BYTES - status.len();
+                status.extend_from_slice(&bytes[..bytes.len().min(room)]);
+            }
+            Err(lost) => return (status.into(), Some(lost.into())),
+        }
     }
-    Ok(status.into())
+    (status.into(), None)
 }
