@@ -183,7 +183,7 @@ mod tests {
             ),
             (
                 format!(
-                    "[listen]\nplain = ['127.0.0.1:1']\nprotocols = ['h2']\n[tls.acme]\n{GOOD}challenge = 'http-01'\n{SITE}"
+                    "[listen]\ntls = ['127.0.0.1:2']\nplain = ['127.0.0.1:1']\nprotocols = ['h2']\n[tls.acme]\n{GOOD}challenge = 'http-01'\n{SITE}"
                 ),
                 "http/1.1 among listen.protocols",
             ),
