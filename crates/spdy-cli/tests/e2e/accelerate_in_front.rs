@@ -25,6 +25,15 @@ fn config(origin: &EchoOrigin, listen: &str) -> String {
     )
 }
 
+/// An accelerator that keeps nothing and listens as `listen` says, and its origin; `None` where no peers are wanted.
+fn behind(listen: &str) -> Option<(EchoOrigin, Accelerator)> {
+    wanted().then(|| {
+        let origin = EchoOrigin::start("no-store", Duration::ZERO);
+        let accelerator = Accelerator::start(&config(&origin, listen));
+        (origin, accelerator)
+    })
+}
+
 /// curl as a client that comes to `balancer` for the site.
 fn curl(balancer: &HaProxy, scheme: &str, target: &str) -> Command {
     let mut curl = Command::new("curl");
@@ -82,12 +91,10 @@ fn whom_a_balancer_announces_is_the_client_in_the_log_and_at_the_origin() {
 /// What ends TLS and does not say so is known by the port that clients came to.
 #[test]
 fn who_came_to_the_port_of_tls_came_over_it() {
-    if !wanted() {
-        return;
-    }
-    let origin = EchoOrigin::start("no-store", Duration::ZERO);
     let listen = "plain = ['127.0.0.1:0']\ntls = []\nproxy_protocol = true";
-    let accelerator = Accelerator::start(&config(&origin, listen));
+    let Some((origin, accelerator)) = behind(listen) else {
+        return;
+    };
     let balancer = HaProxy::start(accelerator.plain(), "send-proxy", true, NAME);
     ended_with(0, &mut curl(&balancer, "https", "/before"));
     assert_eq!(told(&origin, "/before").1, "http");
@@ -106,12 +113,10 @@ fn who_came_to_the_port_of_tls_came_over_it() {
 
 #[test]
 fn tls_that_a_balancer_passes_through_begins_after_what_it_announces() {
-    if !wanted() {
-        return;
-    }
-    let origin = EchoOrigin::start("no-store", Duration::ZERO);
     let listen = "tls = ['127.0.0.1:0']\nproxy_protocol = true";
-    let accelerator = Accelerator::start(&config(&origin, listen));
+    let Some((origin, accelerator)) = behind(listen) else {
+        return;
+    };
     let balancer = HaProxy::start(accelerator.tls(), "send-proxy-v2", false, NAME);
     for protocol in ["--http1.1", "--http2"] {
         let target = format!("/{protocol}");
@@ -125,12 +130,10 @@ fn tls_that_a_balancer_passes_through_begins_after_what_it_announces() {
 
 #[test]
 fn a_balancer_and_a_door_that_are_set_up_otherwise_are_told_of() {
-    if !wanted() {
-        return;
-    }
-    let origin = EchoOrigin::start("no-store", Duration::ZERO);
     let listen = |more: &str| format!("plain = ['127.0.0.1:0']\ntls = []\n{more}");
-    let accelerator = Accelerator::start(&config(&origin, &listen("proxy_protocol = true")));
+    let Some((origin, accelerator)) = behind(&listen("proxy_protocol = true")) else {
+        return;
+    };
     let here = accelerator.plain();
     let status = |to: SocketAddr| {
         let request = format!("GET / HTTP/1.1\r\nHost: {NAME}\r\nConnection: close\r\n\r\n");
