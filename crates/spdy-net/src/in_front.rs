@@ -18,7 +18,7 @@ use ipnet::IpNet;
 use crate::proxy_protocol::Announced;
 
 /// Who stands in front.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct InFront {
     ranges: Vec<IpNet>,
     /// How they announce a connection's client, if they do.

@@ -150,6 +150,30 @@ mod tests {
     use super::*;
 
     #[test]
+    fn tls_ends_in_front_at_the_port_that_clients_reach() {
+        let trusted = ["10.0.0.0/8".to_owned()];
+        let here = vec![SocketAddr::from(([127, 0, 0, 1], 8080))];
+        for (tls, public_port, want) in [
+            (vec![], None, Some(443)),
+            (vec![], Some(0), Some(443)),
+            (vec![], Some(8443), Some(8443)),
+            (here.clone(), None, None),
+        ] {
+            let listen = Listen {
+                tls: Some(tls),
+                plain: here.clone(),
+                public_port,
+                trusted: trusted.to_vec(),
+                proxy_protocol: true,
+                ..Listen::default()
+            };
+            let want = InFront::read(&trusted)
+                .map(|in_front| in_front.announcing(Announcing { tls_port: want }));
+            assert_eq!(listen.in_front(), want, "{public_port:?}");
+        }
+    }
+
+    #[test]
     fn tls_is_taken_where_it_is_said_or_where_nothing_is() {
         let here = |port| SocketAddr::from(([127, 0, 0, 1], port));
         for (tls, plain, want) in [
