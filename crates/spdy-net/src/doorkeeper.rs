@@ -9,7 +9,6 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::time::Duration;
 
 use tokio::net::TcpStream;
 use tokio::sync::OwnedSemaphorePermit;
@@ -23,9 +22,7 @@ use crate::open_connections::OpenConnections;
 use crate::proxy_protocol::{self, Announced, Unannounced};
 use crate::seat::Seat;
 use crate::seldom::Seldom;
-
-/// How long after the stop whoever announces may take: what follows is the first of a client, who cannot know that nobody has seen it.
-const LATE: Duration = Duration::from_secs(1);
+use crate::serve::LATE;
 
 /// Who lets in what a listener accepts.
 pub(crate) struct Doorkeeper<F> {
@@ -130,5 +127,37 @@ fn tell(door: &Admission, told: &Seldom, from: SocketAddr, why: &Unannounced) {
         tracing::warn!(%from, %why, "a trusted proxy does not announce its clients: its connections are closed");
     } else {
         tracing::debug!(%from, %why, "a connection was not announced");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::admission::AdmissionLimits;
+    use crate::limit::LimitHits;
+
+    #[test]
+    fn who_is_slow_is_counted_and_who_announces_otherwise_is_told_of() {
+        let from = SocketAddr::from(([192, 0, 2, 1], 1));
+        let is_told = |why: Unannounced| {
+            let (hits, told) = (LimitHits::default(), Seldom::default());
+            let door = Admission::new(AdmissionLimits::default(), hits.clone());
+            tell(&door, &told, from, &why);
+            let is_told = !told.is_due(door.hour());
+            (is_told, hits.of(ConnectionLimit::HandshakeTimeout))
+        };
+        let broken = std::io::Error::from(std::io::ErrorKind::ConnectionReset);
+        for (why, want) in [
+            (Unannounced::Silent, (false, 0)),
+            (Unannounced::Io(broken), (false, 0)),
+            (Unannounced::TimedOut(0), (false, 1)),
+            (Unannounced::TimedOut(6), (true, 1)),
+            (Unannounced::Ended(6), (true, 0)),
+            (Unannounced::TooLong, (true, 0)),
+            (Unannounced::Other(b"GET".as_slice().into()), (true, 0)),
+        ] {
+            let named = why.to_string();
+            assert_eq!(is_told(why), want, "{named}");
+        }
     }
 }

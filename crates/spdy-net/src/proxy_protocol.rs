@@ -127,6 +127,8 @@ fn announced(header: &ProxyHeader<'_>) -> Announced {
 
 #[cfg(test)]
 mod tests {
+    use proptest::collection::vec;
+    use proptest::prelude::{any, prop_assert, prop_assert_eq, proptest};
     use proxy_header::{ProxiedAddress, SslInfo, Tlv};
     use tokio::io::AsyncWriteExt;
 
@@ -238,5 +240,38 @@ mod tests {
         heard(&endless, 8192)
             .await
             .expect_err("a line that does not end");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_does_not_go_on_is_given_up() {
+        for (bytes, want) in [(&b""[..], "got 0 bytes"), (b"PROXY ", "got 6 bytes")] {
+            let (mut far, near) = tokio::io::duplex(64);
+            far.write_all(bytes).await.expect("there is room");
+            let began = Instant::now();
+            let Err(why) = read(Box::new(near)).await else {
+                panic!("nobody was announced by {bytes:?}");
+            };
+            assert_eq!(began.elapsed(), PATIENCE);
+            assert!(why.to_string().contains(want), "{why}");
+        }
+    }
+
+    proptest! {
+        /// Neither is anything read that is not there, nor does it matter what stands behind a header.
+        #[test]
+        fn a_header_is_as_long_as_it_is_whatever_follows(
+            start in 0..3usize, mut bytes in vec(any::<u8>(), 0..300), more in vec(any::<u8>(), 0..20),
+        ) {
+            let starts: [&[u8]; 3] = [b"", LOCAL, b"\r\n\r\n\0\r\nQUIT\n\x21\x11\0"];
+            bytes.splice(0..0, starts[start].iter().copied());
+            let Ok((announced, len)) = parse(&bytes) else {
+                return Ok(());
+            };
+            prop_assert!(len <= bytes.len());
+            bytes.truncate(len);
+            prop_assert_eq!(parse(&bytes), Ok((announced, len)));
+            bytes.extend(more);
+            prop_assert_eq!(parse(&bytes), Ok((announced, len)));
+        }
     }
 }

@@ -37,7 +37,7 @@ use crate::{http1, http2, http3, negotiate, spdy_session};
 
 /// How long after the stop a connection that has said nothing yet may stay: its first request may be on its way, and a client that
 /// is cut off then cannot know that nobody has seen it.
-const LATE: Duration = Duration::from_secs(1);
+pub(crate) const LATE: Duration = Duration::from_secs(1);
 
 /// Limits and choices of served connections.
 #[derive(Clone, Debug)]
