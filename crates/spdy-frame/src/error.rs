@@ -54,14 +54,6 @@ pub enum FrameError {
         /// Version number in the head.
         got: u16,
     },
-    /// Flags on a frame type that defines none.
-    #[error("{kind} frame with flags {got:#04x}, want none")]
-    Flags {
-        /// Type of the frame.
-        kind: Kind,
-        /// The flags in the head.
-        got: u8,
-    },
     /// A frame that belongs to a stream names stream 0.
     #[error("{kind} frame on stream 0, want a stream")]
     StreamZero {

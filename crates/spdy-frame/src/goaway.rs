@@ -42,11 +42,10 @@ impl GoAway {
     /// In SPDY/2 a length of 8 passes as well: node-spdy writes a status there too.
     pub(crate) fn check(version: Version, head: ControlHead) -> Result<(), FrameError> {
         match version {
-            Version::V2 if head.len == Self::LEN_V3 => {}
-            Version::V2 => head.expect_len(Kind::GoAway, Self::LEN_V2)?,
-            Version::V3 | Version::V31 => head.expect_len(Kind::GoAway, Self::LEN_V3)?,
+            Version::V2 if head.len == Self::LEN_V3 => Ok(()),
+            Version::V2 => head.expect_len(Kind::GoAway, Self::LEN_V2),
+            Version::V3 | Version::V31 => head.expect_len(Kind::GoAway, Self::LEN_V3),
         }
-        head.expect_no_flags(Kind::GoAway)
     }
 
     /// Reads the payload, 4 or 8 bytes.

@@ -55,7 +55,7 @@ pub struct ControlHead {
     pub version: u16,
     /// The type number.
     pub number: u16,
-    /// What they mean depends on the type.
+    /// What they mean depends on the type; undefined flags are ignored.
     pub flags: u8,
     /// Payload bytes, 0 to 2^24 - 1.
     pub len: usize,
@@ -146,16 +146,6 @@ impl ControlHead {
             flags,
             len,
         );
-    }
-
-    /// For the frame types that define no flags (SPDY/3.1 §2.6.3, §2.6.5, §2.6.6, §2.6.8).
-    pub(crate) fn expect_no_flags(self, kind: Kind) -> Result<(), FrameError> {
-        let got = self.flags;
-        if got == 0 {
-            Ok(())
-        } else {
-            Err(FrameError::Flags { kind, got })
-        }
     }
 
     /// For the frame types that have one length.

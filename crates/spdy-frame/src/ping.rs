@@ -33,8 +33,7 @@ impl Ping {
 
     /// Checks what the head alone can tell.
     pub(crate) fn check(head: ControlHead) -> Result<(), FrameError> {
-        head.expect_len(Kind::Ping, Self::LEN)?;
-        head.expect_no_flags(Kind::Ping)
+        head.expect_len(Kind::Ping, Self::LEN)
     }
 
     /// Reads the payload.

@@ -38,8 +38,7 @@ impl RstStream {
 
     /// Checks what the head alone can tell.
     pub(crate) fn check(head: ControlHead) -> Result<(), FrameError> {
-        head.expect_len(Kind::RstStream, Self::LEN)?;
-        head.expect_no_flags(Kind::RstStream)
+        head.expect_len(Kind::RstStream, Self::LEN)
     }
 
     /// Reads the payload.

@@ -40,8 +40,7 @@ impl WindowUpdate {
 
     /// Checks what the head alone can tell.
     pub(crate) fn check(head: ControlHead) -> Result<(), FrameError> {
-        head.expect_len(Kind::WindowUpdate, Self::LEN)?;
-        head.expect_no_flags(Kind::WindowUpdate)
+        head.expect_len(Kind::WindowUpdate, Self::LEN)
     }
 
     /// Reads the payload; the reserved bits are dropped.
