@@ -62,6 +62,9 @@ pub struct FloodLimits {
     pub empty_frames: u32,
     /// SETTINGS frames: each may move every window (CVE-2019-9515). Default 100.
     pub settings_frames: u32,
+    /// PING frames that are not the answer to ours (CVE-2019-9512). Default 10,000, one per
+    /// millisecond: a client that measures a short path with one PING after the other stays below.
+    pub ping_frames: u32,
     /// Streams refused for want of room. Default 1000.
     pub refused_streams: u32,
     /// Streams of the peer that ended by RST_STREAM, its own or one that it made us send, before
@@ -87,6 +90,7 @@ impl Default for FloodLimits {
             window: Duration::from_secs(10),
             empty_frames: 1000,
             settings_frames: 100,
+            ping_frames: 10_000,
             refused_streams: 1000,
             spoiled_streams: 100,
             stray_frames: 1000,
@@ -210,7 +214,8 @@ pub struct Config {
     /// Plain bytes of all header blocks of one stream together, the first included; one more is a
     /// stream error. Default 128 KiB: two blocks of the greatest length.
     pub header_bytes_per_stream: usize,
-    /// PING echoes that wait to be written; one more ends the session (CVE-2019-9512). Default 10.
+    /// PING echoes that wait to be written; one more ends the session (CVE-2019-9512). Default 200:
+    /// two bursts of 100, the most that other implementations answer in one read.
     pub ping_echoes: usize,
     /// RST_STREAM frames that wait to be written before we stop reading; twice as many end the
     /// session. Default 1000.
@@ -275,7 +280,7 @@ impl Config {
             block_limits: BlockLimits::default(),
             headers_per_stream: 16,
             header_bytes_per_stream: 128 * 1024,
-            ping_echoes: 10,
+            ping_echoes: 200,
             control_queue_frames: 1000,
             event_queue: 10_000,
             floods: FloodLimits::default(),

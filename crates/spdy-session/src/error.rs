@@ -17,7 +17,9 @@ pub enum Flood {
     /// SETTINGS frames.
     Settings,
     /// PING frames faster than their echoes could be written.
-    Pings,
+    PingEchoes,
+    /// PING frames.
+    PingFrames,
     /// Streams refused for want of room.
     RefusedStreams,
     /// Streams opened and spoiled before they were answered.
@@ -39,7 +41,8 @@ impl Flood {
         match self {
             Self::EmptyFrames => Limit::EmptyFrames,
             Self::Settings => Limit::SettingsFrames,
-            Self::Pings => Limit::PingEchoes,
+            Self::PingEchoes => Limit::PingEchoes,
+            Self::PingFrames => Limit::PingFrames,
             Self::RefusedStreams => Limit::RefusedStreams,
             Self::SpoiledStreams => Limit::SpoiledStreams,
             Self::StrayFrames => Limit::StrayFrames,
@@ -55,7 +58,8 @@ impl fmt::Display for Flood {
         f.write_str(match self {
             Self::EmptyFrames => "empty frames",
             Self::Settings => "SETTINGS frames",
-            Self::Pings => "PING echoes queued",
+            Self::PingEchoes => "PING echoes queued",
+            Self::PingFrames => "PING frames",
             Self::RefusedStreams => "refused streams",
             Self::SpoiledStreams => "streams reset before their answer",
             Self::StrayFrames => "frames for unknown streams",

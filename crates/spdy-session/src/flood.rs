@@ -36,6 +36,7 @@ pub(crate) struct Budget {
     limits: FloodLimits,
     empty: Tally,
     settings: Tally,
+    pings: Tally,
     refused: Tally,
     stray: Tally,
     bad_blocks: Tally,
@@ -53,6 +54,7 @@ impl Budget {
             limits,
             empty: none,
             settings: none,
+            pings: none,
             refused: none,
             stray: none,
             bad_blocks: none,
@@ -73,6 +75,12 @@ impl Budget {
     pub(crate) fn settings_frame(&mut self, now: Instant) -> Result<(), SessionError> {
         let count = self.settings.add(1, now, &self.limits);
         within(count, self.limits.settings_frames, Flood::Settings)
+    }
+
+    /// A PING that is not the answer to ours.
+    pub(crate) fn ping_frame(&mut self, now: Instant) -> Result<(), SessionError> {
+        let count = self.pings.add(1, now, &self.limits);
+        within(count, self.limits.ping_frames, Flood::PingFrames)
     }
 
     /// A stream refused for want of room.

@@ -90,6 +90,8 @@ limits! {
     EmptyFrames = "flood_empty_frames",
     /// SETTINGS frames.
     SettingsFrames = "flood_settings_frames",
+    /// PING frames that are not the answer to ours.
+    PingFrames = "flood_ping_frames",
     /// Streams refused for want of room.
     RefusedStreams = "flood_refused_streams",
     /// Streams reset before they were answered.

@@ -153,7 +153,7 @@ impl Session {
 
     fn on_ping(&mut self, id: u32) -> Result<(), SessionError> {
         match self.pings.receive(id, self.now) {
-            Pinged::Echoed | Pinged::Ignored => Ok(()),
+            Pinged::Echoed | Pinged::Ignored => self.budget.ping_frame(self.now),
             Pinged::Answered(rtt) => {
                 self.answers_what_it_speaks();
                 self.events.push_back(Event::Pong { rtt });
@@ -162,7 +162,7 @@ impl Session {
             Pinged::TooMany => {
                 let limit = self.config.ping_echoes as u64;
                 Err(SessionError::Flood {
-                    flood: Flood::Pings,
+                    flood: Flood::PingEchoes,
                     limit,
                 })
             }

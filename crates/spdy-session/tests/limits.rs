@@ -117,7 +117,12 @@ fn go(limit: Limit, past: bool) -> Option<(Script, Met)> {
         }
         Limit::PingEchoes => {
             let mut script = Script::server();
-            (0..10 + step).for_each(|n| script.ping(2 * n + 1));
+            (0..200 + step).for_each(|n| script.ping(2 * n + 1));
+            (script, Met::SessionLost)
+        }
+        Limit::PingFrames => {
+            let mut script = server(|config| config.floods.ping_frames = 100);
+            (0..100 + step).for_each(|n| script.ping(2 * n + 1));
             (script, Met::SessionLost)
         }
         Limit::ControlPayload => {

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use ::bytes::BytesMut;
 use spdy_clock::Instant;
-use spdy_frame::frame::{Frame, RstStream};
+use spdy_frame::frame::{Frame, Ping, RstStream};
 use spdy_frame::status::RstStatus;
 use spdy_frame::version::Version;
 use spdy_session::config::{Config, Role};
@@ -66,13 +66,50 @@ fn a_ping_of_our_parity_that_we_did_not_send_is_ignored() {
 }
 
 #[test]
-fn ten_echoes_may_wait_and_one_more_ends_the_session() {
+fn a_hundred_pings_in_one_read_are_all_answered() {
     let mut server = Script::server();
-    (0..10).for_each(|n| server.ping(2 * n + 1));
-    assert_eq!(server.wrote().len(), 10);
-    (0..11).for_each(|n| server.ping(2 * n + 1));
+    let mut wire = BytesMut::new();
+    (0..100).for_each(|n| Ping { id: 2 * n + 1 }.encode(Version::V31, &mut wire));
+    server.session.handle_input(server.now, &wire);
+    let echoes: Vec<_> = (0..100).map(|n| format!("PING {}", 2 * n + 1)).collect();
+    assert_eq!(server.wrote(), echoes);
+    assert_eq!(server.heard(), [""; 0]);
+}
+
+#[test]
+fn a_ping_with_flags_is_answered_like_one_without() {
+    let mut server = Script::server();
+    let flagged = [0x80, 3, 0, 6, 0xff, 0, 0, 4, 0, 0, 0, 7];
+    server.session.handle_input(server.now, &flagged);
+    assert_eq!(server.wrote(), ["PING 7"]);
+    assert_eq!(server.heard(), [""; 0]);
+}
+
+#[test]
+fn two_hundred_echoes_may_wait_and_one_more_ends_the_session() {
+    let mut server = Script::server();
+    (0..200).for_each(|n| server.ping(2 * n + 1));
+    assert_eq!(server.wrote().len(), 200);
+    (0..201).for_each(|n| server.ping(2 * n + 1));
     assert_eq!(server.wrote(), ["GOAWAY 0 PROTOCOL_ERROR"]);
-    assert_eq!(server.heard(), ["Closed: more than 10 PING echoes queued"]);
+    assert_eq!(server.heard(), ["Closed: more than 200 PING echoes queued"]);
+}
+
+#[test]
+fn pings_are_counted_over_ten_seconds_even_if_each_is_echoed_at_once() {
+    let mut server = Script::server();
+    for n in 0..10_000 {
+        server.ping(n); // an even id needs no echo, but is work as well
+        server.wrote();
+    }
+    server.pass(ms(10_000));
+    for n in 0..10_000 {
+        server.ping(n);
+        server.wrote();
+    }
+    assert_eq!(server.heard(), [""; 0]);
+    server.ping(1);
+    assert_eq!(server.heard(), ["Closed: more than 10000 PING frames"]);
 }
 
 fn with_keepalive() -> Script {
