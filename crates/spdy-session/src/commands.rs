@@ -55,7 +55,7 @@ impl Session {
         };
         let mut stream = self.new_stream(id, open, state, answer);
         stream.written = false;
-        stream.fin_queued = open.fin;
+        stream.end_queued = open.fin;
         stream.items.push_back(Item::SynStream {
             headers: headers.clone(),
             fin: open.fin,
@@ -88,7 +88,7 @@ impl Session {
             send: SendWindow::new(self.peer_initial_window),
             items: self.streams.queue(),
             queued_bytes: 0,
-            fin_queued: false,
+            end_queued: false,
             reset_after_fin: None,
             full: false,
             queued: Queued::No,
@@ -116,7 +116,7 @@ impl Session {
             return false;
         }
         stream.answer = Answer::Given;
-        stream.fin_queued = fin;
+        stream.end_queued = fin;
         stream.items.push_back(Item::SynReply {
             headers: headers.clone(),
             fin,
@@ -167,7 +167,7 @@ impl Session {
         if !stream.accepts_output() {
             return false;
         }
-        stream.fin_queued = fin;
+        stream.end_queued = fin;
         stream.items.push_back(Item::Headers {
             headers: headers.clone(),
             fin,
@@ -208,7 +208,7 @@ impl Session {
         if data.is_empty() && !fin {
             return true;
         }
-        stream.fin_queued = fin;
+        stream.end_queued = fin;
         stream.queued_bytes += data.len();
         self.outbound.data_bytes += data.len();
         stream.full |= stream.queued_bytes >= buffer;
@@ -336,8 +336,28 @@ impl Session {
             || self
                 .streams
                 .get(id)
-                .is_some_and(|stream| !stream.fin_queued)
+                .is_some_and(|stream| !stream.end_queued)
         {
+            self.reset(id, status);
+        }
+    }
+
+    /// RST_STREAM with `status` behind all that is queued on the stream. [`reset`](Self::reset) drops
+    /// what is queued, this does not: a response that fails while it is produced keeps its head.
+    ///
+    /// Until RST_STREAM is written the stream counts as open, and DATA that comes must still be
+    /// [consumed](Self::consume). A stream that cannot send is reset at once, and one whose FIN is
+    /// queued already ends by that.
+    pub fn reset_behind_output(&mut self, id: StreamId, status: RstStatus) {
+        let Some(stream) = self.streams.get_mut(id) else {
+            return;
+        };
+        if stream.accepts_output() {
+            stream.end_queued = true;
+            stream.items.push_back(Item::Reset { status });
+            self.schedule(id);
+            self.note_waiting();
+        } else if !stream.end_queued {
             self.reset(id, status);
         }
     }

@@ -6,7 +6,7 @@
 //! 2. PING echoes, then our own PING
 //! 3. WINDOW_UPDATE: what the peer waits for
 //! 4. RST_STREAM; it overtakes the DATA of its stream, which is dropped
-//! 5. header blocks (and bare FINs), first come first served: ids rise on the wire because
+//! 5. header blocks (and bare FINs, and RST_STREAM that was queued behind output), first come first served: ids rise on the wire because
 //!    `open` queued them so, and a block is compressed here, at the moment of writing, so that
 //!    the order in the compressor is the order on the wire (SPDY/3.1 §2.6.10.1)
 //! 6. GOAWAY of an orderly shutdown
@@ -253,9 +253,8 @@ impl Session {
         if let Some(grant) = self.next_grant() {
             return self.put(&Frame::WindowUpdate(grant), out);
         }
-        if let Some((stream_id, status)) = self.outbound.resets.pop_front() {
-            self.stats.resets_sent.count(status);
-            return self.put(&Frame::RstStream(RstStream { stream_id, status }), out);
+        if self.write_reset(out) {
+            return true;
         }
         while let Some(id) = self.outbound.heads.pop_front() {
             if self.write_head(id, out) {
@@ -366,9 +365,22 @@ impl Session {
                 );
                 fin
             }
+            Item::Reset { status } => {
+                self.reset(id, status);
+                return self.write_reset(out);
+            }
         };
         self.departed(id, fin);
         true
+    }
+
+    /// Writes the next RST_STREAM; `false` if none waits.
+    fn write_reset(&mut self, out: &mut BytesMut) -> bool {
+        let Some((stream_id, status)) = self.outbound.resets.pop_front() else {
+            return false;
+        };
+        self.stats.resets_sent.count(status);
+        self.put(&Frame::RstStream(RstStream { stream_id, status }), out)
     }
 
     /// Compresses a block and encodes its frame.
@@ -465,7 +477,7 @@ impl Session {
             .filter(|(_, left)| still && *left < self.config.small_data_bytes);
         if stream.full && stream.queued_bytes <= self.config.send_buffer_bytes / 2 {
             stream.full = false;
-            if !stream.fin_queued {
+            if !stream.end_queued {
                 self.events.push_back(Event::Writable { id });
             }
         }

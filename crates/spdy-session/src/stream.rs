@@ -127,17 +127,33 @@ impl State {
 /// What waits to be sent on a stream, in order.
 #[derive(Debug)]
 pub(crate) enum Item {
-    SynStream { headers: HeaderBlock, fin: bool },
-    SynReply { headers: HeaderBlock, fin: bool },
-    Headers { headers: HeaderBlock, fin: bool },
-    Data { bytes: Bytes, fin: bool },
+    SynStream {
+        headers: HeaderBlock,
+        fin: bool,
+    },
+    SynReply {
+        headers: HeaderBlock,
+        fin: bool,
+    },
+    Headers {
+        headers: HeaderBlock,
+        fin: bool,
+    },
+    Data {
+        bytes: Bytes,
+        fin: bool,
+    },
+    /// The last of all items.
+    Reset {
+        status: RstStatus,
+    },
 }
 
 /// In which queue of `outbound` a stream stands: in one at most.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Queued {
     No,
-    /// Its first item needs no credit: a header block, or a bare FIN.
+    /// Its first item needs no credit: a header block, a bare FIN, or RST_STREAM.
     Head,
     /// Its first item is DATA and it has credit.
     Data,
@@ -177,8 +193,8 @@ pub(crate) struct Stream {
     pub(crate) items: VecDeque<Item>,
     /// Bytes of DATA in `items`.
     pub(crate) queued_bytes: usize,
-    /// FIN stands in `items`, or was sent.
-    pub(crate) fin_queued: bool,
+    /// The last item was queued: one with FIN, or RST_STREAM.
+    pub(crate) end_queued: bool,
     /// RST_STREAM to send behind our FIN, if the peer's half is still open then.
     pub(crate) reset_after_fin: Option<RstStatus>,
     /// `send_capacity` is 0 until the queue has gone down.
@@ -249,13 +265,16 @@ impl Stream {
 
     /// Whether the owner may queue more for it (SYN_REPLY is asked about elsewhere).
     pub(crate) fn accepts_output(&self) -> bool {
-        self.state.sends() && !self.fin_queued && self.answer != Answer::Owed
+        self.state.sends() && !self.end_queued && self.answer != Answer::Owed
     }
 
     /// Whether its first item is one that needs no credit; `None` without items.
     pub(crate) fn first_is_head(&self) -> Option<bool> {
         self.items.front().map(|item| match item {
-            Item::SynStream { .. } | Item::SynReply { .. } | Item::Headers { .. } => true,
+            Item::SynStream { .. }
+            | Item::SynReply { .. }
+            | Item::Headers { .. }
+            | Item::Reset { .. } => true,
             Item::Data { bytes, .. } => bytes.is_empty(),
         })
     }

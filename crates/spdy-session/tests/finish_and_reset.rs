@@ -119,3 +119,40 @@ fn a_half_that_is_closed_already_or_was_never_opened_is_reset_at_once() {
         assert_eq!(server.stats().resets_sent.total(), 1, "it is gone");
     }
 }
+
+#[test]
+fn a_reset_behind_output_leaves_what_is_queued_and_no_fin() {
+    let (mut client, mut server) = pair();
+    server.reply(ID, &HeaderBlock::new(), false);
+    server.send_data(ID, Bytes::from(vec![7; 50_000]), false);
+    server.reset_behind_output(ID, RstStatus::INTERNAL_ERROR);
+    assert_eq!(server.send_capacity(ID), 0, "it takes no more");
+    assert!(!server.send_data(ID, Bytes::from_static(b"late"), true));
+    server.reset_behind_output(ID, RstStatus::CANCEL); // the first one counts
+    deliver(&mut server, &mut client);
+    let status = Some(RstStatus::INTERNAL_ERROR);
+    assert_eq!(heard(&mut client), (50_000, false, status));
+    assert_eq!(server.active_streams(), (0, 0));
+    assert_eq!(server.stats().resets_sent.total(), 1);
+}
+
+#[test]
+fn a_reset_behind_output_waits_for_the_window_and_no_longer_than_any_data() {
+    let (mut client, mut server) = pair();
+    server.reply(ID, &HeaderBlock::new(), false);
+    let window = client.config().initial_window_bytes as usize;
+    server.send_data(ID, Bytes::from(vec![7; window + 10_000]), false);
+    server.reset_behind_output(ID, RstStatus::INTERNAL_ERROR);
+    deliver(&mut server, &mut client);
+    assert_eq!(server.active_streams(), (0, 1), "10,000 bytes wait");
+    server.handle_timeout(NOW + std::time::Duration::from_secs(60));
+    assert_eq!(server.active_streams(), (0, 0));
+}
+
+#[test]
+fn a_reset_behind_output_of_a_stream_without_output_is_sent_at_once() {
+    let (mut client, mut server) = pair();
+    server.reset_behind_output(ID, RstStatus::INTERNAL_ERROR);
+    deliver(&mut server, &mut client);
+    assert_eq!(heard(&mut client).2, Some(RstStatus::INTERNAL_ERROR));
+}
