@@ -67,11 +67,7 @@ impl SpdyClient {
             builder = builder.observer(Arc::new(tap));
         }
         let (session, connection) = builder.handshake(io, runtime.clone());
-        runtime.spawn(Box::pin(async move {
-            if let Err(error) = connection.run().await {
-                tracing::debug!(%error, "spdy session ended");
-            }
-        }));
+        connection.spawn();
         Self { session }
     }
 

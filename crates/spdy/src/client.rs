@@ -406,7 +406,8 @@ fn wants_body(method: &Method) -> bool {
 
 impl Shared {
     /// A PING and its round trip.
-    pub(crate) async fn ping(&self) -> Result<Duration, Error> {
+    pub(crate) async fn ping(self: &Arc<Self>) -> Result<Duration, Error> {
+        self.watch_run();
         let (answer, answered) = tokio::sync::oneshot::channel();
         let now = self.runtime.now();
         self.command(|state| {
@@ -417,7 +418,9 @@ impl Shared {
                 state.pings.push(answer);
             }
         });
-        answered.await.map_err(|_| Error::Closing)
+        answered
+            .await
+            .map_err(|_| self.look(|state| state.refusal()))
     }
 
     /// GOAWAY(INTERNAL_ERROR), and the end.

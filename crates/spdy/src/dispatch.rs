@@ -288,6 +288,7 @@ impl State {
             woken.extend(entry.reader.take());
         }
         if entry.is_done() {
+            woken.extend(entry.writer.take()); // it may wait for a failure
             self.detach(key);
         }
     }
@@ -369,9 +370,10 @@ impl State {
 
     /// Nothing of this was written: all may be tried again elsewhere.
     fn fail_waiting(&mut self, woken: &mut Vec<Waker>) {
+        let refusal = self.refusal();
         for (_, waiting) in std::mem::take(&mut self.waiting) {
             let entry = &mut self.entries[waiting.key];
-            entry.failure = Some(Error::Closing);
+            entry.failure = Some(refusal.clone());
             woken.extend(entry.reader.take());
             woken.extend(entry.writer.take());
         }
@@ -380,8 +382,9 @@ impl State {
     /// The session is over: whoever waits for anything hears it, in the order of the entries.
     pub(crate) fn end(&mut self, how: Result<(), Error>, woken: &mut Vec<Waker>) {
         self.closing = true;
-        self.fail_waiting(woken);
         let lost = how.clone().err().unwrap_or(Error::Closing);
+        self.ended.get_or_insert(how);
+        self.fail_waiting(woken);
         let open: Vec<usize> = self.entries.iter().map(|(key, _)| key).collect();
         for key in open {
             let entry = &mut self.entries[key];
@@ -394,7 +397,6 @@ impl State {
         }
         self.by_id.clear();
         self.pings.clear();
-        self.ended.get_or_insert(how);
         woken.extend(self.incoming_waker.take());
         woken.extend(self.ended_wakers.drain());
     }

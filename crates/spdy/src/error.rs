@@ -19,6 +19,20 @@ pub enum Error {
     /// written: nothing reached the peer's application.
     #[error("the session takes no new streams")]
     Closing,
+    /// The [`Connection`](crate::client::Connection) of the session was dropped before the session ended:
+    /// nothing is sent or received any more.
+    #[error(
+        "the session's `Connection` was dropped: spawn it, or await its `run` for as long as the session is used"
+    )]
+    ConnectionDropped,
+    /// The [`Connection`](crate::client::Connection) of the session was not run while something waited for it.
+    #[error(
+        "the session's `Connection` was not run within {waited:?}: spawn it, or await its `run` beside the requests"
+    )]
+    ConnectionNotRun {
+        /// How long.
+        waited: Duration,
+    },
     /// As many streams are open as the peer allows; a push does not wait.
     #[error("{limit} streams are open, as many as the peer allows")]
     TooManyStreams {
@@ -91,6 +105,12 @@ pub enum Error {
         /// Bytes of DATA.
         received: u64,
     },
+    /// The stream gets no SYN_REPLY: the peer opened it, or it goes one way.
+    #[error("stream {id} gets no SYN_REPLY: the peer opened it, or it is unidirectional")]
+    NoReply {
+        /// The stream.
+        id: StreamId,
+    },
     /// The stream's sending half is closed: FIN was sent, or the stream is unidirectional.
     #[error("stream {id} can no longer send")]
     SendClosed {
@@ -105,7 +125,10 @@ impl Error {
     #[must_use]
     pub fn is_retry_safe(&self) -> bool {
         match self {
-            Self::Closing | Self::TooManyStreams { .. } | Self::NotProcessed { .. } => true,
+            Self::Closing
+            | Self::ConnectionNotRun { .. }
+            | Self::TooManyStreams { .. }
+            | Self::NotProcessed { .. } => true,
             Self::ResetByPeer { status, .. } => *status == RstStatus::REFUSED_STREAM,
             _ => false,
         }
@@ -116,7 +139,10 @@ impl Error {
     #[must_use]
     pub fn is_retry_safe_if_idempotent(&self) -> bool {
         self.is_retry_safe()
-            || matches!(self, Self::SessionLost(_) | Self::Io(_))
+            || matches!(
+                self,
+                Self::SessionLost(_) | Self::Io(_) | Self::ConnectionDropped
+            )
             || matches!(self, Self::ResetByPeer { status, .. }
                 if matches!(*status, RstStatus::CANCEL | RstStatus::INTERNAL_ERROR | RstStatus::PROTOCOL_ERROR))
     }
@@ -139,17 +165,18 @@ impl From<Error> for io::Error {
             Error::ResetByPeer { .. } | Error::NotProcessed { .. } => {
                 io::ErrorKind::ConnectionReset
             }
-            Error::ResetByUs { .. } => io::ErrorKind::ConnectionAborted,
+            Error::ResetByUs { .. } | Error::ConnectionDropped => io::ErrorKind::ConnectionAborted,
             Error::Stalled { .. } | Error::SessionLost(SessionError::WriteTimeout { .. }) => {
                 io::ErrorKind::TimedOut
             }
             Error::SessionLost(_) => io::ErrorKind::UnexpectedEof,
-            Error::Closing => io::ErrorKind::NotConnected,
+            Error::Closing | Error::ConnectionNotRun { .. } => io::ErrorKind::NotConnected,
             Error::SendClosed { .. } => io::ErrorKind::BrokenPipe,
             Error::TooManyStreams { .. } => io::ErrorKind::WouldBlock,
-            Error::Request(_) | Error::Headers(_) | Error::PushRefused { .. } => {
-                io::ErrorKind::InvalidInput
-            }
+            Error::Request(_)
+            | Error::Headers(_)
+            | Error::PushRefused { .. }
+            | Error::NoReply { .. } => io::ErrorKind::InvalidInput,
             Error::Response(_) | Error::Trailers(_) | Error::Length { .. } | Error::Body(_) => {
                 io::ErrorKind::InvalidData
             }

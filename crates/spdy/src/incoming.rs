@@ -46,6 +46,7 @@ fn take(state: &mut State) -> Option<Taken> {
 /// The next stream that the peer opened; `None` when the session has ended.
 pub(crate) fn poll_next(shared: &Arc<Shared>, cx: &mut Context<'_>) -> Poll<Option<Incoming>> {
     let mut old = None;
+    shared.watch_run();
     let taken = shared.look(|state| match take(state) {
         Some(taken) => Poll::Ready(Some(taken)),
         None if state.ended.is_some() => Poll::Ready(None),

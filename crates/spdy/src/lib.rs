@@ -25,6 +25,7 @@ pub mod error;
 mod incoming;
 pub mod metrics;
 mod receive_body;
+mod run_watch;
 pub mod runtime;
 mod send_body;
 mod sendable;

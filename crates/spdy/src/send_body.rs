@@ -10,6 +10,7 @@ use http_body::Body as _;
 use spdy_frame::header_block::HeaderBlock;
 use spdy_frame::status::RstStatus;
 use spdy_http::trailers;
+use spdy_session::config::Role;
 
 use crate::body::Body;
 use crate::error::Error;
@@ -89,7 +90,11 @@ impl Future for SendBody {
                     }
                 },
                 Some(Err(error)) => {
-                    this.stream.reset(this.on_failure);
+                    match this.stream.shared.role {
+                        Role::Client => this.stream.reset(this.on_failure),
+                        // The head says what the answer was to be, and what came of it may be of use.
+                        Role::Server => this.stream.reset_behind_output(this.on_failure),
+                    }
                     return Poll::Ready(Err(Error::Body(Arc::new(error))));
                 }
                 None => this.last = true,

@@ -45,6 +45,11 @@ const CLOSE_TIMEOUT: Duration = Duration::from_secs(10);
 const LINGER: Duration = Duration::from_secs(1);
 
 /// The half of a session that does the I/O: nothing moves unless it is [run](Self::run).
+///
+/// [`spawn`](Self::spawn) it, or await [`run`](Self::run) beside the requests. If it is dropped before the
+/// session has ended, all that uses the session fails with [`Error::ConnectionDropped`]; if it is not run
+/// while something waits for the session, with [`Error::ConnectionNotRun`] after 10 s.
+#[must_use = "the session does nothing unless its connection is spawned or run"]
 pub struct Connection<T> {
     io: T,
     shared: Arc<Shared>,
@@ -62,6 +67,8 @@ pub struct Connection<T> {
     readable: bool,
     timer: Option<(Instant, BoxFuture<()>)>,
     phase: Phase,
+    /// It was run.
+    begun: bool,
     woken: Vec<Waker>,
 }
 
@@ -111,6 +118,7 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Connection<T> {
             readable: true,
             timer: None,
             phase: Phase::Running,
+            begun: false,
             woken: Vec::new(),
         }
     }
@@ -122,9 +130,20 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Connection<T> {
     /// # Errors
     ///
     /// [`Error::SessionLost`] for a fault of the peer or an end without notice, [`Error::Io`] for one
-    /// of the transport.
-    pub async fn run(mut self) -> Result<(), Error> {
-        poll_fn(|cx| self.poll_run(cx, |_| {})).await
+    /// of the transport, [`Error::ConnectionNotRun`] if the session ended since this was called too late.
+    pub fn run(mut self) -> impl Future<Output = Result<(), Error>> {
+        self.begin(); // now, since the future may be polled after that of a request
+        async move { poll_fn(|cx| self.poll_run(cx, |_| {})).await }
+    }
+
+    /// Stops the watch for a connection that is never run.
+    fn begin(&mut self) {
+        if !self.begun {
+            self.begun = true;
+            if !self.shared.run_watch.run() {
+                self.phase = Phase::Done;
+            }
+        }
     }
 
     /// As long as there is something to do. `between` runs after what came was handed out and before
@@ -134,7 +153,11 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Connection<T> {
         cx: &mut Context<'_>,
         between: impl FnMut(&mut Context<'_>),
     ) -> Poll<Result<(), Error>> {
-        let polled = self.poll_turns(cx, between);
+        self.begin();
+        let polled = match self.phase {
+            Phase::Done => Poll::Ready(self.ended()),
+            _ => self.poll_turns(cx, between),
+        };
         buffers::READ.take_back(&mut self.input);
         buffers::WRITE.take_back(&mut self.out);
         polled
@@ -154,8 +177,7 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Connection<T> {
             let next_timeout = self.send(cx);
             let timer_fired = self.wait(cx, next_timeout);
             if self.phase == Phase::Done {
-                let ended = self.shared.look(|state| state.ended.clone());
-                return Poll::Ready(ended.unwrap_or(Ok(())));
+                return Poll::Ready(self.ended());
             }
             let reads_on = match stopped {
                 Stopped::ForNow => true,
@@ -170,6 +192,12 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Connection<T> {
         }
         cx.waker().wake_by_ref();
         Poll::Pending
+    }
+
+    /// How the session ended.
+    fn ended(&self) -> Result<(), Error> {
+        let ended = self.shared.look(|state| state.ended.clone());
+        ended.unwrap_or(Ok(()))
     }
 
     /// Reads what is there.
@@ -406,8 +434,9 @@ impl<T: AsyncRead + AsyncWrite + Unpin + Send + 'static> Connection<T> {
     /// Runs it as a task of the session's runtime; how it ended is told by the session's handle.
     pub fn spawn(self) {
         let runtime = self.shared.runtime.clone();
+        let run = self.run();
         runtime.spawn(Box::pin(async move {
-            if let Err(error) = self.run().await {
+            if let Err(error) = run.await {
                 tracing::debug!(%error, "session ended");
             }
         }));
@@ -418,10 +447,7 @@ impl<T: AsyncRead + AsyncWrite + Unpin + Send + 'static> Connection<T> {
 impl<T> Drop for Connection<T> {
     fn drop(&mut self) {
         if !self.shared.look(|state| state.ended.is_some()) {
-            let error = Error::Io(Arc::new(io::Error::new(
-                io::ErrorKind::ConnectionAborted,
-                "the driver was dropped",
-            )));
+            let error = Error::ConnectionDropped;
             let woken = &mut self.woken;
             self.shared.look(|state| state.end(Err(error), woken));
             self.wake();

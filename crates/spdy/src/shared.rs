@@ -38,6 +38,7 @@ use crate::client::claims::{Claims, PushLimits};
 use crate::entry::Entry;
 use crate::error::Error;
 use crate::metrics::{Exchanges, Meter, Metrics};
+use crate::run_watch::RunWatch;
 use crate::runtime::SharedRuntime;
 use crate::trace;
 
@@ -54,6 +55,7 @@ pub(crate) struct Shared {
     pub(crate) span: Span,
     /// Whether requests claim pushes.
     pub(crate) claims_pushes: bool,
+    pub(crate) run_watch: RunWatch,
 }
 
 /// What the builders choose beside the machine's configuration.
@@ -114,6 +116,7 @@ impl Shared {
             send_trailers: choices.send_trailers,
             push_form: choices.push_form,
             claims_pushes: choices.claims.is_some(),
+            run_watch: RunWatch::default(),
             span: trace::session(role, version),
         });
         if let Some(metrics) = choices.metrics {
@@ -153,7 +156,7 @@ impl Shared {
     }
 
     /// Ready when the session has ended.
-    pub(crate) fn ended(&self) -> Ended<'_> {
+    pub(crate) fn ended(self: &Arc<Self>) -> Ended<'_> {
         Ended {
             shared: self,
             key: None,
@@ -168,7 +171,7 @@ impl Shared {
 
 /// Waits for the end of a session; dropped, it leaves nothing behind.
 pub(crate) struct Ended<'a> {
-    shared: &'a Shared,
+    shared: &'a Arc<Shared>,
     /// Its place among the wakers.
     key: Option<usize>,
 }
@@ -179,6 +182,7 @@ impl Future for Ended<'_> {
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
         let mut old = None;
         let (shared, mut key) = (self.shared, self.key);
+        shared.watch_run();
         let poll = shared.look(|state| {
             if state.ended.is_some() {
                 return Poll::Ready(());
@@ -282,7 +286,7 @@ impl State {
         may_wait: bool,
     ) -> Result<usize, Error> {
         if self.ended.is_some() || self.draining || self.closing {
-            return Err(Error::Closing);
+            return Err(self.refusal());
         }
         entry.fin_sent = open.fin;
         entry.fin_received = open.unidirectional;
@@ -325,7 +329,7 @@ impl State {
         open: Open,
     ) -> Result<(), Error> {
         if self.ended.is_some() || self.draining || self.closing {
-            return Err(Error::Closing);
+            return Err(self.refusal());
         }
         let id = match self.machine.open(headers, open) {
             Ok(id) => id,
@@ -337,6 +341,16 @@ impl State {
         entry.fin_received = open.unidirectional;
         self.by_id.insert(id, key);
         Ok(())
+    }
+
+    /// Why no new stream is taken.
+    pub(crate) fn refusal(&self) -> Error {
+        match &self.ended {
+            Some(Err(error @ (Error::ConnectionDropped | Error::ConnectionNotRun { .. }))) => {
+                error.clone()
+            }
+            _ => Error::Closing,
+        }
     }
 
     fn not_opened(&mut self, error: OpenError) -> Error {
@@ -389,6 +403,20 @@ impl State {
         let entry = &mut self.entries[key];
         entry.discard = true;
         entry.fin_sent = true;
+        entry.failure.get_or_insert(Error::ResetByUs { id, status });
+    }
+
+    /// As [`reset`](Self::reset), behind what was sent on the stream, which is not dropped.
+    pub(crate) fn reset_behind_output(&mut self, key: usize, status: RstStatus) {
+        self.drop_unread(key);
+        let entry = &mut self.entries[key];
+        let id = entry.id;
+        if self.by_id.get(&id) == Some(&key) {
+            self.machine.reset_behind_output(id, status);
+            self.by_id.remove(&id);
+        }
+        let entry = &mut self.entries[key];
+        entry.discard = true;
         entry.failure.get_or_insert(Error::ResetByUs { id, status });
     }
 

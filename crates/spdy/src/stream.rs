@@ -68,6 +68,8 @@ pub struct Stream {
     current_len: usize,
     /// HEADERS that reading came across.
     headers: Vec<HeaderBlock>,
+    /// The peer's SYN_REPLY, once it was asked for.
+    reply: Option<HeaderBlock>,
 }
 
 impl Stream {
@@ -79,6 +81,7 @@ impl Stream {
             current: Bytes::new(),
             current_len: 0,
             headers: Vec::new(),
+            reply: None,
         }
     }
 
@@ -88,14 +91,19 @@ impl Stream {
         self.id
     }
 
-    /// Waits for the peer's SYN_REPLY and gives its headers, once. Only a stream opened here has one:
-    /// on others this never completes.
+    /// Waits for the peer's SYN_REPLY and gives its headers; later calls give the same headers again.
     ///
     /// # Errors
     ///
-    /// Why the stream ended before.
+    /// Why the stream ended before; [`Error::NoReply`] on a stream that the peer opened or that goes one
+    /// way, which gets none.
     pub async fn reply(&mut self) -> Result<HeaderBlock, Error> {
-        poll_fn(|cx| self.stream.poll_reply(cx)).await
+        if let Some(reply) = &self.reply {
+            return Ok(reply.clone());
+        }
+        let reply = poll_fn(|cx| self.stream.poll_reply(cx)).await?;
+        self.reply = Some(reply.clone());
+        Ok(reply)
     }
 
     /// The oldest HEADERS that came, as far as reading has got, and was not taken yet.
@@ -181,9 +189,9 @@ impl Stream {
             .command(|state, key| state.end_stream(key, status));
     }
 
-    /// Waits until the stream ends before its time.
-    pub async fn failed(&mut self) -> Error {
-        poll_fn(|cx| self.stream.poll_failure(cx)).await
+    /// Waits until the stream has ended, and gives the reason if it ended before both halves sent FIN.
+    pub async fn failed(&mut self) -> Option<Error> {
+        poll_fn(|cx| self.stream.poll_end(cx)).await
     }
 
     /// Fills `current`; `false` after FIN.

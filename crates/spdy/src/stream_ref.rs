@@ -105,6 +105,7 @@ impl StreamRef {
     /// Ready when the stream has a number. That it has failed since is no reason to keep it back: the
     /// kubelet answers, speaks and resets within one read, and what it said must still be heard.
     pub(crate) fn poll_opened(&self, cx: &mut Context<'_>) -> Poll<Result<StreamId, Error>> {
+        self.shared.watch_run();
         let mut old = None;
         self.look(|entry| match (entry.id, &entry.failure) {
             (id, _) if !id.is_zero() => Poll::Ready(Ok(id)),
@@ -116,8 +117,9 @@ impl StreamRef {
         })
     }
 
-    /// The peer's SYN_REPLY.
+    /// The peer's SYN_REPLY, once.
     pub(crate) fn poll_reply(&self, cx: &mut Context<'_>) -> Poll<Result<HeaderBlock, Error>> {
+        self.shared.watch_run();
         let mut old = None;
         self.look(|entry| {
             if let Some(reply) = entry.reply.take() {
@@ -125,6 +127,9 @@ impl StreamRef {
             }
             if let Some(failure) = &entry.failure {
                 return Poll::Ready(Err(failure.clone()));
+            }
+            if entry.answered || entry.fin_received {
+                return Poll::Ready(Err(Error::NoReply { id: entry.id }));
             }
             register(&mut entry.reader, cx.waker(), &mut old);
             Poll::Pending
@@ -136,6 +141,7 @@ impl StreamRef {
         &self,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Inbound, Error>>> {
+        self.shared.watch_run();
         let mut old = None;
         self.look(|entry| {
             let item = ready!(poll_entry(entry, cx, &mut old));
@@ -149,6 +155,7 @@ impl StreamRef {
         &self,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<(Inbound, bool), Error>>> {
+        self.shared.watch_run();
         let mut old = None;
         self.shared.command_if(|state| {
             let entry = &mut state.entries[self.key];
@@ -181,6 +188,7 @@ impl StreamRef {
         data: &mut Bytes,
         fin: bool,
     ) -> Poll<Result<(), Error>> {
+        self.shared.watch_run();
         let mut old = None;
         self.shared.command_if(|state| {
             let before = data.len();
@@ -200,6 +208,7 @@ impl StreamRef {
         cx: &mut Context<'_>,
         headers: &HeaderBlock,
     ) -> Poll<Result<(), Error>> {
+        self.shared.watch_run();
         let mut old = None;
         self.shared.command_if(|state| {
             let entry = &mut state.entries[self.key];
@@ -220,6 +229,7 @@ impl StreamRef {
 
     /// How much could be sent now, bytes.
     pub(crate) fn poll_capacity(&self, cx: &mut Context<'_>) -> Poll<Result<usize, Error>> {
+        self.shared.watch_run();
         let mut old = None;
         self.shared.look(|state| {
             let entry = &mut state.entries[self.key];
@@ -243,8 +253,18 @@ impl StreamRef {
         })
     }
 
+    /// RST_STREAM behind what was sent, unless both halves have ended.
+    pub(crate) fn reset_behind_output(&self, status: RstStatus) {
+        self.command(|state, key| {
+            if !state.entries[key].is_done() {
+                state.reset_behind_output(key, status);
+            }
+        });
+    }
+
     /// Ready when the stream ended before its time.
     pub(crate) fn poll_failure(&self, cx: &mut Context<'_>) -> Poll<Error> {
+        self.shared.watch_run();
         let mut old = None;
         self.look(|entry| match &entry.failure {
             Some(failure) => Poll::Ready(failure.clone()),
@@ -253,6 +273,14 @@ impl StreamRef {
                 Poll::Pending
             }
         })
+    }
+
+    /// Ready when the stream has ended; why, if that was before its time.
+    pub(crate) fn poll_end(&self, cx: &mut Context<'_>) -> Poll<Option<Error>> {
+        if self.look(|entry| entry.is_done() && entry.failure.is_none()) {
+            return Poll::Ready(None);
+        }
+        self.poll_failure(cx).map(Some)
     }
 }
 

@@ -148,7 +148,7 @@ async fn a_driver_that_is_dropped_takes_the_session_with_it() {
     let (session, connection) = client::Builder::new(Version::V31).handshake(near, runtime());
     let request = session.request(get("/"), Priority::HIGHEST);
     drop(connection);
-    assert!(matches!(request.await, Err(Error::Io(_))));
+    assert!(matches!(request.await, Err(Error::ConnectionDropped)));
     session.closed().await;
 }
 

@@ -111,7 +111,7 @@ async fn data_after_a_100_is_no_response() {
         .expect("open");
     assert!(matches!(response.await, Err(Error::Response(_))));
     assert_eq!(
-        stream.failed().await.reset_status(),
+        stream.failed().await.and_then(|error| error.reset_status()),
         Some(RstStatus::PROTOCOL_ERROR)
     );
 }
@@ -164,7 +164,7 @@ async fn headers_before_data_that_name_what_was_named_are_a_fault_of_the_stream(
         let error = response.into_body().collect().await.expect_err("a fault");
         assert!(error.to_string().contains(what), "{error}");
         assert_eq!(
-            stream.failed().await.reset_status(),
+            stream.failed().await.and_then(|error| error.reset_status()),
             Some(RstStatus::PROTOCOL_ERROR)
         );
     }
@@ -198,7 +198,7 @@ async fn a_reply_that_is_no_response_is_reset() {
         let (response, mut stream) = odd.ask(get("/"), bad).await;
         assert!(matches!(response.await, Err(Error::Response(_))), "{bad:?}");
         assert_eq!(
-            stream.failed().await.reset_status(),
+            stream.failed().await.and_then(|error| error.reset_status()),
             Some(RstStatus::PROTOCOL_ERROR)
         );
     }
@@ -217,7 +217,7 @@ async fn data_in_answer_to_head_is_a_fault() {
         .await
         .expect("open");
     assert_eq!(
-        stream.failed().await.reset_status(),
+        stream.failed().await.and_then(|error| error.reset_status()),
         Some(RstStatus::PROTOCOL_ERROR)
     );
     assert!(response.into_body().collect().await.is_err());
@@ -266,7 +266,7 @@ async fn data_in_answer_to_a_304_is_dropped() {
     let response = response.await.expect("a response");
     assert!(response.into_body().collect().await.is_err());
     assert_eq!(
-        stream.failed().await.reset_status(),
+        stream.failed().await.and_then(|error| error.reset_status()),
         Some(RstStatus::PROTOCOL_ERROR)
     );
 }

@@ -40,6 +40,7 @@ impl Pushes {
     /// As [`next`](Self::next), for hand-written futures.
     pub fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Push>> {
         let mut old = None;
+        self.shared.watch_run();
         let taken = self.shared.look(|state| match state.incoming.pop_front() {
             Some(key) => {
                 let entry = &mut state.entries[key];
