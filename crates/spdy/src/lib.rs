@@ -7,7 +7,7 @@
 //! | [`client`] | sessions that ask: requests by priority, pushes, raw streams |
 //! | [`server`] | sessions that answer: [`serve`](server::serve) a function, or take streams one by one |
 //! | [`stream`] | raw streams, `AsyncRead + AsyncWrite`, with any headers |
-//! | [`upgrade`] | sessions behind HTTP/1.1 `Upgrade: SPDY/3.1`, as Kubernetes and Docker have them |
+//! | [`upgrade`] | sessions behind HTTP/1.1 `Upgrade: SPDY/3.1`, as Kubernetes has them |
 //! | [`body`] | the one body type: in memory, from a stream, or any `http_body::Body` |
 //! | [`error`] | what went wrong, and whether to try again |
 //! | [`runtime`] | clock, timers and tasks: tokio's, or your own |

@@ -1,4 +1,4 @@
-//! SPDY behind HTTP/1.1 `Upgrade: SPDY/3.1`: exec, attach and port-forward of Kubernetes, and Docker's.
+//! SPDY behind HTTP/1.1 `Upgrade: SPDY/3.1`: exec, attach and port-forward of Kubernetes.
 //!
 //! ```text
 //! > POST /exec/Yk3.. HTTP/1.1                        < HTTP/1.1 101 Switching Protocols

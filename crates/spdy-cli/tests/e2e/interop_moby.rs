@@ -1,4 +1,4 @@
-//! Both roles against moby/spdystream, the SPDY of Docker and Kubernetes, which has no flow control.
+//! Both roles against moby/spdystream, the SPDY library of Kubernetes, which has no flow control.
 
 use crate::interop::{Meeting, meetings};
 use crate::support::files::FILES;

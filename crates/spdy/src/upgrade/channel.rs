@@ -13,7 +13,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use crate::error::Error;
 use crate::stream::Stream;
 
-/// A raw stream that ends as Kubernetes and Docker end theirs.
+/// A raw stream that ends as Kubernetes ends its own.
 ///
 /// - Read: RST_STREAM(CANCEL) is the end, as FIN is. The kubelet ends stdout and stderr so.
 /// - Dropped, or ended by [`end`](Self::end): FIN behind all that was written, and then, if the peer has
