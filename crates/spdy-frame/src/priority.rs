@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use crate::version::Version;
+
 /// Eight levels, 0 the most urgent, 7 the least. It never changes after SYN_STREAM.
 #[derive(Clone, Copy, Debug, Default, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub struct Priority(u8);
@@ -24,6 +26,15 @@ impl Priority {
     #[must_use]
     pub const fn level(self) -> u8 {
         self.0
+    }
+
+    /// The number in the priority field of a SYN_STREAM: 0 to 7, in SPDY/2 half the level, 0 to 3.
+    #[must_use]
+    pub const fn field(self, version: Version) -> u8 {
+        match version {
+            Version::V2 => self.0 / 2,
+            Version::V3 | Version::V31 => self.0,
+        }
     }
 }
 

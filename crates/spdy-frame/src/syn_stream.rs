@@ -96,11 +96,11 @@ impl SynStream {
         ControlHead::new(version, Kind::SynStream, flags, len).encode(out);
         out.put_u32(self.stream_id.value());
         out.put_u32(self.associated_to.value());
-        let level = match version {
-            Version::V2 => self.priority.level() & !1,
-            Version::V3 | Version::V31 => self.priority.level(),
+        let bits = match version {
+            Version::V2 => 2,
+            Version::V3 | Version::V31 => 3,
         };
-        out.put_slice(&[level << 5, 0]);
+        out.put_slice(&[self.priority.field(version) << (8 - bits), 0]);
         out.extend_from_slice(&self.block);
     }
 }

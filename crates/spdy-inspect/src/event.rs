@@ -99,6 +99,8 @@ impl fmt::Display for Found {
 pub struct FrameSeen {
     /// Which way it went.
     pub direction: Direction,
+    /// The version that it was decoded as. SPDY/3 and 3.1 have the same frames: this does not tell them apart.
+    pub version: Version,
     /// Where its head is in the session's bytes of this direction.
     pub offset: u64,
     /// The frame. The payload of DATA is its first bytes only: see

@@ -36,6 +36,7 @@ pub(crate) struct Session {
 
 #[derive(Debug)]
 struct Half {
+    version: Version,
     decoder: Decoder,
     /// Or why headers cannot be read any more.
     inflater: Result<Inflater, String>,
@@ -82,6 +83,7 @@ impl Session {
         limits: &Limits,
     ) -> Self {
         let half = || Half {
+            version: wire,
             decoder: Decoder::new(wire, decoder::Limits::default()),
             inflater: Ok(Inflater::new(wire, BlockLimits::default())),
             input: BytesMut::new(),
@@ -256,7 +258,7 @@ impl Half {
                     else {
                         unreachable!("the state is DATA")
                     };
-                    return Ok(Some(seen.finish(direction)));
+                    return Ok(Some(seen.finish(direction, self.version)));
                 }
                 State::Control {
                     offset,
@@ -316,6 +318,7 @@ impl Half {
         };
         FrameSeen {
             direction,
+            version: self.version,
             offset,
             frame,
             len_bytes,
@@ -344,7 +347,7 @@ impl Half {
 }
 
 impl DataSeen {
-    fn finish(self, direction: Direction) -> FrameSeen {
+    fn finish(self, direction: Direction, version: Version) -> FrameSeen {
         let Self {
             head,
             offset,
@@ -365,6 +368,7 @@ impl DataSeen {
         };
         FrameSeen {
             direction,
+            version,
             offset,
             frame,
             len_bytes: head.len,

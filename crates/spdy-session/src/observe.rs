@@ -3,6 +3,7 @@
 use spdy_clock::Instant;
 use spdy_frame::frame::Frame;
 use spdy_frame::header_block::HeaderBlock;
+use spdy_frame::version::Version;
 
 /// Which way a frame went.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -18,6 +19,8 @@ pub enum Direction {
 pub struct Seen<'a> {
     /// When it was written into the driver's buffer, or read.
     pub at: Instant,
+    /// The version of the session.
+    pub version: Version,
     /// Which way it went.
     pub direction: Direction,
     /// The frame; a header block in it is compressed. Received DATA comes in the pieces in which

@@ -424,6 +424,7 @@ impl Session {
         if let Some(observer) = &self.config.observer {
             observer.seen(&Seen {
                 at: self.now,
+                version: self.config.version,
                 direction,
                 frame,
                 headers,

@@ -78,7 +78,7 @@ impl Tap for View {
                 ));
             }
             Seen::Spdy(seen) => (
-                frame_text::frame(seen.frame, seen.plain_bytes),
+                frame_text::frame(seen.version, seen.frame, seen.plain_bytes),
                 seen.headers.map_or_else(Vec::new, block),
             ),
             Seen::Http2Frame(frame) => (http2_frame(frame), Vec::new()),

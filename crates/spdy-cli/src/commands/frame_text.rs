@@ -12,6 +12,7 @@ use spdy_frame::data::Data;
 use spdy_frame::frame::{Frame, SettingId};
 use spdy_frame::header_block::HeaderBlock;
 use spdy_frame::kind::Kind;
+use spdy_frame::version::Version;
 
 use crate::printer::{BOLD, DIM, GOOD, WARN};
 
@@ -93,8 +94,8 @@ pub(crate) fn data(frame: &Data, len_bytes: usize) -> String {
     )
 }
 
-/// A frame; `plain_bytes` is what its header block inflates to.
-pub(crate) fn frame(frame: &Frame, plain_bytes: usize) -> String {
+/// A frame of a session of `version`; `plain_bytes` is the length of its inflated header block.
+pub(crate) fn frame(version: Version, frame: &Frame, plain_bytes: usize) -> String {
     let name = format!("{BOLD}{}{BOLD:#}", frame.kind());
     let packed = |len: usize| format!(" {DIM}({plain_bytes} -> {len} bytes){DIM:#}");
     match frame {
@@ -111,7 +112,8 @@ pub(crate) fn frame(frame: &Frame, plain_bytes: usize) -> String {
         Frame::SynStream(frame) => {
             let mut text = format!(
                 "{name} stream {}, priority {}",
-                frame.stream_id, frame.priority
+                frame.stream_id,
+                frame.priority.field(version)
             );
             if !frame.associated_to.is_zero() {
                 text.push_str(&format!(", associated to {}", frame.associated_to));
@@ -178,5 +180,32 @@ pub(crate) fn setting(id: SettingId) -> String {
         SettingId::INITIAL_WINDOW_SIZE => "INITIAL_WINDOW_SIZE".to_owned(),
         SettingId::CLIENT_CERTIFICATE_VECTOR_SIZE => "CLIENT_CERTIFICATE_VECTOR_SIZE".to_owned(),
         SettingId(other) => format!("setting {other}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+    use spdy_frame::frame::SynStream;
+    use spdy_frame::priority::Priority;
+    use spdy_frame::stream_id::StreamId;
+
+    use super::*;
+
+    /// Two bits of priority in SPDY/2, three later.
+    #[test]
+    fn a_priority_is_shown_as_the_number_on_the_wire() {
+        let opened = Frame::SynStream(SynStream {
+            stream_id: StreamId::new(1),
+            associated_to: StreamId::new(0),
+            priority: Priority::new(6),
+            fin: false,
+            unidirectional: false,
+            block: Bytes::new(),
+        });
+        for (version, shown) in [(Version::V2, 3), (Version::V3, 6), (Version::V31, 6)] {
+            let text = frame(version, &opened, 0);
+            assert!(text.contains(&format!("priority {shown}")), "{text}");
+        }
     }
 }

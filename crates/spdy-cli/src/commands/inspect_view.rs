@@ -295,7 +295,7 @@ fn frame_line(at: Instant, connection: u64, seen: &FrameSeen) -> String {
             };
             frame_text::data(frame, seen.len_bytes) + &missing
         }
-        frame => frame_text::frame(frame, seen.plain_bytes),
+        frame => frame_text::frame(seen.version, frame, seen.plain_bytes),
     };
     let mut below = match &seen.headers {
         Some(Ok(block)) => frame_text::block(block),
@@ -344,7 +344,7 @@ fn frame_json(at: Instant, connection: u64, seen: &FrameSeen) -> Value {
         }
         Frame::SynStream(frame) => {
             set("stream", frame.stream_id.value().into());
-            set("priority", frame.priority.level().into());
+            set("priority", frame.priority.field(seen.version).into());
             set("associated_to", frame.associated_to.value().into());
             set("unidirectional", frame.unidirectional.into());
             set("fin", frame.fin.into());

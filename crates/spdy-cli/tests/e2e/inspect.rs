@@ -119,6 +119,31 @@ fn raw_streams_of_a_kubernetes_exec_are_shown_with_their_data() {
     insta::assert_snapshot!("inspect_kubernetes", said);
 }
 
+/// spdy-transport writes the byte 0x60: 1 in the two bits of SPDY/2, 3 in the three bits of SPDY/3.
+#[test]
+fn priorities_are_shown_as_the_numbers_on_the_wire() {
+    for (recording, priority) in [
+        ("live_v2_spdytransport_nodespdy", 1),
+        ("live_v3_spdytransport_netty3", 3),
+    ] {
+        let (client, server) = (
+            vector(&format!("{recording}.c2s.bin")),
+            vector(&format!("{recording}.s2c.bin")),
+        );
+        let streams = ["inspect", "--client", &client, "--server", &server];
+        let said = stdout_of(&streams);
+        let wanted = format!("SYN_STREAM stream 1, priority {priority}");
+        assert!(said.contains(&wanted), "no {wanted:?} in {said}");
+        let json = stdout_of(&[&streams[..], &["--json"]].concat());
+        let opened = json
+            .lines()
+            .map(|line| serde_json::from_str::<Value>(line).expect("a line is JSON"))
+            .find(|line| line["type"] == "SYN_STREAM")
+            .expect("there is a stream");
+        assert_eq!(opened["priority"], priority, "{opened}");
+    }
+}
+
 #[test]
 fn a_damaged_capture_fails_and_tells_where() {
     let folder = tempfile::tempdir().expect("a folder can be made");

@@ -128,7 +128,7 @@ fn of_meaning((frame, headers): &Meaning, version: Version, length: usize, unrea
         }
         Frame::SynStream(syn) => {
             let flags = u8::from(syn.fin) | u8::from(syn.unidirectional) << 1;
-            let priority = syn.priority.level() >> u8::from(version == Version::V2);
+            let priority = syn.priority.field(version);
             let (stream, of) = (syn.stream_id.value(), syn.associated_to.value());
             let rest = format!("{stream} of {of} priority {priority} {}", block(headers));
             ("SYN_STREAM", flags, rest)

@@ -14,17 +14,24 @@ use crate::support::file::pcap;
 use crate::support::frames::Writer;
 use crate::support::tcp::Wire;
 
-/// Type and stream, and the headers or the length of the payload.
+/// Type (of a SYN_STREAM with its priority), stream, headers, length of the payload.
 type Meaning = (String, u32, Vec<Header>, usize);
 
 fn wanted(fields: &Fields) -> Meaning {
+    let mut shown_priority = String::new();
     let (name, stream, headers, len) = match fields {
         Fields::Data {
             stream_id, data, ..
         } => ("DATA", *stream_id, vec![], data.len()),
         Fields::SynStream {
-            stream_id, headers, ..
-        } => ("SYN_STREAM", *stream_id, headers.clone(), 0),
+            stream_id,
+            headers,
+            priority,
+            ..
+        } => {
+            shown_priority = format!(" priority {priority}");
+            ("SYN_STREAM", *stream_id, headers.clone(), 0)
+        }
         Fields::SynReply {
             stream_id, headers, ..
         } => ("SYN_REPLY", *stream_id, headers.clone(), 0),
@@ -49,14 +56,18 @@ fn wanted(fields: &Fields) -> Meaning {
             0,
         ),
     };
-    (name.to_owned(), stream, headers, len)
+    (name.to_owned() + &shown_priority, stream, headers, len)
 }
 
 fn got(seen: &FrameSeen) -> Meaning {
     let mut name = seen.frame.kind().to_string();
     let (stream, len) = match &seen.frame {
         Frame::Data(frame) => (frame.stream_id.value(), seen.len_bytes),
-        Frame::SynStream(frame) => (frame.stream_id.value(), 0),
+        Frame::SynStream(frame) => {
+            let priority = frame.priority.field(seen.version);
+            name = format!("{name} priority {priority}");
+            (frame.stream_id.value(), 0)
+        }
         Frame::SynReply(frame) => (frame.stream_id.value(), 0),
         Frame::Headers(frame) => (frame.stream_id.value(), 0),
         Frame::RstStream(frame) => (frame.stream_id.value(), 0),
