@@ -57,6 +57,14 @@ pub(crate) enum Reached {
     Shared(ConnectionId),
 }
 
+/// The protocol of a TLS connection on which `offered` was offered.
+fn selected(origin: &Origin, agreed: Agreed, offered: &[Protocol]) -> Result<Protocol, Error> {
+    negotiate::client(agreed.protocol, offered).map_err(|error| Error::NoProtocol {
+        origin: origin.clone(),
+        why: error.to_string(),
+    })
+}
+
 /// What connecting needs of a client.
 #[derive(Clone)]
 pub(crate) struct Connector {
@@ -155,8 +163,7 @@ impl Connector {
             None => (None, None),
         };
         let protocol = match agreed {
-            Some(agreed) => negotiate::client(agreed.protocol, &self.config.protocols)
-                .map_err(|error| failed(true, error.to_string()))?,
+            Some(agreed) => selected(origin, agreed, &self.config.protocols)?,
             None => self.spoken_plain(origin),
         };
         let options = &self.config.connection;
@@ -190,12 +197,7 @@ impl Connector {
         })?;
         let opened = self.open(origin, &addresses, tls.as_ref()).await?;
         if let Some((agreed, _)) = opened.secured {
-            let spoken = negotiate::client(agreed.protocol, &[Protocol::Http1]);
-            spoken.map_err(|error| Error::Connect {
-                origin: origin.clone(),
-                reached: true,
-                why: error.to_string(),
-            })?;
+            selected(origin, agreed, &[Protocol::Http1])?;
         }
         Ok(opened.io)
     }

@@ -33,9 +33,17 @@ pub enum Error {
     Connect {
         /// Where to.
         origin: Origin,
-        /// Whether its machine was: what failed is TLS, or the choice of a protocol.
+        /// Whether TCP was connected, so that TLS or the start of the protocol failed.
         reached: bool,
         /// What happened.
+        why: String,
+    },
+    /// TLS stands, and its server selected none of the protocols that were offered.
+    #[error("cannot connect to {origin}: {why}")]
+    NoProtocol {
+        /// Where to.
+        origin: Origin,
+        /// What was offered.
         why: String,
     },
     /// A phase took too long.
@@ -85,6 +93,7 @@ impl Error {
             Self::Uri(_)
             | Self::NoTls(_)
             | Self::NoPlainQuic(_)
+            | Self::NoProtocol { .. }
             | Self::NoBody { .. }
             | Self::Closed => false,
             Self::Resolve { .. }
@@ -102,6 +111,7 @@ impl From<Error> for io::Error {
             Error::Uri(_) | Error::NoTls(_) | Error::NoPlainQuic(_) => io::ErrorKind::InvalidInput,
             Error::Resolve { .. } => io::ErrorKind::NotFound,
             Error::Connect { .. } => io::ErrorKind::ConnectionRefused,
+            Error::NoProtocol { .. } => io::ErrorKind::Unsupported,
             Error::TimedOut { .. } | Error::NoBody { .. } => io::ErrorKind::TimedOut,
             Error::Full { .. } => io::ErrorKind::ResourceBusy,
             Error::Exchange { .. } => io::ErrorKind::ConnectionAborted,

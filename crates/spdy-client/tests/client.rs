@@ -15,8 +15,11 @@ use spdy_client::route::Route;
 use spdy_client::timing::Timings;
 use spdy_frame::priority::Priority;
 use spdy_frame::version::Version;
+use spdy_net::certificates::{KeyKind, LocalCa};
 use spdy_net::latch::Latch;
 use spdy_net::protocol::Protocol;
+use spdy_net::tls::{ClientTls, KeyLogTo, ServerTls, TlsOptions};
+use spdy_net::verify::Trust;
 use support::{World, get, numbers, read, runtime, tls_pair};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tower::ServiceExt;
@@ -141,6 +144,72 @@ async fn alpn_decides_and_the_others_wait_for_it() {
             assert!(client.stats().resumed >= 2, "{:?}", client.stats());
         }
     }
+}
+
+/// A TLS server that speaks HTTP/1.1 and knows no ALPN, and what a client needs to reach it.
+fn world_without_alpn() -> (World, Config) {
+    let key_log = KeyLogTo::Nowhere;
+    let options = TlsOptions {
+        key_log,
+        ..TlsOptions::default()
+    };
+    let ca = LocalCa::generate(KeyKind::EcdsaP256).unwrap();
+    let identity = ca.issue(&["a.test".to_owned()], &[]).unwrap();
+    let server = ServerTls::new(&identity, &[], &options).unwrap();
+    let tls = ClientTls::new(&Trust::only(vec![ca.certificate().clone()]), &options).unwrap();
+    let world = World::default();
+    world.name("a.test", &["10.0.0.1"]).server(
+        HTTPS,
+        &[Protocol::Http1],
+        Some(server),
+        Latch::new(),
+        numbers,
+    );
+    let tls = Some(tls);
+    (
+        world,
+        Config {
+            tls,
+            ..Config::default()
+        },
+    )
+}
+
+#[tokio::test]
+async fn a_server_without_alpn_fails_a_client_of_spdy_alone_once_and_says_why() {
+    let (world, config) = world_without_alpn();
+    let client = client(
+        &world,
+        Config {
+            protocols: vec![Protocol::Spdy(Version::V31)],
+            ..config
+        },
+    );
+    let error = client
+        .send(get("https://a.test/10"), Priority::HIGHEST)
+        .await
+        .unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "cannot connect to https://a.test:443: the server did not select a protocol by ALPN \
+         (offered: spdy/3.1); it may only know NPN, which this client does not support"
+    );
+    assert!(!error.is_transient());
+    assert_eq!(world.connects().len(), 1, "one attempt");
+    assert_eq!(client.stats().requests, 0, "nothing was sent");
+}
+
+#[tokio::test]
+async fn a_server_without_alpn_is_spoken_to_in_http1_where_that_is_offered() {
+    let (world, config) = world_without_alpn();
+    let client = client(&world, config);
+    let response = client
+        .send(get("https://a.test/10"), Priority::HIGHEST)
+        .await
+        .unwrap();
+    let route = *response.extensions().get::<Route>().unwrap();
+    assert_eq!(route.protocol, Protocol::Http1);
+    assert_eq!(read(response).await.unwrap().len(), 10);
 }
 
 #[tokio::test]

@@ -31,9 +31,9 @@ pub enum ConnectionError {
         /// What is spoken here.
         want: Vec<Protocol>,
     },
-    /// ALPN came to nothing.
-    #[error("the server chose none of {}", list(offered))]
-    NothingAgreed {
+    /// The server of a TLS connection selected no protocol by ALPN. It would do the same again.
+    #[error("the server did not select a protocol by ALPN (offered: {}){}", list(offered), npn(offered))]
+    NoProtocolSelected {
         /// What was offered.
         offered: Vec<Protocol>,
     },
@@ -88,6 +88,14 @@ impl From<ConnectionError> for io::Error {
 fn list(protocols: &[Protocol]) -> String {
     let names: Vec<_> = protocols.iter().map(|protocol| protocol.alpn()).collect();
     names.join(", ")
+}
+
+/// Why a server of SPDY may know no ALPN (RFC 7301): the first ones negotiated by NPN, its draft of 2010 to 2012.
+fn npn(offered: &[Protocol]) -> &'static str {
+    match offered.iter().any(|protocol| matches!(protocol, Protocol::Spdy(_))) {
+        true => "; it may only know NPN, which this client does not support",
+        false => "",
+    }
 }
 
 /// An error of hyper and its causes on one line; hyper's own text leaves them out.

@@ -144,20 +144,20 @@ fn take_what_is_there(io: &mut BoxIo) {
     let _ = io.read(&mut rest).now_or_never();
 }
 
-/// What a client speaks on a connection whose ALPN came to `chosen`, given what it `offered`.
+/// The protocol of a client's TLS connection: `chosen` is what the server selected by ALPN, `offered` what the client
+/// offered.
 ///
-/// Without ALPN a server of 2011 speaks HTTP/1.1; but if only one protocol was offered, the caller
-/// knows better than a server that cannot say.
+/// A server that selects nothing speaks HTTP/1.1: it does not know ALPN, and SPDY and HTTP/2 over TLS are negotiated
+/// (RFC 9113 §3.2). Sending them all the same only gets the connection closed, without a reason.
 ///
 /// # Errors
 ///
-/// The server chose nothing of what was offered.
+/// The server selected nothing, and HTTP/1.1 was not offered.
 pub fn client(chosen: Option<Protocol>, offered: &[Protocol]) -> Result<Protocol, ConnectionError> {
-    match (chosen, offered) {
-        (Some(protocol), _) if offered.contains(&protocol) => Ok(protocol),
-        (None, [only]) => Ok(*only),
-        (None, _) if offered.contains(&Protocol::Http1) => Ok(Protocol::Http1),
-        (_, _) => Err(ConnectionError::NothingAgreed {
+    match chosen {
+        Some(protocol) if offered.contains(&protocol) => Ok(protocol),
+        None if offered.contains(&Protocol::Http1) => Ok(Protocol::Http1),
+        _ => Err(ConnectionError::NoProtocolSelected {
             offered: offered.to_vec(),
         }),
     }
@@ -213,13 +213,22 @@ mod tests {
     }
 
     #[test]
-    fn a_server_without_alpn_speaks_what_alone_was_offered_or_http1() {
-        assert_eq!(client(None, &[Protocol::Http2]).unwrap(), Protocol::Http2);
+    fn a_server_without_alpn_speaks_http1_or_nothing_that_was_offered() {
         assert_eq!(client(None, &ALL).unwrap(), Protocol::Http1);
+        assert_eq!(client(None, &[Protocol::Http1]).unwrap(), Protocol::Http1);
         assert_eq!(
             client(Some(Protocol::Http2), &ALL).unwrap(),
             Protocol::Http2
         );
-        assert!(client(None, &[Protocol::Http2, Protocol::Spdy(Version::V31)]).is_err());
+        let error = |offered: &[Protocol]| client(None, offered).unwrap_err().to_string();
+        assert_eq!(
+            error(&[Protocol::Spdy(Version::V31), Protocol::Spdy(Version::V3)]),
+            "the server did not select a protocol by ALPN (offered: spdy/3.1, spdy/3); \
+             it may only know NPN, which this client does not support"
+        );
+        assert_eq!(
+            error(&[Protocol::Http2]),
+            "the server did not select a protocol by ALPN (offered: h2)"
+        );
     }
 }

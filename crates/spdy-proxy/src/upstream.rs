@@ -290,7 +290,10 @@ impl Upstream {
     pub(crate) fn learn(&self, origin: Origin, asked: Instant, error: Option<&Error>) {
         // A body that does not come is another error, and its client's fault.
         let counts = error.is_some_and(|error| match error {
-            Error::Connect { .. } | Error::Resolve { .. } | Error::TimedOut { .. } => true,
+            Error::Connect { .. }
+            | Error::NoProtocol { .. }
+            | Error::Resolve { .. }
+            | Error::TimedOut { .. } => true,
             // It took nothing of a request. That it breaks off, or cannot be read, may be so of one thing alone, and whoever asks for
             // that would close the site; or its client broke off.
             error => stands_still(error),

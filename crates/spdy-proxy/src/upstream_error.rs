@@ -93,7 +93,7 @@ impl UpstreamError {
             Self::Client(Error::Full { .. }) => "queue",
             Self::Overloaded(_) => "overloaded",
             Self::Client(Error::Resolve { .. }) => "name",
-            Self::Client(Error::Connect { .. }) => "connect",
+            Self::Client(Error::Connect { .. } | Error::NoProtocol { .. }) => "connect",
             Self::Waited | Self::Client(Error::TimedOut { .. }) => "time-out",
             Self::Client(Error::NoBody { .. }) => "client",
             Self::Client(error) if stands_still(error) => "time-out",
@@ -115,7 +115,9 @@ impl UpstreamError {
             Self::Client(Error::Connect { why, .. }) if is_of_certificate(why) => {
                 "spdy; error=tls_certificate_error"
             }
-            Self::Client(Error::Connect { reached: true, .. }) => "spdy; error=tls_protocol_error",
+            Self::Client(Error::Connect { reached: true, .. } | Error::NoProtocol { .. }) => {
+                "spdy; error=tls_protocol_error"
+            }
             Self::Client(Error::Connect { .. }) => "spdy; error=connection_refused",
             Self::Client(Error::TimedOut { what, .. }) if what.contains("connection") => {
                 "spdy; error=connection_timeout"
