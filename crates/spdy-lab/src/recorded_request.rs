@@ -1,8 +1,12 @@
 //! The request of a recorded exchange, as it is sent again: another scheme, an empty cache, connections of its own.
+//!
+//! What was answered with a part (206) is asked for by the range that came, which the replica has; any other `Range` is
+//! left out.
 
-use http::Request;
+use http::{HeaderValue, Request, header};
 use spdy::body::Body;
 use spdy_page::head::{self, Head};
+use spdy_page::parts::ContentRange;
 use spdy_page::replica::Exchange;
 use url::Url;
 
@@ -40,14 +44,36 @@ pub(crate) fn request_of(exchange: &Exchange, secure: bool) -> Result<Request<Bo
     let recorded = Head::parse(&exchange.request_head);
     for (name, value) in recorded.iter().flat_map(Head::fields) {
         let name = http::HeaderName::from_bytes(name);
-        let (Ok(name), Ok(value)) = (name, http::HeaderValue::from_bytes(value)) else {
+        let (Ok(name), Ok(value)) = (name, HeaderValue::from_bytes(value)) else {
             continue; // recordings hold what no client would send
         };
         if !is_left_out(name.as_str()) {
             request.headers_mut().append(name, value);
         }
     }
+    if let Some(range) = range_of(exchange) {
+        request.headers_mut().insert(header::RANGE, range);
+    }
     Ok(request)
+}
+
+/// The range that `exchange` holds, if it was answered 206; where that does not say which, the range that was asked for.
+fn range_of(exchange: &Exchange) -> Option<HeaderValue> {
+    if exchange.status() != Some(206) || exchange.method != http::Method::GET {
+        return None;
+    }
+    let came = ContentRange::of(exchange).filter(|_| !exchange.body.is_empty());
+    let came = came.and_then(|range| {
+        let last = range.first + exchange.body.len() as u64 - 1;
+        let range = format!("bytes={}-{}", range.first, last.min(range.last));
+        HeaderValue::try_from(range).ok()
+    });
+    let asked = || {
+        let head = Head::parse(&exchange.request_head)?;
+        HeaderValue::from_bytes(head.values("range").next()?).ok()
+    };
+    came.or_else(asked)
+        .or(Some(HeaderValue::from_static("bytes=0-")))
 }
 
 fn uri_of(url: &Url, secure: bool) -> Result<http::Uri, String> {
@@ -106,5 +132,28 @@ mod tests {
             fields,
             [("cookie", "a=1"), ("cookie", "b=2"), ("accept", "x")]
         );
+    }
+    #[test]
+    fn a_part_is_asked_for_by_the_range_that_came_and_nothing_else_by_a_range() {
+        let asked = b"GET / HTTP/1.1\r\nRange: bytes=0-\r\n\r\n";
+        for (response, want) in [
+            ("200 OK\r\n", None),
+            (
+                "206 Part\r\nContent-Range: bytes 7-7/9\r\n",
+                Some("bytes=7-7"),
+            ),
+            (
+                "206 Part\r\nContent-Range: bytes 7-8/9\r\n",
+                Some("bytes=7-7"),
+            ),
+            ("206 Part\r\n", Some("bytes=0-")),
+        ] {
+            let mut exchange = exchange("http://a.test/", asked);
+            exchange.response_head = Bytes::from(format!("HTTP/1.1 {response}\r\n"));
+            let request = request_of(&exchange, true).unwrap();
+            let range = request.headers().get("range");
+            let range = range.map(|range| range.to_str().unwrap());
+            assert_eq!(range, want, "{response}");
+        }
     }
 }

@@ -512,3 +512,28 @@ fn what_is_pushed_with_a_page_is_not_asked_for() {
     let saved = plain.load_ms - pushed.load_ms;
     assert!(saved > 20.0, "{saved} ms");
 }
+
+/// The accelerator asks the origin for the whole of what a client wants from its first byte on.
+#[test]
+fn media_that_was_recorded_whole_comes_through_the_accelerator() {
+    let film = |host: &str| {
+        let film = exchange(host, Kind::Media, "video/mp4", vec![7; 40_000]);
+        let fields = [
+            ("Content-Type", "video/mp4"),
+            ("Content-Range", "bytes 0-39999/40000"),
+            ("Cache-Control", "public, max-age=600"),
+            ("Content-Length", "40000"),
+        ];
+        Exchange {
+            response_head: head::synthesize("HTTP/1.1 206 Partial Content", fields),
+            ..film
+        }
+    };
+    let html = r#"<video src="/film"></video>"#;
+    let page = Page::new(page(html, vec![film("http://www.page.test/film")]));
+    for accelerator in [Accelerator::Off, Accelerator::Cold, Accelerator::Warm] {
+        let load = load(&page, RaceProtocol::H2, &through(accelerator));
+        assert_eq!(load.failures, [""; 0], "{accelerator:?}");
+        assert_eq!(load.waterfall[1].status, 206, "{accelerator:?}");
+    }
+}

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use bytes::Bytes;
 use http::Method;
 use spdy_lab::measure::Load;
-use spdy_lab::options::RaceProtocol;
+use spdy_lab::options::{Push, RaceProtocol};
 use spdy_lab::race::{Race, RaceNetwork};
 use spdy_lab::sim::dns::NameLookups;
 use spdy_page::head;
@@ -119,6 +119,54 @@ fn a_page_of_everything_odd_loads_over_every_protocol() {
             "{}",
             load.protocol
         );
+    }
+}
+
+/// A page with a film that was recorded whole, one recorded in two parts, and one that was cut off.
+fn page_of_parts() -> Replica {
+    let mut page = odd_page();
+    let part = |url, range: &str, body: &'static str| {
+        let length = body.len().to_string();
+        let fields = [
+            ("Content-Range", range),
+            ("ETag", "\"a\""),
+            ("Content-Length", &length),
+        ];
+        Exchange {
+            response_head: head::synthesize("HTTP/1.1 206 Partial Content", fields),
+            ..exchange(url, Kind::Media, "206 Partial Content", body)
+        }
+    };
+    page.exchanges.truncate(2);
+    page.exchanges.extend([
+        part("http://a.test/whole", "bytes 0-9/10", "0123456789"),
+        part("http://a.test/halves", "bytes 0-4/10", "01234"),
+        part("http://a.test/halves", "bytes 5-9/10", "56789"),
+        part("http://a.test/cut", "bytes 0-9/10", "0123"),
+        part("http://a.test/middle", "bytes 3-4/10", "34"),
+    ]);
+    page
+}
+
+#[test]
+fn a_recorded_part_is_asked_for_by_its_range_and_comes_as_it_was() {
+    let page = page_of_parts();
+    let sizes: Vec<usize> = page.exchanges.iter().map(|it| it.body.len()).collect();
+    let race = Race {
+        protocols: RaceProtocol::NAMED.to_vec(),
+        ..Race::new(vec![page], vec![network()])
+    };
+    let mut pushing = race.clone();
+    pushing.options.push = Push::All;
+    for load in [race, pushing].iter().flat_map(|race| race.run(|_| ())) {
+        assert_eq!(load.failures, [""; 0], "{}", load.protocol);
+        let rows = load.waterfall.iter();
+        let came: Vec<(u16, u64)> = rows.map(|row| (row.status, row.body_bytes)).collect();
+        let want: Vec<(u16, u64)> = [302, 200, 206, 206, 206, 206, 206]
+            .into_iter()
+            .zip(sizes.iter().map(|&size| size as u64))
+            .collect();
+        assert_eq!(came, want, "{}", load.protocol);
     }
 }
 

@@ -1,12 +1,13 @@
 //! What a player would trip over in a replica: nothing here is an error of the file, all of it is worth knowing.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use std::fmt;
 
 use crate::coding::{self, CodingError};
 use crate::graph::named_by;
 use crate::head::{self, Head};
 use crate::limits::DECODED_BODY_BYTES;
+use crate::parts::{ContentRange, Parts};
 use crate::replica::{Exchange, Initiator, Kind, Replica, without_fragment};
 
 /// How much a finding matters.
@@ -62,6 +63,7 @@ pub fn check(replica: &Replica) -> Vec<Finding> {
     for index in 0..count {
         check_exchange(replica, index, &mut seen, &mut findings);
     }
+    check_parts(replica, &mut findings);
     let mut of_all = |severity, what| {
         findings.push(Finding {
             severity,
@@ -150,10 +152,56 @@ fn guessed(replica: &Replica) -> usize {
         .count()
 }
 
+/// Representations of which a replica holds parts (206) and not the whole.
+fn check_parts(replica: &Replica, findings: &mut Vec<Finding>) {
+    let gets = replica.exchanges.iter().enumerate();
+    let gets = gets.filter(|(_, exchange)| exchange.method == http::Method::GET);
+    let of_status = |status| gets.clone().filter(move |it| it.1.status() == Some(status));
+    let whole: HashSet<&str> = of_status(200).map(|(_, exchange)| exchange.key()).collect();
+    let mut parts: BTreeMap<&str, (usize, Option<Parts>)> = BTreeMap::new();
+    for (index, exchange) in of_status(206) {
+        let part = Parts::of(exchange);
+        let (_, known) = parts
+            .entry(exchange.key())
+            .or_insert_with(|| (index, part.clone()));
+        if let (Some(known), Some(part)) = (known, &part) {
+            known.add(part);
+        }
+    }
+    for (url, (index, parts)) in parts {
+        if whole.contains(url) {
+            continue;
+        }
+        let what = match parts {
+            None => {
+                "a 206 whose Content-Range cannot be read: it answers only requests with a Range"
+                    .to_owned()
+            }
+            Some(mut parts) => {
+                parts.merge();
+                if parts.whole().is_some() {
+                    continue;
+                }
+                format!(
+                    "only {parts} were recorded: a request for anything else, or without a Range, gets 404"
+                )
+            }
+        };
+        findings.push(Finding {
+            severity: Severity::Warning,
+            exchange: Some(index),
+            what,
+        });
+    }
+}
+
+/// What tells two recorded requests apart: method, URL, and the range that was answered.
+type Asked<'a> = (&'a http::Method, &'a str, Option<ContentRange>);
+
 fn check_exchange<'a>(
     replica: &'a Replica,
     index: usize,
-    seen: &mut HashSet<(&'a http::Method, &'a str)>,
+    seen: &mut HashSet<Asked<'a>>,
     findings: &mut Vec<Finding>,
 ) {
     let exchange = &replica.exchanges[index];
@@ -168,7 +216,7 @@ fn check_exchange<'a>(
     if !matches!(url.scheme(), "http" | "https") || !url.has_host() {
         find(Severity::Error, format!("URL {url} is not of the web"));
     }
-    if !seen.insert((&exchange.method, exchange.key())) {
+    if !seen.insert((&exchange.method, exchange.key(), ContentRange::of(exchange))) {
         find(
             Severity::Note,
             format!(
@@ -260,6 +308,46 @@ mod tests {
     fn the_shipped_replicas_are_clean() {
         assert_eq!(check(&builtin::flags()), []);
         assert_eq!(check(&builtin::portal()), []);
+    }
+
+    #[test]
+    fn media_of_which_only_a_part_was_recorded_is_named() {
+        let part = |range: &str, body: &'static str| {
+            let url = "http://a.test/film".parse().expect("a URL");
+            let mut exchange = Exchange::synthetic(url, Kind::Media, "video/mp4", body);
+            let length = body.len().to_string();
+            let fields = [
+                ("Content-Range", range),
+                ("ETag", "\"a\""),
+                ("Content-Length", &length),
+            ];
+            exchange.response_head = head::synthesize("HTTP/1.1 206 Partial Content", fields);
+            exchange
+        };
+        let with = |parts: Vec<Exchange>| findings(|replica| replica.exchanges.extend(parts));
+        let whole = with(vec![
+            part("bytes 5-9/10", "56789"),
+            part("bytes 0-4/10", "01234"),
+        ]);
+        assert!(
+            !whole.contains("film") && !whole.contains("were recorded"),
+            "{whole}"
+        );
+        let partial = with(vec![part("bytes 5-9/10", "56789")]);
+        assert!(
+            partial.contains("warning: exchange 44: only bytes 5-9 of 10 were recorded"),
+            "{partial}"
+        );
+        let unreadable = with(vec![part("bytes ?", "56789")]);
+        assert!(
+            unreadable.contains("warning: exchange 44: a 206 whose Content-Range cannot be read"),
+            "{unreadable}"
+        );
+        let twice = with(vec![part("bytes 0-1/2", "01"), part("bytes 0-1/2", "01")]);
+        assert!(
+            twice.contains("exchange 45: GET http://a.test/film is there already"),
+            "{twice}"
+        );
     }
 
     #[test]

@@ -36,6 +36,7 @@ pub mod netlog;
 pub mod notes;
 pub mod observed;
 pub mod open;
+pub mod parts;
 pub mod replica;
 pub mod summary;
 pub mod warc;

@@ -4,9 +4,10 @@ use std::time::SystemTime;
 
 use bytes::Bytes;
 use http::header::{self, HeaderName};
-use http::{HeaderMap, HeaderValue, StatusCode};
+use http::{HeaderMap, HeaderValue, Method, StatusCode};
 use spdy_net::literal_head::{BodyEnd, LiteralHead};
 use spdy_page::head::Head;
+use spdy_page::parts::{ContentRange, Parts};
 use spdy_page::replica::Exchange;
 
 /// Headers that belong to one connection of the past, or that the server counts for itself.
@@ -40,6 +41,31 @@ pub struct Answer {
     pub(crate) literal: Option<LiteralHead>,
     /// The same of the recorded answer that said that this one still stands.
     pub(crate) not_modified: Option<LiteralHead>,
+    /// Set if it was recorded as an answer to a Range request (206).
+    pub(crate) recorded_part: Option<RecordedPart>,
+}
+
+/// An answer that was recorded as 206.
+#[derive(Clone, Debug)]
+pub(crate) enum RecordedPart {
+    /// All bytes are known: it is served as any other file.
+    Whole {
+        /// The recorded range.
+        range: ContentRange,
+        /// The recorded head, for a response with just that range.
+        literal: Option<LiteralHead>,
+    },
+    /// Only these bytes are known.
+    Some {
+        /// The bytes.
+        parts: Parts,
+        /// The recorded range of the first answer.
+        range: ContentRange,
+        /// The head of the first answer, for a response with just that range.
+        literal: Option<LiteralHead>,
+    },
+    /// Its Content-Range cannot be read (several ranges, for example): it is replayed to every request with a Range.
+    Unreadable,
 }
 
 impl Answer {
@@ -63,6 +89,7 @@ impl Answer {
             modified,
             literal: None,
             not_modified: None,
+            recorded_part: None,
         }
     }
 
@@ -93,7 +120,74 @@ impl Answer {
             true => exchange.body.clone(),
             false => Bytes::new(),
         };
-        Some(Self::new(status, headers, body))
+        let mut answer = Self::new(status, headers, body);
+        if status == StatusCode::PARTIAL_CONTENT && exchange.method == Method::GET {
+            let parts = ContentRange::of(exchange).zip(Parts::of(exchange));
+            answer.recorded_part = Some(match parts {
+                Some((range, parts)) => RecordedPart::Some {
+                    parts,
+                    range,
+                    literal: None,
+                },
+                None => RecordedPart::Unreadable,
+            });
+        }
+        Some(answer)
+    }
+
+    /// Takes what `other` knows of the same representation, if both were recorded as 206.
+    pub(crate) fn add_parts(&mut self, other: &Self) {
+        if let (
+            Some(RecordedPart::Some { parts, .. }),
+            Some(RecordedPart::Some { parts: more, .. }),
+        ) = (&mut self.recorded_part, &other.recorded_part)
+        {
+            parts.add(more);
+        }
+    }
+
+    /// After the last exchange: a 206 that holds all bytes becomes an answer of its own right, 200.
+    pub(crate) fn complete(&mut self) {
+        let Some(RecordedPart::Some { parts, range, .. }) = &mut self.recorded_part else {
+            return;
+        };
+        parts.merge();
+        let range = *range;
+        let literal = self.literal.take();
+        let Some(whole) = parts.whole().cloned() else {
+            if let Some(RecordedPart::Some { literal: kept, .. }) = &mut self.recorded_part {
+                *kept = literal;
+            }
+            return;
+        };
+        self.status = StatusCode::OK;
+        self.headers.remove(header::CONTENT_RANGE);
+        let length = HeaderValue::from(whole.len());
+        self.headers.insert(header::CONTENT_LENGTH, length);
+        self.body = whole;
+        self.recorded_part = Some(RecordedPart::Whole { range, literal });
+    }
+
+    /// Whether a recorded head goes out as it is for some request.
+    pub(crate) fn has_literal_head(&self) -> bool {
+        let of_part = match &self.recorded_part {
+            Some(RecordedPart::Whole { literal, .. } | RecordedPart::Some { literal, .. }) => {
+                literal.is_some()
+            }
+            Some(RecordedPart::Unreadable) | None => false,
+        };
+        of_part || self.literal.is_some()
+    }
+
+    /// The recorded head of a 206 with the bytes `from..until` and no others.
+    pub(crate) fn literal_part(&self, from: usize, until: usize) -> Option<&LiteralHead> {
+        let (RecordedPart::Whole { range, literal } | RecordedPart::Some { range, literal, .. }) =
+            self.recorded_part.as_ref()?
+        else {
+            return None;
+        };
+        let is_same = (range.first, range.last + 1) == (from as u64, until as u64);
+        literal.as_ref().filter(|_| is_same)
     }
 
     /// Takes the literal head of `other`, if that is a "not modified" which can speak of this answer.

@@ -232,7 +232,8 @@ impl SessionPushing {
         let host = uri.authority().map(Authority::as_str);
         let secure = uri.scheme_str() == Some("https");
         let answer = self.site.answer(host, target, secure);
-        answer.filter(|answer| answer.status == StatusCode::OK)
+        // A page asks for a part of what was recorded as one, and a push is all of it.
+        answer.filter(|answer| answer.status == StatusCode::OK && answer.recorded_part.is_none())
     }
 
     /// Pushes what the client takes; gives what it took, and the rest.

@@ -3,6 +3,7 @@
 //! ```text
 //! head too long? 431, 414 -> method known? 501 -> host served? 421 -> target there? 404
 //!    -> method allowed? 405 -> conditions: 412, 304 -> range: 206, 416 -> 200, or what was recorded
+//!                                                   -> bytes that were not recorded: 404
 //! ```
 
 use std::cell::RefCell;
@@ -13,8 +14,9 @@ use http::header::{self, HeaderMap};
 use http::{HeaderValue, Method, Response, StatusCode};
 use spdy_net::handler::Arrival;
 use spdy_net::literal_head::LiteralHead;
+use spdy_page::parts::Parts;
 
-use crate::answer::Answer;
+use crate::answer::{Answer, RecordedPart};
 use crate::conditions::{self, Verdict};
 use crate::ranges::{self, Wanted};
 use crate::site::{Found, Site};
@@ -111,7 +113,7 @@ fn answer(site: &Site, head: &http::request::Parts, limits: &Limits) -> Response
         .is_some_and(|arrival| arrival.secure);
     let host = asked_host(head);
     match site.find(host, &head.method, target, secure) {
-        Found::Answer(found) => of_answer(found, head),
+        Found::Answer(found) => of_answer(site, found, head),
         Found::Moved(to) => moved(&to),
         Found::OtherMethods(methods) => not_allowed(&methods),
         Found::NoTarget => refusal(StatusCode::NOT_FOUND),
@@ -151,10 +153,14 @@ fn is_known(method: &Method) -> bool {
     )
 }
 
-fn of_answer(found: &Answer, head: &http::request::Parts) -> Response<Bytes> {
+fn of_answer(site: &Site, found: &Answer, head: &http::request::Parts) -> Response<Bytes> {
     let reads = matches!(head.method, Method::GET | Method::HEAD);
-    // Conditions ask about a representation, and only a 200 carries one (RFC 9110 §13.2.1).
-    if found.status != StatusCode::OK || !reads {
+    let is_part = matches!(
+        found.recorded_part,
+        Some(RecordedPart::Some { .. } | RecordedPart::Unreadable)
+    );
+    // Conditions are about a representation, and only 200 and 206 carry one (RFC 9110 §13.2.1).
+    if !(found.status == StatusCode::OK || is_part) || !reads {
         return whole(found);
     }
     match conditions::judge(&head.headers, found) {
@@ -174,24 +180,61 @@ fn of_answer(found: &Answer, head: &http::request::Parts) -> Response<Bytes> {
         .get(header::RANGE)
         .and_then(|range| range.to_str().ok());
     let range = range.filter(|_| head.method == Method::GET);
-    let wanted = match range {
-        Some(range) if conditions::range_stands(&head.headers, found) => {
-            ranges::read(range, found.body.len())
+    let range = range.filter(|_| conditions::range_stands(&head.headers, found));
+    match &found.recorded_part {
+        Some(RecordedPart::Some { parts, .. }) => of_parts(site, found, parts, range),
+        Some(RecordedPart::Unreadable) if range.is_none() => {
+            missing_part(site, "its Content-Range cannot be read")
         }
-        _ => Wanted::All,
-    };
-    match wanted {
-        Wanted::All => whole(found),
-        Wanted::Part { from, until } => part(found, from, until),
-        Wanted::Nothing => {
-            let mut response = refusal(StatusCode::RANGE_NOT_SATISFIABLE);
-            let all = format!("bytes */{}", found.body.len());
-            response
-                .headers_mut()
-                .insert(header::CONTENT_RANGE, text(all));
-            response
+        Some(RecordedPart::Unreadable) => whole(found),
+        Some(RecordedPart::Whole { .. }) | None => {
+            let len = found.body.len();
+            match range.map_or(Wanted::All, |range| ranges::read(range, len)) {
+                Wanted::All => whole(found),
+                Wanted::Part { from, until } => {
+                    part(found, from, found.body.slice(from..until), len)
+                }
+                Wanted::Nothing => not_satisfiable(len),
+            }
         }
     }
+}
+
+/// The answer where only `parts` were recorded. A server may send less than it was asked for (RFC 9110 §15.3.7): so a
+/// range that begins in a part gets what is known from there.
+fn of_parts(site: &Site, found: &Answer, parts: &Parts, range: Option<&str>) -> Response<Bytes> {
+    // Without a length every offset may be one, and no range is counted from the end.
+    let complete = parts.complete();
+    let len = complete.map_or(usize::MAX, |complete| {
+        usize::try_from(complete).unwrap_or(usize::MAX)
+    });
+    match range.map_or(Wanted::All, |range| ranges::read(range, len)) {
+        Wanted::Part { from, until } if let Some(known) = parts.from(from as u64) => {
+            let known = known.slice(..known.len().min(until - from));
+            match complete {
+                Some(_) => part(found, from, known, len),
+                None => part(found, from, known, "*"),
+            }
+        }
+        Wanted::Nothing if complete.is_some() => not_satisfiable(len),
+        Wanted::All | Wanted::Part { .. } | Wanted::Nothing => {
+            missing_part(site, &format!("only {parts} were recorded"))
+        }
+    }
+}
+
+/// 404: the target is here, these bytes of it are not.
+fn missing_part(site: &Site, why: &str) -> Response<Bytes> {
+    site.note_missing_part();
+    tracing::debug!(why, "these bytes are not in the replica");
+    refusal_with(StatusCode::NOT_FOUND, why)
+}
+
+fn not_satisfiable(len: usize) -> Response<Bytes> {
+    let mut response = refusal(StatusCode::RANGE_NOT_SATISFIABLE);
+    let range = text(format!("bytes */{len}"));
+    response.headers_mut().insert(header::CONTENT_RANGE, range);
+    response
 }
 
 /// The answer as it is kept.
@@ -208,16 +251,15 @@ fn literally(mut response: Response<Bytes>, head: Option<&LiteralHead>) -> Respo
     response
 }
 
-fn part(found: &Answer, from: usize, until: usize) -> Response<Bytes> {
+/// 206 with `body`, the bytes from `from` on of a representation of `len` bytes.
+fn part(found: &Answer, from: usize, body: Bytes, len: impl std::fmt::Display) -> Response<Bytes> {
     let mut headers = found.headers.clone();
-    let range = format!("bytes {from}-{}/{}", until - 1, found.body.len());
+    let until = from + body.len();
+    let range = format!("bytes {from}-{}/{len}", until - 1);
     headers.insert(header::CONTENT_RANGE, text(range));
-    headers.insert(header::CONTENT_LENGTH, HeaderValue::from(until - from));
-    build(
-        StatusCode::PARTIAL_CONTENT,
-        headers,
-        found.body.slice(from..until),
-    )
+    headers.insert(header::CONTENT_LENGTH, HeaderValue::from(body.len()));
+    let response = build(StatusCode::PARTIAL_CONTENT, headers, body);
+    literally(response, found.literal_part(from, until))
 }
 
 fn moved(to: &str) -> Response<Bytes> {
@@ -243,8 +285,14 @@ fn not_allowed(methods: &[Method]) -> Response<Bytes> {
 
 /// A short answer in words.
 fn refusal(status: StatusCode) -> Response<Bytes> {
+    refusal_with(status, "")
+}
+
+/// The same with the reason.
+fn refusal_with(status: StatusCode, why: &str) -> Response<Bytes> {
     let reason = status.canonical_reason().unwrap_or_default();
-    let words = Bytes::from(format!("{} {reason}\n", status.as_str()));
+    let colon = if why.is_empty() { "" } else { ": " };
+    let words = Bytes::from(format!("{} {reason}{colon}{why}\n", status.as_str()));
     let plain = HeaderValue::from_static("text/plain; charset=utf-8");
     let headers = HeaderMap::from_iter([(header::CONTENT_TYPE, plain)]);
     let Answer {

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use http::Method;
+use http::{Method, StatusCode};
 use spdy_page::replica::Replica;
 
 use crate::answer::{Answer, literal_head};
@@ -83,6 +83,9 @@ impl Site {
 
     /// What `replica` recorded. Literal heads' headers kept, hop-by-hop ones dropped, content-length
     /// set right. Of several answers to one request the first full one is kept.
+    ///
+    /// Media are recorded as 206. If the 206 answers of a target together hold all bytes, it is served like any file;
+    /// else a request for a range gets what is known from its first byte on, and any other request gets 404.
     #[must_use]
     pub fn of_replica(replica: &Replica) -> Self {
         Self::recorded(replica, false)
@@ -133,14 +136,19 @@ impl Site {
             };
             match all.iter_mut().find(same) {
                 None => all.push(new),
-                // A "not modified" is no answer for someone who has nothing yet.
-                Some(old) if old.answer.status == http::StatusCode::NOT_MODIFIED => {
+                // A client that has nothing yet needs a full answer, neither "not modified" nor a part.
+                Some(old) if is_fuller(&new.answer, &old.answer) => {
                     new.answer.stands_by(&old.answer);
                     *old = new;
                 }
-                Some(old) => old.answer.stands_by(&new.answer),
+                Some(old) => {
+                    old.answer.stands_by(&new.answer);
+                    old.answer.add_parts(&new.answer);
+                }
             }
         }
+        let recorded = site.recorded.values_mut().flat_map(BTreeMap::values_mut);
+        recorded.flatten().for_each(|one| one.answer.complete());
         site
     }
 
@@ -226,7 +234,7 @@ impl Site {
     #[must_use]
     pub fn heads(&self) -> (usize, usize) {
         let answers = self.recorded.values().flat_map(BTreeMap::values).flatten();
-        let literal = answers.clone().filter(|one| one.answer.literal.is_some());
+        let literal = answers.clone().filter(|one| one.answer.has_literal_head());
         (answers.count(), literal.count())
     }
 
@@ -258,6 +266,11 @@ impl Site {
             Found::Answer(_) | Found::Moved(_) | Found::OtherMethods(_) => {}
         }
         found
+    }
+
+    /// Counts a request for bytes of a target that are not here (404).
+    pub(crate) fn note_missing_part(&self) {
+        self.not_found.fetch_add(1, Ordering::Relaxed);
     }
 
     fn look_up(
@@ -305,6 +318,21 @@ impl Site {
             self.recorded
                 .get(self.default_host.as_ref().filter(|_| by_number)?)
         })
+    }
+}
+
+/// Whether `new` answers a client that has nothing yet better than `old`.
+fn is_fuller(new: &Answer, old: &Answer) -> bool {
+    let rank = |answer: &Answer| match answer.status {
+        StatusCode::NOT_MODIFIED => 0,
+        StatusCode::PARTIAL_CONTENT => 1,
+        _ => 2,
+    };
+    match (rank(new), rank(old)) {
+        (_, 0) => true,
+        // What failed once is no better than a part.
+        (new_rank, 1) => new_rank == 2 && new.status.is_success(),
+        _ => false,
     }
 }
 
