@@ -527,6 +527,31 @@ fn what_was_asked_for_again_and_again_finds_its_own_observation() {
     assert_eq!(notes.skipped["from the browser's cache"], 1);
 }
 
+/// Chromium looks for a font in its cache alone before it requests it; DevTools shows one request.
+#[test]
+fn a_look_into_the_cache_is_no_failure_of_what_came_afterwards() {
+    let (mut log, socket) = page(HTML, "hi");
+    let (font, absent) = ("http://a.test/font.woff2", "http://a.test/absent.woff2");
+    for url in [font, absent] {
+        let look = log.start("GET", url, false);
+        log.end(look, -400);
+    }
+    log.exchange(font, false, socket, HTML, "1!");
+    let mut observations = Observations::new(&Limits::default());
+    observations.take(&told(1, "http://a.test/", "VeryHigh", false), true);
+    observations.take(&told(2, font, "Low", false), true);
+    observations.take(&told(3, absent, "Low", false), true);
+    let limits = Limits::default();
+    let recorded = netlog::record(log.text().as_bytes(), "x", "x", &observations, &limits);
+    let Opened { replica, notes } = recorded.unwrap();
+    let failures = replica.failures.iter();
+    let failures: Vec<_> = failures.map(|it| (&it.url[..], &it.error[..])).collect();
+    assert_eq!(failures, [(absent, "net::ERR_CACHE_MISS")]);
+    assert!(notes.skipped.is_empty(), "{notes}");
+    let priority = replica.exchanges[1].observed.priority.as_deref();
+    assert_eq!(priority, Some("Low"), "the observation is of the request");
+}
+
 #[test]
 fn messages_that_are_none_change_nothing() {
     let mut observations = observations();

@@ -299,3 +299,55 @@ fn a_load_that_asks_for_what_was_not_recorded_does_not_count() {
     );
     assert_eq!(cell["virtual_ms"], serde_json::json!([]), "it was averaged");
 }
+
+/// A page that names a script at a dead name (by a URL that differs each time) and an image that no server answered.
+fn page_with_failures() -> spdy_page::replica::Replica {
+    use spdy_page::replica::{Exchange, Kind};
+    let html = "<!doctype html><title>x</title><img src=/refused.png>\
+        <script>document.write('<script src=\"http://dead.test/x.js?' + Math.random() + '\"></' + 'script>')</script>";
+    let url = "http://www.portal.test/".parse().expect("a URL");
+    let document = Exchange::synthetic(url, Kind::Document, "text/html", html);
+    let failure = |url: &str, error: &str| spdy_page::observed::Failure {
+        method: "GET".to_owned(),
+        url: url.to_owned(),
+        error: error.to_owned(),
+        started: None,
+    };
+    spdy_page::replica::Replica {
+        start: 0,
+        exchanges: vec![document],
+        failures: vec![
+            failure("http://dead.test/x.js?0.5", "net::ERR_NAME_NOT_RESOLVED"),
+            failure(
+                "http://www.portal.test/refused.png",
+                "net::ERR_EMPTY_RESPONSE",
+            ),
+        ],
+        ..spdy_page::builtin::portal()
+    }
+}
+
+#[test]
+fn a_failure_that_the_replica_records_does_not_disqualify_a_load() {
+    if skips() || !wanted() {
+        return;
+    }
+    require("Chromium", is_installed("chromium"));
+    let folder = tempfile::tempdir().expect("a folder can be made");
+    let file = folder.path().join("page.warc.gz");
+    let mut page = page_with_failures();
+    for is_recorded in [true, false] {
+        std::fs::write(&file, spdy_page::archive::encode(&page, true))
+            .expect("the folder can be written to");
+        for cell in browsed(&file.to_string_lossy(), "http,h2")["cells"]
+            .as_array()
+            .expect("a list")
+        {
+            let in_vain = &cell["visits"][0]["asked_in_vain"];
+            let in_vain = in_vain.as_array().expect("a list");
+            let want = if is_recorded { 0 } else { 2 };
+            assert_eq!(in_vain.len(), want, "{cell}");
+        }
+        page.failures.clear();
+    }
+}

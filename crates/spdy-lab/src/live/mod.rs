@@ -17,6 +17,7 @@ pub mod addresses;
 pub mod browsed;
 pub mod cells;
 pub mod clock;
+mod expected_failures;
 pub mod far_side;
 pub mod kept;
 pub mod load;

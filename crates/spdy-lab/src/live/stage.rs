@@ -2,7 +2,8 @@
 //! ours.
 //!
 //! - **Servers.** One at each recorded address, on ports 80 and 443 (and those that URLs name). What is asked for and was not
-//!   recorded is answered with 404 (or 421), and remembered; but for an icon of the tab, which no page asks for.
+//!   recorded is answered with 404 (or 421), and remembered; but for an icon of the tab, which no page asks for, and for
+//!   requests that failed when the page was recorded.
 //!   By HTTP/3 all of TLS is spoken over QUIC, at the same addresses and ports.
 //! - **Certificates.** One an address, with all names that were recorded there, so that a browser shares a connection
 //!   between names exactly where it could have. They are of an authority that lives as long as the stage; the browser is told
@@ -24,6 +25,7 @@ use spdy_net::tls::{ServerTls, TlsOptions};
 use spdy_net::tls_error::TlsSetupError;
 use spdy_page::graph::Trigger;
 use spdy_page::head;
+use spdy_page::observed::Failure;
 use spdy_page::replica::{Exchange, Kind, Replica};
 use spdy_server::serve::{ServeConfig, Served};
 use spdy_tun::host::Host;
@@ -31,6 +33,7 @@ use url::Url;
 
 use crate::browser::Page;
 use crate::live::addresses;
+use crate::live::expected_failures::ExpectedFailures;
 use crate::live::far_side::{FarSide, Serving};
 use crate::live::names::Names;
 use crate::options::{Options, RaceProtocol};
@@ -46,6 +49,8 @@ pub struct Stage {
     pin: Pin,
     by_quic: Vec<String>,
     far_side: FarSide,
+    /// Requests that got no answer when the page was recorded.
+    expected_failures: ExpectedFailures,
     /// Method, host and target of everything that was asked for and is not there.
     unknown: Arc<Mutex<BTreeSet<String>>>,
 }
@@ -80,7 +85,8 @@ impl Stage {
         };
         let authority = LocalCa::generate(KeyKind::EcdsaP256)?;
         let unknown = Arc::default();
-        let log = log(page.replica(), &unknown);
+        let expected_failures = ExpectedFailures::of(page.replica());
+        let log = log(page.replica(), &expected_failures, &unknown);
         let mut servers = BTreeMap::new();
         for (address, names) in &names {
             let identity = authority.issue(names, &[(*address).into()])?;
@@ -113,6 +119,7 @@ impl Stage {
                 servers,
                 names: Names::new(reached),
             },
+            expected_failures,
             unknown,
         })
     }
@@ -150,6 +157,12 @@ impl Stage {
     #[must_use]
     pub fn asked_in_vain(&self) -> Vec<String> {
         self.unknown().iter().cloned().collect()
+    }
+
+    /// Whether `failure` was recorded with the page: that a browser meets it again is no fault of the load.
+    #[must_use]
+    pub fn expects(&self, failure: &Failure) -> bool {
+        self.expected_failures.has(failure)
     }
 
     /// Names that nobody has and somebody asked for since then: browsers have errands of their own.
@@ -211,19 +224,24 @@ fn secure_origins(reached: &BTreeMap<String, Ipv4Addr>, replica: &Replica) -> Ve
     origins.collect()
 }
 
-/// Remembers what was asked for and was not recorded. A recorded 404 is none of that.
-fn log(replica: &Replica, unknown: &Arc<Mutex<BTreeSet<String>>>) -> spdy_server::serve::Log {
+/// Remembers what was asked for and was not recorded. A recorded 404 is none of that, nor is a recorded failure.
+fn log(
+    replica: &Replica,
+    expected_failures: &ExpectedFailures,
+    unknown: &Arc<Mutex<BTreeSet<String>>>,
+) -> spdy_server::serve::Log {
     let missing = replica.exchanges.iter();
     let missing = missing.filter(|exchange| exchange.status() == Some(404));
     let missing: BTreeSet<String> = missing
         .map(|exchange| head::target(&exchange.url))
         .collect();
-    let unknown = unknown.clone();
+    let (expected_failures, unknown) = (expected_failures.clone(), unknown.clone());
     Arc::new(move |served: &Served<'_>| {
         let (method, uri, status) = (served.method, served.uri, served.status.as_u16());
         let target = uri.path_and_query().map_or("/", |target| target.as_str());
         let is_here = status == 404 && (missing.contains(target) || target == TAB_ICON);
-        if matches!(status, 404 | 405 | 421) && !is_here {
+        let is_known = is_here || expected_failures.has_uri(method, uri);
+        if matches!(status, 404 | 405 | 421) && !is_known {
             tracing::warn!(%method, %uri, status, "asked for, and not recorded");
             let mut unknown = unknown.lock().unwrap_or_else(PoisonError::into_inner);
             if unknown.len() < MAX_UNKNOWN {

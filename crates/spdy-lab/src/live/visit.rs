@@ -67,7 +67,8 @@ pub struct Visit {
     pub connections: u64,
     /// Of what was fetched: method, URL, status and body of each.
     pub fingerprint: String,
-    /// The page's requests for what was not recorded, and those that got no answer.
+    /// The page's requests for what was not recorded, and those that got no answer, except for the failures that the
+    /// replica records.
     pub asked_in_vain: Vec<String>,
     /// Names that nobody has here, those of the browser's own errands among them.
     pub unknown_names: Vec<String>,
@@ -154,6 +155,7 @@ impl Visitor {
         let failed = recording.failures.iter();
         let failed = failed
             .filter(|failure| !OWN_DOING.contains(&failure.error.as_str()))
+            .filter(|failure| !stage.expects(failure))
             .map(|failure| format!("{} {} ({})", failure.method, failure.url, failure.error));
         let asked_in_vain = stage.asked_in_vain().into_iter().chain(failed).collect();
         let ms = |time: Option<Duration>| time.map(|time| time.as_secs_f64() * 1e3);

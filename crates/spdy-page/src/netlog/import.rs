@@ -1,6 +1,6 @@
 //! One page of a log as a replica: whose requests they are, who asked for them, and when.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -127,8 +127,16 @@ impl Recording<'_> {
             let started = one.2.started.total_cmp(&other.2.started);
             started.then((one.0, one.1).cmp(&(other.0, other.1)))
         });
+        let is_of_page = |leg: &Leg| (self.page.from..self.page.until).contains(&leg.started);
+        legs.retain(|(.., leg)| is_of_page(leg));
+        let sent = legs.iter().map(|(.., leg)| *leg);
+        let sent: HashSet<(&str, &str)> = sent
+            .filter(|leg| !leg.transactions.is_empty())
+            .map(|leg| (&leg.method[..], without_fragment(&leg.url)))
+            .collect();
         for (id, nth, leg) in legs {
-            if !(self.page.from..self.page.until).contains(&leg.started) {
+            let was_sent = sent.contains(&(&leg.method[..], without_fragment(&leg.url)));
+            if was_sent && self.is_cache_lookup(leg) {
                 continue;
             }
             let seen = self.watched.as_mut().and_then(|watched| watched.take(leg));
@@ -143,6 +151,13 @@ impl Recording<'_> {
         }
         self.blocked();
         Ok(())
+    }
+
+    /// Whether the browser looked for it in its own cache alone, and did not find it: it does so for fonts, before the
+    /// request that DevTools shows.
+    fn is_cache_lookup(&self, leg: &Leg) -> bool {
+        let name = leg.net_error.and_then(|error| self.log.errors.get(&error));
+        leg.transactions.is_empty() && name.is_some_and(|name| *name == "ERR_CACHE_MISS")
     }
 
     fn take_leg(

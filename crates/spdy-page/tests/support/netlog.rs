@@ -53,7 +53,7 @@ impl NetLog {
         );
         let constants = json!({
             "logEventTypes": types,
-            "netError": {"ERR_ABORTED": -3},
+            "netError": {"ERR_ABORTED": -3, "ERR_CACHE_MISS": -400},
             "timeTickOffset": 1_000_000,
         });
         let events = self.events.join(",\n");
