@@ -541,6 +541,8 @@ fn a_look_into_the_cache_is_no_failure_of_what_came_afterwards() {
     observations.take(&told(1, "http://a.test/", "VeryHigh", false), true);
     observations.take(&told(2, font, "Low", false), true);
     observations.take(&told(3, absent, "Low", false), true);
+    let failed = r#"{"method":"Network.loadingFailed","params":{"requestId":"3","timestamp":4,"errorText":"net::ERR_CACHE_MISS"}}"#;
+    observations.take(failed, true);
     let limits = Limits::default();
     let recorded = netlog::record(log.text().as_bytes(), "x", "x", &observations, &limits);
     let Opened { replica, notes } = recorded.unwrap();
