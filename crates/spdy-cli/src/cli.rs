@@ -61,10 +61,11 @@ pub(crate) enum Command {
     ///
     /// One change at a time is made to the page, and the page is loaded with it over the same network with the same
     /// seeds: hosts folded into the page's own, pushes, hints in the head of the document, scripts and style sheets
-    /// that nothing waits for, hosts left out; then other protocols and worse networks, for comparison. Folded
+    /// that nothing waits for, third-party hosts left out; then other protocols and worse networks, for comparison. Folded
     /// hosts keep their bodies, and are asked for at the page's own. What is saved is the median of what each run saves
-    /// against the run of the same seed; where packets are lost by chance, ask for several --runs. The exit code is 1 if the page as it is did not
-    /// come whole.
+    /// against the run of the same seed. Where packets are lost or delayed by chance, the page is loaded with several seeds
+    /// (--runs) and each figure has a 95 % interval; a change whose interval includes 0 is not shown as one that saves. The
+    /// exit code is 1 if the page as it is did not come whole.
     #[command(after_help = doctor::EXAMPLES)]
     Doctor(doctor::Args),
     /// Serve a recorded page or a folder from memory

@@ -1,5 +1,6 @@
 //! Under which conditions `spdy doctor` and `spdy accelerate audit` load a page.
 
+use spdy_lab::doctor::examination::CHANCE_RUNS;
 use spdy_lab::options::RaceProtocol;
 use spdy_lab::race::RaceNetwork;
 use spdy_lab::stats::LEAST_RUNS;
@@ -23,9 +24,9 @@ pub(super) struct Conditions {
     #[arg(short, long, value_name = "NAME", default_value = "spdy")]
     pub(super) protocol: RaceProtocol,
 
-    /// Loads of each kind; more than one tells more only where there is chance (loss, jitter)
-    #[arg(short, long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1_000))]
-    pub(super) runs: u32,
+    /// Loads of each kind where packets are lost or delayed by chance; without chance one load tells all [default: 9]
+    #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000))]
+    runs: Option<u32>,
 
     /// Seed of the first run; the second has the next number
     #[arg(short, long, value_name = "S", default_value_t = 1)]
@@ -33,12 +34,26 @@ pub(super) struct Conditions {
 }
 
 impl Conditions {
+    /// Loads of each kind where there is chance.
+    pub(super) fn runs(&self) -> u32 {
+        self.runs.unwrap_or(CHANCE_RUNS)
+    }
+
+    /// Loads of each kind over `networks`: one tells all if none of them has chance.
+    pub(super) fn runs_over(&self, networks: &[RaceNetwork]) -> u32 {
+        let has_chance = |network: &RaceNetwork| network.profile.path.has_chance();
+        match networks.iter().any(has_chance) {
+            true => self.runs(),
+            false => 1,
+        }
+    }
+
     /// The networks. Where chance is among them, and few runs are asked for, that is told.
     pub(super) fn networks(&self, printer: &Printer) -> anyhow::Result<Vec<RaceNetwork>> {
         let networks = networks(&self.networks)?;
         for network in &networks {
-            if network.profile.path.has_chance() && (self.runs as usize) < LEAST_RUNS {
-                let (name, runs) = (&network.name, self.runs);
+            if network.profile.path.has_chance() && (self.runs() as usize) < LEAST_RUNS {
+                let (name, runs) = (&network.name, self.runs());
                 let them = if runs == 1 { "run" } else { "runs" };
                 printer.note(format_args!(
                     "{WARN}chance{WARN:#}: {name} loses or delays packets by chance, and {runs} {them} of each kind may save \

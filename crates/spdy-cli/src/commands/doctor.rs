@@ -54,7 +54,7 @@ pub(crate) fn run(args: &Args, printer: &Printer) -> anyhow::Result<Outcome> {
             network,
             protocol: args.conditions.protocol,
             options: args.choices.options()?,
-            runs: args.conditions.runs,
+            runs: args.conditions.runs(),
             seed: args.conditions.seed,
         };
         let examination = examine(&case, args, printer);

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use spdy_lab::accelerator::choice::Accelerator;
-use spdy_lab::doctor::examination::{Case, Examination};
+use spdy_lab::doctor::examination::{CHANCE_RUNS, Case, Examination};
 use spdy_lab::hosts::{Hosts, MAX_SHARDS};
 use spdy_lab::measure::Load;
 use spdy_lab::options::RaceProtocol;
@@ -243,7 +243,7 @@ fn examine(race: &Race, loads: &[Load], printer: &Printer) -> Vec<Examination> {
                     network: network.clone(),
                     protocol,
                     options: race.options.clone(),
-                    runs: race.runs,
+                    runs: race.runs.max(CHANCE_RUNS),
                     seed: race.seed,
                 });
             }

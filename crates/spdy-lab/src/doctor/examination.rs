@@ -13,8 +13,11 @@ use crate::browser;
 use crate::measure::Load;
 use crate::options::{Options, RaceProtocol};
 use crate::race::RaceNetwork;
-use crate::stats::median;
+use crate::stats::{Bootstrap, Estimate, LEAST_RUNS, median};
 use crate::workers;
+
+/// Loads with each remedy that are enough to tell most differences from chance.
+pub const CHANCE_RUNS: u32 = 9;
 
 /// What is examined: a page as it is loaded today.
 #[derive(Clone, Debug)]
@@ -27,7 +30,8 @@ pub struct Case {
     pub protocol: RaceProtocol,
     /// Every other choice of a load.
     pub options: Options,
-    /// Loads with each remedy, at least 1; more than one only tells something where there is chance (loss, jitter).
+    /// Loads with each remedy where there is chance (loss, jitter), at least 1; fewer than [`LEAST_RUNS`] show no
+    /// difference. Without chance one load tells all.
     pub runs: u32,
     /// The seed of the first run.
     pub seed: u64,
@@ -44,7 +48,7 @@ pub struct Examination {
     pub network: String,
     /// Name of the protocol.
     pub protocol: String,
-    /// Loads with each remedy.
+    /// Loads of the page as it is.
     pub runs: u32,
     /// The page as it is.
     pub now: Times,
@@ -63,12 +67,54 @@ pub struct Finding {
     /// With it.
     #[serde(flatten)]
     pub then: Times,
-    /// Median of what each run has earlier than the run of the same seed without it: load. Less than 0: later.
-    pub saved_load_ms: f64,
-    /// Likewise DOMContentLoaded.
-    pub saved_dom_content_loaded_ms: f64,
+    /// Loads with it; 1 without chance.
+    pub runs: u32,
+    /// How much earlier load comes.
+    #[serde(rename = "saved_load")]
+    pub load: SavedTime,
+    /// How much earlier DOMContentLoaded comes.
+    #[serde(rename = "saved_dom_content_loaded")]
+    pub dom_content_loaded: SavedTime,
     /// Whether all of the page came, in every run in which it did so without the remedy.
     pub is_whole: bool,
+}
+
+/// How much earlier something comes with a change. Less than 0: later.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct SavedTime {
+    /// Median over runs of the difference to the run of the same seed without the change, milliseconds.
+    pub median_ms: f64,
+    /// Lower end of the 95 % interval of that.
+    pub low_ms: f64,
+    /// Upper end.
+    pub high_ms: f64,
+    /// Whether there is a difference: the interval does not include 0, and is of at least [`LEAST_RUNS`] runs or has no
+    /// chance in it. If not, nothing may be said of which is earlier.
+    pub is_certain: bool,
+}
+
+impl SavedTime {
+    /// Of the differences of `runs`, which are more than one if there is chance in them.
+    fn of(runs: &[f64]) -> Self {
+        let middle = |runs: &[f64]| median(runs.iter().copied()).unwrap_or_default();
+        let estimate = match runs {
+            [exact] => Some(Estimate::exact(*exact)),
+            runs => Bootstrap::default().of(runs, middle),
+        };
+        let estimate = estimate.unwrap_or(Estimate::exact(0.0));
+        Self {
+            median_ms: estimate.value,
+            low_ms: estimate.low,
+            high_ms: estimate.high,
+            is_certain: !estimate.may_be(0.0),
+        }
+    }
+
+    /// The median if there is a difference, else nothing.
+    #[must_use]
+    pub fn certain_ms(&self) -> Option<f64> {
+        self.is_certain.then_some(self.median_ms)
+    }
 }
 
 /// Times and connections of loads.
@@ -122,16 +168,16 @@ impl Case {
         });
         let mut results = results.into_iter();
         let now = results.next()??;
-        let findings = remedies
-            .into_iter()
-            .zip(results)
-            .map(|(remedy, then)| Some(finding(remedy, &now, &then?)));
+        let findings = remedies.into_iter().zip(results).map(|(remedy, then)| {
+            let has_chance = Treated::network(self, &remedy).profile.path.has_chance();
+            Some(finding(remedy, has_chance, &now, &then?))
+        });
         Some(Examination {
             replica: self.replica.name.clone(),
             host: own_host(&self.replica),
             network: self.network.name.clone(),
             protocol: self.protocol.to_string(),
-            runs: self.runs,
+            runs: u32::try_from(now.len()).unwrap_or(u32::MAX),
             now: Times::of(&now),
             findings: findings.collect::<Option<_>>()?,
             failures: now.into_iter().flat_map(|load| load.failures).collect(),
@@ -145,8 +191,12 @@ impl Case {
             network,
             options,
         } = treated;
+        let runs = match network.profile.path.has_chance() {
+            true => self.runs,
+            false => 1,
+        };
         let config = network.config(options);
-        let seeds = (0..self.runs).map(|run| self.seed.wrapping_add(u64::from(run)));
+        let seeds = (0..runs).map(|run| self.seed.wrapping_add(u64::from(run)));
         seeds
             .map(|seed| {
                 let load = browser::load(page, *protocol, &network.name, &config, options, seed);
@@ -159,16 +209,29 @@ impl Case {
     }
 }
 
-fn finding(remedy: Remedy, now: &[Load], then: &[Load]) -> Finding {
-    let pairs = || now.iter().zip(then);
+fn finding(remedy: Remedy, has_chance: bool, now: &[Load], then: &[Load]) -> Finding {
+    // Without chance there is one load, which stands for all of the other side.
+    let runs = now.len().max(then.len());
+    let pairs = || {
+        let pairs = now.iter().cycle().zip(then.iter().cycle());
+        pairs.take(runs)
+    };
     let saved = |value: fn(&Load) -> f64| {
-        median(pairs().map(|(now, then)| value(now) - value(then))).unwrap_or_default()
+        let runs: Vec<f64> = pairs()
+            .map(|(now, then)| value(now) - value(then))
+            .collect();
+        let saved = SavedTime::of(&runs);
+        SavedTime {
+            is_certain: saved.is_certain && (!has_chance || runs.len() >= LEAST_RUNS),
+            ..saved
+        }
     };
     Finding {
         remedy,
         then: Times::of(then),
-        saved_load_ms: saved(|load| load.load_ms),
-        saved_dom_content_loaded_ms: saved(|load| load.dom_content_loaded_ms),
+        runs: u32::try_from(then.len()).unwrap_or(u32::MAX),
+        load: saved(|load| load.load_ms),
+        dom_content_loaded: saved(|load| load.dom_content_loaded_ms),
         is_whole: pairs().all(|(now, then)| !now.failures.is_empty() || then.failures.is_empty()),
     }
 }

@@ -10,7 +10,9 @@ use spdy_netem::profile::Profile;
 use spdy_page::graph::{Node, PageGraph};
 use spdy_page::head;
 use spdy_page::replica::Replica;
+use url::Url;
 
+use crate::deployment::is_same_site;
 use crate::hints;
 use crate::options::RaceProtocol;
 
@@ -43,7 +45,7 @@ pub enum Remedy {
         #[serde(skip)]
         node: usize,
     },
-    /// The page without this host, and without what only its resources asked for.
+    /// The page without this host, and without what only its resources asked for. Never a host of the page's own site.
     Without {
         /// An authority, as URLs name it.
         host: String,
@@ -159,9 +161,14 @@ fn of_hosts(replica: &Replica, graph: &PageGraph) -> Vec<Remedy> {
         hosts: vec![host],
         resources,
     }));
-    // Without what leads to the document there is no page.
-    let leading = leading_hosts(replica, graph);
-    let others = most.iter().filter(|(host, _)| !leading.contains(host));
+    // The page is made of its own site: the host of its document, those that lead to it, and their other ports and names.
+    let own_site = leading_hosts(replica, graph);
+    let is_of_site = |host: &str| {
+        own_site
+            .iter()
+            .any(|own| is_same_site(own, host_name(host)))
+    };
+    let others = most.iter().filter(|(host, _)| !is_of_site(host));
     let without = |(host, resources)| Remedy::Without { host, resources };
     remedies.extend(others.cloned().map(without));
     remedies
@@ -214,14 +221,23 @@ fn other_hosts(replica: &Replica) -> Vec<(String, usize)> {
     hosts
 }
 
-/// Hosts of the redirects that lead to the document.
+/// Names of the document's host and of the hosts of the redirects that lead to it, without ports.
 fn leading_hosts(replica: &Replica, graph: &PageGraph) -> Vec<String> {
-    let host = |node: &Node| head::authority(&replica.exchanges[node.exchange].url);
+    let name = |url: &Url| url.host_str().unwrap_or_default().to_owned();
     let mut at = graph.document(replica);
-    let mut hosts = Vec::new();
+    let mut names = vec![name(&replica.document().url)];
     while let Some(node) = at.map(|at| &graph.nodes[at]) {
-        hosts.push(host(node));
+        names.push(name(&replica.exchanges[node.exchange].url));
         at = node.parent();
     }
-    hosts
+    names
+}
+
+/// The name in an authority, without its port.
+fn host_name(authority: &str) -> &str {
+    match authority.rsplit_once(':') {
+        // The colons of an IPv6 address are inside of its brackets.
+        Some((name, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => name,
+        _ => authority,
+    }
 }

@@ -1,6 +1,6 @@
 //! What an examination found, in words, and what of it is worth a line.
 
-use super::examination::{Examination, Finding};
+use super::examination::{Examination, Finding, SavedTime};
 use super::remedy::{Remedy, Worse};
 
 /// A change that moves neither time by this part of it is not worth a line.
@@ -19,7 +19,8 @@ impl Examination {
         )
     }
 
-    /// The changes to the page that save a hundredth of load or of DOMContentLoaded, the best first. What breaks the page is none.
+    /// The changes to the page that save a hundredth of load or of DOMContentLoaded, the best first. What breaks the page
+    /// is none, nor is a difference that may be chance.
     #[must_use]
     pub fn helping(&self) -> Vec<&Finding> {
         let helps = |finding: &&Finding| {
@@ -27,20 +28,50 @@ impl Examination {
         };
         let mut helping: Vec<&Finding> = self.findings.iter().filter(helps).collect();
         helping.sort_by(|a, b| {
-            let key =
-                |finding: &Finding| (finding.saved_load_ms, finding.saved_dom_content_loaded_ms);
+            let key = |finding: &Finding| {
+                let [load, parsed] = [finding.load, finding.dom_content_loaded];
+                let ms = |saved: SavedTime| saved.certain_ms().unwrap_or_default();
+                (ms(load), ms(parsed))
+            };
             let ((a, more_a), (b, more_b)) = (key(a), key(b));
             b.total_cmp(&a).then(more_b.total_cmp(&more_a))
         });
         helping
     }
 
-    /// The greater part of its time that load or DOMContentLoaded has earlier; `None` if the page broke.
+    /// How many changes to the page have a median that saves as much, and an interval that includes 0: more runs would
+    /// tell.
+    #[must_use]
+    pub fn undecided(&self) -> usize {
+        let is_undecided = |finding: &&Finding| {
+            let parts = self.parts(finding);
+            Self::is_of_page(finding)
+                && finding.is_whole
+                && parts
+                    .iter()
+                    .any(|(saved, part)| !saved.is_certain && *part >= WORTH)
+                && self.part(finding).is_none_or(|part| part < WORTH)
+        };
+        self.findings.iter().filter(is_undecided).count()
+    }
+
+    /// The greater part of its time that load or DOMContentLoaded certainly has earlier; `None` if the page broke.
     fn part(&self, finding: &Finding) -> Option<f64> {
-        let load = finding.saved_load_ms / self.now.load_ms;
-        let parsed = finding.saved_dom_content_loaded_ms / self.now.dom_content_loaded_ms;
+        let parts = self.parts(finding);
         // What makes load later is no remedy, however early the page is parsed.
-        (finding.is_whole && load > -WORTH).then(|| load.max(parsed))
+        let delays = parts[0].1 <= -WORTH;
+        let certain = parts.iter().filter(|(saved, _)| saved.is_certain);
+        let most = certain.map(|(_, part)| *part).fold(0.0, f64::max);
+        (finding.is_whole && !delays).then_some(most)
+    }
+
+    /// What is saved of load and of DOMContentLoaded, with the part of their times.
+    fn parts(&self, finding: &Finding) -> [(SavedTime, f64); 2] {
+        let (load, parsed) = (finding.load, finding.dom_content_loaded);
+        [
+            (load, load.median_ms / self.now.load_ms),
+            (parsed, parsed.median_ms / self.now.dom_content_loaded_ms),
+        ]
     }
 
     /// What `finding` changed.
@@ -74,6 +105,20 @@ impl Examination {
             .to_owned(),
         }
     }
+}
+
+impl SavedTime {
+    /// The interval, `12 to 34`; `None` if there is no chance in it.
+    #[must_use]
+    pub fn interval(&self) -> Option<String> {
+        let has_chance = self.low_ms < self.high_ms;
+        has_chance.then(|| format!("{:.0} to {:.0}", whole(self.low_ms), whole(self.high_ms)))
+    }
+}
+
+/// `ms`, but 0 where it would be shown as -0.
+fn whole(ms: f64) -> f64 {
+    if ms.abs() < 0.5 { 0.0 } else { ms }
 }
 
 /// A URL without its scheme, its middle left out if it is long.

@@ -54,11 +54,18 @@ impl Treated {
                 treated.page = Page::with_graph(case.replica.clone(), graph);
             }
             Remedy::Protocol { protocol } => treated.protocol = *protocol,
-            Remedy::Network { change } => {
-                treated.network.profile = change.apply(&case.network.profile);
-            }
+            Remedy::Network { .. } => treated.network = Self::network(case, remedy),
         }
         treated
+    }
+
+    /// The network that the page is loaded over with `remedy`.
+    pub(super) fn network(case: &Case, remedy: &Remedy) -> RaceNetwork {
+        let mut network = case.network.clone();
+        if let Remedy::Network { change } = remedy {
+            network.profile = change.apply(&network.profile);
+        }
+        network
     }
 }
 

@@ -102,7 +102,7 @@ fn write_sections(
     if !examinations.is_empty() {
         write!(
             out,
-            "</section><section><h2>What would help</h2><p>By the protocol that was fastest. Every change was tried by itself, by loading the page with it over the same network with the same seeds; savings do not add up.</p>"
+            "</section><section><h2>What would help</h2><p>By the protocol that was fastest. Every change was tried by itself, by loading the page with it over the same network with the same seeds; savings do not add up. A dash is a difference whose 95 % interval includes 0: it may be chance.</p>"
         )?;
         tables::remedies(out, examinations)?;
     }

@@ -5,7 +5,7 @@ use std::fmt::{self, Write};
 use super::standings::{PageRace, Standings};
 use super::text::{Bytes, Count, Millis, Ratio, Text};
 use super::times::class_of;
-use crate::doctor::examination::Examination;
+use crate::doctor::examination::{Examination, SavedTime};
 use crate::measure::Load;
 
 /// Opens a table that may be wider than the screen.
@@ -36,10 +36,17 @@ pub(super) fn remedies(out: &mut String, examinations: &[Examination]) -> fmt::R
         "protocol",
         "load ms",
         "saves ms",
+        "95 % interval",
         "of load",
         "saves DCL ms",
+        "95 % interval",
         "by (resources)",
     ];
+    let certain = |saved: &SavedTime| match saved.certain_ms() {
+        Some(ms) => format!("{ms:.0}"),
+        None => "–".to_owned(),
+    };
+    let interval = |saved: &SavedTime| saved.interval().unwrap_or_else(|| "exact".to_owned());
     open(out, "What would help", &head)?;
     for examination in examinations {
         let Examination {
@@ -62,16 +69,21 @@ pub(super) fn remedies(out: &mut String, examinations: &[Examination]) -> fmt::R
             let again = "<tr><th scope=\"row\"></th><td></td><td></td><td></td>";
             write!(
                 out,
-                "{}<td>{:.0}</td><td>{:.0}\u{202f}%</td><td>{:.0}</td><td class=\"word\">{}</td></tr>",
+                "{}<td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td class=\"word\">{}</td></tr>",
                 if number == 0 { &named[..] } else { again },
-                finding.saved_load_ms,
-                finding.saved_load_ms / now.load_ms * 100.0,
-                finding.saved_dom_content_loaded_ms,
+                certain(&finding.load),
+                interval(&finding.load),
+                finding.load.certain_ms().map_or_else(
+                    || "–".to_owned(),
+                    |ms| format!("{:.0}\u{202f}%", ms / now.load_ms * 100.0)
+                ),
+                certain(&finding.dom_content_loaded),
+                interval(&finding.dom_content_loaded),
                 Text(&examination.describe(finding)),
             )?;
         }
         if helping.is_empty() {
-            let nothing = "<td></td><td></td><td></td><td class=\"word\">nothing that was tried saves 1\u{202f}%</td></tr>";
+            let nothing = "<td></td><td></td><td></td><td></td><td></td><td class=\"word\">nothing that was tried saves 1\u{202f}%</td></tr>";
             write!(out, "{named}{nothing}")?;
         }
     }

@@ -89,12 +89,12 @@ pub(crate) fn run(args: &Args, printer: &Printer) -> anyhow::Result<Outcome> {
         .transpose()?;
     let case = Case {
         replica: page.replica,
+        runs: args.conditions.runs_over(&networks),
         networks,
         protocol: args.conditions.protocol,
         options,
         operator,
         learn: config.map_or_else(LearnConfig::default, |config| config.learn),
-        runs: args.conditions.runs,
         seed: args.conditions.seed,
     };
     let audit = audit(&case, args, printer)?;
