@@ -1,10 +1,10 @@
 //! Header fields between client, accelerator and origin: what is passed on, and what is said anew (RFC 9110 §7.6).
 
-use std::borrow::Cow;
-
 use http::header::{self, HeaderName};
 use http::{HeaderMap, HeaderValue, Method, Version};
 use spdy_net::handler::Arrival;
+
+use crate::claims;
 
 /// RFC 8586.
 pub(crate) const CDN_LOOP: HeaderName = HeaderName::from_static("cdn-loop");
@@ -52,70 +52,18 @@ fn strip(headers: &mut HeaderMap, is_one: impl Fn(&HeaderName) -> bool) {
     }
 }
 
-/// What clients say of themselves and who comes after them believes, beside all that begins with `x-forwarded-`.
-const CLAIMS: [&str; 6] = [
-    "forwarded",
-    "x-real-ip",
-    "x-host",
-    "x-original-host",
-    "x-url-scheme",
-    "front-end-https",
-];
-/// By which a GET says that it is for another target, or another method, than its request line: what comes of it would be kept
-/// under the wrong name.
-const OVERRIDES: [&str; 5] = [
-    "x-original-url",
-    "x-rewrite-url",
-    "x-http-method-override",
-    "x-http-method",
-    "x-method-override",
-];
-/// What frames a message. Gateways that hand fields on as variables read `_` as `-`.
-const FRAMING: [&str; 3] = ["content-length", "transfer-encoding", "host"];
-
-/// A name as gateways read it that hand fields on as variables: there `_` is `-`.
-fn as_variable(name: &HeaderName) -> Cow<'_, str> {
-    match name.as_str().contains('_') {
-        true => Cow::Owned(name.as_str().replace('_', "-")),
-        false => Cow::Borrowed(name.as_str()),
-    }
-}
-
-/// Whether only a proxy in front may say it, under whatever spelling.
-fn is_claim(name: &HeaderName) -> bool {
-    let plain = as_variable(name);
-    plain.starts_with("x-forwarded-")
-        || CLAIMS.contains(&&*plain)
-        || matches!(plain, Cow::Owned(_)) && FRAMING.contains(&&*plain)
-}
-
-/// Whether it makes another request of a GET or HEAD.
-fn is_override(name: &HeaderName) -> bool {
-    OVERRIDES.contains(&&*as_variable(name))
-}
-
 /// Whether an origin hears it from here, or never: what the client says of it tells nothing of what the origin is asked.
 pub(crate) fn is_told(name: &HeaderName) -> bool {
-    *name == header::HOST
-        || *name == header::VIA
-        || *name == CDN_LOOP
-        || is_claim(name)
-        || is_override(name)
+    *name == header::HOST || *name == header::VIA || *name == CDN_LOOP || claims::is_claim(name)
 }
 
-/// Takes out of a GET or HEAD what makes another request of it.
-pub(crate) fn strip_overrides(headers: &mut HeaderMap) {
-    strip(headers, is_override);
-}
-
-/// Who asked, for a site's own origin. What the client claimed of that is not passed on.
+/// States the client, for a site's own origin. What the client claimed of that was removed before (`claims.rs`).
 pub(crate) fn tell_client(
     headers: &mut HeaderMap,
     from: Option<std::net::IpAddr>,
     arrival: Option<Arrival>,
     authority: &str,
 ) {
-    strip(headers, is_claim);
     let proto = HeaderValue::from_static(scheme_of(arrival));
     headers.insert(FORWARDED_PROTO, proto);
     match from.and_then(|from| HeaderValue::try_from(from.to_string()).ok()) {

@@ -4,7 +4,7 @@
 //!
 //! ```text
 //! spdy-net's doors ──▶ visit.rs (one connection) ──▶ road.rs, of all in proxy.rs: what becomes of a request
-//!                                                      │ forwarded.rs  whose it is, where a trusted proxy stands between
+//!                                                      │ forwarded.rs  whose it is, where a trusted proxy stands between (claims.rs: fields that only it may set)
 //!                                                      │ wanted.rs     a request, as cache and origin see it
 //!                                                      │ tiers.rs      what is kept, and where: memory.rs, disk.rs, shared
 //!                                                      │ misses.rs     what is kept does not do: fetched, or shared (flight.rs, landing.rs)
@@ -71,6 +71,7 @@ mod accepts;
 mod ahead;
 mod ahead_budget;
 mod bounded_body;
+mod claims;
 mod client_body;
 mod client_conditions;
 mod config_check;

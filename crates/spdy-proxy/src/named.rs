@@ -58,6 +58,7 @@ impl Wanted {
             key,
             ask,
             from,
+            is_from_trusted: false, // another host receives no field of the client
             arrival,
             accepts: Accepted::of(&said),
             has_content: false,

@@ -16,6 +16,7 @@ use spdy_net::handler::Arrival;
 use spdy_net::in_front::InFront;
 
 use crate::ahead::Ahead;
+use crate::claims::FromTrustedProxy;
 use crate::companions::Companions;
 use crate::config_cache::CacheConfig;
 use crate::config_learn::LearnConfig;
@@ -218,7 +219,8 @@ impl Proxy {
         self.calendar.now(&self.runtime).unwrap_or_else(since_start)
     }
 
-    /// Who asks, where `from` may be a proxy in front; if that says how it was asked itself, so `asked` came.
+    /// The client's address, where `from` may be a proxy in front. If that proxy is trusted, `asked` is marked as its request, and
+    /// has arrived as the proxy says.
     pub(crate) fn client_of(
         &self,
         from: Option<IpAddr>,
@@ -232,6 +234,7 @@ impl Proxy {
         if let (Some(arrival), Some(secure)) = (arrival, is_secure(&asked.headers)) {
             arrival.secure = secure;
         }
+        asked.extensions.insert(FromTrustedProxy);
         Some(forwarded::client(&in_front, from, &asked.headers))
     }
 

@@ -17,6 +17,7 @@ use spdy_rewrite::moved_url::Moved;
 use spdy_rewrite::refusal::Refusal;
 
 use crate::ahead_budget::Step;
+use crate::claims::{self, FromTrustedProxy};
 use crate::client_conditions::OF_CACHE;
 use crate::coding::Accepted;
 use crate::config_websocket::WebSocketConfig;
@@ -45,6 +46,8 @@ pub struct Wanted {
     pub ask: request::Parts,
     /// Whose it is to answer for the work it makes: the client's address. Nothing for what is fetched ahead.
     pub from: Option<IpAddr>,
+    /// A trusted proxy sent it (`listen.trusted`).
+    pub(crate) is_from_trusted: bool,
     /// How it came, or what it is fetched ahead of; nothing where nobody tells.
     pub arrival: Option<Arrival>,
     /// The codings that the client takes.
@@ -202,10 +205,9 @@ impl Asked {
         if let Some(host) = site.kept_host(authority) {
             ask.headers.insert(header::HOST, host);
         }
-        fields::tell_client(&mut ask.headers, wanted.from, wanted.arrival, authority);
-        if matches!(ask.method, Method::GET | Method::HEAD) {
-            fields::strip_overrides(&mut ask.headers);
-        }
+        let (from, is_from_trusted) = (wanted.from, wanted.is_from_trusted);
+        claims::remove_claims(&mut ask.headers, &ask.method, from, is_from_trusted);
+        fields::tell_client(&mut ask.headers, from, wanted.arrival, authority);
         fields::tell_passage(&mut ask.headers, ask.version, &site.name);
         if let Some(left) = fields::forwards_left(&ask.method, &ask.headers) {
             let left = left.saturating_sub(1).into();
@@ -259,6 +261,7 @@ impl Wanted {
             return Err(unusable());
         }
         let arrival = asked.extensions.get().copied();
+        let is_from_trusted = asked.extensions.get::<FromTrustedProxy>().is_some();
         let is_socket = websocket::is_wanted(&asked);
         if is_socket {
             site.websocket.ok_or(Refused::WebSocket)?;
@@ -300,6 +303,7 @@ impl Wanted {
             key,
             ask,
             from,
+            is_from_trusted,
             arrival,
             accepts,
             has_content: false,
@@ -372,6 +376,7 @@ impl Wanted {
             key,
             ask,
             from,
+            is_from_trusted: false, // another host receives no field of the client
             arrival,
             accepts: Accepted::of(&said),
             has_content: false,

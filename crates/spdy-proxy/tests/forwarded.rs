@@ -1,4 +1,4 @@
-//! Behind another proxy: who is believed of the client, and what the origin and the client are told then. In time that stands.
+//! Behind another proxy: whose word about the client is believed, and what the origin and the client receive. In virtual time.
 
 #[path = "support/wire.rs"]
 mod wire;
@@ -49,6 +49,48 @@ async fn who_is_not_is_the_client_whatever_it_says() {
             "location: http://www.site.test/b",
         ] {
             assert!(told.contains(&format!("\r\n{line}\r\n")), "{line}: {told}");
+        }
+    }
+}
+
+/// The head that the origin receives of a request with `fields` and `listen` in the configuration, in lower case.
+async fn asked(listen: &str, request_line: &str, fields: &str) -> String {
+    let listen = format!("[listen]\ntls = []\nplain = ['0.0.0.0:8080']\n{listen}\n");
+    let mut between = Between::start(&listen);
+    let (mut client, _) = between.client();
+    let request = format!("{request_line}\r\nHost: www.site.test\r\n{fields}\r\n");
+    write(&mut client, &request).await;
+    let mut origin = between.asked().await;
+    head(&mut origin).await.to_ascii_lowercase()
+}
+
+/// Fields by which a client claims another address, host or target, and what none of them may bring to the origin.
+const FORGED: &str = "Proxy: http://forged.test\r\nTrue-Client-IP: 6.6.6.6\r\nCF-Connecting-IP: 6.6.6.6\r\n\
+    X-Client-IP: 6.6.6.6\r\nX-Cluster-Client-IP: 6.6.6.6\r\nX-HTTP-Host-Override: forged.test\r\n\
+    X-Real-IP: 6.6.6.6\r\nX-ProxyUser-Ip: 6.6.6.6\r\nFastly-Client-IP: 6.6.6.6\r\nFly-Client-IP: 6.6.6.6\r\n\
+    X-Forwarded-Server: forged.test\r\nX-Host: forged.test\r\nForwarded: for=6.6.6.6\r\n\
+    X-Original-URL: /forged\r\nX-Rewrite-URL: /forged\r\nTrue_Client_IP: 6.6.6.6\r\n";
+
+#[tokio::test]
+async fn forged_addresses_hosts_and_targets_do_not_reach_the_origin() {
+    for listen in ["", "trusted = ['192.0.2.0/24']"] {
+        for line in ["GET /a HTTP/1.1", "POST /a HTTP/1.1\r\nContent-Length: 0"] {
+            let asked = asked(listen, line, FORGED).await;
+            assert!(
+                !asked.contains("6.6.6.6") && !asked.contains("forged"),
+                "{listen} {line}: {asked}"
+            );
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_trusted_proxy_may_state_the_client_in_its_own_field_too() {
+    let fields = "X-Forwarded-For: 203.0.113.7\r\nCF-Connecting-IP: 203.0.113.7\r\nClient-Cert: :AA==:\r\n";
+    for (listen, want) in [("", false), ("trusted = ['192.0.2.0/24']", true)] {
+        let asked = asked(listen, "GET /a HTTP/1.1", fields).await;
+        for field in ["cf-connecting-ip: 203.0.113.7", "client-cert: :aa==:"] {
+            assert_eq!(asked.contains(field), want, "{field}, {listen:?}: {asked}");
         }
     }
 }

@@ -1,0 +1,216 @@
+//! Request fields that only a proxy may set, and that clients forge: the one list of them, and what is removed.
+//!
+//! An origin behind a proxy believes such fields: it logs, limits and lets in by the address in `True-Client-IP`, builds URLs
+//! with the host in `X-Host`, and CGI programs connect through the address in `Proxy` (httpoxy, CVE-2016-5385). This proxy
+//! states the client itself, in `X-Forwarded-For`, `-Proto` and `-Host`. Every other field of the list is removed:
+//!
+//! ```text
+//!                                                       from a client    from a trusted proxy (`listen.trusted`)
+//! the client's address (True-Client-IP, ...)            removed          passed if it is the address in X-Forwarded-For
+//! the client's certificate (Client-Cert, RFC 9440)      removed          passed
+//! the host, the scheme, httpoxy, framing                removed          removed
+//! another target (X-Original-URL, ...)                  removed          removed
+//! another method (X-HTTP-Method-Override, ...)          removed from GET and HEAD, whose answers are stored
+//! ```
+//!
+//! A method override in a POST is passed on: it is how HTML forms send PUT and DELETE, the application decides about it, and no
+//! answer to it is stored.
+
+use std::borrow::Cow;
+use std::net::IpAddr;
+
+use http::{HeaderMap, HeaderName, Method};
+
+/// Marks a request that a trusted proxy sent (`listen.trusted`).
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct FromTrustedProxy;
+
+/// The client's address, as CDNs, balancers and frameworks name it.
+const ADDRESS: [&str; 23] = [
+    "ali-cdn-real-ip",
+    "cdn-src-ip",
+    "cf-connecting-ip",
+    "cf-connecting-ipv6",
+    "cf-pseudo-ipv4",
+    "client-ip",
+    "do-connecting-ip",
+    "fastly-client-ip",
+    "fly-client-ip",
+    "forwarded-for",
+    "proxy-client-ip",
+    "true-client-ip",
+    "wl-proxy-client-ip",
+    "x-appengine-user-ip",
+    "x-azure-clientip",
+    "x-client-ip",
+    "x-cluster-client-ip",
+    "x-envoy-external-address",
+    "x-originating-ip",
+    "x-proxyuser-ip",
+    "x-real-ip",
+    "x-remote-addr",
+    "x-remote-ip",
+];
+/// The client's certificate. A proxy that ends TLS must remove what a client says of it (RFC 9440 §2.4).
+const CERTIFICATE: [&str; 2] = ["client-cert", "client-cert-chain"];
+/// The host and the scheme that the client used, besides everything that begins with `x-forward`.
+const HOST_AND_SCHEME: [&str; 10] = [
+    "forwarded",
+    "front-end-https",
+    "x-host",
+    "x-http-host-override",
+    "x-original-host",
+    "x-original-proto",
+    "x-proto",
+    "x-scheme",
+    "x-url-port",
+    "x-url-scheme",
+];
+/// Read by CGI programs as the variable `HTTP_PROXY`.
+const HTTPOXY: &str = "proxy";
+/// Another target than the request line's. Its answer would be stored under the wrong URL, and rules about paths would be escaped.
+const TARGET: [&str; 3] = ["x-original-url", "x-original-uri", "x-rewrite-url"];
+/// Another method than the request line's.
+const METHOD: [&str; 3] = [
+    "x-http-method",
+    "x-http-method-override",
+    "x-method-override",
+];
+/// What frames a message. It is removed only under a spelling with `_`.
+const FRAMING: [&str; 3] = ["content-length", "transfer-encoding", "host"];
+
+/// What a field claims.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Claim {
+    Address,
+    Certificate,
+    /// Never passed on.
+    Other,
+    Method,
+}
+
+impl Claim {
+    /// What `name` claims, read as gateways read it that hand fields on as variables: `_` is `-` there.
+    fn of(name: &HeaderName) -> Option<Self> {
+        let plain = match name.as_str().contains('_') {
+            true => Cow::Owned(name.as_str().replace('_', "-")),
+            false => Cow::Borrowed(name.as_str()),
+        };
+        let is_respelled = matches!(plain, Cow::Owned(_));
+        let is_in = |list: &[&str]| list.contains(&&*plain);
+        if is_in(&METHOD) {
+            return Some(Self::Method);
+        }
+        let is_other = plain.starts_with("x-forward")
+            || plain == HTTPOXY
+            || is_in(&HOST_AND_SCHEME)
+            || is_in(&TARGET)
+            || is_respelled && is_in(&FRAMING);
+        match () {
+            () if is_other => Some(Self::Other),
+            // No proxy writes these with `_`.
+            () if is_in(&ADDRESS) && is_respelled => Some(Self::Other),
+            () if is_in(&CERTIFICATE) && is_respelled => Some(Self::Other),
+            () if is_in(&ADDRESS) => Some(Self::Address),
+            () if is_in(&CERTIFICATE) => Some(Self::Certificate),
+            () => None,
+        }
+    }
+}
+
+/// Whether `name` is on the list: what an origin receives of it may differ from what the client sent.
+pub(crate) fn is_claim(name: &HeaderName) -> bool {
+    Claim::of(name).is_some()
+}
+
+/// Removes the claims that the origin must not receive with a request of `method`. `client` is the address that
+/// `X-Forwarded-For` will state; `is_from_trusted` tells if a trusted proxy sent the request.
+pub(crate) fn remove_claims(
+    headers: &mut HeaderMap,
+    method: &Method,
+    client: Option<IpAddr>,
+    is_from_trusted: bool,
+) {
+    let is_stored = matches!(*method, Method::GET | Method::HEAD);
+    let is_clients_address = |name: &HeaderName| {
+        let mut values = headers.get_all(name).iter();
+        values.all(|value| {
+            let address = value.to_str().ok().and_then(|text| text.trim().parse().ok());
+            address.map(|address: IpAddr| address.to_canonical())
+                == client.map(|client| client.to_canonical())
+        })
+    };
+    let is_removed = |name: &&HeaderName| match Claim::of(name) {
+        None => false,
+        Some(Claim::Address) => !(is_from_trusted && client.is_some() && is_clients_address(name)),
+        Some(Claim::Certificate) => !is_from_trusted,
+        Some(Claim::Other) => true,
+        Some(Claim::Method) => is_stored,
+    };
+    // Most requests have none.
+    let removed: Vec<HeaderName> = headers.keys().filter(is_removed).cloned().collect();
+    for name in removed {
+        headers.remove(name);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The names that are left of a request with one field, `name: value`, from 192.0.2.1.
+    fn is_passed(name: &str, value: &str, method: Method, is_from_trusted: bool) -> bool {
+        let mut headers = HeaderMap::new();
+        let name: HeaderName = name.parse().expect("a name");
+        headers.insert(&name, value.parse().expect("a value"));
+        let client = "192.0.2.1".parse().ok();
+        remove_claims(&mut headers, &method, client, is_from_trusted);
+        headers.contains_key(name)
+    }
+
+    #[test]
+    fn a_client_cannot_state_its_address_host_certificate_or_target() {
+        let others = HOST_AND_SCHEME.iter().chain(&TARGET).chain([&HTTPOXY]);
+        let names = ADDRESS.iter().chain(&CERTIFICATE).chain(others);
+        for name in names.chain([&"x-forwarded-server", &"x_real_ip", &"content_length"]) {
+            for method in [Method::GET, Method::POST] {
+                assert!(!is_passed(name, "192.0.2.1", method, false), "{name}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_trusted_proxy_may_name_the_address_that_forwarded_for_has() {
+        for (name, value, want) in [
+            ("true-client-ip", "192.0.2.1", true),
+            ("true-client-ip", "::ffff:192.0.2.1", true),
+            ("true-client-ip", "127.0.0.1", false),
+            ("true-client-ip", "192.0.2.1, 127.0.0.1", false),
+            ("true-client-ip", "", false),
+            ("true_client_ip", "192.0.2.1", false),
+            ("client-cert", ":MIIB:", true),
+            ("client_cert", ":MIIB:", false),
+            ("proxy", "192.0.2.1", false),
+            ("x-host", "192.0.2.1", false),
+            ("x-original-url", "/", false),
+        ] {
+            assert_eq!(is_passed(name, value, Method::GET, true), want, "{name}: {value}");
+        }
+    }
+
+    #[test]
+    fn a_method_override_is_removed_from_get_and_head_alone() {
+        for name in METHOD {
+            assert!(!is_passed(name, "DELETE", Method::GET, false), "{name}");
+            assert!(!is_passed(name, "DELETE", Method::HEAD, true), "{name}");
+            assert!(is_passed(name, "DELETE", Method::POST, false), "{name}");
+        }
+    }
+
+    #[test]
+    fn fields_that_claim_nothing_are_passed() {
+        for name in ["cookie", "x-request-id", "content-length", "x-for"] {
+            assert!(is_passed(name, "1", Method::GET, false), "{name}");
+        }
+    }
+}
