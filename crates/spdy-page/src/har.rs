@@ -12,10 +12,11 @@ use std::time::Duration;
 
 use base64::Engine as _;
 use jiff::Timestamp;
+use serde::de::DeserializeOwned;
 use url::Url;
 
 use crate::assemble::{Told, ToldPage, assemble};
-use crate::har_model::{Entry, Har, Header, Log, Number, Page};
+use crate::har_model::{Entry, Fields, Har, Header, Initiator, Log, Number, Page, Shape};
 use crate::notes::ImportNotes;
 use crate::open::{ImportOptions, OpenError, Opened};
 use crate::replica::without_fragment;
@@ -36,13 +37,7 @@ pub(crate) fn import(
     options: &ImportOptions,
 ) -> Result<Opened, OpenError> {
     let mut notes = ImportNotes::default();
-    let log = parse(text, &mut notes)?.log;
-    if log.entries.len() > options.limits.records {
-        return Err(OpenError::Limit {
-            what: "entries",
-            limit: options.limits.records,
-        });
-    }
+    let log = parse(text, options.limits.records, &mut notes)?.log;
     notes.format = format!(
         "HAR {} by {} {}",
         log.version.0, log.creator.name.0, log.creator.version.0
@@ -84,30 +79,43 @@ pub(crate) fn import(
     Err(first.unwrap_or_else(|| unreachable!("{} groups, none tried", groups.len())))
 }
 
-fn parse(text: &[u8], notes: &mut ImportNotes) -> Result<Har, OpenError> {
-    let fault = |error: serde_json::Error| OpenError::Json {
-        form: "HAR",
-        what: error.to_string(),
-    };
-    let mut values = serde_json::Deserializer::from_slice(text).into_iter::<Har>();
-    let har = match values.next() {
-        Some(Ok(har)) => {
-            if !text[values.byte_offset()..].trim_ascii().is_empty() {
-                notes.remark("what follows the JSON was not read");
-            }
-            return Ok(har);
+fn parse(text: &[u8], limit: usize, notes: &mut ImportNotes) -> Result<Har, OpenError> {
+    match parse_bounded(text, limit, notes) {
+        Err(OpenError::Json { .. }) if std::str::from_utf8(text).is_err() => {
+            notes.remark("the file is no UTF-8: bytes that are none were replaced");
+            parse_bounded(String::from_utf8_lossy(text).as_bytes(), limit, notes)
         }
-        Some(Err(error)) => fault(error),
-        None => OpenError::Json {
-            form: "HAR",
-            what: "empty".to_owned(),
-        },
-    };
-    if std::str::from_utf8(text).is_ok() {
-        return Err(har);
+        outcome => outcome,
     }
-    notes.remark("the file is no UTF-8: bytes that are none were replaced");
-    serde_json::from_str(&String::from_utf8_lossy(text)).map_err(fault)
+}
+
+fn parse_bounded(text: &[u8], limit: usize, notes: &mut ImportNotes) -> Result<Har, OpenError> {
+    // Counted before anything is read: each page and entry holds far more than the two characters that it may stand in.
+    let Shape { log } = first_value(text)?.0;
+    for (what, count) in [("entries", log.entries.0), ("pages", log.pages.0)] {
+        if count > limit {
+            return Err(OpenError::Limit { what, limit });
+        }
+    }
+    let (har, rest) = first_value(text)?;
+    if !rest.trim_ascii().is_empty() {
+        notes.remark("what follows the JSON was not read");
+    }
+    Ok(har)
+}
+
+/// The JSON value at the start of `text`, and what follows it.
+fn first_value<T: DeserializeOwned>(text: &[u8]) -> Result<(T, &[u8]), OpenError> {
+    let mut values = serde_json::Deserializer::from_slice(text).into_iter();
+    match values.next() {
+        Some(Ok(value)) => Ok((value, &text[values.byte_offset()..])),
+        Some(Err(error)) => Err(fault(error.to_string())),
+        None => Err(fault("empty".to_owned())),
+    }
+}
+
+fn fault(what: String) -> OpenError {
+    OpenError::Json { form: "HAR", what }
 }
 
 /// One page's entries, in the order of the file.
@@ -382,9 +390,9 @@ fn tell(
     let is_http_1 = version.starts_with("http/1") || version.starts_with("1.");
     let own =
         |header: &&Header| is_http_1 || !matches!(header.name.0.as_str(), "status" | "version");
-    let fields = |headers: &[Header]| {
+    let fields = |headers: &Fields| {
+        let headers = headers.0.iter();
         let pairs = headers
-            .iter()
             .filter(own)
             .map(|header| (header.name.0.clone(), header.value.0.clone()));
         pairs.collect::<Vec<_>>()
@@ -510,43 +518,19 @@ fn in_charset(text: &str, mime_type: &str) -> Vec<u8> {
         .unwrap_or_else(|| text.as_bytes().to_vec())
 }
 
-/// Who asked: a URL (WebPageTest, sitespeed.io), or Chrome's object, or that object as a string.
+/// The URL that made the browser send the request: as the recorder's object has it, or that object as a string.
 fn initiator_url(entry: &Entry) -> Option<String> {
-    let url_in = |value: &serde_json::Value| -> Option<String> {
-        if let Some(url) = value
-            .as_str()
-            .or_else(|| value.get("url")?.as_str())
-            .filter(|url| url.starts_with("http"))
-        {
-            return Some(url.to_owned());
-        }
-        let mut stack = value.get("stack");
-        for _ in 0..8 {
-            let frames = stack?.get("callFrames")?.as_array()?;
-            let url = frames.iter().find_map(|frame| {
-                frame
-                    .get("url")?
-                    .as_str()
-                    .filter(|url| url.starts_with("http"))
-            });
-            if let Some(url) = url {
-                return Some(url.to_owned());
-            }
-            stack = stack?.get("parent");
-        }
-        None
+    let detail = || {
+        serde_json::from_str::<Initiator>(entry.initiator_detail.some()?)
+            .ok()?
+            .0
     };
-    let detail = || serde_json::from_str(entry.initiator_detail.some()?).ok();
-    entry
-        .initiator
-        .as_ref()
-        .and_then(url_in)
-        .or_else(|| url_in(&detail()?))
+    entry.initiator.0.clone().or_else(detail)
 }
 
-fn header<'a>(headers: &'a [Header], name: &str) -> Option<&'a str> {
+fn header<'a>(headers: &'a Fields, name: &str) -> Option<&'a str> {
+    let mut headers = headers.0.iter();
     headers
-        .iter()
         .find(|header| header.name.0.eq_ignore_ascii_case(name))
         .map(|header| header.value.0.as_str())
 }

@@ -2,11 +2,33 @@
 //!
 //! Numbers come as strings, absent things as -1, null or not at all; what is of no known type
 //! counts as absent. Only what makes an entry an entry (`request.url`) is insisted on, later.
+//!
+//! An entry holds about a kilobyte whatever it says, and `{}` is one: so [`Shape`] counts pages and entries before any is read, and
+//! everything else here holds a small multiple of its text.
 
 use std::fmt;
+use std::marker::PhantomData;
 
 use serde::Deserialize;
 use serde::de::{self, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
+
+/// How many pages and entries a HAR has. Reading it holds nothing of the text.
+#[derive(Debug, Deserialize)]
+pub(crate) struct Shape {
+    pub(crate) log: LogShape,
+}
+
+#[derive(Debug, Deserialize)]
+pub(crate) struct LogShape {
+    #[serde(default)]
+    pub(crate) pages: Count,
+    #[serde(default)]
+    pub(crate) entries: Count,
+}
+
+/// The elements of an array; none of anything else.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Count(pub(crate) usize);
 
 #[derive(Debug, Deserialize)]
 pub(crate) struct Har {
@@ -22,7 +44,7 @@ pub(crate) struct Log {
     #[serde(default)]
     pub(crate) pages: Option<Vec<Page>>,
     #[serde(default)]
-    pub(crate) entries: Vec<Entry>,
+    pub(crate) entries: Vec<Box<Entry>>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -85,7 +107,7 @@ pub(crate) struct Entry {
     #[serde(default, rename = "_objectSize")]
     pub(crate) object_size: Number,
     #[serde(default, rename = "_initiator")]
-    pub(crate) initiator: Option<serde_json::Value>,
+    pub(crate) initiator: Initiator,
     #[serde(default, rename = "_initiator_detail")]
     pub(crate) initiator_detail: Text,
     #[serde(default, rename = "_webSocketMessages")]
@@ -100,7 +122,7 @@ pub(crate) struct Request {
     #[serde(default)]
     pub(crate) url: Text,
     #[serde(default)]
-    pub(crate) headers: Vec<Header>,
+    pub(crate) headers: Fields,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -113,7 +135,7 @@ pub(crate) struct Response {
     #[serde(default)]
     pub(crate) http_version: Text,
     #[serde(default)]
-    pub(crate) headers: Vec<Header>,
+    pub(crate) headers: Fields,
     #[serde(default)]
     pub(crate) content: Content,
     #[serde(default, rename = "redirectURL")]
@@ -142,6 +164,14 @@ pub(crate) struct Content {
     #[serde(default)]
     pub(crate) encoding: Text,
 }
+
+/// Fields with a name; the others are dropped.
+#[derive(Debug, Default)]
+pub(crate) struct Fields(pub(crate) Vec<Header>);
+
+/// The URL that a request was made for: a URL (WebPageTest, sitespeed.io), Chrome's object, or its first call frame that has one.
+#[derive(Debug, Default)]
+pub(crate) struct Initiator(pub(crate) Option<String>);
 
 #[derive(Debug, Default, Deserialize)]
 pub(crate) struct Header {
@@ -192,86 +222,193 @@ impl Number {
     }
 }
 
-/// What a scalar is; containers are read past.
-enum Scalar {
-    Nothing,
-    Text(String),
-    Number(f64),
+/// A value of JSON that is read whatever its type is. What a type does not want is read past.
+trait Lenient<'de>: Default {
+    fn of_bool(_: bool) -> Self {
+        Self::default()
+    }
+
+    fn of_number(_: f64) -> Self {
+        Self::default()
+    }
+
+    fn of_text(_: &str) -> Self {
+        Self::default()
+    }
+
+    fn of_seq<A: SeqAccess<'de>>(mut seq: A) -> Result<Self, A::Error> {
+        while seq.next_element::<IgnoredAny>()?.is_some() {}
+        Ok(Self::default())
+    }
+
+    fn of_map<A: MapAccess<'de>>(mut map: A) -> Result<Self, A::Error> {
+        while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
+        Ok(Self::default())
+    }
 }
 
-impl<'de> Deserialize<'de> for Scalar {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Any;
-        impl<'de> Visitor<'de> for Any {
-            type Value = Scalar;
+fn lenient<'de, T: Lenient<'de>, D: Deserializer<'de>>(deserializer: D) -> Result<T, D::Error> {
+    struct Any<T>(PhantomData<T>);
+    impl<'de, T: Lenient<'de>> Visitor<'de> for Any<T> {
+        type Value = T;
 
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("anything")
-            }
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("anything")
+        }
 
-            fn visit_bool<E: de::Error>(self, value: bool) -> Result<Scalar, E> {
-                Ok(Scalar::Text(if value {
-                    "true".to_owned()
-                } else {
-                    String::new()
-                }))
-            }
+        fn visit_bool<E: de::Error>(self, value: bool) -> Result<T, E> {
+            Ok(T::of_bool(value))
+        }
 
-            fn visit_i64<E: de::Error>(self, value: i64) -> Result<Scalar, E> {
-                Ok(Scalar::Number(value as f64))
-            }
+        fn visit_i64<E: de::Error>(self, value: i64) -> Result<T, E> {
+            Ok(T::of_number(value as f64))
+        }
 
-            fn visit_u64<E: de::Error>(self, value: u64) -> Result<Scalar, E> {
-                Ok(Scalar::Number(value as f64))
-            }
+        fn visit_u64<E: de::Error>(self, value: u64) -> Result<T, E> {
+            Ok(T::of_number(value as f64))
+        }
 
-            fn visit_f64<E: de::Error>(self, value: f64) -> Result<Scalar, E> {
-                Ok(Scalar::Number(value))
-            }
+        fn visit_f64<E: de::Error>(self, value: f64) -> Result<T, E> {
+            Ok(T::of_number(value))
+        }
 
-            fn visit_str<E: de::Error>(self, value: &str) -> Result<Scalar, E> {
-                Ok(Scalar::Text(value.to_owned()))
-            }
+        fn visit_str<E: de::Error>(self, value: &str) -> Result<T, E> {
+            Ok(T::of_text(value))
+        }
 
-            fn visit_string<E: de::Error>(self, value: String) -> Result<Scalar, E> {
-                Ok(Scalar::Text(value))
-            }
+        fn visit_unit<E: de::Error>(self) -> Result<T, E> {
+            Ok(T::default())
+        }
 
-            fn visit_unit<E: de::Error>(self) -> Result<Scalar, E> {
-                Ok(Scalar::Nothing)
-            }
+        fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<T, A::Error> {
+            T::of_map(map)
+        }
 
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Scalar, A::Error> {
-                while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
-                Ok(Scalar::Nothing)
-            }
+        fn visit_seq<A: SeqAccess<'de>>(self, seq: A) -> Result<T, A::Error> {
+            T::of_seq(seq)
+        }
+    }
+    deserializer.deserialize_any(Any(PhantomData))
+}
 
-            fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Scalar, A::Error> {
-                while seq.next_element::<IgnoredAny>()?.is_some() {}
-                Ok(Scalar::Nothing)
+/// Implements `Deserialize` for lenient types.
+macro_rules! deserialize_leniently {
+    ($($of:ty),*) => {$(
+        impl<'de> Deserialize<'de> for $of {
+            fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                lenient(deserializer)
             }
         }
-        deserializer.deserialize_any(Any)
+    )*};
+}
+deserialize_leniently!(Count, Text, Number, Initiator, Stack, Frames, Fields);
+
+impl<'de> Lenient<'de> for Count {
+    fn of_seq<A: SeqAccess<'de>>(mut seq: A) -> Result<Self, A::Error> {
+        let mut count = 0;
+        while seq.next_element::<IgnoredAny>()?.is_some() {
+            count += 1;
+        }
+        Ok(Self(count))
     }
 }
 
-impl<'de> Deserialize<'de> for Text {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        Ok(Self(match Scalar::deserialize(deserializer)? {
-            Scalar::Nothing => String::new(),
-            Scalar::Text(text) => text,
-            Scalar::Number(number) => number.to_string(),
-        }))
+impl Lenient<'_> for Text {
+    fn of_bool(value: bool) -> Self {
+        Self(if value {
+            "true".to_owned()
+        } else {
+            String::new()
+        })
+    }
+
+    fn of_number(value: f64) -> Self {
+        // Five characters can stand for three hundred digits.
+        Self(match value == 0.0 || (1e-6..1e16).contains(&value.abs()) {
+            true => value.to_string(),
+            false => format!("{value:e}"),
+        })
+    }
+
+    fn of_text(value: &str) -> Self {
+        Self(value.to_owned())
     }
 }
 
-impl<'de> Deserialize<'de> for Number {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        Ok(Self(match Scalar::deserialize(deserializer)? {
-            Scalar::Number(number) => Some(number),
-            Scalar::Text(text) => text.trim().parse().ok(),
-            Scalar::Nothing => None,
-        }))
+impl Lenient<'_> for Number {
+    fn of_number(value: f64) -> Self {
+        Self(Some(value))
+    }
+
+    fn of_text(value: &str) -> Self {
+        Self(value.trim().parse().ok())
+    }
+}
+
+/// The URL of the web that `text` is.
+fn url_of_web(text: &str) -> Option<String> {
+    text.starts_with("http").then(|| text.to_owned())
+}
+
+impl<'de> Lenient<'de> for Initiator {
+    fn of_text(value: &str) -> Self {
+        Self(url_of_web(value))
+    }
+
+    fn of_map<A: MapAccess<'de>>(mut map: A) -> Result<Self, A::Error> {
+        let (mut url, mut stack) = (None, Stack::default());
+        while let Some(key) = map.next_key::<Text>()? {
+            match key.0.as_str() {
+                "url" => url = url_of_web(&map.next_value::<Text>()?.0),
+                "stack" => stack = map.next_value()?,
+                _ => _ = map.next_value::<IgnoredAny>()?,
+            }
+        }
+        Ok(Self(url.or(stack.0)))
+    }
+}
+
+/// The first URL in the frames of a call stack, or in those of its parents.
+#[derive(Debug, Default)]
+struct Stack(Option<String>);
+
+impl<'de> Lenient<'de> for Stack {
+    fn of_map<A: MapAccess<'de>>(mut map: A) -> Result<Self, A::Error> {
+        let (mut frames, mut parent) = (Frames::default(), Self::default());
+        while let Some(key) = map.next_key::<Text>()? {
+            match key.0.as_str() {
+                "callFrames" => frames = map.next_value()?,
+                "parent" => parent = map.next_value()?,
+                _ => _ = map.next_value::<IgnoredAny>()?,
+            }
+        }
+        Ok(Self(frames.0.or(parent.0)))
+    }
+}
+
+/// The first URL of call frames.
+#[derive(Debug, Default)]
+struct Frames(Option<String>);
+
+impl<'de> Lenient<'de> for Frames {
+    fn of_seq<A: SeqAccess<'de>>(mut seq: A) -> Result<Self, A::Error> {
+        let mut first = None;
+        while let Some(Initiator(url)) = seq.next_element()? {
+            first = first.or(url);
+        }
+        Ok(Self(first))
+    }
+}
+
+impl<'de> Lenient<'de> for Fields {
+    fn of_seq<A: SeqAccess<'de>>(mut seq: A) -> Result<Self, A::Error> {
+        let mut fields = Vec::new();
+        while let Some(field) = seq.next_element::<Header>()? {
+            if field.name.some().is_some() {
+                fields.push(field);
+            }
+        }
+        Ok(Self(fields))
     }
 }
 

@@ -4,11 +4,12 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use serde::Deserialize;
+use serde::de::DeserializeOwned;
 use url::Url;
 
 use crate::assemble::{Told, ToldPage, assemble};
 use crate::har::timestamp;
-use crate::har_model::{Header, Number, Text};
+use crate::har_model::{Count, Fields, Number, Text};
 use crate::notes::ImportNotes;
 use crate::open::{ImportOptions, OpenError, Opened};
 
@@ -17,12 +18,18 @@ use crate::open::{ImportOptions, OpenError, Opened};
 struct Report {
     #[serde(default)]
     url: Text,
-    assets: Vec<Asset>,
+    assets: Vec<Box<Asset>>,
     /// Milliseconds since 1970: when the page was asked for, and when it was loaded.
     #[serde(default)]
     request_time: Number,
     #[serde(default)]
     response_time: Number,
+}
+
+/// How many assets a report has. Reading it holds nothing of the text.
+#[derive(Debug, Deserialize)]
+struct Shape {
+    assets: Count,
 }
 
 #[derive(Debug, Deserialize)]
@@ -40,7 +47,7 @@ struct Request {
     #[serde(default)]
     url: Text,
     #[serde(default)]
-    headers: Vec<Header>,
+    headers: Fields,
     #[serde(default)]
     time: Text,
 }
@@ -53,7 +60,7 @@ struct Response {
     #[serde(default)]
     status_text: Text,
     #[serde(default)]
-    headers: Vec<Header>,
+    headers: Fields,
     #[serde(default)]
     content_type: Text,
     #[serde(default)]
@@ -71,23 +78,15 @@ pub(crate) fn import(
     name: &str,
     options: &ImportOptions,
 ) -> Result<Opened, OpenError> {
-    let fault = |what: String| OpenError::Json {
-        form: "speedreport",
-        what,
-    };
-    // The file is a JavaScript statement: a semicolon may follow the object.
-    let report = serde_json::Deserializer::from_slice(text)
-        .into_iter::<Report>()
-        .next();
-    let report = report
-        .ok_or_else(|| fault("empty".to_owned()))?
-        .map_err(|error| fault(error.to_string()))?;
-    if report.assets.len() > options.limits.records {
+    // Counted before any is read: each holds far more than the two characters that it may stand in.
+    let shape: Shape = first_value(text)?;
+    if shape.assets.0 > options.limits.records {
         return Err(OpenError::Limit {
             what: "assets",
             limit: options.limits.records,
         });
     }
+    let report: Report = first_value(text)?;
     if let Some(page @ 2..) = options.page {
         return Err(OpenError::NoSuchPage {
             wanted: page,
@@ -119,6 +118,19 @@ pub(crate) fn import(
     assemble(page, told, notes, &options.limits)
 }
 
+/// The JSON value at the start of `text`. The file is a JavaScript statement: a semicolon may follow.
+fn first_value<T: DeserializeOwned>(text: &[u8]) -> Result<T, OpenError> {
+    let fault = |what: String| OpenError::Json {
+        form: "speedreport",
+        what,
+    };
+    let first = serde_json::Deserializer::from_slice(text)
+        .into_iter()
+        .next();
+    let first = first.ok_or_else(|| fault("empty".to_owned()))?;
+    first.map_err(|error| fault(error.to_string()))
+}
+
 fn between(from: Timestamp, to: Timestamp) -> Option<Duration> {
     Duration::try_from(to.duration_since(from)).ok()
 }
@@ -136,9 +148,9 @@ fn tell(asset: &Asset) -> Result<Told, &'static str> {
     let status = status
         .filter(|status| (200..=999).contains(status))
         .ok_or("without a response (blocked, failed or aborted)")?;
-    let fields = |headers: &[Header]| {
+    let fields = |headers: &Fields| {
+        let headers = headers.0.iter();
         headers
-            .iter()
             .map(|header| (header.name.0.clone(), header.value.0.clone()))
             .collect()
     };
