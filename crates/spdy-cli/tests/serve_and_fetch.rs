@@ -279,6 +279,71 @@ fn redirects_are_followed_only_if_asked_and_not_for_ever() {
     );
 }
 
+/// An origin that answers each of `answers` to one connection, and what it received: one request head each.
+fn origin(answers: Vec<String>) -> (u16, std::thread::JoinHandle<Vec<String>>) {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let serve = move |answer: String| {
+        let mut stream = listener.accept().unwrap().0;
+        let mut head = Vec::new();
+        while !head.ends_with(b"\r\n\r\n") {
+            let mut byte = [0];
+            stream.read_exact(&mut byte).unwrap();
+            head.push(byte[0]);
+        }
+        stream.write_all(answer.as_bytes()).unwrap();
+        text(&head).to_ascii_lowercase()
+    };
+    let serving = std::thread::spawn(move || answers.into_iter().map(serve).collect());
+    (port, serving)
+}
+
+#[test]
+fn a_redirect_to_another_origin_carries_no_credentials() {
+    let end = "Content-Length: 0\r\nConnection: close\r\n\r\n";
+    let (other_port, other) = origin(vec![format!("HTTP/1.1 200 OK\r\n{end}")]);
+    let to_same = format!("HTTP/1.1 302 Found\r\nLocation: /next\r\n{end}");
+    let there = format!("http://127.0.0.1:{other_port}/there");
+    let to_other = format!("HTTP/1.1 302 Found\r\nLocation: {there}\r\n{end}");
+    let (first_port, first) = origin(vec![to_same, to_other]);
+    let secrets = [
+        "authorization: basic secret",
+        "proxy-authorization: basic secret",
+        "cookie: secret=1",
+        "cookie2: secret",
+        "x-api-key: secret",
+        "x-auth-token: secret",
+        "private-token: secret",
+        "referer: http://127.0.0.1/?secret",
+        "if-none-match: \"secret\"",
+    ];
+    let harmless = [
+        "accept: text/html",
+        "accept-language: en",
+        "range: bytes=0-9",
+    ];
+    let mut fetch = Command::new(PROGRAM);
+    fetch.args(["fetch", "-L", "-p", "http/1.1"]);
+    for header in secrets.iter().chain(&harmless) {
+        fetch.args(["-H", header]);
+    }
+    let output = output(fetch.arg(format!("http://127.0.0.1:{first_port}/")));
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let (first, other) = (first.join().unwrap(), other.join().unwrap());
+    for head in &first {
+        for secret in secrets {
+            assert!(
+                head.contains(secret),
+                "the same origin gets {secret}: {head}"
+            );
+        }
+    }
+    assert!(!other[0].contains("secret"), "{}", other[0]);
+    for header in harmless.iter().chain(&["user-agent: spdy/"]) {
+        assert!(other[0].contains(header), "{header}: {}", other[0]);
+    }
+}
+
 #[test]
 fn strangers_are_refused() {
     let served = Served::folder(&[]);

@@ -135,7 +135,10 @@ pub(crate) fn remove_claims(
     let is_clients_address = |name: &HeaderName| {
         let mut values = headers.get_all(name).iter();
         values.all(|value| {
-            let address = value.to_str().ok().and_then(|text| text.trim().parse().ok());
+            let address = value
+                .to_str()
+                .ok()
+                .and_then(|text| text.trim().parse().ok());
             address.map(|address: IpAddr| address.to_canonical())
                 == client.map(|client| client.to_canonical())
         })
@@ -194,7 +197,11 @@ mod tests {
             ("x-host", "192.0.2.1", false),
             ("x-original-url", "/", false),
         ] {
-            assert_eq!(is_passed(name, value, Method::GET, true), want, "{name}: {value}");
+            assert_eq!(
+                is_passed(name, value, Method::GET, true),
+                want,
+                "{name}: {value}"
+            );
         }
     }
 

@@ -75,7 +75,7 @@ struct OrderArgs {
     #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u8).range(0..=7))]
     priority: u8,
 
-    /// Follow redirects
+    /// Follow redirects. Another origin gets only the headers that no secret is in: Accept, Accept-Language, Cache-Control, Content-Type, Range, User-Agent and a few like them
     #[arg(short = 'L', long)]
     location: bool,
 

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::{HeaderMap, Method, Request, Response, StatusCode, Uri, header};
+use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, Uri, header};
 use http_body_util::BodyExt;
 use serde::Serialize;
 use sha2::{Digest, Sha256};
@@ -286,9 +286,47 @@ pub(super) async fn receive(
     outcome
 }
 
-/// Headers that are for one origin alone, or for one body.
-const NOT_FOR_OTHERS: [header::HeaderName; 3] =
-    [header::AUTHORIZATION, header::COOKIE, header::HOST];
+/// The only headers that follow a redirect to another origin, if their values are not marked as secret. Any other may be a credential
+/// (`Authorization`, `Cookie`, `X-Api-Key`) or describe the first origin (`Host`, `Referer`, `If-None-Match`).
+const FOR_EVERY_ORIGIN: [header::HeaderName; 12] = [
+    header::ACCEPT,
+    header::ACCEPT_CHARSET,
+    header::ACCEPT_ENCODING,
+    header::ACCEPT_LANGUAGE,
+    header::CACHE_CONTROL,
+    header::CONTENT_ENCODING,
+    header::CONTENT_LANGUAGE,
+    header::CONTENT_TYPE,
+    header::PRAGMA,
+    header::RANGE,
+    header::UPGRADE_INSECURE_REQUESTS,
+    header::USER_AGENT,
+];
+
+/// Headers that describe the request's content. They go when it does.
+const OF_CONTENT: [header::HeaderName; 5] = [
+    header::CONTENT_ENCODING,
+    header::CONTENT_LANGUAGE,
+    header::CONTENT_LENGTH,
+    header::CONTENT_LOCATION,
+    header::CONTENT_TYPE,
+];
+
+/// Removes from `headers` what another origin must not receive.
+fn keep_for_another_origin(headers: &mut HeaderMap) {
+    let is_kept = |name: &header::HeaderName| {
+        let mut values = headers.get_all(name).iter();
+        FOR_EVERY_ORIGIN.contains(name) && !values.any(HeaderValue::is_sensitive)
+    };
+    let removed: Vec<_> = headers
+        .keys()
+        .filter(|name| !is_kept(name))
+        .cloned()
+        .collect();
+    for name in removed {
+        headers.remove(name);
+    }
+}
 
 /// The order that a redirect makes of `order` (RFC 9110 §15.4); `None` if `response` is none.
 fn redirected(order: &Order, response: &Response<Body>) -> Result<Option<Order>, String> {
@@ -322,12 +360,12 @@ fn redirected(order: &Order, response: &Response<Body>) -> Result<Option<Order>,
     if as_get {
         next.method = Method::GET;
         next.body = Bytes::new();
-        next.headers.remove(header::CONTENT_TYPE);
+        for name in OF_CONTENT {
+            next.headers.remove(name);
+        }
     }
     if Origin::of(&order.url).ok() != Some(origin) {
-        NOT_FOR_OTHERS
-            .iter()
-            .for_each(|name| drop(next.headers.remove(name)));
+        keep_for_another_origin(&mut next.headers);
     }
     Ok(Some(next))
 }
