@@ -48,7 +48,8 @@ const MAX_READS: usize = 256;
 /// Bytes of objects that may wait to be written; with more, the next is left out.
 const MAX_WRITE_BYTES: u64 = 64 << 20;
 
-/// The tier. Dropping it writes what waits, unless that was to be [left out](Self::leave_out).
+/// The tier. Dropping it writes the queue and releases the folder before it returns. After [`leave_out`](Self::leave_out) a drop does not
+/// wait for a writer that is busy; that writer releases the folder when it has finished.
 #[derive(Debug)]
 pub struct Disk {
     folder: Arc<Folder>,
@@ -99,8 +100,8 @@ impl Disk {
                     if !broken.is_empty()
                         && let Some(writes) = writes.upgrade()
                     {
-                        // Without its writer, the start removes what is broken.
-                        let _ = writes.send(Change::Remove(broken));
+                        // If the writer has ended, the next start removes the broken files.
+                        folder.send(&writes, Change::Remove(broken));
                     }
                     // Who asked may be gone.
                     let _ = find.reply.send(found);
@@ -275,15 +276,17 @@ impl Disk {
     fn send(&self, change: Change) -> bool {
         self.writes
             .as_ref()
-            .is_some_and(|writes| writes.send(change).is_ok())
+            .is_some_and(|writes| self.folder.send(writes, change))
     }
 }
 
 impl Drop for Disk {
     fn drop(&mut self) {
         drop(self.writes.take());
-        if self.folder.is_over.load(Ordering::Relaxed) {
-            // The writer may be in the middle of a file for as long as the disk likes: that is not one before it is whole.
+        let is_writing = self.folder.pending_changes.load(Ordering::Acquire) > 0;
+        if self.folder.is_over.load(Ordering::Relaxed) && is_writing {
+            // The disk may hang for any time. The writer keeps the lock until it has finished: a file that another process writes must
+            // not get its bytes.
             return;
         }
         if let Some(writer) = self.writer.take()

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use http::HeaderMap;
@@ -28,6 +28,8 @@ pub(crate) struct Folder {
     index: Mutex<Index>,
     /// Of objects that are to be written.
     pub(crate) waiting_bytes: AtomicU64,
+    /// Changes that were sent to the writer and are not finished.
+    pub(crate) pending_changes: AtomicUsize,
     /// The last object was not written, since the disk did not take it: said once, until one is again.
     pub(crate) is_failing: AtomicBool,
     /// What others have on the disk leaves less than `max_bytes`: said once.
@@ -49,6 +51,7 @@ impl Folder {
             site_bytes: Mutex::default(),
             index: Mutex::default(),
             waiting_bytes: AtomicU64::new(0),
+            pending_changes: AtomicUsize::new(0),
             is_failing: AtomicBool::new(false),
             is_short: AtomicBool::new(false),
             is_over: AtomicBool::new(false),

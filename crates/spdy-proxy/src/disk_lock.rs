@@ -19,21 +19,20 @@ impl Lock {
     ///
     /// Another process has it, or the file cannot be made.
     pub(crate) fn take(path: &Path) -> io::Result<Self> {
-        let mut lock = Self {
-            file: File::create(path.join("lock"))?,
-            folder: File::open(path).ok(),
-        };
-        take(&lock.file)?;
-        let is_free = lock.folder.as_ref().map_or(Ok(()), File::try_lock);
-        match is_free {
-            Ok(()) => {}
-            Err(TryLockError::WouldBlock) => return Err(another()),
-            Err(TryLockError::Error(_)) => lock.folder = None,
+        let file = File::create(path.join("lock"))?;
+        take(&file)?;
+        let mut lock = Self { file, folder: None };
+        if let Ok(folder) = File::open(path) {
+            match folder.try_lock() {
+                Ok(()) => lock.folder = Some(folder),
+                Err(TryLockError::WouldBlock) => return Err(another()),
+                Err(TryLockError::Error(_)) => {}
+            }
         }
         Ok(lock)
     }
 
-    /// Lets another process have it.
+    /// Releases the folder for another process.
     pub(crate) fn lend(&self) -> io::Result<()> {
         if let Some(folder) = &self.folder {
             folder.unlock()?;
@@ -45,6 +44,17 @@ impl Lock {
     pub(crate) fn take_back(&self) -> io::Result<()> {
         take(&self.file)?;
         self.folder.as_ref().map_or(Ok(()), take)
+    }
+}
+
+/// Unlocks instead of only closing the files. A lock of `flock(2)` lasts until the last copy of its file descriptor is closed, and a child
+/// process that was forked and has not yet called `exec` has copies.
+impl Drop for Lock {
+    fn drop(&mut self) {
+        let folder = self.folder.as_ref().map_or(Ok(()), File::unlock);
+        if let Err(error) = self.file.unlock().and(folder) {
+            tracing::warn!(%error, "cannot unlock the cache folder: it stays locked until its files are closed");
+        }
     }
 }
 
@@ -62,6 +72,20 @@ fn another() -> io::Error {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn dropping_a_lock_releases_it_while_a_forked_child_has_its_files() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let lock = Lock::take(folder.path()).expect("the folder is free");
+        // Copies of the descriptors, as a child process has them between fork and exec.
+        let copies = (
+            lock.file.try_clone().expect("a copy"),
+            lock.folder.as_ref().map(File::try_clone),
+        );
+        drop(lock);
+        Lock::take(folder.path()).expect("the lock was released");
+        drop(copies);
+    }
 
     #[test]
     fn a_folder_is_of_one_though_its_file_is_gone_and_of_another_while_it_is_lent() {

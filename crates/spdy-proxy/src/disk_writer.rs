@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::io;
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, mpsc};
 
 use spdy_cache::body::Body;
 use spdy_cache::key::Key;
@@ -43,9 +43,29 @@ pub(crate) enum Change {
     TakeBack(oneshot::Sender<io::Result<()>>),
 }
 
+/// A change that the writer has begun and not finished.
+struct PendingChange<'a>(&'a Folder);
+
+impl Drop for PendingChange<'_> {
+    fn drop(&mut self) {
+        self.0.pending_changes.fetch_sub(1, Ordering::Release);
+    }
+}
+
 impl Folder {
+    /// Queues `change` for the writer; `false` if the writer has ended.
+    pub(crate) fn send(&self, writes: &mpsc::Sender<Change>, change: Change) -> bool {
+        self.pending_changes.fetch_add(1, Ordering::Relaxed);
+        let is_sent = writes.send(change).is_ok();
+        if !is_sent {
+            self.pending_changes.fetch_sub(1, Ordering::Relaxed);
+        }
+        is_sent
+    }
+
     /// Makes one change; `lock` is the folder's.
     pub(crate) fn change(&self, change: Change, lock: &Lock) {
+        let pending = PendingChange(self);
         match change {
             Change::Keep {
                 key,
@@ -92,15 +112,21 @@ impl Folder {
                 self.evict(&evicted);
                 *locked(&self.site_bytes) = quotas;
             }
+            // The change is finished before its caller hears of it. The caller may have stopped waiting.
             Change::Settle(done) => {
-                // Who asked may be gone.
-                let _ = done.send(self.settle());
+                let is_settled = self.settle();
+                drop(pending);
+                let _ = done.send(is_settled);
             }
             Change::Lend(done) => {
-                let _ = done.send(lock.lend());
+                let lent = lock.lend();
+                drop(pending);
+                let _ = done.send(lent);
             }
             Change::TakeBack(done) => {
-                let _ = done.send(lock.take_back());
+                let taken = lock.take_back();
+                drop(pending);
+                let _ = done.send(taken);
             }
         }
     }

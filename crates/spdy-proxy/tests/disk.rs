@@ -3,8 +3,10 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
 use std::time::{Duration, SystemTime};
 
 use http::{HeaderMap, Request, Response, request};
@@ -410,6 +412,42 @@ async fn two_processes_do_not_share_a_folder() {
     assert!(Disk::open(folder.path(), ROOM).is_ok());
 }
 
+#[cfg(unix)]
+#[test]
+fn a_folder_is_free_as_soon_as_its_store_is_dropped() {
+    let folder = tempfile::tempdir().unwrap();
+    let is_over = AtomicBool::new(false);
+    thread::scope(|scope| {
+        // A child process has the descriptors of the lock files until it calls `exec`.
+        scope.spawn(|| {
+            while !is_over.load(Ordering::Relaxed) {
+                assert!(process::Command::new("true").status().unwrap().success());
+            }
+        });
+        for round in 0..100 {
+            let disk = Disk::open(folder.path(), ROOM);
+            let disk = disk.unwrap_or_else(|error| {
+                is_over.store(true, Ordering::Relaxed);
+                panic!("round {round}: {error}")
+            });
+            disk.keep(&key("/a"), stored("en", round), body(100, 1));
+        }
+        is_over.store(true, Ordering::Relaxed);
+    });
+}
+
+#[tokio::test]
+async fn a_folder_is_free_after_a_store_without_work_left_out_its_queue() {
+    let folder = tempfile::tempdir().unwrap();
+    for round in 0..100 {
+        let disk =
+            Disk::open(folder.path(), ROOM).unwrap_or_else(|error| panic!("{round}: {error}"));
+        disk.keep(&key("/a"), stored("en", round), body(100, 1));
+        disk.settled().await;
+        disk.leave_out();
+    }
+}
+
 /// A disk that hangs in the middle of a file.
 #[cfg(unix)]
 mod hangs {
@@ -419,7 +457,6 @@ mod hangs {
     use std::process::Command;
     use std::sync::mpsc;
     use std::task::{Context, Waker};
-    use std::thread;
 
     use spdy_cache::object_file::file_name;
     use spdy_testkit::patience::PATIENCE;
