@@ -1,12 +1,12 @@
 //! One line of the rules: a host, what of it is moved, and as what.
 
-use percent_encoding::percent_decode_str;
 use url::Url;
 
 use crate::config::{HostConfig, Mode, Scheme};
 use crate::host::Pattern;
 use crate::host_limits::{HostLimits, LimitsConfig};
 use crate::kind::{Kind, Kinds};
+use crate::path_reading::canonical;
 use crate::rules_error::RulesError;
 
 /// A host, and what of it is moved as what.
@@ -17,7 +17,7 @@ pub struct Entry {
     pub(crate) mode: Mode,
     pub(crate) port: u16,
     pub(crate) path: String,
-    /// What of it is not moved, without its percent-encoding.
+    /// Paths that are not moved, each in its [`canonical`] form.
     except: Vec<String>,
     pub(crate) kinds: Kinds,
     pub(crate) shared: bool,
@@ -98,15 +98,15 @@ impl Entry {
         self.path != "/" || !self.except.is_empty()
     }
 
-    /// Whether a host may take `path` for one of this entry's, though it is written otherwise: `/%61ds/` or `//ads/` for `/ads/`.
+    /// Whether a host may take `path` for one of this entry, though it is written otherwise: `/%61ds/`, `//ads/` or `/ads;v=1/` for `/ads/`.
     pub(crate) fn may_mean(&self, path: &str) -> bool {
-        is_in(&decoded(path), &decoded(&self.path))
+        is_in(&canonical(path), &canonical(&self.path))
     }
 
     /// Whether `path` is one of those that are not moved, as a host may read it.
     pub(crate) fn excepts(&self, path: &str) -> bool {
         !self.except.is_empty() && {
-            let path = decoded(path);
+            let path = canonical(path);
             self.except.iter().any(|part| is_in(&path, part))
         }
     }
@@ -153,28 +153,17 @@ pub(crate) fn is_in(path: &str, folder: &str) -> bool {
     }
 }
 
-/// Takes a path that is a part of `whole`, without its percent-encoding.
+/// Checks a path that must be a part of `whole`, and returns its canonical form.
 fn check_part(part: &str, whole: &str) -> Result<String, RulesError> {
     let part = check_path("hosts.except", part)?;
-    match part != whole && is_in(&part, whole) {
-        true => Ok(decoded(&part)),
+    let read = canonical(&part).into_owned();
+    match is_in(&part, whole) && !is_in(&canonical(whole), &read) {
+        true => Ok(read),
         false => Err(RulesError::NoPart {
             got: part,
             whole: whole.to_owned(),
         }),
     }
-}
-
-/// `path` as a host may read it: without its percent-encoding, and with one slash where there are several.
-fn decoded(path: &str) -> String {
-    let decoded = percent_decode_str(path).decode_utf8_lossy();
-    let mut read = String::with_capacity(decoded.len());
-    for char in decoded.chars() {
-        if char != '/' || !read.ends_with('/') {
-            read.push(char);
-        }
-    }
-    read
 }
 
 /// Takes a path as URLs have it.

@@ -5,6 +5,7 @@
 //! ```text
 //!  config.rs ──► rules.rs (host.rs, kind.rs) ──► what is moved, and why not            limits.rs, host_limits.rs, shared_hosts.rs
 //!                   │
+//!                   ├── path_reading.rs                 how a server may read a path that is written otherwise
 //!                   ├── moved_url.rs, capability.rs     /.spdy/1/<cap>/s/host/path: made (once: made.rs) and opened; form.rs
 //!                   ├── named_host.rs                   https://<label>.<zone>/path: made and opened
 //!                   ├── anonymous.rs, named_request.rs  a request for it: checked, and written anew
@@ -70,4 +71,5 @@ mod made;
 mod named_answer;
 mod own_url;
 mod page_at;
+mod path_reading;
 mod pinned_sheet;

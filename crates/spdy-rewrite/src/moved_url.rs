@@ -25,6 +25,7 @@ use crate::form::{Form, LISTED};
 use crate::host;
 use crate::kind::{Kind, Kinds};
 use crate::limits::MAX_MOVED_URL_BYTES;
+use crate::path_reading::{canonical, has_dot_segment};
 use crate::redirect;
 use crate::refusal::Refusal;
 use crate::rules::{Rules, Standing};
@@ -544,25 +545,14 @@ fn check_authority(authority: &str, scheme: Scheme) -> Result<(&str, u16), Refus
     Ok((host, port))
 }
 
-/// What is wrong in path and query, whether they came or would be made.
+/// Checks path and query, both of a URL that is opened and of one that is made.
 pub(crate) fn check_target(rules: &Rules, target: &str) -> Result<(), Refusal> {
     check_bytes(target)?;
     let path = target.split('?').next().unwrap_or_default();
-    let is_dot = |segment: &str| {
-        let bytes = segment.as_bytes();
-        let dot = |bytes: &[u8]| match bytes {
-            [b'.', ..] => 1,
-            [b'%', b'2', b'e' | b'E', ..] => 3,
-            _ => 0,
-        };
-        let first = dot(bytes);
-        let second = dot(&bytes[first..]);
-        first > 0 && first + second == bytes.len()
-    };
-    if path.split('/').any(is_dot) {
+    if has_dot_segment(path) {
         return Err(Refusal::DotSegment);
     }
-    if path.contains(rules.prefix()) {
+    if canonical(path).contains(rules.prefix()) {
         return Err(Refusal::Nested);
     }
     Ok(())

@@ -19,10 +19,11 @@ use url::Url;
 
 use crate::capability::{Keys, Subject};
 use crate::config::Scheme;
-use crate::entry::Entry;
+use crate::entry::{Entry, is_in};
 use crate::host::{self, Pattern};
 use crate::limits::MAX_HOST_BYTES;
 use crate::moved_url::{Ground, Moved, check_length, check_target};
+use crate::path_reading::canonical;
 use crate::refusal::Refusal;
 use crate::rules::{Rules, Standing};
 use crate::rules_error::RulesError;
@@ -319,7 +320,8 @@ impl Rules {
     pub fn open_named(&self, named: &NamedHost, target: &str) -> Result<Moved, Refusal> {
         check_length(target)?;
         check_target(self, target)?;
-        if target.starts_with(WELL_KNOWN) {
+        let path = target.split('?').next().unwrap_or_default();
+        if is_in(&canonical(path), WELL_KNOWN) {
             return Err(Refusal::WellKnown);
         }
         let text = format!("{}{target}", named.own_origin());

@@ -97,7 +97,7 @@ pub enum Refusal {
         /// What stands there.
         got: String,
     },
-    /// `.` or `..` as a segment, plain or encoded.
+    /// `.` or `..` as a segment, plain, encoded or with path parameters (`..;v=1`).
     #[error("a dot segment in the path")]
     DotSegment,
     /// A moved URL within a moved URL.

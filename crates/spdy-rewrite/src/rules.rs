@@ -28,6 +28,7 @@ use crate::made::Made;
 use crate::moved_url::{self, Moved};
 use crate::named_host::Names;
 use crate::own_url;
+use crate::path_reading::{canonical, has_encoded_slash, is_ambiguous};
 use crate::refusal::Refusal;
 use crate::rules_error::RulesError;
 use crate::verdict::{Finder, Reason, Verdict};
@@ -281,9 +282,13 @@ impl Rules {
         }
     }
 
-    /// Whether the page at `path` is passed on as it is.
+    /// Whether the page at `path` is passed on as it is, in whatever spelling the site's origin reads that path.
     pub fn leaves_page(&self, path: &str) -> bool {
-        self.pages_left.iter().any(|folder| is_in(path, folder))
+        !self.pages_left.is_empty() && {
+            let read = canonical(path);
+            let is_left = |folder: &String| is_in(path, folder) || is_in(&read, &canonical(folder));
+            self.pages_left.iter().any(is_left)
+        }
     }
 
     /// Whether they are tried ([`dry_run`](Config::dry_run)): pages of the site are judged by them and passed on as they are. What was moved
@@ -415,12 +420,12 @@ impl Rules {
             })?;
             let (narrower, entry) = (&of_host[..governing], of_host[governing]);
             let place = None;
-            // Whoever undoes %2f would leave the folder by `..%2f`.
+            // A server that undoes %2f would leave the folder by `..%2f`.
             if entry.is_part() && has_encoded_slash(path) {
                 return Err(Refusal::EncodedSlash { place });
             }
             let is_narrower =
-                has_another_reading(path) && narrower.iter().any(|entry| entry.may_mean(path));
+                is_ambiguous(path) && narrower.iter().any(|entry| entry.may_mean(path));
             if is_narrower || entry.excepts(path) {
                 let host = named();
                 return Err(Refusal::PathExcepted { host, place });
@@ -491,17 +496,6 @@ impl fmt::Debug for Rules {
             .field("tag", &self.tag)
             .finish_non_exhaustive()
     }
-}
-
-/// Whether a host may read `path` otherwise than it is written.
-fn has_another_reading(path: &str) -> bool {
-    path.contains('%') || path.contains("//")
-}
-
-fn has_encoded_slash(path: &str) -> bool {
-    path.as_bytes()
-        .windows(3)
-        .any(|three| three.eq_ignore_ascii_case(b"%2f") || three.eq_ignore_ascii_case(b"%5c"))
 }
 
 fn tag(site: &str, config: &Config, keys: Option<&Keys>) -> String {

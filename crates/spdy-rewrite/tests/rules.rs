@@ -54,6 +54,15 @@ fn what_an_operator_writes_is_read() {
     )
     .unwrap();
     assert!(rules.leaves_page("/admin/x") && !rules.leaves_page("/administer"));
+    for path in [
+        "/admin;v=1/x",
+        "/%61dmin/x",
+        "//admin/x",
+        "/x/..;/admin/",
+        "/admin%3b/x",
+    ] {
+        assert!(rules.leaves_page(path), "{path}");
+    }
     assert!(rules.is_own("img.site.test") && rules.is_own("www.site.test"));
     assert!(rules.open("/.spdy/1/-/s/a.fonts.test~8443/x.woff2").is_ok());
     assert!(rules.open("/.spdy/1/-/p/old.test/x.png").is_ok());
@@ -103,6 +112,10 @@ fn what_is_wrong_in_a_configuration_is_said() {
         (
             "[[hosts]]\nhost = 'a.test'\nexcept = ['/']",
             "hosts.except \"/\", want a part of hosts.path",
+        ),
+        (
+            "[[hosts]]\nhost = 'a.test'\nexcept = ['/;v=1/']",
+            "hosts.except \"/;v=1/\", want a part of hosts.path",
         ),
         (
             "[[hosts]]\nhost = 'a.test'\nexcept = ['ads']",
@@ -213,6 +226,20 @@ fn what_is_excepted_of_a_host_stays_however_it_is_encoded() {
         ("/%6cib/user/x.png", Some("path-excepted")),
         ("/%6cib/x.png", Some("path-excepted")),
         ("/lib/%78.png", None),
+        // Hosts cut each segment at its parameters, and some undo encoding twice.
+        ("/ads;v=1/x.png", Some("path-excepted")),
+        ("/ads%3Bv=1/x.png", Some("path-excepted")),
+        ("/;v=1/ads/x.png", Some("path-excepted")),
+        ("/%2561ds%253b/x.png", Some("path-excepted")),
+        ("/lib;v=1/user;w/x.png", Some("path-excepted")),
+        ("/lib/;/user/x.png", Some("path-excepted")),
+        ("/lib;v=1/x.png", Some("path-excepted")),
+        ("/pixel.gif;v=1", Some("path-excepted")),
+        ("/lib/x;v=1.png", None),
+        ("/x;/adsense/x.png;v=1", None),
+        ("/x/..;/ads/x.png", Some("dot-segment")),
+        ("/x/%2e%2e%3b/ads/x.png", Some("dot-segment")),
+        ("/x/..%252fads/x.png", Some("encoded-slash")),
         ("/pixel.gif", Some("path-excepted")),
         ("/pixel.gif?who=1", Some("path-excepted")),
         ("/x/..%2fads/x.png", Some("encoded-slash")),
