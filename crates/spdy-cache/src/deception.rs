@@ -24,6 +24,12 @@ pub fn is_mismatched(path: &str, status: StatusCode, headers: &HeaderMap) -> boo
 
 fn names_static(path: &str) -> bool {
     let path = percent_encoding::percent_decode_str(path).decode_utf8_lossy();
+    // Some origins undo percent-encoding twice.
+    let again = percent_encoding::percent_decode_str(&path).decode_utf8_lossy();
+    ends_like_static(&path) || again != path && ends_like_static(&again)
+}
+
+fn ends_like_static(path: &str) -> bool {
     // What an origin takes for the end of the path is not known: parameters (`;`), or what was encoded.
     let name = path.rsplit(['/', '\\']).next().unwrap_or_default();
     name.split([';', '?', '#', '\0']).any(|name| {
@@ -69,6 +75,8 @@ mod tests {
             "/account%3fx.woff2",
             "/account%23x.j%73",
             "/account/x.jpg%00.html",
+            "/account/..;/x.css;v",
+            "/account/x.css%253bv",
         ] {
             for kind in [
                 "text/html; charset=utf-8",

@@ -52,7 +52,8 @@ pub struct Config {
     /// is told.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub dry_run: bool,
-    /// Pages that are passed on as they are, but for the policies of their heads: folders (ending in `/`) or single paths.
+    /// Pages that are passed on as they are, but for the policies of their heads: folders (ending in `/`) or single paths. Percent-encoding,
+    /// path parameters (`;v=1`) and repeated slashes make no difference.
     pub pages_left: Vec<String>,
     /// Attributes of lazy loaders that hold a URL, a `srcset` (if the name ends so) or a `url()`.
     pub lazy_attributes: Vec<String>,
@@ -117,7 +118,8 @@ pub struct HostConfig {
     #[serde(default = "root")]
     pub path: String,
     /// What of that is not: folders (ending in `/`) or single paths within `path`. Nothing unless said. Of a host with more than one
-    /// entry they are those of the entry that governs the URL, the one with the longest path.
+    /// entry they are those of the entry that governs the URL, the one with the longest path. Percent-encoding, path parameters (`;v=1`) and
+    /// repeated slashes make no difference.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub except: Vec<String>,
     /// As what its resources are moved. All that cannot run, unless said.

@@ -20,6 +20,7 @@ use crate::csp::Credentials;
 use crate::kind::Kind;
 use crate::limits::{MAX_HOST_BYTES, MAX_JUDGED_ORIGINS};
 use crate::moved_url::check_length;
+use crate::path_reading::canonical;
 use crate::reference::{Judged, Place, Reference};
 use crate::rules::Rules;
 use crate::verdict::Reason;
@@ -146,9 +147,12 @@ fn is_plain(target: &str) -> bool {
     target.starts_with('/') && target.bytes().all(is_kept) && !has_dot_segment()
 }
 
-/// Whether a plain target holds the prefix of moved URLs; the usual one begins with a dot, and so is in none.
+/// Whether a plain target holds the prefix of moved URLs, as a server may read it; the usual prefix begins with a dot, and so is in none.
 fn holds_prefix(target: &str, prefix: &str) -> bool {
-    !prefix.starts_with("/.") && target.contains(prefix)
+    !prefix.starts_with("/.") && {
+        let path = target.split('?').next().unwrap_or_default();
+        target.contains(prefix) || canonical(path).contains(prefix)
+    }
 }
 
 #[cfg(test)]
