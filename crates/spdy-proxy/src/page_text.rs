@@ -65,6 +65,26 @@ impl PageText {
         Ok(piece)
     }
 
+    /// Whether text is held that [`flush`](Self::flush) would give.
+    pub(crate) fn is_waiting(&self) -> bool {
+        !self.is_tried
+            && self
+                .reading
+                .as_ref()
+                .is_some_and(|(_, page)| page.is_waiting())
+    }
+
+    /// What need not wait for more, since no more comes for now.
+    pub(crate) fn flush(&mut self) -> Bytes {
+        let mut out = Vec::new();
+        if self.is_waiting()
+            && let Some((_, page)) = &mut self.reading
+        {
+            page.flush(&mut out);
+        }
+        out.into()
+    }
+
     fn rewrite(&mut self, piece: &[u8]) -> Result<Bytes, CodingError> {
         let mut out = Vec::new();
         if let Some((decoder, page)) = &mut self.reading {

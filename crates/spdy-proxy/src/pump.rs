@@ -30,6 +30,9 @@ use crate::spans::{BROKEN, OpenSpan};
 use crate::transform::Rewriter;
 use crate::wanted::Wanted;
 
+/// How long the first bytes of a page wait for its encoding to be said, once no more come: then they go out as they can be rewritten
+/// without it. Long enough for what an origin writes in two pieces to come as one.
+const PAUSE: Duration = Duration::from_millis(20);
 /// Things that one page names and that are remembered of it.
 const MAX_NAMED: usize = 256;
 
@@ -75,12 +78,15 @@ impl Pump {
 
     /// Until its end, or until nobody wants it.
     async fn run(mut self, mut body: Body) {
-        let runtime = &self.proxy.runtime;
+        let runtime = self.proxy.runtime.clone();
         let deadline = runtime.now() + self.proxy.fetch_timeout;
         let is_kept = self.stored.is_some();
         let mut patience = is_kept.then(|| runtime.sleep_until(deadline));
         let mut turns = Turns::default();
+        // Begins when bytes are held and no more are here, and is not begun again by each piece that drips in.
+        let mut pause = None;
         loop {
+            let is_waiting = self.rewriter.is_waiting();
             let came = std::future::poll_fn(|cx| {
                 if let Poll::Ready(frame) = Pin::new(&mut body).poll_frame(cx) {
                     return Poll::Ready(Came::Frame(frame));
@@ -89,6 +95,12 @@ impl Pump {
                 let is_all = body.size_hint().exact() == Some(0);
                 if !is_all && self.writer.poll_unread(cx).is_ready() {
                     return Poll::Ready(Came::Unread);
+                }
+                if is_waiting {
+                    let sleep = || runtime.sleep_until(runtime.now() + PAUSE);
+                    if pause.get_or_insert_with(sleep).as_mut().poll(cx).is_ready() {
+                        return Poll::Ready(Came::Pause);
+                    }
                 }
                 match &mut patience {
                     Some(patience) => patience.as_mut().poll(cx).map(|()| Came::TooLate),
@@ -103,6 +115,15 @@ impl Pump {
                 Came::Frame(Some(Err(error))) => return self.break_off(error.to_string()),
                 Came::Frame(None) => return self.ended().await,
                 Came::Unread => return,
+                Came::Pause => {
+                    let text = self.rewriter.flush();
+                    self.look_ahead();
+                    turns.is_others(0, usize::MAX, !text.is_empty(), false);
+                    if !text.is_empty() && self.writer.write(text).await.is_err() {
+                        return;
+                    }
+                    continue;
+                }
                 Came::TooLate => {
                     patience = None;
                     if self.writer.pass_on() {
@@ -239,8 +260,10 @@ impl Pump {
 enum Came {
     /// A frame, or its end.
     Frame(Option<Result<http_body::Frame<bytes::Bytes>, BoxError>>),
-    /// Nothing yet, and nobody wants it any more.
+    /// Nothing yet, and no reader is left.
     Unread,
+    /// Nothing for so long that what is held should go out.
+    Pause,
     /// Nothing yet, and it takes too long to be kept.
     TooLate,
 }

@@ -266,6 +266,20 @@ impl Rewriter {
         }
     }
 
+    /// Whether bytes are held that [`flush`](Self::flush) would give: those of a page whose encoding is not known yet. A sheet waits for its
+    /// end, since no browser applies the beginning of one.
+    pub(crate) fn is_waiting(&self) -> bool {
+        matches!(&self.0, Kind::Page(page) if page.is_waiting())
+    }
+
+    /// What need not wait for more, since no more comes for now.
+    pub(crate) fn flush(&mut self) -> Bytes {
+        match &mut self.0 {
+            Kind::Page(page) => page.flush(),
+            Kind::Pass | Kind::Sheet(_) => Bytes::new(),
+        }
+    }
+
     /// What is left at the end, and what became of a page.
     ///
     /// # Errors

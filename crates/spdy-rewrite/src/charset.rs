@@ -56,6 +56,17 @@ impl Charset {
     /// The encoding that a `meta` among the first bytes of a page says; what says none is read byte for byte.
     pub(crate) fn of_meta(start: &[u8]) -> Self {
         let start = &start[..start.len().min(PRESCAN_BYTES)];
+        Self::said_by_meta(start).unwrap_or(Self::SingleByte)
+    }
+
+    /// The same while more of the first bytes may come: `None` until a whole tag says it.
+    pub(crate) fn of_whole_meta(start: &[u8]) -> Option<Self> {
+        let start = &start[..start.len().min(PRESCAN_BYTES)];
+        let end = start.iter().rposition(|byte| *byte == b'>')?;
+        Self::said_by_meta(&start[..end])
+    }
+
+    fn said_by_meta(start: &[u8]) -> Option<Self> {
         let lower = start.to_ascii_lowercase();
         let mut from = 0;
         while let Some(at) = find(&lower[from..], b"charset") {
@@ -84,14 +95,13 @@ impl Charset {
             if let Some(encoding) = Encoding::for_label(label.as_bytes()) {
                 // A page that says in ASCII that it is UTF-16 is UTF-8 (HTML §13.2.3.2).
                 let is_utf_16 = encoding.name().starts_with("UTF-16");
-                return if is_utf_16 {
-                    Self::Utf8
-                } else {
-                    Self::of_encoding(encoding)
-                };
+                return Some(match is_utf_16 {
+                    true => Self::Utf8,
+                    false => Self::of_encoding(encoding),
+                });
             }
         }
-        Self::SingleByte
+        None
     }
 
     /// `bytes` as text of which [`written`](Self::written) makes the same bytes again; `None` if ASCII is not certain.

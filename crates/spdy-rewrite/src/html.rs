@@ -7,9 +7,12 @@
 //!               └───────────────► passing            the encoding is no superset of ASCII, or the rules leave the page
 //! ```
 //!
+//! A page whose encoding is not known is held until a `meta` says it, or 1 KiB has come. Where its origin pauses before that
+//! ([`flush`](HtmlRewriter::flush)), what is there is rewritten as far as any encoding allows, and the search for the `meta` goes on.
+//!
 //! Tags in which nothing is to be changed pass byte for byte. Of the rest the attributes that change are written
 //! anew. What stands in `noscript`, in comments and in scripts is not touched. The text of `style` elements and
-//! import maps is held until it is whole; nothing else waits.
+//! import maps is held until it is whole; no other text is.
 //!
 //! lol_html is told that the page is windows-1252, in which every byte is a character and comes back as itself: so
 //! no byte that is not ours is ever written otherwise, whatever the page says of its encoding.
@@ -45,6 +48,11 @@ impl lol_html::OutputSink for Sink {
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
+
+/// The escape byte. In ISO-2022-JP, which a `meta` may say, ASCII stands for other characters behind it.
+const ESCAPE: u8 = 0x1b;
+/// What a byte order mark may begin with.
+const MARK_STARTS: [u8; 3] = [0xef, 0xfe, 0xff];
 
 enum Stage {
     /// The first bytes, in which a `meta` may say the encoding.
@@ -84,6 +92,8 @@ pub struct HtmlRewriter {
     page: Arc<Mutex<Page>>,
     sink: Sink,
     declared: Option<String>,
+    /// The first bytes, which are already rewritten though a `meta` behind them may say the encoding.
+    unsettled: Option<Vec<u8>>,
 }
 
 impl HtmlRewriter {
@@ -100,40 +110,102 @@ impl HtmlRewriter {
             page: Arc::new(Mutex::new(Page::new(rules, url, head, seen))),
             sink: Sink::default(),
             declared,
+            unsettled: None,
         }
     }
 
     /// Takes the next bytes of the page, and appends to `out` what is to be sent. How the page is cut changes nothing
     /// but when what is sent.
     pub fn write(&mut self, bytes: &[u8], out: &mut Vec<u8>) {
-        match &mut self.stage {
-            Stage::Sniffing(start) => {
-                start.extend_from_slice(bytes);
-                // A BOM has three bytes; before them nothing is certain.
-                let charset = if start.len() < 3 {
-                    None
-                } else {
-                    Charset::of_page(start, self.declared.as_deref())
-                };
-                let is_enough = charset.is_some() || start.len() >= PRESCAN_BYTES;
-                if is_enough {
-                    self.begin(out);
-                }
+        if let Stage::Sniffing(start) = &mut self.stage {
+            start.extend_from_slice(bytes);
+            // A BOM has three bytes; before them nothing is certain.
+            let is_said = start.len() >= 3
+                && (Charset::of_page(start, self.declared.as_deref()).is_some()
+                    || Charset::of_whole_meta(start).is_some());
+            if is_said || start.len() >= PRESCAN_BYTES {
+                self.begin(out);
             }
+            return;
+        }
+        if let Some(start) = &mut self.unsettled {
+            let room = PRESCAN_BYTES - start.len();
+            start.extend_from_slice(&bytes[..bytes.len().min(room)]);
+            let charset = Charset::of_whole_meta(start);
+            let is_all = start.len() == PRESCAN_BYTES;
+            match charset.or_else(|| is_all.then(|| Charset::of_meta(start))) {
+                Some(charset) => self.settle(charset, out),
+                None if start.contains(&ESCAPE) => self.settle(Charset::Opaque, out),
+                None => {}
+            }
+        }
+        self.feed(bytes, out);
+    }
+
+    fn feed(&mut self, bytes: &[u8], out: &mut Vec<u8>) {
+        match &mut self.stage {
             Stage::Rewriting(rewriter) => {
                 if rewriter.write(bytes).is_err() {
                     self.give_up();
                 }
                 self.drain(out);
             }
-            Stage::Passing => out.extend_from_slice(bytes),
+            Stage::Sniffing(_) | Stage::Passing => out.extend_from_slice(bytes),
         }
+    }
+
+    /// Whether bytes are held that [`flush`](Self::flush) would send.
+    pub fn is_waiting(&self) -> bool {
+        match &self.stage {
+            Stage::Sniffing(start) => match start.first() {
+                Some(first) => {
+                    let may_be_mark = start.len() < 3 && MARK_STARTS.contains(first);
+                    !may_be_mark && !start.contains(&ESCAPE)
+                }
+                None => false,
+            },
+            Stage::Rewriting(_) | Stage::Passing => false,
+        }
+    }
+
+    /// Appends to `out` what need not wait for the page's encoding: its origin pauses, and the client should see what is there.
+    ///
+    /// Until the encoding is known, only what is ASCII is certain: a reference with other characters stays where it is, where it would be
+    /// moved without the pause. If the encoding turns out to be no superset of ASCII (ISO-2022-JP), the rest passes as it came.
+    pub fn flush(&mut self, out: &mut Vec<u8>) {
+        if !self.is_waiting() {
+            return;
+        }
+        if let Stage::Sniffing(start) = std::mem::replace(&mut self.stage, Stage::Passing) {
+            self.unsettled = Some(start.clone());
+            // Of all encodings the one that leaves most as it is.
+            self.rewrite_as(Charset::MultiByte);
+            self.feed(&start, out);
+        }
+    }
+
+    /// The encoding of what was rewritten so far is known.
+    fn settle(&mut self, charset: Charset, out: &mut Vec<u8>) {
+        self.unsettled = None;
+        if charset != Charset::Opaque {
+            lock(&self.page).charset = charset;
+            return;
+        }
+        // An end gives out what lol_html holds, as it came.
+        if let Stage::Rewriting(rewriter) = std::mem::replace(&mut self.stage, Stage::Passing) {
+            let _ = rewriter.end();
+        }
+        lock(&self.page).report.left = Some(PageLeft::Encoding);
+        self.drain(out);
     }
 
     /// Ends the page: appends what was held to `out`, and says what became of it.
     pub fn end(mut self, out: &mut Vec<u8>) -> PageReport {
         if matches!(self.stage, Stage::Sniffing(_)) {
             self.begin(out);
+        }
+        if let Some(start) = self.unsettled.take() {
+            self.settle(Charset::of_meta(&start), out);
         }
         if let Stage::Rewriting(rewriter) = std::mem::replace(&mut self.stage, Stage::Passing)
             && rewriter.end().is_err()
@@ -159,10 +231,14 @@ impl HtmlRewriter {
         if charset == Charset::Opaque {
             lock(&self.page).report.left = Some(PageLeft::Encoding);
         } else {
-            lock(&self.page).charset = charset;
-            self.stage = Stage::Rewriting(Box::new(rewriter(&self.page, self.sink.clone())));
+            self.rewrite_as(charset);
         }
-        self.write(&start, out);
+        self.feed(&start, out);
+    }
+
+    fn rewrite_as(&mut self, charset: Charset) {
+        lock(&self.page).charset = charset;
+        self.stage = Stage::Rewriting(Box::new(rewriter(&self.page, self.sink.clone())));
     }
 
     /// What lol_html held it has given out as it came; the rest follows it.
