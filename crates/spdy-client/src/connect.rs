@@ -17,7 +17,7 @@ use spdy_net::tls::{Agreed, ClientTls, Shown};
 
 use crate::config::Config;
 use crate::dns::Dns;
-use crate::error::Error;
+use crate::error::{ConnectFailure, Error, TimeoutPhase};
 use crate::origin::Origin;
 use crate::pool::ConnectionId;
 use crate::route::Route;
@@ -59,8 +59,9 @@ pub(crate) enum Reached {
 
 /// The protocol of a TLS connection on which `offered` was offered.
 fn selected(origin: &Origin, agreed: Agreed, offered: &[Protocol]) -> Result<Protocol, Error> {
-    negotiate::client(agreed.protocol, offered).map_err(|error| Error::NoProtocol {
+    negotiate::client(agreed.protocol, offered).map_err(|error| Error::Connect {
         origin: origin.clone(),
+        failure: ConnectFailure::NoProtocol,
         why: error.to_string(),
     })
 }
@@ -91,7 +92,7 @@ impl Connector {
         match select(connecting, deadline).await {
             Either::Left((connected, _)) => connected,
             Either::Right(_) => Err(Error::TimedOut {
-                what: "connection",
+                phase: TimeoutPhase::Connection,
                 origin: origin.clone(),
                 after,
             }),
@@ -104,9 +105,9 @@ impl Connector {
         number: u64,
         share: impl FnOnce(&[IpAddr]) -> Option<ConnectionId> + Send,
     ) -> Result<Reached, Error> {
-        let failed = |reached, why: String| Error::Connect {
+        let failed = |failure, why: String| Error::Connect {
             origin: origin.clone(),
-            reached,
+            failure,
             why,
         };
         let tls = match (&self.config.tls, origin.secure) {
@@ -118,10 +119,7 @@ impl Connector {
             (_, false) => None,
         };
         let (addresses, dns) = self.dns.resolve(origin).await;
-        let addresses = addresses.map_err(|why| Error::Resolve {
-            host: origin.host.clone(),
-            why,
-        })?;
+        let addresses = addresses.map_err(|failure| failure.of_host(&origin.host))?;
 
         if let Some(other) = share(&addresses) {
             return Ok(Reached::Shared(other));
@@ -130,8 +128,8 @@ impl Connector {
         let began = self.runtime.now();
         if let Some(tls) = tls.filter(|_| self.config.is_over_quic(&origin.host)) {
             let quic = self.connect_quic(origin, &addresses, number, tls).await;
-            let ((quic, agreed, shown), address) =
-                quic.map_err(|error| failed(false, error.to_string()))?;
+            let ((quic, agreed, shown), address) = quic
+                .map_err(|error| failed(ConnectFailure::of_transport(&error), error.to_string()))?;
             let options = &self.config.connection;
             return Ok(Reached::New(Box::new(Connected {
                 connection: Connection::start_http3(quic, number, options, &self.runtime),
@@ -168,7 +166,8 @@ impl Connector {
         };
         let options = &self.config.connection;
         let connection = Connection::start(io, protocol, number, options, &self.runtime).await;
-        let connection = connection.map_err(|error| failed(true, error.to_string()))?;
+        let connection =
+            connection.map_err(|error| failed(ConnectFailure::Protocol, error.to_string()))?;
         let route = Route {
             protocol,
             address,
@@ -191,10 +190,7 @@ impl Connector {
             (_, false) => None,
         };
         let (addresses, _) = self.dns.resolve(origin).await;
-        let addresses = addresses.map_err(|why| Error::Resolve {
-            host: origin.host.clone(),
-            why,
-        })?;
+        let addresses = addresses.map_err(|failure| failure.of_host(&origin.host))?;
         let opened = self.open(origin, &addresses, tls.as_ref()).await?;
         if let Some((agreed, _)) = opened.secured {
             selected(origin, agreed, &[Protocol::Http1])?;
@@ -209,14 +205,16 @@ impl Connector {
         addresses: &[IpAddr],
         tls: Option<&ClientTls>,
     ) -> Result<Opened, Error> {
-        let failed = |reached, error: io::Error| Error::Connect {
+        let failed = |failure, error: io::Error| Error::Connect {
             origin: origin.clone(),
-            reached,
+            failure,
             why: error.to_string(),
         };
         let began = self.runtime.now();
         let tcp = self.connect_any(addresses, origin.port, |to| self.network.connect(to));
-        let (io, address) = tcp.await.map_err(|error| failed(false, error))?;
+        let (io, address) = tcp
+            .await
+            .map_err(|error| failed(ConnectFailure::of_transport(&error), error))?;
         let connected = self.runtime.now();
         let mut phases = Phases {
             connect: Some((began, connected)),
@@ -226,7 +224,8 @@ impl Connector {
             None => (io, None),
             Some(tls) => {
                 let shaken = tls.connect_showing(io, &origin.host).await;
-                let (io, agreed, shown) = shaken.map_err(|error| failed(true, error))?;
+                let (io, agreed, shown) =
+                    shaken.map_err(|error| failed(ConnectFailure::of_tls(&error), error))?;
                 phases.tls = Some((connected, self.runtime.now()));
                 (io, Some((agreed, shown)))
             }

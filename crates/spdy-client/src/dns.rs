@@ -1,6 +1,7 @@
 //! Names and their addresses: a small cache, and one look-up for all who wait for it.
 
 use std::collections::BTreeMap;
+use std::io;
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
@@ -10,6 +11,7 @@ use spdy_clock::Instant;
 use spdy_net::latch::Latch;
 use spdy_net::network::SharedNetwork;
 
+use crate::error::Error;
 use crate::origin::Origin;
 use crate::timing::Span;
 
@@ -32,11 +34,45 @@ struct LookUp {
     asked: Instant,
     /// Set when the answer is there.
     answered: Latch,
-    answer: OnceLock<(Instant, Result<Vec<IpAddr>, String>)>,
+    answer: OnceLock<(Instant, Result<Vec<IpAddr>, LookUpFailure>)>,
 }
 
 /// Addresses, and the time that was waited for them.
-pub(crate) type Resolved = (Result<Vec<IpAddr>, String>, Option<Span>);
+pub(crate) type Resolved = (Result<Vec<IpAddr>, LookUpFailure>, Option<Span>);
+
+/// Why a name has no address. Every request that waited for the look-up gets a copy.
+#[derive(Clone, Debug)]
+pub(crate) struct LookUpFailure {
+    kind: io::ErrorKind,
+    why: String,
+}
+
+impl LookUpFailure {
+    fn no_address() -> Self {
+        Self {
+            kind: io::ErrorKind::NotFound,
+            why: "the name has no address".to_owned(),
+        }
+    }
+
+    /// The same as the error of a request to `host`.
+    pub(crate) fn of_host(self, host: &str) -> Error {
+        Error::Resolve {
+            host: host.to_owned(),
+            kind: self.kind,
+            why: self.why,
+        }
+    }
+}
+
+impl From<io::Error> for LookUpFailure {
+    fn from(error: io::Error) -> Self {
+        Self {
+            kind: error.kind(),
+            why: error.to_string(),
+        }
+    }
+}
 
 impl Dns {
     pub(crate) fn new(
@@ -115,9 +151,9 @@ impl Dns {
         let runtime = self.runtime.clone();
         self.runtime.spawn(Box::pin(async move {
             let answer = match question.await {
-                Ok(addresses) if addresses.is_empty() => Err("the name has no address".to_owned()),
+                Ok(addresses) if addresses.is_empty() => Err(LookUpFailure::no_address()),
                 Ok(addresses) => Ok(addresses),
-                Err(error) => Err(error.to_string()),
+                Err(error) => Err(error.into()),
             };
             let now = runtime.now();
             tracing::trace!(took = ?(now - asking.asked), ?answer, "name looked up");

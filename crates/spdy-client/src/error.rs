@@ -1,11 +1,76 @@
 //! Why a request got no response.
 
+use std::fmt;
 use std::io;
 use std::time::Duration;
 
 use spdy_net::error::{ExchangeError, Retry};
 
 use crate::origin::Origin;
+
+/// The step of a request that had no result in time.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[non_exhaustive]
+pub enum TimeoutPhase {
+    /// Opening a connection, TLS included ([`Config::connect_timeout`](crate::config::Config::connect_timeout)).
+    Connection,
+    /// The head of the response ([`Config::head_timeout`](crate::config::Config::head_timeout)).
+    Response,
+    /// The next piece of the response's body ([`Config::body_timeout`](crate::config::Config::body_timeout)).
+    Body,
+}
+
+impl fmt::Display for TimeoutPhase {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Connection => "connection",
+            Self::Response => "response",
+            Self::Body => "more of the body",
+        })
+    }
+}
+
+/// The step at which opening a connection failed.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[non_exhaustive]
+pub enum ConnectFailure {
+    /// The network refuses to connect to this address ([`io::ErrorKind::PermissionDenied`]).
+    Denied,
+    /// No address took a TCP or QUIC connection.
+    Unreachable,
+    /// The TLS handshake over TCP failed.
+    Tls,
+    /// The server's certificate was not accepted.
+    Certificate,
+    /// The server selected none of the protocols that were offered by ALPN. Another attempt would end the same way.
+    NoProtocol,
+    /// The connection ended before the first request.
+    Protocol,
+}
+
+impl ConnectFailure {
+    /// The step at which TCP or QUIC failed with `error`.
+    pub(crate) fn of_transport(error: &io::Error) -> Self {
+        match error.kind() {
+            io::ErrorKind::PermissionDenied => Self::Denied,
+            _ => Self::Unreachable,
+        }
+    }
+
+    /// The step at which TLS failed with `error`.
+    pub(crate) fn of_tls(error: &io::Error) -> Self {
+        match spdy_net::tls::is_certificate_error(error) {
+            true => Self::Certificate,
+            false => Self::Tls,
+        }
+    }
+
+    /// Whether a TCP connection stood: what failed is above it.
+    #[must_use]
+    pub fn is_above_tcp(self) -> bool {
+        matches!(self, Self::Tls | Self::Certificate | Self::NoProtocol | Self::Protocol)
+    }
+}
 
 /// Why a request failed. Cheap to clone: one failed connect is told to everyone who waited for it.
 #[derive(Clone, Debug, thiserror::Error)]
@@ -25,6 +90,8 @@ pub enum Error {
     Resolve {
         /// The name.
         host: String,
+        /// The kind of the resolver's error. `PermissionDenied`: the network refuses the name or its addresses.
+        kind: io::ErrorKind,
         /// What the resolver said.
         why: String,
     },
@@ -33,24 +100,16 @@ pub enum Error {
     Connect {
         /// Where to.
         origin: Origin,
-        /// Whether TCP was connected, so that TLS or the start of the protocol failed.
-        reached: bool,
+        /// At which step.
+        failure: ConnectFailure,
         /// What happened.
         why: String,
     },
-    /// TLS stands, and its server selected none of the protocols that were offered.
-    #[error("cannot connect to {origin}: {why}")]
-    NoProtocol {
-        /// Where to.
-        origin: Origin,
-        /// What was offered.
-        why: String,
-    },
     /// A phase took too long.
-    #[error("no {what} from {origin} within {after:?}")]
+    #[error("no {phase} from {origin} within {after:?}")]
     TimedOut {
         /// What was waited for.
-        what: &'static str,
+        phase: TimeoutPhase,
         /// From whom.
         origin: Origin,
         /// How long.
@@ -86,6 +145,27 @@ pub enum Error {
 }
 
 impl Error {
+    /// Whether the origin has no address, or none that takes a connection in time. What was to be requested makes no difference.
+    #[must_use]
+    pub fn is_unreachable(&self) -> bool {
+        match self {
+            Self::Resolve { .. } => true,
+            Self::Connect { failure, .. } => !failure.is_above_tcp(),
+            Self::TimedOut { phase, .. } => *phase == TimeoutPhase::Connection,
+            _ => false,
+        }
+    }
+
+    /// Whether the network refuses the origin's name or address: it is not asked for reasons of policy.
+    #[must_use]
+    pub fn is_denied(&self) -> bool {
+        match self {
+            Self::Resolve { kind, .. } => *kind == io::ErrorKind::PermissionDenied,
+            Self::Connect { failure, .. } => *failure == ConnectFailure::Denied,
+            _ => false,
+        }
+    }
+
     /// Whether the same request could be sent again without harm, if its method were idempotent.
     #[must_use]
     pub fn is_transient(&self) -> bool {
@@ -93,11 +173,10 @@ impl Error {
             Self::Uri(_)
             | Self::NoTls(_)
             | Self::NoPlainQuic(_)
-            | Self::NoProtocol { .. }
             | Self::NoBody { .. }
             | Self::Closed => false,
+            Self::Connect { failure, .. } => *failure != ConnectFailure::NoProtocol,
             Self::Resolve { .. }
-            | Self::Connect { .. }
             | Self::TimedOut { .. }
             | Self::Full { .. } => true,
             Self::Exchange { source, .. } => source.retry != Retry::Never,
@@ -110,13 +189,60 @@ impl From<Error> for io::Error {
         let kind = match &error {
             Error::Uri(_) | Error::NoTls(_) | Error::NoPlainQuic(_) => io::ErrorKind::InvalidInput,
             Error::Resolve { .. } => io::ErrorKind::NotFound,
+            Error::Connect {
+                failure: ConnectFailure::NoProtocol,
+                ..
+            } => io::ErrorKind::Unsupported,
             Error::Connect { .. } => io::ErrorKind::ConnectionRefused,
-            Error::NoProtocol { .. } => io::ErrorKind::Unsupported,
             Error::TimedOut { .. } | Error::NoBody { .. } => io::ErrorKind::TimedOut,
             Error::Full { .. } => io::ErrorKind::ResourceBusy,
             Error::Exchange { .. } => io::ErrorKind::ConnectionAborted,
             Error::Closed => io::ErrorKind::NotConnected,
         };
         Self::new(kind, error)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_origin_is_unreachable_below_tls_whatever_the_message_says() {
+        let origin = Origin::of(&"https://origin.test/".parse().unwrap()).expect("an origin");
+        // A text that says the opposite of the type.
+        let why = "no connection".to_owned();
+        let connect = |failure| Error::Connect {
+            origin: origin.clone(),
+            failure,
+            why: why.clone(),
+        };
+        let timed_out = |phase| Error::TimedOut {
+            phase,
+            origin: origin.clone(),
+            after: Duration::from_secs(1),
+        };
+        let resolve = |kind| Error::Resolve {
+            host: "origin.test".to_owned(),
+            kind,
+            why: why.clone(),
+        };
+        for (error, is_unreachable, is_denied) in [
+            (resolve(io::ErrorKind::NotFound), true, false),
+            (resolve(io::ErrorKind::PermissionDenied), true, true),
+            (connect(ConnectFailure::Unreachable), true, false),
+            (connect(ConnectFailure::Denied), true, true),
+            (connect(ConnectFailure::Tls), false, false),
+            (connect(ConnectFailure::Certificate), false, false),
+            (connect(ConnectFailure::NoProtocol), false, false),
+            (connect(ConnectFailure::Protocol), false, false),
+            (timed_out(TimeoutPhase::Connection), true, false),
+            (timed_out(TimeoutPhase::Response), false, false),
+            (timed_out(TimeoutPhase::Body), false, false),
+            (Error::Closed, false, false),
+        ] {
+            assert_eq!(error.is_unreachable(), is_unreachable, "{error:?}");
+            assert_eq!(error.is_denied(), is_denied, "{error:?}");
+        }
     }
 }

@@ -12,7 +12,7 @@ use spdy::runtime::{BoxFuture, SharedRuntime};
 use spdy_clock::Instant;
 
 use crate::client::Lease;
-use crate::error::Error;
+use crate::error::{Error, TimeoutPhase};
 use crate::origin::Origin;
 
 /// The body of a request once more, for sending it again.
@@ -139,7 +139,7 @@ impl Patience {
             if self.runtime.now() >= deadline {
                 let (origin, after) = (self.origin.clone(), self.after);
                 return Poll::Ready(Error::TimedOut {
-                    what: "more of the body",
+                    phase: TimeoutPhase::Body,
                     origin,
                     after,
                 });

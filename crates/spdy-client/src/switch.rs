@@ -10,7 +10,7 @@ use spdy_net::switch::{self, Answer};
 
 use crate::client::Client;
 use crate::connect::Connector;
-use crate::error::Error;
+use crate::error::{Error, TimeoutPhase};
 use crate::exchange::{LeasedBody, Patience};
 use crate::origin::Origin;
 
@@ -64,10 +64,24 @@ impl Client {
         let (config, runtime) = (&connector.config, &connector.runtime);
         let connecting = Box::pin(connector.connect_alone(&origin));
         let after = config.connect_timeout;
-        let io = in_time(connector, &origin, "connection", after, connecting).await??;
+        let io = in_time(
+            connector,
+            &origin,
+            TimeoutPhase::Connection,
+            after,
+            connecting,
+        )
+        .await??;
         let asking = switch::ask(io, request, &config.connection, runtime);
         let after = config.head_timeout;
-        let answer = in_time(connector, &origin, "response", after, Box::pin(asking)).await?;
+        let answer = in_time(
+            connector,
+            &origin,
+            TimeoutPhase::Response,
+            after,
+            Box::pin(asking),
+        )
+        .await?;
         let answer = answer.map_err(|source| Error::Exchange {
             origin: origin.clone(),
             source,
@@ -87,7 +101,7 @@ impl Client {
 async fn in_time<T>(
     connector: &Connector,
     origin: &Origin,
-    what: &'static str,
+    phase: TimeoutPhase,
     after: Option<Duration>,
     waited: impl Future<Output = T> + Unpin,
 ) -> Result<T, Error> {
@@ -98,7 +112,7 @@ async fn in_time<T>(
     match select(waited, runtime.sleep_until(runtime.now() + after)).await {
         Either::Left((output, _)) => Ok(output),
         Either::Right(_) => Err(Error::TimedOut {
-            what,
+            phase,
             origin: origin.clone(),
             after,
         }),

@@ -2,6 +2,7 @@
 
 mod support;
 
+use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -10,7 +11,7 @@ use futures_util::future::join_all;
 use http::{Request, Response};
 use spdy::body::Body;
 use spdy_client::client::{Client, Config};
-use spdy_client::error::Error;
+use spdy_client::error::{ConnectFailure, Error};
 use spdy_client::route::Route;
 use spdy_client::timing::Timings;
 use spdy_frame::priority::Priority;
@@ -396,6 +397,51 @@ async fn retries_end() {
 }
 
 #[tokio::test]
+async fn each_step_of_connecting_fails_with_its_own_type() {
+    let (server, _) = tls_pair();
+    let (_, of_another_authority) = tls_pair();
+    let world = World::default();
+    let protocols = [Protocol::Http2];
+    world
+        .name("a.test", &["10.0.0.1"])
+        .name("down.test", &["10.0.0.2"])
+        .name("plain.test", &["10.0.0.3"])
+        .server(HTTPS, &protocols, Some(server), Latch::new(), numbers)
+        .door("10.0.0.3:443", |mut io| {
+            tokio::spawn(async move { io.write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n").await });
+        });
+    let client = client(
+        &world,
+        Config {
+            tls: Some(of_another_authority),
+            ..Config::default()
+        },
+    );
+    let mut failures = Vec::new();
+    for host in ["a.test", "down.test", "plain.test"] {
+        let uri = format!("https://{host}/");
+        let error = client.send(get(&uri), Priority::HIGHEST).await.unwrap_err();
+        let Error::Connect { failure, .. } = error else {
+            panic!("{host}: {error:?}");
+        };
+        failures.push(failure);
+    }
+    let expected = [
+        ConnectFailure::Certificate,
+        ConnectFailure::Unreachable,
+        ConnectFailure::Tls,
+    ];
+    assert_eq!(failures, expected);
+    let unknown = get("https://unknown.test/");
+    let error = client.send(unknown, Priority::HIGHEST).await.unwrap_err();
+    let not_found = io::ErrorKind::NotFound;
+    assert!(
+        matches!(error, Error::Resolve { kind, .. } if kind == not_found),
+        "{error:?}"
+    );
+}
+
+#[tokio::test]
 async fn what_is_wrong_with_a_body_is_told() {
     for (answer, want) in [
         (
@@ -600,8 +646,7 @@ async fn time_outs_name_what_was_waited_for() {
     }
     async fn stalls(_: Request<Body>) -> Response<Body> {
         use futures_util::StreamExt;
-        let first =
-            futures_util::stream::iter([Ok::<_, std::io::Error>(bytes::Bytes::from("begin"))]);
+        let first = futures_util::stream::iter([Ok::<_, io::Error>(bytes::Bytes::from("begin"))]);
         Response::new(Body::from_stream(
             first.chain(futures_util::stream::pending()),
         ))

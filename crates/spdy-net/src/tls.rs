@@ -338,6 +338,13 @@ impl ClientTls {
     }
 }
 
+/// Whether a handshake failed with `error` because the server's certificate was not accepted.
+#[must_use]
+pub fn is_certificate_error(error: &io::Error) -> bool {
+    let cause = error.get_ref().and_then(|cause| cause.downcast_ref());
+    matches!(cause, Some(rustls::Error::InvalidCertificate(_)))
+}
+
 fn no_quic(error: &rustls::Error) -> io::Error {
     let why = format!("TLS without what HTTP/3 wants, version 1.3: {error}");
     io::Error::new(io::ErrorKind::InvalidInput, why)

@@ -93,7 +93,10 @@ impl Fetch {
         };
         let (moved, load) = self.wanted.moved.as_ref()?;
         let (stale, mut response) = match &dead {
-            Dead::Failed(error) => (Failure::Unreachable, respond::unreachable(error)),
+            Dead::Failed(error) => (
+                Failure::Unreachable,
+                respond::of_failure(&self.wanted, error),
+            ),
             Dead::Answered {
                 at,
                 status,

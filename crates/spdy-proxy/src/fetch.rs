@@ -304,15 +304,8 @@ impl Fetch {
         if let Some(stale) = self.stale_instead(failure) {
             return stale;
         }
-        if let (UpstreamError::Fetches(_), Some((moved, load))) = (error, &self.wanted.moved)
-            && load.is_subresource
-        {
-            // Its host may have room for it, though we have none.
-            let response = respond::direct(moved.url().as_str());
-            return Got::answer(response, Outcome::DIRECT);
-        }
         self.note_failure(error);
-        let mut response = respond::unreachable(error);
+        let mut response = respond::of_failure(&self.wanted, error);
         let headers = response.headers_mut();
         CacheStatus::forwarded(NAME, self.forward).append_to(headers);
         Got::answer(response, Outcome::UNREACHABLE)

@@ -152,6 +152,22 @@ fn direct_for_all(location: &str) -> Response<Body> {
     response
 }
 
+/// The answer to `wanted` when its origin could not be asked, or did not answer. A page that loads another host's resource is redirected to
+/// that host: its browser then gets what it would have got without the accelerator.
+pub(crate) fn of_failure(wanted: &Wanted, error: &UpstreamError) -> Response<Body> {
+    let moved = wanted.moved.as_ref();
+    match moved.filter(|(_, load)| error.allows_redirect(*load)) {
+        Some((moved, _)) => {
+            let to = hygiene::Answer::Direct(moved.url().to_string());
+            let mut response = of_judgement(moved, to);
+            let headers = response.headers_mut();
+            headers.insert(PROXY_STATUS, error.proxy_status());
+            response
+        }
+        None => marked(unreachable(error), Outcome::UNREACHABLE),
+    }
+}
+
 /// What a client is told of an origin that could not be asked.
 pub(crate) fn unreachable(error: &UpstreamError) -> Response<Body> {
     let is_busy = error.limit().is_some() || matches!(error, UpstreamError::Overloaded(_));

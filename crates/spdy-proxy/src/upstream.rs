@@ -53,15 +53,6 @@ pub enum Whose {
     Others,
 }
 
-/// Whether an origin was not found, or could not be connected to, whatever it was to be asked.
-fn is_out_of_reach(error: &Error) -> bool {
-    match error {
-        Error::Resolve { .. } | Error::Connect { reached: false, .. } => true,
-        Error::TimedOut { what, .. } => what.contains("connection"),
-        _ => false,
-    }
-}
-
 /// How an origin did of late.
 #[derive(Clone, Copy, Debug, Default)]
 struct Health {
@@ -218,7 +209,7 @@ impl Upstream {
         let asked = self.runtime.now();
         let switched = self.site.switch(request).await;
         match &switched {
-            Err(error) if !is_out_of_reach(error) => (),
+            Err(error) if !error.is_unreachable() => (),
             switched => self.learn(origin.clone(), asked, switched.as_ref().err()),
         }
         let switched = switched?;
@@ -290,10 +281,9 @@ impl Upstream {
     pub(crate) fn learn(&self, origin: Origin, asked: Instant, error: Option<&Error>) {
         // A body that does not come is another error, and its client's fault.
         let counts = error.is_some_and(|error| match error {
-            Error::Connect { .. }
-            | Error::NoProtocol { .. }
-            | Error::Resolve { .. }
-            | Error::TimedOut { .. } => true,
+            // Our own address rules deny it.
+            error if error.is_denied() => false,
+            Error::Connect { .. } | Error::Resolve { .. } | Error::TimedOut { .. } => true,
             // It took nothing of a request. That it breaks off, or cannot be read, may be so of one thing alone, and whoever asks for
             // that would close the site; or its client broke off.
             error => stands_still(error),
@@ -318,7 +308,7 @@ impl Upstream {
         }
         // Who has answered others meanwhile is slow with this one thing, and whoever asks for that would close the site.
         let is_slow = error.is_some_and(|error| match error {
-            Error::TimedOut { .. } => !is_out_of_reach(error),
+            Error::TimedOut { .. } => !error.is_unreachable(),
             error => stands_still(error),
         });
         if is_slow && health.answered.is_some_and(|answered| answered > asked) {
@@ -330,40 +320,6 @@ impl Upstream {
         }
         if self.failures > 0 && health.failures >= self.failures {
             health.rests_until = Some(self.runtime.now() + self.rest);
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_fails_behind_tcp_says_nothing_of_an_origin_that_was_asked_for_a_websocket() {
-        let origin = Origin::of(&"https://origin.test/".parse().unwrap()).expect("an origin");
-        let connect = |reached| Error::Connect {
-            origin: origin.clone(),
-            reached,
-            why: "why".to_owned(),
-        };
-        let timed_out = |what| Error::TimedOut {
-            what,
-            origin: origin.clone(),
-            after: Duration::from_secs(1),
-        };
-        let resolve = Error::Resolve {
-            host: "origin.test".to_owned(),
-            why: "why".to_owned(),
-        };
-        for (error, wanted) in [
-            (resolve, true),
-            (connect(false), true),
-            (timed_out("connection"), true),
-            (connect(true), false),
-            (timed_out("response"), false),
-            (Error::Closed, false),
-        ] {
-            assert_eq!(is_out_of_reach(&error), wanted, "{error}");
         }
     }
 }

@@ -1,8 +1,9 @@
 //! Why there is no answer of an origin: what a client is told of it, and by which name it is counted.
 
 use http::{HeaderValue, StatusCode};
-use spdy_client::error::Error;
+use spdy_client::error::{ConnectFailure, Error, TimeoutPhase};
 use spdy_client::origin::Origin;
+use spdy_rewrite::anonymous::Load;
 
 /// Why there is no answer.
 #[derive(Clone, Debug, thiserror::Error)]
@@ -68,6 +69,21 @@ impl UpstreamError {
         }
     }
 
+    /// Whether a client that loads a resource as `load` may be redirected to the resource's own host instead: a page loads it, and it is not
+    /// certain to fare worse there.
+    #[must_use]
+    pub fn allows_redirect(&self, load: Load) -> bool {
+        match self {
+            // The host was not asked, so any method may be sent to it.
+            Self::Fetches(_) => load.is_subresource,
+            // The address rules deny the host: it must not be connected to.
+            Self::Client(error) if error.is_denied() => false,
+            // The host did answer, or the client stopped sending.
+            Self::Overloaded(_) | Self::Client(Error::NoBody { .. }) => false,
+            _ => load.may_go_on(),
+        }
+    }
+
     /// Whether it was connected to, and what came is no answer.
     #[must_use]
     pub fn has_answered_badly(&self) -> bool {
@@ -93,7 +109,7 @@ impl UpstreamError {
             Self::Client(Error::Full { .. }) => "queue",
             Self::Overloaded(_) => "overloaded",
             Self::Client(Error::Resolve { .. }) => "name",
-            Self::Client(Error::Connect { .. } | Error::NoProtocol { .. }) => "connect",
+            Self::Client(Error::Connect { .. }) => "connect",
             Self::Waited | Self::Client(Error::TimedOut { .. }) => "time-out",
             Self::Client(Error::NoBody { .. }) => "client",
             Self::Client(error) if stands_still(error) => "time-out",
@@ -112,16 +128,15 @@ impl UpstreamError {
             Self::TwoLengths(_) => "spdy; error=http_protocol_error",
             Self::TransferCoding(_) => "spdy; error=http_response_transfer_coding",
             Self::Client(Error::Resolve { .. }) => "spdy; error=dns_error",
-            Self::Client(Error::Connect { why, .. }) if is_of_certificate(why) => {
-                "spdy; error=tls_certificate_error"
-            }
-            Self::Client(Error::Connect { reached: true, .. } | Error::NoProtocol { .. }) => {
-                "spdy; error=tls_protocol_error"
-            }
-            Self::Client(Error::Connect { .. }) => "spdy; error=connection_refused",
-            Self::Client(Error::TimedOut { what, .. }) if what.contains("connection") => {
-                "spdy; error=connection_timeout"
-            }
+            Self::Client(Error::Connect { failure, .. }) => match failure {
+                ConnectFailure::Certificate => "spdy; error=tls_certificate_error",
+                failure if failure.is_above_tcp() => "spdy; error=tls_protocol_error",
+                _ => "spdy; error=connection_refused",
+            },
+            Self::Client(Error::TimedOut {
+                phase: TimeoutPhase::Connection,
+                ..
+            }) => "spdy; error=connection_timeout",
             Self::Waited | Self::Client(Error::TimedOut { .. }) => {
                 "spdy; error=http_response_timeout"
             }
@@ -146,36 +161,26 @@ fn is_too_large(error: &Error) -> bool {
     matches!(error, Error::Exchange { source, .. } if source.too_large)
 }
 
-/// Whether it was a certificate for which there is no connection, as rustls says that.
-fn is_of_certificate(why: &str) -> bool {
-    why.starts_with("invalid peer certificate")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn a_client_is_told_whether_it_was_tcp_tls_or_a_certificate() {
-        for (reached, why, want) in [
-            (
-                false,
-                "Connection refused (os error 111)",
-                "connection_refused",
-            ),
-            (true, "received corrupt message", "tls_protocol_error"),
-            (
-                true,
-                "invalid peer certificate: UnknownIssuer",
-                "tls_certificate_error",
-            ),
+        for (failure, expected) in [
+            (ConnectFailure::Denied, "connection_refused"),
+            (ConnectFailure::Unreachable, "connection_refused"),
+            (ConnectFailure::Tls, "tls_protocol_error"),
+            (ConnectFailure::Certificate, "tls_certificate_error"),
+            (ConnectFailure::Protocol, "tls_protocol_error"),
         ] {
+            // The text says nothing: only the type decides.
             let error = UpstreamError::Client(Error::Connect {
                 origin: Origin::of(&"https://origin.test/".parse().unwrap()).expect("an origin"),
-                reached,
-                why: why.to_owned(),
+                failure,
+                why: "invalid peer certificate, no connection".to_owned(),
             });
-            assert_eq!(error.proxy_status(), format!("spdy; error={want}"));
+            assert_eq!(error.proxy_status(), format!("spdy; error={expected}"));
         }
     }
 }

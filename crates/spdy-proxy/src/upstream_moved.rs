@@ -3,7 +3,7 @@
 use futures_util::future::{Either, select};
 use http::{Request, Response};
 use spdy::body::Body;
-use spdy_client::error::Error;
+use spdy_client::error::{Error, TimeoutPhase};
 use spdy_client::origin::Origin;
 use spdy_frame::priority::Priority;
 use spdy_rewrite::host_limits::HostLimits;
@@ -90,9 +90,8 @@ impl Upstream {
         let response = match select(asked, patience).await {
             Either::Left((answered, _)) => answered?,
             Either::Right(_) => {
-                let what = "response";
                 let late = Error::TimedOut {
-                    what,
+                    phase: TimeoutPhase::Response,
                     origin: origin.clone(),
                     after,
                 };

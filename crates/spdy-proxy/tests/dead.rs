@@ -101,11 +101,15 @@ async fn a_host_that_cannot_be_asked_is_asked_once_for_a_thing() {
     // Nobody listens there.
     let proxy = moving(1);
     for _ in 0..3 {
-        let got = asked(&proxy, 1, "/a.png", &IMAGE).await;
+        let got = asked(&proxy, 1, "/a.png", &OPENED).await;
         assert_eq!(got.status, StatusCode::BAD_GATEWAY);
         let why = got.field("proxy-status");
         assert_eq!(why, "spdy; error=connection_refused");
     }
+    // For another client the remembered failure is judged by how it loads the resource.
+    let got = asked(&proxy, 1, "/a.png", &IMAGE).await;
+    assert_eq!(got.status, StatusCode::TEMPORARY_REDIRECT);
+    assert_eq!(got.field("cache-status"), "spdy; hit; detail=negative");
     assert_eq!(proxy.counters.of(Family::Origins), [("connect", 1)]);
     // Of another thing nothing is known.
     asked(&proxy, 1, "/b.png", &IMAGE).await;

@@ -574,3 +574,45 @@ async fn what_is_kept_can_be_asked_for_again_by_its_validators() {
         assert_eq!(own.times(path), 1, "{path}");
     }
 }
+
+#[tokio::test]
+async fn what_an_unreachable_host_has_a_page_loads_from_the_host_itself() {
+    let own = Origin::start(pages(&[]));
+    let proxy = accelerator_of(&format!(
+        "[upstream]\nfailures = 2\nallow_addresses = ['127.0.0.0/8']\nallow_ports = [1]\n\
+         resolve = {{ 'down.test' = '127.0.0.1', 'private.test' = '10.0.0.1' }}\n\
+         [[site]]\nnames = ['www.site.test']\norigin = 'http://{}'\n\
+         [[site.rewrite.hosts]]\nhost = 'down.test:1'\nscheme = 'http'\nkinds = ['image']\n\
+         [[site.rewrite.hosts]]\nhost = 'private.test'\nscheme = 'http'\nkinds = ['image']\n",
+        own.address
+    ));
+    // Past two failures the host is not asked for a while. That makes no difference.
+    for number in 0..4 {
+        let target = format!("/.spdy/1/-/p/down.test~1/{number}.png?q");
+        let got = get(&proxy, &target, &load("image")).await;
+        assert_eq!(got.status, StatusCode::TEMPORARY_REDIRECT, "{number}");
+        let there = format!("http://down.test:1/{number}.png?q");
+        assert_eq!(got.field("location"), there);
+        assert_eq!(got.field("cache-control"), "no-store");
+        let why = got.field("proxy-status");
+        let is_resting = why == "spdy; error=destination_unavailable";
+        assert!(
+            is_resting || why == "spdy; error=connection_refused",
+            "{why}"
+        );
+        assert!(is_resting == (number > 0), "{number}: {why}");
+        // A client that may be opening it as a page is redirected nowhere.
+        for fields in [&[][..], &[("sec-fetch-site", "same-origin")]] {
+            let got = get(&proxy, &target, fields).await;
+            assert!(got.status.is_server_error(), "{fields:?}: {}", got.status);
+            assert_eq!(got.field("location"), "");
+        }
+    }
+    // The address rules deny the other host's address: nobody is sent there either, however often it is asked for.
+    for number in 0..4 {
+        let target = format!("/.spdy/1/-/p/private.test/{number}.png");
+        let got = get(&proxy, &target, &load("image")).await;
+        assert_eq!(got.status, StatusCode::BAD_GATEWAY, "{number}");
+        assert_eq!(got.field("location"), "");
+    }
+}

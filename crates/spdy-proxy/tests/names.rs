@@ -658,3 +658,32 @@ async fn a_name_is_for_the_pages_of_its_site_alone() {
         StatusCode::NOT_FOUND
     );
 }
+
+#[tokio::test]
+async fn a_named_host_that_is_unreachable_is_left_to_the_browser_for_reads_alone() {
+    let named = Named::start("");
+    named.widgets.stop();
+    until("the host is down", || {
+        std::net::TcpStream::connect(named.widgets.address).is_err()
+    })
+    .await;
+    let port = named.widgets.address.port();
+    let of_page = [
+        ("origin", "https://www.site.test"),
+        ("sec-fetch-dest", "empty"),
+        ("sec-fetch-mode", "cors"),
+        ("sec-fetch-site", "cross-site"),
+    ];
+    let got = named.get("/a.json?q", &of_page).await;
+    assert_eq!(got.status, StatusCode::TEMPORARY_REDIRECT);
+    assert_eq!(
+        got.field("location"),
+        format!("http://widgets.test:{port}/a.json?q")
+    );
+    assert_eq!(got.field("access-control-allow-origin"), "*");
+    // The host may have done what it was asked: the browser must not ask it again.
+    let got = named
+        .ask(Method::POST, &named.names[0], "/a.json", &of_page)
+        .await;
+    assert_eq!(got.status, StatusCode::BAD_GATEWAY);
+}

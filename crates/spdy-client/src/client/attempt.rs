@@ -15,7 +15,7 @@ use spdy_net::error::{ExchangeError, Retry};
 
 use super::{Inner, Lease, Live, Queued};
 use crate::connect::Phases;
-use crate::error::Error;
+use crate::error::{Error, TimeoutPhase};
 use crate::exchange::{LeasedBody, Patience, Spare};
 use crate::origin::Origin;
 use crate::route::Route;
@@ -191,7 +191,7 @@ impl Inner {
             return Err(match progress.wants_body() {
                 true => Error::NoBody { origin, after },
                 false => Error::TimedOut {
-                    what: "response",
+                    phase: TimeoutPhase::Response,
                     origin,
                     after,
                 },
