@@ -146,15 +146,15 @@ impl Companions {
 /// What of a reference is answered here: its path at `home`, or where it was moved. What is the site's by another name is asked for by
 /// that.
 pub(crate) fn place_of(reference: &Reference, home: &url::Origin) -> Option<String> {
-    match &reference.outcome {
-        Ok(place) => Some(place.clone()),
-        Err(Reason::Own) => {
-            let url = url::Url::parse(&reference.url).ok()?;
-            (url.origin() == *home).then_some(())?;
-            Some(url[url::Position::BeforePath..url::Position::AfterQuery].to_owned())
-        }
-        Err(_) => None,
-    }
+    let own = match &reference.outcome {
+        Ok(place) if place.starts_with('/') || reference.is_named() => return Some(place.clone()),
+        Ok(place) => place,
+        Err(Reason::Own) => &reference.url,
+        Err(_) => return None,
+    };
+    let url = url::Url::parse(own).ok()?;
+    (url.origin() == *home).then_some(())?;
+    Some(url[url::Position::BeforePath..url::Position::AfterQuery].to_owned())
 }
 
 impl Thing {

@@ -441,21 +441,40 @@ impl Site {
         named.map(String::as_str).chain(own)
     }
 
-    /// Leads redirects to the origin's own name `home`, which is where the client has the site from.
-    pub fn relocate(&self, home: &str, headers: &mut HeaderMap) {
+    /// Leads redirects to the origin's own name `home`, which is where the client has the site from. Where that is over `https`, those to a name
+    /// of the site over `http` lead there over `https`, unless they would lead back to `asked`.
+    pub fn relocate(&self, home: &str, asked: Option<&Url>, headers: &mut HeaderMap) {
         for name in [header::LOCATION, header::CONTENT_LOCATION] {
             let told = headers.get(&name).and_then(|value| value.to_str().ok());
             let Some(url) = told.and_then(|told| Url::parse(told).ok()) else {
                 continue; // what is relative leads to the site as it is
             };
-            if url.origin() != self.origin.origin() {
-                continue;
-            }
-            let rest = &url[url::Position::BeforePath..];
-            if let Ok(value) = HeaderValue::try_from(format!("{home}{rest}")) {
+            let place = if url.origin() == self.origin.origin() {
+                Some(format!("{home}{}", &url[url::Position::BeforePath..]))
+            } else {
+                self.over_https(home, asked, url)
+            };
+            if let Some(Ok(value)) = place.map(HeaderValue::try_from) {
                 headers.insert(name, value);
             }
         }
+    }
+
+    /// `url` over `https`, if it is the site's own over `http` and the client is at `home` over `https`.
+    fn over_https(&self, home: &str, asked: Option<&Url>, url: Url) -> Option<String> {
+        let home = Url::parse(home).ok()?;
+        let is_over_http = url.scheme() == "http" && url.port().is_none();
+        let is_own = self.names.iter().any(|name| url.host_str() == Some(name));
+        if home.scheme() != "https" || !is_over_http || !is_own {
+            return None;
+        }
+        let mut secure = url;
+        secure.set_scheme("https").ok()?;
+        secure.set_port(home.port()).ok()?;
+        let target = |url: &Url| url[..url::Position::AfterQuery].to_owned();
+        // An origin that leads from `https` to `http` would lead in a circle.
+        let is_circle = asked.is_some_and(|asked| target(asked) == target(&secure));
+        (!is_circle).then(|| secure.into())
     }
 
     /// Host and port of the origin, the default one written out.

@@ -459,11 +459,11 @@ impl Wanted {
         home(&self.site, self.arrival, &self.authority)
     }
 
-    /// Leads redirects to the origin's own name to where the client has the site from.
+    /// Leads redirects to the origin's own name, and to the site over `http`, to where the client has the site from.
     pub(crate) fn relocate(&self, headers: &mut HeaderMap) {
         let home = home_text(&self.site, self.arrival, &self.authority);
         let home = home.unwrap_or(Cow::Borrowed(self.site.rules.site_origin()));
-        self.site.relocate(&home, headers);
+        self.site.relocate(&home, self.seen_url().as_ref(), headers);
     }
 
     /// What the answer says in `headers` that goes for what is asked for after it; `None` if it is no page of the site's own.

@@ -128,3 +128,22 @@ async fn a_page_under_a_coding_is_judged_and_passes_under_it() {
     assert_eq!(told, [(&*format!("{SITE}/coded"), 1)]);
     assert_eq!((own.times("/broken"), own.times("/coded")), (1, 1));
 }
+
+#[tokio::test]
+async fn what_would_come_over_https_of_the_site_is_told_and_stays() {
+    let page = "<img src=http://www.site.test/a.png>";
+    let own = Origin::start(pages(&[("/", &[HTML, FRESH], page)]));
+    let proxy = before(&own, &other());
+    assert_eq!(get(&proxy, "/", &[]).await.text(), page);
+    until("the page has come by", || {
+        proxy.reports.of(&format!("{SITE}/")).is_some()
+    })
+    .await;
+    let report = proxy.reports.of(&format!("{SITE}/")).expect("it came by");
+    let report = serde_json::to_value(&report).expect("it is data");
+    assert_eq!(
+        (&report["dry_run"], &report["moved"]),
+        (&json!(true), &json!(1))
+    );
+    assert_eq!(report["references"][0]["moved_to"], "/a.png");
+}

@@ -99,12 +99,18 @@ async fn what_a_page_names_by_another_name_is_not_fetched_ahead_by_its_own() {
 async fn a_sheet_that_is_pinned_by_another_name_is_asked_for_as_it_came() {
     let html = "<link rel=stylesheet crossorigin integrity=sha256-LPJNul+wow4m6DsqxbninhsWHlwfp0JecwQzYpOLmCQ= href=HREF>";
     let origin = "https://www.site.test";
-    for (href, is_marked) in [
-        ("https://site.test/a.css", true),
-        ("https://www.site.test/a.css", true),
-        ("https://site.test:444/a.css", false),
-        ("http://site.test/a.css", false),
-        ("https://img.site.test/a.css", false),
+    for (href, marked) in [
+        ("https://site.test/a.css", Some("https://site.test/a.css")),
+        (
+            "https://www.site.test/a.css",
+            Some("https://www.site.test/a.css"),
+        ),
+        ("http://site.test/a.css", Some("https://site.test/a.css")),
+        ("http://www.site.test/a.css", Some("/a.css")),
+        ("https://site.test:444/a.css", None),
+        ("http://site.test:81/a.css", None),
+        ("https://img.site.test/a.css", None),
+        ("http://img.site.test/a.css", None),
     ] {
         let html = html.replace("HREF", href);
         let text = html.clone();
@@ -115,9 +121,9 @@ async fn a_sheet_that_is_pinned_by_another_name_is_asked_for_as_it_came() {
             })
         });
         let page = seen(&before(&own), origin, "/").await;
-        let want = match is_marked {
-            true => html.replace(href, &format!("\"{href}?spdy=off\"")),
-            false => html,
+        let want = match marked {
+            Some(marked) => html.replace(href, &format!("\"{marked}?spdy=off\"")),
+            None => html,
         };
         assert_eq!(page.text(), want);
     }
@@ -209,4 +215,102 @@ async fn the_origin_of_a_site_stands_where_resolve_says_also_under_the_names_of_
         let answer = seen(&proxy, "https://www.site.test", "/").await;
         assert_eq!((answer.status.as_u16(), answer.text()), (200, "found"));
     }
+}
+
+/// Six pictures of a page left its session.
+#[tokio::test]
+async fn what_a_page_over_https_names_of_the_site_over_http_comes_over_its_session() {
+    let html = "<img src=http://www.site.test/a.png><img src=http://site.test/b.png><a href=http://www.site.test/>";
+    let sheet = "p { background: url(http://www.site.test/c.png) }";
+    let link = (
+        "link",
+        "<http://www.site.test/d.css>; rel=preload; as=style",
+    );
+    let css = ("content-type", "text/css");
+    let own = Origin::start(pages(&[
+        ("/", &[HTML, FRESH, link], html),
+        ("/a.css", &[css, FRESH], sheet),
+        ("/d.css", &[css, FRESH], ""),
+    ]));
+    let proxy = before(&own);
+    for _ in ["fetched", "kept"] {
+        let page = seen(&proxy, "https://www.site.test", "/").await;
+        let want = "<img src=\"/a.png\"><img src=\"https://site.test/b.png\"><a href=http://www.site.test/>";
+        assert_eq!(page.text(), want);
+        assert_eq!(page.field("link"), "</d.css>; rel=preload; as=style");
+        let sheet = seen(&proxy, "https://www.site.test", "/a.css").await;
+        assert_eq!(sheet.text(), "p { background: url(/c.png) }");
+    }
+    until("it is fetched ahead", || own.times("/d.css") > 0).await;
+    let report = proxy
+        .reports
+        .of("https://www.site.test/")
+        .expect("it came by");
+    let report = serde_json::to_value(&report).expect("it is data");
+    assert_eq!(report["named"], 0);
+    let hosts = &report["hosts"];
+    assert_eq!(hosts["http://www.site.test"]["moved"], 2, "{report}");
+    assert_eq!(hosts["http://site.test"]["moved"], 1, "{report}");
+    let plain = seen(&proxy, "http://www.site.test", "/").await;
+    assert_eq!(plain.text(), html, "it came over http itself");
+}
+
+/// Of an origin that knows nothing of TLS.
+#[tokio::test]
+async fn a_redirect_to_the_site_over_http_leads_a_client_over_https_there() {
+    let own = Origin::start(move |request: Request<bytes::Bytes>| {
+        let to = request.uri().query().unwrap_or_default().to_owned();
+        let mut response = support::answer(&[("location", to.as_str())], "");
+        *response.status_mut() = http::StatusCode::FOUND;
+        std::future::ready(response)
+    });
+    let proxy = before(&own);
+    for (home, to, want) in [
+        (
+            "https://www.site.test",
+            "http://www.site.test/b",
+            "https://www.site.test/b",
+        ),
+        (
+            "https://site.test",
+            "http://www.site.test/b",
+            "https://www.site.test/b",
+        ),
+        (
+            "https://site.test:8443",
+            "http://www.site.test/",
+            "https://www.site.test:8443/",
+        ),
+        (
+            "http://www.site.test",
+            "http://site.test/b",
+            "http://site.test/b",
+        ),
+        (
+            "https://www.site.test",
+            "http://site.test:81/b",
+            "http://site.test:81/b",
+        ),
+        (
+            "https://www.site.test",
+            "http://img.site.test/b",
+            "http://img.site.test/b",
+        ),
+        (
+            "https://www.site.test",
+            "http://elsewhere.test/b",
+            "http://elsewhere.test/b",
+        ),
+    ] {
+        let answer = seen(&proxy, home, &format!("/a?{to}")).await;
+        assert_eq!(answer.field("location"), want, "{home}");
+    }
+    // It would lead in a circle.
+    let circle = Origin::start(pages(&[(
+        "/a",
+        &[("location", "http://www.site.test/a")],
+        "",
+    )]));
+    let answer = seen(&before(&circle), "https://www.site.test", "/a").await;
+    assert_eq!(answer.field("location"), "http://www.site.test/a");
 }

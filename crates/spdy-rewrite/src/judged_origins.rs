@@ -69,7 +69,12 @@ impl JudgedOrigin {
             return None;
         }
         let root = place.base.join(&[written, "/"].concat()).ok();
-        let root = root.filter(|root| is_root(root) && place.rules.judge_alike(root, kind));
+        let is_alike = |root: &Url| {
+            // Its own over `http` is a path, and what two slashes begin is none.
+            let is_own = place.own_over_https(root, kind).is_some();
+            is_root(root) && !is_own && place.rules.judge_alike(root, kind)
+        };
+        let root = root.filter(is_alike);
         let judge = |root: Url| place.judge_by_itself(root.as_str(), kind, Credentials::default());
         Some(Self {
             written: written.to_owned(),

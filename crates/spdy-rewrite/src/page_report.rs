@@ -106,9 +106,9 @@ impl PageReport {
     /// Counts a reference, and keeps it to be told.
     pub(crate) fn add(&mut self, reference: Reference) {
         match &reference.outcome {
-            Ok(place) => {
+            Ok(_) => {
                 self.moved += 1;
-                self.named += usize::from(!place.starts_with('/'));
+                self.named += usize::from(reference.is_named());
                 self.count(&reference.url, |host| host.moved += 1);
             }
             Err(Reason::Own) => {}

@@ -32,9 +32,16 @@ pub(crate) enum Pin {
 /// Judges `text`, a reference to a sheet that is pinned by `metadata`.
 pub(crate) fn judge(place: &Place<'_>, text: &str, metadata: &str) -> Pin {
     let text = text.trim();
-    let Ok(url) = place.base.join(text) else {
+    let Ok(mut url) = place.base.join(text) else {
         return Pin::Stays;
     };
+    // It is asked for over `https`, by what is written for it.
+    let secure = place.own_over_https(&url, Kind::Style);
+    let secure = secure.map(|target| place.at_root(&target));
+    if let Some(secure) = secure.as_deref().and_then(|it| place.base.join(it).ok()) {
+        url = secure;
+    }
+    let text = secure.as_deref().unwrap_or(text);
     let known = || {
         place
             .seen

@@ -35,8 +35,20 @@ pub struct Reference {
     /// Who hears of the page when it is asked for.
     pub tells: Tells,
     /// Whether it was moved, and to which path and query under the site's name; in full, to which URL of its host's own
-    /// name here.
+    /// name here. What is the site's own over `http`, on a page that came over `https`, is moved to where it is over `https`.
     pub outcome: Result<String, Reason>,
+}
+
+impl Reference {
+    /// Whether it was moved to a name that its host has here.
+    #[must_use]
+    pub fn is_named(&self) -> bool {
+        let host = |url: &str| Url::parse(url).ok()?.host_str().map(str::to_owned);
+        match &self.outcome {
+            Ok(place) if !place.starts_with('/') => host(place) != host(&self.url),
+            _ => false,
+        }
+    }
 }
 
 /// Where references stand, and what is known there.
@@ -134,7 +146,8 @@ impl Place<'_> {
             Finder::Discovered if url.origin() == self.base.origin() => Finder::Listed,
             finder => finder,
         };
-        let verdict = match self.rules.verdict(&url, kind, finder) {
+        let own = self.own_over_https(&url, kind).map(Verdict::Move);
+        let verdict = match own.unwrap_or_else(|| self.rules.verdict(&url, kind, finder)) {
             Verdict::Move(_) if self.guards(&url, kind) => {
                 let host = url.host_str().unwrap_or_default().to_owned();
                 Verdict::Leave(Refusal::Guarded { host }.into())
@@ -167,6 +180,31 @@ impl Place<'_> {
                 outcome,
             }),
         }
+    }
+
+    /// Where `url` is over `https`, if the page came that way and `url` is the site's own over `http`: a path of the page's origin, or a URL
+    /// in full under another name of the site.
+    ///
+    /// A browser would load it outside of the page's session, or block it as mixed content.
+    pub(crate) fn own_over_https(&self, url: &Url, kind: Kind) -> Option<String> {
+        let is_over_http = url.scheme() == "http" && url.port().is_none();
+        let is_of_site = self.finder != Finder::Named && !kind.wants_own_origin();
+        let has_user = !url.username().is_empty() || url.password().is_some();
+        if self.page.scheme() != "https" || !is_over_http || !is_of_site || has_user {
+            return None;
+        }
+        if !self.rules.is_at_site(url) {
+            return None;
+        }
+        let target = &url[url::Position::BeforePath..];
+        // Two slashes would begin the name of another host.
+        if url.host() == self.page.host() && !target.starts_with("//") {
+            return Some(target.to_owned());
+        }
+        let mut secure = url.clone();
+        secure.set_scheme("https").ok()?;
+        secure.set_port(self.page.port()).ok()?;
+        Some(secure.into())
     }
 
     /// The same, unless there is a reason to leave what would be moved.
