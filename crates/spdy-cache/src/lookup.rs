@@ -249,7 +249,8 @@ pub enum Failure {
 
 impl Failure {
     /// RFC 5861 §4: 500, 502, 503 and 504 are errors, other answers are answers.
-    fn is_error(self) -> bool {
+    #[must_use]
+    pub fn is_error(self) -> bool {
         match self {
             Self::Unreachable => true,
             Self::Status(status) => matches!(status.as_u16(), 500 | 502 | 503 | 504),

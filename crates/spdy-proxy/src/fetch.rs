@@ -43,6 +43,8 @@ pub(crate) struct Known {
     pub(crate) conditional: Conditional,
     /// The count of purges when it was looked for.
     pub(crate) purges: u64,
+    /// It is fresh, and its origin is asked for the whole only to rewrite it again: should that fail, it is served.
+    pub(crate) is_fresh: bool,
 }
 
 impl Known {
@@ -313,7 +315,7 @@ impl Fetch {
 
     /// What is kept, though it is stale, if the origin's failure allows it: for those who wait for this as well.
     pub(crate) fn stale_instead(&mut self, failure: Failure) -> Option<Got> {
-        let known = self.known.as_ref().map(|known| &known.object);
+        let known = self.known.as_ref();
         let stale = self.proxy.stale_instead(&self.wanted, known, failure)?;
         if let Some(leader) = self.leader.take() {
             leader.fail(failure);

@@ -34,6 +34,7 @@ use crate::fields;
 use crate::followed::Followed;
 use crate::in_flight::Claim;
 use crate::landing::{Landing, Source};
+use crate::made_by::MadeBy;
 use crate::page_policies::Said;
 use crate::proxy::NAME;
 use crate::pump::Pump;
@@ -281,16 +282,12 @@ impl Fetch {
             said.guarded.extend(before.guarded);
             said.is_quiet |= before.is_quiet;
         }
-        stored.with_note(said.note())
+        stored.with_note([&said.note()[..], MadeBy::lines_of(before)].concat())
     }
 
     /// What was seen of the site, for what is wanted of it.
     pub(crate) fn seen(&self) -> OfSite {
-        OfSite {
-            proxy: self.proxy.clone(),
-            site: self.wanted.site.clone(),
-            page: self.wanted.url().map(String::from),
-        }
+        self.proxy.seen_of(&self.wanted)
     }
 
     /// What the client gets of a moved thing that is not served.
@@ -382,7 +379,7 @@ impl Fetch {
         let seen = Arc::new(self.seen());
         // Where a redirect led decides what a sheet becomes, and may lead elsewhere the next time.
         let is_in_its_place = at.key == self.wanted.key;
-        let rewriter = Rewriter::new(work, &self.wanted, told, Some(seen));
+        let rewriter = Rewriter::new(work, &self.wanted, told, Some(seen.clone()));
         let pump = Pump {
             proxy: self.proxy.clone(),
             span: rewriter
@@ -393,6 +390,7 @@ impl Fetch {
             status: code,
             leader: self.leader.take(),
             rewriter,
+            seen,
             is_in_its_place,
             writer,
             since: self.since,

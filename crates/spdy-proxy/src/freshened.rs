@@ -15,6 +15,7 @@ use crate::fetch::{Fetch, Got, Known};
 use crate::fetched::clone_head;
 use crate::fields;
 use crate::landing::{Landing, Source};
+use crate::made_by;
 use crate::proxy::NAME;
 use crate::respond;
 use crate::transform::{self, Work};
@@ -121,6 +122,7 @@ impl Fetch {
             let served = self.served(&self.wanted, &head);
             let served = served.map(|(served, _)| served);
             let mut served = served.unwrap_or_else(|_| object.stored().served().clone());
+            let is_tagged = served.contains_key(header::ETAG);
             // The body is the same, and so is what was made of it.
             for name in [header::ETAG, header::LAST_MODIFIED] {
                 let before = object.stored().served().get(&name);
@@ -129,6 +131,9 @@ impl Fetch {
                 }
             }
             let stored = self.noting(stored, &served, object.stored().note());
+            if is_tagged {
+                made_by::mark(stored.note(), &mut served);
+            }
             Arc::new(stored.with_served(served))
         };
         let now = self.proxy.hour();
@@ -160,6 +165,8 @@ impl Fetch {
                 (stored, status.detail(why.token()))
             }
         };
+        // What it waits for may not have been looked for since the program was started, or have failed.
+        self.proxy.look_for_pinned(&self.wanted, stored.note());
         let mut response = self
             .proxy
             .kept(&self.wanted, &stored, object.body(), now, &status);

@@ -95,6 +95,7 @@ mod gunzip;
 mod held_body;
 mod here;
 mod landing;
+mod made_by;
 mod miss_rate;
 mod misses;
 mod named;

@@ -14,7 +14,6 @@ use http::{HeaderValue, Method, Response, StatusCode, header};
 use spdy::body::Body;
 use spdy_cache::cache_status::{CacheStatus, Forward};
 use spdy_cache::lookup::{self, Failure, on_error};
-use spdy_cache::store::Object;
 use spdy_cache::validate::strip_conditions;
 
 use crate::counters::{Family, Outcome};
@@ -67,8 +66,7 @@ impl Proxy {
                     let standing = known
                         .as_ref()
                         .filter(|known| known.stands(self, &wanted.key));
-                    let object = standing.map(|known| &known.object);
-                    if let Some(stale) = self.stale_instead(&wanted, object, failure) {
+                    if let Some(stale) = self.stale_instead(&wanted, standing, failure) {
                         return stale;
                     }
                     match failure {
@@ -103,6 +101,7 @@ impl Proxy {
             // Who led before may have landed and left since this was looked up.
             if lead.is_some()
                 && let Some(object) = self.fresh(&wanted)
+                && !known.as_ref().is_some_and(|known| known.object.is(&object))
             {
                 let response = self.hit(&wanted, &object, self.hour());
                 return respond::marked(response, Outcome::HIT);
@@ -130,11 +129,16 @@ impl Proxy {
     pub(crate) fn stale_instead(
         &self,
         wanted: &Wanted,
-        known: Option<&Object>,
+        known: Option<&Known>,
         failure: Failure,
     ) -> Option<Response<Body>> {
-        let stored = known?.stored();
+        let known = known?;
+        let stored = known.object.stored();
         let now = self.hour();
+        if known.is_fresh && failure.is_error() {
+            let response = self.hit(wanted, &known.object, now);
+            return Some(respond::marked(response, Outcome::HIT));
+        }
         if !on_error(
             self.policy(wanted.whose()),
             &wanted.ask,
@@ -149,7 +153,7 @@ impl Proxy {
             Failure::Unreachable => status.detail("origin-unreachable"),
             Failure::Status(_) => status.detail("origin-error"),
         };
-        let response = self.kept(wanted, stored, known?.body(), now, &status);
+        let response = self.kept(wanted, stored, known.object.body(), now, &status);
         Some(respond::marked(response, Outcome::STALE_ON_ERROR))
     }
 
@@ -185,7 +189,13 @@ impl Proxy {
         forward: Forward,
     ) -> Response<Body> {
         if let Some(refused) = self.too_often(&wanted) {
-            return refused;
+            return match known.filter(|known| known.is_fresh) {
+                Some(known) => {
+                    let response = self.hit(&wanted, &known.object, self.hour());
+                    respond::marked(response, Outcome::HIT)
+                }
+                None => refused,
+            };
         }
         self.ahead.learn(&wanted);
         self.awaited(wanted, known, leader, forward, Body::empty())

@@ -59,8 +59,9 @@ impl Said {
         note.into_bytes()
     }
 
-    /// Reads a note; `None` if it is none of a page.
+    /// Reads the first line of a note; `None` if it is none of a page.
     pub(crate) fn of_note(note: &[u8]) -> Option<Self> {
+        let note = note.split(|byte| *byte == b'\n').next()?;
         let mut words = std::str::from_utf8(note).ok()?.split(' ').peekable();
         words.next().filter(|word| *word == PAGE)?;
         let is_quiet = words.next_if_eq(&QUIET).is_some();

@@ -28,6 +28,7 @@ use crate::flight::Flights;
 use crate::forwarded::{self, is_secure};
 use crate::in_flight::InFlight;
 use crate::landing::{Berth, Landing};
+use crate::made_by::RewrittenAgain;
 use crate::memory::Memory;
 use crate::miss_rate::MissRate;
 use crate::origin_latency::OriginLatency;
@@ -59,6 +60,7 @@ pub struct Proxy {
     pub(crate) companions: Companions,
     pub(crate) purges: Purges,
     pub(crate) sheets: Sheets,
+    pub(crate) rewritten_again: RewrittenAgain,
     /// What became of pages.
     pub reports: Reports,
     /// What was done so far.
@@ -117,6 +119,7 @@ impl Proxy {
             companions: Companions::default(),
             purges: Purges::default(),
             sheets: Sheets::default(),
+            rewritten_again: RewrittenAgain::default(),
             reports: Reports::default(),
             in_flight,
             counters,

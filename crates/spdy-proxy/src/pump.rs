@@ -19,12 +19,13 @@ use crate::ahead::PageDone;
 use crate::ahead_budget::Budget;
 use crate::counters::Family;
 use crate::landing::Lead;
+use crate::made_by::{self, MadeBy};
 use crate::memory::gather;
 use crate::page_policies::Said;
 use crate::proxy::Proxy;
 use crate::purge::Since;
 use crate::recording::Writer;
-use crate::sheets::Became;
+use crate::sheets::{Became, OfSite};
 use crate::span_attributes::of_rewriting;
 use crate::spans::{BROKEN, OpenSpan};
 use crate::transform::Rewriter;
@@ -46,6 +47,8 @@ pub(crate) struct Pump {
     /// Lives until it is in the cache, so that nobody fetches it in between.
     pub(crate) leader: Option<Lead>,
     pub(crate) rewriter: Rewriter,
+    /// What it is rewritten by.
+    pub(crate) seen: Arc<OfSite>,
     /// No redirect led to it.
     pub(crate) is_in_its_place: bool,
     pub(crate) writer: Writer,
@@ -204,12 +207,16 @@ impl Pump {
         let pieces = self.writer.finish();
         if let (Some(pieces), Some(stored)) = (pieces, self.stored) {
             let body = gather(&pieces);
-            let stored = match self.rewriter.passes() {
-                true => stored,
-                false => validated(&self.wanted, &stored, &body, is_untouched),
+            let is_rewritten = !self.rewriter.passes();
+            let stored = match is_rewritten {
+                false => stored,
+                true => validated(&self.wanted, &stored, &body, is_untouched),
             };
             let stored = match said {
-                Some(said) => noting(&stored, said),
+                Some(said) => {
+                    let made_by = is_rewritten.then(|| self.seen.made_by());
+                    noting(&stored, said, made_by.as_ref())
+                }
                 None => stored,
             };
             let kept = self.proxy.keep(&self.key, &stored, body, self.since);
@@ -292,12 +299,18 @@ impl Turns {
     }
 }
 
-/// `stored` with the note of what all of the page says.
-fn noting(stored: &Arc<Stored>, mut said: Said) -> Arc<Stored> {
+/// `stored` with the note of what all of the page says, and what it was rewritten by.
+fn noting(stored: &Arc<Stored>, mut said: Said, made_by: Option<&MadeBy>) -> Arc<Stored> {
     if let Some(by_head) = Said::of_note(stored.note()) {
         said.guarded.extend(by_head.guarded);
     }
-    Arc::new(Stored::clone(stored).with_note(said.note()))
+    let mut note = said.note();
+    let lines = made_by.map(MadeBy::lines).unwrap_or_default();
+    note.extend_from_slice(lines.as_bytes());
+    let mut served = stored.served().clone();
+    made_by::mark(&note, &mut served);
+    let stored = Stored::clone(stored).with_served(served);
+    Arc::new(stored.with_note(note))
 }
 
 /// What is kept of an answer whose body is at hand, with validators of its own where the origin's did not do: clients that come next

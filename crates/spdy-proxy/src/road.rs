@@ -24,10 +24,11 @@ use http::{Method, Request, Response, StatusCode, Uri};
 use spdy::body::Body;
 use spdy::runtime::BoxFuture;
 use spdy_cache::body::Body as KeptBody;
-use spdy_cache::cache_status::CacheStatus;
+use spdy_cache::cache_status::{CacheStatus, Forward};
 use spdy_cache::lookup::{self, Lookup};
 use spdy_cache::store::Object;
 use spdy_cache::stored::Stored;
+use spdy_cache::validate::Conditional;
 
 use crate::client_body::begun;
 use crate::counters::{Family, Outcome};
@@ -107,7 +108,7 @@ impl Proxy {
     }
 
     /// The answer that is kept for `asked` and needs nobody's word, where what the client said tells which it is.
-    fn kept_fresh(&self, asked: &Asked) -> Option<Response<Body>> {
+    fn kept_fresh(self: &Arc<Self>, asked: &Asked) -> Option<Response<Body>> {
         let wanted = asked.so_far();
         let variants = self.memory.find(&wanted.key)?;
         let now = self.hour();
@@ -115,6 +116,9 @@ impl Proxy {
         let object = all
             .all(|variant| asked.can_choose(variant.stored()))
             .then(|| self.fresh_among(&variants, wanted, now))??;
+        if self.is_outdated(wanted, object.stored()) {
+            return None;
+        }
         Some(self.hit(wanted, object, now))
     }
 
@@ -165,12 +169,32 @@ impl Proxy {
         }
         let variants = kept.as_deref().unwrap_or_default();
         let forward = found.forward();
-        let known = |index: usize, conditional| Known {
-            object: variants[index].clone(),
-            conditional,
-            purges,
+        let known = |index: usize, conditional| {
+            let object: Object = variants[index].clone();
+            // A 304 would keep it as it was rewritten by what was known then.
+            let conditional = match self.begins_again(&wanted, object.stored(), true) {
+                true => Conditional::default(),
+                false => conditional,
+            };
+            Known {
+                object,
+                conditional,
+                purges,
+                is_fresh: false,
+            }
         };
         match found {
+            Lookup::Fresh { index, .. }
+                if self.begins_again(&wanted, variants[index].stored(), false) =>
+            {
+                let known = Known {
+                    object: variants[index].clone(),
+                    conditional: Conditional::default(),
+                    purges,
+                    is_fresh: true,
+                };
+                self.board(wanted, Some(known), Some(Forward::Miss)).await
+            }
             Lookup::Fresh { index, .. } => {
                 let response = self.hit(&wanted, &variants[index], now);
                 respond::marked(response, Outcome::HIT)

@@ -14,13 +14,15 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use spdy_rewrite::integrity::{self, Digests, Pinned};
-use spdy_rewrite::kind::Kinds;
+use spdy_rewrite::kind::{Kind, Kinds};
 use spdy_rewrite::rules::Rules;
 use spdy_rewrite::seen::Seen;
 use url::Url;
 
+use crate::made_by::MadeBy;
 use crate::proxy::Proxy;
 use crate::sites::Site;
+use crate::wanted::Wanted;
 
 /// Sheets that are remembered, the latest.
 const REMEMBERED: usize = 4096;
@@ -82,16 +84,45 @@ fn name(rules: &Rules, url: &Url) -> String {
 /// What was seen of one site, for a page of it.
 #[derive(Debug)]
 pub(crate) struct OfSite {
-    pub(crate) proxy: Arc<Proxy>,
-    pub(crate) site: Arc<Site>,
+    proxy: Arc<Proxy>,
+    site: Arc<Site>,
     /// The page, as reports know it.
-    pub(crate) page: Option<String>,
+    page: Option<String>,
+    /// What was asked for so far.
+    made_by: Mutex<MadeBy>,
+}
+
+impl OfSite {
+    /// For what is `wanted` of the site.
+    pub(crate) fn new(proxy: &Arc<Proxy>, wanted: &Wanted) -> Self {
+        Self {
+            proxy: proxy.clone(),
+            site: wanted.site.clone(),
+            page: wanted.url().map(String::from),
+            made_by: Mutex::default(),
+        }
+    }
+
+    /// What is known of the sheet at `url`, which the page pins by `metadata`, and whether it is not served under the site's name.
+    pub(crate) fn known(&self, url: &Url, metadata: &str) -> (Pinned, bool) {
+        let name = name(&self.site.rules, url);
+        let is_guarded = self.guarded(url).has(Kind::Style);
+        (self.proxy.sheets.pinned(&name, metadata), is_guarded)
+    }
+
+    /// What the page was rewritten by so far.
+    pub(crate) fn made_by(&self) -> MadeBy {
+        let made_by = self.made_by.lock();
+        made_by.unwrap_or_else(PoisonError::into_inner).clone()
+    }
 }
 
 impl Seen for OfSite {
     fn pinned(&self, url: &Url, metadata: &str) -> Pinned {
-        let name = name(&self.site.rules, url);
-        self.proxy.sheets.pinned(&name, metadata)
+        let (known, is_guarded) = self.known(url, metadata);
+        let mut made_by = self.made_by.lock().unwrap_or_else(PoisonError::into_inner);
+        made_by.pin(url, metadata, &known, is_guarded);
+        known
     }
 
     fn guarded(&self, url: &Url) -> Kinds {
@@ -100,8 +131,14 @@ impl Seen for OfSite {
 
     fn all_moved(&self, url: &Url) -> Option<bool> {
         let origin = url.origin().ascii_serialization();
-        let count = self.proxy.reports.of_host(self.page.as_deref()?, &origin)?;
-        Some(count.moved > 0 && count.left == 0)
+        let of_page = |page: &String| self.proxy.reports.of_host(page, &origin);
+        let count = self.page.as_ref().and_then(of_page);
+        let all_moved = count.map(|count| count.moved > 0 && count.left == 0);
+        if all_moved != Some(true) {
+            let mut made_by = self.made_by.lock().unwrap_or_else(PoisonError::into_inner);
+            made_by.connect(origin);
+        }
+        all_moved
     }
 }
 

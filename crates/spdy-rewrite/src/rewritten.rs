@@ -60,6 +60,18 @@ pub fn tag_body<'b>(
     headers.insert(ETAG, etag.expect("letters and digits"));
 }
 
+/// Marks the ETag of a page with the `facts` by which it was rewritten beside its text and the rules: by other ones it has other bytes.
+pub fn mark_facts(headers: &mut HeaderMap, facts: &[u8]) {
+    let hash = URL_SAFE_NO_PAD.encode(&Sha256::digest(facts)[..6]);
+    let etag = headers.get(ETAG).and_then(|etag| {
+        let text = etag.to_str().ok()?.strip_suffix('"')?;
+        HeaderValue::from_str(&format!("{text}~{hash}\"")).ok()
+    });
+    if let Some(etag) = etag {
+        headers.insert(ETAG, etag);
+    }
+}
+
 fn marked(etag: &HeaderValue, tag: &str, is_exact: bool) -> Option<HeaderValue> {
     let text = etag.to_str().ok()?;
     let opaque = text

@@ -1,0 +1,240 @@
+//! Pages that pin a sheet and are kept before it is known what is served of it: they are rewritten again when that is known.
+
+mod support;
+
+use http::{Request, Response, StatusCode};
+use spdy::body::Body;
+use spdy_rewrite::integrity::{Digests, matches};
+use support::{Answer, Origin, accelerator_of, answer, get, until};
+
+const HTML: (&str, &str) = ("content-type", "text/html; charset=utf-8");
+const CSS: (&str, &str) = ("content-type", "text/css");
+const FRESH: (&str, &str) = ("cache-control", "max-age=60");
+const STALE: (&str, &str) = ("cache-control", "max-age=0");
+const ETAG: (&str, &str) = ("etag", "\"one\"");
+
+/// Names nothing that has a port, so that its hash is known: `openssl dgst -sha256 -binary | base64`.
+const SHEET: &str = "p { background: url(http://cdn.test/b.png) }\n";
+const SHEET_SHA256: &str = "sha256-n2NC7uYfsk6aCLM32Xq8aC1K+KrH1vQLOlLAB3v6YsM=";
+
+type Proxy = std::sync::Arc<spdy_proxy::proxy::Proxy>;
+
+/// The accelerator before `own`, which moves sheets of `cdn.test`, at `other`, and images and sheets of its port 80.
+fn before(own: &Origin, other: &Origin) -> Proxy {
+    let (origin, port) = (own.address, other.address.port());
+    accelerator_of(&format!(
+        "[listen]\ntls = []\nplain = ['127.0.0.1:80']\n\
+         [upstream]\nallow_addresses = ['127.0.0.0/8']\nallow_ports = [{port}]\nresolve = {{ 'cdn.test' = '127.0.0.1' }}\n\
+         [[site]]\nnames = ['www.site.test']\norigin = 'http://{origin}'\n\
+         [[site.rewrite.hosts]]\nhost = 'cdn.test:{port}'\nscheme = 'http'\nkinds = ['style']\n\
+         [[site.rewrite.hosts]]\nhost = 'cdn.test'\nscheme = 'http'\nkinds = ['image', 'style']\n"
+    ))
+}
+
+fn other() -> Origin {
+    let anybody = ("access-control-allow-origin", "*");
+    Origin::start(move |_| std::future::ready(answer(&[CSS, FRESH, anybody], SHEET)))
+}
+
+/// A site with one page, which pins the sheet at `cdn` and is answered by these fields, or by 304.
+fn site(cdn: &str, freshness: (&'static str, &'static str)) -> Origin {
+    let text = page(&format!("'{cdn}/s.css'"), &format!("'{SHEET_SHA256}'"));
+    Origin::start(move |request: Request<bytes::Bytes>| {
+        let is_kept = request.headers().contains_key("if-none-match");
+        std::future::ready(match is_kept {
+            true => not_modified(freshness),
+            false => answer(&[HTML, ETAG, freshness], text.clone()),
+        })
+    })
+}
+
+fn not_modified(freshness: (&'static str, &'static str)) -> Response<Body> {
+    let mut response = answer(&[ETAG, freshness], "");
+    *response.status_mut() = StatusCode::NOT_MODIFIED;
+    response
+}
+
+fn page(href: &str, hash: &str) -> String {
+    format!("<link rel=stylesheet crossorigin integrity={hash} href={href}><p>Text")
+}
+
+/// The sheet as it is served under the site's name, when that is known here.
+async fn sheet(proxy: &Proxy, other: &Origin) -> (String, Answer) {
+    until("it is fetched ahead", || other.times("/s.css") == 1).await;
+    let path = format!("/.spdy/1/-/p/cdn.test~{}/s.css", other.address.port());
+    let sheet = get(proxy, &path, &[]).await;
+    assert!(sheet.text().contains("url(/.spdy/1/-/p/cdn.test/b.png)"));
+    (path, sheet)
+}
+
+/// Checks that `page` names the sheet at `path` by the hash of what is served there.
+fn assert_moved(page: &Answer, path: &str, sheet: &Answer) {
+    let text = page.text();
+    assert!(text.contains(&format!("href=\"{path}\"")), "{text}");
+    let hash = text
+        .split("integrity=\"")
+        .nth(1)
+        .expect("it is pinned anew");
+    let hash = hash.split('"').next().expect("a hash");
+    assert!(
+        matches(hash, &Digests::of(sheet.text().as_bytes())),
+        "{text}"
+    );
+}
+
+#[tokio::test]
+async fn a_fresh_page_is_rewritten_again_once_its_pinned_sheet_is_known() {
+    let other = other();
+    let cdn = format!("http://cdn.test:{}", other.address.port());
+    let own = site(&cdn, FRESH);
+    let proxy = before(&own, &other);
+    let first = get(&proxy, "/", &[]).await;
+    assert_eq!(
+        first.text(),
+        page(&format!("'{cdn}/s.css'"), &format!("'{SHEET_SHA256}'"))
+    );
+    let (path, sheet) = sheet(&proxy, &other).await;
+    let second = get(&proxy, "/", &[]).await;
+    assert_moved(&second, &path, &sheet);
+    assert_eq!(own.times("/"), 2);
+    for _ in 0..3 {
+        let hit = get(&proxy, "/", &[]).await;
+        assert!(
+            hit.field("cache-status").starts_with("spdy; hit"),
+            "{hit:?}"
+        );
+        assert_eq!(hit.text(), second.text());
+    }
+    assert_eq!(own.times("/"), 2, "once for what became known");
+    // Who has the first rewriting is not told that it is the same.
+    let ask = async |etag: &str| get(&proxy, "/", &[("if-none-match", etag)]).await;
+    let again = ask(first.field("etag")).await;
+    assert_eq!(
+        (again.status, again.text()),
+        (StatusCode::OK, second.text())
+    );
+    assert_eq!(
+        ask(again.field("etag")).await.status,
+        StatusCode::NOT_MODIFIED
+    );
+}
+
+#[tokio::test]
+async fn a_page_that_is_validated_is_rewritten_again_once_its_pinned_sheet_is_known() {
+    let other = other();
+    let cdn = format!("http://cdn.test:{}", other.address.port());
+    let own = site(&cdn, STALE);
+    let proxy = before(&own, &other);
+    let first = get(&proxy, "/", &[]).await;
+    assert!(first.text().contains(&cdn), "{first:?}");
+    let (path, sheet) = sheet(&proxy, &other).await;
+    let second = get(&proxy, "/", &[]).await;
+    assert_moved(&second, &path, &sheet);
+    assert!(!own.fields("/").contains_key("if-none-match"));
+    let etag = second.field("etag").to_owned();
+    for _ in 0..2 {
+        let validated = get(&proxy, "/", &[]).await;
+        assert!(own.fields("/").contains_key("if-none-match"));
+        assert_eq!(validated.text(), second.text());
+        assert_ne!(
+            validated.field("etag"),
+            etag,
+            "it was told before the sheet was known to be pinned"
+        );
+        let same = [("if-none-match", validated.field("etag"))];
+        assert_eq!(
+            get(&proxy, "/", &same).await.status,
+            StatusCode::NOT_MODIFIED
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_page_whose_pin_is_of_other_bytes_is_not_fetched_again() {
+    let other = other();
+    let cdn = format!("http://cdn.test:{}", other.address.port());
+    let text = page(&format!("{cdn}/s.css"), "sha256-AAAA");
+    let own = Origin::start(move |_| std::future::ready(answer(&[HTML, FRESH], text.clone())));
+    let proxy = before(&own, &other);
+    let first = get(&proxy, "/", &[]).await;
+    sheet(&proxy, &other).await;
+    for _ in 0..3 {
+        assert_eq!(get(&proxy, "/", &[]).await.text(), first.text());
+    }
+    assert_eq!(own.times("/"), 1);
+}
+
+/// What is fresh is good, whatever becomes of the attempt to have it better.
+#[tokio::test]
+async fn a_fresh_page_is_served_where_its_origin_fails_or_does_not_let_it_be_kept() {
+    for status in [
+        StatusCode::SERVICE_UNAVAILABLE,
+        StatusCode::INTERNAL_SERVER_ERROR,
+    ] {
+        let other = other();
+        let cdn = format!("http://cdn.test:{}", other.address.port());
+        let text = page(&format!("{cdn}/s.css"), SHEET_SHA256);
+        let is_asked_again = std::sync::Arc::new(std::sync::atomic::AtomicBool::default());
+        let own = Origin::start(move |_| {
+            let mut response = answer(&[HTML, FRESH], text.clone());
+            if is_asked_again.swap(true, std::sync::atomic::Ordering::SeqCst) {
+                *response.status_mut() = status;
+            }
+            std::future::ready(response)
+        });
+        let proxy = before(&own, &other);
+        let first = get(&proxy, "/", &[]).await;
+        sheet(&proxy, &other).await;
+        for _ in 0..3 {
+            let next = get(&proxy, "/", &[]).await;
+            assert_eq!(
+                (next.status, next.text()),
+                (StatusCode::OK, first.text()),
+                "{status}"
+            );
+        }
+        assert_eq!(own.times("/"), 2, "once in a minute");
+    }
+}
+
+#[tokio::test]
+async fn what_is_asked_for_in_part_or_only_as_kept_is_not_fetched_again() {
+    let other = other();
+    let cdn = format!("http://cdn.test:{}", other.address.port());
+    let own = site(&cdn, FRESH);
+    let proxy = before(&own, &other);
+    let first = get(&proxy, "/", &[]).await;
+    let (path, sheet) = sheet(&proxy, &other).await;
+    let only = get(&proxy, "/", &[("cache-control", "only-if-cached")]).await;
+    assert_eq!(only.text(), first.text());
+    let part = get(&proxy, "/", &[("range", "bytes=0-4")]).await;
+    assert_eq!(part.text(), &first.text()[..5]);
+    assert_eq!(own.times("/"), 1);
+    assert_moved(&get(&proxy, "/", &[]).await, &path, &sheet);
+}
+
+/// A connection that the page does not need any more is no reason to ask for what is fresh; what is stale is asked for as a whole.
+#[tokio::test]
+async fn a_hint_to_connect_goes_from_a_page_that_is_validated() {
+    let other = other();
+    let cdn = format!("http://cdn.test:{}", other.address.port());
+    for (freshness, goes) in [(STALE, true), (FRESH, false)] {
+        let text =
+            format!("<link rel=preconnect href='{cdn}'><link rel=stylesheet href='{cdn}/s.css'>");
+        let own = Origin::start(move |request: Request<bytes::Bytes>| {
+            std::future::ready(match request.headers().contains_key("if-none-match") {
+                true => not_modified(freshness),
+                false => answer(&[HTML, ETAG, freshness], text.clone()),
+            })
+        });
+        let proxy = before(&own, &other);
+        let first = get(&proxy, "/", &[]).await;
+        assert!(first.text().contains("preconnect"));
+        let page = "http://www.site.test/";
+        until("the page has come by", || proxy.reports.of(page).is_some()).await;
+        for _ in 0..2 {
+            let next = get(&proxy, "/", &[]).await;
+            assert_eq!(!next.text().contains("preconnect"), goes, "{freshness:?}");
+        }
+    }
+}
