@@ -53,9 +53,10 @@ impl Followed {
         self.urls.join(" ").into_bytes()
     }
 
-    /// Reads a note: where redirects led to what is kept with it.
+    /// Reads the first line of a note: where redirects led to what is kept with it.
     pub(crate) fn of_note(note: &[u8]) -> Vec<Url> {
-        let text = std::str::from_utf8(note).unwrap_or_default();
+        let line = note.split(|byte| *byte == b'\n').next();
+        let text = std::str::from_utf8(line.unwrap_or_default()).unwrap_or_default();
         let words = text.split(' ').filter(|word| !word.is_empty());
         words.filter_map(|word| Url::parse(word).ok()).collect()
     }

@@ -177,10 +177,12 @@ impl Pump {
         // Before anybody can have all of it, and name it next.
         let became = self.rewriter.take_became();
         let is_untouched = became.as_ref().is_some_and(Became::is_untouched);
+        let mut line = None;
         if let Some(became) = became
             && let (Some(url), true) = (self.wanted.seen_url(), self.is_in_its_place)
         {
             let rules = &self.wanted.site.rules;
+            line = Some(became.line());
             self.proxy.sheets.note(rules, &url, became);
         }
         let is_own = self.wanted.moved.is_none();
@@ -216,6 +218,13 @@ impl Pump {
                 Some(said) => {
                     let made_by = is_rewritten.then(|| self.seen.made_by());
                     noting(&stored, said, made_by.as_ref())
+                }
+                None => stored,
+            };
+            let stored = match line {
+                Some(line) => {
+                    let note = [stored.note(), line.as_bytes()].concat();
+                    Arc::new(Stored::clone(&stored).with_note(note))
                 }
                 None => stored,
             };

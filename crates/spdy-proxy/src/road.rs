@@ -196,6 +196,10 @@ impl Proxy {
                 self.board(wanted, Some(known), Some(Forward::Miss)).await
             }
             Lookup::Fresh { index, .. } => {
+                if is_lifted {
+                    // What it waits for may be on the disk, too.
+                    self.look_for_pinned(&wanted, variants[index].stored().note());
+                }
                 let response = self.hit(&wanted, &variants[index], now);
                 respond::marked(response, Outcome::HIT)
             }

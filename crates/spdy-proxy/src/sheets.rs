@@ -5,6 +5,8 @@
 //!      rewritten ──▶ digests ┴▶ remembered by URL and rules ◀── a page that names the sheet with `integrity`
 //! ```
 //!
+//! What became of a sheet that is kept is noted with it, and so is known again of one that comes from the disk or the shared tier.
+//!
 //! The same text under the same rules is always rewritten to the same text: what is remembered here holds as long as the host serves
 //! what the page pins, and if it serves anything else, the browser refuses it as it would have without us. A moved sheet that nobody
 //! has fetched yet stays where it is, one of the site's own is asked for as it came, and both are fetched for the next page that names
@@ -13,6 +15,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use spdy_cache::stored::Stored;
 use spdy_rewrite::integrity::{self, Digests, Pinned};
 use spdy_rewrite::kind::{Kind, Kinds};
 use spdy_rewrite::rules::Rules;
@@ -24,6 +27,8 @@ use crate::proxy::Proxy;
 use crate::sites::Site;
 use crate::wanted::Wanted;
 
+/// The first word of the line of a note that says what became of a sheet.
+const SHEET: &str = "sheet";
 /// Sheets that are remembered, the latest.
 const REMEMBERED: usize = 4096;
 
@@ -38,6 +43,23 @@ impl Became {
     /// It is served as its host has it.
     pub(crate) fn is_untouched(&self) -> bool {
         self.original == self.served
+    }
+
+    /// The line of the note that is kept with it, with a line feed before it.
+    pub(crate) fn line(&self) -> String {
+        format!("\n{SHEET} {} {}", self.original.word(), self.served.word())
+    }
+
+    /// Reads that line of a note.
+    fn of_note(note: &[u8]) -> Option<Self> {
+        let mut lines = std::str::from_utf8(note).ok()?.lines().skip(1);
+        lines.find_map(|line| {
+            let (original, served) = line.strip_prefix(SHEET)?.trim_start().split_once(' ')?;
+            Some(Self {
+                original: Digests::of_word(original)?,
+                served: Digests::of_word(served)?,
+            })
+        })
     }
 }
 
@@ -64,6 +86,15 @@ impl Sheets {
             && let Some(oldest) = table.order.pop_front()
         {
             table.became.remove(&oldest);
+        }
+    }
+
+    /// `stored`, which was kept on a disk or by another machine, is what is wanted: if it is a sheet, this says what became of it.
+    pub(crate) fn learn(&self, wanted: &Wanted, stored: &Stored) {
+        if let Some(became) = Became::of_note(stored.note())
+            && let Some(url) = wanted.seen_url()
+        {
+            self.note(&wanted.site.rules, &url, became);
         }
     }
 
@@ -145,6 +176,30 @@ impl Seen for OfSite {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_note_says_what_became_of_a_sheet() {
+        let became = Became {
+            original: Digests::of(b"hello"),
+            served: Digests::of(b"hello, moved"),
+        };
+        for first in ["", "https://cdn.test/a.css https://cdn.test/b.css"] {
+            let note = [first, &became.line()].concat();
+            let read = Became::of_note(note.as_bytes()).expect("it says so");
+            assert_eq!(read.original, became.original);
+            assert_eq!(read.served, became.served);
+        }
+        for nothing in [
+            "",
+            "page",
+            "sheet AA AA",
+            "\nsheet AA AA",
+            "\nsheet",
+            "\npin a b c",
+        ] {
+            assert!(Became::of_note(nothing.as_bytes()).is_none(), "{nothing:?}");
+        }
+    }
 
     #[test]
     fn only_the_latest_sheets_are_remembered_each_by_its_rules() {

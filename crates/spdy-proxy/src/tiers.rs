@@ -70,6 +70,7 @@ impl Proxy {
                 }
             };
             if let Some((stored, body)) = found {
+                self.sheets.learn(wanted, &stored);
                 return self
                     .keep_in_memory(&wanted.key, stored, body, purges)
                     .is_some();
@@ -92,6 +93,7 @@ impl Proxy {
         if is_known || self.purges.have_met(&wanted.key, since.purges) {
             return false;
         }
+        self.sheets.learn(wanted, &stored);
         self.keep_here(&wanted.key, &Arc::new(stored), body, since.purges)
             .is_some()
     }

@@ -4,8 +4,9 @@ mod support;
 
 use http::{Request, Response, StatusCode};
 use spdy::body::Body;
+use spdy_proxy::disk::Disk;
 use spdy_rewrite::integrity::{Digests, matches};
-use support::{Answer, Origin, accelerator_of, answer, get, until};
+use support::{Answer, Origin, accelerator_of, answer, get, until, until_some};
 
 const HTML: (&str, &str) = ("content-type", "text/html; charset=utf-8");
 const CSS: (&str, &str) = ("content-type", "text/css");
@@ -237,4 +238,41 @@ async fn a_hint_to_connect_goes_from_a_page_that_is_validated() {
             assert_eq!(!next.text().contains("preconnect"), goes, "{freshness:?}");
         }
     }
+}
+
+/// What a sheet became was known until the program was started again, and then never: neither was asked for as a whole.
+#[tokio::test]
+async fn what_a_sheet_on_the_disk_became_is_known_after_a_restart() {
+    let other = other();
+    let cdn = format!("http://cdn.test:{}", other.address.port());
+    let own = site(&cdn, FRESH);
+    let folder = tempfile::tempdir().expect("a folder");
+    let with_disk = || {
+        let proxy = before(&own, &other);
+        proxy.keep_on(Disk::open(folder.path(), 10 << 20).expect("a folder of its own"));
+        proxy
+    };
+    let proxy = with_disk();
+    let first = get(&proxy, "/", &[]).await;
+    let (path, sheet) = sheet(&proxy, &other).await;
+    proxy.disk().expect("it has one").settled().await;
+    until("no task holds it", || {
+        std::sync::Arc::strong_count(&proxy) == 1
+    })
+    .await;
+    drop(proxy);
+
+    let proxy = with_disk();
+    assert_eq!(
+        get(&proxy, "/", &[]).await.text(),
+        first.text(),
+        "it is on the disk"
+    );
+    let moved = until_some("it is moved", async || {
+        let page = get(&proxy, "/", &[]).await;
+        (page.text() != first.text()).then_some(page)
+    })
+    .await;
+    assert_moved(&moved, &path, &sheet);
+    assert_eq!((own.times("/"), other.times("/s.css")), (2, 1));
 }

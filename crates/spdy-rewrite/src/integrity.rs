@@ -43,6 +43,24 @@ impl Digests {
         }
     }
 
+    /// All of them as one word, which [`of_word`](Self::of_word) reads.
+    pub fn word(&self) -> String {
+        let all: [&[u8]; 3] = [&self.sha256, &self.sha384, &self.sha512];
+        STANDARD.encode(all.concat())
+    }
+
+    /// Those that [`word`](Self::word) wrote; `None` if it is no such word.
+    pub fn of_word(word: &str) -> Option<Self> {
+        let all = STANDARD.decode(word).ok()?;
+        let (sha256, rest) = all.split_first_chunk()?;
+        let (sha384, rest) = rest.split_first_chunk()?;
+        Some(Self {
+            sha256: *sha256,
+            sha384: *sha384,
+            sha512: rest.try_into().ok()?,
+        })
+    }
+
     fn by(&self, algorithm: Algorithm) -> &[u8] {
         match algorithm {
             Algorithm::Sha256 => &self.sha256,
@@ -156,6 +174,16 @@ mod tests {
             "nothing is pinned"
         );
         assert!(!pins("md5-AAAA") && pins(HELLO_256));
+    }
+
+    #[test]
+    fn digests_are_read_from_the_word_that_was_written_of_them() {
+        let digests = of(b"hello");
+        let word = digests.word();
+        assert_eq!(Digests::of_word(&word), Some(digests));
+        for other in ["", "AAAA", "*", &word[4..], &[&word, "AAAA"].concat()] {
+            assert_eq!(Digests::of_word(other), None, "{other}");
+        }
     }
 
     #[test]

@@ -34,7 +34,7 @@ use crate::rules_error::RulesError;
 use crate::verdict::{Finder, Reason, Verdict};
 
 /// Raised whenever the same rules would rewrite a page otherwise than before: part of [`Rules::tag`].
-const REWRITER_VERSION: u32 = 1;
+const REWRITER_VERSION: u32 = 2;
 
 /// On what ground a URL may be moved.
 #[derive(Clone, Copy, Debug)]
