@@ -13,9 +13,9 @@
 use bytes::{BufMut, BytesMut};
 use zlib_rs::{Deflate, DeflateConfig, DeflateFlush};
 
+use crate::deflate_encoder::DeflateEncoder;
 use crate::dictionary::{dictionary, dictionary_id};
 use crate::header_block::HeaderBlock;
-use crate::masked::Masked;
 use crate::secrets::Secrets;
 use crate::version::Version;
 
@@ -31,13 +31,13 @@ const MEM_LEVEL: i32 = 6;
 /// How header blocks are written. A reader never notices.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum Compression {
-    /// Our own encoder: a [secret](Secrets) is never matched but as a whole with an equal one of its own
-    /// name and host, so a guess learns nothing from lengths unless it is right to the last byte. The
-    /// default.
+    /// Our own encoder: only the values of [a list of names](crate::public_headers) are matched in part. A
+    /// [private](Secrets) value is written as literals, or repeats an equal one of its name and host as a whole, so
+    /// lengths tell an attacker nothing of it but its length. The default.
     #[default]
     Masked,
-    /// Plain zlib, level 0 (stored) to 9 (and 9 for anything above). Above 0 secrets share a history
-    /// with everything else: only where one party writes all headers.
+    /// Plain zlib, level 0 (stored) to 9 (and 9 for anything above). Above 0 private values share a history
+    /// with all others: only where one party writes all headers.
     Zlib(u8),
 }
 
@@ -51,7 +51,7 @@ pub struct DeflateOptions {
     /// next that is not. Default 13 (8 KiB) for [`Compression::Masked`]; 15 for [`Compression::Zlib`],
     /// which is big anyway.
     pub window_bits: u8,
-    /// What [`Compression::Masked`] keeps apart. [`Compression::Zlib`] knows no secrets.
+    /// What [`Compression::Masked`] keeps apart. [`Compression::Zlib`] ignores it.
     pub secrets: Secrets,
 }
 
@@ -77,7 +77,7 @@ impl From<Compression> for DeflateOptions {
 /// Writes header blocks, in the order in which they go on the wire.
 ///
 /// Holds nothing before the first block. [`Compression::Masked`] then has 16 KiB of tables, and up to
-/// twice its window as blocks fill it: 32 KiB with a window of 8, and each repeatable secret in it once
+/// twice its window as blocks fill it: 32 KiB with a window of 8, and each repeatable value in it once
 /// more. [`Compression::Zlib`] has some 280 KiB with a window of 32, at any level, since zlib-rs has hash
 /// tables of one size. Neither allocates for a block of usual size.
 pub struct Deflater {
@@ -88,7 +88,7 @@ pub struct Deflater {
 }
 
 enum Encoder {
-    Masked(Box<Masked>),
+    Masked(Box<DeflateEncoder>),
     Zlib { zlib: Box<Deflate>, plain: BytesMut },
 }
 
@@ -137,7 +137,7 @@ impl Deflater {
             }
         };
         match encoder {
-            Encoder::Masked(masked) => masked.deflate(headers, out),
+            Encoder::Masked(encoder) => encoder.deflate(headers, out),
             Encoder::Zlib { zlib, plain } => {
                 plain.clear();
                 headers.encode(self.version, plain);
@@ -153,7 +153,7 @@ impl Encoder {
         let level = match options.compression {
             Compression::Masked => {
                 let (window, secrets) = (1 << options.window_bits, options.secrets.clone());
-                return Self::Masked(Box::new(Masked::new(version, window, secrets)));
+                return Self::Masked(Box::new(DeflateEncoder::new(version, window, secrets)));
             }
             Compression::Zlib(level) => i32::from(level.min(9)),
         };

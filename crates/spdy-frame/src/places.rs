@@ -8,7 +8,7 @@
 //! load and to enter one shift. Places are counted modulo 2^16.
 
 use crate::dictionary::dictionary;
-use crate::masked::{LEAST_FOUND, four};
+use crate::deflate_encoder::{LEAST_FOUND, four};
 use crate::version::Version;
 
 /// Places of one hash.

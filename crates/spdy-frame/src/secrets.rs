@@ -1,192 +1,213 @@
-//! What in a header block is secret, and what an eavesdropper may tell of it all the same.
+//! Which header values are private, and which of them may repeat.
+//!
+//! The values of a [list of names](crate::public_headers) are public. All other values are private: they are written as
+//! literals, and nothing is ever matched with them. The private values of a few names come again with every request.
+//! These are cut into pieces, and a long piece may be one repetition of an equal piece of the same name and host:
 //!
 //! ```text
-//! cookie                 a=1; sid=9f86d081884c7d65          each crumb is a secret of its own
+//! cookie                 a=1; sid=9f86d081884c7d65          each crumb is a piece
 //!                        ^^^  ^^^^^^^^^^^^^^^^^^^^
-//! set-cookie             sid=9f86d081884c7d65; path=/       what stands before the attributes, of each cookie
-//!                        ^^^^^^^^^^^^^^^^^^^^
-//! any other name         Bearer 4f1c2ab98e77d033            each component of the value
-//!                        ^^^^^^^^^^^^^^^^^^^^^^^
+//! set-cookie             sid=9f86d081884c7d65; path=/       each cookie is a piece; its attributes are public, but
+//!                        ^^^^^^^^^^^^^^^^^^^^               for a path that is not `/`
+//! authorization,         Bearer 4f1c2ab98e77d033            the value is a piece
+//! proxy-authorization    ^^^^^^^^^^^^^^^^^^^^^^^
+//! referer                https://a.test/inbox/4711          the value is a piece, and may only repeat the last one
+//!                        ^^^^^^^^^^^^^^^^^^^^^^^^^
 //! ```
 //!
-//! A secret is written whole, as literals or as a repetition of an equal one: see
-//! [`Secrets::whole_matches`] for what that tells and to whom.
+//! docs/header-compression.md has the reasons for these names, and why no other is among them.
 
-use std::sync::Arc;
+use crate::earlier_values::Reach;
+use crate::public_headers;
+use crate::version::Version;
 
-/// Which values are secrets, and whether one may be a repetition of itself.
-///
-/// Cheap to clone: all sessions of a client or server share one.
+/// Which header values are kept apart from all others, and whether they may repeat as a whole.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Secrets {
-    names: Arc<[Box<str>]>,
+    /// Every value is public.
+    none: bool,
     whole_matches: bool,
 }
 
-/// The names that are secrets unless a caller says otherwise.
-const NAMES: [&str; 4] = [
-    "cookie",
-    "set-cookie",
-    "authorization",
-    "proxy-authorization",
-];
-
 impl Default for Secrets {
-    /// Cookie, set-cookie, authorization and proxy-authorization, with whole matches.
+    /// All values but those of the [public names](public_headers::is_public), with whole matches.
     fn default() -> Self {
         Self {
-            names: NAMES.map(Box::from).into(),
+            none: false,
             whole_matches: true,
         }
     }
 }
 
 impl Secrets {
-    /// Bytes of a secret, the name of a cookie and the scheme of an authorization not counted, under
-    /// which it is never a repetition.
+    /// Bytes of a piece under which it never repeats, without the name of a cookie and the scheme of an authorization.
     ///
-    /// Sixteen hexadecimal digits are 2^64 guesses, sixteen decimal ones 2^53; what is shorter, such
-    /// as `lang=en` or a PIN, could be found by trying all there are.
+    /// 16 hexadecimal digits are 2^64 guesses, 16 decimal digits 2^53. A shorter value, such as `lang=en` or a PIN, could
+    /// be found by trying every one.
     pub const LEAST_WHOLE: usize = 16;
 
-    /// Nothing is secret but what a block marks
-    /// ([`HeaderBlock::mark_secret`](crate::header_block::HeaderBlock::mark_secret)): only where one
-    /// party writes all headers.
+    /// Every value is public but those that a block marks
+    /// ([`HeaderBlock::mark_secret`](crate::header_block::HeaderBlock::mark_secret)). Only where one party writes all
+    /// headers.
     #[must_use]
     pub fn none() -> Self {
         Self {
-            names: Arc::default(),
+            none: true,
             whole_matches: true,
         }
     }
 
-    /// Takes `names` for secrets as well, in any case of letters. Names of a request's first line, such
-    /// as `:path`, are names too.
-    #[must_use]
-    pub fn and<N: Into<String>>(mut self, names: impl IntoIterator<Item = N>) -> Self {
-        let more = names
-            .into_iter()
-            .map(|name| name.into().to_ascii_lowercase().into_boxed_str());
-        let mut all = self.names.to_vec();
-        for name in more {
-            if !all.contains(&name) {
-                all.push(name);
-            }
-        }
-        self.names = all.into();
-        self
-    }
-
-    /// Whether a secret that repeats an earlier one whole may be written as a repetition. Default
-    /// `true`, as Chromium did with crumbs of cookies.
+    /// Whether a piece of `cookie`, `set-cookie`, `authorization`, `proxy-authorization` or `referer` may be written as a
+    /// repetition of an equal one. Default `true`.
     ///
-    /// It tells an eavesdropper that the two are equal. That is of use to one who can put a guess into
-    /// *the same header for the same host*, and tells him of a whole guess only whether it is right:
-    /// what begins like the secret looks like any other wrong guess. Values under
-    /// [`LEAST_WHOLE`](Self::LEAST_WHOLE) bytes, and values that a block marks, are never repetitions.
-    /// With `false` no secret ever is: requests with cookies then cost their cookies every time.
+    /// A repetition tells an eavesdropper that the two are equal. To use that, an attacker must put a guess into the *same
+    /// header for the same host*, and then learns only whether the whole guess is right. Pieces shorter than
+    /// [`LEAST_WHOLE`](Self::LEAST_WHOLE) and values that a block marks never repeat. With `false` no private value ever
+    /// does: a request then costs all bytes of its cookies.
     #[must_use]
     pub fn whole_matches(mut self, allowed: bool) -> Self {
         self.whole_matches = allowed;
         self
     }
 
-    /// The names.
-    pub fn names(&self) -> impl Iterator<Item = &str> {
-        self.names.iter().map(AsRef::as_ref)
-    }
-
-    /// How the value of `name` is cut into secrets; `None` if it is none.
+    /// How the value of `name` is written; `None` if it is public.
     #[inline]
-    pub(crate) fn rule(&self, name: &[u8]) -> Option<Rule> {
-        let position = self
-            .names
-            .iter()
-            .position(|secret| secret.as_bytes().eq_ignore_ascii_case(name))?;
-        let shape = match &*self.names[position] {
-            "cookie" => Shape::Crumbs,
-            "set-cookie" => Shape::WithAttributes,
-            "authorization" | "proxy-authorization" => Shape::Credentials,
-            _ => Shape::Whole,
-        };
-        Some(Rule {
-            name: position as u32,
-            shape,
-            may_repeat: self.whole_matches,
+    pub(crate) fn rule(&self, version: Version, name: &[u8]) -> Option<Rule> {
+        if self.none || public_headers::is_public(version, name) {
+            return None;
+        }
+        let repeatable = Repeatable::of(name).filter(|_| self.whole_matches);
+        Some(repeatable.map_or(Rule::Literal, Rule::Pieces))
+    }
+}
+
+/// How a private value is written.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Rule {
+    /// As literals, always.
+    Literal,
+    /// In pieces; a long one may repeat.
+    Pieces(Repeatable),
+}
+
+/// The headers whose values may repeat as a whole. Pieces of different headers never meet.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Repeatable {
+    Cookie,
+    SetCookie,
+    Authorization,
+    ProxyAuthorization,
+    Referer,
+}
+
+impl Repeatable {
+    fn of(name: &[u8]) -> Option<Self> {
+        Some(match name {
+            b"cookie" => Self::Cookie,
+            b"set-cookie" => Self::SetCookie,
+            b"authorization" => Self::Authorization,
+            b"proxy-authorization" => Self::ProxyAuthorization,
+            b"referer" => Self::Referer,
+            _ => return None,
         })
     }
+
+    /// Which earlier pieces one may repeat.
+    ///
+    /// Anyone can guess the URL of a page, and the response to a guess does not tell that another request had it. So a
+    /// referer repeats only the last one for its host: an attacker has one guess for each request of the victim.
+    pub(crate) fn reach(self) -> Reach {
+        match self {
+            Self::Referer => Reach::Last,
+            _ => Reach::All,
+        }
+    }
+
+    /// Cuts `value` into runs; together they are the value.
+    pub(crate) fn runs<'a>(self, value: &'a [u8], mut take: impl FnMut(Run<'a>)) {
+        for (index, component) in value.split(|byte| *byte == 0).enumerate() {
+            if index > 0 {
+                take(Run::Public(b"\0"));
+            }
+            match self {
+                Self::Cookie => crumbs(component, &mut take),
+                Self::SetCookie => cookie_and_attributes(component, &mut take),
+                Self::Authorization | Self::ProxyAuthorization => {
+                    piece(component, after_first(component, b' '), &mut take);
+                }
+                Self::Referer => piece(component, component, &mut take),
+            }
+        }
+    }
 }
 
-/// How one value is written.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Rule {
-    /// Which name it is: secrets of different names never meet.
-    pub(crate) name: u32,
-    pub(crate) shape: Shape,
-    pub(crate) may_repeat: bool,
-}
-
-impl Rule {
-    /// Of a value that its block marks, whatever its name.
-    pub(crate) const MARKED: Self = Self {
-        name: u32::MAX,
-        shape: Shape::Whole,
-        may_repeat: false,
-    };
-}
-
-/// Where in a value secrets begin and end.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Shape {
-    Crumbs,
-    WithAttributes,
-    Credentials,
-    Whole,
-}
-
-/// One run of a value.
+/// One run of a private value.
 #[derive(Debug, Eq, PartialEq)]
 pub(crate) enum Run<'a> {
-    /// A separator, or a cookie's attributes.
+    /// A separator, or an attribute of a cookie.
     Public(&'a [u8]),
-    /// A secret, and whether it is long enough to be a repetition.
-    Secret(&'a [u8], bool),
+    /// Private text, and whether it is long enough to repeat.
+    Piece(&'a [u8], bool),
 }
 
-/// Cuts `value` into runs; together they are the value.
-pub(crate) fn runs(shape: Shape, value: &[u8], mut take: impl FnMut(Run<'_>)) {
-    let mut rest = value;
+/// The crumbs of a cookie, with what separates them.
+fn crumbs<'a>(mut rest: &'a [u8], take: &mut impl FnMut(Run<'a>)) {
     while !rest.is_empty() {
-        // What separates components separates secrets in every shape.
-        let end = match shape {
-            Shape::Crumbs | Shape::WithAttributes => {
-                rest.iter().position(|b| matches!(b, 0 | b';'))
-            }
-            Shape::Credentials | Shape::Whole => rest.iter().position(|b| *b == 0),
-        };
-        let (secret, after) = rest.split_at(end.unwrap_or(rest.len()));
-        if !secret.is_empty() {
-            let guessed = match shape {
-                Shape::Crumbs | Shape::WithAttributes => after_first(secret, b'='),
-                Shape::Credentials => after_first(secret, b' '),
-                Shape::Whole => secret,
-            };
-            take(Run::Secret(secret, guessed.len() >= Secrets::LEAST_WHOLE));
-        }
-        let public = match shape {
-            Shape::Crumbs => after.iter().position(|b| !matches!(b, 0 | b';' | b' ')),
-            Shape::WithAttributes => after.iter().position(|b| *b == 0).map(|nul| nul + 1),
-            Shape::Credentials | Shape::Whole => after.first().map(|_| 1),
-        };
-        let (public, next) = after.split_at(public.unwrap_or(after.len()));
-        if !public.is_empty() {
-            take(Run::Public(public));
+        let (crumb, after) = split_where(rest, |byte| byte == b';');
+        piece(crumb, after_first(crumb, b'='), take);
+        let (separator, next) = split_where(after, |byte| !matches!(byte, b';' | b' '));
+        public(separator, take);
+        rest = next;
+    }
+}
+
+/// A cookie that is set, and its attributes.
+fn cookie_and_attributes<'a>(text: &'a [u8], take: &mut impl FnMut(Run<'a>)) {
+    let (cookie, mut rest) = split_where(text, |byte| byte == b';');
+    piece(cookie, after_first(cookie, b'='), take);
+    while let Some((_, after)) = rest.split_first() {
+        let (attribute, next) = split_where(after, |byte| byte == b';');
+        if is_public_attribute(attribute) {
+            public(&rest[..=attribute.len()], take);
+        } else {
+            public(&rest[..1], take);
+            piece(attribute, b"", take);
         }
         rest = next;
     }
 }
 
-/// What of `text` is a guess: all of it where `separator` is not there.
+/// Whether an attribute of a cookie tells nothing of its user: a date, an age, a flag, or the host. A path is part of a
+/// URL, and an unknown attribute may be anything.
+fn is_public_attribute(attribute: &[u8]) -> bool {
+    let (name, value) = split_where(attribute, |byte| byte == b'=');
+    match name.trim_ascii().to_ascii_lowercase().as_slice() {
+        b"domain" | b"expires" | b"httponly" | b"max-age" | b"samesite" | b"secure" => true,
+        b"path" => value == b"=/",
+        _ => false,
+    }
+}
+
+/// Private text that repeats only if `guess`, the part that an attacker does not know, is long enough.
+fn piece<'a>(text: &'a [u8], guess: &[u8], take: &mut impl FnMut(Run<'a>)) {
+    if !text.is_empty() {
+        take(Run::Piece(text, guess.len() >= Secrets::LEAST_WHOLE));
+    }
+}
+
+fn public<'a>(text: &'a [u8], take: &mut impl FnMut(Run<'a>)) {
+    if !text.is_empty() {
+        take(Run::Public(text));
+    }
+}
+
+/// Cuts `text` before the first byte that `ends` it.
+fn split_where(text: &[u8], ends: impl Fn(u8) -> bool) -> (&[u8], &[u8]) {
+    let at = text.iter().position(|byte| ends(*byte));
+    text.split_at(at.unwrap_or(text.len()))
+}
+
+/// What follows the first `separator`; all of `text` where there is none.
 fn after_first(text: &[u8], separator: u8) -> &[u8] {
     match text.iter().position(|byte| *byte == separator) {
         Some(at) => &text[at + 1..],
@@ -198,21 +219,22 @@ fn after_first(text: &[u8], separator: u8) -> &[u8] {
 mod tests {
     use super::*;
 
-    fn told(shape: Shape, value: &str) -> Vec<String> {
-        let mut told = Vec::new();
-        runs(shape, value.as_bytes(), |run| {
+    /// Pieces have `!` in front, those that may repeat `!!`.
+    fn marked(name: Repeatable, value: &str) -> Vec<String> {
+        let mut marked = Vec::new();
+        name.runs(value.as_bytes(), |run| {
             let (mark, bytes) = match run {
                 Run::Public(bytes) => ("", bytes),
-                Run::Secret(bytes, true) => ("!!", bytes),
-                Run::Secret(bytes, false) => ("!", bytes),
+                Run::Piece(bytes, true) => ("!!", bytes),
+                Run::Piece(bytes, false) => ("!", bytes),
             };
-            told.push(format!("{mark}{}", bytes.escape_ascii()));
+            marked.push(format!("{mark}{}", bytes.escape_ascii()));
         });
-        told
+        marked
     }
 
     #[test]
-    fn each_crumb_of_a_cookie_is_a_secret_and_what_parts_them_is_none() {
+    fn each_crumb_of_a_cookie_is_a_piece_and_separators_are_public() {
         let value = "a=1; sid=9f86d081884c7d65;b\0; c=";
         let want = [
             "!a=1",
@@ -220,54 +242,58 @@ mod tests {
             "!!sid=9f86d081884c7d65",
             ";",
             "!b",
-            "\\x00; ",
+            "\\x00",
+            "; ",
             "!c=",
         ];
-        assert_eq!(told(Shape::Crumbs, value), want);
-        assert_eq!(told(Shape::Crumbs, "; ;"), ["; ;"]);
+        assert_eq!(marked(Repeatable::Cookie, value), want);
+        assert_eq!(marked(Repeatable::Cookie, "; ;"), ["; ;"]);
     }
 
     #[test]
-    fn attributes_of_a_set_cookie_are_no_secret() {
-        let value = "sid=9f86d081884c7d65; path=/; secure\0a=1\0b=2; httponly";
+    fn known_attributes_of_a_set_cookie_are_public_and_others_are_not() {
+        let value = "sid=9f86d081884c7d65; path=/; Secure\0a=1\0b=2; path=/u/4711;x; httponly";
         let want = [
             "!!sid=9f86d081884c7d65",
-            "; path=/; secure\\x00",
+            "; path=/",
+            "; Secure",
+            "\\x00",
             "!a=1",
             "\\x00",
             "!b=2",
+            ";",
+            "! path=/u/4711",
+            ";",
+            "!x",
             "; httponly",
         ];
-        assert_eq!(told(Shape::WithAttributes, value), want);
+        assert_eq!(marked(Repeatable::SetCookie, value), want);
     }
 
     #[test]
-    fn names_and_schemes_do_not_make_a_secret_long() {
-        assert_eq!(
-            told(Shape::Credentials, "Bearer 0123456789abcde"),
-            ["!Bearer 0123456789abcde"]
-        );
-        assert_eq!(
-            told(Shape::Credentials, "Bearer 0123456789abcdef"),
-            ["!!Bearer 0123456789abcdef"]
-        );
-        assert_eq!(
-            told(Shape::Crumbs, "a-very-long-name-for-a=short-one"),
-            ["!a-very-long-name-for-a=short-one"]
-        );
-        assert_eq!(told(Shape::Whole, "0123456789abcde"), ["!0123456789abcde"]);
-        assert_eq!(
-            told(Shape::Whole, "0123456789abcdef"),
-            ["!!0123456789abcdef"]
-        );
+    fn names_and_schemes_do_not_make_a_piece_long() {
+        for (name, value, want) in [
+            (Repeatable::Authorization, "Bearer 0123456789abcde", "!"),
+            (Repeatable::Authorization, "Bearer 0123456789abcdef", "!!"),
+            (Repeatable::Cookie, "a-very-long-name-for-a=short-one", "!"),
+            (Repeatable::Referer, "http://a.test/1", "!"),
+            (Repeatable::Referer, "http://a.test/12", "!!"),
+        ] {
+            assert_eq!(marked(name, value), [format!("{want}{value}")]);
+        }
     }
 
     #[test]
-    fn names_are_taken_in_any_case_and_once() {
-        let secrets = Secrets::default().and(["X-Api-Key", "cookie", "x-api-key"]);
-        assert_eq!(secrets.names().count(), 5);
-        assert!(secrets.rule(b"x-API-key").is_some());
-        assert!(secrets.rule(b"x-api-keys").is_none());
-        assert!(Secrets::none().rule(b"cookie").is_none());
+    fn whatever_is_not_on_the_list_is_private_and_five_names_may_repeat() {
+        let rule = |secrets: Secrets, name: &str| secrets.rule(Version::V31, name.as_bytes());
+        for name in ["x-csrf-token", ":path", "location", "Cookie", "unheard-of"] {
+            assert_eq!(rule(Secrets::default(), name), Some(Rule::Literal), "{name}");
+        }
+        let cookie = Some(Rule::Pieces(Repeatable::Cookie));
+        assert_eq!(rule(Secrets::default(), "cookie"), cookie);
+        let strict = Secrets::default().whole_matches(false);
+        assert_eq!(rule(strict, "cookie"), Some(Rule::Literal));
+        assert_eq!(rule(Secrets::default(), "accept"), None);
+        assert_eq!(rule(Secrets::none(), "cookie"), None);
     }
 }

@@ -44,7 +44,6 @@ pub(crate) fn client(protocol: RaceProtocol, options: &Options) -> Config {
         ip_pooling: options.ip_pooling,
         connection: ClientOptions {
             compression: options.spdy_compression,
-            secrets: options.spdy_secrets.clone(),
             compression_window_bits: options.spdy_window_bits,
             max_frame_bytes: options.data_frame_bytes,
             frame_timeout: PATIENCE,
@@ -96,7 +95,6 @@ pub(crate) fn server(protocol: RaceProtocol, spoken: Protocol, options: &Options
             max_streams: options.max_concurrent_streams,
             data_frame_bytes: options.data_frame_bytes as usize,
             compression: options.spdy_compression,
-            secrets: options.spdy_secrets.clone(),
             compression_window_bits: options.spdy_window_bits,
             ..ServerOptions::default()
         },

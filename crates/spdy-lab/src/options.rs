@@ -8,7 +8,6 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use spdy_frame::compress::Compression;
-use spdy_frame::secrets::Secrets;
 use spdy_frame::version::Version;
 use spdy_net::protocol::Protocol;
 use spdy_net::tls::TlsVersion;
@@ -195,8 +194,6 @@ pub struct Options {
     pub max_concurrent_streams: u32,
     /// How SPDY's header blocks are compressed; `Zlib(0)` is not at all.
     pub spdy_compression: Compression,
-    /// What is secret in them.
-    pub spdy_secrets: Secrets,
     /// How far back their compression looks, as a power of two; `None` for its default.
     pub spdy_window_bits: Option<u8>,
     /// Whether hosts that were recorded at one address share a session in TLS (SPDY, h2, h3). The lab's certificate
@@ -247,7 +244,6 @@ impl Default for Options {
             http1_connections: 6,
             max_concurrent_streams: 100,
             spdy_compression: Compression::Masked,
-            spdy_secrets: Secrets::default(),
             spdy_window_bits: None,
             ip_pooling: false,
             push: Push::No,
@@ -296,7 +292,6 @@ impl Options {
             http1_connections: 6,
             max_concurrent_streams: Parameters::FITTED.streams,
             spdy_compression: Compression::Zlib(9),
-            spdy_secrets: Secrets::default(),
             spdy_window_bits: None,
             ip_pooling: false,
             push: Push::No,

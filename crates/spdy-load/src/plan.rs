@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use spdy_frame::compress::Compression;
-use spdy_frame::secrets::Secrets;
 use spdy_net::protocol::Protocol;
 use spdy_net::tls::ClientTls;
 
@@ -75,8 +74,6 @@ pub struct Plan {
     pub session_window_bytes: u32,
     /// How SPDY's header blocks are compressed.
     pub compression: Compression,
-    /// What is secret in them.
-    pub secrets: Secrets,
     /// How far back their compression looks, as a power of two from 11 to 15; `None` for its default.
     pub compression_window_bits: Option<u8>,
 }
@@ -122,7 +119,6 @@ pub(crate) mod tests {
             stream_window_bytes: 1 << 20,
             session_window_bytes: 1 << 20,
             compression: Compression::Masked,
-            secrets: Secrets::default(),
             compression_window_bits: None,
         }
     }

@@ -65,7 +65,7 @@ pub struct ServerOptions {
     pub max_streams: u32,
     /// How SPDY's header blocks are compressed.
     pub compression: Compression,
-    /// What is secret in them.
+    /// Which header values are kept apart from all others in them.
     pub secrets: Secrets,
     /// How far back their compression looks, as a power of two from 11 to 15; `None` for its default.
     pub compression_window_bits: Option<u8>,

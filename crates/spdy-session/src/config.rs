@@ -113,8 +113,8 @@ pub struct Config {
     /// compressor comes to hold, and 16 KiB of tables beside it. Default `None`:
     /// [`DeflateOptions::window_bits`](spdy_frame::compress::DeflateOptions::window_bits).
     pub compression_window_bits: Option<u8>,
-    /// Which headers of ours [`Compression::Masked`] keeps apart, beside those that a block marks.
-    /// Default: cookie, set-cookie, authorization and proxy-authorization.
+    /// Which of our header values [`Compression::Masked`] keeps apart from all others, beside those that a block marks.
+    /// Default: all but those of a [list of names](spdy_frame::public_headers::is_public).
     pub secrets: Secrets,
     /// Streams that the peer may have open at once (sent in SETTINGS; one more gets
     /// REFUSED_STREAM). Default 100. A client that refuses pushes sends 0 in its place.

@@ -4,7 +4,7 @@
 macro_rules! session_options {
     ($builder:ty) => {
         impl $builder {
-            /// How header blocks are compressed. Default: secrets kept apart.
+            /// How header blocks are compressed. Default: private values are kept apart.
             #[must_use]
             pub fn compression(mut self, compression: spdy_frame::compress::Compression) -> Self {
                 self.config.compression = compression;
@@ -16,20 +16,10 @@ macro_rules! session_options {
                 self.config.compression_window_bits = Some(bits);
                 self
             }
-            /// Takes the values of `names` for secrets as well, as it does those of cookie, set-cookie,
-            /// authorization and proxy-authorization: nobody who chooses other headers learns about them
-            /// from lengths. A value that is marked by
-            /// [`HeaderValue::set_sensitive`](http::HeaderValue::set_sensitive) is a secret anyway.
-            #[must_use]
-            pub fn secret_headers<N: Into<String>>(
-                mut self,
-                names: impl IntoIterator<Item = N>,
-            ) -> Self {
-                self.config.secrets = std::mem::take(&mut self.config.secrets).and(names);
-                self
-            }
-            /// All that is to be known of secrets: which they are, and whether one may be written as a
-            /// repetition of itself.
+            /// Which header values are private, and whether a private value may repeat as a whole. Default: all values
+            /// but those of a list of headers that hold no secrets, and cookies, authorizations and the referer may
+            /// repeat. A value that is marked by [`HeaderValue::set_sensitive`](http::HeaderValue::set_sensitive)
+            /// never does.
             #[must_use]
             pub fn secrets(mut self, secrets: spdy_frame::secrets::Secrets) -> Self {
                 self.config.secrets = secrets;

@@ -245,7 +245,6 @@ fn plan(args: &Args) -> anyhow::Result<Plan> {
         stream_window_bytes: args.connection.window,
         session_window_bytes: args.connection.session_window,
         compression: args.connection.headers.compression,
-        secrets: args.connection.headers.secrets()?,
         compression_window_bits: args.connection.headers.blocks.header_window,
         target,
     })

@@ -386,7 +386,6 @@ fn config(args: &Args, tap: Option<Arc<dyn Tap>>) -> anyhow::Result<Config> {
         tls,
         connection: ClientOptions {
             compression: args.connection.headers.compression,
-            secrets: args.connection.headers.secrets()?,
             compression_window_bits: args.connection.headers.blocks.header_window,
             flow_control: !args.connection.no_flow_control,
             fold_names: args.connection.fold_names,

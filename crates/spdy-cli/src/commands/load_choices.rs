@@ -54,7 +54,7 @@ pub(crate) struct Choices {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     streams: Option<u32>,
 
-    /// How SPDY compresses headers: masked (a secret matches the whole of itself or nothing), or a level of plain zlib, 0 to 9
+    /// How SPDY compresses headers: masked (only values of headers that hold no secret are matched in part), or a level of plain zlib, 0 to 9
     #[arg(long, value_name = "HOW", value_parser = parse_compression)]
     compression: Option<Compression>,
 
@@ -181,7 +181,6 @@ impl Choices {
         if let Some(compression) = self.compression {
             options.spdy_compression = compression;
         }
-        options.spdy_secrets = self.blocks.secrets(options.spdy_compression)?;
         options.spdy_window_bits = self.blocks.header_window;
         options.tls_resumption &= !self.no_resumption;
         options.ml_kem |= self.ml_kem;
@@ -208,10 +207,7 @@ impl Choices {
     /// What `options`, which came of them, say of themselves: all that a load always has, and of the rest what is not as usual.
     pub(crate) fn notes(&self, options: &Options) -> Vec<(String, String)> {
         let compression = match options.spdy_compression {
-            Compression::Masked => {
-                let names: Vec<_> = options.spdy_secrets.names().collect();
-                format!("masked; secret: {}", names.join(", "))
-            }
+            Compression::Masked => "masked".to_owned(),
             Compression::Zlib(level) => format!("zlib, level {level}"),
         };
         let of_network = || "as the network has it".to_owned();

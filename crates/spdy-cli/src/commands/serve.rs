@@ -280,7 +280,6 @@ async fn serve(
     let hits = LimitHits::default();
     let of_connections = ServerOptions {
         push_form: args.push.form(),
-        secrets: args.blocks.secrets(Compression::Masked)?,
         compression_window_bits: args.blocks.header_window,
         ..args.limits.of_connections(counted.clone(), hits.clone())
     };

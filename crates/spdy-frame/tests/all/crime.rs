@@ -1,8 +1,8 @@
-//! The attacker of CVE-2012-4929: he chooses a header, sees lengths, and wants the cookie.
+//! The attacker of CVE-2012-4929: it chooses a header, sees lengths, and wants a private value.
 //!
-//! He writes any header but the secret, as often as he likes: his guess stands anywhere, or behind the
-//! same words that stand before the secret, which a match could run over. Then he may write into the
-//! secret's own header too, as who can plant a cookie does, or for a host of his own.
+//! It writes any header but the private one, as often as it likes: its guess stands anywhere, or behind the same words
+//! that stand before the private value, which a match could run over. Then it may write into the private header too, as
+//! one that can plant a cookie does, or for a host of its own.
 
 use bytes::BytesMut;
 use spdy_frame::compress::{Compression, DeflateOptions, Deflater};
@@ -10,11 +10,23 @@ use spdy_frame::header_block::HeaderBlock;
 use spdy_frame::secrets::Secrets;
 use spdy_frame::version::Version;
 
-const SECRETS: [&str; 4] = [
+/// Headers whose values may repeat as a whole, headers of tokens, URLs, and a name that no list has.
+const PRIVATE: [&str; 14] = [
     "cookie",
     "set-cookie",
     "authorization",
     "proxy-authorization",
+    "referer",
+    ":path",
+    "location",
+    "x-csrf-token",
+    "x-api-key",
+    "etag",
+    "if-none-match",
+    "content-security-policy",
+    "unheard-of",
+    // Names are lower case on the wire, but a caller's slip must not give a secret away.
+    "Cookie",
 ];
 const SECRET: &str = "sid=4f1c2ab98e77d03356";
 const OTHER_SECRET: &str = "sid=0123456789abcdef01";
@@ -41,38 +53,44 @@ fn lengths(options: impl Into<DeflateOptions>, blocks: &[HeaderBlock]) -> Vec<us
 
 /// What the attacker sees for a guess: requests with the secret, his guess among them.
 fn seen(options: impl Into<DeflateOptions>, name: &str, secret: &str, guess: &str) -> Vec<usize> {
-    let request = |path: &str| -> HeaderBlock {
-        block([
+    // A script chooses `accept`, which is matched with all that may be matched.
+    let request = |accept: &str| -> HeaderBlock {
+        let mut block = block([
             (":method", "GET"),
-            (":path", path),
-            (name, secret),
+            (":path", "/"),
+            ("accept", accept),
             ("user-agent", "x"),
-        ])
+        ]);
+        let others = block.iter().filter(|(other, _)| *other != name.as_bytes());
+        block = others.collect();
+        block.push(name, secret);
+        block
     };
-    let elsewhere = |guess: &str| request(&format!("/search?q={guess}"));
+    let elsewhere = |guess: &str| request(&format!("text/{guess}"));
     // A value that begins with the bytes before the secret in the plain block: length and name.
     let length = char::from(secret.len() as u8);
     let after_prefix = |guess: &str| -> HeaderBlock {
-        [("x-chosen", format!("{name}\0\0\0{length}{guess}"))]
+        [("accept", format!("{name}\0\0\0{length}{guess}"))]
             .into_iter()
             .collect()
     };
-    let mut own = request("/");
+    let mut own = request("*/*");
+    own.push("accept-language", guess);
     own.push("x-chosen", guess);
     let blocks = [
-        request("/"),
+        request("*/*"),
         elsewhere(guess),
         after_prefix(guess),
-        request("/again"),
+        request("again"),
         own,
-        request("/"),
+        request("*/*"),
     ];
     lengths(options, &blocks)
 }
 
 #[test]
 fn a_right_guess_costs_as_much_as_a_wrong_one() {
-    for name in SECRETS {
+    for name in PRIVATE {
         let right = seen(Compression::Masked, name, SECRET, RIGHT);
         assert_eq!(
             right,
@@ -84,7 +102,7 @@ fn a_right_guess_costs_as_much_as_a_wrong_one() {
 
 #[test]
 fn byte_by_byte_nothing_is_learned() {
-    for name in SECRETS {
+    for name in PRIVATE {
         for known in 4..SECRET.len() {
             // A guess compresses by its own repetitions, so lengths may tell of it. Of the secret they
             // must not: the same guess against another secret looks the same.
@@ -100,7 +118,7 @@ fn byte_by_byte_nothing_is_learned() {
 
 #[test]
 fn without_protection_the_same_attack_succeeds() {
-    for name in SECRETS {
+    for name in PRIVATE {
         for level in [1, 6, 9] {
             let right = seen(Compression::Zlib(level), name, SECRET, RIGHT);
             let wrong = seen(Compression::Zlib(level), name, SECRET, WRONG);
@@ -115,7 +133,7 @@ fn without_protection_the_same_attack_succeeds() {
 
 #[test]
 fn stored_blocks_tell_nothing_either() {
-    for name in SECRETS {
+    for name in PRIVATE {
         let right = seen(Compression::Zlib(0), name, SECRET, RIGHT);
         assert_eq!(
             right,
@@ -126,32 +144,11 @@ fn stored_blocks_tell_nothing_either() {
 }
 
 #[test]
-fn secrets_are_known_by_name_in_any_case() {
-    // Names are lower case on the wire, but a caller's slip must not give a secret away.
-    let right = seen(Compression::Masked, "Cookie", SECRET, RIGHT);
-    assert_eq!(right, seen(Compression::Masked, "Cookie", SECRET, WRONG));
-    let right = seen(Compression::Masked, "x-cookie", SECRET, RIGHT);
-    assert_ne!(
-        right,
-        seen(Compression::Masked, "x-cookie", SECRET, WRONG),
-        "not a secret's name"
-    );
-}
-
-#[test]
-fn secrets_that_a_caller_names_or_marks_are_as_safe() {
-    let named = || DeflateOptions {
-        secrets: Secrets::default().and(["X-Api-Key", ":path"]),
-        ..DeflateOptions::default()
-    };
-    for name in ["x-api-key", ":path"] {
-        let right = seen(named(), name, SECRET, RIGHT);
-        assert_eq!(right, seen(named(), name, SECRET, WRONG), "{name}");
-    }
+fn a_value_that_a_caller_marks_is_private_whatever_its_name() {
     let marked = |guess: &str, mark: bool| {
-        let mut block = block([("x-token", SECRET), ("x-chosen", guess)]);
+        let mut block = block([("user-agent", SECRET), ("accept", guess)]);
         if mark {
-            block.mark_secret("x-token");
+            block.mark_secret("user-agent");
         }
         lengths(Compression::Masked, &[block.clone(), block])
     };
@@ -159,7 +156,58 @@ fn secrets_that_a_caller_names_or_marks_are_as_safe() {
     assert!(marked(RIGHT, false) < marked(WRONG, false), "not marked");
 }
 
-/// A session that an attacker makes send requests, `cookie` with each, and whose lengths he sees.
+#[test]
+fn a_guess_in_a_private_header_of_its_own_learns_nothing() {
+    // No attacker text is public here: path against path, and every other pair of private headers.
+    for name in PRIVATE {
+        for chosen in [":path", "referer", "x-csrf-token", "location", "unheard-of"] {
+            if chosen == name {
+                continue;
+            }
+            let after = |guess: &str| {
+                let blocks = [block([(name, SECRET)]), block([(chosen, guess)])];
+                lengths(Compression::Masked, &blocks)
+            };
+            assert_eq!(after(RIGHT), after(WRONG), "{chosen} after {name}");
+        }
+    }
+}
+
+#[test]
+fn values_that_no_rule_lets_repeat_never_do() {
+    // All of it right, in the same header for the same host: the path of a page can be guessed.
+    let names = PRIVATE.into_iter().filter(|name| {
+        !name.ends_with("authorization") && !name.ends_with("cookie") && *name != "referer"
+    });
+    for name in names {
+        let after = |guess: &str| {
+            let blocks = [SECRET, guess].map(|value| block([(":host", "a.test"), (name, value)]));
+            lengths(Compression::Masked, &blocks)
+        };
+        assert_eq!(after(RIGHT), after(WRONG), "{name}");
+    }
+}
+
+#[test]
+fn a_guessed_referer_is_compared_with_the_last_one_alone() {
+    let page = "https://victim.example/accounts/4711";
+    let guesses = ["https://victim.example/accounts/0815", page];
+    let request = |referer: &str| block([(":host", "victim.example"), ("referer", referer)]);
+    let last = |referers: &[&str]| {
+        let blocks: Vec<_> = referers.iter().map(|referer| request(referer)).collect();
+        lengths(Compression::Masked, &blocks).pop()
+    };
+    let [wrong, right] = guesses.map(|guess| last(&[page, guess]));
+    assert!(right < wrong, "a page that loads what it names");
+    // One wrong guess between them, and the right one is not found: each wants a request of the victim.
+    let [wrong, right] = guesses.map(|guess| last(&[page, "https://victim.example/accounts/1234", guess]));
+    assert_eq!(right, wrong);
+    // A beginning that is right is nothing.
+    let begun = "https://victim.example/accounts/471x";
+    assert_eq!(last(&[page, begun]), last(&[page, guesses[0]]));
+}
+
+/// A session that an attacker makes send requests, `cookie` with each. It sees their lengths.
 struct Victim {
     deflater: Deflater,
     requests: usize,
@@ -173,12 +221,13 @@ impl Victim {
         }
     }
 
-    /// Length of a request for `path` of `host` with `cookie`.
-    fn request(&mut self, host: &str, path: &str, cookie: &str) -> usize {
+    /// Length of a request to `host` with `cookie`, and `accept` as a script chose it.
+    fn request(&mut self, host: &str, accept: &str, cookie: &str) -> usize {
         self.requests += 1;
         let block = block([
             (":host", host),
-            (":path", path),
+            (":path", "/"),
+            ("accept", accept),
             ("cookie", cookie),
             ("user-agent", "x"),
         ]);
@@ -188,9 +237,9 @@ impl Victim {
     }
 }
 
-/// As CRIME goes: of all next letters the one whose requests are shortest, tried in one session, in
-/// several surroundings so that the ends of bytes do not hide a few bits. What he guessed before would
-/// be found as well as the secret, so he pushes it out of the window by a long path. Returns what he
+/// The attack of CRIME: of all next letters the one whose requests are shortest, tried in one session, in
+/// several surroundings so that the ends of bytes do not hide a few bits. An earlier guess would
+/// be found as well as the secret, so a long text pushes it out of the window. Returns what the attacker
 /// believes.
 fn adaptive_attack(compression: Compression) -> (String, usize) {
     let mut victim = Victim::new(DeflateOptions {
@@ -204,7 +253,7 @@ fn adaptive_attack(compression: Compression) -> (String, usize) {
             .wrapping_add(1);
         char::from(b'!' + (state >> 58) as u8)
     };
-    // Its end is no letter of the alphabet: what follows a path would be found together with it.
+    // Its end is no letter of the alphabet: what follows it would be found together with it.
     let long: String = (0..2100).map(|_| letter()).chain(['~']).collect();
     let mut known = "; sid=".to_owned();
     let cookie = format!("lang=en; {SECRET}");
@@ -214,8 +263,8 @@ fn adaptive_attack(compression: Compression) -> (String, usize) {
                 .map(|filler: usize| {
                     let filler = &"QZWXKVJY"[..filler];
                     victim.request("victim.example", &long, &cookie);
-                    let path = format!("/{filler}{known}{letter}");
-                    victim.request("victim.example", &path, &cookie)
+                    let accept = format!("/{filler}{known}{letter}");
+                    victim.request("victim.example", &accept, &cookie)
                 })
                 .sum()
         };

@@ -9,6 +9,7 @@ use spdy_frame::frame::{
 };
 use spdy_frame::header_block::{BlockLimits, HeaderBlock};
 use spdy_frame::priority::Priority;
+use spdy_frame::public_headers::is_public;
 use spdy_frame::secrets::Secrets;
 use spdy_frame::status::{GoAwayStatus, RstStatus};
 use spdy_frame::stream_id::StreamId;
@@ -150,12 +151,12 @@ fn any_frames() -> impl Strategy<Value = (Version, Vec<Frame>)> {
     })
 }
 
-/// Names and values as a block may hold them, some of them secret, many of them alike.
+/// Names and values as a block may hold them, some of them private, many of them alike.
 fn any_block() -> impl Strategy<Value = HeaderBlock> {
     let name = prop_oneof![
         3 => prop::sample::select(vec![
             "cookie", "set-cookie", "authorization", "proxy-authorization", "accept",
-            "user-agent", "x-cookie", "status", "content-length",
+            "user-agent", "referer", "status", "content-length",
         ]).prop_map(str::to_owned),
         1 => "[a-z0-9!_~-]{1,20}",
     ];
@@ -280,17 +281,17 @@ proptest! {
         }
     }
 
-    /// What a reader sees is the same whatever is secret, and however far repetitions reach.
+    /// A reader gets the same whatever is private, and however far repetitions reach.
     #[test]
     fn secrets_and_windows_change_no_meaning(
         version in any_version(),
         window_bits in 11..=15_u8,
-        whole_matches in any::<bool>(),
+        secrets in any_secrets(),
         blocks in prop::collection::vec((any_block(), any::<bool>()), 1..40),
     ) {
         let options = DeflateOptions {
             window_bits,
-            secrets: Secrets::default().and(["x-cookie", "status"]).whole_matches(whole_matches),
+            secrets,
             ..DeflateOptions::default()
         };
         let mut deflater = Deflater::new(version, options);
@@ -306,9 +307,9 @@ proptest! {
         }
     }
 
-    /// The lengths that an eavesdropper sees depend on the public bytes, on how long the secrets are,
-    /// and on which of the long ones are equal. Here two sessions differ in every secret, and the public
-    /// text is written by one who knows all of the first session's.
+    /// The lengths that an eavesdropper sees depend on the public bytes, on how long the private values are, and on which
+    /// of the long repeatable ones are equal. Here two sessions differ in every private value, and the public text is
+    /// written by an attacker who knows all of the first session's.
     #[test]
     fn lengths_say_nothing_of_secrets(
         version in any_version(),
@@ -318,7 +319,7 @@ proptest! {
         seeds in any::<[u64; 2]>(),
     ) {
         let lengths = |seed: u64| {
-            let secrets = Secrets::default().and(["x-token"]).whole_matches(whole_matches);
+            let secrets = Secrets::default().whole_matches(whole_matches);
             let options = DeflateOptions { window_bits, secrets, ..DeflateOptions::default() };
             let mut deflater = Deflater::new(version, options);
             let mut seen = Vec::new();
@@ -333,8 +334,13 @@ proptest! {
     }
 }
 
-/// A secret by number: its letters follow from the number and the session's seed, few of them, so that
-/// they repeat.
+fn any_secrets() -> impl Strategy<Value = Secrets> {
+    let secrets = |none| if none { Secrets::none() } else { Secrets::default() };
+    (any::<bool>(), any::<bool>()).prop_map(move |(none, whole)| secrets(none).whole_matches(whole))
+}
+
+/// A private value by number: its letters follow from the number and the session's seed, few of them, so that they
+/// repeat.
 fn secret(number: usize, seed: u64) -> String {
     const LENGTHS: [usize; 8] = [1, 7, 15, 16, 17, 40, 300, 700];
     let mut state = seed ^ (number as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
@@ -348,30 +354,45 @@ fn secret(number: usize, seed: u64) -> String {
     (0..len).map(|_| letter()).collect()
 }
 
-/// A block whose secrets are numbers.
+/// A block whose private values are numbers.
 #[derive(Clone, Debug)]
 struct Plan {
     host: usize,
     cookie: Vec<usize>,
     /// Name, number.
-    others: Vec<(&'static str, usize)>,
-    /// What the attacker chose: pieces of the first session's secrets, from where on and how long.
+    others: Vec<(String, usize)>,
+    /// What the attacker chose: pieces of the first session's private values, from where on and how long.
     guesses: Vec<(usize, usize, usize)>,
+}
+
+/// A name whose values are private in every version.
+fn any_private_name() -> impl Strategy<Value = String> {
+    let known = prop::sample::select(vec![
+        "set-cookie",
+        "authorization",
+        "proxy-authorization",
+        "referer",
+        ":path",
+        "url",
+        "location",
+        "etag",
+        "if-none-match",
+        "x-csrf-token",
+        "x-api-key",
+    ]);
+    let any = "[a-z][a-z0-9!_~-]{0,20}".prop_filter("a public name", |name: &String| {
+        let is_public = |version: &Version| is_public(*version, name.as_bytes());
+        name != "cookie" && !Version::ALL.iter().any(is_public)
+    });
+    prop_oneof![2 => known.prop_map(str::to_owned), 1 => any]
 }
 
 fn any_plan() -> impl Strategy<Value = Plan> {
     let number = 0..24_usize;
-    let name = prop::sample::select(vec![
-        "set-cookie",
-        "authorization",
-        "proxy-authorization",
-        "x-token",
-        "x-marked",
-    ]);
     (
         0..3_usize,
         prop::collection::vec(number.clone(), 0..5),
-        prop::collection::vec((name, number.clone()), 0..3),
+        prop::collection::vec((any_private_name(), number.clone()), 0..4),
         prop::collection::vec((number, 0..20_usize, 0..60_usize), 0..4),
     )
         .prop_map(|(host, cookie, others, guesses)| Plan {
@@ -395,7 +416,7 @@ impl Plan {
             text.chars().skip(*from).take(*len).collect::<String>()
         };
         let guesses: Vec<String> = self.guesses.iter().map(guess).collect();
-        // And the very bytes of the plain block around the cookie, as far as he likes.
+        // And the very bytes of the plain block around the cookie, as far as the attacker likes.
         let cookie = self.cookie(attacked);
         let len = cookie.len() as u32;
         let len = match version {
@@ -405,19 +426,26 @@ impl Plan {
         let mut around = [b"cookie", &len[..], cookie.as_bytes()].concat();
         around.truncate(self.guesses.iter().map(|(_, _, len)| len).sum());
 
+        let host = match version {
+            Version::V2 => "host",
+            Version::V3 | Version::V31 => ":host",
+        };
         let mut block = HeaderBlock::new();
-        block.push(":host", format!("{}.example", self.host));
+        block.push(host, format!("{}.example", self.host));
+        block.push("accept", guesses.concat());
+        block.push("accept-language", around.clone());
         block.push("x-chosen", guesses.concat());
-        block.push("x-around", around.clone());
         if !self.cookie.is_empty() {
             block.push("cookie", self.cookie(seed));
         }
         for (name, number) in &self.others {
-            block.push(*name, secret(*number, seed));
+            block.push(name, secret(*number, seed));
         }
-        block.push("x-after", around);
+        // Private by its mark alone.
+        block.push("server", secret(5, seed));
+        block.push("user-agent", around);
         block.push("x-guesses", guesses.join("; "));
-        block.mark_secret("x-marked");
+        block.mark_secret("server");
         block
     }
 }

@@ -9,7 +9,6 @@ use bytes::BytesMut;
 use http::Response;
 use spdy_frame::compress::{Compression, DeflateOptions, Deflater};
 use spdy_frame::header_block::HeaderBlock;
-use spdy_frame::secrets::Secrets;
 use spdy_frame::version::Version;
 use spdy_http::{http1_text, request, response};
 use spdy_page::head::{self, Head};
@@ -113,14 +112,8 @@ pub(crate) fn responses(
 }
 
 fn saved(bench: &Bench<'_>, direction: usize, setting: &Setting) -> Result<Measured, String> {
-    let compression = setting.other.options.spdy_compression;
-    let secrets = match compression {
-        Compression::Masked => setting.other.options.spdy_secrets.clone(),
-        Compression::Zlib(_) => Secrets::none(),
-    };
     let options = DeflateOptions {
-        compression,
-        secrets,
+        compression: setting.other.options.spdy_compression,
         ..DeflateOptions::default()
     };
     let heads = bench.corpus()?.heads().iter();

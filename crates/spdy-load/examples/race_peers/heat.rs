@@ -6,7 +6,6 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::{HeaderMap, Method, Uri, header};
 use spdy_frame::compress::Compression;
-use spdy_frame::secrets::Secrets;
 use spdy_load::plan::{Expect, Length, Plan};
 use spdy_load::process::Processes;
 use spdy_load::report::Report;
@@ -197,7 +196,6 @@ async fn load(
         stream_window_bytes: 1024 * 1024,
         session_window_bytes: 10 * 1024 * 1024,
         compression: Compression::Masked,
-        secrets: Secrets::default(),
         compression_window_bits: None,
     };
     let pid = grid.servers[contestant.server].pid();

@@ -69,7 +69,6 @@ impl SpdyWire {
     ) -> Result<Self, Fault> {
         let mut config = Config::new(Role::Client, version);
         config.compression = plan.compression;
-        config.secrets = plan.secrets.clone();
         config.compression_window_bits = plan.compression_window_bits;
         config.initial_window_bytes = plan.stream_window_bytes;
         // One frame for all requests where there is no upload for a server to let hang.

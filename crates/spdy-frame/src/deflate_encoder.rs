@@ -1,43 +1,41 @@
-//! A deflate encoder that never lets a secret meet anything but itself (RFC 1951, and CRIME).
+//! A deflate encoder that never matches a private value but with an equal one as a whole (RFC 1951, and CRIME).
 //!
-//! Compression tells by the length of its output whether two texts are alike. If one is a cookie and
-//! the other is written by an attacker, he guesses the cookie a byte at a time (CVE-2012-4929). No
-//! switch of zlib prevents that: text compressed at level 0 or without matches is still in the window,
-//! and later matches reach it. So this encoder cuts a block into public and secret runs
-//! ([`secrets`](crate::secrets)):
+//! Compression tells by the length of its output whether two texts are alike. If one is a cookie and an attacker writes
+//! the other, he guesses the cookie a byte at a time (CVE-2012-4929). No option of zlib prevents that: text that is
+//! compressed at level 0 or without matches is still in the window, and later matches reach it. So this encoder cuts a
+//! block into public and private runs ([`secrets`](crate::secrets)):
 //!
 //! ```text
-//! block    | count  name  length  value  name  length  SECRET  name  length  value |
-//! written  | matches and literals ...................  whole!  matches and ..... |
-//! window   | as it stands ...........................  zeros   as it stands .... |
-//! kept                                                 SECRET, and where it stood
+//! block      | count  name  length  value  name  length  PRIVATE  name  length  value |
+//! written    | matches and literals ...................  whole!   matches and ..... |
+//! window     | as it stands ...........................  zeros    as it stands .... |
+//! beside it                                              PRIVATE, and where it stood
 //! ```
 //!
-//! - The window holds zeros in place of a secret, so the search cannot see it. The peer's window holds
-//!   the secret, so no match found by the search may run over those zeros: no position whose bytes
-//!   touch them is entered into the tables, every match ends where its source meets them, and where
-//!   the secret begins at the place that is being written.
-//! - A secret is written as literals of the fixed code, eight bits each in ASCII whatever it says; or,
-//!   if it is long enough and equal to an earlier one of the same name and host, as one repetition of
-//!   all of it. Earlier secrets are kept beside the window, and compared whole.
+//! - The window holds zeros in place of private text, so the search cannot see it. The peer's window holds the text, so
+//!   no match found by the search may run over those zeros: no position whose bytes touch them is entered into the
+//!   tables, every match ends where its source meets them, and where private text begins at the place that is being
+//!   written.
+//! - Private text is written as literals of the fixed code, eight bits each in ASCII whatever it says; or, if it is of a
+//!   header that may [repeat](crate::secrets::Repeatable), long enough, and equal to an earlier piece of the same name
+//!   and host, as one repetition of all of it. Earlier pieces are kept beside the window, and compared whole.
 //!
-//! What then holds is more than that a right guess costs as much as a wrong one: *the length of a block
-//! is a function of its public bytes, of the lengths of its secrets, and of which of the long ones are
-//! equal*, for secrets in ASCII. Chosen text may match the dictionary and other public text as it
-//! likes. Lengths of secrets do show, as they do without compression.
+//! So *the length of a block is a function of its public bytes, of the lengths of its private values, and of which of the
+//! long repeatable ones are equal*, for private values in ASCII. That is more than that a right guess costs as much as a
+//! wrong one. Lengths of private values do show, as they do without compression.
 //!
-//! The fixed code costs half a point of what is saved against zlib's dynamic codes, which would have to
-//! be computed from public bytes alone, and saves their tables (RFC 1951 §3.2.6).
+//! zlib's dynamic codes would save half a point more of what is public, and their tables would have to be computed from
+//! public bytes alone. The fixed code needs no tables (RFC 1951 §3.2.6).
 
 use bytes::{BufMut, BytesMut};
 
 use crate::block_rules::put_int;
 use crate::dictionary::dictionary;
+use crate::earlier_values::EarlierValues;
 use crate::header_block::HeaderBlock;
 use crate::huffman::{BitWriter, Bits, END_OF_BLOCK, LITERALS, MAX_MATCH, MIN_MATCH};
-use crate::kept::Kept;
 use crate::places::{Places, WAYS};
-use crate::secrets::{Rule, Run, Secrets, runs};
+use crate::secrets::{Repeatable, Rule, Run, Secrets};
 use crate::version::Version;
 
 /// Bytes that a match found by the search has at least: as many as a hash is made of.
@@ -57,19 +55,19 @@ const STORED_BLOCK: Bits = Bits::new(0, 3);
 const EMPTY_STORED: [u8; 4] = [0x00, 0x00, 0xff, 0xff];
 
 /// The encoder of one direction: everything after the zlib head.
-pub(crate) struct Masked {
+pub(crate) struct DeflateEncoder {
     version: Version,
     /// Bytes that a match can reach back.
     window: usize,
     secrets: Secrets,
     places: Places,
-    /// At least the last `window` bytes of plain text, then the block at hand; zeros for secrets.
+    /// At least the last `window` bytes of plain text, then the current block; zeros for private text.
     text: Vec<u8>,
     /// Where `text[0]` stands in the stream, modulo 2^16.
     origin: u16,
-    /// Where in `text` secrets are: start and end, ascending.
-    masked: Vec<(usize, usize)>,
-    kept: Kept,
+    /// Where in `text` private runs are: start and end, ascending.
+    private: Vec<(usize, usize)>,
+    earlier: EarlierValues,
     /// Up to where in `text` everything is written, but for `pending`.
     written: usize,
     /// A match that ends at `written` and may go on.
@@ -91,7 +89,7 @@ struct Match {
     distance: usize,
 }
 
-impl Masked {
+impl DeflateEncoder {
     pub(crate) fn new(version: Version, window: usize, secrets: Secrets) -> Self {
         let text = dictionary(version).to_vec();
         Self {
@@ -106,8 +104,8 @@ impl Masked {
             enter_all: true,
             text,
             origin: 0,
-            masked: Vec::new(),
-            kept: Kept::default(),
+            private: Vec::new(),
+            earlier: EarlierValues::default(),
             pending: None,
         }
     }
@@ -131,18 +129,18 @@ impl Masked {
                     put_int(self.version, value.len(), &mut self.text);
                     match self.rule(headers, name) {
                         None => self.text.put_slice(value),
-                        Some(rule) => self.write_runs(rule, value, headers, &mut bits),
+                        Some(rule) => self.write_private(rule, value, headers, &mut bits),
                     }
                 }
             }
-            // Blocks are kept as SPDY/3 writes them: what lies between secrets is copied at once.
+            // Blocks are kept as SPDY/3 writes them: what lies between private values is copied at once.
             Version::V3 | Version::V31 => {
                 let (pairs, mut copied, mut at) = (headers.pairs(), 0, 0);
                 for (name, value) in headers.iter() {
                     at += 4 + name.len() + 4;
                     if let Some(rule) = self.rule(headers, name) {
                         self.text.put_slice(&pairs[copied..at]);
-                        self.write_runs(rule, value, headers, &mut bits);
+                        self.write_private(rule, value, headers, &mut bits);
                         copied = at + value.len();
                     }
                     at += value.len();
@@ -172,60 +170,64 @@ impl Masked {
         }
     }
 
-    /// How the value of `name` is cut into secrets; `None` if it is none.
+    /// How the value of `name` is written; `None` if it is public.
     #[inline]
     fn rule(&self, headers: &HeaderBlock, name: &[u8]) -> Option<Rule> {
         match headers.is_marked_secret(name) {
-            true => Some(Rule::MARKED),
-            false => self.secrets.rule(name),
+            true => Some(Rule::Literal),
+            false => self.secrets.rule(self.version, name),
         }
     }
 
-    /// Writes a value that holds secrets.
-    fn write_runs(
+    /// Writes a private value.
+    fn write_private(
         &mut self,
         rule: Rule,
         value: &[u8],
         headers: &HeaderBlock,
         bits: &mut BitWriter<'_>,
     ) {
-        if rule.may_repeat {
-            self.kept.begin_block(host(self.version, headers));
+        match rule {
+            Rule::Literal => self.write_piece(None, value, bits),
+            Rule::Pieces(name) => {
+                self.earlier.set_host(host(self.version, headers));
+                name.runs(value, |run| match run {
+                    Run::Public(bytes) => self.text.put_slice(bytes),
+                    Run::Piece(bytes, is_long) => {
+                        self.write_piece(is_long.then_some(name), bytes, bits);
+                    }
+                });
+            }
         }
-        runs(rule.shape, value, |run| match run {
-            Run::Public(bytes) => self.text.put_slice(bytes),
-            Run::Secret(bytes, long) => self.write_secret(rule, bytes, long, bits),
-        });
     }
 
-    /// Writes `secret` whole, all public text before it first, and leaves zeros where it stands.
-    fn write_secret(&mut self, rule: Rule, secret: &[u8], long: bool, bits: &mut BitWriter<'_>) {
+    /// Writes `piece` whole, all public text before it first, and leaves zeros where it stands. With `repeats` it may be a
+    /// repetition.
+    fn write_piece(&mut self, repeats: Option<Repeatable>, piece: &[u8], bits: &mut BitWriter<'_>) {
+        if piece.is_empty() {
+            return;
+        }
         self.write_public(bits);
         let start = self.text.len();
-        let may_repeat = rule.may_repeat && long;
-        let earlier = if may_repeat {
-            self.kept.replace(rule.name, secret, start)
-        } else {
-            None
-        };
+        let earlier = repeats.and_then(|name| self.earlier.replace(name, piece, start));
         match earlier {
             Some(source) if start - source <= self.window => {
-                self.go_on(start - source, secret.len(), bits);
+                self.go_on(start - source, piece.len(), bits);
             }
             _ => {
                 self.end_match(bits);
-                secret
+                piece
                     .iter()
                     .for_each(|byte| bits.put(LITERALS[usize::from(*byte)]));
             }
         }
-        let end = start + secret.len();
+        let end = start + piece.len();
         self.text.resize(end, 0);
-        self.masked.push((start, end));
+        self.private.push((start, end));
         self.written = end;
     }
 
-    /// Writes all text that is not written, none of it secret, as matches where there are any.
+    /// Writes all text that is not written, none of it private, as matches where there are any.
     fn write_public(&mut self, bits: &mut BitWriter<'_>) {
         let (mut at, end) = (self.written, self.text.len());
         if let Some(pending) = self.pending {
@@ -297,7 +299,7 @@ impl Masked {
         let mut candidates = self.places.like(four(text, at));
         for _ in 0..WAYS {
             // Places are counted modulo 2^16 and old ones stay until pushed out, so a candidate may be
-            // anything. Every one is compared in full and measured against the mask, which makes a
+            // anything. Every one is compared in full and ends at private text, which makes a
             // stale one harmless; distances that do not grow end the search.
             let back = usize::from(here.wrapping_sub(candidates as u16));
             if back <= nearer || back > self.window || back > at {
@@ -325,17 +327,17 @@ impl Masked {
     #[inline]
     fn match_at(&self, at: usize, end: usize, distance: usize) -> usize {
         let source = at - distance;
-        let most = (end - at).min(self.unmasked(source));
+        let most = (end - at).min(self.public_len(source));
         common(&self.text[source..], &self.text[at..at + most])
     }
 
-    /// Bytes from `source` on before the first masked one.
+    /// Bytes from `source` on before the first private one.
     #[inline]
-    fn unmasked(&self, source: usize) -> usize {
-        match self.masked.last() {
+    fn public_len(&self, source: usize) -> usize {
+        match self.private.last() {
             Some((_, end)) if *end > source => {
-                let next = self.masked.partition_point(|(_, end)| *end <= source);
-                self.masked[next].0.saturating_sub(source)
+                let next = self.private.partition_point(|(_, end)| *end <= source);
+                self.private[next].0.saturating_sub(source)
             }
             _ => usize::MAX,
         }
@@ -402,15 +404,15 @@ impl Masked {
         self.written -= gone;
         self.last_block = self.last_block.saturating_sub(gone);
         self.entered_block = self.entered_block.saturating_sub(gone);
-        self.masked.retain_mut(|(start, end)| {
+        self.private.retain_mut(|(start, end)| {
             (*start, *end) = (start.saturating_sub(gone), end.saturating_sub(gone));
             *end > 0
         });
-        self.kept.forget(gone);
+        self.earlier.forget(gone);
     }
 }
 
-/// The host that a block is for, where it says: secrets of different hosts never meet.
+/// The host that a block names, or nothing: private values of different hosts are never compared.
 fn host(version: Version, headers: &HeaderBlock) -> &[u8] {
     let name: &[u8] = match version {
         Version::V2 => b"host",

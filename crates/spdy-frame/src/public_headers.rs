@@ -1,0 +1,107 @@
+//! The headers whose values are compressed like any other text. All other values are private.
+//!
+//! Compression tells by its length whether two texts are alike, so an attacker who chooses one text guesses the other
+//! (CRIME, CVE-2012-4929). An unknown header may hold a token, so this is a list of what is safe and not of what is
+//! secret. A name is on it only if its value
+//!
+//! - is no secret: no token, no identifier or data of a user, no part of a URL but the host; and
+//! - has one author, the program or the operator: it does not copy text of a request or of a user into the message. The
+//!   exceptions are `accept`, `accept-language`, `content-type` and `:method`, which a script may choose: what such a
+//!   text can find are the other values of this list, which are not secret.
+//!
+//! The request side is Chromium's list of 2012 with the headers that browsers send since. Names that look harmless and
+//! are not: `etag` and `if-none-match` (identify a document, and users by it), `if-modified-since` (the same, beside text
+//! that a script chooses), `content-length` (the size of a private document), `location`, `link` and `referer` (URLs),
+//! `access-control-allow-origin` (copies the request's `origin`), `content-security-policy` and `www-authenticate`
+//! (nonces), `content-disposition` (names of files), `x-request-id` and its like.
+
+use crate::version::Version;
+
+/// Whether the values of `name` are public, so that they may be matched in part. Names are in lower case; any other
+/// spelling is private.
+#[must_use]
+pub fn is_public(version: Version, name: &[u8]) -> bool {
+    if let Some(first_line) = first_line(version, name) {
+        return match first_line {
+            // An eavesdropper knows the host from the address, the name service or TLS.
+            b"host" => true,
+            // A few fixed words each.
+            b"method" | b"scheme" | b"status" | b"version" => true,
+            // `path` (`url` in SPDY/2) holds tokens and what a user looks for.
+            _ => false,
+        };
+    }
+    match name {
+        // What the client's program can read, and its own name: the same in every request.
+        b"accept" | b"accept-charset" | b"accept-encoding" | b"accept-language" | b"user-agent" => {
+            true
+        }
+        b"sec-ch-ua" | b"sec-ch-ua-mobile" | b"sec-ch-ua-platform" => true,
+        // Fixed words that the browser sets: what a request is for, and how urgent it is.
+        b"sec-fetch-dest" | b"sec-fetch-mode" | b"sec-fetch-site" | b"sec-fetch-user" => true,
+        b"dnt" | b"priority" | b"upgrade-insecure-requests" => true,
+        // Directives for caches: words and ages.
+        b"age" | b"cache-control" | b"pragma" | b"vary" => true,
+        // Dates that the server gives to all caches on the way. Nothing that a client chooses stands beside them.
+        b"date" | b"expires" | b"last-modified" => true,
+        // How a body is to be read, not what is in it.
+        b"accept-ranges" | b"content-encoding" | b"content-type" => true,
+        // Programs and machines that a response passed.
+        b"server" | b"via" | b"x-cache" | b"x-cache-lookup" | b"x-powered-by" => true,
+        // An operator's policies: the same in all responses of a site.
+        b"p3p" | b"referrer-policy" | b"strict-transport-security" => true,
+        b"x-content-type-options" | b"x-frame-options" | b"x-xss-protection" => true,
+        // The part of CORS that names no origin and no header.
+        b"access-control-allow-credentials"
+        | b"access-control-allow-methods"
+        | b"access-control-max-age" => true,
+        _ => false,
+    }
+}
+
+/// The name without its colon, if it belongs to the first line of a request or response (SPDY/3.1 §3.2.1). SPDY/2 has no
+/// colon, so there these names are taken.
+fn first_line(version: Version, name: &[u8]) -> Option<&[u8]> {
+    match version {
+        Version::V2 => {
+            let is_first = matches!(
+                name,
+                b"host" | b"method" | b"scheme" | b"status" | b"url" | b"version"
+            );
+            is_first.then_some(name)
+        }
+        Version::V3 | Version::V31 => name.strip_prefix(b":"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_the_first_line_have_a_colon_but_in_spdy_2() {
+        for name in ["host", "method", "scheme", "status", "version"] {
+            let with_colon = format!(":{name}");
+            for version in [Version::V3, Version::V31] {
+                assert!(is_public(version, with_colon.as_bytes()), "{name}");
+                // An application's own header.
+                assert!(!is_public(version, name.as_bytes()), "{name}");
+            }
+            assert!(is_public(Version::V2, name.as_bytes()), "{name}");
+            assert!(!is_public(Version::V2, with_colon.as_bytes()), "{name}");
+        }
+    }
+
+    #[test]
+    fn what_holds_secrets_or_copies_text_is_private() {
+        for name in [
+            ":path", "url", ":host:", "", "cookie", "set-cookie", "authorization", "referer",
+            "location", "etag", "if-none-match", "if-modified-since", "content-length", "origin",
+            "link", "x-csrf-token", "x-api-key", "access-control-allow-origin", "User-Agent",
+        ] {
+            for version in Version::ALL {
+                assert!(!is_public(version, name.as_bytes()), "{name}");
+            }
+        }
+    }
+}
