@@ -287,16 +287,28 @@ fn stale_until(
     Some(after(now, window.checked_sub(staleness)?))
 }
 
-/// Whether a request that waited for another's answer may have it: it was stored as `stored`, and a request that
-/// came now would be answered by it (RFC 9111 §4: what is being stored may serve as what is stored).
+/// Whether a request that was made at `asked` and waited for another's answer may have it: it was stored as `stored`, and a request that
+/// came now would be answered by it (RFC 9111 §4: a cache may collapse requests, and use what is storable for all of them).
+///
+/// An answer that became stale on its way is shared as well, with requests that were made while it was still fresh
+/// ([`Stored::was_fresh`]): each of them would have got the same from the origin. So `no-cache` and `max-age=0` are never shared, since no
+/// request is made while they are fresh.
 #[must_use]
 pub fn may_share_with(
     policy: &Policy,
     stored: &Stored,
     waiter: &request::Parts,
+    asked: SystemTime,
     now: SystemTime,
 ) -> bool {
-    matches!(lookup(policy, waiter, &[stored], now), Lookup::Fresh { .. })
+    match lookup(policy, waiter, &[stored], now) {
+        Lookup::Fresh { .. } => true,
+        Lookup::Stale { .. }
+        | Lookup::Validate {
+            why: Why::Stale, ..
+        } => stored.was_fresh(asked),
+        _ => false,
+    }
 }
 
 /// Whether a request may wait for another's answer at all, or lead others: a GET of the whole, that [`may_share_with`]

@@ -93,6 +93,25 @@ pub fn may_store(
     answer: &response::Parts,
     times: Times,
 ) -> Result<Stored, Uncacheable> {
+    let stored = may_share(policy, request, answer, times)?;
+    match stored.is_of_use(policy) {
+        true => Ok(stored),
+        false => Err(Uncacheable::NoUse),
+    }
+}
+
+/// As [`may_store`], for an answer that is shared with the requests that wait for it and then dropped: it may also be one that became stale on
+/// its way and is of no use for later requests.
+///
+/// # Errors
+///
+/// As there.
+pub fn may_share(
+    policy: &Policy,
+    request: &request::Parts,
+    answer: &response::Parts,
+    times: Times,
+) -> Result<Stored, Uncacheable> {
     let control = Control::of_answer(&answer.headers, &policy.targets);
     if RequestControl::of_request(&request.headers).no_store {
         return Err(Uncacheable::RequestNoStore);
@@ -101,20 +120,37 @@ pub fn may_store(
     if cookie && !(control.public || control.s_maxage.given().is_some() || control.targeted) {
         return Err(Uncacheable::Cookie);
     }
-    let stored = keep(policy, &request.headers, answer, control, times)?;
+    let stored = evaluate(policy, &request.headers, answer, control, times)?;
     match request.method {
-        Method::GET => Ok(stored),
+        Method::GET => {}
         Method::POST
-            if stored.lifetime.source.is_explicit() && is_located_at_target(request, answer) =>
-        {
-            Ok(stored)
-        }
-        _ => Err(Uncacheable::Method),
+            if stored.lifetime.source.is_explicit() && is_located_at_target(request, answer) => {}
+        _ => return Err(Uncacheable::Method),
+    }
+    let is_shared = stored.was_fresh(times.requested) && !stored.control.no_cache.is_everything();
+    match is_shared || stored.is_of_use(policy) {
+        true => Ok(stored),
+        false => Err(Uncacheable::NoUse),
     }
 }
 
 /// What holds for a first answer and for one that a 304 made fresh: `request` has the fields of a GET.
 pub(crate) fn keep(
+    policy: &Policy,
+    request: &HeaderMap,
+    answer: &response::Parts,
+    control: Control,
+    times: Times,
+) -> Result<Stored, Uncacheable> {
+    let stored = evaluate(policy, request, answer, control, times)?;
+    match stored.is_of_use(policy) {
+        true => Ok(stored),
+        false => Err(Uncacheable::NoUse),
+    }
+}
+
+/// The same, of use or not.
+fn evaluate(
     policy: &Policy,
     request: &HeaderMap,
     answer: &response::Parts,
@@ -157,15 +193,7 @@ pub(crate) fn keep(
     if !explicit && !stored.control.public && !is_heuristically_cacheable(answer.status) {
         return Err(Uncacheable::NoFreshness);
     }
-    let usable =
-        stored.staleness(times.received).is_none() && !stored.control.no_cache.is_everything();
-    let wanted_stale = stored
-        .stale_while_revalidate(policy)
-        .or(stored.stale_if_error(policy));
-    match usable || stored.has_validator() || wanted_stale.is_some() {
-        true => Ok(stored),
-        false => Err(Uncacheable::NoUse),
-    }
+    Ok(stored)
 }
 
 /// Whether the answer allows what it was asked for with credentials to be used for others (RFC 9111 §3.5).

@@ -176,6 +176,24 @@ impl Stored {
         }
     }
 
+    /// Whether it was fresh for a request that was made at `asked`, before it came. A slow origin may take longer than the lifetime: the answer
+    /// is then stale on arrival, but only because its age counts from when it was requested (RFC 9111 §4.2.3).
+    #[must_use]
+    pub fn was_fresh(&self, asked: SystemTime) -> bool {
+        let Times {
+            requested,
+            received,
+        } = self.facts.times;
+        if asked >= received || self.expired_at().is_some() {
+            return false;
+        }
+        let times = Times {
+            requested,
+            received: asked.max(requested),
+        };
+        freshness::initial_age(&self.facts.headers, times) < self.lifetime.duration
+    }
+
     /// Seconds that it stays fresh, negative if it is stale: the `ttl` of `Cache-Status`.
     #[must_use]
     pub fn ttl(&self, now: SystemTime) -> i64 {
@@ -243,6 +261,18 @@ impl Stored {
     #[must_use]
     pub fn has_validator(&self) -> bool {
         self.entity_tag().is_some() || self.last_modified.is_some()
+    }
+
+    /// Whether it can be of use for a later request: it was fresh when it came, can be validated, or may be served stale.
+    #[must_use]
+    pub fn is_of_use(&self, policy: &Policy) -> bool {
+        let received = self.facts.times.received;
+        let is_usable =
+            self.staleness(received).is_none() && !self.control.no_cache.is_everything();
+        is_usable
+            || self.has_validator()
+            || self.stale_while_revalidate(policy).is_some()
+            || self.stale_if_error(policy).is_some()
     }
 
     /// How long past its freshness it may be served while it is fetched anew; `None` if never (RFC 5861 §3).

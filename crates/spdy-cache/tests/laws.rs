@@ -252,7 +252,7 @@ proptest! {
         let allowed = said.window(said.sie) > 0 && stale <= said.window(said.sie);
         prop_assert_eq!(serves, allowed, "{} s: {:?}", seconds, stored);
         // Whoever waited gets nothing that he would not have got by asking now.
-        let shares = may_share_with(&policy, &stored, &get(""), at(seconds));
+        let shares = may_share_with(&policy, &stored, &get(""), at(seconds), at(seconds));
         prop_assert_eq!(shares, want == "fresh");
     }
 

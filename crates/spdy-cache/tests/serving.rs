@@ -10,7 +10,7 @@ use spdy_cache::lookup::{
     Bypass, Failure, Lookup, Miss, Why, lookup, may_join, may_share_with, on_error,
 };
 use spdy_cache::policy::Policy;
-use spdy_cache::storable::may_store;
+use spdy_cache::storable::{Uncacheable, may_share, may_store};
 use spdy_cache::stored::Stored;
 use support::{answer, at, date, get, now, request};
 
@@ -494,7 +494,7 @@ fn whoever_waited_has_the_leaders_answer_only_if_it_is_for_him() {
     ] {
         let stored = kept_for(leader, fields);
         assert_eq!(
-            may_share_with(&policy, &stored, &get(waiter), now()),
+            may_share_with(&policy, &stored, &get(waiter), now(), now()),
             want,
             "{leader} | {fields} | {waiter}"
         );
@@ -510,4 +510,56 @@ fn whoever_waited_has_the_leaders_answer_only_if_it_is_for_him() {
         assert_eq!(may_join(&policy, &get(fields)), want, "{fields}");
     }
     assert!(!may_join(&policy, &request("HEAD", "")) && !may_join(&policy, &request("POST", "")));
+}
+
+/// The answer took 3 s, and its lifetime is 2 s.
+#[test]
+fn an_answer_that_is_stale_on_arrival_is_for_requests_made_while_it_was_fresh() {
+    let policy = Policy::site();
+    let times = Times {
+        requested: now(),
+        received: at(3),
+    };
+    let shared = |fields: &str| may_share(&policy, &get(""), &answer(200, fields), times);
+    for (fields, seconds, expected) in [
+        ("cache-control: max-age=2", 0, true),
+        ("cache-control: max-age=2", 1, true),
+        ("cache-control: max-age=2", 2, false),
+        // Requests made before the leader's, beside another leader.
+        ("cache-control: max-age=2", -9, true),
+        // Those that come after it ask again.
+        ("cache-control: max-age=2", 3, false),
+        ("cache-control: s-maxage=2", 1, true),
+        ("cache-control: max-age=2, must-revalidate", 1, true),
+        ("cache-control: max-age=2\netag: \"a\"", 1, true),
+        ("cache-control: max-age=2\nage: 1", 0, true),
+        ("cache-control: max-age=2\nage: 1", 1, false),
+        ("cache-control: max-age=2, no-cache\netag: \"a\"", 1, false),
+        ("cache-control: max-age=0\netag: \"a\"", 0, false),
+    ] {
+        let stored = shared(fields).unwrap_or_else(|why| panic!("{fields}: {why}"));
+        let got = may_share_with(&policy, &stored, &get(""), at(seconds), at(3));
+        assert_eq!(got, expected, "{fields}, asked at {seconds} s");
+        assert_eq!(
+            stored.is_of_use(&policy),
+            fields.contains("etag"),
+            "{fields}"
+        );
+    }
+    // These are not even shared with requests that wait.
+    for (fields, why) in [
+        ("cache-control: max-age=2\nage: 2", Uncacheable::NoUse),
+        ("cache-control: max-age=0", Uncacheable::NoUse),
+        ("cache-control: no-cache, max-age=2", Uncacheable::NoUse),
+        ("cache-control: private, max-age=2", Uncacheable::Private),
+        ("cache-control: no-store, max-age=2", Uncacheable::NoStore),
+    ] {
+        assert_eq!(shared(fields).unwrap_err(), why, "{fields}");
+    }
+    let stored = shared("cache-control: max-age=2").unwrap();
+    stored.expire(at(3));
+    assert!(
+        !may_share_with(&policy, &stored, &get(""), at(1), at(3)),
+        "purged"
+    );
 }

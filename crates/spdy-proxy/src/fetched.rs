@@ -21,7 +21,7 @@ use spdy_cache::deception;
 use spdy_cache::freshness::Times;
 use spdy_cache::invalidate::is_safe;
 use spdy_cache::lookup::Failure;
-use spdy_cache::storable::{Uncacheable, may_store};
+use spdy_cache::storable::{Uncacheable, may_share};
 use spdy_cache::stored::Stored;
 use spdy_rewrite::hygiene;
 use spdy_rewrite::moved_url::Moved;
@@ -103,9 +103,12 @@ impl Fetch {
             fields::no_longer_vary_on(&mut kept_head.headers, "accept-encoding");
         }
         followed.tag(&mut kept_head.headers);
-        let stored = self.storable(&kept_head, times, followed);
+        let stored = self.sharable(&kept_head, times, followed);
         let stored = stored.and_then(|stored| Ok((stored, self.room_for(&body)?)));
-        if stored.is_err() {
+        let policy = self.proxy.policy(self.wanted.whose());
+        let is_of_use = |stored: &Stored| stored.is_of_use(policy);
+        let is_stored = stored.as_ref().is_ok_and(|(stored, _)| is_of_use(stored));
+        if !is_stored {
             self.forget_replaced(head.status);
         }
         let is_whole = at.ask.method == Method::GET && head.status != StatusCode::PARTIAL_CONTENT;
@@ -119,9 +122,10 @@ impl Fetch {
         let mut status = CacheStatus::forwarded(NAME, self.forward);
         let stored = match stored {
             Ok((stored, (claim, has_room))) if head.status != StatusCode::PARTIAL_CONTENT => {
-                status = match has_room {
-                    true => status.stored(true).ttl(stored.ttl(self.proxy.hour())),
-                    false => self.passed(status, Uncacheable::InFlight),
+                status = match (is_stored, has_room) {
+                    (false, _) => self.passed(status, Uncacheable::NoUse),
+                    (true, true) => status.stored(true).ttl(stored.ttl(self.proxy.hour())),
+                    (true, false) => self.passed(status, Uncacheable::InFlight),
                 };
                 let stored = self.noting(stored, &served, &followed.note());
                 Some((Arc::new(stored.with_served(served.clone())), claim))
@@ -137,6 +141,7 @@ impl Fetch {
             head.status,
             served,
             stored,
+            is_stored,
             work,
             body,
             &head.headers,
@@ -192,6 +197,34 @@ impl Fetch {
         times: Times,
         followed: &Followed,
     ) -> Result<Stored, Uncacheable> {
+        let stored = self.evaluate(head, times, followed)?;
+        let policy = self.proxy.policy(self.wanted.whose());
+        match stored.is_of_use(policy) {
+            true => Ok(stored),
+            false => Err(Uncacheable::NoUse),
+        }
+    }
+
+    /// The same, or what may be shared with the requests that wait for it, though it is of no use after them.
+    fn sharable(
+        &self,
+        head: &response::Parts,
+        times: Times,
+        followed: &Followed,
+    ) -> Result<Stored, Uncacheable> {
+        match self.leader {
+            Some(_) => self.evaluate(head, times, followed),
+            None => self.storable(head, times, followed),
+        }
+    }
+
+    /// What may be kept or shared of the answer with this head.
+    fn evaluate(
+        &self,
+        head: &response::Parts,
+        times: Times,
+        followed: &Followed,
+    ) -> Result<Stored, Uncacheable> {
         let asked = &self.wanted.ask;
         if self.wanted.has_content {
             return Err(Uncacheable::Content);
@@ -210,7 +243,7 @@ impl Fetch {
         if deception::is_mismatched(asked.uri.path(), head.status, &head.headers) {
             return Err(Uncacheable::TypeMismatch);
         }
-        may_store(self.proxy.policy(self.wanted.whose()), asked, head, times)
+        may_share(self.proxy.policy(self.wanted.whose()), asked, head, times)
     }
 
     /// The fields under which clients see an answer, and what is to be done to its body; or what they get instead.
@@ -309,7 +342,8 @@ impl Fetch {
         at: &Wanted,
         code: StatusCode,
         served: HeaderMap,
-        stored: Option<(Arc<Stored>, Claim)>,
+        shared: Option<(Arc<Stored>, Claim)>,
+        is_stored: bool,
         work: Work,
         body: Body,
         told: &HeaderMap,
@@ -317,8 +351,8 @@ impl Fetch {
     ) -> Got {
         let mut head = Response::new(()).into_parts().0;
         (head.status, head.headers) = (code, served);
-        let may_code = match &stored {
-            Some((stored, _)) => !secrets::is_kept_for_one(&self.wanted, stored),
+        let may_code = match &shared {
+            Some((shared, _)) => !secrets::is_kept_for_one(&self.wanted, shared),
             None => !secrets::may_hold_one(&self.wanted, told),
         };
         if at.ask.method == Method::HEAD {
@@ -326,9 +360,9 @@ impl Fetch {
             let response = respond::coming(&self.wanted, head, Body::empty(), may_code, status);
             return Got::answer(response, Outcome::PASSED);
         }
-        let (stored, claim) = stored.unzip();
+        let (shared, claim) = shared.unzip();
         if let Work::Left(why) = &work {
-            let is_shared = stored.is_some();
+            let is_shared = shared.is_some();
             self.proxy.page_left(&self.wanted, *why, is_shared, code);
         }
         let announced = http_body::Body::size_hint(&body).exact();
@@ -339,15 +373,15 @@ impl Fetch {
         };
         // Before the body begins: what nobody keeps or reads is not fetched.
         let own = recorded.read().unwrap_or_default();
-        let response = match &stored {
-            Some(stored) if self.is_wanted_now => {
-                self.read_along(stored, &head.headers, &recorded, status)
+        let response = match &shared {
+            Some(shared) if self.is_wanted_now => {
+                self.read_along(shared, &head.headers, &recorded, status)
             }
             _ => None,
         };
-        match (&stored, self.leader.as_mut()) {
-            (Some(stored), Some(leader)) => leader.land(Arc::new(Landing {
-                stored: stored.clone(),
+        match (&shared, self.leader.as_mut()) {
+            (Some(shared), Some(leader)) => leader.land(Arc::new(Landing {
+                stored: shared.clone(),
                 source: Source::Coming(recorded.clone()),
             })),
             // The others may fare better, and those who wait would all go to an origin that has too much to do.
@@ -367,14 +401,14 @@ impl Fetch {
             response.unwrap_or_else(|| respond::coming(&self.wanted, head, own, may_code, status));
         let is_wanted = self.is_wanted_now;
         let hour = self.proxy.hour();
-        let worth = match &stored {
-            Some(stored) if stored.ttl(hour) > 0 => Worth::Kept,
+        let worth = match &shared {
+            Some(shared) if shared.ttl(hour) > 0 => Worth::Kept,
             _ if is_failing(code) => Worth::Failed,
             _ => Worth::None,
         };
-        let outcome = match stored {
-            Some(_) => Outcome::MISS,
-            None => Outcome::PASSED,
+        let outcome = match is_stored {
+            true => Outcome::MISS,
+            false => Outcome::PASSED,
         };
         let seen = Arc::new(self.seen());
         // Where a redirect led decides what a sheet becomes, and may lead elsewhere the next time.
@@ -386,7 +420,8 @@ impl Fetch {
                 .kind()
                 .and_then(|_| self.proxy.rewriting_span(&self.wanted)),
             key: self.wanted.key.clone(),
-            stored,
+            shared,
+            is_stored,
             status: code,
             leader: self.leader.take(),
             rewriter,

@@ -166,6 +166,18 @@ impl<K: Ord + Clone, T> Flights<K, T> {
         }
     }
 
+    /// Removes the flight that landed `shared`, which does not serve requests that come now: the next of them leads another. Those who
+    /// already read it are not affected.
+    pub fn supersede(&self, key: &K, shared: &Arc<T>) {
+        let mut state = self.lock();
+        let landed = state.under_way.get(key).is_some_and(
+            |flight| matches!(&*flight.tell.borrow(), Told::Shared(it) if Arc::ptr_eq(it, shared)),
+        );
+        if landed {
+            state.under_way.remove(key);
+        }
+    }
+
     /// Nobody boards any more what is under way from `first` on, in the order of keys, up to what is not meant: who comes next asks anew. Those
     /// who wait came before.
     pub fn detach_from(&self, first: &K, is_meant: impl Fn(&K) -> bool) {

@@ -1,6 +1,7 @@
 //! What the leader of a flight shares with those who wait for it.
 
 use std::sync::Arc;
+use std::time::SystemTime;
 
 use http::HeaderMap;
 use spdy_cache::key::Key;
@@ -30,6 +31,13 @@ pub(crate) struct Berth {
     key: Key,
     /// Which variant; empty while nobody knows of any.
     variant: Vec<u8>,
+}
+
+impl Landing {
+    /// Whether it has become stale for requests that come now, though the same was fresh when it was asked for: one fetch serves many again.
+    pub(crate) fn is_outdated(&self, now: SystemTime) -> bool {
+        self.stored.staleness(now).is_some() && self.stored.was_fresh(self.stored.times().requested)
+    }
 }
 
 impl Berth {

@@ -37,7 +37,9 @@ impl Proxy {
         let policy = self.policy(wanted.whose());
         let forward = forward.unwrap_or(Forward::Miss);
         let until = self.runtime.now() + self.upstream().head_timeout;
+        let asked = self.hour();
         let mut berth = Berth::of(&wanted.key);
+        let mut may_board_again = true;
         loop {
             // Who led before may have found that the whole is not to be kept.
             if !lookup::may_join(policy, &wanted.ask) && !self.begins_whole(&wanted) {
@@ -82,7 +84,7 @@ impl Proxy {
                 }
                 Waited::Shared(landing) => {
                     let now = self.hour();
-                    if lookup::may_share_with(policy, &landing.stored, &wanted.ask, now)
+                    if lookup::may_share_with(policy, &landing.stored, &wanted.ask, asked, now)
                         && let Some(response) = self.share(&wanted, &landing, now, forward)
                     {
                         return respond::marked(response, Outcome::COLLAPSED);
@@ -92,6 +94,12 @@ impl Proxy {
                     match other {
                         Some(other) => {
                             berth = other;
+                            continue;
+                        }
+                        // It came too late for this request, and would for all that come now.
+                        None if landing.is_outdated(now) && may_board_again => {
+                            may_board_again = false;
+                            self.flights.supersede(&berth, &landing);
                             continue;
                         }
                         None => None,

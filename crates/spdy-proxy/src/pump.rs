@@ -41,8 +41,10 @@ const MAX_NAMED: usize = 256;
 pub(crate) struct Pump {
     pub(crate) proxy: Arc<Proxy>,
     pub(crate) key: spdy_cache::key::Key,
-    /// There if it is to be kept.
-    pub(crate) stored: Option<Arc<Stored>>,
+    /// There if it is shared with those who wait for it.
+    pub(crate) shared: Option<Arc<Stored>>,
+    /// Whether it is then kept: what is stale when it comes may be of no use to later requests.
+    pub(crate) is_stored: bool,
     pub(crate) status: StatusCode,
     /// Lives until it is in the cache, so that nobody fetches it in between.
     pub(crate) leader: Option<Lead>,
@@ -83,8 +85,8 @@ impl Pump {
     async fn run(mut self, mut body: Body) {
         let runtime = self.proxy.runtime.clone();
         let deadline = runtime.now() + self.proxy.fetch_timeout;
-        let is_kept = self.stored.is_some();
-        let mut patience = is_kept.then(|| runtime.sleep_until(deadline));
+        let is_shared = self.shared.is_some();
+        let mut patience = is_shared.then(|| runtime.sleep_until(deadline));
         let mut turns = Turns::default();
         // Begins when bytes are held and no more are here, and is not begun again by each piece that drips in.
         let mut pause = None;
@@ -194,7 +196,7 @@ impl Pump {
             is_quiet: report.tells == Tells::Site,
         });
         if let Some(report) = report {
-            let is_shared = self.stored.is_some();
+            let is_shared = self.shared.is_some();
             let done = PageDone {
                 report,
                 status: self.status,
@@ -207,31 +209,36 @@ impl Pump {
             self.proxy.page_done(&self.wanted, done);
         }
         let pieces = self.writer.finish();
-        if let (Some(pieces), Some(stored)) = (pieces, self.stored) {
-            let body = gather(&pieces);
-            let is_rewritten = !self.rewriter.passes();
-            let stored = match is_rewritten {
-                false => stored,
-                true => validated(&self.wanted, &stored, &body, is_untouched),
-            };
-            let stored = match said {
-                Some(said) => {
-                    let made_by = is_rewritten.then(|| self.seen.made_by());
-                    noting(&stored, said, made_by.as_ref())
+        match (pieces, self.shared) {
+            (Some(pieces), Some(stored)) if self.is_stored => {
+                let body = gather(&pieces);
+                let is_rewritten = !self.rewriter.passes();
+                let stored = match is_rewritten {
+                    false => stored,
+                    true => validated(&self.wanted, &stored, &body, is_untouched),
+                };
+                let stored = match said {
+                    Some(said) => {
+                        let made_by = is_rewritten.then(|| self.seen.made_by());
+                        noting(&stored, said, made_by.as_ref())
+                    }
+                    None => stored,
+                };
+                let stored = match line {
+                    Some(line) => {
+                        let note = [stored.note(), line.as_bytes()].concat();
+                        Arc::new(Stored::clone(&stored).with_note(note))
+                    }
+                    None => stored,
+                };
+                let kept = self.proxy.keep(&self.key, &stored, body, self.since);
+                if let Some(object) = kept {
+                    self.writer.settle(object.body().clone());
                 }
-                None => stored,
-            };
-            let stored = match line {
-                Some(line) => {
-                    let note = [stored.note(), line.as_bytes()].concat();
-                    Arc::new(Stored::clone(&stored).with_note(note))
-                }
-                None => stored,
-            };
-            let kept = self.proxy.keep(&self.key, &stored, body, self.since);
-            if let Some(object) = kept {
-                self.writer.settle(object.body().clone());
             }
+            // Those who waited may not have begun to read.
+            (Some(_), Some(_)) => self.writer.leave(),
+            _ => {}
         }
         drop(self.leader);
     }

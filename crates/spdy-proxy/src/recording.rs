@@ -64,6 +64,8 @@ struct Shared {
     limit: Option<usize>,
     /// What the pieces have that came while it was kept.
     claim: Option<Claim>,
+    /// All pieces are there and stay, for those who read and those who will.
+    is_left: bool,
     /// The same as the cache has it, in place of the pieces.
     kept: Option<KeptBody>,
     /// All bytes, if they were announced.
@@ -158,6 +160,7 @@ fn recording(
         held: 0,
         limit,
         claim,
+        is_left: false,
         kept: None,
         announced,
         end: None,
@@ -245,6 +248,11 @@ impl Writer {
         shared.kept = Some(body);
     }
 
+    /// All of it came, and the cache does not take it: it stays, and its claim with it, until the last who may read it lets go of the recording.
+    pub fn leave(self) {
+        lock(&self.shared).is_left = true;
+    }
+
     /// The rest will not come.
     pub fn fail(self, why: String) {
         let mut shared = lock(&self.shared);
@@ -260,6 +268,9 @@ impl Drop for Writer {
         if shared.end.is_none() {
             shared.end = Some(Err(Broken("given up".to_owned())));
             shared.wake();
+        }
+        if shared.is_left {
+            return;
         }
         shared.limit = None;
         if shared.kept.is_none() {

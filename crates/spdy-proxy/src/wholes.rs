@@ -98,7 +98,7 @@ impl Proxy {
             return None;
         };
         let (policy, now) = (self.policy(wanted.whose()), self.hour());
-        if !lookup::may_share_with(policy, &landing.stored, &wanted.ask, now) {
+        if !lookup::may_share_with(policy, &landing.stored, &wanted.ask, now, now) {
             return None;
         }
         let mut head = Response::new(()).into_parts().0;

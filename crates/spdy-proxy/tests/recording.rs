@@ -61,6 +61,24 @@ async fn what_is_kept_goes_on_though_nobody_reads_and_is_whole_for_who_comes_lat
 }
 
 #[tokio::test]
+async fn what_no_cache_takes_stays_whole_and_counted_until_its_last_reader_is_done() {
+    let room = room(1 << 20);
+    let (mut writer, recording) = recording::kept(1 << 20, claim(&room), None);
+    for nth in 0..20 {
+        writer.write(piece(nth)).await.expect("it is kept");
+    }
+    let claimed = room.bytes();
+    assert!(claimed > 0);
+    writer.finish().expect("it is kept");
+    writer.leave();
+    let late = recording.read().expect("all of it is there");
+    drop(recording);
+    assert_eq!(room.bytes(), claimed);
+    assert_eq!(all_of(late).await.map(|body| body.len()), Ok(20 * PIECE));
+    assert_eq!(room.bytes(), 0);
+}
+
+#[tokio::test]
 async fn what_is_not_kept_waits_for_its_slowest_reader_and_ends_with_the_last() {
     let (mut writer, recording) = passed(None);
     let (mut fast, slow) = (recording.read().unwrap(), recording.read().unwrap());

@@ -3,9 +3,11 @@
 #[path = "support/wire.rs"]
 mod wire;
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use http::Request;
+use http::{Request, Response};
 use spdy::body::Body;
 use spdy_proxy::counters::Family;
 use tokio::io::{AsyncReadExt, DuplexStream};
@@ -352,4 +354,85 @@ async fn who_has_waited_as_long_as_an_origin_may_take_is_told_that_it_does_not_a
     assert_eq!(got, CLIENTS - 2, "two wait for what they asked themselves");
     assert_eq!(asked(&mut between).len(), 0);
     assert_eq!(limits(&between), [("lock_age_s", 2 + 47)]);
+}
+
+/// Has the origin take `millis` for each answer, which has these fields and the request's number as its body.
+fn takes(between: &mut Between, millis: u64, fields: &'static str) -> Arc<AtomicUsize> {
+    let (asked, runtime) = (Arc::new(AtomicUsize::new(0)), between.runtime.clone());
+    let count = asked.clone();
+    between.answer_by(move |_: Request<Body>| {
+        let number = count.fetch_add(1, Ordering::SeqCst);
+        let ready = runtime.sleep_until(runtime.now() + Duration::from_millis(millis));
+        async move {
+            ready.await;
+            let response = Response::builder().header("cache-control", fields);
+            response
+                .body(Body::full(number.to_string().into_bytes()))
+                .expect("a response")
+        }
+    });
+    asked
+}
+
+/// A client that asks for `/a`, after so long.
+async fn client_after(between: &Between, millis: u64) -> DuplexStream {
+    between.clock.turn(Duration::from_millis(millis)).await;
+    let (mut client, _) = between.client();
+    let request = "GET /a HTTP/1.1\r\nHost: www.site.test\r\nConnection: close\r\n\r\n";
+    write(&mut client, request).await;
+    between.clock.turn(Duration::ZERO).await;
+    client
+}
+
+/// Each asked the origin, in virtual time too: the answer was stale when it came.
+#[tokio::test]
+async fn an_answer_that_is_stale_on_arrival_is_shared_by_those_who_waited() {
+    for (fields, expected) in [
+        ("max-age=1", 1),
+        ("s-maxage=1", 1),
+        ("max-age=60", 1),
+        // Never fresh: each request needs an answer of its own (RFC 9111 §5.2.2.1, §5.2.2.4).
+        ("max-age=0", 20),
+        ("no-cache", 20),
+        ("max-age=1, no-cache", 20),
+        ("private, max-age=1", 20),
+        ("no-store", 20),
+    ] {
+        let mut between = Between::start("");
+        let asked = takes(&mut between, 1500, fields);
+        let mut clients = Vec::new();
+        for number in 0..20 {
+            clients.push(client_after(&between, if number == 0 { 0 } else { 10 }).await);
+        }
+        for client in &mut clients {
+            let got = between.wait(head(client)).await.0;
+            assert!(got.starts_with("HTTP/1.1 200 "), "{fields}: {got}");
+        }
+        assert_eq!(asked.load(Ordering::SeqCst), expected, "{fields}");
+    }
+}
+
+#[tokio::test]
+async fn who_asks_when_the_shared_answer_is_stale_already_shares_the_next() {
+    let mut between = Between::start("");
+    let asked = takes(&mut between, 1500, "max-age=1");
+    let mut clients = Vec::new();
+    // At 0, 0.9, 1.1 and 1.2 s; the first answer comes at 1.5 s, and was fresh until 1 s.
+    for millis in [0, 900, 200, 100] {
+        clients.push(client_after(&between, millis).await);
+    }
+    let mut bodies = Vec::new();
+    for client in &mut clients {
+        let got = between.what_comes(client).await;
+        assert!(got.starts_with("HTTP/1.1 200 "), "{got}");
+        bodies.push(got.chars().next_back());
+    }
+    assert_eq!(bodies, [Some('0'), Some('0'), Some('1'), Some('1')]);
+    assert_eq!(asked.load(Ordering::SeqCst), 2);
+    // What was stale on arrival is not kept.
+    let mut later = client_after(&between, 0).await;
+    between.what_comes(&mut later).await;
+    assert_eq!(asked.load(Ordering::SeqCst), 3);
+    let passed = between.proxy.counters.of(Family::Passed);
+    assert_eq!(passed, [("no-use", 3)]);
 }

@@ -81,7 +81,7 @@ impl Between {
             &config.cache,
             &config.learn,
             runtime.clone(),
-            Calendar::default(),
+            Calendar::FromOrigin(clock.hour()),
         );
         Self {
             proxy,
