@@ -22,6 +22,7 @@
 //! time too; only [`network::SystemNetwork`] and [`listen`] are of the operating system.
 
 pub mod admission;
+pub mod allowed_hosts;
 pub mod authority_folder;
 pub mod byte_count;
 pub mod calendar;

@@ -1,4 +1,5 @@
-//! The operator's door: metrics are for whoever reaches it, reports of pages and purges for who has the token.
+//! The operator's listener: metrics for every client that reaches it, reports of pages and purges for those with the token. A request
+//! must name an address, `localhost` or a configured host (`spdy-net/allowed_hosts.rs`).
 //!
 //! ```text
 //! GET  /metrics                                   OpenMetrics
@@ -19,6 +20,7 @@ use http::{Method, Request, Response, StatusCode, header};
 use serde::{Deserialize, Serialize};
 use spdy::body::Body;
 use spdy::runtime::BoxFuture;
+use spdy_net::allowed_hosts::AllowedHosts;
 use spdy_net::handler::Handler;
 use tokio::sync::oneshot;
 use url::{Position, Url};
@@ -58,6 +60,7 @@ pub type Metrics = Arc<dyn Fn(&Request<Body>) -> Response<Body> + Send + Sync>;
 pub struct Admin {
     proxy: Arc<Proxy>,
     token: Arc<RwLock<Token>>,
+    hosts: Arc<RwLock<AllowedHosts>>,
     metrics: Metrics,
     jobs: Arc<Jobs>,
 }
@@ -81,6 +84,7 @@ impl Admin {
         Self {
             proxy,
             token: Arc::new(RwLock::new(token)),
+            hosts: Arc::default(),
             metrics,
             jobs: Arc::default(),
         }
@@ -89,6 +93,20 @@ impl Admin {
     /// Who purges, or asks for reports, shows `token` from now on.
     pub fn set_token(&self, token: Token) {
         *self.token.write().unwrap_or_else(PoisonError::into_inner) = token;
+    }
+
+    /// Answers requests for these hosts from now on, besides addresses and `localhost`.
+    pub fn set_hosts(&self, hosts: AllowedHosts) {
+        *self.hosts.write().unwrap_or_else(PoisonError::into_inner) = hosts;
+    }
+
+    /// The answer to a request for a host that is not allowed.
+    fn misdirected(&self, request: &Request<Body>) -> Option<Response<Body>> {
+        let hosts = self.hosts.read().unwrap_or_else(PoisonError::into_inner);
+        hosts.refusal(
+            request,
+            "use an IP address or localhost, or add it to `names` of `[admin]`",
+        )
     }
 
     async fn purge(&self, request: Request<Body>) -> Response<Body> {
@@ -241,6 +259,9 @@ impl Handler for Admin {
     fn answer(&self, request: Request<Body>) -> BoxFuture<Response<Body>> {
         let admin = self.clone();
         Box::pin(async move {
+            if let Some(refusal) = admin.misdirected(&request) {
+                return refusal;
+            }
             let path = request.uri().path().to_owned();
             match (path.as_str(), path.strip_prefix("/purge/")) {
                 (_, Some(id)) => admin.job(&request, id),

@@ -118,6 +118,21 @@ pub struct AdminConfig {
     pub address: SocketAddr,
     /// A file with the token that purges and reports want, in one line.
     pub token_file: PathBuf,
+    /// Names by which it may be addressed, besides IP addresses and `localhost`: a request for any other host gets 421, so that no
+    /// web page can read it by a name of its own (DNS rebinding). Default none.
+    #[serde(default)]
+    pub names: Vec<String>,
+}
+
+impl AdminConfig {
+    /// The first of `names` that is no host name.
+    pub(crate) fn wrong_name(&self) -> Option<&String> {
+        let is_host = |name: &&String| {
+            name.parse::<http::uri::Authority>()
+                .is_ok_and(|authority| authority.host() == name.as_str())
+        };
+        self.names.iter().find(|name| !is_host(name))
+    }
 }
 
 /// What is wrong with a configuration.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::config::{Config, ConfigError};
+use crate::config::{AdminConfig, Config, ConfigError};
 use crate::config_telemetry::TelemetryConfig;
 
 /// A key that cannot work, what would do, and what is there.
@@ -48,6 +48,10 @@ impl Config {
         if listen.proxy_protocol && listen.trusted.is_empty() {
             let want = "listen.trusted beside it: who else speaks it could name any client";
             return Some(("listen.proxy_protocol", want, "true".to_owned()));
+        }
+        if let Some(wrong) = self.admin.as_ref().and_then(AdminConfig::wrong_name) {
+            let want = "host names without a port, as metrics.internal";
+            return Some(("admin.names", want, format!("{wrong:?}")));
         }
         if !dns.listen.is_empty() && dns.zone.is_empty() {
             let want = "at least one to answer for";

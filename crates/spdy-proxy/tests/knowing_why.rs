@@ -86,6 +86,25 @@ async fn door(
     (head.status, String::from_utf8(body.to_vec()).expect("text"))
 }
 
+/// A page whose name resolves to loopback (DNS rebinding) sends its own name as the host.
+#[tokio::test]
+async fn the_operators_listener_answers_no_host_of_a_web_page() {
+    let proxy =
+        accelerator_of("[[site]]\nnames = ['www.site.test']\norigin = 'http://127.0.0.1:1'\n");
+    for (host, want) in [
+        ("evil.test", StatusCode::MISDIRECTED_REQUEST),
+        ("127.0.0.1.evil.test:9180", StatusCode::MISDIRECTED_REQUEST),
+        ("127.0.0.1:9180", StatusCode::OK),
+        ("localhost", StatusCode::OK),
+    ] {
+        for path in ["/metrics", "/pages"] {
+            let target = format!("http://{host}{path}");
+            let (status, text) = door(&proxy, Method::GET, &target, TOKEN).await;
+            assert_eq!(status, want, "{target}: {text}");
+        }
+    }
+}
+
 /// The report of the page at `target`.
 async fn report(proxy: &Arc<Proxy>, target: &str) -> Value {
     let url = format!("{SITE}{target}");

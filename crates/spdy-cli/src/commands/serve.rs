@@ -10,6 +10,7 @@ use serde::Serialize;
 use spdy::Metrics;
 use spdy::runtime::{SharedRuntime, TokioRuntime};
 use spdy_frame::compress::Compression;
+use spdy_net::allowed_hosts::AllowedHosts;
 use spdy_net::certificates::{Identity, KeyKind, LocalCa};
 use spdy_net::latch::Latch;
 use spdy_net::limit::LimitHits;
@@ -87,7 +88,7 @@ pub(crate) struct Args {
     #[arg(long)]
     json: bool,
 
-    /// Tell Prometheus what SPDY sessions do, at http://ADDR/metrics; port 0 lets the system choose
+    /// Serve the counters of SPDY sessions to Prometheus at http://ADDR/metrics, to requests for an IP address or localhost; port 0 lets the system choose
     #[arg(long, value_name = "ADDR", value_parser = parse_address)]
     metrics: Option<SocketAddr>,
 
@@ -343,8 +344,10 @@ async fn serve(
     }
     if let Some((listener, counted)) = metrics.zip(counted) {
         let (registry, runtime) = (serve_metrics::registry(&counted, &hits), runtime.clone());
+        let hosts = AllowedHosts::default();
         let answer = move |request| {
-            let response = serve_metrics::answer(&registry, &request);
+            let refusal = hosts.refusal(&request, "use an IP address or localhost");
+            let response = refusal.unwrap_or_else(|| serve_metrics::answer(&registry, &request));
             std::future::ready(response)
         };
         let (answer, ended) = (Arc::new(answer), stop.clone());

@@ -258,7 +258,7 @@ fn purge(to: SocketAddr, token: &str, wish: &str) -> String {
     talk(
         to,
         &format!(
-            "POST /purge HTTP/1.1\r\nHost: door\r\nConnection: close\r\nAuthorization: Bearer {token}\r\n\
+            "POST /purge HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nAuthorization: Bearer {token}\r\n\
              Content-Length: {len}\r\n\r\n{wish}"
         ),
     )
@@ -389,7 +389,7 @@ fn an_operator_sees_what_it_does_purges_and_changes_it_while_it_runs() {
         assert_eq!(told, want, "{asked:?}");
     }
 
-    let metrics = get(door, "door", "/metrics");
+    let metrics = get(door, "localhost", "/metrics");
     assert!(
         metrics.contains("spdy_accelerator_answers_total{outcome=\"miss\"} 1\n")
             && metrics.contains("spdy_accelerator_answers_total{outcome=\"misdirected\"} 1\n")
@@ -424,7 +424,7 @@ fn an_operator_sees_what_it_does_purges_and_changes_it_while_it_runs() {
         talk(to, &head)
     };
     let known = format!("Authorization: Bearer {TOKEN}");
-    assert!(get(door, "door", "/purge").starts_with("HTTP/1.1 405 "));
+    assert!(get(door, "localhost", "/purge").starts_with("HTTP/1.1 405 "));
     // Who does not wait is told where to look.
     let taken_on = purge(door, TOKEN, r#"{"site": "www.site.test"}"#);
     assert!(taken_on.starts_with("HTTP/1.1 202 "), "{taken_on}");
@@ -433,13 +433,13 @@ fn an_operator_sees_what_it_does_purges_and_changes_it_while_it_runs() {
         "{taken_on}"
     );
     assert!(taken_on.ends_with(r#"{"id":2,"state":"running"}"#));
-    assert!(get(door, "door", "/purge/2").starts_with("HTTP/1.1 401 "));
+    assert!(get(door, "localhost", "/purge/2").starts_with("HTTP/1.1 401 "));
     let job = || with(door, "door", "/purge/2", &known);
     let done = r#"{"id":2,"state":"done","purged":0,"soft":false,"gone":true,"told":false}"#;
     until("the purge is over", || job().ends_with(done));
     let other = with(door, "door", "/purge/7", &known);
     assert!(other.starts_with("HTTP/1.1 404 "), "{other}");
-    assert!(get(door, "door", "/pages").starts_with("HTTP/1.1 401 "));
+    assert!(get(door, "localhost", "/pages").starts_with("HTTP/1.1 401 "));
     let pages = with(door, "door", "/pages", &known);
     assert!(pages.ends_with(r#"{"pages":[]}"#), "{pages}");
     let untold = get(here, "www.site.test", "/a.txt");
@@ -454,7 +454,7 @@ fn an_operator_sees_what_it_does_purges_and_changes_it_while_it_runs() {
         told.to_lowercase().contains("server-timing: cache;desc="),
         "{told}"
     );
-    assert!(get(door, "door", "/other").starts_with("HTTP/1.1 404 "));
+    assert!(get(door, "localhost", "/other").starts_with("HTTP/1.1 404 "));
 
     // Another name, without an end of anything.
     accelerator.write(&config("'www.site.test', 'new.site.test'"));

@@ -79,7 +79,7 @@ impl Sharing {
 
     fn purge(&self, wish: &str) -> String {
         let request = format!(
-            "POST /purge HTTP/1.1\r\nHost: door\r\nAuthorization: Bearer {TOKEN}\r\nContent-Length: {}\r\n\
+            "POST /purge HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {TOKEN}\r\nContent-Length: {}\r\n\
              Connection: close\r\n\r\n{wish}",
             wish.len()
         );

@@ -18,7 +18,7 @@ use crate::commands::accelerate::acme::{self, Acme, Prepared, Rest};
 use crate::commands::accelerate::certificate_files::{Files, Stale};
 use crate::commands::accelerate::certificates::{self, Shown};
 use crate::commands::accelerate::command::{self, Args};
-use crate::commands::accelerate::operator::{self, Operator};
+use crate::commands::accelerate::operator::{Credentials, Operator};
 use crate::commands::accelerate::secrets::Chance;
 use crate::commands::accelerate::{origins, setup, stays};
 use crate::commands::telemetry::{self, Telemetry};
@@ -120,7 +120,7 @@ impl Again<'_> {
             upstream,
             spans: setup::telemetry(&config)?,
             timing: setup::timing(&config.timing)?,
-            token: operator::token(&config)?,
+            credentials: Credentials::read(&config)?,
             sites,
             said,
         })
@@ -141,7 +141,7 @@ struct Renewed {
     spans: Option<telemetry::Settings>,
     timing: Timing,
     /// The operator's.
-    token: Option<String>,
+    credentials: Option<Credentials>,
     /// The configuration as it is written.
     said: Config,
 }
@@ -162,8 +162,8 @@ impl Renewed {
         again.in_front.replace(sites.in_front().clone());
         again.proxy.replace(sites, self.upstream);
         again.timing.replace(self.timing);
-        if let (Some(operator), Some(token)) = (again.operator, self.token) {
-            operator.set_token(&token);
+        if let (Some(operator), Some(credentials)) = (again.operator, self.credentials) {
+            operator.set_credentials(credentials);
         }
         Telemetry::renew(again.telemetry, self.spans, again.printer);
         stays::tell(again.config, &self.said, again.printer);

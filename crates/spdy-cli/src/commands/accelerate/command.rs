@@ -41,7 +41,7 @@ use crate::commands::accelerate::certificates::{self, Shown};
 use crate::commands::accelerate::doors::{self, Doors};
 #[cfg(unix)]
 use crate::commands::accelerate::open_files;
-use crate::commands::accelerate::operator::{self, Operator};
+use crate::commands::accelerate::operator::{Credentials, Operator};
 use crate::commands::accelerate::secrets::Chance;
 use crate::commands::accelerate::served::Served;
 use crate::commands::accelerate::serving::Serving;
@@ -140,8 +140,8 @@ struct Plan {
     /// Whom origins may be certified by.
     believed: ClientTls,
     timing: Timing,
-    /// The operator's, where there is a door for one.
-    token: Option<String>,
+    /// The operator's, if there is a listener for one.
+    credentials: Option<Credentials>,
     /// What is shared with other machines, if that is wanted.
     tier: Option<TierConfig>,
     /// Where spans are sent, if that is wanted.
@@ -200,7 +200,7 @@ fn plan(args: &Args) -> anyhow::Result<Plan> {
     Ok(Plan {
         believed: origins::tls(&config)?,
         timing: setup::timing(&config.timing)?,
-        token: operator::token(&config)?,
+        credentials: Credentials::read(&config)?,
         tier: shared::tier(&config)?,
         config,
         chance,
@@ -299,7 +299,7 @@ async fn accelerate(
     let telemetry = spans.map(|settings| Telemetry::start(settings, &proxy, &runtime, printer));
     let telemetry = telemetry.transpose()?;
     let (shares, sends) = (shared.as_ref(), telemetry.as_ref());
-    let operator = plan.token.map(|token| {
+    let operator = plan.credentials.map(|credentials| {
         let shown = metrics::Shown {
             proxy: proxy.clone(),
             refusals: refusals.clone(),
@@ -309,7 +309,7 @@ async fn accelerate(
             spans: sends.map(|telemetry| telemetry.queue.clone()),
         };
         let metrics = metrics::registry(shown, &counted, &hits);
-        Operator::new(&token, &proxy, metrics)
+        Operator::new(credentials, &proxy, metrics)
     });
     let mut succession = Succession::listen(sockets)?;
     doors.announce(&protocols, &names, args.json, printer)?;

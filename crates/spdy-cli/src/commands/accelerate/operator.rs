@@ -6,12 +6,13 @@ use http::Request;
 use prometheus_client::registry::Registry;
 use spdy::Body;
 use spdy::runtime::SharedRuntime;
+use spdy_net::allowed_hosts::AllowedHosts;
 use spdy_net::latch::Latch;
 use spdy_net::listen::{ListenOptions, Listener};
 use spdy_net::protocol::Protocol;
 use spdy_net::serve::ServerOptions;
 use spdy_proxy::admin::Admin;
-use spdy_proxy::config::Config;
+use spdy_proxy::config::{AdminConfig, Config};
 use spdy_proxy::proxy::Proxy;
 use spdy_proxy::token::Token;
 
@@ -24,20 +25,23 @@ use crate::commands::serve_metrics;
 pub(super) struct Operator(Arc<Admin>);
 
 impl Operator {
-    /// Who shows `token` looks after `proxy`; `metrics` are for anybody who comes here.
-    pub(super) fn new(token: &str, proxy: &Arc<Proxy>, metrics: Arc<Registry>) -> Self {
+    /// Answers for `proxy` to requests with the token of `credentials`; `metrics` are for every request to an allowed host.
+    pub(super) fn new(
+        credentials: Credentials,
+        proxy: &Arc<Proxy>,
+        metrics: Arc<Registry>,
+    ) -> Self {
         let metrics = move |request: &Request<Body>| serve_metrics::answer(&metrics, request);
-        let token = Token::new(token);
-        Self(Arc::new(Admin::new(
-            proxy.clone(),
-            token,
-            Arc::new(metrics),
-        )))
+        let Credentials { token, hosts } = credentials;
+        let admin = Admin::new(proxy.clone(), Token::new(&token), Arc::new(metrics));
+        admin.set_hosts(hosts);
+        Self(Arc::new(admin))
     }
 
-    /// Who shows `token` from now on looks after it.
-    pub(super) fn set_token(&self, token: &str) {
-        self.0.set_token(Token::new(token));
+    /// Asks for these from now on.
+    pub(super) fn set_credentials(&self, Credentials { token, hosts }: Credentials) {
+        self.0.set_token(Token::new(&token));
+        self.0.set_hosts(hosts);
     }
 
     /// Serves whoever comes to `listener`, until the stop.
@@ -70,9 +74,21 @@ impl Operator {
     }
 }
 
-/// What an operator has to show, if there is a door for one.
-pub(super) fn token(config: &Config) -> anyhow::Result<Option<String>> {
-    let admin = config.admin.as_ref();
-    let token = admin.map(|admin| setup::token(&admin.token_file));
-    token.transpose()
+/// What a request to the operator's listener must have.
+pub(super) struct Credentials {
+    token: String,
+    hosts: AllowedHosts,
+}
+
+impl Credentials {
+    /// As `config` says, if there is such a listener.
+    pub(super) fn read(config: &Config) -> anyhow::Result<Option<Self>> {
+        let of = |admin: &AdminConfig| {
+            anyhow::Ok(Self {
+                token: setup::token(&admin.token_file)?,
+                hosts: AllowedHosts::new(&admin.names),
+            })
+        };
+        config.admin.as_ref().map(of).transpose()
+    }
 }

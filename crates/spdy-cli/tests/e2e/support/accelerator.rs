@@ -115,7 +115,7 @@ impl Accelerator {
 
     /// What it counts, as the operator is told.
     pub(crate) fn metrics(&self) -> String {
-        let asked = b"GET /metrics HTTP/1.1\r\nHost: door\r\nConnection: close\r\n\r\n";
+        let asked = b"GET /metrics HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
         Going::begin(self.admin(), asked).end(usize::MAX).text()
     }
 
