@@ -23,12 +23,15 @@ struct Served {
 impl Served {
     fn start(source: impl Fn(&Path) -> String, more: &[&str]) -> Self {
         let folder = tempfile::tempdir().unwrap();
+        // It must make no difference to a server.
+        let key_log = folder.path().join("server.keys");
         let ca = folder.path().join("ca.pem").to_str().unwrap().to_owned();
         let source = source(folder.path());
         let mut child = Command::new(PROGRAM)
             .args(["--quiet", "serve", &source, "--json", "--write-ca", &ca])
             .args(["--plain", "127.0.0.1:0", "--tls", "127.0.0.1:0"])
             .args(more)
+            .env("SSLKEYLOGFILE", key_log)
             .stdout(Stdio::piped())
             .spawn()
             .unwrap();
@@ -262,6 +265,24 @@ fn a_cause_is_told_once() {
 }
 
 #[test]
+fn only_the_client_writes_tls_secrets_and_for_its_user_alone() {
+    let served = Served::folder(&[]);
+    let keys = served.folder.path().join("client.keys");
+    let mut fetch = Command::new(PROGRAM);
+    fetch.args(["fetch", "--cacert", &served.ca, &served.https("/")]);
+    assert!(output(fetch.env("SSLKEYLOGFILE", &keys)).status.success());
+    let secrets = std::fs::read_to_string(&keys).unwrap();
+    assert!(secrets.contains("SERVER_TRAFFIC_SECRET_0 "), "{secrets}");
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        let mode = std::fs::metadata(&keys).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600);
+    }
+    assert!(!served.folder.path().join("server.keys").exists());
+}
+
+#[test]
 fn redirects_are_followed_only_if_asked_and_not_for_ever() {
     let served = Served::folder(&[]);
     let sub = served.http("/sub");
@@ -469,7 +490,7 @@ fn one_address_has_sixteen_looks_at_the_metrics_open_and_no_more() {
         .collect();
     // All stay open until all were asked: who goes makes room for who waits to be accepted.
     let answered = looks.iter_mut().map(|look| {
-        let asked = look.write_all(b"GET /metrics HTTP/1.1\r\nhost: a.test\r\n\r\n");
+        let asked = look.write_all(b"GET /metrics HTTP/1.1\r\nhost: localhost\r\n\r\n");
         let mut first = [0; 1];
         asked.is_ok() && look.read(&mut first).is_ok_and(|read| read == 1)
     });
@@ -479,6 +500,33 @@ fn one_address_has_sixteen_looks_at_the_metrics_open_and_no_more() {
         16,
         "{answered:?}"
     );
+}
+
+/// A page whose name resolves to loopback (DNS rebinding) sends its own name as the host.
+#[test]
+fn metrics_are_not_served_to_the_host_of_a_web_page() {
+    let served = Served::folder(&["--metrics", "127.0.0.1:0"]);
+    let metrics = served.metrics.as_ref().unwrap();
+    for (host, want) in [
+        (metrics.as_str(), "200 OK"),
+        ("localhost", "200 OK"),
+        ("evil.test", "421 Misdirected Request"),
+    ] {
+        let mut look = TcpStream::connect(metrics).unwrap();
+        let asked = format!("GET /metrics HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n");
+        look.write_all(asked.as_bytes()).unwrap();
+        let mut answer = String::new();
+        look.read_to_string(&mut answer).unwrap();
+        assert!(
+            answer.starts_with(&format!("HTTP/1.1 {want}")),
+            "{host}: {answer}"
+        );
+        assert_eq!(
+            answer.contains("spdy_"),
+            want == "200 OK",
+            "{host}: {answer}"
+        );
+    }
 }
 
 #[test]

@@ -1,30 +1,56 @@
-//! TLS secrets written down for tshark: the file of `SSLKEYLOGFILE`, or one that is named.
+//! TLS secrets written to a file for a packet analyser, in the format of NSS (`SSLKEYLOGFILE`).
 
 use std::fs::{File, OpenOptions};
-use std::io::Write;
+use std::io::{self, Write};
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::tls_error::TlsSetupError;
 
-/// Appends secrets to a file in NSS key-log format; whoever reads it can decrypt the sessions.
+/// Appends secrets to a file. A reader of the file can decrypt the sessions.
 #[derive(Debug)]
 pub struct KeyLogFile(Mutex<File>);
 
 impl KeyLogFile {
-    /// Opens `path` to append to it.
+    /// Opens `path` to append to it. A file that is not there is created for the owner alone (0600); one that is there keeps its
+    /// permissions, and a warning is logged if other users can read it.
     ///
     /// # Errors
     ///
     /// The file cannot be opened.
     pub fn open(path: &Path) -> Result<Arc<Self>, TlsSetupError> {
-        let file = OpenOptions::new().append(true).create(true).open(path);
-        let file = file.map_err(|source| TlsSetupError::File {
+        let file = open(path).map_err(|source| TlsSetupError::File {
             path: path.to_owned(),
             source,
         })?;
+        if is_readable_by_others(&file) {
+            let path = path.display();
+            tracing::warn!(%path, "other users can read the TLS key log, and with it decrypt the sessions");
+        }
         Ok(Arc::new(Self(Mutex::new(file))))
     }
+}
+
+fn open(path: &Path) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.append(true).create(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options.open(path)
+}
+
+/// Whether it is a regular file that its group or all users may read.
+#[cfg(unix)]
+fn is_readable_by_others(file: &File) -> bool {
+    use std::os::unix::fs::PermissionsExt;
+
+    let about = file.metadata();
+    about.is_ok_and(|about| about.is_file() && about.permissions().mode() & 0o044 != 0)
+}
+
+#[cfg(not(unix))]
+fn is_readable_by_others(_: &File) -> bool {
+    false // access lists decide, which are those of the folder
 }
 
 impl rustls::KeyLog for KeyLogFile {

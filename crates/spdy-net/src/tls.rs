@@ -66,24 +66,35 @@ impl std::str::FromStr for TlsVersion {
     }
 }
 
-/// Where secrets are written down for a packet analyser.
+/// Where TLS secrets are written for a packet analyser.
 #[derive(Clone, Debug, Default)]
 pub enum KeyLogTo {
-    /// The file named by `SSLKEYLOGFILE`, if it is set.
+    /// Nowhere, whatever the environment says. A server must not take the file of `SSLKEYLOGFILE`: a variable that was set for a
+    /// client would disclose all of its clients' sessions.
     #[default]
+    Nowhere,
+    /// The file named by `SSLKEYLOGFILE`, if it is set and can be opened, as command-line clients do (curl).
     Environment,
     /// This file.
     File(PathBuf),
-    /// Nowhere, whatever the environment says.
-    Nowhere,
 }
 
 impl KeyLogTo {
     fn open(&self) -> Result<Option<Arc<dyn KeyLog>>, TlsSetupError> {
         Ok(match self {
-            Self::Environment => Some(Arc::new(rustls::KeyLogFile::new())),
-            Self::File(path) => Some(KeyLogFile::open(path)?),
             Self::Nowhere => None,
+            Self::Environment => {
+                let path = std::env::var_os("SSLKEYLOGFILE").filter(|path| !path.is_empty());
+                match path.map(|path| KeyLogFile::open(path.as_ref())) {
+                    None => None,
+                    Some(Ok(file)) => Some(file as Arc<dyn KeyLog>),
+                    Some(Err(error)) => {
+                        tracing::warn!(%error, "no TLS key log is written");
+                        None
+                    }
+                }
+            }
+            Self::File(path) => Some(KeyLogFile::open(path)?),
         })
     }
 }
@@ -95,7 +106,7 @@ pub struct TlsOptions {
     pub min: TlsVersion,
     /// Highest version spoken.
     pub max: TlsVersion,
-    /// Where secrets go.
+    /// Where secrets go; nowhere by default.
     pub key_log: KeyLogTo,
     /// The cryptography; aws-lc-rs by default.
     pub provider: Arc<CryptoProvider>,

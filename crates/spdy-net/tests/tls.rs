@@ -216,6 +216,12 @@ async fn secrets_are_written_where_they_are_asked_for() {
         ..quiet()
     });
     shake(&server, &client, "localhost").await.0.unwrap();
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        let mode = std::fs::metadata(&path).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600, "the owner alone can read it");
+    }
     let text = std::fs::read_to_string(&path).unwrap();
     std::fs::remove_dir_all(&folder).unwrap();
     let lines: Vec<_> = text.lines().collect();

@@ -16,7 +16,7 @@ use spdy_net::network::SystemNetwork;
 use spdy_net::pins::Pin;
 use spdy_net::protocol::Protocol;
 use spdy_net::tap::Tap;
-use spdy_net::tls::{ClientTls, TlsOptions, TlsVersion};
+use spdy_net::tls::{ClientTls, KeyLogTo, TlsOptions, TlsVersion};
 use spdy_net::verify::{Roots, Trust};
 
 use crate::commands::fetch_push;
@@ -75,7 +75,7 @@ struct OrderArgs {
     #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u8).range(0..=7))]
     priority: u8,
 
-    /// Follow redirects. Another origin gets only the headers that no secret is in: Accept, Accept-Language, Cache-Control, Content-Type, Range, User-Agent and a few like them
+    /// Follow redirects; another origin gets no header that may hold a secret
     #[arg(short = 'L', long)]
     location: bool,
 
@@ -371,6 +371,7 @@ fn config(args: &Args, tap: Option<Arc<dyn Tap>>) -> anyhow::Result<Config> {
                 &TlsOptions {
                     min,
                     max,
+                    key_log: KeyLogTo::Environment,
                     ..TlsOptions::default()
                 },
             )?)
