@@ -5,8 +5,8 @@ mod support;
 use std::collections::BTreeMap;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use hickory_proto::op::{Message, MessageType, ResponseCode};
@@ -15,15 +15,16 @@ use hickory_proto::rr::{Name, RData, Record, RecordType};
 use spdy::runtime::{BoxFuture, SharedRuntime};
 use spdy_dns::guard::AddressRules;
 use spdy_dns::guarded_network::GuardedNetwork;
-use spdy_dns::resolver::Resolver;
 use spdy_dns::resolver::config::{ResolverConfig, servers_of};
+use spdy_dns::resolver::{Mismatch, Resolver, UnwantedReplies};
 use spdy_dns::serve::{DnsServer, ServeLimits, StatsReader};
 use spdy_dns::zone_config::{NameConfig, ZoneConfig};
 use spdy_dns::zones::{SharedZones, Zones};
 use spdy_net::latch::Latch;
 use spdy_net::network::{BoxIo, Network, SystemNetwork};
 use support::{alias, name, site, zones};
-use tokio::net::UdpSocket;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, UdpSocket};
 
 /// A server of these zones, until the test ends.
 fn upstream(configs: &[ZoneConfig]) -> (SocketAddr, StatsReader) {
@@ -86,7 +87,8 @@ fn address(request: &Message, address: [u8; 4], ttl: u32) -> Message {
 
 fn resolver(config: ResolverConfig) -> Resolver {
     let own = SharedZones::new(zones());
-    Resolver::new(Arc::new(SystemNetwork), SharedRuntime::tokio(), config, own)
+    let (network, seed) = (Arc::new(SystemNetwork), [7; 32]);
+    Resolver::new(network, SharedRuntime::tokio(), config, own, seed)
 }
 
 fn of(servers: &[SocketAddr]) -> ResolverConfig {
@@ -308,6 +310,107 @@ async fn a_right_reply_from_another_address_or_port_is_not_heard() {
     assert_eq!(found.unwrap(), ["192.0.2.7"]);
 }
 
+/// A server whose replies over UDP are those of `over_udp`; over TCP it gives `address` of 192.0.2.7. With the names that it was asked
+/// for over UDP, and how often it was asked over TCP.
+async fn with_tcp(
+    over_udp: impl Fn(Message) -> Vec<Message> + Send + 'static,
+) -> (SocketAddr, Arc<Mutex<Vec<String>>>, Arc<AtomicUsize>) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let at = listener.local_addr().unwrap();
+    let socket = UdpSocket::bind(at).await.unwrap();
+    let (names, over_tcp) = (
+        Arc::new(Mutex::new(Vec::new())),
+        Arc::new(AtomicUsize::new(0)),
+    );
+    let (asked, counted) = (names.clone(), over_tcp.clone());
+    tokio::spawn(async move {
+        let mut request = [0; 4096];
+        while let Ok((len, from)) = socket.recv_from(&mut request).await {
+            let request = Message::from_vec(&request[..len]).unwrap();
+            let name = request.queries[0].name().to_ascii();
+            asked.lock().unwrap().push(name);
+            for reply in over_udp(request) {
+                let reply = reply.to_vec().unwrap();
+                socket.send_to(&reply, from).await.unwrap();
+            }
+        }
+    });
+    tokio::spawn(async move {
+        while let Ok((mut io, _)) = listener.accept().await {
+            counted.fetch_add(1, Ordering::SeqCst);
+            let mut request = vec![0; io.read_u16().await.unwrap().into()];
+            io.read_exact(&mut request).await.unwrap();
+            let request = Message::from_vec(&request).unwrap();
+            let reply = address(&request, [192, 0, 2, 7], 60).to_vec().unwrap();
+            io.write_u16(reply.len().try_into().unwrap()).await.unwrap();
+            io.write_all(&reply).await.unwrap();
+        }
+    });
+    (at, names, over_tcp)
+}
+
+/// `count` replies with an address of the forger's and another ID.
+fn forged(request: &Message, count: u32) -> Vec<Message> {
+    let ids = (1..=count).map(|guess| request.metadata.id.wrapping_add(guess as u16));
+    let reply = |id| {
+        let mut reply = address(request, [192, 0, 2, 66], 60);
+        reply.metadata.id = id;
+        reply
+    };
+    ids.map(reply).collect()
+}
+
+#[tokio::test]
+async fn the_case_of_a_name_is_random_and_must_be_repeated() {
+    let (server, names, over_tcp) = with_tcp(|request| {
+        let evil = address(&request, [192, 0, 2, 66], 60);
+        let mut lower = evil.clone();
+        lower.queries[0].name = lower.queries[0].name.to_lowercase();
+        vec![lower, evil]
+    })
+    .await;
+    let unwanted = UnwantedReplies::default();
+    let resolver = resolver(of(&[server])).counting(unwanted.clone());
+    let host = "abcdefghijklmnopqrstuvwxyz.origin.test";
+    let found = look_up(&resolver, host).await;
+    assert_eq!(found.unwrap(), ["192.0.2.7"], "as TCP has it");
+    assert_eq!(over_tcp.load(Ordering::SeqCst), 2, "A and AAAA");
+    assert_eq!(
+        (unwanted.of(Mismatch::Case), unwanted.gave_up_udp()),
+        (2, 0)
+    );
+    let names = names.lock().unwrap();
+    assert!(names.len() == 2 && names[0] != names[1], "{names:?}");
+    for name in names.iter() {
+        assert_ne!(name.to_ascii_lowercase(), *name, "{name}");
+        assert_eq!(name.to_ascii_lowercase(), format!("{host}."));
+    }
+}
+
+#[tokio::test]
+async fn forged_replies_past_the_limit_send_the_look_up_to_tcp() {
+    let limit = ResolverConfig::default().unwanted_replies;
+    // The replies to AAAA and A count together.
+    for (of_each, want_tcp) in [(limit / 2, 0), (limit / 2 + 1, 1), (limit + 1, 2)] {
+        let (server, _, over_tcp) = with_tcp(move |request| {
+            let right = address(&request, [192, 0, 2, 8], 60);
+            let mut replies = forged(&request, of_each);
+            replies.push(right);
+            replies
+        })
+        .await;
+        let unwanted = UnwantedReplies::default();
+        let resolver = resolver(of(&[server])).counting(unwanted.clone());
+        let found = look_up(&resolver, "a.origin.test").await.unwrap();
+        assert!(!found.contains(&"192.0.2.66".to_owned()), "{found:?}");
+        let over_tcp = over_tcp.load(Ordering::SeqCst);
+        assert!(over_tcp >= want_tcp, "{of_each}: {over_tcp}");
+        assert_eq!(over_tcp > 0, want_tcp > 0, "{of_each}");
+        assert_eq!(unwanted.gave_up_udp(), u64::from(want_tcp > 0), "{of_each}");
+        assert!(unwanted.of(Mismatch::Header) >= u64::from(of_each.min(limit)));
+    }
+}
+
 #[tokio::test]
 async fn answers_are_believed_as_long_as_they_say_within_the_bounds() {
     for (ttl, min, max, questions) in [
@@ -374,7 +477,7 @@ async fn without_servers_the_network_itself_is_asked_and_the_rest_stays() {
     let network = Arc::new(Counting(asked.clone()));
     let own = SharedZones::new(zones());
     let config = ResolverConfig::default();
-    let resolver = Resolver::new(network, SharedRuntime::tokio(), config, own);
+    let resolver = Resolver::new(network, SharedRuntime::tokio(), config, own, [7; 32]);
     for _ in 0..3 {
         assert_eq!(
             look_up(&resolver, "a.origin.test").await.unwrap(),

@@ -118,7 +118,7 @@ fn looked_up(seed: u64) -> (Vec<IpAddr>, Instant) {
             ..ResolverConfig::default()
         };
         let own = SharedZones::default();
-        let resolver = Resolver::new(Arc::new(network), shared, config, own);
+        let resolver = Resolver::new(Arc::new(network), shared, config, own, [7; 32]);
         let guarded = GuardedNetwork::new(Arc::new(resolver), AddressRules::default());
         let found = guarded.resolve("www.origin.test").await.unwrap();
         let took = runtime.now();

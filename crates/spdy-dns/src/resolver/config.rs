@@ -32,6 +32,9 @@ pub struct ResolverConfig {
     pub max_negative_ttl: Duration,
     /// Hosts that are remembered; the one that would be forgotten first makes room. Default 4096.
     pub hosts: usize,
+    /// Replies over UDP that one look-up may receive without a match to its question (another source, ID, name or case). Past that
+    /// number it uses TCP alone. Default 16.
+    pub unwanted_replies: u32,
     /// Look-ups under way; one more fails. Each holds up to two sockets. Default 256.
     pub look_ups: usize,
 }
@@ -49,6 +52,7 @@ impl Default for ResolverConfig {
             untold_ttl: Duration::from_secs(30),
             max_negative_ttl: Duration::from_secs(10),
             hosts: 4096,
+            unwanted_replies: 16,
             look_ups: 256,
         }
     }

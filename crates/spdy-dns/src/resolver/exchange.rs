@@ -1,4 +1,4 @@
-//! One question to one server: over UDP, and over TCP if that does not fit.
+//! One question to one server: over UDP, and over TCP if the answer does not fit or UDP cannot be trusted.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -10,35 +10,43 @@ use spdy_net::network::SharedNetwork;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use crate::datagrams::Datagrams;
-use crate::resolver::reply::{Question, Reply};
+use crate::resolver::reply::{Question, Reply, Transport};
+use crate::resolver::unwanted::{Mismatch, Suspicion};
 
 /// Room for a reply, which was asked to be of 1232 bytes, and for one to a neighbour that does not count.
 const ROOM: usize = 4096;
 
-/// Asks `server`, no longer than `timeout` for each transport. A reply over UDP counts if it comes from where the question
-/// went, to the port of this one question, with its id and its words; others are not heard.
+/// Asks `server`, no longer than `timeout` for each transport.
+///
+/// A reply over UDP counts if it comes from where the question went, to the port of this one question, with its ID and its name in the
+/// same case. Any other is noted by `suspicion`. After one that differs in case alone the server is asked over TCP, since not all
+/// servers preserve case; past the limit of `suspicion` UDP is not used at all.
 pub(super) async fn ask(
     network: &SharedNetwork,
     runtime: &SharedRuntime,
     server: SocketAddr,
     question: &Question,
     timeout: Duration,
+    suspicion: &Suspicion,
 ) -> io::Result<Reply> {
-    let over_udp = ask_over_udp(network, server, question);
-    match within(runtime, timeout, over_udp).await? {
-        Reply::Truncated => {
-            let over_tcp = ask_over_tcp(network, server, question);
-            within(runtime, timeout, over_tcp).await
+    if !suspicion.is_past_limit() {
+        let over_udp = ask_over_udp(network, server, question, suspicion);
+        match within(runtime, timeout, over_udp).await? {
+            None | Some(Reply::Truncated) => {}
+            Some(reply) => return Ok(reply),
         }
-        reply => Ok(reply),
     }
+    let over_tcp = ask_over_tcp(network, server, question);
+    within(runtime, timeout, over_tcp).await
 }
 
+/// The reply; `None` if the server is to be asked over TCP instead.
 async fn ask_over_udp(
     network: &SharedNetwork,
     server: SocketAddr,
     question: &Question,
-) -> io::Result<Reply> {
+    suspicion: &Suspicion,
+) -> io::Result<Option<Reply>> {
     let anywhere: IpAddr = match server {
         SocketAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
         SocketAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
@@ -50,8 +58,18 @@ async fn ask_over_udp(
         let (bytes, from) = datagrams.receive().await?;
         let same = from.address.port() == server.port()
             && from.address.ip().to_canonical() == server.ip().to_canonical();
-        if let Some(reply) = same.then(|| question.reply(bytes)).flatten() {
-            return Ok(reply);
+        let reply = match same {
+            true => question.reply(bytes, Transport::Udp),
+            false => Err(Mismatch::Source),
+        };
+        match reply {
+            Ok(reply) => return Ok(Some(reply)),
+            Err(mismatch) => {
+                suspicion.note(mismatch);
+                if mismatch == Mismatch::Case || suspicion.is_past_limit() {
+                    return Ok(None);
+                }
+            }
         }
     }
 }
@@ -73,8 +91,8 @@ async fn ask_over_tcp(
     io.read_exact(&mut len).await?;
     let mut reply = vec![0; u16::from_be_bytes(len).into()];
     io.read_exact(&mut reply).await?;
-    let other = || io::Error::new(io::ErrorKind::InvalidData, "a reply to another question");
-    question.reply(&reply).ok_or_else(other)
+    let other = |_| io::Error::new(io::ErrorKind::InvalidData, "a reply to another question");
+    question.reply(&reply, Transport::Tcp).map_err(other)
 }
 
 async fn within<T>(

@@ -9,6 +9,8 @@ use std::time::Duration;
 
 use futures_util::future::join;
 use hickory_proto::rr::{Name, RecordType};
+use rand_chacha::ChaCha20Rng;
+use rand_chacha::rand_core::SeedableRng;
 use spdy::runtime::{BoxFuture, SharedRuntime};
 use spdy_net::network::{BoxIo, DatagramSocket, Network, SharedNetwork};
 
@@ -16,6 +18,7 @@ use crate::resolver::cache::{Cache, Known, Nothing};
 use crate::resolver::config::ResolverConfig;
 use crate::resolver::exchange::ask;
 use crate::resolver::reply::{Question, Reply};
+use crate::resolver::unwanted::{Suspicion, UnwantedReplies};
 use crate::zones::SharedZones;
 
 /// A resolver, and the network it stands on. Clones share what they know.
@@ -26,6 +29,8 @@ pub struct Resolver {
     config: Arc<ResolverConfig>,
     own: SharedZones,
     cache: Arc<Mutex<Cache>>,
+    random: Arc<Mutex<ChaCha20Rng>>,
+    unwanted: UnwantedReplies,
     under_way: Arc<AtomicUsize>,
 }
 
@@ -39,13 +44,15 @@ impl Drop for Place {
 }
 
 impl Resolver {
-    /// A resolver over `network` that refuses names of `own` zones.
+    /// A resolver over `network` that refuses names of `own` zones. IDs and letter cases of its questions follow from `seed`: whoever
+    /// knows it can forge replies, so outside of a simulation it must come from the system.
     #[must_use]
     pub fn new(
         network: SharedNetwork,
         runtime: SharedRuntime,
         config: ResolverConfig,
         own: SharedZones,
+        seed: [u8; 32],
     ) -> Self {
         Self {
             network,
@@ -53,8 +60,17 @@ impl Resolver {
             config: Arc::new(config),
             own,
             cache: Arc::default(),
+            random: Arc::new(Mutex::new(ChaCha20Rng::from_seed(seed))),
+            unwanted: UnwantedReplies::default(),
             under_way: Arc::default(),
         }
+    }
+
+    /// The same, which counts the replies that match no question of its in `unwanted`.
+    #[must_use]
+    pub fn counting(mut self, unwanted: UnwantedReplies) -> Self {
+        self.unwanted = unwanted;
+        self
     }
 
     async fn resolve_host(self, host: String) -> io::Result<Vec<IpAddr>> {
@@ -111,8 +127,9 @@ impl Resolver {
             io::Error::new(io::ErrorKind::InvalidInput, why)
         })?;
         name.set_fqdn(true);
-        let v6 = self.addresses(name.clone(), RecordType::AAAA);
-        let (v6, v4) = join(v6, self.addresses(name, RecordType::A)).await;
+        let suspicion = Suspicion::new(config.unwanted_replies, self.unwanted.clone());
+        let v6 = self.addresses(name.clone(), RecordType::AAAA, &suspicion);
+        let (v6, v4) = join(v6, self.addresses(name, RecordType::A, &suspicion)).await;
         match (v6, v4) {
             (Ok((Ok(v6), ttl_v6)), Ok((Ok(v4), ttl_v4))) => {
                 let addresses = in_turns(&v6, &v4);
@@ -151,11 +168,16 @@ impl Resolver {
     }
 
     /// Addresses of one kind, along aliases that lead from one reply to another.
-    async fn addresses(&self, name: Name, kind: RecordType) -> io::Result<(Known, Duration)> {
+    async fn addresses(
+        &self,
+        name: Name,
+        kind: RecordType,
+        suspicion: &Suspicion,
+    ) -> io::Result<(Known, Duration)> {
         let (mut name, mut ttl, mut aliases) = (name, Duration::MAX, 0);
         let mut seen = BTreeSet::new();
         while seen.insert(name.clone()) {
-            let (found, told, through) = match self.ask_servers(&name, kind).await? {
+            let (found, told, through) = match self.ask_servers(&name, kind, suspicion).await? {
                 Reply::Addresses {
                     addresses,
                     ttl,
@@ -187,13 +209,23 @@ impl Resolver {
     }
 
     /// The first reply of substance, of whichever server.
-    async fn ask_servers(&self, name: &Name, kind: RecordType) -> io::Result<Reply> {
+    async fn ask_servers(
+        &self,
+        name: &Name,
+        kind: RecordType,
+        suspicion: &Suspicion,
+    ) -> io::Result<Reply> {
         let mut last = io::Error::new(io::ErrorKind::NotFound, "no server was asked");
         for _ in 0..self.config.rounds.max(1) {
             for &server in &self.config.servers {
-                let question = Question::new(name.clone(), kind);
-                let timeout = self.config.timeout;
-                let asking = ask(&self.network, &self.runtime, server, &question, timeout);
+                let question = {
+                    let random = self.random.lock();
+                    let mut random = random.unwrap_or_else(PoisonError::into_inner);
+                    Question::new(name, kind, &mut *random)
+                };
+                let (network, runtime, timeout) =
+                    (&self.network, &self.runtime, self.config.timeout);
+                let asking = ask(network, runtime, server, &question, timeout, suspicion);
                 last = match asking.await {
                     Ok(Reply::Failed(code)) => {
                         io::Error::other(format!("{server} says of {name}: {code}"))

@@ -5,6 +5,7 @@
 //!       ──▶ cache.rs     known, and since when; that there is nothing, too
 //!       ──▶ exchange.rs  A and AAAA beside each other: UDP, then TCP; the next server when one fails
 //!       ──▶ reply.rs     along the aliases to addresses, and for how long they are believed
+//!       ──▶ unwanted.rs  replies that do not match: counted, and after too many of them TCP alone
 //! ```
 //!
 //! The accelerator's names lead to the accelerator, in the world's DNS and in our own. A resolver that followed them would
@@ -20,5 +21,7 @@ mod cache;
 mod exchange;
 mod look_up;
 mod reply;
+mod unwanted;
 
 pub use look_up::Resolver;
+pub use unwanted::{Mismatch, UnwantedReplies};

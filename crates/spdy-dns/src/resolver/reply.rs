@@ -6,9 +6,11 @@ use std::time::Duration;
 use hickory_proto::op::{Edns, Header, Message, MessageType, Query, ResponseCode};
 use hickory_proto::rr::{Name, RData, RecordType};
 use hickory_proto::serialize::binary::{BinDecodable, BinDecoder};
+use rand_chacha::rand_core::Rng;
 
 use crate::answers::MAX_UDP;
 use crate::resolver::cache::Nothing;
+use crate::resolver::unwanted::Mismatch;
 
 /// Addresses of one type that are taken from a reply; more are left where they are.
 pub(super) const MAX_ADDRESSES: usize = 64;
@@ -21,11 +23,12 @@ pub(super) struct Question {
 }
 
 impl Question {
-    /// Asks for addresses of `kind`; the id is of chance.
-    pub(super) fn new(name: Name, kind: RecordType) -> Self {
+    /// Asks for addresses of `kind`. `random` draws the ID and the case of each letter of the name: a reply must repeat both, and
+    /// who cannot see the question must guess them (draft-vixie-dnsext-dns0x20).
+    pub(super) fn new(name: &Name, kind: RecordType, random: &mut impl Rng) -> Self {
         Self {
-            id: Message::query().metadata.id,
-            query: Query::query(name, kind),
+            id: (random.next_u32() & 0xffff) as u16,
+            query: Query::query(in_random_case(name, random), kind),
         }
     }
 
@@ -44,32 +47,40 @@ impl Question {
         }
     }
 
-    /// Reads a reply to this question; `None` if it is to another one, or none at all.
-    pub(super) fn reply(&self, bytes: &[u8]) -> Option<Reply> {
+    /// Reads a reply to this question that came over `transport`.
+    ///
+    /// # Errors
+    ///
+    /// It is a reply to another question, or none at all.
+    pub(super) fn reply(&self, bytes: &[u8], transport: Transport) -> Result<Reply, Mismatch> {
         // The head first: whoever guesses makes us read no more.
-        let head = Header::read(&mut BinDecoder::new(bytes)).ok()?;
-        if head.metadata.id != self.id
-            || head.metadata.message_type != MessageType::Response
-            || head.counts.queries != 1
-        {
-            return None;
+        let head = Header::read(&mut BinDecoder::new(bytes)).map_err(|_| Mismatch::Header)?;
+        if head.metadata.id != self.id || head.metadata.message_type != MessageType::Response {
+            return Err(Mismatch::Header);
+        }
+        if head.counts.queries != 1 {
+            return Err(Mismatch::Question);
         }
         let Ok(message) = Message::from_vec(bytes) else {
             // What was cut may end anywhere.
-            return head.metadata.truncation.then_some(Reply::Truncated);
+            let cut = head.metadata.truncation.then_some(Reply::Truncated);
+            return cut.ok_or(Mismatch::Question);
         };
-        let asked = message.queries.first()?;
+        let asked = message.queries.first().ok_or(Mismatch::Question)?;
         let query = &self.query;
         if !asked.name().eq_ignore_root(query.name())
             || asked.query_type() != query.query_type()
             || asked.query_class() != query.query_class()
         {
-            return None;
+            return Err(Mismatch::Question);
+        }
+        if transport == Transport::Udp && !asked.name().eq_ignore_root_case(query.name()) {
+            return Err(Mismatch::Case);
         }
         if message.metadata.truncation {
-            return Some(Reply::Truncated);
+            return Ok(Reply::Truncated);
         }
-        Some(match message.metadata.response_code {
+        Ok(match message.metadata.response_code {
             ResponseCode::NoError | ResponseCode::NXDomain => self.follow(&message),
             code => Reply::Failed(code),
         })
@@ -142,6 +153,28 @@ impl Question {
     }
 }
 
+/// How a question is sent. Over TCP nobody off the path can reply, so the case of the name does not count.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum Transport {
+    Udp,
+    Tcp,
+}
+
+/// `name` with each letter in a case of its own.
+fn in_random_case(name: &Name, random: &mut impl Rng) -> Name {
+    let mut letter = |byte: u8| match byte.is_ascii_alphabetic() && random.next_u32() & 1 == 1 {
+        true => byte ^ 0x20,
+        false => byte,
+    };
+    let labels = name.iter();
+    let labels = labels.map(|label| label.iter().copied().map(&mut letter).collect::<Vec<u8>>());
+    let labels: Vec<Vec<u8>> = labels.collect();
+    match Name::from_labels(labels.iter().map(Vec::as_slice)) {
+        Ok(name) => name,
+        Err(error) => unreachable!("{name} has labels of the same lengths: {error}"),
+    }
+}
+
 /// TTLs with their highest bit set count as 0 (RFC 2181 §8).
 fn seconds(ttl: u32) -> Duration {
     let ttl = if ttl > crate::zone_config::MAX_TTL {
@@ -183,6 +216,8 @@ mod tests {
     use hickory_proto::rr::rdata::CNAME;
     use hickory_proto::rr::{DNSClass, Record};
     use proptest::prelude::*;
+    use rand_chacha::ChaCha20Rng;
+    use rand_chacha::rand_core::SeedableRng;
 
     use super::*;
 
@@ -191,17 +226,21 @@ mod tests {
     }
 
     fn question() -> Question {
-        Question::new(name("a.test."), RecordType::A)
+        Question::new(&name("a.test."), RecordType::A, &mut random(7))
     }
 
-    fn reply(question: &Question, aliases: &[(&str, &str)]) -> Option<Reply> {
+    fn random(seed: u64) -> ChaCha20Rng {
+        ChaCha20Rng::seed_from_u64(seed)
+    }
+
+    fn reply(question: &Question, aliases: &[(&str, &str)]) -> Result<Reply, Mismatch> {
         let mut message = Message::from_vec(&question.message()).unwrap();
         message.metadata.message_type = MessageType::Response;
         for (from, to) in aliases {
             let data = RData::CNAME(CNAME(name(to)));
             message.add_answer(Record::from_rdata(name(from), 60, data));
         }
-        question.reply(&message.to_vec().unwrap())
+        question.reply(&message.to_vec().unwrap(), Transport::Udp)
     }
 
     #[test]
@@ -214,9 +253,9 @@ mod tests {
             let mut record = Record::from_rdata(name("a.test."), 60, data);
             record.dns_class = class;
             message.add_answer(record);
-            let reply = question.reply(&message.to_vec().unwrap());
+            let reply = question.reply(&message.to_vec().unwrap(), Transport::Udp);
             assert_eq!(
-                matches!(reply, Some(Reply::Addresses { .. })),
+                matches!(reply, Ok(Reply::Addresses { .. })),
                 is_one,
                 "{class}: {reply:?}"
             );
@@ -230,13 +269,13 @@ mod tests {
         let ttl = Duration::from_secs(60);
         assert_eq!(
             reply(&question, &[("B.test.", "c.test."), ("a.test.", "b.test.")]),
-            Some(Reply::Alias { ttl, through })
+            Ok(Reply::Alias { ttl, through })
         );
         for circle in [
             &[("a.test.", "a.test.")][..],
             &[("a.test.", "b.test."), ("b.test.", "a.test.")],
         ] {
-            assert_eq!(reply(&question, circle), Some(Reply::Circle), "{circle:?}");
+            assert_eq!(reply(&question, circle), Ok(Reply::Circle), "{circle:?}");
         }
     }
 
@@ -246,8 +285,43 @@ mod tests {
         let mut cut = question.message();
         cut[2] |= 0x82; // a response, and truncated
         for len in 12..=cut.len() {
-            assert_eq!(question.reply(&cut[..len]), Some(Reply::Truncated), "{len}");
+            let reply = question.reply(&cut[..len], Transport::Udp);
+            assert_eq!(reply, Ok(Reply::Truncated), "{len}");
         }
+    }
+
+    #[test]
+    fn the_id_and_the_case_of_a_question_are_drawn_anew() {
+        let mut random = random(1);
+        let long = name("abcdefgh-0123.origin.test.");
+        let asked: std::collections::BTreeSet<_> = (0..1000)
+            .map(|_| Question::new(&long, RecordType::A, &mut random))
+            .map(|question| (question.id, question.query.name().to_ascii()))
+            .collect();
+        assert_eq!(asked.len(), 1000);
+        let names: std::collections::BTreeSet<_> = asked.iter().map(|(_, name)| name).collect();
+        assert!(names.len() > 990, "{} of 2^18 cases in 1,000", names.len());
+        assert!(
+            names
+                .iter()
+                .all(|name| name.eq_ignore_ascii_case(&long.to_ascii()))
+        );
+    }
+
+    #[test]
+    fn a_reply_in_another_case_counts_over_tcp_alone() {
+        let question = question();
+        let mut message = Message::from_vec(&question.message()).unwrap();
+        message.metadata.message_type = MessageType::Response;
+        let text = question.query.name().to_ascii();
+        let other = match text.strip_prefix('a') {
+            Some(rest) => format!("A{rest}"),
+            None => format!("a{}", &text[1..]),
+        };
+        message.queries[0].name = name(&other);
+        let bytes = message.to_vec().unwrap();
+        assert_eq!(question.reply(&bytes, Transport::Udp), Err(Mismatch::Case));
+        assert!(question.reply(&bytes, Transport::Tcp).is_ok());
     }
 
     proptest! {
@@ -257,8 +331,8 @@ mod tests {
             let mut near = question.message();
             near[2] |= 0x80;
             near.splice(at.min(near.len()).., bytes.iter().copied());
-            let _ = question.reply(&near);
-            let _ = question.reply(&bytes);
+            let _ = question.reply(&near, Transport::Udp);
+            let _ = question.reply(&bytes, Transport::Tcp);
         }
     }
 }

@@ -4,7 +4,6 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use spdy::runtime::SharedRuntime;
-use spdy_dns::guarded_network::Refusals;
 use spdy_dns::zones::{SharedZones, Zones};
 use spdy_net::certificates::LocalCa;
 use spdy_net::in_front::SharedInFront;
@@ -32,7 +31,7 @@ pub(super) struct Again<'a> {
     pub(super) chance: &'a Chance,
     pub(super) authority: &'a LocalCa,
     pub(super) zones: &'a SharedZones,
-    pub(super) refusals: &'a Refusals,
+    pub(super) counted: &'a origins::Counted,
     pub(super) listening: &'a [SocketAddr],
     pub(super) proxy: &'a Arc<Proxy>,
     pub(super) in_front: &'a SharedInFront,
@@ -109,9 +108,9 @@ impl Again<'_> {
         let shown = Shown::of(files, &sites, self.authority)?;
         let names = acme::certificates(&config, &sites)?;
         let own = origins::own(&config, self.listening, self.printer);
-        let (zones, refusals, runtime) = (self.zones, self.refusals, self.runtime);
+        let (zones, counted, runtime) = (self.zones, self.counted, self.runtime);
         let tls = origins::tls(&config)?;
-        let upstream = origins::upstream(&config, &tls, &sites, zones, own, refusals, runtime)?;
+        let upstream = origins::upstream(&config, &tls, &sites, zones, own, counted, runtime)?;
         Ok(Renewed {
             certificates: acme.prepare(&config, names, shown)?,
             stale,

@@ -8,7 +8,6 @@ use std::sync::Arc;
 use anyhow::Context;
 use spdy::Metrics;
 use spdy::runtime::{SharedRuntime, TokioRuntime};
-use spdy_dns::guarded_network::Refusals;
 use spdy_dns::own_listeners::OwnListeners;
 use spdy_dns::serve::DnsServer;
 use spdy_dns::zones::{SharedZones, Zones};
@@ -42,6 +41,7 @@ use crate::commands::accelerate::doors::{self, Doors};
 #[cfg(unix)]
 use crate::commands::accelerate::open_files;
 use crate::commands::accelerate::operator::{Credentials, Operator};
+use crate::commands::accelerate::origins::Counted;
 use crate::commands::accelerate::secrets::Chance;
 use crate::commands::accelerate::served::Served;
 use crate::commands::accelerate::serving::Serving;
@@ -285,9 +285,9 @@ async fn accelerate(
     let mut acme = Acme::new(&identities, &zones, &runtime, printer);
     let certificates = acme::certificates(config, &sites)?;
     let certificates = acme.prepare(config, certificates, shown)?;
-    let refusals = Refusals::default();
+    let of_origins = Counted::default();
     let believed = &plan.believed;
-    let proxy = proxy(config, believed, sites, &zones, own, &refusals, &runtime)?;
+    let proxy = proxy(config, believed, sites, &zones, own, &of_origins, &runtime)?;
     let timing = SharedTiming::new(plan.timing);
     let asked = Asked::listen()?;
 
@@ -302,7 +302,7 @@ async fn accelerate(
     let operator = plan.credentials.map(|credentials| {
         let shown = metrics::Shown {
             proxy: proxy.clone(),
-            refusals: refusals.clone(),
+            of_origins: of_origins.clone(),
             names: doors.names.as_ref().map(DnsServer::stats),
             shared: shares.map(|shared| shared.tier.clone()),
             certificates: acme.certificates.clone(),
@@ -352,7 +352,7 @@ async fn accelerate(
         chance: &plan.chance,
         authority: &authority,
         zones: &zones,
-        refusals: &refusals,
+        counted: &of_origins,
         listening: &listening,
         proxy: &proxy,
         in_front: &in_front,
@@ -380,17 +380,17 @@ fn options(args: &Args, config: &Config, counted: &Metrics, hits: &LimitHits) ->
     }
 }
 
-/// What answers for `sites`; it connects to none of `own`, and counts what it refuses with `refusals`.
+/// The proxy for `sites`; it connects to none of `own`, and counts what becomes of origins in `counted`.
 fn proxy(
     config: &Config,
     believed: &ClientTls,
     sites: Sites,
     zones: &SharedZones,
     own: OwnListeners,
-    refusals: &Refusals,
+    counted: &Counted,
     runtime: &SharedRuntime,
 ) -> anyhow::Result<Arc<Proxy>> {
-    let upstream = origins::upstream(config, believed, &sites, zones, own, refusals, runtime)?;
+    let upstream = origins::upstream(config, believed, &sites, zones, own, counted, runtime)?;
     Ok(Proxy::new(
         sites,
         upstream,

@@ -12,6 +12,7 @@ use prometheus_client::registry::Registry;
 use spdy::metrics::Metrics;
 use spdy_acme::certificates::Certificates;
 use spdy_dns::guarded_network::Refusals;
+use spdy_dns::resolver::{Mismatch, UnwantedReplies};
 use spdy_dns::serve::StatsReader;
 use spdy_net::limit::LimitHits;
 use spdy_proxy::counters::Family;
@@ -20,6 +21,7 @@ use spdy_proxy::proxy::Proxy;
 use spdy_proxy::upstream::Whose;
 use spdy_valkey::tier::Tier;
 
+use crate::commands::accelerate::origins::Counted;
 use crate::commands::serve_metrics::{self, counter, gauge, put, put_gauge};
 use crate::commands::telemetry::Queue;
 
@@ -27,8 +29,8 @@ use crate::commands::telemetry::Queue;
 #[derive(Debug)]
 pub(super) struct Shown {
     pub(super) proxy: Arc<Proxy>,
-    /// Of hosts and addresses that no origin may have.
-    pub(super) refusals: Refusals,
+    /// What is counted of origins' names and addresses.
+    pub(super) of_origins: Counted,
     /// What was asked of who answers for names, if anybody does.
     pub(super) names: Option<StatsReader>,
     /// The tier that is shared with other machines, if there is one.
@@ -58,7 +60,8 @@ impl Collector for Shown {
         let help = "WebSockets that are open";
         let mut open = gauge(&mut encoder, "accelerator_websockets_open", help)?;
         open.encode_gauge(&(self.proxy.sockets_open() as u64))?;
-        of_refusals(&self.refusals, &mut encoder)?;
+        of_refusals(&self.of_origins.refusals, &mut encoder)?;
+        of_unwanted_replies(&self.of_origins.unwanted, &mut encoder)?;
         if let Some(names) = &self.names {
             of_names(names, &mut encoder)?;
         }
@@ -134,6 +137,25 @@ fn of_refusals(refusals: &Refusals, encoder: &mut DescriptorEncoder<'_>) -> fmt:
         put(&mut metric, &[("reason", reason)], count)?;
     }
     Ok(())
+}
+
+/// Replies to the resolver's questions that match none.
+fn of_unwanted_replies(
+    unwanted: &UnwantedReplies,
+    encoder: &mut DescriptorEncoder<'_>,
+) -> fmt::Result {
+    let help = "DNS replies that do not match the resolver's question, by the first mismatch";
+    let mut metric = counter(encoder, "dns_unwanted_replies", help)?;
+    for mismatch in Mismatch::ALL {
+        put(
+            &mut metric,
+            &[("mismatch", mismatch.name())],
+            unwanted.of(mismatch),
+        )?;
+    }
+    let help = "Look-ups that went on over TCP after too many unwanted replies";
+    let mut metric = counter(encoder, "dns_lookups_without_udp", help)?;
+    metric.encode_counter::<NoLabelSet, _, u64>(&unwanted.gave_up_udp(), None)
 }
 
 /// Questions for names.

@@ -12,8 +12,8 @@ use spdy_dns::guard::{self, AddressRules};
 use spdy_dns::guarded_network::{GuardedNetwork, Refusals};
 use spdy_dns::outward_network::OutwardNetwork;
 use spdy_dns::own_listeners::OwnListeners;
-use spdy_dns::resolver::Resolver;
 use spdy_dns::resolver::config::{ResolverConfig, system_servers};
+use spdy_dns::resolver::{Resolver, UnwantedReplies};
 use spdy_dns::zones::SharedZones;
 use spdy_net::certificates::certificates_from_pem;
 use spdy_net::network::{SharedNetwork, SystemNetwork};
@@ -26,15 +26,23 @@ use spdy_proxy::upstream::Upstream;
 use crate::commands::Usage;
 use crate::printer::{BAD, Printer};
 
-/// Origins, certified as `tls` believes it, and the guard before those of others, which counts with `refusals`. Nobody is connected to at
-/// `own`.
+/// What is counted of origins over all configurations that were read. Clones count together.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Counted {
+    /// Hosts and addresses that no origin may have.
+    pub(super) refusals: Refusals,
+    /// DNS replies that do not match their question.
+    pub(super) unwanted: UnwantedReplies,
+}
+
+/// The origins, which `tls` verifies, behind the guard on the addresses of others. None is connected to at `own`.
 pub(super) fn upstream(
     config: &Config,
     tls: &ClientTls,
     sites: &Sites,
     zones: &SharedZones,
     own: OwnListeners,
-    refusals: &Refusals,
+    counted: &Counted,
     runtime: &SharedRuntime,
 ) -> anyhow::Result<Upstream> {
     let servers = match config.dns.servers.is_empty() {
@@ -47,10 +55,13 @@ pub(super) fn upstream(
         servers,
         ..ResolverConfig::default()
     };
-    let names = Resolver::new(system.clone(), runtime.clone(), names, zones.clone());
+    let mut seed = [0; 32];
+    getrandom::fill(&mut seed).map_err(|error| anyhow::anyhow!("no random numbers: {error}"))?;
+    let names = Resolver::new(system.clone(), runtime.clone(), names, zones.clone(), seed);
+    let names = names.counting(counted.unwanted.clone());
     let rules = rules(config, sites, own.clone())?;
     let guarded = GuardedNetwork::with_names(Arc::new(names), system.clone(), rules);
-    let guarded = guarded.counting(refusals.clone());
+    let guarded = guarded.counting(counted.refusals.clone());
     Ok(Upstream::new(
         &config.upstream,
         Some(tls),

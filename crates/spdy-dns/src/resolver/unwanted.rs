@@ -1,0 +1,102 @@
+//! Replies over UDP that do not match the question: who counts them, and when a look-up stops using UDP.
+//!
+//! An attacker off the path must guess the port, the ID (16 bits) and the case of each letter of the name (0x20). Every wrong guess
+//! that arrives before the right reply is counted, so a look-up under attack goes on over TCP long before a guess is likely to hit.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+
+/// Why a reply does not match its question.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Mismatch {
+    /// It came from another address or port than the question went to.
+    Source,
+    /// It has another ID, or is no reply.
+    Header,
+    /// It is to another name, type or class.
+    Question,
+    /// Its name has letters of another case than the question: forged, or of a server that does not preserve case.
+    Case,
+}
+
+impl Mismatch {
+    /// All of them.
+    pub const ALL: [Self; 4] = [Self::Source, Self::Header, Self::Question, Self::Case];
+
+    /// The label of its counter.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Source => "source",
+            Self::Header => "header",
+            Self::Question => "question",
+            Self::Case => "case",
+        }
+    }
+}
+
+/// Counts unwanted replies of one or more resolvers. Clones count together.
+#[derive(Clone, Debug, Default)]
+pub struct UnwantedReplies(Arc<Counts>);
+
+#[derive(Debug, Default)]
+struct Counts {
+    /// In the order of [`Mismatch::ALL`].
+    replies: [AtomicU64; 4],
+    gave_up_udp: AtomicU64,
+}
+
+impl UnwantedReplies {
+    /// How many replies had this mismatch.
+    #[must_use]
+    pub fn of(&self, mismatch: Mismatch) -> u64 {
+        self.0.replies[mismatch as usize].load(Ordering::Relaxed)
+    }
+
+    /// Look-ups that went on over TCP alone, because they had received too many of them.
+    #[must_use]
+    pub fn gave_up_udp(&self) -> u64 {
+        self.0.gave_up_udp.load(Ordering::Relaxed)
+    }
+}
+
+/// The unwanted replies of one look-up.
+#[derive(Debug)]
+pub(super) struct Suspicion {
+    seen: AtomicU32,
+    limit: u32,
+    counted: UnwantedReplies,
+}
+
+impl Suspicion {
+    /// None yet, and `limit` may come.
+    pub(super) fn new(limit: u32, counted: UnwantedReplies) -> Self {
+        Self {
+            seen: AtomicU32::new(0),
+            limit,
+            counted,
+        }
+    }
+
+    /// Counts one.
+    pub(super) fn note(&self, mismatch: Mismatch) {
+        self.counted.0.replies[mismatch as usize].fetch_add(1, Ordering::Relaxed);
+        let before = self.seen.fetch_add(1, Ordering::Relaxed);
+        tracing::debug!(
+            reason = mismatch.name(),
+            "a DNS reply does not match its question"
+        );
+        if before == self.limit {
+            self.counted.0.gave_up_udp.fetch_add(1, Ordering::Relaxed);
+            tracing::warn!(
+                limit = self.limit,
+                "more DNS replies than the limit do not match their question: the look-up goes on over TCP"
+            );
+        }
+    }
+
+    /// Whether more than the limit have come: UDP is not used any more.
+    pub(super) fn is_past_limit(&self) -> bool {
+        self.seen.load(Ordering::Relaxed) > self.limit
+    }
+}
