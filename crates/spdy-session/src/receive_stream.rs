@@ -285,6 +285,15 @@ impl Session {
                         self.stats.limits.count(Limit::StreamWindow);
                         RstStatus::FLOW_CONTROL_ERROR
                     }
+                    // Undertow ends an upload with FIN on its last DATA, and often with an empty DATA and FIN
+                    // behind it. Nothing is lost by that, so the stream goes on; but not for ever.
+                    Err(Misstep::AfterFin) if len == 0 => {
+                        return if fin {
+                            self.budget.empty_frame(self.now)
+                        } else {
+                            Ok(()) // counted already
+                        };
+                    }
                     Err(misstep) => {
                         self.receive.consume(len);
                         // SPDY/2 has no code for it, and its text no consequence (choice)

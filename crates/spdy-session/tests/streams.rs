@@ -258,6 +258,31 @@ fn data_and_headers_after_fin_say_that_the_stream_is_closed() {
 }
 
 #[test]
+fn empty_data_after_fin_changes_nothing_and_counts_as_an_empty_frame() {
+    for version in Version::ALL {
+        let mut server = Script::version(Role::Server, version);
+        server.syn(1);
+        server.data(1, 4, true);
+        assert_eq!(server.heard(), ["Opened 1", "Data 1 4 fin"]);
+        for fin in [true, false].repeat(500) {
+            server.data(1, 0, fin);
+        }
+        assert_eq!(server.heard(), [""; 0], "{version}");
+        server.session.reply(id(1), &some_headers(), true);
+        assert_eq!(server.wrote(), ["SYN_REPLY 1 fin"], "{version}");
+        server.syn_fin(3);
+        server.heard();
+        server.data(3, 0, true);
+        let error = "Closed: more than 1000 empty frames";
+        assert_eq!(
+            server.heard().last().map(String::as_str),
+            Some(error),
+            "{version}"
+        );
+    }
+}
+
+#[test]
 fn spdy_2_ignores_data_after_fin_and_answers_headers_there() {
     let mut server = Script::version(Role::Server, Version::V2);
     server.syn_fin(1);

@@ -91,12 +91,7 @@ public final class Client {
                     return;
                 }
             }
-            // Shut down with a frame still queued, it puts FIN on that one and sends another with FIN after it.
-            if (!channel.flush()) {
-                channel.getWriteSetter().set(writable -> send(exchange, body, writable));
-                channel.resumeWrites();
-                return;
-            }
+            // With a frame still queued it puts FIN on that one, and sends another empty one with FIN after it.
             channel.suspendWrites();
             channel.shutdownWrites();
             if (!channel.flush()) {
