@@ -53,6 +53,10 @@ pub(crate) struct Scan {
     pub(crate) references: Vec<Reference>,
     /// Offset of the last script that DOMContentLoaded waits for, inline ones included.
     pub(crate) last_script: Option<usize>,
+    /// Texts of import maps.
+    pub(crate) import_maps: Vec<String>,
+    /// Texts of modules that stand in the document.
+    pub(crate) inline_modules: Vec<String>,
     /// Offset just behind the first tag that no head can have, `body` itself above all.
     pub(crate) body: Option<usize>,
 }
@@ -84,6 +88,10 @@ pub(crate) fn scan(text: &[u8]) -> Scan {
                 dark_until = end_of(text, location.end, b"</style");
                 look_into_style(&text[location.end..dark_until], location.end, &mut scan);
             }
+            "script" => {
+                look_at(element, location.end, &mut scan);
+                look_into_script(element, &text[location.end..], &mut scan);
+            }
             _ => look_at(element, location.end, &mut scan),
         }
         Ok(())
@@ -114,6 +122,18 @@ fn look_into_style(sheet: &[u8], from: usize, scan: &mut Scan) {
             Role::Embedded
         },
     }));
+}
+
+/// Keeps the text of an import map or of an inline module, which `text` begins with.
+fn look_into_script(element: &Element<'_, '_>, text: &[u8], scan: &mut Scan) {
+    let kind = element.get_attribute("type").unwrap_or_default();
+    let texts = match &kind.trim().to_ascii_lowercase()[..] {
+        "importmap" => &mut scan.import_maps,
+        "module" if !element.has_attribute("src") => &mut scan.inline_modules,
+        _ => return,
+    };
+    let script = &text[..end_of(text, 0, b"</script")];
+    texts.push(String::from_utf8_lossy(script).into_owned());
 }
 
 fn look_at(element: &Element<'_, '_>, at: usize, scan: &mut Scan) {

@@ -31,6 +31,7 @@ pub mod har_export;
 pub mod head;
 pub mod kind;
 pub mod limits;
+pub mod modules;
 pub mod named;
 pub mod netlog;
 pub mod notes;
