@@ -276,3 +276,107 @@ fn an_audit_can_be_broken_off_and_wants_a_name() {
         "an accelerator answers for a name, not for 192.0.2.1"
     );
 }
+
+/// A page of modules: an import map with a bare name, an inline module that imports in full, and modules that import
+/// relative to themselves, from their root and in full.
+fn page_of_modules(head: &str) -> Replica {
+    let html = format!(
+        "{head}<script type=importmap>{{\"imports\": {{\"lib\": \"https://esm.test/lib/index.js\"}}}}</script>\
+         <link rel=modulepreload href=https://esm.test/lib/preloaded.js>\
+         <script type=module src=/app.js></script>\
+         <script type=module>import {{ x }} from 'https://esm.test/full.js'</script>"
+    );
+    let script = |url: &str, text: &str| exchange(url, Kind::Script, text);
+    Replica {
+        name: "modules".to_owned(),
+        exchanges: vec![
+            exchange("https://www.page.test/", Kind::Document, html),
+            script(
+                "https://www.page.test/app.js",
+                "import a from 'lib'; import('./own.js')",
+            ),
+            script("https://www.page.test/own.js", "import '/rooted.js'"),
+            script("https://www.page.test/rooted.js", "1"),
+            script(
+                "https://esm.test/lib/index.js",
+                "import './a.js'; export * from \"/b.js\"",
+            ),
+            script(
+                "https://esm.test/lib/a.js",
+                "import c from 'https://esm.test/c.js'",
+            ),
+            script(
+                "https://esm.test/b.js",
+                "fetch('https://esm.test/data.json')",
+            ),
+            script(
+                "https://esm.test/c.js",
+                "import 'https://other.test/deep.js'",
+            ),
+            script("https://other.test/deep.js", "1"),
+            script("https://esm.test/full.js", "1"),
+            script("https://esm.test/lib/preloaded.js", "1"),
+            script("https://ads.test/inserted.js", "1"),
+        ],
+        ..builtin::flags()
+    }
+}
+
+#[test]
+fn what_modules_import_is_moved_by_the_import_map_and_its_hosts_are_advised() {
+    let page = page_of_modules("");
+    let first = audit(&case(page.clone(), None));
+    let becomes = fates(&first);
+    for (url, fate) in [
+        ("https://www.page.test/app.js", "own"),
+        ("https://www.page.test/rooted.js", "own"),
+        ("https://esm.test/lib/index.js", "moved"),
+        ("https://esm.test/lib/a.js", "moved"),
+        ("https://esm.test/b.js", "moved"),
+        ("https://esm.test/c.js", "moved"),
+        ("https://other.test/deep.js", "moved"),
+        ("https://esm.test/full.js", "moved"),
+        ("https://esm.test/lib/preloaded.js", "moved"),
+        // A script inserts it by a URL of its own making.
+        ("https://ads.test/inserted.js", "unnamed"),
+    ] {
+        assert_eq!(becomes[url], fate, "{url}");
+    }
+    assert_eq!(
+        listed(&first),
+        [
+            ("esm.test", &[Use::Script][..], 6),
+            ("other.test", &[Use::Script], 1)
+        ]
+    );
+    // A configuration without the host is told that it lacks it.
+    let bare = audit(&case(page, Some(Operator::default())));
+    let becomes = fates(&bare);
+    for url in ["https://esm.test/lib/index.js", "https://esm.test/full.js"] {
+        assert_eq!(becomes[url], "not-listed", "{url}");
+    }
+    assert_eq!(listed(&bare), listed(&first));
+}
+
+#[test]
+fn a_page_without_an_import_map_gets_one_and_a_policy_may_forbid_it() {
+    let of_policy = |policy: Option<&str>| {
+        let mut page = page_of_modules("");
+        let document = &mut page.exchanges[0];
+        let html = "<script type=module src=/app.js></script>";
+        *document = exchange("https://www.page.test/", Kind::Document, html);
+        document.response_head =
+            head::with_field(&document.response_head, "content-security-policy", policy);
+        page.exchanges[1].body = "import 'https://esm.test/full.js'".into();
+        page.exchanges
+            .retain(|it| ["/", "/app.js", "/full.js"].contains(&it.url.path()));
+        page
+    };
+    let moved = audit(&case(of_policy(None), None));
+    assert_eq!(fates(&moved)["https://esm.test/full.js"], "moved");
+    // The map would be an inline script.
+    let policy = "script-src 'self' https://esm.test";
+    let forbidden = audit(&case(of_policy(Some(policy)), None));
+    assert_eq!(fates(&forbidden)["https://esm.test/full.js"], "unmapped");
+    assert!(forbidden.advice.is_empty(), "{:?}", forbidden.advice);
+}

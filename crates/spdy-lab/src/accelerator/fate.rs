@@ -32,6 +32,11 @@ pub enum Left {
     /// No text names it: a script asks for it by a URL of its own making.
     #[error("no recorded text names it: a script asks for it")]
     Unnamed,
+    /// A module imports it, and the import map of the rewritten page does not lead to where it would be moved.
+    #[error(
+        "a module imports it, and no import map can lead that to the site: its host is shared, or the page's policy forbids it"
+    )]
+    Unmapped,
     /// The recording has no text that could name it, but bytes of its size.
     #[error("the text that names it was not recorded")]
     NotRecorded,
@@ -65,6 +70,7 @@ impl Left {
         match self {
             Self::Rule { reason, .. } => reason.name(),
             Self::Unnamed => "unnamed",
+            Self::Unmapped => "unmapped",
             Self::NotRecorded => "not-recorded",
             Self::NamedByLeft => "named-by-left",
             Self::TextPassed => "text-passed",

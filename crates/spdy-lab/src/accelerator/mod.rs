@@ -15,6 +15,7 @@
 //!   is listed with all kinds.
 //! - `seen.rs`: the page as a browser sees it: its text rewritten by the code that ships, resources asked for where that text
 //!   has them. What a script asks for by a URL of its own making stays at its own host: scripts are never rewritten.
+//! - `modules.rs`: what ES modules import, and where the import map of the rewritten page leads that.
 //! - `fate.rs`: what thereby becomes of each resource, and why.
 //! - `node.rs`: origins and accelerator in virtual time, and the load.
 
@@ -22,6 +23,7 @@ pub mod choice;
 pub mod fate;
 pub mod site;
 
+mod modules;
 mod node;
 mod seen;
 

@@ -2,7 +2,8 @@
 //!
 //! The replica's own text goes through the rewriter that ships, with the head of the request that a load sends. What a rewritten
 //! text names under the site's name is asked for there; all else where it was. Reading it from the text, and not from the rules
-//! alone, keeps what a browser could never find: what a script asks for by itself is not moved.
+//! alone, keeps what a browser could never find: what a script asks for by itself is not moved. What a module imports goes by the
+//! import map of the rewritten page (`modules.rs`).
 //!
 //! What becomes of a moved resource that redirects is the accelerator's to decide. What it follows the client asks for once, and
 //! gets what the last one answers; else the client is sent to the other host, or gets nothing.
@@ -25,10 +26,11 @@ use spdy_proxy::wanted::{Refused, Wanted};
 use spdy_rewrite::hygiene::{self, Answer};
 use spdy_rewrite::redirect::{Redirect, Trail};
 use spdy_rewrite::reference::Reference;
-use spdy_rewrite::verdict::Reason;
+use spdy_rewrite::verdict::{Finder, Reason, Verdict};
 use url::{Position, Url};
 
 use crate::accelerator::fate::{self, Fate, Left};
+use crate::accelerator::modules::{Imports, PageMap};
 use crate::accelerator::site::{self, Operator, hour};
 use crate::browser::Page;
 use crate::recorded_request::request_of;
@@ -134,6 +136,8 @@ impl Seen {
         bodies.resize_with(replica.exchanges.len(), || None);
         let mut fates: Vec<Fate> = Vec::with_capacity(graph.nodes.len());
         let mut kept = vec![None; graph.nodes.len()];
+        let imports = Imports::of(original, graph);
+        let mut page_map = PageMap::of(original.document());
         for (number, node) in graph.nodes.iter().enumerate() {
             let exchange = &original.exchanges[node.exchange];
             let parent = node.parent();
@@ -143,6 +147,12 @@ impl Seen {
                 fates.push(Fate::Left(Left::NamedByLeft));
                 continue;
             }
+            let imported = imports.first(number).map(|import| {
+                let importer = graph.nodes[import.importer].exchange;
+                let is_inline = importer == original.start;
+                let from = (!is_inline).then(|| &replica.exchanges[importer].url);
+                sight.imported(exchange, page_map.resolve(&import.specifier, from))
+            });
             let followed = parent.filter(|_| redirected == Some(Redirected::Followed));
             let target = match (followed, parent) {
                 // The accelerator follows it: what it leads to stands where it stood.
@@ -162,6 +172,7 @@ impl Seen {
                 (None, Some(parent)) => {
                     let named = texts[parent].as_ref();
                     let named = named.and_then(|named| named.get(place(&exchange.url)));
+                    let named = named.or(imported.as_ref());
                     named.and_then(|named| named.clone().ok())
                 }
                 (None, None) => None,
@@ -169,7 +180,7 @@ impl Seen {
             let Some(target) = target else {
                 let above = parent.map(|parent| (&graph.nodes[parent], &fates[parent]));
                 let named = parent.and_then(|parent| texts[parent].as_ref());
-                fates.push(sight.left(exchange, node, above, named));
+                fates.push(sight.left(exchange, node, above, named, imported));
                 continue;
             };
             let is_own = sight.is_own(&exchange.url) && followed.is_none();
@@ -196,6 +207,9 @@ impl Seen {
             let whole = match rewritten {
                 Some((text, references)) => {
                     texts[number] = Some(named(references));
+                    if node.exchange == original.start {
+                        page_map = PageMap::of_text(&text, &original.document().url);
+                    }
                     changed.body = text.clone();
                     changed.response_head =
                         head::with_field(&changed.response_head, "content-encoding", None);
@@ -309,14 +323,39 @@ impl Sight<'_> {
         }
     }
 
+    /// What becomes of `exchange`, which a module imports by a specifier that leads to `resolved` now.
+    fn imported(&self, exchange: &Exchange, resolved: Option<Url>) -> Result<String, Left> {
+        let kind = spdy_rewrite::kind::Kind::Script;
+        let own = &self.original.document().url;
+        match self.site.rules.verdict(&exchange.url, kind, Finder::Listed) {
+            Verdict::Leave(reason) => {
+                let url = exchange.url.clone();
+                let named = Some(Box::new(fate::Named { url, kind }));
+                Err(Left::Rule { reason, named })
+            }
+            Verdict::Move(target) => {
+                let moved = own.join(&target).ok();
+                let leads_there = moved
+                    .zip(resolved)
+                    .is_some_and(|(moved, resolved)| place(&moved) == place(&resolved));
+                let end = target.find('#').unwrap_or(target.len());
+                match leads_there {
+                    true => Ok(target[..end].to_owned()),
+                    false => Err(Left::Unmapped),
+                }
+            }
+        }
+    }
+
     /// Why `exchange` stays where it is, which `above` leads to: the node, and what becomes of that; `named` is what its text names,
-    /// if it is rewritten.
+    /// if it is rewritten, and `imported` what becomes of it as a module that another imports.
     fn left(
         &self,
         exchange: &Exchange,
         node: &Node,
         above: Option<(&Node, &Fate)>,
         named: Option<&Named>,
+        imported: Option<Result<String, Left>>,
     ) -> Fate {
         let rule = |reason| Left::Rule {
             reason,
@@ -332,6 +371,7 @@ impl Sight<'_> {
         let told = named.and_then(|named| named.get(place(&exchange.url)));
         let why = match (told, above) {
             (Some(Err(why)), _) => why.clone(),
+            _ if let Some(Err(why)) = imported => why,
             _ if node.kind == Kind::Document => rule(Reason::Document),
             _ if !self.original.document().body_is_real => Left::NotRecorded,
             (_, Some((above, Fate::Left(_)))) if names_things(above) => Left::NamedByLeft,
@@ -458,7 +498,7 @@ fn response_of(exchange: &Exchange) -> Option<(StatusCode, HeaderMap)> {
 }
 
 /// The body of `exchange` without its codings, if they can be undone.
-fn decoded(exchange: &Exchange) -> Option<Bytes> {
+pub(super) fn decoded(exchange: &Exchange) -> Option<Bytes> {
     let codings = Head::parse(&exchange.response_head)?.content_codings();
     if codings.is_empty() {
         return Some(exchange.body.clone());
@@ -492,7 +532,7 @@ fn named(references: Vec<Reference>) -> Named {
 }
 
 /// Host, port and target of `url`: a load may have another scheme than the recording.
-fn place(url: &Url) -> &str {
+pub(super) fn place(url: &Url) -> &str {
     &url[Position::BeforeHost..Position::AfterQuery]
 }
 
