@@ -276,3 +276,55 @@ async fn what_a_sheet_on_the_disk_became_is_known_after_a_restart() {
     assert_moved(&moved, &path, &sheet);
     assert_eq!((own.times("/"), other.times("/s.css")), (2, 1));
 }
+
+/// Until then it is asked for as it came.
+#[tokio::test]
+async fn a_kept_page_pins_a_sheet_of_the_sites_own_as_it_is_served_once_that_is_known() {
+    let other = other();
+    let own = Origin::start(|request: Request<bytes::Bytes>| {
+        std::future::ready(match request.uri().path() {
+            "/own.css" => answer(&[CSS, FRESH], SHEET),
+            _ => answer(&[HTML, FRESH], page("/own.css", SHEET_SHA256)),
+        })
+    });
+    let proxy = before(&own, &other);
+    let first = get(&proxy, "/", &[]).await;
+    assert!(first.text().contains("/own.css?spdy=off"), "{first:?}");
+    let sheet = get(&proxy, "/own.css", &[]).await;
+    let second = get(&proxy, "/", &[]).await;
+    let text = second.text();
+    assert!(text.contains("href=/own.css>"), "{text}");
+    let hash = text
+        .split("integrity=\"")
+        .nth(1)
+        .expect("it is pinned anew");
+    let hash = hash.split('"').next().expect("a hash");
+    assert!(
+        matches(hash, &Digests::of(sheet.text().as_bytes())),
+        "{text}"
+    );
+    assert_eq!(get(&proxy, "/", &[]).await.text(), text);
+    assert_eq!(own.times("/"), 2);
+}
+
+/// By its hash as it was rewritten its browser would refuse what the host has.
+#[tokio::test]
+async fn a_kept_page_names_a_pinned_sheet_at_its_host_once_that_is_guarded() {
+    let other = other();
+    let cdn = format!("http://cdn.test:{}", other.address.port());
+    let text = page(&format!("{cdn}/s.css"), SHEET_SHA256);
+    let own = Origin::start(move |request: Request<bytes::Bytes>| {
+        let policy = ("content-security-policy", "style-src 'self'");
+        std::future::ready(match request.uri().path() {
+            "/guarding" => answer(&[HTML, FRESH, policy], "<p>No other sheets"),
+            _ => answer(&[HTML, FRESH], text.clone()),
+        })
+    });
+    let proxy = before(&own, &other);
+    let first = get(&proxy, "/", &[]).await;
+    let (path, sheet) = sheet(&proxy, &other).await;
+    assert_moved(&get(&proxy, "/", &[]).await, &path, &sheet);
+    get(&proxy, "/guarding", &[]).await;
+    assert_eq!(get(&proxy, "/", &[]).await.text(), first.text());
+    assert_eq!(own.times("/"), 3);
+}

@@ -176,6 +176,12 @@ impl HtmlRewriter {
         if !self.is_waiting() {
             return;
         }
+        if let Stage::Sniffing(start) = &self.stage
+            && Charset::of_page(start, self.declared.as_deref()).is_some()
+        {
+            self.begin(out); // no byte order mark comes
+            return;
+        }
         if let Stage::Sniffing(start) = std::mem::replace(&mut self.stage, Stage::Passing) {
             self.unsettled = Some(start.clone());
             // Of all encodings the one that leaves most as it is.

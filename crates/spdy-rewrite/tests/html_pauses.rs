@@ -12,8 +12,12 @@ use support::{rules, url};
 
 /// A page in pieces, after each of which its origin pauses: what had gone out by then, all of it, and the report.
 fn paused(pieces: &[&[u8]]) -> (Vec<Vec<u8>>, Vec<u8>, PageReport) {
+    paused_as("text/html", pieces)
+}
+
+fn paused_as(kind: &'static str, pieces: &[&[u8]]) -> (Vec<Vec<u8>>, Vec<u8>, PageReport) {
     let (rules, mut headers) = (rules(), HeaderMap::new());
-    headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/html"));
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static(kind));
     let page = url("https://www.site.test/dir/page.html");
     let head = PageHead::rewrite(&rules, &page, StatusCode::OK, &mut headers, true);
     let mut rewriter = HtmlRewriter::new(&rules, &page, head, None);
@@ -70,6 +74,18 @@ fn an_encoding_said_after_a_pause_holds_from_there_on() {
         image.as_bytes(),
     ]);
     assert!(text(&all).ends_with(image), "no browser reads that");
+}
+
+#[test]
+fn an_encoding_that_the_head_says_holds_after_a_pause_of_few_bytes() {
+    let image = "<img src=https://cdn.test/\u{e4}.png>";
+    let kind = "text/html; charset=utf-8";
+    let (sent, all, _) = paused_as(kind, &[b"\n", image.as_bytes()]);
+    assert_eq!(text(&sent[0]), "\n");
+    assert_eq!(
+        text(&all),
+        "\n<img src=\"/.spdy/1/-/s/cdn.test/%C3%A4.png\">"
+    );
 }
 
 #[test]
