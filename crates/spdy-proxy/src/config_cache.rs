@@ -42,6 +42,10 @@ pub struct CacheConfig {
     /// Requests a second of one client (an IPv4 address, a /56 of IPv6) that what is kept does not answer, so that an origin is
     /// asked; five seconds' worth at once. Default 500; 0: no limit, as behind a balancer that hides its clients.
     pub misses_per_second: u32,
+    /// MiB that range requests of one client (an IPv4 address, a /56 of IPv6) may have origins send beyond what the client takes itself: a
+    /// range from the first byte has the whole resource fetched, to be stored. A 64th of it is refilled each second. Past it, ranges are
+    /// passed through to the origin. Default 64; 0: no limit, as behind a balancer that hides its clients.
+    pub range_fill_mib: usize,
     /// Clients may have what is fresh fetched again, by `Cache-Control: no-cache`. Default no: a reload would then reach the
     /// origin.
     pub obey_reload: bool,
@@ -60,6 +64,7 @@ impl Default for CacheConfig {
             fetch_timeout_s: 600,
             lock_age_s: 10,
             misses_per_second: 500,
+            range_fill_mib: 64,
             obey_reload: false,
         }
     }

@@ -144,6 +144,7 @@ impl Fetch {
         let Ok(body) = begun(body).await else {
             return Got::Answer(Box::new(Self::cut_short()));
         };
+        let mut fill = self.begin_fill();
         let mut headers = self.first_fields(&body);
         let (body, broken) = watched(body);
         let mut body = Some(body);
@@ -186,6 +187,9 @@ impl Fetch {
                 continue;
             }
             if let Some(why) = self.futile_whole(&at, &headers, &head, &body, times, &followed) {
+                if let Some(fill) = fill.take() {
+                    fill.cut_off(body.size_hint().exact());
+                }
                 self.ask_for_part(&mut headers, why);
                 continue;
             }
@@ -213,7 +217,15 @@ impl Fetch {
             if let Some(spans) = spans {
                 self.wanted.within = Some(spans.into_context());
             }
-            return self.answered(&at, head, body, times, &followed);
+            if let Some(fill) = &mut fill {
+                fill.charge(body.size_hint().exact().unwrap_or_default());
+            }
+            return match (self.answered(&at, head, body, times, &followed), fill) {
+                (Got::Answer(response), Some(fill)) => {
+                    Got::Answer(Box::new(response.map(|body| fill.refunding(body))))
+                }
+                (got, _) => got,
+            };
         }
     }
 

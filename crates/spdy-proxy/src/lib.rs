@@ -104,6 +104,7 @@ mod part_body;
 mod placed;
 mod pump;
 mod purge_jobs;
+mod range_fills;
 mod remembered;
 mod respond;
 mod road;

@@ -33,6 +33,7 @@ use crate::memory::Memory;
 use crate::miss_rate::MissRate;
 use crate::origin_latency::OriginLatency;
 use crate::purge::Purges;
+use crate::range_fills::RangeFills;
 use crate::reports::Reports;
 use crate::sheets::Sheets;
 use crate::sites::{Site, Sites};
@@ -81,6 +82,7 @@ pub struct Proxy {
     pub(crate) ahead: Ahead,
     pub(crate) dead: DeadThings,
     pub(crate) wholes: Wholes,
+    pub(crate) range_fills: Arc<RangeFills>,
     pub(crate) runtime: SharedRuntime,
     calendar: Calendar,
 }
@@ -143,6 +145,7 @@ impl Proxy {
             ahead: Ahead::new(learn),
             dead: DeadThings::default(),
             wholes: Wholes::default(),
+            range_fills: RangeFills::new(config.range_fill_mib << 20),
             runtime,
             calendar,
         })

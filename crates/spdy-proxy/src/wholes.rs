@@ -1,7 +1,9 @@
 //! Requests for a part of what is not kept: media begin with `Range: bytes=0-`, and nothing is kept of parts.
 //!
 //! ```text
-//!  bytes=0-…, a miss ──▶ the whole is asked for ── it can be kept ────▶ recorded and kept; the part is cut out of the recording
+//!  bytes=0-…, a miss ──▶ has its client credit (range_fills.rs)? ── no ──▶ the part is asked for
+//!     │ yes
+//!     └────────────────▶ the whole is asked for ── it can be kept ────▶ recorded and kept; the part is cut out of the recording
 //!                                               └─ it cannot ─────────▶ the part is asked for, and so for an hour: for all, or for
 //!                                                                         who has cookies, if it is for these
 //!  any other range ──▶ the whole is coming, and is there as far as the range's first byte ──▶ cut out of the recording
@@ -22,11 +24,12 @@ use spdy_cache::lookup;
 use spdy_cache::storable::Uncacheable;
 use spdy_clock::Instant;
 
-use crate::counters::Outcome;
+use crate::counters::{Family, Outcome};
 use crate::fetch::Fetch;
 use crate::followed::Followed;
 use crate::landing::{Berth, Source};
 use crate::proxy::Proxy;
+use crate::range_fills::{self, Fill};
 use crate::remembered::Remembered;
 use crate::respond;
 use crate::wanted::Wanted;
@@ -114,6 +117,27 @@ impl Proxy {
 }
 
 impl Fetch {
+    /// Whether the whole is asked for in place of the part that is wanted.
+    pub(crate) fn asks_whole_for_part(&self) -> bool {
+        let is_part_wanted = self.wanted.ask.headers.contains_key(header::RANGE);
+        is_part_wanted && self.leader.is_some() && self.known.is_none()
+    }
+
+    /// Begins to ask for the whole in place of the part that is wanted; past the client's credit the part is asked for, and others who wait
+    /// ask for the whole by their own.
+    pub(crate) fn begin_fill(&mut self) -> Option<Fill> {
+        if !self.asks_whole_for_part() {
+            return None;
+        }
+        let (proxy, now) = (&self.proxy, self.proxy.runtime.now());
+        let fill = proxy.range_fills.begin(self.wanted.from, now);
+        if fill.is_none() {
+            proxy.counters.count(Family::Limits, range_fills::LIMIT);
+            self.leader = None;
+        }
+        fill
+    }
+
     /// Why the whole that was asked for by the fields `asked` will not be kept, while a part is wanted.
     pub(crate) fn futile_whole(
         &self,
@@ -124,10 +148,7 @@ impl Fetch {
         times: Times,
         followed: &Followed,
     ) -> Option<Uncacheable> {
-        let is_for_part = self.wanted.ask.headers.contains_key(header::RANGE)
-            && !asked.contains_key(header::RANGE)
-            && self.leader.is_some()
-            && self.known.is_none();
+        let is_for_part = self.asks_whole_for_part() && !asked.contains_key(header::RANGE);
         if !is_for_part || head.status != StatusCode::OK {
             return None;
         }

@@ -3,8 +3,13 @@
 #[path = "support/wire.rs"]
 mod wire;
 
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use http::{Request, Response};
+use spdy::body::Body;
+use spdy_net::protocol::Protocol;
+use spdy_net::serve::ServerOptions;
 use spdy_proxy::counters::Family;
 use tokio::io::{AsyncReadExt, DuplexStream};
 use wire::{Between, head, write};
@@ -218,4 +223,82 @@ async fn where_the_part_is_asked_for_after_all_it_is_asked_for_as_the_client_did
     .await;
     let head = head(&mut client).await;
     assert!(head.starts_with("HTTP/1.1 304 "), "{head}");
+}
+
+/// The ranges that the origin is asked for, `None` for the whole; it answers each with so many bytes.
+fn ranges_asked(between: &mut Between, len: usize) -> Arc<Mutex<Vec<Option<String>>>> {
+    let asked: Arc<Mutex<Vec<Option<String>>>> = Arc::default();
+    let log = asked.clone();
+    between.answer_by(move |request: Request<Body>| {
+        let range = request.headers().get("range");
+        let range = range.map(|range| range.to_str().expect("text").to_owned());
+        let mut response = Response::builder().header("cache-control", "max-age=60");
+        let body = match &range {
+            Some(_) => {
+                response = response.status(206);
+                response = response.header("content-range", format!("bytes 0-0/{len}"));
+                vec![b'x'; 1]
+            }
+            None => vec![b'x'; len],
+        };
+        log.lock().unwrap().push(range);
+        let response = response.body(Body::full(body)).expect("a response");
+        std::future::ready(response)
+    });
+    asked
+}
+
+/// All that a client at `number` reads when it asks for a range of `target`.
+async fn reads(between: &Between, number: u8, target: &str, range: &str) -> String {
+    let (mut client, _) = between.client_at(number, Protocol::Http1, ServerOptions::default());
+    let lines = format!(
+        "GET {target} HTTP/1.1\r\nHost: www.site.test\r\nConnection: close\r\nRange: bytes={range}\r\n\r\n"
+    );
+    write(&mut client, &lines).await;
+    let got = between.what_comes(&mut client).await;
+    assert!(got.starts_with("HTTP/1.1 206 "), "{target}: {got}");
+    got
+}
+
+/// One byte of ever new URLs had 94,000 times as many sent.
+#[tokio::test]
+async fn ranges_of_one_client_have_so_much_fetched_beyond_what_it_takes() {
+    let mut between = Between::start("[cache]\nobject_mib = 1\nrange_fill_mib = 1\n");
+    let asked = ranges_asked(&mut between, 600_000);
+    let part = Some("bytes=0-0".to_owned());
+    for (target, number, expected) in [
+        ("/film?1", 1, None),
+        // Credit is left, if not for all of it.
+        ("/film?2", 1, None),
+        ("/film?3", 1, part.clone()),
+        ("/film?4", 1, part.clone()),
+        ("/film?4", 2, None),
+    ] {
+        reads(&between, number, target, "0-0").await;
+        let got = asked.lock().unwrap().pop();
+        assert_eq!(got, Some(expected), "{target} of client {number}");
+    }
+    // What is stored is had by all, and what another client has fetched is.
+    for target in ["/film?1", "/film?4"] {
+        reads(&between, 1, target, "0-0").await;
+        assert_eq!(asked.lock().unwrap().pop(), None, "{target}");
+    }
+    let limits = between.proxy.counters.of(Family::Limits);
+    assert_eq!(limits, [("range_fill_mib", 2)]);
+    // The rest of a minute pays for what is owed, and for more.
+    between.clock.turn(Duration::from_secs(30)).await;
+    reads(&between, 1, "/film?5", "0-0").await;
+    assert_eq!(asked.lock().unwrap().pop(), Some(None));
+}
+
+#[tokio::test]
+async fn a_client_that_takes_what_its_ranges_have_fetched_is_not_limited() {
+    let mut between = Between::start("[cache]\nobject_mib = 1\nrange_fill_mib = 1\n");
+    let asked = ranges_asked(&mut between, 600_000);
+    for number in 0..10 {
+        let got = reads(&between, 1, &format!("/film?{number}"), "0-").await;
+        assert!(got.len() > 600_000);
+        assert_eq!(asked.lock().unwrap().pop(), Some(None), "{number}");
+    }
+    assert_eq!(between.proxy.counters.of(Family::Limits), []);
 }

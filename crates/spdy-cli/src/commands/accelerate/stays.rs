@@ -104,6 +104,7 @@ fn of_cache(cache: &CacheConfig) -> Vec<Said> {
         fetch_timeout_s,
         lock_age_s,
         misses_per_second,
+        range_fill_mib,
         obey_reload,
     } = cache;
     vec![
@@ -117,6 +118,7 @@ fn of_cache(cache: &CacheConfig) -> Vec<Said> {
         ("cache.fetch_timeout_s", said(fetch_timeout_s)),
         ("cache.lock_age_s", said(lock_age_s)),
         ("cache.misses_per_second", said(misses_per_second)),
+        ("cache.range_fill_mib", said(range_fill_mib)),
         ("cache.obey_reload", said(obey_reload)),
     ]
 }
