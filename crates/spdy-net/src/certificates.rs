@@ -192,7 +192,7 @@ pub(crate) fn read(path: &Path) -> Result<Vec<u8>, TlsSetupError> {
 }
 
 /// A certificate authority that signs what a local server needs. It lives as long as the process, or is
-/// [kept in a folder](LocalCa::kept_in).
+/// [kept in files](LocalCa::kept_beside).
 pub struct LocalCa {
     issuer: Issuer<'static, KeyPair>,
     certificate: CertificateDer<'static>,
@@ -278,6 +278,15 @@ impl LocalCa {
         params.not_before = during.start.into();
         params.not_after = during.end.into();
         self.sign(params, names, addresses)
+    }
+
+    /// Whether a certificate can carry `name`.
+    ///
+    /// # Errors
+    ///
+    /// It cannot.
+    pub(crate) fn check_name(name: &str) -> Result<(), TlsSetupError> {
+        subject_names(&[name.to_owned()], &[]).map(|_| ())
     }
 
     fn sign(

@@ -1,7 +1,7 @@
 //! Which identity a server shows to whom, by the name that the client asked for (SNI, RFC 6066 §3).
 //!
 //! ```text
-//!  www.site.test ──▶ that name ──▶ *.site.test ──▶ the fallback
+//!  www.site.test ──▶ that name ──▶ *.site.test ──▶ the fallback: one identity, or those of a local authority by name
 //! ```
 //!
 //! All of it is exchanged at once, between two handshakes: certificates are renewed without a connection noticing.
@@ -12,12 +12,15 @@
 
 use std::fmt;
 use std::sync::{Arc, PoisonError, RwLock};
+use std::time::{Duration, SystemTime};
 
 use rustls::crypto::CryptoProvider;
 use rustls::server::{ClientHello, ResolvesServerCert};
 use rustls::sign::CertifiedKey;
+use rustls::time_provider::TimeProvider;
 
 use crate::certificates::Identity;
+use crate::local_certificates::LocalCertificates;
 use crate::tls::TlsOptions;
 use crate::tls_error::TlsSetupError;
 
@@ -28,6 +31,7 @@ pub(crate) const PROOF_ALPN: &[u8] = b"acme-tls/1";
 #[derive(Clone)]
 pub struct Identities {
     provider: Arc<CryptoProvider>,
+    clock: Arc<dyn TimeProvider>,
     now: Arc<RwLock<Arc<ByName>>>,
 }
 
@@ -36,7 +40,7 @@ pub struct Identities {
 struct ByName {
     /// Sorted by name, in lower case.
     hosts: Vec<(String, Arc<CertifiedKey>)>,
-    fallback: Arc<CertifiedKey>,
+    fallback: Fallback,
     /// In the order in which they came.
     proofs: Vec<(String, Arc<CertifiedKey>)>,
 }
@@ -44,6 +48,21 @@ struct ByName {
 /// An identity that is ready to sign.
 #[derive(Clone, Debug)]
 pub struct Certified(Arc<CertifiedKey>);
+
+/// What is shown for names that no identity is listed for, and to clients that send none.
+#[derive(Clone, Debug)]
+pub enum Fallback {
+    /// This identity.
+    One(Certified),
+    /// One for each group of names, by a local authority.
+    Local(Arc<LocalCertificates>),
+}
+
+impl From<Certified> for Fallback {
+    fn from(certified: Certified) -> Self {
+        Self::One(certified)
+    }
+}
 
 /// A proof that is shown until this is dropped.
 #[derive(Debug)]
@@ -83,12 +102,44 @@ impl Identities {
         fallback: &Identity,
         options: &TlsOptions,
     ) -> Result<Self, TlsSetupError> {
-        let provider = options.provider.clone();
-        let first = ByName::new(hosts, fallback, &provider)?;
-        Ok(Self {
-            provider,
+        let first = ByName::new(hosts, fallback, &options.provider)?;
+        Ok(Self::of(first, options))
+    }
+
+    /// No host's own identity, and those of `local` by name.
+    ///
+    /// # Errors
+    ///
+    /// The certificate of clients that send no name cannot be issued.
+    pub fn local(
+        local: Arc<LocalCertificates>,
+        options: &TlsOptions,
+    ) -> Result<Self, TlsSetupError> {
+        let identities = Self::of(
+            ByName {
+                hosts: Vec::new(),
+                fallback: Fallback::Local(local.clone()),
+                proofs: Vec::new(),
+            },
+            options,
+        );
+        local.certificate(None, identities.hour(), &identities.provider)?;
+        Ok(identities)
+    }
+
+    fn of(first: ByName, options: &TlsOptions) -> Self {
+        Self {
+            provider: options.provider.clone(),
+            clock: options.clock(),
             now: Arc::new(RwLock::new(Arc::new(first))),
-        })
+        }
+    }
+
+    /// The time that certificates are issued at; where there is none, 1970.
+    fn hour(&self) -> SystemTime {
+        let now = self.clock.current_time();
+        let since = now.map(|now| Duration::from_secs(now.as_secs()));
+        SystemTime::UNIX_EPOCH + since.unwrap_or_default()
     }
 
     /// Shows these from the next handshake on.
@@ -127,8 +178,8 @@ impl Identities {
     }
 
     /// The same of what is shown for all other hosts.
-    pub fn show_fallback(&self, fallback: Certified) {
-        self.change(|now| now.fallback = fallback.0);
+    pub fn show_fallback(&self, fallback: impl Into<Fallback>) {
+        self.change(|now| now.fallback = fallback.into());
     }
 
     /// Shows `proof` for `host` to whoever offers `acme-tls/1` alone, as long as what this gives lives. Of two for one host the
@@ -185,7 +236,7 @@ impl ByName {
     ) -> Result<Self, TlsSetupError> {
         Ok(Self {
             hosts: certified(hosts, provider)?,
-            fallback: fallback.certified(provider)?,
+            fallback: Fallback::One(Certified(fallback.certified(provider)?)),
             proofs: Vec::new(),
         })
     }
@@ -196,15 +247,15 @@ impl ByName {
         at.ok().map(|at| &hosts[at].1)
     }
 
-    fn of(&self, host: Option<&str>) -> &Arc<CertifiedKey> {
-        let named = host.and_then(|host| {
+    /// The identity that is listed for `host`, itself or by a wildcard.
+    fn listed(&self, host: Option<&str>) -> Option<&Arc<CertifiedKey>> {
+        host.and_then(|host| {
             let host = host.to_ascii_lowercase();
             self.find(&host).or_else(|| {
                 let (_, parent) = host.split_once('.')?;
                 self.find(&format!("*.{parent}"))
             })
-        });
-        named.unwrap_or(&self.fallback)
+        })
     }
 
     fn proof_of(&self, host: Option<&str>) -> Option<&Arc<CertifiedKey>> {
@@ -225,7 +276,24 @@ impl ResolvesServerCert for Identities {
         let wants_proof = hello.alpn().is_some_and(|offered| offered.eq([PROOF_ALPN]));
         match wants_proof {
             true => now.proof_of(hello.server_name()).cloned(),
-            false => Some(now.of(hello.server_name()).clone()),
+            false => self.shown(&now, hello.server_name()),
+        }
+    }
+}
+
+impl Identities {
+    fn shown(&self, now: &ByName, host: Option<&str>) -> Option<Arc<CertifiedKey>> {
+        if let Some(listed) = now.listed(host) {
+            return Some(listed.clone());
+        }
+        match &now.fallback {
+            Fallback::One(Certified(key)) => Some(key.clone()),
+            Fallback::Local(local) => {
+                let issued = local.certificate(host, self.hour(), &self.provider);
+                issued
+                    .inspect_err(|error| tracing::warn!(%error, ?host, "no certificate is shown"))
+                    .ok()
+            }
         }
     }
 }

@@ -23,7 +23,7 @@
 
 pub mod admission;
 pub mod allowed_hosts;
-pub mod authority_folder;
+pub mod authority_file;
 pub mod byte_count;
 pub mod calendar;
 pub mod certificates;
@@ -52,6 +52,7 @@ pub mod limit;
 pub mod listen;
 mod literal_answers;
 pub mod literal_head;
+pub mod local_certificates;
 pub mod negotiate;
 pub mod network;
 mod open_connections;

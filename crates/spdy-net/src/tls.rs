@@ -153,7 +153,7 @@ impl TlsOptions {
         Ok(left)
     }
 
-    fn clock(&self) -> Arc<dyn TimeProvider> {
+    pub(crate) fn clock(&self) -> Arc<dyn TimeProvider> {
         match self.hour {
             None => Arc::new(DefaultTimeProvider),
             Some(hour) => Arc::new(FixedHour(

@@ -2,10 +2,13 @@
 
 mod support;
 
+use std::sync::Arc;
+
 use rustls::pki_types::CertificateDer;
 use spdy_net::certificates::{Identity, KeyKind, LocalCa};
 use spdy_net::identities::Identities;
-use spdy_net::tls::{Agreed, ClientTls, ServerTls, TlsOptions};
+use spdy_net::local_certificates::LocalCertificates;
+use spdy_net::tls::{Agreed, ClientTls, ServerTls, Shown, TlsOptions};
 use spdy_net::verify::Trust;
 use support::{ALL, PIPE, quiet};
 
@@ -25,6 +28,15 @@ async fn shown(server: &ServerTls, client: &ClientTls, host: &str) -> Certificat
     far.unwrap();
     let (_, _, shown) = near.unwrap();
     shown[0].clone().into_owned()
+}
+
+/// The certificates that are shown to a client that asks for `host`, if it believes them.
+async fn chain_shown(server: &ServerTls, client: &ClientTls, host: &str) -> std::io::Result<Shown> {
+    let (near, far) = tokio::io::duplex(PIPE);
+    let connecting = client.connect_showing(Box::new(near), host);
+    let accepting = server.accept(Box::new(far));
+    let (near, _) = futures_util::future::join(connecting, accepting).await;
+    near.map(|(_, _, shown)| shown)
 }
 
 struct Shop {
@@ -104,7 +116,7 @@ async fn shown_to(
 ) -> std::io::Result<(CertificateDer<'static>, Agreed)> {
     let mut roots = rustls::RootCertStore::empty();
     roots.add(shop.ca.certificate().clone()).unwrap();
-    let provider = std::sync::Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
     let config = rustls::ClientConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
         .unwrap();
@@ -112,7 +124,7 @@ async fn shown_to(
     config.alpn_protocols = vec![offered.to_vec()];
     let name = rustls::pki_types::ServerName::try_from(host.to_owned()).unwrap();
     let (near, far) = tokio::io::duplex(PIPE);
-    let connector = tokio_rustls::TlsConnector::from(std::sync::Arc::new(config));
+    let connector = tokio_rustls::TlsConnector::from(Arc::new(config));
     let connecting = connector.connect(name, near);
     let accepting = server.accept(Box::new(far));
     let (near, far) = futures_util::future::join(connecting, accepting).await;
@@ -172,21 +184,21 @@ async fn hosts_and_the_rest_are_exchanged_by_themselves() {
 async fn an_authority_that_is_kept_is_the_same_the_next_time() {
     for kind in [KeyKind::EcdsaP256, KeyKind::Rsa2048, KeyKind::Ed25519] {
         let dir = tempfile::tempdir().unwrap();
-        let folder = dir.path().join("a/b");
-        let first = LocalCa::kept_in(&folder, kind).unwrap();
-        std::fs::remove_file(folder.join("authority.crt.pem")).unwrap();
-        let second = LocalCa::kept_in(&folder, KeyKind::EcdsaP256).unwrap();
+        let certificate = dir.path().join("ca.pem");
+        assert!(LocalCa::kept(&certificate, kind).unwrap().is_none());
+        let first = LocalCa::kept_beside(&certificate, kind).unwrap();
+        std::fs::write(&certificate, "something else").unwrap();
+        let second = LocalCa::kept_beside(&certificate, KeyKind::EcdsaP256).unwrap();
         assert_eq!(first.pem(), second.pem());
-        let told = std::fs::read_to_string(folder.join("authority.crt.pem")).unwrap();
-        assert_eq!(told, first.pem());
-        assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 2); // nothing else is left
+        assert_eq!(std::fs::read_to_string(&certificate).unwrap(), first.pem());
+        assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 2); // nothing else is left
         #[cfg(unix)]
         {
             use std::os::unix::fs::PermissionsExt;
-            let both = folder.join("authority.pem").metadata().unwrap();
-            assert_eq!(both.permissions().mode() & 0o777, 0o600);
+            let key = dir.path().join("ca.key.pem").metadata().unwrap();
+            assert_eq!(key.permissions().mode() & 0o777, 0o600);
         }
-        // Who trusts what was made first believes what is signed later.
+        // A client that trusts what was made first believes what is signed later.
         let trust = Trust::only(vec![first.certificate().clone()]);
         let client = ClientTls::new(&trust, &no_tickets()).unwrap();
         let leaf = second.issue(&["a.test".to_owned()], &[]).unwrap();
@@ -198,7 +210,9 @@ async fn an_authority_that_is_kept_is_the_same_the_next_time() {
 #[test]
 fn of_many_that_make_it_at_once_all_have_the_same_authority() {
     let dir = tempfile::tempdir().unwrap();
-    let make = || LocalCa::kept_in(dir.path(), KeyKind::EcdsaP256).map(|ca| ca.pem().to_owned());
+    let certificate = dir.path().join("ca.pem");
+    let make =
+        || LocalCa::kept_beside(&certificate, KeyKind::EcdsaP256).map(|ca| ca.pem().to_owned());
     let made: Vec<String> = std::thread::scope(|scope| {
         let threads: Vec<_> = (0..8).map(|_| scope.spawn(make)).collect();
         let made = threads.into_iter().map(|thread| thread.join().unwrap());
@@ -210,11 +224,12 @@ fn of_many_that_make_it_at_once_all_have_the_same_authority() {
 #[test]
 fn an_authority_that_cannot_be_read_is_told_and_left_alone() {
     let dir = tempfile::tempdir().unwrap();
-    let both = dir.path().join("authority.pem");
+    let certificate = dir.path().join("ca.pem");
+    let key = dir.path().join("ca.key.pem");
     let [one, other] = [(); 2].map(|()| {
         let dir = tempfile::tempdir().unwrap();
-        LocalCa::kept_in(dir.path(), KeyKind::EcdsaP256).unwrap();
-        std::fs::read_to_string(dir.path().join("authority.pem")).unwrap()
+        LocalCa::kept_beside(&dir.path().join("ca.pem"), KeyKind::EcdsaP256).unwrap();
+        std::fs::read_to_string(dir.path().join("ca.key.pem")).unwrap()
     });
     let at = one.find("-----BEGIN CERT").unwrap();
     let other_at = other.find("-----BEGIN CERT").unwrap();
@@ -224,13 +239,50 @@ fn an_authority_that_cannot_be_read_is_told_and_left_alone() {
         (one[..at].to_owned(), "no certificate in"),
         (format!("{}{}", &one[..at], &other[other_at..]), "tls: "),
     ] {
-        std::fs::write(&both, &text).unwrap();
-        let told = LocalCa::kept_in(dir.path(), KeyKind::EcdsaP256).unwrap_err();
+        std::fs::write(&key, &text).unwrap();
+        let told = LocalCa::kept_beside(&certificate, KeyKind::EcdsaP256).unwrap_err();
         assert!(told.to_string().contains(want), "{told}");
-        assert_eq!(std::fs::read_to_string(&both).unwrap(), text);
+        assert_eq!(std::fs::read_to_string(&key).unwrap(), text);
     }
-    let file = dir.path().join("file");
-    std::fs::write(&file, "").unwrap();
-    let told = LocalCa::kept_in(&file, KeyKind::EcdsaP256).unwrap_err();
+    let nowhere = dir.path().join("nowhere/ca.pem");
+    let told = LocalCa::kept_beside(&nowhere, KeyKind::EcdsaP256).unwrap_err();
     assert!(told.to_string().starts_with("cannot write"), "{told}");
+}
+
+#[tokio::test]
+async fn each_of_2000_sites_has_a_small_certificate_of_its_own() {
+    let authority = LocalCa::generate(KeyKind::EcdsaP256).unwrap();
+    let trust = Trust::only(vec![authority.certificate().clone()]);
+    let client = ClientTls::new(&trust, &no_tickets()).unwrap();
+    let site = |number| {
+        vec![
+            format!("www.site{number}.test"),
+            format!("site{number}.test"),
+        ]
+    };
+    let loopback = vec![[127, 0, 0, 1].into()];
+    let groups = (0..2000).map(site).collect();
+    let local = LocalCertificates::new(Arc::new(authority), groups, loopback).unwrap();
+    let identities = Identities::local(Arc::new(local), &no_tickets()).unwrap();
+    let server = ServerTls::of(&identities, &ALL, &no_tickets()).unwrap();
+    let mut leaves = Vec::new();
+    for host in [
+        "www.site0.test",
+        "site1999.test",
+        "WWW.site1999.test",
+        "127.0.0.1",
+    ] {
+        let chain = chain_shown(&server, &client, host).await.expect(host);
+        let bytes: usize = chain.iter().map(|certificate| certificate.len()).sum();
+        assert!(bytes < 4 << 10, "{host}: {bytes} bytes");
+        leaves.push(chain[0].clone());
+    }
+    assert_eq!(leaves[1], leaves[2], "one site has one certificate");
+    assert_eq!(
+        leaves[0], leaves[3],
+        "without a name it is the first site's"
+    );
+    assert_ne!(leaves[0], leaves[1]);
+    // Of an unknown name the client sees another's.
+    assert!(chain_shown(&server, &client, "other.test").await.is_err());
 }

@@ -111,16 +111,17 @@ impl Listen {
 #[serde(deny_unknown_fields, default)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Tls {
-    /// Certificate chain, PEM, leaf first. Without one, an authority made on the spot signs for all names.
+    /// Certificate chain, PEM, leaf first. Without one, a local authority signs a certificate for each site.
     pub certificate: Option<PathBuf>,
     /// Its private key, PEM.
     pub key: Option<PathBuf>,
     /// More of them: each is shown to whoever asks for a name in it. Who asks for a name of none is shown the one above, else the first of
     /// these.
     pub certificates: Vec<CertificateFiles>,
-    /// Where the authority made on the spot is written, for clients to believe it.
+    /// Where the certificate of the local authority is written, for clients to trust it. Its key is kept beside it (`ca.pem`:
+    /// `ca.key.pem`), so that the authority is the same after the next start. Default nowhere, and another authority at each start.
     pub write_authority: Option<PathBuf>,
-    /// Certificates from an authority of the web. Until the first has come, one made on the spot is shown.
+    /// Certificates from an authority of the web. Until the first has come, one of the local authority is shown.
     pub acme: Option<AcmeConfig>,
 }
 

@@ -287,7 +287,9 @@ impl Sites {
     pub fn certificates(&self) -> Vec<Vec<String>> {
         let sites: Vec<&Arc<Site>> = self.all().collect();
         let mut groups: Vec<usize> = (0..sites.len()).collect();
-        for (one, site) in sites.iter().enumerate() {
+        // Few have any, and there may be thousands of sites.
+        let with_own = sites.iter().enumerate();
+        for (one, site) in with_own.filter(|(_, site)| site.rules.has_own_hosts()) {
             for (other, its) in sites.iter().enumerate() {
                 let (into, from) = (
                     groups[one].min(groups[other]),
@@ -299,18 +301,15 @@ impl Sites {
                 }
             }
         }
-        let names = (0..sites.len()).map(|group| {
-            let members = sites.iter().zip(&groups).filter(|(_, its)| **its == group);
-            let (mut names, mut others) = (Vec::new(), Vec::new());
-            for (site, _) in members {
-                names.extend(site.names.iter().cloned());
-                others.extend(site.rules.named_hosts().map(|it| it.name().to_owned()));
-            }
-            names.append(&mut others);
-            names
-        });
+        let mut members = BTreeMap::<usize, (Vec<String>, Vec<String>)>::new();
+        for (site, group) in sites.iter().zip(groups) {
+            let (names, others) = members.entry(group).or_default();
+            names.extend(site.names.iter().cloned());
+            others.extend(site.rules.named_hosts().map(|it| it.name().to_owned()));
+        }
+        let names = members.into_values();
         names
-            .filter(|names: &Vec<String>| !names.is_empty())
+            .map(|(names, others)| [names, others].concat())
             .collect()
     }
 

@@ -312,6 +312,11 @@ impl Rules {
         host == self.site_host || self.own.iter().any(|pattern| pattern.matches(host))
     }
 
+    /// Whether other hosts than that of the site are its own (`own_hosts`).
+    pub fn has_own_hosts(&self) -> bool {
+        !self.own.is_empty()
+    }
+
     /// Whether the host of `url` is one that the site is served under, and so all that comes from there is rewritten.
     pub(crate) fn is_at_site(&self, url: &Url) -> bool {
         let host = url.host_str().unwrap_or_default();

@@ -121,7 +121,7 @@ struct Certificates {
     #[arg(long, value_name = "FILE", requires = "cert")]
     key: Option<PathBuf>,
 
-    /// Write the authority that signed the certificate made on the spot: what --cacert of a client wants
+    /// Write the certificate of the local authority here, for --cacert of a client or a browser to trust. Its key is kept beside it (ca.pem: ca.key.pem), so that it is the same after the next start
     #[arg(long, value_name = "FILE", conflicts_with = "cert")]
     write_ca: Option<PathBuf>,
 
@@ -400,19 +400,23 @@ fn server_tls(
     let identity = match (&choice.cert, &choice.key) {
         (Some(cert), Some(key)) => Identity::from_files(cert, key)?,
         _ => {
-            let ca = LocalCa::generate(match choice.key_kind {
+            let kind = match choice.key_kind {
                 Kind::Ecdsa => KeyKind::EcdsaP256,
                 Kind::Rsa => KeyKind::Rsa2048,
                 Kind::Ed25519 => KeyKind::Ed25519,
-            })?;
-            if let Some(path) = &choice.write_ca {
-                std::fs::write(path, ca.pem())
-                    .with_context(|| format!("cannot write {}", path.display()))?;
-                printer.note(format_args!(
-                    "{DIM}wrote the authority to {}{DIM:#}",
-                    path.display()
-                ));
-            }
+            };
+            let ca = match &choice.write_ca {
+                Some(path) => {
+                    let ca = LocalCa::kept_beside(path, kind)?;
+                    let key = LocalCa::key_file(path);
+                    let (path, key) = (path.display(), key.display());
+                    printer.note(format_args!(
+                        "{DIM}the local authority is in {path}, its key in {key}{DIM:#}"
+                    ));
+                    ca
+                }
+                None => LocalCa::generate(kind)?,
+            };
             let mut names = hosts.to_vec();
             names.push("localhost".to_owned());
             let mut addresses: Vec<IpAddr> = doors

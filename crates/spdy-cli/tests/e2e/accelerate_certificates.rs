@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::time::Duration;
 
-use spdy_net::certificates::{KeyKind, LocalCa};
+use spdy_net::certificates::{KeyKind, LocalCa, certificates_from_pem};
 use spdy_net::tls::{ClientTls, KeyLogTo, TlsOptions};
 use spdy_net::verify::Trust;
 use spdy_testkit::patience::until;
@@ -130,6 +130,60 @@ fn each_name_is_shown_the_certificate_that_is_for_it_and_files_are_read_again() 
     });
     assert_eq!(shown("c.test"), Some(of_c));
     assert_eq!(shown("www.a.test"), Some(of_a), "the first that is for it");
+}
+
+/// One certificate for all of them would be too large for a handshake.
+#[test]
+fn two_thousand_sites_have_small_certificates_of_an_authority_that_stays() {
+    let folder = tempfile::tempdir().expect("a folder can be made");
+    let ca = folder.path().join("ca.pem");
+    let site = |number| {
+        format!("[[site]]\nnames = ['www.site{number}.test']\norigin = 'http://127.0.0.1:1'\n")
+    };
+    let sites: String = (0..2000).map(site).collect();
+    let config =
+        format!("[listen]\ntls = ['127.0.0.1:0']\n[tls]\nwrite_authority = {ca:?}\n{sites}");
+    assert_eq!(check(&config).0, 0);
+    assert!(!ca.exists(), "--check writes nothing");
+    let mut authorities = Vec::new();
+    for _ in 0..2 {
+        let accelerator = Accelerator::start_telling(&config);
+        let authority = std::fs::read(&ca).expect("it was written");
+        for host in ["www.site0.test", "www.site1999.test", "127.0.0.1"] {
+            let chain = chain_shown(&authority, accelerator.tls(), host);
+            let bytes: usize = chain.iter().map(|certificate| certificate.len()).sum();
+            assert!(bytes < 4 << 10, "{host}: {bytes} bytes");
+        }
+        authorities.push(authority);
+        accelerator.end();
+    }
+    assert_eq!(authorities[0], authorities[1], "it outlives a start");
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        let key = folder.path().join("ca.key.pem").metadata().expect("a key");
+        assert_eq!(key.permissions().mode() & 0o777, 0o600);
+    }
+    std::fs::write(folder.path().join("ca.key.pem"), "no key").expect("it can be written to");
+    let (code, told) = check(&config);
+    assert!(code != 0 && told.contains("ca.key.pem"), "{code}: {told}");
+}
+
+/// The certificates that are shown to a client that asks for `host` and trusts `authority` alone.
+fn chain_shown(authority: &[u8], to: SocketAddr, host: &str) -> Vec<Vec<u8>> {
+    let roots = certificates_from_pem(authority, "ca.pem").expect("certificates");
+    let client = ClientTls::new(&Trust::only(roots), &TlsOptions::default());
+    let client = client.expect("TLS can be set up");
+    let runtime = tokio::runtime::Runtime::new().expect("a runtime can be made");
+    runtime.block_on(async {
+        let socket = TcpStream::connect(to).await.expect("it listens");
+        let connected = client.connect_showing(Box::new(socket), host).await;
+        let (_, _, shown) = connected.unwrap_or_else(|error| panic!("{host}: {error}"));
+        shown
+            .iter()
+            .map(|certificate| certificate.to_vec())
+            .collect()
+    })
 }
 
 /// What is told of certificates by a metric whose name goes on like this.

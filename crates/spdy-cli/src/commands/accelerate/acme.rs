@@ -17,7 +17,7 @@ use spdy_acme::proofs::{Tokens, Way};
 use spdy_dns::zones::SharedZones;
 use spdy_net::calendar::Calendar;
 use spdy_net::certificates::certificates_from_pem;
-use spdy_net::identities::{Certified, Identities};
+use spdy_net::identities::{Fallback, Identities};
 use spdy_net::network::SystemNetwork;
 use spdy_net::tls::{ClientTls, TlsOptions};
 use spdy_net::verify::{Roots, Trust};
@@ -29,7 +29,7 @@ use tokio::sync::Notify;
 
 use crate::commands::Usage;
 use crate::commands::accelerate::certificate_files::Files;
-use crate::commands::accelerate::certificates::Shown;
+use crate::commands::accelerate::certificates::{self, Shown};
 use crate::printer::{BAD, BOLD, DIM, Printer};
 
 /// Names in one certificate: what Let's Encrypt takes.
@@ -93,7 +93,7 @@ struct Anew {
 
 /// What is shown where nothing came by ACME.
 pub(super) struct Rest {
-    fallback: Certified,
+    fallback: Fallback,
     given: Vec<Given>,
     files: Files,
 }
@@ -244,8 +244,14 @@ impl Acme {
             .iter()
             .map(|pair| self.certificates.given(&pair.identity, pair.is_stale))
             .collect();
+        let fallback = match &shown.fallback {
+            certificates::Fallback::OfFile(identity) => {
+                Fallback::One(self.identities.certify(identity)?)
+            }
+            certificates::Fallback::Local(local) => Fallback::Local(local.clone()),
+        };
         Ok(Rest {
-            fallback: self.identities.certify(&shown.fallback)?,
+            fallback,
             given: given?,
             files: shown.of_files,
         })

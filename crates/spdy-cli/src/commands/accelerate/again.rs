@@ -29,7 +29,7 @@ pub(super) struct Again<'a> {
     pub(super) args: &'a Args,
     pub(super) config: &'a Config,
     pub(super) chance: &'a Chance,
-    pub(super) authority: &'a LocalCa,
+    pub(super) authority: &'a Arc<LocalCa>,
     pub(super) zones: &'a SharedZones,
     pub(super) counted: &'a origins::Counted,
     pub(super) listening: &'a [SocketAddr],

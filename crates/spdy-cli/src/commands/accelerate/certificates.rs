@@ -1,41 +1,65 @@
 //! The certificates that `spdy accelerate` shows where none come by ACME: out of files (`certificate_files.rs`), each for the names in
-//! it, or made on the spot.
+//! it, or of a local authority, one for each site.
 
 use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
-use std::time::{Duration, SystemTime};
+use std::sync::Arc;
+use std::time::Duration;
 
-use anyhow::Context;
 use spdy_net::certificates::{Identity, KeyKind, LocalCa};
+use spdy_net::identities::Identities;
+use spdy_net::local_certificates::LocalCertificates;
+use spdy_net::tls::TlsOptions;
 use spdy_proxy::config::Config;
 use spdy_proxy::sites::Sites;
 
 use crate::commands::accelerate::certificate_files::Files;
 use crate::printer::{BAD, DIM, Printer};
 
-/// How long a certificate made on the spot is valid: browsers and Mozilla's guidelines want no more than a year.
-const LIFETIME: Duration = Duration::from_secs(90 * 24 * 60 * 60);
-/// Valid for clients whose clock is so much behind.
-const CLOCK_SKEW: Duration = Duration::from_secs(24 * 60 * 60);
-/// How often certificates are made anew, or read again where they are given.
+/// How often certificates out of files are read again.
 pub(super) const RENEWAL: Duration = Duration::from_secs(24 * 60 * 60);
+/// The kind of the local authority's keys, and of those that it signs.
+const KEYS: KeyKind = KeyKind::EcdsaP256;
+/// Sites that are named by an address whose address the default certificate has.
+const MAX_ADDRESSES: usize = 32;
 
-/// What is shown to whom.
+/// What is shown to which client.
 pub(super) struct Shown {
-    /// To whoever asks for a name that there is nothing better for.
-    pub(super) fallback: Identity,
+    /// To clients that ask for a name without a better certificate, or for none.
+    pub(super) fallback: Fallback,
     /// Those out of files, each for the names in it.
     pub(super) of_files: Files,
 }
 
+/// What is shown where there is nothing better.
+pub(super) enum Fallback {
+    /// The first out of files.
+    OfFile(Identity),
+    /// Those of the local authority.
+    Local(Arc<LocalCertificates>),
+}
+
 impl Shown {
-    /// Those `of_files`, or, where there are none, one of `authority` for every name that is answered for.
-    pub(super) fn of(of_files: Files, sites: &Sites, authority: &LocalCa) -> anyhow::Result<Self> {
+    /// Those `of_files`, or, where there are none, those of `authority` for all names that are answered for.
+    pub(super) fn of(
+        of_files: Files,
+        sites: &Sites,
+        authority: &Arc<LocalCa>,
+    ) -> anyhow::Result<Self> {
         let fallback = match of_files.pairs().first() {
-            Some(first) => first.identity.clone(),
-            None => made(sites, authority)?,
+            Some(first) => Fallback::OfFile(first.identity.clone()),
+            None => Fallback::Local(Arc::new(local(sites, authority)?)),
         };
         Ok(Self { fallback, of_files })
+    }
+
+    /// What handshakes show at first: nothing but the fallback.
+    pub(super) fn identities(&self) -> anyhow::Result<Identities> {
+        let options = TlsOptions::default();
+        Ok(match &self.fallback {
+            Fallback::OfFile(identity) => Identities::new(&[], identity, &options)?,
+            Fallback::Local(local) => Identities::local(local.clone(), &options)?,
+        })
     }
 }
 
@@ -72,26 +96,47 @@ pub(super) fn tell_withheld(withheld: &BTreeSet<String>, printer: &Printer) {
     }
 }
 
-fn made(sites: &Sites, authority: &LocalCa) -> anyhow::Result<Identity> {
-    let names = sites.names().chain(sites.names_of_others());
-    let names: Vec<String> = names.map(str::to_owned).collect();
-    let addresses = [Ipv4Addr::LOCALHOST.into(), Ipv6Addr::LOCALHOST.into()];
-    let now = SystemTime::now();
-    let identity = authority.issue_for(&names, &addresses, now - CLOCK_SKEW..now + LIFETIME);
-    identity.context("cannot make a certificate")
+/// A certificate for each group of names for which browsers shall use one session.
+fn local(sites: &Sites, authority: &Arc<LocalCa>) -> anyhow::Result<LocalCertificates> {
+    let groups = sites.certificates();
+    // A client that connects to an address sends no name.
+    let mut addresses: Vec<IpAddr> = vec![Ipv4Addr::LOCALHOST.into(), Ipv6Addr::LOCALHOST.into()];
+    let names = groups.iter().flatten();
+    let bare = names.map(|name| name.trim_matches(['[', ']']));
+    addresses.extend(
+        bare.filter_map(|name| name.parse::<IpAddr>().ok())
+            .take(MAX_ADDRESSES),
+    );
+    Ok(LocalCertificates::new(
+        authority.clone(),
+        groups,
+        addresses,
+    )?)
 }
 
-/// The authority that signs where no certificate is given.
-pub(super) fn authority(config: &Config, printer: &Printer) -> anyhow::Result<LocalCa> {
-    let authority = LocalCa::generate(KeyKind::EcdsaP256)?;
-    if let Some(path) = &config.tls.write_authority {
-        let path = (path, path.display());
-        std::fs::write(path.0, authority.pem())
-            .with_context(|| format!("cannot write {}", path.1))?;
-        printer.note(format_args!(
-            "{DIM}wrote the authority to {}{DIM:#}",
-            path.1
-        ));
-    }
-    Ok(authority)
+/// Finds what is wrong with the certificates that a start would show, and opens and writes nothing.
+pub(super) fn look(config: &Config, files: &Files, sites: &Sites) -> anyhow::Result<()> {
+    let kept = config.tls.write_authority.as_deref();
+    let kept = kept.map(|path| LocalCa::kept(path, KEYS)).transpose()?;
+    let authority = match kept.flatten() {
+        Some(kept) => kept,
+        None => LocalCa::generate(KEYS)?,
+    };
+    Shown::of(files.clone(), sites, &Arc::new(authority))?.identities()?;
+    Ok(())
+}
+
+/// The authority that signs where no certificate is given. Where its certificate is written it is kept: clients that trust it do so
+/// after the next start, too.
+pub(super) fn authority(config: &Config, printer: &Printer) -> anyhow::Result<Arc<LocalCa>> {
+    let Some(path) = &config.tls.write_authority else {
+        return Ok(Arc::new(LocalCa::generate(KEYS)?));
+    };
+    let authority = LocalCa::kept_beside(path, KEYS)?;
+    let (path, key) = (path.display(), LocalCa::key_file(path));
+    let key = key.display();
+    printer.note(format_args!(
+        "{DIM}the local authority is in {path}, its key in {key}{DIM:#}"
+    ));
+    Ok(Arc::new(authority))
 }

@@ -13,7 +13,6 @@ use spdy_dns::serve::DnsServer;
 use spdy_dns::zones::{SharedZones, Zones};
 use spdy_net::calendar::Calendar;
 use spdy_net::handed::HandedSockets;
-use spdy_net::identities::Identities;
 use spdy_net::in_front::SharedInFront;
 use spdy_net::latch::Latch;
 use spdy_net::limit::LimitHits;
@@ -21,7 +20,7 @@ use spdy_net::listen::ListenOptions;
 use spdy_net::protocol::Protocol;
 use spdy_net::serve::ServerOptions;
 use spdy_net::sockets::Sockets;
-use spdy_net::tls::{ClientTls, TlsOptions};
+use spdy_net::tls::ClientTls;
 use spdy_proxy::config::Config;
 use spdy_proxy::config_env;
 use spdy_proxy::proxy::Proxy;
@@ -78,7 +77,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "ADDR", value_parser = parse_address)]
     plain: Vec<SocketAddr>,
 
-    /// Write the authority that signed the certificate made on the spot: what --cacert of a client wants
+    /// Write the certificate of the local authority here, for --cacert of a client or a browser to trust. Its key is kept beside it (ca.pem: ca.key.pem), so that it is the same after the next start
     #[arg(long, value_name = "FILE")]
     write_ca: Option<PathBuf>,
 
@@ -194,6 +193,7 @@ fn plan(args: &Args) -> anyhow::Result<Plan> {
     acme::certificates(&config, &sites)?;
     acme::look(&config)?;
     let certificates = Files::read(&config)?;
+    certificates::look(&config, &certificates, &sites)?;
     let uncovered = certificates::uncovered(&certificates, &sites);
     let spans = setup::telemetry(&config)?;
     origins::rules(&config, &sites, OwnListeners::default())?;
@@ -272,7 +272,7 @@ async fn accelerate(
 
     let authority = certificates::authority(config, printer)?;
     let shown = Shown::of(plan.certificates, &sites, &authority)?;
-    let identities = Identities::new(&[], &shown.fallback, &TlsOptions::default())?;
+    let identities = shown.identities()?;
     let tls = setup::tls(&identities, &protocols)?;
     let options = options(args, config, &counted, &hits);
     if predecessor.is_none() {
