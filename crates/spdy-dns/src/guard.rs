@@ -140,6 +140,24 @@ impl Denied {
     }
 }
 
+impl Denied {
+    /// The key of the configuration that allows it; `None` if nothing does.
+    #[must_use]
+    pub fn allowed_by(&self) -> Option<&'static str> {
+        match self {
+            Self::Host(RefusedHost::NoDot(_) | RefusedHost::Special { .. }) => {
+                Some("upstream.allow_hosts")
+            }
+            Self::Address(DeniedAddress {
+                by: Denial::Range(_),
+                ..
+            }) => Some("upstream.allow_addresses"),
+            Self::Port(_) => Some("upstream.allow_ports"),
+            Self::Host(_) | Self::Address(_) | Self::Own(_) => None,
+        }
+    }
+}
+
 impl AddressRules {
     /// Whether `host` may be looked up at all.
     ///

@@ -47,7 +47,13 @@ impl Refusals {
         let denied = what.into();
         let mut counts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         *counts.entry(denied.reason()).or_default() += 1;
-        tracing::warn!(%whom, reason = denied.reason(), why = %denied, "an origin was refused");
+        tracing::warn!(
+            %whom,
+            reason = denied.reason(),
+            why = %denied,
+            allowed_by = denied.allowed_by(),
+            "an origin was refused"
+        );
         io::Error::new(io::ErrorKind::PermissionDenied, denied)
     }
 }

@@ -134,8 +134,14 @@ async fn addresses_of_both_kinds_come_by_turns_and_are_asked_for_once() {
             assert_eq!(look_up(&resolver, host).await.unwrap(), want, "{host}");
         }
         for (host, want) in [
-            ("nobody.origin.test", "no host is called nobody.origin.test"),
-            ("origin.test", "there is no address of origin.test"),
+            (
+                "nobody.origin.test",
+                "no host is called nobody.origin.test (`upstream.resolve` gives a name an address)",
+            ),
+            (
+                "origin.test",
+                "there is no address of origin.test (`upstream.resolve` gives a name an address)",
+            ),
         ] {
             assert_eq!(look_up(&resolver, host).await.unwrap_err(), want);
         }

@@ -1,11 +1,11 @@
-//! A live page without a browser: its document, what its text names, and what the style sheets among that name.
+//! A live page without a browser: its document, what its text names, what the style sheets among that name, and what scripts import.
 //!
 //! ```text
 //! document ──▶ frontier ──▶ so many at once ──▶ exchange ── a document or sheet? ──▶ frontier
 //!                 └─ once each, up to a limit     └─ a redirect? what it leads to ──▶ frontier
 //! ```
 //!
-//! What scripts ask for is not found, and frames are not entered: a browser finds more. Where it may go says `crawl_reach.rs`, what all
+//! What else scripts ask for is not found, and frames are not entered: a browser finds more. Where it may go says `crawl_reach.rs`, what all
 //! of it may cost `crawl_budget.rs`.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -22,6 +22,7 @@ use spdy_client::config::Config;
 use spdy_frame::priority::Priority;
 use spdy_page::coding;
 use spdy_page::head::{self, Head};
+use spdy_page::modules::{self, DocumentModules, ImportMap};
 use spdy_page::named;
 use spdy_page::observed::Observed;
 use spdy_page::replica::{Exchange, Initiator, Kind, Replica};
@@ -71,6 +72,7 @@ pub(super) async fn crawl(
         frontier: Frontier::new(MOST_RESOURCES),
         exchanges: Vec::new(),
         document: None,
+        import_map: ImportMap::default(),
         failures: Vec::new(),
     };
     page.frontier.add(Errand::document(url.clone()));
@@ -179,6 +181,8 @@ struct Page {
     exchanges: Vec<Exchange>,
     /// Which of them is the page's own document.
     document: Option<usize>,
+    /// Where the imports of its modules lead.
+    import_map: ImportMap,
     failures: Vec<String>,
 }
 
@@ -207,7 +211,7 @@ impl Page {
             if is_page {
                 self.document = Some(index);
             }
-            for (url, used_as, by_cors) in names(&exchange, is_page) {
+            for (url, used_as, by_cors) in names(&exchange, is_page, &mut self.import_map) {
                 self.frontier.add(Errand {
                     url,
                     used_as: Some(used_as),
@@ -273,8 +277,9 @@ fn redirected(exchange: &Exchange) -> Option<Url> {
     matches!(next.scheme(), "http" | "https").then_some(next)
 }
 
-/// What the text of `exchange` names, what each is used as, and whether the page may read it.
-fn names(exchange: &Exchange, is_page: bool) -> Vec<(Url, Use, bool)> {
+/// What the text of `exchange` names, what each is used as, and whether the page may read it. The page itself brings its
+/// `import_map`, by which scripts import.
+fn names(exchange: &Exchange, is_page: bool, import_map: &mut ImportMap) -> Vec<(Url, Use, bool)> {
     let (url, head) = (&exchange.url, Head::parse(&exchange.response_head));
     let codings = head.map(|head| head.content_codings()).unwrap_or_default();
     let Ok(decoded) = coding::decode(&exchange.body, &codings, MOST_TEXT_BYTES) else {
@@ -287,8 +292,20 @@ fn names(exchange: &Exchange, is_page: bool) -> Vec<(Url, Use, bool)> {
     let Ok(rules) = Rules::compile(&root, &spdy_rewrite::config::Config::default(), None) else {
         return Vec::new();
     };
+    let mut imported = Vec::new();
+    let mut import = |script: &str, map: &ImportMap, from: &Url| {
+        let urls = modules::specifiers(script).into_iter();
+        let urls = urls.filter_map(|specifier| map.resolve(specifier, from));
+        imported.extend(urls.filter(|url| matches!(url.scheme(), "http" | "https")));
+    };
     let (urls, references) = match exchange.kind {
         Kind::Document if is_page => {
+            let modules = DocumentModules::of_html(&decoded.text);
+            let base = modules.base_url(url);
+            *import_map = ImportMap::of(&modules.import_maps, &base);
+            for script in &modules.inline {
+                import(script, import_map, &base);
+            }
             let mut headers = HeaderMap::new();
             let kind = HeaderValue::from_static("text/html");
             headers.insert(header::CONTENT_TYPE, kind);
@@ -304,6 +321,10 @@ fn names(exchange: &Exchange, is_page: bool) -> Vec<(Url, Use, bool)> {
             let sheet = css::rewrite_bytes(&rules, &Sheet::own(url), &decoded.text, None);
             (named::in_css(&decoded.text, url), sheet.references)
         }
+        Kind::Script => {
+            import(&String::from_utf8_lossy(&decoded.text), import_map, url);
+            (Vec::new(), Vec::new())
+        }
         _ => return Vec::new(),
     };
     let mut used: BTreeMap<String, (Use, bool)> = BTreeMap::new();
@@ -316,7 +337,11 @@ fn names(exchange: &Exchange, is_page: bool) -> Vec<(Url, Use, bool)> {
         let (used_as, by_cors) = *used.get(url.as_str()).unwrap_or(&(Use::Image, false));
         (url, used_as, by_cors)
     };
-    urls.into_iter().map(known).collect()
+    let imported = imported.into_iter().map(|mut url| {
+        url.set_fragment(None);
+        (url, Use::Script, true)
+    });
+    urls.into_iter().map(known).chain(imported).collect()
 }
 
 async fn fetch(

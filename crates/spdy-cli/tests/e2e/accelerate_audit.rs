@@ -5,8 +5,10 @@ use std::path::Path;
 
 use serde_json::Value;
 
+use crate::support::accelerator::{Accelerator, check};
 use crate::support::peers::{is_installed, require, wanted};
 use crate::support::program::{Served, ended_with, spdy};
+use crate::support::raw_client::Going;
 use crate::support::raw_origin::RawOrigin;
 
 fn audit(code: i32, arguments: &[&str]) -> (String, String) {
@@ -203,4 +205,99 @@ fn a_live_page_is_loaded_by_a_browser_where_there_is_one() {
         .map(str::to_owned)
         .collect();
     assert_eq!(found, sent);
+}
+
+/// What is between the `[upstream]` of `said` and its end, as it is to be copied.
+fn upstream_of(said: &str) -> &str {
+    &said[said.find("[upstream]").expect("lines of [upstream]")..]
+}
+
+#[test]
+fn the_lines_that_an_audit_of_modules_prints_move_the_modules() {
+    let folder = tempfile::tempdir().expect("a folder can be made");
+    let served = |files: &[(&str, String)]| {
+        let folder = tempfile::tempdir_in(folder.path()).expect("a folder can be made");
+        for (name, text) in files {
+            fs::write(folder.path().join(name), text).expect("the folder can be written to");
+        }
+        Served::start(folder.path(), &[])
+    };
+    let text = |text: &str| text.to_owned();
+    let others = served(&[
+        (
+            "lib.js",
+            text("export * from './part.js'; import '/rooted.js'"),
+        ),
+        ("part.js", text("export const part = 1")),
+        ("rooted.js", text("export const rooted = 1")),
+    ]);
+    let far = format!("http://esm.test:{}", others.plain.port());
+    let html = format!(
+        "<!doctype html><script type=importmap>{{\"imports\": {{\"lib\": \"{far}/lib.js\"}}}}</script>\
+         <script type=module src=/app.js></script>"
+    );
+    let site = served(&[("index.html", html), ("app.js", text("import 'lib'"))]);
+    let page = format!("http://www.site.test:{}/", site.plain.port());
+    let resolve = [("www.site.test", site.plain), ("esm.test", others.plain)]
+        .map(|(host, at)| format!("{host}:{}:{}", at.port(), at.ip()));
+    let asked = [
+        &page[..],
+        "--no-browser",
+        "--network",
+        "cable",
+        "--resolve",
+        &resolve[0],
+        "--resolve",
+        &resolve[1],
+    ];
+    let (said, _) = audit(0, &asked);
+    assert!(said.contains("3 moved, 0 left, 2 of"), "{said}");
+    assert!(said.contains("\"esm.test\" = \"127.0.0.1\""), "{said}");
+    assert!(
+        said.contains("allow_addresses = [\"127.0.0.1/32\"]"),
+        "{said}"
+    );
+
+    let site_lines = format!(
+        "[listen]\ntls = []\nplain = ['127.0.0.1:0']\n[[site]]\nnames = ['www.site.test']\norigin = 'http://{}'\n",
+        site.plain
+    );
+    let config = |more: &str| format!("{site_lines}{}{more}", advised(&said));
+    // Without what [upstream] needs, the check says so.
+    let (code, told) = check(&config(""));
+    assert!(
+        code == 0
+            && told.contains("esm.test is in no public DNS")
+            && told.contains("`upstream.resolve`"),
+        "{told}"
+    );
+    let config = config(upstream_of(&said));
+    let (code, told) = check(&config);
+    assert!(code == 0 && !told.contains("upstream"), "{told}");
+    let accelerator = Accelerator::start(&config);
+    let get = |target: &str| {
+        let request =
+            format!("GET {target} HTTP/1.1\r\nHost: www.site.test\r\nConnection: close\r\n\r\n");
+        Going::begin(accelerator.plain(), request.as_bytes())
+            .end(usize::MAX)
+            .text()
+    };
+    let html = get("/");
+    let (_, begin) = html
+        .split_once("\"lib\":\"")
+        .expect("an address in the import map");
+    let (moved, _) = begin.split_once('"').expect("its end");
+    assert!(
+        moved.starts_with("/.spdy/1/") && moved.ends_with("/lib.js"),
+        "{moved}"
+    );
+    for (name, text) in [
+        ("lib.js", "part.js"),
+        ("part.js", "part = 1"),
+        ("rooted.js", "rooted"),
+    ] {
+        let target = moved.replace("lib.js", name);
+        let body = get(&target);
+        assert!(body.contains(text), "{target}: {body}");
+    }
 }

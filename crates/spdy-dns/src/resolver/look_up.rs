@@ -105,7 +105,8 @@ impl Resolver {
                 Nothing::Name => "no host is called",
                 Nothing::Address => "there is no address of",
             };
-            io::Error::new(io::ErrorKind::NotFound, format!("{what} {host}"))
+            let why = format!("{what} {host} (`upstream.resolve` gives a name an address)");
+            io::Error::new(io::ErrorKind::NotFound, why)
         })
     }
 

@@ -1,5 +1,6 @@
 //! `spdy accelerate audit`: what an accelerator would do for a page, and what that would save.
 
+use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 
@@ -12,11 +13,14 @@ use spdy_lab::cache::Cache;
 use spdy_page::replica::Replica;
 use spdy_proxy::config::Config;
 use spdy_proxy::config_learn::LearnConfig;
+use spdy_proxy::config_upstream::UpstreamConfig;
 use spdy_rewrite::config::Config as Rewrite;
 
 use crate::commands::accelerate::audit_page::{LiveArgs, Source, page};
 use crate::commands::accelerate::audit_view;
 use crate::commands::accelerate::command;
+use crate::commands::accelerate::origins;
+use crate::commands::accelerate::upstream_needs::UpstreamNeeds;
 use crate::commands::conditions::Conditions;
 use crate::commands::load_choices::Choices;
 use crate::commands::{Outcome, Usage};
@@ -70,6 +74,8 @@ struct Told<'a> {
     remarks: &'a [String],
     #[serde(flatten)]
     audit: &'a Audit,
+    /// What `[upstream]` must say so that the accelerator reaches the hosts that are moved.
+    upstream: UpstreamNeeds,
 }
 
 pub(crate) fn run(args: &Args, printer: &Printer) -> anyhow::Result<Outcome> {
@@ -87,6 +93,8 @@ pub(crate) fn run(args: &Args, printer: &Printer) -> anyhow::Result<Outcome> {
         .as_ref()
         .map(|config| operator(config, &page.replica))
         .transpose()?;
+    let upstream = config.as_ref().map(|config| config.upstream.clone());
+    let upstream = upstream.unwrap_or_default();
     let case = Case {
         replica: page.replica,
         runs: args.conditions.runs_over(&networks),
@@ -98,14 +106,16 @@ pub(crate) fn run(args: &Args, printer: &Printer) -> anyhow::Result<Outcome> {
         seed: args.conditions.seed,
     };
     let audit = audit(&case, args, printer)?;
+    let needs = needs(&audit, &case.replica, &args.live, &upstream)?;
     if args.json {
         printer.json(&Told {
             source: page.source,
             remarks: &page.remarks,
             audit: &audit,
+            upstream: needs,
         })?;
     } else {
-        let text = audit_view::render(&audit, page.source, args.most);
+        let text = audit_view::render(&audit, page.source, args.most, &needs);
         printer.line(text)?;
     }
     for failure in &audit.failures {
@@ -119,6 +129,29 @@ pub(crate) fn run(args: &Args, printer: &Printer) -> anyhow::Result<Outcome> {
         true => Outcome::Done,
         false => Outcome::Failed,
     })
+}
+
+/// What the accelerator needs beside `upstream` to reach the hosts that are moved, and those that are advised.
+fn needs(
+    audit: &Audit,
+    replica: &Replica,
+    live: &LiveArgs,
+    upstream: &UpstreamConfig,
+) -> anyhow::Result<UpstreamNeeds> {
+    let name = |host: &str| host.split(':').next().unwrap_or_default().to_owned();
+    let advised = audit.advice.hosts.iter().map(|it| name(&it.entry.host));
+    let moved = audit.survey.hosts.iter();
+    let moved = moved.filter(|host| host.moved + host.named > 0);
+    let hosts: BTreeSet<String> = advised.chain(moved.map(|host| name(&host.host))).collect();
+    let mut addresses = live.addresses();
+    for exchange in &replica.exchanges {
+        if let (Some(host), Some(address)) = (exchange.url.domain(), exchange.address) {
+            addresses.entry(host.to_owned()).or_insert(address);
+        }
+    }
+    let rules = origins::address_rules(upstream)?;
+    let hosts = hosts.iter().map(String::as_str);
+    Ok(UpstreamNeeds::of_hosts(hosts, &addresses, upstream, &rules))
 }
 
 /// What the configuration says of the site that the page is of.

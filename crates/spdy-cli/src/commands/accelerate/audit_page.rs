@@ -1,5 +1,8 @@
 //! The page of an audit: a replica, or a live page as a browser records it, or as it can be fetched without one.
 
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+
 use serde::Serialize;
 use spdy_client::config::Config;
 use spdy_net::protocol::Protocol;
@@ -8,6 +11,7 @@ use spdy_net::verify::Trust;
 use spdy_page::open::{ImportOptions, Opened};
 use spdy_page::replica::Replica;
 use spdy_record::error::RecordError;
+use spdy_record::options::Resolve;
 use url::Url;
 
 use crate::commands::Usage;
@@ -35,6 +39,17 @@ pub(crate) struct LiveArgs {
 
     #[command(flatten)]
     browser: BrowserArgs,
+}
+
+impl LiveArgs {
+    /// Addresses that the command line gives names, without patterns.
+    pub(super) fn addresses(&self) -> BTreeMap<String, IpAddr> {
+        let all = self.browser.resolve().iter().map(Resolve::parts);
+        let names = all.filter(|(host, ..)| !host.contains('*'));
+        names
+            .map(|(host, _, address)| (host.to_ascii_lowercase(), address))
+            .collect()
+    }
 }
 
 /// Where a page came from.

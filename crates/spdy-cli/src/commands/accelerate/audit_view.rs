@@ -10,6 +10,7 @@ use spdy_rewrite::config::Scheme;
 use spdy_rewrite::kind::Kind;
 
 use crate::commands::accelerate::audit_page::Source;
+use crate::commands::accelerate::upstream_needs::UpstreamNeeds;
 use crate::commands::frame_text::counted;
 use crate::printer::{BAD, BOLD, DIM, GOOD, WARN};
 use crate::table::{Cell, Table, visible};
@@ -18,7 +19,7 @@ use crate::table::{Cell, Table, visible};
 const EVEN: f64 = 0.01;
 
 /// All of it, with at most `most` of the resources that stay.
-pub(super) fn render(audit: &Audit, source: Source, most: usize) -> String {
+pub(super) fn render(audit: &Audit, source: Source, most: usize, needs: &UpstreamNeeds) -> String {
     let resources = &audit.survey.resources;
     let bytes: u64 = resources.iter().map(|resource| resource.bytes).sum();
     let how = match source {
@@ -62,6 +63,7 @@ pub(super) fn render(audit: &Audit, source: Source, most: usize) -> String {
     let _ = write!(text, "\n{}\n", savings(audit));
     let _ = writeln!(text, "{DIM}{}{DIM:#}", notes(audit));
     text.push_str(&advice(audit));
+    text.push_str(&upstream(needs));
     text.truncate(text.trim_end().len());
     text
 }
@@ -276,6 +278,19 @@ fn advice(audit: &Audit) -> String {
              then be loaded as the site's own. List scripts of hosts that are trusted with that.{DIM:#}"
         );
     }
+    text
+}
+
+/// The lines of `[upstream]` that are needed to reach the hosts.
+fn upstream(needs: &UpstreamNeeds) -> String {
+    if needs.is_empty() {
+        return String::new();
+    }
+    let mut text = format!(
+        "\n{BOLD}Not public:{BOLD:#} the accelerator reaches these hosts only with lines such as these, once in the configuration (a name \
+         that its resolver knows needs no address here):\n\n"
+    );
+    text.push_str(&needs.toml());
     text
 }
 

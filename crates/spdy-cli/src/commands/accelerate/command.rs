@@ -165,6 +165,7 @@ pub(crate) fn run(args: &Args, printer: &Printer) -> anyhow::Result<Outcome> {
     }
     setup::doubt_door(&plan.config, printer);
     if args.check {
+        setup::doubt_hosts(&plan.config, printer)?;
         let shown = (&plan.sites, &plan.certificates);
         names::check(args.json, &plan.config, shown, printer)?;
         return Ok(Outcome::Done);

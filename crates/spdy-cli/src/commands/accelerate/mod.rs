@@ -33,5 +33,6 @@ mod stays;
 mod succession;
 #[cfg(unix)]
 mod succession;
+mod upstream_needs;
 
 pub(crate) use command::{Args, EXAMPLES, run};

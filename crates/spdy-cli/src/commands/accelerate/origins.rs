@@ -20,6 +20,7 @@ use spdy_net::network::{SharedNetwork, SystemNetwork};
 use spdy_net::tls::{ClientTls, TlsOptions};
 use spdy_net::verify::{Roots, Trust};
 use spdy_proxy::config::Config;
+use spdy_proxy::config_upstream::UpstreamConfig;
 use spdy_proxy::sites::Sites;
 use spdy_proxy::upstream::Upstream;
 
@@ -92,10 +93,16 @@ pub(super) fn rules(
     sites: &Sites,
     own: OwnListeners,
 ) -> anyhow::Result<AddressRules> {
-    let upstream = &config.upstream;
+    let mut rules = address_rules(&config.upstream)?;
+    let ports = sites.all().flat_map(|site| site.rules.ports());
+    rules.ports.extend(ports);
+    Ok(AddressRules { own, ..rules })
+}
+
+/// Where hosts of others may stand by `upstream` alone.
+pub(super) fn address_rules(upstream: &UpstreamConfig) -> anyhow::Result<AddressRules> {
     let mut ports: BTreeSet<u16> = guard::DEFAULT_PORTS.into();
     ports.extend(&upstream.allow_ports);
-    ports.extend(sites.all().flat_map(|site| site.rules.ports()));
     let nat64 = ranges::<Ipv6Net>("nat64", "64:ff9b:1::/96", &upstream.nat64)?;
     if let Some(wrong) = nat64.iter().find(|net| !guard::is_nat64(**net)) {
         let want = "a prefix of 32, 40, 48, 56, 64 or 96 bits (RFC 6052)";
@@ -106,9 +113,9 @@ pub(super) fn rules(
         allow: ranges("allow_addresses", "10.0.0.0/8", &upstream.allow_addresses)?,
         deny: ranges("deny_addresses", "10.0.0.0/8", &upstream.deny_addresses)?,
         ports,
-        own,
         nat64,
         hosts: upstream.allow_hosts.iter().map(lower).collect(),
+        ..AddressRules::default()
     })
 }
 

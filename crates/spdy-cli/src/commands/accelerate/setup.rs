@@ -1,5 +1,6 @@
 //! What `spdy accelerate` is made of, out of its configuration: sites, zones, what is told to whom.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use anyhow::Context;
@@ -15,9 +16,11 @@ use spdy_proxy::timing::Timing;
 use spdy_proxy::token::Token;
 
 use crate::commands::Usage;
+use crate::commands::accelerate::origins;
 use crate::commands::accelerate::secrets::{self, Chance};
+use crate::commands::accelerate::upstream_needs::UpstreamNeeds;
 use crate::commands::telemetry;
-use crate::printer::{BAD, Printer};
+use crate::printer::{BAD, Printer, WARN};
 
 /// Characters of a token.
 const LEAST_TOKEN: usize = 16;
@@ -46,6 +49,40 @@ pub(super) fn doubt(sites: &Sites, printer: &Printer) {
             ));
         }
     }
+}
+
+/// Notes listed hosts that are not reached by what the configuration says of them.
+///
+/// # Errors
+///
+/// `[upstream]` has something that is no range.
+pub(super) fn doubt_hosts(config: &Config, printer: &Printer) -> anyhow::Result<()> {
+    let hosts = config.site.iter().flat_map(|site| &site.rewrite.hosts);
+    let hosts = hosts.map(|entry| entry.host.split(':').next().unwrap_or_default());
+    let hosts: BTreeSet<&str> = hosts.filter(|host| !host.contains('*')).collect();
+    let rules = origins::address_rules(&config.upstream)?;
+    let needs = UpstreamNeeds::of_hosts(hosts, &BTreeMap::new(), &config.upstream, &rules);
+    for host in &needs.allow_hosts {
+        printer.note(format_args!(
+            "{WARN}{host}{WARN:#} is no public name, and is not fetched from: add it to `upstream.allow_hosts`"
+        ));
+    }
+    for address in &needs.allow_addresses {
+        printer.note(format_args!(
+            "{WARN}{address}{WARN:#} of `upstream.resolve` is not public, and is not connected to: add it to `upstream.allow_addresses`"
+        ));
+    }
+    // Whoever names resolvers has some that know more.
+    for host in needs
+        .resolve
+        .keys()
+        .filter(|_| config.dns.servers.is_empty())
+    {
+        printer.note(format_args!(
+            "{WARN}{host}{WARN:#} is in no public DNS: unless this machine's resolver knows it, give its address in `upstream.resolve`"
+        ));
+    }
+    Ok(())
 }
 
 /// Tells of an operator's door that others may come to.
