@@ -18,6 +18,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
+use http::{HeaderMap, HeaderName, HeaderValue};
 use http_body::Body as _;
 use spdy::body::Body;
 use spdy::runtime::{BoxFuture, Runtime};
@@ -27,7 +28,7 @@ use spdy_client::timing::Timings;
 use spdy_clock::Instant;
 use spdy_frame::priority::Priority;
 use spdy_net::interim::InterimHeads;
-use spdy_page::replica::Exchange;
+use spdy_page::replica::{Exchange, Kind};
 use spdy_proxy::coding::{Coding, Decoder};
 
 use crate::accelerator::Through;
@@ -294,7 +295,7 @@ impl<'a> Tab<'a> {
         &self,
         node: usize,
         exchange: &Exchange,
-        headers: &http::HeaderMap,
+        headers: &HeaderMap,
     ) -> (Option<Plain>, Expected<'a>) {
         let number = self.page.graph().nodes[node].exchange;
         let whole = self.through.and_then(|through| through.body(number));
@@ -332,6 +333,12 @@ impl<'a> Tab<'a> {
         let Some(through) = self.through.filter(|_| self.options.hints) else {
             return self.client.send(asked, request.priority).await;
         };
+        let nodes = &self.page.graph().nodes;
+        let node = &nodes[request.node];
+        let is_page = node.parent().is_none_or(|parent| nodes[parent].is_redirect);
+        if is_page && node.kind == Kind::Document {
+            announce_navigation(asked.headers_mut());
+        }
         let (heads, mut heard) = InterimHeads::channel();
         asked.extensions_mut().insert(heads);
         let mut answer = self.client.send(asked, request.priority);
@@ -406,6 +413,17 @@ impl<'a> Tab<'a> {
             expected.compare(&plain.finish()?);
         }
         expected.finish(row.status)
+    }
+}
+
+/// Says what a browser says of a navigation (Fetch Metadata): those that do are told of hints by 103.
+fn announce_navigation(headers: &mut HeaderMap) {
+    for (name, word) in [
+        ("sec-fetch-dest", "document"),
+        ("sec-fetch-mode", "navigate"),
+    ] {
+        let word = HeaderValue::from_static(word);
+        headers.insert(HeaderName::from_static(name), word);
     }
 }
 

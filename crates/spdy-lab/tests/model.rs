@@ -9,7 +9,7 @@ use spdy_lab::race::{Race, RaceNetwork};
 use spdy_lab::scheduler::choice::Scheduler;
 use spdy_page::builtin;
 
-/// Loads of the portal, as `loads` writes them, of model 5.
+/// Loads of the portal, as `loads` writes them, of model 6.
 const FIGURES: &str = "\
 cable http: load 705.547 ms, DOMContentLoaded 97.968 ms, 44860 B up, 364584 B down
 cable https: load 1031.158 ms, DOMContentLoaded 134.411 ms, 81320 B up, 538231 B down

@@ -77,6 +77,20 @@ fn asking(target: &str) -> Request<Body> {
     request.expect("a request")
 }
 
+/// The navigation of a browser with Fetch Metadata.
+fn navigating() -> Request<Body> {
+    let mut request = asking("/");
+    for (name, word) in [
+        ("sec-fetch-dest", "document"),
+        ("sec-fetch-mode", "navigate"),
+        ("sec-fetch-site", "none"),
+    ] {
+        let headers = request.headers_mut();
+        headers.insert(name, http::HeaderValue::from_static(word));
+    }
+    request
+}
+
 async fn text(body: Body) -> Bytes {
     body.collect_up_to(1 << 20).await.expect("it is whole")
 }
@@ -206,7 +220,7 @@ async fn over_http_2_it_is_told_before_there_is_an_answer() {
     let between = visited("", GOOD, &gate).await;
     let client = connected(&between, Protocol::Http2, &taking()).await;
     let (heads, mut heard) = InterimHeads::channel();
-    let mut request = asking("/");
+    let mut request = navigating();
     request.extensions_mut().insert(heads);
     let answering = tokio::spawn(client.send(request, Priority::HIGHEST));
     let hints = between.wait(heard.recv()).await.0.expect("it is told");
@@ -229,7 +243,7 @@ async fn nobody_is_told_over_http_2_where_that_is_switched_off_and_nobody_over_h
     for protocol in [Protocol::Http2, Protocol::Http1] {
         let client = connected(&between, protocol, &taking()).await;
         let (heads, mut heard) = InterimHeads::channel();
-        let mut request = asking("/");
+        let mut request = navigating();
         request.extensions_mut().insert(heads);
         let page = between
             .wait(client.send(request, Priority::HIGHEST))
@@ -239,6 +253,28 @@ async fn nobody_is_told_over_http_2_where_that_is_switched_off_and_nobody_over_h
         assert_eq!(links(page.headers()), [""; 0], "{protocol}");
         assert!(heard.try_recv().is_err(), "{protocol}");
         assert_eq!(&text(page.into_body()).await[..], PAGE.as_bytes());
+    }
+}
+
+/// Browsers of 2016 fail some pages whose answer has a 103 before it, and say nothing of what they take.
+#[tokio::test]
+async fn only_a_client_that_announces_a_navigation_gets_a_103() {
+    let between = open("", GOOD).await;
+    let all = ["sec-fetch-dest", "sec-fetch-mode"];
+    for lacks in [&all[..], &all[..1], &all[1..]] {
+        let client = connected(&between, Protocol::Http2, &taking()).await;
+        let (heads, mut heard) = InterimHeads::channel();
+        let mut request = navigating();
+        for name in lacks {
+            request.headers_mut().remove(*name);
+        }
+        request.extensions_mut().insert(heads);
+        let page = between
+            .wait(client.send(request, Priority::HIGHEST))
+            .await
+            .0;
+        assert_eq!(links(page.expect("an answer").headers()), [""; 0]);
+        assert!(heard.try_recv().is_err(), "without {lacks:?}");
     }
 }
 
