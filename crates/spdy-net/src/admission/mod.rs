@@ -16,3 +16,4 @@ mod source;
 
 pub use door::{Admission, Admitted, Conduct};
 pub use limits::AdmissionLimits;
+pub use source::network_of;
