@@ -469,7 +469,7 @@ fn asked_about(protocol: RaceProtocol, push: Push, hints: bool) -> Load {
     );
     let html = "<!DOCTYPE html><link rel=stylesheet href=/a.css><p>";
     let mut replica = page(html, vec![kept(sheet, "max-age=60")]);
-    let document = kept(replica.exchanges[0].clone(), "no-cache");
+    let document = kept(replica.exchanges[0].clone(), "public, no-cache");
     replica.exchanges[0].response_head =
         head::with_field(&document.response_head, "etag", Some("\"1\""));
     let options = Options {

@@ -12,6 +12,7 @@ use http::{HeaderValue, Method, Request, Response, StatusCode, Uri, header, requ
 use spdy::body::Body;
 use spdy_cache::cache_status::Forward;
 use spdy_cache::lookup::{self, Lookup};
+use spdy_cache::stored::Stored;
 use spdy_net::handler::Arrival;
 use spdy_page::replica::Kind as PageKind;
 use spdy_rewrite::kind::Kind;
@@ -34,6 +35,7 @@ use crate::here::{Here, Seeker};
 use crate::landing::Berth;
 use crate::page_policies::Said;
 use crate::proxy::{Proxy, authority_of};
+use crate::public::is_public;
 use crate::reports;
 use crate::sites::Site;
 use crate::wanted::Wanted;
@@ -50,8 +52,10 @@ pub(crate) struct PageDone<'a> {
     pub(crate) status: StatusCode,
     /// What it names, the first so many.
     pub(crate) named: &'a [Reference],
-    /// Everyone may have it.
+    /// It is stored, so that others may have it.
     pub(crate) is_shared: bool,
+    /// Anyone may have it.
+    pub(crate) is_public: bool,
     /// Targets of what was made ready ahead for it: fetched, or lifted from the disk or the shared tier.
     pub(crate) ahead: &'a [String],
     /// What rewriting took.
@@ -167,6 +171,30 @@ impl Proxy {
                 kind: PageKind::Other,
             },
         }
+    }
+
+    /// The kind of what is at `uri`, if it is the site's own, without a query, and in the cache for everyone: a sheet, script, font or
+    /// image. A page that was asked for as `page` will ask for it as `load` says.
+    pub(crate) fn public_kind(
+        &self,
+        site: &Arc<Site>,
+        page: &request::Parts,
+        uri: &Uri,
+        load: As,
+    ) -> Option<PageKind> {
+        let wanted = self.beside(site, page, uri, load)?;
+        if wanted.moved.is_some() || uri.query().is_some() {
+            return None;
+        }
+        let object = self.fresh(&wanted)?;
+        let stored = object.stored();
+        let is_shown = stored.status() == StatusCode::OK && is_public(stored);
+        let kind = kind_of(stored.served());
+        let is_part = matches!(
+            kind,
+            PageKind::Stylesheet | PageKind::Script | PageKind::Font | PageKind::Image
+        );
+        (is_shown && is_part).then_some(kind)
     }
 
     /// The answer that is pushed as `planned`.
@@ -356,10 +384,9 @@ impl Proxy {
         tracing::debug!(%url, moved = report.moved, left = report.left_count(), "a page came by");
         let seen = wanted.seen_url().filter(|_| is_page && !wanted.is_named());
         if let (Some(home), Some(seen)) = (wanted.home(), seen) {
-            self.companions.note_modes(seen.as_str(), &home, named);
-            if is_shared {
+            if done.is_public {
                 let along = if done.is_tried { &[] } else { named };
-                self.companions.remember(seen.as_str(), &home, along);
+                self.companions.note_page(seen.as_str(), &home, along);
             }
         }
         let page = reports::Page {
@@ -379,14 +406,15 @@ impl Proxy {
         &self,
         wanted: &Wanted,
         why: PageLeft,
-        is_shared: bool,
+        stored: Option<&Stored>,
         status: StatusCode,
     ) {
         let done = PageDone {
             report: PageReport::of_left(why),
             status,
             named: &[],
-            is_shared,
+            is_shared: stored.is_some(),
+            is_public: stored.is_some_and(is_public),
             ahead: &[],
             rewriting: Duration::ZERO,
             is_tried: false,

@@ -10,9 +10,9 @@ const MAX_PREFETCHES: usize = 1 << 16;
 #[serde(deny_unknown_fields, default)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LearnConfig {
-    /// What clients ask for after a page is pushed over SPDY. Default yes.
+    /// What a public page needs is pushed over SPDY: what it names, and what clients request after it. Default yes.
     pub push: bool,
-    /// And told by 103 over HTTP/2 and HTTP/3. Default yes.
+    /// And told by 103 over HTTP/2 and HTTP/3, to clients that announce a navigation by Fetch Metadata. Default yes.
     pub early_hints: bool,
     /// What a page names is fetched as soon as it is read. Default yes.
     pub prefetch: bool,

@@ -362,8 +362,8 @@ impl Fetch {
         }
         let (shared, claim) = shared.unzip();
         if let Work::Left(why) = &work {
-            let is_shared = shared.is_some();
-            self.proxy.page_left(&self.wanted, *why, is_shared, code);
+            let stored = shared.as_deref().filter(|_| is_stored);
+            self.proxy.page_left(&self.wanted, *why, stored, code);
         }
         let announced = http_body::Body::size_hint(&body).exact();
         let announced = announced.filter(|_| work.passes());

@@ -14,6 +14,7 @@ use spdy_cache::store;
 use spdy_net::calendar::Calendar;
 use spdy_net::handler::Arrival;
 use spdy_net::in_front::InFront;
+use spdy_server::visit::DigestKey;
 
 use crate::ahead::Ahead;
 use crate::claims::FromTrustedProxy;
@@ -69,6 +70,7 @@ pub struct Proxy {
     /// How long origins took to answer.
     pub latency: OriginLatency,
     spans: OnceLock<Arc<Spans>>,
+    digest_key: OnceLock<DigestKey>,
     pub(crate) learn: LearnConfig,
     pub(crate) flights: Arc<Flights<Berth, Landing>>,
     of_site: Policy,
@@ -127,6 +129,7 @@ impl Proxy {
             counters,
             latency: OriginLatency::default(),
             spans: OnceLock::new(),
+            digest_key: OnceLock::new(),
             learn: learn.clone(),
             flights: Flights::new(Duration::from_secs(config.lock_age_s)),
             of_site: with(Policy {
@@ -182,6 +185,16 @@ impl Proxy {
     /// Tells of requests by `spans` from now on, for as long as this lives; the first are those that stay.
     pub fn trace(&self, spans: Spans) {
         let _ = self.spans.set(Arc::new(spans));
+    }
+
+    /// Makes the digests by which connections remember URLs with `key` from now on, which is random in a program; the first is the one that
+    /// stays.
+    pub fn make_digests_with(&self, key: DigestKey) {
+        let _ = self.digest_key.set(key);
+    }
+
+    pub(crate) fn digest_key(&self) -> DigestKey {
+        self.digest_key.get().copied().unwrap_or_default()
     }
 
     pub(crate) fn spans(&self) -> Option<&Arc<Spans>> {

@@ -23,6 +23,7 @@ use crate::made_by::{self, MadeBy};
 use crate::memory::gather;
 use crate::page_policies::Said;
 use crate::proxy::Proxy;
+use crate::public::is_public;
 use crate::purge::Since;
 use crate::recording::Writer;
 use crate::sheets::{Became, OfSite};
@@ -178,6 +179,7 @@ impl Pump {
         }
         // Before anybody can have all of it, and name it next.
         let became = self.rewriter.take_became();
+        let is_sheet = became.is_some();
         let is_untouched = became.as_ref().is_some_and(Became::is_untouched);
         let mut line = None;
         if let Some(became) = became
@@ -186,6 +188,14 @@ impl Pump {
             let rules = &self.wanted.site.rules;
             line = Some(became.line());
             self.proxy.sheets.note(rules, &url, became);
+        }
+        let is_public = self.is_stored && self.shared.as_deref().is_some_and(is_public);
+        if is_sheet
+            && is_public
+            && let (Some(url), Some(home)) = (self.wanted.seen_url(), self.wanted.home())
+        {
+            let companions = &self.proxy.companions;
+            companions.note_sheet(url.as_str(), &home, &self.named);
         }
         let is_own = self.wanted.moved.is_none();
         let said = report
@@ -196,12 +206,12 @@ impl Pump {
             is_quiet: report.tells == Tells::Site,
         });
         if let Some(report) = report {
-            let is_shared = self.shared.is_some();
             let done = PageDone {
                 report,
                 status: self.status,
                 named: &self.named,
-                is_shared,
+                is_shared: self.shared.is_some(),
+                is_public,
                 ahead: &self.ahead,
                 rewriting: self.rewriting,
                 is_tried: self.rewriter.tries(),

@@ -27,6 +27,7 @@ use crate::fields::{self, PROXY_STATUS};
 use crate::followed::Followed;
 use crate::lent_body::{self, Part};
 use crate::part_body::part_of;
+use crate::public::{PublicPage, is_html, is_public};
 use crate::recording::Recording;
 use crate::secrets;
 use crate::transform;
@@ -272,7 +273,15 @@ pub(crate) fn of_kept(
         fields::vary_on(&mut head.headers, "accept-encoding");
     }
     status.append_to(&mut head.headers);
+    tell_public(stored, &mut head);
     Response::from_parts(head, body)
+}
+
+/// Notes for who counts views if `stored`, of which `head` is the answer, is a page that anyone may have.
+fn tell_public(stored: &Stored, head: &mut response::Parts) {
+    if is_html(stored.served()) && is_public(stored) {
+        head.extensions.insert(PublicPage);
+    }
 }
 
 /// The answer to `wanted` while it is still coming; `None` if its beginning is gone. `own` is the whole head for the one whose
@@ -302,9 +311,11 @@ pub(crate) fn of_coming(
             add_withheld(&mut head.headers, stored, own);
         }
         status.append_to(&mut head.headers);
+        tell_public(stored, &mut head);
         return Some(Response::from_parts(head, Body::empty()));
     }
     let (mut head, ()) = Response::new(()).into_parts();
+    tell_public(stored, &mut head);
     head.status = stored.status();
     head.headers = own.unwrap_or(stored.served()).clone();
     head.headers.insert(header::AGE, age_value(stored.age(now)));

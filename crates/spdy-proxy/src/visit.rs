@@ -1,4 +1,7 @@
-//! One connection of a client: whose it is, what it has had, and what goes along with the pages it asks for.
+//! One connection of a client: whose it is, what it has had, and what goes along with the pages it requests.
+//!
+//! Nothing goes along before it is known that the page is public: that it is in the cache for everyone, and that this request
+//! would be answered with it ([`public`](crate::public)).
 
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -11,6 +14,7 @@ use http::{
 use spdy::body::Body;
 use spdy::runtime::BoxFuture;
 use spdy_cache::cache_status::CACHE_STATUS;
+use spdy_cache::lookup;
 use spdy_clock::Instant;
 use spdy_net::early_hints::EarlyHints;
 use spdy_net::handler::{Arrival, Handler, Pusher};
@@ -19,28 +23,29 @@ use spdy_net::refusal::Refusal;
 use spdy_rewrite::integrity::without_mark;
 use spdy_server::learned::Loaded;
 use spdy_server::push_plan::{
-    Budget, Hint, Hints, Known, Plan, PlannedPush, early_link_value, link_value, plan,
+    Budget, Hint, Hints, Known, Plan, PlannedPush, Wish, early_link_value, link_value, plan,
 };
-use spdy_server::visit::Visit as Memory;
+use spdy_server::pushing::is_normal;
+use spdy_server::visit::{UrlDigest, Visit as Memory};
 
 use crate::ahead::As;
 use crate::answer_log::{Answered, Ended, Line, Log, logged};
+use crate::companions::Candidate;
 use crate::counters::{Family, Outcome};
 use crate::proxy::{Proxy, authority_of};
+use crate::public::{self, PublicPage, is_html};
 use crate::reports::Along;
 use crate::sites::Site;
 use crate::span_attributes::{name_of, of_answer, of_request};
 use crate::spans::{OpenSpan, Place, spanned};
 use crate::timing::{OriginTook, SharedTiming, Times};
 use crate::trace_context::{SpanContext, TraceId};
-use crate::wanted::{home_text, is_off};
+use crate::wanted::{Wanted, home_text, is_off};
 
 /// What a browser is to do with the answer (W3C Fetch Metadata).
 const SEC_FETCH_DEST: HeaderName = HeaderName::from_static("sec-fetch-dest");
 /// How a browser makes the request.
 const SEC_FETCH_MODE: HeaderName = HeaderName::from_static("sec-fetch-mode");
-/// How long after its page a thing is asked for.
-const WINDOW: std::time::Duration = std::time::Duration::from_secs(10);
 
 /// A connection's handler.
 #[derive(Clone)]
@@ -62,23 +67,38 @@ impl std::fmt::Debug for Visit {
     }
 }
 
-/// A page that is asked for, and what is to be said with its answer.
+/// A GET that is being answered, as far as it is about pages.
+struct Asked {
+    /// Remembered when it is answered.
+    digest: UrlDigest,
+    page: Option<Page>,
+}
+
+/// A page that is requested, and what its answer is to say.
 struct Page {
     url: String,
+    from: Option<IpAddr>,
     is_new: bool,
-    /// What there was no other way to hint at.
+    /// The client may be one that the origin knows.
+    has_credentials: bool,
+    /// The page was found to be public.
+    is_public: bool,
+    /// Hints that go into the head of the answer.
     links: Vec<Hint>,
+    /// Targets that the client is told of.
+    told: Vec<String>,
 }
 
 impl Visit {
     /// Of a client at `from`, who came in where HTTP/3 is spoken as `alt_svc` says; clients are told the port that they reach it at.
     #[must_use]
     pub fn new(proxy: Arc<Proxy>, from: Option<IpAddr>, alt_svc: Option<HeaderValue>) -> Self {
+        let memory = Memory::new(proxy.digest_key());
         Self {
             proxy,
             from,
             alt_svc,
-            memory: Arc::default(),
+            memory: Arc::new(Mutex::new(memory)),
             log: None,
             timing: SharedTiming::default(),
         }
@@ -109,8 +129,8 @@ impl Visit {
         Some([site.rules.site_origin(), target].concat())
     }
 
-    /// Notes what is asked for; if it is a page, sends along what it needs before anything of it is there.
-    fn go_along(&self, asked: &request::Parts) -> Option<Page> {
+    /// Learns from a request of a client at `from`; if it is for a page, sends along what that needs before anything of it is there.
+    fn go_along(&self, asked: &request::Parts, from: Option<IpAddr>) -> Option<Asked> {
         if asked.method != Method::GET {
             return None;
         }
@@ -124,55 +144,138 @@ impl Visit {
         // By the name that the client asked: what it is sent along and told of is to be of that.
         let home = home_text(&site, arrival.copied(), authority_of(asked)?)?;
         let text = [&*home, target].concat();
-        let is_new = self.learn(&home, asked, target, &text);
-        if !asks_for_page(asked) || without_mark(target).is_some() || is_off(&asked.headers) {
-            return None;
-        }
+        self.learn(&home, asked, from, target, &text);
+        let digest = self.memory().digest(&text);
+        let is_page =
+            asks_for_page(asked) && without_mark(target).is_none() && !is_off(&asked.headers);
+        let page = is_page.then(|| self.page(&site, asked, from, &home, text, digest));
+        let page = page.flatten();
+        Some(Asked { digest, page })
+    }
+
+    /// The page at `text` that a client at `from` requests, with what can be sent along now.
+    fn page(
+        &self,
+        site: &Arc<Site>,
+        asked: &request::Parts,
+        from: Option<IpAddr>,
+        home: &str,
+        text: String,
+        digest: UrlDigest,
+    ) -> Option<Page> {
         let url: Uri = text.parse().ok()?;
+        let credentials = [header::COOKIE, header::AUTHORIZATION];
+        let mut page = Page {
+            from,
+            is_new: !self.memory().has(digest),
+            has_credentials: credentials
+                .iter()
+                .any(|name| asked.headers.contains_key(name)),
+            is_public: self.is_public(site, asked, &text),
+            links: Vec::new(),
+            told: Vec::new(),
+            url: text,
+        };
+        if !page.is_public {
+            return Some(page);
+        }
         let now = self.proxy.runtime.now();
-        let wishes = self.proxy.companions.wishes(now, &text);
+        let candidates = self.proxy.companions.candidates(now, home, &page.url);
+        let wishes = candidates
+            .into_iter()
+            .filter_map(|it| self.wish(site, asked, it));
+        let arrival: Option<&Arrival> = asked.extensions.get();
         let priority = arrival.map(|arrival| arrival.priority).unwrap_or_default();
         let budget = Budget::default();
         let Plan { pushes, mut hints } =
             plan(&url, priority, &budget, Hints::Rest, wishes, |uri, wish| {
-                if self.memory().has(&uri.to_string()) {
+                let memory = self.memory();
+                if memory.has(memory.digest(&uri.to_string())) {
                     return Known::Had;
                 }
+                drop(memory);
                 let load = As::wished(wish.kind, wish.by_cors);
-                self.proxy.known(&site, asked, uri, load)
+                self.proxy.known(site, asked, uri, load)
             });
         let mut pushed = Vec::new();
-        let refused = self.push(&site, asked, &text, pushes, &mut pushed);
+        let refused = self.push(site, asked, &page, pushes, &mut pushed);
         hints.splice(0..0, refused.iter().filter_map(PlannedPush::as_hint));
         hints.truncate(budget.hints);
         let hinted: Vec<_> = hints.iter().map(|hint| hint.url.clone()).collect();
-        let (is_told, links) = self.hint(asked, hints);
+        let is_told;
+        (is_told, page.links) = self.hint(asked, hints);
+        if is_told {
+            page.told = hinted;
+        }
+        let target = &page.url[home.len()..];
         let reported = [site.rules.site_origin(), target].concat();
         self.proxy.reports.along(&reported, || Along {
             pushed,
-            hinted: if is_told { hinted } else { Vec::new() },
+            hinted: page.told.clone(),
         });
-        Some(Page {
-            url: text,
-            is_new,
-            links,
-        })
+        Some(page)
     }
 
-    /// Notes what was asked for, and after which page; whether it is new on this connection.
-    fn learn(&self, home: &str, asked: &request::Parts, target: &str, text: &str) -> bool {
-        let is_new = self.memory().note(text);
+    /// Whether the page at `text` is known to be public before its origin is asked: it is in the cache for everyone, and for this request.
+    fn is_public(&self, site: &Arc<Site>, asked: &request::Parts, text: &str) -> bool {
+        if !self.proxy.companions.knows(text) {
+            return false; // most pages of most protocols: nothing would go along
+        }
+        let Some(authority) = authority_of(asked) else {
+            return false;
+        };
+        let mut copy = Request::new(()).into_parts().0;
+        (copy.uri, copy.version) = (asked.uri.clone(), asked.version);
+        copy.headers.clone_from(&asked.headers);
+        if let Some(arrival) = asked.extensions.get::<Arrival>() {
+            copy.extensions.insert(*arrival);
+        }
+        let Ok(wanted) = Wanted::read(site.clone(), authority.to_owned(), copy) else {
+            return false;
+        };
+        let Some(variants) = self.proxy.memory.find(&wanted.key) else {
+            return false;
+        };
+        let policy = self.proxy.policy(wanted.whose());
+        let found = lookup::lookup(policy, &wanted.ask, &variants, self.proxy.hour());
+        public::shows_public(&found, &variants)
+    }
+
+    /// What is wished of a candidate; `None` if it may not go along: a thing that no public text names must be in the cache for
+    /// everyone, and of the kind that clients say it is.
+    fn wish(&self, site: &Arc<Site>, asked: &request::Parts, candidate: Candidate) -> Option<Wish> {
+        let Candidate { mut wish, is_named } = candidate;
+        if is_named {
+            return Some(wish);
+        }
+        let uri = wish.url.parse().ok()?;
+        let load = As::wished(wish.kind, wish.by_cors);
+        let kind = self.proxy.public_kind(site, asked, &uri, load)?;
+        let is_so = wish.kind.is_none_or(|said| said == kind);
+        wish.kind = Some(kind);
+        is_so.then_some(wish)
+    }
+
+    /// Learns after which page `text` is requested, which is `target` of `home`.
+    fn learn(
+        &self,
+        home: &str,
+        asked: &request::Parts,
+        from: Option<IpAddr>,
+        target: &str,
+        text: &str,
+    ) {
         let referer = asked.headers.get(header::REFERER);
         let referer = referer.and_then(|referer| referer.to_str().ok()?.split('#').next());
-        let follows = referer.filter(|page| page.starts_with(home) && *page != text);
-        if let Some(page) = follows {
+        let Some(page) = referer.filter(|page| page.starts_with(home) && *page != text) else {
+            return;
+        };
+        let loaded = Loaded::of(target, &asked.method, &asked.headers);
+        if let Some(loaded) = loaded.filter(|_| is_normal(text)) {
             let now = self.proxy.runtime.now();
-            if self.memory().follows(now, WINDOW, page, text) {
-                let loaded = Loaded::of(target, &asked.headers);
-                self.proxy.companions.learned().asked(now, page, &loaded);
-            }
+            let companions = &self.proxy.companions;
+            companions.requested(now, from, home, page, &loaded);
         }
-        is_new
     }
 
     /// Pushes what the client takes, which `pushed` gets the URLs of; gives the rest.
@@ -180,7 +283,7 @@ impl Visit {
         &self,
         site: &Arc<Site>,
         asked: &request::Parts,
-        page: &str,
+        page: &Page,
         pushes: Vec<PlannedPush>,
         pushed: &mut Vec<String>,
     ) -> Vec<PlannedPush> {
@@ -207,15 +310,19 @@ impl Visit {
             };
             self.proxy.counters.count(Family::Ahead, "pushed");
             let url = planned.uri.to_string();
-            self.memory().note(&url);
+            {
+                let mut memory = self.memory();
+                let digest = memory.digest(&url);
+                memory.note(digest);
+            }
             pushed.push(url);
-            let (proxy, page) = (self.proxy.clone(), page.to_owned());
+            let (proxy, page, from) = (self.proxy.clone(), page.url.clone(), page.from);
             let target = planned.uri.path_and_query().map(ToString::to_string);
             self.proxy.runtime.spawn(Box::pin(async move {
                 if sending.await
                     && let Some(target) = target
                 {
-                    proxy.companions.learned().excused(&page, &target);
+                    proxy.companions.excused(from, &page, &target);
                 }
             }));
         }
@@ -260,17 +367,8 @@ impl Visit {
 
     /// `response` to what has begun, as it leaves; `outcome` is what became of the request, unless somebody knew better.
     fn done(&self, began: Began, mut response: Response<Body>, outcome: Outcome) -> Response<Body> {
-        if let Some(page) = began.page {
-            if page.is_new && response.status() == StatusCode::OK && is_html(&response) {
-                let now = self.proxy.runtime.now();
-                self.proxy.companions.learned().viewed(now, &page.url);
-                self.memory().view(now, &page.url);
-            }
-            for hint in &page.links {
-                if let Ok(link) = HeaderValue::try_from(link_value(hint)) {
-                    response.headers_mut().append(header::LINK, link);
-                }
-            }
+        if let Some(asked) = began.asked {
+            self.answered(asked, &mut response);
         }
         let known = response.extensions_mut().remove::<Outcome>();
         let outcome = known.unwrap_or(outcome).0;
@@ -278,7 +376,7 @@ impl Visit {
         let took = || self.proxy.runtime.now() - began.at;
         let origin = response.extensions_mut().remove::<OriginTook>();
         if let Some(url) = began.times_for {
-            let is_kept = origin.is_none() && is_html(&response);
+            let is_kept = origin.is_none() && is_html(response.headers());
             let url = url.filter(|_| is_kept);
             let times = Times {
                 outcome,
@@ -305,6 +403,39 @@ impl Visit {
         match line {
             Some(line) => response.map(|body| logged(body, line)),
             None => response,
+        }
+    }
+
+    /// Notes that `asked` is answered with `response`, which says what is to be said of its page.
+    fn answered(&self, asked: Asked, response: &mut Response<Body>) {
+        let status = response.status();
+        if status.is_success() || status == StatusCode::NOT_MODIFIED {
+            self.memory().note(asked.digest);
+        }
+        let Some(page) = asked.page else {
+            return;
+        };
+        if response.extensions_mut().remove::<PublicPage>().is_none() {
+            // The origin was asked, and does not let everyone have it any more.
+            let says_nothing = status.is_server_error()
+                || matches!(
+                    status,
+                    StatusCode::TOO_MANY_REQUESTS | StatusCode::REQUEST_TIMEOUT
+                );
+            if page.is_public && !page.has_credentials && !says_nothing {
+                self.proxy.companions.forget_page(&page.url);
+            }
+            return;
+        }
+        if page.is_new && status == StatusCode::OK {
+            let now = self.proxy.runtime.now();
+            let companions = &self.proxy.companions;
+            companions.viewed(now, page.from, &page.url, &page.told);
+        }
+        for hint in &page.links {
+            if let Ok(link) = HeaderValue::try_from(link_value(hint)) {
+                response.headers_mut().append(header::LINK, link);
+            }
         }
     }
 
@@ -341,7 +472,7 @@ impl Visit {
             answered,
             began,
             proxy: self.proxy.clone(),
-            page: about.url.filter(|_| is_html(response)),
+            page: about.url.filter(|_| is_html(response.headers())),
         }
     }
 
@@ -373,7 +504,7 @@ impl Handler for Visit {
                 .log
                 .as_ref()
                 .map(|_| self.about(&asked, from, within.as_ref())),
-            page: self.go_along(&asked),
+            asked: self.go_along(&asked, from),
             span,
         };
         let request = Request::from_parts(asked, body);
@@ -408,7 +539,7 @@ struct Began {
     /// The client is told where the time went; the URL, if it has one.
     times_for: Option<Option<String>>,
     about: Option<About>,
-    page: Option<Page>,
+    asked: Option<Asked>,
     /// Of the request, if it is recorded.
     span: Option<OpenSpan>,
 }
@@ -453,11 +584,6 @@ impl Visit {
             },
         }
     }
-}
-
-fn is_html(response: &Response<Body>) -> bool {
-    let kind = response.headers().get(header::CONTENT_TYPE);
-    kind.is_some_and(|kind| kind.as_bytes().starts_with(b"text/html"))
 }
 
 /// Whether somebody looks at it: browsers of today say so, those of SPDY's time by what they accept first.

@@ -34,7 +34,7 @@ async fn origin(
     gate: Arc<Semaphore>,
 ) -> Response<Body> {
     let (kind, control, body) = match asked.uri().path() {
-        "/" => ("text/html", "no-cache", PAGE),
+        "/" => ("text/html", "public, no-cache", PAGE),
         "/a.css" => ("text/css", "max-age=86400", SHEET),
         "/b.js" => ("text/javascript", script, SCRIPT),
         _ => ("image/png", "max-age=86400", "not quite"),

@@ -3,6 +3,7 @@
 #[path = "support/wire.rs"]
 mod wire;
 
+use std::net::IpAddr;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -250,7 +251,8 @@ fn ranges_asked(between: &mut Between, len: usize) -> Arc<Mutex<Vec<Option<Strin
 
 /// All that a client at `number` reads when it asks for a range of `target`.
 async fn reads(between: &Between, number: u8, target: &str, range: &str) -> String {
-    let (mut client, _) = between.client_at(number, Protocol::Http1, ServerOptions::default());
+    let from = IpAddr::from([192, 0, 2, number]);
+    let (mut client, _) = between.client_at(from, Protocol::Http1, ServerOptions::default());
     let lines = format!(
         "GET {target} HTTP/1.1\r\nHost: www.site.test\r\nConnection: close\r\nRange: bytes={range}\r\n\r\n"
     );

@@ -1,45 +1,57 @@
-//! What clients ask for after a page, learned from `Referer`: a plan that nobody had to write.
+//! Which resources clients request after a page, counted from `Referer`: an order and a selection for hints and pushes.
 //!
 //! ```text
-//! GET /page          200 text/html   a view of /page begins
-//! GET /a.css         Referer: /page  asked, once a view, within `window`
-//! (pushed whole)                     excused: nobody could ask for it
+//! GET /page          200 text/html   the client's network begins a vote for /page
+//! GET /a.css         Referer: /page  its vote names /a.css, if that is within `window`
+//! (pushed or hinted)                 its vote says nothing about /a.css: the network had no free choice
 //!
-//! needed, if   views - excused >= min_views   and   asked >= share of them
+//! needed, if   at least `min_networks` votes are free, and `share_percent` of those name it
 //! ```
 //!
-//! A push that is cancelled is not excused, so that what clients do not want falls out of the plan again. And
-//! of every eight views one gets no pushes: who is sent a thing cannot show that he would not have asked for it,
-//! so that without it three lying clients could have a thing sent to everybody for ever. A client is heard once
-//! a session for each page (`visit.rs`).
-//! Counts are halved as they grow: a site that changes is learned anew. No clock, no chance: time is an
-//! argument, and equal histories give equal plans.
+//! A client is not trusted: all that it can do is to cast the one vote of its network ([`network_of`]), however many
+//! connections and views it makes. The caller decides what may be learned at all and what of it is ever sent: only what the
+//! page names, or what anyone may have. A page keeps the votes of the last `networks_per_page` networks, so that what
+//! changes is learned again. Of every eight views one gets no learned hints or pushes; these give free votes, and what a
+//! few clients made up falls out again.
+//!
+//! No clock and no randomness: time is an argument, and equal histories give equal results.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::net::IpAddr;
 use std::time::Duration;
 
-use http::HeaderMap;
+use http::{HeaderMap, Method};
 use spdy_clock::Instant;
+use spdy_net::admission::network_of;
 use spdy_page::replica::Kind;
 
 use crate::push_plan::Wish;
 
-/// Limits and thresholds of what is learned.
+/// Limits and thresholds of learning.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct LearningLimits {
-    /// Pages; for one more, the one that was not viewed for longest goes. Default 256.
+    /// Pages. For one more, the page goes that the fewest networks voted for. Default 256.
     pub pages: usize,
-    /// Things after one page; the first ones count. Default 64.
+    /// Resources of one page, at most 64. For one more, the oldest goes that at most one network names. Default 64.
     pub needs_per_page: usize,
-    /// Bytes of all URLs together; for one more, pages go. Default 1 MiB.
+    /// Resources of one page that one network was the first to name. Default 32.
+    pub needs_per_network: usize,
+    /// Networks whose votes for one page count, the latest. Default 64.
+    pub networks_per_page: usize,
+    /// Networks of which it is known which page they viewed last. Default 4096.
+    pub networks: usize,
+    /// Bytes of all URLs together; for more, pages go. Default 1 MiB.
     pub bytes: usize,
-    /// A page that was not viewed for so long is forgotten. Default 1 h.
+    /// Bytes of a URL that is learned, of a page or a resource. Default 2 KiB.
+    pub url_bytes: usize,
+    /// A page or vote older than this does not count. Default 1 h.
     pub max_age: Duration,
-    /// How long after its page a thing is asked for. Default 10 s.
+    /// How long after its page a resource is requested. Default 10 s.
     pub window: Duration,
-    /// Views before anything is believed. Default 3.
-    pub min_views: u32,
-    /// Of a hundred views, those after which it was asked for. Default 80.
+    /// Free votes that are needed for a decision. Default 3.
+    pub min_networks: u32,
+    /// Of 100 free votes, those that must name a resource. If fewer name it than are missing from 100, it is not needed.
+    /// Default 80.
     pub share_percent: u32,
 }
 
@@ -47,17 +59,26 @@ impl Default for LearningLimits {
     fn default() -> Self {
         Self {
             pages: 256,
-            needs_per_page: 64,
+            needs_per_page: MAX_NEEDS,
+            needs_per_network: 32,
+            networks_per_page: 64,
+            networks: 4096,
             bytes: 1024 * 1024,
+            url_bytes: 2 * 1024,
             max_age: Duration::from_secs(3600),
             window: Duration::from_secs(10),
-            min_views: 3,
+            min_networks: 3,
             share_percent: 80,
         }
     }
 }
 
-/// A thing that a client asked for, and how, as far as it says that.
+/// A vote has a bit for each resource of its page.
+const MAX_NEEDS: usize = 64;
+/// One of so many views gets nothing that was learned.
+const CONTROL_VIEWS: u64 = 8;
+
+/// A subresource that a client requested, and how, as far as the client says that.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Loaded<'a> {
     /// Its URL.
@@ -69,36 +90,40 @@ pub struct Loaded<'a> {
 }
 
 impl<'a> Loaded<'a> {
-    /// What is at `url`, by the fields of the request for it: browsers of today say how they load it (Fetch Metadata).
+    /// The load of `url` that a request with this method and these fields is; `None` if nothing may be learned from it.
+    ///
+    /// Only a GET counts. A browser with Fetch Metadata must say that the request is of the page's own origin and for
+    /// something that a page shows or runs. A navigation, a frame, `fetch()` and a form are none of this: what they request
+    /// may be an action, or for one client only.
     #[must_use]
-    pub fn of(url: &'a str, headers: &HeaderMap) -> Self {
-        let word = |name| headers.get(name).and_then(|word| word.to_str().ok());
-        Self {
-            url,
-            kind: word("sec-fetch-dest").map(kind_of_destination),
-            by_cors: word("sec-fetch-mode").map(|mode| mode == "cors"),
+    pub fn of(url: &'a str, method: &Method, headers: &HeaderMap) -> Option<Self> {
+        let word = |name| headers.get(name).map(|word| word.to_str().unwrap_or(""));
+        let mode = word("sec-fetch-mode");
+        let is_own = word("sec-fetch-site").is_none_or(|site| site == "same-origin");
+        let is_navigation = mode == Some("navigate");
+        if method != Method::GET || !is_own || is_navigation {
+            return None;
         }
+        let kind = match word("sec-fetch-dest") {
+            None => None,
+            Some(destination) => Some(kind_of_destination(destination)?),
+        };
+        let by_cors = mode.map(|mode| mode == "cors");
+        Some(Self { url, kind, by_cors })
     }
 }
 
-/// What a request's destination says (Fetch, *destination*).
-fn kind_of_destination(destination: &str) -> Kind {
+/// The kind of a request's destination (Fetch, *destination*), if it is one that may be learned.
+fn kind_of_destination(destination: &str) -> Option<Kind> {
     match destination {
-        "style" => Kind::Stylesheet,
-        "script" => Kind::Script,
-        "font" => Kind::Font,
-        "image" => Kind::Image,
-        "audio" | "video" | "track" => Kind::Media,
-        "document" | "frame" | "iframe" | "embed" | "object" => Kind::Document,
-        "empty" => Kind::Fetch,
-        _ => Kind::Other,
+        "style" => Some(Kind::Stylesheet),
+        "script" => Some(Kind::Script),
+        "font" => Some(Kind::Font),
+        "image" => Some(Kind::Image),
+        "audio" | "video" | "track" => Some(Kind::Media),
+        _ => None,
     }
 }
-
-/// One of so many views is left to ask by itself.
-const ASKS_ITSELF: u32 = 8;
-/// Views after which all counts of a page are halved.
-const HALVED_AT: u32 = 256;
 
 /// What was learned, over all sessions.
 #[derive(Debug)]
@@ -106,39 +131,108 @@ pub struct Learned {
     limits: LearningLimits,
     pages: BTreeMap<String, Page>,
     bytes: usize,
+    /// When networks viewed a page last, and which: its number.
+    latest: BTreeMap<Option<IpAddr>, (Instant, u64)>,
+    next_number: u64,
 }
 
 #[derive(Debug)]
 struct Page {
+    number: u64,
     viewed: Instant,
-    views: u32,
-    /// In the order in which they were first asked for.
+    views: u64,
+    /// In the order in which they were first named.
     needs: Vec<Need>,
+    /// One of each network, the latest last.
+    votes: VecDeque<Vote>,
 }
 
 #[derive(Debug)]
 struct Need {
     url: String,
-    /// How it was asked for by the last who said that.
+    /// Its bit in every vote.
+    bit: u64,
+    /// How the last client loaded it that said so.
     kind: Option<Kind>,
     by_cors: Option<bool>,
-    asked: u32,
-    excused: u32,
+    /// The network that named it first.
+    by: Option<IpAddr>,
+}
+
+/// What one network says about a page.
+#[derive(Debug)]
+struct Vote {
+    network: Option<IpAddr>,
+    since: Instant,
+    /// Resources that it requested.
+    named: u64,
+    /// Resources that it was sent or told of.
+    excused: u64,
 }
 
 impl Page {
-    /// Halves the counts and drops what comes to nothing; gives the bytes of that.
-    fn halve(&mut self) -> usize {
-        self.views /= 2;
-        let mut dropped = 0;
-        self.needs.retain_mut(|need| {
-            (need.asked, need.excused) = (need.asked / 2, need.excused / 2);
-            let stays = need.asked > 0 || need.excused > 0;
-            dropped += if stays { 0 } else { need.url.len() };
-            stays
-        });
-        dropped
+    fn bytes(&self) -> usize {
+        self.needs.iter().map(|need| need.url.len()).sum()
     }
+
+    fn vote(&mut self, network: Option<IpAddr>) -> Option<&mut Vote> {
+        self.votes
+            .iter_mut()
+            .rev()
+            .find(|vote| vote.network == network)
+    }
+
+    /// Networks whose votes name it.
+    fn names(&self, need: &Need) -> usize {
+        let votes = self.votes.iter();
+        votes.filter(|vote| vote.named & need.bit != 0).count()
+    }
+
+    /// Whether it is needed; `None` if the free votes are too few, or do not agree.
+    fn judges(&self, now: Instant, limits: &LearningLimits, need: &Need) -> Option<bool> {
+        let is_free = |vote: &&Vote| {
+            vote.excused & need.bit == 0 && now.saturating_since(vote.since) <= limits.max_age
+        };
+        // A client that requests nothing at all has the page's resources in its cache, and says nothing against one of them.
+        let (mut free, mut telling, mut named) = (0_u64, 0_u64, 0_u64);
+        for vote in self.votes.iter().filter(is_free) {
+            free += 1;
+            telling += u64::from(vote.named != 0);
+            named += u64::from(vote.named & need.bit != 0);
+        }
+        let (least, share) = (limits.min_networks.max(1), limits.share_percent.min(100));
+        if free >= least.into() && named * 100 >= free * u64::from(share) {
+            return Some(true);
+        }
+        (telling >= least.into() && named * 100 < telling * u64::from(100 - share)).then_some(false)
+    }
+
+    /// Drops the oldest resource that at most one network names; gives its bytes.
+    fn drop_weakest(&mut self) -> Option<usize> {
+        let weak = (0..self.needs.len()).find(|at| self.names(&self.needs[*at]) <= 1)?;
+        let need = self.needs.remove(weak);
+        for vote in &mut self.votes {
+            vote.named &= !need.bit;
+            vote.excused &= !need.bit;
+        }
+        Some(need.url.len())
+    }
+
+    fn free_bit(&self) -> Option<u64> {
+        let taken = self.needs.iter().fold(0, |all, need| all | need.bit);
+        (0..MAX_NEEDS)
+            .map(|at| 1 << at)
+            .find(|bit| taken & bit == 0)
+    }
+}
+
+/// What was learned of one page.
+#[derive(Clone, Debug, Default)]
+pub struct Lesson {
+    /// What clients need, in the order in which they requested it first. Empty for a control view.
+    pub needed: Vec<Wish>,
+    /// URLs that clients were seen not to need.
+    pub unneeded: BTreeSet<String>,
 }
 
 impl Learned {
@@ -149,135 +243,214 @@ impl Learned {
             limits,
             pages: BTreeMap::new(),
             bytes: 0,
+            latest: BTreeMap::new(),
+            next_number: 0,
         }
     }
 
-    /// The limits it was made with.
-    #[must_use]
-    pub fn limits(&self) -> &LearningLimits {
-        &self.limits
+    /// A client at `from` was answered with the page at `url`, which anyone may have, and told of `excused` before it could
+    /// request them.
+    pub fn viewed<'u>(
+        &mut self,
+        now: Instant,
+        from: Option<IpAddr>,
+        url: &str,
+        excused: impl IntoIterator<Item = &'u str>,
+    ) {
+        let limits = self.limits;
+        if url.len() > limits.url_bytes {
+            return;
+        }
+        let is_old = |since| now.saturating_since(since) > limits.max_age;
+        if self.pages.get(url).is_some_and(|page| is_old(page.viewed)) {
+            self.forget(url);
+        }
+        if !self.pages.contains_key(url) && !self.add_page(now, url) {
+            return;
+        }
+        let Some(page) = self.pages.get_mut(url) else {
+            return;
+        };
+        page.viewed = now;
+        let network = from.map(network_of);
+        if !self.latest.contains_key(&network) && self.latest.len() >= limits.networks {
+            let is_open = |at: Instant| now.saturating_since(at) <= limits.window;
+            self.latest.retain(|_, (at, _)| is_open(*at));
+        }
+        if self.latest.contains_key(&network) || self.latest.len() < limits.networks {
+            self.latest.insert(network, (now, page.number));
+        }
+        if page
+            .vote(network)
+            .is_some_and(|vote| now.saturating_since(vote.since) <= limits.window)
+        {
+            return; // somebody of this network is still loading it
+        }
+        page.views += 1;
+        let mut vote = Vote {
+            network,
+            since: now,
+            named: 0,
+            excused: 0,
+        };
+        for told in excused {
+            let need = page.needs.iter().find(|need| need.url == told);
+            vote.excused |= need.map_or(0, |need| need.bit);
+        }
+        page.votes
+            .retain(|vote| vote.network != network && !is_old(vote.since));
+        while page.votes.len() >= limits.networks_per_page.max(1) {
+            page.votes.pop_front();
+        }
+        page.votes.push_back(vote);
     }
 
-    /// The page at `url` was answered.
-    pub fn viewed(&mut self, now: Instant, url: &str) {
-        if let Some(page) = self.pages.get_mut(url)
-            && now.saturating_since(page.viewed) <= self.limits.max_age
-        {
-            page.viewed = now;
-            page.views += 1;
-            if page.views >= HALVED_AT {
-                self.bytes -= page.halve();
+    /// The page that the network of the client at `from` viewed last, within the window.
+    #[must_use]
+    pub fn viewed_by(&self, now: Instant, from: Option<IpAddr>) -> Option<&str> {
+        let (at, number) = self.latest.get(&from.map(network_of))?;
+        let mut pages = self.pages.iter();
+        let page = pages.find(|(_, page)| page.number == *number)?;
+        (now.saturating_since(*at) <= self.limits.window).then_some(page.0.as_str())
+    }
+
+    /// A client at `from` requested that after the page at `page`.
+    pub fn requested(
+        &mut self,
+        now: Instant,
+        from: Option<IpAddr>,
+        page: &str,
+        loaded: &Loaded<'_>,
+    ) {
+        let &Loaded { url, kind, by_cors } = loaded;
+        let (limits, network) = (self.limits, from.map(network_of));
+        let is_open = |vote: &mut Vote| now.saturating_since(vote.since) <= limits.window;
+        let Some(known) = self.pages.get_mut(page) else {
+            return;
+        };
+        if url.len() > limits.url_bytes || !known.vote(network).is_some_and(is_open) {
+            return;
+        }
+        if let Some(need) = known.needs.iter_mut().find(|need| need.url == url) {
+            (need.kind, need.by_cors) = (kind.or(need.kind), by_cors.or(need.by_cors));
+            let bit = need.bit;
+            if let Some(vote) = known.vote(network) {
+                vote.named |= bit;
             }
             return;
         }
-        self.forget(url);
-        if !self.make_room(now, url.len(), None) {
+        let first = known.needs.iter().filter(|need| need.by == network).count();
+        if first >= limits.needs_per_network || !self.make_room(now, url.len(), Some(page)) {
             return;
         }
-        while self.pages.len() >= self.limits.pages.max(1) {
-            self.forget_oldest(None);
+        let Some(known) = self.pages.get_mut(page) else {
+            return;
+        };
+        if known.needs.len() >= limits.needs_per_page.min(MAX_NEEDS) {
+            match known.drop_weakest() {
+                Some(bytes) => self.bytes -= bytes,
+                None => return,
+            }
         }
+        let Some(bit) = known.free_bit() else {
+            return;
+        };
         self.bytes += url.len();
-        let page = Page {
-            viewed: now,
-            views: 1,
-            needs: Vec::new(),
-        };
-        self.pages.insert(url.to_owned(), page);
-    }
-
-    /// After the page at `page`, that was asked for; to be said once a view.
-    pub fn asked(&mut self, now: Instant, page: &str, loaded: &Loaded<'_>) {
-        let &Loaded { url, kind, by_cors } = loaded;
-        let known = self.pages.get_mut(page).map(|page| &mut page.needs);
-        let Some(needs) = known else {
-            return;
-        };
-        if let Some(need) = needs.iter_mut().find(|need| need.url == url) {
-            need.asked += 1;
-            (need.kind, need.by_cors) = (kind.or(need.kind), by_cors.or(need.by_cors));
-            return;
-        }
-        if needs.len() >= self.limits.needs_per_page || !self.make_room(now, url.len(), Some(page))
-        {
-            return;
-        }
-        if let Some(page) = self.pages.get_mut(page) {
-            self.bytes += url.len();
-            page.needs.push(Need {
-                url: url.to_owned(),
-                kind,
-                by_cors,
-                asked: 1,
-                excused: 0,
-            });
+        known.needs.push(Need {
+            url: url.to_owned(),
+            bit,
+            kind,
+            by_cors,
+            by: network,
+        });
+        if let Some(vote) = known.vote(network) {
+            vote.named |= bit;
         }
     }
 
-    /// With the page at `page`, `url` was pushed and taken to its end.
-    pub fn excused(&mut self, page: &str, url: &str) {
-        let needs = self.pages.get_mut(page).map(|page| &mut page.needs);
-        let need = needs.and_then(|needs| needs.iter_mut().find(|need| need.url == url));
-        if let Some(need) = need {
-            need.excused += 1;
+    /// A client at `from` was pushed `url` with the page at `page`, and took all of it.
+    pub fn excused(&mut self, from: Option<IpAddr>, page: &str, url: &str) {
+        let Some(page) = self.pages.get_mut(page) else {
+            return;
+        };
+        let need = page.needs.iter().find(|need| need.url == url);
+        let bit = need.map_or(0, |need| need.bit);
+        if let Some(vote) = page.vote(from.map(network_of)) {
+            vote.excused |= bit;
         }
     }
 
     /// What the page at `url` needs, as far as there is evidence.
     #[must_use]
-    pub fn wishes(&self, now: Instant, url: &str) -> Vec<Wish> {
-        let Some(page) = self.pages.get(url) else {
-            return Vec::new();
+    pub fn lesson(&self, now: Instant, url: &str) -> Lesson {
+        let mut lesson = Lesson::default();
+        let page = self.pages.get(url);
+        let Some(page) =
+            page.filter(|page| now.saturating_since(page.viewed) <= self.limits.max_age)
+        else {
+            return lesson;
         };
-        let asks_itself = page.views % ASKS_ITSELF == ASKS_ITSELF - 1;
-        if asks_itself || now.saturating_since(page.viewed) > self.limits.max_age {
-            return Vec::new();
+        let is_control = page.views % CONTROL_VIEWS == CONTROL_VIEWS - 1;
+        for need in &page.needs {
+            match page.judges(now, &self.limits, need) {
+                Some(true) if !is_control => lesson.needed.push(Wish {
+                    url: need.url.clone(),
+                    kind: need.kind,
+                    by_cors: need.by_cors.unwrap_or_default(),
+                    may_push: true,
+                    ..Wish::default()
+                }),
+                Some(false) => _ = lesson.unneeded.insert(need.url.clone()),
+                _ => {}
+            }
         }
-        let is_needed = |need: &&Need| {
-            let views = u64::from(page.views.saturating_sub(need.excused));
-            views >= u64::from(self.limits.min_views)
-                && u64::from(need.asked) * 100 >= views * u64::from(self.limits.share_percent)
-        };
-        let needs = page.needs.iter().filter(is_needed);
-        needs
-            .map(|need| Wish {
-                url: need.url.clone(),
-                kind: need.kind,
-                by_cors: need.by_cors.unwrap_or_default(),
-                may_push: true,
-                ..Wish::default()
-            })
-            .collect()
+        lesson
     }
 
-    /// Makes room for `bytes` more, at the cost of old pages but `keep`; `false` if there is none.
+    /// Begins to learn about the page at `url`; `false` if there is no room.
+    fn add_page(&mut self, now: Instant, url: &str) -> bool {
+        if !self.make_room(now, url.len(), None) {
+            return false;
+        }
+        while self.pages.len() >= self.limits.pages.max(1) {
+            self.forget_weakest(now, None);
+        }
+        self.bytes += url.len();
+        self.next_number += 1;
+        let page = Page {
+            number: self.next_number,
+            viewed: now,
+            views: 0,
+            needs: Vec::new(),
+            votes: VecDeque::new(),
+        };
+        self.pages.insert(url.to_owned(), page);
+        true
+    }
+
+    /// Makes room for `bytes` more, at the cost of other pages than `keep`; `false` if there is none.
     fn make_room(&mut self, now: Instant, bytes: usize, keep: Option<&str>) -> bool {
         if bytes > self.limits.bytes {
             return false;
         }
-        let max_age = self.limits.max_age;
-        let gone = |page: &Page| now.saturating_since(page.viewed) > max_age;
-        if self.bytes + bytes > self.limits.bytes {
-            let old = self
-                .pages
-                .iter()
-                .filter(|(url, page)| gone(page) && Some(&url[..]) != keep);
-            let old: Vec<String> = old.map(|(url, _)| url.clone()).collect();
-            old.iter().for_each(|url| self.forget(url));
-        }
         while self.bytes + bytes > self.limits.bytes {
-            if !self.forget_oldest(keep) {
+            if !self.forget_weakest(now, keep) {
                 return false;
             }
         }
         true
     }
 
-    /// Forgets the page that was not viewed for longest, but `keep`.
-    fn forget_oldest(&mut self, keep: Option<&str>) -> bool {
+    /// Forgets a page that is too old, else the one with the fewest votes and of these the one viewed longest ago, but not `keep`.
+    fn forget_weakest(&mut self, now: Instant, keep: Option<&str>) -> bool {
+        let max_age = self.limits.max_age;
+        let strength = |page: &Page| match now.saturating_since(page.viewed) > max_age {
+            true => (0, page.viewed),
+            false => (page.votes.len(), page.viewed),
+        };
         let others = self.pages.iter().filter(|(url, _)| Some(&url[..]) != keep);
-        let oldest = others.min_by_key(|(_, page)| page.viewed);
-        let Some(url) = oldest.map(|(url, _)| url.clone()) else {
+        let weakest = others.min_by_key(|(_, page)| strength(page));
+        let Some(url) = weakest.map(|(url, _)| url.clone()) else {
             return false;
         };
         self.forget(&url);
@@ -286,8 +459,7 @@ impl Learned {
 
     fn forget(&mut self, url: &str) {
         if let Some(page) = self.pages.remove(url) {
-            let needs = page.needs.iter().map(|need| need.url.len()).sum::<usize>();
-            self.bytes -= url.len() + needs;
+            self.bytes -= url.len() + page.bytes();
         }
     }
 }
@@ -300,133 +472,219 @@ mod tests {
         Instant::ZERO + Duration::from_secs(seconds)
     }
 
-    /// Of a client that does not say how it loads what.
-    fn plainly(url: &str) -> Loaded<'_> {
-        Loaded::of(url, &HeaderMap::new())
+    /// A client of the `n`th network.
+    fn client(n: u16) -> Option<IpAddr> {
+        let [high, low] = n.to_be_bytes();
+        Some(IpAddr::from([198, high, low, 7]))
+    }
+
+    fn plain(url: &str) -> Loaded<'_> {
+        Loaded {
+            url,
+            kind: None,
+            by_cors: None,
+        }
     }
 
     fn urls(learned: &Learned, now: Instant, page: &str) -> Vec<String> {
-        let wishes = learned.wishes(now, page);
-        wishes.into_iter().map(|wish| wish.url).collect()
+        let needed = learned.lesson(now, page).needed;
+        needed.into_iter().map(|wish| wish.url).collect()
+    }
+
+    /// A client of the `n`th network views `/` at second `n`, and requests `things`.
+    fn view(learned: &mut Learned, n: u16, things: &[&str]) {
+        learned.viewed(at(n.into()), client(n), "/", []);
+        for thing in things {
+            learned.requested(at(n.into()), client(n), "/", &plain(thing));
+        }
     }
 
     #[test]
-    fn what_most_views_ask_for_is_needed_after_enough_of_them() {
+    fn what_most_networks_request_is_needed_after_enough_of_them() {
         let mut learned = Learned::new(LearningLimits::default());
-        for view in 0..5 {
-            assert_eq!(
-                urls(&learned, at(view), "/").len(),
-                usize::from(view >= 3),
-                "{view}"
-            );
-            learned.viewed(at(view), "/");
-            learned.asked(at(view), "/", &plainly("/always"));
-            if view != 1 && view != 3 {
-                learned.asked(at(view), "/", &plainly("/at-times"));
+        for n in 0..5 {
+            let want = usize::from(n >= 3);
+            assert_eq!(urls(&learned, at(n.into()), "/").len(), want, "{n}");
+            match n == 1 || n == 3 {
+                true => view(&mut learned, n, &["/always"]),
+                false => view(&mut learned, n, &["/always", "/at-times"]),
             }
         }
         assert_eq!(urls(&learned, at(5), "/"), ["/always"]);
+        assert!(learned.lesson(at(5), "/").unneeded.is_empty());
+        for n in 5..15 {
+            view(&mut learned, n, &["/always"]);
+        }
+        let unneeded = |learned: &Learned, now| learned.lesson(at(now), "/").unneeded;
+        assert!(unneeded(&learned, 15).is_empty(), "3 of 15");
+        view(&mut learned, 15, &[]);
+        assert!(
+            unneeded(&learned, 16).is_empty(),
+            "a warm cache says nothing"
+        );
+        view(&mut learned, 16, &["/always"]);
+        let names: Vec<_> = unneeded(&learned, 17).into_iter().collect();
+        assert_eq!(names, ["/at-times"], "3 of 16");
         assert_eq!(urls(&learned, at(5), "/other"), [""; 0]);
     }
 
     #[test]
-    fn a_push_that_was_taken_keeps_its_place_and_one_that_was_not_loses_it() {
+    fn one_network_has_one_vote_however_often_it_views_a_page() {
+        let mut learned = Learned::new(LearningLimits::default());
+        for view in 0..81 {
+            // Addresses of one /24, then of one /48.
+            for from in [
+                IpAddr::from([203, 0, 113, view]),
+                IpAddr::from([0x2001, 0xdb8, 1, view.into(), 0, 0, 0, 1]),
+            ] {
+                let now = at(u64::from(view) * 20);
+                learned.viewed(now, Some(from), "/", []);
+                learned.requested(now, Some(from), "/", &plain("/planted"));
+            }
+            // Who says nothing of its address is one network, too.
+            learned.viewed(at(u64::from(view) * 20), None, "/", []);
+        }
+        assert_eq!(learned.pages["/"].votes.len(), 3);
+        assert_eq!(urls(&learned, at(81 * 20), "/"), [""; 0]);
+        for n in 0..21 {
+            let now = at(81 * 20);
+            learned.viewed(now, client(n), "/", []);
+            learned.requested(now, client(n), "/", &plain("/needed"));
+        }
+        assert_eq!(urls(&learned, at(81 * 20), "/"), ["/needed"]);
+    }
+
+    #[test]
+    fn so_many_networks_have_a_page_that_they_viewed_last() {
+        let limits = LearningLimits {
+            networks: 2,
+            ..LearningLimits::default()
+        };
+        let mut learned = Learned::new(limits);
+        for (n, page) in [(0, "/a"), (1, "/a"), (0, "/b"), (2, "/a")] {
+            learned.viewed(at(0), client(n), page, []);
+        }
+        let last =
+            |learned: &Learned, now, n| learned.viewed_by(at(now), client(n)).map(str::to_owned);
+        assert_eq!(last(&learned, 10, 0).as_deref(), Some("/b"));
+        assert_eq!(last(&learned, 11, 0), None, "too long ago");
+        assert_eq!(last(&learned, 0, 2), None, "one past the limit");
+        learned.viewed(at(11), client(2), "/a", []);
+        assert_eq!(last(&learned, 11, 2).as_deref(), Some("/a"));
+        assert_eq!(learned.latest.len(), 1);
+    }
+
+    #[test]
+    fn a_push_that_was_taken_says_nothing_and_one_that_was_not_speaks_against_it() {
         for (taken, want) in [(true, 1), (false, 0)] {
             let mut learned = Learned::new(LearningLimits::default());
-            for view in 0..10 {
-                learned.viewed(at(view), "/");
-                if view < 4 {
-                    learned.asked(at(view), "/", &plainly("/a"));
-                } else if taken {
-                    learned.excused("/", "/a");
+            for n in 0..10 {
+                view(&mut learned, n, if n < 4 { &["/a"] } else { &[] });
+                if n >= 4 && taken {
+                    learned.excused(client(n), "/", "/a");
                 }
             }
             assert_eq!(urls(&learned, at(10), "/").len(), want, "taken: {taken}");
         }
     }
 
-    /// Who was sent it was excused, so that what three views had said stayed true for ever.
+    /// A browser requests what it is told of, so that what three networks made up would be true for ever.
     #[test]
-    fn what_few_clients_made_up_falls_out_though_all_others_take_it() {
+    fn what_few_networks_made_up_falls_out_though_all_others_follow_the_hint() {
         let mut learned = Learned::new(LearningLimits::default());
-        let mut pushed = [0, 0];
-        for view in 0..100 {
-            let sent = urls(&learned, at(view), "/");
-            learned.viewed(at(view), "/");
+        let mut hinted = [0, 0];
+        for n in 0..200 {
+            let told = urls(&learned, at(n.into()), "/");
+            learned.viewed(
+                at(n.into()),
+                client(n),
+                "/",
+                told.iter().map(String::as_str),
+            );
             for (nth, url) in ["/needed", "/made-up"].into_iter().enumerate() {
-                if sent.iter().any(|sent| sent == url) {
-                    pushed[nth] += 1;
-                    learned.excused("/", url);
-                } else if nth == 0 || view < 3 {
-                    learned.asked(at(view), "/", &plainly(url));
+                let is_told = told.iter().any(|told| told == url);
+                hinted[nth] += usize::from(is_told);
+                if is_told || nth == 0 || n < 3 {
+                    learned.requested(at(n.into()), client(n), "/", &plain(url));
                 }
             }
         }
-        assert_eq!(
-            pushed,
-            [85, 4],
-            "but every eighth; and until the first of those"
-        );
+        assert!(hinted[0] > 150, "{hinted:?}");
+        assert_eq!(hinted[1], 4, "until the first control view");
     }
 
     #[test]
-    fn a_page_that_nobody_views_is_forgotten_and_counts_stay_small() {
+    fn only_the_latest_networks_count_and_a_page_without_views_is_forgotten() {
         let mut learned = Learned::new(LearningLimits::default());
-        for view in 0..2000 {
-            learned.viewed(at(view), "/");
-            if view < 1000 {
-                learned.asked(at(view), "/", &plainly("/before"));
-            } else {
-                learned.asked(at(view), "/", &plainly("/since"));
-            }
+        for n in 0..1000 {
+            view(
+                &mut learned,
+                n,
+                &[if n < 900 { "/before" } else { "/since" }],
+            );
         }
-        assert_eq!(
-            urls(&learned, at(2000), "/"),
-            ["/since"],
-            "the past counts less"
-        );
-        assert_eq!(urls(&learned, at(1999 + 3601), "/"), [""; 0]);
-        learned.viewed(at(6000), "/");
-        assert_eq!(learned.pages["/"].views, 1);
+        assert_eq!(learned.pages["/"].votes.len(), 64);
+        assert_eq!(urls(&learned, at(1000), "/"), ["/since"]);
+        assert_eq!(urls(&learned, at(999 + 3601), "/"), [""; 0]);
+        learned.viewed(at(6000), client(0), "/", []);
+        assert_eq!(learned.pages["/"].votes.len(), 1);
     }
 
     #[test]
-    fn how_a_thing_is_loaded_is_learned_of_those_who_say_it() {
-        let said = |dest, mode| {
-            let fields = [("sec-fetch-dest", dest), ("sec-fetch-mode", mode)];
-            let fields = fields.map(|(name, word): (_, &'static str)| {
+    fn only_loads_of_subresources_of_the_own_origin_are_learned() {
+        let fields = |pairs: &[(&'static str, &'static str)]| {
+            let pairs = pairs.iter().map(|&(name, word)| {
                 let name = http::HeaderName::from_static(name);
                 (name, http::HeaderValue::from_static(word))
             });
-            HeaderMap::from_iter(fields)
+            HeaderMap::from_iter(pairs)
         };
-        for (second, third, want) in [
-            (None, None, (Some(Kind::Script), true)),
-            (
-                Some(said("script", "no-cors")),
-                None,
-                (Some(Kind::Script), false),
-            ),
-            (None, Some(said("empty", "cors")), (Some(Kind::Fetch), true)),
-            (
-                None,
-                Some(said("worker", "same-origin")),
-                (Some(Kind::Other), false),
-            ),
+        let of = |method: &Method, pairs: &[_]| {
+            let loaded = Loaded::of("/a", method, &fields(pairs))?;
+            Some((loaded.kind, loaded.by_cors))
+        };
+        let get = &Method::GET;
+        let (dest, mode, site) = ("sec-fetch-dest", "sec-fetch-mode", "sec-fetch-site");
+        assert_eq!(of(get, &[]), Some((None, None)), "a browser of SPDY's time");
+        let own = |kind: &'static str| [(dest, kind), (mode, "no-cors"), (site, "same-origin")];
+        assert_eq!(of(get, &own("font")), Some((Some(Kind::Font), Some(false))));
+        let module = [(dest, "script"), (mode, "cors")];
+        assert_eq!(of(get, &module), Some((Some(Kind::Script), Some(true))));
+        for kind in [
+            "empty", "document", "iframe", "frame", "object", "embed", "worker", "report",
+        ] {
+            assert_eq!(of(get, &own(kind)), None, "{kind}");
+        }
+        for from in ["cross-site", "same-site", "none", ""] {
+            assert_eq!(of(get, &[(dest, "image"), (site, from)]), None, "{from}");
+        }
+        assert_eq!(of(get, &[(mode, "navigate")]), None);
+        for method in [Method::POST, Method::HEAD, Method::OPTIONS, Method::PUT] {
+            assert_eq!(of(&method, &[]), None, "{method}");
+        }
+    }
+
+    #[test]
+    fn how_a_resource_is_loaded_is_learned_from_clients_that_say_it() {
+        let (script, font) = (Some(Kind::Script), Some(Kind::Font));
+        for (second, want) in [
+            ((None, None), (script, true)),
+            ((script, Some(false)), (script, false)),
+            ((font, None), (font, true)),
         ] {
             let mut learned = Learned::new(LearningLimits::default());
-            let views = [Some(said("script", "cors")), second, third];
-            for fields in views.into_iter().map(Option::unwrap_or_default) {
-                learned.viewed(at(0), "/");
-                learned.asked(at(0), "/", &Loaded::of("/a", &fields));
+            for (n, (kind, by_cors)) in (0..).zip([(script, Some(true)), second, (None, None)]) {
+                let url = "/a";
+                learned.viewed(at(0), client(n), "/", []);
+                learned.requested(at(0), client(n), "/", &Loaded { url, kind, by_cors });
             }
-            let wish = learned.wishes(at(0), "/").remove(0);
+            let wish = learned.lesson(at(0), "/").needed.remove(0);
             assert_eq!((wish.kind, wish.by_cors), want);
         }
     }
 
     #[test]
-    fn pages_things_and_bytes_have_limits() {
+    fn pages_resources_and_bytes_have_limits_and_the_fewest_votes_go_first() {
         let limits = LearningLimits {
             pages: 2,
             needs_per_page: 2,
@@ -434,25 +692,58 @@ mod tests {
             ..LearningLimits::default()
         };
         let mut learned = Learned::new(limits);
-        learned.viewed(at(0), "/a");
-        learned.viewed(at(1), "/b");
-        learned.viewed(at(2), "/a");
-        learned.viewed(at(3), "/c");
-        let pages: Vec<_> = learned.pages.keys().collect();
-        assert_eq!(
-            pages,
-            ["/a", "/c"],
-            "the one that was not viewed for longest went"
-        );
+        let pages = |learned: &Learned| learned.pages.keys().cloned().collect::<Vec<_>>();
+        learned.viewed(at(0), client(0), "/a", []);
+        learned.viewed(at(0), client(1), "/a", []);
+        learned.viewed(at(1), client(0), "/b", []);
+        learned.viewed(at(2), client(0), "/c", []);
+        assert_eq!(pages(&learned), ["/a", "/c"], "one network viewed /b");
         for url in ["/1", "/2", "/3"] {
-            learned.asked(at(3), "/c", &plainly(url));
+            learned.requested(at(3), client(0), "/c", &plain(url));
         }
-        assert_eq!(learned.pages["/c"].needs.len(), 2, "one past the limit");
+        let needs: Vec<_> = learned.pages["/c"]
+            .needs
+            .iter()
+            .map(|need| &need.url[..])
+            .collect();
+        assert_eq!(needs, ["/2", "/3"], "one past the limit");
         assert_eq!(learned.bytes, 8);
-        learned.asked(at(3), "/a", &plainly("/four"));
-        assert_eq!(learned.bytes, 7, "/c went for it: {learned:?}");
-        learned.asked(at(3), "/a", &plainly("/seventeen bytes"));
-        learned.viewed(at(4), "/a url of more than all bytes");
+        learned.requested(at(3), client(0), "/a", &plain("/four"));
+        assert_eq!((learned.bytes, pages(&learned)), (7, vec!["/a".to_owned()]));
+        learned.requested(at(3), client(0), "/a", &plain("/seventeen bytes"));
+        learned.viewed(at(4), client(0), "/a url of more than all bytes", []);
         assert_eq!((learned.bytes, learned.pages.len()), (7, 1));
+    }
+
+    #[test]
+    fn a_url_is_learned_up_to_its_limit() {
+        let mut learned = Learned::new(LearningLimits::default());
+        let most = LearningLimits::default().url_bytes;
+        let [good, long] = [most, most + 1].map(|bytes| format!("/{}", "a".repeat(bytes - 1)));
+        view(&mut learned, 0, &[&long, &good]);
+        learned.viewed(at(0), client(0), &long, []);
+        assert_eq!(learned.pages.len(), 1);
+        assert_eq!(learned.pages["/"].needs.len(), 1);
+        assert_eq!(learned.bytes, 1 + most);
+    }
+
+    #[test]
+    fn one_network_is_the_first_to_name_so_many_resources_of_a_page() {
+        let mut learned = Learned::new(LearningLimits::default());
+        let most = LearningLimits::default().needs_per_network;
+        let names: Vec<_> = (0..=most).map(|n| format!("/planted/{n}")).collect();
+        let planted: Vec<_> = names.iter().map(String::as_str).collect();
+        view(&mut learned, 0, &planted);
+        assert_eq!(learned.pages["/"].needs.len(), most, "one past the limit");
+        view(&mut learned, 1, &["/needed"]);
+        assert_eq!(learned.pages["/"].needs.len(), most + 1);
+        // What one network alone names makes room for what others name.
+        for n in 2..5 {
+            let names: Vec<_> = (0..most).map(|at| format!("/{n}/{at}")).collect();
+            let more = names.iter().map(String::as_str).chain(["/needed"]);
+            view(&mut learned, n, &more.collect::<Vec<_>>());
+        }
+        assert_eq!(learned.pages["/"].needs.len(), MAX_NEEDS);
+        assert_eq!(urls(&learned, at(5), "/"), ["/needed"]);
     }
 }

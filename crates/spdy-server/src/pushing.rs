@@ -1,13 +1,14 @@
 //! Sends along with each page what it needs: the plan of `push_plan.rs`, carried out.
 //!
 //! ```text
-//! request --note--> Visit (this session)     Learned (all sessions)     Needs (the site)
+//! request ----------> Visit (this session)     Learned (all networks)     Needs (the site)
 //!    |                  |                        |                        |
-//! response 200 ---------+---- wishes ------------+------------------------'
+//! response 200 --note---+---- wishes ------------+------------------------'
 //!    |                             `--> plan --> Pusher::push, one by one --refused--+
 //!    `<-- Link: <...>; rel=subresource  <-- hints <------------------------- rest <--'
 //! ```
 
+use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
 
@@ -30,7 +31,7 @@ use crate::push_plan::{
 };
 use crate::respond::add_date;
 use crate::site::Site;
-use crate::visit::Visit;
+use crate::visit::{DigestKey, Visit};
 
 const ASSOCIATED_CONTENT: HeaderName = HeaderName::from_static("x-associated-content");
 const SUBRESOURCE: HeaderName = HeaderName::from_static("x-subresource");
@@ -46,6 +47,8 @@ pub struct PushConfig {
     pub budget: Budget,
     /// Limits and thresholds of the learned plan.
     pub learning: LearningLimits,
+    /// Makes the digests by which sessions remember URLs; random in a program.
+    pub digest_key: DigestKey,
 }
 
 /// The pushing of a site, over all of its sessions.
@@ -86,6 +89,8 @@ pub(crate) struct SessionPushing {
     visit: Arc<Mutex<Visit>>,
     site: Arc<Site>,
     runtime: SharedRuntime,
+    /// The client's address.
+    from: Option<IpAddr>,
 }
 
 /// One push that goes along, for a log.
@@ -96,12 +101,19 @@ pub(crate) struct Sent {
 }
 
 impl SessionPushing {
-    pub(crate) fn new(pushing: Arc<Pushing>, site: Arc<Site>, runtime: SharedRuntime) -> Self {
+    pub(crate) fn new(
+        pushing: Arc<Pushing>,
+        site: Arc<Site>,
+        runtime: SharedRuntime,
+        from: Option<IpAddr>,
+    ) -> Self {
+        let visit = Visit::new(pushing.config.digest_key);
         Self {
             pushing,
-            visit: Arc::default(),
+            visit: Arc::new(Mutex::new(visit)),
             site,
             runtime,
+            from,
         }
     }
 
@@ -120,22 +132,28 @@ impl SessionPushing {
             return Vec::new();
         };
         let url = page.to_string();
-        let is_new = self.learn_from(head, &page, &url);
-        if head.method != Method::GET || response.status() != StatusCode::OK {
+        if head.method != Method::GET {
+            return Vec::new();
+        }
+        self.learn_from(head, &page);
+        let is_new = self.note_answer(&url, response.status());
+        if response.status() != StatusCode::OK {
             return Vec::new();
         }
         let is_page = kind_of(response.headers()) == Kind::Document;
         let wishes = self.wishes(&page, &url, response.headers(), &told);
-        // A client that views it again has what it needs, or says again what it said.
-        if is_page && is_new && self.pushing.config.sources.learned {
-            let now = self.runtime.now();
-            self.learned().viewed(now, &url);
-            lock(&self.visit).view(now, &url);
-        }
+        let learns = is_page && is_new && self.pushing.config.sources.learned;
         if wishes.is_empty() {
+            if learns {
+                self.count_view(&url, &[]);
+            }
             return Vec::new();
         }
         let Plan { pushes, mut hints } = self.plan(head, &page, wishes);
+        // A client that views the page again in this session has what it needs, and says nothing new.
+        if learns {
+            self.count_view(&url, &hints);
+        }
         let (sent, refused) = self.push(head, &url, pushes, now);
         if self.pushing.config.hints == Hints::Rest {
             hints.splice(0..0, refused.iter().filter_map(PlannedPush::as_hint));
@@ -145,29 +163,56 @@ impl SessionPushing {
         sent
     }
 
-    /// Notes what was asked for, and after which page; whether it is new in this session.
-    fn learn_from(&self, head: &http::request::Parts, page: &Uri, url: &str) -> bool {
+    /// Notes that `url` was answered, if it was; whether that is new in this session.
+    fn note_answer(&self, url: &str, status: StatusCode) -> bool {
         let mut visit = lock(&self.visit);
-        let is_new = visit.note(url);
-        if !self.pushing.config.sources.learned || head.method != Method::GET {
-            return is_new;
+        let digest = visit.digest(url);
+        let is_new = !visit.has(digest);
+        if status.is_success() || status == StatusCode::NOT_MODIFIED {
+            visit.note(digest);
         }
+        is_new
+    }
+
+    /// Counts a view of the page at `url`, whose client was told of `hints`.
+    fn count_view(&self, url: &str, hints: &[Hint]) {
+        let base = url.parse::<url::Url>().ok();
+        let told = |hint: &Hint| base.as_ref()?.join(&hint.url).ok();
+        let told: Vec<String> = hints.iter().filter_map(told).map(String::from).collect();
+        let now = self.runtime.now();
+        let told = told.iter().map(String::as_str);
+        self.learned().viewed(now, self.from, url, told);
+    }
+
+    /// Learns from a request for `thing` after which page it comes, if it is for a resource that this site has.
+    fn learn_from(&self, head: &http::request::Parts, thing: &Uri) {
+        if !self.pushing.config.sources.learned || !self.may_learn(thing) {
+            return;
+        }
+        let url = thing.to_string();
+        let Some(loaded) = Loaded::of(&url, &head.method, &head.headers) else {
+            return;
+        };
         let referer = head.headers.get(header::REFERER);
         let referer = referer.and_then(|referer| referer.to_str().ok()?.split('#').next());
         let Some(referer) = referer.and_then(|referer| referer.parse::<Uri>().ok()) else {
-            return is_new;
+            return;
         };
-        // Neither what others say nor a reload of the page itself is evidence.
-        if !spdy_http::push::is_same_origin(&referer, page) || referer == *page {
-            return is_new;
+        // Neither what other sites say nor a reload of the page itself is evidence.
+        if !spdy_http::push::is_same_origin(&referer, thing) || referer == *thing {
+            return;
         }
-        let (now, window) = (self.runtime.now(), self.pushing.config.learning.window);
-        let referer = referer.to_string();
-        if visit.follows(now, window, &referer, url) {
-            let loaded = Loaded::of(url, &head.headers);
-            self.learned().asked(now, &referer, &loaded);
-        }
-        is_new
+        let (now, page) = (self.runtime.now(), referer.to_string());
+        self.learned().requested(now, self.from, &page, &loaded);
+    }
+
+    /// Whether clients can teach `thing` at all: the site has it, as no page, and by exactly this target, of which a client that is told of
+    /// it makes no other.
+    fn may_learn(&self, thing: &Uri) -> bool {
+        let is_exact = is_normal(&thing.to_string())
+            && (thing.query().is_none() || self.site.directory().is_none());
+        let answer = self.answer(thing).filter(|_| is_exact);
+        answer.is_some_and(|answer| needs::kind(answer) != Kind::Document)
     }
 
     /// What is said that `page` needs: by the response, by the site, by the past.
@@ -202,7 +247,7 @@ impl SessionPushing {
             wishes.extend_from_slice(self.pushing.needs.of(host, target));
         }
         if learned {
-            wishes.extend(self.learned().wishes(self.runtime.now(), url));
+            wishes.extend(self.learned().lesson(self.runtime.now(), url).needed);
         }
         wishes
     }
@@ -213,7 +258,7 @@ impl SessionPushing {
         let priority = arrival.map(|arrival| arrival.priority).unwrap_or_default();
         let visit = lock(&self.visit);
         plan(page, priority, budget, *hints, wishes, |uri, _| {
-            if visit.has(&uri.to_string()) {
+            if visit.has(visit.digest(&uri.to_string())) {
                 return Known::Had;
             }
             match self.answer(uri) {
@@ -270,11 +315,11 @@ impl SessionPushing {
                 }
             };
             let url = planned.uri.to_string();
-            lock(&self.visit).note(&url);
-            let (page, pushing) = (page.to_owned(), self.pushing.clone());
+            self.note_answer(&url, StatusCode::OK);
+            let (page, pushing, from) = (page.to_owned(), self.pushing.clone(), self.from);
             self.runtime.spawn(Box::pin(async move {
                 if sending.await && pushing.config.sources.learned {
-                    lock(&pushing.learned).excused(&page, &url);
+                    lock(&pushing.learned).excused(from, &page, &url);
                 }
             }));
             sent.push(Sent {
@@ -294,6 +339,12 @@ impl SessionPushing {
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Whether a browser requests `url` as it is written, without taking out dots or turning backslashes.
+#[must_use]
+pub fn is_normal(url: &str) -> bool {
+    url::Url::parse(url).is_ok_and(|read| read.as_str() == url && !read.path().starts_with("//"))
 }
 
 /// The URL that was asked for; HTTP/1.1 says it in two places.

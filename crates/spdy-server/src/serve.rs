@@ -1,5 +1,6 @@
 //! One accepted connection, from TLS to its end: the site behind `spdy-net`'s doors.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -65,6 +66,9 @@ pub struct ServeConfig {
     pub log: Option<Log>,
     /// What goes along with pages; `None`: nothing does.
     pub pushing: Option<Arc<Pushing>>,
+    /// The address of the connection's client, whose network has one vote in what is learned. All clients without an address
+    /// are one network.
+    pub from: Option<IpAddr>,
     /// Where else the same is served, told in each answer over TLS that has no `Alt-Svc` of its own (RFC 7838).
     pub alt_svc: Option<HeaderValue>,
     /// How long each answer takes at least, from the head of its request: as one that has to be made does.
@@ -82,6 +86,7 @@ impl Default for ServeConfig {
             stop: Latch::default(),
             log: None,
             pushing: None,
+            from: None,
             alt_svc: None,
             think: Duration::ZERO,
         }
@@ -143,8 +148,8 @@ pub async fn serve_connection(
 
 fn handler(site: Arc<Site>, config: &ServeConfig, runtime: &SharedRuntime) -> SiteHandler {
     let pushing = config.pushing.clone();
-    let pushing =
-        pushing.map(|pushing| SessionPushing::new(pushing, site.clone(), runtime.clone()));
+    let pushing = pushing
+        .map(|pushing| SessionPushing::new(pushing, site.clone(), runtime.clone(), config.from));
     SiteHandler {
         site,
         pushing,

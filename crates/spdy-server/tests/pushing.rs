@@ -1,5 +1,6 @@
 //! What goes along with pages, over sockets in memory.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use http::{HeaderMap, Request};
@@ -101,11 +102,17 @@ impl Server {
     }
 
     async fn connect(&self, protocol: Protocol, pushes: bool) -> Connection {
+        self.connect_from(0, protocol, pushes).await
+    }
+
+    /// The same by a client of the `network`th network.
+    async fn connect_from(&self, network: u8, protocol: Protocol, pushes: bool) -> Connection {
         let runtime = SharedRuntime::new(TokioRuntime::start());
         let (near, far) = tokio::io::duplex(64 * 1024);
         let config = ServeConfig {
             protocols: vec![protocol],
             pushing: Some(self.pushing.clone()),
+            from: Some(IpAddr::from([198, 51, network, 1])),
             ..ServeConfig::default()
         };
         let serving = serve_connection(Box::new(far), self.site.clone(), config, runtime.clone());
@@ -314,23 +321,31 @@ async fn what_the_files_of_a_folder_name_is_pushed() {
     }
 }
 
-#[tokio::test]
-async fn what_clients_ask_for_after_a_page_is_pushed_to_the_next() {
-    let learned = Sources {
-        learned: true,
-        ..Sources::default()
-    };
+const LEARNED: Sources = Sources {
+    link: false,
+    graph: false,
+    learned: true,
+};
+
+/// A server that learns from two networks.
+fn learning(replica: &Replica, hints: Hints) -> Server {
     let config = PushConfig {
         learning: LearningLimits {
-            min_views: 2,
+            min_networks: 2,
             ..LearningLimits::default()
         },
-        ..by(learned, Hints::Off)
+        ..by(LEARNED, hints)
     };
-    let server = Server::of(&replica(&[]), config);
-    // A second view of one session says nothing new, and of eight views one is not sent what it would ask for.
+    Server::of(replica, config)
+}
+
+#[tokio::test]
+async fn what_clients_request_after_a_page_is_pushed_to_the_next() {
+    let server = learning(&replica(&[]), Hints::Off);
+    // A second view of one session says nothing new, and of eight views one is not sent what it would request.
     for (view, want) in [0, 0, 1, 1, 1, 1, 1, 0, 1].into_iter().enumerate() {
-        let connection = server.connect(SPDY, true).await;
+        let network = u8::try_from(view).unwrap();
+        let connection = server.connect_from(network, SPDY, true).await;
         let (_, pushed) = get(&connection, "/", &[]).await;
         assert_eq!(pushed.len(), want, "view {view}: {pushed:?}");
         get(&connection, "/", &[]).await;
@@ -345,6 +360,71 @@ async fn what_clients_ask_for_after_a_page_is_pushed_to_the_next() {
             .await;
         }
     }
+}
+
+#[tokio::test]
+async fn clients_teach_only_what_the_site_has_as_a_resource() {
+    let server = learning(&replica(&[]), Hints::Rest);
+    let image = [
+        ("sec-fetch-dest", "image"),
+        ("sec-fetch-site", "same-origin"),
+    ];
+    for network in 0..6 {
+        let connection = server.connect_from(network, SPDY, false).await;
+        get(&connection, "/", &[]).await;
+        for target in [
+            "/nowhere.png",
+            "/other",
+            "/b.png?x=1",
+            "//evil.test/x.png",
+            "/x/../b.png",
+        ] {
+            let referer = ("referer", "http://www.test/");
+            get(&connection, target, &[&image[..], &[referer]].concat()).await;
+        }
+    }
+    let connection = server.connect_from(7, SPDY, false).await;
+    assert_eq!(links(&get(&connection, "/", &[]).await.0), [""; 0]);
+}
+
+#[tokio::test]
+async fn one_network_teaches_a_server_nothing_however_often_it_connects() {
+    let server = learning(&replica(&[]), Hints::Rest);
+    for _ in 0..81 {
+        let connection = server.connect_from(1, SPDY, false).await;
+        get(&connection, "/", &[]).await;
+        let referer = [("referer", "http://www.test/")];
+        get(&connection, "/b.png", &referer).await;
+    }
+    let connection = server.connect_from(2, SPDY, false).await;
+    assert_eq!(links(&get(&connection, "/", &[]).await.0), [""; 0]);
+}
+
+#[tokio::test]
+async fn a_query_that_a_folder_does_not_look_at_is_not_learned() {
+    let folder = tempfile::tempdir().unwrap();
+    for (name, text) in [("index.html", "a page"), ("i.png", "png")] {
+        std::fs::write(folder.path().join(name), text).unwrap();
+    }
+    let directory = Directory::read(folder.path(), &DirectoryLimits::default()).unwrap();
+    let site = Site::of_directory(directory);
+    let pushing = Pushing::new(by(LEARNED, Hints::Rest), Needs::default(), &site);
+    let server = Server {
+        site: Arc::new(site),
+        pushing: Arc::new(pushing.unwrap()),
+    };
+    for network in 0..4 {
+        let connection = server.connect_from(network, SPDY, false).await;
+        get(&connection, "/", &[]).await;
+        for target in ["/i.png", "/i.png?planted"] {
+            let referer = [("referer", "http://www.test/")];
+            get(&connection, target, &referer).await;
+        }
+    }
+    let connection = server.connect_from(9, SPDY, false).await;
+    let (head, _) = get(&connection, "/", &[]).await;
+    let want = "</i.png>; rel=\"subresource preload\"; as=image";
+    assert_eq!(links(&head), [want]);
 }
 
 #[tokio::test]

@@ -326,18 +326,20 @@ async fn serve(
         if let Some(listener) = door.quic {
             let (config, site, runtime) = (config.clone(), site.clone(), runtime.clone());
             let (options, stop) = (listen_options.clone(), stop.clone());
-            running.spawn(listener.run(options, stop, move |incoming, _, seat| {
+            running.spawn(listener.run(options, stop, move |incoming, from, seat| {
                 let mut config = config.clone();
                 config.options.seat = seat;
+                config.from = Some(from.address.ip());
                 serve_quic(incoming, site.clone(), config, runtime.clone())
             }));
         }
         if let Some(listener) = door.tcp {
             let (site, runtime, stop) = (site.clone(), runtime.clone(), stop.clone());
             let options = listen_options.clone();
-            running.spawn(listener.run(options, stop, move |io, _, seat| {
+            running.spawn(listener.run(options, stop, move |io, from, seat| {
                 let mut config = config.clone();
                 config.options.seat = seat;
+                config.from = Some(from.address.ip());
                 serve_connection(io, site.clone(), config, runtime.clone())
             }));
         }

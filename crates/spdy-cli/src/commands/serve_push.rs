@@ -8,6 +8,7 @@ use spdy_server::needs::Needs;
 use spdy_server::push_plan::{Budget, Hints, Sources};
 use spdy_server::pushing::{PushConfig, Pushing};
 use spdy_server::site::Site;
+use spdy_server::visit::DigestKey;
 
 use crate::commands::Usage;
 
@@ -15,7 +16,7 @@ use crate::commands::Usage;
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Push")]
 pub(crate) struct PushArgs {
-    /// Push what a page needs over SPDY and HTTP/2, to clients that take pushes. Who says what it needs: link, its headers Link: rel=preload and X-Associated-Content; graph, its recording or the text of the files; learned, what clients asked for after it; or none
+    /// Push what a page needs over SPDY and HTTP/2, to clients that take pushes. Who says what it needs: link, its headers Link: rel=preload and X-Associated-Content; graph, its recording or the text of the files; learned, which of the site's resources clients of several networks request after it; or none
     #[arg(
         long,
         value_delimiter = ',',
@@ -50,6 +51,13 @@ pub(crate) struct PushArgs {
     /// Bytes of the pushes beside one page
     #[arg(long, value_name = "BYTES", default_value_t = Budget::default().bytes)]
     push_bytes: usize,
+}
+
+/// A random key for the digests by which sessions remember URLs.
+pub(crate) fn digest_key() -> anyhow::Result<DigestKey> {
+    let mut key = DigestKey::default();
+    getrandom::fill(&mut key.0).map_err(|error| anyhow::anyhow!("no random bytes: {error}"))?;
+    Ok(key)
 }
 
 #[derive(Clone, Copy, Debug, Eq, PartialEq, clap::ValueEnum)]
@@ -121,6 +129,7 @@ impl PushArgs {
                 bytes: self.push_bytes,
                 ..Budget::default()
             },
+            digest_key: digest_key()?,
             ..PushConfig::default()
         };
         Ok(Pushing::new(config, needs, site).map(Arc::new))

@@ -103,18 +103,19 @@ impl Between {
         protocol: Protocol,
         options: ServerOptions,
     ) -> (DuplexStream, JoinHandle<()>) {
-        self.client_at(1, protocol, options)
+        let from = IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1));
+        self.client_at(from, protocol, options)
     }
 
-    /// The same of a client whose address ends with `number`.
+    /// The same of a client at `from`.
     pub(crate) fn client_at(
         &self,
-        number: u8,
+        from: IpAddr,
         protocol: Protocol,
         options: ServerOptions,
     ) -> (DuplexStream, JoinHandle<()>) {
         let (near, far) = duplex(PIPE_BYTES);
-        let from = Some(IpAddr::V4(Ipv4Addr::new(192, 0, 2, number)));
+        let from = Some(from);
         let visit = Arc::new(Visit::new(self.proxy.clone(), from, None));
         let (runtime, stop) = (self.runtime.clone(), self.stop.clone());
         let serving = tokio::spawn(async move {

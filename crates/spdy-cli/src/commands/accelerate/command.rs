@@ -49,6 +49,7 @@ use crate::commands::accelerate::succession::{self, Predecessor, Succession};
 use crate::commands::accelerate::{end, log, metrics, names, origins, schema, setup, shared};
 use crate::commands::serve_limits::Limits;
 use crate::commands::serve_listen::{self, parse_address};
+use crate::commands::serve_push::digest_key;
 use crate::commands::telemetry::{self, Telemetry};
 use crate::commands::{Outcome, Usage};
 use crate::help::examples;
@@ -392,14 +393,16 @@ fn proxy(
     runtime: &SharedRuntime,
 ) -> anyhow::Result<Arc<Proxy>> {
     let upstream = origins::upstream(config, believed, &sites, zones, own, counted, runtime)?;
-    Ok(Proxy::new(
+    let proxy = Proxy::new(
         sites,
         upstream,
         &config.cache,
         &config.learn,
         runtime.clone(),
         Calendar::default(),
-    ))
+    );
+    proxy.make_digests_with(digest_key()?);
+    Ok(proxy)
 }
 
 /// Lets `proxy` have what a disk keeps, and then what other machines do, which is read on from where the disk says.

@@ -1,0 +1,416 @@
+//! What clients can teach the accelerator, and what they cannot: clients that plant requests, and what the next one is sent or
+//! told. In virtual time.
+
+#[path = "support/wire.rs"]
+mod wire;
+
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::{HeaderName, HeaderValue, Request, Response, StatusCode, response};
+use spdy::body::Body;
+use spdy::client::PushLimits;
+use spdy_frame::priority::Priority;
+use spdy_frame::version::Version;
+use spdy_net::connection::{ClientOptions, Connection};
+use spdy_net::interim::InterimHeads;
+use spdy_net::network::BoxIo;
+use spdy_net::protocol::Protocol;
+use spdy_net::serve::ServerOptions;
+use tokio::sync::Semaphore;
+use wire::Between;
+
+const SPDY: Protocol = Protocol::Spdy(Version::V31);
+const HOME: &str = "http://www.site.test";
+const PAGE: &str =
+    "<!DOCTYPE html><link rel=stylesheet href=/a.css><script src=/b.js></script><img src=/c.png>";
+
+/// Enough networks to outvote the visitors of a test, and not as many as bring a control view.
+const PLANTERS: u8 = 9;
+
+const DOCUMENT: [(&str, &str); 3] = [
+    ("sec-fetch-dest", "document"),
+    ("sec-fetch-mode", "navigate"),
+    ("sec-fetch-site", "none"),
+];
+const IMAGE: [(&str, &str); 3] = [
+    ("sec-fetch-dest", "image"),
+    ("sec-fetch-mode", "no-cors"),
+    ("sec-fetch-site", "same-origin"),
+];
+
+/// An answer of the origin: content type, `Cache-Control` and other fields, body.
+fn page(
+    path: &str,
+    is_known: bool,
+) -> (
+    &'static str,
+    Vec<(&'static str, &'static str)>,
+    &'static str,
+) {
+    let cached = ("cache-control", "max-age=600");
+    match path {
+        "/" => ("text/html", vec![cached], PAGE),
+        "/judged" => (
+            "text/html",
+            vec![("cache-control", "no-cache"), ("etag", "\"1\"")],
+            PAGE,
+        ),
+        "/account" => ("text/html", vec![("cache-control", "private")], PAGE),
+        "/by-cookie" => (
+            "text/html",
+            vec![("cache-control", "public, max-age=600"), ("vary", "cookie")],
+            match is_known {
+                true => "<!DOCTYPE html><link rel=stylesheet href=/of-alice.css>",
+                false => "<!DOCTYPE html>who are you?",
+            },
+        ),
+        "/logout" => ("text/html", vec![("cache-control", "no-store")], "good bye"),
+        "/stored.html" => ("text/html", vec![cached], "another page"),
+        "/a.css" => (
+            "text/css",
+            vec![cached],
+            "@font-face { font-family: F; src: url(/f.woff2?v=4.7) } p { background: url(/d.png) }",
+        ),
+        "/b.js" => ("text/javascript", vec![cached], "document.title = 'a'"),
+        "/f.woff2" => ("font/woff2", vec![cached], "a font"),
+        "/private.png" => ("image/png", vec![("cache-control", "private")], "one's own"),
+        _ => ("image/png", vec![cached], "a picture"),
+    }
+}
+
+async fn origin(asked: Request<Body>, gate: Arc<Semaphore>) -> Response<Body> {
+    let is_known = asked.headers().contains_key("cookie");
+    let (kind, fields, body) = page(asked.uri().path(), is_known);
+    let mut answer = Response::builder().header("content-type", kind);
+    for (name, value) in fields {
+        answer = answer.header(name, value);
+    }
+    if asked.headers().contains_key("if-none-match") {
+        gate.acquire().await.expect("it is open").forget();
+        answer = answer.status(StatusCode::NOT_MODIFIED);
+        return answer.body(Body::empty()).expect("an answer");
+    }
+    let body = Body::full(Bytes::from_static(body.as_bytes()));
+    answer.body(body).expect("an answer")
+}
+
+/// An accelerator before the origin, and how many visitors it had.
+struct Stage {
+    between: Between,
+    visitors: u8,
+}
+
+impl Stage {
+    fn start() -> Self {
+        Self::behind(Arc::new(Semaphore::new(1000)))
+    }
+
+    /// What validates a page waits for `gate`.
+    fn behind(gate: Arc<Semaphore>) -> Self {
+        let mut between = Between::start("---[site.rewrite]\n");
+        between.answer_by(move |request| origin(request, gate.clone()));
+        Self {
+            between,
+            visitors: 0,
+        }
+    }
+
+    async fn connect(&self, from: IpAddr, protocol: Protocol, takes_pushes: bool) -> Connection {
+        let server = ServerOptions::default();
+        let (io, _) = self.between.client_at(from, protocol, server);
+        let options = ClientOptions {
+            pushes: takes_pushes.then(PushLimits::default),
+            ..ClientOptions::default()
+        };
+        let io: BoxIo = Box::new(io);
+        let runtime = &self.between.runtime;
+        let connection = Connection::start(io, protocol, 0, &options, runtime).await;
+        connection.expect("a connection")
+    }
+
+    async fn get(
+        &self,
+        client: &Connection,
+        target: &str,
+        fields: &[(&'static str, &'static str)],
+    ) -> response::Parts {
+        let request = request(target, fields);
+        let answer = async {
+            let answer = client.send(request, Priority::new(1)).await;
+            let (head, body) = answer.expect("an answer").into_parts();
+            body.collect_up_to(1 << 20).await.expect("it is whole");
+            head
+        };
+        let head = self.between.wait(answer).await.0;
+        // What came is kept a moment after its reader has it.
+        for _ in 0..100 {
+            tokio::task::yield_now().await;
+        }
+        head
+    }
+
+    /// Clients at these addresses view `page`, and request `targets` in its name, each client on a connection of its own.
+    async fn plant(
+        &self,
+        from: impl IntoIterator<Item = IpAddr>,
+        page: &str,
+        targets: &[&str],
+        fields: &[(&'static str, &'static str)],
+    ) {
+        for address in from {
+            let client = self.connect(address, SPDY, false).await;
+            self.get(&client, page, &[("accept", "text/html")]).await;
+            let referer = format!("{HOME}{page}").leak();
+            let fields = [fields, &[("referer", &*referer)]].concat();
+            for target in targets {
+                self.get(&client, target, &fields).await;
+            }
+        }
+    }
+
+    /// What visitors without cookies are pushed and told of when they request `target`: over SPDY with and without pushes, and over
+    /// HTTP/2; URLs in order.
+    async fn offered(&mut self, target: &str) -> Vec<String> {
+        let mut offered = Vec::new();
+        for (protocol, takes_pushes) in [(SPDY, true), (SPDY, false), (Protocol::Http2, false)] {
+            self.visitors += 1;
+            let from = IpAddr::from([203, 0, self.visitors, 1]);
+            let client = self.connect(from, protocol, takes_pushes).await;
+            let (heads, mut heard) = InterimHeads::channel();
+            let mut request = request(target, &DOCUMENT);
+            request
+                .headers_mut()
+                .insert("accept", HeaderValue::from_static("text/html"));
+            request.extensions_mut().insert(heads);
+            let answer = self
+                .between
+                .wait(client.send(request, Priority::HIGHEST))
+                .await
+                .0;
+            let (head, body) = answer.expect("an answer").into_parts();
+            body.collect_up_to(1 << 20).await.expect("it is whole");
+            offered.extend(links(&head.headers));
+            while let Ok(early) = heard.try_recv() {
+                offered.extend(links(&early.headers));
+            }
+            let pushes = client.take_pushes();
+            offered.extend(pushes.iter().map(|push| push.request().uri.to_string()));
+        }
+        offered.sort();
+        offered.dedup();
+        offered
+    }
+}
+
+fn request(target: &str, fields: &[(&'static str, &'static str)]) -> Request<Body> {
+    let mut request = Request::new(Body::empty());
+    *request.uri_mut() = format!("{HOME}{target}").parse().expect("a URL");
+    for &(name, value) in fields {
+        let name = HeaderName::from_static(name);
+        request
+            .headers_mut()
+            .insert(name, HeaderValue::from_static(value));
+    }
+    request
+}
+
+fn links(headers: &http::HeaderMap) -> Vec<String> {
+    let links = headers.get_all("link").iter();
+    let url = |link: &HeaderValue| {
+        let link = link.to_str().expect("ASCII");
+        link.split(['<', '>']).nth(1).unwrap_or_default().to_owned()
+    };
+    links.map(url).collect()
+}
+
+/// One client in each of so many networks.
+fn networks(count: u8) -> impl Iterator<Item = IpAddr> {
+    (0..count).map(|n| IpAddr::from([198, 51, n, 1]))
+}
+
+/// What the page names and cannot be drawn without.
+const NAMED: [&str; 4] = [
+    "/a.css",
+    "/b.js",
+    "http://www.site.test/a.css",
+    "http://www.site.test/b.js",
+];
+
+#[tokio::test]
+async fn a_planted_action_is_neither_hinted_at_nor_pushed() {
+    let mut stage = Stage::start();
+    let planted = [
+        "/logout?confirm=1",
+        "/logout",
+        "/vote.png?for=mallory",
+        "/stored.html",
+        "/private.png",
+        // A browser takes the dots out, and requests something else.
+        "/other.png/../logout",
+        "/other.png/%2e%2e/logout",
+    ];
+    stage.plant(networks(PLANTERS), "/", &planted, &IMAGE).await;
+    stage.plant(networks(PLANTERS), "/", &planted, &[]).await;
+    assert_eq!(stage.offered("/").await, NAMED);
+}
+
+#[tokio::test]
+async fn a_planted_target_of_two_slashes_leads_to_no_other_origin() {
+    let mut stage = Stage::start();
+    let planted = [
+        "//evil.test/x.png",
+        "/\\evil.test/y.png",
+        "///evil.test/z.png",
+    ];
+    stage.plant(networks(PLANTERS), "/", &planted, &IMAGE).await;
+    assert_eq!(stage.offered("/").await, NAMED);
+}
+
+#[tokio::test]
+async fn one_network_teaches_nothing_however_many_connections_it_opens() {
+    let mut stage = Stage::start();
+    stage.plant(networks(PLANTERS), "/", &[], &[]).await;
+    let neighbours = (0..81).map(|n| IpAddr::from([192, 0, 2, n]));
+    stage.plant(neighbours, "/", &["/other.png"], &IMAGE).await;
+    let site = (0..40).map(|n| IpAddr::from([0x2001, 0xdb8, 1, n, 0, 0, 0, 1]));
+    stage.plant(site, "/", &["/other.png"], &IMAGE).await;
+    assert_eq!(stage.offered("/").await, NAMED);
+}
+
+#[tokio::test]
+async fn what_is_no_load_of_a_subresource_of_the_site_teaches_nothing() {
+    let mut stage = Stage::start();
+    for kind in ["empty", "document", "iframe", "object", "embed"] {
+        let fields = [("sec-fetch-dest", kind), ("sec-fetch-site", "same-origin")];
+        stage
+            .plant(networks(PLANTERS), "/", &["/c.png"], &fields)
+            .await;
+        assert_eq!(stage.offered("/").await, NAMED, "{kind}");
+    }
+    for site in ["cross-site", "same-site", "none"] {
+        let fields = [("sec-fetch-dest", "image"), ("sec-fetch-site", site)];
+        stage
+            .plant(networks(PLANTERS), "/", &["/c.png"], &fields)
+            .await;
+        assert_eq!(stage.offered("/").await, NAMED, "{site}");
+    }
+}
+
+#[tokio::test]
+async fn what_a_page_and_its_sheets_name_and_what_is_public_is_learned() {
+    let mut stage = Stage::start();
+    let wanted = ["/a.css", "/b.js", "/c.png", "/other.png"];
+    for from in networks(PLANTERS) {
+        stage.plant([from], "/", &wanted, &IMAGE).await;
+        // Browsers request what a sheet names with the sheet as their referrer.
+        let client = stage.connect(from, SPDY, false).await;
+        for (target, kind) in [("/f.woff2?v=4.7", "font"), ("/d.png", "image")] {
+            let fields = [
+                ("sec-fetch-dest", kind),
+                ("referer", "http://www.site.test/a.css"),
+            ];
+            stage.get(&client, target, &fields).await;
+        }
+    }
+    let offered = stage.offered("/").await;
+    let more = ["/c.png", "/d.png", "/f.woff2?v=4.7", "/other.png"];
+    let all = ["/a.css", "/b.js"].iter().chain(&more);
+    let mut all: Vec<_> = all
+        .flat_map(|path| [(*path).to_owned(), format!("{HOME}{path}")])
+        .collect();
+    all.sort();
+    assert_eq!(offered, all);
+}
+
+/// The request of a client with a cookie for its own page is followed by what is its alone.
+#[tokio::test]
+async fn what_follows_a_private_page_is_told_to_no_other_client() {
+    let mut stage = Stage::start();
+    let own = ["/files/x.jpg?cap=SECRET", "/files/of-alice.jpg"];
+    for page in ["/account", "/by-cookie"] {
+        for address in networks(PLANTERS) {
+            let client = stage.connect(address, SPDY, false).await;
+            let cookie = ("cookie", "who=alice");
+            stage
+                .get(&client, page, &[("accept", "text/html"), cookie])
+                .await;
+            let referer = format!("{HOME}{page}").leak();
+            for target in own {
+                let fields = [&IMAGE[..], &[("referer", &*referer), cookie]].concat();
+                stage.get(&client, target, &fields).await;
+            }
+        }
+        assert_eq!(stage.offered(page).await, [""; 0], "{page}");
+    }
+}
+
+#[tokio::test]
+async fn a_query_of_clients_with_cookies_is_not_learned_for_a_public_page() {
+    let mut stage = Stage::start();
+    let fields = [&IMAGE[..], &[("cookie", "who=alice")]].concat();
+    let own = ["/files/x.jpg?cap=SECRET"];
+    stage.plant(networks(PLANTERS), "/", &own, &fields).await;
+    assert_eq!(stage.offered("/").await, NAMED);
+}
+
+/// Until the origin has judged the request, nobody knows whether the client may have the page.
+#[tokio::test]
+async fn nothing_is_told_of_a_page_that_its_origin_lets_nobody_have_unasked() {
+    let gate = Arc::new(Semaphore::new(1000));
+    let mut stage = Stage::behind(gate.clone());
+    stage
+        .plant(networks(PLANTERS), "/judged", &["/c.png"], &IMAGE)
+        .await;
+    assert_eq!(stage.offered("/judged").await, [""; 0]);
+    assert_eq!(stage.offered("/judged").await, [""; 0]);
+}
+
+/// A page that was public, until its origin answers another one.
+#[tokio::test]
+async fn a_page_that_is_private_by_now_is_told_of_no_more() {
+    let mut between = Between::start("---[site.rewrite]\n");
+    let is_private = Arc::new(std::sync::atomic::AtomicBool::new(false));
+    let seen = is_private.clone();
+    between.answer_by(move |asked: Request<Body>| {
+        let is_private = seen.load(std::sync::atomic::Ordering::Relaxed);
+        async move {
+            let (kind, mut fields, body) = page(asked.uri().path(), false);
+            let mut answer = Response::builder().header("content-type", kind);
+            if asked.uri().path() == "/" {
+                fields = vec![("cache-control", "public, no-cache"), ("etag", "\"1\"")];
+                if is_private {
+                    answer = answer.status(StatusCode::FORBIDDEN);
+                    fields = vec![("cache-control", "private")];
+                }
+            }
+            for (name, value) in fields {
+                answer = answer.header(name, value);
+            }
+            answer
+                .body(Body::full(Bytes::from_static(body.as_bytes())))
+                .expect("an answer")
+        }
+    });
+    let mut stage = Stage {
+        between,
+        visitors: 0,
+    };
+    stage
+        .plant(networks(1), "/", &["/a.css", "/b.js"], &[])
+        .await;
+    assert_eq!(stage.offered("/").await, NAMED);
+    is_private.store(true, std::sync::atomic::Ordering::Relaxed);
+    let client = stage
+        .connect(IpAddr::from([192, 0, 2, 1]), SPDY, false)
+        .await;
+    let told = stage.get(&client, "/", &[("accept", "text/html")]).await;
+    assert_eq!(told.status, StatusCode::FORBIDDEN);
+    assert_eq!(
+        links(&told.headers),
+        [""; 0],
+        "the head is that of another page"
+    );
+    assert_eq!(stage.offered("/").await, [""; 0]);
+}

@@ -1,0 +1,158 @@
+//! What a session that waits holds because of what its client requested before: the allocator counts.
+
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use bytes::{Buf, Bytes, BytesMut};
+use http::Request;
+use spdy::runtime::{SharedRuntime, TokioRuntime};
+use spdy::{Frame, Priority, StreamId, Version};
+use spdy_frame::compress::{Compression, Deflater};
+use spdy_frame::frame::SynStream;
+use spdy_net::protocol::Protocol;
+use spdy_page::replica::{Exchange, Initiator, Kind, Replica};
+use spdy_server::needs::Needs;
+use spdy_server::push_plan::Sources;
+use spdy_server::pushing::{PushConfig, Pushing};
+use spdy_server::serve::{ServeConfig, serve_connection};
+use spdy_server::site::Site;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+
+/// A connection that brings bytes, takes all that is sent, and stays open.
+struct StaysOpen(Bytes);
+
+impl AsyncRead for StaysOpen {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        if self.0.is_empty() {
+            return Poll::Pending;
+        }
+        let length = self.0.len().min(buf.remaining());
+        buf.put_slice(&self.0[..length]);
+        self.0.advance(length);
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl AsyncWrite for StaysOpen {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        Poll::Ready(Ok(bytes.len()))
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+}
+
+/// A server of images: what is learned of pages is held once for all sessions.
+fn site(targets: &[String]) -> Site {
+    let exchange = |target: &str| {
+        let url = format!("http://www.test{target}").parse().unwrap();
+        let mut exchange = Exchange::synthetic(url, Kind::Image, "image/png", "png");
+        exchange.initiator = Initiator::Navigation;
+        exchange
+    };
+    let exchanges = targets.iter().map(|target| exchange(target)).collect();
+    let replica = Replica {
+        name: "test".to_owned(),
+        source: "made for a test".to_owned(),
+        start: 0,
+        exchanges,
+        recorded: None,
+        dom_content_loaded: None,
+        load: None,
+        failures: Vec::new(),
+    };
+    Site::of_replica(&replica)
+}
+
+/// Requests for these targets, one after the other, as a client compresses them.
+fn requests<'t>(targets: impl Iterator<Item = &'t String>) -> Bytes {
+    let mut deflater = Deflater::new(Version::V31, Compression::Zlib(9));
+    let mut wire = BytesMut::new();
+    for (nth, target) in (0..).zip(targets) {
+        let request = Request::get(format!("http://www.test{target}")).body(());
+        let head = request.expect("a request").into_parts().0;
+        let head = spdy_http::request::encode(Version::V31, &head).expect("a head");
+        let mut block = BytesMut::new();
+        deflater.deflate(&head, &mut block);
+        let syn = SynStream {
+            stream_id: StreamId::new(2 * nth + 1),
+            associated_to: StreamId::ZERO,
+            priority: Priority::HIGHEST,
+            fin: true,
+            unidirectional: false,
+            block: block.freeze(),
+        };
+        Frame::SynStream(syn).encode(Version::V31, &mut wire);
+    }
+    wire.freeze()
+}
+
+/// Bytes that a session holds once it has answered the requests in `wire`, and how many it answered.
+fn held(site: Site, wire: Bytes) -> (u64, u64) {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_time()
+        .build()
+        .expect("a runtime");
+    let config = PushConfig {
+        sources: Sources {
+            learned: true,
+            ..Sources::default()
+        },
+        ..PushConfig::default()
+    };
+    let pushing = Pushing::new(config, Needs::default(), &site);
+    let site = Arc::new(site);
+    let config = ServeConfig {
+        protocols: vec![Protocol::Spdy(Version::V31)],
+        pushing: Some(Arc::new(pushing.expect("it learns"))),
+        ..ServeConfig::default()
+    };
+    let io = Box::new(StaysOpen(wire));
+    let counted = site.clone();
+    let used = allocation_counter::measure(|| {
+        runtime.block_on(async move {
+            let shared = SharedRuntime::new(TokioRuntime::start());
+            tokio::spawn(serve_connection(io, site, config, shared));
+            for _ in 0..10_000 {
+                tokio::task::yield_now().await;
+            }
+        });
+    });
+    let held = u64::try_from(used.bytes_current).expect("it holds something");
+    (held, counted.stats().requests)
+}
+
+/// Some hundred bytes pinned 305 KiB once: the URLs of what was requested, whether or not it was there.
+#[test]
+fn long_urls_of_few_bytes_on_the_wire_pin_no_memory_of_a_session() {
+    const REQUESTS: usize = 15;
+    let of = |bytes: usize| (0..REQUESTS).map(move |n| format!("/{n:02}{}", "a".repeat(bytes)));
+    let [short, long]: [Vec<_>; 2] = [of(1).collect(), of(16_000).collect()];
+    let wire = requests(long.iter());
+    assert!(wire.len() < 1200, "{} bytes", wire.len());
+    for is_there in [false, true] {
+        let [short, long] = [&short, &long].map(|targets| {
+            let site = site(if is_there { targets } else { &short[..1] });
+            let (held, answered) = held(site, requests(targets.iter()));
+            assert_eq!(answered, REQUESTS as u64);
+            held
+        });
+        let more = long.saturating_sub(short);
+        assert!(more < 1024, "{more} bytes more; answered: {is_there}");
+    }
+}
