@@ -16,6 +16,7 @@ mod accelerate_broken;
 mod accelerate_browser;
 mod accelerate_browser_corners;
 mod accelerate_browser_hints;
+mod accelerate_browser_taught;
 #[cfg(unix)]
 mod accelerate_certificates;
 mod accelerate_check;

@@ -1,0 +1,202 @@
+//! Clients that plant requests, and what becomes of them in the browser of the next visitor: nothing.
+
+use std::process::Command;
+
+use crate::support::accelerated::{Accelerated, Setting};
+use crate::support::chromium::{Chromium, Look};
+use crate::support::origins::{Asked, Origins, Places, Step, whole};
+use crate::support::peers::{is_installed, require, wanted};
+use crate::support::program::{ended_with, spdy};
+
+const SITE: &str = "www.site.test";
+/// Networks that plant: addresses of the loopback device, a /24 each.
+const NETWORKS: u8 = 6;
+/// Visits of a browser, of which at least one must come to hints before it has the page.
+const VISITS: usize = 4;
+const COOKIE: &str = "cookie: who=alice";
+
+fn answer(asked: &Asked, _: &Places) -> Vec<Step> {
+    let path = asked.target.split('?').next().unwrap_or_default();
+    let page = "<!doctype html><title>taught</title><link rel=icon href=data:,>\
+                <link rel=stylesheet href=/a.css><script src=/b.js></script>";
+    let (kind, control, body) = match path {
+        "/" => ("text/html", "public, no-cache\r\nETag: \"1\"", page),
+        "/account" => ("text/html", "private", page),
+        // Browsers keep them and the accelerator does not: so all that browsers request is seen here.
+        "/a.css" => ("text/css", "private, max-age=600", "p { color: red }"),
+        "/b.js" => ("text/javascript", "private, max-age=600", "window.ran = 1"),
+        "/logout" => ("text/html", "no-store", "good bye"),
+        _ => ("image/png", "max-age=600", "a picture"),
+    };
+    if asked.head.contains("\r\nif-none-match: ") {
+        return whole("304 Not Modified\r\nETag: \"1\"\r\n", b"");
+    }
+    let head = format!("200 OK\r\nContent-Type: {kind}\r\nCache-Control: {control}\r\n");
+    whole(&head, body.as_bytes())
+}
+
+struct Scene {
+    origins: Origins,
+    accelerated: Accelerated,
+}
+
+impl Scene {
+    /// `None` where no peers are wanted.
+    fn set() -> Option<Self> {
+        if !wanted() {
+            return None;
+        }
+        require("Chromium", is_installed("chromium"));
+        require("curl", is_installed("curl"));
+        let origins = Origins::start(&[(SITE, "https")], answer);
+        let accelerated = Accelerated::start(&origins, &Setting::default());
+        Some(Self {
+            origins,
+            accelerated,
+        })
+    }
+
+    /// In each network a client views `page`, and requests `targets` in its name as a browser would its images.
+    fn plant(&self, page: &str, targets: &[&str], fields: &[&str]) {
+        for network in 1..=NETWORKS {
+            let mut curl = Command::new("curl");
+            let referer = format!("referer: https://{SITE}{page}");
+            let image = [
+                "sec-fetch-dest: image",
+                "sec-fetch-mode: no-cors",
+                "sec-fetch-site: same-origin",
+                &referer,
+            ];
+            for (nth, (targets, more)) in
+                [(&[page][..], &["accept: text/html"][..]), (targets, &image)]
+                    .into_iter()
+                    .enumerate()
+            {
+                if nth > 0 {
+                    curl.arg("--next");
+                }
+                curl.args(["--silent", "--show-error", "--noproxy", "*"])
+                    .args(["--max-time", "60", "--path-as-is"])
+                    .args(["--interface", &format!("127.0.{network}.1")])
+                    .args(["--connect-to", &format!("::{}", self.accelerated.tls)])
+                    .arg("--cacert")
+                    .arg(self.origins.signed.path("authority.pem"));
+                for field in fields.iter().chain(more) {
+                    curl.args(["--header", field]);
+                }
+                curl.args(
+                    targets
+                        .iter()
+                        .map(|target| format!("https://{SITE}{target}")),
+                );
+            }
+            ended_with(0, &mut curl);
+        }
+        let asked = self.origins.asked();
+        for target in targets {
+            let is_planted = asked.iter().any(|asked| asked.target == *target);
+            assert!(is_planted, "{target}: {asked:?}");
+        }
+    }
+
+    /// A browser that has kept nothing opens `page`: what it requested.
+    fn browse(&self, page: &str) -> Vec<String> {
+        let mut browser = Chromium::start_with(&[
+            format!(
+                "--host-resolver-rules=MAP {SITE}:443 {}",
+                self.accelerated.tls
+            ),
+            format!(
+                "--ignore-certificate-errors-spki-list={}",
+                self.origins.signed.pins
+            ),
+            "--disable-quic".to_owned(),
+        ]);
+        let look = Look {
+            width: 800,
+            dark: false,
+        };
+        browser.open(&format!("https://{SITE}{page}"), look);
+        assert_eq!(browser.ask("window.ran"), 1);
+        browser.requests().into_iter().map(str::to_owned).collect()
+    }
+
+    /// All that `spdy fetch` prints of `page` over `protocol`: heads, 103 among them, and pushes.
+    fn fetched(&self, page: &str, protocol: &str) -> String {
+        let mut fetch = spdy(&["fetch", "--verbose", "--protocol", protocol]);
+        if protocol.starts_with("spdy") {
+            fetch.args(["--push", "accept"]);
+        }
+        for field in [
+            "accept: text/html",
+            "sec-fetch-dest: document",
+            "sec-fetch-mode: navigate",
+        ] {
+            fetch.args(["--header", field]);
+        }
+        let tls = self.accelerated.tls;
+        fetch
+            .arg("--cacert")
+            .arg(self.origins.signed.path("authority.pem"))
+            .args(["--resolve", &format!("{SITE}:{}:{}", tls.port(), tls.ip())])
+            .arg(format!("https://{SITE}:{}{page}", tls.port()));
+        let output = ended_with(0, &mut fetch);
+        let texts =
+            [output.stdout, output.stderr].map(|text| String::from_utf8_lossy(&text).into_owned());
+        texts.concat()
+    }
+
+    /// Nobody who visits `page` is led to what has `planted` in its URL; gives what the last browser requested.
+    fn leads_nowhere(&self, page: &str, planted: &[&str]) -> Vec<String> {
+        let has = |text: &str| planted.iter().any(|word| text.contains(word));
+        let before = self.origins.asked().len();
+        let mut requested = Vec::new();
+        for _ in 0..VISITS {
+            requested = self.browse(page);
+            assert!(!requested.iter().any(|url| has(url)), "{requested:?}");
+        }
+        for protocol in ["spdy/3.1", "h2"] {
+            let text = self.fetched(page, protocol);
+            assert!(text.contains("taught"), "it is the page: {text}");
+            assert!(!has(&text), "{protocol}: {text}");
+        }
+        let asked = self.origins.asked().split_off(before);
+        let asked: Vec<_> = asked.into_iter().map(|asked| asked.target).collect();
+        assert!(!asked.iter().any(|target| has(target)), "{asked:?}");
+        requested
+    }
+}
+
+#[test]
+fn what_strangers_plant_under_a_public_page_no_browser_requests() {
+    let Some(scene) = Scene::set() else {
+        return;
+    };
+    let planted = [
+        "/logout?confirm=1",
+        "//evil.test/x.png",
+        "/planted.png?for=mallory",
+    ];
+    scene.plant("/", &planted, &[]);
+    let words = ["logout", "evil.test", "mallory"];
+    let requested = scene.leads_nowhere("/", &words);
+    assert_eq!(requested.len(), 3, "page, sheet and script: {requested:?}");
+    let text = scene.fetched("/", "spdy/3.1");
+    assert!(
+        text.contains("</a.css>"),
+        "what the page names is told: {text}"
+    );
+}
+
+#[test]
+fn what_follows_a_private_page_of_others_no_browser_requests() {
+    let Some(scene) = Scene::set() else {
+        return;
+    };
+    let own = ["/files/x.jpg?cap=SECRET", "/files/of-alice.jpg"];
+    scene.plant("/account", &own, &[COOKIE]);
+    scene.plant("/", &own[..1], &[COOKIE]);
+    for page in ["/account", "/"] {
+        scene.leads_nowhere(page, &["SECRET", "of-alice"]);
+    }
+}
