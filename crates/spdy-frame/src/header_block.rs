@@ -134,7 +134,7 @@ impl HeaderBlock {
 
     /// Marks the value of `name` as a secret that is never compressed, not even by repeating it whole.
     ///
-    /// Where a header is a secret in every message, [`Secrets`](crate::secrets::Secrets) say so once.
+    /// Most values are private without it: see [`Secrets`](crate::secrets::Secrets).
     pub fn mark_secret(&mut self, name: impl AsRef<[u8]>) {
         self.secrets.push(name.as_ref().into());
     }
