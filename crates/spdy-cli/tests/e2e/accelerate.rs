@@ -434,13 +434,13 @@ fn an_operator_sees_what_it_does_purges_and_changes_it_while_it_runs() {
     );
     assert!(taken_on.ends_with(r#"{"id":2,"state":"running"}"#));
     assert!(get(door, "localhost", "/purge/2").starts_with("HTTP/1.1 401 "));
-    let job = || with(door, "door", "/purge/2", &known);
+    let job = || with(door, "localhost", "/purge/2", &known);
     let done = r#"{"id":2,"state":"done","purged":0,"soft":false,"gone":true,"told":false}"#;
     until("the purge is over", || job().ends_with(done));
-    let other = with(door, "door", "/purge/7", &known);
+    let other = with(door, "localhost", "/purge/7", &known);
     assert!(other.starts_with("HTTP/1.1 404 "), "{other}");
     assert!(get(door, "localhost", "/pages").starts_with("HTTP/1.1 401 "));
-    let pages = with(door, "door", "/pages", &known);
+    let pages = with(door, "localhost", "/pages", &known);
     assert!(pages.ends_with(r#"{"pages":[]}"#), "{pages}");
     let untold = get(here, "www.site.test", "/a.txt");
     assert!(!untold.to_lowercase().contains("server-timing"), "{untold}");

@@ -8,11 +8,10 @@ use crate::support::accelerator::Accelerator;
 use crate::support::program::Served;
 use crate::support::raw_client::{Going, Got};
 
-/// What is answered at `to` to who sends `field`.
-fn shown(to: SocketAddr, target: &str, field: &str) -> Got {
-    let head = format!(
-        "GET {target} HTTP/1.1\r\nHost: www.site.test\r\nConnection: close\r\n{field}\r\n\r\n"
-    );
+/// The answer to a request of `target` at `host`, sent to `to` with `field`.
+fn shown(to: SocketAddr, host: &str, target: &str, field: &str) -> Got {
+    let head =
+        format!("GET {target} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n{field}\r\n\r\n");
     Going::begin(to, head.as_bytes()).end(usize::MAX)
 }
 
@@ -41,16 +40,24 @@ fn tokens_are_exchanged_and_what_stays_is_told_by_name() {
     let accelerator = Accelerator::start(&config(one, two, ""));
     let (door, here) = (accelerator.admin(), accelerator.plain());
     let knows = |admin: &str, timing: &str| {
-        let pages = shown(door, "/pages", &format!("Authorization: Bearer {admin}"));
-        let told = shown(here, "/a.txt", &format!("Spdy-Timing: {timing}"));
+        let field = format!("Authorization: Bearer {admin}");
+        let pages = shown(door, "localhost", "/pages", &field);
+        let field = format!("Spdy-Timing: {timing}");
+        let told = shown(here, "www.site.test", "/a.txt", &field);
         (pages.status == 200, told.field("server-timing").is_some())
     };
     assert_eq!(knows(one, two), (true, true));
     assert_eq!(knows(two, one), (false, false));
+    let metrics = || shown(door, "metrics.internal", "/metrics", "Accept: */*").status;
+    assert_eq!(metrics(), 421);
 
-    accelerator.reload(&config(two, one, "[upstream]\nretries = 2"));
+    let more = "[upstream]\nretries = 2";
+    let renewed =
+        config(two, one, more).replace("[admin]\n", "[admin]\nnames = ['metrics.internal']\n");
+    accelerator.reload(&renewed);
     until("it has the new tokens", || knows(two, one) == (true, true));
     assert_eq!(knows(one, two), (false, false), "the former are nobody's");
+    assert_eq!(metrics(), 200);
     let stays = |line: &String| line.contains("until the program is started again");
     assert_eq!(accelerator.said().iter().find(|line| stays(line)), None);
 
