@@ -29,7 +29,7 @@ pub(crate) fn render(examination: &Examination, most: usize) -> String {
         .iter()
         .partition(|finding| Examination::is_of_page(finding));
     let helps = examination.helping();
-    let has_chance = helps.iter().any(|finding| finding.runs > 1);
+    let has_chance = helps.iter().any(|finding| !finding.load.is_exact);
     let mut table = Table::new(remedy_heads(has_chance));
     for finding in helps.iter().take(most) {
         row(&mut table, examination, finding, has_chance);
@@ -59,7 +59,7 @@ pub(crate) fn render(examination: &Examination, most: usize) -> String {
         "{DIM}{tried} changes were tried, one at a time: {} save 1 % or more{left}{undecided}{lost}. Savings do not add up.{DIM:#}\n\n",
         helps.len()
     );
-    let has_chance = elsewhere.iter().any(|finding| finding.runs > 1);
+    let has_chance = elsewhere.iter().any(|finding| !finding.load.is_exact);
     let mut table = Table::new(elsewhere_heads(has_chance));
     for finding in elsewhere {
         let more = SavedTime {
@@ -131,8 +131,7 @@ fn part(examination: &Examination, saved: &SavedTime) -> Cell {
 
 /// The difference if there is one, coloured by its `cost`; without chance also 0.
 fn certain(saved: &SavedTime, cost: f64) -> Cell {
-    let is_exact = saved.low_ms == saved.high_ms;
-    match saved.is_certain || is_exact {
+    match saved.is_certain || saved.is_exact {
         true => signed(saved.median_ms, cost),
         false => Cell::number("–").styled(DIM),
     }

@@ -27,7 +27,8 @@ fn json(arguments: &[&str]) -> Value {
 fn advised(said: &str) -> String {
     let begin = said.find("[[site.rewrite.hosts]]").expect("an entry");
     let lines = said[begin..].lines();
-    let lines = lines.take_while(|line| !line.starts_with("A script"));
+    let is_after = |line: &str| line.starts_with("A script") || line.starts_with("Not public");
+    let lines = lines.take_while(|line| !is_after(line));
     lines.flat_map(|line| [line, "\n"]).collect()
 }
 

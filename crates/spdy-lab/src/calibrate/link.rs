@@ -12,12 +12,15 @@ use std::time::{Duration, Instant};
 
 use serde::Serialize;
 use spdy_netem::path::PathConfig;
+use spdy_tun::cpu::CpuTime;
 use spdy_tun::host::{CLIENT, SERVER};
 use spdy_tun::limits::{Fault, Limits};
 use spdy_tun::measured::Measured;
 use spdy_tun::network::{NetworkConfig, RealNetwork};
 
 use crate::calibrate::error::CalibrateError;
+use crate::calibrate::lane::starved_limit_ms;
+use crate::calibrate::real_time::with_cpu_time;
 
 /// Error of a rate that is allowed, as a part of it.
 pub const RATE_BAR: f64 = 0.005;
@@ -34,6 +37,8 @@ const ECHO_LEN: usize = 64 - HEADS_LEN;
 const PORT: u16 = 9;
 /// Longest wait for a datagram.
 const PATIENCE: Duration = Duration::from_secs(5);
+/// What a thread may wait for a core in any case, milliseconds: as with [`starved_limit_ms`].
+const LEAST_WAIT_MS: f64 = 4.0;
 /// Attempts at a measurement that does not count.
 const ATTEMPTS: u32 = 5;
 
@@ -109,12 +114,21 @@ impl Probe {
             let stop = Arc::new(AtomicBool::new(false));
             let stopped = stop.clone();
             let flood = self.network.server.start_job(move || flood(bps, &stopped));
-            let received = self.network.client.run(move || receive(time));
+            let (received, client) = self
+                .network
+                .client
+                .run(move || with_cpu_time(|| receive(time)));
             stop.store(true, Ordering::Relaxed);
             flood.recv().expect("the server's job ends")?;
             let measured = self.network.measure()?;
             let (bytes, seconds) = received?;
-            let (got_bps, faults) = (bytes as f64 * 8.0 / seconds, self.faults(&measured));
+            let mut faults = self.faults(&measured);
+            // The sender has more to send than the link carries, so only the receiver's own waits change the result.
+            faults.extend(starved(
+                client,
+                (seconds * 1e3 * RATE_BAR / 2.0).max(LEAST_WAIT_MS),
+            ));
+            let got_bps = bytes as f64 * 8.0 / seconds;
             if faults.is_empty() || repeated == ATTEMPTS {
                 return Ok(Rate {
                     asked_bps: bps,
@@ -145,12 +159,21 @@ impl Probe {
         let mut repeated = 0;
         loop {
             self.network.begin(&path, 1)?;
-            let served = self.network.server.start_job(move || echo(echoes));
-            let times = self.network.client.run(move || ask(echoes));
-            served.recv().expect("the server's job ends")?;
+            let served = self
+                .network
+                .server
+                .start_job(move || with_cpu_time(|| echo(echoes)));
+            let (times, client) = self
+                .network
+                .client
+                .run(move || with_cpu_time(|| ask(echoes)));
+            let (echoed, server) = served.recv().expect("the server's job ends");
+            echoed?;
             let measured = self.network.measure()?;
-            let faults = self.faults(&measured);
+            let mut faults = self.faults(&measured);
             let mut times = times?;
+            let hosts = client.zip(server).map(|(client, server)| client + server);
+            faults.extend(starved(hosts, starved_limit_ms(times.iter().sum())));
             times.sort_unstable();
             if faults.is_empty() || repeated == ATTEMPTS {
                 let ms = |part: f64| {
@@ -181,6 +204,12 @@ impl Probe {
         faults.retain(|fault| !matches!(fault, Fault::Devices { .. }));
         faults
     }
+}
+
+/// The fault of ends that waited for a core longer than `limit_ms`.
+fn starved(ends: Option<CpuTime>, limit_ms: f64) -> Option<Fault> {
+    let got_ms = ends?.waited.as_secs_f64() * 1e3;
+    (got_ms > limit_ms).then_some(Fault::Starved { got_ms, limit_ms })
 }
 
 fn socket(own: std::net::Ipv4Addr, peer: std::net::Ipv4Addr) -> io::Result<UdpSocket> {

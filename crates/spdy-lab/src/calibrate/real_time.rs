@@ -65,7 +65,7 @@ impl Subject for Cell {
 }
 
 /// Does `work`, and says what this thread computed meanwhile.
-fn with_cpu_time<T>(work: impl FnOnce() -> T) -> (T, Option<CpuTime>) {
+pub(super) fn with_cpu_time<T>(work: impl FnOnce() -> T) -> (T, Option<CpuTime>) {
     let before = CpuTime::of_this_thread();
     let done = work();
     let after = CpuTime::of_this_thread();

@@ -88,25 +88,29 @@ pub struct SavedTime {
     pub low_ms: f64,
     /// Upper end.
     pub high_ms: f64,
+    /// Whether there is no chance in it, so that one run tells all.
+    pub is_exact: bool,
     /// Whether there is a difference: the interval does not include 0, and is of at least [`LEAST_RUNS`] runs or has no
     /// chance in it. If not, nothing may be said of which is earlier.
     pub is_certain: bool,
 }
 
 impl SavedTime {
-    /// Of the differences of `runs`, which are more than one if there is chance in them.
-    fn of(runs: &[f64]) -> Self {
+    /// Of the differences of `runs`, in which there is chance or none.
+    fn of(runs: &[f64], has_chance: bool) -> Self {
         let middle = |runs: &[f64]| median(runs.iter().copied()).unwrap_or_default();
-        let estimate = match runs {
-            [exact] => Some(Estimate::exact(*exact)),
-            runs => Bootstrap::default().of(runs, middle),
+        let estimate = match has_chance {
+            true => Bootstrap::default().of(runs, middle),
+            false => None,
         };
-        let estimate = estimate.unwrap_or(Estimate::exact(0.0));
+        let estimate = estimate.unwrap_or(Estimate::exact(middle(runs)));
+        let enough = !has_chance || runs.len() >= LEAST_RUNS;
         Self {
             median_ms: estimate.value,
             low_ms: estimate.low,
             high_ms: estimate.high,
-            is_certain: !estimate.may_be(0.0),
+            is_exact: !has_chance,
+            is_certain: enough && !estimate.may_be(0.0),
         }
     }
 
@@ -220,11 +224,7 @@ fn finding(remedy: Remedy, has_chance: bool, now: &[Load], then: &[Load]) -> Fin
         let runs: Vec<f64> = pairs()
             .map(|(now, then)| value(now) - value(then))
             .collect();
-        let saved = SavedTime::of(&runs);
-        SavedTime {
-            is_certain: saved.is_certain && (!has_chance || runs.len() >= LEAST_RUNS),
-            ..saved
-        }
+        SavedTime::of(&runs, has_chance)
     };
     Finding {
         remedy,

@@ -111,8 +111,8 @@ impl SavedTime {
     /// The interval, `12 to 34`; `None` if there is no chance in it.
     #[must_use]
     pub fn interval(&self) -> Option<String> {
-        let has_chance = self.low_ms < self.high_ms;
-        has_chance.then(|| format!("{:.0} to {:.0}", whole(self.low_ms), whole(self.high_ms)))
+        let ends = [self.low_ms, self.high_ms].map(whole);
+        (!self.is_exact).then(|| format!("{:.0} to {:.0}", ends[0], ends[1]))
     }
 }
 
