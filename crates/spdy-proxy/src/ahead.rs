@@ -383,11 +383,11 @@ impl Proxy {
         }
         tracing::debug!(%url, moved = report.moved, left = report.left_count(), "a page came by");
         let seen = wanted.seen_url().filter(|_| is_page && !wanted.is_named());
-        if let (Some(home), Some(seen)) = (wanted.home(), seen) {
-            if done.is_public {
-                let along = if done.is_tried { &[] } else { named };
-                self.companions.note_page(seen.as_str(), &home, along);
-            }
+        if done.is_public
+            && let (Some(home), Some(seen)) = (wanted.home(), seen)
+        {
+            let along = if done.is_tried { &[] } else { named };
+            self.companions.note_page(seen.as_str(), &home, along);
         }
         let page = reports::Page {
             url: url.as_str(),

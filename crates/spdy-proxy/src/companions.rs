@@ -476,6 +476,18 @@ mod tests {
     }
 
     #[test]
+    fn what_a_page_names_and_clients_do_not_need_is_left_out() {
+        let companions = Companions::default();
+        let named = ["/a.css", "/legacy.js", "/b.js"];
+        let references = named.map(|target| own(target, kind::Kind::Script, false));
+        companions.note_page(PAGE, &home(), &references);
+        assert_eq!(candidates(&companions), named.map(|it| is(it, true, true)));
+        teach(&companions, PAGE, &["/a.css", "/b.js"]);
+        let needed = ["/a.css", "/b.js"].map(|it| is(it, true, true));
+        assert_eq!(candidates(&companions), needed);
+    }
+
+    #[test]
     fn nothing_is_learned_for_a_page_that_is_not_public() {
         let companions = Companions::default();
         teach(&companions, PAGE, &["/files/x.jpg"]);

@@ -47,7 +47,7 @@ pub(crate) fn shows_public(found: &Lookup, variants: &[Object]) -> bool {
     let stored = |index: usize| variants.get(index).map(Object::stored);
     match *found {
         Lookup::Fresh { index, .. } | Lookup::Stale { index, .. } => {
-            stored(index).is_some_and(|stored| is_public(stored))
+            stored(index).is_some_and(is_public)
         }
         Lookup::Validate { index, .. } => {
             stored(index).is_some_and(|stored| is_public(stored) && was_open(stored))
