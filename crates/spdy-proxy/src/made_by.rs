@@ -13,9 +13,10 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use http::{HeaderMap, Method, header};
+use http::{HeaderMap, Method, Response, header};
 use spdy_cache::control::RequestControl;
 use spdy_cache::key::Key;
+use spdy_cache::storable::may_store;
 use spdy_cache::stored::Stored;
 use spdy_clock::Instant;
 use spdy_rewrite::integrity::Pinned;
@@ -82,8 +83,8 @@ impl MadeBy {
             metadata: words.join(" "),
             answer: answer(known, is_guarded).to_owned(),
         };
-        let is_it = |other: &&Pin| other.url == pin.url && other.metadata == pin.metadata;
-        let is_new = !self.pins.iter().any(|other| is_it(&other));
+        let is_it = |other: &Pin| other.url == pin.url && other.metadata == pin.metadata;
+        let is_new = !self.pins.iter().any(is_it);
         if is_new && self.pins.len() < MAX_PINS && pin.line().len() <= MAX_LINE_BYTES {
             self.pins.push(pin);
         }
@@ -242,7 +243,14 @@ impl Proxy {
         if !is_whole || RequestControl::of_request(&asked.headers).only_if_cached {
             return None;
         }
-        MadeBy::of_note(stored.note()).would_change(&self.seen_of(wanted), is_stale)
+        let made_by = MadeBy::of_note(stored.note());
+        let facts = made_by.would_change(&self.seen_of(wanted), is_stale)?;
+        // What comes for who sends cookies may not be kept: it would be fetched to no avail.
+        let mut head = Response::new(()).into_parts().0;
+        (head.status, head.headers) = (stored.status(), stored.headers().clone());
+        let policy = self.policy(wanted.whose());
+        let is_kept = may_store(policy, asked, &head, stored.times()).is_ok();
+        is_kept.then_some(facts)
     }
 
     /// Whether `stored`, which is fresh for `wanted`, is to be fetched again, since more is known than it was rewritten by.
@@ -275,6 +283,9 @@ impl Proxy {
             return;
         }
         let unknown: Vec<Reference> = MadeBy::of_note(note).unknown().collect();
+        if unknown.is_empty() {
+            return;
+        }
         let budget = self.ahead.budget(wanted);
         let mut looked_for = unknown.len();
         self.look_ahead(wanted, &budget, &mut looked_for, &unknown);

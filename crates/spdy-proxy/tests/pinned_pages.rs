@@ -199,7 +199,7 @@ async fn a_fresh_page_is_served_where_its_origin_fails_or_does_not_let_it_be_kep
 }
 
 #[tokio::test]
-async fn what_is_asked_for_in_part_or_only_as_kept_is_not_fetched_again() {
+async fn a_page_is_not_fetched_again_for_who_would_not_have_it_kept() {
     let other = other();
     let cdn = format!("http://cdn.test:{}", other.address.port());
     let own = site(&cdn, FRESH);
@@ -210,6 +210,8 @@ async fn what_is_asked_for_in_part_or_only_as_kept_is_not_fetched_again() {
     assert_eq!(only.text(), first.text());
     let part = get(&proxy, "/", &[("range", "bytes=0-4")]).await;
     assert_eq!(part.text(), &first.text()[..5]);
+    let with_cookies = get(&proxy, "/", &[("cookie", "a=b")]).await;
+    assert_eq!(with_cookies.text(), first.text());
     assert_eq!(own.times("/"), 1);
     assert_moved(&get(&proxy, "/", &[]).await, &path, &sheet);
 }
