@@ -4,6 +4,8 @@ use std::fs;
 use std::path::Path;
 
 use serde_json::Value;
+use spdy_page::head;
+use spdy_page::replica::{Exchange, Kind, Replica};
 
 use crate::support::accelerator::{Accelerator, check};
 use crate::support::peers::{is_installed, require, wanted};
@@ -224,14 +226,33 @@ fn the_lines_that_an_audit_of_modules_prints_move_the_modules() {
         Served::start(folder.path(), &[])
     };
     let text = |text: &str| text.to_owned();
-    let others = served(&[
-        (
-            "lib.js",
-            text("export * from './part.js'; import '/rooted.js'"),
-        ),
-        ("part.js", text("export const part = 1")),
-        ("rooted.js", text("export const rooted = 1")),
-    ]);
+    // Modules of other hosts are loaded by CORS.
+    let module = |name: &str, text: &str| {
+        let url = format!("http://esm.test/{name}").parse().expect("a URL");
+        let module = Exchange::synthetic(url, Kind::Script, "text/javascript", text.to_owned());
+        let head = head::with_field(
+            &module.response_head,
+            "access-control-allow-origin",
+            Some("*"),
+        );
+        Exchange {
+            response_head: head,
+            ..module
+        }
+    };
+    let replica = Replica {
+        start: 0,
+        exchanges: vec![
+            module("lib.js", "export * from './part.js'; import '/rooted.js'"),
+            module("part.js", "export const part = 1"),
+            module("rooted.js", "export const rooted = 1"),
+        ],
+        ..spdy_page::builtin::flags()
+    };
+    let modules = folder.path().join("modules.warc");
+    let encoded = spdy_page::archive::encode(&replica, false);
+    fs::write(&modules, encoded).expect("the folder can be written to");
+    let others = Served::start(&modules, &[]);
     let far = format!("http://esm.test:{}", others.plain.port());
     let html = format!(
         "<!doctype html><script type=importmap>{{\"imports\": {{\"lib\": \"{far}/lib.js\"}}}}</script>\
