@@ -30,7 +30,7 @@ const REMARKS: usize = 3;
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Live page")]
 pub(crate) struct LiveArgs {
-    /// Fetch the page and what its text names, as where there is no browser: what scripts ask for and frames are then missing
+    /// Fetch the page, what its text names and what scripts import, as where there is no browser: what else scripts request and frames are then missing
     ///
     /// Up to 500 resources, 256 MiB and 120 s. What the page names is fetched from public addresses at ports 80, 443 and the page's own;
     /// from others only if the page's own host is there, or --resolve names them.
@@ -98,7 +98,7 @@ pub(super) fn page(asked: &str, live: &LiveArgs, printer: &Printer) -> anyhow::R
             match opened {
                 Ok(opened) => return Ok(recorded(opened, Source::Browser, asked, printer)),
                 Err(RecordError::NoBrowser { tried }) => printer.note(format_args!(
-                    "{WARN}no browser{WARN:#}: none of {} is in PATH, so what scripts ask for and frames are missing",
+                    "{WARN}no browser{WARN:#}: none of {} is in PATH, so what scripts request beside imports, and frames, are missing",
                     tried.join(", ")
                 )),
                 Err(error) => {
