@@ -33,6 +33,9 @@ pub struct ListenOptions {
     pub admission: Admission,
     /// How long open connections have to end after the stop.
     pub drain_timeout: Duration,
+    /// Set when connections are still open after `drain_timeout`, before they are dropped: what ends then, no peer has ended. Listeners may
+    /// share it.
+    pub cut_off: Latch,
     /// Proxies that are believed of clients. Default none.
     pub in_front: SharedInFront,
 }
@@ -42,6 +45,7 @@ impl Default for ListenOptions {
         Self {
             admission: Admission::default(),
             drain_timeout: Duration::from_secs(5),
+            cut_off: Latch::new(),
             in_front: SharedInFront::default(),
         }
     }
@@ -147,7 +151,8 @@ impl Listener {
             }
         }
         let left = options.drain_timeout.saturating_sub(stopped.elapsed());
-        open.drain(left, std::future::ready(())).await;
+        open.drain(left, &options.cut_off, std::future::ready(()))
+            .await;
     }
 
     async fn accept(&self) -> io::Result<(TcpStream, SocketAddr)> {

@@ -7,6 +7,7 @@ use tokio::sync::OwnedSemaphorePermit;
 use tokio::task::JoinSet;
 
 use crate::admission::{Admitted, Conduct};
+use crate::latch::Latch;
 
 /// Connections that are served. Those that have ended are forgotten with [`reap`](Self::reap).
 #[derive(Debug, Default)]
@@ -45,8 +46,14 @@ impl OpenConnections {
         });
     }
 
-    /// Waits until all have ended and `rest` after them, but no longer than `patience`; what is open then is dropped.
-    pub(crate) async fn drain(mut self, patience: Duration, rest: impl Future<Output = ()>) {
+    /// Waits until all have ended and `rest` after them, but no longer than `patience`. Connections that are open then are dropped, and
+    /// `cut_off` is set before that.
+    pub(crate) async fn drain(
+        mut self,
+        patience: Duration,
+        cut_off: &Latch,
+        rest: impl Future<Output = ()>,
+    ) {
         let drained = async {
             while self.0.join_next().await.is_some() {}
             rest.await;
@@ -56,6 +63,9 @@ impl OpenConnections {
                 connections = self.len(),
                 "connections are still open; leaving them"
             );
+            if self.len() > 0 {
+                cut_off.set();
+            }
             self.0.shutdown().await;
         }
     }

@@ -109,7 +109,8 @@ impl QuicListener {
             }
         }
         self.endpoint.close_door();
-        open.drain(options.drain_timeout, self.endpoint.drained())
+        let drained = self.endpoint.drained();
+        open.drain(options.drain_timeout, &options.cut_off, drained)
             .await;
     }
 }

@@ -53,6 +53,7 @@ impl Scene {
             admission: Admission::new(limits, hits.clone()),
             drain_timeout: Duration::from_secs(60),
             in_front: in_front.clone(),
+            ..ListenOptions::default()
         };
         let running = tokio::spawn(listener.run(options, stop.clone(), |io, caller, _| {
             say_who_it_is(io, caller)

@@ -18,6 +18,7 @@ struct Scene {
     may: Arc<Semaphore>,
     hits: LimitHits,
     stop: Latch,
+    cut_off: Latch,
     running: tokio::task::JoinHandle<()>,
 }
 
@@ -31,7 +32,9 @@ impl Scene {
             connections: 1,
             ..AdmissionLimits::default()
         };
+        let cut_off = Latch::new();
         let options = ListenOptions {
+            cut_off: cut_off.clone(),
             admission: Admission::new(limits, hits.clone()),
             drain_timeout,
             ..ListenOptions::default()
@@ -51,6 +54,7 @@ impl Scene {
             may,
             hits,
             stop,
+            cut_off,
             running,
         }
     }
@@ -85,6 +89,7 @@ async fn who_waits_for_a_place_when_the_listener_stops_is_served_when_one_is_fre
     scene.running.await.expect("no panic");
     let late = TcpStream::connect(scene.address).await;
     assert!(late.is_err(), "it takes nobody any more");
+    assert!(!scene.cut_off.is_set());
 }
 
 #[tokio::test]
@@ -93,6 +98,7 @@ async fn who_waits_for_a_place_that_is_never_free_is_let_go_with_the_rest() {
     let (first, second) = scene.two().await;
     scene.stop.set();
     scene.running.await.expect("no panic");
+    assert!(scene.cut_off.is_set());
     assert_eq!(heard(first).await, "");
     assert_eq!(heard(second).await, "");
 }

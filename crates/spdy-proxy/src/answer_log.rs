@@ -11,6 +11,7 @@ use http::{Method, StatusCode, Uri};
 use http_body::{Frame, SizeHint};
 use spdy::body::{Body, BoxError};
 use spdy_clock::Instant;
+use spdy_net::latch::Latch;
 use spdy_net::protocol::Protocol;
 use spdy_net::refusal::Refusal;
 
@@ -84,6 +85,8 @@ pub enum Ended {
     Complete,
     /// Whoever asked wanted no more of it, or took nothing for too long.
     ClientLeft,
+    /// It was still on its way when the program ended: the time that connections have to end was over.
+    Shutdown,
     /// The origin broke off, or met a limit.
     BrokenOff,
 }
@@ -95,6 +98,7 @@ impl Ended {
         match self {
             Self::Complete => "complete",
             Self::ClientLeft => "client-left",
+            Self::Shutdown => "shutdown",
             Self::BrokenOff => "broken-off",
         }
     }
@@ -106,6 +110,8 @@ pub(crate) struct Line {
     /// All that is known by its head.
     pub(crate) answered: Answered,
     pub(crate) began: Instant,
+    /// Set when the program drops the client's connection.
+    pub(crate) cut_off: Latch,
     pub(crate) proxy: Arc<Proxy>,
     /// The URL, if it is a page of the site's own.
     pub(crate) page: Option<String>,
@@ -160,10 +166,12 @@ impl Drop for LoggedBody {
         let is_complete = http_body::Body::is_end_stream(&self.body)
             || self.announced == Some(answered.bytes)
             || answered.method == Some(Method::HEAD);
-        self.write(match is_complete {
-            true => Ended::Complete,
+        let ended = match line.cut_off.is_set() {
+            _ if is_complete => Ended::Complete,
+            true => Ended::Shutdown,
             false => Ended::ClientLeft,
-        });
+        };
+        self.write(ended);
     }
 }
 

@@ -18,6 +18,7 @@ use spdy_cache::lookup;
 use spdy_clock::Instant;
 use spdy_net::early_hints::EarlyHints;
 use spdy_net::handler::{Arrival, Handler, Pusher};
+use spdy_net::latch::Latch;
 use spdy_net::protocol::Protocol;
 use spdy_net::refusal::Refusal;
 use spdy_rewrite::integrity::without_mark;
@@ -56,6 +57,7 @@ pub struct Visit {
     alt_svc: Option<HeaderValue>,
     memory: Arc<Mutex<Memory>>,
     log: Option<Log>,
+    cut_off: Latch,
     timing: SharedTiming,
 }
 
@@ -100,6 +102,7 @@ impl Visit {
             alt_svc,
             memory: Arc::new(Mutex::new(memory)),
             log: None,
+            cut_off: Latch::new(),
             timing: SharedTiming::default(),
         }
     }
@@ -108,6 +111,14 @@ impl Visit {
     #[must_use]
     pub fn telling(mut self, log: Option<Log>) -> Self {
         self.log = log;
+        self
+    }
+
+    /// Takes what ends once `cut_off` is set for cut off by the program, not left by the client
+    /// ([`ListenOptions::cut_off`](spdy_net::listen::ListenOptions::cut_off)).
+    #[must_use]
+    pub fn cut_off_by(mut self, cut_off: Latch) -> Self {
+        self.cut_off = cut_off;
         self
     }
 
@@ -471,6 +482,7 @@ impl Visit {
             log,
             answered,
             began,
+            cut_off: self.cut_off.clone(),
             proxy: self.proxy.clone(),
             page: about.url.filter(|_| is_html(response.headers())),
         }

@@ -345,6 +345,17 @@ async fn a_line_is_written_when_the_body_has_ended_and_says_how() {
         let request = request.body(Body::empty()).expect("a request");
         visit.answer(request).await.into_body()
     };
+    let shutting_down = async |target: &str| {
+        let cut_off = Latch::new();
+        let visit = Visit::new(proxy.clone(), None, None).telling(Some(log.clone()));
+        let visit = visit.cut_off_by(cut_off.clone());
+        let request = Request::builder().uri(target);
+        let request = request.header("host", "www.site.test:8443");
+        let request = request.body(Body::empty()).expect("a request");
+        let body = visit.answer(request).await.into_body();
+        cut_off.set();
+        body
+    };
     let page = asked("/").await;
     assert!(told.lock().unwrap().is_empty(), "it has not ended");
     let page = page.collect_up_to(1 << 20).await.expect("it is whole");
@@ -360,13 +371,15 @@ async fn a_line_is_written_when_the_body_has_ended_and_says_how() {
     let request = Request::head("/").header("host", "nobody.test");
     let request = request.body(Body::empty()).expect("a request");
     drop(visit.answer(request).await);
+    drop(shutting_down("/?shutdown").await);
     let told = told.lock().unwrap();
     assert_eq!(told[0], (len, Ended::Complete, Some(1)));
     assert_eq!((told[1].0, told[1].1), (0, Ended::ClientLeft));
     assert_eq!((told[2].0, told[2].1), (4, Ended::BrokenOff));
     assert_eq!(told[3], (0, Ended::Complete, None), "nothing was to come");
     assert_eq!(told[4], (0, Ended::Complete, None));
-    assert_eq!(told.len(), 5);
+    assert_eq!((told[5].0, told[5].1), (0, Ended::Shutdown));
+    assert_eq!(told.len(), 6);
 }
 
 /// The `Server-Timing` values of the answer to `target`, which came with `token`.

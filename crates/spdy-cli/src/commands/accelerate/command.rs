@@ -335,6 +335,7 @@ async fn accelerate(
         options,
         runtime: runtime.clone(),
         stop: Latch::new(),
+        cut_off: Latch::new(),
         alt_svc: None,
         log: log::log(args.verbose, args.json, printer),
         timing: timing.clone(),
@@ -343,6 +344,7 @@ async fn accelerate(
     let in_front = SharedInFront::new(proxy.sites().in_front().clone());
     let limits = ListenOptions {
         in_front: in_front.clone(),
+        cut_off: served.cut_off.clone(),
         ..args.limits.or(&config.limits).of_listeners(hits)
     };
     let datagrams = predecessor.map(Predecessor::left);

@@ -79,6 +79,7 @@ impl fmt::Display for ForPeople<'_> {
         match answered.ended {
             Ended::Complete => Ok(()),
             Ended::ClientLeft => write!(f, ", {BAD}the client left{BAD:#}"),
+            Ended::Shutdown => write!(f, ", {BAD}cut off by the shutdown{BAD:#}"),
             Ended::BrokenOff => write!(f, ", {BAD}broken off{BAD:#}"),
         }
     }

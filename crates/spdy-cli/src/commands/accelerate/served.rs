@@ -37,6 +37,8 @@ pub(super) struct Served {
     pub(super) options: ServerOptions,
     pub(super) runtime: SharedRuntime,
     pub(super) stop: Latch,
+    /// Set when connections are dropped that have not ended in time after the stop.
+    pub(super) cut_off: Latch,
     pub(super) alt_svc: Option<HeaderValue>,
     pub(super) log: Option<Log>,
     pub(super) timing: SharedTiming,
@@ -58,7 +60,11 @@ impl Served {
 
     fn visit(&self, from: Caller, alt_svc: Option<HeaderValue>) -> Arc<Visit> {
         let visit = Visit::new(self.proxy.clone(), Some(from.address.ip()), alt_svc);
-        Arc::new(visit.telling(self.log.clone()).timing(self.timing.clone()))
+        let visit = visit
+            .telling(self.log.clone())
+            .timing(self.timing.clone())
+            .cut_off_by(self.cut_off.clone());
+        Arc::new(visit)
     }
 
     async fn tcp(self, io: BoxIo, from: Caller, seat: Seat) -> Conduct {
