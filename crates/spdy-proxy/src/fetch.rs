@@ -31,6 +31,7 @@ use crate::landing::Lead;
 use crate::proxy::{NAME, Proxy};
 use crate::purge::Since;
 use crate::respond;
+use crate::status::class_of;
 use crate::timing::OriginTook;
 use crate::upstream_error::UpstreamError;
 use crate::wanted::{Refused, Wanted};
@@ -270,7 +271,7 @@ impl Fetch {
             span.answered(told.map(|response| (response.status(), response.version())));
         }
         if let Ok(response) = &answered {
-            let class = respond::class_of(response.status());
+            let class = class_of(response.status());
             self.proxy.counters.count(Family::Origins, class);
         }
         let times = Times {

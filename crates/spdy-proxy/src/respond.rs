@@ -190,16 +190,6 @@ pub(crate) fn unreachable(error: &UpstreamError) -> Response<Body> {
     response
 }
 
-/// The label of an origin's answer in counters.
-pub(crate) fn class_of(status: StatusCode) -> &'static str {
-    match status.as_u16() / 100 {
-        2 => "2xx",
-        3 => "3xx",
-        4 => "4xx",
-        _ => "5xx",
-    }
-}
-
 /// An answer of the accelerator's own.
 pub(crate) fn plain(status: StatusCode, text: &'static str) -> Response<Body> {
     let mut response = Response::new(Body::from(text));

@@ -31,6 +31,7 @@ use crate::held_body::holding;
 use crate::miss_rate;
 use crate::proxy::{NAME, Proxy};
 use crate::respond;
+use crate::status::class_of;
 use crate::tunnel::{self, Passed};
 use crate::upstream_error::UpstreamError;
 use crate::wanted::Wanted;
@@ -131,7 +132,7 @@ impl Proxy {
                 respond::marked(response, Outcome::UNREACHABLE)
             }
             Ok(Switched::No(response)) => {
-                let class = respond::class_of(response.status());
+                let class = class_of(response.status());
                 self.counters.count(Family::Origins, class);
                 let (mut head, body) = response.into_parts();
                 passed_on(&wanted, &mut head);

@@ -2,6 +2,18 @@
 
 use http::StatusCode;
 
+/// The label of an origin's answer in counters.
+pub(crate) fn class_of(status: StatusCode) -> &'static str {
+    match status.as_u16() / 100 {
+        1 => "1xx",
+        2 => "2xx",
+        3 => "3xx",
+        4 => "4xx",
+        5 => "5xx",
+        _ => "other",
+    }
+}
+
 /// Whether it tells of its origin, not of what was asked for.
 pub(crate) fn is_failing(status: StatusCode) -> bool {
     status.is_server_error() || status == StatusCode::TOO_MANY_REQUESTS
@@ -30,4 +42,25 @@ pub(crate) fn is_of_request(status: StatusCode) -> bool {
             | StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE
             | StatusCode::LOOP_DETECTED
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_class_of_status_has_a_label_of_its_own() {
+        for (status, label) in [
+            (101, "1xx"),
+            (204, "2xx"),
+            (308, "3xx"),
+            (451, "4xx"),
+            (503, "5xx"),
+            (600, "other"),
+            (999, "other"),
+        ] {
+            let status = StatusCode::from_u16(status).expect("a status");
+            assert_eq!(class_of(status), label);
+        }
+    }
 }

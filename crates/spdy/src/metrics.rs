@@ -107,19 +107,15 @@ pub struct Sessions {
 pub struct Exchanges {
     /// Requests that a client made, or that came to a server.
     pub requests: u64,
-    /// Their responses by the class of the status, 1xx first. A request that was reset has none.
-    pub responses: [u64; 5],
+    /// Their responses by the class of the status, 1xx first; last those with a status from 600 on. A request that was reset has none.
+    pub responses: [u64; 6],
 }
 
 impl Exchanges {
     pub(crate) fn answered(&mut self, status: StatusCode) {
-        let class = usize::from(status.as_u16() / 100);
-        if let Some(count) = class
-            .checked_sub(1)
-            .and_then(|nth| self.responses.get_mut(nth))
-        {
-            *count += 1;
-        }
+        // A status is 100 to 999.
+        let class = usize::from(status.as_u16() / 100).clamp(1, self.responses.len());
+        self.responses[class - 1] += 1;
     }
 
     fn add(&mut self, other: &Self) {

@@ -74,7 +74,7 @@ async fn both_ends_count_the_same_and_keep_it_when_the_session_is_gone() {
     let Snapshot { client, server } = metrics.snapshot();
     for side in [&client, &server] {
         assert_eq!(side.exchanges.requests, 4);
-        assert_eq!(side.exchanges.responses, [0, 2, 0, 1, 0]);
+        assert_eq!(side.exchanges.responses, [0, 2, 0, 1, 0, 0]);
         assert_eq!(side.streams_open, 0);
         let (_, sessions) = side.sessions[0];
         assert_eq!(sessions, Sessions { open: 0, total: 1 });
@@ -101,7 +101,7 @@ async fn a_response_that_is_looked_at_when_its_session_is_gone_is_counted_all_th
     while sessions(&metrics.snapshot(), Version::V3)[0].open > 0 {
         tokio::task::yield_now().await;
     }
-    assert_eq!(metrics.snapshot().client.exchanges.responses, [0; 5]);
+    assert_eq!(metrics.snapshot().client.exchanges.responses, [0; 6]);
     assert_eq!(response.await.expect("an answer").status(), 503);
     let answered = metrics.snapshot().client.exchanges.responses;
     assert_eq!(answered, [0, 0, 0, 0, 1]);
