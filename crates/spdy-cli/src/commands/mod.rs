@@ -24,6 +24,7 @@ pub(crate) mod inspect;
 mod inspect_view;
 pub(crate) mod lab;
 mod load_choices;
+mod metrics_format;
 #[cfg(unix)]
 mod new_file;
 mod outcome;

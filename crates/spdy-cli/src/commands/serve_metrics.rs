@@ -1,5 +1,5 @@
-//! What `spdy serve --metrics` tells: the counters of [`spdy::metrics`] as OpenMetrics text, which Prometheus
-//! reads. Names and labels are in `docs/metrics.md`.
+//! What `spdy serve --metrics` tells: the counters of [`spdy::metrics`] as text that Prometheus reads, in the format that
+//! it asks for ([`metrics_format`](super::metrics_format)). Names and labels are in `docs/metrics.md`.
 
 use std::fmt;
 use std::sync::Arc;
@@ -15,11 +15,10 @@ use spdy::metrics::{Metrics, RTT_BOUNDS_MS, RoundTrips, Side};
 use spdy_net::admission::{Admission, AdmissionLimits};
 use spdy_net::limit::{ConnectionLimit, LimitHits};
 
+use crate::commands::metrics_format::Format;
+
 /// Where they are found.
 pub(crate) const PATH: &str = "/metrics";
-
-/// What the text is.
-const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
 /// Connections open at once for a look at the metrics: file descriptors that those who are served lack.
 const CONNECTIONS: usize = 64;
@@ -48,14 +47,21 @@ pub(crate) fn answer(registry: &Registry, request: &Request<Body>) -> Response<B
         (StatusCode::METHOD_NOT_ALLOWED, "text/plain", String::new())
     } else {
         let mut text = String::new();
+        let format = Format::preferred(request.headers());
         match encode(&mut text, registry) {
-            Ok(()) => (StatusCode::OK, CONTENT_TYPE, text),
+            Ok(()) => {
+                let text = format.of_openmetrics(text);
+                (StatusCode::OK, format.content_type(), text)
+            }
             Err(fmt::Error) => unreachable!("a string takes whatever is written"),
         }
     };
     let mut response = Response::builder()
         .status(status)
         .header(header::CONTENT_TYPE, kind);
+    if status == StatusCode::OK {
+        response = response.header(header::VARY, "Accept");
+    }
     if status == StatusCode::METHOD_NOT_ALLOWED {
         response = response.header(header::ALLOW, "GET, HEAD"); // it must be said (RFC 9110 §15.5.6)
     }
@@ -168,7 +174,7 @@ fn streams(encoder: &mut DescriptorEncoder<'_>, sides: &[Named<'_>]) -> fmt::Res
     }
     let mut responses = counter(encoder, "responses", "Responses by class of status")?;
     for (role, side) in sides {
-        let classes = ["1xx", "2xx", "3xx", "4xx", "5xx"].into_iter();
+        let classes = ["1xx", "2xx", "3xx", "4xx", "5xx", "other"].into_iter();
         for (class, count) in classes.zip(side.exchanges.responses) {
             put(&mut responses, &[("role", *role), ("class", class)], count)?;
         }
@@ -309,6 +315,34 @@ pub(super) fn put_gauge(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Every sample of the older format belongs to a family with a type and a help.
+    #[test]
+    fn metrics_in_plain_text_all_have_type_and_help() {
+        let registry = registry(&Metrics::new(), &LimitHits::default());
+        let mut request = Request::new(Body::empty());
+        *request.uri_mut() = http::Uri::from_static(PATH);
+        let accept = header::HeaderValue::from_static("text/plain");
+        request.headers_mut().insert(header::ACCEPT, accept);
+        let response = answer(&registry, &request);
+        let kind = &response.headers()[header::CONTENT_TYPE];
+        assert_eq!(kind, "text/plain; version=0.0.4; charset=utf-8");
+        let body = response.into_body().try_clone().expect("it is in memory");
+        let text = futures_util::FutureExt::now_or_never(body.collect_up_to(1 << 20));
+        let text = text.expect("it is in memory").expect("it is whole");
+        let text = std::str::from_utf8(&text).expect("text");
+        let samples = text.lines().filter(|line| !line.starts_with('#'));
+        let mut names: Vec<_> = samples
+            .filter_map(|line| line.split(['{', ' ']).next())
+            .collect();
+        names.dedup();
+        assert_eq!(names, ["spdy_connection_limit_hits_total"]);
+        for what in ["HELP", "TYPE"] {
+            let described = format!("# {what} spdy_connection_limit_hits_total ");
+            assert!(text.contains(&described), "{text}");
+        }
+        assert!(!text.contains("# EOF"), "{text}");
+    }
 
     #[test]
     fn another_method_is_told_which_ones_there_are() {
