@@ -7,17 +7,16 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
-use http::{HeaderMap, header};
+use http::HeaderMap;
 use http_body::{Frame, SizeHint};
 use spdy::body::{Body, BoxError};
 
 use crate::early_hints::EarlyHints;
+use crate::expectation::expects_continue;
 
 /// `body` of a request with these headers, as it is, or held back by its client until `interim` says otherwise.
 pub(crate) fn asked_for(body: Body, headers: &HeaderMap, interim: &EarlyHints) -> Body {
-    let mut expected = headers.get_all(header::EXPECT).iter();
-    let is_held = expected.any(|it| it.as_bytes().eq_ignore_ascii_case(b"100-continue"));
-    if !is_held || http_body::Body::is_end_stream(&body) {
+    if !expects_continue(headers) || http_body::Body::is_end_stream(&body) {
         return body;
     }
     Body::wrap(HeldBack {

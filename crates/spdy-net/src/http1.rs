@@ -25,6 +25,7 @@ use spdy_frame::priority::Priority;
 use crate::byte_count::{Counters, HeaderBytes, Http1Watch, Watched};
 use crate::connection::ClientOptions;
 use crate::error::{ConnectionError, ExchangeError, Retry, chain};
+use crate::expectation::Expectation;
 use crate::handler::{Arrival, Handler};
 use crate::head_clock::{Exchange, HeadTimed};
 use crate::head_size;
@@ -57,6 +58,7 @@ pub(crate) struct Http1Client {
     counters: Arc<Counters>,
     ended: Latch,
     max_head_bytes: usize,
+    runtime: SharedRuntime,
 }
 
 impl std::fmt::Debug for Http1Client {
@@ -97,6 +99,7 @@ impl Http1Client {
             counters,
             ended,
             max_head_bytes: options.max_head_bytes,
+            runtime: runtime.clone(),
         })
     }
 
@@ -112,6 +115,14 @@ impl Http1Client {
             Ok(request) => told_of_its_body(request),
             Err(error) => return Box::pin(async { Err(error) }),
         };
+        let (mut request, expectation) = Expectation::of(request, &self.runtime);
+        if let Some(go_on) = expectation.as_ref().map(Expectation::go_on) {
+            hyper::ext::on_informational(&mut request, move |interim| {
+                if interim.status() == StatusCode::CONTINUE {
+                    go_on.set();
+                }
+            });
+        }
         let method = request.method().clone();
         let max_head_bytes = self.max_head_bytes;
         self.watch.begin_exchange();
@@ -137,7 +148,11 @@ impl Http1Client {
                 // hyper's own words leave out the cause.
                 false => Body::wrap(body.map_err(|error| BoxError::from(chain(&error)))),
             };
-            Ok(Response::from_parts(head, body))
+            let response = Response::from_parts(head, body);
+            Ok(match expectation {
+                Some(expectation) => expectation.answered(response),
+                None => response,
+            })
         })
     }
 

@@ -31,6 +31,7 @@ pub mod connection;
 mod doorkeeper;
 pub mod early_hints;
 pub mod error;
+pub mod expectation;
 mod gathered;
 mod growing_records;
 pub mod handed;

@@ -41,6 +41,14 @@ pub(crate) async fn begun(mut body: Body) -> Result<Body, BoxError> {
     Ok(Body::wrap(Begun { pieces, rest: body }))
 }
 
+/// `body` of a client that sends none of it before the origin wants it: nothing is waited for.
+pub(crate) fn held_back(body: Body) -> Body {
+    Body::wrap(Begun {
+        pieces: VecDeque::new(),
+        rest: body,
+    })
+}
+
 /// A body of which the first pieces are here.
 struct Begun {
     pieces: VecDeque<Bytes>,

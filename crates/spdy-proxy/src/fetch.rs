@@ -23,7 +23,7 @@ use spdy_cache::store::Object;
 use spdy_cache::validate::{Conditional, strip_conditions};
 use spdy_frame::priority::Priority;
 
-use crate::client_body::{begun, watched};
+use crate::client_body::{begun, held_back, watched};
 use crate::counters::{Family, Outcome};
 use crate::fetch_spans::FetchSpans;
 use crate::followed::Followed;
@@ -142,8 +142,12 @@ impl Fetch {
         if let Some(dead) = self.dead() {
             return dead;
         }
-        let Ok(body) = begun(body).await else {
-            return Got::Answer(Box::new(Self::cut_short()));
+        let body = match self.wanted.holds_back(&body) {
+            true => held_back(body),
+            false => match begun(body).await {
+                Ok(body) => body,
+                Err(_) => return Got::Answer(Box::new(Self::cut_short())),
+            },
         };
         let mut fill = self.begin_fill();
         let mut headers = self.first_fields(&body);
@@ -238,6 +242,10 @@ impl Fetch {
         } else if self.leader.is_some() {
             // Others will want the whole of it.
             strip_conditions(&mut headers);
+        }
+        if body.size_hint().exact() == Some(0) {
+            // There is nothing to wait with (RFC 9110 §10.1.1).
+            headers.remove(header::EXPECT);
         }
         // Whatever the client said of its length: an origin would wait for that, and take the next request for it.
         match body.size_hint().exact() {

@@ -126,6 +126,10 @@ impl Proxy {
     async fn want(self: &Arc<Self>, mut wanted: Wanted, body: Body) -> Response<Body> {
         let is_safe = matches!(wanted.ask.method, Method::GET | Method::HEAD);
         let mut body = body;
+        if is_safe && wanted.holds_back(&body) && wanted.moved.is_none() {
+            wanted.has_content = true;
+            return self.pass(wanted, body, None).await;
+        }
         if is_safe && wanted.moved.is_none() && !http_body::Body::is_end_stream(&body) {
             // Over HTTP/2 and HTTP/3 a body may be announced by its head's not being the end, and be empty.
             body = match begun(body).await {

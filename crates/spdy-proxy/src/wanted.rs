@@ -6,8 +6,10 @@ use std::sync::Arc;
 
 use http::header::{self, HeaderName};
 use http::{HeaderMap, HeaderValue, Method, Request, StatusCode, Uri, request};
+use spdy::body::Body;
 use spdy_cache::key::{Key, Parts};
 use spdy_cache::stored::Stored;
+use spdy_net::expectation::expects_continue;
 use spdy_net::handler::Arrival;
 use spdy_rewrite::anonymous::{self, Load};
 use spdy_rewrite::guarded;
@@ -485,6 +487,11 @@ impl Wanted {
     #[must_use]
     pub fn said(&self) -> &HeaderMap {
         self.said.as_ref().unwrap_or(&self.ask.headers)
+    }
+
+    /// Whether the client sends nothing of `body` until it is asked to go on (RFC 9110 §10.1.1).
+    pub(crate) fn holds_back(&self, body: &Body) -> bool {
+        expects_continue(self.said()) && !http_body::Body::is_end_stream(body)
     }
 
     /// What it is for, if the client says so.

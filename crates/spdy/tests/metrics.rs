@@ -104,7 +104,7 @@ async fn a_response_that_is_looked_at_when_its_session_is_gone_is_counted_all_th
     assert_eq!(metrics.snapshot().client.exchanges.responses, [0; 6]);
     assert_eq!(response.await.expect("an answer").status(), 503);
     let answered = metrics.snapshot().client.exchanges.responses;
-    assert_eq!(answered, [0, 0, 0, 0, 1]);
+    assert_eq!(answered, [0, 0, 0, 0, 1, 0]);
 }
 
 #[tokio::test]

@@ -21,6 +21,7 @@ use spdy_session::observe::Direction;
 use crate::byte_count::{Counters, HeaderBytes, Http2Watch, Watched};
 use crate::connection::{ClientOptions, drop_connection_headers};
 use crate::error::{ConnectionError, ExchangeError, Retry};
+use crate::expectation::Expectation;
 use crate::gathered::Gathered;
 use crate::http2::body::{Received, send_body};
 use crate::http2::limits::{MAX_SPOILED_STREAMS, MIN_MAX_FRAME_BYTES, SEND_BUFFER_BYTES};
@@ -147,6 +148,7 @@ impl Http2Client {
         priority: Priority,
     ) -> BoxFuture<Result<Response<Body>, ExchangeError>> {
         let listens: Option<InterimHeads> = request.extensions().get().cloned();
+        let (request, expectation) = Expectation::of(request, &self.runtime);
         let started = self.start_exchange(request, priority);
         let (runtime, tap) = (self.runtime.clone(), self.tap.clone());
         Box::pin(async move {
@@ -155,9 +157,12 @@ impl Http2Client {
             let interim = tap.clone();
             let response = poll_fn(|cx| {
                 // Early hints and their like (RFC 9110 §15.2) are for who looks on or listens; they answer nothing.
-                if interim.is_some() || listens.is_some() {
+                if interim.is_some() || listens.is_some() || expectation.is_some() {
                     while let Poll::Ready(Some(Ok(head))) = response.poll_informational(cx) {
                         let (head, ()) = head.into_parts();
+                        if let Some(expectation) = &expectation {
+                            expectation.interim(head.status);
+                        }
                         if let Some(tap) = &interim {
                             show_response(tap, stream_id, &head);
                         }
@@ -191,7 +196,11 @@ impl Http2Client {
                 true => Body::empty(),
                 false => Body::wrap(Received::new(stream, &head.headers)),
             };
-            Ok(Response::from_parts(head, body))
+            let response = Response::from_parts(head, body);
+            Ok(match expectation {
+                Some(expectation) => expectation.answered(response),
+                None => response,
+            })
         })
     }
 

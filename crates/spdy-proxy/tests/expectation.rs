@@ -1,0 +1,88 @@
+//! `Expect: 100-continue`: a client is asked for its body when the origin wants it, and not before. In virtual time.
+
+#[path = "support/wire.rs"]
+mod wire;
+
+use std::time::Duration;
+
+use tokio::io::{AsyncReadExt, DuplexStream};
+use wire::{Between, head, write};
+
+const HEAD: &str =
+    "POST /a HTTP/1.1\r\nHost: www.site.test\r\nExpect: 100-continue\r\nContent-Length: 4\r\n\r\n";
+
+/// A client that has sent its head, and the origin's connection, which has got it.
+async fn begun(between: &mut Between) -> (DuplexStream, DuplexStream) {
+    let (mut client, _) = between.client();
+    write(&mut client, HEAD).await;
+    between.clock.turn(Duration::ZERO).await;
+    let mut origin = between.asked().await;
+    let asked = head(&mut origin).await.to_ascii_lowercase();
+    assert!(asked.contains("\r\nexpect: 100-continue\r\n"), "{asked}");
+    assert!(asked.contains("\r\ncontent-length: 4\r\n"), "{asked}");
+    (client, origin)
+}
+
+/// What has come by now.
+async fn here(between: &Between, io: &mut DuplexStream) -> String {
+    let mut bytes = [0; 4096];
+    tokio::select! {
+        biased;
+        len = io.read(&mut bytes) => String::from_utf8_lossy(&bytes[..len.expect("no error")]).into_owned(),
+        () = between.clock.turn(Duration::ZERO) => String::new(),
+    }
+}
+
+#[tokio::test]
+async fn a_client_is_asked_to_go_on_when_the_origin_has_asked() {
+    let mut between = Between::start("");
+    let (mut client, mut origin) = begun(&mut between).await;
+    between.clock.turn(Duration::from_millis(900)).await;
+    assert_eq!(here(&between, &mut client).await, "");
+    write(&mut origin, "HTTP/1.1 100 Continue\r\n\r\n").await;
+    between.clock.turn(Duration::ZERO).await;
+    let interim = here(&between, &mut client).await;
+    assert!(interim.starts_with("HTTP/1.1 100 "), "{interim}");
+    assert_eq!(here(&between, &mut origin).await, "");
+    write(&mut client, "body").await;
+    between.clock.turn(Duration::ZERO).await;
+    assert_eq!(here(&between, &mut origin).await, "body");
+    write(
+        &mut origin,
+        "HTTP/1.1 201 Created\r\nContent-Length: 0\r\n\r\n",
+    )
+    .await;
+    let (answer, _) = between.wait(head(&mut client)).await;
+    assert!(answer.starts_with("HTTP/1.1 201 "), "{answer}");
+}
+
+#[tokio::test]
+async fn an_origin_that_refuses_a_body_is_heard_before_it_is_sent() {
+    let mut between = Between::start("");
+    let (mut client, mut origin) = begun(&mut between).await;
+    let refusal = "HTTP/1.1 413 Content Too Large\r\nContent-Length: 9\r\n\r\n";
+    write(&mut origin, refusal).await;
+    between.clock.turn(Duration::ZERO).await;
+    write(&mut origin, "too large").await;
+    let answer = between.what_comes(&mut client).await;
+    assert!(answer.starts_with("HTTP/1.1 413 "), "{answer}");
+    assert!(answer.ends_with("too large"), "{answer}");
+    // Where the origin waits for a body nothing else is sent.
+    assert_eq!(between.what_comes(&mut origin).await, "");
+    assert!(between.origin.try_recv().is_err(), "it is not asked again");
+}
+
+/// Many servers know nothing of it.
+#[tokio::test]
+async fn an_origin_that_says_nothing_gets_the_body_after_a_second() {
+    let mut between = Between::start("");
+    let (mut client, mut origin) = begun(&mut between).await;
+    between.clock.turn(Duration::from_millis(999)).await;
+    assert_eq!(here(&between, &mut client).await, "");
+    between.clock.turn(Duration::from_millis(1)).await;
+    let interim = here(&between, &mut client).await;
+    assert!(interim.starts_with("HTTP/1.1 100 "), "{interim}");
+    write(&mut client, "body").await;
+    between.clock.turn(Duration::ZERO).await;
+    assert_eq!(here(&between, &mut origin).await, "body");
+}
