@@ -5,10 +5,12 @@
 
 use std::collections::BTreeMap;
 use std::future::Future;
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
+
+use futures_util::future::{Either, select};
 
 /// Clones are the same latch.
 #[derive(Clone, Debug, Default)]
@@ -98,5 +100,16 @@ impl Future for Wait {
 impl Drop for Wait {
     fn drop(&mut self) {
         self.latch.lock().waiting.remove(&self.id);
+    }
+}
+
+/// Runs `work` to its end, or drops it when `given_up` is ready.
+pub(crate) async fn until<T>(
+    given_up: impl Future<Output = ()>,
+    work: impl Future<Output = T>,
+) -> Option<T> {
+    match select(pin!(given_up), pin!(work)).await {
+        Either::Left(_) => None,
+        Either::Right((done, _)) => Some(done),
     }
 }

@@ -10,6 +10,7 @@ use http::{HeaderMap, header};
 use http_body::{Body as _, Frame, SizeHint};
 use spdy::body::{Body, BoxError};
 
+use crate::latch::Latch;
 use crate::stall::StreamStall;
 use crate::turns::Turn;
 
@@ -17,13 +18,33 @@ use crate::turns::Turn;
 pub(crate) struct Received {
     stream: RecvStream,
     left: Option<u64>,
+    /// Set when this is dropped before its end.
+    given_up: Latch,
 }
 
 impl Received {
     pub(crate) fn new(stream: RecvStream, headers: &HeaderMap) -> Self {
         let length = headers.get(header::CONTENT_LENGTH);
         let left = length.and_then(|length| length.to_str().ok()?.parse().ok());
-        Self { stream, left }
+        Self {
+            stream,
+            left,
+            given_up: Latch::new(),
+        }
+    }
+
+    /// The same, and `given_up` is set when this is dropped before its end.
+    pub(crate) fn or(mut self, given_up: Latch) -> Self {
+        self.given_up = given_up;
+        self
+    }
+}
+
+impl Drop for Received {
+    fn drop(&mut self) {
+        if !self.stream.is_end_stream() {
+            self.given_up.set();
+        }
     }
 }
 
@@ -57,7 +78,7 @@ impl http_body::Body for Received {
 }
 
 /// Writes `body` to `stream` as the windows, the socket and `turn` allow, at most `chunk_bytes` (at least 1) a frame, then ends
-/// the stream.
+/// the stream. If the body itself fails, the stream is reset with `on_failure`.
 ///
 /// # Errors
 ///
@@ -68,9 +89,12 @@ pub(crate) async fn send_body(
     chunk_bytes: usize,
     turn: Turn,
     mut stall: Option<StreamStall>,
+    on_failure: Reason,
 ) -> Result<(), BoxError> {
     let mut body = body;
     let mut chunk = Bytes::new();
+    // A peer that takes nothing, or has reset the stream already: this side gives up.
+    let mut reason = Reason::CANCEL;
     let sent: Result<(), BoxError> = poll_fn(|cx| {
         loop {
             if let Poll::Ready(reason) = stream.poll_reset(cx) {
@@ -88,7 +112,8 @@ pub(crate) async fn send_body(
                     turn.rest();
                     return Poll::Pending;
                 };
-                match frame.transpose()?.map(Frame::into_data) {
+                let frame = frame.transpose().inspect_err(|_| reason = on_failure)?;
+                match frame.map(Frame::into_data) {
                     Some(Ok(data)) => chunk = data,
                     Some(Err(frame)) => {
                         let trailers = frame.into_trailers().unwrap_or_default();
@@ -137,7 +162,7 @@ pub(crate) async fn send_body(
     .await;
     if let Err(error) = &sent {
         tracing::debug!(%error, "a body was not sent to its end");
-        stream.send_reset(Reason::INTERNAL_ERROR);
+        stream.send_reset(reason);
     }
     sent
 }

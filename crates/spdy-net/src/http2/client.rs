@@ -27,7 +27,7 @@ use crate::http2::body::{Received, send_body};
 use crate::http2::limits::{MAX_SPOILED_STREAMS, MIN_MAX_FRAME_BYTES, SEND_BUFFER_BYTES};
 use crate::http2::parted_data::PartedData;
 use crate::interim::InterimHeads;
-use crate::latch::Latch;
+use crate::latch::{Latch, until};
 use crate::network::BoxIo;
 use crate::stall::{Stall, StreamStall, is_stall};
 use crate::tap::{ConnectionTap, Seen};
@@ -151,6 +151,7 @@ impl Http2Client {
         let (request, expectation) = Expectation::of(request, &self.runtime);
         let started = self.start_exchange(request, priority);
         let (runtime, tap) = (self.runtime.clone(), self.tap.clone());
+        let given_up = Latch::new();
         Box::pin(async move {
             let (mut response, upload) = started?;
             let stream_id = response.stream_id().as_u32();
@@ -178,6 +179,8 @@ impl Http2Client {
                 // The answer may come before the upload has ended (RFC 9113 §8.1).
                 Some(upload) => match select(response, upload).await {
                     Either::Left((answer, upload)) => {
+                        // The stream is cancelled only when its upload is dropped, too.
+                        let upload = until(given_up.wait(), upload);
                         runtime.spawn(upload.map(drop).boxed());
                         answer
                     }
@@ -194,7 +197,7 @@ impl Http2Client {
             }
             let body = match stream.is_end_stream() {
                 true => Body::empty(),
-                false => Body::wrap(Received::new(stream, &head.headers)),
+                false => Body::wrap(Received::new(stream, &head.headers).or(given_up)),
             };
             let response = Response::from_parts(head, body);
             Ok(match expectation {
@@ -250,7 +253,8 @@ impl Http2Client {
             let turn = self
                 .uploads
                 .open(stream.stream_id().as_u32(), Precedence::SHARED);
-            send_body(stream, body, CHUNK_BYTES, turn, stall).boxed()
+            // Without the rest of its body a request is given up.
+            send_body(stream, body, CHUNK_BYTES, turn, stall, Reason::CANCEL).boxed()
         });
         Ok((response, upload))
     }

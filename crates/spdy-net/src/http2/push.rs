@@ -140,9 +140,16 @@ impl Http2Pusher {
         let frame = options.data_frame_bytes.max(1);
         Ok(Box::pin(async move {
             empty
-                || send_body(stream, body, frame, turn, Some(stall))
-                    .await
-                    .is_ok()
+                || send_body(
+                    stream,
+                    body,
+                    frame,
+                    turn,
+                    Some(stall),
+                    Reason::INTERNAL_ERROR,
+                )
+                .await
+                .is_ok()
         }))
     }
 }

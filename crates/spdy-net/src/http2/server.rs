@@ -244,7 +244,9 @@ async fn answer(
     match respond.answer(Response::from_parts(head, ()), empty) {
         Ok(stream) if !empty => {
             let turn = turns.open(stream.stream_id().as_u32(), precedence);
-            let _told = send_body(stream, body, data_frame_bytes, turn, Some(stall)).await;
+            let (frame, stall) = (data_frame_bytes, Some(stall));
+            let _logged =
+                send_body(stream, body, frame, turn, stall, Reason::INTERNAL_ERROR).await;
         }
         Ok(_) => {}
         Err(error) => tracing::debug!(%error, "the client left before its answer"),
