@@ -64,12 +64,11 @@ async fn a_thousand_frames_of_http3_that_carry_nothing_are_borne_in_ten_seconds_
 
 #[tokio::test]
 async fn what_is_said_on_a_control_stream_has_a_rate() {
-    // PRIORITY_UPDATE of stream 0, GOAWAY, CANCEL_PUSH, MAX_PUSH_ID, and a type that nobody knows.
+    // PRIORITY_UPDATE of stream 0, GOAWAY, MAX_PUSH_ID, and a type that is unknown.
     let updated = [&[0x80, 0x0f, 0x07, 0x00][..], &[0x02, 0x00, b'i']].concat();
     for frame in [
         updated,
         announced(7, 1, &[0]),
-        announced(3, 1, &[0]),
         announced(0xd, 1, &[0]),
         announced(0x21, 0, b""),
     ] {
@@ -100,12 +99,13 @@ async fn streams_of_unknown_types_one_after_another_have_a_rate() {
 
 #[tokio::test]
 async fn what_is_said_of_a_qpack_table_of_no_bytes_has_a_rate() {
-    for kind in [2, 3] {
+    // A capacity of 0, and cancellations of stream 0.
+    for (kind, instruction) in [(2, 0x20), (3, 0x40)] {
         let (mut world, _, hits) = still(echo);
         let raw = world.raw().await;
         let mut stream = uni(&raw, &[kind], false).await;
         // As much as is read at once counts as one.
-        let said = vec![0x20; 1024 * 1100];
+        let said = vec![instruction; 1024 * 1100];
         let _ = stream.write_all(&said).await;
         assert_ended(&mut world, &raw, &hits, ConnectionLimit::FloodEmptyFrames).await;
     }

@@ -3,34 +3,21 @@
 
 mod support;
 
-use std::net::{Ipv4Addr, SocketAddr};
-use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::future::join;
 use futures_util::stream::{self, Stream, StreamExt};
 use http::{Method, Request};
-use rustls::pki_types::PrivateKeyDer;
-use rustls::pki_types::pem::PemObject;
 use spdy::body::Body;
 use spdy::runtime::SharedRuntime;
 use spdy_frame::priority::Priority;
-use spdy_net::certificates::{KeyKind, LocalCa};
-use spdy_net::connection::{ClientOptions, Connection};
 use spdy_net::error::Retry;
-use spdy_net::network::SystemNetwork;
-use spdy_net::quic;
-use spdy_net::tls::ClientTls;
-use spdy_net::verify::Trust;
 use spdy_testkit::clock::Clock;
-use support::{get, quiet, read, runtime};
+use support::h3_server::{Met, OK, meet, meet_in};
+use support::{get, read, runtime};
 use tokio::task::JoinHandle;
 
-/// SETTINGS, empty, on the control stream.
-const CONTROL: &[u8] = &[0x00, 0x04, 0x00];
-/// HEADERS with `:status: 200`, by the static table.
-const OK: &[u8] = &[0x01, 0x03, 0x00, 0x00, 0xd9];
 /// DATA of one byte.
 const DATA: &[u8] = &[0x00, 0x01, b'x'];
 /// H3_MESSAGE_ERROR.
@@ -43,58 +30,6 @@ const ID_ERROR: u64 = 0x108;
 const EXCESSIVE_LOAD: u64 = 0x107;
 /// H3_REQUEST_CANCELLED.
 const REQUEST_CANCELLED: u64 = 0x10c;
-
-/// A server's end of QUIC, its control stream, and our client's connection to it.
-struct Met {
-    client: Connection,
-    server: quinn::Connection,
-    control: quinn::SendStream,
-    _endpoint: quinn::Endpoint,
-}
-
-/// The two meet; the client may have so many requests open.
-async fn meet(max_requests: u32) -> Met {
-    let mut transport = quinn::TransportConfig::default();
-    transport.max_concurrent_bidi_streams(max_requests.into());
-    meet_in(runtime(), transport).await
-}
-
-/// The two meet, the client in the time of `runtime` and the server with a `transport` of its own.
-async fn meet_in(runtime: SharedRuntime, transport: quinn::TransportConfig) -> Met {
-    let ca = LocalCa::generate(KeyKind::EcdsaP256).unwrap();
-    let identity = ca.issue(&["localhost".to_owned()], &[]).unwrap();
-    let chain = rustls::pki_types::CertificateDer::pem_slice_iter(identity.chain_pem().as_bytes())
-        .map(Result::unwrap)
-        .collect();
-    let key = PrivateKeyDer::from_pem_slice(identity.key_pem().as_bytes()).unwrap();
-    let mut tls = rustls::ServerConfig::builder()
-        .with_no_client_auth()
-        .with_single_cert(chain, key)
-        .unwrap();
-    tls.alpn_protocols = vec![b"h3".to_vec()];
-    let crypto = quinn::crypto::rustls::QuicServerConfig::try_from(tls).unwrap();
-    let mut config = quinn::ServerConfig::with_crypto(Arc::new(crypto));
-    config.transport_config(Arc::new(transport));
-    let anywhere = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
-    let endpoint = quinn::Endpoint::server(config, anywhere).unwrap();
-    let address = endpoint.local_addr().unwrap();
-    let trust = Trust::only(vec![ca.certificate().clone()]);
-    let tls = ClientTls::new(&trust, &quiet()).unwrap();
-    let options = ClientOptions::default();
-    let network = SystemNetwork;
-    let connecting = quic::connect(&network, address, "localhost", &tls, 0, &options, &runtime);
-    let accepting = async { endpoint.accept().await.unwrap().await.unwrap() };
-    let (connected, server) = tokio::join!(connecting, accepting);
-    let client = Connection::start_http3(connected.unwrap().0, 0, &options, &runtime);
-    let mut control = server.open_uni().await.unwrap();
-    control.write_all(CONTROL).await.unwrap();
-    Met {
-        client,
-        server,
-        control,
-        _endpoint: endpoint,
-    }
-}
 
 fn request(method: Method) -> Request<Body> {
     let mut request = get("/");

@@ -16,7 +16,7 @@ use spdy_net::limit::{ConnectionLimit, LimitHits};
 use spdy_net::serve::ServerOptions;
 use spdy_testkit::clock::Clock;
 use support::echo;
-use support::h3::{LOOPBACK, World, headers};
+use support::h3::{LOOPBACK, World, code, headers};
 use tokio::net::UdpSocket;
 
 /// Real datagrams take real time over loopback, and only the server's clock is pushed.
@@ -67,7 +67,9 @@ async fn a_client_that_gives_no_window_is_given_up_after_the_write_timeout_befor
         send.write_all(&headers(b"")).await.unwrap();
         send.finish().unwrap();
         let reset = second_of(&time, 90, recv.received_reset()).await;
-        let (second, _) = reset.unwrap_or_else(|| panic!("not given up, window {window}"));
+        let (second, reset) = reset.unwrap_or_else(|| panic!("not given up, window {window}"));
+        let reset = reset.unwrap().map(quinn::VarInt::into_inner);
+        assert_eq!(reset, Some(code::REQUEST_CANCELLED), "window {window}");
         assert!(
             (60..70).contains(&second),
             "window {window}: after {second} s"

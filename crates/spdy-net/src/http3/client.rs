@@ -1,6 +1,5 @@
 //! The client's side: an exchange a stream.
 
-use std::pin::pin;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -14,6 +13,7 @@ use spdy::runtime::{BoxFuture, SharedRuntime};
 use spdy_frame::priority::Priority;
 use tokio::sync::oneshot;
 
+use super::closer::Closer;
 use super::code::Code;
 use super::control::{self, Role, Said};
 use super::fault::Fault;
@@ -29,7 +29,7 @@ use crate::byte_count::{Counters, HeaderBytes};
 use crate::connection::{ClientOptions, drop_connection_headers};
 use crate::error::{ExchangeError, Retry};
 use crate::interim::InterimHeads;
-use crate::latch::Latch;
+use crate::latch::{Latch, until};
 use crate::quic::{Quic, SEND_WINDOW_BYTES};
 use crate::stall::Stall;
 use crate::tap::ConnectionTap;
@@ -65,6 +65,7 @@ pub(crate) struct Http3Client {
 /// What every exchange of the connection knows of it.
 struct Shared {
     connection: quinn::Connection,
+    closer: Closer,
     exchanges: Mutex<Exchanges>,
     goaway: Goaway,
     /// Field sections that the server takes, bytes.
@@ -118,12 +119,19 @@ impl Shared {
         }
     }
 
-    /// What became of an exchange on stream `id`; what the whole connection cannot bear ends it.
+    /// Why an exchange on stream `id` failed; a fault of the whole connection ends that.
     fn lost(&self, fault: &Fault, id: u64) -> ExchangeError {
-        if let Fault::Connection(code, why) = fault {
-            self.connection.close(code.wire(), why.as_bytes());
+        self.closer.close_for(fault);
+        self.explained(fault, self.goaway.rejects(id))
+    }
+
+    /// The error of an exchange that the server will not process (`unprocessed`), or may have.
+    fn explained(&self, fault: &Fault, unprocessed: bool) -> ExchangeError {
+        // Whether it may be sent again depends on what happened to it, not on why the connection was closed.
+        ExchangeError {
+            message: format!("h3: {}", self.closer.explain(fault)),
+            ..fault.of_exchange(unprocessed)
         }
-        fault.of_exchange(self.goaway.rejects(id))
     }
 }
 
@@ -153,12 +161,14 @@ impl Http3Client {
         } = quic;
         let shared = Arc::new(Shared {
             connection: connection.clone(),
+            closer: Closer::from(connection.clone()),
             exchanges: Mutex::default(),
             goaway: Goaway::new(),
             max_field_section: Arc::new(AtomicU64::new(u64::MAX)),
         });
         let ended = Latch::new();
         let (end, told, clock) = (ended.clone(), shared.clone(), runtime.clone());
+        let closer = shared.closer.clone();
         let max_head_bytes = options.max_head_bytes;
         runtime.spawn(Box::pin(async move {
             let (_never_said, goaway) = oneshot::channel(); // clients just close
@@ -184,10 +194,8 @@ impl Http3Client {
             let fault = match select(speaking, hearing).await {
                 Either::Left((fault, _)) | Either::Right((fault, _)) => fault,
             };
-            tracing::debug!(%fault, "an h3 connection ended");
-            if let Fault::Connection(code, why) | Fault::Stream(code, why) = &fault {
-                connection.close(code.wire(), why.as_bytes());
-            }
+            closer.close_for(&fault);
+            tracing::debug!(fault = %closer.explain(&fault), "an h3 connection ended");
             say_goodbye(&connection, &clock).await;
             drop(endpoint);
             end.set();
@@ -264,7 +272,7 @@ impl Http3Client {
             Either::Right((opened, _)) => opened,
         };
         // Without a stream nothing was asked, whatever happened.
-        let (send, recv) = opened.map_err(|lost| Fault::from(lost).of_exchange(true))?;
+        let (send, recv) = opened.map_err(|lost| shared.explained(&lost.into(), true))?;
         let id = send.id().into();
         let watch = watch_of(&send, &self.counters, self.tap.clone());
         let most = shared.max_field_section.clone();
@@ -272,6 +280,7 @@ impl Http3Client {
         let stall = self.write_timeout.map(stall);
         let mut sending = Sending::new(send, Some(watch.clone()), precedence, stall, most);
         let place = Place::Request {
+            role: Role::Client,
             max_head_bytes: self.max_head_bytes,
         };
         let mut frames = Frames::new(recv, place, Some(watch.clone()), Code::REQUEST_CANCELLED);
@@ -298,7 +307,6 @@ impl Http3Client {
             if let Err(fault) = sent {
                 // It may have its answer all the same: servers stop what they will not read.
                 tracing::debug!(%fault, "a request was not sent to its end");
-                sending.part_with(fault.code());
                 if let Fault::Slow(_) = fault {
                     return Err(fault);
                 }
@@ -308,7 +316,8 @@ impl Http3Client {
         let max_head_bytes = self.max_head_bytes;
         let answer = async {
             for _ in 0..=MAX_INTERIM_HEADS {
-                let fields = read_head(&mut frames, max_head_bytes, Some(&watch)).await?;
+                let watch = Some(&watch);
+                let fields = read_head(&mut frames, Role::Client, max_head_bytes, watch).await?;
                 let response = fields::response(fields).map_err(Fault::from)?;
                 // Early hints and their like (RFC 9110 §15.2) are for who looks on or listens; they answer nothing.
                 if !response.status.is_informational() {
@@ -347,8 +356,8 @@ impl Http3Client {
             frames.part_with(fault.code());
             lost(&fault)
         })?;
-        let connection = shared.connection.clone();
-        let body = Received::new(frames, connection, max_head_bytes, len, open).or(given_up);
+        let closer = shared.closer.clone();
+        let body = Received::new(frames, closer, max_head_bytes, len, open).or(given_up);
         Ok(Response::from_parts(response, Body::wrap(body)))
     }
 
@@ -374,14 +383,6 @@ impl Http3Client {
 /// A request that the server will not look at, as it said itself.
 fn rejected() -> ExchangeError {
     ExchangeError::new(Retry::Always, "h3: the server takes no more requests here")
-}
-
-/// Runs `work` to its end, or drops it when `given_up` is ready.
-async fn until<T>(given_up: impl Future<Output = ()>, work: impl Future<Output = T>) -> Option<T> {
-    match select(pin!(given_up), pin!(work)).await {
-        Either::Left(_) => None,
-        Either::Right((done, _)) => Some(done),
-    }
 }
 
 /// Waits until CONNECTION_CLOSE is on its way, if it is ours to send: a program that ends with its last connection

@@ -16,6 +16,10 @@ macro_rules! codes {
             fn name(self) -> Option<&'static str> {
                 match self.0 {
                     $($value => Some(stringify!($name)),)*
+                    // Only peers send these.
+                    0x101 => Some("GENERAL_PROTOCOL_ERROR"),
+                    0x10f => Some("CONNECT_ERROR"),
+                    0x110 => Some("VERSION_FALLBACK"),
                     _ => None,
                 }
             }
@@ -56,6 +60,8 @@ codes! {
     QPACK_DECOMPRESSION_FAILED = 0x200,
     /// Instructions for a dynamic table that we do not have.
     QPACK_ENCODER_STREAM_ERROR = 0x201,
+    /// An acknowledgement of something that was not sent.
+    QPACK_DECODER_STREAM_ERROR = 0x202,
 }
 
 impl Code {

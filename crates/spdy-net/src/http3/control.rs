@@ -3,7 +3,8 @@
 //! ```text
 //!   ours    00 | SETTINGS .. | GOAWAY        when the connection is to end
 //!   theirs  00 | SETTINGS .. | GOAWAY, PRIORITY_UPDATE, ..      once, and never closed
-//!           01 a push: we take none          02, 03 QPACK: once each, with nothing to say to a table of no bytes
+//!           01 a push: none is allowed       02, 03 QPACK: once each; without a dynamic table only a capacity of 0
+//!                                            and cancellations are valid there
 //!           others: not wanted, STOP_SENDING
 //! ```
 
@@ -27,7 +28,7 @@ const QPACK_CAPACITY: u64 = 0x1;
 const MAX_FIELD_SECTION: u64 = 0x6;
 const QPACK_BLOCKED: u64 = 0x7;
 /// Settings of HTTP/2 that must not come (RFC 9114 §7.2.4.1).
-const SETTINGS_OF_HTTP2: [u64; 4] = [0x2, 0x3, 0x4, 0x5];
+const SETTINGS_OF_HTTP2: [u64; 5] = [0x0, 0x2, 0x3, 0x4, 0x5];
 /// Unidirectional streams a peer may have open: it needs three, and may grease with another.
 pub(crate) const MAX_UNI_STREAMS: u32 = 8;
 /// Before all requests: what is said of the connection must not wait behind bodies.
@@ -176,9 +177,7 @@ async fn hear(
         }
         (0x03, _) => {
             once(2)?;
-            // Of a table of no bytes there is nothing to acknowledge; cancellations are of no interest.
-            while next_chunk(&mut stream, &floods).await?.is_some() {}
-            Err(critical("closed"))
+            hear_decoder(stream, floods).await
         }
         _ => {
             count(&floods)?;
@@ -235,6 +234,7 @@ async fn hear_control(
 ) -> Result<(), Fault> {
     let mut frames = Frames::new(stream, Place::Control, None, Code::NO_ERROR).counted(floods);
     let mut hearing = Hearing::new(role);
+    // `Frames` checks that SETTINGS come first, and once.
     loop {
         let next = frames.next().await.map_err(|fault| match fault {
             Fault::Ended(_) => critical("reset"),
@@ -249,9 +249,10 @@ async fn hear_control(
 #[derive(Debug)]
 pub(super) struct Hearing {
     role: Role,
-    is_first: bool,
     /// The last id of GOAWAY.
     goaway: u64,
+    /// The last MAX_PUSH_ID.
+    max_push_id: Option<u64>,
 }
 
 impl Hearing {
@@ -259,8 +260,8 @@ impl Hearing {
     pub(super) fn new(role: Role) -> Self {
         Self {
             role,
-            is_first: true,
             goaway: u64::MAX,
+            max_push_id: None,
         }
     }
 
@@ -269,21 +270,10 @@ impl Hearing {
         let Piece::Frame(kind, payload) = piece else {
             panic!("on a control stream there are frames alone, not {piece:?}");
         };
-        if self.is_first != (kind == kind::SETTINGS) {
-            return Err(match self.is_first {
-                true => {
-                    let why =
-                        format!("a control stream that begins with a frame of type {kind:#x}");
-                    Fault::Connection(Code::MISSING_SETTINGS, why)
-                }
-                false => Fault::Connection(Code::FRAME_UNEXPECTED, "settings twice".to_owned()),
-            });
-        }
-        self.is_first = false;
         match (kind, self.role) {
             (kind::SETTINGS, _) => Ok(settings(&payload)?.map(Said::MaxFieldSection)),
             (kind::GOAWAY, role) => {
-                let id = only_varint(&payload)?;
+                let id = only_varint(&payload, "GOAWAY")?;
                 if role == Role::Client && id % 4 != 0 {
                     let why = format!("GOAWAY with {id}, which is no request's stream");
                     return Err(Fault::Connection(Code::ID_ERROR, why));
@@ -307,11 +297,35 @@ impl Hearing {
                 let field = String::from_utf8_lossy(&payload[read.off()..]).into_owned();
                 Ok(Some(Said::Priority(id, field)))
             }
-            (kind::PRIORITY_UPDATE, Role::Client) | (kind::MAX_PUSH_ID, Role::Client) => {
+            (
+                kind::PRIORITY_UPDATE | kind::PRIORITY_UPDATE_OF_PUSH | kind::MAX_PUSH_ID,
+                Role::Client,
+            ) => {
                 let why = format!("a frame of type {kind:#x} from a server");
                 Err(Fault::Connection(Code::FRAME_UNEXPECTED, why))
             }
-            // Pushes are none of ours.
+            (kind::MAX_PUSH_ID, Role::Server) => {
+                let id = only_varint(&payload, "MAX_PUSH_ID")?;
+                if let Some(last) = self.max_push_id.replace(id)
+                    && id < last
+                {
+                    let why = format!("MAX_PUSH_ID {id} after {last}: it must not decrease");
+                    return Err(Fault::Connection(Code::ID_ERROR, why));
+                }
+                Ok(None)
+            }
+            // A server here promises no push, and a client here allows none: no ID is valid.
+            (kind::CANCEL_PUSH, _) => {
+                let id = only_varint(&payload, "CANCEL_PUSH")?;
+                let why = format!("CANCEL_PUSH of push {id}, which does not exist");
+                Err(Fault::Connection(Code::ID_ERROR, why))
+            }
+            (kind::PRIORITY_UPDATE_OF_PUSH, Role::Server) => {
+                let id = Octets::with_slice(&payload).get_varint();
+                let id = id.map_err(|_| frame_error("PRIORITY_UPDATE"))?;
+                let why = format!("PRIORITY_UPDATE of push {id}, which does not exist");
+                Err(Fault::Connection(Code::ID_ERROR, why))
+            }
             _ => Ok(None),
         }
     }
@@ -328,15 +342,68 @@ async fn hear_encoder(mut stream: quinn::RecvStream, floods: Option<Floods>) -> 
     Err(critical("closed"))
 }
 
+/// The QPACK decoder's stream: it may cancel streams, and acknowledges nothing, for no block of ours uses a dynamic table.
+async fn hear_decoder(mut stream: quinn::RecvStream, floods: Option<Floods>) -> Result<(), Fault> {
+    let mut instructions = DecoderInstructions::default();
+    while let Some(bytes) = next_chunk(&mut stream, &floods).await? {
+        instructions.read(&bytes)?;
+    }
+    Err(critical("closed"))
+}
+
+/// Reads a decoder's instructions, however they are split (RFC 9204 §4.4).
+///
+/// ```text
+///   1 stream ID 7+     Section Acknowledgment
+///   0 1 stream ID 6+   Stream Cancellation
+///   0 0 increment 6+   Insert Count Increment
+/// ```
+#[derive(Debug, Default)]
+struct DecoderInstructions {
+    /// Bytes of a stream ID that came behind its first; `None` between instructions.
+    continued: Option<u32>,
+}
+
+impl DecoderInstructions {
+    /// The most bytes of an integer of 62 bits behind its first.
+    const MAX_CONTINUED: u32 = 9;
+
+    fn read(&mut self, bytes: &[u8]) -> Result<(), Fault> {
+        let error = |why: &str| {
+            let code = Code::QPACK_DECODER_STREAM_ERROR;
+            Err(Fault::Connection(code, why.to_owned()))
+        };
+        for &byte in bytes {
+            self.continued = match (self.continued, byte) {
+                (None, 0b1000_0000..) => {
+                    let why = "Section Acknowledgment, but no field section used a dynamic table";
+                    return error(why);
+                }
+                (None, 0b0100_0000..) => (byte & 0b0011_1111 == 0b0011_1111).then_some(0),
+                (None, _) => {
+                    return error("Insert Count Increment, but nothing was inserted");
+                }
+                (Some(Self::MAX_CONTINUED), _) => {
+                    return error("Stream Cancellation of an ID of more than 62 bits");
+                }
+                (Some(_), 0..0b1000_0000) => None,
+                (Some(continued), _) => Some(continued + 1),
+            };
+        }
+        Ok(())
+    }
+}
+
 fn frame_error(what: &str) -> Fault {
     Fault::Connection(Code::FRAME_ERROR, format!("{what} of a wrong length"))
 }
 
-fn only_varint(payload: &Bytes) -> Result<u64, Fault> {
+/// The one integer that a frame of kind `what` consists of.
+fn only_varint(payload: &Bytes, what: &str) -> Result<u64, Fault> {
     let mut read = Octets::with_slice(payload);
     match read.get_varint() {
         Ok(value) if read.cap() == 0 => Ok(value),
-        _ => Err(frame_error("GOAWAY")),
+        _ => Err(frame_error(what)),
     }
 }
 

@@ -63,7 +63,11 @@ impl Stream {
     /// Reads a request's stream that comes in `chunks`.
     #[must_use]
     pub fn of_exchange(chunks: &[&[u8]], max_head_bytes: usize) -> Self {
-        Self::read(chunks, Place::Request { max_head_bytes }, |_, _| Ok(()))
+        let place = Place::Request {
+            role: Role::Server,
+            max_head_bytes,
+        };
+        Self::read(chunks, place, |_, _| Ok(()))
     }
 
     /// Reads a control stream behind its type, as a client or a server does.

@@ -65,6 +65,7 @@ impl std::fmt::Display for Fault {
                     false => write!(f, "the peer closed the connection with {code}: {reason}"),
                 }
             }
+            Self::Lost(Lost::LocallyClosed) => f.write_str("this side closed the connection"),
             Self::Lost(lost) => write!(f, "QUIC: {lost}"),
             Self::Slow(why) => f.write_str(why),
         }
@@ -115,5 +116,25 @@ pub(super) fn is_orderly(lost: &Lost) -> bool {
         }
         Lost::TimedOut | Lost::LocallyClosed => true,
         _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// RFC 9114 §4.1.1. A stream that the client had cancelled was reset with H3_INTERNAL_ERROR.
+    #[test]
+    fn a_stream_that_either_side_gave_up_is_reset_with_request_cancelled() {
+        for fault in [
+            Fault::Ended(Code::REQUEST_CANCELLED),
+            Fault::Ended(Code::NO_ERROR),
+            Fault::Lost(Lost::TimedOut),
+            Fault::Slow(String::new()),
+        ] {
+            assert_eq!(fault.code(), Code::REQUEST_CANCELLED, "{fault}");
+        }
+        let own = Fault::Stream(Code::INTERNAL_ERROR, "a body broke".to_owned());
+        assert_eq!(own.code(), Code::INTERNAL_ERROR);
     }
 }

@@ -15,6 +15,7 @@ use octets::{Octets, OctetsMut, varint_len};
 use spdy_session::observe::Direction;
 
 use super::code::Code;
+use super::control::Role;
 use super::fault::Fault;
 use super::floods::Floods;
 use super::watch::StreamWatch;
@@ -29,6 +30,8 @@ pub(super) mod kind {
     pub(crate) const GOAWAY: u64 = 0x7;
     pub(crate) const MAX_PUSH_ID: u64 = 0xd;
     pub(crate) const PRIORITY_UPDATE: u64 = 0xf_0700;
+    /// The same for a push.
+    pub(crate) const PRIORITY_UPDATE_OF_PUSH: u64 = 0xf_0701;
     /// Types of HTTP/2 that have no like here, and must not be used.
     pub(crate) const OF_HTTP2: [u64; 4] = [0x2, 0x6, 0x8, 0x9];
 }
@@ -70,6 +73,8 @@ pub(super) fn put_head(out: &mut BytesMut, kind: u64, len_bytes: usize) {
 pub(super) enum Place {
     /// Requests and responses.
     Request {
+        /// This side of the connection.
+        role: Role,
         /// The longest HEADERS, bytes.
         max_head_bytes: usize,
     },
@@ -109,6 +114,8 @@ pub(super) struct Cutter {
     /// What came, and is not looked at yet.
     chunk: Bytes,
     unknown_bytes: u64,
+    /// A frame has begun: on a control stream the first must be SETTINGS, and no other may be.
+    has_begun: bool,
     watch: Option<StreamWatch>,
     /// Where frames that carry nothing are counted.
     floods: Option<Floods>,
@@ -122,6 +129,7 @@ impl Cutter {
             state: State::Head(BytesMut::new()),
             chunk: Bytes::new(),
             unknown_bytes: 0,
+            has_begun: false,
             watch,
             floods: None,
         }
@@ -217,6 +225,18 @@ impl Cutter {
             let why = format!("a frame of type {kind:#x} {what}");
             Err(Fault::Connection(Code::FRAME_UNEXPECTED, why))
         };
+        let is_first = !std::mem::replace(&mut self.has_begun, true);
+        if self.place == Place::Control {
+            if is_first && kind != kind::SETTINGS {
+                let why = format!(
+                    "control stream begins with a frame of type {kind:#x}, expected SETTINGS"
+                );
+                return Err(Fault::Connection(Code::MISSING_SETTINGS, why));
+            }
+            if !is_first && kind == kind::SETTINGS {
+                return unexpected("after the first, which is SETTINGS");
+            }
+        }
         if kind::OF_HTTP2.contains(&kind) {
             return unexpected("of HTTP/2");
         }
@@ -232,12 +252,21 @@ impl Cutter {
                 0 => head(),
                 len => State::Data(len),
             }),
-            (Place::Request { max_head_bytes }, kind::HEADERS) => {
+            (Place::Request { max_head_bytes, .. }, kind::HEADERS) => {
                 if len > max_head_bytes as u64 {
                     let why = format!("a header block of {len} bytes, want {max_head_bytes}");
                     return Err(Fault::Stream(Code::EXCESSIVE_LOAD, why));
                 }
                 Ok(State::Whole(kind, len, BytesMut::new()))
+            }
+            (
+                Place::Request {
+                    role: Role::Client, ..
+                },
+                kind::PUSH_PROMISE,
+            ) => {
+                let why = "PUSH_PROMISE from the server, and no MAX_PUSH_ID was sent".to_owned();
+                Err(Fault::Connection(Code::ID_ERROR, why))
             }
             (
                 Place::Request { .. },
@@ -246,7 +275,8 @@ impl Cutter {
                 | kind::PUSH_PROMISE
                 | kind::GOAWAY
                 | kind::MAX_PUSH_ID
-                | kind::PRIORITY_UPDATE,
+                | kind::PRIORITY_UPDATE
+                | kind::PRIORITY_UPDATE_OF_PUSH,
             ) => unexpected("on a request's stream"),
             (Place::Control, kind::DATA | kind::HEADERS | kind::PUSH_PROMISE) => {
                 unexpected("on the control stream")
@@ -257,7 +287,8 @@ impl Cutter {
                 | kind::GOAWAY
                 | kind::CANCEL_PUSH
                 | kind::MAX_PUSH_ID
-                | kind::PRIORITY_UPDATE,
+                | kind::PRIORITY_UPDATE
+                | kind::PRIORITY_UPDATE_OF_PUSH,
             ) => {
                 if len > MAX_CONTROL_FRAME_BYTES {
                     let why =

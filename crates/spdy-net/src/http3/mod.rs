@@ -4,6 +4,7 @@
 //!   client.rs                      server.rs            an exchange a stream, both directions of it
 //!      |  opening.rs: whose turn      |                 goaway.rs: who need not wait any more
 //!   sending.rs, receiving.rs       the same             bodies, heads, trailers; RESET_STREAM, STOP_SENDING (room.rs)
+//!   closer.rs                      the same             ends the connection for a fault, and remembers which
 //!      |  fields.rs, qpack.rs         |                 heads <-> fields <-> header blocks
 //!      |  frame.rs                    |                 frames <-> bytes of a stream
 //!   control.rs                     the same             SETTINGS, GOAWAY, PRIORITY_UPDATE, each side's own stream
@@ -18,6 +19,7 @@
 
 mod bell;
 pub(crate) mod client;
+mod closer;
 pub(crate) mod code;
 pub(crate) mod control;
 pub mod door;

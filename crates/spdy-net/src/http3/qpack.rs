@@ -19,6 +19,9 @@ use super::static_table::{Found, STATIC_TABLE, find};
 /// What a field counts beside its bytes (RFC 9114 §4.2.2).
 const FIELD_OVERHEAD: usize = 32;
 
+/// The largest integer of QUIC and of QPACK.
+const MAX_INTEGER: u64 = (1 << 62) - 1;
+
 /// A header field as it stands in a block.
 pub(super) type Field = (Bytes, Bytes);
 
@@ -103,7 +106,12 @@ pub(super) fn decode(block: &[u8], limit: usize) -> Result<Vec<Field>, BlockErro
     if integer(&mut block, 8)? != 0 {
         return Err(BlockError::Dynamic);
     }
-    integer(&mut block, 7)?; // of no meaning without a dynamic table
+    // Without a dynamic table the base has no meaning, but a negative one is an error (RFC 9204 §4.5.1.2).
+    let is_negative = block.peek_u8().map_err(|_| BlockError::Broken)? & 0b1000_0000 != 0;
+    integer(&mut block, 7)?;
+    if is_negative {
+        return Err(BlockError::Broken);
+    }
     let (mut fields, mut len) = (Vec::new(), 0);
     while block.cap() > 0 {
         let first = block.peek_u8().map_err(|_| BlockError::Broken)?;
@@ -133,24 +141,29 @@ pub(super) fn decode(block: &[u8], limit: usize) -> Result<Vec<Field>, BlockErro
     Ok(fields)
 }
 
-fn entry(index: usize) -> Result<(&'static str, &'static str), BlockError> {
-    STATIC_TABLE.get(index).copied().ok_or(BlockError::Broken)
+fn entry(index: u64) -> Result<(&'static str, &'static str), BlockError> {
+    let entry = usize::try_from(index)
+        .ok()
+        .and_then(|index| STATIC_TABLE.get(index));
+    entry.copied().ok_or(BlockError::Broken)
 }
 
-/// An integer from the low `bits` of the next byte on.
-fn integer(block: &mut Octets<'_>, bits: u32) -> Result<usize, BlockError> {
+/// An integer of at most 62 bits, from the low `bits` of the next byte on (RFC 9204 §4.1.1).
+fn integer(block: &mut Octets<'_>, bits: u32) -> Result<u64, BlockError> {
     let broken = |_| BlockError::Broken;
-    let most = (1_usize << bits) - 1;
-    let mut value = usize::from(block.get_u8().map_err(broken)?) & most;
+    let most = (1_u64 << bits) - 1;
+    let mut value = u64::from(block.get_u8().map_err(broken)?) & most;
     if value < most {
         return Ok(value);
     }
-    // Four bytes more are good for 2^28: more than any block that is taken has.
-    for shift in [0, 7, 14, 21] {
+    for shift in (0..=56).step_by(7) {
         let byte = block.get_u8().map_err(broken)?;
-        value += usize::from(byte & 0x7f) << shift;
+        value += u64::from(byte & 0x7f) << shift;
         if byte & 0x80 == 0 {
-            return Ok(value);
+            return match value <= MAX_INTEGER {
+                true => Ok(value),
+                false => Err(BlockError::Broken),
+            };
         }
     }
     Err(BlockError::Broken)
@@ -159,7 +172,7 @@ fn integer(block: &mut Octets<'_>, bits: u32) -> Result<usize, BlockError> {
 fn string(block: &mut Octets<'_>, bits: u32, limit: usize) -> Result<Bytes, BlockError> {
     let broken = |_| BlockError::Broken;
     let is_huffman = block.peek_u8().map_err(broken)? & (1 << bits) != 0;
-    let len = integer(block, bits)?;
+    let len = usize::try_from(integer(block, bits)?).map_err(|_| BlockError::Broken)?;
     let mut text = block.get_bytes(len).map_err(broken)?;
     if !is_huffman {
         return Ok(Bytes::copy_from_slice(text.buf()));

@@ -1,7 +1,6 @@
 //! What arrives on a request's stream: heads, then a body in pieces, then trailers, and nothing else (RFC 9114 §4.1).
 
 use std::pin::Pin;
-use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
@@ -9,7 +8,9 @@ use http_body::{Frame, SizeHint};
 use spdy::body::BoxError;
 use spdy_session::observe::Direction;
 
+use super::closer::Closer;
 use super::code::Code;
+use super::control::Role;
 use super::fault::Fault;
 use super::fields;
 use super::frame::{Frames, Piece};
@@ -36,9 +37,10 @@ impl From<BlockError> for Fault {
     }
 }
 
-/// The fields that a message begins with, or another of a response's heads.
+/// The fields that a message begins with, or another of a response's heads, at the side `role`.
 pub(super) async fn head(
     frames: &mut Frames,
+    role: Role,
     max_head_bytes: usize,
     watch: Option<&StreamWatch>,
 ) -> Result<Vec<Field>, Fault> {
@@ -55,38 +57,14 @@ pub(super) async fn head(
             Err(Fault::Connection(Code::FRAME_UNEXPECTED, why))
         }
         None => {
-            let why = "a stream that ends before its head".to_owned();
-            Err(Fault::Stream(Code::REQUEST_INCOMPLETE, why))
+            let why = "the stream ended before its head".to_owned();
+            // The code for a request is not one for a response (RFC 9114 §8.1).
+            let code = match role {
+                Role::Client => Code::MESSAGE_ERROR,
+                Role::Server => Code::REQUEST_INCOMPLETE,
+            };
+            Err(Fault::Stream(code, why))
         }
-    }
-}
-
-/// The connection, for who may find on a stream what ends the whole of it. Clones are the same.
-#[derive(Clone)]
-pub(super) struct Closer {
-    connection: quinn::Connection,
-    found: Arc<OnceLock<Fault>>,
-}
-
-impl From<quinn::Connection> for Closer {
-    fn from(connection: quinn::Connection) -> Self {
-        let found = Arc::default();
-        Self { connection, found }
-    }
-}
-
-impl Closer {
-    /// Closes the connection, if `fault` is one of all of it.
-    fn close_for(&self, fault: &Fault) {
-        if let Fault::Connection(code, why) = fault {
-            let _ = self.found.set(fault.clone()); // the first is what ended it
-            self.connection.close(code.wire(), why.as_bytes());
-        }
-    }
-
-    /// What it was closed for.
-    pub(super) fn found(&self) -> Option<Fault> {
-        self.found.get().cloned()
     }
 }
 
@@ -214,6 +192,7 @@ impl<T: Send + Unpin> http_body::Body for Received<T> {
                 this.given_up.set();
                 this.frames.part_with(fault.code());
                 this.closer.close_for(&fault);
+                let fault = this.closer.explain(&fault).clone();
                 Poll::Ready(Some(Err(Box::new(fault))))
             }
         }
@@ -243,9 +222,12 @@ mod tests {
         let (mut up, _down) = client.connection.open_bi().await.unwrap();
         up.write_all(&frame(kind::HEADERS, b"\0\0")).await.unwrap();
         let (_, recv) = server.accept_bi().await.unwrap();
-        let place = Place::Request { max_head_bytes: 10 };
+        let place = Place::Request {
+            role: Role::Server,
+            max_head_bytes: 10,
+        };
         let mut frames = Frames::new(recv, place, None, Code::NO_ERROR);
-        assert_eq!(head(&mut frames, 10, None).await.unwrap(), []);
+        assert_eq!(head(&mut frames, Role::Server, 10, None).await.unwrap(), []);
         up.reset(Code::REQUEST_CANCELLED.wire()).unwrap();
         // The reset goes out before what is on another stream.
         let (mut next, _down) = client.connection.open_bi().await.unwrap();

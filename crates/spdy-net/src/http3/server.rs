@@ -26,13 +26,14 @@ use spdy::runtime::SharedRuntime;
 use spdy_frame::priority::Priority;
 use tokio::sync::oneshot;
 
+use super::closer::Closer;
 use super::code::Code;
 use super::control::{self, Role, Said};
 use super::fault::{Fault, is_orderly};
 use super::fields;
 use super::floods::Floods;
 use super::frame::{Frames, Place};
-use super::receiving::{Closer, Received, head};
+use super::receiving::{Received, head};
 use super::room::Room;
 use super::sending::Sending;
 use crate::connection::drop_connection_headers;
@@ -222,7 +223,7 @@ pub(crate) async fn serve(
     })
     .await;
     // What the reader of a body found wrong, it closed the connection for at once.
-    match closer.found().or(fault) {
+    match closer.cause().cloned().or(fault) {
         None => {
             connection.close(Code::NO_ERROR.wire(), b"");
             Ok(())
@@ -269,7 +270,10 @@ impl Answering {
         recv: quinn::RecvStream,
     ) -> Result<Answered, Fault> {
         let max_head_bytes = self.options.max_head_bytes;
-        let place = Place::Request { max_head_bytes };
+        let place = Place::Request {
+            role: Role::Server,
+            max_head_bytes,
+        };
         let mut frames =
             Frames::new(recv, place, None, Code::NO_ERROR).counted(Some(self.floods.clone()));
         let stall = Stall::of_writing(self.runtime.clone(), &self.options);
@@ -304,7 +308,8 @@ impl Answering {
     async fn exchange(&self, frames: &mut Frames, sending: &mut Sending) -> Result<Begun, Fault> {
         let (runtime, patience) = (&self.runtime, self.options.head_timeout);
         let deadline = runtime.sleep_until(runtime.now() + patience);
-        let reading = Box::pin(head(frames, self.options.max_head_bytes, None));
+        let most = self.options.max_head_bytes;
+        let reading = Box::pin(head(frames, Role::Server, most, None));
         let fields = match select(reading, deadline).await {
             Either::Left((fields, _)) => fields?,
             Either::Right(_) => {
@@ -414,10 +419,7 @@ impl Answering {
             Err(Fault::Lost(lost)) => Err(Fault::Lost(lost)),
             Err(fault) => {
                 tracing::debug!(%fault, "a response was not sent to its end");
-                sending.part_with(match &fault {
-                    Fault::Stream(code, _) => *code,
-                    _ => Code::INTERNAL_ERROR,
-                });
+                sending.part_with(fault.code());
                 Ok(match fault {
                     Fault::Ended(_) => Answered::Spoiled,
                     _ => Answered::Fairly,

@@ -164,6 +164,7 @@ impl World {
 
 /// Codes of RFC 9114 §8.1.
 pub(crate) mod code {
+    pub(crate) const NO_ERROR: u64 = 0x100;
     pub(crate) const INTERNAL_ERROR: u64 = 0x102;
     pub(crate) const STREAM_CREATION_ERROR: u64 = 0x103;
     pub(crate) const CLOSED_CRITICAL_STREAM: u64 = 0x104;
@@ -173,10 +174,12 @@ pub(crate) mod code {
     pub(crate) const ID_ERROR: u64 = 0x108;
     pub(crate) const SETTINGS_ERROR: u64 = 0x109;
     pub(crate) const MISSING_SETTINGS: u64 = 0x10a;
+    pub(crate) const REQUEST_CANCELLED: u64 = 0x10c;
     pub(crate) const REQUEST_INCOMPLETE: u64 = 0x10d;
     pub(crate) const MESSAGE_ERROR: u64 = 0x10e;
     pub(crate) const QPACK_DECOMPRESSION_FAILED: u64 = 0x200;
     pub(crate) const QPACK_ENCODER_STREAM_ERROR: u64 = 0x201;
+    pub(crate) const QPACK_DECODER_STREAM_ERROR: u64 = 0x202;
 }
 
 /// An integer of QUIC's in four bytes.

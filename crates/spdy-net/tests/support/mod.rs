@@ -2,6 +2,7 @@
 #![allow(dead_code)] // each test file uses its part
 
 pub(crate) mod h3;
+pub(crate) mod h3_server;
 
 use std::sync::Arc;
 
