@@ -69,8 +69,14 @@ impl Session {
             .get(id)
             .is_some_and(|stream| stream.unread == 0)
         {
-            self.streams.retire(id);
+            self.retire(id);
         }
+    }
+
+    /// Lets a stream go that has ended and was read; the session's window no longer has its growth.
+    pub(crate) fn retire(&mut self, id: StreamId) {
+        let grown = self.streams.retire(id);
+        self.receive.shrink(grown);
     }
 
     /// Takes a stream out early: its queued DATA is dropped, its unread DATA goes back to the
@@ -84,6 +90,7 @@ impl Session {
         self.outbound.data_bytes -= stream.queued_bytes;
         self.unread -= stream.unread;
         self.receive.consume(stream.unread);
+        self.receive.shrink(stream.receive.grown());
         Some(stream)
     }
 

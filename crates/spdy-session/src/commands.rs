@@ -236,11 +236,11 @@ impl Session {
             stream.receive.consume(bytes);
             self.outbound.queue_grant(stream);
         }
-        if stream.state == State::Closed && stream.unread == 0 {
-            self.streams.retire(id);
-        }
         self.unread -= bytes;
         self.receive.consume(bytes);
+        if stream.state == State::Closed && stream.unread == 0 {
+            self.retire(id);
+        }
     }
 
     /// As [`consume`](Self::consume), of DATA that nobody reads and nobody will: an upload whose answer was

@@ -133,6 +133,13 @@ pub struct Config {
     /// makes [`Session::wants_input`](crate::session::Session::wants_input) `false` from here on.
     /// Default 10 MiB for a client, 1 MiB for a server.
     pub session_window_bytes: u32,
+    /// The most that the receive window of one stream grows to, bytes. It doubles whenever its owner has consumed as much as it
+    /// holds within a second: else a peer far away could send no more than `initial_window_bytes` in a round trip.
+    /// Default 1 MiB.
+    pub grown_window_bytes: u32,
+    /// What the receive windows of all streams may grow by together, bytes; 0 for no growth. The session's window grows with
+    /// theirs, and shrinks when they end. Default 4 MiB for a server, 0 for a client, whose windows start large.
+    pub window_growth_bytes: u32,
     /// Largest DATA payload written at once, 1 to 2^24 - 1 bytes. Default 16,384.
     pub data_frame_bytes: usize,
     /// Bytes of DATA a stream may hold unsent before `send_capacity` is 0, at least 1. Default 65,536.
@@ -255,6 +262,8 @@ impl Config {
             } else {
                 10 * 1024 * 1024
             },
+            grown_window_bytes: 1024 * 1024,
+            window_growth_bytes: if server { 4 * 1024 * 1024 } else { 0 },
             data_frame_bytes: 16_384,
             send_buffer_bytes: 65_536,
             assumed_peer_streams: 100,

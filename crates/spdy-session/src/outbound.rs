@@ -36,7 +36,7 @@ use crate::observe::Direction;
 use crate::scheduler::Scheduler;
 use crate::session::Session;
 use crate::stream::{Item, Queued, State, Stream};
-use crate::window::INITIAL_WINDOW;
+use crate::window::{INITIAL_WINDOW, MAX_WINDOW};
 
 /// What waits to be written, by kind.
 #[derive(Debug)]
@@ -294,7 +294,13 @@ impl Session {
                 continue;
             };
             stream.grant_queued = false;
-            if stream.wants_grants() {
+            if !stream.wants_grants() {
+                continue;
+            }
+            if stream.discarded.is_none() && stream.receive.keeps_up(self.now) {
+                self.grow_window(id);
+            }
+            if let Some(stream) = self.streams.get_mut(id) {
                 return Some(WindowUpdate {
                     stream_id: id,
                     delta: stream.receive.grant(),
@@ -302,6 +308,22 @@ impl Session {
             }
         }
         None
+    }
+
+    /// Doubles the window of a stream whose owner keeps up with the peer, as far as the limits allow. The session's grows with
+    /// it: no other stream shall have less room.
+    fn grow_window(&mut self, id: StreamId) {
+        let (most, in_all) = (
+            i64::from(self.config.grown_window_bytes).min(MAX_WINDOW),
+            i64::from(self.config.window_growth_bytes),
+        );
+        let left = (in_all - self.streams.window_growth()).max(0);
+        if let Some(stream) = self.streams.get_mut(id) {
+            let of_session = self.receive.room_to_grow(MAX_WINDOW);
+            let bytes = stream.receive.room_to_grow(most).min(left).min(of_session);
+            stream.receive.grow(bytes);
+            self.receive.grow(bytes);
+        }
     }
 
     /// Writes the first item of a stream, one that needs no credit.

@@ -268,6 +268,7 @@ impl Session {
                         payload.truncate(room);
                         self.receive.consume(len - payload.len());
                         stream.receive.receive(payload.len());
+                        stream.receive.measure_from(self.now);
                         stream.unread += payload.len();
                         self.unread += payload.len();
                         let fin = fin && within;

@@ -174,15 +174,24 @@ impl Streams {
         stream
     }
 
-    /// Takes a stream that has ended out for good; the next one gets its queue.
-    pub(crate) fn retire(&mut self, id: StreamId) {
-        let Some(Stream { mut items, .. }) = self.remove(id) else {
-            return;
+    /// Takes a stream that has ended out for good; the next one gets its queue. Returns what its receive window had grown
+    /// by, bytes.
+    pub(crate) fn retire(&mut self, id: StreamId) -> i64 {
+        let Some(stream) = self.remove(id) else {
+            return 0;
         };
+        let mut items = stream.items;
         if self.spare.len() < SPARE && items.capacity() <= SPARE_ITEMS {
             items.clear();
             self.spare.push(items);
         }
+        stream.receive.grown()
+    }
+
+    /// What the receive windows of all streams have grown by, bytes.
+    pub(crate) fn window_growth(&self) -> i64 {
+        let streams = self.slots.iter().flatten();
+        streams.map(|stream| stream.receive.grown()).sum()
     }
 
     /// An empty queue for a new stream.

@@ -8,6 +8,13 @@
 //!            | pending: consumed,   | unread: with    | available |
 //!            | not yet given back   | the owner       | to peer   |
 //! ```
+//!
+//! A stream's target grows with its reader: a window that holds less than the reader takes in a round trip limits the peer to one
+//! window per round trip, and how long that is, is not known here.
+
+use std::time::Duration;
+
+use spdy_clock::Instant;
 
 /// Bytes that may be sent on a new stream, or session, before its first WINDOW_UPDATE.
 ///
@@ -16,6 +23,9 @@ pub(crate) const INITIAL_WINDOW: i64 = 64 * 1024;
 
 /// The greatest window: 2^31 - 1. Draft 3 allows one more; no peer is harmed by the smaller.
 pub(crate) const MAX_WINDOW: i64 = 0x7fff_ffff;
+
+/// A stream's window doubles when its owner has consumed as much as it holds within this time: longer than nearly any round trip.
+const GROWTH_PERIOD: Duration = Duration::from_secs(1);
 
 /// A window rose past [`MAX_WINDOW`].
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -63,8 +73,14 @@ pub(crate) struct ReceiveWindow {
     target: i64,
     /// What the peer has left, by our count.
     available: i64,
-    /// Consumed here and not yet given back.
+    /// Consumed here and not yet given back. Negative after the target was lowered.
     pending: i64,
+    /// How much of the target is growth.
+    grown: i64,
+    /// Since when `consumed` counts: the first DATA, or when the last whole window had been consumed.
+    since: Option<Instant>,
+    /// Given back since then.
+    consumed: i64,
 }
 
 impl ReceiveWindow {
@@ -76,6 +92,9 @@ impl ReceiveWindow {
             target,
             available: target.max(INITIAL_WINDOW),
             pending: 0,
+            grown: 0,
+            since: None,
+            consumed: 0,
         }
     }
 
@@ -86,6 +105,9 @@ impl ReceiveWindow {
             target,
             available: INITIAL_WINDOW,
             pending: target - INITIAL_WINDOW,
+            grown: 0,
+            since: None,
+            consumed: 0,
         }
     }
 
@@ -97,6 +119,45 @@ impl ReceiveWindow {
     /// `bytes` came.
     pub(crate) fn receive(&mut self, bytes: usize) {
         self.available -= bytes as i64;
+    }
+
+    /// The pace of the owner is measured from `now` on, unless it is being measured.
+    pub(crate) fn measure_from(&mut self, now: Instant) {
+        self.since.get_or_insert(now);
+    }
+
+    /// What is about to be given back counts for the pace of the owner; whether a whole window of it has been consumed
+    /// within [`GROWTH_PERIOD`].
+    pub(crate) fn keeps_up(&mut self, now: Instant) -> bool {
+        self.consumed += self.pending.max(0);
+        if self.consumed < self.target {
+            return false;
+        }
+        self.consumed = 0;
+        let since = self.since.replace(now);
+        since.is_some_and(|since| now - since <= GROWTH_PERIOD)
+    }
+
+    /// How much of it is growth, bytes.
+    pub(crate) fn grown(&self) -> i64 {
+        self.grown
+    }
+
+    /// By how much it may double, if it may hold `most`.
+    pub(crate) fn room_to_grow(&self, most: i64) -> i64 {
+        self.target.min(most - self.target).max(0)
+    }
+
+    /// Holds the window open at `bytes` more; they are owed.
+    pub(crate) fn grow(&mut self, bytes: i64) {
+        self.target += bytes;
+        self.pending += bytes;
+        self.grown += bytes;
+    }
+
+    /// Takes back growth of `bytes`: so much that is consumed is not given back.
+    pub(crate) fn shrink(&mut self, bytes: i64) {
+        self.grow(-bytes);
     }
 
     /// `bytes` were used up, or thrown away.
@@ -119,7 +180,7 @@ impl ReceiveWindow {
 
     /// Gives back what was consumed; the delta of the WINDOW_UPDATE, 0 for none.
     pub(crate) fn grant(&mut self) -> u32 {
-        let delta = self.pending.min(MAX_WINDOW);
+        let delta = self.pending.clamp(0, MAX_WINDOW);
         self.pending -= delta;
         self.available += delta;
         u32::try_from(delta).unwrap_or(0)
@@ -170,6 +231,41 @@ mod tests {
         assert!(window.owes());
         assert_eq!(window.grant(), 983_040);
         assert_eq!(window.available(), 1024 * 1024 - 10_000);
+    }
+
+    #[test]
+    fn a_whole_window_consumed_within_a_second_keeps_up_and_later_it_does_not() {
+        for (ms, keeps_up) in [(1_000, true), (1_001, false)] {
+            let mut window = ReceiveWindow::of_stream(INITIAL_WINDOW);
+            window.measure_from(Instant::ZERO);
+            let mut take = |bytes: usize, ms| {
+                window.receive(bytes);
+                window.consume(bytes);
+                let keeps_up = window.keeps_up(Instant::from_millis(ms));
+                window.grant();
+                keeps_up
+            };
+            assert!(!take(65_535, 0));
+            assert_eq!(take(1, ms), keeps_up);
+            // Measured again from there.
+            assert!(!take(65_535, ms + 500));
+            assert!(take(1, ms + 1_000));
+        }
+    }
+
+    #[test]
+    fn growth_that_is_taken_back_is_held_back_from_what_is_consumed() {
+        let mut window = ReceiveWindow::of_session(INITIAL_WINDOW);
+        window.grow(100_000);
+        assert_eq!(window.grant(), 100_000);
+        window.receive(150_000);
+        window.shrink(100_000);
+        window.consume(100_000);
+        assert!(!window.owes());
+        assert_eq!(window.grant(), 0);
+        window.consume(50_000);
+        assert_eq!(window.grant(), 50_000);
+        assert_eq!((window.available(), window.grown()), (INITIAL_WINDOW, 0));
     }
 
     #[test]

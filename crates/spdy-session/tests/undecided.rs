@@ -19,6 +19,7 @@ fn sum(lines: &[String]) -> usize {
 fn undecided() -> Script {
     let mut config = Config::new(Role::Server, Version::V3);
     config.detect_session_window = true;
+    config.window_growth_bytes = 0;
     Script::new(config)
 }
 
@@ -181,6 +182,7 @@ fn a_peer_that_sends_more_than_3_1_allows_speaks_3_and_its_session_gets_no_more_
     let mut config = Config::new(Role::Server, Version::V3);
     config.detect_session_window = true;
     config.session_window_bytes = 65_536;
+    config.window_growth_bytes = 0;
     let mut server = Script::new(config);
     for stream in [1, 3, 5] {
         server.syn(stream);

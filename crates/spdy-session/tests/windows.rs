@@ -256,6 +256,7 @@ fn credit_goes_back_when_half_the_window_is_consumed_and_not_when_it_arrives() {
 fn the_session_gets_its_credit_in_a_frame_of_its_own() {
     let mut config = Config::new(Role::Server, Version::V31);
     config.session_window_bytes = 65_536;
+    config.window_growth_bytes = 0;
     let mut server = Script::new(config);
     server.syn(1);
     server.data(1, WINDOW, false);
@@ -297,7 +298,9 @@ fn a_stream_whose_fin_came_gets_no_credit_and_the_session_does() {
 fn a_stream_whose_fin_took_the_last_byte_of_its_window_gets_credit_while_it_is_answered() {
     for version in [Version::V3, Version::V31] {
         for answered in [false, true] {
-            let mut server = Script::version(Role::Server, version);
+            let mut config = Config::new(Role::Server, version);
+            config.window_growth_bytes = 0;
+            let mut server = Script::new(config);
             server.syn(1);
             server.data(1, WINDOW, true);
             if answered {
@@ -547,4 +550,119 @@ fn a_greeting_that_waits_for_the_peer_opens_the_window_by_all_that_came() {
     let all = 1024 * 1024 - 65_536 + 2400;
     let wrote = server.wrote();
     assert_eq!(wrote[1], format!("WINDOW_UPDATE 0 {all}"), "{wrote:?}");
+}
+
+/// The WINDOW_UPDATE frames for `stream` in what was written, bytes.
+fn credit(lines: &[String], stream: u32) -> usize {
+    let prefix = format!("WINDOW_UPDATE {stream} ");
+    let deltas = lines.iter().filter_map(|line| line.strip_prefix(&prefix));
+    deltas.map(|delta| delta.parse::<usize>().unwrap()).sum()
+}
+
+/// `bytes` come on `stream` by kilobytes, are consumed at once, and take `span`; the credit that the stream got.
+fn read_at_pace(server: &mut Script, stream: u32, bytes: usize, span: u64) -> usize {
+    let pieces = bytes / 1024;
+    let mut had = 0;
+    let begun = server.now;
+    for piece in 1..=pieces {
+        server.now = begun + ms(span * piece as u64 / pieces as u64);
+        server.data(stream, 1024, false);
+        server.session.consume(id(stream), 1024);
+        had += credit(&server.wrote(), stream);
+    }
+    had
+}
+
+#[test]
+fn a_stream_window_doubles_with_each_window_that_is_read_within_a_second() {
+    for version in [Version::V3, Version::V31] {
+        let mut server = Script::version(Role::Server, version);
+        server.syn(1);
+        let (mut window, mut left) = (WINDOW, WINDOW);
+        while window < 1024 * 1024 {
+            left += read_at_pace(&mut server, 1, window, 1_000) - window;
+            window *= 2;
+            assert_eq!(left, window, "{version}");
+        }
+        left += read_at_pace(&mut server, 1, 4 * window, 1_000) - 4 * window;
+        assert_eq!(left, window, "{version}: it has its greatest size");
+        // All of it may come, and one byte more may not.
+        (0..window / 16_384).for_each(|_| server.data(1, 16_384, false));
+        assert_eq!(credit(&server.wrote(), 1), 0);
+        server.data(1, 1, false);
+        let wrote = server.wrote();
+        let reset = wrote.last().map(String::as_str);
+        assert_eq!(reset, Some("RST_STREAM 1 FLOW_CONTROL_ERROR"));
+    }
+}
+
+#[test]
+fn a_stream_window_stays_where_a_window_takes_longer_than_a_second_or_is_thrown_away() {
+    let mut server = Script::server();
+    server.syn(1);
+    let had = read_at_pace(&mut server, 1, 8 * WINDOW, 8 * 1_100);
+    assert_eq!(had, 8 * WINDOW);
+    server.syn(3);
+    for _ in 0..4 {
+        server.data(3, WINDOW, false);
+        server.session.discard(id(3), WINDOW);
+        assert_eq!(credit(&server.wrote(), 3), WINDOW);
+    }
+}
+
+/// Reads 8 MiB of `stream`, which has `left` of credit, a window in `pace`; the most credit that it had from its fifth MiB on.
+fn widest(server: &mut Script, stream: u32, mut left: usize, pace: u64) -> usize {
+    let mut widest = 0;
+    for nth in 0..128 {
+        left += read_at_pace(server, stream, WINDOW, pace);
+        left -= WINDOW;
+        if nth >= 64 {
+            widest = widest.max(left);
+        }
+    }
+    widest
+}
+
+#[test]
+fn all_windows_of_a_session_grow_by_so_much_and_no_more() {
+    const GROWN: usize = 1024 * 1024;
+    let mut server = Script::server();
+    let mut sizes = Vec::new();
+    for nth in 0..6 {
+        server.syn(2 * nth + 1);
+        sizes.push(widest(&mut server, 2 * nth + 1, WINDOW, 50));
+    }
+    // 4 MiB beyond the first windows: four times 960 KiB, and the rest.
+    let rest = WINDOW + 256 * 1024;
+    assert_eq!(sizes, [GROWN, GROWN, GROWN, GROWN, rest, WINDOW]);
+    // A stream that ends leaves its growth to another.
+    server.session.reset(id(1), RstStatus::CANCEL);
+    server.wrote();
+    server.syn(13);
+    assert_eq!(widest(&mut server, 13, WINDOW, 50), GROWN);
+}
+
+#[test]
+fn the_session_window_has_the_growth_of_its_streams_as_long_as_they_live() {
+    const SESSION: usize = 1024 * 1024;
+    let mut server = Script::server();
+    server.syn(1);
+    server.syn(3);
+    let mut room = SESSION;
+    let mut widest = |server: &mut Script, stream, pace| {
+        let rooms = (0..128).map(|_| {
+            server.now += ms(pace);
+            server.data(stream, WINDOW, false);
+            server.session.consume(id(stream), WINDOW);
+            room += credit(&server.wrote(), 0);
+            room -= WINDOW;
+            room
+        });
+        rooms.skip(64).max()
+    };
+    let grown = SESSION + SESSION - WINDOW;
+    assert_eq!(widest(&mut server, 1, 50), Some(grown));
+    server.session.reset(id(1), RstStatus::CANCEL);
+    // Its first window comes, and is read, at once.
+    assert_eq!(widest(&mut server, 3, 1_100), Some(SESSION + WINDOW));
 }
