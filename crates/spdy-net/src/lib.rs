@@ -75,5 +75,6 @@ pub mod tap;
 pub mod tls;
 pub mod tls_error;
 mod turns;
+mod upload_windows;
 pub mod verify;
 mod window_watch;

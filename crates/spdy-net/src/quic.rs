@@ -32,14 +32,13 @@ use crate::network::{DatagramSocket, Network};
 use crate::protocol::Protocol;
 use crate::serve::ServerOptions;
 use crate::tls::{Agreed, ClientTls, ServerTls, Shown};
+use crate::upload_windows::{GROWN_WINDOW_BYTES, connection_window};
 
 /// Bytes of a datagram that every path bears (RFC 9000 §14.1). More is not looked for; windows count in these.
 pub const DATAGRAM_BYTES: u32 = 1200;
 /// Bytes of bodies that a connection holds of what is sent and not acknowledged, or not sent yet: 170 Mbit/s at 100 ms.
 /// It is what a client that takes nothing can make us hold, unless it is in memory anyhow.
 pub(crate) const SEND_WINDOW_BYTES: usize = 2 * 1024 * 1024;
-/// Receive window of a server's stream, bytes, as over HTTP/2.
-const SERVER_STREAM_WINDOW: u32 = 64 * 1024;
 /// The most streams of requests that are open at once, whatever `max_streams` says: quinn makes an entry for each that
 /// may be, when the connection is born.
 const MAX_REQUEST_STREAMS: u32 = 4096;
@@ -137,11 +136,10 @@ impl QuicOptions {
     fn server_transport(options: &ServerOptions) -> TransportConfig {
         let mut transport = options.quic.transport(options.idle_timeout);
         let streams = options.max_streams.min(MAX_REQUEST_STREAMS);
-        let window = streams.saturating_mul(SERVER_STREAM_WINDOW);
         transport
             .max_concurrent_bidi_streams(VarInt::from_u32(streams))
-            .stream_receive_window(VarInt::from_u32(SERVER_STREAM_WINDOW))
-            .receive_window(VarInt::from_u32(window.max(SERVER_STREAM_WINDOW)))
+            .stream_receive_window(VarInt::from_u32(GROWN_WINDOW_BYTES))
+            .receive_window(VarInt::from_u32(connection_window(streams)))
             .keep_alive_interval(options.keepalive);
         transport
     }

@@ -13,6 +13,7 @@ use spdy::body::{Body, BoxError};
 use crate::latch::Latch;
 use crate::stall::StreamStall;
 use crate::turns::Turn;
+use crate::upload_windows::{Upload, UploadWindows};
 
 /// A body that arrives: credit goes back as it is read.
 pub(crate) struct Received {
@@ -20,6 +21,8 @@ pub(crate) struct Received {
     left: Option<u64>,
     /// Set when this is dropped before its end.
     given_up: Latch,
+    /// At a server: what makes windows grow.
+    upload: Option<Upload>,
 }
 
 impl Received {
@@ -30,7 +33,14 @@ impl Received {
             stream,
             left,
             given_up: Latch::new(),
+            upload: None,
         }
+    }
+
+    /// The same, whose reader makes the windows of its connection grow.
+    pub(crate) fn growing(mut self, windows: &UploadWindows) -> Self {
+        self.upload = Some(windows.open());
+        self
     }
 
     /// The same, and `given_up` is set when this is dropped before its end.
@@ -61,6 +71,12 @@ impl http_body::Body for Received {
             self.left = self.left.map(|left| left.saturating_sub(data.len() as u64));
             // A stream that was reset meanwhile needs no credit.
             let _ = self.stream.flow_control().release_capacity(data.len());
+            if self.stream.is_end_stream() {
+                self.upload = None;
+            }
+            if let Some(upload) = &mut self.upload {
+                upload.read(data.len());
+            }
             return Poll::Ready(Some(Ok(Frame::data(data))));
         }
         let trailers = ready!(self.stream.poll_trailers(cx)).map_err(Box::new)?;

@@ -36,13 +36,9 @@ use crate::request_head::{self, Malformed};
 use crate::serve::Terms;
 use crate::stall::{Stall, StreamStall};
 use crate::turns::{PRIORITY, Precedence, Turns};
+use crate::upload_windows::{FIRST_WINDOW_BYTES, UploadWindows, connection_window};
 use crate::window_watch::WindowWatch;
 
-/// Receive window of a server's stream, bytes: requests are small, uploads wait their turn. The connection has room
-/// for every stream's: how long a body may take is asked of its stream alone, so no other must hold it up.
-const SERVER_STREAM_WINDOW: u32 = 64 * 1024;
-/// The greatest window there is (RFC 9113 §6.9.1).
-const MAX_WINDOW: u32 = (1 << 31) - 1;
 /// Requests reset by the client before the server looked at them; one more ends the connection
 /// (rapid reset, CVE-2023-44487).
 const MAX_UNSEEN_RESETS: usize = 20;
@@ -64,11 +60,12 @@ pub(crate) async fn serve(io: BoxIo, terms: Terms<'_>) -> Result<(), ConnectionE
     let turns = Turns::new();
     let io = Watched::new(io, WindowWatch::of_server(turns.clone(), runtime.clone()));
     let (io, gate) = Gathered::new(io);
-    let connection_window = options.max_streams.saturating_mul(SERVER_STREAM_WINDOW);
-    let connection_window = connection_window.clamp(SERVER_STREAM_WINDOW, MAX_WINDOW);
+    // The connection has room for the first window of every stream: how long a body may take is a matter of its stream alone, so
+    // no other must hold it up.
+    let windows = UploadWindows::new(runtime.clone());
     let handshake = h2::server::Builder::new()
-        .initial_window_size(SERVER_STREAM_WINDOW)
-        .initial_connection_window_size(connection_window)
+        .initial_window_size(FIRST_WINDOW_BYTES)
+        .initial_connection_window_size(connection_window(options.max_streams))
         .max_concurrent_streams(options.max_streams)
         .max_header_list_size(u32::try_from(options.max_head_bytes).unwrap_or(u32::MAX))
         .max_frame_size(MIN_MAX_FRAME_BYTES)
@@ -135,7 +132,12 @@ pub(crate) async fn serve(io: BoxIo, terms: Terms<'_>) -> Result<(), ConnectionE
                     let hints = EarlyHints::over_http2(respond.clone());
                     request.extensions_mut().insert(hints);
                     let frame = options.data_frame_bytes.max(1);
-                    let arrived = Arrived { settled, secure };
+                    let windows = windows.clone();
+                    let arrived = Arrived {
+                        settled,
+                        secure,
+                        windows,
+                    };
                     let answer = answer(request, arrived, respond, handler, turns, stall, frame);
                     begun.push(Box::pin(async move {
                         answer.await;
@@ -151,8 +153,17 @@ pub(crate) async fn serve(io: BoxIo, terms: Terms<'_>) -> Result<(), ConnectionE
                     gate.poll_end(cx);
                     return Poll::Ready(Ok(()));
                 }
-                // What is written does not wait for what handlers do.
-                Poll::Pending => gate.poll_end(cx),
+                Poll::Pending => {
+                    // Fails until the client has acknowledged the SETTINGS before; then this task is woken.
+                    if let Some(size) = windows.poll_change(cx)
+                        && connection.set_initial_window_size(size).is_ok()
+                    {
+                        windows.told(size);
+                        continue;
+                    }
+                    // What is written does not wait for what handlers do.
+                    gate.poll_end(cx);
+                }
             }
             // What the answers hand to h2 makes it wake this task, so it is written in the next poll. Most are at hand, and need no
             // place among those that are waited for.
@@ -174,6 +185,8 @@ struct Arrived {
     settled: Result<(), Malformed>,
     /// Whether it came over TLS.
     secure: bool,
+    /// The windows of its connection.
+    windows: UploadWindows,
 }
 
 /// One exchange, from the request's head to the response's last byte.
@@ -202,7 +215,8 @@ async fn answer(
     let body = match stream.is_end_stream() {
         true => Body::empty(),
         false => {
-            let body = Body::wrap(Received::new(stream, &head.headers));
+            let received = Received::new(stream, &head.headers);
+            let body = Body::wrap(received.growing(&arrived.windows));
             held_back::asked_for(
                 body,
                 &head.headers,
@@ -245,8 +259,7 @@ async fn answer(
         Ok(stream) if !empty => {
             let turn = turns.open(stream.stream_id().as_u32(), precedence);
             let (frame, stall) = (data_frame_bytes, Some(stall));
-            let _logged =
-                send_body(stream, body, frame, turn, stall, Reason::INTERNAL_ERROR).await;
+            let _logged = send_body(stream, body, frame, turn, stall, Reason::INTERNAL_ERROR).await;
         }
         Ok(_) => {}
         Err(error) => tracing::debug!(%error, "the client left before its answer"),
