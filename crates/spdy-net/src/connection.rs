@@ -36,13 +36,19 @@ use crate::request_head;
 use crate::spdy_session::SpdyClient;
 use crate::tap::{ConnectionTap, Seen, Tap};
 
+/// A connection has room for the windows of so many streams, unless told otherwise.
+const STREAMS_WITH_ROOM: u32 = 100;
+/// The greatest window of SPDY and HTTP/2.
+const MAX_WINDOW: u32 = 0x7fff_ffff;
+
 /// How a client's connections are set up.
 #[derive(Clone)]
 pub struct ClientOptions {
     /// Receive window of a stream, bytes (SPDY/3 and later, HTTP/2, HTTP/3).
     pub stream_window_bytes: u32,
-    /// Receive window of the whole connection, bytes (SPDY/3.1, HTTP/2, HTTP/3).
-    pub session_window_bytes: u32,
+    /// Receive window of the whole connection, bytes (SPDY/3.1, HTTP/2, HTTP/3). `None`, the default: room for the windows of 100 streams,
+    /// so that responses that are not read hold up no others.
+    pub session_window_bytes: Option<u32>,
     /// HTTP/2 streams that are open at a time, at most; `None`: as many as the server allows, which may be any number.
     pub max_streams: Option<usize>,
     /// The largest response head taken, bytes.
@@ -85,12 +91,20 @@ pub struct ClientOptions {
     pub tap: Option<Arc<dyn Tap>>,
 }
 
+impl ClientOptions {
+    /// The receive window of the whole connection, bytes.
+    pub(crate) fn session_window_size(&self) -> u32 {
+        let room = self.stream_window_bytes.saturating_mul(STREAMS_WITH_ROOM);
+        self.session_window_bytes.unwrap_or(room).min(MAX_WINDOW)
+    }
+}
+
 impl Default for ClientOptions {
     fn default() -> Self {
         Self {
-            // 1 MiB holds a gigabit at 8 ms; the session's 10 MiB are what the last browsers gave.
+            // 1 MiB holds a gigabit at 8 ms, and 80 Mbit/s at 100 ms.
             stream_window_bytes: 1024 * 1024,
-            session_window_bytes: 10 * 1024 * 1024,
+            session_window_bytes: None,
             max_streams: None,
             max_head_bytes: 64 * 1024,
             max_frame_bytes: MIN_MAX_FRAME_BYTES,

@@ -128,7 +128,7 @@ impl QuicOptions {
         transport
             .max_concurrent_bidi_streams(VarInt::from_u32(0))
             .stream_receive_window(VarInt::from_u32(options.stream_window_bytes))
-            .receive_window(VarInt::from_u32(options.session_window_bytes))
+            .receive_window(VarInt::from_u32(options.session_window_size()))
             .keep_alive_interval(options.keepalive);
         transport
     }

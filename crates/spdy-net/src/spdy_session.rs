@@ -45,12 +45,12 @@ impl SpdyClient {
             .compression(options.compression)
             .secrets(options.secrets.clone())
             .flow_control(options.flow_control)
-            .initial_window_bytes(options.stream_window_bytes)
-            .session_window_bytes(options.session_window_bytes);
+            .initial_window_bytes(options.stream_window_bytes);
         if let Some(metrics) = &options.metrics {
             builder = builder.metrics(metrics);
         }
         let config = builder.config_mut();
+        config.session_window_bytes = options.session_window_bytes;
         config.compression_window_bits = options.compression_window_bits;
         config.keepalive_interval = options.keepalive;
         config.frame_timeout = Some(options.frame_timeout);

@@ -171,7 +171,7 @@ async fn an_unread_body_stops_nobody_else() {
     for protocol in MULTIPLEXED {
         let options = ClientOptions {
             stream_window_bytes: 64 * 1024,
-            session_window_bytes: 1024 * 1024,
+            session_window_bytes: Some(1024 * 1024),
             ..ClientOptions::default()
         };
         let io = support::serve(

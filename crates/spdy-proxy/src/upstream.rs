@@ -95,7 +95,6 @@ impl Upstream {
         let client = |network, resolve, aliases| {
             let config = ClientConfig {
                 protocols: vec![Protocol::Http2, Protocol::Http1],
-                plain_protocol: Some(Protocol::Http1),
                 http1_connections: config.connections,
                 tls: tls.cloned(),
                 connect_timeout: Some(Duration::from_secs(config.connect_timeout_s)),
@@ -108,7 +107,7 @@ impl Upstream {
                 queue: config.queue,
                 connection: ClientOptions {
                     stream_window_bytes: STREAM_WINDOW_BYTES,
-                    session_window_bytes: CONNECTION_WINDOW_BYTES,
+                    session_window_bytes: Some(CONNECTION_WINDOW_BYTES),
                     max_streams: Some(MAX_STREAMS as usize),
                     write_timeout: Some(Duration::from_secs(config.write_timeout_s)),
                     ..ClientOptions::default()

@@ -31,7 +31,7 @@ impl Session {
 
     /// Without windows, whether our owner has as much to consume as it may: nothing more is read.
     pub(crate) fn is_full(&self) -> bool {
-        !self.stream_windows && self.unread >= self.config.session_window_bytes as usize
+        !self.stream_windows && self.unread >= self.config.unread_limit()
     }
 
     /// Looks whether the peer can send; to be called when that may have changed.

@@ -282,7 +282,7 @@ impl Session {
         }
         // before a greeting that waits for the peer's first frame, this waits as well
         let may_speak = self.outbound.greeted || self.config.greeting == Greeting::Never;
-        if self.grants_session_window() && may_speak && self.receive.owes() {
+        if self.grants_session_window() && may_speak && self.receive.owes_session() {
             let (stream_id, delta) = (StreamId::ZERO, self.receive.grant());
             self.undecided.granted();
             self.note_room();

@@ -330,7 +330,7 @@ impl Session {
 
     fn session_window_error(&self) -> SessionError {
         SessionError::SessionWindow {
-            window: self.config.session_window_bytes,
+            window: self.config.session_window_size(),
         }
     }
 

@@ -214,7 +214,7 @@ impl Session {
     pub fn new(mut config: Config, now: Instant) -> Self {
         config.keep_within_bounds();
         let client = config.role == Role::Client;
-        let receive = ReceiveWindow::of_session(i64::from(config.session_window_bytes));
+        let receive = ReceiveWindow::of_session(i64::from(config.session_window_size()));
         let mut session = Self {
             now,
             decoder: Decoder::new(config.version, config.frame_limits.clone()),

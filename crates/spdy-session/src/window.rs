@@ -178,6 +178,13 @@ impl ReceiveWindow {
         self.pending > 0 && self.pending * 2 >= self.target
     }
 
+    /// As [`owes`](Self::owes), of a session: half of what its streams leave of the window. With most of it
+    /// unread on some streams, half of the whole would never be consumed on the others.
+    pub(crate) fn owes_session(&self) -> bool {
+        let is_worth_it = self.pending * 2 >= INITIAL_WINDOW && self.pending >= self.available;
+        self.owes() || is_worth_it
+    }
+
     /// Gives back what was consumed; the delta of the WINDOW_UPDATE, 0 for none.
     pub(crate) fn grant(&mut self) -> u32 {
         let delta = self.pending.clamp(0, MAX_WINDOW);
@@ -266,6 +273,25 @@ mod tests {
         window.consume(50_000);
         assert_eq!(window.grant(), 50_000);
         assert_eq!((window.available(), window.grown()), (INITIAL_WINDOW, 0));
+    }
+
+    #[test]
+    fn a_session_whose_window_is_mostly_unread_owes_half_of_the_rest() {
+        let mut window = ReceiveWindow::of_session(1024 * 1024);
+        window.grant();
+        window.receive(1024 * 1024 - 100_000); // which stays unread
+        window.receive(49_999);
+        window.consume(49_999);
+        assert!(!window.owes_session());
+        window.receive(1);
+        window.consume(1);
+        assert!(window.owes_session());
+        assert_eq!(window.grant(), 50_000);
+        window.receive(100_000 - 32_767);
+        window.consume(32_767);
+        assert!(!window.owes_session(), "small grants are not worth it");
+        window.consume(1);
+        assert!(window.owes_session());
     }
 
     #[test]

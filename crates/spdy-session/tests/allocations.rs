@@ -27,7 +27,7 @@ impl Pair {
         let session = |role| {
             let mut config = Config::new(role, Version::V31);
             config.initial_window_bytes = 64 * 1024; // of which WINDOW_UPDATEs are many
-            config.session_window_bytes = 64 * 1024;
+            config.session_window_bytes = Some(64 * 1024);
             Session::new(config, now)
         };
         Self {

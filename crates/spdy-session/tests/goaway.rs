@@ -155,7 +155,7 @@ fn requests_that_were_queued_before_a_shutdown_are_still_sent() {
     client.session.open(&some_headers(), get()).unwrap();
     client.session.shutdown(client.now);
     let wrote = client.wrote();
-    assert_eq!(wrote, ["SYN_STREAM 1 fin", "WINDOW_UPDATE 1 10420224"]);
+    assert_eq!(wrote, ["SYN_STREAM 1 fin", "WINDOW_UPDATE 1 983040"]);
 }
 
 #[test]

@@ -151,7 +151,7 @@ fn machine(role: Role, version: Version) -> Session {
     let mut config = Config::new(role, version);
     config.push = PushPolicy::Accept;
     config.initial_window_bytes = 65_536;
-    config.session_window_bytes = 100_000;
+    config.session_window_bytes = Some(100_000);
     let mut session = Session::new(config, Instant::ZERO);
     if role == Role::Client {
         for _ in 0..3 {
@@ -372,7 +372,8 @@ struct Side {
 impl Side {
     fn new(role: Role, version: Version, window: u32) -> Self {
         let mut config = Config::new(role, version);
-        (config.initial_window_bytes, config.session_window_bytes) = (window, window.max(65_536));
+        (config.initial_window_bytes, config.session_window_bytes) =
+            (window, Some(window.max(65_536)));
         (config.write_timeout, config.idle_timeout) = (None, None);
         Self {
             session: Session::new(config, Instant::ZERO),

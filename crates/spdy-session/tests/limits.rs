@@ -86,7 +86,7 @@ fn go(limit: Limit, past: bool) -> Option<(Script, Met)> {
             (script, Met::StreamLost)
         }
         Limit::SessionWindow => {
-            let mut script = server(|config| config.session_window_bytes = 65_536);
+            let mut script = server(|config| config.session_window_bytes = Some(65_536));
             script.syn(1);
             script.syn(3);
             script.data(1, 40_000, false);

@@ -221,7 +221,7 @@ fn a_dead_peer_is_told_by_keepalive_even_when_the_ping_cannot_be_written() {
 fn a_peer_whose_answers_we_do_not_read_is_not_dead_and_has_its_time_when_we_read_again() {
     let mut config = Config::new(Role::Server, Version::V31);
     config.flow_control = false;
-    config.session_window_bytes = 65_536;
+    config.session_window_bytes = Some(65_536);
     config.keepalive_interval = Some(ms(5_000));
     config.keepalive_timeout = ms(2_000);
     let mut server = Script::new(config);

@@ -22,13 +22,13 @@ fn settings_come_first_in_ascending_order_and_in_3_1_the_session_window_right_af
     let server = |version| Config::new(Role::Server, version);
     assert_eq!(
         greeting(client(Version::V31)),
-        ["SETTINGS 4=0 7=10485760", "WINDOW_UPDATE 0 10420224"]
+        ["SETTINGS 4=0 7=1048576", "WINDOW_UPDATE 0 104792064"]
     );
     assert_eq!(
         greeting(server(Version::V31)),
         ["SETTINGS 4=100", "WINDOW_UPDATE 0 983040"]
     );
-    assert_eq!(greeting(client(Version::V3)), ["SETTINGS 4=0 7=10485760"]);
+    assert_eq!(greeting(client(Version::V3)), ["SETTINGS 4=0 7=1048576"]);
     assert_eq!(
         greeting(server(Version::V2)),
         ["SETTINGS 4=100 7=2147483647"]

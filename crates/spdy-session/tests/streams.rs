@@ -369,7 +369,7 @@ fn a_stream_that_is_reset_before_it_was_written_never_existed_for_the_peer() {
     client.session.open(&some_headers(), FIN).unwrap();
     client.session.reset(id(1), RstStatus::CANCEL);
     let wrote = client.wrote();
-    assert_eq!(wrote, ["SYN_STREAM 3 fin", "WINDOW_UPDATE 3 10420224"]);
+    assert_eq!(wrote, ["SYN_STREAM 3 fin", "WINDOW_UPDATE 3 983040"]);
 }
 
 #[test]

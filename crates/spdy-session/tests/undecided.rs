@@ -181,7 +181,7 @@ fn a_peer_that_moves_its_sessions_window_with_that_of_streams_has_not_shown_that
 fn a_peer_that_sends_more_than_3_1_allows_speaks_3_and_its_session_gets_no_more_credit() {
     let mut config = Config::new(Role::Server, Version::V3);
     config.detect_session_window = true;
-    config.session_window_bytes = 65_536;
+    config.session_window_bytes = Some(65_536);
     config.window_growth_bytes = 0;
     let mut server = Script::new(config);
     for stream in [1, 3, 5] {

@@ -195,7 +195,7 @@ fn the_whole_window_may_come_and_one_byte_more_is_a_stream_error() {
 #[test]
 fn one_byte_past_the_session_window_ends_the_session() {
     let mut config = Config::new(Role::Server, Version::V31);
-    config.session_window_bytes = 100_000;
+    config.session_window_bytes = Some(100_000);
     let mut server = Script::new(config);
     server.syn(1);
     server.syn(3);
@@ -213,7 +213,7 @@ fn one_byte_past_the_session_window_ends_the_session() {
 #[test]
 fn a_peer_that_moves_its_session_window_by_our_initial_window_is_forgiven() {
     let mut config = Config::new(Role::Client, Version::V31);
-    (config.initial_window_bytes, config.session_window_bytes) = (100_000, 100_000);
+    (config.initial_window_bytes, config.session_window_bytes) = (100_000, Some(100_000));
     config.settings_window_bytes = None;
     let mut client = Script::new(config);
     for _ in 0..2 {
@@ -255,7 +255,7 @@ fn credit_goes_back_when_half_the_window_is_consumed_and_not_when_it_arrives() {
 #[test]
 fn the_session_gets_its_credit_in_a_frame_of_its_own() {
     let mut config = Config::new(Role::Server, Version::V31);
-    config.session_window_bytes = 65_536;
+    config.session_window_bytes = Some(65_536);
     config.window_growth_bytes = 0;
     let mut server = Script::new(config);
     server.syn(1);
@@ -270,7 +270,7 @@ fn the_session_gets_its_credit_in_a_frame_of_its_own() {
 #[test]
 fn no_more_is_consumed_than_came() {
     let mut config = Config::new(Role::Server, Version::V31);
-    config.session_window_bytes = 65_536;
+    config.session_window_bytes = Some(65_536);
     let mut server = Script::new(config);
     server.syn(1);
     server.data(1, 40_000, false);
@@ -284,7 +284,7 @@ fn no_more_is_consumed_than_came() {
 #[test]
 fn a_stream_whose_fin_came_gets_no_credit_and_the_session_does() {
     let mut config = Config::new(Role::Server, Version::V31);
-    config.session_window_bytes = 65_536;
+    config.session_window_bytes = Some(65_536);
     let mut server = Script::new(config);
     server.syn(1);
     server.data(1, WINDOW - 1, true);
@@ -318,7 +318,7 @@ fn a_stream_whose_fin_took_the_last_byte_of_its_window_gets_credit_while_it_is_a
 #[test]
 fn a_closed_stream_still_gives_credit_to_the_session_when_it_is_read() {
     let mut config = Config::new(Role::Server, Version::V31);
-    config.session_window_bytes = 65_536;
+    config.session_window_bytes = Some(65_536);
     let mut server = Script::new(config);
     server.syn(1);
     server.data(1, WINDOW, true);
@@ -332,7 +332,7 @@ fn a_closed_stream_still_gives_credit_to_the_session_when_it_is_read() {
 #[test]
 fn credit_of_a_stream_that_was_reset_goes_back_to_the_session_at_once() {
     let mut config = Config::new(Role::Server, Version::V31);
-    config.session_window_bytes = 65_536;
+    config.session_window_bytes = Some(65_536);
     for by_peer in [false, true] {
         let mut server = Script::new(config.clone());
         server.syn(1);
@@ -355,7 +355,7 @@ fn credit_of_a_stream_that_was_reset_goes_back_to_the_session_at_once() {
 #[test]
 fn data_for_streams_that_are_gone_counts_and_its_credit_goes_back_at_once() {
     let mut config = Config::new(Role::Server, Version::V31);
-    config.session_window_bytes = 65_536;
+    config.session_window_bytes = Some(65_536);
     let mut server = Script::new(config);
     server.data(9, 20_000, false);
     assert_eq!(server.wrote(), ["RST_STREAM 9 INVALID_STREAM"]);
@@ -392,7 +392,7 @@ fn without_windows_an_owner_that_consumes_nothing_stops_the_reading() {
     for version in [Version::V2, Version::V31] {
         let mut config = Config::new(Role::Server, version);
         config.flow_control = false;
-        config.session_window_bytes = 100_000;
+        config.session_window_bytes = Some(100_000);
         let mut server = Script::new(config);
         server.syn(1);
         server.data(1, 99_999, false);
@@ -493,7 +493,8 @@ fn capacity_is_0_before_the_reply_after_fin_and_for_streams_that_are_not_there()
 #[test]
 fn a_large_body_crosses_at_the_pace_of_its_reader() {
     let mut config = Config::new(Role::Client, Version::V31);
-    (config.initial_window_bytes, config.session_window_bytes) = (WINDOW as u32, WINDOW as u32);
+    (config.initial_window_bytes, config.session_window_bytes) =
+        (WINDOW as u32, Some(WINDOW as u32));
     let server = Config::new(Role::Server, Version::V31);
     let mut pair = Pair::new(config, server, ms(10));
     let get = Open {

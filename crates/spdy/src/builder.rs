@@ -37,10 +37,11 @@ macro_rules! session_options {
                 self.config.initial_window_bytes = bytes;
                 self
             }
-            /// Receive window of the session, bytes (SPDY/3.1).
+            /// Receive window of the session, bytes (SPDY/3.1). A client that sets none has room for the windows
+            /// of 100 streams. With fewer, responses that are not read hold up others.
             #[must_use]
             pub fn session_window_bytes(mut self, bytes: u32) -> Self {
-                self.config.session_window_bytes = bytes;
+                self.config.session_window_bytes = Some(bytes);
                 self
             }
             /// Largest DATA payload written at once, bytes.

@@ -6,6 +6,7 @@ use std::future::poll_fn;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::Poll;
+use std::time::Duration;
 
 use bytes::Bytes;
 use http::{Request, Response};
@@ -53,6 +54,69 @@ async fn a_reader_that_stops_holds_up_its_own_stream_alone() {
         pulled.load(Ordering::Relaxed)
     );
     assert_eq!(bytes_of(stalled).await.len(), 1024 * 1024);
+}
+
+/// A client and a server with their defaults; `/` is 20 MB, anything else longer than a stream's window.
+fn by_default(version: Version) -> client::Session {
+    let (small, large) = (pattern(1_100_000), pattern(20_000_000));
+    let (session, _serving) = served(version, move |request: Request<Body>| {
+        let body = if request.uri().path() == "/" {
+            &large
+        } else {
+            &small
+        };
+        let response = Response::new(Body::full(body.clone()));
+        async move { response }
+    });
+    session
+}
+
+/// Heads of `count` responses whose bodies nobody reads.
+async fn unread(session: &client::Session, count: usize) -> Vec<Response<Body>> {
+    let asked = (0..count).map(|n| session.request(get(&format!("/{n}")), Priority::HIGHEST));
+    futures_util::future::try_join_all(asked)
+        .await
+        .expect("heads")
+}
+
+#[tokio::test(start_paused = true)]
+async fn responses_that_are_not_read_hold_up_no_other() {
+    for version in [Version::V31, Version::V3] {
+        for count in [1, 10, 99] {
+            let session = by_default(version);
+            let _unread = unread(&session, count).await;
+            let download = async {
+                let response = session.request(get("/"), Priority::LOWEST).await;
+                bytes_of(response.expect("a head")).await.len()
+            };
+            let whole = tokio::time::timeout(Duration::from_secs(1), download).await;
+            assert_eq!(whole, Ok(20_000_000), "{version}, {count} unread");
+        }
+    }
+}
+
+/// What `docs/limits.md` says of it: the windows of 100 streams.
+#[tokio::test(start_paused = true)]
+async fn responses_that_fill_a_hundred_windows_unread_hold_up_the_next() {
+    let window = 1024 * 1024;
+    let body = pattern(window);
+    let (session, _serving) = served(Version::V31, move |_| {
+        let response = Response::new(Body::full(body.clone()));
+        async move { response }
+    });
+    let mut kept = unread(&session, 99).await;
+    kept.extend(unread(&session, 1).await);
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    assert_eq!(session.active_streams(), 0, "all have come, whole");
+    let next = session.request(get("/next"), Priority::HIGHEST).await;
+    let mut next = next.expect("a head needs no window").into_body();
+    let waits = tokio::time::timeout(Duration::from_secs(50), next.frame()).await;
+    assert!(waits.is_err(), "{waits:?}");
+    kept.clear();
+    assert_eq!(
+        next.collect().await.expect("a whole body").to_bytes().len(),
+        window
+    );
 }
 
 #[tokio::test]

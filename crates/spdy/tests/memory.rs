@@ -30,10 +30,10 @@ fn bound(config: &Config) -> usize {
     let answer = config.send_buffer_bytes + PIECE;
     let stream = heads + answer + 8 * 1024;
     let unread = match config.version {
-        Version::V31 => config.session_window_bytes as usize,
+        Version::V31 => config.session_window_size() as usize,
         Version::V3 => streams * config.initial_window_bytes as usize,
         // Nothing is read any more from here on; one read may go past it.
-        Version::V2 => config.session_window_bytes as usize + 64 * 1024,
+        Version::V2 => config.session_window_size() as usize + 64 * 1024,
     };
     // Small frames are joined, in buffers that double as they grow.
     let unread = 2 * unread;
@@ -122,7 +122,7 @@ fn greedy(config: &Config) -> Bytes {
     let all = match version {
         Version::V3 => streams * config.initial_window_bytes,
         Version::V31 => 65_536, // no more is granted, since nothing of ours can be written
-        Version::V2 => config.session_window_bytes * 2,
+        Version::V2 => config.session_window_size() * 2,
     };
     for nth in 0..all / 16 {
         let data = Data {

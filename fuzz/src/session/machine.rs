@@ -269,7 +269,7 @@ impl Machine {
             }
         }
         if config.version == Version::V31 {
-            let window = (config.session_window_bytes as usize).max(WINDOW);
+            let window = (config.session_window_size() as usize).max(WINDOW);
             // Peers that move the session's window too by what is told of streams are forgiven as much.
             let window = window + windowed(config.initial_window_bytes) - WINDOW;
             let unread: usize = self.unread.values().sum();

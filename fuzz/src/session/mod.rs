@@ -175,7 +175,7 @@ fn configure(role: Role, choices: &mut Choices<'_>) -> Config {
     }
     if odd & 128 != 0 {
         config.initial_window_bytes = 70_000;
-        config.session_window_bytes = 66_000;
+        config.session_window_bytes = Some(66_000);
         config.data_frame_bytes = 100;
         config.send_buffer_bytes = 300;
         config.small_data_bytes = 150;

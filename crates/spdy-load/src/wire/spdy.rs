@@ -75,7 +75,7 @@ impl SpdyWire {
         if plan.target.body().is_empty() {
             config.settings_window_bytes = None;
         }
-        config.session_window_bytes = plan.session_window_bytes;
+        config.session_window_bytes = Some(plan.session_window_bytes);
         config.frame_timeout = None;
         config.small_data_bytes = 0;
         let clock = WallClock::start();

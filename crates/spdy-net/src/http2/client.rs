@@ -90,7 +90,7 @@ impl Http2Client {
         let (sender, mut connection) = h2::client::Builder::new()
             .enable_push(false)
             .initial_window_size(options.stream_window_bytes)
-            .initial_connection_window_size(options.session_window_bytes)
+            .initial_connection_window_size(options.session_window_size())
             .max_header_list_size(u32::try_from(options.max_head_bytes).unwrap_or(u32::MAX))
             .max_frame_size(max_frame)
             .max_local_error_reset_streams(Some(MAX_SPOILED_STREAMS))

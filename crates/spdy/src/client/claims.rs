@@ -232,7 +232,7 @@ impl State {
 
     /// DATA came for the push `key`, if it is one that waits.
     pub(crate) fn count_unclaimed(&mut self, key: usize, bytes: usize) {
-        let half_a_session = self.machine.config().session_window_bytes as usize / 2;
+        let half_a_session = self.machine.config().session_window_size() as usize / 2;
         let Some(claims) = self.claims.as_mut().filter(|claims| claims.holds(key)) else {
             return;
         };
