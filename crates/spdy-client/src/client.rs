@@ -198,7 +198,7 @@ impl Client {
             config.http1_connections,
             config.idle_timeout,
         )
-        .speaking_plain(config.spoken_plain())
+        .speaking_plain(config.plain_protocol)
         .knowing(config.known_hosts.clone());
         let pool = match config.http1_idle_timeout {
             Some(timeout) => pool

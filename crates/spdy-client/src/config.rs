@@ -17,8 +17,10 @@ pub struct Config {
     /// Offered by ALPN over TLS, best first. If HTTP/3 comes first, https goes over QUIC, at once and to nothing else:
     /// no `Alt-Svc` is waited for, and no TCP raced against it. Elsewhere in the list it counts for nothing.
     pub protocols: Vec<Protocol>,
-    /// Spoken over plain TCP by prior knowledge; `None`: the first of `protocols` that has a plain form.
-    pub plain_protocol: Option<Protocol>,
+    /// Spoken to `http://` URLs. Default HTTP/1.1: without TLS no protocol is agreed on, and a server that does not speak the one that is
+    /// used answers nothing useful. SPDY or HTTP/2 in clear is for servers that are known to speak it; where only some do, `known_hosts`
+    /// names them.
+    pub plain_protocol: Protocol,
     /// What single hosts (in lower case, any port) are known to speak: over plain TCP that is spoken, whatever
     /// `plain_protocol` says. Over TLS it is ALPN that decides, and this tells how many connections are worth opening
     /// before it has; but a host known for HTTP/3 is spoken to over QUIC, and one known for another is not. Empty by
@@ -79,20 +81,13 @@ impl Config {
             .or(self.protocols.first())
             .is_some_and(|it| it.is_over_quic())
     }
-
-    /// What is spoken over plain TCP with a host of which nothing is known.
-    pub(crate) fn spoken_plain(&self) -> Protocol {
-        let over_tcp = Protocol::over_tcp(&self.protocols);
-        let first = over_tcp.first().or(self.protocols.first()).copied();
-        self.plain_protocol.or(first).unwrap_or(Protocol::Http1)
-    }
 }
 
 impl Default for Config {
     fn default() -> Self {
         Self {
             protocols: Protocol::ALL.to_vec(),
-            plain_protocol: None,
+            plain_protocol: Protocol::Http1,
             known_hosts: BTreeMap::new(),
             http1_connections: 6,
             tls: None,

@@ -241,7 +241,7 @@ impl Connector {
     /// What is spoken with `origin` without TLS.
     fn spoken_plain(&self, origin: &Origin) -> Protocol {
         let known = self.config.known_hosts.get(&origin.host).copied();
-        known.unwrap_or_else(|| self.config.spoken_plain())
+        known.unwrap_or(self.config.plain_protocol)
     }
 
     async fn connect_quic(

@@ -118,7 +118,7 @@ struct Connection {
 #[derive(Debug)]
 pub struct Pool {
     protocols: Vec<Protocol>,
-    plain_protocol: Option<Protocol>,
+    plain_protocol: Protocol,
     known_hosts: BTreeMap<String, Protocol>,
     http1_connections: usize,
     idle_timeout: Duration,
@@ -138,7 +138,7 @@ impl Pool {
     pub fn new(protocols: &[Protocol], http1_connections: usize, idle_timeout: Duration) -> Self {
         Self {
             protocols: protocols.to_vec(),
-            plain_protocol: None,
+            plain_protocol: Protocol::Http1,
             known_hosts: BTreeMap::new(),
             http1_connections: http1_connections.max(1),
             idle_timeout,
@@ -152,10 +152,11 @@ impl Pool {
         }
     }
 
-    /// The same pool, of a client that speaks `protocol` where there is no TLS to agree on one.
+    /// The same pool, of a client that speaks `protocol` where there is no TLS to agree on one. Without it
+    /// that is HTTP/1.1.
     #[must_use]
     pub fn speaking_plain(mut self, protocol: Protocol) -> Self {
-        self.plain_protocol = Some(protocol);
+        self.plain_protocol = protocol;
         self
     }
 
@@ -450,15 +451,15 @@ impl Pool {
         if let Some(&protocol) = self.known_hosts.get(&origin.host) {
             return protocol.into();
         }
-        if let (false, Some(protocol)) = (origin.secure, self.plain_protocol) {
-            return protocol.into();
+        if !origin.secure {
+            return self.plain_protocol.into();
         }
         let mut protocols = self
             .protocols
             .iter()
             .map(|&protocol| Speaks::from(protocol));
         let first = protocols.next().unwrap_or(Speaks::Http1);
-        match origin.secure && protocols.any(|other| other != first) {
+        match protocols.any(|other| other != first) {
             true => Speaks::Unknown,
             false => first,
         }

@@ -36,6 +36,7 @@ fn client(world: &World, config: Config) -> Client {
 fn only(protocol: Protocol) -> Config {
     Config {
         protocols: vec![protocol],
+        plain_protocol: protocol,
         ..Config::default()
     }
 }
@@ -66,6 +67,7 @@ async fn every_protocol_is_fetched_plain_and_over_tls() {
                 &world,
                 Config {
                     protocols: vec![protocol],
+                    plain_protocol: protocol,
                     ..config
                 },
             );
@@ -97,6 +99,72 @@ async fn every_protocol_is_fetched_plain_and_over_tls() {
             assert_eq!(world.look_ups(), ["a.test"], "one look-up for all");
             client.close().await;
         }
+    }
+}
+
+#[tokio::test]
+async fn http_urls_are_fetched_by_http_1_1_unless_another_protocol_is_chosen() {
+    let spdy = Protocol::Spdy(Version::V31);
+    let (world, config) = world(&[Protocol::Http1, spdy]);
+    let known_hosts = [("a.test".to_owned(), spdy)].into();
+    let chosen = Config {
+        plain_protocol: spdy,
+        ..config.clone()
+    };
+    let known = Config {
+        known_hosts,
+        ..config.clone()
+    };
+    for (config, spoken) in [(config, Protocol::Http1), (chosen, spdy), (known, spdy)] {
+        let client = client(&world, config);
+        let response = client
+            .send(get("http://a.test/10"), Priority::HIGHEST)
+            .await;
+        let response = response.expect("a response");
+        let route = *response.extensions().get::<Route>().expect("a route");
+        assert_eq!(route.protocol, spoken);
+        assert_eq!(read(response).await.expect("a whole body").len(), 10);
+    }
+}
+
+#[tokio::test]
+async fn a_server_that_answers_http_1_1_to_spdy_is_asked_once_and_named() {
+    let world = World::default();
+    world.name("a.test", &["10.0.0.1"]).door(HTTP, |mut io| {
+        tokio::spawn(async move {
+            let mut asked = [0; 1024];
+            io.read(&mut asked).await.expect("a request");
+            let answer = b"HTTP/1.1 400 Bad Request\r\ncontent-length: 0\r\n\r\n";
+            io.write_all(answer).await.expect("written");
+        });
+    });
+    let client = client(&world, only(Protocol::Spdy(Version::V31)));
+    let error = client.send(get("http://a.test/"), Priority::HIGHEST).await;
+    let error = error.expect_err("no SPDY there").to_string();
+    let says = "the peer answered HTTP/1.1 to SPDY: it does not speak SPDY on this port";
+    assert!(error.contains(says), "{error}");
+    assert_eq!(world.connects().len(), 1, "asking again is of no use");
+}
+
+#[tokio::test]
+async fn bodies_that_are_not_read_hold_up_no_other_over_any_protocol() {
+    // SPDY/2 has no windows: with 10 MiB unread nothing more is read of its sessions.
+    let has_windows = |protocol: &Protocol| *protocol != Protocol::Spdy(Version::V2);
+    for protocol in Protocol::ALL.into_iter().filter(has_windows) {
+        let (world, config) = world(&[protocol]);
+        let config = Config {
+            protocols: vec![protocol],
+            http1_connections: 31,
+            ..config
+        };
+        let client = client(&world, config);
+        let fetch = |bytes| client.send(get(&format!("https://a.test/{bytes}")), Priority::HIGHEST);
+        let unread = join_all((0..30).map(|_| fetch(1_500_000))).await;
+        let next = async { read(fetch(5_000_000).await.expect("a head")).await };
+        let next = tokio::time::timeout(Duration::from_secs(30), next).await;
+        let next = next.unwrap_or_else(|_| panic!("{protocol}: it waits for others"));
+        assert_eq!(next.expect("a whole body").len(), 5_000_000, "{protocol}");
+        assert!(unread.iter().all(Result::is_ok), "{protocol}");
     }
 }
 

@@ -125,6 +125,7 @@ async fn a_server_that_turns_a_request_away_is_asked_again_as_often_as_is_config
         });
         let config = Config {
             protocols: vec![Protocol::Http2],
+            plain_protocol: Protocol::Http2,
             retries,
             ..Config::default()
         };

@@ -119,7 +119,7 @@ fn what_an_origin_spoke_is_remembered_when_its_connection_is_gone() {
 
 #[test]
 fn the_urgent_go_first_then_the_early() {
-    let mut pool = Pool::new(&[SPDY], 6, IDLE);
+    let mut pool = Pool::new(&[SPDY], 6, IDLE).speaking_plain(SPDY);
     for (request, level) in [(0, 4), (1, 0), (2, 4), (3, 0), (4, 7)] {
         pool.enqueue(T0, &plain(), request, Priority::new(level));
     }
@@ -132,7 +132,7 @@ fn the_urgent_go_first_then_the_early() {
 
 #[test]
 fn a_full_connection_takes_the_next_when_one_has_ended() {
-    let mut pool = Pool::new(&[Protocol::Http2], 6, IDLE);
+    let mut pool = Pool::new(&[Protocol::Http2], 6, IDLE).speaking_plain(Protocol::Http2);
     enqueue(&mut pool, &plain(), 0..4);
     pool.connected(T0, 0, Protocol::Http2, 2);
     assert_eq!(actions(&mut pool), ["+0", "0>0", "1>0"]);
@@ -357,7 +357,7 @@ fn nobody_joins_http1_plain_text_another_port_or_a_session_that_takes_nothing_ne
 
 #[test]
 fn a_cancelled_request_is_not_assigned() {
-    let mut pool = Pool::new(&[SPDY], 6, IDLE);
+    let mut pool = Pool::new(&[SPDY], 6, IDLE).speaking_plain(SPDY);
     enqueue(&mut pool, &plain(), 0..2);
     assert!(pool.cancel(0));
     assert!(!pool.cancel(0));
@@ -647,8 +647,8 @@ fn a_server_that_refuses_the_only_one_is_asked_one_at_a_time() {
 }
 
 #[test]
-fn without_tls_the_plain_protocol_says_how_many_connections_there_are() {
-    let mut pool = Pool::new(&[SPDY, Protocol::Http1], 6, IDLE).speaking_plain(Protocol::Http1);
+fn without_tls_http_1_1_is_expected_and_has_many_connections() {
+    let mut pool = Pool::new(&[SPDY, Protocol::Http1], 6, IDLE);
     enqueue(&mut pool, &plain(), 0..3);
     assert_eq!(actions(&mut pool), ["+0", "+1", "+2"]);
     enqueue(&mut pool, &secure(), 3..6);

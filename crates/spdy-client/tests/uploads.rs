@@ -80,6 +80,7 @@ async fn post(
         });
     let config = Config {
         protocols: vec![protocol],
+        plain_protocol: protocol,
         retries: 0,
         ..Config::default()
     };

@@ -89,7 +89,6 @@ fn guarded(names: Fickle, port: u16) -> (Client, GuardedNetwork) {
     let network = GuardedNetwork::new(Arc::new(names), rules);
     let config = Config {
         dns_ttl: Duration::ZERO, // asks again each time
-        plain_protocol: Some(Protocol::Http1),
         ..Config::default()
     };
     let shared = Arc::new(network.clone());

@@ -185,6 +185,9 @@ impl Decoder {
             return Err(FrameError::StreamZero { kind: Kind::Data });
         }
         if flags & FLAG_COMPRESS != 0 {
+            if let Some(minor) = head.http1_answer() {
+                return Err(FrameError::Http1Answer { minor });
+            }
             self.skip(len);
             return Ok(Some(Frame::CompressedData {
                 stream_id,

@@ -54,6 +54,12 @@ pub enum FrameError {
         /// Version number in the head.
         got: u16,
     },
+    /// The peer is an HTTP/1.x server: what came begins with a status line.
+    #[error("the peer answered HTTP/1.{minor} to SPDY: it does not speak SPDY on this port")]
+    Http1Answer {
+        /// Minor version: 0 or 1.
+        minor: u8,
+    },
     /// A frame that belongs to a stream names stream 0.
     #[error("{kind} frame on stream 0, want a stream")]
     StreamZero {

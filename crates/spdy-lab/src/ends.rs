@@ -39,6 +39,7 @@ pub(crate) fn quic(tcp: &TcpConfig, seed: u64) -> QuicOptions {
 pub(crate) fn client(protocol: RaceProtocol, options: &Options) -> Config {
     Config {
         protocols: vec![protocol.spoken()],
+        plain_protocol: protocol.spoken(),
         http1_connections: options.http1_connections,
         tls: protocol.is_secure().then(|| tls::client(protocol, options)),
         ip_pooling: options.ip_pooling,

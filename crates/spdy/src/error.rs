@@ -4,7 +4,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-use spdy_frame::error::BlockError;
+use spdy_frame::error::{BlockError, FrameError};
 use spdy_frame::status::RstStatus;
 use spdy_frame::stream_id::StreamId;
 use spdy_session::error::SessionError;
@@ -138,6 +138,10 @@ impl Error {
     /// passed on: the session was lost, or the peer failed.
     #[must_use]
     pub fn is_retry_safe_if_idempotent(&self) -> bool {
+        // A server that speaks another protocol would answer the same again.
+        if self.is_of_another_protocol() {
+            return false;
+        }
         self.is_retry_safe()
             || matches!(
                 self,
@@ -145,6 +149,23 @@ impl Error {
             )
             || matches!(self, Self::ResetByPeer { status, .. }
                 if matches!(*status, RstStatus::CANCEL | RstStatus::INTERNAL_ERROR | RstStatus::PROTOCOL_ERROR))
+    }
+
+    /// The server answered HTTP/1.x.
+    fn is_of_another_protocol(&self) -> bool {
+        matches!(
+            self,
+            Self::SessionLost(SessionError::Frame(FrameError::Http1Answer { .. }))
+        )
+    }
+
+    /// What a stream that was never opened fails with too, instead of [`Closing`](Self::Closing): it says
+    /// what to do, and another session would end in the same way.
+    pub(crate) fn concerns_every_stream(&self) -> bool {
+        matches!(
+            self,
+            Self::ConnectionDropped | Self::ConnectionNotRun { .. }
+        ) || self.is_of_another_protocol()
     }
 
     /// The status of the RST_STREAM that ended the stream, whoever sent it.

@@ -346,9 +346,7 @@ impl State {
     /// Why no new stream is taken.
     pub(crate) fn refusal(&self) -> Error {
         match &self.ended {
-            Some(Err(error @ (Error::ConnectionDropped | Error::ConnectionNotRun { .. }))) => {
-                error.clone()
-            }
+            Some(Err(error)) if error.concerns_every_stream() => error.clone(),
             _ => Error::Closing,
         }
     }
@@ -408,6 +406,9 @@ impl State {
 
     /// As [`reset`](Self::reset), behind what was sent on the stream, which is not dropped.
     pub(crate) fn reset_behind_output(&mut self, key: usize, status: RstStatus) {
+        let entry = &mut self.entries[key];
+        // What is dropped unread with its FIN behind it must not pass for an empty whole.
+        entry.fin_received &= entry.inbound.is_empty();
         self.drop_unread(key);
         let entry = &mut self.entries[key];
         let id = entry.id;

@@ -497,7 +497,6 @@ mod tests {
         let url = Url::parse(&format!("http://{address}/")).expect("a URL");
         let budget = Budget::new(1, std::time::Duration::ZERO);
         let config = Config {
-            plain_protocol: Some(spdy_net::protocol::Protocol::Http1),
             ..Config::default()
         };
         let crawled = crawl(&url, config, budget, |_, _| {}).await;

@@ -383,7 +383,7 @@ fn config(args: &Args, tap: Option<Arc<dyn Tap>>) -> anyhow::Result<Config> {
             .protocol
             .map_or(Protocol::ALL.to_vec(), |only| vec![only]),
         // What a server without TLS speaks, nobody can ask it; this is what most do.
-        plain_protocol: args.protocol.or(Some(Protocol::Http1)),
+        plain_protocol: args.protocol.unwrap_or(Protocol::Http1),
         tls,
         connection: ClientOptions {
             compression: args.connection.headers.compression,

@@ -477,6 +477,21 @@ fn a_decoder_that_failed_says_the_same_again() {
 }
 
 #[test]
+fn an_answer_of_http_1_is_named_as_such() {
+    for (minor, text) in [(0, "HTTP/1.0 400 Bad Request"), (1, "HTTP/1.1 200 OK\r\n")] {
+        let mut input = BytesMut::from(text);
+        let error = decoder(Version::V31).decode(&mut input);
+        assert_eq!(error, Err(FrameError::Http1Answer { minor }));
+    }
+    let mut other = BytesMut::from("HTTP/2.0 200");
+    let frame = decoder(Version::V31).decode(&mut other);
+    assert!(
+        matches!(frame, Ok(Some(Frame::CompressedData { .. }))),
+        "{frame:?}"
+    );
+}
+
+#[test]
 fn errors_say_what_was_wanted_and_what_came() {
     let error = FrameError::Length {
         kind: Kind::Ping,

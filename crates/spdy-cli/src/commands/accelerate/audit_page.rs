@@ -175,7 +175,6 @@ fn client(live: &LiveArgs) -> anyhow::Result<Config> {
     }
     Ok(Config {
         protocols: vec![Protocol::Http2, Protocol::Http1],
-        plain_protocol: Some(Protocol::Http1),
         tls: Some(ClientTls::new(&trust, &TlsOptions::default())?),
         resolve,
         ..Config::default()

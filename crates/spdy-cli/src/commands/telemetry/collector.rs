@@ -69,7 +69,6 @@ impl Collector {
         let within = Some(settings.timeout);
         let config = Config {
             protocols: vec![Protocol::Http2, Protocol::Http1],
-            plain_protocol: Some(Protocol::Http1),
             http1_connections: 1,
             tls: Some(settings.tls.clone()),
             connect_timeout: within,
