@@ -7,7 +7,8 @@
 //! ```
 //!
 //! Netty's client resets the last form and node's ends its session at the others, so there is no form for
-//! all. Every one is read; which one is written is a [`PushForm`].
+//! all. Every one is read; which one is written is a [`PushForm`]. The default is the last: no client that
+//! was tried ends its session at it.
 
 use http::request::Parts;
 use http::uri::Scheme;
@@ -33,11 +34,12 @@ use crate::response::{BadResponse, encode, encode_without_version, has_status, r
 pub enum PushForm {
     /// The URL in SYN_STREAM, the status and its headers in HEADERS. The client hears of the URL before the
     /// answer is known; no name comes twice, as SPDY/3.1 §2.6.7 wants it.
-    #[default]
     TwoBlocks,
     /// The same with the version in both, which Netty asks for.
     VersionTwice,
-    /// All in SYN_STREAM, which is then written only when the answer's head is known.
+    /// All in SYN_STREAM, which is then written only when the answer's head is known. The default, since a
+    /// client that does not want it resets the push and keeps its session.
+    #[default]
     OneBlock,
 }
 

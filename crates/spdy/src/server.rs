@@ -91,7 +91,7 @@ impl Builder {
         }
     }
 
-    /// How pushes are written: no form is for every client. Default: two blocks.
+    /// How pushes are written: no form is for every client. Default: [one block](PushForm::OneBlock).
     #[must_use]
     pub fn push_form(mut self, form: PushForm) -> Self {
         self.push_form = form;

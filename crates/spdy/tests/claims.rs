@@ -451,7 +451,7 @@ fn a_head_that_comes_after_the_claim_must_answer_the_request_too() {
         let world = Arc::<World>::default();
         let runtime = SharedRuntime::new(VirtualTime(world.clone()));
         let (near, far) = wire(&world, Duration::from_millis(20));
-        let builder = server::Builder::new(Version::V31);
+        let builder = server::Builder::new(Version::V31).push_form(PushForm::TwoBlocks);
         let (mut accept, serving) = builder.handshake(far, runtime.clone());
         runtime.spawn(Box::pin(async move { serving.run().await.unwrap() }));
         let clock = runtime.clone();

@@ -124,7 +124,8 @@ async fn a_client_that_wants_no_push_says_so() {
 async fn another_origin_is_pushed_by_no_server_and_taken_by_no_client() {
     let (near, far) = pipe();
     let runtime = runtime();
-    let (mut accept, serving) = server::Builder::new(Version::V31).handshake(far, runtime.clone());
+    let builder = server::Builder::new(Version::V31).push_form(PushForm::TwoBlocks);
+    let (mut accept, serving) = builder.handshake(far, runtime.clone());
     serving.spawn();
     let (session, mut pushes, connection) =
         client::Builder::new(Version::V31).handshake_with_pushes(near, runtime);

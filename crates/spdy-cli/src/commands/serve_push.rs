@@ -35,11 +35,11 @@ pub(crate) struct PushArgs {
     )]
     hint: When,
 
-    /// How SPDY's pushes are written, since no form is for every client: two-blocks, version-twice (Netty) or one-block (node-spdy)
+    /// How SPDY's pushes are written, since no form is for every client: one-block, which no client ends its session at; version-twice (Netty); or two-blocks, at which node-spdy ends its session
     #[arg(
         long,
         value_name = "FORM",
-        default_value = "two-blocks",
+        default_value = "one-block",
         hide_possible_values = true
     )]
     push_form: Form,

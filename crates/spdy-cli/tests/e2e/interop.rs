@@ -70,6 +70,15 @@ pub(crate) fn a_hundred() -> Vec<&'static File> {
     files
 }
 
+/// The page that names what `--push graph` pushes.
+fn the_page() -> File {
+    File {
+        name: PAGE_NAME,
+        len: files::PAGE.len(),
+        sha256: sha256(files::PAGE.as_bytes()),
+    }
+}
+
 fn named(name: &str) -> &'static File {
     let file = FILES.files.iter().find(|file| file.name == name);
     file.unwrap_or_else(|| panic!("there is no file {name}"))
@@ -198,6 +207,17 @@ impl Meeting {
         self.its_client_posts(&[named("1m")]);
     }
 
+    /// Fifty at once: what fails now and then shows.
+    pub(crate) fn its_client_gets_fifty_long_posts_back(self) {
+        if !wanted() {
+            return;
+        }
+        let (_site, origin) = self.site(PushForm::default());
+        let file = named("1m");
+        let fetched = self.post(&origin, file, &["--repeat".to_owned(), "50".to_owned()]);
+        self.expect_answers(&fetched, &[file; 50]);
+    }
+
     fn its_client_posts(self, files: &[&'static File]) {
         if !wanted() {
             return;
@@ -277,25 +297,35 @@ impl Meeting {
         if !wanted() {
             return;
         }
-        let form = match self.peer.push_form() {
-            PushForm::TwoBlocks => "two-blocks",
-            PushForm::VersionTwice => "version-twice",
-            PushForm::OneBlock => "one-block",
+        let form: &[&str] = match self.peer.push_form() {
+            PushForm::TwoBlocks => &["--push-form", "two-blocks"],
+            PushForm::VersionTwice => &["--push-form", "version-twice"],
+            PushForm::OneBlock => &[], // the default
         };
-        let mut options = vec!["--protocols", self.protocol];
-        options.extend(["--push", "graph", "--push-form", form]);
+        let options = self.peer.option_of_pushes(SMALL_PUSHES.len());
+        let fetched = self.fetch_what_serve_pushes_beside(form, &options);
+        self.expect_answers(&fetched, &[&the_page()]);
+        self.expect_pushes(&fetched);
+    }
+
+    /// Pushes of `spdy serve` in the default form end no session: the page comes, again and again.
+    pub(crate) fn its_client_gets_pages_beside_pushes_in_the_default_form(self) {
+        if !wanted() {
+            return;
+        }
+        let repeat = ["--repeat".to_owned(), "5".to_owned()];
+        let fetched = self.fetch_what_serve_pushes_beside(&[], &repeat);
+        self.expect_answers(&fetched, &[&the_page(); 5]);
+    }
+
+    /// The peer's client gets the page of `spdy serve --push graph`.
+    fn fetch_what_serve_pushes_beside(self, form: &[&str], client: &[String]) -> Fetched {
+        let mut options = vec!["--protocols", self.protocol, "--push", "graph"];
+        options.extend(form);
         options.extend(self.peer.options_of_serve());
         let served = Served::start(&FILES.folder, &options);
         let url = format!("{}/{PAGE_NAME}", served.origin(self.secure));
-        let options = self.peer.option_of_pushes(SMALL_PUSHES.len());
-        let fetched = self.peer.fetch(self.protocol, &[url], &options);
-        let page = File {
-            name: PAGE_NAME,
-            len: files::PAGE.len(),
-            sha256: sha256(files::PAGE.as_bytes()),
-        };
-        self.expect_answers(&fetched, &[&page]);
-        self.expect_pushes(&fetched);
+        self.peer.fetch(self.protocol, &[url], client)
     }
 
     /// It wants none, in any form: the page comes all the same, and the session stays.

@@ -22,6 +22,7 @@ meetings! {
         its_client_gets_a_hundred_at_once
         its_client_gets_its_posts_back
         its_client_gets_the_page_beside_pushes_it_does_not_want
+        its_client_gets_pages_beside_pushes_in_the_default_form
         fetch_gets_every_file
         fetch_gets_a_hundred_at_once
         fetch_gets_its_posts_back
@@ -34,6 +35,7 @@ meetings! {
         its_client_gets_a_hundred_at_once
         its_client_gets_its_posts_back
         its_client_takes_our_pushes
+        its_client_gets_pages_beside_pushes_in_the_default_form
         its_client_takes_what_serve_pushes
         its_client_takes_our_pushes_in_one_block
         its_client_takes_our_pushes_with_the_version_twice
@@ -43,6 +45,12 @@ meetings! {
         its_pushes_come
         its_pushes_answer_requests
     };
+}
+
+/// It often ends an upload twice: with FIN on its last DATA, and with empty DATA and FIN behind it.
+#[test]
+fn undertow_gets_fifty_long_posts_back() {
+    Meeting::plain(Peer::Undertow, "spdy/3.1").its_client_gets_fifty_long_posts_back();
 }
 
 /// It writes `Content-Length` so, and a name in upper case is a stream error, unless one asks for another reading.

@@ -12,6 +12,7 @@ meetings! {
         its_client_gets_a_hundred_at_once
         its_client_gets_its_posts_back
         its_client_takes_our_pushes
+        its_client_gets_pages_beside_pushes_in_the_default_form
         its_client_takes_what_serve_pushes
         its_client_takes_our_pushes_in_one_block
         its_client_takes_our_pushes_with_the_version_twice

@@ -12,6 +12,7 @@ meetings! {
         its_client_gets_a_hundred_at_once
         its_client_gets_its_posts_back
         its_client_takes_our_pushes
+        its_client_gets_pages_beside_pushes_in_the_default_form
         its_client_takes_what_serve_pushes
         its_client_gets_the_page_beside_pushes_in_another_form
         fetch_gets_every_file

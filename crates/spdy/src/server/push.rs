@@ -104,6 +104,10 @@ pub(super) fn push_beside(
         PushForm::OneBlock => {
             let key = shared.look(|state| {
                 state.check_origin(parent, request.uri())?;
+                // A client that takes no pushes is known now; others are asked for room with the answer.
+                if let limit @ 0 = state.machine.max_open_streams() {
+                    return Err(Error::TooManyStreams { limit });
+                }
                 Ok::<_, Error>(state.entries.insert(Entry::new(StreamId::ZERO, 1)))
             })?;
             let stream = StreamRef::of_counted(shared.clone(), key);
