@@ -95,9 +95,25 @@ mod tests {
     #[test]
     fn what_holds_secrets_or_copies_text_is_private() {
         for name in [
-            ":path", "url", ":host:", "", "cookie", "set-cookie", "authorization", "referer",
-            "location", "etag", "if-none-match", "if-modified-since", "content-length", "origin",
-            "link", "x-csrf-token", "x-api-key", "access-control-allow-origin", "User-Agent",
+            ":path",
+            "url",
+            ":host:",
+            "",
+            "cookie",
+            "set-cookie",
+            "authorization",
+            "referer",
+            "location",
+            "etag",
+            "if-none-match",
+            "if-modified-since",
+            "content-length",
+            "origin",
+            "link",
+            "x-csrf-token",
+            "x-api-key",
+            "access-control-allow-origin",
+            "User-Agent",
         ] {
             for version in Version::ALL {
                 assert!(!is_public(version, name.as_bytes()), "{name}");

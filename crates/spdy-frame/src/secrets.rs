@@ -287,7 +287,11 @@ mod tests {
     fn whatever_is_not_on_the_list_is_private_and_five_names_may_repeat() {
         let rule = |secrets: Secrets, name: &str| secrets.rule(Version::V31, name.as_bytes());
         for name in ["x-csrf-token", ":path", "location", "Cookie", "unheard-of"] {
-            assert_eq!(rule(Secrets::default(), name), Some(Rule::Literal), "{name}");
+            assert_eq!(
+                rule(Secrets::default(), name),
+                Some(Rule::Literal),
+                "{name}"
+            );
         }
         let cookie = Some(Rule::Pieces(Repeatable::Cookie));
         assert_eq!(rule(Secrets::default(), "cookie"), cookie);

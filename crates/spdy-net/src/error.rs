@@ -32,7 +32,11 @@ pub enum ConnectionError {
         want: Vec<Protocol>,
     },
     /// The server of a TLS connection selected no protocol by ALPN. It would do the same again.
-    #[error("the server did not select a protocol by ALPN (offered: {}){}", list(offered), npn(offered))]
+    #[error(
+        "the server did not select a protocol by ALPN (offered: {}){}",
+        list(offered),
+        npn(offered)
+    )]
     NoProtocolSelected {
         /// What was offered.
         offered: Vec<Protocol>,
@@ -92,7 +96,10 @@ fn list(protocols: &[Protocol]) -> String {
 
 /// Why a server of SPDY may know no ALPN (RFC 7301): the first ones negotiated by NPN, its draft of 2010 to 2012.
 fn npn(offered: &[Protocol]) -> &'static str {
-    match offered.iter().any(|protocol| matches!(protocol, Protocol::Spdy(_))) {
+    match offered
+        .iter()
+        .any(|protocol| matches!(protocol, Protocol::Spdy(_)))
+    {
         true => "; it may only know NPN, which this client does not support",
         false => "",
     }

@@ -408,7 +408,11 @@ async fn values_are_matched_in_part_only_where_the_options_of_a_side_say_so() {
     // The second begins like the first: who could see that in the length would guess the rest.
     let tokens = ["qJ7mZ2xW9vK4tR8y-1", "qJ7mZ2xW9vK4tR8y-2"];
     let answer = |request: Request<Body>| async move {
-        let token = request.headers().get("x-token").expect("it is sent").clone();
+        let token = request
+            .headers()
+            .get("x-token")
+            .expect("it is sent")
+            .clone();
         let answer = Response::builder().header("x-token", token);
         answer.body(Body::empty()).expect("valid")
     };

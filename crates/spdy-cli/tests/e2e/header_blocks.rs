@@ -50,12 +50,20 @@ fn a_token_costs_its_bytes_every_time_and_a_public_value_once() {
     let folder = site();
     let served = Served::start(folder.path(), &["--protocols", "spdy/3.1"]);
     let token = "4f1c2ab98e77d033564f1c2ab98e77d0";
-    let [[none, _], [public, _], [private, _]] = ["accept: */*", "accept: ", "x-csrf-token: "].map(|name| {
-        let header = if name.ends_with(' ') { format!("{name}{token}") } else { name.to_owned() };
-        fetched(&served, &["-H", &header])
-    });
+    let [[none, _], [public, _], [private, _]] =
+        ["accept: */*", "accept: ", "x-csrf-token: "].map(|name| {
+            let header = if name.ends_with(' ') {
+                format!("{name}{token}")
+            } else {
+                name.to_owned()
+            };
+            fetched(&served, &["-H", &header])
+        });
     assert!(public < none + 2 * 32, "{public} bytes, without it {none}");
-    assert!(private >= none + 3 * 32, "{private} bytes, without it {none}");
+    assert!(
+        private >= none + 3 * 32,
+        "{private} bytes, without it {none}"
+    );
 }
 
 #[test]
@@ -85,7 +93,7 @@ fn a_load_and_a_race_have_a_window_too() {
     let by_race = |more: &[&str]| {
         let choices = [
             "race",
-            "flags",
+            "portal",
             "--network",
             "cable",
             "--protocols",

@@ -120,15 +120,25 @@ fn value_bytes(blocks: &[Pairs], name: &str) -> usize {
 fn protection_costs_the_private_values_and_little_else() {
     // What our encoder writes more than zlib at its best, in bytes a block: a few for the fixed code, and the private
     // values, of which zlib finds most in its window.
-    let (requests, responses) = (page_headers::requests(100, false), page_headers::responses(100));
+    let (requests, responses) = (
+        page_headers::requests(100, false),
+        page_headers::responses(100),
+    );
     for (what, blocks, private) in [
         ("requests", &requests, value_bytes(&requests, ":path")),
-        ("responses", &responses, value_bytes(&responses, "etag") + value_bytes(&responses, "content-length")),
+        (
+            "responses",
+            &responses,
+            value_bytes(&responses, "etag") + value_bytes(&responses, "content-length"),
+        ),
     ] {
         let masked = sizes(Compression::Masked, blocks).1;
         let zlib = sizes(Compression::Zlib(9), blocks).1;
         let more = masked.saturating_sub(zlib + private);
-        assert!(more < 100 * 8, "{what}: {masked} bytes, zlib {zlib}, {private} private");
+        assert!(
+            more < 100 * 8,
+            "{what}: {masked} bytes, zlib {zlib}, {private} private"
+        );
     }
     // With a cookie in each request, its short crumbs are the price, and the others once.
     let with = page_headers::requests(100, true);

@@ -200,7 +200,8 @@ fn a_guessed_referer_is_compared_with_the_last_one_alone() {
     let [wrong, right] = guesses.map(|guess| last(&[page, guess]));
     assert!(right < wrong, "a page that loads what it names");
     // One wrong guess between them, and the right one is not found: each wants a request of the victim.
-    let [wrong, right] = guesses.map(|guess| last(&[page, "https://victim.example/accounts/1234", guess]));
+    let [wrong, right] =
+        guesses.map(|guess| last(&[page, "https://victim.example/accounts/1234", guess]));
     assert_eq!(right, wrong);
     // A beginning that is right is nothing.
     let begun = "https://victim.example/accounts/471x";

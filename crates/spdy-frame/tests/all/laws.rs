@@ -335,7 +335,13 @@ proptest! {
 }
 
 fn any_secrets() -> impl Strategy<Value = Secrets> {
-    let secrets = |none| if none { Secrets::none() } else { Secrets::default() };
+    let secrets = |none| {
+        if none {
+            Secrets::none()
+        } else {
+            Secrets::default()
+        }
+    };
     (any::<bool>(), any::<bool>()).prop_map(move |(none, whole)| secrets(none).whole_matches(whole))
 }
 
