@@ -1,4 +1,4 @@
-//! Certificates: read from PEM, or made on the spot by a small authority of our own.
+//! Certificates: read from PEM, or issued by a local authority.
 //!
 //! ```text
 //! LocalCa (CA:TRUE, self-signed)  --signs-->  leaf (CA:FALSE, serverAuth, every host and IP as SAN)

@@ -112,7 +112,7 @@ impl Identities {
     ///
     /// The certificate of clients that send no name cannot be issued.
     pub fn local(
-        local: Arc<LocalCertificates>,
+        local: &Arc<LocalCertificates>,
         options: &TlsOptions,
     ) -> Result<Self, TlsSetupError> {
         let identities = Self::of(

@@ -42,7 +42,7 @@ pub enum TlsSetupError {
     /// A pin that is not `sha256//` and the base64 of 32 bytes.
     #[error("{0:?} is no pin; want sha256// and the base64 of a SHA-256, 44 characters")]
     Pin(String),
-    /// A certificate could not be made on the spot.
+    /// The local authority could not issue a certificate.
     #[error("cannot make a certificate: {0}")]
     Make(#[from] rcgen::Error),
     /// The TLS library refused the configuration.

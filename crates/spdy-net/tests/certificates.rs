@@ -263,7 +263,7 @@ async fn each_of_2000_sites_has_a_small_certificate_of_its_own() {
     let loopback = vec![[127, 0, 0, 1].into()];
     let groups = (0..2000).map(site).collect();
     let local = LocalCertificates::new(Arc::new(authority), groups, loopback).unwrap();
-    let identities = Identities::local(Arc::new(local), &no_tickets()).unwrap();
+    let identities = Identities::local(&Arc::new(local), &no_tickets()).unwrap();
     let server = ServerTls::of(&identities, &ALL, &no_tickets()).unwrap();
     let mut leaves = Vec::new();
     for host in [

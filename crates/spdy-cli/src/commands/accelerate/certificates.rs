@@ -58,7 +58,7 @@ impl Shown {
         let options = TlsOptions::default();
         Ok(match &self.fallback {
             Fallback::OfFile(identity) => Identities::new(&[], identity, &options)?,
-            Fallback::Local(local) => Identities::local(local.clone(), &options)?,
+            Fallback::Local(local) => Identities::local(local, &options)?,
         })
     }
 }
