@@ -200,15 +200,12 @@ impl Reader<'_> {
     }
 }
 
-/// What serde says of a text, and where that is of no help, how a whole experiment looks.
+/// What serde says of a text that is TOML and no experiment, and how a whole experiment looks.
 fn with_example(error: &toml::de::Error) -> String {
     let what = error.message();
-    match what.starts_with("missing field") || what.starts_with("unknown field") {
-        true => format!(
-            "{what}; an experiment is at least: name = \"loss\", pages = [\"portal\"], and under [factors] network = \"dsl\""
-        ),
-        false => what.to_owned(),
-    }
+    format!(
+        "{what}; an experiment is at least: name = \"loss\", pages = [\"portal\"], and under [factors] network = \"dsl\""
+    )
 }
 
 /// The plan that `text` writes down. Whether its levels go together is not looked at here.
@@ -218,6 +215,8 @@ fn with_example(error: &toml::de::Error) -> String {
 /// The first fault, with its line.
 pub(crate) fn plan(text: &str) -> Result<Plan, PlanError> {
     let reader = Reader(text);
+    toml::from_str::<toml::Table>(text)
+        .or_else(|error| reader.fault(&error.span().unwrap_or(0..0), error.message().to_owned()))?;
     let document: Document = toml::from_str(text)
         .or_else(|error| reader.fault(&error.span().unwrap_or(0..0), with_example(&error)))?;
     let name = document.name.get_ref();

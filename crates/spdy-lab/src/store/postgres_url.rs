@@ -104,11 +104,18 @@ impl PostgresUrl {
                     }
                 }
                 "sslrootcert" => roots = Some(PathBuf::from(unescaped(value))),
+                // Its name is not shown: it may be the end of a password.
+                key if !PARAMETERS.contains(&key) => {
+                    let known = PARAMETERS.join(", ");
+                    return Err(format!(
+                        "it has an unknown parameter: want one of sslmode, sslrootcert, {known}"
+                    ));
+                }
                 _ => others.push(escaped(parameter)),
             }
         }
         let url = format!("postgres://{login}{hosts}{path}?{}", others.join("&"));
-        let mut config: Config = url.parse().map_err(|error| why_unread(&error))?;
+        let mut config: Config = url.parse().map_err(|error| chain(&error))?;
         config.ssl_mode(match encryption {
             Encryption::Disable => SslMode::Disable,
             Encryption::Prefer => SslMode::Prefer,
@@ -157,6 +164,28 @@ impl PostgresUrl {
     }
 }
 
+/// Parameters of a URL that the client knows, beside those that are read here.
+const PARAMETERS: [&str; 18] = [
+    "user",
+    "password",
+    "dbname",
+    "options",
+    "application_name",
+    "sslnegotiation",
+    "host",
+    "hostaddr",
+    "port",
+    "connect_timeout",
+    "tcp_user_timeout",
+    "keepalives",
+    "keepalives_idle",
+    "keepalives_interval",
+    "keepalives_retries",
+    "target_session_attrs",
+    "channel_binding",
+    "load_balance_hosts",
+];
+
 /// Finds fault with `name`, which is to be shown as the URL's `what`, if it may be more than a name.
 fn without_marks(what: &str, name: &str) -> Result<(), String> {
     match name.contains(MARKS) {
@@ -164,15 +193,6 @@ fn without_marks(what: &str, name: &str) -> Result<(), String> {
             "its {what} has an @ ? & or =: want %40, %3F, %26 or %3D in a name, and %2F for a / in a password"
         )),
         false => Ok(()),
-    }
-}
-
-/// Why the client cannot read a URL. What it calls an option that nobody knows may be the end of a password.
-fn why_unread(error: &postgres::Error) -> String {
-    let why = chain(error);
-    match why.contains("unknown option") {
-        true => "it has a parameter that nobody knows".to_owned(),
-        false => why,
     }
 }
 
