@@ -505,11 +505,32 @@ mod tests {
     }
 
     #[test]
+    fn what_scripts_import_is_followed_by_the_import_map_of_the_page() {
+        let mut map = ImportMap::default();
+        let mut named = |kind, url: &str, text: &str| {
+            let url = Url::parse(url).unwrap();
+            let exchange = Exchange::synthetic(url, kind, "text/html", text.to_owned());
+            let named = names(&exchange, kind == Kind::Document, &mut map).into_iter();
+            let named = named.map(|(url, used_as, by_cors)| (url.to_string(), used_as, by_cors));
+            named.collect::<Vec<_>>()
+        };
+        let html = "<script type=importmap>{\"imports\": {\"lib\": \"https://cdn.test/lib.js\"}}</script>\
+                    <script type=module>import 'lib'; import 'data:text/javascript,1'</script>";
+        let lib = ("https://cdn.test/lib.js".to_owned(), Use::Script, true);
+        let of_page = named(Kind::Document, "https://www.test/a/", html);
+        assert_eq!(of_page, std::slice::from_ref(&lib));
+        let own = ("https://other.test/x/own.js".to_owned(), Use::Script, true);
+        let script = "import './own.js'; import('lib'); import 'bare'";
+        let of_script = named(Kind::Script, "https://other.test/x/y.js", script);
+        assert_eq!(of_script, [own, lib]);
+    }
+
+    #[test]
     fn what_a_text_names_is_asked_for_as_what_it_is_used_as() {
         let named = |kind, media, text: &str| {
             let url = Url::parse("https://www.test/a/").unwrap();
             let exchange = Exchange::synthetic(url, kind, media, text.to_owned());
-            let named = names(&exchange, true).into_iter();
+            let named = names(&exchange, true, &mut ImportMap::default()).into_iter();
             let named = named.map(|(url, used_as, by_cors)| (url.to_string(), used_as, by_cors));
             named.collect::<Vec<_>>()
         };
