@@ -9,7 +9,6 @@ use anyhow::Context;
 use serde::Serialize;
 use spdy::Metrics;
 use spdy::runtime::{SharedRuntime, TokioRuntime};
-use spdy_frame::compress::Compression;
 use spdy_net::allowed_hosts::AllowedHosts;
 use spdy_net::certificates::{Identity, KeyKind, LocalCa};
 use spdy_net::latch::Latch;
