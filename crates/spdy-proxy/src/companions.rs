@@ -467,7 +467,7 @@ mod tests {
         );
         assert_eq!(
             candidates(&companions),
-            [own.clone()],
+            std::slice::from_ref(&own),
             "no sheet of the page"
         );
         teach(&companions, &format!("{HOME}/b.css"), &["/f.woff2?v=4.7"]);
