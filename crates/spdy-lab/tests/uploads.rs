@@ -1,5 +1,9 @@
 //! How long bodies take over a link with much in flight, by every protocol, and how much of an upload waits for a reader that
 //! stops. In virtual time: TCP of `spdy-netem`, and quinn's QUIC.
+#![allow(
+    clippy::print_stdout,
+    reason = "docs/performance.md has what is printed"
+)]
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
@@ -200,7 +204,7 @@ fn a_download_over_a_long_link_takes_no_longer_than_by_http1() {
 }
 
 /// An accelerator whose `origin`, of HTTP/1.1, is 1 ms behind it.
-fn accelerator(sim: &SimRuntime, origin: Arc<dyn Handler>) -> Arc<dyn Handler> {
+fn accelerator(sim: &SimRuntime, origin: &Arc<dyn Handler>) -> Arc<dyn Handler> {
     let text = "[[site]]\nnames = ['www.site.test']\norigin = 'http://198.18.0.1:443'\n";
     let config = Config::read(text).expect("a good one");
     let keys = Keys::of_secrets(&[7; 32], None).expect("long enough");
@@ -209,7 +213,7 @@ fn accelerator(sim: &SimRuntime, origin: Arc<dyn Handler>) -> Arc<dyn Handler> {
     let behind = RaceNetwork::parse("rate=1gbit,rtt=1ms").unwrap();
     let behind = SimNetwork::new(sim.clone(), behind.config(&Options::default()), 2);
     let options = ServerOptions::default();
-    listen(&behind, sim, Protocol::Http1, &origin, &options);
+    listen(&behind, sim, Protocol::Http1, origin, &options);
     let network: SharedNetwork = Arc::new(behind);
     let guarded = network.clone();
     let upstream = Upstream::new(&config.upstream, None, &sites, network, guarded, &runtime);
@@ -225,7 +229,10 @@ fn accelerator(sim: &SimRuntime, origin: Arc<dyn Handler>) -> Arc<dyn Handler> {
 
 #[test]
 fn an_upload_through_the_accelerator_takes_no_longer_than_by_http1() {
-    let before = |sim: &SimRuntime| accelerator(sim, Arc::new(read_all));
+    let before = |sim: &SimRuntime| {
+        let origin: Arc<dyn Handler> = Arc::new(read_all);
+        accelerator(sim, &origin)
+    };
     assert_as_fast_as_http1(|protocol| upload_seconds(protocol, before));
 }
 
@@ -247,7 +254,7 @@ fn unread(
     protocol: Protocol,
     uploads: usize,
     read: usize,
-    before: impl FnOnce(&SimRuntime, Arc<dyn Handler>) -> Arc<dyn Handler>,
+    before: impl FnOnce(&SimRuntime, &Arc<dyn Handler>) -> Arc<dyn Handler>,
 ) -> usize {
     let taken_by_readers = Arc::new(AtomicUsize::new(0));
     let count = taken_by_readers.clone();
@@ -266,7 +273,10 @@ fn unread(
     };
     // So fast that all of it arrives before anything is given up.
     let link = "rate=400mbit,rtt=100ms";
-    let handler = |sim: &SimRuntime| before(sim, Arc::new(reader));
+    let handler = |sim: &SimRuntime| {
+        let reader: Arc<dyn Handler> = Arc::new(reader);
+        before(sim, &reader)
+    };
     connected(protocol, link, handler, async |connection, runtime| {
         let (bodies, taken): (Vec<_>, Vec<_>) = (0..uploads).map(|_| endless()).unzip();
         let sending = bodies
@@ -283,8 +293,8 @@ fn unread(
     })
 }
 
-fn nothing(_: &SimRuntime, handler: Arc<dyn Handler>) -> Arc<dyn Handler> {
-    handler
+fn nothing(_: &SimRuntime, handler: &Arc<dyn Handler>) -> Arc<dyn Handler> {
+    handler.clone()
 }
 
 /// What a client holds itself of each upload that it cannot send.

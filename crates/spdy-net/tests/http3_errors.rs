@@ -181,19 +181,26 @@ async fn a_block_with_a_negative_base_is_a_decompression_failure() {
     assert_eq!(ended, Some(code::QPACK_DECOMPRESSION_FAILED));
 }
 
-#[tokio::test]
-async fn a_block_may_have_any_base_of_62_bits() {
+/// What comes of a block whose base, in seven bits and so many bytes more, is `base`.
+async fn with_base(base: &[u8]) -> Option<u64> {
     let world = World::echo();
     let raw = world.raw().await;
-    let base = b"\x7f\x80\xff\xff\xff\xff\xff\xff\xff\x3f"; // 2^62 - 1
-    let block = [b"\x00", &base[..], b"\xd1\xd7\x50\x09localhost\x51\x02/1"].concat();
-    assert_eq!(
-        outcome(&raw, &announced(1, block.len(), &block)).await,
-        None
-    );
+    let block = [b"\x00", base, b"\xd1\xd7\x50\x09localhost\x51\x02/1"].concat();
+    outcome(&raw, &announced(1, block.len(), &block)).await
 }
 
-/// What a client does on which a server, on the stream of a request, sends `bytes`: the code that it ends the connection with.
+#[tokio::test]
+async fn a_block_may_have_any_base_of_62_bits_and_none_of_more() {
+    let largest = b"\x7f\x80\xff\xff\xff\xff\xff\xff\xff\x3f"; // 2^62 - 1
+    assert_eq!(with_base(largest).await, None);
+    let too_large = b"\x7f\x81\xff\xff\xff\xff\xff\xff\xff\x3f";
+    let failed = Some(code::QPACK_DECOMPRESSION_FAILED);
+    assert_eq!(with_base(too_large).await, failed);
+    let endless = [&[0x7f][..], &[0x80; 20]].concat();
+    assert_eq!(with_base(&endless).await, failed);
+}
+
+/// The code that a client ends the connection with when a server answers its request with `bytes`.
 async fn answered_with(bytes: &[u8]) -> u64 {
     let met = meet(1).await;
     let asked = async {
