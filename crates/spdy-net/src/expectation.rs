@@ -71,7 +71,7 @@ impl Expectation {
         }
     }
 
-    /// The latch that a 100 (Continue) sets.
+    /// The latch that a 100 (Continue) is to set.
     pub(crate) fn go_on(&self) -> Latch {
         self.go_on.clone()
     }

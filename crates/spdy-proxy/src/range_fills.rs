@@ -245,10 +245,8 @@ mod tests {
     }
 
     fn fill(fills: &Arc<RangeFills>, number: u8, seconds: u64, len: u64) -> bool {
-        let fill = fills.begin(client(number), at(seconds));
-        let mut fill = match fill {
-            Some(fill) => fill,
-            None => return false,
+        let Some(mut fill) = fills.begin(client(number), at(seconds)) else {
+            return false;
         };
         fill.charge(len);
         true
