@@ -44,6 +44,10 @@ pub(crate) struct Log {
     #[serde(default)]
     pub(crate) pages: Option<Vec<Page>>,
     #[serde(default)]
+    #[expect(
+        clippy::vec_box,
+        reason = "an entry is large, and a growing Vec of them would hold three times as much"
+    )]
     pub(crate) entries: Vec<Box<Entry>>,
 }
 

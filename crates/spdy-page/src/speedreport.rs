@@ -18,6 +18,10 @@ use crate::open::{ImportOptions, OpenError, Opened};
 struct Report {
     #[serde(default)]
     url: Text,
+    #[expect(
+        clippy::vec_box,
+        reason = "an asset is large, and a growing Vec of them would hold three times as much"
+    )]
     assets: Vec<Box<Asset>>,
     /// Milliseconds since 1970: when the page was asked for, and when it was loaded.
     #[serde(default)]
