@@ -63,7 +63,6 @@ pub use crate::stream::OpenOptions;
 /// # }
 /// ```
 #[cfg(feature = "tokio-runtime")]
-#[must_use]
 pub fn handshake<T>(io: T) -> (Session, Connection<T>)
 where
     T: AsyncRead + AsyncWrite + Unpin,
@@ -111,7 +110,6 @@ impl Builder {
     /// nothing, and what it pushes is refused.
     ///
     /// Nothing moves until the connection is run, beside the requests; requests may be made at once.
-    #[must_use]
     pub fn handshake<T>(mut self, io: T, runtime: SharedRuntime) -> (Session, Connection<T>)
     where
         T: AsyncRead + AsyncWrite + Unpin,
@@ -127,7 +125,6 @@ impl Builder {
 
     /// Likewise, with the peer's pushes offered: those of the same origin as the request they belong
     /// to. They wait, up to `max_concurrent_streams`, until they are taken.
-    #[must_use]
     pub fn handshake_with_pushes<T>(
         self,
         io: T,
@@ -150,7 +147,6 @@ impl Builder {
     /// are taken.
     ///
     /// [`server::Handle::open`]: crate::server::Handle::open
-    #[must_use]
     pub fn handshake_with_offers<T>(
         self,
         io: T,

@@ -55,7 +55,6 @@ pub use spdy_http::push::PushForm;
 /// # }
 /// ```
 #[cfg(feature = "tokio-runtime")]
-#[must_use]
 pub fn handshake<T>(io: T) -> (Accept, Connection<T>)
 where
     T: AsyncRead + AsyncWrite + Unpin,
@@ -108,7 +107,6 @@ impl Builder {
     }
 
     /// A session over `io`. Nothing moves until the connection is run.
-    #[must_use]
     pub fn handshake<T>(self, io: T, runtime: SharedRuntime) -> (Accept, Connection<T>)
     where
         T: AsyncRead + AsyncWrite + Unpin,
