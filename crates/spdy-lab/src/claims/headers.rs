@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use bytes::BytesMut;
 use http::Response;
-use spdy_frame::compress::{Compression, DeflateOptions, Deflater};
+use spdy_frame::compress::{DeflateOptions, Deflater};
 use spdy_frame::header_block::HeaderBlock;
 use spdy_frame::version::Version;
 use spdy_http::{http1_text, request, response};
