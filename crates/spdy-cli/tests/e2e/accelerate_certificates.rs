@@ -151,7 +151,7 @@ fn two_thousand_sites_have_small_certificates_of_an_authority_that_stays() {
         let authority = std::fs::read(&ca).expect("it was written");
         for host in ["www.site0.test", "www.site1999.test", "127.0.0.1"] {
             let chain = chain_shown(&authority, accelerator.tls(), host);
-            let bytes: usize = chain.iter().map(|certificate| certificate.len()).sum();
+            let bytes: usize = chain.iter().map(Vec::len).sum();
             assert!(bytes < 4 << 10, "{host}: {bytes} bytes");
         }
         authorities.push(authority);
