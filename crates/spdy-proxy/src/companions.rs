@@ -7,8 +7,7 @@
 //!                                                                                 └ else ──▶ hint
 //! ```
 //!
-//! Sheets, scripts and fonts that the page names go along, unless clients were seen not to need them. What clients need
-//! beside goes along if the page or one of its sheets names exactly that URL; else the caller must find that it is in the
+//! Sheets, scripts and fonts that the page names go along. What clients need beside goes along if the page or one of its sheets names exactly that URL; else the caller must find that it is in the
 //! cache for everyone, and it has no query. So clients, which are not trusted, choose among things that are public, and add
 //! nothing. Nothing is remembered of a page that is not public ([`public`](crate::public)): what it names could be one
 //! client's alone.
@@ -176,7 +175,7 @@ impl Companions {
     /// clients were seen to need.
     #[must_use]
     pub fn candidates(&self, now: Instant, home: &str, page: &str) -> Vec<Candidate> {
-        let mut lesson = self.learned().lesson(now, page);
+        let mut needed = self.learned().needed(now, page);
         let texts = self.texts();
         let mut own: Vec<_> = texts
             .pages
@@ -187,15 +186,13 @@ impl Companions {
         // A client wants first what it cannot draw without.
         own.sort_by_key(|thing| rank(thing.kind));
         let mut seen = BTreeSet::new();
-        own.retain(|thing| {
-            !lesson.unneeded.contains(&thing.target) && seen.insert(thing.target.clone())
-        });
+        own.retain(|thing| seen.insert(thing.target.clone()));
         let mut candidates: Vec<_> = own.into_iter().map(|thing| thing.candidate(home)).collect();
-        lesson.needed.retain(|wish| !seen.contains(&wish.url));
-        if lesson.needed.is_empty() {
+        needed.retain(|wish| !seen.contains(&wish.url));
+        if needed.is_empty() {
             return candidates;
         }
-        for wish in lesson.needed {
+        for wish in needed {
             candidates.extend(match texts.find(page, &wish.url) {
                 Some(thing) => thing.kind.is_some().then(|| thing.candidate(home)),
                 None if wish.url.contains('?') => None,
@@ -473,18 +470,6 @@ mod tests {
         teach(&companions, &format!("{HOME}/b.css"), &["/f.woff2?v=4.7"]);
         let font = is("/f.woff2?v=4.7", true, true);
         assert_eq!(candidates(&companions), [own, font]);
-    }
-
-    #[test]
-    fn what_a_page_names_and_clients_do_not_need_is_left_out() {
-        let companions = Companions::default();
-        let named = ["/a.css", "/legacy.js", "/b.js"];
-        let references = named.map(|target| own(target, kind::Kind::Script, false));
-        companions.note_page(PAGE, &home(), &references);
-        assert_eq!(candidates(&companions), named.map(|it| is(it, true, true)));
-        teach(&companions, PAGE, &["/a.css", "/b.js"]);
-        let needed = ["/a.css", "/b.js"].map(|it| is(it, true, true));
-        assert_eq!(candidates(&companions), needed);
     }
 
     #[test]

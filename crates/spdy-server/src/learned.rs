@@ -16,7 +16,7 @@
 //!
 //! No clock and no randomness: time is an argument, and equal histories give equal results.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use std::net::IpAddr;
 use std::time::Duration;
 
@@ -50,8 +50,7 @@ pub struct LearningLimits {
     pub window: Duration,
     /// Free votes that are needed for a decision. Default 3.
     pub min_networks: u32,
-    /// Of 100 free votes, those that must name a resource. If fewer name it than are missing from 100, it is not needed.
-    /// Default 80.
+    /// Of 100 free votes, those that must name a resource. Default 80.
     pub share_percent: u32,
 }
 
@@ -188,23 +187,18 @@ impl Page {
         votes.filter(|vote| vote.named & need.bit != 0).count()
     }
 
-    /// Whether it is needed; `None` if the free votes are too few, or do not agree.
-    fn judges(&self, now: Instant, limits: &LearningLimits, need: &Need) -> Option<bool> {
+    /// Whether enough free votes name it.
+    fn needs(&self, now: Instant, limits: &LearningLimits, need: &Need) -> bool {
         let is_free = |vote: &&Vote| {
             vote.excused & need.bit == 0 && now.saturating_since(vote.since) <= limits.max_age
         };
-        // A client that requests nothing at all has the page's resources in its cache, and says nothing against one of them.
-        let (mut free, mut telling, mut named) = (0_u64, 0_u64, 0_u64);
+        let (mut free, mut named) = (0_u64, 0_u64);
         for vote in self.votes.iter().filter(is_free) {
             free += 1;
-            telling += u64::from(vote.named != 0);
             named += u64::from(vote.named & need.bit != 0);
         }
-        let (least, share) = (limits.min_networks.max(1), limits.share_percent.min(100));
-        if free >= least.into() && named * 100 >= free * u64::from(share) {
-            return Some(true);
-        }
-        (telling >= least.into() && named * 100 < telling * u64::from(100 - share)).then_some(false)
+        free >= limits.min_networks.max(1).into()
+            && named * 100 >= free * u64::from(limits.share_percent)
     }
 
     /// Drops the oldest resource that at most one network names; gives its bytes.
@@ -224,15 +218,6 @@ impl Page {
             .map(|at| 1 << at)
             .find(|bit| taken & bit == 0)
     }
-}
-
-/// What was learned of one page.
-#[derive(Clone, Debug, Default)]
-pub struct Lesson {
-    /// What clients need, in the order in which they requested it first. Empty for a control view.
-    pub needed: Vec<Wish>,
-    /// URLs that clients were seen not to need.
-    pub unneeded: BTreeSet<String>,
 }
 
 impl Learned {
@@ -380,31 +365,28 @@ impl Learned {
         }
     }
 
-    /// What the page at `url` needs, as far as there is evidence.
+    /// What clients need after the page at `url`, in the order in which they requested it first; nothing for a control view.
     #[must_use]
-    pub fn lesson(&self, now: Instant, url: &str) -> Lesson {
-        let mut lesson = Lesson::default();
+    pub fn needed(&self, now: Instant, url: &str) -> Vec<Wish> {
         let page = self.pages.get(url);
-        let Some(page) =
-            page.filter(|page| now.saturating_since(page.viewed) <= self.limits.max_age)
-        else {
-            return lesson;
+        let page = page.filter(|page| {
+            let is_control = page.views % CONTROL_VIEWS == CONTROL_VIEWS - 1;
+            !is_control && now.saturating_since(page.viewed) <= self.limits.max_age
+        });
+        let Some(page) = page else {
+            return Vec::new();
         };
-        let is_control = page.views % CONTROL_VIEWS == CONTROL_VIEWS - 1;
-        for need in &page.needs {
-            match page.judges(now, &self.limits, need) {
-                Some(true) if !is_control => lesson.needed.push(Wish {
-                    url: need.url.clone(),
-                    kind: need.kind,
-                    by_cors: need.by_cors.unwrap_or_default(),
-                    may_push: true,
-                    ..Wish::default()
-                }),
-                Some(false) => _ = lesson.unneeded.insert(need.url.clone()),
-                _ => {}
-            }
-        }
-        lesson
+        let needs = page.needs.iter();
+        let needed = needs.filter(|need| page.needs(now, &self.limits, need));
+        needed
+            .map(|need| Wish {
+                url: need.url.clone(),
+                kind: need.kind,
+                by_cors: need.by_cors.unwrap_or_default(),
+                may_push: true,
+                ..Wish::default()
+            })
+            .collect()
     }
 
     /// Begins to learn about the page at `url`; `false` if there is no room.
@@ -487,7 +469,7 @@ mod tests {
     }
 
     fn urls(learned: &Learned, now: Instant, page: &str) -> Vec<String> {
-        let needed = learned.lesson(now, page).needed;
+        let needed = learned.needed(now, page);
         needed.into_iter().map(|wish| wish.url).collect()
     }
 
@@ -511,20 +493,6 @@ mod tests {
             }
         }
         assert_eq!(urls(&learned, at(5), "/"), ["/always"]);
-        assert!(learned.lesson(at(5), "/").unneeded.is_empty());
-        for n in 5..15 {
-            view(&mut learned, n, &["/always"]);
-        }
-        let unneeded = |learned: &Learned, now| learned.lesson(at(now), "/").unneeded;
-        assert!(unneeded(&learned, 15).is_empty(), "3 of 15");
-        view(&mut learned, 15, &[]);
-        assert!(
-            unneeded(&learned, 16).is_empty(),
-            "a warm cache says nothing"
-        );
-        view(&mut learned, 16, &["/always"]);
-        let names: Vec<_> = unneeded(&learned, 17).into_iter().collect();
-        assert_eq!(names, ["/at-times"], "3 of 16");
         assert_eq!(urls(&learned, at(5), "/other"), [""; 0]);
     }
 
@@ -678,7 +646,7 @@ mod tests {
                 learned.viewed(at(0), client(n), "/", []);
                 learned.requested(at(0), client(n), "/", &Loaded { url, kind, by_cors });
             }
-            let wish = learned.lesson(at(0), "/").needed.remove(0);
+            let wish = learned.needed(at(0), "/").remove(0);
             assert_eq!((wish.kind, wish.by_cors), want);
         }
     }

@@ -247,7 +247,7 @@ impl SessionPushing {
             wishes.extend_from_slice(self.pushing.needs.of(host, target));
         }
         if learned {
-            wishes.extend(self.learned().lesson(self.runtime.now(), url).needed);
+            wishes.extend(self.learned().needed(self.runtime.now(), url));
         }
         wishes
     }
