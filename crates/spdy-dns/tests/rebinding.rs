@@ -17,7 +17,6 @@ use spdy_dns::guard::{AddressRules, Denied};
 use spdy_dns::guarded_network::GuardedNetwork;
 use spdy_frame::priority::Priority;
 use spdy_net::network::{BoxIo, Network, SystemNetwork};
-use spdy_net::protocol::Protocol;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 
