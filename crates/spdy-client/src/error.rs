@@ -68,7 +68,10 @@ impl ConnectFailure {
     /// Whether a TCP connection stood: what failed is above it.
     #[must_use]
     pub fn is_above_tcp(self) -> bool {
-        matches!(self, Self::Tls | Self::Certificate | Self::NoProtocol | Self::Protocol)
+        matches!(
+            self,
+            Self::Tls | Self::Certificate | Self::NoProtocol | Self::Protocol
+        )
     }
 }
 
@@ -176,9 +179,7 @@ impl Error {
             | Self::NoBody { .. }
             | Self::Closed => false,
             Self::Connect { failure, .. } => *failure != ConnectFailure::NoProtocol,
-            Self::Resolve { .. }
-            | Self::TimedOut { .. }
-            | Self::Full { .. } => true,
+            Self::Resolve { .. } | Self::TimedOut { .. } | Self::Full { .. } => true,
             Self::Exchange { source, .. } => source.retry != Retry::Never,
         }
     }
