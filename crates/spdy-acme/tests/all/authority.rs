@@ -146,7 +146,7 @@ impl Network for ToFake {
         let (fake, runtime) = (self.0.clone(), self.1.clone());
         tokio::spawn(async move {
             let (options, stop) = (ServerOptions::default(), Latch::new());
-            let spoken = [Protocol::Http2];
+            let spoken = [Protocol::Http1];
             let far = Box::new(far);
             serve_connection(
                 far,
