@@ -116,14 +116,13 @@ impl Http1Client {
             Err(error) => return Box::pin(async { Err(error) }),
         };
         let (mut request, expectation) = Expectation::of(request, &self.runtime);
-        if let Some(go_on) = expectation.as_ref().map(Expectation::go_on) {
+        if let Some(signal) = expectation.as_ref().map(Expectation::signal) {
             hyper::ext::on_informational(&mut request, move |interim| {
-                if interim.status() == StatusCode::CONTINUE {
-                    go_on.set();
-                }
+                signal.handle_interim(interim.status());
             });
         }
         let method = request.method().clone();
+        let this = self.clone();
         let max_head_bytes = self.max_head_bytes;
         self.watch.begin_exchange();
         let sent = self
@@ -136,6 +135,12 @@ impl Http1Client {
                 let untouched = error.take_message().is_some();
                 lost(untouched, error.error(), max_head_bytes)
             })?;
+            // A server that did not ask for the body may take it for its next request.
+            if let Some(expectation) = &expectation
+                && !expectation.handle_final_head()
+            {
+                this.close();
+            }
             check_size(&response, max_head_bytes)?;
             let (head, body) = response.into_parts();
             if head.status == StatusCode::SWITCHING_PROTOCOLS {
@@ -150,7 +155,7 @@ impl Http1Client {
             };
             let response = Response::from_parts(head, body);
             Ok(match expectation {
-                Some(expectation) => expectation.answered(response),
+                Some(expectation) => expectation.until_end_of(response),
                 None => response,
             })
         })

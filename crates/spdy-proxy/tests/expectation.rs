@@ -86,3 +86,81 @@ async fn an_origin_that_says_nothing_gets_the_body_after_a_second() {
     between.clock.turn(Duration::ZERO).await;
     assert_eq!(here(&between, &mut origin).await, "body");
 }
+
+/// The response to `GET /after`, and whether the origin received it on another connection than `io`.
+async fn next_request(between: &mut Between, io: &mut DuplexStream) -> (String, bool) {
+    let (mut client, _) = between.client();
+    write(
+        &mut client,
+        "GET /after HTTP/1.1\r\nHost: www.site.test\r\n\r\n",
+    )
+    .await;
+    between.clock.turn(Duration::ZERO).await;
+    let response = "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nafter";
+    let is_another = match between.origin.try_recv() {
+        Ok(mut other) => {
+            let request = head(&mut other).await;
+            assert!(request.starts_with("GET /after "), "{request}");
+            write(&mut other, response).await;
+            true
+        }
+        Err(_) => {
+            write(io, response).await;
+            false
+        }
+    };
+    (between.what_comes(&mut client).await, is_another)
+}
+
+/// An origin that responds without reading the content would take the bytes of a body for its next request.
+#[tokio::test]
+async fn no_body_is_sent_once_the_origin_has_begun_its_response() {
+    let mut between = Between::start("");
+    let (mut client, _) = between.client();
+    let smuggled = "GET /admin HTTP/1.1\r\nHost: www.site.test\r\n\r\n";
+    let request = format!(
+        "GET /big.iso HTTP/1.1\r\nHost: www.site.test\r\nExpect: 100-continue\r\nContent-Length: {}\r\n\r\n{smuggled}",
+        smuggled.len()
+    );
+    write(&mut client, &request).await;
+    between.clock.turn(Duration::ZERO).await;
+    let mut origin = between.asked().await;
+    head(&mut origin).await;
+    write(
+        &mut origin,
+        "HTTP/1.1 200 OK\r\nCache-Control: no-store\r\nContent-Length: 8\r\n\r\nhalf",
+    )
+    .await;
+    for tenth in 1..=20 {
+        between.clock.turn(Duration::from_millis(100)).await;
+        assert_eq!(here(&between, &mut origin).await, "", "after {tenth}00 ms");
+    }
+    write(&mut origin, "half").await;
+    between.clock.turn(Duration::ZERO).await;
+    let (after, is_another) = next_request(&mut between, &mut origin).await;
+    assert!(after.ends_with("\r\n\r\nafter"), "{after}");
+    assert!(is_another, "the connection goes on with a body unsent");
+    assert_eq!(between.what_comes(&mut origin).await, "");
+    let response = between.what_comes(&mut client).await;
+    assert!(response.ends_with("\r\n\r\nhalfhalf"), "{response}");
+}
+
+/// The origin may have begun its response when the timeout passed, so it may never read the body.
+#[tokio::test]
+async fn a_connection_that_got_a_body_after_the_timeout_is_not_used_again() {
+    for interim in ["", "HTTP/1.1 100 Continue\r\n\r\n"] {
+        let mut between = Between::start("");
+        let (mut client, mut origin) = begun(&mut between).await;
+        write(&mut origin, interim).await;
+        between.clock.turn(Duration::from_secs(1)).await;
+        write(&mut client, "body").await;
+        between.clock.turn(Duration::ZERO).await;
+        assert_eq!(here(&between, &mut origin).await, "body");
+        let created = "HTTP/1.1 201 Created\r\nContent-Length: 0\r\n\r\n";
+        write(&mut origin, created).await;
+        between.clock.turn(Duration::ZERO).await;
+        let (after, is_another) = next_request(&mut between, &mut origin).await;
+        assert!(after.ends_with("\r\n\r\nafter"), "{after}");
+        assert_eq!(is_another, interim.is_empty(), "{interim:?}");
+    }
+}

@@ -3,7 +3,7 @@
 use std::future::poll_fn;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -149,6 +149,7 @@ impl Http2Client {
     ) -> BoxFuture<Result<Response<Body>, ExchangeError>> {
         let listens: Option<InterimHeads> = request.extensions().get().cloned();
         let (request, expectation) = Expectation::of(request, &self.runtime);
+        let signal = expectation.as_ref().map(Expectation::signal);
         let started = self.start_exchange(request, priority);
         let (runtime, tap) = (self.runtime.clone(), self.tap.clone());
         let given_up = Latch::new();
@@ -158,11 +159,11 @@ impl Http2Client {
             let interim = tap.clone();
             let response = poll_fn(|cx| {
                 // Early hints and their like (RFC 9110 §15.2) are for who looks on or listens; they answer nothing.
-                if interim.is_some() || listens.is_some() || expectation.is_some() {
+                if interim.is_some() || listens.is_some() || signal.is_some() {
                     while let Poll::Ready(Some(Ok(head))) = response.poll_informational(cx) {
                         let (head, ()) = head.into_parts();
-                        if let Some(expectation) = &expectation {
-                            expectation.interim(head.status);
+                        if let Some(signal) = &signal {
+                            signal.handle_interim(head.status);
                         }
                         if let Some(tap) = &interim {
                             show_response(tap, stream_id, &head);
@@ -172,7 +173,12 @@ impl Http2Client {
                         }
                     }
                 }
-                response.poll_unpin(cx)
+                let response = ready!(response.poll_unpin(cx));
+                // The upload is polled next: it must not send a body that is still held.
+                if let Some(expectation) = &expectation {
+                    let _was_asked_for = expectation.handle_final_head();
+                }
+                Poll::Ready(response)
             });
             let answer = match upload {
                 None => response.await,
@@ -201,7 +207,7 @@ impl Http2Client {
             };
             let response = Response::from_parts(head, body);
             Ok(match expectation {
-                Some(expectation) => expectation.answered(response),
+                Some(expectation) => expectation.until_end_of(response),
                 None => response,
             })
         })
