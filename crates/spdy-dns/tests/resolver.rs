@@ -417,6 +417,36 @@ async fn forged_replies_past_the_limit_send_the_look_up_to_tcp() {
     }
 }
 
+/// Any host can send packets to the port of a question. If they counted towards the limit, a few of them would push every look-up to
+/// TCP, which fails if the server has none.
+#[tokio::test]
+async fn replies_from_another_address_do_not_send_a_look_up_to_tcp() {
+    let of_each = ResolverConfig::default().unwanted_replies + 1;
+    let socket = UdpSocket::bind("127.0.0.1:0").await.unwrap();
+    let server = socket.local_addr().unwrap();
+    tokio::spawn(async move {
+        let stranger = UdpSocket::bind("127.0.0.1:0").await.unwrap();
+        let mut request = [0; 4096];
+        while let Ok((len, from)) = socket.recv_from(&mut request).await {
+            let request = Message::from_vec(&request[..len]).unwrap();
+            // The right ID and name: the source alone is wrong.
+            let evil = address(&request, [192, 0, 2, 66], 60).to_vec().unwrap();
+            for _ in 0..of_each {
+                stranger.send_to(&evil, from).await.unwrap();
+            }
+            let right = address(&request, [192, 0, 2, 8], 60).to_vec().unwrap();
+            socket.send_to(&right, from).await.unwrap();
+        }
+    });
+    let unwanted = UnwantedReplies::default();
+    let resolver = resolver(of(&[server])).counting(unwanted.clone());
+    let found = look_up(&resolver, "a.origin.test").await;
+    assert_eq!(found.unwrap(), ["192.0.2.8"]);
+    assert_eq!(unwanted.gave_up_udp(), 0);
+    let ignored = unwanted.of(Mismatch::Source);
+    assert_eq!(ignored, u64::from(2 * of_each), "for A and AAAA");
+}
+
 #[tokio::test]
 async fn answers_are_believed_as_long_as_they_say_within_the_bounds() {
     for (ttl, min, max, questions) in [

@@ -18,9 +18,10 @@ const ROOM: usize = 4096;
 
 /// Asks `server`, no longer than `timeout` for each transport.
 ///
-/// A reply over UDP counts if it comes from where the question went, to the port of this one question, with its ID and its name in the
-/// same case. Any other is noted by `suspicion`. After one that differs in case alone the server is asked over TCP, since not all
-/// servers preserve case; past the limit of `suspicion` UDP is not used at all.
+/// A reply over UDP is accepted if it comes from the address of `server`, to the port of this one question, with its ID and its name in
+/// the same case. All others are counted by `suspicion`. After one that differs in case alone the server is asked over TCP, since not all
+/// servers preserve case; past the limit of `suspicion` UDP is not used at all. Packets from other addresses do not count towards that
+/// limit: they are no guesses at a reply, and any host can send them.
 pub(super) async fn ask(
     network: &SharedNetwork,
     runtime: &SharedRuntime,

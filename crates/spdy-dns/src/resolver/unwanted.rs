@@ -1,7 +1,9 @@
 //! Replies over UDP that do not match the question: who counts them, and when a look-up stops using UDP.
 //!
-//! An attacker off the path must guess the port, the ID (16 bits) and the case of each letter of the name (0x20). Every wrong guess
-//! that arrives before the right reply is counted, so a look-up under attack goes on over TCP long before a guess is likely to hit.
+//! An attacker off the path must spoof the source address, and guess the port, the ID (16 bits) and the case of each letter of the name
+//! (0x20). Every wrong guess that arrives before the right reply counts towards a limit, so a look-up under attack continues over TCP long
+//! before a guess is likely to be right. A packet from another address cannot be accepted, however many come. It is counted in the metrics
+//! only: otherwise any host could push look-ups to TCP without spoofing, and fail those to servers without TCP.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -63,13 +65,14 @@ impl UnwantedReplies {
 /// The unwanted replies of one look-up.
 #[derive(Debug)]
 pub(super) struct Suspicion {
+    /// Those that count towards `limit`.
     seen: AtomicU32,
     limit: u32,
     counted: UnwantedReplies,
 }
 
 impl Suspicion {
-    /// None yet, and `limit` may come.
+    /// No reply yet; more than `limit` replies with a spoofed source end the use of UDP.
     pub(super) fn new(limit: u32, counted: UnwantedReplies) -> Self {
         Self {
             seen: AtomicU32::new(0),
@@ -78,14 +81,17 @@ impl Suspicion {
         }
     }
 
-    /// Counts one.
+    /// Counts a reply with `mismatch`: in the metrics, and towards the limit if it came from the address of the server.
     pub(super) fn note(&self, mismatch: Mismatch) {
         self.counted.0.replies[mismatch as usize].fetch_add(1, Ordering::Relaxed);
-        let before = self.seen.fetch_add(1, Ordering::Relaxed);
         tracing::debug!(
             reason = mismatch.name(),
             "a DNS reply does not match its question"
         );
+        if mismatch == Mismatch::Source {
+            return;
+        }
+        let before = self.seen.fetch_add(1, Ordering::Relaxed);
         if before == self.limit {
             self.counted.0.gave_up_udp.fetch_add(1, Ordering::Relaxed);
             tracing::warn!(
@@ -95,7 +101,7 @@ impl Suspicion {
         }
     }
 
-    /// Whether more than the limit have come: UDP is not used any more.
+    /// Whether more than the limit have come from the address of the server: UDP is not used any more.
     pub(super) fn is_past_limit(&self) -> bool {
         self.seen.load(Ordering::Relaxed) > self.limit
     }
