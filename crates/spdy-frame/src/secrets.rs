@@ -11,8 +11,8 @@
 //!                        ^^^^^^^^^^^^^^^^^^^^               for a path that is not `/`
 //! authorization,         Bearer 4f1c2ab98e77d033            the value is a piece
 //! proxy-authorization    ^^^^^^^^^^^^^^^^^^^^^^^
-//! referer                https://a.test/inbox/4711          the value is a piece, and may only repeat the last one
-//!                        ^^^^^^^^^^^^^^^^^^^^^^^^^
+//! referer                https://a.test/s/9f86d081884c7d65  the value is a piece, and may only repeat the last one
+//!                        ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
 //! ```
 //!
 //! docs/header-compression.md has the reasons for these names, and why no other is among them.
@@ -40,7 +40,8 @@ impl Default for Secrets {
 }
 
 impl Secrets {
-    /// Bytes of a piece under which it never repeats, without the name of a cookie and the scheme of an authorization.
+    /// Bytes of a piece under which it never repeats, without the name of a cookie, the scheme of an authorization and the origin
+    /// (`https://a.test/`) of a referer.
     ///
     /// 16 hexadecimal digits are 2^64 guesses, 16 decimal digits 2^53. A shorter value, such as `lang=en` or a PIN, could
     /// be found by trying every one.
@@ -114,8 +115,8 @@ impl Repeatable {
 
     /// Which earlier pieces one may repeat.
     ///
-    /// Anyone can guess the URL of a page, and the response to a guess does not tell that another request had it. So a
-    /// referer repeats only the last one for its host: an attacker has one guess for each request of the victim.
+    /// Even a long URL of a page can often be guessed, and the response to a guess does not tell that another request had it. So
+    /// a referer repeats only the last one for its host: an attacker has one guess for each request of the victim.
     pub(crate) fn reach(self) -> Reach {
         match self {
             Self::Referer => Reach::Last,
@@ -135,7 +136,7 @@ impl Repeatable {
                 Self::Authorization | Self::ProxyAuthorization => {
                     piece(component, after_first(component, b' '), &mut take);
                 }
-                Self::Referer => piece(component, component, &mut take),
+                Self::Referer => piece(component, after_origin(component), &mut take),
             }
         }
     }
@@ -215,6 +216,20 @@ fn after_first(text: &[u8], separator: u8) -> &[u8] {
     }
 }
 
+/// What follows `scheme://authority/` in the URL `text`: the part of a referer that an attacker may not know. Empty if there is
+/// no authority.
+fn after_origin(text: &[u8]) -> &[u8] {
+    let ends_part = |byte| matches!(byte, b'/' | b'?' | b'#');
+    let (scheme, rest) = split_where(text, ends_part);
+    match rest.strip_prefix(b"//") {
+        Some(rest) if scheme.ends_with(b":") => {
+            let (_authority, page) = split_where(rest, ends_part);
+            page.get(1..).unwrap_or_default()
+        }
+        _ => b"",
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -276,10 +291,37 @@ mod tests {
             (Repeatable::Authorization, "Bearer 0123456789abcde", "!"),
             (Repeatable::Authorization, "Bearer 0123456789abcdef", "!!"),
             (Repeatable::Cookie, "a-very-long-name-for-a=short-one", "!"),
-            (Repeatable::Referer, "http://a.test/1", "!"),
-            (Repeatable::Referer, "http://a.test/12", "!!"),
         ] {
             assert_eq!(marked(name, value), [format!("{want}{value}")]);
+        }
+    }
+
+    #[test]
+    fn the_origin_of_a_referer_does_not_make_it_long() {
+        for (referer, want) in [
+            ("https://a.test/inbox/4711", "!"),
+            (
+                "https://a-very-long-name.of-a-host.test:8443/123456789012345",
+                "!",
+            ),
+            ("https://a.test/1234567890123456", "!!"),
+            ("https://a.test/123456789012345", "!"),
+            ("https://a.test/?q=1234567890123456", "!!"),
+            ("https://a.test", "!"),
+            ("https://a-very-long-name.of-a-host.test", "!"),
+            ("https://a-very-long-name.of-a-host.test/", "!"),
+            ("https://a-very-long-name.of-a-host.test?12345", "!"),
+            ("https://a.test?1234567890123456", "!!"),
+            ("https://a.test#1234567890123456", "!!"),
+            ("//a-very-long-name.of-a-host.test/4711", "!"),
+            // The authority ends at the first `/`, whatever comes after it.
+            ("https://a.test/4711://1234567890123456", "!!"),
+            ("a-very-long-name.of-a-host.test/12345", "!"),
+            ("/4711?from=https://a.test/1234567890123456", "!"),
+            ("about:blank", "!"),
+        ] {
+            let got = marked(Repeatable::Referer, referer);
+            assert_eq!(got, [format!("{want}{referer}")]);
         }
     }
 

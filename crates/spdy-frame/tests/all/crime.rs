@@ -190,8 +190,8 @@ fn values_that_no_rule_lets_repeat_never_do() {
 
 #[test]
 fn a_guessed_referer_is_compared_with_the_last_one_alone() {
-    let page = "https://victim.example/accounts/4711";
-    let guesses = ["https://victim.example/accounts/0815", page];
+    let page = "https://victim.example/accounts/4711471147114711";
+    let guesses = ["https://victim.example/accounts/0815081508150815", page];
     let request = |referer: &str| block([(":host", "victim.example"), ("referer", referer)]);
     let last = |referers: &[&str]| {
         let blocks: Vec<_> = referers.iter().map(|referer| request(referer)).collect();
@@ -200,12 +200,31 @@ fn a_guessed_referer_is_compared_with_the_last_one_alone() {
     let [wrong, right] = guesses.map(|guess| last(&[page, guess]));
     assert!(right < wrong, "a page that loads what it names");
     // One wrong guess between them, and the right one is not found: each wants a request of the victim.
-    let [wrong, right] =
-        guesses.map(|guess| last(&[page, "https://victim.example/accounts/1234", guess]));
+    let [wrong, right] = guesses.map(|guess| {
+        last(&[
+            page,
+            "https://victim.example/accounts/1234123412341234",
+            guess,
+        ])
+    });
     assert_eq!(right, wrong);
     // A beginning that is right is nothing.
-    let begun = "https://victim.example/accounts/471x";
+    let begun = "https://victim.example/accounts/471147114711471x";
     assert_eq!(last(&[page, begun]), last(&[page, guesses[0]]));
+}
+
+#[test]
+fn a_page_with_a_short_path_cannot_be_found_by_trying_every_referer() {
+    let page = "https://victim.example/inbox/4711";
+    let request = |referer: &str| block([(":host", "victim.example"), ("referer", referer)]);
+    // The attacker frames each page in turn; the victim sends its own referer before every guess.
+    let lengths_of_guesses: std::collections::BTreeSet<_> = (4700..4720)
+        .map(|number| {
+            let guess = format!("https://victim.example/inbox/{number}");
+            lengths(Compression::Masked, &[request(page), request(&guess)])
+        })
+        .collect();
+    assert_eq!(lengths_of_guesses.len(), 1, "{lengths_of_guesses:?}");
 }
 
 /// A session that an attacker makes send requests, `cookie` with each. It sees their lengths.
