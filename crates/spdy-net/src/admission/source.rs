@@ -10,16 +10,28 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 const SITE_FACTOR: u32 = 2;
 
 /// Bits of an IPv4 address, and of an IPv6 address, that are one network.
-const NETWORK_BITS: (u32, u32) = (24, 48);
+const NETWORK_BITS: (u32, u32) = (24, 32);
 
-/// The network that a client at `address` belongs to: the /24 of an IPv4 address, the /48 of an IPv6 one.
+/// The first 16 bits of a 6to4 address (RFC 3056). The IPv4 address of its owner follows.
+const SIX_TO_FOUR: u16 = 0x2002;
+
+/// The network that a client at `address` belongs to: the /24 of an IPv4 address, the /32 of an IPv6 one.
 ///
-/// One party commonly has all addresses of such a network, so what clients may decide together (votes) counts it once.
-/// Limits of connections are narrower: they must not punish neighbours.
+/// One party commonly has all addresses of such a network, so what clients may decide together (votes) counts it once. A /32
+/// of IPv6 is what a registry allocates to a provider; a customer gets a /48 or more, with as many votes as it likes. An IPv6
+/// address that stands for an IPv4 address (IPv4-mapped, 6to4) belongs to the network of that: every IPv4 address has a /48 of
+/// 6to4. Limits of connections are narrower: they must not punish neighbours.
 #[must_use]
 pub fn network_of(address: IpAddr) -> IpAddr {
     let (v4_bits, v6_bits) = NETWORK_BITS;
-    match address.to_canonical() {
+    let address = match address.to_canonical() {
+        IpAddr::V6(v6) if v6.segments()[0] == SIX_TO_FOUR => {
+            let [_, _, a, b, c, d, ..] = v6.octets();
+            Ipv4Addr::new(a, b, c, d).into()
+        }
+        other => other,
+    };
+    match address {
         IpAddr::V4(address) => {
             Ipv4Addr::from(u32::from(address) & (u32::MAX << (32 - v4_bits))).into()
         }
@@ -71,14 +83,28 @@ mod tests {
     use super::network_of;
 
     #[test]
-    fn a_network_is_a_24_of_ipv4_and_a_48_of_ipv6() {
+    fn a_network_is_a_24_of_ipv4_and_a_32_of_ipv6() {
         for (address, network) in [
             ("203.0.113.77", "203.0.113.0"),
-            ("::ffff:203.0.113.77", "203.0.113.0"),
-            ("2001:db8:1:2::77", "2001:db8:1::"),
+            ("2001:db8:1:2::77", "2001:db8::"),
+            ("2001:db8:ffff::1", "2001:db8::"),
+            ("2001:db9:1::1", "2001:db9::"),
         ] {
             let [address, network] = [address, network].map(|text| text.parse().unwrap());
             assert_eq!(network_of(address), network);
+        }
+    }
+
+    #[test]
+    fn an_ipv6_address_that_stands_for_an_ipv4_one_is_of_its_24() {
+        for (address, network) in [
+            ("::ffff:203.0.113.77", "203.0.113.0"),
+            ("2002:cb00:714d::1", "203.0.113.0"),
+            ("2002:cb00:71ff:9::8", "203.0.113.0"),
+            ("2002:cb00:7200::1", "203.0.114.0"),
+        ] {
+            let [address, network] = [address, network].map(|text| text.parse().unwrap());
+            assert_eq!(network_of(address), network, "{address}");
         }
     }
 }
