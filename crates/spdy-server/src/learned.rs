@@ -6,6 +6,8 @@
 //! (pushed or hinted)                 its vote says nothing about /a.css: the network had no free choice
 //!
 //! needed, if   at least `min_networks` votes are free, and `share_percent` of those name it
+//! kind, mode   those that `share_percent` of the free votes that name it state
+//! full         a resource that at least half of the free votes name stays; of the others, see `Page::weakest`
 //! ```
 //!
 //! A client is not trusted: all that it can do is to cast the one vote of its network ([`network_of`]), however many
@@ -16,6 +18,7 @@
 //!
 //! No clock and no randomness: time is an argument, and equal histories give equal results.
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, VecDeque};
 use std::net::IpAddr;
 use std::time::Duration;
@@ -32,8 +35,10 @@ use crate::push_plan::Wish;
 pub struct LearningLimits {
     /// Pages. For one more, the page goes that the fewest networks voted for. Default 256.
     pub pages: usize,
-    /// Resources of one page, at most 64. For one more, the oldest goes that at most one network names. Default 64.
+    /// Resources of one page, at most 64. For one more, a resource goes that fewer than half of the votes name. Default 64.
     pub needs_per_page: usize,
+    /// Bytes of the resource URLs of one page. One network is the first to name at most half of them. Default 16 KiB.
+    pub bytes_per_page: usize,
     /// Resources of one page that one network was the first to name. Default 32.
     pub needs_per_network: usize,
     /// Networks whose votes for one page count, the latest. Default 64.
@@ -59,6 +64,7 @@ impl Default for LearningLimits {
         Self {
             pages: 256,
             needs_per_page: MAX_NEEDS,
+            bytes_per_page: 16 * 1024,
             needs_per_network: 32,
             networks_per_page: 64,
             networks: 4096,
@@ -74,6 +80,14 @@ impl Default for LearningLimits {
 
 /// A vote has a bit for each resource of its page.
 const MAX_NEEDS: usize = 64;
+/// The kinds that a request can state ([`kind_of_destination`]).
+const KINDS: [Kind; 5] = [
+    Kind::Stylesheet,
+    Kind::Script,
+    Kind::Font,
+    Kind::Image,
+    Kind::Media,
+];
 /// One of so many views gets nothing that was learned.
 const CONTROL_VIEWS: u64 = 8;
 
@@ -151,9 +165,6 @@ struct Need {
     url: String,
     /// Its bit in every vote.
     bit: u64,
-    /// How the last client loaded it that said so.
-    kind: Option<Kind>,
-    by_cors: Option<bool>,
     /// The network that named it first.
     by: Option<IpAddr>,
 }
@@ -167,6 +178,80 @@ struct Vote {
     named: u64,
     /// Resources that it was sent or told of.
     excused: u64,
+    /// Resources that it requested as each of [`KINDS`].
+    kinds: [u64; KINDS.len()],
+    /// Resources that it requested by CORS.
+    by_cors: u64,
+}
+
+impl Vote {
+    /// Names a resource, and states how it was loaded as far as the request does.
+    fn name(&mut self, bit: u64, loaded: &Loaded<'_>) {
+        self.named |= bit;
+        if let Some(kind) = loaded.kind {
+            for (bits, of) in self.kinds.iter_mut().zip(KINDS) {
+                *bits = if of == kind {
+                    *bits | bit
+                } else {
+                    *bits & !bit
+                };
+            }
+        }
+        match loaded.by_cors {
+            Some(true) => self.by_cors |= bit,
+            Some(false) => self.by_cors &= !bit,
+            None => {}
+        }
+    }
+
+    /// Forgets everything about these resources.
+    fn clear(&mut self, needs: u64) {
+        let kinds = self.kinds.iter_mut();
+        for bits in kinds.chain([&mut self.named, &mut self.excused, &mut self.by_cors]) {
+            *bits &= !needs;
+        }
+    }
+}
+
+/// How many free votes there are for a resource, and what they state about it.
+#[derive(Clone, Copy, Debug, Default)]
+struct Support {
+    free: u64,
+    named: u64,
+    kinds: [u64; KINDS.len()],
+    by_cors: u64,
+}
+
+impl Support {
+    fn is_needed(&self, limits: &LearningLimits) -> bool {
+        self.free >= limits.min_networks.max(1).into()
+            && agree(self.named, self.free, limits.share_percent)
+    }
+
+    /// Whether it may be dropped for another resource: one network alone names it, or fewer than half of the free votes do.
+    fn is_weak(&self) -> bool {
+        self.named <= 1 || self.named * 2 < self.free
+    }
+
+    /// The kind on which the votes that name it agree.
+    fn kind(&self, limits: &LearningLimits) -> Option<Kind> {
+        let mut kinds = self.kinds.iter().zip(KINDS);
+        let agreed = kinds.find(|(votes, _)| agree(**votes, self.named, limits.share_percent))?;
+        Some(agreed.1)
+    }
+
+    /// Whether the votes that name it agree that it is loaded by CORS, or that it is not; `None` if they do not agree.
+    fn by_cors(&self, limits: &LearningLimits) -> Option<bool> {
+        let share = limits.share_percent;
+        match agree(self.by_cors, self.named, share) {
+            true => Some(true),
+            false => agree(self.named - self.by_cors, self.named, share).then_some(false),
+        }
+    }
+}
+
+fn agree(votes: u64, of: u64, share_percent: u32) -> bool {
+    votes > 0 && votes * 100 >= of * u64::from(share_percent)
 }
 
 impl Page {
@@ -181,35 +266,73 @@ impl Page {
             .find(|vote| vote.network == network)
     }
 
-    /// Networks whose votes name it.
-    fn names(&self, need: &Need) -> usize {
-        let votes = self.votes.iter();
-        votes.filter(|vote| vote.named & need.bit != 0).count()
-    }
-
-    /// Whether enough free votes name it.
-    fn needs(&self, now: Instant, limits: &LearningLimits, need: &Need) -> bool {
+    /// What the votes say that are recent, and whose network was neither sent `need` nor told of it.
+    fn support(&self, now: Instant, limits: &LearningLimits, need: &Need) -> Support {
         let is_free = |vote: &&Vote| {
             vote.excused & need.bit == 0 && now.saturating_since(vote.since) <= limits.max_age
         };
-        let (mut free, mut named) = (0_u64, 0_u64);
+        let mut support = Support::default();
         for vote in self.votes.iter().filter(is_free) {
-            free += 1;
-            named += u64::from(vote.named & need.bit != 0);
+            support.free += 1;
+            if vote.named & need.bit == 0 {
+                continue;
+            }
+            let has = |bits: u64| u64::from(bits & need.bit != 0);
+            support.named += 1;
+            support.by_cors += has(vote.by_cors);
+            for (count, bits) in support.kinds.iter_mut().zip(vote.kinds) {
+                *count += has(bits);
+            }
         }
-        free >= limits.min_networks.max(1).into()
-            && named * 100 >= free * u64::from(limits.share_percent)
+        support
     }
 
-    /// Drops the oldest resource that at most one network names; gives its bytes.
-    fn drop_weakest(&mut self) -> Option<usize> {
-        let weak = (0..self.needs.len()).find(|at| self.names(&self.needs[*at]) <= 1)?;
-        let need = self.needs.remove(weak);
-        for vote in &mut self.votes {
-            vote.named &= !need.bit;
-            vote.excused &= !need.bit;
+    /// The resources to drop for a new one of `bytes`, as bits; `None` if there is no room for it.
+    ///
+    /// A resource that at least half of the free votes name stays, unless only one vote does. Of the others goes first what no
+    /// vote names. Then a network that was the first to name more of them than another loses one before that other does: the
+    /// one with the fewest votes, the oldest of equals. So a few networks can neither hold all places nor take those of others.
+    fn weakest(&self, now: Instant, limits: &LearningLimits, bytes: usize) -> Option<u64> {
+        let most = limits.needs_per_page.min(MAX_NEEDS);
+        let (mut count, mut all_bytes, mut dropped) = (self.needs.len(), self.bytes(), 0);
+        let is_full = |count, all_bytes| count >= most || all_bytes + bytes > limits.bytes_per_page;
+        if !is_full(count, all_bytes) {
+            return Some(dropped);
         }
-        Some(need.url.len())
+        // A short URL takes a place, too.
+        let least_weight = limits.bytes_per_page / most.max(1);
+        let weight = |need: &Need| need.url.len().max(least_weight);
+        let supports = self.needs.iter().map(|need| {
+            let support = self.support(now, limits, need);
+            (need, support)
+        });
+        let mut weak: Vec<_> = supports
+            .filter(|(_, support)| support.is_weak())
+            .map(|(need, support)| (need, support.named))
+            .collect();
+        while is_full(count, all_bytes) {
+            let mut held = BTreeMap::new();
+            for (need, _) in &weak {
+                *held.entry(need.by).or_insert(0) += weight(need);
+            }
+            let first = |&(_, (need, named)): &(usize, &(&Need, u64))| {
+                (*named > 0, Reverse(held.get(&need.by)), *named)
+            };
+            let (at, _) = weak.iter().enumerate().min_by_key(first)?;
+            let (need, _) = weak.remove(at);
+            count -= 1;
+            all_bytes -= need.url.len();
+            dropped |= need.bit;
+        }
+        Some(dropped)
+    }
+
+    /// Drops these resources.
+    fn remove(&mut self, needs: u64) {
+        self.needs.retain(|need| need.bit & needs == 0);
+        for vote in &mut self.votes {
+            vote.clear(needs);
+        }
     }
 
     fn free_bit(&self) -> Option<u64> {
@@ -277,6 +400,8 @@ impl Learned {
             since: now,
             named: 0,
             excused: 0,
+            kinds: [0; KINDS.len()],
+            by_cors: 0,
         };
         for told in excused {
             let need = page.needs.iter().find(|need| need.url == told);
@@ -307,8 +432,7 @@ impl Learned {
         page: &str,
         loaded: &Loaded<'_>,
     ) {
-        let &Loaded { url, kind, by_cors } = loaded;
-        let (limits, network) = (self.limits, from.map(network_of));
+        let (url, limits, network) = (loaded.url, self.limits, from.map(network_of));
         let is_open = |vote: &mut Vote| now.saturating_since(vote.since) <= limits.window;
         let Some(known) = self.pages.get_mut(page) else {
             return;
@@ -316,41 +440,42 @@ impl Learned {
         if url.len() > limits.url_bytes || !known.vote(network).is_some_and(is_open) {
             return;
         }
-        if let Some(need) = known.needs.iter_mut().find(|need| need.url == url) {
-            (need.kind, need.by_cors) = (kind.or(need.kind), by_cors.or(need.by_cors));
+        if let Some(need) = known.needs.iter().find(|need| need.url == url) {
             let bit = need.bit;
             if let Some(vote) = known.vote(network) {
-                vote.named |= bit;
+                vote.name(bit, loaded);
             }
             return;
         }
-        let first = known.needs.iter().filter(|need| need.by == network).count();
-        if first >= limits.needs_per_network || !self.make_room(now, url.len(), Some(page)) {
+        let first = known.needs.iter().filter(|need| need.by == network);
+        let (first, bytes) = first.fold((1, url.len()), |(count, bytes), need| {
+            (count + 1, bytes + need.url.len())
+        });
+        if first > limits.needs_per_network || bytes > limits.bytes_per_page / 2 {
+            return;
+        }
+        let Some(weakest) = known.weakest(now, &limits, url.len()) else {
+            return;
+        };
+        if !self.make_room(now, url.len(), Some(page)) {
             return;
         }
         let Some(known) = self.pages.get_mut(page) else {
             return;
         };
-        if known.needs.len() >= limits.needs_per_page.min(MAX_NEEDS) {
-            match known.drop_weakest() {
-                Some(bytes) => self.bytes -= bytes,
-                None => return,
+        self.bytes -= known.bytes();
+        known.remove(weakest);
+        if let Some(bit) = known.free_bit() {
+            known.needs.push(Need {
+                url: url.to_owned(),
+                bit,
+                by: network,
+            });
+            if let Some(vote) = known.vote(network) {
+                vote.name(bit, loaded);
             }
         }
-        let Some(bit) = known.free_bit() else {
-            return;
-        };
-        self.bytes += url.len();
-        known.needs.push(Need {
-            url: url.to_owned(),
-            bit,
-            kind,
-            by_cors,
-            by: network,
-        });
-        if let Some(vote) = known.vote(network) {
-            vote.named |= bit;
-        }
+        self.bytes += known.bytes();
     }
 
     /// A client at `from` was pushed `url` with the page at `page`, and took all of it.
@@ -377,14 +502,22 @@ impl Learned {
             return Vec::new();
         };
         let needs = page.needs.iter();
-        let needed = needs.filter(|need| page.needs(now, &self.limits, need));
+        let needed = needs.filter_map(|need| {
+            let support = page.support(now, &self.limits, need);
+            support.is_needed(&self.limits).then_some((need, support))
+        });
         needed
-            .map(|need| Wish {
-                url: need.url.clone(),
-                kind: need.kind,
-                by_cors: need.by_cors.unwrap_or_default(),
-                may_push: true,
-                ..Wish::default()
+            .map(|(need, support)| {
+                let by_cors = support.by_cors(&self.limits);
+                Wish {
+                    url: need.url.clone(),
+                    kind: support.kind(&self.limits),
+                    by_cors: by_cors.unwrap_or_default(),
+                    // In the wrong mode it would be loaded twice.
+                    unhintable: by_cors.is_none(),
+                    may_push: true,
+                    ..Wish::default()
+                }
             })
             .collect()
     }
@@ -500,7 +633,7 @@ mod tests {
     fn one_network_has_one_vote_however_often_it_views_a_page() {
         let mut learned = Learned::new(LearningLimits::default());
         for view in 0..81 {
-            // Addresses of one /24, then of one /48.
+            // Addresses of one /24, then of one /32.
             for from in [
                 IpAddr::from([203, 0, 113, view]),
                 IpAddr::from([0x2001, 0xdb8, 1, view.into(), 0, 0, 0, 1]),
@@ -632,23 +765,87 @@ mod tests {
         }
     }
 
-    #[test]
-    fn how_a_resource_is_loaded_is_learned_from_clients_that_say_it() {
-        let (script, font) = (Some(Kind::Script), Some(Kind::Font));
-        for (second, want) in [
-            ((None, None), (script, true)),
-            ((script, Some(false)), (script, false)),
-            ((font, None), (font, true)),
-        ] {
-            let mut learned = Learned::new(LearningLimits::default());
-            for (n, (kind, by_cors)) in (0..).zip([(script, Some(true)), second, (None, None)]) {
-                let url = "/a";
-                learned.viewed(at(0), client(n), "/", []);
-                learned.requested(at(0), client(n), "/", &Loaded { url, kind, by_cors });
-            }
-            let wish = learned.needed(at(0), "/").remove(0);
-            assert_eq!((wish.kind, wish.by_cors), want);
+    /// What is learned of `/a` after one network each loaded it like this: its kind, mode, and whether it is hinted at.
+    fn loaded_as(loads: &[(Option<Kind>, Option<bool>)]) -> (Option<Kind>, bool, bool) {
+        let mut learned = Learned::new(LearningLimits::default());
+        for (n, &(kind, by_cors)) in (0..).zip(loads) {
+            let url = "/a";
+            learned.viewed(at(0), client(n), "/", []);
+            learned.requested(at(0), client(n), "/", &Loaded { url, kind, by_cors });
         }
+        let wish = learned.needed(at(0), "/").remove(0);
+        (wish.kind, wish.by_cors, !wish.unhintable)
+    }
+
+    #[test]
+    fn how_a_resource_is_loaded_is_learned_from_votes_that_agree() {
+        let module = (Some(Kind::Script), Some(true));
+        let image = (Some(Kind::Image), Some(false));
+        let silent = (None, None);
+        for (loads, want) in [
+            (&[module; 3][..], (Some(Kind::Script), true, true)),
+            (&[image; 3], (Some(Kind::Image), false, true)),
+            (&[silent; 3], (None, false, true)),
+            (&[module, module, image], (None, false, false)),
+            (&[silent, silent, module], (None, false, false)),
+        ] {
+            assert_eq!(loaded_as(loads), want, "{loads:?}");
+        }
+    }
+
+    #[test]
+    fn one_network_does_not_decide_how_a_resource_is_loaded() {
+        for (honest, wrong) in [
+            (
+                (Some(Kind::Script), Some(true)),
+                (Some(Kind::Image), Some(false)),
+            ),
+            (
+                (Some(Kind::Script), Some(false)),
+                (Some(Kind::Image), Some(true)),
+            ),
+        ] {
+            for (count, place) in [(2, 0), (2, 2), (4, 0), (4, 2), (4, 4), (10, 0), (10, 10)] {
+                let mut loads = vec![honest; count];
+                loads.insert(place, wrong);
+                let (kind, by_cors, is_hinted) = loaded_as(&loads);
+                // Of five votes, four are enough to agree; before, nothing is told rather than what is wrong.
+                let agreed = (kind, is_hinted.then_some(by_cors));
+                let want = if count < 4 { (None, None) } else { honest };
+                assert_eq!(agreed, want, "{count} networks, the other at {place}");
+            }
+            let silent = loaded_as(&[
+                (None, None),
+                (None, None),
+                (None, None),
+                (None, None),
+                wrong,
+            ]);
+            assert_eq!(silent, (None, false, true));
+        }
+    }
+
+    /// A browser loads a preload in the mode that the hint states.
+    #[test]
+    fn a_client_that_was_told_of_a_resource_does_not_vote_on_its_mode() {
+        let mut learned = Learned::new(LearningLimits::default());
+        let load = |learned: &mut Learned, n, told: &[&str], by_cors| {
+            let url = "/a";
+            let loaded = Loaded {
+                url,
+                kind: Some(Kind::Script),
+                by_cors: Some(by_cors),
+            };
+            learned.viewed(at(0), client(n), "/", told.iter().copied());
+            learned.requested(at(0), client(n), "/", &loaded);
+        };
+        for n in 0..4 {
+            load(&mut learned, n, &[], true);
+        }
+        for n in 4..30 {
+            load(&mut learned, n, &["/a"], false);
+        }
+        assert!(learned.needed(at(0), "/").remove(0).by_cors);
     }
 
     #[test]
@@ -713,5 +910,145 @@ mod tests {
         }
         assert_eq!(learned.pages["/"].needs.len(), MAX_NEEDS);
         assert_eq!(urls(&learned, at(5), "/"), ["/needed"]);
+    }
+
+    /// These networks view `/` again, and name as many of `junk` as they can.
+    fn attack(learned: &mut Learned, now: Instant, networks: &[u16], junk: &[String]) {
+        for &n in networks {
+            learned.viewed(now, client(n), "/", []);
+            for url in junk {
+                learned.requested(now, client(n), "/", &plain(url));
+            }
+        }
+    }
+
+    #[test]
+    fn junk_of_two_or_three_networks_does_not_lock_a_page() {
+        let junk: Vec<_> = (0..MAX_NEEDS).map(|n| format!("/x{n}")).collect();
+        let honest: Vec<_> = (0..12).map(|n| format!("/needed/{n}")).collect();
+        for attackers in [&[1000, 1001][..], &[1000, 1001, 1002]] {
+            for is_long in [false, true] {
+                let long = "x".repeat(1000);
+                let junk: Vec<_> = match is_long {
+                    true => junk.iter().map(|url| format!("{url}{long}")).collect(),
+                    false => junk.clone(),
+                };
+                let mut learned = Learned::new(LearningLimits::default());
+                // Before and after each client that loads the page, they name it all again.
+                for n in 0..40 {
+                    let now = at(u64::from(n) * 20);
+                    attack(&mut learned, now, attackers, &junk);
+                    learned.viewed(now, client(n), "/", []);
+                    for url in &honest {
+                        learned.requested(now, client(n), "/", &plain(url));
+                    }
+                    attack(&mut learned, now, attackers, &junk);
+                }
+                let mut needed = urls(&learned, at(40 * 20), "/");
+                needed.sort();
+                let mut want = honest.clone();
+                want.sort();
+                assert_eq!(
+                    needed,
+                    want,
+                    "{} networks, long: {is_long}",
+                    attackers.len()
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn one_network_evicts_nothing_that_half_of_the_others_name() {
+        let things: Vec<_> = (0..MAX_NEEDS).map(|n| format!("/needed/{n}")).collect();
+        let mut learned = Learned::new(LearningLimits::default());
+        let attack_once = |learned: &mut Learned, now| {
+            let junk: Vec<_> = (0..200).map(|n| format!("/x{n}")).collect();
+            attack(learned, now, &[1000], &junk);
+        };
+        let needs = |learned: &Learned| {
+            let needs = learned.pages["/"].needs.iter();
+            needs.map(|need| need.url.clone()).collect::<Vec<_>>()
+        };
+        // Two networks name all at first: one is the first to name half of them.
+        for n in 0..6 {
+            learned.viewed(at(0), client(n), "/", []);
+            let (first, second) = things.split_at(MAX_NEEDS / 2);
+            let order = if n == 0 {
+                [first, second]
+            } else {
+                [second, first]
+            };
+            for url in order.concat() {
+                learned.requested(at(0), client(n), "/", &plain(&url));
+            }
+        }
+        assert_eq!(needs(&learned).len(), MAX_NEEDS);
+        for round in 0..20 {
+            attack_once(&mut learned, at(round * 20));
+            assert_eq!(needs(&learned), things, "round {round}");
+        }
+        // Nor later, when nearly all clients are sent what is learned, and so do not name it.
+        for n in 10..60 {
+            let told = things.iter().map(String::as_str);
+            learned.viewed(at(500), client(n), "/", told);
+        }
+        attack_once(&mut learned, at(500));
+        assert_eq!(needs(&learned), things);
+    }
+
+    #[test]
+    fn the_urls_of_one_page_have_a_limit_in_bytes() {
+        let limits = LearningLimits {
+            bytes_per_page: 40,
+            ..LearningLimits::default()
+        };
+        let mut learned = Learned::new(limits);
+        let bytes = |learned: &Learned| learned.pages["/"].bytes();
+        let all = ["/1234", "/2345", "/3456", "/4567", "/5"];
+        view(&mut learned, 0, &all);
+        assert_eq!(bytes(&learned), 20, "one network has half of them");
+        view(&mut learned, 1, &["/a234", "/b345", "/c456", "/d567"]);
+        assert_eq!(bytes(&learned), 40);
+        view(&mut learned, 2, &["/e"]);
+        assert_eq!(bytes(&learned), 37, "one past the limit");
+        assert_eq!(learned.bytes, 1 + 37);
+        view(&mut learned, 3, &[&format!("/{}", "f".repeat(20))]);
+        assert_eq!(bytes(&learned), 37, "more than one network may have");
+        // By default a page has a small part of all bytes.
+        let limits = LearningLimits::default();
+        let mut learned = Learned::new(limits);
+        for n in 0..20 {
+            let names: Vec<_> = (0..MAX_NEEDS)
+                .map(|at| format!("/{n}/{at}/{}", "x".repeat(limits.url_bytes - 20)))
+                .collect();
+            view(
+                &mut learned,
+                n,
+                &names.iter().map(String::as_str).collect::<Vec<_>>(),
+            );
+            assert!(bytes(&learned) <= 16 * 1024);
+        }
+        assert!(bytes(&learned) > 12 * 1024);
+    }
+
+    #[test]
+    fn a_provider_of_ipv6_has_one_vote_and_6to4_adds_none() {
+        let mut learned = Learned::new(LearningLimits::default());
+        for n in 0..200 {
+            for from in [
+                IpAddr::from([0x2001, 0xdb8, n, 0, 0, 0, 0, 1]),
+                IpAddr::from([0x2002, 0xc633, n, 0, 0, 0, 0, 1]),
+            ] {
+                learned.viewed(at(0), Some(from), "/", []);
+                learned.requested(at(0), Some(from), "/", &plain("/planted"));
+            }
+        }
+        // 198.51.0.0/24, as which the addresses of 6to4 count.
+        let neighbour = Some(IpAddr::from([198, 51, 0, 250]));
+        learned.viewed(at(0), neighbour, "/", []);
+        learned.requested(at(0), neighbour, "/", &plain("/planted"));
+        assert_eq!(learned.pages["/"].votes.len(), 2);
+        assert_eq!(urls(&learned, at(0), "/"), [""; 0]);
     }
 }

@@ -247,9 +247,19 @@ impl SessionPushing {
             wishes.extend_from_slice(self.pushing.needs.of(host, target));
         }
         if learned {
-            wishes.extend(self.learned().needed(self.runtime.now(), url));
+            let mut needed = self.learned().needed(self.runtime.now(), url);
+            for wish in &mut needed {
+                wish.kind = self.kind_here(&wish.url).or(wish.kind);
+            }
+            wishes.extend(needed);
         }
         wishes
+    }
+
+    /// The kind of the site's own answer to a GET of `url`, if its content type states one. Clients are not trusted to know it.
+    fn kind_here(&self, url: &str) -> Option<Kind> {
+        let answer = self.answer(&url.parse().ok()?)?;
+        Some(needs::kind(answer)).filter(|kind| *kind != Kind::Other)
     }
 
     fn plan(&self, head: &http::request::Parts, page: &Uri, wishes: Vec<Wish>) -> Plan {

@@ -400,6 +400,26 @@ async fn one_network_teaches_a_server_nothing_however_often_it_connects() {
     assert_eq!(links(&get(&connection, "/", &[]).await.0), [""; 0]);
 }
 
+/// Otherwise `as=` and `crossorigin` of a hint would be what clients made up.
+#[tokio::test]
+async fn the_content_type_of_the_site_says_what_a_learned_resource_is() {
+    let server = learning(&replica(&[]), Hints::Rest);
+    for network in 0..4 {
+        let connection = server.connect_from(network, SPDY, false).await;
+        get(&connection, "/", &[]).await;
+        let fields = [
+            ("referer", "http://www.test/"),
+            ("sec-fetch-dest", "script"),
+            ("sec-fetch-mode", "no-cors"),
+            ("sec-fetch-site", "same-origin"),
+        ];
+        get(&connection, "/b.png", &fields).await;
+    }
+    let connection = server.connect_from(9, SPDY, false).await;
+    let want = "</b.png>; rel=\"subresource preload\"; as=image";
+    assert_eq!(links(&get(&connection, "/", &[]).await.0), [want]);
+}
+
 #[tokio::test]
 async fn a_query_that_a_folder_does_not_look_at_is_not_learned() {
     let folder = tempfile::tempdir().unwrap();
