@@ -4,11 +4,12 @@ use url::Url;
 
 use crate::capability::Subject;
 use crate::config::Scheme;
-use crate::entry::{Entry, is_in};
+use crate::entry::Entry;
 use crate::form::LISTED;
 use crate::host::{self, Pattern};
 use crate::kind::{Kind, Kinds};
 use crate::page_at::PageAt;
+use crate::path_reading::is_in;
 use crate::rules::{Rules, Standing};
 use crate::verdict::{Finder, Verdict};
 

@@ -6,7 +6,7 @@ use crate::config::{HostConfig, Mode, Scheme};
 use crate::host::Pattern;
 use crate::host_limits::{HostLimits, LimitsConfig};
 use crate::kind::{Kind, Kinds};
-use crate::path_reading::canonical;
+use crate::path_reading::{canonical, is_in};
 use crate::rules_error::RulesError;
 
 /// A host, and what of it is moved as what.
@@ -141,15 +141,6 @@ fn check_mode(config: &HostConfig, pattern: &Pattern, kinds: Kinds) -> Result<()
             named("want no `shared`, since scripts there are under no name but the host's")
         }
         (Mode::Name, Pattern::Exact(_)) => Ok(()),
-    }
-}
-
-/// Whether `path` is in `folder`, or is it, if that does not end in a slash.
-pub(crate) fn is_in(path: &str, folder: &str) -> bool {
-    if folder.ends_with('/') {
-        path.starts_with(folder)
-    } else {
-        path == folder
     }
 }
 

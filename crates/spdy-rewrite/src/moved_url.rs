@@ -25,7 +25,7 @@ use crate::form::{Form, LISTED};
 use crate::host;
 use crate::kind::{Kind, Kinds};
 use crate::limits::MAX_MOVED_URL_BYTES;
-use crate::path_reading::{canonical, has_dot_segment};
+use crate::path_reading::{has_dot_segment, may_pass};
 use crate::redirect;
 use crate::refusal::Refusal;
 use crate::rules::{Rules, Standing};
@@ -552,7 +552,7 @@ pub(crate) fn check_target(rules: &Rules, target: &str) -> Result<(), Refusal> {
     if has_dot_segment(path) {
         return Err(Refusal::DotSegment);
     }
-    if canonical(path).contains(rules.prefix()) {
+    if may_pass(path, rules.prefix()) {
         return Err(Refusal::Nested);
     }
     Ok(())

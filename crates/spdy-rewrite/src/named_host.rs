@@ -19,11 +19,11 @@ use url::Url;
 
 use crate::capability::{Keys, Subject};
 use crate::config::Scheme;
-use crate::entry::{Entry, is_in};
+use crate::entry::Entry;
 use crate::host::{self, Pattern};
 use crate::limits::MAX_HOST_BYTES;
 use crate::moved_url::{Ground, Moved, check_length, check_target};
-use crate::path_reading::canonical;
+use crate::path_reading::may_lead_into;
 use crate::refusal::Refusal;
 use crate::rules::{Rules, Standing};
 use crate::rules_error::RulesError;
@@ -321,7 +321,7 @@ impl Rules {
         check_length(target)?;
         check_target(self, target)?;
         let path = target.split('?').next().unwrap_or_default();
-        if is_in(&canonical(path), WELL_KNOWN) {
+        if may_lead_into(path, WELL_KNOWN) {
             return Err(Refusal::WellKnown);
         }
         let text = format!("{}{target}", named.own_origin());

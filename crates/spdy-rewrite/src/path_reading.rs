@@ -1,7 +1,8 @@
 //! How a server may read a path that is written otherwise: rules that judge by path go by this reading as well.
 //!
 //! ```text
-//!  /assets/%61ds;v=1//x    undo percent-encoding, repeatedly     /assets/ads;v=1//x
+//!  /assets/%61ds;v=1%2f/x  undo percent-encoding, repeatedly     /assets/ads;v=1//x
+//!                          split at slashes and backslashes, then
 //!                          cut each segment at its first `;`     /assets/ads//x
 //!                          merge slashes, resolve dot segments   /assets/ads/x
 //! ```
@@ -9,6 +10,10 @@
 //! Servlet containers (Tomcat, Jetty, Undertow) and Spring cut each segment at `;` (path parameters, RFC 3986 §3.3), so to them
 //! `/assets/..;/x` is `/x`. Some servers undo percent-encoding twice, and some also read `%uXXXX`. One reading has all of this: a path
 //! that no server reads so is then kept out of a folder too often, never let into one.
+//!
+//! With an encoded slash or a dot segment one reading is not enough. `/x;%2f..%2fa/` is `/a/` to nginx, which knows no parameters, and
+//! `/x/a/` to Tomcat, which cuts before it decodes; `/a%2f%2f..%2fx` is `/x` where slashes are merged, else `/a/x`. Such paths are
+//! refused for hosts of which only a part is listed. Where they cannot be refused, [`may_lead_into`] covers every reading.
 
 use std::borrow::Cow;
 
@@ -31,6 +36,59 @@ pub(crate) fn is_ambiguous(path: &str) -> bool {
     path.contains(['%', ';', '\\']) || path.contains("//") || path.contains("/.")
 }
 
+/// Whether `path` is in `folder`, or is it, if that does not end in a slash.
+pub(crate) fn is_in(path: &str, folder: &str) -> bool {
+    if folder.ends_with('/') {
+        path.starts_with(folder)
+    } else {
+        path == folder
+    }
+}
+
+/// Whether any server may take `path` for one in `folder`.
+pub(crate) fn may_lead_into(path: &str, folder: &str) -> bool {
+    is_in(path, folder) || is_in(&canonical(path), &canonical(folder)) || {
+        // Dot segments and cuts only remove names, so every reading has some of them in this order.
+        let mut names = names(path).into_iter();
+        has_many_readings(path)
+            && self::names(folder)
+                .iter()
+                .all(|wanted| names.any(|name| name == *wanted))
+    }
+}
+
+/// Whether any server may find `folder`, one segment between slashes, somewhere in `path`.
+pub(crate) fn may_pass(path: &str, folder: &str) -> bool {
+    let name = folder.trim_matches('/');
+    canonical(path).contains(folder)
+        || has_many_readings(path) && names(path).iter().any(|it| it == name)
+}
+
+/// Whether servers may resolve `path` to different ones.
+fn has_many_readings(path: &str) -> bool {
+    is_ambiguous(path) && (has_encoded_slash(path) || has_dot_segment(path))
+}
+
+/// All names of folders and files that a server may find in `path`, before dot segments are resolved.
+fn names(path: &str) -> Vec<String> {
+    let mut names = Vec::new();
+    for_each_part(path, |part| {
+        if !matches!(part, "" | "." | "..") {
+            names.push(part.to_owned());
+        }
+    });
+    names
+}
+
+/// Calls `with` for each segment, without its parameters, of `path` as it is decoded.
+fn for_each_part(path: &str, mut with: impl FnMut(&str)) {
+    for segment in path.split('/') {
+        for part in decoded(segment).split(['/', '\\']) {
+            with(without_parameters(part));
+        }
+    }
+}
+
 /// `path` as the most permissive server reads it: see the module's picture.
 pub(crate) fn canonical(path: &str) -> Cow<'_, str> {
     if !is_ambiguous(path) {
@@ -38,17 +96,14 @@ pub(crate) fn canonical(path: &str) -> Cow<'_, str> {
     }
     let mut segments: Vec<String> = Vec::new();
     let mut is_folder = false;
-    for segment in path.split('/') {
-        let segment = decoded(segment);
-        for part in without_parameters(&segment).split(['/', '\\']) {
-            is_folder = matches!(part, "" | "." | "..");
-            match part {
-                "" | "." => {}
-                ".." => _ = segments.pop(),
-                part => segments.push(part.to_owned()),
-            }
+    for_each_part(path, |part| {
+        is_folder = matches!(part, "" | "." | "..");
+        match part {
+            "" | "." => {}
+            ".." => _ = segments.pop(),
+            part => segments.push(part.to_owned()),
         }
-    }
+    });
     let mut read = String::with_capacity(path.len());
     for segment in &segments {
         read.push('/');
@@ -119,12 +174,33 @@ mod tests {
             ("/a/%2e%2E;v/b/.;/c/..", "/b/"),
             ("/../..;/a", "/a"),
             ("/a%2fb%5cc\\d", "/a/b/c/d"),
-            ("/a;%2f../b", "/a/b"),
+            ("/a;%2f../b", "/b"),
+            ("/a;%2fb%3bc%5cd", "/a/b/d"),
+            ("/x;%252f..%2fusers/a", "/users/a"),
             ("/\u{e4}%c3%a4%ff", "/\u{e4}\u{e4}\u{fffd}"),
         ] {
             assert_eq!(canonical(path), want, "{path}");
             assert_eq!(canonical(&canonical(path)), want, "{path}, read again");
         }
+    }
+
+    #[test]
+    fn every_reading_of_a_path_with_encoded_slashes_is_considered() {
+        for path in [
+            "/a/b/c",
+            "/x;%2f..%2fa/b/c",
+            "/a%2fb%2f%2f..%2fc",
+            "/a;%2fx/b/c",
+            "/a%2f/b%252f..%252f../c",
+            "/a/b//../c",
+        ] {
+            assert!(may_lead_into(path, "/a/b/"), "{path}");
+            assert!(may_pass(path, "/b/"), "{path}");
+        }
+        for path in ["/a/x/b/", "/b/a", "/x;%2fb%2f..%2fa/c", "/ab%2fc"] {
+            assert!(!may_lead_into(path, "/a/b/"), "{path}");
+        }
+        assert!(!may_pass("/a/b", "/b/") && !may_pass("/a%2fbc", "/b/"));
     }
 
     #[test]

@@ -18,7 +18,7 @@ use url::{Host, Url};
 
 use crate::capability::Keys;
 use crate::config::{Config, Referrer, Scheme};
-use crate::entry::{Entry, check_path, is_in, patterns};
+use crate::entry::{Entry, check_path, patterns};
 use crate::form::Form;
 use crate::host::{self, Pattern};
 use crate::host_limits::{HostLimits, LimitsConfig};
@@ -28,7 +28,7 @@ use crate::made::Made;
 use crate::moved_url::{self, Moved};
 use crate::named_host::Names;
 use crate::own_url;
-use crate::path_reading::{canonical, has_encoded_slash, is_ambiguous};
+use crate::path_reading::{has_encoded_slash, is_ambiguous, is_in, may_lead_into};
 use crate::refusal::Refusal;
 use crate::rules_error::RulesError;
 use crate::verdict::{Finder, Reason, Verdict};
@@ -282,13 +282,10 @@ impl Rules {
         }
     }
 
-    /// Whether the page at `path` is passed on as it is, in whatever spelling the site's origin reads that path.
+    /// Whether the page at `path` is passed on as it is: if any reading of that path is in `pages_left`.
     pub fn leaves_page(&self, path: &str) -> bool {
-        !self.pages_left.is_empty() && {
-            let read = canonical(path);
-            let is_left = |folder: &String| is_in(path, folder) || is_in(&read, &canonical(folder));
-            self.pages_left.iter().any(is_left)
-        }
+        let mut folders = self.pages_left.iter();
+        folders.any(|folder| may_lead_into(path, folder))
     }
 
     /// Whether they are tried ([`dry_run`](Config::dry_run)): pages of the site are judged by them and passed on as they are. What was moved
@@ -425,8 +422,9 @@ impl Rules {
             })?;
             let (narrower, entry) = (&of_host[..governing], of_host[governing]);
             let place = None;
-            // A server that undoes %2f would leave the folder by `..%2f`.
-            if entry.is_part() && has_encoded_slash(path) {
+            // A server that decodes %2f could leave this entry's paths by `..%2f`, or enter those of a narrower entry.
+            let is_divided = entry.is_part() || !narrower.is_empty();
+            if is_divided && has_encoded_slash(path) {
                 return Err(Refusal::EncodedSlash { place });
             }
             let is_narrower =

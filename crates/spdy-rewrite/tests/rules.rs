@@ -60,8 +60,25 @@ fn what_an_operator_writes_is_read() {
         "//admin/x",
         "/x/..;/admin/",
         "/admin%3b/x",
+        "/x;%2f..%2fadmin/y",
+        "/x;%252f..%252fadmin/y",
+        "/x%2f..;%2f%2fadmin/y",
+        "/x/%2e%2e;%2f..%5cadmin%5cy",
+        // A server may merge slashes, undo one encoding, or cut at `;` before it decodes.
+        "/admin%2f%2f..%2fx",
+        "/q%2f..%2fadmin/x%252f..%252f..%252fy",
+        "/admin;%2f../x",
+        "/x%2f..%2fadmin",
     ] {
         assert!(rules.leaves_page(path), "{path}");
+    }
+    for path in [
+        "/x;/y",
+        "/x%2fadminister/y",
+        "/administer%2f..%2fx",
+        "/x;%2f..%2fy",
+    ] {
+        assert!(!rules.leaves_page(path), "{path}");
     }
     assert!(rules.is_own("img.site.test") && rules.is_own("www.site.test"));
     assert!(rules.open("/.spdy/1/-/s/a.fonts.test~8443/x.woff2").is_ok());
@@ -260,6 +277,47 @@ fn what_is_excepted_of_a_host_stays_however_it_is_encoded() {
         assert_eq!(refused.as_ref().map(Refusal::name), want, "{path}");
         if let Some(Refusal::PathExcepted { place, .. }) = refused {
             assert_eq!(place.as_deref(), Some(named.as_str()));
+        }
+    }
+}
+
+/// Every reading of these paths by a server that decodes `%2f` is judged by a narrower entry or by `except`, or they are refused.
+#[test]
+fn an_encoded_slash_does_not_escape_a_narrower_entry() {
+    let whole = "[[hosts]]\nhost = 'a.test'\nkinds = ['image', 'style', 'font', 'script']\n";
+    let narrower = "[[hosts]]\nhost = 'a.test'\npath = '/users/'\nkinds = ['image']\n";
+    let excepting = "[[hosts]]\nhost = 'a.test'\npath = '/lib/'\nexcept = ['/lib/users/']\n";
+    let wildcard = "[[hosts]]\nhost = '*.a.test'\nkinds = ['image', 'script']\n\
+        [[hosts]]\nhost = 'b.a.test'\npath = '/users/'\nkinds = ['image']\n";
+    for (lines, host, want) in [
+        ([whole, ""], "a.test", None),
+        ([whole, narrower], "a.test", Some("encoded-slash")),
+        ([whole, excepting], "a.test", Some("encoded-slash")),
+        ([wildcard, ""], "b.a.test", Some("encoded-slash")),
+        ([wildcard, ""], "c.a.test", None),
+    ] {
+        let rules = compiled(&lines.concat()).unwrap();
+        for path in [
+            "/x;%2f..%2fusers/evil.js",
+            "/x;%2F..%2Flib%2Fusers/evil.js",
+            "/x;v=1%5c..%5cusers/evil.js",
+            "/x%3b%252f..%252fusers/evil.js",
+            "/users%2f%2f..%2fevil.js",
+            "/users%2fevil.js",
+            "/image/fetch/https%253A%252F%252Fe.test%252Fa.png",
+        ] {
+            let named = url(&format!("https://{host}{path}"));
+            let left = match rules.verdict(&named, Kind::Script, Finder::Site) {
+                Verdict::Move(_) => None,
+                Verdict::Leave(reason) => Some(reason.name()),
+            };
+            assert_eq!(left, want, "{lines:?} {path}");
+            let refused = rules.open(&format!("/.spdy/1/-/s/{host}{path}")).err();
+            assert_eq!(
+                refused.as_ref().map(Refusal::name),
+                want,
+                "{lines:?} {path}"
+            );
         }
     }
 }

@@ -204,6 +204,8 @@ pub(crate) fn scene() -> Scene {
                  {{ host = 'port.test:8443', kinds = ['image'] }},\n\
                  {{ host = 'plain.test', scheme = 'http', kinds = ['image'] }},\n\
                  {{ host = 'shared.test', shared = true, kinds = ['image', 'script'] }},\n\
+                 {{ host = 'parts.test', kinds = ['image', 'style', 'font', 'media'] }},\n\
+                 {{ host = 'parts.test', path = '/users/', kinds = ['image'] }},\n\
                  {{ host = '*.rebound.test:{cage}', kinds = ['image'] }},\n\
                  {{ host = 'self.test:{}', kinds = ['image'] }},\n\
                  {{ host = 'closed.test:{}', kinds = ['image'] }},\n]",

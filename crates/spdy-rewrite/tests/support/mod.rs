@@ -50,6 +50,11 @@ pub(crate) fn config() -> Config {
                 shared: true,
                 ..images("shared.test")
             },
+            HostConfig::passive("parts.test"),
+            HostConfig {
+                path: "/users/".to_owned(),
+                ..images("parts.test")
+            },
         ],
         deny: vec!["evil.test".to_owned()],
         own_hosts: vec!["img.site.test".to_owned()],
