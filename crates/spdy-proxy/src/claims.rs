@@ -7,11 +7,15 @@
 //! ```text
 //!                                                       from a client    from a trusted proxy (`listen.trusted`)
 //! the client's address (True-Client-IP, ...)            removed          passed if it is the address in X-Forwarded-For
-//! the client's certificate (Client-Cert, RFC 9440)      removed          passed
+//! its identity (Client-Cert, Remote-User, ...)          removed          passed
 //! the host, the scheme, httpoxy, framing                removed          removed
 //! another target (X-Original-URL, ...)                  removed          removed
 //! another method (X-HTTP-Method-Override, ...)          removed from GET and HEAD, whose answers are stored
 //! ```
+//!
+//! Gateways hand fields on as variables (`HTTP_X_REAL_IP`) in which every byte is `_` that is neither a letter nor a digit: `X-Real-IP`,
+//! `X_Real_IP` and `X.Real.IP` are one to them. So names are compared that way, and a name on the list with any such byte but `-` is
+//! removed from every request, since no proxy writes it so.
 //!
 //! A method override in a POST is passed on: it is how HTML forms send PUT and DELETE, the application decides about it, and no
 //! answer to it is stored.
@@ -26,7 +30,7 @@ use http::{HeaderMap, HeaderName, Method};
 pub(crate) struct FromTrustedProxy;
 
 /// The client's address, as CDNs, balancers and frameworks name it.
-const ADDRESS: [&str; 23] = [
+const ADDRESS: [&str; 28] = [
     "ali-cdn-real-ip",
     "cdn-src-ip",
     "cf-connecting-ip",
@@ -37,6 +41,7 @@ const ADDRESS: [&str; 23] = [
     "fastly-client-ip",
     "fly-client-ip",
     "forwarded-for",
+    "incap-client-ip",
     "proxy-client-ip",
     "true-client-ip",
     "wl-proxy-client-ip",
@@ -45,14 +50,60 @@ const ADDRESS: [&str; 23] = [
     "x-client-ip",
     "x-cluster-client-ip",
     "x-envoy-external-address",
+    "x-nf-client-connection-ip",
+    "x-original-forwarded-for",
     "x-originating-ip",
     "x-proxyuser-ip",
     "x-real-ip",
     "x-remote-addr",
     "x-remote-ip",
+    "x-sucuri-clientip",
+    "x-vercel-forwarded-for",
 ];
-/// The client's certificate. A proxy that ends TLS must remove what a client says of it (RFC 9440 §2.4).
-const CERTIFICATE: [&str; 2] = ["client-cert", "client-cert-chain"];
+/// Who the client is, by its certificate or by a login at a proxy: origins take it as proven. A proxy that terminates TLS must remove what a
+/// client says of its certificate (RFC 9440 §2.4).
+const IDENTITY: [&str; 25] = [
+    "cf-access-authenticated-user-email",
+    "remote-email",
+    "remote-groups",
+    "remote-name",
+    "remote-user",
+    "x-arr-clientcert",
+    "x-authenticated-user",
+    "x-authenticated-userid",
+    "x-consumer-custom-id",
+    "x-consumer-id",
+    "x-consumer-username",
+    "x-forwarded-access-token",
+    "x-forwarded-client-cert",
+    "x-forwarded-email",
+    "x-forwarded-groups",
+    "x-forwarded-preferred-username",
+    "x-forwarded-user",
+    "x-remote-email",
+    "x-remote-group",
+    "x-remote-groups",
+    "x-remote-name",
+    "x-remote-user",
+    "x-ssl-cert",
+    "x-webauth-user",
+    "x-webauth-email",
+];
+/// The same, with any end.
+const IDENTITY_PREFIXES: [&str; 12] = [
+    "client-cert",
+    "ssl-client-",
+    "tailscale-user-",
+    "x-amzn-mtls-clientcert",
+    "x-amzn-oidc-",
+    "x-auth-request-",
+    "x-authentik-",
+    "x-client-cert",
+    "x-forwarded-tls-client-cert",
+    "x-goog-authenticated-user-",
+    "x-ms-client-principal",
+    "x-ssl-client-",
+];
 /// The host and the scheme that the client used, besides everything that begins with `x-forward`.
 const HOST_AND_SCHEME: [&str; 10] = [
     "forwarded",
@@ -76,24 +127,25 @@ const METHOD: [&str; 3] = [
     "x-http-method-override",
     "x-method-override",
 ];
-/// What frames a message. It is removed only under a spelling with `_`.
+/// What frames a message. It is removed only under another spelling.
 const FRAMING: [&str; 3] = ["content-length", "transfer-encoding", "host"];
 
 /// What a field claims.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum Claim {
     Address,
-    Certificate,
+    Identity,
     /// Never passed on.
     Other,
     Method,
 }
 
 impl Claim {
-    /// What `name` claims, read as gateways read it that hand fields on as variables: `_` is `-` there.
+    /// What `name` claims, read as gateways read it: see the module.
     fn of(name: &HeaderName) -> Option<Self> {
-        let plain = match name.as_str().contains('_') {
-            true => Cow::Owned(name.as_str().replace('_', "-")),
+        let is_other = |byte: char| !byte.is_ascii_alphanumeric() && byte != '-';
+        let plain = match name.as_str().contains(is_other) {
+            true => Cow::Owned(name.as_str().replace(is_other, "-")),
             false => Cow::Borrowed(name.as_str()),
         };
         let is_respelled = matches!(plain, Cow::Owned(_));
@@ -101,20 +153,22 @@ impl Claim {
         if is_in(&METHOD) {
             return Some(Self::Method);
         }
-        let is_other = plain.starts_with("x-forward")
+        let is_address = is_in(&ADDRESS);
+        let has_prefix = |prefix: &&str| plain.starts_with(*prefix);
+        let is_identity = is_in(&IDENTITY) || IDENTITY_PREFIXES.iter().any(has_prefix);
+        match is_respelled {
+            false if is_address => return Some(Self::Address),
+            false if is_identity => return Some(Self::Identity),
+            _ => {}
+        }
+        let is_never_passed = is_address
+            || is_identity
+            || plain.starts_with("x-forward")
             || plain == HTTPOXY
             || is_in(&HOST_AND_SCHEME)
             || is_in(&TARGET)
             || is_respelled && is_in(&FRAMING);
-        match () {
-            () if is_other => Some(Self::Other),
-            // No proxy writes these with `_`.
-            () if is_in(&ADDRESS) && is_respelled => Some(Self::Other),
-            () if is_in(&CERTIFICATE) && is_respelled => Some(Self::Other),
-            () if is_in(&ADDRESS) => Some(Self::Address),
-            () if is_in(&CERTIFICATE) => Some(Self::Certificate),
-            () => None,
-        }
+        is_never_passed.then_some(Self::Other)
     }
 }
 
@@ -146,7 +200,7 @@ pub(crate) fn remove_claims(
     let is_removed = |name: &&HeaderName| match Claim::of(name) {
         None => false,
         Some(Claim::Address) => !(is_from_trusted && client.is_some() && is_clients_address(name)),
-        Some(Claim::Certificate) => !is_from_trusted,
+        Some(Claim::Identity) => !is_from_trusted,
         Some(Claim::Other) => true,
         Some(Claim::Method) => is_stored,
     };
@@ -174,8 +228,35 @@ mod tests {
     #[test]
     fn a_client_cannot_state_its_address_host_certificate_or_target() {
         let others = HOST_AND_SCHEME.iter().chain(&TARGET).chain([&HTTPOXY]);
-        let names = ADDRESS.iter().chain(&CERTIFICATE).chain(others);
-        for name in names.chain([&"x-forwarded-server", &"x_real_ip", &"content_length"]) {
+        let names = ADDRESS.iter().chain(&IDENTITY).chain(&IDENTITY_PREFIXES);
+        let respelled = [
+            "x-forwarded-server",
+            "x_real_ip",
+            "x.real.ip",
+            "true.client.ip",
+            "x!forwarded!for",
+            "x-forwarded.proto",
+            "x~http|host^override",
+            "content_length",
+            "content.length",
+            "transfer'encoding",
+        ];
+        let added = [
+            "incap-client-ip",
+            "x-sucuri-clientip",
+            "x-original-forwarded-for",
+            "x-vercel-forwarded-for",
+            "x-nf-client-connection-ip",
+            "x-ssl-client-verify",
+            "ssl-client-subject-dn",
+            "x-client-certificate",
+            "x-arr-clientcert",
+            "remote-user",
+            "x.remote.user",
+            "x-forwarded-user",
+            "x-auth-request-email",
+        ];
+        for name in names.chain(others).chain(&respelled).chain(&added) {
             for method in [Method::GET, Method::POST] {
                 assert!(!is_passed(name, "192.0.2.1", &method, false), "{name}");
             }
@@ -192,7 +273,18 @@ mod tests {
             ("true-client-ip", "", false),
             ("true_client_ip", "192.0.2.1", false),
             ("client-cert", ":MIIB:", true),
+            ("true.client.ip", "192.0.2.1", false),
+            ("x-vercel-forwarded-for", "192.0.2.1", true),
             ("client_cert", ":MIIB:", false),
+            ("client-cert-chain", ":MIIB:", true),
+            ("x-forwarded-user", "alice", true),
+            ("x-forwarded.user", "alice", false),
+            ("x-forwarded-for", "192.0.2.1", false),
+            ("remote-user", "alice", true),
+            ("remote*user", "alice", false),
+            ("x-ssl-client-verify", "SUCCESS", true),
+            ("x-ssl-client+verify", "SUCCESS", false),
+            ("x-auth-request-groups", "admin", true),
             ("proxy", "192.0.2.1", false),
             ("x-host", "192.0.2.1", false),
             ("x-original-url", "/", false),
@@ -216,7 +308,15 @@ mod tests {
 
     #[test]
     fn fields_that_claim_nothing_are_passed() {
-        for name in ["cookie", "x-request-id", "content-length", "x-for"] {
+        for name in [
+            "cookie",
+            "x-request-id",
+            "content-length",
+            "x-for",
+            "remote-users",
+            "ssl-client",
+            "x.custom_field",
+        ] {
             assert!(is_passed(name, "1", &Method::GET, false), "{name}");
         }
     }

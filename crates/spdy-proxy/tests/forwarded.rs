@@ -69,7 +69,9 @@ const FORGED: &str = "Proxy: http://forged.test\r\nTrue-Client-IP: 6.6.6.6\r\nCF
     X-Client-IP: 6.6.6.6\r\nX-Cluster-Client-IP: 6.6.6.6\r\nX-HTTP-Host-Override: forged.test\r\n\
     X-Real-IP: 6.6.6.6\r\nX-ProxyUser-Ip: 6.6.6.6\r\nFastly-Client-IP: 6.6.6.6\r\nFly-Client-IP: 6.6.6.6\r\n\
     X-Forwarded-Server: forged.test\r\nX-Host: forged.test\r\nForwarded: for=6.6.6.6\r\n\
-    X-Original-URL: /forged\r\nX-Rewrite-URL: /forged\r\nTrue_Client_IP: 6.6.6.6\r\n";
+    X-Original-URL: /forged\r\nX-Rewrite-URL: /forged\r\nTrue_Client_IP: 6.6.6.6\r\n\
+    X.Real.IP: 6.6.6.6\r\nX!Forwarded!For: 6.6.6.6\r\nIncap-Client-IP: 6.6.6.6\r\n\
+    X-Original-Forwarded-For: 6.6.6.6\r\nRemote.User: forged\r\nX-Auth~Request-User: forged\r\n";
 
 #[tokio::test]
 async fn forged_addresses_hosts_and_targets_do_not_reach_the_origin() {
@@ -86,11 +88,17 @@ async fn forged_addresses_hosts_and_targets_do_not_reach_the_origin() {
 
 #[tokio::test]
 async fn a_trusted_proxy_may_state_the_client_in_its_own_field_too() {
-    let fields =
-        "X-Forwarded-For: 203.0.113.7\r\nCF-Connecting-IP: 203.0.113.7\r\nClient-Cert: :AA==:\r\n";
+    let fields = "X-Forwarded-For: 203.0.113.7\r\nCF-Connecting-IP: 203.0.113.7\r\nClient-Cert: :AA==:\r\n\
+         Remote-User: alice\r\nX-SSL-Client-Verify: SUCCESS\r\nX-Forwarded-User: alice\r\n";
     for (listen, want) in [("", false), ("trusted = ['192.0.2.0/24']", true)] {
         let asked = asked(listen, "GET /a HTTP/1.1", fields).await;
-        for field in ["cf-connecting-ip: 203.0.113.7", "client-cert: :aa==:"] {
+        for field in [
+            "cf-connecting-ip: 203.0.113.7",
+            "client-cert: :aa==:",
+            "remote-user: alice",
+            "x-ssl-client-verify: success",
+            "x-forwarded-user: alice",
+        ] {
             assert_eq!(asked.contains(field), want, "{field}, {listen:?}: {asked}");
         }
     }
