@@ -25,7 +25,7 @@ use spdy_server::push_plan::{Known, PlannedPush};
 
 use crate::accepts::Accepts;
 use crate::ahead_budget::{Budget, Room, Step};
-use crate::companions;
+use crate::companions::{self, Reader};
 use crate::config_learn::LearnConfig;
 use crate::counters::Family;
 use crate::fetch::Fetch;
@@ -54,8 +54,8 @@ pub(crate) struct PageDone<'a> {
     pub(crate) named: &'a [Reference],
     /// It is stored, so that others may have it.
     pub(crate) is_shared: bool,
-    /// Anyone may have it.
-    pub(crate) is_public: bool,
+    /// The stored page, if it is public.
+    pub(crate) public: Option<&'a Stored>,
     /// Targets of what was made ready ahead for it: fetched, or lifted from the disk or the shared tier.
     pub(crate) ahead: &'a [String],
     /// What rewriting took.
@@ -383,11 +383,15 @@ impl Proxy {
         }
         tracing::debug!(%url, moved = report.moved, left = report.left_count(), "a page came by");
         let seen = wanted.seen_url().filter(|_| is_page && !wanted.is_named());
-        if done.is_public
-            && let (Some(home), Some(seen)) = (wanted.home(), seen)
-        {
+        if let (Some(stored), Some(home), Some(seen)) = (done.public, wanted.home(), seen) {
             let along = if done.is_tried { &[] } else { named };
-            self.companions.note_page(seen.as_str(), &home, along);
+            let variant = stored.variant_of(&wanted.ask.headers);
+            let reader = Reader {
+                home: &home,
+                rules: wanted.site.rules.tag(),
+            };
+            let companions = &self.companions;
+            companions.note_page(seen.as_str(), &variant, reader, along);
         }
         let page = reports::Page {
             url: url.as_str(),
@@ -414,7 +418,7 @@ impl Proxy {
             status,
             named: &[],
             is_shared: stored.is_some(),
-            is_public: stored.is_some_and(is_public),
+            public: stored.filter(|stored| is_public(stored)),
             ahead: &[],
             rewriting: Duration::ZERO,
             is_tried: false,

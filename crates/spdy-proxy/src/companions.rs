@@ -11,6 +11,9 @@
 //! cache for everyone, and it has no query. So clients, which are not trusted, choose among things that are public, and add
 //! nothing. Nothing is remembered of a page that is not public ([`public`](crate::public)): what it names could be one
 //! client's alone.
+//!
+//! The origin may write fields of the request into a page that varies on them (`Accept-Language`). So the names in a page are kept for
+//! each variant, and used only for requests that select this variant. A sheet that varies is not noted at all.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::IpAddr;
@@ -28,6 +31,9 @@ use spdy_server::push_plan::Wish;
 const TEXTS: usize = 1024;
 /// Bytes of all URLs together, of pages and of sheets.
 const BYTES: usize = 4 * 1024 * 1024;
+/// Variants of one page, as many as the cache stores by default; bytes of the request fields that select one.
+const VARIANTS: usize = 16;
+const VARIANT_BYTES: usize = 2 * 1024;
 /// Sheets that lead to one another, and those of one page in all.
 const SHEETS_DEEP: usize = 3;
 const SHEETS_PER_PAGE: usize = 64;
@@ -64,65 +70,114 @@ struct Thing {
     by_cors: bool,
     /// No hint says how the page loads it.
     unhintable: bool,
-    /// Of a sheet: its URL in its own place, by which is known what it names.
+    /// Of a sheet: its key ([`sheet_key`]), which gives the names in it.
     sheet: Option<String>,
 }
 
-/// What texts name, by the URL of each.
+/// For which pages the URLs in a text are rewritten.
+#[derive(Clone, Copy, Debug)]
+pub struct Reader<'a> {
+    /// The origin of the page.
+    pub home: &'a url::Origin,
+    /// The tag of the site's rules.
+    pub rules: &'a str,
+}
+
+/// The names in texts, by key and variant.
 #[derive(Debug, Default)]
 struct Named {
-    texts: BTreeMap<String, Vec<Thing>>,
-    order: VecDeque<String>,
+    texts: BTreeMap<String, Vec<Text>>,
+    /// Key and variant of each text, the oldest first.
+    order: VecDeque<(String, Vec<u8>)>,
     bytes: usize,
 }
 
+/// The names in one variant of a page, or in a sheet.
+#[derive(Debug)]
+struct Text {
+    variant: Vec<u8>,
+    things: Vec<Thing>,
+}
+
 impl Named {
-    fn note(&mut self, url: &str, things: Vec<Thing>) {
-        self.forget(url);
-        let bytes = weight(url, &things);
-        if bytes > BYTES {
+    fn note(&mut self, key: &str, variant: &[u8], things: Vec<Thing>) {
+        self.forget(key, variant);
+        let text = Text {
+            variant: variant.to_vec(),
+            things,
+        };
+        let bytes = weight(key, &text);
+        if bytes > BYTES || variant.len() > VARIANT_BYTES {
             return;
         }
-        while self.bytes + bytes > BYTES || self.texts.len() >= TEXTS {
-            let Some(oldest) = self.order.front().cloned() else {
+        if self.variants(key).len() >= VARIANTS {
+            let oldest = self.variants(key)[0].variant.clone();
+            self.forget(key, &oldest);
+        }
+        while self.bytes + bytes > BYTES || self.order.len() >= TEXTS {
+            let Some((key, variant)) = self.order.front().cloned() else {
                 break;
             };
-            self.forget(&oldest);
+            self.forget(&key, &variant);
         }
         self.bytes += bytes;
-        self.order.push_back(url.to_owned());
-        self.texts.insert(url.to_owned(), things);
+        self.order.push_back((key.to_owned(), variant.to_vec()));
+        self.texts.entry(key.to_owned()).or_default().push(text);
     }
 
-    fn forget(&mut self, url: &str) {
-        if let Some(before) = self.texts.remove(url) {
-            self.bytes -= weight(url, &before);
-            self.order.retain(|known| known != url);
+    fn forget(&mut self, key: &str, variant: &[u8]) {
+        let Some(texts) = self.texts.get_mut(key) else {
+            return;
+        };
+        let Some(at) = texts.iter().position(|text| text.variant == variant) else {
+            return;
+        };
+        let text = texts.remove(at);
+        if texts.is_empty() {
+            self.texts.remove(key);
         }
+        self.bytes -= weight(key, &text);
+        self.order
+            .retain(|(other, selected)| other != key || selected != variant);
     }
 
-    fn of(&self, url: &str) -> &[Thing] {
-        self.texts.get(url).map_or(&[], Vec::as_slice)
+    /// The oldest first.
+    fn variants(&self, key: &str) -> &[Text] {
+        self.texts.get(key).map_or(&[], Vec::as_slice)
+    }
+
+    fn variant(&self, key: &str, variant: &[u8]) -> Option<&Text> {
+        let mut texts = self.variants(key).iter();
+        texts.find(|text| text.variant == variant)
     }
 }
 
-fn weight(url: &str, things: &[Thing]) -> usize {
+fn weight(key: &str, text: &Text) -> usize {
     let bytes = |thing: &Thing| {
         let sheet = thing.sheet.as_ref().map_or(0, String::len);
         thing.target.len() + sheet + size_of::<Thing>()
     };
-    let targets: usize = things.iter().map(bytes).sum();
-    url.len() + targets
+    let targets: usize = text.things.iter().map(bytes).sum();
+    key.len() + text.variant.len() + targets
+}
+
+/// Sites rewrite the same sheet of another host differently: each has its own URLs for what the sheet names.
+fn sheet_key(rules: &str, url: &str) -> String {
+    format!("{rules} {url}")
 }
 
 impl Texts {
-    /// What is at `target`, if the page at `page` or one of its sheets names it.
-    fn find(&self, page: &str, target: &str) -> Option<&Thing> {
-        let mut layer = vec![self.pages.of(page)];
+    /// The thing at `target`, if one of these variants of a page or one of its sheets names it.
+    fn find<'t>(
+        &'t self,
+        variants: impl IntoIterator<Item = &'t Text>,
+        target: &str,
+    ) -> Option<&'t Thing> {
+        let mut layer: Vec<_> = variants.into_iter().collect();
         let mut seen = BTreeSet::new();
         for _ in 0..=SHEETS_DEEP {
             let mut next = Vec::new();
-            for thing in layer.into_iter().flatten() {
+            for thing in layer.into_iter().flat_map(|text| &text.things) {
                 if thing.target == target {
                     return Some(thing);
                 }
@@ -130,7 +185,7 @@ impl Texts {
                     && seen.len() < SHEETS_PER_PAGE
                     && seen.insert(sheet)
                 {
-                    next.push(self.sheets.of(sheet));
+                    next.extend(self.sheets.variants(sheet));
                 }
             }
             layer = next;
@@ -149,40 +204,58 @@ impl Default for Companions {
 }
 
 impl Companions {
-    /// The public page at `url`, of `home`, names these. By another of the site's names it is another page: what it names in
-    /// full is one's own origin, and the other's not.
-    pub fn note_page(&self, url: &str, home: &url::Origin, references: &[Reference]) {
-        self.texts().pages.note(url, things(references, home));
+    /// This variant of the public page at `url` names these. By another of the site's names it is another page: what it names
+    /// in full is one's own origin, and the other's not.
+    pub fn note_page(
+        &self,
+        url: &str,
+        variant: &[u8],
+        reader: Reader<'_>,
+        references: &[Reference],
+    ) {
+        let things = things(references, reader);
+        self.texts().pages.note(url, variant, things);
     }
 
-    /// The public sheet at `url` in its own place names these, as pages of `home` see them.
-    pub fn note_sheet(&self, url: &str, home: &url::Origin, references: &[Reference]) {
-        self.texts().sheets.note(url, things(references, home));
+    /// The public sheet at `url` in its own place, which is the same for all clients, names these.
+    pub fn note_sheet(&self, url: &str, reader: Reader<'_>, references: &[Reference]) {
+        let key = sheet_key(reader.rules, url);
+        let things = things(references, reader);
+        self.texts().sheets.note(&key, &[], things);
     }
 
-    /// The page at `url` is not public any more.
-    pub fn forget_page(&self, url: &str) {
-        self.texts().pages.forget(url);
+    /// This variant of the page at `url` is not public any more.
+    pub fn forget_page(&self, url: &str, variant: &[u8]) {
+        self.texts().pages.forget(url, variant);
     }
 
-    /// Whether the page at `url` came by, and was public.
+    /// Whether any variant of the page at `url` is noted.
     #[must_use]
     pub fn knows(&self, url: &str) -> bool {
         self.texts().pages.texts.contains_key(url)
     }
 
-    /// What may go along with the page at `page`, of `home`: first what it names and cannot be drawn without, then what else
-    /// clients were seen to need.
+    /// Whether this variant of the page at `url` is noted.
     #[must_use]
-    pub fn candidates(&self, now: Instant, home: &str, page: &str) -> Vec<Candidate> {
+    pub fn knows_variant(&self, url: &str, variant: &[u8]) -> bool {
+        self.texts().pages.variant(url, variant).is_some()
+    }
+
+    /// What may go along with this variant of the page at `page`, of `home`: first what it names and cannot be drawn without,
+    /// then what else clients were seen to need.
+    #[must_use]
+    pub fn candidates(
+        &self,
+        now: Instant,
+        home: &str,
+        page: &str,
+        variant: &[u8],
+    ) -> Vec<Candidate> {
         let mut needed = self.learned().needed(now, page);
         let texts = self.texts();
-        let mut own: Vec<_> = texts
-            .pages
-            .of(page)
-            .iter()
-            .filter(|it| goes_along(it))
-            .collect();
+        let text = texts.pages.variant(page, variant);
+        let named = text.map_or(&[][..], |text| &text.things);
+        let mut own: Vec<_> = named.iter().filter(|it| goes_along(it)).collect();
         // A client wants first what it cannot draw without.
         own.sort_by_key(|thing| rank(thing.kind));
         let mut seen = BTreeSet::new();
@@ -193,7 +266,7 @@ impl Companions {
             return candidates;
         }
         for wish in needed {
-            candidates.extend(match texts.find(page, &wish.url) {
+            candidates.extend(match texts.find(text, &wish.url) {
                 Some(thing) => thing.kind.is_some().then(|| thing.candidate(home)),
                 None if wish.url.contains('?') => None,
                 None => Some(Candidate {
@@ -214,7 +287,10 @@ impl Companions {
         self.learned().viewed(now, from, page, told);
     }
 
-    /// A client at `from` requested `loaded`, a target of `home`, and names `referer` as the page or sheet that it is for.
+    /// A client at `from` requested `loaded`, a target of `home`, with `referer` as the page or sheet that it is for.
+    ///
+    /// Which variant of the page the client has is not known. [`candidates`](Self::candidates) checks each learned URL against
+    /// the variant that it is used with.
     pub fn requested(
         &self,
         now: Instant,
@@ -230,12 +306,10 @@ impl Companions {
             // What a sheet names, browsers request with the sheet as their referrer.
             false => {
                 let page = learned.viewed_by(now, from);
-                let page = page
-                    .zip(referer.strip_prefix(home))
-                    .filter(|(page, sheet)| {
-                        let thing = texts.find(page, sheet);
-                        thing.is_some_and(|thing| thing.sheet.is_some())
-                    });
+                let page = page.zip(referer.strip_prefix(home)).filter(|(page, sheet)| {
+                    let thing = texts.find(texts.pages.variants(page), sheet);
+                    thing.is_some_and(|thing| thing.sheet.is_some())
+                });
                 page.map(|(page, _)| page.to_owned())
             }
         };
@@ -243,8 +317,8 @@ impl Companions {
             return;
         };
         // A query may ask for an action, or hold a secret: only what a public text names in full is learned with one.
-        let may_learn = !loaded.url.contains('?') || texts.find(&page, loaded.url).is_some();
-        if may_learn {
+        let variants = texts.pages.variants(&page);
+        if !loaded.url.contains('?') || texts.find(variants, loaded.url).is_some() {
             learned.requested(now, from, &page, loaded);
         }
     }
@@ -297,12 +371,12 @@ impl Thing {
     }
 }
 
-/// What `references` name at `home`, each once.
-fn things(references: &[Reference], home: &url::Origin) -> Vec<Thing> {
+/// The things that `references` name at the home of `reader`, each once.
+fn things(references: &[Reference], reader: Reader<'_>) -> Vec<Thing> {
     let mut things: Vec<Thing> = Vec::new();
     let mut places = BTreeMap::new();
     for reference in references {
-        let Some(target) = place_of(reference, home) else {
+        let Some(target) = place_of(reference, reader.home) else {
             continue;
         };
         let kind = match reference.kind {
@@ -314,7 +388,7 @@ fn things(references: &[Reference], home: &url::Origin) -> Vec<Thing> {
         };
         let sheet = || {
             let url = reference.url.split('#').next().unwrap_or_default();
-            url.to_owned()
+            sheet_key(reader.rules, url)
         };
         match places.get(&target) {
             Some(&at) => {
@@ -379,6 +453,16 @@ mod tests {
         url::Url::parse(PAGE).unwrap().origin()
     }
 
+    fn note_page(companions: &Companions, references: &[Reference]) {
+        let (home, rules) = (home(), "rules");
+        companions.note_page(PAGE, &[], Reader { home: &home, rules }, references);
+    }
+
+    fn note_sheet(companions: &Companions, url: &str, references: &[Reference]) {
+        let (home, rules) = (home(), "rules");
+        companions.note_sheet(url, Reader { home: &home, rules }, references);
+    }
+
     /// Four networks view the page and request these with that referrer.
     fn teach(companions: &Companions, referer: &str, targets: &[&str]) {
         for network in 0..4 {
@@ -394,9 +478,9 @@ mod tests {
 
     /// URLs of what may go along, whether they are named, and whether they may be hinted at.
     fn candidates(companions: &Companions) -> Vec<(String, bool, bool)> {
-        let candidates = companions.candidates(Instant::ZERO, HOME, PAGE).into_iter();
+        let candidates = companions.candidates(Instant::ZERO, HOME, PAGE, &[]);
         let one = |it: Candidate| (it.wish.url, it.is_named, !it.wish.unhintable);
-        candidates.map(one).collect()
+        candidates.into_iter().map(one).collect()
     }
 
     fn is(target: &str, is_named: bool, may_hint: bool) -> (String, bool, bool) {
@@ -411,7 +495,7 @@ mod tests {
             own("/pinned.js", kind::Kind::Script, true),
             own("/with-cookies.png", kind::Kind::Image, true),
         ];
-        companions.note_page(PAGE, &home(), &references);
+        note_page(&companions, &references);
         let named = [is("/plain.js", true, true), is("/pinned.js", true, false)];
         assert_eq!(candidates(&companions), named);
         teach(
@@ -421,7 +505,7 @@ mod tests {
         );
         let all = [&named[..], &[is("/with-cookies.png", true, false)]].concat();
         assert_eq!(candidates(&companions), all);
-        companions.note_page(PAGE, &home(), &[]);
+        note_page(&companions, &[]);
         let unnamed = ["/plain.js", "/pinned.js", "/with-cookies.png"];
         assert_eq!(
             candidates(&companions),
@@ -433,10 +517,10 @@ mod tests {
     fn a_query_is_learned_only_if_the_page_or_its_sheet_names_it() {
         let companions = Companions::default();
         let style = own("/a.css?v=1", kind::Kind::Style, false);
-        companions.note_page(PAGE, &home(), &[style]);
+        note_page(&companions, &[style]);
         let fonts = [own("/f.woff2?v=4.7", kind::Kind::Font, false)];
         let sheet = format!("{HOME}/a.css?v=1");
-        companions.note_sheet(&sheet, &home(), &fonts);
+        note_sheet(&companions, &sheet, &fonts);
         let planted = ["/logout?confirm=1", "/f.woff2?v=4.8", "/f.woff2?v=4.7"];
         teach(&companions, PAGE, &planted);
         let want = [
@@ -450,12 +534,12 @@ mod tests {
     fn what_a_sheet_of_the_page_names_is_learned_for_the_page() {
         let companions = Companions::default();
         let style = own("/a.css", kind::Kind::Style, false);
-        companions.note_page(PAGE, &home(), &[style]);
+        note_page(&companions, &[style]);
         let import = [own("/b.css", kind::Kind::Style, false)];
-        companions.note_sheet(&format!("{HOME}/a.css"), &home(), &import);
+        note_sheet(&companions, &format!("{HOME}/a.css"), &import);
         let fonts = [own("/f.woff2?v=4.7", kind::Kind::Font, false)];
-        companions.note_sheet(&format!("{HOME}/b.css"), &home(), &fonts);
-        companions.note_sheet(&format!("{HOME}/other.css"), &home(), &fonts);
+        note_sheet(&companions, &format!("{HOME}/b.css"), &fonts);
+        note_sheet(&companions, &format!("{HOME}/other.css"), &fonts);
         let own = is("/a.css", true, true);
         teach(
             &companions,
@@ -483,7 +567,7 @@ mod tests {
     fn what_a_page_names_with_two_slashes_is_of_its_own_origin() {
         let companions = Companions::default();
         let odd = own("//other.test/x.js", kind::Kind::Script, false);
-        companions.note_page(PAGE, &home(), &[odd]);
+        note_page(&companions, &[odd]);
         assert_eq!(
             candidates(&companions),
             [is("//other.test/x.js", true, true)]
@@ -491,30 +575,82 @@ mod tests {
     }
 
     #[test]
+    fn a_sheet_that_two_sites_rewrite_names_the_urls_of_each() {
+        let companions = Companions::default();
+        let home = home();
+        let moved = |target: &str, kind: kind::Kind, url: &str| Reference {
+            url: url.to_owned(),
+            outcome: Ok(target.to_owned()),
+            ..own("/", kind, false)
+        };
+        let sheet = "https://cdn.test/a.css";
+        let font = "https://cdn.test/f.woff2?v=1";
+        let style = [moved("/moved/a.css", kind::Kind::Style, sheet)];
+        for (rules, target) in [
+            ("rules", "/own/f.woff2?v=1"),
+            ("others", "/else/f.woff2?v=1"),
+        ] {
+            let reader = Reader { home: &home, rules };
+            let font = [moved(target, kind::Kind::Font, font)];
+            companions.note_sheet(sheet, reader, &font);
+        }
+        note_page(&companions, &style);
+        teach(
+            &companions,
+            PAGE,
+            &["/else/f.woff2?v=1", "/own/f.woff2?v=1"],
+        );
+        let want = ["/moved/a.css", "/own/f.woff2?v=1"].map(|it| is(it, true, true));
+        assert_eq!(candidates(&companions), want);
+    }
+
+    #[test]
     fn pages_and_their_bytes_have_limits() {
         let home = home();
+        let reader = Reader {
+            home: &home,
+            rules: "rules",
+        };
         let thing = |bytes: usize| {
             let target = format!("/{}", "a".repeat(bytes));
             [own(&target, kind::Kind::Script, false)]
         };
         let companions = Companions::default();
+        let note = |url: &str, variant: usize, bytes: usize| {
+            let variant = "v".repeat(variant).into_bytes();
+            companions.note_page(url, &variant, reader, &thing(bytes));
+        };
+        let knows = |url: &str, variant: usize| {
+            companions.knows_variant(url, &"v".repeat(variant).into_bytes())
+        };
         for n in 0..=TEXTS {
-            companions.note_page(&n.to_string(), &home, &thing(1));
+            note(&n.to_string(), 0, 1);
         }
         assert!(!companions.knows("0"), "one past the limit");
         assert!(companions.knows("1"));
-        companions.note_page("large", &home, &thing(BYTES - 1000));
+        for variant in 0..=VARIANTS {
+            note("varies", variant, 1);
+        }
+        assert!(!knows("varies", 0), "one past the limit");
+        assert!(knows("varies", 1) && knows("varies", VARIANTS));
+        note("varies", VARIANT_BYTES, 1);
+        note("varies", VARIANT_BYTES + 1, 1);
+        assert!(knows("varies", VARIANT_BYTES) && !knows("varies", VARIANT_BYTES + 1));
+        assert!(companions.texts().pages.order.len() <= TEXTS);
+        note("large", 0, BYTES - 1000);
         assert!(companions.knows("large") && !companions.knows("100"));
-        companions.note_page("larger", &home, &thing(BYTES));
+        note("larger", 0, BYTES);
         assert!(!companions.knows("larger") && companions.knows("large"));
-        companions.forget_page("large");
+        companions.forget_page("large", b"other");
+        assert!(companions.knows("large"));
+        companions.forget_page("large", b"");
+        note("some", 0, 1);
+        note("some", 1, 1);
         let texts = companions.texts();
-        assert_eq!(texts.pages.order.len(), texts.pages.texts.len());
-        let weights = texts
-            .pages
-            .texts
-            .iter()
-            .map(|(url, things)| weight(url, things));
+        let all = texts.pages.texts.iter();
+        let all = all.flat_map(|(url, texts)| texts.iter().map(move |text| (url, text)));
+        assert_eq!(texts.pages.order.len(), all.clone().count());
+        let weights = all.map(|(url, text)| weight(url, text));
         assert_eq!(texts.pages.bytes, weights.sum::<usize>());
     }
 }

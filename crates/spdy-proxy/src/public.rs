@@ -1,11 +1,14 @@
-//! Which stored answers anyone may have: only of these is one client told what another one's requests showed.
+//! Decides which stored responses are public. Only these give hints and pushes to a client, from what other clients requested.
 
 use http::{HeaderMap, HeaderName, header};
 use spdy_cache::lookup::Lookup;
 use spdy_cache::store::Object;
 use spdy_cache::stored::Stored;
 
-/// Request fields that an answer may vary on and still be public: they describe a program, not a person.
+/// Request fields that a response may vary on and still be public: they describe a program, not a person.
+///
+/// A client chooses their values, and the response may repeat them. So the names in one variant are for requests that select this
+/// variant only ([`Companions`](crate::companions::Companions)).
 const PUBLIC_FIELDS: [HeaderName; 12] = [
     header::ACCEPT,
     header::ACCEPT_CHARSET,
@@ -39,20 +42,27 @@ pub(crate) fn is_html(headers: &HeaderMap) -> bool {
     kind.is_some_and(|kind| kind.as_bytes().starts_with(b"text/html"))
 }
 
-/// Whether a lookup among `variants` that came to `found` shows that the client may have the page, before its origin is asked.
+/// Whether `stored` is public and the same for all clients: a client can change nothing in it but its content coding.
+pub(crate) fn is_same_for_all(stored: &Stored) -> bool {
+    stored
+        .selecting_names()
+        .all(|name| *name == header::ACCEPT_ENCODING)
+}
+
+/// The public page among `variants` that the lookup `found` selected, if the client may have it before the origin has answered.
 ///
-/// A stale page shows it only if its origin once let anyone have it without being asked: where the origin judges each
-/// request (`no-cache`, `max-age=0`), who may have the page is not known before it has.
-pub(crate) fn shows_public(found: &Lookup, variants: &[Object]) -> bool {
+/// A stale page counts only if it was fresh once. If the origin judges each request (`no-cache`, `max-age=0`, with or without
+/// `public`), the origin decides who may have the page.
+pub(crate) fn public_page<'v>(found: &Lookup, variants: &'v [Object]) -> Option<&'v Stored> {
     let stored = |index: usize| variants.get(index).map(Object::stored);
     match *found {
         Lookup::Fresh { index, .. } | Lookup::Stale { index, .. } => {
-            stored(index).is_some_and(is_public)
+            stored(index).filter(|stored| is_public(stored))
         }
         Lookup::Validate { index, .. } => {
-            stored(index).is_some_and(|stored| is_public(stored) && was_open(stored))
+            stored(index).filter(|stored| is_public(stored) && was_open(stored))
         }
-        Lookup::Miss(_) | Lookup::Bypass(_) | Lookup::OnlyIfCached => false,
+        Lookup::Miss(_) | Lookup::Bypass(_) | Lookup::OnlyIfCached => None,
     }
 }
 

@@ -17,13 +17,14 @@ use spdy_rewrite::rewritten;
 
 use crate::ahead::PageDone;
 use crate::ahead_budget::Budget;
+use crate::companions::Reader;
 use crate::counters::Family;
 use crate::landing::Lead;
 use crate::made_by::{self, MadeBy};
 use crate::memory::gather;
 use crate::page_policies::Said;
 use crate::proxy::Proxy;
-use crate::public::is_public;
+use crate::public::{is_public, is_same_for_all};
 use crate::purge::Since;
 use crate::recording::Writer;
 use crate::sheets::{Became, OfSite};
@@ -189,13 +190,18 @@ impl Pump {
             line = Some(became.line());
             self.proxy.sheets.note(rules, &url, became);
         }
-        let is_public = self.is_stored && self.shared.as_deref().is_some_and(is_public);
+        let stored = self.shared.as_deref().filter(|_| self.is_stored);
+        let public = stored.filter(|stored| is_public(stored));
         if is_sheet
-            && is_public
+            && stored.is_some_and(is_same_for_all)
             && let (Some(url), Some(home)) = (self.wanted.seen_url(), self.wanted.home())
         {
+            let reader = Reader {
+                home: &home,
+                rules: self.wanted.site.rules.tag(),
+            };
             let companions = &self.proxy.companions;
-            companions.note_sheet(url.as_str(), &home, &self.named);
+            companions.note_sheet(url.as_str(), reader, &self.named);
         }
         let is_own = self.wanted.moved.is_none();
         let said = report
@@ -211,7 +217,7 @@ impl Pump {
                 status: self.status,
                 named: &self.named,
                 is_shared: self.shared.is_some(),
-                is_public,
+                public,
                 ahead: &self.ahead,
                 rewriting: self.rewriting,
                 is_tried: self.rewriter.tries(),

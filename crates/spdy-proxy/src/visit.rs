@@ -83,8 +83,8 @@ struct Page {
     is_new: bool,
     /// The client may be one that the origin knows.
     has_credentials: bool,
-    /// The page was found to be public.
-    is_public: bool,
+    /// The variant of the public page that the request selects; `None` if the page is not known to be public.
+    public: Option<Vec<u8>>,
     /// Hints that go into the head of the answer.
     links: Vec<Hint>,
     /// Targets that the client is told of.
@@ -175,23 +175,21 @@ impl Visit {
         digest: UrlDigest,
     ) -> Option<Page> {
         let url: Uri = text.parse().ok()?;
-        let credentials = [header::COOKIE, header::AUTHORIZATION];
         let mut page = Page {
             from,
             is_new: !self.memory().has(digest),
-            has_credentials: credentials
-                .iter()
-                .any(|name| asked.headers.contains_key(name)),
-            is_public: self.is_public(site, asked, &text),
+            has_credentials: has_credentials(&asked.headers),
+            public: self.public_variant(site, asked, &text),
             links: Vec::new(),
             told: Vec::new(),
             url: text,
         };
-        if !page.is_public {
+        let Some(variant) = &page.public else {
             return Some(page);
-        }
+        };
         let now = self.proxy.runtime.now();
-        let candidates = self.proxy.companions.candidates(now, home, &page.url);
+        let companions = &self.proxy.companions;
+        let candidates = companions.candidates(now, home, &page.url, variant);
         let wishes = candidates
             .into_iter()
             .filter_map(|it| self.wish(site, asked, it));
@@ -227,29 +225,32 @@ impl Visit {
         Some(page)
     }
 
-    /// Whether the page at `text` is known to be public before its origin is asked: it is in the cache for everyone, and for this request.
-    fn is_public(&self, site: &Arc<Site>, asked: &request::Parts, text: &str) -> bool {
-        if !self.proxy.companions.knows(text) {
-            return false; // most pages of most protocols: nothing would go along
+    /// The variant of the page at `url` that this request selects, if it is stored, and known to be public before the origin has
+    /// answered.
+    fn public_variant(
+        &self,
+        site: &Arc<Site>,
+        asked: &request::Parts,
+        url: &str,
+    ) -> Option<Vec<u8>> {
+        if !self.proxy.companions.knows(url) {
+            return None; // true of most pages: there is nothing to send along
         }
-        let Some(authority) = authority_of(asked) else {
-            return false;
-        };
+        let authority = authority_of(asked)?;
         let mut copy = Request::new(()).into_parts().0;
         (copy.uri, copy.version) = (asked.uri.clone(), asked.version);
         copy.headers.clone_from(&asked.headers);
         if let Some(arrival) = asked.extensions.get::<Arrival>() {
             copy.extensions.insert(*arrival);
         }
-        let Ok(wanted) = Wanted::read(site.clone(), authority.to_owned(), copy) else {
-            return false;
-        };
-        let Some(variants) = self.proxy.memory.find(&wanted.key) else {
-            return false;
-        };
+        let wanted = Wanted::read(site.clone(), authority.to_owned(), copy).ok()?;
+        let variants = self.proxy.memory.find(&wanted.key)?;
         let policy = self.proxy.policy(wanted.whose());
         let found = lookup::lookup(policy, &wanted.ask, &variants, self.proxy.hour());
-        public::shows_public(&found, &variants)
+        let page = public::public_page(&found, &variants)?;
+        let variant = page.variant_of(&wanted.ask.headers);
+        let companions = &self.proxy.companions;
+        companions.knows_variant(url, &variant).then_some(variant)
     }
 
     /// What is wished of a candidate; `None` if it may not go along: a thing that no public text names must be in the cache for
@@ -427,14 +428,17 @@ impl Visit {
             return;
         };
         if response.extensions_mut().remove::<PublicPage>().is_none() {
-            // The origin was asked, and does not let everyone have it any more.
+            // The origin no longer gives this variant to everyone.
             let says_nothing = status.is_server_error()
                 || matches!(
                     status,
                     StatusCode::TOO_MANY_REQUESTS | StatusCode::REQUEST_TIMEOUT
                 );
-            if page.is_public && !page.has_credentials && !says_nothing {
-                self.proxy.companions.forget_page(&page.url);
+            if let Some(variant) = &page.public
+                && !page.has_credentials
+                && !says_nothing
+            {
+                self.proxy.companions.forget_page(&page.url, variant);
             }
             return;
         }
@@ -596,6 +600,12 @@ impl Visit {
             },
         }
     }
+}
+
+/// Whether the request may be of a client that its origin knows.
+fn has_credentials(headers: &HeaderMap) -> bool {
+    let names = [header::COOKIE, header::AUTHORIZATION];
+    names.iter().any(|name| headers.contains_key(name))
 }
 
 /// Whether somebody looks at it: browsers of today say so, those of SPDY's time by what they accept first.

@@ -50,12 +50,24 @@ fn page(
     &'static str,
 ) {
     let cached = ("cache-control", "max-age=600");
+    let tag = ("etag", "\"1\"");
     match path {
         "/" => ("text/html", vec![cached], PAGE),
-        "/judged" => (
+        "/judged" => ("text/html", vec![("cache-control", "no-cache"), tag], PAGE),
+        "/judged/public" => (
             "text/html",
-            vec![("cache-control", "no-cache"), ("etag", "\"1\"")],
+            vec![("cache-control", "public, no-cache"), tag],
             PAGE,
+        ),
+        "/judged/lifetime" => (
+            "text/html",
+            vec![("cache-control", "public, max-age=0, must-revalidate"), tag],
+            PAGE,
+        ),
+        "/with-sheet" => (
+            "text/html",
+            vec![cached],
+            "<!DOCTYPE html><link rel=stylesheet href=/in-language.css>",
         ),
         "/account" => ("text/html", vec![("cache-control", "private")], PAGE),
         "/by-cookie" => (
@@ -80,7 +92,36 @@ fn page(
     }
 }
 
+/// A page and a sheet whose text has the `Accept-Language` of the request in a URL.
+fn in_language(asked: &Request<Body>) -> Option<Response<Body>> {
+    let language = asked.headers().get("accept-language");
+    let language = language.map_or("en", |value| value.to_str().expect("ASCII"));
+    let (kind, text) = match asked.uri().path() {
+        "/in-language" => (
+            "text/html",
+            format!("<!DOCTYPE html><link rel=stylesheet href=\"/i18n/{language}.css\">"),
+        ),
+        "/in-language.css" => (
+            "text/css",
+            format!("p {{ background: url(\"/i18n/{language}.png\") }}"),
+        ),
+        _ => return None,
+    };
+    let answer = Response::builder()
+        .header("content-type", kind)
+        .header("cache-control", "max-age=600")
+        .header("vary", "accept-language");
+    Some(
+        answer
+            .body(Body::from(text.into_bytes()))
+            .expect("an answer"),
+    )
+}
+
 async fn origin(asked: Request<Body>, gate: Arc<Semaphore>) -> Response<Body> {
+    if let Some(answer) = in_language(&asked) {
+        return answer;
+    }
     let is_known = asked.headers().contains_key("cookie");
     let (kind, fields, body) = page(asked.uri().path(), is_known);
     let mut answer = Response::builder().header("content-type", kind);
@@ -173,13 +214,23 @@ impl Stage {
     /// What visitors without cookies are pushed and told of when they request `target`: over SPDY with and without pushes, and over
     /// HTTP/2; URLs in order.
     async fn offered(&mut self, target: &str) -> Vec<String> {
+        self.offered_to(target, &[]).await
+    }
+
+    /// The same for visitors that send these fields.
+    async fn offered_to(
+        &mut self,
+        target: &str,
+        fields: &[(&'static str, &'static str)],
+    ) -> Vec<String> {
+        let fields = [&DOCUMENT[..], fields].concat();
         let mut offered = Vec::new();
         for (protocol, takes_pushes) in [(SPDY, true), (SPDY, false), (Protocol::Http2, false)] {
             self.visitors += 1;
             let from = IpAddr::from([203, 0, self.visitors, 1]);
             let client = self.connect(from, protocol, takes_pushes).await;
             let (heads, mut heard) = InterimHeads::channel();
-            let mut request = request(target, &DOCUMENT);
+            let mut request = request(target, &fields);
             request
                 .headers_mut()
                 .insert("accept", HeaderValue::from_static("text/html"));
@@ -206,7 +257,11 @@ impl Stage {
 
 fn request(target: &str, fields: &[(&'static str, &'static str)]) -> Request<Body> {
     let mut request = Request::new(Body::empty());
-    *request.uri_mut() = format!("{HOME}{target}").parse().expect("a URL");
+    let url = match target.starts_with('/') {
+        true => format!("{HOME}{target}"),
+        false => target.to_owned(),
+    };
+    *request.uri_mut() = url.parse().expect("a URL");
     for &(name, value) in fields {
         let name = HeaderName::from_static(name);
         request
@@ -365,6 +420,51 @@ async fn nothing_is_told_of_a_page_that_its_origin_lets_nobody_have_unasked() {
         .await;
     assert_eq!(stage.offered("/judged").await, [""; 0]);
     assert_eq!(stage.offered("/judged").await, [""; 0]);
+}
+
+const STRANGE: (&str, &str) = ("accept-language", "../logout?confirm=1#");
+
+#[tokio::test]
+async fn a_variant_of_a_page_names_nothing_for_clients_of_another() {
+    let mut stage = Stage::start();
+    let english = [("accept-language", "en")];
+    let stranger = stage
+        .connect(IpAddr::from([192, 0, 2, 1]), SPDY, false)
+        .await;
+    stage.get(&stranger, "/in-language", &english).await;
+    for from in networks(PLANTERS) {
+        let client = stage.connect(from, SPDY, false).await;
+        let view = [("accept", "text/html"), STRANGE];
+        stage.get(&client, "/in-language", &view).await;
+        let referer = ("referer", "http://www.site.test/in-language");
+        let fields = [&IMAGE[..], &[STRANGE, referer]].concat();
+        for planted in ["/logout?confirm=1", "/logout"] {
+            stage.get(&client, planted, &fields).await;
+        }
+    }
+    let own = ["/i18n/en.css", "http://www.site.test/i18n/en.css"];
+    assert_eq!(stage.offered_to("/in-language", &english).await, own);
+    let german = [("accept-language", "de")];
+    // The first of these visitors, which takes pushes, gets the page from the origin.
+    let own = ["/i18n/de.css"];
+    assert_eq!(stage.offered_to("/in-language", &german).await, own);
+    let unsaid = stage.offered("/in-language").await;
+    assert!(
+        unsaid.iter().all(|url| !url.contains("logout")),
+        "{unsaid:?}"
+    );
+}
+
+#[tokio::test]
+async fn a_variant_of_a_sheet_names_nothing_for_a_page() {
+    let mut stage = Stage::start();
+    let planted = ["/in-language.css", "/logout?confirm=1"];
+    let fields = [&IMAGE[..], &[STRANGE]].concat();
+    stage
+        .plant(networks(PLANTERS), "/with-sheet", &planted, &fields)
+        .await;
+    let named = ["/in-language.css", "http://www.site.test/in-language.css"];
+    assert_eq!(stage.offered("/with-sheet").await, named);
 }
 
 /// A page that was public, until its origin answers another one.
