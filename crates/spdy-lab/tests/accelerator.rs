@@ -459,7 +459,8 @@ fn what_was_recorded_of_another_site_is_asked_for_as_the_sites_own() {
     }
 }
 
-/// The second view of a page that its origin is asked about each time, 200 ms away; its sheet is kept.
+/// The second view of a page that comes from its origin as old as its lifetime, so that the origin, 200 ms away, is asked about it again;
+/// its sheet is kept.
 fn asked_about(protocol: RaceProtocol, push: Push, hints: bool) -> Load {
     let sheet = exchange(
         "http://www.page.test/a.css",
@@ -469,9 +470,11 @@ fn asked_about(protocol: RaceProtocol, push: Push, hints: bool) -> Load {
     );
     let html = "<!DOCTYPE html><link rel=stylesheet href=/a.css><p>";
     let mut replica = page(html, vec![kept(sheet, "max-age=60")]);
-    let document = kept(replica.exchanges[0].clone(), "public, no-cache");
-    replica.exchanges[0].response_head =
-        head::with_field(&document.response_head, "etag", Some("\"1\""));
+    let mut document = kept(replica.exchanges[0].clone(), "max-age=60");
+    for (name, value) in [("age", "60"), ("etag", "\"1\"")] {
+        document.response_head = head::with_field(&document.response_head, name, Some(value));
+    }
+    replica.exchanges[0] = document;
     let options = Options {
         push,
         hints,

@@ -60,15 +60,13 @@ pub(crate) fn public_page<'v>(found: &Lookup, variants: &'v [Object]) -> Option<
             stored(index).filter(|stored| is_public(stored))
         }
         Lookup::Validate { index, .. } => {
-            stored(index).filter(|stored| is_public(stored) && was_open(stored))
+            stored(index).filter(|stored| is_public(stored) && was_fresh(stored))
         }
         Lookup::Miss(_) | Lookup::Bypass(_) | Lookup::OnlyIfCached => None,
     }
 }
 
-/// Whether the origin ever let anyone have `stored` without being asked.
-fn was_open(stored: &Stored) -> bool {
-    let control = stored.control();
-    let was_fresh = !control.no_cache.is_everything() && !stored.lifetime().duration.is_zero();
-    control.public || was_fresh
+/// Whether `stored` was ever fresh: caches could answer with it without the origin.
+fn was_fresh(stored: &Stored) -> bool {
+    !stored.control().no_cache.is_everything() && !stored.lifetime().duration.is_zero()
 }

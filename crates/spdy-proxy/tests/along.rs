@@ -4,6 +4,7 @@
 mod wire;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use http::{HeaderMap, Request, Response, StatusCode, response};
@@ -25,16 +26,19 @@ const PAGE: &str =
     "<!DOCTYPE html><link rel=stylesheet href=/a.css><script src=/b.js></script><img src=/c.png>";
 const SHEET: &str = "p { color: red }";
 const SCRIPT: &str = "document.title = 'a'";
+/// `max-age` of the page.
+const LIFETIME: Duration = Duration::from_secs(10);
 const ALL: [&str; 4] = ["/", "/a.css", "/b.js", "/c.png"];
 
-/// Page, sheet and script, the last to be kept as `script` says. What asks whether the page is as it was waits for `gate`.
+/// Page, sheet and script, the last to be kept as `script` says. The page is fresh for [`LIFETIME`]. What asks whether the page is as
+/// it was waits for `gate`.
 async fn origin(
     asked: Request<Body>,
     script: &'static str,
     gate: Arc<Semaphore>,
 ) -> Response<Body> {
     let (kind, control, body) = match asked.uri().path() {
-        "/" => ("text/html", "public, no-cache", PAGE),
+        "/" => ("text/html", "max-age=10", PAGE),
         "/a.css" => ("text/css", "max-age=86400", SHEET),
         "/b.js" => ("text/javascript", script, SCRIPT),
         _ => ("image/png", "max-age=86400", "not quite"),
@@ -125,6 +129,8 @@ async fn visited(more: &str, script: &'static str, gate: &Arc<Semaphore>) -> Bet
     assert!(first.take_pushes().is_empty(), "nothing was known");
     // What came is kept a moment after its reader has it.
     while !is_kept(&get(&between, &first, "/a.css").await.0) {}
+    // From here on the origin is asked about the page, which was fresh before.
+    between.clock.turn(LIFETIME * 2).await;
     between
 }
 

@@ -6,6 +6,7 @@ mod wire;
 
 use std::net::IpAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use http::{HeaderName, HeaderValue, Request, Response, StatusCode, response};
@@ -422,6 +423,38 @@ async fn nothing_is_told_of_a_page_that_its_origin_lets_nobody_have_unasked() {
     assert_eq!(stage.offered("/judged").await, [""; 0]);
 }
 
+/// `public` permits caches to store the page. It does not permit them to answer without the origin.
+#[tokio::test]
+async fn a_public_page_that_its_origin_judges_each_time_gets_no_hints() {
+    for page in ["/judged/public", "/judged/lifetime"] {
+        let gate = Arc::new(Semaphore::new(1000));
+        let mut stage = Stage::behind(gate.clone());
+        stage
+            .plant(networks(PLANTERS), page, &["/c.png"], &IMAGE)
+            .await;
+        assert_eq!(stage.offered(page).await, [""; 0], "{page}");
+
+        // Over HTTP/2, while the origin has not answered.
+        gate.forget_permits(1000);
+        let from = IpAddr::from([203, 0, 200, 1]);
+        let client = stage.connect(from, Protocol::Http2, false).await;
+        let (heads, mut heard) = InterimHeads::channel();
+        let mut request = request(page, &DOCUMENT);
+        request.extensions_mut().insert(heads);
+        let answering = tokio::spawn(client.send(request, Priority::HIGHEST));
+        let clock = &stage.between.clock;
+        clock.turn(Duration::from_secs(5)).await;
+        assert!(
+            !answering.is_finished(),
+            "{page}: the origin has not answered"
+        );
+        assert!(heard.try_recv().is_err(), "{page}: a 103");
+        gate.add_permits(1);
+        let answer = stage.between.wait(answering).await.0.expect("no panic");
+        assert_eq!(answer.expect("an answer").status(), StatusCode::OK);
+    }
+}
+
 const STRANGE: (&str, &str) = ("accept-language", "../logout?confirm=1#");
 
 #[tokio::test]
@@ -479,7 +512,7 @@ async fn a_page_that_is_private_by_now_is_told_of_no_more() {
             let (kind, mut fields, body) = page(asked.uri().path(), false);
             let mut answer = Response::builder().header("content-type", kind);
             if asked.uri().path() == "/" {
-                fields = vec![("cache-control", "public, no-cache"), ("etag", "\"1\"")];
+                fields = vec![("cache-control", "max-age=10"), ("etag", "\"1\"")];
                 if is_private {
                     answer = answer.status(StatusCode::FORBIDDEN);
                     fields = vec![("cache-control", "private")];
@@ -502,6 +535,9 @@ async fn a_page_that_is_private_by_now_is_told_of_no_more() {
         .await;
     assert_eq!(stage.offered("/").await, NAMED);
     is_private.store(true, std::sync::atomic::Ordering::Relaxed);
+    // From here on the page is stale, and the origin is asked about it.
+    let clock = &stage.between.clock;
+    clock.turn(Duration::from_secs(20)).await;
     let client = stage
         .connect(IpAddr::from([192, 0, 2, 1]), SPDY, false)
         .await;
