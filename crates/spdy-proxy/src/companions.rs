@@ -83,6 +83,15 @@ pub struct Reader<'a> {
     pub rules: &'a str,
 }
 
+/// The request of a client for a subresource.
+#[derive(Clone, Copy, Debug)]
+pub struct SubresourceRequest<'a> {
+    /// Its target, a path with or without a query, and how it is loaded.
+    pub loaded: &'a Loaded<'a>,
+    /// The request has fields that identify the client to its origin.
+    pub has_credentials: bool,
+}
+
 /// The names in texts, by key and variant.
 #[derive(Debug, Default)]
 struct Named {
@@ -287,7 +296,7 @@ impl Companions {
         self.learned().viewed(now, from, page, told);
     }
 
-    /// A client at `from` requested `loaded`, a target of `home`, with `referer` as the page or sheet that it is for.
+    /// A client at `from` sent `request` for a target of `home`, with `referer` as the page or sheet that it is for.
     ///
     /// Which variant of the page the client has is not known. [`candidates`](Self::candidates) checks each learned URL against
     /// the variant that it is used with.
@@ -297,8 +306,12 @@ impl Companions {
         from: Option<IpAddr>,
         home: &str,
         referer: &str,
-        loaded: &Loaded<'_>,
+        request: &SubresourceRequest<'_>,
     ) {
+        let &SubresourceRequest {
+            loaded,
+            has_credentials,
+        } = request;
         let texts = self.texts();
         let mut learned = self.learned();
         let page = match texts.pages.texts.contains_key(referer) {
@@ -316,9 +329,11 @@ impl Companions {
         let Some(page) = page else {
             return;
         };
-        // A query may ask for an action, or hold a secret: only what a public text names in full is learned with one.
+        // A query may be an action or a secret, and so may the path of a client that the origin knows: these URLs are
+        // learned only if a public text names them.
+        let needs_name = has_credentials || loaded.url.contains('?');
         let variants = texts.pages.variants(&page);
-        if !loaded.url.contains('?') || texts.find(variants, loaded.url).is_some() {
+        if !needs_name || texts.find(variants, loaded.url).is_some() {
             learned.requested(now, from, &page, loaded);
         }
     }
@@ -471,7 +486,11 @@ mod tests {
             for target in targets {
                 let loaded = Loaded::of(target, &Method::GET, &HeaderMap::new());
                 let loaded = loaded.expect("it may be learned");
-                companions.requested(Instant::ZERO, from, HOME, referer, &loaded);
+                let request = SubresourceRequest {
+                    loaded: &loaded,
+                    has_credentials: false,
+                };
+                companions.requested(Instant::ZERO, from, HOME, referer, &request);
             }
         }
     }

@@ -31,7 +31,7 @@ use spdy_server::visit::{UrlDigest, Visit as Memory};
 
 use crate::ahead::As;
 use crate::answer_log::{Answered, Ended, Line, Log, logged};
-use crate::companions::Candidate;
+use crate::companions::{Candidate, SubresourceRequest};
 use crate::counters::{Family, Outcome};
 use crate::proxy::{Proxy, authority_of};
 use crate::public::{self, PublicPage, is_html};
@@ -286,7 +286,11 @@ impl Visit {
         if let Some(loaded) = loaded.filter(|_| is_normal(text)) {
             let now = self.proxy.runtime.now();
             let companions = &self.proxy.companions;
-            companions.requested(now, from, home, page, &loaded);
+            let request = SubresourceRequest {
+                loaded: &loaded,
+                has_credentials: has_credentials(&asked.headers),
+            };
+            companions.requested(now, from, home, page, &request);
         }
     }
 

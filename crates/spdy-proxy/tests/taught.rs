@@ -500,6 +500,25 @@ async fn a_variant_of_a_sheet_names_nothing_for_a_page() {
     assert_eq!(stage.offered("/with-sheet").await, named);
 }
 
+#[tokio::test]
+async fn a_path_of_clients_with_credentials_is_learned_only_if_named() {
+    for credentials in [("cookie", "who=alice"), ("authorization", "Basic YTpi")] {
+        let mut stage = Stage::start();
+        let fields = [&IMAGE[..], &[credentials]].concat();
+        let wanted = ["/files/of-alice.jpg", "/c.png"];
+        // It is in the cache for all.
+        stage
+            .plant(networks(1), "/stored.html", &wanted, &IMAGE)
+            .await;
+        stage.plant(networks(PLANTERS), "/", &wanted, &fields).await;
+        let offered = stage.offered("/").await;
+        let secret = |url: &String| url.contains("alice");
+        assert!(!offered.iter().any(secret), "{credentials:?}: {offered:?}");
+        let image = |url: &String| url == "/c.png";
+        assert!(offered.iter().any(image), "{credentials:?}: {offered:?}");
+    }
+}
+
 /// A page that was public, until its origin answers another one.
 #[tokio::test]
 async fn a_page_that_is_private_by_now_is_told_of_no_more() {
