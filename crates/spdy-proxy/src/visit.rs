@@ -141,8 +141,10 @@ impl Visit {
     }
 
     /// Learns from a request of a client at `from`; if it is for a page, sends along what that needs before anything of it is there.
-    fn go_along(&self, asked: &request::Parts, from: Option<IpAddr>) -> Option<Asked> {
-        if asked.method != Method::GET {
+    ///
+    /// The response to a request with content depends on the content, so such a request is not about the page at its URL.
+    fn go_along(&self, asked: &request::Parts, body: &Body, from: Option<IpAddr>) -> Option<Asked> {
+        if asked.method != Method::GET || !http_body::Body::is_end_stream(body) {
             return None;
         }
         let arrival: Option<&Arrival> = asked.extensions.get();
@@ -244,6 +246,9 @@ impl Visit {
             copy.extensions.insert(*arrival);
         }
         let wanted = Wanted::read(site.clone(), authority.to_owned(), copy).ok()?;
+        if wanted.is_socket {
+            return None;
+        }
         let variants = self.proxy.memory.find(&wanted.key)?;
         let policy = self.proxy.policy(wanted.whose());
         let found = lookup::lookup(policy, &wanted.ask, &variants, self.proxy.hour());
@@ -433,14 +438,9 @@ impl Visit {
         };
         if response.extensions_mut().remove::<PublicPage>().is_none() {
             // The origin no longer gives this variant to everyone.
-            let says_nothing = status.is_server_error()
-                || matches!(
-                    status,
-                    StatusCode::TOO_MANY_REQUESTS | StatusCode::REQUEST_TIMEOUT
-                );
             if let Some(variant) = &page.public
                 && !page.has_credentials
-                && !says_nothing
+                && is_about_page(status)
             {
                 self.proxy.companions.forget_page(&page.url, variant);
             }
@@ -524,7 +524,7 @@ impl Handler for Visit {
                 .log
                 .as_ref()
                 .map(|_| self.about(&asked, from, within.as_ref())),
-            asked: self.go_along(&asked, from),
+            asked: self.go_along(&asked, &body, from),
             span,
         };
         let request = Request::from_parts(asked, body);
@@ -610,6 +610,22 @@ impl Visit {
 fn has_credentials(headers: &HeaderMap) -> bool {
     let names = [header::COOKIE, header::AUTHORIZATION];
     names.iter().any(|name| headers.contains_key(name))
+}
+
+/// Whether a response with this status is about the page. A 206 and a 304 are about what the client has of it; other errors are about
+/// the request, or about the origin.
+fn is_about_page(status: StatusCode) -> bool {
+    let is_refusal = matches!(
+        status,
+        StatusCode::UNAUTHORIZED
+            | StatusCode::FORBIDDEN
+            | StatusCode::NOT_FOUND
+            | StatusCode::GONE
+            | StatusCode::UNAVAILABLE_FOR_LEGAL_REASONS
+    );
+    let is_answer = status.is_success() && status != StatusCode::PARTIAL_CONTENT;
+    let is_elsewhere = status.is_redirection() && status != StatusCode::NOT_MODIFIED;
+    is_answer || is_elsewhere || is_refusal
 }
 
 /// Whether somebody looks at it: browsers of today say so, those of SPDY's time by what they accept first.

@@ -123,6 +123,10 @@ async fn origin(asked: Request<Body>, gate: Arc<Semaphore>) -> Response<Body> {
     if let Some(answer) = in_language(&asked) {
         return answer;
     }
+    if asked.headers().contains_key("x-refused") {
+        let answer = Response::builder().status(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE);
+        return answer.body(Body::empty()).expect("an answer");
+    }
     let is_known = asked.headers().contains_key("cookie");
     let (kind, fields, body) = page(asked.uri().path(), is_known);
     let mut answer = Response::builder().header("content-type", kind);
@@ -517,6 +521,49 @@ async fn a_path_of_clients_with_credentials_is_learned_only_if_named() {
         let image = |url: &String| url == "/c.png";
         assert!(offered.iter().any(image), "{credentials:?}: {offered:?}");
     }
+}
+
+#[tokio::test]
+async fn a_request_with_content_gets_no_hints_and_removes_none() {
+    let mut stage = Stage::start();
+    stage
+        .plant(networks(1), "/", &["/a.css", "/b.js"], &[])
+        .await;
+    let from = IpAddr::from([192, 0, 2, 1]);
+    for protocol in [Protocol::Http1, Protocol::Http2, SPDY] {
+        let client = stage.connect(from, protocol, true).await;
+        let (heads, mut heard) = InterimHeads::channel();
+        let mut request = request("/", &DOCUMENT);
+        *request.body_mut() = Body::full(Bytes::from_static(b"x"));
+        request.extensions_mut().insert(heads);
+        let length = HeaderValue::from_static("1");
+        request.headers_mut().insert("content-length", length);
+        let answering = client.send(request, Priority::HIGHEST);
+        let answer = stage.between.wait(answering).await.0.expect("an answer");
+        assert_eq!(answer.status(), StatusCode::OK, "{protocol}");
+        assert_eq!(links(answer.headers()), [""; 0], "{protocol}");
+        assert!(heard.try_recv().is_err(), "{protocol}: a 103");
+        assert!(client.take_pushes().is_empty(), "{protocol}: a push");
+        assert_eq!(stage.offered("/").await, NAMED, "{protocol}");
+    }
+}
+
+#[tokio::test]
+async fn a_request_that_the_origin_refuses_removes_no_hints() {
+    let stage = Stage::start();
+    stage
+        .plant(networks(1), "/", &["/a.css", "/b.js"], &[])
+        .await;
+    // The page is stale then.
+    stage.between.clock.turn(Duration::from_secs(700)).await;
+    let from = IpAddr::from([192, 0, 2, 1]);
+    let client = stage.connect(from, SPDY, false).await;
+    let refused = [("accept", "text/html"), ("x-refused", "yes")];
+    let head = stage.get(&client, "/", &refused).await;
+    assert_eq!(head.status, StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE);
+    let client = stage.connect(from, SPDY, false).await;
+    let head = stage.get(&client, "/", &[("accept", "text/html")]).await;
+    assert_eq!(links(&head.headers), ["/a.css", "/b.js"]);
 }
 
 /// A page that was public, until its origin answers another one.
