@@ -175,6 +175,13 @@ fn sheet_key(rules: &str, url: &str) -> String {
     format!("{rules} {url}")
 }
 
+/// The target of `url`, if it is at the origin `home`.
+pub(crate) fn target_at<'u>(home: &str, url: &'u str) -> Option<&'u str> {
+    let target = url.strip_prefix(home)?;
+    // `https://shop.example` is also the beginning of `https://shop.example.org/`.
+    target.starts_with('/').then_some(target)
+}
+
 impl Texts {
     /// The thing at `target`, if one of these variants of a page or one of its sheets names it.
     fn find<'t>(
@@ -319,7 +326,7 @@ impl Companions {
             // What a sheet names, browsers request with the sheet as their referrer.
             false => {
                 let page = learned.viewed_by(now, from);
-                let page = page.zip(referer.strip_prefix(home)).filter(|(page, sheet)| {
+                let page = page.zip(target_at(home, referer)).filter(|(page, sheet)| {
                     let thing = texts.find(texts.pages.variants(page), sheet);
                     thing.is_some_and(|thing| thing.sheet.is_some())
                 });

@@ -31,7 +31,7 @@ use spdy_server::visit::{UrlDigest, Visit as Memory};
 
 use crate::ahead::As;
 use crate::answer_log::{Answered, Ended, Line, Log, logged};
-use crate::companions::{Candidate, SubresourceRequest};
+use crate::companions::{Candidate, SubresourceRequest, target_at};
 use crate::counters::{Family, Outcome};
 use crate::proxy::{Proxy, authority_of};
 use crate::public::{self, PublicPage, is_html};
@@ -284,7 +284,8 @@ impl Visit {
     ) {
         let referer = asked.headers.get(header::REFERER);
         let referer = referer.and_then(|referer| referer.to_str().ok()?.split('#').next());
-        let Some(page) = referer.filter(|page| page.starts_with(home) && *page != text) else {
+        let is_own = |page: &&str| target_at(home, page).is_some();
+        let Some(page) = referer.filter(|page| is_own(page) && *page != text) else {
             return;
         };
         let loaded = Loaded::of(target, &asked.method, &asked.headers);

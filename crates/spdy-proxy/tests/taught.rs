@@ -566,6 +566,36 @@ async fn a_request_that_the_origin_refuses_removes_no_hints() {
     assert_eq!(links(&head.headers), ["/a.css", "/b.js"]);
 }
 
+/// `http://www.site.test` is the beginning of `http://www.site.test.br/`.
+#[tokio::test]
+async fn a_referrer_at_a_host_with_a_longer_name_teaches_nothing() {
+    let mut between = Between::start(
+        "---[site.rewrite]\n[[site]]\nnames = ['www.site.test.br']\norigin = 'http://origin.test:8001'\n[site.rewrite]\n",
+    );
+    let gate = Arc::new(Semaphore::new(1000));
+    between.answer_by(move |request| origin(request, gate.clone()));
+    let mut stage = Stage {
+        between,
+        visitors: 0,
+    };
+    let other = "http://www.site.test.br/";
+    for from in networks(PLANTERS) {
+        let client = stage.connect(from, SPDY, false).await;
+        let picture = "http://www.site.test.br/other.png";
+        stage.get(&client, picture, &[]).await;
+        stage.get(&client, other, &[("accept", "text/html")]).await;
+        let referer = ("referer", other);
+        stage.get(&client, "/other.png", &[referer]).await;
+    }
+    let offered = stage.offered(other).await;
+    let is_learned = |url: &String| url.contains("other.png");
+    assert!(!offered.iter().any(is_learned), "{offered:?}");
+    assert!(
+        offered.iter().any(|url| url.contains("a.css")),
+        "{offered:?}"
+    );
+}
+
 /// A page that was public, until its origin answers another one.
 #[tokio::test]
 async fn a_page_that_is_private_by_now_is_told_of_no_more() {
