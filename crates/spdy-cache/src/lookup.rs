@@ -287,8 +287,9 @@ fn stale_until(
     Some(after(now, window.checked_sub(staleness)?))
 }
 
-/// Whether a request that was made at `asked` and waited for another's answer may have it: it was stored as `stored`, and a request that
-/// came now would be answered by it (RFC 9111 §4: a cache may collapse requests, and use what is storable for all of them).
+/// Whether a request that was made at `requested_at`, and that waited for the response to another request, may use that response.
+/// It may if the response was stored as `stored`, and would answer a request that comes now (RFC 9111 §4: a cache may collapse requests,
+/// and use a storable response for all of them).
 ///
 /// An answer that became stale on its way is shared as well, with requests that were made while it was still fresh
 /// ([`Stored::was_fresh`]): each of them would have got the same from the origin. So `no-cache` and `max-age=0` are never shared, since no

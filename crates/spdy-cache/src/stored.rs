@@ -176,8 +176,8 @@ impl Stored {
         }
     }
 
-    /// Whether it was fresh for a request that was made at `asked`, before it came. A slow origin may take longer than the lifetime: the answer
-    /// is then stale on arrival, but only because its age counts from when it was requested (RFC 9111 §4.2.3).
+    /// Whether it was fresh for a request that was made at `requested_at`, before the response arrived. A slow origin may take longer than
+    /// the lifetime. The response is then stale on arrival, but only because its age counts from the request (RFC 9111 §4.2.3).
     #[must_use]
     pub fn was_fresh(&self, asked: SystemTime) -> bool {
         let Times {

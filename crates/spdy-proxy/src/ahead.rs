@@ -52,7 +52,7 @@ pub(crate) struct PageDone<'a> {
     pub(crate) status: StatusCode,
     /// What it names, the first so many.
     pub(crate) named: &'a [Reference],
-    /// It is stored, so that others may have it.
+    /// It is stored, so that other requests may use it.
     pub(crate) is_shared: bool,
     /// The stored page, if it is public.
     pub(crate) public: Option<&'a Stored>,
@@ -174,7 +174,7 @@ impl Proxy {
     }
 
     /// The kind of what is at `uri`, if it is the site's own, without a query, and in the cache for everyone: a sheet, script, font or
-    /// image. A page that was asked for as `page` will ask for it as `load` says.
+    /// image. A page that was requested as `page` will request it as `load` says.
     pub(crate) fn public_kind(
         &self,
         site: &Arc<Site>,

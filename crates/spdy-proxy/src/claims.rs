@@ -1,6 +1,6 @@
 //! Request fields that only a proxy may set, and that clients forge: the one list of them, and what is removed.
 //!
-//! An origin behind a proxy believes such fields: it logs, limits and lets in by the address in `True-Client-IP`, builds URLs
+//! An origin behind a proxy trusts such fields: it logs, limits and lets in by the address in `True-Client-IP`, builds URLs
 //! with the host in `X-Host`, and CGI programs connect through the address in `Proxy` (httpoxy, CVE-2016-5385). This proxy
 //! states the client itself, in `X-Forwarded-For`, `-Proto` and `-Host`. Every other field of the list is removed:
 //!
@@ -172,13 +172,13 @@ impl Claim {
     }
 }
 
-/// Whether `name` is on the list: what an origin receives of it may differ from what the client sent.
+/// Whether `name` is on the list, so that the origin may receive another value than the client sent.
 pub(crate) fn is_claim(name: &HeaderName) -> bool {
     Claim::of(name).is_some()
 }
 
 /// Removes the claims that the origin must not receive with a request of `method`. `client` is the address that
-/// `X-Forwarded-For` will state; `is_from_trusted` tells if a trusted proxy sent the request.
+/// `X-Forwarded-For` will state; `is_from_trusted` is true if a trusted proxy sent the request.
 pub(crate) fn remove_claims(
     headers: &mut HeaderMap,
     method: &Method,

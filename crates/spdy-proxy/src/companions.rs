@@ -1,4 +1,5 @@
-//! What goes along with a page: pushed over SPDY, told by 103 over HTTP/2 and HTTP/3, by `Link` over SPDY without pushes.
+//! Resources that are sent or hinted with a page: pushed over SPDY, hinted by 103 over HTTP/2 and HTTP/3, and by `Link` over SPDY
+//! without pushes.
 //!
 //! ```text
 //! text of a public page, and of public sheets ──▶ what it names ──────────────┐
@@ -27,7 +28,7 @@ use spdy_rewrite::verdict::Reason;
 use spdy_server::learned::{Learned, LearningLimits, Loaded};
 use spdy_server::push_plan::Wish;
 
-/// Pages, and as many sheets, of which it is remembered what they name.
+/// The maximum number of pages, and of sheets, whose references are remembered.
 const TEXTS: usize = 1024;
 /// Bytes of all URLs together, of pages and of sheets.
 const BYTES: usize = 4 * 1024 * 1024;
@@ -45,7 +46,7 @@ pub struct Companions {
     learned: Mutex<Learned>,
 }
 
-/// What may go along with a page.
+/// A resource that may be pushed or hinted with a page.
 #[derive(Clone, Debug)]
 pub struct Candidate {
     /// It, by its URL in full.
@@ -297,7 +298,7 @@ impl Companions {
         candidates
     }
 
-    /// A client at `from` was answered with the public page at `page`, and told of these targets before.
+    /// Records that a client at `from` received the public page at `page`, and hints for the targets `hinted` before it.
     pub fn viewed(&self, now: Instant, from: Option<IpAddr>, page: &str, told: &[String]) {
         let told = told.iter().map(String::as_str);
         self.learned().viewed(now, from, page, told);

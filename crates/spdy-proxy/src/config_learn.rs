@@ -12,7 +12,7 @@ const MAX_PREFETCHES: usize = 1 << 16;
 pub struct LearnConfig {
     /// What a public page needs is pushed over SPDY: what it names, and what clients request after it. Default yes.
     pub push: bool,
-    /// And told by 103 over HTTP/2 and HTTP/3, to clients that announce a navigation by Fetch Metadata. Default yes.
+    /// Send hints for the same resources by 103 over HTTP/2 and HTTP/3, to clients that announce a navigation by Fetch Metadata. Default yes.
     pub early_hints: bool,
     /// What a page names is fetched as soon as it is read. Default yes.
     pub prefetch: bool,

@@ -112,7 +112,7 @@ impl Folder {
                 self.evict(&evicted);
                 *locked(&self.site_bytes) = quotas;
             }
-            // The change is finished before its caller hears of it. The caller may have stopped waiting.
+            // The change is finished before its caller gets the result. The caller may have stopped waiting.
             Change::Settle(done) => {
                 let is_settled = self.settle();
                 drop(pending);

@@ -44,7 +44,7 @@ pub(crate) struct Known {
     pub(crate) conditional: Conditional,
     /// The count of purges when it was looked for.
     pub(crate) purges: u64,
-    /// It is fresh, and its origin is asked for the whole only to rewrite it again: should that fail, it is served.
+    /// It is fresh, and the whole is fetched from the origin only to rewrite it again. If the fetch fails, it is served.
     pub(crate) is_fresh: bool,
 }
 

@@ -218,7 +218,7 @@ impl Fetch {
         }
     }
 
-    /// What may be kept or shared of the answer with this head.
+    /// Whether the response with this head may be stored or shared.
     fn evaluate(
         &self,
         head: &response::Parts,

@@ -34,7 +34,7 @@ pub(crate) struct Berth {
 }
 
 impl Landing {
-    /// Whether it has become stale for requests that come now, though the same was fresh when it was asked for: one fetch serves many again.
+    /// Whether it is stale for requests that come now, although it was fresh when it was requested: one fetch serves many again.
     pub(crate) fn is_outdated(&self, now: SystemTime) -> bool {
         self.stored.staleness(now).is_some() && self.stored.was_fresh(self.stored.times().requested)
     }

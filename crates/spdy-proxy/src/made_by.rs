@@ -1,4 +1,4 @@
-//! What a kept page was rewritten by beside its text and the rules, so that it is rewritten again when more is known.
+//! Records the facts that a stored page was rewritten with, beside its text and the rules. It is rewritten again when more is known.
 //!
 //! ```text
 //!  a page pins a sheet, and what is served of that is not known yet ──▶ the sheet stays, and the page is kept with a note of it
@@ -116,7 +116,7 @@ impl MadeBy {
         end.map_or(&[], |end| &note[end..])
     }
 
-    /// Reads a note; a line that says nothing is passed over.
+    /// Reads a note; a line without a fact is ignored.
     fn of_note(note: &[u8]) -> Self {
         let mut made_by = Self::default();
         let lines = std::str::from_utf8(Self::lines_of(note)).unwrap_or_default();
@@ -232,7 +232,7 @@ impl RewrittenAgain {
 }
 
 impl Proxy {
-    /// The number of what is known by now, if `stored`, a page that is kept for `wanted`, is to be fetched again to be rewritten by it.
+    /// The number of the facts known now, if the page `stored` must be fetched again to be rewritten with them.
     fn outdated(self: &Arc<Self>, wanted: &Wanted, stored: &Stored, is_stale: bool) -> Option<u64> {
         let lines = MadeBy::lines_of(stored.note());
         if lines.is_empty() || !is_stale && !has_pins(lines) {
@@ -245,7 +245,7 @@ impl Proxy {
         }
         let made_by = MadeBy::of_note(stored.note());
         let facts = made_by.would_change(&self.seen_of(wanted), is_stale)?;
-        // What comes for who sends cookies may not be kept: it would be fetched to no avail.
+        // A response to a request with cookies may not be stored, so fetching it would be useless.
         let mut head = Response::new(()).into_parts().0;
         (head.status, head.headers) = (stored.status(), stored.headers().clone());
         let policy = self.policy(wanted.whose());
@@ -253,14 +253,14 @@ impl Proxy {
         is_kept.then_some(facts)
     }
 
-    /// Whether `stored`, which is fresh for `wanted`, is to be fetched again, since more is known than it was rewritten by.
+    /// Whether `stored`, which is fresh for `wanted`, must be fetched again, since more facts are known than when it was rewritten.
     pub(crate) fn is_outdated(self: &Arc<Self>, wanted: &Wanted, stored: &Stored) -> bool {
         let facts = self.outdated(wanted, stored, false);
         let now = self.runtime.now();
         facts.is_some_and(|facts| !self.rewritten_again.has(&wanted.key, facts, now))
     }
 
-    /// The same, and from now on it is for nobody else, until more is known or a minute has passed.
+    /// Like [`is_outdated`](Self::is_outdated), but true for one request only, until more is known or a minute has passed.
     pub(crate) fn begins_again(
         self: &Arc<Self>,
         wanted: &Wanted,

@@ -96,7 +96,7 @@ impl Proxy {
                             berth = other;
                             continue;
                         }
-                        // It came too late for this request, and would for all that come now.
+                        // It came too late for this request, and is too late for all later ones.
                         None if landing.is_outdated(now) && may_board_again => {
                             may_board_again = false;
                             self.flights.supersede(&berth, &landing);

@@ -239,7 +239,7 @@ impl Proxy {
     }
 
     /// The client's address, where `from` may be a proxy in front. If that proxy is trusted, `asked` is marked as its request, and
-    /// has arrived as the proxy says.
+    /// its `Arrival` is the one that the proxy states.
     pub(crate) fn client_of(
         &self,
         from: Option<IpAddr>,

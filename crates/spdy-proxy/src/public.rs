@@ -28,8 +28,8 @@ const PUBLIC_FIELDS: [HeaderName; 12] = [
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PublicPage;
 
-/// Whether anyone may have `stored`: it is stored at all, and not for the clients that send the same cookie, token or other
-/// field that may tell a person.
+/// Whether any client may have `stored`: it may be stored, and does not depend on a cookie, token or other request field that may
+/// identify a person.
 pub(crate) fn is_public(stored: &Stored) -> bool {
     stored
         .selecting_names()

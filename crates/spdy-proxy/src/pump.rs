@@ -43,9 +43,9 @@ const MAX_NAMED: usize = 256;
 pub(crate) struct Pump {
     pub(crate) proxy: Arc<Proxy>,
     pub(crate) key: spdy_cache::key::Key,
-    /// There if it is shared with those who wait for it.
+    /// Present if the response is shared with requests that wait for it.
     pub(crate) shared: Option<Arc<Stored>>,
-    /// Whether it is then kept: what is stale when it comes may be of no use to later requests.
+    /// Whether it is then stored: a response that is stale on arrival may be useless for later requests.
     pub(crate) is_stored: bool,
     pub(crate) status: StatusCode,
     /// Lives until it is in the cache, so that nobody fetches it in between.
@@ -252,7 +252,7 @@ impl Pump {
                     self.writer.settle(object.body().clone());
                 }
             }
-            // Those who waited may not have begun to read.
+            // Requests that waited may not have begun to read.
             (Some(_), Some(_)) => self.writer.leave(),
             _ => {}
         }

@@ -1,7 +1,7 @@
 //! Limits what range requests of one client may make an origin send for nothing.
 //!
-//! A range from the first byte has the whole resource fetched, so that it can be stored (`wholes.rs`). A client that asks for one byte of
-//! ever new URLs would so have megabytes sent for each. Each client therefore has a credit of bytes:
+//! For a range from the first byte, the proxy fetches the whole resource to store it (`wholes.rs`). A client that requests one byte of
+//! ever new URLs could thus make the origin send megabytes for each. Each client therefore has a credit of bytes:
 //!
 //! ```text
 //! begin   credit left, and fewer than PENDING_FILLS wait for a head? ─no─▶ the range is passed through

@@ -64,7 +64,7 @@ struct Shared {
     limit: Option<usize>,
     /// What the pieces have that came while it was kept.
     claim: Option<Claim>,
-    /// All pieces are there and stay, for those who read and those who will.
+    /// All pieces are there and stay, for current and later readers.
     is_left: bool,
     /// The same as the cache has it, in place of the pieces.
     kept: Option<KeptBody>,
@@ -248,7 +248,7 @@ impl Writer {
         shared.kept = Some(body);
     }
 
-    /// All of it came, and the cache does not take it: it stays, and its claim with it, until the last who may read it lets go of the recording.
+    /// All of it arrived, and the cache does not take it. It stays, and its claim with it, until the last reader drops the recording.
     pub fn leave(self) {
         lock(&self.shared).is_left = true;
     }

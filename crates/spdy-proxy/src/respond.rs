@@ -153,8 +153,8 @@ fn direct_for_all(location: &str) -> Response<Body> {
     response
 }
 
-/// The answer to `wanted` when its origin could not be asked, or did not answer. A page that loads another host's resource is redirected to
-/// that host: its browser then gets what it would have got without the accelerator.
+/// The response to `wanted` when its origin could not be contacted, or did not respond. A page that loads another host's resource is
+/// redirected to that host, so the browser gets what it would have got without the accelerator.
 pub(crate) fn of_failure(wanted: &Wanted, error: &UpstreamError) -> Response<Body> {
     let moved = wanted.moved.as_ref();
     match moved.filter(|(_, load)| error.allows_redirect(*load)) {
@@ -267,7 +267,7 @@ pub(crate) fn of_kept(
     Response::from_parts(head, body)
 }
 
-/// Notes for who counts views if `stored`, of which `head` is the answer, is a page that anyone may have.
+/// Marks `head`, the response from `stored`, if it is a public page, so that its view is counted.
 fn tell_public(stored: &Stored, head: &mut response::Parts) {
     if is_html(stored.served()) && is_public(stored) {
         head.extensions.insert(PublicPage);

@@ -119,7 +119,7 @@ pub(crate) struct OfSite {
     site: Arc<Site>,
     /// The page, as reports know it.
     page: Option<String>,
-    /// What was asked for so far.
+    /// The facts that were looked up so far.
     made_by: Mutex<MadeBy>,
 }
 

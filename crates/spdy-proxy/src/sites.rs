@@ -440,8 +440,8 @@ impl Site {
         named.map(String::as_str).chain(own)
     }
 
-    /// Leads redirects to the origin's own name `home`, which is where the client has the site from. Where that is over `https`, those to a name
-    /// of the site over `http` lead there over `https`, unless they would lead back to `asked`.
+    /// Changes redirects to the origin's own name so that they lead to `home`, where the client has the site from. If `home` is over `https`,
+    /// redirects to a name of the site over `http` lead to `https` instead, unless they would lead back to `asked`.
     pub fn relocate(&self, home: &str, asked: Option<&Url>, headers: &mut HeaderMap) {
         for name in [header::LOCATION, header::CONTENT_LOCATION] {
             let told = headers.get(&name).and_then(|value| value.to_str().ok());

@@ -74,7 +74,7 @@ impl UpstreamError {
     #[must_use]
     pub fn allows_redirect(&self, load: Load) -> bool {
         match self {
-            // The host was not asked, so any method may be sent to it.
+            // No request reached the host, so any method may be sent to it.
             Self::Fetches(_) => load.is_subresource,
             // The address rules deny the host: it must not be connected to.
             Self::Client(error) if error.is_denied() => false,

@@ -1,4 +1,4 @@
-//! One connection of a client: whose it is, what it has had, and what goes along with the pages it requests.
+//! One connection of a client: its address, what it has received, and what is pushed or hinted with the pages it requests.
 //!
 //! Nothing goes along before it is known that the page is public: that it is in the cache for everyone, and that this request
 //! would be answered with it ([`public`](crate::public)).
@@ -87,7 +87,7 @@ struct Page {
     public: Option<Vec<u8>>,
     /// Hints that go into the head of the answer.
     links: Vec<Hint>,
-    /// Targets that the client is told of.
+    /// Targets that the client receives hints for.
     told: Vec<String>,
 }
 
@@ -258,7 +258,7 @@ impl Visit {
         companions.knows_variant(url, &variant).then_some(variant)
     }
 
-    /// What is wished of a candidate; `None` if it may not go along: a thing that no public text names must be in the cache for
+    /// The wish for a candidate; `None` if it may not be pushed or hinted: a thing that no public text names must be in the cache for
     /// everyone, and of the kind that clients say it is.
     fn wish(&self, site: &Arc<Site>, asked: &request::Parts, candidate: Candidate) -> Option<Wish> {
         let Candidate { mut wish, is_named } = candidate;
@@ -428,7 +428,7 @@ impl Visit {
         }
     }
 
-    /// Notes that `asked` is answered with `response`, which says what is to be said of its page.
+    /// Records that `asked` is answered with `response`, and adds the hints of its page.
     fn answered(&self, asked: Asked, response: &mut Response<Body>) {
         let status = response.status();
         if status.is_success() || status == StatusCode::NOT_MODIFIED {

@@ -489,7 +489,7 @@ impl Wanted {
         self.said.as_ref().unwrap_or(&self.ask.headers)
     }
 
-    /// Whether the client sends nothing of `body` until it is asked to go on (RFC 9110 §10.1.1).
+    /// Whether the client sends `body` only after a 100 (Continue) response (RFC 9110 §10.1.1).
     pub(crate) fn holds_back(&self, body: &Body) -> bool {
         expects_continue(self.said()) && !http_body::Body::is_end_stream(body)
     }

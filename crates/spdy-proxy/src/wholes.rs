@@ -117,14 +117,14 @@ impl Proxy {
 }
 
 impl Fetch {
-    /// Whether the whole is asked for in place of the part that is wanted.
+    /// Whether to request the whole resource instead of the part that the client wants.
     pub(crate) fn asks_whole_for_part(&self) -> bool {
         let is_part_wanted = self.wanted.ask.headers.contains_key(header::RANGE);
         is_part_wanted && self.leader.is_some() && self.known.is_none()
     }
 
-    /// Begins to ask for the whole in place of the part that is wanted; past the client's credit the part is asked for, and others who wait
-    /// ask for the whole by their own.
+    /// Starts to request the whole resource instead of the part. Past the client's credit it requests only the part, and other clients that
+    /// wait request the whole with their own credit.
     pub(crate) fn begin_fill(&mut self) -> Option<Fill> {
         if !self.asks_whole_for_part() {
             return None;

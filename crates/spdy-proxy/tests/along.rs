@@ -262,7 +262,7 @@ async fn nobody_is_told_over_http_2_where_that_is_switched_off_and_nobody_over_h
     }
 }
 
-/// Browsers of 2016 fail some pages whose answer has a 103 before it, and say nothing of what they take.
+/// Browsers of 2016 fail to load some pages whose response follows a 103, and do not announce what they accept.
 #[tokio::test]
 async fn only_a_client_that_announces_a_navigation_gets_a_103() {
     let between = open("", GOOD).await;

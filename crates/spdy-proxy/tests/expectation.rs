@@ -1,4 +1,4 @@
-//! `Expect: 100-continue`: a client is asked for its body when the origin wants it, and not before. In virtual time.
+//! `Expect: 100-continue`: a client gets 100 (Continue) when the origin wants the body, and not before. In virtual time.
 
 #[path = "support/wire.rs"]
 mod wire;
@@ -23,7 +23,7 @@ async fn begun(between: &mut Between) -> (DuplexStream, DuplexStream) {
     (client, origin)
 }
 
-/// What has come by now.
+/// The bytes that have arrived so far.
 async fn here(between: &Between, io: &mut DuplexStream) -> String {
     let mut bytes = [0; 4096];
     tokio::select! {

@@ -1,4 +1,4 @@
-//! Behind another proxy: whose word about the client is believed, and what the origin and the client receive. In virtual time.
+//! Behind another proxy: which proxies are trusted for the client's address, and what the origin and the client receive. In virtual time.
 
 #[path = "support/wire.rs"]
 mod wire;

@@ -586,7 +586,7 @@ async fn what_an_unreachable_host_has_a_page_loads_from_the_host_itself() {
          [[site.rewrite.hosts]]\nhost = 'private.test'\nscheme = 'http'\nkinds = ['image']\n",
         own.address
     ));
-    // Past two failures the host is not asked for a while. That makes no difference.
+    // After two failures no request goes to the host for a while. That makes no difference.
     for number in 0..4 {
         let target = format!("/.spdy/1/-/p/down.test~1/{number}.png?q");
         let got = get(&proxy, &target, &load("image")).await;
@@ -608,7 +608,7 @@ async fn what_an_unreachable_host_has_a_page_loads_from_the_host_itself() {
             assert_eq!(got.field("location"), "");
         }
     }
-    // The address rules deny the other host's address: nobody is sent there either, however often it is asked for.
+    // The address rules deny the other host's address: no client is redirected to it either, however often the URL is requested.
     for number in 0..4 {
         let target = format!("/.spdy/1/-/p/private.test/{number}.png");
         let got = get(&proxy, &target, &load("image")).await;

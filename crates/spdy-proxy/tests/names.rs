@@ -681,7 +681,7 @@ async fn a_named_host_that_is_unreachable_is_left_to_the_browser_for_reads_alone
         format!("http://widgets.test:{port}/a.json?q")
     );
     assert_eq!(got.field("access-control-allow-origin"), "*");
-    // The host may have done what it was asked: the browser must not ask it again.
+    // The host may have acted on the request, so the browser must not send it again.
     let got = named
         .ask(Method::POST, &named.names[0], "/a.json", &of_page)
         .await;

@@ -14,7 +14,7 @@ const RULES: &str =
 /// How long the origin pauses.
 const PAUSE: Duration = Duration::from_millis(900);
 
-/// A client that has asked for a page, with these fields, and the origin's end of that.
+/// A client that has requested a page with these header fields, and the origin's end of the connection.
 async fn asked(between: &mut Between, fields: &str) -> (DuplexStream, DuplexStream) {
     let (mut client, _) = between.client();
     let request = format!("GET / HTTP/1.1\r\nHost: www.site.test\r\n{fields}\r\n");
@@ -24,7 +24,7 @@ async fn asked(between: &mut Between, fields: &str) -> (DuplexStream, DuplexStre
     (client, origin)
 }
 
-/// What has come of a chunked body by the end of `pause`.
+/// The part of a chunked body that has arrived by the end of `pause`.
 async fn came(between: &Between, client: &mut DuplexStream, pause: Duration) -> Vec<u8> {
     between.clock.turn(pause).await;
     let mut got = Vec::new();

@@ -107,7 +107,7 @@ async fn a_fresh_page_is_rewritten_again_once_its_pinned_sheet_is_known() {
         assert_eq!(hit.text(), second.text());
     }
     assert_eq!(own.times("/"), 2, "once for what became known");
-    // Who has the first rewriting is not told that it is the same.
+    // A client that has the first rewriting does not get a 304.
     let ask = async |etag: &str| get(&proxy, "/", &[("if-none-match", etag)]).await;
     let again = ask(first.field("etag")).await;
     assert_eq!(
@@ -165,7 +165,7 @@ async fn a_page_whose_pin_is_of_other_bytes_is_not_fetched_again() {
     assert_eq!(own.times("/"), 1);
 }
 
-/// What is fresh is good, whatever becomes of the attempt to have it better.
+/// A fresh page is served, even if the attempt to rewrite it again fails.
 #[tokio::test]
 async fn a_fresh_page_is_served_where_its_origin_fails_or_does_not_let_it_be_kept() {
     for status in [
@@ -216,7 +216,7 @@ async fn a_page_is_not_fetched_again_for_who_would_not_have_it_kept() {
     assert_moved(&get(&proxy, "/", &[]).await, &path, &sheet);
 }
 
-/// A connection that the page does not need any more is no reason to ask for what is fresh; what is stale is asked for as a whole.
+/// A connection that the page does not need any more is no reason to fetch a fresh page again. A stale page is fetched whole.
 #[tokio::test]
 async fn a_hint_to_connect_goes_from_a_page_that_is_validated() {
     let other = other();
@@ -242,7 +242,7 @@ async fn a_hint_to_connect_goes_from_a_page_that_is_validated() {
     }
 }
 
-/// What a sheet became was known until the program was started again, and then never: neither was asked for as a whole.
+/// Before, the rewritten form of a sheet was unknown after a restart: neither page nor sheet was fetched whole again.
 #[tokio::test]
 async fn what_a_sheet_on_the_disk_became_is_known_after_a_restart() {
     let other = other();
@@ -279,7 +279,7 @@ async fn what_a_sheet_on_the_disk_became_is_known_after_a_restart() {
     assert_eq!((own.times("/"), other.times("/s.css")), (2, 1));
 }
 
-/// Until then it is asked for as it came.
+/// Until then the page requests it without a pin.
 #[tokio::test]
 async fn a_kept_page_pins_a_sheet_of_the_sites_own_as_it_is_served_once_that_is_known() {
     let other = other();

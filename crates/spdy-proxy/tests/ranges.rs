@@ -226,7 +226,7 @@ async fn where_the_part_is_asked_for_after_all_it_is_asked_for_as_the_client_did
     assert!(head.starts_with("HTTP/1.1 304 "), "{head}");
 }
 
-/// The ranges that the origin is asked for, `None` for the whole; it answers each with so many bytes.
+/// The ranges that the origin receives, `None` for the whole. It answers each request with `len` bytes.
 fn ranges_asked(between: &mut Between, len: usize) -> Arc<Mutex<Vec<Option<String>>>> {
     let asked: Arc<Mutex<Vec<Option<String>>>> = Arc::default();
     let log = asked.clone();
@@ -249,7 +249,7 @@ fn ranges_asked(between: &mut Between, len: usize) -> Arc<Mutex<Vec<Option<Strin
     asked
 }
 
-/// All that a client at `number` reads when it asks for a range of `target`.
+/// All that the client at 192.0.2.`number` reads when it requests `range` of `target`.
 async fn reads(between: &Between, number: u8, target: &str, range: &str) -> String {
     let from = IpAddr::from([192, 0, 2, number]);
     let (mut client, _) = between.client_at(from, Protocol::Http1, ServerOptions::default());

@@ -374,7 +374,7 @@ fn takes(between: &mut Between, millis: u64, fields: &'static str) -> Arc<Atomic
     asked
 }
 
-/// A client that asks for `/a`, after so long.
+/// A client that requests `/a` after `millis`.
 async fn client_after(between: &Between, millis: u64) -> DuplexStream {
     between.clock.turn(Duration::from_millis(millis)).await;
     let (mut client, _) = between.client();
@@ -384,7 +384,7 @@ async fn client_after(between: &Between, millis: u64) -> DuplexStream {
     client
 }
 
-/// Each asked the origin, in virtual time too: the answer was stale when it came.
+/// Before, each client's request went to the origin, in virtual time too: the response was stale on arrival.
 #[tokio::test]
 async fn an_answer_that_is_stale_on_arrival_is_shared_by_those_who_waited() {
     for (fields, expected) in [

@@ -1,5 +1,5 @@
-//! What clients can teach the accelerator, and what they cannot: clients that plant requests, and what the next one is sent or
-//! told. In virtual time.
+//! What clients can teach the accelerator, and what they cannot: clients plant requests, and the tests check which pushes and hints
+//! the next client gets. In virtual time.
 
 #[path = "support/wire.rs"]
 mod wire;
@@ -153,7 +153,7 @@ impl Stage {
         Self::behind(Arc::new(Semaphore::new(1000)))
     }
 
-    /// What validates a page waits for `gate`.
+    /// A request that validates a page waits for `gate`.
     fn behind(gate: Arc<Semaphore>) -> Self {
         let mut between = Between::start("---[site.rewrite]\n");
         between.answer_by(move |request| origin(request, gate.clone()));
@@ -190,7 +190,7 @@ impl Stage {
             head
         };
         let head = self.between.wait(answer).await.0;
-        // What came is kept a moment after its reader has it.
+        // A response is stored shortly after its reader has it.
         for _ in 0..100 {
             tokio::task::yield_now().await;
         }
@@ -216,8 +216,8 @@ impl Stage {
         }
     }
 
-    /// What visitors without cookies are pushed and told of when they request `target`: over SPDY with and without pushes, and over
-    /// HTTP/2; URLs in order.
+    /// The pushes and hints that visitors without cookies get for `target`: over SPDY with and without pushes, and over HTTP/2.
+    /// URLs in order.
     async fn offered(&mut self, target: &str) -> Vec<String> {
         self.offered_to(target, &[]).await
     }
@@ -290,7 +290,7 @@ fn networks(count: u8) -> impl Iterator<Item = IpAddr> {
     (0..count).map(|n| IpAddr::from([198, 51, n, 1]))
 }
 
-/// What the page names and cannot be drawn without.
+/// The resources that the page names and cannot be drawn without.
 const NAMED: [&str; 4] = [
     "/a.css",
     "/b.js",
@@ -415,7 +415,7 @@ async fn a_query_of_clients_with_cookies_is_not_learned_for_a_public_page() {
     assert_eq!(stage.offered("/").await, NAMED);
 }
 
-/// Until the origin has judged the request, nobody knows whether the client may have the page.
+/// Until the origin has responded, it is unknown whether the client may have the page.
 #[tokio::test]
 async fn nothing_is_told_of_a_page_that_its_origin_lets_nobody_have_unasked() {
     let gate = Arc::new(Semaphore::new(1000));

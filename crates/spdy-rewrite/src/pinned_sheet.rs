@@ -35,7 +35,7 @@ pub(crate) fn judge(place: &Place<'_>, text: &str, metadata: &str) -> Pin {
     let Ok(mut url) = place.base.join(text) else {
         return Pin::Stays;
     };
-    // It is asked for over `https`, by what is written for it.
+    // The page requests it over `https`, by the URL that is written for it.
     let secure = place.own_over_https(&url, Kind::Style);
     let secure = secure.map(|target| place.at_root(&target));
     if let Some(secure) = secure.as_deref().and_then(|it| place.base.join(it).ok()) {

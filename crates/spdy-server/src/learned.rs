@@ -169,14 +169,14 @@ struct Need {
     by: Option<IpAddr>,
 }
 
-/// What one network says about a page.
+/// The vote of one network about a page.
 #[derive(Debug)]
 struct Vote {
     network: Option<IpAddr>,
     since: Instant,
     /// Resources that it requested.
     named: u64,
-    /// Resources that it was sent or told of.
+    /// Resources that were pushed to it or hinted.
     excused: u64,
     /// Resources that it requested as each of [`KINDS`].
     kinds: [u64; KINDS.len()],
@@ -356,7 +356,7 @@ impl Learned {
         }
     }
 
-    /// A client at `from` was answered with the page at `url`, which anyone may have, and told of `excused` before it could
+    /// Records that a client at `from` received the public page at `url`, and was pushed or hinted `excused` before it could
     /// request them.
     pub fn viewed<'u>(
         &mut self,
@@ -392,7 +392,7 @@ impl Learned {
             .vote(network)
             .is_some_and(|vote| now.saturating_since(vote.since) <= limits.window)
         {
-            return; // somebody of this network is still loading it
+            return; // a client of this network is still loading it
         }
         page.views += 1;
         let mut vote = Vote {
@@ -642,7 +642,7 @@ mod tests {
                 learned.viewed(now, Some(from), "/", []);
                 learned.requested(now, Some(from), "/", &plain("/planted"));
             }
-            // Who says nothing of its address is one network, too.
+            // All clients without an address count as one network.
             learned.viewed(at(u64::from(view) * 20), None, "/", []);
         }
         assert_eq!(learned.pages["/"].votes.len(), 3);
@@ -689,7 +689,7 @@ mod tests {
         }
     }
 
-    /// A browser requests what it is told of, so that what three networks made up would be true for ever.
+    /// A browser requests every hinted resource. Without this rule, a resource that three networks made up would stay for ever.
     #[test]
     fn what_few_networks_made_up_falls_out_though_all_others_follow_the_hint() {
         let mut learned = Learned::new(LearningLimits::default());
@@ -902,7 +902,7 @@ mod tests {
         assert_eq!(learned.pages["/"].needs.len(), most, "one past the limit");
         view(&mut learned, 1, &["/needed"]);
         assert_eq!(learned.pages["/"].needs.len(), most + 1);
-        // What one network alone names makes room for what others name.
+        // Resources that only one network names make room for those of other networks.
         for n in 2..5 {
             let names: Vec<_> = (0..most).map(|at| format!("/{n}/{at}")).collect();
             let more = names.iter().map(String::as_str).chain(["/needed"]);

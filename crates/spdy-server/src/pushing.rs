@@ -150,7 +150,7 @@ impl SessionPushing {
             return Vec::new();
         }
         let Plan { pushes, mut hints } = self.plan(head, &page, wishes);
-        // A client that views the page again in this session has what it needs, and says nothing new.
+        // A client that views the page again in this session has the resources already, so its view adds nothing.
         if learns {
             self.count_view(&url, &hints);
         }
@@ -174,7 +174,7 @@ impl SessionPushing {
         is_new
     }
 
-    /// Counts a view of the page at `url`, whose client was told of `hints`.
+    /// Counts a view of the page at `url`, whose client received `hints`.
     fn count_view(&self, url: &str, hints: &[Hint]) {
         let base = url.parse::<url::Url>().ok();
         let told = |hint: &Hint| base.as_ref()?.join(&hint.url).ok();
@@ -198,7 +198,7 @@ impl SessionPushing {
         let Some(referer) = referer.and_then(|referer| referer.parse::<Uri>().ok()) else {
             return;
         };
-        // Neither what other sites say nor a reload of the page itself is evidence.
+        // A request from another site is no evidence, and a reload of the page itself is none either.
         if !spdy_http::push::is_same_origin(&referer, thing) || referer == *thing {
             return;
         }
@@ -206,8 +206,8 @@ impl SessionPushing {
         self.learned().requested(now, self.from, &page, &loaded);
     }
 
-    /// Whether clients can teach `thing` at all: the site has it, as no page, and by exactly this target, of which a client that is told of
-    /// it makes no other.
+    /// Whether `thing` can be learned at all: the site has it under exactly this target, it is not a page, and a client that receives the
+    /// hint requests the same target.
     fn may_learn(&self, thing: &Uri) -> bool {
         let is_exact = is_normal(&thing.to_string())
             && (thing.query().is_none() || self.site.directory().is_none());
@@ -287,7 +287,7 @@ impl SessionPushing {
         let host = uri.authority().map(Authority::as_str);
         let secure = uri.scheme_str() == Some("https");
         let answer = self.site.answer(host, target, secure);
-        // A page asks for a part of what was recorded as one, and a push is all of it.
+        // A page requests only a part of a resource that was recorded as a part, but a push sends all of it.
         answer.filter(|answer| answer.status == StatusCode::OK && answer.recorded_part.is_none())
     }
 

@@ -200,8 +200,8 @@ fn of_answer(site: &Site, found: &Answer, head: &http::request::Parts) -> Respon
     }
 }
 
-/// The answer where only `parts` were recorded. A server may send less than it was asked for (RFC 9110 §15.3.7): so a
-/// range that begins in a part gets what is known from there.
+/// The response where only `parts` were recorded. A server may send less than was requested (RFC 9110 §15.3.7), so a
+/// range that begins in a part gets the known bytes from there on.
 fn of_parts(site: &Site, found: &Answer, parts: &Parts, range: Option<&str>) -> Response<Bytes> {
     // Without a length every offset may be one, and no range is counted from the end.
     let complete = parts.complete();

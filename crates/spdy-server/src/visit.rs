@@ -25,7 +25,7 @@ pub struct UrlDigest(u64);
 #[derive(Debug)]
 pub struct Visit {
     key: DigestKey,
-    /// What the client was answered with or pushed, in order.
+    /// The URLs that the client received as responses or pushes, in order.
     had: Vec<UrlDigest>,
     /// There were more than are remembered; none is any more.
     had_too_much: bool,

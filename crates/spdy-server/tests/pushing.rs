@@ -342,7 +342,7 @@ fn learning(replica: &Replica, hints: Hints) -> Server {
 #[tokio::test]
 async fn what_clients_request_after_a_page_is_pushed_to_the_next() {
     let server = learning(&replica(&[]), Hints::Off);
-    // A second view of one session says nothing new, and of eight views one is not sent what it would request.
+    // A second view in one session adds nothing. One view of eight gets no learned resources.
     for (view, want) in [0, 0, 1, 1, 1, 1, 1, 0, 1].into_iter().enumerate() {
         let network = u8::try_from(view).unwrap();
         let connection = server.connect_from(network, SPDY, true).await;

@@ -59,7 +59,7 @@ fn ask(site: &Site, request: http::request::Builder) -> Response<Bytes> {
     respond(site, &head, None, &Limits::default())
 }
 
-/// Status, Content-Range and body of the answer for `path`, asked with `range` unless that is empty.
+/// Status, Content-Range and body of the answer for `path`, requested with `range` unless that is empty.
 fn asked(site: &Site, path: &str, range: &str) -> (u16, String, String) {
     let mut request = Request::get(format!("http://a.test{path}"));
     if !range.is_empty() {
