@@ -50,7 +50,7 @@ fn json_of(command: &mut Command) -> Value {
         .unwrap_or_else(|error| panic!("{error}: {}", String::from_utf8_lossy(&output.stderr)))
 }
 
-/// An attempt that came to `error`, which may have that `bound`.
+/// An attempt with the result `error`, of which `bound` is allowed.
 fn judged(error: f64, bound: f64) -> Attempt {
     match error.abs() <= bound {
         true => Attempt::Right,

@@ -65,7 +65,7 @@ impl ConnectFailure {
         }
     }
 
-    /// Whether a TCP connection stood: what failed is above it.
+    /// Whether a TCP connection was established, so that a later step failed.
     #[must_use]
     pub fn is_above_tcp(self) -> bool {
         matches!(
@@ -159,7 +159,7 @@ impl Error {
         }
     }
 
-    /// Whether the network refuses the origin's name or address: it is not asked for reasons of policy.
+    /// Whether the network's policy refuses the origin's name or address. No request is sent to it.
     #[must_use]
     pub fn is_denied(&self) -> bool {
         match self {

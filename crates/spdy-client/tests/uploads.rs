@@ -107,7 +107,7 @@ async fn reads_slowly(request: Request<Body>) -> Response<Body> {
     let (mut body, mut bytes, mut rested) = (request.into_body(), 0, 0);
     while let Some(Ok(frame)) = body.frame().await {
         bytes += frame.data_ref().map_or(0, Bytes::len);
-        // Less than a window at a time: what is read faster makes the window grow, and the client have sent all long before.
+        // Less than a window at a time: a faster reader makes the window grow, and the client then sends everything long before.
         while rested < bytes / 40_000 {
             rested += 1;
             tokio::time::sleep(Duration::from_secs(10)).await;

@@ -316,8 +316,8 @@ async fn a_right_reply_from_another_address_or_port_is_not_heard() {
     assert_eq!(found.unwrap(), ["192.0.2.7"]);
 }
 
-/// A server whose replies over UDP are those of `over_udp`; over TCP it gives `address` of 192.0.2.7. With the names that it was asked
-/// for over UDP, and how often it was asked over TCP.
+/// A server whose replies over UDP are those of `over_udp`; over TCP it gives `address` of 192.0.2.7. Also returns the names that were
+/// queried over UDP, and the number of queries over TCP.
 async fn with_tcp(
     over_udp: impl Fn(Message) -> Vec<Message> + Send + 'static,
 ) -> (SocketAddr, Arc<Mutex<Vec<String>>>, Arc<AtomicUsize>) {

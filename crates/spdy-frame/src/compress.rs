@@ -33,11 +33,11 @@ const MEM_LEVEL: i32 = 6;
 pub enum Compression {
     /// Our own encoder: only the values of [a list of names](crate::public_headers) are matched in part. A
     /// [private](Secrets) value is written as literals, or repeats an equal one of its name and host as a whole, so
-    /// lengths tell an attacker nothing of it but its length. The default.
+    /// lengths on the wire reveal nothing of the value but its length. The default.
     #[default]
     Masked,
     /// Plain zlib, level 0 (stored) to 9 (and 9 for anything above). Above 0 private values share a history
-    /// with all others: only where one party writes all headers.
+    /// with all others. Use it only where one party writes all headers.
     Zlib(u8),
 }
 

@@ -1,7 +1,7 @@
 //! A deflate encoder that never matches a private value but with an equal one as a whole (RFC 1951, and CRIME).
 //!
-//! Compression tells by the length of its output whether two texts are alike. If one is a cookie and an attacker writes
-//! the other, he guesses the cookie a byte at a time (CVE-2012-4929). No option of zlib prevents that: text that is
+//! The length of compressed output reveals whether two texts are alike. If one is a cookie and an attacker writes
+//! the other, the attacker can guess the cookie byte by byte (CVE-2012-4929). No option of zlib prevents that: text that is
 //! compressed at level 0 or without matches is still in the window, and later matches reach it. So this encoder cuts a
 //! block into public and private runs ([`secrets`](crate::secrets)):
 //!
@@ -16,7 +16,7 @@
 //!   no match found by the search may run over those zeros: no position whose bytes touch them is entered into the
 //!   tables, every match ends where its source meets them, and where private text begins at the place that is being
 //!   written.
-//! - Private text is written as literals of the fixed code, eight bits each in ASCII whatever it says; or, if it is of a
+//! - Private text is written as literals of the fixed code, always eight bits each in ASCII; or, if it is of a
 //!   header that may [repeat](crate::secrets::Repeatable), long enough, and equal to an earlier piece of the same name
 //!   and host, as one repetition of all of it. Earlier pieces are kept beside the window, and compared whole.
 //!

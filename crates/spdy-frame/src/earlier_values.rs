@@ -10,7 +10,7 @@ use crate::secrets::Repeatable;
 /// Values that are kept; one more drops the one that was not used for the longest time.
 const MAX_VALUES: usize = 64;
 
-/// Hosts that are told apart; one more drops all values.
+/// Hosts whose values are kept apart. One more host drops all values.
 const MAX_HOSTS: usize = 32;
 
 /// Which earlier values of its header and host a value may repeat.

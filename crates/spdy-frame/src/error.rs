@@ -54,7 +54,7 @@ pub enum FrameError {
         /// Version number in the head.
         got: u16,
     },
-    /// The peer is an HTTP/1.x server: what came begins with a status line.
+    /// The peer is an HTTP/1.x server: its first bytes are a status line.
     #[error("the peer answered HTTP/1.{minor} to SPDY: it does not speak SPDY on this port")]
     Http1Answer {
         /// Minor version: 0 or 1.

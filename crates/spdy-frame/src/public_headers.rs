@@ -1,7 +1,7 @@
 //! The headers whose values are compressed like any other text. All other values are private.
 //!
-//! Compression tells by its length whether two texts are alike, so an attacker who chooses one text guesses the other
-//! (CRIME, CVE-2012-4929). An unknown header may hold a token, so this is a list of what is safe and not of what is
+//! The length of compressed output reveals whether two texts are alike, so an attacker that chooses one text can guess the
+//! other (CRIME, CVE-2012-4929). An unknown header may hold a token, so this is a list of what is safe and not of what is
 //! secret. A name is on it only if its value
 //!
 //! - is no secret: no token, no identifier or data of a user, no part of a URL but the host; and

@@ -61,7 +61,7 @@ impl Secrets {
     /// Whether a piece of `cookie`, `set-cookie`, `authorization`, `proxy-authorization` or `referer` may be written as a
     /// repetition of an equal one. Default `true`.
     ///
-    /// A repetition tells an eavesdropper that the two are equal. To use that, an attacker must put a guess into the *same
+    /// A repetition reveals to an eavesdropper that the two are equal. To use that, an attacker must put a guess into the *same
     /// header for the same host*, and then learns only whether the whole guess is right. Pieces shorter than
     /// [`LEAST_WHOLE`](Self::LEAST_WHOLE) and values that a block marks never repeat. With `false` no private value ever
     /// does: a request then costs all bytes of its cookies.
@@ -178,7 +178,7 @@ fn cookie_and_attributes<'a>(text: &'a [u8], take: &mut impl FnMut(Run<'a>)) {
     }
 }
 
-/// Whether an attribute of a cookie tells nothing of its user: a date, an age, a flag, or the host. A path is part of a
+/// Whether an attribute of a cookie reveals nothing about its user: a date, an age, a flag, or the host. A path is part of a
 /// URL, and an unknown attribute may be anything.
 fn is_public_attribute(attribute: &[u8]) -> bool {
     let (name, value) = split_where(attribute, |byte| byte == b'=');

@@ -99,7 +99,7 @@ impl fmt::Display for Found {
 pub struct FrameSeen {
     /// Which way it went.
     pub direction: Direction,
-    /// The version that it was decoded as. SPDY/3 and 3.1 have the same frames: this does not tell them apart.
+    /// The version that it was decoded as. SPDY/3 and 3.1 have the same frames, so this field does not distinguish them.
     pub version: Version,
     /// Where its head is in the session's bytes of this direction.
     pub offset: u64,

@@ -8,8 +8,9 @@
 //! - **Scheme.** The protocol under test decides it: `http` is asked for in plain text, everything else in
 //!   TLS, whatever the recording used. Host, port (where the URL names one), path and query stay.
 //! - **Headers.** As recorded, in their order, but for what belongs to a connection and not to a request
-//!   (RFC 9110 §7.6.1), and for `If-*` and `Range`: the cache of a load is empty. Only what was answered 206 is asked
-//!   for by a `Range`, the one that came. Bodies of requests are not in a replica; such a request goes out with none.
+//!   (RFC 9110 §7.6.1), and for `If-*` and `Range`: the cache of a load is empty. Only a resource that was
+//!   answered with 206 is requested with a `Range`: the range that the response had.
+//!   Bodies of requests are not in a replica; such a request goes out with none.
 //! - **Hosts.** One address a host name: the recorded one (or the one that the URL names itself), else one of 198.18.0.0/15, the block for
 //!   benchmarks (RFC 2544). Two names may share a recorded address; they share a connection
 //!   where [`Options::ip_pooling`] lets them. Where [`Options::deployment`] makes them speak two protocols, each

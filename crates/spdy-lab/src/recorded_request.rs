@@ -1,7 +1,7 @@
 //! The request of a recorded exchange, as it is sent again: another scheme, an empty cache, connections of its own.
 //!
-//! What was answered with a part (206) is asked for by the range that came, which the replica has; any other `Range` is
-//! left out.
+//! An exchange that was answered with a part (206) is requested with the range of that response, which the replica has. Any
+//! other `Range` is left out.
 
 use http::{HeaderValue, Request, header};
 use spdy::body::Body;
@@ -57,7 +57,7 @@ pub(crate) fn request_of(exchange: &Exchange, secure: bool) -> Result<Request<Bo
     Ok(request)
 }
 
-/// The range that `exchange` holds, if it was answered 206; where that does not say which, the range that was asked for.
+/// The range that `exchange` holds, if its status is 206. If the response does not state a range, the range that was requested.
 fn range_of(exchange: &Exchange) -> Option<HeaderValue> {
     if exchange.status() != Some(206) || exchange.method != http::Method::GET {
         return None;

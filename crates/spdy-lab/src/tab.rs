@@ -416,7 +416,8 @@ impl<'a> Tab<'a> {
     }
 }
 
-/// Says what a browser says of a navigation (Fetch Metadata): those that do are told of hints by 103.
+/// Sets the headers that a browser sends with a navigation (Fetch Metadata). A server sends hints by 103 to clients that
+/// send them.
 fn announce_navigation(headers: &mut HeaderMap) {
     for (name, word) in [
         ("sec-fetch-dest", "document"),

@@ -516,7 +516,7 @@ fn what_is_pushed_with_a_page_is_not_asked_for() {
     assert!(saved > 20.0, "{saved} ms");
 }
 
-/// The accelerator asks the origin for the whole of what a client wants from its first byte on.
+/// The accelerator requests the whole resource from the origin when a client requests it from its first byte on.
 #[test]
 fn media_that_was_recorded_whole_comes_through_the_accelerator() {
     let film = |host: &str| {

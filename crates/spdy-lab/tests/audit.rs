@@ -349,7 +349,7 @@ fn what_modules_import_is_moved_by_the_import_map_and_its_hosts_are_advised() {
             ("other.test", &[Use::Script], 1)
         ]
     );
-    // A configuration without the host is told that it lacks it.
+    // For a configuration without the host, the audit reports that the host is missing.
     let bare = audit(&case(page, Some(Operator::default())));
     let becomes = fates(&bare);
     for url in ["https://esm.test/lib/index.js", "https://esm.test/full.js"] {

@@ -4,7 +4,7 @@
 //! The browser sends `evil.test` as the host, so a request is answered only if its host cannot be another's name:
 //!
 //! ```text
-//! 127.0.0.1:9180, [::1]           an address: no DNS was asked for it
+//! 127.0.0.1:9180, [::1]           an address: it needs no DNS
 //! localhost, *.localhost          loopback (RFC 6761 §6.3)
 //! metrics.internal                a configured name
 //! no host at all                  HTTP/1.0, which no browser speaks

@@ -49,7 +49,7 @@ struct ByName {
 #[derive(Clone, Debug)]
 pub struct Certified(Arc<CertifiedKey>);
 
-/// What is shown for names that no identity is listed for, and to clients that send none.
+/// The identity for names without one of their own, and for clients that send no name.
 #[derive(Clone, Debug)]
 pub enum Fallback {
     /// This identity.

@@ -1,4 +1,4 @@
-//! Certificates of a local authority: one for each group of names, issued when a client first asks for one of them.
+//! Certificates of a local authority: one for each group of names, issued when a client first requests one of them (SNI).
 //!
 //! ```text
 //!  SNI www.a.test ──▶ the names of its site ──▶ held and not due? ──▶ shown
@@ -24,9 +24,9 @@ use crate::tls_error::TlsSetupError;
 /// Bytes of names and addresses in one certificate. A group with more has one certificate for each name, with as many of the others
 /// beside it as there is room for.
 pub const MAX_NAME_BYTES: usize = 2048;
-/// Certificates that are held. For one more the one that was issued first is dropped; it is issued again when it is asked for.
+/// The maximum number of certificates held. One more drops the oldest, which is issued again when a client requests it.
 pub const MAX_HELD: usize = 4096;
-/// How long a certificate is valid. Browsers refuse years (Apple: 825 days, whoever signed).
+/// How long a certificate is valid. Browsers refuse years (Apple: 825 days, for any authority).
 pub const LIFETIME: Duration = Duration::from_secs(90 * 24 * 60 * 60);
 /// A certificate is issued again when less than this is left of it.
 pub const RENEWED_BEFORE_END: Duration = Duration::from_secs(30 * 24 * 60 * 60);
@@ -58,7 +58,7 @@ struct Issued {
     renew_at: SystemTime,
 }
 
-/// What one certificate says.
+/// The names and addresses of one certificate.
 struct Subject<'l> {
     group: usize,
     names: Vec<String>,
@@ -102,7 +102,7 @@ impl LocalCertificates {
         })
     }
 
-    /// The certificate for `host`, or the default one, as it is to be shown at `now`.
+    /// The certificate for `host`, or the default one, for a handshake at `now`.
     ///
     /// # Errors
     ///
@@ -138,7 +138,7 @@ impl LocalCertificates {
         Ok(issued.key)
     }
 
-    /// What stands in the certificate for `host`.
+    /// The contents of the certificate for `host`.
     fn subject(&self, host: Option<&str>) -> Subject<'_> {
         let host = host.map(str::to_ascii_lowercase);
         let group = host.as_ref().and_then(|host| self.group_of.get(host));
@@ -158,7 +158,7 @@ impl LocalCertificates {
                 addresses,
             };
         }
-        // The name that was asked for comes first, and names the certificate.
+        // The requested name comes first, and is the name of the certificate.
         let asked = group.and(host).into_iter();
         let mut left = room;
         let fits = asked.chain(names.iter().cloned()).take_while(|name| {

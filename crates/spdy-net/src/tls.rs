@@ -69,7 +69,7 @@ impl std::str::FromStr for TlsVersion {
 /// Where TLS secrets are written for a packet analyser.
 #[derive(Clone, Debug, Default)]
 pub enum KeyLogTo {
-    /// Nowhere, whatever the environment says. A server must not take the file of `SSLKEYLOGFILE`: a variable that was set for a
+    /// Nowhere, even if `SSLKEYLOGFILE` is set. A server must not take the file of `SSLKEYLOGFILE`: a variable that was set for a
     /// client would disclose all of its clients' sessions.
     #[default]
     Nowhere,

@@ -25,7 +25,7 @@ use spdy_clock::Instant;
 pub(crate) const FIRST_WINDOW_BYTES: u32 = 64 * 1024;
 /// The most that it grows to, bytes: 80 Mbit/s at 100 ms.
 pub(crate) const GROWN_WINDOW_BYTES: u32 = 1024 * 1024;
-/// What the windows of all streams of a connection may hold beyond their first sizes, bytes.
+/// The bytes that the windows of all streams of a connection may grow by together.
 const GROWTH_BYTES: u32 = 4 * 1024 * 1024;
 /// The greatest window of HTTP/2 (RFC 9113 §6.9.1).
 const MAX_WINDOW_BYTES: u32 = (1 << 31) - 1;
@@ -64,11 +64,11 @@ pub(crate) struct UploadWindows {
 struct State {
     /// Bodies that are being received.
     uploads: u32,
-    /// What the windows should be.
+    /// The size that the windows should have.
     wanted: u32,
-    /// What SETTINGS last said.
+    /// The window size in the last SETTINGS sent.
     told: u32,
-    /// The task that tells it.
+    /// The task that sends SETTINGS.
     connection: Waker,
 }
 
@@ -80,7 +80,7 @@ impl State {
 }
 
 impl UploadWindows {
-    /// Those of a connection whose streams begin with [`FIRST_WINDOW_BYTES`].
+    /// The windows of a connection whose streams begin with [`FIRST_WINDOW_BYTES`].
     pub(crate) fn new(runtime: SharedRuntime) -> Self {
         let state = State {
             uploads: 0,
@@ -174,7 +174,7 @@ mod tests {
         (UploadWindows::new(SharedRuntime::new(time.clone())), time)
     }
 
-    /// What SETTINGS are told to say next.
+    /// The window size that the next SETTINGS frame announces.
     fn told(windows: &UploadWindows) -> Option<u32> {
         let change = windows.poll_change(&Context::from_waker(Waker::noop()));
         change.into_iter().for_each(|size| windows.told(size));

@@ -30,7 +30,7 @@ async fn shown(server: &ServerTls, client: &ClientTls, host: &str) -> Certificat
     shown[0].clone().into_owned()
 }
 
-/// The certificates that are shown to a client that asks for `host`, if it believes them.
+/// The certificates that the server presents to a client that requests `host`, if the client trusts them.
 async fn chain_shown(server: &ServerTls, client: &ClientTls, host: &str) -> std::io::Result<Shown> {
     let (near, far) = tokio::io::duplex(PIPE);
     let connecting = client.connect_showing(Box::new(near), host);
@@ -198,7 +198,7 @@ async fn an_authority_that_is_kept_is_the_same_the_next_time() {
             let key = dir.path().join("ca.key.pem").metadata().unwrap();
             assert_eq!(key.permissions().mode() & 0o777, 0o600);
         }
-        // A client that trusts what was made first believes what is signed later.
+        // A client that trusts the first authority trusts the certificates that it signs later.
         let trust = Trust::only(vec![first.certificate().clone()]);
         let client = ClientTls::new(&trust, &no_tickets()).unwrap();
         let leaf = second.issue(&["a.test".to_owned()], &[]).unwrap();

@@ -405,7 +405,7 @@ async fn accepted(request: Request<Body>) -> Response<Body> {
 
 #[tokio::test]
 async fn values_are_matched_in_part_only_where_the_options_of_a_side_say_so() {
-    // The second begins like the first: who could see that in the length would guess the rest.
+    // The second begins like the first. An attacker that sees this in the length can guess the rest.
     let tokens = ["qJ7mZ2xW9vK4tR8y-1", "qJ7mZ2xW9vK4tR8y-2"];
     let answer = |request: Request<Body>| async move {
         let token = request

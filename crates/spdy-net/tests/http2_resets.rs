@@ -1,4 +1,4 @@
-//! Streams of HTTP/2 that end before their time, and the code of their RST_STREAM (RFC 9113 §7), told apart by h2 itself.
+//! HTTP/2 streams that end early, and the code of their RST_STREAM (RFC 9113 §7) as h2 reports it.
 
 mod support;
 

@@ -250,7 +250,7 @@ async fn control_frames_that_only_clients_send_are_unexpected_from_a_server() {
     }
 }
 
-/// It said only "QUIC: closed".
+/// Before, the error was only "QUIC: closed".
 #[tokio::test]
 async fn a_request_names_the_fault_for_which_the_client_closed_the_connection() {
     let (_, error) = from_server(&[0x07, 0x01, 0x03]).await;

@@ -195,7 +195,7 @@ fn check_parts(replica: &Replica, findings: &mut Vec<Finding>) {
     }
 }
 
-/// What tells two recorded requests apart: method, URL, and the range that was answered.
+/// What distinguishes two recorded requests: method, URL, and the range of the response.
 type Asked<'a> = (&'a http::Method, &'a str, Option<ContentRange>);
 
 fn check_exchange<'a>(

@@ -3,7 +3,7 @@
 //! Numbers come as strings, absent things as -1, null or not at all; what is of no known type
 //! counts as absent. Only what makes an entry an entry (`request.url`) is insisted on, later.
 //!
-//! An entry holds about a kilobyte whatever it says, and `{}` is one: so [`Shape`] counts pages and entries before any is read, and
+//! Every entry takes about a kilobyte in memory, and `{}` is an entry: so [`Shape`] counts pages and entries before any is read, and
 //! everything else here holds a small multiple of its text.
 
 use std::fmt;

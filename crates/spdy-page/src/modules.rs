@@ -1,7 +1,7 @@
 //! ES modules: what a script imports, and where an import map leads it (HTML §8.1.6).
 //!
-//! Scripts are searched, not parsed: a quoted text behind `from`, `import` or `import(` is a specifier. What stands so in a
-//! comment is found too; whoever asks compares with what was recorded.
+//! Scripts are searched, not parsed: a quoted text behind `from`, `import` or `import(` is a specifier. A specifier in
+//! a comment is found too; the caller compares the result with what was recorded.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ use crate::html;
 /// The longest specifier that is looked for, bytes.
 const LONGEST_SPECIFIER: usize = 2048;
 
-/// What an HTML document has of modules.
+/// The modules and import maps of an HTML document.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct DocumentModules {
     /// `href` of its first `base`.
@@ -106,7 +106,7 @@ pub struct ImportMap {
 type Addresses = BTreeMap<String, Option<Url>>;
 
 impl ImportMap {
-    /// Of the maps `texts` in a document whose base is `base`. What is no map is passed over.
+    /// Of the maps `texts` in a document whose base is `base`. A text that is not a map is ignored.
     #[must_use]
     pub fn of(texts: &[String], base: &Url) -> Self {
         let mut all = Self::default();

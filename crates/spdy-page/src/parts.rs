@@ -1,6 +1,6 @@
-//! The parts of one representation that a replica holds: what its 206 answers say of themselves.
+//! The parts of one representation that a replica holds: the ranges and validators that its 206 responses state.
 //!
-//! A browser asks for media by `Range`, so a recording has them as 206. Together they may be the whole; else only
+//! A browser requests media with `Range`, so a recording has them as 206. Together they may be the whole; otherwise only
 //! these bytes are known. Parts are put together where RFC 9110 §15.3.7.3 allows it: the same complete length and the
 //! same strong validator.
 
@@ -167,7 +167,7 @@ fn joined(begin: u64, run: &mut Vec<Bytes>) -> Option<(u64, Bytes)> {
     }
 }
 
-/// What tells the representation in the response of `exchange` from others.
+/// The validator that identifies the representation in the response of `exchange`.
 fn validator(exchange: &Exchange) -> Option<Vec<u8>> {
     let head = Head::parse(&exchange.response_head)?;
     let values = ["etag", "last-modified"].map(|name| head.values(name).next());

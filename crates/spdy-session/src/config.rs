@@ -18,7 +18,7 @@ use crate::window::{INITIAL_WINDOW, MAX_WINDOW};
 
 /// A client's session has room for the windows of so many streams: as many as most servers allow to be open.
 const STREAMS_WITH_ROOM: u32 = 100;
-/// What a client keeps unread where no window is in force, bytes.
+/// Unread bytes that a client holds where no window is in force.
 const UNREAD_WITHOUT_WINDOWS: u32 = 10 * 1024 * 1024;
 
 /// Which end of the connection this is: the client opened the transport (SPDY/3.1 §2.1).
@@ -145,7 +145,7 @@ pub struct Config {
     /// holds within a second: else a peer far away could send no more than `initial_window_bytes` in a round trip.
     /// Default 1 MiB.
     pub grown_window_bytes: u32,
-    /// What the receive windows of all streams may grow by together, bytes; 0 for no growth. The session's window grows with
+    /// The bytes that the receive windows of all streams may grow by together; 0 for no growth. The session's window grows with
     /// theirs, and shrinks when they end. Default 4 MiB for a server, 0 for a client, whose windows start large.
     pub window_growth_bytes: u32,
     /// Largest DATA payload written at once, 1 to 2^24 - 1 bytes. Default 16,384.

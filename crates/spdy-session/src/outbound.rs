@@ -311,7 +311,7 @@ impl Session {
     }
 
     /// Doubles the window of a stream whose owner keeps up with the peer, as far as the limits allow. The session's grows with
-    /// it: no other stream shall have less room.
+    /// it, so that no other stream has less room.
     fn grow_window(&mut self, id: StreamId) {
         let (most, in_all) = (
             i64::from(self.config.grown_window_bytes).min(MAX_WINDOW),

@@ -188,7 +188,7 @@ impl Streams {
         stream.receive.grown()
     }
 
-    /// What the receive windows of all streams have grown by, bytes.
+    /// The bytes that the receive windows of all streams have grown by.
     pub(crate) fn window_growth(&self) -> i64 {
         let streams = self.slots.iter().flatten();
         streams.map(|stream| stream.receive.grown()).sum()

@@ -126,7 +126,7 @@ impl ReceiveWindow {
         self.since.get_or_insert(now);
     }
 
-    /// What is about to be given back counts for the pace of the owner; whether a whole window of it has been consumed
+    /// Bytes that are about to be given back count for the pace of the owner; whether a whole window of it has been consumed
     /// within [`GROWTH_PERIOD`].
     pub(crate) fn keeps_up(&mut self, now: Instant) -> bool {
         self.consumed += self.pending.max(0);

@@ -92,7 +92,7 @@ impl Future for SendBody {
                 Some(Err(error)) => {
                     match this.stream.shared.role {
                         Role::Client => this.stream.reset(this.on_failure),
-                        // The head says what the answer was to be, and what came of it may be of use.
+                        // The head states what the response was to be, and the bytes before the failure may be useful.
                         Role::Server => this.stream.reset_behind_output(this.on_failure),
                     }
                     return Poll::Ready(Err(Error::Body(Arc::new(error))));

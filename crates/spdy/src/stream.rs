@@ -68,7 +68,7 @@ pub struct Stream {
     current_len: usize,
     /// HEADERS that reading came across.
     headers: Vec<HeaderBlock>,
-    /// The peer's SYN_REPLY, once it was asked for.
+    /// The peer's SYN_REPLY, once the caller has requested it.
     reply: Option<HeaderBlock>,
 }
 

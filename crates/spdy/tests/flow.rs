@@ -71,7 +71,7 @@ fn by_default(version: Version) -> client::Session {
     session
 }
 
-/// Heads of `count` responses whose bodies nobody reads.
+/// Heads of `count` responses whose bodies are not read.
 async fn unread(session: &client::Session, count: usize) -> Vec<Response<Body>> {
     let asked = (0..count).map(|n| session.request(get(&format!("/{n}")), Priority::HIGHEST));
     futures_util::future::try_join_all(asked)
@@ -95,7 +95,7 @@ async fn responses_that_are_not_read_hold_up_no_other() {
     }
 }
 
-/// What `docs/limits.md` says of it: the windows of 100 streams.
+/// The limit in `docs/limits.md`: the windows of 100 streams.
 #[tokio::test(start_paused = true)]
 async fn responses_that_fill_a_hundred_windows_unread_hold_up_the_next() {
     let window = 1024 * 1024;

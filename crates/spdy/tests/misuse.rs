@@ -1,4 +1,4 @@
-//! Calls in the wrong order, or too often: each gives a value or an error that says what to do, and none waits for ever.
+//! Calls in the wrong order, or too often: each returns a value or an error that says what to do, and none waits for ever.
 
 mod support;
 
@@ -11,7 +11,7 @@ use spdy::client::OpenOptions;
 use spdy::{Body, Error, HeaderBlock, Priority, RstStatus, Stream, Version, client, server};
 use support::{get, pipe, runtime, served};
 
-/// Virtual time passes while all tasks wait: what is not ready after an hour never will be.
+/// Virtual time advances while all tasks wait, so a task that is not ready after an hour never will be.
 async fn in_an_hour<F: Future>(future: F) -> F::Output {
     tokio::time::timeout(Duration::from_secs(3600), future)
         .await

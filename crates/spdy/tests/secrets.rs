@@ -1,4 +1,4 @@
-//! What lengths on the wire tell of private header values, both ways.
+//! What lengths on the wire reveal about private header values, in both directions.
 
 mod support;
 

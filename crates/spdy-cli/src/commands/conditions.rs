@@ -39,7 +39,7 @@ impl Conditions {
         self.runs.unwrap_or(CHANCE_RUNS)
     }
 
-    /// Loads of each kind over `networks`: one tells all if none of them has chance.
+    /// Loads of each kind over `networks`. One load is enough if no network has random loss or delay.
     pub(super) fn runs_over(&self, networks: &[RaceNetwork]) -> u32 {
         let has_chance = |network: &RaceNetwork| network.profile.path.has_chance();
         match networks.iter().any(has_chance) {

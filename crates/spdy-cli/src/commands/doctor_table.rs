@@ -190,6 +190,6 @@ pub(crate) fn brief(examinations: &[Examination], most: usize) -> String {
         }
     }
     format!(
-        "{table}\n{DIM}Each change was tried by itself, by the protocol that was fastest; savings do not add up. spdy doctor tells of all of them. 95 %: the interval of what is saved.{DIM:#}"
+        "{table}\n{DIM}Each change was tried by itself, by the protocol that was fastest; savings do not add up. spdy doctor reports all of them. 95 %: the interval of the time saved.{DIM:#}"
     )
 }

@@ -1,7 +1,7 @@
 //! The two texts in which Prometheus reads metrics: OpenMetrics, and its own older format.
 //!
-//! They differ in how a counter is called. OpenMetrics describes the family `spdy_sessions`, whose samples are `spdy_sessions_total`; the
-//! older format describes each name as it stands, so that a reader of it finds neither type nor help for `spdy_sessions_total`.
+//! The two formats name counters differently. OpenMetrics describes the family `spdy_sessions`, whose samples are `spdy_sessions_total`; the
+//! older format describes each name as it stands, so a program that reads it finds neither type nor help for `spdy_sessions_total`.
 
 use std::fmt::Write;
 

@@ -1,5 +1,5 @@
-//! What `spdy serve --metrics` tells: the counters of [`spdy::metrics`] as text that Prometheus reads, in the format that
-//! it asks for ([`metrics_format`](super::metrics_format)). Names and labels are in `docs/metrics.md`.
+//! Serves the metrics of `spdy serve --metrics`: the counters of [`spdy::metrics`] as text for Prometheus, in the format
+//! that it requests ([`metrics_format`](super::metrics_format)). Names and labels are in `docs/metrics.md`.
 
 use std::fmt;
 use std::sync::Arc;

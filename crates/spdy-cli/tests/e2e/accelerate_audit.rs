@@ -210,7 +210,7 @@ fn a_live_page_is_loaded_by_a_browser_where_there_is_one() {
     assert_eq!(found, sent);
 }
 
-/// What is between the `[upstream]` of `said` and its end, as it is to be copied.
+/// The `[upstream]` section of `text` to its end, as an operator copies it.
 fn upstream_of(said: &str) -> &str {
     &said[said.find("[upstream]").expect("lines of [upstream]")..]
 }

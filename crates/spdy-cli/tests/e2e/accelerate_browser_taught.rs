@@ -22,7 +22,7 @@ fn answer(asked: &Asked, _: &Places) -> Vec<Step> {
     let (kind, control, body) = match path {
         "/" => ("text/html", "public, no-cache\r\nETag: \"1\"", page),
         "/account" => ("text/html", "private", page),
-        // Browsers keep them and the accelerator does not: so all that browsers request is seen here.
+        // Browsers store them and the accelerator does not, so the origin sees every request of a browser.
         "/a.css" => ("text/css", "private, max-age=600", "p { color: red }"),
         "/b.js" => ("text/javascript", "private, max-age=600", "window.ran = 1"),
         "/logout" => ("text/html", "no-store", "good bye"),
@@ -99,7 +99,7 @@ impl Scene {
         }
     }
 
-    /// A browser that has kept nothing opens `page`: what it requested.
+    /// Opens `page` in a browser with an empty cache. Returns what it requested.
     fn browse(&self, page: &str) -> Vec<String> {
         let mut browser = Chromium::start_with(&[
             format!(
@@ -146,7 +146,7 @@ impl Scene {
         texts.concat()
     }
 
-    /// Nobody who visits `page` is led to what has `planted` in its URL; gives what the last browser requested.
+    /// Asserts that no visitor of `page` requests a URL that contains a word of `planted`. Returns what the last browser requested.
     fn leads_nowhere(&self, page: &str, planted: &[&str]) -> Vec<String> {
         let has = |text: &str| planted.iter().any(|word| text.contains(word));
         let before = self.origins.asked().len();

@@ -169,7 +169,7 @@ fn two_thousand_sites_have_small_certificates_of_an_authority_that_stays() {
     assert!(code != 0 && told.contains("ca.key.pem"), "{code}: {told}");
 }
 
-/// The certificates that are shown to a client that asks for `host` and trusts `authority` alone.
+/// The certificates that the server presents to a client that requests `host` and trusts only `authority`.
 fn chain_shown(authority: &[u8], to: SocketAddr, host: &str) -> Vec<Vec<u8>> {
     let roots = certificates_from_pem(authority, "ca.pem").expect("certificates");
     let client = ClientTls::new(&Trust::only(roots), &TlsOptions::default());

@@ -207,7 +207,7 @@ impl Meeting {
         self.its_client_posts(&[named("1m")]);
     }
 
-    /// Fifty at once: what fails now and then shows.
+    /// Fifty at once, to show faults that occur only sometimes.
     pub(crate) fn its_client_gets_fifty_long_posts_back(self) {
         if !wanted() {
             return;

@@ -5,8 +5,8 @@
 //! a core, by the program's own limits (docs/real-time.md). A wrong rate or a load that is not whole makes no attempt
 //! invalid.
 //!
-//! Where time runs out before that, the quantity was not measured. On a machine that others keep busy this is no fault of
-//! the program: the test passes and says so on stderr. On a machine that is free it fails: then the program is late by itself.
+//! If the time runs out before that, the quantity was not measured. On a machine that is busy with other processes this is no fault of
+//! the program: the test passes and prints a line to stderr. On a free machine the test fails, because then the program itself is late.
 
 use std::collections::BTreeMap;
 use std::io::Write as _;
@@ -16,10 +16,10 @@ use std::time::{Duration, Instant};
 const DECIDE: usize = 2;
 /// Longest time for the attempts of one test; an attempt that has begun ends.
 const TIME: Duration = Duration::from_secs(240);
-/// Part of the time of all cores from which on others keep a machine busy.
+/// A machine is busy if other processes use at least this part of the time of all cores.
 const BUSY: f64 = 0.1;
 
-/// What came of one attempt at one quantity.
+/// The result of one attempt to measure one quantity.
 #[derive(Debug)]
 pub(crate) enum Attempt {
     /// Valid, and within the bound.
@@ -89,7 +89,7 @@ impl Tally {
     /// Fails if a quantity is wrong, or was not measured on a machine that is free.
     pub(crate) fn judge(self) {
         let machine = self.machine.zip(Machine::now());
-        // A machine that does not tell may be as busy as it likes.
+        // A machine whose load is unknown counts as busy.
         let others = machine.map_or(1.0, |(before, now)| now.others_since(&before));
         match self.verdict(others) {
             Ok(None) => {}
@@ -99,7 +99,7 @@ impl Tally {
         }
     }
 
-    /// What was not measured where others had that part of the machine, or why the test fails.
+    /// A report of what was not measured, where other processes used the part `others` of the machine; or why the test fails.
     fn verdict(&self, others: f64) -> Result<Option<String>, String> {
         let those = |is_so: fn(&Attempts) -> bool| -> Vec<_> {
             self.quantities.iter().filter(|(_, it)| is_so(it)).collect()
@@ -133,7 +133,7 @@ struct Machine {
 }
 
 impl Machine {
-    /// `None` where the system does not tell.
+    /// `None` where the system does not report it.
     fn now() -> Option<Self> {
         let stat = std::fs::read_to_string("/proc/stat").ok()?;
         let own = std::fs::read_to_string("/proc/self/stat").ok()?;
@@ -161,7 +161,7 @@ impl Machine {
         })
     }
 
-    /// The part of all cores' time since `before` that others had.
+    /// The part of all cores' time since `before` that other processes used.
     fn others_since(&self, before: &Self) -> f64 {
         let all = self.all.saturating_sub(before.all).max(1);
         let idle = self.idle.saturating_sub(before.idle);

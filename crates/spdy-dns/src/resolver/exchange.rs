@@ -16,7 +16,7 @@ use crate::resolver::unwanted::{Mismatch, Suspicion};
 /// Room for a reply, which was asked to be of 1232 bytes, and for one to a neighbour that does not count.
 const ROOM: usize = 4096;
 
-/// Asks `server`, no longer than `timeout` for each transport.
+/// Queries `server`. Each transport has `timeout`.
 ///
 /// A reply over UDP is accepted if it comes from the address of `server`, to the port of this one question, with its ID and its name in
 /// the same case. All others are counted by `suspicion`. After one that differs in case alone the server is asked over TCP, since not all
@@ -41,7 +41,7 @@ pub(super) async fn ask(
     within(runtime, timeout, over_tcp).await
 }
 
-/// The reply; `None` if the server is to be asked over TCP instead.
+/// The reply; `None` if the query must be sent over TCP instead.
 async fn ask_over_udp(
     network: &SharedNetwork,
     server: SocketAddr,

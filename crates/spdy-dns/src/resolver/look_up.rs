@@ -44,8 +44,8 @@ impl Drop for Place {
 }
 
 impl Resolver {
-    /// A resolver over `network` that refuses names of `own` zones. IDs and letter cases of its questions follow from `seed`: whoever
-    /// knows it can forge replies, so outside of a simulation it must come from the system.
+    /// A resolver over `network` that refuses names of `own` zones. IDs and letter cases of its questions follow from `seed`. An
+    /// attacker that knows the seed can forge replies, so outside of a simulation it must come from the system.
     #[must_use]
     pub fn new(
         network: SharedNetwork,

@@ -23,8 +23,8 @@ pub(super) struct Question {
 }
 
 impl Question {
-    /// Asks for addresses of `kind`. `random` draws the ID and the case of each letter of the name: a reply must repeat both, and
-    /// who cannot see the question must guess them (draft-vixie-dnsext-dns0x20).
+    /// A question for addresses of `kind`. `random` draws the ID and the case of each letter of the name. A reply must repeat both, and
+    /// an attacker that cannot see the question must guess them (draft-vixie-dnsext-dns0x20).
     pub(super) fn new(name: &Name, kind: RecordType, random: &mut impl Rng) -> Self {
         Self {
             id: (random.next_u32() & 0xffff) as u16,
@@ -153,7 +153,7 @@ impl Question {
     }
 }
 
-/// How a question is sent. Over TCP nobody off the path can reply, so the case of the name does not count.
+/// How a question is sent. Over TCP an attacker off the path cannot reply, so the case of the name does not count.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum Transport {
     Udp,

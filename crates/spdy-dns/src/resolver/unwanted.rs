@@ -1,4 +1,4 @@
-//! Replies over UDP that do not match the question: who counts them, and when a look-up stops using UDP.
+//! Replies over UDP that do not match the question: counts them, and decides when a look-up stops using UDP.
 //!
 //! An attacker off the path must spoof the source address, and guess the port, the ID (16 bits) and the case of each letter of the name
 //! (0x20). Every wrong guess that arrives before the right reply counts towards a limit, so a look-up under attack continues over TCP long

@@ -309,7 +309,7 @@ proptest! {
 
     /// The lengths that an eavesdropper sees depend on the public bytes, on how long the private values are, and on which
     /// of the long repeatable ones are equal. Here two sessions differ in every private value, and the public text is
-    /// written by an attacker who knows all of the first session's.
+    /// written by an attacker that knows all of the first session's.
     #[test]
     fn lengths_say_nothing_of_secrets(
         version in any_version(),

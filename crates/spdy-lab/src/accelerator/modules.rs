@@ -1,7 +1,7 @@
 //! ES modules through the accelerator: scripts are never rewritten, and so only a page's import map leads their imports
 //! to where they are moved.
 //!
-//! Who imports what is read from the recorded texts, resolved by the import map that was recorded. Where the same
+//! The imports are read from the recorded texts, and resolved by the import map that was recorded. Where the same
 //! specifier then leads is resolved by the import map of the rewritten page, from where the importing module then stands.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -22,7 +22,7 @@ pub(super) struct Import {
     pub(super) specifier: String,
 }
 
-/// Who imports which scripts of a page.
+/// Which scripts of a page import which others.
 #[derive(Debug, Default)]
 pub(super) struct Imports {
     /// By the node that is imported.

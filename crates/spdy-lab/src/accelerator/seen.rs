@@ -2,7 +2,7 @@
 //!
 //! The replica's own text goes through the rewriter that ships, with the head of the request that a load sends. What a rewritten
 //! text names under the site's name is asked for there; all else where it was. Reading it from the text, and not from the rules
-//! alone, keeps what a browser could never find: what a script asks for by itself is not moved. What a module imports goes by the
+//! alone, keeps what a browser could never find: a resource that a script requests by itself is not moved. What a module imports goes by the
 //! import map of the rewritten page (`modules.rs`).
 //!
 //! What becomes of a moved resource that redirects is the accelerator's to decide. What it follows the client asks for once, and

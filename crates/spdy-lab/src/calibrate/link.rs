@@ -37,7 +37,7 @@ const ECHO_LEN: usize = 64 - HEADS_LEN;
 const PORT: u16 = 9;
 /// Longest wait for a datagram.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// What a thread may wait for a core in any case, milliseconds: as with [`starved_limit_ms`].
+/// The time that a thread may always wait for a core, milliseconds: as with [`starved_limit_ms`].
 const LEAST_WAIT_MS: f64 = 4.0;
 /// Attempts at a measurement that does not count.
 const ATTEMPTS: u32 = 5;

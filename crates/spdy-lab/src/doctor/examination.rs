@@ -16,7 +16,7 @@ use crate::race::RaceNetwork;
 use crate::stats::{Bootstrap, Estimate, LEAST_RUNS, median};
 use crate::workers;
 
-/// Loads with each remedy that are enough to tell most differences from chance.
+/// Loads with each remedy that are enough to distinguish most differences from chance.
 pub const CHANCE_RUNS: u32 = 9;
 
 /// What is examined: a page as it is loaded today.
@@ -31,7 +31,7 @@ pub struct Case {
     /// Every other choice of a load.
     pub options: Options,
     /// Loads with each remedy where there is chance (loss, jitter), at least 1; fewer than [`LEAST_RUNS`] show no
-    /// difference. Without chance one load tells all.
+    /// difference. Without chance one load is enough.
     pub runs: u32,
     /// The seed of the first run.
     pub seed: u64,
@@ -88,10 +88,10 @@ pub struct SavedTime {
     pub low_ms: f64,
     /// Upper end.
     pub high_ms: f64,
-    /// Whether there is no chance in it, so that one run tells all.
+    /// Whether there is no chance in it, so that one run is enough.
     pub is_exact: bool,
     /// Whether there is a difference: the interval does not include 0, and is of at least [`LEAST_RUNS`] runs or has no
-    /// chance in it. If not, nothing may be said of which is earlier.
+    /// chance in it. If not, it is unknown which is earlier.
     pub is_certain: bool,
 }
 

@@ -45,7 +45,7 @@ pub enum Remedy {
         #[serde(skip)]
         node: usize,
     },
-    /// The page without this host, and without what only its resources asked for. Never a host of the page's own site.
+    /// The page without this host, and without the resources that only its resources requested. Never a host of the page's own site.
     Without {
         /// An authority, as URLs name it.
         host: String,

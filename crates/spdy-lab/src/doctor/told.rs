@@ -19,8 +19,8 @@ impl Examination {
         )
     }
 
-    /// The changes to the page that save a hundredth of load or of DOMContentLoaded, the best first. What breaks the page
-    /// is none, nor is a difference that may be chance.
+    /// The changes to the page that save at least 1 % of load or of DOMContentLoaded, the best first. A change that breaks
+    /// the page is not among them, nor is one whose difference may be chance.
     #[must_use]
     pub fn helping(&self) -> Vec<&Finding> {
         let helps = |finding: &&Finding| {
@@ -39,8 +39,8 @@ impl Examination {
         helping
     }
 
-    /// How many changes to the page have a median that saves as much, and an interval that includes 0: more runs would
-    /// tell.
+    /// How many changes to the page have a median that saves as much, but an interval that includes 0. More runs would
+    /// show whether they help.
     #[must_use]
     pub fn undecided(&self) -> usize {
         let is_undecided = |finding: &&Finding| {
@@ -55,7 +55,8 @@ impl Examination {
         self.findings.iter().filter(is_undecided).count()
     }
 
-    /// The greater part of its time that load or DOMContentLoaded certainly has earlier; `None` if the page broke.
+    /// The part of its time that load or DOMContentLoaded certainly saves, the greater of the two. `None` if the page broke
+    /// or one of them is later.
     fn part(&self, finding: &Finding) -> Option<f64> {
         let parts = self.parts(finding);
         // What makes load later is no remedy, however early the page is parsed.
@@ -65,7 +66,7 @@ impl Examination {
         (finding.is_whole && !delays).then_some(most)
     }
 
-    /// What is saved of load and of DOMContentLoaded, with the part of their times.
+    /// The time saved of load and of DOMContentLoaded, each with its part of the load time without the change.
     fn parts(&self, finding: &Finding) -> [(SavedTime, f64); 2] {
         let (load, parsed) = (finding.load, finding.dom_content_loaded);
         [

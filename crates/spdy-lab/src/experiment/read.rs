@@ -200,7 +200,7 @@ impl Reader<'_> {
     }
 }
 
-/// What serde says of a text that is TOML and no experiment, and how a whole experiment looks.
+/// The error of serde for a text that is TOML but no experiment, with an example of a whole experiment.
 fn with_example(error: &toml::de::Error) -> String {
     let what = error.message();
     format!(

@@ -1,10 +1,10 @@
 //! What a browser that is not ours finds behind the link: the recorded page, at its own addresses, under certificates of
 //! ours.
 //!
-//! - **Servers.** One at each recorded address, on ports 80 and 443 (and those that URLs name). What is asked for and was not
-//!   recorded is answered with 404 (or 421), and remembered; but for an icon of the tab, which no page asks for, and for
-//!   requests that failed when the page was recorded.
-//!   By HTTP/3 all of TLS is spoken over QUIC, at the same addresses and ports.
+//! - **Servers.** One at each recorded address, on ports 80 and 443 (and those that URLs name). A request for something
+//!   that was not recorded is answered with 404 (or 421), and remembered. Two kinds are not remembered: the icon of the tab,
+//!   which no page requests, and requests that failed when the page was recorded.
+//!   With HTTP/3, QUIC replaces TLS at the same addresses and ports.
 //! - **Certificates.** One an address, with all names that were recorded there, so that a browser shares a connection
 //!   between names exactly where it could have. They are of an authority that lives as long as the stage; the browser is told
 //!   its [pin](Stage::pin). ECDSA keys: browsers take no Ed25519.
@@ -224,7 +224,7 @@ fn secure_origins(reached: &BTreeMap<String, Ipv4Addr>, replica: &Replica) -> Ve
     origins.collect()
 }
 
-/// Remembers what was asked for and was not recorded. A recorded 404 is none of that, nor is a recorded failure.
+/// Remembers a request for something that was not recorded. A recorded 404 and a recorded failure do not count.
 fn log(
     replica: &Replica,
     expected_failures: &ExpectedFailures,

@@ -21,7 +21,7 @@ pub(crate) struct Received {
     left: Option<u64>,
     /// Set when this is dropped before its end.
     given_up: Latch,
-    /// At a server: what makes windows grow.
+    /// At a server: makes windows grow.
     upload: Option<Upload>,
 }
 

@@ -161,7 +161,7 @@ pub(crate) async fn serve(io: BoxIo, terms: Terms<'_>) -> Result<(), ConnectionE
                         windows.told(size);
                         continue;
                     }
-                    // What is written does not wait for what handlers do.
+                    // Writing does not wait for handlers.
                     gate.poll_end(cx);
                 }
             }

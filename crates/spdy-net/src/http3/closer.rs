@@ -1,4 +1,4 @@
-//! Closes a connection for a peer's fault, and remembers the fault: QUIC only tells the streams that this side closed the connection.
+//! Closes a connection for a peer's fault, and remembers the fault: QUIC only reports to the streams that this side closed the connection.
 
 use std::sync::{Arc, OnceLock};
 
@@ -32,7 +32,7 @@ impl Closer {
         self.cause.get()
     }
 
-    /// The fault behind `fault`: the cause if all that `fault` says is that this side closed the connection.
+    /// The cause of `fault`, if `fault` only states that this side closed the connection; otherwise `fault`.
     pub(super) fn explain<'a>(&'a self, fault: &'a Fault) -> &'a Fault {
         match fault {
             Fault::Lost(quinn::ConnectionError::LocallyClosed) => self.cause().unwrap_or(fault),

@@ -104,7 +104,7 @@ pub(super) fn push_beside(
         PushForm::OneBlock => {
             let key = shared.look(|state| {
                 state.check_origin(parent, request.uri())?;
-                // A client that takes no pushes is known now; others are asked for room with the answer.
+                // A client that accepts no pushes is already known here. For other clients the limit is checked with the response.
                 if let limit @ 0 = state.machine.max_open_streams() {
                     return Err(Error::TooManyStreams { limit });
                 }

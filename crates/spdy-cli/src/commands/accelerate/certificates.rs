@@ -20,18 +20,18 @@ use crate::printer::{BAD, DIM, Printer};
 pub(super) const RENEWAL: Duration = Duration::from_secs(24 * 60 * 60);
 /// The kind of the local authority's keys, and of those that it signs.
 const KEYS: KeyKind = KeyKind::EcdsaP256;
-/// Sites that are named by an address whose address the default certificate has.
+/// The maximum number of addresses in the default certificate, of sites that are named by an address.
 const MAX_ADDRESSES: usize = 32;
 
-/// What is shown to which client.
+/// The certificates for clients, by the name that they request.
 pub(super) struct Shown {
-    /// To clients that ask for a name without a better certificate, or for none.
+    /// For clients that request a name without a better certificate, or no name.
     pub(super) fallback: Fallback,
     /// Those out of files, each for the names in it.
     pub(super) of_files: Files,
 }
 
-/// What is shown where there is nothing better.
+/// The certificate where no better one exists.
 pub(super) enum Fallback {
     /// The first out of files.
     OfFile(Identity),
@@ -53,7 +53,7 @@ impl Shown {
         Ok(Self { fallback, of_files })
     }
 
-    /// What handshakes show at first: nothing but the fallback.
+    /// The certificates that handshakes use at first: only the fallback.
     pub(super) fn identities(&self) -> anyhow::Result<Identities> {
         let options = TlsOptions::default();
         Ok(match &self.fallback {
@@ -96,7 +96,7 @@ pub(super) fn tell_withheld(withheld: &BTreeSet<String>, printer: &Printer) {
     }
 }
 
-/// A certificate for each group of names for which browsers shall use one session.
+/// A certificate for each group of names for which browsers should use one session.
 fn local(sites: &Sites, authority: &Arc<LocalCa>) -> anyhow::Result<LocalCertificates> {
     let groups = sites.certificates();
     // A client that connects to an address sends no name.

@@ -38,7 +38,7 @@ impl Operator {
         Self(Arc::new(admin))
     }
 
-    /// Asks for these from now on.
+    /// Requires these credentials from now on.
     pub(super) fn set_credentials(&self, Credentials { token, hosts }: Credentials) {
         self.0.set_token(Token::new(&token));
         self.0.set_hosts(hosts);
@@ -81,7 +81,7 @@ pub(super) struct Credentials {
 }
 
 impl Credentials {
-    /// As `config` says, if there is such a listener.
+    /// The listener that `config` describes, if there is one.
     pub(super) fn read(config: &Config) -> anyhow::Result<Option<Self>> {
         let of = |admin: &AdminConfig| {
             anyhow::Ok(Self {

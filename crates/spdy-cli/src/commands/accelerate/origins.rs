@@ -99,7 +99,7 @@ pub(super) fn rules(
     Ok(AddressRules { own, ..rules })
 }
 
-/// Where hosts of others may stand by `upstream` alone.
+/// The addresses that other hosts may have by `upstream` alone.
 pub(super) fn address_rules(upstream: &UpstreamConfig) -> anyhow::Result<AddressRules> {
     let mut ports: BTreeSet<u16> = guard::DEFAULT_PORTS.into();
     ports.extend(&upstream.allow_ports);

@@ -51,7 +51,7 @@ pub(super) fn doubt(sites: &Sites, printer: &Printer) {
     }
 }
 
-/// Notes listed hosts that are not reached by what the configuration says of them.
+/// Adds a note for each listed host that the accelerator cannot reach with this configuration.
 ///
 /// # Errors
 ///
@@ -72,7 +72,7 @@ pub(super) fn doubt_hosts(config: &Config, printer: &Printer) -> anyhow::Result<
             "{WARN}{address}{WARN:#} of `upstream.resolve` is not public, and is not connected to: add it to `upstream.allow_addresses`"
         ));
     }
-    // Whoever names resolvers has some that know more.
+    // Resolvers that are configured may know names that the public DNS does not have.
     for host in needs
         .resolve
         .keys()
