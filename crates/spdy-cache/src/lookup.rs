@@ -299,7 +299,7 @@ pub fn may_share_with(
     policy: &Policy,
     stored: &Stored,
     waiter: &request::Parts,
-    asked: SystemTime,
+    requested_at: SystemTime,
     now: SystemTime,
 ) -> bool {
     match lookup(policy, waiter, &[stored], now) {
@@ -307,7 +307,7 @@ pub fn may_share_with(
         Lookup::Stale { .. }
         | Lookup::Validate {
             why: Why::Stale, ..
-        } => stored.was_fresh(asked),
+        } => stored.was_fresh(requested_at),
         _ => false,
     }
 }

@@ -179,17 +179,17 @@ impl Stored {
     /// Whether it was fresh for a request that was made at `requested_at`, before the response arrived. A slow origin may take longer than
     /// the lifetime. The response is then stale on arrival, but only because its age counts from the request (RFC 9111 §4.2.3).
     #[must_use]
-    pub fn was_fresh(&self, asked: SystemTime) -> bool {
+    pub fn was_fresh(&self, requested_at: SystemTime) -> bool {
         let Times {
             requested,
             received,
         } = self.facts.times;
-        if asked >= received || self.expired_at().is_some() {
+        if requested_at >= received || self.expired_at().is_some() {
             return false;
         }
         let times = Times {
             requested,
-            received: asked.max(requested),
+            received: requested_at.max(requested),
         };
         freshness::initial_age(&self.facts.headers, times) < self.lifetime.duration
     }

@@ -490,9 +490,9 @@ fn one_address_has_sixteen_looks_at_the_metrics_open_and_no_more() {
         .collect();
     // All stay open until all were asked: who goes makes room for who waits to be accepted.
     let answered = looks.iter_mut().map(|look| {
-        let asked = look.write_all(b"GET /metrics HTTP/1.1\r\nhost: localhost\r\n\r\n");
+        let wrote = look.write_all(b"GET /metrics HTTP/1.1\r\nhost: localhost\r\n\r\n");
         let mut first = [0; 1];
-        asked.is_ok() && look.read(&mut first).is_ok_and(|read| read == 1)
+        wrote.is_ok() && look.read(&mut first).is_ok_and(|read| read == 1)
     });
     let answered: Vec<_> = answered.collect();
     assert_eq!(
@@ -513,8 +513,8 @@ fn metrics_are_not_served_to_the_host_of_a_web_page() {
         ("evil.test", "421 Misdirected Request"),
     ] {
         let mut look = TcpStream::connect(metrics).unwrap();
-        let asked = format!("GET /metrics HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n");
-        look.write_all(asked.as_bytes()).unwrap();
+        let head = format!("GET /metrics HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n");
+        look.write_all(head.as_bytes()).unwrap();
         let mut answer = String::new();
         look.read_to_string(&mut answer).unwrap();
         assert!(

@@ -132,9 +132,9 @@ async fn a_server_that_answers_http_1_1_to_spdy_is_asked_once_and_named() {
     let world = World::default();
     world.name("a.test", &["10.0.0.1"]).door(HTTP, |mut io| {
         tokio::spawn(async move {
-            let mut asked = [0; 1024];
-            let came = io.read(&mut asked).await.expect("a request");
-            assert!(came > 0, "a greeting");
+            let mut bytes = [0; 1024];
+            let len = io.read(&mut bytes).await.expect("a request");
+            assert!(len > 0, "a greeting");
             let answer = b"HTTP/1.1 400 Bad Request\r\ncontent-length: 0\r\n\r\n";
             io.write_all(answer).await.expect("written");
         });

@@ -328,13 +328,13 @@ async fn with_tcp(
         Arc::new(Mutex::new(Vec::new())),
         Arc::new(AtomicUsize::new(0)),
     );
-    let (asked, counted) = (names.clone(), over_tcp.clone());
+    let (noted, counted) = (names.clone(), over_tcp.clone());
     tokio::spawn(async move {
         let mut request = [0; 4096];
         while let Ok((len, from)) = socket.recv_from(&mut request).await {
             let request = Message::from_vec(&request[..len]).unwrap();
             let name = request.queries[0].name().to_ascii();
-            asked.lock().unwrap().push(name);
+            noted.lock().unwrap().push(name);
             for reply in over_udp(request) {
                 let reply = reply.to_vec().unwrap();
                 socket.send_to(&reply, from).await.unwrap();

@@ -62,17 +62,17 @@ fn range_of(exchange: &Exchange) -> Option<HeaderValue> {
     if exchange.status() != Some(206) || exchange.method != http::Method::GET {
         return None;
     }
-    let came = ContentRange::of(exchange).filter(|_| !exchange.body.is_empty());
-    let came = came.and_then(|range| {
+    let held = ContentRange::of(exchange).filter(|_| !exchange.body.is_empty());
+    let held = held.and_then(|range| {
         let last = range.first + exchange.body.len() as u64 - 1;
         let range = format!("bytes={}-{}", range.first, last.min(range.last));
         HeaderValue::try_from(range).ok()
     });
-    let asked = || {
+    let other = || {
         let head = Head::parse(&exchange.request_head)?;
         HeaderValue::from_bytes(head.values("range").next()?).ok()
     };
-    came.or_else(asked)
+    held.or_else(other)
         .or(Some(HeaderValue::from_static("bytes=0-")))
 }
 
@@ -135,7 +135,7 @@ mod tests {
     }
     #[test]
     fn a_part_is_asked_for_by_the_range_that_came_and_nothing_else_by_a_range() {
-        let asked = b"GET / HTTP/1.1\r\nRange: bytes=0-\r\n\r\n";
+        let head = b"GET / HTTP/1.1\r\nRange: bytes=0-\r\n\r\n";
         for (response, want) in [
             ("200 OK\r\n", None),
             (
@@ -148,7 +148,7 @@ mod tests {
             ),
             ("206 Part\r\n", Some("bytes=0-")),
         ] {
-            let mut exchange = exchange("http://a.test/", asked);
+            let mut exchange = exchange("http://a.test/", head);
             exchange.response_head = Bytes::from(format!("HTTP/1.1 {response}\r\n"));
             let request = request_of(&exchange, true).unwrap();
             let range = request.headers().get("range");

@@ -161,12 +161,12 @@ fn a_recorded_part_is_asked_for_by_its_range_and_comes_as_it_was() {
     for load in [race, pushing].iter().flat_map(|race| race.run(|_| ())) {
         assert_eq!(load.failures, [""; 0], "{}", load.protocol);
         let rows = load.waterfall.iter();
-        let came: Vec<(u16, u64)> = rows.map(|row| (row.status, row.body_bytes)).collect();
+        let seen: Vec<(u16, u64)> = rows.map(|row| (row.status, row.body_bytes)).collect();
         let want: Vec<(u16, u64)> = [302, 200, 206, 206, 206, 206, 206]
             .into_iter()
             .zip(sizes.iter().map(|&size| size as u64))
             .collect();
-        assert_eq!(came, want, "{}", load.protocol);
+        assert_eq!(seen, want, "{}", load.protocol);
     }
 }
 

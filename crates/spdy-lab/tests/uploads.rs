@@ -141,8 +141,8 @@ async fn read_all(request: Request<Body>) -> Response<Body> {
     let Ok(body) = body.collect_up_to(1 << 30).await else {
         return Response::builder().status(400).body(Body::empty()).unwrap();
     };
-    let asked = head.headers.get("x-answer");
-    let answer = match asked.and_then(|asked| asked.to_str().ok()?.parse().ok()) {
+    let field = head.headers.get("x-answer");
+    let answer = match field.and_then(|field| field.to_str().ok()?.parse().ok()) {
         Some(len) => Body::full(vec![7; len]),
         None => Body::full(body.len().to_string()),
     };

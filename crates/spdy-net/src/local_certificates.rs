@@ -159,9 +159,9 @@ impl LocalCertificates {
             };
         }
         // The requested name comes first, and is the name of the certificate.
-        let asked = group.and(host).into_iter();
+        let first = group.and(host).into_iter();
         let mut left = room;
-        let fits = asked.chain(names.iter().cloned()).take_while(|name| {
+        let fits = first.chain(names.iter().cloned()).take_while(|name| {
             let rest = left.checked_sub(len(name));
             left = rest.unwrap_or(0);
             rest.is_some()

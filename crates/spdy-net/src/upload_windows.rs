@@ -67,7 +67,7 @@ struct State {
     /// The size that the windows should have.
     wanted: u32,
     /// The window size in the last SETTINGS sent.
-    told: u32,
+    sent: u32,
     /// The task that sends SETTINGS.
     connection: Waker,
 }
@@ -75,7 +75,7 @@ struct State {
 impl State {
     fn set(&mut self, wanted: u32) -> Option<Waker> {
         self.wanted = wanted;
-        (wanted != self.told).then(|| self.connection.clone())
+        (wanted != self.sent).then(|| self.connection.clone())
     }
 }
 
@@ -85,7 +85,7 @@ impl UploadWindows {
         let state = State {
             uploads: 0,
             wanted: FIRST_WINDOW_BYTES,
-            told: FIRST_WINDOW_BYTES,
+            sent: FIRST_WINDOW_BYTES,
             connection: Waker::noop().clone(),
         };
         Self {
@@ -118,12 +118,12 @@ impl UploadWindows {
     pub(crate) fn poll_change(&self, cx: &Context<'_>) -> Option<u32> {
         let mut state = self.lock();
         state.connection.clone_from(cx.waker());
-        (state.wanted != state.told).then_some(state.wanted)
+        (state.wanted != state.sent).then_some(state.wanted)
     }
 
     /// SETTINGS say `size`.
     pub(crate) fn told(&self, size: u32) {
-        self.lock().told = size;
+        self.lock().sent = size;
     }
 }
 
@@ -175,7 +175,7 @@ mod tests {
     }
 
     /// The window size that the next SETTINGS frame announces.
-    fn told(windows: &UploadWindows) -> Option<u32> {
+    fn next(windows: &UploadWindows) -> Option<u32> {
         let change = windows.poll_change(&Context::from_waker(Waker::noop()));
         change.into_iter().for_each(|size| windows.told(size));
         change
@@ -188,14 +188,14 @@ mod tests {
         let mut size = FIRST_WINDOW_BYTES;
         while size < GROWN_WINDOW_BYTES {
             upload.read(size as usize / 2);
-            assert_eq!(told(&windows), None);
+            assert_eq!(next(&windows), None);
             time.push(GROWTH_PERIOD);
             upload.read(size as usize / 2);
             size *= 2;
-            assert_eq!(told(&windows), Some(size));
+            assert_eq!(next(&windows), Some(size));
         }
         upload.read(100 * size as usize);
-        assert_eq!(told(&windows), None, "it has its greatest size");
+        assert_eq!(next(&windows), None, "it has its greatest size");
     }
 
     #[test]
@@ -206,7 +206,7 @@ mod tests {
             upload.read(FIRST_WINDOW_BYTES as usize / 2);
             time.push(GROWTH_PERIOD + Duration::from_millis(1));
         }
-        assert_eq!(told(&windows), None);
+        assert_eq!(next(&windows), None);
     }
 
     #[test]
@@ -214,19 +214,19 @@ mod tests {
         let (windows, _time) = windows();
         let mut uploads = vec![windows.open()];
         (0..5).for_each(|_| uploads[0].read(GROWN_WINDOW_BYTES as usize));
-        assert_eq!(told(&windows), Some(GROWN_WINDOW_BYTES));
+        assert_eq!(next(&windows), Some(GROWN_WINDOW_BYTES));
         let mut size = GROWN_WINDOW_BYTES;
         for open in 2..=100 {
             uploads.push(windows.open());
-            size = told(&windows).unwrap_or(size);
+            size = next(&windows).unwrap_or(size);
             let growth = open * u64::from(size - FIRST_WINDOW_BYTES);
             assert!(growth <= GROWTH_BYTES.into(), "{open} of {size}");
         }
         assert_eq!(size, FIRST_WINDOW_BYTES);
         uploads.truncate(2);
-        assert_eq!(told(&windows), None, "it grows when a reader keeps up");
+        assert_eq!(next(&windows), None, "it grows when a reader keeps up");
         uploads[0].read(FIRST_WINDOW_BYTES as usize);
-        assert_eq!(told(&windows), Some(2 * FIRST_WINDOW_BYTES));
+        assert_eq!(next(&windows), Some(2 * FIRST_WINDOW_BYTES));
     }
 
     #[test]

@@ -240,13 +240,13 @@ fn an_authority_that_cannot_be_read_is_told_and_left_alone() {
         (format!("{}{}", &one[..at], &other[other_at..]), "tls: "),
     ] {
         std::fs::write(&key, &text).unwrap();
-        let told = LocalCa::kept_beside(&certificate, KeyKind::EcdsaP256).unwrap_err();
-        assert!(told.to_string().contains(want), "{told}");
+        let error = LocalCa::kept_beside(&certificate, KeyKind::EcdsaP256).unwrap_err();
+        assert!(error.to_string().contains(want), "{error}");
         assert_eq!(std::fs::read_to_string(&key).unwrap(), text);
     }
     let nowhere = dir.path().join("nowhere/ca.pem");
-    let told = LocalCa::kept_beside(&nowhere, KeyKind::EcdsaP256).unwrap_err();
-    assert!(told.to_string().starts_with("cannot write"), "{told}");
+    let error = LocalCa::kept_beside(&nowhere, KeyKind::EcdsaP256).unwrap_err();
+    assert!(error.to_string().starts_with("cannot write"), "{error}");
 }
 
 #[tokio::test]

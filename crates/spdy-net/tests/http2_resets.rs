@@ -108,8 +108,8 @@ async fn an_http2_upload_whose_body_fails_is_reset_with_cancel() {
     ];
     let body = Body::from_stream(stream::iter(pieces));
     let request = Request::post("http://localhost/").body(body).unwrap();
-    let asked = client.send(request, Priority::HIGHEST);
-    let (_, ended) = tokio::join!(asked, upload_at(server, false));
+    let reply = client.send(request, Priority::HIGHEST);
+    let (_, ended) = tokio::join!(reply, upload_at(server, false));
     assert_eq!(ended.unwrap_err().reason(), Some(Reason::CANCEL));
 }
 
@@ -119,8 +119,8 @@ async fn an_http2_answer_that_is_dropped_before_its_end_cancels_its_upload() {
     let first = stream::iter([Ok::<_, std::io::Error>(Bytes::from_static(b"x"))]);
     let body = Body::from_stream(first.chain(stream::pending()));
     let request = Request::post("http://localhost/").body(body).unwrap();
-    let asked = client.send(request, Priority::HIGHEST).map(drop);
-    let both = async { tokio::join!(asked, upload_at(server, true)) };
+    let reply = client.send(request, Priority::HIGHEST).map(drop);
+    let both = async { tokio::join!(reply, upload_at(server, true)) };
     let both = tokio::time::timeout(Duration::from_secs(10), both).await;
     let (_, ended) = both.expect("the upload goes on");
     assert_eq!(ended.unwrap_err().reason(), Some(Reason::CANCEL));

@@ -30,8 +30,8 @@ async fn from_server(bytes: &[u8]) -> (u64, ExchangeError) {
 
 /// The code that the client ended the connection with, and why a request that waits fails.
 async fn ended(met: &Met) -> (u64, ExchangeError) {
-    let asked = met.client.send(get("/"), Priority::HIGHEST);
-    let (code, answer) = tokio::join!(closed(&met.server), asked);
+    let reply = met.client.send(get("/"), Priority::HIGHEST);
+    let (code, answer) = tokio::join!(closed(&met.server), reply);
     (code, answer.expect_err("the connection has ended"))
 }
 
@@ -203,7 +203,7 @@ async fn a_block_may_have_any_base_of_62_bits_and_none_of_more() {
 /// The code that a client ends the connection with when a server answers its request with `bytes`.
 async fn answered_with(bytes: &[u8]) -> u64 {
     let met = meet(1).await;
-    let asked = async {
+    let reply = async {
         let answer = met.client.send(get("/"), Priority::HIGHEST).await?;
         read(answer)
             .await
@@ -214,8 +214,8 @@ async fn answered_with(bytes: &[u8]) -> u64 {
         send.write_all(bytes).await.unwrap();
         closed(&met.server).await
     };
-    let (asked, code) = tokio::join!(asked, answering);
-    asked.expect_err("the connection has ended");
+    let (reply, code) = tokio::join!(reply, answering);
+    reply.expect_err("the connection has ended");
     code
 }
 
@@ -261,13 +261,13 @@ async fn a_request_names_the_fault_for_which_the_client_closed_the_connection() 
 #[tokio::test]
 async fn a_body_names_the_fault_for_which_the_client_closed_the_connection() {
     let mut met = meet(1).await;
-    let asked = met.client.send(get("/"), Priority::HIGHEST);
+    let reply = met.client.send(get("/"), Priority::HIGHEST);
     let answering = async {
         let (mut send, _recv) = met.server.accept_bi().await.unwrap();
         send.write_all(OK).await.unwrap();
         send
     };
-    let (answer, _send) = tokio::join!(asked, answering);
+    let (answer, _send) = tokio::join!(reply, answering);
     met.control.write_all(&[0x04, 0x00]).await.unwrap();
     let error = read(answer.unwrap()).await.expect_err("it has ended");
     assert!(
@@ -285,18 +285,18 @@ async fn an_upload_whose_body_fails_is_reset_with_request_cancelled() {
     ];
     let body = Body::from_stream(futures_util::stream::iter(pieces));
     let request = Request::post("https://localhost/").body(body).unwrap();
-    let mut asked = met.client.send(request, Priority::HIGHEST);
+    let mut reply = met.client.send(request, Priority::HIGHEST);
     let accepting = async {
         let (send, mut recv) = met.server.accept_bi().await.unwrap();
         (recv.received_reset().await.unwrap(), send)
     };
     let reset = tokio::select! {
         (reset, _send) = accepting => reset,
-        _ = &mut asked => panic!("no answer came"),
+        _ = &mut reply => panic!("no answer came"),
     };
     let code = reset.map(quinn::VarInt::into_inner);
     assert_eq!(code, Some(code::REQUEST_CANCELLED));
-    assert!(asked.now_or_never().is_none(), "it may still be answered");
+    assert!(reply.now_or_never().is_none(), "it may still be answered");
 }
 
 #[tokio::test]

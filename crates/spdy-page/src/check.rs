@@ -196,12 +196,12 @@ fn check_parts(replica: &Replica, findings: &mut Vec<Finding>) {
 }
 
 /// What distinguishes two recorded requests: method, URL, and the range of the response.
-type Asked<'a> = (&'a http::Method, &'a str, Option<ContentRange>);
+type RequestKey<'a> = (&'a http::Method, &'a str, Option<ContentRange>);
 
 fn check_exchange<'a>(
     replica: &'a Replica,
     index: usize,
-    seen: &mut HashSet<Asked<'a>>,
+    seen: &mut HashSet<RequestKey<'a>>,
     findings: &mut Vec<Finding>,
 ) {
     let exchange = &replica.exchanges[index];

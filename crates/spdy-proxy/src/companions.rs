@@ -299,9 +299,9 @@ impl Companions {
     }
 
     /// Records that a client at `from` received the public page at `page`, and hints for the targets `hinted` before it.
-    pub fn viewed(&self, now: Instant, from: Option<IpAddr>, page: &str, told: &[String]) {
-        let told = told.iter().map(String::as_str);
-        self.learned().viewed(now, from, page, told);
+    pub fn viewed(&self, now: Instant, from: Option<IpAddr>, page: &str, hinted: &[String]) {
+        let hinted = hinted.iter().map(String::as_str);
+        self.learned().viewed(now, from, page, hinted);
     }
 
     /// A client at `from` sent `request` for a target of `home`, with `referer` as the page or sheet that it is for.

@@ -238,9 +238,9 @@ impl Proxy {
         if lines.is_empty() || !is_stale && !has_pins(lines) {
             return None; // most answers
         }
-        let asked = &wanted.ask;
-        let is_whole = asked.method == Method::GET && !asked.headers.contains_key(header::RANGE);
-        if !is_whole || RequestControl::of_request(&asked.headers).only_if_cached {
+        let parts = &wanted.ask;
+        let is_whole = parts.method == Method::GET && !parts.headers.contains_key(header::RANGE);
+        if !is_whole || RequestControl::of_request(&parts.headers).only_if_cached {
             return None;
         }
         let made_by = MadeBy::of_note(stored.note());
@@ -249,7 +249,7 @@ impl Proxy {
         let mut head = Response::new(()).into_parts().0;
         (head.status, head.headers) = (stored.status(), stored.headers().clone());
         let policy = self.policy(wanted.whose());
-        let is_kept = may_store(policy, asked, &head, stored.times()).is_ok();
+        let is_kept = may_store(policy, parts, &head, stored.times()).is_ok();
         is_kept.then_some(facts)
     }
 

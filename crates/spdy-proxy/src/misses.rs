@@ -37,7 +37,7 @@ impl Proxy {
         let policy = self.policy(wanted.whose());
         let forward = forward.unwrap_or(Forward::Miss);
         let until = self.runtime.now() + self.upstream().head_timeout;
-        let asked = self.hour();
+        let since = self.hour();
         let mut berth = Berth::of(&wanted.key);
         let mut may_board_again = true;
         loop {
@@ -84,7 +84,7 @@ impl Proxy {
                 }
                 Waited::Shared(landing) => {
                     let now = self.hour();
-                    if lookup::may_share_with(policy, &landing.stored, &wanted.ask, asked, now)
+                    if lookup::may_share_with(policy, &landing.stored, &wanted.ask, since, now)
                         && let Some(response) = self.share(&wanted, &landing, now, forward)
                     {
                         return respond::marked(response, Outcome::COLLAPSED);

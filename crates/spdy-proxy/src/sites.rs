@@ -441,8 +441,8 @@ impl Site {
     }
 
     /// Changes redirects to the origin's own name so that they lead to `home`, where the client has the site from. If `home` is over `https`,
-    /// redirects to a name of the site over `http` lead to `https` instead, unless they would lead back to `asked`.
-    pub fn relocate(&self, home: &str, asked: Option<&Url>, headers: &mut HeaderMap) {
+    /// redirects to a name of the site over `http` lead to `https` instead, unless they would lead back to `requested`.
+    pub fn relocate(&self, home: &str, requested: Option<&Url>, headers: &mut HeaderMap) {
         for name in [header::LOCATION, header::CONTENT_LOCATION] {
             let told = headers.get(&name).and_then(|value| value.to_str().ok());
             let Some(url) = told.and_then(|told| Url::parse(told).ok()) else {
@@ -451,7 +451,7 @@ impl Site {
             let place = if url.origin() == self.origin.origin() {
                 Some(format!("{home}{}", &url[url::Position::BeforePath..]))
             } else {
-                self.over_https(home, asked, url)
+                self.over_https(home, requested, url)
             };
             if let Some(Ok(value)) = place.map(HeaderValue::try_from) {
                 headers.insert(name, value);
@@ -460,7 +460,7 @@ impl Site {
     }
 
     /// `url` over `https`, if it is the site's own over `http` and the client is at `home` over `https`.
-    fn over_https(&self, home: &str, asked: Option<&Url>, url: Url) -> Option<String> {
+    fn over_https(&self, home: &str, requested: Option<&Url>, url: Url) -> Option<String> {
         let home = Url::parse(home).ok()?;
         let is_over_http = url.scheme() == "http" && url.port().is_none();
         let is_own = self.names.iter().any(|name| url.host_str() == Some(name));
@@ -472,7 +472,7 @@ impl Site {
         secure.set_port(home.port()).ok()?;
         let target = |url: &Url| url[..url::Position::AfterQuery].to_owned();
         // An origin that leads from `https` to `http` would lead in a circle.
-        let is_circle = asked.is_some_and(|asked| target(asked) == target(&secure));
+        let is_circle = requested.is_some_and(|requested| target(requested) == target(&secure));
         (!is_circle).then(|| secure.into())
     }
 

@@ -88,7 +88,7 @@ struct Page {
     /// Hints that go into the head of the answer.
     links: Vec<Hint>,
     /// Targets that the client receives hints for.
-    told: Vec<String>,
+    hinted: Vec<String>,
 }
 
 impl Visit {
@@ -183,7 +183,7 @@ impl Visit {
             has_credentials: has_credentials(&asked.headers),
             public: self.public_variant(site, asked, &text),
             links: Vec::new(),
-            told: Vec::new(),
+            hinted: Vec::new(),
             url: text,
         };
         let Some(variant) = &page.public else {
@@ -216,13 +216,13 @@ impl Visit {
         let is_told;
         (is_told, page.links) = self.hint(asked, hints);
         if is_told {
-            page.told = hinted;
+            page.hinted = hinted;
         }
         let target = &page.url[home.len()..];
         let reported = [site.rules.site_origin(), target].concat();
         self.proxy.reports.along(&reported, || Along {
             pushed,
-            hinted: page.told.clone(),
+            hinted: page.hinted.clone(),
         });
         Some(page)
     }
@@ -450,7 +450,7 @@ impl Visit {
         if page.is_new && status == StatusCode::OK {
             let now = self.proxy.runtime.now();
             let companions = &self.proxy.companions;
-            companions.viewed(now, page.from, &page.url, &page.told);
+            companions.viewed(now, page.from, &page.url, &page.hinted);
         }
         for hint in &page.links {
             if let Ok(link) = HeaderValue::try_from(link_value(hint)) {

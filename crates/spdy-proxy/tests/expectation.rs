@@ -17,9 +17,9 @@ async fn begun(between: &mut Between) -> (DuplexStream, DuplexStream) {
     write(&mut client, HEAD).await;
     between.clock.turn(Duration::ZERO).await;
     let mut origin = between.asked().await;
-    let asked = head(&mut origin).await.to_ascii_lowercase();
-    assert!(asked.contains("\r\nexpect: 100-continue\r\n"), "{asked}");
-    assert!(asked.contains("\r\ncontent-length: 4\r\n"), "{asked}");
+    let lines = head(&mut origin).await.to_ascii_lowercase();
+    assert!(lines.contains("\r\nexpect: 100-continue\r\n"), "{lines}");
+    assert!(lines.contains("\r\ncontent-length: 4\r\n"), "{lines}");
     (client, origin)
 }
 

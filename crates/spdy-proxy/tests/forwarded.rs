@@ -54,7 +54,7 @@ async fn who_is_not_is_the_client_whatever_it_says() {
 }
 
 /// The head that the origin receives of a request with `fields` and `listen` in the configuration, in lower case.
-async fn asked(listen: &str, request_line: &str, fields: &str) -> String {
+async fn origin_head(listen: &str, request_line: &str, fields: &str) -> String {
     let listen = format!("[listen]\ntls = []\nplain = ['0.0.0.0:8080']\n{listen}\n");
     let mut between = Between::start(&listen);
     let (mut client, _) = between.client();
@@ -77,10 +77,10 @@ const FORGED: &str = "Proxy: http://forged.test\r\nTrue-Client-IP: 6.6.6.6\r\nCF
 async fn forged_addresses_hosts_and_targets_do_not_reach_the_origin() {
     for listen in ["", "trusted = ['192.0.2.0/24']"] {
         for line in ["GET /a HTTP/1.1", "POST /a HTTP/1.1\r\nContent-Length: 0"] {
-            let asked = asked(listen, line, FORGED).await;
+            let head = origin_head(listen, line, FORGED).await;
             assert!(
-                !asked.contains("6.6.6.6") && !asked.contains("forged"),
-                "{listen} {line}: {asked}"
+                !head.contains("6.6.6.6") && !head.contains("forged"),
+                "{listen} {line}: {head}"
             );
         }
     }

@@ -15,7 +15,7 @@ const RULES: &str =
 const PAUSE: Duration = Duration::from_millis(900);
 
 /// A client that has requested a page with these header fields, and the origin's end of the connection.
-async fn asked(between: &mut Between, fields: &str) -> (DuplexStream, DuplexStream) {
+async fn opened(between: &mut Between, fields: &str) -> (DuplexStream, DuplexStream) {
     let (mut client, _) = between.client();
     let request = format!("GET / HTTP/1.1\r\nHost: www.site.test\r\n{fields}\r\n");
     write(&mut client, &request).await;
@@ -25,7 +25,7 @@ async fn asked(between: &mut Between, fields: &str) -> (DuplexStream, DuplexStre
 }
 
 /// The part of a chunked body that has arrived by the end of `pause`.
-async fn came(between: &Between, client: &mut DuplexStream, pause: Duration) -> Vec<u8> {
+async fn received(between: &Between, client: &mut DuplexStream, pause: Duration) -> Vec<u8> {
     between.clock.turn(pause).await;
     let mut got = Vec::new();
     loop {
@@ -80,7 +80,7 @@ async fn the_beginning_of_a_page_of_no_said_encoding_goes_out_in_a_pause() {
         "Cache-Control: private\r\nSet-Cookie: a=b\r\n",
     ] {
         let mut between = Between::start(RULES);
-        let (mut client, mut origin) = asked(&mut between, "Cookie: c=d\r\n").await;
+        let (mut client, mut origin) = opened(&mut between, "Cookie: c=d\r\n").await;
         let head = format!(
             "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nTransfer-Encoding: chunked\r\n{fields}\r\n"
         );
@@ -88,7 +88,7 @@ async fn the_beginning_of_a_page_of_no_said_encoding_goes_out_in_a_pause() {
         chunk(&mut origin, BEGIN.as_bytes()).await;
         // A tag that is cut waits for its end.
         chunk(&mut origin, b"<img src=https://cdn.te").await;
-        let (head, data) = parted(&came(&between, &mut client, PAUSE).await);
+        let (head, data) = parted(&received(&between, &mut client, PAUSE).await);
         assert!(head.starts_with("http/1.1 200"), "{head}");
         assert_eq!(text(&data), MOVED, "{fields}");
         chunk(&mut origin, b"st/b.png>").await;
@@ -108,7 +108,7 @@ async fn the_beginning_goes_out_in_a_pause_whatever_its_codings() {
         for from_origin in [true, false] {
             let mut between = Between::start(RULES);
             let accepted = format!("Accept-Encoding: {}\r\n", coding.name());
-            let (mut client, mut origin) = asked(&mut between, &accepted).await;
+            let (mut client, mut origin) = opened(&mut between, &accepted).await;
             let kind = "Content-Type: text/html\r\nCache-Control: max-age=60";
             let coded = match from_origin && coding != Coding::Identity {
                 true => format!("\r\nContent-Encoding: {}", coding.name()),
@@ -125,7 +125,7 @@ async fn the_beginning_goes_out_in_a_pause_whatever_its_codings() {
                 false => BEGIN.as_bytes().to_vec(),
             };
             chunk(&mut origin, &data).await;
-            let (head, data) = parted(&came(&between, &mut client, PAUSE).await);
+            let (head, data) = parted(&received(&between, &mut client, PAUSE).await);
             let got = match head.contains("content-encoding") {
                 true => {
                     let mut decoder = Decoder::new(coding, 1 << 20);
@@ -141,7 +141,7 @@ async fn the_beginning_goes_out_in_a_pause_whatever_its_codings() {
 #[tokio::test]
 async fn a_page_that_says_its_encoding_waits_for_nothing() {
     let mut between = Between::start(RULES);
-    let (mut client, mut origin) = asked(&mut between, "").await;
+    let (mut client, mut origin) = opened(&mut between, "").await;
     let head = "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nTransfer-Encoding: chunked\r\n\r\n";
     write(&mut origin, head).await;
     chunk(
@@ -150,7 +150,7 @@ async fn a_page_that_says_its_encoding_waits_for_nothing() {
     )
     .await;
     let want = "<meta charset=utf-8><img src=\"/.spdy/1/-/s/cdn.test/%C3%A4.png\">";
-    let (_, data) = parted(&came(&between, &mut client, Duration::ZERO).await);
+    let (_, data) = parted(&received(&between, &mut client, Duration::ZERO).await);
     assert_eq!(text(&data), want);
 }
 
@@ -168,13 +168,13 @@ async fn what_is_not_rewritten_goes_out_as_it_comes() {
             "Cache-Control: private\r\n",
         ] {
             let mut between = Between::start(RULES);
-            let (mut client, mut origin) = asked(&mut between, "").await;
+            let (mut client, mut origin) = opened(&mut between, "").await;
             let head = format!(
                 "HTTP/1.1 200 OK\r\nContent-Type: {kind}\r\nTransfer-Encoding: chunked\r\n{fields}\r\n"
             );
             write(&mut origin, &head).await;
             chunk(&mut origin, begin.as_bytes()).await;
-            let (_, data) = parted(&came(&between, &mut client, PAUSE).await);
+            let (_, data) = parted(&received(&between, &mut client, PAUSE).await);
             assert_eq!(text(&data), begin, "{kind} {fields}");
         }
     }

@@ -228,8 +228,8 @@ async fn where_the_part_is_asked_for_after_all_it_is_asked_for_as_the_client_did
 
 /// The ranges that the origin receives, `None` for the whole. It answers each request with `len` bytes.
 fn ranges_asked(between: &mut Between, len: usize) -> Arc<Mutex<Vec<Option<String>>>> {
-    let asked: Arc<Mutex<Vec<Option<String>>>> = Arc::default();
-    let log = asked.clone();
+    let spans: Arc<Mutex<Vec<Option<String>>>> = Arc::default();
+    let log = spans.clone();
     between.answer_by(move |request: Request<Body>| {
         let range = request.headers().get("range");
         let range = range.map(|range| range.to_str().expect("text").to_owned());
@@ -246,7 +246,7 @@ fn ranges_asked(between: &mut Between, len: usize) -> Arc<Mutex<Vec<Option<Strin
         let response = response.body(Body::full(body)).expect("a response");
         std::future::ready(response)
     });
-    asked
+    spans
 }
 
 /// All that the client at 192.0.2.`number` reads when it requests `range` of `target`.
@@ -266,7 +266,7 @@ async fn reads(between: &Between, number: u8, target: &str, range: &str) -> Stri
 #[tokio::test]
 async fn ranges_of_one_client_have_so_much_fetched_beyond_what_it_takes() {
     let mut between = Between::start("[cache]\nobject_mib = 1\nrange_fill_mib = 1\n");
-    let asked = ranges_asked(&mut between, 600_000);
+    let spans = ranges_asked(&mut between, 600_000);
     let part = Some("bytes=0-0".to_owned());
     for (target, number, expected) in [
         ("/film?1", 1, None),
@@ -277,30 +277,30 @@ async fn ranges_of_one_client_have_so_much_fetched_beyond_what_it_takes() {
         ("/film?4", 2, None),
     ] {
         reads(&between, number, target, "0-0").await;
-        let got = asked.lock().unwrap().pop();
+        let got = spans.lock().unwrap().pop();
         assert_eq!(got, Some(expected), "{target} of client {number}");
     }
     // What is stored is had by all, and what another client has fetched is.
     for target in ["/film?1", "/film?4"] {
         reads(&between, 1, target, "0-0").await;
-        assert_eq!(asked.lock().unwrap().pop(), None, "{target}");
+        assert_eq!(spans.lock().unwrap().pop(), None, "{target}");
     }
     let limits = between.proxy.counters.of(Family::Limits);
     assert_eq!(limits, [("range_fill_mib", 2)]);
     // The rest of a minute pays for what is owed, and for more.
     between.clock.turn(Duration::from_secs(30)).await;
     reads(&between, 1, "/film?5", "0-0").await;
-    assert_eq!(asked.lock().unwrap().pop(), Some(None));
+    assert_eq!(spans.lock().unwrap().pop(), Some(None));
 }
 
 #[tokio::test]
 async fn a_client_that_takes_what_its_ranges_have_fetched_is_not_limited() {
     let mut between = Between::start("[cache]\nobject_mib = 1\nrange_fill_mib = 1\n");
-    let asked = ranges_asked(&mut between, 600_000);
+    let spans = ranges_asked(&mut between, 600_000);
     for number in 0..10 {
         let got = reads(&between, 1, &format!("/film?{number}"), "0-").await;
         assert!(got.len() > 600_000);
-        assert_eq!(asked.lock().unwrap().pop(), Some(None), "{number}");
+        assert_eq!(spans.lock().unwrap().pop(), Some(None), "{number}");
     }
     assert_eq!(between.proxy.counters.of(Family::Limits), []);
 }

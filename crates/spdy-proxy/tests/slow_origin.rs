@@ -358,8 +358,8 @@ async fn who_has_waited_as_long_as_an_origin_may_take_is_told_that_it_does_not_a
 
 /// Has the origin take `millis` for each answer, which has these fields and the request's number as its body.
 fn takes(between: &mut Between, millis: u64, fields: &'static str) -> Arc<AtomicUsize> {
-    let (asked, runtime) = (Arc::new(AtomicUsize::new(0)), between.runtime.clone());
-    let count = asked.clone();
+    let (total, runtime) = (Arc::new(AtomicUsize::new(0)), between.runtime.clone());
+    let count = total.clone();
     between.answer_by(move |_: Request<Body>| {
         let number = count.fetch_add(1, Ordering::SeqCst);
         let ready = runtime.sleep_until(runtime.now() + Duration::from_millis(millis));
@@ -371,7 +371,7 @@ fn takes(between: &mut Between, millis: u64, fields: &'static str) -> Arc<Atomic
                 .expect("a response")
         }
     });
-    asked
+    total
 }
 
 /// A client that requests `/a` after `millis`.
@@ -399,7 +399,7 @@ async fn an_answer_that_is_stale_on_arrival_is_shared_by_those_who_waited() {
         ("no-store", 20),
     ] {
         let mut between = Between::start("");
-        let asked = takes(&mut between, 1500, fields);
+        let total = takes(&mut between, 1500, fields);
         let mut clients = Vec::new();
         for number in 0..20 {
             clients.push(client_after(&between, if number == 0 { 0 } else { 10 }).await);
@@ -408,14 +408,14 @@ async fn an_answer_that_is_stale_on_arrival_is_shared_by_those_who_waited() {
             let got = between.wait(head(client)).await.0;
             assert!(got.starts_with("HTTP/1.1 200 "), "{fields}: {got}");
         }
-        assert_eq!(asked.load(Ordering::SeqCst), expected, "{fields}");
+        assert_eq!(total.load(Ordering::SeqCst), expected, "{fields}");
     }
 }
 
 #[tokio::test]
 async fn who_asks_when_the_shared_answer_is_stale_already_shares_the_next() {
     let mut between = Between::start("");
-    let asked = takes(&mut between, 1500, "max-age=1");
+    let total = takes(&mut between, 1500, "max-age=1");
     let mut clients = Vec::new();
     // At 0, 0.9, 1.1 and 1.2 s; the first answer comes at 1.5 s, and was fresh until 1 s.
     for millis in [0, 900, 200, 100] {
@@ -428,11 +428,11 @@ async fn who_asks_when_the_shared_answer_is_stale_already_shares_the_next() {
         bodies.push(got.chars().next_back());
     }
     assert_eq!(bodies, [Some('0'), Some('0'), Some('1'), Some('1')]);
-    assert_eq!(asked.load(Ordering::SeqCst), 2);
+    assert_eq!(total.load(Ordering::SeqCst), 2);
     // What was stale on arrival is not kept.
     let mut later = client_after(&between, 0).await;
     between.what_comes(&mut later).await;
-    assert_eq!(asked.load(Ordering::SeqCst), 3);
+    assert_eq!(total.load(Ordering::SeqCst), 3);
     let passed = between.proxy.counters.of(Family::Passed);
     assert_eq!(passed, [("no-use", 3)]);
 }

@@ -133,7 +133,7 @@ async fn origin(asked: Request<Body>, gate: Arc<Semaphore>) -> Response<Body> {
     for (name, value) in fields {
         answer = answer.header(name, value);
     }
-    if asked.headers().contains_key("if-none-match") {
+    if request.headers().contains_key("if-none-match") {
         gate.acquire().await.expect("it is open").forget();
         answer = answer.status(StatusCode::NOT_MODIFIED);
         return answer.body(Body::empty()).expect("an answer");
@@ -602,10 +602,10 @@ async fn a_page_that_is_private_by_now_is_told_of_no_more() {
     let mut between = Between::start("---[site.rewrite]\n");
     let is_private = Arc::new(std::sync::atomic::AtomicBool::new(false));
     let seen = is_private.clone();
-    between.answer_by(move |asked: Request<Body>| {
+    between.answer_by(move |request: Request<Body>| {
         let is_private = seen.load(std::sync::atomic::Ordering::Relaxed);
         async move {
-            let (kind, mut fields, body) = page(asked.uri().path(), false);
+            let (kind, mut fields, body) = page(request.uri().path(), false);
             let mut answer = Response::builder().header("content-type", kind);
             if asked.uri().path() == "/" {
                 fields = vec![("cache-control", "max-age=10"), ("etag", "\"1\"")];
@@ -637,10 +637,10 @@ async fn a_page_that_is_private_by_now_is_told_of_no_more() {
     let client = stage
         .connect(IpAddr::from([192, 0, 2, 1]), SPDY, false)
         .await;
-    let told = stage.get(&client, "/", &[("accept", "text/html")]).await;
-    assert_eq!(told.status, StatusCode::FORBIDDEN);
+    let view = stage.get(&client, "/", &[("accept", "text/html")]).await;
+    assert_eq!(view.status, StatusCode::FORBIDDEN);
     assert_eq!(
-        links(&told.headers),
+        links(&view.headers),
         [""; 0],
         "the head is that of another page"
     );

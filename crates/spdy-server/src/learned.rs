@@ -403,8 +403,8 @@ impl Learned {
             kinds: [0; KINDS.len()],
             by_cors: 0,
         };
-        for told in excused {
-            let need = page.needs.iter().find(|need| need.url == told);
+        for sent in excused {
+            let need = page.needs.iter().find(|need| need.url == sent);
             vote.excused |= need.map_or(0, |need| need.bit);
         }
         page.votes
@@ -695,17 +695,17 @@ mod tests {
         let mut learned = Learned::new(LearningLimits::default());
         let mut hinted = [0, 0];
         for n in 0..200 {
-            let told = urls(&learned, at(n.into()), "/");
+            let sent = urls(&learned, at(n.into()), "/");
             learned.viewed(
                 at(n.into()),
                 client(n),
                 "/",
-                told.iter().map(String::as_str),
+                sent.iter().map(String::as_str),
             );
             for (nth, url) in ["/needed", "/made-up"].into_iter().enumerate() {
-                let is_told = told.iter().any(|told| told == url);
-                hinted[nth] += usize::from(is_told);
-                if is_told || nth == 0 || n < 3 {
+                let is_sent = sent.iter().any(|sent| sent == url);
+                hinted[nth] += usize::from(is_sent);
+                if is_sent || nth == 0 || n < 3 {
                     learned.requested(at(n.into()), client(n), "/", &plain(url));
                 }
             }

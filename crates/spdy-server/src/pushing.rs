@@ -177,11 +177,11 @@ impl SessionPushing {
     /// Counts a view of the page at `url`, whose client received `hints`.
     fn count_view(&self, url: &str, hints: &[Hint]) {
         let base = url.parse::<url::Url>().ok();
-        let told = |hint: &Hint| base.as_ref()?.join(&hint.url).ok();
-        let told: Vec<String> = hints.iter().filter_map(told).map(String::from).collect();
+        let full = |hint: &Hint| base.as_ref()?.join(&hint.url).ok();
+        let urls: Vec<String> = hints.iter().filter_map(full).map(String::from).collect();
         let now = self.runtime.now();
-        let told = told.iter().map(String::as_str);
-        self.learned().viewed(now, self.from, url, told);
+        let urls = urls.iter().map(String::as_str);
+        self.learned().viewed(now, self.from, url, urls);
     }
 
     /// Learns from a request for `thing` after which page it comes, if it is for a resource that this site has.

@@ -60,7 +60,7 @@ fn ask(site: &Site, request: http::request::Builder) -> Response<Bytes> {
 }
 
 /// Status, Content-Range and body of the answer for `path`, requested with `range` unless that is empty.
-fn asked(site: &Site, path: &str, range: &str) -> (u16, String, String) {
+fn reply(site: &Site, path: &str, range: &str) -> (u16, String, String) {
     let mut request = Request::get(format!("http://a.test{path}"));
     if !range.is_empty() {
         request = request.header("range", range);
@@ -85,14 +85,14 @@ fn a_206_that_holds_everything_is_a_200_unless_a_range_is_asked_for() {
             ("bytes=-2", (206, "bytes 8-9/10", "89")),
             ("bytes=0-1,4-5", (200, "", FILM)),
         ] {
-            let (status, content_range, body) = asked(&site, path, range);
+            let (status, content_range, body) = reply(&site, path, range);
             assert_eq!(
                 (status, &content_range[..], &body[..]),
                 want,
                 "{path} {range}"
             );
         }
-        assert_eq!(asked(&site, path, "bytes=10-").0, 416, "{path}");
+        assert_eq!(reply(&site, path, "bytes=10-").0, 416, "{path}");
     }
     let changed = Request::get("http://a.test/whole")
         .header("range", "bytes=3-5")
@@ -118,14 +118,14 @@ fn a_206_that_holds_some_answers_only_ranges_that_begin_in_it() {
         ("/open", "bytes=3-", (206, "bytes 3-4/*", "34")),
         ("/odd", "bytes=1-2", (206, "bytes ?", "odd")),
     ] {
-        let (status, content_range, body) = asked(&site, path, range);
+        let (status, content_range, body) = reply(&site, path, range);
         assert_eq!(
             (status, &content_range[..], &body[..]),
             want,
             "{path} {range}"
         );
     }
-    assert_eq!(asked(&site, "/some", "bytes=10-").0, 416);
+    assert_eq!(reply(&site, "/some", "bytes=10-").0, 416);
     let before = site.stats().not_found;
     let missing = [
         ("/some", ""),
@@ -136,10 +136,10 @@ fn a_206_that_holds_some_answers_only_ranges_that_begin_in_it() {
         ("/odd", ""),
     ];
     for (path, range) in missing {
-        assert_eq!(asked(&site, path, range).0, 404, "{path} {range}");
+        assert_eq!(reply(&site, path, range).0, 404, "{path} {range}");
     }
     assert_eq!(site.stats().not_found - before, missing.len() as u64);
-    let (_, _, words) = asked(&site, "/some", "");
+    let (_, _, words) = reply(&site, "/some", "");
     assert!(
         words.contains("only bytes 0-2, 6-8 of 10 were recorded"),
         "{words}"

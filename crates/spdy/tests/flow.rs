@@ -73,8 +73,8 @@ fn by_default(version: Version) -> client::Session {
 
 /// Heads of `count` responses whose bodies are not read.
 async fn unread(session: &client::Session, count: usize) -> Vec<Response<Body>> {
-    let asked = (0..count).map(|n| session.request(get(&format!("/{n}")), Priority::HIGHEST));
-    futures_util::future::try_join_all(asked)
+    let heads = (0..count).map(|n| session.request(get(&format!("/{n}")), Priority::HIGHEST));
+    futures_util::future::try_join_all(heads)
         .await
         .expect("heads")
 }

@@ -86,12 +86,12 @@ fn to_prometheus(openmetrics: &str) -> String {
             _ => None,
         };
         match described {
-            Some(("HELP", name, said)) => help = Some((name, said.unwrap_or_default())),
+            Some(("HELP", name, info)) => help = Some((name, info.unwrap_or_default())),
             Some(("TYPE", name, kind)) => {
                 let kind = kind.unwrap_or("untyped");
                 let suffix = if kind == "counter" { "_total" } else { "" };
-                if let Some((_, said)) = help.take().filter(|(of, _)| *of == name) {
-                    let _ = writeln!(text, "# HELP {name}{suffix} {said}");
+                if let Some((_, info)) = help.take().filter(|(of, _)| *of == name) {
+                    let _ = writeln!(text, "# HELP {name}{suffix} {info}");
                 }
                 let _ = writeln!(text, "# TYPE {name}{suffix} {kind}");
             }

@@ -43,8 +43,8 @@ fn tokens_are_exchanged_and_what_stays_is_told_by_name() {
         let field = format!("Authorization: Bearer {admin}");
         let pages = shown(door, "localhost", "/pages", &field);
         let field = format!("Spdy-Timing: {timing}");
-        let told = shown(here, "www.site.test", "/a.txt", &field);
-        (pages.status == 200, told.field("server-timing").is_some())
+        let got = shown(here, "www.site.test", "/a.txt", &field);
+        (pages.status == 200, got.field("server-timing").is_some())
     };
     assert_eq!(knows(one, two), (true, true));
     assert_eq!(knows(two, one), (false, false));

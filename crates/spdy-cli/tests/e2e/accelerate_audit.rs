@@ -211,8 +211,8 @@ fn a_live_page_is_loaded_by_a_browser_where_there_is_one() {
 }
 
 /// The `[upstream]` section of `text` to its end, as an operator copies it.
-fn upstream_of(said: &str) -> &str {
-    &said[said.find("[upstream]").expect("lines of [upstream]")..]
+fn upstream_of(text: &str) -> &str {
+    &text[text.find("[upstream]").expect("lines of [upstream]")..]
 }
 
 #[test]
@@ -262,7 +262,7 @@ fn the_lines_that_an_audit_of_modules_prints_move_the_modules() {
     let page = format!("http://www.site.test:{}/", site.plain.port());
     let resolve = [("www.site.test", site.plain), ("esm.test", others.plain)]
         .map(|(host, at)| format!("{host}:{}:{}", at.port(), at.ip()));
-    let asked = [
+    let args = [
         &page[..],
         "--no-browser",
         "--network",
@@ -272,30 +272,30 @@ fn the_lines_that_an_audit_of_modules_prints_move_the_modules() {
         "--resolve",
         &resolve[1],
     ];
-    let (said, _) = audit(0, &asked);
-    assert!(said.contains("3 moved, 0 left, 2 of"), "{said}");
-    assert!(said.contains("\"esm.test\" = \"127.0.0.1\""), "{said}");
+    let (plan, _) = audit(0, &args);
+    assert!(plan.contains("3 moved, 0 left, 2 of"), "{plan}");
+    assert!(plan.contains("\"esm.test\" = \"127.0.0.1\""), "{plan}");
     assert!(
-        said.contains("allow_addresses = [\"127.0.0.1/32\"]"),
-        "{said}"
+        plan.contains("allow_addresses = [\"127.0.0.1/32\"]"),
+        "{plan}"
     );
 
     let site_lines = format!(
         "[listen]\ntls = []\nplain = ['127.0.0.1:0']\n[[site]]\nnames = ['www.site.test']\norigin = 'http://{}'\n",
         site.plain
     );
-    let config = |more: &str| format!("{site_lines}{}{more}", advised(&said));
+    let config = |more: &str| format!("{site_lines}{}{more}", advised(&plan));
     // Without what [upstream] needs, the check says so.
-    let (code, told) = check(&config(""));
+    let (code, note) = check(&config(""));
     assert!(
         code == 0
-            && told.contains("esm.test is in no public DNS")
-            && told.contains("`upstream.resolve`"),
-        "{told}"
+            && note.contains("esm.test is in no public DNS")
+            && note.contains("`upstream.resolve`"),
+        "{note}"
     );
-    let config = config(upstream_of(&said));
-    let (code, told) = check(&config);
-    assert!(code == 0 && !told.contains("upstream"), "{told}");
+    let config = config(upstream_of(&plan));
+    let (code, note) = check(&config);
+    assert!(code == 0 && !note.contains("upstream"), "{note}");
     let accelerator = Accelerator::start(&config);
     let get = |target: &str| {
         let request =

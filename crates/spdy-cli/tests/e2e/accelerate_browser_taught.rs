@@ -15,8 +15,8 @@ const NETWORKS: u8 = 6;
 const VISITS: usize = 4;
 const COOKIE: &str = "cookie: who=alice";
 
-fn answer(asked: &Asked, _: &Places) -> Vec<Step> {
-    let path = asked.target.split('?').next().unwrap_or_default();
+fn answer(request: &Asked, _: &Places) -> Vec<Step> {
+    let path = request.target.split('?').next().unwrap_or_default();
     let page = "<!doctype html><title>taught</title><link rel=icon href=data:,>\
                 <link rel=stylesheet href=/a.css><script src=/b.js></script>";
     let (kind, control, body) = match path {
@@ -28,7 +28,7 @@ fn answer(asked: &Asked, _: &Places) -> Vec<Step> {
         "/logout" => ("text/html", "no-store", "good bye"),
         _ => ("image/png", "max-age=600", "a picture"),
     };
-    if asked.head.contains("\r\nif-none-match: ") {
+    if request.head.contains("\r\nif-none-match: ") {
         return whole("304 Not Modified\r\nETag: \"1\"\r\n", b"");
     }
     let head = format!("200 OK\r\nContent-Type: {kind}\r\nCache-Control: {control}\r\n");
@@ -92,10 +92,10 @@ impl Scene {
             }
             ended_with(0, &mut curl);
         }
-        let asked = self.origins.asked();
+        let seen = self.origins.asked();
         for target in targets {
-            let is_planted = asked.iter().any(|asked| asked.target == *target);
-            assert!(is_planted, "{target}: {asked:?}");
+            let is_planted = seen.iter().any(|request| request.target == *target);
+            assert!(is_planted, "{target}: {seen:?}");
         }
     }
 
@@ -160,9 +160,9 @@ impl Scene {
             assert!(text.contains("taught"), "it is the page: {text}");
             assert!(!has(&text), "{protocol}: {text}");
         }
-        let asked = self.origins.asked().split_off(before);
-        let asked: Vec<_> = asked.into_iter().map(|asked| asked.target).collect();
-        assert!(!asked.iter().any(|target| has(target)), "{asked:?}");
+        let seen = self.origins.asked().split_off(before);
+        let seen: Vec<_> = seen.into_iter().map(|request| request.target).collect();
+        assert!(!seen.iter().any(|target| has(target)), "{seen:?}");
         requested
     }
 }

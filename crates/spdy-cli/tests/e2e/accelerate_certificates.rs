@@ -165,8 +165,8 @@ fn two_thousand_sites_have_small_certificates_of_an_authority_that_stays() {
         assert_eq!(key.permissions().mode() & 0o777, 0o600);
     }
     std::fs::write(folder.path().join("ca.key.pem"), "no key").expect("it can be written to");
-    let (code, told) = check(&config);
-    assert!(code != 0 && told.contains("ca.key.pem"), "{code}: {told}");
+    let (code, text) = check(&config);
+    assert!(code != 0 && text.contains("ca.key.pem"), "{code}: {text}");
 }
 
 /// The certificates that the server presents to a client that requests `host` and trusts only `authority`.

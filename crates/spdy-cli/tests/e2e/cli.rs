@@ -584,8 +584,8 @@ fn the_doctor_warns_of_chance_where_there_is_some_and_runs_are_few() {
 fn the_doctor_makes_no_claim_of_what_may_be_chance() {
     let loss = |more: &[&str]| {
         let arguments = ["doctor", "flags", "--network", "cable", "--json"];
-        let said = stdout_of(0, &[&arguments[..], more].concat());
-        let examination: Value = serde_json::from_str(&said).expect("JSON");
+        let json = stdout_of(0, &[&arguments[..], more].concat());
+        let examination: Value = serde_json::from_str(&json).expect("JSON");
         let findings = examination["findings"].as_array().expect("a list");
         let loss = findings.iter().find(|it| it["change"] == "loss");
         loss.expect("loss is tried").clone()

@@ -131,9 +131,9 @@ fn priorities_are_shown_as_the_numbers_on_the_wire() {
             vector(&format!("{recording}.s2c.bin")),
         );
         let streams = ["inspect", "--client", &client, "--server", &server];
-        let said = stdout_of(&streams);
+        let text = stdout_of(&streams);
         let wanted = format!("SYN_STREAM stream 1, priority {priority}");
-        assert!(said.contains(&wanted), "no {wanted:?} in {said}");
+        assert!(text.contains(&wanted), "no {wanted:?} in {text}");
         let json = stdout_of(&[&streams[..], &["--json"]].concat());
         let opened = json
             .lines()

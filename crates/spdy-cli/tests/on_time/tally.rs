@@ -200,8 +200,8 @@ mod tests {
     fn what_was_not_measured_fails_only_where_the_machine_was_free() {
         let once_right = tally(vec![Attempt::Right]);
         assert!(once_right.verdict(0.05).is_err());
-        let told = once_right.verdict(0.5).expect("the machine was busy");
-        assert!(told.is_some_and(|why| why.contains("not measured") && why.contains("50 %")));
+        let note = once_right.verdict(0.5).expect("the machine was busy");
+        assert!(note.is_some_and(|why| why.contains("not measured") && why.contains("50 %")));
     }
 
     #[test]

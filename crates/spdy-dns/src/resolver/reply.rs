@@ -66,15 +66,15 @@ impl Question {
             let cut = head.metadata.truncation.then_some(Reply::Truncated);
             return cut.ok_or(Mismatch::Question);
         };
-        let asked = message.queries.first().ok_or(Mismatch::Question)?;
+        let found = message.queries.first().ok_or(Mismatch::Question)?;
         let query = &self.query;
-        if !asked.name().eq_ignore_root(query.name())
-            || asked.query_type() != query.query_type()
-            || asked.query_class() != query.query_class()
+        if !found.name().eq_ignore_root(query.name())
+            || found.query_type() != query.query_type()
+            || found.query_class() != query.query_class()
         {
             return Err(Mismatch::Question);
         }
-        if transport == Transport::Udp && !asked.name().eq_ignore_root_case(query.name()) {
+        if transport == Transport::Udp && !found.name().eq_ignore_root_case(query.name()) {
             return Err(Mismatch::Case);
         }
         if message.metadata.truncation {
@@ -294,12 +294,12 @@ mod tests {
     fn the_id_and_the_case_of_a_question_are_drawn_anew() {
         let mut random = random(1);
         let long = name("abcdefgh-0123.origin.test.");
-        let asked: std::collections::BTreeSet<_> = (0..1000)
+        let drawn: std::collections::BTreeSet<_> = (0..1000)
             .map(|_| Question::new(&long, RecordType::A, &mut random))
             .map(|question| (question.id, question.query.name().to_ascii()))
             .collect();
-        assert_eq!(asked.len(), 1000);
-        let names: std::collections::BTreeSet<_> = asked.iter().map(|(_, name)| name).collect();
+        assert_eq!(drawn.len(), 1000);
+        let names: std::collections::BTreeSet<_> = drawn.iter().map(|(_, name)| name).collect();
         assert!(names.len() > 990, "{} of 2^18 cases in 1,000", names.len());
         assert!(
             names

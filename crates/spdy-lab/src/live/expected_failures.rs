@@ -112,10 +112,10 @@ mod tests {
                 "{method} {url} {error}"
             );
         }
-        let asked =
+        let fails =
             |uri: &'static str| expected.has_uri(&http::Method::GET, &Uri::from_static(uri));
-        assert!(asked("https://www.portal.test/refused?a"));
-        assert!(!asked("https://www.portal.test/refused"));
-        assert!(!asked("/refused?a"), "of which host?");
+        assert!(fails("https://www.portal.test/refused?a"));
+        assert!(!fails("https://www.portal.test/refused"));
+        assert!(!fails("/refused?a"), "of which host?");
     }
 }

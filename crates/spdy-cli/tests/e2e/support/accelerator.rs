@@ -115,8 +115,8 @@ impl Accelerator {
 
     /// What it counts, as the operator is told.
     pub(crate) fn metrics(&self) -> String {
-        let asked = b"GET /metrics HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
-        Going::begin(self.admin(), asked).end(usize::MAX).text()
+        let head = b"GET /metrics HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
+        Going::begin(self.admin(), head).end(usize::MAX).text()
     }
 
     /// The metric that is told by this name and labels, if it is there.
