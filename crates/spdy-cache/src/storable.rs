@@ -100,8 +100,8 @@ pub fn may_store(
     }
 }
 
-/// As [`may_store`], for an answer that is shared with the requests that wait for it and then dropped: it may also be one that became stale on
-/// its way and is of no use for later requests.
+/// Like [`may_store`], for a response that is shared with the requests that wait for it and then dropped. It may also have become stale on
+/// its way, and be useless for later requests.
 ///
 /// # Errors
 ///
@@ -149,7 +149,7 @@ pub(crate) fn keep(
     }
 }
 
-/// The same, of use or not.
+/// The same, even if the response is useless for later requests.
 fn evaluate(
     policy: &Policy,
     request: &HeaderMap,

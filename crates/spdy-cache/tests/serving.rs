@@ -539,7 +539,7 @@ fn an_answer_that_is_stale_on_arrival_is_for_requests_made_while_it_was_fresh() 
     ] {
         let stored = shared(fields).unwrap_or_else(|why| panic!("{fields}: {why}"));
         let got = may_share_with(&policy, &stored, &get(""), at(seconds), at(3));
-        assert_eq!(got, expected, "{fields}, asked at {seconds} s");
+        assert_eq!(got, expected, "{fields}, requested at {seconds} s");
         assert_eq!(
             stored.is_of_use(&policy),
             fields.contains("etag"),

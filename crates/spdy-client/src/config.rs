@@ -17,9 +17,9 @@ pub struct Config {
     /// Offered by ALPN over TLS, best first. If HTTP/3 comes first, https goes over QUIC, at once and to nothing else:
     /// no `Alt-Svc` is waited for, and no TCP raced against it. Elsewhere in the list it counts for nothing.
     pub protocols: Vec<Protocol>,
-    /// Spoken to `http://` URLs. Default HTTP/1.1: without TLS no protocol is agreed on, and a server that does not speak the one that is
-    /// used answers nothing useful. SPDY or HTTP/2 in clear is for servers that are known to speak it; where only some do, `known_hosts`
-    /// names them.
+    /// The protocol for `http://` URLs. Default HTTP/1.1: without TLS no protocol is negotiated, and a server that does not speak the protocol
+    /// gives no useful response. SPDY or HTTP/2 without TLS is for servers that are known to speak it. If only some do, name them in
+    /// `known_hosts`.
     pub plain_protocol: Protocol,
     /// What single hosts (in lower case, any port) are known to speak: over plain TCP that is spoken, whatever
     /// `plain_protocol` says. Over TLS it is ALPN that decides, and this tells how many connections are worth opening

@@ -5,8 +5,8 @@
 //! ca.key.pem    its key and its certificate, for the owner alone (0600)
 //! ```
 //!
-//! Key and certificate stand in one file that appears whole or not at all: of two processes that make it at once both use
-//! the one that was first.
+//! Key and certificate are in one file that is created atomically. If two processes create it at the same time, both use
+//! the first one.
 
 use std::ffi::OsStr;
 use std::fs::{self, File, OpenOptions};

@@ -36,7 +36,7 @@ use crate::request_head;
 use crate::spdy_session::SpdyClient;
 use crate::tap::{ConnectionTap, Seen, Tap};
 
-/// A connection has room for the windows of so many streams, unless it is configured otherwise.
+/// A connection has room for the windows of this many streams, unless it is configured otherwise.
 const STREAMS_WITH_ROOM: u32 = 100;
 /// The greatest window of SPDY and HTTP/2.
 const MAX_WINDOW: u32 = 0x7fff_ffff;

@@ -154,7 +154,7 @@ impl Drop for Expectation {
 
 /// The exchange ended before the server asked for the body.
 #[derive(Debug, thiserror::Error)]
-#[error("the server responded without asking for the body")]
+#[error("the server responded without requesting the body")]
 struct Unwanted;
 
 struct HeldBody {

@@ -30,7 +30,7 @@ pub const MAX_HELD: usize = 4096;
 pub const LIFETIME: Duration = Duration::from_secs(90 * 24 * 60 * 60);
 /// A certificate is issued again when less than this is left of it.
 pub const RENEWED_BEFORE_END: Duration = Duration::from_secs(30 * 24 * 60 * 60);
-/// Valid for clients with a clock that is so much behind.
+/// Certificates are also valid for clients whose clock is behind by up to this time.
 const CLOCK_SKEW: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// Issues a local authority's certificates for the names of sites, and holds them.

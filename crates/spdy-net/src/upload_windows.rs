@@ -43,7 +43,7 @@ pub(crate) fn connection_window(streams: u32) -> u32 {
     first.saturating_add(growth).min(MAX_WINDOW_BYTES)
 }
 
-/// The greatest window that so many uploads may have at once, bytes.
+/// The greatest window, in bytes, for `uploads` uploads at once.
 fn allowed(uploads: u32) -> u32 {
     let mut window = GROWN_WINDOW_BYTES;
     while window > FIRST_WINDOW_BYTES
@@ -137,7 +137,7 @@ pub(crate) struct Upload {
 }
 
 impl Upload {
-    /// Its reader took so many bytes.
+    /// Its reader took this many bytes.
     pub(crate) fn read(&mut self, bytes: usize) {
         let now = self.windows.runtime.now();
         let since = *self.since.get_or_insert(now);

@@ -181,7 +181,7 @@ async fn a_block_with_a_negative_base_is_a_decompression_failure() {
     assert_eq!(ended, Some(code::QPACK_DECOMPRESSION_FAILED));
 }
 
-/// What comes of a block whose base, in seven bits and so many bytes more, is `base`.
+/// The result of a block with the encoded base `base`: seven bits, and as many bytes as follow.
 async fn with_base(base: &[u8]) -> Option<u64> {
     let world = World::echo();
     let raw = world.raw().await;

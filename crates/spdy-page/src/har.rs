@@ -82,7 +82,7 @@ pub(crate) fn import(
 fn parse(text: &[u8], limit: usize, notes: &mut ImportNotes) -> Result<Har, OpenError> {
     match parse_bounded(text, limit, notes) {
         Err(OpenError::Json { .. }) if std::str::from_utf8(text).is_err() => {
-            notes.remark("the file is no UTF-8: bytes that are none were replaced");
+            notes.remark("the file is not valid UTF-8: the invalid bytes were replaced");
             parse_bounded(String::from_utf8_lossy(text).as_bytes(), limit, notes)
         }
         outcome => outcome,
@@ -99,7 +99,7 @@ fn parse_bounded(text: &[u8], limit: usize, notes: &mut ImportNotes) -> Result<H
     }
     let (har, rest) = first_value(text)?;
     if !rest.trim_ascii().is_empty() {
-        notes.remark("what follows the JSON was not read");
+        notes.remark("the text after the JSON was not read");
     }
     Ok(har)
 }

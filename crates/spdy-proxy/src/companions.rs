@@ -66,7 +66,7 @@ struct Texts {
 struct Thing {
     /// Path and query at the page's own origin; in full at its host's own name here.
     target: String,
-    /// `None` if it is of no kind that goes along.
+    /// `None` if resources of its kind are neither pushed nor hinted.
     kind: Option<Kind>,
     by_cors: bool,
     /// No hint says how the page loads it.
@@ -324,7 +324,7 @@ impl Companions {
         let mut learned = self.learned();
         let page = match texts.pages.texts.contains_key(referer) {
             true => Some(referer.to_owned()),
-            // What a sheet names, browsers request with the sheet as their referrer.
+            // Browsers request the resources of a sheet with the sheet as the referrer.
             false => {
                 let page = learned.viewed_by(now, from);
                 let page = page.zip(target_at(home, referer)).filter(|(page, sheet)| {
@@ -433,8 +433,8 @@ fn things(references: &[Reference], reader: Reader<'_>) -> Vec<Thing> {
     things
 }
 
-/// Whether a thing that a page names goes along before clients were seen to need it: not an image, of several of which a client chooses,
-/// and for which nothing waits.
+/// Whether a resource that a page names is a candidate before any client requested it. An image is not: a client may choose one of several,
+/// and nothing waits for it.
 fn goes_along(thing: &Thing) -> bool {
     matches!(
         thing.kind,

@@ -205,7 +205,7 @@ impl Fetch {
         }
     }
 
-    /// The same, or what may be shared with the requests that wait for it, though it is of no use after them.
+    /// The same, or a response that may be shared with the requests that wait for it, but is useless for later ones.
     fn sharable(
         &self,
         head: &response::Parts,

@@ -166,8 +166,8 @@ impl<K: Ord + Clone, T> Flights<K, T> {
         }
     }
 
-    /// Removes the flight that landed `shared`, which does not serve requests that come now: the next of them leads another. Those who
-    /// already read it are not affected.
+    /// Removes the flight that landed `shared`, which does not serve requests that come now: the next request leads another flight. Current
+    /// readers are not affected.
     pub fn supersede(&self, key: &K, shared: &Arc<T>) {
         let mut state = self.lock();
         let landed = state.under_way.get(key).is_some_and(

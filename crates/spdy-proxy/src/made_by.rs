@@ -272,7 +272,7 @@ impl Proxy {
         facts.is_some_and(|facts| self.rewritten_again.note(&wanted.key, facts, now))
     }
 
-    /// What was seen of the site, for what is wanted of it.
+    /// The facts about the site, for the request `wanted`.
     pub(crate) fn seen_of(self: &Arc<Self>, wanted: &Wanted) -> OfSite {
         OfSite::new(self, wanted)
     }

@@ -33,8 +33,8 @@ use crate::spans::{BROKEN, OpenSpan};
 use crate::transform::Rewriter;
 use crate::wanted::Wanted;
 
-/// How long the first bytes of a page wait for its encoding to be said, once no more come: then they go out as they can be rewritten
-/// without it. Long enough for what an origin writes in two pieces to come as one.
+/// How long the first bytes of a page wait for its encoding when no more bytes come. After that they are sent, rewritten as far as possible
+/// without the encoding. The time is long enough for two writes of an origin to arrive as one.
 const PAUSE: Duration = Duration::from_millis(20);
 /// Things that one page names and that are remembered of it.
 const MAX_NAMED: usize = 256;
@@ -51,7 +51,7 @@ pub(crate) struct Pump {
     /// Lives until it is in the cache, so that nobody fetches it in between.
     pub(crate) leader: Option<Lead>,
     pub(crate) rewriter: Rewriter,
-    /// What it is rewritten by.
+    /// The facts that it is rewritten with.
     pub(crate) seen: Arc<OfSite>,
     /// No redirect led to it.
     pub(crate) is_in_its_place: bool,

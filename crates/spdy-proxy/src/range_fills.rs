@@ -67,7 +67,7 @@ struct Account {
 
 impl Account {
     fn refill(&mut self, now: Instant, full: i64) {
-        // What a whole millisecond brings is added; what is left of one stays due.
+        // The credit of whole milliseconds is added; the rest of a millisecond stays due.
         let waited = now.saturating_since(self.refilled).as_millis();
         let waited = i64::try_from(waited).unwrap_or(i64::MAX);
         self.refilled += Duration::from_millis(waited.unsigned_abs());

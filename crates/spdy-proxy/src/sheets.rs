@@ -5,7 +5,7 @@
 //!      rewritten ──▶ digests ┴▶ remembered by URL and rules ◀── a page that names the sheet with `integrity`
 //! ```
 //!
-//! What became of a sheet that is kept is noted with it, and so is known again of one that comes from the disk or the shared tier.
+//! The result of rewriting a sheet is stored with it, so it is known again when the sheet comes from the disk or the shared tier.
 //!
 //! The same text under the same rules is always rewritten to the same text: what is remembered here holds as long as the host serves
 //! what the page pins, and if it serves anything else, the browser refuses it as it would have without us. A moved sheet that nobody
@@ -141,7 +141,7 @@ impl OfSite {
         (self.proxy.sheets.pinned(&name, metadata), is_guarded)
     }
 
-    /// What the page was rewritten by so far.
+    /// The facts that the page was rewritten with so far.
     pub(crate) fn made_by(&self) -> MadeBy {
         let made_by = self.made_by.lock();
         made_by.unwrap_or_else(PoisonError::into_inner).clone()

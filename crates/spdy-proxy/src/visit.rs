@@ -1,6 +1,6 @@
 //! One connection of a client: its address, what it has received, and what is pushed or hinted with the pages it requests.
 //!
-//! Nothing goes along before it is known that the page is public: that it is in the cache for everyone, and that this request
+//! Nothing is pushed or hinted before the page is known to be public: the cache has a public copy, and this request
 //! would be answered with it ([`public`](crate::public)).
 
 use std::net::IpAddr;

@@ -1,11 +1,11 @@
 //! Requests for a part of what is not kept: media begin with `Range: bytes=0-`, and nothing is kept of parts.
 //!
 //! ```text
-//!  bytes=0-…, a miss ──▶ has its client credit (range_fills.rs)? ── no ──▶ the part is asked for
+//!  bytes=0-…, a miss ──▶ has its client credit (range_fills.rs)? ── no ──▶ the part is requested
 //!     │ yes
-//!     └────────────────▶ the whole is asked for ── it can be kept ────▶ recorded and kept; the part is cut out of the recording
-//!                                               └─ it cannot ─────────▶ the part is asked for, and so for an hour: for all, or for
-//!                                                                         who has cookies, if it is for these
+//!     └────────────────▶ the whole is requested ── it can be kept ────▶ recorded and kept; the part is cut out of the recording
+//!                                               └─ it cannot ─────────▶ the part is requested, and so for an hour: for all, or for
+//!                                                                         requests with cookies, if it is for these
 //!  any other range ──▶ the whole is coming, and is there as far as the range's first byte ──▶ cut out of the recording
 //!                      └─ else ──▶ passed on
 //! ```

@@ -69,7 +69,7 @@ async fn an_origin_that_refuses_a_body_is_heard_before_it_is_sent() {
     assert!(answer.ends_with("too large"), "{answer}");
     // Where the origin waits for a body nothing else is sent.
     assert_eq!(between.what_comes(&mut origin).await, "");
-    assert!(between.origin.try_recv().is_err(), "it is not asked again");
+    assert!(between.origin.try_recv().is_err(), "it is not sent again");
 }
 
 /// Many servers know nothing of it.

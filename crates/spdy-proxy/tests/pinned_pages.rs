@@ -75,7 +75,7 @@ fn assert_moved(page: &Answer, path: &str, sheet: &Answer) {
     let hash = text
         .split("integrity=\"")
         .nth(1)
-        .expect("it is pinned anew");
+        .expect("it has another pin");
     let hash = hash.split('"').next().expect("a hash");
     assert!(
         matches(hash, &Digests::of(sheet.text().as_bytes())),
@@ -140,7 +140,7 @@ async fn a_page_that_is_validated_is_rewritten_again_once_its_pinned_sheet_is_kn
         assert_ne!(
             validated.field("etag"),
             etag,
-            "it was told before the sheet was known to be pinned"
+            "it was sent before the sheet was known to be pinned"
         );
         let same = [("if-none-match", validated.field("etag"))];
         assert_eq!(
@@ -299,7 +299,7 @@ async fn a_kept_page_pins_a_sheet_of_the_sites_own_as_it_is_served_once_that_is_
     let hash = text
         .split("integrity=\"")
         .nth(1)
-        .expect("it is pinned anew");
+        .expect("it has another pin");
     let hash = hash.split('"').next().expect("a hash");
     assert!(
         matches(hash, &Digests::of(sheet.text().as_bytes())),

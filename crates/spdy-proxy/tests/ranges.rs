@@ -262,7 +262,7 @@ async fn reads(between: &Between, number: u8, target: &str, range: &str) -> Stri
     got
 }
 
-/// One byte of ever new URLs had 94,000 times as many sent.
+/// Before, one byte of ever new URLs made the origin send 94,000 times as many.
 #[tokio::test]
 async fn ranges_of_one_client_have_so_much_fetched_beyond_what_it_takes() {
     let mut between = Between::start("[cache]\nobject_mib = 1\nrange_fill_mib = 1\n");
@@ -280,7 +280,7 @@ async fn ranges_of_one_client_have_so_much_fetched_beyond_what_it_takes() {
         let got = spans.lock().unwrap().pop();
         assert_eq!(got, Some(expected), "{target} of client {number}");
     }
-    // What is stored is had by all, and what another client has fetched is.
+    // Every client gets stored responses, also those that another client's request fetched.
     for target in ["/film?1", "/film?4"] {
         reads(&between, 1, target, "0-0").await;
         assert_eq!(spans.lock().unwrap().pop(), None, "{target}");

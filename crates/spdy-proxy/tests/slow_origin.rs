@@ -429,7 +429,7 @@ async fn who_asks_when_the_shared_answer_is_stale_already_shares_the_next() {
     }
     assert_eq!(bodies, [Some('0'), Some('0'), Some('1'), Some('1')]);
     assert_eq!(total.load(Ordering::SeqCst), 2);
-    // What was stale on arrival is not kept.
+    // A response that is stale on arrival is not stored.
     let mut later = client_after(&between, 0).await;
     between.what_comes(&mut later).await;
     assert_eq!(total.load(Ordering::SeqCst), 3);

@@ -7,8 +7,8 @@
 //!               └───────────────► passing            the encoding is no superset of ASCII, or the rules leave the page
 //! ```
 //!
-//! A page whose encoding is not known is held until a `meta` says it, or 1 KiB has come. Where its origin pauses before that
-//! ([`flush`](HtmlRewriter::flush)), what is there is rewritten as far as any encoding allows, and the search for the `meta` goes on.
+//! A page whose encoding is not known is held until a `meta` states it, or 1 KiB has arrived. If its origin pauses before that
+//! ([`flush`](HtmlRewriter::flush)), the bytes so far are rewritten as far as any encoding allows, and the search for the `meta` continues.
 //!
 //! Tags in which nothing is to be changed pass byte for byte. Of the rest the attributes that change are written
 //! anew. What stands in `noscript`, in comments and in scripts is not touched. The text of `style` elements and

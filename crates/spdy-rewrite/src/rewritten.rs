@@ -60,7 +60,7 @@ pub fn tag_body<'b>(
     headers.insert(ETAG, etag.expect("letters and digits"));
 }
 
-/// Marks the ETag of a page with the `facts` by which it was rewritten beside its text and the rules: by other ones it has other bytes.
+/// Marks the ETag of a page with the `facts` that it was rewritten with, beside its text and the rules: other facts give other bytes.
 pub fn mark_facts(headers: &mut HeaderMap, facts: &[u8]) {
     let hash = URL_SAFE_NO_PAD.encode(&Sha256::digest(facts)[..6]);
     let etag = headers.get(ETAG).and_then(|etag| {

@@ -1,4 +1,4 @@
-//! A page whose origin pauses before its encoding is known: what goes out then, and what the rest becomes.
+//! A page whose origin pauses before its encoding is known: the output at the pause, and how the rest is rewritten.
 
 mod support;
 

@@ -33,7 +33,7 @@ use crate::push_plan::Wish;
 /// Limits and thresholds of learning.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct LearningLimits {
-    /// Pages. For one more, the page goes that the fewest networks voted for. Default 256.
+    /// The maximum number of pages. One more drops the page that the fewest networks voted for. Default 256.
     pub pages: usize,
     /// Resources of one page, at most 64. For one more, a resource goes that fewer than half of the votes name. Default 64.
     pub needs_per_page: usize,

@@ -330,7 +330,7 @@ fn is_fuller(new: &Answer, old: &Answer) -> bool {
     };
     match (rank(new), rank(old)) {
         (_, 0) => true,
-        // What failed once is no better than a part.
+        // An exchange that failed is no better than a part.
         (new_rank, 1) => new_rank == 2 && new.status.is_success(),
         _ => false,
     }

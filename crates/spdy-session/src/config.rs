@@ -16,7 +16,7 @@ use spdy_frame::version::Version;
 use crate::observe::Observe;
 use crate::window::{INITIAL_WINDOW, MAX_WINDOW};
 
-/// A client's session has room for the windows of so many streams: as many as most servers allow to be open.
+/// A client's session has room for the windows of this many streams: as many as most servers allow to be open.
 const STREAMS_WITH_ROOM: u32 = 100;
 /// Unread bytes that a client holds where no window is in force.
 const UNREAD_WITHOUT_WINDOWS: u32 = 10 * 1024 * 1024;

@@ -287,7 +287,7 @@ impl Session {
                         RstStatus::FLOW_CONTROL_ERROR
                     }
                     // Undertow ends an upload with FIN on its last DATA, and often with an empty DATA and FIN
-                    // behind it. Nothing is lost by that, so the stream goes on; but not for ever.
+                    // behind it. Nothing is lost by that, so the stream continues, up to the limit on empty frames.
                     Err(Misstep::AfterFin) if len == 0 => {
                         return if fin {
                             self.budget.empty_frame(self.now)

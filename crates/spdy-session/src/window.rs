@@ -155,7 +155,7 @@ impl ReceiveWindow {
         self.grown += bytes;
     }
 
-    /// Takes back growth of `bytes`: so much that is consumed is not given back.
+    /// Takes back growth of `bytes`: this many consumed bytes are not given back.
     pub(crate) fn shrink(&mut self, bytes: i64) {
         self.grow(-bytes);
     }

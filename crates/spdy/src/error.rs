@@ -159,7 +159,7 @@ impl Error {
         )
     }
 
-    /// What a stream that was never opened fails with too, instead of [`Closing`](Self::Closing): it says
+    /// Whether a stream that was never opened fails with this error too, instead of [`Closing`](Self::Closing): the error says
     /// what to do, and another session would end in the same way.
     pub(crate) fn concerns_every_stream(&self) -> bool {
         matches!(

@@ -407,7 +407,7 @@ impl State {
     /// As [`reset`](Self::reset), behind what was sent on the stream, which is not dropped.
     pub(crate) fn reset_behind_output(&mut self, key: usize, status: RstStatus) {
         let entry = &mut self.entries[key];
-        // What is dropped unread with its FIN behind it must not pass for an empty whole.
+        // A body that is dropped unread, with its FIN received, must not look like a complete empty body.
         entry.fin_received &= entry.inbound.is_empty();
         self.drop_unread(key);
         let entry = &mut self.entries[key];

@@ -184,7 +184,7 @@ fn what_strangers_plant_under_a_public_page_no_browser_requests() {
     let text = scene.fetched("/", "spdy/3.1");
     assert!(
         text.contains("</a.css>"),
-        "what the page names is told: {text}"
+        "the resources of the page are hinted: {text}"
     );
 }
 

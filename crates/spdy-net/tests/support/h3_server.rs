@@ -27,14 +27,14 @@ pub(crate) struct Met {
     _endpoint: quinn::Endpoint,
 }
 
-/// The two meet; the client may have so many requests open.
+/// Connects client and server; the client may have `max_requests` requests open.
 pub(crate) async fn meet(max_requests: u32) -> Met {
     let mut transport = quinn::TransportConfig::default();
     transport.max_concurrent_bidi_streams(max_requests.into());
     meet_in(runtime(), transport).await
 }
 
-/// The two meet, the client in the time of `runtime` and the server with a `transport` of its own.
+/// Connects client and server, the client in the time of `runtime` and the server with its own `transport`.
 pub(crate) async fn meet_in(runtime: SharedRuntime, transport: quinn::TransportConfig) -> Met {
     let ca = LocalCa::generate(KeyKind::EcdsaP256).unwrap();
     let identity = ca.issue(&["localhost".to_owned()], &[]).unwrap();
