@@ -91,7 +91,7 @@ async fn a_trusted_proxy_may_state_the_client_in_its_own_field_too() {
     let fields = "X-Forwarded-For: 203.0.113.7\r\nCF-Connecting-IP: 203.0.113.7\r\nClient-Cert: :AA==:\r\n\
          Remote-User: alice\r\nX-SSL-Client-Verify: SUCCESS\r\nX-Forwarded-User: alice\r\n";
     for (listen, want) in [("", false), ("trusted = ['192.0.2.0/24']", true)] {
-        let asked = asked(listen, "GET /a HTTP/1.1", fields).await;
+        let asked = origin_head(listen, "GET /a HTTP/1.1", fields).await;
         for field in [
             "cf-connecting-ip: 203.0.113.7",
             "client-cert: :aa==:",

@@ -133,7 +133,7 @@ async fn origin(asked: Request<Body>, gate: Arc<Semaphore>) -> Response<Body> {
     for (name, value) in fields {
         answer = answer.header(name, value);
     }
-    if request.headers().contains_key("if-none-match") {
+    if asked.headers().contains_key("if-none-match") {
         gate.acquire().await.expect("it is open").forget();
         answer = answer.status(StatusCode::NOT_MODIFIED);
         return answer.body(Body::empty()).expect("an answer");
@@ -607,7 +607,7 @@ async fn a_page_that_is_private_by_now_is_told_of_no_more() {
         async move {
             let (kind, mut fields, body) = page(request.uri().path(), false);
             let mut answer = Response::builder().header("content-type", kind);
-            if asked.uri().path() == "/" {
+            if request.uri().path() == "/" {
                 fields = vec![("cache-control", "max-age=10"), ("etag", "\"1\"")];
                 if is_private {
                     answer = answer.status(StatusCode::FORBIDDEN);
