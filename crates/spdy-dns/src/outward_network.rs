@@ -35,7 +35,14 @@ impl Network for OutwardNetwork {
 
     fn connect(&self, to: SocketAddr) -> BoxFuture<io::Result<BoxIo>> {
         if self.own.are_at(to) {
-            let refusal = io::Error::new(io::ErrorKind::PermissionDenied, Denied::Own(to));
+            let denied = Denied::Own(to);
+            tracing::warn!(
+                whom = %to,
+                reason = denied.reason(),
+                why = %denied,
+                "an origin was refused"
+            );
+            let refusal = io::Error::new(io::ErrorKind::PermissionDenied, denied);
             return Box::pin(std::future::ready(Err(refusal)));
         }
         self.inner.connect(to)

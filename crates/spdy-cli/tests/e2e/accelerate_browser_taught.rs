@@ -20,7 +20,8 @@ fn answer(request: &Asked, _: &Places) -> Vec<Step> {
     let page = "<!doctype html><title>taught</title><link rel=icon href=data:,>\
                 <link rel=stylesheet href=/a.css><script src=/b.js></script>";
     let (kind, control, body) = match path {
-        "/" => ("text/html", "public, no-cache\r\nETag: \"1\"", page),
+        // It has a lifetime that is over when it comes: hints are sent, and the origin sees every request.
+        "/" => ("text/html", "max-age=60\r\nAge: 60\r\nETag: \"1\"", page),
         "/account" => ("text/html", "private", page),
         // Browsers store them and the accelerator does not, so the origin sees every request of a browser.
         "/a.css" => ("text/css", "private, max-age=600", "p { color: red }"),
@@ -29,7 +30,7 @@ fn answer(request: &Asked, _: &Places) -> Vec<Step> {
         _ => ("image/png", "max-age=600", "a picture"),
     };
     if request.head.contains("\r\nif-none-match: ") {
-        return whole("304 Not Modified\r\nETag: \"1\"\r\n", b"");
+        return whole("304 Not Modified\r\nAge: 60\r\nETag: \"1\"\r\n", b"");
     }
     let head = format!("200 OK\r\nContent-Type: {kind}\r\nCache-Control: {control}\r\n");
     whole(&head, body.as_bytes())
