@@ -24,6 +24,8 @@ pub mod measured;
 mod meter;
 
 #[cfg(target_os = "linux")]
+pub mod arrival;
+#[cfg(target_os = "linux")]
 pub mod cpu;
 #[cfg(target_os = "linux")]
 pub mod enclosure;

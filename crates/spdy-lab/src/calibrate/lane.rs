@@ -23,9 +23,9 @@ use crate::sim::seed;
 /// What model and kernel have in common.
 pub const CONGESTION: &str = "cubic";
 /// For how long nothing must be sent before a run is over.
-const SILENCE: Duration = Duration::from_millis(20);
+pub(super) const SILENCE: Duration = Duration::from_millis(20);
 /// Longest wait for that.
-const REST_WITHIN: Duration = Duration::from_secs(30);
+pub(super) const REST_WITHIN: Duration = Duration::from_secs(30);
 /// What a run may take beyond ten times what it takes in virtual time.
 const PATIENCE: Duration = Duration::from_secs(30);
 

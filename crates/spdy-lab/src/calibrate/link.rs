@@ -1,17 +1,20 @@
-//! The link by itself: what it carries, and how long a packet takes there and back, measured by sockets at its ends.
+//! Measures the rate and the round trip of a link without TCP, by UDP sockets at its two ends.
 //!
-//! The rate is told by a receiver that takes the time of the first and of the last datagram of a flood; the round
-//! trip by a datagram of 64 bytes that is sent back. Both so contain what the kernel and the wake-ups of
-//! four threads cost.
+//! The rate is that of a flood of full packets, by the times at which the kernel got the first and the last. The round
+//! trip is that of datagrams of 64 bytes that the other end sends back: it includes the cost of waking four threads.
+//!
+//! Both sockets exist before the first datagram is sent, and until the last has arrived: a datagram without a socket
+//! is answered by ICMP, which the sender sees as a refused connection. Each measurement has ports of its own.
 
 use std::io;
-use std::net::{SocketAddr, UdpSocket};
+use std::net::UdpSocket;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use serde::Serialize;
 use spdy_netem::path::PathConfig;
+use spdy_tun::arrival::TimedSocket;
 use spdy_tun::cpu::CpuTime;
 use spdy_tun::host::{CLIENT, SERVER};
 use spdy_tun::limits::{Fault, Limits};
@@ -19,7 +22,7 @@ use spdy_tun::measured::Measured;
 use spdy_tun::network::{NetworkConfig, RealNetwork};
 
 use crate::calibrate::error::CalibrateError;
-use crate::calibrate::lane::starved_limit_ms;
+use crate::calibrate::lane::{REST_WITHIN, SILENCE, starved_limit_ms};
 use crate::calibrate::real_time::with_cpu_time;
 
 /// Error of a rate that is allowed, as a part of it.
@@ -33,12 +36,8 @@ const HEADS_LEN: usize = 28;
 const FLOOD_LEN: usize = 1_472;
 /// Payload of an echo: a packet of 64 bytes.
 const ECHO_LEN: usize = 64 - HEADS_LEN;
-/// The port of both.
-const PORT: u16 = 9;
 /// Longest wait for a datagram.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// The time that a thread may always wait for a core, milliseconds: as with [`starved_limit_ms`].
-const LEAST_WAIT_MS: f64 = 4.0;
 /// Attempts at a measurement that does not count.
 const ATTEMPTS: u32 = 5;
 
@@ -110,24 +109,22 @@ impl Probe {
         let path = PathConfig::new(bps, bps, Duration::from_millis(1));
         let mut repeated = 0;
         loop {
-            self.network.begin(&path, 1)?;
+            let (server, client) = self.begin(&path)?;
             let stop = Arc::new(AtomicBool::new(false));
             let stopped = stop.clone();
-            let flood = self.network.server.start_job(move || flood(bps, &stopped));
-            let (received, client) = self
+            let flooded = self
                 .network
-                .client
-                .run(move || with_cpu_time(|| receive(time)));
+                .server
+                .start_job(move || flood(&server, bps, &stopped));
+            let receiver = client.try_clone()?;
+            let received = self.network.client.run(move || receive(receiver, time));
             stop.store(true, Ordering::Relaxed);
-            flood.recv().expect("the server's job ends")?;
+            flooded.recv().expect("the server's job ends")?;
             let measured = self.network.measure()?;
+            self.rest()?;
+            drop(client);
             let (bytes, seconds) = received?;
-            let mut faults = self.faults(&measured);
-            // The sender has more to send than the link carries, so only the receiver's own waits change the result.
-            faults.extend(starved(
-                client,
-                (seconds * 1e3 * RATE_BAR / 2.0).max(LEAST_WAIT_MS),
-            ));
+            let faults = self.faults(&measured);
             let got_bps = bytes as f64 * 8.0 / seconds;
             if faults.is_empty() || repeated == ATTEMPTS {
                 return Ok(Rate {
@@ -158,15 +155,15 @@ impl Probe {
         let path = PathConfig::new(BPS, BPS, rtt);
         let mut repeated = 0;
         loop {
-            self.network.begin(&path, 1)?;
+            let (server, client) = self.begin(&path)?;
             let served = self
                 .network
                 .server
-                .start_job(move || with_cpu_time(|| echo(echoes)));
+                .start_job(move || with_cpu_time(|| echo(&server, echoes)));
             let (times, client) = self
                 .network
                 .client
-                .run(move || with_cpu_time(|| ask(echoes)));
+                .run(move || with_cpu_time(|| time_echoes(&client, echoes)));
             let (echoed, server) = served.recv().expect("the server's job ends");
             echoed?;
             let measured = self.network.measure()?;
@@ -197,6 +194,28 @@ impl Probe {
         }
     }
 
+    /// Begins a measurement over an idle link: a socket of the server and one of the client, connected to each other.
+    fn begin(&mut self, path: &PathConfig) -> Result<(UdpSocket, UdpSocket), CalibrateError> {
+        self.rest()?;
+        self.network.begin(path, 1)?;
+        let server = self.network.server.run(|| UdpSocket::bind((SERVER, 0)))?;
+        let client = self.network.client.run(|| UdpSocket::bind((CLIENT, 0)))?;
+        for (own, peer) in [(&server, &client), (&client, &server)] {
+            own.connect(peer.local_addr()?)?;
+            own.set_read_timeout(Some(PATIENCE))?;
+        }
+        Ok((server, client))
+    }
+
+    /// Waits until nothing is on its way.
+    fn rest(&mut self) -> Result<(), CalibrateError> {
+        if self.network.wait_until_quiet(SILENCE, REST_WITHIN)? {
+            return Ok(());
+        }
+        let seconds = REST_WITHIN.as_secs();
+        Err(CalibrateError::Restless { seconds })
+    }
+
     /// The limits, but for what the flood does on purpose: nothing that is dropped by a device counts as a fault, for
     /// it sends more than the link carries.
     fn faults(&self, measured: &Measured) -> Vec<Fault> {
@@ -212,27 +231,14 @@ fn starved(ends: Option<CpuTime>, limit_ms: f64) -> Option<Fault> {
     (got_ms > limit_ms).then_some(Fault::Starved { got_ms, limit_ms })
 }
 
-fn socket(own: std::net::Ipv4Addr, peer: std::net::Ipv4Addr) -> io::Result<UdpSocket> {
-    let socket = UdpSocket::bind((own, PORT))?;
-    socket.connect(SocketAddr::from((peer, PORT)))?;
-    socket.set_read_timeout(Some(PATIENCE))?;
-    Ok(socket)
-}
-
 /// Keeps the link's queue from running empty, by half more than it carries.
-fn flood(bps: u64, stop: &AtomicBool) -> io::Result<()> {
-    let socket = socket(SERVER, CLIENT)?;
+fn flood(socket: &UdpSocket, bps: u64, stop: &AtomicBool) -> io::Result<()> {
     let datagram = [0; FLOOD_LEN];
     let gap = Duration::from_secs_f64((FLOOD_LEN + HEADS_LEN) as f64 * 8.0 / (1.5 * bps as f64));
     let (began, mut sent) = (Instant::now(), 0u32);
     while !stop.load(Ordering::Relaxed) {
         while began + gap * sent <= Instant::now() {
-            match socket.send(&datagram) {
-                Ok(_) => {}
-                // The receiver may not be there yet, or not any more.
-                Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {}
-                Err(error) => return Err(error),
-            }
+            socket.send(&datagram)?;
             sent += 1;
         }
         std::thread::sleep(gap.clamp(Duration::from_micros(500), Duration::from_millis(20)));
@@ -240,26 +246,25 @@ fn flood(bps: u64, stop: &AtomicBool) -> io::Result<()> {
     Ok(())
 }
 
-/// Bytes of IP from the first datagram (not counted) to the last, and the seconds between them.
-fn receive(time: Duration) -> io::Result<(usize, f64)> {
-    let socket = socket(CLIENT, SERVER)?;
+/// Bytes of IP from the first datagram (not counted) to the last, and the seconds between their arrivals.
+fn receive(socket: UdpSocket, time: Duration) -> io::Result<(usize, f64)> {
+    let mut socket = TimedSocket::new(socket)?;
     let mut buffer = [0; 2_048];
-    socket.recv(&mut buffer)?;
-    let began = Instant::now();
+    let (_, first) = socket.recv(&mut buffer)?;
     let mut bytes = 0;
     loop {
-        bytes += socket.recv(&mut buffer)? + HEADS_LEN;
-        let elapsed = began.elapsed();
+        let (len, at) = socket.recv(&mut buffer)?;
+        bytes += len + HEADS_LEN;
+        let elapsed = at.saturating_sub(first);
         if elapsed >= time {
             return Ok((bytes, elapsed.as_secs_f64()));
         }
     }
 }
 
-fn echo(count: usize) -> io::Result<()> {
-    let socket = socket(SERVER, CLIENT)?;
+/// Sends back what [`time_echoes`] sends.
+fn echo(socket: &UdpSocket, count: usize) -> io::Result<()> {
     let mut buffer = [0; 2_048];
-    // The first only shows that both sides are there.
     for _ in 0..=count {
         let len = socket.recv(&mut buffer)?;
         socket.send(&buffer[..len])?;
@@ -267,8 +272,8 @@ fn echo(count: usize) -> io::Result<()> {
     Ok(())
 }
 
-fn ask(count: usize) -> io::Result<Vec<Duration>> {
-    let socket = socket(CLIENT, SERVER)?;
+/// Times of `count` round trips, after one more that is not counted: it finds caches and threads cold.
+fn time_echoes(socket: &UdpSocket, count: usize) -> io::Result<Vec<Duration>> {
     let mut buffer = [0; 2_048];
     let mut once = || -> io::Result<Duration> {
         let began = Instant::now();
@@ -276,12 +281,6 @@ fn ask(count: usize) -> io::Result<Vec<Duration>> {
         socket.recv(&mut buffer)?;
         Ok(began.elapsed())
     };
-    // The server may not listen yet: then the kernel says so, and we ask again.
-    let deadline = Instant::now() + PATIENCE;
-    while let Err(error) = once() {
-        if error.kind() != io::ErrorKind::ConnectionRefused || Instant::now() > deadline {
-            return Err(error);
-        }
-    }
+    once()?;
     (0..count).map(|_| once()).collect()
 }
