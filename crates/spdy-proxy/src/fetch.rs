@@ -44,8 +44,6 @@ pub(crate) struct Known {
     pub(crate) conditional: Conditional,
     /// The count of purges when it was looked for.
     pub(crate) purges: u64,
-    /// It is fresh, and the whole is fetched from the origin only to rewrite it again. If the fetch fails, it is served.
-    pub(crate) is_fresh: bool,
 }
 
 impl Known {

@@ -143,10 +143,6 @@ impl Proxy {
         let known = known?;
         let stored = known.object.stored();
         let now = self.hour();
-        if known.is_fresh && failure.is_error() {
-            let response = self.hit(wanted, &known.object, now);
-            return Some(respond::marked(response, Outcome::HIT));
-        }
         if !on_error(
             self.policy(wanted.whose()),
             &wanted.ask,
@@ -197,13 +193,7 @@ impl Proxy {
         forward: Forward,
     ) -> Response<Body> {
         if let Some(refused) = self.too_often(&wanted) {
-            return match known.filter(|known| known.is_fresh) {
-                Some(known) => {
-                    let response = self.hit(&wanted, &known.object, self.hour());
-                    respond::marked(response, Outcome::HIT)
-                }
-                None => refused,
-            };
+            return refused;
         }
         self.ahead.learn(&wanted);
         self.awaited(wanted, known, leader, forward, Body::empty())
@@ -262,7 +252,7 @@ impl Proxy {
         Some(respond::marked(response, Outcome::LIMITED))
     }
 
-    /// Fetches anew what was served though it is stale, unless somebody does already.
+    /// Revalidates in the background a stored response that was just served, unless a fetch for it is under way.
     pub(crate) fn validate_behind(self: &Arc<Self>, mut wanted: Wanted, stale: Known) {
         let berth = Berth::of(&wanted.key);
         let Seat::Leader(leader) = self.flights.board(berth, self.runtime.now()) else {

@@ -7,7 +7,7 @@
 //!  told (wanted.rs): the request that the origin will see ── a WebSocket's handshake ──▶ sockets.rs
 //!     │
 //!  look up ── Fresh ─────────▶ kept (respond.rs)
-//!     │     ── Stale ─────────▶ kept, and validated behind it
+//!     │     ── Stale ─────────▶ kept, and validated behind it; also a fresh page that must be rewritten again (made_by.rs)
 //!     │     ── Validate ──┐
 //!     │     ── Miss ──────┴──▶ board (misses.rs): one fetch for all who want it; a 304 leads to what is kept
 //!     ├──── Bypass ──────────▶ pass (misses.rs); unsafe methods make what is kept doubtful
@@ -24,7 +24,7 @@ use http::{Method, Request, Response, StatusCode, Uri};
 use spdy::body::Body;
 use spdy::runtime::BoxFuture;
 use spdy_cache::body::Body as KeptBody;
-use spdy_cache::cache_status::{CacheStatus, Forward};
+use spdy_cache::cache_status::CacheStatus;
 use spdy_cache::lookup::{self, Lookup};
 use spdy_cache::store::Object;
 use spdy_cache::stored::Stored;
@@ -184,22 +184,18 @@ impl Proxy {
                 object,
                 conditional,
                 purges,
-                is_fresh: false,
             }
         };
         match found {
-            Lookup::Fresh { index, .. }
-                if self.begins_again(&wanted, variants[index].stored(), false) =>
-            {
-                let known = Known {
-                    object: variants[index].clone(),
-                    conditional: Conditional::default(),
-                    purges,
-                    is_fresh: true,
-                };
-                self.board(wanted, Some(known), Some(Forward::Miss)).await
-            }
             Lookup::Fresh { index, .. } => {
+                if self.begins_again(&wanted, variants[index].stored(), false) {
+                    let known = Known {
+                        object: variants[index].clone(),
+                        conditional: Conditional::default(),
+                        purges,
+                    };
+                    self.validate_behind(wanted.clone(), known);
+                }
                 if is_lifted {
                     // What it waits for may be on the disk, too.
                     self.look_for_pinned(&wanted, variants[index].stored().note());
