@@ -50,7 +50,7 @@ pub enum Uncacheable {
     /// `private`.
     #[error("private")]
     Private,
-    /// The request had `Authorization`, and the answer does not say that others may have it.
+    /// The request had `Authorization`, or another field that names its user, and the answer does not say that others may have it.
     #[error("authorization")]
     Authorization,
     /// The request had `Cookie`, and the answer does not say that others may have it.
@@ -197,7 +197,8 @@ fn evaluate(
 }
 
 /// Whether the answer allows what it was asked for with credentials to be used for others (RFC 9111 §3.5).
-pub(crate) fn shared_by_word(control: &Control) -> bool {
+#[must_use]
+pub fn shared_by_word(control: &Control) -> bool {
     control.public || control.must_revalidate || control.s_maxage.given().is_some()
 }
 

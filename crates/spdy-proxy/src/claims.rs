@@ -7,7 +7,7 @@
 //! ```text
 //!                                                       from a client    from a trusted proxy (`listen.trusted`)
 //! the client's address (True-Client-IP, ...)            removed          passed if it is the address in X-Forwarded-For
-//! its identity (Client-Cert, Remote-User, ...)          removed          passed
+//! its identity (Client-Cert, Remote-User, ...)          removed          passed; the answer is stored only if it says `public`
 //! the host, the scheme, httpoxy, framing                removed          removed
 //! another target (X-Original-URL, ...)                  removed          removed
 //! another method (X-HTTP-Method-Override, ...)          removed from GET and HEAD, whose answers are stored
@@ -23,7 +23,7 @@
 use std::borrow::Cow;
 use std::net::IpAddr;
 
-use http::{HeaderMap, HeaderName, Method};
+use http::{HeaderMap, HeaderName, Method, header};
 
 /// Marks a request that a trusted proxy sent (`listen.trusted`).
 #[derive(Clone, Copy, Debug)]
@@ -175,6 +175,20 @@ impl Claim {
 /// Whether `name` is on the list, so that the origin may receive another value than the client sent.
 pub(crate) fn is_claim(name: &HeaderName) -> bool {
     Claim::of(name).is_some()
+}
+
+/// Whether a proxy states in `headers` who the user is. A client's own statement is removed before a request is forwarded.
+pub(crate) fn states_identity(headers: &HeaderMap) -> bool {
+    headers
+        .keys()
+        .any(|name| Claim::of(name) == Some(Claim::Identity))
+}
+
+/// Whether the origin may know the user by `headers`: by a cookie, a password or token, or the statement of a proxy.
+pub(crate) fn has_credentials(headers: &HeaderMap) -> bool {
+    headers.contains_key(header::COOKIE)
+        || headers.contains_key(header::AUTHORIZATION)
+        || states_identity(headers)
 }
 
 /// Removes the claims that the origin must not receive with a request of `method`. `client` is the address that

@@ -21,13 +21,14 @@ use spdy_cache::deception;
 use spdy_cache::freshness::Times;
 use spdy_cache::invalidate::is_safe;
 use spdy_cache::lookup::Failure;
-use spdy_cache::storable::{Uncacheable, may_share};
+use spdy_cache::storable::{Uncacheable, may_share, shared_by_word};
 use spdy_cache::stored::Stored;
 use spdy_rewrite::hygiene;
 use spdy_rewrite::moved_url::Moved;
 use spdy_rewrite::refusal::Refusal;
 
 use crate::ahead::MAX_LOOKED_FOR;
+use crate::claims::{has_credentials, states_identity};
 use crate::counters::{Family, Outcome};
 use crate::fetch::{Fetch, Got, Worth};
 use crate::fields;
@@ -157,9 +158,8 @@ impl Fetch {
             StatusCode::NOT_MODIFIED | StatusCode::PARTIAL_CONTENT
         );
         let asked = &self.wanted.ask;
-        let is_by_name = asked.headers.contains_key(header::COOKIE)
-            || asked.headers.contains_key(header::AUTHORIZATION)
-            || RequestControl::of_request(&asked.headers).no_store;
+        let is_by_name =
+            has_credentials(&asked.headers) || RequestControl::of_request(&asked.headers).no_store;
         if asked.method == Method::GET
             && !(is_no_whole || is_by_name || is_of_request(status) || is_failing(status))
             && let Some(known) = self.known.take()
@@ -243,7 +243,13 @@ impl Fetch {
         if deception::is_mismatched(asked.uri.path(), head.status, &head.headers) {
             return Err(Uncacheable::TypeMismatch);
         }
-        may_share(self.proxy.policy(self.wanted.whose()), asked, head, times)
+        let policy = self.proxy.policy(self.wanted.whose());
+        let stored = may_share(policy, asked, head, times)?;
+        // The origin knows the user, as with `Authorization`.
+        if states_identity(&asked.headers) && !shared_by_word(stored.control()) {
+            return Err(Uncacheable::Authorization);
+        }
+        Ok(stored)
     }
 
     /// The fields under which clients see an answer, and what is to be done to its body; or what they get instead.

@@ -15,6 +15,7 @@ use http::{HeaderMap, HeaderName, header};
 
 use spdy_cache::stored::Stored;
 
+use crate::claims::has_credentials;
 use crate::coding::Coding;
 use crate::wanted::Wanted;
 
@@ -24,7 +25,7 @@ const WHO: [HeaderName; 2] = [header::COOKIE, header::AUTHORIZATION];
 /// Whether the answer to `wanted` that the origin told as `told`, and that nobody else gets, goes out without a coding.
 pub(crate) fn may_hold_one(wanted: &Wanted, told: &HeaderMap) -> bool {
     is_asked_as_somebody(wanted, told)
-        && (is_for_one(told) || says_who(&wanted.ask.headers) && !is_for_all(told))
+        && (is_for_one(told) || has_credentials(&wanted.ask.headers) && !is_for_all(told))
 }
 
 /// Whether what is kept as `stored`, and is the answer to `wanted`, goes out without a coding: by `Vary` it is for nobody but who says
@@ -41,11 +42,6 @@ fn is_asked_as_somebody(wanted: &Wanted, told: &HeaderMap) -> bool {
     wanted.moved.is_none()
         && !wanted.site.compress_private
         && Coding::of(told) == Some(Coding::Identity)
-}
-
-/// Whether the origin can know the client again.
-fn says_who(asked: &HeaderMap) -> bool {
-    WHO.iter().any(|name| asked.contains_key(name))
 }
 
 /// Whether the origin says that it is for one client, or makes it so.

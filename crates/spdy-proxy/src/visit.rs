@@ -31,6 +31,7 @@ use spdy_server::visit::{UrlDigest, Visit as Memory};
 
 use crate::ahead::As;
 use crate::answer_log::{Answered, Ended, Line, Log, logged};
+use crate::claims::has_credentials;
 use crate::companions::{Candidate, SubresourceRequest, target_at};
 use crate::counters::{Family, Outcome};
 use crate::proxy::{Proxy, authority_of};
@@ -605,12 +606,6 @@ impl Visit {
             },
         }
     }
-}
-
-/// Whether the request may be of a client that its origin knows.
-fn has_credentials(headers: &HeaderMap) -> bool {
-    let names = [header::COOKIE, header::AUTHORIZATION];
-    names.iter().any(|name| headers.contains_key(name))
 }
 
 /// Whether a response with this status is about the page. A 206 and a 304 are about what the client has of it; other errors are about

@@ -3,6 +3,7 @@
 #[path = "support/wire.rs"]
 mod wire;
 
+use tokio::io::AsyncReadExt as _;
 use wire::{Between, head, write};
 
 const TOLD: &str = "X-Forwarded-For: 198.51.100.1, 203.0.113.7\r\nX-Forwarded-Proto: https\r\n";
@@ -101,5 +102,39 @@ async fn a_trusted_proxy_may_state_the_client_in_its_own_field_too() {
         ] {
             assert_eq!(asked.contains(field), want, "{field}, {listen:?}: {asked}");
         }
+    }
+}
+
+/// The origin may answer for that user: an authenticating proxy stands in front, and the answer says nothing about caches but `max-age`.
+#[tokio::test]
+async fn an_answer_to_a_user_that_a_trusted_proxy_names_is_stored_only_if_public() {
+    let trusted = "[listen]\ntls = []\nplain = ['0.0.0.0:8080']\ntrusted = ['192.0.2.0/24']\n";
+    let alice = "X-Forwarded-For: 203.0.113.7\r\nRemote-User: alice\r\n";
+    let nobody = "X-Forwarded-For: 203.0.113.7\r\n";
+    for (fields, control, is_stored) in [
+        (alice, "max-age=60", false),
+        (alice, "public, max-age=60", true),
+        (nobody, "max-age=60", true),
+    ] {
+        let mut between = Between::start(trusted);
+        let (mut client, _) = between.client();
+        let request =
+            |fields: &str| format!("GET /me HTTP/1.1\r\nHost: www.site.test\r\n{fields}\r\n");
+        write(&mut client, &request(fields)).await;
+        let mut origin = between.asked().await;
+        head(&mut origin).await;
+        let answer = format!(
+            "HTTP/1.1 200 OK\r\nCache-Control: {control}\r\nContent-Length: 5\r\n\r\nalice"
+        );
+        write(&mut origin, &answer).await;
+        between.wait(head(&mut client)).await;
+        client.read_exact(&mut [0; 5]).await.expect("the body");
+        write(&mut client, &request(nobody)).await;
+        let is_hit = tokio::select! {
+            biased;
+            (answer, _) = between.wait(head(&mut client)) => answer.contains("hit"),
+            _ = head(&mut origin) => false,
+        };
+        assert_eq!(is_hit, is_stored, "{fields} {control}");
     }
 }
