@@ -3,10 +3,11 @@
 //! All of it changes under one lock, up to what handshakes show: of two that come at the same time none is lost to the other.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
 
+use parking_lot::{Mutex, MutexGuard};
 use spdy_net::certificates::Identity;
 use spdy_net::identities::{Certified, Identities};
 
@@ -194,7 +195,7 @@ impl Certificates {
     }
 
     fn lock(&self) -> MutexGuard<'_, All> {
-        self.all.lock().unwrap_or_else(PoisonError::into_inner)
+        self.all.lock()
     }
 
     /// Shows `all`, and nothing else. Whoever calls it has the lock.

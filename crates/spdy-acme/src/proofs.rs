@@ -9,11 +9,12 @@
 //! The key authorization is the token and the thumbprint of our account's key (§8.1); the digest is its SHA-256.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::Arc;
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use instant_acme::ChallengeType;
+use parking_lot::RwLock;
 use rcgen::{CertificateParams, CustomExtension, DistinguishedName, KeyPair};
 use rustls::pki_types::PrivateKeyDer;
 use sha2::{Digest, Sha256};
@@ -42,12 +43,12 @@ impl Tokens {
     /// What is to be answered for `token`.
     #[must_use]
     pub fn authorization(&self, token: &str) -> Option<String> {
-        let tokens = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        let tokens = self.0.read();
         tokens.get(token).cloned()
     }
 
     fn change(&self, change: impl FnOnce(&mut BTreeMap<String, String>)) {
-        change(&mut self.0.write().unwrap_or_else(PoisonError::into_inner));
+        change(&mut self.0.write());
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
@@ -10,6 +10,7 @@ use futures_util::future::{Either, select};
 use http::{HeaderMap, Request, Response, StatusCode, header};
 use http_body_util::BodyExt;
 use instant_acme::{BodyWrapper, BytesResponse, Error, HttpClient};
+use parking_lot::Mutex;
 use spdy::body::Body;
 use spdy::runtime::SharedRuntime;
 use spdy_client::client::Client;
@@ -45,7 +46,7 @@ impl Transport {
 
     /// How long the authority wanted to be left alone when it refused last, if it did.
     pub(crate) fn rest(&self) -> Option<Duration> {
-        *self.rest.lock().unwrap_or_else(PoisonError::into_inner)
+        *self.rest.lock()
     }
 
     fn note(&self, response: &Response<Body>) {
@@ -56,7 +57,7 @@ impl Transport {
         if refused.contains(&response.status()) {
             let told = response.headers().get(header::RETRY_AFTER);
             let told = told.and_then(|told| retry_after(told.to_str().ok()?, SystemTime::now()));
-            *self.rest.lock().unwrap_or_else(PoisonError::into_inner) = told;
+            *self.rest.lock() = told;
         }
     }
 }

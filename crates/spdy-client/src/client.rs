@@ -24,10 +24,11 @@ mod attempt;
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 
 use futures_util::future::select;
 use http::{Request, Response};
+use parking_lot::{Mutex, MutexGuard};
 use spdy::body::Body;
 use spdy::client::Push;
 use spdy::runtime::{BoxFuture, SharedRuntime};
@@ -330,7 +331,7 @@ fn with_wire_bytes(mut stats: Stats, bytes: HeaderBytes) -> Stats {
 
 impl Inner {
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 
     /// Puts a request in the queue of `origin`.

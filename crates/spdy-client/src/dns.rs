@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 use std::io;
 use std::net::IpAddr;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use spdy::runtime::SharedRuntime;
 use spdy_clock::Instant;
 use spdy_net::latch::Latch;
@@ -126,7 +127,7 @@ impl Dns {
 
     /// The question that is open or fresh, or a new one.
     fn look_up(&self, host: &str, now: Instant) -> Arc<LookUp> {
-        let mut names = self.names.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut names = self.names.lock();
         if let Some(known) = names.get(host) {
             let good = match known.answer.get() {
                 None => true,

@@ -1,12 +1,13 @@
 //! What belongs to one exchange: its place on a connection, a body that gives the place back, and the request's for another try.
 
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
 use http_body::{Frame, SizeHint};
+use parking_lot::Mutex;
 use spdy::body::{Body, BoxError};
 use spdy::runtime::{BoxFuture, SharedRuntime};
 use spdy_clock::Instant;
@@ -44,7 +45,7 @@ impl Spare {
     pub(crate) fn take(self) -> Option<Body> {
         match self {
             Self::Copy(body) => Some(body),
-            Self::Lent(back) => back.lock().unwrap_or_else(PoisonError::into_inner).take(),
+            Self::Lent(back) => back.lock().take(),
         }
     }
 }
@@ -84,7 +85,7 @@ impl http_body::Body for Lent {
 impl Drop for Lent {
     fn drop(&mut self) {
         if !self.is_read {
-            *self.back.lock().unwrap_or_else(PoisonError::into_inner) = self.body.take();
+            *self.back.lock() = self.body.take();
         }
     }
 }

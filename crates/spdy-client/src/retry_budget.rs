@@ -9,9 +9,9 @@
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use spdy_clock::Instant;
 
 use crate::origin::Origin;
@@ -89,7 +89,7 @@ impl RetryBudget {
     }
 
     fn with<T>(&self, origin: &Origin, now: Instant, act: impl FnOnce(&mut Tokens) -> T) -> T {
-        let mut all = self.tokens.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut all = self.tokens.lock();
         if !all.contains_key(origin)
             && all.len() >= ORIGINS
             && let Some(oldest) = all.iter().min_by_key(|(_, tokens)| tokens.asked)
@@ -158,6 +158,6 @@ mod tests {
         assert!(!budget.admits(&origin(0), later), "it is remembered");
         let last = later + Duration::from_millis(1);
         assert!(budget.admits(&origin(ORIGINS), last));
-        assert_eq!(budget.tokens.lock().unwrap().len(), ORIGINS);
+        assert_eq!(budget.tokens.lock().len(), ORIGINS);
     }
 }

@@ -1,12 +1,13 @@
 //! The server: tokens and URLs, HTTP by hyper, and a session for each upgrade.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use http::uri::{PathAndQuery, Scheme};
 use http::{Method, Request, Response, StatusCode, Uri};
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
+use parking_lot::Mutex;
 use spdy::runtime::BoxFuture;
 use spdy::server::Accept;
 use spdy::upgrade::{self, CloseLast, Refusal};
@@ -191,8 +192,8 @@ impl<H: Handler> StreamingServer<H> {
         Ok(format!("{}/{verb}/{token}", self.0.base))
     }
 
-    fn tokens(&self) -> std::sync::MutexGuard<'_, Tokens<Asked>> {
-        self.0.tokens.lock().unwrap_or_else(PoisonError::into_inner)
+    fn tokens(&self) -> parking_lot::MutexGuard<'_, Tokens<Asked>> {
+        self.0.tokens.lock()
     }
 
     /// Serves whoever connects, until [`stop`](Self::stop). A connection that cannot be accepted, for want

@@ -15,8 +15,9 @@
 use std::collections::BTreeMap;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use spdy::runtime::BoxFuture;
 use spdy_net::network::{BoxIo, Network, SharedNetwork};
 
@@ -39,13 +40,13 @@ impl Refusals {
     /// Reasons in the order of their names, and how often each was met; there are no more than the table has names.
     #[must_use]
     pub fn by_reason(&self) -> BTreeMap<&'static str, u64> {
-        let counts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let counts = self.0.lock();
         counts.clone()
     }
 
     fn refuse(&self, what: impl Into<Denied>, whom: &dyn std::fmt::Display) -> io::Error {
         let denied = what.into();
-        let mut counts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut counts = self.0.lock();
         *counts.entry(denied.reason()).or_default() += 1;
         tracing::warn!(
             %whom,

@@ -10,12 +10,13 @@
 
 use std::io;
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use futures_util::future::{Either, select};
 use hickory_proto::op::ResponseCode;
+use parking_lot::Mutex;
 use spdy::runtime::SharedRuntime;
 use spdy_net::admission::{Admission, AdmissionLimits, Conduct};
 use spdy_net::latch::Latch;
@@ -352,7 +353,7 @@ impl Service {
         from: Sender,
     ) -> Option<Vec<u8>> {
         let verdict = {
-            let mut limiter = limiter.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut limiter = limiter.lock();
             limiter.judge(self.runtime.now(), from.address.ip())
         };
         let answer = match verdict {

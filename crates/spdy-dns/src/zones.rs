@@ -12,11 +12,12 @@
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::Arc;
 
 use hickory_proto::rr::rdata::svcb::{Alpn, IpHint, SVCB, SvcParamKey, SvcParamValue};
 use hickory_proto::rr::rdata::{A, AAAA, CNAME, HTTPS, NS, SOA, TXT};
 use hickory_proto::rr::{Name, RData, Record, RecordType};
+use parking_lot::RwLock;
 
 use crate::zone_config::{MAX_TEXT, MAX_TTL, NameConfig, ZoneConfig, ZoneError};
 
@@ -252,7 +253,7 @@ impl SharedZones {
     /// The zones of now.
     #[must_use]
     pub fn now(&self) -> Arc<Zones> {
-        let zones = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        let zones = self.0.read();
         zones.clone()
     }
 
@@ -263,7 +264,7 @@ impl SharedZones {
 
     /// Changes the zones, for a text that is set or taken away.
     pub fn change<T>(&self, change: impl FnOnce(&mut Zones) -> T) -> T {
-        let mut zones = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        let mut zones = self.0.write();
         change(Arc::make_mut(&mut zones))
     }
 }

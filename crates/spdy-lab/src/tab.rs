@@ -11,7 +11,6 @@
 
 use std::cell::RefCell;
 use std::pin::{Pin, pin};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -20,6 +19,7 @@ use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use http::{HeaderMap, HeaderName, HeaderValue};
 use http_body::Body as _;
+use parking_lot::{Mutex, MutexGuard};
 use spdy::body::Body;
 use spdy::runtime::{BoxFuture, Runtime};
 use spdy_client::client::Client;
@@ -116,10 +116,7 @@ impl<'a> Tab<'a> {
         ended: Result<(), String>,
         traffic: &Traffic,
     ) -> Load {
-        let mut record = self
-            .record
-            .into_inner()
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut record = self.record.into_inner();
         let begun = record.begun;
         let at_latest = |instant: Option<Instant>| {
             let since = instant.unwrap_or_else(|| self.runtime.now()) - Instant::ZERO;
@@ -225,7 +222,7 @@ impl<'a> Tab<'a> {
     }
 
     fn record(&self) -> MutexGuard<'_, Record> {
-        self.record.lock().unwrap_or_else(PoisonError::into_inner)
+        self.record.lock()
     }
 
     /// One request and its response, from the page's wish to the last byte.

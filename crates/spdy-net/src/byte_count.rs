@@ -9,10 +9,11 @@
 
 use std::io;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
 
+use parking_lot::Mutex;
 use spdy_session::observe::Direction;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
@@ -166,7 +167,7 @@ impl Http1Watch {
 
     /// The next bytes of either direction are heads.
     pub(crate) fn begin_exchange(&self) {
-        let mut sides = self.sides.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut sides = self.sides.lock();
         for side in sides.iter_mut() {
             *side = Head {
                 open: true,
@@ -207,7 +208,7 @@ impl Head {
 
 impl Watch for Http1Watch {
     fn passed(&mut self, direction: Direction, mut bytes: &[u8]) {
-        let mut sides = self.sides.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut sides = self.sides.lock();
         let side = &mut sides[usize::from(direction == Direction::Received)];
         while side.open && !bytes.is_empty() {
             let len = side.take(bytes);

@@ -13,7 +13,7 @@
 //! HTTP/2; SPDY has no interim responses, and HTTP/3 servers are asked by clients that have their bodies at hand.
 
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
@@ -21,6 +21,7 @@ use bytes::Bytes;
 use futures_util::future::{Either, select};
 use http::{HeaderMap, Request, Response, header};
 use http_body::{Frame, SizeHint};
+use parking_lot::Mutex;
 use spdy::body::{Body, BoxError};
 use spdy::runtime::{BoxFuture, SharedRuntime};
 
@@ -60,7 +61,7 @@ struct Hold {
 impl Hold {
     /// Sets the outcome to `outcome` unless it is set. Returns the outcome.
     fn decide(&self, outcome: Outcome) -> Outcome {
-        let mut decided = self.outcome.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut decided = self.outcome.lock();
         *decided.get_or_insert(outcome)
     }
 

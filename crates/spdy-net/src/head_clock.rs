@@ -15,8 +15,8 @@
 
 use std::io;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
@@ -24,6 +24,7 @@ use bytes::Bytes;
 use futures_util::task::AtomicWaker;
 use http_body::{Frame, SizeHint};
 use hyper::body::Incoming;
+use parking_lot::{Mutex, MutexGuard};
 use spdy::body::{Body, BoxError};
 use spdy::runtime::{BoxFuture, SharedRuntime};
 use spdy_clock::Instant;
@@ -66,7 +67,7 @@ struct Shared {
 
 impl HeadClock {
     fn stage(&self) -> MutexGuard<'_, Stage> {
-        self.0.stage.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.stage.lock()
     }
 
     fn now(&self) -> Instant {

@@ -6,7 +6,7 @@
 
 use std::convert::Infallible;
 use std::future::poll_fn;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use futures_util::future::{Either, select};
 use http::uri::{self, Authority, Scheme};
@@ -18,6 +18,7 @@ use hyper::client::conn::http1::SendRequest;
 use hyper::ext::ReasonPhrase;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
+use parking_lot::{Mutex, MutexGuard};
 use spdy::body::{Body, BoxError};
 use spdy::runtime::{BoxFuture, SharedRuntime};
 use spdy_frame::priority::Priority;
@@ -104,7 +105,7 @@ impl Http1Client {
     }
 
     fn sender(&self) -> MutexGuard<'_, Option<SendRequest<Body>>> {
-        self.sender.lock().unwrap_or_else(PoisonError::into_inner)
+        self.sender.lock()
     }
 
     pub(crate) fn send(

@@ -11,9 +11,10 @@
 //! [`proving`](crate::tls::ServerTls::proving).
 
 use std::fmt;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
+use parking_lot::RwLock;
 use rustls::crypto::CryptoProvider;
 use rustls::server::{ClientHello, ResolvesServerCert};
 use rustls::sign::CertifiedKey;
@@ -84,7 +85,7 @@ impl Drop for Proof {
 
 impl fmt::Debug for Identities {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let now = self.now.read().unwrap_or_else(PoisonError::into_inner);
+        let now = self.now.read();
         let hosts = now.hosts.iter().map(|(host, _)| host);
         f.debug_list().entries(hosts).finish()
     }
@@ -201,7 +202,7 @@ impl Identities {
     }
 
     fn change(&self, change: impl FnOnce(&mut ByName)) {
-        let mut now = self.now.write().unwrap_or_else(PoisonError::into_inner);
+        let mut now = self.now.write();
         change(Arc::make_mut(&mut now));
     }
 }
@@ -270,7 +271,7 @@ impl ByName {
 impl ResolvesServerCert for Identities {
     fn resolve(&self, hello: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
         let now = {
-            let now = self.now.read().unwrap_or_else(PoisonError::into_inner);
+            let now = self.now.read();
             now.clone()
         };
         let wants_proof = hello.alpn().is_some_and(|offered| offered.eq([PROOF_ALPN]));

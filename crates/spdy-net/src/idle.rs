@@ -1,8 +1,9 @@
 //! How long a connection of HTTP/2 or HTTP/3 has had nothing to do. (hyper and SPDY's session know it themselves.)
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::{Mutex, MutexGuard};
 use spdy::runtime::SharedRuntime;
 use spdy_clock::Instant;
 
@@ -37,7 +38,7 @@ impl Idle {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 
     /// An exchange began; it ends when what is returned is dropped.

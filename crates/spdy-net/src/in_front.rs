@@ -11,9 +11,10 @@
 //! ```
 
 use std::net::{IpAddr, SocketAddr};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::Arc;
 
 use ipnet::IpNet;
+use parking_lot::RwLock;
 
 use crate::proxy_protocol::Announced;
 
@@ -123,11 +124,11 @@ impl SharedInFront {
 
     /// From now on these. Connections that are open stay whose they are.
     pub fn replace(&self, in_front: Arc<InFront>) {
-        *self.0.write().unwrap_or_else(PoisonError::into_inner) = in_front;
+        *self.0.write() = in_front;
     }
 
     pub(crate) fn now(&self) -> Arc<InFront> {
-        let now = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        let now = self.0.read();
         now.clone()
     }
 }

@@ -3,7 +3,9 @@
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
+
+use parking_lot::Mutex;
 
 use crate::tls_error::TlsSetupError;
 
@@ -67,7 +69,7 @@ impl rustls::KeyLog for KeyLogFile {
             }
         }
         line.push('\n');
-        let mut file = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut file = self.0.lock();
         if let Err(error) = file.write_all(line.as_bytes()) {
             tracing::warn!(%error, "cannot write the TLS key log");
         }

@@ -6,11 +6,12 @@
 use std::collections::BTreeMap;
 use std::future::Future;
 use std::pin::{Pin, pin};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 
 use futures_util::future::{Either, select};
+use parking_lot::{Mutex, MutexGuard};
 
 /// Clones are the same latch.
 #[derive(Clone, Debug, Default)]
@@ -66,7 +67,7 @@ impl Latch {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.state.lock()
     }
 }
 

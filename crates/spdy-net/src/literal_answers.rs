@@ -17,11 +17,12 @@
 use std::collections::VecDeque;
 use std::io;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use bytes::{Buf, Bytes, BytesMut};
 use http::{HeaderValue, Method, Response, Version, header};
+use parking_lot::{Mutex, MutexGuard};
 use spdy::body::Body;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
@@ -51,7 +52,7 @@ struct Planned {
 
 impl LiteralAnswers {
     fn queue(&self) -> MutexGuard<'_, VecDeque<Planned>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 
     /// Notes how `response` to such a request goes out; what hyper is to be told of it.

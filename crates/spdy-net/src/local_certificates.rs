@@ -12,9 +12,10 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
 use std::net::IpAddr;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
+use parking_lot::Mutex;
 use rustls::crypto::CryptoProvider;
 use rustls::sign::CertifiedKey;
 
@@ -120,7 +121,7 @@ impl LocalCertificates {
         } = self.subject(host);
         let place = (group, names.first().cloned().unwrap_or_default());
         let held = {
-            let held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
+            let held = self.held.lock();
             held.by_place.get(&place).cloned()
         };
         if let Some(issued) = held.filter(|issued| now < issued.renew_at) {
@@ -133,7 +134,7 @@ impl LocalCertificates {
             key: identity.certified(provider)?,
             renew_at: now + LIFETIME - RENEWED_BEFORE_END,
         };
-        let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut held = self.held.lock();
         held.put(place, issued.clone());
         Ok(issued.key)
     }

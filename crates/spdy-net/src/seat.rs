@@ -7,13 +7,14 @@
 //! The connection says what it does, `admission/places.rs` looks at it when all places are taken.
 
 use std::pin::Pin;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use http::Response;
 use http_body::{Frame, SizeHint};
+use parking_lot::{Mutex, MutexGuard};
 use spdy::body::{Body, BoxError};
 
 use crate::latch::{Latch, Wait};
@@ -81,7 +82,7 @@ impl Seat {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.state.lock()
     }
 }
 

@@ -1,8 +1,8 @@
 //! What is said at once, and said again only after a while, however often it happens.
 
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use spdy_clock::Instant;
 
 /// After how long it is said again.
@@ -15,7 +15,7 @@ pub(crate) struct Seldom(Mutex<Option<Instant>>);
 impl Seldom {
     /// Whether it is to be said `now`.
     pub(crate) fn is_due(&self, now: Instant) -> bool {
-        let mut said = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut said = self.0.lock();
         let is_due = said.is_none_or(|said| now - said >= AGAIN);
         if is_due {
             *said = Some(now);

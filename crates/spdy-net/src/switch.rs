@@ -7,12 +7,13 @@
 //!
 //! Which protocols may be switched to, and whether a 101 is what was asked for, is the business of who uses this.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use http::{Request, Response, StatusCode};
 use http_body_util::BodyExt;
 use hyper::upgrade::OnUpgrade;
 use hyper_util::rt::TokioIo;
+use parking_lot::{Mutex, MutexGuard};
 use spdy::body::{Body, BoxError};
 use spdy::runtime::{BoxFuture, SharedRuntime};
 use tokio::io::AsyncWriteExt;
@@ -49,7 +50,7 @@ impl Takeover {
     }
 
     fn take(&self) -> Option<Begin> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
+        self.0.lock().take()
     }
 }
 
@@ -111,7 +112,7 @@ impl Behind {
     }
 
     fn lock(&self) -> MutexGuard<'_, Option<Next>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 
     /// Speaks the other protocol to its end, if one was agreed on. HTTP is over, and the connection with it if there is no other.

@@ -15,10 +15,11 @@
 //! wire. By that a stream whose window the peer keeps closed is told from one that only waits until others have had theirs.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
 use http::HeaderName;
+use parking_lot::{Mutex, MutexGuard};
 use spdy_clock::Instant;
 
 /// Window of a stream before SETTINGS say otherwise (RFC 9113 §6.9.2).
@@ -131,7 +132,7 @@ impl Turns {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 
     /// A response on stream `id` is about to be written.

@@ -14,10 +14,11 @@
 //! of each stream (spdy-session/src/window.rs). QUIC could have, but quinn has one size that never changes, so over HTTP/3
 //! windows have their greatest size from the start.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::task::{Context, Waker};
 use std::time::Duration;
 
+use parking_lot::{Mutex, MutexGuard};
 use spdy::runtime::SharedRuntime;
 use spdy_clock::Instant;
 
@@ -95,7 +96,7 @@ impl UploadWindows {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 
     /// A body begins.

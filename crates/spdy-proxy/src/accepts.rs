@@ -5,9 +5,9 @@
 //! give another one to us. A browser says the same each time, so what it said last is what it will say next.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::sync::{Mutex, PoisonError};
 
 use http::{HeaderMap, HeaderValue, header};
+use parking_lot::Mutex;
 use spdy_rewrite::kind::Kind;
 
 /// Browsers, each with a kind, that are remembered; the one that was learned first is forgotten.
@@ -35,7 +35,7 @@ impl Accepts {
         if browser.len() > MAX_BYTES || accept.len() > MAX_BYTES {
             return;
         }
-        let mut table = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut table = self.0.lock();
         let name = (browser.to_vec(), kind);
         if let Some(known) = table.by_browser.get_mut(&name) {
             if known != accept {
@@ -55,7 +55,7 @@ impl Accepts {
     /// What the browser that sent these fields will take for a thing of that kind, if it ever said.
     pub(crate) fn of(&self, fields: &HeaderMap, kind: Kind) -> Option<HeaderValue> {
         let name = (browser(fields)?.to_vec(), kind);
-        let table = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let table = self.0.lock();
         table.by_browser.get(&name).cloned()
     }
 }
@@ -102,7 +102,7 @@ mod tests {
         let knows = |browser: &str| all.of(&said(browser, ""), Kind::Image).is_some();
         assert!(!knows("Browser/0") && knows("Browser/1"));
         assert!(knows(&format!("Browser/{REMEMBERED}")));
-        assert_eq!(all.0.lock().unwrap().by_browser.len(), REMEMBERED);
+        assert_eq!(all.0.lock().by_browser.len(), REMEMBERED);
         for (browser, accept) in [(MAX_BYTES + 1, 1), (1, MAX_BYTES + 1)] {
             let fields = said(&"b".repeat(browser), &"a".repeat(accept));
             all.learn(&fields, Kind::Image);

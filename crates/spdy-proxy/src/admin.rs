@@ -14,9 +14,10 @@
 //! A soft purge makes what is meant stale: it may still be served where that is allowed, and one word of the origin makes it
 //! fresh. A URL may be one of another host: what was moved from there is meant, for each site that moved it.
 
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::Arc;
 
 use http::{Method, Request, Response, StatusCode, header};
+use parking_lot::RwLock;
 use serde::{Deserialize, Serialize};
 use spdy::body::Body;
 use spdy::runtime::BoxFuture;
@@ -92,17 +93,17 @@ impl Admin {
 
     /// Who purges, or asks for reports, shows `token` from now on.
     pub fn set_token(&self, token: Token) {
-        *self.token.write().unwrap_or_else(PoisonError::into_inner) = token;
+        *self.token.write() = token;
     }
 
     /// Answers requests for these hosts from now on, besides addresses and `localhost`.
     pub fn set_hosts(&self, hosts: AllowedHosts) {
-        *self.hosts.write().unwrap_or_else(PoisonError::into_inner) = hosts;
+        *self.hosts.write() = hosts;
     }
 
     /// The answer to a request for a host that is not allowed.
     fn misdirected(&self, request: &Request<Body>) -> Option<Response<Body>> {
-        let hosts = self.hosts.read().unwrap_or_else(PoisonError::into_inner);
+        let hosts = self.hosts.read();
         hosts.refusal(
             request,
             "use an IP address or localhost, or add it to `names` of `[admin]`",
@@ -242,7 +243,7 @@ impl Admin {
             let (scheme, token) = given.as_bytes().split_at_checked(b"Bearer ".len())?;
             scheme.eq_ignore_ascii_case(b"Bearer ").then_some(token)
         });
-        let token = self.token.read().unwrap_or_else(PoisonError::into_inner);
+        let token = self.token.read();
         if token.is(given.unwrap_or_default()) {
             return None;
         }

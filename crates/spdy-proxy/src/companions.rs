@@ -18,8 +18,8 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::IpAddr;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use parking_lot::{Mutex, MutexGuard};
 use spdy_clock::Instant;
 use spdy_page::replica::Kind;
 use spdy_rewrite::kind;
@@ -352,11 +352,11 @@ impl Companions {
     }
 
     fn texts(&self) -> MutexGuard<'_, Texts> {
-        self.texts.lock().unwrap_or_else(PoisonError::into_inner)
+        self.texts.lock()
     }
 
     fn learned(&self) -> MutexGuard<'_, Learned> {
-        self.learned.lock().unwrap_or_else(PoisonError::into_inner)
+        self.learned.lock()
     }
 }
 

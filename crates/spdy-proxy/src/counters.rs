@@ -1,7 +1,9 @@
 //! What was done so far, by name: for metrics, and for who wonders why a page is slow.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
+
+use parking_lot::Mutex;
 
 /// What is counted. Labels are names from the code alone, so that nobody outside can make a series.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
@@ -109,14 +111,14 @@ impl Counters {
 
     /// It happened so often more.
     pub fn add(&self, family: Family, label: &'static str, times: u64) {
-        let mut counts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut counts = self.0.lock();
         *counts.entry((family, label)).or_default() += times;
     }
 
     /// Labels of a family in the order of their names, and how often each was met.
     #[must_use]
     pub fn of(&self, family: Family) -> Vec<(&'static str, u64)> {
-        let counts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let counts = self.0.lock();
         let all = counts.iter().filter(|((of, _), _)| *of == family);
         all.map(|((_, label), count)| (*label, *count)).collect()
     }

@@ -4,11 +4,11 @@
 //! them would have the host asked once more. What is remembered is why, not what the first client was told: another may load the
 //! same thing otherwise, and is judged anew.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method, StatusCode, header, response};
+use parking_lot::{Mutex, MutexGuard};
 use spdy_cache::cache_status::CacheStatus;
 use spdy_cache::key::Key;
 use spdy_cache::lookup::Failure;
@@ -67,7 +67,7 @@ impl DeadThings {
     }
 
     fn lock(&self) -> MutexGuard<'_, Remembered<Key, Dead>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }
 

@@ -23,10 +23,11 @@ use std::fs;
 use std::io;
 use std::path::Path;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Mutex, mpsc};
+use std::sync::{Arc, mpsc};
 use std::thread;
 
 use http::HeaderMap;
+use parking_lot::Mutex;
 use spdy_cache::body::Body;
 use spdy_cache::key::Key;
 use spdy_cache::object_file::file_name;

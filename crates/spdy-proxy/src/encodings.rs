@@ -13,9 +13,10 @@
 //! others can go. When all that is left is read, what is wanted next goes out as it is kept, uncoded.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use bytes::Bytes;
+use parking_lot::{Mutex, MutexGuard};
 use spdy::body::Body as Coming;
 use spdy::runtime::SharedRuntime;
 use spdy_cache::body::{Body, Mark};
@@ -169,7 +170,7 @@ impl Encodings {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 
     /// `body`, which is kept under `key`, under `coding`; what takes long is made by a task of `runtime`.
@@ -374,7 +375,7 @@ mod tests {
         }
 
         fn spawn(&self, task: BoxFuture<()>) {
-            self.0.lock().unwrap().push(task);
+            self.0.lock().push(task);
         }
     }
 
@@ -391,10 +392,10 @@ mod tests {
             other => panic!("nobody has made it yet: {other:?}"),
         };
         let first = ask();
-        let mut making = tasks.0.lock().unwrap().pop().expect("it is made beside");
+        let mut making = tasks.0.lock().pop().expect("it is made beside");
         assert!((&mut making).now_or_never().is_none(), "others have a turn");
         let second = ask();
-        assert!(tasks.0.lock().unwrap().is_empty(), "it is made once");
+        assert!(tasks.0.lock().is_empty(), "it is made once");
         let mut turns = 1;
         while (&mut making).now_or_never().is_none() {
             turns += 1;

@@ -16,10 +16,11 @@
 
 use std::collections::BTreeMap;
 use std::pin::pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::{Either, select};
+use parking_lot::{Mutex, MutexGuard};
 use spdy::runtime::SharedRuntime;
 use spdy_cache::lookup::Failure;
 use spdy_clock::Instant;
@@ -127,7 +128,7 @@ impl<K: Ord + Clone, T> Flights<K, T> {
     }
 
     fn lock(&self) -> MutexGuard<'_, State<K, T>> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 
     /// Somebody wants `key`.
@@ -231,8 +232,7 @@ impl<K: Ord, T> Leader<K, T> {
 
     /// The origin failed, and who has something kept does with that: those who wait now are told. Who comes from now on asks anew.
     pub fn fail(self, failure: Failure) {
-        let state = self.flights.state.lock();
-        let mut state = state.unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.flights.state.lock();
         if !matches!(*self.tell.borrow(), Told::Nothing) {
             return; // another has brought something
         }
@@ -249,7 +249,6 @@ impl<K: Ord, T> Leader<K, T> {
     #[must_use]
     pub fn has_others(&self) -> bool {
         let state = self.flights.state.lock();
-        let state = state.unwrap_or_else(PoisonError::into_inner);
         let flight = state.under_way.get(&self.key);
         flight.is_some_and(|flight| flight.number == self.number && flight.leaders > 1)
     }
@@ -271,8 +270,7 @@ impl<K: Ord + Clone, T> Leader<K, T> {
 
 impl<K: Ord, T> Drop for Leader<K, T> {
     fn drop(&mut self) {
-        let state = self.flights.state.lock();
-        let mut state = state.unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.flights.state.lock();
         let flight = state.under_way.get_mut(&self.key);
         let Some(flight) = flight.filter(|flight| flight.number == self.number) else {
             return;

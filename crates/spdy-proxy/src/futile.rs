@@ -3,10 +3,10 @@
 //! What nobody may keep, or what is stale as soon as it is here, is likely so an hour later. What failed may be well again soon, and what
 //! found no room is no matter of the thing at all.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
+use parking_lot::{Mutex, MutexGuard};
 use spdy_cache::key::Key;
 use spdy_clock::Instant;
 
@@ -65,7 +65,7 @@ impl FutileThings {
     }
 
     fn lock(&self) -> MutexGuard<'_, Things> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }
 

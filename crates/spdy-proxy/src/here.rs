@@ -2,10 +2,10 @@
 //! longer than to rewrite what names it: so it is not looked for again at once.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use http::HeaderMap;
+use parking_lot::Mutex;
 use spdy_clock::Instant;
 
 use crate::fields;
@@ -89,7 +89,7 @@ impl Here {
     }
 
     fn things<T>(&self, ask: impl FnOnce(&mut Remembered<u64>) -> T) -> T {
-        ask(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+        ask(&mut self.0.lock())
     }
 }
 

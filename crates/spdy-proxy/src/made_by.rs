@@ -10,10 +10,11 @@
 //! was written by it is still right.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use http::{HeaderMap, Method, Response, header};
+use parking_lot::Mutex;
 use spdy_cache::control::RequestControl;
 use spdy_cache::key::Key;
 use spdy_cache::storable::may_store;
@@ -218,13 +219,13 @@ impl Default for RewrittenAgain {
 
 impl RewrittenAgain {
     fn has(&self, key: &Key, facts: u64, now: Instant) -> bool {
-        let mut pages = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut pages = self.0.lock();
         pages.get(key, now) == Some(&facts)
     }
 
     /// Whether that is new.
     fn note(&self, key: &Key, facts: u64, now: Instant) -> bool {
-        let mut pages = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut pages = self.0.lock();
         let is_new = pages.get(key, now) != Some(&facts);
         pages.put(key, facts, now);
         is_new

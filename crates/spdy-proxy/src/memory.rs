@@ -1,9 +1,10 @@
 //! The tier in memory, shared by all requests.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::Arc;
 
 use bytes::Bytes;
+use parking_lot::RwLock;
 use spdy_cache::body::{Body, Gathering};
 use spdy_cache::key::Key;
 use spdy_cache::store::{Config, Counters, Object, Purge, Store};
@@ -24,15 +25,12 @@ impl Memory {
     /// What is kept under `key`.
     #[must_use]
     pub fn find(&self, key: &Key) -> Option<Arc<[Object]>> {
-        self.0
-            .read()
-            .unwrap_or_else(PoisonError::into_inner)
-            .get(key)
+        self.0.read().get(key)
     }
 
     /// Keeps an answer; `None` if it is larger than may be kept, or what is read leaves no room.
     pub fn keep(&self, key: &Key, stored: Stored, body: Body) -> Option<Object> {
-        let mut store = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        let mut store = self.0.write();
         let kept = store.insert(key, stored, body);
         kept.inspect_err(|why| tracing::debug!(%why, ?key, "not kept"))
             .ok()
@@ -40,32 +38,32 @@ impl Memory {
 
     /// From now on sites may hold so many bytes, by name; those that hold more give at once.
     pub fn set_site_bytes(&self, quotas: BTreeMap<String, u64>) {
-        let mut store = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        let mut store = self.0.write();
         store.set_site_bytes(quotas);
     }
 
     /// Takes one object out, if it is still in.
     pub fn forget(&self, object: &Object) {
-        let mut store = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        let mut store = self.0.write();
         store.remove(object);
     }
 
     /// Purges what has a key that begins with `prefix`; how many objects that were.
     pub fn purge(&self, prefix: &[u8], how: Purge) -> usize {
-        let mut store = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        let mut store = self.0.write();
         store.purge_prefix(prefix, how)
     }
 
     /// Purges what has a tag; how many objects that were.
     pub fn purge_tag(&self, tag: &Tag, how: Purge) -> usize {
-        let mut store = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        let mut store = self.0.write();
         store.purge_tag(tag, how)
     }
 
     /// What happened so far, how many bytes are in it, with what has left and is still read, and how many objects.
     #[must_use]
     pub fn counters(&self) -> (Counters, u64, usize) {
-        let store = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        let store = self.0.read();
         (store.counters(), store.held_bytes(), store.len())
     }
 }

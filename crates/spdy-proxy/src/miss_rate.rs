@@ -11,9 +11,9 @@
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv6Addr};
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use spdy_clock::Instant;
 
 /// Seconds for which tokens are saved up.
@@ -63,7 +63,7 @@ impl MissRate {
             return true;
         }
         let full = self.per_second * BURST_SECONDS * 1000;
-        let mut table = self.table.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut table = self.table.lock();
         let mut source = Some(source(client));
         if !table.budgets.contains_key(&source) && table.budgets.len() >= self.clients {
             let is_due = |swept: Instant| now.saturating_since(swept) >= BETWEEN_SWEEPS;
@@ -172,11 +172,11 @@ mod tests {
         }
         assert_eq!(admitted(&rate, "192.0.2.4", T0), 50);
         assert_eq!(admitted(&rate, "192.0.2.5", T0), 0, "the same budget");
-        assert_eq!(rate.table.lock().unwrap().budgets.len(), 3 + 1);
+        assert_eq!(rate.table.lock().budgets.len(), 3 + 1);
         // When the others have saved all again there is room.
         let later = T0 + Duration::from_secs(5);
         assert_eq!(admitted(&rate, "192.0.2.5", later), 50);
         assert_eq!(admitted(&rate, "192.0.2.4", later), 50);
-        assert_eq!(rate.table.lock().unwrap().budgets.len(), 2);
+        assert_eq!(rate.table.lock().budgets.len(), 2);
     }
 }

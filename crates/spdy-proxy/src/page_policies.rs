@@ -12,9 +12,9 @@
 
 use std::collections::{BTreeSet, VecDeque};
 use std::hash::{DefaultHasher, Hash, Hasher};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use http::HeaderMap;
+use parking_lot::{Mutex, MutexGuard};
 use spdy_rewrite::guarded::Guarded;
 use spdy_rewrite::kind::Kinds;
 use spdy_rewrite::referrer::Tells;
@@ -88,7 +88,7 @@ struct Known {
 
 impl PagePolicies {
     fn lock(&self) -> MutexGuard<'_, Known> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 
     /// The site's own answer for `page`, as browsers name it, says this, as far as that is known.

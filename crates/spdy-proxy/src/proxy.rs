@@ -3,10 +3,11 @@
 
 use std::collections::BTreeSet;
 use std::net::IpAddr;
-use std::sync::{Arc, OnceLock, PoisonError, RwLock};
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, SystemTime};
 
 use http::{HeaderMap, header, request};
+use parking_lot::RwLock;
 use spdy::runtime::SharedRuntime;
 use spdy_cache::policy::{Policy, SetCookie};
 use spdy_cache::shared::SharedTier;
@@ -156,7 +157,7 @@ impl Proxy {
 
     /// Requests that come from now on are for `sites`, and ask `upstream`; those that are under way end as they began.
     pub fn replace(&self, sites: Sites, upstream: Upstream) {
-        let mut former = self.sites.write().unwrap_or_else(PoisonError::into_inner);
+        let mut former = self.sites.write();
         sites.take_over(&former);
         self.memory.set_site_bytes(sites.memory_quotas());
         if let Some(disk) = self.disk() {
@@ -164,17 +165,14 @@ impl Proxy {
         }
         *former = Arc::new(sites);
         drop(former);
-        let mut current = self
-            .upstream
-            .write()
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut current = self.upstream.write();
         *current = Arc::new(upstream);
     }
 
     /// Pages that are rewritten from now on call no other host by one of `names`, which browsers would refuse, and all by theirs
     /// otherwise; whether that is new.
     pub fn withhold(&self, names: &BTreeSet<String>) -> bool {
-        let mut sites = self.sites.write().unwrap_or_else(PoisonError::into_inner);
+        let mut sites = self.sites.write();
         let is_new = sites.withheld() != names;
         if is_new {
             *sites = Arc::new(sites.withholding(names));
@@ -209,7 +207,7 @@ impl Proxy {
     }
 
     pub(crate) fn upstream(&self) -> Arc<Upstream> {
-        let upstream = self.upstream.read().unwrap_or_else(PoisonError::into_inner);
+        let upstream = self.upstream.read();
         upstream.clone()
     }
 
@@ -265,7 +263,7 @@ impl Proxy {
 
     /// Those in front, if whoever is at `from` is one of them and says with each request whose it is.
     fn forwarding(&self, from: IpAddr) -> Option<Arc<InFront>> {
-        let sites = self.sites.read().unwrap_or_else(PoisonError::into_inner);
+        let sites = self.sites.read();
         let in_front = sites.in_front();
         in_front.forwards(from).then(|| in_front.clone())
     }
@@ -276,19 +274,19 @@ impl Proxy {
     }
 
     fn site_named(&self, authority: &str) -> Option<Arc<Site>> {
-        let sites = self.sites.read().unwrap_or_else(PoisonError::into_inner);
+        let sites = self.sites.read();
         sites.find(authority).cloned()
     }
 
     pub(crate) fn site_answering(&self, authority: &str) -> Option<Arc<Site>> {
-        let sites = self.sites.read().unwrap_or_else(PoisonError::into_inner);
+        let sites = self.sites.read();
         sites.answering(authority).cloned()
     }
 
     /// The sites by now.
     #[must_use]
     pub fn sites(&self) -> Arc<Sites> {
-        let sites = self.sites.read().unwrap_or_else(PoisonError::into_inner);
+        let sites = self.sites.read();
         sites.clone()
     }
 }

@@ -1,10 +1,11 @@
 //! What is no longer to be used of what is kept: because the operator says so, or because a request changed it.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use bytes::Bytes;
 use http::{HeaderMap, Uri, response};
+use parking_lot::{Mutex, MutexGuard};
 use spdy_cache::invalidate::{invalidated_by, is_safe};
 use spdy_cache::key::{Key, Parts, Scope};
 use spdy_cache::shared::{Mark, Meant};
@@ -75,7 +76,7 @@ impl Purges {
     }
 
     fn lock(&self) -> MutexGuard<'_, Log> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }
 

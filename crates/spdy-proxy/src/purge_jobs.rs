@@ -4,8 +4,8 @@
 //! files are removed, and that those who share a tier know of it.
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use parking_lot::{Mutex, MutexGuard};
 use serde::Serialize;
 
 /// Purges that are remembered. Of more, the oldest that is over is forgotten; while none is, no more are taken on.
@@ -89,7 +89,7 @@ impl Jobs {
     }
 
     fn lock(&self) -> MutexGuard<'_, Table> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }
 

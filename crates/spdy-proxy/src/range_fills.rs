@@ -18,12 +18,13 @@
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use bytes::Bytes;
 use http_body::{Frame, SizeHint};
+use parking_lot::{Mutex, MutexGuard};
 use spdy::body::{Body, BoxError};
 use spdy_clock::Instant;
 
@@ -87,7 +88,7 @@ impl RangeFills {
     }
 
     fn lock(&self) -> MutexGuard<'_, Table> {
-        self.table.lock().unwrap_or_else(PoisonError::into_inner)
+        self.table.lock()
     }
 
     /// Begins to fetch the whole for a range request of `client`; `None` if its credit does not allow that. Without a client there is no limit.

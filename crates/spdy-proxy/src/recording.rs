@@ -14,11 +14,12 @@
 
 use std::collections::{BTreeMap, VecDeque};
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
 use bytes::Bytes;
 use http_body::{Frame, SizeHint};
+use parking_lot::{Mutex, MutexGuard};
 use spdy::body::{Body, BoxError};
 use spdy_cache::body::Body as KeptBody;
 
@@ -132,7 +133,7 @@ impl Shared {
 }
 
 fn lock(shared: &Mutex<Shared>) -> MutexGuard<'_, Shared> {
-    shared.lock().unwrap_or_else(PoisonError::into_inner)
+    shared.lock()
 }
 
 /// A recording that has nothing yet, and is kept up to `limit` bytes while `claim` is granted. `announced` are the bytes that will

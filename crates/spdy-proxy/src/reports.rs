@@ -10,9 +10,9 @@
 //! knows the page's URL may ask for its numbers; it is told to nobody.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 
+use parking_lot::{Mutex, MutexGuard};
 use serde::Serialize;
 use spdy_rewrite::page_report::{HostCount, PageLeft, PageReport};
 use spdy_rewrite::reference::Reference;
@@ -142,7 +142,7 @@ pub struct Line {
 
 impl Reports {
     fn lock(&self) -> MutexGuard<'_, Kept> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 
     /// `page` came by, and `counts` are what became of it. What was known of it before is forgotten.

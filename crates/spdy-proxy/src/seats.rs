@@ -1,8 +1,9 @@
 //! Places that are so many for each thing, and that whoever wants one waits for.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 /// The places, by what they are for. What nobody has a place for, or waits for one, is not in here.
@@ -19,7 +20,7 @@ impl<K: Ord> Seats<K> {
     /// One of `most` places for `key`, once one is free. Who has one or waits says the same of `most`.
     pub(crate) async fn seat(&self, key: K, most: usize) -> OwnedSemaphorePermit {
         let seats = {
-            let mut taken = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut taken = self.0.lock();
             taken.retain(|_, seats| Arc::strong_count(seats) > 1);
             let seats = taken.entry(key);
             let seats = seats.or_insert_with(|| Arc::new(Semaphore::new(most)));

@@ -13,8 +13,9 @@
 //! them.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use spdy_cache::stored::Stored;
 use spdy_rewrite::integrity::{self, Digests, Pinned};
 use spdy_rewrite::kind::{Kind, Kinds};
@@ -77,7 +78,7 @@ impl Sheets {
     /// The sheet at `url` became this under `rules`.
     pub(crate) fn note(&self, rules: &Rules, url: &Url, became: Became) {
         let name = name(rules, url);
-        let mut table = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut table = self.0.lock();
         if table.became.insert(name.clone(), became).is_some() {
             return;
         }
@@ -99,7 +100,7 @@ impl Sheets {
     }
 
     fn pinned(&self, name: &str, metadata: &str) -> Pinned {
-        let table = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let table = self.0.lock();
         match table.became.get(name) {
             Some(became) => integrity::pinned(metadata, &became.original, &became.served),
             None => Pinned::Unknown,
@@ -144,14 +145,14 @@ impl OfSite {
     /// The facts that the page was rewritten with so far.
     pub(crate) fn made_by(&self) -> MadeBy {
         let made_by = self.made_by.lock();
-        made_by.unwrap_or_else(PoisonError::into_inner).clone()
+        made_by.clone()
     }
 }
 
 impl Seen for OfSite {
     fn pinned(&self, url: &Url, metadata: &str) -> Pinned {
         let (known, is_guarded) = self.known(url, metadata);
-        let mut made_by = self.made_by.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut made_by = self.made_by.lock();
         made_by.pin(url, metadata, &known, is_guarded);
         known
     }
@@ -166,7 +167,7 @@ impl Seen for OfSite {
         let count = self.page.as_ref().and_then(of_page);
         let all_moved = count.map(|count| count.moved > 0 && count.left == 0);
         if all_moved != Some(true) {
-            let mut made_by = self.made_by.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut made_by = self.made_by.lock();
             made_by.connect(origin);
         }
         all_moved

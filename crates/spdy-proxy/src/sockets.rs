@@ -12,10 +12,11 @@
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use http::{HeaderValue, Request, Response, StatusCode, Version, header, response};
+use parking_lot::{Mutex, MutexGuard};
 use spdy::body::Body;
 use spdy_cache::cache_status::{CacheStatus, Forward};
 use spdy_client::switch::Switched;
@@ -57,7 +58,7 @@ pub(crate) struct Place {
 
 impl Sockets {
     fn lock(&self) -> MutexGuard<'_, Open> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 
     /// How many there are.

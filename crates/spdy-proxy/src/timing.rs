@@ -8,10 +8,11 @@
 //! It tells whether somebody had a thing before, and how far the origin is. So nobody gets it who did not show the token, in a field of
 //! its own that goes no further, unless the operator lets everyone have it.
 
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::Arc;
 use std::time::Duration;
 
 use http::header::{HeaderMap, HeaderName, HeaderValue};
+use parking_lot::RwLock;
 
 use crate::token::Token;
 
@@ -59,12 +60,12 @@ impl SharedTiming {
 
     /// From now on as `timing` says.
     pub fn replace(&self, timing: Timing) {
-        *self.0.write().unwrap_or_else(PoisonError::into_inner) = timing;
+        *self.0.write() = timing;
     }
 
     /// As [`Timing`] takes it.
     pub(crate) fn take(&self, headers: &mut HeaderMap) -> bool {
-        let timing = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        let timing = self.0.read();
         timing.take(headers)
     }
 }

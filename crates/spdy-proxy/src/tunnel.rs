@@ -9,11 +9,11 @@
 
 use std::io;
 use std::pin::{Pin, pin};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
 use futures_util::future::{Either, join, select};
+use parking_lot::{Mutex, MutexGuard};
 use spdy::runtime::SharedRuntime;
 use spdy_clock::Instant;
 use spdy_net::latch::Latch;
@@ -143,7 +143,7 @@ impl Seen {
     }
 
     fn lock(&self) -> MutexGuard<'_, Shared> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 
     /// Completes when nothing has passed for `idle`.
@@ -288,7 +288,7 @@ mod tests {
             _: &mut Context<'_>,
             bytes: &[u8],
         ) -> Poll<io::Result<usize>> {
-            self.took.lock().unwrap().extend(bytes);
+            self.took.lock().extend(bytes);
             Poll::Ready(Ok(bytes.len()))
         }
 
@@ -330,7 +330,7 @@ mod tests {
             let passed = running.await.expect("no panic");
             assert_eq!(passed.end, ended, "{how}");
             let all_back = ended == End::Origin;
-            assert_eq!(*took.lock().unwrap() == b"goodbye", all_back, "{how}");
+            assert_eq!(*took.lock() == b"goodbye", all_back, "{how}");
         }
     }
 }

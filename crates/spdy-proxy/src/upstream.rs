@@ -4,11 +4,12 @@
 //! network, which leads to nobody's private address (`spdy-dns/guard.rs`); the two never share a connection.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::{Either, select};
 use http::{Request, Response};
+use parking_lot::{Mutex, MutexGuard};
 use spdy::body::Body;
 use spdy::runtime::SharedRuntime;
 use spdy_client::client::{Client, Config as ClientConfig};
@@ -250,7 +251,7 @@ impl Upstream {
     }
 
     fn health(&self) -> MutexGuard<'_, BTreeMap<Origin, Health>> {
-        self.health.lock().unwrap_or_else(PoisonError::into_inner)
+        self.health.lock()
     }
 
     /// Whether `origin` is left alone, asked by who is not let through to see how it does.

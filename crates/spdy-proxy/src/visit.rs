@@ -4,13 +4,14 @@
 //! would be answered with it ([`public`](crate::public)).
 
 use std::net::IpAddr;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::SystemTime;
 
 use futures_util::future::Either;
 use http::{
     HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode, Uri, header, request,
 };
+use parking_lot::{Mutex, MutexGuard};
 use spdy::body::Body;
 use spdy::runtime::BoxFuture;
 use spdy_cache::cache_status::CACHE_STATUS;
@@ -131,7 +132,7 @@ impl Visit {
     }
 
     fn memory(&self) -> MutexGuard<'_, Memory> {
-        self.memory.lock().unwrap_or_else(PoisonError::into_inner)
+        self.memory.lock()
     }
 
     /// The URL of what is asked for, as browsers see it.

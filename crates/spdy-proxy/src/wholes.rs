@@ -10,11 +10,11 @@
 //!                      └─ else ──▶ passed on
 //! ```
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use http::{HeaderMap, Response, StatusCode, header, response};
 use http_body::Body as _;
+use parking_lot::{Mutex, MutexGuard};
 use spdy::body::Body;
 use spdy_cache::cache_status::Forward;
 use spdy_cache::control::RequestControl;
@@ -75,7 +75,7 @@ impl Wholes {
     }
 
     fn lock(&self) -> MutexGuard<'_, Futile> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }
 

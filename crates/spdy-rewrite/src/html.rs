@@ -18,11 +18,12 @@
 //! no byte that is not ours is ever written otherwise, whatever the page says of its encoding.
 
 use std::borrow::Cow;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use lol_html::html_content::{ContentType, TextChunk};
 use lol_html::send::{Element, ElementContentHandlers, HtmlRewriter as LolRewriter, Settings};
 use lol_html::{AsciiCompatibleEncoding, MemorySettings};
+use parking_lot::{Mutex, MutexGuard};
 use url::Url;
 
 use crate::charset::{Charset, PRESCAN_BYTES};
@@ -46,7 +47,7 @@ impl lol_html::OutputSink for Sink {
 
 /// Nobody panics while he holds one of these locks; if he did, what he held is still whole enough to go on with.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+    mutex.lock()
 }
 
 /// The escape byte. In ISO-2022-JP, which a `meta` may say, ASCII stands for other characters behind it.

@@ -1,7 +1,8 @@
 //! Capabilities of origins that were made before: each is a hash, and pages name few origins many times.
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, PoisonError};
+
+use parking_lot::Mutex;
 
 use crate::limits::MAX_MADE_CAPABILITIES;
 
@@ -19,7 +20,7 @@ impl Clone for Made {
 impl Made {
     /// Gives `take` the capability for `host`, and `make`s it if it was not made before.
     pub(crate) fn with(&self, host: &str, make: impl FnOnce() -> String, take: impl FnOnce(&str)) {
-        let mut made = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut made = self.0.lock();
         if let Some(word) = made.get(host) {
             return take(word);
         }
@@ -52,6 +53,6 @@ mod tests {
         }
         assert_eq!(count, MAX_MADE_CAPABILITIES);
         made.with("one more", || "k".to_owned(), |word| assert_eq!(word, "k"));
-        assert_eq!(made.0.lock().unwrap().len(), 1);
+        assert_eq!(made.0.lock().len(), 1);
     }
 }

@@ -9,13 +9,14 @@
 //! ```
 
 use std::net::IpAddr;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::SystemTime;
 
 use bytes::Bytes;
 use http::header::{self, HeaderName};
 use http::uri::Authority;
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, Uri};
+use parking_lot::{Mutex, MutexGuard};
 use spdy::body::Body;
 use spdy::runtime::SharedRuntime;
 use spdy_net::handler::{Arrival, Pusher};
@@ -348,7 +349,7 @@ impl SessionPushing {
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+    mutex.lock()
 }
 
 /// Whether a browser requests `url` as it is written, without taking out dots or turning backslashes.

@@ -1,11 +1,11 @@
 //! What the tier's callers and its tasks have in common: who answers, what is purged, and the cluster.
 
 use std::sync::atomic::Ordering;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use http::HeaderMap;
+use parking_lot::{Mutex, MutexGuard};
 use spdy_cache::body::Body;
 use spdy_cache::key::Key;
 use spdy_cache::object_file::OpenObject;
@@ -77,7 +77,7 @@ enum Found {
 }
 
 pub(crate) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+    mutex.lock()
 }
 
 impl Inner {

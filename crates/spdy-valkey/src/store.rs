@@ -12,10 +12,10 @@
 //!
 //! Redis 6.2 and every Valkey know all of them; no scripts. The client asks besides who has which slots.
 
-use std::sync::Mutex;
 use std::time::Duration;
 
 use bytes::Bytes;
+use parking_lot::Mutex;
 use redis::cluster::{ClusterClient, ClusterConfig};
 use redis::cluster_async::ClusterConnection;
 use redis::io::tcp::TcpSettings;

@@ -32,10 +32,11 @@
 
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use http::StatusCode;
+use parking_lot::{Mutex, MutexGuard};
 use slab::Slab;
 use spdy_frame::version::Version;
 use spdy_session::config::Role;
@@ -248,8 +249,7 @@ impl Metrics {
     }
 
     fn registry(&self) -> MutexGuard<'_, Registry> {
-        let registry = self.0.registry.lock();
-        registry.unwrap_or_else(PoisonError::into_inner)
+        self.0.registry.lock()
     }
 
     /// A session begins.

@@ -114,9 +114,9 @@ impl Runtime for TokioRuntime {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Mutex;
     use std::sync::atomic::{AtomicUsize, Ordering};
 
+    use parking_lot::Mutex;
     use tokio::sync::oneshot;
 
     use super::*;
@@ -135,7 +135,7 @@ mod tests {
         }
 
         fn spawn(&self, task: BoxFuture<()>) {
-            self.0.lock().unwrap().push(task);
+            self.0.lock().push(task);
         }
     }
 
@@ -157,11 +157,11 @@ mod tests {
         go.send(()).expect("it is there");
         runtime.begin(counting(&done, gone));
         assert_eq!(done.load(Ordering::Relaxed), 2);
-        assert!(runtime.0.lock().unwrap().is_empty(), "nothing is left");
+        assert!(runtime.0.lock().is_empty(), "nothing is left");
         let (go, waits) = oneshot::channel();
         runtime.begin(counting(&done, waits));
         assert_eq!(done.load(Ordering::Relaxed), 3, "up to where it waits");
-        let mut rest = runtime.0.lock().unwrap().pop().expect("it is spawned");
+        let mut rest = runtime.0.lock().pop().expect("it is spawned");
         let (waker, woken) = counting_waker();
         let mut cx = Context::from_waker(&waker);
         assert!(rest.as_mut().poll(&mut cx).is_pending());
@@ -175,7 +175,7 @@ mod tests {
     fn who_begins_a_task_that_panics_goes_on_and_the_task_panics_where_it_is_spawned() {
         let runtime = Kept::default();
         runtime.begin(Box::pin(async { panic!("a fault of the task") }));
-        let mut rest = runtime.0.lock().unwrap().pop().expect("it is spawned");
+        let mut rest = runtime.0.lock().pop().expect("it is spawned");
         let mut cx = Context::from_waker(Waker::noop());
         let polled = catch_unwind(AssertUnwindSafe(|| rest.as_mut().poll(&mut cx)));
         assert!(polled.is_err());

@@ -16,11 +16,12 @@
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::hash::{BuildHasherDefault, Hasher};
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use http::StatusCode;
+use parking_lot::Mutex;
 use slab::Slab;
 use spdy_frame::header_block::HeaderBlock;
 use spdy_frame::priority::Priority;
@@ -145,7 +146,7 @@ impl Shared {
     /// Runs `act` on the state; wakes the driver if `act` says that it left it work.
     pub(crate) fn command_if<R>(&self, act: impl FnOnce(&mut State) -> (R, bool)) -> R {
         let (result, driver) = {
-            let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut state = self.state.lock();
             let (result, work) = act(&mut state);
             (result, if work { state.driver.take() } else { None })
         };
@@ -165,7 +166,7 @@ impl Shared {
 
     /// Runs `look` on the state, waking nobody.
     pub(crate) fn look<R>(&self, look: impl FnOnce(&mut State) -> R) -> R {
-        look(&mut self.state.lock().unwrap_or_else(PoisonError::into_inner))
+        look(&mut self.state.lock())
     }
 }
 

@@ -9,13 +9,14 @@
 //! Both rooms are counted in bytes. While one channel's bytes wait for their reader and fill the room,
 //! nothing more is read from the socket: that holds the sender back, as it does at the kubelet.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::future::{Either, select};
 use futures_util::stream::{SplitSink, SplitStream};
 use futures_util::{SinkExt, StreamExt};
+use parking_lot::{Mutex, MutexGuard};
 use spdy::runtime::BoxFuture;
 use spdy::upgrade::IDLE_TIMEOUT;
 use spdy::{Instant, SharedRuntime};
@@ -427,7 +428,7 @@ impl<'r> LastHeard<'r> {
     }
 
     fn state(&self) -> MutexGuard<'_, Heard> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 
     /// The next message is waited for.

@@ -3,12 +3,13 @@
 use std::collections::BTreeSet;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use futures_util::future::join;
 use hickory_proto::rr::{Name, RecordType};
+use parking_lot::Mutex;
 use rand_chacha::ChaCha20Rng;
 use rand_chacha::rand_core::SeedableRng;
 use spdy::runtime::{BoxFuture, SharedRuntime};
@@ -87,7 +88,7 @@ impl Resolver {
             ));
         }
         let known = {
-            let cache = self.cache.lock().unwrap_or_else(PoisonError::into_inner);
+            let cache = self.cache.lock();
             cache.get(self.runtime.now(), &host)
         };
         let known = match known {
@@ -95,7 +96,7 @@ impl Resolver {
             None => {
                 let (known, ttl) = self.look_up(&host).await?;
                 let end = self.runtime.now() + ttl;
-                let mut cache = self.cache.lock().unwrap_or_else(PoisonError::into_inner);
+                let mut cache = self.cache.lock();
                 cache.put(&host, end, known.clone(), self.config.hosts);
                 known
             }
@@ -221,7 +222,7 @@ impl Resolver {
             for &server in &self.config.servers {
                 let question = {
                     let random = self.random.lock();
-                    let mut random = random.unwrap_or_else(PoisonError::into_inner);
+                    let mut random = random;
                     Question::new(name, kind, &mut *random)
                 };
                 let (network, runtime, timeout) =

@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
 use std::ops::ControlFlow;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use sha2::{Digest, Sha256};
 use spdy_page::archive;
 use spdy_page::replica::Replica;
@@ -76,7 +77,7 @@ impl CellLoads<'_> {
 impl Opened {
     /// The page with its resources where `hosts` says, made ready once.
     fn page(&self, hosts: Hosts) -> Arc<Page> {
-        let mut ready = self.ready.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut ready = self.ready.lock();
         let page = ready.entry(hosts);
         page.or_insert_with(|| Arc::new(hosts.page(&self.replica)))
             .clone()

@@ -8,10 +8,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use hickory_proto::op::{Edns, Message, MessageType, Metadata, Query, ResponseCode};
 use hickory_proto::rr::{Name, RData, Record, RecordType};
+use parking_lot::Mutex;
 use spdy::runtime::Runtime;
 use tokio::net::UdpSocket;
 
@@ -52,13 +53,13 @@ impl Names {
     /// Names that somebody asked for and nobody has, in their order; a thousand at most.
     #[must_use]
     pub fn unknown(&self) -> Vec<String> {
-        let unknown = self.unknown.lock().unwrap_or_else(PoisonError::into_inner);
+        let unknown = self.unknown.lock();
         unknown.iter().cloned().collect()
     }
 
     /// Forgets them.
     pub(crate) fn forget_unknown(&self) {
-        let mut unknown = self.unknown.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut unknown = self.unknown.lock();
         unknown.clear();
     }
 
@@ -83,7 +84,7 @@ impl Names {
                 Some(_) => {}
                 None => {
                     answer.metadata.response_code = ResponseCode::NXDomain;
-                    let mut unknown = self.unknown.lock().unwrap_or_else(PoisonError::into_inner);
+                    let mut unknown = self.unknown.lock();
                     if unknown.len() < MAX_UNKNOWN {
                         unknown.insert(host);
                     }

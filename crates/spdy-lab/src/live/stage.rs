@@ -15,9 +15,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::net::{Ipv4Addr, SocketAddrV4};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use bytes::Bytes;
+use parking_lot::{Mutex, MutexGuard};
 use spdy_net::certificates::{KeyKind, LocalCa};
 use spdy_net::pins::Pin;
 use spdy_net::protocol::Protocol;
@@ -172,7 +173,7 @@ impl Stage {
     }
 
     fn unknown(&self) -> MutexGuard<'_, BTreeSet<String>> {
-        self.unknown.lock().unwrap_or_else(PoisonError::into_inner)
+        self.unknown.lock()
     }
 }
 
@@ -243,7 +244,7 @@ fn log(
         let is_known = is_here || expected_failures.has_uri(method, uri);
         if matches!(status, 404 | 405 | 421) && !is_known {
             tracing::warn!(%method, %uri, status, "asked for, and not recorded");
-            let mut unknown = unknown.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut unknown = unknown.lock();
             if unknown.len() < MAX_UNKNOWN {
                 unknown.insert(format!("{method} {uri} ({status})"));
             }

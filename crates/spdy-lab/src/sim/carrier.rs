@@ -10,10 +10,11 @@
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::task::Waker;
 use std::time::Duration;
 
+use parking_lot::{Mutex, MutexGuard};
 use spdy::runtime::Runtime as _;
 use spdy_clock::Instant;
 use spdy_netem::path::{Path, Verdict, Way};
@@ -127,7 +128,7 @@ impl Carrier {
     }
 
     pub(super) fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 
     /// Puts a packet on the path.

@@ -19,11 +19,12 @@
 use std::collections::VecDeque;
 use std::future::Future;
 use std::pin::pin;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
 
+use parking_lot::{Mutex, MutexGuard};
 use spdy::runtime::BoxFuture;
 use spdy_clock::Instant;
 
@@ -125,7 +126,7 @@ pub(crate) struct State {
 impl Core {
     /// The state; a panic elsewhere leaves it usable, since every step on it is whole.
     pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 }
 
@@ -134,17 +135,11 @@ struct ReadyQueue(Mutex<VecDeque<usize>>);
 
 impl ReadyQueue {
     fn push(&self, id: usize) {
-        self.0
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .push_back(id);
+        self.0.lock().push_back(id);
     }
 
     fn pop(&self) -> Option<usize> {
-        self.0
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .pop_front()
+        self.0.lock().pop_front()
     }
 }
 
@@ -373,12 +368,12 @@ mod tests {
             let (log, inner) = (log.clone(), runtime.clone());
             runtime.spawn(Box::pin(async move {
                 inner.sleep_until(ms(at)).await;
-                log.lock().unwrap().push((name, inner.now()));
+                log.lock().push((name, inner.now()));
             }));
         }
         executor.run(runtime.sleep_until(ms(40))).unwrap();
         let want = [("a", ms(10)), ("b1", ms(20)), ("b2", ms(20)), ("c", ms(30))];
-        assert_eq!(*log.lock().unwrap(), want);
+        assert_eq!(*log.lock(), want);
     }
 
     #[test]

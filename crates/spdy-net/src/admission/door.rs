@@ -1,9 +1,10 @@
 //! The door itself: who waits for room, who is let in, and how it is known that he has gone.
 
 use std::net::IpAddr;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::{Mutex, MutexGuard};
 use spdy_clock::Instant;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
@@ -150,7 +151,7 @@ impl Admission {
     }
 
     fn lock(&self) -> MutexGuard<'_, Table> {
-        self.table.lock().unwrap_or_else(PoisonError::into_inner)
+        self.table.lock()
     }
 }
 

@@ -51,7 +51,7 @@ type Sending = BoxFuture<Result<(), BoxError>>;
 /// A client's HTTP/2 connection.
 #[derive(Clone)]
 pub(crate) struct Http2Client {
-    sender: Arc<std::sync::Mutex<Option<SendRequest<Bytes>>>>,
+    sender: Arc<parking_lot::Mutex<Option<SendRequest<Bytes>>>>,
     counters: Arc<Counters>,
     ended: Latch,
     runtime: SharedRuntime,
@@ -113,7 +113,7 @@ impl Http2Client {
             }
             end.set();
         }));
-        let sender = Arc::new(std::sync::Mutex::new(Some(sender)));
+        let sender = Arc::new(parking_lot::Mutex::new(Some(sender)));
         Ok(Self {
             sender,
             counters,
@@ -128,10 +128,7 @@ impl Http2Client {
     }
 
     fn sender(&self) -> Option<SendRequest<Bytes>> {
-        self.sender
-            .lock()
-            .unwrap_or_else(std::sync::PoisonError::into_inner)
-            .clone()
+        self.sender.lock().clone()
     }
 
     pub(crate) fn limit(&self) -> usize {
@@ -276,12 +273,7 @@ impl Http2Client {
 
     pub(crate) fn close(&self) {
         // h2 says GOAWAY when nobody can send any more and the last stream has ended.
-        drop(
-            self.sender
-                .lock()
-                .unwrap_or_else(std::sync::PoisonError::into_inner)
-                .take(),
-        );
+        drop(self.sender.lock().take());
     }
 
     pub(crate) fn closed(&self) -> BoxFuture<()> {

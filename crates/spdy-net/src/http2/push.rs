@@ -1,14 +1,15 @@
 //! Pushes of a server over HTTP/2 (RFC 9113 §8.4). Clients of today take none; those that do find the same
 //! plan here as over SPDY.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
 use h2::server::SendResponse;
 use h2::{Reason, SendStream};
 use http::{Request, Response};
 use http_body::Body as _;
+use parking_lot::{Mutex, MutexGuard};
 use spdy::body::Body;
 use spdy::runtime::{BoxFuture, SharedRuntime};
 use spdy_frame::priority::Priority;
@@ -37,7 +38,7 @@ impl Respond {
     }
 
     pub(crate) fn lock(&self) -> MutexGuard<'_, SendResponse<Bytes>> {
-        self.to.lock().unwrap_or_else(PoisonError::into_inner)
+        self.to.lock()
     }
 
     /// Sends a head of 1xx; whether that was still possible.

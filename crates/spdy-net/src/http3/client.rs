@@ -1,13 +1,14 @@
 //! The client's side: an exchange a stream.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use futures_util::FutureExt;
 use futures_util::future::{Either, select};
 use http::{HeaderValue, Method, Request, Response, StatusCode, header};
 use http_body::Body as _;
+use parking_lot::{Mutex, MutexGuard};
 use spdy::body::Body;
 use spdy::runtime::{BoxFuture, SharedRuntime};
 use spdy_frame::priority::Priority;
@@ -95,9 +96,7 @@ impl std::fmt::Debug for Http3Client {
 
 impl Shared {
     fn lock(&self) -> MutexGuard<'_, Exchanges> {
-        self.exchanges
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
+        self.exchanges.lock()
     }
 
     /// An exchange begins; `None` if none may any more.

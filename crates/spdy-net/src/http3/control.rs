@@ -9,13 +9,14 @@
 //! ```
 
 use std::pin::pin;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use bytes::{BufMut, Bytes, BytesMut};
 use futures_util::StreamExt;
 use futures_util::future::{Either, select};
 use futures_util::stream::FuturesUnordered;
 use octets::Octets;
+use parking_lot::Mutex;
 use tokio::sync::oneshot;
 
 use super::code::Code;
@@ -149,7 +150,7 @@ async fn hear(
         return count(&floods); // gone before it said what it is
     };
     let once = |which: usize| {
-        let mut seen = seen.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut seen = seen.lock();
         match std::mem::replace(&mut seen[which], true) {
             false => Ok(()),
             true => {

@@ -5,9 +5,10 @@
 //!   streams that came to nothing               100 in 10 s, and over half of those that were opened
 //! ```
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::{Mutex, MutexGuard};
 use spdy::runtime::SharedRuntime;
 use spdy_clock::Instant;
 
@@ -58,7 +59,7 @@ impl Floods {
     /// What is spent in the present window.
     fn lock(&self) -> MutexGuard<'_, Spent> {
         let now = self.runtime.now();
-        let mut spent = self.spent.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut spent = self.spent.lock();
         if now - spent.since >= WINDOW {
             *spent = Spent {
                 since: now,

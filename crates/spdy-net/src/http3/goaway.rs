@@ -1,7 +1,9 @@
 //! What the server says of the requests that it will not look at: those on streams from an id on, which may fall
 //! (RFC 9114 §5.2).
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
+
+use parking_lot::{Mutex, MutexGuard};
 
 use crate::latch::Latch;
 
@@ -27,7 +29,7 @@ impl Goaway {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 
     /// GOAWAY came with `id`.

@@ -5,10 +5,11 @@
 
 use std::collections::BTreeMap;
 use std::pin::{Pin, pin};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
 use futures_util::future::BoxFuture;
+use parking_lot::{Mutex, MutexGuard};
 use spdy_frame::priority::Priority;
 
 /// The requests of a connection that want a stream. Clones are the same.
@@ -28,7 +29,7 @@ type Opened = Result<(quinn::SendStream, quinn::RecvStream), quinn::ConnectionEr
 
 impl Openings {
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 
     /// Enters the queue; what is returned waits in it.

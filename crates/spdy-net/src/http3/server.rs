@@ -11,8 +11,8 @@
 use std::collections::BTreeMap;
 use std::future::poll_fn;
 use std::pin::{Pin, pin};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
@@ -21,6 +21,7 @@ use futures_util::future::{Either, select};
 use futures_util::stream::FuturesUnordered;
 use http::{Method, Request, Response};
 use http_body::Body as _;
+use parking_lot::{Mutex, MutexGuard};
 use spdy::body::Body;
 use spdy::runtime::SharedRuntime;
 use spdy_frame::priority::Priority;
@@ -73,7 +74,7 @@ struct Told {
 
 impl Priorities {
     fn lock(&self) -> MutexGuard<'_, Told> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 
     fn tell(&self, id: u64, precedence: Precedence) {

@@ -1,11 +1,11 @@
 //! One request to a collector, and what it says (*OTLP/HTTP Response*).
 
-use std::sync::{PoisonError, RwLock};
 use std::time::Duration;
 
 use bytes::Bytes;
 use http::header::{CONTENT_TYPE, HeaderMap, HeaderValue, RETRY_AFTER};
 use http::{Method, Request, Response, StatusCode, Uri};
+use parking_lot::RwLock;
 use spdy::Body;
 use spdy::runtime::SharedRuntime;
 use spdy_client::client::{Client, Config};
@@ -92,7 +92,7 @@ impl Collector {
 
     /// From now on it is told `headers`.
     pub(super) fn tell(&self, headers: HeaderMap) {
-        *self.headers.write().unwrap_or_else(PoisonError::into_inner) = headers;
+        *self.headers.write() = headers;
     }
 
     /// Sends `spans`, a message of OTLP; gives how many of them it did not want, and why.
@@ -101,7 +101,7 @@ impl Collector {
         *request.method_mut() = Method::POST;
         request.uri_mut().clone_from(&self.uri);
         let headers = request.headers_mut();
-        headers.clone_from(&self.headers.read().unwrap_or_else(PoisonError::into_inner));
+        headers.clone_from(&self.headers.read());
         headers.insert(
             CONTENT_TYPE,
             HeaderValue::from_static("application/x-protobuf"),

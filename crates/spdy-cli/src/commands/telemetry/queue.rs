@@ -2,8 +2,8 @@
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use parking_lot::{Mutex, MutexGuard};
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{Rng, SeedableRng};
 use spdy_proxy::spans::{Span, SpanSink};
@@ -57,11 +57,11 @@ impl Queue {
     }
 
     fn waiting(&self) -> MutexGuard<'_, VecDeque<Span>> {
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+        self.waiting.lock()
     }
 
     fn chance(&self) -> MutexGuard<'_, ChaCha8Rng> {
-        self.chance.lock().unwrap_or_else(PoisonError::into_inner)
+        self.chance.lock()
     }
 
     /// Spans that are worth to be sent without waiting for more.
