@@ -16,7 +16,7 @@ mod wire;
 
 use std::path::PathBuf;
 
-use spdy_fuzz::DOORS;
+use spdy_fuzz::TARGETS;
 
 fn main() -> std::io::Result<()> {
     let root = std::env::args_os()
@@ -57,7 +57,7 @@ fn all() -> Vec<Seed> {
     page::texts(&mut seeds);
     page::logs(&mut seeds);
     page::folders(&mut seeds);
-    rewrite::moved_urls(&mut seeds);
+    rewrite::proxied_urls(&mut seeds);
     rewrite::pages(&mut seeds);
     capture::files(&mut seeds);
     capture::sealed(&mut seeds);
@@ -73,7 +73,7 @@ struct Seeds(Vec<Seed>);
 impl Seeds {
     fn push(&mut self, door: &'static str, name: impl Into<String>, bytes: impl Into<Vec<u8>>) {
         assert!(
-            DOORS.iter().any(|known| known.name == door),
+            TARGETS.iter().any(|known| known.name == door),
             "no door {door}"
         );
         let (name, bytes) = (name.into(), bytes.into());
@@ -86,18 +86,22 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_seed_keeps_the_laws_of_its_door() {
+    fn every_seed_passes_its_target() {
         for Seed { door, name, bytes } in all() {
-            let check = DOORS.iter().find(|known| known.name == door).unwrap().check;
+            let check = TARGETS
+                .iter()
+                .find(|known| known.name == door)
+                .unwrap()
+                .check;
             let kept = std::panic::catch_unwind(|| check(&bytes));
             assert!(kept.is_ok(), "{door}: {name}");
         }
     }
 
     #[test]
-    fn every_door_has_seeds_and_a_target() {
+    fn every_target_has_seeds_and_a_libfuzzer_binary() {
         let seeds = all();
-        for door in DOORS {
+        for door in TARGETS {
             assert!(
                 seeds.iter().any(|seed| seed.door == door.name),
                 "{}",

@@ -3,13 +3,13 @@
 use spdy_fuzz::choices::Choices;
 use spdy_fuzz::rewrite::rules;
 use spdy_rewrite::kind::Kind;
-use spdy_rewrite::verdict::{Finder, Verdict};
+use spdy_rewrite::verdict::{ReferenceSource, Verdict};
 use url::Url;
 
 use crate::Seeds;
 
 /// What is abused elsewhere, and what is made here, capabilities among it.
-pub(crate) fn moved_urls(seeds: &mut Seeds) {
+pub(crate) fn proxied_urls(seeds: &mut Seeds) {
     for line in include_str!("../../vectors/moved-urls/abuse.txt").lines() {
         let words: Vec<_> = line.split_ascii_whitespace().collect();
         if let [name, _, _, target, ..] = words[..]
@@ -32,7 +32,7 @@ pub(crate) fn moved_urls(seeds: &mut Seeds) {
         seeds.push("moved_url", text, text);
         let url = Url::parse(text).expect("a url");
         for kind in Kind::ALL {
-            if let Verdict::Move(path) = rules().verdict(&url, kind, Finder::Site) {
+            if let Verdict::Move(path) = rules().verdict(&url, kind, ReferenceSource::Site) {
                 seeds.push("moved_url", format!("{text} as {kind}"), path);
             }
         }

@@ -16,7 +16,7 @@ use spdy_cache::body::Body;
 use spdy_cache::freshness::Times;
 use spdy_cache::invalidate::invalidated_by;
 use spdy_cache::key::{Key, Parts};
-use spdy_cache::lookup::{Failure, Lookup, lookup, may_join, on_error};
+use spdy_cache::lookup::{Failure, Lookup, lookup, may_join, may_serve_on_error};
 use spdy_cache::object_file::{Encoder, OpenObject};
 use spdy_cache::policy::{Policy, SetCookie};
 use spdy_cache::storable::may_store;
@@ -92,7 +92,7 @@ fn check_heads(
     if let Lookup::Fresh { stale: false, .. } = found {
         assert_eq!(stored.staleness(at), None, "served stale");
     }
-    let _ = on_error(policy, request, &stored, Failure::Unreachable, at);
+    let _ = may_serve_on_error(policy, request, &stored, Failure::Unreachable, at);
     let mut conditional = request.headers.clone();
     Conditional::of(&stored).apply(&mut conditional);
 

@@ -180,7 +180,7 @@ fn serve(
     let all: Vec<&[u8]> = std::iter::once(head.as_bytes())
         .chain(pieces.iter().copied())
         .collect();
-    let serving = pin!(server.serve_connection(Script::new(&all).staying()));
+    let serving = pin!(server.serve_connection(Script::new(&all).without_end()));
     // Every turn reads a piece, and what came is passed on within a few.
     turn(serving, 4 * all.len() + 64);
     let mut heard = listener.0.lock().expect("nobody panicked");

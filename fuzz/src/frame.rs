@@ -47,7 +47,7 @@ pub fn check(input: &[u8]) {
             wire.len()
         );
         let back = read(version, &limits, &[&again]);
-        let mut joined = Joined::default();
+        let mut joined = JoinedFrames::default();
         written
             .into_iter()
             .for_each(|frame| joined.push(as_written(version, frame)));
@@ -75,7 +75,7 @@ fn as_written(version: Version, mut frame: Frame) -> Frame {
 /// The frames in `pieces`, neighbouring DATA joined, and the error at their end.
 fn read(version: Version, limits: &Limits, pieces: &[&[u8]]) -> (Vec<Frame>, Option<FrameError>) {
     let mut decoder = Decoder::new(version, limits.clone());
-    let (mut input, mut frames) = (BytesMut::new(), Joined::default());
+    let (mut input, mut frames) = (BytesMut::new(), JoinedFrames::default());
     for piece in pieces {
         input.extend_from_slice(piece);
         loop {
@@ -104,13 +104,13 @@ fn read(version: Version, limits: &Limits, pieces: &[&[u8]]) -> (Vec<Frame>, Opt
 
 /// Frames whose neighbouring DATA of one stream is joined up to its FIN: where it was cut is not its meaning.
 #[derive(Default)]
-struct Joined {
+struct JoinedFrames {
     frames: Vec<Frame>,
     /// Payload of the last frame, if it is of more than one piece.
     payload: BytesMut,
 }
 
-impl Joined {
+impl JoinedFrames {
     fn push(&mut self, frame: Frame) {
         if let (Some(Frame::Data(last)), Frame::Data(data)) = (self.frames.last_mut(), &frame)
             && last.stream_id == data.stream_id

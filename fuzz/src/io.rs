@@ -33,7 +33,7 @@ impl Script {
 
     /// The same peer, who does not end the connection.
     #[must_use]
-    pub fn staying(mut self) -> Self {
+    pub fn without_end(mut self) -> Self {
         self.stays = true;
         self
     }
@@ -92,9 +92,9 @@ impl AsyncWrite for Script {
 }
 
 /// A runtime whose clock stands still.
-struct Still;
+struct FrozenRuntime;
 
-impl Runtime for Still {
+impl Runtime for FrozenRuntime {
     fn now(&self) -> Instant {
         Instant::ZERO
     }
@@ -111,7 +111,7 @@ impl Runtime for Still {
 /// A runtime whose clock stands still.
 #[must_use]
 pub fn runtime() -> SharedRuntime {
-    SharedRuntime::new(Still)
+    SharedRuntime::new(FrozenRuntime)
 }
 
 /// Runs `work` to its end.

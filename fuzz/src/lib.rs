@@ -43,7 +43,7 @@ const fn door(name: &'static str, check: fn(&[u8])) -> Door {
 }
 
 /// Every door, from the wire up.
-pub const DOORS: &[Door] = &[
+pub const TARGETS: &[Door] = &[
     door("frame", frame::check),
     door("header_block", header_block::check),
     door("server_session", session::check_server),
@@ -60,7 +60,7 @@ pub const DOORS: &[Door] = &[
     door("netlog", page::check_netlog),
     door("mahimahi", page::check_folder),
     door("markup", page::check_markup),
-    door("moved_url", rewrite::check_moved_url),
+    door("moved_url", rewrite::check_proxied_url),
     door("rewrite_html", rewrite::check_rewrite_html),
     door("capture", capture::check_file),
     door("raw_streams", capture::check_streams),

@@ -19,7 +19,7 @@ use spdy_rewrite::page_head::PageHead;
 use spdy_rewrite::page_report::PageReport;
 use spdy_rewrite::refusal::Refusal;
 use spdy_rewrite::rules::Rules;
-use spdy_rewrite::verdict::{Finder, Verdict};
+use spdy_rewrite::verdict::{ReferenceSource, Verdict};
 use url::{Host, Url};
 
 use crate::choices::Choices;
@@ -62,7 +62,7 @@ static RULES: LazyLock<Arc<Rules>> = LazyLock::new(|| {
 });
 
 /// A site that moves nothing.
-static STILL: LazyLock<Arc<Rules>> = LazyLock::new(|| compile(&Config::default()));
+static NO_REWRITE_RULES: LazyLock<Arc<Rules>> = LazyLock::new(|| compile(&Config::default()));
 
 fn compile(config: &Config) -> Arc<Rules> {
     let key = Key::new('a', &[7; 32]).expect("a key");
@@ -83,11 +83,11 @@ fn open(place: &str) -> Result<Moved, Refusal> {
     };
     let named = url.host_str().and_then(|host| RULES.named(host));
     let named = named.unwrap_or_else(|| panic!("{place} is no name's"));
-    RULES.open_named(named, &place[named.origin().len()..])
+    RULES.open_alias(named, &place[named.origin().len()..])
 }
 
 /// Asks for the input, as it is and under the prefix, and moves it as a URL.
-pub fn check_moved_url(input: &[u8]) {
+pub fn check_proxied_url(input: &[u8]) {
     let Ok(text) = std::str::from_utf8(input) else {
         return;
     };
@@ -98,17 +98,17 @@ pub fn check_moved_url(input: &[u8]) {
             }
         }
         if let Some(named) = RULES.named_hosts().next()
-            && let Ok(moved) = RULES.open_named(named, text)
+            && let Ok(moved) = RULES.open_alias(named, text)
         {
             check_opened(&moved, &format!("{}{text}", named.origin()));
         }
         if let Ok(url) = Url::parse(text) {
             for kind in Kind::ALL {
                 let finders = [
-                    Finder::Site,
-                    Finder::Listed,
-                    Finder::Discovered,
-                    Finder::Named,
+                    ReferenceSource::Site,
+                    ReferenceSource::Listed,
+                    ReferenceSource::Discovered,
+                    ReferenceSource::Named,
                 ];
                 for finder in finders {
                     if let Verdict::Move(path) = RULES.verdict(&url, kind, finder) {
@@ -140,7 +140,7 @@ fn check_opened(moved: &Moved, target: &str) {
         return;
     }
     for kind in moved.kinds().iter() {
-        match RULES.verdict(moved.url(), kind, Finder::Site) {
+        match RULES.verdict(moved.url(), kind, ReferenceSource::Site) {
             Verdict::Move(again) => assert_eq!(without_key(&again), without_key(target), "{kind}"),
             Verdict::Leave(why) => panic!("{target} was opened, and stays as {kind}: {why:?}"),
         }
@@ -194,7 +194,7 @@ pub fn check_rewrite_html(input: &[u8]) {
             check_page(whose, content_type, text, &pieces);
         }
         assert!(
-            rewrite(&STILL, Whose::Site, content_type, &[text]).0 == text,
+            rewrite(&NO_REWRITE_RULES, Whose::Site, content_type, &[text]).0 == text,
             "there was nothing to move"
         );
         check_sheet(text);
@@ -231,8 +231,8 @@ fn rewrite(
         }
         Whose::Named => {
             let named = rules.named_hosts().next().expect("a named host");
-            let moved = rules.open_named(named, "/dir/page").expect("a path of it");
-            let head = PageHead::rewrite_named(rules, &moved, StatusCode::OK, &mut headers);
+            let moved = rules.open_alias(named, "/dir/page").expect("a path of it");
+            let head = PageHead::rewrite_alias(rules, &moved, StatusCode::OK, &mut headers);
             (moved.url().clone(), head)
         }
     };
@@ -264,7 +264,14 @@ fn check_sheet(text: &[u8]) {
     let twice = css::rewrite_bytes(&RULES, &own, &once.body, None);
     assert!(twice.body == once.body, "a sheet was rewritten again");
     assert!(
-        css::rewrite_bytes(&STILL, &Sheet::own(STILL.site()), text, None).body == text,
+        css::rewrite_bytes(
+            &NO_REWRITE_RULES,
+            &Sheet::own(NO_REWRITE_RULES.site()),
+            text,
+            None
+        )
+        .body
+            == text,
         "there was nothing to move"
     );
     let moved = RULES

@@ -8,7 +8,7 @@
 use std::time::Duration;
 
 use http::Request;
-use spdy::upgrade::{Limits, Rewound, UpgradeError, connect, read_offer};
+use spdy::upgrade::{Limits, Rewind, UpgradeError, connect, read_request};
 
 use crate::choices::Choices;
 use crate::io::{Script, complete, runtime};
@@ -37,7 +37,7 @@ pub fn check(input: &[u8]) {
 
 /// What a server makes of it: what it saw, what it answered.
 fn asked(pieces: &[&[u8]], limits: Limits, wire: &[u8]) -> String {
-    let offer = complete(read_offer(Script::new(pieces), limits, &runtime()));
+    let offer = complete(read_request(Script::new(pieces), limits, &runtime()));
     let offer = match offer {
         Ok(offer) => offer,
         Err(error) => return told(&error),
@@ -92,7 +92,7 @@ fn answered(pieces: &[&[u8]], limits: Limits, wire: &[u8]) -> String {
 }
 
 /// Looks whether all that is behind the head is still to be read; what was written before it.
-fn rest(io: Rewound<Script>, wire: &[u8]) -> Vec<u8> {
+fn rest(io: Rewind<Script>, wire: &[u8]) -> Vec<u8> {
     let (seen, script) = io.into_parts();
     let rest = [&seen[..], &script.left()].concat();
     assert!(

@@ -2,4 +2,4 @@
 
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|input: &[u8]| spdy_fuzz::rewrite::check_moved_url(input));
+libfuzzer_sys::fuzz_target!(|input: &[u8]| spdy_fuzz::rewrite::check_proxied_url(input));

@@ -74,7 +74,7 @@ impl Accounts {
         let made = builder.create(&account, directory, external.as_ref()).await;
         let (account, kept) = made.map_err(|error| said(settings, "a new account", error))?;
         let kept = serde_json::to_vec(&kept).expect("an account can be written as JSON");
-        self.folder.keep_account(&kept)?;
+        self.folder.save_account(&kept)?;
         Ok((account, Kept(kept)))
     }
 
@@ -82,7 +82,7 @@ impl Accounts {
     pub(crate) async fn forget(&self, kept: &Kept) {
         let _door = self.door.lock().await;
         let forgotten = match self.folder.account() {
-            Ok(Some(now)) if now == kept.0 => self.folder.forget_account(),
+            Ok(Some(now)) if now == kept.0 => self.folder.set_account_aside(),
             Ok(_) => Ok(()),
             Err(error) => Err(error),
         };

@@ -9,7 +9,7 @@ use std::time::SystemTime;
 
 use parking_lot::{Mutex, MutexGuard};
 use spdy_net::certificates::Identity;
-use spdy_net::identities::{Certified, Identities};
+use spdy_net::identities::{Identities, SigningIdentity};
 
 use crate::error::AcmeError;
 use crate::facts::Facts;
@@ -17,7 +17,7 @@ use crate::folder::Folder;
 
 /// How many orders there were.
 #[derive(Debug, Default)]
-pub struct Orders {
+pub struct OrderCounters {
     /// Those that brought a certificate.
     pub issued: AtomicU64,
     /// Those that did not.
@@ -30,7 +30,7 @@ pub struct Certificates {
     identities: Identities,
     all: Arc<Mutex<All>>,
     /// What became of orders.
-    pub orders: Arc<Orders>,
+    pub orders: Arc<OrderCounters>,
 }
 
 #[derive(Debug, Default)]
@@ -52,7 +52,7 @@ struct Held {
 pub(crate) struct Known {
     pub(crate) identity: Identity,
     pub(crate) facts: Facts,
-    certified: Certified,
+    certified: SigningIdentity,
     /// Where it is kept, and so whose it is.
     folder: Folder,
 }
@@ -61,7 +61,7 @@ pub(crate) struct Known {
 #[derive(Clone, Debug)]
 pub struct Given {
     facts: Facts,
-    certified: Certified,
+    certified: SigningIdentity,
     is_stale: bool,
 }
 
@@ -83,7 +83,7 @@ impl Certificates {
     /// It cannot be read, or its key is not the leaf's.
     pub fn given(&self, identity: &Identity, is_stale: bool) -> Result<Given, AcmeError> {
         Ok(Given {
-            facts: Facts::of_leaf(identity)?,
+            facts: Facts::parse_leaf(identity)?,
             certified: self.identities.certify(identity)?,
             is_stale,
         })
@@ -153,7 +153,7 @@ impl Certificates {
     /// Reads `identity`, which is kept in `folder`, and makes it ready to be shown.
     pub(crate) fn known(&self, identity: Identity, folder: &Folder) -> Result<Known, AcmeError> {
         Ok(Known {
-            facts: Facts::of_leaf(&identity)?,
+            facts: Facts::parse_leaf(&identity)?,
             certified: self.identities.certify(&identity)?,
             folder: folder.clone(),
             identity,
@@ -172,7 +172,7 @@ impl Certificates {
 
     /// The same of one that was in its folder, unless one is held that came later and belongs there: its keeper may be about to
     /// write it, or could not. What is shown then says this.
-    pub(crate) fn show_found(&self, first: &str, known: Known) -> Facts {
+    pub(crate) fn set_loaded(&self, first: &str, known: Known) -> Facts {
         let mut all = self.lock();
         let Some(one) = all.held.get_mut(first) else {
             return known.facts; // it is wanted no longer
@@ -223,7 +223,7 @@ mod tests {
     use rustls::pki_types::CertificateDer;
     use spdy_net::certificates::{KeyKind, LocalCa};
     use spdy_net::protocol::Protocol;
-    use spdy_net::tls::{ClientTls, KeyLogTo, ServerTls, TlsOptions};
+    use spdy_net::tls::{ClientTls, KeyLogTarget, ServerTls, TlsOptions};
     use spdy_net::verify::Trust;
 
     use super::*;
@@ -233,7 +233,7 @@ mod tests {
 
     async fn shown(server: &ServerTls, client: &ClientTls) -> CertificateDer<'static> {
         let (near, far) = tokio::io::duplex(64 << 10);
-        let connecting = client.connect_showing(Box::new(near), "a.test");
+        let connecting = client.connect_with_certificates(Box::new(near), "a.test");
         let accepting = server.accept(Box::new(far));
         let (near, far) = futures_util::future::join(connecting, accepting).await;
         far.unwrap();
@@ -242,10 +242,10 @@ mod tests {
 
     /// What was read before it came was shown after it.
     #[tokio::test]
-    async fn one_that_comes_while_others_are_wanted_is_shown() {
+    async fn certificate_issued_during_reconfiguration_is_shown() {
         let options = TlsOptions {
             resumption: false, // or a later handshake would show no certificate
-            key_log: KeyLogTo::Nowhere,
+            key_log: KeyLogTarget::Nowhere,
             ..TlsOptions::default()
         };
         let ca = LocalCa::generate(KeyKind::EcdsaP256).unwrap();

@@ -22,11 +22,11 @@ pub const FIRST_RETRY: Duration = Duration::from_secs(120);
 /// After many.
 pub const LAST_RETRY: Duration = Duration::from_secs(6 * 60 * 60);
 /// The longest that an authority may send us away for.
-pub const LONGEST_REST: Duration = Duration::from_secs(24 * 60 * 60);
+pub const MAX_RETRY_AFTER: Duration = Duration::from_secs(24 * 60 * 60);
 /// How often an authority is asked for advice where it does not say; the first time earlier by chance.
-pub const ADVICE: Duration = Duration::from_secs(6 * 60 * 60);
+pub const RENEWAL_INFO_INTERVAL: Duration = Duration::from_secs(6 * 60 * 60);
 /// No sooner than this, and no later than a day, whatever it says (RFC 9773 §4.3.2).
-pub const SOONEST_ADVICE: Duration = Duration::from_secs(60);
+pub const MIN_RENEWAL_INFO_INTERVAL: Duration = Duration::from_secs(60);
 
 /// What is to be done.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -41,7 +41,7 @@ pub enum Next {
 
 /// One certificate's.
 #[derive(Debug)]
-pub struct Course {
+pub struct RenewalSchedule {
     left_percent: u8,
     chance: ChaCha8Rng,
     /// When it is ordered.
@@ -53,7 +53,7 @@ pub struct Course {
     failures: u32,
 }
 
-impl Course {
+impl RenewalSchedule {
     /// Of a certificate that is not there yet: it is ordered at once. Later it is renewed when `left_percent` of its validity is
     /// left, 1 to 99.
     #[must_use]
@@ -85,7 +85,7 @@ impl Course {
     pub fn found(&mut self, now: SystemTime, validity: &Range<SystemTime>) {
         self.due = renewal(validity, self.left_percent, self.chance.random());
         // A restart asks for nothing.
-        self.ask = Some(now + ADVICE.mul_f64(self.chance.random_range(0.1..1.0)));
+        self.ask = Some(now + RENEWAL_INFO_INTERVAL.mul_f64(self.chance.random_range(0.1..1.0)));
         self.failures = 0;
     }
 
@@ -100,7 +100,7 @@ impl Course {
     /// None has come; the authority may have said how long it is to be left alone.
     pub fn failed(&mut self, now: SystemTime, rest: Option<Duration>) {
         self.failures = self.failures.saturating_add(1);
-        let rest = rest.unwrap_or_default().min(LONGEST_REST);
+        let rest = rest.unwrap_or_default().min(MAX_RETRY_AFTER);
         self.due = now + retry(self.failures, self.chance.random()).max(rest);
         self.ask = None;
     }
@@ -110,12 +110,12 @@ impl Course {
         let width = lifetime(window).mul_f64(self.chance.random());
         let at = (window.start + width).max(self.soonest);
         self.due = self.due.min(at);
-        self.ask = Some(now + again.clamp(SOONEST_ADVICE, LONGEST_REST));
+        self.ask = Some(now + again.clamp(MIN_RENEWAL_INFO_INTERVAL, MAX_RETRY_AFTER));
     }
 
     /// The authority gives no advice, or none now.
-    pub fn unadvised(&mut self, now: SystemTime) {
-        self.ask = Some(now + ADVICE);
+    pub fn record_no_renewal_info(&mut self, now: SystemTime) {
+        self.ask = Some(now + RENEWAL_INFO_INTERVAL);
     }
 
     /// Whether one that is valid for so long would be renewed by `now` at the latest.

@@ -10,10 +10,10 @@ use x509_parser::extensions::GeneralName;
 use crate::error::AcmeError;
 
 /// The least time that a certificate must have before its end when it comes: with less, orders would follow one another.
-pub const SHORTEST_LEFT: Duration = Duration::from_secs(5 * 60);
+pub const MIN_REMAINING: Duration = Duration::from_secs(5 * 60);
 /// The longest that an authority may call a certificate valid: one that is never renewed is one whose key never changes. Browsers
 /// bear 398 days, authorities of houses go further.
-pub const LONGEST_LIFETIME: Duration = Duration::from_secs(3653 * 24 * 60 * 60);
+pub const MAX_LIFETIME: Duration = Duration::from_secs(3653 * 24 * 60 * 60);
 /// How far in the future it may begin: clocks differ.
 pub const CLOCK_SKEW: Duration = Duration::from_secs(60 * 60);
 
@@ -65,7 +65,7 @@ impl Facts {
     /// # Errors
     ///
     /// There is none, or as [`of`](Self::of).
-    pub fn of_leaf(identity: &Identity) -> Result<Self, AcmeError> {
+    pub fn parse_leaf(identity: &Identity) -> Result<Self, AcmeError> {
         let leaf = identity.chain.first();
         let leaf = leaf.ok_or_else(|| AcmeError::Certificate {
             why: "an empty chain".to_owned(),
@@ -77,21 +77,21 @@ impl Facts {
     ///
     /// # Errors
     ///
-    /// It is for other names; it has not begun by `now`, [`CLOCK_SKEW`] aside, or has less than [`SHORTEST_LEFT`] before its end; or
-    /// it is valid for more than [`LONGEST_LIFETIME`].
+    /// It is for other names; it has not begun by `now`, [`CLOCK_SKEW`] aside, or has less than [`MIN_REMAINING`] before its end; or
+    /// it is valid for more than [`MAX_LIFETIME`].
     pub fn fit(&self, names: &[String], now: SystemTime) -> Result<(), AcmeError> {
         let Range { start, end } = self.validity;
         let why = if !names.iter().all(|name| self.covers(name)) {
             let (wanted, came) = (names.join(", "), self.names.join(", "));
             format!("want one for {wanted}, but it is for {came}")
-        } else if start > now + CLOCK_SKEW || end < now + SHORTEST_LEFT {
-            let (now, minutes) = (httpdate::fmt_http_date(now), SHORTEST_LEFT.as_secs() / 60);
+        } else if start > now + CLOCK_SKEW || end < now + MIN_REMAINING {
+            let (now, minutes) = (httpdate::fmt_http_date(now), MIN_REMAINING.as_secs() / 60);
             let came = shown(&self.validity);
             format!(
                 "want one that is valid at {now} and {minutes} min longer, but it is from {came}"
             )
-        } else if start + LONGEST_LIFETIME < end {
-            let (days, came) = (LONGEST_LIFETIME.as_secs() / 86_400, shown(&self.validity));
+        } else if start + MAX_LIFETIME < end {
+            let (days, came) = (MAX_LIFETIME.as_secs() / 86_400, shown(&self.validity));
             format!("want one that is valid for {days} days at most, but it is from {came}")
         } else {
             return Ok(());
@@ -123,7 +123,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_certificate_says_until_when_and_for_whom() {
+    fn certificate_has_validity_and_names() {
         let ca = LocalCa::generate(KeyKind::EcdsaP256).unwrap();
         let from = UNIX_EPOCH + Duration::from_secs(1_795_000_000);
         let validity = from..from + Duration::from_secs(90 * 86_400);
@@ -147,7 +147,7 @@ mod tests {
         assert!(Facts::of(&CertificateDer::from(vec![0x30, 3, 2, 1, 1])).is_err());
     }
     #[test]
-    fn what_an_authority_may_say_of_time_has_bounds() {
+    fn certificate_times_are_limited() {
         let (second, now) = (Duration::from_secs(1), UNIX_EPOCH + CLOCK_SKEW * 500_000);
         let names = ["a.test".to_owned()];
         let fit = |validity: Range<SystemTime>| {
@@ -160,20 +160,20 @@ mod tests {
                 Err(error) => error.to_string(),
             }
         };
-        let (soon, late) = (now + SHORTEST_LEFT, now + LONGEST_LIFETIME);
+        let (soon, late) = (now + MIN_REMAINING, now + MAX_LIFETIME);
         for good in [now - second..soon, now + CLOCK_SKEW..late, now..late] {
             assert_eq!(fit(good), "");
         }
         for (validity, want) in [
             (now - second..soon - second, "valid at "),
-            (now - SHORTEST_LEFT..now - second, "valid at "),
+            (now - MIN_REMAINING..now - second, "valid at "),
             (now + CLOCK_SKEW + second..late, "valid at "),
             (
                 now..late + second,
                 "valid for 3653 days at most, but it is from ",
             ),
             (
-                now..UNIX_EPOCH + 8000 * LONGEST_LIFETIME / 10,
+                now..UNIX_EPOCH + 8000 * MAX_LIFETIME / 10,
                 "3653 days at most",
             ),
         ] {

@@ -57,7 +57,7 @@ impl Folder {
     /// # Errors
     ///
     /// The file cannot be written.
-    pub fn keep_account(&self, account: &[u8]) -> Result<(), AcmeError> {
+    pub fn save_account(&self, account: &[u8]) -> Result<(), AcmeError> {
         self.write(ACCOUNT, account)
     }
 
@@ -72,7 +72,7 @@ impl Folder {
     /// # Errors
     ///
     /// The file cannot be renamed.
-    pub fn forget_account(&self) -> Result<(), AcmeError> {
+    pub fn set_account_aside(&self) -> Result<(), AcmeError> {
         let path = self.account_path();
         fs::rename(&path, path.with_extension("json.old")).map_err(|source| at(&path, source))
     }
@@ -96,7 +96,7 @@ impl Folder {
     /// # Errors
     ///
     /// The file cannot be written.
-    pub fn keep_certificate(&self, name: &str, identity: &Identity) -> Result<(), AcmeError> {
+    pub fn save_certificate(&self, name: &str, identity: &Identity) -> Result<(), AcmeError> {
         let text = format!("{}{}", identity.key_pem(), identity.chain_pem());
         self.write(&file(name), text.as_bytes())
     }
@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_kept_is_there_again_for_its_directory_and_for_nobody_else() {
+    fn saved_state_is_loaded_only_for_its_directory() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("a/acme");
         let live = directory("https://acme.test/directory");
@@ -175,9 +175,9 @@ mod tests {
         assert!(folder.certificate("*.a.test").unwrap().is_none());
         let ca = LocalCa::generate(KeyKind::EcdsaP256).unwrap();
         let [first, second] = [(); 2].map(|()| ca.issue(&["*.a.test".to_owned()], &[]).unwrap());
-        folder.keep_account(b"{}").unwrap();
+        folder.save_account(b"{}").unwrap();
         for identity in [&first, &second] {
-            folder.keep_certificate("*.a.test", identity).unwrap();
+            folder.save_certificate("*.a.test", identity).unwrap();
             let kept = Folder::open(&path, &live).unwrap();
             let kept = kept.certificate("*.a.test").unwrap().unwrap();
             assert_eq!(kept.chain, identity.chain);
@@ -189,18 +189,18 @@ mod tests {
             assert!(other.account().unwrap().is_none());
             assert!(other.certificate("*.a.test").unwrap().is_none());
         }
-        folder.forget_account().unwrap();
+        folder.set_account_aside().unwrap();
         assert!(folder.account().unwrap().is_none());
     }
 
     #[cfg(unix)]
     #[test]
-    fn keys_are_for_the_owner_alone() {
+    fn state_files_are_owner_only() {
         use std::os::unix::fs::PermissionsExt;
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("acme");
         let folder = Folder::open(&path, &directory("https://acme.test/")).unwrap();
-        folder.keep_account(b"{}").unwrap();
+        folder.save_account(b"{}").unwrap();
         let mode = |path: &Path| path.metadata().unwrap().permissions().mode() & 0o777;
         assert_eq!(mode(&path), 0o700);
         assert_eq!(mode(&folder.0), 0o700);
@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_is_no_certificate_is_told_by_its_name() {
+    fn invalid_certificate_file_error_has_its_name() {
         let dir = tempfile::tempdir().unwrap();
         let folder = Folder::open(dir.path(), &directory("https://acme.test/")).unwrap();
         folder.write("a.test.pem", b"what?").unwrap();

@@ -19,14 +19,14 @@ use tokio::sync::Semaphore;
 
 use crate::authority::{Authority, Failure};
 use crate::certificates::{Certificates, Known};
-use crate::course::{Course, Next};
+use crate::course::{Next, RenewalSchedule};
 use crate::error::AcmeError;
 use crate::folder::Folder;
 
 /// Orders that are open at the same time.
-const ORDERS_AT_ONCE: usize = 4;
+const MAX_CONCURRENT_ORDERS: usize = 4;
 /// How long a task sleeps at most: a machine may sleep as well, or be set to another hour.
-const LONGEST_SLEEP: Duration = Duration::from_secs(60 * 60);
+const MAX_SLEEP: Duration = Duration::from_secs(60 * 60);
 
 /// What became of a certificate, for whoever tells people.
 #[derive(Debug)]
@@ -85,7 +85,7 @@ pub enum Event<'a> {
 }
 
 /// Told of every [`Event`].
-pub type Tell = Arc<dyn Fn(&Event<'_>) + Send + Sync>;
+pub type EventHandler = Arc<dyn Fn(&Event<'_>) + Send + Sync>;
 
 /// What is to be kept.
 #[derive(Clone, Debug)]
@@ -102,11 +102,11 @@ pub struct Wanted {
 
 /// Keeps certificates as long as it lives.
 #[derive(Debug)]
-pub struct Keeper {
+pub struct Renewer {
     stop: Latch,
 }
 
-impl Drop for Keeper {
+impl Drop for Renewer {
     fn drop(&mut self) {
         self.stop.set();
     }
@@ -114,26 +114,26 @@ impl Drop for Keeper {
 
 /// What every certificate's task has.
 #[derive(Clone)]
-struct Common {
+struct RenewalContext {
     certificates: Certificates,
     folder: Folder,
     authority: Arc<dyn Authority>,
     calendar: Calendar,
     runtime: SharedRuntime,
     places: Arc<Semaphore>,
-    tell: Tell,
+    tell: EventHandler,
 }
 
 /// One certificate's.
 struct Task {
-    common: Common,
+    common: RenewalContext,
     names: Vec<String>,
     /// Those of them that are no guests.
     own: Vec<String>,
-    course: Course,
+    course: RenewalSchedule,
 }
 
-impl Keeper {
+impl Renewer {
     /// Shows what `folder` has of what is `wanted`, and orders the rest of `authority`. Nothing of it can fail: what cannot be used is
     /// told, and ordered.
     ///
@@ -147,15 +147,15 @@ impl Keeper {
         folder: &Folder,
         authority: Arc<dyn Authority>,
         (calendar, runtime): (Calendar, &SharedRuntime),
-        tell: &Tell,
+        tell: &EventHandler,
     ) -> Self {
-        let common = Common {
+        let common = RenewalContext {
             certificates: certificates.clone(),
             folder: folder.clone(),
             authority,
             calendar,
             runtime: runtime.clone(),
-            places: Arc::new(Semaphore::new(ORDERS_AT_ONCE)),
+            places: Arc::new(Semaphore::new(MAX_CONCURRENT_ORDERS)),
             tell: tell.clone(),
         };
         certificates.want(&wanted.certificates);
@@ -166,7 +166,7 @@ impl Keeper {
                 common: common.clone(),
                 names: names.clone(),
                 own: names.iter().filter(is_own).cloned().collect(),
-                course: Course::new(wanted.left_percent, wanted.seed.wrapping_add(number)),
+                course: RenewalSchedule::new(wanted.left_percent, wanted.seed.wrapping_add(number)),
             };
             task.find();
             let stop = stop.clone();
@@ -196,7 +196,7 @@ impl Task {
     /// Takes up what was there before.
     fn find(&mut self) {
         let now = self.now();
-        let Common {
+        let RenewalContext {
             certificates,
             folder,
             ..
@@ -208,7 +208,7 @@ impl Task {
         });
         let facts = match known {
             Ok(None) => return,
-            Ok(Some(known)) => certificates.show_found(self.first(), known),
+            Ok(Some(known)) => certificates.set_loaded(self.first(), known),
             Err(error) => {
                 let names = &self.names;
                 return self.tell(&Event::Unusable {
@@ -237,7 +237,7 @@ impl Task {
                 Next::Wait(until) => {
                     let wait = until.duration_since(now).unwrap_or_default();
                     let runtime = &self.common.runtime;
-                    let wake = runtime.now() + wait.min(LONGEST_SLEEP);
+                    let wake = runtime.now() + wait.min(MAX_SLEEP);
                     runtime.sleep_until(wake).await;
                 }
                 Next::Order => self.order().await,
@@ -254,7 +254,7 @@ impl Task {
             names: &self.names,
             is_first: held.is_none(),
         });
-        let came = self.order_and_take(&self.names, held.as_ref()).await;
+        let came = self.order_and_install(&self.names, held.as_ref()).await;
         let now = self.now();
         let orders = &common.certificates.orders;
         match came {
@@ -276,14 +276,14 @@ impl Task {
                     again: self.course.due().duration_since(now).unwrap_or_default(),
                     held: held.as_ref().map(|held| held.facts.validity.end),
                 });
-                self.order_without_guests(held.as_ref()).await;
+                self.order_required_names(held.as_ref()).await;
             }
         }
         drop(place);
     }
 
     /// Orders one without the guests if nothing good is held for the rest. One with them is still due as it was.
-    async fn order_without_guests(&self, held: Option<&Known>) {
+    async fn order_required_names(&self, held: Option<&Known>) {
         let now = self.now();
         let is_good = held.is_some_and(|held| {
             let facts = &held.facts;
@@ -298,7 +298,7 @@ impl Task {
             names,
             is_first: held.is_none(),
         });
-        match self.order_and_take(names, held).await {
+        match self.order_and_install(names, held).await {
             Ok(validity) => {
                 orders.issued.fetch_add(1, Ordering::Relaxed);
                 self.tell(&Event::Issued {
@@ -320,13 +320,13 @@ impl Task {
         }
     }
 
-    async fn order_and_take(
+    async fn order_and_install(
         &self,
         names: &[String],
         held: Option<&Known>,
     ) -> Result<Range<SystemTime>, Failure> {
         let failed = |error| Failure { error, rest: None };
-        let ordered = unharmed(async {
+        let ordered = catch_panic(async {
             let leaf = held.and_then(|held| held.identity.chain.first());
             let authority = &self.common.authority;
             let identity = authority.order(names.to_vec(), leaf.cloned()).await?;
@@ -337,7 +337,7 @@ impl Task {
 
     /// Shows and keeps what came.
     fn take(&self, names: &[String], identity: Identity) -> Result<Range<SystemTime>, AcmeError> {
-        let Common {
+        let RenewalContext {
             certificates,
             folder,
             ..
@@ -347,7 +347,7 @@ impl Task {
         let validity = known.facts.validity.clone();
         certificates.show(self.first(), known.clone());
         // Some kilobytes, once in months: nobody waits long for the disk here.
-        if let Err(error) = folder.keep_certificate(self.first(), &known.identity) {
+        if let Err(error) = folder.save_certificate(self.first(), &known.identity) {
             self.tell(&Event::Unkept {
                 names,
                 error: &error,
@@ -360,16 +360,16 @@ impl Task {
         let held = self.common.certificates.held(self.first());
         let leaf = held.and_then(|held| held.identity.chain.into_iter().next());
         let advice = match leaf {
-            Some(leaf) => unharmed(self.common.authority.advice(leaf)).await,
+            Some(leaf) => catch_panic(self.common.authority.advice(leaf)).await,
             None => Ok(None),
         };
         let now = self.now();
         match advice {
             Ok(Some(advice)) => self.course.advised(now, &advice.window, advice.again),
-            Ok(None) => self.course.unadvised(now),
+            Ok(None) => self.course.record_no_renewal_info(now),
             Err(error) => {
                 tracing::warn!(%error, "no advice on renewal");
-                self.course.unadvised(now);
+                self.course.record_no_renewal_info(now);
             }
         }
     }
@@ -377,7 +377,7 @@ impl Task {
 
 /// What comes of `work`, in which there is much that is not ours; should it panic, its task goes on, or nobody would renew the
 /// certificate any more. The panic's own words go to stderr, as any other's.
-async fn unharmed<T>(work: impl Future<Output = T>) -> Result<T, AcmeError> {
+async fn catch_panic<T>(work: impl Future<Output = T>) -> Result<T, AcmeError> {
     let done = AssertUnwindSafe(work).catch_unwind().await;
     done.map_err(|panic| AcmeError::Panicked(words(&*panic)))
 }

@@ -20,14 +20,14 @@ use rustls::pki_types::PrivateKeyDer;
 use sha2::{Digest, Sha256};
 use spdy_dns::zones::SharedZones;
 use spdy_net::certificates::Identity;
-use spdy_net::identities::{Identities, Proof};
+use spdy_net::identities::{AcmeChallenge, Identities};
 
 use crate::error::AcmeError;
 
 /// How names are proven.
 #[derive(Clone, Debug)]
 pub enum Way {
-    /// By what these show; whoever shows them is [`proving`](spdy_net::tls::ServerTls::proving).
+    /// By what these show; whoever shows them is [`with_acme_challenges`](spdy_net::tls::ServerTls::with_acme_challenges).
     TlsAlpn(Identities),
     /// By what is answered for these, before plain connections.
     Http(Tokens),
@@ -57,21 +57,21 @@ impl Tokens {
 #[must_use = "it is shown no longer than this lives"]
 pub enum Shown {
     /// A certificate.
-    Tls(Proof),
+    Tls(AcmeChallenge),
     /// An answer.
-    Http(ShownToken),
+    Http(TokenGuard),
     /// A record.
-    Dns(ShownText),
+    Dns(TxtRecordGuard),
 }
 
 /// An answer for a token.
 #[derive(Debug)]
-pub struct ShownToken {
+pub struct TokenGuard {
     tokens: Tokens,
     token: String,
 }
 
-impl Drop for ShownToken {
+impl Drop for TokenGuard {
     fn drop(&mut self) {
         self.tokens
             .change(|tokens| drop(tokens.remove(&self.token)));
@@ -80,13 +80,13 @@ impl Drop for ShownToken {
 
 /// A TXT record.
 #[derive(Debug)]
-pub struct ShownText {
+pub struct TxtRecordGuard {
     zones: SharedZones,
     name: String,
     text: String,
 }
 
-impl Drop for ShownText {
+impl Drop for TxtRecordGuard {
     fn drop(&mut self) {
         self.zones
             .change(|zones| zones.remove_text(&self.name, &self.text));
@@ -128,7 +128,7 @@ impl Way {
                     tokens.insert(token.to_owned(), authorization.to_owned());
                 });
                 let (tokens, token) = (tokens.clone(), token.to_owned());
-                Shown::Http(ShownToken { tokens, token })
+                Shown::Http(TokenGuard { tokens, token })
             }
             Self::Dns(zones) => {
                 let (owner, text) = (
@@ -141,7 +141,7 @@ impl Way {
                     source,
                 })?;
                 let zones = zones.clone();
-                Shown::Dns(ShownText {
+                Shown::Dns(TxtRecordGuard {
                     zones,
                     name: owner,
                     text,
@@ -173,7 +173,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_token_is_answered_for_as_long_as_its_proof_lives() {
+    fn token_is_answered_until_guard_drops() {
         let tokens = Tokens::default();
         let way = Way::Http(tokens.clone());
         let shown = way.show("a.test", "token", "token.thumb").unwrap();
@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_that_lies_in_no_zone_of_ours_is_told() {
+    fn name_outside_own_zones_is_an_error() {
         let way = Way::Dns(SharedZones::new(Zones::default()));
         let error = way.show("a.test", "token", "token.thumb").unwrap_err();
         assert_eq!(

@@ -16,7 +16,7 @@ use spdy::runtime::SharedRuntime;
 use spdy_client::client::Client;
 use spdy_frame::priority::Priority;
 
-use crate::course::LONGEST_REST;
+use crate::course::MAX_RETRY_AFTER;
 
 /// The longest answer that is read: a chain of certificates is some thousands.
 const MAX_ANSWER: usize = 1 << 20;
@@ -73,13 +73,13 @@ fn retry_after(told: &str, now: SystemTime) -> Option<Duration> {
 
 /// Rewrites how long we are to rest so that it can be reckoned with: instant-acme adds it to the hour as it is, and no clock bears
 /// `u64::MAX` seconds more.
-fn bound_rest(headers: &mut HeaderMap, now: SystemTime) {
+fn limit_retry_after(headers: &mut HeaderMap, now: SystemTime) {
     let Some(told) = headers.remove(header::RETRY_AFTER) else {
         return;
     };
     let told = told.to_str().ok().and_then(|told| retry_after(told, now));
     if let Some(rest) = told {
-        let seconds = rest.min(LONGEST_REST).as_secs();
+        let seconds = rest.min(MAX_RETRY_AFTER).as_secs();
         headers.insert(header::RETRY_AFTER, seconds.into());
     }
 }
@@ -90,7 +90,7 @@ impl Transport {
         let response = sent.await.map_err(|error| Error::Other(error.into()))?;
         self.note(&response);
         let (mut parts, body) = response.into_parts();
-        bound_rest(&mut parts.headers, SystemTime::now());
+        limit_retry_after(&mut parts.headers, SystemTime::now());
         let body = body.collect_up_to(MAX_ANSWER).await.map_err(Error::Other)?;
         Ok(BytesResponse {
             parts,
@@ -142,7 +142,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_rest_that_no_clock_bears_is_a_day_and_what_is_none_is_left_out() {
+    fn huge_retry_after_is_capped_and_invalid_ignored() {
         for (told, handed_on) in [
             ("120", Some("120")),
             ("18446744073709551615", Some("86400")),
@@ -152,7 +152,7 @@ mod tests {
         ] {
             let mut headers = HeaderMap::new();
             headers.insert(header::RETRY_AFTER, told.parse().expect("a value"));
-            bound_rest(&mut headers, UNIX_EPOCH);
+            limit_retry_after(&mut headers, UNIX_EPOCH);
             let left = headers.get(header::RETRY_AFTER);
             let left = left.map(|left| left.to_str().expect("text"));
             assert_eq!(left, handed_on, "{told}");
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rest_is_seconds_or_an_hour() {
+    fn retry_after_is_seconds_or_date() {
         let now = UNIX_EPOCH + Duration::from_secs(784_111_770);
         for (told, rest) in [
             ("120", Some(120)),

@@ -75,7 +75,7 @@ pub fn answer(
     } else if client_has_it(stored, served, &request.headers, now) {
         not_modified(served)
     } else {
-        match asked_range(policy, served, request, body_len, now) {
+        match requested_range(policy, served, request, body_len, now) {
             Asked::Whole => whole(stored, is_get, body_len),
             Asked::Unsatisfiable => unsatisfiable(body_len),
             Asked::Ranges(ranges) => match &ranges[..] {
@@ -98,7 +98,7 @@ pub fn part(
     len: u64,
     now: SystemTime,
 ) -> Option<(HeaderMap, Range<u64>)> {
-    match asked_range(policy, served, request, len, now) {
+    match requested_range(policy, served, request, len, now) {
         Asked::Ranges(ranges) if ranges.len() == 1 => {
             let range = ranges[0].clone();
             Some((single_range(served, range.clone(), len).head.headers, range))
@@ -198,7 +198,7 @@ pub(crate) fn not_modified(served: &HeaderMap) -> Answer {
     }
 }
 
-fn asked_range(
+fn requested_range(
     policy: &Policy,
     served: &HeaderMap,
     request: &request::Parts,
@@ -326,7 +326,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_length_is_said_by_one_line_in_its_shortest_form_and_by_no_other() {
+    fn content_length_is_one_canonical_line() {
         for (lines, says) in [
             (&["0"][..], Some(0)),
             (&["1234567890"], Some(1_234_567_890)),

@@ -43,7 +43,7 @@ impl Body {
     /// A copy of `bytes`.
     #[must_use]
     pub fn copy_of(bytes: &[u8]) -> Self {
-        let mut gathering = Gathering::new(bytes.len() as u64);
+        let mut gathering = BodyBuilder::new(bytes.len() as u64);
         gathering.push(bytes).expect("the limit is its length");
         gathering.finish()
     }
@@ -104,7 +104,7 @@ impl Body {
     }
 
     /// Has `tally` count its weight until nobody holds it any more. It is counted once: the first tally is the one that does.
-    pub fn count_by(&self, tally: &Tally) {
+    pub fn count_in(&self, tally: &Tally) {
         let counted = &self.chunks.counted;
         counted.get_or_init(|| tally.count(self.weight()));
     }
@@ -142,7 +142,7 @@ impl Mark {
 
 /// A body while it comes.
 #[derive(Debug)]
-pub struct Gathering {
+pub struct BodyBuilder {
     chunks: Vec<Bytes>,
     last: BytesMut,
     len: u64,
@@ -157,7 +157,7 @@ pub struct TooLong {
     pub limit: u64,
 }
 
-impl Gathering {
+impl BodyBuilder {
     /// Of at most `limit` bytes.
     #[must_use]
     pub fn new(limit: u64) -> Self {

@@ -51,22 +51,22 @@ pub fn instead(
             .zip(modified)
             .map(|(since, modified)| modified > since)
     };
-    let fails = match names_it(request, &IF_MATCH, answer, Comparison::Strong) {
-        Some(names_it) => !names_it,
+    let fails = match condition_matches(request, &IF_MATCH, answer, Comparison::Strong) {
+        Some(condition_matches) => !condition_matches,
         None => is_after(&IF_UNMODIFIED_SINCE) == Some(true),
     };
     if fails {
         return Some(response_head(StatusCode::PRECONDITION_FAILED));
     }
-    let has_it = match names_it(request, &IF_NONE_MATCH, answer, Comparison::Weak) {
-        Some(names_it) => names_it,
+    let has_it = match condition_matches(request, &IF_NONE_MATCH, answer, Comparison::Weak) {
+        Some(condition_matches) => condition_matches,
         None => is_after(&IF_MODIFIED_SINCE) == Some(false),
     };
     has_it.then(|| not_modified(answer).head)
 }
 
 /// Whether the condition `name` has the tag of `answer` or is `*`; `None` if there is no such condition.
-fn names_it(
+fn condition_matches(
     request: &HeaderMap,
     name: &HeaderName,
     answer: &HeaderMap,
@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn a_condition_is_answered_by_what_came() {
+    fn conditions_use_the_received_response() {
         let tagged = head(&[
             ("etag", "\"a\""),
             ("last-modified", "Sat, 21 Nov 2026 00:00:00 GMT"),
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn a_range_is_written_as_anybody_would_write_it() {
+    fn range_is_written_canonically() {
         for (field, want) in [
             ("bytes=0-99", Some("bytes=0-99")),
             ("BYTES= 007-0x", None),

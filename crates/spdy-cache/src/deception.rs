@@ -63,7 +63,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_page_where_the_path_names_a_sheet_is_not_what_it_says() {
+    fn html_at_a_stylesheet_path_is_a_mismatch() {
         let answer = |kind| HeaderMap::from_iter([(CONTENT_TYPE, HeaderValue::from_static(kind))]);
         let is_other = |path, kind| is_mismatched(path, StatusCode::OK, &answer(kind));
         for path in [
@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn extensions_are_in_order_and_in_lower_case() {
+    fn extensions_are_sorted_and_lower_case() {
         assert!(STATIC.is_sorted());
         assert!(
             STATIC

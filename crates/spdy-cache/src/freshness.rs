@@ -57,18 +57,18 @@ pub(crate) fn after(time: SystemTime, duration: Duration) -> SystemTime {
 pub(crate) fn single<'a>(
     headers: &'a HeaderMap,
     name: &HeaderName,
-) -> Result<Option<&'a [u8]>, Several> {
+) -> Result<Option<&'a [u8]>, DuplicateField> {
     let mut lines = headers.get_all(name).iter().map(HeaderValue::as_bytes);
     let Some(first) = lines.next() else {
         return Ok(None);
     };
     match lines.all(|other| other == first) {
         true => Ok(Some(first)),
-        false => Err(Several),
+        false => Err(DuplicateField),
     }
 }
 
-pub(crate) struct Several;
+pub(crate) struct DuplicateField;
 
 /// A date field that stands once and can be read.
 pub(crate) fn date_of(

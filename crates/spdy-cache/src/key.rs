@@ -70,7 +70,7 @@ impl Key {
 
     /// Where the keys of a [`Scope::prefix`] begin in order: a bound of a range, and no key itself.
     #[must_use]
-    pub fn at_prefix(prefix: Bytes) -> Self {
+    pub fn range_start(prefix: Bytes) -> Self {
         Self(prefix)
     }
 

@@ -22,7 +22,7 @@ use crate::conditions::single_range;
 use crate::control::RequestControl;
 use crate::freshness::after;
 use crate::policy::Policy;
-use crate::storable::{asks_for_a_part, shared_by_word};
+use crate::storable::{is_explicitly_shared, is_range_request};
 use crate::stored::Stored;
 use crate::validate::Conditional;
 
@@ -55,8 +55,8 @@ pub enum Lookup {
         /// What makes the request to the origin conditional.
         conditional: Conditional,
         /// Why what is kept does not do as it is.
-        why: Why,
-        /// Until when what is kept may be served if the origin fails ([`on_error`]).
+        why: StaleReason,
+        /// Until when what is kept may be served if the origin fails ([`may_serve_on_error`]).
         stale_if_error: Option<SystemTime>,
     },
     /// Nothing that is kept is for this request: the origin is asked, and others may wait for its answer.
@@ -70,7 +70,7 @@ pub enum Lookup {
 
 /// Why what is kept is not used as it is.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Why {
+pub enum StaleReason {
     /// It is stale.
     Stale,
     /// `no-cache` in the answer.
@@ -108,7 +108,8 @@ impl Lookup {
         match self {
             Self::Fresh { .. } | Self::Stale { .. } | Self::OnlyIfCached => None,
             Self::Validate {
-                why: Why::Request, ..
+                why: StaleReason::Request,
+                ..
             } => Some(Forward::Request),
             Self::Validate { .. } => Some(Forward::Stale),
             Self::Miss(Miss::Uri) => Some(Forward::UriMiss),
@@ -155,7 +156,7 @@ pub fn lookup(
     };
     // The RFC forbids what was asked for with credentials to go to others (§3.5); that what was asked for without goes
     // to those who bring some is allowed, and yet not what they asked.
-    if headers.contains_key(AUTHORIZATION) && !shared_by_word(&stored.control) {
+    if headers.contains_key(AUTHORIZATION) && !is_explicitly_shared(&stored.control) {
         return match said.only_if_cached {
             true => Lookup::OnlyIfCached,
             false => Lookup::Bypass(Bypass::Authorization),
@@ -165,11 +166,11 @@ pub fn lookup(
     let age = stored.age(now);
     let staleness = stored.staleness(now);
     let why = if stored.control.no_cache.is_everything() {
-        Some(Why::NoCache)
-    } else if wants_fresher(&asked, stored, age, now) {
-        Some(Why::Request)
+        Some(StaleReason::NoCache)
+    } else if requires_fresher(&asked, stored, age, now) {
+        Some(StaleReason::Request)
     } else {
-        staleness.map(|_| Why::Stale)
+        staleness.map(|_| StaleReason::Stale)
     };
     let Some(why) = why else {
         return Lookup::Fresh {
@@ -178,10 +179,10 @@ pub fn lookup(
             stale: false,
         };
     };
-    if let (Why::Stale, Some(staleness)) = (why, staleness) {
+    if let (StaleReason::Stale, Some(staleness)) = (why, staleness) {
         if let Some(allowed) = asked.max_stale.given()
             && staleness <= allowed
-            && !stored.forbids_stale()
+            && !stored.requires_revalidation()
         {
             return Lookup::Fresh {
                 index,
@@ -224,7 +225,12 @@ fn select<'a, S: AsRef<Stored>>(
 ///
 /// What is `immutable` is not fetched for a mere reload, which says `max-age=0`; `no-cache` says that something is
 /// wrong (RFC 8246 §2).
-fn wants_fresher(asked: &RequestControl, stored: &Stored, age: Duration, now: SystemTime) -> bool {
+fn requires_fresher(
+    asked: &RequestControl,
+    stored: &Stored,
+    age: Duration,
+    now: SystemTime,
+) -> bool {
     let too_old = asked
         .max_age
         .lifetime()
@@ -260,7 +266,7 @@ impl Failure {
 
 /// Whether `stored` may be served in place of a failure of the origin, though it is stale (RFC 5861 §4).
 #[must_use]
-pub fn on_error(
+pub fn may_serve_on_error(
     policy: &Policy,
     request: &request::Parts,
     stored: &Stored,
@@ -281,7 +287,7 @@ fn stale_until(
     let by_request = said
         .stale_if_error
         .given()
-        .filter(|_| policy.clients_may_revalidate && !stored.forbids_stale());
+        .filter(|_| policy.clients_may_revalidate && !stored.requires_revalidation());
     let window = stored.stale_if_error(policy).max(by_request)?;
     let staleness = stored.staleness(now).unwrap_or_default();
     Some(after(now, window.checked_sub(staleness)?))
@@ -306,7 +312,8 @@ pub fn may_share_with(
         Lookup::Fresh { .. } => true,
         Lookup::Stale { .. }
         | Lookup::Validate {
-            why: Why::Stale, ..
+            why: StaleReason::Stale,
+            ..
         } => stored.was_fresh(requested_at),
         _ => false,
     }
@@ -317,15 +324,15 @@ pub fn may_share_with(
 /// ([`strip_conditions`](crate::validate::strip_conditions)): a 304 of its own is nothing for the others.
 #[must_use]
 pub fn may_join(policy: &Policy, request: &request::Parts) -> bool {
-    may_wait(policy, request) && !asks_for_a_part(request)
+    may_wait(policy, request) && !is_range_request(request)
 }
 
 /// Whether the whole may be fetched for a request that asks for a part, so that others join, it is kept, and the part is cut from it: a GET
 /// of one range that begins with the first byte, and that [`may_join`] without it. With `If-Range` the client has the rest already.
 #[must_use]
-pub fn may_begin_whole(policy: &Policy, request: &request::Parts) -> bool {
+pub fn may_fill_range(policy: &Policy, request: &request::Parts) -> bool {
     let headers = &request.headers;
-    asks_for_a_part(request)
+    is_range_request(request)
         && !headers.contains_key(IF_RANGE)
         && single_range(headers).is_some_and(|range| range.as_bytes().starts_with(b"bytes=0-"))
         && may_wait(policy, request)

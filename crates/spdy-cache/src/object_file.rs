@@ -25,13 +25,13 @@ use bytes::{Buf, BufMut, Bytes};
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use sha2::{Digest, Sha256};
 
-use crate::body::{Body, CHUNK_BYTES, Gathering};
+use crate::body::{Body, BodyBuilder, CHUNK_BYTES};
 use crate::control::Control;
 use crate::freshness::{Times, since};
 use crate::key::Key;
 use crate::policy::Policy;
 use crate::stored::{Facts, Stored};
-use crate::vary::Selecting;
+use crate::vary::SelectingField;
 
 const MAGIC: [u8; 8] = *b"spdyobj\x02";
 const DIGEST_BYTES: usize = 32;
@@ -218,7 +218,7 @@ impl OpenObject {
     /// [`FileError::Short`] or [`FileError::Chunk`].
     pub fn body(&self, file: &[u8]) -> Result<Body, FileError> {
         let file = at_least(file, self.layout.file_len())?;
-        let mut body = Gathering::new(self.layout.body_len);
+        let mut body = BodyBuilder::new(self.layout.body_len);
         for index in 0..self.layout.chunks() {
             let range = self.layout.chunk(index);
             let chunk = self.check_chunk(index, &file[range.start as usize..range.end as usize])?;
@@ -358,7 +358,7 @@ fn read_head(head: &[u8]) -> Result<(Key, Facts, Option<SystemTime>), &'static s
     for _ in 0..rest.count()? {
         let name = rest.name()?;
         let lines: Result<Vec<_>, _> = (0..rest.count()?).map(|_| rest.value()).collect();
-        selecting.push(Selecting::new(name, lines?));
+        selecting.push(SelectingField::new(name, lines?));
     }
     if !rest.0.is_empty() {
         return Err("bytes behind it");

@@ -23,7 +23,7 @@ use crate::storable::{Uncacheable, may_store};
 #[derive(Clone, Debug, Default)]
 pub struct Redirects {
     /// Until when all of them are good.
-    until: Option<Until>,
+    until: Option<ExpiryTimes>,
     /// Why one of them may not be kept.
     refused: Option<Uncacheable>,
     said: Said,
@@ -33,7 +33,7 @@ pub struct Redirects {
 
 /// Until when an answer is good.
 #[derive(Clone, Copy, Debug)]
-struct Until {
+struct ExpiryTimes {
     /// For this cache.
     shared: SystemTime,
     /// For a client's own.
@@ -71,7 +71,7 @@ impl Redirects {
     ) {
         let (status, headers) = (redirect.status, &redirect.headers);
         self.said.add(&Control::of_answer(headers, &[]));
-        let until = Until::of(policy, status, headers, times);
+        let until = ExpiryTimes::of(policy, status, headers, times);
         self.until = Some(self.until.map_or(until, |before| before.min(until)));
         self.vary.extend(headers.get_all(VARY).iter().cloned());
         if let Err(why) = may_store(policy, request, redirect, times) {
@@ -103,7 +103,7 @@ impl Redirects {
         let control = Control::of_answer(headers, &[]);
         let mut said = self.said;
         said.add(&control);
-        let last = Until::of(policy, status, headers, times);
+        let last = ExpiryTimes::of(policy, status, headers, times);
         let until = last.min(before);
         let left = |until| since(until, times.received).as_secs();
         let mut directives = restrictions(said, &control, headers);
@@ -156,7 +156,7 @@ fn forbids_transform(headers: &HeaderMap) -> bool {
         .any(|word| word.trim_ascii().eq_ignore_ascii_case(b"no-transform"))
 }
 
-impl Until {
+impl ExpiryTimes {
     fn of(policy: &Policy, status: StatusCode, headers: &HeaderMap, times: Times) -> Self {
         let by = |control: &Control| {
             let lifetime = freshness::lifetime(policy, status, headers, control, times).duration;
@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_led_to_is_good_no_longer_than_what_led_there() {
+    fn redirected_response_is_fresh_no_longer_than_redirect() {
         const YEAR: (&str, &str) = ("cache-control", "max-age=31536000, immutable");
         let rows: [(&[Fields<'_>], Fields<'_>, &str, Option<&str>); 13] = [
             (&[], &[YEAR], "max-age=31536000, immutable", None),
@@ -325,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_led_to_varies_on_what_the_way_varied_on() {
+    fn redirected_response_varies_on_all_hops() {
         let fresh = ("cache-control", "max-age=60");
         let (_, vary, why) = amended(
             &[&[fresh, ("vary", "user-agent")]],

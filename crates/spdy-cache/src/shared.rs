@@ -28,14 +28,14 @@ pub type Later<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
 /// What a purge means.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub enum Meant {
+pub enum PurgeTarget {
     /// Whatever has a key that begins so; with no bytes, everything.
     Prefix(Bytes),
     /// Whatever has this tag.
     Tag(Tag),
 }
 
-impl Meant {
+impl PurgeTarget {
     /// Everything there is.
     #[must_use]
     pub fn everything() -> Self {
@@ -46,14 +46,14 @@ impl Meant {
     #[must_use]
     pub fn is_of(&self, key: &Key, headers: &HeaderMap) -> bool {
         match self {
-            Self::Prefix(_) => self.is_of_tagged(key, &[]),
-            Self::Tag(_) => self.is_of_tagged(key, &tags::of_answer(key, headers)),
+            Self::Prefix(_) => self.matches_tags(key, &[]),
+            Self::Tag(_) => self.matches_tags(key, &tags::of_answer(key, headers)),
         }
     }
 
     /// Whether it means what has these tags, under `key`: where one answer is held against many purges.
     #[must_use]
-    pub fn is_of_tagged(&self, key: &Key, tags: &[Tag]) -> bool {
+    pub fn matches_tags(&self, key: &Key, tags: &[Tag]) -> bool {
         match self {
             Self::Prefix(prefix) => key.as_bytes().starts_with(prefix),
             Self::Tag(tag) => tags.contains(tag),
@@ -66,7 +66,7 @@ impl Meant {
 pub struct Mark(pub u128);
 
 /// Hears what others purged, and whether they left it as stale.
-pub type Ear = Arc<dyn Fn(&Meant, bool) + Send + Sync>;
+pub type PurgeListener = Arc<dyn Fn(&PurgeTarget, bool) + Send + Sync>;
 
 /// The tier. None of it fails: what cannot be had is a miss, what cannot be written is left out.
 pub trait SharedTier: fmt::Debug + Send + Sync {
@@ -88,7 +88,7 @@ pub trait SharedTier: fmt::Debug + Send + Sync {
     fn forget(&self, url: &[u8]);
 
     /// Purges, here and for all others: gone, or `soft`ly stale. Nothing it means is found from now on, by this cache.
-    fn purge(&self, meant: Meant, soft: bool);
+    fn purge(&self, meant: PurgeTarget, soft: bool);
 
     /// Waits until all purges so far can be heard by the others; `false` if that takes too long. They will be told.
     fn told(&self) -> Later<'_, bool>;

@@ -25,7 +25,7 @@ pub(crate) struct Place {
 
 /// The queues of one site.
 #[derive(Debug, Default)]
-pub(crate) struct Shelf {
+pub(crate) struct S3Fifo {
     small: BTreeMap<u64, Id>,
     main: BTreeMap<u64, Id>,
     small_bytes: u64,
@@ -43,7 +43,7 @@ pub(crate) enum Verdict {
     Goes,
 }
 
-impl Shelf {
+impl S3Fifo {
     pub(crate) fn bytes(&self) -> u64 {
         self.small_bytes + self.main_bytes
     }

@@ -12,7 +12,7 @@ use crate::freshness::{self, Times, is_heuristically_cacheable};
 use crate::policy::{Policy, SetCookie};
 use crate::stored::{Facts, Stored};
 use crate::tags;
-use crate::vary::{self, Selecting};
+use crate::vary::{self, SelectingField};
 
 /// Why an answer is not kept.
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd, thiserror::Error)]
@@ -169,10 +169,10 @@ fn evaluate(
     if control.private.is_everything() {
         return Err(Uncacheable::Private);
     }
-    if request.contains_key(AUTHORIZATION) && !shared_by_word(&control) {
+    if request.contains_key(AUTHORIZATION) && !is_explicitly_shared(&control) {
         return Err(Uncacheable::Authorization);
     }
-    let headers = kept_fields(policy, &answer.headers, &control, times)?;
+    let headers = stored_headers(policy, &answer.headers, &control, times)?;
     let names = vary::names(&headers).ok_or(Uncacheable::Vary)?;
     if names.len() > policy.max_vary_names {
         return Err(Uncacheable::VaryNames);
@@ -184,7 +184,7 @@ fn evaluate(
         note: Box::default(),
         selecting: names
             .into_iter()
-            .map(|name| Selecting::of_request(name, request))
+            .map(|name| SelectingField::of_request(name, request))
             .collect(),
         times,
     };
@@ -198,7 +198,7 @@ fn evaluate(
 
 /// Whether the answer allows what it was asked for with credentials to be used for others (RFC 9111 §3.5).
 #[must_use]
-pub fn shared_by_word(control: &Control) -> bool {
+pub fn is_explicitly_shared(control: &Control) -> bool {
     control.public || control.must_revalidate || control.s_maxage.given().is_some()
 }
 
@@ -257,7 +257,7 @@ pub(crate) fn listed_by_connection(headers: &HeaderMap) -> Vec<HeaderName> {
 }
 
 /// What is kept of a head, with a `Date` (RFC 9110 §6.6.1).
-fn kept_fields(
+fn stored_headers(
     policy: &Policy,
     headers: &HeaderMap,
     control: &Control,
@@ -304,7 +304,7 @@ fn kept_fields(
 }
 
 /// A request that asks for a part, which a stored whole can serve but whose answer is not stored.
-pub(crate) fn asks_for_a_part(request: &request::Parts) -> bool {
+pub(crate) fn is_range_request(request: &request::Parts) -> bool {
     request.method == Method::GET && request.headers.contains_key(RANGE)
 }
 

@@ -28,7 +28,7 @@ use bytes::Bytes;
 
 use crate::body::Body;
 use crate::key::{Key, Scope, ZeroByte};
-use crate::shelf::{Id, Place, Shelf, Verdict};
+use crate::shelf::{Id, Place, S3Fifo, Verdict};
 use crate::stored::Stored;
 use crate::tags::{self, Tag};
 use crate::tally::Tally;
@@ -119,7 +119,7 @@ const PLACES: usize = 2;
 const MAX_PASSED_OVER: usize = 1024;
 
 /// What weighs more than one part of the store in so many has no others make room for it before it is known that they can.
-const LARGE_SHARE: u64 = 64;
+const LARGE_OBJECT_DIVISOR: u64 = 64;
 
 /// What an object's places in the store weigh, beside its own bytes: entries of four maps.
 const SLOT_OVERHEAD: u64 = 512;
@@ -178,7 +178,7 @@ impl Slot {
 
 /// What does not go, though its turn has come.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-enum Sparing {
+enum EvictionFilter {
     Nothing,
     /// What somebody holds.
     Held,
@@ -192,7 +192,7 @@ pub struct Store {
     ordered: BTreeSet<Key>,
     slots: HashMap<Id, Slot>,
     tags: BTreeMap<Tag, BTreeSet<Id>>,
-    shelves: BTreeMap<Bytes, Shelf>,
+    shelves: BTreeMap<Bytes, S3Fifo>,
     bytes: u64,
     /// Of those, what is no body.
     head_bytes: u64,
@@ -237,7 +237,7 @@ impl Store {
     pub fn insert(&mut self, key: &Key, stored: Stored, body: Body) -> Result<Object, TooLarge> {
         let tags = tags::of_answer(key, stored.headers());
         let weight = weight_of(key, &stored, &body, &tags);
-        let before = self.take_replaced(key, &stored);
+        let before = self.remove_replaced(key, &stored);
         let quota = self.quota(key);
         let room = quota
             .min(self.config.max_object_bytes)
@@ -246,7 +246,7 @@ impl Store {
             self.counters.refused += 1;
             return Err(TooLarge { weight, room });
         }
-        self.thin_out(key);
+        self.limit_variants(key);
         if quota < self.config.max_bytes {
             self.make_room_of(key.site(), quota.saturating_sub(weight));
         }
@@ -255,7 +255,7 @@ impl Store {
             return Err(TooLarge { weight, room });
         }
         self.head_bytes += weight - body.weight();
-        body.count_by(&self.bodies);
+        body.count_in(&self.bodies);
 
         let id = self.next_id;
         self.next_id += 1;
@@ -329,7 +329,7 @@ impl Store {
 
     /// Purges what has a key that begins with these bytes; how many objects that were.
     pub fn purge_prefix(&mut self, prefix: &[u8], how: Purge) -> usize {
-        let from = Bound::Included(Key::at_prefix(Bytes::copy_from_slice(prefix)));
+        let from = Bound::Included(Key::range_start(Bytes::copy_from_slice(prefix)));
         let keys = self.ordered.range((from, Bound::Unbounded));
         let objects = keys
             .take_while(|key| key.as_bytes().starts_with(prefix))
@@ -361,7 +361,7 @@ impl Store {
     /// Bytes that what is kept of a site weighs.
     #[must_use]
     pub fn site_bytes(&self, site: &str) -> u64 {
-        self.shelves.get(site.as_bytes()).map_or(0, Shelf::bytes)
+        self.shelves.get(site.as_bytes()).map_or(0, S3Fifo::bytes)
     }
 
     /// Objects in it, every variant one.
@@ -390,7 +390,7 @@ impl Store {
     }
 
     /// Takes out what `stored` takes the place of: its uses, and whether it stood in the main queue.
-    fn take_replaced(&mut self, key: &Key, stored: &Stored) -> Option<(u8, bool)> {
+    fn remove_replaced(&mut self, key: &Key, stored: &Stored) -> Option<(u8, bool)> {
         let variants = self.keys.get(key)?;
         let old = variants
             .iter()
@@ -405,7 +405,7 @@ impl Store {
         ))
     }
 
-    fn thin_out(&mut self, key: &Key) {
+    fn limit_variants(&mut self, key: &Key) {
         while let Some(variants) = self.keys.get(key)
             && variants.len() >= self.config.max_variants
         {
@@ -424,11 +424,11 @@ impl Store {
     fn make_room(&mut self, weight: u64, body: &Body) -> Result<(), u64> {
         let max = self.config.max_bytes;
         let counted = if body.is_counted() { body.weight() } else { 0 };
-        if weight > max / LARGE_SHARE {
-            self.can_make_room(weight, counted)?;
+        if weight > max / LARGE_OBJECT_DIVISOR {
+            self.can_evict_for(weight, counted)?;
         }
         loop {
-            let room = self.room_without(0, counted);
+            let room = self.free_after(0, counted);
             if weight <= room {
                 return Ok(());
             }
@@ -439,11 +439,11 @@ impl Store {
     }
 
     /// Whether there is room for so much when all has gone that nobody holds; else how much there is then. So nothing goes in vain.
-    fn can_make_room(&self, weight: u64, counted: u64) -> Result<(), u64> {
+    fn can_evict_for(&self, weight: u64, counted: u64) -> Result<(), u64> {
         let mut going = self.slots.values().filter(|slot| !slot.object.is_held());
         let mut gone = 0;
         loop {
-            let room = self.room_without(gone, counted);
+            let room = self.free_after(gone, counted);
             if weight <= room {
                 return Ok(());
             }
@@ -452,7 +452,7 @@ impl Store {
     }
 
     /// The room that there is without `gone` of what is in it, for what has `counted` bytes that are counted already.
-    fn room_without(&self, gone: u64, counted: u64) -> u64 {
+    fn free_after(&self, gone: u64, counted: u64) -> u64 {
         let max = self.config.max_bytes;
         let room = max.saturating_sub(self.bytes.saturating_sub(gone));
         room.min((max + counted).saturating_sub(self.held_bytes().saturating_sub(gone)))
@@ -460,8 +460,8 @@ impl Store {
 
     /// `site` has no more than `room` bytes in it after it.
     fn make_room_of(&mut self, site: &[u8], room: u64) {
-        while self.shelves.get(site).map_or(0, Shelf::bytes) > room {
-            self.evict_from(site, Sparing::Nothing);
+        while self.shelves.get(site).map_or(0, S3Fifo::bytes) > room {
+            self.evict_from(site, EvictionFilter::Nothing);
         }
     }
 
@@ -471,16 +471,16 @@ impl Store {
         let Some(fullest) = fullest.map(|(site, _)| site.clone()) else {
             return false;
         };
-        if self.evict_from(&fullest, Sparing::Held) {
+        if self.evict_from(&fullest, EvictionFilter::Held) {
             return true;
         }
         let others: Vec<Bytes> = self.shelves.keys().cloned().collect();
         let mut others = others.iter().filter(|site| **site != fullest);
-        others.any(|site| self.evict_from(site, Sparing::Held))
+        others.any(|site| self.evict_from(site, EvictionFilter::Held))
     }
 
     /// One goes from the shelf of `site`; `false` if so many were spared that it is given up.
-    fn evict_from(&mut self, site: &[u8], sparing: Sparing) -> bool {
+    fn evict_from(&mut self, site: &[u8], sparing: EvictionFilter) -> bool {
         let mut spared = 0;
         loop {
             let shelf = self.shelves.get_mut(site).expect("a shelf that has bytes");
@@ -489,7 +489,7 @@ impl Store {
                 .slots
                 .get_mut(&id)
                 .expect("what is on a shelf has a slot");
-            if sparing == Sparing::Held && slot.object.is_held() {
+            if sparing == EvictionFilter::Held && slot.object.is_held() {
                 // One that stays for its uses comes by again before it goes.
                 let rounds = usize::from(MAX_USES) + 1;
                 if spared >= MAX_PASSED_OVER.min(rounds * shelf.len()) {

@@ -2,7 +2,7 @@
 //!
 //! A [`Stored`] is made by [`may_store`](crate::storable::may_store) and [`merge`](crate::validate::merge) alone. It
 //! has two heads where a body was rewritten: `head`, as the origin sent it, by which freshness and validation go, and
-//! `served`, which clients see and whose validators they hold ([`with_served`](Stored::with_served)).
+//! `served`, which clients see and whose validators they hold ([`with_client_headers`](Stored::with_client_headers)).
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -15,7 +15,7 @@ use crate::control::Control;
 use crate::etag::EntityTag;
 use crate::freshness::{self, Lifetime, Times, since};
 use crate::policy::Policy;
-use crate::vary::Selecting;
+use crate::vary::SelectingField;
 
 /// What it was made of, and nothing that follows from that: what a tier on a disk writes down.
 #[derive(Clone, Debug)]
@@ -26,7 +26,7 @@ pub(crate) struct Facts {
     pub(crate) served: Option<Box<HeaderMap>>,
     /// What whoever keeps it knows of it beside; empty if nothing.
     pub(crate) note: Box<[u8]>,
-    pub(crate) selecting: Vec<Selecting>,
+    pub(crate) selecting: Vec<SelectingField>,
     pub(crate) times: Times,
 }
 
@@ -95,7 +95,7 @@ impl Stored {
     ///
     /// Fields that the answer says are not for everyone ([`Control::withheld`]) are left out of them as well.
     #[must_use]
-    pub fn with_served(mut self, mut headers: HeaderMap) -> Self {
+    pub fn with_client_headers(mut self, mut headers: HeaderMap) -> Self {
         for name in self.control.withheld() {
             headers.remove(name);
         }
@@ -124,7 +124,7 @@ impl Stored {
         &self.facts.headers
     }
 
-    /// What clients see: the fields of [`with_served`](Self::with_served), else the origin's.
+    /// What clients see: the fields of [`with_client_headers`](Self::with_client_headers), else the origin's.
     #[must_use]
     pub fn served(&self) -> &HeaderMap {
         self.facts.served.as_deref().unwrap_or(&self.facts.headers)
@@ -236,7 +236,7 @@ impl Stored {
     pub fn variant_of(&self, request: &HeaderMap) -> Vec<u8> {
         let mut variant = Vec::new();
         for field in &self.facts.selecting {
-            let asked = Selecting::of_request(field.name.clone(), request);
+            let asked = SelectingField::of_request(field.name.clone(), request);
             variant.extend(field.name.as_str().as_bytes());
             // No name, and no value of a field, has such a byte; to say nothing is not to say something empty.
             variant.push(if asked.is_named() { b'\n' } else { 0 });
@@ -295,7 +295,7 @@ impl Stored {
         if self.must_validate_when_stale() {
             return None;
         }
-        let default = Some(default).filter(|_| !self.forbids_stale());
+        let default = Some(default).filter(|_| !self.requires_revalidation());
         said.or(default).filter(|window| !window.is_zero())
     }
 
@@ -306,7 +306,7 @@ impl Stored {
     }
 
     /// Whether nobody but the origin itself can allow a stale answer.
-    pub(crate) fn forbids_stale(&self) -> bool {
+    pub(crate) fn requires_revalidation(&self) -> bool {
         self.must_validate_when_stale() || self.control.s_maxage != Default::default()
     }
 
@@ -314,7 +314,12 @@ impl Stored {
     #[must_use]
     pub fn weight(&self) -> usize {
         let served = self.facts.served.as_deref().map_or(0, head_bytes);
-        let selecting: usize = self.facts.selecting.iter().map(Selecting::weight).sum();
+        let selecting: usize = self
+            .facts
+            .selecting
+            .iter()
+            .map(SelectingField::weight)
+            .sum();
         size_of::<Self>()
             + 2 * size_of::<HeaderMap>()
             + head_bytes(&self.facts.headers)

@@ -85,7 +85,7 @@ pub fn of_answer(key: &Key, headers: &HeaderMap) -> Vec<Tag> {
 /// Whether the request was unsafe and the answer no error is for the caller to see, as with
 /// [`invalidated_by`](crate::invalidate::invalidated_by).
 #[must_use]
-pub fn groups_ended_by(key: &Key, headers: &HeaderMap) -> Vec<Tag> {
+pub fn invalidated_groups(key: &Key, headers: &HeaderMap) -> Vec<Tag> {
     groups_of(key, headers, &CACHE_GROUP_INVALIDATION).collect()
 }
 

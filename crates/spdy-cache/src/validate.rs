@@ -97,23 +97,23 @@ impl Merged {
 /// A 304 is about something else than what was kept, as its validators tell: ask again, without a condition.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
 #[error("a 304 with the {0} of something else than was asked about")]
-pub struct Unmatched(&'static str);
+pub struct ValidatorMismatch(&'static str);
 
 /// Makes what was kept fresh by a 304 to a request with its [`Conditional`] (RFC 9111 §4.3.4).
 ///
 /// `request` is the one that [`lookup`](crate::lookup::lookup) was handed. Fields of the 304 take the place of those that were kept, but for what tells about bytes
-/// that did not come: length, coding, range, digests. What [`with_served`](Stored::with_served) set is dropped.
+/// that did not come: length, coding, range, digests. What [`with_client_headers`](Stored::with_client_headers) set is dropped.
 ///
 /// # Errors
 ///
-/// [`Unmatched`] if a validator of the 304 is not that of `stored`.
+/// [`ValidatorMismatch`] if a validator of the 304 is not that of `stored`.
 pub fn merge(
     policy: &Policy,
     stored: &Stored,
     request: &request::Parts,
     answer: &response::Parts,
     times: Times,
-) -> Result<Merged, Unmatched> {
+) -> Result<Merged, ValidatorMismatch> {
     same_validators(stored, &answer.headers, times)?;
     Ok(freshened(policy, stored, request, &answer.headers, times))
 }
@@ -172,7 +172,11 @@ pub fn head_update(
 }
 
 /// A 304 without validators is about what was asked: our condition named one answer, and nothing else can be meant.
-fn same_validators(stored: &Stored, fresh: &HeaderMap, times: Times) -> Result<(), Unmatched> {
+fn same_validators(
+    stored: &Stored,
+    fresh: &HeaderMap,
+    times: Times,
+) -> Result<(), ValidatorMismatch> {
     if let Some(tag) = EntityTag::of(fresh) {
         let same = stored.entity_tag().is_some_and(|kept| match tag.weak {
             true => kept.weakly_matches(tag),
@@ -181,12 +185,12 @@ fn same_validators(stored: &Stored, fresh: &HeaderMap, times: Times) -> Result<(
         return if same {
             Ok(())
         } else {
-            Err(Unmatched("entity tag"))
+            Err(ValidatorMismatch("entity tag"))
         };
     }
     match date_of(fresh, &LAST_MODIFIED, times.received) {
         Some(modified) if stored.last_modified.is_some_and(|kept| kept != modified) => {
-            Err(Unmatched("date"))
+            Err(ValidatorMismatch("date"))
         }
         _ => Ok(()),
     }

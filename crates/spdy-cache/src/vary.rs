@@ -41,21 +41,21 @@ pub(crate) fn names(headers: &HeaderMap) -> Option<Vec<HeaderName>> {
 
 /// What one field of the request said that an answer was asked for with. Equal if it says the same.
 #[derive(Clone, Debug)]
-pub(crate) struct Selecting {
+pub(crate) struct SelectingField {
     pub(crate) name: HeaderName,
     /// The lines as they came.
     pub(crate) lines: Vec<HeaderValue>,
     normal: Vec<u8>,
 }
 
-impl PartialEq for Selecting {
+impl PartialEq for SelectingField {
     fn eq(&self, other: &Self) -> bool {
         (&self.name, self.is_named(), &self.normal)
             == (&other.name, other.is_named(), &other.normal)
     }
 }
 
-impl Selecting {
+impl SelectingField {
     pub(crate) fn new(name: HeaderName, lines: Vec<HeaderValue>) -> Self {
         let normal = normal_form(&name, lines.iter());
         Self {

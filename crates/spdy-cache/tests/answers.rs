@@ -47,7 +47,7 @@ fn told(stored: &Stored, fields: &str) -> String {
 }
 
 #[test]
-fn the_whole_comes_as_it_was_with_its_age_and_length() {
+fn full_response_has_age_and_length() {
     let stored = kept(200, &format!("date: {}\nx: 1\nage: 3", date(-1)));
     let answer = given(&stored, "");
     let want = format!(
@@ -67,7 +67,7 @@ fn the_whole_comes_as_it_was_with_its_age_and_length() {
 }
 
 #[test]
-fn a_client_that_has_it_is_told_so() {
+fn matching_validator_gives_304() {
     let tagged = kept(
         200,
         &format!("etag: \"a\"\nlast-modified: {MODIFIED}\ncontent-type: text/a"),
@@ -139,7 +139,7 @@ fn a_client_that_has_it_is_told_so() {
 }
 
 #[test]
-fn ranges_are_served_from_the_whole() {
+fn ranges_are_served_from_stored_whole() {
     let stored = kept(200, "content-type: text/a");
     for (range, want) in [
         ("bytes=0-1", "206 0..2"),
@@ -188,7 +188,7 @@ fn ranges_are_served_from_the_whole() {
 }
 
 #[test]
-fn a_range_is_served_only_while_its_condition_holds() {
+fn if_range_must_hold() {
     let tagged = kept(200, "etag: \"a\"");
     let weak = kept(200, "etag: W/\"a\"");
     let dated = kept(
@@ -215,7 +215,7 @@ fn a_range_is_served_only_while_its_condition_holds() {
 }
 
 #[test]
-fn several_ranges_come_as_parts_of_the_length_that_is_told() {
+fn multiple_ranges_are_multipart_with_exact_length() {
     let stored = kept(200, "content-type: text/a");
     let answer = given(&stored, "range: bytes=0-1,4-5");
     let Payload::Multipart { parts, end } = answer.body else {
@@ -251,26 +251,26 @@ fn several_ranges_come_as_parts_of_the_length_that_is_told() {
 }
 
 #[test]
-fn clients_of_a_rewritten_answer_know_its_own_tag() {
+fn rewritten_response_uses_its_own_etag() {
     let mut served = HeaderMap::new();
     served.insert("etag", "\"rewritten\"".parse().unwrap());
-    let stored = kept(200, "etag: \"a\"").with_served(served);
+    let stored = kept(200, "etag: \"a\"").with_client_headers(served);
     assert_eq!(told(&stored, "if-none-match: \"a\""), "200 whole");
     assert_eq!(told(&stored, "if-none-match: \"rewritten\""), "304");
     assert_eq!(given(&stored, "").head.headers["etag"], "\"rewritten\"");
 }
 
 #[test]
-fn a_judgement_is_made_once_and_anew_of_what_clients_see_instead() {
+fn memoized_check_runs_once_per_client_headers() {
     let stored = kept(200, "etag: \"a\"");
     assert!(stored.judged(|| true));
     assert!(stored.judged(|| unreachable!("it was judged")));
-    let instead = stored.clone().with_served(HeaderMap::new());
+    let instead = stored.clone().with_client_headers(HeaderMap::new());
     assert!(!instead.judged(|| false));
 }
 
 #[test]
-fn what_the_cache_did_is_told_in_one_field() {
+fn cache_status_is_one_header() {
     let status = |member: CacheStatus| member.value().to_str().unwrap().to_owned();
     let forwarded = |why| CacheStatus::forwarded("spdy", why);
     for (member, want) in [

@@ -18,7 +18,7 @@ fn gone(method: &str, status: u16, fields: &str) -> Vec<String> {
 }
 
 #[test]
-fn an_unsafe_request_that_went_well_ends_its_target_and_what_it_names() {
+fn successful_unsafe_request_invalidates_target_and_references() {
     let target = "https://site.test/a/b?c";
     for method in ["POST", "PUT", "DELETE", "PATCH", "M-SEARCH", "MADE-UP"] {
         assert_eq!(gone(method, 200, ""), [target], "{method}");
@@ -61,7 +61,7 @@ fn an_unsafe_request_that_went_well_ends_its_target_and_what_it_names() {
 }
 
 #[test]
-fn an_answer_to_a_post_is_kept_if_it_says_that_it_is_the_targets() {
+fn post_response_is_stored_if_content_location_is_target() {
     for (fields, want) in [
         ("cache-control: max-age=60\ncontent-location: /a?b", Ok(())),
         (

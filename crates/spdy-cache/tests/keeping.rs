@@ -25,7 +25,7 @@ fn kept_as(policy: &Policy, status: u16, request: &str, fields: &str) -> Result<
 }
 
 #[test]
-fn the_first_that_is_there_says_how_long() {
+fn first_lifetime_source_wins() {
     let long = date(3600);
     for (fields, want) in [
         ("cache-control: max-age=60", Ok(60)),
@@ -60,7 +60,7 @@ fn the_first_that_is_there_says_how_long() {
 }
 
 #[test]
-fn what_cannot_be_read_is_stale_at_once() {
+fn unparsable_lifetime_is_stale() {
     let long = date(3600);
     for fields in [
         "cache-control: max-age=-60",
@@ -90,7 +90,7 @@ fn what_cannot_be_read_is_stale_at_once() {
 }
 
 #[test]
-fn dates_are_read_in_every_form_that_ever_was() {
+fn all_http_date_forms_parse() {
     for expires in [
         "Tue, 19 Jan 2038 14:14:08 GMT",
         "Sun, 21 Nov 2286 04:46:39 GMT",
@@ -108,7 +108,7 @@ fn dates_are_read_in_every_form_that_ever_was() {
 }
 
 #[test]
-fn what_is_not_for_all_is_not_kept() {
+fn private_responses_are_not_stored() {
     use Uncacheable::{Authorization, Cookie, NoStore, Private, RequestNoStore, SetCookie, Vary};
     for (request, fields, why) in [
         ("", "cache-control: max-age=60, no-store", NoStore),
@@ -176,7 +176,7 @@ fn what_is_not_for_all_is_not_kept() {
 }
 
 #[test]
-fn guesses_are_for_statuses_that_allow_them_and_policies_that_make_them() {
+fn heuristics_need_status_and_policy() {
     let modified = format!("last-modified: {}", date(-86_400));
     for status in [200, 203, 204, 404, 405, 410, 414, 501] {
         assert_eq!(
@@ -215,7 +215,7 @@ fn guesses_are_for_statuses_that_allow_them_and_policies_that_make_them() {
 }
 
 #[test]
-fn age_counts_the_way_here_and_a_date_that_lies_back() {
+fn age_includes_delay_and_apparent_age() {
     let times = Times {
         requested: now() - Duration::from_secs(4),
         received: now(),
@@ -244,7 +244,7 @@ fn age_counts_the_way_here_and_a_date_that_lies_back() {
 }
 
 #[test]
-fn fields_of_a_connection_are_not_kept() {
+fn hop_by_hop_fields_are_not_stored() {
     let fields = "cache-control: max-age=60\nconnection: a, B\na: 1\nb: 2\nc: 3\nkeep-alive: 5\nproxy-authenticate: x\n\
                   proxy-authentication-info: x\nproxy-authorization: x\nproxy-connection: x\nte: x\ntrailer: x\n\
                   transfer-encoding: x\nupgrade: x";
@@ -260,7 +260,7 @@ fn fields_of_a_connection_are_not_kept() {
 }
 
 #[test]
-fn fields_that_are_not_for_all_are_left_out_of_what_is() {
+fn private_fields_are_not_stored() {
     let fields =
         "cache-control: max-age=60, no-cache=\"a, b\", private=\"c\"\na: 1\nb: 2\nc: 3\nd: 4";
     let stored = may_store(
@@ -276,7 +276,7 @@ fn fields_that_are_not_for_all_are_left_out_of_what_is() {
         .map(http::HeaderName::as_str)
         .collect();
     assert_eq!(names, ["cache-control", "d", "date"]);
-    let served = stored.with_served(answer(200, fields).headers);
+    let served = stored.with_client_headers(answer(200, fields).headers);
     let names: Vec<&str> = served
         .served()
         .keys()
@@ -294,7 +294,7 @@ fn fields_that_are_not_for_all_are_left_out_of_what_is() {
 }
 
 #[test]
-fn what_must_be_understood_is_kept_if_it_is_and_whatever_else_it_says() {
+fn must_understand_overrides_no_store_if_understood() {
     for (status, fields, want) in [
         (
             200,
@@ -321,7 +321,7 @@ fn what_must_be_understood_is_kept_if_it_is_and_whatever_else_it_says() {
 }
 
 #[test]
-fn a_targeted_field_speaks_alone_if_it_is_one() {
+fn valid_targeted_field_replaces_cache_control() {
     for (fields, want) in [
         (
             "cdn-cache-control: max-age=9\ncache-control: max-age=60",
@@ -383,7 +383,7 @@ fn a_targeted_field_speaks_alone_if_it_is_one() {
 }
 
 #[test]
-fn one_past_a_limit_is_not_kept() {
+fn limits_plus_one_are_not_stored() {
     let policy = Policy {
         max_vary_names: 3,
         max_head_bytes: 200,
@@ -421,7 +421,7 @@ fn one_past_a_limit_is_not_kept() {
 }
 
 #[test]
-fn a_guess_has_its_bounds() {
+fn heuristic_lifetime_is_capped() {
     let modified = format!("last-modified: {}", date(-10 * 86_400));
     let bounded = Policy {
         heuristic: Some(policy::Heuristic {

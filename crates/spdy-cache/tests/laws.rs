@@ -10,7 +10,7 @@ use spdy_cache::answer::{Payload, answer};
 use spdy_cache::date;
 use spdy_cache::freshness::Times;
 use spdy_cache::invalidate::invalidated_by;
-use spdy_cache::lookup::{Failure, Lookup, lookup, may_join, may_share_with, on_error};
+use spdy_cache::lookup::{Failure, Lookup, lookup, may_join, may_serve_on_error, may_share_with};
 use spdy_cache::policy::Policy;
 use spdy_cache::storable::may_store;
 use spdy_cache::stored::Stored;
@@ -227,7 +227,7 @@ proptest! {
 
     /// What is done at any moment is what the answer's own words come to, to the second.
     #[test]
-    fn nothing_is_served_past_its_bounds(said in Said::any(), seconds in 0..250i64) {
+    fn nothing_is_served_past_its_limits(said in Said::any(), seconds in 0..250i64) {
         let policy = Policy { heuristic: None, ..Policy::site() };
         let stored = may_store(&policy, &get(""), &support::answer(200, &said.written()), Times::at(now())).unwrap();
         let stale = said.age_at(seconds) - said.lifetime();
@@ -248,7 +248,7 @@ proptest! {
             "validate"
         };
         prop_assert_eq!(told, want, "{} s: {:?}", seconds, stored);
-        let serves = on_error(&policy, &get(""), &stored, Failure::Unreachable, at(seconds));
+        let serves = may_serve_on_error(&policy, &get(""), &stored, Failure::Unreachable, at(seconds));
         let allowed = said.window(said.sie) > 0 && stale <= said.window(said.sie);
         prop_assert_eq!(serves, allowed, "{} s: {:?}", seconds, stored);
         // Whoever waited gets nothing that he would not have got by asking now.
@@ -258,7 +258,7 @@ proptest! {
 
     /// Time makes nothing younger, and the age that is told is the age that is reckoned with.
     #[test]
-    fn ages_only_grow(said in Said::any(), first in -100..500i64, more in 0..500i64) {
+    fn ages_are_monotonic(said in Said::any(), first in -100..500i64, more in 0..500i64) {
         let policy = open();
         let head = support::answer(200, &format!("{}\nlast-modified: {}", said.written(), support::date(-9999)));
         let stored = may_store(&policy, &get(""), &head, Times::at(now())).unwrap();
@@ -273,7 +273,7 @@ proptest! {
     /// What was asked for is for whoever asks the same, and of a field that is not known only spaces about commas
     /// and lines are the same.
     #[test]
-    fn variants_are_told_apart(
+    fn variants_are_distinguished(
         first in prop::collection::vec("[ab, \"]{0,6}", 0..3),
         second in prop::collection::vec("[ab, \"]{0,6}", 0..3),
     ) {
@@ -303,7 +303,7 @@ proptest! {
 
     /// A date is read as it was written, in all three forms, and any other text is none or is one.
     #[test]
-    fn dates_are_read_as_they_were_written(seconds in 0..4_102_444_800u64, text in "[A-Za-z0-9,: -]{0,40}") {
+    fn dates_round_trip(seconds in 0..4_102_444_800u64, text in "[A-Za-z0-9,: -]{0,40}") {
         let time = SystemTime::UNIX_EPOCH + Duration::from_secs(seconds);
         let written = httpdate::fmt_http_date(time);
         prop_assert_eq!(date::parse(written.as_bytes(), now()), Some(time));
@@ -323,7 +323,7 @@ proptest! {
 
     /// Ranges lie within the body, are not empty, and are no more bytes than there are.
     #[test]
-    fn ranges_stay_within_the_body(
+    fn ranges_stay_within_body(
         value in any_value(),
         specs in prop::collection::vec("[0-9]{0,2}-[0-9]{0,3}", 0..5),
         len in 0..200u64,
@@ -347,7 +347,7 @@ proptest! {
 
     /// Any fields at all: every door takes them, and what follows from them agrees with itself.
     #[test]
-    fn any_fields_are_taken(
+    fn any_headers_are_accepted(
         asked in any_fields(),
         answered in any_fields(),
         later in any_fields(),

@@ -38,7 +38,7 @@ fn stored() -> Stored {
     };
     may_store(&Policy::site(), &request, &answer(200, fields), times)
         .unwrap()
-        .with_served(served)
+        .with_client_headers(served)
         .with_note(*b"of the body")
 }
 
@@ -54,7 +54,7 @@ fn read(file: &[u8]) -> Result<(OpenObject, Body), FileError> {
 }
 
 #[test]
-fn what_was_written_is_read_with_all_that_goes_by_it() {
+fn object_file_round_trips() {
     for len in [
         0,
         1,
@@ -88,7 +88,7 @@ fn what_was_written_is_read_with_all_that_goes_by_it() {
 }
 
 #[test]
-fn what_was_purged_softly_is_stale_when_it_is_read_again() {
+fn soft_purge_survives_reload() {
     let purged = stored();
     purged.expire(at(10));
     let file = Encoder::whole(&key(), &purged, &Body::default()).unwrap();
@@ -98,7 +98,7 @@ fn what_was_purged_softly_is_stale_when_it_is_read_again() {
 }
 
 #[test]
-fn a_chunk_is_read_by_itself_and_only_in_its_place() {
+fn chunk_verifies_only_at_its_index() {
     let file = file(3 * CHUNK_BYTES);
     let object = OpenObject::decode(&Policy::site(), &file).unwrap();
     let chunk = |index| {
@@ -119,7 +119,7 @@ fn a_chunk_is_read_by_itself_and_only_in_its_place() {
 }
 
 #[test]
-fn a_head_past_its_limit_is_neither_written_nor_read() {
+fn head_size_is_limited_for_read_and_write() {
     let policy = Policy {
         max_head_bytes: usize::MAX,
         ..Policy::site()
@@ -141,7 +141,7 @@ fn a_head_past_its_limit_is_neither_written_nor_read() {
 }
 
 #[test]
-fn what_takes_anothers_place_has_its_name_and_nothing_else_has() {
+fn file_name_is_shared_only_by_replacements() {
     let named = |request: &str, vary: &str| {
         let fields = format!("cache-control: max-age=60\n{vary}");
         let stored = may_store(
@@ -173,7 +173,7 @@ fn what_takes_anothers_place_has_its_name_and_nothing_else_has() {
 }
 
 #[test]
-fn every_torn_file_is_known_as_torn() {
+fn every_truncated_file_is_detected() {
     let file = file(CHUNK_BYTES + 100);
     for len in (0..400).chain([CHUNK_BYTES, file.len() - 33, file.len() - 1]) {
         assert!(read(&file[..len]).is_err(), "the first {len} bytes");
@@ -185,7 +185,7 @@ proptest! {
 
     /// No bit can be another without being seen.
     #[test]
-    fn every_flipped_bit_is_seen(at in any::<prop::sample::Index>(), bit in 0..8u8, len in 0..300usize) {
+    fn every_flipped_bit_is_detected(at in any::<prop::sample::Index>(), bit in 0..8u8, len in 0..300usize) {
         let mut file = file(len);
         let at = at.index(file.len());
         file[at] ^= 1 << bit;
@@ -194,7 +194,7 @@ proptest! {
 
     /// Bytes that nobody wrote are refused, and nothing panics.
     #[test]
-    fn other_bytes_are_no_file(mut bytes in prop::collection::vec(any::<u8>(), 0..300), magic in any::<bool>()) {
+    fn foreign_bytes_are_rejected(mut bytes in prop::collection::vec(any::<u8>(), 0..300), magic in any::<bool>()) {
         if magic && bytes.len() >= PREFIX_BYTES {
             bytes[..8].copy_from_slice(b"spdyobj\x02");
             bytes[8..20].copy_from_slice(&[0, 0, 0, 100, 0, 0, 0, 0, 0, 0, 0, 50]);

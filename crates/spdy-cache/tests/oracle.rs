@@ -82,7 +82,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(2000))]
 
     #[test]
-    fn both_serve_the_same_for_as_long(
+    fn freshness_matches_the_reference_implementation(
         head in any_answer(),
         first in prop::sample::select(vec!["", "", "authorization: x"]),
         asked in any_request(),

@@ -7,7 +7,8 @@ use std::time::Duration;
 use http::StatusCode;
 use spdy_cache::freshness::Times;
 use spdy_cache::lookup::{
-    Bypass, Failure, Lookup, Miss, Why, lookup, may_join, may_share_with, on_error,
+    Bypass, Failure, Lookup, Miss, StaleReason, lookup, may_join, may_serve_on_error,
+    may_share_with,
 };
 use spdy_cache::policy::Policy;
 use spdy_cache::storable::{Uncacheable, may_share, may_store};
@@ -43,13 +44,16 @@ fn done(policy: &Policy, request: &str, stored: &[Stored], seconds: i64) -> &'st
         Lookup::Fresh { stale: true, .. } => "stale, as asked",
         Lookup::Stale { .. } => "stale",
         Lookup::Validate {
-            why: Why::Stale, ..
+            why: StaleReason::Stale,
+            ..
         } => "validate: stale",
         Lookup::Validate {
-            why: Why::NoCache, ..
+            why: StaleReason::NoCache,
+            ..
         } => "validate: no-cache",
         Lookup::Validate {
-            why: Why::Request, ..
+            why: StaleReason::Request,
+            ..
         } => "validate: request",
         Lookup::Miss(Miss::Uri) => "miss",
         Lookup::Miss(Miss::Vary) => "vary miss",
@@ -62,7 +66,7 @@ fn done(policy: &Policy, request: &str, stored: &[Stored], seconds: i64) -> &'st
 }
 
 #[test]
-fn an_answer_is_fresh_until_its_last_second_and_not_in_it() {
+fn response_is_fresh_until_lifetime_ends() {
     let stored = [kept("cache-control: max-age=60\netag: \"a\"")];
     for (seconds, want) in [
         (0, "fresh"),
@@ -79,7 +83,7 @@ fn an_answer_is_fresh_until_its_last_second_and_not_in_it() {
 }
 
 #[test]
-fn what_is_stale_is_served_only_where_the_origin_lets_it() {
+fn stale_response_is_served_only_if_allowed() {
     for (fields, seconds, want) in [
         ("max-age=60, stale-while-revalidate=30", 90, "stale"),
         (
@@ -135,7 +139,7 @@ fn what_is_stale_is_served_only_where_the_origin_lets_it() {
 }
 
 #[test]
-fn clients_are_heard_where_the_policy_lets_them() {
+fn request_directives_apply_only_if_policy_allows() {
     for (request, fields, seconds, want) in [
         (
             "cache-control: no-cache",
@@ -248,7 +252,7 @@ fn clients_are_heard_where_the_policy_lets_them() {
 }
 
 #[test]
-fn only_if_cached_never_asks_the_origin() {
+fn only_if_cached_never_contacts_origin() {
     let stored = [kept("cache-control: max-age=60\netag: \"a\"")];
     let only = "cache-control: only-if-cached";
     assert_eq!(done(&Policy::site(), only, &stored, 1), "fresh");
@@ -263,7 +267,7 @@ fn only_if_cached_never_asks_the_origin() {
 }
 
 #[test]
-fn what_only_the_origin_can_answer_goes_there() {
+fn origin_only_preconditions_bypass() {
     let stored = [kept("cache-control: max-age=60\netag: \"a\"")];
     for method in ["POST", "PUT", "DELETE", "OPTIONS", "M-SEARCH"] {
         let found = lookup(&Policy::site(), &request(method, ""), &stored, at(1));
@@ -292,7 +296,7 @@ fn what_only_the_origin_can_answer_goes_there() {
 }
 
 #[test]
-fn a_variant_is_for_requests_that_say_the_same() {
+fn variant_matches_equal_selecting_fields() {
     for (vary, first, second, same) in [
         ("foo", "foo: 1", "foo: 1", true),
         ("foo", "foo: 1", "foo: 2", false),
@@ -353,7 +357,7 @@ fn a_variant_is_for_requests_that_say_the_same() {
 }
 
 #[test]
-fn of_several_variants_for_a_request_the_newest_is_taken() {
+fn newest_matching_variant_wins() {
     let named = |name: &str, seconds| {
         kept(&format!(
             "x: {name}\ncache-control: max-age=60\ndate: {}",
@@ -369,7 +373,7 @@ fn of_several_variants_for_a_request_the_newest_is_taken() {
 }
 
 #[test]
-fn when_the_origin_fails_what_is_stale_serves_as_long_as_that_is_allowed() {
+fn stale_on_error_respects_its_window() {
     let broken = Failure::Status(StatusCode::SERVICE_UNAVAILABLE);
     for (request, fields, seconds, failure, want) in [
         ("", "max-age=60, stale-if-error=30", 90, broken, true),
@@ -428,7 +432,7 @@ fn when_the_origin_fails_what_is_stale_serves_as_long_as_that_is_allowed() {
         let stored = kept(&format!("etag: \"a\"\ncache-control: {fields}"));
         let told = format!("{request} | {fields} after {seconds} s");
         assert_eq!(
-            on_error(&obedient(), &get(request), &stored, failure, at(seconds)),
+            may_serve_on_error(&obedient(), &get(request), &stored, failure, at(seconds)),
             want,
             "{told}"
         );
@@ -451,7 +455,7 @@ fn when_the_origin_fails_what_is_stale_serves_as_long_as_that_is_allowed() {
     ] {
         let stored = kept(&format!("etag: \"a\"\ncache-control: {fields}"));
         assert_eq!(
-            on_error(&generous, &get(""), &stored, broken, at(61)),
+            may_serve_on_error(&generous, &get(""), &stored, broken, at(61)),
             want,
             "{fields}"
         );
@@ -459,7 +463,7 @@ fn when_the_origin_fails_what_is_stale_serves_as_long_as_that_is_allowed() {
 }
 
 #[test]
-fn whoever_waited_has_the_leaders_answer_only_if_it_is_for_him() {
+fn waiter_shares_only_a_matching_response() {
     let policy = obedient();
     for (leader, fields, waiter, want) in [
         ("", "cache-control: max-age=60", "", true),
@@ -514,7 +518,7 @@ fn whoever_waited_has_the_leaders_answer_only_if_it_is_for_him() {
 
 /// The answer took 3 s, and its lifetime is 2 s.
 #[test]
-fn an_answer_that_is_stale_on_arrival_is_for_requests_made_while_it_was_fresh() {
+fn response_stale_on_arrival_serves_earlier_requests() {
     let policy = Policy::site();
     let times = Times {
         requested: now(),

@@ -8,7 +8,7 @@ use http::HeaderMap;
 use proptest::prelude::*;
 use rand::SeedableRng as _;
 use rand_chacha::ChaCha8Rng;
-use spdy_cache::body::{Body, CHUNK_BYTES, Gathering, TooLong};
+use spdy_cache::body::{Body, BodyBuilder, CHUNK_BYTES, TooLong};
 use spdy_cache::freshness::Times;
 use spdy_cache::key::{Key, Parts, Scope};
 use spdy_cache::lookup::{Lookup, Miss, lookup};
@@ -16,7 +16,7 @@ use spdy_cache::policy::Policy;
 use spdy_cache::storable::may_store;
 use spdy_cache::store::{Config, Object, Purge, Store};
 use spdy_cache::stored::Stored;
-use spdy_cache::tags::{Tag, groups_ended_by};
+use spdy_cache::tags::{Tag, invalidated_groups};
 use support::{answer, at, get, now};
 
 fn parts<'a>(site: &'a str, target: &'a str) -> Parts<'a> {
@@ -64,7 +64,7 @@ fn is_in(store: &Store, target: &str) -> bool {
 }
 
 #[test]
-fn what_is_put_in_is_found_with_its_body() {
+fn inserted_object_is_found() {
     let mut store = small(1 << 20);
     put(&mut store, &key("/a"), "", 1000);
     let variants = store.get(&key("/a")).unwrap();
@@ -76,7 +76,7 @@ fn what_is_put_in_is_found_with_its_body() {
 }
 
 #[test]
-fn a_newer_answer_for_the_same_requests_takes_the_others_place() {
+fn newer_response_replaces_same_variant() {
     let mut store = small(1 << 20);
     let old = put(&mut store, &key("/a"), "x: 1", 10);
     let new = put(&mut store, &key("/a"), "x: 2", 20);
@@ -91,7 +91,7 @@ fn a_newer_answer_for_the_same_requests_takes_the_others_place() {
 }
 
 #[test]
-fn variants_stand_beside_one_another_and_the_oldest_of_too_many_goes() {
+fn variants_per_key_are_limited() {
     let mut store = Store::new(Config {
         max_variants: 3,
         ..Config::default()
@@ -113,7 +113,7 @@ fn variants_stand_beside_one_another_and_the_oldest_of_too_many_goes() {
 }
 
 #[test]
-fn one_byte_too_many_is_refused_and_takes_the_old_answer_with_it() {
+fn oversized_object_is_refused_and_removes_the_old_one() {
     let mut probe = small(1 << 20);
     put(&mut probe, &key("/a"), "", 1000);
     let weight = probe.bytes();
@@ -127,7 +127,7 @@ fn one_byte_too_many_is_refused_and_takes_the_old_answer_with_it() {
 }
 
 #[test]
-fn what_is_used_outlives_what_is_asked_for_once() {
+fn used_objects_outlive_one_hit_objects() {
     let mut store = small(100 * 4096);
     put(&mut store, &key("/used"), "", 2000);
     for round in 0..1000 {
@@ -141,7 +141,7 @@ fn what_is_used_outlives_what_is_asked_for_once() {
 }
 
 #[test]
-fn one_use_carries_an_object_past_a_flood_and_so_does_coming_back() {
+fn single_use_or_ghost_hit_survives_a_scan() {
     let mut store = small(100 * 4096);
     let flood = |store: &mut Store, name: &str, count: usize| {
         (0..count).for_each(|each| drop(put(store, &key(&format!("/{name}/{each}")), "", 2000)));
@@ -171,7 +171,7 @@ fn zipf(names: usize, requests: usize, seed: u64) -> Vec<usize> {
 }
 
 #[test]
-fn of_skewed_requests_more_are_hits_than_with_the_least_recently_used_going_first() {
+fn s3_fifo_beats_lru_on_skewed_requests() {
     let (names, requests, room, seed) = (5000, 30_000, 250, 7);
     let trace = zipf(names, requests, seed);
     let mut probe = small(1 << 20);
@@ -211,7 +211,7 @@ fn of_skewed_requests_more_are_hits_than_with_the_least_recently_used_going_firs
 const READ: usize = 10_000;
 
 #[test]
-fn what_is_being_read_takes_its_room_until_its_last_reader_is_done_wherever_it_went() {
+fn body_in_use_counts_until_last_reader() {
     let mut store = small(100_000);
     let readers: Vec<Body> = (0..4)
         .map(|nth| {
@@ -248,7 +248,7 @@ fn what_is_being_read_takes_its_room_until_its_last_reader_is_done_wherever_it_w
 }
 
 #[test]
-fn what_is_being_read_stays_while_others_can_go_and_where_none_can_what_is_new_is_refused() {
+fn objects_in_use_are_evicted_last_and_new_ones_refused() {
     let mut probe = small(1 << 20);
     put(&mut probe, &key("/read/0"), "", READ);
     let most = probe.bytes() * 19 / 2;
@@ -281,7 +281,7 @@ fn what_is_being_read_stays_while_others_can_go_and_where_none_can_what_is_new_i
 }
 
 #[test]
-fn a_body_that_is_put_in_again_is_counted_once() {
+fn reinserted_body_is_counted_once() {
     let mut store = small(25_000);
     let object = put(&mut store, &key("/a"), "x: 1", READ);
     let reader = object.body().clone();
@@ -295,7 +295,7 @@ fn a_body_that_is_put_in_again_is_counted_once() {
 }
 
 #[test]
-fn a_site_past_its_quota_gives_of_its_own() {
+fn site_over_quota_evicts_its_own() {
     let mut store = Store::new(Config {
         site_bytes: BTreeMap::from([(String::from("greedy.test"), 50_000)]),
         ..Config::default()
@@ -317,7 +317,7 @@ fn a_site_past_its_quota_gives_of_its_own() {
 }
 
 #[test]
-fn a_site_whose_quota_is_lowered_gives_at_once_and_others_do_not() {
+fn lowered_quota_evicts_at_once() {
     let mut store = Store::new(Config::default());
     for count in 0..10 {
         for site in ["greedy.test", "other.test"] {
@@ -342,7 +342,7 @@ fn a_site_whose_quota_is_lowered_gives_at_once_and_others_do_not() {
 }
 
 #[test]
-fn when_all_is_full_the_site_that_holds_most_gives() {
+fn full_store_evicts_from_largest_site() {
     let mut store = small(100_000);
     put(&mut store, &key("/a"), "", 2000);
     for count in 0..100 {
@@ -358,7 +358,7 @@ fn when_all_is_full_the_site_that_holds_most_gives() {
 }
 
 #[test]
-fn a_purge_takes_its_scope_under_all_rules_and_nothing_beside() {
+fn purge_scope_covers_all_rules() {
     let filled = || {
         let mut store = small(1 << 20);
         for target in ["/a", "/a?x", "/a/b", "/ab", "/b"] {
@@ -405,7 +405,7 @@ fn a_purge_takes_its_scope_under_all_rules_and_nothing_beside() {
 }
 
 #[test]
-fn a_soft_purge_makes_stale_and_a_validation_makes_fresh() {
+fn soft_purge_expires_and_revalidation_refreshes() {
     let mut store = small(1 << 20);
     put(
         &mut store,
@@ -435,7 +435,7 @@ fn a_soft_purge_makes_stale_and_a_validation_makes_fresh() {
 }
 
 #[test]
-fn tags_are_of_a_site_and_groups_of_an_origin() {
+fn tags_are_per_site_and_groups_per_origin() {
     let mut store = small(1 << 20);
     put(
         &mut store,
@@ -483,7 +483,7 @@ fn tags_are_of_a_site_and_groups_of_an_origin() {
     put(&mut store, &key("/a"), "cache-groups: \"g\", \"h\"", 10);
     let mut ends = HeaderMap::new();
     ends.insert("cache-group-invalidation", "\"g\"".parse().unwrap());
-    let groups = groups_ended_by(&key("/form"), &ends);
+    let groups = invalidated_groups(&key("/form"), &ends);
     assert_eq!(
         groups
             .iter()
@@ -498,11 +498,11 @@ fn tags_are_of_a_site_and_groups_of_an_origin() {
 }
 
 #[test]
-fn a_body_is_cut_into_chunks_and_any_range_of_it_is_lent() {
+fn body_is_chunked_and_any_range_is_sliced() {
     let bytes: Vec<u8> = (0..3 * CHUNK_BYTES + 5)
         .map(|at| at as u8 ^ (at >> 8) as u8)
         .collect();
-    let mut gathering = Gathering::new(bytes.len() as u64);
+    let mut gathering = BodyBuilder::new(bytes.len() as u64);
     for piece in bytes.chunks(1000) {
         gathering.push(piece).unwrap();
     }
@@ -520,13 +520,13 @@ fn a_body_is_cut_into_chunks_and_any_range_of_it_is_lent() {
         let lent: Vec<u8> = body.slice(from as u64..to as u64).flatten().collect();
         assert!(lent == bytes[from..to], "{from}..{to}");
     }
-    let mut gathering = Gathering::new(10);
+    let mut gathering = BodyBuilder::new(10);
     gathering.push(&[0; 10]).unwrap();
     assert_eq!(gathering.push(&[0]), Err(TooLong { limit: 10 }));
 }
 
 #[test]
-fn no_two_lists_of_parts_make_one_key() {
+fn different_parts_make_different_keys() {
     let a = Parts {
         target: "/a",
         rules: "",
@@ -645,7 +645,7 @@ proptest! {
 
     /// Whatever is done, its bytes stay within every limit, sums agree, and the same is done twice alike.
     #[test]
-    fn a_store_never_holds_more_than_it_may(steps in prop::collection::vec(step(), 0..200)) {
+    fn store_never_exceeds_its_limit(steps in prop::collection::vec(step(), 0..200)) {
         let (mut store, again) = (run(&steps), run(&steps));
         prop_assert_eq!(store.counters(), again.counters());
         prop_assert_eq!((store.bytes(), store.len()), (again.bytes(), again.len()));

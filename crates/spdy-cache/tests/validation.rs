@@ -36,7 +36,7 @@ fn merged(stored: &Stored, fields: &str) -> Option<Merged> {
 }
 
 #[test]
-fn the_origin_is_asked_by_all_validators_and_by_its_own() {
+fn revalidation_sends_all_origin_validators() {
     for (fields, want) in [
         ("etag: \"a\"", "if-none-match: \"a\""),
         ("etag: W/\"a\"", "if-none-match: W/\"a\""),
@@ -54,7 +54,7 @@ fn the_origin_is_asked_by_all_validators_and_by_its_own() {
     ] {
         let mut served = HeaderMap::new();
         served.insert("etag", "\"rewritten\"".parse().unwrap());
-        for stored in [kept(fields), kept(fields).with_served(served)] {
+        for stored in [kept(fields), kept(fields).with_client_headers(served)] {
             let mut asked =
                 get("x: 1\nrange: bytes=0-1\nif-none-match: \"mine\"\nif-range: \"mine\"").headers;
             Conditional::of(&stored).apply(&mut asked);
@@ -68,7 +68,7 @@ fn the_origin_is_asked_by_all_validators_and_by_its_own() {
 }
 
 #[test]
-fn a_304_makes_fresh_and_its_fields_take_the_others_places() {
+fn merge_304_refreshes_and_updates_fields() {
     let stored = kept(&format!(
         "etag: \"a\"\nage: 50\ndate: {}\nx: 1\ny: 1\ny: 2\ncontent-type: text/a\ncontent-length: 7\ncontent-encoding: gzip",
         date(-50)
@@ -93,7 +93,7 @@ fn a_304_makes_fresh_and_its_fields_take_the_others_places() {
 }
 
 #[test]
-fn a_304_about_something_else_is_no_answer() {
+fn mismatched_304_is_an_error() {
     let tagged = kept(&format!("etag: \"a\"\nlast-modified: {MODIFIED}"));
     let weak = kept("etag: W/\"a\"");
     let dated = kept(&format!("last-modified: {MODIFIED}"));
@@ -123,7 +123,7 @@ fn a_304_about_something_else_is_no_answer() {
 }
 
 #[test]
-fn what_a_304_forbids_to_keep_answers_once() {
+fn no_store_304_is_used_once() {
     let stored = kept("etag: \"a\"");
     assert!(stored.judged(|| true));
     for (fields, why) in [
@@ -152,8 +152,8 @@ fn what_a_304_forbids_to_keep_answers_once() {
 }
 
 #[test]
-fn a_merge_drops_what_was_served_in_the_heads_place() {
-    let stored = kept("etag: \"a\"").with_served(HeaderMap::new());
+fn merge_drops_client_headers() {
+    let stored = kept("etag: \"a\"").with_client_headers(HeaderMap::new());
     assert!(stored.served().is_empty());
     let Some(Merged::Keep(new)) = merged(&stored, "etag: \"a\"") else {
         panic!("not kept");
@@ -162,7 +162,7 @@ fn a_merge_drops_what_was_served_in_the_heads_place() {
 }
 
 #[test]
-fn a_head_tells_whether_the_get_is_still_true() {
+fn head_response_confirms_or_expires_stored_get() {
     let stored = kept("etag: \"a\"\nx: 1");
     let told = |status, fields: &str| {
         let head = answer(status, fields);
@@ -200,7 +200,7 @@ fn a_head_tells_whether_the_get_is_still_true() {
         assert_eq!(word, want, "{status} {fields}");
     }
     // The length of what was rewritten says nothing about the origin's.
-    let rewritten = kept("etag: \"a\"").with_served(HeaderMap::new());
+    let rewritten = kept("etag: \"a\"").with_client_headers(HeaderMap::new());
     let head = answer(200, "etag: \"a\"\ncontent-length: 8");
     let told = head_update(
         &Policy::site(),

@@ -21,7 +21,7 @@ use crate::help::examples;
 )]
 pub(crate) struct Cli {
     #[command(flatten)]
-    pub(crate) voice: Voice,
+    pub(crate) voice: OutputOptions,
 
     #[command(subcommand)]
     pub(crate) command: Command,
@@ -29,7 +29,7 @@ pub(crate) struct Cli {
 
 /// How the program speaks, whatever it is asked.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Voice {
+pub(crate) struct OutputOptions {
     /// Say nothing on stderr but errors: no progress, no notes
     #[arg(short, long, global = true, help_heading = "Voice")]
     pub(crate) quiet: bool,
@@ -133,14 +133,14 @@ mod tests {
     use clap::CommandFactory;
 
     #[test]
-    fn the_tree_of_commands_holds_together() {
+    fn the_command_tree_is_valid() {
         super::Cli::command().debug_assert();
     }
 
     const EXIT_CODES: &str = "Exit codes:\n  0  done\n  1  failed";
 
     #[test]
-    fn every_help_tells_the_exit_codes_and_an_example() {
+    fn every_help_has_exit_codes_and_an_example() {
         let mut root = super::Cli::command();
         root.build();
         let mut open: Vec<_> = vec![root];

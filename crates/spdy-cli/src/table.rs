@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn foreign_text_cannot_speak_to_the_terminal() {
+    fn control_characters_of_foreign_text_are_escaped() {
         assert_eq!(Cell::word("a\u{1b}[2Jb\n").text, "a\u{fffd}[2Jb\u{fffd}");
     }
 

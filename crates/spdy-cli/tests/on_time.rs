@@ -31,7 +31,7 @@ fn turn() -> Option<MutexGuard<'static, ()>> {
 }
 
 /// The result of `spdy lab calibrate`, one link at a time.
-fn calibrated(arguments: &[&str]) -> Value {
+fn run_calibration(arguments: &[&str]) -> Value {
     let mut command = Command::new(env!("CARGO_BIN_EXE_spdy"));
     command.args(["lab", "calibrate", "--lanes", "1", "--json", "-q"]);
     json_of(command.args(arguments).env_remove("SPDY_LOG"))
@@ -91,7 +91,7 @@ fn virtual_time_is_near_the_kernels_own() {
     let Some(_turn) = turn() else { return };
     let mut tally = Tally::of([LOSS_FREE, LOSSY]);
     while tally.any_is_open() {
-        let found = calibrated(&["--cells", "small", "--runs", "1", "--lossy-runs", "4"]);
+        let found = run_calibration(&["--cells", "small", "--runs", "1", "--lossy-runs", "4"]);
         let summary = &found["summary"];
         // Ratios within one run do not care how busy the machine is.
         let pairs = summary["pairs"].as_array().expect("pairs").len();
@@ -141,7 +141,7 @@ fn a_page_load_takes_as_long_behind_a_real_link_as_in_virtual_time() {
 
 /// What a receiver gets, and how long an echo takes.
 #[test]
-fn a_link_of_an_unprivileged_user_has_the_rate_and_the_round_trip_that_it_was_given() {
+fn an_unprivileged_link_has_its_configured_rate_and_round_trip() {
     let Some(_turn) = turn() else { return };
     let folder = tempfile::tempdir().expect("a folder can be made");
     let mut tally = Tally::of(["1000000 bps", "10000000 bps", "10 ms", "100 ms"]);
@@ -177,7 +177,7 @@ const PROTOCOLS: [&str; 4] = ["http", "spdy", "h2", "h3"];
 fn load(network: &str, protocol: &str) -> Attempt {
     let mut asked = vec!["--pages", "portal", "--runs", "1", "--network", network];
     asked.extend(["--protocols", protocol]);
-    let found = calibrated(&asked);
+    let found = run_calibration(&asked);
     let load = &found["loads"][0];
     let of = |clock: &str| load[clock][0].as_f64();
     let virtual_ms = of("virtual_ms").unwrap_or_else(|| panic!("no load: {found}"));

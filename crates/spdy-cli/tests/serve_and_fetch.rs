@@ -122,7 +122,7 @@ fn text(bytes: &[u8]) -> String {
 }
 
 #[test]
-fn every_protocol_fetches_the_same_bytes_and_tells_what_it_did() {
+fn every_protocol_fetches_the_same_bytes_and_reports_them() {
     let served = Served::folder(&[]);
     for protocol in ["spdy/3.1", "spdy/3", "spdy/2", "h2", "http/1.1"] {
         for url in [served.http("/big"), served.https("/big")] {
@@ -153,7 +153,7 @@ fn every_protocol_fetches_the_same_bytes_and_tells_what_it_did() {
 }
 
 #[test]
-fn without_a_protocol_tls_gets_the_best_and_plain_gets_http1() {
+fn without_a_protocol_tls_uses_alpn_and_plain_http1() {
     let served = Served::folder(&[]);
     for (url, want) in [
         (served.http("/"), "http/1.1"),
@@ -190,7 +190,7 @@ fn bodies_come_in_the_order_of_the_arguments() {
 }
 
 #[test]
-fn exit_codes_tell_how_it_went() {
+fn exit_codes_match_the_outcome() {
     let served = Served::folder(&[]);
     let nix = served.http("/nix");
     let code = |args: &[&str]| served.fetch(args).status.code().unwrap();
@@ -255,7 +255,7 @@ fn frames_are_shown_in_both_directions() {
 }
 
 #[test]
-fn a_cause_is_told_once() {
+fn an_error_cause_is_printed_once() {
     let nix = "https://localhost:1/";
     let output = output(Command::new(PROGRAM).args(["fetch", "--cacert", "nix.pem", nix]));
     assert_eq!(
@@ -366,7 +366,7 @@ fn a_redirect_to_another_origin_carries_no_credentials() {
 }
 
 #[test]
-fn strangers_are_refused() {
+fn untrusted_certificates_are_refused() {
     let served = Served::folder(&[]);
     let home = served.https("/");
     let without_ca = |args: &[&str]| output(Command::new(PROGRAM).arg("fetch").args(args));
@@ -453,7 +453,7 @@ fn a_recorded_page_answers_with_literal_heads_where_they_are_asked_for() {
 }
 
 #[test]
-fn whoever_reads_no_further_is_no_error() {
+fn a_closed_stdout_is_no_error() {
     let served = Served::folder(&[]);
     let mut child = Command::new(PROGRAM)
         .args(["fetch", &served.http("/big")])
@@ -472,7 +472,7 @@ fn whoever_reads_no_further_is_no_error() {
 
 #[cfg(unix)]
 #[test]
-fn a_server_that_is_asked_to_stop_ends_well() {
+fn a_stopped_server_exits_0() {
     let mut served = Served::folder(&[]);
     let asked = Command::new("kill")
         .args(["-TERM", &served.child.id().to_string()])
@@ -482,7 +482,7 @@ fn a_server_that_is_asked_to_stop_ends_well() {
 }
 
 #[test]
-fn one_address_has_sixteen_looks_at_the_metrics_open_and_no_more() {
+fn one_address_has_at_most_sixteen_metrics_connections() {
     let served = Served::folder(&["--metrics", "127.0.0.1:0"]);
     let metrics = served.metrics.as_ref().unwrap();
     let mut looks: Vec<_> = (0..17)
@@ -530,7 +530,7 @@ fn metrics_are_not_served_to_the_host_of_a_web_page() {
 }
 
 #[test]
-fn what_sessions_do_is_told_to_prometheus() {
+fn session_counters_are_exported_to_prometheus() {
     let served = Served::folder(&["--metrics", "127.0.0.1:0", "--keepalive", "60"]);
     for url in [served.https("/"), served.http("/nothing")] {
         let protocol = ["--protocol", "spdy/3.1"];

@@ -40,7 +40,7 @@ use spdy_net::tls::Shown;
 use tokio::sync::oneshot;
 
 pub use crate::config::Config;
-use crate::connect::{Connected, Connector, Phases, Reached};
+use crate::connect::{ConnectOutcome, Connected, Connector, Phases};
 use crate::dns::Dns;
 use crate::error::Error;
 use crate::origin::Origin;
@@ -199,11 +199,11 @@ impl Client {
             config.http1_connections,
             config.idle_timeout,
         )
-        .speaking_plain(config.plain_protocol)
+        .with_plain_protocol(config.plain_protocol)
         .knowing(config.known_hosts.clone());
         let pool = match config.http1_idle_timeout {
             Some(timeout) => pool
-                .idling_over_http1(timeout)
+                .with_http1_idle_timeout(timeout)
                 .sweeping(config.idle_timeout),
             None => pool,
         };
@@ -351,7 +351,7 @@ impl Inner {
         state.next_request += 1;
         state.waiting.insert(id, sender);
         let now = self.runtime.now();
-        state.look_at_connections(now, origin);
+        state.update_pool_limits(now, origin);
         state.pool.enqueue(now, origin, id, priority);
         self.settle(state);
         Ok(Queued {
@@ -408,17 +408,17 @@ impl Inner {
             loop {
                 let share = |addresses: &[IpAddr]| {
                     let inner = weak.upgrade().filter(|_| may_share)?;
-                    inner.another_for(&origin, addresses)
+                    inner.find_shareable(&origin, addresses)
                 };
                 let reached = connector.connect(&origin, id, share).await;
                 let Some(inner) = Weak::upgrade(&weak) else {
                     return;
                 };
                 match reached {
-                    Ok(Reached::New(connected)) => inner.connected(id, origin, *connected),
-                    Ok(Reached::Shared(other)) if inner.joined(id, other) => {}
+                    Ok(ConnectOutcome::New(connected)) => inner.connected(id, origin, *connected),
+                    Ok(ConnectOutcome::Shared(other)) if inner.joined(id, other) => {}
                     // It closed, or filled up, in between.
-                    Ok(Reached::Shared(_)) => {
+                    Ok(ConnectOutcome::Shared(_)) => {
                         may_share = false;
                         continue;
                     }
@@ -430,7 +430,7 @@ impl Inner {
     }
 
     /// A connection of another origin that `origin`, which lives at `addresses`, may use.
-    fn another_for(&self, origin: &Origin, addresses: &[IpAddr]) -> Option<ConnectionId> {
+    fn find_shareable(&self, origin: &Origin, addresses: &[IpAddr]) -> Option<ConnectionId> {
         let tls = self.config.tls.as_ref()?;
         let state = self.lock();
         let standing = state.pool.joinable(origin).filter_map(|id| {
@@ -443,7 +443,7 @@ impl Inner {
         drop(state); // signatures are checked without it
         let mut fit = standing
             .into_iter()
-            .filter(|(_, shown)| tls.would_believe(shown, &origin.host));
+            .filter(|(_, shown)| tls.would_trust(shown, &origin.host));
         fit.next().map(|(id, _)| id)
     }
 
@@ -538,7 +538,7 @@ impl Inner {
 
 impl State {
     /// Tells the pool which connections of `origin` take nothing new, and how much the others take.
-    fn look_at_connections(&mut self, now: spdy_clock::Instant, origin: &Origin) {
+    fn update_pool_limits(&mut self, now: spdy_clock::Instant, origin: &Origin) {
         let ids: Vec<_> = self.pool.connections_of(origin).collect();
         for id in ids {
             let Some(live) = self.live.get(&id) else {

@@ -12,7 +12,7 @@ use spdy_net::connection::Connection;
 use spdy_net::negotiate;
 use spdy_net::network::{BoxIo, SharedNetwork};
 use spdy_net::protocol::Protocol;
-use spdy_net::quic::{self, Quic};
+use spdy_net::quic::{self, QuicConnection};
 use spdy_net::tls::{Agreed, ClientTls, Shown};
 
 use crate::config::Config;
@@ -51,7 +51,7 @@ struct Opened {
 }
 
 /// What a wish for a connection came to.
-pub(crate) enum Reached {
+pub(crate) enum ConnectOutcome {
     New(Box<Connected>),
     /// One that stood already.
     Shared(ConnectionId),
@@ -83,8 +83,8 @@ impl Connector {
         origin: &Origin,
         number: u64,
         share: impl FnOnce(&[IpAddr]) -> Option<ConnectionId> + Send,
-    ) -> Result<Reached, Error> {
-        let connecting = Box::pin(self.connect_at_leisure(origin, number, share));
+    ) -> Result<ConnectOutcome, Error> {
+        let connecting = Box::pin(self.connect_untimed(origin, number, share));
         let Some(after) = self.config.connect_timeout else {
             return connecting.await;
         };
@@ -99,12 +99,12 @@ impl Connector {
         }
     }
 
-    async fn connect_at_leisure(
+    async fn connect_untimed(
         &self,
         origin: &Origin,
         number: u64,
         share: impl FnOnce(&[IpAddr]) -> Option<ConnectionId> + Send,
-    ) -> Result<Reached, Error> {
+    ) -> Result<ConnectOutcome, Error> {
         let failed = |failure, why: String| Error::Connect {
             origin: origin.clone(),
             failure,
@@ -122,7 +122,7 @@ impl Connector {
         let addresses = addresses.map_err(|failure| failure.of_host(&origin.host))?;
 
         if let Some(other) = share(&addresses) {
-            return Ok(Reached::Shared(other));
+            return Ok(ConnectOutcome::Shared(other));
         }
 
         let began = self.runtime.now();
@@ -131,7 +131,7 @@ impl Connector {
             let ((quic, agreed, shown), address) = quic
                 .map_err(|error| failed(ConnectFailure::of_transport(&error), error.to_string()))?;
             let options = &self.config.connection;
-            return Ok(Reached::New(Box::new(Connected {
+            return Ok(ConnectOutcome::New(Box::new(Connected {
                 connection: Connection::start_http3(quic, number, options, &self.runtime),
                 phases: Phases {
                     dns,
@@ -148,7 +148,7 @@ impl Connector {
                 shown: self.config.ip_pooling.then_some(shown),
             })));
         }
-        let tls = tls.map(|tls| tls.offering(&Protocol::over_tcp(&self.config.protocols)));
+        let tls = tls.map(|tls| tls.with_alpn(&Protocol::over_tcp(&self.config.protocols)));
         let Opened {
             io,
             address,
@@ -174,7 +174,7 @@ impl Connector {
             tls: agreed,
             shared: false,
         };
-        Ok(Reached::New(Box::new(Connected {
+        Ok(ConnectOutcome::New(Box::new(Connected {
             connection,
             phases,
             route,
@@ -183,9 +183,9 @@ impl Connector {
     }
 
     /// Bytes to and from `origin`, for HTTP/1.1 alone and for nobody else.
-    pub(crate) async fn connect_alone(&self, origin: &Origin) -> Result<BoxIo, Error> {
+    pub(crate) async fn connect_unpooled(&self, origin: &Origin) -> Result<BoxIo, Error> {
         let tls = match (&self.config.tls, origin.secure) {
-            (Some(tls), true) => Some(tls.offering(&[Protocol::Http1])),
+            (Some(tls), true) => Some(tls.with_alpn(&[Protocol::Http1])),
             (None, true) => return Err(Error::NoTls(origin.clone())),
             (_, false) => None,
         };
@@ -223,7 +223,7 @@ impl Connector {
         let (io, secured) = match tls {
             None => (io, None),
             Some(tls) => {
-                let shaken = tls.connect_showing(io, &origin.host).await;
+                let shaken = tls.connect_with_certificates(io, &origin.host).await;
                 let (io, agreed, shown) =
                     shaken.map_err(|error| failed(ConnectFailure::of_tls(&error), error))?;
                 phases.tls = Some((connected, self.runtime.now()));
@@ -250,7 +250,7 @@ impl Connector {
         addresses: &[IpAddr],
         number: u64,
         tls: &ClientTls,
-    ) -> io::Result<((Quic, Agreed, Shown), SocketAddr)> {
+    ) -> io::Result<((QuicConnection, Agreed, Shown), SocketAddr)> {
         let connect = |to| {
             let connector = self.clone();
             let (tls, host) = (tls.clone(), origin.host.clone());

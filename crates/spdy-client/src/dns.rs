@@ -35,20 +35,20 @@ struct LookUp {
     asked: Instant,
     /// Set when the answer is there.
     answered: Latch,
-    answer: OnceLock<(Instant, Result<Vec<IpAddr>, LookUpFailure>)>,
+    answer: OnceLock<(Instant, Result<Vec<IpAddr>, LookupError>)>,
 }
 
 /// Addresses, and the time that was waited for them.
-pub(crate) type Resolved = (Result<Vec<IpAddr>, LookUpFailure>, Option<Span>);
+pub(crate) type ResolveResult = (Result<Vec<IpAddr>, LookupError>, Option<Span>);
 
 /// Why a name has no address. Every request that waited for the look-up gets a copy.
 #[derive(Clone, Debug)]
-pub(crate) struct LookUpFailure {
+pub(crate) struct LookupError {
     kind: io::ErrorKind,
     why: String,
 }
 
-impl LookUpFailure {
+impl LookupError {
     fn no_address() -> Self {
         Self {
             kind: io::ErrorKind::NotFound,
@@ -66,7 +66,7 @@ impl LookUpFailure {
     }
 }
 
-impl From<io::Error> for LookUpFailure {
+impl From<io::Error> for LookupError {
     fn from(error: io::Error) -> Self {
         Self {
             kind: error.kind(),
@@ -97,7 +97,7 @@ impl Dns {
     }
 
     /// The addresses of `origin`'s host, in the order of trying.
-    pub(crate) async fn resolve(&self, origin: &Origin) -> Resolved {
+    pub(crate) async fn resolve(&self, origin: &Origin) -> ResolveResult {
         let fixed: Vec<IpAddr> = self
             .fixed
             .iter()
@@ -152,7 +152,7 @@ impl Dns {
         let runtime = self.runtime.clone();
         self.runtime.spawn(Box::pin(async move {
             let answer = match question.await {
-                Ok(addresses) if addresses.is_empty() => Err(LookUpFailure::no_address()),
+                Ok(addresses) if addresses.is_empty() => Err(LookupError::no_address()),
                 Ok(addresses) => Ok(addresses),
                 Err(error) => Err(error.into()),
             };

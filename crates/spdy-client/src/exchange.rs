@@ -17,14 +17,14 @@ use crate::error::{Error, TimeoutPhase};
 use crate::origin::Origin;
 
 /// The body of a request once more, for sending it again.
-pub(crate) enum Spare {
+pub(crate) enum BodyReplay {
     /// It is in memory.
     Copy(Body),
     /// It comes from somewhere, once: it is here again when whoever was to send it let go of it unread.
     Lent(Arc<Mutex<Option<Body>>>),
 }
 
-impl Spare {
+impl BodyReplay {
     /// What is to be sent of `body`, and the spare of it.
     pub(crate) fn of(body: Body) -> (Body, Self) {
         match body.try_clone() {
@@ -126,7 +126,7 @@ impl Patience {
 
     /// Ready when nothing came for too long. One timer serves many pieces: it is set anew only when it
     /// rings.
-    fn poll_over(&mut self, cx: &mut Context<'_>) -> Poll<Error> {
+    fn poll_expired(&mut self, cx: &mut Context<'_>) -> Poll<Error> {
         let since = *self.since.get_or_insert_with(|| self.runtime.now());
         loop {
             let deadline = since + self.after;
@@ -198,7 +198,7 @@ impl http_body::Body for LeasedBody {
                 let Some(patience) = &mut self.patience else {
                     return Poll::Pending;
                 };
-                let Poll::Ready(error) = patience.poll_over(cx) else {
+                let Poll::Ready(error) = patience.poll_expired(cx) else {
                     return Poll::Pending;
                 };
                 self.body = Body::empty(); // dropped unread: the exchange is cancelled

@@ -60,7 +60,7 @@ pub enum Action {
 
 /// What an origin is known to speak.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-enum Speaks {
+enum Multiplexing {
     /// The first connection will tell.
     Unknown,
     /// One exchange at a time.
@@ -69,7 +69,7 @@ enum Speaks {
     Multiplexed,
 }
 
-impl From<Protocol> for Speaks {
+impl From<Protocol> for Multiplexing {
     fn from(protocol: Protocol) -> Self {
         if protocol.is_multiplexed() {
             Self::Multiplexed
@@ -81,7 +81,7 @@ impl From<Protocol> for Speaks {
 
 #[derive(Debug)]
 struct Host {
-    speaks: Speaks,
+    speaks: Multiplexing,
     /// Level, then order.
     queue: BTreeSet<(u8, RequestId)>,
     /// Its own, and those that it is a guest of.
@@ -155,7 +155,7 @@ impl Pool {
     /// The same pool, of a client that speaks `protocol` where there is no TLS to agree on one. Without it
     /// that is HTTP/1.1.
     #[must_use]
-    pub fn speaking_plain(mut self, protocol: Protocol) -> Self {
+    pub fn with_plain_protocol(mut self, protocol: Protocol) -> Self {
         self.plain_protocol = protocol;
         self
     }
@@ -171,7 +171,7 @@ impl Pool {
     /// The same pool, which uses a connection of HTTP/1.1 no more once it was idle for longer than `timeout`, unless
     /// [`set_idle_timeout`](Self::set_idle_timeout) says otherwise of that one.
     #[must_use]
-    pub fn idling_over_http1(mut self, timeout: Duration) -> Self {
+    pub fn with_http1_idle_timeout(mut self, timeout: Duration) -> Self {
         self.http1_idle_timeout = timeout;
         self
     }
@@ -298,7 +298,7 @@ impl Pool {
     #[must_use]
     pub fn is_full(&self, origin: &Origin) -> bool {
         let host = self.hosts.get(origin);
-        host.is_some_and(|host| host.speaks == Speaks::Http1)
+        host.is_some_and(|host| host.speaks == Multiplexing::Http1)
             && self.waiting(origin) > 0
             && self.up(origin).count() >= self.http1_connections
     }
@@ -354,7 +354,7 @@ impl Pool {
             let host = &connection.origin;
             matches!(connection.state, State::Up { .. })
                 && (host.secure, host.port) == (true, origin.port)
-                && self.hosts[host].speaks == Speaks::Multiplexed
+                && self.hosts[host].speaks == Multiplexing::Multiplexed
         };
         let connections = self.connections.iter();
         connections
@@ -383,7 +383,7 @@ impl Pool {
             self.connections.get_mut(&other),
         ) && host.connections.insert(other)
         {
-            host.speaks = Speaks::Multiplexed;
+            host.speaks = Multiplexing::Multiplexed;
             connection.guests.push(origin.clone());
         }
         self.dispatch(now, &origin);
@@ -447,7 +447,7 @@ impl Pool {
     }
 
     /// What an origin that nobody has spoken with will speak, as far as the configuration tells.
-    fn expected(&self, origin: &Origin) -> Speaks {
+    fn expected(&self, origin: &Origin) -> Multiplexing {
         if let Some(&protocol) = self.known_hosts.get(&origin.host) {
             return protocol.into();
         }
@@ -457,10 +457,10 @@ impl Pool {
         let mut protocols = self
             .protocols
             .iter()
-            .map(|&protocol| Speaks::from(protocol));
-        let first = protocols.next().unwrap_or(Speaks::Http1);
+            .map(|&protocol| Multiplexing::from(protocol));
+        let first = protocols.next().unwrap_or(Multiplexing::Http1);
         match protocols.any(|other| other != first) {
-            true => Speaks::Unknown,
+            true => Multiplexing::Unknown,
             false => first,
         }
     }
@@ -501,8 +501,8 @@ impl Pool {
             }
         }
         let most = match host.speaks {
-            Speaks::Http1 => self.http1_connections,
-            Speaks::Unknown | Speaks::Multiplexed => 1,
+            Multiplexing::Http1 => self.http1_connections,
+            Multiplexing::Unknown | Multiplexing::Multiplexed => 1,
         };
         while connecting < host.queue.len() && connecting + taking < most {
             let connection = self.next_connection;

@@ -19,9 +19,9 @@ use crate::origin::Origin;
 /// Requests that may be sent again at once, whatever was sent before; so many are saved up.
 const AT_ONCE: u64 = 10;
 /// Parts of a token.
-const WHOLE: u64 = 100;
+const PARTS_PER_TOKEN: u64 = 100;
 /// One is earned so often, whatever is sent.
-const EARNED_EACH: Duration = Duration::from_secs(1);
+const EARN_INTERVAL: Duration = Duration::from_secs(1);
 /// Origins that are told apart; of more, the one that was asked longest ago begins anew.
 const ORIGINS: usize = 1024;
 
@@ -43,14 +43,14 @@ struct Tokens {
 
 impl Tokens {
     fn earn(&mut self, hundredths: u64) {
-        let most = AT_ONCE * WHOLE;
+        let most = AT_ONCE * PARTS_PER_TOKEN;
         self.hundredths = self.hundredths.saturating_add(hundredths).min(most);
     }
 
     fn fill(&mut self, now: Instant) {
         let waited = now.saturating_since(self.filled).as_secs();
-        self.filled += EARNED_EACH * u32::try_from(waited).unwrap_or(u32::MAX);
-        self.earn(waited.saturating_mul(WHOLE));
+        self.filled += EARN_INTERVAL * u32::try_from(waited).unwrap_or(u32::MAX);
+        self.earn(waited.saturating_mul(PARTS_PER_TOKEN));
     }
 }
 
@@ -73,7 +73,7 @@ impl RetryBudget {
     /// Whether one may be sent again, which is charged then.
     pub(crate) fn admits(&self, origin: &Origin, now: Instant) -> bool {
         let is_admitted = self.with(origin, now, |tokens| {
-            let left = tokens.hundredths.checked_sub(WHOLE);
+            let left = tokens.hundredths.checked_sub(PARTS_PER_TOKEN);
             tokens.hundredths = left.unwrap_or(tokens.hundredths);
             left.is_some()
         });
@@ -98,7 +98,7 @@ impl RetryBudget {
             all.remove(&oldest);
         }
         let tokens = all.entry(origin.clone()).or_insert(Tokens {
-            hundredths: AT_ONCE * WHOLE,
+            hundredths: AT_ONCE * PARTS_PER_TOKEN,
             filled: now,
             asked: now,
         });
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn of_many_that_fail_a_part_is_sent_again_and_ten_beside() {
+    fn of_many_failures_a_share_and_a_burst_are_retried() {
         let budget = RetryBudget::new(20);
         // The first earns nothing, for all ten are there.
         assert_eq!(again(&budget, 101, T0), 10 + 20);
@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn one_a_second_is_earned_by_waiting_and_no_more_than_ten_are_saved() {
+    fn one_retry_a_second_is_earned_up_to_the_burst() {
         let budget = RetryBudget::new(0);
         assert_eq!(again(&budget, 100, T0), 10);
         let second = Duration::from_secs(1);
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn origins_are_told_apart_up_to_the_limit_and_then_the_oldest_begins_anew() {
+    fn past_the_limit_the_oldest_origin_gets_a_new_budget() {
         let budget = RetryBudget::new(0);
         assert_eq!(again(&budget, 100, T0), 10);
         let later = T0 + Duration::from_millis(1);

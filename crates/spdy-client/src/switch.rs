@@ -62,7 +62,7 @@ impl Client {
         let origin = Origin::of(request.uri())?;
         let connector = self.connector();
         let (config, runtime) = (&connector.config, &connector.runtime);
-        let connecting = Box::pin(connector.connect_alone(&origin));
+        let connecting = Box::pin(connector.connect_unpooled(&origin));
         let after = config.connect_timeout;
         let io = in_time(
             connector,

@@ -19,7 +19,7 @@ use spdy_frame::version::Version;
 use spdy_net::certificates::{KeyKind, LocalCa};
 use spdy_net::latch::Latch;
 use spdy_net::protocol::Protocol;
-use spdy_net::tls::{ClientTls, KeyLogTo, ServerTls, TlsOptions};
+use spdy_net::tls::{ClientTls, KeyLogTarget, ServerTls, TlsOptions};
 use spdy_net::verify::Trust;
 use support::{World, get, numbers, read, runtime, tls_pair};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -128,7 +128,7 @@ async fn http_urls_are_fetched_by_http_1_1_unless_another_protocol_is_chosen() {
 }
 
 #[tokio::test]
-async fn a_server_that_answers_http_1_1_to_spdy_is_asked_once_and_named() {
+async fn an_http1_answer_to_spdy_fails_once_with_its_name() {
     let world = World::default();
     world.name("a.test", &["10.0.0.1"]).door(HTTP, |mut io| {
         tokio::spawn(async move {
@@ -170,7 +170,7 @@ async fn bodies_that_are_not_read_hold_up_no_other_over_any_protocol() {
 }
 
 #[tokio::test]
-async fn alpn_decides_and_the_others_wait_for_it() {
+async fn queued_requests_wait_for_the_alpn_result() {
     for (spoken, connections) in [
         (Protocol::Spdy(Version::V31), 1),
         (Protocol::Http2, 1),
@@ -218,7 +218,7 @@ async fn alpn_decides_and_the_others_wait_for_it() {
 
 /// A TLS server that speaks HTTP/1.1 and knows no ALPN, and what a client needs to reach it.
 fn world_without_alpn() -> (World, Config) {
-    let key_log = KeyLogTo::Nowhere;
+    let key_log = KeyLogTarget::Nowhere;
     let options = TlsOptions {
         key_log,
         ..TlsOptions::default()
@@ -246,7 +246,7 @@ fn world_without_alpn() -> (World, Config) {
 }
 
 #[tokio::test]
-async fn a_server_without_alpn_fails_a_client_of_spdy_alone_once_and_says_why() {
+async fn without_alpn_a_spdy_only_client_fails_once_with_the_reason() {
     let (world, config) = world_without_alpn();
     let client = client(
         &world,
@@ -270,7 +270,7 @@ async fn a_server_without_alpn_fails_a_client_of_spdy_alone_once_and_says_why() 
 }
 
 #[tokio::test]
-async fn a_server_without_alpn_is_spoken_to_in_http1_where_that_is_offered() {
+async fn without_alpn_http1_is_used_if_offered() {
     let (world, config) = world_without_alpn();
     let client = client(&world, config);
     let response = client
@@ -302,7 +302,7 @@ async fn layers_of_tower_go_over_the_pool() {
 }
 
 #[tokio::test]
-async fn timings_tell_who_waited_for_what() {
+async fn timings_belong_to_the_exchange_that_waited() {
     let (world, config) = world(&[Protocol::Http1]);
     let client = client(
         &world,
@@ -381,7 +381,7 @@ async fn header_bytes_are_counted_as_text_and_as_on_the_wire() {
 }
 
 #[tokio::test]
-async fn a_server_that_goes_away_between_requests_is_not_noticed() {
+async fn a_server_restart_between_requests_is_transparent() {
     for protocol in Protocol::ALL {
         let stop = Latch::new();
         let world = World::default();
@@ -432,7 +432,7 @@ fn says(world: &World, answers: &'static [&'static str]) -> Arc<AtomicUsize> {
 }
 
 #[tokio::test]
-async fn only_what_may_be_sent_twice_is_sent_again() {
+async fn only_retry_safe_requests_are_retried() {
     const OK: &str = "HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok";
     for (method, times) in [("GET", 2), ("PUT", 2), ("POST", 1)] {
         let world = World::default();
@@ -511,7 +511,7 @@ async fn each_step_of_connecting_fails_with_its_own_type() {
 }
 
 #[tokio::test]
-async fn what_is_wrong_with_a_body_is_told() {
+async fn a_failing_request_body_is_reported() {
     for (answer, want) in [
         (
             "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\nzz\r\n",
@@ -535,7 +535,7 @@ async fn what_is_wrong_with_a_body_is_told() {
 }
 
 #[tokio::test]
-async fn nobody_asked_for_another_protocol() {
+async fn an_unrequested_101_is_an_error() {
     let world = World::default();
     says(
         &world,
@@ -611,7 +611,7 @@ async fn a_body_that_ends_short_is_an_error() {
 }
 
 #[tokio::test]
-async fn everyone_who_waits_is_told_why_there_is_no_connection() {
+async fn every_waiting_request_gets_the_connect_error() {
     let world = World::default();
     world.name("a.test", &["10.0.0.9"]);
     let client = client(&world, only(Protocol::Http1));
@@ -691,7 +691,7 @@ async fn a_fixed_address_is_not_looked_up() {
 }
 
 #[tokio::test]
-async fn time_outs_name_what_was_waited_for() {
+async fn timeouts_name_their_phase() {
     let short = Some(Duration::from_millis(20));
     // A resolver that does not answer.
     let world = World::default();
@@ -758,7 +758,7 @@ async fn time_outs_name_what_was_waited_for() {
 }
 
 #[tokio::test]
-async fn who_gives_up_in_the_queue_leaves_no_trace() {
+async fn a_cancelled_queued_request_leaves_no_state() {
     let (world, _) = world(&[Protocol::Http1]);
     let client = client(
         &world,

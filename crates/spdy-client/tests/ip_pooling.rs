@@ -17,7 +17,7 @@ use spdy_net::latch::Latch;
 use spdy_net::network::BoxIo;
 use spdy_net::pins::Pin;
 use spdy_net::protocol::Protocol;
-use spdy_net::tls::{ClientTls, KeyLogTo, ServerTls, TlsOptions};
+use spdy_net::tls::{ClientTls, KeyLogTarget, ServerTls, TlsOptions};
 use spdy_net::verify::Trust;
 use support::{World, get, read, runtime};
 
@@ -34,7 +34,7 @@ struct Shared {
 
 fn options() -> TlsOptions {
     TlsOptions {
-        key_log: KeyLogTo::Nowhere,
+        key_log: KeyLogTarget::Nowhere,
         ..TlsOptions::default()
     }
 }
@@ -118,7 +118,7 @@ async fn a_second_origin_at_the_address_uses_the_session_if_the_certificate_cove
 }
 
 #[tokio::test]
-async fn a_certificate_that_does_not_cover_the_name_is_not_stretched() {
+async fn no_sharing_without_a_certificate_for_the_name() {
     let identities = Shared::with_certificate_for(&["a.test"]);
     let other = identities.ca.issue(&["b.test".to_owned()], &[]).unwrap();
     let hosts = [("b.test".to_owned(), other)];
@@ -154,7 +154,7 @@ async fn pins_of_the_second_host_are_checked_as_well() {
 }
 
 #[tokio::test]
-async fn another_address_http1_and_who_did_not_ask_for_it_are_left_alone() {
+async fn other_addresses_http1_and_clients_without_pooling_do_not_share() {
     let shared = Shared::with_certificate_for(&["a.test", "b.test"]).that_answers();
     let client = shared.client(Protocol::Http1, &shared.trust());
     assert_eq!(connections(&client).await, 2, "http/1.1");
@@ -181,7 +181,7 @@ async fn another_address_http1_and_who_did_not_ask_for_it_are_left_alone() {
 }
 
 #[tokio::test]
-async fn an_origin_that_is_turned_away_with_421_gets_its_own_connection() {
+async fn an_origin_that_gets_421_opens_its_own_connection() {
     /// Answers for `b.test` on a connection that was opened for it alone.
     async fn strict(
         request: Request<Body>,

@@ -62,7 +62,7 @@ async fn settle() {
 }
 
 #[tokio::test]
-async fn a_request_of_which_nothing_left_is_sent_again_whatever_its_method_and_body() {
+async fn an_unsent_request_is_retried_with_any_method() {
     const OK: &str = "HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok";
     let world = World::default();
     let answered = lets_the_test_hang_up(&world, OK);
@@ -117,7 +117,7 @@ async fn answers_one_and_goes_away(mut io: BoxIo) -> std::io::Result<()> {
 }
 
 #[tokio::test]
-async fn a_server_that_turns_a_request_away_is_asked_again_as_often_as_is_configured() {
+async fn refused_requests_are_retried_up_to_the_configured_count() {
     for (retries, connections) in [(0, 1), (1, 2)] {
         let world = World::default();
         world.name("a.test", &["10.0.0.1"]).door(HTTP, |io| {
@@ -215,7 +215,7 @@ async fn a_connection_is_not_used_when_its_server_may_be_closing_it() {
 
 /// Nobody closed them but their servers, if they did.
 #[tokio::test]
-async fn idle_connections_of_origins_that_nobody_asks_again_are_closed() {
+async fn idle_connections_of_unused_origins_are_closed() {
     for (configured, left) in [(Some(Duration::from_secs(4)), 1), (None, 3)] {
         let (world, open) = (World::default(), Arc::new(AtomicU64::new(0)));
         let count = open.clone();
@@ -256,7 +256,7 @@ async fn idle_connections_of_origins_that_nobody_asks_again_are_closed() {
 }
 
 #[tokio::test]
-async fn who_waits_for_busy_connections_is_told_so_and_not_that_the_server_failed() {
+async fn waiting_for_busy_connections_ends_as_queue_full() {
     let world = World::default();
     world.name("a.test", &["10.0.0.1"]).server(
         HTTP,

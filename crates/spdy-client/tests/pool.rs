@@ -66,7 +66,7 @@ fn http1_opens_as_many_as_there_are_requests_up_to_six() {
 }
 
 #[test]
-fn an_origin_is_full_when_somebody_waits_though_all_its_connections_stand() {
+fn an_origin_is_full_when_a_request_waits_on_open_connections() {
     let mut pool = Pool::new(&[Protocol::Http1], 2, IDLE);
     assert!(!pool.is_full(&plain()), "nobody knows it");
     enqueue(&mut pool, &plain(), 0..3);
@@ -85,7 +85,7 @@ fn an_origin_is_full_when_somebody_waits_though_all_its_connections_stand() {
 }
 
 #[test]
-fn tls_to_a_stranger_opens_one_connection_and_holds_the_rest() {
+fn tls_to_an_unknown_origin_opens_one_connection_first() {
     for (spoken, then) in [
         (SPDY, vec!["0>0", "1>0", "2>0"]),
         (Protocol::Http2, vec!["0>0", "1>0", "2>0"]),
@@ -107,7 +107,7 @@ fn where_only_http1_is_offered_tls_opens_many_at_once() {
 }
 
 #[test]
-fn what_an_origin_spoke_is_remembered_when_its_connection_is_gone() {
+fn the_protocol_of_an_origin_is_remembered() {
     let mut pool = Pool::new(&[SPDY, Protocol::Http1], 6, IDLE);
     enqueue(&mut pool, &secure(), 0..1);
     pool.connected(T0, 0, Protocol::Http1, 1);
@@ -119,7 +119,7 @@ fn what_an_origin_spoke_is_remembered_when_its_connection_is_gone() {
 
 #[test]
 fn the_urgent_go_first_then_the_early() {
-    let mut pool = Pool::new(&[SPDY], 6, IDLE).speaking_plain(SPDY);
+    let mut pool = Pool::new(&[SPDY], 6, IDLE).with_plain_protocol(SPDY);
     for (request, level) in [(0, 4), (1, 0), (2, 4), (3, 0), (4, 7)] {
         pool.enqueue(T0, &plain(), request, Priority::new(level));
     }
@@ -132,7 +132,7 @@ fn the_urgent_go_first_then_the_early() {
 
 #[test]
 fn a_full_connection_takes_the_next_when_one_has_ended() {
-    let mut pool = Pool::new(&[Protocol::Http2], 6, IDLE).speaking_plain(Protocol::Http2);
+    let mut pool = Pool::new(&[Protocol::Http2], 6, IDLE).with_plain_protocol(Protocol::Http2);
     enqueue(&mut pool, &plain(), 0..4);
     pool.connected(T0, 0, Protocol::Http2, 2);
     assert_eq!(actions(&mut pool), ["+0", "0>0", "1>0"]);
@@ -161,7 +161,7 @@ fn a_connection_that_is_closing_is_replaced() {
 /// A pool with a connection to each of five origins: idle ones of HTTP/1.1 and HTTP/2, a busy one, one that is being opened and one
 /// that ends.
 fn with_five_origins(pool: Pool) -> Pool {
-    let mut pool = pool.idling_over_http1(Duration::from_secs(4));
+    let mut pool = pool.with_http1_idle_timeout(Duration::from_secs(4));
     for (number, spoken) in [
         Some(Protocol::Http1),
         Some(Protocol::Http2),
@@ -193,7 +193,7 @@ fn with_five_origins(pool: Pool) -> Pool {
 
 /// Names without end, each asked once, kept a connection each for ever.
 #[test]
-fn what_was_idle_for_too_long_is_closed_when_any_origin_is_asked_once_in_a_while() {
+fn the_sweep_closes_idle_connections_of_all_origins() {
     let pool = || Pool::new(&[Protocol::Http2, Protocol::Http1], 6, IDLE);
     let ask = |pool: &mut Pool, after, request| {
         let another = origin("https://another.test/");
@@ -217,7 +217,7 @@ fn what_was_idle_for_too_long_is_closed_when_any_origin_is_asked_once_in_a_while
 }
 
 #[test]
-fn an_origin_that_nothing_is_left_of_is_forgotten() {
+fn an_origin_without_state_is_forgotten() {
     for (sweeps, opened) in [(true, 1), (false, 3)] {
         let mut pool = Pool::new(&[SPDY, Protocol::Http1], 6, IDLE);
         if sweeps {
@@ -240,7 +240,7 @@ fn an_origin_that_nothing_is_left_of_is_forgotten() {
 }
 
 #[test]
-fn a_failed_connect_fails_all_who_wait_unless_another_connection_is_there() {
+fn a_failed_connect_fails_the_queue_unless_a_connection_is_up() {
     let mut pool = Pool::new(&[Protocol::Http1], 6, IDLE);
     enqueue(&mut pool, &plain(), 0..2);
     assert_eq!(
@@ -279,7 +279,7 @@ fn origins_do_not_share() {
 }
 
 #[test]
-fn what_was_idle_for_too_long_is_closed_and_not_used() {
+fn an_expired_idle_connection_is_closed_and_not_used() {
     let mut pool = Pool::new(&[Protocol::Http1], 6, IDLE);
     enqueue(&mut pool, &plain(), 0..1);
     pool.connected(T0, 0, Protocol::Http1, 1);
@@ -325,7 +325,7 @@ fn an_origin_joins_a_session_that_stands_and_shares_it_to_its_end() {
 }
 
 #[test]
-fn a_guest_that_was_turned_away_has_its_own_connection_and_joins_no_other() {
+fn a_rejected_guest_uses_its_own_connection() {
     let (mut pool, guest) = with_a_guest_at_the_door(SPDY);
     assert!(pool.joined(T0, 1, 0));
     actions(&mut pool);
@@ -342,7 +342,7 @@ fn a_guest_that_was_turned_away_has_its_own_connection_and_joins_no_other() {
 }
 
 #[test]
-fn nobody_joins_http1_plain_text_another_port_or_a_session_that_takes_nothing_new() {
+fn only_open_multiplexed_tls_connections_on_the_port_are_shared() {
     let (pool, guest) = with_a_guest_at_the_door(Protocol::Http1);
     assert_eq!(pool.joinable(&guest).count(), 0);
     let (mut pool, guest) = with_a_guest_at_the_door(SPDY);
@@ -357,7 +357,7 @@ fn nobody_joins_http1_plain_text_another_port_or_a_session_that_takes_nothing_ne
 
 #[test]
 fn a_cancelled_request_is_not_assigned() {
-    let mut pool = Pool::new(&[SPDY], 6, IDLE).speaking_plain(SPDY);
+    let mut pool = Pool::new(&[SPDY], 6, IDLE).with_plain_protocol(SPDY);
     enqueue(&mut pool, &plain(), 0..2);
     assert!(pool.cancel(0));
     assert!(!pool.cancel(0));
@@ -367,7 +367,7 @@ fn a_cancelled_request_is_not_assigned() {
 
 /// What can happen to a pool, with the dice that choose whom it happens to.
 #[derive(Clone, Copy, Debug)]
-enum Happening {
+enum PoolEvent {
     Enqueue {
         host: u8,
         level: u8,
@@ -389,8 +389,8 @@ enum Happening {
     Part(prop::sample::Index),
 }
 
-fn happening() -> impl Strategy<Value = Happening> {
-    use Happening::*;
+fn happening() -> impl Strategy<Value = PoolEvent> {
+    use PoolEvent::*;
     let index = any::<prop::sample::Index>;
     let protocol = prop_oneof![Just(SPDY), Just(Protocol::Http2), Just(Protocol::Http1)];
     prop_oneof![
@@ -470,10 +470,10 @@ impl World {
         (!map.is_empty()).then(|| *map.keys().nth(which.index(map.len())).unwrap())
     }
 
-    fn happen(&mut self, happening: Happening) {
+    fn happen(&mut self, happening: PoolEvent) {
         self.now += Duration::from_secs(1);
         match happening {
-            Happening::Enqueue { host, level } => {
+            PoolEvent::Enqueue { host, level } => {
                 let origin = origin(&format!("https://{host}.test/"));
                 self.queued.insert(self.next);
                 self.wanted.insert(self.next, origin.clone());
@@ -481,7 +481,7 @@ impl World {
                     .enqueue(self.now, &origin, self.next, Priority::new(level));
                 self.next += 1;
             }
-            Happening::Cancel(which) => {
+            PoolEvent::Cancel(which) => {
                 if let Some(&request) = self
                     .queued
                     .iter()
@@ -491,7 +491,7 @@ impl World {
                     self.queued.remove(&request);
                 }
             }
-            Happening::Connected {
+            PoolEvent::Connected {
                 which,
                 protocol,
                 limit,
@@ -503,7 +503,7 @@ impl World {
                     self.pool.connected(self.now, id, protocol, limit);
                 }
             }
-            Happening::ConnectFailed(which) => {
+            PoolEvent::ConnectFailed(which) => {
                 if let Some(id) = Self::pick(&self.connecting, which) {
                     self.connecting.remove(&id);
                     for lost in self.pool.connect_failed(self.now, id) {
@@ -511,7 +511,7 @@ impl World {
                     }
                 }
             }
-            Happening::Ended(which) => {
+            PoolEvent::Ended(which) => {
                 if let Some(id) = Self::pick(&self.up, which)
                     && let Some((_, _, open @ 1.., _)) = self.up.get_mut(&id)
                 {
@@ -519,19 +519,19 @@ impl World {
                     self.pool.ended(self.now, id);
                 }
             }
-            Happening::Closing(which) => {
+            PoolEvent::Closing(which) => {
                 if let Some(id) = Self::pick(&self.up, which) {
                     self.up.get_mut(&id).unwrap().3 = false;
                     self.pool.closing(self.now, id);
                 }
             }
-            Happening::Closed(which) => {
+            PoolEvent::Closed(which) => {
                 if let Some(id) = Self::pick(&self.up, which) {
                     self.up.remove(&id);
                     self.pool.closed(self.now, id);
                 }
             }
-            Happening::Join { which, other } => {
+            PoolEvent::Join { which, other } => {
                 if let Some(id) = Self::pick(&self.connecting, which)
                     && let Some(other) = Self::pick(&self.up, other)
                 {
@@ -548,7 +548,7 @@ impl World {
                     }
                 }
             }
-            Happening::Part(which) => {
+            PoolEvent::Part(which) => {
                 if let Some(id) = Self::pick(&self.up, which)
                     && self.users[&id].len() > 1
                 {
@@ -633,7 +633,7 @@ fn a_server_that_refuses_one_too_many_is_given_no_more_before_another_ended() {
 }
 
 #[test]
-fn a_server_that_refuses_the_only_one_is_asked_one_at_a_time() {
+fn a_server_that_refuses_the_only_stream_gets_one_at_a_time() {
     let mut pool = Pool::new(&[SPDY], 6, IDLE);
     enqueue(&mut pool, &secure(), 0..1);
     pool.connected(T0, 0, SPDY, usize::MAX);
@@ -656,9 +656,9 @@ fn without_tls_http_1_1_is_expected_and_has_many_connections() {
 }
 
 #[test]
-fn what_a_host_is_known_to_speak_says_how_many_connections_there_are() {
+fn configured_host_protocols_set_the_connection_count() {
     let known = |protocol| [(secure().host, protocol)].into();
-    let pool = || Pool::new(&[SPDY, Protocol::Http1], 6, IDLE).speaking_plain(SPDY);
+    let pool = || Pool::new(&[SPDY, Protocol::Http1], 6, IDLE).with_plain_protocol(SPDY);
     for (protocol, opened) in [(Protocol::Http1, &["+0", "+1", "+2"][..]), (SPDY, &["+0"])] {
         for origin in [secure(), plain()] {
             let mut pool = pool().knowing(known(protocol));

@@ -144,7 +144,7 @@ async fn an_upload_that_goes_on_may_take_longer_than_the_head_timeout() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_upload_of_which_nothing_more_is_made_fails_and_the_server_is_not_blamed() {
+async fn a_stalled_body_producer_fails_as_no_body() {
     for protocol in Protocol::ALL {
         let (answer, took) = post(protocol, made(3, Duration::from_secs(61)), counts).await;
         let said = "no more of the request's body for http://a.test:80 within 60s";
@@ -154,7 +154,7 @@ async fn an_upload_of_which_nothing_more_is_made_fails_and_the_server_is_not_bla
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_upload_of_which_the_server_takes_nothing_fails_after_the_write_timeout() {
+async fn an_unread_upload_fails_after_the_write_timeout() {
     for protocol in Protocol::ALL {
         let long = Body::full(vec![7; 10_000_000]);
         let (answer, took) = post(protocol, long, reads_nothing).await;

@@ -1,11 +1,11 @@
 //! The time of a run.
 //!
 //! Everything above counts time as an [`Instant`]: nanoseconds since the origin of
-//! a run. In real time a [`WallClock`] says where in the run we are; in virtual time
+//! a run. In real time a [`MonotonicClock`] says where in the run we are; in virtual time
 //! an event loop does. No other crate of the pure half reads a clock.
 
 pub mod instant;
 pub mod wall;
 
 pub use instant::Instant;
-pub use wall::WallClock;
+pub use wall::MonotonicClock;

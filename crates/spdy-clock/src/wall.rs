@@ -6,11 +6,11 @@ use crate::instant::Instant;
 
 /// A run in real time: its origin is the moment this was made.
 #[derive(Clone, Copy, Debug)]
-pub struct WallClock {
+pub struct MonotonicClock {
     origin: SystemInstant,
 }
 
-impl WallClock {
+impl MonotonicClock {
     /// A clock whose origin is now.
     #[must_use]
     pub fn start() -> Self {

@@ -180,7 +180,7 @@ fn exit_code(status: std::process::ExitStatus) -> u8 {
     code.and_then(|code| u8::try_from(code).ok()).unwrap_or(255)
 }
 
-async fn next_size(resize: &mut Option<spdy_cri::Resizes>) -> Option<(u16, u16)> {
+async fn next_size(resize: &mut Option<spdy_cri::ResizeEvents>) -> Option<(u16, u16)> {
     let size = resize.as_mut()?.next().await?;
     Some((size.width, size.height))
 }

@@ -3,7 +3,7 @@
 use std::future::Future;
 
 use crate::request::{AttachRequest, ExecRequest};
-use crate::resize::Resizes;
+use crate::resize::ResizeEvents;
 use crate::status::ExitCode;
 use crate::stdio::{Connection, Input, Output};
 
@@ -20,7 +20,7 @@ pub struct Streams {
     /// What the process complains about; never with a terminal.
     pub stderr: Option<Output>,
     /// Sizes of the terminal, the first of them soon after the start; none before version 3.
-    pub resize: Option<Resizes>,
+    pub resize: Option<ResizeEvents>,
 }
 
 /// The runtime behind a [`StreamingServer`](crate::StreamingServer).

@@ -94,7 +94,7 @@ pub use error::{ClientError, RequestError, StreamError};
 pub use handler::{Handler, HandlerError, Streams};
 pub use protocol::{ChannelProtocol, RemoteCommand};
 pub use request::{AttachRequest, ExecRequest, PortForwardRequest, Wanted};
-pub use resize::{Resizer, Resizes, TerminalSize};
+pub use resize::{ResizeEvents, Resizer, TerminalSize};
 pub use server::StreamingServer;
 pub use status::ExitCode;
 pub use stdio::{Connection, Input, Output};

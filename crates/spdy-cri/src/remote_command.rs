@@ -21,7 +21,7 @@ use spdy::{HeaderBlock, RstStatus, SharedRuntime};
 use crate::handler::{HandlerError, Streams};
 use crate::protocol::{ERROR, RESIZE, RemoteCommand, STDERR, STDIN, STDOUT, STREAM_TYPE};
 use crate::request::Wanted;
-use crate::resize::Resizes;
+use crate::resize::ResizeEvents;
 use crate::status::{self, ExitCode};
 use crate::stdio::{Input, Output};
 
@@ -130,7 +130,7 @@ pub(crate) async fn serve<F>(
         stderr: stderr.filter(|_| wanted.stderr).map(Output::of_spdy),
         resize: resize
             .filter(|_| wanted.tty)
-            .map(|sizes| Resizes::new(Input::of_spdy(sizes))),
+            .map(|sizes| ResizeEvents::new(Input::of_spdy(sizes))),
     };
     let ended = tokio::select! {
         ended = run(streams) => ended.map_err(|error| error.to_string()),

@@ -21,12 +21,12 @@ pub struct TerminalSize {
 
 /// The sizes that a client tells.
 #[derive(Debug)]
-pub struct Resizes {
+pub struct ResizeEvents {
     channel: Input,
     buffer: BytesMut,
 }
 
-impl Resizes {
+impl ResizeEvents {
     pub(crate) fn new(channel: Input) -> Self {
         let buffer = BytesMut::new();
         Self { channel, buffer }
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_size_or_never_ends_is_an_error() {
+    fn an_invalid_or_endless_size_is_an_error() {
         for wire in [&b"{\"Width\":65536,\"Height\":1}"[..], b"[]", b"x"] {
             assert!(next_size(&mut BytesMut::from(wire)).is_err());
         }

@@ -86,11 +86,11 @@ impl Asked {
 /// How a client is answered: what it speaks from here on.
 struct Agreed {
     asked: Asked,
-    speech: Speech,
+    speech: SessionProtocol,
 }
 
 /// What follows the 101.
-enum Speech {
+enum SessionProtocol {
     /// SPDY, with the version of the protocol over it.
     Spdy(RemoteCommand),
     /// SPDY inside WebSocket.
@@ -320,13 +320,13 @@ impl<H: Handler> StreamingServer<H> {
             let accepted = upgrade::negotiate(request, versions)?;
             // Chosen from our own list; without a name it is the first version.
             let version = accepted.protocol().and_then(RemoteCommand::from_name);
-            let speech = Speech::Spdy(version.unwrap_or(RemoteCommand::V1));
+            let speech = SessionProtocol::Spdy(version.unwrap_or(RemoteCommand::V1));
             Ok((speech, accepted.response()))
         };
-        let in_websocket = || self.agree_in_websocket(&asked, request);
+        let in_websocket = || self.negotiate_websocket(&asked, request);
         // What the client names first, else what it names beside it; if neither, why the first was not. Each looks
         // whether it is named at all.
-        let judged = if websocket::is_favourite(request) {
+        let judged = if websocket::is_preferred(request) {
             in_websocket().or_else(|why| in_spdy().map_err(|_| why))
         } else {
             in_spdy().or_else(|why| in_websocket().map_err(|_| why))
@@ -337,11 +337,11 @@ impl<H: Handler> StreamingServer<H> {
     }
 
     /// Judges a request for WebSocket: SPDY inside of it, or channels.
-    fn agree_in_websocket<B>(
+    fn negotiate_websocket<B>(
         &self,
         asked: &Asked,
         request: &Request<B>,
-    ) -> Result<(Speech, Response<()>), Refusal> {
+    ) -> Result<(SessionProtocol, Response<()>), Refusal> {
         let config = &self.0.config;
         let forward = match asked {
             Asked::PortForward(forward) => Some(forward),
@@ -350,7 +350,7 @@ impl<H: Handler> StreamingServer<H> {
         let tunnels = websocket::offered(request).any(|name| name.starts_with(tunnel::PREFIX));
         if forward.is_some() && tunnels && config.tunnel {
             let response = tunnel::accept(request, &[PORT_FORWARD])?;
-            return Ok((Speech::Tunnel, response));
+            return Ok((SessionProtocol::Tunnel, response));
         }
         let served = |protocol: &ChannelProtocol| {
             config.channels.contains(protocol) && (forward.is_none() || protocol.forwards_ports())
@@ -379,7 +379,7 @@ impl<H: Handler> StreamingServer<H> {
             None => Vec::new(),
         };
         let response = websocket::accept(request, named.then_some(protocol.name()))?;
-        Ok((Speech::Channels(protocol, ports), response))
+        Ok((SessionProtocol::Channels(protocol, ports), response))
     }
 
     /// Runs a session to its end.
@@ -394,20 +394,20 @@ impl<H: Handler> StreamingServer<H> {
         }
         let Agreed { asked, speech } = agreed;
         match speech {
-            Speech::Spdy(version) => {
+            SessionProtocol::Spdy(version) => {
                 let (accept, connection) = builder.handshake(CloseLast::new(io), runtime);
                 self.drive(asked, version, accept, connection).await;
             }
-            Speech::Tunnel => {
+            SessionProtocol::Tunnel => {
                 let io = CloseLast::new(tunnel::Tunnel::server(io).await);
                 let (accept, connection) = builder.handshake(io, runtime);
                 self.drive(asked, RemoteCommand::V1, accept, connection)
                     .await;
             }
-            Speech::Channels(protocol, ports) => {
+            SessionProtocol::Channels(protocol, ports) => {
                 let mut stopped = self.0.stopped.subscribe();
                 tokio::select! {
-                    () = self.apply_in_channels(asked, protocol, ports, io) => {}
+                    () = self.serve_channels(asked, protocol, ports, io) => {}
                     _ = stopped.wait_for(|stopped| *stopped) => {}
                 }
             }
@@ -464,7 +464,7 @@ impl<H: Handler> StreamingServer<H> {
     }
 
     /// Does what was asked over a plain WebSocket.
-    async fn apply_in_channels<T>(
+    async fn serve_channels<T>(
         &self,
         asked: Asked,
         protocol: ChannelProtocol,

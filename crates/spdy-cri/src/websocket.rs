@@ -49,7 +49,7 @@ const PROTOCOL: &str = "websocket";
 
 /// Whether `request` asks for WebSocket, be it beside other protocols, and not for SPDY before it: of several
 /// the client names its favourite first (RFC 9110 §7.8). client-go names one, and asks anew for the other.
-pub(crate) fn is_favourite<B>(request: &Request<B>) -> bool {
+pub(crate) fn is_preferred<B>(request: &Request<B>) -> bool {
     let known = [PROTOCOL, upgrade::PROTOCOL];
     first_token(request.headers(), &UPGRADE, &known) == Some(PROTOCOL)
 }

@@ -41,7 +41,7 @@ async fn ports_are_forwarded_by_channels_two_at_once() {
             });
         let forwarded = futures_util::future::join_all(both).await;
         // Together: while the data of one is held, the other does not end.
-        let waits = forwarded.into_iter().map(client::Forwarded::wait);
+        let waits = forwarded.into_iter().map(client::ForwardedConnection::wait);
         for waited in futures_util::future::join_all(waits).await {
             waited.expect("no complaint");
         }
@@ -50,7 +50,7 @@ async fn ports_are_forwarded_by_channels_two_at_once() {
 }
 
 #[tokio::test]
-async fn a_dead_port_is_told_on_its_error_channel() {
+async fn a_dead_port_is_reported_on_its_error_channel() {
     let port = dead_port();
     let server = toy(Config::default());
     let url = server.port_forward_url(forward_to(&[port])).expect("a url");
@@ -120,7 +120,7 @@ async fn no_port_a_port_that_is_none_and_one_too_many_are_refused() {
 
 /// A server that answered all the same made the client panic at the hundred and twenty-ninth.
 #[tokio::test]
-async fn a_client_asks_for_no_more_ports_than_have_channels() {
+async fn a_client_forwards_no_more_ports_than_channels() {
     let server = toy(Config::default());
     let ports: Vec<u16> = (1..=128).collect();
     let url = server.port_forward_url(forward_to(&[])).expect("a url");

@@ -14,7 +14,7 @@ use bytes::Bytes;
 use futures_util::{SinkExt, StreamExt};
 use spdy_cri::client::{self, Options, Process};
 use spdy_cri::{Config, StreamingServer, Wanted};
-use support::{PIPES, Toy, dial, exec, nothing_runs, post, runtime, toy};
+use support::{FakeRuntime, PIPES, dial, exec, nothing_runs, post, runtime, toy};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, DuplexStream, ReadBuf};
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
@@ -23,7 +23,7 @@ use tokio_tungstenite::tungstenite::{ClientRequestBuilder, Message};
 
 /// A client that sends what it likes, with what the server chose.
 async fn raw(
-    server: &StreamingServer<Toy>,
+    server: &StreamingServer<FakeRuntime>,
     url: &str,
     offers: &[&str],
 ) -> (WebSocketStream<DuplexStream>, Option<String>) {
@@ -55,7 +55,7 @@ async fn to_the_end(socket: &mut WebSocketStream<DuplexStream>) -> (Vec<Bytes>, 
 const SUCCESS: &[u8] = b"\x03{\"metadata\":{},\"status\":\"Success\"}";
 
 #[tokio::test]
-async fn a_server_says_first_that_it_runs_and_last_how_it_ended() {
+async fn a_server_opens_its_channels_first_and_sends_the_status_last() {
     let server = toy(Config::default());
     let stderr = Wanted {
         stderr: true,
@@ -100,7 +100,7 @@ async fn a_client_that_names_no_sub_protocol_gets_the_first() {
 }
 
 #[tokio::test]
-async fn who_breaks_the_sub_protocol_is_told_by_the_code_of_the_close() {
+async fn a_protocol_error_has_its_close_code() {
     let server = toy(Config {
         message_bytes: 70_000,
         ..Config::default()
@@ -152,7 +152,7 @@ async fn who_breaks_the_sub_protocol_is_told_by_the_code_of_the_close() {
 }
 
 /// What a client gets rid of while nobody reads, in messages of `len` bytes and their channel.
-async fn taken_unread(server: &StreamingServer<Toy>, len: usize) -> usize {
+async fn taken_unread(server: &StreamingServer<FakeRuntime>, len: usize) -> usize {
     let url = server.exec_url(exec(&["wait"], PIPES)).expect("a url");
     let (mut socket, _) = raw(server, &url, &["v5.channel.k8s.io"]).await;
     let sent = AtomicUsize::new(0);
@@ -179,7 +179,7 @@ async fn taken_unread(server: &StreamingServer<Toy>, len: usize) -> usize {
 }
 
 #[tokio::test]
-async fn what_nobody_reads_is_bounded_in_bytes_and_in_messages() {
+async fn unread_input_is_bounded_in_bytes_and_messages() {
     const LIMIT: usize = 256 * 1024;
     /// Under it: the pipe of the test, the buffers of both WebSockets.
     const BELOW: usize = 64 * 1024 + 3 * 32 * 1024;
@@ -227,7 +227,7 @@ async fn to_the_end_of(socket: &mut WebSocketStream<DuplexStream>) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_connection_on_which_nothing_is_said_ends_after_four_hours() {
+async fn an_idle_connection_ends_after_four_hours() {
     let server = toy(Config::default());
     let url = server.exec_url(exec(&["wait"], PIPES)).expect("a url");
     let (mut socket, _) = raw(&server, &url, &["v5.channel.k8s.io"]).await;
@@ -303,8 +303,7 @@ async fn a_server_that_answers_no_ping_is_gone_after_a_minute() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_answers_pings_is_there_for_hours_and_so_is_one_whose_answers_we_do_not_read()
-{
+async fn a_server_that_answers_pings_stays_for_hours() {
     // More than waits for its reader: the client stops reading, and answers lie behind what it does not read.
     let piece = Message::binary([&b"\x01"[..], &[b'x'; 30_000]].concat());
     for pieces in [0, 50] {
@@ -383,7 +382,7 @@ impl AsyncWrite for Breakable {
 
 /// Who read waited for ever, since the connection waited for the goodbye of a peer that could not be reached.
 #[tokio::test(start_paused = true)]
-async fn a_connection_that_takes_nothing_and_says_nothing_more_is_lost_soon() {
+async fn a_half_broken_connection_fails_soon() {
     let server = toy(Config::default());
     let url = server.exec_url(exec(&["wait"], PIPES)).expect("a url");
     let is_broken = Arc::<AtomicBool>::default();

@@ -13,8 +13,8 @@ use spdy_cri::{
     TerminalSize,
 };
 use support::{
-    PIPES, TERMINAL, Toy, attach, dial, echo_port, exec, forward_to, nothing_runs, pattern, post,
-    runtime, toy, until,
+    FakeRuntime, PIPES, TERMINAL, attach, dial, echo_port, exec, forward_to, nothing_runs, pattern,
+    post, runtime, toy, until,
 };
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
 
@@ -26,7 +26,7 @@ fn only(protocol: ChannelProtocol) -> Options {
 }
 
 async fn start(
-    server: &StreamingServer<Toy>,
+    server: &StreamingServer<FakeRuntime>,
     request: ExecRequest,
     options: Options,
 ) -> Result<Process, ClientError> {
@@ -74,7 +74,7 @@ async fn a_megabyte_crosses_cat_in_every_sub_protocol() {
 }
 
 #[tokio::test]
-async fn exit_codes_and_faults_are_told_in_every_sub_protocol() {
+async fn exit_codes_and_errors_are_sent_in_every_sub_protocol() {
     let server = toy(Config::default());
     for protocol in ChannelProtocol::ALL {
         let mut process = start(&server, exec(&["fail", "7"], PIPES), only(protocol))
@@ -108,7 +108,7 @@ fn process_tells(protocol: ChannelProtocol) -> bool {
 }
 
 #[tokio::test]
-async fn a_terminal_tells_its_sizes_in_every_sub_protocol() {
+async fn terminal_sizes_are_sent_in_every_sub_protocol() {
     let server = toy(Config::default());
     for protocol in ChannelProtocol::ALL {
         let mut process = start(&server, exec(&["size", "2"], TERMINAL), only(protocol))
@@ -177,7 +177,7 @@ async fn a_command_that_ends_before_stdin_does_loses_no_output() {
 }
 
 #[tokio::test]
-async fn a_command_that_drops_stdin_hears_its_terminal_all_the_same() {
+async fn dropping_stdin_keeps_resize_events() {
     let server = toy(Config::default());
     let mut process = start(&server, exec(&["deaf"], TERMINAL), Options::default())
         .await
@@ -211,7 +211,7 @@ async fn a_command_ends_when_its_client_is_gone() {
 }
 
 #[tokio::test]
-async fn stop_cuts_a_connection_and_its_client_hears_of_it() {
+async fn stop_closes_connections_with_an_error() {
     let server = toy(Config::default());
     let begun = &server.handler().begun;
     let mut process = start(&server, exec(&["wait"], PIPES), Options::default())
@@ -264,7 +264,7 @@ async fn sub_protocols_that_are_off_or_of_another_kind_are_refused() {
 
 /// Only a lone `Upgrade: websocket` was seen.
 #[tokio::test]
-async fn a_websocket_is_asked_for_by_a_list_on_one_line_or_several() {
+async fn upgrade_lists_may_span_several_lines() {
     let server = toy(Config::default());
     let lists: [&[&str]; 4] = [
         &["Connection: Upgrade", "Upgrade: websocket"],
@@ -291,7 +291,12 @@ async fn a_websocket_is_asked_for_by_a_list_on_one_line_or_several() {
 }
 
 /// What `server` answers to an Upgrade to `lines`, with sub-protocols for SPDY and for WebSocket.
-async fn answer_to(server: &StreamingServer<Toy>, lines: &str, spdy: &str, socket: &str) -> String {
+async fn answer_to(
+    server: &StreamingServer<FakeRuntime>,
+    lines: &str,
+    spdy: &str,
+    socket: &str,
+) -> String {
     let url = server.exec_url(exec(&["cat"], PIPES)).expect("a url");
     let path = url.parse::<http::Uri>().expect("a uri");
     let head = format!(
@@ -312,7 +317,7 @@ async fn answer_to(server: &StreamingServer<Toy>, lines: &str, spdy: &str, socke
 
 /// The WebSocket was taken, wherever it stood.
 #[tokio::test]
-async fn of_spdy_and_websocket_the_one_that_the_client_names_first_is_spoken() {
+async fn the_first_upgrade_of_the_client_is_chosen() {
     let server = toy(Config::default());
     for (lines, want) in [
         ("Upgrade: SPDY/3.1, websocket", "spdy/3.1"),
@@ -332,7 +337,7 @@ async fn of_spdy_and_websocket_the_one_that_the_client_names_first_is_spoken() {
 
 /// Whose first name found no common sub-protocol was refused, with a good offer beside it.
 #[tokio::test]
-async fn what_a_client_names_second_is_spoken_where_the_first_cannot_be() {
+async fn the_second_upgrade_is_chosen_if_the_first_fails() {
     let server = toy(Config::default());
     let (known, strange) = ("v4.channel.k8s.io", "v9.example");
     let (spdy_first, socket_first) = (
@@ -363,7 +368,7 @@ async fn what_a_client_names_second_is_spoken_where_the_first_cannot_be() {
 }
 
 /// The API server: its URL is good for as many requests as one likes, each with a token of its own.
-fn front(server: &StreamingServer<Toy>) -> DuplexStream {
+fn front(server: &StreamingServer<FakeRuntime>) -> DuplexStream {
     let (near, far) = tokio::io::duplex(64 * 1024);
     let server = server.clone();
     let service = hyper::service::service_fn(move |mut request: Request<_>| {

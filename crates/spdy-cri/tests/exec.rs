@@ -13,7 +13,9 @@ use spdy_cri::{
     ClientError, Config, ExecRequest, ExitCode, RemoteCommand, RequestError, StreamingServer,
     TerminalSize, Wanted,
 };
-use support::{PIPES, TERMINAL, Toy, attach, dial, exec, pattern, post, runtime, toy, until};
+use support::{
+    FakeRuntime, PIPES, TERMINAL, attach, dial, exec, pattern, post, runtime, toy, until,
+};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 fn all_versions() -> Config {
@@ -31,7 +33,7 @@ fn only(version: RemoteCommand) -> Options {
 }
 
 async fn start(
-    server: &StreamingServer<Toy>,
+    server: &StreamingServer<FakeRuntime>,
     request: ExecRequest,
     options: Options,
 ) -> Result<Process, ClientError> {
@@ -74,7 +76,7 @@ async fn a_megabyte_crosses_cat_in_every_version() {
 }
 
 #[tokio::test]
-async fn an_exit_code_is_told_from_version_4_on_and_as_text_before() {
+async fn exit_codes_are_json_from_version_4_on() {
     let server = toy(all_versions());
     for version in RemoteCommand::ALL {
         let mut process = start(&server, exec(&["fail", "7"], PIPES), only(version))
@@ -130,7 +132,7 @@ async fn stdout_and_stderr_are_apart() {
 }
 
 #[tokio::test]
-async fn a_terminal_tells_its_sizes_from_version_3_on() {
+async fn terminal_sizes_are_sent_from_version_3_on() {
     let server = toy(all_versions());
     for version in RemoteCommand::ALL {
         let mut process = start(&server, exec(&["size", "2"], TERMINAL), only(version))
@@ -262,7 +264,7 @@ async fn requests_that_make_no_sense_or_are_too_many_get_no_url() {
 }
 
 #[tokio::test]
-async fn a_client_without_a_common_version_is_told_which_there_are() {
+async fn a_client_without_a_common_version_gets_the_list() {
     let server = toy(Config::default());
     let got = start(&server, exec(&["cat"], PIPES), only(RemoteCommand::V5)).await;
     match got {
@@ -288,7 +290,7 @@ async fn a_client_without_a_common_version_is_told_which_there_are() {
 
 /// A client of raw streams.
 async fn raw(
-    server: &StreamingServer<Toy>,
+    server: &StreamingServer<FakeRuntime>,
     request: ExecRequest,
     version: RemoteCommand,
 ) -> Session {
@@ -316,7 +318,7 @@ async fn open(session: &Session, kind: &'static str) -> Result<Channel, spdy::Er
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_client_that_does_not_open_all_streams_is_told_so_after_30_seconds() {
+async fn missing_streams_are_reported_after_30_seconds() {
     for (missing, version) in [("stderr", RemoteCommand::V4), ("stdout", RemoteCommand::V1)] {
         let server = toy(all_versions());
         let session = raw(&server, exec(&["cat"], PIPES), version).await;

@@ -17,7 +17,7 @@ mod support;
 
 use spdy_cri::client::{self, Options, PortForward, Process};
 use spdy_cri::{ChannelProtocol, ClientError, ExitCode, RemoteCommand, TerminalSize, Wanted};
-use support::kubernetes::{Kubernetes, MEGABYTE, ROADS, Road};
+use support::kubernetes::{Kubernetes, MEGABYTE, ROUTES, Road};
 use support::{PIPES, TERMINAL, dead_port, echo_port, pattern, post, runtime, sha256};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -62,7 +62,7 @@ async fn our_client_gets_a_megabyte_back_from_the_kubelet() {
     let kubernetes = Kubernetes::start();
     for (what, road) in ["exec?cmd=cat", "attach"]
         .into_iter()
-        .flat_map(|what| ROADS.map(|road| (what, road)))
+        .flat_map(|what| ROUTES.map(|road| (what, road)))
     {
         let mut process = run(&kubernetes, what, PIPES, road, Options::default())
             .await
@@ -116,7 +116,7 @@ async fn hears_seven(mut process: Process, version: RemoteCommand) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn our_client_hears_the_kubelets_exit_code_in_every_version() {
+async fn our_client_gets_the_kubelets_exit_code_in_every_version() {
     let kubernetes = Kubernetes::start();
     let what = "exec?cmd=fail&cmd=7";
     for version in [RemoteCommand::V4, RemoteCommand::V3, RemoteCommand::V2] {
@@ -146,9 +146,9 @@ async fn our_client_hears_the_kubelets_exit_code_in_every_version() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn our_client_tells_the_kubelet_the_sizes_of_its_terminal() {
+async fn our_client_sends_terminal_sizes_to_the_kubelet() {
     let kubernetes = Kubernetes::start();
-    for road in ROADS {
+    for road in ROUTES {
         let what = "exec?cmd=size&tty=1";
         let mut process = run(&kubernetes, what, TERMINAL, road, Options::default())
             .await
@@ -263,7 +263,7 @@ async fn our_client_forwards_three_megabytes_at_once() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn our_client_hears_from_the_kubelet_that_a_port_is_dead() {
+async fn our_client_gets_the_kubelets_error_of_a_dead_port() {
     let kubernetes = Kubernetes::start();
     let port = dead_port();
     for road in WAYS {

@@ -21,7 +21,7 @@ use http::{Request, StatusCode};
 use hyper_util::rt::TokioIo;
 use serde_json::Value;
 use spdy_cri::Config;
-use support::kubernetes::{Kubernetes, MEGABYTE, ROADS, client_go};
+use support::kubernetes::{Kubernetes, MEGABYTE, ROUTES, client_go};
 use support::{
     PIPES, TERMINAL, attach, dead_port, echo_port, exec, forward_to, listening, nothing_runs,
     pattern, sha256,
@@ -32,7 +32,7 @@ use tokio::net::TcpListener;
 async fn client_go_gets_back_a_megabyte_of_stdin() {
     let kubernetes = Kubernetes::start();
     let server = listening(Config::default()).await;
-    for road in ROADS {
+    for road in ROUTES {
         for joins in [false, true] {
             let url = match joins {
                 false => server.exec_url(exec(&["cat"], PIPES)),
@@ -56,10 +56,10 @@ async fn client_go_gets_back_a_megabyte_of_stdin() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn client_go_hears_the_exit_code_stderr_and_what_failed() {
+async fn client_go_gets_exit_code_stderr_and_errors() {
     let kubernetes = Kubernetes::start();
     let server = listening(Config::default()).await;
-    for road in ROADS {
+    for road in ROUTES {
         let url = server.exec_url(exec(&["fail", "7"], PIPES)).expect("a url");
         let url = road.exec(&kubernetes, &url, false);
         let mode = road.mode("exec", "wsexec");
@@ -83,7 +83,7 @@ async fn client_go_hears_the_exit_code_stderr_and_what_failed() {
 async fn client_go_gets_output_that_is_larger_than_every_buffer() {
     let kubernetes = Kubernetes::start();
     let server = listening(Config::default()).await;
-    for road in ROADS {
+    for road in ROUTES {
         let length = 5 * MEGABYTE;
         let command = ["bytes", &length.to_string()];
         let url = server.exec_url(exec(&command, PIPES)).expect("a url");
@@ -103,10 +103,10 @@ async fn client_go_gets_output_that_is_larger_than_every_buffer() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn client_go_tells_the_sizes_of_its_terminal() {
+async fn client_go_sends_terminal_sizes() {
     let kubernetes = Kubernetes::start();
     let server = listening(Config::default()).await;
-    for road in ROADS {
+    for road in ROUTES {
         let url = server
             .exec_url(exec(&["size", "2"], TERMINAL))
             .expect("a url");
@@ -136,7 +136,7 @@ async fn three_megabytes(mode: &str, url: &str) {
 async fn client_go_forwards_three_megabytes_at_once() {
     let kubernetes = Kubernetes::start();
     let server = listening(Config::default()).await;
-    for road in ROADS {
+    for road in ROUTES {
         let url = server.port_forward_url(forward_to(&[])).expect("a url");
         let url = road.port_forward(&kubernetes, &url);
         let mode = road.mode("portforward", "wsportforward");
@@ -146,11 +146,11 @@ async fn client_go_forwards_three_megabytes_at_once() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn client_go_says_what_our_error_stream_says_of_a_dead_port() {
+async fn client_go_reports_our_error_of_a_dead_port() {
     let kubernetes = Kubernetes::start();
     let server = listening(Config::default()).await;
     let port = dead_port();
-    for road in ROADS {
+    for road in ROUTES {
         let url = server.port_forward_url(forward_to(&[])).expect("a url");
         let url = road.port_forward(&kubernetes, &url);
         let mode = road.mode("portforward", "wsportforward");
@@ -174,7 +174,7 @@ async fn client_go_says_what_our_error_stream_says_of_a_dead_port() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn client_go_is_told_that_a_token_was_used() {
+async fn client_go_gets_an_error_for_a_used_token() {
     let server = listening(Config::default()).await;
     let url = server.exec_url(exec(&["both"], PIPES)).expect("a url");
     let first = client_go(&["-mode", "exec", "-url", &url]).await;
@@ -221,7 +221,7 @@ async fn client_go_falls_back_on_our_spdy_where_our_websocket_is_off() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn client_go_hears_the_exit_code_in_each_sub_protocol_that_tells_it() {
+async fn client_go_gets_the_exit_code_in_each_sub_protocol() {
     let server = listening(Config::default()).await;
     // In the first version it does not wait for the word on the error channel.
     for protocol in ["v5.channel.k8s.io", "v4.channel.k8s.io"] {

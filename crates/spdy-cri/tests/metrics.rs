@@ -7,11 +7,11 @@ use spdy::metrics::{Sessions, Side};
 use spdy::{Metrics, Version};
 use spdy_cri::client::{self, Options};
 use spdy_cri::{Config, StreamingServer};
-use support::{PIPES, Toy, dial, exec, forward_to, pattern, post, runtime, toy};
+use support::{FakeRuntime, PIPES, dial, exec, forward_to, pattern, post, runtime, toy};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 /// Two collections, the server's and the client's, and who writes to them.
-fn counted() -> (StreamingServer<Toy>, Options, [Metrics; 2]) {
+fn counted() -> (StreamingServer<FakeRuntime>, Options, [Metrics; 2]) {
     let both = [Metrics::new(), Metrics::new()];
     let server = toy(Config {
         metrics: Some(both[0].clone()),

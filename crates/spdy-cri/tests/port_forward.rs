@@ -10,10 +10,12 @@ use spdy::upgrade::{self, Channel, Limits, UpgradeError};
 use spdy::{HeaderBlock, RstStatus};
 use spdy_cri::client::{self, Options, PortForward};
 use spdy_cri::{ClientError, Config, PortForwardRequest, StreamingServer};
-use support::{Toy, dead_port, dial, echo_port, forward_to, pattern, post, runtime, toy, until};
+use support::{
+    FakeRuntime, dead_port, dial, echo_port, forward_to, pattern, post, runtime, toy, until,
+};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-async fn forward(server: &StreamingServer<Toy>, tunnel: bool) -> PortForward {
+async fn forward(server: &StreamingServer<FakeRuntime>, tunnel: bool) -> PortForward {
     let url = server.port_forward_url(forward_to(&[])).expect("a url");
     let (io, options) = (dial(server), Options::default());
     if tunnel {
@@ -58,7 +60,7 @@ async fn three_connections_at_once_get_back_what_they_sent() {
 }
 
 #[tokio::test]
-async fn a_dead_port_is_told_on_the_error_stream_and_the_others_go_on() {
+async fn a_dead_port_is_reported_and_others_go_on() {
     let (dead, alive) = (dead_port(), echo_port().await);
     let server = toy(Config::default());
     let forward = forward(&server, false).await;
@@ -98,11 +100,14 @@ async fn ports_that_were_not_asked_for_are_refused() {
 }
 
 /// A client of raw streams.
-async fn raw(server: &StreamingServer<Toy>) -> Session {
+async fn raw(server: &StreamingServer<FakeRuntime>) -> Session {
     raw_with(server, upgrade::client_builder()).await
 }
 
-async fn raw_with(server: &StreamingServer<Toy>, builder: spdy::client::Builder) -> Session {
+async fn raw_with(
+    server: &StreamingServer<FakeRuntime>,
+    builder: spdy::client::Builder,
+) -> Session {
     let url = server.port_forward_url(forward_to(&[])).expect("a url");
     let offers = ["portforward.k8s.io"];
     let upgraded = upgrade::connect(
@@ -227,7 +232,7 @@ async fn one_more_half_of_a_pair_than_may_wait_is_refused() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn half_a_pair_is_given_up_after_30_seconds_with_a_word() {
+async fn a_half_pair_is_reset_after_30_seconds_with_an_error() {
     let server = toy(Config::default());
     let session = raw(&server).await;
     let begun = tokio::time::Instant::now();

@@ -87,7 +87,7 @@ impl Drop for Server {
 }
 
 #[test]
-fn the_lines_of_the_readme_do_what_it_says() {
+fn the_commands_of_the_readme_work() {
     let server = Server::start();
     let (mut script, mut promised) = ("exec 2>&1\n".to_owned(), String::new());
     for line in block("console").lines() {

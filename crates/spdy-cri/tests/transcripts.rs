@@ -173,7 +173,7 @@ async fn our_server_reads_what_client_go_wrote_however_it_is_cut() {
         for size in [1, 5, recorded.len()] {
             let (mut near, far) = tokio::io::duplex(64 * 1024);
             let serving = tokio::spawn(async move {
-                let offer = upgrade::read_offer(far, Limits::default(), &runtime())
+                let offer = upgrade::read_request(far, Limits::default(), &runtime())
                     .await
                     .expect("a request");
                 let upgraded = offer.accept(&OFFERS).await.expect("a switch");

@@ -11,7 +11,7 @@ use spdy::client::OpenOptions;
 use spdy::upgrade::{self, Channel, IDLE_TIMEOUT, Limits};
 use spdy_cri::client::{self, Options};
 use spdy_cri::{Config, StreamingServer};
-use support::{PIPES, Toy, echo_port, exec, forward_to, nothing_runs, post, runtime, toy};
+use support::{FakeRuntime, PIPES, echo_port, exec, forward_to, nothing_runs, post, runtime, toy};
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
@@ -27,7 +27,7 @@ struct Road {
     serving: JoinHandle<()>,
 }
 
-fn road(server: &StreamingServer<Toy>) -> Road {
+fn road(server: &StreamingServer<FakeRuntime>) -> Road {
     let (near, mut middle) = tokio::io::duplex(64 * 1024);
     let (mut beyond, far) = tokio::io::duplex(64 * 1024);
     let server = server.clone();
@@ -52,7 +52,7 @@ fn in_time(waited: Duration) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_client_does_not_wait_for_a_server_that_vanished() {
+async fn a_lost_server_is_detected() {
     let server = toy(Config::default());
     let url = server.exec_url(exec(&["wait"], PIPES)).expect("a url");
     let Road { near, uncut, .. } = road(&server);
@@ -68,7 +68,7 @@ async fn a_client_does_not_wait_for_a_server_that_vanished() {
 
 /// A road that holds megabytes, as the buffers of TCP do: stdin has left, and the PING lies behind it.
 #[tokio::test(start_paused = true)]
-async fn a_command_that_pauses_with_megabytes_of_stdin_before_it_is_not_taken_for_dead() {
+async fn unread_stdin_does_not_end_a_paused_command() {
     let server = toy(Config::default());
     let url = server.exec_url(exec(&["pause", "7200"], PIPES));
     let (near, far) = tokio::io::duplex(8 * 1024 * 1024);
@@ -123,7 +123,7 @@ async fn a_command_that_writes_for_hours_may_leave_its_stdin_unread() {
 
 /// The same the other way round: a client that is typed into, before a pager that rests.
 #[tokio::test(start_paused = true)]
-async fn a_client_that_says_something_for_hours_may_leave_output_unread() {
+async fn a_sending_client_may_leave_output_unread() {
     let server = toy(Config::default());
     let url = server.exec_url(exec(&["spill", "12000000"], PIPES));
     let (near, far) = tokio::io::duplex(64 * 1024);
@@ -152,7 +152,7 @@ async fn a_client_that_says_something_for_hours_may_leave_output_unread() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_vanished_with_megabytes_of_stdin_before_it_is_not_waited_for_for_ever() {
+async fn a_lost_server_with_unread_stdin_times_out() {
     let server = toy(Config::default());
     let url = server.exec_url(exec(&["wait"], PIPES)).expect("a url");
     let Road { near, uncut, .. } = road(&server);
@@ -195,7 +195,7 @@ async fn a_forwarded_port_does_not_wait_for_a_server_that_vanished_behind_a_tunn
 
 /// Without PINGs of the client, as `crictl` is: the shell whose client lost its network was kept for ever.
 #[tokio::test(start_paused = true)]
-async fn a_client_that_vanished_is_given_up_after_four_hours_and_its_command_with_it() {
+async fn a_lost_client_ends_its_command_after_four_hours() {
     let server = toy(Config::default());
     let url = server.exec_url(exec(&["wait"], PIPES)).expect("a url");
     let Road {

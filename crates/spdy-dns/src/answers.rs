@@ -27,7 +27,7 @@ use crate::zones::{Node, Zones};
 /// Largest message over UDP, to whoever takes so much: what fits a packet everywhere (RFC 9715).
 pub const MAX_UDP: u16 = 1232;
 /// Largest message over UDP to whoever says nothing of it (RFC 1035 §4.2.1).
-pub const PLAIN_UDP: u16 = 512;
+pub const DEFAULT_UDP: u16 = 512;
 /// Largest question that is read. One with a name of 255 octets and EDNS is below 300.
 pub const MAX_REQUEST: usize = 4096;
 /// Aliases that are followed within our zones.
@@ -148,7 +148,7 @@ impl Fault {
         let mut message = Message::response(self.head.id, self.head.op_code);
         message.metadata = Metadata::response_from_request(&self.head);
         message.metadata.response_code = self.code;
-        within(message, PLAIN_UDP)
+        within(message, DEFAULT_UDP)
     }
 }
 
@@ -171,8 +171,8 @@ impl Asked {
     fn limit(&self, transport: Transport) -> u16 {
         match transport {
             Transport::Tcp => u16::MAX,
-            Transport::Udp => self.edns.as_ref().map_or(PLAIN_UDP, |edns| {
-                edns.max_payload().clamp(PLAIN_UDP, MAX_UDP)
+            Transport::Udp => self.edns.as_ref().map_or(DEFAULT_UDP, |edns| {
+                edns.max_payload().clamp(DEFAULT_UDP, MAX_UDP)
             }),
         }
     }

@@ -8,7 +8,7 @@ use std::task::Poll;
 use spdy_net::network::{DatagramSocket, RecvMeta, Transmit};
 
 /// The most that one call brings: the kernel may join datagrams of one sender (GRO).
-pub(crate) const ALL_THAT_COMES: usize = 64 * 1024;
+pub(crate) const MAX_RECEIVE_BYTES: usize = 64 * 1024;
 
 /// A socket that is received from here alone.
 pub(crate) struct Datagrams {

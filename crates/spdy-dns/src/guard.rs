@@ -20,7 +20,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use ipnet::{IpNet, Ipv6Net};
 
-use crate::origin_host::{self, RefusedHost};
+use crate::origin_host::{self, HostError};
 use crate::own_listeners::OwnListeners;
 use crate::ranges::Range;
 
@@ -115,7 +115,7 @@ impl std::error::Error for DeniedAddress {}
 pub enum Denied {
     /// The host is not a name that is looked up.
     #[error(transparent)]
-    Host(#[from] RefusedHost),
+    Host(#[from] HostError),
     /// The address is nobody's.
     #[error(transparent)]
     Address(#[from] DeniedAddress),
@@ -145,7 +145,7 @@ impl Denied {
     #[must_use]
     pub fn allowed_by(&self) -> Option<&'static str> {
         match self {
-            Self::Host(RefusedHost::NoDot(_) | RefusedHost::Special { .. }) => {
+            Self::Host(HostError::NoDot(_) | HostError::Special { .. }) => {
                 Some("upstream.allow_hosts")
             }
             Self::Address(DeniedAddress {
@@ -163,10 +163,10 @@ impl AddressRules {
     ///
     /// # Errors
     ///
-    /// It is no name, or one that means something else on every machine: see [`RefusedHost`].
-    pub fn check_host(&self, host: &str) -> Result<(), RefusedHost> {
+    /// It is no name, or one that means something else on every machine: see [`HostError`].
+    pub fn check_host(&self, host: &str) -> Result<(), HostError> {
         match origin_host::check(host) {
-            Err(RefusedHost::NoDot(_) | RefusedHost::Special { .. })
+            Err(HostError::NoDot(_) | HostError::Special { .. })
                 if self.hosts.contains(&host.to_ascii_lowercase()) =>
             {
                 Ok(())

@@ -29,14 +29,14 @@ pub struct GuardedNetwork {
     rules: Arc<AddressRules>,
     names: SharedNetwork,
     connections: SharedNetwork,
-    refusals: Refusals,
+    refusals: RefusalCounts,
 }
 
 /// How often each reason to refuse was met. Clones count together.
 #[derive(Clone, Debug, Default)]
-pub struct Refusals(Arc<Mutex<BTreeMap<&'static str, u64>>>);
+pub struct RefusalCounts(Arc<Mutex<BTreeMap<&'static str, u64>>>);
 
-impl Refusals {
+impl RefusalCounts {
     /// Reasons in the order of their names, and how often each was met; there are no more than the table has names.
     #[must_use]
     pub fn by_reason(&self) -> BTreeMap<&'static str, u64> {
@@ -81,13 +81,13 @@ impl GuardedNetwork {
             rules: Arc::new(rules),
             names,
             connections,
-            refusals: Refusals::default(),
+            refusals: RefusalCounts::default(),
         }
     }
 
     /// The same, whose refusals are counted with those of `refusals`: of who came before it.
     #[must_use]
-    pub fn counting(mut self, refusals: Refusals) -> Self {
+    pub fn counting(mut self, refusals: RefusalCounts) -> Self {
         self.refusals = refusals;
         self
     }
@@ -100,7 +100,7 @@ impl GuardedNetwork {
 
     /// What was refused so far.
     #[must_use]
-    pub fn refusals(&self) -> &Refusals {
+    pub fn refusals(&self) -> &RefusalCounts {
         &self.refusals
     }
 }

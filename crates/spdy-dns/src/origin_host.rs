@@ -22,7 +22,7 @@ pub const SPECIAL_NAMES: &[(&str, &str)] = &[
 /// A host that is not looked up, and why.
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
 #[non_exhaustive]
-pub enum RefusedHost {
+pub enum HostError {
     /// Nothing.
     #[error("the host is empty")]
     Empty,
@@ -62,7 +62,7 @@ pub enum RefusedHost {
     },
 }
 
-impl RefusedHost {
+impl HostError {
     /// The reason in one word, for metrics.
     #[must_use]
     pub fn reason(&self) -> &'static str {
@@ -88,46 +88,46 @@ impl RefusedHost {
 /// # Errors
 ///
 /// The first of the reasons to refuse it.
-pub fn check(host: &str) -> Result<(), RefusedHost> {
+pub fn check(host: &str) -> Result<(), HostError> {
     let named = || host.to_owned();
     if host.is_empty() {
-        return Err(RefusedHost::Empty);
+        return Err(HostError::Empty);
     }
     if host.len() > MAX_NAME + 1 {
-        return Err(RefusedHost::TooLong(host.len()));
+        return Err(HostError::TooLong(host.len()));
     }
     if host.contains('@') {
-        return Err(RefusedHost::Userinfo(named()));
+        return Err(HostError::Userinfo(named()));
     }
     // Brackets, a second colon or a zone belong to IPv6; a first colon alone to a port.
     if host.starts_with('[') || host.matches(':').count() > 1 || host.contains('%') {
-        return Err(RefusedHost::Literal(named()));
+        return Err(HostError::Literal(named()));
     }
     let is_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
     if let Some(other) = host.chars().find(|&c| !is_name(c)) {
-        return Err(RefusedHost::Octet(named(), other));
+        return Err(HostError::Octet(named(), other));
     }
     let undotted = host.strip_suffix('.').unwrap_or(host);
     if undotted.parse::<std::net::Ipv4Addr>().is_ok() {
-        return Err(RefusedHost::Literal(named()));
+        return Err(HostError::Literal(named()));
     }
     let last = undotted.rsplit('.').next().unwrap_or(undotted);
     if is_number(last) {
-        return Err(RefusedHost::Number(named()));
+        return Err(HostError::Number(named()));
     }
     if undotted.len() < host.len() {
-        return Err(RefusedHost::TrailingDot(named()));
+        return Err(HostError::TrailingDot(named()));
     }
     if host.len() > MAX_NAME {
-        return Err(RefusedHost::TooLong(host.len()));
+        return Err(HostError::TooLong(host.len()));
     }
     let wrong = host.split('.').map(str::len);
     if let Some(len) = wrong.into_iter().find(|len| !(1..=MAX_LABEL).contains(len)) {
-        return Err(RefusedHost::Label(named(), len));
+        return Err(HostError::Label(named(), len));
     }
     for &(name, source_of_rule) in SPECIAL_NAMES {
         if is_at_or_under(host, name) {
-            return Err(RefusedHost::Special {
+            return Err(HostError::Special {
                 host: named(),
                 name,
                 source_of_rule,
@@ -136,7 +136,7 @@ pub fn check(host: &str) -> Result<(), RefusedHost> {
     }
     match host.contains('.') {
         true => Ok(()),
-        false => Err(RefusedHost::NoDot(named())),
+        false => Err(HostError::NoDot(named())),
     }
 }
 

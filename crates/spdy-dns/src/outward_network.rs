@@ -15,12 +15,12 @@ use crate::own_listeners::OwnListeners;
 /// A [`Network`] that connects to none of our own listeners. Refusals are errors of the kind `PermissionDenied` with a [`Denied`]
 /// inside.
 #[derive(Clone)]
-pub struct OutwardNetwork {
+pub struct LoopGuard {
     inner: SharedNetwork,
     own: OwnListeners,
 }
 
-impl OutwardNetwork {
+impl LoopGuard {
     /// `inner`, but for `own`.
     #[must_use]
     pub fn new(inner: SharedNetwork, own: OwnListeners) -> Self {
@@ -28,7 +28,7 @@ impl OutwardNetwork {
     }
 }
 
-impl Network for OutwardNetwork {
+impl Network for LoopGuard {
     fn resolve(&self, host: &str) -> BoxFuture<io::Result<Vec<IpAddr>>> {
         self.inner.resolve(host)
     }

@@ -63,7 +63,7 @@ pub enum Verdict {
 #[derive(Clone, Debug)]
 pub struct RateLimiter {
     limits: RateLimits,
-    networks: BTreeMap<IpAddr, Purse>,
+    networks: BTreeMap<IpAddr, TokenBucket>,
     /// Which was asked from when, by the number of the question.
     order: BTreeMap<u64, IpAddr>,
     questions: u64,
@@ -71,7 +71,7 @@ pub struct RateLimiter {
 
 /// What a network has.
 #[derive(Clone, Copy, Debug)]
-struct Purse {
+struct TokenBucket {
     /// Thousandths of an answer; below zero in a flood.
     balance: i64,
     filled: Instant,
@@ -108,14 +108,14 @@ impl RateLimiter {
 
         self.questions += 1;
         let question = self.questions;
-        let fresh = || Purse {
+        let fresh = || TokenBucket {
             balance: full,
             filled: now,
             not_given: 0,
             question,
         };
         if !self.networks.contains_key(&network) && self.networks.len() >= limits.networks.max(1) {
-            self.forget_quietest();
+            self.evict_oldest();
         }
         let purse = self.networks.entry(network).or_insert_with(fresh);
         self.order.remove(&purse.question);
@@ -144,7 +144,7 @@ impl RateLimiter {
         self.networks.len()
     }
 
-    fn forget_quietest(&mut self) {
+    fn evict_oldest(&mut self) {
         if let Some((_, network)) = self.order.pop_first() {
             self.networks.remove(&network);
         }
@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn each_so_manieth_answer_that_is_not_given_says_to_ask_over_tcp() {
+    fn every_nth_suppressed_answer_is_truncated() {
         let mut table = limiter(1, 3);
         assert_eq!(table.judge(at(0), v4([2, 1])), Verdict::Answer);
         let verdicts: Vec<Verdict> = (0..6).map(|_| table.judge(at(0), v4([2, 1]))).collect();
@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn the_table_does_not_grow_past_its_limit_and_forgets_who_was_quiet_longest() {
+    fn the_table_is_bounded_and_evicts_the_quietest_network() {
         let mut table = limiter(1, 0);
         for network in [1, 2, 3, 1] {
             table.judge(at(0), v4([network, 1]));

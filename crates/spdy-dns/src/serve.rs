@@ -27,7 +27,7 @@ use spdy_net::sockets::Sockets;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use crate::answers::{self, Answer, MAX_REQUEST, Transport};
-use crate::datagrams::{ALL_THAT_COMES, Datagrams, Sender};
+use crate::datagrams::{Datagrams, MAX_RECEIVE_BYTES, Sender};
 use crate::rate_limit::{RateLimiter, RateLimits, Verdict};
 use crate::zones::SharedZones;
 
@@ -304,7 +304,7 @@ fn pair(
     sockets: &mut Sockets,
 ) -> io::Result<(DatagramSocket, Option<Listener>)> {
     let (listener, socket) = sockets.both(address)?;
-    let socket = SystemNetwork::datagrams_over(socket)?;
+    let socket = SystemNetwork::datagrams_from_std(socket)?;
     Ok((socket, Some(listener)))
 }
 
@@ -315,7 +315,7 @@ impl Service {
         limiter: Arc<Mutex<RateLimiter>>,
         stop: Latch,
     ) {
-        let mut datagrams = Datagrams::new(socket, ALL_THAT_COMES);
+        let mut datagrams = Datagrams::new(socket, MAX_RECEIVE_BYTES);
         let mut stopped = stop.wait();
         loop {
             let received = {

@@ -7,7 +7,7 @@ use hickory_proto::rr::rdata::A;
 use hickory_proto::rr::{DNSClass, Name, RData, Record, RecordType};
 use proptest::prelude::*;
 use spdy_dns::answers::{
-    MAX_ALIASES, MAX_REQUEST, MAX_UDP, PLAIN_UDP, Transport, answer, ask_over_tcp,
+    DEFAULT_UDP, MAX_ALIASES, MAX_REQUEST, MAX_UDP, Transport, answer, ask_over_tcp,
 };
 use spdy_dns::zone_config::{MAX_TEXT, ZoneConfig, ZoneError};
 use spdy_dns::zones::{MAX_TEXTS, SharedZones, TextError, Zones};
@@ -141,7 +141,7 @@ fn names_have_the_records_that_were_configured() {
 }
 
 #[test]
-fn what_is_not_there_is_said_with_the_soa_and_what_is_not_ours_is_refused() {
+fn negative_answers_have_the_soa_and_foreign_names_are_refused() {
     use ResponseCode::{NXDomain, NoError, Refused, ServFail};
     for (host, kind, code, answers, soa) in [
         ("www.site.test", RecordType::MX, NoError, 0, true),
@@ -202,7 +202,7 @@ fn any_is_answered_with_as_little_as_there_can_be() {
 }
 
 #[test]
-fn what_does_not_fit_is_cut_to_nothing_and_told_whole_over_tcp() {
+fn oversized_answers_are_truncated_and_complete_over_tcp() {
     let zones = zones();
     for (payload, fits) in [
         (None, false),
@@ -260,7 +260,7 @@ fn edns_is_answered_in_kind_and_another_version_is_refused() {
 }
 
 #[test]
-fn what_is_no_question_of_ours_is_told_so_in_a_few_bytes() {
+fn invalid_questions_get_a_short_error() {
     let good = question("www.site.test", RecordType::A, None);
     let with = |change: &dyn Fn(&mut Vec<u8>)| {
         let mut bytes = good.clone();
@@ -364,7 +364,7 @@ fn two_records_may_stand_beside_a_question_and_no_more() {
 }
 
 #[test]
-fn to_ask_over_tcp_is_no_longer_than_the_question() {
+fn a_truncated_answer_is_no_longer_than_the_question() {
     for payload in [None, Some(1232)] {
         let request = question("www.site.test", RecordType::A, payload);
         let answer = ask_over_tcp(&request).unwrap();
@@ -440,7 +440,7 @@ fn texts_come_and_go_while_zones_are_exchanged() {
 }
 
 #[test]
-fn a_text_changes_nothing_that_a_wildcard_says_of_other_names() {
+fn an_added_text_keeps_the_wildcard_of_other_names() {
     let mut zones = zones();
     let told = |zones: &Zones, host: &str, kind| {
         let told = told_over(zones, &question(host, kind, None), Transport::Udp);
@@ -659,7 +659,7 @@ proptest! {
             prop_assert!(message.is_ok(), "{:?}: {:?}", message, answer.bytes);
             let message = message.unwrap();
             if message.edns.is_none() && transport == Transport::Udp {
-                prop_assert!(answer.bytes.len() <= usize::from(PLAIN_UDP));
+                prop_assert!(answer.bytes.len() <= usize::from(DEFAULT_UDP));
             }
             prop_assert_eq!(&answer.bytes[..2], &request[..2]);
             let substance = !message.answers.is_empty() || !message.authorities.is_empty();

@@ -80,7 +80,7 @@ const DENIED: &[(&str, &str)] = &[
 ];
 
 #[test]
-fn addresses_that_are_nobodys_are_denied_each_with_its_reason() {
+fn special_addresses_are_denied_with_their_reason() {
     let rules = AddressRules::default();
     for &(address, want) in DENIED {
         let denied = rules.check(ip(address)).expect_err(address);
@@ -93,7 +93,7 @@ fn addresses_that_are_nobodys_are_denied_each_with_its_reason() {
 }
 
 #[test]
-fn addresses_that_are_anybodys_are_allowed() {
+fn public_addresses_are_allowed() {
     let rules = AddressRules::default();
     for address in [
         "1.1.1.1",

@@ -16,7 +16,7 @@ use spdy::runtime::{BoxFuture, SharedRuntime};
 use spdy_dns::guard::AddressRules;
 use spdy_dns::guarded_network::GuardedNetwork;
 use spdy_dns::resolver::config::{ResolverConfig, servers_of};
-use spdy_dns::resolver::{Mismatch, Resolver, UnwantedReplies};
+use spdy_dns::resolver::{Mismatch, MismatchedReplies, Resolver};
 use spdy_dns::serve::{DnsServer, ServeLimits, StatsReader};
 use spdy_dns::zone_config::{NameConfig, ZoneConfig};
 use spdy_dns::zones::{SharedZones, Zones};
@@ -151,7 +151,7 @@ async fn addresses_of_both_kinds_come_by_turns_and_are_asked_for_once() {
 }
 
 #[tokio::test]
-async fn what_does_not_fit_is_asked_for_over_tcp() {
+async fn a_truncated_reply_is_queried_over_tcp() {
     let crowd: Vec<String> = (0..200).map(|last| format!("192.0.2.{last}")).collect();
     let crowd: Vec<&str> = crowd.iter().map(String::as_str).collect();
     let (server, stats) = upstream(&[zone("origin.test", vec![name("crowd", &crowd)])]);
@@ -163,7 +163,7 @@ async fn what_does_not_fit_is_asked_for_over_tcp() {
 }
 
 #[tokio::test]
-async fn names_of_ours_loop_back_unless_it_is_said_where_their_origin_stands() {
+async fn own_names_are_refused_unless_overridden() {
     let stray = zone(
         "origin.test",
         vec![
@@ -232,7 +232,7 @@ async fn aliases_lead_from_server_to_server_and_circles_end() {
 }
 
 #[tokio::test]
-async fn a_server_that_fails_or_says_nothing_gives_way_to_the_next() {
+async fn a_failed_or_silent_server_is_skipped() {
     let (silent, _) = fake(|_| Vec::new()).await;
     let (failing, _) = fake(|request| {
         let mut answer = address(&request, [0; 4], 60);
@@ -262,7 +262,7 @@ async fn a_server_that_fails_or_says_nothing_gives_way_to_the_next() {
 }
 
 #[tokio::test]
-async fn replies_that_do_not_belong_to_the_question_are_not_heard() {
+async fn mismatched_replies_are_ignored() {
     let (server, _) = fake(|request| {
         let evil = address(&request, [192, 0, 2, 66], 60);
         let mut other_id = evil.clone();
@@ -295,7 +295,7 @@ async fn replies_that_do_not_belong_to_the_question_are_not_heard() {
 }
 
 #[tokio::test]
-async fn a_right_reply_from_another_address_or_port_is_not_heard() {
+async fn a_reply_from_another_address_or_port_is_ignored() {
     let server = UdpSocket::bind("127.0.0.1:0").await.unwrap();
     let address_of_server = server.local_addr().unwrap();
     let port = address_of_server.port();
@@ -375,7 +375,7 @@ async fn the_case_of_a_name_is_random_and_must_be_repeated() {
         vec![lower, evil]
     })
     .await;
-    let unwanted = UnwantedReplies::default();
+    let unwanted = MismatchedReplies::default();
     let resolver = resolver(of(&[server])).counting(unwanted.clone());
     let host = "abcdefghijklmnopqrstuvwxyz.origin.test";
     let found = look_up(&resolver, host).await;
@@ -405,7 +405,7 @@ async fn forged_replies_past_the_limit_send_the_look_up_to_tcp() {
             replies
         })
         .await;
-        let unwanted = UnwantedReplies::default();
+        let unwanted = MismatchedReplies::default();
         let resolver = resolver(of(&[server])).counting(unwanted.clone());
         let found = look_up(&resolver, "a.origin.test").await.unwrap();
         assert!(!found.contains(&"192.0.2.66".to_owned()), "{found:?}");
@@ -438,7 +438,7 @@ async fn replies_from_another_address_do_not_send_a_look_up_to_tcp() {
             socket.send_to(&right, from).await.unwrap();
         }
     });
-    let unwanted = UnwantedReplies::default();
+    let unwanted = MismatchedReplies::default();
     let resolver = resolver(of(&[server])).counting(unwanted.clone());
     let found = look_up(&resolver, "a.origin.test").await;
     assert_eq!(found.unwrap(), ["192.0.2.8"]);
@@ -448,7 +448,7 @@ async fn replies_from_another_address_do_not_send_a_look_up_to_tcp() {
 }
 
 #[tokio::test]
-async fn answers_are_believed_as_long_as_they_say_within_the_bounds() {
+async fn ttls_are_followed_within_bounds() {
     for (ttl, min, max, questions) in [
         (0, 0, 3600, 4),           // never
         (0, 60, 3600, 2),          // at least a minute
@@ -508,7 +508,7 @@ impl Network for Counting {
 }
 
 #[tokio::test]
-async fn without_servers_the_network_itself_is_asked_and_the_rest_stays() {
+async fn without_servers_the_network_resolver_is_used() {
     let asked = Arc::new(AtomicUsize::new(0));
     let network = Arc::new(Counting(asked.clone()));
     let own = SharedZones::new(zones());

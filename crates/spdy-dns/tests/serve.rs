@@ -125,7 +125,7 @@ async fn it_answers_over_udp_and_tcp_and_both_kinds_of_address_until_it_is_stopp
 
 /// What lay unread when it was closed had it reset, and the answers were lost with it.
 #[tokio::test]
-async fn who_asks_more_than_a_connection_may_at_once_has_the_answers_that_were_given() {
+async fn answers_before_the_question_limit_arrive() {
     let served = serve(ServeLimits::default());
     let request = question("www.site.test", RecordType::A, None);
     let len = u16::try_from(request.len()).unwrap();
@@ -164,7 +164,7 @@ async fn zones_change_while_it_runs() {
 }
 
 #[tokio::test]
-async fn past_the_rate_a_network_is_told_to_ask_over_tcp_and_there_it_is_answered() {
+async fn past_the_rate_udp_is_truncated_and_tcp_answers() {
     let served = serve(ServeLimits {
         rate: RateLimits {
             per_second: 1,
@@ -215,7 +215,7 @@ async fn a_connection_has_so_many_questions_and_none_that_is_no_question() {
 }
 
 #[tokio::test]
-async fn who_meets_a_limit_of_connections_is_counted_and_each_question_is_counted_once() {
+async fn limit_hits_and_questions_are_counted_once() {
     let (mut limits, hits) = (ServeLimits::default(), LimitHits::default());
     limits.admission.per_address = 1;
     let served = serve_counting(limits, &hits);
@@ -235,7 +235,7 @@ async fn who_meets_a_limit_of_connections_is_counted_and_each_question_is_counte
 }
 
 #[tokio::test]
-async fn a_connection_that_asks_nothing_is_closed_when_its_time_is_over() {
+async fn an_idle_tcp_connection_times_out() {
     let served = serve(ServeLimits {
         idle_timeout: Duration::from_millis(20),
         ..ServeLimits::default()
@@ -287,7 +287,7 @@ async fn run(program: &'static str, args: Vec<String>) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn dig_kdig_and_drill_read_what_it_says() {
+async fn dig_kdig_and_drill_parse_the_answers() {
     if std::env::var_os("SPDY_SKIP_PEERS").is_some_and(|value| !value.is_empty()) {
         return;
     }

@@ -104,7 +104,7 @@ pub(crate) const fn width(version: Version) -> usize {
     }
 }
 
-pub(crate) const fn longest_string(version: Version) -> usize {
+pub(crate) const fn max_string_len(version: Version) -> usize {
     match version {
         Version::V2 => u16::MAX as usize,
         Version::V3 | Version::V31 => u32::MAX as usize,
@@ -225,11 +225,11 @@ pub(crate) fn check_value(
 }
 
 /// Up to so many names comparing all with all is quicker than sorting, and needs no memory.
-const FEW: usize = 24;
+const SORT_ABOVE: usize = 24;
 
 /// The names of one block, to find one that stands there twice.
 pub(crate) struct Names<'a> {
-    few: [&'a [u8]; FEW],
+    few: [&'a [u8]; SORT_ABOVE],
     len: usize,
     /// All of them, if they are not few.
     many: Vec<&'a [u8]>,
@@ -238,9 +238,9 @@ pub(crate) struct Names<'a> {
 impl<'a> Names<'a> {
     /// With room for `len` names.
     pub(crate) fn with_capacity(len: usize) -> Self {
-        let many = if len > FEW { len } else { 0 };
+        let many = if len > SORT_ABOVE { len } else { 0 };
         Self {
-            few: [&[]; FEW],
+            few: [&[]; SORT_ABOVE],
             len: 0,
             many: Vec::with_capacity(many),
         }

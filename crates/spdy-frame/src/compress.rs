@@ -19,7 +19,7 @@ use crate::header_block::HeaderBlock;
 use crate::secrets::Secrets;
 use crate::version::Version;
 
-pub use crate::inflate::{Inflated, Inflater};
+pub use crate::inflate::{InflatedBlock, Inflater};
 
 /// Windows that we write, in bits of bytes: one that sees all of the dictionary at the start, and
 /// deflate's largest.

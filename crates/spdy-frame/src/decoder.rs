@@ -185,7 +185,7 @@ impl Decoder {
             return Err(FrameError::StreamZero { kind: Kind::Data });
         }
         if flags & FLAG_COMPRESS != 0 {
-            if let Some(minor) = head.http1_answer() {
+            if let Some(minor) = head.http1_response() {
                 return Err(FrameError::Http1Answer { minor });
             }
             self.skip(len);

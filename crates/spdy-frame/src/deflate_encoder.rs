@@ -31,7 +31,7 @@ use bytes::{BufMut, BytesMut};
 
 use crate::block_rules::put_int;
 use crate::dictionary::dictionary;
-use crate::earlier_values::EarlierValues;
+use crate::earlier_values::ValueHistory;
 use crate::header_block::HeaderBlock;
 use crate::huffman::{BitWriter, Bits, END_OF_BLOCK, LITERALS, MAX_MATCH, MIN_MATCH};
 use crate::places::{Places, WAYS};
@@ -39,13 +39,13 @@ use crate::secrets::{Repeatable, Rule, Run, Secrets};
 use crate::version::Version;
 
 /// Bytes that a match found by the search has at least: as many as a hash is made of.
-pub(crate) const LEAST_FOUND: usize = 4;
+pub(crate) const MIN_FOUND_MATCH: usize = 4;
 
 /// A match so long that nothing longer is looked for.
 const GOOD_MATCH: usize = 32;
 
 /// A match under this length gives way to a longer one that begins a byte later.
-const LAZY: usize = 16;
+const LAZY_BELOW: usize = 16;
 
 /// `BFINAL = 0`, `BTYPE = 01`: a block of the fixed code that is not the last (RFC 1951 §3.2.3).
 const FIXED_BLOCK: Bits = Bits::new(0b010, 3);
@@ -67,7 +67,7 @@ pub(crate) struct DeflateEncoder {
     origin: u16,
     /// Where in `text` private runs are: start and end, ascending.
     private: Vec<(usize, usize)>,
-    earlier: EarlierValues,
+    earlier: ValueHistory,
     /// Up to where in `text` everything is written, but for `pending`.
     written: usize,
     /// A match that ends at `written` and may go on.
@@ -105,7 +105,7 @@ impl DeflateEncoder {
             text,
             origin: 0,
             private: Vec::new(),
-            earlier: EarlierValues::default(),
+            earlier: ValueHistory::default(),
             pending: None,
         }
     }
@@ -247,7 +247,7 @@ impl DeflateEncoder {
             }
             match self.longest_match(at, end) {
                 Some(found) => {
-                    if found.len < LAZY
+                    if found.len < LAZY_BELOW
                         && self
                             .longest_match(at + 1, end)
                             .is_some_and(|next| next.len > found.len)
@@ -290,10 +290,10 @@ impl DeflateEncoder {
     /// The longest match for the text from `at` to `end`.
     #[inline]
     fn longest_match(&self, at: usize, end: usize) -> Option<Match> {
-        if end - at < LEAST_FOUND {
+        if end - at < MIN_FOUND_MATCH {
             return None;
         }
-        let (text, here, mut best) = (&self.text[..end], self.place(at), LEAST_FOUND - 1);
+        let (text, here, mut best) = (&self.text[..end], self.place(at), MIN_FOUND_MATCH - 1);
         let mut distance = 0;
         let mut nearer = 0;
         let mut candidates = self.places.like(four(text, at));
@@ -377,7 +377,7 @@ impl DeflateEncoder {
     #[inline]
     fn enter(&mut self, at: usize, until: usize, end: usize) {
         let mut place = self.place(at);
-        let bytes = self.text[at..end.min(until + LEAST_FOUND - 1)].windows(LEAST_FOUND);
+        let bytes = self.text[at..end.min(until + MIN_FOUND_MATCH - 1)].windows(MIN_FOUND_MATCH);
         for bytes in bytes {
             self.places.enter(four(bytes, 0), place);
             place = place.wrapping_add(1);

@@ -15,7 +15,7 @@ const MAX_HOSTS: usize = 32;
 
 /// Which earlier values of its header and host a value may repeat.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) enum Reach {
+pub(crate) enum HistoryReach {
     /// All that are kept.
     All,
     /// The last one, whatever it was.
@@ -24,7 +24,7 @@ pub(crate) enum Reach {
 
 /// The values of a direction, the one that was not used for the longest time first.
 #[derive(Default)]
-pub(crate) struct EarlierValues {
+pub(crate) struct ValueHistory {
     values: VecDeque<Value>,
     hosts: Vec<Box<[u8]>>,
     /// Index in `hosts` of the current block's host.
@@ -39,7 +39,7 @@ struct Value {
     bytes: Box<[u8]>,
 }
 
-impl EarlierValues {
+impl ValueHistory {
     /// Sets the host of the values that follow; empty for a block that names no host.
     pub(crate) fn set_host(&mut self, host: &[u8]) {
         if self
@@ -79,8 +79,8 @@ impl EarlierValues {
             return Some(source);
         }
         match name.reach() {
-            Reach::All => {}
-            Reach::Last => self.values.retain(is_other),
+            HistoryReach::All => {}
+            HistoryReach::Last => self.values.retain(is_other),
         }
         if self.values.len() == MAX_VALUES {
             self.values.pop_front();
@@ -109,7 +109,7 @@ mod tests {
     use super::*;
 
     /// Keeps the values `numbers` for the current host; `Some` for those that were there.
-    fn keep(kept: &mut EarlierValues, numbers: std::ops::Range<usize>) -> Vec<Option<usize>> {
+    fn keep(kept: &mut ValueHistory, numbers: std::ops::Range<usize>) -> Vec<Option<usize>> {
         let keep = |number| {
             let value = format!("value {number}");
             kept.replace(Repeatable::Cookie, value.as_bytes(), number)
@@ -119,7 +119,7 @@ mod tests {
 
     #[test]
     fn one_value_more_than_are_kept_drops_the_one_longest_unused() {
-        let mut kept = EarlierValues::default();
+        let mut kept = ValueHistory::default();
         kept.set_host(b"a");
         assert!(keep(&mut kept, 0..MAX_VALUES).iter().all(Option::is_none));
         // The first is used again, so the second is the oldest when one more comes.
@@ -130,8 +130,8 @@ mod tests {
     }
 
     #[test]
-    fn one_host_more_than_are_told_apart_drops_everything() {
-        let mut kept = EarlierValues::default();
+    fn one_host_over_the_limit_clears_the_history() {
+        let mut kept = ValueHistory::default();
         for host in 0..MAX_HOSTS {
             kept.set_host(format!("{host}").as_bytes());
             assert_eq!(keep(&mut kept, 0..1), [None], "another host's");
@@ -147,7 +147,7 @@ mod tests {
 
     #[test]
     fn a_value_that_left_the_text_is_no_longer_found() {
-        let mut kept = EarlierValues::default();
+        let mut kept = ValueHistory::default();
         kept.set_host(b"a");
         keep(&mut kept, 0..5);
         kept.forget(3);
@@ -157,7 +157,7 @@ mod tests {
 
     #[test]
     fn a_referer_repeats_the_last_one_of_its_host_only() {
-        let mut kept = EarlierValues::default();
+        let mut kept = ValueHistory::default();
         let mut referer = |host: &str, value: &str, at| {
             kept.set_host(host.as_bytes());
             kept.replace(Repeatable::Referer, value.as_bytes(), at)

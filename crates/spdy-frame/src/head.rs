@@ -106,7 +106,7 @@ impl DataHead {
 impl DataHead {
     /// The minor version, if the head is the beginning of an HTTP/1.x status line: `HTTP/1.1` reads as DATA
     /// with many flags on stream 1,213,486,160.
-    pub(crate) fn http1_answer(self) -> Option<u8> {
+    pub(crate) fn http1_response(self) -> Option<u8> {
         let [.., major, dot, minor] = u32::try_from(self.len).ok()?.to_be_bytes();
         let is_http1 = self.stream_id.value() == u32::from_be_bytes(*b"HTTP")
             && (self.flags, major, dot) == (b'/', b'1', b'.');

@@ -21,7 +21,7 @@ use std::fmt;
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 
 use crate::block_rules::{
-    Names, Reader, check_len, check_name, check_value, folded, longest_string, printable, put_int,
+    Names, Reader, check_len, check_name, check_value, folded, max_string_len, printable, put_int,
     read, width,
 };
 use crate::error::BlockError;
@@ -240,7 +240,7 @@ impl HeaderBlock {
         let len = read(version, plain, limits)?;
         let pairs = &plain[width(version)..];
         Ok(match version {
-            Version::V2 => widened(len, pairs),
+            Version::V2 => from_v2_pairs(len, pairs),
             Version::V3 | Version::V31 => Self {
                 len,
                 pairs: Bytes::copy_from_slice(pairs),
@@ -265,7 +265,7 @@ impl HeaderBlock {
         let len = read(version, &plain, limits)?;
         plain.advance(width(version));
         Ok(match version {
-            Version::V2 => widened(len, &plain),
+            Version::V2 => from_v2_pairs(len, &plain),
             Version::V3 | Version::V31 => Self {
                 len,
                 pairs: plain,
@@ -281,7 +281,7 @@ impl HeaderBlock {
     /// What [`decode`](Self::decode) would say of it there.
     pub fn check(&self, version: Version, limits: &BlockLimits) -> Result<(), BlockError> {
         check_len(self.plain_len(version), limits)?;
-        let longest = longest_string(version);
+        let longest = max_string_len(version);
         let mut components = self.count(version);
         let mut names = Names::with_capacity(self.len);
         for (name, value) in self.iter() {
@@ -464,7 +464,7 @@ impl<N: AsRef<[u8]>, V: AsRef<[u8]>> FromIterator<(N, V)> for HeaderBlock {
 }
 
 /// The block of `len` pairs with lengths of 16 bits, as SPDY/2 has them.
-fn widened(len: usize, pairs: &[u8]) -> HeaderBlock {
+fn from_v2_pairs(len: usize, pairs: &[u8]) -> HeaderBlock {
     let mut reader = Reader::new(Version::V2, pairs);
     let mut block = BlockBuilder::with_capacity(pairs.len() + 4 * len);
     for _ in 0..len {

@@ -55,7 +55,7 @@ impl std::fmt::Debug for Inflater {
 
 /// What one block held.
 #[derive(Debug)]
-pub struct Inflated {
+pub struct InflatedBlock {
     /// The headers, or why they are none: the context is in step either way.
     pub headers: Result<HeaderBlock, BlockError>,
     /// Plain length, bytes.
@@ -82,9 +82,9 @@ impl Inflater {
     ///
     /// When the context is lost: bad zlib data, wrong dictionary, more than the hard limit of plain
     /// bytes. Nothing after it can be read.
-    pub fn inflate(&mut self, block: &Bytes) -> Result<Inflated, InflateError> {
+    pub fn inflate(&mut self, block: &Bytes) -> Result<InflatedBlock, InflateError> {
         if block.is_empty() {
-            return Ok(Inflated {
+            return Ok(InflatedBlock {
                 headers: Ok(HeaderBlock::new()),
                 plain_bytes: 0,
             });
@@ -96,7 +96,7 @@ impl Inflater {
         let zlib = match &mut self.zlib {
             Some(zlib) => zlib,
             none => {
-                input = after_head(self.version, input)?;
+                input = check_zlib_head(self.version, input)?;
                 // Without its wrapper: the checksum of a stream that never ends is work for nobody.
                 let mut zlib = Box::new(Inflate::new(false, WINDOW_BITS));
                 if zlib.set_dictionary(dictionary(self.version)).is_err() {
@@ -140,7 +140,7 @@ impl Inflater {
             }
             if done && plain_bytes == produced {
                 let headers = HeaderBlock::decode(self.version, &piece[..produced], &self.limits);
-                return Ok(Inflated {
+                return Ok(InflatedBlock {
                     headers,
                     plain_bytes,
                 });
@@ -156,7 +156,7 @@ impl Inflater {
                 } else {
                     HeaderBlock::decode_shared(self.version, plain.freeze(), &self.limits)
                 };
-                return Ok(Inflated {
+                return Ok(InflatedBlock {
                     headers,
                     plain_bytes,
                 });
@@ -166,7 +166,7 @@ impl Inflater {
 }
 
 /// Checks the six bytes before the first deflate data, and returns what follows them.
-fn after_head(version: Version, block: &[u8]) -> Result<&[u8], InflateError> {
+fn check_zlib_head(version: Version, block: &[u8]) -> Result<&[u8], InflateError> {
     const METHOD_DEFLATE: u8 = 8;
     const FDICT: u8 = 0x20;
     let head = || InflateError::Head {

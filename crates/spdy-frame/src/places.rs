@@ -7,7 +7,7 @@
 //! Each hash has one word that holds its last four places, the newest lowest, so that to look up is one
 //! load and to enter one shift. Places are counted modulo 2^16.
 
-use crate::deflate_encoder::{LEAST_FOUND, four};
+use crate::deflate_encoder::{MIN_FOUND_MATCH, four};
 use crate::dictionary::dictionary;
 use crate::version::Version;
 
@@ -39,7 +39,7 @@ impl Places {
             of_hash: [0; 1 << HASH_BITS],
         };
         let mut at = 0;
-        while at + LEAST_FOUND <= text.len() {
+        while at + MIN_FOUND_MATCH <= text.len() {
             places.enter(four(text, at), at as u16);
             at += 1;
         }

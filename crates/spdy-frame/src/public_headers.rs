@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn what_holds_secrets_or_copies_text_is_private() {
+    fn headers_with_secrets_or_copied_text_are_private() {
         for name in [
             ":path",
             "url",

@@ -17,7 +17,7 @@
 //!
 //! docs/header-compression.md has the reasons for these names, and why no other is among them.
 
-use crate::earlier_values::Reach;
+use crate::earlier_values::HistoryReach;
 use crate::public_headers;
 use crate::version::Version;
 
@@ -45,7 +45,7 @@ impl Secrets {
     ///
     /// 16 hexadecimal digits are 2^64 guesses, 16 decimal digits 2^53. A shorter value, such as `lang=en` or a PIN, could
     /// be found by trying every one.
-    pub const LEAST_WHOLE: usize = 16;
+    pub const MIN_WHOLE_BYTES: usize = 16;
 
     /// Every value is public but those that a block marks
     /// ([`HeaderBlock::mark_secret`](crate::header_block::HeaderBlock::mark_secret)). Only where one party writes all
@@ -63,7 +63,7 @@ impl Secrets {
     ///
     /// A repetition reveals to an eavesdropper that the two are equal. To use that, an attacker must put a guess into the *same
     /// header for the same host*, and then learns only whether the whole guess is right. Pieces shorter than
-    /// [`LEAST_WHOLE`](Self::LEAST_WHOLE) and values that a block marks never repeat. With `false` no private value ever
+    /// [`MIN_WHOLE_BYTES`](Self::MIN_WHOLE_BYTES) and values that a block marks never repeat. With `false` no private value ever
     /// does: a request then costs all bytes of its cookies.
     #[must_use]
     pub fn whole_matches(mut self, allowed: bool) -> Self {
@@ -117,10 +117,10 @@ impl Repeatable {
     ///
     /// Even a long URL of a page can often be guessed, and the response to a guess does not tell that another request had it. So
     /// a referer repeats only the last one for its host: an attacker has one guess for each request of the victim.
-    pub(crate) fn reach(self) -> Reach {
+    pub(crate) fn reach(self) -> HistoryReach {
         match self {
-            Self::Referer => Reach::Last,
-            _ => Reach::All,
+            Self::Referer => HistoryReach::Last,
+            _ => HistoryReach::All,
         }
     }
 
@@ -192,7 +192,7 @@ fn is_public_attribute(attribute: &[u8]) -> bool {
 /// Private text that repeats only if `guess`, the part that an attacker does not know, is long enough.
 fn piece<'a>(text: &'a [u8], guess: &[u8], take: &mut impl FnMut(Run<'a>)) {
     if !text.is_empty() {
-        take(Run::Piece(text, guess.len() >= Secrets::LEAST_WHOLE));
+        take(Run::Piece(text, guess.len() >= Secrets::MIN_WHOLE_BYTES));
     }
 }
 
@@ -326,7 +326,7 @@ mod tests {
     }
 
     #[test]
-    fn whatever_is_not_on_the_list_is_private_and_five_names_may_repeat() {
+    fn unlisted_headers_are_private_and_five_may_repeat() {
         let rule = |secrets: Secrets, name: &str| secrets.rule(Version::V31, name.as_bytes());
         for name in ["x-csrf-token", ":path", "location", "Cookie", "unheard-of"] {
             assert_eq!(

@@ -37,7 +37,7 @@ impl BlockWriter {
         let mut is_empty = true;
         for (name, value) in headers {
             let unsayable = value.is_empty() && version == Version::V2;
-            if unsayable || stays_here(version, names, name) || hop.contains(name) {
+            if unsayable || is_not_sent(version, names, name) || hop.contains(name) {
                 continue;
             }
             if value.is_sensitive() {
@@ -66,7 +66,7 @@ impl BlockWriter {
 }
 
 /// Whether a message's header must not be sent.
-fn stays_here(version: Version, names: &Names, name: &HeaderName) -> bool {
+fn is_not_sent(version: Version, names: &Names, name: &HeaderName) -> bool {
     // `host` travels as `:host`; in SPDY/2 it is the authority itself, already written.
     *name == header::HOST
         || is_hop_by_hop(name.as_str().as_bytes())

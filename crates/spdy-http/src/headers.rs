@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn a_length_said_twice_alike_is_one_and_said_differently_none() {
+    fn equal_content_lengths_merge_and_different_ones_fail() {
         assert_eq!(
             one("content-length", b"12\x0012").expect("good")["content-length"],
             "12"

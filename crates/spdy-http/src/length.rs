@@ -77,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn as_much_as_was_said_is_right() {
+    fn the_declared_length_is_accepted() {
         let mut check = declared("5");
         assert_eq!(check.received(3, false), Ok(()));
         assert_eq!(check.received(2, true), Ok(()));

@@ -86,7 +86,7 @@ pub fn encode_promise(version: Version, uri: &Uri) -> Result<HeaderBlock, Reques
 /// # Errors
 ///
 /// As [`encode_promise`].
-pub fn encode_whole(
+pub fn encode_one_block(
     version: Version,
     uri: &Uri,
     head: &response::Parts,
@@ -145,7 +145,7 @@ pub fn decode_promise(version: Version, block: &HeaderBlock) -> Result<Promise, 
     let (mut request, ()) = Request::new(()).into_parts();
     request.uri = line.uri(Names::of(version), &Method::GET)?;
     let response = if has_status(version, block) {
-        Some(read(version, block, |name| is_url(version, name))?)
+        Some(read(version, block, |name| is_url_name(version, name))?)
     } else {
         None
     };
@@ -165,7 +165,7 @@ pub fn decode_response(
 }
 
 /// Names that say what is pushed, not what the response is.
-fn is_url(version: Version, name: &[u8]) -> bool {
+fn is_url_name(version: Version, name: &[u8]) -> bool {
     let names = Names::of(version);
     [names.method, names.path, names.host, names.scheme]
         .iter()

@@ -58,7 +58,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn kinds_stand_in_the_order_of_browsers_and_whatever_is_unknown_before_pictures() {
+    fn kinds_follow_browser_order_with_unknown_before_images() {
         for (value, level) in [
             ("text/html; charset=utf-8", Some(0)),
             ("Text/CSS", Some(1)),

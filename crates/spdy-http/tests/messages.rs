@@ -98,7 +98,7 @@ fn a_request_is_written_with_the_five_names_first() {
 }
 
 #[test]
-fn hop_by_hop_headers_stay_at_home() {
+fn hop_by_hop_headers_are_not_sent() {
     let request = head(
         Method::GET,
         "http://example.org:8080",
@@ -133,7 +133,7 @@ fn a_host_comes_from_the_uri_or_the_host_header_and_a_scheme_from_the_uri() {
 
 /// Found by the fuzz target `http`: `?a=b` alone was written as the path, which no server takes.
 #[test]
-fn a_query_without_a_path_is_asked_of_the_root() {
+fn a_query_without_a_path_uses_the_root() {
     let written =
         spdy_http::request::encode(Version::V31, &head(Method::GET, "https://a.test?a=b", &[]))
             .unwrap();
@@ -141,7 +141,7 @@ fn a_query_without_a_path_is_asked_of_the_root() {
 }
 
 #[test]
-fn a_tunnel_is_asked_for_by_host_and_port() {
+fn connect_uses_host_and_port() {
     let request = head(Method::CONNECT, "example.org:443", &[]);
     for (version, path, host) in [
         (Version::V31, ":path", ":host"),
@@ -336,7 +336,7 @@ fn a_status_is_written_with_its_reason_and_read_without() {
 }
 
 #[test]
-fn what_is_no_status_is_no_response() {
+fn an_invalid_status_is_an_error() {
     for status in [
         "",
         "20",
@@ -365,7 +365,7 @@ fn what_is_no_status_is_no_response() {
 }
 
 #[test]
-fn headers_before_data_may_add_and_not_repeat_and_never_speak_of_the_first_line() {
+fn headers_before_data_add_new_names_only() {
     let head = block(&[(":status", "200"), ("a", "1")]);
     for version in Version::ALL {
         let mut trailers = HeaderMap::new();
@@ -403,8 +403,7 @@ fn behind_data_a_name_may_come_again_and_one_with_a_colon_may_not() {
 
 /// SPDY/2 has no colons: a body was cut off by a trailer of one's own that was called `version`.
 #[test]
-fn behind_data_the_plain_names_of_spdy_2_are_trailers_like_others_and_host_is_left_out_before_it_too()
- {
+fn spdy_2_first_line_names_are_trailers_after_data() {
     let mut trailers = HeaderMap::new();
     let late = block(&[("version", "5"), ("url", "/b"), ("host", "b.example")]);
     trailers::add(Version::V2, None, &mut trailers, &late).expect("trailers");
@@ -424,7 +423,7 @@ fn behind_data_the_plain_names_of_spdy_2_are_trailers_like_others_and_host_is_le
 
 /// A length, or a host, that came by a second way was believed by whoever looked there.
 #[test]
-fn what_frames_or_directs_a_message_is_no_trailer() {
+fn framing_and_routing_headers_are_not_trailers() {
     let mut trailers = HeaderMap::new();
     let late = block(&[
         ("host", "b.example"),
@@ -451,8 +450,8 @@ fn trailers_go_there_and_back() {
 
 mod push {
     use spdy_http::push::{
-        BadPush, PushForm, decode_promise, decode_response, encode_promise, encode_response,
-        encode_whole, is_same_origin,
+        BadPush, PushForm, decode_promise, decode_response, encode_one_block, encode_promise,
+        encode_response, is_same_origin,
     };
 
     use super::*;
@@ -501,7 +500,7 @@ mod push {
         for version in Version::ALL {
             let uri: Uri = "https://example.org/a?b".parse().expect("valid");
             let answer = response(203, &[("a", "1"), ("host", "x"), ("connection", "a")]);
-            let whole = encode_whole(version, &uri, &answer).expect("a block");
+            let whole = encode_one_block(version, &uri, &answer).expect("a block");
             let limits = spdy_frame::header_block::BlockLimits::default();
             whole
                 .check(version, &limits)
@@ -532,7 +531,7 @@ mod push {
     }
 
     #[test]
-    fn in_spdy_2_a_push_says_its_whole_url() {
+    fn a_spdy_2_push_has_an_absolute_url() {
         let uri: Uri = "http://example.org/a".parse().expect("valid");
         let promise = encode_promise(Version::V2, &uri).expect("a promise");
         assert_eq!(
@@ -586,7 +585,7 @@ mod push {
 }
 
 #[test]
-fn a_response_that_does_not_say_its_version_is_one_all_the_same() {
+fn a_response_without_version_is_accepted() {
     for (version, status) in [(Version::V2, "status"), (Version::V31, ":status")] {
         let read = spdy_http::response::decode(version, &block(&[(status, "200")]));
         assert_eq!(read.expect("a response").status, 200);

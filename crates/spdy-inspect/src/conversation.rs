@@ -21,13 +21,13 @@ use crate::session::Session;
 use crate::timeline::Summary;
 use crate::tls::key_log::KeyLog;
 use crate::tls::{Opened, Tls};
-use crate::websocket::{Unframed, WebSocket};
+use crate::websocket::{WebSocket, WebSocketOutput};
 
 /// Conversations inside one another: CONNECT, TLS, Upgrade; TLS in TLS is the most that proxies do.
 const DEPTH: usize = 6;
 
 /// What a conversation is told with each piece.
-pub(crate) struct Around<'a> {
+pub(crate) struct Context<'a> {
     pub(crate) limits: &'a Limits,
     pub(crate) keys: &'a KeyLog,
     /// Read SPDY as this version, whatever the bytes say.
@@ -101,7 +101,7 @@ impl Conversation {
     }
 
     /// SPDY from the first byte, as the caller says.
-    pub(crate) fn begin_spdy(&mut self, at: Instant, version: Version, around: &mut Around<'_>) {
+    pub(crate) fn begin_spdy(&mut self, at: Instant, version: Version, around: &mut Context<'_>) {
         self.begin(at, Found::Told, version, Some(version), around);
     }
 
@@ -122,7 +122,7 @@ impl Conversation {
         found: Found,
         wire: Version,
         version: Option<Version>,
-        around: &mut Around<'_>,
+        around: &mut Context<'_>,
     ) {
         let wire = around.forced.unwrap_or(wire);
         let begun = Begun {
@@ -141,7 +141,7 @@ impl Conversation {
         at: Instant,
         direction: Direction,
         bytes: &[u8],
-        around: &mut Around<'_>,
+        around: &mut Context<'_>,
     ) {
         match &mut self.layer {
             Layer::NotOurs => {}
@@ -149,7 +149,7 @@ impl Conversation {
             Layer::Spdy(session) => session.push(at, direction, bytes, &mut around.out),
             Layer::Unknown(held) => {
                 held[direction.index()].extend_from_slice(bytes);
-                self.find_out(at, direction, around);
+                self.detect(at, direction, around);
             }
             Layer::Http(http) => {
                 let heads = match direction {
@@ -177,7 +177,7 @@ impl Conversation {
         at: Instant,
         direction: Direction,
         len: u64,
-        around: &mut Around<'_>,
+        around: &mut Context<'_>,
     ) {
         match &mut self.layer {
             Layer::NotOurs | Layer::Http(_) => {}
@@ -209,7 +209,7 @@ impl Conversation {
     }
 
     /// Looks at the first bytes of `direction`.
-    fn find_out(&mut self, at: Instant, direction: Direction, around: &mut Around<'_>) {
+    fn detect(&mut self, at: Instant, direction: Direction, around: &mut Context<'_>) {
         let Layer::Unknown(held) = &mut self.layer else {
             return;
         };
@@ -252,7 +252,7 @@ impl Conversation {
         }
     }
 
-    fn opened(&mut self, opened: Vec<Opened>, around: &mut Around<'_>) {
+    fn opened(&mut self, opened: Vec<Opened>, around: &mut Context<'_>) {
         for opened in opened {
             let Layer::Tls(tls) = &mut self.layer else {
                 return;
@@ -290,17 +290,19 @@ impl Conversation {
     }
 
     /// Takes what a WebSocket around this conversation held.
-    fn unframed(&mut self, unframed: Vec<Unframed>, around: &mut Around<'_>) {
+    fn unframed(&mut self, unframed: Vec<WebSocketOutput>, around: &mut Context<'_>) {
         for unframed in unframed {
             match unframed {
-                Unframed::Bytes(at, direction, bytes) => self.push(at, direction, &bytes, around),
-                Unframed::Gap(at, direction, len) => self.gap(at, direction, len, around),
-                Unframed::Lost(at, why) => around.out.push((at, What::Trouble(why))),
+                WebSocketOutput::Bytes(at, direction, bytes) => {
+                    self.push(at, direction, &bytes, around)
+                }
+                WebSocketOutput::Gap(at, direction, len) => self.gap(at, direction, len, around),
+                WebSocketOutput::Lost(at, why) => around.out.push((at, What::Trouble(why))),
             }
         }
     }
 
-    fn heads(&mut self, at: Instant, around: &mut Around<'_>) {
+    fn heads(&mut self, at: Instant, around: &mut Context<'_>) {
         let limit = around.limits.http_head_bytes;
         let Layer::Http(http) = &mut self.layer else {
             return;

@@ -28,7 +28,7 @@ pub enum What {
     /// A SPDY session begins.
     Began(Begun),
     /// A frame of it is complete.
-    Frame(Box<FrameSeen>),
+    Frame(Box<FrameRecord>),
     /// Something that keeps bytes from being read, in a sentence.
     Trouble(String),
     /// A TLS connection that cannot be opened, so that nobody knows what it carried.
@@ -96,7 +96,7 @@ impl fmt::Display for Found {
 
 /// A frame, whole.
 #[derive(Clone, Debug)]
-pub struct FrameSeen {
+pub struct FrameRecord {
     /// Which way it went.
     pub direction: Direction,
     /// The version that it was decoded as. SPDY/3 and 3.1 have the same frames, so this field does not distinguish them.

@@ -7,7 +7,7 @@ use spdy_clock::Instant;
 use spdy_frame::version::Version;
 
 use crate::capture::Record;
-use crate::conversation::{Around, Conversation};
+use crate::conversation::{Context, Conversation};
 use crate::direction::Direction;
 use crate::event::{Begun, Event, Found, What};
 use crate::limits::Limits;
@@ -232,7 +232,7 @@ impl Inspector {
         connection.last_packet = self.counts.packets;
         if !connection.sure && !segment.payload.is_empty() {
             connection.sure = true;
-            if connection.is_backwards(segment) {
+            if connection.has_swapped_roles(segment) {
                 connection.ends = (connection.ends.1, connection.ends.0);
                 connection.halves.swap(0, 1);
             }
@@ -357,7 +357,7 @@ impl Connection {
     }
 
     /// Whether the first bytes say that the roles are the other way round.
-    fn is_backwards(&self, segment: &Segment<'_>) -> bool {
+    fn has_swapped_roles(&self, segment: &Segment<'_>) -> bool {
         let by_client = match *segment.payload {
             // ClientHello, ServerHello; SYN_STREAM of an odd stream, SYN_REPLY to one.
             [0x16, 3, _, _, _, kind @ (1 | 2), ..] => kind == 1,
@@ -372,8 +372,8 @@ impl Connection {
     }
 }
 
-fn around(options: &Options, ends: Option<Ends>, timed: bool) -> Around<'_> {
-    Around {
+fn around(options: &Options, ends: Option<Ends>, timed: bool) -> Context<'_> {
+    Context {
         limits: &options.limits,
         keys: &options.keys,
         forced: options.version,

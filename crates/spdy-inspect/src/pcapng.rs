@@ -31,7 +31,7 @@ pub(crate) const TLS_KEY_LOG: u32 = 0x544c_534b;
 pub(crate) const OPTION_UNIT: u16 = 9;
 const OPTION_OFFSET: u16 = 14;
 /// Type, and length twice.
-pub(crate) const AROUND: usize = 12;
+pub(crate) const BLOCK_OVERHEAD: usize = 12;
 
 /// The state of a section.
 #[derive(Debug, Default)]
@@ -91,7 +91,7 @@ impl Pcapng {
             let (got, limit) = (len as u64, limits.record_bytes as u64);
             return Err(CaptureError::RecordLength { at, got, limit });
         }
-        if len < AROUND || !len.is_multiple_of(4) {
+        if len < BLOCK_OVERHEAD || !len.is_multiple_of(4) {
             return Err(wrong("its length is under 12 or no multiple of 4"));
         }
         let Some(block) = input.get(..len) else {

@@ -10,7 +10,9 @@
 
 use std::io::{self, Write};
 
-use crate::pcapng::{AROUND, INTERFACE, OPTION_UNIT, PACKET, SECRETS, SECTION, TLS_KEY_LOG};
+use crate::pcapng::{
+    BLOCK_OVERHEAD, INTERFACE, OPTION_UNIT, PACKET, SECRETS, SECTION, TLS_KEY_LOG,
+};
 
 const BYTE_ORDER: u32 = 0x1a2b_3c4d;
 /// LINKTYPE_RAW: packets begin with their IP head.
@@ -147,7 +149,7 @@ impl<W: Write> PcapngWriter<W> {
 
     fn block(&mut self, kind: u32, mut body: Vec<u8>) -> io::Result<()> {
         body.resize(body.len().next_multiple_of(4), 0);
-        let len = (length(&body) + AROUND as u32).to_le_bytes();
+        let len = (length(&body) + BLOCK_OVERHEAD as u32).to_le_bytes();
         for part in [&kind.to_le_bytes()[..], &len, &body, &len] {
             self.file.write_all(part)?;
         }
@@ -180,7 +182,7 @@ mod tests {
     use crate::limits::Limits;
 
     #[test]
-    fn what_is_written_is_read_again() {
+    fn a_written_capture_reads_back() {
         let mut writer = PcapngWriter::new(Vec::new(), "a test").unwrap();
         let mut interface = |name| writer.interface(name, "of a test").unwrap();
         let [one, two] = ["link0", "taken"].map(&mut interface);

@@ -18,7 +18,7 @@ use spdy_clock::Instant;
 
 /// Packets of a connection that may go by before a hole that the receiver has acknowledged is a gap:
 /// captures of several queues are not quite in order.
-const PATIENCE_PACKETS: u32 = 16;
+const MAX_HOLE_PACKETS: u32 = 16;
 
 /// What comes out, in order.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -182,7 +182,7 @@ impl Reassembly {
         let distance = i64::from(ack.wrapping_sub(next_seq) as i32);
         if distance > 0 && self.next + distance as u64 >= *first {
             self.patience += 1;
-            if self.patience > PATIENCE_PACKETS {
+            if self.patience > MAX_HOLE_PACKETS {
                 self.give_up(out);
             }
         }

@@ -22,7 +22,7 @@ use spdy_frame::kind::Kind;
 use spdy_frame::version::Version;
 
 use crate::direction::Direction;
-use crate::event::{Begun, FrameSeen, What};
+use crate::event::{Begun, FrameRecord, What};
 use crate::finding::Finding;
 use crate::limits::Limits;
 use crate::timeline::{Summary, TimeLine};
@@ -50,7 +50,7 @@ struct Half {
 enum State {
     Head,
     Data {
-        seen: DataSeen,
+        seen: DataProgress,
         left: usize,
     },
     Control {
@@ -63,7 +63,7 @@ enum State {
 }
 
 #[derive(Debug)]
-struct DataSeen {
+struct DataProgress {
     head: spdy_frame::head::DataHead,
     offset: u64,
     shown: BytesMut,
@@ -210,7 +210,7 @@ impl Half {
         at: Instant,
         direction: Direction,
         shown_limit: usize,
-    ) -> Result<Option<FrameSeen>, Wrong> {
+    ) -> Result<Option<FrameRecord>, Wrong> {
         loop {
             match &mut self.state {
                 State::Lost => return Ok(None),
@@ -228,7 +228,7 @@ impl Half {
                             self.take(HEAD_LEN);
                             State::Data {
                                 left: head.len,
-                                seen: DataSeen {
+                                seen: DataProgress {
                                     head,
                                     offset,
                                     shown: BytesMut::new(),
@@ -305,7 +305,7 @@ impl Half {
         offset: u64,
         len_bytes: usize,
         frame: Frame,
-    ) -> FrameSeen {
+    ) -> FrameRecord {
         let block = match &frame {
             Frame::SynStream(frame) => Some(frame.block.clone()),
             Frame::SynReply(frame) => Some(frame.block.clone()),
@@ -316,7 +316,7 @@ impl Half {
             Some((headers, plain_bytes)) => (Some(headers), plain_bytes),
             None => (None, 0),
         };
-        FrameSeen {
+        FrameRecord {
             direction,
             version: self.version,
             offset,
@@ -346,8 +346,8 @@ impl Half {
     }
 }
 
-impl DataSeen {
-    fn finish(self, direction: Direction, version: Version) -> FrameSeen {
+impl DataProgress {
+    fn finish(self, direction: Direction, version: Version) -> FrameRecord {
         let Self {
             head,
             offset,
@@ -366,7 +366,7 @@ impl DataSeen {
                 fin: head.flags & FLAG_FIN != 0,
             })
         };
-        FrameSeen {
+        FrameRecord {
             direction,
             version,
             offset,

@@ -18,7 +18,7 @@ use spdy_frame::status::{GoAwayStatus, RstStatus};
 use spdy_frame::version::Version;
 
 use crate::direction::Direction;
-use crate::event::{Begun, FrameSeen};
+use crate::event::{Begun, FrameRecord};
 use crate::finding::Finding;
 use crate::limits::Limits;
 use crate::reassembly::Segments;
@@ -45,7 +45,7 @@ pub struct Summary {
     /// Bytes of DATA payload to the server, to the client.
     pub data_bytes: [u64; 2],
     /// Streams by id, as far as [`Limits::streams`] goes.
-    pub streams: BTreeMap<u32, StreamLine>,
+    pub streams: BTreeMap<u32, StreamTimeline>,
     /// Streams past the limit.
     pub streams_left_out: u64,
     /// Stalls of the session's window, by direction of the data.
@@ -62,7 +62,7 @@ pub struct Summary {
 
 /// One stream.
 #[derive(Clone, Debug, Default)]
-pub struct StreamLine {
+pub struct StreamTimeline {
     /// Its SYN_STREAM; `None` if that was not seen.
     pub opened: Option<Instant>,
     /// Who opened it.
@@ -210,7 +210,7 @@ impl TimeLine {
     }
 
     /// The line of a stream; a stream that was not seen to open gets one too, and a finding.
-    fn stream(&mut self, at: Instant, id: u32, seen: &FrameSeen) -> Option<&mut StreamLine> {
+    fn stream(&mut self, at: Instant, id: u32, seen: &FrameRecord) -> Option<&mut StreamTimeline> {
         let streams = &self.summary.streams;
         if !streams.contains_key(&id) {
             if streams.len() >= self.limits.streams {
@@ -231,7 +231,7 @@ impl TimeLine {
         Some(self.summary.streams.entry(id).or_default())
     }
 
-    pub(crate) fn frame(&mut self, at: Instant, seen: &FrameSeen) {
+    pub(crate) fn frame(&mut self, at: Instant, seen: &FrameRecord) {
         let direction = seen.direction;
         let which = direction.index();
         self.summary.frames[which] += 1;
@@ -316,7 +316,7 @@ impl TimeLine {
         }
     }
 
-    fn headers(&mut self, stream: u32, seen: &FrameSeen) {
+    fn headers(&mut self, stream: u32, seen: &FrameRecord) {
         let told = &mut self.headers_told[seen.direction.index()];
         if let Some(Err(why)) = &seen.headers
             && !*told
@@ -331,14 +331,14 @@ impl TimeLine {
         }
     }
 
-    fn fin(&mut self, at: Instant, id: u32, seen: &FrameSeen, fin: bool) {
+    fn fin(&mut self, at: Instant, id: u32, seen: &FrameRecord, fin: bool) {
         if fin && let Some(line) = self.stream(at, id, seen) {
             let finished = &mut line.finished[seen.direction.index()];
             *finished = finished.or(Some(at));
         }
     }
 
-    fn data(&mut self, at: Instant, id: u32, seen: &FrameSeen) {
+    fn data(&mut self, at: Instant, id: u32, seen: &FrameRecord) {
         let direction = seen.direction;
         let which = direction.index();
         let len = seen.len_bytes as u64;
@@ -404,7 +404,7 @@ impl TimeLine {
         }
     }
 
-    fn window_update(&mut self, at: Instant, seen: &FrameSeen, id: u32, delta: i64) {
+    fn window_update(&mut self, at: Instant, seen: &FrameRecord, id: u32, delta: i64) {
         let data = seen.direction.back().index();
         self.summary.window_updates[seen.direction.index()] += 1;
         if id == 0 {
@@ -492,7 +492,7 @@ impl TimeLine {
             };
             // Streams of the other side, later than the last that was taken.
             let other = direction.back();
-            let lost = |(id, line): &(&u32, &StreamLine)| {
+            let lost = |(id, line): &(&u32, &StreamTimeline)| {
                 **id > *last_good && line.opened_by == Some(other) && line.replied.is_none()
             };
             *left_behind = self.summary.streams.iter().filter(lost).count() as u64;
@@ -510,7 +510,7 @@ impl TimeLine {
     }
 }
 
-impl StreamLine {
+impl StreamTimeline {
     fn credit(&self, which: usize, initial: i64) -> i64 {
         let sent = i64::try_from(self.bytes[which]).unwrap_or(i64::MAX);
         initial
@@ -524,7 +524,7 @@ impl StreamLine {
     }
 }
 
-fn text_of(seen: &FrameSeen, of: impl Fn(&HeaderBlock) -> String) -> String {
+fn text_of(seen: &FrameRecord, of: impl Fn(&HeaderBlock) -> String) -> String {
     match &seen.headers {
         Some(Ok(block)) => of(block),
         _ => String::new(),

@@ -19,7 +19,7 @@ use crate::direction::Direction;
 
 /// What came out of the frames.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub(crate) enum Unframed {
+pub(crate) enum WebSocketOutput {
     Bytes(Instant, Direction, BytesMut),
     Gap(Instant, Direction, u64),
     /// Nothing more can be read of this direction.
@@ -63,7 +63,7 @@ impl WebSocket {
         at: Instant,
         direction: Direction,
         bytes: &[u8],
-        out: &mut Vec<Unframed>,
+        out: &mut Vec<WebSocketOutput>,
     ) {
         let half = &mut self.halves[direction.index()];
         if half.over {
@@ -74,11 +74,11 @@ impl WebSocket {
             match half.step() {
                 Step::Wait => return,
                 Step::Passed => {}
-                Step::Took(bytes) => out.push(Unframed::Bytes(at, direction, bytes)),
+                Step::Took(bytes) => out.push(WebSocketOutput::Bytes(at, direction, bytes)),
                 Step::Over => return half.lose(),
                 Step::Lost(why) => {
                     half.lose();
-                    return out.push(Unframed::Lost(at, format!("{direction}: {why}")));
+                    return out.push(WebSocketOutput::Lost(at, format!("{direction}: {why}")));
                 }
             }
         }
@@ -89,7 +89,7 @@ impl WebSocket {
         at: Instant,
         direction: Direction,
         len: u64,
-        out: &mut Vec<Unframed>,
+        out: &mut Vec<WebSocketOutput>,
     ) {
         let half = &mut self.halves[direction.index()];
         if half.over {
@@ -99,14 +99,14 @@ impl WebSocket {
             Some(payload) if len <= payload.left => {
                 payload.skip(len);
                 if payload.is_data {
-                    out.push(Unframed::Gap(at, direction, len));
+                    out.push(WebSocketOutput::Gap(at, direction, len));
                 }
             }
             _ => {
                 half.lose();
                 let why =
                     format!("{direction}: {len} bytes are missing, a head of WebSocket in them");
-                out.push(Unframed::Lost(at, why));
+                out.push(WebSocketOutput::Lost(at, why));
             }
         }
     }

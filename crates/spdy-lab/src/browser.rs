@@ -28,9 +28,9 @@ use spdy_net::quic::{QuicEndpoint, QuicOptions};
 use spdy_page::graph::PageGraph;
 use spdy_page::head;
 use spdy_page::replica::{Exchange, Replica};
-use spdy_server::needs::Needs;
+use spdy_server::needs::PageResources;
 use spdy_server::push_plan::{Budget, Sources};
-use spdy_server::pushing::{PushConfig, Pushing};
+use spdy_server::pushing::{PushConfig, SitePusher};
 use spdy_server::serve::{ServeConfig, serve_connection, serve_quic};
 use spdy_server::site::Site;
 
@@ -43,7 +43,7 @@ use crate::options::{Options, Push, RaceProtocol};
 use crate::sim::executor::{Executor, Limits};
 use crate::sim::network::{Acceptor, NetworkConfig, SimNetwork};
 use crate::sim::runtime::SimRuntime;
-use crate::tab::Tab;
+use crate::tab::LoadDriver;
 
 /// A replica made ready for loading: its graph, and the site that answers for it. Shared by all its loads.
 pub struct Page {
@@ -54,7 +54,7 @@ pub struct Page {
     /// Hosts that are of the page's own site though their names need not say so.
     owned: BTreeSet<String>,
     /// What is pushed by the graph, and what if it is everything; each made when the first load wants it.
-    pushing: [OnceLock<Option<Arc<Pushing>>>; 2],
+    pushing: [OnceLock<Option<Arc<SitePusher>>>; 2],
     /// Exchanges by what a request can say of them: a page may ask twice for the same, and get two answers.
     by_request: BTreeMap<RequestKey, Vec<usize>>,
     /// Nodes of the graph that the head of the document hints at.
@@ -67,7 +67,7 @@ pub struct Page {
 }
 
 /// A budget that nothing is over.
-const EVERYTHING: Budget = Budget {
+const UNLIMITED_PUSH: Budget = Budget {
     streams: usize::MAX,
     bytes: usize::MAX,
     hints: 0,
@@ -114,7 +114,7 @@ impl Page {
 
     /// The same behind accelerators that move what `operator` says.
     #[must_use]
-    pub fn accelerated_by(self, operator: Operator) -> Self {
+    pub fn with_operator_config(self, operator: Operator) -> Self {
         Self {
             operator: Some(operator),
             seen: Default::default(),
@@ -129,12 +129,12 @@ impl Page {
 
     /// The same with these nodes hinted at; see [`PageLoad::hint`](crate::page_load::PageLoad::hint).
     #[must_use]
-    pub fn hinting_at(self, hints: Vec<usize>) -> Self {
+    pub fn with_hints(self, hints: Vec<usize>) -> Self {
         Self { hints, ..self }
     }
 
     /// The same with these hosts of its own site, whatever their names say.
-    pub(crate) fn owning(self, owned: BTreeSet<String>) -> Self {
+    pub(crate) fn with_own_hosts(self, owned: BTreeSet<String>) -> Self {
         Self { owned, ..self }
     }
 
@@ -168,12 +168,12 @@ impl Page {
     }
 
     /// The plan of pushes that its graph makes. It learns nothing, so loads may share it.
-    fn pushing(&self, push: Push) -> Option<Arc<Pushing>> {
+    fn pushing(&self, push: Push) -> Option<Arc<SitePusher>> {
         let [by_graph, all] = &self.pushing;
-        let (made, needs, budget): (_, fn(&Replica, &PageGraph) -> Needs, _) = match push {
+        let (made, needs, budget): (_, fn(&Replica, &PageGraph) -> PageResources, _) = match push {
             Push::No => return None,
-            Push::ByGraph => (by_graph, Needs::of_graph, Budget::default()),
-            Push::All => (all, Needs::all_of_graph, EVERYTHING),
+            Push::ByGraph => (by_graph, PageResources::of_graph, Budget::default()),
+            Push::All => (all, PageResources::all_of_graph, UNLIMITED_PUSH),
         };
         let made = made.get_or_init(|| {
             let config = PushConfig {
@@ -185,7 +185,7 @@ impl Page {
                 ..PushConfig::default()
             };
             let needs = needs(&self.replica, &self.graph);
-            Pushing::new(config, needs, &self.site).map(Arc::new)
+            SitePusher::new(config, needs, &self.site).map(Arc::new)
         });
         made.clone()
     }
@@ -254,13 +254,16 @@ impl Page {
     }
 
     /// Every exchange that asks for the same as `exchange`, itself among them.
-    pub(crate) fn answers_to(&self, exchange: &Exchange) -> impl Iterator<Item = &Exchange> {
-        let indexes = self.indexes_of_answers_to(exchange);
+    pub(crate) fn matching_exchanges(
+        &self,
+        exchange: &Exchange,
+    ) -> impl Iterator<Item = &Exchange> {
+        let indexes = self.matching_indexes(exchange);
         indexes.map(|index| &self.replica.exchanges[index])
     }
 
     /// Likewise, by index.
-    pub(crate) fn indexes_of_answers_to(&self, exchange: &Exchange) -> impl Iterator<Item = usize> {
+    pub(crate) fn matching_indexes(&self, exchange: &Exchange) -> impl Iterator<Item = usize> {
         self.by_request[&key_of(exchange)].iter().copied()
     }
 
@@ -347,7 +350,7 @@ pub fn load(
         Arc::new(network.clone()),
         config,
     );
-    let tab = Tab::new(page, protocol, options, &client, &runtime);
+    let tab = LoadDriver::new(page, protocol, options, &client, &runtime);
     let ended = executor.run(async {
         tab.run().await;
         client.close().await;
@@ -382,7 +385,7 @@ pub(crate) fn serve_page(
     let mut by_quic = BTreeSet::new(); // two names of one address share its socket
     for (host, address) in page.hosts(protocol, options) {
         network.name(&host, vec![address]);
-        network.put_beyond(address, options.backhaul);
+        network.set_extra_rtt(address, options.backhaul);
         let addresses = ports.iter().map(|&port| SocketAddr::new(address, port));
         let spoken = page.spoken(protocol, options, &host);
         if spoken.is_over_quic() {

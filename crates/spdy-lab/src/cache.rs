@@ -105,7 +105,7 @@ pub(crate) enum Held {
 }
 
 /// Headers of a request that are about a cache: whoever recorded the page may have loaded it anew on purpose.
-pub(crate) const OF_THE_CACHE: [HeaderName; 2] = [header::CACHE_CONTROL, header::PRAGMA];
+pub(crate) const CACHE_REQUEST_HEADERS: [HeaderName; 2] = [header::CACHE_CONTROL, header::PRAGMA];
 
 /// Headers of a response that are dates. Servers wrote them in three forms, of which `http-cache-semantics` reads the one of today.
 const DATES: [HeaderName; 3] = [header::DATE, header::EXPIRES, header::LAST_MODIFIED];
@@ -228,7 +228,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_cache_is_written_as_it_is_read() {
+    fn a_cache_value_round_trips_as_text() {
         let warm = |seconds| Cache::Warm {
             after: Duration::from_secs(seconds),
         };
@@ -285,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn freshness_is_reckoned_from_the_answer_s_own_headers() {
+    fn freshness_is_computed_from_response_headers() {
         for (fields, fresh_until) in [
             ("Cache-Control: max-age=60\r\n", 60),
             ("Cache-Control: private, max-age=60\r\n", 60),
@@ -400,7 +400,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_done_and_not_only_read_is_done_again() {
+    fn unsafe_methods_are_never_served_from_cache() {
         let fields = "Cache-Control: max-age=60\r\nETag: \"v1\"\r\n";
         for (method, fresh) in [
             (Method::GET, Held::Fresh(4)),
@@ -416,7 +416,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_stale_is_asked_for_with_its_validators_and_what_is_not_stored_without() {
+    fn only_stored_stale_responses_are_revalidated_with_validators() {
         let modified = "Last-Modified: Mon, 03 Jun 2013 10:00:00 GMT\r\n";
         let Held::Stale(4, validators) = after(DAY, &format!("ETag: \"v1\"\r\n{modified}")) else {
             panic!("it has validators");

@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn a_site_is_what_somebody_registered() {
+    fn a_site_is_a_registrable_domain() {
         for (one, other, same) in [
             ("www.bbc.co.uk", "news.bbc.co.uk", true),
             ("bbc.co.uk", "static.news.bbc.co.uk", true),

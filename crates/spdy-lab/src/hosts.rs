@@ -27,7 +27,7 @@ const FOLDED_PREFIX: &str = "/.spdy/1/";
 
 /// Where a page lives that is sharded, and whose address nobody recorded: of the block for benchmarks (RFC 2544), and none that
 /// [`browser`](crate::browser) makes up.
-const SHARDED: IpAddr = IpAddr::V4(Ipv4Addr::new(198, 19, 255, 254));
+const SHARD_FALLBACK_ADDRESS: IpAddr = IpAddr::V4(Ipv4Addr::new(198, 19, 255, 254));
 
 /// Most hosts that a page's own resources are spread over: a label of 1 to 99 beside its own host.
 pub const MAX_SHARDS: u32 = 100;
@@ -86,7 +86,7 @@ impl Hosts {
             Self::Sharded(shards) => {
                 let own = &replica.document().url;
                 let names = (1..shards.get()).map(|shard| shard_name(own, shard));
-                Page::with_graph(sharded(replica, shards), graph).owning(names.collect())
+                Page::with_graph(sharded(replica, shards), graph).with_own_hosts(names.collect())
             }
         }
     }
@@ -122,7 +122,7 @@ fn sharded(replica: &Replica, shards: NonZeroU32) -> Replica {
         // What was recorded then may be the address of a proxy.
         Some(Host::Ipv4(address)) => address.into(),
         Some(Host::Ipv6(address)) => address.into(),
-        _ => page.address.unwrap_or(SHARDED),
+        _ => page.address.unwrap_or(SHARD_FALLBACK_ADDRESS),
     };
     let authority = head::authority(&own);
     let mut shard_of: BTreeMap<Url, u32> = BTreeMap::new();

@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn headers_are_the_recorded_ones_but_for_those_of_the_connection_and_the_cache() {
+    fn recorded_headers_are_sent_except_connection_and_cache_headers() {
         let head = b"GET / HTTP/1.1\r\nHost: b.test\r\nCookie: a=1\r\nConnection: keep-alive\r\n\
             If-None-Match: \"1\"\r\n:path: /\r\nAccept: x\r\nCookie: b=2\r\n\r\n";
         let request = request_of(&exchange("http://a.test/", head), true).unwrap();

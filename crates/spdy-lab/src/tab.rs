@@ -27,7 +27,7 @@ use spdy_client::error::Error;
 use spdy_client::timing::Timings;
 use spdy_clock::Instant;
 use spdy_frame::priority::Priority;
-use spdy_net::interim::InterimHeads;
+use spdy_net::interim::InterimResponses;
 use spdy_page::replica::{Exchange, Kind};
 use spdy_proxy::coding::{Coding, Decoder};
 
@@ -61,7 +61,7 @@ struct Record {
 }
 
 /// One load at work.
-pub(crate) struct Tab<'a> {
+pub(crate) struct LoadDriver<'a> {
     page: &'a Page,
     protocol: RaceProtocol,
     options: &'a Options,
@@ -72,7 +72,7 @@ pub(crate) struct Tab<'a> {
     record: Mutex<Record>,
 }
 
-impl<'a> Tab<'a> {
+impl<'a> LoadDriver<'a> {
     /// A load that has not begun. `runtime` is the client's own.
     pub(crate) fn new(
         page: &'a Page,
@@ -103,7 +103,7 @@ impl<'a> Tab<'a> {
     /// Loads the page, until nothing is left to ask for.
     pub(crate) async fn run(&self) {
         self.record().begun = self.runtime.now() - Instant::ZERO;
-        self.follow_page().await;
+        self.drive_page().await;
         self.record().is_over = true;
     }
 
@@ -154,7 +154,7 @@ impl<'a> Tab<'a> {
         }
     }
 
-    async fn follow_page(&self) {
+    async fn drive_page(&self) {
         let mut machine = PageLoad::new(self.page.graph());
         machine.hint(self.page.hints().iter().copied());
         if self.options.hints && self.through.is_none() {
@@ -273,11 +273,11 @@ impl<'a> Tab<'a> {
         let (Ok(request), Cache::Warm { after }) = (&mut asked, self.options.cache) else {
             return (asked, Held::Nothing);
         };
-        for name in cache::OF_THE_CACHE {
+        for name in cache::CACHE_REQUEST_HEADERS {
             request.headers_mut().remove(name);
         }
         // Of several answers the site gives the first that is one.
-        let mut answers = self.page.answers_to(exchange);
+        let mut answers = self.page.matching_exchanges(exchange);
         let stored = answers.find(|it| it.status() != Some(304));
         let stored = stored.unwrap_or(exchange);
         let held = cache::held(self.page.replica(), stored, request, after);
@@ -300,7 +300,7 @@ impl<'a> Tab<'a> {
         let (Some(through), Some(whole), Some(text), Some(coding)) =
             (self.through, whole, text, Coding::of(headers))
         else {
-            let answers = self.page.answers_to(exchange);
+            let answers = self.page.matching_exchanges(exchange);
             return (None, Expected::of(answers, exchange));
         };
         let plain = Plain {
@@ -312,7 +312,7 @@ impl<'a> Tab<'a> {
             false => {
                 let text_of = |index| through.body(index)?.text.as_deref();
                 let exchanges = &self.page.replica().exchanges;
-                let answers = self.page.indexes_of_answers_to(exchange);
+                let answers = self.page.matching_indexes(exchange);
                 let texts = answers.filter_map(|at| Some((&exchanges[at], text_of(at)?)));
                 Expected::texts(texts, text.len())
             }
@@ -336,7 +336,7 @@ impl<'a> Tab<'a> {
         if is_page && node.kind == Kind::Document {
             announce_navigation(asked.headers_mut());
         }
-        let (heads, mut heard) = InterimHeads::channel();
+        let (heads, mut heard) = InterimResponses::channel();
         asked.extensions_mut().insert(heads);
         let mut answer = self.client.send(asked, request.priority);
         std::future::poll_fn(|cx| {

@@ -18,7 +18,7 @@ use std::time::{Duration, SystemTime};
 use rustls::crypto::{CryptoProvider, aws_lc_rs};
 use spdy_net::certificates::Identity;
 use spdy_net::protocol::Protocol;
-use spdy_net::tls::{ClientTls, KeyLogTo, ServerTls, TlsOptions, TlsVersion};
+use spdy_net::tls::{ClientTls, KeyLogTarget, ServerTls, TlsOptions, TlsVersion};
 use spdy_net::verify::Trust;
 
 use crate::options::{Options, RaceProtocol};
@@ -57,7 +57,7 @@ fn tls_options(min: TlsVersion, max: TlsVersion, options: &Options) -> TlsOption
     TlsOptions {
         min,
         max,
-        key_log: KeyLogTo::Nowhere,
+        key_log: KeyLogTarget::Nowhere,
         provider: provider(options.ml_kem),
         hour: Some(SystemTime::UNIX_EPOCH + HOUR),
         resumption: options.tls_resumption,

@@ -190,7 +190,7 @@ fn added(image: Exchange, accelerator: Accelerator) -> f64 {
 }
 
 #[test]
-fn who_asks_an_origin_pays_for_the_way_behind_the_link_and_what_is_kept_costs_nothing() {
+fn an_origin_fetch_costs_the_backhaul_and_a_cache_hit_does_not() {
     let own = || kept(image("http://www.page.test/a.png"), "max-age=60");
     let other = |control| kept(image("http://cdn.other.test/a.png"), control);
     let is = |got: f64, want: f64, what| assert!((got - want).abs() < 2.0, "{what}: {got} ms");
@@ -214,7 +214,7 @@ fn who_asks_an_origin_pays_for_the_way_behind_the_link_and_what_is_kept_costs_no
 }
 
 #[test]
-fn what_a_script_asks_for_stays_at_its_own_host() {
+fn requests_by_scripts_stay_at_their_own_host() {
     let mut asked = image("http://api.other.test/by-script.png");
     asked.initiator = Initiator::Resource {
         index: 1,
@@ -295,7 +295,7 @@ fn with_names() -> Page {
             ..HostConfig::named(host)
         })
     });
-    Page::new(page(html, others)).accelerated_by(Operator {
+    Page::new(page(html, others)).with_operator_config(Operator {
         rewrite: Rewrite {
             names_under: Some("x.names.test".to_owned()),
             hosts: named.collect(),
@@ -307,7 +307,7 @@ fn with_names() -> Page {
 
 /// A load with one wrong byte has a failure.
 #[test]
-fn what_has_a_name_comes_over_the_connection_of_the_site_where_clients_pool() {
+fn aliased_hosts_share_the_sites_connection_where_clients_pool() {
     let page = with_names();
     for protocol in [RaceProtocol::H2, RaceProtocol::Spdy] {
         for accelerator in [Accelerator::Cold, Accelerator::Warm] {
@@ -354,7 +354,7 @@ fn redirecting(tag: &str, old: &str, kind: Kind, media: &str, to: &str) -> Page 
 }
 
 #[test]
-fn a_redirect_of_another_host_is_followed_or_left_to_the_client_as_the_accelerator_does() {
+fn foreign_redirects_are_followed_as_the_accelerator_does() {
     let asked = |page: &Page, accelerator| {
         let load = load(page, RaceProtocol::Spdy, &through(accelerator));
         (load.requests, load.connections)
@@ -381,7 +381,7 @@ fn a_redirect_of_another_host_is_followed_or_left_to_the_client_as_the_accelerat
 }
 
 #[test]
-fn a_page_at_an_address_has_no_accelerator_and_says_so() {
+fn a_page_at_an_ip_address_is_rejected() {
     let mut replica = page("<!DOCTYPE html>", Vec::new());
     replica.exchanges[0].url = Url::parse("http://192.0.2.1/").unwrap();
     let options = through(Accelerator::Cold);
@@ -411,7 +411,7 @@ fn a_client_with_a_cache_of_its_own_is_refused_before_an_accelerator() {
 
 /// What `//host/` means hangs on how the page came: over TLS the host is asked in TLS, though it was recorded without.
 #[test]
-fn what_names_no_scheme_is_moved_whichever_the_load_has() {
+fn scheme_relative_urls_are_proxied_over_both_schemes() {
     let html = "<!DOCTYPE html><img src=//cdn.other.test/a.png>";
     let page = Page::new(page(html, vec![image("http://cdn.other.test/a.png")]));
     for (protocol, letter) in [(RaceProtocol::Http, 'p'), (RaceProtocol::Spdy, 's')] {
@@ -423,7 +423,7 @@ fn what_names_no_scheme_is_moved_whichever_the_load_has() {
 
 /// As Chromium records it: the second request of a page for the same image asks whether the first answer is still good.
 #[test]
-fn what_a_page_asks_for_twice_may_come_as_either_answer() {
+fn a_repeated_request_accepts_either_recorded_response() {
     let (image, mut again) = (
         image("http://img.test/a.png"),
         image("http://img.test/a.png"),
@@ -439,7 +439,7 @@ fn what_a_page_asks_for_twice_may_come_as_either_answer() {
 
 /// A browser says of a request whether it goes to another site, and a moved one does not.
 #[test]
-fn what_was_recorded_of_another_site_is_asked_for_as_the_sites_own() {
+fn proxied_requests_say_same_origin() {
     let of_browser = |mut exchange: Exchange, fields: &[(&str, &str)]| {
         for (name, value) in fields {
             exchange.request_head = head::with_field(&exchange.request_head, name, Some(value));
@@ -461,7 +461,7 @@ fn what_was_recorded_of_another_site_is_asked_for_as_the_sites_own() {
 
 /// The second view of a page that comes from its origin as old as its lifetime, so that the origin, 200 ms away, is asked about it again;
 /// its sheet is kept.
-fn asked_about(protocol: RaceProtocol, push: Push, hints: bool) -> Load {
+fn revalidated_load(protocol: RaceProtocol, push: Push, hints: bool) -> Load {
     let sheet = exchange(
         "http://www.page.test/a.css",
         Kind::Stylesheet,
@@ -485,10 +485,10 @@ fn asked_about(protocol: RaceProtocol, push: Push, hints: bool) -> Load {
 }
 
 #[test]
-fn what_a_103_hints_at_is_asked_for_while_the_origin_is_asked_about_the_page() {
+fn early_hints_are_requested_while_the_origin_revalidates() {
     for protocol in [RaceProtocol::H2, RaceProtocol::H3] {
         let [plain, hinted] = [false, true].map(|hints| {
-            let load = asked_about(protocol, Push::No, hints);
+            let load = revalidated_load(protocol, Push::No, hints);
             let [page, sheet] = &load.waterfall[..] else {
                 panic!("want a page and a sheet: {:?}", load.waterfall);
             };
@@ -508,9 +508,9 @@ fn what_a_103_hints_at_is_asked_for_while_the_origin_is_asked_about_the_page() {
 }
 
 #[test]
-fn what_is_pushed_with_a_page_is_not_asked_for() {
+fn pushed_resources_are_not_requested() {
     let [plain, pushed] =
-        [Push::No, Push::ByGraph].map(|push| asked_about(RaceProtocol::Spdy, push, false));
+        [Push::No, Push::ByGraph].map(|push| revalidated_load(RaceProtocol::Spdy, push, false));
     assert_eq!((plain.requests, pushed.requests), (2, 1));
     let saved = plain.load_ms - pushed.load_ms;
     assert!(saved > 20.0, "{saved} ms");

@@ -100,7 +100,7 @@ fn listed(audit: &Audit) -> Vec<(&str, &[Use], usize)> {
 }
 
 #[test]
-fn what_goes_to_a_name_is_told_apart_from_what_goes_to_a_path() {
+fn aliased_and_proxied_resources_are_counted_apart() {
     let rewrite = Config {
         names_under: Some("x.names.test".to_owned()),
         hosts: vec![
@@ -129,7 +129,7 @@ fn what_goes_to_a_name_is_told_apart_from_what_goes_to_a_path() {
 }
 
 #[test]
-fn every_resource_has_a_fate_and_what_stays_has_a_reason() {
+fn every_resource_has_a_delivery_and_direct_ones_a_reason() {
     let audit = audit(&case(page(), None));
     assert_eq!(
         fates(&audit),
@@ -147,7 +147,7 @@ fn every_resource_has_a_fate_and_what_stays_has_a_reason() {
             ("https://beacon.test/e.png", "unnamed"),
         ])
     );
-    assert_eq!(audit.survey.hosts_asked(), (4, 8));
+    assert_eq!(audit.survey.hosts_contacted(), (4, 8));
     let host = |name: &str| {
         let mut hosts = audit.survey.hosts.iter();
         hosts.find(|host| host.host == name).unwrap()
@@ -163,7 +163,7 @@ fn every_resource_has_a_fate_and_what_stays_has_a_reason() {
 }
 
 #[test]
-fn what_no_recorded_text_can_name_is_told_apart_from_what_a_script_asks_for() {
+fn unrecorded_references_differ_from_script_requests() {
     let without_text = |number: usize| {
         let mut page = page();
         page.exchanges[number].body_is_real = false;
@@ -186,7 +186,7 @@ fn what_no_recorded_text_can_name_is_told_apart_from_what_a_script_asks_for() {
 }
 
 #[test]
-fn what_is_advised_is_what_moves_and_nothing_more() {
+fn advised_hosts_are_exactly_those_that_get_proxied() {
     let audit = audit(&case(page(), None));
     assert_eq!(audit.advice.own_hosts, ["img.page.test"]);
     assert_eq!(
@@ -207,7 +207,7 @@ fn what_is_advised_is_what_moves_and_nothing_more() {
 }
 
 #[test]
-fn a_configuration_is_judged_as_it_is_and_told_what_it_lacks() {
+fn an_audit_of_a_configuration_lists_what_it_lacks() {
     let rewrite = Config {
         hosts: vec![
             HostConfig {
@@ -250,7 +250,7 @@ fn a_configuration_is_judged_as_it_is_and_told_what_it_lacks() {
 fn the_page_of_the_paper_loads_faster_the_more_the_accelerator_has() {
     let case = case(shipped::page("mineki").unwrap(), None);
     let first = audit(&case);
-    assert_eq!(first.survey.hosts_asked(), (1, 7));
+    assert_eq!(first.survey.hosts_contacted(), (1, 7));
     let saving = &first.savings[0];
     assert!(saving.warm.saved_load_ms > 0.0, "{saving:?}");
     assert!(saving.warm.times.load_ms <= saving.cold.times.load_ms);
@@ -261,7 +261,7 @@ fn the_page_of_the_paper_loads_faster_the_more_the_accelerator_has() {
 }
 
 #[test]
-fn an_audit_can_be_broken_off_and_wants_a_name() {
+fn an_audit_can_be_cancelled_and_requires_a_host_name() {
     let case_of_page = case(page(), None);
     let broken = case_of_page.audit(None, |done, total| {
         assert_eq!((done, total), (1, 3));
@@ -323,7 +323,7 @@ fn page_of_modules(head: &str) -> Replica {
 }
 
 #[test]
-fn what_modules_import_is_moved_by_the_import_map_and_its_hosts_are_advised() {
+fn module_imports_are_proxied_by_the_import_map() {
     let page = page_of_modules("");
     let first = audit(&case(page.clone(), None));
     let becomes = fates(&first);

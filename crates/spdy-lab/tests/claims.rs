@@ -18,7 +18,7 @@ fn bench(threads: usize) -> Bench<'static> {
 }
 
 #[test]
-fn a_claim_comes_out_the_same_twice_whatever_the_number_of_threads() {
+fn a_claim_gives_the_same_result_on_any_number_of_threads() {
     let quick = [
         claim("mineki", "every-rate"),
         claim("nsdi14", "many-small"),
@@ -33,7 +33,7 @@ fn a_claim_comes_out_the_same_twice_whatever_the_number_of_threads() {
 }
 
 #[test]
-fn what_needs_a_corpus_says_so_without_one() {
+fn claims_that_need_a_corpus_fail_without_one() {
     for claim in claims::all().filter(|claim| !claim.needs_no_corpus()) {
         let finding = Finding::of(claim, &bench(1));
         assert_eq!(finding.verdict, Verdict::CannotBeRun, "{claim:?}");
@@ -61,7 +61,7 @@ const SLOW: [&str; 13] = [
 
 /// Virtual time leaves nothing to the machine: the same build makes the same rows, figures, intervals and verdicts.
 #[test]
-fn what_needs_no_corpus_comes_out_as_the_page_tells_it() {
+fn claims_without_a_corpus_match_the_documentation() {
     let page = include_str!("../../../docs/claims.md");
     let bench = Bench {
         runs: Bench::RUNS,
@@ -85,7 +85,7 @@ fn what_needs_no_corpus_comes_out_as_the_page_tells_it() {
 }
 
 #[test]
-fn names_are_told_apart_and_the_page_tells_every_claim_as_it_stands() {
+fn claim_names_are_unique_and_documented_as_in_code() {
     let page = include_str!("../../../docs/claims.md");
     let mut section = "";
     let mut rows = std::collections::BTreeMap::new();

@@ -4,7 +4,7 @@ use std::num::NonZeroUsize;
 use std::ops::ControlFlow;
 
 use spdy_lab::doctor::examination::{Case, Examination, Finding};
-use spdy_lab::doctor::remedy::{Remedy, Worse};
+use spdy_lab::doctor::remedy::{Degradation, Remedy};
 use spdy_lab::options::{Options, RaceProtocol};
 use spdy_lab::race::RaceNetwork;
 use spdy_page::builtin;
@@ -211,7 +211,7 @@ fn twice_the_round_trip_time_takes_twice_as_long() {
         matches!(
             remedy,
             Remedy::Network {
-                change: Worse::DoubleRtt
+                change: Degradation::DoubleRtt
             }
         )
     });
@@ -231,7 +231,7 @@ fn a_network_that_loses_more_is_not_made_better_by_losing_one_percent() {
             matches!(
                 finding.remedy,
                 Remedy::Network {
-                    change: Worse::Loss
+                    change: Degradation::Loss
                 }
             )
         };
@@ -322,7 +322,7 @@ fn no_host_of_the_pages_own_site_is_left_out() {
 }
 
 #[test]
-fn what_chance_may_have_made_is_not_claimed() {
+fn differences_within_chance_are_not_reported() {
     let of_loss = |runs| {
         let case = Case {
             runs,
@@ -336,7 +336,7 @@ fn what_chance_may_have_made_is_not_claimed() {
         );
         let is_loss = |it: &Remedy| {
             *it == Remedy::Network {
-                change: Worse::Loss,
+                change: Degradation::Loss,
             }
         };
         find(&examination, is_loss).clone()

@@ -87,10 +87,10 @@ fn tried(
 }
 
 #[test]
-fn a_factor_that_is_said_to_have_no_effect_changes_nothing_of_a_load() {
+fn an_ineffective_factor_changes_no_load() {
     for ground in GROUNDS {
         let idle = |factor: Factor, protocol, conditions: &Conditions| {
-            !factor.acts_on(protocol, conditions)
+            !factor.has_effect_on(protocol, conditions)
         };
         let tried = tried(ground, idle);
         assert!(tried.len() > 15, "{ground}: {}", tried.len());
@@ -101,9 +101,10 @@ fn a_factor_that_is_said_to_have_no_effect_changes_nothing_of_a_load() {
 }
 
 #[test]
-fn a_factor_that_is_said_to_have_one_changes_a_load() {
-    let acts =
-        |factor: Factor, protocol, conditions: &Conditions| factor.acts_on(protocol, conditions);
+fn an_effective_factor_changes_a_load() {
+    let acts = |factor: Factor, protocol, conditions: &Conditions| {
+        factor.has_effect_on(protocol, conditions)
+    };
     let all = tried("", acts);
     assert_eq!(all.len(), 43);
     for (what, differs) in all {
@@ -131,7 +132,7 @@ fn a_factor_that_is_said_to_have_one_changes_a_load() {
         let only = |factor: Factor, protocol, conditions: &Conditions| {
             factor.name() == name
                 && protocols.contains(&protocol)
-                && factor.acts_on(protocol, conditions)
+                && factor.has_effect_on(protocol, conditions)
         };
         let tried = tried(ground, only);
         assert_eq!(tried.len(), protocols.len(), "{ground}: {name}");

@@ -86,7 +86,7 @@ fn told(factors: &str) -> String {
 }
 
 #[test]
-fn where_only_the_page_s_own_site_speaks_the_protocol_others_are_loaded_as_by_http1() {
+fn with_first_party_deployment_other_hosts_use_http1() {
     let portal = builtin::portal();
     let own = ["www.portal.test", "img.portal.test", "thumbs.portal.test"];
     let options = |deployment| Options {
@@ -149,7 +149,7 @@ fn hosts_of_one_address_speak_what_each_of_them_speaks() {
 }
 
 #[test]
-fn the_three_versions_of_spdy_carry_the_same_page_each_by_its_own_dictionary() {
+fn each_spdy_version_loads_the_page_with_its_own_dictionary() {
     let portal = builtin::portal();
     let of = |protocol| load(&portal, protocol, &Options::default());
     let versions = [RaceProtocol::Spdy, RaceProtocol::Spdy3, RaceProtocol::Spdy2].map(of);
@@ -193,7 +193,7 @@ fn spdy2_has_no_window_that_a_long_fat_link_could_wait_for() {
 }
 
 #[test]
-fn without_priorities_a_script_comes_with_the_images_that_were_named_before_it() {
+fn without_priorities_a_script_shares_bandwidth_with_images() {
     let image = |at| {
         own(
             &format!("{at}.png"),
@@ -232,7 +232,7 @@ fn without_priorities_a_script_comes_with_the_images_that_were_named_before_it()
 }
 
 #[test]
-fn hints_save_the_round_trip_in_which_a_sheet_would_tell_of_its_font() {
+fn hints_save_the_round_trip_of_a_font_in_a_style_sheet() {
     let css = "@font-face { font-family: x; src: url(/x.woff) }";
     let named = vec![
         own("s.css", Kind::Stylesheet, "text/css", css),
@@ -255,7 +255,7 @@ fn hints_save_the_round_trip_in_which_a_sheet_would_tell_of_its_font() {
 }
 
 #[test]
-fn shards_multiply_the_connections_of_http1_and_cut_a_session_into_as_many() {
+fn shards_multiply_http1_connections_and_sessions() {
     let flags = builtin::flags();
     let over = |protocol| {
         run(
@@ -348,7 +348,7 @@ fn saying(fields: &str, exchange: Exchange) -> Exchange {
 }
 
 #[test]
-fn a_second_view_asks_for_what_is_stale_and_gets_what_has_changed_or_was_not_kept() {
+fn a_repeat_view_revalidates_stale_and_fetches_the_rest() {
     let image = |path, fields| {
         let image = own(path, Kind::Image, "image/png", vec![0; 50_000]);
         saying(fields, image)
@@ -443,7 +443,7 @@ fn a_page_that_is_fresh_as_a_whole_needs_no_network() {
 }
 
 #[test]
-fn small_frames_cost_a_head_each_and_large_ones_hold_up_what_is_urgent() {
+fn small_frames_add_overhead_and_large_ones_delay_urgent_data() {
     let image = own("i.png", Kind::Image, "image/png", vec![0; 1_000_000]);
     let sheet = own(
         "a.css",
@@ -486,7 +486,7 @@ fn small_frames_cost_a_head_each_and_large_ones_hold_up_what_is_urgent() {
 }
 
 #[test]
-fn pushes_go_as_far_as_the_server_s_budget_or_to_everything_that_is_its_own() {
+fn pushes_stop_at_the_budget_unless_push_is_all() {
     let flags = builtin::flags();
     let requests = |page: &Replica, protocol| -> Vec<u64> {
         let loads = run(page, protocol, "push = ['no', 'yes', 'all']");

@@ -25,7 +25,7 @@ use spdy_net::limit::{ConnectionLimit, LimitHits};
 use spdy_net::protocol::Protocol;
 use spdy_net::quic::{self, QuicEndpoint};
 use spdy_net::serve::{ServerOptions, serve_quic};
-use spdy_net::tls::{ClientTls, KeyLogTo, ServerTls, TlsOptions, TlsVersion};
+use spdy_net::tls::{ClientTls, KeyLogTarget, ServerTls, TlsOptions, TlsVersion};
 use spdy_net::verify::Trust;
 use spdy_page::builtin;
 use spdy_page::replica::{Exchange, Initiator, Kind, Replica};
@@ -76,7 +76,7 @@ fn written(loads: &[Load]) -> Vec<String> {
 }
 
 #[test]
-fn the_first_byte_of_a_small_answer_comes_after_two_round_trips_and_over_tcp_after_more() {
+fn first_byte_takes_two_round_trips_and_more_over_tcp() {
     for (protocol, tls, round_trips) in [
         (RaceProtocol::H3, TlsVersion::Tls13, 2.0),
         (RaceProtocol::H3, TlsVersion::Tls12, 2.0), // it has no choice
@@ -123,7 +123,7 @@ fn a_large_object_fills_the_link() {
 }
 
 #[test]
-fn the_same_seed_gives_the_same_nanoseconds_on_any_number_of_threads_and_another_gives_others() {
+fn a_seed_gives_the_same_times_on_any_number_of_threads() {
     let network = "down=5mbit,up=1mbit,rtt=60ms,loss=2%";
     let loads = |threads, seed| {
         let mut race = race(builtin::portal(), network, RaceProtocol::H3);
@@ -185,7 +185,7 @@ fn connected<F: Future>(
     let network = SimNetwork::new(sim.clone(), links.config(&Options::default()), 1);
     let ca = LocalCa::generate(KeyKind::Ed25519).unwrap();
     let tls_options = TlsOptions {
-        key_log: KeyLogTo::Nowhere,
+        key_log: KeyLogTarget::Nowhere,
         ..TlsOptions::default()
     };
     let identity = ca.issue(&["a.test".to_owned()], &[]).unwrap();
@@ -241,7 +241,7 @@ fn a_connection_without_requests_is_ended_in_order() {
 }
 
 #[test]
-fn an_answer_that_nobody_reads_is_given_up_and_counted() {
+fn an_unread_response_is_cancelled_and_counted() {
     let hits = LimitHits::default();
     let options = ServerOptions {
         hits: hits.clone(),
@@ -260,7 +260,7 @@ fn an_answer_that_nobody_reads_is_given_up_and_counted() {
 }
 
 #[test]
-fn a_stopped_server_sends_what_it_has_begun_and_rejects_what_comes_later_for_another_try() {
+fn a_stopping_server_finishes_responses_and_rejects_new_requests() {
     connected(
         ServerOptions::default(),
         |connection, runtime, stop, ended| async move {

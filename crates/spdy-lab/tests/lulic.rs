@@ -134,23 +134,23 @@ fn holds(name: &str, set: &Parameters, bars: [f64; 3], bar: f64) {
 
 /// What was reached stands in `docs/lab.md`.
 #[test]
-fn load_times_over_http_are_near_his_with_nothing_of_his_results_in_them() {
+fn http_load_times_match_lulics_without_fitting() {
     holds("unseen", &Parameters::UNSEEN, [12.0, 12.0, 30.0], 14.0);
 }
 
 #[test]
-fn load_times_are_near_his_with_three_numbers_set_by_hand() {
+fn load_times_match_lulics_with_three_hand_set_numbers() {
     holds("by hand", &Parameters::BY_HAND, [12.0, 12.0, 12.0], 12.0);
 }
 
 #[test]
-fn load_times_are_nearer_to_his_with_three_numbers_fitted_to_them() {
+fn load_times_match_lulics_better_with_three_fitted_numbers() {
     holds("fitted", &Parameters::FITTED, [8.0, 8.0, 8.0], 8.0);
 }
 
 /// By what it is made of; what it does over HTTPS and SPDY is nobody's choice, and stands in `docs/experiments.md`.
 #[test]
-fn a_stand_in_has_the_bytes_and_the_round_trips_that_he_saw_over_http() {
+fn stand_in_pages_have_lulics_http_bytes_and_round_trips() {
     for (name, dom_content_loaded, load, kilobytes) in [
         ("lulic-bing", 5.0, 7.0, 44.0),
         ("lulic-yahoo", 10.1, 10.2, 410.0),

@@ -1,9 +1,9 @@
-//! What the model of today comes to, load by load: whoever moves a figure counts `MODEL` on.
+//! What the model of today comes to, load by load: whoever moves a figure counts `MODEL_VERSION` on.
 
 use std::fmt::Write as _;
 
 use spdy_lab::accelerator::choice::Accelerator;
-use spdy_lab::model::MODEL;
+use spdy_lab::model::MODEL_VERSION;
 use spdy_lab::options::{Options, Push, RaceProtocol};
 use spdy_lab::race::{Race, RaceNetwork};
 use spdy_lab::scheduler::choice::Scheduler;
@@ -103,10 +103,10 @@ fn write_race(
 }
 
 #[test]
-fn figures_are_those_of_this_model_and_another_has_another_number() {
+fn a_change_of_figures_requires_a_new_model_version() {
     let came = loads();
     assert!(
         came == FIGURES,
-        "figures of model {MODEL} moved: count it on, and keep here what came:\n{came}\nwant:\n{FIGURES}"
+        "figures of model {MODEL_VERSION} moved: count it on, and keep here what came:\n{came}\nwant:\n{FIGURES}"
     );
 }

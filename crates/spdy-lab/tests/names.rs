@@ -58,7 +58,7 @@ fn reason(error: &io::Error) -> &'static str {
 }
 
 #[test]
-fn the_guard_refuses_in_virtual_time_what_it_refuses_in_the_world() {
+fn the_address_guard_refuses_the_same_in_virtual_time() {
     run(0, 1, async |network, runtime| {
         network.name("good.test", vec![ORIGIN.into()]);
         network.name("mixed.test", vec![ORIGIN.into(), [10, 0, 0, 1].into()]);

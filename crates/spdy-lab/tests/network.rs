@@ -133,7 +133,7 @@ fn the_same_seed_repeats_to_the_nanosecond_and_another_does_not() {
 }
 
 #[test]
-fn an_address_where_nobody_listens_refuses_after_one_round_trip() {
+fn connecting_without_a_listener_fails_after_one_round_trip() {
     let (error, at) = with_server(config(), 1, echo, async |network, runtime| {
         let nobody = SocketAddr::from(([192, 0, 2, 99], 80));
         let error = network
@@ -167,7 +167,7 @@ fn a_name_costs_one_round_trip_and_two_packets() {
 }
 
 #[test]
-fn an_answer_that_is_slower_than_the_patience_counts_all_the_same() {
+fn a_dns_answer_after_the_first_retry_is_accepted() {
     let mut slow = config();
     slow.path.rtt = Duration::from_millis(2_500);
     let (found, at, traffic) = with_server(slow, 1, echo, async |network, runtime| {
@@ -214,7 +214,7 @@ fn an_unknown_name_is_known_to_be_so_after_one_round_trip() {
 }
 
 #[test]
-fn a_lost_question_is_asked_five_times_and_given_up() {
+fn a_lost_dns_query_is_sent_five_times() {
     let (error, at, traffic) = with_server(lossy(100), 1, echo, async |network, runtime| {
         (
             network.resolve("a.test").await.unwrap_err().kind(),

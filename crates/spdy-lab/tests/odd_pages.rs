@@ -171,7 +171,7 @@ fn a_recorded_part_is_asked_for_by_its_range_and_comes_as_it_was() {
 }
 
 #[test]
-fn what_cannot_be_asked_for_is_a_failure_and_the_load_goes_on() {
+fn an_invalid_request_fails_and_the_load_continues() {
     let mut page = odd_page();
     page.exchanges
         .push(exchange("ftp://a.test/x", Kind::Image, "200 OK", "x"));

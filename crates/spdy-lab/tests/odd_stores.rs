@@ -4,15 +4,15 @@ use std::path::Path;
 
 use rusqlite::Connection;
 use spdy_lab::experiment::plan::MAX_LOADS;
-use spdy_lab::store::contents::Contents;
+use spdy_lab::store::contents::Manifest;
 use spdy_lab::store::error::StoreError;
 use spdy_lab::store::import::import;
 use spdy_lab::store::location::Location;
 use spdy_lab::store::results::Store;
 
 /// Three cells of two loads, of two pages.
-fn contents() -> Contents {
-    Contents {
+fn contents() -> Manifest {
+    Manifest {
         name: "made".to_owned(),
         hash: "h".to_owned(),
         program: "p".to_owned(),
@@ -51,7 +51,7 @@ fn endless(table: &str) -> String {
 }
 
 #[test]
-fn a_store_whose_tables_are_no_mere_rows_is_refused() {
+fn a_store_with_views_or_triggers_as_tables_is_refused() {
     let folder = tempfile::tempdir().expect("a folder can be made");
     let disguised = format!(
         "{}; PRAGMA writable_schema = ON;
@@ -94,7 +94,7 @@ fn a_store_whose_tables_are_no_mere_rows_is_refused() {
 }
 
 #[test]
-fn what_becomes_of_a_table_once_the_store_is_open_is_not_run_either() {
+fn a_table_replaced_after_opening_is_not_executed() {
     let folder = tempfile::tempdir().expect("a folder can be made");
     let path = folder.path().join("a.db");
     let mut store = Store::open(&made(&path, "")).expect("a store");
@@ -113,7 +113,7 @@ fn what_becomes_of_a_table_once_the_store_is_open_is_not_run_either() {
 }
 
 #[test]
-fn what_somebody_has_added_beside_the_tables_does_no_harm() {
+fn extra_schema_objects_are_ignored() {
     let folder = tempfile::tempdir().expect("a folder can be made");
     let sql = "CREATE TABLE notes (text TEXT); CREATE INDEX by_method ON results (method);
                CREATE VIEW medians AS SELECT avg(load_ms) FROM results; ANALYZE";
@@ -135,7 +135,7 @@ fn foreign<T>(read: Result<T, StoreError>) -> String {
 }
 
 #[test]
-fn a_store_of_one_load_page_or_plan_too_many_is_refused() {
+fn a_store_with_extra_rows_is_refused() {
     let folder = tempfile::tempdir().expect("a folder can be made");
     let open = |name: &str, sql: &str| {
         let location = made(&folder.path().join(name), sql);
@@ -166,7 +166,7 @@ fn a_store_of_one_load_page_or_plan_too_many_is_refused() {
 }
 
 #[test]
-fn no_plan_makes_a_store_of_more_loads_than_any_may_have() {
+fn a_store_never_exceeds_the_maximum_number_of_loads() {
     let folder = tempfile::tempdir().expect("a folder can be made");
     let sql = format!(
         "UPDATE plan SET cells = 9223372036854775807, runs = 9223372036854775807;

@@ -202,7 +202,7 @@ fn a_synchronous_script_holds_the_parser_but_not_the_preload_scanner() {
 }
 
 #[test]
-fn synchronous_scripts_run_in_the_order_of_the_page_each_with_its_own_time() {
+fn synchronous_scripts_run_in_page_order() {
     // Both here at 191 and 192; 50 ms and 30 ms on the one main thread.
     let page = vec![
         document(),
@@ -213,7 +213,7 @@ fn synchronous_scripts_run_in_the_order_of_the_page_each_with_its_own_time() {
 }
 
 #[test]
-fn what_a_script_asks_for_is_wanted_when_the_script_has_run() {
+fn resources_of_a_script_are_requested_after_it_ran() {
     let page = vec![
         document(),
         compute(50, sync_script(100)),
@@ -246,7 +246,7 @@ fn a_style_sheet_alone_does_not_hold_dom_content_loaded() {
 }
 
 #[test]
-fn what_a_style_sheet_names_is_wanted_when_the_sheet_is_in_effect() {
+fn resources_of_a_style_sheet_are_requested_once_it_applies() {
     let page = vec![
         document(),
         compute(5, style(at(500))),
@@ -256,7 +256,7 @@ fn what_a_style_sheet_names_is_wanted_when_the_sheet_is_in_effect() {
 }
 
 #[test]
-fn deferred_scripts_run_in_order_after_the_parser_and_before_dom_content_loaded() {
+fn deferred_scripts_run_between_parsing_and_dom_content_loaded() {
     // The second one is here first (99 + 100 against 91 + 20 + 100), and waits for the first.
     let mut slow = deferred_script(at(100));
     slow.delay = Duration::from_millis(20);
@@ -284,7 +284,7 @@ fn an_asynchronous_script_runs_when_it_is_there_and_holds_load_alone() {
 }
 
 #[test]
-fn what_load_does_not_wait_for_is_fetched_all_the_same() {
+fn resources_after_load_are_still_fetched() {
     let beacon = Node {
         before_load: false,
         ..image(at(500))
@@ -385,7 +385,7 @@ fn a_script_in_a_frame_does_not_wait_for_the_sheets_of_the_page_around_it() {
 }
 
 #[test]
-fn a_synchronous_script_behind_a_redirect_holds_the_parser_and_the_redirect_does_not_wait() {
+fn a_redirected_script_blocks_the_parser_without_waiting_itself() {
     // The first script is here at 191. The redirect, at 192, is followed at once; what it leads to is here at 292.
     let target = Node {
         trigger: Trigger::Done { parent: 3 },
@@ -564,7 +564,7 @@ fn sheet_and_font() -> PageGraph {
 }
 
 #[test]
-fn what_is_hinted_at_is_asked_for_with_the_head_of_the_document_and_once() {
+fn hinted_resources_are_requested_once_with_the_document_head() {
     let graph = sheet_and_font();
     // Sheet at 95 ms, here at 195; font from then on, or from the document's head at 90 ms and long there.
     let plain = want(&[0, 95, 195], 100.0, 295.0);
@@ -580,7 +580,7 @@ fn what_is_hinted_at_is_asked_for_with_the_head_of_the_document_and_once() {
 }
 
 #[test]
-fn what_a_103_hints_at_is_asked_for_at_once_and_not_again_with_the_head() {
+fn early_hints_are_requested_immediately_and_only_once() {
     let graph = sheet_and_font();
     let mut page = PageLoad::new(&graph);
     page.start(Instant::ZERO);
@@ -600,7 +600,7 @@ fn what_a_103_hints_at_is_asked_for_at_once_and_not_again_with_the_head() {
 }
 
 #[test]
-fn what_is_on_its_way_when_the_page_wants_it_is_waited_for() {
+fn an_in_flight_hinted_resource_is_not_requested_again() {
     // The script is wanted at 99 ms and was asked for at 90; it runs when it is there.
     let graph = PageGraph {
         nodes: vec![document(), compute(50, sync_script(900))],
@@ -610,14 +610,14 @@ fn what_is_on_its_way_when_the_page_wants_it_is_waited_for() {
 }
 
 #[test]
-fn a_hint_whose_request_fails_is_asked_for_again_when_the_page_wants_it() {
+fn a_failed_hint_is_requested_again_when_needed() {
     let graph = sheet_and_font();
     let timeline = run_hinted(&graph, &[2], &[2]);
     assert_eq!(timeline, want(&[0, 95, 195], 100.0, 295.0));
 }
 
 #[test]
-fn documents_and_redirects_are_not_hinted_at() {
+fn documents_and_redirects_are_never_hinted() {
     let redirect = Node {
         is_redirect: true,
         ..image(at(1_000))

@@ -7,7 +7,7 @@ use spdy_clock::Instant;
 use spdy_lab::measure::Load;
 use spdy_lab::options::{Push, RaceProtocol};
 use spdy_lab::race::{Race, RaceNetwork};
-use spdy_lab::report::Standings;
+use spdy_lab::report::RaceResults;
 use spdy_lab::sim::dns::NameLookups;
 use spdy_page::builtin;
 use url::Url;
@@ -73,7 +73,7 @@ fn the_same_seed_gives_the_same_loads_on_any_number_of_threads() {
 }
 
 #[test]
-fn another_seed_with_loss_gives_other_loads_and_without_loss_the_same() {
+fn another_seed_changes_loads_only_with_loss() {
     let times = |loss, seed| {
         let mut race = both_pages(loss);
         race.seed = seed;
@@ -210,7 +210,7 @@ fn uncompressed_header_blocks_cost_packets_up() {
 
 /// Closing once took a quarter of an hour where a RST was lost: the server went on repeating what nobody heard.
 #[test]
-fn over_a_lossy_link_the_wire_is_quiet_soon_after_load() {
+fn connections_close_soon_after_load_on_a_lossy_link() {
     let mut race = both_pages(2);
     race.protocols = vec![RaceProtocol::Http, RaceProtocol::Https];
     race.runs = 3;
@@ -228,7 +228,7 @@ fn over_a_lossy_link_the_wire_is_quiet_soon_after_load() {
 
 /// What protects a server from slow peers in the world, 30 to 180 s of patience, once ended SPDY sessions here.
 #[test]
-fn nothing_gives_up_because_a_link_is_slow() {
+fn no_timeout_fires_on_a_slow_link() {
     let slow = RaceNetwork::parse("rate=2kbit,rtt=100ms").unwrap();
     let mut race = Race::new(vec![builtin::flags()], vec![slow]);
     race.protocols = vec![RaceProtocol::Spdy, RaceProtocol::H2];
@@ -245,7 +245,7 @@ fn of_many_runs_only_the_typical_one_keeps_its_waterfall() {
     let mut seen = 0;
     let loads = race.run(|progress| seen += progress.load.waterfall.len());
     assert_eq!(seen, 2 * 5 * 44, "who listens sees them all");
-    let standings = Standings::of(&loads);
+    let standings = RaceResults::of(&loads);
     for entrant in &standings.pages[0].networks[0].entrants {
         assert_eq!(entrant.typical().waterfall.len(), 44);
         let rows: usize = entrant.loads.iter().map(|load| load.waterfall.len()).sum();
@@ -284,7 +284,7 @@ fn with_shared_address() -> Race {
 }
 
 #[test]
-fn hosts_of_one_address_share_a_session_only_where_they_may_and_where_it_can_be_shared() {
+fn hosts_at_one_address_share_a_session_only_with_pooling() {
     let apart = with_shared_address().run(|_| ());
     let mut race = with_shared_address();
     race.options.ip_pooling = true;

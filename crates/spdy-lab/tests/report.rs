@@ -7,7 +7,7 @@ use spdy_lab::experiment::runner::Runner;
 use spdy_lab::experiment::shipped;
 use spdy_lab::report;
 use spdy_lab::report::experiment::{again, figures, render};
-use spdy_lab::store::contents::Contents;
+use spdy_lab::store::contents::Manifest;
 use spdy_lab::store::row::{Row, Rows};
 
 const PLAN: &str = r#"
@@ -44,8 +44,8 @@ fn loaded(text: &str) -> (Runner, Vec<Row>) {
     (runner, rows)
 }
 
-fn contents(runner: &Runner) -> Contents {
-    Contents::of(runner, "test")
+fn contents(runner: &Runner) -> Manifest {
+    Manifest::of(runner, "test")
 }
 
 #[test]
@@ -232,7 +232,7 @@ fn names_of_networks_stand_side_by_side() {
 }
 
 #[test]
-fn what_a_level_without_effect_would_say_again_is_counted_once() {
+fn duplicate_cells_are_counted_once() {
     let (runner, rows) = loaded(
         "name = 'again'\npages = ['portal']\nprotocols = ['http', 'https', 'spdy']\n[factors]\nnetwork = ['dsl', 'cable']\ncompression = ['masked', 0]\n",
     );

@@ -40,7 +40,7 @@ fn asked(page: &mut PageLoad<'_>) -> Vec<usize> {
 }
 
 #[test]
-fn images_wait_until_every_script_of_the_head_has_run_and_what_such_a_script_wrote_too() {
+fn images_wait_until_head_scripts_and_their_output_ran() {
     let nodes = vec![
         node(Kind::Document, Trigger::Start, None),
         node(Kind::Script, at(10), Some(10)),
@@ -94,7 +94,7 @@ fn images_wait_until_every_script_of_the_head_has_run_and_what_such_a_script_wro
 
 /// Both shipped pages by every protocol, over a network that Chromium calls slow and one that it does not.
 #[test]
-fn a_load_that_is_held_back_is_whole_and_always_the_same() {
+fn a_throttled_load_is_complete_and_deterministic() {
     let options = Options {
         scheduler: Scheduler::Chromium,
         ..Options::default()

@@ -172,7 +172,7 @@ fn run<T>(seed: u64, rules: Option<SpanRules>, client: impl AsyncFnOnce(&Stage) 
          [[site.rewrite.hosts]]\nhost = 'cdn.test'\nscheme = 'http'\nkinds = ['image']\nwhole = true\n",
     );
     let config = config.unwrap();
-    let keys = Keys::of_secrets(&[7; 32], None).unwrap();
+    let keys = Keys::from_secrets(&[7; 32], None).unwrap();
     let sites = Sites::compile(&config, &keys).unwrap();
     let network = Arc::new(network);
     let upstream = Upstream::new(
@@ -326,7 +326,7 @@ fn a_miss_has_a_part_for_its_origin_and_a_hit_has_none() {
 }
 
 #[test]
-fn a_request_over_spdy_is_told_as_one() {
+fn a_spdy_request_has_one_span() {
     run(10, Some(ALL), async |stage| {
         let visit = Visit::new(stage.proxy.clone(), None, None);
         let mut request = Request::new(Body::empty());
@@ -353,7 +353,7 @@ fn a_request_over_spdy_is_told_as_one() {
 }
 
 #[test]
-fn what_is_kept_and_stale_is_validated_within_its_request_or_behind_it() {
+fn stale_responses_are_revalidated_in_or_after_the_request() {
     run(2, Some(ALL), async |stage| {
         for target in ["/validated", "/stale"] {
             stage.get(target, &[]).await;
@@ -385,7 +385,7 @@ fn what_is_kept_and_stale_is_validated_within_its_request_or_behind_it() {
 }
 
 #[test]
-fn what_a_page_names_is_fetched_in_traces_that_lead_back_to_it_and_rewriting_is_a_part() {
+fn prefetches_have_linked_traces_and_rewriting_a_child_span() {
     run(3, Some(ALL), async |stage| {
         stage.get("/", &[("sec-fetch-dest", "document")]).await;
         stage.rest(2_000).await;
@@ -406,7 +406,7 @@ fn what_a_page_names_is_fetched_in_traces_that_lead_back_to_it_and_rewriting_is_
 }
 
 #[test]
-fn the_sites_own_origin_is_told_its_fetch_and_hosts_of_others_are_told_nothing() {
+fn trace_headers_go_to_the_sites_origin_and_to_no_other_host() {
     run(4, Some(ALL), async |stage| {
         let fields = [("traceparent", CLIENTS), ("tracestate", "a=b")];
         stage.get("/private", &fields).await;
@@ -429,7 +429,7 @@ fn the_sites_own_origin_is_told_its_fetch_and_hosts_of_others_are_told_nothing()
 }
 
 #[test]
-fn a_client_that_is_believed_has_its_trace_go_on_and_says_whether_it_is_recorded() {
+fn a_trusted_client_continues_its_trace_and_sampling() {
     let rules = SpanRules {
         sampler: Sampler::by_parent(0.0),
         trust_clients: true,
@@ -508,7 +508,7 @@ fn without_spans_a_trace_goes_on_as_it_came() {
 }
 
 #[test]
-fn one_seed_gives_the_same_spans_and_another_gives_them_other_names() {
+fn span_ids_depend_on_the_seed_only() {
     let of = |seed| {
         run(seed, Some(ALL), async |stage| {
             stage.get("/", &[("sec-fetch-dest", "document")]).await;

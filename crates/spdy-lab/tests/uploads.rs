@@ -33,7 +33,7 @@ use spdy_net::network::{BoxIo, Network, SharedNetwork};
 use spdy_net::protocol::Protocol;
 use spdy_net::quic::{self, QuicEndpoint};
 use spdy_net::serve::{ServerOptions, serve_connection, serve_quic};
-use spdy_net::tls::{ClientTls, KeyLogTo, ServerTls, TlsOptions};
+use spdy_net::tls::{ClientTls, KeyLogTarget, ServerTls, TlsOptions};
 use spdy_net::verify::Trust;
 use spdy_proxy::config::Config;
 use spdy_proxy::proxy::Proxy;
@@ -55,7 +55,7 @@ const LEN: usize = 8 * MIB;
 
 fn quiet() -> TlsOptions {
     TlsOptions {
-        key_log: KeyLogTo::Nowhere,
+        key_log: KeyLogTarget::Nowhere,
         ..TlsOptions::default()
     }
 }
@@ -207,7 +207,7 @@ fn a_download_over_a_long_link_takes_no_longer_than_by_http1() {
 fn accelerator(sim: &SimRuntime, origin: &Arc<dyn Handler>) -> Arc<dyn Handler> {
     let text = "[[site]]\nnames = ['www.site.test']\norigin = 'http://198.18.0.1:443'\n";
     let config = Config::read(text).expect("a good one");
-    let keys = Keys::of_secrets(&[7; 32], None).expect("long enough");
+    let keys = Keys::from_secrets(&[7; 32], None).expect("long enough");
     let sites = Sites::compile(&config, &keys).expect("good sites");
     let runtime = SharedRuntime::new(sim.clone());
     let behind = RaceNetwork::parse("rate=1gbit,rtt=1ms").unwrap();
@@ -301,7 +301,7 @@ fn nothing(_: &SimRuntime, handler: &Arc<dyn Handler>) -> Arc<dyn Handler> {
 const OWN: usize = 128 * 1024;
 
 #[test]
-fn of_an_upload_that_is_not_read_no_more_comes_than_its_first_window() {
+fn an_unread_upload_stops_at_the_initial_window() {
     for protocol in WITH_WINDOWS {
         let first = match protocol {
             Protocol::Http3 => MIB, // QUIC's windows do not grow
@@ -317,7 +317,7 @@ fn of_an_upload_that_is_not_read_no_more_comes_than_its_first_window() {
 }
 
 #[test]
-fn of_an_upload_whose_reader_stops_no_more_comes_than_a_grown_window() {
+fn a_stalled_upload_stops_at_the_grown_window() {
     for protocol in WITH_WINDOWS {
         let unread = unread(protocol, 1, 4 * MIB, nothing);
         // What is owed by less than half a window is not given.
@@ -329,7 +329,7 @@ fn of_an_upload_whose_reader_stops_no_more_comes_than_a_grown_window() {
 }
 
 #[test]
-fn of_many_uploads_whose_readers_stop_no_more_comes_than_the_growth_of_a_connection() {
+fn stalled_uploads_share_the_growth_of_one_connection() {
     const UPLOADS: usize = 20;
     for protocol in WITH_WINDOWS {
         let unread = unread(protocol, UPLOADS, MIB, nothing);

@@ -63,7 +63,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sessions_at_a_rate_begin_evenly_and_no_beginning_is_lost_in_a_stall() {
+    fn open_loop_starts_are_even_and_survive_a_stall() {
         let origin = Instant::now();
         let at = |ms| origin + Duration::from_millis(ms);
         let mut paces = [0, 1].map(|number| Pace::of(Some(100.0), number, 2, origin));
@@ -75,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_rate_a_request_is_due_whenever_there_is_room() {
+    fn closed_loop_requests_are_due_when_a_slot_is_free() {
         let now = Instant::now();
         let mut pace = Pace::of(None, 0, 1, now);
         assert_eq!((pace.take(now), pace.next()), (Some(now), None));

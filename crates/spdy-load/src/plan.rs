@@ -124,7 +124,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn an_answer_is_right_by_its_class_or_by_what_was_asked() {
+    fn a_response_is_right_by_class_or_expectation() {
         let any = Expect::default();
         let right: Vec<u16> = (100..600).filter(|status| any.is_status(*status)).collect();
         assert_eq!(right, (200..400).collect::<Vec<_>>());

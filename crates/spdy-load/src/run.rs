@@ -25,7 +25,7 @@ use crate::report::{Report, Usage};
 use crate::session::{Shared, Window};
 use crate::tally::Tally;
 use crate::traffic::Bytes;
-use crate::worker::{Harvest, Ready, Worker};
+use crate::worker::{Ready, Worker, WorkerResult};
 
 /// Where a run is.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -236,7 +236,7 @@ async fn resolve(plan: &Plan) -> Result<Arc<[SocketAddr]>, RunError> {
 fn start(
     worker: Worker,
     shared: impl FnOnce() -> Shared + Send + 'static,
-) -> Result<oneshot::Receiver<Harvest>, RunError> {
+) -> Result<oneshot::Receiver<WorkerResult>, RunError> {
     let (done, harvest) = oneshot::channel();
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -254,8 +254,8 @@ fn start(
 }
 
 /// What all threads bring home; one that panicked has already said why.
-async fn gather(harvests: Vec<oneshot::Receiver<Harvest>>, begun: Instant) -> Harvest {
-    let mut all = Harvest {
+async fn gather(harvests: Vec<oneshot::Receiver<WorkerResult>>, begun: Instant) -> WorkerResult {
+    let mut all = WorkerResult {
         tally: Tally::default(),
         bytes: Bytes::default(),
         ended: begun,

@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn two_tallies_together_count_what_both_counted_and_keep_the_first_words() {
+    fn merged_tallies_sum_and_keep_the_first_error() {
         let expect = Expect {
             status: None,
             body_bytes: Some(3),

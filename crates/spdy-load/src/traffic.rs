@@ -6,7 +6,7 @@ use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll};
 
-use spdy_net::byte_count::FrameWalk;
+use spdy_net::byte_count::FrameScanner;
 use spdy_net::network::BoxIo;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
@@ -60,7 +60,7 @@ pub(crate) struct Counted {
     io: BoxIo,
     traffic: Rc<Traffic>,
     /// What is sent, and what is received, frame by frame.
-    walks: Option<Box<[FrameWalk; 2]>>,
+    walks: Option<Box<[FrameScanner; 2]>>,
 }
 
 impl Counted {
@@ -76,7 +76,10 @@ impl Counted {
     /// And the payloads of HEADERS and CONTINUATION.
     pub(crate) fn http2(io: BoxIo, traffic: Rc<Traffic>) -> Self {
         Self {
-            walks: Some(Box::new([FrameWalk::of_client(), FrameWalk::default()])),
+            walks: Some(Box::new([
+                FrameScanner::of_client(),
+                FrameScanner::default(),
+            ])),
             ..Self::new(io, traffic)
         }
     }

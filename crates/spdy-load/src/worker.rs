@@ -14,7 +14,7 @@ use crate::tally::Tally;
 use crate::traffic::{Bytes, Traffic};
 
 /// Handshakes under way at once: a server's queue of new connections is not endless.
-const CONNECTING: usize = 64;
+const MAX_HANDSHAKES: usize = 64;
 
 /// What a thread is to do.
 pub(crate) struct Worker {
@@ -36,7 +36,7 @@ pub(crate) struct Ready {
 }
 
 /// What a thread brings home.
-pub(crate) struct Harvest {
+pub(crate) struct WorkerResult {
     pub(crate) tally: Tally,
     pub(crate) bytes: Bytes,
     /// The last of its sessions ended, or was ended.
@@ -45,14 +45,14 @@ pub(crate) struct Harvest {
 
 impl Worker {
     /// Runs to the end of the load.
-    pub(crate) async fn run(mut self, shared: Shared) -> Harvest {
+    pub(crate) async fn run(mut self, shared: Shared) -> WorkerResult {
         let shared = Rc::new(shared);
         let traffic = shared.traffic.clone();
         let tasks = LocalSet::new();
         let (before, after, ended) = tasks.run_until(self.conduct(&shared, &traffic)).await;
         drop(tasks); // and with it whoever still waits for an answer
         let tally = RefCell::take(&shared.tally);
-        Harvest {
+        WorkerResult {
             tally,
             bytes: after.since(before),
             ended,
@@ -114,7 +114,7 @@ impl Worker {
         let mut connected = Vec::with_capacity(self.sessions.len());
         let attempts = stream::iter(self.sessions.iter().copied())
             .map(|number| async move { (number, session::connect(shared).await) });
-        let mut attempts = attempts.buffer_unordered(CONNECTING);
+        let mut attempts = attempts.buffer_unordered(MAX_HANDSHAKES);
         while let Some((number, attempt)) = attempts.next().await {
             match attempt {
                 Ok(stands) => {

@@ -29,13 +29,13 @@ impl LocalCa {
     /// # Errors
     ///
     /// Files that cannot be read or written, or that hold no key and its certificate.
-    pub fn kept_beside(certificate: &Path, kind: KeyKind) -> Result<Self, TlsSetupError> {
+    pub fn load_or_create(certificate: &Path, kind: KeyKind) -> Result<Self, TlsSetupError> {
         let ca = match Self::kept(certificate, kind)? {
             Some(ca) => ca,
             None => make(&Self::key_file(certificate), kind)?,
         };
         if fs::read(certificate).ok().as_deref() != Some(ca.pem().as_bytes()) {
-            let written = write_whole(certificate, ca.pem().as_bytes(), 0o644, true);
+            let written = write_atomically(certificate, ca.pem().as_bytes(), 0o644, true);
             written.map_err(|source| at(certificate, source))?;
         }
         Ok(ca)
@@ -69,7 +69,7 @@ fn at(path: &Path, source: io::Error) -> TlsSetupError {
 fn make(key_file: &Path, kind: KeyKind) -> Result<LocalCa, TlsSetupError> {
     let made = LocalCa::generate(kind)?;
     let text = format!("{}{}", made.key_pem(), made.pem());
-    match write_whole(key_file, text.as_bytes(), 0o600, false) {
+    match write_atomically(key_file, text.as_bytes(), 0o600, false) {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
             let text = read(key_file)?;
             LocalCa::from_pem(&text, &key_file.display().to_string(), kind)
@@ -80,7 +80,7 @@ fn make(key_file: &Path, kind: KeyKind) -> Result<LocalCa, TlsSetupError> {
 }
 
 /// Writes a file that is not there before it is whole. Without `replace` it is an error if it exists.
-fn write_whole(path: &Path, bytes: &[u8], mode: u32, replace: bool) -> io::Result<()> {
+fn write_atomically(path: &Path, bytes: &[u8], mode: u32, replace: bool) -> io::Result<()> {
     // No other writer uses this name: the number is this process's, the time this call's.
     let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
     let nanos = since.unwrap_or_default().as_nanos();

@@ -18,7 +18,7 @@ use spdy_session::observe::Direction;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use crate::network::BoxIo;
-use crate::tap::{ConnectionTap, HEAD_SHOWN_BYTES, Http2Frame, Seen};
+use crate::tap::{ConnectionTap, Http2Frame, MAX_SHOWN_HEAD, Seen};
 
 /// Header bytes on the wire, in the client's view.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
@@ -139,7 +139,7 @@ impl<W: Watch> AsyncWrite for Watched<W> {
 /// Heads of HTTP/1.1 exchanges. Where a body ends is the codec's knowledge, so the codec's driver
 /// says when the next exchange begins.
 #[derive(Clone, Debug)]
-pub(crate) struct Http1Watch {
+pub(crate) struct Http1HeadCounter {
     sides: Arc<Mutex<[Head; 2]>>,
     counters: Arc<Counters>,
     tap: Option<ConnectionTap>,
@@ -156,7 +156,7 @@ struct Head {
     text: Vec<u8>,
 }
 
-impl Http1Watch {
+impl Http1HeadCounter {
     pub(crate) fn new(counters: Arc<Counters>, tap: Option<ConnectionTap>) -> Self {
         Self {
             sides: Arc::default(),
@@ -195,7 +195,7 @@ impl Head {
                 break;
             }
         }
-        let room = HEAD_SHOWN_BYTES.saturating_sub(self.text.len());
+        let room = MAX_SHOWN_HEAD.saturating_sub(self.text.len());
         self.text.extend_from_slice(&bytes[..len.min(room)]);
         len
     }
@@ -206,7 +206,7 @@ impl Head {
     }
 }
 
-impl Watch for Http1Watch {
+impl Watch for Http1HeadCounter {
     fn passed(&mut self, direction: Direction, mut bytes: &[u8]) {
         let mut sides = self.sides.lock();
         let side = &mut sides[usize::from(direction == Direction::Received)];
@@ -233,11 +233,11 @@ const FRAME_HEAD_BYTES: usize = 9;
 /// Length of what an HTTP/2 client writes before its first frame (RFC 9113 §3.4).
 const PREFACE_BYTES: usize = 24;
 /// The longest payload that is kept for whoever looks: a SETTINGS of 16 entries.
-const PAYLOAD_KEPT_BYTES: usize = 96;
+const MAX_KEPT_PAYLOAD: usize = 96;
 
 /// Walks the frames of one direction of an HTTP/2 connection.
 #[derive(Debug, Default)]
-pub struct FrameWalk {
+pub struct FrameScanner {
     /// Bytes before the first frame.
     skip: usize,
     head: [u8; FRAME_HEAD_BYTES],
@@ -260,7 +260,7 @@ pub struct FrameHead {
     pub len_bytes: usize,
 }
 
-impl FrameWalk {
+impl FrameScanner {
     /// A walk over what a client writes: the preface comes first.
     #[must_use]
     pub fn of_client() -> Self {
@@ -282,11 +282,11 @@ impl FrameWalk {
 
     /// Calls `ended` for each frame that ends in `bytes`, with what was kept of its payload.
     pub fn walk(&mut self, bytes: &[u8], ended: impl FnMut(FrameHead, &[u8])) {
-        self.walk_parts(bytes, |_, _| {}, ended);
+        self.scan_parts(bytes, |_, _| {}, ended);
     }
 
     /// The same, and calls `part` for each stretch of payload in `bytes` with its frame and its length, bytes.
-    pub(crate) fn walk_parts(
+    pub(crate) fn scan_parts(
         &mut self,
         mut bytes: &[u8],
         mut part: impl FnMut(FrameHead, usize),
@@ -311,7 +311,7 @@ impl FrameWalk {
             let len = self.left.min(bytes.len());
             // DATA, HEADERS, PUSH_PROMISE and CONTINUATION are long, and nobody reads them here.
             if !matches!(frame.kind, 0 | 1 | 5 | 9) {
-                let room = PAYLOAD_KEPT_BYTES.saturating_sub(self.payload.len());
+                let room = MAX_KEPT_PAYLOAD.saturating_sub(self.payload.len());
                 self.payload.extend_from_slice(&bytes[..len.min(room)]);
             }
             self.left -= len;
@@ -327,25 +327,25 @@ impl FrameWalk {
 
 /// Frames of an HTTP/2 client's connection.
 #[derive(Debug)]
-pub(crate) struct Http2Watch {
-    sent: FrameWalk,
-    received: FrameWalk,
+pub(crate) struct Http2HeaderCounter {
+    sent: FrameScanner,
+    received: FrameScanner,
     counters: Arc<Counters>,
     tap: Option<ConnectionTap>,
 }
 
-impl Http2Watch {
+impl Http2HeaderCounter {
     pub(crate) fn new(counters: Arc<Counters>, tap: Option<ConnectionTap>) -> Self {
         Self {
-            sent: FrameWalk::of_client(),
-            received: FrameWalk::default(),
+            sent: FrameScanner::of_client(),
+            received: FrameScanner::default(),
             counters,
             tap,
         }
     }
 }
 
-impl Watch for Http2Watch {
+impl Watch for Http2HeaderCounter {
     fn passed(&mut self, direction: Direction, bytes: &[u8]) {
         let walk = match direction {
             Direction::Sent => &mut self.sent,
@@ -389,7 +389,7 @@ mod tests {
         let response = b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\nx: \r\r\n\r\nbody";
         for len in 1..request.len() {
             let counters = Arc::new(Counters::default());
-            let mut watch = Http1Watch::new(counters.clone(), None);
+            let mut watch = Http1HeadCounter::new(counters.clone(), None);
             watch.begin_exchange();
             pieces(request, len).for_each(|piece| watch.passed(Direction::Sent, piece));
             pieces(response, len).for_each(|piece| watch.passed(Direction::Received, piece));
@@ -410,7 +410,7 @@ mod tests {
         wire.extend([0, 0, 4, 0, 1, 0, 0, 0, 1, 1, 1, 1, 1]); // DATA of 4
         for len in 1..wire.len() {
             let counters = Arc::new(Counters::default());
-            let mut watch = Http2Watch::new(counters.clone(), None);
+            let mut watch = Http2HeaderCounter::new(counters.clone(), None);
             pieces(&wire, len).for_each(|piece| watch.passed(Direction::Sent, piece));
             assert_eq!(counters.read().sent, 5, "cut into pieces of {len}");
         }

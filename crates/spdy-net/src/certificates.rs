@@ -192,7 +192,7 @@ pub(crate) fn read(path: &Path) -> Result<Vec<u8>, TlsSetupError> {
 }
 
 /// A certificate authority that signs what a local server needs. It lives as long as the process, or is
-/// [kept in files](LocalCa::kept_beside).
+/// [kept in files](LocalCa::load_or_create).
 pub struct LocalCa {
     issuer: Issuer<'static, KeyPair>,
     certificate: CertificateDer<'static>,

@@ -31,7 +31,7 @@ use crate::http2::limits::MIN_MAX_FRAME_BYTES;
 use crate::http3::client::Http3Client;
 use crate::network::BoxIo;
 use crate::protocol::Protocol;
-use crate::quic::{Quic, QuicOptions};
+use crate::quic::{QuicConnection, QuicOptions};
 use crate::request_head;
 use crate::spdy_session::SpdyClient;
 use crate::tap::{ConnectionTap, Seen, Tap};
@@ -172,7 +172,7 @@ impl Connection {
         options: &ClientOptions,
         runtime: &SharedRuntime,
     ) -> Result<Self, ConnectionError> {
-        let tap = tap_of(protocol, number, options, runtime);
+        let tap = connection_tap(protocol, number, options, runtime);
         let inner = match protocol {
             Protocol::Http1 => Inner::Http1(Http1Client::start(io, options, tap, runtime).await?),
             Protocol::Http2 => Inner::Http2(Http2Client::start(io, options, tap, runtime).await?),
@@ -187,13 +187,13 @@ impl Connection {
     /// Starts to speak HTTP/3 on `quic`. `number` names the connection to the tap.
     #[must_use]
     pub fn start_http3(
-        quic: Quic,
+        quic: QuicConnection,
         number: u64,
         options: &ClientOptions,
         runtime: &SharedRuntime,
     ) -> Self {
         let protocol = Protocol::Http3;
-        let tap = tap_of(protocol, number, options, runtime);
+        let tap = connection_tap(protocol, number, options, runtime);
         let inner = Inner::Http3(Http3Client::start(quic, options, tap, runtime));
         Self { protocol, inner }
     }
@@ -234,7 +234,7 @@ impl Connection {
         priority: Priority,
     ) -> BoxFuture<Result<Response<Body>, ExchangeError>> {
         if !matches!(self.inner, Inner::Http1(_))
-            && let Err(why) = request_head::name_its_host(&mut request)
+            && let Err(why) = request_head::set_authority(&mut request)
         {
             let error = ExchangeError::new(Retry::Never, why.to_string());
             return Box::pin(async { Err(error) });
@@ -301,7 +301,7 @@ impl Connection {
 }
 
 /// The tap of a connection that begins to speak.
-fn tap_of(
+fn connection_tap(
     protocol: Protocol,
     number: u64,
     options: &ClientOptions,
@@ -317,7 +317,7 @@ fn tap_of(
 }
 
 /// Headers of one HTTP/1.1 connection, which no other protocol carries (RFC 9113 §8.2.2, SPDY/3.1 §3.2.1).
-pub(crate) static OF_THE_CONNECTION: [HeaderName; 6] = [
+pub(crate) static CONNECTION_HEADERS: [HeaderName; 6] = [
     header::CONNECTION,
     header::TRANSFER_ENCODING,
     header::UPGRADE,
@@ -336,7 +336,7 @@ pub(crate) fn drop_connection_headers(headers: &mut HeaderMap) {
         .filter_map(|name| name.trim().parse().ok())
         .collect();
     // Mostly there is none.
-    let is_one = |name: &&HeaderName| OF_THE_CONNECTION.contains(name) || named.contains(name);
+    let is_one = |name: &&HeaderName| CONNECTION_HEADERS.contains(name) || named.contains(name);
     let those: Vec<HeaderName> = headers.keys().filter(is_one).cloned().collect();
     for name in those {
         headers.remove(name);

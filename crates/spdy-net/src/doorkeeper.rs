@@ -13,33 +13,38 @@ use std::sync::Arc;
 use tokio::net::TcpStream;
 use tokio::sync::OwnedSemaphorePermit;
 
-use crate::admission::{Admission, Admitted, Conduct};
-use crate::in_front::{Caller, InFront, SharedInFront};
+use crate::admission::{Admission, AdmissionPermit, Conduct};
+use crate::in_front::{Caller, SharedTrustedProxies, TrustedProxies};
 use crate::latch::Latch;
 use crate::limit::ConnectionLimit;
 use crate::network::BoxIo;
 use crate::open_connections::OpenConnections;
-use crate::proxy_protocol::{self, Announced, Unannounced};
+use crate::proxy_protocol::{self, ProxyHeaderError, ProxyHeaderInfo};
 use crate::seat::Seat;
-use crate::seldom::Seldom;
+use crate::seldom::LogThrottle;
 use crate::serve::LATE;
 
 /// Who lets in what a listener accepts.
-pub(crate) struct Doorkeeper<F> {
+pub(crate) struct ConnectionAcceptor<F> {
     door: Admission,
-    in_front: SharedInFront,
+    in_front: SharedTrustedProxies,
     serve: Arc<F>,
     stop: Latch,
     /// That proxies do not announce.
-    told: Arc<Seldom>,
+    told: Arc<LogThrottle>,
 }
 
-impl<F, S> Doorkeeper<F>
+impl<F, S> ConnectionAcceptor<F>
 where
     F: Fn(BoxIo, Caller, Seat) -> S + Send + Sync + 'static,
     S: Future<Output: Into<Conduct>> + Send + 'static,
 {
-    pub(crate) fn new(door: Admission, in_front: SharedInFront, serve: F, stop: Latch) -> Self {
+    pub(crate) fn new(
+        door: Admission,
+        in_front: SharedTrustedProxies,
+        serve: F,
+        stop: Latch,
+    ) -> Self {
         Self {
             door,
             in_front,
@@ -57,7 +62,7 @@ where
         permit: OwnedSemaphorePermit,
     ) {
         let (door, in_front) = (&self.door, self.in_front.now());
-        if !in_front.announces(from.ip()) {
+        if !in_front.uses_proxy_protocol(from.ip()) {
             let caller = Caller::from(from);
             let Ok(admitted) = admitted(door, &in_front, caller) else {
                 return;
@@ -69,7 +74,7 @@ where
         let (door, serve, stop) = (door.clone(), self.serve.clone(), self.stop.clone());
         let told = self.told.clone();
         open.spawn(permit, async move {
-            let waiting = door.admit_in_front(from.ip());
+            let waiting = door.admit_trusted_proxy(from.ip());
             let (io, announced) = match heard(Box::new(stream), waiting.seat(), stop).await {
                 Ok(heard) => heard,
                 Err(why) => return tell(&door, &told, from, &why),
@@ -87,12 +92,12 @@ where
 /// Lets in a connection of `caller`.
 pub(crate) fn admitted(
     door: &Admission,
-    in_front: &InFront,
+    in_front: &TrustedProxies,
     caller: Caller,
-) -> Result<Admitted, ConnectionLimit> {
+) -> Result<AdmissionPermit, ConnectionLimit> {
     let address = caller.address.ip();
     if in_front.forwards(address) {
-        return Ok(door.admit_in_front(address));
+        return Ok(door.admit_trusted_proxy(address));
     }
     door.admit(door.hour(), address).inspect_err(|limit| {
         let from = caller.address;
@@ -101,27 +106,31 @@ pub(crate) fn admitted(
 }
 
 /// What is announced on `io`, if it comes in time, and nobody else wants its place before.
-async fn heard(io: BoxIo, seat: Seat, stop: Latch) -> Result<(BoxIo, Announced), Unannounced> {
+async fn heard(
+    io: BoxIo,
+    seat: Seat,
+    stop: Latch,
+) -> Result<(BoxIo, ProxyHeaderInfo), ProxyHeaderError> {
     let too_late = async {
         stop.wait().await;
         tokio::time::sleep(LATE).await;
     };
     tokio::select! {
         heard = proxy_protocol::read(io) => heard,
-        () = too_late => Err(Unannounced::Silent),
-        () = seat.wanted() => Err(Unannounced::Silent),
+        () = too_late => Err(ProxyHeaderError::Silent),
+        () = seat.wanted() => Err(ProxyHeaderError::Silent),
     }
 }
 
 /// Tells why a proxy's connection was closed: it is set up otherwise than this door, or the other way round.
-fn tell(door: &Admission, told: &Seldom, from: SocketAddr, why: &Unannounced) {
-    if matches!(why, Unannounced::TimedOut(_)) {
+fn tell(door: &Admission, told: &LogThrottle, from: SocketAddr, why: &ProxyHeaderError) {
+    if matches!(why, ProxyHeaderError::TimedOut(_)) {
         door.count(ConnectionLimit::HandshakeTimeout);
     }
     // Some announce a client when he has said something, and many a client says nothing.
     let is_well_set_up = matches!(
         why,
-        Unannounced::Silent | Unannounced::TimedOut(0) | Unannounced::Io(_)
+        ProxyHeaderError::Silent | ProxyHeaderError::TimedOut(0) | ProxyHeaderError::Io(_)
     );
     if !is_well_set_up && told.is_due(door.hour()) {
         tracing::warn!(%from, %why, "a trusted proxy does not announce its clients: its connections are closed");
@@ -137,10 +146,10 @@ mod tests {
     use crate::limit::LimitHits;
 
     #[test]
-    fn who_is_slow_is_counted_and_who_announces_otherwise_is_told_of() {
+    fn slow_proxy_header_is_counted_and_a_wrong_one_is_logged() {
         let from = SocketAddr::from(([192, 0, 2, 1], 1));
-        let is_told = |why: Unannounced| {
-            let (hits, told) = (LimitHits::default(), Seldom::default());
+        let is_told = |why: ProxyHeaderError| {
+            let (hits, told) = (LimitHits::default(), LogThrottle::default());
             let door = Admission::new(AdmissionLimits::default(), hits.clone());
             tell(&door, &told, from, &why);
             let is_told = !told.is_due(door.hour());
@@ -148,13 +157,13 @@ mod tests {
         };
         let broken = std::io::Error::from(std::io::ErrorKind::ConnectionReset);
         for (why, want) in [
-            (Unannounced::Silent, (false, 0)),
-            (Unannounced::Io(broken), (false, 0)),
-            (Unannounced::TimedOut(0), (false, 1)),
-            (Unannounced::TimedOut(6), (true, 1)),
-            (Unannounced::Ended(6), (true, 0)),
-            (Unannounced::TooLong, (true, 0)),
-            (Unannounced::Other(b"GET".as_slice().into()), (true, 0)),
+            (ProxyHeaderError::Silent, (false, 0)),
+            (ProxyHeaderError::Io(broken), (false, 0)),
+            (ProxyHeaderError::TimedOut(0), (false, 1)),
+            (ProxyHeaderError::TimedOut(6), (true, 1)),
+            (ProxyHeaderError::Ended(6), (true, 0)),
+            (ProxyHeaderError::TooLong, (true, 0)),
+            (ProxyHeaderError::Other(b"GET".as_slice().into()), (true, 0)),
         ] {
             let named = why.to_string();
             assert_eq!(is_told(why), want, "{named}");

@@ -6,7 +6,7 @@
 use http::{Extensions, HeaderMap, Response, StatusCode};
 use tokio::sync::mpsc;
 
-use crate::http2::push::Respond;
+use crate::http2::push::ResponseSender;
 
 /// Tells a client what it will need. To be used before the [`Handler`](crate::handler::Handler) gives the answer.
 #[derive(Clone)]
@@ -14,7 +14,7 @@ pub struct EarlyHints(Way);
 
 #[derive(Clone)]
 enum Way {
-    Http2(Respond),
+    Http2(ResponseSender),
     Http3(mpsc::UnboundedSender<Response<()>>),
 }
 
@@ -29,7 +29,7 @@ impl std::fmt::Debug for EarlyHints {
 }
 
 impl EarlyHints {
-    pub(crate) fn over_http2(respond: Respond) -> Self {
+    pub(crate) fn over_http2(respond: ResponseSender) -> Self {
         Self(Way::Http2(respond))
     }
 

@@ -156,7 +156,7 @@ impl Drop for Expectation {
 /// The exchange ended before the server asked for the body.
 #[derive(Debug, thiserror::Error)]
 #[error("the server responded without requesting the body")]
-struct Unwanted;
+struct BodyNotRequested;
 
 struct HeldBody {
     body: Body,
@@ -176,7 +176,7 @@ impl http_body::Body for HeldBody {
             if !ready!(wanted.as_mut().poll(cx)) {
                 // Another poll fails again.
                 self.wanted = Some(Box::pin(std::future::ready(false)));
-                return Poll::Ready(Some(Err(Unwanted.into())));
+                return Poll::Ready(Some(Err(BodyNotRequested.into())));
             }
             self.wanted = None;
         }

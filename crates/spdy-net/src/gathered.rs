@@ -23,13 +23,13 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 /// The most that is held, bytes: a TLS record.
 const HELD_BYTES: usize = 16 * 1024;
 
-/// A transport whose flushes wait for its [`Gate`], once that says so.
+/// A transport whose flushes wait for its [`FlushGate`], once that says so.
 #[derive(Debug)]
 pub(crate) struct Gathered<T>(Arc<Mutex<State<T>>>);
 
 /// Whoever polls the connection on a [`Gathered`].
 #[derive(Debug)]
-pub(crate) struct Gate<T>(Arc<Mutex<State<T>>>);
+pub(crate) struct FlushGate<T>(Arc<Mutex<State<T>>>);
 
 #[derive(Debug)]
 struct State<T> {
@@ -44,7 +44,7 @@ struct State<T> {
 }
 
 impl<T> Gathered<T> {
-    pub(crate) fn new(io: T) -> (Self, Gate<T>) {
+    pub(crate) fn new(io: T) -> (Self, FlushGate<T>) {
         let state = Arc::new(Mutex::new(State {
             io,
             held: BytesMut::new(),
@@ -52,7 +52,7 @@ impl<T> Gathered<T> {
             is_stuck: false,
             failed: None,
         }));
-        (Self(state.clone()), Gate(state))
+        (Self(state.clone()), FlushGate(state))
     }
 }
 
@@ -60,7 +60,7 @@ fn lock<T>(state: &Mutex<State<T>>) -> MutexGuard<'_, State<T>> {
     state.lock()
 }
 
-impl<T: AsyncWrite + Unpin> Gate<T> {
+impl<T: AsyncWrite + Unpin> FlushGate<T> {
     /// From now on flushes wait for [`poll_end`](Self::poll_end).
     pub(crate) fn gather(&self) {
         lock(&self.0).is_gathering = true;
@@ -227,16 +227,16 @@ mod tests {
         }
     }
 
-    fn wire(most: usize, room: usize) -> (Gathered<Wire>, Gate<Wire>) {
+    fn wire(most: usize, room: usize) -> (Gathered<Wire>, FlushGate<Wire>) {
         let writes = Vec::new();
         Gathered::new(Wire { writes, most, room })
     }
 
-    fn writes(gate: &Gate<Wire>) -> Vec<usize> {
+    fn writes(gate: &FlushGate<Wire>) -> Vec<usize> {
         lock(&gate.0).io.writes.iter().map(Vec::len).collect()
     }
 
-    async fn end<T: AsyncWrite + Unpin>(gate: &Gate<T>) {
+    async fn end<T: AsyncWrite + Unpin>(gate: &FlushGate<T>) {
         let over = std::future::poll_fn(|cx| {
             gate.poll_end(cx);
             Poll::Ready(())
@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_written_and_flushed_within_a_poll_leaves_at_its_end_in_one() {
+    async fn writes_of_one_poll_leave_in_one_write_at_its_end() {
         let (mut io, gate) = wire(usize::MAX, usize::MAX);
         for _ in 0..2 {
             io.write_all(b"at once").await.expect("room");
@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn bytes_keep_their_order_whatever_leaves_with_what_and_however_little_is_taken() {
+    async fn bytes_keep_their_order_with_any_split_and_any_short_write() {
         for most in [1, 100, HELD_BYTES - 1, usize::MAX] {
             let (mut io, gate) = wire(most, usize::MAX);
             gate.gather();
@@ -289,7 +289,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn no_more_is_held_than_there_is_room_for_and_what_failed_is_told_who_writes() {
+    async fn buffer_is_bounded_and_a_flush_error_reaches_the_writer() {
         let (mut io, gate) = wire(usize::MAX, 5);
         gate.gather();
         let writing = io.write_all(&[7; 2 * HELD_BYTES]);

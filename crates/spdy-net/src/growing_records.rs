@@ -30,13 +30,13 @@ const FULL_BYTES: usize = 1 << 14;
 const JOINED_BYTES: usize = FULL_BYTES;
 
 /// A server's TLS connection whose records grow.
-pub(crate) struct GrowingRecords {
+pub(crate) struct DynamicRecordSize {
     tls: TlsStream<BoxIo>,
     /// Bytes of the next record, if there are as many.
     next: usize,
 }
 
-impl GrowingRecords {
+impl DynamicRecordSize {
     pub(crate) fn new(tls: TlsStream<BoxIo>) -> Self {
         let next = PACKET_BYTES;
         Self { tls, next }
@@ -54,7 +54,7 @@ impl GrowingRecords {
     }
 }
 
-impl AsyncRead for GrowingRecords {
+impl AsyncRead for DynamicRecordSize {
     fn poll_read(
         self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -64,7 +64,7 @@ impl AsyncRead for GrowingRecords {
     }
 }
 
-impl AsyncWrite for GrowingRecords {
+impl AsyncWrite for DynamicRecordSize {
     fn poll_write(
         self: Pin<&mut Self>,
         cx: &mut Context<'_>,

@@ -26,14 +26,14 @@ pub const PREDECESSOR: &str = "spdy-predecessor";
 
 /// Those that nobody has taken yet.
 #[derive(Debug, Default)]
-pub struct HandedSockets {
+pub struct InheritedSockets {
     tcp: VecDeque<(SocketAddr, TcpListener)>,
     udp: VecDeque<(SocketAddr, UdpSocket)>,
     #[cfg(unix)]
     predecessor: Option<UnixStream>,
 }
 
-impl HandedSockets {
+impl InheritedSockets {
     /// Those of this process by `LISTEN_FDS`, and `LISTEN_PID` if that is there (sd_listen_fds(3)). What it starts
     /// itself does not see them. To be called before there are threads: the environment is theirs, too.
     ///
@@ -105,10 +105,10 @@ mod tests {
         let socket = UdpSocket::bind(here).expect("loopback has a free port");
         let at = (listener.local_addr(), socket.local_addr());
         let (tcp, udp) = (at.0.expect("it is bound"), at.1.expect("it is bound"));
-        let mut handed = HandedSockets {
+        let mut handed = InheritedSockets {
             tcp: [(tcp, listener)].into(),
             udp: [(udp, socket)].into(),
-            ..HandedSockets::default()
+            ..InheritedSockets::default()
         };
         assert_eq!(handed.left().collect::<Vec<_>>(), [tcp, udp]);
         if tcp != udp {

@@ -54,7 +54,7 @@ enum Stage {
 
 /// What a connection and its exchanges share.
 #[derive(Clone)]
-pub(crate) struct HeadClock(Arc<Shared>);
+pub(crate) struct HeadTimer(Arc<Shared>);
 
 struct Shared {
     stage: Mutex<Stage>,
@@ -65,7 +65,7 @@ struct Shared {
     runtime: SharedRuntime,
 }
 
-impl HeadClock {
+impl HeadTimer {
     fn stage(&self) -> MutexGuard<'_, Stage> {
         self.0.stage.lock()
     }
@@ -95,7 +95,7 @@ enum Part {
 /// One request and its response.
 #[derive(Clone)]
 pub(crate) struct Exchange {
-    clock: HeadClock,
+    clock: HeadTimer,
     nth: u64,
 }
 
@@ -153,9 +153,9 @@ impl Exchange {
 }
 
 /// A connection whose reads end when no request comes for too long, and fail when a head takes too long.
-pub(crate) struct HeadTimed {
+pub(crate) struct HeadTimeoutIo {
     io: BoxIo,
-    clock: HeadClock,
+    clock: HeadTimer,
     idle: Duration,
     patience: Duration,
     hits: LimitHits,
@@ -168,15 +168,15 @@ struct Timer {
     rings: BoxFuture<()>,
 }
 
-impl HeadTimed {
+impl HeadTimeoutIo {
     pub(crate) fn new(
         io: BoxIo,
         runtime: SharedRuntime,
         options: &ServerOptions,
-    ) -> (Self, HeadClock) {
+    ) -> (Self, HeadTimer) {
         let since = runtime.now();
         let stage = Mutex::new(Stage::Waiting { since });
-        let clock = HeadClock(Arc::new(Shared {
+        let clock = HeadTimer(Arc::new(Shared {
             stage,
             exchanges: AtomicU64::new(0),
             reader: AtomicWaker::new(),
@@ -212,14 +212,14 @@ impl HeadTimed {
         }
     }
 
-    fn took_too_long(&self) -> io::Error {
+    fn timeout_error(&self) -> io::Error {
         self.hits.count(ConnectionLimit::HeadTimeout);
         let why = format!("the head of a request took more than {:?}", self.patience);
         io::Error::new(io::ErrorKind::TimedOut, why)
     }
 }
 
-impl AsyncRead for HeadTimed {
+impl AsyncRead for HeadTimeoutIo {
     fn poll_read(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -243,13 +243,13 @@ impl AsyncRead for HeadTimed {
             }
             (Stage::Head { since }, Poll::Pending) => this
                 .poll_until(cx, since + this.patience)
-                .map(|()| Err(this.took_too_long())),
+                .map(|()| Err(this.timeout_error())),
             _ => polled,
         }
     }
 }
 
-impl AsyncWrite for HeadTimed {
+impl AsyncWrite for HeadTimeoutIo {
     fn poll_write(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,

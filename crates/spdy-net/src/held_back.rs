@@ -15,7 +15,7 @@ use crate::early_hints::EarlyHints;
 use crate::expectation::expects_continue;
 
 /// `body` of a request with these headers, as it is, or held back by its client until `interim` says otherwise.
-pub(crate) fn asked_for(body: Body, headers: &HeaderMap, interim: &EarlyHints) -> Body {
+pub(crate) fn send_continue_on_read(body: Body, headers: &HeaderMap, interim: &EarlyHints) -> Body {
     if !expects_continue(headers) || http_body::Body::is_end_stream(&body) {
         return body;
     }

@@ -23,30 +23,31 @@ use spdy::body::{Body, BoxError};
 use spdy::runtime::{BoxFuture, SharedRuntime};
 use spdy_frame::priority::Priority;
 
-use crate::byte_count::{Counters, HeaderBytes, Http1Watch, Watched};
+use crate::byte_count::{Counters, HeaderBytes, Http1HeadCounter, Watched};
 use crate::connection::ClientOptions;
 use crate::error::{ConnectionError, ExchangeError, Retry, chain};
 use crate::expectation::Expectation;
 use crate::handler::{Arrival, Handler};
-use crate::head_clock::{Exchange, HeadTimed};
+use crate::head_clock::{Exchange, HeadTimeoutIo};
 use crate::head_size;
 use crate::latch::Latch;
-use crate::literal_answers::LiteralAnswers;
+use crate::literal_answers::LiteralResponses;
 use crate::network::BoxIo;
 use crate::protocol::Protocol;
 use crate::refusal::{Flaw, Refusal};
-use crate::serve::{Terms, over};
-use crate::stall::{giving_up, is_stall};
+use crate::serve::{ServeContext, over};
+use crate::stall::{is_stall, with_write_timeout};
 use crate::switch::Behind;
 use crate::tap::ConnectionTap;
 
 /// `HTTP/1.1 200 `, and the end of the line.
-const STATUS_LINE: usize = 15;
+const STATUS_LINE_OVERHEAD: usize = 15;
 /// ` ` and ` HTTP/1.1` beside method and target, and the end of the line.
-const BESIDE_TARGET: usize = 12;
-const WANT_ONE_HOST: &str =
+const REQUEST_LINE_OVERHEAD: usize = 12;
+const HOST_ADVICE: &str =
     "want one Host, of a name or an address and maybe a port (RFC 9112 section 3.2)\n";
-const WANT_CHUNKED: &str = "want no Transfer-Encoding but chunked, once (RFC 9112 section 6.1)\n";
+const TRANSFER_ENCODING_ADVICE: &str =
+    "want no Transfer-Encoding but chunked, once (RFC 9112 section 6.1)\n";
 /// The least buffer hyper takes, bytes.
 pub(crate) const MIN_BUFFER_BYTES: usize = 8192;
 
@@ -55,7 +56,7 @@ pub(crate) const MIN_BUFFER_BYTES: usize = 8192;
 pub(crate) struct Http1Client {
     /// `None` once closed here.
     sender: Arc<Mutex<Option<SendRequest<Body>>>>,
-    watch: Http1Watch,
+    watch: Http1HeadCounter,
     counters: Arc<Counters>,
     ended: Latch,
     max_head_bytes: usize,
@@ -76,8 +77,8 @@ impl Http1Client {
         runtime: &SharedRuntime,
     ) -> Result<Self, ConnectionError> {
         let counters = Arc::new(Counters::default());
-        let watch = Http1Watch::new(counters.clone(), tap);
-        let io = giving_up(io, options, runtime);
+        let watch = Http1HeadCounter::new(counters.clone(), tap);
+        let io = with_write_timeout(io, options, runtime);
         let io = TokioIo::new(Watched::new(io, watch.clone()));
         let mut builder = hyper::client::conn::http1::Builder::new();
         builder.max_buf_size(options.max_head_bytes.max(MIN_BUFFER_BYTES));
@@ -113,7 +114,7 @@ impl Http1Client {
         request: Request<Body>,
     ) -> BoxFuture<Result<Response<Body>, ExchangeError>> {
         let request = match in_origin_form(request) {
-            Ok(request) => told_of_its_body(request),
+            Ok(request) => declare_body(request),
             Err(error) => return Box::pin(async { Err(error) }),
         };
         let (mut request, expectation) = Expectation::of(request, &self.runtime);
@@ -219,7 +220,7 @@ pub(crate) fn in_origin_form(request: Request<Body>) -> Result<Request<Body>, Ex
 }
 
 /// Says that a body of unknown length follows where hyper would take it that none does, and send nothing of it (RFC 9112 §6.3).
-fn told_of_its_body(mut request: Request<Body>) -> Request<Body> {
+fn declare_body(mut request: Request<Body>) -> Request<Body> {
     let mostly_has_none = matches!(*request.method(), Method::GET | Method::HEAD);
     let body = request.body();
     if mostly_has_none && !body.is_end_stream() && has_no_length(request.headers(), body) {
@@ -236,7 +237,7 @@ pub(crate) fn check_size<B>(
     max_head_bytes: usize,
 ) -> Result<(), ExchangeError> {
     let reason = response.extensions().get::<ReasonPhrase>();
-    let first_line = STATUS_LINE + reason.map_or(0, |reason| reason.as_bytes().len());
+    let first_line = STATUS_LINE_OVERHEAD + reason.map_or(0, |reason| reason.as_bytes().len());
     match head_size::is_too_large(first_line, response.headers(), max_head_bytes) {
         true => Err(ExchangeError::too_large(head_size::too_large(
             max_head_bytes,
@@ -271,20 +272,20 @@ fn is_io(error: &hyper::Error) -> bool {
 }
 
 /// Serves `io` until it ends, or until the exchange after `stop`; then what it was handed over to.
-pub(crate) async fn serve(io: BoxIo, terms: Terms<'_>) -> Result<(), ConnectionError> {
-    let Terms {
+pub(crate) async fn serve(io: BoxIo, terms: ServeContext<'_>) -> Result<(), ConnectionError> {
+    let ServeContext {
         secure,
         handler,
         options,
         runtime,
         stop,
     } = terms;
-    let literal = options.literal_heads.then(LiteralAnswers::default);
+    let literal = options.literal_heads.then(LiteralResponses::default);
     let io = match &literal {
         Some(literal) => literal.writing_to(io),
         None => io,
     };
-    let (io, clock) = HeadTimed::new(io, runtime.clone(), options);
+    let (io, clock) = HeadTimeoutIo::new(io, runtime.clone(), options);
     let seat = options.seat.clone();
     let max_head_bytes = options.max_head_bytes;
     let behind = Behind::default();
@@ -301,7 +302,7 @@ pub(crate) async fn serve(io: BoxIo, terms: Terms<'_>) -> Result<(), ConnectionE
             let (version, headers) = (request.version(), request.headers());
             let refused = |flaw| refused(&*handler, &request, flaw);
             let mut response = match named_host(version, headers) {
-                Err(NoOneHost) => refused(Flaw::Host),
+                Err(HostError) => refused(Flaw::Host),
                 Ok(_) if !is_chunked_at_most(headers) => refused(Flaw::TransferCoding),
                 Ok(_) if is_too_large(&request, max_head_bytes) => refused(Flaw::HeadTooLarge),
                 Ok(host) => handler.answer(arrived(request, host, secure, &timed)).await,
@@ -328,7 +329,7 @@ pub(crate) async fn serve(io: BoxIo, terms: Terms<'_>) -> Result<(), ConnectionE
     });
     let mut builder = hyper::server::conn::http1::Builder::new();
     builder
-        // `HeadTimed` has the patience, by the clock of the run.
+        // `HeadTimeoutIo` has the patience, by the clock of the run.
         .header_read_timeout(None)
         .max_buf_size(options.max_head_bytes.max(MIN_BUFFER_BYTES))
         // A client that has sent its last request may close its half and still read.
@@ -359,17 +360,17 @@ fn has_no_length(headers: &HeaderMap, body: &Body) -> bool {
 }
 
 /// A request names several hosts, none where it must name one, or what is none.
-struct NoOneHost;
+struct HostError;
 
 /// The host that a request names, once, and in HTTP/1.1 at least once, though the name may be empty: `None`. Two servers in a
 /// row could take two names each its own way (RFC 9112 §3.2).
-fn named_host(version: Version, headers: &HeaderMap) -> Result<Option<Authority>, NoOneHost> {
+fn named_host(version: Version, headers: &HeaderMap) -> Result<Option<Authority>, HostError> {
     let mut hosts = headers.get_all(header::HOST).iter();
     match (hosts.next(), hosts.next()) {
         (None, _) if version < Version::HTTP_11 => Ok(None),
         (Some(host), None) if host.is_empty() => Ok(None),
-        (Some(host), None) => host_of(host.as_bytes()).map(Some).ok_or(NoOneHost),
-        (None, _) | (Some(_), Some(_)) => Err(NoOneHost),
+        (Some(host), None) => host_of(host.as_bytes()).map(Some).ok_or(HostError),
+        (None, _) | (Some(_), Some(_)) => Err(HostError),
     }
 }
 
@@ -394,15 +395,15 @@ fn is_chunked_at_most(headers: &HeaderMap) -> bool {
 fn is_too_large<B>(request: &Request<B>, max_head_bytes: usize) -> bool {
     let target = request.uri().path_and_query();
     let target = target.map_or(0, |target| target.as_str().len());
-    let first_line = request.method().as_str().len() + target + BESIDE_TARGET;
+    let first_line = request.method().as_str().len() + target + REQUEST_LINE_OVERHEAD;
     head_size::is_too_large(first_line, request.headers(), max_head_bytes)
 }
 
 /// Tells what `request` should have been, and `handler` that it was not.
 fn refused<B>(handler: &dyn Handler, request: &Request<B>, flaw: Flaw) -> Response<Body> {
     let want = match flaw {
-        Flaw::Host => WANT_ONE_HOST,
-        Flaw::TransferCoding => WANT_CHUNKED,
+        Flaw::Host => HOST_ADVICE,
+        Flaw::TransferCoding => TRANSFER_ENCODING_ADVICE,
         Flaw::Malformed | Flaw::HeadTooLarge => "",
     };
     handler.refused(&Refusal {

@@ -8,7 +8,7 @@
 //!
 //! Who offers `acme-tls/1` and nothing else comes from an authority, and wants to see a proof that the name is ours (RFC 8737): a
 //! certificate made for that one question, which nobody else is shown. It does for a [`ServerTls`](crate::tls::ServerTls) that is
-//! [`proving`](crate::tls::ServerTls::proving).
+//! [`with_acme_challenges`](crate::tls::ServerTls::with_acme_challenges).
 
 use std::fmt;
 use std::sync::Arc;
@@ -26,19 +26,19 @@ use crate::tls::TlsOptions;
 use crate::tls_error::TlsSetupError;
 
 /// What a client that wants a proof offers by ALPN (RFC 8737 §6.2).
-pub(crate) const PROOF_ALPN: &[u8] = b"acme-tls/1";
+pub(crate) const ACME_TLS_ALPN: &[u8] = b"acme-tls/1";
 
 /// Identities by host. Clones are the same ones.
 #[derive(Clone)]
 pub struct Identities {
     provider: Arc<CryptoProvider>,
     clock: Arc<dyn TimeProvider>,
-    now: Arc<RwLock<Arc<ByName>>>,
+    now: Arc<RwLock<Arc<IdentityTable>>>,
 }
 
 /// As they are shown at one time.
 #[derive(Clone, Debug)]
-struct ByName {
+struct IdentityTable {
     /// Sorted by name, in lower case.
     hosts: Vec<(String, Arc<CertifiedKey>)>,
     fallback: Fallback,
@@ -48,19 +48,19 @@ struct ByName {
 
 /// An identity that is ready to sign.
 #[derive(Clone, Debug)]
-pub struct Certified(Arc<CertifiedKey>);
+pub struct SigningIdentity(Arc<CertifiedKey>);
 
 /// The identity for names without one of their own, and for clients that send no name.
 #[derive(Clone, Debug)]
 pub enum Fallback {
     /// This identity.
-    One(Certified),
+    One(SigningIdentity),
     /// One for each group of names, by a local authority.
     Local(Arc<LocalCertificates>),
 }
 
-impl From<Certified> for Fallback {
-    fn from(certified: Certified) -> Self {
+impl From<SigningIdentity> for Fallback {
+    fn from(certified: SigningIdentity) -> Self {
         Self::One(certified)
     }
 }
@@ -68,14 +68,14 @@ impl From<Certified> for Fallback {
 /// A proof that is shown until this is dropped.
 #[derive(Debug)]
 #[must_use = "it is shown no longer than this lives"]
-pub struct Proof {
+pub struct AcmeChallenge {
     identities: Identities,
     shown: Arc<CertifiedKey>,
 }
 
-impl Drop for Proof {
+impl Drop for AcmeChallenge {
     fn drop(&mut self) {
-        let proofs = |now: &mut ByName| {
+        let proofs = |now: &mut IdentityTable| {
             now.proofs
                 .retain(|(_, proof)| !Arc::ptr_eq(proof, &self.shown));
         };
@@ -103,7 +103,7 @@ impl Identities {
         fallback: &Identity,
         options: &TlsOptions,
     ) -> Result<Self, TlsSetupError> {
-        let first = ByName::new(hosts, fallback, &options.provider)?;
+        let first = IdentityTable::new(hosts, fallback, &options.provider)?;
         Ok(Self::of(first, options))
     }
 
@@ -117,7 +117,7 @@ impl Identities {
         options: &TlsOptions,
     ) -> Result<Self, TlsSetupError> {
         let identities = Self::of(
-            ByName {
+            IdentityTable {
                 hosts: Vec::new(),
                 fallback: Fallback::Local(local.clone()),
                 proofs: Vec::new(),
@@ -128,7 +128,7 @@ impl Identities {
         Ok(identities)
     }
 
-    fn of(first: ByName, options: &TlsOptions) -> Self {
+    fn of(first: IdentityTable, options: &TlsOptions) -> Self {
         Self {
             provider: options.provider.clone(),
             clock: options.clock(),
@@ -153,10 +153,10 @@ impl Identities {
         hosts: &[(String, Identity)],
         fallback: &Identity,
     ) -> Result<(), TlsSetupError> {
-        let next = ByName::new(hosts, fallback, &self.provider)?;
+        let next = IdentityTable::new(hosts, fallback, &self.provider)?;
         self.change(|now| {
             let proofs = std::mem::take(&mut now.proofs);
-            *now = ByName { proofs, ..next };
+            *now = IdentityTable { proofs, ..next };
         });
         Ok(())
     }
@@ -167,13 +167,15 @@ impl Identities {
     /// # Errors
     ///
     /// A key that the provider cannot use, or that is not the leaf's.
-    pub fn certify(&self, identity: &Identity) -> Result<Certified, TlsSetupError> {
-        Ok(Certified(identity.certified(&self.provider)?))
+    pub fn certify(&self, identity: &Identity) -> Result<SigningIdentity, TlsSetupError> {
+        Ok(SigningIdentity(identity.certified(&self.provider)?))
     }
 
     /// As [`replace`](Self::replace), of the hosts alone.
-    pub fn show_hosts(&self, hosts: impl IntoIterator<Item = (String, Certified)>) {
-        let hosts = hosts.into_iter().map(|(host, Certified(key))| (host, key));
+    pub fn show_hosts(&self, hosts: impl IntoIterator<Item = (String, SigningIdentity)>) {
+        let hosts = hosts
+            .into_iter()
+            .map(|(host, SigningIdentity(key))| (host, key));
         let hosts = by_name(hosts.collect());
         self.change(|now| now.hosts = hosts);
     }
@@ -189,7 +191,7 @@ impl Identities {
     /// # Errors
     ///
     /// A key that the provider cannot use.
-    pub fn prove(&self, host: &str, proof: &Identity) -> Result<Proof, TlsSetupError> {
+    pub fn prove(&self, host: &str, proof: &Identity) -> Result<AcmeChallenge, TlsSetupError> {
         // Whether the key is the leaf's is not looked at: who reads certificates here refuses those with a critical extension that
         // only authorities know, which is what makes a proof useless to anybody else (RFC 8737 §3).
         let key = proof.key.clone_key();
@@ -198,10 +200,10 @@ impl Identities {
         let entry = (host.to_ascii_lowercase(), shown.clone());
         self.change(|now| now.proofs.push(entry));
         let identities = self.clone();
-        Ok(Proof { identities, shown })
+        Ok(AcmeChallenge { identities, shown })
     }
 
-    fn change(&self, change: impl FnOnce(&mut ByName)) {
+    fn change(&self, change: impl FnOnce(&mut IdentityTable)) {
         let mut now = self.now.write();
         change(Arc::make_mut(&mut now));
     }
@@ -229,7 +231,7 @@ fn by_name(mut hosts: Vec<(String, Arc<CertifiedKey>)>) -> Vec<(String, Arc<Cert
     hosts
 }
 
-impl ByName {
+impl IdentityTable {
     fn new(
         hosts: &[(String, Identity)],
         fallback: &Identity,
@@ -237,7 +239,7 @@ impl ByName {
     ) -> Result<Self, TlsSetupError> {
         Ok(Self {
             hosts: certified(hosts, provider)?,
-            fallback: Fallback::One(Certified(fallback.certified(provider)?)),
+            fallback: Fallback::One(SigningIdentity(fallback.certified(provider)?)),
             proofs: Vec::new(),
         })
     }
@@ -274,7 +276,9 @@ impl ResolvesServerCert for Identities {
             let now = self.now.read();
             now.clone()
         };
-        let wants_proof = hello.alpn().is_some_and(|offered| offered.eq([PROOF_ALPN]));
+        let wants_proof = hello
+            .alpn()
+            .is_some_and(|offered| offered.eq([ACME_TLS_ALPN]));
         match wants_proof {
             true => now.proof_of(hello.server_name()).cloned(),
             false => self.shown(&now, hello.server_name()),
@@ -283,12 +287,12 @@ impl ResolvesServerCert for Identities {
 }
 
 impl Identities {
-    fn shown(&self, now: &ByName, host: Option<&str>) -> Option<Arc<CertifiedKey>> {
+    fn shown(&self, now: &IdentityTable, host: Option<&str>) -> Option<Arc<CertifiedKey>> {
         if let Some(listed) = now.listed(host) {
             return Some(listed.clone());
         }
         match &now.fallback {
-            Fallback::One(Certified(key)) => Some(key.clone()),
+            Fallback::One(SigningIdentity(key)) => Some(key.clone()),
             Fallback::Local(local) => {
                 let issued = local.certificate(host, self.hour(), &self.provider);
                 issued

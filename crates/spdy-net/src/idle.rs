@@ -8,7 +8,7 @@ use spdy::runtime::SharedRuntime;
 use spdy_clock::Instant;
 
 /// Before an open exchange is looked at again: with no patience at all it still is no idleness.
-const LEAST_WAIT: Duration = Duration::from_millis(1);
+const MIN_POLL_INTERVAL: Duration = Duration::from_millis(1);
 
 /// Clones watch the same connection.
 #[derive(Clone, Debug)]
@@ -49,11 +49,11 @@ impl Idle {
 
     /// Completes when no exchange was open for as long as there is patience.
     pub(crate) async fn expired(&self) {
-        self.quiet_since(Instant::ZERO, self.patience).await;
+        self.wait_idle_since(Instant::ZERO, self.patience).await;
     }
 
     /// Completes when no exchange was open for `patience`, at the earliest so long after `start`.
-    pub(crate) async fn quiet_since(&self, start: Instant, patience: Duration) {
+    pub(crate) async fn wait_idle_since(&self, start: Instant, patience: Duration) {
         loop {
             let (open, since) = {
                 let state = self.lock();
@@ -61,7 +61,7 @@ impl Idle {
             };
             let now = self.runtime.now();
             let deadline = if open > 0 {
-                now + patience.max(LEAST_WAIT)
+                now + patience.max(MIN_POLL_INTERVAL)
             } else {
                 since.max(start) + patience
             };

@@ -16,25 +16,25 @@ use std::sync::Arc;
 use ipnet::IpNet;
 use parking_lot::RwLock;
 
-use crate::proxy_protocol::Announced;
+use crate::proxy_protocol::ProxyHeaderInfo;
 
 /// Who stands in front.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
-pub struct InFront {
+pub struct TrustedProxies {
     ranges: Vec<IpNet>,
     /// How they announce a connection's client, if they do.
-    announcing: Option<Announcing>,
+    announcing: Option<ProxyProtocolOptions>,
 }
 
 /// What is known of those who announce clients.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub struct Announcing {
+pub struct ProxyProtocolOptions {
     /// Where TLS ends at them: the port that clients reach it at. Who is announced to have come there came over TLS, where the
     /// announcement does not say.
     pub tls_port: Option<u16>,
 }
 
-impl InFront {
+impl TrustedProxies {
     /// Those at `texts`: addresses and ranges.
     ///
     /// # Errors
@@ -54,7 +54,7 @@ impl InFront {
 
     /// The same, who announce each connection's client by the PROXY protocol.
     #[must_use]
-    pub fn announcing(self, announcing: Announcing) -> Self {
+    pub fn announcing(self, announcing: ProxyProtocolOptions) -> Self {
         Self {
             announcing: Some(announcing),
             ..self
@@ -75,12 +75,12 @@ impl InFront {
     }
 
     /// Whether whoever connects from `address` has to announce first for whom.
-    pub(crate) fn announces(&self, address: IpAddr) -> bool {
+    pub(crate) fn uses_proxy_protocol(&self, address: IpAddr) -> bool {
         self.announcing.is_some() && self.has(address)
     }
 
     /// For whom the one of them at `from` connects, by what it has `announced`.
-    pub(crate) fn caller(&self, from: SocketAddr, announced: Announced) -> Caller {
+    pub(crate) fn caller(&self, from: SocketAddr, announced: ProxyHeaderInfo) -> Caller {
         let Some(client) = announced.client else {
             return Caller::from(from); // for itself
         };
@@ -113,21 +113,21 @@ impl From<SocketAddr> for Caller {
 
 /// Who stands in front by now; clones have the same.
 #[derive(Clone, Debug, Default)]
-pub struct SharedInFront(Arc<RwLock<Arc<InFront>>>);
+pub struct SharedTrustedProxies(Arc<RwLock<Arc<TrustedProxies>>>);
 
-impl SharedInFront {
+impl SharedTrustedProxies {
     /// At first these.
     #[must_use]
-    pub fn new(in_front: Arc<InFront>) -> Self {
+    pub fn new(in_front: Arc<TrustedProxies>) -> Self {
         Self(Arc::new(RwLock::new(in_front)))
     }
 
     /// From now on these. Connections that are open stay whose they are.
-    pub fn replace(&self, in_front: Arc<InFront>) {
+    pub fn replace(&self, in_front: Arc<TrustedProxies>) {
         *self.0.write() = in_front;
     }
 
-    pub(crate) fn now(&self) -> Arc<InFront> {
+    pub(crate) fn now(&self) -> Arc<TrustedProxies> {
         let now = self.0.read();
         now.clone()
     }
@@ -144,7 +144,7 @@ mod tests {
     #[test]
     fn they_stand_at_addresses_and_in_ranges() {
         let texts = ["10.0.0.0/8", "2001:db8::/32", "192.0.2.1"].map(str::to_owned);
-        let in_front = InFront::read(&texts).expect("they are good");
+        let in_front = TrustedProxies::read(&texts).expect("they are good");
         for (address, stands) in [
             ("10.1.2.3", true),
             ("::ffff:10.0.0.5", true),
@@ -155,18 +155,18 @@ mod tests {
         ] {
             assert_eq!(in_front.has(ip(address)), stands, "{address}");
             assert_eq!(in_front.forwards(ip(address)), stands, "{address}");
-            assert!(!in_front.announces(ip(address)), "{address}");
+            assert!(!in_front.uses_proxy_protocol(ip(address)), "{address}");
         }
-        let in_front = in_front.announcing(Announcing::default());
-        assert!(in_front.announces(ip("10.1.2.3")) && !in_front.forwards(ip("10.1.2.3")));
-        assert!(!in_front.announces(ip("192.0.2.2")));
+        let in_front = in_front.announcing(ProxyProtocolOptions::default());
+        assert!(in_front.uses_proxy_protocol(ip("10.1.2.3")) && !in_front.forwards(ip("10.1.2.3")));
+        assert!(!in_front.uses_proxy_protocol(ip("192.0.2.2")));
         let texts = ["10.0.0.0/8", "proxy.test"].map(str::to_owned);
-        let wrong = InFront::read(&texts).expect_err("no name is believed");
+        let wrong = TrustedProxies::read(&texts).expect_err("no name is believed");
         assert_eq!(wrong, "proxy.test");
     }
 
     #[test]
-    fn whether_a_client_came_over_tls_is_said_or_known_by_the_port() {
+    fn tls_of_a_client_follows_from_the_header_or_the_port() {
         let balancer = SocketAddr::from(([10, 0, 0, 5], 1));
         let client = SocketAddr::from(([203, 0, 113, 7], 2));
         for (tls_port, port, is_secure, want) in [
@@ -177,8 +177,8 @@ mod tests {
             (Some(443), 80, None, false),
             (Some(443), 80, Some(true), true),
         ] {
-            let in_front = InFront::default().announcing(Announcing { tls_port });
-            let announced = Announced {
+            let in_front = TrustedProxies::default().announcing(ProxyProtocolOptions { tls_port });
+            let announced = ProxyHeaderInfo {
                 client: Some(client),
                 port: Some(port),
                 is_secure,
@@ -188,8 +188,8 @@ mod tests {
             let told = format!("{tls_port:?} {port} {is_secure:?}");
             assert_eq!(caller.came_over_tls, want, "{told}");
         }
-        let in_front = InFront::default().announcing(Announcing::default());
-        let for_itself = in_front.caller(balancer, Announced::default());
+        let in_front = TrustedProxies::default().announcing(ProxyProtocolOptions::default());
+        let for_itself = in_front.caller(balancer, ProxyHeaderInfo::default());
         assert_eq!(for_itself, Caller::from(balancer));
     }
 }

@@ -7,17 +7,17 @@ use http::response;
 use tokio::sync::mpsc;
 
 /// Heads that wait for whoever listens; what comes while so many do is lost on them. A server may send any number.
-pub const MAX_WAITING_HEADS: usize = 16;
+pub const MAX_QUEUED_HEADS: usize = 16;
 
 /// In the extensions of a request: whoever sent it hears the heads of 1xx that come before its answer.
 #[derive(Clone, Debug)]
-pub struct InterimHeads(mpsc::Sender<response::Parts>);
+pub struct InterimResponses(mpsc::Sender<response::Parts>);
 
-impl InterimHeads {
+impl InterimResponses {
     /// For one request, and where they are to be taken from, in the order in which they come.
     #[must_use]
     pub fn channel() -> (Self, mpsc::Receiver<response::Parts>) {
-        let (sender, heads) = mpsc::channel(MAX_WAITING_HEADS);
+        let (sender, heads) = mpsc::channel(MAX_QUEUED_HEADS);
         (Self(sender), heads)
     }
 

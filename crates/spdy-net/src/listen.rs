@@ -8,8 +8,8 @@ use std::time::Duration;
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 
 use crate::admission::{Admission, Conduct};
-use crate::doorkeeper::Doorkeeper;
-use crate::in_front::{Caller, SharedInFront};
+use crate::doorkeeper::ConnectionAcceptor;
+use crate::in_front::{Caller, SharedTrustedProxies};
 use crate::latch::Latch;
 use crate::network::BoxIo;
 use crate::open_connections::OpenConnections;
@@ -37,7 +37,7 @@ pub struct ListenOptions {
     /// share it.
     pub cut_off: Latch,
     /// Proxies that are believed of clients. Default none.
-    pub in_front: SharedInFront,
+    pub in_front: SharedTrustedProxies,
 }
 
 impl Default for ListenOptions {
@@ -46,7 +46,7 @@ impl Default for ListenOptions {
             admission: Admission::default(),
             drain_timeout: Duration::from_secs(5),
             cut_off: Latch::new(),
-            in_front: SharedInFront::default(),
+            in_front: SharedTrustedProxies::default(),
         }
     }
 }
@@ -117,7 +117,8 @@ impl Listener {
         S: Future<Output: Into<Conduct>> + Send + 'static,
     {
         let door = &options.admission;
-        let keeper = Doorkeeper::new(door.clone(), options.in_front.clone(), serve, stop.clone());
+        let keeper =
+            ConnectionAcceptor::new(door.clone(), options.in_front.clone(), serve, stop.clone());
         let mut open = OpenConnections::default();
         let waits = loop {
             let accepted = tokio::select! {
@@ -170,7 +171,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn the_kernel_is_told_to_hold_little_that_is_unsent() {
+    async fn listener_sets_a_small_not_sent_low_water_mark() {
         let here = SocketAddr::from(([127, 0, 0, 1], 0));
         let listener = Listener::bind(here).expect("loopback has a free port");
         let _client = TcpStream::connect(listener.address())

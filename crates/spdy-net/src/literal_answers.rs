@@ -37,11 +37,11 @@ const LAST_CHUNK: &[u8] = b"\r\n0\r\n\r\n";
 
 /// The answers of a connection that hyper has yet to write, in order.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct LiteralAnswers(Arc<Mutex<VecDeque<Planned>>>);
+pub(crate) struct LiteralResponses(Arc<Mutex<VecDeque<ResponsePlan>>>);
 
 /// How one answer goes out.
 #[derive(Debug)]
-struct Planned {
+struct ResponsePlan {
     /// In the place of hyper's head, up to the first byte of data.
     head: Option<Bytes>,
     /// Bytes of body that hyper writes; `None`: until the connection ends.
@@ -50,8 +50,8 @@ struct Planned {
     end: &'static [u8],
 }
 
-impl LiteralAnswers {
-    fn queue(&self) -> MutexGuard<'_, VecDeque<Planned>> {
+impl LiteralResponses {
+    fn queue(&self) -> MutexGuard<'_, VecDeque<ResponsePlan>> {
         self.0.lock()
     }
 
@@ -82,7 +82,7 @@ impl LiteralAnswers {
             }
             None => {
                 let (head, end) = (None, &b""[..]);
-                (Planned { head, body, end }, body.is_none())
+                (ResponsePlan { head, body, end }, body.is_none())
             }
         };
         if closes {
@@ -113,8 +113,8 @@ fn as_written(
     body: u64,
     method: &Method,
     version: Version,
-) -> Option<(Planned, bool)> {
-    let mut planned = Planned {
+) -> Option<(ResponsePlan, bool)> {
+    let mut planned = ResponsePlan {
         head: Some(head.bytes().clone()),
         body: Some(body),
         end: b"",
@@ -156,7 +156,7 @@ enum Stage {
 /// Reads what hyper writes, and tells what goes out.
 #[derive(Debug)]
 struct Rewriter {
-    answers: LiteralAnswers,
+    answers: LiteralResponses,
     stage: Stage,
     /// Of hyper's head, as far as it came.
     head: BytesMut,
@@ -211,7 +211,7 @@ impl Rewriter {
         }
         // hyper answers by itself what it cannot read, and ends the connection.
         let planned = self.answers.queue().pop_front();
-        let planned = planned.unwrap_or(Planned {
+        let planned = planned.unwrap_or(ResponsePlan {
             head: None,
             body: None,
             end: b"",
@@ -380,7 +380,7 @@ mod tests {
         })
     }
 
-    fn rewriter(answers: &LiteralAnswers) -> Rewriter {
+    fn rewriter(answers: &LiteralResponses) -> Rewriter {
         Rewriter {
             answers: answers.clone(),
             stage: Stage::Head,
@@ -395,7 +395,7 @@ mod tests {
             cases in prop::collection::vec(any_case(), 1..6),
             cuts in prop::collection::vec(1..40_usize, 1..60),
         ) {
-            let answers = LiteralAnswers::default();
+            let answers = LiteralResponses::default();
             for case in &cases {
                 answers.plan(&case.method, Version::HTTP_11, response(case.literal, &case.body));
             }
@@ -420,7 +420,7 @@ mod tests {
         version: Version,
         response: Response<Body>,
     ) -> (bool, bool, Option<u64>) {
-        let answers = LiteralAnswers::default();
+        let answers = LiteralResponses::default();
         let told = answers.plan(method, version, response);
         let planned = answers.queue().pop_front().expect("it was planned");
         (
@@ -431,7 +431,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_head_cannot_frame_goes_out_by_its_fields() {
+    fn a_body_that_the_literal_head_cannot_frame_uses_the_fields() {
         let five = Bytes::from_static(b"12345");
         let length =
             |announced: u8| format!("HTTP/1.1 200 OK\r\nContent-Length: {announced}\r\n\r\n");

@@ -44,7 +44,7 @@ pub enum BodyEnd {
 /// Why bytes cannot go out as the head of an answer.
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
 #[non_exhaustive]
-pub enum BadHead {
+pub enum LiteralHeadError {
     /// Not what a client would take for a head of HTTP/1.1.
     #[error("want the head of an HTTP/1.0 or HTTP/1.1 answer: {0}")]
     Syntax(httparse::Error),
@@ -72,7 +72,7 @@ impl LiteralHead {
     /// # Errors
     ///
     /// Why they are no whole head of one final answer whose body has a certain end.
-    pub fn new(bytes: Bytes) -> Result<Self, BadHead> {
+    pub fn new(bytes: Bytes) -> Result<Self, LiteralHeadError> {
         let lines = bytes.iter().filter(|&&byte| byte == b'\n').count();
         let mut fields = vec![httparse::EMPTY_HEADER; lines];
         let mut head = httparse::Response::new(&mut fields);
@@ -81,19 +81,19 @@ impl LiteralHead {
             .allow_spaces_after_header_name_in_responses(true)
             .ignore_invalid_headers_in_responses(true)
             .parse_response(&mut head, &bytes)
-            .map_err(BadHead::Syntax)?;
+            .map_err(LiteralHeadError::Syntax)?;
         // httparse passes over empty lines in front.
         if bytes.first() != Some(&b'H') {
-            return Err(BadHead::Syntax(httparse::Error::Version));
+            return Err(LiteralHeadError::Syntax(httparse::Error::Version));
         }
         let (got, found) = (bytes.len(), complete(parsed));
         if found != Some(got) {
-            return Err(BadHead::End { got, found });
+            return Err(LiteralHeadError::End { got, found });
         }
         let code = head.code.unwrap_or_default();
-        let status = StatusCode::from_u16(code).map_err(|_| BadHead::Status(code))?;
+        let status = StatusCode::from_u16(code).map_err(|_| LiteralHeadError::Status(code))?;
         if status.is_informational() {
-            return Err(BadHead::Status(code));
+            return Err(LiteralHeadError::Status(code));
         }
         let members = |name| members(head.headers, name);
         let body_end = if spdy_http::response::has_no_body(&http::Method::GET, status) {
@@ -179,7 +179,9 @@ fn members<'a>(
 
 /// The one number that all of `lengths` are, if there are any. Two servers in a row could take two numbers each its
 /// own way.
-fn one_length<'a>(lengths: impl Iterator<Item = &'a [u8]>) -> Result<Option<u64>, BadHead> {
+fn one_length<'a>(
+    lengths: impl Iterator<Item = &'a [u8]>,
+) -> Result<Option<u64>, LiteralHeadError> {
     let mut one = None;
     for length in lengths {
         let text = String::from_utf8_lossy(length);
@@ -188,7 +190,7 @@ fn one_length<'a>(lengths: impl Iterator<Item = &'a [u8]>) -> Result<Option<u64>
         match (number, one) {
             (Some(number), None) => one = Some(number),
             (Some(number), Some(known)) if number == known => {}
-            _ => return Err(BadHead::Length(text.into_owned())),
+            _ => return Err(LiteralHeadError::Length(text.into_owned())),
         }
     }
     Ok(one)
@@ -198,12 +200,12 @@ fn one_length<'a>(lengths: impl Iterator<Item = &'a [u8]>) -> Result<Option<u64>
 mod tests {
     use super::*;
 
-    fn read(text: &str) -> Result<LiteralHead, BadHead> {
+    fn read(text: &str) -> Result<LiteralHead, LiteralHeadError> {
         LiteralHead::new(Bytes::from(text.to_owned()))
     }
 
     #[test]
-    fn a_head_says_where_its_body_ends_and_whether_the_connection_does() {
+    fn a_literal_head_gives_body_end_and_connection_close() {
         use BodyEnd::{Chunked, Connection, Length, NoBody};
         for (fields, body_end, closes) in [
             ("1.1 200 OK\r\ncontent-LENGTH:  5 ", Length(5), false),
@@ -249,8 +251,8 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_head_of_one_final_answer_is_refused() {
-        use BadHead::{End, Length, Status, Syntax};
+    fn bytes_that_are_not_one_final_response_head_are_rejected() {
+        use LiteralHeadError::{End, Length, Status, Syntax};
         let end = |got, found| End { got, found };
         for (text, want) in [
             ("GET / HTTP/1.1\r\n\r\n", Syntax(httparse::Error::Version)),

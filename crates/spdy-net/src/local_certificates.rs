@@ -26,11 +26,11 @@ use crate::tls_error::TlsSetupError;
 /// beside it as there is room for.
 pub const MAX_NAME_BYTES: usize = 2048;
 /// The maximum number of certificates held. One more drops the oldest, which is issued again when a client requests it.
-pub const MAX_HELD: usize = 4096;
+pub const MAX_CACHED: usize = 4096;
 /// How long a certificate is valid. Browsers refuse years (Apple: 825 days, for any authority).
 pub const LIFETIME: Duration = Duration::from_secs(90 * 24 * 60 * 60);
 /// A certificate is issued again when less than this is left of it.
-pub const RENEWED_BEFORE_END: Duration = Duration::from_secs(30 * 24 * 60 * 60);
+pub const RENEW_BEFORE_EXPIRY: Duration = Duration::from_secs(30 * 24 * 60 * 60);
 /// Certificates are also valid for clients whose clock is behind by up to this time.
 const CLOCK_SKEW: Duration = Duration::from_secs(24 * 60 * 60);
 
@@ -132,7 +132,7 @@ impl LocalCertificates {
         let identity = self.authority.issue_for(&names, addresses, validity)?;
         let issued = Issued {
             key: identity.certified(provider)?,
-            renew_at: now + LIFETIME - RENEWED_BEFORE_END,
+            renew_at: now + LIFETIME - RENEW_BEFORE_EXPIRY,
         };
         let mut held = self.held.lock();
         held.put(place, issued.clone());
@@ -180,7 +180,7 @@ impl Held {
         if self.by_place.insert(place.clone(), issued).is_none() {
             self.in_order.push_back(place);
         }
-        while self.by_place.len() > MAX_HELD
+        while self.by_place.len() > MAX_CACHED
             && let Some(first) = self.in_order.pop_front()
         {
             self.by_place.remove(&first);
@@ -225,12 +225,12 @@ mod tests {
         let local = local(vec![vec!["a.test".to_owned()]]);
         let provider = TlsOptions::default().provider;
         let key = local.certificate(None, at(1000), &provider).expect("one");
-        for number in 0..=MAX_HELD {
+        for number in 0..=MAX_CACHED {
             let (key, renew_at) = (key.clone(), at(1));
             held.put((number, String::new()), Issued { key, renew_at });
         }
         let lens = (held.by_place.len(), held.in_order.len());
-        assert_eq!(lens, (MAX_HELD, MAX_HELD));
+        assert_eq!(lens, (MAX_CACHED, MAX_CACHED));
         let first = held.by_place.keys().next().map(|(group, _)| *group);
         assert_eq!(first, Some(1), "the one that was issued first is dropped");
     }

@@ -19,7 +19,7 @@ use bytes::BytesMut;
 use futures_util::FutureExt;
 use futures_util::future::{Either, select};
 use spdy::runtime::SharedRuntime;
-use spdy::upgrade::Rewound;
+use spdy::upgrade::Rewind;
 use spdy_frame::version::Version;
 use tokio::io::AsyncReadExt;
 
@@ -129,9 +129,9 @@ pub async fn sniff(
         }
     };
     match choose(verdict, protocols) {
-        Ok(protocol) => Ok((Box::new(Rewound::new(seen.freeze(), io)), protocol)),
+        Ok(protocol) => Ok((Box::new(Rewind::new(seen.freeze(), io)), protocol)),
         Err(error) => {
-            take_what_is_there(&mut io);
+            drain_available(&mut io);
             Err(error)
         }
     }
@@ -139,7 +139,7 @@ pub async fn sniff(
 
 /// Reads what has come already, up to a page. TCP ends a connection with a reset if something lies there unread, and a reset
 /// looks like an accident.
-fn take_what_is_there(io: &mut BoxIo) {
+fn drain_available(io: &mut BoxIo) {
     let mut rest = [0; 4096];
     let _ = io.read(&mut rest).now_or_never();
 }
@@ -176,7 +176,7 @@ mod tests {
     ];
 
     #[test]
-    fn the_first_bytes_tell_the_protocol_as_soon_as_they_can() {
+    fn protocol_is_detected_from_the_fewest_first_bytes() {
         for (bytes, want) in [
             (&b""[..], Verdict::More),
             (b"\x80", Verdict::More),
@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn spdy_3_is_what_both_begin_as_unless_only_3_1_is_spoken() {
+    fn spdy_3_and_3_1_start_as_3_unless_only_3_1_is_offered() {
         let (v3, v31) = (Protocol::Spdy(Version::V3), Protocol::Spdy(Version::V31));
         assert_eq!(choose(Verdict::Spdy(3), &ALL).unwrap(), v3);
         assert_eq!(choose(Verdict::Spdy(3), &[v3, v31]).unwrap(), v3);
@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_without_alpn_speaks_http1_or_nothing_that_was_offered() {
+    fn without_alpn_the_client_uses_http1_or_fails() {
         assert_eq!(client(None, &ALL).unwrap(), Protocol::Http1);
         assert_eq!(client(None, &[Protocol::Http1]).unwrap(), Protocol::Http1);
         assert_eq!(

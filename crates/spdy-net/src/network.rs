@@ -67,7 +67,7 @@ impl Network for SystemNetwork {
 
     /// Wants a tokio runtime around it.
     fn datagrams(&self, local: SocketAddr) -> io::Result<DatagramSocket> {
-        Self::datagrams_over(Self::bind_datagrams(local)?)
+        Self::datagrams_from_std(Self::bind_datagrams(local)?)
     }
 }
 
@@ -88,7 +88,7 @@ impl SystemNetwork {
     /// # Errors
     ///
     /// The system cannot wait for it.
-    pub fn datagrams_over(socket: std::net::UdpSocket) -> io::Result<DatagramSocket> {
+    pub fn datagrams_from_std(socket: std::net::UdpSocket) -> io::Result<DatagramSocket> {
         use quinn::Runtime as _;
         let room = SockRef::from(&socket);
         // Bursts of a fast peer, and of our own, must find room. The system may grant less.

@@ -6,7 +6,7 @@ use std::time::Duration;
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::task::JoinSet;
 
-use crate::admission::{Admitted, Conduct};
+use crate::admission::{AdmissionPermit, Conduct};
 use crate::latch::Latch;
 
 /// Connections that are served. Those that have ended are forgotten with [`reap`](Self::reap).
@@ -24,8 +24,12 @@ impl OpenConnections {
     }
 
     /// Serves one. It holds its place and counts for its address until `serving` ends, which tells how the peer behaved.
-    pub(crate) fn serve<S>(&mut self, admitted: Admitted, permit: OwnedSemaphorePermit, serving: S)
-    where
+    pub(crate) fn serve<S>(
+        &mut self,
+        admitted: AdmissionPermit,
+        permit: OwnedSemaphorePermit,
+        serving: S,
+    ) where
         S: Future<Output: Into<Conduct>> + Send + 'static,
     {
         self.spawn(permit, async move {

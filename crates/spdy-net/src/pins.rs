@@ -67,7 +67,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_pin_is_told_so() {
+    fn an_invalid_pin_is_an_error() {
         let short = format!("sha256//{}", STANDARD.encode([0; 31]));
         for text in ["", "sha256/AAAA", "sha1//AAAA", "sha256//!", &short] {
             assert!(text.parse::<Pin>().is_err(), "{text:?}");

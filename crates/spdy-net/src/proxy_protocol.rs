@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use bytes::{Buf, BytesMut};
 use proxy_header::{Error, ParseConfig, ProxyHeader};
-use spdy::upgrade::Rewound;
+use spdy::upgrade::Rewind;
 use tokio::io::AsyncReadExt;
 use tokio::time::{Instant, timeout_at};
 
@@ -27,13 +27,13 @@ const MAX_BYTES: usize = 4096;
 /// How much is read at first.
 const FIRST_READ: usize = 512;
 /// How much of what is no header is told.
-const TOLD_BYTES: usize = 32;
+const MAX_QUOTED_BYTES: usize = 32;
 /// How long it may take: TCP sends a lost first segment again after 1 s, and after 3 s once more.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// What was said of a connection.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub(crate) struct Announced {
+pub(crate) struct ProxyHeaderInfo {
     /// Who is at its other end; `None` where the proxy connects for itself, or says nothing of it.
     pub(crate) client: Option<SocketAddr>,
     /// The port that the client came to.
@@ -44,7 +44,7 @@ pub(crate) struct Announced {
 
 /// Why nothing is known of a connection that was to be announced.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum Unannounced {
+pub(crate) enum ProxyHeaderError {
     /// It began with something else.
     #[error("want a header of the PROXY protocol, version 1 or 2, got \"{}\"", .0.escape_ascii())]
     Other(Box<[u8]>),
@@ -66,7 +66,7 @@ pub(crate) enum Unannounced {
 }
 
 /// What is said of `io`, and `io` as its client began it.
-pub(crate) async fn read(mut io: BoxIo) -> Result<(BoxIo, Announced), Unannounced> {
+pub(crate) async fn read(mut io: BoxIo) -> Result<(BoxIo, ProxyHeaderInfo), ProxyHeaderError> {
     let mut seen = BytesMut::with_capacity(FIRST_READ);
     let deadline = Instant::now() + PATIENCE;
     loop {
@@ -74,30 +74,30 @@ pub(crate) async fn read(mut io: BoxIo) -> Result<(BoxIo, Announced), Unannounce
             Ok((announced, len)) => {
                 seen.advance(len);
                 if !seen.is_empty() {
-                    io = Box::new(Rewound::new(seen.freeze(), io));
+                    io = Box::new(Rewind::new(seen.freeze(), io));
                 }
                 return Ok((io, announced));
             }
             Err(Error::BufferTooShort) if seen.len() < MAX_BYTES => {}
-            Err(Error::BufferTooShort) => return Err(Unannounced::TooLong),
+            Err(Error::BufferTooShort) => return Err(ProxyHeaderError::TooLong),
             Err(_) => {
-                let first = &seen[..seen.len().min(TOLD_BYTES)];
-                return Err(Unannounced::Other(first.into()));
+                let first = &seen[..seen.len().min(MAX_QUOTED_BYTES)];
+                return Err(ProxyHeaderError::Other(first.into()));
             }
         }
         let Ok(read) = timeout_at(deadline, io.read_buf(&mut seen)).await else {
-            return Err(Unannounced::TimedOut(seen.len()));
+            return Err(ProxyHeaderError::TimedOut(seen.len()));
         };
         match (read?, seen.len()) {
-            (0, 0) => return Err(Unannounced::Silent),
-            (0, len) => return Err(Unannounced::Ended(len)),
+            (0, 0) => return Err(ProxyHeaderError::Silent),
+            (0, len) => return Err(ProxyHeaderError::Ended(len)),
             _ => {}
         }
     }
 }
 
 /// What is said at the beginning of `seen`, and in how many bytes.
-fn parse(seen: &[u8]) -> Result<(Announced, usize), Error> {
+fn parse(seen: &[u8]) -> Result<(ProxyHeaderInfo, usize), Error> {
     if let Some(local) = seen.strip_prefix(LOCAL) {
         // Whatever family and addresses stand there are to be passed over (§2.2); the crate would read them.
         let [_, high, low, rest @ ..] = local else {
@@ -106,16 +106,16 @@ fn parse(seen: &[u8]) -> Result<(Announced, usize), Error> {
         let len = usize::from(u16::from_be_bytes([*high, *low]));
         return match rest.len() < len {
             true => Err(Error::BufferTooShort),
-            false => Ok((Announced::default(), LOCAL.len() + 3 + len)),
+            false => Ok((ProxyHeaderInfo::default(), LOCAL.len() + 3 + len)),
         };
     }
     let (header, len) = ProxyHeader::parse(seen, ParseConfig::default())?;
     Ok((announced(&header), len))
 }
 
-fn announced(header: &ProxyHeader<'_>) -> Announced {
+fn announced(header: &ProxyHeader<'_>) -> ProxyHeaderInfo {
     let addresses = header.proxied_address();
-    Announced {
+    ProxyHeaderInfo {
         client: addresses.map(|addresses| {
             let client = addresses.source;
             SocketAddr::new(client.ip().to_canonical(), client.port())
@@ -135,7 +135,10 @@ mod tests {
     use super::*;
 
     /// What comes of `bytes`, written `at_once` at a time, and what is left of them.
-    async fn heard(bytes: &[u8], at_once: usize) -> Result<(Announced, Vec<u8>), Unannounced> {
+    async fn heard(
+        bytes: &[u8],
+        at_once: usize,
+    ) -> Result<(ProxyHeaderInfo, Vec<u8>), ProxyHeaderError> {
         let (mut far, near) = tokio::io::duplex(at_once);
         let bytes = bytes.to_vec();
         let writing = tokio::spawn(async move {
@@ -162,9 +165,9 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn who_came_is_read_and_what_he_says_is_left() {
+    async fn proxy_header_is_read_and_the_client_bytes_stay() {
         let tls = |is_secure| Tlv::Ssl(SslInfo::new(is_secure, false, false, 0));
-        let client = |text: &str, is_secure| Announced {
+        let client = |text: &str, is_secure| ProxyHeaderInfo {
             client: Some(text.parse().expect("an address")),
             port: Some(443),
             is_secure,
@@ -180,10 +183,10 @@ mod tests {
                 b"PROXY TCP6 2001:db8::7 2001:db8::1 53952 443\r\n".to_vec(),
                 client("[2001:db8::7]:53952", None),
             ),
-            (b"PROXY UNKNOWN\r\n".to_vec(), Announced::default()),
+            (b"PROXY UNKNOWN\r\n".to_vec(), ProxyHeaderInfo::default()),
             (
                 b"PROXY UNKNOWN what ever\r\n".to_vec(),
-                Announced::default(),
+                ProxyHeaderInfo::default(),
             ),
             (
                 version_2("203.0.113.7:5", vec![]),
@@ -197,9 +200,9 @@ mod tests {
                 version_2("[::ffff:203.0.113.7]:5", vec![long, tls(false)]),
                 client("203.0.113.7:5", Some(false)),
             ),
-            (local(&[0, 0, 0]), Announced::default()),
-            (local(&[0x11, 0, 0]), Announced::default()),
-            (local(&[0xff, 0, 3, 1, 2, 3]), Announced::default()),
+            (local(&[0, 0, 0]), ProxyHeaderInfo::default()),
+            (local(&[0x11, 0, 0]), ProxyHeaderInfo::default()),
+            (local(&[0xff, 0, 3, 1, 2, 3]), ProxyHeaderInfo::default()),
         ] {
             let whole = [&header[..], b"GET / HTTP/1.1\r\n"].concat();
             for at_once in [1, 7, 8192] {
@@ -212,7 +215,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_no_header_is_told() {
+    async fn bytes_that_are_not_a_proxy_header_are_an_error() {
         let endless = version_2("203.0.113.7:5", vec![Tlv::Noop(8192)]);
         for (bytes, want) in [
             (
@@ -243,7 +246,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn who_does_not_go_on_is_given_up() {
+    async fn an_unfinished_proxy_header_times_out() {
         for (bytes, want) in [(&b""[..], "got 0 bytes"), (b"PROXY ", "got 6 bytes")] {
             let (mut far, near) = tokio::io::duplex(64);
             far.write_all(bytes).await.expect("there is room");

@@ -43,7 +43,7 @@ pub(crate) const SEND_WINDOW_BYTES: usize = 2 * 1024 * 1024;
 /// may be, when the connection is born.
 const MAX_REQUEST_STREAMS: u32 = 4096;
 /// How long a client hears nothing of its server before the connection counts as lost.
-const CLIENT_IDLE: Duration = Duration::from_secs(180);
+const CLIENT_IDLE_TIMEOUT: Duration = Duration::from_secs(180);
 /// Clients whose first packet came and that nobody let in yet; the next are refused.
 const MAX_INCOMING: usize = 1024;
 /// Bytes that each of them may send meanwhile, and all together.
@@ -124,7 +124,7 @@ impl QuicOptions {
     }
 
     fn client_transport(options: &ClientOptions) -> TransportConfig {
-        let mut transport = options.quic.transport(CLIENT_IDLE);
+        let mut transport = options.quic.transport(CLIENT_IDLE_TIMEOUT);
         transport
             .max_concurrent_bidi_streams(VarInt::from_u32(0))
             .stream_receive_window(VarInt::from_u32(options.stream_window_bytes))
@@ -147,7 +147,7 @@ impl QuicOptions {
 
 /// A client's connection whose handshake is done, and the endpoint that it lives on.
 #[derive(Debug)]
-pub struct Quic {
+pub struct QuicConnection {
     pub(crate) connection: quinn::Connection,
     pub(crate) endpoint: quinn::Endpoint,
 }
@@ -166,7 +166,7 @@ pub async fn connect(
     number: u64,
     options: &ClientOptions,
     runtime: &SharedRuntime,
-) -> io::Result<(Quic, Agreed, Shown)> {
+) -> io::Result<(QuicConnection, Agreed, Shown)> {
     let any = match to.ip() {
         IpAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
         IpAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
@@ -179,7 +179,7 @@ pub async fn connect(
         options.quic.endpoint(format_args!("client {number}")),
         None,
         socket,
-        RunRuntime::shared(runtime),
+        QuicRuntime::shared(runtime),
     )?;
     let host = host.trim_start_matches('[').trim_end_matches(']');
     let connecting = endpoint.connect_with(config, to, host);
@@ -198,7 +198,7 @@ pub async fn connect(
         .peer_identity()
         .and_then(|shown| shown.downcast::<Vec<CertificateDer<'static>>>().ok())
         .map_or_else(|| Shown::from([]), |shown| Shown::from(*shown));
-    let quic = Quic {
+    let quic = QuicConnection {
         connection,
         endpoint,
     };
@@ -236,7 +236,7 @@ impl QuicEndpoint {
             options.quic.endpoint(format_args!("server {name}")),
             Some(config),
             socket,
-            RunRuntime::shared(runtime),
+            QuicRuntime::shared(runtime),
         )?;
         Ok(Self { endpoint })
     }
@@ -257,7 +257,7 @@ impl QuicEndpoint {
     }
 
     /// Takes no new connections; those that stand go on.
-    pub fn close_door(&self) {
+    pub fn stop_accepting(&self) {
         self.endpoint.set_server_config(None);
     }
 
@@ -274,7 +274,7 @@ pub struct QuicIncoming {
 }
 
 impl QuicIncoming {
-    /// Where the packet says that it comes from; see [`is_proven`](Self::is_proven).
+    /// Where the packet says that it comes from; see [`is_address_validated`](Self::is_address_validated).
     #[must_use]
     pub fn address(&self) -> SocketAddr {
         self.incoming.remote_address()
@@ -282,7 +282,7 @@ impl QuicIncoming {
 
     /// Whether the client has shown that it receives what is sent there.
     #[must_use]
-    pub fn is_proven(&self) -> bool {
+    pub fn is_address_validated(&self) -> bool {
         self.incoming.remote_address_validated()
     }
 
@@ -315,12 +315,12 @@ impl QuicIncoming {
 
 /// Our runtime as quinn wants one. quinn only compares and adds instants, so any fixed origin will do.
 #[derive(Debug)]
-struct RunRuntime {
+struct QuicRuntime {
     runtime: SharedRuntime,
     origin: SystemInstant,
 }
 
-impl RunRuntime {
+impl QuicRuntime {
     fn shared(runtime: &SharedRuntime) -> Arc<dyn quinn::Runtime> {
         Arc::new(Self {
             runtime: runtime.clone(),
@@ -329,9 +329,9 @@ impl RunRuntime {
     }
 }
 
-impl quinn::Runtime for RunRuntime {
+impl quinn::Runtime for QuicRuntime {
     fn new_timer(&self, at: SystemInstant) -> Pin<Box<dyn quinn::AsyncTimer>> {
-        let mut timer = RunTimer {
+        let mut timer = QuicTimer {
             runtime: self.runtime.clone(),
             origin: self.origin,
             sleep: Box::pin(std::future::pending()),
@@ -357,20 +357,20 @@ impl quinn::Runtime for RunRuntime {
     }
 }
 
-struct RunTimer {
+struct QuicTimer {
     runtime: SharedRuntime,
     origin: SystemInstant,
     sleep: BoxFuture<()>,
 }
 
-impl RunTimer {
+impl QuicTimer {
     fn set_to(&mut self, at: SystemInstant) {
         let at = Instant::ZERO + at.saturating_duration_since(self.origin);
         self.sleep = self.runtime.sleep_until(at);
     }
 }
 
-impl quinn::AsyncTimer for RunTimer {
+impl quinn::AsyncTimer for QuicTimer {
     fn reset(mut self: Pin<&mut Self>, at: SystemInstant) {
         self.set_to(at);
     }
@@ -380,7 +380,7 @@ impl quinn::AsyncTimer for RunTimer {
     }
 }
 
-impl fmt::Debug for RunTimer {
+impl fmt::Debug for QuicTimer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("RunTimer")
     }

@@ -21,7 +21,7 @@ use crate::tls::ServerTls;
 /// Connections of a listener up to which a client is believed its address, where there is room and the address has
 /// half of its own left. Past it each must show first that it receives there what is sent: addresses that are made up else
 /// fill the house, and are counted for others.
-const BELIEVED_CONNECTIONS: usize = 128;
+const MAX_UNVALIDATED: usize = 128;
 
 /// A bound socket that takes QUIC connections.
 #[derive(Debug)]
@@ -88,9 +88,8 @@ impl QuicListener {
                 break;
             };
             let from = incoming.address();
-            let is_calm =
-                open.len() < BELIEVED_CONNECTIONS && door.is_at_ease(door.hour(), from.ip());
-            if !is_calm && !incoming.is_proven() {
+            let is_calm = open.len() < MAX_UNVALIDATED && door.is_at_ease(door.hour(), from.ip());
+            if !is_calm && !incoming.is_address_validated() {
                 incoming.ask_for_proof();
                 continue;
             }
@@ -108,7 +107,7 @@ impl QuicListener {
                 Err(_) => incoming.refuse(),
             }
         }
-        self.endpoint.close_door();
+        self.endpoint.stop_accepting();
         let drained = self.endpoint.drained();
         open.drain(options.drain_timeout, &options.cut_off, drained)
             .await;

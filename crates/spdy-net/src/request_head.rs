@@ -102,7 +102,7 @@ pub(crate) fn join_cookies(headers: &mut HeaderMap) {
 /// # Errors
 ///
 /// `Host` names none.
-pub(crate) fn name_its_host<B>(request: &mut Request<B>) -> Result<(), Malformed> {
+pub(crate) fn set_authority<B>(request: &mut Request<B>) -> Result<(), Malformed> {
     let Some(host) = request.headers_mut().remove(header::HOST) else {
         return Ok(());
     };

@@ -147,7 +147,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_connection_that_was_asked_something_meanwhile_does_not_give_way() {
+    fn a_connection_with_a_new_request_is_not_evicted() {
         let seat = Seat::default();
         let exchange = seat.exchange();
         assert!(!seat.give_way());

@@ -6,17 +6,17 @@ use parking_lot::Mutex;
 use spdy_clock::Instant;
 
 /// After how long it is said again.
-const AGAIN: Duration = Duration::from_secs(60);
+const INTERVAL: Duration = Duration::from_secs(60);
 
 /// When it was last said.
 #[derive(Debug, Default)]
-pub(crate) struct Seldom(Mutex<Option<Instant>>);
+pub(crate) struct LogThrottle(Mutex<Option<Instant>>);
 
-impl Seldom {
+impl LogThrottle {
     /// Whether it is to be said `now`.
     pub(crate) fn is_due(&self, now: Instant) -> bool {
         let mut said = self.0.lock();
-        let is_due = said.is_none_or(|said| now - said >= AGAIN);
+        let is_due = said.is_none_or(|said| now - said >= INTERVAL);
         if is_due {
             *said = Some(now);
         }
@@ -29,8 +29,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_is_said_at_once_and_again_after_a_minute() {
-        let seldom = Seldom::default();
+    fn first_message_passes_and_the_next_after_a_minute() {
+        let seldom = LogThrottle::default();
         let due = [0, 1, 59_999, 60_000, 60_001, 300_000, 359_999, 360_000]
             .map(|ms| seldom.is_due(Instant::from_millis(ms)));
         assert_eq!(due, [true, false, false, true, false, true, false, true]);

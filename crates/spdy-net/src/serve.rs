@@ -31,7 +31,7 @@ use crate::protocol::Protocol;
 use crate::quic::{QuicIncoming, QuicOptions};
 use crate::refusal::Refusal;
 use crate::seat::Seat;
-use crate::stall::{Impatient, PatientBody, Stall};
+use crate::stall::{ReadTimeoutBody, Stall, WriteTimeoutIo};
 use crate::tls::ServerTls;
 use crate::{http1, http2, http3, negotiate, spdy_session};
 
@@ -144,7 +144,7 @@ pub async fn serve_connection(
     stop: &Latch,
 ) -> Result<(), ConnectionError> {
     let opened = Box::pin(open(io, protocols, tls, options.handshake_timeout, runtime));
-    let opened = match select(opened, over_unheard(options, stop, runtime)).await {
+    let opened = match select(opened, shutdown_before_first_byte(options, stop, runtime)).await {
         Either::Left((opened, _)) => opened,
         Either::Right(_) => return Ok(()), // nothing was promised yet
     };
@@ -158,16 +158,16 @@ pub async fn serve_connection(
     };
     let secure = tls.is_some() || options.came_over_tls;
     tracing::debug!(%protocol, secure, "serving a connection");
-    let io = Box::new(Impatient::new(
+    let io = Box::new(WriteTimeoutIo::new(
         io,
-        Stall::of_writing(runtime.clone(), options),
+        Stall::for_writes(runtime.clone(), options),
     ));
-    let handler = Arc::new(Patient {
+    let handler = Arc::new(ReadTimeoutHandler {
         handler,
         runtime: runtime.clone(),
         options: options.clone(),
     });
-    let terms = Terms {
+    let terms = ServeContext {
         secure,
         handler,
         options,
@@ -214,18 +214,18 @@ pub async fn serve_quic(
             }
         }
     };
-    let unheard = over_unheard(options, stop, runtime);
+    let unheard = shutdown_before_first_byte(options, stop, runtime);
     let connection = match select(Box::pin(shaking), unheard).await {
         Either::Left((shaken, _)) => shaken?,
         Either::Right(_) => return Ok(()), // nothing was promised yet
     };
     tracing::debug!(protocol = %Protocol::Http3, "serving a connection");
-    let handler = Arc::new(Patient {
+    let handler = Arc::new(ReadTimeoutHandler {
         handler,
         runtime: runtime.clone(),
         options: options.clone(),
     });
-    let terms = Terms {
+    let terms = ServeContext {
         secure: true,
         handler,
         options,
@@ -236,20 +236,20 @@ pub async fn serve_quic(
 }
 
 /// A handler whose requests' bodies do not stand still for ever, whatever is spoken.
-struct Patient {
+struct ReadTimeoutHandler {
     handler: Arc<dyn Handler>,
     runtime: SharedRuntime,
     options: ServerOptions,
 }
 
-impl Handler for Patient {
+impl Handler for ReadTimeoutHandler {
     fn answer(&self, request: Request<Body>) -> BoxFuture<Response<Body>> {
         if http_body::Body::is_end_stream(request.body()) {
             return self.handler.answer(request);
         }
         let request = request.map(|body| {
             let stall = Stall::of_reading(self.runtime.clone(), &self.options);
-            Body::wrap(PatientBody::new(body, stall))
+            Body::wrap(ReadTimeoutBody::new(body, stall))
         });
         self.handler.answer(request)
     }
@@ -268,7 +268,7 @@ pub(crate) fn over(
 }
 
 /// Completes when a connection of which nothing was heard is to end: the server has stopped for a while, or another shall have its place.
-fn over_unheard(
+fn shutdown_before_first_byte(
     options: &ServerOptions,
     stop: &Latch,
     runtime: &SharedRuntime,
@@ -282,7 +282,7 @@ fn over_unheard(
 }
 
 /// On what terms a connection is served, whatever is spoken on it.
-pub(crate) struct Terms<'a> {
+pub(crate) struct ServeContext<'a> {
     /// The client came over TLS.
     pub(crate) secure: bool,
     pub(crate) handler: Arc<dyn Handler>,

@@ -6,7 +6,7 @@ use std::net::{SocketAddr, UdpSocket};
 #[cfg(unix)]
 use std::os::fd::OwnedFd;
 
-use crate::handed::HandedSockets;
+use crate::handed::InheritedSockets;
 use crate::listen::Listener;
 use crate::network::SystemNetwork;
 
@@ -16,7 +16,7 @@ const PORT_TRIES: usize = 20;
 /// What is handed over is taken from here, what is not is bound. As long as this lives all of them stay open.
 #[derive(Debug, Default)]
 pub struct Sockets {
-    handed: HandedSockets,
+    handed: InheritedSockets,
     #[cfg(unix)]
     copies: Vec<OwnedFd>,
 }
@@ -24,7 +24,7 @@ pub struct Sockets {
 impl Sockets {
     /// Those that were `handed` over first.
     #[must_use]
-    pub fn new(handed: HandedSockets) -> Self {
+    pub fn new(handed: InheritedSockets) -> Self {
         Self {
             handed,
             ..Self::default()
@@ -111,7 +111,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn where_one_of_two_is_not_to_be_had_the_other_does_not_stay_open() {
+    async fn if_udp_cannot_bind_the_tcp_socket_is_closed() {
         let here = SocketAddr::from(([127, 0, 0, 1], 0));
         let taken = UdpSocket::bind(here).expect("loopback has a free port");
         let at = taken.local_addr().expect("it is bound");
@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_taken_or_bound_stays_open_in_its_copy() {
+    async fn the_copy_of_a_socket_stays_open() {
         let here = SocketAddr::from(([127, 0, 0, 1], 0));
         let mut sockets = Sockets::default();
         let listener = sockets.tcp(here).expect("loopback has a free port");

@@ -24,7 +24,7 @@ use crate::handler::Arrival;
 use crate::network::BoxIo;
 use crate::protocol::Protocol;
 use crate::refusal::{Flaw, Refusal};
-use crate::serve::{Terms, over};
+use crate::serve::{ServeContext, over};
 use crate::tap::ConnectionTap;
 
 /// A client's SPDY session.
@@ -186,9 +186,9 @@ pub(crate) async fn serve(
     io: BoxIo,
     version: Version,
     may_be_31: bool,
-    terms: Terms<'_>,
+    terms: ServeContext<'_>,
 ) -> Result<(), ConnectionError> {
-    let Terms {
+    let ServeContext {
         secure,
         handler,
         options,

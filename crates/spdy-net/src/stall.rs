@@ -17,7 +17,7 @@ use crate::connection::ClientOptions;
 use crate::limit::{ConnectionLimit, LimitHits};
 use crate::network::BoxIo;
 use crate::serve::ServerOptions;
-use crate::turns::{Awaited, Outflow};
+use crate::turns::{Awaited, SendProgress};
 
 /// How slow a peer may be in one direction.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -57,7 +57,7 @@ pub(crate) struct Stall {
 
 impl Stall {
     /// For a peer that takes nothing, or a trickle.
-    pub(crate) fn of_writing(runtime: SharedRuntime, options: &ServerOptions) -> Self {
+    pub(crate) fn for_writes(runtime: SharedRuntime, options: &ServerOptions) -> Self {
         let stall = Self::new(
             runtime,
             Direction::Taking,
@@ -68,7 +68,7 @@ impl Stall {
     }
 
     /// For a server that takes nothing of what a client sends, or a trickle: `pace` bytes a second of waiting are wanted.
-    pub(crate) fn of_uploading(runtime: SharedRuntime, patience: Duration, pace: u32) -> Self {
+    pub(crate) fn for_upload(runtime: SharedRuntime, patience: Duration, pace: u32) -> Self {
         Self::new(runtime, Direction::Taking, patience, pace)
     }
 
@@ -116,7 +116,7 @@ impl Stall {
     }
 
     /// The peer could do nothing for so long, so far.
-    fn hold_up(&mut self, so_far: Duration) {
+    fn set_paused(&mut self, so_far: Duration) {
         self.held_up = so_far;
     }
 
@@ -129,7 +129,7 @@ impl Stall {
     }
 
     /// `bytes` moved at `at` of what is waited for, and the wait goes on.
-    fn moved_on(&mut self, bytes: u64, at: Instant) {
+    fn record_partial(&mut self, bytes: u64, at: Instant) {
         if bytes == 0 {
             return;
         }
@@ -185,7 +185,7 @@ impl Stall {
             0 => format!("the peer {deed} nothing for {patience:?}"),
             _ => format!("the peer {deed} {came} bytes in {patience:?} of waiting, want {least}"),
         };
-        io::Error::new(io::ErrorKind::TimedOut, GivenUp(why))
+        io::Error::new(io::ErrorKind::TimedOut, ProgressTimeoutError(why))
     }
 
     /// `polled`, unless it is pending for too long. `moved` tells how much of it is progress.
@@ -209,14 +209,14 @@ impl Stall {
 ///
 /// While its window is closed, the peer takes nothing of it, and its own time runs. While it is open, others have what room the
 /// connection has, and its turn will come: whatever the connection takes is progress.
-pub(crate) struct StreamStall {
+pub(crate) struct StreamProgressTimeout {
     own: Stall,
     connection: Stall,
     /// Bytes of the connection that were looked at.
     seen: u64,
 }
 
-impl StreamStall {
+impl StreamProgressTimeout {
     /// `make` makes a stall without a past.
     pub(crate) fn new(make: impl Fn() -> Stall) -> Self {
         Self {
@@ -239,9 +239,9 @@ impl StreamStall {
                 self.connection.moved(0);
                 self.own.poll(cx)
             }
-            Awaited::Connection(Outflow { bytes, at }) => {
+            Awaited::Connection(SendProgress { bytes, at }) => {
                 self.own.moved(0);
-                self.connection.moved_on(bytes - self.seen, at);
+                self.connection.record_partial(bytes - self.seen, at);
                 self.seen = bytes;
                 self.connection.poll(cx)
             }
@@ -252,7 +252,7 @@ impl StreamStall {
 /// Why a peer was given up that stood still.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
-struct GivenUp(String);
+struct ProgressTimeoutError(String);
 
 /// Whether `error` comes of a peer that was given up since it stood still, and not of a transport that did so by itself.
 pub(crate) fn is_stall(error: &(dyn std::error::Error + 'static)) -> bool {
@@ -260,33 +260,37 @@ pub(crate) fn is_stall(error: &(dyn std::error::Error + 'static)) -> bool {
         let inner = error
             .downcast_ref::<io::Error>()
             .and_then(io::Error::get_ref);
-        inner.is_some_and(<dyn std::error::Error + Send + Sync>::is::<GivenUp>)
+        inner.is_some_and(<dyn std::error::Error + Send + Sync>::is::<ProgressTimeoutError>)
     };
     std::iter::successors(Some(error), |error| error.source()).any(of_stall)
 }
 
 /// A connection whose writes fail when they stand still for too long.
-pub(crate) struct Impatient {
+pub(crate) struct WriteTimeoutIo {
     io: BoxIo,
     stall: Stall,
 }
 
-impl Impatient {
+impl WriteTimeoutIo {
     pub(crate) fn new(io: BoxIo, stall: Stall) -> Self {
         Self { io, stall }
     }
 }
 
 /// A client's connection, whose writes fail when the server takes nothing for as long as `options` say, if they do.
-pub(crate) fn giving_up(io: BoxIo, options: &ClientOptions, runtime: &SharedRuntime) -> BoxIo {
+pub(crate) fn with_write_timeout(
+    io: BoxIo,
+    options: &ClientOptions,
+    runtime: &SharedRuntime,
+) -> BoxIo {
     let Some(patience) = options.write_timeout else {
         return io;
     };
-    let stall = Stall::of_uploading(runtime.clone(), patience, options.min_rate);
-    Box::new(Impatient::new(io, stall))
+    let stall = Stall::for_upload(runtime.clone(), patience, options.min_rate);
+    Box::new(WriteTimeoutIo::new(io, stall))
 }
 
-impl AsyncRead for Impatient {
+impl AsyncRead for WriteTimeoutIo {
     fn poll_read(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -296,7 +300,7 @@ impl AsyncRead for Impatient {
     }
 }
 
-impl AsyncWrite for Impatient {
+impl AsyncWrite for WriteTimeoutIo {
     fn poll_write(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -336,18 +340,18 @@ impl AsyncWrite for Impatient {
 
 /// A request's body that fails when nothing of it comes for too long, or a trickle. Time that passes while
 /// nobody reads it does not count.
-pub(crate) struct PatientBody {
+pub(crate) struct ReadTimeoutBody {
     body: Body,
     stall: Stall,
 }
 
-impl PatientBody {
+impl ReadTimeoutBody {
     pub(crate) fn new(body: Body, stall: Stall) -> Self {
         Self { body, stall }
     }
 }
 
-impl http_body::Body for PatientBody {
+impl http_body::Body for ReadTimeoutBody {
     type Data = Bytes;
     type Error = BoxError;
 
@@ -357,7 +361,7 @@ impl http_body::Body for PatientBody {
     ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
         let this = &mut *self;
         let polled = Pin::new(&mut this.body).poll_frame(cx);
-        this.stall.hold_up(this.body.held_up());
+        this.stall.set_paused(this.body.held_up());
         if let Poll::Ready(frame) = &polled {
             let data = frame
                 .as_ref()

@@ -24,21 +24,21 @@ use crate::http1::{MIN_BUFFER_BYTES, check_size, in_origin_form, lost};
 use crate::latch::Latch;
 use crate::network::BoxIo;
 use crate::seat::Exchange;
-use crate::stall::giving_up;
+use crate::stall::with_write_timeout;
 
 type Begin = Box<dyn FnOnce(BoxIo, Latch) -> BoxFuture<()> + Send>;
 
 /// What is done with a served connection once 101 is written to it; in the extensions of that answer, over HTTP/1.1 alone.
 #[derive(Clone)]
-pub struct Takeover(Arc<Mutex<Option<Begin>>>);
+pub struct UpgradeHandler(Arc<Mutex<Option<Begin>>>);
 
-impl std::fmt::Debug for Takeover {
+impl std::fmt::Debug for UpgradeHandler {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("Takeover")
     }
 }
 
-impl Takeover {
+impl UpgradeHandler {
     /// `begin` gets the connection, with what the client sent behind its request, and the latch that is set when the server
     /// stops: what it gives is to end then, and the connection with it. If the client leaves before, it is dropped.
     pub fn new<F>(begin: impl FnOnce(BoxIo, Latch) -> F + Send + 'static) -> Self
@@ -60,12 +60,12 @@ pub(crate) struct Behind(Arc<Mutex<Option<Next>>>);
 
 enum Next {
     /// Another protocol.
-    Switch(Switching),
+    Switch(AcceptedUpgrade),
     /// Its end, since the offer was not taken up: hyper keeps that until then, and leaves the ending to who takes it up.
     End(OnUpgrade),
 }
 
-struct Switching {
+struct AcceptedUpgrade {
     upgrade: OnUpgrade,
     begin: Begin,
     /// As long as the other protocol is spoken there is something to do.
@@ -85,14 +85,14 @@ impl Offer {
         exchange: Exchange,
         response: &mut Response<Body>,
     ) -> Option<Exchange> {
-        let takeover = response.extensions_mut().remove::<Takeover>();
+        let takeover = response.extensions_mut().remove::<UpgradeHandler>();
         let begin = takeover.and_then(|takeover| takeover.take());
         let is_101 = response.status() == StatusCode::SWITCHING_PROTOCOLS;
         let Some(begin) = begin.filter(|_| is_101) else {
             *self.behind.lock() = Some(Next::End(self.upgrade));
             return Some(exchange);
         };
-        *self.behind.lock() = Some(Next::Switch(Switching {
+        *self.behind.lock() = Some(Next::Switch(AcceptedUpgrade {
             upgrade: self.upgrade,
             begin,
             exchange,
@@ -169,7 +169,7 @@ pub async fn ask(
     let mut builder = hyper::client::conn::http1::Builder::new();
     let max_head_bytes = options.max_head_bytes;
     builder.max_buf_size(max_head_bytes.max(MIN_BUFFER_BYTES));
-    let io = TokioIo::new(giving_up(io, options, runtime));
+    let io = TokioIo::new(with_write_timeout(io, options, runtime));
     let (mut sender, connection) = builder.handshake(io).await.map_err(broken)?;
     runtime.spawn(Box::pin(async move {
         if let Err(error) = connection.with_upgrades().await {

@@ -45,14 +45,14 @@ pub enum Seen<'a> {
         /// Pseudo-headers first.
         fields: &'a [(String, String)],
     },
-    /// A whole HTTP/1.1 head, blank line included; cut off past [`HEAD_SHOWN_BYTES`].
+    /// A whole HTTP/1.1 head, blank line included; cut off past [`MAX_SHOWN_HEAD`].
     Http1Head(&'a [u8]),
     /// This many bytes after a head: the body, and chunk sizes if there are any.
     Http1Body(usize),
 }
 
 /// The most of one HTTP/1.1 head that a tap is shown, bytes.
-pub const HEAD_SHOWN_BYTES: usize = 64 * 1024;
+pub const MAX_SHOWN_HEAD: usize = 64 * 1024;
 
 /// The head of an HTTP/2 frame (RFC 9113 §4.1), and the payload of the short ones.
 #[derive(Clone, Copy, Debug)]

@@ -19,8 +19,8 @@ use rustls::{ClientConfig, KeyLog, ServerConfig, SupportedProtocolVersion, quic}
 use tokio_rustls::{TlsAcceptor, TlsConnector};
 
 use crate::certificates::Identity;
-use crate::growing_records::GrowingRecords;
-use crate::identities::{Identities, PROOF_ALPN};
+use crate::growing_records::DynamicRecordSize;
+use crate::identities::{ACME_TLS_ALPN, Identities};
 use crate::key_log::KeyLogFile;
 use crate::network::BoxIo;
 use crate::protocol::Protocol;
@@ -68,7 +68,7 @@ impl std::str::FromStr for TlsVersion {
 
 /// Where TLS secrets are written for a packet analyser.
 #[derive(Clone, Debug, Default)]
-pub enum KeyLogTo {
+pub enum KeyLogTarget {
     /// Nowhere, even if `SSLKEYLOGFILE` is set. A server must not take the file of `SSLKEYLOGFILE`: a variable that was set for a
     /// client would disclose all of its clients' sessions.
     #[default]
@@ -79,7 +79,7 @@ pub enum KeyLogTo {
     File(PathBuf),
 }
 
-impl KeyLogTo {
+impl KeyLogTarget {
     fn open(&self) -> Result<Option<Arc<dyn KeyLog>>, TlsSetupError> {
         Ok(match self {
             Self::Nowhere => None,
@@ -107,7 +107,7 @@ pub struct TlsOptions {
     /// Highest version spoken.
     pub max: TlsVersion,
     /// Where secrets go; nowhere by default.
-    pub key_log: KeyLogTo,
+    pub key_log: KeyLogTarget,
     /// The cryptography; aws-lc-rs by default.
     pub provider: Arc<CryptoProvider>,
     /// The hour that certificates and tickets are checked against; the system's clock by default.
@@ -123,7 +123,7 @@ impl Default for TlsOptions {
         Self {
             min: TlsVersion::Tls12,
             max: TlsVersion::Tls13,
-            key_log: KeyLogTo::default(),
+            key_log: KeyLogTarget::default(),
             provider: Arc::new(rustls::crypto::aws_lc_rs::default_provider()),
             hour: None,
             resumption: true,
@@ -156,7 +156,7 @@ impl TlsOptions {
     pub(crate) fn clock(&self) -> Arc<dyn TimeProvider> {
         match self.hour {
             None => Arc::new(DefaultTimeProvider),
-            Some(hour) => Arc::new(FixedHour(
+            Some(hour) => Arc::new(FixedTime(
                 hour.duration_since(UNIX_EPOCH).unwrap_or_default(),
             )),
         }
@@ -165,9 +165,9 @@ impl TlsOptions {
 
 /// An hour that does not pass: virtual runs are shorter than certificates.
 #[derive(Debug)]
-struct FixedHour(Duration);
+struct FixedTime(Duration);
 
-impl TimeProvider for FixedHour {
+impl TimeProvider for FixedTime {
     fn current_time(&self) -> Option<UnixTime> {
         Some(UnixTime::since_unix_epoch(self.0))
     }
@@ -202,7 +202,7 @@ fn agreed(tls: &rustls::CommonState) -> Agreed {
         version: tls.protocol_version(),
         suite: tls.negotiated_cipher_suite().map(|suite| suite.suite()),
         resumed: tls.handshake_kind() == Some(rustls::HandshakeKind::Resumed),
-        is_proof: tls.alpn_protocol() == Some(PROOF_ALPN),
+        is_proof: tls.alpn_protocol() == Some(ACME_TLS_ALPN),
     }
 }
 
@@ -211,12 +211,12 @@ fn agreed(tls: &rustls::CommonState) -> Agreed {
 pub struct ClientTls {
     config: Arc<ClientConfig>,
     /// `None` for a configuration made elsewhere, which does not show its own.
-    judge: Option<Judge>,
+    judge: Option<CertificateCheck>,
 }
 
 /// Who says whether a certificate is believed.
 #[derive(Clone)]
-struct Judge {
+struct CertificateCheck {
     verifier: Arc<dyn ServerCertVerifier>,
     clock: Arc<dyn TimeProvider>,
 }
@@ -237,7 +237,7 @@ impl ClientTls {
     ///
     /// Roots, key log or versions that cannot be used.
     pub fn new(trust: &Trust, options: &TlsOptions) -> Result<Self, TlsSetupError> {
-        let judge = Judge {
+        let judge = CertificateCheck {
             verifier: trust.verifier(&options.provider)?,
             clock: options.clock(),
         };
@@ -271,7 +271,7 @@ impl ClientTls {
 
     /// The same client, offering `protocols` by ALPN, best first. Tickets stay shared.
     #[must_use]
-    pub fn offering(&self, protocols: &[Protocol]) -> Self {
+    pub fn with_alpn(&self, protocols: &[Protocol]) -> Self {
         let mut config = ClientConfig::clone(&self.config);
         config.alpn_protocols = alpn(protocols);
         Self {
@@ -286,7 +286,7 @@ impl ClientTls {
     ///
     /// `host` is no name, or TLS 1.3 is not among the versions.
     pub(crate) fn for_quic(&self, host: &str) -> io::Result<Arc<ClientConfig>> {
-        let config = self.offering(&[Protocol::Http3]).config;
+        let config = self.with_alpn(&[Protocol::Http3]).config;
         // rustls tells only by trying.
         let tried = quic::ClientConnection::new(
             config.clone(),
@@ -294,7 +294,7 @@ impl ClientTls {
             server_name(host)?,
             Vec::new(),
         );
-        tried.map_err(|error| no_quic(&error))?;
+        tried.map_err(|error| quic_config_error(&error))?;
         Ok(config)
     }
 
@@ -303,7 +303,7 @@ impl ClientTls {
     /// second host were forgotten once: CVE-2014-3166). Never where a client certificate may have been
     /// asked for, or the configuration was made elsewhere.
     #[must_use]
-    pub fn would_believe(&self, shown: &Shown, host: &str) -> bool {
+    pub fn would_trust(&self, shown: &Shown, host: &str) -> bool {
         let (Some(judge), Ok(name)) = (&self.judge, server_name(host)) else {
             return false;
         };
@@ -323,7 +323,7 @@ impl ClientTls {
     ///
     /// A host that is no name, a certificate that is not believed, or a connection that broke.
     pub async fn connect(&self, io: BoxIo, host: &str) -> io::Result<(BoxIo, Agreed)> {
-        let (io, agreed, _) = self.connect_showing(io, host).await?;
+        let (io, agreed, _) = self.connect_with_certificates(io, host).await?;
         Ok((io, agreed))
     }
 
@@ -332,7 +332,7 @@ impl ClientTls {
     /// # Errors
     ///
     /// As there.
-    pub async fn connect_showing(
+    pub async fn connect_with_certificates(
         &self,
         io: BoxIo,
         host: &str,
@@ -356,7 +356,7 @@ pub fn is_certificate_error(error: &io::Error) -> bool {
     matches!(cause, Some(rustls::Error::InvalidCertificate(_)))
 }
 
-fn no_quic(error: &rustls::Error) -> io::Error {
+fn quic_config_error(error: &rustls::Error) -> io::Error {
     let why = format!("TLS without what HTTP/3 wants, version 1.3: {error}");
     io::Error::new(io::ErrorKind::InvalidInput, why)
 }
@@ -456,18 +456,18 @@ impl ServerTls {
     /// The same with records that begin at the length of a packet and grow, so that a client can read what came first
     /// before 16 KiB are there. The lab's servers have none: what they stand for (nginx, Apache) sends full ones.
     #[must_use]
-    pub fn with_growing_records(mut self) -> Self {
+    pub fn with_dynamic_record_size(mut self) -> Self {
         self.growing_records = true;
         self
     }
 
-    /// The same for authorities as well: who offers `acme-tls/1` alone sees the [`Proof`](crate::identities::Proof) of the name
+    /// The same for authorities as well: who offers `acme-tls/1` alone sees the [`AcmeChallenge`](crate::identities::AcmeChallenge) of the name
     /// that he asks for, if there is one, and is told nothing else.
     #[must_use]
-    pub fn proving(mut self) -> Self {
+    pub fn with_acme_challenges(mut self) -> Self {
         // The last one: it is agreed on where nothing else can be.
         let config = Arc::make_mut(&mut self.config);
-        config.alpn_protocols.push(PROOF_ALPN.to_vec());
+        config.alpn_protocols.push(ACME_TLS_ALPN.to_vec());
         self
     }
 
@@ -481,7 +481,7 @@ impl ServerTls {
         config.alpn_protocols = alpn(&[Protocol::Http3]);
         let config = Arc::new(config);
         let tried = quic::ServerConnection::new(config.clone(), quic::Version::V1, Vec::new());
-        tried.map_err(|error| no_quic(&error))?;
+        tried.map_err(|error| quic_config_error(&error))?;
         Ok(config)
     }
 
@@ -497,7 +497,7 @@ impl ServerTls {
             .await?;
         let agreed = agreed(stream.get_ref().1);
         let io: BoxIo = match self.growing_records {
-            true => Box::new(GrowingRecords::new(stream)),
+            true => Box::new(DynamicRecordSize::new(stream)),
             false => Box::new(stream),
         };
         Ok((io, agreed))

@@ -29,18 +29,18 @@ const INITIAL_WINDOW: i64 = 65_535;
 const MAX_EARLY_CREDITS: usize = 1024;
 
 /// Field in which a request says its precedence (RFC 9218 §5).
-pub(crate) const PRIORITY: HeaderName = HeaderName::from_static("priority");
+pub(crate) const PRIORITY_HEADER: HeaderName = HeaderName::from_static("priority");
 
 /// Precedence of a response (RFC 9218 §4).
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) struct Precedence {
+pub(crate) struct HttpPriority {
     /// 0 the most urgent, 7 the least.
     pub(crate) urgency: u8,
     /// Useful in part, so it may share.
     pub(crate) incremental: bool,
 }
 
-impl Default for Precedence {
+impl Default for HttpPriority {
     fn default() -> Self {
         Self {
             urgency: 3,
@@ -49,7 +49,7 @@ impl Default for Precedence {
     }
 }
 
-impl Precedence {
+impl HttpPriority {
     /// Reads a `priority` header field: `u=N`, `i`, `i=?1`, in any order; what is odd is skipped.
     pub(crate) fn parse(field: &str) -> Self {
         let mut precedence = Self::default();
@@ -69,7 +69,7 @@ impl Precedence {
     }
 }
 
-impl Precedence {
+impl HttpPriority {
     /// Of an upload, which goes beside others.
     pub(crate) const SHARED: Self = Self {
         urgency: 3,
@@ -83,12 +83,12 @@ pub(crate) enum Awaited {
     /// The peer, to open the stream's window.
     Window,
     /// The connection, whose room others have.
-    Connection(Outflow),
+    Connection(SendProgress),
 }
 
 /// What went out over a connection of all bodies.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub(crate) struct Outflow {
+pub(crate) struct SendProgress {
     /// Bytes.
     pub(crate) bytes: u64,
     /// When the last of them did.
@@ -105,12 +105,12 @@ struct State {
     /// WINDOW_UPDATEs for streams without a response yet.
     early: BTreeMap<u32, i64>,
     open: BTreeMap<u32, Open>,
-    outflow: Outflow,
+    outflow: SendProgress,
 }
 
 #[derive(Debug)]
 struct Open {
-    precedence: Precedence,
+    precedence: HttpPriority,
     /// Sum of WINDOW_UPDATEs less bytes handed to h2; with `initial_window` this is the window.
     credit: i64,
     /// Bytes handed to h2 that are not on the wire.
@@ -127,7 +127,7 @@ impl Turns {
             initial_window: INITIAL_WINDOW,
             early,
             open,
-            outflow: Outflow::default(),
+            outflow: SendProgress::default(),
         })))
     }
 
@@ -136,7 +136,7 @@ impl Turns {
     }
 
     /// A response on stream `id` is about to be written.
-    pub(crate) fn open(&self, id: u32, precedence: Precedence) -> Turn {
+    pub(crate) fn open(&self, id: u32, precedence: HttpPriority) -> Turn {
         let mut state = self.lock();
         let credit = state.early.remove(&id).unwrap_or(0);
         state.open.insert(
@@ -156,7 +156,7 @@ impl Turns {
     }
 
     /// The peer set the window that streams begin with, bytes.
-    pub(crate) fn begin_with(&self, initial_window: u32) {
+    pub(crate) fn set_initial_window(&self, initial_window: u32) {
         let mut state = self.lock();
         state.initial_window = initial_window.into();
         // A window that this closed holds up nobody any more.
@@ -180,7 +180,7 @@ impl Turns {
     }
 
     /// So many bytes of the body on stream `id` are on the wire.
-    pub(crate) fn went_out(&self, id: u32, bytes: usize, now: Instant) {
+    pub(crate) fn record_sent(&self, id: u32, bytes: usize, now: Instant) {
         let mut state = self.lock();
         state.outflow.bytes += bytes as u64;
         state.outflow.at = now;
@@ -324,8 +324,8 @@ pub(crate) mod tests {
     }
 
     /// Of a response that is of no use in part.
-    pub(crate) fn of(urgency: u8) -> Precedence {
-        Precedence {
+    pub(crate) fn of(urgency: u8) -> HttpPriority {
+        HttpPriority {
             urgency,
             incremental: false,
         }
@@ -352,7 +352,7 @@ pub(crate) mod tests {
     #[test]
     fn incremental_responses_share() {
         let turns = Turns::new();
-        let share = Precedence {
+        let share = HttpPriority {
             urgency: 4,
             incremental: true,
         };
@@ -371,8 +371,8 @@ pub(crate) mod tests {
             ("u=x, q=7", 3, false),
         ] {
             assert_eq!(
-                Precedence::parse(field),
-                Precedence {
+                HttpPriority::parse(field),
+                HttpPriority {
                     urgency,
                     incremental
                 },

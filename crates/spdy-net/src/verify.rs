@@ -134,7 +134,7 @@ impl Trust {
         provider: &Arc<CryptoProvider>,
     ) -> Result<Arc<dyn ServerCertVerifier>, TlsSetupError> {
         let chain: Arc<dyn ServerCertVerifier> = if self.insecure {
-            Arc::new(AnyCertificate {
+            Arc::new(AcceptAnyVerifier {
                 provider: provider.clone(),
             })
         } else {
@@ -208,11 +208,11 @@ impl ServerCertVerifier for Pinned {
 
 /// Believes any chain and any name, but still wants the handshake signed by the key that was shown.
 #[derive(Debug)]
-struct AnyCertificate {
+struct AcceptAnyVerifier {
     provider: Arc<CryptoProvider>,
 }
 
-impl ServerCertVerifier for AnyCertificate {
+impl ServerCertVerifier for AcceptAnyVerifier {
     fn verify_server_cert(
         &self,
         _end_entity: &CertificateDer<'_>,

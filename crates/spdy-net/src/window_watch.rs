@@ -3,7 +3,7 @@
 use spdy::runtime::SharedRuntime;
 use spdy_session::observe::Direction;
 
-use crate::byte_count::{FrameHead, FrameWalk, Watch};
+use crate::byte_count::{FrameHead, FrameScanner, Watch};
 use crate::turns::Turns;
 
 /// Types of frames (RFC 9113 §6).
@@ -17,19 +17,19 @@ const ACK: u8 = 1;
 const INITIAL_WINDOW_SIZE: u16 = 4;
 
 /// Tells a connection's [`Turns`] what passes.
-pub(crate) struct WindowWatch {
-    sent: FrameWalk,
-    received: FrameWalk,
+pub(crate) struct WindowTracker {
+    sent: FrameScanner,
+    received: FrameScanner,
     turns: Turns,
     runtime: SharedRuntime,
 }
 
-impl WindowWatch {
+impl WindowTracker {
     /// At a client.
     pub(crate) fn of_client(turns: Turns, runtime: SharedRuntime) -> Self {
         Self {
-            sent: FrameWalk::of_client(),
-            received: FrameWalk::default(),
+            sent: FrameScanner::of_client(),
+            received: FrameScanner::default(),
             turns,
             runtime,
         }
@@ -38,8 +38,8 @@ impl WindowWatch {
     /// At a server.
     pub(crate) fn of_server(turns: Turns, runtime: SharedRuntime) -> Self {
         Self {
-            sent: FrameWalk::default(),
-            received: FrameWalk::of_client(),
+            sent: FrameScanner::default(),
+            received: FrameScanner::of_client(),
             turns,
             runtime,
         }
@@ -49,10 +49,10 @@ impl WindowWatch {
         let (turns, runtime) = (&self.turns, &self.runtime);
         let part = |frame: FrameHead, len| {
             if frame.kind == DATA && len > 0 {
-                turns.went_out(frame.stream_id, len, runtime.now());
+                turns.record_sent(frame.stream_id, len, runtime.now());
             }
         };
-        self.sent.walk_parts(bytes, part, |_, _| {});
+        self.sent.scan_parts(bytes, part, |_, _| {});
     }
 
     fn received(&mut self, bytes: &[u8]) {
@@ -64,7 +64,7 @@ impl WindowWatch {
                     for entry in entries {
                         if u16::from_be_bytes([entry[0], entry[1]]) == INITIAL_WINDOW_SIZE {
                             let window = [entry[2], entry[3], entry[4], entry[5]];
-                            turns.begin_with(u32::from_be_bytes(window));
+                            turns.set_initial_window(u32::from_be_bytes(window));
                         }
                     }
                 }
@@ -78,7 +78,7 @@ impl WindowWatch {
     }
 }
 
-impl Watch for WindowWatch {
+impl Watch for WindowTracker {
     fn passed(&mut self, direction: Direction, bytes: &[u8]) {
         match direction {
             Direction::Sent => self.sent(bytes),
@@ -99,7 +99,7 @@ mod tests {
     use crate::turns::tests::{of, ready};
 
     #[test]
-    fn a_closed_window_holds_up_nobody() {
+    fn a_closed_stream_window_does_not_block_other_streams() {
         let turns = Turns::new();
         let (urgent, other) = (turns.open(1, of(0)), turns.open(3, of(7)));
         assert!(ready(&urgent));
@@ -110,14 +110,14 @@ mod tests {
         assert!(!ready(&other), "one byte of window is a turn");
     }
 
-    fn watch(turns: &Turns) -> WindowWatch {
+    fn watch(turns: &Turns) -> WindowTracker {
         let runtime = SharedRuntime::new(TokioRuntime::start());
-        let mut watch = WindowWatch::of_server(turns.clone(), runtime);
+        let mut watch = WindowTracker::of_server(turns.clone(), runtime);
         watch.passed(Direction::Received, b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n");
         watch
     }
 
-    fn window_update(watch: &mut WindowWatch, stream_id: u32, delta: u32) {
+    fn window_update(watch: &mut WindowTracker, stream_id: u32, delta: u32) {
         let frame = [
             &[0, 0, 4, 8, 0][..],
             &stream_id.to_be_bytes(),
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn a_window_that_settings_close_lets_those_go_that_waited() {
+    fn settings_that_close_a_window_release_waiting_streams() {
         struct Flag(std::sync::atomic::AtomicBool);
         impl std::task::Wake for Flag {
             fn wake(self: Arc<Self>) {

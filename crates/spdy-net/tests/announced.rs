@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use spdy_net::admission::{Admission, AdmissionLimits, Conduct};
-use spdy_net::in_front::{Announcing, Caller, InFront, SharedInFront};
+use spdy_net::in_front::{Caller, ProxyProtocolOptions, SharedTrustedProxies, TrustedProxies};
 use spdy_net::latch::Latch;
 use spdy_net::limit::{ConnectionLimit, LimitHits};
 use spdy_net::listen::{ListenOptions, Listener};
@@ -20,29 +20,32 @@ const HEADER: &str = "PROXY TCP4 203.0.113.7 192.0.2.1 5000 443\r\n";
 /// A listener that tells each line's writer who he is, over which one address may have two connections.
 struct Scene {
     address: SocketAddr,
-    in_front: SharedInFront,
+    in_front: SharedTrustedProxies,
     hits: LimitHits,
     stop: Latch,
     running: tokio::task::JoinHandle<()>,
 }
 
 /// Those at 127.0.0.2, who announce.
-fn announcing() -> Arc<InFront> {
-    let in_front = InFront::read(&[PROXY.to_owned()]).expect("an address");
+fn announcing() -> Arc<TrustedProxies> {
+    let in_front = TrustedProxies::read(&[PROXY.to_owned()]).expect("an address");
     let tls_port = Some(443);
-    Arc::new(in_front.announcing(Announcing { tls_port }))
+    Arc::new(in_front.announcing(ProxyProtocolOptions { tls_port }))
 }
 
 impl Scene {
-    fn start(in_front: Arc<InFront>) -> Self {
+    fn start(in_front: Arc<TrustedProxies>) -> Self {
         Self::start_with(in_front, |_| ())
     }
 
-    fn start_with(in_front: Arc<InFront>, change: impl FnOnce(&mut AdmissionLimits)) -> Self {
+    fn start_with(
+        in_front: Arc<TrustedProxies>,
+        change: impl FnOnce(&mut AdmissionLimits),
+    ) -> Self {
         let here = SocketAddr::from(([127, 0, 0, 1], 0));
         let listener = Listener::bind(here).expect("loopback has a free port");
         let (address, stop) = (listener.address(), Latch::new());
-        let (in_front, hits) = (SharedInFront::new(in_front), LimitHits::default());
+        let (in_front, hits) = (SharedTrustedProxies::new(in_front), LimitHits::default());
         let mut limits = AdmissionLimits {
             per_address: 2,
             abuses: 1,
@@ -122,7 +125,7 @@ async fn heard(stream: &mut TcpStream) -> String {
 }
 
 #[tokio::test]
-async fn a_connection_is_that_of_whom_a_proxy_in_front_announces() {
+async fn the_client_address_comes_from_the_trusted_proxy() {
     let scene = Scene::start(announcing());
     let told = scene.told(PROXY, &format!("{HEADER}hello\n")).await;
     assert_eq!(told, "203.0.113.7 true hello\n");
@@ -134,7 +137,7 @@ async fn a_connection_is_that_of_whom_a_proxy_in_front_announces() {
 }
 
 #[tokio::test]
-async fn whoever_else_announces_is_not_believed_and_who_should_and_does_not_is_closed() {
+async fn untrusted_headers_are_data_and_missing_headers_close() {
     let scene = Scene::start(announcing());
     let told = scene.told("127.0.0.3", HEADER).await;
     assert_eq!(told, format!("127.0.0.3 false {HEADER}"));
@@ -142,7 +145,7 @@ async fn whoever_else_announces_is_not_believed_and_who_should_and_does_not_is_c
 }
 
 #[tokio::test]
-async fn limits_are_for_whom_is_announced_and_not_for_the_proxy() {
+async fn limits_apply_to_the_announced_client_not_the_proxy() {
     let scene = Scene::start(announcing());
     let hello = format!("{HEADER}hello\n");
     let mut open = Vec::new();
@@ -178,8 +181,8 @@ async fn limits_are_for_whom_is_announced_and_not_for_the_proxy() {
 }
 
 #[tokio::test]
-async fn a_proxy_that_announces_nobody_has_no_limits_of_an_address() {
-    let silent = InFront::read(&[PROXY.to_owned()]).expect("an address");
+async fn a_local_proxy_header_has_no_limits_per_address() {
+    let silent = TrustedProxies::read(&[PROXY.to_owned()]).expect("an address");
     let scene = Scene::start(Arc::new(silent));
     let mut open = Vec::new();
     for _ in 0..5 {
@@ -198,7 +201,7 @@ async fn a_proxy_that_announces_nobody_has_no_limits_of_an_address() {
 }
 
 #[tokio::test]
-async fn who_announces_nothing_keeps_no_listener_from_its_end() {
+async fn a_silent_proxy_does_not_delay_shutdown() {
     let scene = Scene::start(announcing());
     let mut halfway = scene.connect(PROXY, "PROXY TCP4 ").await;
     let mut announced = scene.connect(PROXY, &format!("{HEADER}hello\n")).await;
@@ -212,7 +215,7 @@ async fn who_announces_nothing_keeps_no_listener_from_its_end() {
 }
 
 #[tokio::test]
-async fn who_announces_nothing_gives_way_to_who_waits_for_a_place() {
+async fn a_silent_proxy_is_evicted_for_a_waiting_connection() {
     let scene = Scene::start_with(announcing(), |limits| limits.connections = 3);
     let mut silent = Vec::new();
     for _ in 0..3 {
@@ -228,7 +231,7 @@ async fn who_announces_nothing_gives_way_to_who_waits_for_a_place() {
 
 /// A balancer that does not say whose a connection is, is as any client that many are behind: it could be anybody's.
 #[tokio::test]
-async fn whom_a_proxy_does_not_name_is_limited_as_the_proxy() {
+async fn unnamed_clients_count_for_the_proxy_address() {
     for header in [
         "PROXY UNKNOWN\r\n",
         "PROXY TCP4 127.0.0.2 192.0.2.1 5000 443\r\n",

@@ -22,7 +22,7 @@ fn no_tickets() -> TlsOptions {
 /// The certificate that is shown to who asks for `host`.
 async fn shown(server: &ServerTls, client: &ClientTls, host: &str) -> CertificateDer<'static> {
     let (near, far) = tokio::io::duplex(PIPE);
-    let connecting = client.connect_showing(Box::new(near), host);
+    let connecting = client.connect_with_certificates(Box::new(near), host);
     let accepting = server.accept(Box::new(far));
     let (near, far) = futures_util::future::join(connecting, accepting).await;
     far.unwrap();
@@ -33,7 +33,7 @@ async fn shown(server: &ServerTls, client: &ClientTls, host: &str) -> Certificat
 /// The certificates that the server presents to a client that requests `host`, if the client trusts them.
 async fn chain_shown(server: &ServerTls, client: &ClientTls, host: &str) -> std::io::Result<Shown> {
     let (near, far) = tokio::io::duplex(PIPE);
-    let connecting = client.connect_showing(Box::new(near), host);
+    let connecting = client.connect_with_certificates(Box::new(near), host);
     let accepting = server.accept(Box::new(far));
     let (near, _) = futures_util::future::join(connecting, accepting).await;
     near.map(|(_, _, shown)| shown)
@@ -135,12 +135,12 @@ async fn shown_to(
 }
 
 #[tokio::test]
-async fn a_proof_is_shown_to_who_wants_nothing_else_as_long_as_it_lives() {
+async fn an_acme_challenge_is_served_for_acme_tls_only_while_it_lives() {
     let shop = Shop::open();
     let [own, first, second] = [(); 3].map(|()| shop.issue());
     let identities = Identities::new(&[], &own, &no_tickets()).unwrap();
     let server = ServerTls::of(&identities, &ALL, &no_tickets()).unwrap();
-    let (plain, server) = (server.clone(), server.proving());
+    let (plain, server) = (server.clone(), server.with_acme_challenges());
     let wants = b"acme-tls/1";
     assert!(shown_to(&server, &shop, wants, "a.test").await.is_err());
 
@@ -186,9 +186,9 @@ async fn an_authority_that_is_kept_is_the_same_the_next_time() {
         let dir = tempfile::tempdir().unwrap();
         let certificate = dir.path().join("ca.pem");
         assert!(LocalCa::kept(&certificate, kind).unwrap().is_none());
-        let first = LocalCa::kept_beside(&certificate, kind).unwrap();
+        let first = LocalCa::load_or_create(&certificate, kind).unwrap();
         std::fs::write(&certificate, "something else").unwrap();
-        let second = LocalCa::kept_beside(&certificate, KeyKind::EcdsaP256).unwrap();
+        let second = LocalCa::load_or_create(&certificate, KeyKind::EcdsaP256).unwrap();
         assert_eq!(first.pem(), second.pem());
         assert_eq!(std::fs::read_to_string(&certificate).unwrap(), first.pem());
         assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 2); // nothing else is left
@@ -208,11 +208,11 @@ async fn an_authority_that_is_kept_is_the_same_the_next_time() {
 }
 
 #[test]
-fn of_many_that_make_it_at_once_all_have_the_same_authority() {
+fn concurrent_creation_yields_one_local_ca() {
     let dir = tempfile::tempdir().unwrap();
     let certificate = dir.path().join("ca.pem");
     let make =
-        || LocalCa::kept_beside(&certificate, KeyKind::EcdsaP256).map(|ca| ca.pem().to_owned());
+        || LocalCa::load_or_create(&certificate, KeyKind::EcdsaP256).map(|ca| ca.pem().to_owned());
     let made: Vec<String> = std::thread::scope(|scope| {
         let threads: Vec<_> = (0..8).map(|_| scope.spawn(make)).collect();
         let made = threads.into_iter().map(|thread| thread.join().unwrap());
@@ -222,13 +222,13 @@ fn of_many_that_make_it_at_once_all_have_the_same_authority() {
 }
 
 #[test]
-fn an_authority_that_cannot_be_read_is_told_and_left_alone() {
+fn an_unreadable_ca_file_is_an_error_and_is_not_replaced() {
     let dir = tempfile::tempdir().unwrap();
     let certificate = dir.path().join("ca.pem");
     let key = dir.path().join("ca.key.pem");
     let [one, other] = [(); 2].map(|()| {
         let dir = tempfile::tempdir().unwrap();
-        LocalCa::kept_beside(&dir.path().join("ca.pem"), KeyKind::EcdsaP256).unwrap();
+        LocalCa::load_or_create(&dir.path().join("ca.pem"), KeyKind::EcdsaP256).unwrap();
         std::fs::read_to_string(dir.path().join("ca.key.pem")).unwrap()
     });
     let at = one.find("-----BEGIN CERT").unwrap();
@@ -240,12 +240,12 @@ fn an_authority_that_cannot_be_read_is_told_and_left_alone() {
         (format!("{}{}", &one[..at], &other[other_at..]), "tls: "),
     ] {
         std::fs::write(&key, &text).unwrap();
-        let error = LocalCa::kept_beside(&certificate, KeyKind::EcdsaP256).unwrap_err();
+        let error = LocalCa::load_or_create(&certificate, KeyKind::EcdsaP256).unwrap_err();
         assert!(error.to_string().contains(want), "{error}");
         assert_eq!(std::fs::read_to_string(&key).unwrap(), text);
     }
     let nowhere = dir.path().join("nowhere/ca.pem");
-    let error = LocalCa::kept_beside(&nowhere, KeyKind::EcdsaP256).unwrap_err();
+    let error = LocalCa::load_or_create(&nowhere, KeyKind::EcdsaP256).unwrap_err();
     assert!(error.to_string().starts_with("cannot write"), "{error}");
 }
 

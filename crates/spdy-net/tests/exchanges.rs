@@ -167,7 +167,7 @@ async fn a_body_that_fails_on_the_server_is_an_error_and_no_end() {
 }
 
 #[tokio::test]
-async fn an_unread_body_stops_nobody_else() {
+async fn an_unread_body_does_not_block_other_exchanges() {
     for protocol in MULTIPLEXED {
         let options = ClientOptions {
             stream_window_bytes: 64 * 1024,
@@ -404,7 +404,7 @@ async fn accepted(request: Request<Body>) -> Response<Body> {
 }
 
 #[tokio::test]
-async fn values_are_matched_in_part_only_where_the_options_of_a_side_say_so() {
+async fn partial_value_matches_need_the_option_of_that_side() {
     // The second begins like the first. An attacker that sees this in the length can guess the rest.
     let tokens = ["qJ7mZ2xW9vK4tR8y-1", "qJ7mZ2xW9vK4tR8y-2"];
     let answer = |request: Request<Body>| async move {
@@ -457,7 +457,7 @@ async fn values_are_matched_in_part_only_where_the_options_of_a_side_say_so() {
 }
 
 #[tokio::test]
-async fn what_lies_behind_the_window_of_compression_is_written_again_on_either_side() {
+async fn values_beyond_the_compression_window_are_written_again() {
     // More than 2 KiB, and nothing of it twice.
     let token = (0..600).fold(String::new(), |token, n: u32| {
         format!("{token}{:05x}", n.wrapping_mul(2_654_435_761) >> 12)
@@ -496,7 +496,7 @@ async fn what_lies_behind_the_window_of_compression_is_written_again_on_either_s
 }
 
 #[tokio::test]
-async fn a_body_that_does_not_come_is_given_up() {
+async fn a_missing_request_body_times_out() {
     // Once such a request stayed open for ever, and its connection with it.
     for protocol in ALL {
         let options = ServerOptions {
@@ -547,7 +547,7 @@ async fn a_body_that_does_not_come_is_given_up() {
 }
 
 #[tokio::test]
-async fn a_client_that_takes_nothing_is_given_up() {
+async fn a_client_that_reads_nothing_times_out() {
     for protocol in ALL {
         let options = ServerOptions {
             write_timeout: Duration::from_secs(7),
@@ -555,7 +555,7 @@ async fn a_client_that_takes_nothing_is_given_up() {
             ..ServerOptions::default()
         };
         let time = Clock::default();
-        let (near, mut served) = support::serve_told(
+        let (near, mut served) = support::serve_with_end(
             SharedRuntime::new(time.clone()),
             &[protocol],
             echo,
@@ -635,7 +635,7 @@ async fn header_bytes_on_the_wire_are_those_of_the_protocol() {
 }
 
 #[tokio::test]
-async fn a_silent_session_is_asked_whether_it_lives_by_whoever_was_told_to() {
+async fn keepalive_pings_come_from_the_configured_side() {
     for server_asks in [true, false] {
         let (metrics, time) = (spdy::Metrics::new(), Clock::default());
         let keepalive = |asks: bool| asks.then_some(Duration::from_secs(30));
@@ -676,7 +676,7 @@ async fn a_silent_session_is_asked_whether_it_lives_by_whoever_was_told_to() {
 
 /// Whoever pays for what is read of each may have fewer open than the server would take.
 #[tokio::test]
-async fn no_more_streams_are_open_over_http2_than_a_client_wants() {
+async fn http2_client_keeps_its_own_max_streams() {
     for (wanted, limit) in [(None, 100), (Some(2), 2), (Some(1000), 100)] {
         let handler = |_: Request<Body>| async { Response::new(Body::empty()) };
         let server = ServerOptions::default();

@@ -61,7 +61,7 @@ async fn is_answered(connection: &Connection) -> bool {
 /// Four addresses could fill all places with connections that do nothing, and keep everybody else out for as long
 /// as an idle connection lives.
 #[tokio::test]
-async fn with_all_places_taken_who_has_nothing_to_do_makes_room_and_who_has_something_does_not() {
+async fn full_server_evicts_idle_but_not_busy_connections() {
     for protocol in ALL {
         let limits = AdmissionLimits {
             connections: 4,
@@ -180,7 +180,7 @@ async fn an_http2_answer_is_sent_to_its_end_before_an_idle_connection_ends() {
 
 /// Its windows are wide open, and it reads nothing: what h2 could not write stands still, and nothing else passes for progress.
 #[tokio::test]
-async fn an_http2_client_whose_transport_takes_nothing_is_given_up() {
+async fn an_http2_client_that_does_not_read_times_out() {
     for body in [90_000, 1_000_000] {
         let hits = LimitHits::default();
         let options = ServerOptions {
@@ -195,7 +195,7 @@ async fn an_http2_client_whose_transport_takes_nothing_is_given_up() {
         let handler =
             move |_: Request<Body>| async move { Response::new(Body::full(vec![7; body])) };
         let (near, mut served) =
-            support::serve_told(runtime, http2, handler, None, options, Latch::new());
+            support::serve_with_end(runtime, http2, handler, None, options, Latch::new());
         let (client, mut ask) = tokio::io::split(near);
         let settings = [0, 0, 6, 4, 0, 0, 0, 0, 0, 0, 4, 0x7f, 0xff, 0xff, 0xff];
         let window = [0, 0, 4, 8, 0, 0, 0, 0, 0, 0x7f, 0, 0, 0];
@@ -227,7 +227,7 @@ async fn an_idle_http2_client_that_answers_no_ping_is_ended_all_the_same() {
 }
 
 #[tokio::test]
-async fn a_stopped_http2_server_waits_for_no_ping_longer_than_for_a_write() {
+async fn a_stopped_http2_server_bounds_its_wait_for_a_pong() {
     without_pong(60 * SECOND, 3 * SECOND, Some(2), 5).await;
 }
 
@@ -244,7 +244,7 @@ async fn without_pong(idle: Duration, write: Duration, stop_at: Option<u32>, end
     let runtime = SharedRuntime::new(time.clone());
     let http2 = &[Protocol::Http2];
     let (mut io, mut served) =
-        support::serve_told(runtime, http2, answer, None, options, stop.clone());
+        support::serve_with_end(runtime, http2, answer, None, options, stop.clone());
     let settings = [0, 0, 0, 4, 0, 0, 0, 0, 0];
     let preface = [&b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"[..], &settings].concat();
     io.write_all(&preface).await.expect("it is open");

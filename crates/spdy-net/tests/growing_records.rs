@@ -98,7 +98,7 @@ async fn connected(growing_records: bool, pipe: usize) -> (BoxIo, BoxIo, Written
         ..quiet()
     });
     let server = match growing_records {
-        true => server.with_growing_records(),
+        true => server.with_dynamic_record_size(),
         false => server,
     };
     let (near, far) = tokio::io::duplex(pipe);

@@ -43,7 +43,7 @@ async fn over_http2(asked: http::request::Builder) -> (StatusCode, String) {
 
 /// Browsers send each cookie by itself; origins behind HTTP/1.1 took the first for all.
 #[tokio::test]
-async fn cookies_that_came_apart_over_http2_are_handed_on_as_one() {
+async fn split_http2_cookies_are_joined() {
     let asked = Request::get("http://site.test/a");
     let asked = asked.header("cookie", "id=1").header("cookie", "lang=de");
     let (status, text) = over_http2(asked).await;
@@ -52,7 +52,7 @@ async fn cookies_that_came_apart_over_http2_are_handed_on_as_one() {
 }
 
 #[tokio::test]
-async fn over_http2_a_request_for_two_hosts_or_none_is_told_what_is_wrong_and_others_go_on() {
+async fn http2_request_with_two_hosts_or_none_gets_400_alone() {
     let get = |uri: &str| Request::get(uri);
     for (asked, why) in [
         (
@@ -113,7 +113,7 @@ async fn said_to(asked: &str) -> (String, String) {
 }
 
 #[tokio::test]
-async fn a_request_whose_head_is_too_large_gets_431_though_all_of_it_is_there_at_once() {
+async fn a_too_large_head_in_one_read_gets_431() {
     let limit = ServerOptions::default().max_head_bytes;
     let too_large = "HTTP/1.1 431 Request Header Fields Too Large";
     for (bytes, want) in [
@@ -214,7 +214,7 @@ async fn a_body_of_unknown_length_is_sent_whatever_the_method() {
 
 /// One whose end came in the read that took it past the limit was taken, and refused when it came in smaller pieces.
 #[tokio::test]
-async fn a_head_that_is_too_large_is_so_however_it_comes() {
+async fn a_too_large_head_is_rejected_with_any_split() {
     let limit = ClientOptions::default().max_head_bytes;
     for (field_bytes, fields, is_taken) in [
         (60 * 1024, 1, true),

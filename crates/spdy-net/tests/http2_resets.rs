@@ -83,7 +83,7 @@ async fn answer_reset(time: &Clock, handler: impl Handler, wait: Duration) -> Op
 }
 
 #[tokio::test]
-async fn an_http2_answer_of_which_the_client_takes_nothing_is_reset_with_cancel() {
+async fn an_unread_http2_response_is_reset_with_cancel() {
     let long = |_| async { Response::new(Body::full(pattern(100_000))) };
     let reset = answer_reset(&Clock::default(), long, Duration::from_secs(61)).await;
     assert_eq!(reset, Some(Reason::CANCEL));

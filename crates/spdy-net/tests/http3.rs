@@ -114,7 +114,7 @@ async fn a_stopped_server_ends_what_is_open_and_takes_nothing_new() {
 }
 
 #[tokio::test]
-async fn a_client_that_closes_ends_the_connection_in_order_when_its_last_exchange_is_over() {
+async fn a_closing_client_ends_after_its_last_exchange() {
     let mut world = World::echo();
     let connection = world.connect().await;
     let open = connection
@@ -247,7 +247,7 @@ async fn a_header_block_may_be_as_long_as_the_limit_and_no_longer() {
 }
 
 #[tokio::test]
-async fn a_malformed_request_is_reset_and_harms_nobody_else() {
+async fn a_malformed_request_is_reset_alone() {
     let world = World::echo();
     let raw = world.raw().await;
     for (wrong, want) in [
@@ -262,7 +262,7 @@ async fn a_malformed_request_is_reset_and_harms_nobody_else() {
 }
 
 #[tokio::test]
-async fn what_a_connection_cannot_bear_on_a_request_ends_it_by_its_code() {
+async fn connection_errors_on_a_request_close_with_their_code() {
     let world = World::echo();
     let behind = |bytes: &[u8]| [&headers(b""), bytes].concat();
     for (wrong, want) in [
@@ -287,7 +287,7 @@ async fn what_a_connection_cannot_bear_on_a_request_ends_it_by_its_code() {
 }
 
 #[tokio::test]
-async fn a_control_stream_that_is_not_as_it_should_be_ends_the_connection_by_its_code() {
+async fn control_stream_errors_close_with_their_code() {
     let world = World::echo();
     let behind = |bytes: &[u8]| [CONTROL, bytes].concat();
     for (wrong, over, want) in [
@@ -342,7 +342,7 @@ async fn a_control_stream_that_is_not_as_it_should_be_ends_the_connection_by_its
 }
 
 #[tokio::test]
-async fn streams_and_frames_that_nobody_knows_are_passed_over() {
+async fn unknown_streams_and_frames_are_ignored() {
     let world = World::echo();
     let raw = world.raw().await;
     let _control = uni(
@@ -366,7 +366,7 @@ async fn streams_and_frames_that_nobody_knows_are_passed_over() {
 }
 
 #[tokio::test]
-async fn requests_given_up_one_too_often_end_the_connection_as_abuse() {
+async fn one_aborted_request_over_the_limit_is_abuse() {
     let waiting = |_| async { std::future::pending().await };
     let mut world = World::serve(waiting, ServerOptions::default());
     let raw = world.raw().await;
@@ -422,7 +422,7 @@ async fn however_many_streams_a_server_allows_over_quic_it_is_no_more_than_4096(
 }
 
 #[tokio::test]
-async fn a_head_that_does_not_come_is_given_up_when_its_time_is_over() {
+async fn a_missing_head_times_out() {
     let (time, hits) = (Clock::default(), LimitHits::default());
     let options = ServerOptions {
         hits: hits.clone(),
@@ -465,7 +465,7 @@ async fn no_more_streams_of_one_direction_are_open_at_once_than_a_peer_needs() {
 }
 
 #[tokio::test]
-async fn with_many_connections_open_the_next_must_prove_where_it_is_and_is_served_then() {
+async fn with_many_connections_the_next_gets_a_retry() {
     let world = World::echo();
     let (mut open, mut hellos) = (Vec::new(), Vec::new());
     for nth in 0..=128 {
@@ -523,7 +523,7 @@ async fn a_peer_gets_trailers_as_long_as_it_takes_and_no_longer() {
 }
 
 #[tokio::test]
-async fn with_half_of_its_own_used_up_an_address_must_be_proven_and_so_it_must_where_no_room_is() {
+async fn retry_is_sent_at_half_the_address_limit_or_when_full() {
     let of_own = AdmissionLimits {
         per_address: 10,
         ..AdmissionLimits::default()
@@ -553,7 +553,7 @@ async fn with_half_of_its_own_used_up_an_address_must_be_proven_and_so_it_must_w
 }
 
 #[tokio::test]
-async fn streams_whose_windows_are_closed_keep_no_room_from_the_next() {
+async fn streams_with_closed_windows_hold_no_send_budget() {
     let asked = Arc::new(AtomicUsize::new(0));
     let handler = move |_| {
         let len = match asked.fetch_add(1, Ordering::Relaxed) {

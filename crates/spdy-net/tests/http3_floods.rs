@@ -43,8 +43,7 @@ async fn assert_ended(
 }
 
 #[tokio::test]
-async fn a_thousand_frames_of_http3_that_carry_nothing_are_borne_in_ten_seconds_and_one_more_is_not()
- {
+async fn a_thousand_empty_http3_frames_pass_and_one_more_closes() {
     // Empty DATA, frames of an unknown type with nothing and with something in them.
     for frame in [
         announced(0, 0, b""),
@@ -63,7 +62,7 @@ async fn a_thousand_frames_of_http3_that_carry_nothing_are_borne_in_ten_seconds_
 }
 
 #[tokio::test]
-async fn what_is_said_on_a_control_stream_has_a_rate() {
+async fn control_frames_are_rate_limited() {
     // PRIORITY_UPDATE of stream 0, GOAWAY, MAX_PUSH_ID, and a type that is unknown.
     let updated = [&[0x80, 0x0f, 0x07, 0x00][..], &[0x02, 0x00, b'i']].concat();
     for frame in [
@@ -98,7 +97,7 @@ async fn streams_of_unknown_types_one_after_another_have_a_rate() {
 }
 
 #[tokio::test]
-async fn what_is_said_of_a_qpack_table_of_no_bytes_has_a_rate() {
+async fn qpack_instructions_are_rate_limited() {
     // A capacity of 0, and cancellations of stream 0.
     for (kind, instruction) in [(2, 0x20), (3, 0x40)] {
         let (mut world, _, hits) = still(echo);
@@ -112,7 +111,7 @@ async fn what_is_said_of_a_qpack_table_of_no_bytes_has_a_rate() {
 }
 
 #[tokio::test]
-async fn streams_that_make_an_http3_server_reset_them_count_like_those_that_are_given_up() {
+async fn http3_streams_reset_by_us_count_as_aborted() {
     let (mut world, time, hits) = still(echo);
     let raw = world.raw().await;
     let wrong = headers(b"\x21A\x01b");
@@ -139,7 +138,7 @@ async fn streams_that_make_an_http3_server_reset_them_count_like_those_that_are_
 }
 
 #[tokio::test]
-async fn what_the_reader_of_a_body_finds_wrong_ends_the_connection_out_of_order() {
+async fn an_error_in_a_body_closes_the_connection() {
     for (wrong, want, abuse) in [
         (
             announced(0x21, 64 * 1024 + 1, b""),

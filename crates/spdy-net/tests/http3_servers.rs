@@ -14,7 +14,7 @@ use spdy::runtime::SharedRuntime;
 use spdy_frame::priority::Priority;
 use spdy_net::error::Retry;
 use spdy_testkit::clock::Clock;
-use support::h3_server::{Met, OK, meet, meet_in};
+use support::h3_server::{Met, OK, connect_pair_in, meet};
 use support::{get, read, runtime};
 use tokio::task::JoinHandle;
 
@@ -73,7 +73,7 @@ async fn an_answer_that_has_no_body_is_none_with_one() {
 }
 
 #[tokio::test]
-async fn who_drops_an_answer_before_its_end_uploads_no_more() {
+async fn dropping_a_response_stops_its_upload() {
     let met = meet(100).await;
     for is_whole in [false, true] {
         let (up, body) = tokio::sync::mpsc::unbounded_channel();
@@ -108,7 +108,7 @@ async fn who_drops_an_answer_before_its_end_uploads_no_more() {
 }
 
 #[tokio::test]
-async fn so_many_interim_heads_may_come_and_no_more() {
+async fn one_interim_head_over_the_limit_is_an_error() {
     let met = meet(100).await;
     let early = [0x01, 0x03, 0x00, 0x00, 0xd8]; // `:status: 103`, by the static table
     for heads in [16, 17] {
@@ -132,7 +132,7 @@ async fn so_many_interim_heads_may_come_and_no_more() {
 }
 
 #[tokio::test]
-async fn after_goaway_who_is_not_looked_at_may_try_elsewhere_and_the_others_are_answered() {
+async fn after_goaway_rejected_requests_are_retry_safe() {
     let mut met = meet(2).await;
     let sends = [(); 3].map(|()| met.client.send(get("/"), Priority::HIGHEST));
     // The third has no stream, and gets none as long as the first two are open.
@@ -198,7 +198,7 @@ async fn take(streams: &mut [quinn::RecvStream], mut bytes: usize) {
 
 /// Each had too little by itself, and was given up although the server took all the time.
 #[tokio::test]
-async fn uploads_that_share_a_connections_window_are_given_up_only_when_the_server_takes_nothing() {
+async fn uploads_sharing_a_window_time_out_only_without_progress() {
     let mut transport = quinn::TransportConfig::default();
     transport
         .max_concurrent_bidi_streams(100_u32.into())
@@ -206,7 +206,7 @@ async fn uploads_that_share_a_connections_window_are_given_up_only_when_the_serv
         .stream_receive_window((1_u32 << 20).into())
         .max_idle_timeout(None);
     let time = Clock::default();
-    let met = meet_in(SharedRuntime::new(time.clone()), transport).await;
+    let met = connect_pair_in(SharedRuntime::new(time.clone()), transport).await;
     let mut answers: Vec<_> = (0..60)
         .map(|_| Request::post("https://localhost/").body(Body::full(vec![7; 1 << 20])))
         .map(|request| met.client.send(request.unwrap(), Priority::HIGHEST))
@@ -279,7 +279,7 @@ fn lengths(recv: quinn::RecvStream) -> impl Stream<Item = usize> {
 /// QUIC wakes the last that found the window closed first: the second of three had nothing for ever. And where all had turns, the
 /// same one had three times as much as another of those.
 #[tokio::test]
-async fn uploads_that_share_a_connections_window_go_on_in_turn_whoever_is_not_read() {
+async fn uploads_sharing_a_window_alternate_past_unread_ones() {
     const WINDOW: u32 = 64 * 1024;
     let mut all = Vec::new();
     for (uploads, unread, stream_window) in
@@ -290,7 +290,7 @@ async fn uploads_that_share_a_connections_window_go_on_in_turn_whoever_is_not_re
             .max_concurrent_bidi_streams(100_u32.into())
             .receive_window(WINDOW.into())
             .stream_receive_window(stream_window.into());
-        let met = meet_in(runtime(), transport).await;
+        let met = connect_pair_in(runtime(), transport).await;
         all.push(shares(&met, uploads, unread, 40 * WINDOW as usize).await);
     }
     for shares in &all {

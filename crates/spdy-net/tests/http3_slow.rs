@@ -45,8 +45,7 @@ fn awake(stream_window_bytes: u32) -> quinn::TransportConfig {
 }
 
 #[tokio::test]
-async fn a_client_that_gives_no_window_is_given_up_after_the_write_timeout_before_head_and_trailers()
- {
+async fn without_window_head_and_trailers_time_out() {
     let trailing = |_| async {
         let mut trailers = http::HeaderMap::new();
         trailers.insert("x-sum", http::HeaderValue::from_static("1"));
@@ -84,7 +83,7 @@ async fn a_client_that_gives_no_window_is_given_up_after_the_write_timeout_befor
 
 /// It was waited for for ever.
 #[tokio::test]
-async fn a_server_that_takes_nothing_of_an_upload_is_given_up_after_the_write_timeout() {
+async fn an_unread_upload_fails_after_the_write_timeout() {
     let world = World::serve(
         async |request: Request<Body>| {
             let _kept = request;
@@ -133,8 +132,7 @@ async fn relay(server: SocketAddr, deaf: Arc<AtomicBool>) -> SocketAddr {
 }
 
 #[tokio::test]
-async fn a_client_that_sends_packets_and_takes_nothing_is_given_up_after_the_write_timeout_and_is_no_abuser()
- {
+async fn a_deaf_client_times_out_and_is_no_abuse() {
     let (time, hits) = (Clock::default(), LimitHits::default());
     let options = ServerOptions {
         hits: hits.clone(),
@@ -161,7 +159,7 @@ async fn a_client_that_sends_packets_and_takes_nothing_is_given_up_after_the_wri
 }
 
 #[tokio::test]
-async fn streams_that_say_no_head_keep_no_idle_connection_open() {
+async fn streams_without_a_head_do_not_keep_the_connection() {
     let time = Clock::default();
     let mut world = World::serve_in(
         SharedRuntime::new(time.clone()),

@@ -9,7 +9,7 @@ use spdy_frame::priority::Priority;
 use spdy_net::connection::{ClientOptions, Connection};
 use spdy_net::early_hints::EarlyHints;
 use spdy_net::handler::Handler;
-use spdy_net::interim::{InterimHeads, MAX_WAITING_HEADS};
+use spdy_net::interim::{InterimResponses, MAX_QUEUED_HEADS};
 use spdy_net::latch::Latch;
 use spdy_net::network::BoxIo;
 use spdy_net::protocol::Protocol;
@@ -117,7 +117,7 @@ async fn hinting(request: Request<Body>) -> Response<Body> {
 /// Tells of more than anybody waits with, and then answers.
 async fn flooding(request: Request<Body>) -> Response<Body> {
     let hints = EarlyHints::of(request.extensions()).expect("there is a way");
-    for number in 0..=MAX_WAITING_HEADS {
+    for number in 0..=MAX_QUEUED_HEADS {
         let mut fields = HeaderMap::new();
         fields.insert("x-number", HeaderValue::from(number));
         assert!(hints.send(fields));
@@ -135,12 +135,12 @@ async fn over_http2(handler: impl Handler) -> Connection {
 }
 
 #[tokio::test]
-async fn who_listens_for_them_hears_them_in_order_and_no_more_than_may_wait() {
+async fn interim_heads_arrive_in_order_up_to_the_queue_limit() {
     let world = World::serve(hinting, ServerOptions::default());
     let over_http3 = world.connect_with(world.address, ClientOptions::default());
     for connection in [over_http2(hinting).await, over_http3.await] {
         let protocol = connection.protocol();
-        let (listens, mut heard) = InterimHeads::channel();
+        let (listens, mut heard) = InterimResponses::channel();
         let mut request = get("/");
         request.extensions_mut().insert(listens);
         let answered = connection.send(request, Priority::HIGHEST).await;
@@ -154,13 +154,13 @@ async fn who_listens_for_them_hears_them_in_order_and_no_more_than_may_wait() {
     }
     // One past the limit is lost on who waits with so many; over HTTP/3 the exchange ends there.
     let connection = over_http2(flooding).await;
-    let (listens, mut heard) = InterimHeads::channel();
+    let (listens, mut heard) = InterimResponses::channel();
     let mut request = get("/");
     request.extensions_mut().insert(listens);
     let answered = connection.send(request, Priority::HIGHEST).await;
     let body = read(answered.expect("an answer")).await.expect("its body");
     assert_eq!(&body[..], b"here");
-    for number in 0..MAX_WAITING_HEADS {
+    for number in 0..MAX_QUEUED_HEADS {
         let head = heard.try_recv().expect("there was room for it");
         assert_eq!(head.headers["x-number"], number.to_string());
     }
@@ -214,7 +214,7 @@ async fn looks(request: Request<Body>) -> Response<Body> {
 
 /// It was not told to, waited, and was given up after a minute.
 #[tokio::test]
-async fn a_client_that_holds_its_body_back_is_told_to_go_on_when_it_is_wanted() {
+async fn expect_continue_gets_100_when_the_body_is_read() {
     let world = World::serve(looks, ServerOptions::default());
     let over_http3 = world.connect_with(world.address, ClientOptions::default());
     for connection in [over_http2(looks).await, over_http3.await] {
@@ -226,7 +226,7 @@ async fn a_client_that_holds_its_body_back_is_told_to_go_on_when_it_is_wanted() 
             ("/unseen", Some("100-continue"), 0, "unseen"),
         ] {
             let case = format!("{protocol} {path} {expect:?}");
-            let (listens, mut heard) = InterimHeads::channel();
+            let (listens, mut heard) = InterimResponses::channel();
             let (send, pieces) = tokio::sync::mpsc::unbounded_channel::<bytes::Bytes>();
             let pieces = futures_util::stream::unfold(pieces, async |mut pieces| {
                 let piece = pieces.recv().await?;

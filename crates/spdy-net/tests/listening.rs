@@ -79,7 +79,7 @@ async fn heard(mut io: TcpStream) -> String {
 }
 
 #[tokio::test]
-async fn who_waits_for_a_place_when_the_listener_stops_is_served_when_one_is_free() {
+async fn a_waiting_connection_is_served_after_the_stop() {
     let scene = Scene::start(Duration::from_secs(60));
     let (first, second) = scene.two().await;
     scene.stop.set();
@@ -93,7 +93,7 @@ async fn who_waits_for_a_place_when_the_listener_stops_is_served_when_one_is_fre
 }
 
 #[tokio::test]
-async fn who_waits_for_a_place_that_is_never_free_is_let_go_with_the_rest() {
+async fn a_waiting_connection_is_dropped_after_the_drain_timeout() {
     let scene = Scene::start(Duration::from_millis(1));
     let (first, second) = scene.two().await;
     scene.stop.set();

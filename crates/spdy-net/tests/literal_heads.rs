@@ -89,7 +89,7 @@ const BY_FIELDS: &str =
     "HTTP/1.1 404 Not Found\r\nx-field: of the response\r\ncontent-length: 6\r\n\r\na body";
 
 #[tokio::test]
-async fn pipelined_requests_get_their_heads_byte_for_byte_until_one_ends_the_connection() {
+async fn pipelined_requests_get_literal_heads_until_a_close() {
     let asked = [
         ask("GET", "/chunked"),
         ask("HEAD", "/chunked"),
@@ -119,7 +119,7 @@ async fn pipelined_requests_get_their_heads_byte_for_byte_until_one_ends_the_con
 }
 
 #[tokio::test]
-async fn a_connection_ends_where_the_literal_head_says_so() {
+async fn a_literal_connection_close_is_honoured() {
     let next = ask("GET", "/length");
     for (path, head) in [("/old", OLD), ("/to-the-end", TO_THE_END), ("/cut", CUT)] {
         let came = literally(&[ask("GET", path), next.clone()].concat()).await;
@@ -128,7 +128,7 @@ async fn a_connection_ends_where_the_literal_head_says_so() {
 }
 
 #[tokio::test]
-async fn a_head_that_announces_less_than_there_is_goes_out_by_its_fields() {
+async fn a_literal_head_with_a_short_length_is_not_used() {
     let came = literally(&[ask("GET", "/too-much"), ask("GET", "/old")].concat()).await;
     let by_fields = BY_FIELDS.replace("404 Not Found", "200 OK");
     assert_eq!(came, format!("{by_fields}{OLD}a body"));
@@ -147,7 +147,7 @@ async fn who_waits_for_100_continue_gets_it_before_the_literal_head() {
 }
 
 #[tokio::test]
-async fn what_is_no_request_is_answered_by_hyper_and_what_names_no_host_by_us() {
+async fn invalid_requests_get_400_from_hyper_missing_hosts_from_us() {
     let came = literally(&[&ask("GET", "/length"), "what is this\r\n\r\n"].concat()).await;
     let rest = came
         .strip_prefix(&format!("{LENGTH}a body"))
@@ -233,7 +233,7 @@ async fn without_the_option_and_over_other_protocols_the_fields_go_out() {
 async fn over_tls_it_is_the_same() {
     let (server, client) = support::tls_pair(&support::quiet());
     let io = served(&ALL, Some(server), true);
-    let client = client.offering(&[Protocol::Http1]);
+    let client = client.with_alpn(&[Protocol::Http1]);
     let (io, _) = client
         .connect(io, "localhost")
         .await

@@ -44,7 +44,7 @@ fn plain(protocols: &'static [Protocol], runtime: SharedRuntime) -> (DuplexStrea
 }
 
 #[tokio::test]
-async fn spdy_3_and_3_1_both_get_more_than_a_window_from_a_server_that_cannot_tell_them_apart() {
+async fn spdy_3_and_3_1_receive_more_than_one_window_undetected() {
     // Once taken for 3.1 by whoever listed it first, a client of 3 waited for ever after 64 KiB.
     let v31_alone = &[Protocol::Spdy(Version::V31)][..];
     for (protocols, version) in [
@@ -124,7 +124,7 @@ async fn first_bytes_may_come_one_by_one() {
 }
 
 #[tokio::test]
-async fn what_is_not_spoken_ends_the_connection() {
+async fn an_unsupported_protocol_closes_the_connection() {
     for (bytes, protocols, want) in [
         (
             &b"\x16\x03\x01\x00"[..],
@@ -158,7 +158,7 @@ async fn what_is_not_spoken_ends_the_connection() {
 }
 
 #[tokio::test]
-async fn a_silent_client_is_not_waited_for_for_ever() {
+async fn a_silent_client_times_out() {
     for word in [&b""[..], b"P", b"\x80"] {
         let time = Clock::default();
         let (mut io, served) = plain(&ALL, SharedRuntime::new(time.clone()));
@@ -173,7 +173,7 @@ async fn a_silent_client_is_not_waited_for_for_ever() {
 }
 
 #[tokio::test]
-async fn without_alpn_tls_is_looked_into_as_plain_connections_are() {
+async fn without_alpn_the_first_bytes_inside_tls_decide() {
     let (server, client) = tls_pair(&quiet());
     for protocol in ALL {
         let io = support::serve(
@@ -223,12 +223,12 @@ async fn heads_that_are_too_large_are_refused() {
 
 /// A client that was let in, and cut off without a word, could not know that nobody had seen its request.
 #[tokio::test]
-async fn whose_first_request_comes_just_after_the_stop_is_answered() {
+async fn a_first_request_just_after_the_stop_is_answered() {
     let (time, stop) = (Clock::default(), Latch::new());
     stop.set();
     let runtime = SharedRuntime::new(time);
     let options = ServerOptions::default();
-    let (mut io, served) = support::serve_told(runtime, &ALL, echo, None, options, stop);
+    let (mut io, served) = support::serve_with_end(runtime, &ALL, echo, None, options, stop);
     io.write_all(b"GET /5 HTTP/1.1\r\nHost: localhost\r\n\r\n")
         .await
         .unwrap();
@@ -240,12 +240,12 @@ async fn whose_first_request_comes_just_after_the_stop_is_answered() {
 }
 
 #[tokio::test]
-async fn who_says_nothing_is_let_go_a_second_after_the_stop() {
+async fn a_silent_connection_ends_a_second_after_the_stop() {
     let (time, stop) = (Clock::default(), Latch::new());
     stop.set();
     let runtime = SharedRuntime::new(time.clone());
     let options = ServerOptions::default();
-    let (_io, served) = support::serve_told(runtime, &ALL, echo, None, options, stop);
+    let (_io, served) = support::serve_with_end(runtime, &ALL, echo, None, options, stop);
     for _ in 0..10 {
         tokio::task::yield_now().await;
     }
@@ -291,7 +291,7 @@ impl AsyncWrite for Writes {
 }
 
 #[tokio::test]
-async fn an_http2_client_says_its_preface_and_its_first_request_at_once() {
+async fn http2_preface_and_first_request_leave_in_one_write() {
     let (io, _served) = plain(&[Protocol::Http2], support::runtime());
     let writes = Arc::new(Mutex::new(Vec::new()));
     let (io, options) = (Writes(io, writes.clone()), ClientOptions::default());

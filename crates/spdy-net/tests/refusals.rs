@@ -22,9 +22,9 @@ const MAX_HEAD_BYTES: usize = 4096;
 
 /// Answers all, and notes what it is told.
 #[derive(Clone, Default)]
-struct Noting(Arc<Mutex<Vec<String>>>);
+struct RecordingHandler(Arc<Mutex<Vec<String>>>);
 
-impl Noting {
+impl RecordingHandler {
     fn noted(&self) -> Vec<String> {
         self.0.lock().expect("nobody panicked").clone()
     }
@@ -57,7 +57,7 @@ impl Noting {
     }
 }
 
-impl Handler for Noting {
+impl Handler for RecordingHandler {
     fn answer(&self, _: Request<Body>) -> BoxFuture<Response<Body>> {
         Box::pin(async { Response::new(Body::empty()) })
     }
@@ -81,7 +81,7 @@ impl Handler for Noting {
 }
 
 #[tokio::test]
-async fn over_http1_it_is_said_what_is_wrong_as_far_as_it_can_be_read() {
+async fn http1_refusals_report_the_parsed_part_of_the_request() {
     let long = |bytes| {
         let long = "x".repeat(bytes);
         format!("GET / HTTP/1.1\r\nhost: site.test\r\nlong: {long}\r\n\r\n")
@@ -119,7 +119,7 @@ async fn over_http1_it_is_said_what_is_wrong_as_far_as_it_can_be_read() {
             None,
         ),
     ] {
-        let noting = Noting::default();
+        let noting = RecordingHandler::default();
         let said = noting.said_to(asked).await;
         let told = &asked[..asked.len().min(60)];
         assert_eq!(said.split(' ').nth(1), Some(status), "{told}: {said}");
@@ -130,7 +130,7 @@ async fn over_http1_it_is_said_what_is_wrong_as_far_as_it_can_be_read() {
 /// Nothing is said to it, and so nothing is told.
 #[tokio::test]
 async fn the_preface_of_http2_after_a_request_of_http1_ends_the_connection_alone() {
-    let noting = Noting::default();
+    let noting = RecordingHandler::default();
     let asked = "GET / HTTP/1.1\r\nhost: site.test\r\n\r\nPRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
     let said = noting.said_to(asked).await;
     assert_eq!(said.matches("HTTP/1.1 ").count(), 1, "{said}");
@@ -138,8 +138,8 @@ async fn the_preface_of_http2_after_a_request_of_http1_ends_the_connection_alone
 }
 
 #[tokio::test]
-async fn over_http2_likewise() {
-    let noting = Noting::default();
+async fn http2_refusals_are_reported() {
+    let noting = RecordingHandler::default();
     let io = noting.serve(Protocol::Http2);
     let (mut sender, connection) = h2::client::handshake(io).await.expect("a connection");
     let reading = tokio::spawn(connection);
@@ -157,8 +157,8 @@ async fn over_http2_likewise() {
 }
 
 #[tokio::test]
-async fn over_spdy_likewise() {
-    let noting = Noting::default();
+async fn spdy_refusals_are_reported() {
+    let noting = RecordingHandler::default();
     let version = Version::V31;
     let io = noting.serve(Protocol::Spdy(version));
     let (session, connection) = Builder::new(version).handshake(io, support::runtime());

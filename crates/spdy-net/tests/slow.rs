@@ -53,7 +53,7 @@ fn patient(hits: &LimitHits) -> ServerOptions {
 }
 
 #[tokio::test]
-async fn a_head_of_http1_has_thirty_seconds_from_its_first_byte_and_idling_does_not_count() {
+async fn head_timeout_counts_from_the_first_byte_only() {
     for (last, answered) in [(29, true), (30, false)] {
         let hits = LimitHits::default();
         let time = Clock::default();
@@ -89,7 +89,7 @@ async fn a_head_of_http1_has_thirty_seconds_from_its_first_byte_and_idling_does_
 
 /// What came of it behind the answer was taken for a head.
 #[tokio::test]
-async fn an_upload_goes_on_behind_an_early_answer_and_what_is_behind_it_has_its_own_time() {
+async fn an_upload_continues_after_an_early_response() {
     const PIECE: &[u8] = &[b'x'; 3000];
     // What is sent behind it, for how long the connection waits for more, and whether that is the time of a head.
     for (next, seconds, is_head) in [("G", 30, true), ("", 3600, false)] {
@@ -139,7 +139,7 @@ async fn an_upload_goes_on_behind_an_early_answer_and_what_is_behind_it_has_its_
 }
 
 #[tokio::test]
-async fn a_body_that_trickles_is_given_up_and_one_at_the_least_rate_is_not() {
+async fn a_body_below_the_min_rate_times_out() {
     for protocol in ALL {
         // Over a minute of waiting 14,400 bytes are wanted: 2400 in each of six pieces.
         for (piece, whole) in [(2400, true), (2399, false)] {
@@ -198,7 +198,7 @@ fn given() -> (tokio::sync::mpsc::UnboundedSender<Bytes>, Body) {
 /// Uploads that their handlers left lying filled the window of the session, and another one beside them, which could
 /// send nothing then, was given up for it.
 #[tokio::test]
-async fn a_body_is_not_charged_for_the_time_in_which_others_hold_the_session() {
+async fn backpressure_of_other_streams_does_not_count_as_stall() {
     for protocol in MULTIPLEXED {
         // How long it says nothing once it could speak again.
         for (silent, whole) in [(59, true), (60, false)] {
@@ -262,7 +262,7 @@ async fn a_body_is_not_charged_for_the_time_in_which_others_hold_the_session() {
 }
 
 #[tokio::test]
-async fn an_address_whose_sessions_are_floods_is_not_heard_any_more() {
+async fn an_address_with_flooding_sessions_is_rejected() {
     let limits = AdmissionLimits {
         abuses: 3,
         ..AdmissionLimits::default()
@@ -319,7 +319,7 @@ async fn an_address_whose_sessions_are_floods_is_not_heard_any_more() {
 
 /// Each listener took a place while it waited for its next client, and the last of them got none.
 #[tokio::test]
-async fn listeners_that_wait_take_no_place_from_each_other() {
+async fn idle_listeners_hold_no_connection_slot() {
     let limits = AdmissionLimits {
         connections: 1,
         ..AdmissionLimits::default()
@@ -357,7 +357,7 @@ async fn listeners_that_wait_take_no_place_from_each_other() {
 }
 
 #[tokio::test]
-async fn a_client_that_reads_a_long_body_for_longer_than_connections_idle_gets_all_of_it() {
+async fn a_slow_reader_outlives_the_idle_timeout() {
     for protocol in [Protocol::Http1, Protocol::Http2] {
         let time = Clock::default();
         let runtime = SharedRuntime::new(time.clone());

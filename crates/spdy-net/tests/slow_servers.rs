@@ -85,7 +85,7 @@ impl Server {
 
 /// It held its connection for as long as it liked: any byte would do.
 #[tokio::test]
-async fn a_server_that_takes_a_trickle_of_an_upload_is_given_up_and_one_at_the_least_rate_is_not() {
+async fn an_upload_below_the_min_rate_times_out() {
     for protocol in [Protocol::Http1, Protocol::Http2] {
         // Over a minute of waiting 14,400 bytes are wanted: 2400 in each of six pieces.
         for (piece, is_enough) in [(2400, true), (2399, false)] {
@@ -128,7 +128,7 @@ async fn a_server_that_takes_a_trickle_of_an_upload_is_given_up_and_one_at_the_l
 }
 
 #[tokio::test]
-async fn a_stream_that_the_server_gives_no_window_is_given_up_while_others_go_on() {
+async fn a_stream_without_window_times_out_alone() {
     let time = Clock::default();
     let (connection, io) = connect(Protocol::Http2, &time).await;
     let mut server = Server::start(io, 65_535).await;
@@ -152,7 +152,7 @@ async fn a_stream_that_the_server_gives_no_window_is_given_up_while_others_go_on
 
 /// Each had too little by itself, and was given up although all of the link was used.
 #[tokio::test]
-async fn streams_that_share_what_a_server_takes_are_given_up_only_when_it_takes_nothing() {
+async fn streams_sharing_a_link_time_out_only_without_progress() {
     let time = Clock::default();
     let (connection, io) = connect(Protocol::Http2, &time).await;
     let mut server = Server::start(io, 1 << 30).await;
@@ -184,7 +184,7 @@ async fn streams_that_share_what_a_server_takes_are_given_up_only_when_it_takes_
 
 /// The same of answers over a slow link, which their client reads as it can.
 #[tokio::test]
-async fn answers_that_share_a_slow_link_are_not_given_up() {
+async fn responses_sharing_a_slow_link_do_not_time_out() {
     let (time, hits) = (Clock::default(), LimitHits::default());
     let options = ServerOptions {
         hits: hits.clone(),
@@ -238,7 +238,7 @@ async fn answers_that_share_a_slow_link_are_not_given_up() {
 
 /// It was kept back until the last byte of its frame, which a page's first packets wait for.
 #[tokio::test]
-async fn what_has_come_of_a_frame_is_read_and_a_frame_that_ends_early_is_no_whole_body() {
+async fn a_partial_data_frame_is_readable_but_is_no_complete_body() {
     let (connection, io) = connect(Protocol::Http2, &Clock::default()).await;
     let mut server = Server::start(io, 65_535).await;
     let request = Request::get("http://localhost/").body(Body::empty());
@@ -266,7 +266,7 @@ async fn what_has_come_of_a_frame_is_read_and_a_frame_that_ends_early_is_no_whol
 
 /// Each frame that was under way for an exchange that is forgotten is taken for the server's fault, and of those it has some hundreds.
 #[tokio::test]
-async fn what_is_under_way_for_exchanges_that_were_left_does_not_end_the_others() {
+async fn late_frames_of_cancelled_streams_do_not_close_the_connection() {
     const LEFT: u32 = 90;
     let (connection, io) = connect(Protocol::Http2, &Clock::default()).await;
     let mut server = Server::start(io, 65_535).await;

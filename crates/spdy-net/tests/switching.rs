@@ -18,7 +18,7 @@ async fn refuse(_: Request<Body>) -> Response<Body> {
 
 /// hyper ends no connection in order once it was asked for another protocol on it; a client of TLS takes that for an attack.
 #[tokio::test]
-async fn a_connection_whose_offer_was_not_taken_up_ends_in_order() {
+async fn a_connection_with_a_declined_upgrade_closes_cleanly() {
     for offer in [
         "GET /chat HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n",
         "CONNECT localhost:1 HTTP/1.1\r\nHost: localhost:1\r\n\r\n",
@@ -32,7 +32,7 @@ async fn a_connection_whose_offer_was_not_taken_up_ends_in_order() {
             options,
             stop.clone(),
         );
-        let client = client.offering(&[Protocol::Http1]);
+        let client = client.with_alpn(&[Protocol::Http1]);
         let (mut io, _) = client.connect(io, "localhost").await.expect("TLS");
         for request in [offer, "GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"] {
             io.write_all(request.as_bytes()).await.expect("it is read");

@@ -34,7 +34,7 @@ async fn shake(
 }
 
 #[tokio::test]
-async fn every_kind_of_certificate_is_made_and_believed() {
+async fn every_key_kind_issues_a_trusted_certificate() {
     for kind in [KeyKind::EcdsaP256, KeyKind::Rsa2048, KeyKind::Ed25519] {
         let ca = LocalCa::generate(kind).unwrap();
         let names = ["example.org".to_owned(), "127.0.0.2".to_owned()];
@@ -54,7 +54,7 @@ async fn every_kind_of_certificate_is_made_and_believed() {
 }
 
 #[tokio::test]
-async fn a_stranger_is_refused_unless_asked_not_to_look() {
+async fn an_unknown_certificate_is_refused_unless_insecure() {
     let (server, _) = tls_pair(&quiet());
     let (_, client) = tls_pair(&quiet());
     assert!(
@@ -70,7 +70,7 @@ async fn a_stranger_is_refused_unless_asked_not_to_look() {
 }
 
 #[tokio::test]
-async fn a_pin_lets_its_own_key_through_and_no_other() {
+async fn a_pin_accepts_its_own_key_only() {
     let ca = LocalCa::generate(KeyKind::EcdsaP256).unwrap();
     let identity = ca.issue(&["localhost".to_owned()], &[]).unwrap();
     let other = ca.issue(&["localhost".to_owned()], &[]).unwrap();
@@ -109,7 +109,7 @@ async fn the_server_chooses_among_what_the_client_offers() {
         (&ALL[..], Some(ALL[0])),
         (&[][..], None),
     ] {
-        let (near, far) = shake(&server, &client.offering(offered), "localhost").await;
+        let (near, far) = shake(&server, &client.with_alpn(offered), "localhost").await;
         assert_eq!(
             (near.unwrap().protocol, far.unwrap().protocol),
             (want, want),
@@ -154,7 +154,7 @@ async fn versions_are_kept_within_their_bounds() {
 }
 
 #[tokio::test]
-async fn a_second_connection_takes_the_session_up_again() {
+async fn a_second_connection_resumes_the_tls_session() {
     for max in [TlsVersion::Tls12, TlsVersion::Tls13] {
         for resumption in [true, false] {
             let (server, client) = tls_pair(&TlsOptions {
@@ -165,7 +165,7 @@ async fn a_second_connection_takes_the_session_up_again() {
             let (first, _) = shake(&server, &client, "localhost").await;
             assert!(!first.unwrap().resumed);
             // The list of protocols may differ: tickets are the client's, not the list's.
-            let (second, _) = shake(&server, &client.offering(&ALL), "localhost").await;
+            let (second, _) = shake(&server, &client.with_alpn(&ALL), "localhost").await;
             assert_eq!(second.unwrap().resumed, resumption, "TLS {max}");
         }
     }
@@ -192,7 +192,7 @@ async fn each_host_shows_its_own_certificate() {
 }
 
 #[test]
-fn what_is_no_pem_is_told_so() {
+fn invalid_pem_is_an_error() {
     let ca = LocalCa::generate(KeyKind::EcdsaP256).unwrap();
     let error = Identity::from_pem(b"hello", b"", "a.pem")
         .unwrap_err()
@@ -205,11 +205,11 @@ fn what_is_no_pem_is_told_so() {
 }
 
 #[tokio::test]
-async fn secrets_are_written_where_they_are_asked_for() {
+async fn tls_secrets_go_to_the_configured_key_log() {
     let folder = std::env::temp_dir().join(format!("spdy-key-log-{}", std::process::id()));
     std::fs::create_dir_all(&folder).unwrap();
     let path = folder.join("keys");
-    let key_log = spdy_net::tls::KeyLogTo::File(path.clone());
+    let key_log = spdy_net::tls::KeyLogTarget::File(path.clone());
     let (server, client) = tls_pair(&TlsOptions {
         key_log,
         max: TlsVersion::Tls12,

@@ -127,24 +127,24 @@ impl LossModel {
     }
 
     /// What is rolled for each packet.
-    fn dice(self) -> Dice {
+    fn dice(self) -> LossProcess {
         match self {
-            Self::None => Dice::None,
-            Self::Bernoulli(loss) => Dice::Each(loss),
+            Self::None => LossProcess::None,
+            Self::Bernoulli(loss) => LossProcess::Each(loss),
             Self::Bursts {
                 average,
                 mean_burst_packets,
             } => {
                 let states = GilbertElliott::bursts(average, mean_burst_packets);
-                Dice::States(states.unwrap_or_else(|| panic!("impossible bursts: {self:?}")))
+                LossProcess::States(states.unwrap_or_else(|| panic!("impossible bursts: {self:?}")))
             }
-            Self::GilbertElliott(states) => Dice::States(states),
+            Self::GilbertElliott(states) => LossProcess::States(states),
         }
     }
 }
 
 #[derive(Clone, Copy, Debug)]
-enum Dice {
+enum LossProcess {
     None,
     Each(Probability),
     States(GilbertElliott),
@@ -153,7 +153,7 @@ enum Dice {
 /// A loss model with its state and its own stream of chance.
 #[derive(Clone, Debug)]
 pub struct Loss {
-    dice: Dice,
+    dice: LossProcess,
     chance: Chance,
     is_bad: bool,
 }
@@ -174,11 +174,11 @@ impl Loss {
     }
 
     /// Whether the next packet is lost.
-    pub fn takes_next(&mut self) -> bool {
+    pub fn is_next_lost(&mut self) -> bool {
         match self.dice {
-            Dice::None => false,
-            Dice::Each(loss) => loss.happens(&mut self.chance),
-            Dice::States(GilbertElliott {
+            LossProcess::None => false,
+            LossProcess::Each(loss) => loss.happens(&mut self.chance),
+            LossProcess::States(GilbertElliott {
                 worsens,
                 recovers,
                 loss_good,
@@ -206,7 +206,7 @@ mod tests {
 
     fn taken(model: LossModel, packets: usize) -> Vec<bool> {
         let mut loss = Loss::new(model, Chance::new(SEED, Purpose::LossDown));
-        (0..packets).map(|_| loss.takes_next()).collect()
+        (0..packets).map(|_| loss.is_next_lost()).collect()
     }
 
     #[test]

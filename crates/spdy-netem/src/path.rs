@@ -288,7 +288,7 @@ impl Path {
             });
         }
         // Chance is rolled once a packet, where it leaves its last pipe.
-        if direction.loss.takes_next() {
+        if direction.loss.is_next_lost() {
             return Verdict::Lost;
         }
         let jitter = match self.jitter_ns {

@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wire_is_busy_until_the_departure_it_told() {
+    fn a_serialiser_is_busy_until_its_departure_time() {
         let mut wire = Serialiser::new(bps(3_000_000_000));
         assert!(!wire.is_busy(Instant::ZERO));
         assert_eq!(wire.depart(Instant::ZERO, 1), Instant::from_nanos(3));

@@ -165,7 +165,7 @@ impl Segment {
     ///
     /// `None` if it is a RST itself: those are never answered.
     #[must_use]
-    pub fn refusal_of(segment: &Self) -> Option<Self> {
+    pub fn reset_for(segment: &Self) -> Option<Self> {
         if segment.flags.rst {
             return None;
         }

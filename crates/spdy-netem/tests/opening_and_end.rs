@@ -57,7 +57,7 @@ fn a_lost_syn_ack_is_repeated_by_the_listeners_own_timer() {
 
 /// Lulic's cells of 1 s and 2 s: nothing is lost, and still both timers fire.
 #[test]
-fn a_round_trip_longer_than_a_second_fires_both_syn_timers_and_keeps_the_window() {
+fn a_round_trip_above_1_s_fires_both_syn_timers() {
     let (world, apps) = download(&path(1_500), TcpConfig::y2013(), 14_480, |_, _, _| false);
     assert_eq!(world.client.stats().syn_retransmits, 1);
     // One repetition by its timer, one for the SYN that came twice.
@@ -86,17 +86,17 @@ fn a_syn_that_was_truly_lost_twice_starts_with_a_window_of_one() {
 }
 
 #[test]
-fn a_refused_connection_says_so() {
+fn a_refused_connection_is_an_error() {
     let now = Instant::ZERO;
     let mut client = Tcp::connect(TcpConfig::today(), now);
     let syn = client.poll_transmit(now).expect("a SYN");
     assert_eq!(syn.ip_len_bytes(), 60, "20 bytes of options");
-    let refusal = Segment::refusal_of(&syn).expect("an answer");
+    let refusal = Segment::reset_for(&syn).expect("an answer");
     client.handle_segment(at_ms(10), refusal.clone());
     assert_eq!(client.error(), Some(ErrorKind::ConnectionRefused));
     assert!(client.is_closed() && client.poll_timeout().is_none());
     assert_eq!(
-        Segment::refusal_of(&refusal),
+        Segment::reset_for(&refusal),
         None,
         "a RST is never answered"
     );
@@ -155,7 +155,7 @@ fn a_reset_ends_the_other_side_with_an_error() {
 /// The client gives up while the answer is on its way, and its RST is lost. What arrives afterwards finds nobody
 /// and is answered by another RST, as systems do; the server would else repeat itself fifteen times.
 #[test]
-fn whoever_writes_to_an_endpoint_that_is_gone_is_reset_again() {
+fn data_to_a_closed_endpoint_is_reset_every_time() {
     let [mut client, mut server] = {
         let now = at_ms(0);
         let tcp = TcpConfig::today();

@@ -79,7 +79,7 @@ fn a_closed_window_is_probed_ever_more_rarely_and_opens_again() {
 
 /// A receiver that has gone: the sender probed it for as long as virtual time went on.
 #[test]
-fn a_closed_window_is_given_up_after_as_many_probes_without_an_answer_as_data_would_be_repeated() {
+fn unanswered_window_probes_stop_at_the_retry_limit() {
     let tcp = TcpConfig {
         receive_buffer_bytes: 64 * 1024,
         max_receive_buffer_bytes: 64 * 1024,

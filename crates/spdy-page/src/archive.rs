@@ -23,7 +23,7 @@ use url::Url;
 
 use crate::head::{self, Head};
 use crate::limits::Limits;
-use crate::observed::{Failure, Observed};
+use crate::observed::{Failure, Observation};
 use crate::open::OpenError;
 use crate::record::{self, Record, Writer};
 use crate::replica::{Exchange, Initiator, Kind, Replica};
@@ -105,7 +105,7 @@ impl ObservedFields {
         *self == Self::default()
     }
 
-    fn of(observed: &Observed) -> Self {
+    fn of(observed: &Observation) -> Self {
         Self {
             protocol: observed.protocol.clone(),
             priority: observed.priority.clone(),
@@ -118,8 +118,8 @@ impl ObservedFields {
         }
     }
 
-    fn with_request_body(self, request_body: Bytes) -> Observed {
-        Observed {
+    fn with_request_body(self, request_body: Bytes) -> Observation {
+        Observation {
             protocol: self.protocol,
             priority: self.priority,
             connection: self.connection,

@@ -15,7 +15,7 @@ use crate::graph::location;
 use crate::head::{self, Head};
 use crate::limits::Limits;
 use crate::notes::ImportNotes;
-use crate::observed::Observed;
+use crate::observed::Observation;
 use crate::open::{OpenError, Opened};
 use crate::replica::{Exchange, Initiator, Kind, Replica, without_fragment};
 
@@ -46,7 +46,7 @@ pub(crate) struct Told {
 
 /// The page as it was told.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct ToldPage {
+pub(crate) struct RecordedPage {
     pub(crate) name: String,
     pub(crate) source: String,
     pub(crate) url: Option<String>,
@@ -61,7 +61,7 @@ pub(crate) struct ToldPage {
 ///
 /// [`OpenError::NoPageLoad`] if none of `told` is a document; [`OpenError::Limit`] past `limits`.
 pub(crate) fn assemble(
-    page: ToldPage,
+    page: RecordedPage,
     mut told: Vec<Told>,
     mut notes: ImportNotes,
     limits: &Limits,
@@ -166,7 +166,7 @@ fn exchange(
         queued: within_a_file(told.queued),
         wait: within_a_file(told.wait),
         receive: within_a_file(told.receive),
-        observed: Observed::default(),
+        observed: Observation::default(),
     })
 }
 

@@ -351,7 +351,7 @@ mod tests {
     }
 
     #[test]
-    fn every_fault_is_found_and_told() {
+    fn every_problem_is_reported() {
         let cut =
             findings(|replica| replica.exchanges[0].body = replica.exchanges[0].body.slice(..100));
         assert!(

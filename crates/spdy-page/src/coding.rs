@@ -12,7 +12,7 @@ use std::io::{self, BufRead, Read, Write};
 
 use flate2::Compression;
 
-/// Transferred bytes that the decoder is given at a time: the grain of [`Decoded::transferred_at`].
+/// Transferred bytes that the decoder is given at a time: the grain of [`DecodedBody::transferred_at`].
 pub const SIP: usize = 64;
 
 /// Why a body could not be decoded.
@@ -39,7 +39,7 @@ pub enum CodingError {
 
 /// A body without its content coding, and where in the transfer each part of it became known.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub struct Decoded {
+pub struct DecodedBody {
     /// The text.
     pub text: Vec<u8>,
     /// Length of the body as transferred.
@@ -48,7 +48,7 @@ pub struct Decoded {
     marks: Vec<(u64, u64)>,
 }
 
-impl Decoded {
+impl DecodedBody {
     /// Bytes of the transfer that must have arrived before `at` bytes of the text are known.
     pub fn transferred_at(&self, at: usize) -> u64 {
         if self.marks.is_empty() {
@@ -67,9 +67,9 @@ impl Decoded {
 ///
 /// [`CodingError`] if a coding is unknown, the bytes are not of it (a stream cut short included), or the
 /// text passes `limit`.
-pub fn decode(body: &[u8], codings: &[String], limit: usize) -> Result<Decoded, CodingError> {
+pub fn decode(body: &[u8], codings: &[String], limit: usize) -> Result<DecodedBody, CodingError> {
     let transferred = body.len() as u64;
-    let mut decoded: Option<Decoded> = None;
+    let mut decoded: Option<DecodedBody> = None;
     for coding in codings.iter().rev() {
         let input = decoded.as_ref().map_or(body, |decoded| &decoded.text);
         let mut next = decode_one(input, coding, limit)?;
@@ -84,7 +84,7 @@ pub fn decode(body: &[u8], codings: &[String], limit: usize) -> Result<Decoded, 
     match decoded {
         Some(decoded) => Ok(decoded),
         None if body.len() > limit => Err(CodingError::TooLong { limit }),
-        None => Ok(Decoded {
+        None => Ok(DecodedBody {
             text: body.to_vec(),
             transferred,
             marks: Vec::new(),
@@ -92,8 +92,8 @@ pub fn decode(body: &[u8], codings: &[String], limit: usize) -> Result<Decoded, 
     }
 }
 
-fn decode_one(body: &[u8], coding: &str, limit: usize) -> Result<Decoded, CodingError> {
-    let sips = |body| Sips {
+fn decode_one(body: &[u8], coding: &str, limit: usize) -> Result<DecodedBody, CodingError> {
+    let sips = |body| StepReader {
         rest: body,
         given: 0,
     };
@@ -153,7 +153,7 @@ fn drain<R: Read>(
     transferred: usize,
     coding: &str,
     limit: usize,
-) -> Result<Decoded, CodingError> {
+) -> Result<DecodedBody, CodingError> {
     let (mut text, mut marks) = (Vec::new(), Vec::<(u64, u64)>::new());
     let mut chunk = [0; 8 << 10];
     loop {
@@ -181,7 +181,7 @@ fn drain<R: Read>(
     if marks.is_empty() {
         marks.push((transferred as u64, 0));
     }
-    Ok(Decoded {
+    Ok(DecodedBody {
         text,
         transferred: transferred as u64,
         marks,
@@ -189,12 +189,12 @@ fn drain<R: Read>(
 }
 
 /// Gives a slice in sips, and counts them.
-struct Sips<'a> {
+struct StepReader<'a> {
     rest: &'a [u8],
     given: usize,
 }
 
-impl Read for Sips<'_> {
+impl Read for StepReader<'_> {
     fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
         let sip = self.rest.len().min(out.len()).min(SIP);
         out[..sip].copy_from_slice(&self.rest[..sip]);
@@ -203,7 +203,7 @@ impl Read for Sips<'_> {
     }
 }
 
-impl BufRead for Sips<'_> {
+impl BufRead for StepReader<'_> {
     fn fill_buf(&mut self) -> io::Result<&[u8]> {
         Ok(&self.rest[..self.rest.len().min(SIP)])
     }

@@ -45,7 +45,7 @@ pub(crate) struct Seen {
     /// The browser's word for what it is: `Stylesheet`, `XHR`.
     pub(crate) kind: String,
     pub(crate) priority: String,
-    pub(crate) asked_by: AskedBy,
+    pub(crate) asked_by: RequestInitiator,
     /// When the page wanted it, seconds.
     pub(crate) wanted: f64,
     /// Seconds since 1970 at that moment.
@@ -61,7 +61,7 @@ pub(crate) struct Seen {
 
 /// What made the page ask.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
-pub(crate) enum AskedBy {
+pub(crate) enum RequestInitiator {
     #[default]
     Unknown,
     /// Named in the text at this URL, or asked for by the script there.
@@ -94,13 +94,13 @@ struct Named<'a> {
 }
 
 #[derive(Deserialize)]
-struct With<P> {
+struct ParamsOnly<P> {
     params: P,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct WillBeSent {
+struct RequestWillBeSent {
     request_id: String,
     request: RequestFields,
     timestamp: f64,
@@ -204,12 +204,12 @@ struct CorsError {
 }
 
 #[derive(Deserialize)]
-struct Fired {
+struct EventFired {
     timestamp: f64,
 }
 
 #[derive(Deserialize)]
-struct Collected {
+struct TraceDataCollected {
     value: Vec<TraceEvent>,
 }
 
@@ -264,11 +264,11 @@ impl Observations {
             }
             "Network.loadingFinished" | "Network.loadingFailed" => self.ended(parse(message)),
             "Page.domContentEventFired" if is_page => {
-                let fired: Option<Fired> = parse(message);
+                let fired: Option<EventFired> = parse(message);
                 self.dom_content_loaded = self.dom_content_loaded.or(fired.map(|f| f.timestamp));
             }
             "Page.loadEventFired" if is_page => {
-                let fired: Option<Fired> = parse(message);
+                let fired: Option<EventFired> = parse(message);
                 self.load = self.load.or(fired.map(|fired| fired.timestamp));
             }
             "Tracing.dataCollected" => self.collected(parse(message)),
@@ -294,16 +294,16 @@ impl Observations {
         self.in_flight.len()
     }
 
-    fn sent(&mut self, event: Option<WillBeSent>) {
+    fn sent(&mut self, event: Option<RequestWillBeSent>) {
         let Some(event) = event else { return };
         let mut asked_by = event
             .initiator
             .text()
-            .map_or(AskedBy::Unknown, AskedBy::Text);
+            .map_or(RequestInitiator::Unknown, RequestInitiator::Text);
         if let (Some(redirect), Some(&last)) =
             (event.redirect_response, self.last_of.get(&event.request_id))
         {
-            asked_by = AskedBy::Redirect;
+            asked_by = RequestInitiator::Redirect;
             let before = &mut self.requests[last];
             before.timing = before.timing.or(redirect.timing);
             before.address = before.address.or(redirect.address());
@@ -362,7 +362,7 @@ impl Observations {
         };
     }
 
-    fn collected(&mut self, event: Option<Collected>) {
+    fn collected(&mut self, event: Option<TraceDataCollected>) {
         for event in event.into_iter().flat_map(|event| event.value) {
             let data = event.args.data;
             let url = match &event.name[..] {
@@ -382,6 +382,6 @@ impl Observations {
 }
 
 fn parse<'a, P: Deserialize<'a>>(message: &'a str) -> Option<P> {
-    let with: With<P> = serde_json::from_str(message).ok()?;
+    let with: ParamsOnly<P> = serde_json::from_str(message).ok()?;
     Some(with.params)
 }

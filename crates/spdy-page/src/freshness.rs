@@ -28,7 +28,7 @@ pub fn recorded(replica: &Replica) -> Option<SystemTime> {
 
 /// Moves `Date`, `Expires` and `Last-Modified` of every answer by as much as lies between the recording and `hour`; what is no
 /// date, or would be none any more, stays. `false`, and nothing is moved, if it is not known [when](recorded) that was.
-pub fn move_to(replica: &mut Replica, hour: SystemTime) -> bool {
+pub fn shift_dates(replica: &mut Replica, hour: SystemTime) -> bool {
     let Some(recorded) = recorded(replica) else {
         return false;
     };
@@ -43,7 +43,7 @@ pub fn move_to(replica: &mut Replica, hour: SystemTime) -> bool {
 }
 
 /// Lets caches keep for `seconds` what is answered with 200 and says nothing of that itself (`Cache-Control`, `Expires`).
-pub fn keep_for(replica: &mut Replica, seconds: u32) {
+pub fn set_default_lifetime(replica: &mut Replica, seconds: u32) {
     let lifetime = format!("max-age={seconds}");
     for exchange in &mut replica.exchanges {
         let Some(head) = Head::parse(&exchange.response_head) else {
@@ -61,7 +61,7 @@ pub fn keep_for(replica: &mut Replica, seconds: u32) {
 fn with_dates(head: &[u8], moved: impl Fn(SystemTime) -> Option<SystemTime>) -> Bytes {
     let mut out = BytesMut::with_capacity(head.len());
     for line in head.split_inclusive(|&byte| byte == b'\n') {
-        match moved_line(line, &moved) {
+        match shift_line(line, &moved) {
             Some(line) => out.put_slice(&line),
             None => out.put_slice(line),
         }
@@ -69,7 +69,7 @@ fn with_dates(head: &[u8], moved: impl Fn(SystemTime) -> Option<SystemTime>) -> 
     out.freeze()
 }
 
-fn moved_line(line: &[u8], moved: &impl Fn(SystemTime) -> Option<SystemTime>) -> Option<Vec<u8>> {
+fn shift_line(line: &[u8], moved: &impl Fn(SystemTime) -> Option<SystemTime>) -> Option<Vec<u8>> {
     let colon = line.iter().position(|&byte| byte == b':')?;
     let name = line[..colon].trim_ascii();
     DATES.iter().find(|date| name.eq_ignore_ascii_case(date))?;
@@ -101,7 +101,7 @@ mod tests {
              Expires: 0\r\nX-Date: Tue, 04 Jun 2013 10:00:00 GMT\r\nETag: \"a:b\"\r\n\r\n",
         );
         let hour = recorded(&replica).unwrap() + 2 * DAY;
-        assert!(move_to(&mut replica, hour));
+        assert!(shift_dates(&mut replica, hour));
         let head = String::from_utf8_lossy(&replica.exchanges[1].response_head).into_owned();
         assert_eq!(
             head,
@@ -115,17 +115,17 @@ mod tests {
         let head = "HTTP/1.1 200 OK\r\nExpires: Fri, 31 Dec 9999 23:59:59 GMT\r\n\r\n";
         let mut replica = with_head(head);
         let hour = recorded(&replica).unwrap() + DAY;
-        assert!(move_to(&mut replica, hour));
+        assert!(shift_dates(&mut replica, hour));
         assert_eq!(&replica.exchanges[1].response_head[..], head.as_bytes());
         let mut back = with_head("HTTP/1.1 200 OK\r\nDate: Tue, 04 Jun 2013 10:00:00 GMT\r\n\r\n");
         let hour = recorded(&back).unwrap() - DAY;
-        assert!(move_to(&mut back, hour));
+        assert!(shift_dates(&mut back, hour));
         let head = &back.exchanges[1].response_head[..];
         assert!(head.ends_with(b"Date: Mon, 03 Jun 2013 10:00:00 GMT\r\n\r\n"));
     }
 
     #[test]
-    fn what_says_how_long_it_is_fresh_is_not_told_otherwise() {
+    fn explicit_freshness_is_never_overridden() {
         for (head, is_told) in [
             ("HTTP/1.1 200 OK\r\nETag: a\r\n\r\n", true),
             ("HTTP/1.1 200 OK\r\ncache-control: no-store\r\n\r\n", false),
@@ -133,7 +133,7 @@ mod tests {
             ("HTTP/1.1 404 Not Found\r\n\r\n", false),
         ] {
             let mut replica = with_head(head);
-            keep_for(&mut replica, 60);
+            set_default_lifetime(&mut replica, 60);
             let told = String::from_utf8_lossy(&replica.exchanges[1].response_head).into_owned();
             let added = told.contains("Cache-Control: max-age=60\r\n");
             assert_eq!(added, is_told, "{told}");
@@ -142,12 +142,12 @@ mod tests {
     }
 
     #[test]
-    fn a_page_of_an_unknown_hour_stays_as_it_is() {
+    fn a_page_without_a_recording_time_is_unchanged() {
         let mut replica = builtin::portal();
         replica.recorded = None;
         let start = replica.start;
         replica.exchanges[start].response_head = Bytes::from_static(b"HTTP/1.1 200 OK\r\n\r\n");
-        assert!(!move_to(
+        assert!(!shift_dates(
             &mut replica,
             SystemTime::UNIX_EPOCH + 20_000 * DAY
         ));

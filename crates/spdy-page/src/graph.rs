@@ -20,7 +20,7 @@ use std::time::Duration;
 
 use url::Url;
 
-use crate::coding::{self, Decoded};
+use crate::coding::{self, DecodedBody};
 use crate::css;
 use crate::head::Head;
 use crate::html::{self, Role, ScriptMode};
@@ -157,7 +157,7 @@ pub(crate) struct Text {
     pub(crate) exchange: usize,
     pub(crate) text: String,
     /// Where in the transfer a byte of the text is; its own text has moved to `text`.
-    pub(crate) decoded: Decoded,
+    pub(crate) decoded: DecodedBody,
 }
 
 /// A graph in the making.
@@ -345,7 +345,7 @@ impl<'a> Plan<'a> {
         self.keep(index, decoded);
     }
 
-    fn keep(&mut self, exchange: usize, mut decoded: Decoded) {
+    fn keep(&mut self, exchange: usize, mut decoded: DecodedBody) {
         let text = String::from_utf8(std::mem::take(&mut decoded.text));
         let text =
             text.unwrap_or_else(|fault| String::from_utf8_lossy(fault.as_bytes()).into_owned());
@@ -550,7 +550,7 @@ pub(crate) fn frames_in(exchange: &Exchange) -> Vec<String> {
 }
 
 /// The text of a body that is real and decodes.
-pub(crate) fn text_of(exchange: &Exchange) -> Option<Decoded> {
+pub(crate) fn text_of(exchange: &Exchange) -> Option<DecodedBody> {
     if !exchange.body_is_real || exchange.body.is_empty() {
         return None;
     }

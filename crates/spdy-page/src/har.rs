@@ -15,7 +15,7 @@ use jiff::Timestamp;
 use serde::de::DeserializeOwned;
 use url::Url;
 
-use crate::assemble::{Told, ToldPage, assemble};
+use crate::assemble::{RecordedPage, Told, assemble};
 use crate::har_model::{Entry, Fields, Har, Header, Initiator, Log, Number, Page, Shape};
 use crate::notes::ImportNotes;
 use crate::open::{ImportOptions, OpenError, Opened};
@@ -328,7 +328,7 @@ fn import_group(
             .filter(|duration| !duration.is_zero())
     };
     let timings = group.page.map(|page| &page.page_timings);
-    let page = ToldPage {
+    let page = RecordedPage {
         name: if index == 0 {
             name.to_owned()
         } else {

@@ -70,7 +70,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_cookie_of_each_field_is_told_with_its_attributes() {
+    fn each_cookie_is_exported_with_its_attributes() {
         let request = b"GET / HTTP/1.1\r\nCookie: a=1; b=\"x=y\";; c\r\ncookie: d=\r\n\r\n";
         let pairs = [("a", "1"), ("b", "\"x=y\""), ("d", "")];
         assert_eq!(

@@ -62,7 +62,7 @@ pub(crate) struct Scan {
 }
 
 /// Elements after which the parser is still in the head.
-const OF_HEADS: [&str; 13] = [
+const HEAD_ELEMENTS: [&str; 13] = [
     "html", "head", "title", "base", "basefont", "bgsound", "link", "meta", "noframes", "noscript",
     "script", "style", "template",
 ];
@@ -79,20 +79,20 @@ pub(crate) fn scan(text: &[u8]) -> Scan {
             return Ok(());
         }
         let tag = element.tag_name();
-        if scan.body.is_none() && !OF_HEADS.contains(&tag.as_str()) {
+        if scan.body.is_none() && !HEAD_ELEMENTS.contains(&tag.as_str()) {
             scan.body = Some(location.end);
         }
         match tag.as_str() {
             "noscript" => dark_until = end_of(text, location.end, b"</noscript"),
             "style" => {
                 dark_until = end_of(text, location.end, b"</style");
-                look_into_style(&text[location.end..dark_until], location.end, &mut scan);
+                scan_style(&text[location.end..dark_until], location.end, &mut scan);
             }
             "script" => {
-                look_at(element, location.end, &mut scan);
-                look_into_script(element, &text[location.end..], &mut scan);
+                scan_element(element, location.end, &mut scan);
+                scan_script(element, &text[location.end..], &mut scan);
             }
-            _ => look_at(element, location.end, &mut scan),
+            _ => scan_element(element, location.end, &mut scan),
         }
         Ok(())
     });
@@ -110,7 +110,7 @@ pub(crate) fn scan(text: &[u8]) -> Scan {
 }
 
 /// The sheet of a `style` element that starts at `from`.
-fn look_into_style(sheet: &[u8], from: usize, scan: &mut Scan) {
+fn scan_style(sheet: &[u8], from: usize, scan: &mut Scan) {
     let found = css::scan(&String::from_utf8_lossy(sheet)).into_iter();
     scan.references.extend(found.map(|found| Reference {
         url: found.url,
@@ -125,7 +125,7 @@ fn look_into_style(sheet: &[u8], from: usize, scan: &mut Scan) {
 }
 
 /// Keeps the text of an import map or of an inline module, which `text` begins with.
-fn look_into_script(element: &Element<'_, '_>, text: &[u8], scan: &mut Scan) {
+fn scan_script(element: &Element<'_, '_>, text: &[u8], scan: &mut Scan) {
     let kind = element.get_attribute("type").unwrap_or_default();
     let texts = match &kind.trim().to_ascii_lowercase()[..] {
         "importmap" => &mut scan.import_maps,
@@ -136,7 +136,7 @@ fn look_into_script(element: &Element<'_, '_>, text: &[u8], scan: &mut Scan) {
     texts.push(String::from_utf8_lossy(script).into_owned());
 }
 
-fn look_at(element: &Element<'_, '_>, at: usize, scan: &mut Scan) {
+fn scan_element(element: &Element<'_, '_>, at: usize, scan: &mut Scan) {
     let attribute = |name: &str| {
         element
             .get_attribute(name)

@@ -37,7 +37,7 @@ const SEARCH_BYTES: usize = 256 << 20;
 /// Gives every exchange that has no place yet one under those that have.
 pub(crate) fn place_rest(plan: &mut Plan<'_>, replica: &Replica) {
     let exchanges = &replica.exchanges;
-    let mut guess = Guess {
+    let mut guess = Inference {
         replica,
         has_times: !clock_is_coarse(replica),
         by_url: HashMap::with_capacity(exchanges.len()),
@@ -103,7 +103,7 @@ fn clock_is_coarse(replica: &Replica) -> bool {
     starts.all(|start| start.subsec_nanos() == 0)
 }
 
-struct Guess<'a> {
+struct Inference<'a> {
     replica: &'a Replica,
     has_times: bool,
     /// The first exchange of a URL. Looked up only, never walked through.
@@ -111,7 +111,7 @@ struct Guess<'a> {
     search_bytes_left: usize,
 }
 
-impl Guess<'_> {
+impl Inference<'_> {
     /// The exchange that `index` would hang on, if the recording names one.
     fn wish(&self, index: usize) -> Option<usize> {
         let exchange = &self.replica.exchanges[index];
@@ -177,7 +177,7 @@ impl Guess<'_> {
         index: usize,
         document: usize,
     ) -> (Cause, Duration) {
-        if let Some(cause) = self.mentioned(plan, index) {
+        if let Some(cause) = self.find_mention(plan, index) {
             let delay = match cause {
                 Cause::Done { parent } => self.gap(index, parent),
                 _ => Duration::ZERO,
@@ -229,7 +229,7 @@ impl Guess<'_> {
     }
 
     /// The first text that has the path of `index` in it.
-    fn mentioned(&mut self, plan: &Plan<'_>, index: usize) -> Option<Cause> {
+    fn find_mention(&mut self, plan: &Plan<'_>, index: usize) -> Option<Cause> {
         let needle = head::target(&self.replica.exchanges[index].url);
         if needle.len() < NEEDLE_LEN {
             return None;

@@ -21,7 +21,7 @@ use crate::graph::{location, named_by};
 use crate::head::Head;
 use crate::limits::Limits;
 use crate::notes::ImportNotes;
-use crate::observed::Observed;
+use crate::observed::Observation;
 use crate::open::{ImportOptions, OpenError, Opened};
 use crate::replica::{Exchange, Initiator, Kind, Replica, without_fragment};
 use crate::warc;
@@ -69,7 +69,7 @@ pub(crate) fn import(
     let why = || OpenError::NoPageLoad {
         why: format!("of {count} files none is an exchange of mahimahi with a document"),
     };
-    let page = document(&exchanges, most_named(&exchanges).as_deref()).ok_or_else(why)?;
+    let page = document(&exchanges, most_referenced(&exchanges).as_deref()).ok_or_else(why)?;
     if let Some(wanted) = options.page.filter(|&wanted| wanted != 1) {
         return Err(OpenError::NoSuchPage { wanted, pages: 1 });
     }
@@ -96,7 +96,7 @@ pub(crate) fn import(
 }
 
 /// The document that most requests name as their Referer.
-fn most_named(exchanges: &[Exchange]) -> Option<String> {
+fn most_referenced(exchanges: &[Exchange]) -> Option<String> {
     let mut named = HashMap::<&str, usize>::new();
     for exchange in exchanges {
         let referer = Head::parse(&exchange.request_head).and_then(|head| head.value("referer"));
@@ -206,9 +206,9 @@ fn exchange(
         queued: None,
         wait: None,
         receive: None,
-        observed: Observed {
+        observed: Observation {
             request_body,
-            ..Observed::default()
+            ..Observation::default()
         },
     }))
 }
@@ -448,7 +448,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_without_a_page_and_another_page_than_the_first_say_so() {
+    fn a_missing_page_is_an_error() {
         let why = |files, page| {
             let options = ImportOptions {
                 page,

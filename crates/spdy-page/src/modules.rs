@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn a_document_tells_its_maps_and_inline_modules() {
+    fn import_maps_and_inline_modules_are_found() {
         let html = br#"<base href=/b/><script type="importmap" nonce=x>{"imports":{}}</script>
             <script type=module>import 'a'</script><script type=MODULE src=s.js></script>
             <script>import('no')</script><!-- <script type=importmap>no</script> -->"#;

@@ -9,7 +9,7 @@ use bytes::Bytes;
 
 /// How one exchange was seen to go. Everything is absent where nobody looked.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
-pub struct Observed {
+pub struct Observation {
     /// The protocol by its ALPN name: `http/1.1`, `h2`, `h3`. Heads are kept as HTTP/1.1 whatever it was.
     pub protocol: Option<String>,
     /// The browser's word for the priority of the request: `VeryHigh`, `High`, `Medium`, `Low`, `VeryLow`.

@@ -26,7 +26,7 @@ use serde::{Deserialize, Serialize};
 use url::Url;
 
 use crate::head;
-use crate::observed::{Failure, Observed};
+use crate::observed::{Failure, Observation};
 
 /// What a resource is to the page: it decides priority and what it blocks.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, Hash, Ord, PartialEq, PartialOrd, Serialize)]
@@ -101,7 +101,7 @@ pub struct Exchange {
     /// From the first to the last byte of the response, as recorded.
     pub receive: Option<Duration>,
     /// What else a recorder in a live browser saw of it.
-    pub observed: Observed,
+    pub observed: Observation,
 }
 
 impl Exchange {
@@ -134,7 +134,7 @@ impl Exchange {
             queued: None,
             wait: None,
             receive: None,
-            observed: Observed::default(),
+            observed: Observation::default(),
         }
     }
 

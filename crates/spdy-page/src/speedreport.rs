@@ -7,7 +7,7 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use url::Url;
 
-use crate::assemble::{Told, ToldPage, assemble};
+use crate::assemble::{RecordedPage, Told, assemble};
 use crate::har::timestamp;
 use crate::har_model::{Count, Fields, Number, Text};
 use crate::notes::ImportNotes;
@@ -109,7 +109,7 @@ pub(crate) fn import(
     let instant =
         |number: Number| Timestamp::from_millisecond(number.count()?.try_into().ok()?).ok();
     let (started, ended) = (instant(report.request_time), instant(report.response_time));
-    let page = ToldPage {
+    let page = RecordedPage {
         name: name.to_owned(),
         source: format!("speedreport, page {}; licence not recorded", report.url.0),
         url: Some(report.url.0),

@@ -25,7 +25,7 @@ use crate::graph::{frames_in, location, named_by};
 use crate::head::{self, Head};
 use crate::limits::{DECODED_BODY_BYTES, Limits};
 use crate::notes::ImportNotes;
-use crate::observed::Observed;
+use crate::observed::Observation;
 use crate::open::{ImportOptions, OpenError, Opened};
 use crate::record::{self, Record};
 use crate::replica::{Exchange, Initiator, Kind, Replica};
@@ -283,7 +283,7 @@ fn exchange(
         queued: None,
         wait: None,
         receive: None,
-        observed: Observed::default(),
+        observed: Observation::default(),
     }))
 }
 

@@ -48,7 +48,7 @@ fn sound(opened: Opened) -> (Replica, spdy_page::notes::ImportNotes) {
 }
 
 #[test]
-fn a_har_keeps_headers_bodies_times_and_who_asked() {
+fn a_har_keeps_headers_bodies_times_and_initiators() {
     let (replica, notes) = sound(open(&data("small.har")).unwrap());
     assert_eq!(
         (
@@ -335,7 +335,7 @@ fn a_har_without_page_marks_is_cut_at_navigations() {
 }
 
 #[test]
-fn what_cannot_be_imported_says_why_in_one_sentence() {
+fn import_errors_are_one_sentence() {
     let why = |bytes: &'static [u8]| {
         read(Bytes::from_static(bytes), "x", &ImportOptions::default())
             .unwrap_err()

@@ -10,7 +10,7 @@ use proptest::prelude::*;
 use spdy_page::archive;
 use spdy_page::graph::PageGraph;
 use spdy_page::head;
-use spdy_page::observed::{Failure, Observed};
+use spdy_page::observed::{Failure, Observation};
 use spdy_page::open::{ImportOptions, read};
 use spdy_page::replica::{Exchange, Initiator, Kind, Replica};
 
@@ -57,8 +57,8 @@ prop_compose! {
         connection in any::<Option<u32>>(),
         times in (any_duration(), any_duration(), any_duration(), any_duration()),
         request_body in vec(any::<u8>(), 0..40),
-    ) -> Observed {
-        Observed {
+    ) -> Observation {
+        Observation {
             protocol: words.0,
             priority: words.1,
             refused: words.2,

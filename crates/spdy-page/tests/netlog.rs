@@ -112,7 +112,7 @@ fn a_connection_that_ends_with_no_bytes_keeps_those_it_had() {
 }
 
 #[test]
-fn what_the_browser_told_beside_its_log_gives_initiators_priorities_and_fine_times() {
+fn devtools_events_add_initiators_priorities_and_exact_times() {
     let observations = observations();
     let recorded = netlog::record(
         LOG.as_bytes(),
@@ -179,7 +179,7 @@ fn a_log_that_ends_anywhere_is_read_as_far_as_it_goes() {
 }
 
 #[test]
-fn bytes_that_do_not_fit_what_was_asked_give_way_to_what_chromium_read() {
+fn mismatched_socket_bytes_fall_back_to_chromiums_events() {
     let mut log = NetLog::default();
     let socket = log.socket("192.0.2.7:3128");
     // A proxy that was asked for a tunnel first.
@@ -204,7 +204,7 @@ fn bytes_that_do_not_fit_what_was_asked_give_way_to_what_chromium_read() {
 }
 
 #[test]
-fn a_body_that_chromium_read_is_the_coded_one_and_told_if_it_is_cut() {
+fn a_body_from_events_is_encoded_and_marked_if_cut() {
     let coded = spdy_page::coding::encode(b"<p>some text</p>", "gzip", None).unwrap();
     for (came, refused) in [
         (coded.len(), None),
@@ -264,7 +264,7 @@ fn a_request_that_is_sent_again_is_one_exchange() {
 }
 
 #[test]
-fn a_body_that_was_cut_and_a_request_that_came_to_nothing_are_told() {
+fn cut_bodies_and_failed_requests_are_reported() {
     let head = "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: 9\r\n\r\n";
     let (mut log, _) = page(head, "half");
     let id = log.start("GET", "http://a.test/gone", false);
@@ -366,7 +366,7 @@ fn one_page_of_several_is_taken_by_its_number() {
 }
 
 #[test]
-fn what_is_no_log_of_a_page_says_why() {
+fn a_log_without_a_page_is_an_error() {
     let why = |log: &str| open(log).unwrap_err().to_string();
     assert_eq!(
         why("{\"constants\":{},\"events\":[]}"),
@@ -472,7 +472,7 @@ fn told(number: usize, url: &str, priority: &str, from_memory: bool) -> String {
 
 /// As with QUIC, whose sockets no event tells the address of.
 #[test]
-fn where_the_log_tells_no_address_the_browser_does() {
+fn addresses_missing_in_the_log_come_from_devtools() {
     let mut log = NetLog::default();
     log.exchange("https://a.test/", true, 4_242, HTML, "hi");
     let received = r#"{"method":"Network.responseReceived","params":{"requestId":"1","response":{"remoteIPAddress":"[2001:db8::7]"}}}"#;
@@ -486,7 +486,7 @@ fn where_the_log_tells_no_address_the_browser_does() {
 }
 
 #[test]
-fn what_was_asked_for_again_and_again_finds_its_own_observation() {
+fn repeated_requests_match_their_own_observation() {
     let (mut log, socket) = page(HTML, "hi");
     let url = "http://a.test/x.png";
     log.exchange(url, false, socket, HTML, "1!");

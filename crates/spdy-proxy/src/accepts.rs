@@ -17,7 +17,7 @@ const MAX_BYTES: usize = 512;
 
 /// What each takes.
 #[derive(Debug, Default)]
-pub(crate) struct Accepts(Mutex<Table>);
+pub(crate) struct AcceptHistory(Mutex<Table>);
 
 #[derive(Debug, Default)]
 struct Table {
@@ -26,7 +26,7 @@ struct Table {
     order: VecDeque<(Vec<u8>, Kind)>,
 }
 
-impl Accepts {
+impl AcceptHistory {
     /// A request for a thing of that kind came with these fields.
     pub(crate) fn learn(&self, fields: &HeaderMap, kind: Kind) {
         let Some((browser, accept)) = browser(fields).zip(fields.get(header::ACCEPT)) else {
@@ -76,8 +76,8 @@ mod tests {
     }
 
     #[test]
-    fn what_a_browser_said_last_of_a_kind_is_what_it_takes() {
-        let all = Accepts::default();
+    fn last_accept_of_browser_and_kind_is_used() {
+        let all = AcceptHistory::default();
         let browser = said("Browser/1", "image/avif");
         assert_eq!(all.of(&browser, Kind::Image), None);
         all.learn(&said("Browser/1", "image/webp"), Kind::Image);
@@ -94,8 +94,8 @@ mod tests {
     }
 
     #[test]
-    fn one_too_many_drives_out_the_first_and_what_is_too_long_is_not_learned() {
-        let all = Accepts::default();
+    fn oldest_entry_is_evicted_and_long_values_are_ignored() {
+        let all = AcceptHistory::default();
         for browser in 0..=REMEMBERED {
             all.learn(&said(&format!("Browser/{browser}"), "*/*"), Kind::Image);
         }

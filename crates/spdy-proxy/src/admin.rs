@@ -28,7 +28,7 @@ use url::{Position, Url};
 
 use crate::proxy::Proxy;
 use crate::purge::Purged;
-use crate::purge_jobs::{Done, Job, Jobs, State};
+use crate::purge_jobs::{Done, Job, PurgeJobs, State};
 use crate::reports::{Line, Report};
 use crate::token::Token;
 
@@ -63,7 +63,7 @@ pub struct Admin {
     token: Arc<RwLock<Token>>,
     hosts: Arc<RwLock<AllowedHosts>>,
     metrics: Metrics,
-    jobs: Arc<Jobs>,
+    jobs: Arc<PurgeJobs>,
 }
 
 impl std::fmt::Debug for Admin {
@@ -203,7 +203,7 @@ impl Admin {
             (None, _) => json(&Pages {
                 pages: self.proxy.reports.list(),
             }),
-            (Some((key, url)), None) if key == "url" => match self.report_of(&url) {
+            (Some((key, url)), None) if key == "url" => match self.find_report(&url) {
                 Some(report) => json(&report),
                 None => {
                     let why = "no such page came by, or too many did since\n";
@@ -218,7 +218,7 @@ impl Admin {
     }
 
     /// The report of a page by its URL under any of its site's names and at any of its doors.
-    fn report_of(&self, url: &str) -> Option<Report> {
+    fn find_report(&self, url: &str) -> Option<Report> {
         let reports = &self.proxy.reports;
         reports.of(url).or_else(|| {
             let url = Url::parse(url).ok()?;

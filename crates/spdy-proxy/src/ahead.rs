@@ -16,38 +16,38 @@ use spdy_cache::stored::Stored;
 use spdy_net::handler::Arrival;
 use spdy_page::replica::Kind as PageKind;
 use spdy_rewrite::kind::Kind;
-use spdy_rewrite::named_host::NamedHost;
-use spdy_rewrite::page_report::{PageLeft, PageReport};
+use spdy_rewrite::named_host::HostAlias;
+use spdy_rewrite::page_report::{PageReport, PageSkipReason};
 use spdy_rewrite::reference::Reference;
-use spdy_rewrite::referrer::Tells;
-use spdy_rewrite::verdict::{Finder, Reason, Verdict};
+use spdy_rewrite::referrer::ReferrerScope;
+use spdy_rewrite::verdict::{Reason, ReferenceSource, Verdict};
 use spdy_server::push_plan::{Known, PlannedPush};
 
-use crate::accepts::Accepts;
+use crate::accepts::AcceptHistory;
 use crate::ahead_budget::{Budget, Room, Step};
 use crate::companions::{self, Reader};
 use crate::config_learn::LearnConfig;
-use crate::counters::Family;
+use crate::counters::CounterFamily;
 use crate::fetch::Fetch;
 use crate::flight::Seat;
-use crate::futile::FutileThings;
-use crate::here::{Here, Seeker};
-use crate::landing::Berth;
+use crate::futile::PrefetchBackoff;
+use crate::here::{Here, PrefetchContext};
+use crate::landing::CoalesceKey;
 use crate::page_policies::Said;
-use crate::proxy::{Proxy, authority_of};
+use crate::proxy::{Proxy, request_authority};
 use crate::public::is_public;
 use crate::reports;
 use crate::sites::Site;
 use crate::wanted::Wanted;
 
 /// Things that one page or sheet names and that are looked for here to be fetched ahead: most of a page that came by before are here.
-pub(crate) const MAX_LOOKED_FOR: usize = 1024;
+pub(crate) const MAX_PREFETCH_LOOKUPS: usize = 1024;
 /// How far one thing that was fetched ahead leads to the next: a page's sheet, what that imports, and its pictures. A sheet
 /// that imports another one without end is not followed.
-const MAX_STEPS_AHEAD: u8 = 3;
+const MAX_PREFETCH_DEPTH: u8 = 3;
 
 /// A page that came by to its end, and what became of it.
-pub(crate) struct PageDone<'a> {
+pub(crate) struct FinishedPage<'a> {
     pub(crate) report: PageReport,
     pub(crate) status: StatusCode,
     /// What it names, the first so many.
@@ -66,14 +66,14 @@ pub(crate) struct PageDone<'a> {
 
 /// As what a page loads a thing.
 #[derive(Clone, Copy, Debug, Default, Hash)]
-pub(crate) struct As {
+pub(crate) struct LoadHints {
     /// What its name looks like, if the page does not say.
     kind: Option<Kind>,
     by_cors: bool,
-    tells: Tells,
+    tells: ReferrerScope,
 }
 
-impl As {
+impl LoadHints {
     /// As the page is said to want it.
     pub(crate) fn wished(kind: Option<PageKind>, by_cors: bool) -> Self {
         let kind = match kind {
@@ -96,14 +96,14 @@ impl As {
 #[derive(Debug)]
 pub(crate) struct Ahead {
     /// As it will be asked for.
-    accepts: Accepts,
-    pub(crate) futile: FutileThings,
+    accepts: AcceptHistory,
+    pub(crate) futile: PrefetchBackoff,
     pub(crate) here: Here,
     room: Room,
 }
 
 /// What became of looking for a thing to be fetched ahead.
-enum Sought {
+enum PrefetchAttempt {
     /// It is on its way now.
     Begun,
     /// It is here; `varies` if it may be another for who asks otherwise.
@@ -115,8 +115,8 @@ enum Sought {
 impl Ahead {
     pub(crate) fn new(config: &LearnConfig) -> Self {
         Self {
-            accepts: Accepts::default(),
-            futile: FutileThings::new(),
+            accepts: AcceptHistory::default(),
+            futile: PrefetchBackoff::new(),
             here: Here::new(),
             room: Room::new(config),
         }
@@ -155,7 +155,7 @@ impl Proxy {
         site: &Arc<Site>,
         page: &request::Parts,
         uri: &Uri,
-        load: As,
+        load: LoadHints,
     ) -> Known {
         let Some(wanted) = self.beside(site, page, uri, load) else {
             return Known::Absent;
@@ -175,12 +175,12 @@ impl Proxy {
 
     /// The kind of what is at `uri`, if it is the site's own, without a query, and in the cache for everyone: a sheet, script, font or
     /// image. A page that was requested as `page` will request it as `load` says.
-    pub(crate) fn public_kind(
+    pub(crate) fn public_resource_kind(
         &self,
         site: &Arc<Site>,
         page: &request::Parts,
         uri: &Uri,
-        load: As,
+        load: LoadHints,
     ) -> Option<PageKind> {
         let wanted = self.beside(site, page, uri, load)?;
         if wanted.moved.is_some() || uri.query().is_some() {
@@ -204,7 +204,7 @@ impl Proxy {
         page: &request::Parts,
         planned: &PlannedPush,
     ) -> Option<Response<Body>> {
-        let load = As::wished(Some(planned.kind), planned.by_cors);
+        let load = LoadHints::wished(Some(planned.kind), planned.by_cors);
         let wanted = self.beside(site, page, &planned.uri, load)?;
         let object = self.fresh(&wanted)?;
         let response = self.hit(&wanted, &object, self.hour());
@@ -217,12 +217,12 @@ impl Proxy {
         site: &Arc<Site>,
         page: &request::Parts,
         uri: &Uri,
-        load: As,
+        load: LoadHints,
     ) -> Option<Wanted> {
         let mut asked = Request::new(()).into_parts().0;
         asked.uri.clone_from(uri);
         asked.version = page.version;
-        let asks = Asks::of(site, page, uri);
+        let asks = PrefetchOrigin::of(site, page, uri);
         if let Some(arrival) = page.extensions.get::<Arrival>() {
             asked.extensions.insert(*arrival);
         }
@@ -240,9 +240,9 @@ impl Proxy {
             asked.headers.insert(header::ACCEPT, accept);
         }
         let is_told = match load.tells {
-            Tells::Nobody => false,
-            Tells::Site => !site.rules.claims(uri.path()) && !asks.is_cross_origin,
-            Tells::Everyone => true,
+            ReferrerScope::Nobody => false,
+            ReferrerScope::Site => !site.rules.claims(uri.path()) && !asks.is_cross_origin,
+            ReferrerScope::Everyone => true,
         };
         if is_told {
             let referer = HeaderValue::from_str(&format!("{}/", asks.origin)).ok()?;
@@ -291,14 +291,14 @@ impl Proxy {
     ) -> Vec<String> {
         let mut begun = Vec::new();
         let steps = wanted.step.as_ref().map_or(0, |step| step.number);
-        if !self.learn.prefetch || steps >= MAX_STEPS_AHEAD {
+        if !self.learn.prefetch || steps >= MAX_PREFETCH_DEPTH {
             return begun;
         }
         let Some(home) = wanted.home() else {
             return begun;
         };
         let mut asked = Request::new(()).into_parts().0;
-        asked.headers = wanted.will_say();
+        asked.headers = wanted.subresource_headers();
         if let Some(arrival) = wanted.arrival {
             asked.extensions.insert(arrival);
         }
@@ -306,7 +306,7 @@ impl Proxy {
             asked.headers.insert(header::HOST, host);
         }
         let now = self.runtime.now();
-        let seeker = Seeker::of(wanted, &asked.headers);
+        let seeker = PrefetchContext::of(wanted, &asked.headers);
         for reference in named {
             let (site, kind) = (&wanted.site, reference.kind);
             let path = match reference.outcome {
@@ -315,7 +315,7 @@ impl Proxy {
                 // Which of several a browser loads, and whether none but what stands beside them, is its own choice.
                 _ if reference.is_candidate => None,
                 // A pinned sheet is left where it is, or asked for as it came, but fetched: so it is known for the next page.
-                Err(Reason::Integrity) => served_path(site, reference, &home),
+                Err(Reason::Integrity) => proxied_path(site, reference, &home),
                 // What is the site's own is none of a named host's business.
                 Err(Reason::Own) if wanted.is_named() => None,
                 _ => companions::place_of(reference, &home),
@@ -325,7 +325,7 @@ impl Proxy {
                 break;
             };
             *looked_for = left;
-            let load = As {
+            let load = LoadHints {
                 kind: Some(kind),
                 by_cors: reference.by_cors,
                 tells: reference.tells,
@@ -339,30 +339,30 @@ impl Proxy {
             let Some(mut next) = next else { continue };
             next.within.clone_from(&wanted.within);
             match self.fetch_ahead(next, steps + 1, budget) {
-                Sought::Begun => begun.push(path),
-                Sought::Here { varies } => self.ahead.here.note(numbers, varies, now),
-                Sought::Left => {}
+                PrefetchAttempt::Begun => begun.push(path),
+                PrefetchAttempt::Here { varies } => self.ahead.here.note(numbers, varies, now),
+                PrefetchAttempt::Left => {}
             }
         }
         begun
     }
 
     /// All of a page came by, and this became of it.
-    pub(crate) fn page_done(&self, wanted: &Wanted, done: PageDone<'_>) {
+    pub(crate) fn page_done(&self, wanted: &Wanted, done: FinishedPage<'_>) {
         let Some(url) = wanted.url() else {
             return;
         };
         let (mut report, named, is_shared) = (done.report, done.named, done.is_shared);
         // A page that tells of an error does not tell what the next answer to the same request says.
         let is_page = done.status == StatusCode::OK;
-        let own = wanted.seen_url().filter(|_| !wanted.is_named());
+        let own = wanted.client_url().filter(|_| !wanted.is_named());
         if let (None, Some(seen)) = (report.left, own) {
             let guarded = std::mem::take(&mut report.guarded);
             let pages = &wanted.site.pages;
             match is_page {
                 true => pages.note_page(&seen, guarded, report.tells),
                 false => {
-                    let is_quiet = report.tells == Tells::Site;
+                    let is_quiet = report.tells == ReferrerScope::Site;
                     pages.learn(|| Some(seen), Said { guarded, is_quiet });
                 }
             }
@@ -372,17 +372,22 @@ impl Proxy {
             true => ("tried", "would-move", "would-name"),
             false => ("rewritten", "moved", "named"),
         };
-        counters.count(Family::Pages, report.left.map_or(became, PageLeft::name));
+        counters.count(
+            CounterFamily::Pages,
+            report.left.map_or(became, PageSkipReason::name),
+        );
         let by_path = report.moved - report.named;
-        counters.add(Family::References, moved, by_path as u64);
+        counters.add(CounterFamily::References, moved, by_path as u64);
         if report.named > 0 {
-            counters.add(Family::References, named_so, report.named as u64);
+            counters.add(CounterFamily::References, named_so, report.named as u64);
         }
         for (reason, count) in &report.left_because {
-            counters.add(Family::References, reason, *count as u64);
+            counters.add(CounterFamily::References, reason, *count as u64);
         }
-        tracing::debug!(%url, moved = report.moved, left = report.left_count(), "a page came by");
-        let seen = wanted.seen_url().filter(|_| is_page && !wanted.is_named());
+        tracing::debug!(%url, moved = report.moved, left = report.unchanged_count(), "a page came by");
+        let seen = wanted
+            .client_url()
+            .filter(|_| is_page && !wanted.is_named());
         if let (Some(stored), Some(home), Some(seen)) = (done.public, wanted.home(), seen) {
             let along = if done.is_tried { &[] } else { named };
             let variant = stored.variant_of(&wanted.ask.headers);
@@ -406,14 +411,14 @@ impl Proxy {
     }
 
     /// A page is passed on as it is.
-    pub(crate) fn page_left(
+    pub(crate) fn record_skipped_page(
         &self,
         wanted: &Wanted,
-        why: PageLeft,
+        why: PageSkipReason,
         stored: Option<&Stored>,
         status: StatusCode,
     ) {
-        let done = PageDone {
+        let done = FinishedPage {
             report: PageReport::of_left(why),
             status,
             named: &[],
@@ -428,7 +433,12 @@ impl Proxy {
 
     /// Has `wanted` in memory for who will ask for it, unless it is there, was of no use or is fetched already. It is fetched, and counted
     /// so, only if neither the disk nor the shared tier has it.
-    fn fetch_ahead(self: &Arc<Self>, mut wanted: Wanted, number: u8, budget: &Budget) -> Sought {
+    fn fetch_ahead(
+        self: &Arc<Self>,
+        mut wanted: Wanted,
+        number: u8,
+        budget: &Budget,
+    ) -> PrefetchAttempt {
         let policy = self.policy(wanted.whose());
         let variants = self.memory.find(&wanted.key);
         let variants = variants.as_deref().unwrap_or_default();
@@ -437,25 +447,26 @@ impl Proxy {
             let varies = variants
                 .iter()
                 .any(|variant| variant.stored().selecting_names().next().is_some());
-            return Sought::Here { varies };
+            return PrefetchAttempt::Here { varies };
         }
         if self.ahead.futile.has(&wanted.key, self.runtime.now()) {
-            self.counters.count(Family::Ahead, "futile");
-            return Sought::Left;
+            self.counters.count(CounterFamily::Ahead, "futile");
+            return PrefetchAttempt::Left;
         }
         let Some(place) = self.ahead.room.place() else {
-            self.counters.count(Family::Limits, "prefetches");
-            return Sought::Left;
+            self.counters.count(CounterFamily::Limits, "prefetches");
+            return PrefetchAttempt::Left;
         };
         let seat = self
             .flights
-            .board(Berth::of(&wanted.key), self.runtime.now());
+            .board(CoalesceKey::of(&wanted.key), self.runtime.now());
         let Seat::Leader(leader) = seat else {
-            return Sought::Left;
+            return PrefetchAttempt::Left;
         };
         if !budget.take() {
-            self.counters.count(Family::Limits, "prefetch_per_page");
-            return Sought::Left;
+            self.counters
+                .count(CounterFamily::Limits, "prefetch_per_page");
+            return PrefetchAttempt::Left;
         }
         wanted.step = Some(Step {
             number,
@@ -467,18 +478,18 @@ impl Proxy {
             if proxy.lift(&wanted).await {
                 return drop(leader);
             }
-            proxy.counters.count(Family::Ahead, "fetched");
+            proxy.counters.count(CounterFamily::Ahead, "fetched");
             let key = wanted.key.clone();
             let fetch = Fetch::new(&proxy, wanted, None, Some(leader), Forward::UriMiss);
             let got = fetch.unawaited().run(Body::empty()).await;
             proxy.ahead.futile.note(&key, &got, proxy.runtime.now());
         }));
-        Sought::Begun
+        PrefetchAttempt::Begun
     }
 }
 
 /// How a browser that has a page asks for what that names.
-struct Asks<'a> {
+struct PrefetchOrigin<'a> {
     /// Whom it asks.
     authority: &'a str,
     /// The origin of the page.
@@ -487,11 +498,11 @@ struct Asks<'a> {
     is_cross_origin: bool,
 }
 
-impl<'a> Asks<'a> {
+impl<'a> PrefetchOrigin<'a> {
     /// For `uri`, which the page that was asked for as `page` names.
     fn of(site: &'a Site, page: &'a request::Parts, uri: &'a Uri) -> Self {
-        let at = authority_of(page).unwrap_or(&site.name);
-        let from = site.named(at).map(NamedHost::origin);
+        let at = request_authority(page).unwrap_or(&site.name);
+        let from = site.named(at).map(HostAlias::origin);
         let authority = uri.authority().map(Authority::as_str);
         let named = authority.and_then(|authority| Some((authority, site.named(authority)?)));
         Self {
@@ -503,9 +514,12 @@ impl<'a> Asks<'a> {
 }
 
 /// Where what `reference` names is served: where it would be moved to, or where it is, if that is at `home`.
-fn served_path(site: &Site, reference: &Reference, home: &url::Origin) -> Option<String> {
+fn proxied_path(site: &Site, reference: &Reference, home: &url::Origin) -> Option<String> {
     let url = url::Url::parse(&reference.url).ok()?;
-    match site.rules.verdict(&url, reference.kind, Finder::Site) {
+    match site
+        .rules
+        .verdict(&url, reference.kind, ReferenceSource::Site)
+    {
         Verdict::Move(path) => Some(path),
         Verdict::Leave(Reason::Own) if url.origin() == *home => {
             Some(url[url::Position::BeforePath..url::Position::AfterQuery].to_owned())

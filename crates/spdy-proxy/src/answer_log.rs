@@ -128,7 +128,7 @@ impl Line {
 }
 
 /// `body`, at whose end `line` is written.
-pub(crate) fn logged(body: Body, mut line: Line) -> Body {
+pub(crate) fn log_at_end(body: Body, mut line: Line) -> Body {
     if http_body::Body::is_end_stream(&body) {
         line.write(Ended::Complete);
         return body;

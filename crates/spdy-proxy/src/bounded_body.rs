@@ -11,7 +11,7 @@ use spdy::body::{Body, BoxError};
 use spdy::runtime::BoxFuture;
 use tokio::sync::OwnedSemaphorePermit;
 
-use crate::counters::{Counters, Family};
+use crate::counters::{CounterFamily, Counters};
 
 /// A limit that a body met.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
@@ -61,7 +61,7 @@ impl Bounded {
             Met::Bytes { .. } => "limits.max_mib",
             Met::Time => "limits.fetch_timeout_s",
         };
-        self.counters.count(Family::Limits, label);
+        self.counters.count(CounterFamily::Limits, label);
         (self.seat, self.body) = (None, Body::empty());
         limit.into()
     }

@@ -173,12 +173,12 @@ impl Claim {
 }
 
 /// Whether `name` is on the list, so that the origin may receive another value than the client sent.
-pub(crate) fn is_claim(name: &HeaderName) -> bool {
+pub(crate) fn is_forgeable(name: &HeaderName) -> bool {
     Claim::of(name).is_some()
 }
 
 /// Whether a proxy states in `headers` who the user is. A client's own statement is removed before a request is forwarded.
-pub(crate) fn states_identity(headers: &HeaderMap) -> bool {
+pub(crate) fn has_proxy_identity(headers: &HeaderMap) -> bool {
     headers
         .keys()
         .any(|name| Claim::of(name) == Some(Claim::Identity))
@@ -188,12 +188,12 @@ pub(crate) fn states_identity(headers: &HeaderMap) -> bool {
 pub(crate) fn has_credentials(headers: &HeaderMap) -> bool {
     headers.contains_key(header::COOKIE)
         || headers.contains_key(header::AUTHORIZATION)
-        || states_identity(headers)
+        || has_proxy_identity(headers)
 }
 
 /// Removes the claims that the origin must not receive with a request of `method`. `client` is the address that
 /// `X-Forwarded-For` will state; `is_from_trusted` is true if a trusted proxy sent the request.
-pub(crate) fn remove_claims(
+pub(crate) fn remove_forgeable(
     headers: &mut HeaderMap,
     method: &Method,
     client: Option<IpAddr>,
@@ -235,12 +235,12 @@ mod tests {
         let name: HeaderName = name.parse().expect("a name");
         headers.insert(&name, value.parse().expect("a value"));
         let client = "192.0.2.1".parse().ok();
-        remove_claims(&mut headers, method, client, is_from_trusted);
+        remove_forgeable(&mut headers, method, client, is_from_trusted);
         headers.contains_key(name)
     }
 
     #[test]
-    fn a_client_cannot_state_its_address_host_certificate_or_target() {
+    fn client_cannot_forge_address_host_certificate_or_target() {
         let others = HOST_AND_SCHEME.iter().chain(&TARGET).chain([&HTTPOXY]);
         let names = ADDRESS.iter().chain(&IDENTITY).chain(&IDENTITY_PREFIXES);
         let respelled = [
@@ -278,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn a_trusted_proxy_may_name_the_address_that_forwarded_for_has() {
+    fn trusted_proxy_may_repeat_the_x_forwarded_for_address() {
         for (name, value, want) in [
             ("true-client-ip", "192.0.2.1", true),
             ("true-client-ip", "::ffff:192.0.2.1", true),
@@ -312,7 +312,7 @@ mod tests {
     }
 
     #[test]
-    fn a_method_override_is_removed_from_get_and_head_alone() {
+    fn method_override_is_removed_from_get_and_head_only() {
         for name in METHOD {
             assert!(!is_passed(name, "DELETE", &Method::GET, false), "{name}");
             assert!(!is_passed(name, "DELETE", &Method::HEAD, true), "{name}");
@@ -321,7 +321,7 @@ mod tests {
     }
 
     #[test]
-    fn fields_that_claim_nothing_are_passed() {
+    fn unrelated_headers_are_forwarded() {
         for name in [
             "cookie",
             "x-request-id",

@@ -14,10 +14,10 @@ use bytes::Bytes;
 use http_body::{Body as _, Frame, SizeHint};
 use spdy::body::{Body, BoxError};
 
-use crate::held_body::holding;
+use crate::held_body::with_guard;
 
 /// So much of a body is there before an origin is asked, bytes, or all of it.
-pub(crate) const BEGINNING: usize = 16 * 1024;
+pub(crate) const BUFFERED_BYTES: usize = 16 * 1024;
 
 /// `body`, once its beginning has come.
 ///
@@ -26,7 +26,7 @@ pub(crate) const BEGINNING: usize = 16 * 1024;
 /// Its client left off.
 pub(crate) async fn begun(mut body: Body) -> Result<Body, BoxError> {
     let (mut pieces, mut len) = (VecDeque::new(), 0);
-    while len < BEGINNING {
+    while len < BUFFERED_BYTES {
         match std::future::poll_fn(|cx| Pin::new(&mut body).poll_frame(cx)).await {
             Some(Ok(frame)) => {
                 // Trailers are not passed on.
@@ -101,7 +101,7 @@ pub(crate) fn watched(body: Body) -> (Body, Broken) {
     let watched = match body.try_clone() {
         // All of it is here: nothing of it can break, and it can be sent again.
         Some(body) => body,
-        None => holding(body, broken.clone(), |broken| {
+        None => with_guard(body, broken.clone(), |broken| {
             broken.0.store(true, Ordering::Relaxed);
         }),
     };
@@ -117,7 +117,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn trailers_are_passed_on_behind_no_body_however_long() {
+    fn trailers_are_forwarded_after_any_body() {
         for pieces in [1, 2, 40] {
             let mut trailers = HeaderMap::new();
             trailers.insert("x-forwarded-for", http::HeaderValue::from_static("me"));

@@ -9,7 +9,7 @@ use crate::fetch::Fetch;
 use crate::wanted::Wanted;
 
 /// Fields by which a client asks for less than an answer, or judges what is kept.
-pub(crate) const OF_CACHE: [HeaderName; 8] = [
+pub(crate) const CACHE_REQUEST_FIELDS: [HeaderName; 8] = [
     header::CACHE_CONTROL,
     header::PRAGMA,
     header::RANGE,
@@ -22,11 +22,11 @@ pub(crate) const OF_CACHE: [HeaderName; 8] = [
 
 impl Wanted {
     /// The fields of the request for the origin: for another host without all that, but for a range, which is written anew.
-    pub(crate) fn for_origin(&self) -> HeaderMap {
+    pub(crate) fn origin_headers(&self) -> HeaderMap {
         let mut headers = self.ask.headers.clone();
         if self.moved.is_some() {
             let range = conditions::single_range(&headers);
-            for name in &OF_CACHE {
+            for name in &CACHE_REQUEST_FIELDS {
                 headers.remove(name);
             }
             if let Some(range) = range {
@@ -39,7 +39,11 @@ impl Wanted {
 
 impl Fetch {
     /// Whether the part that came is of something else than the client has a part of, or may be: it then wants the whole.
-    pub(crate) fn is_other_part(&self, asked: &HeaderMap, head: &response::Parts) -> bool {
+    pub(crate) fn is_range_of_other_representation(
+        &self,
+        asked: &HeaderMap,
+        head: &response::Parts,
+    ) -> bool {
         if self.wanted.moved.is_none() || !asked.contains_key(header::RANGE) {
             return false;
         }

@@ -8,18 +8,18 @@ use bytes::Bytes;
 use flate2::Compression;
 use http::{HeaderMap, header};
 
-use crate::gunzip::Gunzip;
+use crate::gunzip::GzipDecoder;
 
 /// Compressed bytes that a decoder is given at a time: gzip makes 4 MiB of them at most.
 const SIP: usize = 4 * 1024;
 /// Bytes of text that are looked into at a time: about what 4 KiB of compressed ones bring.
-const TEXT_SIP: usize = 16 * 1024;
+const MAX_TEXT_INPUT_BYTES: usize = 16 * 1024;
 /// Brotli's quality while somebody waits: as fast as gzip at 6, and smaller.
 const BROTLI_QUALITY: u32 = 5;
 /// Brotli's window for what is kept, and so is coded once, as a power of two: the encoder's own.
 const BROTLI_WINDOW: u32 = 22;
 /// The same while somebody waits: it is memory that is new for each page, and few are longer than 1 MiB.
-const BROTLI_WINDOW_AT_ONCE: u32 = 20;
+const BROTLI_STREAMING_WINDOW: u32 = 20;
 /// Zstandard's level: twice as fast as Brotli above, and 1 to 5 % longer. At 3 it is six times as fast, and longer by so much (6 to
 /// 20 %) that a client at 10 Mbit/s waits as long for that as is saved here.
 const ZSTD_LEVEL: i32 = 6;
@@ -27,7 +27,7 @@ const ZSTD_LEVEL: i32 = 6;
 const ZSTD_WINDOW: u32 = 23;
 const BUFFER: usize = 4 * 1024;
 /// How much smaller than others the first sip is: of text, about what one packet takes beside a head.
-const FIRST_SIP_PART: usize = 16;
+const FIRST_CHUNK_DIVISOR: usize = 16;
 
 /// A coding that is spoken here.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
@@ -206,7 +206,7 @@ pub struct Decoder {
 
 enum DecoderKind {
     Identity(Bounded),
-    Gzip(Gunzip<Bounded>),
+    Gzip(GzipDecoder<Bounded>),
     Zstd(Box<zstd::stream::write::Decoder<'static, Bounded>>),
     Brotli(Box<brotli::DecompressorWriter<Bounded>>),
 }
@@ -229,8 +229,8 @@ impl Decoder {
         };
         let inner = match coding {
             Coding::Identity => DecoderKind::Identity(out),
-            Coding::Gzip => DecoderKind::Gzip(Gunzip::new(out)),
-            Coding::Zstd => DecoderKind::Zstd(Box::new(unzstd(out))),
+            Coding::Gzip => DecoderKind::Gzip(GzipDecoder::new(out)),
+            Coding::Zstd => DecoderKind::Zstd(Box::new(zstd_decoder(out))),
             Coding::Brotli => {
                 DecoderKind::Brotli(Box::new(brotli::DecompressorWriter::new(out, BUFFER)))
             }
@@ -246,7 +246,7 @@ impl Decoder {
     #[must_use]
     pub fn sip(&self) -> usize {
         match self.inner {
-            DecoderKind::Identity(_) => TEXT_SIP,
+            DecoderKind::Identity(_) => MAX_TEXT_INPUT_BYTES,
             DecoderKind::Gzip(_) | DecoderKind::Zstd(_) | DecoderKind::Brotli(_) => SIP,
         }
     }
@@ -256,7 +256,9 @@ impl Decoder {
     #[must_use]
     pub fn first_sip(&self) -> Option<usize> {
         match self.inner {
-            DecoderKind::Identity(_) | DecoderKind::Gzip(_) => Some(self.sip() / FIRST_SIP_PART),
+            DecoderKind::Identity(_) | DecoderKind::Gzip(_) => {
+                Some(self.sip() / FIRST_CHUNK_DIVISOR)
+            }
             DecoderKind::Zstd(_) | DecoderKind::Brotli(_) => None,
         }
     }
@@ -332,7 +334,7 @@ impl Decoder {
     }
 }
 
-fn unzstd(out: Bounded) -> zstd::stream::write::Decoder<'static, Bounded> {
+fn zstd_decoder(out: Bounded) -> zstd::stream::write::Decoder<'static, Bounded> {
     let mut decoder = zstd::stream::raw::Decoder::new().expect("there is memory for a decoder");
     let window = zstd::stream::raw::DParameter::WindowLogMax(ZSTD_WINDOW);
     let set = decoder.set_parameter(window);
@@ -360,7 +362,7 @@ impl Encoder {
     /// Does `coding` while somebody waits.
     #[must_use]
     pub fn new(coding: Coding) -> Self {
-        Self::with(coding, BROTLI_WINDOW_AT_ONCE)
+        Self::with(coding, BROTLI_STREAMING_WINDOW)
     }
 
     /// Does `coding` for what is kept.
@@ -452,7 +454,7 @@ mod tests {
     }
 
     #[test]
-    fn the_best_that_is_accepted_is_taken_for_what_is_kept_and_for_what_comes() {
+    fn best_accepted_coding_is_chosen_for_storage_and_streaming() {
         use Coding::{Brotli, Gzip, Identity, Zstd};
         for (text, best) in [
             ("gzip, deflate, br, zstd", [Brotli, Zstd]),
@@ -474,7 +476,7 @@ mod tests {
     }
 
     #[test]
-    fn an_origin_is_told_all_that_a_client_takes_and_nothing_else() {
+    fn origin_accept_encoding_lists_supported_client_codings_only() {
         for (said, told) in [
             ("gzip, deflate, br, zstd", "br, zstd;q=0.9, gzip;q=0.8"),
             ("gzip, deflate, br", "br, gzip;q=0.8"),
@@ -497,7 +499,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_encoded_decodes_to_itself_in_any_pieces() {
+    fn encode_then_decode_is_identity_for_any_chunks() {
         let text: Vec<u8> = (0..100_000_u32).map(|at| (at / 7 % 251) as u8).collect();
         for coding in [Coding::Identity, Coding::Gzip, Coding::Zstd, Coding::Brotli] {
             let mut encoder = Encoder::new(coding);
@@ -520,7 +522,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_written_can_be_read_at_once() {
+    fn encoder_output_is_decodable_after_each_write() {
         for coding in [Coding::Gzip, Coding::Zstd, Coding::Brotli] {
             let mut encoder = Encoder::new(coding);
             let mut decoder = Decoder::new(coding, 100);
@@ -531,7 +533,7 @@ mod tests {
     }
 
     #[test]
-    fn a_body_that_swells_past_the_limit_is_refused() {
+    fn body_that_expands_past_the_limit_is_rejected() {
         let text = vec![0; 3_000_001];
         for coding in [Coding::Identity, Coding::Gzip, Coding::Zstd, Coding::Brotli] {
             let coded = encode(&[text.clone().into()], coding);
@@ -547,7 +549,7 @@ mod tests {
     }
 
     #[test]
-    fn a_body_cut_short_is_not_taken_for_whole() {
+    fn truncated_body_is_an_error() {
         for coding in [Coding::Gzip, Coding::Zstd, Coding::Brotli] {
             let coded = encode(&[Bytes::from_static(b"all of it, and not less")], coding);
             let mut decoder = Decoder::new(coding, 1000);
@@ -559,7 +561,7 @@ mod tests {
     }
 
     #[test]
-    fn a_window_that_no_client_need_have_is_not_undone() {
+    fn zstd_window_above_the_required_maximum_is_rejected() {
         let text: Vec<u8> = (0..20_000_u32).flat_map(u32::to_le_bytes).collect();
         for (window, is_read) in [(ZSTD_WINDOW, true), (ZSTD_WINDOW + 1, false)] {
             let mut encoder = zstd::stream::write::Encoder::new(Vec::new(), 1).unwrap();

@@ -26,22 +26,22 @@ use spdy_rewrite::kind;
 use spdy_rewrite::reference::Reference;
 use spdy_rewrite::verdict::Reason;
 use spdy_server::learned::{Learned, LearningLimits, Loaded};
-use spdy_server::push_plan::Wish;
+use spdy_server::push_plan::PushCandidate;
 
 /// The maximum number of pages, and of sheets, whose references are remembered.
 const TEXTS: usize = 1024;
 /// Bytes of all URLs together, of pages and of sheets.
 const BYTES: usize = 4 * 1024 * 1024;
 /// Variants of one page, as many as the cache stores by default; bytes of the request fields that select one.
-const VARIANTS: usize = 16;
-const VARIANT_BYTES: usize = 2 * 1024;
+const MAX_VARIANTS: usize = 16;
+const MAX_VARIANT_BYTES: usize = 2 * 1024;
 /// Sheets that lead to one another, and those of one page in all.
 const SHEETS_DEEP: usize = 3;
-const SHEETS_PER_PAGE: usize = 64;
+const MAX_STYLESHEETS_PER_PAGE: usize = 64;
 
 /// What pages bring along.
 #[derive(Debug)]
-pub struct Companions {
+pub struct PageResources {
     texts: Mutex<Texts>,
     learned: Mutex<Learned>,
 }
@@ -50,7 +50,7 @@ pub struct Companions {
 #[derive(Clone, Debug)]
 pub struct Candidate {
     /// It, by its URL in full.
-    pub wish: Wish,
+    pub wish: PushCandidate,
     /// The page or one of its sheets names exactly this URL.
     pub is_named: bool,
 }
@@ -63,7 +63,7 @@ struct Texts {
 
 /// Something that a page or a sheet names: where it is requested, and how.
 #[derive(Clone, Debug)]
-struct Thing {
+struct ReferencedResource {
     /// Path and query at the page's own origin; in full at its host's own name here.
     target: String,
     /// `None` if resources of its kind are neither pushed nor hinted.
@@ -106,21 +106,21 @@ struct Named {
 #[derive(Debug)]
 struct Text {
     variant: Vec<u8>,
-    things: Vec<Thing>,
+    things: Vec<ReferencedResource>,
 }
 
 impl Named {
-    fn note(&mut self, key: &str, variant: &[u8], things: Vec<Thing>) {
+    fn note(&mut self, key: &str, variant: &[u8], things: Vec<ReferencedResource>) {
         self.forget(key, variant);
         let text = Text {
             variant: variant.to_vec(),
             things,
         };
         let bytes = weight(key, &text);
-        if bytes > BYTES || variant.len() > VARIANT_BYTES {
+        if bytes > BYTES || variant.len() > MAX_VARIANT_BYTES {
             return;
         }
-        if self.variants(key).len() >= VARIANTS {
+        if self.variants(key).len() >= MAX_VARIANTS {
             let oldest = self.variants(key)[0].variant.clone();
             self.forget(key, &oldest);
         }
@@ -163,9 +163,9 @@ impl Named {
 }
 
 fn weight(key: &str, text: &Text) -> usize {
-    let bytes = |thing: &Thing| {
+    let bytes = |thing: &ReferencedResource| {
         let sheet = thing.sheet.as_ref().map_or(0, String::len);
-        thing.target.len() + sheet + size_of::<Thing>()
+        thing.target.len() + sheet + size_of::<ReferencedResource>()
     };
     let targets: usize = text.things.iter().map(bytes).sum();
     key.len() + text.variant.len() + targets
@@ -189,7 +189,7 @@ impl Texts {
         &'t self,
         variants: impl IntoIterator<Item = &'t Text>,
         target: &str,
-    ) -> Option<&'t Thing> {
+    ) -> Option<&'t ReferencedResource> {
         let mut layer: Vec<_> = variants.into_iter().collect();
         let mut seen = BTreeSet::new();
         for _ in 0..=SHEETS_DEEP {
@@ -199,7 +199,7 @@ impl Texts {
                     return Some(thing);
                 }
                 if let Some(sheet) = &thing.sheet
-                    && seen.len() < SHEETS_PER_PAGE
+                    && seen.len() < MAX_STYLESHEETS_PER_PAGE
                     && seen.insert(sheet)
                 {
                     next.extend(self.sheets.variants(sheet));
@@ -211,7 +211,7 @@ impl Texts {
     }
 }
 
-impl Default for Companions {
+impl Default for PageResources {
     fn default() -> Self {
         Self {
             texts: Mutex::default(),
@@ -220,7 +220,7 @@ impl Default for Companions {
     }
 }
 
-impl Companions {
+impl PageResources {
     /// This variant of the public page at `url` names these. By another of the site's names it is another page: what it names
     /// in full is one's own origin, and the other's not.
     pub fn note_page(
@@ -254,7 +254,7 @@ impl Companions {
 
     /// Whether this variant of the page at `url` is noted.
     #[must_use]
-    pub fn knows_variant(&self, url: &str, variant: &[u8]) -> bool {
+    pub fn has_variant(&self, url: &str, variant: &[u8]) -> bool {
         self.texts().pages.variant(url, variant).is_some()
     }
 
@@ -287,7 +287,7 @@ impl Companions {
                 Some(thing) => thing.kind.is_some().then(|| thing.candidate(home)),
                 None if wish.url.contains('?') => None,
                 None => Some(Candidate {
-                    wish: Wish {
+                    wish: PushCandidate {
                         url: [home, &wish.url].concat(),
                         ..wish
                     },
@@ -326,7 +326,7 @@ impl Companions {
             true => Some(referer.to_owned()),
             // Browsers request the resources of a sheet with the sheet as the referrer.
             false => {
-                let page = learned.viewed_by(now, from);
+                let page = learned.last_view(now, from);
                 let page = page.zip(target_at(home, referer)).filter(|(page, sheet)| {
                     let thing = texts.find(texts.pages.variants(page), sheet);
                     thing.is_some_and(|thing| thing.sheet.is_some())
@@ -374,10 +374,10 @@ pub(crate) fn place_of(reference: &Reference, home: &url::Origin) -> Option<Stri
     Some(url[url::Position::BeforePath..url::Position::AfterQuery].to_owned())
 }
 
-impl Thing {
+impl ReferencedResource {
     fn candidate(&self, home: &str) -> Candidate {
         Candidate {
-            wish: Wish {
+            wish: PushCandidate {
                 // In full: alone, a path that begins with two slashes would name another host.
                 url: match self.target.starts_with('/') {
                     true => [home, &self.target].concat(),
@@ -387,7 +387,7 @@ impl Thing {
                 by_cors: self.by_cors,
                 unhintable: self.unhintable,
                 may_push: true,
-                ..Wish::default()
+                ..PushCandidate::default()
             },
             is_named: true,
         }
@@ -395,8 +395,8 @@ impl Thing {
 }
 
 /// The things that `references` name at the home of `reader`, each once.
-fn things(references: &[Reference], reader: Reader<'_>) -> Vec<Thing> {
-    let mut things: Vec<Thing> = Vec::new();
+fn things(references: &[Reference], reader: Reader<'_>) -> Vec<ReferencedResource> {
+    let mut things: Vec<ReferencedResource> = Vec::new();
     let mut places = BTreeMap::new();
     for reference in references {
         let Some(target) = place_of(reference, reader.home) else {
@@ -415,12 +415,12 @@ fn things(references: &[Reference], reader: Reader<'_>) -> Vec<Thing> {
         };
         match places.get(&target) {
             Some(&at) => {
-                let before: &mut Thing = &mut things[at];
+                let before: &mut ReferencedResource = &mut things[at];
                 before.unhintable |= reference.unhintable;
             }
             None => {
                 places.insert(target.clone(), things.len());
-                things.push(Thing {
+                things.push(ReferencedResource {
                     target,
                     kind,
                     by_cors: reference.by_cors,
@@ -435,7 +435,7 @@ fn things(references: &[Reference], reader: Reader<'_>) -> Vec<Thing> {
 
 /// Whether a resource that a page names is a candidate before any client requested it. An image is not: a client may choose one of several,
 /// and nothing waits for it.
-fn goes_along(thing: &Thing) -> bool {
+fn goes_along(thing: &ReferencedResource) -> bool {
     matches!(
         thing.kind,
         Some(Kind::Stylesheet | Kind::Script | Kind::Font)
@@ -453,7 +453,7 @@ fn rank(kind: Option<Kind>) -> u8 {
 #[cfg(test)]
 mod tests {
     use http::{HeaderMap, Method};
-    use spdy_rewrite::referrer::Tells;
+    use spdy_rewrite::referrer::ReferrerScope;
 
     use super::*;
 
@@ -467,7 +467,7 @@ mod tests {
             by_cors: true,
             unhintable,
             is_candidate: false,
-            tells: Tells::Everyone,
+            tells: ReferrerScope::Everyone,
             outcome: Err(Reason::Own),
         }
     }
@@ -476,18 +476,18 @@ mod tests {
         url::Url::parse(PAGE).unwrap().origin()
     }
 
-    fn note_page(companions: &Companions, references: &[Reference]) {
+    fn note_page(companions: &PageResources, references: &[Reference]) {
         let (home, rules) = (home(), "rules");
         companions.note_page(PAGE, &[], Reader { home: &home, rules }, references);
     }
 
-    fn note_sheet(companions: &Companions, url: &str, references: &[Reference]) {
+    fn note_sheet(companions: &PageResources, url: &str, references: &[Reference]) {
         let (home, rules) = (home(), "rules");
         companions.note_sheet(url, Reader { home: &home, rules }, references);
     }
 
     /// Four networks view the page and request these with that referrer.
-    fn teach(companions: &Companions, referer: &str, targets: &[&str]) {
+    fn teach(companions: &PageResources, referer: &str, targets: &[&str]) {
         for network in 0..4 {
             let from = Some(IpAddr::from([198, 51, network, 1]));
             companions.viewed(Instant::ZERO, from, PAGE, &[]);
@@ -504,7 +504,7 @@ mod tests {
     }
 
     /// URLs of what may go along, whether they are named, and whether they may be hinted at.
-    fn candidates(companions: &Companions) -> Vec<(String, bool, bool)> {
+    fn candidates(companions: &PageResources) -> Vec<(String, bool, bool)> {
         let candidates = companions.candidates(Instant::ZERO, HOME, PAGE, &[]);
         let one = |it: Candidate| (it.wish.url, it.is_named, !it.wish.unhintable);
         candidates.into_iter().map(one).collect()
@@ -515,8 +515,8 @@ mod tests {
     }
 
     #[test]
-    fn what_a_page_pins_or_loads_with_cookies_is_not_hinted_at() {
-        let companions = Companions::default();
+    fn pinned_and_credentialed_resources_are_not_hinted() {
+        let companions = PageResources::default();
         let references = [
             own("/plain.js", kind::Kind::Script, false),
             own("/pinned.js", kind::Kind::Script, true),
@@ -541,8 +541,8 @@ mod tests {
     }
 
     #[test]
-    fn a_query_is_learned_only_if_the_page_or_its_sheet_names_it() {
-        let companions = Companions::default();
+    fn query_is_learned_only_if_page_or_stylesheet_references_it() {
+        let companions = PageResources::default();
         let style = own("/a.css?v=1", kind::Kind::Style, false);
         note_page(&companions, &[style]);
         let fonts = [own("/f.woff2?v=4.7", kind::Kind::Font, false)];
@@ -558,8 +558,8 @@ mod tests {
     }
 
     #[test]
-    fn what_a_sheet_of_the_page_names_is_learned_for_the_page() {
-        let companions = Companions::default();
+    fn resources_of_a_page_stylesheet_are_learned_for_the_page() {
+        let companions = PageResources::default();
         let style = own("/a.css", kind::Kind::Style, false);
         note_page(&companions, &[style]);
         let import = [own("/b.css", kind::Kind::Style, false)];
@@ -584,15 +584,15 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_learned_for_a_page_that_is_not_public() {
-        let companions = Companions::default();
+    fn nothing_is_learned_for_a_private_page() {
+        let companions = PageResources::default();
         teach(&companions, PAGE, &["/files/x.jpg"]);
         assert_eq!(candidates(&companions), []);
     }
 
     #[test]
-    fn what_a_page_names_with_two_slashes_is_of_its_own_origin() {
-        let companions = Companions::default();
+    fn target_starting_with_two_slashes_is_same_origin() {
+        let companions = PageResources::default();
         let odd = own("//other.test/x.js", kind::Kind::Script, false);
         note_page(&companions, &[odd]);
         assert_eq!(
@@ -602,8 +602,8 @@ mod tests {
     }
 
     #[test]
-    fn a_sheet_that_two_sites_rewrite_names_the_urls_of_each() {
-        let companions = Companions::default();
+    fn stylesheet_rewritten_by_two_sites_has_urls_of_each() {
+        let companions = PageResources::default();
         let home = home();
         let moved = |target: &str, kind: kind::Kind, url: &str| Reference {
             url: url.to_owned(),
@@ -632,7 +632,7 @@ mod tests {
     }
 
     #[test]
-    fn pages_and_their_bytes_have_limits() {
+    fn page_count_and_bytes_are_limited() {
         let home = home();
         let reader = Reader {
             home: &home,
@@ -642,27 +642,27 @@ mod tests {
             let target = format!("/{}", "a".repeat(bytes));
             [own(&target, kind::Kind::Script, false)]
         };
-        let companions = Companions::default();
+        let companions = PageResources::default();
         let note = |url: &str, variant: usize, bytes: usize| {
             let variant = "v".repeat(variant).into_bytes();
             companions.note_page(url, &variant, reader, &thing(bytes));
         };
         let knows = |url: &str, variant: usize| {
-            companions.knows_variant(url, &"v".repeat(variant).into_bytes())
+            companions.has_variant(url, &"v".repeat(variant).into_bytes())
         };
         for n in 0..=TEXTS {
             note(&n.to_string(), 0, 1);
         }
         assert!(!companions.knows("0"), "one past the limit");
         assert!(companions.knows("1"));
-        for variant in 0..=VARIANTS {
+        for variant in 0..=MAX_VARIANTS {
             note("varies", variant, 1);
         }
         assert!(!knows("varies", 0), "one past the limit");
-        assert!(knows("varies", 1) && knows("varies", VARIANTS));
-        note("varies", VARIANT_BYTES, 1);
-        note("varies", VARIANT_BYTES + 1, 1);
-        assert!(knows("varies", VARIANT_BYTES) && !knows("varies", VARIANT_BYTES + 1));
+        assert!(knows("varies", 1) && knows("varies", MAX_VARIANTS));
+        note("varies", MAX_VARIANT_BYTES, 1);
+        note("varies", MAX_VARIANT_BYTES + 1, 1);
+        assert!(knows("varies", MAX_VARIANT_BYTES) && !knows("varies", MAX_VARIANT_BYTES + 1));
         assert!(companions.texts().pages.order.len() <= TEXTS);
         note("large", 0, BYTES - 1000);
         assert!(companions.knows("large") && !companions.knows("100"));

@@ -126,7 +126,7 @@ pub struct AdminConfig {
 
 impl AdminConfig {
     /// The first of `names` that is no host name.
-    pub(crate) fn wrong_name(&self) -> Option<&String> {
+    pub(crate) fn invalid_host(&self) -> Option<&String> {
         let is_host = |name: &&String| {
             name.parse::<http::uri::Authority>()
                 .is_ok_and(|authority| authority.host() == name.as_str())
@@ -163,8 +163,8 @@ pub enum ConfigError {
 
 impl From<toml::de::Error> for ConfigError {
     fn from(error: toml::de::Error) -> Self {
-        let error = config_shared::without_passwords(&error.to_string());
-        Self::Form(config_env::wanting(&error))
+        let error = config_shared::redact_error(&error.to_string());
+        Self::Form(config_env::describe_error(&error))
     }
 }
 
@@ -175,7 +175,7 @@ impl Config {
     ///
     /// [`ConfigError`], with the key.
     pub fn read(text: &str) -> Result<Self, ConfigError> {
-        Self::read_with(text, &BTreeMap::new())
+        Self::parse_with_env(text, &BTreeMap::new())
     }
 
     /// The same, with what the variables of the environment `instead` say in place of the text; see [`config_env`].
@@ -183,7 +183,10 @@ impl Config {
     /// # Errors
     ///
     /// [`ConfigError`], with the key.
-    pub fn read_with(text: &str, instead: &BTreeMap<String, String>) -> Result<Self, ConfigError> {
+    pub fn parse_with_env(
+        text: &str,
+        instead: &BTreeMap<String, String>,
+    ) -> Result<Self, ConfigError> {
         let config: Self = match instead.is_empty() {
             true => toml::from_str(text)?,
             false => config_env::replaced(text, instead)?,
@@ -208,7 +211,7 @@ impl Config {
         site.insert("origin".to_owned(), origin.as_str().into());
         let mut table = toml::Table::new();
         table.insert("site".to_owned(), vec![site].into());
-        let config = config_env::replaced_in(table, instead)?;
+        let config = config_env::apply_overrides(table, instead)?;
         config.check()?;
         Ok(config)
     }
@@ -234,7 +237,7 @@ impl Config {
     /// # Errors
     ///
     /// [`ConfigError::Value`]: the first address that is not allowed.
-    pub fn check_listeners(
+    pub fn check_bound_addresses(
         &self,
         listening: impl IntoIterator<Item = SocketAddr>,
     ) -> Result<(), ConfigError> {

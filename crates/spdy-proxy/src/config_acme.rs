@@ -6,7 +6,7 @@ use serde::Deserialize;
 use url::{Host, Url};
 
 use crate::config::Config;
-use crate::named_records::lies_in;
+use crate::named_records::is_in_zone;
 
 /// Certificates for the names of all sites, from an authority that speaks ACME (RFC 8555).
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq)]
@@ -130,7 +130,7 @@ impl AcmeConfig {
                 }
                 let is_ours = |name: &str| {
                     let mut zones = config.dns.zone.iter();
-                    zones.any(|zone| lies_in(&name.to_ascii_lowercase(), &zone.apex))
+                    zones.any(|zone| is_in_zone(&name.to_ascii_lowercase(), &zone.apex))
                 };
                 let sites = config.site.iter();
                 let zones = sites.filter_map(|site| site.rewrite.names_under.as_ref());
@@ -149,7 +149,7 @@ mod tests {
     const GOOD: &str = "folder = '/acme'\nterms_of_service_agreed = true\n";
 
     #[test]
-    fn little_is_to_be_said_and_the_terms_are() {
+    fn acme_has_defaults_but_terms_must_be_agreed() {
         let read = |more: &str| Config::read(&format!("[tls.acme]\n{more}{SITE}"));
         let acme = read(GOOD).expect("a good one").tls.acme;
         let acme = acme.expect("it is there");
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_come_to_a_certificate_is_told() {
+    fn unusable_acme_config_is_rejected_with_key() {
         for (text, told) in [
             (
                 format!("[tls.acme]\n{GOOD}directory = 'http://acme.test/'\n{SITE}"),
@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn dns_01_is_for_names_of_our_zones() {
+    fn dns_01_requires_own_zones() {
         let zone = "[[dns.zone]]\napex = 'a.test'\nname_servers = ['ns.c.test']\n";
         let dns = |site: &str| {
             let listen = "[dns]\nlisten = ['127.0.0.1:0']\n";
@@ -234,7 +234,7 @@ mod tests {
 
     /// Names of zones are compared without regard to case (RFC 4343 §3).
     #[test]
-    fn dns_01_asks_zones_that_are_written_in_capitals() {
+    fn dns_01_zone_match_ignores_case() {
         let zone = "[[dns.zone]]\napex = 'A.Test.'\nname_servers = ['ns.c.test']\n";
         let listen = "[dns]\nlisten = ['127.0.0.1:0']\n";
         let acme = format!("[tls.acme]\n{GOOD}challenge = 'dns-01'\n");

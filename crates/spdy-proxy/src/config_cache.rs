@@ -106,7 +106,7 @@ mod tests {
     const SITE: &str = "[[site]]\nnames = ['www.site.test']\norigin = 'http://origin.test'\n";
 
     #[test]
-    fn one_more_is_sent_to_a_slow_origin_after_a_second_to_a_day() {
+    fn coalesce_timeout_accepts_one_second_to_one_day() {
         let read = |key: &str| Config::read(&format!("[cache]\n{key}\n{SITE}"));
         for (key, seconds) in [("", 10), ("lock_age_s = 86400", 86_400)] {
             let config = read(key).expect("it can work");

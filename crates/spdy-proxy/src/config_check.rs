@@ -13,17 +13,17 @@ impl Config {
     pub(crate) fn check(&self) -> Result<(), ConfigError> {
         self.protocols()?;
         let fault = self
-            .fault_of_doors()
+            .check_listen()
             .or_else(|| self.cache.fault())
-            .or_else(|| self.fault_of_passing_secret())
+            .or_else(|| self.check_secret_file())
             .or_else(|| told(self.learn.fault()))
-            .or_else(|| self.fault_of_laboratory())
-            .or_else(|| self.fault_of_former_secret())
+            .or_else(|| self.check_lab())
+            .or_else(|| self.check_previous_secret())
             .or_else(|| self.upstream.fault())
             .or_else(|| told(self.limits.fault().map(|(what, want)| (what, want, 0))))
             .or_else(|| told(self.websocket.fault()))
-            .or_else(|| self.fault_of_shared())
-            .or_else(|| self.fault_of_sites())
+            .or_else(|| self.check_shared_cache())
+            .or_else(|| self.check_sites())
             .or_else(|| self.telemetry.as_ref().and_then(TelemetryConfig::fault))
             .or_else(|| self.tls.acme.as_ref().and_then(|acme| acme.fault(self)));
         match fault {
@@ -35,7 +35,7 @@ impl Config {
         }
     }
 
-    fn fault_of_doors(&self) -> Option<Fault> {
+    fn check_listen(&self) -> Option<Fault> {
         let (listen, dns, tls) = (&self.listen, &self.dns, &self.tls);
         if listen.tls().is_empty() && listen.plain.is_empty() {
             let want = "an address under tls or plain";
@@ -49,7 +49,7 @@ impl Config {
             let want = "listen.trusted beside it: who else speaks it could name any client";
             return Some(("listen.proxy_protocol", want, "true".to_owned()));
         }
-        if let Some(wrong) = self.admin.as_ref().and_then(AdminConfig::wrong_name) {
+        if let Some(wrong) = self.admin.as_ref().and_then(AdminConfig::invalid_host) {
             let want = "host names without a port, as metrics.internal";
             return Some(("admin.names", want, format!("{wrong:?}")));
         }
@@ -66,7 +66,7 @@ impl Config {
     }
 
     /// What is found again by a secret wants one that outlives the program.
-    fn fault_of_passing_secret(&self) -> Option<Fault> {
+    fn check_secret_file(&self) -> Option<Fault> {
         if self.secret_file.is_some() {
             return None;
         }
@@ -82,21 +82,21 @@ impl Config {
         Some(("site.rewrite.names_under", want, format!("{zone:?}")))
     }
 
-    fn fault_of_laboratory(&self) -> Option<Fault> {
+    fn check_lab(&self) -> Option<Fault> {
         let elsewhere = self.listen.public_addresses.first();
         let is_found = self.lab.paper_urls && elsewhere.is_some();
         let want = "no listen.public_addresses, for its URLs are those of a laboratory";
         is_found.then(|| ("lab.paper_urls", want, format!("{elsewhere:?}")))
     }
 
-    fn fault_of_former_secret(&self) -> Option<Fault> {
+    fn check_previous_secret(&self) -> Option<Fault> {
         let former = self.former_secret_file.as_ref()?;
         let want = "a secret_file beside it, which took its place";
         let is_alone = self.secret_file.is_none();
         is_alone.then(|| ("former_secret_file", want, format!("{former:?}")))
     }
 
-    fn fault_of_shared(&self) -> Option<Fault> {
+    fn check_shared_cache(&self) -> Option<Fault> {
         let shared = self.cache.shared.as_ref()?;
         if let Some((what, want, got)) = shared.fault() {
             return Some((what, want, format!("{got:?}")));
@@ -106,10 +106,10 @@ impl Config {
         is_without.then(|| ("cache.shared", want, format!("{:?}", shared.prefix)))
     }
 
-    fn fault_of_sites(&self) -> Option<Fault> {
+    fn check_sites(&self) -> Option<Fault> {
         let mut names = BTreeSet::new();
         self.site.iter().find_map(|site| {
-            let fault = site.fault_of_names(&mut names);
+            let fault = site.check_names(&mut names);
             fault.or_else(|| site.fault(self))
         })
     }

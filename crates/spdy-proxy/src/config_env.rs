@@ -16,7 +16,7 @@ use serde::Deserialize;
 use toml::{Table, Value};
 
 use crate::config::{Config, ConfigError};
-use crate::config_shared::without_passwords;
+use crate::config_shared::redact_error;
 
 /// How the names of such variables begin.
 pub const PREFIX: &str = "SPDY_ACCELERATE__";
@@ -39,7 +39,7 @@ pub(crate) fn replaced(
     instead: &BTreeMap<String, String>,
 ) -> Result<Config, ConfigError> {
     let table: Table = toml::from_str(text)?;
-    replaced_in(table, instead).or_else(|error| {
+    apply_overrides(table, instead).or_else(|error| {
         // What is wrong with the text itself is told with its line.
         toml::from_str::<Config>(text)?;
         Err(error)
@@ -47,7 +47,7 @@ pub(crate) fn replaced(
 }
 
 /// What `table` configures, with `instead` in place of what it says.
-pub(crate) fn replaced_in(
+pub(crate) fn apply_overrides(
     mut table: Table,
     instead: &BTreeMap<String, String>,
 ) -> Result<Config, ConfigError> {
@@ -63,13 +63,13 @@ pub(crate) fn replaced_in(
         let names: Vec<&str> = instead.keys().map(String::as_str).collect();
         ConfigError::Environment {
             name: names.join(", "),
-            why: wanting(&without_passwords(error.message())),
+            why: describe_error(&redact_error(error.message())),
         }
     })
 }
 
 /// `error`, with what would do where it says only what is wrong.
-pub(crate) fn wanting(error: &str) -> String {
+pub(crate) fn describe_error(error: &str) -> String {
     let wants = [
         (
             "invalid socket address syntax",
@@ -124,11 +124,11 @@ mod tests {
         let variables = variables.iter();
         let variables =
             variables.map(|(name, value)| (format!("{PREFIX}{name}"), (*value).to_owned()));
-        Config::read_with(text, &of_environment(variables)).map_err(|error| error.to_string())
+        Config::parse_with_env(text, &of_environment(variables)).map_err(|error| error.to_string())
     }
 
     #[test]
-    fn a_value_that_cannot_be_read_is_told_with_what_would_do() {
+    fn unparsable_variable_error_names_expected_value() {
         for (text, want) in [
             ("[listen]\nplain = ['localhost:80']\n", "127.0.0.1:8443"),
             ("[cache]\nmemory_mib = '64MB'\n", "want a whole number"),
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn a_variable_stands_in_place_of_a_key_and_makes_tables_that_are_missing() {
+    fn variable_overrides_key_and_creates_missing_tables() {
         let text = format!("secret_file = '/file'\n[cache]\nmemory_mib = 64\n{SITE}");
         let config = read(
             &text,
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_place_or_cannot_work_is_told_with_the_variable_or_the_line() {
+    fn invalid_override_error_names_variable_or_line() {
         for (text, variable, told) in [
             (
                 SITE,
@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_is_toml_and_what_is_none_is_text() {
+    fn value_is_parsed_as_toml_or_else_text() {
         for (value, meant_as) in [
             ("12", Value::Integer(12)),
             ("true", Value::Boolean(true)),
@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn a_site_without_a_file_has_its_keys_from_the_environment_too() {
+    fn origin_only_config_takes_keys_from_environment() {
         let origin = url::Url::parse("https://b.test/").unwrap();
         let of = |name: &str, value: &str| {
             let variable = (format!("{PREFIX}{name}"), value.to_owned());
@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn what_kubernetes_tells_of_a_service_of_this_name_is_no_key() {
+    fn kubernetes_service_variables_are_ignored() {
         let others = [
             ("HOME", "/"),
             ("SPDY_LOG", "debug"),

@@ -37,7 +37,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_listener_off_loopback_is_one_too_many() {
+    fn paper_urls_require_all_listeners_on_loopback() {
         let on = LabConfig { paper_urls: true };
         let of = |texts: &[&str]| -> Vec<SocketAddr> {
             let texts = texts.iter();

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use http::HeaderValue;
 use serde::Deserialize;
-use spdy_net::in_front::{Announcing, InFront};
+use spdy_net::in_front::{ProxyProtocolOptions, TrustedProxies};
 use spdy_server::alt_svc;
 use url::Url;
 
@@ -70,7 +70,7 @@ impl Listen {
 
     /// The URL of the site `name` that browsers see. Where TLS is listened for, or ends before, it is the one that pages are rewritten
     /// for.
-    pub(crate) fn url_of(&self, name: &str) -> Result<Url, url::ParseError> {
+    pub(crate) fn site_url(&self, name: &str) -> Result<Url, url::ParseError> {
         let (scheme, address, usual) = match (self.tls().first(), self.trusted.is_empty()) {
             (Some(tls), _) => ("https", Some(tls), HTTPS_PORT),
             (None, false) => ("https", None, HTTPS_PORT), // of those in front
@@ -88,13 +88,13 @@ impl Listen {
     /// # Errors
     ///
     /// What is under `trusted` and no address.
-    pub(crate) fn in_front(&self) -> Result<InFront, &String> {
-        let in_front = InFront::read(&self.trusted)?;
+    pub(crate) fn in_front(&self) -> Result<TrustedProxies, &String> {
+        let in_front = TrustedProxies::read(&self.trusted)?;
         let tls_port = self.tls().is_empty();
         let public_port = self.public_port.filter(|port| *port != 0);
         let tls_port = tls_port.then(|| public_port.unwrap_or(HTTPS_PORT));
         Ok(match self.proxy_protocol {
-            true => in_front.announcing(Announcing { tls_port }),
+            true => in_front.announcing(ProxyProtocolOptions { tls_port }),
             false => in_front,
         })
     }
@@ -151,7 +151,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn tls_ends_in_front_at_the_port_that_clients_reach() {
+    fn tls_terminated_upstream_uses_the_public_port() {
         let trusted = ["10.0.0.0/8".to_owned()];
         let here = vec![SocketAddr::from(([127, 0, 0, 1], 8080))];
         for (tls, public_port, want) in [
@@ -168,14 +168,14 @@ mod tests {
                 proxy_protocol: true,
                 ..Listen::default()
             };
-            let want = InFront::read(&trusted)
-                .map(|in_front| in_front.announcing(Announcing { tls_port: want }));
+            let want = TrustedProxies::read(&trusted)
+                .map(|in_front| in_front.announcing(ProxyProtocolOptions { tls_port: want }));
             assert_eq!(listen.in_front(), want, "{public_port:?}");
         }
     }
 
     #[test]
-    fn tls_is_taken_where_it_is_said_or_where_nothing_is() {
+    fn tls_listens_by_default_only_without_plain() {
         let here = |port| SocketAddr::from(([127, 0, 0, 1], port));
         for (tls, plain, want) in [
             (None, vec![], vec![here(8443)]),
@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn a_site_is_where_its_clients_have_it_from() {
+    fn site_url_is_the_one_clients_use() {
         let all = |address: &str| vec![address.parse().expect("an address")];
         for (tls, trusted, public_port, want) in [
             (true, false, None, "https://a.test:8443/"),
@@ -211,7 +211,7 @@ mod tests {
                 public_port,
                 ..Listen::default()
             };
-            let url = listen.url_of("a.test").expect("a URL");
+            let url = listen.site_url("a.test").expect("a URL");
             assert_eq!(url.as_str(), want, "{tls}, {trusted}, {public_port:?}");
         }
     }

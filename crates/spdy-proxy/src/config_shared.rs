@@ -149,7 +149,7 @@ fn node_urls<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<NodeUrl>, D::Erro
 
 /// What is wrong with a text, which shows the line that it is wrong in: from the scheme of a URL to the end of its user and
 /// password, that is left out.
-pub(crate) fn without_passwords(error: &str) -> String {
+pub(crate) fn redact_error(error: &str) -> String {
     let lines = error
         .lines()
         .map(|line| match (line.find("://"), line.rfind('@')) {
@@ -168,7 +168,7 @@ mod tests {
         "secret_file = '/file'\n[[site]]\nnames = ['a.test']\norigin = 'https://b.test'\n";
 
     #[test]
-    fn no_password_of_a_node_is_shown_wherever_it_stands_wrong() {
+    fn node_password_is_never_printed() {
         for urls in [
             "['redis://user:sesame@a.test:none']",
             "['redis://user:sesame@a.test:1', 'http://user:sesame@b.test']",
@@ -185,7 +185,7 @@ mod tests {
             }
             let name = format!("{PREFIX}CACHE__SHARED__URLS");
             let variables = of_environment([(name, urls.to_owned())]);
-            let error = Config::read_with(SITE, &variables).expect_err("it is wrong");
+            let error = Config::parse_with_env(SITE, &variables).expect_err("it is wrong");
             for told in [error.to_string(), format!("{error:?}")] {
                 assert!(!told.contains("sesame"), "{urls}: {told}");
             }

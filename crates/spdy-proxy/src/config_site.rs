@@ -49,7 +49,7 @@ fn yes() -> bool {
 impl SiteConfig {
     /// What is wrong with its names beside those of other sites, `taken`, which it adds its own to: the key, what would do, and what is
     /// there.
-    pub(crate) fn fault_of_names<'a>(
+    pub(crate) fn check_names<'a>(
         &'a self,
         taken: &mut BTreeSet<&'a str>,
     ) -> Option<(&'static str, &'static str, String)> {
@@ -72,7 +72,7 @@ impl SiteConfig {
     pub(crate) fn fault(&self, config: &Config) -> Option<(&'static str, &'static str, String)> {
         if !is_bare(&self.origin) {
             let want = "an http or https URL of a host, without a path or a user";
-            let got = format!("{:?}", without_user(&self.origin).as_str());
+            let got = format!("{:?}", redact_origin(&self.origin).as_str());
             return Some(("site.origin", want, got));
         }
         let cache = &config.cache;
@@ -89,7 +89,10 @@ impl SiteConfig {
             return Some(("site.disk_mib", want, got.to_string()));
         }
         let most = config.upstream.head_timeout_s;
-        let heads = self.rewrite.all_limits().filter_map(|it| it.head_timeout_s);
+        let heads = self
+            .rewrite
+            .limits_of_hosts()
+            .filter_map(|it| it.head_timeout_s);
         let got = heads.max().filter(|got| *got > most)?;
         let want = "no more than upstream.head_timeout_s";
         Some(("site.rewrite limits.head_timeout_s", want, got.to_string()))
@@ -121,7 +124,7 @@ fn is_bare(origin: &Url) -> bool {
 }
 
 /// `origin` as it may be told: what somebody is known by is nobody else's to read.
-fn without_user(origin: &Url) -> Url {
+fn redact_origin(origin: &Url) -> Url {
     let mut told = origin.clone();
     // An error is a URL that can have neither.
     let _ = told.set_username("");
@@ -140,7 +143,7 @@ mod tests {
 
     /// Requests are matched by the whole name: one for many would be read, and answer nobody.
     #[test]
-    fn the_names_of_a_site_are_whole_and_none_of_them_is_a_wildcard() {
+    fn site_names_are_complete_and_have_no_wildcard() {
         for name in [
             "a.test",
             "localhost",
@@ -165,7 +168,7 @@ mod tests {
 
     /// What is told goes to logs, which more people read than the configuration.
     #[test]
-    fn an_origin_has_no_user_and_no_password_and_neither_is_told() {
+    fn origin_url_credentials_are_rejected_and_redacted() {
         for origin in [
             "https://user:secret@origin.test",
             "https://:secret@origin.test",

@@ -76,7 +76,7 @@ impl TelemetryConfig {
         if let Some(endpoint) = &self.endpoint
             && let Some(got) = endpoint_fault(endpoint)
         {
-            return Some(("telemetry.endpoint", WANTED_ENDPOINT, got));
+            return Some(("telemetry.endpoint", EXPECTED_ENDPOINT, got));
         }
         if let Some(sample) = self.sample.filter(|part| !(0.0..=1.0).contains(part)) {
             let want = "a number from 0 to 1";
@@ -96,7 +96,7 @@ impl TelemetryConfig {
 }
 
 /// What an endpoint is.
-pub const WANTED_ENDPOINT: &str =
+pub const EXPECTED_ENDPOINT: &str =
     "an http or https URL of a collector, without a user, a password, a query or a fragment";
 
 /// What `endpoint` is instead, as far as it may be shown: there is a password in it, perhaps.
@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn a_table_without_a_key_is_all_defaults_and_no_table_is_no_telemetry() {
+    fn empty_telemetry_table_uses_defaults_and_no_table_disables() {
         let config = read("[telemetry]").unwrap().telemetry.unwrap();
         assert_eq!(
             (config.sample, config.queue, config.timeout_s),
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_work_is_told_with_its_key_and_without_a_password() {
+    fn invalid_telemetry_error_names_key_and_hides_password() {
         for (line, told) in [
             (
                 "sample = 1.5",

@@ -144,7 +144,7 @@ mod tests {
     const SITE: &str = "[[site]]\nnames = ['www.site.test']\norigin = 'http://origin.test'\n";
 
     #[test]
-    fn an_origin_may_stand_still_for_a_second_to_a_day() {
+    fn origin_timeouts_accept_one_second_to_one_day() {
         let read = |key: &str| Config::read(&format!("[upstream]\n{key}\n{SITE}"));
         for (key, seconds) in [
             ("", 60),

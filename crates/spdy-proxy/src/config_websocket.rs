@@ -59,7 +59,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_cannot_work_is_a_fault() {
+    fn only_invalid_websocket_values_are_rejected() {
         let judged = |idle_timeout_s, per_client, open| {
             let config = WebSocketConfig {
                 idle_timeout_s,

@@ -7,7 +7,7 @@ use parking_lot::Mutex;
 
 /// What is counted. Labels are names from the code alone, so that nobody outside can make a series.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
-pub enum Family {
+pub enum CounterFamily {
     /// Answers to clients, by what became of the request.
     Answers,
     /// Requests that were refused, by reason.
@@ -30,7 +30,7 @@ pub enum Family {
     SocketBytes,
 }
 
-impl Family {
+impl CounterFamily {
     /// All of them.
     pub const ALL: [Self; 10] = [
         Self::Answers,
@@ -101,23 +101,23 @@ impl Family {
 
 /// How often each thing happened. Clones count together.
 #[derive(Clone, Debug, Default)]
-pub struct Counters(Arc<Mutex<BTreeMap<(Family, &'static str), u64>>>);
+pub struct Counters(Arc<Mutex<BTreeMap<(CounterFamily, &'static str), u64>>>);
 
 impl Counters {
     /// It happened once more.
-    pub fn count(&self, family: Family, label: &'static str) {
+    pub fn count(&self, family: CounterFamily, label: &'static str) {
         self.add(family, label, 1);
     }
 
     /// It happened so often more.
-    pub fn add(&self, family: Family, label: &'static str, times: u64) {
+    pub fn add(&self, family: CounterFamily, label: &'static str, times: u64) {
         let mut counts = self.0.lock();
         *counts.entry((family, label)).or_default() += times;
     }
 
     /// Labels of a family in the order of their names, and how often each was met.
     #[must_use]
-    pub fn of(&self, family: Family) -> Vec<(&'static str, u64)> {
+    pub fn of(&self, family: CounterFamily) -> Vec<(&'static str, u64)> {
         let counts = self.0.lock();
         let all = counts.iter().filter(|((of, _), _)| *of == family);
         all.map(|((_, label), count)| (*label, *count)).collect()
@@ -136,9 +136,9 @@ impl Outcome {
     /// From the cache, because the origin failed.
     pub const STALE_ON_ERROR: Self = Self("stale-on-error");
     /// The origin said that what is kept is still good.
-    pub const VALIDATED: Self = Self("validated");
+    pub const REVALIDATED: Self = Self("validated");
     /// Another had asked for it at the same time.
-    pub const COLLAPSED: Self = Self("collapsed");
+    pub const COALESCED: Self = Self("collapsed");
     /// The origin was asked, and its answer is kept.
     pub const MISS: Self = Self("miss");
     /// The origin was asked, and its answer is this client's alone.
@@ -150,15 +150,15 @@ impl Outcome {
     /// A rule forbids it.
     pub const REFUSED: Self = Self("refused");
     /// The client is sent to the host itself.
-    pub const DIRECT: Self = Self("direct");
+    pub const REDIRECTED: Self = Self("direct");
     /// The origin could not be asked.
     pub const UNREACHABLE: Self = Self("unreachable");
     /// The client wanted nothing that had to be fetched.
-    pub const NOT_KEPT: Self = Self("not-kept");
+    pub const NOT_CACHED: Self = Self("not-kept");
     /// It was no request.
     pub const MALFORMED: Self = Self("malformed");
     /// The client had origins asked too often.
-    pub const LIMITED: Self = Self("limited");
+    pub const RATE_LIMITED: Self = Self("limited");
     /// Nobody's site.
     pub const MISDIRECTED: Self = Self("misdirected");
 }

@@ -19,22 +19,22 @@ use crate::counters::Outcome;
 use crate::fetch::{Fetch, Got};
 use crate::fields::CDN_LOOP;
 use crate::proxy::NAME;
-use crate::remembered::Remembered;
+use crate::remembered::ExpiringMap;
 use crate::respond;
-use crate::status::is_of_request;
+use crate::status::is_request_error;
 use crate::upstream_error::UpstreamError;
 use crate::wanted::Wanted;
 
 /// For how long.
-const DEAD_FOR: Duration = Duration::from_secs(10);
+const NEGATIVE_TTL: Duration = Duration::from_secs(10);
 /// Things of which that is remembered.
-const DEAD_KEYS: usize = 4096;
+const MAX_NEGATIVE_ENTRIES: usize = 4096;
 /// Bytes of the fields that are remembered of one; with more, nothing is.
-const DEAD_FIELD_BYTES: usize = 1024;
+const MAX_NEGATIVE_HEADER_BYTES: usize = 1024;
 
 /// Why something is of no avail.
 #[derive(Clone, Debug)]
-pub(crate) enum Dead {
+pub(crate) enum NegativeEntry {
     /// Its host could not be asked.
     Failed(UpstreamError),
     /// This is what its host said, and it is not served.
@@ -50,29 +50,32 @@ pub(crate) enum Dead {
 
 /// All of them.
 #[derive(Debug)]
-pub(crate) struct DeadThings(Mutex<Remembered<Key, Dead>>);
+pub(crate) struct NegativeCache(Mutex<ExpiringMap<Key, NegativeEntry>>);
 
-impl Default for DeadThings {
+impl Default for NegativeCache {
     fn default() -> Self {
-        Self(Mutex::new(Remembered::new(DEAD_FOR, DEAD_KEYS)))
+        Self(Mutex::new(ExpiringMap::new(
+            NEGATIVE_TTL,
+            MAX_NEGATIVE_ENTRIES,
+        )))
     }
 }
 
-impl DeadThings {
+impl NegativeCache {
     /// What was purged, by the beginning of its keys, may have come to life.
     pub(crate) fn purge(&self, prefix: &[u8]) {
-        let first = Key::at_prefix(Bytes::copy_from_slice(prefix));
+        let first = Key::range_start(Bytes::copy_from_slice(prefix));
         let is_meant = |key: &Key| key.as_bytes().starts_with(prefix);
-        self.lock().forget_from(&first, is_meant);
+        self.lock().remove_range(&first, is_meant);
     }
 
-    fn lock(&self) -> MutexGuard<'_, Remembered<Key, Dead>> {
+    fn lock(&self) -> MutexGuard<'_, ExpiringMap<Key, NegativeEntry>> {
         self.0.lock()
     }
 }
 
 /// Whether what a host said to `wanted` goes for everyone who asks for it: nothing that its client chose was part of the question.
-fn goes_for_all(wanted: &Wanted) -> bool {
+fn is_shareable(wanted: &Wanted) -> bool {
     let asked = &wanted.ask.headers;
     let is_whole = wanted.ask.method == Method::GET && !asked.contains_key(header::RANGE);
     let is_of_client =
@@ -83,7 +86,7 @@ fn goes_for_all(wanted: &Wanted) -> bool {
 impl Fetch {
     /// The answer, if it was of no avail a moment ago to ask for it.
     pub(crate) fn dead(&mut self) -> Option<Got> {
-        if !goes_for_all(&self.wanted) {
+        if !is_shareable(&self.wanted) {
             return None;
         }
         let proxy = self.proxy.clone();
@@ -93,11 +96,11 @@ impl Fetch {
         };
         let (moved, load) = self.wanted.moved.as_ref()?;
         let (stale, mut response) = match &dead {
-            Dead::Failed(error) => (
+            NegativeEntry::Failed(error) => (
                 Failure::Unreachable,
-                respond::of_failure(&self.wanted, error),
+                respond::for_upstream_error(&self.wanted, error),
             ),
-            Dead::Answered {
+            NegativeEntry::Answered {
                 at,
                 status,
                 headers,
@@ -105,7 +108,7 @@ impl Fetch {
                 hygiene::Answer::Serve(_) => return None,
                 instead => (
                     Failure::Status(*status),
-                    respond::of_judgement(moved, instead),
+                    respond::from_sanitized(moved, instead),
                 ),
             },
         };
@@ -119,24 +122,24 @@ impl Fetch {
     }
 
     /// Its host could not be asked.
-    pub(crate) fn note_failure(&self, error: &UpstreamError) {
+    pub(crate) fn record_failure(&self, error: &UpstreamError) {
         // Of a host that rests it is known already, and for how long; of one that others wait for, not yet, or by who asked.
         let is_known = matches!(
             error,
             UpstreamError::Resting(_) | UpstreamError::Waited | UpstreamError::Overloaded(_)
         );
         let is_new = error.limit().is_none() && !is_known;
-        if goes_for_all(&self.wanted) && is_new {
-            self.note_dead(Dead::Failed(error.clone()));
+        if is_shareable(&self.wanted) && is_new {
+            self.record_negative(NegativeEntry::Failed(error.clone()));
         }
     }
 
     /// Its host answered with `head`, which is not served.
-    pub(crate) fn note_unserved(&self, at: &Wanted, head: &response::Parts) {
+    pub(crate) fn record_rejected(&self, at: &Wanted, head: &response::Parts) {
         // It is about this request, or leads elsewhere.
-        let is_of_one = head.status.is_redirection() || is_of_request(head.status);
+        let is_of_one = head.status.is_redirection() || is_request_error(head.status);
         let Some((moved, _)) = &at.moved else { return };
-        if is_of_one || !goes_for_all(&self.wanted) {
+        if is_of_one || !is_shareable(&self.wanted) {
             return;
         }
         let mut headers = HeaderMap::new();
@@ -149,17 +152,17 @@ impl Fetch {
                 headers.append(name.clone(), value.clone());
             }
         }
-        if headers.values().map(HeaderValue::len).sum::<usize>() > DEAD_FIELD_BYTES {
+        if headers.values().map(HeaderValue::len).sum::<usize>() > MAX_NEGATIVE_HEADER_BYTES {
             return;
         }
-        self.note_dead(Dead::Answered {
+        self.record_negative(NegativeEntry::Answered {
             at: Box::new(moved.clone()),
             status: head.status,
             headers,
         });
     }
 
-    fn note_dead(&self, dead: Dead) {
+    fn record_negative(&self, dead: NegativeEntry) {
         let now = self.proxy.runtime.now();
         self.proxy.dead.lock().put(&self.wanted.key, dead, now);
     }

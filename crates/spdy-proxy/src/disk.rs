@@ -39,7 +39,7 @@ use tokio::sync::oneshot;
 use crate::disk_counters::DiskCounters;
 use crate::disk_folder::{Folder, locked};
 use crate::disk_index::Place;
-use crate::disk_lock::Lock;
+use crate::disk_lock::FolderLock;
 use crate::disk_writer::Change;
 
 /// Threads that read.
@@ -49,12 +49,12 @@ const MAX_READS: usize = 256;
 /// Bytes of objects that may wait to be written; with more, the next is left out.
 const MAX_WRITE_BYTES: u64 = 64 << 20;
 
-/// The tier. Dropping it writes the queue and releases the folder before it returns. After [`leave_out`](Self::leave_out) a drop does not
+/// The tier. Dropping it writes the queue and releases the folder before it returns. After [`discard_queue`](Self::discard_queue) a drop does not
 /// wait for a writer that is busy; that writer releases the folder when it has finished.
 #[derive(Debug)]
-pub struct Disk {
+pub struct DiskStore {
     folder: Arc<Folder>,
-    reads: mpsc::SyncSender<Find>,
+    reads: mpsc::SyncSender<LookupJob>,
     /// Readers borrow it for a moment, when a file is to go.
     writes: Option<Arc<mpsc::Sender<Change>>>,
     writer: Option<thread::JoinHandle<()>>,
@@ -62,14 +62,14 @@ pub struct Disk {
 
 /// What was asked of a reader.
 #[derive(Debug)]
-struct Find {
+struct LookupJob {
     key: Key,
     asked: HeaderMap,
     policy: Policy,
     reply: oneshot::Sender<Option<(Stored, Body)>>,
 }
 
-impl Disk {
+impl DiskStore {
     /// Opens the folder at `path`, which is made if it is not there, and reads the heads of what is in it. `max_bytes` is what all
     /// files may have together.
     ///
@@ -79,10 +79,10 @@ impl Disk {
     pub fn open(path: &Path, max_bytes: u64) -> io::Result<Self> {
         fs::create_dir_all(path)?;
         let folder = Arc::new(Folder::new(path, max_bytes));
-        let lock = Lock::take(path)?;
+        let lock = FolderLock::take(path)?;
         folder.scan()?;
 
-        let (reads, to_read) = mpsc::sync_channel::<Find>(MAX_READS);
+        let (reads, to_read) = mpsc::sync_channel::<LookupJob>(MAX_READS);
         let to_read = Arc::new(Mutex::new(to_read));
         let (writes, to_write) = mpsc::channel();
         let writes = Arc::new(writes);
@@ -139,7 +139,7 @@ impl Disk {
             index.purges()
         };
         let (reply, found) = oneshot::channel();
-        let find = Find {
+        let find = LookupJob {
             key: key.clone(),
             asked: asked.clone(),
             policy: policy.clone(),
@@ -224,7 +224,7 @@ impl Disk {
 
     /// Leaves out what waits to be written, now and from now on: a program that ends is not to wait for a disk that is slow. What
     /// was purged is removed all the same, if the program does not end before that.
-    pub fn leave_out(&self) {
+    pub fn discard_queue(&self) {
         self.folder.is_over.store(true, Ordering::Relaxed);
     }
 
@@ -281,7 +281,7 @@ impl Disk {
     }
 }
 
-impl Drop for Disk {
+impl Drop for DiskStore {
     fn drop(&mut self) {
         drop(self.writes.take());
         let is_writing = self.folder.pending_changes.load(Ordering::Acquire) > 0;

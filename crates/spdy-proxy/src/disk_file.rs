@@ -6,12 +6,12 @@ use std::fs::{self, File};
 use std::io::{self, Read, Write};
 use std::path::Path;
 
-use spdy_cache::body::{Body, Gathering};
+use spdy_cache::body::{Body, BodyBuilder};
 use spdy_cache::object_file::{Encoder, Layout, OpenObject, PREFIX_BYTES, file_name};
 use spdy_cache::policy::Policy;
 
 /// Whether a file is named as this tier names them: whoever names the wrong folder loses nothing.
-pub(crate) fn may_be_ours(path: &Path) -> bool {
+pub(crate) fn is_store_file(path: &Path) -> bool {
     let is_new = path.extension().is_none_or(|extension| extension == "new");
     let stem = path.file_stem();
     is_new && path.is_file() && stem.is_some_and(|stem| is_hexadecimal(stem, 64))
@@ -79,7 +79,7 @@ pub(crate) fn open(path: &Path, policy: &Policy) -> io::Result<(OpenObject, File
 
 /// Reads the body of `object` from a file that stands at it, each chunk checked.
 pub(crate) fn read_body(object: &OpenObject, mut file: File) -> io::Result<Body> {
-    let mut body = Gathering::new(object.layout.body_len());
+    let mut body = BodyBuilder::new(object.layout.body_len());
     let mut buffer = Vec::new();
     for index in 0..object.layout.chunks() {
         let range = object.layout.chunk(index);

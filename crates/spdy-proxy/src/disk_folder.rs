@@ -14,9 +14,9 @@ use spdy_cache::policy::Policy;
 use spdy_cache::stored::Stored;
 
 use crate::disk_counters::DiskCounters;
-use crate::disk_file::{is_gone, is_hexadecimal, may_be_ours, open, read_body, whole};
+use crate::disk_file::{is_gone, is_hexadecimal, is_store_file, open, read_body, whole};
 use crate::disk_index::{Index, Place, Which};
-use crate::disk_removal::Removals;
+use crate::disk_removal::PendingRemovals;
 
 /// What the threads of the tier share.
 #[derive(Debug)]
@@ -39,7 +39,7 @@ pub(crate) struct Folder {
     /// Nothing is written for now: another process has the folder.
     pub(crate) is_lent: AtomicBool,
     pub(crate) counters: DiskCounters,
-    pub(crate) removals: Mutex<Removals>,
+    pub(crate) removals: Mutex<PendingRemovals>,
 }
 
 impl Folder {
@@ -81,7 +81,7 @@ impl Folder {
             }
             for file in fs::read_dir(folder.path())? {
                 let path = file?.path();
-                if !may_be_ours(&path) {
+                if !is_store_file(&path) {
                     if is_gone(&path) {
                         continue;
                     }
@@ -164,7 +164,7 @@ impl Folder {
         why: &dyn std::fmt::Display,
     ) -> Option<Place> {
         // Purged or replaced in the meantime, it is no fault.
-        if !self.index().remove_this(key, &name, which) {
+        if !self.index().remove_generation(key, &name, which) {
             return None;
         }
         tracing::warn!(name, %why, "a file of the cache is broken");

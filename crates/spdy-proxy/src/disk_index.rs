@@ -8,12 +8,12 @@ use std::ops::Bound;
 
 use bytes::Bytes;
 use spdy_cache::key::Key;
-use spdy_cache::shared::Meant;
+use spdy_cache::shared::PurgeTarget;
 use spdy_cache::stored::Stored;
 use spdy_cache::tags::{self, Tag};
 
 /// Purges that are remembered; what waited through more counts as purged.
-const MAX_PURGED: usize = 256;
+const MAX_RECENT_PURGES: usize = 256;
 
 /// Where a file is: under which key, and its name.
 pub(crate) type Place = (Key, String);
@@ -31,7 +31,7 @@ pub(crate) struct Index {
     /// Purges so far: what was read or queued before one that means it is not believed after it.
     purges: u64,
     /// What the latest of them meant.
-    purged: VecDeque<Meant>,
+    purged: VecDeque<PurgeTarget>,
 }
 
 /// What a site has of it.
@@ -165,7 +165,7 @@ impl Index {
     }
 
     /// Takes this one file out, and no later one of its name; whether it was in.
-    pub(crate) fn remove_this(&mut self, key: &Key, name: &str, which: Which) -> bool {
+    pub(crate) fn remove_generation(&mut self, key: &Key, name: &str, which: Which) -> bool {
         let entry = self.keys.get(key).and_then(|names| names.get(name));
         let is_it = entry.is_some_and(|entry| entry.which == which);
         is_it && self.remove(key, name).is_some()
@@ -201,25 +201,25 @@ impl Index {
     /// Takes out what has a key with this prefix; the places of what goes.
     pub(crate) fn purge_prefix(&mut self, prefix: &[u8]) -> Vec<Place> {
         let prefix = Bytes::copy_from_slice(prefix);
-        let from = Bound::Included(Key::at_prefix(prefix.clone()));
+        let from = Bound::Included(Key::range_start(prefix.clone()));
         let keys = self.keys.range((from, Bound::Unbounded));
         let meant = keys.take_while(|(key, _)| key.as_bytes().starts_with(&prefix));
         let places =
             meant.flat_map(|(key, names)| names.keys().map(|name| (key.clone(), name.clone())));
         let places = places.collect();
-        self.purge(places, Meant::Prefix(prefix))
+        self.purge(places, PurgeTarget::Prefix(prefix))
     }
 
     /// Takes out what has this tag; the places of what goes.
     pub(crate) fn purge_tag(&mut self, tag: &Tag) -> Vec<Place> {
         let places = self.tags.get(tag).into_iter().flatten().cloned().collect();
-        self.purge(places, Meant::Tag(tag.clone()))
+        self.purge(places, PurgeTarget::Tag(tag.clone()))
     }
 
-    fn purge(&mut self, places: Vec<Place>, what: Meant) -> Vec<Place> {
+    fn purge(&mut self, places: Vec<Place>, what: PurgeTarget) -> Vec<Place> {
         self.purges += 1;
         self.purged.push_front(what);
-        self.purged.truncate(MAX_PURGED);
+        self.purged.truncate(MAX_RECENT_PURGES);
         for (key, name) in &places {
             self.remove(key, name);
         }

@@ -7,12 +7,12 @@ use std::path::Path;
 /// A folder that is ours. Whoever empties it takes the file `lock` along, and another could take the next one of that name: so
 /// it is the folder itself that is locked too, where the system locks folders. Some that are far away are not.
 #[derive(Debug)]
-pub(crate) struct Lock {
+pub(crate) struct FolderLock {
     file: File,
     folder: Option<File>,
 }
 
-impl Lock {
+impl FolderLock {
     /// Takes the folder at `path`.
     ///
     /// # Errors
@@ -49,7 +49,7 @@ impl Lock {
 
 /// Unlocks instead of only closing the files. A lock of `flock(2)` lasts until the last copy of its file descriptor is closed, and a child
 /// process that was forked and has not yet called `exec` has copies.
-impl Drop for Lock {
+impl Drop for FolderLock {
     fn drop(&mut self) {
         let folder = self.folder.as_ref().map_or(Ok(()), File::unlock);
         if let Err(error) = self.file.unlock().and(folder) {
@@ -74,29 +74,29 @@ mod tests {
     use super::*;
 
     #[test]
-    fn dropping_a_lock_releases_it_while_a_forked_child_has_its_files() {
+    fn dropped_lock_is_released_despite_forked_child() {
         let folder = tempfile::tempdir().expect("a temporary folder");
-        let lock = Lock::take(folder.path()).expect("the folder is free");
+        let lock = FolderLock::take(folder.path()).expect("the folder is free");
         // Copies of the descriptors, as a child process has them between fork and exec.
         let copies = (
             lock.file.try_clone().expect("a copy"),
             lock.folder.as_ref().map(File::try_clone),
         );
         drop(lock);
-        Lock::take(folder.path()).expect("the lock was released");
+        FolderLock::take(folder.path()).expect("the lock was released");
         drop(copies);
     }
 
     #[test]
-    fn a_folder_is_of_one_though_its_file_is_gone_and_of_another_while_it_is_lent() {
+    fn folder_lock_survives_deleted_file_and_can_be_lent() {
         let folder = tempfile::tempdir().expect("a folder");
-        let lock = Lock::take(folder.path()).expect("it is free");
-        let why = Lock::take(folder.path()).expect_err("it is taken");
+        let lock = FolderLock::take(folder.path()).expect("it is free");
+        let why = FolderLock::take(folder.path()).expect_err("it is taken");
         assert_eq!(why.to_string(), "another process has it");
         std::fs::remove_file(folder.path().join("lock")).expect("it is there");
-        Lock::take(folder.path()).expect_err("it is taken still");
+        FolderLock::take(folder.path()).expect_err("it is taken still");
         lock.lend().expect("it is ours");
-        let other = Lock::take(folder.path()).expect("it is lent");
+        let other = FolderLock::take(folder.path()).expect("it is lent");
         drop(other);
         lock.take_back().expect("it is free again");
     }

@@ -9,7 +9,7 @@ use crate::disk_folder::{Folder, locked};
 
 /// What is still to be done until all that was removed is gone for good.
 #[derive(Debug, Default)]
-pub(crate) struct Removals {
+pub(crate) struct PendingRemovals {
     /// Folders of which files were unlinked since they were synced last, by name.
     unsynced: BTreeSet<String>,
     /// Files that could not be unlinked. There are no more than there are files.
@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_unlinked_is_gone_for_good_once_its_folder_is_synced() {
+    fn unlinked_file_is_durable_after_folder_sync() {
         let (_at, folder) = folder();
         folder.unlink(NAME);
         assert_eq!(locked(&folder.removals).unsynced.len(), 1);
@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_removed_is_told_and_tried_again() {
+    fn failed_removal_is_logged_and_retried() {
         let (_at, folder) = folder();
         let path = folder.file(NAME);
         fs::remove_file(&path).expect("it is there");
@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_anew_stays() {
+    fn rewritten_file_is_not_removed() {
         let (_at, folder) = folder();
         let path = folder.file(NAME);
         fs::remove_file(&path).expect("it is there");

@@ -16,7 +16,7 @@ use tokio::sync::oneshot;
 use crate::disk_file::write_new;
 use crate::disk_folder::{Folder, locked};
 use crate::disk_index::{Index, Place};
-use crate::disk_lock::Lock;
+use crate::disk_lock::FolderLock;
 
 /// What was asked of the writer.
 #[derive(Debug)]
@@ -64,7 +64,7 @@ impl Folder {
     }
 
     /// Makes one change; `lock` is the folder's.
-    pub(crate) fn change(&self, change: Change, lock: &Lock) {
+    pub(crate) fn change(&self, change: Change, lock: &FolderLock) {
         let pending = PendingChange(self);
         match change {
             Change::Keep {

@@ -140,7 +140,7 @@ mod tests {
 
     /// All that came was collected before any of it went out.
     #[test]
-    fn whoever_sends_a_coded_body_has_a_turn_after_each_piece() {
+    fn encoded_body_yields_after_each_piece() {
         let pieces = [vec![b'a'; 5000], vec![b'b'; 5000], vec![b'c'; 5000]];
         let came = futures_util::stream::iter(pieces.clone());
         let came = came.map(|piece| Ok::<_, BoxError>(Frame::data(Bytes::from(piece))));
@@ -161,7 +161,7 @@ mod tests {
 
     /// It would be a write, and a frame, of its own.
     #[test]
-    fn the_end_goes_out_with_the_last_piece() {
+    fn end_of_stream_is_sent_with_the_last_piece() {
         let whole = Body::full(Bytes::from(vec![b'a'; 5000]));
         let mut body = std::pin::pin!(encoded(whole, Coding::Zstd));
         let frame = std::future::poll_fn(|cx| body.as_mut().poll_frame(cx));

@@ -31,11 +31,11 @@ use crate::recording::{self, Recording, Unread, Writer};
 /// What one costs beside its bytes.
 const OVERHEAD: u64 = 256;
 /// The longest body that is coded while everybody else waits, bytes: 0.8 ms as Brotli.
-const AT_ONCE_BYTES: u64 = 32 * 1024;
+const MAX_INLINE_ENCODE_BYTES: u64 = 32 * 1024;
 /// What of a longer one is coded before others have their turn, bytes.
 const SIP: usize = 16 * 1024;
 /// Longer ones that are coded at a time.
-const MAX_CODED_AT_A_TIME: usize = 64;
+const MAX_CONCURRENT_ENCODINGS: usize = 64;
 /// How many that are read are passed over before one that wants room has none.
 const MAX_PASSED_OVER: usize = 64;
 
@@ -55,7 +55,7 @@ type Name = (Key, Coding);
 
 /// All of them.
 #[derive(Debug)]
-pub struct Encodings {
+pub struct EncodedBodies {
     state: Mutex<State>,
     limit: u64,
     /// For those that are being made.
@@ -71,7 +71,7 @@ struct State {
     uses: u64,
     /// Bodies that stand here, and those that are read yet.
     held: Tally,
-    making: Vec<Making>,
+    making: Vec<EncodingInProgress>,
 }
 
 #[derive(Debug)]
@@ -83,7 +83,7 @@ struct Made {
 
 /// One that is being made.
 #[derive(Debug)]
-struct Making {
+struct EncodingInProgress {
     name: Name,
     of: Mark,
     recording: Recording,
@@ -108,7 +108,7 @@ impl State {
         self.remove(&name, |other| {
             other.of.is_same(&made.of) || other.of.is_gone()
         });
-        made.body.count_by(&self.held);
+        made.body.count_in(&self.held);
         if made.body.weight() + OVERHEAD > limit {
             return;
         }
@@ -158,7 +158,7 @@ impl State {
     }
 }
 
-impl Encodings {
+impl EncodedBodies {
     /// None yet, and room for `limit` bytes of them; what is being made is `in_flight`.
     #[must_use]
     pub fn new(limit: usize, in_flight: Arc<InFlight>) -> Arc<Self> {
@@ -190,7 +190,7 @@ impl Encodings {
         if !state.make_room(self.limit) {
             return Coded::Not;
         }
-        if body.len() > AT_ONCE_BYTES {
+        if body.len() > MAX_INLINE_ENCODE_BYTES {
             let coming = self.coming(state, name, body, runtime);
             return coming.map_or(Coded::Not, Coded::Coming);
         }
@@ -211,16 +211,16 @@ impl Encodings {
         body: &Body,
         runtime: &SharedRuntime,
     ) -> Option<Coming> {
-        let is_it = |making: &&Making| making.name == name && making.of.is_of(body);
+        let is_it = |making: &&EncodingInProgress| making.name == name && making.of.is_of(body);
         if let Some(making) = state.making.iter().find(is_it) {
             return making.recording.read();
         }
         let claim = self.in_flight.claim(0);
-        let claim = claim.filter(|_| state.making.len() < MAX_CODED_AT_A_TIME)?;
+        let claim = claim.filter(|_| state.making.len() < MAX_CONCURRENT_ENCODINGS)?;
         let longest = usize::try_from(self.limit).unwrap_or(usize::MAX);
         let (writer, recording) = recording::kept(longest, claim, None);
         let coming = recording.read();
-        state.making.push(Making {
+        state.making.push(EncodingInProgress {
             name: name.clone(),
             of: body.mark(),
             recording,
@@ -232,7 +232,7 @@ impl Encodings {
             let pieces = make(&body, name.1, &mut writer).await;
             let made = pieces.ok().flatten().map(|pieces| gather(&pieces));
             let mut state = encodings.lock();
-            let is_it = |making: &Making| making.name == name && making.of.is_of(&body);
+            let is_it = |making: &EncodingInProgress| making.name == name && making.of.is_of(&body);
             state.making.retain(|making| !is_it(making));
             if let Some(made) = made {
                 state.keep(name, body.mark(), made.clone(), encodings.limit);
@@ -271,12 +271,12 @@ mod tests {
     use crate::counters::Counters;
     use crate::test_key::key;
 
-    fn none_yet(limit: usize) -> Arc<Encodings> {
-        Encodings::new(limit, InFlight::new(1 << 20, Counters::default()))
+    fn none_yet(limit: usize) -> Arc<EncodedBodies> {
+        EncodedBodies::new(limit, InFlight::new(1 << 20, Counters::default()))
     }
 
     /// What is made at once of `body`.
-    fn whole(encodings: &Arc<Encodings>, target: &str, body: &Body) -> Body {
+    fn whole(encodings: &Arc<EncodedBodies>, target: &str, body: &Body) -> Body {
         let runtime = SharedRuntime::new(Clock::default());
         match encodings.of(&key(target), body, Coding::Gzip, &runtime) {
             Coded::Whole(body) => body,
@@ -289,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_made_is_made_once_for_a_body_and_anew_for_another() {
+    fn encoding_is_made_once_per_body() {
         let encodings = none_yet(10_000);
         let body = Body::copy_of(&[b'a'; 5_000]);
         let first = whole(&encodings, "/", &body);
@@ -302,7 +302,7 @@ mod tests {
 
     /// Each drove the other out, and every hit was coded anew.
     #[test]
-    fn what_is_made_of_variants_stands_side_by_side_until_their_bodies_are_gone() {
+    fn encodings_of_variants_are_kept_until_bodies_are_dropped() {
         let encodings = none_yet(10_000);
         let (german, french) = (Body::copy_of(b"Guten Tag"), Body::copy_of(b"Bonjour"));
         let first = whole(&encodings, "/", &german);
@@ -317,7 +317,7 @@ mod tests {
     }
 
     /// One body, what it weighs when it is made, and room for two such.
-    fn room_for_two() -> (Body, u64, Arc<Encodings>) {
+    fn room_for_two() -> (Body, u64, Arc<EncodedBodies>) {
         let made = Body::copy_of(&encode(&[Bytes::from_static(b"short")], Coding::Gzip));
         let weight = made.weight() + OVERHEAD;
         let encodings = none_yet(usize::try_from(2 * weight).unwrap());
@@ -325,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn the_one_used_longest_ago_makes_room() {
+    fn least_recently_used_encoding_is_evicted() {
         let (body, weight, encodings) = room_for_two();
         let at = |target| whole(&encodings, target, &body).mark();
         let (one, two) = (at("/1"), at("/2"));
@@ -338,7 +338,7 @@ mod tests {
 
     /// What was driven out while it was read was counted nowhere.
     #[test]
-    fn what_is_read_takes_its_room_and_without_any_a_body_goes_out_uncoded() {
+    fn encodings_in_use_count_and_force_identity_when_full() {
         let (body, weight, encodings) = room_for_two();
         let one = whole(&encodings, "/1", &body);
         let two = whole(&encodings, "/2", &body);
@@ -381,7 +381,7 @@ mod tests {
 
     /// All of it was coded in the turn of whoever asked, and nobody else had one meanwhile.
     #[test]
-    fn a_long_body_is_coded_beside_what_else_is_to_be_done_once_for_all_who_want_it() {
+    fn long_body_is_encoded_once_in_background_for_all_readers() {
         let tasks = ByHand::default();
         let runtime = SharedRuntime::new(tasks.clone());
         let encodings = none_yet(1 << 20);
@@ -413,7 +413,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn past_so_many_at_a_time_one_goes_out_uncoded() {
+    async fn above_the_concurrency_limit_body_is_sent_unencoded() {
         let runtime = SharedRuntime::new(Clock::default());
         let encodings = none_yet(1 << 20);
         let text = vec![b'x'; 3 * SIP];
@@ -422,8 +422,8 @@ mod tests {
             let target = format!("/{number}");
             encodings.of(&key(&target), &body, Coding::Gzip, &runtime)
         };
-        let asked: Vec<Coded> = (0..MAX_CODED_AT_A_TIME).map(at).collect();
-        assert!(matches!(at(MAX_CODED_AT_A_TIME), Coded::Not));
+        let asked: Vec<Coded> = (0..MAX_CONCURRENT_ENCODINGS).map(at).collect();
+        assert!(matches!(at(MAX_CONCURRENT_ENCODINGS), Coded::Not));
         for coded in asked {
             let Coded::Coming(coming) = coded else {
                 panic!("it is long");
@@ -431,6 +431,6 @@ mod tests {
             let coded = coming.collect_up_to(1 << 20).await.expect("all of it");
             assert!(text_of(&coded) == text);
         }
-        assert!(matches!(at(MAX_CODED_AT_A_TIME), Coded::Coming(_)));
+        assert!(matches!(at(MAX_CONCURRENT_ENCODINGS), Coded::Coming(_)));
     }
 }

@@ -24,15 +24,15 @@ use spdy_cache::validate::{Conditional, strip_conditions};
 use spdy_frame::priority::Priority;
 
 use crate::client_body::{begun, held_back, watched};
-use crate::counters::{Family, Outcome};
+use crate::counters::{CounterFamily, Outcome};
 use crate::fetch_spans::FetchSpans;
 use crate::followed::Followed;
-use crate::landing::Lead;
+use crate::landing::FetchLeader;
 use crate::proxy::{NAME, Proxy};
-use crate::purge::Since;
+use crate::purge::PurgeSnapshot;
 use crate::respond;
 use crate::status::class_of;
-use crate::timing::OriginTook;
+use crate::timing::OriginDuration;
 use crate::upstream_error::UpstreamError;
 use crate::wanted::{Refused, Wanted};
 
@@ -49,7 +49,7 @@ pub(crate) struct Known {
 impl Known {
     /// Whether no purge has meant it since: who waited through one finds by it what he is not to find.
     pub(crate) fn stands(&self, proxy: &Proxy, key: &Key) -> bool {
-        !proxy.purges.have_met(key, self.purges)
+        !proxy.purges.purged_since(key, self.purges)
     }
 }
 
@@ -60,13 +60,13 @@ pub(crate) struct Fetch {
     /// What its origin is asked after.
     pub(crate) known: Option<Known>,
     /// There if others may wait for this.
-    pub(crate) leader: Option<Lead>,
+    pub(crate) leader: Option<FetchLeader>,
     /// Why what is kept does not do.
     pub(crate) forward: Forward,
     /// Somebody waits for the answer; else it is fetched for the cache alone.
     pub(crate) is_wanted_now: bool,
     /// When it began, as far as purges go: what was purged since is not kept.
-    pub(crate) since: Since,
+    pub(crate) since: PurgeSnapshot,
 }
 
 /// What came of it.
@@ -74,12 +74,12 @@ pub(crate) enum Got {
     /// The answer for who waits.
     Answer(Box<Response<Body>>),
     /// Nobody waits.
-    Nothing(Worth),
+    Nothing(PrefetchResult),
 }
 
 /// What a fetch was worth that nobody waits for.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) enum Worth {
+pub(crate) enum PrefetchResult {
     /// It is kept, and good for a while: who asks for it next asks no origin.
     Kept,
     /// Nobody may keep it, or it is stale already.
@@ -100,7 +100,7 @@ impl Fetch {
         proxy: &Arc<Proxy>,
         wanted: Wanted,
         known: Option<Known>,
-        leader: Option<Lead>,
+        leader: Option<FetchLeader>,
         forward: Forward,
     ) -> Self {
         let since = proxy.since();
@@ -130,7 +130,7 @@ impl Fetch {
         if let Got::Answer(response) = &mut got
             && !origin.is_zero()
         {
-            response.extensions_mut().insert(OriginTook(origin));
+            response.extensions_mut().insert(OriginDuration(origin));
         }
         got
     }
@@ -144,11 +144,11 @@ impl Fetch {
             true => held_back(body),
             false => match begun(body).await {
                 Ok(body) => body,
-                Err(_) => return Got::Answer(Box::new(Self::cut_short())),
+                Err(_) => return Got::Answer(Box::new(Self::incomplete_request())),
             },
         };
         let mut fill = self.begin_fill();
-        let mut headers = self.first_fields(&body);
+        let mut headers = self.first_headers(&body);
         let (body, broken) = watched(body);
         let mut body = Some(body);
         let mut followed = Followed::default();
@@ -163,7 +163,7 @@ impl Fetch {
             let (answered, times) = asking.await;
             let (head, body) = match answered {
                 Ok(response) => response.into_parts(),
-                Err(_) if broken.get() => return Got::Answer(Box::new(Self::cut_short())),
+                Err(_) if broken.get() => return Got::Answer(Box::new(Self::incomplete_request())),
                 Err(error) => {
                     self.proxy.count_failure(&error);
                     return self.failed(&error);
@@ -185,27 +185,27 @@ impl Fetch {
                     Err(got) => return *got,
                 }
             }
-            if self.is_other_part(&headers, &head) {
+            if self.is_range_of_other_representation(&headers, &head) {
                 headers.remove(header::RANGE);
                 continue;
             }
-            if let Some(why) = self.futile_whole(&at, &headers, &head, &body, times, &followed) {
+            if let Some(why) = self.reject_reason(&at, &headers, &head, &body, times, &followed) {
                 if let Some(fill) = fill.take() {
                     fill.cut_off(body.size_hint().exact());
                 }
-                self.ask_for_part(&mut headers, why);
+                self.fall_back_to_range(&mut headers, why);
                 continue;
             }
             if head.status == StatusCode::NOT_MODIFIED {
                 if !has_condition(&headers) {
-                    self.give_up_sharing();
+                    self.stop_coalescing();
                     let text = "the origin answered a question that was not asked\n";
                     let response = respond::plain(StatusCode::BAD_GATEWAY, text);
                     return Got::answer(response, Outcome::UNREACHABLE);
                 }
                 let why = match self.merged(&head, times) {
                     Some(Err(unmatched)) => Some(unmatched.to_string()),
-                    Some(Ok(merged)) if self.would_be_made_otherwise(&merged) => {
+                    Some(Ok(merged)) if self.changes_rewrite(&merged) => {
                         Some("its policies have changed".to_owned())
                     }
                     _ => None,
@@ -225,7 +225,7 @@ impl Fetch {
             }
             return match (self.answered(&at, head, body, times, &followed), fill) {
                 (Got::Answer(response), Some(fill)) => {
-                    Got::Answer(Box::new(response.map(|body| fill.refunding(body))))
+                    Got::Answer(Box::new(response.map(|body| fill.refund_on_read(body))))
                 }
                 (got, _) => got,
             };
@@ -233,8 +233,8 @@ impl Fetch {
     }
 
     /// The fields of the first request, which has this body.
-    fn first_fields(&self, body: &Body) -> HeaderMap {
-        let mut headers = self.wanted.for_origin();
+    fn first_headers(&self, body: &Body) -> HeaderMap {
+        let mut headers = self.wanted.origin_headers();
         if let Some(known) = &self.known {
             known.conditional.apply(&mut headers);
         } else if self.leader.is_some() {
@@ -248,7 +248,7 @@ impl Fetch {
         // Whatever the client said of its length: an origin would wait for that, and take the next request for it.
         match body.size_hint().exact() {
             // Some origins answer 411 where a method that has content by its meaning says nothing of it (RFC 9110 §8.6).
-            Some(0) if !is_said_to_be_empty(&self.wanted.ask.method) => {
+            Some(0) if !needs_content_length_zero(&self.wanted.ask.method) => {
                 headers.remove(header::CONTENT_LENGTH);
             }
             Some(len) => _ = headers.insert(header::CONTENT_LENGTH, len.into()),
@@ -270,7 +270,7 @@ impl Fetch {
         let requested = self.proxy.hour();
         let asked = self.proxy.runtime.now();
         let priority = self.priority();
-        let answered = self.proxy.ask_origin(at, request, priority).await;
+        let answered = self.proxy.request_origin(at, request, priority).await;
         *origin += self.proxy.runtime.now() - asked;
         if let Some(span) = span {
             let told = answered.as_ref();
@@ -278,7 +278,7 @@ impl Fetch {
         }
         if let Ok(response) = &answered {
             let class = class_of(response.status());
-            self.proxy.counters.count(Family::Origins, class);
+            self.proxy.counters.count(CounterFamily::Origins, class);
         }
         let times = Times {
             requested,
@@ -288,7 +288,7 @@ impl Fetch {
     }
 
     /// What the client sends is no request.
-    pub(crate) fn cut_short() -> Response<Body> {
+    pub(crate) fn incomplete_request() -> Response<Body> {
         let text = "the request ended before its end, or cannot be read\n";
         let response = respond::plain(StatusCode::BAD_REQUEST, text);
         respond::marked(response, Outcome::REFUSED)
@@ -303,7 +303,7 @@ impl Fetch {
     }
 
     /// Nobody else is to wait for what is under this key.
-    pub(crate) fn give_up_sharing(&mut self) {
+    pub(crate) fn stop_coalescing(&mut self) {
         if let Some(leader) = self.leader.take() {
             leader.private(self.proxy.runtime.now());
         }
@@ -311,7 +311,9 @@ impl Fetch {
 
     /// A rule forbids to go on.
     pub(crate) fn refused(&self, why: &Refused) -> Got {
-        self.proxy.counters.count(Family::Refused, why.name());
+        self.proxy
+            .counters
+            .count(CounterFamily::Refused, why.name());
         Got::answer(respond::refused(why), Outcome::REFUSED)
     }
 
@@ -325,8 +327,8 @@ impl Fetch {
         if let Some(stale) = self.stale_instead(failure) {
             return stale;
         }
-        self.note_failure(error);
-        let mut response = respond::of_failure(&self.wanted, error);
+        self.record_failure(error);
+        let mut response = respond::for_upstream_error(&self.wanted, error);
         let headers = response.headers_mut();
         CacheStatus::forwarded(NAME, self.forward).append_to(headers);
         Got::answer(response, Outcome::UNREACHABLE)
@@ -344,7 +346,7 @@ impl Fetch {
 }
 
 /// Whether a request of this method says so where it has no content.
-fn is_said_to_be_empty(method: &Method) -> bool {
+fn needs_content_length_zero(method: &Method) -> bool {
     matches!(*method, Method::POST | Method::PUT | Method::PATCH)
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use http::{HeaderMap, StatusCode, Version};
 use spdy_cache::cache_status::Forward;
 
-use crate::span_attributes::{name_of, of_fetch, of_fetched};
+use crate::span_attributes::{name_of, set_origin_request, set_origin_response};
 use crate::spans::{OpenSpan, SpanKind, Spans};
 use crate::trace_context::SpanContext;
 use crate::upstream_error::UpstreamError;
@@ -24,7 +24,7 @@ pub(crate) struct FetchSpans {
 }
 
 /// An origin is being asked.
-pub(crate) struct Asking(Option<OpenSpan>);
+pub(crate) struct OriginSpan(Option<OpenSpan>);
 
 impl FetchSpans {
     /// Of a fetch for `wanted`; nothing where there are no spans.
@@ -44,7 +44,7 @@ impl FetchSpans {
     }
 
     /// The origin of `at` is about to be asked, by `headers`: they tell the site's own where that belongs.
-    pub(crate) fn ask(&mut self, at: &Wanted, headers: &mut HeaderMap) -> Asking {
+    pub(crate) fn ask(&mut self, at: &Wanted, headers: &mut HeaderMap) -> OriginSpan {
         let (kind, name) = (SpanKind::Client, name_of(&at.ask.method));
         let is_first = self.asked == 0;
         let mut place = match self.is_background && is_first {
@@ -61,10 +61,10 @@ impl FetchSpans {
         if let Some(open) = &mut place.open {
             let (method, uri) = (&at.ask.method, &at.ask.uri);
             let (forward, is_background) = (self.forward, self.is_background);
-            of_fetch(open, method, uri, forward, is_background, self.asked);
+            set_origin_request(open, method, uri, forward, is_background, self.asked);
         }
         self.asked = self.asked.saturating_add(1);
-        Asking(place.open)
+        OriginSpan(place.open)
     }
 
     /// What comes of the fetch is a part of this.
@@ -73,11 +73,11 @@ impl FetchSpans {
     }
 }
 
-impl Asking {
+impl OriginSpan {
     /// It answered so, or did not.
     pub(crate) fn answered(self, answered: Result<(StatusCode, Version), &UpstreamError>) {
         if let Self(Some(mut open)) = self {
-            of_fetched(&mut open, answered);
+            set_origin_response(&mut open, answered);
         }
     }
 }

@@ -21,21 +21,21 @@ use spdy_cache::deception;
 use spdy_cache::freshness::Times;
 use spdy_cache::invalidate::is_safe;
 use spdy_cache::lookup::Failure;
-use spdy_cache::storable::{Uncacheable, may_share, shared_by_word};
+use spdy_cache::storable::{Uncacheable, is_explicitly_shared, may_share};
 use spdy_cache::stored::Stored;
 use spdy_rewrite::hygiene;
 use spdy_rewrite::moved_url::Moved;
 use spdy_rewrite::refusal::Refusal;
 
-use crate::ahead::MAX_LOOKED_FOR;
-use crate::claims::{has_credentials, states_identity};
-use crate::counters::{Family, Outcome};
-use crate::fetch::{Fetch, Got, Worth};
+use crate::ahead::MAX_PREFETCH_LOOKUPS;
+use crate::claims::{has_credentials, has_proxy_identity};
+use crate::counters::{CounterFamily, Outcome};
+use crate::fetch::{Fetch, Got, PrefetchResult};
 use crate::fields;
 use crate::followed::Followed;
 use crate::in_flight::Claim;
-use crate::landing::{Landing, Source};
-use crate::made_by::MadeBy;
+use crate::landing::{SharedResponse, Source};
+use crate::made_by::RewriteFacts;
 use crate::page_policies::Said;
 use crate::proxy::NAME;
 use crate::pump::Pump;
@@ -43,7 +43,7 @@ use crate::recording::{self, Recording};
 use crate::respond;
 use crate::secrets;
 use crate::sheets::OfSite;
-use crate::status::{is_failing, is_of_request, is_overloaded};
+use crate::status::{is_failing, is_overloaded, is_request_error};
 use crate::transform::{self, Rewriter, Work};
 use crate::wanted::Wanted;
 
@@ -57,7 +57,7 @@ impl Fetch {
         times: Times,
         followed: &Followed,
     ) -> Got {
-        fields::strip_connection(&mut head.headers);
+        fields::remove_hop_by_hop(&mut head.headers);
         // Who follows an origin's own passes us by (RFC 7838): where the same is served is ours to say.
         head.headers.remove(header::ALT_SVC);
         // Where its origin has no clock, it is as old as it is here (RFC 9110 §6.6.1).
@@ -67,14 +67,14 @@ impl Fetch {
         }
         followed.amend(self.proxy.policy(self.wanted.whose()), &mut head, times);
         if !is_safe(&self.wanted.ask.method) {
-            self.proxy.doubt_after(&self.wanted, &head);
+            self.proxy.invalidate_after(&self.wanted, &head);
             // This answer is younger than what it purged.
             self.since = self.proxy.since();
         }
         if let Some(got) = self.validated(&head, times) {
             return got;
         }
-        if let Some(got) = self.seen_by_head(&head, times) {
+        if let Some(got) = self.apply_head_response(&head, times) {
             return got;
         }
         if let Some(stale) = self.stale_instead(Failure::Status(head.status)) {
@@ -82,7 +82,7 @@ impl Fetch {
         }
         let served = self.served(at, &head);
         if served.is_err() {
-            self.note_unserved(at, &head);
+            self.record_rejected(at, &head);
         }
         let fitting = served.and_then(|served| self.within_size(at, &body).map(|()| served));
         let (served, work) = match fitting {
@@ -91,21 +91,21 @@ impl Fetch {
                 if head.status.is_client_error() {
                     self.forget_replaced(head.status);
                 }
-                self.give_up_sharing();
+                self.stop_coalescing();
                 return match self.is_wanted_now {
                     true => Got::answer(*response, Outcome::PASSED),
-                    false if is_failing(head.status) => Got::Nothing(Worth::Failed),
-                    false => Got::Nothing(Worth::None),
+                    false if is_failing(head.status) => Got::Nothing(PrefetchResult::Failed),
+                    false => Got::Nothing(PrefetchResult::None),
                 };
             }
         };
         let mut kept_head = clone_head(&head);
         if !work.passes() {
-            fields::no_longer_vary_on(&mut kept_head.headers, "accept-encoding");
+            fields::remove_vary(&mut kept_head.headers, "accept-encoding");
         }
         followed.tag(&mut kept_head.headers);
-        let stored = self.sharable(&kept_head, times, followed);
-        let stored = stored.and_then(|stored| Ok((stored, self.room_for(&body)?)));
+        let stored = self.check_shareable(&kept_head, times, followed);
+        let stored = stored.and_then(|stored| Ok((stored, self.reserve_memory(&body)?)));
         let policy = self.proxy.policy(self.wanted.whose());
         let is_of_use = |stored: &Stored| stored.is_of_use(policy);
         let is_stored = stored.as_ref().is_ok_and(|(stored, _)| is_of_use(stored));
@@ -115,7 +115,7 @@ impl Fetch {
         let is_whole = at.ask.method == Method::GET && head.status != StatusCode::PARTIAL_CONTENT;
         let is_kept = stored.is_ok() && is_whole;
         if let Some(head) = self.instead(head.status, &served, is_kept) {
-            self.give_up_sharing();
+            self.stop_coalescing();
             let mut response = Response::from_parts(head, Body::empty());
             CacheStatus::forwarded(NAME, self.forward).append_to(response.headers_mut());
             return Got::answer(response, Outcome::PASSED);
@@ -129,7 +129,7 @@ impl Fetch {
                     (true, false) => self.passed(status, Uncacheable::InFlight),
                 };
                 let stored = self.noting(stored, &served, &followed.note());
-                Some((Arc::new(stored.with_served(served.clone())), claim))
+                Some((Arc::new(stored.with_client_headers(served.clone())), claim))
             }
             Ok(_) => None,
             Err(why) => {
@@ -161,7 +161,7 @@ impl Fetch {
         let is_by_name =
             has_credentials(&asked.headers) || RequestControl::of_request(&asked.headers).no_store;
         if asked.method == Method::GET
-            && !(is_no_whole || is_by_name || is_of_request(status) || is_failing(status))
+            && !(is_no_whole || is_by_name || is_request_error(status) || is_failing(status))
             && let Some(known) = self.known.take()
         {
             self.proxy.forget(&self.wanted.key, &known.object);
@@ -170,13 +170,15 @@ impl Fetch {
 
     /// The answer is passed on and not kept.
     fn passed(&self, status: CacheStatus, why: Uncacheable) -> CacheStatus {
-        self.proxy.counters.count(Family::Passed, why.token());
+        self.proxy
+            .counters
+            .count(CounterFamily::Passed, why.token());
         status.detail(why.token())
     }
 
     /// What is claimed for `body` while it comes, as far as it says how long it is, and whether there is room for all of that. Where there
     /// is not, others may have it as long as its beginning is there.
-    fn room_for(&self, body: &Body) -> Result<(Claim, bool), Uncacheable> {
+    fn reserve_memory(&self, body: &Body) -> Result<(Claim, bool), Uncacheable> {
         let announced = body.size_hint().exact().unwrap_or_default();
         let more = match usize::try_from(announced) {
             Ok(len) if len <= self.proxy.object_bytes => len.saturating_sub(recording::WINDOW),
@@ -206,7 +208,7 @@ impl Fetch {
     }
 
     /// The same, or a response that may be shared with the requests that wait for it, but is useless for later ones.
-    fn sharable(
+    fn check_shareable(
         &self,
         head: &response::Parts,
         times: Times,
@@ -237,7 +239,7 @@ impl Fetch {
             return Err(why);
         }
         // Who asked had it by a field that no key names: others asked otherwise, and would be told the same.
-        if is_of_request(head.status) {
+        if is_request_error(head.status) {
             return Err(Uncacheable::Status);
         }
         if deception::is_mismatched(asked.uri.path(), head.status, &head.headers) {
@@ -246,7 +248,7 @@ impl Fetch {
         let policy = self.proxy.policy(self.wanted.whose());
         let stored = may_share(policy, asked, head, times)?;
         // The origin knows the user, as with `Authorization`.
-        if states_identity(&asked.headers) && !shared_by_word(stored.control()) {
+        if has_proxy_identity(&asked.headers) && !is_explicitly_shared(stored.control()) {
             return Err(Uncacheable::Authorization);
         }
         Ok(stored)
@@ -263,7 +265,8 @@ impl Fetch {
             Some((moved, load)) => {
                 match hygiene::judge(rules, moved, *load, head.status, &head.headers) {
                     hygiene::Answer::Serve(served)
-                        if !moved.is_named() && transform::is_fixed_sheet(head.status, &served) =>
+                        if !moved.is_named()
+                            && transform::is_unrewritable_stylesheet(head.status, &served) =>
                     {
                         let to = match load.is_subresource {
                             true => hygiene::Answer::Direct(moved.url().to_string()),
@@ -278,7 +281,7 @@ impl Fetch {
             None => {
                 let mut served = head.headers.clone();
                 at.relocate(&mut served);
-                self.wanted.learn(self.wanted.said_by_head(&served));
+                self.wanted.learn(self.wanted.page_policy(&served));
                 served
             }
         };
@@ -301,7 +304,9 @@ impl Fetch {
         let most = at.site.rules.limits(moved).max_bytes;
         match body.size_hint().exact() {
             Some(got) if got > most => {
-                self.proxy.counters.count(Family::Limits, "limits.max_mib");
+                self.proxy
+                    .counters
+                    .count(CounterFamily::Limits, "limits.max_mib");
                 let instead = match load.is_subresource {
                     true => hygiene::Answer::Direct(moved.url().to_string()),
                     false => hygiene::Answer::Refuse(Refusal::TooLarge { most, got }),
@@ -314,14 +319,14 @@ impl Fetch {
 
     /// `stored` with a note: of a page what it says under the head `served`, and has said `before`; of what redirects led to the way.
     pub(crate) fn noting(&self, stored: Stored, served: &HeaderMap, before: &[u8]) -> Stored {
-        let Some(mut said) = self.wanted.said_by_head(served) else {
+        let Some(mut said) = self.wanted.page_policy(served) else {
             return stored.with_note(before);
         };
         if let Some(before) = Said::of_note(before) {
             said.guarded.extend(before.guarded);
             said.is_quiet |= before.is_quiet;
         }
-        stored.with_note([&said.note()[..], MadeBy::lines_of(before)].concat())
+        stored.with_note([&said.note()[..], RewriteFacts::note_lines(before)].concat())
     }
 
     /// What was seen of the site, for what is wanted of it.
@@ -333,9 +338,11 @@ impl Fetch {
     fn unserved(&self, moved: &Moved, answer: hygiene::Answer) -> Box<Response<Body>> {
         if let hygiene::Answer::Refuse(why) = &answer {
             tracing::debug!(%why, url = %moved.url(), "an answer was refused");
-            self.proxy.counters.count(Family::Refused, why.name());
+            self.proxy
+                .counters
+                .count(CounterFamily::Refused, why.name());
         }
-        Box::new(respond::of_judgement(moved, answer))
+        Box::new(respond::from_sanitized(moved, answer))
     }
 
     /// Sets the body on its way, and answers.
@@ -358,18 +365,19 @@ impl Fetch {
         let mut head = Response::new(()).into_parts().0;
         (head.status, head.headers) = (code, served);
         let may_code = match &shared {
-            Some((shared, _)) => !secrets::is_kept_for_one(&self.wanted, shared),
-            None => !secrets::may_hold_one(&self.wanted, told),
+            Some((shared, _)) => !secrets::is_stored_per_client(&self.wanted, shared),
+            None => !secrets::may_contain_secret(&self.wanted, told),
         };
         if at.ask.method == Method::HEAD {
-            self.give_up_sharing();
+            self.stop_coalescing();
             let response = respond::coming(&self.wanted, head, Body::empty(), may_code, status);
             return Got::answer(response, Outcome::PASSED);
         }
         let (shared, claim) = shared.unzip();
         if let Work::Left(why) = &work {
             let stored = shared.as_deref().filter(|_| is_stored);
-            self.proxy.page_left(&self.wanted, *why, stored, code);
+            self.proxy
+                .record_skipped_page(&self.wanted, *why, stored, code);
         }
         let announced = http_body::Body::size_hint(&body).exact();
         let announced = announced.filter(|_| work.passes());
@@ -381,17 +389,17 @@ impl Fetch {
         let own = recorded.read().unwrap_or_default();
         let response = match &shared {
             Some(shared) if self.is_wanted_now => {
-                self.read_along(shared, &head.headers, &recorded, status)
+                self.stream_shared(shared, &head.headers, &recorded, status)
             }
             _ => None,
         };
         match (&shared, self.leader.as_mut()) {
-            (Some(shared), Some(leader)) => leader.land(Arc::new(Landing {
+            (Some(shared), Some(leader)) => leader.land(Arc::new(SharedResponse {
                 stored: shared.clone(),
                 source: Source::Coming(recorded.clone()),
             })),
             // The others may fare better, and those who wait would all go to an origin that has too much to do.
-            (None, Some(leader)) if is_failing(code) && leader.has_others() => {
+            (None, Some(leader)) if is_failing(code) && leader.has_other_leaders() => {
                 self.leader = None;
             }
             (None, Some(_)) if is_overloaded(code) => {
@@ -401,16 +409,16 @@ impl Fetch {
                     leader.fail(Failure::Status(code));
                 }
             }
-            _ => self.give_up_sharing(),
+            _ => self.stop_coalescing(),
         }
         let response =
             response.unwrap_or_else(|| respond::coming(&self.wanted, head, own, may_code, status));
         let is_wanted = self.is_wanted_now;
         let hour = self.proxy.hour();
         let worth = match &shared {
-            Some(shared) if shared.ttl(hour) > 0 => Worth::Kept,
-            _ if is_failing(code) => Worth::Failed,
-            _ => Worth::None,
+            Some(shared) if shared.ttl(hour) > 0 => PrefetchResult::Kept,
+            _ if is_failing(code) => PrefetchResult::Failed,
+            _ => PrefetchResult::None,
         };
         let outcome = match is_stored {
             true => Outcome::MISS,
@@ -438,7 +446,7 @@ impl Fetch {
             budget: self.proxy.ahead.budget(&self.wanted),
             wanted: self.wanted.clone(),
             named: Vec::new(),
-            looked_for: MAX_LOOKED_FOR,
+            looked_for: MAX_PREFETCH_LOOKUPS,
             ahead: Vec::new(),
             rewriting: Duration::ZERO,
         };
@@ -451,7 +459,7 @@ impl Fetch {
         }
     }
 
-    fn read_along(
+    fn stream_shared(
         &self,
         stored: &Stored,
         own: &HeaderMap,
@@ -460,7 +468,7 @@ impl Fetch {
     ) -> Option<Response<Body>> {
         let policy = self.proxy.policy(self.wanted.whose());
         let (wanted, now) = (&self.wanted, self.proxy.hour());
-        respond::of_coming(policy, wanted, stored, Some(own), recorded, now, status)
+        respond::from_shared_body(policy, wanted, stored, Some(own), recorded, now, status)
     }
 }
 

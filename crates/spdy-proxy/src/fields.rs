@@ -15,7 +15,7 @@ pub(crate) const FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwar
 const FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-host");
 
 /// Fields of a connection that `Connection` need not name.
-static OF_CONNECTION: [HeaderName; 10] = [
+static HOP_BY_HOP: [HeaderName; 10] = [
     header::CONNECTION,
     header::TRANSFER_ENCODING,
     header::TE,
@@ -29,14 +29,14 @@ static OF_CONNECTION: [HeaderName; 10] = [
 ];
 
 /// Takes out what is about one connection.
-pub(crate) fn strip_connection(headers: &mut HeaderMap) {
+pub(crate) fn remove_hop_by_hop(headers: &mut HeaderMap) {
     let named = headers.get_all(header::CONNECTION).iter();
     let named: Vec<HeaderName> = named
         .flat_map(|value| value.as_bytes().split(|byte| *byte == b','))
         .filter_map(|name| HeaderName::from_bytes(name.trim_ascii()).ok())
         .collect();
     strip(headers, |name| {
-        OF_CONNECTION.contains(name) || named.contains(name)
+        HOP_BY_HOP.contains(name) || named.contains(name)
     });
 }
 
@@ -54,11 +54,11 @@ fn strip(headers: &mut HeaderMap, is_one: impl Fn(&HeaderName) -> bool) {
 
 /// Whether an origin hears it from here, or never: what the client says of it tells nothing of what the origin is asked.
 pub(crate) fn is_told(name: &HeaderName) -> bool {
-    *name == header::HOST || *name == header::VIA || *name == CDN_LOOP || claims::is_claim(name)
+    *name == header::HOST || *name == header::VIA || *name == CDN_LOOP || claims::is_forgeable(name)
 }
 
 /// States the client, for a site's own origin. What the client claimed of that was removed before (`claims.rs`).
-pub(crate) fn tell_client(
+pub(crate) fn set_forwarded_headers(
     headers: &mut HeaderMap,
     from: Option<std::net::IpAddr>,
     arrival: Option<Arrival>,
@@ -84,8 +84,8 @@ pub(crate) fn scheme_of(arrival: Option<Arrival>) -> &'static str {
     }
 }
 
-/// Whether what [`tell_client`] says of where the client thinks it is, is `origin`.
-pub(crate) fn is_asked_as(origin: &str, authority: &str, arrival: Option<Arrival>) -> bool {
+/// Whether what [`set_forwarded_headers`] says of where the client thinks it is, is `origin`.
+pub(crate) fn is_forwarded_origin(origin: &str, authority: &str, arrival: Option<Arrival>) -> bool {
     let rest = origin.strip_prefix(scheme_of(arrival));
     rest.and_then(|rest| rest.strip_prefix("://")) == Some(authority)
 }
@@ -105,14 +105,14 @@ pub(crate) fn has_looped(headers: &HeaderMap, site: &str) -> bool {
 }
 
 /// How many may pass on a request with these fields, if it is one of which that is bounded (RFC 9110 §7.6.2).
-pub(crate) fn forwards_left(method: &Method, headers: &HeaderMap) -> Option<u64> {
+pub(crate) fn max_forwards(method: &Method, headers: &HeaderMap) -> Option<u64> {
     let left = headers.get(header::MAX_FORWARDS)?;
     let is_bounded = *method == Method::OPTIONS;
     left.to_str().ok()?.parse().ok().filter(|_| is_bounded)
 }
 
 /// Adds this accelerator to `Via` and `CDN-Loop` of a request that came by `version`.
-pub(crate) fn tell_passage(headers: &mut HeaderMap, version: Version, site: &str) {
+pub(crate) fn append_via_and_cdn_loop(headers: &mut HeaderMap, version: Version, site: &str) {
     append_via(headers, version, site);
     if let Ok(member) = HeaderValue::try_from(site) {
         headers.append(CDN_LOOP, member);
@@ -134,7 +134,7 @@ pub(crate) fn append_via(headers: &mut HeaderMap, version: Version, site: &str) 
 }
 
 /// Adds `name` to `Vary`, unless it is there.
-pub(crate) fn vary_on(headers: &mut HeaderMap, name: &'static str) {
+pub(crate) fn add_vary(headers: &mut HeaderMap, name: &'static str) {
     let is_there = headers
         .get_all(header::VARY)
         .iter()
@@ -147,7 +147,7 @@ pub(crate) fn vary_on(headers: &mut HeaderMap, name: &'static str) {
 }
 
 /// Takes `name` out of `Vary`.
-pub(crate) fn no_longer_vary_on(headers: &mut HeaderMap, name: &str) {
+pub(crate) fn remove_vary(headers: &mut HeaderMap, name: &str) {
     let left: Vec<String> = headers
         .get_all(header::VARY)
         .iter()
@@ -166,7 +166,7 @@ pub(crate) fn no_longer_vary_on(headers: &mut HeaderMap, name: &str) {
 }
 
 /// A strong tag as a weak one: for a body whose bytes are not those that it names, but mean the same (RFC 9110 §8.8.1).
-pub(crate) fn weaken_tag(headers: &mut HeaderMap) {
+pub(crate) fn weaken_etag(headers: &mut HeaderMap) {
     let tag = headers.get(header::ETAG).map(HeaderValue::as_bytes);
     let Some(tag) = tag.filter(|tag| !tag.starts_with(b"W/")) else {
         return;

@@ -26,16 +26,16 @@ use spdy_cache::lookup::Failure;
 use spdy_clock::Instant;
 use tokio::sync::watch;
 
-use crate::remembered::Remembered;
+use crate::remembered::ExpiringMap;
 
 /// How long it is remembered that an answer was one client's alone.
-const PRIVATE_FOR: Duration = Duration::from_secs(10);
+const PRIVATE_TTL: Duration = Duration::from_secs(10);
 /// Keys of which that is remembered.
-const PRIVATE_KEYS: usize = 4096;
+const MAX_PRIVATE_KEYS: usize = 4096;
 
 /// All flights. `K` is what is asked for, `T` what a leader has to share.
 #[derive(Debug)]
-pub struct Flights<K, T> {
+pub struct Coalescer<K, T> {
     state: Mutex<State<K, T>>,
     /// How long those who wait leave it to the last who began.
     lock_age: Duration,
@@ -44,7 +44,7 @@ pub struct Flights<K, T> {
 #[derive(Debug)]
 struct State<K, T> {
     under_way: BTreeMap<K, Flight<T>>,
-    private: Remembered<K>,
+    private: ExpiringMap<K>,
     next: u64,
 }
 
@@ -68,7 +68,7 @@ enum Told<T> {
 /// Who fetches. While it lives, others follow.
 #[derive(Debug)]
 pub struct Leader<K: Ord, T> {
-    flights: Arc<Flights<K, T>>,
+    flights: Arc<Coalescer<K, T>>,
     key: K,
     number: u64,
     has_landed: bool,
@@ -78,7 +78,7 @@ pub struct Leader<K: Ord, T> {
 /// Who waits for a leader.
 #[derive(Debug)]
 pub struct Follower<K, T> {
-    flights: Arc<Flights<K, T>>,
+    flights: Arc<Coalescer<K, T>>,
     key: K,
     number: u64,
     told: watch::Receiver<Told<T>>,
@@ -112,13 +112,13 @@ pub enum Waited<K: Ord, T> {
     TooLong,
 }
 
-impl<K: Ord + Clone, T> Flights<K, T> {
+impl<K: Ord + Clone, T> Coalescer<K, T> {
     /// None yet. While nothing comes, one more is let go each `lock_age`.
     #[must_use]
     pub fn new(lock_age: Duration) -> Arc<Self> {
         let state = State {
             under_way: BTreeMap::new(),
-            private: Remembered::new(PRIVATE_FOR, PRIVATE_KEYS),
+            private: ExpiringMap::new(PRIVATE_TTL, MAX_PRIVATE_KEYS),
             next: 0,
         };
         Arc::new(Self {
@@ -247,7 +247,7 @@ impl<K: Ord, T> Leader<K, T> {
 
     /// Whether others lead beside this one.
     #[must_use]
-    pub fn has_others(&self) -> bool {
+    pub fn has_other_leaders(&self) -> bool {
         let state = self.flights.state.lock();
         let flight = state.under_way.get(&self.key);
         flight.is_some_and(|flight| flight.number == self.number && flight.leaders > 1)

@@ -6,7 +6,7 @@ use spdy_cache::freshness::Times;
 use spdy_cache::policy::Policy;
 use spdy_cache::redirected::Redirects;
 use spdy_cache::storable::Uncacheable;
-use spdy_rewrite::redirect::{Redirect, Trail};
+use spdy_rewrite::redirect::{Redirect, RedirectState};
 use spdy_rewrite::rules::Rules;
 use url::Url;
 
@@ -21,7 +21,7 @@ const TAGS: HeaderName = HeaderName::from_static("surrogate-key");
 /// What they come to.
 #[derive(Debug, Default)]
 pub(crate) struct Followed {
-    trail: Trail,
+    trail: RedirectState,
     redirects: Redirects,
     urls: Vec<String>,
 }
@@ -93,12 +93,12 @@ impl Fetch {
                 next.without(guarded)
             }
             Redirect::Direct(location) => {
-                self.give_up_sharing();
+                self.stop_coalescing();
                 let response = respond::direct(&location);
-                return Err(Box::new(Got::answer(response, Outcome::DIRECT)));
+                return Err(Box::new(Got::answer(response, Outcome::REDIRECTED)));
             }
             Redirect::Refuse(refusal) => {
-                self.give_up_sharing();
+                self.stop_coalescing();
                 tracing::debug!(%refusal, url = %moved.url(), "a redirect was refused");
                 return Err(Box::new(self.refused(&refusal.into())));
             }
@@ -109,7 +109,7 @@ impl Fetch {
         followed.urls.push(next.url().to_string());
         let next = at.follow(next, *load);
         next.map(Some).map_err(|why| {
-            self.give_up_sharing();
+            self.stop_coalescing();
             Box::new(self.refused(&why))
         })
     }

@@ -11,12 +11,12 @@
 use std::net::IpAddr;
 
 use http::HeaderMap;
-use spdy_net::in_front::InFront;
+use spdy_net::in_front::TrustedProxies;
 
 use crate::fields::{FORWARDED_FOR, FORWARDED_PROTO};
 
 /// Who asked the one `in_front` at `from`, by `headers`.
-pub(crate) fn client(in_front: &InFront, from: IpAddr, headers: &HeaderMap) -> IpAddr {
+pub(crate) fn client(in_front: &TrustedProxies, from: IpAddr, headers: &HeaderMap) -> IpAddr {
     let mut client = from;
     let told = headers.get_all(FORWARDED_FOR).iter().rev();
     let told = told.flat_map(|value| value.to_str().unwrap_or_default().rsplit(','));
@@ -54,9 +54,9 @@ mod tests {
     }
 
     #[test]
-    fn the_client_is_the_last_who_is_not_believed() {
+    fn client_is_the_last_untrusted_address() {
         let texts = ["10.0.0.0/8", "2001:db8::/32", "192.0.2.1"].map(str::to_owned);
-        let in_front = InFront::read(&texts).expect("they are good");
+        let in_front = TrustedProxies::read(&texts).expect("they are good");
         let balancer: IpAddr = "10.0.0.5".parse().expect("an address");
         for (told, want) in [
             (&[][..], "10.0.0.5"),
@@ -75,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_scheme_counts() {
+    fn last_forwarded_proto_wins() {
         for (told, want) in [
             (&["https"][..], Some(true)),
             (&["http"], Some(false)),

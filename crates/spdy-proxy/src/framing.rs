@@ -7,7 +7,7 @@ use spdy_client::origin::Origin;
 use crate::upstream_error::UpstreamError;
 
 /// Fails where the fields of an answer of `origin` give it two ends, or its bytes a form that nobody undoes.
-pub(crate) fn is_framed_once(headers: &HeaderMap, origin: Origin) -> Result<(), UpstreamError> {
+pub(crate) fn check_framing(headers: &HeaderMap, origin: Origin) -> Result<(), UpstreamError> {
     let mut codings = headers.get_all(header::TRANSFER_ENCODING).iter();
     let Some(coding) = codings.next() else {
         return Ok(());
@@ -16,7 +16,7 @@ pub(crate) fn is_framed_once(headers: &HeaderMap, origin: Origin) -> Result<(), 
         return Err(UpstreamError::TwoLengths(origin));
     }
     let is_undone = match coding.to_str() {
-        Ok(coding) if codings.next().is_none() => !is_left_undone(coding),
+        Ok(coding) if codings.next().is_none() => !has_unsupported_transfer_coding(coding),
         _ => false,
     };
     match is_undone {
@@ -27,7 +27,7 @@ pub(crate) fn is_framed_once(headers: &HeaderMap, origin: Origin) -> Result<(), 
 
 /// Whether these transfer codings are any but chunked alone. A single name that nobody has registered is none, and such an answer ends with
 /// its connection (RFC 9112 §6.3).
-fn is_left_undone(codings: &str) -> bool {
+fn has_unsupported_transfer_coding(codings: &str) -> bool {
     let registered = ["gzip", "x-gzip", "deflate", "compress", "x-compress"];
     let is_any = |coding: &str| registered.iter().any(|it| it.eq_ignore_ascii_case(coding));
     codings.contains([',', ';']) || is_any(codings.trim())
@@ -35,7 +35,7 @@ fn is_left_undone(codings: &str) -> bool {
 
 /// Has the length of an answer stand there once, as a number, as the body was read by: `4, 4` is good to read, and not to pass on
 /// (RFC 9110 §8.6). An answer that has no content has none.
-pub(crate) fn say_length_once(response: &mut Response<Body>) {
+pub(crate) fn normalize_content_length(response: &mut Response<Body>) {
     let status = response.status();
     let headers = response.headers_mut();
     let mut lengths = headers.get_all(header::CONTENT_LENGTH).iter();

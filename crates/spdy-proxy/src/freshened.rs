@@ -8,20 +8,20 @@ use spdy_cache::cache_status::CacheStatus;
 use spdy_cache::freshness::Times;
 use spdy_cache::store::Object;
 use spdy_cache::stored::Stored;
-use spdy_cache::validate::{HeadUpdate, Merged, Unmatched, head_update, merge};
+use spdy_cache::validate::{HeadUpdate, Merged, ValidatorMismatch, head_update, merge};
 
 use crate::counters::Outcome;
 use crate::fetch::{Fetch, Got, Known};
 use crate::fetched::clone_head;
 use crate::fields;
-use crate::landing::{Landing, Source};
+use crate::landing::{SharedResponse, Source};
 use crate::made_by;
 use crate::proxy::NAME;
 use crate::respond;
 use crate::transform::{self, Work};
 
 /// What a page is rewritten by, beside whether it is at all; a sheet by the first.
-const MADE_BY: [HeaderName; 4] = [
+const REWRITE_INPUT_FIELDS: [HeaderName; 4] = [
     header::CONTENT_TYPE,
     header::CONTENT_SECURITY_POLICY,
     header::CONTENT_SECURITY_POLICY_REPORT_ONLY,
@@ -34,16 +34,16 @@ impl Fetch {
         &self,
         head: &response::Parts,
         times: Times,
-    ) -> Option<Result<Merged, Unmatched>> {
+    ) -> Option<Result<Merged, ValidatorMismatch>> {
         let object = &self.known.as_ref()?.object;
         let policy = self.proxy.policy(self.wanted.whose());
         let asked = &self.wanted.ask;
-        let head = self.as_of_whole(object.stored(), head);
+        let head = self.without_coding(object.stored(), head);
         Some(merge(policy, object.stored(), asked, &head, times))
     }
 
     /// `head` as it would be told of the whole: what was rewritten is without a coding, whatever its origin chooses by that.
-    fn as_of_whole<'a>(
+    fn without_coding<'a>(
         &self,
         stored: &Stored,
         head: &'a response::Parts,
@@ -52,7 +52,7 @@ impl Fetch {
             return Cow::Borrowed(head);
         }
         let mut plain = clone_head(head);
-        fields::no_longer_vary_on(&mut plain.headers, "accept-encoding");
+        fields::remove_vary(&mut plain.headers, "accept-encoding");
         Cow::Owned(plain)
     }
 
@@ -64,15 +64,15 @@ impl Fetch {
     }
 
     /// Whether what was made of the body that is kept, or was not made of it, hangs on what this changes: then it is made anew, of the whole.
-    pub(crate) fn would_be_made_otherwise(&self, merged: &Merged) -> bool {
+    pub(crate) fn changes_rewrite(&self, merged: &Merged) -> bool {
         let Some(Known { object, .. }) = &self.known else {
             return false;
         };
         let (before, now) = (object.stored(), merged.stored());
         let made_by = match (self.work(before), self.work(now)) {
             (before, now) if before.passes() && now.passes() => return false,
-            (Work::Page(_), Work::Page(_)) => &MADE_BY[..],
-            (Work::Sheet(_), Work::Sheet(_)) => &MADE_BY[..1],
+            (Work::Page(_), Work::Page(_)) => &REWRITE_INPUT_FIELDS[..],
+            (Work::Sheet(_), Work::Sheet(_)) => &REWRITE_INPUT_FIELDS[..1],
             _ => return true,
         };
         let (before, now) = (before.headers(), now.headers());
@@ -91,16 +91,20 @@ impl Fetch {
     }
 
     /// A 200 to HEAD, with the validators of what is kept, makes that fresh; with others, stale (RFC 9111 §4.3.5).
-    pub(crate) fn seen_by_head(&mut self, head: &response::Parts, times: Times) -> Option<Got> {
+    pub(crate) fn apply_head_response(
+        &mut self,
+        head: &response::Parts,
+        times: Times,
+    ) -> Option<Got> {
         if self.wanted.ask.method != Method::HEAD {
             return None;
         }
         let Known { object, .. } = self.known.clone()?;
         let policy = self.proxy.policy(self.wanted.whose());
         let (stored, len) = (object.stored(), object.body().len());
-        let whole = self.as_of_whole(stored, head);
+        let whole = self.without_coding(stored, head);
         match head_update(policy, stored, &self.wanted.ask, &whole, len, times) {
-            HeadUpdate::Merged(merged) if !self.would_be_made_otherwise(&merged) => {
+            HeadUpdate::Merged(merged) if !self.changes_rewrite(&merged) => {
                 Some(self.freshened(&object, *merged, head))
             }
             HeadUpdate::Merged(_) | HeadUpdate::Changed => {
@@ -134,7 +138,7 @@ impl Fetch {
             if is_tagged {
                 made_by::mark(stored.note(), &mut served);
             }
-            Arc::new(stored.with_served(served))
+            Arc::new(stored.with_client_headers(served))
         };
         let now = self.proxy.hour();
         let status = CacheStatus::forwarded(NAME, self.forward).forward_status(head.status);
@@ -144,12 +148,12 @@ impl Fetch {
                 let key = &self.wanted.key;
                 let body = object.body().clone();
                 let kept = self.proxy.keep(key, &stored, body, self.since);
-                let is_purged = self.proxy.purges.have_met(key, self.since.purges);
+                let is_purged = self.proxy.purges.purged_since(key, self.since.purges);
                 match self.leader.as_mut() {
                     // Who waits asks anew, one for all.
                     Some(_) if is_purged => self.leader = None,
                     // Where there is no room to keep it, it is good all the same.
-                    Some(leader) => leader.land(Arc::new(Landing {
+                    Some(leader) => leader.land(Arc::new(SharedResponse {
                         stored: stored.clone(),
                         source: Source::Kept(kept.unwrap_or_else(|| object.clone())),
                     })),
@@ -161,18 +165,18 @@ impl Fetch {
             Merged::UseOnce(stored, why) => {
                 self.proxy.forget(&self.wanted.key, object);
                 let stored = again(stored);
-                self.give_up_sharing();
+                self.stop_coalescing();
                 (stored, status.detail(why.token()))
             }
         };
         // What it waits for may not have been looked for since the program was started, or have failed.
-        self.proxy.look_for_pinned(&self.wanted, stored.note());
+        self.proxy.prefetch_pinned(&self.wanted, stored.note());
         let mut response = self
             .proxy
             .kept(&self.wanted, &stored, object.body(), now, &status);
         if self.wanted.moved.is_none() {
-            respond::add_withheld(response.headers_mut(), &stored, &head.headers);
+            respond::add_private_fields(response.headers_mut(), &stored, &head.headers);
         }
-        Got::answer(response, Outcome::VALIDATED)
+        Got::answer(response, Outcome::REVALIDATED)
     }
 }

@@ -10,32 +10,32 @@ use parking_lot::{Mutex, MutexGuard};
 use spdy_cache::key::Key;
 use spdy_clock::Instant;
 
-use crate::fetch::{Got, Worth};
-use crate::remembered::Remembered;
+use crate::fetch::{Got, PrefetchResult};
+use crate::remembered::ExpiringMap;
 
 /// For how long it is remembered of a thing that it was of no use.
 const FUTILE_FOR: Duration = Duration::from_secs(60 * 60);
 /// And that it failed.
-const FAILED_FOR: Duration = Duration::from_secs(10);
+const FAILURE_BACKOFF: Duration = Duration::from_secs(10);
 /// Things of which either is remembered.
 const FUTILE_KEYS: usize = 4096;
 
 /// All of them.
 #[derive(Debug)]
-pub(crate) struct FutileThings(Mutex<Things>);
+pub(crate) struct PrefetchBackoff(Mutex<Things>);
 
 #[derive(Debug)]
 struct Things {
-    of_no_use: Remembered<Key>,
-    failed: Remembered<Key>,
+    of_no_use: ExpiringMap<Key>,
+    failed: ExpiringMap<Key>,
 }
 
-impl FutileThings {
+impl PrefetchBackoff {
     /// None yet.
     pub(crate) fn new() -> Self {
         Self(Mutex::new(Things {
-            of_no_use: Remembered::new(FUTILE_FOR, FUTILE_KEYS),
-            failed: Remembered::new(FAILED_FOR, FUTILE_KEYS),
+            of_no_use: ExpiringMap::new(FUTILE_FOR, FUTILE_KEYS),
+            failed: ExpiringMap::new(FAILURE_BACKOFF, FUTILE_KEYS),
         }))
     }
 
@@ -49,19 +49,19 @@ impl FutileThings {
     pub(crate) fn note(&self, key: &Key, got: &Got, now: Instant) {
         let mut things = self.lock();
         match got {
-            Got::Nothing(Worth::Kept) => {}
-            Got::Nothing(Worth::None) => things.of_no_use.note(key, now),
-            Got::Nothing(Worth::Failed) | Got::Answer(_) => things.failed.note(key, now),
+            Got::Nothing(PrefetchResult::Kept) => {}
+            Got::Nothing(PrefetchResult::None) => things.of_no_use.note(key, now),
+            Got::Nothing(PrefetchResult::Failed) | Got::Answer(_) => things.failed.note(key, now),
         }
     }
 
     /// What was purged, by the beginning of its keys, may be of use now.
     pub(crate) fn purge(&self, prefix: &[u8]) {
-        let first = Key::at_prefix(Bytes::copy_from_slice(prefix));
+        let first = Key::range_start(Bytes::copy_from_slice(prefix));
         let is_meant = |key: &Key| key.as_bytes().starts_with(prefix);
         let mut things = self.lock();
-        things.of_no_use.forget_from(&first, is_meant);
-        things.failed.forget_from(&first, is_meant);
+        things.of_no_use.remove_range(&first, is_meant);
+        things.failed.remove_range(&first, is_meant);
     }
 
     fn lock(&self) -> MutexGuard<'_, Things> {
@@ -84,12 +84,16 @@ mod tests {
 
     /// All that came of one fetch was of no use for an hour, also when its origin was away for five seconds.
     #[test]
-    fn what_failed_is_left_for_seconds_and_what_is_of_no_use_for_an_hour_or_until_it_is_purged() {
-        let things = FutileThings::new();
+    fn failure_backs_off_seconds_and_unusable_an_hour_or_until_purge() {
+        let things = PrefetchBackoff::new();
         let answer = |outcome| Got::answer(Response::new(Body::empty()), outcome);
-        things.note(&key("/kept"), &Got::Nothing(Worth::Kept), at(0));
-        things.note(&key("/private"), &Got::Nothing(Worth::None), at(0));
-        things.note(&key("/overloaded"), &Got::Nothing(Worth::Failed), at(0));
+        things.note(&key("/kept"), &Got::Nothing(PrefetchResult::Kept), at(0));
+        things.note(&key("/private"), &Got::Nothing(PrefetchResult::None), at(0));
+        things.note(
+            &key("/overloaded"),
+            &Got::Nothing(PrefetchResult::Failed),
+            at(0),
+        );
         things.note(&key("/away"), &answer(Outcome::UNREACHABLE), at(0));
         let left = |seconds| {
             let all = ["/kept", "/private", "/overloaded", "/away"];
@@ -101,7 +105,11 @@ mod tests {
         assert_eq!(left(9), ["/private", "/overloaded", "/away"]);
         assert_eq!(left(3599), ["/private"]);
         assert_eq!(left(3600), [""; 0]);
-        things.note(&key("/private"), &Got::Nothing(Worth::None), at(3600));
+        things.note(
+            &key("/private"),
+            &Got::Nothing(PrefetchResult::None),
+            at(3600),
+        );
         things.purge(key("/private").as_bytes());
         assert_eq!(left(3600), [""; 0]);
     }

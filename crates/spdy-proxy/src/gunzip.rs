@@ -9,7 +9,7 @@ use flate2::write::GzDecoder;
 const MAGIC: [u8; 2] = [0x1f, 0x8b];
 
 /// A decoder that writes to `W`.
-pub(crate) enum Gunzip<W: Write> {
+pub(crate) enum GzipDecoder<W: Write> {
     /// Within a member.
     Member(Box<GzDecoder<W>>),
     /// Behind one, where another may begin; its first byte may have come.
@@ -25,7 +25,7 @@ pub(crate) enum Gunzip<W: Write> {
     Failed,
 }
 
-impl<W: Write> Gunzip<W> {
+impl<W: Write> GzipDecoder<W> {
     pub(crate) fn new(out: W) -> Self {
         Self::Member(Box::new(GzDecoder::new(out)))
     }
@@ -118,7 +118,7 @@ mod tests {
 
     /// The text of `bytes`, which come in pieces of so many.
     fn gunzip(bytes: &[u8], piece: usize) -> io::Result<Vec<u8>> {
-        let mut decoder = Gunzip::new(Vec::new());
+        let mut decoder = GzipDecoder::new(Vec::new());
         for piece in bytes.chunks(piece) {
             decoder.write_all(piece)?;
             decoder.flush()?;
@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn members_are_one_text_and_what_follows_them_is_nothing() {
+    fn gzip_members_are_concatenated_and_trailing_bytes_ignored() {
         let (one, two) = (gzip(b"one"), gzip(b" and two"));
         for behind in [
             &b""[..],
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn half_a_member_and_one_with_another_sum_fail() {
+    fn truncated_or_corrupt_gzip_member_fails() {
         let (one, two) = (gzip(b"one"), gzip(b"two"));
         let all = [&one[..], &two].concat();
         let mut other_sum = one.clone();

@@ -9,7 +9,7 @@ use spdy::body::{Body, BoxError};
 
 /// `body`, which lets go of `held` when its last byte is read, it breaks off or nobody wants it any more. If it breaks off, `broken` is
 /// told first.
-pub(crate) fn holding<H>(body: Body, held: H, broken: fn(&mut H)) -> Body
+pub(crate) fn with_guard<H>(body: Body, held: H, broken: fn(&mut H)) -> Body
 where
     H: Send + Unpin + 'static,
 {
@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_body_holds_is_let_go_at_its_end_however_that_comes() {
+    fn guard_is_dropped_at_end_error_or_drop_of_body() {
         for (pieces, polls, want) in [
             (&[Ok("a"), Ok("b")][..], 2, &[][..]),
             (&[Ok("a"), Ok("b")], 3, &["let go"]),
@@ -109,7 +109,7 @@ mod tests {
         ] {
             let told = Arc::<Mutex<Vec<_>>>::default();
             let pieces = Body::wrap(Pieces(pieces.iter().copied().collect()));
-            let mut body = holding(pieces, Held(told.clone()), |held| held.tell("broken"));
+            let mut body = with_guard(pieces, Held(told.clone()), |held| held.tell("broken"));
             for _ in 0..polls {
                 let mut context = Context::from_waker(Waker::noop());
                 let _ = http_body::Body::poll_frame(Pin::new(&mut body), &mut context);
@@ -122,9 +122,9 @@ mod tests {
     }
 
     #[test]
-    fn a_body_that_says_that_it_has_ended_lets_go_with_its_last_byte() {
+    fn guard_is_dropped_with_the_last_byte_at_end_of_stream() {
         let told = Arc::<Mutex<Vec<_>>>::default();
-        let mut body = holding(Body::from("all"), Held(told.clone()), |_| {});
+        let mut body = with_guard(Body::from("all"), Held(told.clone()), |_| {});
         let mut context = Context::from_waker(Waker::noop());
         let _ = http_body::Body::poll_frame(Pin::new(&mut body), &mut context);
         assert_eq!(*told.lock(), ["let go"]);

@@ -9,21 +9,21 @@ use parking_lot::Mutex;
 use spdy_clock::Instant;
 
 use crate::fields;
-use crate::remembered::Remembered;
+use crate::remembered::ExpiringMap;
 use crate::wanted::Wanted;
 
 /// For how long one is not looked for again.
-const HERE_FOR: Duration = Duration::from_secs(1);
+const SEEN_TTL: Duration = Duration::from_secs(1);
 /// Things of which that is remembered: some pages' worth, for some kinds of browsers where answers differ by that.
-const MAX_THINGS: usize = 16 * 1024;
+const MAX_SEEN: usize = 16 * 1024;
 
 /// The things that are here, each by a number. Two of one number are taken for one: then the other may not be fetched ahead for a while.
 #[derive(Debug)]
-pub(crate) struct Here(Mutex<Remembered<u64>>);
+pub(crate) struct Here(Mutex<ExpiringMap<u64>>);
 
 /// Who looks for things.
 #[derive(Debug)]
-pub(crate) struct Seeker {
+pub(crate) struct PrefetchContext {
     /// Where he is.
     place: DefaultHasher,
     /// And who, by what he says of himself; which formats he takes for a thing is learned, and not among it.
@@ -32,12 +32,12 @@ pub(crate) struct Seeker {
 
 /// The numbers of one thing: as everyone has it, and as he has it who looks.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Numbers {
+pub(crate) struct SeenKeys {
     everyones: u64,
     his: u64,
 }
 
-impl Seeker {
+impl PrefetchContext {
     /// Who asked for `wanted`, and says so much of himself.
     pub(crate) fn of(wanted: &Wanted, says: &HeaderMap) -> Self {
         let mut place = DefaultHasher::new();
@@ -51,13 +51,13 @@ impl Seeker {
     }
 
     /// Those of what is at `path`, loaded as `load` tells.
-    pub(crate) fn numbers(&self, path: &str, load: &impl Hash) -> Numbers {
+    pub(crate) fn numbers(&self, path: &str, load: &impl Hash) -> SeenKeys {
         let number = |of: &DefaultHasher| {
             let mut hasher = of.clone();
             (path, load).hash(&mut hasher);
             hasher.finish()
         };
-        Numbers {
+        SeenKeys {
             everyones: number(&self.place),
             his: number(&self.himself),
         }
@@ -70,12 +70,12 @@ impl Here {
     }
 
     /// Whether the thing of these numbers was here a moment ago.
-    pub(crate) fn has(&self, numbers: Numbers, now: Instant) -> bool {
+    pub(crate) fn has(&self, numbers: SeenKeys, now: Instant) -> bool {
         self.things(|things| things.has(&numbers.everyones, now) || things.has(&numbers.his, now))
     }
 
     /// The thing of these numbers is here, for who looks alone where `varies`.
-    pub(crate) fn note(&self, numbers: Numbers, varies: bool, now: Instant) {
+    pub(crate) fn note(&self, numbers: SeenKeys, varies: bool, now: Instant) {
         let number = match varies {
             true => numbers.his,
             false => numbers.everyones,
@@ -88,26 +88,26 @@ impl Here {
         self.things(|things| *things = nothing_yet());
     }
 
-    fn things<T>(&self, ask: impl FnOnce(&mut Remembered<u64>) -> T) -> T {
+    fn things<T>(&self, ask: impl FnOnce(&mut ExpiringMap<u64>) -> T) -> T {
         ask(&mut self.0.lock())
     }
 }
 
-fn nothing_yet() -> Remembered<u64> {
-    Remembered::new(HERE_FOR, MAX_THINGS)
+fn nothing_yet() -> ExpiringMap<u64> {
+    ExpiringMap::new(SEEN_TTL, MAX_SEEN)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    const THING: Numbers = Numbers {
+    const THING: SeenKeys = SeenKeys {
         everyones: 1,
         his: 2,
     };
 
     #[test]
-    fn what_was_here_is_looked_for_again_after_a_second_or_a_purge() {
+    fn seen_entry_expires_after_a_second_or_a_purge() {
         let here = Here::new();
         let at = |ms: u64| Instant::ZERO + Duration::from_millis(ms);
         assert!(!here.has(THING, at(0)));
@@ -121,9 +121,9 @@ mod tests {
     }
 
     #[test]
-    fn what_differs_by_who_asks_is_here_for_those_who_ask_alike() {
+    fn varying_resource_is_seen_per_client_headers() {
         let here = Here::new();
-        let others = Numbers { his: 3, ..THING };
+        let others = SeenKeys { his: 3, ..THING };
         here.note(THING, true, Instant::ZERO);
         assert!(here.has(THING, Instant::ZERO) && !here.has(others, Instant::ZERO));
         here.note(THING, false, Instant::ZERO);

@@ -7,7 +7,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use crate::counters::{Counters, Family};
+use crate::counters::{CounterFamily, Counters};
 
 /// The key that sets the limit, as counters call it.
 const LIMIT: &str = "in_flight_mib";
@@ -63,7 +63,7 @@ impl Claim {
         let granted = claimed.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more);
         match granted {
             Ok(_) => self.bytes += missing,
-            Err(_) => self.of.counters.count(Family::Limits, LIMIT),
+            Err(_) => self.of.counters.count(CounterFamily::Limits, LIMIT),
         }
         granted.is_ok()
     }
@@ -87,15 +87,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn claims_share_what_there_is_and_give_it_back() {
+    fn reservations_share_the_limit_and_are_released() {
         let counters = Counters::default();
         let all = InFlight::new(100, counters.clone());
         let mut one = all.claim(60).expect("there is room");
         let mut other = all.claim(0).expect("nothing is always there");
         assert!(other.grow_to(40));
-        assert_eq!((all.bytes(), counters.of(Family::Limits)), (100, vec![]));
+        assert_eq!(
+            (all.bytes(), counters.of(CounterFamily::Limits)),
+            (100, vec![])
+        );
         assert!(!other.grow_to(41) && all.claim(1).is_none() && all.claim(0).is_some());
-        assert_eq!(counters.of(Family::Limits), [("in_flight_mib", 2)]);
+        assert_eq!(counters.of(CounterFamily::Limits), [("in_flight_mib", 2)]);
         one.shrink_to(10);
         assert!(
             other.grow_to(90),

@@ -13,7 +13,7 @@ use crate::recording::Recording;
 
 /// An answer that everyone may have.
 #[derive(Debug)]
-pub(crate) struct Landing {
+pub(crate) struct SharedResponse {
     pub(crate) stored: Arc<Stored>,
     pub(crate) source: Source,
 }
@@ -27,20 +27,20 @@ pub(crate) enum Source {
 
 /// What is fetched once for all who want it.
 #[derive(Clone, Debug, Eq, Ord, PartialEq, PartialOrd)]
-pub(crate) struct Berth {
+pub(crate) struct CoalesceKey {
     key: Key,
     /// Which variant; empty while nobody knows of any.
     variant: Vec<u8>,
 }
 
-impl Landing {
+impl SharedResponse {
     /// Whether it is stale for requests that come now, although it was fresh when it was requested: one fetch serves many again.
     pub(crate) fn is_outdated(&self, now: SystemTime) -> bool {
         self.stored.staleness(now).is_some() && self.stored.was_fresh(self.stored.times().requested)
     }
 }
 
-impl Berth {
+impl CoalesceKey {
     /// For who wants what is under `key`, whatever its variants are.
     pub(crate) fn of(key: &Key) -> Self {
         let variant = Vec::new();
@@ -55,7 +55,7 @@ impl Berth {
     }
 
     /// For who asked with `fields`, and waited for `landing` in vain; `None` if that was not of another variant.
-    pub(crate) fn beside(&self, landing: &Landing, fields: &HeaderMap) -> Option<Self> {
+    pub(crate) fn beside(&self, landing: &SharedResponse, fields: &HeaderMap) -> Option<Self> {
         let variant = match landing.stored.is_for(fields) {
             true => return None,
             false => landing.stored.variant_of(fields),
@@ -70,4 +70,4 @@ impl Berth {
 }
 
 /// Who leads the fetch of a thing.
-pub(crate) type Lead = Leader<Berth, Landing>;
+pub(crate) type FetchLeader = Leader<CoalesceKey, SharedResponse>;

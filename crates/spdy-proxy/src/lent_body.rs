@@ -50,7 +50,7 @@ pub fn range(body: &KeptBody, range: Range<u64>) -> Body {
 pub fn parts(body: &KeptBody, parts: impl IntoIterator<Item = Part>) -> Body {
     let parts: VecDeque<Part> = parts.into_iter().collect();
     let left = parts.iter().map(Part::len).sum();
-    Body::wrap(LentBody {
+    Body::wrap(StoredBodyReader {
         body: body.clone(),
         parts,
         left,
@@ -66,14 +66,14 @@ impl Part {
     }
 }
 
-struct LentBody {
+struct StoredBodyReader {
     body: KeptBody,
     parts: VecDeque<Part>,
     /// Bytes in `parts`.
     left: u64,
 }
 
-impl LentBody {
+impl StoredBodyReader {
     fn next(&mut self) -> Option<Bytes> {
         loop {
             let piece = match self.parts.front_mut()? {
@@ -93,7 +93,7 @@ impl LentBody {
     }
 }
 
-impl http_body::Body for LentBody {
+impl http_body::Body for StoredBodyReader {
     type Data = Bytes;
     type Error = BoxError;
 
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn every_range_is_what_it_says_and_says_how_long_it_is() {
+    fn range_body_has_exact_bytes_and_size_hint() {
         for len in [0, 1, CHUNK_BYTES, CHUNK_BYTES + 1, 3 * CHUNK_BYTES] {
             let kept = kept(len);
             let all: Vec<u8> = kept.chunks().flatten().copied().collect();
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_come_one_after_the_other() {
+    fn multipart_bodies_are_sent_in_order() {
         let kept = kept(2 * CHUNK_BYTES + 7);
         let all: Vec<u8> = kept.chunks().flatten().copied().collect();
         let got = parts(
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_read_is_held_until_its_reader_is_gone_and_one_piece_holds_itself_alone() {
+    fn stored_body_is_counted_until_reader_drops() {
         let (long, short) = (kept(CHUNK_BYTES + 1), kept(CHUNK_BYTES));
         let (reader, of_short) = (whole(&long), whole(&short));
         assert!(long.is_lent() && !short.is_lent());

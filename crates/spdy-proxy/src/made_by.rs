@@ -23,25 +23,25 @@ use spdy_clock::Instant;
 use spdy_rewrite::integrity::Pinned;
 use spdy_rewrite::kind::Kind;
 use spdy_rewrite::reference::Reference;
-use spdy_rewrite::referrer::Tells;
+use spdy_rewrite::referrer::ReferrerScope;
 use spdy_rewrite::rewritten;
 use spdy_rewrite::seen::Seen;
 use spdy_rewrite::verdict::Reason;
 use url::Url;
 
 use crate::proxy::Proxy;
-use crate::remembered::Remembered;
+use crate::remembered::ExpiringMap;
 use crate::sheets::OfSite;
 use crate::wanted::Wanted;
 
 /// Pinned sheets of a page that are noted with it.
 const MAX_PINS: usize = 64;
 /// Hosts that a page hints to connect to and that are noted with it.
-const MAX_CONNECTS: usize = 16;
+const MAX_PRECONNECTS: usize = 16;
 /// The longest line that is noted, bytes.
 const MAX_LINE_BYTES: usize = 1024;
 /// For how long a page is not fetched again for the same facts where that changed nothing: its origin failed, or the answer is not kept.
-const ONCE_IN: Duration = Duration::from_secs(60);
+const REFETCH_INTERVAL: Duration = Duration::from_secs(60);
 /// Pages of which that is remembered.
 const MAX_PAGES: usize = 4096;
 
@@ -50,11 +50,11 @@ const PIN: &str = "pin";
 const CONNECT: &str = "connect";
 const UNKNOWN: &str = "unknown";
 const UNTOUCHED: &str = "untouched";
-const GUARDED: &str = "guarded";
+const CSP_GUARDED: &str = "guarded";
 
 /// The facts of one page.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
-pub(crate) struct MadeBy {
+pub(crate) struct RewriteFacts {
     pins: Vec<Pin>,
     /// Origins of which it was not known that all the page names there is moved.
     connects: Vec<String>,
@@ -75,7 +75,7 @@ impl Pin {
     }
 }
 
-impl MadeBy {
+impl RewriteFacts {
     /// The page pins the sheet at `url` by `metadata`, of which this is known; as one that is not moved if it is guarded.
     pub(crate) fn pin(&mut self, url: &Url, metadata: &str, known: &Pinned, is_guarded: bool) {
         let words: Vec<&str> = metadata.split_ascii_whitespace().collect();
@@ -94,7 +94,7 @@ impl MadeBy {
     /// The page hints to connect to `origin`, and it is not known that it need not.
     pub(crate) fn connect(&mut self, origin: String) {
         let is_new = !self.connects.contains(&origin);
-        if is_new && self.connects.len() < MAX_CONNECTS && origin.len() <= MAX_LINE_BYTES {
+        if is_new && self.connects.len() < MAX_PRECONNECTS && origin.len() <= MAX_LINE_BYTES {
             self.connects.push(origin);
         }
     }
@@ -112,7 +112,7 @@ impl MadeBy {
     }
 
     /// Those lines of a note, which follow its first.
-    pub(crate) fn lines_of(note: &[u8]) -> &[u8] {
+    pub(crate) fn note_lines(note: &[u8]) -> &[u8] {
         let end = note.iter().position(|byte| *byte == b'\n');
         end.map_or(&[], |end| &note[end..])
     }
@@ -120,7 +120,7 @@ impl MadeBy {
     /// Reads a note; a line without a fact is ignored.
     fn of_note(note: &[u8]) -> Self {
         let mut made_by = Self::default();
-        let lines = std::str::from_utf8(Self::lines_of(note)).unwrap_or_default();
+        let lines = std::str::from_utf8(Self::note_lines(note)).unwrap_or_default();
         for line in lines.lines() {
             let mut words = line.splitn(4, ' ');
             match (words.next(), words.next(), words.next(), words.next()) {
@@ -166,7 +166,7 @@ impl MadeBy {
         let is_known = |pin: &&Pin| pin.answer != UNKNOWN;
         let known: Vec<String> = self.pins.iter().filter(is_known).map(Pin::line).collect();
         if !known.is_empty() {
-            rewritten::mark_facts(headers, known.join("\n").as_bytes());
+            rewritten::add_facts_to_etag(headers, known.join("\n").as_bytes());
         }
     }
 
@@ -180,7 +180,7 @@ impl MadeBy {
             by_cors: true,
             unhintable: true,
             is_candidate: false,
-            tells: Tells::Everyone,
+            tells: ReferrerScope::Everyone,
             outcome: Err(Reason::Integrity),
         })
     }
@@ -188,7 +188,7 @@ impl MadeBy {
 
 fn answer(known: &Pinned, is_guarded: bool) -> &str {
     match known {
-        _ if is_guarded => GUARDED,
+        _ if is_guarded => CSP_GUARDED,
         Pinned::Unknown => UNKNOWN,
         Pinned::Untouched => UNTOUCHED,
         Pinned::Rewritten(hash) => hash,
@@ -202,22 +202,22 @@ fn has_pins(lines: &[u8]) -> bool {
 
 /// Gives the ETag in `headers`, of a page that is kept with `note`, a mark of what it was rewritten by.
 pub(crate) fn mark(note: &[u8], headers: &mut HeaderMap) {
-    if !MadeBy::lines_of(note).is_empty() {
-        MadeBy::of_note(note).mark(headers);
+    if !RewriteFacts::note_lines(note).is_empty() {
+        RewriteFacts::of_note(note).mark(headers);
     }
 }
 
 /// Pages that are fetched again, and the number of what was known then.
 #[derive(Debug)]
-pub(crate) struct RewrittenAgain(Mutex<Remembered<Key, u64>>);
+pub(crate) struct RefetchHistory(Mutex<ExpiringMap<Key, u64>>);
 
-impl Default for RewrittenAgain {
+impl Default for RefetchHistory {
     fn default() -> Self {
-        Self(Mutex::new(Remembered::new(ONCE_IN, MAX_PAGES)))
+        Self(Mutex::new(ExpiringMap::new(REFETCH_INTERVAL, MAX_PAGES)))
     }
 }
 
-impl RewrittenAgain {
+impl RefetchHistory {
     fn has(&self, key: &Key, facts: u64, now: Instant) -> bool {
         let mut pages = self.0.lock();
         pages.get(key, now) == Some(&facts)
@@ -234,8 +234,13 @@ impl RewrittenAgain {
 
 impl Proxy {
     /// The number of the facts known now, if the page `stored` must be fetched again to be rewritten with them.
-    fn outdated(self: &Arc<Self>, wanted: &Wanted, stored: &Stored, is_stale: bool) -> Option<u64> {
-        let lines = MadeBy::lines_of(stored.note());
+    fn changed_facts(
+        self: &Arc<Self>,
+        wanted: &Wanted,
+        stored: &Stored,
+        is_stale: bool,
+    ) -> Option<u64> {
+        let lines = RewriteFacts::note_lines(stored.note());
         if lines.is_empty() || !is_stale && !has_pins(lines) {
             return None; // most answers
         }
@@ -244,7 +249,7 @@ impl Proxy {
         if !is_whole || RequestControl::of_request(&parts.headers).only_if_cached {
             return None;
         }
-        let made_by = MadeBy::of_note(stored.note());
+        let made_by = RewriteFacts::of_note(stored.note());
         let facts = made_by.would_change(&self.seen_of(wanted), is_stale)?;
         // A response to a request with cookies may not be stored, so fetching it would be useless.
         let mut head = Response::new(()).into_parts().0;
@@ -256,7 +261,7 @@ impl Proxy {
 
     /// Whether `stored`, which is fresh for `wanted`, must be fetched again, since more facts are known than when it was rewritten.
     pub(crate) fn is_outdated(self: &Arc<Self>, wanted: &Wanted, stored: &Stored) -> bool {
-        let facts = self.outdated(wanted, stored, false);
+        let facts = self.changed_facts(wanted, stored, false);
         let now = self.runtime.now();
         facts.is_some_and(|facts| !self.rewritten_again.has(&wanted.key, facts, now))
     }
@@ -268,7 +273,7 @@ impl Proxy {
         stored: &Stored,
         is_stale: bool,
     ) -> bool {
-        let facts = self.outdated(wanted, stored, is_stale);
+        let facts = self.changed_facts(wanted, stored, is_stale);
         let now = self.runtime.now();
         facts.is_some_and(|facts| self.rewritten_again.note(&wanted.key, facts, now))
     }
@@ -279,11 +284,11 @@ impl Proxy {
     }
 
     /// Fetches ahead the sheets that a page pins which is kept with `note`, and of which nothing is known.
-    pub(crate) fn look_for_pinned(self: &Arc<Self>, wanted: &Wanted, note: &[u8]) {
-        if MadeBy::lines_of(note).is_empty() {
+    pub(crate) fn prefetch_pinned(self: &Arc<Self>, wanted: &Wanted, note: &[u8]) {
+        if RewriteFacts::note_lines(note).is_empty() {
             return;
         }
-        let unknown: Vec<Reference> = MadeBy::of_note(note).unknown().collect();
+        let unknown: Vec<Reference> = RewriteFacts::of_note(note).unknown().collect();
         if unknown.is_empty() {
             return;
         }
@@ -303,8 +308,8 @@ mod tests {
     }
 
     #[test]
-    fn a_note_is_read_as_it_was_written() {
-        let mut made_by = MadeBy::default();
+    fn note_round_trips() {
+        let mut made_by = RewriteFacts::default();
         made_by.pin(&url(1), " sha256-AA\n sha512-BB ", &Pinned::Unknown, false);
         made_by.pin(
             &url(2),
@@ -325,8 +330,8 @@ mod tests {
              \nconnect https://cdn.test"
         );
         let note = ["page quiet 0", &lines].concat();
-        assert_eq!(MadeBy::of_note(note.as_bytes()), made_by);
-        assert_eq!(MadeBy::lines_of(note.as_bytes()), lines.as_bytes());
+        assert_eq!(RewriteFacts::of_note(note.as_bytes()), made_by);
+        assert_eq!(RewriteFacts::note_lines(note.as_bytes()), lines.as_bytes());
         let unknown: Vec<String> = made_by.unknown().map(|it| it.url).collect();
         assert_eq!(unknown, ["https://cdn.test/1.css?v"]);
         for nothing in [
@@ -336,25 +341,25 @@ mod tests {
             "page\n\u{0}",
         ] {
             assert_eq!(
-                MadeBy::of_note(nothing.as_bytes()),
-                MadeBy::default(),
+                RewriteFacts::of_note(nothing.as_bytes()),
+                RewriteFacts::default(),
                 "{nothing:?}"
             );
         }
     }
 
     #[test]
-    fn a_note_has_so_many_lines_of_so_many_bytes() {
-        let mut made_by = MadeBy::default();
+    fn note_lines_and_bytes_are_limited() {
+        let mut made_by = RewriteFacts::default();
         for at in 0..=MAX_PINS {
             made_by.pin(&url(at), "sha256-AA", &Pinned::Unknown, false);
             made_by.connect(format!("https://{at}.test"));
         }
         assert_eq!(
             (made_by.pins.len(), made_by.connects.len()),
-            (MAX_PINS, MAX_CONNECTS)
+            (MAX_PINS, MAX_PRECONNECTS)
         );
-        let mut long = MadeBy::default();
+        let mut long = RewriteFacts::default();
         let beside = "pin https://cdn.test/1.css?v unknown ".len();
         for (bytes, count) in [
             (MAX_LINE_BYTES - beside + 1, 0),
@@ -368,8 +373,8 @@ mod tests {
     }
 
     #[test]
-    fn a_page_is_fetched_again_once_for_the_same_facts_in_a_minute() {
-        let pages = RewrittenAgain::default();
+    fn page_is_refetched_once_per_minute_for_same_facts() {
+        let pages = RefetchHistory::default();
         let at = |seconds| Instant::ZERO + Duration::from_secs(seconds);
         assert!(!pages.has(&key("/"), 1, at(0)));
         assert!(pages.note(&key("/"), 1, at(0)));

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use parking_lot::RwLock;
-use spdy_cache::body::{Body, Gathering};
+use spdy_cache::body::{Body, BodyBuilder};
 use spdy_cache::key::Key;
 use spdy_cache::store::{Config, Counters, Object, Purge, Store};
 use spdy_cache::stored::Stored;
@@ -13,9 +13,9 @@ use spdy_cache::tags::Tag;
 
 /// A store behind a lock: hits share it.
 #[derive(Debug)]
-pub struct Memory(RwLock<Store>);
+pub struct MemoryStore(RwLock<Store>);
 
-impl Memory {
+impl MemoryStore {
     /// An empty one.
     #[must_use]
     pub fn new(config: Config) -> Self {
@@ -72,7 +72,7 @@ impl Memory {
 #[must_use]
 pub fn gather(pieces: &[Bytes]) -> Body {
     let len: u64 = pieces.iter().map(|piece| piece.len() as u64).sum();
-    let mut gathering = Gathering::new(len);
+    let mut gathering = BodyBuilder::new(len);
     for piece in pieces {
         gathering.push(piece).expect("the limit is its length");
     }

@@ -23,11 +23,11 @@ const CLIENTS: usize = 64 * 1024;
 /// The table is not gone through more often.
 const BETWEEN_SWEEPS: Duration = Duration::from_secs(1);
 /// Bits of an IPv6 address that are one client's.
-const V6_BITS: u32 = 56;
+const IPV6_PREFIX_BITS: u32 = 56;
 
 /// The budgets of all clients.
 #[derive(Debug)]
-pub(crate) struct MissRate {
+pub(crate) struct MissRateLimit {
     per_second: u64,
     clients: usize,
     table: Mutex<Table>,
@@ -47,7 +47,7 @@ struct Budget {
     filled: Instant,
 }
 
-impl MissRate {
+impl MissRateLimit {
     /// `per_second` requests of each client; 0 is no limit.
     pub(crate) fn new(per_second: u32) -> Self {
         Self {
@@ -108,7 +108,7 @@ impl Budget {
 pub(crate) fn source(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(address) => {
-            let kept = u128::MAX << (128 - V6_BITS);
+            let kept = u128::MAX << (128 - IPV6_PREFIX_BITS);
             Ipv6Addr::from(u128::from(address) & kept).into()
         }
         v4 => v4,
@@ -126,14 +126,14 @@ mod tests {
     }
 
     /// How many of 1000 are admitted.
-    fn admitted(rate: &MissRate, from: &str, now: Instant) -> usize {
+    fn admitted(rate: &MissRateLimit, from: &str, now: Instant) -> usize {
         let from = address(from);
         (0..1000).filter(|_| rate.admits(from, now)).count()
     }
 
     #[test]
-    fn a_client_has_five_seconds_worth_at_once_and_then_so_many_a_second() {
-        let rate = MissRate::new(10);
+    fn client_gets_burst_of_five_seconds_then_steady_rate() {
+        let rate = MissRateLimit::new(10);
         assert_eq!(admitted(&rate, "192.0.2.1", T0), 50);
         assert_eq!(admitted(&rate, "192.0.2.2", T0), 50, "another has his own");
         let second = T0 + Duration::from_secs(1);
@@ -148,12 +148,12 @@ mod tests {
             got += usize::from(rate.admits(address("192.0.2.1"), now));
         }
         assert_eq!(got, 10);
-        assert_eq!(admitted(&MissRate::new(0), "192.0.2.1", T0), 1000);
+        assert_eq!(admitted(&MissRateLimit::new(0), "192.0.2.1", T0), 1000);
     }
 
     #[test]
     fn a_house_of_ipv6_is_one_client() {
-        let rate = MissRate::new(10);
+        let rate = MissRateLimit::new(10);
         assert_eq!(admitted(&rate, "2001:db8:0:100::1", T0), 50);
         assert_eq!(admitted(&rate, "2001:db8:0:1ff::2", T0), 0);
         assert_eq!(admitted(&rate, "2001:db8:0:200::1", T0), 50);
@@ -162,10 +162,10 @@ mod tests {
     }
 
     #[test]
-    fn the_table_does_not_grow_past_its_limit_and_who_finds_no_room_shares_a_budget() {
-        let rate = MissRate {
+    fn full_table_shares_one_bucket_for_new_clients() {
+        let rate = MissRateLimit {
             clients: 3,
-            ..MissRate::new(10)
+            ..MissRateLimit::new(10)
         };
         for client in ["192.0.2.1", "192.0.2.2", "192.0.2.3"] {
             assert_eq!(admitted(&rate, client, T0), 50);

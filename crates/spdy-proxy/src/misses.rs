@@ -13,13 +13,13 @@ use std::time::SystemTime;
 use http::{HeaderValue, Method, Response, StatusCode, header};
 use spdy::body::Body;
 use spdy_cache::cache_status::{CacheStatus, Forward};
-use spdy_cache::lookup::{self, Failure, on_error};
+use spdy_cache::lookup::{self, Failure, may_serve_on_error};
 use spdy_cache::validate::strip_conditions;
 
-use crate::counters::{Family, Outcome};
+use crate::counters::{CounterFamily, Outcome};
 use crate::fetch::{Fetch, Got, Known};
 use crate::flight::{Seat, Waited};
-use crate::landing::{Berth, Landing, Lead, Source};
+use crate::landing::{CoalesceKey, FetchLeader, SharedResponse, Source};
 use crate::proxy::{NAME, Proxy};
 use crate::respond::{self, Judged};
 use crate::status::is_overloaded;
@@ -38,12 +38,12 @@ impl Proxy {
         let forward = forward.unwrap_or(Forward::Miss);
         let until = self.runtime.now() + self.upstream().head_timeout;
         let since = self.hour();
-        let mut berth = Berth::of(&wanted.key);
+        let mut berth = CoalesceKey::of(&wanted.key);
         let mut may_board_again = true;
         loop {
             // Who led before may have found that the whole is not to be kept.
-            if !lookup::may_join(policy, &wanted.ask) && !self.begins_whole(&wanted) {
-                return match self.part_of_coming(&wanted, forward) {
+            if !lookup::may_join(policy, &wanted.ask) && !self.should_fill(&wanted) {
+                return match self.respond_range_of_shared(&wanted, forward) {
                     Some(part) => part,
                     None => self.fetch(wanted, known, None, forward).await,
                 };
@@ -55,7 +55,7 @@ impl Proxy {
                 Seat::Follower(follower) => {
                     let waited = follower.wait(&self.runtime, until).await;
                     if matches!(waited, Waited::Leader(_) | Waited::TooLong) {
-                        self.counters.count(Family::Limits, "lock_age_s");
+                        self.counters.count(CounterFamily::Limits, "lock_age_s");
                     }
                     waited
                 }
@@ -87,7 +87,7 @@ impl Proxy {
                     if lookup::may_share_with(policy, &landing.stored, &wanted.ask, since, now)
                         && let Some(response) = self.share(&wanted, &landing, now, forward)
                     {
-                        return respond::marked(response, Outcome::COLLAPSED);
+                        return respond::marked(response, Outcome::COALESCED);
                     }
                     // Of another variant than is wanted: those who want this one share that, too.
                     let other = berth.beside(&landing, &wanted.ask.headers);
@@ -143,7 +143,7 @@ impl Proxy {
         let known = known?;
         let stored = known.object.stored();
         let now = self.hour();
-        if !on_error(
+        if !may_serve_on_error(
             self.policy(wanted.whose()),
             &wanted.ask,
             stored,
@@ -165,7 +165,7 @@ impl Proxy {
     pub(crate) fn share(
         &self,
         wanted: &Wanted,
-        landing: &Landing,
+        landing: &SharedResponse,
         now: SystemTime,
         forward: Forward,
     ) -> Option<Response<Body>> {
@@ -177,7 +177,7 @@ impl Proxy {
         match &landing.source {
             Source::Coming(recording) => {
                 let stored = &landing.stored;
-                respond::of_coming(policy, wanted, stored, None, recording, now, &status)
+                respond::from_shared_body(policy, wanted, stored, None, recording, now, &status)
             }
             Source::Kept(object) => {
                 Some(self.kept(wanted, &landing.stored, object.body(), now, &status))
@@ -189,10 +189,10 @@ impl Proxy {
         self: &Arc<Self>,
         wanted: Wanted,
         known: Option<Known>,
-        leader: Option<Lead>,
+        leader: Option<FetchLeader>,
         forward: Forward,
     ) -> Response<Body> {
-        if let Some(refused) = self.too_often(&wanted) {
+        if let Some(refused) = self.reject_over_rate(&wanted) {
             return refused;
         }
         self.ahead.learn(&wanted);
@@ -207,7 +207,7 @@ impl Proxy {
         body: Body,
         forward: Option<Forward>,
     ) -> Response<Body> {
-        if let Some(refused) = self.too_often(&wanted) {
+        if let Some(refused) = self.reject_over_rate(&wanted) {
             return refused;
         }
         let forward = forward.unwrap_or(Forward::Bypass);
@@ -219,7 +219,7 @@ impl Proxy {
         self: &Arc<Self>,
         wanted: Wanted,
         known: Option<Known>,
-        leader: Option<Lead>,
+        leader: Option<FetchLeader>,
         forward: Forward,
         body: Body,
     ) -> Response<Body> {
@@ -233,28 +233,29 @@ impl Proxy {
     /// Counts that an origin could not be asked.
     pub(crate) fn count_failure(&self, error: &UpstreamError) {
         match error.limit() {
-            Some(limit) => self.counters.count(Family::Limits, limit),
-            None => self.counters.count(Family::Origins, error.name()),
+            Some(limit) => self.counters.count(CounterFamily::Limits, limit),
+            None => self.counters.count(CounterFamily::Origins, error.name()),
         }
     }
 
     /// What a client is told that has origins asked too often.
-    pub(crate) fn too_often(&self, wanted: &Wanted) -> Option<Response<Body>> {
+    pub(crate) fn reject_over_rate(&self, wanted: &Wanted) -> Option<Response<Body>> {
         let from = wanted.from?;
         if self.misses.admits(from, self.runtime.now()) {
             return None;
         }
-        self.counters.count(Family::Limits, "misses_per_second");
+        self.counters
+            .count(CounterFamily::Limits, "misses_per_second");
         let text = "too many requests that nothing is kept for; try again soon\n";
         let mut response = respond::plain(StatusCode::TOO_MANY_REQUESTS, text);
         let soon = HeaderValue::from_static("1");
         response.headers_mut().insert(header::RETRY_AFTER, soon);
-        Some(respond::marked(response, Outcome::LIMITED))
+        Some(respond::marked(response, Outcome::RATE_LIMITED))
     }
 
     /// Revalidates in the background a stored response that was just served, unless a fetch for it is under way.
-    pub(crate) fn validate_behind(self: &Arc<Self>, mut wanted: Wanted, stale: Known) {
-        let berth = Berth::of(&wanted.key);
+    pub(crate) fn revalidate_in_background(self: &Arc<Self>, mut wanted: Wanted, stale: Known) {
+        let berth = CoalesceKey::of(&wanted.key);
         let Seat::Leader(leader) = self.flights.board(berth, self.runtime.now()) else {
             return;
         };

@@ -12,13 +12,13 @@ use spdy_cache::key::{Key, Parts};
 use spdy_rewrite::anonymous::{Load, Upstream};
 use spdy_rewrite::integrity;
 use spdy_rewrite::moved_url::Moved;
-use spdy_rewrite::named_host::NamedHost;
+use spdy_rewrite::named_host::HostAlias;
 use spdy_rewrite::named_request;
 use spdy_rewrite::refusal::Refusal;
 
 use crate::coding::Accepted;
 use crate::sites::Site;
-use crate::wanted::{Refused, Wanted, pass_conditions, target_of};
+use crate::wanted::{Refused, Wanted, copy_conditions, request_target};
 use crate::websocket;
 
 impl Wanted {
@@ -29,7 +29,7 @@ impl Wanted {
     /// The rule that forbids it.
     pub(crate) fn of_named(
         site: Arc<Site>,
-        named: &NamedHost,
+        named: &HostAlias,
         authority: String,
         from: Option<IpAddr>,
         mut asked: request::Parts,
@@ -37,8 +37,8 @@ impl Wanted {
         if websocket::is_wanted(&asked) {
             return Err(Refusal::Upgrade.into());
         }
-        let target = target_of(&asked);
-        let marked = integrity::without_mark(target);
+        let target = request_target(&asked);
+        let marked = integrity::strip_unrewritten_mark(target);
         let (is_off, target) = (marked.is_some(), marked.unwrap_or(target).to_owned());
         let arrival = asked.extensions.get().copied();
         asked.extensions.clear();
@@ -47,7 +47,7 @@ impl Wanted {
         let (mut ask, ()) = asked.into_parts();
         let said = std::mem::replace(&mut ask.headers, upstream.headers);
         ask.method = upstream.method;
-        pass_conditions(&said, &mut ask.headers);
+        copy_conditions(&said, &mut ask.headers);
         let unusable = || Refused::Target(moved.target().to_owned());
         let uri: Result<Uri, _> = moved.url().as_str().parse();
         ask.uri = uri.map_err(|_| unusable())?;
@@ -83,11 +83,11 @@ impl Wanted {
 /// What is asked of the host for `target`.
 fn opened(
     site: &Site,
-    named: &NamedHost,
+    named: &HostAlias,
     target: &str,
     asked: &Request<()>,
 ) -> Result<(Moved, Upstream), Refused> {
-    let opened = site.rules.open_named(named, target).and_then(|moved| {
+    let opened = site.rules.open_alias(named, target).and_then(|moved| {
         let upstream = named_request::request(&site.rules, named, &moved, asked)?;
         Ok((moved, upstream))
     });
@@ -95,7 +95,7 @@ fn opened(
         |why| match named_request::is_sent_on(&why, target, asked.headers()) {
             true => Refused::Elsewhere {
                 why,
-                to: format!("{}{target}", named.own_origin()),
+                to: format!("{}{target}", named.original_origin()),
             },
             false => why.into(),
         },
@@ -118,7 +118,7 @@ fn key_of(
         Some(origin) => format!("{off}{tag} named cors {origin}"),
         None => format!("{off}{tag} named"),
     };
-    for name in named_request::wanted_by_scripts(moved, load) {
+    for name in named_request::script_headers(moved, load) {
         let said = ask.headers.get(name).and_then(|said| said.to_str().ok());
         if let Some(said) = said.filter(|said| *said != "*/*") {
             rules.extend([" ", name.as_str(), "=", said]);

@@ -14,7 +14,7 @@ use crate::sites::{Site, Sites};
 pub fn zones(config: &Config, sites: &Sites) -> Vec<ZoneConfig> {
     let mut zones = config.dns.zone.clone();
     for site in sites.all() {
-        let Some(records) = records_of(&config.dns.zone, site) else {
+        let Some(records) = site_records(&config.dns.zone, site) else {
             continue;
         };
         for named in site.rules.named_hosts() {
@@ -48,9 +48,9 @@ pub fn elsewhere(config: &Config, sites: &Sites) -> Vec<(String, String)> {
 }
 
 /// What is answered for `site`, with names written whole.
-fn records_of(zones: &[ZoneConfig], site: &Site) -> Option<NameConfig> {
+fn site_records(zones: &[ZoneConfig], site: &Site) -> Option<NameConfig> {
     site.names().find_map(|name| {
-        let zone = zones.iter().filter(|zone| lies_in(name, &zone.apex));
+        let zone = zones.iter().filter(|zone| is_in_zone(name, &zone.apex));
         let zone = zone.max_by_key(|zone| zone.apex.len())?;
         let record = record(zone, name)?;
         let alias = record.alias.as_ref();
@@ -72,12 +72,12 @@ fn record<'a>(zone: &'a ZoneConfig, name: &str) -> Option<&'a NameConfig> {
 }
 
 fn zone_of<'a>(zones: &'a mut [ZoneConfig], name: &str) -> Option<&'a mut ZoneConfig> {
-    let of_it = zones.iter_mut().filter(|zone| lies_in(name, &zone.apex));
+    let of_it = zones.iter_mut().filter(|zone| is_in_zone(name, &zone.apex));
     of_it.max_by_key(|zone| zone.apex.len())
 }
 
 /// Whether `name`, in lower case, is that of the zone of `apex` or below it.
-pub(crate) fn lies_in(name: &str, apex: &str) -> bool {
+pub(crate) fn is_in_zone(name: &str, apex: &str) -> bool {
     let apex = apex.trim_end_matches('.').to_ascii_lowercase();
     let above = name.strip_suffix(&apex);
     above.is_some_and(|above| above.is_empty() || above.ends_with('.'))
@@ -107,13 +107,13 @@ mod tests {
 
     fn compiled(dns: &str) -> (Config, Sites) {
         let config = Config::read(&format!("{SITE}{dns}")).expect("a good one");
-        let keys = Keys::of_secrets(&[7; 32], None).expect("it is long enough");
+        let keys = Keys::from_secrets(&[7; 32], None).expect("it is long enough");
         let sites = Sites::compile(&config, &keys).expect("good sites");
         (config, sites)
     }
 
     #[test]
-    fn zones_that_nobody_listens_for_answer_for_no_name() {
+    fn zones_without_listener_answer_nothing() {
         let zones = "[[dns.zone]]\napex = 'site.test'\nname_servers = ['ns.o.test']\n\
              [[dns.zone.names]]\nname = 'www'\naddresses = ['192.0.2.9']\n\
              [[dns.zone]]\napex = 'assets.test'\nname_servers = ['ns.o.test']\n";
@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_has_the_records_of_its_site_and_another_none() {
+    fn alias_has_records_of_its_site_and_unknown_names_have_none() {
         let (config, sites) = compiled(
             "[dns]\nlisten = ['127.0.0.1:53']\n\
              [[dns.zone]]\napex = 'site.test'\nname_servers = ['ns.o.test']\n\
@@ -133,7 +133,7 @@ mod tests {
              [[dns.zone]]\napex = 'assets.test'\nname_servers = ['ns.o.test']\n",
         );
         let zones = zones(&config, &sites);
-        let name = sites.names_of_others().next().expect("one");
+        let name = sites.alias_names().next().expect("one");
         let record = record(&zones[1], name).expect("it has records");
         assert_eq!(record.addresses.len(), 2);
         assert_eq!(record.https.as_ref().expect("HTTPS").alpn, ["h2"]);
@@ -144,7 +144,7 @@ mod tests {
 
     /// Names of zones are compared without regard to case (RFC 4343 §3).
     #[test]
-    fn a_zone_may_be_written_in_capitals() {
+    fn zone_name_may_be_upper_case() {
         let (config, sites) = compiled(
             "[dns]\nlisten = ['127.0.0.1:53']\n\
              [[dns.zone]]\napex = 'Site.TEST'\nname_servers = ['ns.o.test']\n\
@@ -153,29 +153,29 @@ mod tests {
         );
         assert!(elsewhere(&config, &sites).is_empty());
         let zones = zones(&config, &sites);
-        let name = sites.names_of_others().next().expect("one");
+        let name = sites.alias_names().next().expect("one");
         let record = record(&zones[1], name).expect("it has records");
         assert_eq!(record.addresses.len(), 1);
         Zones::new(&zones).expect("zones that can be served");
     }
 
     #[test]
-    fn an_alias_leads_where_it_led_from_the_site() {
+    fn cname_of_site_applies_to_its_aliases() {
         let (config, sites) = compiled(
             "[[dns.zone]]\napex = 'site.test'\nname_servers = ['ns.o.test']\n\
              [[dns.zone.names]]\nname = 'www'\nalias = '@'\n\
              [[dns.zone]]\napex = 'x.assets.test.'\nname_servers = ['ns.o.test']\n",
         );
         let zones = zones(&config, &sites);
-        let name = sites.names_of_others().next().expect("one");
+        let name = sites.alias_names().next().expect("one");
         let record = record(&zones[1], name).expect("it has records");
         assert_eq!(record.alias.as_deref(), Some("site.test."));
     }
 
     #[test]
-    fn names_that_are_answered_for_elsewhere_are_told_with_their_site() {
+    fn externally_hosted_aliases_are_reported_with_their_site() {
         let (config, sites) = compiled("");
-        let name = sites.names_of_others().next().expect("one").to_owned();
+        let name = sites.alias_names().next().expect("one").to_owned();
         let told = elsewhere(&config, &sites);
         assert_eq!(told, [(name, "www.site.test".to_owned())]);
     }

@@ -5,14 +5,14 @@ use std::time::Duration;
 
 use crate::upstream::Whose;
 
-/// Upper bounds of the buckets of [`Latency`], milliseconds.
+/// Upper bounds of the buckets of [`LatencyHistogram`], milliseconds.
 pub const LATENCY_BOUNDS_MS: [u64; 12] = [
     5, 10, 25, 50, 100, 250, 500, 1000, 2500, 5000, 10_000, 30_000,
 ];
 
 /// How long answers took.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub struct Latency {
+pub struct LatencyHistogram {
     /// How many took no longer than each of [`LATENCY_BOUNDS_MS`], and longer than the one before; those that took longer than all
     /// come last.
     pub buckets: [u64; LATENCY_BOUNDS_MS.len() + 1],
@@ -20,7 +20,7 @@ pub struct Latency {
     pub sum: Duration,
 }
 
-impl Latency {
+impl LatencyHistogram {
     /// How many there were.
     #[must_use]
     pub fn count(&self) -> u64 {
@@ -29,7 +29,7 @@ impl Latency {
 }
 
 #[derive(Debug, Default)]
-struct AtomicLatency {
+struct AtomicHistogram {
     buckets: [AtomicU64; LATENCY_BOUNDS_MS.len() + 1],
     sum_us: AtomicU64,
 }
@@ -37,8 +37,8 @@ struct AtomicLatency {
 /// Of the sites' own origins, and of the hosts of others.
 #[derive(Debug, Default)]
 pub struct OriginLatency {
-    site: AtomicLatency,
-    others: AtomicLatency,
+    site: AtomicHistogram,
+    others: AtomicHistogram,
 }
 
 impl OriginLatency {
@@ -55,15 +55,15 @@ impl OriginLatency {
 
     /// By now.
     #[must_use]
-    pub fn load(&self, whose: Whose) -> Latency {
+    pub fn load(&self, whose: Whose) -> LatencyHistogram {
         let latency = self.of(whose);
-        Latency {
+        LatencyHistogram {
             buckets: std::array::from_fn(|nth| latency.buckets[nth].load(Ordering::Relaxed)),
             sum: Duration::from_micros(latency.sum_us.load(Ordering::Relaxed)),
         }
     }
 
-    fn of(&self, whose: Whose) -> &AtomicLatency {
+    fn of(&self, whose: Whose) -> &AtomicHistogram {
         match whose {
             Whose::Site => &self.site,
             Whose::Others => &self.others,
@@ -76,7 +76,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_is_counted_once_in_the_first_bucket_that_holds_it() {
+    fn latency_is_counted_in_the_first_matching_bucket() {
         let all = OriginLatency::default();
         for ms in [0, 5, 6, 30_000, 30_001] {
             all.add(Whose::Others, Duration::from_millis(ms));
@@ -85,6 +85,6 @@ mod tests {
         assert_eq!(others.buckets, [2, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 1]);
         assert_eq!(others.count(), 5);
         assert_eq!(others.sum, Duration::from_millis(60_012));
-        assert_eq!(all.load(Whose::Site), Latency::default());
+        assert_eq!(all.load(Whose::Site), LatencyHistogram::default());
     }
 }

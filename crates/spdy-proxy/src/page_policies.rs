@@ -17,12 +17,12 @@ use http::HeaderMap;
 use parking_lot::{Mutex, MutexGuard};
 use spdy_rewrite::guarded::Guarded;
 use spdy_rewrite::kind::Kinds;
-use spdy_rewrite::referrer::Tells;
+use spdy_rewrite::referrer::ReferrerScope;
 use spdy_rewrite::rules::Rules;
 use url::Url;
 
 /// Pages of which it is remembered that no other host is to hear of them, the latest.
-const QUIET_PAGES: usize = 4096;
+const MAX_HIDDEN_REFERRERS: usize = 4096;
 
 /// The first word of the note of what may be a page.
 const PAGE: &str = "page";
@@ -43,7 +43,7 @@ impl Said {
     pub(crate) fn by_head(rules: &Rules, page: &Url, headers: &HeaderMap) -> Self {
         Self {
             guarded: Guarded::by_head(rules, page, headers),
-            is_quiet: Tells::by_head(headers) == Tells::Site,
+            is_quiet: ReferrerScope::by_head(headers) == ReferrerScope::Site,
         }
     }
 
@@ -99,17 +99,17 @@ impl PagePolicies {
         let mut known = self.lock();
         known.guarded.extend(said.guarded);
         if let (true, Some(page)) = (said.is_quiet, page()) {
-            known.keep_quiet(&page);
+            known.add_hidden_referrer(&page);
         }
     }
 
     /// All of a page came by, and this is what it said.
-    pub(crate) fn note_page(&self, page: &Url, guarded: Guarded, tells: Tells) {
+    pub(crate) fn note_page(&self, page: &Url, guarded: Guarded, tells: ReferrerScope) {
         let mut known = self.lock();
         known.guarded.extend(guarded);
         match tells {
-            Tells::Site => known.keep_quiet(page),
-            Tells::Nobody | Tells::Everyone => known.forget(page),
+            ReferrerScope::Site => known.add_hidden_referrer(page),
+            ReferrerScope::Nobody | ReferrerScope::Everyone => known.forget(page),
         }
     }
 
@@ -139,13 +139,13 @@ impl Known {
         }
     }
 
-    fn keep_quiet(&mut self, page: &Url) {
+    fn add_hidden_referrer(&mut self, page: &Url) {
         let digest = digest(&page[..url::Position::AfterQuery]);
         if !self.quiet.insert(digest) {
             return;
         }
         self.order.push_back(digest);
-        if self.order.len() > QUIET_PAGES
+        if self.order.len() > MAX_HIDDEN_REFERRERS
             && let Some(oldest) = self.order.pop_front()
         {
             self.quiet.remove(&oldest);
@@ -164,7 +164,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_noted_of_a_page_is_read_again_and_what_is_none_is_none() {
+    fn page_note_round_trips_and_other_notes_are_ignored() {
         for (is_quiet, note) in [
             (false, "page"),
             (true, "page quiet"),
@@ -192,12 +192,12 @@ mod tests {
     }
 
     #[test]
-    fn of_so_many_pages_it_is_remembered_that_nobody_hears_of_them() {
+    fn hidden_referrer_pages_are_limited() {
         let policies = PagePolicies::default();
         let page = |at: usize| Url::parse(&format!("https://www.site.test/{at}?x")).expect("a URL");
-        for at in 0..=QUIET_PAGES {
-            policies.note_page(&page(at), Guarded::default(), Tells::Site);
-            policies.note_page(&page(at), Guarded::default(), Tells::Site);
+        for at in 0..=MAX_HIDDEN_REFERRERS {
+            policies.note_page(&page(at), Guarded::default(), ReferrerScope::Site);
+            policies.note_page(&page(at), Guarded::default(), ReferrerScope::Site);
         }
         assert!(!policies.is_quiet(page(0).as_str()), "one too many");
         assert!(policies.is_quiet(page(1).as_str()));
@@ -206,22 +206,22 @@ mod tests {
             is_quiet: true,
             ..Said::default()
         };
-        for _ in 0..QUIET_PAGES {
-            policies.learn(|| Some(page(QUIET_PAGES)), said.clone());
+        for _ in 0..MAX_HIDDEN_REFERRERS {
+            policies.learn(|| Some(page(MAX_HIDDEN_REFERRERS)), said.clone());
         }
         assert!(policies.is_quiet(page(1).as_str()));
         let heir = PagePolicies::default();
         heir.take_over(&policies);
-        assert!(heir.is_quiet(page(QUIET_PAGES).as_str()));
-        policies.note_page(&page(1), Guarded::default(), Tells::Everyone);
+        assert!(heir.is_quiet(page(MAX_HIDDEN_REFERRERS).as_str()));
+        policies.note_page(&page(1), Guarded::default(), ReferrerScope::Everyone);
         assert!(
             !policies.is_quiet(page(1).as_str()),
             "it says otherwise now"
         );
         // One that changes its mind takes one place.
-        for _ in 0..QUIET_PAGES {
-            policies.note_page(&page(1), Guarded::default(), Tells::Site);
-            policies.note_page(&page(1), Guarded::default(), Tells::Everyone);
+        for _ in 0..MAX_HIDDEN_REFERRERS {
+            policies.note_page(&page(1), Guarded::default(), ReferrerScope::Site);
+            policies.note_page(&page(1), Guarded::default(), ReferrerScope::Everyone);
         }
         assert!(policies.is_quiet(page(2).as_str()));
     }

@@ -10,14 +10,14 @@ use crate::coding::{CodingError, Decoder};
 
 /// A page on its way.
 #[derive(Debug)]
-pub(crate) struct PageText {
+pub(crate) struct PageRewriter {
     /// Until it has ended, or cannot be read any more.
     reading: Option<(Decoder, Box<HtmlRewriter>)>,
     links: Vec<Reference>,
     is_tried: bool,
 }
 
-impl PageText {
+impl PageRewriter {
     /// One whose bytes `decoder` makes text of; its head names `links`.
     pub(crate) fn new(decoder: Decoder, page: HtmlRewriter, links: Vec<Reference>) -> Self {
         Self {

@@ -10,14 +10,14 @@ use spdy::body::{Body, BoxError};
 
 /// The bytes of `range` of `body`, which has them all. What comes behind them is not waited for.
 pub(crate) fn part_of(body: Body, range: Range<u64>) -> Body {
-    Body::wrap(PartBody {
+    Body::wrap(RangeBody {
         body: Some(body),
         skipped: range.start,
         left: range.end - range.start,
     })
 }
 
-struct PartBody {
+struct RangeBody {
     /// `None` when the part has come to its end.
     body: Option<Body>,
     /// Bytes before it, as far as they have not come.
@@ -26,7 +26,7 @@ struct PartBody {
     left: u64,
 }
 
-impl PartBody {
+impl RangeBody {
     /// What of `piece` is of the part.
     fn cut(&mut self, mut piece: Bytes) -> Bytes {
         let before = self.skipped.min(piece.len() as u64);
@@ -39,7 +39,7 @@ impl PartBody {
     }
 }
 
-impl http_body::Body for PartBody {
+impl http_body::Body for RangeBody {
     type Data = Bytes;
     type Error = BoxError;
 
@@ -82,7 +82,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn a_part_is_cut_out_of_pieces_wherever_it_begins_and_ends() {
+    async fn range_is_cut_across_piece_boundaries() {
         let pieces = ["", "01", "234", "5", "6789"];
         for (range, want) in [
             (0..10, "0123456789"),

@@ -10,7 +10,7 @@ pub(crate) type Placed = (String, Option<u16>, IpAddr);
 
 /// Where the own origins of `sites` are that are not looked up: what a site says of its own goes before what `resolve` says of all. Where
 /// both said something, both would be tried.
-pub(crate) fn addresses_of_sites(sites: &Sites, resolve: &BTreeMap<String, IpAddr>) -> Vec<Placed> {
+pub(crate) fn origin_addresses(sites: &Sites, resolve: &BTreeMap<String, IpAddr>) -> Vec<Placed> {
     let mut placed = sites.addresses().to_vec();
     let is_said = |name: &str| sites.addresses().iter().any(|(said, ..)| said == name);
     let is_said_at = |name: &str, port| {
@@ -51,8 +51,7 @@ mod tests {
     use crate::config::Config;
 
     #[test]
-    fn names_that_are_not_looked_up_are_those_of_own_origins_too_unless_a_site_says_where_its_own_is()
-     {
+    fn resolve_applies_to_site_origins_unless_site_has_address() {
         let text = "[upstream.resolve]\n'Looked.test' = '192.0.2.1'\n'said.test' = '192.0.2.2'\n'kept.test' = '192.0.2.3'\n\
             'www.c.test' = '192.0.2.4'\n'cdn.test' = '192.0.2.5'\n\
             [[site]]\nnames = ['www.a.test']\norigin = 'https://looked.test'\n\
@@ -61,9 +60,9 @@ mod tests {
             [[site]]\nnames = ['www.e.test']\norigin = 'https://said.test:9443'\n\
             [[site]]\nnames = ['www.c.test', 'c.test']\norigin = 'https://kept.test'\nkeep_host = true\n";
         let config = Config::read(text).expect("a good one");
-        let keys = Keys::of_secrets(&[7; 32], None).expect("it is long enough");
+        let keys = Keys::from_secrets(&[7; 32], None).expect("it is long enough");
         let sites = Sites::compile(&config, &keys).expect("good sites");
-        let placed = addresses_of_sites(&sites, &config.upstream.resolve);
+        let placed = origin_addresses(&sites, &config.upstream.resolve);
         let of = |name: &str| {
             let of_it = placed.iter().filter(|(placed, ..)| placed == name);
             let of_it = of_it.map(|(_, _, address)| address.to_string());

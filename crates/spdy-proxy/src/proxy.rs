@@ -14,58 +14,58 @@ use spdy_cache::shared::SharedTier;
 use spdy_cache::store;
 use spdy_net::calendar::Calendar;
 use spdy_net::handler::Arrival;
-use spdy_net::in_front::InFront;
+use spdy_net::in_front::TrustedProxies;
 use spdy_server::visit::DigestKey;
 
 use crate::ahead::Ahead;
 use crate::claims::FromTrustedProxy;
-use crate::companions::Companions;
+use crate::companions::PageResources;
 use crate::config_cache::CacheConfig;
 use crate::config_learn::LearnConfig;
 use crate::counters::Counters;
-use crate::dead::DeadThings;
-use crate::disk::Disk;
-use crate::encodings::Encodings;
-use crate::flight::Flights;
+use crate::dead::NegativeCache;
+use crate::disk::DiskStore;
+use crate::encodings::EncodedBodies;
+use crate::flight::Coalescer;
 use crate::forwarded::{self, is_secure};
 use crate::in_flight::InFlight;
-use crate::landing::{Berth, Landing};
-use crate::made_by::RewrittenAgain;
-use crate::memory::Memory;
-use crate::miss_rate::MissRate;
+use crate::landing::{CoalesceKey, SharedResponse};
+use crate::made_by::RefetchHistory;
+use crate::memory::MemoryStore;
+use crate::miss_rate::MissRateLimit;
 use crate::origin_latency::OriginLatency;
 use crate::purge::Purges;
-use crate::range_fills::RangeFills;
-use crate::reports::Reports;
-use crate::sheets::Sheets;
+use crate::range_fills::RangeFillCredits;
+use crate::reports::PageReports;
+use crate::sheets::StylesheetIndex;
 use crate::sites::{Site, Sites};
 use crate::sockets::Sockets;
 use crate::spans::{OpenSpan, SpanKind, Spans};
 use crate::upstream::{Upstream, Whose};
 use crate::wanted::Wanted;
-use crate::wholes::Wholes;
+use crate::wholes::RangeFillBackoff;
 
 /// The name that `Cache-Status` and `Proxy-Status` know this by.
 pub(crate) const NAME: &str = "spdy";
 
 /// Bodies under codings may have so much memory beside what is kept: a part in so many.
-const ENCODED_SHARE: usize = 4;
+const ENCODED_MEMORY_DIVISOR: usize = 4;
 
 /// All of it.
 #[derive(Debug)]
 pub struct Proxy {
     sites: RwLock<Arc<Sites>>,
     upstream: RwLock<Arc<Upstream>>,
-    pub(crate) memory: Memory,
-    pub(crate) disk: OnceLock<Disk>,
+    pub(crate) memory: MemoryStore,
+    pub(crate) disk: OnceLock<DiskStore>,
     pub(crate) shared: OnceLock<Arc<dyn SharedTier>>,
-    pub(crate) encodings: Arc<Encodings>,
-    pub(crate) companions: Companions,
+    pub(crate) encodings: Arc<EncodedBodies>,
+    pub(crate) companions: PageResources,
     pub(crate) purges: Purges,
-    pub(crate) sheets: Sheets,
-    pub(crate) rewritten_again: RewrittenAgain,
+    pub(crate) sheets: StylesheetIndex,
+    pub(crate) rewritten_again: RefetchHistory,
     /// What became of pages.
-    pub reports: Reports,
+    pub reports: PageReports,
     /// What was done so far.
     pub counters: Counters,
     /// How long origins took to answer.
@@ -73,19 +73,19 @@ pub struct Proxy {
     spans: OnceLock<Arc<Spans>>,
     digest_key: OnceLock<DigestKey>,
     pub(crate) learn: LearnConfig,
-    pub(crate) flights: Arc<Flights<Berth, Landing>>,
+    pub(crate) flights: Arc<Coalescer<CoalesceKey, SharedResponse>>,
     of_site: Policy,
     of_others: Policy,
     pub(crate) object_bytes: usize,
     /// What is recorded to be kept.
     pub in_flight: Arc<InFlight>,
     pub(crate) fetch_timeout: Duration,
-    pub(crate) misses: MissRate,
+    pub(crate) misses: MissRateLimit,
     pub(crate) sockets: Sockets,
     pub(crate) ahead: Ahead,
-    pub(crate) dead: DeadThings,
-    pub(crate) wholes: Wholes,
-    pub(crate) range_fills: Arc<RangeFills>,
+    pub(crate) dead: NegativeCache,
+    pub(crate) wholes: RangeFillBackoff,
+    pub(crate) range_fills: Arc<RangeFillCredits>,
     pub(crate) runtime: SharedRuntime,
     calendar: Calendar,
 }
@@ -105,7 +105,7 @@ impl Proxy {
             clients_may_revalidate: config.obey_reload,
             ..policy
         };
-        let memory = Memory::new(store::Config {
+        let memory = MemoryStore::new(store::Config {
             max_bytes: (config.memory_mib << 20) as u64,
             max_object_bytes: (config.object_mib << 20) as u64,
             site_bytes: sites.memory_quotas(),
@@ -113,26 +113,26 @@ impl Proxy {
         });
         let counters = Counters::default();
         let in_flight = InFlight::new(config.in_flight_mib() << 20, counters.clone());
-        let of_codings = (config.memory_mib << 20) / ENCODED_SHARE;
+        let of_codings = (config.memory_mib << 20) / ENCODED_MEMORY_DIVISOR;
         Arc::new(Self {
             sites: RwLock::new(Arc::new(sites)),
             upstream: RwLock::new(Arc::new(upstream)),
             memory,
             disk: OnceLock::new(),
             shared: OnceLock::new(),
-            encodings: Encodings::new(of_codings, in_flight.clone()),
-            companions: Companions::default(),
+            encodings: EncodedBodies::new(of_codings, in_flight.clone()),
+            companions: PageResources::default(),
             purges: Purges::default(),
-            sheets: Sheets::default(),
-            rewritten_again: RewrittenAgain::default(),
-            reports: Reports::default(),
+            sheets: StylesheetIndex::default(),
+            rewritten_again: RefetchHistory::default(),
+            reports: PageReports::default(),
             in_flight,
             counters,
             latency: OriginLatency::default(),
             spans: OnceLock::new(),
             digest_key: OnceLock::new(),
             learn: learn.clone(),
-            flights: Flights::new(Duration::from_secs(config.lock_age_s)),
+            flights: Coalescer::new(Duration::from_secs(config.lock_age_s)),
             of_site: with(Policy {
                 store_after_cookie: config.after_cookies,
                 ..Policy::site()
@@ -144,12 +144,12 @@ impl Proxy {
             }),
             object_bytes: config.object_mib << 20,
             fetch_timeout: Duration::from_secs(config.fetch_timeout_s),
-            misses: MissRate::new(config.misses_per_second),
+            misses: MissRateLimit::new(config.misses_per_second),
             sockets: Sockets::default(),
             ahead: Ahead::new(learn),
-            dead: DeadThings::default(),
-            wholes: Wholes::default(),
-            range_fills: RangeFills::new(config.range_fill_mib << 20),
+            dead: NegativeCache::default(),
+            wholes: RangeFillBackoff::default(),
+            range_fills: RangeFillCredits::new(config.range_fill_mib << 20),
             runtime,
             calendar,
         })
@@ -171,7 +171,7 @@ impl Proxy {
 
     /// Pages that are rewritten from now on call no other host by one of `names`, which browsers would refuse, and all by theirs
     /// otherwise; whether that is new.
-    pub fn withhold(&self, names: &BTreeSet<String>) -> bool {
+    pub fn withhold_aliases(&self, names: &BTreeSet<String>) -> bool {
         let mut sites = self.sites.write();
         let is_new = sites.withheld() != names;
         if is_new {
@@ -187,7 +187,7 @@ impl Proxy {
 
     /// Makes the digests by which connections remember URLs with `key` from now on, which is random in a program; the first is the one that
     /// stays.
-    pub fn make_digests_with(&self, key: DigestKey) {
+    pub fn set_digest_key(&self, key: DigestKey) {
         let _ = self.digest_key.set(key);
     }
 
@@ -244,7 +244,7 @@ impl Proxy {
         asked: &mut request::Parts,
     ) -> Option<IpAddr> {
         let from = from?;
-        let Some(in_front) = self.forwarding(from) else {
+        let Some(in_front) = self.trusted_proxy(from) else {
             return Some(from);
         };
         let arrival: Option<&mut Arrival> = asked.extensions.get_mut();
@@ -256,13 +256,13 @@ impl Proxy {
     }
 
     /// Who sent `headers`, where `from` may be a proxy in front.
-    pub(crate) fn client_behind(&self, from: IpAddr, headers: &HeaderMap) -> IpAddr {
-        let in_front = self.forwarding(from);
+    pub(crate) fn client_of_malformed(&self, from: IpAddr, headers: &HeaderMap) -> IpAddr {
+        let in_front = self.trusted_proxy(from);
         in_front.map_or(from, |in_front| forwarded::client(&in_front, from, headers))
     }
 
     /// Those in front, if whoever is at `from` is one of them and says with each request whose it is.
-    fn forwarding(&self, from: IpAddr) -> Option<Arc<InFront>> {
+    fn trusted_proxy(&self, from: IpAddr) -> Option<Arc<TrustedProxies>> {
         let sites = self.sites.read();
         let in_front = sites.in_front();
         in_front.forwards(from).then(|| in_front.clone())
@@ -270,7 +270,7 @@ impl Proxy {
 
     /// The site that `asked` is for.
     pub(crate) fn site_of(&self, asked: &request::Parts) -> Option<Arc<Site>> {
-        self.site_named(authority_of(asked)?)
+        self.site_named(request_authority(asked)?)
     }
 
     fn site_named(&self, authority: &str) -> Option<Arc<Site>> {
@@ -278,7 +278,7 @@ impl Proxy {
         sites.find(authority).cloned()
     }
 
-    pub(crate) fn site_answering(&self, authority: &str) -> Option<Arc<Site>> {
+    pub(crate) fn site_or_alias(&self, authority: &str) -> Option<Arc<Site>> {
         let sites = self.sites.read();
         sites.answering(authority).cloned()
     }
@@ -292,7 +292,7 @@ impl Proxy {
 }
 
 /// The host that a client named, with its port.
-pub(crate) fn authority_of(asked: &request::Parts) -> Option<&str> {
+pub(crate) fn request_authority(asked: &request::Parts) -> Option<&str> {
     match asked.uri.authority() {
         Some(authority) => Some(authority.as_str()),
         None => asked.headers.get(header::HOST)?.to_str().ok(),

@@ -8,7 +8,7 @@ use spdy_cache::stored::Stored;
 /// Request fields that a response may vary on and still be public: they describe a program, not a person.
 ///
 /// A client chooses their values, and the response may repeat them. So the names in one variant are for requests that select this
-/// variant only ([`Companions`](crate::companions::Companions)).
+/// variant only ([`PageResources`](crate::companions::PageResources)).
 const PUBLIC_FIELDS: [HeaderName; 12] = [
     header::ACCEPT,
     header::ACCEPT_CHARSET,
@@ -43,7 +43,7 @@ pub(crate) fn is_html(headers: &HeaderMap) -> bool {
 }
 
 /// Whether `stored` is public and the same for all clients: a client can change nothing in it but its content coding.
-pub(crate) fn is_same_for_all(stored: &Stored) -> bool {
+pub(crate) fn is_client_independent(stored: &Stored) -> bool {
     stored
         .selecting_names()
         .all(|name| *name == header::ACCEPT_ENCODING)

@@ -12,23 +12,23 @@ use spdy_cache::body::Body as KeptBody;
 use spdy_cache::stored::Stored;
 use spdy_rewrite::page_report::PageReport;
 use spdy_rewrite::reference::Reference;
-use spdy_rewrite::referrer::Tells;
+use spdy_rewrite::referrer::ReferrerScope;
 use spdy_rewrite::rewritten;
 
-use crate::ahead::PageDone;
+use crate::ahead::FinishedPage;
 use crate::ahead_budget::Budget;
 use crate::companions::Reader;
-use crate::counters::Family;
-use crate::landing::Lead;
-use crate::made_by::{self, MadeBy};
+use crate::counters::CounterFamily;
+use crate::landing::FetchLeader;
+use crate::made_by::{self, RewriteFacts};
 use crate::memory::gather;
 use crate::page_policies::Said;
 use crate::proxy::Proxy;
-use crate::public::{is_public, is_same_for_all};
-use crate::purge::Since;
+use crate::public::{is_client_independent, is_public};
+use crate::purge::PurgeSnapshot;
 use crate::recording::Writer;
-use crate::sheets::{Became, OfSite};
-use crate::span_attributes::of_rewriting;
+use crate::sheets::{OfSite, StylesheetResult};
+use crate::span_attributes::set_rewrite;
 use crate::spans::{BROKEN, OpenSpan};
 use crate::transform::Rewriter;
 use crate::wanted::Wanted;
@@ -37,7 +37,7 @@ use crate::wanted::Wanted;
 /// without the encoding. The time is long enough for two writes of an origin to arrive as one.
 const PAUSE: Duration = Duration::from_millis(20);
 /// Things that one page names and that are remembered of it.
-const MAX_NAMED: usize = 256;
+const MAX_PAGE_REFERENCES: usize = 256;
 
 /// A body on its way from an origin into a recording.
 pub(crate) struct Pump {
@@ -49,14 +49,14 @@ pub(crate) struct Pump {
     pub(crate) is_stored: bool,
     pub(crate) status: StatusCode,
     /// Lives until it is in the cache, so that nobody fetches it in between.
-    pub(crate) leader: Option<Lead>,
+    pub(crate) leader: Option<FetchLeader>,
     pub(crate) rewriter: Rewriter,
     /// The facts that it is rewritten with.
     pub(crate) seen: Arc<OfSite>,
     /// No redirect led to it.
     pub(crate) is_in_its_place: bool,
     pub(crate) writer: Writer,
-    pub(crate) since: Since,
+    pub(crate) since: PurgeSnapshot,
     pub(crate) wanted: Wanted,
     /// What it named so far, of what is moved or the site's own.
     pub(crate) named: Vec<Reference>,
@@ -96,33 +96,33 @@ impl Pump {
             let is_waiting = self.rewriter.is_waiting();
             let came = std::future::poll_fn(|cx| {
                 if let Poll::Ready(frame) = Pin::new(&mut body).poll_frame(cx) {
-                    return Poll::Ready(Came::Frame(frame));
+                    return Poll::Ready(PumpEvent::Frame(frame));
                 }
                 // Where the end alone is to come, its connection is of use for others after it.
                 let is_all = body.size_hint().exact() == Some(0);
-                if !is_all && self.writer.poll_unread(cx).is_ready() {
-                    return Poll::Ready(Came::Unread);
+                if !is_all && self.writer.poll_no_readers(cx).is_ready() {
+                    return Poll::Ready(PumpEvent::Unread);
                 }
                 if is_waiting {
                     let sleep = || runtime.sleep_until(runtime.now() + PAUSE);
                     if pause.get_or_insert_with(sleep).as_mut().poll(cx).is_ready() {
-                        return Poll::Ready(Came::Pause);
+                        return Poll::Ready(PumpEvent::Pause);
                     }
                 }
                 match &mut patience {
-                    Some(patience) => patience.as_mut().poll(cx).map(|()| Came::TooLate),
+                    Some(patience) => patience.as_mut().poll(cx).map(|()| PumpEvent::TooLate),
                     None => Poll::Pending,
                 }
             });
             let mut piece = match came.await {
-                Came::Frame(Some(Ok(frame))) => match frame.into_data() {
+                PumpEvent::Frame(Some(Ok(frame))) => match frame.into_data() {
                     Ok(data) => data,
                     Err(_) => continue, // trailers are not kept, and not passed on
                 },
-                Came::Frame(Some(Err(error))) => return self.break_off(error.to_string()),
-                Came::Frame(None) => return self.ended().await,
-                Came::Unread => return,
-                Came::Pause => {
+                PumpEvent::Frame(Some(Err(error))) => return self.break_off(error.to_string()),
+                PumpEvent::Frame(None) => return self.ended().await,
+                PumpEvent::Unread => return,
+                PumpEvent::Pause => {
                     let text = self.rewriter.flush();
                     self.look_ahead();
                     turns.is_others(0, usize::MAX, !text.is_empty(), false);
@@ -131,10 +131,12 @@ impl Pump {
                     }
                     continue;
                 }
-                Came::TooLate => {
+                PumpEvent::TooLate => {
                     patience = None;
-                    if self.writer.pass_on() {
-                        self.proxy.counters.count(Family::Limits, "fetch_timeout_s");
+                    if self.writer.stop_retaining() {
+                        self.proxy
+                            .counters
+                            .count(CounterFamily::Limits, "fetch_timeout_s");
                     }
                     continue;
                 }
@@ -181,10 +183,10 @@ impl Pump {
         // Before anybody can have all of it, and name it next.
         let became = self.rewriter.take_became();
         let is_sheet = became.is_some();
-        let is_untouched = became.as_ref().is_some_and(Became::is_untouched);
+        let is_untouched = became.as_ref().is_some_and(StylesheetResult::is_untouched);
         let mut line = None;
         if let Some(became) = became
-            && let (Some(url), true) = (self.wanted.seen_url(), self.is_in_its_place)
+            && let (Some(url), true) = (self.wanted.client_url(), self.is_in_its_place)
         {
             let rules = &self.wanted.site.rules;
             line = Some(became.line());
@@ -193,8 +195,8 @@ impl Pump {
         let stored = self.shared.as_deref().filter(|_| self.is_stored);
         let public = stored.filter(|stored| is_public(stored));
         if is_sheet
-            && stored.is_some_and(is_same_for_all)
-            && let (Some(url), Some(home)) = (self.wanted.seen_url(), self.wanted.home())
+            && stored.is_some_and(is_client_independent)
+            && let (Some(url), Some(home)) = (self.wanted.client_url(), self.wanted.home())
         {
             let reader = Reader {
                 home: &home,
@@ -209,10 +211,10 @@ impl Pump {
             .filter(|report| is_own && report.left.is_none());
         let said = said.map(|report| Said {
             guarded: report.guarded.clone(),
-            is_quiet: report.tells == Tells::Site,
+            is_quiet: report.tells == ReferrerScope::Site,
         });
         if let Some(report) = report {
-            let done = PageDone {
+            let done = FinishedPage {
                 report,
                 status: self.status,
                 named: &self.named,
@@ -272,7 +274,7 @@ impl Pump {
         if let (Some(mut span), Some(kind)) = (self.span.take(), self.rewriter.kind()) {
             span.good();
             let busy_ms = self.rewriting.as_secs_f64() * 1e3;
-            of_rewriting(&mut span, kind, busy_ms, report);
+            set_rewrite(&mut span, kind, busy_ms, report);
         }
     }
 
@@ -290,13 +292,13 @@ impl Pump {
                 .look_ahead(&self.wanted, &self.budget, left, &found);
             self.ahead.extend(begun);
         }
-        let room = MAX_NAMED.saturating_sub(self.named.len());
+        let room = MAX_PAGE_REFERENCES.saturating_sub(self.named.len());
         self.named.extend(found.into_iter().take(room));
     }
 }
 
 /// What comes next of a body.
-enum Came {
+enum PumpEvent {
     /// A frame, or its end.
     Frame(Option<Result<http_body::Frame<bytes::Bytes>, BoxError>>),
     /// Nothing yet, and no reader is left.
@@ -332,16 +334,16 @@ impl Turns {
 }
 
 /// `stored` with the note of what all of the page says, and what it was rewritten by.
-fn noting(stored: &Arc<Stored>, mut said: Said, made_by: Option<&MadeBy>) -> Arc<Stored> {
+fn noting(stored: &Arc<Stored>, mut said: Said, made_by: Option<&RewriteFacts>) -> Arc<Stored> {
     if let Some(by_head) = Said::of_note(stored.note()) {
         said.guarded.extend(by_head.guarded);
     }
     let mut note = said.note();
-    let lines = made_by.map(MadeBy::lines).unwrap_or_default();
+    let lines = made_by.map(RewriteFacts::lines).unwrap_or_default();
     note.extend_from_slice(lines.as_bytes());
     let mut served = stored.served().clone();
     made_by::mark(&note, &mut served);
-    let stored = Stored::clone(stored).with_served(served);
+    let stored = Stored::clone(stored).with_client_headers(served);
     Arc::new(stored.with_note(note))
 }
 
@@ -359,7 +361,7 @@ fn validated(
     if is_untouched && let Some(modified) = stored.headers().get(header::LAST_MODIFIED) {
         served.insert(header::LAST_MODIFIED, modified.clone());
     }
-    Arc::new(Stored::clone(stored).with_served(served))
+    Arc::new(Stored::clone(stored).with_client_headers(served))
 }
 
 #[cfg(test)]
@@ -367,7 +369,7 @@ mod tests {
     use super::Turns;
 
     #[test]
-    fn others_have_a_turn_at_the_beginning_and_after_so_many_bytes_of_however_many_pieces() {
+    fn pump_yields_at_start_and_after_enough_bytes() {
         let mut turns = Turns::default();
         assert!(!turns.is_others(100, 1000, false, true), "nothing to send");
         assert!(turns.is_others(100, 1000, true, true), "it begins");

@@ -8,13 +8,13 @@ use http::{HeaderMap, Uri, response};
 use parking_lot::{Mutex, MutexGuard};
 use spdy_cache::invalidate::{invalidated_by, is_safe};
 use spdy_cache::key::{Key, Parts, Scope};
-use spdy_cache::shared::{Mark, Meant};
+use spdy_cache::shared::{Mark, PurgeTarget};
 use spdy_cache::store::Purge;
-use spdy_cache::tags::{Tag, groups_ended_by};
+use spdy_cache::tags::{Tag, invalidated_groups};
 use spdy_rewrite::integrity;
 
 use crate::admin;
-use crate::landing::Berth;
+use crate::landing::CoalesceKey;
 use crate::proxy::Proxy;
 use crate::sites::{Site, Sites};
 use crate::wanted::Wanted;
@@ -25,7 +25,7 @@ pub struct Purged(pub usize);
 
 /// A moment, as far as purges go: for what is fetched from then on.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Since {
+pub(crate) struct PurgeSnapshot {
     /// The count of purges here.
     pub(crate) purges: u64,
     /// What was known of purges by all who share a tier.
@@ -56,7 +56,7 @@ impl Purges {
     }
 
     /// Whether a purge since the count was `since` meant `key`, or may have.
-    pub(crate) fn have_met(&self, key: &Key, since: u64) -> bool {
+    pub(crate) fn purged_since(&self, key: &Key, since: u64) -> bool {
         let log = self.lock();
         let passed = usize::try_from(log.count - since).unwrap_or(usize::MAX);
         if passed > log.last.len() {
@@ -82,17 +82,17 @@ impl Purges {
 
 impl Proxy {
     /// Purges what is here, in memory and on the disk; how many objects of memory were meant.
-    fn purge_here(&self, meant: &Meant, how: Purge) -> usize {
+    fn purge_local(&self, meant: &PurgeTarget, how: Purge) -> usize {
         let count = match meant {
-            Meant::Prefix(prefix) => {
-                self.purge_known(prefix);
+            PurgeTarget::Prefix(prefix) => {
+                self.purge_derived(prefix);
                 if let Some(disk) = self.disk() {
                     disk.purge(prefix);
                 }
                 self.memory.purge(prefix, how)
             }
-            Meant::Tag(tag) => {
-                self.purge_known(&tag.prefix());
+            PurgeTarget::Tag(tag) => {
+                self.purge_derived(&tag.prefix());
                 if let Some(disk) = self.disk() {
                     disk.purge_tag(tag);
                 }
@@ -106,9 +106,9 @@ impl Proxy {
     }
 
     /// What is under way to where keys begin with `prefix`, or known of it, is for nobody who comes from now on.
-    fn purge_known(&self, prefix: &[u8]) {
+    fn purge_derived(&self, prefix: &[u8]) {
         self.purges.note(prefix.to_vec());
-        let first = Berth::of(&Key::at_prefix(Bytes::copy_from_slice(prefix)));
+        let first = CoalesceKey::of(&Key::range_start(Bytes::copy_from_slice(prefix)));
         self.flights
             .detach_from(&first, |berth| berth.key().as_bytes().starts_with(prefix));
         self.dead.purge(prefix);
@@ -116,8 +116,8 @@ impl Proxy {
     }
 
     /// Purges what the operator means, in every tier and for all who share one; how many objects of memory here that were.
-    fn purge_all(&self, meant: Meant, how: Purge) -> usize {
-        let count = self.purge_here(&meant, how);
+    fn purge_all(&self, meant: PurgeTarget, how: Purge) -> usize {
+        let count = self.purge_local(&meant, how);
         if let Some(shared) = self.shared() {
             shared.purge(meant, matches!(how, Purge::Soft(_)));
         }
@@ -134,23 +134,23 @@ impl Proxy {
             // What is in one place need not lie there until it ends.
             shared.forget(&prefix);
         }
-        self.purge_all(Meant::Prefix(prefix), how)
+        self.purge_all(PurgeTarget::Prefix(prefix), how)
     }
 
     /// Another who shares our tier purged this, and left it as stale if it was `soft`.
-    pub fn hear(&self, meant: &Meant, soft: bool) {
+    pub fn hear(&self, meant: &PurgeTarget, soft: bool) {
         let how = match soft {
             true => Purge::Soft(self.hour()),
             false => Purge::Hard,
         };
-        let count = self.purge_here(meant, how);
+        let count = self.purge_local(meant, how);
         tracing::debug!(count, soft, "another purged");
     }
 
     /// A request was answered with this head: what it changed is not used any more (RFC 9111 §4.4).
-    pub(crate) fn doubt_after(&self, wanted: &Wanted, head: &response::Parts) {
+    pub(crate) fn invalidate_after(&self, wanted: &Wanted, head: &response::Parts) {
         let method = &wanted.ask.method;
-        let public = [wanted.url(), wanted.seen_url()].into_iter().flatten();
+        let public = [wanted.url(), wanted.client_url()].into_iter().flatten();
         let public = public.filter_map(|url| url.as_str().parse().ok());
         // It may name others by one of the site's names or by the origin's.
         for uri in std::iter::once(wanted.ask.uri.clone()).chain(public) {
@@ -160,23 +160,23 @@ impl Proxy {
         }
         let is_good = head.status.is_success() || head.status.is_redirection();
         if is_good && !is_safe(method) {
-            self.end_groups(wanted, &head.headers);
+            self.invalidate_groups(wanted, &head.headers);
         }
     }
 
     /// Ends the groups that the origin of what was `wanted` says are over, of none but its own (RFC 9875 §3), for all who share a
     /// tier: else these would bring back what is over.
-    fn end_groups(&self, wanted: &Wanted, headers: &HeaderMap) {
-        for parts in parts_of(wanted, "/") {
+    fn invalidate_groups(&self, wanted: &Wanted, headers: &HeaderMap) {
+        for parts in key_parts(wanted, "/") {
             let Ok(key) = Key::new(&parts) else { continue };
-            let groups = groups_ended_by(&key, headers);
+            let groups = invalidated_groups(&key, headers);
             if groups.len() > MAX_GROUPS {
                 let origin = [key.origin(), &[0]].concat();
-                self.purge_all(Meant::Prefix(origin.into()), Purge::Hard);
+                self.purge_all(PurgeTarget::Prefix(origin.into()), Purge::Hard);
                 continue;
             }
             for group in groups {
-                self.purge_all(Meant::Tag(group), Purge::Hard);
+                self.purge_all(PurgeTarget::Tag(group), Purge::Hard);
             }
         }
     }
@@ -184,9 +184,9 @@ impl Proxy {
     /// Nothing that is kept of `uri`, of the origin that `wanted` was asked of, is used any more.
     fn doubt(&self, wanted: &Wanted, uri: &Uri) {
         let target = uri.path_and_query().map_or("/", |target| target.as_str());
-        for parts in parts_of(wanted, target) {
+        for parts in key_parts(wanted, target) {
             if let Ok(url) = Scope::Url(parts).prefix().map(Bytes::from) {
-                self.purge_here(&Meant::Prefix(url.clone()), Purge::Hard);
+                self.purge_local(&PurgeTarget::Prefix(url.clone()), Purge::Hard);
                 if let Some(shared) = self.shared() {
                     shared.forget(&url);
                 }
@@ -221,7 +221,7 @@ impl Proxy {
             }
             (None, None, Some(tag), Some(site)) => {
                 let tag = Tag::of_site(site.rules.site_origin(), tag);
-                self.purge_all(Meant::Tag(tag), how)
+                self.purge_all(PurgeTarget::Tag(tag), how)
             }
             (None, None, None, Some(site)) => {
                 self.purge_scope(&Scope::Site(site.rules.site_origin()), how)
@@ -241,7 +241,7 @@ impl Proxy {
         is_whole: bool,
     ) -> Result<usize, String> {
         let url = url::Url::parse(url).map_err(|error| format!("{url:?} is no URL: {error}"))?;
-        let url = sites.in_its_place(url).map_err(|why| {
+        let url = sites.original_url(url).map_err(|why| {
             format!("{why}: want the URL of the host itself, or one that a page here names")
         })?;
         let (Some(host), Some(port)) = (url.host_str(), url.port_or_known_default()) else {
@@ -257,10 +257,13 @@ impl Proxy {
             let mut scopes = Vec::new();
             let (scheme, _, origin_port) = site.origin();
             let is_own = own.is_some_and(|own| Arc::ptr_eq(own, site));
-            let as_it_came = integrity::without_mark(target).filter(|_| is_own);
+            let as_it_came = integrity::strip_unrewritten_mark(target).filter(|_| is_own);
             let target = as_it_came.unwrap_or(target);
             if is_own {
-                scopes.extend(site.asked_hosts().map(|host| (scheme, host, origin_port)));
+                scopes.extend(
+                    site.upstream_hosts()
+                        .map(|host| (scheme, host, origin_port)),
+                );
             } else {
                 scopes.push((url.scheme(), host, port));
             }
@@ -281,7 +284,7 @@ impl Proxy {
             if is_whole && !is_own {
                 // What redirects led to from elsewhere.
                 let led = Tag::of_site(site.rules.site_origin(), &url[..url::Position::AfterQuery]);
-                count += self.purge_all(Meant::Tag(led), how);
+                count += self.purge_all(PurgeTarget::Tag(led), how);
             }
         }
         Ok(count)
@@ -289,7 +292,7 @@ impl Proxy {
 }
 
 /// What keys of `target`, of the origin that `wanted` was asked of, are made of: one for each host that it is asked as.
-fn parts_of<'a>(wanted: &'a Wanted, target: &'a str) -> Vec<Parts<'a>> {
+fn key_parts<'a>(wanted: &'a Wanted, target: &'a str) -> Vec<Parts<'a>> {
     let site = &wanted.site;
     let parts = |(scheme, host, port)| Parts {
         site: site.rules.site_origin(),
@@ -303,7 +306,7 @@ fn parts_of<'a>(wanted: &'a Wanted, target: &'a str) -> Vec<Parts<'a>> {
         Some((moved, _)) => vec![parts((moved.scheme().name(), moved.host(), moved.port()))],
         None => {
             let (scheme, _, port) = site.origin();
-            let hosts = site.asked_hosts();
+            let hosts = site.upstream_hosts();
             hosts.map(|host| parts((scheme, host, port))).collect()
         }
     }
@@ -315,17 +318,17 @@ mod tests {
     use crate::test_key::key;
 
     #[test]
-    fn what_was_purged_while_it_was_fetched_is_not_put_back() {
+    fn response_purged_during_fetch_is_not_stored() {
         let purges = Purges::default();
         let before = purges.now();
-        assert!(!purges.have_met(&key("/a"), before));
+        assert!(!purges.purged_since(&key("/a"), before));
         let prefix = key("/a").as_bytes()[..20].to_vec();
         purges.note(prefix);
-        assert!(purges.have_met(&key("/a"), before));
+        assert!(purges.purged_since(&key("/a"), before));
         let after = purges.now();
-        assert!(!purges.have_met(&key("/a"), after), "it began later");
+        assert!(!purges.purged_since(&key("/a"), after), "it began later");
         purges.note(b"https://other.test".to_vec());
-        assert!(!purges.have_met(&key("/a"), after), "another site's");
+        assert!(!purges.purged_since(&key("/a"), after), "another site's");
         let group = b"any".to_vec();
         let tag = Tag::Origin {
             origin: key("/a").origin().to_vec(),
@@ -333,7 +336,7 @@ mod tests {
         };
         purges.note(tag.prefix());
         assert!(
-            purges.have_met(&key("/a"), after),
+            purges.purged_since(&key("/a"), after),
             "all of its origin may have it"
         );
         let late = purges.now();
@@ -341,9 +344,9 @@ mod tests {
             purges.note(b"https://other.test".to_vec());
         }
         assert!(
-            purges.have_met(&key("/a"), late),
+            purges.purged_since(&key("/a"), late),
             "more than are remembered"
         );
-        assert!(!purges.have_met(&key("/a"), late + 1));
+        assert!(!purges.purged_since(&key("/a"), late + 1));
     }
 }

@@ -47,7 +47,7 @@ pub(crate) struct Job {
 
 /// All purges that are remembered.
 #[derive(Debug, Default)]
-pub(crate) struct Jobs(Mutex<Table>);
+pub(crate) struct PurgeJobs(Mutex<Table>);
 
 #[derive(Debug, Default)]
 struct Table {
@@ -55,7 +55,7 @@ struct Table {
     states: BTreeMap<u64, State>,
 }
 
-impl Jobs {
+impl PurgeJobs {
     /// Takes one on; `None` if too many are under way.
     pub(crate) fn begin(&self) -> Option<u64> {
         let mut table = self.lock();
@@ -105,8 +105,8 @@ mod tests {
     };
 
     #[test]
-    fn so_many_are_remembered_and_none_is_forgotten_that_is_under_way() {
-        let jobs = Jobs::default();
+    fn job_count_is_limited_and_running_jobs_are_kept() {
+        let jobs = PurgeJobs::default();
         let ids: Vec<u64> = (0..MAX_JOBS).filter_map(|_| jobs.begin()).collect();
         assert_eq!(ids.len(), MAX_JOBS);
         assert_eq!(jobs.begin(), None, "all are under way");
@@ -118,10 +118,10 @@ mod tests {
     }
 
     #[test]
-    fn a_job_says_how_far_it_is_and_one_of_another_name_is_none() {
-        let jobs = Jobs::default();
+    fn job_reports_progress_and_unknown_id_is_none() {
+        let jobs = PurgeJobs::default();
         let id = jobs.begin().expect("there is room");
-        let told = |jobs: &Jobs| serde_json::to_string(&jobs.of("1")).expect("it is plain");
+        let told = |jobs: &PurgeJobs| serde_json::to_string(&jobs.of("1")).expect("it is plain");
         assert_eq!(told(&jobs), r#"{"id":1,"state":"running"}"#);
         jobs.end(id, DONE);
         let done = r#"{"id":1,"state":"done","purged":1,"soft":false}"#;

@@ -35,9 +35,9 @@ pub(crate) const LIMIT: &str = "range_fill_mib";
 /// The seconds in which the full credit is refilled.
 const REFILL_SECONDS: i64 = 64;
 /// Fills of one client whose size is not known yet.
-const PENDING_FILLS: u32 = 8;
+const MAX_PENDING_FILLS: u32 = 8;
 /// The charge for a whole that is cut off at its head, bytes: what an origin has sent by then, about.
-const CUT_OFF_BYTES: u64 = 1 << 20;
+const ABORTED_FILL_CHARGE_BYTES: u64 = 1 << 20;
 /// Clients in the table.
 const CLIENTS: usize = 64 * 1024;
 /// The least time between two sweeps of a full table.
@@ -45,7 +45,7 @@ const BETWEEN_SWEEPS: Duration = Duration::from_secs(1);
 
 /// The credits of all clients.
 #[derive(Debug)]
-pub(crate) struct RangeFills {
+pub(crate) struct RangeFillCredits {
     /// Full credit, bytes; 0 is no limit.
     full: i64,
     clients: usize,
@@ -77,7 +77,7 @@ impl Account {
     }
 }
 
-impl RangeFills {
+impl RangeFillCredits {
     /// Gives each client a credit of `full` bytes; 0 is no limit.
     pub(crate) fn new(full: usize) -> Arc<Self> {
         Arc::new(Self {
@@ -92,7 +92,11 @@ impl RangeFills {
     }
 
     /// Begins to fetch the whole for a range request of `client`; `None` if its credit does not allow that. Without a client there is no limit.
-    pub(crate) fn begin(self: &Arc<Self>, client: Option<IpAddr>, now: Instant) -> Option<Fill> {
+    pub(crate) fn begin(
+        self: &Arc<Self>,
+        client: Option<IpAddr>,
+        now: Instant,
+    ) -> Option<RangeFill> {
         let client = client.filter(|_| self.full > 0).map(source);
         if let Some(client) = client {
             let mut table = self.lock();
@@ -105,12 +109,12 @@ impl RangeFills {
                 pending: 0,
             });
             account.refill(now, self.full);
-            if account.credit <= 0 || account.pending >= PENDING_FILLS {
+            if account.credit <= 0 || account.pending >= MAX_PENDING_FILLS {
                 return None;
             }
             account.pending += 1;
         }
-        Some(Fill {
+        Some(RangeFill {
             fills: self.clone(),
             client,
             charged: 0,
@@ -121,7 +125,7 @@ impl RangeFills {
 
 impl Table {
     /// Whether one more client finds room, after clients with full credit were forgotten.
-    fn has_room(&mut self, fills: &RangeFills, now: Instant) -> bool {
+    fn has_room(&mut self, fills: &RangeFillCredits, now: Instant) -> bool {
         if self.accounts.len() < fills.clients {
             return true;
         }
@@ -139,8 +143,8 @@ impl Table {
 
 /// One whole that is fetched for a range request.
 #[derive(Debug)]
-pub(crate) struct Fill {
-    fills: Arc<RangeFills>,
+pub(crate) struct RangeFill {
+    fills: Arc<RangeFillCredits>,
     /// `None` without a limit.
     client: Option<IpAddr>,
     /// Bytes that were charged and not taken.
@@ -148,7 +152,7 @@ pub(crate) struct Fill {
     is_pending: bool,
 }
 
-impl Fill {
+impl RangeFill {
     /// Changes the client's account, if it is still known.
     fn update(&self, change: impl FnOnce(&mut Account)) {
         if let Some(client) = &self.client
@@ -170,7 +174,10 @@ impl Fill {
 
     /// The whole is given up at its head, which announced `len` bytes.
     pub(crate) fn cut_off(mut self, len: Option<u64>) {
-        self.charge(len.unwrap_or(CUT_OFF_BYTES).min(CUT_OFF_BYTES));
+        self.charge(
+            len.unwrap_or(ABORTED_FILL_CHARGE_BYTES)
+                .min(ABORTED_FILL_CHARGE_BYTES),
+        );
     }
 
     /// The client read `len` bytes of its part.
@@ -184,7 +191,7 @@ impl Fill {
     }
 
     /// The client's `body`, of which each byte that it reads is refunded.
-    pub(crate) fn refunding(self, body: Body) -> Body {
+    pub(crate) fn refund_on_read(self, body: Body) -> Body {
         match self.client.is_none() || http_body::Body::is_end_stream(&body) {
             true => body,
             false => Body::wrap(RefundingBody { body, fill: self }),
@@ -192,7 +199,7 @@ impl Fill {
     }
 }
 
-impl Drop for Fill {
+impl Drop for RangeFill {
     fn drop(&mut self) {
         if self.is_pending {
             self.update(|account| account.pending -= 1);
@@ -202,7 +209,7 @@ impl Drop for Fill {
 
 struct RefundingBody {
     body: Body,
-    fill: Fill,
+    fill: RangeFill,
 }
 
 impl http_body::Body for RefundingBody {
@@ -245,7 +252,7 @@ mod tests {
         Instant::ZERO + Duration::from_secs(seconds)
     }
 
-    fn fill(fills: &Arc<RangeFills>, number: u8, seconds: u64, len: u64) -> bool {
+    fn fill(fills: &Arc<RangeFillCredits>, number: u8, seconds: u64, len: u64) -> bool {
         let Some(mut fill) = fills.begin(client(number), at(seconds)) else {
             return false;
         };
@@ -254,8 +261,8 @@ mod tests {
     }
 
     #[test]
-    fn a_client_has_its_credit_at_once_and_a_64th_of_it_each_second() {
-        let fills = RangeFills::new(FULL);
+    fn client_has_full_credit_then_a_64th_per_second() {
+        let fills = RangeFillCredits::new(FULL);
         let full = FULL as u64;
         assert!(fill(&fills, 1, 0, full - 1));
         assert!(fill(&fills, 1, 0, 1 << 20), "one byte is left");
@@ -266,13 +273,13 @@ mod tests {
         // No more than the full credit is saved.
         assert!(fill(&fills, 1, 86_400, full));
         assert!(!fill(&fills, 1, 86_400, 1));
-        let no_limit = RangeFills::new(0);
+        let no_limit = RangeFillCredits::new(0);
         assert!((0..100).all(|_| fill(&no_limit, 1, 0, full)));
     }
 
     #[test]
-    fn what_a_client_takes_is_refunded_and_a_cut_off_costs_what_was_on_its_way() {
-        let fills = RangeFills::new(FULL);
+    fn bytes_read_are_refunded_and_aborted_fill_is_charged() {
+        let fills = RangeFillCredits::new(FULL);
         let full = FULL as u64;
         for _ in 0..10 {
             let mut taken = fills.begin(client(1), at(0)).expect("credit is left");
@@ -289,10 +296,10 @@ mod tests {
     }
 
     #[test]
-    fn so_many_fills_of_one_client_wait_for_their_heads() {
-        let fills = RangeFills::new(FULL);
+    fn pending_fills_per_client_are_limited() {
+        let fills = RangeFillCredits::new(FULL);
         let begin = |number| fills.begin(client(number), at(0));
-        let mut pending: Vec<_> = (0..PENDING_FILLS).map(|_| begin(1)).collect();
+        let mut pending: Vec<_> = (0..MAX_PENDING_FILLS).map(|_| begin(1)).collect();
         assert!(pending.iter().all(Option::is_some));
         assert!(begin(1).is_none() && begin(2).is_some());
         pending[0].as_mut().expect("it is there").charge(10);
@@ -304,8 +311,8 @@ mod tests {
     }
 
     #[test]
-    fn the_table_of_credits_does_not_grow_past_its_limit() {
-        let fills = Arc::new(RangeFills {
+    fn credit_table_is_limited() {
+        let fills = Arc::new(RangeFillCredits {
             full: FULL as i64,
             clients: 3,
             table: Mutex::default(),

@@ -87,7 +87,7 @@ impl Shared {
     }
 
     /// It is not kept any longer if it is too long, or has no more room.
-    fn keep_within_limits(&mut self) {
+    fn enforce_limits(&mut self) {
         let Some(limit) = self.limit else {
             return;
         };
@@ -190,7 +190,7 @@ impl Writer {
             if !piece.is_empty() {
                 shared.pieces.push_back(piece);
             }
-            shared.keep_within_limits();
+            shared.enforce_limits();
             shared.trim();
             shared.wake();
         }
@@ -211,7 +211,7 @@ impl Writer {
     }
 
     /// It is not kept any longer, however short it is; whether it was till now.
-    pub fn pass_on(&mut self) -> bool {
+    pub fn stop_retaining(&mut self) -> bool {
         let mut shared = lock(&self.shared);
         let was_kept = shared.limit.take().is_some();
         shared.trim();
@@ -219,7 +219,7 @@ impl Writer {
     }
 
     /// Ready when it is not kept, and the last reader left: nobody wants what would come next. Else whoever polls is woken then.
-    pub fn poll_unread(&mut self, cx: &mut Context<'_>) -> Poll<Unread> {
+    pub fn poll_no_readers(&mut self, cx: &mut Context<'_>) -> Poll<Unread> {
         let mut shared = lock(&self.shared);
         match (shared.limit, shared.readers.is_empty()) {
             (None, true) => return Poll::Ready(Unread),

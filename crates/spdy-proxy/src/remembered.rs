@@ -7,7 +7,7 @@ use spdy_clock::Instant;
 
 /// Things of which something is known: the same of all, or a `V` of each. With too many, what was noted first is forgotten.
 #[derive(Debug)]
-pub(crate) struct Remembered<K, V = ()> {
+pub(crate) struct ExpiringMap<K, V = ()> {
     lifetime: Duration,
     most: usize,
     /// Each with its turn.
@@ -17,7 +17,7 @@ pub(crate) struct Remembered<K, V = ()> {
     next_turn: u64,
 }
 
-impl<K: Ord + Clone, V> Remembered<K, V> {
+impl<K: Ord + Clone, V> ExpiringMap<K, V> {
     /// Up to `most`, each for `lifetime`.
     pub(crate) fn new(lifetime: Duration, most: usize) -> Self {
         Self {
@@ -51,7 +51,7 @@ impl<K: Ord + Clone, V> Remembered<K, V> {
 
     /// Nothing is known any more of what stands from `first` on, in the order of keys, up to what is not meant. The others are not looked
     /// at.
-    pub(crate) fn forget_from(&mut self, first: &K, mut is_meant: impl FnMut(&K) -> bool) {
+    pub(crate) fn remove_range(&mut self, first: &K, mut is_meant: impl FnMut(&K) -> bool) {
         while let Some((key, (turn, _))) = self.known.range::<K, _>(first..).next()
             && is_meant(key)
         {
@@ -72,7 +72,7 @@ impl<K: Ord + Clone, V> Remembered<K, V> {
     }
 }
 
-impl<K: Ord + Clone> Remembered<K> {
+impl<K: Ord + Clone> ExpiringMap<K> {
     /// It is so of `key` from `now` on, or has been for a while.
     pub(crate) fn note(&mut self, key: &K, now: Instant) {
         self.put(key, (), now);
@@ -93,8 +93,8 @@ mod tests {
     }
 
     #[test]
-    fn so_many_are_known_for_so_long() {
-        let mut all = Remembered::new(Duration::from_secs(10), 3);
+    fn entries_and_lifetime_are_limited() {
+        let mut all = ExpiringMap::new(Duration::from_secs(10), 3);
         for key in 0..4 {
             all.note(&key, second(key));
         }
@@ -107,11 +107,11 @@ mod tests {
     }
 
     #[test]
-    fn what_is_forgotten_and_noted_again_is_known_for_its_whole_time() {
-        let mut all = Remembered::new(Duration::from_secs(10), 3);
+    fn reinserted_key_has_full_lifetime() {
+        let mut all = ExpiringMap::new(Duration::from_secs(10), 3);
         all.put(&'a', 1, second(0));
         all.put(&'b', 1, second(0));
-        all.forget_from(&'a', |key| *key == 'a');
+        all.remove_range(&'a', |key| *key == 'a');
         assert_eq!(all.get(&'a', second(1)), None);
         assert_eq!(all.get(&'b', second(1)), Some(&1));
         all.put(&'a', 2, second(5));
@@ -121,13 +121,13 @@ mod tests {
 
     /// Every POST of a client asks for that, whatever it is about.
     #[test]
-    fn only_what_is_forgotten_and_what_stands_after_it_is_looked_at() {
-        let mut all = Remembered::new(Duration::from_secs(10), 4096);
+    fn remove_range_visits_only_matching_keys_and_next() {
+        let mut all = ExpiringMap::new(Duration::from_secs(10), 4096);
         for key in 0..4096 {
             all.note(&key, second(0));
         }
         let mut looked_at = Vec::new();
-        all.forget_from(&1000, |key| {
+        all.remove_range(&1000, |key| {
             looked_at.push(*key);
             *key < 1003
         });

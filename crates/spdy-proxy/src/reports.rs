@@ -14,7 +14,7 @@ use std::time::{Duration, SystemTime};
 
 use parking_lot::{Mutex, MutexGuard};
 use serde::Serialize;
-use spdy_rewrite::page_report::{HostCount, PageLeft, PageReport};
+use spdy_rewrite::page_report::{HostCount, PageReport, PageSkipReason};
 use spdy_rewrite::reference::Reference;
 use spdy_rewrite::verdict::Reason;
 use url::Url;
@@ -28,7 +28,7 @@ const BESIDE: usize = 96;
 
 /// Reports of the last pages.
 #[derive(Debug, Default)]
-pub struct Reports(Mutex<Kept>);
+pub struct PageReports(Mutex<Kept>);
 
 #[derive(Debug, Default)]
 struct Kept {
@@ -60,7 +60,7 @@ pub struct Report {
     /// What was put into memory for who would ask for it next, as clients see it: fetched, or lifted from the disk or the shared tier.
     pub fetched_ahead: Vec<String>,
     /// What went along with it the last time that somebody asked for it.
-    pub along: Option<Along>,
+    pub along: Option<PushedAndHinted>,
     #[serde(skip)]
     weight: usize,
 }
@@ -82,7 +82,7 @@ pub struct Told {
 
 /// What went along with a page.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub struct Along {
+pub struct PushedAndHinted {
     /// Pushed.
     pub pushed: Vec<String>,
     /// Told of by 103 or Link.
@@ -114,7 +114,7 @@ pub struct Counts {
     /// As [`Report::dry_run`].
     pub dry_run: bool,
     /// Why it was passed on as it is, if so.
-    pub left_whole: Option<PageLeft>,
+    pub left_whole: Option<PageSkipReason>,
     /// References that were moved.
     pub moved: usize,
     /// References that were left.
@@ -133,14 +133,14 @@ pub struct Line {
     /// As [`Report::dry_run`].
     pub dry_run: bool,
     /// Why it was passed on as it is, if so.
-    pub left_whole: Option<PageLeft>,
+    pub left_whole: Option<PageSkipReason>,
     /// References that were moved.
     pub moved: usize,
     /// References that were left.
     pub left: usize,
 }
 
-impl Reports {
+impl PageReports {
     fn lock(&self) -> MutexGuard<'_, Kept> {
         self.0.lock()
     }
@@ -173,14 +173,14 @@ impl Reports {
     }
 
     /// With the page at `url`, which was asked for again, went `along`; forgotten if nothing is known of the page.
-    pub fn along(&self, url: &str, along: impl FnOnce() -> Along) {
+    pub fn along(&self, url: &str, along: impl FnOnce() -> PushedAndHinted) {
         let mut kept = self.lock();
         let kept = &mut *kept;
         let Some(report) = kept.pages.get_mut(url).filter(|page| page.is_everyones) else {
             return;
         };
         let along = along();
-        let before = report.along.as_ref().map_or(0, Along::weight);
+        let before = report.along.as_ref().map_or(0, PushedAndHinted::weight);
         kept.bytes = kept.bytes - before + along.weight();
         report.weight = report.weight - before + along.weight();
         report.along = Some(along);
@@ -200,7 +200,7 @@ impl Reports {
             dry_run: report.dry_run,
             left_whole: report.counts.left,
             moved: report.counts.moved,
-            left: report.counts.left_count(),
+            left: report.counts.unchanged_count(),
         };
         reports.map(line).collect()
     }
@@ -222,7 +222,7 @@ impl Reports {
             dry_run: report.dry_run,
             left_whole: report.counts.left,
             moved: report.counts.moved,
-            left: report.counts.left_count(),
+            left: report.counts.unchanged_count(),
         })
     }
 
@@ -273,7 +273,7 @@ impl Kept {
     }
 }
 
-impl Along {
+impl PushedAndHinted {
     fn weight(&self) -> usize {
         urls_weight(&self.pushed) + urls_weight(&self.hinted)
     }
@@ -306,7 +306,7 @@ fn weight(key: &str, report: &Report) -> usize {
         + urls_weight(&report.fetched_ahead)
         + urls_weight(&report.counts.connects_dropped)
         + hosts.sum::<usize>()
-        + report.along.as_ref().map_or(0, Along::weight)
+        + report.along.as_ref().map_or(0, PushedAndHinted::weight)
 }
 
 /// Nothing for what is the site's own.
@@ -328,7 +328,7 @@ fn told(reference: &Reference) -> Option<Told> {
 #[cfg(test)]
 mod tests {
     use spdy_rewrite::kind::Kind;
-    use spdy_rewrite::referrer::Tells;
+    use spdy_rewrite::referrer::ReferrerScope;
 
     use super::*;
 
@@ -351,14 +351,14 @@ mod tests {
             kind: Kind::Image,
             by_cors: false,
             unhintable: false,
-            tells: Tells::Everyone,
+            tells: ReferrerScope::Everyone,
             outcome,
         }
     }
 
     #[test]
-    fn a_page_tells_what_moved_and_what_did_not_and_nothing_of_its_own() {
-        let reports = Reports::default();
+    fn report_lists_rewritten_and_unchanged_references_of_other_hosts() {
+        let reports = PageReports::default();
         let named = [
             reference("https://a.test/x", Ok("/.spdy/1/-/s/a.test/x".to_owned())),
             reference("https://site.test/own", Err(Reason::Own)),
@@ -383,8 +383,8 @@ mod tests {
     }
 
     #[test]
-    fn of_a_page_that_is_one_clients_alone_no_url_is_remembered() {
-        let reports = Reports::default();
+    fn report_of_private_page_has_no_urls() {
+        let reports = PageReports::default();
         let named = [reference("https://a.test/his", Ok("/moved".to_owned()))];
         let ahead = ["/his".to_owned()];
         let private = Page {
@@ -400,7 +400,7 @@ mod tests {
         let host = ("https://his.a.test".to_owned(), HostCount::default());
         counts.hosts.extend([host]);
         reports.told(&private, counts);
-        reports.along("https://site.test/reset/secret", || Along {
+        reports.along("https://site.test/reset/secret", || PushedAndHinted {
             pushed: vec!["/his".to_owned()],
             hinted: Vec::new(),
         });
@@ -425,13 +425,13 @@ mod tests {
     }
 
     #[test]
-    fn what_goes_along_with_a_page_is_counted_in_its_place_and_within_the_limit() {
-        let reports = Reports::default();
+    fn pushed_and_hinted_urls_count_towards_the_byte_limit() {
+        let reports = PageReports::default();
         let url = |number: usize| format!("https://site.test/{number}");
         for number in 0..2 {
             reports.told(&page(&url(number), &[]), PageReport::default());
         }
-        let pushing = |bytes: usize| Along {
+        let pushing = |bytes: usize| PushedAndHinted {
             pushed: vec!["x".repeat(bytes)],
             hinted: Vec::new(),
         };
@@ -452,8 +452,8 @@ mod tests {
     }
 
     #[test]
-    fn pages_are_remembered_up_to_their_limits_the_last_of_them() {
-        let reports = Reports::default();
+    fn only_the_latest_pages_are_kept_within_limits() {
+        let reports = PageReports::default();
         let url = |number: usize| format!("https://site.test/{number}");
         for number in 0..MAX_PAGES {
             reports.told(&page(&url(number), &[]), PageReport::default());

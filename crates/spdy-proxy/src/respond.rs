@@ -22,7 +22,7 @@ use url::Url;
 use crate::coding::Coding;
 use crate::counters::Outcome;
 use crate::encoded_body::{encoded, is_compressible};
-use crate::encodings::{Coded, Encodings};
+use crate::encodings::{Coded, EncodedBodies};
 use crate::fields::{self, PROXY_STATUS};
 use crate::followed::Followed;
 use crate::lent_body::{self, Part};
@@ -33,7 +33,7 @@ use crate::secrets;
 use crate::transform;
 use crate::upstream_error::UpstreamError;
 use crate::wanted::{Refused, Wanted};
-use crate::websocket::{self, BadHandshake};
+use crate::websocket::{self, HandshakeError};
 
 /// A moved answer that was good for whoever had it fetched, judged for `wanted`.
 pub(crate) enum Judged {
@@ -62,16 +62,16 @@ pub(crate) fn judge(wanted: &Wanted, stored: &Stored) -> Judged {
             true => hygiene::Answer::Direct(moved.url().to_string()),
             false => hygiene::Answer::Refuse(Refusal::Location),
         };
-        return Judged::Other(Box::new(of_judgement(moved, answer)));
+        return Judged::Other(Box::new(from_sanitized(moved, answer)));
     };
     match hygiene::judge(rules, &led, load, stored.status(), stored.headers()) {
         hygiene::Answer::Serve(_) => Judged::Good,
-        other => Judged::Other(Box::new(of_judgement(moved, other))),
+        other => Judged::Other(Box::new(from_sanitized(moved, other))),
     }
 }
 
 /// The answer that says why a moved resource is not served.
-pub(crate) fn of_judgement(moved: &Moved, answer: hygiene::Answer) -> Response<Body> {
+pub(crate) fn from_sanitized(moved: &Moved, answer: hygiene::Answer) -> Response<Body> {
     match answer {
         hygiene::Answer::Serve(headers) => {
             let mut response = plain(StatusCode::OK, "");
@@ -81,9 +81,9 @@ pub(crate) fn of_judgement(moved: &Moved, answer: hygiene::Answer) -> Response<B
         hygiene::Answer::Bare(status) => plain(status, ""),
         // To the page a name is of another origin.
         hygiene::Answer::Direct(location) if moved.is_named() => {
-            marked(direct_for_all(&location), Outcome::DIRECT)
+            marked(redirect_cross_origin(&location), Outcome::REDIRECTED)
         }
-        hygiene::Answer::Direct(location) => marked(direct(&location), Outcome::DIRECT),
+        hygiene::Answer::Direct(location) => marked(direct(&location), Outcome::REDIRECTED),
         hygiene::Answer::Refuse(refusal) => marked(refused(&refusal.into()), Outcome::REFUSED),
     }
 }
@@ -109,8 +109,8 @@ pub(crate) fn direct(location: &str) -> Response<Body> {
 /// Says what of the site's own cannot be asked for, and of what is moved nothing but that it is refused: why is in the log.
 pub(crate) fn refused(why: &Refused) -> Response<Body> {
     match why {
-        Refused::Elsewhere { to, .. } => marked(direct_for_all(to), Outcome::DIRECT),
-        Refused::Handshake(BadHandshake::Version) => another_version(why),
+        Refused::Elsewhere { to, .. } => marked(redirect_cross_origin(to), Outcome::REDIRECTED),
+        Refused::Handshake(HandshakeError::Version) => websocket_version(why),
         why => {
             let mut response = plain(why.status(), why.told());
             if response.status() == StatusCode::METHOD_NOT_ALLOWED {
@@ -132,7 +132,7 @@ pub(crate) fn options() -> Response<Body> {
 }
 
 /// Says which version of the protocol is spoken (RFC 6455 §4.4), and that it wants an upgrade (RFC 9110 §15.5.22).
-fn another_version(why: &Refused) -> Response<Body> {
+fn websocket_version(why: &Refused) -> Response<Body> {
     let mut response = plain(why.status(), "");
     let headers = response.headers_mut();
     let version = HeaderValue::from_static(websocket::VERSION);
@@ -143,7 +143,7 @@ fn another_version(why: &Refused) -> Response<Body> {
 
 /// Sends the page of another origin to the host itself. What it reads must be open to it at each hop (Fetch, *CORS check*), and an
 /// embedder policy asks the same of what it does not.
-fn direct_for_all(location: &str) -> Response<Body> {
+fn redirect_cross_origin(location: &str) -> Response<Body> {
     let mut response = direct(location);
     let headers = response.headers_mut();
     let everyone = HeaderValue::from_static("*");
@@ -155,12 +155,12 @@ fn direct_for_all(location: &str) -> Response<Body> {
 
 /// The response to `wanted` when its origin could not be contacted, or did not respond. A page that loads another host's resource is
 /// redirected to that host, so the browser gets what it would have got without the accelerator.
-pub(crate) fn of_failure(wanted: &Wanted, error: &UpstreamError) -> Response<Body> {
+pub(crate) fn for_upstream_error(wanted: &Wanted, error: &UpstreamError) -> Response<Body> {
     let moved = wanted.moved.as_ref();
     match moved.filter(|(_, load)| error.allows_redirect(*load)) {
         Some((moved, _)) => {
             let to = hygiene::Answer::Direct(moved.url().to_string());
-            let mut response = of_judgement(moved, to);
+            let mut response = from_sanitized(moved, to);
             let headers = response.headers_mut();
             headers.insert(PROXY_STATUS, error.proxy_status());
             response
@@ -178,7 +178,7 @@ pub(crate) fn unreachable(error: &UpstreamError) -> Response<Body> {
         StatusCode::GATEWAY_TIMEOUT => "the origin does not answer in time\n",
         StatusCode::SERVICE_UNAVAILABLE => "the origin failed too often; try again soon\n",
         _ if error.is_too_large() => "the origin answers with too large a head\n",
-        _ if error.has_answered_badly() => "the origin gave no answer of HTTP, or half of one\n",
+        _ if error.is_malformed_response() => "the origin gave no answer of HTTP, or half of one\n",
         _ => "the origin cannot be asked\n",
     };
     let mut response = plain(error.status(), text);
@@ -204,7 +204,7 @@ pub(crate) fn plain(status: StatusCode, text: &'static str) -> Response<Body> {
 }
 
 /// What codes kept bodies, and who runs that beside.
-pub(crate) type Coder<'a> = (&'a Arc<Encodings>, &'a SharedRuntime);
+pub(crate) type EncodingContext<'a> = (&'a Arc<EncodedBodies>, &'a SharedRuntime);
 
 /// The answer to `wanted` from what is kept whole.
 pub(crate) fn of_kept(
@@ -212,7 +212,7 @@ pub(crate) fn of_kept(
     wanted: &Wanted,
     stored: &Stored,
     body: &KeptBody,
-    coder: Coder<'_>,
+    coder: EncodingContext<'_>,
     now: SystemTime,
     status: &CacheStatus,
 ) -> Response<Body> {
@@ -221,7 +221,8 @@ pub(crate) fn of_kept(
     let is_not_modified = head.status == StatusCode::NOT_MODIFIED;
     let is_codable = || may_code(stored.status(), stored.served(), Some(body.len()));
     // By what the whole has: a 304 has no more of that than what tells which it is.
-    let is_coded_for_some = stored.judged(is_codable) && !secrets::is_kept_for_one(wanted, stored);
+    let is_coded_for_some =
+        stored.judged(is_codable) && !secrets::is_stored_per_client(wanted, stored);
     // A part says what the whole would vary on (RFC 9110 §15.3.7); that there is no such part says nothing.
     let is_part_of_coded = is_coded_for_some && head.status == StatusCode::PARTIAL_CONTENT;
     let is_whole = is_not_modified || head.status == stored.status();
@@ -231,8 +232,8 @@ pub(crate) fn of_kept(
         Payload::None => {
             if is_coded_for_some && coding != Coding::Identity {
                 match is_not_modified {
-                    true => fields::weaken_tag(&mut head.headers),
-                    false => tell_coding(&mut head, coding, None),
+                    true => fields::weaken_etag(&mut head.headers),
+                    false => set_content_encoding(&mut head, coding, None),
                 }
             }
             Body::empty()
@@ -241,11 +242,11 @@ pub(crate) fn of_kept(
             let (encodings, runtime) = coder;
             match encodings.of(&wanted.key, body, coding, runtime) {
                 Coded::Whole(coded) => {
-                    tell_coding(&mut head, coding, Some(coded.len()));
+                    set_content_encoding(&mut head, coding, Some(coded.len()));
                     lent_body::whole(&coded)
                 }
                 Coded::Coming(coded) => {
-                    tell_coding(&mut head, coding, None);
+                    set_content_encoding(&mut head, coding, None);
                     coded
                 }
                 Coded::Not => lent_body::whole(body),
@@ -260,15 +261,15 @@ pub(crate) fn of_kept(
         }
     };
     if is_coded_for_some || is_part_of_coded {
-        fields::vary_on(&mut head.headers, "accept-encoding");
+        fields::add_vary(&mut head.headers, "accept-encoding");
     }
     status.append_to(&mut head.headers);
-    tell_public(stored, &mut head);
+    mark_public(stored, &mut head);
     Response::from_parts(head, body)
 }
 
 /// Marks `head`, the response from `stored`, if it is a public page, so that its view is counted.
-fn tell_public(stored: &Stored, head: &mut response::Parts) {
+fn mark_public(stored: &Stored, head: &mut response::Parts) {
     if is_html(stored.served()) && is_public(stored) {
         head.extensions.insert(PublicPage);
     }
@@ -276,7 +277,7 @@ fn tell_public(stored: &Stored, head: &mut response::Parts) {
 
 /// The answer to `wanted` while it is still coming; `None` if its beginning is gone. `own` is the whole head for the one whose
 /// request brought it: others do not see what is for him alone.
-pub(crate) fn of_coming(
+pub(crate) fn from_shared_body(
     policy: &Policy,
     wanted: &Wanted,
     stored: &Stored,
@@ -290,32 +291,32 @@ pub(crate) fn of_coming(
     if known.head.status == StatusCode::NOT_MODIFIED {
         let mut head = known.head;
         let is_codable = may_code(stored.status(), stored.served(), recording.announced())
-            && !secrets::is_kept_for_one(wanted, stored);
+            && !secrets::is_stored_per_client(wanted, stored);
         if is_codable {
             if wanted.accepts.quickest() != Coding::Identity {
-                fields::weaken_tag(&mut head.headers);
+                fields::weaken_etag(&mut head.headers);
             }
-            fields::vary_on(&mut head.headers, "accept-encoding");
+            fields::add_vary(&mut head.headers, "accept-encoding");
         }
         if let Some(own) = own {
-            add_withheld(&mut head.headers, stored, own);
+            add_private_fields(&mut head.headers, stored, own);
         }
         status.append_to(&mut head.headers);
-        tell_public(stored, &mut head);
+        mark_public(stored, &mut head);
         return Some(Response::from_parts(head, Body::empty()));
     }
     let (mut head, ()) = Response::new(()).into_parts();
-    tell_public(stored, &mut head);
+    mark_public(stored, &mut head);
     head.status = stored.status();
     head.headers = own.unwrap_or(stored.served()).clone();
     head.headers.insert(header::AGE, age_value(stored.age(now)));
     let mut body = recording.read()?;
-    let is_for_all = !secrets::is_kept_for_one(wanted, stored);
+    let is_for_all = !secrets::is_stored_per_client(wanted, stored);
     if let Some((headers, range)) = part(policy, wanted, &head, recording, now) {
         (head.status, head.headers) = (StatusCode::PARTIAL_CONTENT, headers);
         body = part_of(body, range);
         if is_for_all && may_code(stored.status(), stored.served(), recording.announced()) {
-            fields::vary_on(&mut head.headers, "accept-encoding");
+            fields::add_vary(&mut head.headers, "accept-encoding");
         }
     }
     Some(coming(wanted, head, body, is_for_all, status))
@@ -336,7 +337,7 @@ pub(crate) fn part(
 }
 
 /// Gives the one who asked what the origin told him of the fields that nobody else is to see.
-pub(crate) fn add_withheld(headers: &mut HeaderMap, stored: &Stored, told: &HeaderMap) {
+pub(crate) fn add_private_fields(headers: &mut HeaderMap, stored: &Stored, told: &HeaderMap) {
     for name in stored.control().withheld() {
         // It may be listed twice.
         if !headers.contains_key(name) {
@@ -361,16 +362,16 @@ pub(crate) fn coming(
         _ if !is_coded_for_some => body,
         Coding::Identity => body,
         coding if wanted.ask.method == Method::HEAD => {
-            tell_coding(&mut head, coding, None);
+            set_content_encoding(&mut head, coding, None);
             body
         }
         coding => {
-            tell_coding(&mut head, coding, None);
+            set_content_encoding(&mut head, coding, None);
             encoded(body, coding)
         }
     };
     if is_coded_for_some {
-        fields::vary_on(&mut head.headers, "accept-encoding");
+        fields::add_vary(&mut head.headers, "accept-encoding");
     }
     status.append_to(&mut head.headers);
     Response::from_parts(head, body)
@@ -381,10 +382,10 @@ fn may_code(status: StatusCode, headers: &HeaderMap, len: Option<u64>) -> bool {
     transform::is_shown(status)
         && status != StatusCode::PARTIAL_CONTENT
         && is_compressible(headers, len)
-        && !rewritten::forbids(headers)
+        && !rewritten::has_no_transform(headers)
 }
 
-fn tell_coding(head: &mut response::Parts, coding: Coding, len: Option<u64>) {
+fn set_content_encoding(head: &mut response::Parts, coding: Coding, len: Option<u64>) {
     let headers = &mut head.headers;
     headers.insert(
         header::CONTENT_ENCODING,
@@ -399,5 +400,5 @@ fn tell_coding(head: &mut response::Parts, coding: Coding, len: Option<u64>) {
         Some(len) => headers.insert(header::CONTENT_LENGTH, len.into()),
         None => headers.remove(header::CONTENT_LENGTH),
     };
-    fields::weaken_tag(headers);
+    fields::weaken_etag(headers);
 }

@@ -31,11 +31,11 @@ use spdy_cache::stored::Stored;
 use spdy_cache::validate::Conditional;
 
 use crate::client_body::begun;
-use crate::counters::{Family, Outcome};
+use crate::counters::{CounterFamily, Outcome};
 use crate::fetch::{Fetch, Known};
 use crate::fields;
 use crate::page_policies::Said;
-use crate::proxy::{NAME, Proxy, authority_of};
+use crate::proxy::{NAME, Proxy, request_authority};
 use crate::respond::{self, Judged};
 use crate::trace_context::SpanContext;
 use crate::wanted::{Asked, Refused, Wanted};
@@ -48,11 +48,11 @@ impl Proxy {
         request: Request<Body>,
         from: Option<IpAddr>,
     ) -> Either<Ready<Response<Body>>, BoxFuture<Response<Body>>> {
-        self.answer_within(request, from, None)
+        self.handle_traced_request(request, from, None)
     }
 
     /// The same, where the request has a place in a trace.
-    pub(crate) fn answer_within(
+    pub(crate) fn handle_traced_request(
         self: &Arc<Self>,
         request: Request<Body>,
         from: Option<IpAddr>,
@@ -60,8 +60,8 @@ impl Proxy {
     ) -> Either<Ready<Response<Body>>, BoxFuture<Response<Body>>> {
         let (asked, body) = request.into_parts();
         let at_once = |response| Either::Left(std::future::ready(response));
-        let Some((authority, site)) = authority_of(&asked)
-            .and_then(|authority| Some((authority, self.site_answering(authority)?)))
+        let Some((authority, site)) = request_authority(&asked)
+            .and_then(|authority| Some((authority, self.site_or_alias(authority)?)))
         else {
             let response = respond::plain(StatusCode::MISDIRECTED_REQUEST, "no such site here\n");
             return at_once(respond::marked(response, Outcome::MISDIRECTED));
@@ -74,20 +74,20 @@ impl Proxy {
             Err(why) => return at_once(self.refuse(&why, uri.as_ref())),
         };
         let ask = &asked.so_far().ask;
-        if fields::forwards_left(&ask.method, &ask.headers) == Some(0) {
-            return at_once(respond::marked(respond::options(), Outcome::NOT_KEPT));
+        if fields::max_forwards(&ask.method, &ask.headers) == Some(0) {
+            return at_once(respond::marked(respond::options(), Outcome::NOT_CACHED));
         }
         if let Some(limits) = asked.socket() {
             let proxy = self.clone();
             return Either::Right(Box::pin(async move {
                 match asked.told() {
-                    Ok(wanted) => proxy.open_socket(wanted, limits).await,
+                    Ok(wanted) => proxy.open_websocket(wanted, limits).await,
                     Err(why) => proxy.refuse(&why, uri.as_ref()),
                 }
             }));
         }
         if http_body::Body::is_end_stream(&body)
-            && let Some(response) = self.kept_fresh(&asked)
+            && let Some(response) = self.fresh_hit(&asked)
         {
             return at_once(response);
         }
@@ -103,19 +103,19 @@ impl Proxy {
     fn refuse(&self, why: &Refused, uri: Option<&Uri>) -> Response<Body> {
         let target = uri.map(tracing::field::display);
         tracing::debug!(%why, target, "refused");
-        self.counters.count(Family::Refused, why.name());
+        self.counters.count(CounterFamily::Refused, why.name());
         respond::marked(respond::refused(why), Outcome::REFUSED)
     }
 
     /// The answer that is kept for `asked` and needs nobody's word, where what the client said tells which it is.
-    fn kept_fresh(self: &Arc<Self>, asked: &Asked) -> Option<Response<Body>> {
+    fn fresh_hit(self: &Arc<Self>, asked: &Asked) -> Option<Response<Body>> {
         let wanted = asked.so_far();
         let variants = self.memory.find(&wanted.key)?;
         let now = self.hour();
         let mut all = variants.iter();
         let object = all
-            .all(|variant| asked.can_choose(variant.stored()))
-            .then(|| self.fresh_among(&variants, wanted, now))??;
+            .all(|variant| asked.can_select_variant(variant.stored()))
+            .then(|| self.select_fresh(&variants, wanted, now))??;
         if self.is_outdated(wanted, object.stored()) {
             return None;
         }
@@ -134,7 +134,7 @@ impl Proxy {
             // Over HTTP/2 and HTTP/3 a body may be announced by its head's not being the end, and be empty.
             body = match begun(body).await {
                 Ok(body) => body,
-                Err(_) => return Fetch::cut_short(),
+                Err(_) => return Fetch::incomplete_request(),
             };
             if !http_body::Body::is_end_stream(&body) {
                 // What comes of the content is not to be had by the target alone.
@@ -157,7 +157,7 @@ impl Proxy {
             // Somebody else may have asked the origin already.
             Lookup::Validate { index, .. } => {
                 let known = kept.as_deref().map(|variants| variants[*index].stored());
-                self.lift_newer(&wanted, known, now).await
+                self.promote_newer(&wanted, known, now).await
             }
             _ => false,
         };
@@ -194,11 +194,11 @@ impl Proxy {
                         conditional: Conditional::default(),
                         purges,
                     };
-                    self.validate_behind(wanted.clone(), known);
+                    self.revalidate_in_background(wanted.clone(), known);
                 }
                 if is_lifted {
                     // What it waits for may be on the disk, too.
-                    self.look_for_pinned(&wanted, variants[index].stored().note());
+                    self.prefetch_pinned(&wanted, variants[index].stored().note());
                 }
                 let response = self.hit(&wanted, &variants[index], now);
                 respond::marked(response, Outcome::HIT)
@@ -206,7 +206,7 @@ impl Proxy {
             Lookup::Stale {
                 index, background, ..
             } => {
-                self.validate_behind(wanted.clone(), known(index, background));
+                self.revalidate_in_background(wanted.clone(), known(index, background));
                 let response = self.hit(&wanted, &variants[index], now);
                 respond::marked(response, Outcome::STALE)
             }
@@ -221,7 +221,7 @@ impl Proxy {
             Lookup::OnlyIfCached => {
                 let text = "not kept, and not to be fetched\n";
                 let response = respond::plain(StatusCode::GATEWAY_TIMEOUT, text);
-                respond::marked(response, Outcome::NOT_KEPT)
+                respond::marked(response, Outcome::NOT_CACHED)
             }
         }
     }
@@ -255,11 +255,11 @@ impl Proxy {
     /// What is kept for `wanted` and needs nobody's word.
     pub(crate) fn fresh(&self, wanted: &Wanted) -> Option<Object> {
         let variants = self.memory.find(&wanted.key)?;
-        let object = self.fresh_among(&variants, wanted, self.hour());
+        let object = self.select_fresh(&variants, wanted, self.hour());
         object.cloned()
     }
 
-    fn fresh_among<'a>(
+    fn select_fresh<'a>(
         &self,
         variants: &'a [Object],
         wanted: &Wanted,

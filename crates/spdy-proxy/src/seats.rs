@@ -8,15 +8,15 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 /// The places, by what they are for. What nobody has a place for, or waits for one, is not in here.
 #[derive(Debug)]
-pub(crate) struct Seats<K>(Mutex<BTreeMap<K, Arc<Semaphore>>>);
+pub(crate) struct KeyedSemaphore<K>(Mutex<BTreeMap<K, Arc<Semaphore>>>);
 
-impl<K> Default for Seats<K> {
+impl<K> Default for KeyedSemaphore<K> {
     fn default() -> Self {
         Self(Mutex::new(BTreeMap::new()))
     }
 }
 
-impl<K: Ord> Seats<K> {
+impl<K: Ord> KeyedSemaphore<K> {
     /// One of `most` places for `key`, once one is free. Who has one or waits says the same of `most`.
     pub(crate) async fn seat(&self, key: K, most: usize) -> OwnedSemaphorePermit {
         let seats = {

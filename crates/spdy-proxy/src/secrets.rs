@@ -20,25 +20,25 @@ use crate::coding::Coding;
 use crate::wanted::Wanted;
 
 /// Fields by which an origin knows a client again.
-const WHO: [HeaderName; 2] = [header::COOKIE, header::AUTHORIZATION];
+const CREDENTIAL_FIELDS: [HeaderName; 2] = [header::COOKIE, header::AUTHORIZATION];
 
 /// Whether the answer to `wanted` that the origin told as `told`, and that nobody else gets, goes out without a coding.
-pub(crate) fn may_hold_one(wanted: &Wanted, told: &HeaderMap) -> bool {
-    is_asked_as_somebody(wanted, told)
+pub(crate) fn may_contain_secret(wanted: &Wanted, told: &HeaderMap) -> bool {
+    is_uncoded_private_response(wanted, told)
         && (is_for_one(told) || has_credentials(&wanted.ask.headers) && !is_for_all(told))
 }
 
 /// Whether what is kept as `stored`, and is the answer to `wanted`, goes out without a coding: by `Vary` it is for nobody but who says
 /// that he is who asked first.
-pub(crate) fn is_kept_for_one(wanted: &Wanted, stored: &Stored) -> bool {
+pub(crate) fn is_stored_per_client(wanted: &Wanted, stored: &Stored) -> bool {
     let asked = &wanted.ask.headers;
     let mut selecting = stored.selecting_names();
-    selecting.any(|name| WHO.contains(name) && asked.contains_key(name))
-        && is_asked_as_somebody(wanted, stored.headers())
+    selecting.any(|name| CREDENTIAL_FIELDS.contains(name) && asked.contains_key(name))
+        && is_uncoded_private_response(wanted, stored.headers())
 }
 
 /// Whether the site's own origin was asked, and coded nothing of what it told as `told`.
-fn is_asked_as_somebody(wanted: &Wanted, told: &HeaderMap) -> bool {
+fn is_uncoded_private_response(wanted: &Wanted, told: &HeaderMap) -> bool {
     wanted.moved.is_none()
         && !wanted.site.compress_private
         && Coding::of(told) == Some(Coding::Identity)
@@ -71,7 +71,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_answer_is_for_one_client_if_it_says_so_or_sets_a_cookie() {
+    fn response_is_private_if_marked_or_sets_cookie() {
         for (name, value, want) in [
             ("cache-control", "max-age=60, Private", true),
             ("cache-control", "private=\"x-user\"", true),

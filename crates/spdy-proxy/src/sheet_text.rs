@@ -20,13 +20,13 @@ use spdy_rewrite::reference::Reference;
 use spdy_rewrite::rules::Rules;
 
 use crate::coding::{CodingError, Decoder};
-use crate::sheets::Became;
+use crate::sheets::StylesheetResult;
 
 /// The most text of a sheet that is held, bytes.
 const MAX_HELD_BYTES: usize = 8 * 1024 * 1024;
 
 #[derive(Debug)]
-pub(crate) struct SheetText {
+pub(crate) struct StylesheetRewriter {
     /// `None` once it has ended.
     decoder: Option<Decoder>,
     held: Vec<u8>,
@@ -34,15 +34,15 @@ pub(crate) struct SheetText {
     rules: Arc<Rules>,
     sheet: Box<Sheet>,
     charset: Option<String>,
-    far: Far,
+    far: StylesheetProgress,
     found: Vec<Reference>,
     /// There once it is rewritten whole.
-    became: Option<Box<Became>>,
+    became: Option<Box<StylesheetResult>>,
 }
 
 /// How far it was given.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-enum Far {
+enum StylesheetProgress {
     /// All of it is held.
     Nothing,
     /// Its beginning is gone.
@@ -53,7 +53,7 @@ enum Far {
     Elsewhere,
 }
 
-impl SheetText {
+impl StylesheetRewriter {
     pub(crate) fn new(
         decoder: Decoder,
         rules: &Arc<Rules>,
@@ -67,7 +67,7 @@ impl SheetText {
             rules: rules.clone(),
             sheet,
             charset,
-            far: Far::Nothing,
+            far: StylesheetProgress::Nothing,
             found: Vec::new(),
             became: None,
         }
@@ -89,15 +89,15 @@ impl SheetText {
 
     fn take(&mut self, text: Vec<u8>) -> Bytes {
         match self.far {
-            Far::Passing => return text.into(),
-            Far::Elsewhere => return Bytes::new(),
-            Far::Nothing | Far::Beginning => self.held.extend(text),
+            StylesheetProgress::Passing => return text.into(),
+            StylesheetProgress::Elsewhere => return Bytes::new(),
+            StylesheetProgress::Nothing | StylesheetProgress::Beginning => self.held.extend(text),
         }
         if self.held.len() <= self.most {
             return Bytes::new();
         }
         let (rules, charset) = (&self.rules, self.charset.as_deref());
-        let beginning = css::rewrite_beginning(rules, &self.sheet, &self.held, charset);
+        let beginning = css::rewrite_prefix(rules, &self.sheet, &self.held, charset);
         // What is left is looked through again with what comes: so each part must be worth it.
         match beginning.filter(|(_, read)| *read >= self.most / 2) {
             Some((beginning, read)) => {
@@ -105,18 +105,22 @@ impl SheetText {
                 let given = beginning.body.into_owned().into();
                 self.held.drain(..read);
                 self.charset = Some(css::UTF_8.to_owned());
-                self.far = Far::Beginning;
+                self.far = StylesheetProgress::Beginning;
                 given
             }
             None => {
                 let held = std::mem::take(&mut self.held);
-                match self.sheet.elsewhere().filter(|_| self.far == Far::Nothing) {
+                match self
+                    .sheet
+                    .elsewhere()
+                    .filter(|_| self.far == StylesheetProgress::Nothing)
+                {
                     Some(elsewhere) => {
-                        self.far = Far::Elsewhere;
+                        self.far = StylesheetProgress::Elsewhere;
                         elsewhere.into()
                     }
                     None => {
-                        self.far = Far::Passing;
+                        self.far = StylesheetProgress::Passing;
                         held.into()
                     }
                 }
@@ -131,33 +135,36 @@ impl SheetText {
         };
         let rest = decoder.finish()?;
         let mut given = Vec::from(self.take(rest));
-        if matches!(self.far, Far::Passing | Far::Elsewhere) {
+        if matches!(
+            self.far,
+            StylesheetProgress::Passing | StylesheetProgress::Elsewhere
+        ) {
             return Ok(given.into());
         }
         let (rules, charset) = (&self.rules, self.charset.as_deref());
         let end = css::rewrite_bytes(rules, &self.sheet, &self.held, charset);
         let is_elsewhere = end.left.is_some() && matches!(end.body, Cow::Owned(_));
-        if self.far == Far::Beginning && is_elsewhere {
+        if self.far == StylesheetProgress::Beginning && is_elsewhere {
             // An import is none behind rules.
             given.extend_from_slice(&self.held);
             return Ok(given.into());
         }
         self.found.extend(end.references);
         // What only imports the sheet is no sheet that a hash could pin.
-        if self.far == Far::Nothing && !is_elsewhere {
+        if self.far == StylesheetProgress::Nothing && !is_elsewhere {
             let served = Digests::of(&end.body);
             let original = match &end.body {
                 Cow::Borrowed(_) => served.clone(),
                 Cow::Owned(_) => Digests::of(&self.held),
             };
-            self.became = Some(Box::new(Became { original, served }));
+            self.became = Some(Box::new(StylesheetResult { original, served }));
         }
         given.extend_from_slice(&end.body);
         Ok(given.into())
     }
 
     /// What became of it, if it was rewritten whole.
-    pub(crate) fn take_became(&mut self) -> Option<Became> {
+    pub(crate) fn take_became(&mut self) -> Option<StylesheetResult> {
         self.became.take().map(|became| *became)
     }
 
@@ -199,9 +206,9 @@ mod tests {
     ) -> (Vec<u8>, usize, bool) {
         let sheet = Box::new(sheet);
         let decoder = Decoder::new(Coding::Identity, 1 << 20);
-        let mut of = SheetText {
+        let mut of = StylesheetRewriter {
             most: 1000,
-            ..SheetText::new(decoder, rules, sheet, charset.map(str::to_owned))
+            ..StylesheetRewriter::new(decoder, rules, sheet, charset.map(str::to_owned))
         };
         let mut given = Vec::new();
         for piece in text.chunks(333) {
@@ -214,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sheet_longer_than_may_be_held_is_rewritten_in_parts() {
+    fn stylesheet_above_buffer_limit_is_rewritten_in_parts() {
         for (rules, became) in [(2, true), (20, true), (100, false)] {
             let text = RULE.repeat(rules);
             let want = text.replace("https://cdn.test", "/.spdy/1/-/s/cdn.test");
@@ -225,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn a_moved_sheet_that_cannot_be_rewritten_is_imported_from_its_host() {
+    fn unrewritable_proxied_stylesheet_becomes_an_import() {
         let rules = rules();
         let moved = rules.open("/.spdy/1/-/s/cdn.test/a.css?b'\u{22}").ok();
         assert!(moved.is_none(), "no URL has a quote in it");
@@ -280,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn where_a_long_sheet_has_no_rule_s_end_the_rest_passes_as_it_came() {
+    fn long_stylesheet_without_rule_end_passes_through() {
         let long = format!("{}@media all {{ {} }}", RULE.repeat(15), RULE.repeat(100));
         let (given, named, _) = rewritten(long.as_bytes(), None);
         let (begun, rest) = (15 * RULE.len(), &long[15 * RULE.len()..]);

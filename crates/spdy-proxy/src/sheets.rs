@@ -23,7 +23,7 @@ use spdy_rewrite::rules::Rules;
 use spdy_rewrite::seen::Seen;
 use url::Url;
 
-use crate::made_by::MadeBy;
+use crate::made_by::RewriteFacts;
 use crate::proxy::Proxy;
 use crate::sites::Site;
 use crate::wanted::Wanted;
@@ -35,12 +35,12 @@ const REMEMBERED: usize = 4096;
 
 /// A sheet as its host has it, and as it is served.
 #[derive(Clone, Debug)]
-pub(crate) struct Became {
+pub(crate) struct StylesheetResult {
     pub(crate) original: Digests,
     pub(crate) served: Digests,
 }
 
-impl Became {
+impl StylesheetResult {
     /// It is served as its host has it.
     pub(crate) fn is_untouched(&self) -> bool {
         self.original == self.served
@@ -57,8 +57,8 @@ impl Became {
         lines.find_map(|line| {
             let (original, served) = line.strip_prefix(SHEET)?.trim_start().split_once(' ')?;
             Some(Self {
-                original: Digests::of_word(original)?,
-                served: Digests::of_word(served)?,
+                original: Digests::parse_token(original)?,
+                served: Digests::parse_token(served)?,
             })
         })
     }
@@ -66,17 +66,17 @@ impl Became {
 
 /// All of them.
 #[derive(Debug, Default)]
-pub(crate) struct Sheets(Mutex<Table>);
+pub(crate) struct StylesheetIndex(Mutex<Table>);
 
 #[derive(Debug, Default)]
 struct Table {
-    became: BTreeMap<String, Became>,
+    became: BTreeMap<String, StylesheetResult>,
     order: VecDeque<String>,
 }
 
-impl Sheets {
+impl StylesheetIndex {
     /// The sheet at `url` became this under `rules`.
-    pub(crate) fn note(&self, rules: &Rules, url: &Url, became: Became) {
+    pub(crate) fn note(&self, rules: &Rules, url: &Url, became: StylesheetResult) {
         let name = name(rules, url);
         let mut table = self.0.lock();
         if table.became.insert(name.clone(), became).is_some() {
@@ -92,8 +92,8 @@ impl Sheets {
 
     /// `stored`, which was kept on a disk or by another machine, is what is wanted: if it is a sheet, this says what became of it.
     pub(crate) fn learn(&self, wanted: &Wanted, stored: &Stored) {
-        if let Some(became) = Became::of_note(stored.note())
-            && let Some(url) = wanted.seen_url()
+        if let Some(became) = StylesheetResult::of_note(stored.note())
+            && let Some(url) = wanted.client_url()
         {
             self.note(&wanted.site.rules, &url, became);
         }
@@ -121,7 +121,7 @@ pub(crate) struct OfSite {
     /// The page, as reports know it.
     page: Option<String>,
     /// The facts that were looked up so far.
-    made_by: Mutex<MadeBy>,
+    made_by: Mutex<RewriteFacts>,
 }
 
 impl OfSite {
@@ -143,7 +143,7 @@ impl OfSite {
     }
 
     /// The facts that the page was rewritten with so far.
-    pub(crate) fn made_by(&self) -> MadeBy {
+    pub(crate) fn made_by(&self) -> RewriteFacts {
         let made_by = self.made_by.lock();
         made_by.clone()
     }
@@ -179,14 +179,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_note_says_what_became_of_a_sheet() {
-        let became = Became {
+    fn stylesheet_note_round_trips() {
+        let became = StylesheetResult {
             original: Digests::of(b"hello"),
             served: Digests::of(b"hello, moved"),
         };
         for first in ["", "https://cdn.test/a.css https://cdn.test/b.css"] {
             let note = [first, &became.line()].concat();
-            let read = Became::of_note(note.as_bytes()).expect("it says so");
+            let read = StylesheetResult::of_note(note.as_bytes()).expect("it says so");
             assert_eq!(read.original, became.original);
             assert_eq!(read.served, became.served);
         }
@@ -198,20 +198,23 @@ mod tests {
             "\nsheet",
             "\npin a b c",
         ] {
-            assert!(Became::of_note(nothing.as_bytes()).is_none(), "{nothing:?}");
+            assert!(
+                StylesheetResult::of_note(nothing.as_bytes()).is_none(),
+                "{nothing:?}"
+            );
         }
     }
 
     #[test]
-    fn only_the_latest_sheets_are_remembered_each_by_its_rules() {
+    fn latest_stylesheets_are_kept_per_rules() {
         let site = Url::parse("https://www.site.test/").expect("a URL");
         let other = Url::parse("https://www.other.test/").expect("a URL");
         let rules = |site| Rules::compile(site, &spdy_rewrite::config::Config::default(), None);
         let (rules, others) = (rules(&site).expect("rules"), rules(&other).expect("rules"));
-        let sheets = Sheets::default();
+        let sheets = StylesheetIndex::default();
         let url =
             |at: usize| Url::parse(&format!("https://cdn.test/{at}.css#fragment")).expect("a URL");
-        let became = Became {
+        let became = StylesheetResult {
             original: Digests::of(b"hello"),
             served: Digests::of(b"hello, moved"),
         };

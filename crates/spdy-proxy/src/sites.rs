@@ -5,11 +5,11 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use http::{HeaderMap, HeaderValue, Uri, header};
-use spdy_net::in_front::InFront;
+use spdy_net::in_front::TrustedProxies;
 use spdy_rewrite::capability::Keys;
 use spdy_rewrite::config::Config as Rewrite;
 use spdy_rewrite::integrity;
-use spdy_rewrite::named_host::{self, NamedHost};
+use spdy_rewrite::named_host::{self, HostAlias};
 use spdy_rewrite::refusal::Refusal;
 use spdy_rewrite::rules::Rules;
 use spdy_rewrite::rules_error::RulesError;
@@ -58,7 +58,7 @@ pub struct Sites {
     /// Where clients reach them by HTTP/3, if not where it is listened.
     alt_svc: Option<HeaderValue>,
     /// Who is believed of clients.
-    in_front: Arc<InFront>,
+    in_front: Arc<TrustedProxies>,
 }
 
 /// What is wrong with a site.
@@ -107,14 +107,14 @@ impl Sites {
         };
         for site in &config.site {
             let name = site.names.first().cloned().unwrap_or_default();
-            let public = config.listen.url_of(&name);
+            let public = config.listen.site_url(&name);
             let public = public.map_err(|error| SiteError::Name {
                 site: name.clone(),
                 error,
             })?;
-            let rules = Rules::compile(&public, &all_named(site), Some(keys.clone()));
+            let rules = Rules::compile(&public, &with_site_names(site), Some(keys.clone()));
             let rules = match config.lab.paper_urls {
-                true => rules.and_then(Rules::in_literal_form),
+                true => rules.and_then(Rules::with_literal_urls),
                 false => rules,
             };
             let rules = rules.map_err(|error| SiteError::Rules {
@@ -257,7 +257,7 @@ impl Sites {
     /// # Errors
     ///
     /// It is of a site's paths for what is moved, and nothing that is moved is at it.
-    pub fn in_its_place(&self, url: Url) -> Result<Url, Refusal> {
+    pub fn original_url(&self, url: Url) -> Result<Url, Refusal> {
         let target = &url[url::Position::BeforePath..url::Position::AfterQuery];
         let own = url.host_str().and_then(|host| self.find(host));
         if let Some(own) = own.filter(|own| own.rules.claims(target)) {
@@ -266,13 +266,13 @@ impl Sites {
         let site = url.host_str().and_then(|host| self.of_others.get(host));
         let named = site.and_then(|site| site.rules.named(url.host_str()?));
         // By its name here it may be asked for as it came.
-        let rest = integrity::without_mark(target).unwrap_or(target);
-        let own = named.and_then(|it| Url::parse(&format!("{}{rest}", it.own_origin())).ok());
+        let rest = integrity::strip_unrewritten_mark(target).unwrap_or(target);
+        let own = named.and_then(|it| Url::parse(&format!("{}{rest}", it.original_origin())).ok());
         Ok(own.unwrap_or(url))
     }
 
     /// The names that other hosts have here, in order.
-    pub fn names_of_others(&self) -> impl Iterator<Item = &str> {
+    pub fn alias_names(&self) -> impl Iterator<Item = &str> {
         self.of_others.keys().map(String::as_str)
     }
 
@@ -289,7 +289,7 @@ impl Sites {
         let mut groups: Vec<usize> = (0..sites.len()).collect();
         // Few have any, and there may be thousands of sites.
         let with_own = sites.iter().enumerate();
-        for (one, site) in with_own.filter(|(_, site)| site.rules.has_own_hosts()) {
+        for (one, site) in with_own.filter(|(_, site)| site.rules.has_site_hosts()) {
             for (other, its) in sites.iter().enumerate() {
                 let (into, from) = (
                     groups[one].min(groups[other]),
@@ -315,7 +315,7 @@ impl Sites {
 
     /// Who is believed of clients.
     #[must_use]
-    pub fn in_front(&self) -> &Arc<InFront> {
+    pub fn in_front(&self) -> &Arc<TrustedProxies> {
         &self.in_front
     }
 
@@ -350,7 +350,7 @@ fn mib(mib: usize) -> u64 {
 
 /// What is to be moved for `site`, with every name that it is asked for by among its own hosts: what is moved from there would be asked
 /// of ourselves. Addresses are never moved.
-fn all_named(site: &SiteConfig) -> Rewrite {
+fn with_site_names(site: &SiteConfig) -> Rewrite {
     let mut rewrite = site.rewrite.clone();
     let is_domain = |name: &&String| matches!(url::Host::parse(name), Ok(url::Host::Domain(_)));
     let others = site.names.iter().skip(1).filter(is_domain);
@@ -379,7 +379,7 @@ fn apart(config: &Config, site: &SiteConfig) -> Result<(), SiteError> {
         return Ok(());
     };
     for name in config.site.iter().flat_map(|site| &site.names) {
-        named_host::check_apart(zone, name).map_err(|why| SiteError::Zone {
+        named_host::check_cookie_isolation(zone, name).map_err(|why| SiteError::Zone {
             site: site.names.first().cloned().unwrap_or_default(),
             zone: zone.clone(),
             why,
@@ -423,7 +423,7 @@ impl Site {
 
     /// The host that has the name `authority`, which may have a port, for this site.
     #[must_use]
-    pub fn named(&self, authority: &str) -> Option<&NamedHost> {
+    pub fn named(&self, authority: &str) -> Option<&HostAlias> {
         self.rules.zone()?;
         self.rules.named(&host_of(authority).to_ascii_lowercase())
     }
@@ -434,7 +434,7 @@ impl Site {
     }
 
     /// The hosts that its origin is asked as.
-    pub fn asked_hosts(&self) -> impl Iterator<Item = &str> {
+    pub fn upstream_hosts(&self) -> impl Iterator<Item = &str> {
         let named = self.names.iter().filter(|_| self.keep_host);
         let own = self.origin.host_str().filter(|_| !self.keep_host);
         named.map(String::as_str).chain(own)
@@ -491,12 +491,12 @@ mod tests {
     use crate::page_policies::Said;
 
     fn keys(fill: u8) -> Keys {
-        Keys::of_secrets(&[fill; 32], None).expect("it is long enough")
+        Keys::from_secrets(&[fill; 32], None).expect("it is long enough")
     }
 
     /// A page of the former key's time may still be in somebody's browser, and its policy is what it was.
     #[test]
-    fn what_pages_said_outlives_a_key_and_no_other_rules() {
+    fn page_policies_survive_new_keys_but_not_new_rules() {
         let text = |host: &str| {
             format!(
                 "[[site]]\nnames = ['www.site.test']\norigin = 'https://origin.test'\n\
@@ -537,7 +537,7 @@ mod tests {
     }
 
     #[test]
-    fn sites_that_call_one_another_their_own_share_a_certificate() {
+    fn sites_sharing_site_hosts_share_a_certificate() {
         let site = |names: &[&str], own: &[&str]| {
             format!(
                 "[[site]]\nnames = {names:?}\norigin = 'https://origin.test'\n[site.rewrite]\nown_hosts = {own:?}\n"

@@ -21,7 +21,7 @@ use spdy_client::origin::Origin;
 use spdy_clock::Instant;
 
 /// Who could have read on for so long, in all, reads slowly; and so long a request waits before anybody is looked for.
-pub(crate) const A_MOMENT: Duration = Duration::from_secs(1);
+pub(crate) const SLOW_AFTER: Duration = Duration::from_secs(1);
 
 /// It was read too slowly while others waited for its connection.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
@@ -67,7 +67,7 @@ impl SlowReaders {
         let of_origin = readers.entry(origin).or_default();
         of_origin.push(Arc::downgrade(&reader));
         drop(readers);
-        Body::wrap(ReadBody {
+        Body::wrap(TrackedBody {
             reader,
             runtime: runtime.clone(),
         })
@@ -128,7 +128,7 @@ impl Reader {
     fn slowness(&self, now: Instant) -> Option<f64> {
         let state = self.lock();
         let idle = state.idle + now.saturating_since(state.idle_since?);
-        let is_slow = state.body.is_some() && idle >= A_MOMENT;
+        let is_slow = state.body.is_some() && idle >= SLOW_AFTER;
         let took = now.saturating_since(self.since).as_secs_f64();
         is_slow.then(|| state.bytes as f64 / took)
     }
@@ -138,12 +138,12 @@ impl Reader {
     }
 }
 
-struct ReadBody {
+struct TrackedBody {
     reader: Arc<Reader>,
     runtime: SharedRuntime,
 }
 
-impl http_body::Body for ReadBody {
+impl http_body::Body for TrackedBody {
     type Data = Bytes;
     type Error = BoxError;
 
@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_is_slow_who_waits_for_the_origin_has_all_or_has_just_read() {
+    fn waiting_finished_or_active_readers_are_not_slow() {
         let runtime = SharedRuntime::new(TokioRuntime::start());
         let origin = Origin::of(&"http://origin.test/".parse().expect("a URI")).expect("one");
         let readers = SlowReaders::new(0);
@@ -223,7 +223,7 @@ mod tests {
 
         readers.make_room(&origin, runtime.now());
         assert_eq!(readers.take_broken_off(), 0, "all have just read");
-        let later = runtime.now() + A_MOMENT;
+        let later = runtime.now() + SLOW_AFTER;
         readers.make_room(&origin, later);
         readers.make_room(&origin, later);
         assert_eq!(readers.take_broken_off(), 1, "and once");
@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_gone_is_forgotten() {
+    fn dropped_reader_is_removed() {
         let runtime = SharedRuntime::new(TokioRuntime::start());
         let origin = |name: &str| Origin::of(&name.parse().expect("a URI")).expect("an origin");
         let readers = SlowReaders::new(0);

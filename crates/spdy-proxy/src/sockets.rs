@@ -22,13 +22,13 @@ use spdy_cache::cache_status::{CacheStatus, Forward};
 use spdy_client::switch::Switched;
 use spdy_net::latch::Latch;
 use spdy_net::network::BoxIo;
-use spdy_net::switch::Takeover;
+use spdy_net::switch::UpgradeHandler;
 
 use crate::config_websocket::WebSocketConfig;
-use crate::counters::{Family, Outcome};
+use crate::counters::{CounterFamily, Outcome};
 use crate::fetch_spans::FetchSpans;
 use crate::fields::{self, PROXY_STATUS};
-use crate::held_body::holding;
+use crate::held_body::with_guard;
 use crate::miss_rate;
 use crate::proxy::{NAME, Proxy};
 use crate::respond;
@@ -103,28 +103,28 @@ impl Drop for Place {
 impl Proxy {
     /// WebSockets that are open, that wait for their origin, and whose origin's refusal is on its way.
     #[must_use]
-    pub fn sockets_open(&self) -> usize {
+    pub fn open_websockets(&self) -> usize {
         self.sockets.count()
     }
 
     /// Asks the origin for the WebSocket that is `wanted`, and hands the client's connection over to it.
-    pub(crate) async fn open_socket(
+    pub(crate) async fn open_websocket(
         self: Arc<Self>,
         wanted: Wanted,
         limits: WebSocketConfig,
     ) -> Response<Body> {
-        if let Some(refused) = self.too_often(&wanted) {
+        if let Some(refused) = self.reject_over_rate(&wanted) {
             return refused;
         }
         let place = match self.sockets.place(wanted.from, limits) {
             Ok(place) => place,
             Err(limit) => {
-                self.counters.count(Family::Limits, limit);
+                self.counters.count(CounterFamily::Limits, limit);
                 return full();
             }
         };
         let uri = wanted.ask.uri.clone();
-        let switched = self.ask_for_socket(&wanted).await;
+        let switched = self.request_upgrade(&wanted).await;
         let mut response = match switched {
             Err(error) => {
                 tracing::debug!(%error, %uri, "no WebSocket of an origin");
@@ -134,20 +134,20 @@ impl Proxy {
             }
             Ok(Switched::No(response)) => {
                 let class = class_of(response.status());
-                self.counters.count(Family::Origins, class);
+                self.counters.count(CounterFamily::Origins, class);
                 let (mut head, body) = response.into_parts();
-                passed_on(&wanted, &mut head);
+                to_client_head(&wanted, &mut head);
                 // Its connection is in no pool, and has no other bound.
-                let response = Response::from_parts(head, holding(body, place, |_| {}));
+                let response = Response::from_parts(head, with_guard(body, place, |_| {}));
                 respond::marked(response, Outcome::PASSED)
             }
             Ok(Switched::Yes(head, _)) if !is_agreed(&wanted, &head) => {
                 tracing::debug!(%uri, fields = ?head.headers(), "another protocol than was asked for");
-                self.counters.count(Family::Origins, "broken");
-                disagreed()
+                self.counters.count(CounterFamily::Origins, "broken");
+                unexpected_protocol()
             }
             Ok(Switched::Yes(head, origin)) => {
-                self.counters.count(Family::Origins, "1xx");
+                self.counters.count(CounterFamily::Origins, "1xx");
                 self.switched(&wanted, head, origin, place, limits)
             }
         };
@@ -156,7 +156,7 @@ impl Proxy {
     }
 
     /// What the site's own origin says to the handshake.
-    async fn ask_for_socket(&self, wanted: &Wanted) -> Result<Switched, UpstreamError> {
+    async fn request_upgrade(&self, wanted: &Wanted) -> Result<Switched, UpstreamError> {
         let mut ask = wanted.ask.clone();
         ask.headers.remove(header::CONTENT_LENGTH);
         websocket::announce(&mut ask.headers);
@@ -182,7 +182,7 @@ impl Proxy {
         limits: WebSocketConfig,
     ) -> Response<Body> {
         let (mut head, ()) = head.into_parts();
-        passed_on(wanted, &mut head);
+        to_client_head(wanted, &mut head);
         websocket::announce(&mut head.headers);
         let agreed = Agreed {
             proxy: self,
@@ -191,7 +191,7 @@ impl Proxy {
         };
         let idle = limits.idle_timeout();
         head.extensions
-            .insert(Takeover::new(move |client, stop| async move {
+            .insert(UpgradeHandler::new(move |client, stop| async move {
                 agreed.run(client, origin, idle, &stop).await;
             }));
         respond::marked(Response::from_parts(head, Body::empty()), Outcome::SOCKET)
@@ -217,9 +217,9 @@ impl Drop for Agreed {
         let passed = self.passed;
         tracing::debug!(?passed, "a WebSocket ended");
         let counters = &self.proxy.counters;
-        counters.count(Family::Sockets, passed.end.name());
-        counters.add(Family::SocketBytes, "to-origin", passed.to_origin);
-        counters.add(Family::SocketBytes, "to-client", passed.to_client);
+        counters.count(CounterFamily::Sockets, passed.end.name());
+        counters.add(CounterFamily::SocketBytes, "to-origin", passed.to_origin);
+        counters.add(CounterFamily::SocketBytes, "to-client", passed.to_client);
     }
 }
 
@@ -229,9 +229,9 @@ fn is_agreed(wanted: &Wanted, head: &Response<()>) -> bool {
 }
 
 /// Makes of an origin's head the one that a client gets.
-fn passed_on(wanted: &Wanted, head: &mut response::Parts) {
+fn to_client_head(wanted: &Wanted, head: &mut response::Parts) {
     let headers = &mut head.headers;
-    fields::strip_connection(headers);
+    fields::remove_hop_by_hop(headers);
     // As of any answer: where the same is served is ours to say (RFC 7838).
     headers.remove(header::ALT_SVC);
     wanted.relocate(headers);
@@ -246,11 +246,11 @@ fn full() -> Response<Body> {
     let mut response = respond::plain(StatusCode::SERVICE_UNAVAILABLE, text);
     let headers = response.headers_mut();
     headers.insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
-    respond::marked(response, Outcome::LIMITED)
+    respond::marked(response, Outcome::RATE_LIMITED)
 }
 
 /// The origin speaks a protocol that nobody asked for (RFC 9209 §2.3.26).
-fn disagreed() -> Response<Body> {
+fn unexpected_protocol() -> Response<Body> {
     let text = "the origin switches to a protocol that nobody asked for\n";
     let mut response = respond::plain(StatusCode::BAD_GATEWAY, text);
     let why = HeaderValue::from_static("spdy; error=http_upgrade_failed");
@@ -271,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn places_are_counted_by_client_and_in_all_and_given_back() {
+    fn websocket_permits_are_per_client_and_global() {
         let sockets = Sockets::default();
         let from = |address: &str| Some(address.parse().expect("an address"));
         let place = |client| sockets.place(client, limits(2, 3));
@@ -296,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn a_balancer_that_hides_its_clients_may_have_all_places() {
+    fn per_client_zero_allows_all_permits() {
         let sockets = Sockets::default();
         let from = Some("192.0.2.1".parse().expect("an address"));
         let place = || sockets.place(from, limits(0, 3));

@@ -15,7 +15,7 @@ use spdy_rewrite::page_report::PageReport;
 
 use crate::counters::Outcome;
 use crate::fields::scheme_of;
-use crate::proxy::authority_of;
+use crate::proxy::request_authority;
 use crate::spans::{OpenSpan, Value};
 use crate::upstream_error::UpstreamError;
 
@@ -80,10 +80,10 @@ pub(crate) fn of_request(span: &mut OpenSpan, asked: &request::Parts, from: Opti
     let scheme = scheme_of(arrival);
     span.tell(URL_SCHEME, word(scheme));
     span.tell(URL_PATH, text(asked.uri.path()));
-    if let Some(query) = asked.uri.query().filter(|_| span.tells_queries()) {
+    if let Some(query) = asked.uri.query().filter(|_| span.records_queries()) {
         span.tell(URL_QUERY, text(query));
     }
-    if let Some(authority) = authority_of(asked) {
+    if let Some(authority) = request_authority(asked) {
         of_server(span, authority, scheme);
     }
     let (name, version) = match arrival.map(|arrival| arrival.protocol) {
@@ -116,7 +116,7 @@ pub(crate) fn of_answer(span: &mut OpenSpan, response: &Response<Body>, outcome:
 }
 
 /// What an origin is asked for, and why; `before` counts who was asked for the same before it, as where redirects led here.
-pub(crate) fn of_fetch(
+pub(crate) fn set_origin_request(
     span: &mut OpenSpan,
     method: &Method,
     uri: &Uri,
@@ -129,7 +129,7 @@ pub(crate) fn of_fetch(
     let authority = uri.authority().map_or("", |authority| authority.as_str());
     // Without a user and a password.
     let authority = authority.rsplit('@').next().unwrap_or_default();
-    let query = uri.query().filter(|_| span.tells_queries());
+    let query = uri.query().filter(|_| span.records_queries());
     let (mark, query) = query.map_or(("", ""), |query| ("?", query));
     let full = [scheme, "://", authority, uri.path(), mark, query].concat();
     span.tell(URL_FULL, text(&full));
@@ -144,7 +144,7 @@ pub(crate) fn of_fetch(
 }
 
 /// What an origin answers, or why it does not.
-pub(crate) fn of_fetched(
+pub(crate) fn set_origin_response(
     span: &mut OpenSpan,
     answered: Result<(StatusCode, Version), &UpstreamError>,
 ) {
@@ -162,7 +162,7 @@ pub(crate) fn of_fetched(
 }
 
 /// What became of a page (with a report) or a sheet; `rewriting_ms` is what that took.
-pub(crate) fn of_rewriting(
+pub(crate) fn set_rewrite(
     span: &mut OpenSpan,
     kind: &'static str,
     rewriting_ms: f64,
@@ -173,7 +173,7 @@ pub(crate) fn of_rewriting(
     if let Some(report) = report {
         let count = |count: usize| Value::Int(i64::try_from(count).unwrap_or(i64::MAX));
         span.tell(MOVED, count(report.moved));
-        span.tell(LEFT, count(report.left_count()));
+        span.tell(LEFT, count(report.unchanged_count()));
     }
 }
 
@@ -228,7 +228,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_text_is_told_up_to_its_limit_and_cut_between_two_characters() {
+    fn text_attribute_is_truncated_at_a_char_boundary() {
         let of = |len: usize| Value::Text("é".repeat(len).into());
         for (given, told) in [(512, 512), (513, 512)] {
             assert_eq!(text(&"é".repeat(given)), of(told));
@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn a_method_that_somebody_made_up_makes_no_name_of_its_own() {
+    fn unknown_method_has_the_generic_span_name() {
         let made_up = Method::from_bytes(b"FROB").unwrap();
         assert_eq!(
             (name_of(&Method::PATCH), name_of(&made_up)),

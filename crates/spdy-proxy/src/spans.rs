@@ -20,7 +20,7 @@ use spdy::body::Body;
 use spdy::runtime::SharedRuntime;
 use spdy_clock::Instant;
 
-use crate::held_body::holding;
+use crate::held_body::with_guard;
 use crate::trace_context::{SpanContext, SpanId, TraceId};
 
 /// What became of an exchange that nobody waited for to its end.
@@ -284,7 +284,7 @@ impl OpenSpan {
     }
 
     /// Whether its sayings have queries in them.
-    pub(crate) fn tells_queries(&self) -> bool {
+    pub(crate) fn records_queries(&self) -> bool {
         self.spans.rules.queries
     }
 
@@ -314,8 +314,8 @@ impl Drop for OpenSpan {
 }
 
 /// `body`, to whose end `span` goes on.
-pub(crate) fn spanned(body: Body, span: OpenSpan) -> Body {
-    holding(body, span, |span| span.failed(BROKEN))
+pub(crate) fn with_span(body: Body, span: OpenSpan) -> Body {
+    with_guard(body, span, |span| span.failed(BROKEN))
 }
 
 #[cfg(test)]
@@ -370,7 +370,7 @@ mod tests {
     }
 
     #[test]
-    fn of_traces_that_begin_here_the_part_is_recorded_that_is_wanted() {
+    fn new_traces_are_sampled_by_ratio() {
         for (sample, recorded) in [(0.0, 0..=0), (0.25, 2_450..=2_550), (1.0, 10_000..=10_000)] {
             let (spans, sink) = spans(rules(sample, true));
             for _ in 0..10_000 {
@@ -382,7 +382,7 @@ mod tests {
     }
 
     #[test]
-    fn of_a_trace_that_goes_on_here_its_number_decides_where_parents_do_not() {
+    fn remote_trace_is_sampled_by_id_unless_parent_based() {
         let client = |number: u64, flags: &str| {
             let told = format!("00-{:016x}{number:016x}-{}2-{flags}", 1, "0".repeat(15));
             SpanContext::of(&HeaderMap::from_iter([(
@@ -413,7 +413,7 @@ mod tests {
     }
 
     #[test]
-    fn a_client_decides_only_where_it_is_believed_and_a_part_goes_by_its_whole() {
+    fn client_sampling_applies_only_if_trusted() {
         for (trust_clients, sample, flags, is_recorded) in [
             (true, 0.0, "01", true),
             (true, 1.0, "00", false),

@@ -28,7 +28,7 @@ pub(crate) fn is_overloaded(status: StatusCode) -> bool {
 }
 
 /// Whether it tells what is wrong with this one request, so that another for the same may fare otherwise.
-pub(crate) fn is_of_request(status: StatusCode) -> bool {
+pub(crate) fn is_request_error(status: StatusCode) -> bool {
     matches!(
         status,
         StatusCode::BAD_REQUEST
@@ -49,7 +49,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_class_of_status_has_a_label_of_its_own() {
+    fn each_status_class_has_its_label() {
         for (status, label) in [
             (101, "1xx"),
             (204, "2xx"),

@@ -18,9 +18,9 @@ use spdy_cache::shared::SharedTier;
 use spdy_cache::store::Object;
 use spdy_cache::stored::Stored;
 
-use crate::disk::Disk;
+use crate::disk::DiskStore;
 use crate::proxy::Proxy;
-use crate::purge::Since;
+use crate::purge::PurgeSnapshot;
 use crate::wanted::Wanted;
 
 /// How long a request waits for the disk, which may hang as no origin does: then the next is asked.
@@ -28,7 +28,7 @@ const DISK_PATIENCE: Duration = Duration::from_secs(2);
 
 impl Proxy {
     /// Keeps on `disk`, too, what is kept from now on, and finds what is there. It is the first that counts.
-    pub fn keep_on(&self, disk: Disk) {
+    pub fn set_disk(&self, disk: DiskStore) {
         disk.set_site_bytes(self.sites().disk_quotas());
         if self.disk.set(disk).is_err() {
             tracing::warn!("a second disk was given");
@@ -37,13 +37,13 @@ impl Proxy {
 
     /// The tier on a disk, if there is one.
     #[must_use]
-    pub fn disk(&self) -> Option<&Disk> {
+    pub fn disk(&self) -> Option<&DiskStore> {
         self.disk.get()
     }
 
     /// Shares through `tier`, too, what is kept from now on, and finds what others keep there. It is the first that counts. What
     /// others purge is to be told to [`hear`](Self::hear).
-    pub fn share_through(&self, tier: Arc<dyn SharedTier>) {
+    pub fn set_shared_tier(&self, tier: Arc<dyn SharedTier>) {
         if self.shared.set(tier).is_err() {
             tracing::warn!("a second shared tier was given");
         }
@@ -72,15 +72,15 @@ impl Proxy {
             if let Some((stored, body)) = found {
                 self.sheets.learn(wanted, &stored);
                 return self
-                    .keep_in_memory(&wanted.key, stored, body, purges)
+                    .store_in_memory(&wanted.key, stored, body, purges)
                     .is_some();
             }
         }
-        self.lift_shared(wanted, None).await
+        self.promote_shared(wanted, None).await
     }
 
     /// Lifts what the shared tier has into memory, if it came later than what is `known`.
-    async fn lift_shared(&self, wanted: &Wanted, known: Option<&Stored>) -> bool {
+    async fn promote_shared(&self, wanted: &Wanted, known: Option<&Stored>) -> bool {
         let Some(shared) = self.shared() else {
             return false;
         };
@@ -90,16 +90,16 @@ impl Proxy {
             return false;
         };
         let is_known = known.is_some_and(|known| stored.times().received <= known.times().received);
-        if is_known || self.purges.have_met(&wanted.key, since.purges) {
+        if is_known || self.purges.purged_since(&wanted.key, since.purges) {
             return false;
         }
         self.sheets.learn(wanted, &stored);
-        self.keep_here(&wanted.key, &Arc::new(stored), body, since.purges)
+        self.store_local(&wanted.key, &Arc::new(stored), body, since.purges)
             .is_some()
     }
 
     /// The same, where what is `known` is stale for having been kept too long, and not by its nature.
-    pub(crate) async fn lift_newer(
+    pub(crate) async fn promote_newer(
         &self,
         wanted: &Wanted,
         known: Option<&Stored>,
@@ -108,13 +108,13 @@ impl Proxy {
         let is_past = known.is_some_and(|known| {
             !known.lifetime().duration.is_zero() && known.staleness(now).is_some()
         });
-        is_past && self.lift_shared(wanted, known).await
+        is_past && self.promote_shared(wanted, known).await
     }
 
     /// This moment, as far as purges go: for a fetch that begins.
-    pub(crate) fn since(&self) -> Since {
+    pub(crate) fn since(&self) -> PurgeSnapshot {
         let mark = self.shared().map(SharedTier::mark);
-        Since {
+        PurgeSnapshot {
             purges: self.purges.now(),
             mark: mark.unwrap_or_default(),
         }
@@ -126,19 +126,19 @@ impl Proxy {
         key: &Key,
         stored: &Arc<Stored>,
         body: KeptBody,
-        since: Since,
+        since: PurgeSnapshot,
     ) -> Option<Object> {
-        if self.purges.have_met(key, since.purges) {
+        if self.purges.purged_since(key, since.purges) {
             return None;
         }
         if let Some(shared) = self.shared() {
             shared.keep(key, stored, &body, since.mark);
         }
-        self.keep_here(key, stored, body, since.purges)
+        self.store_local(key, stored, body, since.purges)
     }
 
     /// Keeps it on the disk and in memory.
-    fn keep_here(
+    fn store_local(
         &self,
         key: &Key,
         stored: &Arc<Stored>,
@@ -148,9 +148,9 @@ impl Proxy {
         if let Some(disk) = self.disk.get() {
             disk.keep(key, stored.clone(), body.clone());
         }
-        let kept = self.keep_in_memory(key, Stored::clone(stored), body, purges);
+        let kept = self.store_in_memory(key, Stored::clone(stored), body, purges);
         if let Some(disk) = self.disk.get()
-            && self.purges.have_met(key, purges)
+            && self.purges.purged_since(key, purges)
         {
             disk.forget(key, stored);
         }
@@ -158,7 +158,7 @@ impl Proxy {
     }
 
     /// Keeps in memory what no purge meant since there were so many.
-    fn keep_in_memory(
+    fn store_in_memory(
         &self,
         key: &Key,
         stored: Stored,
@@ -167,7 +167,7 @@ impl Proxy {
     ) -> Option<Object> {
         let object = self.memory.keep(key, stored, body)?;
         // One that came meanwhile may have looked here before it was in.
-        if self.purges.have_met(key, purges) {
+        if self.purges.purged_since(key, purges) {
             self.memory.forget(&object);
             return None;
         }

@@ -72,7 +72,7 @@ impl SharedTiming {
 
 /// How long origins took to answer, from the request to the head; in the extensions of an answer for which they were asked.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) struct OriginTook(pub(crate) Duration);
+pub(crate) struct OriginDuration(pub(crate) Duration);
 
 /// Where the time of an answer went.
 #[derive(Clone, Copy, Debug)]
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn who_shows_the_token_is_told_and_the_token_goes_no_further() {
+    fn client_with_token_gets_timing_and_token_is_removed() {
         let timing = Timing {
             token: Some(Token::new("the token")),
             everyone: false,
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_known_is_not_told() {
+    fn unknown_durations_are_omitted() {
         let told = |times: Times| {
             let mut headers = HeaderMap::new();
             times.append_to(&mut headers);

@@ -36,7 +36,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_token_is_the_whole_word_and_nothing_else() {
+    fn token_matches_the_whole_text_only() {
         let token = Token::new("open sesame");
         assert!(token.is(b"open sesame"));
         for wrong in [

@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn a_trace_is_known_by_its_id_and_what_is_none_by_nothing() {
+    fn traceparent_parses_only_valid_ids() {
         let good = format!("00-{TRACE}-00f067aa0ba902b7-01");
         let known = read(&[&good]).unwrap();
         assert_eq!(known.trace_id.to_string(), TRACE);
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn a_state_in_pieces_is_one_and_one_that_is_too_long_is_not_passed_on() {
+    fn tracestate_lines_are_joined_and_long_ones_dropped() {
         let with = |states: &[&str]| {
             let mut headers = HeaderMap::new();
             let parent = format!("00-{TRACE}-00f067aa0ba902b7-01");

@@ -17,16 +17,16 @@ use spdy_rewrite::guarded;
 use spdy_rewrite::html::HtmlRewriter;
 use spdy_rewrite::kind::Kind as MovedKind;
 use spdy_rewrite::page_head::{self, PageHead};
-use spdy_rewrite::page_report::{PageLeft, PageReport};
+use spdy_rewrite::page_report::{PageReport, PageSkipReason};
 use spdy_rewrite::reference::Reference;
 use spdy_rewrite::rewritten;
 use spdy_rewrite::seen::Seen;
 
 use crate::coding::{Coding, CodingError, Decoder};
 use crate::fields;
-use crate::page_text::PageText;
-use crate::sheet_text::SheetText;
-use crate::sheets::Became;
+use crate::page_text::PageRewriter;
+use crate::sheet_text::StylesheetRewriter;
+use crate::sheets::StylesheetResult;
 use crate::wanted::Wanted;
 
 /// The most text that a page or a sheet may decode to, bytes.
@@ -38,7 +38,7 @@ pub enum Work {
     /// Nothing.
     Pass,
     /// Nothing, though it is a page of the site's own, and why.
-    Left(PageLeft),
+    Left(PageSkipReason),
     /// Nothing, though it is a page of the site's own: its rules are only tried, and this would be its head.
     Tried(Box<PageHead>),
     /// It is a page of the site's own, or of a host that has a name here, with this head.
@@ -61,13 +61,13 @@ pub fn work(
     served: &mut HeaderMap,
     seen: Option<&dyn Seen>,
 ) -> Work {
-    let work = work_of_body(asked, at, status, served, seen);
-    let is_touched = !asked.is_off && !asked.site.rules.are_tried();
+    let work = plan_body(asked, at, status, served, seen);
+    let is_touched = !asked.is_off && !asked.site.rules.is_dry_run();
     if matches!(work, Work::Pass | Work::Left(_))
         && is_touched
         && asked.moved.is_none()
         && guarded::is_document(served)
-        && let Some(url) = at.seen_url()
+        && let Some(url) = at.client_url()
     {
         Policies::rewrite_head(&asked.site.rules, &url, served);
     }
@@ -75,7 +75,7 @@ pub fn work(
 }
 
 /// What is to be done to a body; the head is changed if anything is.
-fn work_of_body(
+fn plan_body(
     asked: &Wanted,
     at: &Wanted,
     status: StatusCode,
@@ -96,18 +96,18 @@ fn work_of_body(
             false => Work::Pass,
         };
     }
-    let Some(url) = at.seen_url() else {
+    let Some(url) = at.client_url() else {
         return Work::Pass;
     };
     match (essence(served).as_str(), &asked.moved, &at.moved) {
         ("text/html", None, None) => {
             let mut head = served.clone();
-            undo_coding(&mut head);
-            let page = PageHead::rewrite_by(rules, &url, status, &mut head, false, seen);
+            remove_content_coding(&mut head);
+            let page = PageHead::rewrite_with_facts(rules, &url, status, &mut head, false, seen);
             if let Some(why) = page.left {
                 return Work::Left(why);
             }
-            if rules.are_tried() {
+            if rules.is_dry_run() {
                 return Work::Tried(Box::new(page));
             }
             *served = head;
@@ -115,8 +115,8 @@ fn work_of_body(
         }
         ("text/html", Some((moved, _)), Some(_)) if moved.kinds().has(MovedKind::Document) => {
             let mut head = served.clone();
-            undo_coding(&mut head);
-            let page = PageHead::rewrite_named(rules, moved, status, &mut head);
+            remove_content_coding(&mut head);
+            let page = PageHead::rewrite_alias(rules, moved, status, &mut head);
             if page.left.is_some() {
                 return Work::Pass;
             }
@@ -124,13 +124,13 @@ fn work_of_body(
             Work::Page(Box::new(page))
         }
         ("text/css", ..) if status != StatusCode::OK => Work::Pass,
-        ("text/css", None, None) if !rules.are_tried() => {
-            undo_coding(served);
+        ("text/css", None, None) if !rules.is_dry_run() => {
+            remove_content_coding(served);
             rewritten::amend(rules, served, true);
             Work::Sheet(Box::new(Sheet::own(&url)))
         }
         ("text/css", Some((moved, _)), Some((last, _))) => {
-            undo_coding(served);
+            remove_content_coding(served);
             rewritten::amend(rules, served, true);
             Work::Sheet(Box::new(Sheet::moved(rules, moved, last)))
         }
@@ -149,27 +149,27 @@ pub(crate) fn is_shown(status: StatusCode) -> bool {
 /// Whether a moved answer is a sheet that may not be rewritten, or not read: what it names from the root of its host would lead to the
 /// site's.
 #[must_use]
-pub fn is_fixed_sheet(status: StatusCode, served: &HeaderMap) -> bool {
+pub fn is_unrewritable_stylesheet(status: StatusCode, served: &HeaderMap) -> bool {
     status == StatusCode::OK && essence(served) == "text/css" && left(served).is_some()
 }
 
 /// Why what has these fields is passed on as it is, whatever it is.
-fn left(headers: &HeaderMap) -> Option<PageLeft> {
+fn left(headers: &HeaderMap) -> Option<PageSkipReason> {
     if headers.contains_key(header::CONTENT_RANGE) {
-        Some(PageLeft::Partial)
-    } else if rewritten::forbids(headers) {
-        Some(PageLeft::NoTransform)
+        Some(PageSkipReason::Partial)
+    } else if rewritten::has_no_transform(headers) {
+        Some(PageSkipReason::NoTransform)
     } else if Coding::of(headers).is_none() {
-        Some(PageLeft::Coded)
+        Some(PageSkipReason::Coded)
     } else {
         None
     }
 }
 
 /// The body goes out without its coding, and perhaps under another.
-fn undo_coding(headers: &mut HeaderMap) {
+fn remove_content_coding(headers: &mut HeaderMap) {
     headers.remove(header::CONTENT_ENCODING);
-    fields::no_longer_vary_on(headers, "accept-encoding");
+    fields::remove_vary(headers, "accept-encoding");
 }
 
 fn essence(headers: &HeaderMap) -> String {
@@ -194,8 +194,8 @@ pub struct Rewriter(Kind);
 #[derive(Debug)]
 enum Kind {
     Pass,
-    Page(PageText),
-    Sheet(SheetText),
+    Page(PageRewriter),
+    Sheet(StylesheetRewriter),
 }
 
 impl Rewriter {
@@ -207,9 +207,9 @@ impl Rewriter {
         let page = |head: PageHead, url| {
             let links = head.references.clone();
             let decoder = Decoder::new(coding, MAX_TEXT_BYTES);
-            PageText::new(decoder, HtmlRewriter::new(rules, url, head, seen), links)
+            PageRewriter::new(decoder, HtmlRewriter::new(rules, url, head, seen), links)
         };
-        Self(match (work, asked.seen_url()) {
+        Self(match (work, asked.client_url()) {
             (Work::Page(head), Some(url)) => Kind::Page(page(*head, &url)),
             (Work::Tried(head), Some(url)) => Kind::Page(page(*head, &url).tried()),
             (Work::Sheet(sheet), _) => {
@@ -217,7 +217,7 @@ impl Rewriter {
                 let kind = kind.and_then(|kind| kind.to_str().ok()).unwrap_or_default();
                 let decoder = Decoder::new(coding, MAX_TEXT_BYTES);
                 let charset = page_head::charset(kind);
-                Kind::Sheet(SheetText::new(decoder, rules, sheet, charset))
+                Kind::Sheet(StylesheetRewriter::new(decoder, rules, sheet, charset))
             }
             _ => Kind::Pass,
         })
@@ -304,7 +304,7 @@ impl Rewriter {
     }
 
     /// What became of a sheet, once it has come to its end.
-    pub(crate) fn take_became(&mut self) -> Option<Became> {
+    pub(crate) fn take_became(&mut self) -> Option<StylesheetResult> {
         match &mut self.0 {
             Kind::Sheet(sheet) => sheet.take_became(),
             Kind::Pass | Kind::Page(_) => None,

@@ -25,7 +25,7 @@ use crate::websocket_frames::Frames;
 /// How long both sides have to end it from their side, too.
 const FAREWELL: Duration = Duration::from_secs(1);
 /// What is read at once of what is thrown away.
-const THROWN_AWAY_BYTES: usize = 4096;
+const DISCARD_BUFFER_BYTES: usize = 4096;
 
 /// What ended a tunnel.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -183,7 +183,7 @@ impl Side<'_> {
             return;
         }
         // A connection that is closed with something unread is reset, and what was told last is lost with it.
-        let mut thrown_away = [0; THROWN_AWAY_BYTES];
+        let mut thrown_away = [0; DISCARD_BUFFER_BYTES];
         while self
             .io
             .read(&mut thrown_away)
@@ -303,7 +303,7 @@ mod tests {
 
     /// Origins that end TCP without TLS's end lost what a client had not taken yet, the frame that closes among it.
     #[tokio::test]
-    async fn what_was_said_before_a_cut_arrives_and_so_does_what_comes_back() {
+    async fn tunnel_delivers_both_directions_after_half_close() {
         use io::ErrorKind::{BrokenPipe, ConnectionReset, UnexpectedEof};
         for (how, wanted, ended) in [
             (UnexpectedEof, 6000, End::Origin),

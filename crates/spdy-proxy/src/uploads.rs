@@ -1,21 +1,21 @@
 //! Long bodies on their way to origins: of all connections to one origin they hold so many and no more.
 //!
 //! A body that is here before its origin is asked holds a connection for as long as that takes. One that is longer than its
-//! [beginning](crate::client_body::BEGINNING) comes at its client's pace, and holds a connection for as long as the client likes to
+//! [beginning](crate::client_body::BUFFERED_BYTES) comes at its client's pace, and holds a connection for as long as the client likes to
 //! make it: with as many of them as there are connections nobody else would be served.
 
 use spdy::body::Body;
 use spdy_client::origin::Origin;
 use tokio::sync::OwnedSemaphorePermit;
 
-use crate::held_body::holding;
-use crate::seats::Seats;
+use crate::held_body::with_guard;
+use crate::seats::KeyedSemaphore;
 
 /// The seats of long bodies, by origin.
 #[derive(Debug)]
 pub(crate) struct Uploads {
     most: usize,
-    seats: Seats<Origin>,
+    seats: KeyedSemaphore<Origin>,
 }
 
 impl Uploads {
@@ -23,7 +23,7 @@ impl Uploads {
     pub(crate) fn new(most: usize) -> Self {
         Self {
             most,
-            seats: Seats::default(),
+            seats: KeyedSemaphore::default(),
         }
     }
 
@@ -35,5 +35,5 @@ impl Uploads {
 
 /// A body that has a seat until it ends.
 pub(crate) fn seated(body: Body, seat: OwnedSemaphorePermit) -> Body {
-    holding(body, seat, |_| {})
+    with_guard(body, seat, |_| {})
 }

@@ -26,13 +26,13 @@ use spdy_net::protocol::Protocol;
 use spdy_net::tls::ClientTls;
 
 use crate::config_upstream::UpstreamConfig;
-use crate::framing::{is_framed_once, say_length_once};
-use crate::placed::addresses_of_sites;
-use crate::seats::Seats;
+use crate::framing::{check_framing, normalize_content_length};
+use crate::placed::origin_addresses;
+use crate::seats::KeyedSemaphore;
 use crate::sites::Sites;
-use crate::slow_readers::{A_MOMENT, SlowReaders};
+use crate::slow_readers::{SLOW_AFTER, SlowReaders};
 use crate::uploads::{Uploads, seated};
-use crate::upstream_error::{UpstreamError, stands_still};
+use crate::upstream_error::{UpstreamError, is_write_stalled};
 use crate::upstream_moved::Place;
 
 /// Origins whose failures are remembered.
@@ -72,7 +72,7 @@ pub struct Upstream {
     health: Mutex<BTreeMap<Origin, Health>>,
     uploads: Uploads,
     slow_readers: SlowReaders,
-    pub(crate) fetches: Seats<Place>,
+    pub(crate) fetches: KeyedSemaphore<Place>,
     pub(crate) queue_timeout: Duration,
     /// From a request to the head of its answer.
     pub(crate) head_timeout: Duration,
@@ -119,7 +119,7 @@ impl Upstream {
             };
             Client::new(runtime.clone(), network, config)
         };
-        let own = addresses_of_sites(sites, &config.resolve);
+        let own = origin_addresses(sites, &config.resolve);
         let of_others = config.resolve.iter();
         let of_others = of_others.map(|(name, &address)| (name.clone(), None, address));
         let of_others = of_others.collect();
@@ -130,7 +130,7 @@ impl Upstream {
             health: Mutex::default(),
             uploads: Uploads::new(config.uploads()),
             slow_readers: SlowReaders::new(config.slow_readers()),
-            fetches: Seats::default(),
+            fetches: KeyedSemaphore::default(),
             queue_timeout: config.queue_timeout(),
             head_timeout: Duration::from_secs(config.head_timeout_s),
             failures: config.failures,
@@ -163,8 +163,8 @@ impl Upstream {
         let answered = self.answered(client, &origin, request, priority).await;
         self.learn(origin.clone(), asked, answered.as_ref().err());
         let mut response = answered?;
-        is_framed_once(response.headers(), origin.clone())?;
-        say_length_once(&mut response);
+        check_framing(response.headers(), origin.clone())?;
+        normalize_content_length(&mut response);
         let route = response.extensions().get::<Route>();
         let is_alone = route.is_some_and(|route| !route.protocol.is_multiplexed());
         let is_coming = !http_body::Body::is_end_stream(response.body());
@@ -184,7 +184,7 @@ impl Upstream {
     ) -> Result<Response<Body>, Error> {
         let mut coming = client.send(request, priority);
         loop {
-            let moment = self.runtime.sleep_until(self.runtime.now() + A_MOMENT);
+            let moment = self.runtime.sleep_until(self.runtime.now() + SLOW_AFTER);
             match select(coming, moment).await {
                 Either::Left((answered, _)) => return answered,
                 Either::Right(((), still)) => coming = still,
@@ -213,7 +213,7 @@ impl Upstream {
             switched => self.learn(origin.clone(), asked, switched.as_ref().err()),
         }
         let switched = switched?;
-        is_framed_once(switched.headers(), origin)?;
+        check_framing(switched.headers(), origin)?;
         Ok(switched)
     }
 
@@ -286,7 +286,7 @@ impl Upstream {
             Error::Connect { .. } | Error::Resolve { .. } | Error::TimedOut { .. } => true,
             // It took nothing of a request. That it breaks off, or cannot be read, may be so of one thing alone, and whoever asks for
             // that would close the site; or its client broke off.
-            error => stands_still(error),
+            error => is_write_stalled(error),
         });
         if !(counts || error.is_none()) {
             return;
@@ -309,7 +309,7 @@ impl Upstream {
         // Who has answered others meanwhile is slow with this one thing, and whoever asks for that would close the site.
         let is_slow = error.is_some_and(|error| match error {
             Error::TimedOut { .. } => !error.is_unreachable(),
-            error => stands_still(error),
+            error => is_write_stalled(error),
         });
         if is_slow && health.answered.is_some_and(|answered| answered > asked) {
             return;

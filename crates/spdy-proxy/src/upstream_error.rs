@@ -40,7 +40,7 @@ impl UpstreamError {
     pub fn status(&self) -> StatusCode {
         match self {
             Self::Waited | Self::Client(Error::TimedOut { .. }) => StatusCode::GATEWAY_TIMEOUT,
-            Self::Client(error) if stands_still(error) => StatusCode::GATEWAY_TIMEOUT,
+            Self::Client(error) if is_write_stalled(error) => StatusCode::GATEWAY_TIMEOUT,
             Self::Client(Error::NoBody { .. }) => StatusCode::REQUEST_TIMEOUT,
             Self::Resting(_)
             | Self::Uploads(_)
@@ -86,7 +86,7 @@ impl UpstreamError {
 
     /// Whether it was connected to, and what came is no answer.
     #[must_use]
-    pub fn has_answered_badly(&self) -> bool {
+    pub fn is_malformed_response(&self) -> bool {
         matches!(
             self,
             Self::TwoLengths(_) | Self::TransferCoding(_) | Self::Client(Error::Exchange { .. })
@@ -112,7 +112,7 @@ impl UpstreamError {
             Self::Client(Error::Connect { .. }) => "connect",
             Self::Waited | Self::Client(Error::TimedOut { .. }) => "time-out",
             Self::Client(Error::NoBody { .. }) => "client",
-            Self::Client(error) if stands_still(error) => "time-out",
+            Self::Client(error) if is_write_stalled(error) => "time-out",
             Self::Client(_) | Self::TwoLengths(_) | Self::TransferCoding(_) => "broken",
         }
     }
@@ -141,7 +141,9 @@ impl UpstreamError {
                 "spdy; error=http_response_timeout"
             }
             Self::Client(Error::NoBody { .. }) => "spdy; error=http_request_error",
-            Self::Client(error) if stands_still(error) => "spdy; error=connection_write_timeout",
+            Self::Client(error) if is_write_stalled(error) => {
+                "spdy; error=connection_write_timeout"
+            }
             Self::Client(error) if is_too_large(error) => {
                 "spdy; error=http_response_header_section_size"
             }
@@ -152,7 +154,7 @@ impl UpstreamError {
 }
 
 /// Whether an origin was given up because it took nothing of a request.
-pub(crate) fn stands_still(error: &Error) -> bool {
+pub(crate) fn is_write_stalled(error: &Error) -> bool {
     matches!(error, Error::Exchange { source, .. } if source.stalled)
 }
 
@@ -166,7 +168,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_client_is_told_whether_it_was_tcp_tls_or_a_certificate() {
+    fn error_status_distinguishes_tcp_tls_and_certificate() {
         for (failure, expected) in [
             (ConnectFailure::Denied, "connection_refused"),
             (ConnectFailure::Unreachable, "connection_refused"),

@@ -9,7 +9,7 @@ use spdy_frame::priority::Priority;
 use spdy_rewrite::host_limits::HostLimits;
 
 use crate::bounded_body::bounded;
-use crate::counters::{Counters, Family};
+use crate::counters::{CounterFamily, Counters};
 use crate::proxy::Proxy;
 use crate::upstream::{Upstream, Whose};
 use crate::upstream_error::UpstreamError;
@@ -21,7 +21,7 @@ pub(crate) type Place = (String, Origin, usize);
 
 impl Proxy {
     /// Asks the origin of what is `wanted`.
-    pub(crate) async fn ask_origin(
+    pub(crate) async fn request_origin(
         &self,
         wanted: &Wanted,
         request: Request<Body>,
@@ -32,12 +32,14 @@ impl Proxy {
             None => upstream.fetch(Whose::Site, request, priority).await,
             Some((moved, _)) => {
                 let rules = &wanted.site.rules;
-                let of_host = OfHost {
+                let of_host = ThirdPartyLimits {
                     site: rules.site_origin(),
                     limits: rules.limits(moved),
                     counters: &self.counters,
                 };
-                upstream.fetch_within(&of_host, request, priority).await
+                upstream
+                    .fetch_third_party(&of_host, request, priority)
+                    .await
             }
         };
         if answered.is_ok() {
@@ -49,7 +51,7 @@ impl Proxy {
             ("connections", upstream.take_broken_off()),
         ] {
             if met > 0 {
-                self.counters.add(Family::Limits, limit, met);
+                self.counters.add(CounterFamily::Limits, limit, met);
             }
         }
         answered
@@ -57,7 +59,7 @@ impl Proxy {
 }
 
 /// What a host's answers may cost a site.
-struct OfHost<'a> {
+struct ThirdPartyLimits<'a> {
     site: &'a str,
     limits: HostLimits,
     counters: &'a Counters,
@@ -65,9 +67,9 @@ struct OfHost<'a> {
 
 impl Upstream {
     /// Asks a host of others for `request`; the body of its answer fails past the limits.
-    async fn fetch_within(
+    async fn fetch_third_party(
         &self,
-        of_host: &OfHost<'_>,
+        of_host: &ThirdPartyLimits<'_>,
         request: Request<Body>,
         priority: Priority,
     ) -> Result<Response<Body>, UpstreamError> {

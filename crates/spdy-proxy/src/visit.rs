@@ -22,28 +22,29 @@ use spdy_net::handler::{Arrival, Handler, Pusher};
 use spdy_net::latch::Latch;
 use spdy_net::protocol::Protocol;
 use spdy_net::refusal::Refusal;
-use spdy_rewrite::integrity::without_mark;
+use spdy_rewrite::integrity::strip_unrewritten_mark;
 use spdy_server::learned::Loaded;
 use spdy_server::push_plan::{
-    Budget, Hint, Hints, Known, Plan, PlannedPush, Wish, early_link_value, link_value, plan,
+    Budget, Hint, Hints, Known, Plan, PlannedPush, PushCandidate, early_link_value, link_value,
+    plan,
 };
 use spdy_server::pushing::is_normal;
-use spdy_server::visit::{UrlDigest, Visit as Memory};
+use spdy_server::visit::{UrlDigest, Visit as MemoryStore};
 
-use crate::ahead::As;
-use crate::answer_log::{Answered, Ended, Line, Log, logged};
+use crate::ahead::LoadHints;
+use crate::answer_log::{Answered, Ended, Line, Log, log_at_end};
 use crate::claims::has_credentials;
 use crate::companions::{Candidate, SubresourceRequest, target_at};
-use crate::counters::{Family, Outcome};
-use crate::proxy::{Proxy, authority_of};
+use crate::counters::{CounterFamily, Outcome};
+use crate::proxy::{Proxy, request_authority};
 use crate::public::{self, PublicPage, is_html};
-use crate::reports::Along;
+use crate::reports::PushedAndHinted;
 use crate::sites::Site;
 use crate::span_attributes::{name_of, of_answer, of_request};
-use crate::spans::{OpenSpan, Place, spanned};
-use crate::timing::{OriginTook, SharedTiming, Times};
+use crate::spans::{OpenSpan, Place, with_span};
+use crate::timing::{OriginDuration, SharedTiming, Times};
 use crate::trace_context::{SpanContext, TraceId};
-use crate::wanted::{Wanted, home_text, is_off};
+use crate::wanted::{Wanted, client_origin_text, is_off};
 
 /// What a browser is to do with the answer (W3C Fetch Metadata).
 const SEC_FETCH_DEST: HeaderName = HeaderName::from_static("sec-fetch-dest");
@@ -57,7 +58,7 @@ pub struct Visit {
     from: Option<IpAddr>,
     /// Where else the same is served, as it is listened there (RFC 7838).
     alt_svc: Option<HeaderValue>,
-    memory: Arc<Mutex<Memory>>,
+    memory: Arc<Mutex<MemoryStore>>,
     log: Option<Log>,
     cut_off: Latch,
     timing: SharedTiming,
@@ -97,7 +98,7 @@ impl Visit {
     /// Of a client at `from`, who came in where HTTP/3 is spoken as `alt_svc` says; clients are told the port that they reach it at.
     #[must_use]
     pub fn new(proxy: Arc<Proxy>, from: Option<IpAddr>, alt_svc: Option<HeaderValue>) -> Self {
-        let memory = Memory::new(proxy.digest_key());
+        let memory = MemoryStore::new(proxy.digest_key());
         Self {
             proxy,
             from,
@@ -111,7 +112,7 @@ impl Visit {
 
     /// Tells `log` of each answer.
     #[must_use]
-    pub fn telling(mut self, log: Option<Log>) -> Self {
+    pub fn with_access_log(mut self, log: Option<Log>) -> Self {
         self.log = log;
         self
     }
@@ -119,7 +120,7 @@ impl Visit {
     /// Takes what ends once `cut_off` is set for cut off by the program, not left by the client
     /// ([`ListenOptions::cut_off`](spdy_net::listen::ListenOptions::cut_off)).
     #[must_use]
-    pub fn cut_off_by(mut self, cut_off: Latch) -> Self {
+    pub fn with_cutoff(mut self, cut_off: Latch) -> Self {
         self.cut_off = cut_off;
         self
     }
@@ -131,7 +132,7 @@ impl Visit {
         self
     }
 
-    fn memory(&self) -> MutexGuard<'_, Memory> {
+    fn memory(&self) -> MutexGuard<'_, MemoryStore> {
         self.memory.lock()
     }
 
@@ -157,12 +158,13 @@ impl Visit {
         let site = self.proxy.site_of(asked)?;
         let target = asked.uri.path_and_query()?.as_str();
         // By the name that the client asked: what it is sent along and told of is to be of that.
-        let home = home_text(&site, arrival.copied(), authority_of(asked)?)?;
+        let home = client_origin_text(&site, arrival.copied(), request_authority(asked)?)?;
         let text = [&*home, target].concat();
         self.learn(&home, asked, from, target, &text);
         let digest = self.memory().digest(&text);
-        let is_page =
-            asks_for_page(asked) && without_mark(target).is_none() && !is_off(&asked.headers);
+        let is_page = asks_for_page(asked)
+            && strip_unrewritten_mark(target).is_none()
+            && !is_off(&asked.headers);
         let page = is_page.then(|| self.page(&site, asked, from, &home, text, digest));
         let page = page.flatten();
         Some(Asked { digest, page })
@@ -207,7 +209,7 @@ impl Visit {
                     return Known::Had;
                 }
                 drop(memory);
-                let load = As::wished(wish.kind, wish.by_cors);
+                let load = LoadHints::wished(wish.kind, wish.by_cors);
                 self.proxy.known(site, asked, uri, load)
             });
         let mut pushed = Vec::new();
@@ -222,7 +224,7 @@ impl Visit {
         }
         let target = &page.url[home.len()..];
         let reported = [site.rules.site_origin(), target].concat();
-        self.proxy.reports.along(&reported, || Along {
+        self.proxy.reports.along(&reported, || PushedAndHinted {
             pushed,
             hinted: page.hinted.clone(),
         });
@@ -240,7 +242,7 @@ impl Visit {
         if !self.proxy.companions.knows(url) {
             return None; // true of most pages: there is nothing to send along
         }
-        let authority = authority_of(asked)?;
+        let authority = request_authority(asked)?;
         let mut copy = Request::new(()).into_parts().0;
         (copy.uri, copy.version) = (asked.uri.clone(), asked.version);
         copy.headers.clone_from(&asked.headers);
@@ -257,19 +259,24 @@ impl Visit {
         let page = public::public_page(&found, &variants)?;
         let variant = page.variant_of(&wanted.ask.headers);
         let companions = &self.proxy.companions;
-        companions.knows_variant(url, &variant).then_some(variant)
+        companions.has_variant(url, &variant).then_some(variant)
     }
 
     /// The wish for a candidate; `None` if it may not be pushed or hinted: a thing that no public text names must be in the cache for
     /// everyone, and of the kind that clients say it is.
-    fn wish(&self, site: &Arc<Site>, asked: &request::Parts, candidate: Candidate) -> Option<Wish> {
+    fn wish(
+        &self,
+        site: &Arc<Site>,
+        asked: &request::Parts,
+        candidate: Candidate,
+    ) -> Option<PushCandidate> {
         let Candidate { mut wish, is_named } = candidate;
         if is_named {
             return Some(wish);
         }
         let uri = wish.url.parse().ok()?;
-        let load = As::wished(wish.kind, wish.by_cors);
-        let kind = self.proxy.public_kind(site, asked, &uri, load)?;
+        let load = LoadHints::wished(wish.kind, wish.by_cors);
+        let kind = self.proxy.public_resource_kind(site, asked, &uri, load)?;
         let is_so = wish.kind.is_none_or(|said| said == kind);
         wish.kind = Some(kind);
         is_so.then_some(wish)
@@ -332,7 +339,7 @@ impl Visit {
                     break;
                 }
             };
-            self.proxy.counters.count(Family::Ahead, "pushed");
+            self.proxy.counters.count(CounterFamily::Ahead, "pushed");
             let url = planned.uri.to_string();
             {
                 let mut memory = self.memory();
@@ -357,7 +364,7 @@ impl Visit {
     /// Tells of `hints` at once where that is possible; gives whether anybody is told, and those that are to stand in the answer.
     fn hint(&self, asked: &request::Parts, hints: Vec<Hint>) -> (bool, Vec<Hint>) {
         let early = EarlyHints::of(&asked.extensions)
-            .filter(|_| self.proxy.learn.early_hints && takes_early_hints(asked));
+            .filter(|_| self.proxy.learn.early_hints && supports_early_hints(asked));
         let Some(early) = early.filter(|_| !hints.is_empty()) else {
             let arrival: Option<&Arrival> = asked.extensions.get();
             let is_spdy = matches!(
@@ -382,7 +389,9 @@ impl Visit {
         let count = fields.len() as u64;
         match early.send(fields) {
             true => {
-                self.proxy.counters.add(Family::Ahead, "hinted", count);
+                self.proxy
+                    .counters
+                    .add(CounterFamily::Ahead, "hinted", count);
                 (true, Vec::new())
             }
             false => (true, hints),
@@ -396,9 +405,9 @@ impl Visit {
         }
         let known = response.extensions_mut().remove::<Outcome>();
         let outcome = known.unwrap_or(outcome).0;
-        self.proxy.counters.count(Family::Answers, outcome);
+        self.proxy.counters.count(CounterFamily::Answers, outcome);
         let took = || self.proxy.runtime.now() - began.at;
-        let origin = response.extensions_mut().remove::<OriginTook>();
+        let origin = response.extensions_mut().remove::<OriginDuration>();
         if let Some(url) = began.times_for {
             let is_kept = origin.is_none() && is_html(response.headers());
             let url = url.filter(|_| is_kept);
@@ -422,10 +431,10 @@ impl Visit {
         }
         if let Some(mut span) = began.span {
             of_answer(&mut span, &response, Outcome(outcome));
-            response = response.map(|body| spanned(body, span));
+            response = response.map(|body| with_span(body, span));
         }
         match line {
-            Some(line) => response.map(|body| logged(body, line)),
+            Some(line) => response.map(|body| log_at_end(body, line)),
             None => response,
         }
     }
@@ -531,7 +540,7 @@ impl Handler for Visit {
             span,
         };
         let request = Request::from_parts(asked, body);
-        match self.proxy.answer_within(request, from, within) {
+        match self.proxy.handle_traced_request(request, from, within) {
             Either::Left(kept) => {
                 let response = self.done(began, kept.into_inner(), Outcome::HIT);
                 Box::pin(std::future::ready(response))
@@ -545,11 +554,11 @@ impl Handler for Visit {
 
     fn refused(&self, refusal: &Refusal<'_>) {
         let counters = &self.proxy.counters;
-        counters.count(Family::Answers, Outcome::MALFORMED.0);
-        counters.count(Family::Refused, refusal.flaw.name());
+        counters.count(CounterFamily::Answers, Outcome::MALFORMED.0);
+        counters.count(CounterFamily::Refused, refusal.flaw.name());
         if let Some(log) = &self.log {
             let from = self.from.zip(refusal.headers);
-            let from = from.map(|(from, headers)| self.proxy.client_behind(from, headers));
+            let from = from.map(|(from, headers)| self.proxy.client_of_malformed(from, headers));
             let from = from.or(self.from);
             log(&Answered::refused(refusal, self.proxy.hour(), from));
         }
@@ -637,7 +646,7 @@ fn asks_for_page(asked: &request::Parts) -> bool {
 }
 
 /// Whether the client is known to take a 103: browsers that announce a navigation by Fetch Metadata do. Of those of 2016 some fail the page.
-fn takes_early_hints(asked: &request::Parts) -> bool {
+fn supports_early_hints(asked: &request::Parts) -> bool {
     let says = |name, word| asked.headers.get(name).is_some_and(|said| said == word);
     says(SEC_FETCH_DEST, "document") && says(SEC_FETCH_MODE, "navigate")
 }

@@ -20,7 +20,7 @@ use spdy_rewrite::refusal::Refusal;
 
 use crate::ahead_budget::Step;
 use crate::claims::{self, FromTrustedProxy};
-use crate::client_conditions::OF_CACHE;
+use crate::client_conditions::CACHE_REQUEST_FIELDS;
 use crate::coding::Accepted;
 use crate::config_websocket::WebSocketConfig;
 use crate::fields;
@@ -28,7 +28,7 @@ use crate::page_policies::Said;
 use crate::sites::Site;
 use crate::trace_context::SpanContext;
 use crate::upstream::Whose;
-use crate::websocket::{self, BadHandshake};
+use crate::websocket::{self, HandshakeError};
 
 /// A request as it came, with the key of what is kept for it. What an origin of the site's own is told beside is not in it yet:
 /// most requests are answered by what is kept, and nobody is told anything.
@@ -99,7 +99,7 @@ pub enum Refused {
     WebSocket,
     /// It wants a WebSocket, and is no handshake for one.
     #[error(transparent)]
-    Handshake(#[from] BadHandshake),
+    Handshake(#[from] HandshakeError),
 }
 
 impl Refused {
@@ -110,7 +110,7 @@ impl Refused {
             Self::Rule(refusal) => refusal.status(),
             Self::Elsewhere { .. } => StatusCode::TEMPORARY_REDIRECT,
             Self::Loop => StatusCode::LOOP_DETECTED,
-            Self::Handshake(BadHandshake::Version) => StatusCode::UPGRADE_REQUIRED,
+            Self::Handshake(HandshakeError::Version) => StatusCode::UPGRADE_REQUIRED,
             Self::Target(_) | Self::Handshake(_) => StatusCode::BAD_REQUEST,
             Self::Method(_) | Self::WebSocket => StatusCode::NOT_IMPLEMENTED,
         }
@@ -156,7 +156,7 @@ impl Asked {
         asked: request::Parts,
     ) -> Result<Self, Refused> {
         let named = site.named(&authority).cloned();
-        let wanted = match (named, site.rules.claims(target_of(&asked))) {
+        let wanted = match (named, site.rules.claims(request_target(&asked))) {
             (Some(named), _) => Wanted::of_named(site, &named, authority, from, asked)?,
             (None, true) => Wanted::of_others(site, authority, from, asked)?,
             (None, false) => Wanted::of_site(site, authority, from, asked)?,
@@ -184,7 +184,7 @@ impl Asked {
 
     /// Whether it tells as it is whether `stored` is for it: what that varies on is not among what the origin is told beside.
     #[must_use]
-    pub fn can_choose(&self, stored: &Stored) -> bool {
+    pub fn can_select_variant(&self, stored: &Stored) -> bool {
         self.0.moved.is_some() || !stored.selecting_names().any(fields::is_told)
     }
 
@@ -199,8 +199,8 @@ impl Asked {
             return Ok(wanted); // others are told nothing more
         }
         let (ask, site, authority) = (&mut wanted.ask, &wanted.site, &wanted.authority);
-        let target = target_of(ask);
-        let target = integrity::without_mark(target).unwrap_or(target);
+        let target = request_target(ask);
+        let target = integrity::strip_unrewritten_mark(target).unwrap_or(target);
         let uri = site.own(authority, target);
         ask.uri = uri.map_err(|_| Refused::Target(target.to_owned()))?;
         ask.headers.remove(header::HOST);
@@ -208,10 +208,10 @@ impl Asked {
             ask.headers.insert(header::HOST, host);
         }
         let (from, is_from_trusted) = (wanted.from, wanted.is_from_trusted);
-        claims::remove_claims(&mut ask.headers, &ask.method, from, is_from_trusted);
-        fields::tell_client(&mut ask.headers, from, wanted.arrival, authority);
-        fields::tell_passage(&mut ask.headers, ask.version, &site.name);
-        if let Some(left) = fields::forwards_left(&ask.method, &ask.headers) {
+        claims::remove_forgeable(&mut ask.headers, &ask.method, from, is_from_trusted);
+        fields::set_forwarded_headers(&mut ask.headers, from, wanted.arrival, authority);
+        fields::append_via_and_cdn_loop(&mut ask.headers, ask.version, &site.name);
+        if let Some(left) = fields::max_forwards(&ask.method, &ask.headers) {
             let left = left.saturating_sub(1).into();
             ask.headers.insert(header::MAX_FORWARDS, left);
         }
@@ -220,7 +220,7 @@ impl Asked {
 }
 
 /// Path and query.
-pub(crate) fn target_of(asked: &request::Parts) -> &str {
+pub(crate) fn request_target(asked: &request::Parts) -> &str {
     let target = asked.uri.path_and_query();
     target.map_or("/", |target| target.as_str())
 }
@@ -252,7 +252,7 @@ impl Wanted {
         if fields::has_looped(&asked.headers, &site.name) {
             return Err(Refused::Loop);
         }
-        let target = target_of(&asked);
+        let target = request_target(&asked);
         let unusable = || Refused::Target(target.to_owned());
         let is_of_web = matches!(asked.uri.scheme_str(), None | Some("http" | "https"));
         let is_rooted = match target {
@@ -269,7 +269,7 @@ impl Wanted {
             site.websocket.ok_or(Refused::WebSocket)?;
             websocket::check(&asked, arrival)?;
         }
-        let marked = integrity::without_mark(target);
+        let marked = integrity::strip_unrewritten_mark(target);
         let is_off = marked.is_some() || is_off(&asked.headers);
         // Not rewritten, but still of this configuration: another, with another secret, may share a tier under the same name.
         let rules = match is_off {
@@ -277,7 +277,8 @@ impl Wanted {
             false => Cow::Borrowed(site.rules.tag()),
         };
         // The origin hears by which name and scheme it was asked, and may answer by that: to redirect, at the least.
-        let rules = match fields::is_asked_as(site.rules.site_origin(), &authority, arrival) {
+        let rules = match fields::is_forwarded_origin(site.rules.site_origin(), &authority, arrival)
+        {
             true => rules,
             false => {
                 Cow::Owned([&rules, " ", fields::scheme_of(arrival), "://", &authority].concat())
@@ -295,7 +296,7 @@ impl Wanted {
         let key = Key::new(&key).map_err(|_| unusable())?;
         let mut ask = asked;
         ask.extensions.clear();
-        fields::strip_connection(&mut ask.headers);
+        fields::remove_hop_by_hop(&mut ask.headers);
         let accepts = Accepted::of(&ask.headers);
         let accepted = HeaderValue::from_static(accepts.told());
         ask.headers.insert(header::ACCEPT_ENCODING, accepted);
@@ -324,12 +325,12 @@ impl Wanted {
         from: Option<IpAddr>,
         mut asked: request::Parts,
     ) -> Result<Self, Refused> {
-        let target = target_of(&asked);
+        let target = request_target(&asked);
         let is_script = anonymous::is_script(&asked.headers);
         let opened = site.rules.open(target);
         let opened = opened.map_err(|why| match why.place(is_script) {
             // Browsers keep pages and sheets of before it was so; and what is moved names more by relative URLs.
-            Some(to) if anonymous::is_load(&asked.headers) => {
+            Some(to) if anonymous::is_subresource_load(&asked.headers) => {
                 let to = to.to_owned();
                 Refused::Elsewhere { why, to }
             }
@@ -369,7 +370,7 @@ impl Wanted {
         let (mut ask, ()) = asked.into_parts();
         let said = std::mem::replace(&mut ask.headers, upstream.headers);
         ask.method = upstream.method;
-        pass_conditions(&said, &mut ask.headers);
+        copy_conditions(&said, &mut ask.headers);
         let (key, uri) = Self::place_of(&site, &moved, upstream.load)?;
         ask.uri = uri;
         Ok(Self {
@@ -446,11 +447,11 @@ impl Wanted {
 
     /// The same by the name and the scheme that the client has it by: from there its browser reads what stands in it.
     #[must_use]
-    pub fn seen_url(&self) -> Option<url::Url> {
+    pub fn client_url(&self) -> Option<url::Url> {
         if self.moved.is_some() {
             return self.url();
         }
-        let home = home_text(&self.site, self.arrival, &self.authority)?;
+        let home = client_origin_text(&self.site, self.arrival, &self.authority)?;
         let target = self.ask.uri.path_and_query()?;
         url::Url::parse(&format!("{home}{target}")).ok()
     }
@@ -463,23 +464,28 @@ impl Wanted {
 
     /// Leads redirects to the origin's own name, and to the site over `http`, to where the client has the site from.
     pub(crate) fn relocate(&self, headers: &mut HeaderMap) {
-        let home = home_text(&self.site, self.arrival, &self.authority);
+        let home = client_origin_text(&self.site, self.arrival, &self.authority);
         let home = home.unwrap_or(Cow::Borrowed(self.site.rules.site_origin()));
-        self.site.relocate(&home, self.seen_url().as_ref(), headers);
+        self.site
+            .relocate(&home, self.client_url().as_ref(), headers);
     }
 
     /// What the answer says in `headers` that goes for what is asked for after it; `None` if it is no page of the site's own.
-    pub(crate) fn said_by_head(&self, headers: &HeaderMap) -> Option<Said> {
+    pub(crate) fn page_policy(&self, headers: &HeaderMap) -> Option<Said> {
         if self.moved.is_some() || !guarded::is_document(headers) {
             return None; // most answers
         }
-        Some(Said::by_head(&self.site.rules, &self.seen_url()?, headers))
+        Some(Said::by_head(
+            &self.site.rules,
+            &self.client_url()?,
+            headers,
+        ))
     }
 
     /// The answer goes out, and says this.
     pub(crate) fn learn(&self, said: Option<Said>) {
         if let Some(said) = said {
-            self.site.pages.learn(|| self.seen_url(), said);
+            self.site.pages.learn(|| self.client_url(), said);
         }
     }
 
@@ -510,7 +516,7 @@ impl Wanted {
 
     /// Of what the client said of itself, what it will say again for what the answer names.
     #[must_use]
-    pub fn will_say(&self) -> HeaderMap {
+    pub fn subresource_headers(&self) -> HeaderMap {
         let said = self.said();
         let mut told = HeaderMap::new();
         for name in [
@@ -528,8 +534,8 @@ impl Wanted {
 }
 
 /// Adds to `headers`, written anew for another host, what of `said` is the cache's to judge.
-pub(crate) fn pass_conditions(said: &HeaderMap, headers: &mut HeaderMap) {
-    for name in OF_CACHE {
+pub(crate) fn copy_conditions(said: &HeaderMap, headers: &mut HeaderMap) {
+    for name in CACHE_REQUEST_FIELDS {
         for value in said.get_all(&name) {
             headers.append(name.clone(), value.clone());
         }
@@ -547,13 +553,13 @@ pub(crate) fn home(site: &Site, arrival: Option<Arrival>, authority: &str) -> Op
 }
 
 /// The same as text, as most ask: without reading it.
-pub(crate) fn home_text<'s>(
+pub(crate) fn client_origin_text<'s>(
     site: &'s Site,
     arrival: Option<Arrival>,
     authority: &str,
 ) -> Option<Cow<'s, str>> {
     let public = site.rules.site_origin();
-    match fields::is_asked_as(public, authority, arrival) {
+    match fields::is_forwarded_origin(public, authority, arrival) {
         true => Some(Cow::Borrowed(public)),
         false => Some(Cow::Owned(
             home(site, arrival, authority)?.ascii_serialization(),
@@ -569,7 +575,7 @@ fn lower_case(host: &str) -> Cow<'_, str> {
 }
 
 /// The cookie by which somebody who looks for a fault has a page as its origin made it, whole and unmoved.
-const OFF: &[u8] = b"spdy=off";
+const REWRITING_OFF_COOKIE: &[u8] = b"spdy=off";
 
 /// Whether the client wants nothing rewritten.
 #[must_use]
@@ -578,5 +584,5 @@ pub fn is_off(headers: &HeaderMap) -> bool {
         .get_all(header::COOKIE)
         .iter()
         .flat_map(|cookies| cookies.as_bytes().split(|byte| *byte == b';'))
-        .any(|cookie| cookie.trim_ascii() == OFF)
+        .any(|cookie| cookie.trim_ascii() == REWRITING_OFF_COOKIE)
 }

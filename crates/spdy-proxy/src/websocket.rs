@@ -20,7 +20,7 @@ const KEY_CHARACTERS: usize = 24;
 
 /// Why a request that asks for a WebSocket is no handshake.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
-pub enum BadHandshake {
+pub enum HandshakeError {
     /// A field says so, or a pseudo-header of another protocol.
     #[error("want GET over HTTP/1.1 for a WebSocket")]
     NoUpgrade,
@@ -69,26 +69,29 @@ fn only<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<&'a [u8]> {
 /// # Errors
 ///
 /// What it lacks.
-pub(crate) fn check(asked: &request::Parts, arrival: Option<Arrival>) -> Result<(), BadHandshake> {
+pub(crate) fn check(
+    asked: &request::Parts,
+    arrival: Option<Arrival>,
+) -> Result<(), HandshakeError> {
     let is_http1 = arrival.is_none_or(|arrival| arrival.protocol == Protocol::Http1);
     if asked.method != Method::GET || asked.version != Version::HTTP_11 || !is_http1 {
-        return Err(BadHandshake::NoUpgrade);
+        return Err(HandshakeError::NoUpgrade);
     }
     let headers = &asked.headers;
     let has_length = headers.get(header::CONTENT_LENGTH);
     if has_length.is_some_and(|length| length != "0")
         || headers.contains_key(header::TRANSFER_ENCODING)
     {
-        return Err(BadHandshake::Content);
+        return Err(HandshakeError::Content);
     }
     let is_named = |name: &HeaderName| names(headers, &header::CONNECTION, name.as_str());
     let kept = |name: HeaderName| only(headers, &name).filter(|_| !is_named(&name));
     if !kept(header::SEC_WEBSOCKET_KEY).is_some_and(is_key) {
-        return Err(BadHandshake::Key);
+        return Err(HandshakeError::Key);
     }
     match kept(header::SEC_WEBSOCKET_VERSION) {
         Some(version) if version == VERSION.as_bytes() => Ok(()),
-        _ => Err(BadHandshake::Version),
+        _ => Err(HandshakeError::Version),
     }
 }
 
@@ -149,12 +152,12 @@ mod tests {
         request.into_parts().0
     }
 
-    fn judged(fields: &[(&str, &str)]) -> Result<(), BadHandshake> {
+    fn judged(fields: &[(&str, &str)]) -> Result<(), HandshakeError> {
         check(&handshake(fields), None)
     }
 
     #[test]
-    fn a_field_that_the_connection_does_not_name_asks_for_nothing() {
+    fn upgrade_not_listed_in_connection_is_ignored() {
         for (connection, wanted) in [
             ("upgrade", true),
             ("keep-alive, Upgrade", true),
@@ -174,8 +177,8 @@ mod tests {
     }
 
     #[test]
-    fn a_handshake_has_all_that_the_origin_will_look_for() {
-        use BadHandshake::{Content, Key, Version};
+    fn handshake_has_all_required_headers() {
+        use HandshakeError::{Content, Key, Version};
         for (fields, wanted) in [
             (&[][..], Ok(())),
             (&[("connection", "upgrade")], Ok(())),
@@ -205,17 +208,17 @@ mod tests {
     }
 
     #[test]
-    fn only_get_over_http_1_1_asks_for_one() {
+    fn only_http_1_1_get_is_an_upgrade() {
         for (method, version) in [("POST", Version::HTTP_11), ("GET", Version::HTTP_10)] {
             let request = Request::builder().method(method).version(version);
             let request = request.header("upgrade", "websocket").body(()).unwrap();
             let judged = check(&request.into_parts().0, None);
-            assert_eq!(judged, Err(BadHandshake::NoUpgrade), "{method}");
+            assert_eq!(judged, Err(HandshakeError::NoUpgrade), "{method}");
         }
     }
 
     #[test]
-    fn an_origin_agrees_to_a_websocket_alone() {
+    fn only_a_websocket_101_is_accepted() {
         // To KEY (RFC 6455 §1.3), and to another.
         let ours = ("sec-websocket-accept", "s3pPLMBiTxaQ9kYGzzhZRbK+xOo=");
         let other = ("sec-websocket-accept", "HSmrc0sMlYUkAGmm5OPpG2HaGWk=");

@@ -130,7 +130,7 @@ mod tests {
     proptest! {
         /// However the bytes are cut, a farewell fits between frames, and nowhere else.
         #[test]
-        fn a_farewell_fits_between_any_frames(
+        fn close_frame_fits_between_any_two_frames(
             all in prop::collection::vec(
                 (prop::sample::select(vec![0_u8, 1, 2, 9, 10]), any::<bool>(), prop::sample::select(vec![0_usize, 1, 125, 126, 127, 65_535, 65_536])),
                 1..5,
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_follows_a_frame_that_closes() {
+    fn nothing_follows_a_close_frame() {
         let mut frames = Frames::default();
         assert_eq!(frames.farewell(false).unwrap(), [0x88, 2, 0x03, 0xe9]);
         assert_eq!(

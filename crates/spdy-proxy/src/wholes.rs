@@ -24,13 +24,13 @@ use spdy_cache::lookup;
 use spdy_cache::storable::Uncacheable;
 use spdy_clock::Instant;
 
-use crate::counters::{Family, Outcome};
+use crate::counters::{CounterFamily, Outcome};
 use crate::fetch::Fetch;
 use crate::followed::Followed;
-use crate::landing::{Berth, Source};
+use crate::landing::{CoalesceKey, Source};
 use crate::proxy::Proxy;
-use crate::range_fills::{self, Fill};
-use crate::remembered::Remembered;
+use crate::range_fills::{self, RangeFill};
+use crate::remembered::ExpiringMap;
 use crate::respond;
 use crate::wanted::Wanted;
 
@@ -41,25 +41,25 @@ const FUTILE_KEYS: usize = 4096;
 
 /// What is not fetched whole for who wants its beginning.
 #[derive(Debug)]
-pub(crate) struct Wholes(Mutex<Futile>);
+pub(crate) struct RangeFillBackoff(Mutex<BackoffKeys>);
 
 #[derive(Debug)]
-struct Futile {
-    for_all: Remembered<Key>,
-    with_cookies: Remembered<Key>,
+struct BackoffKeys {
+    for_all: ExpiringMap<Key>,
+    with_cookies: ExpiringMap<Key>,
 }
 
-impl Default for Wholes {
+impl Default for RangeFillBackoff {
     fn default() -> Self {
-        let none = || Remembered::new(FUTILE_FOR, FUTILE_KEYS);
-        Self(Mutex::new(Futile {
+        let none = || ExpiringMap::new(FUTILE_FOR, FUTILE_KEYS);
+        Self(Mutex::new(BackoffKeys {
             for_all: none(),
             with_cookies: none(),
         }))
     }
 }
 
-impl Wholes {
+impl RangeFillBackoff {
     fn are_futile(&self, key: &Key, has_cookies: bool, now: Instant) -> bool {
         let mut futile = self.lock();
         futile.for_all.has(key, now) || has_cookies && futile.with_cookies.has(key, now)
@@ -74,29 +74,29 @@ impl Wholes {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Futile> {
+    fn lock(&self) -> MutexGuard<'_, BackoffKeys> {
         self.0.lock()
     }
 }
 
 impl Proxy {
     /// Whether the whole is asked for in place of the beginning that is wanted.
-    pub(crate) fn begins_whole(&self, wanted: &Wanted) -> bool {
+    pub(crate) fn should_fill(&self, wanted: &Wanted) -> bool {
         let said = &wanted.ask.headers;
         let has_cookies = said.contains_key(header::COOKIE);
         let now = self.runtime.now();
-        lookup::may_begin_whole(self.policy(wanted.whose()), &wanted.ask)
+        lookup::may_fill_range(self.policy(wanted.whose()), &wanted.ask)
             && !RequestControl::of_request(said).no_store
             && !self.wholes.are_futile(&wanted.key, has_cookies, now)
     }
 
     /// The part that is wanted of what is coming for others, if it has come as far as where the part begins.
-    pub(crate) fn part_of_coming(
+    pub(crate) fn respond_range_of_shared(
         &self,
         wanted: &Wanted,
         forward: Forward,
     ) -> Option<Response<Body>> {
-        let landing = self.flights.landed(&Berth::of(&wanted.key))?;
+        let landing = self.flights.landed(&CoalesceKey::of(&wanted.key))?;
         let Source::Coming(recording) = &landing.source else {
             return None;
         };
@@ -112,34 +112,36 @@ impl Proxy {
             return None;
         }
         let response = self.share(wanted, &landing, now, forward)?;
-        Some(respond::marked(response, Outcome::COLLAPSED))
+        Some(respond::marked(response, Outcome::COALESCED))
     }
 }
 
 impl Fetch {
     /// Whether to request the whole resource instead of the part that the client wants.
-    pub(crate) fn asks_whole_for_part(&self) -> bool {
+    pub(crate) fn is_fill(&self) -> bool {
         let is_part_wanted = self.wanted.ask.headers.contains_key(header::RANGE);
         is_part_wanted && self.leader.is_some() && self.known.is_none()
     }
 
     /// Starts to request the whole resource instead of the part. Past the client's credit it requests only the part, and other clients that
     /// wait request the whole with their own credit.
-    pub(crate) fn begin_fill(&mut self) -> Option<Fill> {
-        if !self.asks_whole_for_part() {
+    pub(crate) fn begin_fill(&mut self) -> Option<RangeFill> {
+        if !self.is_fill() {
             return None;
         }
         let (proxy, now) = (&self.proxy, self.proxy.runtime.now());
         let fill = proxy.range_fills.begin(self.wanted.from, now);
         if fill.is_none() {
-            proxy.counters.count(Family::Limits, range_fills::LIMIT);
+            proxy
+                .counters
+                .count(CounterFamily::Limits, range_fills::LIMIT);
             self.leader = None;
         }
         fill
     }
 
     /// Why the whole that was asked for by the fields `asked` will not be kept, while a part is wanted.
-    pub(crate) fn futile_whole(
+    pub(crate) fn reject_reason(
         &self,
         at: &Wanted,
         asked: &HeaderMap,
@@ -148,7 +150,7 @@ impl Fetch {
         times: Times,
         followed: &Followed,
     ) -> Option<Uncacheable> {
-        let is_for_part = self.asks_whole_for_part() && !asked.contains_key(header::RANGE);
+        let is_for_part = self.is_fill() && !asked.contains_key(header::RANGE);
         if !is_for_part || head.status != StatusCode::OK {
             return None;
         }
@@ -164,7 +166,7 @@ impl Fetch {
     }
 
     /// Asks for the part from now on, by the fields `headers`, as its client does: the whole is not kept, for this reason.
-    pub(crate) fn ask_for_part(&mut self, headers: &mut HeaderMap, why: Uncacheable) {
+    pub(crate) fn fall_back_to_range(&mut self, headers: &mut HeaderMap, why: Uncacheable) {
         let now = self.proxy.runtime.now();
         self.proxy.wholes.note_futile(&self.wanted.key, why, now);
         match why {
@@ -172,9 +174,9 @@ impl Fetch {
             Uncacheable::Cookie | Uncacheable::RequestNoStore | Uncacheable::Authorization => {
                 self.leader = None;
             }
-            _ => self.give_up_sharing(),
+            _ => self.stop_coalescing(),
         }
-        let mut said = self.wanted.for_origin();
+        let mut said = self.wanted.origin_headers();
         for name in [
             header::RANGE,
             header::IF_MATCH,

@@ -2,7 +2,7 @@
 
 mod support;
 
-use spdy_proxy::counters::Family;
+use spdy_proxy::counters::CounterFamily;
 use spdy_proxy::proxy::Proxy;
 use support::{Origin, accelerator, accelerator_of, answer, get, until, until_some};
 
@@ -20,7 +20,7 @@ const PAGE: [(&str, &str); 3] = [
 ];
 
 fn ahead(proxy: &Proxy, what: &str) -> u64 {
-    let all = proxy.counters.of(Family::Ahead);
+    let all = proxy.counters.of(CounterFamily::Ahead);
     let found = all.iter().find(|(label, _)| *label == what);
     found.map_or(0, |(_, count)| *count)
 }
@@ -54,7 +54,7 @@ fn origin(names: &'static [&'static str]) -> Origin {
 }
 
 #[tokio::test]
-async fn images_are_asked_for_ahead_as_the_browser_will_ask() {
+async fn image_prefetch_uses_the_browser_accept() {
     let origin = origin(&["/a.png", "/b.png"]);
     let proxy = accelerator(&origin, "");
     // Nobody knows yet what it takes.
@@ -93,7 +93,7 @@ async fn images_are_asked_for_ahead_as_the_browser_will_ask() {
 
 /// What was here a moment ago is not looked for; but a purge takes it away.
 #[tokio::test]
-async fn what_was_here_is_fetched_ahead_again_as_soon_as_it_is_purged() {
+async fn purged_resource_is_prefetched_again_at_once() {
     let origin = origin(&["/a.png"]);
     let proxy = accelerator(&origin, "");
     get(&proxy, "/", &[]).await;
@@ -112,7 +112,7 @@ async fn what_was_here_is_fetched_ahead_again_as_soon_as_it_is_purged() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_used_when_it_is_asked_for_is_fetched_ahead_once_and_not_again() {
+async fn unusable_prefetch_is_not_repeated() {
     let names = &[
         "/nobodys.png",
         "/stale.png",
@@ -144,13 +144,13 @@ async fn what_cannot_be_used_when_it_is_asked_for_is_fetched_ahead_once_and_not_
 }
 
 fn met(proxy: &Proxy, limit: &str) -> u64 {
-    let all = proxy.counters.of(Family::Limits);
+    let all = proxy.counters.of(CounterFamily::Limits);
     let found = all.iter().find(|(label, _)| *label == limit);
     found.map_or(0, |(_, count)| *count)
 }
 
 #[tokio::test]
-async fn a_page_has_so_much_fetched_ahead_with_all_that_its_sheets_name() {
+async fn prefetches_of_page_and_its_stylesheets_share_a_budget() {
     let origin = Origin::start(|request: http::Request<bytes::Bytes>| {
         let path = request.uri().path().to_owned();
         std::future::ready(match path.strip_suffix(".css") {
@@ -181,8 +181,7 @@ async fn a_page_has_so_much_fetched_ahead_with_all_that_its_sheets_name() {
 
 /// Each width of an image was fetched, and what is never fetched ahead used up what a page may have looked for.
 #[tokio::test]
-async fn of_what_a_browser_chooses_among_nothing_is_fetched_ahead_and_what_else_is_left_costs_nothing()
- {
+async fn candidates_are_not_prefetched_and_skips_cost_no_budget() {
     let origin = Origin::start(|request: http::Request<bytes::Bytes>| {
         let left = "<iframe src=/frame></iframe><img src=http://other.test/x.png>".repeat(40);
         let text = format!(
@@ -205,7 +204,7 @@ async fn of_what_a_browser_chooses_among_nothing_is_fetched_ahead_and_what_else_
 }
 
 #[tokio::test]
-async fn a_page_alone_may_have_as_much_fetched_ahead_as_its_limit_says() {
+async fn one_page_may_use_its_whole_prefetch_budget() {
     let origin = Origin::start(|request: http::Request<bytes::Bytes>| {
         let images = (0..200).map(|it| format!("<img src={it}.png>"));
         let text: String = images.collect();
@@ -226,7 +225,7 @@ async fn a_page_alone_may_have_as_much_fetched_ahead_as_its_limit_says() {
 }
 
 #[tokio::test]
-async fn so_much_is_fetched_ahead_at_a_time_for_all() {
+async fn concurrent_prefetches_are_limited_globally() {
     let gate = std::sync::Arc::new(tokio::sync::Semaphore::new(0));
     let held = gate.clone();
     let origin = Origin::start(move |request: http::Request<bytes::Bytes>| {

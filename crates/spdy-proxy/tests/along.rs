@@ -14,7 +14,7 @@ use spdy_frame::priority::Priority;
 use spdy_frame::stream_id::StreamId;
 use spdy_frame::version::Version;
 use spdy_net::connection::{ClientOptions, Connection};
-use spdy_net::interim::InterimHeads;
+use spdy_net::interim::InterimResponses;
 use spdy_net::network::BoxIo;
 use spdy_net::protocol::Protocol;
 use spdy_net::serve::ServerOptions;
@@ -162,7 +162,7 @@ const LATE: [&str; 2] = [
 ];
 
 #[tokio::test]
-async fn over_spdy_a_page_brings_what_it_cannot_be_drawn_without() {
+async fn spdy_pushes_render_critical_resources() {
     for version in [Version::V2, Version::V3, Version::V31] {
         let between = open("", GOOD).await;
         let client = connected(&between, Protocol::Spdy(version), &taking()).await;
@@ -182,7 +182,7 @@ async fn over_spdy_a_page_brings_what_it_cannot_be_drawn_without() {
 }
 
 #[tokio::test]
-async fn what_a_client_has_of_this_session_is_not_pushed_to_it() {
+async fn resource_received_in_this_session_is_not_pushed() {
     let between = open("", GOOD).await;
     let client = connected(&between, SPDY, &taking()).await;
     get(&between, &client, "/a.css").await;
@@ -197,7 +197,7 @@ async fn what_a_client_has_of_this_session_is_not_pushed_to_it() {
 }
 
 #[tokio::test]
-async fn over_spdy_who_takes_no_pushes_is_told_in_the_head_of_the_page() {
+async fn spdy_client_without_push_gets_link_headers() {
     let between = open("", GOOD).await;
     let client = connected(&between, SPDY, &ClientOptions::default()).await;
     assert_eq!(links(&get(&between, &client, "/").await.0.headers), LATE);
@@ -211,7 +211,7 @@ async fn over_spdy_who_takes_no_pushes_is_told_in_the_head_of_the_page() {
 }
 
 #[tokio::test]
-async fn what_may_not_be_kept_is_told_of_beside_what_is_pushed() {
+async fn uncacheable_resource_is_hinted_beside_pushes() {
     let between = open("", "no-store").await;
     let client = connected(&between, SPDY, &taking()).await;
     let (page, _) = get(&between, &client, "/").await;
@@ -221,11 +221,11 @@ async fn what_may_not_be_kept_is_told_of_beside_what_is_pushed() {
 
 /// The origin is asked about the page meanwhile, and has not answered.
 #[tokio::test]
-async fn over_http_2_it_is_told_before_there_is_an_answer() {
+async fn http2_gets_103_before_the_response() {
     let gate = Arc::new(Semaphore::new(0));
     let between = visited("", GOOD, &gate).await;
     let client = connected(&between, Protocol::Http2, &taking()).await;
-    let (heads, mut heard) = InterimHeads::channel();
+    let (heads, mut heard) = InterimResponses::channel();
     let mut request = navigating();
     request.extensions_mut().insert(heads);
     let answering = tokio::spawn(client.send(request, Priority::HIGHEST));
@@ -244,11 +244,11 @@ async fn over_http_2_it_is_told_before_there_is_an_answer() {
 }
 
 #[tokio::test]
-async fn nobody_is_told_over_http_2_where_that_is_switched_off_and_nobody_over_http_1() {
+async fn no_hints_over_http1_or_if_disabled_over_http2() {
     let between = open("[learn]\nearly_hints = false\n", GOOD).await;
     for protocol in [Protocol::Http2, Protocol::Http1] {
         let client = connected(&between, protocol, &taking()).await;
-        let (heads, mut heard) = InterimHeads::channel();
+        let (heads, mut heard) = InterimResponses::channel();
         let mut request = navigating();
         request.extensions_mut().insert(heads);
         let page = between
@@ -264,12 +264,12 @@ async fn nobody_is_told_over_http_2_where_that_is_switched_off_and_nobody_over_h
 
 /// Browsers of 2016 fail to load some pages whose response follows a 103, and do not announce what they accept.
 #[tokio::test]
-async fn only_a_client_that_announces_a_navigation_gets_a_103() {
+async fn only_navigation_requests_get_103() {
     let between = open("", GOOD).await;
     let all = ["sec-fetch-dest", "sec-fetch-mode"];
     for lacks in [&all[..], &all[..1], &all[1..]] {
         let client = connected(&between, Protocol::Http2, &taking()).await;
-        let (heads, mut heard) = InterimHeads::channel();
+        let (heads, mut heard) = InterimResponses::channel();
         let mut request = navigating();
         for name in lacks {
             request.headers_mut().remove(*name);
@@ -286,7 +286,7 @@ async fn only_a_client_that_announces_a_navigation_gets_a_103() {
 
 /// Browsers of today take none over HTTP/2; who does gets the same.
 #[tokio::test]
-async fn over_http_2_who_takes_pushes_gets_them_where_they_are_switched_on() {
+async fn http2_pushes_only_if_enabled_and_accepted() {
     let between = open("", GOOD).await;
     let pushing = ServerOptions {
         http2_push: true,

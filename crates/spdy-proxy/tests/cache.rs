@@ -19,7 +19,7 @@ use tokio::net::TcpListener;
 const FRESH: (&str, &str) = ("cache-control", "max-age=60");
 
 #[tokio::test]
-async fn what_everyone_may_have_is_asked_for_once() {
+async fn public_response_is_fetched_once() {
     let origin = Origin::start(pages(&[("/a", &[FRESH, ("etag", "\"1\"")], "hello")]));
     let proxy = accelerator(&origin, "");
     let first = get(&proxy, "/a", &[]).await;
@@ -45,7 +45,7 @@ async fn what_everyone_may_have_is_asked_for_once() {
 /// What is kept is looked for before the request is told as the origin hears it: a client's own word of who asks must choose
 /// nothing.
 #[tokio::test]
-async fn what_a_client_claims_chooses_nothing_that_varies_on_who_asks() {
+async fn forged_headers_do_not_select_a_variant() {
     let origin = Origin::start(|request: Request<bytes::Bytes>| async move {
         let told = request.headers()["x-forwarded-for"].as_bytes().to_vec();
         answer(&[FRESH, ("vary", "x-forwarded-for")], told)
@@ -67,7 +67,7 @@ async fn what_a_client_claims_chooses_nothing_that_varies_on_who_asks() {
 }
 
 #[tokio::test]
-async fn what_is_fresh_is_answered_before_anything_waits() {
+async fn fresh_hit_is_returned_without_waiting() {
     let varies = ("vary", "accept-language, accept-encoding");
     let origin = Origin::start(pages(&[("/a", &[FRESH, varies], "hello")]));
     let proxy = accelerator(&origin, "");
@@ -88,7 +88,7 @@ async fn what_is_fresh_is_answered_before_anything_waits() {
 }
 
 #[tokio::test]
-async fn a_hundred_at_once_are_one_fetch() {
+async fn hundred_concurrent_requests_are_one_fetch() {
     let (origin, gate) = Origin::start_held(|_| answer(&[FRESH], "x".repeat(100_000)));
     let proxy = accelerator(&origin, "");
     let all: Vec<_> = (0..100)
@@ -113,7 +113,7 @@ async fn a_hundred_at_once_are_one_fetch() {
 }
 
 #[tokio::test]
-async fn what_is_one_clients_alone_reaches_nobody_who_waited_for_it() {
+async fn private_response_is_not_shared_with_waiters() {
     let (origin, gate) = Origin::start_held(|request| {
         let who = request.headers()["cookie"].to_str().expect("ASCII");
         answer(&[("cache-control", "private, max-age=60")], who.to_owned())
@@ -142,7 +142,7 @@ async fn what_is_one_clients_alone_reaches_nobody_who_waited_for_it() {
 }
 
 #[tokio::test]
-async fn fields_that_are_for_one_client_reach_that_one_alone() {
+async fn private_fields_reach_only_the_first_client() {
     const CONTROL: &str = "max-age=60, no-cache=\"set-cookie\", private=\"set-cookie, x-user\"";
     let count = Arc::new(AtomicUsize::new(0));
     let counted = count.clone();
@@ -181,7 +181,7 @@ async fn fields_that_are_for_one_client_reach_that_one_alone() {
 }
 
 #[tokio::test]
-async fn a_head_tells_of_what_is_kept() {
+async fn head_is_answered_from_stored_get() {
     let now = Arc::new(AtomicUsize::new(0));
     let tag = now.clone();
     // An origin that knows no conditions.
@@ -220,7 +220,7 @@ async fn a_head_tells_of_what_is_kept() {
 }
 
 #[tokio::test]
-async fn what_is_stale_is_served_while_it_is_fetched_anew() {
+async fn stale_response_is_served_while_revalidating() {
     let count = Arc::new(AtomicUsize::new(0));
     let counted = count.clone();
     let origin = Origin::start(move |_| {
@@ -242,7 +242,7 @@ async fn what_is_stale_is_served_while_it_is_fetched_anew() {
 
 /// It was served on for as long as it might be while it is stale, whatever the origin said of it since.
 #[tokio::test]
-async fn what_the_origin_has_replaced_by_what_nobody_may_keep_is_kept_no_longer() {
+async fn uncacheable_replacement_removes_the_stored_response() {
     let others = [
         (StatusCode::OK, "no-store"),
         (StatusCode::OK, "private"),
@@ -280,7 +280,7 @@ async fn what_the_origin_has_replaced_by_what_nobody_may_keep_is_kept_no_longer(
 
 /// A visitor with a cookie of his own is answered by what is his, which says nothing of what all others have.
 #[tokio::test]
-async fn what_is_one_clients_alone_takes_nothing_from_the_others() {
+async fn private_response_does_not_remove_stored_one() {
     let origin = Origin::start(|request: Request<bytes::Bytes>| {
         std::future::ready(match request.headers().contains_key("cookie") {
             true => answer(&[("cache-control", "private")], "his"),
@@ -305,7 +305,7 @@ async fn what_is_one_clients_alone_takes_nothing_from_the_others() {
 
 /// HEAD told the length of the text without its coding, a 304 the tag of that, and digests were those of other bytes.
 #[tokio::test]
-async fn heads_304s_and_digests_are_of_what_a_get_has() {
+async fn head_304_and_digest_match_the_stored_get() {
     let text: &'static str = Box::leak("what is said again and again ".repeat(40).into());
     let fields = [
         FRESH,
@@ -358,7 +358,7 @@ async fn heads_304s_and_digests_are_of_what_a_get_has() {
 
 /// The origin was asked for the head alone, which told nothing of what is kept, and for ten seconds nobody asked for the whole.
 #[tokio::test]
-async fn who_asks_for_the_head_of_what_is_stale_has_the_whole_fetched_anew() {
+async fn head_of_stale_response_refetches_the_whole() {
     let count = Arc::new(AtomicUsize::new(0));
     let counted = count.clone();
     let origin = Origin::start(move |_| {
@@ -381,7 +381,7 @@ async fn who_asks_for_the_head_of_what_is_stale_has_the_whole_fetched_anew() {
 
 /// Its fields are in no key: one request had all others be told the same, for as long as the answer was fresh.
 #[tokio::test]
-async fn what_a_client_has_brought_on_itself_is_told_to_nobody_else() {
+async fn errors_caused_by_one_client_are_not_shared() {
     let origin = Origin::start(|request: Request<bytes::Bytes>| {
         let (headers, mut response) = (request.headers(), answer(&[FRESH], "good"));
         let bad = [
@@ -423,7 +423,7 @@ async fn what_a_client_has_brought_on_itself_is_told_to_nobody_else() {
 
 /// What names other fields to choose by is kept beside what was there; the old was chosen by none and so fit all.
 #[tokio::test]
-async fn a_404_that_is_kept_by_fields_takes_the_place_of_what_was_there_for_all() {
+async fn negotiated_404_replaces_the_stored_response() {
     let count = Arc::new(AtomicUsize::new(0));
     let origin = Origin::start(move |_| {
         std::future::ready(match count.fetch_add(1, Ordering::SeqCst) {
@@ -447,7 +447,7 @@ async fn a_404_that_is_kept_by_fields_takes_the_place_of_what_was_there_for_all(
 }
 
 #[tokio::test]
-async fn what_is_stale_takes_the_place_of_an_origin_that_is_gone() {
+async fn stale_response_is_served_if_origin_is_unreachable() {
     let fields = [("cache-control", "max-age=0, stale-if-error=60")];
     let origin = Origin::start(pages(&[("/a", &fields, "still good")]));
     let proxy = accelerator(&origin, "[upstream]\nconnect_timeout_s = 2\nretries = 0");
@@ -470,7 +470,7 @@ async fn what_is_stale_takes_the_place_of_an_origin_that_is_gone() {
 }
 
 #[tokio::test]
-async fn a_change_makes_what_is_kept_doubtful() {
+async fn unsafe_request_invalidates_stored_response() {
     let origin = Origin::start(|request: Request<bytes::Bytes>| {
         std::future::ready(match *request.method() {
             Method::POST => answer(&[("location", "/b")], "done"),
@@ -495,7 +495,7 @@ async fn a_change_makes_what_is_kept_doubtful() {
 }
 
 #[tokio::test]
-async fn a_purge_says_what_it_meant_and_means_no_more() {
+async fn purge_affects_exactly_its_scope() {
     let tagged = [FRESH, ("surrogate-key", "news sport")];
     let fresh = [FRESH];
     let origin = Origin::start(pages(&[
@@ -537,7 +537,7 @@ async fn a_purge_says_what_it_meant_and_means_no_more() {
 }
 
 #[tokio::test]
-async fn what_is_softly_purged_is_validated_and_not_fetched() {
+async fn soft_purged_response_is_revalidated() {
     let origin = Origin::start(|request: Request<bytes::Bytes>| {
         let mut response = answer(&[FRESH, ("etag", "\"1\"")], "same");
         if request.headers().contains_key("if-none-match") {
@@ -562,7 +562,7 @@ async fn what_is_softly_purged_is_validated_and_not_fetched() {
 }
 
 #[tokio::test]
-async fn a_body_that_breaks_off_is_not_kept() {
+async fn truncated_body_is_not_stored() {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let origin = listener.local_addr().expect("it is bound");
     let asked = Arc::new(AtomicUsize::new(0));
@@ -592,7 +592,7 @@ async fn a_body_that_breaks_off_is_not_kept() {
 }
 
 #[tokio::test]
-async fn what_is_larger_than_may_be_kept_is_passed_on_whole() {
+async fn body_above_size_limit_is_streamed_unstored() {
     let origin = Origin::start(|_| {
         let pieces = (0..40).map(|_| Ok::<_, std::io::Error>(vec![b'x'; 100_000].into()));
         let mut response = answer(&[FRESH], "");
@@ -610,7 +610,7 @@ async fn what_is_larger_than_may_be_kept_is_passed_on_whole() {
 
 /// An origin's own would lead clients past the accelerator.
 #[tokio::test]
-async fn where_else_a_site_is_served_is_not_the_origins_to_say() {
+async fn origin_alt_svc_is_removed() {
     let theirs = ("alt-svc", "h3=\":443\", h2=\"origin.test:443\"");
     let origin = Origin::start(pages(&[
         ("/kept", &[FRESH, theirs], ""),
@@ -637,7 +637,7 @@ async fn where_else_a_site_is_served_is_not_the_origins_to_say() {
 
 /// A visitor who is led to `/account/x.css` must not leave his account there for whoever asks next.
 #[tokio::test]
-async fn a_page_where_the_path_names_a_sheet_is_nobody_elses() {
+async fn html_at_a_stylesheet_path_is_not_stored() {
     let everyones = ("cache-control", "public, max-age=3600");
     let html = ("content-type", "text/html; charset=utf-8");
     let origin = Origin::start(pages(&[

@@ -5,7 +5,7 @@ mod support;
 use std::sync::Arc;
 
 use http::{Method, StatusCode};
-use spdy_proxy::counters::Family;
+use spdy_proxy::counters::CounterFamily;
 use spdy_proxy::proxy::Proxy;
 use support::{Answer, Origin, accelerator_of, answer, ask, get, pages, until};
 use tokio::sync::Semaphore;
@@ -45,7 +45,7 @@ fn purge(proxy: &Proxy, wish: &str) {
 }
 
 #[tokio::test]
-async fn what_its_host_has_not_is_asked_for_once_until_it_is_purged() {
+async fn missing_resource_is_requested_once_until_purged() {
     let other = Origin::start(pages(&[]));
     let port = other.address.port();
     let proxy = moving(port);
@@ -82,7 +82,7 @@ async fn what_its_host_has_not_is_asked_for_once_until_it_is_purged() {
 }
 
 #[tokio::test]
-async fn what_a_client_has_chosen_of_a_question_is_no_answer_to_others() {
+async fn client_specific_error_is_not_cached() {
     let other = Origin::start(pages(&[]));
     let proxy = moving(other.address.port());
     let looped = [IMAGE[0], IMAGE[1], IMAGE[2], ("cdn-loop", "cdn; loops=16")];
@@ -97,7 +97,7 @@ async fn what_a_client_has_chosen_of_a_question_is_no_answer_to_others() {
 }
 
 #[tokio::test]
-async fn a_host_that_cannot_be_asked_is_asked_once_for_a_thing() {
+async fn unreachable_host_is_contacted_once_per_resource() {
     // Nobody listens there.
     let proxy = moving(1);
     for _ in 0..3 {
@@ -110,14 +110,14 @@ async fn a_host_that_cannot_be_asked_is_asked_once_for_a_thing() {
     let got = asked(&proxy, 1, "/a.png", &IMAGE).await;
     assert_eq!(got.status, StatusCode::TEMPORARY_REDIRECT);
     assert_eq!(got.field("cache-status"), "spdy; hit; detail=negative");
-    assert_eq!(proxy.counters.of(Family::Origins), [("connect", 1)]);
+    assert_eq!(proxy.counters.of(CounterFamily::Origins), [("connect", 1)]);
     // Of another thing nothing is known.
     asked(&proxy, 1, "/b.png", &IMAGE).await;
-    assert_eq!(proxy.counters.of(Family::Origins), [("connect", 2)]);
+    assert_eq!(proxy.counters.of(CounterFamily::Origins), [("connect", 2)]);
 }
 
 #[tokio::test]
-async fn what_is_served_to_nobody_is_judged_anew_for_each_who_wants_it() {
+async fn negative_entry_is_evaluated_per_request() {
     let policy = ("cross-origin-resource-policy", "same-site");
     let other = Origin::start(pages(&[("/own.png", &[PNG, FRESH, policy], "a picture")]));
     let port = other.address.port();
@@ -132,7 +132,7 @@ async fn what_is_served_to_nobody_is_judged_anew_for_each_who_wants_it() {
 }
 
 #[tokio::test]
-async fn who_waits_for_a_thing_that_turns_out_dead_asks_for_it_no_more() {
+async fn waiters_of_a_failed_fetch_use_the_negative_entry() {
     let gate = Arc::new(Semaphore::new(0));
     let held = gate.clone();
     let other = Origin::start(move |_| {

@@ -17,7 +17,7 @@ use spdy_cache::policy::Policy;
 use spdy_cache::storable::may_store;
 use spdy_cache::stored::Stored;
 use spdy_cache::tags::Tag;
-use spdy_proxy::disk::Disk;
+use spdy_proxy::disk::DiskStore;
 
 const ROOM: u64 = 10 << 20;
 
@@ -59,7 +59,7 @@ fn body(len: usize, seed: u8) -> Body {
     )
 }
 
-async fn found(disk: &Disk, target: &str, language: &str) -> Option<Body> {
+async fn found(disk: &DiskStore, target: &str, language: &str) -> Option<Body> {
     let headers: HeaderMap = asked(language).headers;
     let (_, body) = disk.find(&key(target), &headers, &Policy::site()).await?;
     Some(body)
@@ -79,15 +79,15 @@ fn files(folder: &Path) -> Vec<PathBuf> {
 }
 
 #[tokio::test]
-async fn what_was_kept_outlives_the_process_with_all_its_variants() {
+async fn stored_variants_survive_restart() {
     let folder = tempfile::tempdir().unwrap();
-    let disk = Disk::open(folder.path(), ROOM).unwrap();
+    let disk = DiskStore::open(folder.path(), ROOM).unwrap();
     for (language, seed) in [("en", 1), ("de", 2)] {
         disk.keep(&key("/a"), stored(language, 0), body(200_000, seed));
     }
     disk.keep(&key("/empty"), stored("en", 0), Body::default());
     drop(disk);
-    let disk = Disk::open(folder.path(), ROOM).unwrap();
+    let disk = DiskStore::open(folder.path(), ROOM).unwrap();
     assert_eq!(found(&disk, "/a", "en").await, Some(body(200_000, 1)));
     assert_eq!(found(&disk, "/a", "DE").await, Some(body(200_000, 2)));
     assert_eq!(found(&disk, "/empty", "en").await, Some(Body::default()));
@@ -97,9 +97,9 @@ async fn what_was_kept_outlives_the_process_with_all_its_variants() {
 }
 
 #[tokio::test]
-async fn a_newer_answer_takes_the_others_place() {
+async fn newer_response_replaces_older() {
     let folder = tempfile::tempdir().unwrap();
-    let disk = Disk::open(folder.path(), ROOM).unwrap();
+    let disk = DiskStore::open(folder.path(), ROOM).unwrap();
     disk.keep(&key("/a"), stored("en", 0), body(100, 1));
     disk.keep(&key("/a"), stored("en", 9), body(200, 2));
     disk.settled().await;
@@ -108,9 +108,9 @@ async fn a_newer_answer_takes_the_others_place() {
 }
 
 #[tokio::test]
-async fn a_purge_is_not_over_while_a_file_cannot_be_removed() {
+async fn purge_waits_until_files_are_removed() {
     let folder = tempfile::tempdir().unwrap();
-    let disk = Disk::open(folder.path(), ROOM).unwrap();
+    let disk = DiskStore::open(folder.path(), ROOM).unwrap();
     disk.keep(&key("/a"), stored("en", 0), body(100, 1));
     disk.keep(&key("/b"), stored("en", 0), body(100, 2));
     assert!(disk.settled().await);
@@ -126,10 +126,10 @@ async fn a_purge_is_not_over_while_a_file_cannot_be_removed() {
 }
 
 #[tokio::test]
-async fn what_is_torn_or_not_ours_is_removed_at_the_start() {
+async fn corrupt_store_files_are_removed_at_start() {
     let folder = tempfile::tempdir().unwrap();
     let fill = || async {
-        let disk = Disk::open(folder.path(), ROOM).unwrap();
+        let disk = DiskStore::open(folder.path(), ROOM).unwrap();
         disk.keep(&key("/a"), stored("en", 0), body(100_000, 1));
         disk.settled().await;
     };
@@ -153,7 +153,7 @@ async fn what_is_torn_or_not_ours_is_removed_at_the_start() {
         fs::write(&path, bytes).unwrap();
         // What a kill leaves of a write.
         fs::write(path.with_extension("new"), &whole[..5000]).unwrap();
-        let disk = Disk::open(folder.path(), ROOM).unwrap();
+        let disk = DiskStore::open(folder.path(), ROOM).unwrap();
         assert_eq!(found(&disk, "/a", "en").await, None, "{case}");
         assert_eq!(files(folder.path()), [] as [PathBuf; 0], "{case}");
         assert_eq!(disk.counters().broken.load(Ordering::Relaxed), 2, "{case}");
@@ -161,7 +161,7 @@ async fn what_is_torn_or_not_ours_is_removed_at_the_start() {
 }
 
 #[test]
-fn files_of_others_are_left_alone() {
+fn foreign_files_are_kept() {
     let folder = tempfile::tempdir().unwrap();
     let name = "0123456789abcdef".repeat(4);
     let others = [
@@ -178,7 +178,7 @@ fn files_of_others_are_left_alone() {
     }
     let ours = folder.path().join("ab").join(&name);
     fs::write(&ours, "torn").unwrap();
-    let disk = Disk::open(folder.path(), ROOM).unwrap();
+    let disk = DiskStore::open(folder.path(), ROOM).unwrap();
     assert!(
         others
             .iter()
@@ -188,9 +188,9 @@ fn files_of_others_are_left_alone() {
 }
 
 #[tokio::test]
-async fn a_bit_flipped_in_a_body_is_seen_before_a_byte_is_served() {
+async fn flipped_bit_is_detected_before_serving() {
     let folder = tempfile::tempdir().unwrap();
-    let disk = Disk::open(folder.path(), ROOM).unwrap();
+    let disk = DiskStore::open(folder.path(), ROOM).unwrap();
     disk.keep(&key("/a"), stored("en", 0), body(200_000, 1));
     disk.settled().await;
     let path = files(folder.path()).remove(0);
@@ -206,9 +206,9 @@ async fn a_bit_flipped_in_a_body_is_seen_before_a_byte_is_served() {
 }
 
 #[tokio::test]
-async fn what_is_fetched_anew_for_a_broken_file_stays() {
+async fn refetched_entry_replaces_corrupt_file() {
     let folder = tempfile::tempdir().unwrap();
-    let disk = Disk::open(folder.path(), ROOM).unwrap();
+    let disk = DiskStore::open(folder.path(), ROOM).unwrap();
     disk.keep(&key("/a"), stored("en", 0), body(1000, 1));
     disk.settled().await;
     fs::write(files(folder.path()).remove(0), "torn").unwrap();
@@ -220,10 +220,10 @@ async fn what_is_fetched_anew_for_a_broken_file_stays() {
 }
 
 #[tokio::test]
-async fn files_stay_within_their_bytes_and_what_was_used_last_stays() {
+async fn disk_limit_evicts_least_recently_used() {
     let folder = tempfile::tempdir().unwrap();
     let room = 300_000;
-    let disk = Disk::open(folder.path(), room).unwrap();
+    let disk = DiskStore::open(folder.path(), room).unwrap();
     disk.keep(&key("/used"), stored("en", 0), body(50_000, 0));
     for number in 0..20 {
         disk.keep(
@@ -250,7 +250,7 @@ async fn files_stay_within_their_bytes_and_what_was_used_last_stays() {
     disk.settled().await;
     assert_eq!(disk.counters().unwritten.load(Ordering::Relaxed), 1);
     drop(disk);
-    let smaller = Disk::open(folder.path(), 110_000).unwrap();
+    let smaller = DiskStore::open(folder.path(), 110_000).unwrap();
     assert_eq!((smaller.held().0, files(folder.path()).len()), (2, 2));
 }
 
@@ -263,7 +263,7 @@ fn key_of(site: &str, target: &str) -> Key {
 }
 
 /// Whether each of `numbers` is there of `site`.
-async fn found_of(disk: &Disk, site: &str, numbers: std::ops::Range<u8>) -> Vec<bool> {
+async fn found_of(disk: &DiskStore, site: &str, numbers: std::ops::Range<u8>) -> Vec<bool> {
     let mut all = Vec::new();
     for number in numbers {
         let key = key_of(site, &format!("/{number}"));
@@ -274,9 +274,9 @@ async fn found_of(disk: &Disk, site: &str, numbers: std::ops::Range<u8>) -> Vec<
 }
 
 #[tokio::test]
-async fn files_of_a_site_stay_within_its_part_and_those_of_others_are_left_alone() {
+async fn site_disk_quota_evicts_only_that_site() {
     let folder = tempfile::tempdir().unwrap();
-    let disk = Disk::open(folder.path(), ROOM).unwrap();
+    let disk = DiskStore::open(folder.path(), ROOM).unwrap();
     let quota = |bytes| BTreeMap::from([("greedy.test".to_owned(), bytes)]);
     disk.set_site_bytes(quota(160_000));
     for number in 0..5 {
@@ -306,10 +306,9 @@ async fn files_of_a_site_stay_within_its_part_and_those_of_others_are_left_alone
 }
 
 #[tokio::test]
-async fn what_is_purged_is_not_found_again_not_after_a_restart_and_not_if_it_waited_to_be_written()
-{
+async fn purged_entry_is_gone_after_restart_and_from_queue() {
     let folder = tempfile::tempdir().unwrap();
-    let disk = Disk::open(folder.path(), ROOM).unwrap();
+    let disk = DiskStore::open(folder.path(), ROOM).unwrap();
     for target in ["/a", "/a?x", "/b"] {
         for language in ["en", "de"] {
             disk.keep(&key(target), stored(language, 0), body(1000, 1));
@@ -333,7 +332,7 @@ async fn what_is_purged_is_not_found_again_not_after_a_restart_and_not_if_it_wai
         );
     }
     drop(disk);
-    let disk = Disk::open(folder.path(), ROOM).unwrap();
+    let disk = DiskStore::open(folder.path(), ROOM).unwrap();
     for (target, language, there) in expect {
         assert_eq!(
             found(&disk, target, language).await.is_some(),
@@ -353,9 +352,9 @@ async fn what_is_purged_is_not_found_again_not_after_a_restart_and_not_if_it_wai
 }
 
 #[tokio::test]
-async fn what_is_forgotten_while_it_waits_to_be_written_is_not_written_for_long() {
+async fn entry_removed_while_queued_is_deleted_after_write() {
     let folder = tempfile::tempdir().unwrap();
-    let disk = Disk::open(folder.path(), ROOM).unwrap();
+    let disk = DiskStore::open(folder.path(), ROOM).unwrap();
     for language in ["en", "de"] {
         disk.keep(&key("/a"), stored(language, 0), body(1000, 1));
     }
@@ -367,9 +366,9 @@ async fn what_is_forgotten_while_it_waits_to_be_written_is_not_written_for_long(
 }
 
 #[tokio::test]
-async fn a_disk_that_cannot_be_written_costs_nothing_but_what_is_not_kept() {
+async fn disk_write_failure_only_skips_storing() {
     let folder = tempfile::tempdir().unwrap();
-    let disk = Disk::open(folder.path(), ROOM).unwrap();
+    let disk = DiskStore::open(folder.path(), ROOM).unwrap();
     // A file where each folder would be.
     for number in 0..=255u8 {
         fs::write(folder.path().join(format!("{number:02x}")), "").unwrap();
@@ -381,14 +380,14 @@ async fn a_disk_that_cannot_be_written_costs_nothing_but_what_is_not_kept() {
 }
 
 #[tokio::test]
-async fn a_folder_that_is_lent_is_anothers_until_it_is_taken_back() {
+async fn lent_folder_is_read_only_until_taken_back() {
     let folder = tempfile::tempdir().unwrap();
-    let disk = Disk::open(folder.path(), ROOM).unwrap();
+    let disk = DiskStore::open(folder.path(), ROOM).unwrap();
     disk.keep(&key("/a"), stored("en", 0), body(1000, 1));
     disk.lend().await.unwrap();
     disk.keep(&key("/b"), stored("en", 0), body(1000, 2));
     disk.settled().await;
-    let other = Disk::open(folder.path(), ROOM).unwrap();
+    let other = DiskStore::open(folder.path(), ROOM).unwrap();
     for (target, want) in [("/a", Some(body(1000, 1))), ("/b", None)] {
         assert_eq!(found(&other, target, "en").await, want, "{target}");
         assert_eq!(found(&disk, target, "en").await, want, "{target}");
@@ -404,17 +403,17 @@ async fn a_folder_that_is_lent_is_anothers_until_it_is_taken_back() {
 }
 
 #[tokio::test]
-async fn two_processes_do_not_share_a_folder() {
+async fn folder_is_used_by_one_process() {
     let folder = tempfile::tempdir().unwrap();
-    let first = Disk::open(folder.path(), ROOM).unwrap();
-    assert!(Disk::open(folder.path(), ROOM).is_err());
+    let first = DiskStore::open(folder.path(), ROOM).unwrap();
+    assert!(DiskStore::open(folder.path(), ROOM).is_err());
     drop(first);
-    assert!(Disk::open(folder.path(), ROOM).is_ok());
+    assert!(DiskStore::open(folder.path(), ROOM).is_ok());
 }
 
 #[cfg(unix)]
 #[test]
-fn a_folder_is_free_as_soon_as_its_store_is_dropped() {
+fn folder_lock_is_released_on_drop() {
     let folder = tempfile::tempdir().unwrap();
     let is_over = AtomicBool::new(false);
     thread::scope(|scope| {
@@ -425,7 +424,7 @@ fn a_folder_is_free_as_soon_as_its_store_is_dropped() {
             }
         });
         for round in 0..100 {
-            let disk = Disk::open(folder.path(), ROOM);
+            let disk = DiskStore::open(folder.path(), ROOM);
             let disk = disk.unwrap_or_else(|error| {
                 is_over.store(true, Ordering::Relaxed);
                 panic!("round {round}: {error}")
@@ -437,14 +436,14 @@ fn a_folder_is_free_as_soon_as_its_store_is_dropped() {
 }
 
 #[tokio::test]
-async fn a_folder_is_free_after_a_store_without_work_left_out_its_queue() {
+async fn folder_lock_is_released_after_discarded_queue() {
     let folder = tempfile::tempdir().unwrap();
     for round in 0..100 {
         let disk =
-            Disk::open(folder.path(), ROOM).unwrap_or_else(|error| panic!("{round}: {error}"));
+            DiskStore::open(folder.path(), ROOM).unwrap_or_else(|error| panic!("{round}: {error}"));
         disk.keep(&key("/a"), stored("en", round), body(100, 1));
         disk.settled().await;
-        disk.leave_out();
+        disk.discard_queue();
     }
 }
 
@@ -464,7 +463,7 @@ mod hangs {
     use super::*;
 
     /// Has the disk keep "/a", in which it hangs for as long as nobody reads what this gives: a pipe that holds less.
-    fn hanging(disk: &Disk, folder: &Path) -> File {
+    fn hanging(disk: &DiskStore, folder: &Path) -> File {
         let name = file_name(&key("/a"), &stored("en", 0));
         let pipe = folder.join(&name[..2]).join(name).with_extension("new");
         fs::create_dir_all(pipe.parent().unwrap()).unwrap();
@@ -479,9 +478,9 @@ mod hangs {
     }
 
     #[tokio::test]
-    async fn what_a_reader_says_late_of_a_file_is_not_said_of_the_next_of_its_name() {
+    async fn late_corruption_report_ignores_newer_file() {
         let folder = tempfile::tempdir().unwrap();
-        let disk = Arc::new(Disk::open(folder.path(), ROOM).unwrap());
+        let disk = Arc::new(DiskStore::open(folder.path(), ROOM).unwrap());
         disk.keep(&key("/a"), stored("en", 0), body(1000, 1));
         disk.settled().await;
         let path = files(folder.path()).remove(0);
@@ -506,9 +505,9 @@ mod hangs {
     }
 
     #[tokio::test]
-    async fn what_waits_for_a_disk_that_hangs_can_be_left_out_and_what_was_purged_goes() {
+    async fn discarded_queue_still_applies_purges() {
         let folder = tempfile::tempdir().unwrap();
-        let disk = Disk::open(folder.path(), ROOM).unwrap();
+        let disk = DiskStore::open(folder.path(), ROOM).unwrap();
         disk.keep(&key("/gone"), stored("en", 0), body(1000, 1));
         disk.settled().await;
         let mut hanging = hanging(&disk, folder.path());
@@ -517,7 +516,7 @@ mod hangs {
         let mut settled = pin!(disk.settled());
         let mut context = Context::from_waker(Waker::noop());
         assert!(settled.as_mut().poll(&mut context).is_pending());
-        disk.leave_out();
+        disk.discard_queue();
         let read = thread::spawn(move || io::copy(&mut hanging, &mut io::sink()));
         let settled = tokio::time::timeout(PATIENCE, settled).await;
         settled.expect("it no longer hangs");
@@ -532,11 +531,11 @@ mod hangs {
     }
 
     #[test]
-    fn who_has_left_out_what_waits_may_go_while_the_disk_hangs() {
+    fn drop_does_not_wait_for_a_hung_disk_after_discard() {
         let folder = tempfile::tempdir().unwrap();
-        let disk = Disk::open(folder.path(), ROOM).unwrap();
+        let disk = DiskStore::open(folder.path(), ROOM).unwrap();
         let _hanging = hanging(&disk, folder.path());
-        disk.leave_out();
+        disk.discard_queue();
         let (gone, is_gone) = mpsc::channel();
         thread::spawn(move || {
             drop(disk);

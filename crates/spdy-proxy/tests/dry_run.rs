@@ -10,7 +10,7 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 use http::{Request, StatusCode};
 use serde_json::json;
-use spdy_proxy::counters::Family;
+use spdy_proxy::counters::CounterFamily;
 use spdy_proxy::proxy::Proxy;
 use support::{Origin, accelerator_of, answer, get, pages, until};
 
@@ -34,7 +34,7 @@ fn other() -> Origin {
 }
 
 #[tokio::test]
-async fn pages_pass_as_they_are_and_what_would_become_of_them_is_told() {
+async fn dry_run_passes_pages_and_reports() {
     let other = other();
     let port = other.address.port();
     let page = format!(
@@ -90,8 +90,8 @@ async fn pages_pass_as_they_are_and_what_would_become_of_them_is_told() {
     assert!(with("moved_to", &would), "{references:?}");
     assert!(with("why", "else.test is not listed"), "{references:?}");
     assert!(proxy.reports.list()[0].dry_run);
-    assert_eq!(proxy.counters.of(Family::Pages), [("tried", 1)]);
-    let counted = proxy.counters.of(Family::References);
+    assert_eq!(proxy.counters.of(CounterFamily::Pages), [("tried", 1)]);
+    let counted = proxy.counters.of(CounterFamily::References);
     assert_eq!(counted, [("not-listed", 1), ("would-move", 2)]);
     // Browsers have pages of before that name it.
     let got = get(&proxy, &would, &[("sec-fetch-dest", "image")]).await;
@@ -99,7 +99,7 @@ async fn pages_pass_as_they_are_and_what_would_become_of_them_is_told() {
 }
 
 #[tokio::test]
-async fn a_page_under_a_coding_is_judged_and_passes_under_it() {
+async fn dry_run_page_keeps_its_content_coding() {
     const PAGE: &[u8] = b"<img src=https://else.test/c.png>";
     let mut coded = GzEncoder::new(Vec::new(), Compression::fast());
     coded.write_all(PAGE).expect("memory takes it");
@@ -130,7 +130,7 @@ async fn a_page_under_a_coding_is_judged_and_passes_under_it() {
 }
 
 #[tokio::test]
-async fn what_would_come_over_https_of_the_site_is_told_and_stays() {
+async fn dry_run_reports_https_upgrade_of_site_urls() {
     let page = "<img src=http://www.site.test/a.png>";
     let own = Origin::start(pages(&[("/", &[HTML, FRESH], page)]));
     let proxy = before(&own, &other());

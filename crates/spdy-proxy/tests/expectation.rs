@@ -34,7 +34,7 @@ async fn here(between: &Between, io: &mut DuplexStream) -> String {
 }
 
 #[tokio::test]
-async fn a_client_is_asked_to_go_on_when_the_origin_has_asked() {
+async fn client_gets_100_after_origin_sends_100() {
     let mut between = Between::start("");
     let (mut client, mut origin) = begun(&mut between).await;
     between.clock.turn(Duration::from_millis(900)).await;
@@ -57,7 +57,7 @@ async fn a_client_is_asked_to_go_on_when_the_origin_has_asked() {
 }
 
 #[tokio::test]
-async fn an_origin_that_refuses_a_body_is_heard_before_it_is_sent() {
+async fn origin_rejection_arrives_before_body_is_sent() {
     let mut between = Between::start("");
     let (mut client, mut origin) = begun(&mut between).await;
     let refusal = "HTTP/1.1 413 Content Too Large\r\nContent-Length: 9\r\n\r\n";
@@ -74,7 +74,7 @@ async fn an_origin_that_refuses_a_body_is_heard_before_it_is_sent() {
 
 /// Many servers know nothing of it.
 #[tokio::test]
-async fn an_origin_that_says_nothing_gets_the_body_after_a_second() {
+async fn body_is_sent_after_one_second_without_100() {
     let mut between = Between::start("");
     let (mut client, mut origin) = begun(&mut between).await;
     between.clock.turn(Duration::from_millis(999)).await;
@@ -114,7 +114,7 @@ async fn next_request(between: &mut Between, io: &mut DuplexStream) -> (String, 
 
 /// An origin that responds without reading the content would take the bytes of a body for its next request.
 #[tokio::test]
-async fn no_body_is_sent_once_the_origin_has_begun_its_response() {
+async fn body_is_not_sent_once_response_started() {
     let mut between = Between::start("");
     let (mut client, _) = between.client();
     let smuggled = "GET /admin HTTP/1.1\r\nHost: www.site.test\r\n\r\n";
@@ -147,7 +147,7 @@ async fn no_body_is_sent_once_the_origin_has_begun_its_response() {
 
 /// The origin may have begun its response when the timeout passed, so it may never read the body.
 #[tokio::test]
-async fn a_connection_that_got_a_body_after_the_timeout_is_not_used_again() {
+async fn connection_is_not_reused_after_expect_timeout() {
     for interim in ["", "HTTP/1.1 100 Continue\r\n\r\n"] {
         let mut between = Between::start("");
         let (mut client, mut origin) = begun(&mut between).await;

@@ -7,7 +7,7 @@ use futures_util::FutureExt;
 use spdy::runtime::{BoxFuture, Runtime, SharedRuntime};
 use spdy_cache::lookup::Failure;
 use spdy_clock::Instant;
-use spdy_proxy::flight::{Flights, Follower, Leader, Seat, Waited};
+use spdy_proxy::flight::{Coalescer, Follower, Leader, Seat, Waited};
 use tokio::sync::watch;
 
 /// A clock that a test turns.
@@ -41,13 +41,13 @@ fn clock() -> (Turned, SharedRuntime) {
     (turned.clone(), SharedRuntime::new(turned))
 }
 
-type Of = Flights<u32, &'static str>;
+type Of = Coalescer<u32, &'static str>;
 
 /// No more than two lead in a minute.
 const LOCK_AGE: Duration = Duration::from_secs(40);
 
 fn none_yet() -> Arc<Of> {
-    Flights::new(LOCK_AGE)
+    Coalescer::new(LOCK_AGE)
 }
 
 /// After so long nobody waits any more.
@@ -72,7 +72,7 @@ fn is_shared(waited: Option<Waited<u32, &'static str>>) -> bool {
 }
 
 #[test]
-fn who_follows_gets_what_the_leader_shares_and_who_comes_later_too() {
+fn followers_get_the_shared_response_before_and_after() {
     let (_, runtime) = clock();
     let flights = none_yet();
     let mut leader = lead(&flights, 1, Instant::ZERO);
@@ -89,7 +89,7 @@ fn who_follows_gets_what_the_leader_shares_and_who_comes_later_too() {
 }
 
 #[test]
-fn who_follows_boards_again_when_the_leader_leaves_and_goes_alone_when_it_is_private() {
+fn follower_rejoins_if_leader_drops_and_fetches_alone_if_private() {
     let (_, runtime) = clock();
     let flights = none_yet();
     let leader = lead(&flights, 1, Instant::ZERO);
@@ -107,7 +107,7 @@ fn who_follows_boards_again_when_the_leader_leaves_and_goes_alone_when_it_is_pri
 
 /// They led one after the other, each for as long as the origin took to fail.
 #[test]
-fn when_the_origin_fails_all_who_wait_are_told_and_who_comes_next_leads() {
+fn waiters_get_origin_failure_and_next_request_leads() {
     let (clock, runtime) = clock();
     let flights = none_yet();
     let leader = lead(&flights, 1, Instant::ZERO);
@@ -122,23 +122,23 @@ fn when_the_origin_fails_all_who_wait_are_told_and_who_comes_next_leads() {
         );
     }
     // What one brought stays, if another of them fails.
-    assert!(!next.has_others());
+    assert!(!next.has_other_leaders());
     clock.turn(LOCK_AGE);
     let waited = follow(&flights, 1).wait(&runtime, MINUTE).now_or_never();
     let Some(Waited::Leader(mut second)) = waited else {
         panic!("it is time for one more");
     };
-    assert!(next.has_others() && second.has_others());
+    assert!(next.has_other_leaders() && second.has_other_leaders());
     second.land(Arc::new("all of it"));
     next.fail(Failure::Unreachable);
     let late = follow(&flights, 1);
     assert!(is_shared(late.wait(&runtime, MINUTE).now_or_never()));
-    assert!(!second.has_others());
+    assert!(!second.has_other_leaders());
 }
 
 /// All who waited went to a slow origin, at one moment.
 #[test]
-fn beside_a_slow_leader_one_more_leads_and_whoever_lands_first_lands_for_all() {
+fn second_leader_joins_slow_one_and_first_result_wins() {
     let (clock, runtime) = clock();
     let flights = none_yet();
     let slow = lead(&flights, 1, Instant::ZERO);
@@ -163,7 +163,7 @@ fn beside_a_slow_leader_one_more_leads_and_whoever_lands_first_lands_for_all() {
 }
 
 #[test]
-fn who_comes_after_a_flight_was_detached_leads_anew_and_who_waits_does_in_the_end() {
+fn request_after_detach_leads_and_old_waiters_finish() {
     let (clock, runtime) = clock();
     let flights = none_yet();
     let mut old = lead(&flights, 1, Instant::ZERO);
@@ -197,7 +197,7 @@ fn who_comes_after_a_flight_was_detached_leads_anew_and_who_waits_does_in_the_en
 }
 
 #[test]
-fn who_follows_waits_so_long_and_no_longer() {
+fn follower_times_out() {
     let (clock, runtime) = clock();
     let flights = none_yet();
     let _slow = lead(&flights, 1, Instant::ZERO);
@@ -211,7 +211,7 @@ fn who_follows_waits_so_long_and_no_longer() {
 }
 
 #[test]
-fn for_what_was_one_clients_alone_nobody_waits_for_ten_seconds() {
+fn private_key_is_not_coalesced_for_ten_seconds() {
     let flights = none_yet();
     let at = |seconds| Instant::ZERO + Duration::from_secs(seconds);
     lead(&flights, 1, at(0)).private(at(0));
@@ -220,7 +220,7 @@ fn for_what_was_one_clients_alone_nobody_waits_for_ten_seconds() {
 }
 
 #[test]
-fn so_many_are_remembered_and_of_one_more_the_first_is_forgotten() {
+fn private_keys_are_limited_and_oldest_is_evicted() {
     let flights = none_yet();
     for key in 0..=4096 {
         lead(&flights, key, Instant::ZERO).private(Instant::ZERO);

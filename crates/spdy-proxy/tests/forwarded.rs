@@ -29,7 +29,7 @@ async fn told(listen: &str) -> String {
 
 /// A site that wants https redirected for ever.
 #[tokio::test]
-async fn who_is_trusted_says_who_asked_and_whether_over_tls() {
+async fn trusted_proxy_sets_client_and_scheme() {
     let told = told("trusted = ['192.0.2.0/24']").await;
     for line in [
         "x-forwarded-proto: https",
@@ -41,7 +41,7 @@ async fn who_is_trusted_says_who_asked_and_whether_over_tls() {
 }
 
 #[tokio::test]
-async fn who_is_not_is_the_client_whatever_it_says() {
+async fn untrusted_forwarded_headers_are_ignored() {
     for listen in ["", "trusted = ['203.0.113.7', '10.0.0.0/8']"] {
         let told = told(listen).await;
         for line in [
@@ -75,7 +75,7 @@ const FORGED: &str = "Proxy: http://forged.test\r\nTrue-Client-IP: 6.6.6.6\r\nCF
     X-Original-Forwarded-For: 6.6.6.6\r\nRemote.User: forged\r\nX-Auth~Request-User: forged\r\n";
 
 #[tokio::test]
-async fn forged_addresses_hosts_and_targets_do_not_reach_the_origin() {
+async fn forged_headers_do_not_reach_the_origin() {
     for listen in ["", "trusted = ['192.0.2.0/24']"] {
         for line in ["GET /a HTTP/1.1", "POST /a HTTP/1.1\r\nContent-Length: 0"] {
             let head = origin_head(listen, line, FORGED).await;
@@ -88,7 +88,7 @@ async fn forged_addresses_hosts_and_targets_do_not_reach_the_origin() {
 }
 
 #[tokio::test]
-async fn a_trusted_proxy_may_state_the_client_in_its_own_field_too() {
+async fn trusted_proxy_may_use_its_own_client_ip_header() {
     let fields = "X-Forwarded-For: 203.0.113.7\r\nCF-Connecting-IP: 203.0.113.7\r\nClient-Cert: :AA==:\r\n\
          Remote-User: alice\r\nX-SSL-Client-Verify: SUCCESS\r\nX-Forwarded-User: alice\r\n";
     for (listen, want) in [("", false), ("trusted = ['192.0.2.0/24']", true)] {
@@ -107,7 +107,7 @@ async fn a_trusted_proxy_may_state_the_client_in_its_own_field_too() {
 
 /// The origin may answer for that user: an authenticating proxy stands in front, and the answer says nothing about caches but `max-age`.
 #[tokio::test]
-async fn an_answer_to_a_user_that_a_trusted_proxy_names_is_stored_only_if_public() {
+async fn response_to_proxy_identified_user_is_stored_only_if_public() {
     let trusted = "[listen]\ntls = []\nplain = ['0.0.0.0:8080']\ntrusted = ['192.0.2.0/24']\n";
     let alice = "X-Forwarded-For: 203.0.113.7\r\nRemote-User: alice\r\n";
     let nobody = "X-Forwarded-For: 203.0.113.7\r\n";

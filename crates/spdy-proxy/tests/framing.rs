@@ -26,7 +26,7 @@ fn values<'a>(head: &'a str, name: &str) -> Vec<&'a str> {
 
 /// Over HTTP/2 a client took each of these for a fault of ours.
 #[tokio::test]
-async fn a_length_that_is_said_more_than_once_is_said_once() {
+async fn duplicate_content_length_is_normalized() {
     let mut between = Between::start("");
     for (nth, length) in ["4, 4", "4\r\nContent-Length: 4", "4"].iter().enumerate() {
         let target = format!("/{nth}");
@@ -42,7 +42,7 @@ async fn a_length_that_is_said_more_than_once_is_said_once() {
 
 /// Such an answer was kept with its coding, and served as if it had none.
 #[tokio::test]
-async fn what_comes_under_another_transfer_coding_than_chunked_is_not_passed_on() {
+async fn unsupported_transfer_coding_is_rejected() {
     let mut between = Between::start("");
     let codings = [
         "gzip, chunked",
@@ -64,7 +64,7 @@ async fn what_comes_under_another_transfer_coding_than_chunked_is_not_passed_on(
 }
 
 #[tokio::test]
-async fn an_answer_without_a_date_is_of_when_it_came() {
+async fn missing_date_is_set_to_receive_time() {
     let mut between = Between::start("");
     let good = "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 4\r\n\r\nfour";
     let (head, _) = told(&mut between, "/a", good).await;
@@ -83,7 +83,7 @@ async fn an_answer_without_a_date_is_of_when_it_came() {
 
 /// What is answered here was of no date, and what nobody behind this one was to answer went to the origin.
 #[tokio::test]
-async fn what_is_answered_here_says_when_and_what_may_be_asked() {
+async fn generated_responses_have_date_and_allow() {
     let mut between =
         Between::start("---[[site.rewrite.hosts]]\nhost = 'cdn.test'\nscheme = 'http'\n");
     let ask = async |between: &Between, request: &str| {
@@ -113,7 +113,7 @@ async fn what_is_answered_here_says_when_and_what_may_be_asked() {
 }
 
 #[tokio::test]
-async fn who_names_no_host_over_http_1_0_is_of_no_site() {
+async fn http_1_0_without_host_is_misdirected() {
     let between = Between::start("");
     for host in ["", "Host: other.test\r\n"] {
         let (mut client, _) = between.client();
@@ -125,7 +125,7 @@ async fn who_names_no_host_over_http_1_0_is_of_no_site() {
 
 /// Some answer 411 to those that say nothing.
 #[tokio::test]
-async fn that_a_request_has_no_content_is_said_where_its_method_means_some() {
+async fn content_length_zero_is_sent_for_post_put_patch() {
     let mut between = Between::start("");
     for (method, want) in [
         ("POST", &["0"][..]),
@@ -151,7 +151,7 @@ async fn that_a_request_has_no_content_is_said_where_its_method_means_some() {
 
 /// A client that believed it waited for another answer on a connection that had ended.
 #[tokio::test]
-async fn over_http_1_0_no_connection_goes_on_after_a_body_that_says_no_length() {
+async fn http_1_0_connection_closes_after_unsized_body() {
     let mut between = Between::start("");
     for (answer, is_kept) in [
         ("Content-Length: 4\r\n\r\nfour", true),

@@ -40,7 +40,7 @@ async fn asked(proxy: &Arc<Proxy>, origin: &Origin) -> [usize; 3] {
 }
 
 #[tokio::test]
-async fn a_group_ends_when_an_unsafe_request_is_answered_so() {
+async fn unsafe_request_invalidates_cache_group() {
     let origin = origin();
     let proxy = accelerator(&origin, "");
     assert_eq!(asked(&proxy, &origin).await, [1, 1, 1]);
@@ -52,7 +52,7 @@ async fn a_group_ends_when_an_unsafe_request_is_answered_so() {
 }
 
 #[tokio::test]
-async fn who_ends_more_groups_than_may_be_ends_all_of_his_origin() {
+async fn too_many_invalidated_groups_purge_the_origin() {
     let origin = origin();
     let proxy = accelerator(&origin, "");
     assert_eq!(asked(&proxy, &origin).await, [1, 1, 1]);
@@ -61,7 +61,7 @@ async fn who_ends_more_groups_than_may_be_ends_all_of_his_origin() {
 }
 
 #[tokio::test]
-async fn the_operators_tag_is_a_group_too() {
+async fn purge_tag_matches_cache_groups() {
     let origin = origin();
     let proxy = accelerator(&origin, "");
     assert_eq!(asked(&proxy, &origin).await, [1, 1, 1]);

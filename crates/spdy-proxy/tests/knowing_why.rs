@@ -88,7 +88,7 @@ async fn door(
 
 /// A page whose name resolves to loopback (DNS rebinding) sends its own name as the host.
 #[tokio::test]
-async fn the_operators_listener_answers_no_host_of_a_web_page() {
+async fn admin_listener_rejects_unknown_host() {
     let proxy =
         accelerator_of("[[site]]\nnames = ['www.site.test']\norigin = 'http://127.0.0.1:1'\n");
     for (host, want) in [
@@ -116,7 +116,7 @@ async fn report(proxy: &Arc<Proxy>, target: &str) -> Value {
 }
 
 #[tokio::test]
-async fn the_operator_sees_what_of_a_page_was_moved_and_what_was_left_and_why() {
+async fn page_report_lists_rewritten_and_unchanged_with_reason() {
     let other = other();
     let own = own(&other);
     let proxy = before(&own, &other);
@@ -150,7 +150,7 @@ async fn the_operator_sees_what_of_a_page_was_moved_and_what_was_left_and_why() 
 }
 
 #[tokio::test]
-async fn the_operator_sees_what_went_along_with_a_page_the_last_time() {
+async fn page_report_lists_last_pushes_and_hints() {
     let other = other();
     let html = "<link rel=stylesheet href=/a.css>";
     let own = Origin::start(pages(&[
@@ -183,7 +183,7 @@ async fn the_operator_sees_what_went_along_with_a_page_the_last_time() {
 }
 
 #[tokio::test]
-async fn a_page_that_was_left_as_it_is_has_the_reason() {
+async fn skipped_page_has_a_reason() {
     let other = other();
     let own = own(&other);
     let proxy = before(&own, &other);
@@ -191,7 +191,9 @@ async fn a_page_that_was_left_as_it_is_has_the_reason() {
         get(&proxy, target, &[]).await;
         let told = report(&proxy, target).await;
         assert_eq!(told["left"], why, "{target}");
-        let pages = proxy.counters.of(spdy_proxy::counters::Family::Pages);
+        let pages = proxy
+            .counters
+            .of(spdy_proxy::counters::CounterFamily::Pages);
         assert!(pages.contains(&(why, 1)), "{pages:?}");
     }
     get(&proxy, "/?spdy=off", &[]).await;
@@ -203,7 +205,7 @@ async fn a_page_that_was_left_as_it_is_has_the_reason() {
 }
 
 #[tokio::test]
-async fn of_a_page_that_is_one_clients_alone_there_are_numbers_and_no_urls() {
+async fn private_page_report_has_counts_only() {
     let other = other();
     let own = own(&other);
     let proxy = before(&own, &other);
@@ -225,7 +227,7 @@ async fn of_a_page_that_is_one_clients_alone_there_are_numbers_and_no_urls() {
 }
 
 #[tokio::test]
-async fn reports_are_for_who_has_the_token() {
+async fn reports_require_the_token() {
     let other = other();
     let own = own(&other);
     let proxy = before(&own, &other);
@@ -263,7 +265,7 @@ async fn reports_are_for_who_has_the_token() {
 }
 
 #[tokio::test]
-async fn a_trace_goes_on_to_the_sites_own_origin_and_to_no_other_and_stands_in_the_log() {
+async fn trace_context_reaches_site_origin_and_log_only() {
     let other = other();
     let own = own(&other);
     let proxy = before(&own, &other);
@@ -280,7 +282,7 @@ async fn a_trace_goes_on_to_the_sites_own_origin_and_to_no_other_and_stands_in_t
     let parent = format!("00-{trace}-00f067aa0ba902b7-01");
     let moved = format!("/.spdy/1/-/p/cdn.test~{}/b.png", other.address.port());
     for target in ["/x", &moved] {
-        let visit = Visit::new(proxy.clone(), None, None).telling(Some(log.clone()));
+        let visit = Visit::new(proxy.clone(), None, None).with_access_log(Some(log.clone()));
         let request = Request::builder()
             .uri(target)
             .header("host", "www.site.test");
@@ -308,7 +310,7 @@ async fn a_trace_goes_on_to_the_sites_own_origin_and_to_no_other_and_stands_in_t
 }
 
 #[tokio::test]
-async fn a_line_is_written_when_the_body_has_ended_and_says_how() {
+async fn access_log_is_written_at_body_end_with_reason() {
     let other = other();
     let gone = Latch::new();
     let breaks = gone.clone();
@@ -339,7 +341,7 @@ async fn a_line_is_written_when_the_body_has_ended_and_says_how() {
         })
     };
     let asked = async |target: &str| {
-        let visit = Visit::new(proxy.clone(), None, None).telling(Some(log.clone()));
+        let visit = Visit::new(proxy.clone(), None, None).with_access_log(Some(log.clone()));
         let request = Request::builder().uri(target);
         let request = request.header("host", "www.site.test:8443");
         let request = request.body(Body::empty()).expect("a request");
@@ -347,8 +349,8 @@ async fn a_line_is_written_when_the_body_has_ended_and_says_how() {
     };
     let shutting_down = async |target: &str| {
         let cut_off = Latch::new();
-        let visit = Visit::new(proxy.clone(), None, None).telling(Some(log.clone()));
-        let visit = visit.cut_off_by(cut_off.clone());
+        let visit = Visit::new(proxy.clone(), None, None).with_access_log(Some(log.clone()));
+        let visit = visit.with_cutoff(cut_off.clone());
         let request = Request::builder().uri(target);
         let request = request.header("host", "www.site.test:8443");
         let request = request.body(Body::empty()).expect("a request");
@@ -367,7 +369,7 @@ async fn a_line_is_written_when_the_body_has_ended_and_says_how() {
     assert!(broken.is_err(), "{broken:?}");
     drop(asked("/.spdy/1/-/s/else.test/c.png").await);
     // A client that has asked by HEAD reads nothing of what is written here.
-    let visit = Visit::new(proxy.clone(), None, None).telling(Some(log.clone()));
+    let visit = Visit::new(proxy.clone(), None, None).with_access_log(Some(log.clone()));
     let request = Request::head("/").header("host", "nobody.test");
     let request = request.body(Body::empty()).expect("a request");
     drop(visit.answer(request).await);
@@ -406,7 +408,7 @@ async fn timed(
 }
 
 #[tokio::test]
-async fn who_shows_the_token_is_told_where_the_time_went_and_nobody_else() {
+async fn server_timing_requires_the_token() {
     let other = other();
     let own = own(&other);
     let proxy = before(&own, &other);

@@ -10,7 +10,7 @@ use bytes::Bytes;
 use futures_util::StreamExt;
 use http::{Method, Request, StatusCode};
 use spdy::body::Body;
-use spdy_proxy::counters::Family;
+use spdy_proxy::counters::CounterFamily;
 use spdy_proxy::proxy::Proxy;
 use support::{Answer, Origin, accelerator, accelerator_of, answer, ask, get, until, until_some};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -20,7 +20,7 @@ use tokio::sync::{Semaphore, mpsc};
 const FRESH: (&str, &str) = ("cache-control", "max-age=60");
 
 fn limits(proxy: &Proxy) -> Vec<(&'static str, u64)> {
-    proxy.counters.of(Family::Limits)
+    proxy.counters.of(CounterFamily::Limits)
 }
 
 /// It was turned away for want of room, which is nobody's fault.
@@ -55,7 +55,7 @@ fn post(proxy: &Arc<Proxy>, pieces: mpsc::Receiver<Bytes>) -> tokio::task::JoinH
 }
 
 #[tokio::test]
-async fn long_bodies_hold_some_connections_to_an_origin_and_not_all() {
+async fn uploads_use_a_limited_number_of_connections() {
     let origin = Origin::start(|_| std::future::ready(answer(&[], "hello")));
     let proxy = accelerator(
         &origin,
@@ -73,7 +73,7 @@ async fn long_bodies_hold_some_connections_to_an_origin_and_not_all() {
     assert_eq!(refused, StatusCode::SERVICE_UNAVAILABLE);
     assert_eq!(limits(&proxy), [("uploads", 1)]);
     assert_eq!(
-        proxy.counters.of(Family::Origins),
+        proxy.counters.of(CounterFamily::Origins),
         [],
         "it did nothing wrong"
     );
@@ -93,7 +93,7 @@ async fn long_bodies_hold_some_connections_to_an_origin_and_not_all() {
 }
 
 #[tokio::test]
-async fn who_finds_all_connections_busy_is_told_so_and_the_origin_is_not_blamed() {
+async fn busy_connections_give_503_without_backoff() {
     let (origin, gate) = Origin::start_held(|_| answer(&[], "hello"));
     let proxy = accelerator(
         &origin,
@@ -117,7 +117,7 @@ async fn who_finds_all_connections_busy_is_told_so_and_the_origin_is_not_blamed(
 }
 
 #[tokio::test]
-async fn a_body_that_takes_too_long_is_passed_on_and_not_kept() {
+async fn body_past_fetch_timeout_is_streamed_unstored() {
     let gate = Arc::new(Semaphore::new(0));
     let held = gate.clone();
     let origin = Origin::start(move |_| {
@@ -155,7 +155,7 @@ async fn a_body_that_takes_too_long_is_passed_on_and_not_kept() {
 }
 
 #[tokio::test]
-async fn a_body_that_takes_too_long_and_that_nobody_reads_is_given_up() {
+async fn unread_body_past_fetch_timeout_is_aborted() {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let origin = listener.local_addr().expect("it is bound");
     let proxy = accelerator_of(&format!(
@@ -177,7 +177,7 @@ async fn a_body_that_takes_too_long_and_that_nobody_reads_is_given_up() {
 }
 
 #[tokio::test]
-async fn a_client_that_has_origins_asked_too_often_is_told_to_wait_and_has_what_is_kept() {
+async fn rate_limited_client_gets_429_but_still_gets_hits() {
     let origin = Origin::start(|_| std::future::ready(answer(&[FRESH], "hello")));
     let proxy = accelerator(&origin, "[cache]\nmisses_per_second = 1\n");
     let mut asked = 0;
@@ -201,7 +201,7 @@ async fn a_client_that_has_origins_asked_too_often_is_told_to_wait_and_has_what_
 }
 
 #[tokio::test]
-async fn a_get_whose_body_is_announced_and_empty_is_one_without() {
+async fn get_with_empty_body_has_no_content() {
     let origin = Origin::start(|_| std::future::ready(answer(&[FRESH], "hello")));
     let proxy = accelerator(&origin, "");
     let ask = |pieces: &'static [&'static str]| {
@@ -242,7 +242,7 @@ async fn hangs_up_once() -> (SocketAddr, Arc<AtomicUsize>) {
 }
 
 #[tokio::test]
-async fn what_an_origin_had_in_hand_when_it_hung_up_is_asked_again_if_that_does_no_harm() {
+async fn idempotent_request_is_retried_after_connection_close() {
     for (method, status, times) in [
         (Method::PUT, StatusCode::OK, 3),
         (Method::DELETE, StatusCode::OK, 3),
@@ -277,7 +277,7 @@ async fn hangs_up_always() -> (SocketAddr, Arc<AtomicUsize>) {
 }
 
 #[tokio::test]
-async fn an_origin_that_hangs_up_on_one_thing_is_asked_for_all_others() {
+async fn origin_failing_one_resource_is_used_for_others() {
     let (origin, asked) = hangs_up_always().await;
     let proxy = accelerator_of(&format!(
         "[upstream]\nfailures = 2\nretries = 0\n[[site]]\nnames = ['www.site.test']\norigin = 'http://{origin}'\n"
@@ -290,7 +290,7 @@ async fn an_origin_that_hangs_up_on_one_thing_is_asked_for_all_others() {
 }
 
 #[tokio::test]
-async fn a_client_that_breaks_off_an_upload_is_not_its_origins_fault() {
+async fn client_upload_abort_does_not_count_against_origin() {
     let origin = Origin::start(|_| std::future::ready(answer(&[], "hello")));
     let proxy = accelerator(&origin, "[upstream]\nfailures = 1\n");
     let (upload, pieces) = mpsc::channel(4);
@@ -314,7 +314,7 @@ async fn a_client_that_breaks_off_an_upload_is_not_its_origins_fault() {
 }
 
 #[tokio::test]
-async fn of_an_origin_that_is_ill_so_few_requests_are_sent_again() {
+async fn retry_budget_limits_retries() {
     let (origin, asked) = hangs_up_always().await;
     let proxy = accelerator_of(&format!(
         "[upstream]\nfailures = 0\nretries = 1\nretry_percent = 20\n[[site]]\nnames = ['www.site.test']\norigin = 'http://{origin}'\n"

@@ -80,7 +80,7 @@ fn is_sent_on(got: &Answer, other: &Origin, path: &str) {
 }
 
 #[tokio::test]
-async fn a_page_without_an_origin_is_sent_to_the_host_itself() {
+async fn page_with_opaque_origin_is_redirected_to_host() {
     let (own, other) = (Origin::start(pages(&[])), other());
     let proxy = before(&own, &other);
     for site in ["cross-site", "same-site"] {
@@ -110,7 +110,7 @@ async fn a_page_without_an_origin_is_sent_to_the_host_itself() {
 }
 
 #[tokio::test]
-async fn what_is_excepted_is_had_from_its_host() {
+async fn excluded_path_redirects_to_host() {
     let (own, other) = (Origin::start(pages(&[])), other());
     let proxy = before(&own, &other);
     // A script that was moved names it by a relative URL, or a page of before it was excepted.
@@ -135,7 +135,7 @@ async fn what_is_excepted_is_had_from_its_host() {
 /// A script of a host that many share loads its sheet beside itself, a module of a folder its data one above it: all got 404. So scripts
 /// do yet: whoever puts one into a page would reach past a policy that names paths, of which browsers ask no more where they are sent on.
 #[tokio::test]
-async fn what_a_moved_script_loads_by_its_own_url_is_had_from_its_host() {
+async fn relative_load_of_proxied_script_redirects_to_host() {
     let other = other();
     let port = other.address.port();
     let own = Origin::start(move |_| {
@@ -192,7 +192,7 @@ async fn what_a_moved_script_loads_by_its_own_url_is_had_from_its_host() {
 }
 
 #[tokio::test]
-async fn what_has_no_type_is_had_from_its_host() {
+async fn response_without_type_redirects_to_host() {
     let (own, other) = (Origin::start(pages(&[])), other());
     let proxy = before(&own, &other);
     is_sent_on(
@@ -205,7 +205,7 @@ async fn what_has_no_type_is_had_from_its_host() {
 }
 
 #[tokio::test]
-async fn a_sheet_that_may_not_be_rewritten_is_had_from_its_host() {
+async fn unrewritable_stylesheet_redirects_to_host() {
     let (own, other) = (Origin::start(pages(&[])), other());
     let proxy = before(&own, &other);
     for path in ["/fixed.css", "/coded.css"] {
@@ -252,7 +252,7 @@ fn site_of(policies: &'static [(&'static str, &'static str)], port: u16) -> Orig
 }
 
 #[tokio::test]
-async fn a_script_that_a_page_does_not_allow_does_not_come_under_the_site_s_name() {
+async fn script_blocked_by_csp_is_not_served_under_site() {
     const POLICIES: &[(&str, &str)] = &[
         ("/allows", "script-src 'self' {cdn}"),
         ("/strict", "script-src 'self' 'nonce-n' 'strict-dynamic'"),
@@ -305,7 +305,7 @@ async fn a_script_that_a_page_does_not_allow_does_not_come_under_the_site_s_name
 
 /// Its fonts were blocked: the site's sheets are rewritten for it, too, and its policy did not say where they were moved to.
 #[tokio::test]
-async fn the_policy_of_a_page_that_is_passed_on_says_what_the_site_s_sheets_name() {
+async fn csp_of_skipped_page_allows_rewritten_stylesheets() {
     const POLICY: &str = "content-security-policy";
     const LEFT: [(&str, &[(&str, &str)]); 6] = [
         ("/checkout/", &[HTML]),
@@ -369,7 +369,7 @@ async fn the_policy_of_a_page_that_is_passed_on_says_what_the_site_s_sheets_name
 
 /// A sheet reads a page by what it loads: `input[value^=a] { background: url(…) }`.
 #[tokio::test]
-async fn a_sheet_that_a_page_does_not_allow_does_not_come_under_the_site_s_name() {
+async fn stylesheet_blocked_by_csp_is_not_served_under_site() {
     const POLICIES: &[(&str, &str)] = &[
         ("/allows", "style-src 'self' {cdn}"),
         ("/inline", "style-src 'self' 'unsafe-inline'"),
@@ -407,7 +407,7 @@ async fn a_sheet_that_a_page_does_not_allow_does_not_come_under_the_site_s_name(
 }
 
 #[tokio::test]
-async fn other_hosts_hear_of_a_page_what_its_policy_lets_them() {
+async fn third_party_referrer_follows_page_policy() {
     const POLICIES: [(&str, &str, &str); 5] = [
         ("/plain", "", "http://www.site.test/"),
         ("/origin", "strict-origin", "http://www.site.test/"),
@@ -452,7 +452,7 @@ async fn other_hosts_hear_of_a_page_what_its_policy_lets_them() {
 
 /// Anybody without cookies had the page's things tell of it again.
 #[tokio::test]
-async fn an_error_in_the_place_of_a_page_undoes_nothing_that_the_page_said() {
+async fn error_page_does_not_reset_page_policy() {
     let other = other();
     let own = Origin::start(|request: http::Request<bytes::Bytes>| {
         let is_refused = request.headers().contains_key("x-refused");
@@ -474,7 +474,7 @@ async fn an_error_in_the_place_of_a_page_undoes_nothing_that_the_page_said() {
 }
 
 #[tokio::test]
-async fn a_pinned_sheet_of_the_site_s_own_is_rewritten_once_it_is_known() {
+async fn pinned_site_stylesheet_is_rewritten_once_known() {
     let other = other();
     let own = Origin::start(|request: http::Request<bytes::Bytes>| {
         let text = format!("<link rel=stylesheet integrity='{SHEET_SHA256}' href=/own.css>");
@@ -516,7 +516,7 @@ async fn a_pinned_sheet_of_the_site_s_own_is_rewritten_once_it_is_known() {
 }
 
 #[tokio::test]
-async fn a_hint_to_connect_goes_once_all_that_the_page_named_there_was_moved() {
+async fn preconnect_is_removed_once_all_references_are_rewritten() {
     let other = other();
     let port = other.address.port();
     let own = Origin::start(move |request: http::Request<bytes::Bytes>| {
@@ -545,7 +545,7 @@ async fn a_hint_to_connect_goes_once_all_that_the_page_named_there_was_moved() {
 }
 
 #[tokio::test]
-async fn what_is_kept_can_be_asked_for_again_by_its_validators() {
+async fn stored_responses_have_usable_validators() {
     let other = other();
     let modified = ("last-modified", "Thu, 01 Jan 2026 00:00:00 GMT");
     let own = Origin::start(move |request: http::Request<bytes::Bytes>| {
@@ -576,7 +576,7 @@ async fn what_is_kept_can_be_asked_for_again_by_its_validators() {
 }
 
 #[tokio::test]
-async fn what_an_unreachable_host_has_a_page_loads_from_the_host_itself() {
+async fn unreachable_third_party_redirects_to_host() {
     let own = Origin::start(pages(&[]));
     let proxy = accelerator_of(&format!(
         "[upstream]\nfailures = 2\nallow_addresses = ['127.0.0.0/8']\nallow_ports = [1]\n\

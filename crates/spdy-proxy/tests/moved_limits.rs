@@ -8,7 +8,7 @@ use bytes::Bytes;
 use futures_util::StreamExt;
 use http::StatusCode;
 use spdy::body::Body;
-use spdy_proxy::counters::Family;
+use spdy_proxy::counters::CounterFamily;
 use spdy_proxy::proxy::Proxy;
 use support::{Answer, Origin, accelerator_of, answer, get, pages, until};
 
@@ -49,7 +49,7 @@ async fn asked(proxy: &Arc<Proxy>, other: &Origin, fields: &[(&str, &str)]) -> A
 }
 
 fn met(proxy: &Proxy) -> Vec<(&'static str, u64)> {
-    proxy.counters.of(Family::Limits)
+    proxy.counters.of(CounterFamily::Limits)
 }
 
 #[track_caller]
@@ -60,14 +60,17 @@ fn is_sent_on(got: &Answer, other: &Origin) {
 }
 
 #[tokio::test]
-async fn what_says_that_it_is_too_large_is_had_from_its_host_and_by_nobody_else() {
+async fn response_announced_too_large_redirects_to_host() {
     let other = Origin::start(|_| std::future::ready(answer(&[PNG, ONCE], vec![0; MIB + 1])));
     let proxy = before(&other, "max_mib = 1", "");
     is_sent_on(&asked(&proxy, &other, &IMAGE).await, &other);
     let got = asked(&proxy, &other, &[]).await;
     assert_eq!(got.status, StatusCode::NOT_FOUND);
     assert_eq!(met(&proxy), [("limits.max_mib", 2)]);
-    assert_eq!(proxy.counters.of(Family::Refused), [("too-large", 1)]);
+    assert_eq!(
+        proxy.counters.of(CounterFamily::Refused),
+        [("too-large", 1)]
+    );
 
     let other = Origin::start(|_| std::future::ready(answer(&[PNG, ONCE], vec![0; MIB])));
     let proxy = before(&other, "max_mib = 1", "");
@@ -76,7 +79,7 @@ async fn what_says_that_it_is_too_large_is_had_from_its_host_and_by_nobody_else(
 }
 
 #[tokio::test]
-async fn what_turns_out_too_large_breaks_off_and_is_never_taken_for_whole() {
+async fn response_growing_too_large_is_aborted() {
     for (len, is_whole) in [(MIB, true), (MIB + 1, false)] {
         let other = Origin::start(move |_| {
             let pieces = [vec![0; len / 2], vec![0; len - len / 2]];
@@ -99,7 +102,7 @@ async fn what_turns_out_too_large_breaks_off_and_is_never_taken_for_whole() {
 }
 
 #[tokio::test]
-async fn answers_of_a_host_are_under_way_so_many_at_a_time() {
+async fn third_party_responses_are_limited_in_number() {
     let (other, gate) = Origin::start_held(|_| answer(&[PNG, ONCE], "a picture"));
     let proxy = before(&other, "fetches = 1", "");
     let (asking, at) = (proxy.clone(), other.clone());
@@ -122,7 +125,7 @@ async fn answers_of_a_host_are_under_way_so_many_at_a_time() {
 }
 
 #[tokio::test]
-async fn a_host_has_so_long_until_its_head_and_so_long_until_its_last_byte() {
+async fn third_party_head_and_body_have_timeouts() {
     let silent = Origin::start(|_| std::future::pending());
     let proxy = before(&silent, "head_timeout_s = 3", "");
     for (fields, status) in [
@@ -150,7 +153,7 @@ async fn a_host_has_so_long_until_its_head_and_so_long_until_its_last_byte() {
 }
 
 #[tokio::test]
-async fn who_waits_for_others_of_ours_waits_for_nothing_of_the_hosts() {
+async fn waiting_for_a_permit_does_not_use_host_timeout() {
     let (other, gate) = Origin::start_held(|_| answer(&[PNG, ONCE], "a picture"));
     // The first is given up when the second has waited for nearly as long.
     let proxy = before_patient(10, &other, "fetches = 1, head_timeout_s = 1", "");
@@ -170,7 +173,7 @@ async fn who_waits_for_others_of_ours_waits_for_nothing_of_the_hosts() {
 }
 
 #[tokio::test]
-async fn what_fits_is_served_as_before() {
+async fn response_within_limits_is_served() {
     let other = Origin::start(pages(&[("/a.png", &[PNG, ONCE], "a picture")]));
     let proxy = before(&other, "", "");
     assert_eq!(asked(&proxy, &other, &IMAGE).await.text(), "a picture");

@@ -56,7 +56,7 @@ impl Named {
         let name = |site: &str, url: &str| {
             let site = sites.find(site).expect("the site");
             let url = url::Url::parse(url).expect("a URL");
-            let named = site.rules.named_of(&url).expect("a name");
+            let named = site.rules.alias_of(&url).expect("a name");
             let origin = named.origin().strip_prefix("https://");
             origin.expect("the site's scheme").to_owned()
         };
@@ -191,7 +191,7 @@ fn widgets() -> Origin {
 }
 
 #[tokio::test]
-async fn a_page_names_the_name_and_it_is_answered_by_the_host() {
+async fn page_uses_alias_and_alias_serves_the_host() {
     let named = Named::start(
         "<!doctype html><img src='{widgets}/a.png'><iframe src='{widgets}/frame.html'></iframe>",
     );
@@ -234,7 +234,7 @@ async fn a_page_names_the_name_and_it_is_answered_by_the_host() {
 }
 
 #[tokio::test]
-async fn a_page_names_a_host_where_it_is_while_its_name_is_withheld() {
+async fn withheld_alias_leaves_reference_at_host() {
     let named = Named::start("<!doctype html><iframe src='{widgets}/frame.html'></iframe>");
     let port = named.widgets.address.port();
     let own =
@@ -246,8 +246,8 @@ async fn a_page_names_a_host_where_it_is_while_its_name_is_withheld() {
         ([label].into(), &own),
         (std::collections::BTreeSet::new(), &here),
     ] {
-        assert!(named.proxy.withhold(&withheld));
-        assert!(!named.proxy.withhold(&withheld), "it is so already");
+        assert!(named.proxy.withhold_aliases(&withheld));
+        assert!(!named.proxy.withhold_aliases(&withheld), "it is so already");
         assert_eq!(get(&named.proxy, "/", &[]).await.text(), *page);
         let frame = named.get("/frame.html", &[]).await;
         assert_eq!(frame.status, StatusCode::OK, "pages of before name it");
@@ -256,7 +256,7 @@ async fn a_page_names_a_host_where_it_is_while_its_name_is_withheld() {
 }
 
 #[tokio::test]
-async fn a_frame_is_rewritten_for_its_name_and_says_nothing_for_the_zone() {
+async fn alias_frame_is_rewritten_without_zone_headers() {
     let named = Named::start("");
     let fields = [
         ("sec-fetch-dest", "iframe"),
@@ -291,7 +291,7 @@ async fn a_frame_is_rewritten_for_its_name_and_says_nothing_for_the_zone() {
 }
 
 #[tokio::test]
-async fn the_origin_of_who_asks_decides_which_answer_is_kept_for_whom() {
+async fn alias_response_is_stored_per_request_origin() {
     let named = Named::start("");
     for origin in [
         "https://www.site.test:8443",
@@ -317,7 +317,7 @@ async fn the_origin_of_who_asks_decides_which_answer_is_kept_for_whom() {
 }
 
 #[tokio::test]
-async fn what_a_document_posts_ends_what_is_kept_of_that_url() {
+async fn post_to_alias_invalidates_that_url() {
     let named = Named::start("");
     let name = &named.names[0];
     let origin = format!("https://{name}");
@@ -338,7 +338,7 @@ async fn what_a_document_posts_ends_what_is_kept_of_that_url() {
 
 /// The site's own may be kept of a POST (RFC 9110 §9.3.3); what a frame had a host of others say is nobody else's.
 #[tokio::test]
-async fn what_a_host_says_to_a_post_is_kept_for_nobody() {
+async fn alias_post_response_is_not_stored() {
     let named = Named::start("");
     let name = &named.names[0];
     let origin = format!("https://{name}");
@@ -351,7 +351,7 @@ async fn what_a_host_says_to_a_post_is_kept_for_nobody() {
 }
 
 #[tokio::test]
-async fn what_no_moved_url_may_be_is_the_hosts_by_its_name() {
+async fn alias_accepts_paths_invalid_as_proxied_url() {
     let named = Named::start("");
     let port = named.widgets.address.port();
     let long = format!("/a.png?{}", "a".repeat(8 * 1024));
@@ -368,7 +368,7 @@ async fn what_no_moved_url_may_be_is_the_hosts_by_its_name() {
 }
 
 #[tokio::test]
-async fn a_sheet_with_the_mark_comes_as_its_host_has_it() {
+async fn unrewritten_mark_returns_original_stylesheet() {
     let named = Named::start("");
     let (name, port) = (&named.names[0], named.widgets.address.port());
     let sheet = |origin: &str| format!("@import '{origin}/b.css';");
@@ -383,7 +383,7 @@ async fn a_sheet_with_the_mark_comes_as_its_host_has_it() {
 }
 
 #[tokio::test]
-async fn redirects_are_the_browsers_and_none_leads_our_own_fetches_anywhere() {
+async fn alias_redirects_are_passed_to_the_browser() {
     let named = Named::start("");
     let image = [
         ("sec-fetch-dest", "image"),
@@ -402,7 +402,7 @@ async fn redirects_are_the_browsers_and_none_leads_our_own_fetches_anywhere() {
 }
 
 #[tokio::test]
-async fn a_name_is_no_page_of_the_site_and_no_other_name_is_answered() {
+async fn alias_serves_no_site_page_and_unknown_names_fail() {
     let named = Named::start("");
     let [widgets, pictures] = &named.names;
     let status = async |host: &str, target: &str, fields: &[(&str, &str)]| {
@@ -453,7 +453,7 @@ async fn a_name_is_no_page_of_the_site_and_no_other_name_is_answered() {
 
 /// Browsers keep pages and sheets of before a host had a name.
 #[tokio::test]
-async fn what_was_moved_before_the_name_is_sent_to_the_host() {
+async fn former_proxied_url_redirects_to_aliased_host() {
     let named = Named::start("");
     let port = named.widgets.address.port();
     let target = format!("/.spdy/1/-/p/widgets.test~{port}/a.png?b");
@@ -476,7 +476,7 @@ async fn what_was_moved_before_the_name_is_sent_to_the_host() {
 }
 
 #[tokio::test]
-async fn what_a_host_has_done_it_is_not_asked_for_again() {
+async fn post_to_alias_is_not_retried() {
     let named = Named::start("");
     let name = &named.names[0];
     let origin = format!("https://{name}");
@@ -500,7 +500,7 @@ async fn what_a_host_has_done_it_is_not_asked_for_again() {
 }
 
 #[tokio::test]
-async fn nobody_unknown_changes_anything_at_a_host_or_ends_what_is_kept() {
+async fn unknown_requester_cannot_post_or_invalidate() {
     let named = Named::start("");
     let (name, port) = (&named.names[0], named.widgets.address.port());
     named.get("/form", &[]).await;
@@ -520,7 +520,7 @@ async fn nobody_unknown_changes_anything_at_a_host_or_ends_what_is_kept() {
 
 /// With it the host would have certificates for a name of the operator's.
 #[tokio::test]
-async fn a_host_proves_nothing_of_its_name() {
+async fn alias_does_not_serve_well_known() {
     let named = Named::start("");
     let target = "/.well-known/acme-challenge/a";
     let proof = named.get(target, &[]).await;
@@ -529,7 +529,7 @@ async fn a_host_proves_nothing_of_its_name() {
 }
 
 #[tokio::test]
-async fn a_page_may_follow_where_it_is_sent_by_a_name() {
+async fn alias_redirect_passes_cors_checks() {
     let named = Named::start("");
     let port = named.widgets.address.port();
     let fields = [
@@ -547,7 +547,7 @@ async fn a_page_may_follow_where_it_is_sent_by_a_name() {
 
 /// From its root it means its host there.
 #[tokio::test]
-async fn a_sheet_that_may_not_be_rewritten_comes_as_it_is() {
+async fn no_transform_stylesheet_passes_under_alias() {
     let named = Named::start("");
     let style = [("sec-fetch-dest", "style"), ("sec-fetch-mode", "no-cors")];
     let sheet = named.get("/fixed.css", &style).await;
@@ -555,7 +555,7 @@ async fn a_sheet_that_may_not_be_rewritten_comes_as_it_is() {
 }
 
 #[tokio::test]
-async fn what_a_script_wants_is_kept_for_who_wants_the_same() {
+async fn script_request_is_stored_per_script_headers() {
     let named = Named::start("");
     for wanted in ["text/csv", "application/json", "*/*"] {
         for _ in 0..2 {
@@ -567,7 +567,7 @@ async fn what_a_script_wants_is_kept_for_who_wants_the_same() {
 }
 
 #[tokio::test]
-async fn what_a_frame_opens_beside_itself_is_opened_at_the_host() {
+async fn navigation_from_frame_opens_the_host() {
     let named = Named::start("");
     let port = named.widgets.address.port();
     let by = async |site: &str| {
@@ -589,7 +589,7 @@ async fn what_a_frame_opens_beside_itself_is_opened_at_the_host() {
 
 /// Scripts of a document ask for more than its tags say.
 #[tokio::test]
-async fn what_is_not_listed_of_a_host_its_browser_gets_there() {
+async fn unlisted_path_of_alias_redirects_to_host() {
     let named = Named::start("");
     let (name, port) = (&named.names[1], named.widgets.address.port());
     let by = async |destination: &str| {
@@ -607,7 +607,7 @@ async fn what_is_not_listed_of_a_host_its_browser_gets_there() {
 }
 
 #[tokio::test]
-async fn a_purge_by_either_url_reaches_what_is_kept_under_a_name() {
+async fn purge_by_either_url_removes_alias_entry() {
     let named = Named::start("");
     let port = named.widgets.address.port();
     let urls = [
@@ -636,7 +636,7 @@ async fn a_purge_by_either_url_reaches_what_is_kept_under_a_name() {
 }
 
 #[tokio::test]
-async fn a_name_of_a_host_that_leads_home_leads_nowhere() {
+async fn alias_of_private_host_is_refused() {
     let named = Named::start("");
     let got = named.ask(Method::GET, &named.rebound, "/a.png", &[]).await;
     assert_eq!(got.status, StatusCode::BAD_GATEWAY);
@@ -644,7 +644,7 @@ async fn a_name_of_a_host_that_leads_home_leads_nowhere() {
 }
 
 #[tokio::test]
-async fn a_name_is_for_the_pages_of_its_site_alone() {
+async fn alias_is_usable_only_by_its_site() {
     let named = Named::start("");
     assert_ne!(named.of_second, named.names[0]);
     let by = async |origin: &str| {
@@ -660,7 +660,7 @@ async fn a_name_is_for_the_pages_of_its_site_alone() {
 }
 
 #[tokio::test]
-async fn a_named_host_that_is_unreachable_is_left_to_the_browser_for_reads_alone() {
+async fn unreachable_alias_redirects_safe_requests_only() {
     let named = Named::start("");
     named.widgets.stop();
     until("the host is down", || {

@@ -41,7 +41,7 @@ async fn seen(proxy: &Arc<Proxy>, origin: &str, target: &str) -> Answer {
 }
 
 #[tokio::test]
-async fn what_stands_under_another_name_of_the_site_is_its_own() {
+async fn resources_under_another_site_name_are_same_site() {
     let html = "<img src=https://site.test/logo.png><img src=https://www.site.test/a.png>";
     let own = Origin::start(pages(&[("/", &[HTML, FRESH], html)]));
     let page = seen(&before(&own), "https://www.site.test", "/").await;
@@ -50,7 +50,7 @@ async fn what_stands_under_another_name_of_the_site_is_its_own() {
 
 /// Kept or not, over TLS or without, a page is for the origin that its browser has it from: only there its policy allows what is moved.
 #[tokio::test]
-async fn a_page_holds_under_each_name_and_at_each_door() {
+async fn page_works_under_each_name_and_port() {
     let html = "<base href=https://elsewhere.test/><img src=https://cdn.test/a.png>";
     let policy = ("content-security-policy", "img-src https://cdn.test");
     let own = Origin::start(pages(&[("/", &[HTML, FRESH, policy], html)]));
@@ -78,7 +78,7 @@ async fn a_page_holds_under_each_name_and_at_each_door() {
 
 /// Its browser asks for it by that name, where it is kept for itself.
 #[tokio::test]
-async fn what_a_page_names_by_another_name_is_not_fetched_ahead_by_its_own() {
+async fn reference_to_another_site_name_is_not_prefetched() {
     let html =
         "<link rel=stylesheet href=https://site.test/a.css><link rel=stylesheet href=/b.css>";
     let css = ("content-type", "text/css");
@@ -96,7 +96,7 @@ async fn what_a_page_names_by_another_name_is_not_fetched_ahead_by_its_own() {
 /// Under either name it is rewritten, and the browser would refuse it by the hash that the page pins. What is the site's by its operator's
 /// word alone is not served here.
 #[tokio::test]
-async fn a_sheet_that_is_pinned_by_another_name_is_asked_for_as_it_came() {
+async fn pinned_stylesheet_of_another_name_is_requested_unrewritten() {
     let html = "<link rel=stylesheet crossorigin integrity=sha256-LPJNul+wow4m6DsqxbninhsWHlwfp0JecwQzYpOLmCQ= href=HREF>";
     let origin = "https://www.site.test";
     for (href, marked) in [
@@ -150,7 +150,7 @@ async fn told(proxy: &Arc<Proxy>, origin: &str) -> Vec<String> {
 
 /// The one had the links of the other, whichever came last, though neither is where the other's sheet is.
 #[tokio::test]
-async fn what_goes_along_with_a_page_is_what_it_names_by_the_name_it_is_asked_by() {
+async fn hints_use_the_requested_site_name() {
     let html = "<link rel=stylesheet href=https://www.site.test/www.css>\
                 <link rel=stylesheet href=https://site.test/bare.css><script type=module src=/own.mjs></script>";
     let own = Origin::start(pages(&[("/", &[HTML, FRESH], html)]));
@@ -176,7 +176,7 @@ async fn what_goes_along_with_a_page_is_what_it_names_by_the_name_it_is_asked_by
 
 /// Behind a redirection of ports nobody reaches the one that is listened at.
 #[tokio::test]
-async fn http3_is_told_to_be_at_the_public_port_and_at_another_when_that_is_read_anew() {
+async fn alt_svc_uses_the_public_port_and_follows_reload() {
     let own = Origin::start(pages(&[("/", &[FRESH, HTML], "")]));
     let text = |port: &str| {
         let origin = own.address;
@@ -204,7 +204,7 @@ async fn http3_is_told_to_be_at_the_public_port_and_at_another_when_that_is_read
 }
 
 #[tokio::test]
-async fn the_origin_of_a_site_stands_where_resolve_says_also_under_the_names_of_the_site() {
+async fn resolve_applies_to_site_origin_names() {
     let own = Origin::start(pages(&[("/", &[FRESH, HTML], "found")]));
     let port = own.address.port();
     for keep_host in [false, true] {
@@ -219,7 +219,7 @@ async fn the_origin_of_a_site_stands_where_resolve_says_also_under_the_names_of_
 
 /// Six pictures of a page left its session.
 #[tokio::test]
-async fn what_a_page_over_https_names_of_the_site_over_http_comes_over_its_session() {
+async fn http_site_urls_on_https_page_use_https() {
     let html = "<img src=http://www.site.test/a.png><img src=http://site.test/b.png><a href=http://www.site.test/>";
     let sheet = "p { background: url(http://www.site.test/c.png) }";
     let link = (
@@ -257,7 +257,7 @@ async fn what_a_page_over_https_names_of_the_site_over_http_comes_over_its_sessi
 
 /// Of an origin that knows nothing of TLS.
 #[tokio::test]
-async fn a_redirect_to_the_site_over_http_leads_a_client_over_https_there() {
+async fn redirect_to_http_site_becomes_https() {
     let own = Origin::start(move |request: Request<bytes::Bytes>| {
         let to = request.uri().query().unwrap_or_default().to_owned();
         let mut response = support::answer(&[("location", to.as_str())], "");

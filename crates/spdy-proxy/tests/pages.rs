@@ -16,7 +16,7 @@ use spdy_net::handler::Arrival;
 use spdy_net::protocol::Protocol;
 use spdy_proxy::admin::Purge;
 use spdy_proxy::coding::Coding;
-use spdy_proxy::counters::Family;
+use spdy_proxy::counters::CounterFamily;
 use support::{Origin, accelerator_of, answer, ask, get, pages, until};
 
 const FRESH: (&str, &str) = ("cache-control", "max-age=60");
@@ -74,7 +74,7 @@ fn html(other: &Origin) -> String {
 }
 
 #[tokio::test]
-async fn a_page_is_rewritten_and_what_it_names_is_fetched_before_it_is_asked_for() {
+async fn page_is_rewritten_and_references_are_prefetched() {
     let other = other();
     let own = own(html(&other));
     let proxy = before(&own, &other, "");
@@ -111,7 +111,7 @@ async fn a_page_is_rewritten_and_what_it_names_is_fetched_before_it_is_asked_for
 
 /// What the origin sent with its head waited for a thread to rewrite it, and for all that had come of it.
 #[tokio::test]
-async fn the_head_of_a_page_goes_out_with_its_answer() {
+async fn page_head_is_sent_with_first_bytes() {
     let text = format!("<!doctype html>{}", "<p>A line of it.</p>".repeat(3000));
     let origin = own(text.clone());
     let proxy = before(&origin, &other(), "");
@@ -138,7 +138,7 @@ async fn the_head_of_a_page_goes_out_with_its_answer() {
 
 /// Of what an origin coded little is undone at first, until something comes of it.
 #[tokio::test]
-async fn the_head_of_a_page_that_came_coded_and_without_its_charset_goes_out_with_its_answer() {
+async fn page_head_is_sent_for_compressed_page_without_charset() {
     let text = format!("<!doctype html>{}", lines());
     let coded = spdy_proxy::coding::encode(&[text.clone().into()], Coding::Gzip);
     let origin = Origin::start(move |_| {
@@ -175,7 +175,7 @@ fn lines() -> String {
 
 /// Its reader had nothing until all of it was rewritten.
 #[tokio::test]
-async fn a_long_page_goes_out_while_it_is_rewritten() {
+async fn long_page_streams_while_rewriting() {
     let text = format!("<!doctype html>{}", "<p>A line of it.</p>".repeat(30_000));
     let origin = own(text.clone());
     let proxy = before(&origin, &other(), "");
@@ -189,14 +189,14 @@ async fn a_long_page_goes_out_while_it_is_rewritten() {
         let before_it = got;
         got += frame.into_data().expect("data").len();
         assert!(got - before_it <= 20 * 1024, "about what one turn takes");
-        let is_done = !proxy.counters.of(Family::Pages).is_empty();
+        let is_done = !proxy.counters.of(CounterFamily::Pages).is_empty();
         assert!(!is_done || before_it > 0, "all of it was rewritten before");
     }
     assert_eq!(got, text.len());
 }
 
 #[tokio::test]
-async fn nothing_is_fetched_ahead_where_that_is_not_wanted() {
+async fn prefetch_can_be_disabled() {
     let other = other();
     let own = own(html(&other));
     let proxy = before(&own, &other, "[learn]\nprefetch = false");
@@ -206,7 +206,7 @@ async fn nothing_is_fetched_ahead_where_that_is_not_wanted() {
 }
 
 #[tokio::test]
-async fn sheets_that_import_the_next_one_without_end_are_not_followed() {
+async fn endless_imports_are_not_followed() {
     let endless = Origin::start(|request: Request<bytes::Bytes>| {
         let nth: u64 = request.uri().path()[1..].parse().unwrap_or_default();
         let next = format!("@import '/{}';", nth + 1);
@@ -231,7 +231,7 @@ async fn sheets_that_import_the_next_one_without_end_are_not_followed() {
 }
 
 #[tokio::test]
-async fn what_is_no_ones_to_ask_for_is_not_asked_for() {
+async fn refused_proxied_urls_give_404() {
     let other = other();
     let own = own(html(&other));
     let proxy = before(&own, &other, "");
@@ -261,7 +261,7 @@ async fn what_is_no_ones_to_ask_for_is_not_asked_for() {
 }
 
 #[tokio::test]
-async fn an_address_that_is_nobodys_is_not_connected_to() {
+async fn private_address_is_not_contacted() {
     let other = other();
     let own = own(html(&other));
     let (origin, port) = (own.address, other.address.port());
@@ -276,7 +276,7 @@ async fn an_address_that_is_nobodys_is_not_connected_to() {
 }
 
 #[tokio::test]
-async fn a_page_that_came_compressed_goes_out_rewritten_and_compressed_for_each() {
+async fn compressed_page_is_rewritten_and_recompressed_per_client() {
     for came in [Coding::Gzip, Coding::Zstd, Coding::Brotli] {
         let other = other();
         let text = html(&other).repeat(20);
@@ -324,7 +324,7 @@ async fn a_page_that_came_compressed_goes_out_rewritten_and_compressed_for_each(
 
 /// They kept all their hosts and connections, and nobody was told.
 #[tokio::test]
-async fn a_page_that_tells_of_an_error_is_rewritten_like_any_other() {
+async fn error_page_is_rewritten() {
     let other = other();
     let text = html(&other).repeat(20);
     let own = Origin::start(move |request: Request<bytes::Bytes>| {
@@ -351,7 +351,7 @@ async fn a_page_that_tells_of_an_error_is_rewritten_like_any_other() {
     }
     let part = get(&proxy, "/206", &[]).await;
     assert!(part.text().contains("http://cdn.test"), "a part is left");
-    let pages = proxy.counters.of(Family::Pages);
+    let pages = proxy.counters.of(CounterFamily::Pages);
     assert_eq!(pages, [("partial", 1), ("rewritten", 3)]);
 }
 
@@ -384,7 +384,7 @@ fn changing(
 
 /// The body that the old policy had made went out under the new one.
 #[tokio::test]
-async fn a_page_whose_policy_changes_by_a_304_is_made_anew() {
+async fn policy_changed_by_304_triggers_refetch() {
     let other = other();
     let policies: [&[(&str, &str)]; 3] = [
         &[(
@@ -417,7 +417,7 @@ async fn a_page_whose_policy_changes_by_a_304_is_made_anew() {
 
 /// A 200 to HEAD under another policy made the page fresh that the old policy had made.
 #[tokio::test]
-async fn a_page_whose_policy_changes_by_a_head_is_made_anew() {
+async fn policy_changed_by_head_triggers_refetch() {
     let other = other();
     let own = changing(html(&other), |nth| match nth {
         0 => vec![("cache-control", "max-age=0")],
@@ -436,7 +436,7 @@ async fn a_page_whose_policy_changes_by_a_head_is_made_anew() {
 
 /// It broke off where browsers do not: behind what was compressed stands what a script printed last, or nothing was printed at all.
 #[tokio::test]
-async fn what_stands_behind_gzip_is_nothing_and_nothing_is_an_empty_text() {
+async fn bytes_after_gzip_are_ignored_and_empty_body_is_valid() {
     let sheet = "body { background: url(http://cdn.test/b.png) }";
     let coded = spdy_proxy::coding::encode(&[sheet.into()], Coding::Gzip);
     let own = Origin::start(move |request: Request<bytes::Bytes>| {
@@ -469,7 +469,7 @@ async fn what_stands_behind_gzip_is_nothing_and_nothing_is_an_empty_text() {
 
 /// By the URL that browsers see nothing was meant, and the purge said that all was well.
 #[tokio::test]
-async fn what_is_moved_is_purged_by_the_url_that_pages_name_too() {
+async fn purge_by_original_url_removes_proxied_entry() {
     let (other, own) = (other(), own(String::new()));
     let proxy = before(&own, &other, "");
     let port = other.address.port();
@@ -519,7 +519,7 @@ async fn what_is_moved_is_purged_by_the_url_that_pages_name_too() {
 
 /// It was served on, since what is not served of another host was not taken for its word.
 #[tokio::test]
-async fn what_another_host_has_no_more_is_kept_no_longer() {
+async fn third_party_404_removes_stored_response() {
     let count = Arc::new(AtomicUsize::new(0));
     let other = Origin::start(move |_| {
         let control = ("cache-control", "max-age=0, stale-while-revalidate=600");
@@ -542,7 +542,7 @@ async fn what_another_host_has_no_more_is_kept_no_longer() {
 
 /// Each set of codings that clients take had it validated anew.
 #[tokio::test]
-async fn a_page_is_one_for_all_codings_also_after_a_304() {
+async fn stored_page_serves_all_codings_after_304() {
     let other = other();
     let own = changing(html(&other), |nth| match nth {
         0 => vec![("vary", "accept-encoding"), ("cache-control", "max-age=0")],
@@ -560,7 +560,7 @@ async fn a_page_is_one_for_all_codings_also_after_a_304() {
 
 /// An origin that codes no forms, so that nobody finds out what is in them, had them coded here.
 #[tokio::test]
-async fn what_is_one_clients_alone_is_not_coded_unless_its_origin_coded_it() {
+async fn private_response_is_compressed_only_if_origin_did() {
     let other = other();
     let text = html(&other).repeat(20);
     let coded = spdy_proxy::coding::encode(&[text.clone().into()], Coding::Gzip);
@@ -612,7 +612,7 @@ async fn what_is_one_clients_alone_is_not_coded_unless_its_origin_coded_it() {
 
 /// It was coded as what everyone may have, since it is kept.
 #[tokio::test]
-async fn what_is_kept_for_one_cookie_is_not_coded_and_for_those_without_it_is() {
+async fn cookie_variant_is_not_compressed() {
     let other = other();
     let text = html(&other).repeat(20);
     let own = Origin::start(move |_| {
@@ -630,7 +630,7 @@ async fn what_is_kept_for_one_cookie_is_not_coded_and_for_those_without_it_is() 
 }
 
 #[tokio::test]
-async fn who_looks_for_a_fault_has_the_page_as_its_origin_made_it() {
+async fn debug_cookie_returns_unrewritten_page() {
     let other = other();
     let text = html(&other);
     let own = own(text.clone());
@@ -642,7 +642,7 @@ async fn who_looks_for_a_fault_has_the_page_as_its_origin_made_it() {
 }
 
 #[tokio::test]
-async fn redirects_to_the_origins_own_name_lead_to_the_site() {
+async fn redirect_to_origin_name_becomes_site_name() {
     let origin = Origin::start(|request: Request<bytes::Bytes>| {
         let host = request.headers()["host"]
             .to_str()
@@ -683,7 +683,7 @@ async fn redirects_to_the_origins_own_name_lead_to_the_site() {
 
 /// With the origin's port in it, which is nobody's business, redirects and links led browsers there.
 #[tokio::test]
-async fn an_origin_that_is_asked_as_the_site_reads_what_the_client_named() {
+async fn preserve_host_sends_client_host() {
     let origin = Origin::start(pages(&[("/a", &[FRESH], "a")]));
     let proxy = accelerator_of(&format!(
         "[[site]]\nnames = ['www.site.test']\norigin = 'http://{}'\naddress = '127.0.0.1'\nkeep_host = true\n",
@@ -699,7 +699,7 @@ async fn an_origin_that_is_asked_as_the_site_reads_what_the_client_named() {
 }
 
 #[tokio::test]
-async fn the_origin_learns_who_asks_and_nobody_can_tell_it_otherwise() {
+async fn origin_gets_client_address_that_cannot_be_forged() {
     let origin = Origin::start(pages(&[("/a", &[FRESH], "a")]));
     let proxy = support::accelerator(&origin, "");
     let claims = [
@@ -721,7 +721,7 @@ async fn the_origin_learns_who_asks_and_nobody_can_tell_it_otherwise() {
 }
 
 #[tokio::test]
-async fn another_name_is_not_answered_for() {
+async fn unknown_host_is_misdirected() {
     let origin = Origin::start(pages(&[]));
     let proxy = support::accelerator(&origin, "");
     let request = Request::get("/").header("host", "other.test");

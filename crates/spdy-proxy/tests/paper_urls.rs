@@ -48,7 +48,7 @@ fn before(switch: &str, own: &Origin, other: &Origin) -> Arc<Proxy> {
 }
 
 #[tokio::test]
-async fn a_page_names_what_is_moved_as_the_paper_has_it_and_gets_it() {
+async fn paper_url_is_used_in_page_and_served() {
     let (own, other) = origins();
     let proxy = before("paper_urls = true", &own, &other);
     let page = get(&proxy, "/", &[]).await;
@@ -73,7 +73,7 @@ async fn a_page_names_what_is_moved_as_the_paper_has_it_and_gets_it() {
 }
 
 #[tokio::test]
-async fn what_the_site_has_below_the_name_of_a_listed_host_is_out_of_reach() {
+async fn site_path_equal_to_a_listed_host_is_unreachable() {
     let (own, other) = origins();
     let proxy = before("paper_urls = true", &own, &other);
     let hidden = get(&proxy, "/cdn.test/own.png", &IMAGE).await;
@@ -86,7 +86,7 @@ async fn what_the_site_has_below_the_name_of_a_listed_host_is_out_of_reach() {
 }
 
 #[tokio::test]
-async fn without_the_switch_the_path_is_the_sites_own() {
+async fn without_the_switch_paper_path_is_a_site_path() {
     let (own, other) = origins();
     let port = other.address.port();
     for switch in ["", "paper_urls = false"] {
@@ -102,7 +102,7 @@ async fn without_the_switch_the_path_is_the_sites_own() {
 }
 
 #[tokio::test]
-async fn it_is_refused_off_loopback_and_beside_discovery() {
+async fn paper_urls_are_rejected_off_loopback_and_with_discovery() {
     let (own, other) = origins();
     let on = configured("paper_urls = true", &own, &other);
     for listener in [
@@ -113,7 +113,7 @@ async fn it_is_refused_off_loopback_and_beside_discovery() {
     ] {
         let text = on.replace("[listen]\ntls = []\nplain = ['127.0.0.1:80']\n", listener);
         let config = Config::read(&text);
-        let allowed = config.and_then(|config| config.check_listeners(config.listening()));
+        let allowed = config.and_then(|config| config.check_bound_addresses(config.listening()));
         let error = allowed.expect_err(listener).to_string();
         assert!(error.starts_with("lab.paper_urls: want "), "{error}");
     }

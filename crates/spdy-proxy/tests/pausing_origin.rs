@@ -73,7 +73,7 @@ const BEGIN: &str =
 const MOVED: &str = "<!doctype html><title>A page</title>\n<img src=\"/.spdy/1/-/s/cdn.test/a.png\">\n<p>Its beginning";
 
 #[tokio::test]
-async fn the_beginning_of_a_page_of_no_said_encoding_goes_out_in_a_pause() {
+async fn page_start_of_unknown_charset_is_sent_on_pause() {
     for fields in [
         "",
         "Cache-Control: max-age=60\r\n",
@@ -103,7 +103,7 @@ async fn the_beginning_of_a_page_of_no_said_encoding_goes_out_in_a_pause() {
 }
 
 #[tokio::test]
-async fn the_beginning_goes_out_in_a_pause_whatever_its_codings() {
+async fn page_start_is_sent_on_pause_for_all_codings() {
     for coding in [Coding::Gzip, Coding::Zstd, Coding::Brotli, Coding::Identity] {
         for from_origin in [true, false] {
             let mut between = Between::start(RULES);
@@ -139,7 +139,7 @@ async fn the_beginning_goes_out_in_a_pause_whatever_its_codings() {
 }
 
 #[tokio::test]
-async fn a_page_that_says_its_encoding_waits_for_nothing() {
+async fn page_with_known_charset_is_sent_at_once() {
     let mut between = Between::start(RULES);
     let (mut client, mut origin) = opened(&mut between, "").await;
     let head = "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nTransfer-Encoding: chunked\r\n\r\n";
@@ -155,7 +155,7 @@ async fn a_page_that_says_its_encoding_waits_for_nothing() {
 }
 
 #[tokio::test]
-async fn what_is_not_rewritten_goes_out_as_it_comes() {
+async fn unrewritten_body_streams() {
     for (kind, begin) in [
         ("text/html; charset=utf-8", "<p>"),
         ("application/json", "{\"a\":"),

@@ -4,7 +4,7 @@ mod support;
 
 use http::{Request, Response, StatusCode};
 use spdy::body::Body;
-use spdy_proxy::disk::Disk;
+use spdy_proxy::disk::DiskStore;
 use spdy_rewrite::integrity::{Digests, matches};
 use support::{Answer, Origin, accelerator_of, answer, get, until, until_some};
 
@@ -95,7 +95,7 @@ fn assert_moved(page: &Answer, path: &str, sheet: &Answer) {
 }
 
 #[tokio::test]
-async fn a_fresh_page_is_rewritten_again_once_its_pinned_sheet_is_known() {
+async fn fresh_page_is_refetched_once_pinned_stylesheet_is_known() {
     let other = other();
     let cdn = format!("http://cdn.test:{}", other.address.port());
     let own = site(&cdn, FRESH);
@@ -132,7 +132,7 @@ async fn a_fresh_page_is_rewritten_again_once_its_pinned_sheet_is_known() {
 }
 
 #[tokio::test]
-async fn a_page_that_is_validated_is_rewritten_again_once_its_pinned_sheet_is_known() {
+async fn revalidated_page_is_refetched_once_pinned_stylesheet_is_known() {
     let other = other();
     let cdn = format!("http://cdn.test:{}", other.address.port());
     let own = site(&cdn, STALE);
@@ -162,7 +162,7 @@ async fn a_page_that_is_validated_is_rewritten_again_once_its_pinned_sheet_is_kn
 }
 
 #[tokio::test]
-async fn a_page_whose_pin_is_of_other_bytes_is_not_fetched_again() {
+async fn page_with_mismatched_pin_is_not_refetched() {
     let other = other();
     let cdn = format!("http://cdn.test:{}", other.address.port());
     let text = page(&format!("{cdn}/s.css"), "sha256-AAAA");
@@ -178,7 +178,7 @@ async fn a_page_whose_pin_is_of_other_bytes_is_not_fetched_again() {
 
 /// A fresh page is served, even if the attempt to rewrite it again fails.
 #[tokio::test]
-async fn a_fresh_page_is_served_where_its_origin_fails_or_does_not_let_it_be_kept() {
+async fn fresh_page_is_served_if_refetch_fails_or_is_unstorable() {
     for status in [
         StatusCode::SERVICE_UNAVAILABLE,
         StatusCode::INTERNAL_SERVER_ERROR,
@@ -212,7 +212,7 @@ async fn a_fresh_page_is_served_where_its_origin_fails_or_does_not_let_it_be_kep
 }
 
 #[tokio::test]
-async fn a_page_is_not_fetched_again_for_who_would_not_have_it_kept() {
+async fn page_is_not_refetched_for_uncacheable_request() {
     let other = other();
     let cdn = format!("http://cdn.test:{}", other.address.port());
     let own = site(&cdn, FRESH);
@@ -231,7 +231,7 @@ async fn a_page_is_not_fetched_again_for_who_would_not_have_it_kept() {
 
 /// A connection that the page does not need any more is no reason to fetch a fresh page again. A stale page is fetched whole.
 #[tokio::test]
-async fn a_hint_to_connect_goes_from_a_page_that_is_validated() {
+async fn preconnect_is_removed_from_revalidated_page() {
     let other = other();
     let cdn = format!("http://cdn.test:{}", other.address.port());
     for (freshness, goes) in [(STALE, true), (FRESH, false)] {
@@ -257,14 +257,14 @@ async fn a_hint_to_connect_goes_from_a_page_that_is_validated() {
 
 /// Before, the rewritten form of a sheet was unknown after a restart: neither page nor sheet was fetched whole again.
 #[tokio::test]
-async fn what_a_sheet_on_the_disk_became_is_known_after_a_restart() {
+async fn stylesheet_digests_are_known_after_restart() {
     let other = other();
     let cdn = format!("http://cdn.test:{}", other.address.port());
     let own = site(&cdn, FRESH);
     let folder = tempfile::tempdir().expect("a folder");
     let with_disk = || {
         let proxy = before(&own, &other);
-        proxy.keep_on(Disk::open(folder.path(), 10 << 20).expect("a folder of its own"));
+        proxy.set_disk(DiskStore::open(folder.path(), 10 << 20).expect("a folder of its own"));
         proxy
     };
     let proxy = with_disk();
@@ -290,7 +290,7 @@ async fn what_a_sheet_on_the_disk_became_is_known_after_a_restart() {
 
 /// Until then the page requests it without a pin.
 #[tokio::test]
-async fn a_kept_page_pins_a_sheet_of_the_sites_own_as_it_is_served_once_that_is_known() {
+async fn stored_page_pins_rewritten_site_stylesheet_once_known() {
     let other = other();
     let own = Origin::start(|request: Request<bytes::Bytes>| {
         std::future::ready(match request.uri().path() {
@@ -320,7 +320,7 @@ async fn a_kept_page_pins_a_sheet_of_the_sites_own_as_it_is_served_once_that_is_
 
 /// By its hash as it was rewritten its browser would refuse what the host has.
 #[tokio::test]
-async fn a_kept_page_names_a_pinned_sheet_at_its_host_once_that_is_guarded() {
+async fn stored_page_keeps_guarded_pinned_stylesheet_at_host() {
     let other = other();
     let cdn = format!("http://cdn.test:{}", other.address.port());
     let text = page(&format!("{cdn}/s.css"), SHEET_SHA256);

@@ -11,7 +11,7 @@ use http::{Request, Response};
 use spdy::body::Body;
 use spdy_net::protocol::Protocol;
 use spdy_net::serve::ServerOptions;
-use spdy_proxy::counters::Family;
+use spdy_proxy::counters::CounterFamily;
 use tokio::io::{AsyncReadExt, DuplexStream};
 use wire::{Between, head, write};
 
@@ -47,7 +47,7 @@ async fn is_part(client: &mut DuplexStream, range: &str) {
 
 /// Of no film that a browser plays anything was kept.
 #[tokio::test]
-async fn who_wants_the_beginning_has_the_whole_fetched_and_kept_and_others_read_along() {
+async fn range_from_zero_fills_the_cache_and_others_share() {
     let mut between = Between::start("");
     let mut first = asks(&between, "/film", "0-3").await;
     let mut origin = between.asked().await;
@@ -101,7 +101,7 @@ async fn who_wants_the_beginning_has_the_whole_fetched_and_kept_and_others_read_
 }
 
 #[tokio::test]
-async fn where_the_whole_is_not_to_be_kept_the_part_is_asked_for_and_from_then_on_at_once() {
+async fn unstorable_whole_falls_back_to_range_requests() {
     for fields in [
         "Cache-Control: no-store\r\nContent-Length: 10",
         "Cache-Control: max-age=60\r\nContent-Length: 2000000",
@@ -145,7 +145,7 @@ async fn is_asked_for(between: &mut Between, range: Option<&str>) -> (DuplexStre
 
 /// A player that wanted two bytes got all of them as 200, and each client asked the origin.
 #[tokio::test]
-async fn without_room_to_keep_the_whole_the_part_comes_out_of_it_and_one_asks_for_all() {
+async fn without_memory_range_is_cut_from_one_whole_fetch() {
     let mut between = Between::start("[cache]\nobject_mib = 1\nin_flight_mib = 1\n");
     let mut large = asks(&between, "/large", "0-").await;
     let mut of_large = between.asked().await;
@@ -172,13 +172,13 @@ async fn without_room_to_keep_the_whole_the_part_comes_out_of_it_and_one_asks_fo
         assert_eq!(bytes(client, 2).await, "01");
     }
     assert!(between.origin.try_recv().is_err(), "nobody else asks");
-    let limits = between.proxy.counters.of(Family::Limits);
+    let limits = between.proxy.counters.of(CounterFamily::Limits);
     assert_eq!(limits, [("in_flight_mib", 1)]);
 }
 
 /// One client who said so had nothing kept for anybody, for an hour.
 #[tokio::test]
-async fn what_is_about_one_client_keeps_nobody_else_from_having_the_whole_fetched() {
+async fn per_client_fallback_does_not_stop_other_fills() {
     let mut between = Between::start("");
     let whole =
         "HTTP/1.1 200 OK\r\nCache-Control: max-age=60\r\nContent-Length: 10\r\n\r\n0123456789";
@@ -208,7 +208,7 @@ async fn what_is_about_one_client_keeps_nobody_else_from_having_the_whole_fetche
 }
 
 #[tokio::test]
-async fn where_the_part_is_asked_for_after_all_it_is_asked_for_as_the_client_did() {
+async fn fallback_range_request_keeps_client_headers() {
     let mut between = Between::start("");
     let mut client = asks_so(&between, "/film", "0-1", "If-None-Match: \"a\"\r\n").await;
     let (mut origin, asked) = is_asked_for(&mut between, None).await;
@@ -264,7 +264,7 @@ async fn reads(between: &Between, number: u8, target: &str, range: &str) -> Stri
 
 /// Before, one byte of ever new URLs made the origin send 94,000 times as many.
 #[tokio::test]
-async fn ranges_of_one_client_have_so_much_fetched_beyond_what_it_takes() {
+async fn range_fills_are_limited_by_client_credit() {
     let mut between = Between::start("[cache]\nobject_mib = 1\nrange_fill_mib = 1\n");
     let spans = ranges_asked(&mut between, 600_000);
     let part = Some("bytes=0-0".to_owned());
@@ -285,7 +285,7 @@ async fn ranges_of_one_client_have_so_much_fetched_beyond_what_it_takes() {
         reads(&between, 1, target, "0-0").await;
         assert_eq!(spans.lock().unwrap().pop(), None, "{target}");
     }
-    let limits = between.proxy.counters.of(Family::Limits);
+    let limits = between.proxy.counters.of(CounterFamily::Limits);
     assert_eq!(limits, [("range_fill_mib", 2)]);
     // The rest of a minute pays for what is owed, and for more.
     between.clock.turn(Duration::from_secs(30)).await;
@@ -294,7 +294,7 @@ async fn ranges_of_one_client_have_so_much_fetched_beyond_what_it_takes() {
 }
 
 #[tokio::test]
-async fn a_client_that_takes_what_its_ranges_have_fetched_is_not_limited() {
+async fn client_reading_its_fills_is_not_limited() {
     let mut between = Between::start("[cache]\nobject_mib = 1\nrange_fill_mib = 1\n");
     let spans = ranges_asked(&mut between, 600_000);
     for number in 0..10 {
@@ -302,5 +302,5 @@ async fn a_client_that_takes_what_its_ranges_have_fetched_is_not_limited() {
         assert!(got.len() > 600_000);
         assert_eq!(spans.lock().unwrap().pop(), Some(None), "{number}");
     }
-    assert_eq!(between.proxy.counters.of(Family::Limits), []);
+    assert_eq!(between.proxy.counters.of(CounterFamily::Limits), []);
 }

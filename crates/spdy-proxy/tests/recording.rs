@@ -48,7 +48,7 @@ async fn all_of(body: Body) -> Result<Vec<u8>, String> {
 }
 
 #[tokio::test]
-async fn what_is_kept_goes_on_though_nobody_reads_and_is_whole_for_who_comes_late() {
+async fn retained_body_continues_without_readers() {
     let (mut writer, recording) = kept(1 << 20);
     for nth in 0..20 {
         writer.write(piece(nth)).await.expect("it is kept");
@@ -61,7 +61,7 @@ async fn what_is_kept_goes_on_though_nobody_reads_and_is_whole_for_who_comes_lat
 }
 
 #[tokio::test]
-async fn what_no_cache_takes_stays_whole_and_counted_until_its_last_reader_is_done() {
+async fn unstored_body_stays_until_last_reader() {
     let room = room(1 << 20);
     let (mut writer, recording) = recording::kept(1 << 20, claim(&room), None);
     for nth in 0..20 {
@@ -79,7 +79,7 @@ async fn what_no_cache_takes_stays_whole_and_counted_until_its_last_reader_is_do
 }
 
 #[tokio::test]
-async fn what_is_not_kept_waits_for_its_slowest_reader_and_ends_with_the_last() {
+async fn streamed_body_waits_for_slowest_reader_and_ends_with_last() {
     let (mut writer, recording) = passed(None);
     let (mut fast, slow) = (recording.read().unwrap(), recording.read().unwrap());
     for nth in 0..3 {
@@ -97,7 +97,7 @@ async fn what_is_not_kept_waits_for_its_slowest_reader_and_ends_with_the_last() 
     }
     assert_eq!(next(&mut fast), Some(piece(3)));
     assert!(recording.read().is_none(), "its beginning is gone");
-    let mut left = Box::pin(std::future::poll_fn(|cx| writer.poll_unread(cx)));
+    let mut left = Box::pin(std::future::poll_fn(|cx| writer.poll_no_readers(cx)));
     assert_eq!((&mut left).now_or_never(), None);
     drop(fast);
     assert_eq!((&mut left).now_or_never(), Some(Unread));
@@ -106,7 +106,7 @@ async fn what_is_not_kept_waits_for_its_slowest_reader_and_ends_with_the_last() 
 }
 
 #[tokio::test]
-async fn what_gets_longer_than_may_be_kept_is_passed_on_from_there() {
+async fn body_past_retain_limit_is_streamed() {
     let (mut writer, recording) = kept(2 * PIECE);
     let mut reader = recording.read().unwrap();
     for nth in 0..3 {
@@ -118,7 +118,7 @@ async fn what_gets_longer_than_may_be_kept_is_passed_on_from_there() {
 }
 
 #[tokio::test]
-async fn a_writer_that_fails_or_leaves_breaks_off_what_is_read() {
+async fn writer_failure_or_drop_aborts_readers() {
     for leaves in [false, true] {
         let (mut writer, recording) = kept(1 << 20);
         let reader = recording.read().unwrap();
@@ -137,7 +137,7 @@ async fn a_writer_that_fails_or_leaves_breaks_off_what_is_read() {
 }
 
 #[tokio::test]
-async fn what_finds_no_more_room_is_passed_on_from_there_at_the_pace_of_who_reads() {
+async fn body_without_memory_is_streamed_at_reader_pace() {
     let all = room(4 * PIECE);
     let (mut first, slow) = recording::kept(1 << 20, claim(&all), None);
     let _slow = slow.read().unwrap();
@@ -179,7 +179,7 @@ async fn what_finds_no_more_room_is_passed_on_from_there_at_the_pace_of_who_read
 }
 
 #[tokio::test]
-async fn what_the_cache_has_is_read_from_there_and_takes_no_room_on_its_way_any_more() {
+async fn stored_body_replaces_retained_pieces() {
     let all = room(1 << 20);
     let (mut writer, recording) = recording::kept(1 << 20, claim(&all), None);
     let mut early = recording.read().unwrap();
@@ -201,7 +201,7 @@ async fn what_the_cache_has_is_read_from_there_and_takes_no_room_on_its_way_any_
 }
 
 #[tokio::test]
-async fn what_the_cache_does_not_take_goes_as_it_is_read() {
+async fn unstored_pieces_are_dropped_as_read() {
     let all = room(1 << 20);
     let (mut writer, recording) = recording::kept(1 << 20, claim(&all), None);
     let mut reader = recording.read().unwrap();
@@ -222,7 +222,7 @@ async fn what_the_cache_does_not_take_goes_as_it_is_read() {
 proptest! {
     /// Readers come, read and leave in any order: each gets every byte from the first to where it left.
     #[test]
-    fn every_reader_gets_every_byte_once_and_in_order(
+    fn each_reader_gets_all_bytes_in_order(
         steps in prop::collection::vec((0..5_usize, 1..40_usize), 1..60),
         is_kept in any::<bool>(),
     ) {
@@ -267,7 +267,7 @@ proptest! {
 
 /// The answer to a page that was cut within its first KiB was a connection that ended, and no status.
 #[test]
-fn whoever_sends_what_is_broken_has_a_turn_to_send_what_came_before() {
+fn reader_yields_before_reporting_failure() {
     let (writer, recording) = passed(None);
     let mut body = recording.read().expect("nothing is gone");
     writer.fail("cut".to_owned());

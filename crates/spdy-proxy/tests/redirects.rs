@@ -68,7 +68,7 @@ async fn led(fields: Fields) -> (Origin, Arc<Proxy>, Answer) {
 }
 
 #[tokio::test]
-async fn what_a_redirect_led_to_is_good_no_longer_than_the_redirect() {
+async fn redirected_response_is_fresh_no_longer_than_redirect() {
     let rows: [(Fields, &str, RangeInclusive<u64>, &str); 5] = [
         (
             &[("cache-control", "no-store")],
@@ -120,7 +120,7 @@ async fn what_a_redirect_led_to_is_good_no_longer_than_the_redirect() {
 }
 
 #[tokio::test]
-async fn who_has_what_a_redirect_led_to_is_told_so_though_it_is_not_kept() {
+async fn client_conditions_apply_to_redirected_response() {
     let (other, proxy, _) = led(&[]).await;
     let known = [("if-none-match", "\"1.2.3\"")];
     let known = get(&proxy, &moved(&other, LATEST), &known).await;
@@ -130,7 +130,7 @@ async fn who_has_what_a_redirect_led_to_is_told_so_though_it_is_not_kept() {
 }
 
 #[tokio::test]
-async fn a_purge_of_where_a_redirect_led_means_what_is_kept_of_it() {
+async fn purge_of_redirect_target_removes_stored_response() {
     let (other, proxy, _) = led(&[("cache-control", "max-age=600")]).await;
     let port = other.address.port();
     let purge = |target: &str| {
@@ -191,7 +191,7 @@ async fn a_page_reads_what_it_was_led_to_if_all_on_the_way_let_it() {
 
 /// What was kept for who asked first was served as the first host's alone, whatever the second was to be loaded as.
 #[tokio::test]
-async fn what_a_redirect_led_to_is_judged_by_each_host_on_the_way_though_it_is_kept() {
+async fn stored_redirected_response_is_checked_for_each_hop() {
     let other = Origin::start(move |request: Request<Bytes>| async move {
         let host = request.headers()["host"].to_str().expect("a host");
         let far = host.replace("cdn.test", "img.test");

@@ -9,7 +9,7 @@ use std::sync::atomic::Ordering;
 use http::{Method, StatusCode};
 use spdy_proxy::admin::Purge;
 use spdy_proxy::config::Config;
-use spdy_proxy::disk::Disk;
+use spdy_proxy::disk::DiskStore;
 use spdy_proxy::proxy::Proxy;
 use support::{Origin, accelerator, accelerator_of, answer, ask, get, pages, until};
 
@@ -18,7 +18,7 @@ const PAGE: &str = "<!doctype html><title>a</title><img src=/b.png>";
 
 fn with_disk(origin: &Origin, folder: &Path) -> Arc<Proxy> {
     let proxy = accelerator(origin, "");
-    proxy.keep_on(Disk::open(folder, 10 << 20).expect("a folder of its own"));
+    proxy.set_disk(DiskStore::open(folder, 10 << 20).expect("a folder of its own"));
     proxy
 }
 
@@ -30,7 +30,7 @@ async fn end(proxy: Arc<Proxy>) {
 }
 
 #[tokio::test]
-async fn what_was_kept_is_served_after_a_restart_without_asking_anybody() {
+async fn stored_response_is_served_after_restart() {
     let html = ("content-type", "text/html");
     let origin = Origin::start(pages(&[
         ("/", &[FRESH, html], PAGE),
@@ -84,7 +84,7 @@ async fn what_was_kept_is_served_after_a_restart_without_asking_anybody() {
 /// A file that hangs held all that was on the disk alone, for ever, though the origin was well.
 #[cfg(unix)]
 #[tokio::test]
-async fn a_disk_that_hangs_is_waited_for_a_moment_and_then_the_origin_is_asked() {
+async fn hung_disk_times_out_then_origin_is_used() {
     let origin = Origin::start(pages(&[("/a", &[FRESH], "a"), ("/b", &[FRESH], "b")]));
     let folder = tempfile::tempdir().expect("a folder");
     let proxy = with_disk(&origin, folder.path());
@@ -120,7 +120,7 @@ fn objects(folder: &Path) -> Vec<std::path::PathBuf> {
 
 /// It was known of a page's head alone, and of its text only where that had been rewritten by the same program.
 #[tokio::test]
-async fn what_a_page_says_in_its_text_of_what_it_loads_is_known_of_one_that_was_kept() {
+async fn page_policies_are_restored_from_disk() {
     const META: &str = "<meta http-equiv=content-security-policy content=\"script-src 'self'\">\
                         <meta name=referrer content=same-origin>";
     let html = ("content-type", "text/html");
@@ -142,7 +142,7 @@ async fn what_a_page_says_in_its_text_of_what_it_loads_is_known_of_one_that_was_
              [[site]]\nnames = ['www.site.test']\norigin = 'http://{origin}'\n\
              [[site.rewrite.hosts]]\nhost = 'cdn.test:{port}'\nscheme = 'http'\nkinds = ['script', 'image']\n"
         ));
-        proxy.keep_on(Disk::open(folder.path(), 10 << 20).expect("a folder of its own"));
+        proxy.set_disk(DiskStore::open(folder.path(), 10 << 20).expect("a folder of its own"));
         proxy
     };
     let moved = format!("/.spdy/1/-/p/cdn.test~{port}/a.js");
@@ -186,7 +186,7 @@ async fn what_a_page_says_in_its_text_of_what_it_loads_is_known_of_one_that_was_
 }
 
 #[tokio::test]
-async fn what_was_purged_or_overwritten_does_not_come_back_with_a_restart() {
+async fn purged_or_replaced_entries_do_not_return_after_restart() {
     let origin = Origin::start(|request: http::Request<bytes::Bytes>| {
         let body = request.uri().path().to_owned();
         std::future::ready(answer(&[FRESH, ("cache-tag", "t")], body))
@@ -225,7 +225,7 @@ async fn what_was_purged_or_overwritten_does_not_come_back_with_a_restart() {
 }
 
 #[tokio::test]
-async fn what_its_origin_no_longer_lets_be_kept_is_kept_no_longer() {
+async fn response_made_uncacheable_by_304_is_removed() {
     let origin = Origin::start(|request: http::Request<bytes::Bytes>| {
         let mut again = answer(&[("etag", "\"1\""), ("cache-control", "private")], "");
         *again.status_mut() = StatusCode::NOT_MODIFIED;
@@ -250,7 +250,7 @@ async fn what_its_origin_no_longer_lets_be_kept_is_kept_no_longer() {
 }
 
 #[test]
-fn a_disk_wants_a_secret_that_outlives_the_program_and_room_for_one_object() {
+fn disk_requires_secret_file_and_room_for_one_object() {
     let read = |top: &str, cache: &str| {
         let site = "[[site]]\nnames = ['www.site.test']\norigin = 'http://origin.test'\n";
         let config = Config::read(&format!("{top}\n[cache]\n{cache}\n{site}"));
@@ -268,7 +268,7 @@ fn a_disk_wants_a_secret_that_outlives_the_program_and_room_for_one_object() {
 }
 
 #[tokio::test]
-async fn a_site_that_is_told_its_part_keeps_to_it_and_others_have_theirs() {
+async fn site_quota_is_enforced_separately() {
     let image = ("content-type", "image/png");
     let origin =
         Origin::start(move |_| std::future::ready(answer(&[FRESH, image], vec![7; 400 << 10])));
@@ -281,7 +281,7 @@ async fn a_site_that_is_told_its_part_keeps_to_it_and_others_have_theirs() {
         disk.display()
     );
     let proxy = accelerator_of(&text);
-    proxy.keep_on(Disk::open(&disk, 10 << 20).expect("a folder of its own"));
+    proxy.set_disk(DiskStore::open(&disk, 10 << 20).expect("a folder of its own"));
     for path in ["/1.png", "/2.png", "/3.png"] {
         for host in ["www.site.test", "other.test"] {
             let request = http::Request::get(path).header("host", host);

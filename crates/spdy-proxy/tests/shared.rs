@@ -10,10 +10,10 @@ use http::{HeaderMap, Method};
 use spdy_cache::body::Body;
 use spdy_cache::key::Key;
 use spdy_cache::policy::Policy;
-use spdy_cache::shared::{Later, Mark, Meant, SharedTier};
+use spdy_cache::shared::{Later, Mark, PurgeTarget, SharedTier};
 use spdy_cache::stored::Stored;
 use spdy_proxy::admin::Purge;
-use spdy_proxy::disk::Disk;
+use spdy_proxy::disk::DiskStore;
 use spdy_proxy::proxy::Proxy;
 use support::{Origin, accelerator, accelerator_of, answer, ask, get};
 
@@ -28,7 +28,7 @@ struct Table {
     kept: Mutex<Vec<Kept>>,
     /// What was asked of it, by the name of the question.
     asked: Mutex<Vec<&'static str>>,
-    purges: Mutex<Vec<Meant>>,
+    purges: Mutex<Vec<PurgeTarget>>,
     all: Mutex<Vec<Weak<Proxy>>>,
 }
 
@@ -82,7 +82,7 @@ impl SharedTier for Door {
         self.table.drop_all(|key, _| key.url() == url);
     }
 
-    fn purge(&self, meant: Meant, soft: bool) {
+    fn purge(&self, meant: PurgeTarget, soft: bool) {
         self.table.asked.lock().unwrap().push("purge");
         self.table
             .drop_all(|key, headers| meant.is_of(key, headers));
@@ -107,7 +107,7 @@ fn sharing(origin: &Origin, table: &Arc<Table>) -> Arc<Proxy> {
 fn through(proxy: Arc<Proxy>, table: &Arc<Table>) -> Arc<Proxy> {
     let me = Arc::downgrade(&proxy);
     table.all.lock().unwrap().push(me.clone());
-    proxy.share_through(Arc::new(Door {
+    proxy.set_shared_tier(Arc::new(Door {
         table: table.clone(),
         me: me.into(),
     }));
@@ -129,7 +129,7 @@ fn purge(wish: &str) -> Purge {
 }
 
 #[tokio::test]
-async fn what_one_has_fetched_the_other_lifts_and_a_hit_asks_nobody() {
+async fn shared_tier_hit_is_promoted_and_local_hit_is_local() {
     let (origin, table) = (echo(), Arc::<Table>::default());
     let (one, other) = (sharing(&origin, &table), sharing(&origin, &table));
     assert_eq!(get(&one, "/a", &[]).await.text(), "/a");
@@ -149,7 +149,7 @@ async fn what_one_has_fetched_the_other_lifts_and_a_hit_asks_nobody() {
 }
 
 #[tokio::test]
-async fn another_configuration_lifts_nothing_not_even_what_nobody_rewrote() {
+async fn different_rules_do_not_share_entries() {
     let (origin, table) = (echo(), Arc::<Table>::default());
     let one = sharing(&origin, &table);
     let text = format!(
@@ -169,7 +169,7 @@ async fn another_configuration_lifts_nothing_not_even_what_nobody_rewrote() {
 }
 
 #[tokio::test]
-async fn what_has_become_stale_is_taken_from_who_has_it_fresh() {
+async fn stale_entry_is_replaced_by_fresh_shared_one() {
     let (origin, table) = (echo(), Arc::<Table>::default());
     let (one, other) = (sharing(&origin, &table), sharing(&origin, &table));
     get(&one, "/a", &[]).await;
@@ -191,11 +191,11 @@ async fn what_has_become_stale_is_taken_from_who_has_it_fresh() {
 }
 
 #[tokio::test]
-async fn what_one_purges_leaves_the_memory_and_the_disk_of_the_other() {
+async fn remote_purge_removes_memory_and_disk_entries() {
     let (origin, table) = (echo(), Arc::<Table>::default());
     let (one, other) = (sharing(&origin, &table), sharing(&origin, &table));
     let folder = tempfile::tempdir().expect("a folder");
-    other.keep_on(Disk::open(folder.path(), 10 << 20).expect("a folder of its own"));
+    other.set_disk(DiskStore::open(folder.path(), 10 << 20).expect("a folder of its own"));
     let held = || async {
         let disk = other.disk().expect("it has one");
         disk.settled().await;
@@ -223,7 +223,7 @@ async fn what_one_purges_leaves_the_memory_and_the_disk_of_the_other() {
 }
 
 #[tokio::test]
-async fn what_a_client_changes_leaves_the_tier_and_is_told_to_nobody() {
+async fn client_invalidation_removes_shared_entry_without_broadcast() {
     let (origin, table) = (echo(), Arc::<Table>::default());
     let (one, other) = (sharing(&origin, &table), sharing(&origin, &table));
     get(&one, "/a", &[]).await;

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use http::{Request, Response};
 use spdy::body::Body;
-use spdy_proxy::counters::Family;
+use spdy_proxy::counters::CounterFamily;
 use tokio::io::{AsyncReadExt, DuplexStream};
 use wire::{Between, head, write};
 
@@ -55,12 +55,12 @@ async fn have_got(between: &Between, clients: &mut [DuplexStream], status: &str)
 }
 
 fn limits(between: &Between) -> Vec<(&'static str, u64)> {
-    between.proxy.counters.of(Family::Limits)
+    between.proxy.counters.of(CounterFamily::Limits)
 }
 
 /// After five seconds each of them asked for himself.
 #[tokio::test]
-async fn an_origin_that_takes_eight_seconds_is_asked_once_for_all() {
+async fn slow_origin_is_requested_once() {
     let mut between = Between::start("");
     let mut clients = clients(&between).await;
     between.clock.turn(Duration::from_secs(8)).await;
@@ -75,7 +75,7 @@ async fn an_origin_that_takes_eight_seconds_is_asked_once_for_all() {
 }
 
 #[tokio::test]
-async fn of_those_who_wait_for_a_stuck_fetch_one_more_is_let_go_at_a_time() {
+async fn one_more_leader_per_coalesce_timeout() {
     let mut between = Between::start("");
     let mut clients = clients(&between).await;
     between.clock.turn(Duration::from_secs(9)).await;
@@ -94,7 +94,7 @@ async fn of_those_who_wait_for_a_stuck_fetch_one_more_is_let_go_at_a_time() {
 
 /// All who waited went to an origin that had too much to do already.
 #[tokio::test]
-async fn one_more_who_is_told_that_the_origin_is_overloaded_releases_nobody() {
+async fn overloaded_extra_leader_does_not_release_waiters() {
     let mut between = Between::start("");
     let mut clients = clients(&between).await;
     between.clock.turn(Duration::from_secs(11)).await;
@@ -115,8 +115,7 @@ async fn one_more_who_is_told_that_the_origin_is_overloaded_releases_nobody() {
 
 /// The answer of one released them all, and for ten seconds nobody shared with anybody.
 #[tokio::test]
-async fn all_who_wait_for_one_who_is_told_that_the_origin_is_overloaded_are_told_so_and_ask_it_not()
-{
+async fn waiters_of_an_overloaded_origin_get_the_error() {
     let mut between = Between::start("");
     for round in 0..2 {
         let mut clients = clients(&between).await;
@@ -141,7 +140,7 @@ async fn all_who_wait_for_one_who_is_told_that_the_origin_is_overloaded_are_told
 
 /// Each of those who took another coding than the one who asked for all asked by himself, until that answer was here.
 #[tokio::test]
-async fn those_who_want_another_variant_than_the_one_who_asked_share_that_too() {
+async fn waiters_for_another_variant_share_their_own_fetch() {
     let mut between = Between::start("");
     let ask = async |between: &Between, language: &str| {
         let (mut client, _) = between.client();
@@ -180,7 +179,7 @@ async fn those_who_want_another_variant_than_the_one_who_asked_share_that_too() 
 
 /// Who asked after a purge, or after a change, got what had been asked for before.
 #[tokio::test]
-async fn who_asks_after_a_purge_has_nothing_of_what_was_asked_for_before() {
+async fn request_after_purge_does_not_share_earlier_fetch() {
     for has_begun in [false, true] {
         let mut between = Between::start("");
         let (mut early, _) = between.client();
@@ -213,7 +212,7 @@ async fn who_asks_after_a_purge_has_nothing_of_what_was_asked_for_before() {
 
 /// A connection to the origin stayed taken until its next byte, or until the origin had been silent for too long.
 #[tokio::test]
-async fn an_origin_that_says_nothing_more_is_left_when_its_client_leaves() {
+async fn stalled_body_is_aborted_when_client_leaves() {
     let mut between = Between::start("");
     let request = Request::get("/events").header("host", "www.site.test");
     let request = request.body(Body::empty()).expect("a request");
@@ -259,7 +258,7 @@ async fn gone_stale(between: &mut Between) -> (Vec<DuplexStream>, DuplexStream) 
 
 /// They asked one after the other, each when the one before had his answer.
 #[tokio::test]
-async fn those_who_wait_while_an_origin_fails_have_what_is_kept_at_once() {
+async fn waiters_get_stale_response_when_origin_fails() {
     let mut between = Between::start("");
     let (mut clients, mut origin) = gone_stale(&mut between).await;
     write(&mut origin, OVERLOADED).await;
@@ -269,7 +268,7 @@ async fn those_who_wait_while_an_origin_fails_have_what_is_kept_at_once() {
 }
 
 #[tokio::test]
-async fn those_who_wait_for_what_is_then_good_but_once_ask_at_once_and_not_in_turn() {
+async fn single_use_304_sends_waiters_concurrently() {
     let mut between = Between::start("[upstream]\nconnections = 100\n");
     let (mut clients, mut origin) = gone_stale(&mut between).await;
     let once = "HTTP/1.1 304 Not Modified\r\nConnection: close\r\nCache-Control: no-store\r\n\r\n";
@@ -282,7 +281,7 @@ async fn those_who_wait_for_what_is_then_good_but_once_ask_at_once_and_not_in_tu
 
 /// For ten seconds each asked by himself, just when nothing is kept.
 #[tokio::test]
-async fn a_purge_while_what_is_kept_is_asked_after_leaves_those_who_wait_one_who_asks() {
+async fn purge_during_revalidation_leaves_one_fetch() {
     let mut between = Between::start("");
     let (mut clients, mut origin) = gone_stale(&mut between).await;
     let purge = serde_json::from_str(r#"{"site": "www.site.test"}"#).expect("a purge");
@@ -304,7 +303,7 @@ async fn a_purge_while_what_is_kept_is_asked_after_leaves_those_who_wait_one_who
 
 /// Whoever asked for something that takes too long closed the site for all others.
 #[tokio::test]
-async fn one_thing_that_takes_too_long_does_not_have_an_origin_left_alone_that_answers_others() {
+async fn slow_resource_does_not_back_off_responsive_origin() {
     let mut between = Between::start("[upstream]\nfailures = 1\nretries = 0\n");
     let ask = async |between: &Between, target: &str| {
         let (mut client, _) = between.client();
@@ -339,7 +338,7 @@ async fn one_thing_that_takes_too_long_does_not_have_an_origin_left_alone_that_a
 }
 
 #[tokio::test]
-async fn who_has_waited_as_long_as_an_origin_may_take_is_told_that_it_does_not_answer() {
+async fn waiter_times_out_after_head_timeout() {
     let mut between = Between::start("[cache]\nlock_age_s = 12\n");
     let mut clients = clients(&between).await;
     let mut origin = Vec::new();
@@ -386,7 +385,7 @@ async fn client_after(between: &Between, millis: u64) -> DuplexStream {
 
 /// Before, each client's request went to the origin, in virtual time too: the response was stale on arrival.
 #[tokio::test]
-async fn an_answer_that_is_stale_on_arrival_is_shared_by_those_who_waited() {
+async fn response_stale_on_arrival_is_shared_with_waiters() {
     for (fields, expected) in [
         ("max-age=1", 1),
         ("s-maxage=1", 1),
@@ -413,7 +412,7 @@ async fn an_answer_that_is_stale_on_arrival_is_shared_by_those_who_waited() {
 }
 
 #[tokio::test]
-async fn who_asks_when_the_shared_answer_is_stale_already_shares_the_next() {
+async fn late_request_shares_the_next_fetch() {
     let mut between = Between::start("");
     let total = takes(&mut between, 1500, "max-age=1");
     let mut clients = Vec::new();
@@ -433,6 +432,6 @@ async fn who_asks_when_the_shared_answer_is_stale_already_shares_the_next() {
     let mut later = client_after(&between, 0).await;
     between.what_comes(&mut later).await;
     assert_eq!(total.load(Ordering::SeqCst), 3);
-    let passed = between.proxy.counters.of(Family::Passed);
+    let passed = between.proxy.counters.of(CounterFamily::Passed);
     assert_eq!(passed, [("no-use", 3)]);
 }

@@ -17,7 +17,7 @@ use spdy_net::calendar::Calendar;
 use spdy_net::network::{BoxIo, Network, SharedNetwork};
 use spdy_proxy::admin::Purge;
 use spdy_proxy::config::Config;
-use spdy_proxy::counters::Family;
+use spdy_proxy::counters::CounterFamily;
 use spdy_proxy::proxy::Proxy;
 use spdy_proxy::sites::Sites;
 use spdy_proxy::upstream::Upstream;
@@ -149,7 +149,7 @@ async fn at_once(proxy: &Arc<Proxy>, number: usize) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_hundred_slow_readers_of_as_many_things_are_held_within_the_limits() {
+async fn hundred_slow_readers_stay_within_limits() {
     const READERS: usize = 100;
     let origin = Things::default();
     let proxy = accelerator(&origin);
@@ -185,7 +185,7 @@ async fn a_hundred_slow_readers_of_as_many_things_are_held_within_the_limits() {
         unkept > READERS / 2,
         "{unkept} were told that it is not kept"
     );
-    let limits = proxy.counters.of(Family::Limits);
+    let limits = proxy.counters.of(CounterFamily::Limits);
     assert!(
         limits[0].0 == "in_flight_mib" && limits[0].1 >= unkept as u64,
         "{limits:?}"
@@ -200,7 +200,7 @@ async fn a_hundred_slow_readers_of_as_many_things_are_held_within_the_limits() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_slow_readers_have_of_what_is_kept_takes_its_room_wherever_it_went() {
+async fn bodies_held_by_slow_readers_count_after_eviction() {
     const READERS: usize = 6;
     let origin = Things::default();
     let proxy = accelerator(&origin);

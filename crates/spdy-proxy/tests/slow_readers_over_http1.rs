@@ -14,7 +14,7 @@ use spdy::runtime::{BoxFuture, SharedRuntime};
 use spdy_net::calendar::Calendar;
 use spdy_net::network::{BoxIo, Network, SharedNetwork};
 use spdy_proxy::config::Config;
-use spdy_proxy::counters::Family;
+use spdy_proxy::counters::CounterFamily;
 use spdy_proxy::proxy::Proxy;
 use spdy_proxy::sites::Sites;
 use spdy_proxy::upstream::Upstream;
@@ -90,14 +90,14 @@ async fn standing(proxy: &Arc<Proxy>, number: usize, pieces: usize) -> (usize, B
 
 /// With as many of them as there are connections nobody got another answer of the origin.
 #[tokio::test(start_paused = true)]
-async fn who_reads_least_makes_room_for_those_who_wait_and_for_nobody_else() {
+async fn slowest_reader_is_aborted_when_connections_are_needed() {
     let proxy = accelerator();
     let mut readers = Vec::new();
     for number in 0..CONNECTIONS {
         readers.push(standing(&proxy, number, number + 1).await);
     }
     tokio::time::sleep(Duration::from_secs(40)).await;
-    assert_eq!(proxy.counters.of(Family::Limits), [], "nobody waits");
+    assert_eq!(proxy.counters.of(CounterFamily::Limits), [], "nobody waits");
     for number in 0..3 {
         let target = format!("/another-{number}");
         let another = get(&proxy, &target, &[]);
@@ -106,7 +106,10 @@ async fn who_reads_least_makes_room_for_those_who_wait_and_for_nobody_else() {
         assert_eq!(another.status, StatusCode::OK);
         assert_eq!(another.body.expect("all of it").len(), LEN);
     }
-    assert_eq!(proxy.counters.of(Family::Limits), [("connections", 1)]);
+    assert_eq!(
+        proxy.counters.of(CounterFamily::Limits),
+        [("connections", 1)]
+    );
     for (number, (taken, body)) in readers.into_iter().enumerate() {
         let rest = body.collect().await;
         match number {

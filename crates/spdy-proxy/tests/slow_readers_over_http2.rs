@@ -18,7 +18,7 @@ use spdy_net::latch::Latch;
 use spdy_net::network::{BoxIo, Network, SharedNetwork};
 use spdy_net::protocol::Protocol;
 use spdy_net::serve::{ServerOptions, serve_connection};
-use spdy_net::tls::{ClientTls, KeyLogTo, ServerTls, TlsOptions};
+use spdy_net::tls::{ClientTls, KeyLogTarget, ServerTls, TlsOptions};
 use spdy_net::verify::Trust;
 use spdy_proxy::config::Config;
 use spdy_proxy::proxy::Proxy;
@@ -67,7 +67,7 @@ async fn thing(_: Request<Body>) -> Response<Body> {
 /// An accelerator before such an origin.
 fn accelerator() -> Arc<Proxy> {
     let options = TlsOptions {
-        key_log: KeyLogTo::Nowhere,
+        key_log: KeyLogTarget::Nowhere,
         ..TlsOptions::default()
     };
     let ca = LocalCa::generate(KeyKind::EcdsaP256).expect("a key");
@@ -101,7 +101,7 @@ fn accelerator() -> Arc<Proxy> {
 
 /// Ten of them had used up the window of the connection, and nobody got another byte of that origin until they went on.
 #[tokio::test(start_paused = true)]
-async fn readers_that_stand_still_hold_up_nobody_else_of_their_origin() {
+async fn stalled_http2_readers_do_not_block_others() {
     let proxy = accelerator();
     let mut standing = Vec::new();
     for number in 0..READERS {

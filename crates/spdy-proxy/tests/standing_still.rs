@@ -14,7 +14,7 @@ use spdy::runtime::{BoxFuture, SharedRuntime};
 use spdy_net::calendar::Calendar;
 use spdy_net::network::{BoxIo, Network, SharedNetwork};
 use spdy_proxy::config::Config;
-use spdy_proxy::counters::Family;
+use spdy_proxy::counters::CounterFamily;
 use spdy_proxy::proxy::Proxy;
 use spdy_proxy::sites::Sites;
 use spdy_proxy::upstream::Upstream;
@@ -68,7 +68,7 @@ async fn post(proxy: &Arc<Proxy>, pieces: Vec<Bytes>, pause: Duration) -> Answer
 
 /// It counted as an error of the exchange, which no origin was left alone for.
 #[tokio::test(start_paused = true)]
-async fn an_origin_that_takes_nothing_of_uploads_is_left_alone_after_so_many() {
+async fn origin_stalling_uploads_is_backed_off() {
     let (proxy, runtime) = accelerator("write_timeout_s = 7");
     for nth in 1..=2 {
         let begun = runtime.now();
@@ -78,7 +78,10 @@ async fn an_origin_that_takes_nothing_of_uploads_is_left_alone_after_so_many() {
         let why = got.field("proxy-status");
         assert_eq!(why, "spdy; error=connection_write_timeout", "{nth}");
         assert_eq!((runtime.now() - begun).as_secs(), 7, "{nth}");
-        assert_eq!(proxy.counters.of(Family::Origins), [("time-out", nth)]);
+        assert_eq!(
+            proxy.counters.of(CounterFamily::Origins),
+            [("time-out", nth)]
+        );
     }
     let got = get(&proxy, "/", &[]).await;
     let why = got.field("proxy-status");
@@ -93,7 +96,7 @@ async fn an_origin_that_takes_nothing_of_uploads_is_left_alone_after_so_many() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_client_that_stands_still_is_no_fault_of_the_origin() {
+async fn stalled_client_does_not_count_against_origin() {
     let (proxy, _) = accelerator("write_timeout_s = 7\nhead_timeout_s = 30");
     for _ in 0..3 {
         // The origin has room for all of it.
@@ -101,7 +104,7 @@ async fn a_client_that_stands_still_is_no_fault_of_the_origin() {
         let got = post(&proxy, pieces, Duration::from_secs(40)).await;
         assert_eq!(got.status, StatusCode::REQUEST_TIMEOUT);
     }
-    assert_eq!(proxy.counters.of(Family::Origins), [("client", 3)]);
+    assert_eq!(proxy.counters.of(CounterFamily::Origins), [("client", 3)]);
     let got = get(&proxy, "/", &[]).await;
     let why = got.field("proxy-status");
     assert_eq!(why, "spdy; error=http_response_timeout", "it was asked");

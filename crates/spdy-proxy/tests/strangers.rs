@@ -45,7 +45,7 @@ fn stranger() -> Origin {
 }
 
 #[tokio::test]
-async fn a_stranger_hears_nothing_of_what_a_client_has() {
+async fn third_party_gets_no_client_data() {
     let other = stranger();
     let proxy = before(&other);
     let moved = format!("/.spdy/1/-/p/cdn.test~{}/film", other.address.port());
@@ -74,7 +74,7 @@ async fn a_stranger_hears_nothing_of_what_a_client_has() {
 }
 
 #[tokio::test]
-async fn conditions_that_a_stranger_is_not_told_of_are_answered_here() {
+async fn client_conditions_are_evaluated_locally_for_third_party() {
     let other = stranger();
     let proxy = before(&other);
     let moved = format!("/.spdy/1/-/p/cdn.test~{}/film", other.address.port());

@@ -15,7 +15,7 @@ use spdy::client::PushLimits;
 use spdy_frame::priority::Priority;
 use spdy_frame::version::Version;
 use spdy_net::connection::{ClientOptions, Connection};
-use spdy_net::interim::InterimHeads;
+use spdy_net::interim::InterimResponses;
 use spdy_net::network::BoxIo;
 use spdy_net::protocol::Protocol;
 use spdy_net::serve::ServerOptions;
@@ -234,7 +234,7 @@ impl Stage {
             self.visitors += 1;
             let from = IpAddr::from([203, 0, self.visitors, 1]);
             let client = self.connect(from, protocol, takes_pushes).await;
-            let (heads, mut heard) = InterimHeads::channel();
+            let (heads, mut heard) = InterimResponses::channel();
             let mut request = request(target, &fields);
             request
                 .headers_mut()
@@ -299,7 +299,7 @@ const NAMED: [&str; 4] = [
 ];
 
 #[tokio::test]
-async fn a_planted_action_is_neither_hinted_at_nor_pushed() {
+async fn planted_action_is_neither_hinted_nor_pushed() {
     let mut stage = Stage::start();
     let planted = [
         "/logout?confirm=1",
@@ -317,7 +317,7 @@ async fn a_planted_action_is_neither_hinted_at_nor_pushed() {
 }
 
 #[tokio::test]
-async fn a_planted_target_of_two_slashes_leads_to_no_other_origin() {
+async fn planted_double_slash_target_stays_same_origin() {
     let mut stage = Stage::start();
     let planted = [
         "//evil.test/x.png",
@@ -329,7 +329,7 @@ async fn a_planted_target_of_two_slashes_leads_to_no_other_origin() {
 }
 
 #[tokio::test]
-async fn one_network_teaches_nothing_however_many_connections_it_opens() {
+async fn one_network_cannot_teach_resources() {
     let mut stage = Stage::start();
     stage.plant(networks(PLANTERS), "/", &[], &[]).await;
     let neighbours = (0..81).map(|n| IpAddr::from([192, 0, 2, n]));
@@ -340,7 +340,7 @@ async fn one_network_teaches_nothing_however_many_connections_it_opens() {
 }
 
 #[tokio::test]
-async fn what_is_no_load_of_a_subresource_of_the_site_teaches_nothing() {
+async fn non_subresource_request_teaches_nothing() {
     let mut stage = Stage::start();
     for kind in ["empty", "document", "iframe", "object", "embed"] {
         let fields = [("sec-fetch-dest", kind), ("sec-fetch-site", "same-origin")];
@@ -359,7 +359,7 @@ async fn what_is_no_load_of_a_subresource_of_the_site_teaches_nothing() {
 }
 
 #[tokio::test]
-async fn what_a_page_and_its_sheets_name_and_what_is_public_is_learned() {
+async fn referenced_and_public_resources_are_learned() {
     let mut stage = Stage::start();
     let wanted = ["/a.css", "/b.js", "/c.png", "/other.png"];
     for from in networks(PLANTERS) {
@@ -386,7 +386,7 @@ async fn what_a_page_and_its_sheets_name_and_what_is_public_is_learned() {
 
 /// The request of a client with a cookie for its own page is followed by what is its alone.
 #[tokio::test]
-async fn what_follows_a_private_page_is_told_to_no_other_client() {
+async fn resources_of_private_page_are_not_hinted_to_others() {
     let mut stage = Stage::start();
     let own = ["/files/x.jpg?cap=SECRET", "/files/of-alice.jpg"];
     for page in ["/account", "/by-cookie"] {
@@ -407,7 +407,7 @@ async fn what_follows_a_private_page_is_told_to_no_other_client() {
 }
 
 #[tokio::test]
-async fn a_query_of_clients_with_cookies_is_not_learned_for_a_public_page() {
+async fn query_with_cookies_is_not_learned() {
     let mut stage = Stage::start();
     let fields = [&IMAGE[..], &[("cookie", "who=alice")]].concat();
     let own = ["/files/x.jpg?cap=SECRET"];
@@ -417,7 +417,7 @@ async fn a_query_of_clients_with_cookies_is_not_learned_for_a_public_page() {
 
 /// Until the origin has responded, it is unknown whether the client may have the page.
 #[tokio::test]
-async fn nothing_is_told_of_a_page_that_its_origin_lets_nobody_have_unasked() {
+async fn no_hints_for_page_requiring_revalidation() {
     let gate = Arc::new(Semaphore::new(1000));
     let mut stage = Stage::behind(gate.clone());
     stage
@@ -429,7 +429,7 @@ async fn nothing_is_told_of_a_page_that_its_origin_lets_nobody_have_unasked() {
 
 /// `public` permits caches to store the page. It does not permit them to answer without the origin.
 #[tokio::test]
-async fn a_public_page_that_its_origin_judges_each_time_gets_no_hints() {
+async fn no_hints_for_public_page_requiring_revalidation() {
     for page in ["/judged/public", "/judged/lifetime"] {
         let gate = Arc::new(Semaphore::new(1000));
         let mut stage = Stage::behind(gate.clone());
@@ -442,7 +442,7 @@ async fn a_public_page_that_its_origin_judges_each_time_gets_no_hints() {
         gate.forget_permits(1000);
         let from = IpAddr::from([203, 0, 200, 1]);
         let client = stage.connect(from, Protocol::Http2, false).await;
-        let (heads, mut heard) = InterimHeads::channel();
+        let (heads, mut heard) = InterimResponses::channel();
         let mut request = request(page, &DOCUMENT);
         request.extensions_mut().insert(heads);
         let answering = tokio::spawn(client.send(request, Priority::HIGHEST));
@@ -462,7 +462,7 @@ async fn a_public_page_that_its_origin_judges_each_time_gets_no_hints() {
 const STRANGE: (&str, &str) = ("accept-language", "../logout?confirm=1#");
 
 #[tokio::test]
-async fn a_variant_of_a_page_names_nothing_for_clients_of_another() {
+async fn page_variant_references_stay_in_their_variant() {
     let mut stage = Stage::start();
     let english = [("accept-language", "en")];
     let stranger = stage
@@ -493,7 +493,7 @@ async fn a_variant_of_a_page_names_nothing_for_clients_of_another() {
 }
 
 #[tokio::test]
-async fn a_variant_of_a_sheet_names_nothing_for_a_page() {
+async fn varying_stylesheet_references_are_not_learned() {
     let mut stage = Stage::start();
     let planted = ["/in-language.css", "/logout?confirm=1"];
     let fields = [&IMAGE[..], &[STRANGE]].concat();
@@ -505,7 +505,7 @@ async fn a_variant_of_a_sheet_names_nothing_for_a_page() {
 }
 
 #[tokio::test]
-async fn a_path_of_clients_with_credentials_is_learned_only_if_named() {
+async fn credentialed_path_is_learned_only_if_referenced() {
     for credentials in [("cookie", "who=alice"), ("authorization", "Basic YTpi")] {
         let mut stage = Stage::start();
         let fields = [&IMAGE[..], &[credentials]].concat();
@@ -524,7 +524,7 @@ async fn a_path_of_clients_with_credentials_is_learned_only_if_named() {
 }
 
 #[tokio::test]
-async fn a_request_with_content_gets_no_hints_and_removes_none() {
+async fn request_with_content_neither_gets_nor_removes_hints() {
     let mut stage = Stage::start();
     stage
         .plant(networks(1), "/", &["/a.css", "/b.js"], &[])
@@ -532,7 +532,7 @@ async fn a_request_with_content_gets_no_hints_and_removes_none() {
     let from = IpAddr::from([192, 0, 2, 1]);
     for protocol in [Protocol::Http1, Protocol::Http2, SPDY] {
         let client = stage.connect(from, protocol, true).await;
-        let (heads, mut heard) = InterimHeads::channel();
+        let (heads, mut heard) = InterimResponses::channel();
         let mut request = request("/", &DOCUMENT);
         *request.body_mut() = Body::full(Bytes::from_static(b"x"));
         request.extensions_mut().insert(heads);
@@ -549,7 +549,7 @@ async fn a_request_with_content_gets_no_hints_and_removes_none() {
 }
 
 #[tokio::test]
-async fn a_request_that_the_origin_refuses_removes_no_hints() {
+async fn rejected_request_removes_no_hints() {
     let stage = Stage::start();
     stage
         .plant(networks(1), "/", &["/a.css", "/b.js"], &[])
@@ -568,7 +568,7 @@ async fn a_request_that_the_origin_refuses_removes_no_hints() {
 
 /// `http://www.site.test` is the beginning of `http://www.site.test.br/`.
 #[tokio::test]
-async fn a_referrer_at_a_host_with_a_longer_name_teaches_nothing() {
+async fn referer_with_host_prefix_teaches_nothing() {
     let mut between = Between::start(
         "---[site.rewrite]\n[[site]]\nnames = ['www.site.test.br']\norigin = 'http://origin.test:8001'\n[site.rewrite]\n",
     );
@@ -598,7 +598,7 @@ async fn a_referrer_at_a_host_with_a_longer_name_teaches_nothing() {
 
 /// A page that was public, until its origin answers another one.
 #[tokio::test]
-async fn a_page_that_is_private_by_now_is_told_of_no_more() {
+async fn page_turned_private_loses_its_hints() {
     let mut between = Between::start("---[site.rewrite]\n");
     let is_private = Arc::new(std::sync::atomic::AtomicBool::new(false));
     let seen = is_private.clone();

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use futures_util::{FutureExt, SinkExt, StreamExt};
 use http::StatusCode;
-use spdy_proxy::counters::Family;
+use spdy_proxy::counters::CounterFamily;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::client::IntoClientRequest;
@@ -52,7 +52,7 @@ async fn agreed(
     (client, origin, serving)
 }
 
-fn counted(between: &Between, family: Family) -> Vec<(&'static str, u64)> {
+fn counted(between: &Between, family: CounterFamily) -> Vec<(&'static str, u64)> {
     between.proxy.counters.of(family)
 }
 
@@ -76,10 +76,10 @@ async fn closed(socket: &mut Socket) -> CloseCode {
 }
 
 #[tokio::test]
-async fn messages_pass_both_ways_and_so_does_the_close() {
+async fn messages_and_close_pass_both_ways() {
     let mut between = Between::start("");
     let (mut client, mut origin, serving) = opened(&mut between).await;
-    assert_eq!(between.proxy.sockets_open(), 1);
+    assert_eq!(between.proxy.open_websockets(), 1);
     let long: Vec<u8> = (0..1 << 20).map(|at: u32| at.to_le_bytes()[1]).collect();
     for message in [
         Message::text("hello"),
@@ -108,15 +108,18 @@ async fn messages_pass_both_ways_and_so_does_the_close() {
     );
     drop((client, origin));
     serving.await.expect("no panic");
-    assert_eq!(between.proxy.sockets_open(), 0);
-    let bytes = counted(&between, Family::SocketBytes);
+    assert_eq!(between.proxy.open_websockets(), 0);
+    let bytes = counted(&between, CounterFamily::SocketBytes);
     assert!(bytes.iter().all(|(_, bytes)| *bytes > 1 << 20), "{bytes:?}");
-    assert_eq!(counted(&between, Family::Answers), [("websocket", 1)]);
-    assert_eq!(counted(&between, Family::Sockets), [("origin", 1)]);
+    assert_eq!(
+        counted(&between, CounterFamily::Answers),
+        [("websocket", 1)]
+    );
+    assert_eq!(counted(&between, CounterFamily::Sockets), [("origin", 1)]);
 }
 
 #[tokio::test]
-async fn the_origin_is_told_what_it_is_told_of_any_request() {
+async fn upgrade_request_has_the_usual_proxy_headers() {
     let mut between = Between::start("");
     let (io, _serving) = between.client();
     let mut request = "ws://www.site.test/chat?room=7"
@@ -178,7 +181,7 @@ async fn the_origin_is_told_what_it_is_told_of_any_request() {
 }
 
 #[tokio::test]
-async fn an_origin_that_refuses_has_the_say_and_the_connection_goes_on() {
+async fn origin_rejection_is_forwarded_and_connection_stays() {
     let mut between = Between::start("");
     let (mut client, _serving) = between.client();
     for _ in 0..2 {
@@ -202,19 +205,19 @@ async fn an_origin_that_refuses_has_the_say_and_the_connection_goes_on() {
             "nothing else was for it"
         );
     }
-    assert_eq!(counted(&between, Family::Origins), [("4xx", 2)]);
-    assert_eq!(between.proxy.sockets_open(), 0);
+    assert_eq!(counted(&between, CounterFamily::Origins), [("4xx", 2)]);
+    assert_eq!(between.proxy.open_websockets(), 0);
 }
 
 /// Its connection to the origin is in no pool: read slowly, it was one of as many as a client liked to have.
 #[tokio::test]
-async fn a_refusal_has_its_place_until_its_body_has_ended() {
+async fn rejection_holds_permit_until_body_ends() {
     let mut between = Between::start("[websocket]\nper_client = 1\n");
     let (mut client, mut origin, _serving) = asked(&mut between).await;
     let half = "HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\nhal";
     write(&mut origin, half).await;
     head(&mut client).await;
-    assert_eq!(between.proxy.sockets_open(), 1);
+    assert_eq!(between.proxy.open_websockets(), 1);
     let (mut next, _serving_next) = between.client();
     write(&mut next, HANDSHAKE).await;
     let answer = head(&mut next).await;
@@ -224,11 +227,11 @@ async fn a_refusal_has_its_place_until_its_body_has_ended() {
     client.read_exact(&mut body).await.expect("the body comes");
     assert_eq!(&body, b"halves");
     between.clock.turn(Duration::ZERO).await;
-    assert_eq!(between.proxy.sockets_open(), 0);
+    assert_eq!(between.proxy.open_websockets(), 0);
 }
 
 #[tokio::test]
-async fn what_is_sent_behind_a_handshake_waits_for_the_origin_to_agree() {
+async fn early_client_data_waits_for_101() {
     for agrees in [true, false] {
         let mut between = Between::start("");
         let (mut client, _serving) = between.client();
@@ -266,7 +269,7 @@ async fn what_is_sent_behind_a_handshake_waits_for_the_origin_to_agree() {
 }
 
 #[tokio::test]
-async fn an_origin_that_speaks_something_else_is_no_websocket() {
+async fn other_protocol_is_not_a_websocket() {
     let accept = "Sec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\n";
     let (connection, upgrade) = ("Connection: Upgrade\r\n", "Upgrade: websocket\r\n");
     for (version, fields) in [
@@ -294,7 +297,7 @@ async fn an_origin_that_speaks_something_else_is_no_websocket() {
         let why = "proxy-status: spdy; error=http_upgrade_failed\r\n";
         assert!(answer.contains(why), "{fields}: {answer}");
         assert_eq!(
-            counted(&between, Family::Origins),
+            counted(&between, CounterFamily::Origins),
             [("broken", 1)],
             "{fields}"
         );
@@ -302,7 +305,7 @@ async fn an_origin_that_speaks_something_else_is_no_websocket() {
 }
 
 #[tokio::test]
-async fn an_origin_that_is_gone_or_silent_is_told_of() {
+async fn unreachable_or_silent_origin_gives_an_error() {
     let mut between = Between::start("");
     let (mut client, _serving) = between.client();
     write(&mut client, HANDSHAKE).await;
@@ -317,12 +320,12 @@ async fn an_origin_that_is_gone_or_silent_is_told_of() {
     let answer = head(&mut client).await;
     assert!(answer.starts_with("HTTP/1.1 502 "), "{answer}");
     assert!(answer.contains("error=connection_refused"), "{answer}");
-    assert_eq!(between.proxy.sockets_open(), 0);
+    assert_eq!(between.proxy.open_websockets(), 0);
 }
 
 /// One client could have all pages of a site refused by asking for WebSockets of an origin that has none.
 #[tokio::test]
-async fn an_origin_that_answers_no_handshake_is_still_asked_for_pages() {
+async fn failed_handshake_does_not_back_off_origin() {
     let mut between = Between::start("[upstream]\nfailures = 1\nrest_s = 5\nretries = 0\n");
     let (mut client, _serving) = between.client();
     write(&mut client, HANDSHAKE).await;
@@ -351,19 +354,22 @@ async fn an_origin_that_answers_no_handshake_is_still_asked_for_pages() {
 }
 
 #[tokio::test]
-async fn a_client_that_leaves_before_the_101_is_counted_among_those_that_broke() {
+async fn client_leaving_before_101_counts_as_error() {
     let mut between = Between::start("");
     let (client, mut origin, serving) = asked(&mut between).await;
     drop(client);
     write(&mut origin, AGREED).await;
     serving.await.expect("no panic");
-    assert_eq!(counted(&between, Family::Answers), [("websocket", 1)]);
-    assert_eq!(counted(&between, Family::Sockets), [("broken", 1)]);
-    assert_eq!(between.proxy.sockets_open(), 0);
+    assert_eq!(
+        counted(&between, CounterFamily::Answers),
+        [("websocket", 1)]
+    );
+    assert_eq!(counted(&between, CounterFamily::Sockets), [("broken", 1)]);
+    assert_eq!(between.proxy.open_websockets(), 0);
 }
 
 #[tokio::test]
-async fn silence_ends_it_and_a_ping_keeps_it() {
+async fn idle_timeout_closes_and_ping_keeps_open() {
     let mut between = Between::start("[websocket]\nidle_timeout_s = 90\n");
     let (mut client, mut origin, serving) = opened(&mut between).await;
     for _ in 0..10 {
@@ -380,11 +386,11 @@ async fn silence_ends_it_and_a_ping_keeps_it() {
     assert_eq!(took.as_secs(), 90);
     drop((client, origin));
     serving.await.expect("no panic");
-    assert_eq!(counted(&between, Family::Sockets), [("idle", 1)]);
+    assert_eq!(counted(&between, CounterFamily::Sockets), [("idle", 1)]);
 }
 
 #[tokio::test]
-async fn when_the_program_stops_both_are_told_and_have_a_second() {
+async fn shutdown_closes_both_sides_within_a_second() {
     let mut between = Between::start("");
     let (mut client, mut origin, serving) = opened(&mut between).await;
     between.stop.set();
@@ -395,11 +401,11 @@ async fn when_the_program_stops_both_are_told_and_have_a_second() {
     let (served, took) = between.wait(serving).await;
     served.expect("no panic");
     assert_eq!(took.as_secs(), 1);
-    assert_eq!(counted(&between, Family::Sockets), [("stopped", 1)]);
+    assert_eq!(counted(&between, CounterFamily::Sockets), [("stopped", 1)]);
 }
 
 #[tokio::test]
-async fn nothing_is_put_into_the_middle_of_a_message_when_the_program_stops() {
+async fn shutdown_does_not_split_a_message() {
     let mut between = Between::start("");
     let (mut client, mut origin, serving) = agreed(&mut between).await;
     origin
@@ -430,7 +436,7 @@ async fn nothing_is_put_into_the_middle_of_a_message_when_the_program_stops() {
 }
 
 #[tokio::test]
-async fn who_reads_nothing_holds_the_other_up_and_is_given_up() {
+async fn stalled_reader_is_closed() {
     let mut between = Between::start("");
     let (client, mut origin, serving) = opened(&mut between).await;
     let sending = async {
@@ -446,12 +452,12 @@ async fn who_reads_nothing_holds_the_other_up_and_is_given_up() {
     assert_eq!(took.as_secs(), 60, "as for any client that takes nothing");
     drop(client);
     serving.await.expect("no panic");
-    assert_eq!(counted(&between, Family::Sockets), [("broken", 1)]);
+    assert_eq!(counted(&between, CounterFamily::Sockets), [("broken", 1)]);
 }
 
 /// Its pings kept the silence away, and nothing else rang.
 #[tokio::test]
-async fn an_origin_that_takes_nothing_is_given_up_though_it_pings() {
+async fn origin_not_reading_is_closed_despite_pings() {
     let mut between = Between::start("");
     let (mut client, mut origin, serving) = opened(&mut between).await;
     let message = || Message::binary(vec![0; 1000]);
@@ -465,11 +471,11 @@ async fn an_origin_that_takes_nothing_is_given_up_though_it_pings() {
     assert_eq!(seconds, 60, "as for any upload");
     serving.await.expect("no panic");
     sending.await.expect("no panic");
-    assert_eq!(counted(&between, Family::Sockets), [("broken", 1)]);
+    assert_eq!(counted(&between, CounterFamily::Sockets), [("broken", 1)]);
 }
 
 #[tokio::test]
-async fn who_has_said_all_still_hears_the_other() {
+async fn half_closed_side_still_receives() {
     let mut between = Between::start("");
     let (mut client, mut origin, serving) = agreed(&mut between).await;
     write(&mut client, "the last").await;
@@ -479,11 +485,11 @@ async fn who_has_said_all_still_hears_the_other() {
     drop(origin);
     assert_eq!(between.what_comes(&mut client).await, "and the answer");
     serving.await.expect("no panic");
-    assert_eq!(counted(&between, Family::Sockets), [("client", 1)]);
+    assert_eq!(counted(&between, CounterFamily::Sockets), [("client", 1)]);
 }
 
 #[tokio::test]
-async fn one_past_the_places_of_a_client_is_told_to_come_back() {
+async fn per_client_limit_gives_503() {
     let mut between = Between::start("[websocket]\nper_client = 1\n");
     let (first, origin, serving) = opened(&mut between).await;
     let refused = |io| async { tokio_tungstenite::client_async("ws://www.site.test/", io).await };
@@ -494,7 +500,7 @@ async fn one_past_the_places_of_a_client_is_told_to_come_back() {
         }
         other => panic!("want 503, got {other:?}"),
     }
-    let limits = counted(&between, Family::Limits);
+    let limits = counted(&between, CounterFamily::Limits);
     assert_eq!(limits, [("websocket.per_client", 1)]);
     drop((first, origin));
     serving.await.expect("no panic");
@@ -502,7 +508,7 @@ async fn one_past_the_places_of_a_client_is_told_to_come_back() {
 }
 
 #[tokio::test]
-async fn no_other_way_leads_to_another_protocol() {
+async fn other_upgrades_are_not_forwarded() {
     let moved = "---[site.rewrite]\n[[site.rewrite.hosts]]\nhost = 'cdn.test'\nkinds = ['image']\n";
     let no_version = HANDSHAKE.replace("Sec-WebSocket-Version: 13\r\n", "");
     for (more, handshake, status, reason) in [
@@ -536,7 +542,7 @@ async fn no_other_way_leads_to_another_protocol() {
             "{handshake}{answer}"
         );
         assert_eq!(
-            counted(&between, Family::Refused),
+            counted(&between, CounterFamily::Refused),
             [(reason, 1)],
             "{handshake}"
         );
@@ -550,7 +556,7 @@ async fn no_other_way_leads_to_another_protocol() {
 }
 
 #[tokio::test]
-async fn an_upgrade_that_is_to_be_ignored_is_as_if_it_were_not_there() {
+async fn ignored_upgrade_is_a_plain_request() {
     for (handshake, version) in [
         (HANDSHAKE.replace("HTTP/1.1", "HTTP/1.0"), "HTTP/1.0"),
         (HANDSHAKE.replace("Connection: Upgrade\r\n", ""), "HTTP/1.1"),
@@ -574,7 +580,7 @@ async fn an_upgrade_that_is_to_be_ignored_is_as_if_it_were_not_there() {
 }
 
 #[tokio::test]
-async fn another_protocol_than_a_websocket_is_never_asked_for() {
+async fn other_protocol_is_never_requested() {
     let mut between = Between::start("");
     let (mut client, _serving) = between.client();
     let asking = HANDSHAKE.replace(

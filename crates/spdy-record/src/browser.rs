@@ -194,7 +194,7 @@ impl Browser {
     }
 
     /// Comes when its log has more than `limit` bytes, or nearly so: it is looked at now and then.
-    pub(crate) fn log_passes(&self, limit: usize) -> impl Future<Output = ()> + use<> {
+    pub(crate) fn log_exceeds(&self, limit: usize) -> impl Future<Output = ()> + use<> {
         let log = log_of(self.folder());
         async move {
             let length = || std::fs::metadata(&log).map_or(0, |about| about.len());
@@ -307,7 +307,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_log_is_read_up_to_its_limit_and_one_that_is_not_there_is_told() {
+    fn a_log_is_read_up_to_its_limit_and_a_missing_one_is_an_error() {
         let folder = tempfile::tempdir().expect("a folder can be made");
         let log = log_of(folder.path());
         let missing = read(&log, 5).map_err(|fault| fault.kind());

@@ -165,7 +165,7 @@ impl<'a> Load<'a> {
     }
 
     /// What was told.
-    pub(crate) fn into_loaded(self) -> Loaded {
+    pub(crate) fn into_result(self) -> Loaded {
         self.loaded
     }
 

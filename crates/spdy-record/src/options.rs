@@ -79,13 +79,13 @@ impl Resolve {
 /// What is no [`Resolve`].
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
 #[error("{0:?} is not HOST:PORT:ADDRESS")]
-pub struct NoResolve(String);
+pub struct ResolveParseError(String);
 
 impl FromStr for Resolve {
-    type Err = NoResolve;
+    type Err = ResolveParseError;
 
-    fn from_str(text: &str) -> Result<Self, NoResolve> {
-        let no = || NoResolve(text.to_owned());
+    fn from_str(text: &str) -> Result<Self, ResolveParseError> {
+        let no = || ResolveParseError(text.to_owned());
         let (host, rest) = text.split_once(':').ok_or_else(no)?;
         let (port, address) = rest.split_once(':').ok_or_else(no)?;
         let bare = address.trim_start_matches('[').trim_end_matches(']');
@@ -122,7 +122,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_to_be_believed_becomes_a_rule_and_nothing_else_does() {
+    fn only_valid_resolve_options_become_resolver_rules() {
         let rule = |text: &str| text.parse::<Resolve>().map(|resolve| resolve.to_string());
         assert_eq!(
             rule("a.test:80:127.0.0.2").unwrap(),
@@ -139,7 +139,11 @@ mod tests {
             "a,EXCLUDE b:1:127.0.0.1",
             "a:x:127.0.0.1",
         ] {
-            assert_eq!(rule(wrong), Err(NoResolve(wrong.to_owned())), "{wrong}");
+            assert_eq!(
+                rule(wrong),
+                Err(ResolveParseError(wrong.to_owned())),
+                "{wrong}"
+            );
         }
     }
 }

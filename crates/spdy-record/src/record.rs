@@ -50,7 +50,7 @@ pub async fn record(
     let (mut browser, mut pipe) = Browser::start(options)?;
     tokio::pin!(interrupt);
     let limit = options.limits.file_bytes;
-    let is_full = browser.log_passes(limit);
+    let is_full = browser.log_exceeds(limit);
     tokio::pin!(is_full);
     let mut load = Load::new(&browser, &mut pipe, options, &mut progress);
     let mut end = tokio::select! {
@@ -58,7 +58,7 @@ pub async fn record(
         () = &mut is_full => Ok(End::Cut),
         () = &mut interrupt => Err(RecordError::Interrupted),
     };
-    let loaded = load.into_loaded();
+    let loaded = load.into_result();
     if let Ok(End::Asked) = end {
         end = tokio::select! {
             () = browser.finish(&mut pipe) => end,

@@ -26,7 +26,7 @@ fn options(arguments: &[String]) -> RecordOptions {
 }
 
 #[tokio::test]
-async fn an_interrupt_is_heard_while_the_browser_is_ending() {
+async fn an_interrupt_works_while_the_browser_exits() {
     let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
     let port = listener.local_addr().unwrap().port();
     let options = options(&[format!("close={port}")]);
@@ -71,7 +71,7 @@ async fn a_log_that_passes_its_limit_ends_the_recording_and_what_came_is_kept() 
 }
 
 #[tokio::test]
-async fn a_browser_that_draws_nothing_and_has_no_secrets_is_recorded_all_the_same() {
+async fn a_missing_screenshot_or_key_log_is_no_error() {
     let netlog = "../spdy-page/tests/data/chromium.netlog.json";
     let netlog = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join(netlog);
     let options = RecordOptions {

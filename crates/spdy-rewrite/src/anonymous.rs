@@ -93,7 +93,7 @@ pub fn request<B>(rules: &Rules, moved: &Moved, asked: &Request<B>) -> Result<Up
     if load.sends_origin() {
         fresh.insert(ORIGIN, value(rules.site_origin()));
     }
-    if tells_page(rules, moved, headers) {
+    if sends_referrer(rules, moved, headers) {
         fresh.insert(REFERER, value(rules.site().as_str()));
     }
     Ok(Upstream {
@@ -105,7 +105,7 @@ pub fn request<B>(rules: &Rules, moved: &Moved, asked: &Request<B>) -> Result<Up
 
 /// Whether the host is told of the page: not from a page over TLS to a host without (strict-origin), and not if the browser told us
 /// nothing.
-pub(crate) fn tells_page(rules: &Rules, moved: &Moved, headers: &HeaderMap) -> bool {
+pub(crate) fn sends_referrer(rules: &Rules, moved: &Moved, headers: &HeaderMap) -> bool {
     let is_downgrade = rules.site().scheme() == "https" && moved.scheme() == Scheme::Http;
     rules.referrer() == Referrer::Origin && headers.contains_key(REFERER) && !is_downgrade
 }
@@ -215,7 +215,7 @@ fn check_load(headers: &HeaderMap) -> Result<Load, Refusal> {
         None | Some("empty") => None,
         Some(destination) => {
             Some(
-                Kind::of_destination(destination).ok_or_else(|| Refusal::Destination {
+                Kind::from_destination(destination).ok_or_else(|| Refusal::Destination {
                     got: destination.to_owned(),
                 })?,
             )
@@ -249,10 +249,10 @@ fn check_load(headers: &HeaderMap) -> Result<Load, Refusal> {
 }
 
 /// Whether the client says that a page loads it, as anything that is moved under the site's name.
-pub fn is_load(headers: &HeaderMap) -> bool {
+pub fn is_subresource_load(headers: &HeaderMap) -> bool {
     match fetch_metadata(headers, SEC_FETCH_DEST) {
         Ok(Some(destination)) => {
-            destination == "empty" || Kind::of_destination(destination).is_some()
+            destination == "empty" || Kind::from_destination(destination).is_some()
         }
         _ => false,
     }
@@ -261,7 +261,7 @@ pub fn is_load(headers: &HeaderMap) -> bool {
 /// Whether the client says that a page loads it as a script.
 pub fn is_script(headers: &HeaderMap) -> bool {
     let destination = fetch_metadata(headers, SEC_FETCH_DEST).ok().flatten();
-    destination.and_then(Kind::of_destination) == Some(Kind::Script)
+    destination.and_then(Kind::from_destination) == Some(Kind::Script)
 }
 
 /// Whether a page of another origin, for which nothing is fetched here ([`Refusal::CrossSite`]), is sent to the host itself: its
@@ -272,7 +272,7 @@ pub fn is_sent_on(moved: &Moved, headers: &HeaderMap) -> bool {
     match fetch_metadata(headers, SEC_FETCH_DEST) {
         Ok(Some("empty")) => true,
         Ok(Some(destination)) => {
-            Kind::of_destination(destination).is_some_and(|kind| moved.kinds().has(kind))
+            Kind::from_destination(destination).is_some_and(|kind| moved.kinds().has(kind))
         }
         _ => false,
     }

@@ -87,7 +87,7 @@ impl Key {
     /// # Errors
     ///
     /// [`KeyError::Short`].
-    pub fn of_secret(secret: &[u8]) -> Result<Self, KeyError> {
+    pub fn from_secret(secret: &[u8]) -> Result<Self, KeyError> {
         let unnamed = Self::new('0', secret)?;
         let mut mac = unnamed.mac.clone();
         mac.update(b"spdy-accel/1 kid");
@@ -146,9 +146,9 @@ impl Keys {
     /// # Errors
     ///
     /// [`KeyError::Short`].
-    pub fn of_secrets(current: &[u8], former: Option<&[u8]>) -> Result<Self, KeyError> {
-        let former = former.map(Key::of_secret).transpose()?;
-        Ok(Self::new(Key::of_secret(current)?, former))
+    pub fn from_secrets(current: &[u8], former: Option<&[u8]>) -> Result<Self, KeyError> {
+        let former = former.map(Key::from_secret).transpose()?;
+        Ok(Self::new(Key::from_secret(current)?, former))
     }
 
     /// The live keys, the current one first.
@@ -235,7 +235,7 @@ mod tests {
     };
 
     #[test]
-    fn a_capability_is_for_one_site_scheme_host_port_and_letter() {
+    fn capability_is_bound_to_site_scheme_host_port_and_scope() {
         let keys = Keys::new(key('a', 1), None);
         let word = keys.make(SUBJECT);
         assert_eq!(word.len(), 26);
@@ -278,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn no_flipped_bit_is_overlooked() {
+    fn flipped_bit_invalidates_capability() {
         let keys = Keys::new(key('a', 1), None);
         let word = keys.make(SUBJECT);
         let code = URL_SAFE_NO_PAD.decode(&word[2..]).unwrap();
@@ -291,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn the_former_key_opens_what_it_made_and_a_dropped_one_nothing() {
+    fn previous_key_verifies_and_removed_key_does_not() {
         let old = Keys::new(key('a', 1), None).make(SUBJECT);
         let rolled = Keys::new(key('b', 2), Some(key('a', 1)));
         assert_eq!(rolled.check(&old, SUBJECT), Ok(()));
@@ -306,8 +306,8 @@ mod tests {
     }
 
     #[test]
-    fn a_key_is_called_by_its_secret_and_opens_what_it_made_whatever_the_other_is_called() {
-        let of = |fill| Key::of_secret(&[fill; 32]).unwrap();
+    fn key_id_derives_from_secret_and_verifies_under_any_id() {
+        let of = |fill| Key::from_secret(&[fill; 32]).unwrap();
         assert_eq!(of(1).kid(), of(1).kid());
         let names: std::collections::BTreeSet<char> =
             (0..=255).map(|fill| of(fill).kid()).collect();
@@ -317,20 +317,20 @@ mod tests {
             .unwrap();
         for fill in [2, namesake] {
             let [old, new] = [[1; 32], [fill; 32]];
-            let word = Keys::of_secrets(&old, None).unwrap().make(SUBJECT);
-            let rolled = Keys::of_secrets(&new, Some(&old)).unwrap();
+            let word = Keys::from_secrets(&old, None).unwrap().make(SUBJECT);
+            let rolled = Keys::from_secrets(&new, Some(&old)).unwrap();
             assert_eq!(rolled.check(&word, SUBJECT), Ok(()));
             assert_eq!(rolled.check(&rolled.make(SUBJECT), SUBJECT), Ok(()));
-            let over = Keys::of_secrets(&new, None).unwrap();
+            let over = Keys::from_secrets(&new, None).unwrap();
             assert!(over.check(&word, SUBJECT).is_err());
         }
     }
 
     /// Keys were called `1` by builds that did not name them by their secrets; their pages are still about.
     #[test]
-    fn what_a_live_secret_made_is_good_whatever_its_key_was_called_then() {
+    fn capability_of_live_secret_verifies_after_id_change() {
         let [first, second] = [key('1', 1), key('1', 2)].map(|key| Keys::new(key, None));
-        let now = Keys::of_secrets(&[2; 32], Some(&[1; 32])).unwrap();
+        let now = Keys::from_secrets(&[2; 32], Some(&[1; 32])).unwrap();
         assert!(now.kids().all(|kid| kid != '1'));
         for before in [&first, &second] {
             let word = before.make(SUBJECT);
@@ -345,7 +345,7 @@ mod tests {
     }
 
     #[test]
-    fn words_of_another_form_are_none() {
+    fn malformed_capability_is_rejected() {
         let keys = Keys::new(key('a', 1), None);
         let word = keys.make(SUBJECT);
         for bad in [
@@ -367,7 +367,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_have_a_name_of_their_own_and_a_secret_nobody_guesses() {
+    fn key_needs_id_and_long_secret() {
         assert_eq!(Key::new('-', &[0; 32]).err(), Some(KeyError::Name('-')));
         assert_eq!(
             Key::new('a', &[0; 31]).err(),
@@ -378,7 +378,7 @@ mod tests {
 
     /// The characters are a promise to pages that are kept elsewhere; these are Python's, by its `hmac`.
     #[test]
-    fn a_capability_is_these_characters() {
+    fn capability_has_known_bytes() {
         let keys = Keys::new(key('a', 1), None);
         let word = keys.make(SUBJECT);
         assert_eq!(word, "kaFaPWm2Q_4roaH67RQIQ98NcF");

@@ -56,17 +56,17 @@ impl Charset {
     /// The encoding that a `meta` among the first bytes of a page says; what says none is read byte for byte.
     pub(crate) fn of_meta(start: &[u8]) -> Self {
         let start = &start[..start.len().min(PRESCAN_BYTES)];
-        Self::said_by_meta(start).unwrap_or(Self::SingleByte)
+        Self::from_meta(start).unwrap_or(Self::SingleByte)
     }
 
     /// The same while more of the first bytes may come: `None` until a whole tag says it.
     pub(crate) fn of_whole_meta(start: &[u8]) -> Option<Self> {
         let start = &start[..start.len().min(PRESCAN_BYTES)];
         let end = start.iter().rposition(|byte| *byte == b'>')?;
-        Self::said_by_meta(&start[..end])
+        Self::from_meta(&start[..end])
     }
 
-    fn said_by_meta(start: &[u8]) -> Option<Self> {
+    fn from_meta(start: &[u8]) -> Option<Self> {
         let lower = start.to_ascii_lowercase();
         let mut from = 0;
         while let Some(at) = find(&lower[from..], b"charset") {

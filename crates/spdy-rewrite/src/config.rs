@@ -85,7 +85,7 @@ impl Default for Config {
 
 impl Config {
     /// What is said of limits: for all hosts, then of each.
-    pub fn all_limits(&self) -> impl Iterator<Item = &LimitsConfig> {
+    pub fn limits_of_hosts(&self) -> impl Iterator<Item = &LimitsConfig> {
         let of_hosts = self.hosts.iter().map(|host| &host.limits);
         std::iter::once(&self.limits).chain(of_hosts)
     }
@@ -173,7 +173,7 @@ impl HostConfig {
     /// All of `host` that may stand under the site's name, over HTTPS.
     pub fn everything(host: &str) -> Self {
         Self {
-            kinds: Kinds::OF_PATHS.iter().collect(),
+            kinds: Kinds::PROXIED.iter().collect(),
             ..Self::passive(host)
         }
     }

@@ -20,7 +20,7 @@ use url::Url;
 
 use crate::csp_source::{Source, additions};
 use crate::kind::{Kind, Kinds};
-use crate::page_at::PageAt;
+use crate::page_at::PageLocation;
 use crate::rules::Rules;
 
 /// What an element bears that a policy may ask for.
@@ -103,18 +103,18 @@ fn governing(kind: Kind) -> &'static [&'static str] {
 }
 
 /// Directives of which named hosts have a source, too: what scripts ask for beside themselves, and what plug-ins show.
-const OF_NAMED: [&str; 2] = ["connect-src", "object-src"];
+const ALIAS_DIRECTIVES: [&str; 2] = ["connect-src", "object-src"];
 
 /// The same where the page is a named host's itself: its forms lead to its name, or to its host.
-const OF_NAMED_PAGES: [&str; 1] = ["form-action"];
+const ALIAS_PAGE_DIRECTIVES: [&str; 1] = ["form-action"];
 
 /// The kinds that a directive of the page there speaks of, if it is one that matters here.
-fn governed(at: &PageAt, directive: &str) -> Kinds {
+fn governed_kinds(at: &PageLocation, directive: &str) -> Kinds {
     let is_of = |names: &[&str]| {
         let mut names = names.iter();
         names.any(|name| directive.eq_ignore_ascii_case(name))
     };
-    if is_of(&OF_NAMED) || at.is_named() && is_of(&OF_NAMED_PAGES) {
+    if is_of(&ALIAS_DIRECTIVES) || at.is_named() && is_of(&ALIAS_PAGE_DIRECTIVES) {
         return Kinds::NONE.with(Kind::Document);
     }
     let kinds = Kind::ALL.into_iter();
@@ -167,7 +167,7 @@ fn has_hashes(sources: &[String], integrity: Option<&str>) -> bool {
 /// The policies of one page, as they came and as they are sent on.
 #[derive(Clone, Debug)]
 pub struct Policies {
-    pub(crate) at: PageAt,
+    pub(crate) at: PageLocation,
     pub(crate) original: Vec<Policy>,
     rewritten: Vec<Policy>,
     /// Those that only report, as they came.
@@ -177,11 +177,11 @@ pub struct Policies {
 impl Policies {
     /// None of `page`.
     pub fn none(page: &Url) -> Self {
-        Self::none_at(PageAt::of_site(page))
+        Self::none_at(PageLocation::of_site(page))
     }
 
     /// None of the page there.
-    pub(crate) fn none_at(at: PageAt) -> Self {
+    pub(crate) fn none_at(at: PageLocation) -> Self {
         Self {
             at,
             original: Vec::new(),
@@ -200,11 +200,15 @@ impl Policies {
     /// The page's URL is the one that the browser has, whichever of the site's names and schemes that is by: from there it
     /// asks for what is moved, and so the policy must say it.
     pub fn rewrite_head(rules: &Rules, page: &Url, headers: &mut HeaderMap) -> Self {
-        Self::rewrite_head_at(PageAt::of_site(page), rules, headers)
+        Self::rewrite_head_at(PageLocation::of_site(page), rules, headers)
     }
 
     /// The same of the page there.
-    pub(crate) fn rewrite_head_at(at: PageAt, rules: &Rules, headers: &mut HeaderMap) -> Self {
+    pub(crate) fn rewrite_head_at(
+        at: PageLocation,
+        rules: &Rules,
+        headers: &mut HeaderMap,
+    ) -> Self {
         let mut policies = Self::none_at(at);
         for (name, is_enforced) in [
             (CONTENT_SECURITY_POLICY, true),
@@ -265,7 +269,7 @@ impl Policies {
     }
 
     /// Whether they allow `url` as `kind` as they are sent on.
-    pub fn allow_moved(&self, url: &Url, kind: Kind, credentials: Credentials<'_>) -> bool {
+    pub fn allow_rewritten(&self, url: &Url, kind: Kind, credentials: Credentials<'_>) -> bool {
         self.rewritten
             .iter()
             .all(|policy| policy.allows(&self.at.seen, url, kind, credentials))
@@ -279,10 +283,10 @@ pub(crate) fn parse_all(text: &str) -> impl Iterator<Item = Policy> {
 
 /// `text`, one or more policies of `page` parted by commas, with the sources of moved hosts added; `None` if none is.
 pub fn rewrite(rules: &Rules, page: &Url, text: &str) -> Option<String> {
-    rewrite_at(rules, &PageAt::of_site(page), text)
+    rewrite_at(rules, &PageLocation::of_site(page), text)
 }
 
-fn rewrite_at(rules: &Rules, at: &PageAt, text: &str) -> Option<String> {
+fn rewrite_at(rules: &Rules, at: &PageLocation, text: &str) -> Option<String> {
     let mut changed = false;
     let policies: Vec<_> = text
         .split(',')
@@ -303,9 +307,9 @@ fn rewrite_at(rules: &Rules, at: &PageAt, text: &str) -> Option<String> {
     changed.then(|| policies.join(","))
 }
 
-fn added(rules: &Rules, at: &PageAt, directive: &str) -> Option<String> {
+fn added(rules: &Rules, at: &PageLocation, directive: &str) -> Option<String> {
     let mut words = directive.split_ascii_whitespace();
-    let kinds = governed(at, words.next()?);
+    let kinds = governed_kinds(at, words.next()?);
     if kinds.is_empty() {
         return None;
     }

@@ -74,7 +74,7 @@ impl Policies {
     }
 
     /// The same for the browser that has the page.
-    pub(crate) fn allow_seen_base(&self, url: &Url) -> bool {
+    pub(crate) fn allow_browser_base(&self, url: &Url) -> bool {
         self.allow_base_from(&self.at.seen, url)
     }
 
@@ -95,7 +95,7 @@ fn admits(policy: &Policy, inline: Inline<'_>) -> bool {
 
 /// Whether these fields take a page's origin from it (HTML §7.6, `sandbox`): it is then of another origin than all that is
 /// moved to the site's name.
-pub(crate) fn sandboxes(headers: &HeaderMap) -> bool {
+pub(crate) fn has_csp_sandbox(headers: &HeaderMap) -> bool {
     let values = headers.get_all(CONTENT_SECURITY_POLICY).iter();
     let texts = values.map(|value| String::from_utf8_lossy(value.as_bytes()));
     texts.into_iter().any(|text| {

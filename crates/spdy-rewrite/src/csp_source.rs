@@ -6,12 +6,12 @@ use crate::capability::Subject;
 use crate::config::Scheme;
 use crate::entry::Entry;
 use crate::form::LISTED;
-use crate::host::{self, Pattern};
+use crate::host::{self, HostPattern};
 use crate::kind::{Kind, Kinds};
-use crate::page_at::PageAt;
+use crate::page_at::PageLocation;
 use crate::path_reading::is_in;
 use crate::rules::{Rules, Standing};
-use crate::verdict::{Finder, Verdict};
+use crate::verdict::{ReferenceSource, Verdict};
 
 /// A source that speaks of URLs.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -118,7 +118,7 @@ impl Source {
             } => {
                 let named = url.host_str().unwrap_or_default();
                 let is_host = if *is_wild {
-                    named != host && host::is_under(named, host)
+                    named != host && host::is_in_zone(named, host)
                 } else {
                     host == "*" || named == host
                 };
@@ -170,7 +170,12 @@ fn decoded(path: &str) -> String {
 }
 
 /// What to add to a directive of the page there for `kinds` beside `source`: where that is moved to, in full.
-pub(crate) fn additions(rules: &Rules, at: &PageAt, source: &Source, kinds: Kinds) -> Vec<String> {
+pub(crate) fn additions(
+    rules: &Rules,
+    at: &PageLocation,
+    source: &Source,
+    kinds: Kinds,
+) -> Vec<String> {
     if *source == Source::Site && at.is_named() {
         return vec![at.original.origin().ascii_serialization()];
     }
@@ -194,7 +199,11 @@ pub(crate) fn additions(rules: &Rules, at: &PageAt, source: &Source, kinds: Kind
             Port::Of(port) => entry.port == *port,
         };
         let name = match &entry.pattern {
-            Pattern::Exact(name) if *is_wild && name != host && host::is_under(name, host) => name,
+            HostPattern::Exact(name)
+                if *is_wild && name != host && host::is_in_zone(name, host) =>
+            {
+                name
+            }
             pattern if !is_wild && pattern.matches(host) => host,
             _ => continue,
         };
@@ -238,7 +247,7 @@ fn of_named(rules: &Rules, entry: &Entry, path: &str) -> Option<String> {
     let host = entry.pattern.name();
     rules.standing(entry.scheme, host, entry.port, path).ok()?;
     let own = format!("{}://{host}:{}", entry.scheme.name(), entry.port);
-    let named = rules.named_of(&Url::parse(&own).ok()?)?;
+    let named = rules.alias_of(&Url::parse(&own).ok()?)?;
     Some(written(format!("{}{path}", named.origin())))
 }
 
@@ -254,7 +263,7 @@ fn of_entry(
     let path = narrower(&entry.path, path)?;
     // A host that is denied or merged has entries that nobody can use.
     rules.standing(entry.scheme, host, entry.port, path).ok()?;
-    if !kinds.and(plain_kinds(entry)).is_empty() {
+    if !kinds.and(kinds_without_capability(entry)).is_empty() {
         let head = rules.head(LISTED, entry.scheme, host, entry.port)?;
         return Some(written(format!("{home}{head}{path}")));
     }
@@ -266,14 +275,14 @@ fn of_entry(
         entry.port
     ))
     .ok()?;
-    match rules.verdict(&url, Kind::Script, Finder::Site) {
+    match rules.verdict(&url, Kind::Script, ReferenceSource::Site) {
         Verdict::Move(path) if is_exact => Some(written(format!("{home}{path}"))),
         _ => None,
     }
 }
 
 /// The kinds that are moved without a capability for each URL.
-fn plain_kinds(entry: &Entry) -> Kinds {
+fn kinds_without_capability(entry: &Entry) -> Kinds {
     entry
         .kinds
         .iter()

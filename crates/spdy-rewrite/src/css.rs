@@ -15,9 +15,9 @@ use crate::css_urls::{CssUrl, Form, Use, end_of_rules, urls};
 use crate::kind::Kind;
 use crate::moved_url::Moved;
 use crate::reference::{Judged, Place, Reference};
-use crate::referrer::Tells;
+use crate::referrer::ReferrerScope;
 use crate::rules::Rules;
-use crate::verdict::{Finder, Reason};
+use crate::verdict::{Reason, ReferenceSource};
 
 /// A sheet that is a resource of its own.
 #[derive(Clone, Debug)]
@@ -27,7 +27,7 @@ pub struct Sheet {
     seen_from: Option<Url>,
     /// Where it is in its own place, if it was moved.
     home: Option<Url>,
-    finder: Finder,
+    finder: ReferenceSource,
 }
 
 impl Sheet {
@@ -37,7 +37,7 @@ impl Sheet {
             base: url.clone(),
             seen_from: None,
             home: None,
-            finder: Finder::Site,
+            finder: ReferenceSource::Site,
         }
     }
 
@@ -114,7 +114,7 @@ pub fn rewrite_bytes<'t>(
         charset => charset,
     };
     let Some(text) = charset.read(bytes) else {
-        let astray = leads_astray(rules, sheet, bytes, declared, |_| true);
+        let astray = import_only_if_unsafe(rules, sheet, bytes, declared, |_| true);
         return left(astray.map_or(Cow::Borrowed(bytes), Cow::Owned));
     };
     let mut references = Vec::new();
@@ -124,7 +124,7 @@ pub fn rewrite_bytes<'t>(
     };
     if place.ascii_only
         && let Some(elsewhere) =
-            leads_astray(rules, sheet, bytes, declared, |text| !text.is_ascii())
+            import_only_if_unsafe(rules, sheet, bytes, declared, |text| !text.is_ascii())
     {
         return left(Cow::Owned(elsewhere));
     }
@@ -140,7 +140,7 @@ pub fn rewrite_bytes<'t>(
 }
 
 /// What is served in place of a moved sheet in which something would lead elsewhere, of what `is_unread` says cannot be written anew.
-fn leads_astray(
+fn import_only_if_unsafe(
     rules: &Rules,
     sheet: &Sheet,
     bytes: &[u8],
@@ -152,7 +152,9 @@ fn leads_astray(
     let place = sheet.place(rules);
     let mut named = urls(&text).into_iter();
     named
-        .any(|named| is_unread(&named.url) && place.strays(&named.url, || judge(&place, &named)))
+        .any(|named| {
+            is_unread(&named.url) && place.resolves_elsewhere(&named.url, || judge(&place, &named))
+        })
         .then_some(elsewhere)
 }
 
@@ -160,7 +162,7 @@ fn leads_astray(
 /// how many bytes those were; what follows is rewritten the same way, declared to be UTF-8.
 ///
 /// `None` if there is no such place, or if it is not UTF-8: there, where a part ends is not certain.
-pub fn rewrite_beginning<'t>(
+pub fn rewrite_prefix<'t>(
     rules: &Rules,
     sheet: &Sheet,
     bytes: &'t [u8],
@@ -238,10 +240,10 @@ fn judge(place: &Place<'_>, named: &CssUrl) -> Judged {
             by_cors: kind == Kind::Font,
             unhintable: false,
             is_candidate: false,
-            tells: Tells::Everyone,
+            tells: ReferrerScope::Everyone,
             outcome: Err(reason),
         });
-        let written = url.and_then(|url| place.written_out(text, &url));
+        let written = url.and_then(|url| place.absolute_url(text, &url));
         Judged { written, reference }
     };
     match named.usage {

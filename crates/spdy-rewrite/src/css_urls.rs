@@ -49,7 +49,7 @@ pub struct CssUrl {
 pub fn urls(text: &str) -> Vec<CssUrl> {
     let mut found = Vec::new();
     // Most sheets of a page name nothing, and most `style` attributes.
-    if !may_name(text) {
+    if !may_contain_url(text) {
         return found;
     }
     let mut input = ParserInput::new(text);
@@ -91,7 +91,7 @@ pub(crate) fn end_of_rules(text: &str) -> Option<usize> {
 }
 
 /// Whether there is a parenthesis or an at-rule, without which no URL is named.
-fn may_name(text: &str) -> bool {
+fn may_contain_url(text: &str) -> bool {
     text.bytes().any(|byte| matches!(byte, b'(' | b'@'))
 }
 
@@ -348,7 +348,7 @@ mod tests {
     }
 
     #[test]
-    fn every_way_to_name_a_resource_is_found_with_its_use() {
+    fn all_css_url_forms_are_found_with_use() {
         let text = r#"@charset "utf-8"; @namespace svg url(http://www.w3.org/2000/svg); @import "a.css"; @IMPORT url(b.css) layer(x) print;
             @import url("c.css") supports(background: url(s.png));
             @font-face { font-family: "x"; src: url("d.woff") format("woff"), url('e.ttf') format("truetype"), local("no"); }
@@ -383,7 +383,7 @@ mod tests {
     }
 
     #[test]
-    fn a_span_is_the_token_and_nothing_else() {
+    fn span_covers_exactly_the_token() {
         let text = r#"a{b:url( "x" crossorigin(anonymous))}c{d: /* e */ url(y) }@import/**/'z'"#;
         let spans: Vec<_> = urls(text)
             .into_iter()
@@ -393,7 +393,7 @@ mod tests {
     }
 
     #[test]
-    fn nested_rules_have_properties_of_their_own() {
+    fn nested_rules_are_parsed_separately() {
         let text =
             "a { --x: 1; &:hover { background: url(b) } filter: url(c#d); e:f { mask: url(g) } }";
         use Use::{Fragment, Image};
@@ -405,7 +405,7 @@ mod tests {
     }
 
     #[test]
-    fn nonsense_and_depth_end() {
+    fn garbage_and_deep_nesting_terminate() {
         urls(&"{".repeat(100_000));
         urls(&"url(".repeat(10_000));
         urls("@import @import url(\"");

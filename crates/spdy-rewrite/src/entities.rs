@@ -126,7 +126,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn references_are_read_as_browsers_read_them_in_attributes() {
+    fn attribute_entities_decode_like_browsers() {
         for (source, want) in [
             ("a&amp;b&#38;c&#x26;d&e=1", "a&b&c&d&e=1"),
             ("?a=1&copy=2&copy2&copy", "?a=1&copy=2&copy2\u{a9}"),
@@ -145,13 +145,13 @@ mod tests {
     }
 
     #[test]
-    fn a_name_that_is_not_known_here_is_left_to_the_browser() {
+    fn unknown_entity_is_undecodable() {
         assert_eq!(decode("https:&sol;&sol;cdn.test"), None);
         assert_eq!(decode("&nothing;"), None);
     }
 
     #[test]
-    fn what_is_encoded_is_decoded_to_itself() {
+    fn encode_then_decode_is_identity() {
         for value in ["a&b", "&amp;", "&copy", "?a&b=\"c\"<'>", "\u{e4}&#38;"] {
             assert_eq!(decode(&encode(value)).as_deref(), Some(value));
         }

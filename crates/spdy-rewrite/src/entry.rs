@@ -3,7 +3,7 @@
 use url::Url;
 
 use crate::config::{HostConfig, Mode, Scheme};
-use crate::host::Pattern;
+use crate::host::HostPattern;
 use crate::host_limits::{HostLimits, LimitsConfig};
 use crate::kind::{Kind, Kinds};
 use crate::path_reading::{canonical, is_in};
@@ -12,7 +12,7 @@ use crate::rules_error::RulesError;
 /// A host, and what of it is moved as what.
 #[derive(Clone, Debug)]
 pub struct Entry {
-    pub(crate) pattern: Pattern,
+    pub(crate) pattern: HostPattern,
     pub(crate) scheme: Scheme,
     pub(crate) mode: Mode,
     pub(crate) port: u16,
@@ -52,7 +52,7 @@ impl Entry {
         let path = check_path("hosts.path", &config.path)?;
         let except = config.except.iter().map(|part| check_part(part, &path));
         let except = except.collect::<Result<_, _>>()?;
-        let pattern = Pattern::parse(name).map_err(wrong)?;
+        let pattern = HostPattern::parse(name).map_err(wrong)?;
         check_mode(config, &pattern, kinds)?;
         Ok(Self {
             pattern,
@@ -88,7 +88,7 @@ impl Entry {
     /// all of the host is moved as whatever it is.
     pub fn is_whole(&self, all_moved: Option<bool>) -> bool {
         // Of a shared host modules stay, and want the connection.
-        let is_every_kind = self.kinds.and(Kinds::OF_PATHS) == Kinds::OF_PATHS;
+        let is_every_kind = self.kinds.and(Kinds::PROXIED) == Kinds::PROXIED;
         let is_all = !self.is_part() && is_every_kind && !self.shared;
         self.whole.or(all_moved).unwrap_or(is_all)
     }
@@ -99,12 +99,12 @@ impl Entry {
     }
 
     /// Whether a host may take `path` for one of this entry, though it is written otherwise: `/%61ds/`, `//ads/` or `/ads;v=1/` for `/ads/`.
-    pub(crate) fn may_mean(&self, path: &str) -> bool {
+    pub(crate) fn may_match_path(&self, path: &str) -> bool {
         is_in(&canonical(path), &canonical(&self.path))
     }
 
     /// Whether `path` is one of those that are not moved, as a host may read it.
-    pub(crate) fn excepts(&self, path: &str) -> bool {
+    pub(crate) fn excludes(&self, path: &str) -> bool {
         !self.except.is_empty() && {
             let path = canonical(path);
             self.except.iter().any(|part| is_in(&path, part))
@@ -128,19 +128,19 @@ impl Entry {
 }
 
 /// What a host of this mode may be, and be moved as.
-fn check_mode(config: &HostConfig, pattern: &Pattern, kinds: Kinds) -> Result<(), RulesError> {
+fn check_mode(config: &HostConfig, pattern: &HostPattern, kinds: Kinds) -> Result<(), RulesError> {
     let host = || config.host.clone();
     let named = |why| Err(RulesError::Named { host: host(), why });
     match (config.mode, pattern) {
-        (Mode::Path, _) => match kinds.iter().find(|kind| kind.wants_own_origin()) {
+        (Mode::Path, _) => match kinds.iter().find(|kind| kind.needs_own_origin()) {
             Some(kind) => Err(RulesError::WantsName { host: host(), kind }),
             None => Ok(()),
         },
-        (Mode::Name, Pattern::Under(_)) => named("want one host, since a name stands for one"),
-        (Mode::Name, Pattern::Exact(_)) if config.shared => {
+        (Mode::Name, HostPattern::Under(_)) => named("want one host, since a name stands for one"),
+        (Mode::Name, HostPattern::Exact(_)) if config.shared => {
             named("want no `shared`, since scripts there are under no name but the host's")
         }
-        (Mode::Name, Pattern::Exact(_)) => Ok(()),
+        (Mode::Name, HostPattern::Exact(_)) => Ok(()),
     }
 }
 
@@ -175,9 +175,12 @@ pub(crate) fn check_path(field: &'static str, path: &str) -> Result<String, Rule
 }
 
 /// Reads patterns of hosts.
-pub(crate) fn patterns(field: &'static str, texts: &[String]) -> Result<Vec<Pattern>, RulesError> {
+pub(crate) fn patterns(
+    field: &'static str,
+    texts: &[String],
+) -> Result<Vec<HostPattern>, RulesError> {
     let pattern = |text: &String| {
-        Pattern::parse(text).map_err(|why| RulesError::Host {
+        HostPattern::parse(text).map_err(|why| RulesError::Host {
             field,
             got: text.clone(),
             why,

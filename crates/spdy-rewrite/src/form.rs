@@ -31,12 +31,12 @@ impl Rules {
     /// # Errors
     ///
     /// [`RulesError::Literal`]: hosts that nobody listed are moved under capabilities.
-    pub fn in_literal_form(self) -> Result<Self, RulesError> {
+    pub fn with_literal_urls(self) -> Result<Self, RulesError> {
         if self.discovers() {
             return Err(RulesError::Literal);
         }
         let tag = [self.tag(), "-literal"].concat();
-        Ok(self.of_form(Form::Literal, tag))
+        Ok(self.with_form(Form::Literal, tag))
     }
 
     /// What stands before the path of what is moved from there under `capability`; `None` if the form cannot say it.

@@ -21,7 +21,7 @@ use crate::csp_page::Inline;
 use crate::csp_source::Source;
 use crate::entry::Entry;
 use crate::form::LISTED;
-use crate::host::Pattern;
+use crate::host::HostPattern;
 use crate::kind::{Kind, Kinds};
 use crate::rules::{Rules, Standing};
 
@@ -33,10 +33,10 @@ const MAX_SOURCES: usize = 64;
 /// The longest of them, bytes.
 const MAX_SOURCES_BYTES: usize = 1024;
 /// The sources that let in nothing of other hosts.
-const SITE_ALONE: &str = "'self'";
+const SELF_ONLY: &str = "'self'";
 
 /// The word of a guarded entry of sheets ends so; that of one of scripts is its number alone.
-const SHEETS: &str = "-style";
+const STYLE_SUFFIX: &str = "-style";
 /// The word of sources begins so.
 const SOURCES: &str = "from:";
 
@@ -55,7 +55,7 @@ impl Guarded {
     pub fn by_head(rules: &Rules, page: &Url, headers: &HeaderMap) -> Self {
         let mut entries = rules.entries.iter();
         let is_any = rules.discovers()
-            || entries.any(|entry| KINDS.into_iter().any(|kind| is_under_site(entry, kind)));
+            || entries.any(|entry| KINDS.into_iter().any(|kind| is_proxied_path(entry, kind)));
         if !is_any || !is_document(headers) {
             return Self::default();
         }
@@ -63,18 +63,18 @@ impl Guarded {
         for value in headers.get_all(CONTENT_SECURITY_POLICY) {
             policies.add(rules, &String::from_utf8_lossy(value.as_bytes()));
         }
-        Self::by_policies(rules, &policies)
+        Self::from_policies(rules, &policies)
     }
 
     /// The same by all that is known of a page.
-    pub(crate) fn by_policies(rules: &Rules, policies: &Policies) -> Self {
+    pub(crate) fn from_policies(rules: &Rules, policies: &Policies) -> Self {
         if policies.is_empty() {
             return Self::default(); // most pages
         }
         let entries = rules.entries.iter().enumerate();
         let pairs = entries.flat_map(|(at, entry)| KINDS.map(|kind| (at, entry, kind)));
         let listed = pairs.filter(|(_, entry, kind)| {
-            is_under_site(entry, *kind) && lets_in(rules, policies, entry, *kind)
+            is_proxied_path(entry, *kind) && lets_in(rules, policies, entry, *kind)
         });
         Self {
             listed: listed.map(|(at, _, kind)| (at, kind)).collect(),
@@ -87,7 +87,7 @@ impl Guarded {
         self.listed.extend(more.listed);
         self.discovered.extend(more.discovered);
         if self.discovered.len() > MAX_SOURCES {
-            self.discovered = BTreeSet::from([SITE_ALONE.to_owned()]);
+            self.discovered = BTreeSet::from([SELF_ONLY.to_owned()]);
         }
     }
 
@@ -95,7 +95,7 @@ impl Guarded {
     /// mean others.
     pub fn words(&self) -> impl Iterator<Item = String> + '_ {
         let listed = self.listed.iter().map(|(at, kind)| match kind {
-            Kind::Style => format!("{at}{SHEETS}"),
+            Kind::Style => format!("{at}{STYLE_SUFFIX}"),
             _ => at.to_string(),
         });
         let discovered = self.discovered.iter();
@@ -110,7 +110,7 @@ impl Guarded {
                 read.discovered.insert(sources.to_owned());
                 continue;
             }
-            let (at, kind) = match word.strip_suffix(SHEETS) {
+            let (at, kind) = match word.strip_suffix(STYLE_SUFFIX) {
                 Some(at) => (at, Kind::Style),
                 None => (word, Kind::Script),
             };
@@ -133,7 +133,7 @@ impl Guarded {
             let mut sources = sources.split(',').filter_map(Source::parse);
             sources.any(|source| source.matches_host(rules.site(), url))
         };
-        match rules.standing_of(url) {
+        match rules.match_url(url) {
             Some(Standing::Listed(entry)) => {
                 let mut all = rules.entries.iter();
                 let at = all.position(|one| std::ptr::eq(one, entry));
@@ -154,7 +154,7 @@ pub(crate) fn may_be(kind: Kind) -> bool {
 }
 
 /// Whether things of `entry` are under the site's name as `kind`; those of a host with a name of its own are not.
-fn is_under_site(entry: &Entry, kind: Kind) -> bool {
+fn is_proxied_path(entry: &Entry, kind: Kind) -> bool {
     entry.kinds.has(kind) && !entry.is_named()
 }
 
@@ -169,8 +169,8 @@ pub fn is_document(headers: &HeaderMap) -> bool {
 /// Whether `policies` let in `entry` as `kind` where it is moved to, and not where it is.
 fn lets_in(rules: &Rules, policies: &Policies, entry: &Entry, kind: Kind) -> bool {
     let host = match &entry.pattern {
-        Pattern::Exact(host) => host.clone(),
-        Pattern::Under(zone) => format!("any.{zone}"),
+        HostPattern::Exact(host) => host.clone(),
+        HostPattern::Under(zone) => format!("any.{zone}"),
     };
     let (scheme, path) = (entry.scheme, &entry.path);
     let own = Url::parse(&format!("{}://{host}:{}{path}", scheme.name(), entry.port));
@@ -186,7 +186,7 @@ fn lets_in(rules: &Rules, policies: &Policies, entry: &Entry, kind: Kind) -> boo
         Kind::Style => allow_host(policies, &own, kind),
         _ => policies.allow(&own, kind, Credentials::default()),
     };
-    has_more_to_guard(policies, &moved, kind) && !lets_in_own
+    is_guard_needed(policies, &moved, kind) && !lets_in_own
 }
 
 /// Whether `policies` let in anything as `kind` from the host of `url`.
@@ -202,9 +202,9 @@ fn allow_host(policies: &Policies, url: &Url, kind: Kind) -> bool {
 }
 
 /// Whether `policies` let in `moved`, a thing under the site's name, and not whatever else stands in the page.
-fn has_more_to_guard(policies: &Policies, moved: &Url, kind: Kind) -> bool {
+fn is_guard_needed(policies: &Policies, moved: &Url, kind: Kind) -> bool {
     let is_inline = kind == Kind::Style && policies.let_in(Inline::Style(None));
-    policies.allow_moved(moved, kind, Credentials::default()) && !is_inline
+    policies.allow_rewritten(moved, kind, Credentials::default()) && !is_inline
 }
 
 /// The sources from which each of `policies` lets sheets in, if they let in those of hosts that are discovered where these are moved to,
@@ -218,7 +218,7 @@ fn sources_of_sheets(rules: &Rules, policies: &Policies) -> BTreeSet<String> {
     let (true, Some(any), Some(moved)) = (rules.discovers(), any(), moved()) else {
         return BTreeSet::new();
     };
-    if !has_more_to_guard(policies, &moved, Kind::Style) {
+    if !is_guard_needed(policies, &moved, Kind::Style) {
         return BTreeSet::new();
     }
     let mut out = BTreeSet::new();
@@ -240,7 +240,7 @@ fn sources_of_sheets(rules: &Rules, policies: &Policies) -> BTreeSet<String> {
         let words: Vec<_> = sources.into_iter().map(|(word, _)| word.as_str()).collect();
         let text = words.join(",");
         out.insert(match text.len() > MAX_SOURCES_BYTES {
-            true => SITE_ALONE.to_owned(),
+            true => SELF_ONLY.to_owned(),
             false => text,
         });
     }
@@ -249,7 +249,7 @@ fn sources_of_sheets(rules: &Rules, policies: &Policies) -> BTreeSet<String> {
 
 impl Rules {
     /// On what ground `url` may be moved, if at all.
-    fn standing_of(&self, url: &Url) -> Option<Standing<'_>> {
+    fn match_url(&self, url: &Url) -> Option<Standing<'_>> {
         let scheme = Scheme::of_name(url.scheme())?;
         let port = url.port().unwrap_or(scheme.default_port());
         self.standing(scheme, url.host_str()?, port, url.path())
@@ -273,7 +273,7 @@ mod tests {
             hosts: vec![HostConfig::everything("cdn.test")],
             ..Config::default()
         };
-        let keys = Keys::of_secrets(&[7; 32], None).unwrap();
+        let keys = Keys::from_secrets(&[7; 32], None).unwrap();
         Rules::compile(&url("https://www.site.test"), &config, Some(keys)).unwrap()
     }
 
@@ -285,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_page_has_of_the_site_and_not_of_a_host_is_guarded_there() {
+    fn resource_allowed_only_under_site_is_guarded() {
         let rules = rules();
         for (policy, of_cdn, of_open, of_other) in [
             ("style-src 'self'", "style", "style", "style"),
@@ -331,7 +331,7 @@ mod tests {
     }
 
     #[test]
-    fn so_many_sources_are_told_apart_and_past_that_none_lets_in_what_is_discovered() {
+    fn csp_sources_are_limited_then_all_discovered_are_guarded() {
         let (rules, open) = (rules(), url("https://open.test/a.css"));
         let mut guarded = Guarded::default();
         for at in 0..=MAX_SOURCES {

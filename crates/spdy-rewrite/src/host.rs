@@ -62,25 +62,25 @@ const PRIVATE: [&str; 8] = [
 
 /// Whether no public host has this name. What the operator lists he may have; what a page names may not.
 pub(crate) fn is_private(name: &str) -> bool {
-    !name.contains('.') || PRIVATE.iter().any(|zone| is_under(name, zone))
+    !name.contains('.') || PRIVATE.iter().any(|zone| is_in_zone(name, zone))
 }
 
 /// Whether `name` is `zone` or below it.
-pub(crate) fn is_under(name: &str, zone: &str) -> bool {
+pub(crate) fn is_in_zone(name: &str, zone: &str) -> bool {
     name.strip_suffix(zone)
         .is_some_and(|rest| rest.is_empty() || rest.ends_with('.'))
 }
 
 /// A host's name, or all names one label under another (`*.cdn.test`), as in a certificate.
 #[derive(Clone, Debug, Eq, Ord, PartialEq, PartialOrd)]
-pub(crate) enum Pattern {
+pub(crate) enum HostPattern {
     /// This name.
     Exact(String),
     /// Any one label, a dot, and this.
     Under(String),
 }
 
-impl Pattern {
+impl HostPattern {
     /// Reads a pattern as an operator writes it; names that are not ASCII become A-labels.
     ///
     /// # Errors
@@ -133,7 +133,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_has_one_form() {
+    fn host_name_has_one_canonical_form() {
         for good in ["a.test", "xn--bcher-kva.test", "a-b.c_d.test", "1.a.test"] {
             assert_eq!(check(good), Ok(()), "{good}");
         }
@@ -181,8 +181,8 @@ mod tests {
     }
 
     #[test]
-    fn a_wildcard_is_one_label_below_one_owner() {
-        let pattern = Pattern::parse("*.cdn.test").unwrap();
+    fn wildcard_matches_one_label() {
+        let pattern = HostPattern::parse("*.cdn.test").unwrap();
         assert!(pattern.matches("a.cdn.test"));
         for other in ["cdn.test", "a.b.cdn.test", "acdn.test", ".cdn.test"] {
             assert!(!pattern.matches(other), "{other}");
@@ -196,16 +196,16 @@ mod tests {
             "a.*.test",
             "*.10.0.0.1",
         ] {
-            assert!(Pattern::parse(bad).is_err(), "{bad}");
+            assert!(HostPattern::parse(bad).is_err(), "{bad}");
         }
         assert_eq!(
-            Pattern::parse("B\u{dc}cher.test"),
-            Ok(Pattern::Exact("xn--bcher-kva.test".to_owned()))
+            HostPattern::parse("B\u{dc}cher.test"),
+            Ok(HostPattern::Exact("xn--bcher-kva.test".to_owned()))
         );
     }
 
     #[test]
-    fn names_that_lead_home_are_known() {
+    fn private_names_are_recognized() {
         for private in [
             "printer",
             "localhost",

@@ -103,7 +103,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_host_has_its_own_limits_then_those_of_the_site_then_the_defaults() {
+    fn host_limits_fall_back_to_site_then_default() {
         let own = LimitsConfig {
             max_mib: Some(1),
             ..LimitsConfig::default()
@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn a_limit_of_nothing_or_of_more_than_a_day_is_an_error_that_says_what_would_do() {
+    fn zero_or_over_a_day_limit_is_an_error() {
         let general = LimitsConfig::default();
         let wrong = |config: LimitsConfig| {
             let error = HostLimits::compile(&config, &general);

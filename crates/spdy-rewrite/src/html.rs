@@ -28,9 +28,9 @@ use url::Url;
 
 use crate::charset::{Charset, PRESCAN_BYTES};
 use crate::html_page::Page;
-use crate::limits::MAX_HTML_HELD_BYTES;
+use crate::limits::MAX_HTML_BUFFER_BYTES;
 use crate::page_head::PageHead;
-use crate::page_report::{PageLeft, PageReport};
+use crate::page_report::{PageReport, PageSkipReason};
 use crate::reference::Reference;
 use crate::rules::Rules;
 use crate::seen::Seen;
@@ -202,7 +202,7 @@ impl HtmlRewriter {
         if let Stage::Rewriting(rewriter) = std::mem::replace(&mut self.stage, Stage::Passing) {
             let _ = rewriter.end();
         }
-        lock(&self.page).report.left = Some(PageLeft::Encoding);
+        lock(&self.page).report.left = Some(PageSkipReason::Encoding);
         self.drain(out);
     }
 
@@ -236,7 +236,7 @@ impl HtmlRewriter {
         let charset = Charset::of_page(&start, self.declared.as_deref())
             .unwrap_or_else(|| Charset::of_meta(&start));
         if charset == Charset::Opaque {
-            lock(&self.page).report.left = Some(PageLeft::Encoding);
+            lock(&self.page).report.left = Some(PageSkipReason::Encoding);
         } else {
             self.rewrite_as(charset);
         }
@@ -251,7 +251,7 @@ impl HtmlRewriter {
     /// What lol_html held it has given out as it came; the rest follows it.
     fn give_up(&mut self) {
         self.stage = Stage::Passing;
-        lock(&self.page).report.left = Some(PageLeft::TooLong);
+        lock(&self.page).report.left = Some(PageSkipReason::TooLong);
     }
 
     fn drain(&mut self, out: &mut Vec<u8>) {
@@ -308,7 +308,7 @@ fn rewriter(page: &Arc<Mutex<Page>>, sink: Sink) -> LolRewriter<'static, Sink> {
         .with_strict(false)
         .with_memory_settings(
             MemorySettings::new()
-                .with_max_allowed_memory_usage(MAX_HTML_HELD_BYTES)
+                .with_max_allowed_memory_usage(MAX_HTML_BUFFER_BYTES)
                 .with_graceful_bail_out_on_memory_limit_exceeded(true),
         );
     LolRewriter::new(settings, sink)
@@ -325,7 +325,7 @@ fn rewrite_text(page: &mut Page, chunk: &mut TextChunk<'_>) {
         return;
     }
     if chunk.last_in_text_node() {
-        let text = page.finish_held();
+        let text = page.finish_text();
         chunk.replace(&text, ContentType::Html);
     } else {
         chunk.remove();

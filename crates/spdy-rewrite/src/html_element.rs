@@ -8,14 +8,14 @@ use url::Url;
 
 use crate::csp::Credentials;
 use crate::csp_page::Inline;
-use crate::html_import_map::put_before;
+use crate::html_import_map::insert_import_map;
 use crate::html_page::{Embedded, Page};
 use crate::integrity;
 use crate::kind::{Kind, is_javascript};
 use crate::link_rel::{self, LinkUse};
 use crate::pinned_sheet::{self, Pin};
 use crate::reference::Place;
-use crate::referrer::Tells;
+use crate::referrer::ReferrerScope;
 use crate::rules::OPT_OUT;
 use crate::verdict::Reason;
 
@@ -24,7 +24,7 @@ const HTML: &str = "http://www.w3.org/1999/xhtml";
 /// Rewrites the attributes of `element`, and says what its text is.
 pub(crate) fn rewrite(page: &mut Page, element: &mut Element<'_, '_>) {
     let tag = element.tag_name();
-    let has = Present::of(element);
+    let has = AttributeFlags::of(element);
     let is_of_media = matches!(tag.as_str(), "source" | "track");
     let with_cookies =
         has.crossorigin && with_cookies(element) || page.media_with_cookies && is_of_media;
@@ -41,7 +41,7 @@ pub(crate) fn rewrite(page: &mut Page, element: &mut Element<'_, '_>) {
     page.unhintable = with_cookies || has.integrity && is_pinned(element);
     page.of_element = if has.referrerpolicy {
         let word = element.get_attribute("referrerpolicy");
-        word.and_then(|word| Tells::by_word(&word))
+        word.and_then(|word| ReferrerScope::from_token(&word))
     } else {
         None
     };
@@ -123,15 +123,15 @@ pub(crate) fn rewrite(page: &mut Page, element: &mut Element<'_, '_>) {
 
 fn style_attribute(page: &mut Page, element: &mut Element<'_, '_>, source: &str) {
     if !page.policies.allow_rewriting(Inline::StyleAttribute) {
-        page.judge_fixed_style(source);
-    } else if let Some(written) = page.judge_style(source) {
+        page.report_fixed_style(source);
+    } else if let Some(written) = page.rewrite_style(source) {
         write(element, "style", &written);
     }
 }
 
 /// Which attributes an element has, of those that any may have: each question about one goes through all of them.
 #[derive(Default)]
-struct Present {
+struct AttributeFlags {
     /// One whose tag would be another once it is written anew: `=` after a blank is read as the value of what stands before, after a
     /// slash as the begin of a name.
     malformed: bool,
@@ -143,7 +143,7 @@ struct Present {
     style: bool,
 }
 
-impl Present {
+impl AttributeFlags {
     fn of(element: &Element<'_, '_>) -> Self {
         let mut has = Self::default();
         for attribute in element.attributes() {
@@ -199,7 +199,7 @@ fn url(
 
 fn set(page: &mut Page, element: &mut Element<'_, '_>, name: &str, reason: Option<&Reason>) {
     if let Some(source) = element.get_attribute(name)
-        && let Some(written) = page.judge_srcset(&source, reason)
+        && let Some(written) = page.rewrite_srcset(&source, reason)
     {
         write(element, name, &written);
     }
@@ -208,7 +208,7 @@ fn set(page: &mut Page, element: &mut Element<'_, '_>, name: &str, reason: Optio
 /// A frame or a plug-in: moved if its host has a name of its own.
 fn document(page: &mut Page, element: &mut Element<'_, '_>, name: &str, reason: Option<&Reason>) {
     let unnamed = match named_by(page, element, name) {
-        Some(url) if page.rules.named_of(&url).is_some() => None,
+        Some(url) if page.rules.alias_of(&url).is_some() => None,
         Some(url) => Some(page.rules.unnamed(&url)),
         None => Some(Reason::Document),
     };
@@ -232,7 +232,7 @@ fn left(page: &mut Page, element: &Element<'_, '_>, name: &str, reason: &Reason)
     };
     let is_foreign = url.host_str().is_some_and(|host| !page.rules.is_own(host));
     if is_foreign {
-        page.report.count_left(url.as_str(), reason);
+        page.report.count_unchanged(url.as_str(), reason);
     }
 }
 
@@ -255,7 +255,7 @@ fn lazy(page: &mut Page, element: &mut Element<'_, '_>, tag: &str, reason: Optio
             set(page, element, name, reason);
         } else if source.contains("url(") {
             if reason.is_none()
-                && let Some(written) = page.judge_style(&source)
+                && let Some(written) = page.rewrite_style(&source)
             {
                 write(element, name, &written);
             }
@@ -269,7 +269,7 @@ fn meta(page: &mut Page, element: &mut Element<'_, '_>, reason: Option<&Reason>)
     let name = element.get_attribute("name").unwrap_or_default();
     if name.trim().eq_ignore_ascii_case("referrer")
         && let Some(content) = element.get_attribute("content")
-        && let Some(tells) = Tells::by_word(&content)
+        && let Some(tells) = ReferrerScope::from_token(&content)
     {
         page.tells = tells;
     }
@@ -303,7 +303,7 @@ fn style(page: &mut Page, element: &Element<'_, '_>, reason: Option<&Reason>) {
         .allow_rewriting(Inline::Style(nonce.as_deref()))
     {
         true => page.held.open(Embedded::Style),
-        false => page.held.open_fixed(Embedded::Style),
+        false => page.held.open_read_only(Embedded::Style),
     }
 }
 
@@ -313,16 +313,16 @@ fn link(page: &mut Page, element: &mut Element<'_, '_>, reason: Option<&Reason>)
     let kind = match used {
         LinkUse::Fetch(kind) => kind,
         LinkUse::Module => {
-            put_before(page, element, is_left(reason));
+            insert_import_map(page, element, is_left(reason));
             module(page, element, "href", true, reason);
             return;
         }
         LinkUse::Connect => {
             if let Some(href) = element.get_attribute("href").filter(|_| !is_left(reason))
                 && let Some(href) = page.meant(&href).map(Cow::into_owned)
-                && page.place().drops_connect(&href)
+                && page.place().removes_preconnect(&href)
             {
-                page.report.drop_connect(href);
+                page.report.add_removed_preconnect(href);
                 // Not nothing: `<` before it and `img` after it would become a tag.
                 element.replace("<!---->", ContentType::Html);
             }
@@ -352,12 +352,12 @@ fn script(page: &mut Page, element: &mut Element<'_, '_>, reason: Option<&Reason
                     .allow_rewriting(Inline::Script(nonce.as_deref()))
                 {
                     true => page.held.open(Embedded::ImportMap),
-                    false => page.held.open_fixed(Embedded::ImportMap),
+                    false => page.held.open_read_only(Embedded::ImportMap),
                 }
             }
         }
         kind if kind.trim() == "module" => {
-            put_before(page, element, is_left(reason));
+            insert_import_map(page, element, is_left(reason));
             module(page, element, "src", false, reason);
         }
         kind if kind.is_empty() || is_javascript(kind.trim()) => {
@@ -385,7 +385,7 @@ fn module(
     let source = element.get_attribute(name).unwrap_or_default();
     let stays = page
         .meant(&source)
-        .and_then(|text| page.place().module_stays(&text));
+        .and_then(|text| page.place().module_skip_reason(&text));
     let reason = reason.or(stays.as_ref());
     fetched(page, element, name, Kind::Script, imported, reason);
 }

@@ -11,7 +11,7 @@ use crate::import_map;
 ///
 /// If the page has one further down, browsers that take several merge both; the others would have refused the
 /// page's own, which comes after a module.
-pub(crate) fn put_before(page: &mut Page, element: &mut Element<'_, '_>, is_left: bool) {
+pub(crate) fn insert_import_map(page: &mut Page, element: &mut Element<'_, '_>, is_left: bool) {
     if page.has_import_map || page.templates > 0 || is_left {
         return;
     }
@@ -29,7 +29,7 @@ pub(crate) fn put_before(page: &mut Page, element: &mut Element<'_, '_>, is_left
     {
         return;
     }
-    let mut named = page.named_origins();
+    let mut named = page.referenced_origins();
     let own = ["src", "href"]
         .iter()
         .find_map(|name| element.get_attribute(name));

@@ -11,16 +11,16 @@ use crate::csp::{Credentials, Policies};
 use crate::css;
 use crate::guarded::Guarded;
 use crate::import_map;
-use crate::judged_origins::JudgedOrigins;
+use crate::judged_origins::OriginCache;
 use crate::kind::Kind;
 use crate::limits::MAX_EMBEDDED_BYTES;
 use crate::page_head::PageHead;
 use crate::page_report::PageReport;
 use crate::reference::{Judged, Place, Reference};
-use crate::referrer::Tells;
+use crate::referrer::ReferrerScope;
 use crate::rules::Rules;
 use crate::seen::Seen;
-use crate::verdict::{Finder, Reason};
+use crate::verdict::{Reason, ReferenceSource};
 use crate::{entities, srcset};
 
 /// What a text that is held will be rewritten as.
@@ -48,7 +48,7 @@ impl Held {
     }
 
     /// The same for a text that the page's policy admits as it is, and no other.
-    pub(crate) fn open_fixed(&mut self, what: Embedded) {
+    pub(crate) fn open_read_only(&mut self, what: Embedded) {
         self.open(what);
         self.is_fixed = true;
     }
@@ -88,14 +88,14 @@ pub(crate) struct Page {
     seen_from: Option<Url>,
     base: Option<Url>,
     in_full: bool,
-    judged_origins: JudgedOrigins,
+    judged_origins: OriginCache,
     pub(crate) policies: Policies,
     pub(crate) charset: Charset,
     pub(crate) seen: Option<Arc<dyn Seen>>,
     /// Who hears of the page, unless an element says otherwise.
-    pub(crate) tells: Tells,
+    pub(crate) tells: ReferrerScope,
     /// What the element at hand says of that.
-    pub(crate) of_element: Option<Tells>,
+    pub(crate) of_element: Option<ReferrerScope>,
     pub(crate) held: Held,
     /// Whether the page has an import map, or was given one, or it is too late for one.
     pub(crate) has_import_map: bool,
@@ -130,7 +130,7 @@ impl Page {
             rules: rules.clone(),
             document: url.clone(),
             base: None,
-            judged_origins: JudgedOrigins::default(),
+            judged_origins: OriginCache::default(),
             policies: head.policies,
             charset: Charset::SingleByte,
             seen,
@@ -154,17 +154,16 @@ impl Page {
             return;
         }
         let base = self.document.join(href.trim()).ok();
-        let base = base.filter(|base| is_of_the_web(base) && self.policies.allow_base(base));
+        let base = base.filter(|base| is_http(base) && self.policies.allow_base(base));
         let base = base.unwrap_or_else(|| self.document.clone());
         self.in_full = base.origin() != self.document.origin();
         self.seen_from = self.seen_from.take().map(|seen| {
             let base = seen.join(href.trim()).ok();
-            let base =
-                base.filter(|base| is_of_the_web(base) && self.policies.allow_seen_base(base));
+            let base = base.filter(|base| is_http(base) && self.policies.allow_browser_base(base));
             base.unwrap_or(seen)
         });
         self.base = Some(base);
-        self.judged_origins = JudgedOrigins::default();
+        self.judged_origins = OriginCache::default();
     }
 
     /// A base that cannot be read for certain: what is relative is left, and what is moved is written in full.
@@ -172,7 +171,7 @@ impl Page {
         if self.base.is_none() {
             self.base = Some(self.document.clone());
             self.in_full = true;
-            self.judged_origins = JudgedOrigins::default();
+            self.judged_origins = OriginCache::default();
         }
     }
 
@@ -181,7 +180,7 @@ impl Page {
         let mut report = std::mem::take(&mut self.report);
         report.tells = self.tells;
         if !self.is_named() {
-            report.guarded = Guarded::by_policies(&self.rules, &self.policies);
+            report.guarded = Guarded::from_policies(&self.rules, &self.policies);
         }
         report
     }
@@ -200,8 +199,8 @@ impl Page {
             seen_from: self.seen_from.as_ref(),
             in_full: self.in_full,
             finder: match self.is_named() {
-                true => Finder::Named,
-                false => Finder::Site,
+                true => ReferenceSource::Named,
+                false => ReferenceSource::Site,
             },
             ascii_only: self.charset != Charset::Utf8,
             policies: Some(&self.policies),
@@ -233,7 +232,9 @@ impl Page {
         reason: Option<Reason>,
     ) -> Option<String> {
         let judged = match self.meant(source) {
-            Some(text) => self.place().judge_unless(reason, &text, kind, credentials),
+            Some(text) => self
+                .place()
+                .rewrite_unless(reason, &text, kind, credentials),
             None => self.unreadable(source, kind),
         };
         self.tell(judged).map(|url| self.spelled(&url))
@@ -249,7 +250,7 @@ impl Page {
                 by_cors: kind == Kind::Font,
                 unhintable: false,
                 is_candidate: false,
-                tells: Tells::Everyone,
+                tells: ReferrerScope::Everyone,
                 outcome: Err(Reason::Characters),
             }),
         }
@@ -266,20 +267,24 @@ impl Page {
     }
 
     /// The same for each URL of a `srcset`.
-    pub(crate) fn judge_srcset(&mut self, source: &str, reason: Option<&Reason>) -> Option<String> {
+    pub(crate) fn rewrite_srcset(
+        &mut self,
+        source: &str,
+        reason: Option<&Reason>,
+    ) -> Option<String> {
         let Some(text) = self.meant(source) else {
             let judged = self.unreadable(source, Kind::Image);
             return self.tell(judged);
         };
         let written = srcset::rewritten(&text, |url| {
-            let judged = self.place().judge_candidate(reason.cloned(), url);
+            let judged = self.place().rewrite_candidate(reason.cloned(), url);
             self.tell(judged)
         });
         written.map(|text| self.spelled(&text))
     }
 
     /// The same for the value of a `style` attribute.
-    pub(crate) fn judge_style(&mut self, source: &str) -> Option<String> {
+    pub(crate) fn rewrite_style(&mut self, source: &str) -> Option<String> {
         // Without a parenthesis nothing is named; one may be written as a reference.
         if !source.contains(['(', '&']) {
             return None;
@@ -291,10 +296,10 @@ impl Page {
     }
 
     /// The same for one that the page's policy admits as it is, and no other: it is told of, and stays.
-    pub(crate) fn judge_fixed_style(&mut self, source: &str) {
+    pub(crate) fn report_fixed_style(&mut self, source: &str) {
         if let Some(text) = self.meant(source) {
             let (_, found) = rewrite_css(&self.place(), &text);
-            self.tell_all(found.into_iter().map(left_by_policy));
+            self.tell_all(found.into_iter().map(skipped_by_policy));
         }
     }
 
@@ -305,12 +310,12 @@ impl Page {
     }
 
     /// The origins of other hosts that the page named so far.
-    pub(crate) fn named_origins(&self) -> BTreeSet<String> {
+    pub(crate) fn referenced_origins(&self) -> BTreeSet<String> {
         self.report.hosts.keys().cloned().collect()
     }
 
     /// The text that was held, rewritten.
-    pub(crate) fn finish_held(&mut self) -> String {
+    pub(crate) fn finish_text(&mut self) -> String {
         let (what, is_fixed) = (self.held.what, self.held.is_fixed);
         let source = self.held.take();
         // Where not every character is certain, those of ASCII are, unless they may be halves of others.
@@ -329,14 +334,19 @@ impl Page {
             Some(Embedded::ImportMap) => {
                 let mut found = Vec::new();
                 (
-                    import_map::rewrite(&place, text, &self.named_origins(), &mut |reference| {
-                        // What modules import is read by them.
-                        let by_cors = true;
-                        found.push(Reference {
-                            by_cors,
-                            ..reference
-                        });
-                    }),
+                    import_map::rewrite(
+                        &place,
+                        text,
+                        &self.referenced_origins(),
+                        &mut |reference| {
+                            // What modules import is read by them.
+                            let by_cors = true;
+                            found.push(Reference {
+                                by_cors,
+                                ..reference
+                            });
+                        },
+                    ),
                     found,
                 )
             }
@@ -344,7 +354,7 @@ impl Page {
         };
         let is_meant = meant.is_some();
         if is_fixed {
-            self.tell_all(found.into_iter().map(left_by_policy));
+            self.tell_all(found.into_iter().map(skipped_by_policy));
             return source;
         }
         self.tell_all(found);
@@ -356,12 +366,12 @@ impl Page {
     }
 }
 
-fn is_of_the_web(url: &Url) -> bool {
+fn is_http(url: &Url) -> bool {
     matches!(url.scheme(), "http" | "https")
 }
 
 /// A reference in a text that stays.
-fn left_by_policy(reference: Reference) -> Reference {
+fn skipped_by_policy(reference: Reference) -> Reference {
     let outcome = reference.outcome.and(Err(Reason::Policy));
     Reference {
         outcome,

@@ -12,7 +12,7 @@ use http::header::{
 };
 
 use crate::anonymous::{Load, Mode};
-use crate::kind::{Kinds, is_playlist, is_read_by_cors_alone};
+use crate::kind::{Kinds, is_playlist, requires_cors};
 use crate::moved_url::Moved;
 use crate::named_answer;
 use crate::refusal::Refusal;
@@ -117,7 +117,7 @@ fn check(rules: &Rules, moved: &Moved, load: Load, headers: &HeaderMap) -> Resul
         return Err(Refusal::ResourcePolicy);
     }
     // What only CORS reads nobody loads otherwise, whatever he says of the mode.
-    let is_read = load.mode == Mode::Cors || is_read_by_cors_alone(&essence);
+    let is_read = load.mode == Mode::Cors || requires_cors(&essence);
     if is_read && !allows(headers, rules.site_origin()) {
         return Err(Refusal::Cors);
     }
@@ -170,7 +170,7 @@ pub(crate) fn is_document(essence: &str) -> bool {
     ) || essence.starts_with("multipart/")
         || essence.starts_with("message/")
         || subtype == "xml"
-        || subtype.ends_with("+xml") && !Kinds::OF_PATHS.admit(essence)
+        || subtype.ends_with("+xml") && !Kinds::PROXIED.admit(essence)
 }
 
 /// The head under which the site answers.

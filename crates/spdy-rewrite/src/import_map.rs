@@ -21,14 +21,14 @@ use url::Url;
 
 use crate::csp::Credentials;
 use crate::form::Form;
-use crate::host::Pattern;
+use crate::host::HostPattern;
 use crate::kind::Kind;
 use crate::reference::{Judged, Place, Reference};
 use crate::rules::Rules;
 use crate::verdict::Verdict;
 
 /// What imports bear: nothing of an element's, and the trust of the script that imports.
-const IMPORTED: Credentials<'_> = Credentials {
+const IMPORT_CREDENTIALS: Credentials<'_> = Credentials {
     nonce: None,
     integrity: None,
     imported: true,
@@ -46,21 +46,21 @@ pub(crate) fn rewrite(
 ) -> Option<String> {
     let mut map: Map<String, Value> = serde_json::from_str(text).ok()?;
     let mut named = named.clone();
-    named.extend(addressed(place, &map));
+    named.extend(address_origins(place, &map));
     let mut changed = false;
     if let Some(imports) = map.get_mut("imports") {
-        changed |= move_addresses(place, imports.as_object_mut()?, found);
+        changed |= rewrite_addresses(place, imports.as_object_mut()?, found);
     }
     if let Some(scopes) = map.get_mut("scopes") {
         let scopes = scopes.as_object_mut()?;
         for imports in scopes.values_mut().filter_map(Value::as_object_mut) {
-            changed |= move_addresses(place, imports, found);
+            changed |= rewrite_addresses(place, imports, found);
         }
         // A scope is a prefix of the URL of whoever imports, who may be moved.
-        changed |= move_keys(place, scopes);
+        changed |= rewrite_keys(place, scopes);
     }
     if let Some(hashes) = map.get_mut("integrity") {
-        changed |= move_keys(place, hashes.as_object_mut()?);
+        changed |= rewrite_keys(place, hashes.as_object_mut()?);
     }
     changed |= complete(place, &moved(place, &named), &mut map)?;
     changed.then(|| written(&Value::Object(map)))
@@ -98,10 +98,10 @@ fn moved(place: &Place<'_>, named: &BTreeSet<String>) -> Vec<Moved> {
     let mut all = Vec::new();
     for entry in scripts {
         let origins: Vec<String> = match &entry.pattern {
-            Pattern::Exact(host) => {
+            HostPattern::Exact(host) => {
                 vec![format!("{}://{host}:{}", entry.scheme.name(), entry.port)]
             }
-            Pattern::Under(_) => {
+            HostPattern::Under(_) => {
                 let is_of = |origin: &&String| {
                     let url = Url::parse(origin).ok();
                     let port = url.as_ref().and_then(Url::port_or_known_default);
@@ -121,11 +121,11 @@ fn moved(place: &Place<'_>, named: &BTreeSet<String>) -> Vec<Moved> {
             let Verdict::Move(path) = place.rules.verdict(&own, Kind::Script, place.finder) else {
                 continue;
             };
-            let judged = place.judge(own.as_str(), Kind::Script, IMPORTED);
+            let judged = place.judge(own.as_str(), Kind::Script, IMPORT_CREDENTIALS);
             let is_allowed = judged.written.is_some();
             if is_allowed || named.contains(&own.origin().ascii_serialization()) {
                 all.push(Moved {
-                    to: place.at_root(&path),
+                    to: place.site_path(&path),
                     own,
                     is_allowed,
                     has_name: entry.is_named(),
@@ -153,19 +153,19 @@ fn complete(place: &Place<'_>, moved: &[Moved], map: &mut Map<String, Value>) ->
     let scopes = object(map, "scopes")?;
     for host in under_site {
         let scope = object(scopes, &host.to)?;
-        let root = place.at_root("/");
+        let root = place.site_path("/");
         let of_root = match (host.own.path(), host.is_allowed) {
             ("/", true) => host.to.clone(),
             (path, is_allowed) => {
                 if is_allowed {
-                    changed |= add(scope, &place.at_root(path), &host.to);
+                    changed |= add(scope, &place.site_path(path), &host.to);
                 }
                 format!("{}/", host.own.origin().ascii_serialization())
             }
         };
         changed |= add(scope, &root, &of_root);
         for moved_root in roots(place.rules, moved) {
-            let stays = place.at_root(&moved_root);
+            let stays = place.site_path(&moved_root);
             changed |= add(scope, &stays, &stays);
         }
     }
@@ -196,7 +196,7 @@ fn add(map: &mut Map<String, Value>, key: &str, address: &str) -> bool {
 }
 
 /// The origins of a map's addresses.
-fn addressed(place: &Place<'_>, map: &Map<String, Value>) -> BTreeSet<String> {
+fn address_origins(place: &Place<'_>, map: &Map<String, Value>) -> BTreeSet<String> {
     let of = |imports: &Value| -> Vec<String> {
         let addresses = imports.as_object().into_iter().flat_map(Map::values);
         let texts = addresses
@@ -214,7 +214,7 @@ fn addressed(place: &Place<'_>, map: &Map<String, Value>) -> BTreeSet<String> {
         .collect()
 }
 
-fn move_addresses(
+fn rewrite_addresses(
     place: &Place<'_>,
     imports: &mut Map<String, Value>,
     found: &mut dyn FnMut(Reference),
@@ -237,11 +237,16 @@ fn move_addresses(
 
 /// Judges what the map makes modules of.
 fn judge(place: &Place<'_>, text: &str) -> Judged {
-    place.judge_unless(place.module_stays(text), text, Kind::Script, IMPORTED)
+    place.rewrite_unless(
+        place.module_skip_reason(text),
+        text,
+        Kind::Script,
+        IMPORT_CREDENTIALS,
+    )
 }
 
 /// Adds to keys that are moved URLs, or prefixes of such, what they are where they are moved to.
-fn move_keys(place: &Place<'_>, map: &mut Map<String, Value>) -> bool {
+fn rewrite_keys(place: &Place<'_>, map: &mut Map<String, Value>) -> bool {
     let moved: Vec<_> = map
         .iter()
         .filter(|(key, _)| is_url_like(key))

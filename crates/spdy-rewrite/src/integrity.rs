@@ -43,14 +43,14 @@ impl Digests {
         }
     }
 
-    /// All of them as one word, which [`of_word`](Self::of_word) reads.
+    /// All of them as one word, which [`parse_token`](Self::parse_token) reads.
     pub fn word(&self) -> String {
         let all: [&[u8]; 3] = [&self.sha256, &self.sha384, &self.sha512];
         STANDARD.encode(all.concat())
     }
 
     /// Those that [`word`](Self::word) wrote; `None` if it is no such word.
-    pub fn of_word(word: &str) -> Option<Self> {
+    pub fn parse_token(word: &str) -> Option<Self> {
         let all = STANDARD.decode(word).ok()?;
         let (sha256, rest) = all.split_first_chunk()?;
         let (sha384, rest) = rest.split_first_chunk()?;
@@ -129,21 +129,23 @@ pub fn pinned(metadata: &str, original: &Digests, served: &Digests) -> Pinned {
 }
 
 /// The last member of a query by which a thing of the site's own is asked for as its origin has it.
-const AS_IT_CAME: &str = "spdy=off";
+const UNREWRITTEN_QUERY: &str = "spdy=off";
 
 /// `url`, a reference as it is written, with the mark that asks for the thing as its origin has it; once is enough.
 pub fn as_it_came(url: &str) -> String {
     let (url, fragment) = url.split_at(url.find('#').unwrap_or(url.len()));
-    if without_mark(url).is_some() {
+    if strip_unrewritten_mark(url).is_some() {
         return format!("{url}{fragment}");
     }
     let separator = if url.contains('?') { '&' } else { '?' };
-    format!("{url}{separator}{AS_IT_CAME}{fragment}")
+    format!("{url}{separator}{UNREWRITTEN_QUERY}{fragment}")
 }
 
 /// The target that `target` asks for with that mark; `None` if it has none.
-pub fn without_mark(target: &str) -> Option<&str> {
-    target.strip_suffix(AS_IT_CAME)?.strip_suffix(['?', '&'])
+pub fn strip_unrewritten_mark(target: &str) -> Option<&str> {
+    target
+        .strip_suffix(UNREWRITTEN_QUERY)?
+        .strip_suffix(['?', '&'])
 }
 
 #[cfg(test)]
@@ -158,7 +160,7 @@ mod tests {
     const HELLO_256: &str = "sha256-LPJNul+wow4m6DsqxbninhsWHlwfp0JecwQzYpOLmCQ=";
 
     #[test]
-    fn the_strongest_hash_decides() {
+    fn strongest_hash_decides() {
         assert!(matches(HELLO_256, &of(b"hello")));
         assert!(!matches(HELLO_256, &of(b"hallo")));
         assert!(
@@ -177,36 +179,36 @@ mod tests {
     }
 
     #[test]
-    fn digests_are_read_from_the_word_that_was_written_of_them() {
+    fn digests_round_trip() {
         let digests = of(b"hello");
         let word = digests.word();
-        assert_eq!(Digests::of_word(&word), Some(digests));
+        assert_eq!(Digests::parse_token(&word), Some(digests));
         for other in ["", "AAAA", "*", &word[4..], &[&word, "AAAA"].concat()] {
-            assert_eq!(Digests::of_word(other), None, "{other}");
+            assert_eq!(Digests::parse_token(other), None, "{other}");
         }
     }
 
     #[test]
-    fn a_mark_is_set_before_the_fragment_and_taken_off_again() {
+    fn unrewritten_mark_goes_before_fragment_and_round_trips() {
         for (plain, marked) in [
             ("/a.css", "/a.css?spdy=off"),
             ("a.css?v=1", "a.css?v=1&spdy=off"),
             ("/?", "/?&spdy=off"),
         ] {
             assert_eq!(as_it_came(plain), marked);
-            assert_eq!(without_mark(marked), Some(plain));
+            assert_eq!(strip_unrewritten_mark(marked), Some(plain));
             assert_eq!(as_it_came(marked), marked, "it was marked again");
         }
         for fragment in ["/a.css#x?y", "/a.css?spdy=off#x?y"] {
             assert_eq!(as_it_came(fragment), "/a.css?spdy=off#x?y");
         }
         for other in ["/a.css", "/spdy=off", "/a?xspdy=off", "/a?spdy=off&v=1"] {
-            assert_eq!(without_mark(other), None, "{other}");
+            assert_eq!(strip_unrewritten_mark(other), None, "{other}");
         }
     }
 
     #[test]
-    fn a_rewritten_sheet_is_pinned_anew_by_the_same_algorithm() {
+    fn rewritten_stylesheet_is_pinned_with_same_algorithm() {
         assert_eq!(
             pinned(HELLO_256, &of(b"hello"), &of(b"hello")),
             Pinned::Untouched

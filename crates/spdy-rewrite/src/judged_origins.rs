@@ -18,7 +18,7 @@ use url::{Position, Url};
 use crate::config::Scheme;
 use crate::csp::Credentials;
 use crate::kind::Kind;
-use crate::limits::{MAX_HOST_BYTES, MAX_JUDGED_ORIGINS};
+use crate::limits::{MAX_CACHED_ORIGINS, MAX_HOST_BYTES};
 use crate::moved_url::check_length;
 use crate::path_reading::canonical;
 use crate::reference::{Judged, Place, Reference};
@@ -30,10 +30,10 @@ const MAX_ORIGIN_BYTES: usize = 8 + MAX_HOST_BYTES + 7;
 
 /// Those of one page, while its base stays the same.
 #[derive(Debug, Default)]
-pub(crate) struct JudgedOrigins(RefCell<Vec<JudgedOrigin>>);
+pub(crate) struct OriginCache(RefCell<Vec<CachedOrigin>>);
 
 #[derive(Debug)]
-struct JudgedOrigin {
+struct CachedOrigin {
     /// As references write it; nothing before a path from the root of the base.
     written: String,
     kind: Kind,
@@ -41,28 +41,28 @@ struct JudgedOrigin {
     root: Option<Judged>,
 }
 
-impl JudgedOrigins {
+impl OriginCache {
     /// What becomes of `text` at `place`, used as `kind`, if that follows from its origin.
     pub(crate) fn judge(&self, place: &Place<'_>, text: &str, kind: Kind) -> Option<Judged> {
         let (written, target) = part(text)?;
         if !is_plain(target) || holds_prefix(target, place.rules.prefix()) {
             return None;
         }
-        let is_it = |origin: &&JudgedOrigin| origin.kind == kind && origin.written == written;
+        let is_it = |origin: &&CachedOrigin| origin.kind == kind && origin.written == written;
         if let Some(origin) = self.0.borrow().iter().find(is_it) {
             return origin.go_on(target);
         }
-        if self.0.borrow().len() == MAX_JUDGED_ORIGINS {
+        if self.0.borrow().len() == MAX_CACHED_ORIGINS {
             return None;
         }
-        let origin = JudgedOrigin::of(place, written, kind)?;
+        let origin = CachedOrigin::of(place, written, kind)?;
         let judged = origin.go_on(target);
         self.0.borrow_mut().push(origin);
         judged
     }
 }
 
-impl JudgedOrigin {
+impl CachedOrigin {
     /// Judges the root of the origin that references write so; `None` if it is too long to be one, or not certain everywhere.
     fn of(place: &Place<'_>, written: &str, kind: Kind) -> Option<Self> {
         if written.len() > MAX_ORIGIN_BYTES || !written.is_ascii() {
@@ -71,11 +71,11 @@ impl JudgedOrigin {
         let root = place.base.join(&[written, "/"].concat()).ok();
         let is_alike = |root: &Url| {
             // Its own over `http` is a path, and what two slashes begin is none.
-            let is_own = place.own_over_https(root, kind).is_some();
-            is_root(root) && !is_own && place.rules.judge_alike(root, kind)
+            let is_own = place.site_url_over_https(root, kind).is_some();
+            is_root(root) && !is_own && place.rules.is_uniform_origin(root, kind)
         };
         let root = root.filter(is_alike);
-        let judge = |root: Url| place.judge_by_itself(root.as_str(), kind, Credentials::default());
+        let judge = |root: Url| place.rewrite_uncached(root.as_str(), kind, Credentials::default());
         Some(Self {
             written: written.to_owned(),
             kind,
@@ -107,7 +107,7 @@ impl JudgedOrigin {
 
 impl Rules {
     /// Whether all of the origin of `url` is judged alike if it is used as `kind`, but for what its targets are.
-    fn judge_alike(&self, url: &Url, kind: Kind) -> bool {
+    fn is_uniform_origin(&self, url: &Url, kind: Kind) -> bool {
         let (Some(scheme), Some(host)) = (Scheme::of_name(url.scheme()), url.host_str()) else {
             return false;
         };
@@ -167,8 +167,8 @@ mod tests {
     use super::*;
     use crate::capability::{Key, Keys};
     use crate::config::{Config, HostConfig};
-    use crate::limits::MAX_MOVED_URL_BYTES;
-    use crate::verdict::Finder;
+    use crate::limits::MAX_PROXIED_URL_BYTES;
+    use crate::verdict::ReferenceSource;
 
     /// A site with a host of each sort.
     fn rules(discover: bool, prefix: &str) -> Rules {
@@ -212,14 +212,14 @@ mod tests {
         Rules::compile(&site, &config, Some(keys)).unwrap()
     }
 
-    fn place<'a>(rules: &'a Rules, base: &'a Url, origins: Option<&'a JudgedOrigins>) -> Place<'a> {
+    fn place<'a>(rules: &'a Rules, base: &'a Url, origins: Option<&'a OriginCache>) -> Place<'a> {
         Place {
             rules,
             page: rules.site(),
             base,
             seen_from: None,
             in_full: base.origin() != rules.site().origin(),
-            finder: Finder::Site,
+            finder: ReferenceSource::Site,
             ascii_only: false,
             policies: None,
             seen: None,
@@ -284,7 +284,7 @@ mod tests {
         let plain = "(/[a-z0-9._~?=&+,;:@!$()*-]{0,6}){0,4}";
         let any = "(/(lib/|moved/|[.]{1,3}|%2[eEfF])?[ -~\t\n\u{e4}]{0,6}){0,3}";
         let target = prop_oneof![3 => plain, 1 => any];
-        let long = (MAX_MOVED_URL_BYTES - 40..MAX_MOVED_URL_BYTES)
+        let long = (MAX_PROXIED_URL_BYTES - 40..MAX_PROXIED_URL_BYTES)
             .prop_map(|len| format!("/{}", "a".repeat(len)));
         let target = prop_oneof![30 => target, 1 => long];
         (origin, target).prop_map(|(origin, target)| format!("{origin}{target}"))
@@ -295,7 +295,7 @@ mod tests {
 
         /// The whole of it: what follows from an origin is what the URL standard and the rules say of the reference itself.
         #[test]
-        fn a_reference_is_judged_alike_whatever_was_named_before(
+        fn cached_origin_gives_same_rewrite(
             texts in proptest::collection::vec((any_text(), any_of(&Kind::ALL[..2])), 1..12),
             kind in any_of(&Kind::ALL),
             base in any_of(&BASES),
@@ -303,7 +303,7 @@ mod tests {
             prefix in any_of(&["/.spdy/", "/moved/"]),
         ) {
             let (rules, base) = (rules(discover, prefix), Url::parse(base).unwrap());
-            let origins = JudgedOrigins::default();
+            let origins = OriginCache::default();
             for (text, often) in &texts {
                 for kind in [*often, kind] {
                     let judge = |origins| {
@@ -318,8 +318,8 @@ mod tests {
     }
 
     #[test]
-    fn the_second_plain_reference_to_an_origin_follows_from_the_first() {
-        let (rules, origins) = (rules(true, "/.spdy/"), JudgedOrigins::default());
+    fn second_plain_reference_uses_origin_cache() {
+        let (rules, origins) = (rules(true, "/.spdy/"), OriginCache::default());
         let place = place(&rules, rules.site(), Some(&origins));
         let by_origin = |text: &str| origins.judge(&place, text, Kind::Image);
         for (text, want) in [
@@ -345,8 +345,8 @@ mod tests {
     }
 
     #[test]
-    fn no_more_origins_are_kept_than_may_be_and_none_that_is_too_long() {
-        let (rules, origins) = (rules(true, "/.spdy/"), JudgedOrigins::default());
+    fn origin_cache_size_and_length_are_limited() {
+        let (rules, origins) = (rules(true, "/.spdy/"), OriginCache::default());
         let place = place(&rules, rules.site(), Some(&origins));
         let judge = |origin: &str| origins.judge(&place, &format!("{origin}/a.png"), Kind::Image);
         let of_bytes = |len: usize| format!("https://{}", "a".repeat(len - "https://".len()));
@@ -354,11 +354,11 @@ mod tests {
         assert_eq!(origins.0.borrow().len(), 0);
         judge(&of_bytes(MAX_ORIGIN_BYTES));
         assert_eq!(origins.0.borrow().len(), 1);
-        for nth in 1..MAX_JUDGED_ORIGINS {
+        for nth in 1..MAX_CACHED_ORIGINS {
             assert!(judge(&format!("https://h{nth}.test")).is_some());
         }
         assert_eq!(judge("https://one-more.test"), None);
         assert!(judge("https://h1.test").is_some());
-        assert_eq!(origins.0.borrow().len(), MAX_JUDGED_ORIGINS);
+        assert_eq!(origins.0.borrow().len(), MAX_CACHED_ORIGINS);
     }
 }

@@ -51,24 +51,24 @@ impl Kind {
     }
 
     /// Whether it would act in the name of its origin, so that it is moved to a name of its own or not at all.
-    pub fn wants_own_origin(self) -> bool {
+    pub fn needs_own_origin(self) -> bool {
         matches!(self, Self::Document | Self::Worker)
     }
 
     /// The kind that `Sec-Fetch-Dest` speaks of where a host has a name of its own; `None` for what is not served there: a
     /// page of its own (`document`), a service worker, reports.
-    pub fn of_named_destination(destination: &str) -> Option<Self> {
+    pub fn from_alias_destination(destination: &str) -> Option<Self> {
         Some(match destination {
             "iframe" | "frame" | "object" | "embed" => Self::Document,
             "worker" | "sharedworker" => Self::Worker,
             "audioworklet" | "paintworklet" => Self::Script,
-            other => return Self::of_destination(other),
+            other => return Self::from_destination(other),
         })
     }
 
     /// The kind that `Sec-Fetch-Dest` or the `as` of a preload speaks of; `None` for all that is never moved under the
     /// site's own name.
-    pub fn of_destination(destination: &str) -> Option<Self> {
+    pub fn from_destination(destination: &str) -> Option<Self> {
         Some(match destination {
             "image" => Self::Image,
             "style" => Self::Style,
@@ -171,7 +171,7 @@ fn is_inert(essence: &str) -> bool {
 }
 
 /// Whether only a load in CORS mode may read such an answer: then the other host must have allowed it to the site.
-pub fn is_read_by_cors_alone(essence: &str) -> bool {
+pub fn requires_cors(essence: &str) -> bool {
     let subtype = essence.split_once('/').map_or("", |(_, subtype)| subtype);
     Kind::Font.admits(essence) && !is_inert(essence)
         || essence == "text/vtt"
@@ -189,7 +189,7 @@ impl Kinds {
     /// What cannot run: all but scripts.
     pub const PASSIVE: Self = Self(0b000_1111);
     /// What may be moved under the site's own name: all but documents and workers.
-    pub const OF_PATHS: Self = Self(0b001_1111);
+    pub const PROXIED: Self = Self(0b001_1111);
     /// Every kind.
     pub const ALL: Self = Self(0b111_1111);
 
@@ -255,7 +255,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn documents_are_of_no_kind_that_the_sites_name_is_given_to() {
+    fn documents_are_never_proxied_kinds() {
         for essence in [
             "text/html",
             "application/xhtml+xml",
@@ -268,12 +268,12 @@ mod tests {
             "application/x-shockwave-flash",
             "",
         ] {
-            assert!(!Kinds::OF_PATHS.admit(essence), "{essence}");
+            assert!(!Kinds::PROXIED.admit(essence), "{essence}");
         }
     }
 
     #[test]
-    fn a_type_is_of_the_kinds_that_browsers_use_it_as() {
+    fn mime_type_matches_browser_kinds() {
         let kinds = |essence: &str| -> Vec<_> {
             Kind::ALL
                 .into_iter()

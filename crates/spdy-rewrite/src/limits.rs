@@ -1,7 +1,7 @@
 //! How much of what others wrote is held or read at once.
 
 /// Bytes of the target of a moved URL, path and query; what is longer is refused, and nothing longer is made.
-pub const MAX_MOVED_URL_BYTES: usize = 8 * 1024;
+pub const MAX_PROXIED_URL_BYTES: usize = 8 * 1024;
 
 /// Bytes of a host's name (RFC 1035 §2.3.4).
 pub const MAX_HOST_BYTES: usize = 253;
@@ -16,22 +16,22 @@ pub const MAX_REDIRECTS: u32 = 3;
 pub const MAX_CDN_LOOP_BYTES: usize = 1024;
 
 /// Bytes of Accept, and of X-Requested-With, that pass to a named host as its documents' scripts say them; a longer one does not.
-pub const MAX_WANTED_BYTES: usize = 256;
+pub const MAX_SCRIPT_HEADER_BYTES: usize = 256;
 
 /// Bytes of a `style` element or an import map that are held to be rewritten; what is longer is passed as it is.
 pub const MAX_EMBEDDED_BYTES: usize = 1024 * 1024;
 
 /// Bytes of one tag or comment that the HTML rewriter holds; a page with a longer one is passed on from there.
-pub const MAX_HTML_HELD_BYTES: usize = 4 * 1024 * 1024;
+pub const MAX_HTML_BUFFER_BYTES: usize = 4 * 1024 * 1024;
 
 /// References of one page that are kept to be told; what comes beyond is rewritten and counted.
 pub const MAX_REFERENCES: usize = 10_000;
 
 /// Capabilities of hosts that a site keeps, so that they are not made again for each reference.
-pub const MAX_MADE_CAPABILITIES: usize = 1024;
+pub const MAX_CACHED_CAPABILITIES: usize = 1024;
 
 /// Origins of one page, by what they are used as, of which it is kept what becomes of all that is there.
-pub const MAX_JUDGED_ORIGINS: usize = 64;
+pub const MAX_CACHED_ORIGINS: usize = 64;
 
 /// Hosts of one page that a report tells apart.
 pub const MAX_REPORTED_HOSTS: usize = 1000;

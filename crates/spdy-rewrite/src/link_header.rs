@@ -12,11 +12,11 @@ use crate::kind::Kind;
 use crate::link_rel::{self, LinkUse};
 use crate::pinned_sheet::{self, Pin};
 use crate::reference::{Place, Reference};
-use crate::referrer::Tells;
+use crate::referrer::ReferrerScope;
 use crate::rules::Rules;
 use crate::seen::Seen;
 use crate::srcset;
-use crate::verdict::{Finder, Reason};
+use crate::verdict::{Reason, ReferenceSource};
 
 /// Rewrites the Link fields of the page at `page` in place; what they name, in order.
 pub fn rewrite(
@@ -32,13 +32,13 @@ pub fn rewrite(
         base: page,
         seen_from: None,
         in_full: false,
-        finder: Finder::Site,
+        finder: ReferenceSource::Site,
         ascii_only: false,
         policies: Some(policies),
         seen,
         origins: None,
     };
-    let tells = Tells::by_head(headers);
+    let tells = ReferrerScope::by_head(headers);
     let mut found = Vec::new();
     let mut values = Vec::new();
     let mut changed = false;
@@ -133,7 +133,7 @@ fn rewrite_candidates<'m>(
         return Cow::Borrowed(parameters);
     };
     let written = srcset::rewritten(&parameters[at.clone()], |url| {
-        let judged = place.judge_candidate(reason.cloned(), url);
+        let judged = place.rewrite_candidate(reason.cloned(), url);
         found.extend(judged.reference);
         judged.written
     });
@@ -164,7 +164,7 @@ fn rewrite_member(place: &Place<'_>, member: &str, found: &mut Vec<Reference>) -
     let kind = match used {
         LinkUse::Fetch(kind) => kind,
         LinkUse::Module => Kind::Script,
-        LinkUse::Connect if place.drops_connect(target) => return None,
+        LinkUse::Connect if place.removes_preconnect(target) => return None,
         LinkUse::Connect | LinkUse::Other => return Some(member.to_owned()),
     };
     let integrity = parameter(parameters, "integrity");
@@ -184,7 +184,7 @@ fn rewrite_member(place: &Place<'_>, member: &str, found: &mut Vec<Reference>) -
             (None, None)
         }
         Pin::Stays => (Some(Reason::Integrity), None),
-        Pin::Free(_) if used == LinkUse::Module => (place.module_stays(target), None),
+        Pin::Free(_) if used == LinkUse::Module => (place.module_skip_reason(target), None),
         Pin::Free(hash) => (None, hash),
     };
     let reason = with_cookies.then_some(Reason::Credentials).or(reason);
@@ -194,7 +194,7 @@ fn rewrite_member(place: &Place<'_>, member: &str, found: &mut Vec<Reference>) -
         integrity,
         imported: used == LinkUse::Module,
     };
-    let judged = place.judge_unless(reason.clone(), target, kind, credentials);
+    let judged = place.rewrite_unless(reason.clone(), target, kind, credentials);
     let first = found.len();
     found.extend(judged.reference);
     let with_candidates = match kind {

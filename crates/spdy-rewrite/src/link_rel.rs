@@ -34,7 +34,7 @@ pub(crate) fn of(rel: &str, destination: Option<&str>) -> LinkUse {
         }
     } else if has("preload") || has("prefetch") {
         destination
-            .and_then(Kind::of_destination)
+            .and_then(Kind::from_destination)
             .map_or(LinkUse::Other, LinkUse::Fetch)
     } else if [
         "icon",

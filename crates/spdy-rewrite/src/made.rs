@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use parking_lot::Mutex;
 
-use crate::limits::MAX_MADE_CAPABILITIES;
+use crate::limits::MAX_CACHED_CAPABILITIES;
 
 /// Those of one site, by the host of an origin over TLS at its usual port: no other is discovered.
 #[derive(Debug, Default)]
@@ -24,7 +24,7 @@ impl Made {
         if let Some(word) = made.get(host) {
             return take(word);
         }
-        if made.len() == MAX_MADE_CAPABILITIES {
+        if made.len() == MAX_CACHED_CAPABILITIES {
             made.clear(); // they are made again as they are named
         }
         take(made.entry(host.to_owned()).or_insert_with(make));
@@ -36,11 +36,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_is_made_once_and_no_more_are_kept_than_may_be() {
+    fn capability_is_made_once_and_cache_is_limited() {
         let made = Made::default();
         let mut count = 0;
         for round in 0..2 {
-            for nth in 0..MAX_MADE_CAPABILITIES {
+            for nth in 0..MAX_CACHED_CAPABILITIES {
                 let host = nth.to_string();
                 let make = || {
                     count += 1;
@@ -51,7 +51,7 @@ mod tests {
                 });
             }
         }
-        assert_eq!(count, MAX_MADE_CAPABILITIES);
+        assert_eq!(count, MAX_CACHED_CAPABILITIES);
         made.with("one more", || "k".to_owned(), |word| assert_eq!(word, "k"));
         assert_eq!(made.0.lock().len(), 1);
     }

@@ -24,12 +24,12 @@ use crate::config::Scheme;
 use crate::form::{Form, LISTED};
 use crate::host;
 use crate::kind::{Kind, Kinds};
-use crate::limits::MAX_MOVED_URL_BYTES;
+use crate::limits::MAX_PROXIED_URL_BYTES;
 use crate::path_reading::{has_dot_segment, may_pass};
 use crate::redirect;
 use crate::refusal::Refusal;
 use crate::rules::{Rules, Standing};
-use crate::verdict::Finder;
+use crate::verdict::ReferenceSource;
 
 pub(crate) const VERSION: &str = "1";
 /// What a moved URL has more than the URL and the prefix, bytes: a capability and what parts it.
@@ -119,14 +119,14 @@ impl Moved {
     }
 
     /// The same, as no more than `other` may be loaded as.
-    fn no_more_than(self, other: &Self) -> Self {
+    fn restrict_to(self, other: &Self) -> Self {
         let kinds = self.kinds.and(other.kinds);
         Self { kinds, ..self }
     }
 
     /// The same, if redirects through `hops` led to what is there, which `load` is to get: as no more than each of them may be loaded as.
     /// `guarded` says as what nothing is served from where; see [`Guarded`](crate::guarded::Guarded). `None` if redirects that lead so are
-    /// the browser's own matter; see [`Trail::decide`](crate::redirect::Trail::decide).
+    /// the browser's own matter; see [`RedirectState::decide`](crate::redirect::RedirectState::decide).
     pub fn led(
         &self,
         rules: &Rules,
@@ -144,17 +144,17 @@ impl Moved {
             }
             last = next;
         }
-        Some(self.clone().no_more_than(&last))
+        Some(self.clone().restrict_to(&last))
     }
 
     /// Who wrote what stands in it, if it is a sheet.
-    pub fn finder(&self) -> Finder {
+    pub fn finder(&self) -> ReferenceSource {
         if self.is_named() {
-            Finder::Named
+            ReferenceSource::Named
         } else if self.is_listed {
-            Finder::Listed
+            ReferenceSource::Listed
         } else {
-            Finder::Discovered
+            ReferenceSource::Discovered
         }
     }
 
@@ -411,7 +411,7 @@ fn opened(
         let (host, place) = (host.to_owned(), url.into());
         return Err(Refusal::HasName { host, place });
     }
-    let (ground, kinds) = check_ground(rules, capability, opening, standing, &url)?;
+    let (ground, kinds) = check_grant(rules, capability, opening, standing, &url)?;
     Ok(Moved {
         ground,
         scheme,
@@ -448,7 +448,7 @@ impl<'a> Opening<'a> {
 ///
 /// A capability for a host that was listed since is still good, for what the entry allows and no more: pages that
 /// bear it are kept in browsers.
-fn check_ground(
+fn check_grant(
     rules: &Rules,
     capability: &str,
     opening: Opening<'_>,
@@ -500,8 +500,8 @@ fn check_ground(
 
 pub(crate) fn check_length(target: &str) -> Result<(), Refusal> {
     match target.len() {
-        got if got > MAX_MOVED_URL_BYTES => Err(Refusal::TooLong {
-            most: MAX_MOVED_URL_BYTES,
+        got if got > MAX_PROXIED_URL_BYTES => Err(Refusal::TooLong {
+            most: MAX_PROXIED_URL_BYTES,
             got,
         }),
         _ => Ok(()),

@@ -27,7 +27,7 @@ use crate::csp::Policies;
 use crate::hygiene::{Answer, CROSS_ORIGIN_RESOURCE_POLICY, PASSED, SANDBOX, essence, is_document};
 use crate::kind::{Kind, Kinds};
 use crate::moved_url::Moved;
-use crate::page_at::PageAt;
+use crate::page_at::PageLocation;
 use crate::redirect;
 use crate::refusal::Refusal;
 use crate::rules::Rules;
@@ -35,7 +35,7 @@ use crate::rules::Rules;
 const TIMING_ALLOW_ORIGIN: HeaderName = HeaderName::from_static("timing-allow-origin");
 
 /// What passes beside what passes under the site's name: who may read it, and how its documents are to be shown.
-const PASSED_TOO: [HeaderName; 15] = [
+const ALIAS_ALLOWED_HEADERS: [HeaderName; 15] = [
     ACCESS_CONTROL_ALLOW_ORIGIN,
     ACCESS_CONTROL_ALLOW_CREDENTIALS,
     ACCESS_CONTROL_ALLOW_HEADERS,
@@ -131,7 +131,7 @@ fn redirected(rules: &Rules, moved: &Moved, load: Load, headers: &HeaderMap) -> 
         Ok(next) => next,
         Err(refusal) => return Answer::Refuse(refusal),
     };
-    let location = match rules.under_name(&next) {
+    let location = match rules.alias_url(&next) {
         Ok(Some(place)) => place,
         // To nobody but a page that loads it: it would be an open redirect in the operator's zone.
         _ if load.is_subresource => next.to_string(),
@@ -149,12 +149,12 @@ fn redirected(rules: &Rules, moved: &Moved, load: Load, headers: &HeaderMap) -> 
 /// The head under which the name answers.
 fn head(rules: &Rules, moved: &Moved, headers: &HeaderMap) -> HeaderMap {
     let mut head = HeaderMap::new();
-    for name in PASSED.iter().chain(&PASSED_TOO) {
+    for name in PASSED.iter().chain(&ALIAS_ALLOWED_HEADERS) {
         for value in headers.get_all(name) {
             head.append(name.clone(), value.clone());
         }
     }
-    translate(rules, &mut head);
+    rewrite_origins(rules, &mut head);
     let kinds = moved.kinds();
     if kinds.has(Kind::Document) {
         if let Some(sniffing) = headers.get(X_CONTENT_TYPE_OPTIONS) {
@@ -169,7 +169,7 @@ fn head(rules: &Rules, moved: &Moved, headers: &HeaderMap) -> HeaderMap {
                 head.append(name.clone(), value.clone());
             }
         }
-        Policies::rewrite_head_at(PageAt::of_named(moved), rules, &mut head);
+        Policies::rewrite_head_at(PageLocation::of_named(moved), rules, &mut head);
     } else {
         head.insert(CONTENT_SECURITY_POLICY, HeaderValue::from_static(SANDBOX));
     }
@@ -178,12 +178,12 @@ fn head(rules: &Rules, moved: &Moved, headers: &HeaderMap) -> HeaderMap {
 
 /// Says of origins that have a name here what they are called here: the host's own, or that of another, whose frame asked. And of its
 /// own site, that it is the name alone.
-fn translate(rules: &Rules, head: &mut HeaderMap) {
+fn rewrite_origins(rules: &Rules, head: &mut HeaderMap) {
     for name in [ACCESS_CONTROL_ALLOW_ORIGIN, TIMING_ALLOW_ORIGIN] {
         let told: Vec<HeaderValue> = head.get_all(&name).iter().cloned().collect();
         head.remove(&name);
         for value in told {
-            let here = called_here(rules, &value).unwrap_or(value);
+            let here = alias_of_origin(rules, &value).unwrap_or(value);
             head.append(name.clone(), here);
         }
     }
@@ -195,9 +195,9 @@ fn translate(rules: &Rules, head: &mut HeaderMap) {
 }
 
 /// What the origin that is `value` is called here, if it has a name.
-fn called_here(rules: &Rules, value: &HeaderValue) -> Option<HeaderValue> {
+fn alias_of_origin(rules: &Rules, value: &HeaderValue) -> Option<HeaderValue> {
     let text = value.to_str().ok()?;
-    let named = rules.named_of(&Url::parse(text).ok()?)?;
-    let is_it = named.own_origin() == text;
+    let named = rules.alias_of(&Url::parse(text).ok()?)?;
+    let is_it = named.original_origin() == text;
     is_it.then(|| HeaderValue::from_str(named.origin()).expect("an origin is printable ASCII"))
 }

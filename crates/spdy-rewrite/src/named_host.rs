@@ -20,7 +20,7 @@ use url::Url;
 use crate::capability::{Keys, Subject};
 use crate::config::Scheme;
 use crate::entry::Entry;
-use crate::host::{self, Pattern};
+use crate::host::{self, HostPattern};
 use crate::limits::MAX_HOST_BYTES;
 use crate::moved_url::{Ground, Moved, check_length, check_target};
 use crate::path_reading::may_lead_into;
@@ -39,7 +39,7 @@ const WELL_KNOWN: &str = "/.well-known/";
 
 /// A host, and the name that it has.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub struct NamedHost {
+pub struct HostAlias {
     scheme: Scheme,
     host: String,
     port: u16,
@@ -47,7 +47,7 @@ pub struct NamedHost {
     origin: String,
 }
 
-impl NamedHost {
+impl HostAlias {
     /// How it is asked.
     pub fn scheme(&self) -> Scheme {
         self.scheme
@@ -74,7 +74,7 @@ impl NamedHost {
     }
 
     /// Its own origin, as `https://widgets.test`.
-    pub fn own_origin(&self) -> String {
+    pub fn original_origin(&self) -> String {
         let scheme = self.scheme.name();
         match self.port == self.scheme.default_port() {
             true => format!("{scheme}://{}", self.host),
@@ -87,7 +87,7 @@ impl NamedHost {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Names {
     zone: Option<String>,
-    by_name: BTreeMap<String, NamedHost>,
+    by_name: BTreeMap<String, HostAlias>,
     /// The current key's first.
     by_host: BTreeMap<(Scheme, String, u16), Vec<String>>,
     /// Those that are not written.
@@ -104,7 +104,7 @@ impl Names {
         site: &Url,
         zone: Option<&str>,
         entries: &[Entry],
-        own: &[Pattern],
+        own: &[HostPattern],
         keys: Option<&Keys>,
     ) -> Result<Self, RulesError> {
         let named: Vec<&Entry> = entries.iter().filter(|entry| entry.is_named()).collect();
@@ -126,8 +126,8 @@ impl Names {
             return Err(fault(why.to_owned()));
         }
         let site_host = site.host_str().unwrap_or_default();
-        for name in own.iter().map(Pattern::name).chain([site_host]) {
-            check_apart(zone, name).map_err(fault)?;
+        for name in own.iter().map(HostPattern::name).chain([site_host]) {
+            check_cookie_isolation(zone, name).map_err(fault)?;
         }
         let mut names = Self {
             zone: Some(zone.to_owned()),
@@ -171,7 +171,7 @@ impl Names {
             let name = format!("{label}.{}", self.zone.as_deref().unwrap_or_default());
             let mut origin = site.clone();
             origin.set_host(Some(&name)).expect("a name was checked");
-            let named = NamedHost {
+            let named = HostAlias {
                 scheme: entry.scheme,
                 host: host.to_owned(),
                 port: entry.port,
@@ -190,7 +190,7 @@ impl Names {
     pub(crate) fn covers(&self, name: &str) -> bool {
         self.zone
             .as_deref()
-            .is_some_and(|zone| host::is_under(name, zone))
+            .is_some_and(|zone| host::is_in_zone(name, zone))
     }
 
     /// All of the host's.
@@ -260,12 +260,12 @@ fn check_zone(zone: &str) -> Result<(), String> {
 /// # Errors
 ///
 /// Why it can.
-pub fn check_apart(zone: &str, name: &str) -> Result<(), String> {
+pub fn check_cookie_isolation(zone: &str, name: &str) -> Result<(), String> {
     let of_one = match (psl::domain(zone.as_bytes()), psl::domain(name.as_bytes())) {
         (Some(zone), Some(name)) => zone.as_bytes() == name.as_bytes(),
         _ => false,
     };
-    if of_one || host::is_under(zone, name) || host::is_under(name, zone) {
+    if of_one || host::is_in_zone(zone, name) || host::is_in_zone(name, zone) {
         return Err(format!(
             "of one registrable domain with {name}: a frame's scripts there would share cookies with it; want a zone of another"
         ));
@@ -275,12 +275,12 @@ pub fn check_apart(zone: &str, name: &str) -> Result<(), String> {
 
 impl Rules {
     /// The host that is served under `name`, if one is; `name` in lower case and without a port.
-    pub fn named(&self, name: &str) -> Option<&NamedHost> {
+    pub fn named(&self, name: &str) -> Option<&HostAlias> {
         self.names.by_name.get(name)
     }
 
     /// All hosts that have a name, in the order of their names; each has two while there is a former key.
-    pub fn named_hosts(&self) -> impl Iterator<Item = &NamedHost> {
+    pub fn named_hosts(&self) -> impl Iterator<Item = &HostAlias> {
         self.names.by_name.values()
     }
 
@@ -290,7 +290,7 @@ impl Rules {
     }
 
     /// The host of `url`, if it has a name that pages may say.
-    pub fn named_of(&self, url: &Url) -> Option<&NamedHost> {
+    pub fn alias_of(&self, url: &Url) -> Option<&HostAlias> {
         let mut names = self.names_of(url).iter();
         let name = names.find(|name| !self.names.withheld.contains(*name))?;
         self.names.by_name.get(name)
@@ -317,14 +317,14 @@ impl Rules {
     /// # Errors
     ///
     /// Why nothing is.
-    pub fn open_named(&self, named: &NamedHost, target: &str) -> Result<Moved, Refusal> {
+    pub fn open_alias(&self, named: &HostAlias, target: &str) -> Result<Moved, Refusal> {
         check_length(target)?;
         check_target(self, target)?;
         let path = target.split('?').next().unwrap_or_default();
         if may_lead_into(path, WELL_KNOWN) {
             return Err(Refusal::WellKnown);
         }
-        let text = format!("{}{target}", named.own_origin());
+        let text = format!("{}{target}", named.original_origin());
         let url = match Url::parse(&text) {
             // What does not begin a path would go on with the host.
             Ok(url) if target.starts_with('/') && url.as_str() == text => url,
@@ -351,12 +351,12 @@ impl Rules {
     /// # Errors
     ///
     /// Why it would not be opened.
-    pub fn under_name(&self, url: &Url) -> Result<Option<String>, Refusal> {
-        let Some(named) = self.named_of(url) else {
+    pub fn alias_url(&self, url: &Url) -> Result<Option<String>, Refusal> {
+        let Some(named) = self.alias_of(url) else {
             return Ok(None);
         };
         let target = &url[url::Position::BeforePath..url::Position::AfterQuery];
-        self.open_named(named, target)?;
+        self.open_alias(named, target)?;
         Ok(Some(format!(
             "{}{}",
             named.origin,

@@ -20,18 +20,18 @@ use url::Url;
 
 use crate::anonymous::{
     self, Load, Mode, SEC_FETCH_DEST, SEC_FETCH_MODE, SEC_FETCH_SITE, Upstream, check_body,
-    check_upgrade, fetch_metadata, single, tells_page, value,
+    check_upgrade, fetch_metadata, sends_referrer, single, value,
 };
 use crate::kind::Kind;
-use crate::limits::MAX_WANTED_BYTES;
+use crate::limits::MAX_SCRIPT_HEADER_BYTES;
 use crate::moved_url::Moved;
-use crate::named_host::NamedHost;
+use crate::named_host::HostAlias;
 use crate::redirect::NOBODY;
 use crate::refusal::Refusal;
 use crate::rules::Rules;
 
 /// What documents use beside GET and HEAD, in forms and scripts.
-const OF_DOCUMENTS: [Method; 5] = [
+const DOCUMENT_METHODS: [Method; 5] = [
     Method::POST,
     Method::PUT,
     Method::PATCH,
@@ -40,7 +40,7 @@ const OF_DOCUMENTS: [Method; 5] = [
 ];
 
 /// What a document's forms and scripts say of a request beside its target.
-const SAID_BY_DOCUMENTS: [HeaderName; 4] = [
+const DOCUMENT_HEADERS: [HeaderName; 4] = [
     CONTENT_TYPE,
     X_REQUESTED_WITH,
     HeaderName::from_static("access-control-request-method"),
@@ -48,7 +48,7 @@ const SAID_BY_DOCUMENTS: [HeaderName; 4] = [
 ];
 
 /// As what a document's scripts want the answer, whatever they ask by.
-static WANTED_BY_SCRIPTS: [HeaderName; 2] = [ACCEPT, X_REQUESTED_WITH];
+static SCRIPT_HEADERS: [HeaderName; 2] = [ACCEPT, X_REQUESTED_WITH];
 const X_REQUESTED_WITH: HeaderName = HeaderName::from_static("x-requested-with");
 
 /// Checks `asked`, a request for `moved` under the name that `named` has, and writes the request for the host.
@@ -58,7 +58,7 @@ const X_REQUESTED_WITH: HeaderName = HeaderName::from_static("x-requested-with")
 /// The rule that forbids it.
 pub fn request<B>(
     rules: &Rules,
-    named: &NamedHost,
+    named: &HostAlias,
     moved: &Moved,
     asked: &Request<B>,
 ) -> Result<Upstream, Refusal> {
@@ -67,7 +67,7 @@ pub fn request<B>(
     let is_read = matches!(*asked.method(), Method::GET | Method::HEAD);
     if is_read {
         check_body(headers)?;
-    } else if !moved.kinds().has(Kind::Document) || !OF_DOCUMENTS.contains(asked.method()) {
+    } else if !moved.kinds().has(Kind::Document) || !DOCUMENT_METHODS.contains(asked.method()) {
         let got = asked.method().to_string();
         return Err(Refusal::Method { got });
     }
@@ -90,16 +90,19 @@ pub fn request<B>(
     if let Some(origin) = origin {
         fresh.insert(ORIGIN, value(&origin));
     }
-    if let Some(page) = page.filter(|page| page != NOBODY && tells_page(rules, moved, headers)) {
+    if let Some(page) = page.filter(|page| page != NOBODY && sends_referrer(rules, moved, headers))
+    {
         fresh.insert(REFERER, value(&format!("{page}/")));
     }
-    for name in wanted_by_scripts(moved, load) {
-        if let Some(said) = single(headers, name).filter(|said| said.len() <= MAX_WANTED_BYTES) {
+    for name in script_headers(moved, load) {
+        if let Some(said) =
+            single(headers, name).filter(|said| said.len() <= MAX_SCRIPT_HEADER_BYTES)
+        {
             fresh.insert(name, said.clone());
         }
     }
     if !is_read {
-        for name in SAID_BY_DOCUMENTS {
+        for name in DOCUMENT_HEADERS {
             if let Some(said) = single(headers, &name) {
                 fresh.insert(name, said.clone());
             }
@@ -113,10 +116,10 @@ pub fn request<B>(
 }
 
 /// What passes of a request for `moved` that a document's script makes, and decides on the answer.
-pub fn wanted_by_scripts(moved: &Moved, load: Load) -> &'static [HeaderName] {
+pub fn script_headers(moved: &Moved, load: Load) -> &'static [HeaderName] {
     let is_fetched = load.is_subresource && load.expected.is_none();
     match is_fetched && moved.kinds().has(Kind::Document) {
-        true => &WANTED_BY_SCRIPTS,
+        true => &SCRIPT_HEADERS,
         false => &[],
     }
 }
@@ -130,7 +133,7 @@ pub fn is_sent_on(why: &Refusal, target: &str, headers: &HeaderMap) -> bool {
         | Refusal::PathExcepted { .. }
         | Refusal::EncodedSlash { .. } => true,
         Refusal::WellKnown | Refusal::NoTeller { .. } => true,
-        Refusal::KindNotListed { kind, .. } => !kind.wants_own_origin(),
+        Refusal::KindNotListed { kind, .. } => !kind.needs_own_origin(),
         Refusal::TooLong { .. } => target.starts_with('/'),
         // In a path browsers write none, and read one as a slash.
         Refusal::Backslash { at } => target.find('?').is_some_and(|query| query < *at),
@@ -154,7 +157,7 @@ fn check_load(headers: &HeaderMap) -> Result<Load, Refusal> {
     let expected = match destination {
         None | Some("empty") => None,
         Some(destination) => {
-            let kind = Kind::of_named_destination(destination);
+            let kind = Kind::from_alias_destination(destination);
             Some(kind.ok_or_else(|| unwanted(destination))?)
         }
     };
@@ -182,7 +185,7 @@ fn check_load(headers: &HeaderMap) -> Result<Load, Refusal> {
 /// Who asks, by a field that holds a URL or an origin, as the host is told: the site as it is called, or the host itself.
 fn teller(
     rules: &Rules,
-    named: &NamedHost,
+    named: &HostAlias,
     headers: &HeaderMap,
     name: &HeaderName,
     field: &'static str,
@@ -199,11 +202,11 @@ fn teller(
     let origin = url.origin().ascii_serialization();
     let host = url.host_str().unwrap_or_default();
     if origin == named.origin() {
-        return Ok(Some(named.own_origin()));
+        return Ok(Some(named.original_origin()));
     }
     // A frame of one named host may need another.
     if let Some(other) = rules.named(host).filter(|other| other.origin() == origin) {
-        return Ok(Some(other.own_origin()));
+        return Ok(Some(other.original_origin()));
     }
     match rules.is_own(host) && matches!(url.scheme(), "https" | "http") {
         true => Ok(Some(origin)),

@@ -23,7 +23,7 @@ const HOSTS: [&str; 6] = [
 ];
 
 /// Those for which it does: what they load by it is what they would have loaded.
-const HOSTS_BY_PATH: [&str; 2] = [
+const PROXIABLE_HOSTS: [&str; 2] = [
     // Segment's analytics.js takes the host of its settings and plugins from the `src` of its element.
     "cdn.segment.com",
     // Snap's pixel takes the URL of its configuration from a stack trace (nuxt/scripts#822).
@@ -31,8 +31,8 @@ const HOSTS_BY_PATH: [&str; 2] = [
 ];
 
 /// Whether scripts of `host`, a name in lower case, are known to read their own URL, and not to work by the one that they would get.
-pub(crate) fn is_read_by_scripts_of(host: &str, is_named: bool) -> bool {
-    let by_path = HOSTS_BY_PATH.iter().filter(|_| !is_named);
+pub(crate) fn has_self_url_scripts(host: &str, is_named: bool) -> bool {
+    let by_path = PROXIABLE_HOSTS.iter().filter(|_| !is_named);
     let mut known = HOSTS.iter().chain(by_path);
-    known.any(|known| host::is_under(host, known))
+    known.any(|known| host::is_in_zone(host, known))
 }

@@ -9,14 +9,14 @@ use crate::moved_url::Moved;
 
 /// Where a page is: what `'self'` means in its policy, as it came and as it is sent on.
 #[derive(Clone, Debug)]
-pub(crate) struct PageAt {
+pub(crate) struct PageLocation {
     /// On its own host.
     pub(crate) original: Url,
     /// For the browser.
     pub(crate) seen: Url,
 }
 
-impl PageAt {
+impl PageLocation {
     /// A page of the site's own.
     pub(crate) fn of_site(page: &Url) -> Self {
         Self {

@@ -8,10 +8,10 @@ use crate::csp::Policies;
 use crate::csp_page;
 use crate::link_header;
 use crate::moved_url::Moved;
-use crate::page_at::PageAt;
-use crate::page_report::PageLeft;
+use crate::page_at::PageLocation;
+use crate::page_report::PageSkipReason;
 use crate::reference::Reference;
-use crate::referrer::Tells;
+use crate::referrer::ReferrerScope;
 use crate::rewritten;
 use crate::rules::Rules;
 use crate::seen::Seen;
@@ -21,13 +21,13 @@ use crate::seen::Seen;
 pub struct PageHead {
     pub(crate) policies: Policies,
     /// Who hears of the page.
-    pub(crate) tells: Tells,
+    pub(crate) tells: ReferrerScope,
     /// Where the browser has it from, if it is a named host's.
     pub(crate) seen_from: Option<Url>,
     /// The charset of its Content-Type.
     pub(crate) charset: Option<String>,
     /// Why the page is passed on as it is, if so: then nothing of its head was touched.
-    pub left: Option<PageLeft>,
+    pub left: Option<PageSkipReason>,
     /// What its Link fields name.
     pub references: Vec<Reference>,
 }
@@ -44,11 +44,11 @@ impl PageHead {
         headers: &mut HeaderMap,
         is_exact: bool,
     ) -> Self {
-        Self::rewrite_by(rules, page, status, headers, is_exact, None)
+        Self::rewrite_with_facts(rules, page, status, headers, is_exact, None)
     }
 
     /// The same by what was `seen` of the site.
-    pub fn rewrite_by(
+    pub fn rewrite_with_facts(
         rules: &Rules,
         page: &Url,
         status: StatusCode,
@@ -58,7 +58,7 @@ impl PageHead {
     ) -> Self {
         let content_type = content_type(headers);
         let charset = charset(content_type);
-        let tells = Tells::by_head(headers);
+        let tells = ReferrerScope::by_head(headers);
         let left = left(rules, page, status, headers, content_type);
         if left.is_some() {
             return Self {
@@ -85,7 +85,7 @@ impl PageHead {
 
     /// The same for a page of a named host, which was asked for as `moved`. Its policies are rewritten in any case, since they are
     /// read under the host's name here; nothing of it is moved under the site's name, and its Link fields are not passed on.
-    pub fn rewrite_named(
+    pub fn rewrite_alias(
         rules: &Rules,
         moved: &Moved,
         status: StatusCode,
@@ -94,8 +94,8 @@ impl PageHead {
         let content_type = content_type(headers);
         let charset = charset(content_type);
         let left = left_whole(status, headers, content_type);
-        let tells = Tells::by_head(headers);
-        let at = PageAt::of_named(moved);
+        let tells = ReferrerScope::by_head(headers);
+        let at = PageLocation::of_named(moved);
         let seen_from = Some(at.seen.clone());
         let policies = Policies::rewrite_head_at(at, rules, headers);
         if left.is_none() {
@@ -126,27 +126,31 @@ fn left(
     status: StatusCode,
     headers: &HeaderMap,
     content_type: &str,
-) -> Option<PageLeft> {
+) -> Option<PageSkipReason> {
     match left_whole(status, headers, content_type) {
-        Some(PageLeft::NotHtml) => Some(PageLeft::NotHtml),
-        _ if rules.leaves_page(page.path()) => Some(PageLeft::OptOut),
-        None if csp_page::sandboxes(headers) => Some(PageLeft::Sandboxed),
+        Some(PageSkipReason::NotHtml) => Some(PageSkipReason::NotHtml),
+        _ if rules.skips_page(page.path()) => Some(PageSkipReason::OptOut),
+        None if csp_page::has_csp_sandbox(headers) => Some(PageSkipReason::Sandboxed),
         left => left,
     }
 }
 
 /// The same of any page, whosever it is.
-fn left_whole(status: StatusCode, headers: &HeaderMap, content_type: &str) -> Option<PageLeft> {
+fn left_whole(
+    status: StatusCode,
+    headers: &HeaderMap,
+    content_type: &str,
+) -> Option<PageSkipReason> {
     let essence = content_type.split(';').next().unwrap_or_default().trim();
     let is_coded = |value: &http::HeaderValue| !value.as_bytes().eq_ignore_ascii_case(b"identity");
     if !essence.eq_ignore_ascii_case("text/html") {
-        Some(PageLeft::NotHtml)
-    } else if rewritten::forbids(headers) {
-        Some(PageLeft::NoTransform)
+        Some(PageSkipReason::NotHtml)
+    } else if rewritten::has_no_transform(headers) {
+        Some(PageSkipReason::NoTransform)
     } else if headers.get_all(CONTENT_ENCODING).iter().any(is_coded) {
-        Some(PageLeft::Coded)
+        Some(PageSkipReason::Coded)
     } else if status == StatusCode::PARTIAL_CONTENT {
-        Some(PageLeft::Partial)
+        Some(PageSkipReason::Partial)
     } else {
         None
     }

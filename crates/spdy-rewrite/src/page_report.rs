@@ -7,13 +7,13 @@ use serde::Serialize;
 use crate::guarded::Guarded;
 use crate::limits::{MAX_REFERENCES, MAX_REPORTED_HOSTS};
 use crate::reference::Reference;
-use crate::referrer::Tells;
+use crate::referrer::ReferrerScope;
 use crate::verdict::Reason;
 
 /// Why a page, or a sheet, is passed on as it is.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize, thiserror::Error)]
 #[serde(rename_all = "kebab-case")]
-pub enum PageLeft {
+pub enum PageSkipReason {
     /// It is of another type than HTML.
     #[error("it is no HTML")]
     NotHtml,
@@ -40,7 +40,7 @@ pub enum PageLeft {
     TooLong,
 }
 
-impl PageLeft {
+impl PageSkipReason {
     /// The name for metrics and reports.
     pub fn name(self) -> &'static str {
         match self {
@@ -69,7 +69,7 @@ pub struct HostCount {
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct PageReport {
     /// Why it was passed on as it is, if it was.
-    pub left: Option<PageLeft>,
+    pub left: Option<PageSkipReason>,
     /// References that were moved.
     pub moved: usize,
     /// How many of these to a name of their host's own.
@@ -86,7 +86,7 @@ pub struct PageReport {
     pub untold: usize,
     /// Who hears of the page.
     #[serde(skip)]
-    pub tells: Tells,
+    pub tells: ReferrerScope,
     /// What the page does not allow, and would get under the site's name.
     #[serde(skip)]
     pub guarded: Guarded,
@@ -96,7 +96,7 @@ pub struct PageReport {
 
 impl PageReport {
     /// Of a page that is passed on as it is.
-    pub fn of_left(why: PageLeft) -> Self {
+    pub fn of_left(why: PageSkipReason) -> Self {
         Self {
             left: Some(why),
             ..Self::default()
@@ -112,7 +112,7 @@ impl PageReport {
                 self.count(&reference.url, |host| host.moved += 1);
             }
             Err(Reason::Own) => {}
-            Err(reason) => self.count_left(&reference.url, reason),
+            Err(reason) => self.count_unchanged(&reference.url, reason),
         }
         self.tell(reference);
     }
@@ -127,7 +127,7 @@ impl PageReport {
     }
 
     /// Counts what is left and of no kind that is ever moved, such as a frame.
-    pub(crate) fn count_left(&mut self, url: &str, reason: &Reason) {
+    pub(crate) fn count_unchanged(&mut self, url: &str, reason: &Reason) {
         *self.left_because.entry(reason.name()).or_default() += 1;
         self.count(url, |host| host.left += 1);
     }
@@ -143,7 +143,7 @@ impl PageReport {
     }
 
     /// Tells of a hint to connect that was taken out.
-    pub(crate) fn drop_connect(&mut self, href: String) {
+    pub(crate) fn add_removed_preconnect(&mut self, href: String) {
         if self.connects_dropped.len() < MAX_REPORTED_HOSTS {
             self.connects_dropped.push(href);
         }
@@ -155,7 +155,7 @@ impl PageReport {
     }
 
     /// How many references were left, for whatever reason.
-    pub fn left_count(&self) -> usize {
+    pub fn unchanged_count(&self) -> usize {
         self.left_because.values().sum()
     }
 }

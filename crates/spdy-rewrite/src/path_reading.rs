@@ -157,7 +157,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_path_is_read_without_encoding_parameters_and_dot_segments() {
+    fn path_is_normalized_without_encoding_parameters_and_dots() {
         for (path, want) in [
             ("/", "/"),
             ("/a/b.png", "/a/b.png"),
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn every_reading_of_a_path_with_encoded_slashes_is_considered() {
+    fn every_reading_of_encoded_slashes_is_considered() {
         for path in [
             "/a/b/c",
             "/x;%2f..%2fa/b/c",
@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn dot_segments_are_found_behind_parameters_and_encodings() {
+    fn dot_segments_behind_parameters_and_encodings_are_found() {
         for path in [
             "/a/..",
             "/./a",
@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn slashes_are_found_behind_encodings() {
+    fn encoded_slashes_are_found() {
         for path in [
             "/a%2fb",
             "/a%5Cb",

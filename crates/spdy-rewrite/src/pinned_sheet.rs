@@ -10,8 +10,8 @@ use url::Url;
 use crate::integrity::{self, Pinned};
 use crate::kind::Kind;
 use crate::reference::{Place, Reference};
-use crate::referrer::Tells;
-use crate::verdict::{Finder, Reason, Verdict};
+use crate::referrer::ReferrerScope;
+use crate::verdict::{Reason, ReferenceSource, Verdict};
 
 /// What becomes of it.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -36,8 +36,8 @@ pub(crate) fn judge(place: &Place<'_>, text: &str, metadata: &str) -> Pin {
         return Pin::Stays;
     };
     // The page requests it over `https`, by the URL that is written for it.
-    let secure = place.own_over_https(&url, Kind::Style);
-    let secure = secure.map(|target| place.at_root(&target));
+    let secure = place.site_url_over_https(&url, Kind::Style);
+    let secure = secure.map(|target| place.site_path(&target));
     if let Some(secure) = secure.as_deref().and_then(|it| place.base.join(it).ok()) {
         url = secure;
     }
@@ -48,7 +48,7 @@ pub(crate) fn judge(place: &Place<'_>, text: &str, metadata: &str) -> Pin {
             .map_or(Pinned::Unknown, |seen| seen.pinned(&url, metadata))
     };
     let is_pages_own = url.origin() == place.page.origin();
-    if place.finder == Finder::Site && is_sites(place, &url) {
+    if place.finder == ReferenceSource::Site && is_site_url(place, &url) {
         if place.rules.move_nothing() || text.is_empty() {
             return Pin::Free(None);
         }
@@ -77,10 +77,10 @@ pub(crate) fn judge(place: &Place<'_>, text: &str, metadata: &str) -> Pin {
 }
 
 /// Whether the site itself serves `url`: under its URL, or under another of its names at the same door or at the page's.
-fn is_sites(place: &Place<'_>, url: &Url) -> bool {
+fn is_site_url(place: &Place<'_>, url: &Url) -> bool {
     let door = |url: &Url| (url.scheme().to_owned(), url.port_or_known_default());
     let is_at = |home: &Url| {
-        let is_name = url.host() == home.host() || place.rules.is_at_site(url);
+        let is_name = url.host() == home.host() || place.rules.is_served_by_site(url);
         is_name && door(url) == door(home)
     };
     is_at(place.page) || is_at(place.rules.site())
@@ -94,7 +94,7 @@ pub(crate) fn unknown(plain: &Url) -> Reference {
         by_cors: false,
         unhintable: true,
         is_candidate: false,
-        tells: Tells::Everyone,
+        tells: ReferrerScope::Everyone,
         outcome: Err(Reason::Integrity),
     }
 }

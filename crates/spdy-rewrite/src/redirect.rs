@@ -34,7 +34,7 @@ pub enum Redirect {
 /// A page that reads what it loads (CORS) is allowed to by each of them; and from the first on that leads from one host to another, the
 /// request is in nobody's name, as the second host would else speak for the first (Fetch, *HTTP-redirect fetch*, *CORS check*).
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Trail {
+pub struct RedirectState {
     hops: u32,
     /// It is in nobody's name.
     is_tainted: bool,
@@ -42,7 +42,7 @@ pub struct Trail {
     is_unreadable: bool,
 }
 
-impl Trail {
+impl RedirectState {
     /// What to do when `moved` was asked for and answered by a redirect.
     pub fn decide(
         &mut self,
@@ -118,11 +118,11 @@ pub(crate) fn target(moved: &Moved, headers: &HeaderMap) -> Result<Url, Refusal>
 /// Whether a redirect of `moved` to `next` is followed here for `load`: what a module imports is named relative to where it came from, and
 /// the browser would not know.
 pub(crate) fn may_follow(load: Load, moved: &Moved, next: &Moved) -> bool {
-    load.expected != Some(Kind::Script) || is_beside(moved, next)
+    load.expected != Some(Kind::Script) || has_same_directory(moved, next)
 }
 
 /// Whether relative references mean the same from both.
-fn is_beside(one: &Moved, other: &Moved) -> bool {
+fn has_same_directory(one: &Moved, other: &Moved) -> bool {
     let folder = |moved: &Moved| moved.url().join(".").ok();
     folder(one) == folder(other)
 }

@@ -10,13 +10,13 @@ use url::Url;
 use crate::config::Scheme;
 use crate::csp::{Credentials, Policies};
 use crate::guarded;
-use crate::judged_origins::JudgedOrigins;
+use crate::judged_origins::OriginCache;
 use crate::kind::Kind;
-use crate::referrer::Tells;
+use crate::referrer::ReferrerScope;
 use crate::refusal::Refusal;
 use crate::rules::{Rules, Standing};
 use crate::seen::Seen;
-use crate::verdict::{Finder, Reason, Verdict};
+use crate::verdict::{Reason, ReferenceSource, Verdict};
 
 /// A reference that was found.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -33,7 +33,7 @@ pub struct Reference {
     /// Whether it is one of several of which the browser loads one, by its own choice (`srcset`, `image-set()`).
     pub is_candidate: bool,
     /// Who hears of the page when it is asked for.
-    pub tells: Tells,
+    pub tells: ReferrerScope,
     /// Whether it was moved, and to which path and query under the site's name; in full, to which URL of its host's own
     /// name here. What is the site's own over `http`, on a page that came over `https`, is moved to where it is over `https`.
     pub outcome: Result<String, Reason>,
@@ -62,7 +62,7 @@ pub(crate) struct Place<'a> {
     pub(crate) seen_from: Option<&'a Url>,
     /// Whether a path from the root would not lead there, because of `base`.
     pub(crate) in_full: bool,
-    pub(crate) finder: Finder,
+    pub(crate) finder: ReferenceSource,
     /// Whether only ASCII can be read for certain here.
     pub(crate) ascii_only: bool,
     /// The page's policies; a sheet is loaded by pages that it does not know.
@@ -70,7 +70,7 @@ pub(crate) struct Place<'a> {
     /// What was seen of the site, if anybody knows.
     pub(crate) seen: Option<&'a dyn Seen>,
     /// What was judged before from the same base, if anybody remembers it.
-    pub(crate) origins: Option<&'a JudgedOrigins>,
+    pub(crate) origins: Option<&'a OriginCache>,
 }
 
 /// What to write for a reference, and what to say of it.
@@ -98,26 +98,26 @@ impl Place<'_> {
         if text.is_empty() || text.starts_with('#') || has_scheme(text, "data") {
             return Judged::nothing();
         }
-        let by_origin = |origins: &JudgedOrigins| origins.judge(self, text, kind);
+        let by_origin = |origins: &OriginCache| origins.judge(self, text, kind);
         match self
             .origins
-            .filter(|_| self.goes_by_origin(kind))
+            .filter(|_| self.can_use_origin_cache(kind))
             .and_then(by_origin)
         {
             Some(judged) => judged,
-            None => self.judge_by_itself(text, kind, credentials),
+            None => self.rewrite_uncached(text, kind, credentials),
         }
     }
 
     /// Whether nothing here asks for more of a URL than its origin, and the rules.
-    fn goes_by_origin(&self, kind: Kind) -> bool {
+    fn can_use_origin_cache(&self, kind: Kind) -> bool {
         let is_guarded = guarded::may_be(kind) && self.seen.is_some();
         let has_policies = self.policies.is_some_and(|policies| !policies.is_empty());
         self.seen_from.is_none() && !is_guarded && !has_policies
     }
 
     /// Judges `text`, which is no blank and no fragment, whatever was judged before.
-    pub(crate) fn judge_by_itself(
+    pub(crate) fn rewrite_uncached(
         &self,
         text: &str,
         kind: Kind,
@@ -131,7 +131,7 @@ impl Place<'_> {
                 by_cors: kind == Kind::Font,
                 unhintable: false,
                 is_candidate: false,
-                tells: Tells::Everyone,
+                tells: ReferrerScope::Everyone,
                 outcome: Err(reason),
             }),
         };
@@ -143,29 +143,31 @@ impl Place<'_> {
         };
         // More of its own host a sheet may always name: it is under the same capability.
         let finder = match self.finder {
-            Finder::Discovered if url.origin() == self.base.origin() => Finder::Listed,
+            ReferenceSource::Discovered if url.origin() == self.base.origin() => {
+                ReferenceSource::Listed
+            }
             finder => finder,
         };
-        let own = self.own_over_https(&url, kind).map(Verdict::Move);
+        let own = self.site_url_over_https(&url, kind).map(Verdict::Move);
         let verdict = match own.unwrap_or_else(|| self.rules.verdict(&url, kind, finder)) {
             Verdict::Move(_) if self.guards(&url, kind) => {
                 let host = url.host_str().unwrap_or_default().to_owned();
                 Verdict::Leave(Refusal::Guarded { host }.into())
             }
-            Verdict::Move(path) => self.under_policy(&url, path, kind, credentials),
+            Verdict::Move(path) => self.check_csp(&url, path, kind, credentials),
             leave @ Verdict::Leave(_) => leave,
         };
         let (written, outcome) = match verdict {
             Verdict::Move(path) => {
-                let written = if self.means_by_itself(text, &path) {
+                let written = if self.already_resolves_to(text, &path) {
                     None
                 } else {
-                    Some(self.at_root(&path))
+                    Some(self.site_path(&path))
                 };
                 let end = path.find('#').unwrap_or(path.len());
                 (written, Ok(path[..end].to_owned()))
             }
-            Verdict::Leave(reason) => (self.written_out(text, &url), Err(reason)),
+            Verdict::Leave(reason) => (self.absolute_url(text, &url), Err(reason)),
         };
         let url = url.into();
         Judged {
@@ -176,7 +178,7 @@ impl Place<'_> {
                 by_cors: kind == Kind::Font,
                 unhintable: false,
                 is_candidate: false,
-                tells: Tells::Everyone,
+                tells: ReferrerScope::Everyone,
                 outcome,
             }),
         }
@@ -186,14 +188,14 @@ impl Place<'_> {
     /// in full under another name of the site.
     ///
     /// A browser would load it outside of the page's session, or block it as mixed content.
-    pub(crate) fn own_over_https(&self, url: &Url, kind: Kind) -> Option<String> {
+    pub(crate) fn site_url_over_https(&self, url: &Url, kind: Kind) -> Option<String> {
         let is_over_http = url.scheme() == "http" && url.port().is_none();
-        let is_of_site = self.finder != Finder::Named && !kind.wants_own_origin();
+        let is_of_site = self.finder != ReferenceSource::Named && !kind.needs_own_origin();
         let has_user = !url.username().is_empty() || url.password().is_some();
         if self.page.scheme() != "https" || !is_over_http || !is_of_site || has_user {
             return None;
         }
-        if !self.rules.is_at_site(url) {
+        if !self.rules.is_served_by_site(url) {
             return None;
         }
         let target = &url[url::Position::BeforePath..];
@@ -208,7 +210,7 @@ impl Place<'_> {
     }
 
     /// The same, unless there is a reason to leave what would be moved.
-    pub(crate) fn judge_unless(
+    pub(crate) fn rewrite_unless(
         &self,
         reason: Option<Reason>,
         text: &str,
@@ -232,8 +234,8 @@ impl Place<'_> {
     }
 
     /// The same for a candidate of a `srcset`.
-    pub(crate) fn judge_candidate(&self, reason: Option<Reason>, text: &str) -> Judged {
-        let judged = self.judge_unless(reason, text, Kind::Image, Credentials::default());
+    pub(crate) fn rewrite_candidate(&self, reason: Option<Reason>, text: &str) -> Judged {
+        let judged = self.rewrite_unless(reason, text, Kind::Image, Credentials::default());
         let reference = judged.reference.map(|reference| Reference {
             is_candidate: true,
             ..reference
@@ -245,7 +247,7 @@ impl Place<'_> {
     }
 
     /// Why `text`, which is loaded as a module, stays where it is whatever else is moved from there.
-    pub(crate) fn module_stays(&self, text: &str) -> Option<Reason> {
+    pub(crate) fn module_skip_reason(&self, text: &str) -> Option<Reason> {
         let url = self.base.join(text.trim()).ok()?;
         let (scheme, host) = (Scheme::of_name(url.scheme())?, url.host_str()?);
         let port = url.port().unwrap_or(scheme.default_port());
@@ -262,7 +264,7 @@ impl Place<'_> {
     /// A page streams by, so whether *this* page needs the host further down cannot be waited for: what became of it the last time
     /// says it, or the rules do of the host (see [`HostConfig::whole`](crate::config::HostConfig::whole)). And the page's policy must
     /// not hold anything there back.
-    pub(crate) fn drops_connect(&self, text: &str) -> bool {
+    pub(crate) fn removes_preconnect(&self, text: &str) -> bool {
         let Ok(mut url) = self.base.join(text.trim()) else {
             return false;
         };
@@ -280,7 +282,7 @@ impl Place<'_> {
             };
             match self.rules.verdict(&url, kind, self.finder) {
                 Verdict::Move(path) => matches!(
-                    self.under_policy(&url, path, kind, credentials),
+                    self.check_csp(&url, path, kind, credentials),
                     Verdict::Move(_)
                 ),
                 // A path or a script of a shared host that is moved one by one.
@@ -296,14 +298,14 @@ impl Place<'_> {
     }
 
     /// Whether the browser comes to the moved URL from what stands there.
-    fn means_by_itself(&self, text: &str, path: &str) -> bool {
+    fn already_resolves_to(&self, text: &str, path: &str) -> bool {
         self.seen_from
             .and_then(|seen_from| seen_from.join(text).ok())
             .is_some_and(|seen| self.on_site(path) == seen)
     }
 
     /// A path of the site, as it is written here.
-    pub(crate) fn at_root(&self, path: &str) -> String {
+    pub(crate) fn site_path(&self, path: &str) -> String {
         match self.in_full {
             true => self.on_site(path).into(),
             false => path.to_owned(),
@@ -318,7 +320,7 @@ impl Place<'_> {
 
     /// Whether the browser would come elsewhere from `text` than it would have from where that was written, and than what `judged`
     /// says is as good.
-    pub(crate) fn strays(&self, text: &str, judged: impl FnOnce() -> Judged) -> bool {
+    pub(crate) fn resolves_elsewhere(&self, text: &str, judged: impl FnOnce() -> Judged) -> bool {
         let seen = self
             .seen_from
             .and_then(|seen_from| seen_from.join(text).ok());
@@ -326,13 +328,13 @@ impl Place<'_> {
     }
 
     /// What a reference that stays becomes, so that the browser still goes where it led.
-    pub(crate) fn written_out(&self, text: &str, url: &Url) -> Option<String> {
+    pub(crate) fn absolute_url(&self, text: &str, url: &Url) -> Option<String> {
         let is_same = self.seen_from?.join(text).is_ok_and(|seen| seen == *url);
         (!is_same).then(|| url.to_string())
     }
 
     /// What the page's policy blocks stays blocked, and what it allows stays allowed.
-    fn under_policy(
+    fn check_csp(
         &self,
         url: &Url,
         path: String,
@@ -343,7 +345,8 @@ impl Place<'_> {
             return Verdict::Move(path);
         };
         let moved = self.on_site(&path);
-        if policies.allow(url, kind, credentials) && policies.allow_moved(&moved, kind, credentials)
+        if policies.allow(url, kind, credentials)
+            && policies.allow_rewritten(&moved, kind, credentials)
         {
             Verdict::Move(path)
         } else {

@@ -8,7 +8,7 @@ use http::header::{HeaderMap, REFERRER_POLICY};
 
 /// Who hears of a page.
 #[derive(Clone, Copy, Debug, Default, Eq, Hash, PartialEq)]
-pub enum Tells {
+pub enum ReferrerScope {
     /// Nobody: `no-referrer`.
     Nobody,
     /// The site alone: `same-origin`. The browser takes what is moved to the site's name for the site's own.
@@ -18,9 +18,9 @@ pub enum Tells {
     Everyone,
 }
 
-impl Tells {
+impl ReferrerScope {
     /// What one word of a policy says; `None` if it says nothing.
-    pub fn by_word(word: &str) -> Option<Self> {
+    pub fn from_token(word: &str) -> Option<Self> {
         Some(match word.trim().to_ascii_lowercase().as_str() {
             "no-referrer" | "never" => Self::Nobody,
             "same-origin" => Self::Site,
@@ -42,7 +42,7 @@ impl Tells {
         let values = headers.get_all(REFERRER_POLICY).iter();
         let texts = values.filter_map(|value| value.to_str().ok());
         let words = texts.flat_map(|text| text.split(','));
-        let mut known = words.filter_map(Self::by_word);
+        let mut known = words.filter_map(Self::from_token);
         known.next_back().unwrap_or_default()
     }
 }
@@ -54,20 +54,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_last_word_that_is_known_says_who_hears_of_a_page() {
+    fn last_known_referrer_policy_token_wins() {
         for (values, tells) in [
-            (&[][..], Tells::Everyone),
-            (&["no-referrer"], Tells::Nobody),
-            (&["no-referrer, Same-Origin"], Tells::Site),
-            (&["same-origin, something-of-tomorrow"], Tells::Site),
-            (&["same-origin", "strict-origin"], Tells::Everyone),
-            (&["nonsense"], Tells::Everyone),
+            (&[][..], ReferrerScope::Everyone),
+            (&["no-referrer"], ReferrerScope::Nobody),
+            (&["no-referrer, Same-Origin"], ReferrerScope::Site),
+            (&["same-origin, something-of-tomorrow"], ReferrerScope::Site),
+            (&["same-origin", "strict-origin"], ReferrerScope::Everyone),
+            (&["nonsense"], ReferrerScope::Everyone),
         ] {
             let mut headers = HeaderMap::new();
             for value in values {
                 headers.append(REFERRER_POLICY, HeaderValue::from_static(value));
             }
-            assert_eq!(Tells::by_head(&headers), tells, "{values:?}");
+            assert_eq!(ReferrerScope::by_head(&headers), tells, "{values:?}");
         }
     }
 }

@@ -16,7 +16,7 @@ pub enum Refusal {
     /// The path does not stand under the prefix of moved URLs.
     #[error("the path does not start with the prefix of moved URLs")]
     NotMoved,
-    /// The target is longer than [`MAX_MOVED_URL_BYTES`](crate::limits::MAX_MOVED_URL_BYTES).
+    /// The target is longer than [`MAX_PROXIED_URL_BYTES`](crate::limits::MAX_PROXIED_URL_BYTES).
     #[error("a target of {got} bytes, want at most {most}")]
     TooLong {
         /// Bytes that may come.

@@ -11,7 +11,7 @@ use sha2::{Digest, Sha256};
 use crate::rules::Rules;
 
 /// Whether the origin forbids to change the body (RFC 9111 §5.2.2.6).
-pub fn forbids(headers: &HeaderMap) -> bool {
+pub fn has_no_transform(headers: &HeaderMap) -> bool {
     let values = headers.get_all(CACHE_CONTROL).iter();
     values
         .flat_map(|value| value.as_bytes().split(|byte| *byte == b','))
@@ -61,7 +61,7 @@ pub fn tag_body<'b>(
 }
 
 /// Marks the ETag of a page with the `facts` that it was rewritten with, beside its text and the rules: other facts give other bytes.
-pub fn mark_facts(headers: &mut HeaderMap, facts: &[u8]) {
+pub fn add_facts_to_etag(headers: &mut HeaderMap, facts: &[u8]) {
     let hash = URL_SAFE_NO_PAD.encode(&Sha256::digest(facts)[..6]);
     let etag = headers.get(ETAG).and_then(|etag| {
         let text = etag.to_str().ok()?.strip_suffix('"')?;
@@ -85,7 +85,7 @@ fn marked(etag: &HeaderValue, tag: &str, is_exact: bool) -> Option<HeaderValue> 
 }
 
 /// The origin's ETag in one of ours: what a client's If-None-Match says to the origin; `None` if other rules made it.
-pub fn unmarked(rules: &Rules, etag: &str) -> Option<String> {
+pub fn original_etag(rules: &Rules, etag: &str) -> Option<String> {
     let (weak, rest) = etag
         .strip_prefix("W/")
         .map_or(("", etag), |rest| ("W/", rest));

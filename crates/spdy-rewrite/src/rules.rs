@@ -20,7 +20,7 @@ use crate::capability::Keys;
 use crate::config::{Config, Referrer, Scheme};
 use crate::entry::{Entry, check_path, patterns};
 use crate::form::Form;
-use crate::host::{self, Pattern};
+use crate::host::{self, HostPattern};
 use crate::host_limits::{HostLimits, LimitsConfig};
 use crate::html_selectors::Selectors;
 use crate::kind::{Kind, Kinds};
@@ -31,7 +31,7 @@ use crate::own_url;
 use crate::path_reading::{has_encoded_slash, is_ambiguous, is_in, may_lead_into};
 use crate::refusal::Refusal;
 use crate::rules_error::RulesError;
-use crate::verdict::{Finder, Reason, Verdict};
+use crate::verdict::{Reason, ReferenceSource, Verdict};
 
 /// Raised whenever the same rules would rewrite a page otherwise than before: part of [`Rules::tag`].
 const REWRITER_VERSION: u32 = 2;
@@ -57,9 +57,9 @@ pub struct Rules {
     pub(crate) prefix: String,
     pub(crate) entries: Vec<Entry>,
     pub(crate) names: Names,
-    own: Vec<Pattern>,
+    own: Vec<HostPattern>,
     site_names: Vec<String>,
-    deny: Vec<Pattern>,
+    deny: Vec<HostPattern>,
     discover: bool,
     is_tried: bool,
     pages_left: Vec<String>,
@@ -136,7 +136,7 @@ impl Rules {
             key(&pair[0]) == key(&pair[1])
         });
         if let Some(pair) = twice {
-            let (Pattern::Exact(host) | Pattern::Under(host)) = &pair[0].pattern;
+            let (HostPattern::Exact(host) | HostPattern::Under(host)) = &pair[0].pattern;
             return Err(RulesError::Twice {
                 host: host.clone(),
                 path: pair[0].path.clone(),
@@ -260,7 +260,7 @@ impl Rules {
     }
 
     /// The same with URLs of `form`, and another tag.
-    pub(crate) fn of_form(self, form: Form, tag: String) -> Self {
+    pub(crate) fn with_form(self, form: Form, tag: String) -> Self {
         let tag_of_all = tag.clone();
         Self {
             form,
@@ -283,14 +283,14 @@ impl Rules {
     }
 
     /// Whether the page at `path` is passed on as it is: if any reading of that path is in `pages_left`.
-    pub fn leaves_page(&self, path: &str) -> bool {
+    pub fn skips_page(&self, path: &str) -> bool {
         let mut folders = self.pages_left.iter();
         folders.any(|folder| may_lead_into(path, folder))
     }
 
     /// Whether they are tried ([`dry_run`](Config::dry_run)): pages of the site are judged by them and passed on as they are. What was moved
     /// before is still served, since browsers have pages that name it.
-    pub fn are_tried(&self) -> bool {
+    pub fn is_dry_run(&self) -> bool {
         self.is_tried
     }
 
@@ -310,12 +310,12 @@ impl Rules {
     }
 
     /// Whether other hosts than that of the site are its own (`own_hosts`).
-    pub fn has_own_hosts(&self) -> bool {
+    pub fn has_site_hosts(&self) -> bool {
         !self.own.is_empty()
     }
 
     /// Whether the host of `url` is one that the site is served under, and so all that comes from there is rewritten.
-    pub(crate) fn is_at_site(&self, url: &Url) -> bool {
+    pub(crate) fn is_served_by_site(&self, url: &Url) -> bool {
         let host = url.host_str().unwrap_or_default();
         host == self.site_host || self.site_names.iter().any(|name| name == host)
     }
@@ -332,14 +332,14 @@ impl Rules {
     }
 
     /// Whether `url`, used as `kind` and found by `finder`, is moved, and to where.
-    pub fn verdict(&self, url: &Url, kind: Kind, finder: Finder) -> Verdict {
+    pub fn verdict(&self, url: &Url, kind: Kind, finder: ReferenceSource) -> Verdict {
         match self.movable(url, kind, finder) {
             Ok(path) => Verdict::Move(path),
             Err(reason) => Verdict::Leave(reason),
         }
     }
 
-    fn movable(&self, url: &Url, kind: Kind, finder: Finder) -> Result<String, Reason> {
+    fn movable(&self, url: &Url, kind: Kind, finder: ReferenceSource) -> Result<String, Reason> {
         let scheme = Scheme::of_name(url.scheme()).ok_or_else(|| Reason::Scheme {
             scheme: url.scheme().to_owned(),
         })?;
@@ -360,13 +360,15 @@ impl Rules {
         }
         host::check_labels(host)?;
         let port = url.port().unwrap_or(scheme.default_port());
-        if kind.wants_own_origin() && self.named_of(url).is_none() {
+        if kind.needs_own_origin() && self.alias_of(url).is_none() {
             return Err(self.unnamed(url));
         }
         let standing = self.standing(scheme, host, port, url.path())?;
         let kinds = match standing {
             Standing::Listed(entry) => entry.kinds,
-            Standing::Discovered if matches!(finder, Finder::Discovered | Finder::Named) => {
+            Standing::Discovered
+                if matches!(finder, ReferenceSource::Discovered | ReferenceSource::Named) =>
+            {
                 let host = host.to_owned();
                 return Err(Refusal::NotListed { host }.into());
             }
@@ -377,16 +379,16 @@ impl Rules {
             return Err(Refusal::KindNotListed { kind, host }.into());
         }
         let is_named = matches!(standing, Standing::Listed(entry) if entry.is_named());
-        if kind == Kind::Script && own_url::is_read_by_scripts_of(host, is_named) {
+        if kind == Kind::Script && own_url::has_self_url_scripts(host, is_named) {
             return Err(Reason::ReadsItsUrl);
         }
-        if let Some(place) = self.under_name(url)? {
+        if let Some(place) = self.alias_url(url)? {
             return Ok(place);
         }
         if is_named {
             return Err(Reason::NoCertificate);
         }
-        if finder == Finder::Named {
+        if finder == ReferenceSource::Named {
             return Err(Reason::NotNamed);
         }
         Ok(moved_url::make(
@@ -428,8 +430,8 @@ impl Rules {
                 return Err(Refusal::EncodedSlash { place });
             }
             let is_narrower =
-                is_ambiguous(path) && narrower.iter().any(|entry| entry.may_mean(path));
-            if is_narrower || entry.excepts(path) {
+                is_ambiguous(path) && narrower.iter().any(|entry| entry.may_match_path(path));
+            if is_narrower || entry.excludes(path) {
                 let host = named();
                 return Err(Refusal::PathExcepted { host, place });
             }

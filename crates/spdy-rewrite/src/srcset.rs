@@ -73,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn candidates_are_parted_as_browsers_part_them() {
+    fn srcset_candidates_split_like_browsers() {
         assert_eq!(found("a.png 1x, b.png 2x"), ["a.png", "b.png"]);
         assert_eq!(found("a.png 1.5x,b.png 640w"), ["a.png", "b.png"]);
         assert_eq!(

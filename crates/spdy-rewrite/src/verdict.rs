@@ -4,7 +4,7 @@ use crate::refusal::Refusal;
 
 /// Where a reference was found: who could have written it there.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Finder {
+pub enum ReferenceSource {
     /// A page or sheet of the site's own origin.
     Site,
     /// A sheet of a listed host.

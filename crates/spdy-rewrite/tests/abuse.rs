@@ -15,7 +15,7 @@ fn written(text: &str) -> String {
 }
 
 #[test]
-fn every_abuse_is_refused_for_its_own_reason() {
+fn each_abuse_is_refused_with_its_reason() {
     let (rules, cases) = (discovering(), cases('a'));
     assert!(cases.len() >= 80, "{} cases", cases.len());
     let mut names = BTreeSet::new();
@@ -37,7 +37,7 @@ fn every_abuse_is_refused_for_its_own_reason() {
 }
 
 #[test]
-fn what_the_abuses_vary_is_good_by_itself() {
+fn unmodified_base_of_abuses_is_accepted() {
     let rules = discovering();
     for target in [
         "/.spdy/1/-/s/cdn.test/a.png".to_owned(),
@@ -62,7 +62,7 @@ fn what_the_abuses_vary_is_good_by_itself() {
 
 /// A moved script's neighbours stand under its head, capability and all; nobody else's head leads anywhere.
 #[test]
-fn what_stands_beside_what_is_moved_has_a_place_at_a_host_that_is_listed() {
+fn refused_neighbor_of_listed_resource_has_host_url() {
     let rules = discovering();
     for (target, place) in [
         (
@@ -88,14 +88,14 @@ fn what_stands_beside_what_is_moved_has_a_place_at_a_host_that_is_listed() {
 }
 
 #[test]
-fn without_discovery_no_capability_opens_an_unlisted_host() {
+fn without_discovery_unlisted_host_is_refused() {
     let target = written("/.spdy/1/{k open.test}/s/open.test/a.png");
     let host = "open.test".to_owned();
     assert_eq!(rules().open(&target), Err(Refusal::NotListed { host }));
 }
 
 #[test]
-fn a_capability_by_the_former_key_opens_until_that_is_dropped() {
+fn capability_of_previous_key_works_until_removed() {
     let target = format!(
         "/.spdy/1/{}/s/open.test/a.png",
         capability('o', 2, SITE, "s open.test 443", None)
@@ -112,7 +112,7 @@ fn a_capability_by_the_former_key_opens_until_that_is_dropped() {
 }
 
 #[test]
-fn a_target_may_be_as_long_as_the_limit_and_no_longer() {
+fn target_length_is_limited() {
     let head = "/.spdy/1/-/s/cdn.test/";
     let fits = format!("{head}{}", "a".repeat(8 * 1024 - head.len()));
     assert!(rules().open(&fits).is_ok());
@@ -125,7 +125,7 @@ fn a_target_may_be_as_long_as_the_limit_and_no_longer() {
     let verdict = rules().verdict(
         &long,
         spdy_rewrite::kind::Kind::Image,
-        spdy_rewrite::verdict::Finder::Site,
+        spdy_rewrite::verdict::ReferenceSource::Site,
     );
     assert!(
         matches!(verdict, spdy_rewrite::verdict::Verdict::Leave(reason) if reason.name() == "too-long")

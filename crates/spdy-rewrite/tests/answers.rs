@@ -32,7 +32,7 @@ fn outcome(answer: Answer) -> String {
 }
 
 #[test]
-fn a_third_party_does_not_speak_in_the_site_s_name() {
+fn third_party_cannot_set_site_headers() {
     let Answer::Serve(head) = judged(
         "/.spdy/1/-/s/cdn.test/a.png",
         PAGE_LOADS_IMAGE,
@@ -89,7 +89,7 @@ fn a_third_party_does_not_speak_in_the_site_s_name() {
 }
 
 #[test]
-fn a_source_map_elsewhere_is_not_named() {
+fn external_source_map_is_removed() {
     for map in [
         "https://evil.test/a.map",
         "//evil.test/a.map",
@@ -113,7 +113,7 @@ fn a_source_map_elsewhere_is_not_named() {
 }
 
 #[test]
-fn an_answer_is_served_as_what_it_was_asked_for_or_not_at_all() {
+fn response_type_must_match_requested_kind() {
     let any = Load {
         expected: None,
         mode: Mode::Unknown,
@@ -197,7 +197,7 @@ fn an_answer_is_served_as_what_it_was_asked_for_or_not_at_all() {
 }
 
 #[test]
-fn what_a_host_keeps_to_itself_is_asked_of_itself() {
+fn cross_origin_resource_policy_redirects_to_host() {
     let cdn = "/.spdy/1/-/s/cdn.test/a";
     let stranger = Load {
         is_subresource: false,
@@ -227,7 +227,7 @@ fn what_a_host_keeps_to_itself_is_asked_of_itself() {
 }
 
 #[test]
-fn a_page_reads_what_the_host_lets_it_read() {
+fn cors_read_requires_permission() {
     let cdn = "/.spdy/1/-/s/cdn.test/a";
     let cors = Load {
         expected: Some(Kind::Font),
@@ -272,7 +272,7 @@ fn a_page_reads_what_the_host_lets_it_read() {
 }
 
 #[test]
-fn a_script_of_the_page_reads_no_data_by_saying_that_it_will_not() {
+fn no_cors_script_cannot_read_data() {
     let fetched = Load {
         expected: None,
         mode: Mode::NoCors,
@@ -297,7 +297,7 @@ fn a_script_of_the_page_reads_no_data_by_saying_that_it_will_not() {
 }
 
 #[test]
-fn errors_are_told_without_their_pages_and_credentials_never_asked_for() {
+fn errors_have_no_body_and_no_auth_challenge() {
     let cdn = "/.spdy/1/-/s/cdn.test/a";
     let html = "content-type: text/html";
     for (status, want) in [

@@ -7,7 +7,7 @@ use spdy_rewrite::css::{self, Sheet};
 use spdy_rewrite::css_urls::{Use, urls};
 use spdy_rewrite::kind::Kind;
 use spdy_rewrite::rules::Rules;
-use spdy_rewrite::verdict::{Finder, Verdict};
+use spdy_rewrite::verdict::{ReferenceSource, Verdict};
 use support::{discovering, rules, url};
 
 fn own(text: &str) -> String {
@@ -26,7 +26,7 @@ fn moved(text: &str) -> String {
 }
 
 #[test]
-fn in_the_site_s_own_sheets_only_what_is_another_host_s_is_written() {
+fn site_stylesheet_only_rewrites_other_hosts() {
     assert_eq!(
         own(
             "@import url( https://cdn.test/a.css ) print; a{b:url(/x.png) url(../y.png) url(//cdn.test/z.png)}"
@@ -54,7 +54,7 @@ fn in_the_site_s_own_sheets_only_what_is_another_host_s_is_written() {
 }
 
 #[test]
-fn in_a_moved_sheet_what_is_relative_stays_and_what_starts_at_the_root_is_written() {
+fn proxied_stylesheet_rewrites_root_relative_only() {
     for untouched in [
         "@import 'b.css'; a{b:url(../i.png) url(x/y.png?z#f)}",
         "a{b:url(?x)}",
@@ -87,7 +87,7 @@ fn in_a_moved_sheet_what_is_relative_stays_and_what_starts_at_the_root_is_writte
 }
 
 #[test]
-fn in_a_moved_sheet_what_is_not_moved_is_written_in_full() {
+fn proxied_stylesheet_has_absolute_urls_for_unproxied() {
     let rules = support::compile(
         &spdy_rewrite::config::Config {
             hosts: vec![spdy_rewrite::config::HostConfig {
@@ -118,10 +118,10 @@ fn in_a_moved_sheet_what_is_not_moved_is_written_in_full() {
 }
 
 #[test]
-fn a_discovered_sheet_makes_no_capabilities_for_other_hosts() {
+fn discovered_stylesheet_gets_no_capabilities_for_other_hosts() {
     let rules = discovering();
     let page = url("https://open.test/a.css");
-    let verdict = rules.verdict(&page, Kind::Style, Finder::Site);
+    let verdict = rules.verdict(&page, Kind::Style, ReferenceSource::Site);
     let Verdict::Move(path) = verdict else {
         panic!("{verdict:?}");
     };
@@ -139,7 +139,7 @@ fn a_discovered_sheet_makes_no_capabilities_for_other_hosts() {
 }
 
 #[test]
-fn a_sheet_that_was_redirected_means_what_it_means_at_its_end() {
+fn redirected_stylesheet_uses_final_url_as_base() {
     let rules = rules();
     let asked = rules.open("/.spdy/1/-/s/cdn.test/a.css").unwrap();
     let last = rules.open("/.spdy/1/-/s/cdn.test/v2/a.css").unwrap();
@@ -149,7 +149,7 @@ fn a_sheet_that_was_redirected_means_what_it_means_at_its_end() {
 }
 
 #[test]
-fn characters_of_css_are_escaped_as_the_token_wants() {
+fn css_strings_are_escaped() {
     assert_eq!(
         own("a{b:url(https://cdn.test/a\\(1\\).png)}"),
         "a{b:url(/.spdy/1/-/s/cdn.test/a\\(1\\).png)}"
@@ -165,7 +165,7 @@ fn characters_of_css_are_escaped_as_the_token_wants() {
 }
 
 #[test]
-fn sheets_in_other_encodings_keep_their_bytes() {
+fn other_encodings_keep_their_bytes() {
     let rules = rules();
     let sheet = Sheet::own(&url("https://www.site.test/a.css"));
     let latin = b"a{content:'\xe4';b:url(https://cdn.test/a.png) url(https://cdn.test/\xe4.png)}";
@@ -201,7 +201,7 @@ fn sheets_in_other_encodings_keep_their_bytes() {
 }
 
 #[test]
-fn a_moved_sheet_in_an_encoding_that_is_not_read_stays_if_it_names_the_root_in_a_custom_property() {
+fn unreadable_stylesheet_with_custom_property_url_is_imported() {
     let rules = rules();
     let moved = rules.open("/.spdy/1/-/s/cdn.test/a.css").unwrap();
     let sheet = Sheet::moved(&rules, &moved, &moved);
@@ -226,7 +226,7 @@ fn any_css() -> impl Strategy<Value = String> {
 }
 
 #[test]
-fn a_part_of_a_sheet_ends_where_a_rule_does_that_is_surely_whole() {
+fn stylesheet_part_ends_at_a_complete_rule() {
     let sheet = Sheet::own(&url("https://www.site.test/css/site.css"));
     for (text, end) in [
         ("a{b:c} d", Some(6)),
@@ -241,21 +241,18 @@ fn a_part_of_a_sheet_ends_where_a_rule_does_that_is_surely_whole() {
         ("a{b:c} \\", Some(6)),
         ("}a{b:c} ", Some(7)),
     ] {
-        let part = css::rewrite_beginning(&rules(), &sheet, text.as_bytes(), None);
+        let part = css::rewrite_prefix(&rules(), &sheet, text.as_bytes(), None);
         assert_eq!(part.map(|(_, end)| end), end, "{text:?}");
     }
     // A letter that is cut, and what is no letter, or not of UTF-8.
-    let cut = css::rewrite_beginning(&rules(), &sheet, b"a{b:c} \xc3", None);
+    let cut = css::rewrite_prefix(&rules(), &sheet, b"a{b:c} \xc3", None);
     assert_eq!(cut.map(|(_, end)| end), Some(6));
     for (bytes, declared) in [
         (&b"a{b:c} \xff d"[..], None),
         (b"a{b:c} d", Some("iso-8859-1")),
         (b"@charset \"shift_jis\"; a{b:c} d", None),
     ] {
-        assert_eq!(
-            css::rewrite_beginning(&rules(), &sheet, bytes, declared),
-            None
-        );
+        assert_eq!(css::rewrite_prefix(&rules(), &sheet, bytes, declared), None);
     }
 }
 
@@ -269,7 +266,7 @@ proptest! {
 
     /// Read from where a moved sheet is served, each URL leads to where it led, or to where that is moved.
     #[test]
-    fn every_url_of_a_moved_sheet_still_leads_where_it_led(text in any_css()) {
+    fn rewritten_urls_resolve_to_the_same_resource(text in any_css()) {
         let rules = rules();
         let (before, after) = (urls(&text), moved(&text));
         let after = urls(&after);
@@ -285,7 +282,7 @@ proptest! {
                 _ => Kind::Image,
             };
             let leads = served.join(&after.url).unwrap();
-            let wanted = match rules.verdict(&meant, kind, Finder::Listed) {
+            let wanted = match rules.verdict(&meant, kind, ReferenceSource::Listed) {
                 Verdict::Move(path) => rules.site().join(&path).unwrap(),
                 Verdict::Leave(_) => meant,
             };
@@ -295,7 +292,7 @@ proptest! {
 
     /// Cut where it may be, wherever its pieces happen to end, a sheet becomes what it becomes whole.
     #[test]
-    fn a_sheet_in_parts_becomes_what_it_becomes_whole(texts in prop::collection::vec(any_css(), 1..4), cuts in prop::collection::vec(any::<prop::sample::Index>(), 0..6)) {
+    fn parts_rewrite_like_the_whole(texts in prop::collection::vec(any_css(), 1..4), cuts in prop::collection::vec(any::<prop::sample::Index>(), 0..6)) {
         let text = texts.join("\n.a{b:url(https://cdn.test/x.png)}\n");
         let rules = rules();
         let sheet = Sheet::own(&url("https://www.site.test/css/site.css"));
@@ -305,7 +302,7 @@ proptest! {
         for end in ends {
             held.extend_from_slice(&text.as_bytes()[at..end]);
             at = end;
-            if let Some((part, read)) = css::rewrite_beginning(&rules, &sheet, &held, Some(css::UTF_8)) {
+            if let Some((part, read)) = css::rewrite_prefix(&rules, &sheet, &held, Some(css::UTF_8)) {
                 given.extend_from_slice(&part.body);
                 held.drain(..read);
             }

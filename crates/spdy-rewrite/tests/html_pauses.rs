@@ -7,7 +7,7 @@ use http::header::{CONTENT_TYPE, HeaderMap, HeaderValue};
 use proptest::prelude::*;
 use spdy_rewrite::html::HtmlRewriter;
 use spdy_rewrite::page_head::PageHead;
-use spdy_rewrite::page_report::{PageLeft, PageReport};
+use spdy_rewrite::page_report::{PageReport, PageSkipReason};
 use support::{rules, url};
 
 /// A page in pieces, after each of which its origin pauses: what had gone out by then, all of it, and the report.
@@ -37,7 +37,7 @@ fn text(bytes: &[u8]) -> String {
 }
 
 #[test]
-fn in_a_pause_all_goes_out_but_a_tag_that_is_cut() {
+fn pause_sends_all_but_a_partial_tag() {
     let (sent, all, report) = paused(&[
         b"<p>Hello <img src=https://cdn.test/a.png> and <img src=https://cdn.te",
         b"st/b.png>",
@@ -52,7 +52,7 @@ fn in_a_pause_all_goes_out_but_a_tag_that_is_cut() {
 
 /// Before the encoding is known only what is ASCII is certain.
 #[test]
-fn an_encoding_said_after_a_pause_holds_from_there_on() {
+fn charset_found_after_pause_applies_from_there() {
     let image = "<img src=https://cdn.test/\u{e4}.png>";
     let moved = "<img src=\"/.spdy/1/-/s/cdn.test/%C3%A4.png\">";
     let (sent, all, _) = paused(&[
@@ -77,7 +77,7 @@ fn an_encoding_said_after_a_pause_holds_from_there_on() {
 }
 
 #[test]
-fn an_encoding_that_the_head_says_holds_after_a_pause_of_few_bytes() {
+fn header_charset_applies_after_short_pause() {
     let image = "<img src=https://cdn.test/\u{e4}.png>";
     let kind = "text/html; charset=utf-8";
     let (sent, all, _) = paused_as(kind, &[b"\n", image.as_bytes()]);
@@ -89,7 +89,7 @@ fn an_encoding_that_the_head_says_holds_after_a_pause_of_few_bytes() {
 }
 
 #[test]
-fn a_label_that_a_pause_cuts_is_read_whole() {
+fn charset_label_split_by_pause_is_read() {
     let (_, all, _) = paused(&[
         b"<meta charset=utf-1",
         b"6><img src='https://cdn.test/\xc3\xa4.png'>",
@@ -99,7 +99,7 @@ fn a_label_that_a_pause_cuts_is_read_whole() {
 }
 
 #[test]
-fn where_ascii_is_not_certain_a_pause_sends_nothing_or_the_rest_passes() {
+fn non_ascii_superset_sends_nothing_or_passes_through() {
     let image = b"<img src=https://cdn.test/a.png>";
     // A byte order mark may be on its way.
     for start in [&b"\xef\xbb"[..], b"\xff", b"\xfe"] {
@@ -110,7 +110,7 @@ fn where_ascii_is_not_certain_a_pause_sends_nothing_or_the_rest_passes() {
     let (sent, all, report) = paused(&[&escaped, b"<meta charset=iso-2022-jp>"]);
     assert_eq!(text(&sent[0]), "");
     assert!(all.starts_with(&escaped), "it passes");
-    assert_eq!(report.left, Some(PageLeft::Encoding));
+    assert_eq!(report.left, Some(PageSkipReason::Encoding));
     // What was ASCII by all encodings is moved, and the rest passes.
     let (_, all, report) = paused(&[
         image,
@@ -124,15 +124,15 @@ fn where_ascii_is_not_certain_a_pause_sends_nothing_or_the_rest_passes() {
         b"<img src=https://cdn.te",
     ];
     assert_eq!(text(&all), text(&want.concat()));
-    assert_eq!(report.left, Some(PageLeft::Encoding));
+    assert_eq!(report.left, Some(PageSkipReason::Encoding));
     let (_, all, report) = paused(&[b"<p>", &escaped, image]);
     assert_eq!(text(&all), text(&[b"<p>", &escaped[..], image].concat()));
-    assert_eq!(report.left, Some(PageLeft::Encoding));
+    assert_eq!(report.left, Some(PageSkipReason::Encoding));
 }
 
 proptest! {
     #[test]
-    fn pauses_change_nothing_of_a_page_in_ascii(
+    fn pauses_do_not_change_ascii_pages(
         pieces in proptest::collection::vec(
             prop::sample::select(vec![
                 "<img src=https://cdn.test/a.png>",

@@ -11,7 +11,7 @@ use support::page::{CDN, becomes, html, rewrite_with, rewritten, stays};
 use support::{rules, url};
 
 #[test]
-fn scripts_that_are_known_to_read_their_url_stay() {
+fn self_url_scripts_are_unchanged() {
     for host in [
         "sc-static.net",
         "js.stripe.com",
@@ -33,7 +33,7 @@ fn scripts_that_are_known_to_read_their_url_stay() {
 }
 
 #[test]
-fn scripts_are_moved_from_hosts_that_list_them() {
+fn scripts_of_listed_hosts_are_rewritten() {
     becomes(
         "<script src=https://cdn.test/a.js></script>",
         "<script src=\"{cdn}/a.js\"></script>",
@@ -60,7 +60,7 @@ fn scripts_are_moved_from_hosts_that_list_them() {
 const MAP: &str = r#"{"imports":{"https://cdn.test/":"{cdn}/"},"scopes":{"{cdn}/":{"/":"{cdn}/","/.spdy/":"/.spdy/"}}}"#;
 
 #[test]
-fn modules_are_moved_and_an_import_map_stands_before_the_first() {
+fn import_map_precedes_first_rewritten_module() {
     let map = format!("<script type=\"importmap\">{MAP}</script>");
     becomes(
         "<script type=module src=https://cdn.test/m.js></script><script type=module>import 'https://cdn.test/n.js'</script>",
@@ -85,7 +85,7 @@ fn modules_are_moved_and_an_import_map_stands_before_the_first() {
 
 /// `import './dep.js'` in it would be asked for under a capability that is for another URL.
 #[test]
-fn modules_of_shared_hosts_stay() {
+fn public_cdn_modules_are_unchanged() {
     for page in [
         "<script type=module src=https://shared.test/m.js></script>",
         "<link rel=modulepreload href=https://shared.test/m.js>",
@@ -108,7 +108,7 @@ fn modules_of_shared_hosts_stay() {
 }
 
 #[test]
-fn a_shared_host_is_whole_only_if_the_operator_says_so() {
+fn public_cdn_preconnect_is_removed_only_if_configured() {
     let hint = "<link rel=preconnect href=https://shared.test>";
     let with = |whole| {
         let shared = HostConfig {
@@ -129,7 +129,7 @@ fn a_shared_host_is_whole_only_if_the_operator_says_so() {
 }
 
 #[test]
-fn an_import_map_of_the_page_is_moved_and_completed() {
+fn page_import_map_is_rewritten_and_completed() {
     becomes(
         r#"<script type="importmap">{"imports":{"a":"https://cdn.test/a.js","b":"/b.js","c":"https://stranger.test/c.js","d":null},"scopes":{"https://cdn.test/x/":{"e":"https://cdn.test/e.js"}},"integrity":{"https://cdn.test/a.js":"sha256-AA"}}</script><script type=module src=/m.js></script>"#,
         r#"<script type="importmap">{"imports":{"a":"{cdn}/a.js","b":"/b.js","c":"https://stranger.test/c.js","d":null,"https://cdn.test/":"{cdn}/"},"integrity":{"{cdn}/a.js":"sha256-AA","https://cdn.test/a.js":"sha256-AA"},"scopes":{"{cdn}/":{"/":"{cdn}/","/.spdy/":"/.spdy/"},"{cdn}/x/":{"e":"{cdn}/e.js"},"https://cdn.test/x/":{"e":"{cdn}/e.js"}}}</script><script type=module src=/m.js></script>"#,
@@ -141,7 +141,7 @@ fn an_import_map_of_the_page_is_moved_and_completed() {
 }
 
 #[test]
-fn what_a_module_names_from_its_root_leads_to_its_own_host() {
+fn root_relative_import_resolves_to_module_host() {
     let config = Config {
         hosts: vec![
             HostConfig::everything("*.wild.test"),
@@ -189,7 +189,7 @@ fn what_a_module_names_from_its_root_leads_to_its_own_host() {
 }
 
 #[test]
-fn pinned_scripts_keep_their_hash_and_pinned_sheets_stay_where_they_are() {
+fn pinned_scripts_keep_hash_and_pinned_stylesheets_stay() {
     becomes(
         "<script integrity=sha256-AAAA crossorigin src=https://cdn.test/a.js></script>",
         "<script integrity=sha256-AAAA crossorigin src=\"{cdn}/a.js\"></script>",
@@ -198,7 +198,7 @@ fn pinned_scripts_keep_their_hash_and_pinned_sheets_stay_where_they_are() {
 }
 
 #[test]
-fn what_stands_in_a_template_says_nothing_of_the_page() {
+fn template_scripts_do_not_affect_the_page() {
     let script = "<script type=module src=https://cdn.test/m.js></script>";
     let moved = script.replace("https://cdn.test/m.js", &format!("\"{CDN}/m.js\""));
     let map = format!(

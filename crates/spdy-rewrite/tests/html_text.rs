@@ -5,12 +5,12 @@ mod support;
 use http::StatusCode;
 use http::header::{CONTENT_SECURITY_POLICY, HeaderValue};
 use spdy_rewrite::page_head::PageHead;
-use spdy_rewrite::page_report::PageLeft;
+use spdy_rewrite::page_report::PageSkipReason;
 use support::page::{becomes, html, rewrite_with, stays};
 use support::{rules, url};
 
 #[test]
-fn character_references_are_read_and_written_again() {
+fn character_references_round_trip() {
     becomes(
         "<img src='https:&#47;/cdn.test/a.png?x=1&amp;y=2&lt=3'>",
         "<img src=\"{cdn}/a.png?x=1&amp;y=2&amp;lt=3\">",
@@ -19,7 +19,7 @@ fn character_references_are_read_and_written_again() {
 }
 
 #[test]
-fn of_two_attributes_the_first_counts() {
+fn first_duplicate_attribute_wins() {
     becomes(
         "<img src=https://cdn.test/a.png src=https://cdn.test/b.png>",
         "<img src=\"{cdn}/a.png\" src=https://cdn.test/b.png>",
@@ -27,7 +27,7 @@ fn of_two_attributes_the_first_counts() {
 }
 
 #[test]
-fn pages_that_are_not_to_be_touched_pass() {
+fn skipped_pages_pass_through() {
     let page = b"<img src=https://cdn.test/a.png>";
     let mut cases = vec![
         (html("application/xhtml+xml"), "not-html"),
@@ -52,15 +52,15 @@ fn pages_that_are_not_to_be_touched_pass() {
     for (mut headers, why) in cases {
         let (out, report) = rewrite_with(&rules(), &mut headers, page);
         assert_eq!(out, page, "{why}");
-        assert_eq!(report.left.map(PageLeft::name), Some(why));
+        assert_eq!(report.left.map(PageSkipReason::name), Some(why));
     }
     let (rules, admin) = (rules(), url("https://www.site.test/admin/x"));
     let head = PageHead::rewrite(&rules, &admin, StatusCode::OK, &mut html("text/html"), true);
-    assert_eq!(head.left.map(PageLeft::name), Some("page-opt-out"));
+    assert_eq!(head.left.map(PageSkipReason::name), Some("page-opt-out"));
 }
 
 #[test]
-fn every_byte_of_an_encoding_that_has_ascii_comes_back() {
+fn ascii_superset_bytes_round_trip() {
     let bytes: Vec<u8> = (1..=255)
         .filter(|byte| !b"<>\"'&=".contains(byte))
         .collect();
@@ -102,7 +102,7 @@ fn every_byte_of_an_encoding_that_has_ascii_comes_back() {
 }
 
 #[test]
-fn a_url_that_is_not_ascii_is_moved_where_the_page_is_utf_8_and_else_left() {
+fn non_ascii_url_is_rewritten_only_in_utf8() {
     let page = "<img src=https://cdn.test/\u{e4}.png>";
     becomes(page, "<img src=\"{cdn}/%C3%A4.png\">");
     let (out, report) = rewrite_with(
@@ -115,14 +115,14 @@ fn a_url_that_is_not_ascii_is_moved_where_the_page_is_utf_8_and_else_left() {
 }
 
 #[test]
-fn an_encoding_is_found_in_a_bom_and_in_a_meta() {
+fn charset_is_found_in_bom_and_meta() {
     let utf_16: Vec<u8> = "\u{feff}<img src=https://cdn.test/a.png>"
         .encode_utf16()
         .flat_map(u16::to_le_bytes)
         .collect();
     let (out, report) = rewrite_with(&rules(), &mut html("text/html"), &utf_16);
     assert_eq!(
-        (out, report.left.map(PageLeft::name)),
+        (out, report.left.map(PageSkipReason::name)),
         (utf_16, Some("encoding"))
     );
     let meta = b"<meta http-equiv=content-type content='text/html; charset=iso-2022-jp'><img src=https://cdn.test/a.png>";
@@ -134,7 +134,7 @@ fn an_encoding_is_found_in_a_bom_and_in_a_meta() {
 }
 
 #[test]
-fn a_tag_that_would_be_read_otherwise_if_it_were_written_anew_stays() {
+fn malformed_tag_is_unchanged() {
     // Browsers see one tag, with an attribute named `=`; with a blank for the slash the value would be markup.
     stays("<img src=https://cdn.test/a.png alt/=='><script src=//cdn.test/evil.js></script>'>");
     stays("<link rel=preconnect href=https://cdn.test x/=y><p style='' x/=y>");

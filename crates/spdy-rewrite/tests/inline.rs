@@ -32,7 +32,7 @@ const MAP: &str =
     "<script type=importmap nonce=n>{\"imports\":{\"a\":\"https://cdn.test/a.js\"}}</script>";
 
 #[test]
-fn a_text_that_a_hash_admits_stays_as_it_is() {
+fn text_with_csp_hash_is_unchanged() {
     for (policy, page) in [
         ("style-src 'sha256-AAAA'; img-src *", STYLE),
         ("style-src 'unsafe-inline' 'sha256-AAAA'", STYLE),
@@ -61,7 +61,7 @@ fn a_text_that_a_hash_admits_stays_as_it_is() {
 }
 
 #[test]
-fn a_text_that_is_admitted_whatever_it_is_is_rewritten() {
+fn text_allowed_regardless_of_content_is_rewritten() {
     for (policy, page) in [
         ("style-src 'nonce-n' 'sha256-AAAA'", STYLE),
         ("style-src 'unsafe-inline'", STYLE),
@@ -85,7 +85,7 @@ fn a_text_that_is_admitted_whatever_it_is_is_rewritten() {
 }
 
 #[test]
-fn a_policy_that_only_reports_has_no_more_to_report_than_before() {
+fn report_only_policy_gets_no_new_reports() {
     for (policy, page, is_rewritten) in [
         ("style-src 'sha256-AAAA'", STYLE, false),
         ("style-src 'nonce-n' 'sha256-AAAA'", STYLE, true),
@@ -106,7 +106,7 @@ fn a_policy_that_only_reports_has_no_more_to_report_than_before() {
 }
 
 #[test]
-fn a_page_that_may_only_load_what_is_pinned_is_told_so_unchanged() {
+fn integrity_policy_headers_are_unchanged() {
     let policies = [
         (
             "integrity-policy",

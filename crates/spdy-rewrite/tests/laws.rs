@@ -12,7 +12,7 @@ use spdy_rewrite::html::HtmlRewriter;
 use spdy_rewrite::kind::Kind;
 use spdy_rewrite::page_head::PageHead;
 use spdy_rewrite::rules::Rules;
-use spdy_rewrite::verdict::{Finder, Verdict};
+use spdy_rewrite::verdict::{ReferenceSource, Verdict};
 use support::{discovering, rules, url};
 
 fn rewritten(rules: &Arc<Rules>, pieces: &[&[u8]]) -> Vec<u8> {
@@ -155,10 +155,10 @@ proptest! {
 
     /// What is made opens as what it was made of, and is what is made of that again.
     #[test]
-    fn a_url_that_is_moved_opens_as_itself(text in any_url(), kind in any_kind()) {
+    fn rewritten_url_opens_as_itself(text in any_url(), kind in any_kind()) {
         let rules = discovering();
         let Ok(original) = url::Url::parse(&text) else { return Ok(()) };
-        if let Verdict::Move(path) = rules.verdict(&original, kind, Finder::Site) {
+        if let Verdict::Move(path) = rules.verdict(&original, kind, ReferenceSource::Site) {
             let (target, fragment) = path.split_once('#').map_or((path.as_str(), None), |(path, rest)| (path, Some(rest)));
             let moved = rules.open(target);
             prop_assert!(moved.is_ok(), "{path}: {moved:?}");
@@ -173,7 +173,7 @@ proptest! {
 
     /// What opens is what would be made, byte for byte, of what it opens as.
     #[test]
-    fn nothing_opens_that_would_not_be_made(
+    fn only_buildable_urls_open(
         head in proptest::sample::select(vec!["-/s", "-/p", "-/x", "ka/s", "-//s"]),
         host in proptest::sample::select(vec!["cdn.test", "port.test~8443", "plain.test", "CDN.test", "cdn.test~443", "folder.test", "a.wild.test"]),
         path in "(/(lib/)?[!-~]{0,6}){0,3}(\\?[!-~]{0,8})?",
@@ -182,14 +182,14 @@ proptest! {
         let target = format!("/.spdy/1/{head}/{host}{path}");
         if let Ok(moved) = rules.open(&target) {
             let kind = moved.kinds().iter().next().unwrap();
-            let again = rules.verdict(moved.url(), kind, Finder::Site);
+            let again = rules.verdict(moved.url(), kind, ReferenceSource::Site);
             prop_assert_eq!(again, Verdict::Move(target));
         }
     }
 
     /// How a page is cut does not matter.
     #[test]
-    fn any_cut_of_a_page_gives_the_same_bytes(page in any_page(), cuts in proptest::collection::vec(any::<prop::sample::Index>(), 0..8)) {
+    fn any_page_split_gives_same_bytes(page in any_page(), cuts in proptest::collection::vec(any::<prop::sample::Index>(), 0..8)) {
         let rules = rules();
         let whole = rewritten(&rules, &[&page]);
         let mut cuts: Vec<_> = cuts.iter().map(|cut| cut.index(page.len() + 1)).collect();
@@ -213,7 +213,7 @@ proptest! {
 
     /// Nor is a policy, however odd its sources.
     #[test]
-    fn a_policy_is_not_rewritten_twice(policy in any_policy()) {
+    fn policy_is_not_rewritten_twice(policy in any_policy()) {
         let rules = discovering();
         if let Some(once) = csp::rewrite(&rules, rules.site(), &policy) {
             prop_assert_eq!(csp::rewrite(&rules, rules.site(), &once), None, "{}", once);
@@ -231,7 +231,7 @@ proptest! {
 fn is_send<T: Send>(_: &T) {}
 
 #[test]
-fn a_rewriter_may_go_from_thread_to_thread() {
+fn rewriter_is_send() {
     let rules = rules();
     let page = url("https://www.site.test/");
     let head = PageHead::rewrite(&rules, &page, StatusCode::OK, &mut HeaderMap::new(), true);

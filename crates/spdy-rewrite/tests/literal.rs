@@ -14,14 +14,14 @@ use spdy_rewrite::page_head::PageHead;
 use spdy_rewrite::refusal::Refusal;
 use spdy_rewrite::rules::Rules;
 use spdy_rewrite::rules_error::RulesError;
-use spdy_rewrite::verdict::{Finder, Verdict};
+use spdy_rewrite::verdict::{ReferenceSource, Verdict};
 use support::{config, discovering, keys, rules, url};
 
 const SITE: &str = "https://www.site.test";
 
 fn compiled(config: &Config) -> Rules {
     let rules = Rules::compile(&url(SITE), config, Some(keys())).expect("good rules");
-    rules.in_literal_form().expect("nothing is discovered")
+    rules.with_literal_urls().expect("nothing is discovered")
 }
 
 fn literal() -> Rules {
@@ -29,14 +29,14 @@ fn literal() -> Rules {
 }
 
 fn moved(rules: &Rules, at: &str, kind: Kind) -> Option<String> {
-    match rules.verdict(&url(at), kind, Finder::Site) {
+    match rules.verdict(&url(at), kind, ReferenceSource::Site) {
         Verdict::Move(path) => Some(path),
         Verdict::Leave(_) => None,
     }
 }
 
 #[test]
-fn a_url_is_written_so_and_read_back_with_what_it_lost() {
+fn literal_url_round_trips_with_defaults() {
     let rules = literal();
     for (at, want) in [
         ("https://cdn.test/a/b.png?c=/d", "/cdn.test/a/b.png?c=/d"),
@@ -61,7 +61,7 @@ fn a_url_is_written_so_and_read_back_with_what_it_lost() {
 }
 
 #[test]
-fn what_opens_is_judged_as_in_the_other_form() {
+fn literal_url_follows_the_same_rules() {
     let rules = literal();
     for (target, name) in [
         ("/folder.test/other/a.png", "path-not-listed"),
@@ -89,7 +89,7 @@ fn what_opens_is_judged_as_in_the_other_form() {
 }
 
 #[test]
-fn only_hosts_that_are_listed_take_a_folder_from_the_site() {
+fn only_listed_hosts_take_a_site_path() {
     let rules = literal();
     for target in [
         "/stranger.test/a.png",
@@ -114,7 +114,7 @@ fn only_hosts_that_are_listed_take_a_folder_from_the_site() {
 }
 
 #[test]
-fn without_the_switch_the_form_is_nobodys() {
+fn without_the_switch_literal_url_is_refused() {
     let rules = rules();
     assert!(!rules.claims("/cdn.test/a.png"));
     assert_eq!(rules.open("/cdn.test/a.png"), Err(Refusal::NotMoved));
@@ -122,7 +122,7 @@ fn without_the_switch_the_form_is_nobodys() {
 }
 
 #[test]
-fn pages_that_still_have_the_other_form_get_what_they_name() {
+fn full_urls_still_open_in_literal_mode() {
     let rules = literal();
     let path = "/.spdy/1/-/s/cdn.test/a.png";
     assert!(rules.claims(path));
@@ -131,7 +131,7 @@ fn pages_that_still_have_the_other_form_get_what_they_name() {
 }
 
 #[test]
-fn what_the_form_cannot_say_stays() {
+fn urls_needing_capabilities_are_unchanged() {
     let both = Config {
         hosts: vec![
             HostConfig::passive("cdn.test"),
@@ -163,7 +163,7 @@ fn what_the_form_cannot_say_stays() {
         },
         Some(keys()),
     );
-    let refused = discovered.expect("good rules").in_literal_form();
+    let refused = discovered.expect("good rules").with_literal_urls();
     assert_eq!(refused.err(), Some(RulesError::Literal));
     assert!(
         discovering().claims("/.spdy/"),
@@ -172,7 +172,7 @@ fn what_the_form_cannot_say_stays() {
 }
 
 #[test]
-fn a_page_its_policy_and_its_import_map_say_where_it_is() {
+fn literal_page_policy_and_import_map_are_consistent() {
     let rules = Arc::new(literal());
     let page = url("https://www.site.test/dir/page.html");
     let policy = csp::rewrite(

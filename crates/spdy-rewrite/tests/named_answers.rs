@@ -13,7 +13,7 @@ use support::named::{name_of, opened, rules};
 fn asked(method: Method, target: &str, lines: &[&str]) -> Result<Vec<String>, &'static str> {
     let rules = rules();
     let moved = opened(&rules, target);
-    let named = rules.named_of(moved.url()).unwrap();
+    let named = rules.alias_of(moved.url()).unwrap();
     let lines: Vec<_> = lines
         .iter()
         .map(|line| line.replace("{widgets}", named.origin()))
@@ -41,7 +41,7 @@ fn asked(method: Method, target: &str, lines: &[&str]) -> Result<Vec<String>, &'
 const WIDGET: &str = "https://widgets.test/w";
 
 #[test]
-fn the_host_is_told_who_asks_and_nothing_of_them() {
+fn alias_request_has_origin_but_no_identity() {
     let told = asked(
         Method::GET,
         WIDGET,
@@ -80,7 +80,7 @@ fn the_host_is_told_who_asks_and_nothing_of_them() {
 }
 
 #[test]
-fn forms_and_scripts_of_documents_say_what_they_send() {
+fn document_forms_and_scripts_keep_content_headers() {
     let lines = [
         "origin: {widgets}",
         "content-type: application/json",
@@ -101,7 +101,7 @@ fn forms_and_scripts_of_documents_say_what_they_send() {
 }
 
 #[test]
-fn nobody_unknown_changes_anything() {
+fn unknown_requester_cannot_change_anything() {
     for method in [Method::POST, Method::PUT, Method::PATCH, Method::DELETE] {
         for lines in [
             &[][..],
@@ -119,11 +119,11 @@ fn nobody_unknown_changes_anything() {
 }
 
 #[test]
-fn what_a_documents_script_wants_is_passed_as_far_as_it_is_bounded() {
+fn script_headers_are_forwarded_up_to_a_limit() {
     let wanted = |target: &str, lines: &[&str]| {
         let rules = rules();
         let moved = opened(&rules, target);
-        let named = rules.named_of(moved.url()).unwrap();
+        let named = rules.alias_of(moved.url()).unwrap();
         let mut request = Request::new(());
         *request.headers_mut() = fields(lines);
         let upstream = named_request::request(&rules, named, &moved, &request).unwrap();
@@ -151,7 +151,7 @@ fn what_a_documents_script_wants_is_passed_as_far_as_it_is_bounded() {
 }
 
 #[test]
-fn what_would_not_be_asked_by_a_page_that_names_it_is_refused() {
+fn unexpected_load_of_alias_is_refused() {
     let pictures = "https://pictures.test:8443/pub/a";
     for (target, line, why) in [
         (WIDGET, "sec-fetch-dest: document", "destination"),
@@ -181,7 +181,7 @@ fn what_would_not_be_asked_by_a_page_that_names_it_is_refused() {
 fn answered(target: &str, load: &[&str], status: u16, lines: &[&str]) -> Result<HeaderMap, String> {
     let rules = rules();
     let moved = opened(&rules, target);
-    let named = rules.named_of(moved.url()).unwrap();
+    let named = rules.alias_of(moved.url()).unwrap();
     let mut request = Request::new(());
     *request.headers_mut() = fields(load);
     let upstream = named_request::request(&rules, named, &moved, &request).unwrap();
@@ -195,7 +195,7 @@ fn answered(target: &str, load: &[&str], status: u16, lines: &[&str]) -> Result<
 }
 
 #[test]
-fn a_host_speaks_for_itself_and_not_for_the_zone() {
+fn alias_cannot_set_zone_wide_headers() {
     let widgets = name_of(&rules(), "widgets.test");
     let head = answered(
         WIDGET,
@@ -247,7 +247,7 @@ fn a_host_speaks_for_itself_and_not_for_the_zone() {
 }
 
 #[test]
-fn a_host_without_documents_is_sandboxed_and_not_sniffed() {
+fn alias_without_documents_is_sandboxed_with_nosniff() {
     let pictures = "https://pictures.test:8443/pub/a";
     let svg = ["content-type: image/svg+xml", "content-security-policy: x"];
     let head = answered(pictures, &[], 200, &svg).unwrap();
@@ -259,7 +259,7 @@ fn a_host_without_documents_is_sandboxed_and_not_sniffed() {
 }
 
 #[test]
-fn a_host_keeps_from_the_site_what_it_kept_and_shows_it_where_it_showed_it() {
+fn alias_resource_policy_is_enforced() {
     let image = "content-type: image/png";
     for policy in ["same-site", "same-origin"] {
         let policy = format!("cross-origin-resource-policy: {policy}");
@@ -285,7 +285,7 @@ fn a_host_keeps_from_the_site_what_it_kept_and_shows_it_where_it_showed_it() {
 }
 
 #[test]
-fn redirects_are_the_browsers_to_follow() {
+fn alias_redirects_go_to_the_browser() {
     let rules = rules();
     let widgets = name_of(&rules, "widgets.test");
     let pictures = name_of(&rules, "pictures.test:8443");
@@ -321,7 +321,7 @@ fn redirects_are_the_browsers_to_follow() {
 }
 
 #[test]
-fn errors_have_a_text_where_there_are_documents() {
+fn alias_errors_have_bodies_only_with_documents() {
     let html = ["content-type: text/html"];
     assert!(answered(WIDGET, &["sec-fetch-dest: iframe"], 404, &html).is_ok());
     let image = answered(WIDGET, &["sec-fetch-dest: image"], 404, &html);
@@ -331,7 +331,7 @@ fn errors_have_a_text_where_there_are_documents() {
 }
 
 #[test]
-fn what_has_no_type_is_told_to_documents_alone() {
+fn response_without_type_is_for_documents_only() {
     for load in ["sec-fetch-dest: empty", "sec-fetch-dest: iframe"] {
         assert!(answered(WIDGET, &[load], 200, &[]).is_ok(), "{load}");
     }

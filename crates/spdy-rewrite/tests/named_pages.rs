@@ -39,7 +39,7 @@ fn of_widgets(policy: &str, page: &str) -> (String, String) {
     let rules = rules();
     let moved = opened(&rules, "https://widgets.test/dir/frame.html");
     let mut headers = html_under(policy);
-    let head = PageHead::rewrite_named(&rules, &moved, StatusCode::OK, &mut headers);
+    let head = PageHead::rewrite_alias(&rules, &moved, StatusCode::OK, &mut headers);
     assert_eq!(head.left, None);
     written(&rules, moved.url(), head, &headers, page)
 }
@@ -69,7 +69,7 @@ fn written(
 }
 
 #[test]
-fn a_page_names_them_wherever_it_names_what_is_fetched() {
+fn page_uses_alias_in_all_references() {
     for (page, want) in [
         (
             "<img src=//widgets.test/a.png>",
@@ -129,7 +129,7 @@ fn a_page_names_them_wherever_it_names_what_is_fetched() {
 }
 
 #[test]
-fn modules_find_absolute_imports_under_the_name() {
+fn absolute_module_imports_resolve_to_alias() {
     let (text, _) = of_site(
         "",
         "<script type=module src=https://widgets.test/m.js></script>",
@@ -143,7 +143,7 @@ fn modules_find_absolute_imports_under_the_name() {
 }
 
 #[test]
-fn a_policy_allows_a_name_what_it_allowed_the_host() {
+fn policy_allows_alias_like_its_host() {
     for (policy, want) in [
         (
             "frame-src https://widgets.test",
@@ -194,7 +194,7 @@ fn a_policy_allows_a_name_what_it_allowed_the_host() {
 }
 
 #[test]
-fn a_document_of_a_named_host_names_its_own_and_other_names_and_nothing_of_the_sites() {
+fn alias_document_references_aliases_but_no_proxied_urls() {
     for (page, want) in [
         // What is relative, and from the root, means the name as it stands.
         (
@@ -239,7 +239,7 @@ fn a_document_of_a_named_host_names_its_own_and_other_names_and_nothing_of_the_s
 }
 
 #[test]
-fn in_a_document_of_a_named_host_self_is_the_host_too() {
+fn self_in_alias_document_includes_the_host() {
     let (_, policy) = of_widgets(
         "default-src 'self'; img-src https://pictures.test:8443 https://cdn.test",
         "",
@@ -262,7 +262,7 @@ fn in_a_document_of_a_named_host_self_is_the_host_too() {
 }
 
 #[test]
-fn a_base_that_the_policy_allows_the_host_alone_is_none_under_the_name() {
+fn base_allowed_only_for_host_is_ignored_under_alias() {
     let page = "<base href=https://widgets.test/dir/><img src=a.png>";
     let by_base = "<base href=https://widgets.test/dir/><img src=\"{widgets}/dir/a.png\">";
     assert_eq!(of_widgets("", page).0, by_base);
@@ -271,7 +271,7 @@ fn a_base_that_the_policy_allows_the_host_alone_is_none_under_the_name() {
 }
 
 #[test]
-fn a_document_without_an_origin_is_rewritten_where_it_is_under_a_name() {
+fn sandboxed_alias_document_is_rewritten() {
     let image = "<img src=https://widgets.test/a.png>";
     let (text, policy) = of_widgets("sandbox allow-scripts; img-src 'self'", image);
     assert_eq!(text, "<img src=\"{widgets}/a.png\">");
@@ -282,7 +282,7 @@ fn a_document_without_an_origin_is_rewritten_where_it_is_under_a_name() {
 }
 
 #[test]
-fn a_sheet_that_a_document_of_a_named_host_pins_comes_as_it_came() {
+fn pinned_stylesheet_of_alias_document_is_unrewritten() {
     let pinned = |href: &str| format!("<link rel=stylesheet href={href} integrity=sha256-{PIN}>");
     for (href, want) in [
         ("a.css", "\"a.css?spdy=off\""),
@@ -302,7 +302,7 @@ fn a_sheet_that_a_document_of_a_named_host_pins_comes_as_it_came() {
 const PIN: &str = "47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU=";
 
 #[test]
-fn scripts_under_a_name_are_not_the_sites_own_and_need_no_guard() {
+fn alias_scripts_need_no_csp_guard() {
     let guarded = |host: HostConfig| {
         let config = Config {
             hosts: vec![host, HostConfig::named("widgets.test")],
@@ -325,7 +325,7 @@ fn scripts_under_a_name_are_not_the_sites_own_and_need_no_guard() {
 }
 
 #[test]
-fn a_sheet_of_a_named_host_keeps_what_is_relative() {
+fn alias_stylesheet_keeps_relative_urls() {
     let rules = rules();
     let moved = opened(&rules, "https://widgets.test/css/a.css");
     let sheet = Sheet::moved(&rules, &moved, &moved);

@@ -7,14 +7,14 @@ use spdy_rewrite::config::{Config, HostConfig, Scheme};
 use spdy_rewrite::kind::Kind;
 use spdy_rewrite::rules::Rules;
 use spdy_rewrite::rules_error::RulesError;
-use spdy_rewrite::verdict::{Finder, Reason, Verdict};
+use spdy_rewrite::verdict::{Reason, ReferenceSource, Verdict};
 use support::named::{config, name_of, rules};
 use support::{key, keys, url};
 
 const SITE: &str = "https://www.site.test";
 
 #[test]
-fn a_name_is_of_one_site_scheme_host_and_port() {
+fn alias_is_bound_to_site_scheme_host_and_port() {
     let rules = rules();
     let name = name_of(&rules, "widgets.test");
     let label = name.strip_prefix("https://").unwrap();
@@ -56,7 +56,7 @@ fn a_name_is_of_one_site_scheme_host_and_port() {
 
 /// Browsers refuse what no certificate has.
 #[test]
-fn a_name_that_is_withheld_opens_and_is_not_written() {
+fn withheld_alias_opens_but_is_not_written() {
     let all = rules();
     let widgets = url("https://widgets.test/a.png");
     let name = name_of(&all, "widgets.test");
@@ -65,18 +65,18 @@ fn a_name_that_is_withheld_opens_and_is_not_written() {
     let withheld = its.map(|it| it.name().to_owned()).collect();
     let rules = all.withholding(&withheld);
     for kind in [Kind::Image, Kind::Script, Kind::Document, Kind::Worker] {
-        for finder in [Finder::Site, Finder::Named] {
+        for finder in [ReferenceSource::Site, ReferenceSource::Named] {
             let left = Verdict::Leave(Reason::NoCertificate);
             assert_eq!(rules.verdict(&widgets, kind, finder), left, "{kind}");
         }
     }
     let named = rules.named(name).expect("it is answered");
-    assert!(rules.open_named(named, "/a.png").is_ok());
+    assert!(rules.open_alias(named, "/a.png").is_ok());
     let pictures = url("https://pictures.test:8443/pub/a.png");
-    let moved = |rules: &Rules, url| rules.verdict(url, Kind::Image, Finder::Site);
+    let moved = |rules: &Rules, url| rules.verdict(url, Kind::Image, ReferenceSource::Site);
     assert_eq!(moved(&rules, &pictures), moved(&all, &pictures));
     let unnamed = url("https://cdn.test/frame.html");
-    let left = rules.verdict(&unnamed, Kind::Document, Finder::Site);
+    let left = rules.verdict(&unnamed, Kind::Document, ReferenceSource::Site);
     assert_eq!(left, Verdict::Leave(Reason::Document));
 
     // Pages of then are not those of now, and what was learned of them is.
@@ -88,7 +88,7 @@ fn a_name_that_is_withheld_opens_and_is_not_written() {
 }
 
 #[test]
-fn while_the_name_by_the_current_key_is_withheld_that_by_the_former_is_written() {
+fn previous_alias_is_written_while_current_is_withheld() {
     let [old, new] = [key('a', 1), key('b', 2)];
     let rules = |current: &Key, former: Option<&Key>| {
         let keys = Keys::new(current.clone(), former.cloned());
@@ -102,7 +102,7 @@ fn while_the_name_by_the_current_key_is_withheld_that_by_the_former_is_written()
 
 /// Pages of its time are still about, and name it.
 #[test]
-fn a_name_by_the_former_key_is_opened_and_no_longer_written() {
+fn previous_alias_opens_but_is_not_written() {
     let [old, new] = [key('a', 1), key('b', 2)];
     let rules = |current: &Key, former: Option<&Key>| {
         let keys = Keys::new(current.clone(), former.cloned());
@@ -117,10 +117,10 @@ fn a_name_by_the_former_key_is_opened_and_no_longer_written() {
         let host = name.strip_prefix("https://").unwrap();
         let named = rolled.named(host).expect("it is answered");
         assert_eq!(
-            (named.own_origin(), named.origin()),
+            (named.original_origin(), named.origin()),
             ("https://widgets.test".to_owned(), &name[..])
         );
-        assert!(rolled.open_named(named, "/a.png").is_ok());
+        assert!(rolled.open_alias(named, "/a.png").is_ok());
     }
     let host = before.strip_prefix("https://").unwrap();
     assert_eq!(rules(&new, None).named(host), None);
@@ -128,7 +128,7 @@ fn a_name_by_the_former_key_is_opened_and_no_longer_written() {
 
 /// The characters are a promise to certificates and zones that others keep; these are Python's, by its `hmac` and `base64`.
 #[test]
-fn a_label_is_these_characters() {
+fn alias_label_has_known_bytes() {
     assert_eq!(
         name_of(&rules(), "widgets.test"),
         "https://2bbr4hfibigp2qnu.x.assets.test"
@@ -136,7 +136,7 @@ fn a_label_is_these_characters() {
 }
 
 #[test]
-fn the_port_of_the_site_is_that_of_its_names() {
+fn alias_uses_the_site_port() {
     let site = url("https://www.site.test:8443");
     let rules = Rules::compile(&site, &config(), Some(keys())).unwrap();
     let origin = name_of(&rules, "widgets.test");
@@ -150,7 +150,7 @@ fn is_wrong(config: &Config, keys: Option<Keys>, told: &str) {
 }
 
 #[test]
-fn what_could_not_be_a_name_is_said() {
+fn invalid_alias_config_is_an_error() {
     let zone = |zone: &str| Config {
         names_under: Some(zone.to_owned()),
         ..config()
@@ -216,9 +216,9 @@ fn what_could_not_be_a_name_is_said() {
 }
 
 #[test]
-fn a_url_of_a_named_host_keeps_all_but_its_origin() {
+fn alias_url_keeps_path_query_and_fragment() {
     let rules = rules();
-    let verdict = |text: &str, kind| rules.verdict(&url(text), kind, Finder::Site);
+    let verdict = |text: &str, kind| rules.verdict(&url(text), kind, ReferenceSource::Site);
     let widgets = name_of(&rules, "widgets.test");
     for rest in ["/", "/a/b.html?c=d&e#f", "/a%2fb", "/?"] {
         let want = Verdict::Move(format!("{widgets}{rest}"));
@@ -256,16 +256,16 @@ fn a_url_of_a_named_host_keeps_all_but_its_origin() {
 }
 
 #[test]
-fn a_named_host_is_under_no_path_of_the_site() {
+fn aliased_host_has_no_proxied_path() {
     let refusal = rules().open("/.spdy/1/-/s/widgets.test/a.png").unwrap_err();
     assert_eq!(refusal.name(), "has-name");
 }
 
 #[test]
-fn what_is_opened_under_a_name_is_what_was_made() {
+fn alias_url_round_trips() {
     let rules = rules();
-    let named = rules.named_of(&url("https://widgets.test/")).unwrap();
-    let moved = rules.open_named(named, "/a/b.png?c").unwrap();
+    let named = rules.alias_of(&url("https://widgets.test/")).unwrap();
+    let moved = rules.open_alias(named, "/a/b.png?c").unwrap();
     assert_eq!(moved.url().as_str(), "https://widgets.test/a/b.png?c");
     assert_eq!(moved.path(), format!("{}/a/b.png?c", named.origin()));
     assert!(moved.is_named());
@@ -294,18 +294,22 @@ fn what_is_opened_under_a_name_is_what_was_made() {
         (".evil.test/", "not-serialised"),
         (":8443/", "not-serialised"),
     ] {
-        let refusal = rules.open_named(named, target).expect_err(target);
+        let refusal = rules.open_alias(named, target).expect_err(target);
         assert_eq!(refusal.name(), why, "{target}");
     }
     let long = format!("/{}", "a".repeat(8 * 1024));
     assert_eq!(
-        rules.open_named(named, &long).unwrap_err().name(),
+        rules.open_alias(named, &long).unwrap_err().name(),
         "too-long"
     );
 }
 
 #[test]
-fn a_frame_of_a_named_host_says_why_it_stays() {
-    let verdict = rules().verdict(&url("https://cdn.test/x.js"), Kind::Script, Finder::Named);
+fn unchanged_alias_frame_has_a_reason() {
+    let verdict = rules().verdict(
+        &url("https://cdn.test/x.js"),
+        Kind::Script,
+        ReferenceSource::Named,
+    );
     assert_eq!(verdict, Verdict::Leave(Reason::NotNamed));
 }

@@ -41,7 +41,7 @@ fn rewritten(page: &str, policy: Option<&str>, text: &str) -> (String, PageRepor
 const PAGE: &str = "https://www.site.test/dir/page.html";
 
 #[test]
-fn a_page_over_https_names_what_is_the_sites_own_by_https() {
+fn https_page_references_site_by_https() {
     for (text, want) in [
         (
             "<img src=http://www.site.test/a.png>",
@@ -104,7 +104,7 @@ fn a_page_over_https_names_what_is_the_sites_own_by_https() {
 }
 
 #[test]
-fn navigations_frames_other_ports_and_other_hosts_stay_over_http() {
+fn navigation_frames_and_other_ports_stay_http() {
     for text in [
         "<a href=http://www.site.test/>",
         "<form action=http://www.site.test/>",
@@ -122,14 +122,14 @@ fn navigations_frames_other_ports_and_other_hosts_stay_over_http() {
 }
 
 #[test]
-fn a_page_over_http_names_the_site_over_http() {
+fn http_page_references_site_by_http() {
     let text = "<img src=http://www.site.test/a.png>";
     let (out, report) = rewritten("http://www.site.test/", None, text);
     assert_eq!((out.as_str(), report.moved), (text, 0));
 }
 
 #[test]
-fn a_port_of_the_page_is_the_port_of_the_other_name() {
+fn other_site_name_gets_the_page_port() {
     let page = "https://www.site.test:8443/";
     let text = "<img src=http://www.site.test/a.png><img src=http://site.test/b.png>";
     let want = "<img src=\"/a.png\"><img src=\"https://site.test:8443/b.png\">";
@@ -137,7 +137,7 @@ fn a_port_of_the_page_is_the_port_of_the_other_name() {
 }
 
 #[test]
-fn what_the_policy_blocks_stays_blocked_and_what_it_upgrades_is_upgraded() {
+fn csp_block_and_upgrade_are_kept() {
     let text = "<img src=http://www.site.test/a.png>";
     let moved = "<img src=\"/a.png\">";
     for (policy, want) in [
@@ -152,7 +152,7 @@ fn what_the_policy_blocks_stays_blocked_and_what_it_upgrades_is_upgraded() {
 }
 
 #[test]
-fn the_report_counts_it_as_moved_of_its_host_and_not_as_named() {
+fn https_upgrade_counts_as_rewritten_not_aliased() {
     let text =
         "<img src=http://www.site.test/a.png><img src=http://site.test/b.png><img src=/c.png>";
     let (_, report) = rewritten(PAGE, None, text);

@@ -41,7 +41,7 @@ fn stays(policy: &str) {
 }
 
 #[test]
-fn a_source_of_a_moved_host_is_joined_by_where_it_is_moved_to() {
+fn policy_source_of_proxied_host_gets_proxied_path() {
     becomes(
         "img-src https://cdn.test",
         "img-src https://cdn.test {site}/s/cdn.test/",
@@ -81,7 +81,7 @@ fn a_source_of_a_moved_host_is_joined_by_where_it_is_moved_to() {
 }
 
 #[test]
-fn nothing_is_widened() {
+fn policy_is_never_widened() {
     becomes(
         "img-src https://folder.test",
         "img-src https://folder.test {site}/s/folder.test/lib/",
@@ -118,7 +118,7 @@ fn nothing_is_widened() {
 
 /// It was read as a host of that name, so nothing was moved under such a policy.
 #[test]
-fn a_star_with_a_scheme_or_a_port_is_every_host() {
+fn star_with_scheme_or_port_matches_every_host() {
     let allow = |policy: &str, url: &Url| {
         let mut policies = csp::Policies::none(&page());
         policies.add(&rules(), policy);
@@ -143,7 +143,7 @@ fn a_star_with_a_scheme_or_a_port_is_every_host() {
 }
 
 #[test]
-fn a_script_of_a_shared_host_that_is_named_in_full_is_named_again() {
+fn public_cdn_script_source_gets_its_capability_path() {
     let got = csp::rewrite(&rules(), &page(), "script-src https://shared.test/lib.js").unwrap();
     let added = got.rsplit(' ').next().unwrap();
     let moved = rules()
@@ -153,7 +153,7 @@ fn a_script_of_a_shared_host_that_is_named_in_full_is_named_again() {
 }
 
 #[test]
-fn a_host_that_may_be_discovered_is_said_with_its_capability() {
+fn discoverable_host_source_gets_capability_path() {
     let rules = discovering();
     let got = csp::rewrite(&rules, &page(), "img-src https://open.test").unwrap();
     let added = url(got.rsplit(' ').next().unwrap());
@@ -174,7 +174,7 @@ fn a_host_that_may_be_discovered_is_said_with_its_capability() {
 
 /// A site may have several names, and answer over plain HTTP too; the browser asks for a path from the root where the page is.
 #[test]
-fn a_policy_says_what_is_moved_where_its_page_is() {
+fn policy_is_rewritten_for_the_page_url() {
     let moved = "/.spdy/1/-/s/cdn.test/";
     for home in [
         "https://site.test",
@@ -191,7 +191,7 @@ fn a_policy_says_what_is_moved_where_its_page_is() {
 }
 
 #[test]
-fn a_policy_that_was_rewritten_is_not_rewritten_again() {
+fn rewritten_policy_is_stable() {
     for policy in [
         "img-src https://cdn.test https://a.wild.test",
         "default-src cdn.test port.test:8443; script-src shared.test/a.js",
@@ -218,7 +218,7 @@ fn rewrite(headers: &mut HeaderMap) -> PageHead {
 }
 
 #[test]
-fn policies_that_only_report_are_rewritten_too() {
+fn report_only_policies_are_rewritten() {
     let mut headers = head(&[
         ("content-security-policy", "img-src cdn.test"),
         ("content-security-policy", "font-src x.test"),
@@ -240,7 +240,7 @@ fn policies_that_only_report_are_rewritten_too() {
 }
 
 #[test]
-fn under_a_policy_that_cannot_be_read_nothing_is_moved() {
+fn unreadable_policy_disables_rewriting() {
     let mut headers = head(&[("link", "<https://cdn.test/a.css>; rel=stylesheet")]);
     let policy = HeaderValue::from_bytes(b"img-src *; \xff").unwrap();
     headers.insert(CONTENT_SECURITY_POLICY, policy.clone());
@@ -253,7 +253,7 @@ fn under_a_policy_that_cannot_be_read_nothing_is_moved() {
 }
 
 #[test]
-fn link_fields_are_rewritten_as_the_elements_they_stand_for() {
+fn link_headers_are_rewritten_like_elements() {
     let links = |value: &str| {
         let mut headers = head(&[("link", value)]);
         rewrite(&mut headers);
@@ -325,7 +325,7 @@ fn link_fields_are_rewritten_as_the_elements_they_stand_for() {
 }
 
 #[test]
-fn a_rewritten_page_does_not_say_what_held_of_the_original() {
+fn rewritten_page_drops_headers_of_original_bytes() {
     let mut headers = head(&[
         ("content-length", "5"),
         ("last-modified", "Thu, 01 Jan 2026 00:00:00 GMT"),
@@ -343,10 +343,13 @@ fn a_rewritten_page_does_not_say_what_held_of_the_original() {
     assert_eq!(names, ["content-type", "vary", "etag"]);
     let etag = headers["etag"].to_str().unwrap();
     assert_eq!(etag, format!("\"v1~{}\"", rules.tag()));
-    assert_eq!(rewritten::unmarked(&rules, etag).as_deref(), Some("\"v1\""));
-    assert_eq!(rewritten::unmarked(&rules, "\"v1\""), None);
     assert_eq!(
-        rewritten::unmarked(&discovering(), etag),
+        rewritten::original_etag(&rules, etag).as_deref(),
+        Some("\"v1\"")
+    );
+    assert_eq!(rewritten::original_etag(&rules, "\"v1\""), None);
+    assert_eq!(
+        rewritten::original_etag(&discovering(), etag),
         None,
         "other rules"
     );
@@ -374,7 +377,7 @@ impl Seen for TwoSheets {
 }
 
 #[test]
-fn a_pinned_sheet_moves_when_it_is_known_what_became_of_it() {
+fn pinned_stylesheet_is_rewritten_once_known() {
     let rewrite = |name: &str| {
         let (rules, page) = (rules(), url("https://www.site.test/"));
         let head = PageHead::rewrite(&rules, &page, StatusCode::OK, &mut head(&[]), false);
@@ -401,7 +404,7 @@ fn a_pinned_sheet_moves_when_it_is_known_what_became_of_it() {
 }
 
 #[test]
-fn a_link_field_and_its_element_name_a_pinned_sheet_alike() {
+fn link_header_and_element_treat_pins_alike() {
     for (sheet, is_rewritten) in [
         ("https://cdn.test/same.css", false),
         ("https://cdn.test/other.css", true),
@@ -414,8 +417,14 @@ fn a_link_field_and_its_element_name_a_pinned_sheet_alike() {
         let link = format!("<{sheet}>; rel=preload; as=style; integrity=\"sha256-AAAA\"");
         let mut headers = head(&[("link", &link)]);
         let status = StatusCode::OK;
-        let head =
-            PageHead::rewrite_by(&rules, &page, status, &mut headers, false, Some(&TwoSheets));
+        let head = PageHead::rewrite_with_facts(
+            &rules,
+            &page,
+            status,
+            &mut headers,
+            false,
+            Some(&TwoSheets),
+        );
         let mut rewriter = html::HtmlRewriter::new(&rules, &page, head, Some(Arc::new(TwoSheets)));
         let mut out = Vec::new();
         let element =
@@ -444,7 +453,7 @@ fn a_link_field_and_its_element_name_a_pinned_sheet_alike() {
 }
 
 #[test]
-fn a_pinned_sheet_of_the_sites_own_that_nobody_knows_is_asked_for_as_it_is() {
+fn unknown_pinned_site_stylesheet_is_requested_unrewritten() {
     for (link, written) in [
         (
             "<link rel=stylesheet integrity=sha256-AAAA href=/own.css>",
@@ -478,7 +487,7 @@ fn a_pinned_sheet_of_the_sites_own_that_nobody_knows_is_asked_for_as_it_is() {
 }
 
 #[test]
-fn a_module_preload_needs_no_nonce_where_strict_dynamic_counts() {
+fn module_preload_needs_no_nonce_with_strict_dynamic() {
     let policy = "script-src 'nonce-abc' 'strict-dynamic'";
     for (link, is_moved) in [
         ("<link rel=modulepreload href=https://cdn.test/a.mjs>", true),

@@ -7,12 +7,12 @@ use http::header::HeaderValue;
 use spdy_rewrite::anonymous::{Load, Mode};
 use spdy_rewrite::hygiene::{self, Answer};
 use spdy_rewrite::kind::Kind;
-use spdy_rewrite::redirect::{Redirect, Trail};
+use spdy_rewrite::redirect::{Redirect, RedirectState};
 use support::fields::{PAGE_LOADS_IMAGE, fields};
 use support::{discovering, rules};
 
 #[test]
-fn redirects_are_followed_where_the_rules_know_the_way() {
+fn redirects_within_rules_are_followed() {
     let rules = discovering();
     let stranger = Load {
         is_subresource: false,
@@ -26,7 +26,11 @@ fn redirects_are_followed_where_the_rules_know_the_way() {
     };
     let open = |host: &str| {
         let url = support::url(&format!("https://{host}/a.png"));
-        match rules.verdict(&url, Kind::Image, spdy_rewrite::verdict::Finder::Site) {
+        match rules.verdict(
+            &url,
+            Kind::Image,
+            spdy_rewrite::verdict::ReferenceSource::Site,
+        ) {
             spdy_rewrite::verdict::Verdict::Move(path) => path,
             leave => panic!("{leave:?}"),
         }
@@ -160,7 +164,7 @@ fn redirects_are_followed_where_the_rules_know_the_way() {
     ];
     for (target, location, load, hop, want) in rows {
         let moved = rules.open(target).unwrap();
-        let mut trail = Trail::default();
+        let mut trail = RedirectState::default();
         for _ in 1..hop {
             let before = trail.decide(&rules, &moved, load, &fields(&["location: b.png"]));
             assert!(matches!(before, Redirect::Follow(_)), "{target}");
@@ -175,16 +179,17 @@ fn redirects_are_followed_where_the_rules_know_the_way() {
     }
     let moved = rules.open(&part).unwrap();
     for lines in [&[][..], &["location: /lib/a.png", "location: /lib/b.png"]] {
-        let decided = Trail::default().decide(&rules, &moved, PAGE_LOADS_IMAGE, &fields(lines));
+        let decided =
+            RedirectState::default().decide(&rules, &moved, PAGE_LOADS_IMAGE, &fields(lines));
         assert!(matches!(decided, Redirect::Refuse(refusal) if refusal.name() == "location"));
     }
 }
 
 #[test]
-fn a_redirect_of_a_shared_host_is_no_way_to_its_scripts() {
+fn redirect_cannot_reach_public_cdn_scripts() {
     let rules = rules();
     let moved = rules.open("/.spdy/1/-/s/cdn.test/a").unwrap();
-    let decided = Trail::default().decide(
+    let decided = RedirectState::default().decide(
         &rules,
         &moved,
         PAGE_LOADS_IMAGE,
@@ -237,7 +242,7 @@ fn a_page_reads_what_it_was_led_to_if_all_on_the_way_let_it() {
     for (hops, last, origin, want) in rows {
         for load in [cors, unknown] {
             let mut moved = rules.open("/.spdy/1/-/s/cdn.test/a.woff2").unwrap();
-            let mut trail = Trail::default();
+            let mut trail = RedirectState::default();
             let mut direct = None;
             for hop in hops {
                 match trail.decide(&rules, &moved, load, &fields(hop)) {

@@ -16,7 +16,7 @@ fn upstream(rules: &Rules, target: &str, lines: &[&str]) -> Upstream {
 }
 
 #[test]
-fn nothing_of_the_client_s_goes_upstream() {
+fn no_client_data_is_sent_upstream() {
     let upstream = upstream(
         &rules(),
         "/.spdy/1/-/s/cdn.test/a.png",
@@ -57,7 +57,7 @@ fn nothing_of_the_client_s_goes_upstream() {
 
 /// One that took Brotli alone was given gzip as well.
 #[test]
-fn no_coding_is_asked_for_that_the_client_does_not_take_but_of_sheets() {
+fn only_client_codings_are_requested_except_stylesheets() {
     for (said, dest, told) in [
         ("gzip, br", "script", "br, gzip"),
         ("gzip, br;q=0", "script", "gzip"),
@@ -75,7 +75,7 @@ fn no_coding_is_asked_for_that_the_client_does_not_take_but_of_sheets() {
 }
 
 #[test]
-fn a_load_that_the_page_may_read_names_the_site() {
+fn cors_load_sends_site_origin() {
     let rules = rules();
     let names_site = |lines: &[&str]| {
         let upstream = upstream(&rules, "/.spdy/1/-/s/cdn.test/a", lines);
@@ -109,7 +109,7 @@ fn a_load_that_the_page_may_read_names_the_site() {
 }
 
 #[test]
-fn the_referrer_is_told_as_a_browser_would_tell_it_across_origins() {
+fn referrer_follows_cross_origin_default() {
     let referer = |rules: &Rules, target: &str, lines: &[&str]| {
         upstream(rules, target, lines)
             .headers
@@ -136,7 +136,7 @@ fn the_referrer_is_told_as_a_browser_would_tell_it_across_origins() {
 }
 
 #[test]
-fn language_and_browser_are_told_only_to_hosts_that_vary_on_them() {
+fn language_and_device_class_go_only_to_configured_hosts() {
     let config = Config {
         hosts: vec![HostConfig {
             accept_language: true,

@@ -8,13 +8,13 @@ use spdy_rewrite::capability::Keys;
 use spdy_rewrite::config::{Config, HostConfig};
 use spdy_rewrite::kind::Kind;
 use spdy_rewrite::limits::{
-    MAX_EMBEDDED_BYTES, MAX_HTML_HELD_BYTES, MAX_REFERENCES, MAX_REPORTED_HOSTS,
+    MAX_EMBEDDED_BYTES, MAX_HTML_BUFFER_BYTES, MAX_REFERENCES, MAX_REPORTED_HOSTS,
 };
 use spdy_rewrite::page_head::PageHead;
-use spdy_rewrite::page_report::{PageLeft, PageReport};
+use spdy_rewrite::page_report::{PageReport, PageSkipReason};
 use spdy_rewrite::refusal::Refusal;
 use spdy_rewrite::rules::Rules;
-use spdy_rewrite::verdict::{Finder, Verdict};
+use spdy_rewrite::verdict::{ReferenceSource, Verdict};
 use support::{key, keys, rules, url};
 
 fn compiled(text: &str) -> Result<Rules, String> {
@@ -24,7 +24,7 @@ fn compiled(text: &str) -> Result<Rules, String> {
 }
 
 #[test]
-fn what_an_operator_writes_is_read() {
+fn valid_config_compiles() {
     let rules = compiled(
         r#"
         discover = true
@@ -53,7 +53,7 @@ fn what_an_operator_writes_is_read() {
         "#,
     )
     .unwrap();
-    assert!(rules.leaves_page("/admin/x") && !rules.leaves_page("/administer"));
+    assert!(rules.skips_page("/admin/x") && !rules.skips_page("/administer"));
     for path in [
         "/admin;v=1/x",
         "/%61dmin/x",
@@ -70,7 +70,7 @@ fn what_an_operator_writes_is_read() {
         "/admin;%2f../x",
         "/x%2f..%2fadmin",
     ] {
-        assert!(rules.leaves_page(path), "{path}");
+        assert!(rules.skips_page(path), "{path}");
     }
     for path in [
         "/x;/y",
@@ -78,7 +78,7 @@ fn what_an_operator_writes_is_read() {
         "/administer%2f..%2fx",
         "/x;%2f..%2fy",
     ] {
-        assert!(!rules.leaves_page(path), "{path}");
+        assert!(!rules.skips_page(path), "{path}");
     }
     assert!(rules.is_own("img.site.test") && rules.is_own("www.site.test"));
     assert!(rules.open("/.spdy/1/-/s/a.fonts.test~8443/x.woff2").is_ok());
@@ -86,7 +86,7 @@ fn what_an_operator_writes_is_read() {
 }
 
 #[test]
-fn what_is_wrong_in_a_configuration_is_said() {
+fn invalid_config_is_an_error() {
     for (text, want) in [
         ("prefx = '/x/'", "unknown field `prefx`"),
         (
@@ -180,7 +180,7 @@ fn what_is_wrong_in_a_configuration_is_said() {
 }
 
 #[test]
-fn of_several_entries_the_most_particular_governs() {
+fn most_specific_rule_applies() {
     let entry = |host: &str, path: &str, kind| HostConfig {
         path: path.to_owned(),
         kinds: vec![kind],
@@ -213,7 +213,7 @@ fn of_several_entries_the_most_particular_governs() {
 }
 
 #[test]
-fn what_is_excepted_of_a_host_stays_however_it_is_encoded() {
+fn excluded_path_stays_under_any_encoding() {
     let rules = compiled(
         r#"
         [[hosts]]
@@ -268,7 +268,7 @@ fn what_is_excepted_of_a_host_stays_however_it_is_encoded() {
         ("/ads/free/x.png", None),
     ] {
         let named = url(&format!("https://a.test{path}"));
-        let left = match rules.verdict(&named, Kind::Image, Finder::Site) {
+        let left = match rules.verdict(&named, Kind::Image, ReferenceSource::Site) {
             Verdict::Move(_) => None,
             Verdict::Leave(reason) => Some(reason.name()),
         };
@@ -283,7 +283,7 @@ fn what_is_excepted_of_a_host_stays_however_it_is_encoded() {
 
 /// Every reading of these paths by a server that decodes `%2f` is judged by a narrower entry or by `except`, or they are refused.
 #[test]
-fn an_encoded_slash_does_not_escape_a_narrower_entry() {
+fn encoded_slash_does_not_escape_a_narrower_rule() {
     let whole = "[[hosts]]\nhost = 'a.test'\nkinds = ['image', 'style', 'font', 'script']\n";
     let narrower = "[[hosts]]\nhost = 'a.test'\npath = '/users/'\nkinds = ['image']\n";
     let excepting = "[[hosts]]\nhost = 'a.test'\npath = '/lib/'\nexcept = ['/lib/users/']\n";
@@ -307,7 +307,7 @@ fn an_encoded_slash_does_not_escape_a_narrower_entry() {
             "/image/fetch/https%253A%252F%252Fe.test%252Fa.png",
         ] {
             let named = url(&format!("https://{host}{path}"));
-            let left = match rules.verdict(&named, Kind::Script, Finder::Site) {
+            let left = match rules.verdict(&named, Kind::Script, ReferenceSource::Site) {
                 Verdict::Move(_) => None,
                 Verdict::Leave(reason) => Some(reason.name()),
             };
@@ -323,7 +323,7 @@ fn an_encoded_slash_does_not_escape_a_narrower_entry() {
 }
 
 #[test]
-fn a_connection_stays_for_what_is_excepted_of_a_host() {
+fn preconnect_stays_for_host_with_excluded_paths() {
     let hint = "<link rel=preconnect href=https://a.test>";
     let with = |except: &[&str]| {
         let everything = HostConfig {
@@ -342,7 +342,7 @@ fn a_connection_stays_for_what_is_excepted_of_a_host() {
 }
 
 #[test]
-fn the_tag_is_another_for_other_rules_and_the_same_for_the_same() {
+fn tag_changes_with_rules_only() {
     let tag = |config: &Config, kid, fill| {
         support::compile(config, Keys::new(key(kid, fill), None))
             .tag()
@@ -387,23 +387,23 @@ fn the_tag_is_another_for_other_rules_and_the_same_for_the_same() {
 }
 
 #[test]
-fn a_script_that_is_known_to_read_its_url_is_left() {
+fn self_url_script_is_skipped() {
     let config = Config {
         hosts: vec![HostConfig::everything("sc-static.net")],
         ..Config::default()
     };
     let rules = support::compile(&config, keys());
     let script = url("https://sc-static.net/scevent.min.js");
-    let verdict = rules.verdict(&script, Kind::Script, Finder::Site);
+    let verdict = rules.verdict(&script, Kind::Script, ReferenceSource::Site);
     assert!(matches!(verdict, Verdict::Leave(reason) if reason.name() == "reads-its-url"));
     assert!(matches!(
-        rules.verdict(&script, Kind::Image, Finder::Site),
+        rules.verdict(&script, Kind::Image, ReferenceSource::Site),
         Verdict::Move(_)
     ));
 }
 
 #[test]
-fn a_name_does_for_scripts_that_load_more_by_their_url_and_not_for_all() {
+fn alias_helps_some_self_url_scripts() {
     let verdict = |host: &str| {
         let config = Config {
             names_under: Some("x.assets.test".to_owned()),
@@ -412,7 +412,7 @@ fn a_name_does_for_scripts_that_load_more_by_their_url_and_not_for_all() {
         };
         let rules = support::compile(&config, keys());
         let script = url(&format!("https://{host}/a.js"));
-        rules.verdict(&script, Kind::Script, Finder::Site)
+        rules.verdict(&script, Kind::Script, ReferenceSource::Site)
     };
     for host in ["sc-static.net", "cdn.segment.com"] {
         assert!(matches!(verdict(host), Verdict::Move(_)), "{host}");
@@ -427,7 +427,7 @@ fn a_name_does_for_scripts_that_load_more_by_their_url_and_not_for_all() {
 }
 
 #[test]
-fn scripts_that_anybody_may_put_where_they_are_are_told_of_unless_they_are_moved_one_by_one() {
+fn unmarked_public_cdns_are_reported() {
     for (host, is_told) in [
         ("host = 'cdn.jsdelivr.net'\nkinds = ['script']", true),
         ("host = '*.jsdelivr.net'\nkinds = ['script']", true),
@@ -475,7 +475,7 @@ fn page_by(rules: &Arc<Rules>, text: &str) -> (Vec<u8>, PageReport) {
 }
 
 #[test]
-fn a_style_element_is_held_up_to_the_limit_and_passes_beyond_it() {
+fn style_element_buffer_is_limited() {
     let style = |len: usize| {
         let rule = "p{background:url(https://cdn.test/a.png)}";
         format!(
@@ -491,13 +491,13 @@ fn a_style_element_is_held_up_to_the_limit_and_passes_beyond_it() {
 }
 
 #[test]
-fn a_tag_is_held_up_to_the_limit_and_the_page_passes_from_there() {
+fn tag_buffer_is_limited() {
     let before = "<img src=https://cdn.test/a.png>";
     let tag = |len: usize| format!("{before}<p title='{}'>{before}", "x".repeat(len));
-    assert_eq!(page(&tag(MAX_HTML_HELD_BYTES / 4)).1.moved, 2);
-    let long = tag(2 * MAX_HTML_HELD_BYTES);
+    assert_eq!(page(&tag(MAX_HTML_BUFFER_BYTES / 4)).1.moved, 2);
+    let long = tag(2 * MAX_HTML_BUFFER_BYTES);
     let (out, report) = page(&long);
-    assert_eq!(report.left.map(PageLeft::name), Some("too-long"));
+    assert_eq!(report.left.map(PageSkipReason::name), Some("too-long"));
     assert_eq!(report.moved, 1);
     assert!(
         out.ends_with(&long.as_bytes()[before.len()..]),
@@ -506,7 +506,7 @@ fn a_tag_is_held_up_to_the_limit_and_the_page_passes_from_there() {
 }
 
 #[test]
-fn references_and_hosts_are_kept_up_to_their_limits_and_counted_beyond() {
+fn references_and_hosts_in_report_are_limited() {
     let images = |count: usize| {
         (0..count)
             .map(|at| format!("<img src=https://h{at}.test/>"))
@@ -517,7 +517,7 @@ fn references_and_hosts_are_kept_up_to_their_limits_and_counted_beyond() {
     assert_eq!(report.take_references().len(), MAX_REFERENCES);
     let (_, report) = page(&images(MAX_REFERENCES + 1));
     assert_eq!(
-        (report.untold, report.left_count()),
+        (report.untold, report.unchanged_count()),
         (1, MAX_REFERENCES + 1)
     );
 }

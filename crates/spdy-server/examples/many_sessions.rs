@@ -180,7 +180,7 @@ impl Server {
         let io: BoxIo = match &self.tls {
             None => Box::new(socket),
             Some(tls) => {
-                tls.offering(&SPOKEN)
+                tls.with_alpn(&SPOKEN)
                     .connect(Box::new(socket), "localhost")
                     .await?
                     .0

@@ -136,7 +136,7 @@ impl Answer {
     }
 
     /// Takes what `other` knows of the same representation, if both were recorded as 206.
-    pub(crate) fn add_parts(&mut self, other: &Self) {
+    pub(crate) fn merge_parts(&mut self, other: &Self) {
         if let (
             Some(RecordedPart::Some { parts, .. }),
             Some(RecordedPart::Some { parts: more, .. }),
@@ -191,7 +191,7 @@ impl Answer {
     }
 
     /// Takes the literal head of `other`, if that is a "not modified" which can speak of this answer.
-    pub(crate) fn stands_by(&mut self, other: &Self) {
+    pub(crate) fn adopt_not_modified(&mut self, other: &Self) {
         let tag = other.headers.get(header::ETAG);
         let is_of_this = tag.is_none() || tag == self.headers.get(header::ETAG);
         if other.status == StatusCode::NOT_MODIFIED && is_of_this && self.not_modified.is_none() {

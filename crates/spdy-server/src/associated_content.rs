@@ -11,15 +11,15 @@ use spdy_frame::priority::Priority;
 
 /// The URLs of one header value, as written, with their priorities; numbers out of range are moved into it.
 #[must_use]
-pub fn associated(value: &str) -> Associated<'_> {
-    Associated(value)
+pub fn associated(value: &str) -> AssociatedContent<'_> {
+    AssociatedContent(value)
 }
 
 /// See [`associated`].
 #[derive(Clone, Debug)]
-pub struct Associated<'a>(&'a str);
+pub struct AssociatedContent<'a>(&'a str);
 
-impl<'a> Iterator for Associated<'a> {
+impl<'a> Iterator for AssociatedContent<'a> {
     type Item = (&'a str, Priority);
 
     fn next(&mut self) -> Option<Self::Item> {
@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_ends_the_reading() {
+    fn a_syntax_error_ends_the_list() {
         for (value, want) in [
             ("\"/a\", /b", 1),
             ("\"/a\", \"/b", 1),

@@ -42,7 +42,7 @@ pub(crate) fn judge(request: &HeaderMap, answer: &Answer) -> Verdict {
 }
 
 /// Whether a Range may be honoured: there is no If-Range, or it names what we have (RFC 9110 §13.1.5).
-pub(crate) fn range_stands(request: &HeaderMap, answer: &Answer) -> bool {
+pub(crate) fn if_range_matches(request: &HeaderMap, answer: &Answer) -> bool {
     let Some(wanted) = request.get(header::IF_RANGE) else {
         return true;
     };
@@ -166,7 +166,7 @@ mod tests {
         ] {
             let request = headers(&[(header::IF_RANGE, value)]);
             assert_eq!(
-                range_stands(&request, &answer(tag)),
+                if_range_matches(&request, &answer(tag)),
                 want,
                 "{value} against {tag}"
             );

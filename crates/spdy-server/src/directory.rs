@@ -82,7 +82,7 @@ impl Directory {
     /// A file that cannot be read, or more than `limits` allow.
     pub fn read(root: &Path, limits: &DirectoryLimits) -> Result<Self, DirectoryError> {
         let canonical = root.canonicalize().map_err(|source| fault(root, source))?;
-        let mut reading = Reading {
+        let mut reading = DirectoryReader {
             root,
             within: vec![canonical.clone()],
             canonical,
@@ -141,7 +141,7 @@ impl Directory {
     }
 }
 
-struct Reading<'a> {
+struct DirectoryReader<'a> {
     root: &'a Path,
     canonical: PathBuf,
     /// The folders that are being read, each in the one before: a link to one of them would lead round
@@ -152,7 +152,7 @@ struct Reading<'a> {
     files: BTreeMap<Vec<u8>, Answer>,
 }
 
-impl Reading<'_> {
+impl DirectoryReader<'_> {
     fn folder(&mut self, folder: &Path, prefix: &[u8], depth: usize) -> Result<(), DirectoryError> {
         if depth > self.limits.depth {
             return Err(self.too_much("folders in folders", self.limits.depth as u64));
@@ -205,7 +205,7 @@ impl Reading<'_> {
         }
         let body = std::fs::read(path).map_err(|source| fault(path, source))?;
         let name = String::from_utf8_lossy(&key).into_owned();
-        let answer = file_answer(&name, body.into(), about.modified().ok());
+        let answer = file_response(&name, body.into(), about.modified().ok());
         if let Some(folder) = key.strip_suffix(b"index.html")
             && folder.ends_with(b"/")
         {
@@ -236,7 +236,7 @@ fn is_hidden(name: &[u8]) -> bool {
     name.starts_with(b".") && name != b".well-known"
 }
 
-fn file_answer(name: &str, body: Bytes, modified: Option<SystemTime>) -> Answer {
+fn file_response(name: &str, body: Bytes, modified: Option<SystemTime>) -> Answer {
     let mut headers = HeaderMap::new();
     let media_type = HeaderValue::from_static(media_types::of(name));
     headers.insert(header::CONTENT_TYPE, media_type);

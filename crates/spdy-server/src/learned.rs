@@ -28,7 +28,7 @@ use spdy_clock::Instant;
 use spdy_net::admission::network_of;
 use spdy_page::replica::Kind;
 
-use crate::push_plan::Wish;
+use crate::push_plan::PushCandidate;
 
 /// Limits and thresholds of learning.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -63,7 +63,7 @@ impl Default for LearningLimits {
     fn default() -> Self {
         Self {
             pages: 256,
-            needs_per_page: MAX_NEEDS,
+            needs_per_page: MAX_RESOURCES,
             bytes_per_page: 16 * 1024,
             needs_per_network: 32,
             networks_per_page: 64,
@@ -79,7 +79,7 @@ impl Default for LearningLimits {
 }
 
 /// A vote has a bit for each resource of its page.
-const MAX_NEEDS: usize = 64;
+const MAX_RESOURCES: usize = 64;
 /// The kinds that a request can state ([`kind_of_destination`]).
 const KINDS: [Kind; 5] = [
     Kind::Stylesheet,
@@ -155,13 +155,13 @@ struct Page {
     viewed: Instant,
     views: u64,
     /// In the order in which they were first named.
-    needs: Vec<Need>,
+    needs: Vec<LearnedResource>,
     /// One of each network, the latest last.
     votes: VecDeque<Vote>,
 }
 
 #[derive(Debug)]
-struct Need {
+struct LearnedResource {
     url: String,
     /// Its bit in every vote.
     bit: u64,
@@ -267,7 +267,7 @@ impl Page {
     }
 
     /// What the votes say that are recent, and whose network was neither sent `need` nor told of it.
-    fn support(&self, now: Instant, limits: &LearningLimits, need: &Need) -> Support {
+    fn support(&self, now: Instant, limits: &LearningLimits, need: &LearnedResource) -> Support {
         let is_free = |vote: &&Vote| {
             vote.excused & need.bit == 0 && now.saturating_since(vote.since) <= limits.max_age
         };
@@ -293,7 +293,7 @@ impl Page {
     /// vote names. Then a network that was the first to name more of them than another loses one before that other does: the
     /// one with the fewest votes, the oldest of equals. So a few networks can neither hold all places nor take those of others.
     fn weakest(&self, now: Instant, limits: &LearningLimits, bytes: usize) -> Option<u64> {
-        let most = limits.needs_per_page.min(MAX_NEEDS);
+        let most = limits.needs_per_page.min(MAX_RESOURCES);
         let (mut count, mut all_bytes, mut dropped) = (self.needs.len(), self.bytes(), 0);
         let is_full = |count, all_bytes| count >= most || all_bytes + bytes > limits.bytes_per_page;
         if !is_full(count, all_bytes) {
@@ -301,7 +301,7 @@ impl Page {
         }
         // A short URL takes a place, too.
         let least_weight = limits.bytes_per_page / most.max(1);
-        let weight = |need: &Need| need.url.len().max(least_weight);
+        let weight = |need: &LearnedResource| need.url.len().max(least_weight);
         let supports = self.needs.iter().map(|need| {
             let support = self.support(now, limits, need);
             (need, support)
@@ -315,7 +315,7 @@ impl Page {
             for (need, _) in &weak {
                 *held.entry(need.by).or_insert(0) += weight(need);
             }
-            let first = |&(_, (need, named)): &(usize, &(&Need, u64))| {
+            let first = |&(_, (need, named)): &(usize, &(&LearnedResource, u64))| {
                 (*named > 0, Reverse(held.get(&need.by)), *named)
             };
             let (at, _) = weak.iter().enumerate().min_by_key(first)?;
@@ -337,7 +337,7 @@ impl Page {
 
     fn free_bit(&self) -> Option<u64> {
         let taken = self.needs.iter().fold(0, |all, need| all | need.bit);
-        (0..MAX_NEEDS)
+        (0..MAX_RESOURCES)
             .map(|at| 1 << at)
             .find(|bit| taken & bit == 0)
     }
@@ -417,7 +417,7 @@ impl Learned {
 
     /// The page that the network of the client at `from` viewed last, within the window.
     #[must_use]
-    pub fn viewed_by(&self, now: Instant, from: Option<IpAddr>) -> Option<&str> {
+    pub fn last_view(&self, now: Instant, from: Option<IpAddr>) -> Option<&str> {
         let (at, number) = self.latest.get(&from.map(network_of))?;
         let mut pages = self.pages.iter();
         let page = pages.find(|(_, page)| page.number == *number)?;
@@ -466,7 +466,7 @@ impl Learned {
         self.bytes -= known.bytes();
         known.remove(weakest);
         if let Some(bit) = known.free_bit() {
-            known.needs.push(Need {
+            known.needs.push(LearnedResource {
                 url: url.to_owned(),
                 bit,
                 by: network,
@@ -492,7 +492,7 @@ impl Learned {
 
     /// What clients need after the page at `url`, in the order in which they requested it first; nothing for a control view.
     #[must_use]
-    pub fn needed(&self, now: Instant, url: &str) -> Vec<Wish> {
+    pub fn needed(&self, now: Instant, url: &str) -> Vec<PushCandidate> {
         let page = self.pages.get(url);
         let page = page.filter(|page| {
             let is_control = page.views % CONTROL_VIEWS == CONTROL_VIEWS - 1;
@@ -509,14 +509,14 @@ impl Learned {
         needed
             .map(|(need, support)| {
                 let by_cors = support.by_cors(&self.limits);
-                Wish {
+                PushCandidate {
                     url: need.url.clone(),
                     kind: support.kind(&self.limits),
                     by_cors: by_cors.unwrap_or_default(),
                     // In the wrong mode it would be loaded twice.
                     unhintable: by_cors.is_none(),
                     may_push: true,
-                    ..Wish::default()
+                    ..PushCandidate::default()
                 }
             })
             .collect()
@@ -615,7 +615,7 @@ mod tests {
     }
 
     #[test]
-    fn what_most_networks_request_is_needed_after_enough_of_them() {
+    fn a_resource_is_learned_after_enough_networks() {
         let mut learned = Learned::new(LearningLimits::default());
         for n in 0..5 {
             let want = usize::from(n >= 3);
@@ -656,7 +656,7 @@ mod tests {
     }
 
     #[test]
-    fn so_many_networks_have_a_page_that_they_viewed_last() {
+    fn the_last_views_are_bounded_by_network() {
         let limits = LearningLimits {
             networks: 2,
             ..LearningLimits::default()
@@ -666,7 +666,7 @@ mod tests {
             learned.viewed(at(0), client(n), page, []);
         }
         let last =
-            |learned: &Learned, now, n| learned.viewed_by(at(now), client(n)).map(str::to_owned);
+            |learned: &Learned, now, n| learned.last_view(at(now), client(n)).map(str::to_owned);
         assert_eq!(last(&learned, 10, 0).as_deref(), Some("/b"));
         assert_eq!(last(&learned, 11, 0), None, "too long ago");
         assert_eq!(last(&learned, 0, 2), None, "one past the limit");
@@ -676,7 +676,7 @@ mod tests {
     }
 
     #[test]
-    fn a_push_that_was_taken_says_nothing_and_one_that_was_not_speaks_against_it() {
+    fn a_taken_push_is_no_vote_and_a_refused_one_is_a_no() {
         for (taken, want) in [(true, 1), (false, 0)] {
             let mut learned = Learned::new(LearningLimits::default());
             for n in 0..10 {
@@ -691,7 +691,7 @@ mod tests {
 
     /// A browser requests every hinted resource. Without this rule, a resource that three networks made up would stay for ever.
     #[test]
-    fn what_few_networks_made_up_falls_out_though_all_others_follow_the_hint() {
+    fn junk_of_few_networks_expires_despite_hints() {
         let mut learned = Learned::new(LearningLimits::default());
         let mut hinted = [0, 0];
         for n in 0..200 {
@@ -827,7 +827,7 @@ mod tests {
 
     /// A browser loads a preload in the mode that the hint states.
     #[test]
-    fn a_client_that_was_told_of_a_resource_does_not_vote_on_its_mode() {
+    fn a_hinted_client_does_not_vote_on_the_mode() {
         let mut learned = Learned::new(LearningLimits::default());
         let load = |learned: &mut Learned, n, told: &[&str], by_cors| {
             let url = "/a";
@@ -908,7 +908,7 @@ mod tests {
             let more = names.iter().map(String::as_str).chain(["/needed"]);
             view(&mut learned, n, &more.collect::<Vec<_>>());
         }
-        assert_eq!(learned.pages["/"].needs.len(), MAX_NEEDS);
+        assert_eq!(learned.pages["/"].needs.len(), MAX_RESOURCES);
         assert_eq!(urls(&learned, at(5), "/"), ["/needed"]);
     }
 
@@ -924,7 +924,7 @@ mod tests {
 
     #[test]
     fn junk_of_two_or_three_networks_does_not_lock_a_page() {
-        let junk: Vec<_> = (0..MAX_NEEDS).map(|n| format!("/x{n}")).collect();
+        let junk: Vec<_> = (0..MAX_RESOURCES).map(|n| format!("/x{n}")).collect();
         let honest: Vec<_> = (0..12).map(|n| format!("/needed/{n}")).collect();
         for attackers in [&[1000, 1001][..], &[1000, 1001, 1002]] {
             for is_long in [false, true] {
@@ -960,7 +960,7 @@ mod tests {
 
     #[test]
     fn one_network_evicts_nothing_that_half_of_the_others_name() {
-        let things: Vec<_> = (0..MAX_NEEDS).map(|n| format!("/needed/{n}")).collect();
+        let things: Vec<_> = (0..MAX_RESOURCES).map(|n| format!("/needed/{n}")).collect();
         let mut learned = Learned::new(LearningLimits::default());
         let attack_once = |learned: &mut Learned, now| {
             let junk: Vec<_> = (0..200).map(|n| format!("/x{n}")).collect();
@@ -973,7 +973,7 @@ mod tests {
         // Two networks name all at first: one is the first to name half of them.
         for n in 0..6 {
             learned.viewed(at(0), client(n), "/", []);
-            let (first, second) = things.split_at(MAX_NEEDS / 2);
+            let (first, second) = things.split_at(MAX_RESOURCES / 2);
             let order = if n == 0 {
                 [first, second]
             } else {
@@ -983,7 +983,7 @@ mod tests {
                 learned.requested(at(0), client(n), "/", &plain(&url));
             }
         }
-        assert_eq!(needs(&learned).len(), MAX_NEEDS);
+        assert_eq!(needs(&learned).len(), MAX_RESOURCES);
         for round in 0..20 {
             attack_once(&mut learned, at(round * 20));
             assert_eq!(needs(&learned), things, "round {round}");
@@ -1019,7 +1019,7 @@ mod tests {
         let limits = LearningLimits::default();
         let mut learned = Learned::new(limits);
         for n in 0..20 {
-            let names: Vec<_> = (0..MAX_NEEDS)
+            let names: Vec<_> = (0..MAX_RESOURCES)
                 .map(|at| format!("/{n}/{at}/{}", "x".repeat(limits.url_bytes - 20)))
                 .collect();
             view(

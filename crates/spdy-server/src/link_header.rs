@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_ends_the_reading_and_harms_nothing_before_it() {
+    fn a_syntax_error_keeps_the_links_before_it() {
         assert_eq!(targets("</a>; rel=preload, nonsense, </b>"), ["/a"]);
         assert_eq!(targets("</a>, </b"), ["/a"]);
         assert_eq!(targets("</a>, </b>; rel=\"open"), ["/a"]);

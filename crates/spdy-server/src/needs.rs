@@ -10,21 +10,21 @@ use url::Url;
 
 use crate::answer::Answer;
 use crate::directory::Directory;
-use crate::push_plan::Wish;
+use crate::push_plan::PushCandidate;
 
 /// Things that are kept of one page.
-const NEEDS_PER_PAGE: usize = 256;
+const MAX_RESOURCES_PER_PAGE: usize = 256;
 /// Style sheets that lead to one another.
 const SHEETS_DEEP: usize = 4;
 
 /// Needs by page.
 #[derive(Debug, Default)]
-pub struct Needs {
+pub struct PageResources {
     /// By recorded host, or "" for files, then by target.
-    pages: BTreeMap<String, BTreeMap<String, Vec<Wish>>>,
+    pages: BTreeMap<String, BTreeMap<String, Vec<PushCandidate>>>,
 }
 
-impl Needs {
+impl PageResources {
     /// Of the documents in a recording: what their graph says that load waits for, style sheets, scripts, fonts and
     /// images, in the order in which a browser finds them.
     ///
@@ -43,7 +43,7 @@ impl Needs {
     /// If a node of `graph` names no exchange of `replica`.
     #[must_use]
     pub fn of_graph(replica: &Replica, graph: &PageGraph) -> Self {
-        Self::gather(replica, graph, NEEDS_PER_PAGE, |node| {
+        Self::gather(replica, graph, MAX_RESOURCES_PER_PAGE, |node| {
             let hinted = [Kind::Stylesheet, Kind::Script, Kind::Font, Kind::Image];
             hinted.contains(&node.kind) && node.before_load
         })
@@ -131,7 +131,7 @@ impl Needs {
                 } else {
                     thing.to_string()
                 };
-                needs.add("", &target, NEEDS_PER_PAGE, written, None);
+                needs.add("", &target, MAX_RESOURCES_PER_PAGE, written, None);
             }
         }
         needs
@@ -147,17 +147,17 @@ impl Needs {
         let pages = self.pages.entry(host.to_owned()).or_default();
         let wishes = pages.entry(target.to_owned()).or_default();
         if wishes.len() < most {
-            wishes.push(Wish {
+            wishes.push(PushCandidate {
                 url,
                 kind,
                 may_push: true,
-                ..Wish::default()
+                ..PushCandidate::default()
             });
         }
     }
 
     /// What the page at `target` of `host` needs. A query is nothing to a file.
-    pub(crate) fn of(&self, host: &str, target: &str) -> &[Wish] {
+    pub(crate) fn of(&self, host: &str, target: &str) -> &[PushCandidate] {
         let path = target.split('?').next().filter(|_| host.is_empty());
         let pages = self.pages.get(host);
         let page = pages.and_then(|pages| pages.get(path.unwrap_or(target)));
@@ -174,7 +174,7 @@ fn collect(
     found: &mut Vec<Url>,
 ) {
     for url in urls {
-        if found.len() >= NEEDS_PER_PAGE || !seen.insert(url.clone()) {
+        if found.len() >= MAX_RESOURCES_PER_PAGE || !seen.insert(url.clone()) {
             continue;
         }
         let answer = directory.answer(&spdy_page::head::target(&url));

@@ -66,7 +66,7 @@ impl Default for Budget {
 
 /// Something that a page is said to need.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
-pub struct Wish {
+pub struct PushCandidate {
     /// Its URL, perhaps relative to the page.
     pub url: String,
     /// What it is, if that is known.
@@ -144,8 +144,8 @@ pub fn plan(
     priority: Priority,
     budget: &Budget,
     hints: Hints,
-    wishes: impl IntoIterator<Item = Wish>,
-    mut known: impl FnMut(&Uri, &Wish) -> Known,
+    wishes: impl IntoIterator<Item = PushCandidate>,
+    mut known: impl FnMut(&Uri, &PushCandidate) -> Known,
 ) -> Plan {
     let mut plan = Plan::default();
     let Ok(base) = Url::parse(&page.to_string()) else {
@@ -280,16 +280,16 @@ mod tests {
 
     const PAGE: &str = "https://a.test/dir/page?x";
 
-    fn wish(url: &str) -> Wish {
-        Wish {
+    fn wish(url: &str) -> PushCandidate {
+        PushCandidate {
             url: url.to_owned(),
             may_push: true,
-            ..Wish::default()
+            ..PushCandidate::default()
         }
     }
 
-    fn planned(hints: Hints, wishes: Vec<Wish>) -> (Vec<String>, Vec<String>) {
-        let known = |uri: &Uri, _: &Wish| match uri.path() {
+    fn planned(hints: Hints, wishes: Vec<PushCandidate>) -> (Vec<String>, Vec<String>) {
+        let known = |uri: &Uri, _: &PushCandidate| match uri.path() {
             "/had" => Known::Had,
             "/absent" => Known::Absent,
             path => Known::Here {
@@ -315,11 +315,11 @@ mod tests {
 
     #[test]
     fn the_page_s_own_origin_is_pushed_and_the_rest_hinted_at() {
-        let told = Wish {
+        let told = PushCandidate {
             is_told: true,
             ..wish("https://b.test/told")
         };
-        let never = Wish {
+        let never = PushCandidate {
             may_push: false,
             ..wish("/not")
         };
@@ -403,7 +403,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_url_of_the_web_is_neither_pushed_nor_hinted_at() {
+    fn non_http_urls_are_neither_pushed_nor_hinted() {
         let odd = [
             "data:text/css,a",
             "javascript:1",
@@ -420,7 +420,7 @@ mod tests {
     }
 
     #[test]
-    fn a_hint_says_what_it_is_for_and_how_it_is_loaded() {
+    fn a_hint_carries_destination_and_mode() {
         for (kind, by_cors, want) in [
             (Kind::Stylesheet, false, "\"subresource preload\"; as=style"),
             (Kind::Script, false, "\"subresource preload\"; as=script"),
@@ -448,8 +448,8 @@ mod tests {
     }
 
     #[test]
-    fn how_a_thing_is_loaded_goes_with_it_to_its_push_and_to_its_hint() {
-        let wish = |url, by_cors, unhintable| Wish {
+    fn the_load_mode_is_kept_in_push_and_hint() {
+        let wish = |url, by_cors, unhintable| PushCandidate {
             by_cors,
             unhintable,
             ..wish(url)
@@ -461,7 +461,7 @@ mod tests {
         ];
         let page = PAGE.parse().unwrap();
         let made = |hints| {
-            let here = |uri: &Uri, wish: &Wish| {
+            let here = |uri: &Uri, wish: &PushCandidate| {
                 assert_eq!(wish.by_cors, uri.path() != "/b.js");
                 Known::Here {
                     bytes: 1,

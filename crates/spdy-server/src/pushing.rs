@@ -26,9 +26,9 @@ use crate::answer::Answer;
 use crate::associated_content::associated;
 use crate::learned::{Learned, LearningLimits, Loaded};
 use crate::link_header::links;
-use crate::needs::{self, Needs};
+use crate::needs::{self, PageResources};
 use crate::push_plan::{
-    Budget, Hint, Hints, Known, Plan, PlannedPush, Sources, Wish, link_value, plan,
+    Budget, Hint, Hints, Known, Plan, PlannedPush, PushCandidate, Sources, link_value, plan,
 };
 use crate::respond::add_date;
 use crate::site::Site;
@@ -54,17 +54,17 @@ pub struct PushConfig {
 
 /// The pushing of a site, over all of its sessions.
 #[derive(Debug)]
-pub struct Pushing {
+pub struct SitePusher {
     config: PushConfig,
-    needs: Needs,
+    needs: PageResources,
     learned: Mutex<Learned>,
 }
 
-impl Pushing {
+impl SitePusher {
     /// By `config`; `needs` are those of the source `graph`. `None` if `site` gives nothing to send along: its
     /// sessions then need not be remembered.
     #[must_use]
-    pub fn new(config: PushConfig, needs: Needs, site: &Site) -> Option<Self> {
+    pub fn new(config: PushConfig, needs: PageResources, site: &Site) -> Option<Self> {
         let asks = |answer: &Answer| {
             let headers = &answer.headers;
             headers.contains_key(header::LINK) || headers.contains_key(&ASSOCIATED_CONTENT)
@@ -85,8 +85,8 @@ impl Pushing {
 
 /// The pushing of one session.
 #[derive(Debug)]
-pub(crate) struct SessionPushing {
-    pushing: Arc<Pushing>,
+pub(crate) struct SessionPusher {
+    pushing: Arc<SitePusher>,
     visit: Arc<Mutex<Visit>>,
     site: Arc<Site>,
     runtime: SharedRuntime,
@@ -101,9 +101,9 @@ pub(crate) struct Sent {
     pub(crate) bytes: usize,
 }
 
-impl SessionPushing {
+impl SessionPusher {
     pub(crate) fn new(
-        pushing: Arc<Pushing>,
+        pushing: Arc<SitePusher>,
         site: Arc<Site>,
         runtime: SharedRuntime,
         from: Option<IpAddr>,
@@ -137,7 +137,7 @@ impl SessionPushing {
             return Vec::new();
         }
         self.learn_from(head, &page);
-        let is_new = self.note_answer(&url, response.status());
+        let is_new = self.record_response(&url, response.status());
         if response.status() != StatusCode::OK {
             return Vec::new();
         }
@@ -165,7 +165,7 @@ impl SessionPushing {
     }
 
     /// Notes that `url` was answered, if it was; whether that is new in this session.
-    fn note_answer(&self, url: &str, status: StatusCode) -> bool {
+    fn record_response(&self, url: &str, status: StatusCode) -> bool {
         let mut visit = lock(&self.visit);
         let digest = visit.digest(url);
         let is_new = !visit.has(digest);
@@ -223,7 +223,7 @@ impl SessionPushing {
         url: &str,
         headers: &HeaderMap,
         told: &[HeaderValue],
-    ) -> Vec<Wish> {
+    ) -> Vec<PushCandidate> {
         let Sources {
             link,
             graph,
@@ -231,14 +231,17 @@ impl SessionPushing {
         } = self.pushing.config.sources;
         let mut wishes = Vec::new();
         if link {
-            wishes_of_links(headers, &mut wishes);
+            add_link_candidates(headers, &mut wishes);
             let told = told.iter().filter_map(|value| value.to_str().ok());
-            wishes.extend(told.flat_map(associated).map(|(url, priority)| Wish {
-                url: url.to_owned(),
-                priority: Some(priority),
-                may_push: true,
-                ..Wish::default()
-            }));
+            wishes.extend(
+                told.flat_map(associated)
+                    .map(|(url, priority)| PushCandidate {
+                        url: url.to_owned(),
+                        priority: Some(priority),
+                        may_push: true,
+                        ..PushCandidate::default()
+                    }),
+            );
         }
         if graph {
             let host = self
@@ -250,7 +253,7 @@ impl SessionPushing {
         if learned {
             let mut needed = self.learned().needed(self.runtime.now(), url);
             for wish in &mut needed {
-                wish.kind = self.kind_here(&wish.url).or(wish.kind);
+                wish.kind = self.known_kind(&wish.url).or(wish.kind);
             }
             wishes.extend(needed);
         }
@@ -258,12 +261,12 @@ impl SessionPushing {
     }
 
     /// The kind of the site's own answer to a GET of `url`, if its content type states one. Clients are not trusted to know it.
-    fn kind_here(&self, url: &str) -> Option<Kind> {
+    fn known_kind(&self, url: &str) -> Option<Kind> {
         let answer = self.answer(&url.parse().ok()?)?;
         Some(needs::kind(answer)).filter(|kind| *kind != Kind::Other)
     }
 
-    fn plan(&self, head: &http::request::Parts, page: &Uri, wishes: Vec<Wish>) -> Plan {
+    fn plan(&self, head: &http::request::Parts, page: &Uri, wishes: Vec<PushCandidate>) -> Plan {
         let PushConfig { hints, budget, .. } = &self.pushing.config;
         let arrival = head.extensions.get::<Arrival>();
         let priority = arrival.map(|arrival| arrival.priority).unwrap_or_default();
@@ -326,7 +329,7 @@ impl SessionPushing {
                 }
             };
             let url = planned.uri.to_string();
-            self.note_answer(&url, StatusCode::OK);
+            self.record_response(&url, StatusCode::OK);
             let (page, pushing, from) = (page.to_owned(), self.pushing.clone(), self.from);
             self.runtime.spawn(Box::pin(async move {
                 if sending.await && pushing.config.sources.learned {
@@ -381,18 +384,18 @@ fn kind_of(headers: &HeaderMap) -> Kind {
 }
 
 /// What the `Link` headers of a response ask to be loaded.
-fn wishes_of_links(headers: &HeaderMap, wishes: &mut Vec<Wish>) {
+fn add_link_candidates(headers: &HeaderMap, wishes: &mut Vec<PushCandidate>) {
     let values = headers.get_all(header::LINK).into_iter();
     let all = values
         .filter_map(|value| value.to_str().ok())
         .flat_map(links);
     let preloads = all.filter(|link| link.has_relation("preload") && !link.anchored);
-    wishes.extend(preloads.map(|link| Wish {
+    wishes.extend(preloads.map(|link| PushCandidate {
         url: link.target.to_owned(),
         kind: link.destination.and_then(kind_of_destination),
         may_push: !link.nopush,
         is_told: true,
-        ..Wish::default()
+        ..PushCandidate::default()
     }));
 }
 

@@ -180,9 +180,9 @@ fn of_answer(site: &Site, found: &Answer, head: &http::request::Parts) -> Respon
         .get(header::RANGE)
         .and_then(|range| range.to_str().ok());
     let range = range.filter(|_| head.method == Method::GET);
-    let range = range.filter(|_| conditions::range_stands(&head.headers, found));
+    let range = range.filter(|_| conditions::if_range_matches(&head.headers, found));
     match &found.recorded_part {
-        Some(RecordedPart::Some { parts, .. }) => of_parts(site, found, parts, range),
+        Some(RecordedPart::Some { parts, .. }) => respond_with_parts(site, found, parts, range),
         Some(RecordedPart::Unreadable) if range.is_none() => {
             missing_part(site, "its Content-Range cannot be read")
         }
@@ -202,7 +202,12 @@ fn of_answer(site: &Site, found: &Answer, head: &http::request::Parts) -> Respon
 
 /// The response where only `parts` were recorded. A server may send less than was requested (RFC 9110 §15.3.7), so a
 /// range that begins in a part gets the known bytes from there on.
-fn of_parts(site: &Site, found: &Answer, parts: &Parts, range: Option<&str>) -> Response<Bytes> {
+fn respond_with_parts(
+    site: &Site,
+    found: &Answer,
+    parts: &Parts,
+    range: Option<&str>,
+) -> Response<Bytes> {
     // Without a length every offset may be one, and no range is counted from the end.
     let complete = parts.complete();
     let len = complete.map_or(usize::MAX, |complete| {
@@ -225,9 +230,9 @@ fn of_parts(site: &Site, found: &Answer, parts: &Parts, range: Option<&str>) -> 
 
 /// 404: the target is here, these bytes of it are not.
 fn missing_part(site: &Site, why: &str) -> Response<Bytes> {
-    site.note_missing_part();
+    site.count_missing_part();
     tracing::debug!(why, "these bytes are not in the replica");
-    refusal_with(StatusCode::NOT_FOUND, why)
+    error_response_with(StatusCode::NOT_FOUND, why)
 }
 
 fn not_satisfiable(len: usize) -> Response<Bytes> {
@@ -285,11 +290,11 @@ fn not_allowed(methods: &[Method]) -> Response<Bytes> {
 
 /// A short answer in words.
 fn refusal(status: StatusCode) -> Response<Bytes> {
-    refusal_with(status, "")
+    error_response_with(status, "")
 }
 
 /// The same with the reason.
-fn refusal_with(status: StatusCode, why: &str) -> Response<Bytes> {
+fn error_response_with(status: StatusCode, why: &str) -> Response<Bytes> {
     let reason = status.canonical_reason().unwrap_or_default();
     let colon = if why.is_empty() { "" } else { ": " };
     let words = Bytes::from(format!("{} {reason}{colon}{why}\n", status.as_str()));

@@ -19,7 +19,7 @@ use spdy_net::quic::QuicIncoming;
 pub use spdy_net::serve::ServerOptions;
 use spdy_net::tls::ServerTls;
 
-use crate::pushing::{Pushing, SessionPushing};
+use crate::pushing::{SessionPusher, SitePusher};
 use crate::respond::{Limits, respond};
 use crate::site::Site;
 
@@ -65,7 +65,7 @@ pub struct ServeConfig {
     /// Is told of every answer.
     pub log: Option<Log>,
     /// What goes along with pages; `None`: nothing does.
-    pub pushing: Option<Arc<Pushing>>,
+    pub pushing: Option<Arc<SitePusher>>,
     /// The address of the connection's client, whose network has one vote in what is learned. All clients without an address
     /// are one network.
     pub from: Option<IpAddr>,
@@ -149,7 +149,7 @@ pub async fn serve_connection(
 fn handler(site: Arc<Site>, config: &ServeConfig, runtime: &SharedRuntime) -> SiteHandler {
     let pushing = config.pushing.clone();
     let pushing = pushing
-        .map(|pushing| SessionPushing::new(pushing, site.clone(), runtime.clone(), config.from));
+        .map(|pushing| SessionPusher::new(pushing, site.clone(), runtime.clone(), config.from));
     SiteHandler {
         site,
         pushing,
@@ -183,7 +183,7 @@ struct SiteHandler {
     calendar: Calendar,
     runtime: SharedRuntime,
     log: Option<Log>,
-    pushing: Option<SessionPushing>,
+    pushing: Option<SessionPusher>,
     alt_svc: Option<HeaderValue>,
     think: Duration,
 }

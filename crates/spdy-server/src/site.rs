@@ -95,7 +95,7 @@ impl Site {
     /// can frame what was recorded: status line, case, order, white space, and the fields of a connection of the past,
     /// which then decide over the present one. A 304 is the recorded one, if there is one.
     #[must_use]
-    pub fn of_replica_literally(replica: &Replica) -> Self {
+    pub fn of_replica_with_literal_heads(replica: &Replica) -> Self {
         Self::recorded(replica, true)
     }
 
@@ -105,7 +105,7 @@ impl Site {
             ..Self::empty()
         };
         for exchange in &replica.exchanges {
-            let Some(host) = exchange.url.host_str().map(bare_host) else {
+            let Some(host) = exchange.url.host_str().map(normalize_host) else {
                 continue;
             };
             match site.hosts.iter_mut().find(|(name, _)| *name == host) {
@@ -138,12 +138,12 @@ impl Site {
                 None => all.push(new),
                 // A client that has nothing yet needs a full answer, neither "not modified" nor a part.
                 Some(old) if is_fuller(&new.answer, &old.answer) => {
-                    new.answer.stands_by(&old.answer);
+                    new.answer.adopt_not_modified(&old.answer);
                     *old = new;
                 }
                 Some(old) => {
-                    old.answer.stands_by(&new.answer);
-                    old.answer.add_parts(&new.answer);
+                    old.answer.adopt_not_modified(&new.answer);
+                    old.answer.merge_parts(&new.answer);
                 }
             }
         }
@@ -164,7 +164,7 @@ impl Site {
     /// The same site, where requests to `localhost` or to an address are answered as `host`.
     #[must_use]
     pub fn with_default_host(mut self, host: &str) -> Self {
-        self.default_host = Some(bare_host(host));
+        self.default_host = Some(normalize_host(host));
         self
     }
 
@@ -213,7 +213,7 @@ impl Site {
     /// The recorded host that answers for `host`; "" for a folder.
     pub(crate) fn host_behind(&self, host: Option<&str>) -> &str {
         let (name, _) = split_port(host.unwrap_or_default());
-        let bare = bare_host(name);
+        let bare = normalize_host(name);
         let known = self
             .recorded
             .get_key_value(&bare)
@@ -269,7 +269,7 @@ impl Site {
     }
 
     /// Counts a request for bytes of a target that are not here (404).
-    pub(crate) fn note_missing_part(&self) {
+    pub(crate) fn count_missing_part(&self) {
         self.not_found.fetch_add(1, Ordering::Relaxed);
     }
 
@@ -289,7 +289,7 @@ impl Site {
             return directory.find(method, target);
         }
         let (name, port) = split_port(host.unwrap_or_default());
-        let Some(targets) = self.targets_of(&bare_host(name)) else {
+        let Some(targets) = self.targets_of(&normalize_host(name)) else {
             return Found::NoHost;
         };
         let Some(all) = targets.get(target) else {
@@ -337,7 +337,7 @@ fn is_fuller(new: &Answer, old: &Answer) -> bool {
 }
 
 /// Lower case, without brackets or a final dot.
-fn bare_host(host: &str) -> String {
+fn normalize_host(host: &str) -> String {
     let host = host.trim_start_matches('[').trim_end_matches(']');
     host.strip_suffix('.').unwrap_or(host).to_ascii_lowercase()
 }

@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn a_session_has_what_was_noted_and_nothing_else() {
+    fn the_history_contains_recorded_urls_only() {
         let mut visit = Visit::new(DigestKey([1; 16]));
         for url in ["/b", "/a", "/b", "/c"] {
             note(&mut visit, url);
@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn a_session_that_had_too_much_to_remember_has_everything() {
+    fn an_overflowed_history_contains_every_url() {
         let mut visit = Visit::new(DigestKey::default());
         for n in 0..REMEMBERED_URLS {
             assert!(!has(&visit, "x"), "{n}");

@@ -130,7 +130,7 @@ fn a_file_has_its_type_its_tag_and_its_date() {
 }
 
 #[test]
-fn what_does_not_fit_the_limits_is_refused() {
+fn a_directory_over_the_limits_is_an_error() {
     let folder = folder();
     let root = folder.path().join("site");
     let exact = DirectoryLimits {

@@ -73,8 +73,8 @@ fn asked(site: &Site, request: http::request::Builder) -> (u16, Option<String>) 
 }
 
 #[test]
-fn an_answer_has_its_literal_head_where_it_is_the_recorded_one_and_can_frame_its_body() {
-    let site = Site::of_replica_literally(&replica());
+fn literal_heads_are_used_for_recorded_framable_responses() {
+    let site = Site::of_replica_with_literal_heads(&replica());
     for (path, is_literal) in [
         ("/page", true),
         ("/same-first", true),
@@ -100,8 +100,8 @@ fn an_answer_has_its_literal_head_where_it_is_the_recorded_one_and_can_frame_its
 }
 
 #[test]
-fn answers_that_we_make_ourselves_have_none_but_a_recorded_304_of_the_same_tag_stays_what_it_was() {
-    let site = Site::of_replica_literally(&replica());
+fn generated_responses_have_no_literal_head_but_a_recorded_304() {
+    let site = Site::of_replica_with_literal_heads(&replica());
     let get = |path: &str| Request::get(format!("http://a.test{path}"));
     let known = |path| asked(&site, get(path).header("if-none-match", "\"a\""));
     assert_eq!(known("/page"), (304, Some(SAME.to_owned())));
@@ -130,7 +130,7 @@ async fn over_http_1_the_recorded_bytes_go_out_and_the_next_request_finds_its_ow
         ..ServeConfig::default()
     };
     let runtime = SharedRuntime::new(TokioRuntime::start());
-    let site = Site::of_replica_literally(&replica()).into();
+    let site = Site::of_replica_with_literal_heads(&replica()).into();
     tokio::spawn(serve_connection(Box::new(far), site, config, runtime));
     let get = |path: &str, more: &str| format!("GET {path} HTTP/1.1\r\nHost: a.test\r\n{more}\r\n");
     let known = "If-None-Match: \"a\"\r\n";

@@ -12,7 +12,7 @@ use spdy_net::certificates::{KeyKind, LocalCa};
 use spdy_net::connection::{ClientOptions, Connection};
 use spdy_net::network::BoxIo;
 use spdy_net::protocol::Protocol;
-use spdy_net::tls::{ClientTls, KeyLogTo, ServerTls, TlsOptions};
+use spdy_net::tls::{ClientTls, KeyLogTarget, ServerTls, TlsOptions};
 use spdy_net::verify::Trust;
 use spdy_page::replica::{Exchange, Kind, Replica};
 use spdy_server::serve::{ServeConfig, serve_connection};
@@ -66,7 +66,7 @@ async fn connect(
         None => Box::new(near),
         Some((_, client)) => {
             client
-                .offering(&[protocol])
+                .with_alpn(&[protocol])
                 .connect(Box::new(near), "www.test")
                 .await
                 .unwrap()
@@ -96,9 +96,9 @@ async fn ask(
 }
 
 #[tokio::test]
-async fn one_site_gives_the_same_answers_by_every_road() {
+async fn every_protocol_gives_the_same_responses() {
     let options = TlsOptions {
-        key_log: KeyLogTo::Nowhere,
+        key_log: KeyLogTarget::Nowhere,
         ..TlsOptions::default()
     };
     let ca = LocalCa::generate(KeyKind::EcdsaP256).unwrap();
@@ -173,7 +173,7 @@ async fn one_site_gives_the_same_answers_by_every_road() {
 }
 
 #[tokio::test]
-async fn every_answer_is_told_to_the_log() {
+async fn every_response_is_logged() {
     let told = Arc::new(Mutex::new(Vec::new()));
     let tell = told.clone();
     let log: spdy_server::serve::Log = Arc::new(move |served| {

@@ -6,7 +6,7 @@ use spdy_frame::priority::Priority;
 use spdy_page::replica::Kind;
 use spdy_server::associated_content::associated;
 use spdy_server::link_header::links;
-use spdy_server::push_plan::{Budget, Hints, Known, Wish, plan};
+use spdy_server::push_plan::{Budget, Hints, Known, PushCandidate, plan};
 
 /// Pieces of which odd URLs and headers are made.
 fn piece() -> impl Strategy<Value = String> {
@@ -31,8 +31,8 @@ fn text() -> impl Strategy<Value = String> {
 }
 
 prop_compose! {
-    fn wish()(url in text(), level in prop::option::of(0..8_u8), may_push: bool, is_told: bool) -> Wish {
-        Wish { url, priority: level.map(Priority::new), may_push, is_told, ..Wish::default() }
+    fn wish()(url in text(), level in prop::option::of(0..8_u8), may_push: bool, is_told: bool) -> PushCandidate {
+        PushCandidate { url, priority: level.map(Priority::new), may_push, is_told, ..PushCandidate::default() }
     }
 }
 

@@ -14,9 +14,9 @@ use spdy_page::head;
 use spdy_page::replica::{Exchange, Initiator, Kind, Replica};
 use spdy_server::directory::{Directory, DirectoryLimits};
 use spdy_server::learned::LearningLimits;
-use spdy_server::needs::Needs;
+use spdy_server::needs::PageResources;
 use spdy_server::push_plan::{Budget, Hints, Sources};
-use spdy_server::pushing::{PushConfig, Pushing};
+use spdy_server::pushing::{PushConfig, SitePusher};
 use spdy_server::serve::{ServeConfig, serve_connection};
 use spdy_server::site::Site;
 
@@ -88,13 +88,13 @@ fn replica(headers: &[(&str, &str)]) -> Replica {
 /// A server and the pushing that its sessions share.
 struct Server {
     site: Arc<Site>,
-    pushing: Arc<Pushing>,
+    pushing: Arc<SitePusher>,
 }
 
 impl Server {
     fn of(replica: &Replica, config: PushConfig) -> Self {
         let site = Site::of_replica(replica).with_default_host("www.test");
-        let pushing = Pushing::new(config, Needs::of_replica(replica), &site);
+        let pushing = SitePusher::new(config, PageResources::of_replica(replica), &site);
         Self {
             site: Arc::new(site),
             pushing: Arc::new(pushing.expect("there is something to send along")),
@@ -175,7 +175,7 @@ const LINK: Sources = Sources {
 };
 
 #[tokio::test]
-async fn what_a_response_names_is_pushed_once_a_session() {
+async fn link_resources_are_pushed_once_per_session() {
     let preload = "</a.css>; rel=preload; as=style, </b.png>; rel=preload; nopush, <http://cdn.test/far.png>; rel=preload, \
                    </nowhere>; rel=preload, </other>; rel=next";
     let headers = [
@@ -216,7 +216,7 @@ async fn what_a_response_names_is_pushed_once_a_session() {
 }
 
 #[tokio::test]
-async fn who_takes_no_pushes_is_told() {
+async fn a_client_without_push_gets_hints() {
     let headers = [(
         "X-Associated-Content",
         "\"/a.css\", \"/c.png\", \"http://cdn.test/far.png\", \"/nowhere\"",
@@ -261,7 +261,7 @@ async fn only_a_whole_page_brings_something_along() {
 }
 
 #[tokio::test]
-async fn what_a_recording_says_that_a_page_needs_is_pushed_to_whatever_name_it_is_asked_by() {
+async fn recorded_resources_are_pushed_under_any_host_name() {
     let graph = Sources {
         graph: true,
         ..Sources::default()
@@ -282,7 +282,7 @@ async fn what_a_recording_says_that_a_page_needs_is_pushed_to_whatever_name_it_i
 }
 
 #[tokio::test]
-async fn what_the_files_of_a_folder_name_is_pushed() {
+async fn resources_named_in_files_are_pushed() {
     let folder = tempfile::tempdir().unwrap();
     for (name, text) in [
         (
@@ -300,11 +300,11 @@ async fn what_the_files_of_a_folder_name_is_pushed() {
         graph: true,
         ..Sources::default()
     };
-    let needs = Needs::of_directory(&directory);
+    let needs = PageResources::of_directory(&directory);
     let site = Site::of_directory(directory);
-    let link = Pushing::new(by(LINK, Hints::Rest), Needs::default(), &site);
+    let link = SitePusher::new(by(LINK, Hints::Rest), PageResources::default(), &site);
     assert!(link.is_none(), "files have no headers of their own");
-    let pushing = Pushing::new(by(graph, Hints::Rest), needs, &site);
+    let pushing = SitePusher::new(by(graph, Hints::Rest), needs, &site);
     let server = Server {
         site: Arc::new(site),
         pushing: Arc::new(pushing.unwrap()),
@@ -340,7 +340,7 @@ fn learning(replica: &Replica, hints: Hints) -> Server {
 }
 
 #[tokio::test]
-async fn what_clients_request_after_a_page_is_pushed_to_the_next() {
+async fn learned_resources_are_pushed_to_the_next_client() {
     let server = learning(&replica(&[]), Hints::Off);
     // A second view in one session adds nothing. One view of eight gets no learned resources.
     for (view, want) in [0, 0, 1, 1, 1, 1, 1, 0, 1].into_iter().enumerate() {
@@ -363,7 +363,7 @@ async fn what_clients_request_after_a_page_is_pushed_to_the_next() {
 }
 
 #[tokio::test]
-async fn clients_teach_only_what_the_site_has_as_a_resource() {
+async fn only_resources_of_the_site_are_learned() {
     let server = learning(&replica(&[]), Hints::Rest);
     let image = [
         ("sec-fetch-dest", "image"),
@@ -388,7 +388,7 @@ async fn clients_teach_only_what_the_site_has_as_a_resource() {
 }
 
 #[tokio::test]
-async fn one_network_teaches_a_server_nothing_however_often_it_connects() {
+async fn one_network_alone_teaches_nothing() {
     let server = learning(&replica(&[]), Hints::Rest);
     for _ in 0..81 {
         let connection = server.connect_from(1, SPDY, false).await;
@@ -402,7 +402,7 @@ async fn one_network_teaches_a_server_nothing_however_often_it_connects() {
 
 /// Otherwise `as=` and `crossorigin` of a hint would be what clients made up.
 #[tokio::test]
-async fn the_content_type_of_the_site_says_what_a_learned_resource_is() {
+async fn the_kind_of_a_learned_resource_is_its_content_type() {
     let server = learning(&replica(&[]), Hints::Rest);
     for network in 0..4 {
         let connection = server.connect_from(network, SPDY, false).await;
@@ -428,7 +428,7 @@ async fn a_query_that_a_folder_does_not_look_at_is_not_learned() {
     }
     let directory = Directory::read(folder.path(), &DirectoryLimits::default()).unwrap();
     let site = Site::of_directory(directory);
-    let pushing = Pushing::new(by(LEARNED, Hints::Rest), Needs::default(), &site);
+    let pushing = SitePusher::new(by(LEARNED, Hints::Rest), PageResources::default(), &site);
     let server = Server {
         site: Arc::new(site),
         pushing: Arc::new(pushing.unwrap()),
@@ -448,7 +448,7 @@ async fn a_query_that_a_folder_does_not_look_at_is_not_learned() {
 }
 
 #[tokio::test]
-async fn the_budget_ends_what_goes_along() {
+async fn pushes_and_hints_stop_at_the_budget() {
     let headers = [(
         "Link",
         "</b.png>; rel=preload, </a.css>; rel=preload, </c.png>; rel=preload",
@@ -474,7 +474,7 @@ async fn the_budget_ends_what_goes_along() {
 
 /// Our own client takes no pushes over HTTP/2, so this is the h2 crate's.
 #[tokio::test]
-async fn over_http_2_the_same_is_pushed_to_who_takes_it_and_hinted_to_who_does_not() {
+async fn http2_clients_get_pushes_or_hints_by_their_settings() {
     let headers = [("X-Associated-Content", "\"/a.css\", \"/b.png\"")];
     let server = Server::of(&replica(&headers), by(LINK, Hints::Rest));
     for takes in [true, false] {

@@ -75,7 +75,7 @@ fn reply(site: &Site, path: &str, range: &str) -> (u16, String, String) {
 }
 
 #[test]
-fn a_206_that_holds_everything_is_a_200_unless_a_range_is_asked_for() {
+fn a_complete_206_is_served_as_200_without_a_range() {
     let site = Site::of_replica(&replica());
     for path in ["/whole", "/joined", "/both"] {
         for (range, want) in [
@@ -152,7 +152,7 @@ fn a_206_that_holds_some_answers_only_ranges_that_begin_in_it() {
 
 #[test]
 fn a_206_keeps_its_literal_head_for_the_range_that_was_recorded() {
-    let site = Site::of_replica_literally(&replica());
+    let site = Site::of_replica_with_literal_heads(&replica());
     let literal = |path: &str, range: &str| {
         let request = Request::get(format!("http://a.test{path}")).header("range", range);
         ask(&site, request)

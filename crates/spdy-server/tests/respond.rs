@@ -80,7 +80,7 @@ fn text<'a>(headers: &'a HeaderMap, name: &str) -> &'a str {
 }
 
 #[test]
-fn what_was_recorded_is_replayed_but_for_its_connection() {
+fn recorded_responses_are_replayed_without_hop_by_hop_headers() {
     let response = ask(Request::get("http://a.test/?q=1"));
     assert_eq!(
         (response.status().as_u16(), &response.body()[..]),
@@ -127,7 +127,7 @@ fn hosts_are_found_in_any_case_and_without_their_port() {
 }
 
 #[test]
-fn strangers_are_counted() {
+fn requests_for_unknown_hosts_and_targets_are_counted() {
     let site = site();
     for uri in ["http://a.test/?q=1", "http://a.test/nix", "http://c.test/"] {
         ask_site(&site, Request::get(uri));
@@ -221,7 +221,7 @@ fn a_range_of_something_newer_is_the_whole() {
 }
 
 #[test]
-fn who_has_it_is_told_so_without_a_body() {
+fn a_matching_condition_gets_304_without_a_body() {
     for (name, value) in [
         ("if-none-match", "\"v0\", W/\"v1\""),
         ("if-modified-since", "Tue, 15 Nov 1994 12:45:26 GMT"),
@@ -259,7 +259,7 @@ fn targets_and_headers_have_limits_and_one_byte_more_is_refused() {
 }
 
 #[test]
-fn a_date_is_added_where_none_was_recorded_and_the_hour_is_known() {
+fn date_is_added_if_none_is_recorded_and_time_is_known() {
     let (head, ()) = Request::get("http://a.test/?q=1")
         .body(())
         .unwrap()
@@ -288,7 +288,7 @@ fn a_date_is_added_where_none_was_recorded_and_the_hour_is_known() {
 }
 
 #[test]
-fn a_recorded_not_modified_gives_way_to_a_full_answer() {
+fn a_recorded_full_response_replaces_a_304() {
     let mut first = exchange("http://a.test/", &[], "");
     first.response_head = synthesize("HTTP/1.1 304 Not Modified", [("Etag", "\"a\"")]);
     let site = Site::of_replica(&replica(vec![

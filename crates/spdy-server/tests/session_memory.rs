@@ -13,9 +13,9 @@ use spdy_frame::compress::{Compression, Deflater};
 use spdy_frame::frame::SynStream;
 use spdy_net::protocol::Protocol;
 use spdy_page::replica::{Exchange, Initiator, Kind, Replica};
-use spdy_server::needs::Needs;
+use spdy_server::needs::PageResources;
 use spdy_server::push_plan::Sources;
-use spdy_server::pushing::{PushConfig, Pushing};
+use spdy_server::pushing::{PushConfig, SitePusher};
 use spdy_server::serve::{ServeConfig, serve_connection};
 use spdy_server::site::Site;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
@@ -115,7 +115,7 @@ fn held(site: Site, wire: Bytes) -> (u64, u64) {
         },
         ..PushConfig::default()
     };
-    let pushing = Pushing::new(config, Needs::default(), &site);
+    let pushing = SitePusher::new(config, PageResources::default(), &site);
     let site = Arc::new(site);
     let config = ServeConfig {
         protocols: vec![Protocol::Spdy(Version::V31)],

@@ -55,7 +55,7 @@ impl Closing {
     }
 
     /// Whether the peer has been told that its new streams are not looked at.
-    pub(crate) fn goaway_was_sent(&self) -> bool {
+    pub(crate) fn is_goaway_sent(&self) -> bool {
         self.sent
     }
 }
@@ -199,7 +199,7 @@ impl Session {
     }
 
     /// Ends the session with its transport: there is nobody left to tell.
-    pub(crate) fn lose_transport(&mut self) {
+    pub(crate) fn handle_transport_lost(&mut self) {
         self.closing.due = None;
         if self.closing.ended {
             self.outbound.clear();
@@ -241,7 +241,7 @@ impl Session {
     }
 
     /// Whether an ended session has something left to write.
-    pub(crate) fn has_last_words(&self) -> bool {
+    pub(crate) fn has_pending_output(&self) -> bool {
         self.closing.due.is_some() || !self.outbound.resets.is_empty()
     }
 }

@@ -11,7 +11,7 @@ use crate::config::Role;
 use crate::error::OpenError;
 use crate::limit::Limit;
 use crate::session::{Open, Session};
-use crate::stream::{Answer, Discarded, Item, Queued, State, Stream};
+use crate::stream::{Answer, DiscardedInput, Item, Queued, State, Stream};
 use crate::window::{ReceiveWindow, SendWindow};
 
 impl Session {
@@ -62,7 +62,7 @@ impl Session {
         });
         self.streams.insert(stream);
         self.schedule(id);
-        self.note_waiting();
+        self.update_waits();
         Ok(id)
     }
 
@@ -122,7 +122,7 @@ impl Session {
             fin,
         });
         self.schedule(id);
-        self.note_waiting();
+        self.update_waits();
         true
     }
 
@@ -173,7 +173,7 @@ impl Session {
             fin,
         });
         self.schedule(id);
-        self.note_waiting();
+        self.update_waits();
         true
     }
 
@@ -218,7 +218,7 @@ impl Session {
             _ => stream.items.push_back(Item::Data { bytes: data, fin }),
         }
         self.schedule(id);
-        self.note_waiting();
+        self.update_waits();
         true
     }
 
@@ -254,7 +254,7 @@ impl Session {
         let Some(stream) = self.streams.get_mut(id) else {
             return;
         };
-        let discarded = stream.discarded.get_or_insert(Discarded {
+        let discarded = stream.discarded.get_or_insert(DiscardedInput {
             bytes: 0,
             since: now,
         });
@@ -356,7 +356,7 @@ impl Session {
             stream.end_queued = true;
             stream.items.push_back(Item::Reset { status });
             self.schedule(id);
-            self.note_waiting();
+            self.update_waits();
         } else if !stream.end_queued {
             self.reset(id, status);
         }
@@ -428,7 +428,7 @@ mod tests {
     }
 
     #[test]
-    fn sizes_that_make_no_sense_are_moved_to_the_next_that_do() {
+    fn out_of_range_sizes_are_clamped() {
         let mut config = Config::new(Role::Client, Version::V2);
         (config.send_buffer_bytes, config.data_frame_bytes) = (0, usize::MAX);
         let mut session = Session::new(config, Instant::ZERO);

@@ -44,7 +44,7 @@ pub enum PushPolicy {
 
 /// When our SETTINGS (and the first WINDOW_UPDATE of SPDY/3.1) go out.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Greeting {
+pub enum SettingsTiming {
     /// First of all frames.
     AtOnce,
     /// After the peer's first frame: a Kubernetes client loses all that is in the same read as
@@ -171,8 +171,8 @@ pub struct Config {
     /// grants nothing, and an upload to it stops at 64 KiB for ever. 16 bytes a request is what it costs. `None`,
     /// the default for a server: SETTINGS tells all.
     pub settings_window_bytes: Option<u32>,
-    /// When SETTINGS goes out. Default [`Greeting::AtOnce`].
-    pub greeting: Greeting,
+    /// When SETTINGS goes out. Default [`SettingsTiming::AtOnce`].
+    pub greeting: SettingsTiming,
     /// Whether `shutdown` sends GOAWAY while streams are still open. Default `true` for a server,
     /// which has no other way to say so; `false` for a client, since nothing is gained and
     /// node-spdy resets the client's own requests when it reads GOAWAY.
@@ -275,7 +275,7 @@ impl Config {
             detect_session_window: false,
             push: PushPolicy::Refuse,
             settings_window_bytes: (!server).then_some(INITIAL_WINDOW as u32),
-            greeting: Greeting::AtOnce,
+            greeting: SettingsTiming::AtOnce,
             early_goaway: server,
             keepalive_interval: None,
             keepalive_timeout: Duration::from_secs(10),
@@ -366,8 +366,8 @@ impl Config {
     /// The receive window of a stream of ours, and of a push that is wanted.
     pub(crate) fn wide_window(&self) -> i64 {
         match self.greeting {
-            Greeting::Never => INITIAL_WINDOW,
-            Greeting::AtOnce | Greeting::AfterPeer => {
+            SettingsTiming::Never => INITIAL_WINDOW,
+            SettingsTiming::AtOnce | SettingsTiming::AfterPeer => {
                 i64::from(self.initial_window_bytes.min(0x7fff_ffff))
             }
         }

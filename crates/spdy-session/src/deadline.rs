@@ -99,7 +99,7 @@ fn note(since: &mut Option<Instant>, waits: bool, now: Instant) {
 
 impl Session {
     /// Notes what is waited for from now on.
-    pub(crate) fn note_waiting(&mut self) {
+    pub(crate) fn update_waits(&mut self) {
         let now = self.now;
         let waits = self.outbound.data_waits();
         note(&mut self.deadlines.waiting, waits, now);
@@ -119,7 +119,7 @@ impl Session {
         self.deadlines.unheard = unheard;
         let stopped = self.is_full();
         if self.deadlines.stopped && !stopped {
-            self.pings.wait_anew(now);
+            self.pings.restart_wait(now);
             if self.deadlines.partial.is_some() {
                 self.deadlines.partial = Some(now); // the rest of it could not come before
             }
@@ -186,10 +186,10 @@ impl Session {
             return;
         }
         if self.outbound.hold_until.is_some_and(|until| now >= until) {
-            self.release_held(true);
+            self.release_delayed(true);
         }
         if self.undecided.until().is_some_and(|until| now >= until) {
-            self.speaks_3();
+            self.set_version_3();
         }
         let partial = self.deadlines.partial.filter(|_| !self.deadlines.stopped);
         if let Some(waited) = over(partial, self.config.frame_timeout) {
@@ -256,7 +256,7 @@ impl Session {
             match starved.or(discarded) {
                 Some((due, limit, cause)) if due <= self.now => {
                     self.stats.limits.count(limit);
-                    self.stream_error_told(id, RstStatus::CANCEL, cause)?;
+                    self.stream_error_with_cause(id, RstStatus::CANCEL, cause)?;
                 }
                 Some((due, ..)) => self.deadlines.look_at_streams(due),
                 None => {}
@@ -276,7 +276,7 @@ impl Session {
             Some(_)
                 if !self.stream_windows && (self.deadlines.stopped || self.is_behind_data()) =>
             {
-                return self.wait_for_the_one_echo();
+                return self.await_single_echo();
             }
             // no echo, but the peer lives: Undertow never answers a PING
             Some(flight) if heard > flight.asked => self.pings.forget(),
@@ -296,7 +296,7 @@ impl Session {
 
     /// Without windows a PING is answered once it is read, by us and by the peer. Another would only lie behind it,
     /// and many that are read at once are a flood.
-    fn wait_for_the_one_echo(&mut self) {
+    fn await_single_echo(&mut self) {
         let (now, heard) = (self.now, self.deadlines.last_heard);
         let is_behind_data = self.is_behind_data();
         let waited = match is_behind_data {
@@ -309,6 +309,6 @@ impl Session {
         if now >= since + self.config.keepalive_timeout {
             return self.fail(SessionError::KeepaliveTimeout { waited });
         }
-        self.pings.wait_anew(since);
+        self.pings.restart_wait(since);
     }
 }

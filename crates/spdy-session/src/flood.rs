@@ -109,13 +109,13 @@ impl Budget {
 
     /// The peer opened a stream.
     pub(crate) fn opened_stream(&mut self, now: Instant) {
-        self.turn_spoiled_window(now);
+        self.roll_aborted_window(now);
         self.opened = self.opened.saturating_add(1);
     }
 
     /// A stream of the peer was reset before our answer was complete.
     pub(crate) fn spoiled_stream(&mut self, now: Instant) -> Result<(), SessionError> {
-        self.turn_spoiled_window(now);
+        self.roll_aborted_window(now);
         self.spoiled = self.spoiled.saturating_add(1);
         if self.spoiled > self.opened / 2 {
             let (count, limit) = (u64::from(self.spoiled), self.limits.spoiled_streams);
@@ -124,7 +124,7 @@ impl Budget {
         Ok(())
     }
 
-    fn turn_spoiled_window(&mut self, now: Instant) {
+    fn roll_aborted_window(&mut self, now: Instant) {
         if now - self.spoiled_since >= self.limits.window {
             (self.spoiled_since, self.opened, self.spoiled) = (now, 0, 0);
         }

@@ -11,11 +11,11 @@ use crate::session::Session;
 
 /// A window of the session that is smaller counts as closed, bytes: OkHttp keeps up to 8 KiB back when it meets one
 /// that is nearly so.
-const LEAST_ROOM: i64 = 8 * 1024;
+const MIN_OPEN_WINDOW: i64 = 8 * 1024;
 
 /// The clock of it.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct HeldUp {
+pub(crate) struct Backpressure {
     since: Option<Instant>,
     before: Duration,
 }
@@ -25,7 +25,7 @@ impl Session {
     /// [consumed](Self::consume).
     #[must_use]
     pub fn held_up(&self, now: Instant) -> Duration {
-        let HeldUp { since, before } = self.held_up;
+        let Backpressure { since, before } = self.held_up;
         before + since.map_or(Duration::ZERO, |since| now - since)
     }
 
@@ -35,8 +35,8 @@ impl Session {
     }
 
     /// Looks whether the peer can send; to be called when that may have changed.
-    pub(crate) fn note_room(&mut self) {
-        let no_credit = self.session_window && self.receive.available() < LEAST_ROOM;
+    pub(crate) fn update_backpressure(&mut self) {
+        let no_credit = self.session_window && self.receive.available() < MIN_OPEN_WINDOW;
         let closed = self.is_full() || (self.stream_windows && no_credit);
         match self.held_up.since {
             None if closed => self.held_up.since = Some(self.now),

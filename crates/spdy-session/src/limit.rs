@@ -271,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn hits_are_told_by_name_and_added_up() {
+    fn limit_hits_are_printed_by_name_and_summed() {
         let mut hits = Hits::new();
         assert_eq!((hits.is_empty(), hits.to_string()), (true, "none".into()));
         hits.count(Limit::PingEchoes);

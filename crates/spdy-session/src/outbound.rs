@@ -30,7 +30,7 @@ use spdy_frame::status::RstStatus;
 use spdy_frame::stream_id::StreamId;
 use spdy_frame::version::Version;
 
-use crate::config::Greeting;
+use crate::config::SettingsTiming;
 use crate::event::Event;
 use crate::observe::Direction;
 use crate::scheduler::Scheduler;
@@ -131,11 +131,11 @@ impl Outbound {
 
 impl Session {
     /// Queues SETTINGS and the first WINDOW_UPDATE, if now is the time for it.
-    pub(crate) fn queue_greeting(&mut self) {
+    pub(crate) fn queue_initial_settings(&mut self) {
         let now = match self.config.greeting {
-            Greeting::AtOnce => true,
-            Greeting::AfterPeer => self.stats.frames_received.total() > 0,
-            Greeting::Never => false,
+            SettingsTiming::AtOnce => true,
+            SettingsTiming::AfterPeer => self.stats.frames_received.total() > 0,
+            SettingsTiming::Never => false,
         };
         if !now || self.outbound.greeted {
             return;
@@ -184,7 +184,7 @@ impl Session {
                 self.outbound.heads.push_back(id);
             }
             // without credit it waits outside of all queues for WINDOW_UPDATE
-            Some(false) if windows && stream.send.credit() == 0 => self.starves(id),
+            Some(false) if windows && stream.send.credit() == 0 => self.mark_starved(id),
             Some(false) => {
                 stream.queued = Queued::Data;
                 self.outbound.scheduler.push(stream.priority, id);
@@ -194,7 +194,7 @@ impl Session {
     }
 
     /// A stream waits for credit of its own: not for ever.
-    fn starves(&mut self, id: StreamId) {
+    fn mark_starved(&mut self, id: StreamId) {
         let now = self.now;
         if let (Some(stream), Some(patience)) =
             (self.streams.get_mut(id), self.config.write_timeout)
@@ -205,7 +205,7 @@ impl Session {
     }
 
     /// Credit came for a stream: it may send again.
-    pub(crate) fn credit_came(&mut self, id: StreamId) {
+    pub(crate) fn handle_credit(&mut self, id: StreamId) {
         let small = self.config.small_data_bytes;
         if let Some(stream) = self.streams.get_mut(id)
             && stream.send.credit() >= small.min(stream.queued_bytes)
@@ -221,7 +221,7 @@ impl Session {
 
     /// Lets the streams go that waited for more credit: it came for the session, or, with
     /// `hurry`, they have waited long enough and send what they may.
-    pub(crate) fn release_held(&mut self, hurry: bool) {
+    pub(crate) fn release_delayed(&mut self, hurry: bool) {
         self.outbound.hold_until = None;
         for id in std::mem::take(&mut self.outbound.held) {
             if let Some(stream) = self.streams.get_mut(id) {
@@ -244,7 +244,7 @@ impl Session {
             let stream_id = StreamId::ZERO;
             return self.put(&Frame::WindowUpdate(WindowUpdate { stream_id, delta }), out);
         }
-        self.ask_what_it_speaks();
+        self.probe_version();
         if !self.closing.has_ended()
             && let Some(id) = self.pings.next(self.now)
         {
@@ -281,11 +281,11 @@ impl Session {
             return None;
         }
         // before a greeting that waits for the peer's first frame, this waits as well
-        let may_speak = self.outbound.greeted || self.config.greeting == Greeting::Never;
-        if self.grants_session_window() && may_speak && self.receive.owes_session() {
+        let may_speak = self.outbound.greeted || self.config.greeting == SettingsTiming::Never;
+        if self.grants_session_window() && may_speak && self.receive.is_session_update_due() {
             let (stream_id, delta) = (StreamId::ZERO, self.receive.grant());
             self.undecided.granted();
-            self.note_room();
+            self.update_backpressure();
             return Some(WindowUpdate { stream_id, delta });
         }
         while let Some(id) = self.outbound.grants.pop_front() {
@@ -392,7 +392,7 @@ impl Session {
                 return self.write_reset(out);
             }
         };
-        self.departed(id, fin);
+        self.after_sent(id, fin);
         true
     }
 
@@ -443,7 +443,7 @@ impl Session {
                 credit = credit.min(self.send.credit());
             }
             if credit == 0 {
-                self.starves(id); // the window was lowered below zero since
+                self.mark_starved(id); // the window was lowered below zero since
                 continue;
             }
             let wanted = stream.queued_bytes.min(frame_bytes);
@@ -519,12 +519,12 @@ impl Session {
         self.deadlines
             .data_left(len, self.config.small_data_bytes, self.now);
         self.pings.data_left();
-        self.departed(id, fin);
+        self.after_sent(id, fin);
         self.outbound.scheduler.sent(priority);
     }
 
     /// A frame of `id` was written: moves its state, and queues what comes next on it.
-    fn departed(&mut self, id: StreamId, fin: bool) {
+    fn after_sent(&mut self, id: StreamId, fin: bool) {
         let Some(stream) = self.streams.get_mut(id) else {
             return;
         };

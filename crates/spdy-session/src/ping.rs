@@ -22,7 +22,7 @@ pub(crate) struct Flight {
 
 /// What a PING that came was.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) enum Pinged {
+pub(crate) enum PingOutcome {
     /// The peer's: an echo is queued.
     Echoed,
     /// The peer's, and as many echoes wait as may.
@@ -83,7 +83,7 @@ impl Pings {
 
     /// Asks for a ping that is written behind all that has left by now. It takes the place of one under way, whose
     /// echo would say nothing of what left since, and will answer for both.
-    pub(crate) fn ask_behind(&mut self, now: Instant) {
+    pub(crate) fn request_behind_data(&mut self, now: Instant) {
         if self.flight.is_some_and(|flight| flight.sent.is_some()) {
             self.flight = None;
         }
@@ -105,7 +105,7 @@ impl Pings {
     }
 
     /// Waits for an answer from `now` on: it could not be read before.
-    pub(crate) fn wait_anew(&mut self, now: Instant) {
+    pub(crate) fn restart_wait(&mut self, now: Instant) {
         if let Some(flight) = &mut self.flight {
             flight.asked = now;
         }
@@ -124,13 +124,13 @@ impl Pings {
     }
 
     /// A PING came.
-    pub(crate) fn receive(&mut self, id: u32, now: Instant) -> Pinged {
+    pub(crate) fn receive(&mut self, id: u32, now: Instant) -> PingOutcome {
         if id % 2 != self.parity {
             if self.echoes.len() >= self.max_echoes {
-                return Pinged::TooMany;
+                return PingOutcome::TooMany;
             }
             self.echoes.push_back(id);
-            return Pinged::Echoed;
+            return PingOutcome::Echoed;
         }
         match self.flight {
             Some(Flight {
@@ -140,9 +140,9 @@ impl Pings {
             }) if ours == id => {
                 self.flight = None;
                 self.behind_data = false;
-                Pinged::Answered(now - sent)
+                PingOutcome::Answered(now - sent)
             }
-            _ => Pinged::Ignored,
+            _ => PingOutcome::Ignored,
         }
     }
 

@@ -17,7 +17,7 @@ use crate::error::{Flood, SessionError};
 use crate::event::{Event, ResetCause};
 use crate::limit::Limit;
 use crate::observe::Direction;
-use crate::ping::Pinged;
+use crate::ping::PingOutcome;
 use crate::session::Session;
 use crate::window::MAX_WINDOW;
 
@@ -35,7 +35,7 @@ impl Session {
         if let Err(error) = self.dispatch(frame) {
             return self.fail(error);
         }
-        self.queue_greeting();
+        self.queue_initial_settings();
         let limit = self.config.control_queue_frames.saturating_mul(2);
         if self.outbound.resets.len() > limit {
             let limit = limit as u64;
@@ -144,7 +144,7 @@ impl Session {
                 continue;
             };
             match stream.send.shift(delta) {
-                Ok(()) => self.credit_came(id),
+                Ok(()) => self.handle_credit(id),
                 Err(_) => self.stream_error(id, RstStatus::FLOW_CONTROL_ERROR)?,
             }
         }
@@ -153,13 +153,13 @@ impl Session {
 
     fn on_ping(&mut self, id: u32) -> Result<(), SessionError> {
         match self.pings.receive(id, self.now) {
-            Pinged::Echoed | Pinged::Ignored => self.budget.ping_frame(self.now),
-            Pinged::Answered(rtt) => {
-                self.answers_what_it_speaks();
+            PingOutcome::Echoed | PingOutcome::Ignored => self.budget.ping_frame(self.now),
+            PingOutcome::Answered(rtt) => {
+                self.handle_probe_echo();
                 self.events.push_back(Event::Pong { rtt });
                 Ok(())
             }
-            Pinged::TooMany => {
+            PingOutcome::TooMany => {
                 let limit = self.config.ping_echoes as u64;
                 Err(SessionError::Flood {
                     flood: Flood::PingEchoes,
@@ -192,7 +192,7 @@ impl Session {
         if delta == 0 || stream.send.shift(i64::from(delta)).is_err() {
             return self.stream_error(id, RstStatus::FLOW_CONTROL_ERROR);
         }
-        self.credit_came(id);
+        self.handle_credit(id);
         Ok(())
     }
 
@@ -202,13 +202,13 @@ impl Session {
             if !(self.config.detect_session_window && self.config.version == Version::V3) {
                 return Ok(());
             }
-            self.speaks_31();
+            self.set_version_31();
         }
         let window = self.send.level();
         if delta == 0 || self.send.shift(i64::from(delta)).is_err() {
             return Err(SessionError::SessionGrant { delta, window });
         }
-        self.release_held(false);
+        self.release_delayed(false);
         Ok(())
     }
 
@@ -222,11 +222,11 @@ impl Session {
         id: StreamId,
         status: RstStatus,
     ) -> Result<(), SessionError> {
-        self.stream_error_told(id, status, ResetCause::ByUs(status))
+        self.stream_error_with_cause(id, status, ResetCause::ByUs(status))
     }
 
     /// As [`stream_error`](Self::stream_error), with what the owner is told.
-    pub(crate) fn stream_error_told(
+    pub(crate) fn stream_error_with_cause(
         &mut self,
         id: StreamId,
         status: RstStatus,

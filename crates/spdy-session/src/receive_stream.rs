@@ -14,7 +14,7 @@ use crate::event::{Event, ResetCause};
 use crate::limit::Limit;
 use crate::receive::Block;
 use crate::session::{Open, Session};
-use crate::stream::{Answer, Arrival, Misstep, State};
+use crate::stream::{Answer, Arrival, State, StreamViolation};
 use crate::window::INITIAL_WINDOW;
 
 impl Session {
@@ -71,7 +71,7 @@ impl Session {
             // RST_STREAM carries the id, so the open stream dies with the new one
             return self.stream_error(id, RstStatus::PROTOCOL_ERROR);
         }
-        if self.config.version == Version::V2 && self.streams.went_lately(id) {
+        if self.config.version == Version::V2 && self.streams.is_recently_closed(id) {
             self.outbound
                 .resets
                 .push_back((id, RstStatus::PROTOCOL_ERROR));
@@ -234,12 +234,12 @@ impl Session {
         payload.truncate(session_room);
         self.stats.received_data_bytes += payload.len() as u64;
         self.receive.receive(payload.len());
-        if self.undecided.is_yes() && self.receive.available() < -self.forgiven() {
-            self.speaks_3();
+        if self.undecided.is_yes() && self.receive.available() < -self.tolerated_excess() {
+            self.set_version_3();
         }
 
         let delivered = self.deliver(id, payload, fin && !over_session);
-        self.note_room();
+        self.update_backpressure();
         if over_session && delivered.is_ok() {
             return Err(self.session_window_error());
         }
@@ -288,7 +288,7 @@ impl Session {
                     }
                     // Undertow ends an upload with FIN on its last DATA, and often with an empty DATA and FIN
                     // behind it. Nothing is lost by that, so the stream continues, up to the limit on empty frames.
-                    Err(Misstep::AfterFin) if len == 0 => {
+                    Err(StreamViolation::AfterFin) if len == 0 => {
                         return if fin {
                             self.budget.empty_frame(self.now)
                         } else {
@@ -298,7 +298,9 @@ impl Session {
                     Err(misstep) => {
                         self.receive.consume(len);
                         // SPDY/2 has no code for it, and its text no consequence (choice)
-                        if misstep == Misstep::AfterFin && self.config.version == Version::V2 {
+                        if misstep == StreamViolation::AfterFin
+                            && self.config.version == Version::V2
+                        {
                             return Ok(());
                         }
                         misstep.status(self.config.version)
@@ -319,12 +321,12 @@ impl Session {
         if !self.session_window {
             return usize::MAX;
         }
-        usize::try_from(self.receive.available() + self.forgiven()).unwrap_or(0)
+        usize::try_from(self.receive.available() + self.tolerated_excess()).unwrap_or(0)
     }
 
     /// OkHttp and Undertow move their *session's* send window by our INITIAL_WINDOW_SIZE too, so
     /// they may go over by as much as we raised it.
-    fn forgiven(&self) -> i64 {
+    fn tolerated_excess(&self) -> i64 {
         (self.config.stream_window() - INITIAL_WINDOW).max(0)
     }
 
@@ -338,7 +340,7 @@ impl Session {
     fn stray_data(&mut self, id: StreamId) -> Result<(), SessionError> {
         // after our GOAWAY the peer may not have read yet that its stream was not looked at
         let unseen = !self.streams.is_ours(id) && id > self.last_theirs;
-        if self.closing.goaway_was_sent() && unseen {
+        if self.closing.is_goaway_sent() && unseen {
             return Ok(());
         }
         self.stray(id)
@@ -415,7 +417,7 @@ impl Session {
     /// A frame for a stream that is not there: answered once, and not at all if it went lately.
     /// (The text lets every such frame cause another RST_STREAM.)
     fn stray(&mut self, id: StreamId) -> Result<(), SessionError> {
-        if self.streams.went_lately(id) {
+        if self.streams.is_recently_closed(id) {
             return Ok(());
         }
         self.outbound
@@ -428,7 +430,7 @@ impl Session {
     /// As [`stray`](Self::stray), for a frame with a header block: inflating it costs us more than it
     /// cost the peer, so it counts though it meets silence.
     fn stray_block(&mut self, id: StreamId) -> Result<(), SessionError> {
-        if self.streams.went_lately(id) {
+        if self.streams.is_recently_closed(id) {
             return self.budget.stray_frame(self.now);
         }
         self.stray(id)

@@ -47,13 +47,13 @@ use crate::config::{Config, Role};
 use crate::deadline::Deadlines;
 use crate::event::Event;
 use crate::flood::Budget;
-use crate::held_up::HeldUp;
+use crate::held_up::Backpressure;
 use crate::limit::{Hits, Limit};
 use crate::observe::{Direction, Seen};
 use crate::outbound::Outbound;
 use crate::ping::Pings;
 use crate::streams::Streams;
-use crate::tally::{Frames, Resets};
+use crate::tally::{Frames, ResetCounts};
 use crate::undecided::Undecided;
 use crate::window::{INITIAL_WINDOW, ReceiveWindow, SendWindow};
 
@@ -92,9 +92,9 @@ pub struct Stats {
     /// Streams of the peer that got REFUSED_STREAM.
     pub streams_refused: u64,
     /// RST_STREAM frames that we wrote.
-    pub resets_sent: Resets,
+    pub resets_sent: ResetCounts,
     /// RST_STREAM frames that came for streams that were open.
-    pub resets_received: Resets,
+    pub resets_received: ResetCounts,
     /// DATA payload that we wrote, bytes.
     pub sent_data_bytes: u64,
     /// DATA payload that came, whatever became of it, bytes.
@@ -182,7 +182,7 @@ pub struct Session {
     /// Bytes handed to the owner and not consumed, over all streams.
     pub(crate) unread: usize,
     /// How long the peer could send nothing because of that.
-    pub(crate) held_up: HeldUp,
+    pub(crate) held_up: Backpressure,
     /// The peer's MAX_CONCURRENT_STREAMS, once told.
     pub(crate) peer_max_streams: Option<u32>,
     /// `open` was refused for want of room.
@@ -237,7 +237,7 @@ impl Session {
             receive,
             peer_initial_window: INITIAL_WINDOW,
             unread: 0,
-            held_up: HeldUp::default(),
+            held_up: Backpressure::default(),
             peer_max_streams: None,
             wants_open: false,
             next_id: if client { 1 } else { 2 },
@@ -245,7 +245,7 @@ impl Session {
             last_accepted: StreamId::ZERO,
             config,
         };
-        session.queue_greeting();
+        session.queue_initial_settings();
         session
     }
 
@@ -287,14 +287,14 @@ impl Session {
         progress |= was_skipping && !self.decoder.is_skipping();
         let partial = !input.is_empty() || !self.decoder.is_between_frames();
         self.deadlines.input_is_partial(partial, progress, now);
-        self.note_waiting();
+        self.update_waits();
     }
 
     /// The peer closed its side of the transport at `now`: it can neither send nor, by the custom of
     /// every SPDY implementation, be written to.
     pub fn handle_eof(&mut self, now: Instant) {
         self.advance(now);
-        self.lose_transport();
+        self.handle_transport_lost();
     }
 
     /// When [`handle_timeout`](Self::handle_timeout) wants to be called; `None` for never. It moves
@@ -322,7 +322,7 @@ impl Session {
     /// overtaken by what is more urgent.
     pub fn poll_transmit(&mut self, now: Instant, out: &mut BytesMut) -> bool {
         self.advance(now);
-        self.note_room(); // what was consumed since, where there are no windows
+        self.update_backpressure(); // what was consumed since, where there are no windows
         let wrote = self.write_next(out);
         if wrote {
             self.deadlines.said(now);
@@ -334,7 +334,7 @@ impl Session {
     /// The session ended and its last frame was taken by `poll_transmit`.
     #[must_use]
     pub fn is_closed(&self) -> bool {
-        self.closing.has_ended() && !self.has_last_words()
+        self.closing.has_ended() && !self.has_pending_output()
     }
 
     /// Whether the machine wants more input; `false` for now when its own queues are full, which
@@ -399,13 +399,13 @@ impl Session {
 
     /// After anything happened but input: draws the consequences, and notes what waits.
     pub(crate) fn settle(&mut self) {
-        self.draw_consequences();
-        self.note_waiting();
+        self.end_if_done();
+        self.update_waits();
     }
 
     /// Ends a session that has drained, and tells of room. After every frame, not after every
     /// read: how the bytes are cut must not show.
-    pub(crate) fn draw_consequences(&mut self) {
+    pub(crate) fn end_if_done(&mut self) {
         self.end_if_drained();
         if self.wants_open && !self.closing.takes_no_streams() && self.has_room() {
             self.wants_open = false;

@@ -68,7 +68,7 @@ pub(crate) enum Arrival {
 
 /// What the peer did wrong on a stream that is there.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) enum Misstep {
+pub(crate) enum StreamViolation {
     /// DATA or HEADERS where SYN_REPLY must come first.
     BeforeReply,
     /// A second SYN_REPLY.
@@ -79,7 +79,7 @@ pub(crate) enum Misstep {
     AfterFin,
 }
 
-impl Misstep {
+impl StreamViolation {
     /// What our RST_STREAM says. SPDY/2 has no codes of its own for the last two.
     pub(crate) fn status(self, version: Version) -> RstStatus {
         match (self, version) {
@@ -97,7 +97,7 @@ impl State {
     /// # Errors
     ///
     /// What the peer did wrong. What *we* do wrong is a bug, and panics.
-    pub(crate) fn after(self, step: Step) -> Result<Self, Misstep> {
+    pub(crate) fn after(self, step: Step) -> Result<Self, StreamViolation> {
         use State::{Closed, HalfClosedLocal, HalfClosedRemote, Open};
         use Step::{Got, Sent};
         Ok(match (self, step) {
@@ -108,7 +108,7 @@ impl State {
             (Open, Sent { fin: false } | Got { fin: false }) => Open,
             (HalfClosedLocal, Got { fin: false }) => HalfClosedLocal,
             (HalfClosedRemote, Sent { fin: false }) => HalfClosedRemote,
-            (HalfClosedRemote | Closed, Got { .. }) => return Err(Misstep::AfterFin),
+            (HalfClosedRemote | Closed, Got { .. }) => return Err(StreamViolation::AfterFin),
             (HalfClosedLocal | Closed, Sent { .. }) => unreachable!("{step:?} in {self:?}"),
         })
     }
@@ -163,7 +163,7 @@ pub(crate) enum Queued {
 
 /// What came on a stream that nobody reads.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Discarded {
+pub(crate) struct DiscardedInput {
     /// DATA, bytes.
     pub(crate) bytes: u64,
     /// Since when we have had nothing more to say on it; before our FIN, since when it is discarded.
@@ -213,7 +213,7 @@ pub(crate) struct Stream {
     /// A WINDOW_UPDATE is queued.
     pub(crate) grant_queued: bool,
     /// Nobody reads what comes.
-    pub(crate) discarded: Option<Discarded>,
+    pub(crate) discarded: Option<DiscardedInput>,
 }
 
 impl Stream {
@@ -227,19 +227,19 @@ impl Stream {
     }
 
     /// Takes the step of a frame that came, if it may come now.
-    pub(crate) fn arrive(&mut self, arrival: Arrival, fin: bool) -> Result<(), Misstep> {
+    pub(crate) fn arrive(&mut self, arrival: Arrival, fin: bool) -> Result<(), StreamViolation> {
         let answer = match (arrival, self.answer) {
             (Arrival::Reply, Answer::Awaited) => Answer::Received,
             (Arrival::Reply, Answer::Received) if !self.state.receives() => {
-                return Err(Misstep::AfterFin);
+                return Err(StreamViolation::AfterFin);
             }
-            (Arrival::Reply, Answer::Received) => return Err(Misstep::SecondReply),
-            (Arrival::Reply, Answer::NoneToUs) => return Err(Misstep::AfterFin),
+            (Arrival::Reply, Answer::Received) => return Err(StreamViolation::SecondReply),
+            (Arrival::Reply, Answer::NoneToUs) => return Err(StreamViolation::AfterFin),
             (Arrival::Reply, Answer::Owed | Answer::Given | Answer::NoneByUs) => {
-                return Err(Misstep::ReplyByOpener);
+                return Err(StreamViolation::ReplyByOpener);
             }
             (Arrival::Headers | Arrival::Data, Answer::Awaited) => {
-                return Err(Misstep::BeforeReply);
+                return Err(StreamViolation::BeforeReply);
             }
             (
                 Arrival::Headers | Arrival::Data,
@@ -296,35 +296,35 @@ mod tests {
     }
 
     #[test]
-    fn what_comes_after_fin_is_a_misstep() {
+    fn input_after_fin_is_a_violation() {
         for fin in [false, true] {
             assert_eq!(
                 State::HalfClosedRemote.after(Step::Got { fin }),
-                Err(Misstep::AfterFin)
+                Err(StreamViolation::AfterFin)
             );
             assert_eq!(
                 State::Closed.after(Step::Got { fin }),
-                Err(Misstep::AfterFin)
+                Err(StreamViolation::AfterFin)
             );
         }
     }
 
     #[test]
-    fn spdy_2_says_protocol_error_where_later_versions_have_codes_of_their_own() {
+    fn spdy_2_uses_protocol_error_for_later_codes() {
         assert_eq!(
-            Misstep::AfterFin.status(Version::V2),
+            StreamViolation::AfterFin.status(Version::V2),
             RstStatus::PROTOCOL_ERROR
         );
         assert_eq!(
-            Misstep::SecondReply.status(Version::V2),
+            StreamViolation::SecondReply.status(Version::V2),
             RstStatus::PROTOCOL_ERROR
         );
         assert_eq!(
-            Misstep::AfterFin.status(Version::V3),
+            StreamViolation::AfterFin.status(Version::V3),
             RstStatus::STREAM_ALREADY_CLOSED
         );
         assert_eq!(
-            Misstep::SecondReply.status(Version::V31),
+            StreamViolation::SecondReply.status(Version::V31),
             RstStatus::STREAM_IN_USE
         );
     }

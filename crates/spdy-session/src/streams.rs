@@ -14,7 +14,7 @@ use crate::stream::{Item, State, Stream};
 const REMEMBERED: usize = 64;
 
 /// Spare queues that are kept: as many as streams are mostly allowed at once.
-const SPARE: usize = 128;
+const MAX_SPARE_QUEUES: usize = 128;
 
 /// The longest queue that is kept, items: what an answer in memory needs, and some.
 const SPARE_ITEMS: usize = 8;
@@ -181,7 +181,7 @@ impl Streams {
             return 0;
         };
         let mut items = stream.items;
-        if self.spare.len() < SPARE && items.capacity() <= SPARE_ITEMS {
+        if self.spare.len() < MAX_SPARE_QUEUES && items.capacity() <= SPARE_ITEMS {
             items.clear();
             self.spare.push(items);
         }
@@ -208,7 +208,7 @@ impl Streams {
     }
 
     /// Whether `id` went away lately.
-    pub(crate) fn went_lately(&self, id: StreamId) -> bool {
+    pub(crate) fn is_recently_closed(&self, id: StreamId) -> bool {
         self.gone.contains(&id.value())
     }
 

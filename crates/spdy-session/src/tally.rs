@@ -43,7 +43,7 @@ pub struct Frames([u64; FRAME_NAMES.len()]);
 
 /// RST_STREAM frames by status.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub struct Resets([u64; RESET_NAMES.len()]);
+pub struct ResetCounts([u64; RESET_NAMES.len()]);
 
 impl Frames {
     const OTHER: usize = FRAME_NAMES.len() - 1;
@@ -84,7 +84,7 @@ impl Frames {
     }
 }
 
-impl Resets {
+impl ResetCounts {
     const fn place(status: RstStatus) -> usize {
         let number = status.0 as usize;
         if number < RESET_NAMES.len() {
@@ -160,7 +160,7 @@ mod tests {
     fn every_reset_is_counted_under_its_own_name() {
         for number in 0..20 {
             let status = RstStatus(number);
-            let mut resets = Resets::default();
+            let mut resets = ResetCounts::default();
             resets.count(status);
             let named: Vec<_> = resets.iter().filter(|(_, count)| *count > 0).collect();
             let known = (1..=11).contains(&number);

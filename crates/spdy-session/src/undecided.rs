@@ -100,18 +100,18 @@ impl Session {
     }
 
     /// Asks the peer, in its way, if DATA waits for a window that it may not have.
-    pub(crate) fn ask_what_it_speaks(&mut self) {
+    pub(crate) fn probe_version(&mut self) {
         let waits = self.outbound.data_bytes > 0 && self.send.credit() == 0;
         if self.undecided.known == Known::Little && waits {
             self.undecided.known = Known::Asked;
-            self.pings.ask_behind(self.now);
+            self.pings.request_behind_data(self.now);
         }
     }
 
     /// At `now` the transport had taken all that [`poll_transmit`](Self::poll_transmit) gave. With
     /// [`detect_session_window`](Config::detect_session_window) a driver says so, or a peer that answers no PING is
     /// waited for without an end.
-    pub fn handle_taken(&mut self, now: Instant) {
+    pub fn handle_transmitted(&mut self, now: Instant) {
         self.advance(now);
         if self.undecided.known == Known::Asked && !self.pings.is_unwritten() {
             self.undecided.known = Known::AskedAt(now);
@@ -119,22 +119,22 @@ impl Session {
     }
 
     /// It speaks 3.1: both windows have counted from the first byte on.
-    pub(crate) fn speaks_31(&mut self) {
+    pub(crate) fn set_version_31(&mut self) {
         self.undecided.known = Known::All;
         self.session_window = true;
         self.open_session_window();
     }
 
     /// It speaks 3, or was silent when asked. WINDOW_UPDATE for stream 0 still shows 3.1.
-    pub(crate) fn speaks_3(&mut self) {
+    pub(crate) fn set_version_3(&mut self) {
         self.undecided.known = Known::All;
-        self.release_held(false);
+        self.release_delayed(false);
     }
 
     /// An echo came.
-    pub(crate) fn answers_what_it_speaks(&mut self) {
+    pub(crate) fn handle_probe_echo(&mut self) {
         if matches!(self.undecided.known, Known::Asked | Known::AskedAt(_)) {
-            self.speaks_3();
+            self.set_version_3();
         }
     }
 }

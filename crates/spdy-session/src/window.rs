@@ -180,7 +180,7 @@ impl ReceiveWindow {
 
     /// As [`owes`](Self::owes), of a session: half of what its streams leave of the window. With most of it
     /// unread on some streams, half of the whole would never be consumed on the others.
-    pub(crate) fn owes_session(&self) -> bool {
+    pub(crate) fn is_session_update_due(&self) -> bool {
         let is_worth_it = self.pending * 2 >= INITIAL_WINDOW && self.pending >= self.available;
         self.owes() || is_worth_it
     }
@@ -199,7 +199,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_lowered_initial_window_makes_the_send_window_negative_and_updates_bring_it_back() {
+    fn a_lowered_initial_window_can_be_negative_and_recovers() {
         let mut window = SendWindow::new(INITIAL_WINDOW);
         window.spend(61_440);
         window.shift(16_384 - INITIAL_WINDOW).unwrap();
@@ -282,16 +282,19 @@ mod tests {
         window.receive(1024 * 1024 - 100_000); // which stays unread
         window.receive(49_999);
         window.consume(49_999);
-        assert!(!window.owes_session());
+        assert!(!window.is_session_update_due());
         window.receive(1);
         window.consume(1);
-        assert!(window.owes_session());
+        assert!(window.is_session_update_due());
         assert_eq!(window.grant(), 50_000);
         window.receive(100_000 - 32_767);
         window.consume(32_767);
-        assert!(!window.owes_session(), "small grants are not worth it");
+        assert!(
+            !window.is_session_update_due(),
+            "small grants are not worth it"
+        );
         window.consume(1);
-        assert!(window.owes_session());
+        assert!(window.is_session_update_due());
     }
 
     #[test]

@@ -54,7 +54,7 @@ fn heard(session: &mut Session) -> (usize, bool, Option<RstStatus>) {
 }
 
 #[test]
-fn what_is_queued_goes_out_before_fin_and_fin_before_the_reset() {
+fn queued_data_precedes_fin_and_fin_precedes_the_reset() {
     let (mut client, mut server) = pair();
     server.reply(ID, &HeaderBlock::new(), false);
     server.send_data(ID, Bytes::from(vec![7; 50_000]), false);

@@ -82,7 +82,7 @@ fn last_good_falls_and_never_rises() {
 }
 
 #[test]
-fn what_was_never_written_was_not_processed_whatever_last_good_says() {
+fn unwritten_streams_are_not_processed_whatever_last_good() {
     let mut client = Script::client();
     client.session.open(&some_headers(), get()).unwrap();
     client.wrote();
@@ -119,7 +119,7 @@ fn a_goaway_of_the_client_lets_its_open_streams_complete() {
 }
 
 #[test]
-fn a_server_that_shuts_down_says_so_at_once_and_serves_what_it_accepted() {
+fn server_shutdown_sends_goaway_at_once_and_drains() {
     let mut server = Script::server();
     server.syn_fin(1);
     server.session.shutdown(server.now);
@@ -134,7 +134,7 @@ fn a_server_that_shuts_down_says_so_at_once_and_serves_what_it_accepted() {
 }
 
 #[test]
-fn a_client_that_shuts_down_keeps_its_goaway_until_its_streams_have_ended() {
+fn client_shutdown_sends_goaway_after_its_streams() {
     let mut client = asking(Version::V31);
     client.session.shutdown(client.now);
     assert_eq!(client.wrote(), [""; 0]);
@@ -169,7 +169,7 @@ fn a_shutdown_without_streams_closes_at_once() {
 }
 
 #[test]
-fn goaway_reports_the_highest_stream_that_was_handed_on_not_one_that_was_refused() {
+fn goaway_reports_the_highest_accepted_stream() {
     let mut config = Config::new(Role::Server, Version::V31);
     config.max_concurrent_streams = 1;
     let mut server = Script::new(config);
@@ -255,7 +255,7 @@ fn nothing_happens_after_the_end() {
 }
 
 #[test]
-fn two_machines_drain_a_session_and_both_say_closed_once() {
+fn both_sides_of_a_drained_session_report_closed_once() {
     let mut pair = Pair::one_way(ms(25));
     pair.client.session.open(&some_headers(), get()).unwrap();
     pair.run(ms(100));
@@ -274,7 +274,7 @@ fn two_machines_drain_a_session_and_both_say_closed_once() {
 }
 
 #[test]
-fn after_its_goaway_a_client_may_ask_on_in_the_older_versions_and_not_in_3_1() {
+fn after_goaway_a_client_may_open_streams_before_3_1_only() {
     for version in [Version::V2, Version::V3] {
         let mut server = Script::version(Role::Server, version);
         server.goaway(0);
@@ -312,7 +312,7 @@ fn a_session_that_drained_in_the_middle_of_a_read_looks_at_nothing_behind_it() {
 
 /// The owner was told to send a request again that had been answered.
 #[test]
-fn a_stream_that_was_answered_was_processed_whatever_last_good_says() {
+fn an_answered_stream_is_processed_whatever_last_good() {
     let mut client = asking(Version::V31);
     client.reply(3, false);
     client.goaway(0);

@@ -329,7 +329,7 @@ fn every_limit_is_met_one_step_past_it_and_not_at_it() {
 }
 
 #[test]
-fn a_session_that_a_limit_ended_says_which() {
+fn a_session_error_names_its_limit() {
     let mut named = 0;
     for &limit in Limit::ALL {
         let Some((mut script, Met::SessionLost)) = go(limit, true) else {
@@ -349,7 +349,7 @@ fn a_session_that_a_limit_ended_says_which() {
 /// An owner that was slow by a few events stopped the clock of the frame behind them, and whether it was depended on how
 /// the bytes were cut.
 #[test]
-fn an_unfinished_frame_is_late_however_many_events_wait() {
+fn frame_timeout_applies_with_queued_events() {
     let mut script = server(|config| config.event_queue = 10);
     script.syn(1);
     (0..20).for_each(|_| script.data(1, 1, false));
@@ -419,7 +419,7 @@ fn a_closed_stream_window_costs_its_stream_and_not_the_others() {
 /// Where a stream may send less than counts as progress, the session's time went on with the second from when the first
 /// had begun to wait.
 #[test]
-fn streams_that_wait_one_after_the_other_cost_themselves_and_not_the_session() {
+fn stalled_streams_are_reset_and_the_session_goes_on() {
     let mut script = Script::server();
     script.setting(SettingId::INITIAL_WINDOW_SIZE, 500);
     for stream in [1, 3] {
@@ -441,7 +441,7 @@ fn streams_that_wait_one_after_the_other_cost_themselves_and_not_the_session() {
 
 /// While the answer goes on the upload stands still, instead of taking the answer down with it.
 #[test]
-fn an_upload_that_nobody_reads_is_stopped_by_its_window_until_the_answer_has_left() {
+fn an_unread_upload_waits_for_the_response() {
     let mut script = server(|config| config.discarded_bytes = 100_000);
     script.syn(1);
     script.session.reply(id(1), &some_headers(), false);
@@ -465,7 +465,7 @@ fn an_upload_that_nobody_reads_is_stopped_by_its_window_until_the_answer_has_lef
 }
 
 #[test]
-fn streams_that_the_owner_refuses_are_counted_as_those_that_the_session_refuses() {
+fn streams_refused_by_the_owner_are_counted() {
     let mut script = Script::server();
     for n in 0..1001 {
         script.syn(2 * n + 1);
@@ -504,7 +504,7 @@ fn refused_blocks_count_wherever_they_stand() {
 
 /// A server that gives an upload no window held it, and whoever waited for its answer, for ever.
 #[test]
-fn an_upload_without_progress_for_a_minute_is_reset_and_says_why() {
+fn a_stalled_upload_is_reset_with_its_cause() {
     for (window, told) in [
         // the stream's own
         (0, ["Reset 1 by us: stalled for 60s", "Reply 3 fin"]),

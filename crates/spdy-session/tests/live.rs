@@ -5,7 +5,7 @@ mod support;
 use bytes::BytesMut;
 use spdy_clock::Instant;
 use spdy_frame::version::Version;
-use spdy_session::config::{Config, Greeting, PushPolicy, Role};
+use spdy_session::config::{Config, PushPolicy, Role, SettingsTiming};
 use spdy_session::event::{Event, ResetCause};
 use spdy_session::session::{Open, Session};
 use spdy_testkit::fields::Fields;
@@ -21,7 +21,7 @@ fn config(role: Role, connection: &Connection) -> Config {
     let mut config = Config::new(role, version);
     config.push = PushPolicy::Accept;
     if connection.version.contains("Upgrade") {
-        (config.flow_control, config.greeting) = (false, Greeting::Never);
+        (config.flow_control, config.greeting) = (false, SettingsTiming::Never);
     }
     config
 }

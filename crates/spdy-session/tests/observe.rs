@@ -65,7 +65,7 @@ fn an_observer_sees_every_frame_of_both_directions_with_its_headers() {
 }
 
 #[test]
-fn the_counters_tell_what_passed() {
+fn counters_match_the_frames() {
     let mut server = Script::server();
     server.syn(1);
     server.data(1, 10, true);

@@ -134,7 +134,7 @@ fn keepalive_pings_a_silent_peer_and_an_echo_keeps_the_session() {
 }
 
 #[test]
-fn a_peer_that_says_nothing_after_a_keepalive_ping_is_dead() {
+fn silence_after_a_keepalive_ping_ends_the_session() {
     let mut client = with_keepalive();
     client
         .session
@@ -156,7 +156,7 @@ fn a_peer_that_says_nothing_after_a_keepalive_ping_is_dead() {
 }
 
 #[test]
-fn a_peer_that_never_echoes_but_sends_something_lives() {
+fn any_input_counts_as_a_sign_of_life() {
     let mut client = with_keepalive();
     for ping in [1, 3, 5] {
         client.pass(ms(5_000));
@@ -169,7 +169,7 @@ fn a_peer_that_never_echoes_but_sends_something_lives() {
 
 /// Its PING was kept under way, and what it said put off its end by the timeout alone instead of the interval.
 #[test]
-fn a_peer_without_windows_that_never_echoes_has_the_interval_after_each_word() {
+fn each_frame_restarts_the_keepalive_without_windows() {
     for version in [Version::V2, Version::V31] {
         let mut config = Config::new(Role::Client, version);
         config.flow_control = version == Version::V2; // which has none to turn off
@@ -195,7 +195,7 @@ fn a_peer_without_windows_that_never_echoes_has_the_interval_after_each_word() {
 /// Found by the fuzz target `server_session`: where the last that was heard of such a peer was longer ago than the
 /// interval, a deadline that had been met stayed due, and a driver turned once more for it.
 #[test]
-fn a_peer_that_never_answers_a_ping_and_was_heard_long_ago_is_asked_at_once() {
+fn a_long_silent_peer_is_pinged_at_once() {
     let mut config = Config::new(Role::Client, Version::V31);
     config.keepalive_interval = Some(ms(1_000));
     config.keepalive_timeout = ms(3_000);
@@ -210,7 +210,7 @@ fn a_peer_that_never_answers_a_ping_and_was_heard_long_ago_is_asked_at_once() {
 }
 
 #[test]
-fn a_dead_peer_is_told_by_keepalive_even_when_the_ping_cannot_be_written() {
+fn keepalive_ends_a_session_whose_ping_is_blocked() {
     let mut client = with_keepalive();
     client.pass(ms(7_000)); // nothing was taken by poll_transmit
     assert_eq!(client.heard(), ["Closed: nothing heard for 2s after PING"]);
@@ -218,7 +218,7 @@ fn a_dead_peer_is_told_by_keepalive_even_when_the_ping_cannot_be_written() {
 
 /// Without windows, an owner that consumes nothing stops the reading, answers to PINGs included.
 #[test]
-fn a_peer_whose_answers_we_do_not_read_is_not_dead_and_has_its_time_when_we_read_again() {
+fn keepalive_pauses_while_reading_is_stopped() {
     let mut config = Config::new(Role::Server, Version::V31);
     config.flow_control = false;
     config.session_window_bytes = Some(65_536);
@@ -251,7 +251,7 @@ fn a_peer_whose_answers_we_do_not_read_is_not_dead_and_has_its_time_when_we_read
 
 /// A peer without windows reads nothing, PINGs included, while one of its streams is not read.
 #[test]
-fn a_peer_without_windows_that_takes_none_of_our_data_is_not_dead() {
+fn unread_data_without_windows_pauses_the_keepalive() {
     for (flow_control, lives) in [(false, true), (true, false)] {
         let mut config = Config::new(Role::Client, Version::V31);
         config.flow_control = flow_control;
@@ -287,7 +287,7 @@ fn pinged_behind(bytes_sent: usize) -> Script {
 }
 
 #[test]
-fn a_peer_without_windows_may_leave_unread_what_lies_before_a_ping_but_not_for_ever() {
+fn data_before_a_ping_extends_the_timeout_once() {
     let mut client = pinged_behind(65_536);
     client.pass(ms(54_000));
     assert_eq!(client.wrote(), [""; 0], "one PING is enough");
@@ -315,7 +315,7 @@ fn an_echo_proves_that_the_peer_has_read_what_lay_before_it() {
 }
 
 #[test]
-fn what_a_pipe_holds_excuses_nobody() {
+fn data_under_the_pipe_size_extends_no_timeout() {
     let mut client = pinged_behind(65_535);
     client.pass(ms(2_000));
     let heard = client.heard();
@@ -325,7 +325,7 @@ fn what_a_pipe_holds_excuses_nobody() {
 
 /// It says something, and reads nothing: PINGs would pile up before it, and be a flood when it reads them.
 #[test]
-fn a_peer_without_windows_that_talks_on_is_asked_once() {
+fn a_sending_peer_without_windows_is_pinged_once() {
     let mut client = pinged_behind(65_536);
     for _ in 0..100 {
         client.pass(ms(1_500));
@@ -337,7 +337,7 @@ fn a_peer_without_windows_that_talks_on_is_asked_once() {
 
 /// A terminal that waits for a key has an open stream, on which nothing is said.
 #[test]
-fn silence_is_counted_from_the_last_frame_of_either_side_whatever_is_open() {
+fn silence_timeout_counts_frames_of_both_sides() {
     let mut config = Config::new(Role::Server, Version::V31);
     config.silence_timeout = Some(ms(10_000));
     let mut server = Script::new(config);
@@ -422,7 +422,7 @@ fn data_that_cannot_leave_for_a_minute_ends_a_servers_session() {
 }
 
 #[test]
-fn a_server_without_streams_says_goodbye_after_three_minutes() {
+fn an_idle_server_sends_goaway_after_three_minutes() {
     let mut server = Script::server();
     server.pass(ms(100_000));
     server.syn_fin(1);
@@ -440,7 +440,7 @@ fn a_server_without_streams_says_goodbye_after_three_minutes() {
 /// Found by the fuzz target `server_session`: a stream that was opened and reset within one read left the session
 /// as idle as before, and one cut between the two did not.
 #[test]
-fn a_stream_that_came_and_went_in_one_read_starts_the_idle_time_anew() {
+fn a_stream_within_one_read_restarts_the_idle_timeout() {
     let mut server = Script::server();
     server.pass(ms(100_000));
     let syn = server.syn_frame(1);

@@ -29,7 +29,7 @@ fn serving(guard: u32, priorities: &[u8]) -> Script {
 /// The streams of DATA frames, in the order of the wire.
 fn turns(server: &mut Script, frames: usize) -> Vec<u32> {
     let stream = |line: &String| line.split(' ').nth(1).unwrap().parse().unwrap();
-    server.wrote_some(frames).iter().map(stream).collect()
+    server.output_frames(frames).iter().map(stream).collect()
 }
 
 #[test]
@@ -111,7 +111,7 @@ fn data_frames_are_as_large_as_configured_and_one_frame_takes_many_pieces() {
 }
 
 #[test]
-fn an_owner_may_rank_what_the_peer_did_not_before_it_is_queued_and_after() {
+fn the_owner_may_set_priorities_before_and_after_queueing() {
     let mut server = serving(0, &[0, 0, 0]);
     server.session.prioritise(id(1), Priority::new(4));
     for stream in [1, 3, 5] {
@@ -124,7 +124,7 @@ fn an_owner_may_rank_what_the_peer_did_not_before_it_is_queued_and_after() {
 }
 
 #[test]
-fn what_the_owner_ranked_goes_by_the_peers_priorities_again_queued_or_not() {
+fn restored_priorities_apply_to_queued_streams() {
     let mut server = serving(0, &[1, 1, 0, 3]);
     for (stream, level) in [(1, 4), (3, 2), (5, 5)] {
         let priority = Priority::new(level);

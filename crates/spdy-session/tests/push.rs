@@ -144,7 +144,7 @@ fn a_push_outlives_its_parents_fin() {
 }
 
 #[test]
-fn a_client_hears_of_a_push_and_of_its_data() {
+fn a_client_gets_events_of_a_push_and_its_data() {
     for version in Version::ALL {
         let mut client = client(version, PushPolicy::Accept);
         client.push(2, 1);
@@ -260,7 +260,7 @@ fn a_push_over_the_limit_and_one_while_draining_are_refused() {
 }
 
 #[test]
-fn a_client_that_answers_a_push_is_let_be() {
+fn a_reply_to_a_push_is_ignored() {
     let mut server = server();
     server.session.open(&some_headers(), push_for(1)).unwrap();
     server.wrote();
@@ -271,7 +271,7 @@ fn a_client_that_answers_a_push_is_let_be() {
 }
 
 #[test]
-fn a_push_of_headers_alone_is_told_and_leaves_nothing_behind() {
+fn a_push_of_headers_only_is_reported_and_retired() {
     let mut client = client(Version::V31, PushPolicy::Accept);
     let push = SynStream {
         associated_to: id(1),
@@ -285,7 +285,7 @@ fn a_push_of_headers_alone_is_told_and_leaves_nothing_behind() {
 }
 
 #[test]
-fn a_push_has_a_small_window_until_it_is_wanted_and_streams_of_ours_a_wide_one() {
+fn a_push_window_is_small_until_widened() {
     let mut config = Config::new(Role::Client, Version::V31);
     config.push = PushPolicy::Accept;
     config.initial_window_bytes = 1024 * 1024;

@@ -4,7 +4,7 @@ mod support;
 
 use spdy_frame::frame::{Frame, Setting, SettingId, Settings};
 use spdy_frame::version::Version;
-use spdy_session::config::{Config, Greeting, PushPolicy, Role};
+use spdy_session::config::{Config, PushPolicy, Role, SettingsTiming};
 use spdy_session::error::OpenError;
 use spdy_session::session::Open;
 use support::{Script, some_headers};
@@ -14,7 +14,7 @@ fn greeting(config: Config) -> Vec<String> {
 }
 
 #[test]
-fn settings_come_first_in_ascending_order_and_in_3_1_the_session_window_right_after() {
+fn settings_are_first_sorted_then_the_session_window() {
     let client = |version| Config {
         settings_window_bytes: None,
         ..Config::new(Role::Client, version)
@@ -36,7 +36,7 @@ fn settings_come_first_in_ascending_order_and_in_3_1_the_session_window_right_af
 }
 
 #[test]
-fn a_client_that_takes_pushes_says_how_many() {
+fn a_client_with_push_sends_its_stream_limit() {
     let mut config = Config::new(Role::Client, Version::V3);
     config.push = PushPolicy::Accept;
     assert_eq!(greeting(config), ["SETTINGS 4=100"]);
@@ -62,8 +62,8 @@ fn the_greeting_goes_before_a_request_that_was_opened_at_once() {
 
 /// Undertow's server takes what SETTINGS says for its own windows, and over 65,536 bytes grants no upload anything.
 #[test]
-fn a_client_tells_its_windows_behind_each_syn_stream_and_small_ones_in_settings() {
-    for (window, told, widened) in [
+fn large_client_windows_follow_each_syn_stream() {
+    for (window, told, from_v2_pairs) in [
         (10 << 20, "SETTINGS 4=0", Some("WINDOW_UPDATE 1 10420224")),
         (65_536, "SETTINGS 4=0", None),
         (40_000, "SETTINGS 4=0 7=40000", None),
@@ -75,7 +75,10 @@ fn a_client_tells_its_windows_behind_each_syn_stream_and_small_ones_in_settings(
             .session
             .open(&some_headers(), Open::default())
             .unwrap();
-        let want: Vec<_> = [told, "SYN_STREAM 1"].into_iter().chain(widened).collect();
+        let want: Vec<_> = [told, "SYN_STREAM 1"]
+            .into_iter()
+            .chain(from_v2_pairs)
+            .collect();
         assert_eq!(client.wrote(), want, "{window}");
     }
 }
@@ -83,7 +86,7 @@ fn a_client_tells_its_windows_behind_each_syn_stream_and_small_ones_in_settings(
 #[test]
 fn a_greeting_after_the_peer_waits_for_its_first_frame() {
     let mut config = Config::new(Role::Server, Version::V31);
-    config.greeting = Greeting::AfterPeer;
+    config.greeting = SettingsTiming::AfterPeer;
     let mut server = Script::before_greeting(config);
     assert_eq!(server.wrote(), [""; 0]);
     server.syn_fin(1);
@@ -93,9 +96,9 @@ fn a_greeting_after_the_peer_waits_for_its_first_frame() {
 }
 
 #[test]
-fn a_session_that_never_greets_holds_its_windows_to_what_the_peer_believes() {
+fn without_settings_the_default_windows_hold() {
     let mut config = Config::new(Role::Client, Version::V3);
-    config.greeting = Greeting::Never;
+    config.greeting = SettingsTiming::Never;
     let mut client = Script::before_greeting(config);
     client
         .session
@@ -115,7 +118,7 @@ fn a_session_that_never_greets_holds_its_windows_to_what_the_peer_believes() {
 }
 
 #[test]
-fn a_limit_of_0_lets_no_stream_be_opened_and_closes_none() {
+fn a_limit_of_0_opens_and_closes_no_stream() {
     let mut client = Script::client();
     let get = Open {
         fin: true,

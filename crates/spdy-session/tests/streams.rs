@@ -89,7 +89,7 @@ fn an_id_below_the_last_one_ends_the_session_and_reports_what_was_accepted() {
 }
 
 #[test]
-fn a_second_syn_stream_for_an_open_stream_takes_the_stream_with_it_and_the_session_lives() {
+fn a_second_syn_stream_resets_the_stream_only() {
     let mut server = Script::server();
     server.syn(1);
     server.syn(1);
@@ -102,7 +102,7 @@ fn a_second_syn_stream_for_an_open_stream_takes_the_stream_with_it_and_the_sessi
 }
 
 #[test]
-fn the_id_of_a_closed_stream_used_again_costs_the_stream_in_spdy_2_and_the_session_later() {
+fn a_reused_id_resets_in_spdy_2_and_ends_later_versions() {
     for (version, answer) in [
         (Version::V2, "RST_STREAM 1 PROTOCOL_ERROR"),
         (Version::V3, "GOAWAY 1 PROTOCOL_ERROR"),
@@ -207,7 +207,7 @@ fn a_second_syn_reply_is_stream_in_use_and_protocol_error_in_spdy_2() {
 }
 
 #[test]
-fn a_second_syn_reply_after_fin_says_that_the_stream_is_closed() {
+fn a_second_syn_reply_after_fin_gets_stream_already_closed() {
     let mut client = Script::client();
     client
         .session
@@ -247,7 +247,7 @@ fn frames_for_a_stream_that_never_was_get_invalid_stream_once() {
 }
 
 #[test]
-fn data_and_headers_after_fin_say_that_the_stream_is_closed() {
+fn data_and_headers_after_fin_get_stream_already_closed() {
     let mut server = Script::version(Role::Server, Version::V31);
     server.syn_fin(1);
     server.data(1, 4, false);
@@ -294,7 +294,7 @@ fn spdy_2_ignores_data_after_fin_and_answers_headers_there() {
 }
 
 #[test]
-fn late_frames_for_a_stream_that_just_closed_meet_silence() {
+fn late_frames_for_a_closed_stream_are_ignored() {
     let mut server = Script::server();
     server.syn_fin(1);
     server.session.reply(id(1), &some_headers(), true);
@@ -357,7 +357,7 @@ fn rst_stream_overtakes_the_data_of_its_stream() {
     server.session.reply(id(1), &some_headers(), false);
     server.wrote();
     server.session.send_data(id(1), bytes(40_000), true);
-    assert_eq!(server.wrote_some(1), ["DATA 1 16384"]);
+    assert_eq!(server.output_frames(1), ["DATA 1 16384"]);
     server.session.reset(id(1), RstStatus::INTERNAL_ERROR);
     assert_eq!(server.wrote(), ["RST_STREAM 1 INTERNAL_ERROR"]);
 }

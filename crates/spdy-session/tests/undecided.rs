@@ -34,7 +34,7 @@ fn answering_two(server: &mut Script) {
 
 /// A client of 3.1 that had not said so was overrun.
 #[test]
-fn a_peer_of_3_or_3_1_is_sent_what_3_1_allows_until_it_has_shown_which_it_speaks() {
+fn an_undetected_peer_is_sent_what_3_1_allows() {
     let mut server = undecided();
     answering_two(&mut server);
     let wrote = server.wrote();
@@ -48,7 +48,7 @@ fn a_peer_of_3_or_3_1_is_sent_what_3_1_allows_until_it_has_shown_which_it_speaks
 }
 
 #[test]
-fn a_peer_that_echoes_and_grants_the_session_nothing_speaks_3() {
+fn an_echo_without_session_credit_means_3() {
     let mut server = undecided();
     answering_two(&mut server);
     server.wrote();
@@ -61,7 +61,7 @@ fn a_peer_that_echoes_and_grants_the_session_nothing_speaks_3() {
 }
 
 #[test]
-fn a_peer_that_neither_echoes_nor_grants_speaks_3_after_ten_seconds() {
+fn no_echo_and_no_credit_means_3_after_ten_seconds() {
     let mut server = undecided();
     answering_two(&mut server);
     server.wrote();
@@ -76,7 +76,7 @@ fn a_peer_that_neither_echoes_nor_grants_speaks_3_after_ten_seconds() {
 fn the_wait_for_an_echo_begins_when_the_transport_has_taken_the_ping() {
     let mut server = undecided();
     answering_two(&mut server);
-    assert_eq!(sum(&server.wrote_untaken()), WINDOW);
+    assert_eq!(sum(&server.output_untransmitted()), WINDOW);
     server.pass(ms(30_000));
     assert_eq!(sum(&server.wrote()), 0);
     server.pass(ms(9_999));
@@ -121,7 +121,7 @@ fn an_echo_of_a_ping_that_left_before_the_answers_shows_nothing() {
 
 /// A client of 3.1 that has received nothing has nothing to grant, so its upload stood still after 65,536 bytes.
 #[test]
-fn the_session_of_a_peer_of_3_or_3_1_gets_credit_once_half_a_window_has_come() {
+fn an_undetected_session_gets_credit_after_half_a_window() {
     let mut server = undecided();
     server.syn(1);
     server.syn(3);
@@ -133,7 +133,7 @@ fn the_session_of_a_peer_of_3_or_3_1_gets_credit_once_half_a_window_has_come() {
 
 /// Each later one waited until 32 KiB were left, so that an upload lost a round trip with every megabyte.
 #[test]
-fn a_session_that_got_credit_gets_more_once_half_of_what_it_opened_is_used() {
+fn credit_is_renewed_after_half_of_the_opened_window() {
     let mut server = undecided();
     server.syn(1);
     let mut granted_after = Vec::new();
@@ -158,7 +158,7 @@ fn a_session_that_got_credit_gets_more_once_half_of_what_it_opened_is_used() {
 /// OkHttp and Undertow move the session's window by our INITIAL_WINDOW_SIZE, too. They were taken for SPDY/3 before we had
 /// written anything, and their uploads stopped.
 #[test]
-fn a_peer_that_moves_its_sessions_window_with_that_of_streams_has_not_shown_that_it_speaks_3() {
+fn session_window_moves_of_okhttp_do_not_mean_3() {
     for (more, credit) in [(0, true), (1, false)] {
         let mut config = Config::new(Role::Server, Version::V3);
         config.detect_session_window = true;
@@ -178,7 +178,7 @@ fn a_peer_that_moves_its_sessions_window_with_that_of_streams_has_not_shown_that
 }
 
 #[test]
-fn a_peer_that_sends_more_than_3_1_allows_speaks_3_and_its_session_gets_no_more_credit() {
+fn data_past_the_3_1_window_means_3() {
     let mut config = Config::new(Role::Server, Version::V3);
     config.detect_session_window = true;
     config.session_window_bytes = Some(65_536);

@@ -8,7 +8,7 @@ use spdy_frame::frame::{Data, Frame, SettingId};
 use spdy_frame::header_block::HeaderBlock;
 use spdy_frame::status::RstStatus;
 use spdy_frame::version::Version;
-use spdy_session::config::{Config, Greeting, Role};
+use spdy_session::config::{Config, Role, SettingsTiming};
 use spdy_session::session::Open;
 use support::pair::Pair;
 use support::{Script, bytes, event_line, id, ms, some_headers};
@@ -100,7 +100,7 @@ fn a_bare_fin_needs_no_credit() {
 }
 
 #[test]
-fn a_lowered_initial_window_makes_a_window_negative_until_updates_have_paid_for_it() {
+fn a_negative_window_sends_nothing_until_updates() {
     let mut server = answering(Version::V31, 200_000);
     server.wrote();
     server.window_update(0, 1_000_000);
@@ -122,7 +122,7 @@ fn a_raised_initial_window_opens_streams_that_are_open_and_never_the_session() {
 }
 
 #[test]
-fn an_initial_window_of_0_lets_headers_through_and_no_data() {
+fn an_initial_window_of_0_blocks_data_only() {
     let mut server = Script::server();
     server.setting(SettingId::INITIAL_WINDOW_SIZE, 0);
     server.syn_fin(1);
@@ -171,7 +171,7 @@ fn an_initial_window_one_past_the_limit_ends_the_session() {
 }
 
 #[test]
-fn an_initial_window_that_lifts_a_stream_past_the_limit_costs_that_stream_alone() {
+fn a_window_overflow_by_settings_resets_one_stream() {
     let mut server = answering(Version::V31, 10);
     server.syn_fin(3);
     server.window_update(1, 1);
@@ -295,7 +295,7 @@ fn a_stream_whose_fin_came_gets_no_credit_and_the_session_does() {
 /// Jetty's client holds back what it owes a stream whose window it has used up, its own WINDOW_UPDATE too: an
 /// upload of whole windows got 64 KiB of its answer, and no more.
 #[test]
-fn a_stream_whose_fin_took_the_last_byte_of_its_window_gets_credit_while_it_is_answered() {
+fn a_window_used_up_by_fin_still_gets_credit() {
     for version in [Version::V3, Version::V31] {
         for answered in [false, true] {
             let mut config = Config::new(Role::Server, version);
@@ -367,7 +367,7 @@ fn data_for_streams_that_are_gone_counts_and_its_credit_goes_back_at_once() {
 fn without_flow_control_nothing_is_obeyed_enforced_or_granted() {
     for role in [Role::Server, Role::Client] {
         let mut config = Config::new(role, Version::V31);
-        (config.flow_control, config.greeting) = (false, Greeting::Never);
+        (config.flow_control, config.greeting) = (false, SettingsTiming::Never);
         config.push = spdy_session::config::PushPolicy::AcceptUnassociated;
         let mut script = Script::new(config);
         let (theirs, ours) = if role == Role::Server { (1, 2) } else { (2, 1) };
@@ -455,7 +455,7 @@ fn small_credit_of_the_session_waits_too_and_more_of_it_ends_the_wait() {
 }
 
 #[test]
-fn capacity_falls_to_0_when_the_buffer_is_full_and_rises_when_half_of_it_has_left() {
+fn capacity_returns_after_half_the_buffer_has_left() {
     let mut server = Script::server();
     server.syn_fin(1);
     server.session.reply(id(1), &some_headers(), false);
@@ -466,7 +466,7 @@ fn capacity_falls_to_0_when_the_buffer_is_full_and_rises_when_half_of_it_has_lef
     server.session.send_data(id(1), bytes(1), false);
     assert_eq!(server.session.send_capacity(id(1)), 0);
     assert_eq!(
-        sum(&server.wrote_some(2)),
+        sum(&server.output_frames(2)),
         16_384,
         "SYN_REPLY and one frame"
     );
@@ -474,7 +474,7 @@ fn capacity_falls_to_0_when_the_buffer_is_full_and_rises_when_half_of_it_has_lef
         (server.session.send_capacity(id(1)), server.heard()),
         (0, vec![])
     );
-    server.wrote_some(1);
+    server.output_frames(1);
     assert_eq!(server.session.send_capacity(id(1)), 32_768);
     assert_eq!(server.heard(), ["Writable 1"]);
 }
@@ -536,7 +536,7 @@ fn a_large_body_crosses_at_the_pace_of_its_reader() {
 #[test]
 fn a_greeting_that_waits_for_the_peer_opens_the_window_by_all_that_came() {
     let mut config = Config::new(Role::Server, Version::V31);
-    config.greeting = Greeting::AfterPeer;
+    config.greeting = SettingsTiming::AfterPeer;
     let mut server = Script::new(config);
     // a stray stream's DATA, whose credit goes back at once, in two pieces
     let stray = Data {
@@ -598,7 +598,7 @@ fn a_stream_window_doubles_with_each_window_that_is_read_within_a_second() {
 }
 
 #[test]
-fn a_stream_window_stays_where_a_window_takes_longer_than_a_second_or_is_thrown_away() {
+fn a_slow_reader_gets_no_window_growth() {
     let mut server = Script::server();
     server.syn(1);
     let had = read_at_pace(&mut server, 1, 8 * WINDOW, 8 * 1_100);

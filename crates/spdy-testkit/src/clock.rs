@@ -17,10 +17,10 @@ const TURNS: usize = 100;
 
 /// Clones are the same one.
 #[derive(Clone, Debug, Default)]
-pub struct Clock(Arc<Mutex<Hands>>);
+pub struct Clock(Arc<Mutex<ClockState>>);
 
 #[derive(Debug, Default)]
-struct Hands {
+struct ClockState {
     now: Instant,
     /// Sleeps so far: those for one instant wake in their order.
     sleeps: u64,
@@ -66,7 +66,7 @@ impl Clock {
         due.into_values().for_each(Waker::wake);
     }
 
-    fn hands(&self) -> MutexGuard<'_, Hands> {
+    fn hands(&self) -> MutexGuard<'_, ClockState> {
         self.0.lock()
     }
 }

@@ -54,7 +54,7 @@ mod tests {
     use super::{parse, spell};
 
     #[test]
-    fn what_is_spelled_is_parsed_again() {
+    fn encoded_hex_decodes_to_itself() {
         assert_eq!(parse("00ff7e"), Some(vec![0x00, 0xff, 0x7e]));
         assert_eq!(spell(&[0x00, 0xff, 0x7e]), "00ff7e");
         assert_eq!(parse("0"), None);

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 pub const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Between two looks at what tells nobody of itself.
-pub const BETWEEN_LOOKS: Duration = Duration::from_millis(5);
+pub const POLL_INTERVAL: Duration = Duration::from_millis(5);
 
 /// Waits until `is_so`, of which nothing else tells.
 ///
@@ -22,7 +22,7 @@ pub fn until(what: &str, mut is_so: impl FnMut() -> bool) {
     let begun = Instant::now();
     while !is_so() {
         assert!(begun.elapsed() < PATIENCE, "waited in vain until {what}");
-        thread::park_timeout(BETWEEN_LOOKS);
+        thread::park_timeout(POLL_INTERVAL);
     }
 }
 
@@ -44,7 +44,7 @@ pub fn patient(connection: TcpStream) -> TcpStream {
 ///
 /// If it has not after [`PATIENCE`]; it is killed then.
 pub fn ended(child: &mut Child) -> ExitStatus {
-    let ended = ended_within(PATIENCE, child);
+    let ended = wait_for_exit_within(PATIENCE, child);
     ended.unwrap_or_else(|_| panic!("process {} did not end by itself", child.id()))
 }
 
@@ -56,7 +56,7 @@ pub fn ended(child: &mut Child) -> ExitStatus {
 pub fn output_within(longest: Duration, mut child: Child) -> Output {
     drop(child.stdin.take());
     let (stdout, stderr) = (read(child.stdout.take()), read(child.stderr.take()));
-    let ended = ended_within(longest, &mut child);
+    let ended = wait_for_exit_within(longest, &mut child);
     let (Ok(status) | Err(status)) = ended;
     // Who was started by it may hold its pipes for longer.
     let [stdout, stderr] =
@@ -75,7 +75,7 @@ pub fn output_within(longest: Duration, mut child: Child) -> Output {
 }
 
 /// How `child` ended, by itself or killed.
-fn ended_within(longest: Duration, child: &mut Child) -> Result<ExitStatus, ExitStatus> {
+fn wait_for_exit_within(longest: Duration, child: &mut Child) -> Result<ExitStatus, ExitStatus> {
     let begun = Instant::now();
     loop {
         if let Some(status) = child.try_wait().expect("it is ours") {
@@ -85,7 +85,7 @@ fn ended_within(longest: Duration, child: &mut Child) -> Result<ExitStatus, Exit
             let _ = child.kill();
             return Err(child.wait().expect("it is ours"));
         }
-        thread::park_timeout(BETWEEN_LOOKS);
+        thread::park_timeout(POLL_INTERVAL);
     }
 }
 

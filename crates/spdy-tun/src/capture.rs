@@ -34,7 +34,7 @@ pub enum Taken {
 
 /// A packet.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub struct Captured {
+pub struct CapturedPacket {
     /// When it was read from the sender's device.
     pub read: Instant,
     /// Which way it went.
@@ -46,12 +46,12 @@ pub struct Captured {
 }
 
 /// What a packet takes beside its own bytes: when it came and went, and where it lies.
-const RECORD_BYTES: usize = size_of::<Captured>();
+const RECORD_BYTES: usize = size_of::<CapturedPacket>();
 
 /// Packets in the order in which they were read.
 #[derive(Clone, Debug, Default)]
 pub struct Capture {
-    packets: Vec<Captured>,
+    packets: Vec<CapturedPacket>,
     bytes: usize,
     limit_bytes: usize,
     left_out: u64,
@@ -69,7 +69,7 @@ impl Capture {
 
     /// What it kept.
     #[must_use]
-    pub fn packets(&self) -> &[Captured] {
+    pub fn packets(&self) -> &[CapturedPacket] {
         &self.packets
     }
 
@@ -87,7 +87,7 @@ impl Capture {
             return None;
         }
         self.bytes = bytes;
-        self.packets.push(Captured {
+        self.packets.push(CapturedPacket {
             read: now,
             way,
             fate: Fate::Flying,
@@ -110,7 +110,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn packets_are_kept_up_to_the_limit_and_from_one_byte_past_it_only_counted() {
+    fn packets_past_the_byte_limit_are_only_counted() {
         let mut capture = Capture::new(150 + 2 * RECORD_BYTES);
         let mut read = |len| capture.read(Instant::ZERO, Way::Up, &vec![0; len]);
         assert_eq!([read(100), read(50), read(0)], [Some(0), Some(1), None]);

@@ -171,7 +171,7 @@ impl Emulator {
             let len = delivery.packet.len();
             meter.count_delivered(delivery.due, now, len, delivery.bits_in_a_row);
         } else {
-            meter.count_refused();
+            meter.count_write_failure();
         }
     }
 
@@ -182,8 +182,8 @@ impl Emulator {
     }
 
     /// Notes that something else than an IPv4 packet came, which goes nowhere.
-    pub fn handle_foreign(&mut self, way: Way) {
-        self.meter(way).count_foreign();
+    pub fn handle_non_ipv4(&mut self, way: Way) {
+        self.meter(way).count_non_ipv4();
     }
 
     /// Whether nothing is on its way.
@@ -218,11 +218,11 @@ impl Emulator {
             Verdict::Arrives(due) => (due, None),
             Verdict::Again(transit) => (transit.at(), Some(transit)),
             Verdict::QueueFull => {
-                self.note_taken(&flying, Taken::QueueFull);
+                self.note_dropped(&flying, Taken::QueueFull);
                 return self.meter(flying.way).count_queue_drop();
             }
             Verdict::Lost => {
-                self.note_taken(&flying, Taken::Lost);
+                self.note_dropped(&flying, Taken::Lost);
                 return self.meter(flying.way).count_loss();
             }
         };
@@ -231,7 +231,7 @@ impl Emulator {
         self.flying.insert((at, self.sequence), flying);
     }
 
-    fn note_taken(&mut self, flying: &Flying, by: Taken) {
+    fn note_dropped(&mut self, flying: &Flying, by: Taken) {
         if let (Some(capture), Some(number)) = (&mut self.capture, flying.captured) {
             capture.taken(number, by);
         }
@@ -278,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn a_packet_is_due_when_the_path_says_so() {
+    fn a_packet_is_due_at_its_path_arrival_time() {
         let config = PathConfig::new(500_000, 2_000_000, 100 * MS);
         let mut emulator = Emulator::new(&config, 0, Instant::ZERO);
         emulator.offer(Instant::ZERO, Way::Up, &[7; 1_500]);
@@ -329,7 +329,7 @@ mod tests {
     }
 
     #[test]
-    fn rests_are_no_part_of_the_measured_rate() {
+    fn idle_time_is_not_part_of_the_measured_rate() {
         let config = PathConfig::new(1_000_000, 8_000_000, 10 * MS);
         let mut emulator = Emulator::new(&config, 3, Instant::ZERO);
         for ms in [0, 100, 200, 300] {
@@ -354,7 +354,7 @@ mod tests {
     }
 
     #[test]
-    fn being_late_is_measured_and_moves_no_later_packet() {
+    fn lateness_is_measured_and_never_shifts_later_packets() {
         let config = PathConfig::new(1_000_000, 1_000_000, 20 * MS);
         let mut emulator = Emulator::new(&config, 0, Instant::ZERO);
         for _ in 0..3 {
@@ -393,7 +393,7 @@ mod tests {
     }
 
     #[test]
-    fn a_capture_tells_of_every_packet_when_it_came_and_what_became_of_it() {
+    fn a_capture_has_arrival_and_outcome_of_every_packet() {
         let config = PathConfig {
             queue: QueueLimit::Packets(2),
             ..PathConfig::new(8_000, 8_000_000, 2 * MS)
@@ -414,7 +414,7 @@ mod tests {
         }
         let at = Instant::from_millis;
         let capture = emulator.end_capture();
-        let told = |it: &crate::capture::Captured| (it.packet[0], it.way, it.read, it.fate);
+        let told = |it: &crate::capture::CapturedPacket| (it.packet[0], it.way, it.read, it.fate);
         let told: Vec<_> = capture.packets().iter().map(told).collect();
         assert_eq!(
             told,
@@ -439,7 +439,7 @@ mod tests {
     proptest! {
         /// However seldom it is asked, the machine says what the path alone says.
         #[test]
-        fn nobodys_lateness_changes_a_fate(
+        fn lateness_never_changes_a_packets_outcome(
             gaps_us in prop::collection::vec(0u64..3_000, 1..60),
             lens in prop::collection::vec(40usize..1_500, 60),
             asked_every in 1usize..20,

@@ -35,7 +35,7 @@ use crate::error::RealTimeError;
 /// What the program is called when it plays a part; the part and its arguments follow.
 const MARK: &str = "spdy-enclosed";
 /// The program itself.
-const MYSELF: &str = "/proc/self/exe";
+const SELF_EXE: &str = "/proc/self/exe";
 
 /// Which process this is.
 #[derive(Debug)]
@@ -50,7 +50,7 @@ pub enum Place {
 
 /// Whose Ctrl-C is.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Typed {
+pub enum CtrlCPolicy {
     /// The command's: ours wait for it to end, and then tell what was.
     ForCommand,
     /// Everybody's: no command is run, and all of it ends.
@@ -72,7 +72,7 @@ pub struct Inside {
 /// # Errors
 ///
 /// Threads run already, or the system gives no namespaces.
-pub fn enter(typed: Typed) -> Result<Place, RealTimeError> {
+pub fn enter(typed: CtrlCPolicy) -> Result<Place, RealTimeError> {
     let called = env::args().next().unwrap_or_default();
     let Some(part) = called.strip_prefix(MARK) else {
         return outside(typed).map(Place::Outside);
@@ -83,10 +83,10 @@ pub fn enter(typed: Typed) -> Result<Place, RealTimeError> {
         .collect();
     match *numbers.as_slice() {
         [parent, ref ids @ ..] if part.starts_with(":inner:") => {
-            die_with(parent)?;
+            kill_with_parent(parent)?;
             own_proc();
-            if typed == Typed::ForInside {
-                let opened = typed_signals().thread_unblock();
+            if typed == CtrlCPolicy::ForInside {
+                let opened = terminal_signals().thread_unblock();
                 opened.map_err(|error| RealTimeError::Start {
                     what: "the inner process",
                     source: error.into(),
@@ -109,7 +109,7 @@ pub fn enter(typed: Typed) -> Result<Place, RealTimeError> {
 }
 
 /// Leaves the outer process behind, and waits for the inner one.
-fn outside(typed: Typed) -> Result<ExitStatus, RealTimeError> {
+fn outside(typed: CtrlCPolicy) -> Result<ExitStatus, RealTimeError> {
     let threads = fs::read_dir("/proc/self/task").map_or(1, Iterator::count);
     if threads > 1 {
         return Err(RealTimeError::Threads { threads });
@@ -127,14 +127,14 @@ fn outside(typed: Typed) -> Result<ExitStatus, RealTimeError> {
         what: "the inner process",
         source,
     };
-    if typed != Typed::ForAll {
+    if typed != CtrlCPolicy::ForAll {
         // The inner process inherits it; who they are for opens them again.
-        let blocked = typed_signals().thread_block();
+        let blocked = terminal_signals().thread_block();
         blocked.map_err(|error| start(error.into()))?;
     }
     // As /proc numbers us, which is where the inner process will look.
     let me = fs::read_link("/proc/self").map_err(start)?;
-    let mut inner = Command::new(MYSELF)
+    let mut inner = Command::new(SELF_EXE)
         .arg0(format!("{MARK}:inner:{}{ids}", me.display()))
         .args(env::args_os().skip(1))
         .spawn()
@@ -142,7 +142,7 @@ fn outside(typed: Typed) -> Result<ExitStatus, RealTimeError> {
     inner.wait().map_err(start)
 }
 
-fn typed_signals() -> SigSet {
+fn terminal_signals() -> SigSet {
     SigSet::from_iter([Signal::SIGINT, Signal::SIGQUIT])
 }
 
@@ -172,7 +172,7 @@ fn new_user(
 }
 
 /// Has this process killed when `parent` ends.
-fn die_with(parent: u32) -> Result<(), RealTimeError> {
+fn kill_with_parent(parent: u32) -> Result<(), RealTimeError> {
     let failed = |source| RealTimeError::Start {
         what: "the inner process",
         source,
@@ -208,7 +208,7 @@ impl Inside {
     /// # Errors
     ///
     /// There is no such file, or none may lie over it.
-    pub fn resolve_by(&self, resolver: Ipv4Addr) -> Result<(), RealTimeError> {
+    pub fn set_resolver(&self, resolver: Ipv4Addr) -> Result<(), RealTimeError> {
         let kernel = |source| RealTimeError::Kernel {
             what: RESOLVERS.to_owned(),
             source,
@@ -229,7 +229,7 @@ impl Inside {
         let ids = self
             .ids
             .map_or_else(String::new, |(user, group)| format!(":{user}:{group}"));
-        let mut command = Command::new(MYSELF);
+        let mut command = Command::new(SELF_EXE);
         command
             .arg0(format!("{MARK}:command:{number}{ids}"))
             .args(env::args_os().skip(1))
@@ -243,7 +243,7 @@ pub fn become_command(words: &[OsString]) -> io::Error {
     let Some((program, arguments)) = words.split_first() else {
         return io::ErrorKind::InvalidInput.into();
     };
-    if let Err(error) = typed_signals().thread_unblock() {
+    if let Err(error) = terminal_signals().thread_unblock() {
         return error.into();
     }
     Command::new(program).args(arguments).exec()

@@ -70,11 +70,11 @@ impl Meter {
         self.lost += 1;
     }
 
-    pub(crate) const fn count_refused(&mut self) {
+    pub(crate) const fn count_write_failure(&mut self) {
         self.refused += 1;
     }
 
-    pub(crate) const fn count_foreign(&mut self) {
+    pub(crate) const fn count_non_ipv4(&mut self) {
         self.foreign += 1;
     }
 

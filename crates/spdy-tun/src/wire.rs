@@ -13,7 +13,7 @@ use nix::sys::eventfd::EventFd;
 use nix::sys::prctl::set_timerslack;
 use nix::sys::time::TimeSpec;
 use rustix::process::setpriority_process;
-use spdy_clock::{Instant, WallClock};
+use spdy_clock::{Instant, MonotonicClock};
 use spdy_netem::path::{PathConfig, Way};
 use tun_rs::SyncDevice;
 
@@ -31,7 +31,7 @@ const EARLY: Duration = Duration::from_micros(200);
 const LARGEST: usize = 65_536;
 
 /// Nice value that the thread takes where the system allows it: a browser at one end has more threads than there are cores.
-const GO_FIRST: i32 = -15;
+const NICE_VALUE: i32 = -15;
 
 /// What the thread is told.
 pub(crate) enum Order {
@@ -55,7 +55,7 @@ pub(crate) struct Wire {
     server: SyncDevice,
     orders: mpsc::Receiver<Order>,
     bell: Arc<EventFd>,
-    clock: WallClock,
+    clock: MonotonicClock,
     emulator: Emulator,
     cpu_at_begin: Option<CpuTime>,
     last_packet: Instant,
@@ -72,7 +72,7 @@ impl Wire {
         config: &PathConfig,
         seed: u64,
     ) -> Self {
-        let clock = WallClock::start();
+        let clock = MonotonicClock::start();
         let now = clock.now();
         Self {
             client,
@@ -96,7 +96,7 @@ impl Wire {
     pub(crate) fn run(mut self) -> io::Result<()> {
         set_timerslack(1)?;
         // Only a privileged user may; where nobody else wants the core it changes nothing.
-        let _ = setpriority_process(None, GO_FIRST);
+        let _ = setpriority_process(None, NICE_VALUE);
         self.cpu_at_begin = CpuTime::of_this_thread();
         loop {
             let rung = self.wait()?;
@@ -107,7 +107,7 @@ impl Wire {
                 self.read(way)?;
             }
             self.deliver();
-            self.tell_if_quiet();
+            self.notify_if_quiet();
         }
     }
 
@@ -193,7 +193,7 @@ impl Wire {
                 Some(first) if first >> 4 == 4 => {
                     self.emulator.offer(now, way, &self.buffer[..len]);
                 }
-                _ => self.emulator.handle_foreign(way),
+                _ => self.emulator.handle_non_ipv4(way),
             }
         }
         Ok(())
@@ -213,7 +213,7 @@ impl Wire {
         }
     }
 
-    fn tell_if_quiet(&mut self) {
+    fn notify_if_quiet(&mut self) {
         let now = self.clock.now();
         let (empty, last) = (self.emulator.is_empty(), self.last_packet);
         let quiet = self

@@ -4,7 +4,7 @@ use std::fmt;
 use std::time::Duration;
 
 use crate::names::{MAX_PREFIX_BYTES, Names};
-use crate::reach::without_secrets;
+use crate::reach::redact;
 use crate::store;
 
 /// How the tier is made.
@@ -48,11 +48,7 @@ impl Config {
 /// Without users and passwords.
 impl fmt::Debug for Config {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let nodes: Vec<_> = self
-            .nodes
-            .iter()
-            .map(|node| without_secrets(node))
-            .collect();
+        let nodes: Vec<_> = self.nodes.iter().map(|node| redact(node)).collect();
         f.debug_struct("Config")
             .field("nodes", &nodes)
             .field("prefix", &self.prefix)

@@ -10,7 +10,7 @@
 //! ```
 
 use bytes::{Buf, Bytes};
-use spdy_cache::shared::Meant;
+use spdy_cache::shared::PurgeTarget;
 use spdy_cache::tags::Tag;
 
 const VERSION: u8 = 1;
@@ -34,7 +34,7 @@ pub(crate) enum What {
     /// Nothing that was kept in this part of the cluster before is believed. It says nothing of what caches have of their own.
     Anew { part: u8 },
     /// This was purged.
-    Purged { meant: Meant, soft: bool },
+    Purged { meant: PurgeTarget, soft: bool },
 }
 
 impl Entry {
@@ -54,9 +54,9 @@ impl Entry {
         };
         out.push(if soft { 2 } else { 1 });
         let (kind, owner, rest) = match meant {
-            Meant::Prefix(prefix) => (0, None, &prefix[..]),
-            Meant::Tag(Tag::Site { site, tag }) => (1, Some(site), &tag[..]),
-            Meant::Tag(Tag::Origin { origin, group }) => (2, Some(origin), &group[..]),
+            PurgeTarget::Prefix(prefix) => (0, None, &prefix[..]),
+            PurgeTarget::Tag(Tag::Site { site, tag }) => (1, Some(site), &tag[..]),
+            PurgeTarget::Tag(Tag::Origin { origin, group }) => (2, Some(origin), &group[..]),
         };
         out.push(kind);
         if let Some(owner) = owner {
@@ -74,7 +74,7 @@ impl Entry {
         read(bytes).unwrap_or_else(|| Self {
             by: Writer::default(),
             what: What::Purged {
-                meant: Meant::everything(),
+                meant: PurgeTarget::everything(),
                 soft: true,
             },
         })
@@ -98,12 +98,12 @@ fn read(bytes: &[u8]) -> Option<Entry> {
         _ => return None,
     };
     let meant = match rest.try_get_u8().ok()? {
-        0 => Meant::Prefix(Bytes::copy_from_slice(rest)),
+        0 => PurgeTarget::Prefix(Bytes::copy_from_slice(rest)),
         kind => {
             let len = rest.try_get_u32().ok()? as usize;
             let (owner, tag) = rest.split_at_checked(len)?;
             let (owner, tag) = (owner.to_vec(), tag.to_vec());
-            Meant::Tag(match kind {
+            PurgeTarget::Tag(match kind {
                 1 => Tag::Site { site: owner, tag },
                 2 => Tag::Origin {
                     origin: owner,
@@ -131,10 +131,11 @@ mod tests {
 
     fn any_what() -> impl Strategy<Value = What> {
         let meant = prop_oneof![
-            any_bytes().prop_map(|prefix| Meant::Prefix(prefix.into())),
-            (any_bytes(), any_bytes()).prop_map(|(site, tag)| Meant::Tag(Tag::Site { site, tag })),
+            any_bytes().prop_map(|prefix| PurgeTarget::Prefix(prefix.into())),
             (any_bytes(), any_bytes())
-                .prop_map(|(origin, group)| Meant::Tag(Tag::Origin { origin, group })),
+                .prop_map(|(site, tag)| PurgeTarget::Tag(Tag::Site { site, tag })),
+            (any_bytes(), any_bytes())
+                .prop_map(|(origin, group)| PurgeTarget::Tag(Tag::Origin { origin, group })),
         ];
         prop_oneof![
             Just(What::Begin),
@@ -145,16 +146,16 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_written_reads_as_it_was(by in any::<Writer>(), what in any_what()) {
+        fn an_encoded_entry_decodes_to_itself(by in any::<Writer>(), what in any_what()) {
             let entry = Entry { by, what };
             prop_assert_eq!(Entry::decode(&entry.encode()), entry);
         }
 
         #[test]
-        fn what_does_not_read_means_everything(bytes in any_bytes()) {
+        fn an_unknown_entry_purges_everything(bytes in any_bytes()) {
             let read = Entry::decode(&bytes);
             let is_one = read.encode() == bytes;
-            let means_all = matches!(&read.what, What::Purged { meant, .. } if *meant == Meant::everything());
+            let means_all = matches!(&read.what, What::Purged { meant, .. } if *meant == PurgeTarget::everything());
             prop_assert!(is_one || means_all, "{:?}", read);
         }
     }

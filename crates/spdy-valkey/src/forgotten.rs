@@ -15,14 +15,14 @@ use crate::names::Place;
 use crate::parts::PARTS;
 
 /// URLs that may wait in each part of the cluster; with one more, nothing that is in that part is believed by anybody.
-pub(crate) const MAX_FORGOTTEN: usize = 4096;
+pub(crate) const MAX_PENDING_DELETES: usize = 4096;
 
 /// When something was forgotten: a number that grows.
 pub(crate) type Turn = u64;
 
 /// Each with when it was forgotten last: what is let go of then may be kept again.
 #[derive(Debug, Default)]
-pub(crate) struct Forgotten {
+pub(crate) struct PendingDeletes {
     parts: [BTreeMap<Place, Waiting>; PARTS],
     last: Turn,
 }
@@ -34,7 +34,7 @@ struct Waiting {
     is_queued: bool,
 }
 
-impl Forgotten {
+impl PendingDeletes {
     /// Adds one; `false` if there was no room, and all of its part have made way for it.
     pub(crate) fn add(&mut self, place: &Place) -> bool {
         self.last += 1;
@@ -43,7 +43,7 @@ impl Forgotten {
             is_queued: false,
         };
         let part = &mut self.parts[place.part];
-        let has_room = part.len() < MAX_FORGOTTEN || part.contains_key(place);
+        let has_room = part.len() < MAX_PENDING_DELETES || part.contains_key(place);
         if !has_room {
             part.clear();
         }
@@ -104,8 +104,8 @@ mod tests {
     }
 
     #[test]
-    fn what_is_forgotten_again_while_it_is_let_go_of_stays_forgotten() {
-        let (mut forgotten, place) = (Forgotten::default(), place(0, 0));
+    fn a_delete_requested_during_a_delete_stays_pending() {
+        let (mut forgotten, place) = (PendingDeletes::default(), place(0, 0));
         assert!(forgotten.add(&place));
         let turn = forgotten.turn(&place).expect("it is in");
         assert!(forgotten.add(&place));
@@ -117,15 +117,15 @@ mod tests {
     }
 
     #[test]
-    fn more_than_may_wait_in_a_part_is_told_and_nothing_of_another_part_makes_way() {
-        let mut forgotten = Forgotten::default();
+    fn overflow_of_a_part_is_reported_and_clears_only_that_part() {
+        let mut forgotten = PendingDeletes::default();
         let elsewhere = place(0, 8);
         assert!(forgotten.add(&elsewhere));
-        for number in 0..MAX_FORGOTTEN {
+        for number in 0..MAX_PENDING_DELETES {
             assert!(forgotten.add(&place(number, 7)));
         }
         assert!(forgotten.add(&place(0, 7)), "it is in");
-        let more = place(MAX_FORGOTTEN, 7);
+        let more = place(MAX_PENDING_DELETES, 7);
         assert!(!forgotten.add(&more));
         assert!(forgotten.has(&elsewhere));
         let turn = forgotten.last();
@@ -133,8 +133,8 @@ mod tests {
     }
 
     #[test]
-    fn what_is_in_a_lane_is_not_left_out_until_it_is_forgotten_again_or_fails() {
-        let (mut forgotten, place) = (Forgotten::default(), place(0, 3));
+    fn a_queued_delete_is_requeued_only_after_failure() {
+        let (mut forgotten, place) = (PendingDeletes::default(), place(0, 3));
         forgotten.add(&place);
         let first = forgotten.last();
         forgotten.queued(&place, first, true);

@@ -10,26 +10,26 @@ use spdy_cache::body::Body;
 use spdy_cache::key::Key;
 use spdy_cache::object_file::OpenObject;
 use spdy_cache::policy::Policy;
-use spdy_cache::shared::{Ear, Mark, Meant};
+use spdy_cache::shared::{Mark, PurgeListener, PurgeTarget};
 use spdy_cache::stored::Stored;
 use tokio::sync::{Notify, Semaphore, watch};
 
 use crate::config::{Config, ConfigError};
 use crate::counters::Counters;
 use crate::entry::{Entry, What, Writer};
-use crate::forgotten::{Forgotten, Turn};
-use crate::lanes::{Keep, Lanes};
+use crate::forgotten::{PendingDeletes, Turn};
+use crate::lanes::{Keep, WriteQueues};
 use crate::names::{Names, Place, part_of};
 use crate::outbox::Outbox;
 use crate::parts::{News, PARTS, Parts};
-use crate::purge_log::{Judgement, PurgeLog, Read, Subject};
+use crate::purge_log::{PurgeCheck, PurgeLog, Read, Subject};
 use crate::reach;
 use crate::store::{Failure, PAGE, Store};
 
 /// Requests that may wait for the tier; one more is a miss.
 pub(crate) const MAX_READS: usize = 256;
 /// Between two lines of the log that writes are refused: of nodes that are full some may not be.
-const BETWEEN_REFUSALS: Duration = Duration::from_secs(60);
+const REFUSAL_LOG_INTERVAL: Duration = Duration::from_secs(60);
 /// Bytes of the mark in front of what is kept.
 pub(crate) const MARK_BYTES: usize = 16;
 
@@ -37,7 +37,7 @@ pub(crate) struct Inner {
     pub(crate) config: Config,
     pub(crate) names: Names,
     pub(crate) store: Store,
-    pub(crate) lanes: Lanes,
+    pub(crate) lanes: WriteQueues,
     pub(crate) counters: Counters,
     /// Wakes the keeper: a purge is to be told.
     pub(crate) wake: Notify,
@@ -46,12 +46,12 @@ pub(crate) struct Inner {
     /// Whether the keeper has made its first round.
     pub(crate) begun: watch::Sender<bool>,
     me: Writer,
-    ear: Ear,
+    ear: PurgeListener,
     parts: Mutex<Parts>,
     log: Mutex<PurgeLog>,
     heard: Mutex<Heard>,
     outbox: Mutex<Outbox>,
-    forgotten: Mutex<Forgotten>,
+    forgotten: Mutex<PendingDeletes>,
     /// One at a time reads the log, or writes to it.
     talking: tokio::sync::Mutex<()>,
     reads: Semaphore,
@@ -83,9 +83,9 @@ pub(crate) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 impl Inner {
     pub(crate) fn new(
         config: Config,
-        lanes: Lanes,
+        lanes: WriteQueues,
         heard: Mark,
-        ear: Ear,
+        ear: PurgeListener,
     ) -> Result<Self, ConfigError> {
         let names = config.names()?;
         let mut me = Writer::default();
@@ -148,7 +148,7 @@ impl Inner {
         let failure = outcome.as_ref().err();
         let was_answered = failure.is_none_or(Failure::was_answered);
         locked(&self.parts).asked(part, was_answered);
-        self.tell_news(failure);
+        self.log_health_change(failure);
     }
 
     /// Parts were probed.
@@ -162,10 +162,10 @@ impl Inner {
         let mut failures = outcomes
             .iter()
             .filter_map(|(_, outcome)| outcome.as_ref().err());
-        self.tell_news(failures.next_back());
+        self.log_health_change(failures.next_back());
     }
 
-    fn tell_news(&self, failure: Option<&Failure>) {
+    fn log_health_change(&self, failure: Option<&Failure>) {
         let (news, answering) = {
             let mut parts = locked(&self.parts);
             (parts.news(), parts.answering())
@@ -194,7 +194,7 @@ impl Inner {
             return;
         };
         let (mut said, now) = (locked(&self.said_refused), Instant::now());
-        if said.is_none_or(|said| now.duration_since(said) >= BETWEEN_REFUSALS) {
+        if said.is_none_or(|said| now.duration_since(said) >= REFUSAL_LOG_INTERVAL) {
             *said = Some(now);
             tracing::warn!(%why, "the shared tier takes no more, or a part of it");
         }
@@ -208,7 +208,7 @@ impl Inner {
         policy: &Policy,
     ) -> Option<(Stored, Body)> {
         let place = self.names.place(key.url());
-        if !self.answers(place.part) || self.is_forgotten(&place) {
+        if !self.answers(place.part) || self.is_delete_pending(&place) {
             return None;
         }
         let Ok(_seat) = self.reads.try_acquire() else {
@@ -228,12 +228,12 @@ impl Inner {
             Ok(Found::Whole(found)) => {
                 let (mark, stored, body) = *found;
                 let subject = Subject::new(key, stored.headers(), place.part);
-                match self.judge_by(until, mark, &subject).await {
-                    Judgement::Good if !self.is_forgotten(&place) => {
+                match self.check_purges_until(until, mark, &subject).await {
+                    PurgeCheck::Good if !self.is_delete_pending(&place) => {
                         (&counters.hits, Some((stored, body)))
                     }
-                    Judgement::Good | Judgement::Purged => (&counters.purged, None),
-                    Judgement::Later => (&counters.unanswered, None),
+                    PurgeCheck::Good | PurgeCheck::Purged => (&counters.purged, None),
+                    PurgeCheck::Later => (&counters.unanswered, None),
                 }
             }
             Ok(Found::Nothing) => (&counters.misses, None),
@@ -302,24 +302,24 @@ impl Inner {
     }
 
     /// What to think of what was fetched when so much was known.
-    pub(crate) fn judge(&self, mark: Mark, subject: &Subject<'_>) -> Judgement {
+    pub(crate) fn judge(&self, mark: Mark, subject: &Subject<'_>) -> PurgeCheck {
         match locked(&self.outbox).means(subject) {
-            true => Judgement::Purged,
+            true => PurgeCheck::Purged,
             false => locked(&self.log).judge(mark, subject),
         }
     }
 
     /// The same, with what the log has by now, if that is wanted and is to be had `until` then. It may be in another part than
     /// the object, and is answered for by that one.
-    async fn judge_by(
+    async fn check_purges_until(
         &self,
         until: tokio::time::Instant,
         mark: Mark,
         subject: &Subject<'_>,
-    ) -> Judgement {
+    ) -> PurgeCheck {
         let first = self.judge(mark, subject);
         let part = self.log_part();
-        if first != Judgement::Later || !self.answers(part) {
+        if first != PurgeCheck::Later || !self.answers(part) {
             return first;
         }
         // Whoever wrote it knew of a purge that is news to us: it may be about others.
@@ -327,19 +327,19 @@ impl Inner {
             return first;
         };
         // Who waits behind another may have been told by it.
-        if self.judge(mark, subject) == Judgement::Later {
+        if self.judge(mark, subject) == PurgeCheck::Later {
             let late = |_| Err(Failure::Late(self.config.timeout));
             let read = tokio::time::timeout_at(until, self.read_log()).await;
             let read = read.unwrap_or_else(late);
             self.asked(part, &read);
             if read.is_err() {
-                return Judgement::Later;
+                return PurgeCheck::Later;
             }
         }
         drop(talking);
         match self.judge(mark, subject) {
             // It is of a log that nobody has.
-            Judgement::Later => Judgement::Purged,
+            PurgeCheck::Later => PurgeCheck::Purged,
             judgement => judgement,
         }
     }
@@ -372,12 +372,12 @@ impl Inner {
         if !has_room {
             // Before the others that made way are believed again.
             let part = u8::try_from(place.part).expect("there are few");
-            locked(&self.outbox).push_anew(part);
+            locked(&self.outbox).push_part_reset(part);
             self.wake.notify_one();
         }
     }
 
-    fn is_forgotten(&self, place: &Place) -> bool {
+    fn is_delete_pending(&self, place: &Place) -> bool {
         locked(&self.forgotten).has(place)
     }
 
@@ -387,7 +387,7 @@ impl Inner {
     }
 
     /// Whether it was forgotten after that turn.
-    pub(crate) fn is_forgotten_since(&self, place: &Place, turn: Turn) -> bool {
+    pub(crate) fn is_deleted_since(&self, place: &Place, turn: Turn) -> bool {
         self.turn(place).is_some_and(|forgotten| forgotten > turn)
     }
 
@@ -414,7 +414,7 @@ impl Inner {
     }
 
     /// Hands those that could not be let go of to their lanes again, as far as they may be asked.
-    pub(crate) fn forget_again(&self) {
+    pub(crate) fn requeue_deletes(&self) {
         for part in (0..PARTS).filter(|part| self.answers(*part)) {
             let mut forgotten = locked(&self.forgotten);
             for (place, turn) in forgotten.left_out(part) {
@@ -435,7 +435,7 @@ impl Inner {
             outcome?;
             // It waits until it is known by the log: what it means is not believed in between.
             self.read_log().await?;
-            let told = locked(&self.outbox).was_told(&entry.what, Instant::now());
+            let told = locked(&self.outbox).mark_sent(&entry.what, Instant::now());
             if let Some(told) = told {
                 self.told.send_replace(told);
             }
@@ -451,7 +451,7 @@ impl Inner {
             let has_it = page.first().is_some_and(|(mark, _)| *mark == before);
             if !has_it {
                 // What was told behind it is in a log that is lost, or in what this one has forgotten.
-                (self.ear)(&Meant::everything(), true);
+                (self.ear)(&PurgeTarget::everything(), true);
             }
             let mut heard = locked(&self.heard);
             heard.before = None;
@@ -486,7 +486,7 @@ impl Inner {
                 Read::Missed(news) => {
                     if news.first().is_none_or(|(first, _)| *first > self.heard()) {
                         // What is not known may have been about anything.
-                        (self.ear)(&Meant::everything(), true);
+                        (self.ear)(&PurgeTarget::everything(), true);
                     }
                     self.hear(news);
                 }

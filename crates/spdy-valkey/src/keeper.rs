@@ -8,7 +8,7 @@ use tokio::time::{Instant, sleep_until};
 
 use crate::inner::Inner;
 use crate::parts::PARTS;
-use crate::renewal::Renewal;
+use crate::renewal::ClientRenewal;
 use crate::store::Failure;
 
 /// Between the first round and the second, if the cluster was not all there; then twice as long each time, up to the poll.
@@ -16,13 +16,13 @@ const FIRST_PAUSE: Duration = Duration::from_millis(100);
 
 /// Times the wait for one answer that purges are told and heard in a round: there is no end to a log that is gone whenever it is
 /// read.
-const MAX_TALK: u32 = 4;
+const MAX_SYNC_TIMEOUTS: u32 = 4;
 
 /// Runs until it is ended.
 pub(crate) async fn run(inner: Arc<Inner>) {
     let poll = inner.config.poll;
     let (mut next, mut pause) = (Instant::now(), FIRST_PAUSE.min(poll));
-    let mut renewal = Renewal::new();
+    let mut renewal = ClientRenewal::new();
     loop {
         tokio::select! {
             () = sleep_until(next) => {
@@ -39,7 +39,7 @@ pub(crate) async fn run(inner: Arc<Inner>) {
         let part = inner.log_part();
         if inner.answers(part) {
             // What was read or told by then need not be again.
-            let bound = inner.store.work() * MAX_TALK;
+            let bound = inner.store.work() * MAX_SYNC_TIMEOUTS;
             let late = |_| Err(Failure::Late(bound));
             let before = inner.mark();
             match tokio::time::timeout(bound, inner.talk()).await {
@@ -52,7 +52,7 @@ pub(crate) async fn run(inner: Arc<Inner>) {
             pause = poll;
             next = Instant::now() + poll;
         }
-        inner.forget_again();
+        inner.requeue_deletes();
         inner.begun.send_replace(true);
     }
 }

@@ -17,10 +17,10 @@ use tokio::sync::{mpsc, oneshot};
 use crate::forgotten::Turn;
 use crate::inner::{Inner, MARK_BYTES};
 use crate::names::Place;
-use crate::purge_log::{Judgement, Subject};
+use crate::purge_log::{PurgeCheck, Subject};
 
 /// Queues, and writes at a time.
-const LANES: usize = 4;
+const QUEUES: usize = 4;
 /// What may wait in each.
 const MAX_WAITING: usize = 1024;
 /// Bytes of bodies that may wait to be written; with more, the next is left out.
@@ -32,7 +32,7 @@ const MAX_OBJECTS: usize = 32;
 
 /// Where changes go in.
 #[derive(Debug)]
-pub(crate) struct Lanes {
+pub(crate) struct WriteQueues {
     lanes: Vec<mpsc::Sender<Change>>,
     waiting_bytes: AtomicU64,
 }
@@ -58,9 +58,9 @@ pub(crate) struct Keep {
     pub(crate) turn: Turn,
 }
 
-impl Lanes {
+impl WriteQueues {
     pub(crate) fn new() -> (Self, Vec<Lane>) {
-        let (lanes, ends) = (0..LANES).map(|_| mpsc::channel(MAX_WAITING)).unzip();
+        let (lanes, ends) = (0..QUEUES).map(|_| mpsc::channel(MAX_WAITING)).unzip();
         let waiting_bytes = AtomicU64::new(0);
         let lanes = Self {
             lanes,
@@ -101,7 +101,7 @@ impl Lanes {
 
     fn lane(&self, place: &Place) -> &mpsc::Sender<Change> {
         let last = place.index.bytes().rev().nth(1).unwrap_or_default();
-        &self.lanes[usize::from(last) % LANES]
+        &self.lanes[usize::from(last) % QUEUES]
     }
 }
 
@@ -136,7 +136,7 @@ impl Inner {
     async fn write(&self, keep: &Keep) -> bool {
         let (key, stored) = (&keep.key, &keep.stored);
         let place = self.names.place(key.url());
-        if !self.answers(place.part) || self.is_forgotten_since(&place, keep.turn) {
+        if !self.answers(place.part) || self.is_deleted_since(&place, keep.turn) {
             return false;
         }
         // What was forgotten before may be another variant.
@@ -146,7 +146,7 @@ impl Inner {
             return false;
         }
         let subject = Subject::new(key, stored.headers(), place.part);
-        if self.judge(keep.since, &subject) != Judgement::Good {
+        if self.judge(keep.since, &subject) != PurgeCheck::Good {
             return false;
         }
         let Some(file) = Encoder::whole(key, stored, &keep.body) else {
@@ -162,7 +162,7 @@ impl Inner {
         object.extend_from_slice(&keep.since.0.to_be_bytes());
         object.extend_from_slice(&file);
         let (name, lifetime) = (file_name(key, stored), self.config.lifetime);
-        if self.is_forgotten_since(&place, keep.turn) {
+        if self.is_deleted_since(&place, keep.turn) {
             return false;
         }
         let written = self

@@ -102,7 +102,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_kept_of_a_url_is_in_one_slot_and_urls_are_in_all_parts() {
+    fn keys_of_a_url_share_a_slot_and_urls_spread() {
         let names = Names::new("spdy:").expect("a good prefix");
         let mut met = [false; PARTS];
         for number in 0..200 {
@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn every_part_has_a_name_to_ask_it_by() {
+    fn every_part_has_a_probe_key() {
         let names = Names::new("spdy:").expect("a good prefix");
         assert_eq!(names.probes().count(), PARTS);
         for (part, name) in names.probes() {

@@ -6,7 +6,7 @@
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
-use spdy_cache::shared::Meant;
+use spdy_cache::shared::PurgeTarget;
 
 use crate::entry::What;
 use crate::purge_log::Subject;
@@ -14,9 +14,9 @@ use crate::purge_log::Subject;
 /// Purges that may wait to be told.
 pub(crate) const MAX_WAITING: usize = 1024;
 /// Purges that are told again if the log is lost, with all that others had not yet read of it.
-const MAX_TOLD: usize = 256;
+const MAX_SENT: usize = 256;
 /// For so long; by then the others have heard.
-const TOLD_FOR: Duration = Duration::from_secs(600);
+const RESEND_WINDOW: Duration = Duration::from_secs(600);
 
 /// What waits, in order, and what was told.
 #[derive(Debug, Default)]
@@ -35,7 +35,7 @@ impl Outbox {
             let soft = !is_hard(&what) && !self.waiting.iter().any(is_hard);
             self.waiting.clear();
             self.waiting.push_back(What::Purged {
-                meant: Meant::everything(),
+                meant: PurgeTarget::everything(),
                 soft,
             });
         } else {
@@ -56,13 +56,13 @@ impl Outbox {
     }
 
     /// It was told, at this moment; the number up to which all are, if none waits.
-    pub(crate) fn was_told(&mut self, what: &What, now: Instant) -> Option<u64> {
+    pub(crate) fn mark_sent(&mut self, what: &What, now: Instant) -> Option<u64> {
         // While it was on its way all may have become one.
         if self.waiting.front() == Some(what)
             && let Some(what) = self.waiting.pop_front()
         {
             self.told.push_back((now, what));
-            if self.told.len() > MAX_TOLD {
+            if self.told.len() > MAX_SENT {
                 self.told.pop_front();
             }
         }
@@ -72,7 +72,7 @@ impl Outbox {
     /// The log is lost: what was told of late is to be told again.
     pub(crate) fn tell_again(&mut self, now: Instant) {
         let told = self.told.drain(..);
-        let late = told.filter(|(at, _)| now.saturating_duration_since(*at) < TOLD_FOR);
+        let late = told.filter(|(at, _)| now.saturating_duration_since(*at) < RESEND_WINDOW);
         let late: Vec<What> = late.map(|(_, what)| what).collect();
         for what in late.into_iter().rev() {
             self.waiting.push_front(what);
@@ -81,7 +81,7 @@ impl Outbox {
 
     /// Puts in that nothing in a part is believed, unless it waits already: clients can bring this about, and must not fill the
     /// log with it.
-    pub(crate) fn push_anew(&mut self, part: u8) {
+    pub(crate) fn push_part_reset(&mut self, part: u8) {
         let anew = What::Anew { part };
         // The first may be on its way: others may have heard of it, and have written since.
         if !self.waiting.iter().skip(1).any(|what| *what == anew) {
@@ -101,7 +101,7 @@ mod tests {
 
     fn purged(prefix: &'static str, soft: bool) -> What {
         What::Purged {
-            meant: Meant::Prefix(prefix.into()),
+            meant: PurgeTarget::Prefix(prefix.into()),
             soft,
         }
     }
@@ -109,23 +109,23 @@ mod tests {
     fn all(outbox: &mut Outbox, now: Instant) -> Vec<What> {
         let mut all = Vec::new();
         while let Some(what) = outbox.next() {
-            outbox.was_told(&what, now);
+            outbox.mark_sent(&what, now);
             all.push(what);
         }
         all
     }
 
     #[test]
-    fn what_was_told_of_late_is_told_again_when_the_log_is_lost() {
+    fn recent_purges_are_resent_when_the_log_is_lost() {
         let mut outbox = Outbox::default();
         let start = Instant::now();
         outbox.push(purged("a", false));
         assert_eq!(all(&mut outbox, start).len(), 1);
         outbox.push(purged("b", false));
-        assert_eq!(all(&mut outbox, start + TOLD_FOR).len(), 1);
+        assert_eq!(all(&mut outbox, start + RESEND_WINDOW).len(), 1);
         outbox.push(purged("c", true));
-        outbox.tell_again(start + TOLD_FOR);
-        let now = start + TOLD_FOR;
+        outbox.tell_again(start + RESEND_WINDOW);
+        let now = start + RESEND_WINDOW;
         assert_eq!(
             all(&mut outbox, now),
             [purged("b", false), purged("c", true)]
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn more_than_may_wait_become_one_that_means_everything() {
+    fn too_many_waiting_purges_become_one_purge_of_everything() {
         for (last_is_soft, soft) in [(true, true), (false, false)] {
             let mut outbox = Outbox::default();
             for _ in 0..MAX_WAITING {
@@ -142,33 +142,33 @@ mod tests {
             assert_eq!(outbox.waiting.len(), MAX_WAITING);
             let last = outbox.push(purged("b", last_is_soft));
             assert_eq!(last, MAX_WAITING as u64 + 1);
-            let meant = Meant::everything();
+            let meant = PurgeTarget::everything();
             assert_eq!(outbox.next(), Some(What::Purged { meant, soft }));
             let what = outbox.next().expect("one");
-            assert_eq!(outbox.was_told(&what, Instant::now()), Some(last));
+            assert_eq!(outbox.mark_sent(&what, Instant::now()), Some(last));
         }
     }
 
     #[test]
-    fn that_a_part_is_not_believed_waits_once_behind_what_may_be_on_its_way() {
+    fn a_part_reset_is_queued_once_behind_other_purges() {
         let mut outbox = Outbox::default();
         for _ in 0..MAX_WAITING {
-            outbox.push_anew(3);
-            outbox.push_anew(4);
+            outbox.push_part_reset(3);
+            outbox.push_part_reset(4);
         }
         let anew = |part| What::Anew { part };
         assert_eq!(outbox.waiting, [anew(3), anew(4), anew(3)]);
     }
 
     #[test]
-    fn what_became_another_on_its_way_is_told_as_that() {
+    fn a_purge_replaced_while_sending_is_marked_correctly() {
         let mut outbox = Outbox::default();
         outbox.push(purged("a", false));
         let on_its_way = outbox.next().expect("one");
         for _ in 0..MAX_WAITING {
             outbox.push(purged("b", false));
         }
-        assert_eq!(outbox.was_told(&on_its_way, Instant::now()), None);
+        assert_eq!(outbox.mark_sent(&on_its_way, Instant::now()), None);
         assert!(outbox.next().is_some());
     }
 }

@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn what_fails_thrice_is_not_asked_until_two_probes_were_answered() {
+    fn three_failures_disable_a_part_until_two_probes_succeed() {
         let mut parts = Parts::new();
         assert!(!parts.answers(0), "nobody knows yet");
         probed(&mut parts, |_| true);
@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_told_once_that_it_is_gone_and_once_that_it_is_back() {
+    fn health_changes_are_reported_once() {
         let mut parts = Parts::new();
         probed(&mut parts, |_| true);
         assert_eq!(parts.news(), None);
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn one_that_was_never_there_is_gone() {
+    fn a_part_that_never_answered_is_lost() {
         let mut parts = Parts::new();
         probed(&mut parts, |_| false);
         assert_eq!(parts.news(), Some(News::Gone));

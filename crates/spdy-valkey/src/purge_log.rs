@@ -33,7 +33,7 @@ pub(crate) struct PurgeLog {
 
 /// What is to be thought of an object.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) enum Judgement {
+pub(crate) enum PurgeCheck {
     Good,
     Purged,
     /// Who wrote it knew more than we do.
@@ -103,17 +103,17 @@ impl PurgeLog {
     }
 
     /// Whether an object with this mark is believed.
-    pub(crate) fn judge(&self, mark: Mark, subject: &Subject<'_>) -> Judgement {
+    pub(crate) fn judge(&self, mark: Mark, subject: &Subject<'_>) -> PurgeCheck {
         let place = self.known.binary_search_by_key(&mark, |(mark, _)| *mark);
         let later = match place {
             Ok(at) => self.known.range(at + 1..),
-            Err(at) if at == self.known.len() => return Judgement::Later,
-            Err(_) => return Judgement::Purged,
+            Err(at) if at == self.known.len() => return PurgeCheck::Later,
+            Err(_) => return PurgeCheck::Purged,
         };
         let mut later = later.map(|(_, what)| what);
         match later.any(|what| subject.is_meant_by(what)) {
-            true => Judgement::Purged,
-            false => Judgement::Good,
+            true => PurgeCheck::Purged,
+            false => PurgeCheck::Good,
         }
     }
 }
@@ -138,7 +138,7 @@ impl<'a> Subject<'a> {
         match what {
             What::Begin => true,
             What::Anew { part } => usize::from(*part) == self.part,
-            What::Purged { meant, .. } => meant.is_of_tagged(self.key, &self.tags),
+            What::Purged { meant, .. } => meant.matches_tags(self.key, &self.tags),
         }
     }
 }
@@ -146,7 +146,7 @@ impl<'a> Subject<'a> {
 #[cfg(test)]
 mod tests {
     use spdy_cache::key::Parts;
-    use spdy_cache::shared::Meant;
+    use spdy_cache::shared::PurgeTarget;
     use spdy_cache::tags::Tag;
 
     use super::*;
@@ -177,15 +177,15 @@ mod tests {
         (Mark(at), Entry { by, what })
     }
 
-    fn purged(at: u128, meant: Meant) -> (Mark, Entry) {
+    fn purged(at: u128, meant: PurgeTarget) -> (Mark, Entry) {
         entry(at, What::Purged { meant, soft: false })
     }
 
-    fn url(target: &str) -> Meant {
-        Meant::Prefix(key(target).url().to_vec().into())
+    fn url(target: &str) -> PurgeTarget {
+        PurgeTarget::Prefix(key(target).url().to_vec().into())
     }
 
-    fn judged(log: &PurgeLog, mark: Mark, key: &Key, headers: &HeaderMap) -> Judgement {
+    fn judged(log: &PurgeLog, mark: Mark, key: &Key, headers: &HeaderMap) -> PurgeCheck {
         log.judge(mark, &Subject::new(key, headers, 0))
     }
 
@@ -197,40 +197,40 @@ mod tests {
     }
 
     #[test]
-    fn what_was_fetched_before_a_purge_that_means_it_is_not_believed() {
+    fn objects_fetched_before_their_purge_are_not_used() {
         let mut log = begun();
         let (a, b, none) = (key("/a"), key("/b"), HeaderMap::new());
-        assert_eq!(judged(&log, Mark(10), &a, &none), Judgement::Purged);
-        assert_eq!(judged(&log, Mark(10), &b, &none), Judgement::Good);
-        assert_eq!(judged(&log, Mark(20), &a, &none), Judgement::Good);
-        let tag = Meant::Tag(Tag::of_site(SITE, "t"));
+        assert_eq!(judged(&log, Mark(10), &a, &none), PurgeCheck::Purged);
+        assert_eq!(judged(&log, Mark(10), &b, &none), PurgeCheck::Good);
+        assert_eq!(judged(&log, Mark(20), &a, &none), PurgeCheck::Good);
+        let tag = PurgeTarget::Tag(Tag::of_site(SITE, "t"));
         let page = [purged(20, url("/a")), purged(30, tag)];
         assert_eq!(log.read(&page), Read::GoesOn(&page[1..]));
-        assert_eq!(judged(&log, Mark(20), &b, &none), Judgement::Good);
-        assert_eq!(judged(&log, Mark(20), &b, &tagged()), Judgement::Purged);
-        assert_eq!(judged(&log, Mark(30), &b, &tagged()), Judgement::Good);
+        assert_eq!(judged(&log, Mark(20), &b, &none), PurgeCheck::Good);
+        assert_eq!(judged(&log, Mark(20), &b, &tagged()), PurgeCheck::Purged);
+        assert_eq!(judged(&log, Mark(30), &b, &tagged()), PurgeCheck::Good);
         let part = 3;
         let page = [purged(30, url("/a")), entry(40, What::Anew { part })];
         log.read(&page);
         let of_part = |part| log.judge(Mark(30), &Subject::new(&b, &none, part));
-        assert_eq!(of_part(3), Judgement::Purged);
-        assert_eq!(of_part(4), Judgement::Good);
+        assert_eq!(of_part(3), PurgeCheck::Purged);
+        assert_eq!(of_part(4), PurgeCheck::Good);
     }
 
     #[test]
-    fn a_mark_that_nobody_knows_is_believed_by_nobody() {
+    fn an_unknown_mark_is_not_trusted() {
         let log = begun();
         let (b, none) = (key("/b"), HeaderMap::new());
         for unknown in [0, 9, 11, 19] {
-            assert_eq!(judged(&log, Mark(unknown), &b, &none), Judgement::Purged);
+            assert_eq!(judged(&log, Mark(unknown), &b, &none), PurgeCheck::Purged);
         }
-        assert_eq!(judged(&log, Mark(21), &b, &none), Judgement::Later);
+        assert_eq!(judged(&log, Mark(21), &b, &none), PurgeCheck::Later);
         let nothing = PurgeLog::default();
-        assert_eq!(judged(&nothing, Mark(10), &b, &none), Judgement::Later);
+        assert_eq!(judged(&nothing, Mark(10), &b, &none), PurgeCheck::Later);
     }
 
     #[test]
-    fn a_log_that_was_lost_is_told_from_one_that_went_on_too_far() {
+    fn a_lost_log_differs_from_a_missed_range() {
         let again = |page: &[(Mark, Entry)]| {
             let mut log = begun();
             assert_eq!(log.read(page), Read::Again);
@@ -244,7 +244,7 @@ mod tests {
         assert_eq!(log.read(&page), Read::Another(&page));
         assert_eq!(
             judged(&log, Mark(20), &key("/c"), &HeaderMap::new()),
-            Judgement::Purged
+            PurgeCheck::Purged
         );
         // It was set back, and something else was written in the place of what is lost.
         let mut log = again(&[purged(25, url("/b"))]);
@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn who_comes_late_does_not_know_what_is_forgotten() {
+    fn a_late_reader_does_not_know_trimmed_entries() {
         let mut log = PurgeLog::default();
         let page = [purged(30, url("/a"))];
         assert_eq!(log.read(&page), Read::Missed(&page));
@@ -271,7 +271,7 @@ mod tests {
         let page: Vec<_> = many.map(|at| purged(at + 1, url("/a"))).collect();
         log.read(&page);
         let none = HeaderMap::new();
-        assert_eq!(judged(&log, Mark(1), &key("/b"), &none), Judgement::Purged);
-        assert_eq!(judged(&log, Mark(2), &key("/b"), &none), Judgement::Good);
+        assert_eq!(judged(&log, Mark(1), &key("/b"), &none), PurgeCheck::Purged);
+        assert_eq!(judged(&log, Mark(2), &key("/b"), &none), PurgeCheck::Good);
     }
 }

@@ -14,7 +14,7 @@ pub(crate) async fn faults(config: Config) -> Vec<(String, String)> {
     let mut faults = Vec::new();
     for node in &config.nodes {
         if let Err(error) = greet(node, config.authorities.clone()).await {
-            faults.push((without_secrets(node), error.to_string()));
+            faults.push((redact(node), error.to_string()));
         }
     }
     faults
@@ -41,7 +41,7 @@ async fn greet(node: &str, authorities: Option<Vec<u8>>) -> RedisResult<()> {
 }
 
 /// A node without its user and password.
-pub(crate) fn without_secrets(node: &str) -> String {
+pub(crate) fn redact(node: &str) -> String {
     match (node.split_once("://"), node.rsplit_once('@')) {
         (Some((scheme, _)), Some((_, place))) => format!("{scheme}://{place}"),
         (None, Some((_, place))) => place.to_owned(),
@@ -75,7 +75,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn who_cannot_be_asked_is_told_with_the_reason_and_without_the_password() {
+    async fn node_errors_have_a_reason_and_no_password() {
         let wrong =
             node("-WRONGPASS invalid username-password pair or user is disabled.\r\n").await;
         let closed = node("-NOAUTH Authentication required.\r\n").await;

@@ -20,16 +20,16 @@ use std::time::{Duration, Instant};
 /// How long the first client may hear nothing.
 const PATIENCE: Duration = Duration::from_secs(1);
 /// How long any may.
-const MAX_PATIENCE: Duration = Duration::from_secs(16);
+const MAX_TIMEOUT: Duration = Duration::from_secs(16);
 
 #[derive(Debug)]
-pub(crate) struct Renewal {
+pub(crate) struct ClientRenewal {
     /// Since when this client has heard nothing; `None` if it has.
     silent: Option<Instant>,
     patience: Duration,
 }
 
-impl Renewal {
+impl ClientRenewal {
     pub(crate) fn new() -> Self {
         Self {
             silent: None,
@@ -47,7 +47,7 @@ impl Renewal {
         let is_due = now.duration_since(silent) >= self.patience;
         if is_due {
             self.silent = Some(now);
-            self.patience = MAX_PATIENCE.min(self.patience * 2);
+            self.patience = MAX_TIMEOUT.min(self.patience * 2);
         }
         is_due
     }
@@ -58,7 +58,7 @@ mod tests {
     use super::*;
 
     /// Seconds at which there is another client, of rounds at these ones.
-    fn renewed(renewal: &mut Renewal, begun: Instant, rounds: &[(u64, bool)]) -> Vec<u64> {
+    fn renewed(renewal: &mut ClientRenewal, begun: Instant, rounds: &[(u64, bool)]) -> Vec<u64> {
         let rounds = rounds.iter().filter(|(second, was_answered)| {
             renewal.probed(begun + Duration::from_secs(*second), *was_answered)
         });
@@ -66,16 +66,16 @@ mod tests {
     }
 
     #[test]
-    fn whoever_hears_anything_stays() {
+    fn a_client_with_any_answer_is_kept() {
         let rounds: Vec<_> = (0..100).map(|second| (second, second % 2 == 0)).collect();
-        let renewed = renewed(&mut Renewal::new(), Instant::now(), &rounds);
+        let renewed = renewed(&mut ClientRenewal::new(), Instant::now(), &rounds);
         assert_eq!(renewed, []);
     }
 
     #[test]
-    fn each_is_given_longer_than_the_one_before_and_none_is_given_for_ever() {
+    fn renewal_timeouts_grow_to_a_maximum() {
         let rounds: Vec<_> = (0..=80).map(|second| (second, false)).collect();
-        let (mut renewal, begun) = (Renewal::new(), Instant::now());
+        let (mut renewal, begun) = (ClientRenewal::new(), Instant::now());
         assert_eq!(
             renewed(&mut renewal, begun, &rounds),
             [1, 3, 7, 15, 31, 47, 63, 79]
@@ -88,6 +88,9 @@ mod tests {
     #[test]
     fn a_round_that_took_long_is_one_without_an_answer_and_no_more() {
         let rounds = [(0, true), (100, false), (101, false)];
-        assert_eq!(renewed(&mut Renewal::new(), Instant::now(), &rounds), [101]);
+        assert_eq!(
+            renewed(&mut ClientRenewal::new(), Instant::now(), &rounds),
+            [101]
+        );
     }
 }

@@ -9,7 +9,7 @@ use http::HeaderMap;
 use spdy_cache::body::Body;
 use spdy_cache::key::Key;
 use spdy_cache::policy::Policy;
-use spdy_cache::shared::{Ear, Later, Mark, Meant, SharedTier};
+use spdy_cache::shared::{Later, Mark, PurgeListener, PurgeTarget, SharedTier};
 use spdy_cache::stored::Stored;
 use tokio::task::JoinHandle;
 
@@ -17,11 +17,11 @@ use crate::config::{Config, ConfigError};
 use crate::counters::Counters;
 use crate::entry::What;
 use crate::inner::Inner;
-use crate::lanes::{self, Keep, Lanes};
+use crate::lanes::{self, Keep, WriteQueues};
 use crate::{keeper, parts};
 
 /// How long a purge waits to be told before it says that it is not.
-const TELLING: Duration = Duration::from_secs(1);
+const PUBLISH_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// A cache's tier on a cluster. It ends with this value.
 pub struct Tier {
@@ -45,8 +45,8 @@ impl Tier {
     /// # Errors
     ///
     /// [`ConfigError`].
-    pub fn start(config: Config, heard: Mark, ear: Ear) -> Result<Self, ConfigError> {
-        let (lanes, ends) = Lanes::new();
+    pub fn start(config: Config, heard: Mark, ear: PurgeListener) -> Result<Self, ConfigError> {
+        let (lanes, ends) = WriteQueues::new();
         let inner = Arc::new(Inner::new(config, lanes, heard, ear)?);
         let lanes = ends
             .into_iter()
@@ -130,7 +130,7 @@ impl SharedTier for Tier {
         self.inner.forget(&self.inner.names.place(url));
     }
 
-    fn purge(&self, meant: Meant, soft: bool) {
+    fn purge(&self, meant: PurgeTarget, soft: bool) {
         self.inner.purge(What::Purged { meant, soft });
     }
 
@@ -142,7 +142,7 @@ impl SharedTier for Tier {
                 return *told.borrow() >= all;
             }
             let told = told.wait_for(|told| *told >= all);
-            let timeout = TELLING.max(self.inner.config.timeout);
+            let timeout = PUBLISH_TIMEOUT.max(self.inner.config.timeout);
             matches!(tokio::time::timeout(timeout, told).await, Ok(Ok(_)))
         })
     }

@@ -128,7 +128,7 @@ async fn stopped(node: JoinHandle<()>) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_cluster_that_comes_back_is_found_by_whoever_lost_all_ways_to_it() {
+async fn a_returning_cluster_is_found_again() {
     if !is_wanted() {
         return;
     }
@@ -172,7 +172,7 @@ async fn a_cluster_that_comes_back_is_found_by_whoever_lost_all_ways_to_it() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_log_that_is_gone_whenever_it_is_read_keeps_nobody_from_all_else() {
+async fn a_log_that_is_always_lost_does_not_block_the_tier() {
     let me = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await;
     let me = me.expect("loopback has free ports");
     let here = me.local_addr().expect("it is bound");

@@ -13,7 +13,7 @@ use spdy_cache::body::Body;
 use spdy_cache::freshness::Times;
 use spdy_cache::key::{Key, Parts, Scope};
 use spdy_cache::policy::Policy;
-use spdy_cache::shared::{Mark, Meant, SharedTier};
+use spdy_cache::shared::{Mark, PurgeTarget, SharedTier};
 use spdy_cache::storable::may_store;
 use spdy_cache::stored::Stored;
 use spdy_cache::tags::Tag;
@@ -64,7 +64,7 @@ fn stored(asked: &HeaderMap, fields: &[(&'static str, &str)]) -> Arc<Stored> {
 /// A cache's tier, and what it heard.
 struct Cache {
     tier: Tier,
-    heard: Arc<Mutex<Vec<(Meant, bool)>>>,
+    heard: Arc<Mutex<Vec<(PurgeTarget, bool)>>>,
 }
 
 impl Cache {
@@ -73,10 +73,11 @@ impl Cache {
     }
 
     async fn start_again(config: Config, before: Mark) -> Self {
-        let heard = Arc::<Mutex<Vec<(Meant, bool)>>>::default();
+        let heard = Arc::<Mutex<Vec<(PurgeTarget, bool)>>>::default();
         let ear = heard.clone();
-        let ear =
-            Arc::new(move |meant: &Meant, soft| ear.lock().unwrap().push((meant.clone(), soft)));
+        let ear = Arc::new(move |meant: &PurgeTarget, soft| {
+            ear.lock().unwrap().push((meant.clone(), soft))
+        });
         let tier = Tier::start(config, before, ear).expect("a good configuration");
         Self { tier, heard }
     }
@@ -114,7 +115,7 @@ impl Cache {
         self.find_for(target, &HeaderMap::new()).await
     }
 
-    async fn purge(&self, meant: Meant) {
+    async fn purge(&self, meant: PurgeTarget) {
         self.tier.purge(meant, false);
         assert!(self.tier.told().await, "the log is there");
     }
@@ -125,7 +126,7 @@ impl Cache {
         tokio::task::block_in_place(|| until("it has heard all of it", has));
     }
 
-    fn hears(&self, what: &str, meant: &Meant) {
+    fn hears(&self, what: &str, meant: &PurgeTarget) {
         let has = || {
             self.heard
                 .lock()
@@ -151,12 +152,12 @@ fn count(counter: &AtomicU64) -> u64 {
     counter.load(Ordering::Relaxed)
 }
 
-fn scope(scope: &Scope<'_>) -> Meant {
-    Meant::Prefix(scope.prefix().expect("no zero bytes").into())
+fn scope(scope: &Scope<'_>) -> PurgeTarget {
+    PurgeTarget::Prefix(scope.prefix().expect("no zero bytes").into())
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_one_keeps_the_other_finds_whole_or_not_at_all() {
+async fn an_object_of_one_node_is_found_complete_by_another() {
     if !is_wanted() {
         return;
     }
@@ -271,7 +272,7 @@ async fn what_one_keeps_the_other_finds_whole_or_not_at_all() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_one_purges_is_gone_for_all_and_what_was_under_way_does_not_bring_it_back() {
+async fn a_purge_holds_everywhere_despite_writes_in_flight() {
     if !is_wanted() {
         return;
     }
@@ -305,11 +306,11 @@ async fn what_one_purges_is_gone_for_all_and_what_was_under_way_does_not_bring_i
             vec!["/url", "/tagged", "/rest"],
         ),
         (
-            Meant::Tag(Tag::of_site(SITE, "tagged")),
+            PurgeTarget::Tag(Tag::of_site(SITE, "tagged")),
             vec!["/url", "/dir/a", "/dir/b", "/rest"],
         ),
         (scope(&Scope::Site(SITE)), vec![]),
-        (Meant::everything(), vec![]),
+        (PurgeTarget::everything(), vec![]),
     ];
     for (meant, left) in cases {
         let before = other.tier.mark();
@@ -357,7 +358,7 @@ async fn what_one_purges_is_gone_for_all_and_what_was_under_way_does_not_bring_i
     let lost = Cache::start_again(config(&cluster), Mark(1)).await;
     lost.catches_up_with(&one);
     let first = lost.heard.lock().unwrap().first().cloned();
-    assert_eq!(first, Some((Meant::everything(), true)));
+    assert_eq!(first, Some((PurgeTarget::everything(), true)));
 
     // What a client changed is gone for all, and told to nobody: whatever is told later is heard alone.
     other.heard.lock().unwrap().clear();
@@ -387,7 +388,7 @@ async fn what_one_purges_is_gone_for_all_and_what_was_under_way_does_not_bring_i
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_node_that_is_gone_is_missed_by_nobody_and_all_are_found_when_they_are_back() {
+async fn a_lost_node_only_causes_misses_until_it_returns() {
     if !is_wanted() {
         return;
     }
@@ -546,7 +547,7 @@ fn nodes(address: IpAddr) -> (String, String, String) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn nodes_speak_tls_and_show_who_they_are() {
+async fn nodes_are_verified_over_tls() {
     if !is_wanted() {
         return;
     }

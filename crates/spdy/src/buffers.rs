@@ -11,10 +11,10 @@ use bytes::BytesMut;
 
 /// Buffers kept by a thread, of each kind: sessions that stop in the middle of a frame or of a write hold
 /// on to theirs, and bring them back later.
-const KEPT: usize = 4;
+const MAX_SPARE_BUFFERS: usize = 4;
 
 /// The most that a kept buffer may hold, bytes; a frame may be longer.
-const KEPT_BYTES: usize = 128 * 1024;
+const MAX_SPARE_BYTES: usize = 128 * 1024;
 
 type Kept = RefCell<Vec<BytesMut>>;
 
@@ -49,13 +49,13 @@ impl Buffers {
             return;
         }
         let buffer = std::mem::take(buffer);
-        if buffer.capacity() > KEPT_BYTES {
+        if buffer.capacity() > MAX_SPARE_BYTES {
             return;
         }
         // A thread that ends has no use for it.
         let _ = self.0.try_with(|kept| {
             let mut kept = kept.borrow_mut();
-            if kept.len() < KEPT {
+            if kept.len() < MAX_SPARE_BUFFERS {
                 kept.push(buffer);
             }
         });
@@ -67,7 +67,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_one_session_gives_back_the_next_is_lent() {
+    fn a_returned_buffer_is_reused_by_the_next_session() {
         let mut one = BytesMut::with_capacity(1000);
         let memory = one.as_ptr();
         WRITE.take_back(&mut one);
@@ -78,20 +78,20 @@ mod tests {
     }
 
     #[test]
-    fn what_is_in_use_or_too_large_is_not_kept() {
+    fn buffers_in_use_or_too_large_are_not_kept() {
         let mut used = BytesMut::from(&b"used"[..]);
         READ.take_back(&mut used);
         assert_eq!(used, "used");
         READ.lend(&mut used);
         assert_eq!(used, "used");
-        let mut large = BytesMut::with_capacity(KEPT_BYTES + 1);
+        let mut large = BytesMut::with_capacity(MAX_SPARE_BYTES + 1);
         READ.take_back(&mut large);
         assert_eq!(large.capacity(), 0);
         READ.lend(&mut large);
         assert_eq!(large.capacity(), 0);
-        for _ in 0..2 * KEPT {
+        for _ in 0..2 * MAX_SPARE_BUFFERS {
             READ.take_back(&mut BytesMut::with_capacity(1));
         }
-        assert_eq!(READ.0.with_borrow(Vec::len), KEPT);
+        assert_eq!(READ.0.with_borrow(Vec::len), MAX_SPARE_BUFFERS);
     }
 }

@@ -37,8 +37,8 @@ use crate::stream_ref::StreamRef;
 use crate::trace;
 
 use crate::client::claims::Asked;
-pub use crate::client::claims::{PushLimits, PushStats, Pushed, SELECTING};
-pub use crate::client::offered::{Offered, Offers};
+pub use crate::client::claims::{PushInfo, PushLimits, PushStats, SELECTING_HEADERS};
+pub use crate::client::offered::{IncomingStreams, Offered};
 pub use crate::client::push::{Push, Pushes};
 pub use crate::client::response::ResponseFuture;
 pub use crate::session_driver::Connection;
@@ -95,7 +95,7 @@ impl Builder {
 
     /// Takes pushes in, to answer requests with: a GET of a URL that was pushed
     /// claims its push instead of asking, and the response's extensions hold a
-    /// [`Pushed`]. What nobody claims is cancelled, or [taken](Session::take_pushes).
+    /// [`PushInfo`]. What nobody claims is cancelled, or [taken](Session::take_pushes).
     ///
     /// `max_concurrent_streams` and `settings_window_bytes` become those of `limits`; what is set after it holds.
     #[must_use]
@@ -147,17 +147,17 @@ impl Builder {
     /// are taken.
     ///
     /// [`server::Handle::open`]: crate::server::Handle::open
-    pub fn handshake_with_offers<T>(
+    pub fn handshake_with_streams<T>(
         self,
         io: T,
         runtime: SharedRuntime,
-    ) -> (Session, Offers, Connection<T>)
+    ) -> (Session, IncomingStreams, Connection<T>)
     where
         T: AsyncRead + AsyncWrite + Unpin,
     {
         let shared = self.share(runtime, PushPolicy::AcceptUnassociated, None);
         let session = Session::first(&shared);
-        let offers = Offers::new(session.clone());
+        let offers = IncomingStreams::new(session.clone());
         (session, offers, Connection::new(io, shared))
     }
 
@@ -188,7 +188,7 @@ impl Default for Builder {
 
 /// A session's handle: cheap to clone, and good for any task.
 ///
-/// When the last clone is gone, [`Offers`] among them, and the last stream has ended, the session ends in order.
+/// When the last clone is gone, [`IncomingStreams`] among them, and the last stream has ended, the session ends in order.
 #[derive(Debug)]
 pub struct Session {
     shared: Arc<Shared>,
@@ -302,7 +302,7 @@ impl Session {
         let mut entry = Entry::new(StreamId::ZERO, if fin { 1 } else { 2 });
         entry.no_body = head.method == Method::HEAD;
         let now = || self.shared.runtime.now();
-        entry.span = trace::opened_here(Role::Client, now, Some((&head.method, &head.uri)));
+        entry.span = trace::local_stream(Role::Client, now, Some((&head.method, &head.uri)));
         let opened = self.shared.command(|state| {
             state.exchanges.requests += 1;
             entry.asked = state.accepts.then(|| {
@@ -317,10 +317,10 @@ impl Session {
             Ok(key) => key,
             Err(error) => return ResponseFuture::failed(error),
         };
-        let stream = StreamRef::of_counted(self.shared.clone(), key);
+        let stream = StreamRef::from_counted(self.shared.clone(), key);
         let body = (!fin).then(|| {
             let first = body.take_full();
-            let stream = StreamRef::of_counted(self.shared.clone(), key);
+            let stream = StreamRef::from_counted(self.shared.clone(), key);
             SendBody::new(stream, first, body, RstStatus::CANCEL)
         });
         ResponseFuture::new(stream, body, head.method)

@@ -23,7 +23,7 @@ use crate::shared::State;
 
 /// Says which limit ended a session. Peers that vanish meet deadlines every day; one that goes past any
 /// other limit is of interest to whoever runs the server.
-fn tell_limit(error: &SessionError) {
+fn log_limit(error: &SessionError) {
     match error.limit() {
         Some(limit) if limit.is_deadline() => tracing::debug!(%limit, %error, "session ended"),
         Some(limit) => tracing::warn!(%limit, %error, "the peer went past a limit; session ended"),
@@ -65,7 +65,7 @@ impl State {
                 Event::Reply { id, headers, fin } => self.replied(id, headers, fin, woken),
                 Event::Headers { id, headers, fin } => self.headers(id, headers, fin, woken),
                 Event::Data { id, data, fin } => self.data(role, id, data, fin, woken),
-                Event::Reset { id, cause } => self.was_reset(id, cause, woken),
+                Event::Reset { id, cause } => self.handle_reset(id, cause, woken),
                 Event::Writable { id } => {
                     if let Some(key) = self.by_id.get(&id) {
                         woken.extend(self.entries[*key].writer.take());
@@ -86,7 +86,7 @@ impl State {
                 }
                 Event::Closed { error } => {
                     if let Some(error) = &error {
-                        tell_limit(error);
+                        log_limit(error);
                     }
                     let error = error
                         .map(|error| self.io_error.take().unwrap_or(Error::SessionLost(error)));
@@ -121,7 +121,7 @@ impl State {
         let met = if self.incoming.len() >= config.max_concurrent_streams as usize {
             Some(Limit::UntakenStreams)
         } else if (role == Role::Server || raw)
-            && self.works_on_ended(role, config.ended_streams_in_work as usize)
+            && self.exceeds_ended_work(role, config.ended_streams_in_work as usize)
         {
             Some(Limit::EndedStreamsInWork)
         } else {
@@ -315,7 +315,7 @@ impl State {
         self.reset(key, status, Error::ResetByUs { id, status });
     }
 
-    fn was_reset(&mut self, id: StreamId, cause: ResetCause, woken: &mut Vec<Waker>) {
+    fn handle_reset(&mut self, id: StreamId, cause: ResetCause, woken: &mut Vec<Waker>) {
         let Some(key) = self.by_id.remove(&id) else {
             return;
         };

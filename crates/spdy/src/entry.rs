@@ -47,10 +47,10 @@ pub(crate) enum OnMismatch {
 
 /// DATA shorter than this, bytes, is copied: it would keep a whole read buffer alive otherwise, so that a
 /// window of single bytes could hold gigabytes.
-const COPIED: usize = 4096;
+const COPY_BELOW_BYTES: usize = 4096;
 
 /// Copied DATA is joined to pieces of up to so many bytes.
-const JOINED: usize = 16 * 1024;
+const JOIN_UP_TO_BYTES: usize = 16 * 1024;
 
 /// One stream.
 #[derive(Debug)]
@@ -123,11 +123,11 @@ impl Entry {
     /// Keeps DATA for the reader.
     pub(crate) fn keep(&mut self, data: Bytes) {
         self.unread_bytes += data.len();
-        if data.len() >= COPIED {
+        if data.len() >= COPY_BELOW_BYTES {
             return self.inbound.push_back(Inbound::Data(data));
         }
         if let Some(Inbound::Data(last)) = self.inbound.back_mut()
-            && last.len() + data.len() <= JOINED
+            && last.len() + data.len() <= JOIN_UP_TO_BYTES
         {
             // What was copied is ours alone, and grows in place; what shares a buffer is copied once.
             let mut joined = match std::mem::take(last).try_into_mut() {
@@ -148,7 +148,7 @@ impl Entry {
     }
 
     /// Nothing more comes, and all that came was taken.
-    pub(crate) fn is_read_out(&self) -> bool {
+    pub(crate) fn is_drained(&self) -> bool {
         self.fin_received && self.inbound.is_empty()
     }
 }
@@ -179,13 +179,20 @@ mod tests {
 
     /// A read buffer of 32 KiB stayed for each byte that came alone.
     #[test]
-    fn single_bytes_let_go_of_the_buffers_they_came_in_and_are_joined() {
+    fn small_data_is_copied_and_joined() {
         let buffers: Vec<Bytes> = (0..40_000_u32)
             .map(|n| Bytes::from(vec![n as u8; 64]))
             .collect();
         let kept = kept(buffers.iter().map(|buffer| buffer.slice(..1)));
         let lengths: Vec<usize> = kept.iter().map(Bytes::len).collect();
-        assert_eq!(lengths, [JOINED, JOINED, 40_000 - 2 * JOINED]);
+        assert_eq!(
+            lengths,
+            [
+                JOIN_UP_TO_BYTES,
+                JOIN_UP_TO_BYTES,
+                40_000 - 2 * JOIN_UP_TO_BYTES
+            ]
+        );
         assert!(
             kept.concat()
                 .iter()
@@ -197,9 +204,15 @@ mod tests {
 
     #[test]
     fn long_pieces_are_shared_and_not_copied() {
-        let buffer = Bytes::from(vec![b'x'; 3 * COPIED]);
-        let kept = kept([buffer.slice(..COPIED), buffer.slice(COPIED..)]);
+        let buffer = Bytes::from(vec![b'x'; 3 * COPY_BELOW_BYTES]);
+        let kept = kept([
+            buffer.slice(..COPY_BELOW_BYTES),
+            buffer.slice(COPY_BELOW_BYTES..),
+        ]);
         let begins: Vec<_> = kept.iter().map(|piece| piece.as_ptr()).collect();
-        assert_eq!(begins, [buffer.as_ptr(), buffer[COPIED..].as_ptr()]);
+        assert_eq!(
+            begins,
+            [buffer.as_ptr(), buffer[COPY_BELOW_BYTES..].as_ptr()]
+        );
     }
 }

@@ -1,5 +1,5 @@
 //! A stream that the peer opened, before anyone answered it: a server's
-//! [`Accept`](crate::server::Accept) gives it, or a client's [`Offers`](crate::client::Offers).
+//! [`Accept`](crate::server::Accept) gives it, or a client's [`IncomingStreams`](crate::client::IncomingStreams).
 
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -36,7 +36,7 @@ fn take(state: &mut State) -> Option<Taken> {
                 key,
                 id: entry.id,
                 opening,
-                ended: entry.is_read_out(),
+                ended: entry.is_drained(),
             });
         }
     }
@@ -77,7 +77,7 @@ pub(crate) fn refuse_all(state: &mut State) {
 /// A stream that the peer opened and nobody answered yet. Dropped so, it is refused.
 #[derive(Debug)]
 pub struct Incoming {
-    pub(crate) stream: Unanswered,
+    pub(crate) stream: UnansweredStream,
     id: StreamId,
     pub(crate) opening: Box<Opening>,
     /// Its FIN came, and no DATA.
@@ -86,9 +86,9 @@ pub struct Incoming {
 
 /// Refuses the stream, unless it was taken out.
 #[derive(Debug)]
-pub(crate) struct Unanswered(Option<StreamRef>);
+pub(crate) struct UnansweredStream(Option<StreamRef>);
 
-impl Unanswered {
+impl UnansweredStream {
     pub(crate) fn take(mut self) -> StreamRef {
         let Some(stream) = self.0.take() else {
             unreachable!("a stream is taken out once")
@@ -97,7 +97,7 @@ impl Unanswered {
     }
 }
 
-impl Drop for Unanswered {
+impl Drop for UnansweredStream {
     fn drop(&mut self) {
         if let Some(stream) = &self.0 {
             stream.reset(RstStatus::REFUSED_STREAM);
@@ -114,7 +114,7 @@ impl Incoming {
             ended,
         } = taken;
         Self {
-            stream: Unanswered(Some(StreamRef::of_counted(shared.clone(), key))),
+            stream: UnansweredStream(Some(StreamRef::from_counted(shared.clone(), key))),
             id,
             opening,
             ended,
@@ -167,7 +167,7 @@ impl Incoming {
         }
         let shared = &stream.shared;
         let now = || shared.runtime.now();
-        let followed = trace::opened_by_peer(&shared.span, shared.role, id, now, None);
+        let followed = trace::peer_stream(&shared.span, shared.role, id, now, None);
         stream.command(|state, key| {
             let entry = &mut state.entries[key];
             entry.span = followed;

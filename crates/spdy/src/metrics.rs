@@ -41,7 +41,7 @@ use slab::Slab;
 use spdy_frame::version::Version;
 use spdy_session::config::Role;
 use spdy_session::session::Stats;
-pub use spdy_session::tally::{Frames, Resets};
+pub use spdy_session::tally::{Frames, ResetCounts};
 
 use crate::shared::Shared;
 
@@ -184,7 +184,7 @@ const fn place(role: Role) -> usize {
     }
 }
 
-fn version_place(version: Version) -> usize {
+fn version_index(version: Version) -> usize {
     let all = Version::ALL.iter();
     all.take_while(|known| **known != version).count()
 }
@@ -237,7 +237,7 @@ impl Metrics {
                 Role::Client => &mut snapshot.client,
                 Role::Server => &mut snapshot.server,
             };
-            side.sessions[version_place(session.version)].1.open += 1;
+            side.sessions[version_index(session.version)].1.open += 1;
             side.streams_open += streams as u64;
             side.stats.add(&stats);
             side.exchanges.add(&exchanges);
@@ -256,7 +256,7 @@ impl Metrics {
     pub(crate) fn enter(&self, session: &Arc<Shared>) {
         let mut registry = self.registry();
         let key = registry.living.insert(Arc::downgrade(session));
-        registry.total[place(session.role)][version_place(session.version)] += 1;
+        registry.total[place(session.role)][version_index(session.version)] += 1;
         drop(registry);
         session.look(|state| {
             state.meter = Some(Meter {

@@ -14,7 +14,7 @@ use std::task::{Context, Poll, Waker};
 
 use spdy_clock::Instant;
 #[cfg(feature = "tokio-runtime")]
-use spdy_clock::WallClock;
+use spdy_clock::MonotonicClock;
 
 /// A future that can be moved to another thread.
 pub type BoxFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;
@@ -81,7 +81,7 @@ impl std::ops::Deref for SharedRuntime {
 #[cfg(feature = "tokio-runtime")]
 #[derive(Clone, Copy, Debug)]
 pub struct TokioRuntime {
-    clock: WallClock,
+    clock: MonotonicClock,
 }
 
 #[cfg(feature = "tokio-runtime")]
@@ -90,7 +90,7 @@ impl TokioRuntime {
     #[must_use]
     pub fn start() -> Self {
         Self {
-            clock: WallClock::start(),
+            clock: MonotonicClock::start(),
         }
     }
 }
@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn what_need_not_wait_is_done_here_and_only_the_rest_beside() {
+    fn begin_runs_a_task_inline_until_it_waits() {
         let runtime = Kept::default();
         let done = Arc::default();
         let (go, gone) = oneshot::channel();
@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn who_begins_a_task_that_panics_goes_on_and_the_task_panics_where_it_is_spawned() {
+    fn a_panic_in_begin_stays_in_the_spawned_task() {
         let runtime = Kept::default();
         runtime.begin(Box::pin(async { panic!("a fault of the task") }));
         let mut rest = runtime.0.lock().pop().expect("it is spawned");

@@ -199,7 +199,7 @@ impl Handle {
     /// Unlike a client's it does not wait for room: a browser, and any client that takes no pushes, has none
     /// to give. Whether the client takes this one is said by [`Stream::reply`], or by the stream's end; a
     /// client of this crate does after
-    /// [`handshake_with_offers`](crate::client::Builder::handshake_with_offers).
+    /// [`handshake_with_streams`](crate::client::Builder::handshake_with_streams).
     ///
     /// ```
     /// use spdy::{HeaderBlock, SharedRuntime, client, server};
@@ -210,7 +210,7 @@ impl Handle {
     /// let (near, far) = tokio::io::duplex(4096);
     /// // `offers` alone keeps the session: this client asks for nothing.
     /// let (_, mut offers, connection) =
-    ///     client::Builder::default().handshake_with_offers(near, SharedRuntime::tokio());
+    ///     client::Builder::default().handshake_with_streams(near, SharedRuntime::tokio());
     /// connection.spawn();
     /// let (accept, connection) = server::handshake(far);
     /// connection.spawn();

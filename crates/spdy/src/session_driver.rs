@@ -156,14 +156,14 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Connection<T> {
         self.begin();
         let polled = match self.phase {
             Phase::Done => Poll::Ready(self.ended()),
-            _ => self.poll_turns(cx, between),
+            _ => self.poll_passes(cx, between),
         };
         buffers::READ.take_back(&mut self.input);
         buffers::WRITE.take_back(&mut self.out);
         polled
     }
 
-    fn poll_turns(
+    fn poll_passes(
         &mut self,
         cx: &mut Context<'_>,
         mut between: impl FnMut(&mut Context<'_>),
@@ -244,7 +244,7 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Connection<T> {
             let (out, woken, shared) = (&mut self.out, &mut self.woken, &self.shared);
             let (timeout, closed) = shared.look(|state| {
                 if out.is_empty() {
-                    state.machine.handle_taken(now);
+                    state.machine.handle_transmitted(now);
                 }
                 if state.draining && state.waiting.is_empty() {
                     // Only now: what waits must still be opened.
@@ -329,7 +329,7 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Connection<T> {
             }
         }
         match self.phase {
-            Phase::Running => next_timeout.into_iter().chain(self.stall_ends()).min(),
+            Phase::Running => next_timeout.into_iter().chain(self.write_deadline()).min(),
             Phase::Closing { until } | Phase::Lingering { until } => Some(until),
             Phase::Done => None,
         }
@@ -337,7 +337,7 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Connection<T> {
 
     /// When the connection has taken nothing for too long. The machine cannot tell: for it a frame has left
     /// that stands in our buffer, so that without this an answer short enough for the buffer waits for ever.
-    fn stall_ends(&self) -> Option<Instant> {
+    fn write_deadline(&self) -> Option<Instant> {
         self.stalled
             .zip(self.write_timeout)
             .map(|(since, limit)| since + limit)
@@ -373,7 +373,7 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Connection<T> {
         match self.phase {
             Phase::Running
                 if self
-                    .stall_ends()
+                    .write_deadline()
                     .is_some_and(|end| self.shared.runtime.now() >= end) =>
             {
                 let waited = self.write_timeout.unwrap_or_default();

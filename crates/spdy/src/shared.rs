@@ -35,7 +35,7 @@ use spdy_session::session::{Open, Session as Machine};
 use tokio::sync::oneshot;
 use tracing::Span;
 
-use crate::client::claims::{Claims, PushLimits};
+use crate::client::claims::{PushLimits, UnclaimedPushes};
 use crate::entry::Entry;
 use crate::error::Error;
 use crate::metrics::{Exchanges, Meter, Metrics};
@@ -97,7 +97,7 @@ impl Shared {
             incoming_waker: None,
             accepts: choices.accepts,
             peer_ranks: false,
-            claims: choices.claims.map(Claims::new),
+            claims: choices.claims.map(UnclaimedPushes::new),
             driver: None,
             owners: 0,
             draining: false,
@@ -257,10 +257,10 @@ pub(crate) struct State {
     /// The peer opened a stream that was less urgent than others may be: it ranks them.
     pub(crate) peer_ranks: bool,
     /// Pushes that wait for requests.
-    pub(crate) claims: Option<Claims>,
+    pub(crate) claims: Option<UnclaimedPushes>,
     /// The driver's waker while it sleeps.
     pub(crate) driver: Option<Waker>,
-    /// Clones of a client's session handle, that of its [`Offers`](crate::client::Offers) among them.
+    /// Clones of a client's session handle, that of its [`IncomingStreams`](crate::client::IncomingStreams) among them.
     pub(crate) owners: usize,
     /// To be shut down when the last stream has ended.
     pub(crate) draining: bool,
@@ -317,7 +317,7 @@ impl State {
                 self.next_ticket += 1;
                 Ok(key)
             }
-            Some(Err(error)) => Err(self.not_opened(error)),
+            Some(Err(error)) => Err(self.open_error(error)),
             None => unreachable!("only what may wait is overtaken"),
         }
     }
@@ -334,7 +334,7 @@ impl State {
         }
         let id = match self.machine.open(headers, open) {
             Ok(id) => id,
-            Err(error) => return Err(self.not_opened(error)),
+            Err(error) => return Err(self.open_error(error)),
         };
         let entry = &mut self.entries[key];
         entry.id = id;
@@ -352,7 +352,7 @@ impl State {
         }
     }
 
-    fn not_opened(&mut self, error: OpenError) -> Error {
+    fn open_error(&mut self, error: OpenError) -> Error {
         match error {
             OpenError::Full { limit } => Error::TooManyStreams { limit },
             OpenError::ParentGone { .. } => Error::PushRefused {
@@ -478,7 +478,7 @@ impl State {
 
     /// Whether more than `limit` streams of the peer are forgotten by the machine, and still held by someone.
     /// Ours do not count: whoever keeps answers unread keeps what it asked for.
-    pub(crate) fn works_on_ended(&self, role: Role, limit: usize) -> bool {
+    pub(crate) fn exceeds_ended_work(&self, role: Role, limit: usize) -> bool {
         let known = self.by_id.len() + self.waiting.len();
         if self.entries.len() <= known + limit {
             return false; // not even with ours
@@ -528,7 +528,7 @@ mod tests {
 
     /// Every wait for the end left a waker, and with it its task, until the session was over.
     #[test]
-    fn who_stops_waiting_for_the_end_or_a_ping_leaves_nothing_behind() {
+    fn a_dropped_waiter_leaves_no_waker() {
         let shared = session();
         let cx = &mut Context::from_waker(Waker::noop());
         for _ in 0..10 {

@@ -47,9 +47,9 @@ pub(crate) fn open_raw(
         fin: options.fin,
     };
     let mut entry = Entry::new(StreamId::ZERO, 1);
-    entry.span = trace::opened_here(shared.role, || shared.runtime.now(), None);
+    entry.span = trace::local_stream(shared.role, || shared.runtime.now(), None);
     let key = shared.command(|state| state.open(entry, headers, open, may_wait))?;
-    Ok(StreamRef::of_counted(shared.clone(), key))
+    Ok(StreamRef::from_counted(shared.clone(), key))
 }
 
 /// One stream, without HTTP. Dropped before our half has ended, it is reset with CANCEL; dropped after

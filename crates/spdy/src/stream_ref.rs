@@ -44,7 +44,7 @@ impl Drop for StreamRef {
 
 impl StreamRef {
     /// Takes one of the `handles` that the entry `key` already counts.
-    pub(crate) fn of_counted(shared: Arc<Shared>, key: usize) -> Self {
+    pub(crate) fn from_counted(shared: Arc<Shared>, key: usize) -> Self {
         Self { shared, key }
     }
 
@@ -162,7 +162,7 @@ impl StreamRef {
             let Poll::Ready(item) = poll_entry(entry, cx, &mut old) else {
                 return (Poll::Pending, false);
             };
-            let last = entry.is_read_out();
+            let last = entry.is_drained();
             let bytes = match &item {
                 Some(Ok(Inbound::Data(data))) => data.len(),
                 _ => 0,

@@ -109,7 +109,7 @@ impl Builder {
         B: http_body::Body<Data = Bytes> + Send + 'static,
         B::Error: Into<BoxError>,
     {
-        let call = move |request| Calling {
+        let call = move |request| ServiceCall {
             service: service.clone(),
             request: Some(request),
             answering: None,
@@ -119,7 +119,7 @@ impl Builder {
 }
 
 /// One request: until its clone of the service is ready, and then until that has answered.
-struct Calling<S: Service<Request<Body>>> {
+struct ServiceCall<S: Service<Request<Body>>> {
     service: S,
     /// There until the service is called.
     request: Option<Request<Body>>,
@@ -128,9 +128,9 @@ struct Calling<S: Service<Request<Body>>> {
 }
 
 /// What is pinned stands in a box of its own.
-impl<S: Service<Request<Body>>> Unpin for Calling<S> {}
+impl<S: Service<Request<Body>>> Unpin for ServiceCall<S> {}
 
-impl<S: Service<Request<Body>>> Future for Calling<S> {
+impl<S: Service<Request<Body>>> Future for ServiceCall<S> {
     type Output = Result<S::Response, S::Error>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {

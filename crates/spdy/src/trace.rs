@@ -96,7 +96,7 @@ macro_rules! stream_span {
 }
 
 /// A stream of ours, by whoever asks now.
-pub(crate) fn opened_here(
+pub(crate) fn local_stream(
     role: Role,
     now: impl FnOnce() -> Instant,
     request: Option<(&Method, &Uri)>,
@@ -105,7 +105,7 @@ pub(crate) fn opened_here(
 }
 
 /// A stream of the peer.
-pub(crate) fn opened_by_peer(
+pub(crate) fn peer_stream(
     session: &Span,
     role: Role,
     id: StreamId,

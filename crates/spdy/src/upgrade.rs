@@ -17,12 +17,12 @@
 //! - there is no flow control: they send no WINDOW_UPDATE and heed none. Sessions made here run without
 //!   windows; a slow reader stops the whole session, by not reading the socket;
 //! - their client throws away what comes in the same read as the 101, so a server says nothing, not even
-//!   SETTINGS, before the first frame came ([`Greeting::Never`]);
+//!   SETTINGS, before the first frame came ([`SettingsTiming::Never`]);
 //! - their server ends a stream by RST_STREAM(CANCEL) and not by FIN: [`Channel`] reads that as the end,
 //!   and ends its own streams so that both kinds of reader understand;
 //! - proxies between the two lose what is under way when a server closes first: [`CloseLast`].
 //!
-//! Two sides, each in two steps: agree ([`connect`]; [`read_offer`] or, where an HTTP server has read the
+//! Two sides, each in two steps: agree ([`connect`]; [`read_request`] or, where an HTTP server has read the
 //! request already, [`negotiate`]), then hand the connection to [`client_builder`] or [`server_builder`].
 //!
 //! ```
@@ -39,7 +39,7 @@
 //!
 //! let server_runtime = runtime.clone();
 //! tokio::spawn(async move {
-//!     let offer = upgrade::read_offer(far, Limits::default(), &server_runtime).await.expect("a request");
+//!     let offer = upgrade::read_request(far, Limits::default(), &server_runtime).await.expect("a request");
 //!     let upgraded = offer.accept(&["echo.example"]).await.expect("a switch");
 //!     let (mut accept, connection) = upgrade::server_builder().handshake(upgraded.into_io(), server_runtime);
 //!     connection.spawn();
@@ -80,7 +80,7 @@ use std::time::Duration;
 
 use http::{HeaderMap, HeaderName};
 use spdy_frame::version::Version;
-use spdy_session::config::{Config, Greeting};
+use spdy_session::config::{Config, SettingsTiming};
 
 use crate::{client, server};
 
@@ -89,8 +89,8 @@ pub use close_last::CloseLast;
 pub use connect::connect;
 pub use error::UpgradeError;
 pub use head::{first_token, has_token};
-pub use offer::{Accepted, Offer, Refusal, negotiate, read_offer};
-pub use rewound::Rewound;
+pub use offer::{Accepted, Offer, Refusal, negotiate, read_request};
+pub use rewound::Rewind;
 
 /// What the `Upgrade` header says.
 pub const PROTOCOL: &str = "SPDY/3.1";
@@ -142,7 +142,7 @@ impl Default for Limits {
 /// A connection that has switched: bytes from here on are frames.
 #[derive(Debug)]
 pub struct Upgraded<T> {
-    io: Rewound<T>,
+    io: Rewind<T>,
     headers: HeaderMap,
     protocol: Option<String>,
 }
@@ -162,7 +162,7 @@ impl<T> Upgraded<T> {
 
     /// The connection, for a handshake. What came behind the head is read from it first.
     #[must_use]
-    pub fn into_io(self) -> Rewound<T> {
+    pub fn into_io(self) -> Rewind<T> {
         self.io
     }
 }
@@ -193,7 +193,7 @@ fn without_flow_control(config: &mut Config) {
     config.flow_control = false;
     config.write_timeout = None;
     config.silence_timeout = Some(IDLE_TIMEOUT);
-    config.greeting = Greeting::Never;
+    config.greeting = SettingsTiming::Never;
     config.max_concurrent_streams = MAX_STREAMS;
     config.assumed_peer_streams = MAX_STREAMS;
     config.floods.spoiled_streams = MAX_RESETS;

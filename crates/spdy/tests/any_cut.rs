@@ -333,7 +333,7 @@ fn any_version() -> impl Strategy<Value = Version> {
 
 proptest! {
     #[test]
-    fn a_response_is_the_same_wherever_its_bytes_are_cut_and_whoever_is_polled_first(
+    fn a_response_is_the_same_with_any_split_and_poll_order(
         version in any_version(),
         method in prop::sample::select(vec![Method::GET, Method::HEAD, Method::CONNECT]),
         status in prop::sample::select(vec!["200 OK", "200 OK", "404", "204", "304", "100", "no"]),
@@ -358,7 +358,7 @@ proptest! {
     }
 
     #[test]
-    fn a_request_is_the_same_wherever_its_bytes_are_cut_and_whoever_is_polled_first(
+    fn a_request_is_the_same_with_any_split_and_poll_order(
         version in any_version(),
         names in prop::collection::vec(0..6_usize, 0..3),
         pieces in pieces(),

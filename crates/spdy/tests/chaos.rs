@@ -238,7 +238,7 @@ fn run(version: Version, seed: u64) {
 }
 
 #[test]
-fn whatever_is_given_up_wherever_leaves_no_stream_and_takes_no_credit() {
+fn cancelling_anywhere_leaks_no_stream_and_no_credit() {
     for seed in 0..5 {
         for version in Version::ALL {
             run(version, seed);

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use http::{Request, Response};
 use http_body_util::BodyExt;
-use spdy::client::{PushLimits, PushStats, Pushed, Session};
+use spdy::client::{PushInfo, PushLimits, PushStats, Session};
 use spdy::server::{PushForm, Pusher};
 use spdy::{
     Body, Direction, Frame, Instant, Limit, Observe, Priority, Seen, SharedRuntime, Version,
@@ -140,7 +140,7 @@ async fn fetched(session: &Session, request: Request<Body>) -> (u16, usize, bool
 }
 
 async fn read(response: Response<Body>) -> (u16, usize, bool) {
-    let pushed = response.extensions().get::<Pushed>().is_some();
+    let pushed = response.extensions().get::<PushInfo>().is_some();
     let status = response.status().as_u16();
     let body = response.into_body().collect().await.unwrap();
     (status, body.to_bytes().len(), pushed)
@@ -149,7 +149,7 @@ async fn read(response: Response<Body>) -> (u16, usize, bool) {
 const PAGE: (u16, usize, bool) = (200, 5, false);
 
 #[test]
-fn a_request_for_what_was_pushed_takes_the_push_and_asks_nothing() {
+fn a_request_for_a_pushed_url_uses_the_push() {
     for version in Version::ALL {
         for form in [
             PushForm::TwoBlocks,
@@ -183,7 +183,7 @@ fn a_request_for_what_was_pushed_takes_the_push_and_asks_nothing() {
 }
 
 #[test]
-fn what_would_be_answered_otherwise_is_asked_for() {
+fn a_request_with_other_selecting_headers_is_sent() {
     let pushes: &[Push] = &[("/a", &[], 10), ("/b", &[("vary", "accept")], 10)];
     let wire = Setting::of(pushes).run(async |session, _| {
         let page = get("/page", &[("cookie", "id=1"), ("accept", "text/html")]);
@@ -215,7 +215,7 @@ fn what_would_be_answered_otherwise_is_asked_for() {
 }
 
 #[test]
-fn what_nobody_claims_in_time_is_cancelled() {
+fn an_unclaimed_push_is_cancelled_after_the_timeout() {
     let pushes: &[Push] = &[
         ("/soon", &[], 1_000_000),
         ("/never", &[], 1_000_000),
@@ -307,7 +307,7 @@ fn one_push_over_the_limit_is_refused_and_one_byte_over_it_cancels_its_push() {
 
 /// Those that had come whole were taken for cancelled requests that are still worked on, of which 100 may be.
 #[test]
-fn as_many_pushes_wait_as_the_limit_says() {
+fn pushes_wait_up_to_the_limit() {
     let limits = PushLimits {
         streams: 150,
         ..PushLimits::default()
@@ -327,7 +327,7 @@ fn as_many_pushes_wait_as_the_limit_says() {
 
 /// The handshake put the limits' own in their place.
 #[test]
-fn what_a_caller_sets_after_the_limits_of_pushes_is_what_the_server_is_told() {
+fn a_later_stream_limit_overrides_that_of_the_push_limits() {
     let mut builder = client::Builder::new(Version::V31).claim_pushes(PushLimits::default());
     let config = builder.config_mut();
     assert_eq!(config.max_concurrent_streams, 100);
@@ -360,7 +360,7 @@ impl Observe for Told {
 }
 
 #[test]
-fn what_is_asked_for_already_or_pushed_already_is_refused() {
+fn a_push_of_a_requested_or_pushed_url_is_refused() {
     let pushes: &[Push] = &[
         ("/asked", &[], 100_000),
         ("/twice", &[], 100_000),
@@ -384,7 +384,7 @@ fn what_is_asked_for_already_or_pushed_already_is_refused() {
 }
 
 #[test]
-fn a_session_that_nobody_holds_does_not_wait_for_claims() {
+fn a_session_without_handles_does_not_wait_for_claims() {
     let wire = Setting::of(&[("/big", &[], 1_000_000)]).run(async |session, _| {
         assert_eq!(fetched(&session, get("/page", &[])).await, PAGE);
     });
@@ -396,7 +396,7 @@ fn a_session_that_nobody_holds_does_not_wait_for_claims() {
 
 /// It was cancelled by the server before its head came: the request that claimed it is sent after all.
 #[test]
-fn a_claim_that_comes_to_nothing_is_asked_for() {
+fn a_claimed_push_that_fails_is_requested() {
     let world = Arc::<World>::default();
     let runtime = SharedRuntime::new(VirtualTime(world.clone()));
     let (near, far) = wire(&world, Duration::from_millis(20));

@@ -153,7 +153,7 @@ async fn a_driver_that_is_dropped_takes_the_session_with_it() {
 }
 
 #[tokio::test]
-async fn an_abort_tells_the_peer() {
+async fn an_abort_sends_goaway() {
     let (session, serving) = served(Version::V31, |_: Request<Body>| std::future::pending());
     let request = session.request(get("/"), Priority::HIGHEST);
     session.abort();

@@ -59,7 +59,7 @@ async fn twenty_megabytes_go_both_ways_unharmed() {
 }
 
 #[tokio::test]
-async fn what_the_service_sees_is_what_was_asked() {
+async fn the_service_sees_the_request_as_sent() {
     let (session, _serving) = served(Version::V31, |request: Request<Body>| async move {
         assert_eq!(request.method(), Method::POST);
         assert_eq!(request.uri(), "http://example.org/a?b=c");
@@ -266,7 +266,7 @@ async fn a_service_that_panics_resets_its_stream_and_no_other() {
 }
 
 #[tokio::test]
-async fn trailers_are_sent_where_they_are_asked_for() {
+async fn trailers_are_sent_if_enabled() {
     for on in [true, false] {
         let service = |_| async {
             let frames = [

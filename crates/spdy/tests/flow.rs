@@ -15,7 +15,7 @@ use spdy::{Body, Error, Priority, RstStatus, Version, client, server};
 use support::{bytes_of, get, pattern, pipe, post, runtime, served, served_with};
 
 #[tokio::test]
-async fn a_reader_that_stops_holds_up_its_own_stream_alone() {
+async fn a_stopped_reader_blocks_only_its_stream() {
     let pulled = Arc::new(AtomicUsize::new(0));
     let counter = pulled.clone();
     let service = move |request: Request<Body>| {
@@ -254,7 +254,7 @@ async fn a_waiting_request_that_is_dropped_is_never_sent() {
 }
 
 #[tokio::test]
-async fn an_answer_before_the_question_ended_leaves_both_usable() {
+async fn an_early_response_leaves_the_upload_usable() {
     let (session, _serving) = served(Version::V31, |request: Request<Body>| async move {
         drop(request); // unread
         Response::new(Body::full("no need"))

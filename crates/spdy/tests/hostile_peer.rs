@@ -120,7 +120,7 @@ fn peers(world: &Arc<World>, runtime: &SharedRuntime) -> (client::Session, serve
 /// Only queued DATA had a deadline: who asked for answers without a body, kept one stream open and read
 /// nothing was served for ever.
 #[test]
-fn a_peer_that_takes_no_byte_is_given_up_after_the_write_timeout() {
+fn a_peer_that_reads_nothing_hits_the_write_timeout() {
     let (world, runtime) = world();
     let mut hand = Hand::new();
     hand.syn(1, 0, false, &ASK);
@@ -167,7 +167,7 @@ fn upload(bytes: usize) -> Request<Body> {
 
 /// Only servers had a deadline: an upload to one that reads nothing waited for ever.
 #[test]
-fn an_upload_that_nobody_reads_fails_after_a_minute_and_costs_no_other_request() {
+fn an_unread_upload_fails_after_a_minute_alone() {
     let (world, runtime) = world();
     let (near, far) = wire(&world, Duration::ZERO);
     let reads_none = |request: Request<Body>| async move {
@@ -205,7 +205,7 @@ fn an_upload_that_nobody_reads_fails_after_a_minute_and_costs_no_other_request()
 
 /// Raw streams to Kubernetes' peers may be quiet for hours: a terminal that is held, a program that rests.
 #[test]
-fn a_server_that_takes_no_byte_is_given_up_after_a_minute_and_over_an_upgrade_after_hours() {
+fn an_unreading_server_times_out_later_over_an_upgrade() {
     for (builder, patience, said, limit) in [
         (
             client::Builder::new(VERSION),
@@ -237,7 +237,7 @@ fn a_server_that_takes_no_byte_is_given_up_after_a_minute_and_over_an_upgrade_af
 /// Streams that are over from birth are no concurrent streams, so no limit held them: they waited for
 /// somebody to take them, by the million.
 #[test]
-fn pushes_that_nobody_takes_wait_up_to_the_limit_and_no_further() {
+fn untaken_pushes_wait_up_to_the_limit() {
     let (world, runtime) = world();
     let (near, mut far) = wire(&world, Duration::ZERO);
     let builder = client::Builder::new(VERSION).max_concurrent_streams(3);
@@ -288,7 +288,7 @@ fn pushes_that_nobody_takes_wait_up_to_the_limit_and_no_further() {
 }
 
 #[test]
-fn one_way_streams_that_nobody_takes_wait_up_to_the_limit_and_no_further() {
+fn untaken_unidirectional_streams_wait_up_to_the_limit() {
     let (world, runtime) = world();
     let (near, far) = wire(&world, Duration::ZERO);
     let builder = server::Builder::new(VERSION).max_concurrent_streams(3);
@@ -446,7 +446,7 @@ fn cancelled_requests_count_until_the_work_on_them_has_stopped() {
 /// The reset dropped what had come and left the FIN behind it, so that a reader found a whole body of
 /// no bytes.
 #[test]
-fn a_question_that_is_reset_here_before_it_is_read_does_not_end_as_if_it_were_whole() {
+fn a_locally_reset_request_does_not_read_as_complete() {
     let (world, runtime) = world();
     let (session, mut accept) = peers(&world, &runtime);
     let clock = runtime.clone();
@@ -474,7 +474,7 @@ fn a_question_that_is_reset_here_before_it_is_read_does_not_end_as_if_it_were_wh
 /// The upload failed in a task of its own and reset the stream, and whoever read the answer was not woken:
 /// it waited until the session ended.
 #[test]
-fn the_reader_of_an_answer_hears_that_the_upload_broke() {
+fn an_upload_failure_reaches_the_response_reader() {
     let (world, runtime) = world();
     let (session, mut accept) = peers(&world, &runtime);
     let clock = runtime.clone();

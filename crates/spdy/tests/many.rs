@@ -72,7 +72,7 @@ impl Wake for Holder {
 /// The body's drop wants the session's lock. Wakers that were replaced used to be dropped under it, and
 /// a small executor whose tasks live in their wakers stood still.
 #[tokio::test]
-async fn a_waker_that_goes_may_take_a_stream_with_it() {
+async fn dropping_a_waker_may_drop_a_stream() {
     let (session, _serving) = served(Version::V31, |request: Request<Body>| async move {
         if request.uri().path() == "/never" {
             std::future::pending::<()>().await;

@@ -90,7 +90,7 @@ async fn both_ends_count_the_same_and_keep_it_when_the_session_is_gone() {
 }
 
 #[tokio::test]
-async fn a_response_that_is_looked_at_when_its_session_is_gone_is_counted_all_the_same() {
+async fn a_response_read_after_the_session_ended_is_counted() {
     let metrics = Metrics::new();
     let (session, serving) = counted(&metrics, Version::V3);
     let response = session.request(asking("/503"), Priority::HIGHEST);
@@ -108,7 +108,7 @@ async fn a_response_that_is_looked_at_when_its_session_is_gone_is_counted_all_th
 }
 
 #[tokio::test]
-async fn limits_are_told_by_name() {
+async fn limits_are_reported_by_name() {
     let metrics = Metrics::new();
     let (near, far) = tokio::io::duplex(64 * 1024);
     let builder = server::Builder::default().max_concurrent_streams(1);

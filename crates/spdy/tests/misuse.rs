@@ -56,7 +56,7 @@ async fn a_reply_is_given_again_after_the_stream_was_reset() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_stream_that_gets_no_reply_says_so() {
+async fn a_stream_without_reply_returns_no_reply() {
     let (session, _near, mut far) = stream_pair().await;
     let error = in_an_hour(far.reply())
         .await
@@ -91,7 +91,7 @@ async fn waiting_for_a_failure_ends_when_the_stream_ends_in_order() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_session_whose_connection_was_dropped_says_what_to_do() {
+async fn a_dropped_connection_is_named_in_the_error() {
     let (near, _far) = pipe();
     let (session, connection) = client::Builder::new(Version::V31).handshake(near, runtime());
     let waiting = session.request(get("/"), Priority::HIGHEST);
@@ -115,7 +115,7 @@ async fn a_session_whose_connection_was_dropped_says_what_to_do() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn requests_on_a_connection_that_is_never_run_fail_and_say_what_to_do() {
+async fn requests_on_a_connection_that_is_not_run_fail() {
     let (near, _far) = pipe();
     let (session, _connection) = client::Builder::new(Version::V31).handshake(near, runtime());
     let error = in_an_hour(session.request(get("/"), Priority::HIGHEST)).await;
@@ -125,7 +125,7 @@ async fn requests_on_a_connection_that_is_never_run_fail_and_say_what_to_do() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn whatever_waits_on_a_connection_that_is_never_run_fails() {
+async fn all_waits_on_a_connection_that_is_not_run_fail() {
     let session = || {
         let (near, far) = pipe();
         let (session, connection) = client::Builder::new(Version::V31).handshake(near, runtime());

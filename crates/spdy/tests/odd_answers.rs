@@ -147,7 +147,7 @@ async fn headers_behind_the_head_are_trailers_and_the_head_does_not_wait_for_the
 }
 
 #[tokio::test]
-async fn headers_before_data_that_name_what_was_named_are_a_fault_of_the_stream() {
+async fn repeated_names_in_headers_before_data_reset_the_stream() {
     for (again, what) in [
         ("x", "\"x\" was already given"),
         (":status", "means nothing"),
@@ -172,7 +172,7 @@ async fn headers_before_data_that_name_what_was_named_are_a_fault_of_the_stream(
 
 /// It was a body of four bytes, if its end was there when somebody looked.
 #[tokio::test]
-async fn data_with_fin_in_answer_to_a_204_is_a_fault_though_all_came_before_the_head_was_read() {
+async fn data_with_fin_after_a_204_is_an_error_even_if_early() {
     let mut odd = Odd::new();
     let (response, mut stream) = odd
         .ask(get("/"), &[(":status", "204"), (":version", "HTTP/1.1")])
@@ -236,7 +236,7 @@ async fn an_empty_data_in_answer_to_head_is_its_end() {
 }
 
 #[tokio::test]
-async fn a_whole_answer_survives_the_reset_of_the_question() {
+async fn a_complete_response_survives_a_reset_of_the_request() {
     let mut odd = Odd::new();
     let upload =
         Body::from_stream(futures_util::stream::pending::<Result<Bytes, std::io::Error>>());

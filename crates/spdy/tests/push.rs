@@ -14,7 +14,7 @@ fn pushed(path: &str) -> Request<()> {
 }
 
 #[tokio::test]
-async fn a_push_is_told_before_its_page_and_read_beside_it() {
+async fn a_push_is_announced_before_its_page() {
     for version in Version::ALL {
         for form in [PushForm::TwoBlocks, PushForm::VersionTwice] {
             told_before_its_page(version, form).await;
@@ -98,7 +98,7 @@ async fn told_before_its_page(version: Version, form: PushForm) {
 }
 
 #[tokio::test]
-async fn a_client_that_wants_no_push_says_so() {
+async fn a_client_without_push_sends_a_limit_of_0() {
     let (session, _serving) = served(Version::V31, |request: Request<Body>| async move {
         let pusher = request
             .extensions()
@@ -121,7 +121,7 @@ async fn a_client_that_wants_no_push_says_so() {
 }
 
 #[tokio::test]
-async fn another_origin_is_pushed_by_no_server_and_taken_by_no_client() {
+async fn pushes_of_another_origin_are_refused_on_both_sides() {
     let (near, far) = pipe();
     let runtime = runtime();
     let builder = server::Builder::new(Version::V31).push_form(PushForm::TwoBlocks);
@@ -171,7 +171,7 @@ async fn another_origin_is_pushed_by_no_server_and_taken_by_no_client() {
 }
 
 #[tokio::test]
-async fn a_push_in_one_block_is_told_with_its_answer_and_only_before_the_end_of_the_page() {
+async fn a_one_block_push_is_sent_before_the_page_ends() {
     for version in Version::ALL {
         let (near, far) = pipe();
         let runtime = runtime();

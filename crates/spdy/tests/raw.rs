@@ -76,7 +76,7 @@ async fn bytes_go_both_ways_and_each_half_ends_on_its_own() {
 }
 
 #[tokio::test]
-async fn pieces_are_handed_on_without_their_borders_being_promised() {
+async fn data_arrives_complete_without_frame_borders() {
     let (session, mut accept) = pair();
     let (mut near, mut far) = open(&session, &mut accept).await;
     near.send(Bytes::from_static(b"hello "))
@@ -96,7 +96,7 @@ async fn pieces_are_handed_on_without_their_borders_being_promised() {
 }
 
 #[tokio::test]
-async fn slices_written_together_travel_as_one_frame_and_no_more_than_there_is_room_for() {
+async fn vectored_writes_become_one_frame_within_the_window() {
     let (session, mut accept) = pair();
     let (mut near, mut far) = open(&session, &mut accept).await;
     assert!(near.is_write_vectored());
@@ -136,7 +136,7 @@ async fn headers_travel_after_the_first() {
 }
 
 #[tokio::test]
-async fn a_reset_is_heard_after_what_came_before_it() {
+async fn a_reset_is_reported_after_earlier_data() {
     let (session, mut accept) = pair();
     let (near, mut far) = open(&session, &mut accept).await;
     let mut near = near;
@@ -200,7 +200,7 @@ async fn a_dropped_stream_is_cancelled_and_a_dropped_offer_refused() {
 
 /// A stream was reset by its own drop after `finish`, and what it had still to send went with it.
 #[tokio::test]
-async fn what_was_written_before_the_end_arrives_though_the_stream_is_dropped_at_once() {
+async fn data_written_before_finish_survives_the_drop() {
     let (session, mut accept) = pair();
     let sent = pattern(60_000);
     let (mut near, mut far) = open(&session, &mut accept).await;
@@ -227,7 +227,7 @@ async fn what_was_written_before_the_end_arrives_though_the_stream_is_dropped_at
 }
 
 #[tokio::test]
-async fn who_sends_to_a_client_that_left_is_told() {
+async fn sending_to_a_closed_client_is_an_error() {
     let (session, mut accept) = pair();
     let (mut near, mut far) = open(&session, &mut accept).await;
     near.finish().expect("an end");
@@ -313,12 +313,12 @@ async fn a_value_that_spdy_2_cannot_count_is_refused_in_messages_too() {
 fn offered(
     client: client::Builder,
     version: Version,
-) -> (client::Session, client::Offers, server::Accept) {
+) -> (client::Session, client::IncomingStreams, server::Accept) {
     let (near, far) = pipe();
     let runtime = runtime();
     let (accept, serving) = server::Builder::new(version).handshake(far, runtime.clone());
     serving.spawn();
-    let (session, offers, connection) = client.handshake_with_offers(near, runtime);
+    let (session, offers, connection) = client.handshake_with_streams(near, runtime);
     connection.spawn();
     (session, offers, accept)
 }
@@ -362,7 +362,7 @@ async fn a_server_opens_streams_as_a_client_does() {
 }
 
 #[tokio::test]
-async fn a_server_tells_without_being_answered_and_a_client_takes_or_refuses_it() {
+async fn a_client_accepts_or_rejects_server_streams() {
     let (session, mut offers, accept) = offered(client::Builder::new(Version::V31), Version::V31);
     let one_way = OpenOptions {
         unidirectional: true,
@@ -404,7 +404,7 @@ async fn a_server_tells_without_being_answered_and_a_client_takes_or_refuses_it(
 
 /// The session drained with its last handle, and later offers were refused.
 #[tokio::test]
-async fn who_only_listens_for_offers_needs_no_other_handle_and_with_them_the_session_ends() {
+async fn incoming_streams_keep_the_session_open() {
     let (session, mut offers, accept) = offered(client::Builder::new(Version::V31), Version::V31);
     drop(session);
     let handle = accept.handle();
@@ -425,7 +425,7 @@ async fn who_only_listens_for_offers_needs_no_other_handle_and_with_them_the_ses
 
 /// What a client had asked for, and kept, was counted as the server's doing.
 #[tokio::test]
-async fn streams_that_a_client_opened_and_keeps_are_in_the_way_of_no_offer() {
+async fn open_client_streams_do_not_count_against_server_streams() {
     let mut client = client::Builder::new(Version::V31);
     client.config_mut().ended_streams_in_work = 1;
     let (session, mut offers, mut accept) = offered(client, Version::V31);
@@ -464,7 +464,7 @@ async fn streams_that_a_client_opened_and_keeps_are_in_the_way_of_no_offer() {
 }
 
 #[tokio::test]
-async fn one_stream_more_than_the_client_takes_is_opened_by_no_server() {
+async fn a_server_opens_no_more_streams_than_the_client_allows() {
     let client = client::Builder::new(Version::V31).max_concurrent_streams(2);
     let (_session, _offers, accept) = offered(client, Version::V31);
     let handle = accept.handle();
@@ -478,7 +478,7 @@ async fn one_stream_more_than_the_client_takes_is_opened_by_no_server() {
 }
 
 #[tokio::test]
-async fn a_client_that_takes_no_offers_has_room_for_none() {
+async fn a_client_without_incoming_streams_allows_none() {
     let (_session, accept) = pair();
     let handle = accept.handle();
     handle

@@ -69,7 +69,7 @@ async fn seen(
 }
 
 #[tokio::test]
-async fn lengths_tell_nothing_of_an_unknown_header_or_a_marked_value() {
+async fn lengths_reveal_no_unknown_header_and_no_marked_value() {
     for (header, is_marked) in [
         ("x-api-key", false),
         ("x-csrf-token", false),

@@ -601,7 +601,7 @@ async fn soak_sockets(requests: u64, seed: u64) -> Arc<Run<Loopback>> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn no_byte_is_lost_or_wrong_and_nothing_is_left_over_sockets() {
+async fn soak_over_sockets_loses_no_byte_and_no_stream() {
     soak_sockets(3_000, 1).await;
 }
 
@@ -626,7 +626,7 @@ async fn a_hundred_thousand_requests() {
 }
 
 #[test]
-fn no_byte_is_lost_or_wrong_and_nothing_is_left_in_virtual_time() {
+fn soak_in_virtual_time_loses_no_byte_and_no_stream() {
     for seed in 1..=3 {
         let world = Arc::<World>::default();
         let run = Arc::new(Run {

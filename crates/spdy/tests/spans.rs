@@ -17,16 +17,16 @@ use tracing_subscriber::registry::LookupSpan;
 
 /// One span that has ended, or an event, with the names of the spans around it, the nearest first.
 #[derive(Clone, Debug, Default)]
-struct Noted {
+struct SpanRecord {
     name: &'static str,
     within: Vec<&'static str>,
     fields: BTreeMap<&'static str, String>,
 }
 
 #[derive(Clone, Default)]
-struct Notes(Arc<Mutex<Vec<Noted>>>);
+struct Notes(Arc<Mutex<Vec<SpanRecord>>>);
 
-impl Visit for Noted {
+impl Visit for SpanRecord {
     fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
         self.fields.insert(field.name(), format!("{value:?}"));
     }
@@ -39,10 +39,10 @@ impl Visit for Noted {
 impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for Notes {
     fn on_new_span(&self, attributes: &Attributes<'_>, id: &Id, context: Context<'_, S>) {
         let span = context.span(id).expect("a new span");
-        let mut noted = Noted {
+        let mut noted = SpanRecord {
             name: span.name(),
             within: span.scope().skip(1).map(|span| span.name()).collect(),
-            ..Noted::default()
+            ..SpanRecord::default()
         };
         attributes.record(&mut noted);
         span.extensions_mut().insert(noted);
@@ -53,7 +53,7 @@ impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for Notes {
         let mut extensions = span.extensions_mut();
         values.record(
             extensions
-                .get_mut::<Noted>()
+                .get_mut::<SpanRecord>()
                 .expect("noted when it was new"),
         );
     }
@@ -64,10 +64,10 @@ impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for Notes {
             let around = around
                 .iter()
                 .flat_map(tracing_subscriber::registry::SpanRef::scope);
-            let mut noted = Noted {
+            let mut noted = SpanRecord {
                 name: "event",
                 within: around.map(|span| span.name()).collect(),
-                ..Noted::default()
+                ..SpanRecord::default()
             };
             event.record(&mut noted);
             self.0.lock().expect("no panic").push(noted);
@@ -76,7 +76,7 @@ impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for Notes {
 
     fn on_close(&self, id: Id, context: Context<'_, S>) {
         let span = context.span(&id).expect("a span");
-        let noted = span.extensions_mut().remove::<Noted>();
+        let noted = span.extensions_mut().remove::<SpanRecord>();
         let noted = noted.expect("noted when it was new");
         self.0.lock().expect("no panic").push(noted);
     }
@@ -91,9 +91,9 @@ impl Notes {
     }
 
     /// The one span called `name` of `role`.
-    fn one(&self, name: &str, role: &str) -> Noted {
+    fn one(&self, name: &str, role: &str) -> SpanRecord {
         let all = self.0.lock().expect("no panic");
-        let fits = |noted: &&Noted| noted.name == name && noted.fields["role"] == role;
+        let fits = |noted: &&SpanRecord| noted.name == name && noted.fields["role"] == role;
         let found: Vec<_> = all.iter().filter(fits).cloned().collect();
         assert_eq!(found.len(), 1, "{name} of a {role} among {all:#?}");
         found[0].clone()
@@ -101,7 +101,7 @@ impl Notes {
 }
 
 #[track_caller]
-fn assert_fields(noted: &Noted, want: &[(&str, &str)]) {
+fn assert_fields(noted: &SpanRecord, want: &[(&str, &str)]) {
     for (name, value) in want {
         let got = noted.fields.get(name).map(String::as_str);
         assert_eq!(got, Some(*value), "{name} of {noted:#?}");

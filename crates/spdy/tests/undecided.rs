@@ -96,7 +96,7 @@ fn two_requests() -> BytesMut {
 }
 
 #[test]
-fn a_client_that_answers_no_ping_has_ten_seconds_from_when_the_connection_took_it() {
+fn the_version_probe_times_out_ten_seconds_after_transmission() {
     let world = Arc::<World>::default();
     let runtime = SharedRuntime::new(VirtualTime(world.clone()));
     let taken = Taken::default();

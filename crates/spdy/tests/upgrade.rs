@@ -10,7 +10,7 @@ use std::time::Duration;
 use bytes::{Bytes, BytesMut};
 use http::{Request, StatusCode};
 use spdy::client::OpenOptions;
-use spdy::upgrade::{self, Channel, Limits, Refusal, Rewound, UpgradeError, Upgraded};
+use spdy::upgrade::{self, Channel, Limits, Refusal, Rewind, UpgradeError, Upgraded};
 use spdy::{
     Compression, Error, Frame, HeaderBlock, Instant, Priority, RstStatus, SharedRuntime, StreamId,
     Version, client, server,
@@ -68,7 +68,7 @@ async fn served(
     let (mut near, far) = pipe();
     near.write_all(request).await.expect("room");
     let serve = async {
-        let offer = upgrade::read_offer(far, Limits::default(), &runtime()).await?;
+        let offer = upgrade::read_request(far, Limits::default(), &runtime()).await?;
         offer.accept(protocols).await
     };
     let got = serve.await;
@@ -96,7 +96,7 @@ const SWITCH: &str = "HTTP/1.1 101 Switching Protocols\r\nconnection: keep-alive
                       upgrade: spdy/3.1\r\nX-Stream-Protocol-Version: v3.channel.k8s.io\r\n\r\n";
 
 #[tokio::test]
-async fn the_request_is_what_kubernetes_expects_and_no_byte_behind_the_101_is_swallowed() {
+async fn upgrade_request_matches_kubernetes_and_keeps_later_bytes() {
     let frames = [0x80, 3, 0, 6, 0, 0, 0, 4, 0, 0, 0, 2];
     let answer = [SWITCH.as_bytes(), &frames].concat();
     for size in [1, 2, 7, answer.len()] {
@@ -128,7 +128,7 @@ async fn answers_before_the_final_one_are_passed_over() {
 }
 
 #[tokio::test]
-async fn a_refusal_tells_status_headers_and_body_and_a_redirect_is_one() {
+async fn a_refusal_has_status_headers_and_body() {
     let cases = [
         (
             "HTTP/1.1 403 Forbidden\r\nX-Accepted-Stream-Protocol-Versions: v9\r\nContent-Length: 5\r\n\r\nsorryXXX",
@@ -191,7 +191,7 @@ async fn a_refusal_of_any_length_is_kept_to_the_limit() {
 /// Found by the fuzz target `upgrade`: what one read brought beyond the limit was looked at too, so that the body of
 /// a refusal told how long the reads were.
 #[tokio::test]
-async fn what_is_kept_of_a_chunked_refusal_is_the_same_in_reads_of_any_length() {
+async fn a_chunked_refusal_is_the_same_with_any_read_size() {
     let limit = Limits::default().refusal_bytes;
     let chunk = format!("3\r\nabc\r\n{limit:x}\r\n{}", "x".repeat(limit));
     let answer = format!("HTTP/1.1 500 Oops\r\nTransfer-Encoding: chunked\r\n\r\n{chunk}");
@@ -225,7 +225,7 @@ async fn a_101_to_anything_else_is_no_switch() {
 }
 
 #[tokio::test]
-async fn what_is_no_http_or_ends_early_or_is_too_long_is_told_apart() {
+async fn invalid_short_and_long_heads_are_distinct_errors() {
     let (got, _) = answered(b"\x80\x03\x00\x06\n\n", 100).await;
     assert!(matches!(got, Err(UpgradeError::Head(_))), "{got:?}");
     let (got, _) = answered(b"HTTP/1.1 101 x\r\n", 100).await;
@@ -259,7 +259,7 @@ async fn a_request_that_cannot_be_written_is_not_sent() {
 }
 
 #[tokio::test]
-async fn a_server_takes_the_first_offer_it_knows_in_any_case_and_order_of_lines() {
+async fn the_first_known_offer_is_chosen_in_any_case() {
     let head = request(&[
         "connection: keep-alive, upgrade",
         "UPGRADE: h2c, spdy/3.1",
@@ -351,7 +351,7 @@ async fn a_request_head_over_a_limit_gets_431() {
 async fn the_callers_refusal_is_written_as_given() {
     let (mut near, far) = pipe();
     near.write_all(&request(&[])).await.expect("room");
-    let offer = upgrade::read_offer(far, Limits::default(), &runtime())
+    let offer = upgrade::read_request(far, Limits::default(), &runtime())
         .await
         .expect("a request");
     assert_eq!(offer.request().uri().path(), "/exec/t");
@@ -366,7 +366,7 @@ async fn the_callers_refusal_is_written_as_given() {
 }
 
 #[test]
-fn a_peer_that_dawdles_over_its_head_is_given_up_in_time() {
+fn a_slow_upgrade_head_times_out() {
     let world = Arc::<World>::default();
     let runtime = SharedRuntime::new(VirtualTime(world.clone()));
     let (near, far) = wire(&world, Duration::from_millis(1));
@@ -377,8 +377,8 @@ fn a_peer_that_dawdles_over_its_head_is_given_up_in_time() {
     // The server waits for a blank line that never comes, the client for an answer.
     let (slot, beside) = (Arc::clone(&far_error), runtime.clone());
     runtime.spawn(Box::pin(async move {
-        let got = upgrade::read_offer(
-            Rewound::new(Bytes::from_static(b"GET"), far),
+        let got = upgrade::read_request(
+            Rewind::new(Bytes::from_static(b"GET"), far),
             Limits {
                 timeout: Duration::from_secs(60),
                 ..Limits::default()
@@ -416,7 +416,7 @@ fn a_peer_that_dawdles_over_its_head_is_given_up_in_time() {
 
 /// An answer without a body was read on until the time was over, and then not told.
 #[test]
-fn a_refusal_is_told_in_time_by_a_peer_that_keeps_the_connection() {
+fn a_refusal_without_body_is_reported_at_once() {
     let cases = [
         ("204 No Content\r\n\r\n", 204, "", 0),
         ("304 Not Modified\r\ncontent-length: 9\r\n\r\n", 304, "", 0),
@@ -498,7 +498,7 @@ impl<T: Unpin> tokio::io::AsyncWrite for Mute<T> {
 async fn pair() -> (client::Session, server::Accept) {
     let (near, far) = pipe();
     let serving = tokio::spawn(async move {
-        let offer = upgrade::read_offer(far, Limits::default(), &runtime())
+        let offer = upgrade::read_request(far, Limits::default(), &runtime())
             .await
             .expect("a request");
         let upgraded = offer.accept(EXEC).await.expect("a switch");
@@ -600,11 +600,11 @@ async fn cancel_reads_as_the_end_and_any_other_reset_as_a_fault() {
 }
 
 #[tokio::test]
-async fn a_server_says_nothing_before_the_clients_first_frame() {
+async fn a_server_sends_nothing_before_the_first_client_frame() {
     let (mut near, far) = pipe();
     let head = request(&["Connection: Upgrade", "Upgrade: SPDY/3.1"]);
     near.write_all(&head).await.expect("room");
-    let offer = upgrade::read_offer(far, Limits::default(), &runtime())
+    let offer = upgrade::read_request(far, Limits::default(), &runtime())
         .await
         .expect("a request");
     let upgraded = offer.accept(&[]).await.expect("a switch");

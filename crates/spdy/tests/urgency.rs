@@ -75,13 +75,13 @@ async fn turns(asked: [(Request<Body>, Priority); 2]) -> Vec<u32> {
 }
 
 #[tokio::test]
-async fn where_all_is_said_to_be_most_urgent_the_kind_of_the_answers_decides() {
+async fn without_client_priorities_the_content_type_decides() {
     let asked = [PICTURE, STYLE].map(|path| (get(path), Priority::HIGHEST));
     assert_eq!(turns(asked).await, [3, 3, 3, 1, 1, 1]);
 }
 
 #[tokio::test]
-async fn a_client_that_ranks_its_requests_has_its_will() {
+async fn client_priorities_are_followed() {
     let asked = [
         (get(PICTURE), Priority::HIGHEST),
         (get(STYLE), Priority::LOWEST),
@@ -107,7 +107,7 @@ async fn tunnels_streams_of_events_and_what_has_no_type_take_turns_with_a_page()
 
 /// The order hung on whether the second request came in the same read as the first.
 #[tokio::test]
-async fn who_ranks_with_a_later_request_has_its_will_of_answers_under_way() {
+async fn a_later_priority_reorders_responses_in_progress() {
     const FRAMES: usize = 32; // of which pipe and driver hold some ten
     const BYTES: usize = FRAMES * 16 * 1024;
     let ((near, relay_near), (relay_far, far)) = (pipe(), pipe());

@@ -12,7 +12,7 @@ use spdy_frame::priority::Priority;
 use spdy_frame::status::RstStatus;
 use spdy_frame::stream_id::StreamId;
 use spdy_frame::version::Version;
-use spdy_session::config::{Config, Greeting, Role};
+use spdy_session::config::{Config, Role, SettingsTiming};
 use spdy_session::event::Event;
 use spdy_session::limit::Limit;
 use spdy_session::session::{Open, Session, Stats};
@@ -256,7 +256,7 @@ impl Machine {
             return;
         }
         let windowed = |told: u32| match config.greeting {
-            Greeting::Never => WINDOW,
+            SettingsTiming::Never => WINDOW,
             _ => (told as usize).max(WINDOW),
         };
         if config.version != Version::V2 {

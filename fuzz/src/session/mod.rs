@@ -19,7 +19,7 @@ use std::time::Duration;
 use spdy_clock::Instant;
 use spdy_frame::compress::Compression;
 use spdy_frame::version::Version;
-use spdy_session::config::{Config, Greeting, PushPolicy, Role};
+use spdy_session::config::{Config, PushPolicy, Role, SettingsTiming};
 
 use crate::choices::Choices;
 use crate::memory;
@@ -150,7 +150,11 @@ fn configure(role: Role, choices: &mut Choices<'_>) -> Config {
         PushPolicy::Refuse,
         PushPolicy::AcceptUnassociated,
     ]);
-    config.greeting = choices.pick(&[Greeting::AtOnce, Greeting::AfterPeer, Greeting::Never]);
+    config.greeting = choices.pick(&[
+        SettingsTiming::AtOnce,
+        SettingsTiming::AfterPeer,
+        SettingsTiming::Never,
+    ]);
     let odd = choices.byte();
     config.flow_control = odd & 1 == 0;
     config.detect_session_window = odd & 2 != 0;

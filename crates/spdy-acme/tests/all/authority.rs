@@ -20,7 +20,7 @@ use spdy_net::latch::Latch;
 use spdy_net::network::{BoxIo, Network};
 use spdy_net::protocol::Protocol;
 use spdy_net::serve::{ServerOptions, serve_connection};
-use spdy_net::tls::{ClientTls, KeyLogTo, TlsOptions};
+use spdy_net::tls::{ClientTls, KeyLogTarget, TlsOptions};
 use spdy_net::verify::Trust;
 use spdy_testkit::clock::Clock;
 use tokio::task::JoinHandle;
@@ -191,7 +191,7 @@ impl Shop {
             way: Way::Http(tokens.clone()),
         };
         let options = TlsOptions {
-            key_log: KeyLogTo::Nowhere,
+            key_log: KeyLogTarget::Nowhere,
             ..TlsOptions::default()
         };
         let tls = ClientTls::new(&Trust::default(), &options).unwrap();
@@ -227,7 +227,7 @@ impl Shop {
 }
 
 #[tokio::test]
-async fn an_order_that_never_ends_is_given_up_and_its_proof_withdrawn() {
+async fn unfinished_order_times_out_and_removes_challenge() {
     let shop = Shop::before(Fake::answering(|_| None));
     let ordered = tokio::spawn(shop.acme.order(vec!["a.test".to_owned()], None));
     shop.clock
@@ -248,7 +248,7 @@ async fn an_order_that_never_ends_is_given_up_and_its_proof_withdrawn() {
 }
 
 #[tokio::test]
-async fn an_answer_is_read_to_its_limit_and_no_further() {
+async fn response_size_is_limited() {
     let told = |len: usize| {
         let shop = Shop::before(Fake::answering(move |path| {
             (path == "/directory").then(|| (200, " ".repeat(len)))
@@ -262,7 +262,7 @@ async fn an_answer_is_read_to_its_limit_and_no_further() {
 }
 
 #[tokio::test]
-async fn who_is_rate_limited_is_told_for_how_long() {
+async fn rate_limit_error_has_retry_after() {
     let shop = Shop::before(Fake::answering(|path| {
         (path == "/newOrder").then(|| (429, problem("rateLimited")))
     }));
@@ -277,7 +277,7 @@ async fn who_is_rate_limited_is_told_for_how_long() {
 }
 
 #[tokio::test]
-async fn an_account_that_is_not_known_any_more_is_put_aside_for_another() {
+async fn unknown_account_is_set_aside_and_recreated() {
     let shop = Shop::before(Fake::answering(|path| {
         (path == "/newOrder").then(|| (400, problem("accountDoesNotExist")))
     }));
@@ -305,7 +305,7 @@ fn refusing_two(kinds: [(u16, &'static str); 2]) -> (Shop, Latch) {
 
 /// Both put an account aside: the second that which had been made since.
 #[tokio::test]
-async fn of_two_orders_that_lost_their_account_the_later_leaves_the_next_account() {
+async fn concurrent_account_loss_keeps_the_new_account() {
     let (shop, told) = refusing_two([(400, "accountDoesNotExist"); 2]);
     let first = shop.begin().await;
     let second = shop.begin().await.await.unwrap().unwrap_err();
@@ -328,7 +328,7 @@ async fn of_two_orders_that_lost_their_account_the_later_leaves_the_next_account
 
 /// What the authority had said to one was lost, or was another's, when they went on beside one another.
 #[tokio::test]
-async fn how_long_the_authority_wants_rest_is_of_one_order() {
+async fn retry_after_is_per_order() {
     let (shop, told) = refusing_two([(429, "rateLimited"), (400, "malformed")]);
     let limited = shop.begin().await;
     let other = shop.begin().await.await.unwrap().unwrap_err();
@@ -339,7 +339,7 @@ async fn how_long_the_authority_wants_rest_is_of_one_order() {
 }
 
 #[tokio::test]
-async fn a_name_that_was_not_proven_is_told_in_the_authoritys_words() {
+async fn failed_challenge_error_has_the_authority_message() {
     let why = format!(r#", "error": {}"#, problem("connection"));
     let shop = Shop::before(Fake::answering(move |path| match path {
         "/order" => Some((200, PENDING.replace("pending", "invalid"))),
@@ -355,7 +355,7 @@ async fn a_name_that_was_not_proven_is_told_in_the_authoritys_words() {
 }
 
 #[tokio::test]
-async fn an_authority_that_wants_another_proof_is_told_of() {
+async fn unoffered_challenge_is_an_error() {
     let shop = Shop::before(Fake::answering(|path| {
         (path == "/name").then(|| (200, authorization("pending", &challenge("dns-01", ""))))
     }));
@@ -365,7 +365,7 @@ async fn an_authority_that_wants_another_proof_is_told_of() {
 }
 
 #[tokio::test]
-async fn an_answer_that_drips_is_not_waited_for() {
+async fn slow_response_times_out() {
     let clock = Clock::default();
     let mut fake = Fake::answering(|_| None);
     fake.drips = Some(("/directory", clock.clone()));
@@ -374,7 +374,7 @@ async fn an_answer_that_drips_is_not_waited_for() {
 }
 
 #[tokio::test]
-async fn a_url_of_another_scheme_than_the_directorys_is_not_asked_for() {
+async fn url_with_other_scheme_is_refused() {
     let shop = Shop::before(Fake::answering(|path| {
         let elsewhere = || PENDING.replace("http://acme.test/name", "https://acme.test/name");
         (path == "/newOrder").then(|| (201, elsewhere()))
@@ -386,7 +386,7 @@ async fn a_url_of_another_scheme_than_the_directorys_is_not_asked_for() {
 }
 
 #[tokio::test]
-async fn a_name_that_was_not_ordered_is_not_proven() {
+async fn unordered_name_is_not_validated() {
     let shop = Shop::before(Fake::answering(|path| {
         let other =
             || authorization("pending", &challenge("http-01", "")).replace("a.test", "b.test");

@@ -4,7 +4,9 @@ use std::ops::Range;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use proptest::prelude::*;
-use spdy_acme::course::{Course, FIRST_RETRY, LAST_RETRY, LONGEST_REST, Next, renewal, retry};
+use spdy_acme::course::{
+    FIRST_RETRY, LAST_RETRY, MAX_RETRY_AFTER, Next, RenewalSchedule, renewal, retry,
+};
 
 const HOUR: Duration = Duration::from_secs(60 * 60);
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
@@ -22,7 +24,11 @@ struct Authority {
 }
 
 /// The hours of all orders within `years`, and the longest time without a valid certificate after the first.
-fn live(course: &mut Course, authority: &Authority, years: u32) -> (Vec<SystemTime>, Duration) {
+fn live(
+    course: &mut RenewalSchedule,
+    authority: &Authority,
+    years: u32,
+) -> (Vec<SystemTime>, Duration) {
     let (mut now, end) = (start(), start() + years * 365 * DAY);
     let (mut orders, mut issued, mut bare) = (Vec::new(), None::<SystemTime>, Duration::ZERO);
     while now < end {
@@ -35,7 +41,7 @@ fn live(course: &mut Course, authority: &Authority, years: u32) -> (Vec<SystemTi
                 (Some(window), Some(issued)) => {
                     course.advised(now, &(issued + window.start..issued + window.end), 6 * HOUR);
                 }
-                _ => course.unadvised(now),
+                _ => course.record_no_renewal_info(now),
             },
             Next::Order => {
                 orders.push(now);
@@ -57,13 +63,13 @@ fn live(course: &mut Course, authority: &Authority, years: u32) -> (Vec<SystemTi
 }
 
 #[test]
-fn a_certificate_of_ninety_days_is_renewed_with_a_third_of_them_left() {
+fn ninety_day_certificate_renews_with_a_third_left() {
     let authority = Authority {
         lifetime: 90 * DAY,
         refuses: 0..0,
         advises: None,
     };
-    let (orders, bare) = live(&mut Course::new(33, 1), &authority, 10);
+    let (orders, bare) = live(&mut RenewalSchedule::new(33, 1), &authority, 10);
     assert_eq!((orders[0], bare), (start(), Duration::ZERO));
     for pair in orders.windows(2) {
         let between = pair[1].duration_since(pair[0]).unwrap();
@@ -73,14 +79,14 @@ fn a_certificate_of_ninety_days_is_renewed_with_a_third_of_them_left() {
 }
 
 #[test]
-fn weeks_of_failures_cost_no_day_without_a_certificate() {
+fn weeks_of_failures_leave_no_gap() {
     // From the third order on nothing is issued for as long as the next hundred tries take: some twenty-five days.
     let authority = Authority {
         lifetime: 90 * DAY,
         refuses: 2..102,
         advises: None,
     };
-    let (orders, bare) = live(&mut Course::new(33, 2), &authority, 2);
+    let (orders, bare) = live(&mut RenewalSchedule::new(33, 2), &authority, 2);
     let tried = orders[101].duration_since(orders[2]).unwrap();
     assert!((20 * DAY..30 * DAY).contains(&tried), "{tried:?}");
     assert_eq!(bare, Duration::ZERO);
@@ -91,44 +97,44 @@ fn weeks_of_failures_cost_no_day_without_a_certificate() {
 }
 
 #[test]
-fn an_authority_that_wants_a_certificate_back_sooner_gets_its_way_and_no_more_than_that() {
+fn renewal_info_may_only_bring_renewal_forward() {
     let mut authority = Authority {
         lifetime: 90 * DAY,
         refuses: 0..0,
         advises: Some(10 * DAY..12 * DAY),
     };
-    let (orders, _) = live(&mut Course::new(33, 3), &authority, 1);
+    let (orders, _) = live(&mut RenewalSchedule::new(33, 3), &authority, 1);
     for pair in orders.windows(2) {
         let between = pair[1].duration_since(pair[0]).unwrap();
         assert!((10 * DAY..13 * DAY).contains(&between), "{between:?}");
     }
     // One that always says "at once", and one that says "when it is over".
     authority.advises = Some(Duration::ZERO..Duration::from_secs(1));
-    let (orders, _) = live(&mut Course::new(33, 4), &authority, 1);
+    let (orders, _) = live(&mut RenewalSchedule::new(33, 4), &authority, 1);
     let most = 365 * 100 / 90 + 1;
     assert!(orders.len() <= most, "{} orders", orders.len());
     authority.advises = Some(90 * DAY..91 * DAY);
-    let (_, bare) = live(&mut Course::new(33, 5), &authority, 2);
+    let (_, bare) = live(&mut RenewalSchedule::new(33, 5), &authority, 2);
     assert_eq!(bare, Duration::ZERO);
 }
 
 #[test]
-fn a_restart_asks_for_nothing_and_renews_when_it_would_have() {
+fn restart_orders_nothing_and_keeps_renewal_time() {
     let validity = start() - 10 * DAY..start() + 80 * DAY;
-    let mut course = Course::new(33, 6);
+    let mut course = RenewalSchedule::new(33, 6);
     course.found(start(), &validity);
     let Next::Wait(until) = course.next(start()) else {
         panic!("{:?}", course.next(start()));
     };
     assert!(until > start() + HOUR / 2);
     assert_eq!(course.next(validity.end), Next::Order);
-    course.unadvised(start());
+    course.record_no_renewal_info(start());
     assert!(course.due() > start() + 48 * DAY);
 }
 
 #[test]
-fn who_is_sent_away_stays_away() {
-    let mut course = Course::new(33, 7);
+fn retry_after_is_respected() {
+    let mut course = RenewalSchedule::new(33, 7);
     course.failed(start(), Some(DAY / 2));
     assert_eq!(
         course.next(start() + DAY / 2 - HOUR),
@@ -136,12 +142,12 @@ fn who_is_sent_away_stays_away() {
     );
     assert_eq!(course.next(start() + DAY / 2), Next::Order);
     course.failed(start(), Some(400 * DAY));
-    assert_eq!(course.due(), start() + LONGEST_REST);
+    assert_eq!(course.due(), start() + MAX_RETRY_AFTER);
 }
 
 proptest! {
     #[test]
-    fn renewal_is_within_the_validity_and_later_the_less_is_to_be_left(
+    fn renewal_time_is_within_validity_and_monotonic(
         seconds in 1_u64..400 * 24 * 60 * 60,
         percent in 1_u8..99,
         chance in 0.0..1.0_f64,
@@ -154,7 +160,7 @@ proptest! {
     }
 
     #[test]
-    fn a_try_waits_longer_than_the_one_before_and_no_longer_than_the_last(
+    fn retry_delay_grows_up_to_the_limit(
         failures in 1_u32..u32::MAX,
         chance in 0.0..1.0_f64,
     ) {

@@ -11,14 +11,14 @@ use spdy::runtime::{BoxFuture, SharedRuntime};
 use spdy_acme::authority::{Advice, Authority, Failure};
 use spdy_acme::certificates::Certificates;
 use spdy_acme::error::AcmeError;
-use spdy_acme::facts::{CLOCK_SKEW, Facts, LONGEST_LIFETIME, SHORTEST_LEFT};
+use spdy_acme::facts::{CLOCK_SKEW, Facts, MAX_LIFETIME, MIN_REMAINING};
 use spdy_acme::folder::Folder;
-use spdy_acme::keeper::{Event, Keeper, Tell, Wanted};
+use spdy_acme::keeper::{Event, EventHandler, Renewer, Wanted};
 use spdy_net::calendar::Calendar;
 use spdy_net::certificates::{Identity, KeyKind, LocalCa};
 use spdy_net::identities::Identities;
 use spdy_net::protocol::Protocol;
-use spdy_net::tls::{ClientTls, KeyLogTo, ServerTls, TlsOptions};
+use spdy_net::tls::{ClientTls, KeyLogTarget, ServerTls, TlsOptions};
 use spdy_net::verify::Trust;
 use spdy_testkit::clock::{Clock, ORIGIN};
 
@@ -123,7 +123,7 @@ impl Shop {
     fn open(clock: &Clock) -> Self {
         let options = TlsOptions {
             resumption: false, // or a later handshake would show no certificate
-            key_log: KeyLogTo::Nowhere,
+            key_log: KeyLogTarget::Nowhere,
             ..TlsOptions::default()
         };
         let ca = LocalCa::generate(KeyKind::EcdsaP256).unwrap();
@@ -148,7 +148,7 @@ impl Shop {
         }
     }
 
-    fn keep(&self, folder: &Path, names: &[&[&str]]) -> Keeper {
+    fn keep(&self, folder: &Path, names: &[&[&str]]) -> Renewer {
         let folder = Folder::open(folder, &DIRECTORY.parse().unwrap()).unwrap();
         let names = names.iter().map(|names| {
             let names = names.iter().map(|name| (*name).to_owned());
@@ -161,19 +161,19 @@ impl Shop {
             seed: 1,
         };
         let told = self.told.clone();
-        let tell: Tell = Arc::new(move |event: &Event<'_>| {
+        let tell: EventHandler = Arc::new(move |event: &Event<'_>| {
             let told = &mut told.lock().unwrap();
             told.push(format!("{event:?}"));
         });
         let time = (Calendar::FromOrigin(UNIX_EPOCH + ORIGIN), &self.runtime);
         let authority = Arc::new(Asked(self.signer.clone()));
-        Keeper::start(&wanted, &self.certificates, &folder, authority, time, &tell)
+        Renewer::start(&wanted, &self.certificates, &folder, authority, time, &tell)
     }
 
     /// What who asks for `host` is shown.
     async fn shown(&self, host: &str) -> CertificateDer<'static> {
         let (near, far) = tokio::io::duplex(64 << 10);
-        let connecting = self.client.connect_showing(Box::new(near), host);
+        let connecting = self.client.connect_with_certificates(Box::new(near), host);
         let accepting = self.server.accept(Box::new(far));
         let (near, far) = futures_util::future::join(connecting, accepting).await;
         far.unwrap();
@@ -192,7 +192,7 @@ impl Shop {
 }
 
 #[tokio::test]
-async fn a_certificate_comes_and_is_there_for_a_year() {
+async fn certificate_is_issued_and_renewed_for_a_year() {
     let (clock, dir) = (Clock::default(), tempfile::tempdir().unwrap());
     let shop = Shop::open(&clock);
     assert!(shop.is_bare("a.test").await);
@@ -231,7 +231,7 @@ async fn a_certificate_comes_and_is_there_for_a_year() {
 }
 
 #[tokio::test]
-async fn what_was_kept_is_shown_after_a_restart_and_nobody_is_asked() {
+async fn saved_certificate_is_used_after_restart_without_order() {
     let (clock, dir) = (Clock::default(), tempfile::tempdir().unwrap());
     let names: &[&[&str]] = &[&["a.test"]];
     let first = Shop::open(&clock);
@@ -267,7 +267,7 @@ async fn what_was_kept_is_shown_after_a_restart_and_nobody_is_asked() {
 }
 
 #[tokio::test]
-async fn other_names_want_another_certificate_and_the_old_one_stays_until_then() {
+async fn changed_names_order_and_old_certificate_stays_until_then() {
     let (clock, dir) = (Clock::default(), tempfile::tempdir().unwrap());
     let shop = Shop::open(&clock);
     let keeper = shop.keep(dir.path(), &[&["a.test", "b.test"]]);
@@ -287,7 +287,7 @@ async fn other_names_want_another_certificate_and_the_old_one_stays_until_then()
 }
 
 #[tokio::test]
-async fn a_guest_that_nobody_proves_holds_up_no_other_name() {
+async fn failing_optional_name_does_not_block_others() {
     let (clock, dir) = (Clock::default(), tempfile::tempdir().unwrap());
     let shop = Shop::open(&clock);
     shop.signer.set(|state| state.unproven = Some(GUEST));
@@ -312,7 +312,7 @@ async fn a_guest_that_nobody_proves_holds_up_no_other_name() {
 }
 
 #[tokio::test]
-async fn an_authority_that_refuses_is_asked_again_later_each_time() {
+async fn failed_orders_back_off() {
     let (clock, dir) = (Clock::default(), tempfile::tempdir().unwrap());
     let shop = Shop::open(&clock);
     shop.signer.set(|state| state.refuses = true);
@@ -345,7 +345,7 @@ async fn an_authority_that_refuses_is_asked_again_later_each_time() {
 }
 
 #[tokio::test]
-async fn what_is_for_others_is_not_shown() {
+async fn certificate_for_other_names_is_not_used() {
     let (clock, dir) = (Clock::default(), tempfile::tempdir().unwrap());
     let shop = Shop::open(&clock);
     shop.signer
@@ -358,9 +358,9 @@ async fn what_is_for_others_is_not_shown() {
 }
 
 #[tokio::test]
-async fn what_is_not_valid_now_or_for_longer_than_it_should_be_is_told_and_not_shown() {
+async fn certificate_with_invalid_validity_is_reported_and_unused() {
     let second = Duration::from_secs(1);
-    let far = 20 * LONGEST_LIFETIME;
+    let far = 20 * MAX_LIFETIME;
     for (begins, lifetime, said) in [
         ((CLOCK_SKEW, Duration::ZERO), LIFETIME, None),
         (
@@ -373,13 +373,13 @@ async fn what_is_not_valid_now_or_for_longer_than_it_should_be_is_told_and_not_s
             LIFETIME - second,
             Some("want one that is valid at"),
         ),
-        ((Duration::ZERO, DAY), DAY + SHORTEST_LEFT, None),
+        ((Duration::ZERO, DAY), DAY + MIN_REMAINING, None),
         (
             (Duration::ZERO, DAY),
-            DAY + SHORTEST_LEFT - second,
+            DAY + MIN_REMAINING - second,
             Some("and 5 min longer"),
         ),
-        ((Duration::ZERO, Duration::ZERO), LONGEST_LIFETIME, None),
+        ((Duration::ZERO, Duration::ZERO), MAX_LIFETIME, None),
         (
             (Duration::ZERO, Duration::ZERO),
             far,
@@ -403,7 +403,7 @@ async fn what_is_not_valid_now_or_for_longer_than_it_should_be_is_told_and_not_s
 
 /// The task of a certificate ended with the panic, and nobody was told.
 #[tokio::test]
-async fn a_panic_in_an_order_or_in_advice_is_a_failure_like_others() {
+async fn panic_in_order_or_renewal_info_is_a_failure() {
     let (clock, dir) = (Clock::default(), tempfile::tempdir().unwrap());
     let shop = Shop::open(&clock);
     shop.signer.set(|state| state.panics = true);
@@ -433,7 +433,7 @@ async fn a_panic_in_an_order_or_in_advice_is_a_failure_like_others() {
 
 /// In the folder is what came before it: what could not be written, or is about to be, was taken back by a reload.
 #[tokio::test]
-async fn a_certificate_that_could_not_be_kept_outlives_another_keeper() {
+async fn unsaved_certificate_survives_a_new_renewer() {
     let (clock, dir) = (Clock::default(), tempfile::tempdir().unwrap());
     let shop = Shop::open(&clock);
     let keeper = shop.keep(dir.path(), &[&["a.test"]]);
@@ -444,13 +444,13 @@ async fn a_certificate_that_could_not_be_kept_outlives_another_keeper() {
     let second = shop.shown("a.test").await;
     assert_ne!(second, first.chain[0]);
     drop(keeper);
-    folder.keep_certificate("a.test", &first).unwrap();
+    folder.save_certificate("a.test", &first).unwrap();
     let _keeper = shop.keep(dir.path(), &[&["a.test", "b.test"]]);
     assert_eq!(shop.shown("a.test").await, second);
 }
 
 #[tokio::test]
-async fn who_signed_may_want_it_renewed_sooner() {
+async fn renewal_info_brings_renewal_forward() {
     let (clock, dir) = (Clock::default(), tempfile::tempdir().unwrap());
     let shop = Shop::open(&clock);
     let _keeper = shop.keep(dir.path(), &[&["a.test"]]);
@@ -463,7 +463,7 @@ async fn who_signed_may_want_it_renewed_sooner() {
 }
 
 #[tokio::test]
-async fn a_folder_that_takes_nothing_costs_the_restart_alone() {
+async fn unwritable_folder_only_costs_the_restart() {
     let (clock, dir) = (Clock::default(), tempfile::tempdir().unwrap());
     let shop = Shop::open(&clock);
     let _keeper = shop.keep(&dir.path().join("acme"), &[&["a.test"]]);
@@ -474,7 +474,7 @@ async fn a_folder_that_takes_nothing_costs_the_restart_alone() {
 }
 
 #[tokio::test]
-async fn of_a_certificate_that_somebody_else_keeps_the_end_is_told() {
+async fn expiry_of_external_certificate_is_reported() {
     let clock = Clock::default();
     let shop = Shop::open(&clock);
     let until = clock.hour() + LIFETIME;

@@ -14,12 +14,12 @@ use spdy_net::protocol::Protocol;
 use spdy_net::tls::{ClientTls, TlsOptions};
 use spdy_net::verify::{Roots, Trust};
 
-use crate::commands::bench_view::{self, Watcher};
+use crate::commands::bench_view::{self, ProgressPrinter};
 use crate::commands::count::at_least_one;
 use crate::commands::fetch::parse_seconds;
 use crate::commands::header_args::HeaderArgs;
 use crate::commands::request_args::RequestArgs;
-use crate::commands::signals::Signals;
+use crate::commands::signals::StopSignals;
 use crate::commands::{Outcome, Usage};
 use crate::help::examples;
 use crate::printer::Printer;
@@ -40,7 +40,7 @@ pub(crate) struct Args {
     json: bool,
 
     #[command(flatten)]
-    load: LoadArgs,
+    load: BenchLoadArgs,
 
     #[command(flatten)]
     request: RequestArgs,
@@ -58,7 +58,7 @@ pub(crate) struct Args {
 /// How much, and for how long.
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Load")]
-struct LoadArgs {
+struct BenchLoadArgs {
     /// Sessions (connections)
     #[arg(short = 'c', long, value_name = "N", default_value = "1", value_parser = at_least_one)]
     sessions: NonZeroUsize,
@@ -173,8 +173,8 @@ pub(crate) fn run(args: &Args, printer: &Printer) -> anyhow::Result<Outcome> {
         .build()?;
     let report = runtime.block_on(async {
         let live = Arc::new(Live::default());
-        let mut watcher = Watcher::new(printer, &plan, live.clone());
-        let mut signals = Signals::listen()?;
+        let mut watcher = ProgressPrinter::new(printer, &plan, live.clone());
+        let mut signals = StopSignals::listen()?;
         let stop = async {
             // Without signals the run ends when it is over.
             if signals.any().await.is_err() {
@@ -223,7 +223,7 @@ fn plan(args: &Args) -> anyhow::Result<Plan> {
     let sessions = args.load.sessions.get();
     Ok(Plan {
         protocol: args.protocol,
-        tls: ClientTls::new(&trust, &options)?.offering(&offered),
+        tls: ClientTls::new(&trust, &options)?.with_alpn(&offered),
         sessions,
         streams: args.load.streams.map(NonZeroUsize::get),
         length: match args.load.requests {

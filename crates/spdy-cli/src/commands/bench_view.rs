@@ -21,14 +21,14 @@ const TICK: Duration = Duration::from_millis(200);
 const QUANTILES: [(&str, f64); 4] = [("p50", 0.5), ("p90", 0.9), ("p99", 0.99), ("p99.9", 0.999)];
 
 /// Draws the bar of a run: how far it is, and the rate of the last moment.
-pub(crate) struct Watcher {
+pub(crate) struct ProgressPrinter {
     bar: ProgressBar,
     live: Arc<Live>,
     length: Length,
     sessions: u64,
 }
 
-impl Watcher {
+impl ProgressPrinter {
     pub(crate) fn new(printer: &Printer, plan: &Plan, live: Arc<Live>) -> Self {
         let steps = match plan.length {
             Length::Time(time) => (plan.warm_up + time).as_millis(),
@@ -78,7 +78,7 @@ impl Watcher {
     }
 }
 
-impl Drop for Watcher {
+impl Drop for ProgressPrinter {
     fn drop(&mut self) {
         self.bar.finish_and_clear();
     }

@@ -3,7 +3,7 @@
 use spdy_lab::doctor::examination::CHANCE_RUNS;
 use spdy_lab::options::RaceProtocol;
 use spdy_lab::race::RaceNetwork;
-use spdy_lab::stats::LEAST_RUNS;
+use spdy_lab::stats::MIN_RUNS;
 
 use crate::commands::race::networks;
 use crate::printer::{Printer, WARN};
@@ -52,7 +52,7 @@ impl Conditions {
     pub(super) fn networks(&self, printer: &Printer) -> anyhow::Result<Vec<RaceNetwork>> {
         let networks = networks(&self.networks)?;
         for network in &networks {
-            if network.profile.path.has_chance() && (self.runs() as usize) < LEAST_RUNS {
+            if network.profile.path.has_chance() && (self.runs() as usize) < MIN_RUNS {
                 let (name, runs) = (&network.name, self.runs());
                 let them = if runs == 1 { "run" } else { "runs" };
                 printer.note(format_args!(

@@ -24,7 +24,7 @@ use spdy_page::coding;
 use spdy_page::head::{self, Head};
 use spdy_page::modules::{self, DocumentModules, ImportMap};
 use spdy_page::named;
-use spdy_page::observed::Observed;
+use spdy_page::observed::Observation;
 use spdy_page::replica::{Exchange, Initiator, Kind, Replica};
 use spdy_rewrite::css::{self, Sheet};
 use spdy_rewrite::html::HtmlRewriter;
@@ -37,9 +37,9 @@ use crate::commands::crawl_budget::Budget;
 use crate::commands::crawl_reach::reach;
 
 /// Resources of one page that are fetched; redirects count.
-const MOST_RESOURCES: usize = 500;
+const MAX_RESOURCES: usize = 500;
 /// Bytes of one body.
-const MOST_BODY_BYTES: usize = 32 << 20;
+const MAX_BODY_BYTES: usize = 32 << 20;
 /// Bytes that a text may decode to.
 const MOST_TEXT_BYTES: usize = 64 << 20;
 /// Requests under way at a time.
@@ -48,7 +48,7 @@ const AT_ONCE: usize = 16;
 const MOST_REDIRECTS: u8 = 10;
 
 /// A page as far as its texts tell of it.
-pub(super) struct Crawled {
+pub(super) struct CrawlResult {
     pub(super) replica: Replica,
     /// What of it could not be had, a sentence each.
     pub(super) remarks: Vec<String>,
@@ -64,18 +64,18 @@ pub(super) async fn crawl(
     mut config: Config,
     budget: Budget,
     mut progress: impl FnMut(usize, usize),
-) -> anyhow::Result<Crawled> {
+) -> anyhow::Result<CrawlResult> {
     let runtime = SharedRuntime::new(TokioRuntime::start());
     let network = reach(url, &mut config).await?;
     let client = Client::new(runtime, network, config);
     let mut page = Page {
-        frontier: Frontier::new(MOST_RESOURCES),
+        frontier: Frontier::new(MAX_RESOURCES),
         exchanges: Vec::new(),
         document: None,
         import_map: ImportMap::default(),
         failures: Vec::new(),
     };
-    page.frontier.add(Errand::document(url.clone()));
+    page.frontier.add(CrawlRequest::document(url.clone()));
     let mut under_way = FuturesUnordered::new();
     loop {
         while under_way.len() < AT_ONCE
@@ -114,7 +114,7 @@ pub(super) async fn crawl(
 
 /// One thing to fetch.
 #[derive(Clone, Debug)]
-struct Errand {
+struct CrawlRequest {
     url: Url,
     /// `None` for a document.
     used_as: Option<Use>,
@@ -123,7 +123,7 @@ struct Errand {
     redirects: u8,
 }
 
-impl Errand {
+impl CrawlRequest {
     fn document(url: Url) -> Self {
         Self {
             url,
@@ -138,7 +138,7 @@ impl Errand {
 /// What is still to be fetched, each URL once.
 struct Frontier {
     seen: BTreeSet<String>,
-    waiting: VecDeque<Errand>,
+    waiting: VecDeque<CrawlRequest>,
     limit: usize,
     /// URLs that were too many.
     refused: usize,
@@ -154,7 +154,7 @@ impl Frontier {
         }
     }
 
-    fn add(&mut self, errand: Errand) {
+    fn add(&mut self, errand: CrawlRequest) {
         if self.seen.contains(errand.url.as_str()) {
             return;
         }
@@ -166,7 +166,7 @@ impl Frontier {
         self.waiting.push_back(errand);
     }
 
-    fn next(&mut self) -> Option<Errand> {
+    fn next(&mut self) -> Option<CrawlRequest> {
         self.waiting.pop_front()
     }
 
@@ -191,11 +191,11 @@ impl Page {
         Some(&self.exchanges[self.document?].url)
     }
 
-    fn take(&mut self, errand: &Errand, exchange: Exchange) {
+    fn take(&mut self, errand: &CrawlRequest, exchange: Exchange) {
         let index = self.exchanges.len();
         if let Some(next) = redirected(&exchange) {
             if errand.redirects < MOST_REDIRECTS {
-                self.frontier.add(Errand {
+                self.frontier.add(CrawlRequest {
                     url: next,
                     initiator: Initiator::Redirect { index },
                     redirects: errand.redirects + 1,
@@ -212,7 +212,7 @@ impl Page {
                 self.document = Some(index);
             }
             for (url, used_as, by_cors) in names(&exchange, is_page, &mut self.import_map) {
-                self.frontier.add(Errand {
+                self.frontier.add(CrawlRequest {
                     url,
                     used_as: Some(used_as),
                     by_cors,
@@ -227,7 +227,7 @@ impl Page {
         self.exchanges.push(exchange);
     }
 
-    fn into_crawled(self, url: &Url, budget: &Budget) -> anyhow::Result<Crawled> {
+    fn into_crawled(self, url: &Url, budget: &Budget) -> anyhow::Result<CrawlResult> {
         let start = self.document.filter(|&at| {
             let exchange = &self.exchanges[at];
             exchange.kind == Kind::Document && exchange.status() == Some(200)
@@ -248,10 +248,10 @@ impl Page {
             ));
         }
         if self.frontier.refused > 0 {
-            let (most, more) = (MOST_RESOURCES, self.frontier.refused);
+            let (most, more) = (MAX_RESOURCES, self.frontier.refused);
             remarks.push(format!("{more} resources beyond {most} were not fetched"));
         }
-        Ok(Crawled {
+        Ok(CrawlResult {
             replica: Replica {
                 name: url.host_str().unwrap_or("page").to_owned(),
                 source: format!("fetched from {url} without a browser; licence not recorded"),
@@ -348,8 +348,8 @@ async fn fetch(
     client: &Client,
     budget: &Budget,
     document: Url,
-    errand: Errand,
-) -> (Errand, anyhow::Result<Exchange>) {
+    errand: CrawlRequest,
+) -> (CrawlRequest, anyhow::Result<Exchange>) {
     let fetched = exchange(client, budget, &document, &errand).await;
     (errand, fetched)
 }
@@ -359,7 +359,7 @@ async fn exchange(
     client: &Client,
     budget: &Budget,
     document: &Url,
-    errand: &Errand,
+    errand: &CrawlRequest,
 ) -> anyhow::Result<Exchange> {
     let url = &errand.url;
     let fields = fields(document, errand);
@@ -375,7 +375,7 @@ async fn exchange(
         Some(_) => Priority::new(4),
     };
     let (head, body) = client.send(request, priority).await?.into_parts();
-    let body = budget.collect(body, MOST_BODY_BYTES).await?;
+    let body = budget.collect(body, MAX_BODY_BYTES).await?;
     let line = format!("GET {} HTTP/1.1", head::target(url));
     let host = ("host", head::authority(url));
     let request_head = head::synthesize(&line, std::iter::once(host).chain(fields));
@@ -394,7 +394,7 @@ async fn exchange(
         queued: None,
         wait: None,
         receive: None,
-        observed: Observed::default(),
+        observed: Observation::default(),
     })
 }
 
@@ -408,7 +408,7 @@ fn response_head(response: &Response<()>) -> bytes::Bytes {
     head::synthesize(&line, fields.map(|(name, value)| (name, text(value))))
 }
 
-fn kind(errand: &Errand, response: &Response<()>) -> Kind {
+fn kind(errand: &CrawlRequest, response: &Response<()>) -> Kind {
     let told = response.headers().get(header::CONTENT_TYPE);
     let told = told.and_then(|told| told.to_str().ok());
     match errand.used_as {
@@ -423,7 +423,7 @@ fn kind(errand: &Errand, response: &Response<()>) -> Kind {
 }
 
 /// The fields of the request, in the order of browsers.
-fn fields(document: &Url, errand: &Errand) -> Vec<(&'static str, String)> {
+fn fields(document: &Url, errand: &CrawlRequest) -> Vec<(&'static str, String)> {
     let (accept, destination) = match errand.used_as {
         None => ("text/html,application/xhtml+xml,*/*;q=0.8", "document"),
         Some(Use::Style) => ("text/css,*/*;q=0.1", "style"),
@@ -467,10 +467,10 @@ fn fields(document: &Url, errand: &Errand) -> Vec<(&'static str, String)> {
 mod tests {
     use super::*;
 
-    fn image(number: usize) -> Errand {
-        Errand {
+    fn image(number: usize) -> CrawlRequest {
+        CrawlRequest {
             used_as: Some(Use::Image),
-            ..Errand::document(format!("http://a.test/{number}.png").parse().unwrap())
+            ..CrawlRequest::document(format!("http://a.test/{number}.png").parse().unwrap())
         }
     }
 
@@ -490,7 +490,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_page_that_does_not_come_in_its_time_is_no_page() {
+    async fn a_page_that_exceeds_the_time_limit_fails() {
         let silent = tokio::net::TcpListener::bind(("127.0.0.1", 0)).await;
         let silent = silent.expect("loopback has a free port");
         let address = silent.local_addr().expect("it is bound");
@@ -505,7 +505,7 @@ mod tests {
     }
 
     #[test]
-    fn what_scripts_import_is_followed_by_the_import_map_of_the_page() {
+    fn script_imports_are_resolved_by_the_import_map() {
         let mut map = ImportMap::default();
         let mut named = |kind, url: &str, text: &str| {
             let url = Url::parse(url).unwrap();
@@ -526,7 +526,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_text_names_is_asked_for_as_what_it_is_used_as() {
+    fn references_are_requested_with_their_destination() {
         let named = |kind, media, text: &str| {
             let url = Url::parse("https://www.test/a/").unwrap();
             let exchange = Exchange::synthetic(url, kind, media, text.to_owned());

@@ -11,7 +11,7 @@ use tokio::time::Instant;
 /// Bytes of all bodies.
 pub(super) const MOST_BYTES: usize = 256 << 20;
 /// Time for the whole page; what is not there by then is left out.
-pub(super) const MOST_TIME: Duration = Duration::from_secs(120);
+pub(super) const MAX_TIME: Duration = Duration::from_secs(120);
 
 /// The most of both, and what is left.
 #[derive(Debug)]
@@ -24,7 +24,7 @@ pub(super) struct Budget {
 
 impl Default for Budget {
     fn default() -> Self {
-        Self::new(MOST_BYTES, MOST_TIME)
+        Self::new(MOST_BYTES, MAX_TIME)
     }
 }
 
@@ -77,7 +77,7 @@ mod tests {
 
     #[tokio::test]
     async fn bodies_share_the_bytes_of_the_page_and_one_past_them_ends_it() {
-        let budget = Budget::new(10, MOST_TIME);
+        let budget = Budget::new(10, MAX_TIME);
         let fetch = |bytes: usize| budget.collect(Body::from(vec![0; bytes]), 6);
         assert_eq!(fetch(6).await.unwrap().len(), 6);
         let error = fetch(7).await.unwrap_err().to_string();

@@ -50,8 +50,8 @@ async fn private_addresses(
     rules: &AddressRules,
 ) -> anyhow::Result<Vec<(String, IpAddr)>> {
     let host = match url.host() {
-        Some(Host::Ipv4(address)) => return Ok(of_literal(url, address.into(), rules)),
-        Some(Host::Ipv6(address)) => return Ok(of_literal(url, address.into(), rules)),
+        Some(Host::Ipv4(address)) => return Ok(literal_address(url, address.into(), rules)),
+        Some(Host::Ipv6(address)) => return Ok(literal_address(url, address.into(), rules)),
         Some(Host::Domain(host)) => host,
         None => return Ok(Vec::new()),
     };
@@ -71,7 +71,7 @@ async fn private_addresses(
     })
 }
 
-fn of_literal(url: &Url, address: IpAddr, rules: &AddressRules) -> Vec<(String, IpAddr)> {
+fn literal_address(url: &Url, address: IpAddr, rules: &AddressRules) -> Vec<(String, IpAddr)> {
     let host = url.host_str().unwrap_or_default();
     let host = host.trim_matches(['[', ']']).to_owned();
     match rules.check(address) {
@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_crawl_goes_to_what_is_private_only_where_the_operator_said_so() {
+    async fn a_crawl_connects_to_private_addresses_only_if_allowed() {
         let mut config = Config {
             resolve: vec![(
                 "cdn.test".to_owned(),

@@ -16,7 +16,7 @@ use spdy_net::network::SystemNetwork;
 use spdy_net::pins::Pin;
 use spdy_net::protocol::Protocol;
 use spdy_net::tap::Tap;
-use spdy_net::tls::{ClientTls, KeyLogTo, TlsOptions, TlsVersion};
+use spdy_net::tls::{ClientTls, KeyLogTarget, TlsOptions, TlsVersion};
 use spdy_net::verify::{Roots, Trust};
 
 use crate::commands::fetch_push;
@@ -48,7 +48,7 @@ pub(crate) struct Args {
     json: bool,
 
     #[command(flatten)]
-    order: OrderArgs,
+    order: TargetArgs,
 
     #[command(flatten)]
     output: OutputArgs,
@@ -63,7 +63,7 @@ pub(crate) struct Args {
 /// What is asked for.
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Request")]
-struct OrderArgs {
+struct TargetArgs {
     #[command(flatten)]
     request: RequestArgs,
 
@@ -371,7 +371,7 @@ fn config(args: &Args, tap: Option<Arc<dyn Tap>>) -> anyhow::Result<Config> {
                 &TlsOptions {
                     min,
                     max,
-                    key_log: KeyLogTo::Environment,
+                    key_log: KeyLogTarget::Environment,
                     ..TlsOptions::default()
                 },
             )?)

@@ -7,7 +7,7 @@ use futures_util::StreamExt;
 use http_body_util::BodyExt;
 use serde::Serialize;
 use spdy::body::{Body, BoxError};
-use spdy::client::Pushed;
+use spdy::client::PushInfo;
 use spdy_client::client::Offered;
 
 use crate::commands::fetch_transfer::{Destination, Fetched, receive};
@@ -31,7 +31,7 @@ pub(crate) struct PushedBeside {
 impl PushedBeside {
     /// Of the response to a request; `None` if the server was asked.
     pub(super) fn of(head: &http::response::Parts) -> Option<Self> {
-        let pushed: &Pushed = head.extensions.get()?;
+        let pushed: &PushInfo = head.extensions.get()?;
         Some(Self {
             stream: pushed.id.value(),
             beside: pushed.associated_to.value(),

@@ -116,13 +116,13 @@ pub(crate) struct Transfer {
 pub(crate) struct Waiting(Arc<AtomicUsize>);
 
 /// The way of one body to stdout.
-struct ToStdout {
+struct StdoutSink {
     pieces: mpsc::UnboundedSender<Bytes>,
     waiting: Waiting,
     has_turn: Arc<AtomicBool>,
 }
 
-impl ToStdout {
+impl StdoutSink {
     /// Takes a piece. Whoever has the turn is read no faster than stdout takes it, as both go on in one
     /// thread; the others must not bring too much.
     fn send(&self, piece: Bytes) -> Result<(), String> {
@@ -150,7 +150,7 @@ impl Transfer {
     ) -> Self {
         let (sender, pieces) = mpsc::unbounded_channel();
         let (waiting, has_turn) = (waiting.clone(), Arc::default());
-        let stdout = ToStdout {
+        let stdout = StdoutSink {
             pieces: sender,
             waiting: waiting.clone(),
             has_turn: Arc::clone(&has_turn),
@@ -203,7 +203,7 @@ async fn fetch(
     order: &Order,
     first: Sending,
     client: &Client,
-    stdout: &ToStdout,
+    stdout: &StdoutSink,
     fetched: &mut Fetched,
 ) -> Result<(), String> {
     let mut order = order.clone();
@@ -288,7 +288,7 @@ pub(super) async fn receive(
 
 /// The only headers that follow a redirect to another origin, if their values are not marked as secret. Any other may be a credential
 /// (`Authorization`, `Cookie`, `X-Api-Key`) or describe the first origin (`Host`, `Referer`, `If-None-Match`).
-const FOR_EVERY_ORIGIN: [header::HeaderName; 12] = [
+const CROSS_ORIGIN_HEADERS: [header::HeaderName; 12] = [
     header::ACCEPT,
     header::ACCEPT_CHARSET,
     header::ACCEPT_ENCODING,
@@ -304,7 +304,7 @@ const FOR_EVERY_ORIGIN: [header::HeaderName; 12] = [
 ];
 
 /// Headers that describe the request's content. They go when it does.
-const OF_CONTENT: [header::HeaderName; 5] = [
+const CONTENT_HEADERS: [header::HeaderName; 5] = [
     header::CONTENT_ENCODING,
     header::CONTENT_LANGUAGE,
     header::CONTENT_LENGTH,
@@ -313,10 +313,10 @@ const OF_CONTENT: [header::HeaderName; 5] = [
 ];
 
 /// Removes from `headers` what another origin must not receive.
-fn keep_for_another_origin(headers: &mut HeaderMap) {
+fn strip_for_cross_origin(headers: &mut HeaderMap) {
     let is_kept = |name: &header::HeaderName| {
         let mut values = headers.get_all(name).iter();
-        FOR_EVERY_ORIGIN.contains(name) && !values.any(HeaderValue::is_sensitive)
+        CROSS_ORIGIN_HEADERS.contains(name) && !values.any(HeaderValue::is_sensitive)
     };
     let removed: Vec<_> = headers
         .keys()
@@ -360,12 +360,12 @@ fn redirected(order: &Order, response: &Response<Body>) -> Result<Option<Order>,
     if as_get {
         next.method = Method::GET;
         next.body = Bytes::new();
-        for name in OF_CONTENT {
+        for name in CONTENT_HEADERS {
             next.headers.remove(name);
         }
     }
     if Origin::of(&order.url).ok() != Some(origin) {
-        keep_for_another_origin(&mut next.headers);
+        strip_for_cross_origin(&mut next.headers);
     }
     Ok(Some(next))
 }
@@ -462,7 +462,7 @@ mod tests {
         let body = || {
             let (pieces, kept) = mpsc::unbounded_channel();
             let (waiting, has_turn) = (waiting.clone(), Arc::default());
-            let way = ToStdout {
+            let way = StdoutSink {
                 pieces,
                 waiting,
                 has_turn,

@@ -4,9 +4,9 @@ use serde_json::{Value, json};
 use spdy_clock::Instant;
 use spdy_frame::frame::Frame;
 use spdy_inspect::direction::Direction;
-use spdy_inspect::event::{Begun, Event, FrameSeen, What};
+use spdy_inspect::event::{Begun, Event, FrameRecord, What};
 use spdy_inspect::inspector::{Counts, Inspector};
-use spdy_inspect::timeline::{StreamLine, Summary};
+use spdy_inspect::timeline::{StreamTimeline, Summary};
 
 use crate::commands::frame_text::{self, counted, visible};
 use crate::printer::{BAD, BOLD, DIM, Printer, WARN};
@@ -274,7 +274,7 @@ fn streams_table(summary: &Summary) -> Table {
     table
 }
 
-fn end_of(line: &StreamLine) -> String {
+fn end_of(line: &StreamTimeline) -> String {
     match (line.reset, line.finished) {
         (Some((at, by, status)), _) => {
             format!("{status} by {} at {}", by.sender(), ms(Some(at)))
@@ -286,7 +286,7 @@ fn end_of(line: &StreamLine) -> String {
     }
 }
 
-fn frame_line(at: Instant, connection: u64, seen: &FrameSeen) -> String {
+fn frame_line(at: Instant, connection: u64, seen: &FrameRecord) -> String {
     let what = match &seen.frame {
         Frame::Data(frame) => {
             let missing = match seen.missing_bytes {
@@ -314,7 +314,7 @@ fn frame_line(at: Instant, connection: u64, seen: &FrameSeen) -> String {
     frame_text::line(at, to_server, &format!("[{connection}] "), &what, &below)
 }
 
-fn frame_json(at: Instant, connection: u64, seen: &FrameSeen) -> Value {
+fn frame_json(at: Instant, connection: u64, seen: &FrameRecord) -> Value {
     let mut object = json!({
         "event": "frame",
         "connection": connection,
@@ -412,7 +412,7 @@ fn summary_json(connection: u64, summary: &Summary) -> Value {
             "open_since_ms": at(of.open_since),
         })
     };
-    let stream = |(id, line): (&u32, &StreamLine)| {
+    let stream = |(id, line): (&u32, &StreamTimeline)| {
         json!({
             "stream": id,
             "opened_by": line.opened_by.map(Direction::sender),

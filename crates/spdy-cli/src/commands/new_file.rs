@@ -86,7 +86,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_not_written_leaves_nothing_and_what_was_there_stays() {
+    fn an_unwritten_file_leaves_the_target_unchanged() {
         let folder = tempfile::tempdir().unwrap();
         let [new, old] = ["new", "old"].map(|name| folder.path().join(name));
         fs::write(&old, "as it was, and longer").unwrap();
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_in_pieces_is_there_whole_or_not_at_all() {
+    fn a_file_written_in_pieces_appears_atomically() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("file");
         let broken = NewFile::create(&path).unwrap().write_by(|file| {
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn a_place_that_cannot_be_had_is_told_at_once() {
+    fn an_unwritable_target_fails_immediately() {
         let folder = tempfile::tempdir().unwrap();
         let nowhere = folder.path().join("none/file");
         for path in [&nowhere, folder.path()] {

@@ -5,7 +5,7 @@ use std::path::Path;
 use crate::commands::Usage;
 
 /// Refuses an `output` that is the `input`: what is read would be gone.
-pub(crate) fn is_not(input: &Path, output: &Path) -> anyhow::Result<()> {
+pub(crate) fn check_output_differs(input: &Path, output: &Path) -> anyhow::Result<()> {
     let same = match (input.canonicalize(), output.canonicalize()) {
         (Ok(input), Ok(output)) => input == output,
         _ => false, // not there yet, or no file: a shipped name

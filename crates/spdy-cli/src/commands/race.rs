@@ -11,7 +11,7 @@ use spdy_lab::hosts::{Hosts, MAX_SHARDS};
 use spdy_lab::measure::Load;
 use spdy_lab::options::RaceProtocol;
 use spdy_lab::race::{Race, RaceNetwork};
-use spdy_lab::report::{self, Entrant, Standings};
+use spdy_lab::report::{self, ProtocolLoads, RaceResults};
 use spdy_page::builtin;
 use spdy_page::open::ImportOptions;
 use spdy_page::replica::Replica;
@@ -115,7 +115,10 @@ pub(crate) fn run(args: &Args, printer: &Printer) -> anyhow::Result<Outcome> {
     bar.finish_and_clear();
     said?;
     if !args.json {
-        printer.line(race_table::render(&Standings::of(&loads), printer.width()))?;
+        printer.line(race_table::render(
+            &RaceResults::of(&loads),
+            printer.width(),
+        ))?;
     }
     let examinations = match args.doctor {
         Some(_) => examine(&race, &loads, printer),
@@ -227,11 +230,11 @@ fn split_names(word: &str) -> Vec<&str> {
 
 /// What would help each page over each network, by the protocol that was fastest there.
 fn examine(race: &Race, loads: &[Load], printer: &Printer) -> Vec<Examination> {
-    let standings = Standings::of(loads);
+    let standings = RaceResults::of(loads);
     let mut cases = Vec::new();
     for page in &standings.pages {
         for over in &page.networks {
-            let time = |entrant: &&Entrant<'_>| entrant.typical().load_ms;
+            let time = |entrant: &&ProtocolLoads<'_>| entrant.typical().load_ms;
             let whole = over.entrants.iter().filter(|entrant| entrant.is_whole());
             let fastest = whole.min_by(|a, b| time(a).total_cmp(&time(b)));
             let replica = race.replicas.iter().find(|it| it.name == page.replica);
@@ -336,7 +339,7 @@ mod tests {
     }
 
     #[test]
-    fn a_network_that_does_not_exist_is_a_usage_error_that_lists_those_that_do() {
+    fn an_unknown_network_is_a_usage_error_with_the_known_names() {
         let error = networks(&["dls".to_owned()]).unwrap_err();
         let usage = error.downcast_ref::<Usage>().expect("a usage error");
         for name in NETWORKS {

@@ -3,7 +3,7 @@
 
 use std::ops::RangeInclusive;
 
-use spdy_lab::report::{Entrant, OverNetwork, Standings};
+use spdy_lab::report::{NetworkRace, ProtocolLoads, RaceResults};
 
 use crate::printer::{BAD, BOLD, DIM, GOOD};
 use crate::table::{Cell, Table, bar};
@@ -18,7 +18,7 @@ const NUMBERS: usize = 5 + 2 + 5 + 2 + 2;
 const EVEN: f64 = 0.02;
 
 /// The table, for a terminal of `width` columns.
-pub(crate) fn render(standings: &Standings<'_>, width: usize) -> Table {
+pub(crate) fn render(standings: &RaceResults<'_>, width: usize) -> Table {
     let names = standings.pages.iter().flat_map(|page| {
         page.networks
             .iter()
@@ -46,7 +46,7 @@ pub(crate) fn render(standings: &Standings<'_>, width: usize) -> Table {
     }
 }
 
-fn wide(standings: &Standings<'_>, protocols: &[&str], bar_width: usize) -> Table {
+fn wide(standings: &RaceResults<'_>, protocols: &[&str], bar_width: usize) -> Table {
     let head = ["page", "network"].into_iter().map(Cell::word);
     let columns = protocols.iter().flat_map(|protocol| {
         [
@@ -74,7 +74,7 @@ fn wide(standings: &Standings<'_>, protocols: &[&str], bar_width: usize) -> Tabl
     table
 }
 
-fn tall(standings: &Standings<'_>, bar_width: usize) -> Table {
+fn tall(standings: &RaceResults<'_>, bar_width: usize) -> Table {
     let words = ["page", "network", "protocol"].into_iter().map(Cell::word);
     let mut table = Table::new(words.chain(["ms", "ratio"].map(Cell::number)));
     for page in &standings.pages {
@@ -103,7 +103,7 @@ fn absent() -> [Cell; 3] {
     ]
 }
 
-fn cells(over: &OverNetwork<'_>, entrant: &Entrant<'_>, bar_width: usize) -> [Cell; 3] {
+fn cells(over: &NetworkRace<'_>, entrant: &ProtocolLoads<'_>, bar_width: usize) -> [Cell; 3] {
     let load = entrant.typical();
     let ratio = over.ratio(entrant);
     let style = match ratio {
@@ -149,7 +149,7 @@ mod tests {
     }
 
     fn plain(loads: &[Load], width: usize) -> String {
-        let table = render(&Standings::of(loads), width).to_string();
+        let table = render(&RaceResults::of(loads), width).to_string();
         anstream::adapter::strip_str(&table).to_string()
     }
 

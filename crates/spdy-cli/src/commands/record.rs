@@ -15,7 +15,7 @@ use url::Url;
 
 use crate::commands::new_file::NewFile;
 use crate::commands::record_view::Recorded;
-use crate::commands::signals::Signals;
+use crate::commands::signals::StopSignals;
 use crate::commands::{Outcome, Usage};
 use crate::help::examples;
 use crate::printer::Printer;
@@ -147,7 +147,7 @@ pub(crate) fn run(args: &Args, printer: &Printer) -> anyhow::Result<Outcome> {
         .enable_all()
         .build()?;
     runtime.block_on(async {
-        let mut signals = Signals::listen()?;
+        let mut signals = StopSignals::listen()?;
         let mut outcome = Outcome::Done;
         for (url, output) in args.urls.iter().zip(&outputs) {
             match record_page(url, output, args, &options, &mut signals, printer).await {
@@ -218,7 +218,7 @@ async fn record_page(
     output: &Path,
     args: &Args,
     options: &RecordOptions,
-    signals: &mut Signals,
+    signals: &mut StopSignals,
     printer: &Printer,
 ) -> anyhow::Result<Outcome> {
     let file = NewFile::create(output)?;
@@ -269,7 +269,7 @@ pub(super) async fn record_once(
     url: &Url,
     options: &RecordOptions,
     bar: &ProgressBar,
-    signals: &mut Signals,
+    signals: &mut StopSignals,
 ) -> Result<Opened, RecordError> {
     let progress = |now: spdy_record::record::Progress| {
         bar.set_length(now.requests as u64);

@@ -9,7 +9,7 @@ use spdy_page::har_export;
 use spdy_page::notes::ImportNotes;
 use spdy_page::open::ImportOptions;
 
-use crate::commands::output::is_not;
+use crate::commands::output::check_output_differs;
 use crate::commands::pages::open_replica;
 use crate::commands::{Outcome, replica_check, replica_draw, replica_show};
 use crate::help::examples;
@@ -134,7 +134,7 @@ fn export(args: &ExportArgs, printer: &Printer) -> anyhow::Result<Outcome> {
     match &args.output {
         None => printer.bytes(&text)?,
         Some(output) => {
-            is_not(Path::new(&args.replica), output)?;
+            check_output_differs(Path::new(&args.replica), output)?;
             std::fs::write(output, &text)
                 .with_context(|| format!("cannot write {}", output.display()))?;
         }
@@ -151,12 +151,12 @@ fn import(args: &ImportArgs, printer: &Printer) -> anyhow::Result<Outcome> {
         ..ImportOptions::default()
     };
     let opened = open_replica(recording, &options)?;
-    is_not(Path::new(recording), output)?;
+    check_output_differs(Path::new(recording), output)?;
     let gzip = output.extension().is_some_and(|ending| ending == "gz");
     let bytes = archive::encode(&opened.replica, gzip);
     std::fs::write(output, &bytes).with_context(|| format!("cannot write {}", output.display()))?;
     if args.json {
-        printer.json(&Imported::of(&opened.notes, output, bytes.len()))?;
+        printer.json(&ImportReport::of(&opened.notes, output, bytes.len()))?;
         return Ok(Outcome::Done);
     }
     let ImportNotes {
@@ -183,7 +183,7 @@ fn import(args: &ImportArgs, printer: &Printer) -> anyhow::Result<Outcome> {
 }
 
 #[derive(Serialize)]
-struct Imported<'a> {
+struct ImportReport<'a> {
     output: String,
     bytes: usize,
     format: &'a str,
@@ -194,7 +194,7 @@ struct Imported<'a> {
     remarks: &'a [String],
 }
 
-impl<'a> Imported<'a> {
+impl<'a> ImportReport<'a> {
     fn of(notes: &'a ImportNotes, output: &Path, bytes: usize) -> Self {
         let ImportNotes {
             format,

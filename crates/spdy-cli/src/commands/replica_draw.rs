@@ -7,7 +7,7 @@ use spdy_lab::report;
 use spdy_page::open::ImportOptions;
 use spdy_page::replica::Replica;
 
-use crate::commands::output::is_not;
+use crate::commands::output::check_output_differs;
 use crate::commands::pages::open_replica;
 use crate::commands::{Outcome, Usage};
 
@@ -34,7 +34,7 @@ fn parse_output(text: &str) -> Result<PathBuf, String> {
 pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
     let mut recorded = Vec::with_capacity(args.replicas.len());
     for name in &args.replicas {
-        is_not(Path::new(name), &args.output)?;
+        check_output_differs(Path::new(name), &args.output)?;
         let replica = open_replica(name, &ImportOptions::default())?.replica;
         if !has_times(&replica) {
             let why = format!("{name} has no times: want what `spdy record` or a browser recorded");

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 use spdy_page::graph::{PageGraph, Trigger};
-use spdy_page::observed::{Failure, Observed};
+use spdy_page::observed::{Failure, Observation};
 use spdy_page::open::ImportOptions;
 use spdy_page::replica::{Exchange, Replica};
 use spdy_page::summary::{HostSummary, Summary};
@@ -52,7 +52,7 @@ struct Shown {
     request_head_bytes: u64,
     response_head_bytes: u64,
     hosts: Vec<Host>,
-    kinds: Vec<OfKind>,
+    kinds: Vec<KindCount>,
     resources: Vec<Resource>,
     /// Requests of the recorded load that got no answer.
     failures: Vec<Failed>,
@@ -74,7 +74,7 @@ struct Host {
 }
 
 #[derive(Serialize)]
-struct OfKind {
+struct KindCount {
     kind: &'static str,
     exchanges: usize,
     body_bytes: u64,
@@ -130,7 +130,7 @@ impl Shown {
         let kinds = summary
             .kinds
             .into_iter()
-            .map(|(kind, exchanges, body_bytes)| OfKind {
+            .map(|(kind, exchanges, body_bytes)| KindCount {
                 kind: kind.name(),
                 exchanges,
                 body_bytes,
@@ -178,7 +178,7 @@ impl Failed {
 
 impl Resource {
     fn of(exchange: &Exchange, asked: Option<String>) -> Self {
-        let Observed {
+        let Observation {
             protocol,
             priority,
             connection,
@@ -339,7 +339,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_shipped_portal_is_told_whole() {
+    fn the_built_in_portal_is_shown_completely() {
         let shown = Shown::of(&spdy_page::builtin::portal());
         assert_eq!((shown.exchanges, shown.hosts.len()), (44, 7));
         assert_eq!(

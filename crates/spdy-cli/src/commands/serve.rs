@@ -20,7 +20,7 @@ use spdy_net::tls::{ServerTls, TlsOptions, TlsVersion};
 use spdy_page::freshness;
 use spdy_page::open::ImportOptions;
 use spdy_server::directory::{Directory, DirectoryLimits};
-use spdy_server::pushing::Pushing;
+use spdy_server::pushing::SitePusher;
 use spdy_server::serve::{Log, ServeConfig, Served, ServerOptions, serve_connection, serve_quic};
 use spdy_server::site::Site;
 
@@ -29,7 +29,7 @@ use crate::commands::pages::open_replica;
 use crate::commands::serve_limits::Limits;
 use crate::commands::serve_listen::{self, Door, Listening, bind, parse_address};
 use crate::commands::serve_push::PushArgs;
-use crate::commands::signals::Signals;
+use crate::commands::signals::StopSignals;
 use crate::commands::{Outcome, Usage, serve_metrics};
 use crate::help::examples;
 use crate::printer::{BAD, BOLD, DIM, Printer};
@@ -193,7 +193,7 @@ struct Opened {
     site: Site,
     /// Answers for bare addresses.
     default_host: Option<String>,
-    pushing: Option<Arc<Pushing>>,
+    pushing: Option<Arc<SitePusher>>,
 }
 
 fn open_site(args: &Args) -> anyhow::Result<Opened> {
@@ -216,7 +216,7 @@ fn open_site(args: &Args) -> anyhow::Result<Opened> {
     }
     let opened = open_replica(&args.source, &ImportOptions::default())?;
     let mut replica = opened.replica;
-    if args.as_of_now && !freshness::move_to(&mut replica, SystemTime::now()) {
+    if args.as_of_now && !freshness::shift_dates(&mut replica, SystemTime::now()) {
         let why = format!(
             "--as-of-now: {} does not tell when it was recorded",
             args.source
@@ -224,10 +224,10 @@ fn open_site(args: &Args) -> anyhow::Result<Opened> {
         return Err(Usage(why).into());
     }
     if let Some(seconds) = args.max_age {
-        freshness::keep_for(&mut replica, seconds);
+        freshness::set_default_lifetime(&mut replica, seconds);
     }
     let site = match args.literal_heads {
-        true => Site::of_replica_literally(&replica),
+        true => Site::of_replica_with_literal_heads(&replica),
         false => Site::of_replica(&replica),
     };
     let host = match &args.host {
@@ -261,7 +261,7 @@ async fn serve(
     args: &Args,
     site: Arc<Site>,
     default_host: Option<String>,
-    pushing: Option<Arc<Pushing>>,
+    pushing: Option<Arc<SitePusher>>,
     printer: &Printer,
 ) -> anyhow::Result<()> {
     let hosts: Vec<String> = site.hosts().into_iter().map(|(host, _)| host).collect();
@@ -293,7 +293,7 @@ async fn serve(
     }
     let listening: Vec<&Listening> = doors.iter().map(|door| &door.about).collect();
     // Whoever reads that we listen may ask us to stop the next moment.
-    let mut signals = Signals::listen()?;
+    let mut signals = StopSignals::listen()?;
     announce(
         args,
         &site,
@@ -408,7 +408,7 @@ fn server_tls(
             };
             let ca = match &choice.write_ca {
                 Some(path) => {
-                    let ca = LocalCa::kept_beside(path, kind)?;
+                    let ca = LocalCa::load_or_create(path, kind)?;
                     let key = LocalCa::key_file(path);
                     let (path, key) = (path.display(), key.display());
                     printer.note(format_args!(
@@ -437,7 +437,7 @@ fn server_tls(
         ..TlsOptions::default()
     };
     let tls = ServerTls::new(&identity, &args.protocols, &options)?;
-    Ok(tls.with_growing_records())
+    Ok(tls.with_dynamic_record_size())
 }
 
 /// Says where it listens and what is served.

@@ -173,7 +173,7 @@ pub(super) fn quic(
     options: &ServerOptions,
     runtime: &SharedRuntime,
 ) -> std::io::Result<QuicListener> {
-    let socket = SystemNetwork::datagrams_over(socket)?;
+    let socket = SystemNetwork::datagrams_from_std(socket)?;
     QuicListener::over(socket, tls, options, runtime)
 }
 

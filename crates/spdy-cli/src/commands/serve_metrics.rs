@@ -72,20 +72,20 @@ pub(crate) fn answer(registry: &Registry, request: &Request<Body>) -> Response<B
 /// A registry of what `metrics` and `hits` count.
 pub(crate) fn registry(metrics: &Metrics, hits: &LimitHits) -> Arc<Registry> {
     let mut registry = Registry::with_prefix("spdy");
-    registry.register_collector(Box::new(OfSessions(metrics.clone())));
-    registry.register_collector(Box::new(OfConnections(hits.clone())));
+    registry.register_collector(Box::new(SessionCollector(metrics.clone())));
+    registry.register_collector(Box::new(ConnectionCollector(hits.clone())));
     Arc::new(registry)
 }
 
 /// Looks at all sessions whenever it is asked.
 #[derive(Debug)]
-struct OfSessions(Metrics);
+struct SessionCollector(Metrics);
 
 /// Limits of connections, whatever is spoken on them.
 #[derive(Debug)]
-struct OfConnections(LimitHits);
+struct ConnectionCollector(LimitHits);
 
-impl Collector for OfConnections {
+impl Collector for ConnectionCollector {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
         let help = "Limits of connections that clients met";
         let mut limits = counter(&mut encoder, "connection_limit_hits", help)?;
@@ -99,7 +99,7 @@ impl Collector for OfConnections {
 /// One role's sessions, and what the role is called.
 type Named<'a> = (&'static str, &'a Side);
 
-impl Collector for OfSessions {
+impl Collector for SessionCollector {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
         let snapshot = self.0.snapshot();
         // A role that never had a session would fill the page with zeros.
@@ -345,7 +345,7 @@ mod tests {
     }
 
     #[test]
-    fn another_method_is_told_which_ones_there_are() {
+    fn other_methods_get_405_with_allow() {
         let registry = registry(&Metrics::new(), &LimitHits::default());
         for (method, status, allow) in [
             (Method::GET, 200, None),

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use spdy::server::PushForm;
 use spdy_page::replica::Replica;
-use spdy_server::needs::Needs;
+use spdy_server::needs::PageResources;
 use spdy_server::push_plan::{Budget, Hints, Sources};
-use spdy_server::pushing::{PushConfig, Pushing};
+use spdy_server::pushing::{PushConfig, SitePusher};
 use spdy_server::site::Site;
 use spdy_server::visit::DigestKey;
 
@@ -33,7 +33,7 @@ pub(crate) struct PushArgs {
         default_value = "rest",
         hide_possible_values = true
     )]
-    hint: When,
+    hint: HintMode,
 
     /// How SPDY's pushes are written, since no form is for every client: one-block, which no client ends its session at; version-twice (Netty); or two-blocks, at which node-spdy ends its session
     #[arg(
@@ -70,7 +70,7 @@ enum Source {
 }
 
 #[derive(Clone, Copy, Debug, clap::ValueEnum)]
-enum When {
+enum HintMode {
     Off,
     Rest,
     Instead,
@@ -98,7 +98,7 @@ impl PushArgs {
         &self,
         site: &Site,
         replica: Option<&Replica>,
-    ) -> anyhow::Result<Option<Arc<Pushing>>> {
+    ) -> anyhow::Result<Option<Arc<SitePusher>>> {
         let asked = |source| self.push.contains(&source);
         if asked(Source::None) {
             if self.push.len() > 1 {
@@ -112,17 +112,17 @@ impl PushArgs {
             learned: asked(Source::Learned),
         };
         let needs = match (replica, site.directory()) {
-            _ if !sources.graph => Needs::default(),
-            (Some(replica), _) => Needs::of_replica(replica),
-            (None, Some(directory)) => Needs::of_directory(directory),
-            (None, None) => Needs::default(),
+            _ if !sources.graph => PageResources::default(),
+            (Some(replica), _) => PageResources::of_replica(replica),
+            (None, Some(directory)) => PageResources::of_directory(directory),
+            (None, None) => PageResources::default(),
         };
         let config = PushConfig {
             sources,
             hints: match self.hint {
-                When::Off => Hints::Off,
-                When::Rest => Hints::Rest,
-                When::Instead => Hints::Instead,
+                HintMode::Off => Hints::Off,
+                HintMode::Rest => Hints::Rest,
+                HintMode::Instead => Hints::Instead,
             },
             budget: Budget {
                 streams: self.push_streams,
@@ -132,6 +132,6 @@ impl PushArgs {
             digest_key: digest_key()?,
             ..PushConfig::default()
         };
-        Ok(Pushing::new(config, needs, site).map(Arc::new))
+        Ok(SitePusher::new(config, needs, site).map(Arc::new))
     }
 }

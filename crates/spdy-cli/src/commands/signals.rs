@@ -1,14 +1,14 @@
 //! Being asked to end: Ctrl-C, or the system's wish.
 
 /// The signals that ask the program to end. They are heard from the moment this is made.
-pub(crate) struct Signals {
+pub(crate) struct StopSignals {
     #[cfg(unix)]
     interrupt: tokio::signal::unix::Signal,
     #[cfg(unix)]
     terminate: tokio::signal::unix::Signal,
 }
 
-impl Signals {
+impl StopSignals {
     #[cfg(unix)]
     pub(crate) fn listen() -> anyhow::Result<Self> {
         use tokio::signal::unix::{SignalKind, signal};
@@ -51,12 +51,12 @@ impl Signals {
 }
 
 /// The signal that asks the program to read its configuration again. There is none but on Unix.
-pub(crate) struct Reloads {
+pub(crate) struct ReloadSignal {
     #[cfg(unix)]
     hangup: tokio::signal::unix::Signal,
 }
 
-impl Reloads {
+impl ReloadSignal {
     pub(crate) fn listen() -> anyhow::Result<Self> {
         Ok(Self {
             #[cfg(unix)]

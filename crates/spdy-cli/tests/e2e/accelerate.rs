@@ -8,15 +8,15 @@ use serde_json::Value;
 use spdy_testkit::patience::{PATIENCE, patient, until};
 
 use crate::support::accelerator::{Accelerator, check};
-use crate::support::program::{Served, ended_with, output, spdy};
-use crate::support::raw_client::Going;
+use crate::support::program::{Served, output, run_expecting, spdy};
+use crate::support::raw_client::PendingResponse;
 
 /// The example that is shipped, from the root of the tree.
 const EXAMPLE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../deploy/accelerate.toml");
 
 #[test]
 fn the_example_that_is_shipped_is_good() {
-    let output = ended_with(0, &mut spdy(&["accelerate", "--check", EXAMPLE]));
+    let output = run_expecting(0, &mut spdy(&["accelerate", "--check", EXAMPLE]));
     let told = String::from_utf8(output.stderr).expect("text is UTF-8");
     assert_eq!(told, "good: example.com, www.example.com\n");
     // What stands in comments is good, too.
@@ -62,7 +62,7 @@ fn the_example_that_is_shipped_is_good() {
 }
 
 #[test]
-fn a_configuration_that_cannot_work_is_told_with_its_key() {
+fn an_invalid_configuration_is_reported_with_its_key() {
     let site = "[[site]]\nnames = ['a.test']\norigin = 'https://b.test'\n";
     for (text, key) in [
         ("", "site"),
@@ -172,7 +172,7 @@ fn a_configuration_that_cannot_work_is_told_with_its_key() {
 }
 
 #[test]
-fn a_site_that_may_ask_itself_is_told_of_and_one_that_cannot_is_not() {
+fn a_possible_origin_loop_is_warned_about() {
     for (site, is_doubtful) in [
         ("names = ['a.test']\norigin = 'https://a.test'\n", true),
         (
@@ -204,7 +204,7 @@ fn a_site_that_may_ask_itself_is_told_of_and_one_that_cannot_is_not() {
 }
 
 #[test]
-fn a_public_cdn_that_is_not_called_shared_is_told_of() {
+fn a_public_cdn_not_marked_shared_is_warned_about() {
     for (said, is_doubtful) in [("", true), ("shared = true", false)] {
         let (code, told) = check(&format!(
             "[[site]]\nnames = ['a.test']\norigin = 'https://b.test'\n\
@@ -217,7 +217,7 @@ fn a_public_cdn_that_is_not_called_shared_is_told_of() {
 }
 
 #[test]
-fn a_door_of_the_operator_that_others_reach_is_told_of() {
+fn a_public_admin_listener_is_warned_about() {
     let token = tempfile::NamedTempFile::new().expect("a file can be made");
     std::fs::write(token.path(), TOKEN).expect("it can be written to");
     for (address, is_doubtful) in [
@@ -265,7 +265,7 @@ fn purge(to: SocketAddr, token: &str, wish: &str) -> String {
 }
 
 /// Asks `to` for the address of `label` in `site.test`, and hears an answer.
-fn ask_for(to: SocketAddr, label: &str) {
+fn query_address(to: SocketAddr, label: &str) {
     let mut question = b"\x12\x34\0\0\0\x01\0\0\0\0\0\0".to_vec();
     for label in [label, "site", "test", ""] {
         question.push(u8::try_from(label.len()).expect("a short label"));
@@ -308,7 +308,7 @@ const TOKEN: &str = "a token of the operator";
 
 #[cfg(unix)]
 #[test]
-fn an_operator_sees_what_it_does_purges_and_changes_it_while_it_runs() {
+fn an_operator_can_inspect_purge_and_reconfigure_at_run_time() {
     let folder = tempfile::tempdir().expect("a folder can be made");
     let site = folder.path().join("site");
     std::fs::create_dir(&site).expect("the folder can be written to");
@@ -332,7 +332,7 @@ fn an_operator_sees_what_it_does_purges_and_changes_it_while_it_runs() {
             origin.plain
         )
     };
-    let accelerator = Accelerator::start_telling(&config("'www.site.test'"));
+    let accelerator = Accelerator::start_json(&config("'www.site.test'"));
     let ready = accelerator.told(0);
     let address = |of: &Value| -> SocketAddr {
         let address = of.as_str().expect("it listens");
@@ -342,7 +342,7 @@ fn an_operator_sees_what_it_does_purges_and_changes_it_while_it_runs() {
     let dns = address(&ready["dns"][0]);
     assert_ne!(dns.port(), 0);
     for name in ["ns", "ns", "other"] {
-        ask_for(dns, name);
+        query_address(dns, name);
     }
     assert_eq!(ready["sites"][0], "www.site.test");
 
@@ -381,7 +381,7 @@ fn an_operator_sees_what_it_does_purges_and_changes_it_while_it_runs() {
         ("GET /b HTTP/1.1\r\n\r\n", "GET".into()),
         ("no request\r\n\r\n", Value::Null),
     ] {
-        let got = Going::begin(here, asked.as_bytes()).end(usize::MAX);
+        let got = PendingResponse::begin(here, asked.as_bytes()).end(usize::MAX);
         assert_eq!(got.status, 400, "{asked:?}");
         let told = accelerator.told(if method == Value::Null { 4 } else { 3 });
         let told = ["status", "outcome", "method", "from"].map(|key| told[key].clone());

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
-use crate::support::accelerated::{Accelerated, Setting};
+use crate::support::accelerated::{AcceleratedSite, Setting};
 use crate::support::origins::{Asked, Origins, Places, Step, whole};
 use crate::support::raw_client::Got;
 
@@ -18,7 +18,7 @@ pub(crate) const SITE: &str = "www.site.test";
 const CDN: &str = "cdn.test";
 
 /// Where the canary sits: loopback, so denied unless it is listed.
-const CAGE: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 99);
+const CANARY_ADDRESS: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 99);
 
 /// Who must hear nothing.
 pub(crate) struct Canary {
@@ -28,7 +28,7 @@ pub(crate) struct Canary {
 
 impl Canary {
     pub(crate) fn sit() -> Self {
-        let listener = TcpListener::bind((CAGE, 0)).expect("loopback has a free port");
+        let listener = TcpListener::bind((CANARY_ADDRESS, 0)).expect("loopback has a free port");
         let address = listener.local_addr().expect("it is bound");
         let heard = Arc::<AtomicUsize>::default();
         let hears = heard.clone();
@@ -46,7 +46,7 @@ impl Canary {
 }
 
 /// Where an allowed origin sends who asks for `/to/N`: none of it is an allowed place.
-fn places_to_be_sent(canary: SocketAddr, cdn: SocketAddr) -> Vec<String> {
+fn redirect_targets(canary: SocketAddr, cdn: SocketAddr) -> Vec<String> {
     let (port, cdn) = (canary.port(), cdn.port());
     [
         "http://127.0.0.99:{port}/",
@@ -169,7 +169,7 @@ fn answer(asked: &Asked, places: &Places, locations: &[String]) -> Vec<Step> {
 pub(crate) struct Scene {
     canary: Canary,
     pub(crate) origins: Origins,
-    pub(crate) program: Accelerated,
+    pub(crate) program: AcceleratedSite,
     locations: Vec<String>,
 }
 
@@ -177,7 +177,7 @@ pub(crate) fn scene() -> Scene {
     let canary = Canary::sit();
     let told = canary.address;
     let origins = Origins::start(&[(SITE, "http"), (CDN, "https")], move |asked, places| {
-        let locations = places_to_be_sent(told, places.address(CDN));
+        let locations = redirect_targets(told, places.address(CDN));
         answer(asked, places, &locations)
     });
     let (cdn, cage) = (origins.places.address(CDN), canary.address.port());
@@ -190,7 +190,7 @@ pub(crate) fn scene() -> Scene {
     let rebound = REBOUND.iter().enumerate();
     let rebound =
         rebound.map(|(number, address)| format!(", 'r{number}.rebound.test' = '{address}'"));
-    let program = Accelerated::start(
+    let program = AcceleratedSite::start(
         &origins,
         &Setting {
             top: &format!("secret_file = {secret:?}"),
@@ -224,7 +224,7 @@ pub(crate) fn scene() -> Scene {
             has_http3: true,
         },
     );
-    let locations = places_to_be_sent(canary.address, cdn);
+    let locations = redirect_targets(canary.address, cdn);
     Scene {
         canary,
         origins,
@@ -265,7 +265,7 @@ fn is_refusal(got: &Got) -> bool {
 }
 
 #[test]
-fn every_abuse_of_moved_urls_is_refused_and_nobody_is_asked() {
+fn every_abuse_of_proxied_urls_is_refused_without_a_fetch() {
     let scene = scene();
     let mut cases = corpus::cases('1');
     // To HTTP these two are the same URL in another form, which is good: what follows `#` it has cut off before anybody can see it.
@@ -368,7 +368,7 @@ fn an_origin_cannot_send_the_program_where_it_may_not_go() {
 }
 
 #[test]
-fn a_name_that_leads_elsewhere_overnight_leads_nowhere() {
+fn a_rebound_host_name_is_refused() {
     let scene = scene();
     let cage = scene.canary.address.port();
     for (number, address) in REBOUND.iter().enumerate() {
@@ -451,7 +451,7 @@ fn hosts_and_messages_with_two_readings_are_refused() {
 }
 
 #[test]
-fn a_length_beside_chunks_counts_for_nothing_and_ends_the_connection() {
+fn content_length_with_chunked_is_ignored_and_closes_the_connection() {
     let scene = scene();
     for (one, other) in [
         ("Content-Length: 5", "Transfer-Encoding: chunked"),
@@ -487,7 +487,7 @@ fn a_length_beside_chunks_counts_for_nothing_and_ends_the_connection() {
 const CLOSE: &str = "Connection: close\r\n\r\n";
 
 #[test]
-fn a_moved_request_says_nothing_of_who_asks_and_its_answer_nothing_in_the_sites_name() {
+fn proxied_requests_carry_no_identity_and_responses_no_site_headers() {
     let scene = scene();
     let told = "Cookie: session=secret\r\nAuthorization: Basic c2VjcmV0\r\nReferer: https://www.site.test/secret?token=1\r\n\
                 X-Forwarded-For: secret\r\nX-Original-URL: /secret\r\nX-HTTP-Method-Override: DELETE\r\nForwarded: for=secret\r\n\
@@ -515,7 +515,7 @@ fn a_moved_request_says_nothing_of_who_asks_and_its_answer_nothing_in_the_sites_
 }
 
 #[test]
-fn a_request_for_a_thousand_ranges_is_answered_by_no_more_than_there_is() {
+fn a_thousand_ranges_return_at_most_the_resource() {
     let scene = scene();
     let target = scene.moved("/big.png");
     assert_eq!(scene.get(&target, "").body.len(), 100_000);

@@ -25,10 +25,10 @@ use spdy_testkit::patience::{PATIENCE, until};
 use crate::support::accelerator::Accelerator;
 use crate::support::echo_origin::EchoOrigin;
 use crate::support::origins::{Origins, whole};
-use crate::support::pebble::{Looks, Pebble};
+use crate::support::pebble::{ChallengeAddresses, Pebble};
 use crate::support::peers::wanted;
 use crate::support::program::address_after;
-use crate::support::raw_client::Going;
+use crate::support::raw_client::PendingResponse;
 
 const NAMES: [&str; 2] = ["www.site.test", "site.test"];
 
@@ -71,7 +71,7 @@ impl Shop {
     }
 
     /// An authority that is not there.
-    fn acme_of_nobody(&self) -> String {
+    fn unreachable_acme(&self) -> String {
         let (at, kept) = ("https://127.0.0.1:1/dir", self.kept());
         format!(
             "[tls.acme]\ndirectory = '{at}'\nfolder = {kept:?}\nterms_of_service_agreed = true\n"
@@ -90,10 +90,10 @@ impl Shop {
 }
 
 /// Where an authority is to look for what `accelerator` shows.
-fn looks(accelerator: &Accelerator) -> Looks {
+fn looks(accelerator: &Accelerator) -> ChallengeAddresses {
     let named = "answering for names on ";
     let dns = address_after(&accelerator.line_with(named), named);
-    Looks {
+    ChallengeAddresses {
         tls: accelerator.tls(),
         plain: accelerator.plain(),
         dns: dns.expect("it is an address"),
@@ -142,7 +142,7 @@ fn runtime() -> tokio::runtime::Runtime {
 }
 
 /// The site's pages come over every protocol, under certificates that `pebble` signed.
-fn assert_believed(accelerator: &Accelerator, pebble: &Pebble) {
+fn assert_trusted(accelerator: &Accelerator, pebble: &Pebble) {
     let roots = pebble.roots();
     runtime().block_on(async {
         let spdy = Protocol::Spdy(Version::V31);
@@ -157,14 +157,14 @@ fn assert_believed(accelerator: &Accelerator, pebble: &Pebble) {
     });
 }
 
-fn assert_for_the_owner_alone(folder: &Path) {
+fn assert_private_files(folder: &Path) {
     for entry in std::fs::read_dir(folder).expect("it is there") {
         let path = entry.expect("it can be read").path();
         let mode = path.metadata().expect("it is there").permissions().mode() & 0o777;
         match path.is_dir() {
             true => {
                 assert_eq!(mode, 0o700, "{path:?}");
-                assert_for_the_owner_alone(&path);
+                assert_private_files(&path);
             }
             false => assert_eq!(mode, 0o600, "{path:?}"),
         }
@@ -174,7 +174,7 @@ fn assert_for_the_owner_alone(folder: &Path) {
 /// Out of nothing to a page under a certificate of the web; renewed while a request is under way; and there again after a kill,
 /// without a word to the authority.
 #[test]
-fn a_certificate_is_had_renewed_without_an_end_of_anything_and_kept() {
+fn a_certificate_is_ordered_renewed_without_downtime_and_stored() {
     if !wanted() {
         return;
     }
@@ -226,15 +226,15 @@ fn a_certificate_is_had_renewed_without_an_end_of_anything_and_kept() {
     until("it is renewed", || {
         let piece = Bytes::from_static(&[b'u'; 1024]);
         sent += sender.try_send(piece).map_or(0, |()| 1024);
-        accelerator.times_said("new certificate") >= 2
+        accelerator.count_lines_with("new certificate") >= 2
     });
-    assert_believed(&accelerator, &pebble);
+    assert_trusted(&accelerator, &pebble);
     drop(sender);
     let uploaded = uploading.join().expect("it went on");
     assert!(uploaded.starts_with("200 OK POST /up"), "{uploaded}");
     assert!(uploaded.ends_with(&format!("{sent} bytes")), "{uploaded}");
-    assert_eq!(accelerator.times_said("no certificate"), 0);
-    assert_for_the_owner_alone(&shop.kept());
+    assert_eq!(accelerator.count_lines_with("no certificate"), 0);
+    assert_private_files(&shop.kept());
     let issued = accelerator.metric("spdy_certificate_orders_total{outcome=\"issued\"}");
     assert!(issued >= Some(2), "{issued:?}");
     let name = "spdy_certificate_expiry_timestamp_seconds{name=\"www.site.test\"}";
@@ -252,8 +252,8 @@ fn a_certificate_is_had_renewed_without_an_end_of_anything_and_kept() {
     accelerator.reload(&calm);
     accelerator.line_with("read the configuration anew");
     until("it is taken up again", || {
-        accelerator.times_said("certificate for www.site.test, site.test: until")
-            > accelerator.times_said("new certificate")
+        accelerator.count_lines_with("certificate for www.site.test, site.test: until")
+            > accelerator.count_lines_with("new certificate")
     });
     let killed = std::process::Command::new("kill")
         .args(["-9", &accelerator.id().to_string()])
@@ -263,15 +263,15 @@ fn a_certificate_is_had_renewed_without_an_end_of_anything_and_kept() {
     let orders = pebble.orders();
     assert!(orders >= 2, "{:#?}", pebble.said());
     let accelerator = Accelerator::start(&calm);
-    assert_believed(&accelerator, &pebble);
+    assert_trusted(&accelerator, &pebble);
     accelerator.line_with("certificate for www.site.test, site.test: until");
-    assert_eq!(accelerator.times_said("ordering"), 0);
+    assert_eq!(accelerator.count_lines_with("ordering"), 0);
     assert_eq!(pebble.orders(), orders, "{:#?}", pebble.said());
 }
 
 /// What does not lead here is told by its name, and what does is proven by a file or by a text as well.
 #[test]
-fn what_cannot_be_proven_is_told_and_the_rest_is_proven_by_http_and_by_dns() {
+fn unprovable_names_are_reported_and_others_use_http_or_dns() {
     if !wanted() {
         return;
     }
@@ -288,10 +288,10 @@ fn what_cannot_be_proven_is_told_and_the_rest_is_proven_by_http_and_by_dns() {
 
     accelerator.reload(&shop.config(&NAMES, &http));
     accelerator.line_with("new certificate");
-    assert_believed(&accelerator, &pebble);
+    assert_trusted(&accelerator, &pebble);
     // What is not ours is the origin's.
     let asked = "GET /.well-known/acme-challenge/own HTTP/1.1\r\nHost: site.test\r\nConnection: close\r\n\r\n";
-    let got = Going::begin(accelerator.plain(), asked.as_bytes()).end(usize::MAX);
+    let got = PendingResponse::begin(accelerator.plain(), asked.as_bytes()).end(usize::MAX);
     assert!(
         got.text()
             .starts_with("GET /.well-known/acme-challenge/own")
@@ -304,12 +304,12 @@ fn what_cannot_be_proven_is_told_and_the_rest_is_proven_by_http_and_by_dns() {
     let dns = shop.acme(&pebble, "challenge = 'dns-01'");
     accelerator.reload(&shop.config(&NAMES, &dns));
     accelerator.line_with("new certificate");
-    assert_believed(&accelerator, &pebble);
+    assert_trusted(&accelerator, &pebble);
 }
 
 /// Browsers would refuse it before.
 #[test]
-fn pages_name_another_host_by_its_name_once_the_authority_has_seen_to_that() {
+fn pages_use_a_host_alias_once_acme_certified_it() {
     const ZONE: &str = "x.names-e.test";
     if !wanted() {
         return;
@@ -336,11 +336,11 @@ fn pages_name_another_host_by_its_name_once_the_authority_has_seen_to_that() {
     let accelerator = Accelerator::start(&config(""));
     let page = || {
         let asked = "GET / HTTP/1.1\r\nHost: www.site.test\r\nConnection: close\r\n\r\n";
-        let got = Going::begin(accelerator.plain(), asked.as_bytes()).end(usize::MAX);
+        let got = PendingResponse::begin(accelerator.plain(), asked.as_bytes()).end(usize::MAX);
         got.text()
     };
     assert!(page().contains(ZONE), "what is made here has all names");
-    accelerator.reload(&config(&shop.acme_of_nobody()));
+    accelerator.reload(&config(&shop.unreachable_acme()));
     accelerator.line_with("until one does, pages leave their hosts where they are");
     until("it is left", || {
         page().contains("src=https://widgets.test/")
@@ -353,9 +353,9 @@ fn pages_name_another_host_by_its_name_once_the_authority_has_seen_to_that() {
 
 /// Certificates were given up, and then the configuration was not good, and stayed as it was.
 #[test]
-fn a_configuration_that_cannot_take_effect_leaves_certificates_as_they_are() {
+fn a_failed_reload_keeps_the_certificates() {
     let shop = Shop::open();
-    let accelerator = Accelerator::start(&shop.config(&NAMES, &shop.acme_of_nobody()));
+    let accelerator = Accelerator::start(&shop.config(&NAMES, &shop.unreachable_acme()));
     accelerator.line_with("no certificate for www.site.test, site.test");
     let ca = LocalCa::generate(KeyKind::EcdsaP256).expect("an authority can be made");
     let names = NAMES.map(str::to_owned);
@@ -372,9 +372,9 @@ fn a_configuration_that_cannot_take_effect_leaves_certificates_as_they_are() {
 }
 
 #[test]
-fn an_authority_that_is_not_there_costs_nobody_a_page() {
+fn an_unreachable_acme_authority_fails_no_request() {
     let shop = Shop::open();
-    let accelerator = Accelerator::start(&shop.config(&NAMES, &shop.acme_of_nobody()));
+    let accelerator = Accelerator::start(&shop.config(&NAMES, &shop.unreachable_acme()));
     let told = accelerator.line_with("no certificate for www.site.test, site.test");
     assert!(told.contains("https://127.0.0.1:1/dir: "), "{told}");
     runtime().block_on(async {

@@ -6,17 +6,17 @@ use spdy_testkit::patience::until;
 
 use crate::support::accelerator::Accelerator;
 use crate::support::program::Served;
-use crate::support::raw_client::{Going, Got};
+use crate::support::raw_client::{Got, PendingResponse};
 
 /// The answer to a request of `target` at `host`, sent to `to` with `field`.
 fn shown(to: SocketAddr, host: &str, target: &str, field: &str) -> Got {
     let head =
         format!("GET {target} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n{field}\r\n\r\n");
-    Going::begin(to, head.as_bytes()).end(usize::MAX)
+    PendingResponse::begin(to, head.as_bytes()).end(usize::MAX)
 }
 
 #[test]
-fn tokens_are_exchanged_and_what_stays_is_told_by_name() {
+fn a_reload_replaces_tokens_and_reports_restart_only_keys() {
     let folder = tempfile::tempdir().expect("a folder can be made");
     let site = folder.path().join("site");
     std::fs::create_dir(&site).expect("the folder can be written to");

@@ -9,13 +9,13 @@ use spdy_page::replica::{Exchange, Kind, Replica};
 
 use crate::support::accelerator::{Accelerator, check};
 use crate::support::peers::{is_installed, require, wanted};
-use crate::support::program::{Served, ended_with, spdy};
-use crate::support::raw_client::Going;
+use crate::support::program::{Served, run_expecting, spdy};
+use crate::support::raw_client::PendingResponse;
 use crate::support::raw_origin::RawOrigin;
 
 fn audit(code: i32, arguments: &[&str]) -> (String, String) {
     let mut command = spdy(&["accelerate", "audit"]);
-    let output = ended_with(code, command.args(arguments));
+    let output = run_expecting(code, command.args(arguments));
     let text = |bytes| String::from_utf8(bytes).expect("text is UTF-8");
     (text(output.stdout), text(output.stderr))
 }
@@ -59,7 +59,7 @@ fn an_audit_of_the_shipped_page_advises_lines_that_move_all_of_it() {
         fs::write(&file, format!("{site}{entries}")).expect("the folder can be written to");
     };
     write(&advised(&said));
-    ended_with(0, &mut spdy(&["accelerate", "--check", path(&file)]));
+    run_expecting(0, &mut spdy(&["accelerate", "--check", path(&file)]));
     let by_config = ["portal", "--network", "dsl", "--config", path(&file)];
     let told = json(&by_config);
     assert_eq!(told["is_configured"], true);
@@ -84,7 +84,7 @@ fn an_audit_of_the_shipped_page_advises_lines_that_move_all_of_it() {
 }
 
 #[test]
-fn what_an_audit_cannot_do_is_told_with_what_was_wanted() {
+fn audit_errors_state_the_expected_input() {
     let folder = tempfile::tempdir().expect("a folder can be made");
     let file = folder.path().join("site.toml");
     let site = "[[site]]\nnames = ['other.test']\norigin = 'http://origin.test'\n";
@@ -112,7 +112,7 @@ fn what_an_audit_cannot_do_is_told_with_what_was_wanted() {
 }
 
 #[test]
-fn a_live_page_is_fetched_as_its_text_names_it_where_no_browser_is_wanted() {
+fn without_a_browser_a_live_page_is_crawled() {
     let folder = tempfile::tempdir().expect("a folder can be made");
     let served = |files: &[(&str, String)]| {
         let folder = tempfile::tempdir_in(folder.path()).expect("a folder can be made");
@@ -192,7 +192,7 @@ fn a_live_page_is_loaded_by_a_browser_where_there_is_one() {
     for resolve in origin.resolve() {
         command.args(["--resolve", &resolve]);
     }
-    let said = ended_with(0, command.args(["--network", "cable"]));
+    let said = run_expecting(0, command.args(["--network", "cable"]));
     let told: Value = serde_json::from_slice(&said.stdout).expect("it prints JSON");
     assert_eq!(told["source"], "browser");
     assert_eq!(told["hosts"].as_array().expect("a list").len(), 4);
@@ -300,7 +300,7 @@ fn the_lines_that_an_audit_of_modules_prints_move_the_modules() {
     let get = |target: &str| {
         let request =
             format!("GET {target} HTTP/1.1\r\nHost: www.site.test\r\nConnection: close\r\n\r\n");
-        Going::begin(accelerator.plain(), request.as_bytes())
+        PendingResponse::begin(accelerator.plain(), request.as_bytes())
             .end(usize::MAX)
             .text()
     };

@@ -5,7 +5,7 @@ use std::io::Write as _;
 use std::sync::LazyLock;
 use std::thread;
 
-use crate::support::accelerated::{Accelerated, Setting};
+use crate::support::accelerated::{AcceleratedSite, Setting};
 use crate::support::origins::{Asked, Origins, Step, whole};
 use crate::support::raw_client::Got;
 
@@ -166,7 +166,7 @@ fn answer(asked: &Asked) -> Vec<Step> {
     }
 }
 
-fn scene() -> (Origins, Accelerated) {
+fn scene() -> (Origins, AcceleratedSite) {
     let origins = Origins::start(&[(SITE, "http"), (CDN, "http")], |asked, _| answer(asked));
     let cdn = origins.places.address(CDN).port();
     let setting = Setting {
@@ -176,12 +176,12 @@ fn scene() -> (Origins, Accelerated) {
         site: &format!("[[site.rewrite.hosts]]\nhost = '{CDN}:{cdn}'\nscheme = 'http'\n"),
         ..Setting::default()
     };
-    let program = Accelerated::start(&origins, &setting);
+    let program = AcceleratedSite::start(&origins, &setting);
     (origins, program)
 }
 
 /// It goes on serving.
-fn is_well(program: &Accelerated) {
+fn is_well(program: &AcceleratedSite) {
     let got = program.get(SITE, "/good", "");
     assert_eq!(
         (got.status, got.text()),
@@ -223,7 +223,7 @@ fn tells(target: &str, got: &Got, statuses: &[u16]) {
 }
 
 #[test]
-fn half_an_answer_is_never_given_for_the_whole_and_never_kept() {
+fn a_truncated_response_is_never_served_as_complete_or_stored() {
     let (origins, program) = scene();
     let cases = [
         ("/stalls", &[504][..]),
@@ -295,7 +295,7 @@ fn half_an_answer_is_never_given_for_the_whole_and_never_kept() {
 }
 
 #[test]
-fn what_comes_after_an_answer_is_nobodys_answer() {
+fn bytes_after_a_response_are_discarded() {
     let (origins, program) = scene();
     let got = program.get(SITE, "/too-long", "");
     assert_eq!(
@@ -319,7 +319,7 @@ fn what_comes_after_an_answer_is_nobodys_answer() {
 }
 
 #[test]
-fn what_has_no_end_ends_and_takes_no_memory() {
+fn endless_responses_are_cut_off_within_memory_limits() {
     let (_origins, program) = scene();
     is_well(&program);
     LazyLock::force(&BOMB);

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::support::accelerated::{Accelerated, Setting};
+use crate::support::accelerated::{AcceleratedSite, Setting};
 use crate::support::chromium::{Chromium, Fetched, Look};
 use crate::support::four_domains::{
     CDN, FONTS, FRAMES, POLICIES, SECOND, SITE, origins, own_pinned_sheet, pinned_sheet, sha256,
@@ -88,14 +88,14 @@ fn look(browser: &mut Chromium, name: &str, flavour: &str) -> (Seen, Vec<Fetched
     for one in &fetched {
         let body = one.body.clone();
         let body = body.unwrap_or_else(|error| panic!("{flavour}: {}: {error}", one.url));
-        let bodies = seen.fetched.entry(unmoved(&one.url)).or_default();
-        bodies.insert(unmoved_body(body));
+        let bodies = seen.fetched.entry(restore_urls(&one.url)).or_default();
+        bodies.insert(restore_body_urls(body));
     }
     (seen, fetched)
 }
 
 /// `text` with every moved URL in its own place again.
-fn unmoved(text: &str) -> String {
+fn restore_urls(text: &str) -> String {
     let mut out = String::new();
     let mut rest = text;
     while let Some(at) = rest.find("/.spdy/1/-/s/") {
@@ -111,15 +111,15 @@ fn unmoved(text: &str) -> String {
     (out + rest).replace("?spdy=off", "")
 }
 
-fn unmoved_body(body: Vec<u8>) -> String {
+fn restore_body_urls(body: Vec<u8>) -> String {
     match String::from_utf8(body) {
-        Ok(text) => unmoved(&text),
+        Ok(text) => restore_urls(&text),
         Err(binary) => sha256(binary.as_bytes()),
     }
 }
 
 #[test]
-fn chromium_gets_through_the_accelerator_what_it_gets_without_and_over_one_connection() {
+fn chromium_gets_the_same_bytes_over_one_connection() {
     if !wanted() {
         return;
     }
@@ -191,7 +191,7 @@ fn assert_asked_without_cookies(asked: &[Asked]) {
 }
 
 /// Before these origins, with all of one host moved and some of another.
-fn accelerated(origins: &Origins) -> Accelerated {
+fn accelerated(origins: &Origins) -> AcceleratedSite {
     let port = |name| origins.places.address(name).port();
     let site = format!(
         "[[site.rewrite.hosts]]\nhost = '{CDN}:{}'\nkinds = ['image', 'style', 'script']\nwhole = true\n\
@@ -209,7 +209,7 @@ fn accelerated(origins: &Origins) -> Accelerated {
         upstream: &upstream,
         ..Setting::default()
     };
-    Accelerated::start(origins, &setting)
+    AcceleratedSite::start(origins, &setting)
 }
 
 /// Straight from its hosts the page's third parties set cookies and are told them: that none does through the accelerator is no habit
@@ -229,7 +229,7 @@ fn assert_third_parties_have_cookies(direct: &mut Chromium, origins: &Origins) {
 }
 
 #[test]
-fn a_page_is_in_chromium_under_another_name_of_its_site_what_it_is_without_the_accelerator() {
+fn a_page_works_the_same_under_another_site_name() {
     if !wanted() {
         return;
     }

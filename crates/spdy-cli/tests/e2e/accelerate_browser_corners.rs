@@ -6,7 +6,7 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
-use crate::support::accelerated::{Accelerated, Setting};
+use crate::support::accelerated::{AcceleratedSite, Setting};
 use crate::support::chromium::{Chromium, Look};
 use crate::support::origins::{Asked, Origins, Places, Step, whole};
 use crate::support::peers::{is_installed, require, wanted};
@@ -170,7 +170,7 @@ fn look(browser: &mut Chromium, path: &str) -> Value {
 }
 
 #[test]
-fn what_works_in_a_page_that_is_hard_to_move_works_through_the_accelerator() {
+fn pages_with_strict_policies_work_the_same_in_chromium() {
     if !wanted() {
         return;
     }
@@ -195,7 +195,7 @@ fn what_works_in_a_page_that_is_hard_to_move_works_through_the_accelerator() {
     // One that has seen no other page, and a browser that has kept nothing, for the script that somebody injected.
     let (injected, others) = PAGES.split_last().expect("there are pages");
     for pages in [others, std::slice::from_ref(injected)] {
-        let accelerated = Accelerated::start(&origins, &setting);
+        let accelerated = AcceleratedSite::start(&origins, &setting);
         let mut browser = browser(&origins, accelerated.tls);
         for (path, want) in pages {
             let want: Value = serde_json::from_str(want).expect("JSON");

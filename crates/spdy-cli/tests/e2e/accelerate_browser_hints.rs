@@ -5,7 +5,7 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
-use crate::support::accelerated::{Accelerated, Setting};
+use crate::support::accelerated::{AcceleratedSite, Setting};
 use crate::support::chromium::{Chromium, Look};
 use crate::support::origins::{Asked, Origins, Places, Step, whole};
 use crate::support::peers::{is_installed, require, wanted};
@@ -48,7 +48,7 @@ fn answer(asked: &Asked, places: &Places) -> Vec<Step> {
 }
 
 /// Opens the page in a browser that has kept nothing: which of the scripts ran early.
-fn visit(origins: &Origins, accelerated: &Accelerated) -> Vec<String> {
+fn visit(origins: &Origins, accelerated: &AcceleratedSite) -> Vec<String> {
     let (site, cdn) = (accelerated.tls, origins.places.address(CDN).ip());
     let mut browser = Chromium::start_with(&[
         format!("--host-resolver-rules=MAP {SITE}:443 {site}, MAP {CDN} {cdn}"),
@@ -79,14 +79,14 @@ fn visit(origins: &Origins, accelerated: &Accelerated) -> Vec<String> {
 }
 
 #[test]
-fn what_is_hinted_at_is_loaded_once_and_as_the_page_loads_it() {
+fn hinted_resources_load_once_in_the_right_mode() {
     if !wanted() {
         return;
     }
     require("Chromium", is_installed("chromium"));
     let origins = Origins::start(&[(SITE, "https"), (CDN, "https")], answer);
     let port = origins.places.address(CDN).port();
-    let accelerated = Accelerated::start(
+    let accelerated = AcceleratedSite::start(
         &origins,
         &Setting {
             site: &format!("[[site.rewrite.hosts]]\nhost = '{CDN}:{port}'\nkinds = ['script']\n"),

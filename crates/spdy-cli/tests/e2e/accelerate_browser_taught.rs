@@ -2,11 +2,11 @@
 
 use std::process::Command;
 
-use crate::support::accelerated::{Accelerated, Setting};
+use crate::support::accelerated::{AcceleratedSite, Setting};
 use crate::support::chromium::{Chromium, Look};
 use crate::support::origins::{Asked, Origins, Places, Step, whole};
 use crate::support::peers::{is_installed, require, wanted};
-use crate::support::program::{ended_with, spdy};
+use crate::support::program::{run_expecting, spdy};
 
 const SITE: &str = "www.site.test";
 /// Networks that plant: addresses of the loopback device, a /24 each.
@@ -38,7 +38,7 @@ fn answer(request: &Asked, _: &Places) -> Vec<Step> {
 
 struct Scene {
     origins: Origins,
-    accelerated: Accelerated,
+    accelerated: AcceleratedSite,
 }
 
 impl Scene {
@@ -50,7 +50,7 @@ impl Scene {
         require("Chromium", is_installed("chromium"));
         require("curl", is_installed("curl"));
         let origins = Origins::start(&[(SITE, "https")], answer);
-        let accelerated = Accelerated::start(&origins, &Setting::default());
+        let accelerated = AcceleratedSite::start(&origins, &Setting::default());
         Some(Self {
             origins,
             accelerated,
@@ -91,7 +91,7 @@ impl Scene {
                         .map(|target| format!("https://{SITE}{target}")),
                 );
             }
-            ended_with(0, &mut curl);
+            run_expecting(0, &mut curl);
         }
         let seen = self.origins.asked();
         for target in targets {
@@ -141,14 +141,14 @@ impl Scene {
             .arg(self.origins.signed.path("authority.pem"))
             .args(["--resolve", &format!("{SITE}:{}:{}", tls.port(), tls.ip())])
             .arg(format!("https://{SITE}:{}{page}", tls.port()));
-        let output = ended_with(0, &mut fetch);
+        let output = run_expecting(0, &mut fetch);
         let texts =
             [output.stdout, output.stderr].map(|text| String::from_utf8_lossy(&text).into_owned());
         texts.concat()
     }
 
     /// Asserts that no visitor of `page` requests a URL that contains a word of `planted`. Returns what the last browser requested.
-    fn leads_nowhere(&self, page: &str, planted: &[&str]) -> Vec<String> {
+    fn assert_not_requested(&self, page: &str, planted: &[&str]) -> Vec<String> {
         let has = |text: &str| planted.iter().any(|word| text.contains(word));
         let before = self.origins.asked().len();
         let mut requested = Vec::new();
@@ -169,7 +169,7 @@ impl Scene {
 }
 
 #[test]
-fn what_strangers_plant_under_a_public_page_no_browser_requests() {
+fn requests_planted_by_other_clients_are_never_hinted() {
     let Some(scene) = Scene::set() else {
         return;
     };
@@ -180,7 +180,7 @@ fn what_strangers_plant_under_a_public_page_no_browser_requests() {
     ];
     scene.plant("/", &planted, &[]);
     let words = ["logout", "evil.test", "mallory"];
-    let requested = scene.leads_nowhere("/", &words);
+    let requested = scene.assert_not_requested("/", &words);
     assert_eq!(requested.len(), 3, "page, sheet and script: {requested:?}");
     let text = scene.fetched("/", "spdy/3.1");
     assert!(
@@ -190,7 +190,7 @@ fn what_strangers_plant_under_a_public_page_no_browser_requests() {
 }
 
 #[test]
-fn what_follows_a_private_page_of_others_no_browser_requests() {
+fn requests_after_a_private_page_are_never_hinted() {
     let Some(scene) = Scene::set() else {
         return;
     };
@@ -198,6 +198,6 @@ fn what_follows_a_private_page_of_others_no_browser_requests() {
     scene.plant("/account", &own, &[COOKIE]);
     scene.plant("/", &own[..1], &[COOKIE]);
     for page in ["/account", "/"] {
-        scene.leads_nowhere(page, &["SECRET", "of-alice"]);
+        scene.assert_not_requested(page, &["SECRET", "of-alice"]);
     }
 }

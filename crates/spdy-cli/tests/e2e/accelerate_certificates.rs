@@ -5,12 +5,12 @@ use std::path::Path;
 use std::time::Duration;
 
 use spdy_net::certificates::{KeyKind, LocalCa, certificates_from_pem};
-use spdy_net::tls::{ClientTls, KeyLogTo, TlsOptions};
+use spdy_net::tls::{ClientTls, KeyLogTarget, TlsOptions};
 use spdy_net::verify::Trust;
 use spdy_testkit::patience::until;
 use tokio::net::TcpStream;
 
-use crate::support::accelerated::{Accelerated, Setting};
+use crate::support::accelerated::{AcceleratedSite, Setting};
 use crate::support::accelerator::{Accelerator, check};
 use crate::support::echo_origin::EchoOrigin;
 use crate::support::origins::{Origins, whole};
@@ -57,7 +57,7 @@ impl Office {
     fn shown(&self, to: SocketAddr, name: &str) -> Option<Vec<u8>> {
         let options = TlsOptions {
             resumption: false,
-            key_log: KeyLogTo::Nowhere,
+            key_log: KeyLogTarget::Nowhere,
             ..TlsOptions::default()
         };
         let trust = Trust::only(vec![self.ca.certificate().clone()]);
@@ -65,7 +65,9 @@ impl Office {
         let runtime = tokio::runtime::Runtime::new().expect("a runtime can be made");
         runtime.block_on(async {
             let socket = TcpStream::connect(to).await.expect("it listens");
-            let connected = client.connect_showing(Box::new(socket), name).await;
+            let connected = client
+                .connect_with_certificates(Box::new(socket), name)
+                .await;
             connected.ok().map(|(_, _, shown)| shown[0].to_vec())
         })
     }
@@ -82,7 +84,7 @@ fn config(token: &Path, origin: SocketAddr, tls: &str, more: &str) -> String {
 }
 
 #[test]
-fn each_name_is_shown_the_certificate_that_is_for_it_and_files_are_read_again() {
+fn each_name_gets_its_certificate_and_files_are_reread() {
     let (office, origin) = (
         Office::open(),
         EchoOrigin::start("no-store", Duration::ZERO),
@@ -134,7 +136,7 @@ fn each_name_is_shown_the_certificate_that_is_for_it_and_files_are_read_again() 
 
 /// One certificate for all of them would be too large for a handshake.
 #[test]
-fn two_thousand_sites_have_small_certificates_of_an_authority_that_stays() {
+fn two_thousand_sites_get_small_certificates_of_one_local_ca() {
     let folder = tempfile::tempdir().expect("a folder can be made");
     let ca = folder.path().join("ca.pem");
     let site = |number| {
@@ -147,7 +149,7 @@ fn two_thousand_sites_have_small_certificates_of_an_authority_that_stays() {
     assert!(!ca.exists(), "--check writes nothing");
     let mut authorities = Vec::new();
     for _ in 0..2 {
-        let accelerator = Accelerator::start_telling(&config);
+        let accelerator = Accelerator::start_json(&config);
         let authority = std::fs::read(&ca).expect("it was written");
         for host in ["www.site0.test", "www.site1999.test", "127.0.0.1"] {
             let chain = chain_shown(&authority, accelerator.tls(), host);
@@ -177,7 +179,9 @@ fn chain_shown(authority: &[u8], to: SocketAddr, host: &str) -> Vec<Vec<u8>> {
     let runtime = tokio::runtime::Runtime::new().expect("a runtime can be made");
     runtime.block_on(async {
         let socket = TcpStream::connect(to).await.expect("it listens");
-        let connected = client.connect_showing(Box::new(socket), host).await;
+        let connected = client
+            .connect_with_certificates(Box::new(socket), host)
+            .await;
         let (_, _, shown) = connected.unwrap_or_else(|error| panic!("{host}: {error}"));
         shown
             .iter()
@@ -198,7 +202,7 @@ fn metrics(accelerator: &Accelerator, name: &str) -> String {
 
 /// Browsers would refuse it before.
 #[test]
-fn pages_name_another_host_by_its_name_once_a_certificate_has_it() {
+fn pages_use_a_host_alias_once_a_certificate_has_it() {
     const SITE: &str = "www.site.test";
     const FRAMES: &str = "frames.other-d.test";
     const ZONE: &str = "x.names-e.test";
@@ -227,7 +231,7 @@ fn pages_name_another_host_by_its_name_once_a_certificate_has_it() {
     let secret = office.folder.path().join("secret");
     std::fs::write(&secret, [b'x'; 32]).expect("it can be written to");
     let port = origins.places.address(FRAMES).port();
-    let accelerated = Accelerated::start(
+    let accelerated = AcceleratedSite::start(
         &origins,
         &Setting {
             top: &format!("secret_file = {secret:?}"),
@@ -251,7 +255,7 @@ fn pages_name_another_host_by_its_name_once_a_certificate_has_it() {
 }
 
 #[test]
-fn what_is_wrong_with_one_certificate_or_elsewhere_keeps_no_other_from_being_renewed() {
+fn one_invalid_certificate_does_not_block_the_others() {
     let (office, origin) = (
         Office::open(),
         EchoOrigin::start("no-store", Duration::ZERO),
@@ -318,7 +322,7 @@ fn what_is_wrong_with_one_certificate_or_elsewhere_keeps_no_other_from_being_ren
 }
 
 #[test]
-fn a_check_reads_certificates_and_names_what_none_is_for() {
+fn a_check_reports_names_without_a_certificate() {
     let office = Office::open();
     let token = office.folder.path().join("token");
     let origin = SocketAddr::from(([127, 0, 0, 1], 1));

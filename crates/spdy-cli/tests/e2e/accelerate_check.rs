@@ -7,7 +7,7 @@ const SITE: &str = "[[site]]\nnames = ['a.test']\norigin = 'https://b.test'\n";
 const ACME: &str = "[listen]\ntls = ['127.0.0.1:0']\n[tls.acme]\nterms_of_service_agreed = true\n";
 
 #[test]
-fn what_no_start_gets_past_no_check_calls_good() {
+fn check_rejects_everything_that_a_start_rejects() {
     let folder = tempfile::tempdir().expect("a folder can be made");
     let file = |name: &str, text: &str| {
         let path = folder.path().join(name);

@@ -10,8 +10,8 @@ use std::time::{Duration, Instant, SystemTime};
 use serde_json::Value;
 
 use crate::support::peers::{is_installed, require, wanted};
-use crate::support::program::{Served, ended_with, spdy};
-use crate::support::raw_client::Going;
+use crate::support::program::{Served, run_expecting, spdy};
+use crate::support::raw_client::PendingResponse;
 
 const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scripts/accelerate-demo");
 const PAGE: &str = include_str!("../../../../docs/accelerator.md");
@@ -30,7 +30,7 @@ const READY_WITHIN: Duration = Duration::from_secs(120);
 const TRIES: usize = 3;
 
 fn json(arguments: &[&str]) -> Value {
-    let output = ended_with(0, &mut spdy(arguments));
+    let output = run_expecting(0, &mut spdy(arguments));
     serde_json::from_slice(&output.stdout).expect("JSON")
 }
 
@@ -59,7 +59,7 @@ fn asked(folder: &Path, name: &str) -> (Vec<String>, Vec<u64>) {
 }
 
 #[test]
-fn a_newcomer_sees_a_page_served_faster_and_a_picture_of_it() {
+fn the_demo_script_shows_a_faster_page_and_draws_it() {
     if !wanted() || std::env::var_os("SPDY_SKIP_NAMESPACES").is_some() {
         return;
     }
@@ -74,7 +74,7 @@ fn a_newcomer_sees_a_page_served_faster_and_a_picture_of_it() {
         let mut command = Command::new(SCRIPT);
         command.arg("1").arg(folder.path());
         command.env("SPDY", env!("CARGO_BIN_EXE_spdy"));
-        let output = ended_with(0, &mut command);
+        let output = run_expecting(0, &mut command);
         let text = String::from_utf8(output.stdout).expect("text is UTF-8");
         let ms = |name: &&str| -> f64 {
             let line = text.lines().find_map(|line| line.strip_prefix(name));
@@ -114,7 +114,7 @@ fn a_recorded_page_is_served_to_caches_as_of_now_and_takes_its_time() {
     let began = Instant::now();
     let head =
         b"GET /i/thumb-00.png HTTP/1.1\r\nHost: www.portal.test\r\nConnection: close\r\n\r\n";
-    let got = Going::begin(served.plain, head).end(usize::MAX);
+    let got = PendingResponse::begin(served.plain, head).end(usize::MAX);
     assert!(got.is_whole && got.status == 200, "{}", got.head);
     assert!(began.elapsed() >= Duration::from_millis(200));
     let date = |name| {
@@ -132,7 +132,7 @@ fn a_recorded_page_is_served_to_caches_as_of_now_and_takes_its_time() {
 }
 
 #[test]
-fn what_has_no_times_and_what_is_no_picture_is_refused() {
+fn draw_refuses_replicas_without_times_and_unknown_formats() {
     for (arguments, words) in [
         (&["portal", "-o", "x.svg"], "portal has no times"),
         (
@@ -141,7 +141,7 @@ fn what_has_no_times_and_what_is_no_picture_is_refused() {
         ),
     ] {
         let mut command = spdy(&["replica", "draw"]);
-        let said = ended_with(2, command.args(arguments)).stderr;
+        let said = run_expecting(2, command.args(arguments)).stderr;
         let said = String::from_utf8(said).expect("text is UTF-8");
         assert!(said.contains(words), "{said}");
     }

@@ -24,7 +24,7 @@ use spdy_testkit::patience::{PATIENCE, until};
 
 use crate::support::accelerator::Accelerator;
 use crate::support::origins::{Origins, whole};
-use crate::support::raw_client::Going;
+use crate::support::raw_client::PendingResponse;
 
 const SITE: &str = "www.site.test";
 /// Things that the site has.
@@ -78,7 +78,7 @@ pub(crate) fn of_disk(accelerator: &Accelerator, event: &str) -> u64 {
 fn assert_all_right(accelerator: &Accelerator) {
     for number in 0..THINGS {
         let asked = request(number);
-        let got = Going::begin(accelerator.plain(), asked.as_bytes()).end(usize::MAX);
+        let got = PendingResponse::begin(accelerator.plain(), asked.as_bytes()).end(usize::MAX);
         assert!(
             got.is_whole && got.body == thing(number),
             "/{number}: {}",
@@ -110,7 +110,7 @@ fn assert_disk_does_no_harm(
 
 /// A disk that takes small files and no large ones, for a system without namespaces and for the error in the middle of a file.
 #[test]
-fn a_disk_that_does_not_take_a_file_costs_nobody_a_byte() {
+fn a_failing_disk_write_corrupts_no_response() {
     let origins = origin();
     let folder = tempfile::tempdir().expect("a folder can be made");
     // Blocks of 512 or 1024 bytes, by shell: the largest things are longer either way.
@@ -125,7 +125,7 @@ fn a_disk_that_does_not_take_a_file_costs_nobody_a_byte() {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn on_a_full_disk_what_was_used_longest_ago_goes_for_what_is_new() {
+fn a_full_disk_evicts_the_least_recently_used() {
     let unshared = Command::new("unshare").args(["-Urm", "true"]).status();
     if !unshared.is_ok_and(|status| status.success()) {
         // No disk can be made to be filled where there are no namespaces of users and mounts; the test above needs none.

@@ -11,8 +11,8 @@ use crate::support::accelerator::Accelerator;
 use crate::support::echo_origin::EchoOrigin;
 use crate::support::haproxy::HaProxy;
 use crate::support::peers::wanted;
-use crate::support::program::{ended_with, output};
-use crate::support::raw_client::Going;
+use crate::support::program::{output, run_expecting};
+use crate::support::raw_client::PendingResponse;
 
 const NAME: &str = "www.site.test";
 /// The client, who is told apart from the balancer.
@@ -56,13 +56,13 @@ fn told(origin: &EchoOrigin, target: &str) -> (String, String) {
 }
 
 #[test]
-fn whom_a_balancer_announces_is_the_client_in_the_log_and_at_the_origin() {
+fn the_announced_client_is_logged_and_forwarded() {
     if !wanted() {
         return;
     }
     let origin = EchoOrigin::start("max-age=60", Duration::ZERO);
     let listen = "plain = ['127.0.0.1:0']\ntls = []\nproxy_protocol = true";
-    let accelerator = Accelerator::start_telling(&config(&origin, listen));
+    let accelerator = Accelerator::start_json(&config(&origin, listen));
     let here = accelerator.plain();
     for (number, (how, is_secure, want)) in [
         ("send-proxy", false, "http"),
@@ -79,7 +79,7 @@ fn whom_a_balancer_announces_is_the_client_in_the_log_and_at_the_origin() {
         // What a balancer of connections passes on is the client's own word.
         let of_himself = ["X-Forwarded-For: 9.9.9.9", "X-Forwarded-Proto: ftp, https"];
         curl.args(of_himself.iter().flat_map(|field| ["--header", field]));
-        ended_with(0, &mut curl);
+        run_expecting(0, &mut curl);
         let (client, scheme) = told(&origin, &target);
         assert_eq!((&client[..], &scheme[..]), (CLIENT, want), "{how}");
         let line = accelerator.told(1 + number);
@@ -90,24 +90,24 @@ fn whom_a_balancer_announces_is_the_client_in_the_log_and_at_the_origin() {
 
 /// What ends TLS and does not say so is known by the port that clients came to.
 #[test]
-fn who_came_to_the_port_of_tls_came_over_it() {
+fn a_connection_to_the_tls_port_counts_as_tls() {
     let listen = "plain = ['127.0.0.1:0']\ntls = []\nproxy_protocol = true";
     let Some((origin, accelerator)) = behind(listen) else {
         return;
     };
     let balancer = HaProxy::start(accelerator.plain(), "send-proxy", true, NAME);
-    ended_with(0, &mut curl(&balancer, "https", "/before"));
+    run_expecting(0, &mut curl(&balancer, "https", "/before"));
     assert_eq!(told(&origin, "/before").1, "http");
     let port = format!("{listen}\npublic_port = {}", balancer.address.port());
     accelerator.reload(&config(&origin, &port));
     accelerator.line_with("read the configuration anew");
-    ended_with(0, &mut curl(&balancer, "https", "/after"));
+    run_expecting(0, &mut curl(&balancer, "https", "/after"));
     assert_eq!(told(&origin, "/after").1, "https");
     // Where is listened stays, and so does where TLS ends.
     let elsewhere = port.replace("tls = []", "tls = ['127.0.0.1:0']");
     accelerator.reload(&config(&origin, &elsewhere));
     accelerator.line_with("listen.tls stay as they were");
-    ended_with(0, &mut curl(&balancer, "https", "/later"));
+    run_expecting(0, &mut curl(&balancer, "https", "/later"));
     assert_eq!(told(&origin, "/later").1, "https");
 }
 
@@ -122,14 +122,14 @@ fn tls_that_a_balancer_passes_through_begins_after_what_it_announces() {
         let target = format!("/{protocol}");
         let mut curl = curl(&balancer, "https", &target);
         let curl = curl.arg(protocol).arg("--cacert");
-        ended_with(0, curl.arg(accelerator.authority()));
+        run_expecting(0, curl.arg(accelerator.authority()));
         let told = told(&origin, &target);
         assert_eq!(told, (CLIENT.to_owned(), "https".to_owned()), "{protocol}");
     }
 }
 
 #[test]
-fn a_balancer_and_a_door_that_are_set_up_otherwise_are_told_of() {
+fn a_proxy_protocol_mismatch_is_warned_about() {
     let listen = |more: &str| format!("plain = ['127.0.0.1:0']\ntls = []\n{more}");
     let Some((origin, accelerator)) = behind(&listen("proxy_protocol = true")) else {
         return;
@@ -137,7 +137,9 @@ fn a_balancer_and_a_door_that_are_set_up_otherwise_are_told_of() {
     let here = accelerator.plain();
     let status = |to: SocketAddr| {
         let request = format!("GET / HTTP/1.1\r\nHost: {NAME}\r\nConnection: close\r\n\r\n");
-        Going::begin(to, request.as_bytes()).end(usize::MAX).status
+        PendingResponse::begin(to, request.as_bytes())
+            .end(usize::MAX)
+            .status
     };
     assert_eq!(status(here), 0, "it comes from 127.0.0.1, and says nothing");
     let line = accelerator.line_with("does not announce its clients");

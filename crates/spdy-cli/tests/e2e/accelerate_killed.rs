@@ -24,7 +24,7 @@ use spdy_testkit::patience::until;
 use crate::accelerate_endures::{of_disk, thing};
 use crate::support::accelerator::Accelerator;
 use crate::support::origins::{Origins, Places, whole};
-use crate::support::raw_client::Going;
+use crate::support::raw_client::PendingResponse;
 
 const SITE: &str = "www.site.test";
 const CDN: &str = "cdn.other.test";
@@ -111,7 +111,7 @@ fn request(target: &str) -> String {
 /// Asks for it over HTTP/1.1; `false` if the other end is gone. What comes and is whole must be right, and what is not its beginning.
 fn is_good(from: SocketAddr, number: usize, places: &Places) -> bool {
     let target = target(number, places);
-    let Ok(going) = Going::try_begin(from, request(&target).as_bytes()) else {
+    let Ok(going) = PendingResponse::try_begin(from, request(&target).as_bytes()) else {
         return false;
     };
     let (got, right) = (going.end(usize::MAX), right(number, places));

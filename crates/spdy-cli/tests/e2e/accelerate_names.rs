@@ -7,7 +7,7 @@ use std::net::SocketAddr;
 
 use serde_json::json;
 
-use crate::support::accelerated::{Accelerated, Setting};
+use crate::support::accelerated::{AcceleratedSite, Setting};
 use crate::support::chromium::{Chromium, Fetched, Look};
 use crate::support::origins::{Asked, Origins, Places, Step, whole};
 use crate::support::peers::{is_installed, require, wanted};
@@ -203,11 +203,11 @@ fn names_of(page: &Fetched, places: &Places) -> BTreeMap<String, String> {
 }
 
 /// The accelerator before `origins`, with names for the two others.
-fn accelerated(origins: &Origins, secret: &std::path::Path) -> Accelerated {
+fn accelerated(origins: &Origins, secret: &std::path::Path) -> AcceleratedSite {
     std::fs::write(secret, [b'x'; 32]).expect("the folder can be written to");
     let port = |name| origins.places.address(name).port();
     let (cdn, frames) = (port(CDN), port(FRAMES));
-    Accelerated::start(
+    AcceleratedSite::start(
         origins,
         &Setting {
             top: &format!("secret_file = {secret:?}"),
@@ -328,7 +328,7 @@ const MODULES: [&str; 3] = ["main.mjs", "part.mjs", "late.mjs"];
 const IN_FRAME: [&str; 4] = ["frame.html", "frame.js", "in-frame.png", "data.json"];
 
 #[test]
-fn chromium_gets_from_names_what_it_gets_from_their_hosts_over_the_sites_connection() {
+fn chromium_gets_the_same_bytes_from_aliases_over_one_connection() {
     if !wanted() {
         return;
     }
@@ -343,7 +343,7 @@ fn chromium_gets_from_names_what_it_gets_from_their_hosts_over_the_sites_connect
 /// Nothing of a third party shares a connection with a page whose cookies it may not have. Names that are asked for at once, before there
 /// is a connection for any of them, open one each.
 #[test]
-fn where_chromium_blocks_cookies_of_third_parties_names_have_connections_of_their_own() {
+fn with_blocked_third_party_cookies_aliases_use_own_connections() {
     if !wanted() {
         return;
     }
@@ -359,7 +359,7 @@ fn where_chromium_blocks_cookies_of_third_parties_names_have_connections_of_thei
 
 /// To a browser a name of the site's registrable domain is no third party, and the advice to have such names first is worth this.
 #[test]
-fn a_name_of_the_sites_own_has_the_pages_connection_for_all_but_modules() {
+fn an_alias_in_the_sites_domain_shares_the_connection_except_modules() {
     if !wanted() {
         return;
     }
@@ -379,7 +379,7 @@ fn a_name_of_the_sites_own_has_the_pages_connection_for_all_but_modules() {
         answer(&asked, &own, &own)
     });
     let own = origins.places.address(OWN);
-    let accelerated = Accelerated::start(
+    let accelerated = AcceleratedSite::start(
         &origins,
         &Setting {
             site: &format!(

@@ -4,7 +4,7 @@
 use std::net::SocketAddr;
 
 use crate::accelerate_abuse::Canary;
-use crate::support::accelerated::{Accelerated, Setting};
+use crate::support::accelerated::{AcceleratedSite, Setting};
 use crate::support::origins::{Asked, Origins, Places, Step, whole};
 use crate::support::raw_client::Got;
 
@@ -39,7 +39,7 @@ fn answer(asked: &Asked, places: &Places, canary: SocketAddr) -> Vec<Step> {
 struct Scene {
     canary: Canary,
     origins: Origins,
-    program: Accelerated,
+    program: AcceleratedSite,
     /// Of the pictures, for the first site.
     name: String,
     /// Of a host that leads to the canary.
@@ -69,7 +69,7 @@ impl Scene {
             hosts.map(|host| named(&host)).concat()
         );
         let own = origins.places.origin(SITE);
-        let program = Accelerated::start(
+        let program = AcceleratedSite::start(
             &origins,
             &Setting {
                 // The host is asked for what is asked for here, and nothing else.
@@ -118,7 +118,7 @@ fn names_in(page: &str) -> [String; 2] {
 }
 
 #[test]
-fn a_name_is_asked_as_a_page_asks_or_not_at_all() {
+fn aliases_accept_only_requests_that_a_page_would_make() {
     let scene = Scene::set();
     let (name, second) = (&scene.name, &scene.of_second);
     assert_ne!(name, second);
@@ -289,7 +289,7 @@ fn a_name_is_asked_as_a_page_asks_or_not_at_all() {
 }
 
 #[test]
-fn a_host_with_a_name_leads_the_program_nowhere() {
+fn an_aliased_host_cannot_redirect_the_accelerator() {
     let scene = Scene::set();
     let name = &scene.name;
     let nobody = scene.program.get(name, "/to-canary", "");

@@ -1,13 +1,13 @@
 //! Hosts with names of their own: what the program says of them before it serves.
 
-use crate::support::program::{ended_with, spdy};
+use crate::support::program::{run_expecting, spdy};
 
 const SITE: &str = "www.site.test";
 const FRAMES: &str = "frames.other-d.test";
 const ZONE: &str = "x.names-e.test";
 
 #[test]
-fn the_check_tells_names_and_what_is_still_to_be_done() {
+fn check_lists_aliases_and_missing_steps() {
     let folder = tempfile::tempdir().expect("a folder can be made");
     let (secret, config) = (
         folder.path().join("secret"),
@@ -23,7 +23,7 @@ fn the_check_tells_names_and_what_is_still_to_be_done() {
     let check = |text: &str, more: &[&str]| {
         std::fs::write(&config, text).expect("the folder can be written to");
         let mut command = spdy(&["accelerate", "--check"]);
-        let output = ended_with(0, command.arg(&config).args(more));
+        let output = run_expecting(0, command.arg(&config).args(more));
         let [stdout, stderr] =
             [output.stdout, output.stderr].map(|it| String::from_utf8(it).expect("text"));
         (stdout, stderr)

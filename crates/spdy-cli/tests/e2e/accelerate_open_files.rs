@@ -20,7 +20,7 @@ fn is_told(accelerator: &Accelerator) -> bool {
 }
 
 #[test]
-fn the_soft_limit_becomes_the_hard_one_and_one_that_is_too_low_is_told() {
+fn the_file_limit_is_raised_and_a_low_one_warned_about() {
     let low = under("ulimit -n 700", "");
     let line = low.line_with("no more than 700 files may be open");
     assert!(

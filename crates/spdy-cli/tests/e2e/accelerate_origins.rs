@@ -6,17 +6,17 @@ use spdy_testkit::patience::until;
 
 use crate::support::accelerator::Accelerator;
 use crate::support::program::Served;
-use crate::support::raw_client::Going;
+use crate::support::raw_client::PendingResponse;
 
 /// The head of what `from` answers, and its text.
 fn get(from: SocketAddr) -> String {
     let request = b"GET /a.txt HTTP/1.1\r\nhost: www.site.test\r\nconnection: close\r\n\r\n";
-    let got = Going::begin(from, request).end(1 << 16);
+    let got = PendingResponse::begin(from, request).end(1 << 16);
     format!("{}\n{}", got.head, got.text())
 }
 
 #[test]
-fn an_origin_that_turns_out_to_be_the_accelerator_itself_is_not_connected_to() {
+fn an_origin_that_resolves_to_the_accelerator_is_refused() {
     let folder = tempfile::tempdir().expect("a folder can be made");
     std::fs::write(folder.path().join("a.txt"), "first").expect("it can be written to");
     let origin = Served::start(folder.path(), &[]);

@@ -10,7 +10,7 @@ fn config(listen: &str, lab: &str) -> String {
 }
 
 #[test]
-fn a_reload_does_not_turn_it_on_where_others_listen_whatever_it_says_of_listeners() {
+fn a_reload_cannot_enable_paper_urls_on_public_listeners() {
     let program = Accelerator::start(&config("0.0.0.0:0", ""));
     program.reload(&config("127.0.0.1:0", "[lab]\npaper_urls = true\n"));
     let line = program.line_with("lab.paper_urls");
@@ -19,7 +19,7 @@ fn a_reload_does_not_turn_it_on_where_others_listen_whatever_it_says_of_listener
 }
 
 #[test]
-fn listeners_of_the_command_line_count() {
+fn command_line_listeners_are_checked_too() {
     let text = config("127.0.0.1:0", "[lab]\npaper_urls = true\n");
     assert_eq!(check(&text).0, 0);
     for words in [["--plain", "0.0.0.0:0"], ["--tls", "[::]:0"]] {

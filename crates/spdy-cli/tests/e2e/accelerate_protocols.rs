@@ -17,10 +17,10 @@ use spdy_testkit::patience::PATIENCE;
 
 use crate::accelerate_abuse::{SITE, Scene, corpus, scene};
 use crate::smuggling::{AFTER, PATHS, SMUGGLED, Stage, assert_origin_had_one_reading};
-use crate::support::raw_frames::{Fields, Framed};
+use crate::support::raw_frames::{Fields, FrameProtocol};
 
 /// Fields of a connection of HTTP/1.1. HTTP/2 refuses them; SPDY and HTTP/3 drop them here, and what is left is no abuse.
-const OF_CONNECTIONS: [&str; 5] = [
+const CONNECTION_FIELDS: [&str; 5] = [
     "connection",
     "upgrade",
     "transfer-encoding",
@@ -30,7 +30,7 @@ const OF_CONNECTIONS: [&str; 5] = [
 
 fn is_of_connections(case: &corpus::Case) -> bool {
     let mut names = case.fields.iter().map(|(name, _)| name);
-    names.any(|name| OF_CONNECTIONS.contains(name))
+    names.any(|name| CONNECTION_FIELDS.contains(name))
 }
 
 /// How one that is told `status` of a case was treated: `asked` are the origins' requests since.
@@ -49,14 +49,14 @@ fn is_right(scene: &Scene, case: &corpus::Case, status: Option<u16>, before: usi
 }
 
 #[test]
-fn every_abuse_of_moved_urls_is_refused_in_whatever_frames_it_comes() {
+fn every_abuse_of_proxied_urls_is_refused_over_http2_and_spdy() {
     let scene = scene();
     let cases = corpus::cases('1');
     let mut wrong = Vec::new();
-    for framed in Framed::ALL {
+    for framed in FrameProtocol::ALL {
         for case in &cases {
             // What follows `#` is cut off before anybody can see it: the same URL in another form.
-            if case.name == "fragment" || framed == Framed::Spdy && is_of_connections(case) {
+            if case.name == "fragment" || framed == FrameProtocol::Spdy && is_of_connections(case) {
                 continue;
             }
             let authority = SITE.as_bytes();
@@ -83,7 +83,7 @@ fn every_abuse_of_moved_urls_is_refused_in_whatever_frames_it_comes() {
 }
 
 #[test]
-fn every_abuse_of_moved_urls_is_refused_over_http3() {
+fn every_abuse_of_proxied_urls_is_refused_over_http3() {
     let scene = scene();
     let pem = scene.origins.signed.path("authority.pem");
     let pem = std::fs::read(pem).expect("it was written");
@@ -139,10 +139,10 @@ fn every_abuse_of_moved_urls_is_refused_over_http3() {
 }
 
 #[test]
-fn no_path_is_taken_for_another_in_whatever_frames_it_comes() {
+fn no_path_is_confused_over_http2_and_spdy() {
     let stage = Stage::start();
     let plain = stage.accelerator.plain();
-    for framed in Framed::ALL {
+    for framed in FrameProtocol::ALL {
         // Kept first, so that what is taken for it would be answered with it.
         assert_eq!(ask(framed, plain, "/secret"), Some(200));
         for target in PATHS {
@@ -169,7 +169,7 @@ fn no_path_is_taken_for_another_in_whatever_frames_it_comes() {
     assert_origin_had_one_reading(&stage);
 }
 
-fn ask(framed: Framed, to: std::net::SocketAddr, target: &str) -> Option<u16> {
+fn ask(framed: FrameProtocol, to: std::net::SocketAddr, target: &str) -> Option<u16> {
     let fields: Fields<'_> = &[
         (":method", b"GET"),
         (":scheme", b"http"),
@@ -181,7 +181,7 @@ fn ask(framed: Framed, to: std::net::SocketAddr, target: &str) -> Option<u16> {
 
 /// Frames can hold in any field what ends a field, or a head, in HTTP/1.1.
 #[test]
-fn no_field_of_frames_becomes_another_request_of_the_origin() {
+fn no_framed_header_smuggles_a_request_to_the_origin() {
     const METHOD: (&str, &[u8]) = (":method", b"POST");
     const SCHEME: (&str, &[u8]) = (":scheme", b"http");
     const PATH: (&str, &[u8]) = (":path", b"/form");
@@ -357,7 +357,7 @@ fn no_field_of_frames_becomes_another_request_of_the_origin() {
         ("a name that is empty", with(&[("", b"/smuggled")]), None),
     ];
     let stage = Stage::start();
-    for framed in Framed::ALL {
+    for framed in FrameProtocol::ALL {
         for (what, fields, body) in &cases {
             let before = stage.origin.asked().len();
             let status = framed.ask(stage.accelerator.plain(), fields, *body);

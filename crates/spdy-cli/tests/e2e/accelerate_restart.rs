@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 
 use crate::support::accelerator::Accelerator;
 use crate::support::origins::{Origins, whole};
-use crate::support::replaced::{SITE, config, door, while_asked};
+use crate::support::replaced::{SITE, config, door, with_clients};
 
 /// How often it is started.
 const LIVES: usize = 3;
@@ -21,11 +21,11 @@ fn origin() -> Origins {
 }
 
 #[test]
-fn started_again_on_a_socket_that_was_handed_to_it_it_answers_every_request() {
+fn a_restart_on_a_passed_socket_loses_no_request() {
     let origins = origin();
     let (socket, door) = door();
     let config = config("", &origins, door);
-    let last = while_asked(door, |enough| {
+    let last = with_clients(door, |enough| {
         for _ in 0..LIVES {
             let accelerator = Accelerator::start_on(&socket, &config);
             enough();
@@ -39,7 +39,7 @@ fn started_again_on_a_socket_that_was_handed_to_it_it_answers_every_request() {
 
 /// A socket that no address of the configuration fits is of no use to anybody.
 #[test]
-fn the_sockets_that_are_shipped_are_those_of_the_configuration_that_is_shipped() {
+fn the_shipped_socket_units_match_the_shipped_configuration() {
     let units = include_str!("../../../../deploy/spdy-accelerate.socket");
     let of_unit = |kind: &str| -> BTreeSet<String> {
         let lines = units.lines().filter_map(|line| line.strip_prefix(kind));

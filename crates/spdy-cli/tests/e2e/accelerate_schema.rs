@@ -6,13 +6,13 @@ use serde_json::Value;
 
 use crate::support::accelerator::check_by;
 use crate::support::json_schema::fault;
-use crate::support::program::{ended_with, spdy};
+use crate::support::program::{run_expecting, spdy};
 
 /// The example that is shipped, and the same with all that stands in comments.
 const EXAMPLE: &str = include_str!("../../../../deploy/accelerate.toml");
 
 fn schema() -> Value {
-    let output = ended_with(0, &mut spdy(&["accelerate", "schema"]));
+    let output = run_expecting(0, &mut spdy(&["accelerate", "schema"]));
     serde_json::from_slice(&output.stdout).expect("it prints JSON")
 }
 
@@ -90,7 +90,7 @@ fn used(text: &Value, above: &str) -> BTreeSet<String> {
 }
 
 #[test]
-fn every_key_that_there_is_stands_in_the_example_that_is_shipped() {
+fn the_shipped_example_has_every_key() {
     let (all, used) = (keys(&schema()), used(&as_json(&in_force(EXAMPLE)), ""));
     assert!(all.len() > 100, "{all:?}");
     let missing: Vec<&String> = all.difference(&used).collect();
@@ -98,7 +98,7 @@ fn every_key_that_there_is_stands_in_the_example_that_is_shipped() {
 }
 
 #[test]
-fn what_stands_beside_nginx_s_configuration_is_good() {
+fn the_nginx_migration_examples_are_valid() {
     let page = include_str!("../../../../docs/accelerator.md");
     let (_, page) = page
         .split_once("### Coming from nginx")
@@ -122,7 +122,7 @@ fn what_stands_beside_nginx_s_configuration_is_good() {
 }
 
 #[test]
-fn what_the_schema_refuses_the_program_does_not_read_and_the_other_way_round() {
+fn schema_and_program_accept_the_same_configurations() {
     let schema = schema();
     let site = "[[site]]\nnames = ['a.test']\norigin = 'https://b.test'\n";
     let host = "[[site.rewrite.hosts]]\nhost = 'c.test'\n";
@@ -194,7 +194,7 @@ fn what_the_schema_refuses_the_program_does_not_read_and_the_other_way_round() {
 }
 
 #[test]
-fn a_container_is_told_by_its_environment_what_is_its_own() {
+fn environment_variables_set_configuration_keys() {
     let site = "[[site]]\nnames = ['a.test']\norigin = 'https://b.test'\n";
     let disk = ("SPDY_ACCELERATE__CACHE__DISK", "/var/cache/spdy");
     let (code, told) = check(site, &[disk]);
@@ -214,8 +214,8 @@ fn a_container_is_told_by_its_environment_what_is_its_own() {
     let service = ("SPDY_ACCELERATE_SERVICE_HOST", "10.0.0.1");
     assert_eq!(check(site, &[service]), (0, "good: a.test\n".to_owned()));
     let mut command = spdy(&["accelerate", "--check", "--origin", "https://b.test"]);
-    ended_with(2, command.envs([disk]));
-    ended_with(0, command.envs([disk, secret]));
+    run_expecting(2, command.envs([disk]));
+    run_expecting(0, command.envs([disk, secret]));
     let (code, told) = check(site, &[("SPDY_ACCELERATE__COLOUR", "red")]);
     assert_eq!(code, 2, "{told}");
     assert!(

@@ -1,6 +1,6 @@
 //! The secret that capabilities are made with is exchanged while the accelerator runs: pages of its time go on to work.
 
-use crate::support::accelerated::{Accelerated, Setting};
+use crate::support::accelerated::{AcceleratedSite, Setting};
 use crate::support::origins::{Origins, whole};
 
 const SITE: &str = "www.site.test";
@@ -28,19 +28,19 @@ fn origins() -> Origins {
 }
 
 /// Where the page says that the script is.
-fn named(accelerated: &Accelerated) -> String {
+fn named(accelerated: &AcceleratedSite) -> String {
     let page = accelerated.get(SITE, "/", "").text();
     let at = page.find("/.spdy/1/u").expect("the script is moved");
     let end = page[at..].find('"').expect("the attribute ends");
     page[at..at + end].to_owned()
 }
 
-fn status(accelerated: &Accelerated, target: &str) -> u16 {
+fn status(accelerated: &AcceleratedSite, target: &str) -> u16 {
     accelerated.get(SITE, target, "").status
 }
 
 #[test]
-fn urls_of_the_former_secret_answer_until_it_is_dropped_and_forged_ones_never_do() {
+fn urls_of_the_previous_secret_work_until_it_is_removed() {
     let origins = origins();
     let folder = tempfile::tempdir().expect("a folder can be made");
     let [current, former] = ["secret", "former"].map(|name| folder.path().join(name));
@@ -49,7 +49,7 @@ fn urls_of_the_former_secret_answer_until_it_is_dropped_and_forged_ones_never_do
         std::fs::write(&current, [now; 32]).expect("the folder of a test can be written to");
     };
     roll(1);
-    let accelerated = Accelerated::start(
+    let accelerated = AcceleratedSite::start(
         &origins,
         &Setting {
             top: &format!("secret_file = {current:?}\nformer_secret_file = {former:?}"),

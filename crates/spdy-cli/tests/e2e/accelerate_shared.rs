@@ -9,7 +9,7 @@ use spdy_testkit::redis_cluster::{NODES, RedisCluster};
 use crate::support::accelerator::Accelerator;
 use crate::support::origins::{Asked, Origins, Step, whole};
 use crate::support::peers::{is_installed, require, wanted};
-use crate::support::raw_client::{Going, Got};
+use crate::support::raw_client::{Got, PendingResponse};
 
 const SITE: &str = "www.site.test";
 const TOKEN: &str = "a token of the operator";
@@ -21,9 +21,9 @@ fn answer(asked: &Asked) -> Vec<Step> {
 }
 
 /// One of those that share.
-struct Sharing(Accelerator);
+struct SharingAccelerator(Accelerator);
 
-impl Sharing {
+impl SharingAccelerator {
     fn start(config: &str) -> Self {
         Self(Accelerator::start(config))
     }
@@ -35,7 +35,7 @@ impl Sharing {
 
     fn get(&self, target: &str) -> Got {
         let request = format!("GET {target} HTTP/1.1\r\nHost: {SITE}\r\nConnection: close\r\n\r\n");
-        let got = Going::begin(self.0.plain(), request.as_bytes()).end(usize::MAX);
+        let got = PendingResponse::begin(self.0.plain(), request.as_bytes()).end(usize::MAX);
         assert_eq!(
             (got.status, got.text()),
             (200, format!("/* {target} */")),
@@ -61,7 +61,7 @@ impl Sharing {
     }
 
     /// Waits until so many parts of the cluster answer it.
-    fn has_parts(&self, want: u64) {
+    fn wait_for_slots(&self, want: u64) {
         until(&format!("{want} parts answer"), || {
             self.metric("spdy_cache_shared_parts{state=\"answering\"}") == want
         });
@@ -83,14 +83,14 @@ impl Sharing {
              Connection: close\r\n\r\n{wish}",
             wish.len()
         );
-        Going::begin(self.0.admin(), request.as_bytes())
+        PendingResponse::begin(self.0.admin(), request.as_bytes())
             .end(usize::MAX)
             .text()
     }
 
     /// Waits until it has said so; it says it once.
-    fn says_once(&self, words: &str) {
-        let times = || self.0.times_said(words);
+    fn assert_logged_once(&self, words: &str) {
+        let times = || self.0.count_lines_with(words);
         until(words, || times() > 0);
         assert_eq!(times(), 1, "{words}");
     }
@@ -148,13 +148,13 @@ impl Scene {
 
 #[cfg(unix)]
 #[test]
-fn what_was_purged_while_one_was_away_is_not_on_its_disk_when_it_comes_back() {
+fn purges_missed_while_stopped_are_applied_at_start() {
     if !wanted() {
         return;
     }
     let scene = Scene::new();
-    let one = Sharing::start(&scene.config(""));
-    one.has_parts(16);
+    let one = SharingAccelerator::start(&scene.config(""));
+    one.wait_for_slots(16);
     let purge = |prefix: &str| {
         let told = one.purge(&format!(
             r#"{{"prefix": "http://{SITE}/{prefix}", "wait": true}}"#
@@ -164,14 +164,14 @@ fn what_was_purged_while_one_was_away_is_not_on_its_disk_when_it_comes_back() {
     purge("kept");
     let disk = format!("disk = {:?}", scene.folder.path().join("kept"));
     let with_disk = scene.config(&disk);
-    let other = Sharing::start(&with_disk);
-    other.has_parts(16);
+    let other = SharingAccelerator::start(&with_disk);
+    other.wait_for_slots(16);
     other.fills("/kept.css");
     other.fills("/gone.css");
     other.end();
     purge("gone");
-    let other = Sharing::start(&with_disk);
-    other.has_parts(16);
+    let other = SharingAccelerator::start(&with_disk);
+    other.wait_for_slots(16);
     until("it has heard of it", || !other.hits("/gone.css"));
     assert_eq!(scene.asked("/gone.css"), 2);
     // What was purged before it was fetched is no news.
@@ -183,7 +183,7 @@ fn what_was_purged_while_one_was_away_is_not_on_its_disk_when_it_comes_back() {
 
 #[cfg(unix)]
 #[test]
-fn who_is_asked_to_end_does_so_while_the_cluster_stalls_and_while_it_is_gone() {
+fn shutdown_completes_while_the_cluster_stalls_or_is_down() {
     if !wanted() {
         return;
     }
@@ -191,8 +191,8 @@ fn who_is_asked_to_end_does_so_while_the_cluster_stalls_and_while_it_is_gone() {
     let start = |name: &str| {
         let disk = format!("disk = {:?}", scene.folder.path().join(name));
         let config = scene.config_of(&disk, 1000);
-        let started = Sharing::start(&config);
-        started.has_parts(16);
+        let started = SharingAccelerator::start(&config);
+        started.wait_for_slots(16);
         started
     };
     let (one, other) = (start("one"), start("other"));
@@ -200,21 +200,24 @@ fn who_is_asked_to_end_does_so_while_the_cluster_stalls_and_while_it_is_gone() {
     assert!(!one.hits("/a.css"), "what it is to share waits");
     one.end();
     (0..NODES).for_each(|node| scene.cluster.kill(node));
-    other.has_parts(0);
+    other.wait_for_slots(0);
     assert!(!other.hits("/a.css"));
     other.end();
 }
 
 #[test]
-fn two_share_what_they_keep_and_go_on_alone_while_the_cluster_is_gone() {
+fn two_accelerators_share_a_cache_and_survive_a_cluster_outage() {
     if !wanted() {
         return;
     }
     let mut scene = Scene::new();
     let config = scene.config("");
-    let (one, other) = (Sharing::start(&config), Sharing::start(&config));
-    one.has_parts(16);
-    other.has_parts(16);
+    let (one, other) = (
+        SharingAccelerator::start(&config),
+        SharingAccelerator::start(&config),
+    );
+    one.wait_for_slots(16);
+    other.wait_for_slots(16);
 
     one.fills("/a.css");
     assert!(other.hits("/a.css"), "the other need not fetch it");
@@ -237,13 +240,13 @@ fn two_share_what_they_keep_and_go_on_alone_while_the_cluster_is_gone() {
 
     // The cluster goes.
     (0..NODES).for_each(|node| scene.cluster.kill(node));
-    one.has_parts(0);
-    other.has_parts(0);
+    one.wait_for_slots(0);
+    other.wait_for_slots(0);
     assert!(one.hits("/a.css") && other.hits("/a.css"));
     for accelerator in [&one, &other] {
         assert!(!accelerator.hits("/b.css"));
         until("it is kept, as without it", || accelerator.hits("/b.css"));
-        accelerator.says_once("the shared tier is gone");
+        accelerator.assert_logged_once("the shared tier is gone");
     }
     let purged = one.purge(&format!(
         r#"{{"url": "http://{SITE}/b.css", "wait": true}}"#
@@ -253,14 +256,14 @@ fn two_share_what_they_keep_and_go_on_alone_while_the_cluster_is_gone() {
 
     // And comes back, with nothing of what it had.
     scene.cluster.bring_back(&[0, 1, 2]);
-    one.has_parts(16);
-    other.has_parts(16);
+    one.wait_for_slots(16);
+    other.wait_for_slots(16);
     until("the other is told at last", || !other.hits("/b.css"));
     one.fills("/c.css");
     assert!(other.hits("/c.css"));
     assert_eq!(scene.asked("/c.css"), 1);
     for accelerator in [&one, &other] {
-        accelerator.says_once("the shared tier is gone");
-        accelerator.says_once("the shared tier is back");
+        accelerator.assert_logged_once("the shared tier is gone");
+        accelerator.assert_logged_once("the shared tier is back");
     }
 }

@@ -69,7 +69,7 @@ fn browser(first: &Accelerator) -> Chromium {
 }
 
 /// What the operator is told of WebSockets: how each ended, and how many are open.
-fn told_of_sockets(program: &Accelerator) -> Vec<String> {
+fn websocket_metrics(program: &Accelerator) -> Vec<String> {
     let metrics = program.metrics();
     let lines = metrics.lines();
     let lines = lines.filter_map(|line| line.strip_prefix("spdy_accelerator_websockets_"));
@@ -77,7 +77,7 @@ fn told_of_sockets(program: &Accelerator) -> Vec<String> {
 }
 
 #[test]
-fn a_page_talks_to_its_origin_and_is_told_when_the_program_ends() {
+fn websockets_reach_the_origin_and_close_at_shutdown() {
     if !wanted() {
         return;
     }
@@ -141,7 +141,7 @@ fn a_page_talks_to_its_origin_and_is_told_when_the_program_ends() {
         "open 1",
     ];
     until("two have ended, and the third is open", || {
-        told_of_sockets(&first) == want
+        websocket_metrics(&first) == want
     });
     // A page that is told so opens another, at the program that is there by then.
     first.end();

@@ -19,7 +19,7 @@ use spdy_testkit::patience::{PATIENCE, until};
 
 use crate::support::accelerator::Accelerator;
 use crate::support::origins::{Origins, Step, whole};
-use crate::support::replaced::{self, SITE, door, get, while_asked};
+use crate::support::replaced::{self, SITE, door, get, with_clients};
 
 /// How often one follows another.
 const SUCCESSIONS: usize = 3;
@@ -90,12 +90,12 @@ fn succeed(accelerator: &Accelerator, id: u32) -> Follower {
 }
 
 #[test]
-fn one_that_follows_answers_every_request_and_what_was_begun_ends_as_it_began() {
+fn a_successor_serves_every_request_and_old_responses_finish() {
     let (origins, folder) = (origin(), tempfile::tempdir().expect("a folder can be made"));
     let (socket, door) = door();
     let mut accelerator = Accelerator::start_on(&socket, &config(&origins, folder.path(), door));
     drop(socket); // the accelerator alone has it now
-    let followers = while_asked(door, |enough| {
+    let followers = with_clients(door, |enough| {
         enough();
         let long = get(door, "/long");
         until("the long answer is under way", || {
@@ -117,7 +117,7 @@ fn one_that_follows_answers_every_request_and_what_was_begun_ends_as_it_began() 
 }
 
 #[test]
-fn one_that_cannot_start_leaves_the_other_as_it_is_and_the_next_has_what_was_kept() {
+fn a_failed_successor_changes_nothing_and_the_next_has_the_cache() {
     let (origins, folder) = (origin(), tempfile::tempdir().expect("a folder can be made"));
     let (socket, door) = door();
     let good = config(&origins, folder.path(), door);
@@ -184,7 +184,7 @@ async fn over_http3(roots: Roots, door: SocketAddr, target: &str) -> Result<Stri
 }
 
 #[test]
-fn datagrams_are_the_ones_that_follows_when_the_other_has_ended_its_sessions() {
+fn datagrams_go_to_the_successor_after_old_quic_sessions_end() {
     let (origins, folder) = (origin(), tempfile::tempdir().expect("a folder can be made"));
     let (socket, door) = door();
     let config = config(&origins, folder.path(), door);

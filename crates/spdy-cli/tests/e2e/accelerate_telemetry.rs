@@ -13,8 +13,8 @@ use spdy_testkit::patience::until;
 
 use crate::support::accelerator::{Accelerator, check};
 use crate::support::echo_origin::EchoOrigin;
-use crate::support::otel_collector::{Mood, OtelCollector, said};
-use crate::support::raw_client::{Going, Got};
+use crate::support::otel_collector::{Behavior, OtelCollector, said};
+use crate::support::raw_client::{Got, PendingResponse};
 
 /// An origin whose answers nobody keeps, and a folder for what is told in files.
 struct Shop {
@@ -61,7 +61,7 @@ impl Shop {
 fn get(accelerator: &Accelerator, target: &str, fields: &str) -> Got {
     let head = format!("GET {target} HTTP/1.1\r\nHost: www.site.test\r\nConnection: close\r\n");
     let request = format!("{head}{fields}\r\n");
-    Going::begin(accelerator.plain(), request.as_bytes()).end(usize::MAX)
+    PendingResponse::begin(accelerator.plain(), request.as_bytes()).end(usize::MAX)
 }
 
 /// How many spans had `outcome`, as the operator's door says.
@@ -77,9 +77,9 @@ fn of_kind(spans: &[Span], kind: SpanKind) -> Vec<&Span> {
 }
 
 #[test]
-fn a_collector_gets_the_spans_of_a_request_with_a_token_and_without_secrets() {
+fn spans_are_exported_with_a_token_and_without_secrets() {
     let shop = Shop::open("public, max-age=600");
-    let collector = OtelCollector::start(Mood::Takes);
+    let collector = OtelCollector::start(Behavior::Takes);
     shop.write("headers", "Authorization: Bearer sesame-of-the-collector\n");
     let headers = shop.path("headers");
     let keys = format!("service_name = 'front'\nheaders_file = {headers:?}");
@@ -146,9 +146,9 @@ fn a_collector_gets_the_spans_of_a_request_with_a_token_and_without_secrets() {
 }
 
 #[test]
-fn a_query_is_told_to_who_asks_for_it_and_what_fails_is_marked() {
+fn queries_are_recorded_only_if_configured_and_failures_marked() {
     let shop = Shop::open("no-store");
-    let collector = OtelCollector::start(Mood::Takes);
+    let collector = OtelCollector::start(Behavior::Takes);
     let nowhere = ClosedPort::for_good();
     let config = shop.config(collector.address, "queries = true");
     let config = config.replace(&shop.origin.address.to_string(), &nowhere.to_string());
@@ -173,7 +173,7 @@ fn a_query_is_told_to_who_asks_for_it_and_what_fails_is_marked() {
 }
 
 #[test]
-fn a_collector_that_comes_late_and_goes_costs_no_answer_and_is_told_of_once() {
+fn a_collector_outage_fails_no_request_and_is_logged_once() {
     let shop = Shop::open("no-store");
     let place = ClosedPort::take();
     let accelerator = Accelerator::start(&shop.config(place.address, ""));
@@ -181,32 +181,32 @@ fn a_collector_that_comes_late_and_goes_costs_no_answer_and_is_told_of_once() {
         assert_eq!(get(&accelerator, &format!("/{number}"), "").status, 200);
     }
     accelerator.line_with("takes no spans");
-    let collector = OtelCollector::start_at(place.open(), Mood::Takes);
+    let collector = OtelCollector::start_at(place.open(), Behavior::Takes);
     accelerator.line_with("takes spans again");
     // Nothing that fitted into the queue is lost.
     assert_eq!(collector.spans_once(80).len(), 80);
-    collector.be(Mood::Answers(503));
+    collector.be(Behavior::Answers(503));
     get(&accelerator, "/a", "");
     until("it is told", || {
-        accelerator.times_said("takes no spans: it answers 503") == 1
+        accelerator.count_lines_with("takes no spans: it answers 503") == 1
     });
-    collector.be(Mood::Takes);
+    collector.be(Behavior::Takes);
     assert_eq!(collector.spans_once(82).len(), 82);
     until("and of its return", || {
-        accelerator.times_said("takes spans again") == 2
+        accelerator.count_lines_with("takes spans again") == 2
     });
-    assert_eq!(accelerator.times_said("takes no spans"), 2);
+    assert_eq!(accelerator.count_lines_with("takes no spans"), 2);
 }
 
 #[test]
-fn spans_that_nobody_wants_or_that_there_is_no_room_for_are_counted() {
+fn rejected_and_dropped_spans_are_counted() {
     let shop = Shop::open("no-store");
-    let collector = OtelCollector::start(Mood::Answers(400));
+    let collector = OtelCollector::start(Behavior::Answers(400));
     let accelerator = Accelerator::start(&shop.config(collector.address, "queue = 4"));
     get(&accelerator, "/a", "");
     until("they are refused", || counted(&accelerator, "refused") == 2);
     let before = collector.asked().len();
-    collector.be(Mood::TakesAllButOne);
+    collector.be(Behavior::TakesAllButOne);
     get(&accelerator, "/a", "");
     let [refused, sent] = ["refused", "sent"];
     until("they are judged", || {
@@ -215,7 +215,7 @@ fn spans_that_nobody_wants_or_that_there_is_no_room_for_are_counted() {
     // Both in one batch, as a rule.
     let batches = collector.asked().len() - before;
     assert_eq!(counted(&accelerator, refused), 2 + batches as u64);
-    collector.be(Mood::Hangs);
+    collector.be(Behavior::Hangs);
     for _ in 0..20 {
         assert_eq!(get(&accelerator, "/a", "").status, 200);
     }
@@ -228,14 +228,14 @@ fn spans_that_nobody_wants_or_that_there_is_no_room_for_are_counted() {
 }
 
 #[test]
-fn the_program_ends_with_its_last_spans_sent_and_without_waiting_for_a_collector_that_hangs() {
+fn shutdown_sends_the_last_spans_but_skips_a_hanging_collector() {
     let shop = Shop::open("no-store");
-    let collector = OtelCollector::start(Mood::Takes);
+    let collector = OtelCollector::start(Behavior::Takes);
     let accelerator = Accelerator::start(&shop.config(collector.address, ""));
     get(&accelerator, "/a", "");
     accelerator.end();
     assert_eq!(collector.spans().len(), 2);
-    collector.be(Mood::Hangs);
+    collector.be(Behavior::Hangs);
     let keys = "timeout_s = 600";
     let accelerator = Accelerator::start(&shop.config(collector.address, keys));
     get(&accelerator, "/a", "");
@@ -244,9 +244,9 @@ fn the_program_ends_with_its_last_spans_sent_and_without_waiting_for_a_collector
 }
 
 #[test]
-fn the_usual_variables_say_what_the_configuration_does_not() {
+fn opentelemetry_variables_fill_missing_configuration() {
     let shop = Shop::open("no-store");
-    let collector = OtelCollector::start(Mood::Takes);
+    let collector = OtelCollector::start(Behavior::Takes);
     let endpoint = format!(
         "OTEL_EXPORTER_OTLP_ENDPOINT=http://{}/below",
         collector.address
@@ -279,13 +279,13 @@ fn the_usual_variables_say_what_the_configuration_does_not() {
         shop.origin.asked()[1].values("traceparent"),
         [] as [&str; 0]
     );
-    assert_eq!(accelerator.times_said("spans go to"), 0);
+    assert_eq!(accelerator.count_lines_with("spans go to"), 0);
 }
 
 #[test]
-fn a_sampler_of_the_environment_decides_where_the_configuration_does_not_and_must_be_known() {
+fn the_environments_sampler_applies_without_a_configured_one() {
     let shop = Shop::open("no-store");
-    let collector = OtelCollector::start(Mood::Takes);
+    let collector = OtelCollector::start(Behavior::Takes);
     for (sampler, keys, is_recorded, is_told) in [
         ("parentbased_always_off", "", false, false),
         ("parentbased_always_off", "sample = 1", true, false),
@@ -300,16 +300,16 @@ fn a_sampler_of_the_environment_decides_where_the_configuration_does_not_and_mus
         let told = asked.last().expect("it was asked").values("traceparent");
         let flags = if is_recorded { "-01" } else { "-00" };
         assert!(told[0].ends_with(flags), "{sampler} {keys}: {told:?}");
-        let doubts = accelerator.times_said("OTEL_TRACES_SAMPLER in the environment: want");
+        let doubts = accelerator.count_lines_with("OTEL_TRACES_SAMPLER in the environment: want");
         assert_eq!(doubts, usize::from(is_told), "{sampler} {keys}");
     }
 }
 
 #[cfg(unix)]
 #[test]
-fn a_reload_takes_a_new_token_and_says_that_the_rest_stays() {
+fn a_reload_replaces_the_token_and_reports_restart_only_keys() {
     let shop = Shop::open("no-store");
-    let collector = OtelCollector::start(Mood::Takes);
+    let collector = OtelCollector::start(Behavior::Takes);
     shop.write("headers", "Authorization: the first\n");
     let headers = shop.path("headers");
     let keys = format!("headers_file = {headers:?}");
@@ -321,7 +321,7 @@ fn a_reload_takes_a_new_token_and_says_that_the_rest_stays() {
     get(&accelerator, "/a", "");
     collector.spans_once(2);
     assert_eq!(collector.asked()[0].values("authorization"), ["the second"]);
-    assert_eq!(accelerator.times_said("stays as it was"), 0);
+    assert_eq!(accelerator.count_lines_with("stays as it was"), 0);
     accelerator.reload(&shop.config(collector.address, &format!("{keys}\nsample = 0")));
     accelerator.line_with("[telemetry] stays as it was");
     get(&accelerator, "/b", "");
@@ -329,7 +329,7 @@ fn a_reload_takes_a_new_token_and_says_that_the_rest_stays() {
 }
 
 #[test]
-fn what_is_wrong_with_the_table_is_told_by_a_check_and_no_token_with_it() {
+fn check_reports_telemetry_errors_without_the_token() {
     let shop = Shop::open("no-store");
     let collector = SocketAddr::from(([127, 0, 0, 1], 4318));
     shop.write("headers", "sesame\n");

@@ -11,7 +11,7 @@ use spdy::server::PushForm;
 use spdy_testkit::closed_port::ClosedPort;
 use spdy_testkit::patience::{ended, patient};
 
-use crate::support::program::{Served, ended_with, spdy};
+use crate::support::program::{Served, run_expecting, spdy};
 use crate::support::site::Site;
 
 /// Bytes of the file that is asked for.
@@ -28,12 +28,12 @@ fn served(more: &[&str]) -> (tempfile::TempDir, Served) {
 
 /// The JSON of a run that ends with `code`.
 fn result(code: i32, arguments: &[&str]) -> Value {
-    let output = ended_with(code, spdy(&["bench", "--json", "--quiet"]).args(arguments));
+    let output = run_expecting(code, spdy(&["bench", "--json", "--quiet"]).args(arguments));
     serde_json::from_slice(&output.stdout).expect("one line of JSON")
 }
 
 #[test]
-fn every_protocol_plain_and_over_tls_answers_as_many_requests_as_are_asked_for() {
+fn every_protocol_completes_the_requested_number_of_requests() {
     let (_folder, served) = served(&[]);
     for protocol in ["spdy/3.1", "spdy/3", "spdy/2", "h2", "http/1.1"] {
         for secure in [false, true] {
@@ -90,7 +90,7 @@ fn without_a_protocol_alpn_chooses_and_plain_is_http_1() {
 }
 
 #[test]
-fn a_rate_begins_as_many_requests_as_it_says() {
+fn a_rate_starts_that_many_requests() {
     let (_folder, served) = served(&[]);
     let url = format!("{}/file", served.origin(false));
     let json = result(
@@ -186,9 +186,9 @@ fn a_body_is_sent_with_each_request() {
 }
 
 #[test]
-fn a_refused_connection_ends_with_1_and_a_wrong_question_with_2() {
+fn a_refused_connection_exits_1_and_a_usage_error_2() {
     let url = format!("http://{}/", ClosedPort::for_good());
-    let output = ended_with(1, &mut spdy(&["bench", "--requests", "1", &url]));
+    let output = run_expecting(1, &mut spdy(&["bench", "--requests", "1", &url]));
     let said = String::from_utf8(output.stderr).expect("text is UTF-8");
     assert!(
         said.contains("cannot connect to 127.0.0.1:") && said.contains("refused"),
@@ -201,16 +201,16 @@ fn a_refused_connection_ends_with_1_and_a_wrong_question_with_2() {
         &["--rate", "0", "http://a.test/"],
         &["--requests", "1", "--duration", "1", "http://a.test/"],
     ] {
-        ended_with(2, spdy(&["bench"]).args(wrong));
+        run_expecting(2, spdy(&["bench"]).args(wrong));
     }
-    ended_with(
+    run_expecting(
         1,
         &mut spdy(&["bench", "--process", "nothing is called so", &url]),
     );
 }
 
 #[test]
-fn cpu_and_memory_of_a_process_and_its_children_are_told() {
+fn cpu_and_memory_of_a_process_tree_are_reported() {
     let (_folder, served) = served(&[]);
     let url = format!("{}/file", served.origin(false));
     let test = std::process::id().to_string();
@@ -284,7 +284,7 @@ fn drain(mut stream: TcpStream) {
 }
 
 #[test]
-fn connections_that_the_server_closes_are_made_anew_and_nothing_is_lost() {
+fn closed_connections_are_reopened_without_lost_requests() {
     let (listener, url) = silent();
     // Two answers a connection, and all that comes behind them is dropped.
     thread::spawn(move || {
@@ -340,7 +340,7 @@ fn two_answers(stream: TcpStream) {
 
 #[cfg(unix)]
 #[test]
-fn ctrl_c_ends_a_run_early_with_what_it_has_come_to() {
+fn ctrl_c_ends_a_run_with_partial_results() {
     let (listener, url) = silent();
     let mut child = spdy(&[
         "bench",
@@ -386,11 +386,11 @@ fn ctrl_c_ends_a_run_early_with_what_it_has_come_to() {
 }
 
 #[test]
-fn a_page_of_text_tells_the_same() {
+fn text_output_has_the_same_results_as_json() {
     let (_folder, served) = served(&[]);
     let url = format!("{}/file", served.origin(false));
     let arguments = ["bench", "-q", "-n", "10", "-m", "3", "-p", "spdy/3.1", &url];
-    let output = ended_with(0, &mut spdy(&arguments));
+    let output = run_expecting(0, &mut spdy(&arguments));
     let said = String::from_utf8(output.stdout).expect("text is UTF-8");
     assert!(
         said.starts_with("load        spdy/3.1, 1 sessions of 3 streams, "),

@@ -13,7 +13,7 @@ use spdy_page::head;
 use spdy_page::open::{ImportOptions, read};
 
 use crate::support::peers::{is_installed, require, wanted};
-use crate::support::program::{ended_with, output, spdy};
+use crate::support::program::{output, run_expecting, spdy};
 
 /// Whether these tests are left out.
 fn are_left_out() -> bool {
@@ -38,7 +38,7 @@ fn by_tshark(capture: &Path, filter: &str, field: &str) -> Vec<String> {
     let mut tshark = Command::new("tshark");
     tshark.arg("-r").arg(capture);
     tshark.args(["-Y", filter, "-T", "fields", "-e", field]);
-    let said = ended_with(0, &mut tshark).stdout;
+    let said = run_expecting(0, &mut tshark).stdout;
     let said = String::from_utf8(said).expect("text is UTF-8");
     said.split(['\n', ','])
         .filter(|it| !it.is_empty())
@@ -105,7 +105,7 @@ fn a_load_by_http_2_is_a_har_a_capture_that_opens_itself_and_a_picture() {
         "{cell}"
     );
     // Our own reader opens the connections too, and finds no SPDY in them.
-    let inspected = ended_with(1, spdy(&["inspect"]).arg(&capture));
+    let inspected = run_expecting(1, spdy(&["inspect"]).arg(&capture));
     let said = String::from_utf8_lossy(&inspected.stderr);
     assert!(said.contains("no SPDY session found"), "{said}");
 

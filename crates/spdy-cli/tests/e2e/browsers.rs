@@ -14,7 +14,7 @@ use crate::support::certificate::CERTIFICATE;
 use crate::support::chromium::chromium;
 use crate::support::files::sha256;
 use crate::support::peers::{is_installed, require, wanted};
-use crate::support::program::{Served, ended_with};
+use crate::support::program::{Served, run_expecting};
 
 /// Resources of the page that ships as `portal`.
 const RESOURCES: usize = 44;
@@ -95,7 +95,7 @@ fn curl_gets(scheme: &str, how: &[&str], version: &str, count: usize) {
             .arg(folder.path().join(number.to_string()))
             .arg(format!("{scheme}://{host}{path}"));
     }
-    let output = ended_with(0, &mut curl);
+    let output = run_expecting(0, &mut curl);
     let said = String::from_utf8_lossy(&output.stdout);
     assert_eq!(said.lines().count(), count, "{said}");
     assert!(
@@ -128,7 +128,7 @@ fn curl_believes_the_certificate_that_serve_was_given() {
     curl.arg("--cacert")
         .arg(&CERTIFICATE.authority)
         .args(["--header", "host: www.portal.test"]);
-    let output = ended_with(
+    let output = run_expecting(
         0,
         curl.arg(format!("https://localhost:{}/", served.tls.port())),
     );
@@ -187,7 +187,7 @@ fn chromium_loads(serving: &[&str], browsing: &[String], sent: &str, received: &
     ));
     chromium.arg(format!("--host-resolver-rules=MAP * {}", served.tls));
     chromium.args(browsing);
-    let output = ended_with(0, chromium.args(["--dump-dom", "https://www.portal.test/"]));
+    let output = run_expecting(0, chromium.args(["--dump-dom", "https://www.portal.test/"]));
 
     let dom = String::from_utf8_lossy(&output.stdout);
     assert!(

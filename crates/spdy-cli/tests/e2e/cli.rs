@@ -7,7 +7,7 @@ use std::process::Stdio;
 use serde_json::Value;
 use spdy_testkit::patience::ended;
 
-use crate::support::program::{ended_with, spdy};
+use crate::support::program::{run_expecting, spdy};
 
 /// The fields of a load, in the order in which they are printed.
 const FIELDS: [&str; 17] = [
@@ -31,15 +31,15 @@ const FIELDS: [&str; 17] = [
 ];
 
 fn stdout_of(code: i32, arguments: &[&str]) -> String {
-    String::from_utf8(ended_with(code, &mut spdy(arguments)).stdout).expect("text is UTF-8")
+    String::from_utf8(run_expecting(code, &mut spdy(arguments)).stdout).expect("text is UTF-8")
 }
 
 fn stderr_of(code: i32, arguments: &[&str]) -> String {
-    String::from_utf8(ended_with(code, &mut spdy(arguments)).stderr).expect("text is UTF-8")
+    String::from_utf8(run_expecting(code, &mut spdy(arguments)).stderr).expect("text is UTF-8")
 }
 
 #[test]
-fn help_is_as_it_was() {
+fn help_matches_its_snapshot() {
     for command in [
         "",
         "accelerate",
@@ -104,7 +104,7 @@ fn a_wrong_command_line_ends_with_2() {
         &["race", "--protocols", "spdi"],
         &["replica"],
     ] {
-        ended_with(2, &mut spdy(wrong));
+        run_expecting(2, &mut spdy(wrong));
     }
     for none in ["0", "-1", "x"] {
         let said = stderr_of(2, &["lab", "run", "lulic", &format!("--jobs={none}")]);
@@ -120,11 +120,11 @@ fn a_wrong_command_line_ends_with_2() {
 }
 
 #[test]
-fn choices_of_a_load_change_it_and_a_wrong_one_is_told_with_what_was_wanted() {
+fn load_options_take_effect_and_invalid_ones_state_the_expected() {
     let race = |more: &[&str]| {
         let mut command = spdy(&["race", "portal", "--network", "cable", "--json"]);
         command.args(["--protocols", "spdy"]).args(more);
-        let output = ended_with(0, &mut command);
+        let output = run_expecting(0, &mut command);
         String::from_utf8(output.stdout).expect("JSON is text")
     };
     let usual = race(&[]);
@@ -235,7 +235,7 @@ fn a_race_with_a_load_that_is_not_whole_shows_the_others_and_fails() {
         "--network",
         network,
     ];
-    let output = ended_with(1, &mut spdy(&race));
+    let output = run_expecting(1, &mut spdy(&race));
     let (said, why) = (
         String::from_utf8_lossy(&output.stdout),
         String::from_utf8_lossy(&output.stderr),
@@ -247,7 +247,7 @@ fn a_race_with_a_load_that_is_not_whole_shows_the_others_and_fails() {
 }
 
 #[test]
-fn a_race_says_the_same_twice() {
+fn a_race_is_deterministic() {
     let race = [
         "race",
         "portal",
@@ -317,7 +317,7 @@ fn a_race_prints_a_table_and_writes_a_report() {
     let folder = tempfile::tempdir().expect("a folder can be made");
     let report = folder.path().join("race.html");
     let path = report.to_str().expect("the path is UTF-8");
-    let output = ended_with(
+    let output = run_expecting(
         0,
         &mut spdy(&["race", "portal", "--network", "dsl,lte", "--report", path]),
     );
@@ -343,7 +343,7 @@ fn a_race_prints_a_table_and_writes_a_report() {
 }
 
 #[test]
-fn a_race_says_what_would_help_each_page_as_the_doctor_does() {
+fn a_race_shows_the_doctors_advice() {
     let folder = tempfile::tempdir().expect("a folder can be made");
     let report = folder.path().join("race.html");
     let path = report.to_str().expect("the path is UTF-8");
@@ -395,13 +395,13 @@ fn a_race_says_what_would_help_each_page_as_the_doctor_does() {
     );
     let html = fs::read_to_string(report).expect("the report was written");
     assert!(html.contains("<h2>What would help</h2>") && html.contains(best));
-    let refused = ended_with(2, &mut spdy(&[&race[..], &["--doctor", "--fold"]].concat()));
+    let refused = run_expecting(2, &mut spdy(&[&race[..], &["--doctor", "--fold"]].concat()));
     assert!(String::from_utf8_lossy(&refused.stderr).contains("--fold"));
 }
 
 #[test]
-fn quiet_says_nothing_but_the_result() {
-    let output = ended_with(
+fn quiet_prints_only_the_result() {
+    let output = run_expecting(
         0,
         &mut spdy(&[
             "race",
@@ -418,7 +418,7 @@ fn quiet_says_nothing_but_the_result() {
 }
 
 #[test]
-fn colour_is_for_terminals_or_for_who_asks() {
+fn colour_is_used_on_terminals_or_on_request() {
     let race = |more: &[&str]| {
         stdout_of(
             0,
@@ -434,7 +434,7 @@ fn colour_is_for_terminals_or_for_who_asks() {
 }
 
 #[test]
-fn whoever_has_read_enough_may_leave() {
+fn a_closed_stdout_ends_the_program_quietly() {
     let mut command = spdy(&[
         "race",
         "portal",
@@ -555,7 +555,7 @@ fn a_sound_replica_passes_its_check() {
 }
 
 #[test]
-fn what_is_no_recording_is_told_with_its_first_bytes() {
+fn an_unknown_format_is_reported_with_its_first_bytes() {
     let folder = tempfile::tempdir().expect("a folder can be made");
     let file = folder.path().join("photo.har");
     fs::write(&file, b"\x89PNG....").expect("the folder can be written to");
@@ -581,7 +581,7 @@ fn the_doctor_warns_of_chance_where_there_is_some_and_runs_are_few() {
 
 /// With one seed, 1 % loss is faster than none on some pages, by chance.
 #[test]
-fn the_doctor_makes_no_claim_of_what_may_be_chance() {
+fn the_doctor_reports_no_difference_within_chance() {
     let loss = |more: &[&str]| {
         let arguments = ["doctor", "flags", "--network", "cable", "--json"];
         let json = stdout_of(0, &[&arguments[..], more].concat());
@@ -610,7 +610,7 @@ fn the_doctor_makes_no_claim_of_what_may_be_chance() {
 }
 
 #[test]
-fn the_doctor_says_what_saves_how_much_twice_the_same() {
+fn the_doctor_is_deterministic() {
     let said = stdout_of(0, &["doctor", "portal", "--network", "cable"]);
     let first = said.lines().next().expect("a line");
     assert!(

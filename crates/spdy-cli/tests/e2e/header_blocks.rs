@@ -3,7 +3,7 @@
 
 use serde_json::Value;
 
-use crate::support::program::{Served, ended_with, spdy};
+use crate::support::program::{Served, run_expecting, spdy};
 
 /// Bytes of the header blocks that `run` writes with the largest window and with the smallest.
 fn grows_with_less_window(run: impl Fn(&[&str]) -> u64) {
@@ -33,7 +33,7 @@ fn site() -> tempfile::TempDir {
 fn fetched(served: &Served, more: &[&str]) -> [u64; 2] {
     let urls = ["a.css", "b.css", "c.css"].map(|name| format!("{}/{name}", served.origin(false)));
     let mut command = spdy(&["fetch", "-v", "--protocol", "spdy/3.1"]);
-    let output = ended_with(0, command.args(more).args(urls));
+    let output = run_expecting(0, command.args(more).args(urls));
     let told = String::from_utf8(output.stderr).expect("text");
     let last = told.lines().last().expect("it sums up");
     let after_arrow = |part: &str| {
@@ -80,7 +80,7 @@ fn a_load_and_a_race_have_a_window_too() {
     let served = Served::start(folder.path(), &["--protocols", "spdy/3.1"]);
     let url = format!("{}/a.css", served.origin(false));
     let json = |command: &mut std::process::Command| {
-        let output = ended_with(0, command);
+        let output = run_expecting(0, command);
         serde_json::from_slice::<Value>(&output.stdout).expect("JSON")
     };
     let by_bench = |more: &[&str]| {
@@ -101,7 +101,7 @@ fn a_load_and_a_race_have_a_window_too() {
             "--json",
         ];
         let mut command = spdy(&choices);
-        let output = ended_with(0, command.args(more));
+        let output = run_expecting(0, command.args(more));
         let text = String::from_utf8(output.stdout).expect("text");
         let first: Value =
             serde_json::from_str(text.lines().next().expect("a line")).expect("JSON");

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::support::certificate::CERTIFICATE;
 use crate::support::files::FILES;
-use crate::support::program::{Served, ended_with, spdy};
+use crate::support::program::{Served, run_expecting, spdy};
 
 fn serve(more: &[&str]) -> Served {
     let paths = [&CERTIFICATE.chain, &CERTIFICATE.key]
@@ -28,7 +28,7 @@ fn files_of_every_length_come_whole_over_one_connection() {
     let names = ["0", "128", "10k", "1m"];
     let urls = names.map(|name| format!("https://localhost:{}/{name}", served.tls.port()));
     let mut fetch = fetch("h3", &["--json", "--output-dir"]);
-    let output = ended_with(0, fetch.arg(folder.path()).args(&urls));
+    let output = run_expecting(0, fetch.arg(folder.path()).args(&urls));
     for name in names {
         let (want, got) = (FILES.folder.join(name), folder.path().join(name));
         assert!(fs::read(want).unwrap() == fs::read(got).unwrap(), "{name}");
@@ -42,10 +42,10 @@ fn files_of_every_length_come_whole_over_one_connection() {
 }
 
 #[test]
-fn answers_over_tls_tell_where_http_3_is_spoken_and_plain_ones_do_not() {
+fn only_tls_responses_have_alt_svc() {
     let served = serve(&["--protocols", "h3,http/1.1"]);
     let head = |url: String, protocol| {
-        let output = ended_with(0, &mut fetch(protocol, &["--head", &url]));
+        let output = run_expecting(0, &mut fetch(protocol, &["--head", &url]));
         String::from_utf8_lossy(&output.stdout).into_owned()
     };
     let port = served.tls.port();
@@ -67,15 +67,15 @@ fn answers_over_tls_tell_where_http_3_is_spoken_and_plain_ones_do_not() {
 
 #[test]
 fn http_3_without_tls_is_refused_on_both_sides() {
-    let output = ended_with(1, &mut fetch("h3", &["http://localhost:1/"]));
+    let output = run_expecting(1, &mut fetch("h3", &["http://localhost:1/"]));
     let why = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(why.contains("HTTP/3 wants https"), "{why}");
     for more in [&["--protocols", "h3"][..], &["--protocols", "h3,h2"]] {
         let mut serve = spdy(&["serve", "portal", "--plain", "127.0.0.1:0"]);
-        let output = ended_with(2, serve.args(more));
+        let output = run_expecting(2, serve.args(more));
         let why = String::from_utf8_lossy(&output.stderr).into_owned();
         assert!(why.contains("h3 has no plain form"), "{why}");
     }
     let bench = ["bench", "--protocol", "h3", "https://localhost:1/"];
-    ended_with(2, &mut spdy(&bench));
+    run_expecting(2, &mut spdy(&bench));
 }

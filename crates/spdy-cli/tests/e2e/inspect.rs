@@ -9,7 +9,7 @@ use spdy_testkit::patience::ended;
 
 use crate::support::capture::Relay;
 use crate::support::files::FILES;
-use crate::support::program::{Served, ended_with, spdy};
+use crate::support::program::{Served, run_expecting, spdy};
 
 /// A vector's file.
 fn vector(name: &str) -> String {
@@ -18,7 +18,7 @@ fn vector(name: &str) -> String {
 }
 
 fn stdout_of(arguments: &[&str]) -> String {
-    let output = ended_with(0, &mut spdy(arguments));
+    let output = run_expecting(0, &mut spdy(arguments));
     String::from_utf8(output.stdout).expect("text is UTF-8")
 }
 
@@ -37,7 +37,7 @@ fn captured(folder: &Path, secure: bool) -> (PathBuf, PathBuf) {
         "--output-dir",
     ]);
     fetch.env("SSLKEYLOGFILE", &keys);
-    ended_with(0, fetch.arg(folder).arg(&url));
+    run_expecting(0, fetch.arg(folder).arg(&url));
     relay.write_pcap(&pcap);
     (pcap, keys)
 }
@@ -97,7 +97,7 @@ fn a_fetch_over_tls_is_read_with_its_key_log_and_not_without() {
         .sum();
     assert_eq!(data, 1_048_576);
 
-    let output = ended_with(1, &mut spdy(&["inspect", text(&pcap)]));
+    let output = run_expecting(1, &mut spdy(&["inspect", text(&pcap)]));
     let (out, notes) = (
         String::from_utf8_lossy(&output.stdout),
         String::from_utf8_lossy(&output.stderr),
@@ -145,21 +145,21 @@ fn priorities_are_shown_as_the_numbers_on_the_wire() {
 }
 
 #[test]
-fn a_damaged_capture_fails_and_tells_where() {
+fn a_damaged_capture_fails_with_its_offset() {
     let folder = tempfile::tempdir().expect("a folder can be made");
     let file = folder.path().join("cut.pcap");
     let head = [
         0xd4, 0xc3, 0xb2, 0xa1, 2, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 1, 0, 0, 0,
     ];
     std::fs::write(&file, [&head[..], &[0; 5]].concat()).expect("the folder can be written to");
-    let output = ended_with(1, &mut spdy(&["inspect", text(&file)]));
+    let output = run_expecting(1, &mut spdy(&["inspect", text(&file)]));
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(
         said.contains("5 bytes into the record at byte 24"),
         "{said}"
     );
-    ended_with(2, &mut spdy(&["inspect"]));
-    ended_with(2, &mut spdy(&["inspect", "--client", "c2s.bin"]));
+    run_expecting(2, &mut spdy(&["inspect"]));
+    run_expecting(2, &mut spdy(&["inspect", "--client", "c2s.bin"]));
 }
 
 #[test]
@@ -216,13 +216,13 @@ fn a_port_forward_inside_a_websocket_is_read_and_an_exec_by_one_is_named() {
         assert!(said.contains(wanted), "no {wanted:?} in {said}");
     }
     let exec = arguments("ws_exec");
-    let output = ended_with(1, &mut spdy(&exec.each_ref().map(String::as_str)));
+    let output = run_expecting(1, &mut spdy(&exec.each_ref().map(String::as_str)));
     let said = String::from_utf8_lossy(&output.stdout);
     let wanted = "GET /ws/exec?cmd=cat is a WebSocket of v5.channel.k8s.io: streams without SPDY";
     assert!(said.contains(wanted), "{said}");
     // Why it failed is told even to who wants no notes.
     let mut quiet = spdy(&exec.each_ref().map(String::as_str));
-    let output = ended_with(1, quiet.arg("--quiet"));
+    let output = run_expecting(1, quiet.arg("--quiet"));
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(said.contains("error: no SPDY session found"), "{said}");
 }

@@ -8,7 +8,7 @@
 //!                      spdy serve  --> the peer's client
 //! ```
 //!
-//! A method of [`Meeting`] is one of these tests; `meetings!` says which of them a peer can pass. What a
+//! A method of [`PeerTest`] is one of these tests; `meetings!` says which of them a peer can pass. What a
 //! peer cannot, and what is seen then, is in `docs/interop.md`.
 
 use std::fs;
@@ -21,7 +21,7 @@ use spdy_net::protocol::Protocol;
 use crate::support::certificate::CERTIFICATE;
 use crate::support::files::{self, FILES, File, PAGE_NAME, sha256};
 use crate::support::peers::{Fetched, Peer, wanted};
-use crate::support::program::{Served, ended_with, spdy};
+use crate::support::program::{Served, run_expecting, spdy};
 use crate::support::site::Site;
 
 /// Makes a module for each way to meet a peer, of the tests that all of a group can pass.
@@ -86,7 +86,7 @@ fn named(name: &str) -> &'static File {
 
 /// A peer, what is spoken with it, and whether over TLS.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Meeting {
+pub(crate) struct PeerTest {
     peer: Peer,
     protocol: &'static str,
     secure: bool,
@@ -94,7 +94,7 @@ pub(crate) struct Meeting {
     is_told: bool,
 }
 
-impl Meeting {
+impl PeerTest {
     /// By prior knowledge, over TCP.
     pub(crate) const fn plain(peer: Peer, protocol: &'static str) -> Self {
         Self {
@@ -391,7 +391,7 @@ impl Meeting {
 
     /// Runs `command` to its end, and reads what it tells of each URL.
     fn results(self, command: &mut Command) -> Vec<Value> {
-        let output = ended_with(0, command);
+        let output = run_expecting(0, command);
         let text = String::from_utf8(output.stdout).expect("JSON is UTF-8");
         let results: Vec<Value> = text
             .lines()

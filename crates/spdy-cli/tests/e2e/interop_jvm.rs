@@ -8,16 +8,16 @@ use spdy_testkit::patience::PATIENCE;
 use tokio::net::TcpStream;
 use tokio::runtime::Runtime;
 
-use crate::interop::{Meeting, every_file, meetings};
+use crate::interop::{PeerTest, every_file, meetings};
 use crate::support::files::{FILES, sha256};
 use crate::support::peers::{Peer, wanted};
-use crate::support::program::{ended_with, spdy};
+use crate::support::program::{run_expecting, spdy};
 
 meetings! {
-    okhttp = Meeting::plain(Peer::OkHttp, "spdy/3.1"),
-    okhttp_over_tls = Meeting::tls(Peer::OkHttp, "spdy/3.1"),
-    undertow = Meeting::plain(Peer::Undertow, "spdy/3.1"),
-    undertow_over_tls = Meeting::tls(Peer::Undertow, "spdy/3.1") => {
+    okhttp = PeerTest::plain(Peer::OkHttp, "spdy/3.1"),
+    okhttp_over_tls = PeerTest::tls(Peer::OkHttp, "spdy/3.1"),
+    undertow = PeerTest::plain(Peer::Undertow, "spdy/3.1"),
+    undertow_over_tls = PeerTest::tls(Peer::Undertow, "spdy/3.1") => {
         its_client_gets_every_file
         its_client_gets_a_hundred_at_once
         its_client_gets_its_posts_back
@@ -27,10 +27,10 @@ meetings! {
         fetch_gets_a_hundred_at_once
         fetch_gets_its_posts_back
     };
-    jetty_spdy_3 = Meeting::plain(Peer::Jetty, "spdy/3"),
-    jetty_spdy_3_over_tls = Meeting::tls(Peer::Jetty, "spdy/3"),
-    jetty_spdy_2 = Meeting::plain(Peer::Jetty, "spdy/2"),
-    jetty_spdy_2_over_tls = Meeting::tls(Peer::Jetty, "spdy/2") => {
+    jetty_spdy_3 = PeerTest::plain(Peer::Jetty, "spdy/3"),
+    jetty_spdy_3_over_tls = PeerTest::tls(Peer::Jetty, "spdy/3"),
+    jetty_spdy_2 = PeerTest::plain(Peer::Jetty, "spdy/2"),
+    jetty_spdy_2_over_tls = PeerTest::tls(Peer::Jetty, "spdy/2") => {
         its_client_gets_every_file
         its_client_gets_a_hundred_at_once
         its_client_gets_its_posts_back
@@ -50,7 +50,7 @@ meetings! {
 /// It often ends an upload twice: with FIN on its last DATA, and with empty DATA and FIN behind it.
 #[test]
 fn undertow_gets_fifty_long_posts_back() {
-    Meeting::plain(Peer::Undertow, "spdy/3.1").its_client_gets_fifty_long_posts_back();
+    PeerTest::plain(Peer::Undertow, "spdy/3.1").its_client_gets_fifty_long_posts_back();
 }
 
 /// It writes `Content-Length` so, and a name in upper case is a stream error, unless one asks for another reading.
@@ -61,7 +61,7 @@ fn fetch_resets_what_mock_web_server_answers_unless_it_folds_names() {
     }
     let (_running, origin) = Peer::MockWebServer.serve("spdy/3.1", true);
     let mut command = spdy(&["fetch", "--protocol", "spdy/3.1", "--json", "--insecure"]);
-    let output = ended_with(1, command.arg(format!("{origin}/128")));
+    let output = run_expecting(1, command.arg(format!("{origin}/128")));
     let text = String::from_utf8_lossy(&output.stdout);
     assert!(
         text.contains("stream 1 was reset here: PROTOCOL_ERROR"),
@@ -77,7 +77,7 @@ fn fetch_resets_what_mock_web_server_answers_unless_it_folds_names() {
         "--insecure",
     ]);
     command.arg("--output-dir").arg(folder.path());
-    ended_with(
+    run_expecting(
         0,
         command.args(names.map(|name| format!("{origin}/{name}"))),
     );
@@ -91,7 +91,7 @@ fn fetch_resets_what_mock_web_server_answers_unless_it_folds_names() {
 /// It takes the windows of our SETTINGS for its own as well, and over 64 KiB grants nothing: what a program uploads that
 /// sets nothing stood still there.
 #[test]
-fn a_program_that_sets_nothing_uploads_to_undertow() {
+fn the_default_client_uploads_to_undertow() {
     if !wanted() {
         return;
     }

@@ -1,13 +1,13 @@
 //! Both roles against moby/spdystream, the SPDY library of Kubernetes, which has no flow control.
 
-use crate::interop::{Meeting, meetings};
+use crate::interop::{PeerTest, meetings};
 use crate::support::files::FILES;
 use crate::support::peers::{Peer, wanted};
 use crate::support::program::Served;
 
 meetings! {
-    plain = Meeting::plain(Peer::Moby, "spdy/3.1"),
-    tls = Meeting::tls(Peer::Moby, "spdy/3.1") => {
+    plain = PeerTest::plain(Peer::Moby, "spdy/3.1"),
+    tls = PeerTest::tls(Peer::Moby, "spdy/3.1") => {
         its_client_gets_every_file
         its_client_gets_a_hundred_at_once
         its_client_gets_its_posts_back
@@ -26,7 +26,7 @@ meetings! {
 
 /// It never grants anything, so who keeps to windows stops at their first 64 KiB.
 #[test]
-fn with_flow_control_serve_sends_its_client_no_more_than_a_window() {
+fn with_flow_control_moby_gets_one_window_only() {
     if !wanted() {
         return;
     }

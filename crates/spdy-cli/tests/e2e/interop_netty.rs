@@ -1,13 +1,13 @@
 //! Both roles against Netty.
 
-use crate::interop::{Meeting, meetings};
+use crate::interop::{PeerTest, meetings};
 use crate::support::peers::Peer;
 
 // Its client wants the version again in the HEADERS of a push, and resets what has it but once: a form of its
 // own, since a name given before is an error (SPDY/3.1 §2.6.7).
 meetings! {
-    spdy_31 = Meeting::plain(Peer::Netty, "spdy/3.1"),
-    spdy_31_over_tls = Meeting::tls(Peer::Netty, "spdy/3.1") => {
+    spdy_31 = PeerTest::plain(Peer::Netty, "spdy/3.1"),
+    spdy_31_over_tls = PeerTest::tls(Peer::Netty, "spdy/3.1") => {
         its_client_gets_every_file
         its_client_gets_a_hundred_at_once
         its_client_gets_its_posts_back

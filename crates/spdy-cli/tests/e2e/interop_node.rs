@@ -1,13 +1,13 @@
 //! Both roles against node-spdy, which speaks all three versions.
 
-use crate::interop::{Meeting, meetings};
+use crate::interop::{PeerTest, meetings};
 use crate::support::peers::Peer;
 
 // Its pushes say `https`, whatever they come by: only over TLS are they of their page's origin.
 meetings! {
-    spdy_31 = Meeting::plain(Peer::Node, "spdy/3.1"),
-    spdy_3 = Meeting::plain(Peer::Node, "spdy/3"),
-    spdy_2 = Meeting::plain(Peer::Node, "spdy/2") => {
+    spdy_31 = PeerTest::plain(Peer::Node, "spdy/3.1"),
+    spdy_3 = PeerTest::plain(Peer::Node, "spdy/3"),
+    spdy_2 = PeerTest::plain(Peer::Node, "spdy/2") => {
         its_client_gets_every_file
         its_client_gets_a_hundred_at_once
         its_client_gets_its_posts_back
@@ -20,9 +20,9 @@ meetings! {
         fetch_gets_its_posts_back
         its_pushes_are_of_another_origin
     };
-    spdy_31_over_tls = Meeting::tls(Peer::Node, "spdy/3.1"),
-    spdy_3_over_tls = Meeting::tls(Peer::Node, "spdy/3"),
-    spdy_2_over_tls = Meeting::tls(Peer::Node, "spdy/2") => {
+    spdy_31_over_tls = PeerTest::tls(Peer::Node, "spdy/3.1"),
+    spdy_3_over_tls = PeerTest::tls(Peer::Node, "spdy/3"),
+    spdy_2_over_tls = PeerTest::tls(Peer::Node, "spdy/2") => {
         its_client_gets_every_file
         its_client_gets_a_hundred_at_once
         its_client_gets_its_posts_back

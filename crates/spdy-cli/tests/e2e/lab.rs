@@ -12,7 +12,7 @@ use serde_json::Value;
 use spdy_testkit::patience::{ended, until};
 
 use crate::support::lab::{Lab, SMALL, text};
-use crate::support::program::{ended_with, output_of};
+use crate::support::program::{output_of, run_expecting};
 
 /// A store but for the places of its head (SQLite's file format §1.3) that count how often it was written, twice over,
 /// and how often its tables changed, which being laid out anew counts as.
@@ -71,7 +71,7 @@ pub(crate) fn chance(state: &mut u64) -> u64 {
 }
 
 #[test]
-fn a_run_that_is_killed_ten_times_ends_as_one_that_was_left_alone() {
+fn a_run_killed_ten_times_has_the_same_result() {
     let lab = Lab::new(SMALL);
     let begun = Instant::now();
     lab.run("alone.db", &[]);
@@ -121,7 +121,7 @@ fn run_and_kill_after(lab: &Lab, moment: Duration) {
 
 #[cfg(unix)]
 #[test]
-fn ctrl_c_ends_a_run_in_order_and_the_same_command_goes_on() {
+fn ctrl_c_stops_a_run_and_the_same_command_resumes_it() {
     let lab = Lab::new(&SMALL.replace("[2, 6]", "[1, 2, 3, 4, 5, 6, 7, 8]"));
     let child = lab
         .command(&["run", "small.toml", "--store", "a.db", "--jobs", "1"])
@@ -161,7 +161,7 @@ fn interrupt(child: &Child) {
 
 #[cfg(unix)]
 #[test]
-fn ctrl_c_waits_for_no_cell_and_drops_what_is_not_whole() {
+fn ctrl_c_drops_incomplete_cells() {
     let lab = Lab::new(
         "name = 'long'\nruns = 2000\npages = ['portal']\nprotocols = ['spdy']\n[factors]\nnetwork = 'cable'\n",
     );
@@ -222,7 +222,7 @@ fn a_second_ctrl_c_ends_a_run_at_once() {
 }
 
 #[test]
-fn two_runs_at_once_into_one_store_end_as_one_alone() {
+fn two_concurrent_runs_into_one_store_equal_one_run() {
     let lab = Lab::new(SMALL);
     let run = ["run", "small.toml", "--store", "both.db", "--jobs", "1"];
     let start = || {
@@ -245,12 +245,12 @@ fn two_runs_at_once_into_one_store_end_as_one_alone() {
 }
 
 #[test]
-fn loads_that_are_not_whole_are_kept_marked_and_told() {
+fn incomplete_loads_are_stored_marked_and_reported() {
     let lab = Lab::new(
         "name = 'lossy'\npages = ['portal']\nprotocols = ['http', 'spdy']\n\
          [factors]\nrate = '10kbit'\nrtt = '100ms'\nloss = ['0', '50%']\n",
     );
-    let output = ended_with(1, &mut lab.command(&["run", "small.toml"]));
+    let output = run_expecting(1, &mut lab.command(&["run", "small.toml"]));
     let (said, why) = (text(&output.stdout), text(&output.stderr));
     let [.., whole, lossy] = said.lines().collect::<Vec<_>>()[..] else {
         panic!("no table: {said}");
@@ -261,7 +261,7 @@ fn loads_that_are_not_whole_are_kept_marked_and_told() {
     let csv = lab.csv("lossy.db");
     assert!(csv.contains("http://www.portal.test/"), "no cause in {csv}");
     // They are results as others are: nothing is loaded again.
-    let again = ended_with(1, &mut lab.command(&["run", "small.toml"]));
+    let again = run_expecting(1, &mut lab.command(&["run", "small.toml"]));
     assert!(text(&again.stderr).contains("4 of 4 cells are there already"));
 }
 
@@ -271,7 +271,7 @@ fn a_folded_page_takes_its_connections_to_one_host() {
         "name = 'fold'\npages = ['portal']\nprotocols = ['spdy']\n[factors]\nnetwork = 'cable'\nfold = [false, true]\n",
     );
     let cells = ["cell", "small.toml", "1", "2", "--json"];
-    let told = text(&ended_with(0, &mut lab.command(&cells)).stdout);
+    let told = text(&run_expecting(0, &mut lab.command(&cells)).stdout);
     let rows: Vec<Value> = told
         .lines()
         .map(|line| serde_json::from_str(line).expect("JSON"))
@@ -288,7 +288,7 @@ fn a_folded_page_takes_its_connections_to_one_host() {
 #[test]
 fn cells_are_listed_and_loaded_one_by_one_as_a_run_loads_them() {
     let lab = Lab::new(SMALL);
-    let listed = text(&ended_with(0, &mut lab.command(&["cells", "small.toml"])).stdout);
+    let listed = text(&run_expecting(0, &mut lab.command(&["cells", "small.toml"])).stdout);
     let keys: Vec<_> = listed.lines().collect();
     assert_eq!(keys.len(), 12);
     assert_eq!(
@@ -301,7 +301,7 @@ fn cells_are_listed_and_loaded_one_by_one_as_a_run_loads_them() {
     );
 
     let cell = ["cell", "small.toml", keys[11], "1", "--json"];
-    let told = text(&ended_with(0, &mut lab.command(&cell)).stdout);
+    let told = text(&run_expecting(0, &mut lab.command(&cell)).stdout);
     let rows: Vec<Value> = told
         .lines()
         .map(|line| serde_json::from_str(line).expect("JSON"))
@@ -327,7 +327,7 @@ fn cells_are_listed_and_loaded_one_by_one_as_a_run_loads_them() {
         assert_eq!(lines[*id as usize - 1], line.join(","));
     }
 
-    let unknown = ended_with(2, &mut lab.command(&["cell", "small.toml", "13"]));
+    let unknown = run_expecting(2, &mut lab.command(&["cell", "small.toml", "13"]));
     assert!(
         text(&unknown.stderr).contains("lists its 12"),
         "{}",
@@ -336,11 +336,11 @@ fn cells_are_listed_and_loaded_one_by_one_as_a_run_loads_them() {
 }
 
 #[test]
-fn a_cell_keeps_its_key_and_its_seeds_when_the_plan_gets_more_levels_and_protocols_share_seeds() {
+fn adding_levels_keeps_keys_and_seeds_of_cells() {
     let cells = |experiment: &str| -> Vec<(String, Value)> {
         let lab = Lab::new(experiment);
         let listed =
-            text(&ended_with(0, &mut lab.command(&["cells", "small.toml", "--json"])).stdout);
+            text(&run_expecting(0, &mut lab.command(&["cells", "small.toml", "--json"])).stdout);
         let cells = listed
             .lines()
             .map(|line| serde_json::from_str::<Value>(line).expect("JSON"));
@@ -375,11 +375,11 @@ fn a_cell_keeps_its_key_and_its_seeds_when_the_plan_gets_more_levels_and_protoco
 }
 
 #[test]
-fn levels_that_change_nothing_are_told_where_they_do_not() {
+fn ineffective_levels_are_reported() {
     let lab = Lab::new(
         "name = 'a'\npages = ['portal']\nprotocols = ['http', 'spdy', 'h2']\n[factors]\nnetwork = 'dsl'\ncompression = ['masked', 0]\n",
     );
-    let cells = ended_with(0, &mut lab.command(&["cells", "small.toml"]));
+    let cells = run_expecting(0, &mut lab.command(&["cells", "small.toml"]));
     assert_eq!(text(&cells.stdout).lines().count(), 6, "all are there");
     let said = text(&cells.stderr);
     for line in [
@@ -391,23 +391,23 @@ fn levels_that_change_nothing_are_told_where_they_do_not() {
 }
 
 #[test]
-fn a_wrong_experiment_is_told_with_its_line_and_what_was_wanted() {
+fn an_invalid_experiment_is_reported_with_its_line() {
     let lab = Lab::new(&SMALL.replace("loss", "los"));
-    let told = text(&ended_with(1, &mut lab.command(&["run", "small.toml"])).stderr);
+    let told = text(&run_expecting(1, &mut lab.command(&["run", "small.toml"])).stderr);
     assert_eq!(told.lines().count(), 1, "{told}");
     for word in ["small.toml", "line 9, column 1", "\"los\"", "loss_up"] {
         assert!(told.contains(word), "no {word} in {told}");
     }
     assert!(!lab.path("small.db").exists(), "a store of nothing");
     let bare = Lab::new("name = 'bare'\npages = ['portal']\n[factors]\nconnections = 6\n");
-    let told = text(&ended_with(1, &mut bare.command(&["run", "small.toml"])).stderr);
+    let told = text(&run_expecting(1, &mut bare.command(&["run", "small.toml"])).stderr);
     assert!(told.contains("no network given: want a name"), "{told}");
-    let told = text(&ended_with(2, &mut lab.command(&["run", "nowhere.toml"])).stderr);
+    let told = text(&run_expecting(2, &mut lab.command(&["run", "nowhere.toml"])).stderr);
     assert!(
         told.contains("nowhere.toml") && told.contains("lulic"),
         "{told}"
     );
     let lab = Lab::new(&SMALL.replace("\"portal\"", "\"gone.har\""));
-    let told = text(&ended_with(2, &mut lab.command(&["run", "small.toml"])).stderr);
+    let told = text(&run_expecting(2, &mut lab.command(&["run", "small.toml"])).stderr);
     assert!(told.contains("gone.har"), "{told}");
 }

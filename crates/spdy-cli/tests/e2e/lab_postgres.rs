@@ -12,7 +12,7 @@ use crate::support::certificate::CERTIFICATE;
 use crate::support::lab::{Lab, SMALL, text};
 use crate::support::peers::wanted;
 use crate::support::postgres::{PASSWORD, PostgresServer};
-use crate::support::program::{ended_with, output_of, spdy};
+use crate::support::program::{output_of, run_expecting, spdy};
 
 /// Starts all of `commands`, and waits until each has ended well.
 fn all_at_once(commands: Vec<Command>) -> Vec<Output> {
@@ -35,7 +35,7 @@ fn all_at_once(commands: Vec<Command>) -> Vec<Output> {
 }
 
 #[test]
-fn a_store_in_postgresql_is_the_same_as_one_in_a_file_to_whoever_reads_it() {
+fn a_postgres_store_reads_the_same_as_a_file() {
     if !wanted() {
         return;
     }
@@ -73,7 +73,7 @@ fn a_store_in_postgresql_is_the_same_as_one_in_a_file_to_whoever_reads_it() {
                 .collect();
             // How a store is called is all that differs.
             lab.said(&words)
-                .replace(&shown_as(&server, "sweep"), "a.db")
+                .replace(&display_url(&server, "sweep"), "a.db")
         };
         assert_eq!(of(&url), of("a.db"), "{words:?}");
     }
@@ -104,7 +104,7 @@ fn a_store_in_postgresql_is_the_same_as_one_in_a_file_to_whoever_reads_it() {
     let imported = server.database("imported");
     for store in [&imported[..], "his.db"] {
         lab.said(&["import", "results.db", "--store", store]);
-        let again = ended_with(
+        let again = run_expecting(
             1,
             &mut lab.knowing(&["import", "results.db", "--store", store]),
         );
@@ -125,7 +125,7 @@ fn a_store_in_postgresql_is_the_same_as_one_in_a_file_to_whoever_reads_it() {
 }
 
 /// How the program calls `database`.
-fn shown_as(server: &PostgresServer, database: &str) -> String {
+fn display_url(server: &PostgresServer, database: &str) -> String {
     let url = server.url(database);
     let (_, query) = url.split_once("?host=").expect("a socket");
     let (socket, port) = query.split_once("&port=").expect("a port");
@@ -133,7 +133,7 @@ fn shown_as(server: &PostgresServer, database: &str) -> String {
 }
 
 #[test]
-fn tasks_that_share_a_database_and_load_the_same_cells_at_once_end_as_one_alone() {
+fn concurrent_tasks_on_one_database_equal_one_run() {
     if !wanted() {
         return;
     }
@@ -171,7 +171,7 @@ fn tasks_that_share_a_database_and_load_the_same_cells_at_once_end_as_one_alone(
         2
     );
     let resumed =
-        text(&ended_with(0, &mut lab.knowing(&["run", "small.toml", "--store", &url])).stderr);
+        text(&run_expecting(0, &mut lab.knowing(&["run", "small.toml", "--store", &url])).stderr);
     assert!(
         resumed.contains("10 of 12 cells are there already"),
         "{resumed}"
@@ -183,7 +183,7 @@ fn tasks_that_share_a_database_and_load_the_same_cells_at_once_end_as_one_alone(
 }
 
 #[test]
-fn whoever_waits_for_a_task_that_has_stopped_gives_up_and_says_so() {
+fn waiting_for_a_stalled_transaction_times_out() {
     if !wanted() {
         return;
     }
@@ -198,7 +198,7 @@ fn whoever_waits_for_a_task_that_has_stopped_gives_up_and_says_so() {
     );
     let impatient = format!("{url}&options=-clock_timeout%3D100ms");
     let cell = ["cell", "small.toml", "2", "--store", &impatient];
-    let told = text(&ended_with(1, &mut lab.knowing(&cell)).stderr);
+    let told = text(&run_expecting(1, &mut lab.knowing(&cell)).stderr);
     assert!(told.contains("due to lock timeout"), "{told}");
     // Its end takes its part back.
     drop(held);
@@ -217,7 +217,7 @@ fn whoever_waits_for_a_task_that_has_stopped_gives_up_and_says_so() {
     );
     let impatient = format!("{empty}&options=-clock_timeout%3D100ms");
     let cell = ["cell", "small.toml", "1", "--store", &impatient];
-    let told = text(&ended_with(1, &mut lab.knowing(&cell)).stderr);
+    let told = text(&run_expecting(1, &mut lab.knowing(&cell)).stderr);
     assert!(told.contains("due to lock timeout"), "{told}");
     drop(held);
     lab.said(&["cell", "small.toml", "1", "--store", &empty]);
@@ -241,7 +241,7 @@ fn a_store_of_an_earlier_version_in_postgresql_is_read_and_not_added_to() {
     server.sql("earlier", "ALTER TABLE results DROP COLUMN frame");
     assert_eq!(lab.said(&["export", &url, "--csv", "-"]), today);
     let run = ["run", "small.toml", "--store", &url];
-    let refused = text(&ended_with(1, &mut lab.knowing(&run)).stderr);
+    let refused = text(&run_expecting(1, &mut lab.knowing(&run)).stderr);
     assert!(refused.contains("without the columns frame;"), "{refused}");
     let later = names.lines().skip_while(|name| *name != "fold").skip(1);
     for name in later.take_while(|name| *name != "dom_content_loaded_ms") {
@@ -252,7 +252,7 @@ fn a_store_of_an_earlier_version_in_postgresql_is_read_and_not_added_to() {
     }
     server.sql("earlier", "UPDATE spdy_store SET version = 1");
     assert_eq!(lab.said(&["export", &url, "--csv", "-"]), today);
-    let refused = text(&ended_with(1, &mut lab.knowing(&run)).stderr);
+    let refused = text(&run_expecting(1, &mut lab.knowing(&run)).stderr);
     assert!(
         refused.contains("is a store of version 1, want "),
         "{refused}"
@@ -263,7 +263,7 @@ fn a_store_of_an_earlier_version_in_postgresql_is_read_and_not_added_to() {
 }
 
 #[test]
-fn a_run_whose_server_goes_away_fails_and_says_which() {
+fn a_run_fails_with_the_url_when_the_server_stops() {
     if !wanted() {
         return;
     }
@@ -292,7 +292,7 @@ fn a_run_whose_server_goes_away_fails_and_says_which() {
 }
 
 #[test]
-fn what_is_wrong_with_a_database_is_told_and_a_password_never() {
+fn database_errors_never_show_a_password() {
     if !wanted() {
         return;
     }
@@ -300,7 +300,7 @@ fn what_is_wrong_with_a_database_is_told_and_a_password_never() {
     let lab = Lab::new(&SMALL.replace("[2, 6]", "6").replace("\"1%\", ", ""));
     let told = |code: i32, url: &str, environment: &[(&str, &str)]| {
         let run = ["run", "small.toml", "--store", url];
-        let output = ended_with(code, lab.command(&run).envs(environment.iter().copied()));
+        let output = run_expecting(code, lab.command(&run).envs(environment.iter().copied()));
         let all = text(&output.stdout) + &text(&output.stderr);
         for secret in [PASSWORD, "sesame", "guess"] {
             assert!(!all.contains(secret), "{all}");
@@ -366,7 +366,7 @@ fn what_is_wrong_with_a_database_is_told_and_a_password_never() {
     // Another plan, another version, somebody else's tables.
     let lab_of_more = Lab::new(SMALL);
     let other = ["run", "small.toml", "--store", &url];
-    let other = text(&ended_with(1, &mut lab_of_more.knowing(&other)).stderr);
+    let other = text(&run_expecting(1, &mut lab_of_more.knowing(&other)).stderr);
     assert!(
         other.contains("holds results of the plan small ("),
         "{other}"
@@ -377,7 +377,7 @@ fn what_is_wrong_with_a_database_is_told_and_a_password_never() {
     server.sql("bookmarks", "CREATE TABLE bookmarks (url TEXT)");
     refused(&bookmarks, &["no store of experiments", "spdy_store"]);
     let empty = server.database("empty");
-    let nothing = ended_with(1, &mut lab.knowing(&["show", &empty]));
+    let nothing = run_expecting(1, &mut lab.knowing(&["show", &empty]));
     assert!(
         text(&nothing.stderr).contains("there is no store postgres://lab@"),
         "{}",
@@ -399,10 +399,10 @@ fn what_is_wrong_with_a_database_is_told_and_a_password_never() {
         "--store",
         &format!("{bookmarks}&options=-csearch_path%3Dsweep"),
     ];
-    ended_with(0, &mut lab.knowing(&run));
+    run_expecting(0, &mut lab.knowing(&run));
 
     // A command line that cannot be understood is told without what stands in it.
-    let wrong = ended_with(
+    let wrong = run_expecting(
         2,
         &mut spdy(&["lab", "run", "lulic", "--stor", &tcp("lab", PASSWORD, "")]),
     );

@@ -9,7 +9,7 @@ use rusqlite::Connection;
 use serde_json::Value;
 
 use crate::support::lab::{Lab, text};
-use crate::support::program::{ended_with, output_within};
+use crate::support::program::{output_within, run_expecting};
 
 /// What four runs may take on a machine that is late all the time: each is tried up to eleven times.
 const LONGEST: Duration = Duration::from_secs(600);
@@ -49,7 +49,7 @@ fn number(value: &rusqlite::types::Value) -> f64 {
 }
 
 #[test]
-fn an_experiment_in_real_time_keeps_what_each_link_was_and_averages_only_what_counts() {
+fn real_time_runs_store_link_stats_and_average_valid_runs_only() {
     if std::env::var_os("SPDY_SKIP_NAMESPACES").is_some() {
         return;
     }
@@ -147,7 +147,7 @@ fn an_experiment_in_real_time_keeps_what_each_link_was_and_averages_only_what_co
         LONGEST,
         &mut lab.command(&["cell", "small.toml", lost, "--store", "b.db"]),
     );
-    ended_with(0, &mut lab.command(&["merge", "b.db", "--store", "a.db"]));
+    run_expecting(0, &mut lab.command(&["merge", "b.db", "--store", "a.db"]));
     assert_eq!(rows(&lab, "a.db"), after);
 
     // What does not count is in no median.
@@ -159,7 +159,7 @@ fn an_experiment_in_real_time_keeps_what_each_link_was_and_averages_only_what_co
         ))
         .expect("a table");
     drop(store);
-    let shown = ended_with(1, &mut lab.command(&["show", "a.db", "--json"]));
+    let shown = run_expecting(1, &mut lab.command(&["show", "a.db", "--json"]));
     assert!(
         text(&shown.stderr).contains("1 of 8 runs do not count"),
         "{}",
@@ -176,7 +176,7 @@ fn an_experiment_in_real_time_keeps_what_each_link_was_and_averages_only_what_co
     assert_eq!((&cell["runs"], &cell["invalid"]), (&2.into(), &1.into()));
     let counted = number(&after[&(lost.to_owned(), 2)]["load_ms"]);
     assert_eq!(cell["load_ms"].as_f64(), Some(counted));
-    ended_with(0, &mut lab.command(&["report", "a.db"]));
+    run_expecting(0, &mut lab.command(&["report", "a.db"]));
     let page = String::from_utf8(lab.bytes("a.html")).expect("text");
     for told in [
         "<h2>Runs in real time</h2>",
@@ -202,14 +202,14 @@ fn an_experiment_in_real_time_keeps_what_each_link_was_and_averages_only_what_co
         ))
         .expect("a table");
     drop(store);
-    ended_with(0, &mut lab.command(&["report", "a.db"]));
+    run_expecting(0, &mut lab.command(&["report", "a.db"]));
     let page = String::from_utf8(lab.bytes("a.html")).expect("text");
     assert!(page.contains("In no figure, since no run of it counts: "));
     assert!(!page.contains("None: every load"));
 }
 
 #[test]
-fn what_belongs_to_virtual_time_is_refused_in_real_time() {
+fn virtual_time_factors_are_refused_in_real_time() {
     let lab = Lab::new(BOTH_CLOCKS);
     for (factor, told) in [
         ("tcp = '2009'", "TCP is the kernel's, and not that of 2009"),
@@ -219,7 +219,7 @@ fn what_belongs_to_virtual_time_is_refused_in_real_time() {
     ] {
         std::fs::write(lab.path("small.toml"), format!("{BOTH_CLOCKS}{factor}\n"))
             .expect("a folder");
-        let said = text(&ended_with(1, &mut lab.command(&["run", "small.toml"])).stderr);
+        let said = text(&run_expecting(1, &mut lab.command(&["run", "small.toml"])).stderr);
         assert!(
             said.contains("clock=real") && said.contains(told),
             "{factor}: {said}"
@@ -230,7 +230,7 @@ fn what_belongs_to_virtual_time_is_refused_in_real_time() {
         BOTH_CLOCKS.replace("'real'", "'wall'"),
     )
     .expect("a folder");
-    let said = text(&ended_with(1, &mut lab.command(&["run", "small.toml"])).stderr);
+    let said = text(&run_expecting(1, &mut lab.command(&["run", "small.toml"])).stderr);
     assert!(
         said.contains("line 7") && said.contains("want virtual or real"),
         "{said}"

@@ -6,14 +6,14 @@ use rusqlite::Connection;
 use serde_json::Value;
 
 use crate::support::lab::{Lab, SMALL, text};
-use crate::support::program::{ended_with, output, spdy};
+use crate::support::program::{output, run_expecting, spdy};
 
 #[test]
 fn two_stores_are_compared_cell_by_cell_and_a_budget_is_held() {
     let lab = Lab::new(SMALL);
     lab.run("before.db", &[]);
     let same = text(
-        &ended_with(
+        &run_expecting(
             0,
             &mut lab.command(&["compare", "before.db", "before.db", "--budget", "0%"]),
         )
@@ -36,7 +36,7 @@ fn two_stores_are_compared_cell_by_cell_and_a_budget_is_held() {
     drop(connection);
     let compare = |code, more: &[&str]| {
         let mut command = lab.command(&["compare", "before.db", "after.db"]);
-        ended_with(code, command.args(more))
+        run_expecting(code, command.args(more))
     };
     let shown = text(&compare(0, &[]).stdout);
     assert!(
@@ -76,22 +76,22 @@ fn two_stores_are_compared_cell_by_cell_and_a_budget_is_held() {
         gone.contains("1 cells of before cannot be compared"),
         "{gone}"
     );
-    ended_with(
+    run_expecting(
         2,
         &mut lab.command(&["compare", "before.db", "after.db", "--budget", "much"]),
     );
-    ended_with(
+    run_expecting(
         2,
         &mut lab.command(&["compare", "before.db", "after.db", "--measure", "joy"]),
     );
-    ended_with(1, &mut lab.command(&["compare", "before.db", "nowhere.db"]));
+    run_expecting(1, &mut lab.command(&["compare", "before.db", "nowhere.db"]));
 }
 
 #[test]
-fn a_report_of_a_store_needs_no_network_and_takes_no_name_for_markup() {
+fn a_report_needs_no_network_and_escapes_names() {
     let lab = Lab::new(SMALL);
     lab.run("small.db", &[]);
-    ended_with(0, &mut lab.command(&["report", "small.db"]));
+    run_expecting(0, &mut lab.command(&["report", "small.db"]));
     let html = fs::read_to_string(lab.path("small.html")).expect("a report");
     for heading in [
         "Experiment: small",
@@ -116,7 +116,7 @@ fn a_report_of_a_store_needs_no_network_and_takes_no_name_for_markup() {
         assert!(!html.contains(outside), "{outside} in it");
     }
     let written = text(
-        &ended_with(
+        &run_expecting(
             0,
             &mut lab.command(&["report", "small.db", "--output", "-"]),
         )
@@ -129,7 +129,7 @@ fn a_report_of_a_store_needs_no_network_and_takes_no_name_for_markup() {
     connection.execute(hostile, []).expect("rows");
     drop(connection);
     let html = text(
-        &ended_with(
+        &run_expecting(
             0,
             &mut lab.command(&["report", "small.db", "--output", "-"]),
         )
@@ -137,12 +137,12 @@ fn a_report_of_a_store_needs_no_network_and_takes_no_name_for_markup() {
     );
     assert!(html.contains("&lt;script&gt;alert(1)") && html.contains("&lt;b onload=x&gt;"));
     assert!(!html.contains("<script") && !html.contains("<b "));
-    ended_with(1, &mut lab.command(&["report", "nowhere.db"]));
+    run_expecting(1, &mut lab.command(&["report", "nowhere.db"]));
     let hostile = "UPDATE results SET cell = replace(cell, 'page=', 'page=../../x/')";
     let connection = Connection::open(lab.path("small.db")).expect("a store");
     connection.execute(hostile, []).expect("rows");
     drop(connection);
-    ended_with(
+    run_expecting(
         0,
         &mut lab.command(&["report", "small.db", "--svg", "figures"]),
     );
@@ -157,11 +157,11 @@ fn a_report_of_a_store_needs_no_network_and_takes_no_name_for_markup() {
 
     // A report is not written over what it is of, nor is a table.
     let before = lab.bytes("small.db");
-    ended_with(
+    run_expecting(
         2,
         &mut lab.command(&["report", "small.db", "--output", "small.db"]),
     );
-    ended_with(
+    run_expecting(
         2,
         &mut lab.command(&["export", "small.db", "--csv", "./small.db"]),
     );
@@ -175,12 +175,12 @@ fn a_report_of_a_store_needs_no_network_and_takes_no_name_for_markup() {
     let endless = "UPDATE results SET load_ms = 9e999, cell = replace(cell, '<b', char(27) || ']0;x') WHERE id = 1";
     connection.execute(endless, []).expect("rows");
     drop(connection);
-    ended_with(
+    run_expecting(
         0,
         &mut lab.command(&["report", "small.db", "--output", "-"]),
     );
     lab.run("other.db", &[]);
-    let told = ended_with(
+    let told = run_expecting(
         1,
         &mut lab.command(&["compare", "small.db", "other.db", "--budget", "1%"]),
     );
@@ -188,10 +188,10 @@ fn a_report_of_a_store_needs_no_network_and_takes_no_name_for_markup() {
 }
 
 #[test]
-fn claims_are_told_as_text_json_and_markdown_and_the_same_twice() {
+fn claims_print_deterministically_as_text_json_and_markdown() {
     let told = |more: &[&str]| {
         let quick = ["lab", "reproduce", "mineki", "--quick"];
-        text(&ended_with(0, spdy(&quick).args(more)).stdout)
+        text(&run_expecting(0, spdy(&quick).args(more)).stdout)
     };
     let one = told(&["--jobs", "1"]);
     assert_eq!(one, told(&["--jobs", "3"]));
@@ -219,7 +219,7 @@ fn claims_are_told_as_text_json_and_markdown_and_the_same_twice() {
     assert!(belshe.contains("no corpus given"), "{belshe}");
     let empty = tempfile::tempdir().expect("a folder can be made");
     let folder = empty.path().to_str().expect("a name in UTF-8");
-    let nothing = ended_with(
+    let nothing = run_expecting(
         1,
         &mut spdy(&["lab", "reproduce", "all", "--corpus", folder]),
     );
@@ -228,5 +228,5 @@ fn claims_are_told_as_text_json_and_markdown_and_the_same_twice() {
         "{}",
         text(&nothing.stderr)
     );
-    ended_with(2, &mut spdy(&["lab", "reproduce", "nobody"]));
+    run_expecting(2, &mut spdy(&["lab", "reproduce", "nobody"]));
 }

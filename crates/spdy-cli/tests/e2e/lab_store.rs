@@ -4,10 +4,10 @@ use std::fs;
 use std::path::Path;
 
 use rusqlite::Connection;
-use spdy_lab::model::MODEL;
+use spdy_lab::model::MODEL_VERSION;
 
 use crate::support::lab::{Lab, SMALL, text};
-use crate::support::program::{ended_with, output};
+use crate::support::program::{output, run_expecting};
 
 /// Makes the store what version 1 of its tables was: without the choices that came later.
 fn age(store: &Path) {
@@ -44,7 +44,7 @@ fn a_store_of_an_earlier_version_is_read_and_not_added_to() {
     assert_eq!(lab.csv("a.db"), today);
     let before = lab.bytes("a.db");
     let run = ["run", "small.toml", "--store", "a.db"];
-    let refused = text(&ended_with(1, &mut lab.command(&run)).stderr);
+    let refused = text(&run_expecting(1, &mut lab.command(&run)).stderr);
     assert!(refused.contains("version 1, want 2"), "{refused}");
     assert!(lab.bytes("a.db") == before, "it was written to");
 }
@@ -60,13 +60,13 @@ fn a_store_that_lacks_some_of_the_later_columns_is_read_and_not_added_to() {
     assert_eq!(lab.csv("a.db"), today);
     let before = lab.bytes("a.db");
     let run = ["run", "small.toml", "--store", "a.db"];
-    let refused = text(&ended_with(1, &mut lab.command(&run)).stderr);
+    let refused = text(&run_expecting(1, &mut lab.command(&run)).stderr);
     assert!(
         refused.contains("without the columns cache, frame;"),
         "{refused}"
     );
     assert!(lab.bytes("a.db") == before, "it was written to");
-    ended_with(
+    run_expecting(
         0,
         &mut lab.command(&["merge", "a.db", "--store", "whole.db"]),
     );
@@ -75,21 +75,21 @@ fn a_store_that_lacks_some_of_the_later_columns_is_read_and_not_added_to() {
 
 /// Loads of builds before and after one that changed the model stood in one store, and nobody could tell.
 #[test]
-fn loads_of_another_model_are_told_and_never_brought_together() {
+fn loads_of_different_models_are_never_mixed() {
     let lab = Lab::new(&SMALL.replace("runs = 2", "runs = 1"));
     for number in 1..=2 {
         let (part, store) = (format!("{number}/2"), format!("part-{number}.db"));
         let cells = ["cell", "small.toml", "--part", &part, "--store", &store];
-        ended_with(0, &mut lab.command(&cells));
+        run_expecting(0, &mut lab.command(&cells));
     }
     let told =
-        |code, arguments: &[&str]| text(&ended_with(code, &mut lab.command(arguments)).stderr);
+        |code, arguments: &[&str]| text(&run_expecting(code, &mut lab.command(arguments)).stderr);
     assert_eq!(told(0, &["show", "part-1.db"]), "");
     alter(&lab.path("part-1.db"), "DROP COLUMN model");
     told(0, &["merge", "part-1.db", "--store", "all.db"]);
     let refused = told(1, &["merge", "part-2.db", "--store", "all.db"]);
     let old = "0 (any from before they were counted)";
-    let want = format!("all.db holds results of the model {old}, want {MODEL}");
+    let want = format!("all.db holds results of the model {old}, want {MODEL_VERSION}");
     assert!(refused.contains(&want), "{refused}");
     let refused = told(1, &["run", "small.toml", "--store", "all.db"]);
     assert!(refused.contains(&want), "{refused}");
@@ -99,7 +99,7 @@ fn loads_of_another_model_are_told_and_never_brought_together() {
         "all of the first part, and nothing else"
     );
     let shown = told(0, &["show", "all.db"]);
-    let want = format!("the model of its loads is {old}, and this program has {MODEL}");
+    let want = format!("the model of its loads is {old}, and this program has {MODEL_VERSION}");
     assert!(shown.contains(&want), "{shown}");
 
     let connection = Connection::open(lab.path("part-2.db")).expect("a store");
@@ -109,7 +109,7 @@ fn loads_of_another_model_are_told_and_never_brought_together() {
     drop(connection);
     told(0, &["run", "small.toml", "--store", "whole.db"]);
     let compared = told(0, &["compare", "whole.db", "part-2.db"]);
-    let want = format!("the model is {MODEL} before and 7 after");
+    let want = format!("the model is {MODEL_VERSION} before and 7 after");
     assert!(compared.contains(&want), "{compared}");
 }
 
@@ -118,7 +118,8 @@ fn a_store_of_columns_that_this_build_does_not_have_is_not_read() {
     let lab = Lab::new(&SMALL.replace("runs = 2", "runs = 1").replace("[2, 6]", "6"));
     lab.run("a.db", &[]);
     let refused = |want: &str| {
-        let told = text(&ended_with(1, &mut lab.command(&["export", "a.db", "--csv", "-"])).stderr);
+        let told =
+            text(&run_expecting(1, &mut lab.command(&["export", "a.db", "--csv", "-"])).stderr);
         assert!(told.contains(want), "{told}");
     };
     alter(&lab.path("a.db"), "ADD COLUMN colour TEXT");
@@ -128,13 +129,13 @@ fn a_store_of_columns_that_this_build_does_not_have_is_not_read() {
 }
 
 #[test]
-fn a_store_of_something_else_is_left_as_it_is() {
+fn a_foreign_file_is_never_modified() {
     let lab = Lab::new(&SMALL.replace("runs = 2", "runs = 1").replace("[2, 6]", "6"));
     lab.run("a.db", &[]);
     let before = lab.bytes("a.db");
     let refused = |store: &str, words: &[&str]| {
         let run = ["run", "small.toml", "--store", store];
-        let told = text(&ended_with(1, &mut lab.command(&run)).stderr);
+        let told = text(&run_expecting(1, &mut lab.command(&run)).stderr);
         for word in words {
             assert!(told.contains(word), "no {word} in {told}");
         }
@@ -156,7 +157,7 @@ fn a_store_of_something_else_is_left_as_it_is() {
     fs::copy(lab.path("a.db"), lab.path("newer.db")).expect("a file can be copied");
     other("newer.db", "PRAGMA user_version = 99");
     refused("newer.db", &["version 99, want 2"]);
-    let missing = ended_with(1, &mut lab.command(&["show", "missing.db"]));
+    let missing = run_expecting(1, &mut lab.command(&["show", "missing.db"]));
     assert!(text(&missing.stderr).contains("there is no store missing.db"));
     assert!(!lab.path("missing.db").exists(), "looking made a file");
 }
@@ -177,7 +178,7 @@ fn a_page_that_changed_is_another_experiment() {
     lab.run("a.db", &[]);
     put("flags.warc.gz");
     let told = text(
-        &ended_with(
+        &run_expecting(
             1,
             &mut lab.command(&["run", "small.toml", "--store", "a.db"]),
         )
@@ -201,8 +202,8 @@ fn lulics_table_is_imported_shown_and_exported() {
     )
     .expect("it is SQL");
     let import = ["import", "results.db", "--store", "his.db"];
-    ended_with(0, &mut lab.command(&import));
-    let told = text(&ended_with(0, &mut lab.command(&["show", "his.db"])).stdout);
+    run_expecting(0, &mut lab.command(&import));
+    let told = text(&run_expecting(0, &mut lab.command(&["show", "his.db"])).stdout);
     let lines: Vec<_> = told.lines().collect();
     assert!(
         lines[0].starts_with("results: 3 of 3 cells") && lines[0].contains("imported"),
@@ -233,18 +234,18 @@ fn lulics_table_is_imported_shown_and_exported() {
         ]
     );
     // It is not written over, and its rows are nobody else's.
-    let again = ended_with(1, &mut lab.command(&import));
+    let again = run_expecting(1, &mut lab.command(&import));
     assert!(
         text(&again.stderr).contains("there already"),
         "{}",
         text(&again.stderr)
     );
     let run = ["run", "small.toml", "--store", "his.db"];
-    let told = text(&ended_with(1, &mut lab.command(&run)).stderr);
+    let told = text(&run_expecting(1, &mut lab.command(&run)).stderr);
     assert!(told.contains("the plan results ("), "{told}");
 
     // A store has his columns too, but more than they say tells its cells apart.
-    let ours = ended_with(
+    let ours = run_expecting(
         1,
         &mut lab.command(&["import", "his.db", "--store", "twice.db"]),
     );
@@ -257,7 +258,7 @@ fn lulics_table_is_imported_shown_and_exported() {
 
     his.execute_batch("ALTER TABLE results DROP COLUMN tow")
         .expect("it is SQL");
-    let wrong = ended_with(
+    let wrong = run_expecting(
         1,
         &mut lab.command(&["import", "results.db", "--store", "wrong.db"]),
     );
@@ -273,9 +274,9 @@ fn lulics_table_is_imported_shown_and_exported() {
 fn more_than_the_limits_is_refused() {
     let at_most = |bytes: usize| SMALL.to_owned() + &"#".repeat(bytes - SMALL.len());
     let lab = Lab::new(&at_most(1 << 20));
-    ended_with(0, &mut lab.command(&["cells", "small.toml"]));
+    run_expecting(0, &mut lab.command(&["cells", "small.toml"]));
     let lab = Lab::new(&at_most((1 << 20) + 1));
-    let told = ended_with(1, &mut lab.command(&["cells", "small.toml"]));
+    let told = run_expecting(1, &mut lab.command(&["cells", "small.toml"]));
     assert!(
         text(&told.stderr).contains("longer than 1048576 bytes"),
         "{}",

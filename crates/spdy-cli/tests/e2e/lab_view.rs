@@ -15,7 +15,7 @@ use crate::reports::FAULTS;
 use crate::support::chromium::{Chromium, Look};
 use crate::support::lab::{Lab, text};
 use crate::support::peers::{is_installed, require, wanted};
-use crate::support::program::{From, Running, ended_with, spdy};
+use crate::support::program::{From, Running, run_expecting, spdy};
 
 /// Four cells of one load.
 const ONE: &str = "name = 'one'\npages = ['lulic-bing']\n[factors]\nnetwork = 'dsl'\n";
@@ -53,7 +53,7 @@ fn asked(address: &str, head: &str) -> String {
 }
 
 #[test]
-fn a_view_answers_its_own_name_alone_and_tells_how_far_the_store_is() {
+fn a_view_serves_only_its_own_host_and_reports_progress() {
     let folder = tempfile::tempdir().expect("a folder can be made");
     fs::write(folder.path().join("one.toml"), ONE).expect("the folder can be written to");
     let (_running, address) = view(folder.path(), &["one.toml"]);
@@ -66,7 +66,7 @@ fn a_view_answers_its_own_name_alone_and_tells_how_far_the_store_is() {
         "{early}"
     );
     let mut run = spdy(&["lab", "run", "one.toml"]);
-    ended_with(0, run.current_dir(folder.path()));
+    run_expecting(0, run.current_dir(folder.path()));
     let state = get("/state", &address);
     assert!(
         state.contains(r#"{"name":"one","done":4,"cells":4,"runs":1,"left_s":null,"edition":""#),
@@ -111,7 +111,7 @@ fn a_view_answers_its_own_name_alone_and_tells_how_far_the_store_is() {
 }
 
 #[test]
-fn a_store_in_the_place_of_another_is_seen_though_it_has_as_many_cells() {
+fn a_replaced_store_with_as_many_cells_is_detected() {
     let lab = Lab::new(ONE);
     lab.run("one.db", &[]);
     lab.run("other.db", &[]);
@@ -145,7 +145,7 @@ fn a_store_in_the_place_of_another_is_seen_though_it_has_as_many_cells() {
 }
 
 #[test]
-fn an_empty_file_is_a_store_to_be_and_a_store_takes_no_other() {
+fn an_empty_file_is_accepted_as_a_future_store() {
     let lab = Lab::new(ONE);
     fs::write(lab.path("a.db"), "").expect("the folder can be written to");
     let (_running, address) = view(&lab.path(""), &["a.db"]);
@@ -157,21 +157,21 @@ fn an_empty_file_is_a_store_to_be_and_a_store_takes_no_other() {
     // A store that is there, one that is not there yet, and a file that is neither.
     for store in ["a.db", "later.db"] {
         let mut both = lab.command(&["view", store, "--store", "b.db"]);
-        let told = text(&ended_with(2, &mut both).stderr);
+        let told = text(&run_expecting(2, &mut both).stderr);
         assert!(told.contains(&format!("{store} is a store")), "{told}");
     }
     fs::write(lab.path("text.db"), "no results").expect("the folder can be written to");
-    let told = text(&ended_with(1, &mut lab.command(&["view", "text.db"])).stderr);
+    let told = text(&run_expecting(1, &mut lab.command(&["view", "text.db"])).stderr);
     assert!(told.contains("text.db is no experiment"), "{told}");
 }
 
 #[test]
-fn a_cell_that_no_plan_has_is_told_at_once_or_costs_the_waterfalls_alone() {
+fn an_unknown_cell_only_disables_waterfalls() {
     let lab = Lab::new(ONE);
     let mistyped = "page=lulic-bing,protocol=spyd,network=dsl";
     let refused = |what: &str| {
         let mut view = lab.command(&["view", what, "--cell", mistyped]);
-        let told = text(&ended_with(2, &mut view).stderr);
+        let told = text(&run_expecting(2, &mut view).stderr);
         assert!(
             told.contains("has no cell") && told.contains("lists its 4"),
             "{told}"
@@ -193,7 +193,7 @@ fn a_cell_that_no_plan_has_is_told_at_once_or_costs_the_waterfalls_alone() {
 }
 
 #[test]
-fn json_tells_where_a_quiet_view_is() {
+fn quiet_view_prints_its_address_as_json() {
     let folder = tempfile::tempdir().expect("a folder can be made");
     let mut command = spdy(&["lab", "view", "none.db", "--json", "--quiet"]);
     command.current_dir(folder.path());
@@ -210,7 +210,7 @@ fn json_tells_where_a_quiet_view_is() {
 }
 
 #[test]
-fn a_page_of_another_site_makes_a_view_do_nothing() {
+fn cross_site_requests_are_refused() {
     let folder = tempfile::tempdir().expect("a folder can be made");
     let (_running, address) = view(folder.path(), &["none.db"]);
     let from = |path: &str, site: &str| {
@@ -260,7 +260,7 @@ fn ctrl_c_ends_a_view() {
 }
 
 #[test]
-fn a_view_follows_a_run_and_the_reader_stays_where_he_was() {
+fn a_view_follows_a_run_and_keeps_the_scroll_position() {
     if !wanted() {
         return;
     }
@@ -304,7 +304,7 @@ fn a_view_follows_a_run_and_the_reader_stays_where_he_was() {
     assert_eq!(before, serde_json::json!([false, true, 120]));
 
     let mut run = spdy(&["lab", "run", "live.toml"]);
-    ended_with(0, run.current_dir(folder.path()));
+    run_expecting(0, run.current_dir(folder.path()));
     // The words change first, the figures are fetched after them.
     until(
         &mut chromium,

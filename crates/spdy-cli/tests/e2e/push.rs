@@ -6,7 +6,7 @@ use std::process::Command;
 use serde_json::Value;
 
 use crate::support::peers::wanted;
-use crate::support::program::{Served, ended_with, spdy};
+use crate::support::program::{Served, run_expecting, spdy};
 
 /// A page with a style sheet that names an image, in a folder.
 fn site() -> tempfile::TempDir {
@@ -33,7 +33,7 @@ fn serve(folder: &Path, more: &[&str]) -> Served {
 /// What `spdy fetch` tells of each URL, a line each.
 fn fetched(protocol: &str, more: &[&str], urls: &[String]) -> Vec<Value> {
     let mut command = spdy(&["fetch", "--protocol", protocol, "--json"]);
-    let output = ended_with(0, command.args(more).args(urls));
+    let output = run_expecting(0, command.args(more).args(urls));
     let text = String::from_utf8(output.stdout).expect("JSON is UTF-8");
     let line = |line| serde_json::from_str(line).expect("a line of JSON");
     text.lines().map(line).collect()
@@ -60,7 +60,7 @@ fn links(result: &Value) -> Vec<&str> {
 }
 
 #[test]
-fn what_a_page_names_comes_along_and_answers_the_next_request() {
+fn referenced_resources_are_pushed_and_answer_the_next_request() {
     let folder = site();
     for form in ["two-blocks", "version-twice", "one-block"] {
         let served = serve(folder.path(), &["--push", "graph", "--push-form", form]);
@@ -88,7 +88,7 @@ fn what_a_page_names_comes_along_and_answers_the_next_request() {
 
 /// A server that pushes what nobody asked for chose its name: `.profile`, or whatever else lies there.
 #[test]
-fn a_push_that_nobody_asked_for_is_written_over_no_file() {
+fn an_unclaimed_push_never_overwrites_a_file() {
     let folder = site();
     let served = serve(folder.path(), &["--push", "graph"]);
     let to = tempfile::tempdir().expect("a folder can be made");
@@ -118,7 +118,7 @@ fn pushes_that_no_request_claims_bring_so_many_bytes_and_no_more() {
         let mut command = spdy(&["fetch", "--protocol", "spdy/3.1", "--json"]);
         let bytes = bytes.to_string();
         command.args(["--push", "accept", "--push-bytes", &bytes, &url]);
-        let output = ended_with(code, &mut command);
+        let output = run_expecting(code, &mut command);
         let told = String::from_utf8_lossy(&output.stderr);
         assert_eq!(told.contains("(--push-bytes)"), code == 1, "{told}");
         let results = String::from_utf8_lossy(&output.stdout);
@@ -127,7 +127,7 @@ fn pushes_that_no_request_claims_bring_so_many_bytes_and_no_more() {
 }
 
 #[test]
-fn who_takes_no_pushes_is_told_what_a_page_needs() {
+fn clients_without_push_get_link_hints() {
     let folder = site();
     let far = "<http://far.test/b.png>; rel=\"subresource preload\"; as=image";
     let all = format!(
@@ -175,7 +175,7 @@ fn by_default_the_text_of_a_file_brings_nothing_along() {
         );
     }
     let mut command = spdy(&["serve", "--push", "none,graph"]);
-    let output = ended_with(2, command.arg(folder.path()));
+    let output = run_expecting(2, command.arg(folder.path()));
     let text = String::from_utf8_lossy(&output.stderr);
     assert!(
         text.contains("--push none goes with no other source"),
@@ -184,7 +184,7 @@ fn by_default_the_text_of_a_file_brings_nothing_along() {
 }
 
 #[test]
-fn what_clients_of_several_networks_request_after_a_page_is_learned() {
+fn requests_of_several_networks_after_a_page_are_learned() {
     if !wanted() {
         return;
     }
@@ -208,7 +208,7 @@ fn what_clients_of_several_networks_request_after_a_page_is_learned() {
         curl.args(["--silent", "--show-error", "--fail", "--noproxy", "*"])
             .args(["--interface", &format!("127.0.{network}.1")])
             .args(["--header", &referer, &page, &style]);
-        ended_with(0, &mut curl);
+        run_expecting(0, &mut curl);
     }
     assert_eq!(told(&ours()), [("", None), ("a.css", Some(true))]);
 }

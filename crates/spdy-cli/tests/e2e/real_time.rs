@@ -10,8 +10,8 @@ use serde_json::Value;
 use spdy_testkit::patience::{ended, until};
 
 use crate::support::peers::{is_installed, require, wanted};
-use crate::support::program::{ended_with, output, spdy};
-use crate::support::unprivileged::{SOMEBODY, unprivileged};
+use crate::support::program::{output, run_expecting, spdy};
+use crate::support::unprivileged::{UNPRIVILEGED_ID, unprivileged};
 
 /// Runs on a busy machine that may be late before one counts.
 const ATTEMPTS: usize = 10;
@@ -43,7 +43,7 @@ fn a_program_behind_a_link_gets_what_the_link_carries() {
         let mut command = spdy(&["lab", "shape", "--json", "--server", &server]);
         command.args(["--down", "2mbit", "--up", "384kbit", "--rtt", "30ms", "--"]);
         command.args([program, "fetch", "-q", "http://203.0.113.9/file"]);
-        let output = ended_with(0, &mut command);
+        let output = run_expecting(0, &mut command);
         assert!(output.stdout == body, "{} bytes came", output.stdout.len());
         let run = achieved(&output);
         if run["faults"] != serde_json::json!([]) {
@@ -64,7 +64,7 @@ fn a_program_behind_a_link_gets_what_the_link_carries() {
 
 /// Root makes its namespaces directly; everybody else inside a user namespace, where the command finds itself who it was.
 #[test]
-fn whoever_is_not_root_has_a_link_too_and_is_who_he_was_behind_it() {
+fn an_unprivileged_user_keeps_its_identity_behind_the_link() {
     if skips() {
         return;
     }
@@ -72,7 +72,7 @@ fn whoever_is_not_root_has_a_link_too_and_is_who_he_was_behind_it() {
     let shape = |words: &[&str]| {
         let arguments = ["lab", "shape", "-q", "--network", "dsl", "--"];
         let mut command = unprivileged(folder.path(), &arguments);
-        let output = ended_with(0, command.args(words));
+        let output = run_expecting(0, command.args(words));
         String::from_utf8_lossy(&output.stdout).into_owned()
     };
     let of = |option: &str| {
@@ -81,7 +81,7 @@ fn whoever_is_not_root_has_a_link_too_and_is_who_he_was_behind_it() {
             .output()
             .expect("there is an id");
         match String::from_utf8_lossy(&me.stdout).trim() {
-            "0" => SOMEBODY.to_string(),
+            "0" => UNPRIVILEGED_ID.to_string(),
             number => number.to_owned(),
         }
     };
@@ -123,7 +123,7 @@ fn whoever_is_not_root_has_a_link_too_and_is_who_he_was_behind_it() {
         "-q",
         "http://203.0.113.9/file",
     ]);
-    assert_eq!(ended_with(0, &mut command).stdout, b"behind the link");
+    assert_eq!(run_expecting(0, &mut command).stdout, b"behind the link");
 }
 
 #[test]
@@ -133,7 +133,7 @@ fn the_exit_code_is_the_commands() {
     }
     let ends = |code: i32, words: &[&str]| {
         let mut command = spdy(&["lab", "shape", "--network", "dsl", "--"]);
-        ended_with(code, command.args(words));
+        run_expecting(code, command.args(words));
     };
     ends(0, &["true"]);
     ends(7, &["sh", "-c", "exit 7"]);
@@ -142,12 +142,12 @@ fn the_exit_code_is_the_commands() {
 }
 
 #[test]
-fn what_cannot_be_says_why() {
+fn impossible_settings_are_reported_with_a_reason() {
     if skips() {
         return;
     }
     let said = |code: i32, words: &[&str]| {
-        let output = ended_with(code, spdy(&["lab", "shape"]).args(words));
+        let output = run_expecting(code, spdy(&["lab", "shape"]).args(words));
         String::from_utf8_lossy(&output.stderr).into_owned()
     };
     let rate = said(
@@ -177,7 +177,7 @@ fn what_cannot_be_says_why() {
 
 /// Whoever inherited our pipe holds it open: it ends when the last of them has.
 #[test]
-fn a_shaper_that_is_killed_takes_everything_with_it() {
+fn killing_the_shaper_kills_every_child() {
     if skips() {
         return;
     }

@@ -19,7 +19,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use crate::support::files::sha256;
 use crate::support::peers::{is_installed, require, wanted};
-use crate::support::program::{Served, ended_with, spdy};
+use crate::support::program::{Served, run_expecting, spdy};
 use crate::support::raw_origin::{RawOrigin, Sent};
 
 /// Records the site; what the program told, and the replica.
@@ -29,7 +29,7 @@ fn record(origin: &RawOrigin, output: &Path, more: &[&str]) -> (Value, Replica) 
         command.args(["--resolve", &resolve]);
     }
     let output_text = output.to_str().expect("the path is UTF-8");
-    let said = ended_with(0, command.args(["-o", output_text]).args(more));
+    let said = run_expecting(0, command.args(["-o", output_text]).args(more));
     let told = serde_json::from_slice(&said.stdout).expect("it prints JSON");
     let opened = open(output_text).expect("a replica was written");
     (told, opened.replica)
@@ -62,7 +62,7 @@ fn a_site_of_four_hosts_is_recorded_and_served_again_byte_for_byte() {
     let (told, replica) = record(&origin, &file, &[]);
 
     assert_is_what_was_sent(&replica, &origin.sent());
-    assert_is_told(&told, &replica);
+    assert_failures_reported(&told, &replica);
     assert_is_served(&file, &replica);
     assert_is_served_literally(&file, &origin.sent());
 }
@@ -153,7 +153,7 @@ fn assert_is_what_was_sent(replica: &Replica, sent: &[Sent]) {
 }
 
 /// What failed is kept and told.
-fn assert_is_told(told: &Value, replica: &Replica) {
+fn assert_failures_reported(told: &Value, replica: &Replica) {
     assert_eq!(told["exchanges"], replica.exchanges.len());
     assert_eq!(told["hosts"], 4);
     let errors: Vec<_> = told["errors"].as_array().into_iter().flatten().collect();
@@ -327,7 +327,10 @@ fn exchange_bytes_over_tls(address: SocketAddr, url: &url::Url, wire: &[u8]) -> 
     runtime.block_on(async {
         let socket = tokio::net::TcpStream::connect(address).await;
         let socket = Box::new(socket.expect("the server listens"));
-        let shaken = tls.offering(&[Protocol::Http1]).connect(socket, host).await;
+        let shaken = tls
+            .with_alpn(&[Protocol::Http1])
+            .connect(socket, host)
+            .await;
         let (mut socket, _) = shaken.expect("any certificate will do");
         socket.write_all(wire).await.expect("the server reads");
         socket.shutdown().await.expect("it is open");
@@ -359,7 +362,7 @@ fn a_page_over_http_2_is_recorded_with_its_fields_in_their_order() {
         output,
         &rules,
     ];
-    ended_with(0, &mut spdy(&command));
+    run_expecting(0, &mut spdy(&command));
 
     let recorded = open(output).expect("a replica was written").replica;
     let portal = builtin::portal();
@@ -425,7 +428,7 @@ fn names(exchange: &Exchange) -> Vec<String> {
 }
 
 #[test]
-fn runs_of_a_pinned_page_fetch_the_same_and_runs_of_another_are_told_apart() {
+fn pinned_runs_fetch_the_same_and_differences_are_reported() {
     if !wanted() {
         return;
     }
@@ -455,7 +458,7 @@ fn runs_of_a_pinned_page_fetch_the_same_and_runs_of_another_are_told_apart() {
         let url = format!("{}/", served.origin(false));
         let mut command = spdy(&["record", &url, "--runs", "2", "--json", "-o", output]);
         command.args(["--settle", "5"]); // for a frame and a worker that wait for a core
-        let said = ended_with(0, command.args(pinned.then_some("--pin")));
+        let said = run_expecting(0, command.args(pinned.then_some("--pin")));
         let told: Value = serde_json::from_slice(&said.stdout).expect("it prints JSON");
         let run = |number: usize, field: &str| told["runs"][number][field].clone();
         assert_eq!(

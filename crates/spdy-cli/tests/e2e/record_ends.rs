@@ -11,10 +11,10 @@ use spdy_page::replica::Kind;
 use spdy_testkit::patience::{ended, patient, until};
 
 use crate::support::peers::{is_installed, require, wanted};
-use crate::support::program::{Served, ended_with, spdy};
+use crate::support::program::{Served, run_expecting, spdy};
 
 #[test]
-fn a_page_that_does_not_come_is_a_failure_that_says_why() {
+fn a_failed_navigation_is_reported_with_its_reason() {
     if !wanted() {
         return;
     }
@@ -22,7 +22,7 @@ fn a_page_that_does_not_come_is_a_failure_that_says_why() {
     let folder = tempfile::tempdir().expect("a folder can be made");
     let output = folder.path().join("none.warc");
     let output = output.to_str().expect("the path is UTF-8");
-    let said = ended_with(
+    let said = run_expecting(
         1,
         &mut spdy(&["record", "http://127.0.0.1:1/", "-o", output]),
     );
@@ -43,7 +43,7 @@ fn a_page_that_does_not_come_is_a_failure_that_says_why() {
         "--browser",
         "/no/such/browser",
     ];
-    let told = String::from_utf8_lossy(&ended_with(1, &mut spdy(&nobody)).stderr).into_owned();
+    let told = String::from_utf8_lossy(&run_expecting(1, &mut spdy(&nobody)).stderr).into_owned();
     assert!(told.contains("cannot start /no/such/browser"), "{told}");
 }
 
@@ -108,7 +108,7 @@ fn an_interrupted_recording_leaves_neither_file_nor_profile_nor_browser() {
 }
 
 #[test]
-fn a_page_that_never_gets_quiet_is_kept_as_far_as_it_came() {
+fn a_page_that_never_settles_is_recorded_partially() {
     if !wanted() {
         return;
     }
@@ -126,7 +126,7 @@ fn a_page_that_never_gets_quiet_is_kept_as_far_as_it_came() {
     let output = output.to_str().expect("the path is UTF-8");
     let url = format!("http://{address}/");
     let command = ["record", &url, "-o", output, "--timeout", "20", "--json"];
-    let said = ended_with(0, &mut spdy(&command));
+    let said = run_expecting(0, &mut spdy(&command));
     let told: Value = serde_json::from_slice(&said.stdout).expect("it prints JSON");
     assert_eq!(told["load_ms"], Value::Null, "{told}");
     assert!(
@@ -178,7 +178,7 @@ fn answer(mut socket: TcpStream, of: impl Fn(&str) -> Option<String>) {
 }
 
 #[test]
-fn a_page_of_downloads_leaves_nothing_in_the_home_of_who_records_it() {
+fn downloads_leave_no_file_in_the_home_folder() {
     if !wanted() {
         return;
     }
@@ -209,7 +209,7 @@ fn a_page_of_downloads_leaves_nothing_in_the_home_of_who_records_it() {
     for folders in ["CONFIG", "CACHE", "DATA"] {
         command.env_remove(format!("XDG_{folders}_HOME"));
     }
-    ended_with(0, command.env("HOME", home.path()));
+    run_expecting(0, command.env("HOME", home.path()));
     let left: Vec<_> = fs::read_dir(home.path())
         .expect("it is a folder")
         .map(|entry| entry.expect("it can be read").path())
@@ -223,7 +223,7 @@ fn a_page_of_downloads_leaves_nothing_in_the_home_of_who_records_it() {
 }
 
 #[test]
-fn several_pages_become_replicas_in_a_folder_and_one_that_fails_stops_no_other() {
+fn a_failed_page_does_not_stop_the_others() {
     if !wanted() {
         return;
     }
@@ -233,7 +233,7 @@ fn several_pages_become_replicas_in_a_folder_and_one_that_fails_stops_no_other()
     let output = folder.path().join("pages");
     let url = format!("{}/", served.origin(false));
     let command = ["record", "http://127.0.0.1:1/", &url, "--json", "-o"];
-    let said = ended_with(1, spdy(&command).arg(&output));
+    let said = run_expecting(1, spdy(&command).arg(&output));
     let told = String::from_utf8_lossy(&said.stderr).into_owned();
     assert!(told.contains("cannot record http://127.0.0.1:1/"), "{told}");
     let told: Value = serde_json::from_slice(&said.stdout).expect("one page was recorded");
@@ -259,13 +259,13 @@ fn stand_in(output: &Path) -> std::process::Command {
 }
 
 #[test]
-fn a_run_that_fails_is_told_and_the_one_before_is_kept() {
+fn a_failed_run_is_reported_and_the_previous_replica_kept() {
     let folder = tempfile::tempdir().expect("a folder can be made");
     let output = folder.path().join("page.warc");
     let mut command = stand_in(&output);
     let once = folder.path().join("once");
     command.arg(format!("--browser-arg=once={}", once.display()));
-    let said = ended_with(1, command.args(["--runs", "2", "--json"]));
+    let said = run_expecting(1, command.args(["--runs", "2", "--json"]));
     let told: Value = serde_json::from_slice(&said.stdout).expect("it prints JSON");
     let runs = told["runs"].as_array().expect("there were runs");
     assert_eq!(runs.len(), 2, "{told}");
@@ -288,7 +288,7 @@ fn where_nothing_can_be_written_no_browser_is_started() {
     let started = folder.path().join("started");
     let mut command = stand_in(&folder.path().join("none/page.warc.gz"));
     command.arg(format!("--browser-arg=once={}", started.display()));
-    let told = String::from_utf8_lossy(&ended_with(1, &mut command).stderr).into_owned();
+    let told = String::from_utf8_lossy(&run_expecting(1, &mut command).stderr).into_owned();
     assert!(told.contains("error: cannot write "), "{told}");
     assert!(!started.exists());
 }

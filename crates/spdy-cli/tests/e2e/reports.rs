@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::support::chromium::{Chromium, Look};
 use crate::support::peers::{is_installed, require, wanted};
-use crate::support::program::{ended_with, spdy};
+use crate::support::program::{run_expecting, spdy};
 
 /// Four protocols over two axes and a third factor, with chance in it; names of networks; nothing to compare with.
 const EXPERIMENTS: [(&str, &str); 3] = [
@@ -121,7 +121,7 @@ fn every_chart_is_seen_on_a_desk_and_a_phone_in_light_and_dark() {
         let lab = |arguments: &[&str]| {
             let mut command = spdy(&["lab"]);
             command.args(arguments).current_dir(folder.path());
-            ended_with(0, &mut command);
+            run_expecting(0, &mut command);
         };
         lab(&["run", "it.toml"]);
         lab(&["report", &format!("{name}.db")]);
@@ -138,7 +138,7 @@ fn every_chart_is_seen_on_a_desk_and_a_phone_in_light_and_dark() {
         "3g",
         "--report",
     ]);
-    ended_with(0, command.arg(&race));
+    run_expecting(0, command.arg(&race));
     pages.push(("race", race));
 
     let mut chromium = Chromium::start();

@@ -64,7 +64,7 @@ fn uploads_that_never_end_do_not_keep_others_from_the_origin() {
 
 /// Who holds all places, here with halves of heads, is told of on stderr and in numbers; who comes meanwhile waits, and is served.
 #[test]
-fn with_all_places_held_by_slow_clients_it_says_so_and_who_waits_is_served_when_one_leaves() {
+fn full_connection_slots_are_logged_and_waiting_clients_served() {
     let origin = EchoOrigin::start("no-store", Duration::ZERO);
     let config = format!(
         "[listen]\ntls = []\nplain = ['127.0.0.1:0']\n[[site]]\nnames = ['site.test']\norigin = 'http://{}'\n",

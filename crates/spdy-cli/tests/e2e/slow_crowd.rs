@@ -14,9 +14,9 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpSocket;
 use tokio::task::JoinSet;
 
-use crate::support::accelerated::{Accelerated, Setting};
+use crate::support::accelerated::{AcceleratedSite, Setting};
 use crate::support::origins::{Origins, whole};
-use crate::support::raw_frames::Framed;
+use crate::support::raw_frames::FrameProtocol;
 
 const SITE: &str = "www.site.test";
 const LIMITS: &str = include_str!("../../../../docs/limits.md");
@@ -64,19 +64,19 @@ impl Manner {
                 (":path", b"/large"),
             ]
         };
-        let closed = |framed: Framed, scheme| framed.behind_a_closed_window(&fields(scheme));
+        let closed = |framed: FrameProtocol, scheme| framed.behind_a_closed_window(&fields(scheme));
         let spdy = Protocol::Spdy(Version::V31);
         vec![
             of("HTTP/1.1, an answer not read", None, all.as_bytes()),
             of(
                 "HTTP/2, its window closed",
                 None,
-                &closed(Framed::Http2, b"http"),
+                &closed(FrameProtocol::Http2, b"http"),
             ),
             of(
                 "SPDY/3.1, its window closed",
                 None,
-                &closed(Framed::Spdy, b"http"),
+                &closed(FrameProtocol::Spdy, b"http"),
             ),
             of(
                 "HTTP/1.1 in TLS, an answer not read",
@@ -86,12 +86,12 @@ impl Manner {
             of(
                 "HTTP/2 in TLS, its window closed",
                 Some(Protocol::Http2),
-                &closed(Framed::Http2, b"https"),
+                &closed(FrameProtocol::Http2, b"https"),
             ),
             of(
                 "SPDY/3.1 in TLS, its window closed",
                 Some(spdy),
-                &closed(Framed::Spdy, b"https"),
+                &closed(FrameProtocol::Spdy, b"https"),
             ),
             of("half a body", None, body.as_bytes()),
             of("half a head", None, head.as_bytes()),
@@ -121,7 +121,7 @@ impl Manner {
         let socket = socket.connect(to).await.expect("it listens");
         let mut io: BoxIo = Box::new(socket);
         if let Some(protocol) = self.tls {
-            let client = doors.client.offering(&[protocol]);
+            let client = doors.client.with_alpn(&[protocol]);
             (io, _) = client.connect(io, SITE).await.expect("it is believed");
         }
         io.write_all(&self.sent).await.expect("it is let in");
@@ -192,7 +192,7 @@ fn origins() -> Origins {
 }
 
 /// Others are served meanwhile, from what is kept and from the origin, in time and byte for byte.
-fn assert_serves(program: &Accelerated, round: usize) {
+fn assert_serves(program: &AcceleratedSite, round: usize) {
     let kept = program.get(SITE, "/large", "");
     assert!(kept.is_whole && kept.body == large(), "{}", kept.head);
     let target = format!("/{round}");
@@ -201,7 +201,7 @@ fn assert_serves(program: &Accelerated, round: usize) {
 }
 
 #[test]
-fn thousands_of_slow_clients_cost_what_is_told_of_each_and_others_are_served() {
+fn thousands_of_slow_clients_cost_the_documented_memory() {
     let clients = clients();
     let origins = origins();
     let cache = format!("[cache]\nmemory_mib = {CACHE_MIB}\nobject_mib = 1\n");
@@ -209,7 +209,7 @@ fn thousands_of_slow_clients_cost_what_is_told_of_each_and_others_are_served() {
         site: &cache,
         ..Setting::default()
     };
-    let program = Accelerated::start(&origins, &setting);
+    let program = AcceleratedSite::start(&origins, &setting);
     let authority = std::fs::read(origins.signed.path("authority.pem")).expect("it was written");
     let authority = certificates_from_pem(&authority, "a test's").expect("it is PEM");
     let trust = Trust::only(authority);

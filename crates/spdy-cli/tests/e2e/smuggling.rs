@@ -109,7 +109,7 @@ struct Case {
 }
 
 #[test]
-fn no_framing_has_two_readings() {
+fn no_framing_is_ambiguous() {
     let case = |what, bytes, gets| Case { what, bytes, gets };
     let hidden = format!("0\r\n\r\n{SMUGGLED}");
     let cases = [
@@ -170,7 +170,7 @@ fn no_framing_has_two_readings() {
 }
 
 #[test]
-fn no_request_line_and_no_host_has_two_readings() {
+fn no_request_line_or_host_is_ambiguous() {
     let line = |line: &str, fields: &str| format!("{line}\r\n{fields}\r\n").into_bytes();
     let host = "Host: site.test\r\n";
     let case = |what, bytes, gets| Case { what, bytes, gets };
@@ -444,7 +444,7 @@ pub(crate) const PATHS: [&str; 60] = [
 
 /// Whatever two programs may take for one path, the cache does not: what is asked for, kept and sent on are the same bytes.
 #[test]
-fn no_path_is_taken_for_another() {
+fn no_two_paths_share_a_cache_key() {
     let stage = Stage::start();
     let ask = |target: &str| {
         let request =
@@ -466,7 +466,7 @@ fn no_path_is_taken_for_another() {
 
 /// The origin is told by which name and port it was asked, and may answer by that: so what it said to one is not kept for another.
 #[test]
-fn no_name_is_taken_for_another() {
+fn no_two_hosts_share_a_cache_key() {
     let stage = Stage::start();
     let names = [
         "site.test",
@@ -496,7 +496,7 @@ fn no_name_is_taken_for_another() {
 
 /// What a GET says of another target, method or host than its own is not passed on: it would be kept under its own.
 #[test]
-fn no_field_speaks_for_another_request() {
+fn no_header_overrides_target_method_or_host() {
     let stage = Stage::start();
     let claims = "X-Original-URL: /smuggled\r\nX-Rewrite-URL: /smuggled\r\nX_Original_URL: /smuggled\r\n\
         X-HTTP-Method-Override: DELETE\r\nX-Host: evil.test\r\nX-Forwarded-Host: evil.test\r\n\

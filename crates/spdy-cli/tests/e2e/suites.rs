@@ -196,7 +196,7 @@ fn h2spec_finds_nothing_without_tls() {
 
 /// As it is with nothing configured, and its own authority believed.
 #[test]
-fn sslyze_finds_tls_as_mozilla_wants_it() {
+fn sslyze_accepts_tls_by_mozillas_profile() {
     if !wanted() {
         return;
     }

@@ -17,10 +17,10 @@ use crate::support::dask::{self, Dask};
 use crate::support::lab::{Lab, SMALL, text};
 use crate::support::peers::wanted;
 use crate::support::postgres::{PASSWORD, PostgresServer};
-use crate::support::program::ended_with;
+use crate::support::program::run_expecting;
 
 #[test]
-fn single_cells_are_told_as_a_table_or_as_json() {
+fn single_cells_print_as_table_or_json() {
     let lab = Lab::new(SMALL);
     let table = lab.said(&["cell", "small.toml", "2", "1"]);
     assert!(
@@ -36,7 +36,7 @@ fn single_cells_are_told_as_a_table_or_as_json() {
 }
 
 #[test]
-fn parts_that_tasks_have_loaded_make_one_store_whoever_was_first() {
+fn merged_parts_make_one_store_in_any_order() {
     let lab = Lab::new(SMALL);
     lab.run("alone.db", &[]);
     let part = |part: &str, store: &str| {
@@ -49,7 +49,7 @@ fn parts_that_tasks_have_loaded_make_one_store_whoever_was_first() {
             store,
             "--json",
         ];
-        let kept = text(&ended_with(0, &mut lab.command(&words)).stdout);
+        let kept = text(&run_expecting(0, &mut lab.command(&words)).stdout);
         let kept: Value = serde_json::from_str(&kept).expect("JSON");
         assert_eq!(kept["store"], *store);
         (
@@ -111,7 +111,7 @@ fn parts_that_tasks_have_loaded_make_one_store_whoever_was_first() {
         "the files differ"
     );
     // A store is no part of itself, and parts of another plan are none.
-    ended_with(
+    run_expecting(
         2,
         &mut lab.command(&["merge", "all.db", "--store", "./all.db"]),
     );
@@ -121,7 +121,7 @@ fn parts_that_tasks_have_loaded_make_one_store_whoever_was_first() {
     )
     .expect("the folder can be written to");
     lab.said(&["cell", "small.toml", "1", "--store", "other.db"]);
-    let other = ended_with(
+    let other = run_expecting(
         1,
         &mut lab.command(&["merge", "other.db", "--store", "all.db"]),
     );
@@ -130,19 +130,19 @@ fn parts_that_tasks_have_loaded_make_one_store_whoever_was_first() {
         "{}",
         text(&other.stderr)
     );
-    ended_with(
+    run_expecting(
         2,
         &mut lab.command(&["cell", "small.toml", "--part", "6/5"]),
     );
-    ended_with(
+    run_expecting(
         2,
         &mut lab.command(&["cell", "small.toml", "1", "--part", "1/5"]),
     );
-    ended_with(2, &mut lab.command(&["cell", "small.toml"]));
+    run_expecting(2, &mut lab.command(&["cell", "small.toml"]));
 }
 
 #[test]
-fn a_cell_that_came_out_as_two_things_is_told_and_the_first_is_kept() {
+fn differing_results_of_a_cell_are_reported_and_the_first_kept() {
     let lab = Lab::new(SMALL);
     for store in ["a.db", "b.db"] {
         lab.said(&["cell", "small.toml", "1", "2", "--store", store]);
@@ -153,7 +153,8 @@ fn a_cell_that_came_out_as_two_things_is_told_and_the_first_is_kept() {
         .execute("UPDATE results SET load_ms = load_ms + 1 WHERE id = 4", [])
         .expect("rows");
     drop(connection);
-    let told = text(&ended_with(1, &mut lab.command(&["merge", "b.db", "--store", "a.db"])).stderr);
+    let told =
+        text(&run_expecting(1, &mut lab.command(&["merge", "b.db", "--store", "a.db"])).stderr);
     for word in [
         "a.db holds other results of the cell page=portal,protocol=spdy",
         "load_ms is",
@@ -175,10 +176,10 @@ fn a_store_is_exported_as_parquet_if_the_program_was_built_with_it() {
         let bytes = lab.bytes("a.parquet");
         assert!(bytes.starts_with(b"PAR1") && bytes.ends_with(b"PAR1"));
         let export = ["export", "a.db", "--parquet", "-"];
-        let written = ended_with(0, &mut lab.command(&export)).stdout;
+        let written = run_expecting(0, &mut lab.command(&export)).stdout;
         assert!(written == bytes, "stdout is another file");
     } else {
-        let told = text(&ended_with(2, &mut lab.command(&export)).stderr);
+        let told = text(&run_expecting(2, &mut lab.command(&export)).stderr);
         assert!(told.contains("--features parquet"), "{told}");
         assert!(!lab.path("a.parquet").exists(), "a file of nothing");
     }
@@ -186,7 +187,7 @@ fn a_store_is_exported_as_parquet_if_the_program_was_built_with_it() {
         &["export", "a.db"][..],
         &["export", "a.db", "--csv", "-", "--parquet", "-"],
     ] {
-        ended_with(2, &mut lab.command(words));
+        run_expecting(2, &mut lab.command(words));
     }
 }
 
@@ -226,7 +227,7 @@ fn a_task_of_an_array_takes_no_url_with_a_password() {
         task
     };
     for url in WITH_PASSWORDS {
-        let output = ended_with(2, &mut array(url));
+        let output = run_expecting(2, &mut array(url));
         let told = text(&output.stderr);
         assert!(
             told.contains("want PGPASSWORD") && !told.contains("hu"),
@@ -235,14 +236,14 @@ fn a_task_of_an_array_takes_no_url_with_a_password() {
         assert_eq!(text(&output.stdout), "", "{url}");
     }
     for store in WITHOUT.into_iter().chain(["part:of@mine.db"]) {
-        let called = text(&ended_with(0, &mut array(store)).stdout);
+        let called = text(&run_expecting(0, &mut array(store)).stdout);
         assert!(called.contains(&format!("--store {store} ")), "{called}");
     }
 }
 
 #[cfg(unix)]
 #[test]
-fn a_sweep_over_a_cluster_says_what_is_wrong_and_shows_no_password() {
+fn sweep_errors_never_show_a_password() {
     if !wanted() {
         return;
     }
@@ -258,7 +259,7 @@ fn a_sweep_over_a_cluster_says_what_is_wrong_and_shows_no_password() {
         sweep
     };
     let told = |code, more: &[&str]| {
-        let told = text(&ended_with(code, &mut sweep(more)).stderr);
+        let told = text(&run_expecting(code, &mut sweep(more)).stderr);
         assert!(!told.contains("Traceback"), "{more:?}: {told}");
         assert!(!told.contains("hu"), "{more:?}: {told}");
         told

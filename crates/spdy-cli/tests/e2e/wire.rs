@@ -5,7 +5,7 @@ use std::process::Command;
 use crate::support::capture::Relay;
 use crate::support::files::FILES;
 use crate::support::peers::{is_installed, require, wanted};
-use crate::support::program::{Served, ended_with, spdy};
+use crate::support::program::{Served, run_expecting, spdy};
 
 #[test]
 fn tshark_names_the_frames_of_a_fetch() {
@@ -19,7 +19,7 @@ fn tshark_names_the_frames_of_a_fetch() {
     let urls = ["0", "128", "10k", "1m"].map(|name| format!("http://{}/{name}", relay.address));
     let folder = tempfile::tempdir().expect("a folder can be made");
     let mut fetch = spdy(&["fetch", "--protocol", "spdy/3.1", "--output-dir"]);
-    ended_with(0, fetch.arg(folder.path()).args(&urls));
+    run_expecting(0, fetch.arg(folder.path()).args(&urls));
 
     let pcap = folder.path().join("fetch.pcap");
     relay.write_pcap(&pcap);
@@ -28,7 +28,7 @@ fn tshark_names_the_frames_of_a_fetch() {
         .arg("-r")
         .arg(&pcap)
         .args(["-d", &format!("tcp.port=={port},spdy"), "-Y", "spdy", "-V"]);
-    let output = ended_with(0, &mut tshark);
+    let output = run_expecting(0, &mut tshark);
     let text = String::from_utf8_lossy(&output.stdout);
 
     let count = |name: &str| text.matches(name).count();

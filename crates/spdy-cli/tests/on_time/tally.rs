@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn the_part_of_others_is_what_is_neither_idle_nor_ours() {
+    fn foreign_cpu_time_is_neither_idle_nor_own() {
         let own = |ticks: u64| format!("7 (a) b) S 1 2 3 4 5 6 7 8 9 10 {ticks} 1 2 3 0 0");
         let at = |stat: &str, ticks| Machine::parse(stat, &own(ticks)).expect("it can be read");
         let before = at("cpu  0 0 0 0 0 0 0 0 0 0\n", 0);

@@ -7,7 +7,7 @@ use futures_util::FutureExt;
 use futures_util::future::{Either, select};
 use http::{HeaderMap, Method, Request, Response, StatusCode};
 use spdy::body::Body;
-use spdy::client::Pushed;
+use spdy::client::PushInfo;
 use spdy::runtime::BoxFuture;
 use spdy_frame::priority::Priority;
 use spdy_http::http1_text::{request_head_bytes, response_head_bytes};
@@ -16,7 +16,7 @@ use spdy_net::error::{ExchangeError, Retry};
 use super::{Inner, Lease, Live, Queued};
 use crate::connect::Phases;
 use crate::error::{Error, TimeoutPhase};
-use crate::exchange::{LeasedBody, Patience, Spare};
+use crate::exchange::{BodyReplay, LeasedBody, Patience};
 use crate::origin::Origin;
 use crate::route::Route;
 use crate::timing::Timings;
@@ -26,7 +26,7 @@ use crate::upload::Progress;
 const KEEP_ALIVE_MARGIN: Duration = Duration::from_secs(1);
 
 /// Who waits for a connection that is being opened looks no more often than this whether it stands.
-const LOOKS_AGAIN_AFTER: Duration = Duration::from_millis(100);
+const POOL_POLL_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Methods that may be sent twice (RFC 9110 §9.2.2).
 fn is_idempotent(method: &Method) -> bool {
@@ -56,7 +56,7 @@ fn is_misdirected(response: &Response<Body>) -> bool {
 }
 
 /// Whether what came says that the server does not want this origin on this connection.
-fn is_turned_away(answer: &Result<Response<Body>, Error>) -> bool {
+fn is_origin_rejected(answer: &Result<Response<Body>, Error>) -> bool {
     match answer {
         Ok(response) => is_misdirected(response),
         Err(error) => matches!(error, Error::Exchange { .. }),
@@ -80,12 +80,12 @@ impl Inner {
         }
         loop {
             let lease = self.place(&origin, &mut queued).await?;
-            let (sent, spare) = Spare::of(body);
+            let (sent, spare) = BodyReplay::of(body);
             let request = Request::from_parts(head.clone(), sent);
             let (id, is_guest) = (lease.id, *lease.opened_for != origin);
             let is_used = lease.phases.connect.is_none();
             let answer = self.attempt(&origin, request, priority, lease).await;
-            if is_guest && is_turned_away(&answer) {
+            if is_guest && is_origin_rejected(&answer) {
                 let mut state = self.lock();
                 // A connection that was lost turned nobody away.
                 let stands = |live: &Live| !live.connection.is_closing();
@@ -163,7 +163,7 @@ impl Inner {
                     });
                 }
                 // None stands, and how long opening one may take is said elsewhere.
-                Either::Right(_) => after = after.max(LOOKS_AGAIN_AFTER),
+                Either::Right(_) => after = after.max(POOL_POLL_INTERVAL),
             }
         }
     }
@@ -246,7 +246,7 @@ impl Inner {
                 state.pool.set_idle_timeout(lease.id, timeout);
             }
             state.stats.response_header_bytes += response_head_bytes(&head) as u64;
-            if head.extensions.get::<Pushed>().is_some() {
+            if head.extensions.get::<PushInfo>().is_some() {
                 // It was answered without being sent.
                 state.stats.requests -= 1;
                 state.stats.request_header_bytes -= head_bytes;

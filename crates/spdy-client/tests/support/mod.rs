@@ -16,7 +16,7 @@ use spdy_net::latch::Latch;
 use spdy_net::network::{BoxIo, Network};
 use spdy_net::protocol::Protocol;
 use spdy_net::serve::{ServerOptions, serve_connection};
-use spdy_net::tls::{ClientTls, KeyLogTo, ServerTls, TlsOptions};
+use spdy_net::tls::{ClientTls, KeyLogTarget, ServerTls, TlsOptions};
 use spdy_net::verify::Trust;
 
 /// What takes a connection at an address.
@@ -138,7 +138,7 @@ impl Network for World {
 /// The two sides of TLS for `a.test`.
 pub(crate) fn tls_pair() -> (ServerTls, ClientTls) {
     let options = TlsOptions {
-        key_log: KeyLogTo::Nowhere,
+        key_log: KeyLogTarget::Nowhere,
         ..TlsOptions::default()
     };
     let ca = LocalCa::generate(KeyKind::EcdsaP256).unwrap();

@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_neither_bytes_nor_an_end_is_an_error() {
+    fn an_invalid_message_is_an_error() {
         for wire in [&b"\xff"[..], b"\xff\0\0"] {
             let got = wire.len();
             let read = decode(ChannelProtocol::V5, Bytes::from_static(wire));

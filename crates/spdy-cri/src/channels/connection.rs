@@ -181,7 +181,7 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Channels<T> {
             runtime,
         } = self;
         let (mut sink, mut stream) = socket.split();
-        let heard = LastHeard::new(&runtime);
+        let heard = ActivityClock::new(&runtime);
         let ended = {
             let reading = read(&mut stream, protocol, &mut incoming, &heard);
             let mut reading = std::pin::pin!(reading);
@@ -242,7 +242,7 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Channels<T> {
 
 impl<T: AsyncRead + AsyncWrite + Unpin + Send + 'static> Channels<T> {
     /// [`run`](Self::run) as a task, whose end its readers and writers hear of.
-    pub(crate) fn run_alone(self) -> BoxFuture<()> {
+    pub(crate) fn into_task(self) -> BoxFuture<()> {
         Box::pin(async {
             if let Err(error) = self.run().await {
                 tracing::debug!(%error, "a connection of channels was lost");
@@ -281,7 +281,7 @@ async fn read<T: AsyncRead + AsyncWrite + Unpin>(
     stream: &mut SplitStream<WebSocketStream<T>>,
     protocol: ChannelProtocol,
     incoming: &mut Incoming,
-    heard: &LastHeard<'_>,
+    heard: &ActivityClock<'_>,
 ) -> Result<(), Fault> {
     loop {
         heard.waits();
@@ -363,7 +363,7 @@ async fn write<T: AsyncRead + AsyncWrite + Unpin>(
     protocol: ChannelProtocol,
     mut outgoing: UnboundedReceiver<Outgoing>,
     write_room: &Semaphore,
-    heard: &LastHeard<'_>,
+    heard: &ActivityClock<'_>,
     ping_every: Option<Duration>,
 ) -> Result<(), Error> {
     let runtime = heard.runtime;
@@ -404,7 +404,7 @@ fn never() -> BoxFuture<()> {
 }
 
 /// When something last crossed the connection, a PING too, and whether one of ours is still to be answered.
-struct LastHeard<'r> {
+struct ActivityClock<'r> {
     runtime: &'r SharedRuntime,
     state: Mutex<Heard>,
 }
@@ -417,7 +417,7 @@ struct Heard {
     reads: bool,
 }
 
-impl<'r> LastHeard<'r> {
+impl<'r> ActivityClock<'r> {
     fn new(runtime: &'r SharedRuntime) -> Self {
         let state = Mutex::new(Heard {
             at: runtime.now(),

@@ -8,7 +8,7 @@ use super::{Channels, Ends, Lane, together};
 use crate::handler::{HandlerError, Streams};
 use crate::protocol::ChannelProtocol;
 use crate::request::Wanted;
-use crate::resize::Resizes;
+use crate::resize::ResizeEvents;
 use crate::status::{self, ExitCode};
 use crate::stdio::{Input, Output};
 use crate::websocket;
@@ -58,7 +58,7 @@ pub(crate) async fn serve<T, F>(
         stderr: stderr.writer.map(Output::of_channel),
         resize: resize
             .reader
-            .map(|sizes| Resizes::new(Input::of_channel(sizes))),
+            .map(|sizes| ResizeEvents::new(Input::of_channel(sizes))),
     };
     let application = async {
         // Says that it runs, on the first of stdout, stderr and status that there is. The kubelet does.

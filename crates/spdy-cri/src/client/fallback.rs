@@ -29,7 +29,7 @@ fn was_refused(error: &ClientError) -> bool {
 }
 
 /// Tries `attempt` with each of `transports`, each over a connection of its own.
-async fn first_taken<D, A, T, R>(
+async fn try_each<D, A, T, R>(
     transports: &[Transport],
     mut dial: D,
     attempt: A,
@@ -70,7 +70,7 @@ where
     T: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     let transports = options.transports.clone();
-    first_taken(&transports, dial, async |transport, io| {
+    try_each(&transports, dial, async |transport, io| {
         let (options, runtime) = (options.clone(), runtime.clone());
         match transport {
             Transport::WebSocket => exec_in_websocket(io, request, wanted, options, runtime).await,
@@ -117,7 +117,7 @@ where
     T: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     let transports = options.transports.clone();
-    first_taken(&transports, dial, async |transport, io| {
+    try_each(&transports, dial, async |transport, io| {
         let (options, runtime) = (options.clone(), runtime.clone());
         match transport {
             Transport::WebSocket => port_forward_in_websocket(io, request, options, runtime).await,

@@ -23,6 +23,7 @@ mod streamer;
 pub use fallback::{attach_with_fallback, exec_with_fallback, port_forward_with_fallback};
 pub use options::{Options, Transport};
 pub use port_forward::{
-    Forwarded, PortForward, port_forward, port_forward_in_channels, port_forward_in_websocket,
+    ForwardedConnection, PortForward, port_forward, port_forward_in_channels,
+    port_forward_in_websocket,
 };
 pub use process::{Process, attach, attach_in_websocket, exec, exec_in_websocket};

@@ -80,14 +80,14 @@ impl PortForward {
     /// # Errors
     ///
     /// If the session has ended, or the server answers no stream. That nothing listens on `port` may come
-    /// at once as [`ClientError::Remote`], but mostly comes later, from [`Forwarded::wait`].
-    pub async fn connect(&self, port: u16) -> Result<Forwarded, ClientError> {
+    /// at once as [`ClientError::Remote`], but mostly comes later, from [`ForwardedConnection::wait`].
+    pub async fn connect(&self, port: u16) -> Result<ForwardedConnection, ClientError> {
         let id = self.next_request.fetch_add(1, Ordering::Relaxed);
         let headers = [(PORT, port.to_string()), (REQUEST_ID, id.to_string())];
         let mut error = self.streamer.open(ERROR, &headers).await?;
         error.finish()?; // only the server has something to say on it
         match self.streamer.open(DATA, &headers).await {
-            Ok(data) => Ok(Forwarded {
+            Ok(data) => Ok(ForwardedConnection {
                 data: Connection::of_spdy(data),
                 error: Input::of_spdy(error),
             }),
@@ -112,13 +112,13 @@ impl PortForward {
 
 /// One forwarded connection.
 #[derive(Debug)]
-pub struct Forwarded {
+pub struct ForwardedConnection {
     /// The bytes, both ways. Read it to its end before [`wait`](Self::wait).
     pub data: Connection,
     error: Input,
 }
 
-impl Forwarded {
+impl ForwardedConnection {
     /// Waits until the server says how it went.
     ///
     /// # Errors
@@ -155,7 +155,7 @@ pub async fn port_forward_in_channels<T>(
     ports: &[u16],
     options: Options,
     runtime: SharedRuntime,
-) -> Result<Vec<Forwarded>, ClientError>
+) -> Result<Vec<ForwardedConnection>, ClientError>
 where
     T: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
@@ -178,7 +178,7 @@ where
         runtime.clone(),
     );
     let channels = channels.with_heartbeat(options.heartbeat());
-    runtime.spawn(channels.run_alone());
+    runtime.spawn(channels.into_task());
     let mut ends = ends.into_iter();
     let mut forwarded = Vec::new();
     for &port in ports {
@@ -204,7 +204,7 @@ where
             let message = format!("want port {port}, and the server says {of_data} and {of_error}");
             return Err(ClientError::Remote { message });
         }
-        forwarded.push(Forwarded { data, error });
+        forwarded.push(ForwardedConnection { data, error });
     }
     drop(held); // it ends with the last of the connections
     Ok(forwarded)

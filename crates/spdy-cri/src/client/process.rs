@@ -6,7 +6,7 @@ use spdy::upgrade;
 use tokio::io::{AsyncRead, AsyncWrite};
 
 use super::options::Options;
-use super::streamer::{Streamer, read_to_an_end};
+use super::streamer::{Streamer, read_until_end};
 use crate::channels::remote_command::{five, lanes};
 use crate::channels::{Channels, Held, Lane};
 use crate::error::{ClientError, StreamError};
@@ -69,7 +69,7 @@ impl Process {
         drop((stdin, stdout, stderr, resize));
         // The kubelet tears its connection down right behind the status. Where it has not read all by then, the API server's proxy sees a
         // reset, and may lose what follows: the end of the stream. (Over a WebSocket it says itself how it ends.)
-        match read_to_an_end(&mut error).await {
+        match read_until_end(&mut error).await {
             (status, None) => status::decode(version, &status),
             (status, Some(ClientError::Session(StreamError::Spdy(_))))
                 if status::is_whole(version, &status) =>
@@ -206,7 +206,7 @@ where
         runtime.clone(),
     );
     let channels = channels.with_heartbeat(heartbeat);
-    runtime.spawn(channels.run_alone());
+    runtime.spawn(channels.into_task());
     let [stdin, stdout, stderr, status, resize] = five(ends);
     let Some(error) = status.reader else {
         unreachable!("the status is always read");

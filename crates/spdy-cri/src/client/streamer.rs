@@ -89,14 +89,14 @@ pub(super) fn remote(text: &[u8]) -> ClientError {
 
 /// The error stream to its end.
 pub(super) async fn read_status(error: &mut Input) -> Result<Bytes, ClientError> {
-    match read_to_an_end(error).await {
+    match read_until_end(error).await {
         (status, None) => Ok(status),
         (_, Some(lost)) => Err(lost),
     }
 }
 
 /// The error stream to its end, or as far as it came, and why no more did.
-pub(super) async fn read_to_an_end(error: &mut Input) -> (Bytes, Option<ClientError>) {
+pub(super) async fn read_until_end(error: &mut Input) -> (Bytes, Option<ClientError>) {
     let mut status = Vec::new();
     while let Some(bytes) = error.receive().await {
         match bytes {

@@ -109,7 +109,7 @@ pub(crate) enum Road {
     WebSocketByProxy,
 }
 
-pub(crate) const ROADS: [Road; 5] = [
+pub(crate) const ROUTES: [Road; 5] = [
     Road::Direct,
     Road::Proxy,
     Road::Translated,

@@ -49,7 +49,7 @@ impl Runtime for TestTime {
 /// `bytes N`, `wait` (until the client is gone), `pause N` (seconds, and then `cat`), `clock N` (a line each half minute for
 /// so many, and reads nothing), `spill N` (as `bytes`, and reads meanwhile), `deaf` (drops stdin, answers later), `broken`.
 #[derive(Default)]
-pub(crate) struct Toy {
+pub(crate) struct FakeRuntime {
     /// Calls that have begun and neither returned nor were dropped.
     pub(crate) running: Arc<AtomicUsize>,
     /// Calls that have begun.
@@ -65,7 +65,7 @@ impl Drop for Running {
     }
 }
 
-impl Toy {
+impl FakeRuntime {
     fn begin(&self) -> Running {
         self.begun.fetch_add(1, Ordering::SeqCst);
         self.running.fetch_add(1, Ordering::SeqCst);
@@ -91,7 +91,7 @@ async fn say(output: &mut Option<Output>, text: String) -> Result<(), HandlerErr
     Ok(output.send(text.into()).await?)
 }
 
-impl Handler for Toy {
+impl Handler for FakeRuntime {
     async fn exec(
         &self,
         request: ExecRequest,
@@ -187,13 +187,18 @@ impl Handler for Toy {
 }
 
 /// A server of the toy, as it is reached by pipes.
-pub(crate) fn toy(config: Config) -> StreamingServer<Toy> {
-    StreamingServer::new(Toy::default(), "http://runtime:1234", config, runtime())
-        .expect("a base url")
+pub(crate) fn toy(config: Config) -> StreamingServer<FakeRuntime> {
+    StreamingServer::new(
+        FakeRuntime::default(),
+        "http://runtime:1234",
+        config,
+        runtime(),
+    )
+    .expect("a base url")
 }
 
 /// A connection to `server`.
-pub(crate) fn dial(server: &StreamingServer<Toy>) -> DuplexStream {
+pub(crate) fn dial(server: &StreamingServer<FakeRuntime>) -> DuplexStream {
     let (near, far) = tokio::io::duplex(64 * 1024);
     let server = server.clone();
     tokio::spawn(async move { server.serve_connection(far).await });
@@ -201,11 +206,11 @@ pub(crate) fn dial(server: &StreamingServer<Toy>) -> DuplexStream {
 }
 
 /// The toy on a port of this machine; ends with the test's runtime.
-pub(crate) async fn listening(config: Config) -> StreamingServer<Toy> {
+pub(crate) async fn listening(config: Config) -> StreamingServer<FakeRuntime> {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let base = format!("http://{}", listener.local_addr().expect("an address"));
     let server =
-        StreamingServer::new(Toy::default(), &base, config, runtime()).expect("a base url");
+        StreamingServer::new(FakeRuntime::default(), &base, config, runtime()).expect("a base url");
     let serving = server.clone();
     tokio::spawn(async move { serving.serve(listener).await });
     server
@@ -284,7 +289,7 @@ pub(crate) async fn until(what: &str, mut done: impl FnMut() -> bool) {
 }
 
 /// Waits until every call of the toy has ended.
-pub(crate) async fn nothing_runs(server: &StreamingServer<Toy>) {
+pub(crate) async fn nothing_runs(server: &StreamingServer<FakeRuntime>) {
     let running = &server.handler().running;
     until("every call has ended", || {
         running.load(Ordering::SeqCst) == 0

@@ -71,7 +71,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_known_is_known_until_its_end_and_not_at_it() {
+    fn an_entry_is_valid_until_its_end() {
         let mut cache = Cache::default();
         let known = Ok(vec![IpAddr::from([192, 0, 2, 1])]);
         cache.put("a.test", at(10), known.clone(), 2);
@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn one_host_too_many_drives_out_the_one_that_would_be_forgotten_first() {
+    fn one_host_over_the_limit_evicts_the_first_to_expire() {
         let mut cache = Cache::default();
         for (host, end) in [("a.test", 30), ("b.test", 10), ("c.test", 20)] {
             cache.put(host, at(end), Err(Nothing::Address), 2);

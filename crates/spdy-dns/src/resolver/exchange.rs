@@ -11,7 +11,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use crate::datagrams::Datagrams;
 use crate::resolver::reply::{Question, Reply, Transport};
-use crate::resolver::unwanted::{Mismatch, Suspicion};
+use crate::resolver::unwanted::{Mismatch, SpoofBudget};
 
 /// Room for a reply, which was asked to be of 1232 bytes, and for one to a neighbour that does not count.
 const ROOM: usize = 4096;
@@ -28,10 +28,10 @@ pub(super) async fn ask(
     server: SocketAddr,
     question: &Question,
     timeout: Duration,
-    suspicion: &Suspicion,
+    suspicion: &SpoofBudget,
 ) -> io::Result<Reply> {
     if !suspicion.is_past_limit() {
-        let over_udp = ask_over_udp(network, server, question, suspicion);
+        let over_udp = query_udp(network, server, question, suspicion);
         match within(runtime, timeout, over_udp).await? {
             None | Some(Reply::Truncated) => {}
             Some(reply) => return Ok(reply),
@@ -42,11 +42,11 @@ pub(super) async fn ask(
 }
 
 /// The reply; `None` if the query must be sent over TCP instead.
-async fn ask_over_udp(
+async fn query_udp(
     network: &SharedNetwork,
     server: SocketAddr,
     question: &Question,
-    suspicion: &Suspicion,
+    suspicion: &SpoofBudget,
 ) -> io::Result<Option<Reply>> {
     let anywhere: IpAddr = match server {
         SocketAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),

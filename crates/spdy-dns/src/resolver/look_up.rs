@@ -19,7 +19,7 @@ use crate::resolver::cache::{Cache, Known, Nothing};
 use crate::resolver::config::ResolverConfig;
 use crate::resolver::exchange::ask;
 use crate::resolver::reply::{Question, Reply};
-use crate::resolver::unwanted::{Suspicion, UnwantedReplies};
+use crate::resolver::unwanted::{MismatchedReplies, SpoofBudget};
 use crate::zones::SharedZones;
 
 /// A resolver, and the network it stands on. Clones share what they know.
@@ -31,7 +31,7 @@ pub struct Resolver {
     own: SharedZones,
     cache: Arc<Mutex<Cache>>,
     random: Arc<Mutex<ChaCha20Rng>>,
-    unwanted: UnwantedReplies,
+    unwanted: MismatchedReplies,
     under_way: Arc<AtomicUsize>,
 }
 
@@ -62,14 +62,14 @@ impl Resolver {
             own,
             cache: Arc::default(),
             random: Arc::new(Mutex::new(ChaCha20Rng::from_seed(seed))),
-            unwanted: UnwantedReplies::default(),
+            unwanted: MismatchedReplies::default(),
             under_way: Arc::default(),
         }
     }
 
     /// The same, which counts the replies that match no question of its in `unwanted`.
     #[must_use]
-    pub fn counting(mut self, unwanted: UnwantedReplies) -> Self {
+    pub fn counting(mut self, unwanted: MismatchedReplies) -> Self {
         self.unwanted = unwanted;
         self
     }
@@ -129,17 +129,17 @@ impl Resolver {
             io::Error::new(io::ErrorKind::InvalidInput, why)
         })?;
         name.set_fqdn(true);
-        let suspicion = Suspicion::new(config.unwanted_replies, self.unwanted.clone());
+        let suspicion = SpoofBudget::new(config.unwanted_replies, self.unwanted.clone());
         let v6 = self.addresses(name.clone(), RecordType::AAAA, &suspicion);
         let (v6, v4) = join(v6, self.addresses(name, RecordType::A, &suspicion)).await;
         match (v6, v4) {
             (Ok((Ok(v6), ttl_v6)), Ok((Ok(v4), ttl_v4))) => {
-                let addresses = in_turns(&v6, &v4);
-                Ok((Ok(addresses), self.positive(ttl_v6.min(ttl_v4))))
+                let addresses = interleave(&v6, &v4);
+                Ok((Ok(addresses), self.clamp_ttl(ttl_v6.min(ttl_v4))))
             }
             // One kind is enough; of the other it is not known, or known for less long, that there is nothing.
             (Ok((Ok(addresses), ttl)), _) | (_, Ok((Ok(addresses), ttl))) => {
-                Ok((Ok(addresses), self.positive(ttl)))
+                Ok((Ok(addresses), self.clamp_ttl(ttl)))
             }
             (Ok((Err(nothing), ttl)), Ok((Err(also), ttl_also))) => {
                 let nothing = match (nothing, also) {
@@ -153,7 +153,7 @@ impl Resolver {
         }
     }
 
-    fn positive(&self, ttl: Duration) -> Duration {
+    fn clamp_ttl(&self, ttl: Duration) -> Duration {
         // `clamp` wants its bounds in order, and a configuration may not have them so.
         ttl.max(self.config.min_ttl).min(self.config.max_ttl)
     }
@@ -174,7 +174,7 @@ impl Resolver {
         &self,
         name: Name,
         kind: RecordType,
-        suspicion: &Suspicion,
+        suspicion: &SpoofBudget,
     ) -> io::Result<(Known, Duration)> {
         let (mut name, mut ttl, mut aliases) = (name, Duration::MAX, 0);
         let mut seen = BTreeSet::new();
@@ -215,7 +215,7 @@ impl Resolver {
         &self,
         name: &Name,
         kind: RecordType,
-        suspicion: &Suspicion,
+        suspicion: &SpoofBudget,
     ) -> io::Result<Reply> {
         let mut last = io::Error::new(io::ErrorKind::NotFound, "no server was asked");
         for _ in 0..self.config.rounds.max(1) {
@@ -249,7 +249,7 @@ impl Resolver {
 }
 
 /// By turns, IPv6 first (RFC 8305 §4): whoever tries them meets both kinds early.
-fn in_turns(v6: &[IpAddr], v4: &[IpAddr]) -> Vec<IpAddr> {
+fn interleave(v6: &[IpAddr], v4: &[IpAddr]) -> Vec<IpAddr> {
     let longest = v6.len().max(v4.len());
     let turns = (0..longest).flat_map(|at| [v6.get(at), v4.get(at)]);
     turns.flatten().copied().collect()

@@ -24,4 +24,4 @@ mod reply;
 mod unwanted;
 
 pub use look_up::Resolver;
-pub use unwanted::{Mismatch, UnwantedReplies};
+pub use unwanted::{Mismatch, MismatchedReplies};

@@ -291,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn the_id_and_the_case_of_a_question_are_drawn_anew() {
+    fn each_question_has_a_new_id_and_case() {
         let mut random = random(1);
         let long = name("abcdefgh-0123.origin.test.");
         let drawn: std::collections::BTreeSet<_> = (0..1000)

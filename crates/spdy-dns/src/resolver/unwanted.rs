@@ -39,7 +39,7 @@ impl Mismatch {
 
 /// Counts unwanted replies of one or more resolvers. Clones count together.
 #[derive(Clone, Debug, Default)]
-pub struct UnwantedReplies(Arc<Counts>);
+pub struct MismatchedReplies(Arc<Counts>);
 
 #[derive(Debug, Default)]
 struct Counts {
@@ -48,7 +48,7 @@ struct Counts {
     gave_up_udp: AtomicU64,
 }
 
-impl UnwantedReplies {
+impl MismatchedReplies {
     /// How many replies had this mismatch.
     #[must_use]
     pub fn of(&self, mismatch: Mismatch) -> u64 {
@@ -64,16 +64,16 @@ impl UnwantedReplies {
 
 /// The unwanted replies of one look-up.
 #[derive(Debug)]
-pub(super) struct Suspicion {
+pub(super) struct SpoofBudget {
     /// Those that count towards `limit`.
     seen: AtomicU32,
     limit: u32,
-    counted: UnwantedReplies,
+    counted: MismatchedReplies,
 }
 
-impl Suspicion {
+impl SpoofBudget {
     /// No reply yet; more than `limit` replies with a spoofed source end the use of UDP.
-    pub(super) fn new(limit: u32, counted: UnwantedReplies) -> Self {
+    pub(super) fn new(limit: u32, counted: MismatchedReplies) -> Self {
         Self {
             seen: AtomicU32::new(0),
             limit,

@@ -164,7 +164,7 @@ fn protection_costs_the_private_values_and_little_else() {
 }
 
 #[test]
-fn a_wider_window_saves_more_and_one_that_deflate_lacks_is_moved_into_its_range() {
+fn a_wider_window_saves_more_and_is_clamped() {
     let blocks = page_headers::responses(300);
     for compression in [Compression::Masked, Compression::Zlib(9)] {
         let size = |window_bits| {

@@ -101,7 +101,7 @@ fn a_right_guess_costs_as_much_as_a_wrong_one() {
 }
 
 #[test]
-fn byte_by_byte_nothing_is_learned() {
+fn guessing_byte_by_byte_reveals_nothing() {
     for name in PRIVATE {
         for known in 4..SECRET.len() {
             // A guess compresses by its own repetitions, so lengths may tell of it. Of the secret they
@@ -132,7 +132,7 @@ fn without_protection_the_same_attack_succeeds() {
 }
 
 #[test]
-fn stored_blocks_tell_nothing_either() {
+fn stored_blocks_reveal_nothing() {
     for name in PRIVATE {
         let right = seen(Compression::Zlib(0), name, SECRET, RIGHT);
         assert_eq!(
@@ -174,7 +174,7 @@ fn a_guess_in_a_private_header_of_its_own_learns_nothing() {
 }
 
 #[test]
-fn values_that_no_rule_lets_repeat_never_do() {
+fn literal_only_values_never_repeat() {
     // All of it right, in the same header for the same host: the path of a page can be guessed.
     let names = PRIVATE.into_iter().filter(|name| {
         !name.ends_with("authorization") && !name.ends_with("cookie") && *name != "referer"
@@ -298,7 +298,7 @@ fn adaptive_attack(compression: Compression) -> (String, usize) {
 }
 
 #[test]
-fn who_adapts_over_thousands_of_requests_finds_the_secret_without_protection_and_nothing_with_it() {
+fn an_adaptive_attack_works_only_without_protection() {
     let found = |guess: &str| {
         let right = guess.chars().skip(2).zip(SECRET.chars()).skip(4);
         right.filter(|(guess, secret)| guess == secret).count()
@@ -358,7 +358,7 @@ fn a_secret_that_could_be_found_by_trying_all_is_never_a_repetition() {
         victim.request("victim.example", "/", guess)
     };
     // A byte under the least length, however long the name; then as long as it takes.
-    let least = Secrets::LEAST_WHOLE;
+    let least = Secrets::MIN_WHOLE_BYTES;
     let crumb = |letter: &str, len: usize| format!("a-name-of-some-length={}", letter.repeat(len));
     assert_eq!(
         request(&crumb("7", least - 1), &crumb("7", least - 1)),

@@ -309,12 +309,12 @@ fn a_control_frame_one_byte_past_the_limit_is_refused_by_its_head() {
 }
 
 #[test]
-fn the_default_limit_takes_what_the_text_asks_for() {
+fn the_default_limit_allows_what_the_spec_requires() {
     assert!(Limits::default().control_payload_bytes >= 8192);
 }
 
 #[test]
-fn what_nobody_reads_is_skipped_as_it_arrives() {
+fn unread_frames_are_skipped_as_they_arrive() {
     let longest = 0x00ff_ffff;
     let cases = [
         (Version::V31, 11, Kind::Unknown(11)),
@@ -466,7 +466,7 @@ fn settings_past_the_limit_are_not_looked_at_and_the_first_of_an_id_wins() {
 }
 
 #[test]
-fn a_decoder_that_failed_says_the_same_again() {
+fn a_failed_decoder_repeats_its_error() {
     let mut decoder = decoder(Version::V31);
     let mut input = head(2, 6, 0, 4);
     let error = decoder.decode(&mut input).expect_err("another version");
@@ -492,7 +492,7 @@ fn an_answer_of_http_1_is_named_as_such() {
 }
 
 #[test]
-fn errors_say_what_was_wanted_and_what_came() {
+fn errors_show_expected_and_found() {
     let error = FrameError::Length {
         kind: Kind::Ping,
         want: 4,

@@ -37,7 +37,7 @@ fn settings_are_written_by_ascending_id_and_once() {
 }
 
 #[test]
-fn spdy2_hears_only_the_codes_it_has() {
+fn spdy2_is_sent_only_its_own_codes() {
     for (status, want) in [(7, 7), (8, 1), (9, 1), (11, 1)] {
         let frame = Frame::RstStream(RstStream {
             stream_id: ONE,
@@ -49,7 +49,7 @@ fn spdy2_hears_only_the_codes_it_has() {
 }
 
 #[test]
-fn goaway_says_a_status_everywhere_but_in_spdy2() {
+fn goaway_has_a_status_except_in_spdy2() {
     let status = Some(GoAwayStatus::PROTOCOL_ERROR);
     let frame = Frame::GoAway(GoAway {
         last_good: ONE,

@@ -80,7 +80,7 @@ fn capitals_and_strange_bytes_in_names_are_refused() {
 }
 
 #[test]
-fn capitals_in_names_are_read_as_small_letters_where_the_limits_say_so() {
+fn capitals_in_names_are_lowercased_if_configured() {
     let limits = BlockLimits {
         fold_names: true,
         ..BlockLimits::default()
@@ -310,7 +310,7 @@ fn push_joins_values_of_one_name() {
 }
 
 #[test]
-fn check_says_what_a_reader_would() {
+fn check_agrees_with_decoding() {
     let limits = BlockLimits::default();
     let over = || Bytes::from(vec![b'x'; 65_536]);
     let cases: [(Bytes, Bytes); 4] = [

@@ -311,7 +311,7 @@ proptest! {
     /// of the long repeatable ones are equal. Here two sessions differ in every private value, and the public text is
     /// written by an attacker that knows all of the first session's.
     #[test]
-    fn lengths_say_nothing_of_secrets(
+    fn lengths_reveal_no_secrets(
         version in any_version(),
         window_bits in 11..=15_u8,
         whole_matches in any::<bool>(),

@@ -49,7 +49,7 @@ impl Suite {
 }
 
 /// Opens the records of one direction, in their order.
-pub(crate) struct Opener {
+pub(crate) struct RecordDecryptor {
     suite: Suite,
     key: LessSafeKey,
     /// 12 bytes, or 4 of salt.
@@ -59,7 +59,7 @@ pub(crate) struct Opener {
     secret: Option<Vec<u8>>,
 }
 
-impl std::fmt::Debug for Opener {
+impl std::fmt::Debug for RecordDecryptor {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "Opener({:?}, record {})", self.suite.aead, self.sequence)
     }
@@ -95,7 +95,7 @@ fn key(suite: Suite, bytes: &[u8]) -> Option<LessSafeKey> {
         .map(LessSafeKey::new)
 }
 
-impl Opener {
+impl RecordDecryptor {
     /// Of TLS 1.3; `None` if the secret does not fit the suite.
     pub(crate) fn of_13(suite: Suite, secret: &[u8]) -> Option<Self> {
         if secret.len() != suite.hash_len() {

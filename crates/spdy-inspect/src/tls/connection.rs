@@ -3,7 +3,7 @@
 use bytes::{Buf, Bytes, BytesMut};
 use spdy_clock::Instant;
 
-use super::cipher::{Opener, Suite};
+use super::cipher::{RecordDecryptor, Suite};
 use super::hello::{ClientHello, ServerHello, encrypted_alpn};
 use super::key_log::{KeyLog, Label};
 use crate::direction::Direction;
@@ -48,7 +48,7 @@ struct Half {
     skip: usize,
     /// Handshake bytes, cut into messages.
     handshake: BytesMut,
-    opener: Option<Opener>,
+    opener: Option<RecordDecryptor>,
     /// Past Finished in 1.3, past ChangeCipherSpec in 1.2.
     established: bool,
     /// A record of 1.3 was opened: early data is over.
@@ -323,11 +323,14 @@ impl Tls {
                     Direction::ToServer => Label::ClientTraffic,
                     Direction::ToClient => Label::ServerTraffic,
                 };
-                self.halves[which].opener = self.opener_13(at, label, keys, out);
+                self.halves[which].opener = self.decryptor_13(at, label, keys, out);
                 self.halves[which].established = true;
             }
             (_, KEY_UPDATE) => {
-                let updated = self.halves[which].opener.as_ref().and_then(Opener::updated);
+                let updated = self.halves[which]
+                    .opener
+                    .as_ref()
+                    .and_then(RecordDecryptor::updated);
                 self.halves[which].opener = updated;
             }
             _ => {}
@@ -347,9 +350,9 @@ impl Tls {
         out.extend(alpn.map(|name| Opened::Alpn(at, name)));
         self.server_hello = Some((hello, suite));
         if is_13 {
-            let client = self.opener_13(at, Label::ClientHandshake, keys, out);
+            let client = self.decryptor_13(at, Label::ClientHandshake, keys, out);
             if client.is_some() {
-                let server = self.opener_13(at, Label::ServerHandshake, keys, out);
+                let server = self.decryptor_13(at, Label::ServerHandshake, keys, out);
                 self.halves[0].opener = client;
                 self.halves[1].opener = server;
             }
@@ -357,16 +360,16 @@ impl Tls {
     }
 
     /// The opener of TLS 1.3's secret of `label`; fails the connection if there is none.
-    fn opener_13(
+    fn decryptor_13(
         &mut self,
         at: Instant,
         label: Label,
         keys: &KeyLog,
         out: &mut Vec<Opened>,
-    ) -> Option<Opener> {
+    ) -> Option<RecordDecryptor> {
         let opener = self.server_hello.as_ref().zip(self.client_hello.as_ref());
         let opener = opener.and_then(|((_, suite), hello)| {
-            Opener::of_13(*suite, keys.secret(&hello.random, label)?)
+            RecordDecryptor::of_13(*suite, keys.secret(&hello.random, label)?)
         });
         if opener.is_none() {
             self.fail(at, NO_SECRET, out);
@@ -388,7 +391,7 @@ impl Tls {
         let opener = keys
             .secret(&client.random, Label::Master)
             .and_then(|master| {
-                Opener::of_12(*suite, master, &client.random, &server.random, direction)
+                RecordDecryptor::of_12(*suite, master, &client.random, &server.random, direction)
             });
         match opener {
             Some(opener) => {

@@ -98,7 +98,7 @@ fn segments_out_of_order_repeated_and_overlapping_read_the_same() {
 }
 
 #[test]
-fn a_connection_without_its_syn_still_knows_its_client() {
+fn the_client_is_found_without_a_syn() {
     let want = outline();
     let wire = wire(101, false, 10_000);
     let told = Told::of_file(
@@ -116,7 +116,7 @@ fn a_connection_without_its_syn_still_knows_its_client() {
 }
 
 #[test]
-fn what_is_sent_again_after_the_end_is_no_session_and_ports_may_be_used_again() {
+fn late_retransmissions_are_ignored_and_ports_are_reusable() {
     let want = outline();
     let mut first = wire(101, false, 10_000);
     let again = first.packets[3].clone();
@@ -142,7 +142,7 @@ fn what_is_sent_again_after_the_end_is_no_session_and_ports_may_be_used_again() 
 }
 
 #[test]
-fn damaged_files_are_told_with_the_place_of_the_damage() {
+fn damaged_files_report_the_offset() {
     let read = |file: &[u8]| {
         let mut reader = Reader::new(Limits::default());
         reader.push(file);

@@ -3,7 +3,7 @@
 use spdy_frame::frame::Frame;
 use spdy_frame::version::Version;
 use spdy_inspect::direction::Direction;
-use spdy_inspect::event::{Found, FrameSeen, What};
+use spdy_inspect::event::{Found, FrameRecord, What};
 use spdy_inspect::inspector::{Inspector, Options};
 use spdy_inspect::limits::Limits;
 use spdy_testkit::fields::{Fields, Header};
@@ -59,7 +59,7 @@ fn wanted(fields: &Fields) -> Meaning {
     (name.to_owned() + &shown_priority, stream, headers, len)
 }
 
-fn got(seen: &FrameSeen) -> Meaning {
+fn got(seen: &FrameRecord) -> Meaning {
     let mut name = seen.frame.kind().to_string();
     let (stream, len) = match &seen.frame {
         Frame::Data(frame) => (frame.stream_id.value(), seen.len_bytes),
@@ -97,7 +97,7 @@ fn streams(client: &[u8], server: &[u8], options: Options) -> Told {
 }
 
 #[test]
-fn every_recorded_connection_reads_as_its_frames_say() {
+fn every_recorded_connection_matches_its_frames() {
     for connection in live::all() {
         let whole = |half: &live::Direction| [&half.http_head[..], &half.bytes].concat();
         let (client, server) = (whole(&connection.client), whole(&connection.server));
@@ -179,7 +179,7 @@ fn a_kubernetes_exec_is_followed_through_its_upgrade() {
 }
 
 #[test]
-fn an_upgrade_that_is_refused_is_told_with_the_answer() {
+fn a_refused_upgrade_is_reported_with_its_status() {
     let ask = b"POST /exec HTTP/1.1\r\nHost: h\r\nUpgrade: SPDY/3.1\r\n\r\n";
     let refuse = b"HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\n\r\n";
     let told = streams(ask, refuse, Options::default());
@@ -195,7 +195,7 @@ fn an_upgrade_that_is_refused_is_told_with_the_answer() {
 }
 
 #[test]
-fn an_upgrade_that_is_asked_for_again_after_a_refusal_is_followed() {
+fn a_second_upgrade_after_a_refusal_is_followed() {
     let exec = live::all()
         .into_iter()
         .find(|connection| connection.id.contains("kubernetes"))
@@ -245,7 +245,7 @@ fn an_upgrade_behind_connect_and_other_requests_is_found() {
 }
 
 #[test]
-fn bytes_that_are_no_frame_are_told_with_their_place() {
+fn bytes_that_are_no_frame_report_their_offset() {
     let mut bytes = live::all()
         .into_iter()
         .find(|connection| connection.version == "3.1")
@@ -302,7 +302,7 @@ fn a_head_before_an_upgrade_is_limited() {
 }
 
 #[test]
-fn of_a_payload_as_many_bytes_are_held_as_are_asked_for() {
+fn payload_bytes_are_kept_up_to_the_limit() {
     let mut writer = Writer::new(Version::V31);
     let client = [
         writer.open(1, false),

@@ -16,7 +16,7 @@ fn read(wire: &Wire, options: Options) -> Told {
 }
 
 #[test]
-fn a_hole_inside_a_data_payload_is_told_and_does_no_harm() {
+fn a_gap_inside_a_data_payload_is_reported_and_skipped() {
     let (mut client, mut server) = (Writer::new(Version::V3), Writer::new(Version::V3));
     let mut wire = Wire::new(101, false);
     wire.connect();
@@ -69,7 +69,7 @@ fn a_hole_over_a_head_ends_its_direction_alone() {
 }
 
 #[test]
-fn what_is_held_behind_a_hole_is_limited() {
+fn bytes_behind_a_gap_are_bounded() {
     let data = Writer::new(Version::V3).data(1, 100_000, true);
     let limits = Limits {
         held_bytes: 5000,
@@ -115,7 +115,7 @@ fn what_is_held_behind_a_hole_is_limited() {
 }
 
 #[test]
-fn connections_past_their_limit_make_room_by_what_was_idle_longest() {
+fn connections_over_the_limit_evict_the_longest_idle() {
     let mut inspector = Inspector::new(Options {
         limits: Limits {
             connections: 4,

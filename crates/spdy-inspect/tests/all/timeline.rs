@@ -133,7 +133,7 @@ fn a_window_used_up_exactly_at_the_end_is_no_stall() {
 }
 
 #[test]
-fn a_window_that_nobody_opens_again_is_told_as_open() {
+fn an_unended_stall_is_reported_as_open() {
     let mut talk = Talk::new();
     let (open, reply) = (talk.client.open(1, true), talk.server.reply(1, false));
     talk.up(&open);
@@ -152,7 +152,7 @@ fn a_window_that_nobody_opens_again_is_told_as_open() {
 }
 
 #[test]
-fn a_peer_without_flow_control_is_told_as_such() {
+fn a_peer_without_flow_control_is_reported() {
     let mut talk = Talk::new();
     let (open, reply) = (talk.client.open(1, true), talk.server.reply(1, false));
     talk.up(&open);
@@ -173,7 +173,7 @@ fn a_peer_without_flow_control_is_told_as_such() {
 }
 
 #[test]
-fn resets_and_goaways_that_leave_streams_behind_are_told() {
+fn resets_and_goaways_with_open_streams_are_reported() {
     let mut talk = Talk::new();
     let open = [talk.client.open(1, true), talk.client.open(3, true)].concat();
     talk.up(&open);

@@ -83,7 +83,7 @@ fn keys_that_change_on_the_way_are_followed() {
 }
 
 #[test]
-fn what_waits_and_handshake_messages_are_limited() {
+fn waiting_bytes_and_handshake_messages_are_bounded() {
     let why = |limits: Limits, bytes: &[u8]| {
         let mut wire = Wire::new(1, false);
         wire.connect();
@@ -127,7 +127,7 @@ fn what_waits_and_handshake_messages_are_limited() {
 }
 
 #[test]
-fn tls_without_its_secret_is_told_with_what_it_offered() {
+fn tls_without_a_secret_is_reported_with_sni_and_alpn() {
     for (version, suite) in suites() {
         let (mut talk, _) = talk(version, suite, Some("spdy/3.1"));
         speak(&mut talk);

@@ -150,7 +150,7 @@ fn bytes_that_are_missing_within_a_message_are_counted_and_reading_goes_on() {
 }
 
 #[test]
-fn what_is_no_tunnel_is_told() {
+fn an_invalid_tunnel_is_reported() {
     let cases = [
         (frame(0x81, None, b"text"), "a message that is text"),
         (frame(0xc2, None, b"zip"), "a WebSocket with an extension"),
@@ -169,7 +169,7 @@ fn what_is_no_tunnel_is_told() {
 }
 
 #[test]
-fn a_websocket_that_is_refused_is_told_and_one_of_others_is_not() {
+fn only_refused_websockets_of_kubernetes_are_reported() {
     let refusal = b"HTTP/1.1 403 Forbidden\r\n\r\n";
     let told = streams(ASK.as_bytes(), refusal);
     assert_eq!(

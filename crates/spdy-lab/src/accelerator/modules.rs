@@ -43,7 +43,7 @@ impl Imports {
                 scripts.entry(place(url)).or_default().push(number);
             }
         }
-        let map = PageMap::of(replica.document());
+        let map = PageImportMap::of(replica.document());
         let mut look = |importer: usize, text: &str, from: &Url| {
             for specifier in modules::specifiers(text) {
                 let url = map.map.resolve(specifier, from);
@@ -87,7 +87,7 @@ fn script(exchange: &Exchange) -> Option<String> {
 
 /// The import map of a page.
 #[derive(Debug)]
-pub(super) struct PageMap {
+pub(super) struct PageImportMap {
     map: ImportMap,
     /// The base of the page's URLs, from which inline modules import.
     base: Url,
@@ -95,7 +95,7 @@ pub(super) struct PageMap {
     inline: Vec<String>,
 }
 
-impl PageMap {
+impl PageImportMap {
     /// Of a document as it was recorded.
     pub(super) fn of(document: &Exchange) -> Self {
         let text = decoded(document).filter(|_| document.body_is_real);

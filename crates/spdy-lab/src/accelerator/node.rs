@@ -31,7 +31,7 @@ use crate::sim::network::{Acceptor, NetworkConfig, SimNetwork};
 use crate::sim::runtime::SimRuntime;
 use crate::sim::seed;
 use crate::sim::traffic::Traffic;
-use crate::tab::Tab;
+use crate::tab::LoadDriver;
 use crate::tls;
 
 /// Bits per second behind the access link.
@@ -70,12 +70,12 @@ pub(crate) fn load(
     let seen = match page.seen(protocol.is_secure(), options.paper_urls) {
         Ok(seen) => seen,
         Err(why) => {
-            let tab = Tab::new(page, protocol, options, &client, &runtime);
+            let tab = LoadDriver::new(page, protocol, options, &client, &runtime);
             return tab.into_load(network_name, seed, Err(why.clone()), &Traffic::default());
         }
     };
     let mut serve = ends::server(protocol, protocol.spoken(), options);
-    serve.tls = serve.tls.map(ServerTls::with_growing_records);
+    serve.tls = serve.tls.map(ServerTls::with_dynamic_record_size);
     serve.options.http2_push = options.push != Push::No;
     serve.options.quic = ends::quic(&network.server_tcp, seed);
     let stage = Stage {
@@ -96,7 +96,7 @@ pub(crate) fn load(
     let before = SimNetwork::new(runtime.clone(), before, seed::derive(seed, "before"));
     let first = client_of(&before, seed::derive(seed, "before"));
     let tab_of = |client| {
-        let tab = Tab::new(&seen.page, protocol, options, client, &runtime);
+        let tab = LoadDriver::new(&seen.page, protocol, options, client, &runtime);
         tab.through(&seen.through)
     };
     let tab = tab_of(&client);
@@ -220,14 +220,14 @@ impl Stage<'_> {
             &self.runtime,
         );
         let names = self.seen.names.iter().map(String::as_str);
-        for name in names.chain(self.seen.sites.names_of_others()) {
+        for name in names.chain(self.seen.sites.alias_names()) {
             access.name(name, vec![site::ADDRESS]);
         }
         let own = &self.page.replica().document().url;
         let default = if self.protocol.is_secure() { 443 } else { 80 };
         let door = SocketAddr::new(site::ADDRESS, own.port().unwrap_or(default));
         if self.protocol.spoken().is_over_quic() {
-            return self.open_quic(access, door);
+            return self.listen_quic(access, door);
         }
         access.listen(door, self.acceptor());
     }
@@ -254,7 +254,7 @@ impl Stage<'_> {
         })
     }
 
-    fn open_quic(&self, access: &SimNetwork, door: SocketAddr) {
+    fn listen_quic(&self, access: &SimNetwork, door: SocketAddr) {
         let shared = SharedRuntime::new(self.runtime.clone());
         let (proxy, serve, runtime) =
             (self.proxy.clone(), self.serve.clone(), self.runtime.clone());

@@ -24,13 +24,13 @@ use spdy_proxy::sites::{Site, Sites};
 use spdy_proxy::transform::{self, Rewriter};
 use spdy_proxy::wanted::{Refused, Wanted};
 use spdy_rewrite::hygiene::{self, Answer};
-use spdy_rewrite::redirect::{Redirect, Trail};
+use spdy_rewrite::redirect::{Redirect, RedirectState};
 use spdy_rewrite::reference::Reference;
-use spdy_rewrite::verdict::{Finder, Reason, Verdict};
+use spdy_rewrite::verdict::{Reason, ReferenceSource, Verdict};
 use url::{Position, Url};
 
 use crate::accelerator::fate::{self, Fate, Left};
-use crate::accelerator::modules::{Imports, PageMap};
+use crate::accelerator::modules::{Imports, PageImportMap};
 use crate::accelerator::site::{self, Operator, hour};
 use crate::browser::Page;
 use crate::recorded_request::request_of;
@@ -121,7 +121,7 @@ impl Seen {
         let names = site::names(original, graph, page.operator())?;
         let sites = site::sites(original, &names, secure, paper_urls, page.operator())?;
         let site = sites.find(&names[0]).expect("its own name").clone();
-        let sight = Sight {
+        let sight = RewriteContext {
             original,
             site,
             names: names.iter().cloned().collect(),
@@ -131,18 +131,18 @@ impl Seen {
         let mut replica = original.clone();
         let mut seen_graph = graph.clone();
         let mut texts: Vec<Option<Named>> = vec![None; graph.nodes.len()];
-        let mut redirects: Vec<Option<Redirected>> = vec![None; graph.nodes.len()];
+        let mut redirects: Vec<Option<RedirectOutcome>> = vec![None; graph.nodes.len()];
         let mut bodies: Vec<Option<Whole>> = Vec::new();
         bodies.resize_with(replica.exchanges.len(), || None);
         let mut fates: Vec<Fate> = Vec::with_capacity(graph.nodes.len());
         let mut kept = vec![None; graph.nodes.len()];
         let imports = Imports::of(original, graph);
-        let mut page_map = PageMap::of(original.document());
+        let mut page_map = PageImportMap::of(original.document());
         for (number, node) in graph.nodes.iter().enumerate() {
             let exchange = &original.exchanges[node.exchange];
             let parent = node.parent();
             let redirected = parent.and_then(|parent| redirects[parent]);
-            if redirected == Some(Redirected::Refused) {
+            if redirected == Some(RedirectOutcome::Refused) {
                 seen_graph.nodes[number].trigger = NOWHERE;
                 fates.push(Fate::Left(Left::NamedByLeft));
                 continue;
@@ -153,7 +153,7 @@ impl Seen {
                 let from = (!is_inline).then(|| &replica.exchanges[importer].url);
                 sight.imported(exchange, page_map.resolve(&import.specifier, from))
             });
-            let followed = parent.filter(|_| redirected == Some(Redirected::Followed));
+            let followed = parent.filter(|_| redirected == Some(RedirectOutcome::Followed));
             let target = match (followed, parent) {
                 // The accelerator follows it: what it leads to stands where it stood.
                 (Some(redirect), _) => {
@@ -165,8 +165,8 @@ impl Seen {
                     seen_graph.nodes[redirect].trigger = NOWHERE;
                     Some(head::target(&replica.exchanges[place].url))
                 }
-                (None, _) if redirected == Some(Redirected::Passed) => {
-                    sight.site.rules.under_name(&exchange.url).ok().flatten()
+                (None, _) if redirected == Some(RedirectOutcome::Passed) => {
+                    sight.site.rules.alias_url(&exchange.url).ok().flatten()
                 }
                 _ if sight.is_own(&exchange.url) => Some(head::target(&exchange.url)),
                 (None, Some(parent)) => {
@@ -187,8 +187,8 @@ impl Seen {
             // Under the site's name a browser calls it what it then is.
             let exchange = &match is_own {
                 true => exchange.clone(),
-                false if target.starts_with('/') => asked_from(exchange, "same-origin"),
-                false => asked_from(exchange, "cross-site"),
+                false if target.starts_with('/') => with_fetch_site(exchange, "same-origin"),
+                false => with_fetch_site(exchange, "cross-site"),
             };
             redirects[number] =
                 (node.is_redirect && !is_own).then(|| sight.redirected(exchange, &target));
@@ -208,7 +208,7 @@ impl Seen {
                 Some((text, references)) => {
                     texts[number] = Some(named(references));
                     if node.exchange == original.start {
-                        page_map = PageMap::of_text(&text, &original.document().url);
+                        page_map = PageImportMap::of_text(&text, &original.document().url);
                     }
                     changed.body = text.clone();
                     changed.response_head =
@@ -225,12 +225,12 @@ impl Seen {
                 None => Whole {
                     text: decoded(exchange),
                     is_rewritten: false,
-                    is_replaced: redirects[number].is_some_and(|it| it != Redirected::Passed),
+                    is_replaced: redirects[number].is_some_and(|it| it != RedirectOutcome::Passed),
                 },
             };
             bodies[node.exchange] = Some(whole);
         }
-        move_offsets(&mut seen_graph, original, &replica, &bodies);
+        remap_offsets(&mut seen_graph, original, &replica, &bodies);
         let mut nodes = BTreeMap::new();
         let own = original.document().url.clone();
         for (number, node) in seen_graph.nodes.iter().enumerate() {
@@ -240,7 +240,7 @@ impl Seen {
             }
         }
         Ok(Self {
-            page: Page::with_graph(replica, seen_graph).hinting_at(page.hints().to_vec()),
+            page: Page::with_graph(replica, seen_graph).with_hints(page.hints().to_vec()),
             through: Through { bodies, nodes, own },
             names,
             sites,
@@ -252,7 +252,7 @@ impl Seen {
 
 /// What the accelerator does with a redirect of another host.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-enum Redirected {
+enum RedirectOutcome {
     Followed,
     /// The client is told of it, as the host of a name told it.
     Passed,
@@ -262,7 +262,7 @@ enum Redirected {
 }
 
 /// What a page is seen by.
-struct Sight<'a> {
+struct RewriteContext<'a> {
     original: &'a Replica,
     site: Arc<Site>,
     names: BTreeSet<String>,
@@ -270,7 +270,7 @@ struct Sight<'a> {
     operator: Option<&'a Operator>,
 }
 
-impl Sight<'_> {
+impl RewriteContext<'_> {
     fn is_own(&self, url: &Url) -> bool {
         url.host_str().is_some_and(|host| self.names.contains(host))
     }
@@ -303,23 +303,23 @@ impl Sight<'_> {
     }
 
     /// What becomes of the redirect `exchange` that is asked for under `target`.
-    fn redirected(&self, exchange: &Exchange, target: &str) -> Redirected {
+    fn redirected(&self, exchange: &Exchange, target: &str) -> RedirectOutcome {
         let wanted = self.wanted(exchange, target);
         let moved = wanted.as_ref().and_then(|wanted| wanted.moved.as_ref());
         let (Some((moved, load)), Some((status, headers))) = (moved, response_of(exchange)) else {
-            return Redirected::Refused;
+            return RedirectOutcome::Refused;
         };
         if moved.is_named() {
             return match hygiene::judge(&self.site.rules, moved, *load, status, &headers) {
-                Answer::Serve(_) => Redirected::Passed,
-                Answer::Direct(_) => Redirected::Direct,
-                Answer::Bare(_) | Answer::Refuse(_) => Redirected::Refused,
+                Answer::Serve(_) => RedirectOutcome::Passed,
+                Answer::Direct(_) => RedirectOutcome::Direct,
+                Answer::Bare(_) | Answer::Refuse(_) => RedirectOutcome::Refused,
             };
         }
-        match Trail::default().decide(&self.site.rules, moved, *load, &headers) {
-            Redirect::Follow(_) => Redirected::Followed,
-            Redirect::Direct(_) => Redirected::Direct,
-            Redirect::Refuse(_) => Redirected::Refused,
+        match RedirectState::default().decide(&self.site.rules, moved, *load, &headers) {
+            Redirect::Follow(_) => RedirectOutcome::Followed,
+            Redirect::Direct(_) => RedirectOutcome::Direct,
+            Redirect::Refuse(_) => RedirectOutcome::Refused,
         }
     }
 
@@ -327,7 +327,11 @@ impl Sight<'_> {
     fn imported(&self, exchange: &Exchange, resolved: Option<Url>) -> Result<String, Left> {
         let kind = spdy_rewrite::kind::Kind::Script;
         let own = &self.original.document().url;
-        match self.site.rules.verdict(&exchange.url, kind, Finder::Listed) {
+        match self
+            .site
+            .rules
+            .verdict(&exchange.url, kind, ReferenceSource::Listed)
+        {
             Verdict::Leave(reason) => {
                 let url = exchange.url.clone();
                 let named = Some(Box::new(fate::Named { url, kind }));
@@ -374,11 +378,11 @@ impl Sight<'_> {
             _ if let Some(Err(why)) = imported => why,
             _ if node.kind == Kind::Document => rule(Reason::Document),
             _ if !self.original.document().body_is_real => Left::NotRecorded,
-            (_, Some((above, Fate::Left(_)))) if names_things(above) => Left::NamedByLeft,
-            (_, Some((above, _))) if names_things(above) && !self.is_real(above) => {
+            (_, Some((above, Fate::Left(_)))) if has_references(above) => Left::NamedByLeft,
+            (_, Some((above, _))) if has_references(above) && !self.is_real(above) => {
                 Left::NotRecorded
             }
-            (_, Some((above, _))) if names_things(above) && named.is_none() => Left::TextPassed,
+            (_, Some((above, _))) if has_references(above) && named.is_none() => Left::TextPassed,
             (_, Some((above, Fate::Left(why)))) if above.is_redirect => why.clone(),
             _ => Left::Unnamed,
         };
@@ -391,11 +395,16 @@ impl Sight<'_> {
     }
 
     /// What becomes of `exchange`, which was moved to `target`, by its answer.
-    fn moved(&self, exchange: &Exchange, target: &str, redirected: Option<Redirected>) -> Fate {
+    fn moved(
+        &self,
+        exchange: &Exchange,
+        target: &str,
+        redirected: Option<RedirectOutcome>,
+    ) -> Fate {
         match redirected {
-            Some(Redirected::Followed) => return Fate::Moved,
-            Some(Redirected::Direct) => return Fate::Left(Left::Direct),
-            Some(Redirected::Passed | Redirected::Refused) | None => {}
+            Some(RedirectOutcome::Followed) => return Fate::Moved,
+            Some(RedirectOutcome::Direct) => return Fate::Left(Left::Direct),
+            Some(RedirectOutcome::Passed | RedirectOutcome::Refused) | None => {}
         }
         let here = match target.starts_with('/') {
             true => Fate::Moved,
@@ -464,12 +473,12 @@ impl Sight<'_> {
 }
 
 /// Whether other resources stand in the text of `node`.
-fn names_things(node: &Node) -> bool {
+fn has_references(node: &Node) -> bool {
     matches!(node.kind, Kind::Document | Kind::Stylesheet) && !node.is_redirect
 }
 
 /// `exchange` as a browser asks for it that finds it in this relation to the page's own origin.
-fn asked_from(exchange: &Exchange, relation: &str) -> Exchange {
+fn with_fetch_site(exchange: &Exchange, relation: &str) -> Exchange {
     let field = "sec-fetch-site";
     let recorded = Head::parse(&exchange.request_head);
     let says = recorded.is_some_and(|head| head.value(field).is_some());
@@ -538,7 +547,7 @@ pub(super) fn place(url: &Url) -> &str {
 
 /// Leads offsets in texts that were rewritten to where the same reference stands now: as the new text has it, or in proportion
 /// where only a recording says that it stood in the old one.
-fn move_offsets(
+fn remap_offsets(
     graph: &mut PageGraph,
     original: &Replica,
     replica: &Replica,

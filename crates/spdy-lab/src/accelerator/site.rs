@@ -81,7 +81,7 @@ pub(super) fn sites(
 ) -> Result<Sites, String> {
     let all_moved = || Rewrite {
         hosts: match paper_urls {
-            true => others_once(replica, names),
+            true => foreign_hosts_one_scheme(replica, names),
             false => others(replica, names),
         },
         ..Rewrite::default()
@@ -134,7 +134,7 @@ fn others(replica: &Replica, names: &[String]) -> Vec<HostConfig> {
 }
 
 /// The same, each under the scheme alone that the first URL has which names it: the paper's URLs say none.
-fn others_once(replica: &Replica, names: &[String]) -> Vec<HostConfig> {
+fn foreign_hosts_one_scheme(replica: &Replica, names: &[String]) -> Vec<HostConfig> {
     let mut all = others(replica, names);
     let is_named_so = |host: &HostConfig| {
         let mut urls = replica.exchanges.iter().map(|exchange| &exchange.url);

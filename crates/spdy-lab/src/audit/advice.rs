@@ -29,12 +29,12 @@ pub struct Advice {
     /// Other hosts of the page's own site: on the site's address and certificate nothing of them need be moved.
     pub own_hosts: Vec<String>,
     /// Entries to add, or to have in place of those for the same host and path.
-    pub hosts: Vec<Advised>,
+    pub hosts: Vec<HostAdvice>,
 }
 
 /// An entry of the list of hosts.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Advised {
+pub struct HostAdvice {
     /// The entry.
     #[serde(flatten)]
     pub entry: HostConfig,
@@ -97,7 +97,7 @@ impl Advice {
             let is_same = |it: &&HostConfig| {
                 (&it.host, it.scheme, &it.path) == (&entry.host, entry.scheme, &entry.path)
             };
-            Advised {
+            HostAdvice {
                 entry: entry.clone(),
                 replaces: before.iter().any(|it| is_same(&it)),
                 resources: nodes.len(),
@@ -119,7 +119,7 @@ impl Advice {
 }
 
 fn behind(replica: &Replica, graph: &PageGraph, operator: &Operator) -> Page {
-    Page::with_graph(replica.clone(), graph.clone()).accelerated_by(operator.clone())
+    Page::with_graph(replica.clone(), graph.clone()).with_operator_config(operator.clone())
 }
 
 /// What stays because nobody listed it, by node.

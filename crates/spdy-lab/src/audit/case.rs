@@ -132,7 +132,7 @@ impl Case {
         let written = self.operator.clone().unwrap_or_default();
         let (advice, advised) = Advice::of(&self.replica, &graph, &written, secure)?;
         let behind = |operator: Operator| {
-            Page::with_graph(self.replica.clone(), graph.clone()).accelerated_by(operator)
+            Page::with_graph(self.replica.clone(), graph.clone()).with_operator_config(operator)
         };
         let advised = behind(advised);
         let configured = self.operator.clone().map(behind);

@@ -78,7 +78,7 @@ impl Survey {
 
     /// Hosts that a client asks behind the accelerator, and without it.
     #[must_use]
-    pub fn hosts_asked(&self) -> (usize, usize) {
+    pub fn hosts_contacted(&self) -> (usize, usize) {
         let is_asked = |host: &&Host| host.is_own || host.left > 0;
         (self.hosts.iter().filter(is_asked).count(), self.hosts.len())
     }

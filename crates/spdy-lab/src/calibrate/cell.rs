@@ -180,7 +180,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_sets_are_as_large_as_they_say() {
+    fn each_cell_set_has_its_documented_size() {
         assert_eq!(loss_free().len(), 150);
         assert_eq!(lossy().len(), 72);
         assert_eq!(pairs().len(), 32);

@@ -10,9 +10,9 @@ use crate::calibrate::subject::Subject;
 use crate::stats::median;
 
 /// Mean error that is allowed over loss-free single downloads.
-pub const LOSS_FREE_BAR: f64 = 0.01;
+pub const MAX_LOSS_FREE_ERROR: f64 = 0.01;
 /// Mean error of the mean that is allowed over lossy ones.
-pub const LOSSY_BAR: f64 = 0.08;
+pub const MAX_LOSSY_ERROR: f64 = 0.08;
 /// Ratios this near to 1 are on both sides of it.
 pub const EVEN: f64 = 0.03;
 
@@ -67,7 +67,7 @@ impl<S: Subject> CellResult<S> {
 
     /// That it has fewer runs than asked for, and why; `None` if it has them all.
     #[must_use]
-    pub fn shortage(&self) -> Option<String> {
+    pub fn missing_runs(&self) -> Option<String> {
         let why = self.short_of_runs.as_ref()?;
         let (what, count, asked) = (&self.subject, self.real_ms.len(), self.runs_asked);
         Some(format!("{what}: {count} of {asked} runs count: {why}"))
@@ -80,7 +80,7 @@ fn mean(values: &[f64]) -> f64 {
 
 /// Sizes of errors of several cells.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct Errors {
+pub struct ErrorStats {
     /// How many cells.
     pub cells: usize,
     /// Mean of the sizes.
@@ -95,7 +95,7 @@ pub struct Errors {
     pub bias: f64,
 }
 
-impl Errors {
+impl ErrorStats {
     /// Of the cells that have an error; `None` if none has.
     #[must_use]
     pub fn of<'a, S: Subject + 'a>(
@@ -148,13 +148,13 @@ impl Pair {
 #[derive(Clone, Debug, Serialize)]
 pub struct Summary {
     /// Single downloads without loss.
-    pub loss_free: Option<Errors>,
+    pub loss_free: Option<ErrorStats>,
     /// Single downloads with loss.
-    pub lossy: Option<Errors>,
+    pub lossy: Option<ErrorStats>,
     /// Six connections or one, without loss.
-    pub several_loss_free: Option<Errors>,
+    pub several_loss_free: Option<ErrorStats>,
     /// Six connections or one, with loss.
-    pub several_lossy: Option<Errors>,
+    pub several_lossy: Option<ErrorStats>,
     /// Six against one.
     pub pairs: Vec<Pair>,
     /// How many of the pairs agree.
@@ -172,7 +172,7 @@ impl Summary {
     #[must_use]
     pub fn of(results: &[CellResult<Cell>]) -> Self {
         let errors = |single: bool, lossy: bool| {
-            Errors::of(results.iter().filter(|it| {
+            ErrorStats::of(results.iter().filter(|it| {
                 (it.subject.manner == Manner::Single) == single && it.subject.is_lossy() == lossy
             }))
         };
@@ -189,15 +189,19 @@ impl Summary {
             past_bars: Vec::new(),
         };
         summary.past_bars = summary.judge();
-        let short = results.iter().filter_map(CellResult::shortage);
+        let short = results.iter().filter_map(CellResult::missing_runs);
         summary.past_bars.extend(short);
         summary
     }
 
     fn judge(&self) -> Vec<String> {
         let bars = [
-            ("loss-free single downloads", self.loss_free, LOSS_FREE_BAR),
-            ("lossy single downloads", self.lossy, LOSSY_BAR),
+            (
+                "loss-free single downloads",
+                self.loss_free,
+                MAX_LOSS_FREE_ERROR,
+            ),
+            ("lossy single downloads", self.lossy, MAX_LOSSY_ERROR),
         ];
         let past = bars.into_iter().filter_map(|(what, errors, bar)| {
             let mean = errors?.mean;
@@ -254,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn loss_free_cells_are_told_by_the_median_and_lossy_ones_by_the_mean() {
+    fn loss_free_cells_use_the_median_and_lossy_cells_the_mean() {
         let loss_free = result(cell::loss_free()[0], &[99.0], &[100.0, 500.0, 90.0]);
         assert!((loss_free.error().unwrap() + 0.01).abs() < 1e-12);
         let lossy = result(cell::lossy()[0], &[100.0, 120.0], &[90.0, 110.0]);
@@ -263,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mean_error_past_its_bar_is_told_and_one_at_it_is_not() {
+    fn a_mean_error_is_reported_only_above_its_limit() {
         let cells = cell::loss_free();
         let at = |error: f64| {
             let one = result(cells[0], &[100.0 * (1.0 + error)], &[100.0]);
@@ -285,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pair_on_two_sides_of_one_is_past_the_bar_unless_it_is_even() {
+    fn a_pair_that_disagrees_exceeds_the_limit_unless_even() {
         let [six, one] = *cell::pairs().first_chunk().unwrap();
         let at = |virtual_one: f64| {
             let results = [
@@ -305,7 +309,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cell_with_fewer_runs_than_asked_for_is_no_success() {
+    fn a_cell_with_missing_runs_fails() {
         let at = |real_ms: &[f64], why: &str| CellResult {
             short_of_runs: Some(why.to_owned()),
             ..result(cell::loss_free()[0], &[1.0], real_ms)

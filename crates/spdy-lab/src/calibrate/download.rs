@@ -22,17 +22,17 @@ pub(crate) async fn serve(mut io: BoxIo) -> io::Result<()> {
     let mut request = [0; REQUEST_LEN];
     loop {
         io.read_exact(&mut request).await?;
-        let text = std::str::from_utf8(&request).map_err(|_| not_understood(&request))?;
-        let len: u64 = text.trim().parse().map_err(|_| not_understood(&request))?;
+        let text = std::str::from_utf8(&request).map_err(|_| invalid_request(&request))?;
+        let len: u64 = text.trim().parse().map_err(|_| invalid_request(&request))?;
         if len > MAX_ANSWER {
-            return Err(not_understood(&request));
+            return Err(invalid_request(&request));
         }
         let answer = vec![b'.'; len as usize]; // at most MAX_ANSWER
         io.write_all(&answer).await?;
     }
 }
 
-fn not_understood(request: &[u8]) -> io::Error {
+fn invalid_request(request: &[u8]) -> io::Error {
     let what = format!("want a length, got {:?}", String::from_utf8_lossy(request));
     io::Error::new(io::ErrorKind::InvalidData, what)
 }

@@ -46,7 +46,7 @@ pub fn limits(expected: Duration) -> Limits {
 /// For how long both ends together may wait for a core, milliseconds: a hundredth of what the run takes in virtual time, and
 /// no less than two such waits as a machine with a core to spare has now and then.
 #[must_use]
-pub fn starved_limit_ms(expected: Duration) -> f64 {
+pub fn cpu_wait_limit_ms(expected: Duration) -> f64 {
     (expected.as_secs_f64() * 1e3 * 0.01).max(4.0)
 }
 
@@ -160,7 +160,7 @@ impl Lane {
             return Err(CalibrateError::Restless { seconds });
         }
         let mut faults = limits(expected).faults(&measured);
-        let limit_ms = starved_limit_ms(expected);
+        let limit_ms = cpu_wait_limit_ms(expected);
         if let Some(hosts) = hosts
             && hosts.waited.as_secs_f64() * 1e3 > limit_ms
         {

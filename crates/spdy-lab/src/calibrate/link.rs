@@ -22,20 +22,20 @@ use spdy_tun::measured::Measured;
 use spdy_tun::network::{NetworkConfig, RealNetwork};
 
 use crate::calibrate::error::CalibrateError;
-use crate::calibrate::lane::{REST_WITHIN, SILENCE, starved_limit_ms};
+use crate::calibrate::lane::{REST_WITHIN, SILENCE, cpu_wait_limit_ms};
 use crate::calibrate::real_time::with_cpu_time;
 
 /// Error of a rate that is allowed, as a part of it.
-pub const RATE_BAR: f64 = 0.005;
+pub const MAX_RATE_ERROR: f64 = 0.005;
 /// Error of the median round trip that is allowed, milliseconds.
-pub const RTT_BAR_MS: f64 = 0.5;
+pub const MAX_RTT_ERROR_MS: f64 = 0.5;
 
 /// Heads of IPv4 and UDP, bytes.
-const HEADS_LEN: usize = 28;
+const HEADERS_LEN: usize = 28;
 /// Payload of the flood's datagrams: full packets.
 const FLOOD_LEN: usize = 1_472;
 /// Payload of an echo: a packet of 64 bytes.
-const ECHO_LEN: usize = 64 - HEADS_LEN;
+const ECHO_LEN: usize = 64 - HEADERS_LEN;
 /// Longest wait for a datagram.
 const PATIENCE: Duration = Duration::from_secs(5);
 /// Attempts at a measurement that does not count.
@@ -170,7 +170,7 @@ impl Probe {
             let mut faults = self.faults(&measured);
             let mut times = times?;
             let hosts = client.zip(server).map(|(client, server)| client + server);
-            faults.extend(starved(hosts, starved_limit_ms(times.iter().sum())));
+            faults.extend(starved(hosts, cpu_wait_limit_ms(times.iter().sum())));
             times.sort_unstable();
             if faults.is_empty() || repeated == ATTEMPTS {
                 let ms = |part: f64| {
@@ -234,7 +234,7 @@ fn starved(ends: Option<CpuTime>, limit_ms: f64) -> Option<Fault> {
 /// Keeps the link's queue from running empty, by half more than it carries.
 fn flood(socket: &UdpSocket, bps: u64, stop: &AtomicBool) -> io::Result<()> {
     let datagram = [0; FLOOD_LEN];
-    let gap = Duration::from_secs_f64((FLOOD_LEN + HEADS_LEN) as f64 * 8.0 / (1.5 * bps as f64));
+    let gap = Duration::from_secs_f64((FLOOD_LEN + HEADERS_LEN) as f64 * 8.0 / (1.5 * bps as f64));
     let (began, mut sent) = (Instant::now(), 0u32);
     while !stop.load(Ordering::Relaxed) {
         while began + gap * sent <= Instant::now() {
@@ -254,7 +254,7 @@ fn receive(socket: UdpSocket, time: Duration) -> io::Result<(usize, f64)> {
     let mut bytes = 0;
     loop {
         let (len, at) = socket.recv(&mut buffer)?;
-        bytes += len + HEADS_LEN;
+        bytes += len + HEADERS_LEN;
         let elapsed = at.saturating_sub(first);
         if elapsed >= time {
             return Ok((bytes, elapsed.as_secs_f64()));

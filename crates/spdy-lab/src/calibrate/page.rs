@@ -10,7 +10,7 @@ use spdy_netem::path::PathConfig;
 use spdy_tun::network::RealNetwork;
 
 use crate::browser::{self, Page};
-use crate::calibrate::compare::{CellResult, Errors, LOSSY_BAR};
+use crate::calibrate::compare::{CellResult, ErrorStats, MAX_LOSSY_ERROR};
 use crate::calibrate::error::CalibrateError;
 use crate::calibrate::subject::{Attempt, Subject};
 use crate::live::load::{self as live, Which};
@@ -19,7 +19,7 @@ use crate::options::{Options, RaceProtocol};
 use crate::race::RaceNetwork;
 
 /// Error that a load without loss and jitter is allowed. Where chance has a part, as with downloads, only the mean of many loads
-/// has a bar: [`LOSSY_BAR`].
+/// has a bar: [`MAX_LOSSY_ERROR`].
 pub const BAR: f64 = 0.03;
 
 /// One load.
@@ -157,9 +157,9 @@ impl Subject for PageCell {
 #[derive(Clone, Debug, Serialize)]
 pub struct Summary {
     /// Loads without loss and jitter.
-    pub loss_free: Option<Errors>,
+    pub loss_free: Option<ErrorStats>,
     /// Loads with loss or jitter.
-    pub lossy: Option<Errors>,
+    pub lossy: Option<ErrorStats>,
     /// Loads without a single run that counts.
     pub unmeasured: usize,
     /// Runs that did not count.
@@ -172,8 +172,9 @@ impl Summary {
     /// Of `results`.
     #[must_use]
     pub fn of(results: &[CellResult<PageCell>]) -> Self {
-        let errors =
-            |lossy: bool| Errors::of(results.iter().filter(|it| it.subject.is_lossy() == lossy));
+        let errors = |lossy: bool| {
+            ErrorStats::of(results.iter().filter(|it| it.subject.is_lossy() == lossy))
+        };
         let past = |result: &CellResult<PageCell>| {
             if result.subject.is_lossy() {
                 return None;
@@ -187,11 +188,11 @@ impl Summary {
         };
         let mut past_bars: Vec<String> = results.iter().filter_map(past).collect();
         let lossy = errors(true);
-        past_bars.extend(lossy.filter(|it| it.mean > LOSSY_BAR).map(|it| {
-            let (mean, bar) = (it.mean * 100.0, LOSSY_BAR * 100.0);
+        past_bars.extend(lossy.filter(|it| it.mean > MAX_LOSSY_ERROR).map(|it| {
+            let (mean, bar) = (it.mean * 100.0, MAX_LOSSY_ERROR * 100.0);
             format!("loads with loss or jitter: mean error {mean:.2} %, at most {bar} %")
         }));
-        past_bars.extend(results.iter().filter_map(CellResult::shortage));
+        past_bars.extend(results.iter().filter_map(CellResult::missing_runs));
         Self {
             loss_free: errors(false),
             lossy,
@@ -228,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn a_load_past_the_bar_is_told_and_one_at_it_is_not() {
+    fn a_load_error_is_reported_only_above_its_limit() {
         let [first, second] = cells().first_chunk().cloned().expect("there are four");
         let at = [
             result(first.clone(), 1_029.0, &[1_000.0]),
@@ -251,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn loads_that_chance_has_a_part_in_are_held_to_the_bar_of_their_mean() {
+    fn random_loads_are_limited_by_their_mean_error() {
         let lossy = |spec: &str| {
             let network = RaceNetwork::parse(spec).expect("it is understood");
             let network = Arc::new(network);
@@ -275,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn a_load_takes_a_time_if_it_is_whole_and_has_a_reason_if_it_is_not() {
+    fn only_a_complete_load_has_a_time() {
         let cell = cells().remove(0);
         let (network, options) = (&cell.network, &*cell.options);
         let config = network.config(options);

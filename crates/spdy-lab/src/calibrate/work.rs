@@ -21,7 +21,7 @@ use crate::calibrate::lane::{Lane, Run};
 use crate::calibrate::subject::Subject;
 
 /// How often a run that does not count is repeated.
-pub const REPEATS: u32 = 10;
+pub const MAX_RETRIES: u32 = 10;
 /// Pause before the first repetition, and how much longer each further one is: whatever kept the machine busy may pass.
 pub const PAUSE: Duration = Duration::from_millis(100);
 
@@ -70,7 +70,7 @@ impl<S> Plan<S> {
 
 /// One attempt at a run.
 #[derive(Clone, Copy, Debug)]
-struct Try {
+struct RunAttempt {
     /// To wait for before it.
     pause: Duration,
     seed: u64,
@@ -136,7 +136,7 @@ impl Work {
                 let (sender, plans, next) = (sender.clone(), &plans, &next);
                 scope.spawn(move || {
                     while let Some(plan) = plans.get(next.fetch_add(1, Ordering::Relaxed)) {
-                        let run = |it: Try| {
+                        let run = |it: RunAttempt| {
                             thread::sleep(it.pause);
                             lane.run(&plan.subject, it.seed, it.expected)
                         };
@@ -168,7 +168,7 @@ impl Work {
         &self,
         plan: &Plan<S>,
         told: &mpsc::Sender<Result<Event<S>, CalibrateError>>,
-        mut run_once: impl FnMut(Try) -> Result<Run, CalibrateError>,
+        mut run_once: impl FnMut(RunAttempt) -> Result<Run, CalibrateError>,
     ) -> Result<CellResult<S>, CalibrateError> {
         let ms = |time: &Duration| time.as_secs_f64() * 1e3;
         let mut result = CellResult {
@@ -183,7 +183,7 @@ impl Work {
         let mut left: VecDeque<(u32, u32)> = (0..plan.runs).map(|run| (run, 0)).collect();
         while let Some((run, attempts)) = left.pop_front() {
             let expected = plan.expected(run);
-            let ran = run_once(Try {
+            let ran = run_once(RunAttempt {
                 pause: PAUSE * attempts,
                 seed: self.seed_of(run),
                 expected,
@@ -201,7 +201,7 @@ impl Work {
                 Err(why) => why,
             };
             result.repeated += 1;
-            if attempts < REPEATS {
+            if attempts < MAX_RETRIES {
                 left.push_back((run, attempts + 1));
             } else {
                 result.short_of_runs = Some(why);
@@ -233,7 +233,7 @@ mod tests {
         let plans = plans.expect("it has an end in virtual time");
         let (told, _events) = mpsc::channel();
         let mut attempts = 0;
-        let run = |it: Try| {
+        let run = |it: RunAttempt| {
             attempts += 1;
             let computed = Some(Duration::from_millis(1));
             let took = took(it.seed, attempts);
@@ -245,7 +245,7 @@ mod tests {
 
     /// One load that was not whole, once, ended a whole calibration with an error, and all that it had measured was lost.
     #[test]
-    fn a_run_that_fails_in_real_time_is_repeated_as_one_on_a_late_link_is() {
+    fn a_failed_real_run_is_retried_like_a_late_one() {
         let mut seeds = Vec::new();
         let result = cell(|seed, attempt| {
             seeds.push(seed);
@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_that_never_counts_is_given_up_and_the_others_of_its_cell_are_kept() {
+    fn an_invalid_run_is_dropped_and_other_runs_of_its_cell_stay() {
         let mut failed = 0;
         let result = cell(|seed, _| match seed {
             8 => {
@@ -271,7 +271,10 @@ mod tests {
             _ => Ok(Duration::from_millis(seed)),
         });
         assert_eq!(result.real_ms, [7.0, 9.0]);
-        assert_eq!((failed, result.repeated), (REPEATS + 1, REPEATS + 1));
+        assert_eq!(
+            (failed, result.repeated),
+            (MAX_RETRIES + 1, MAX_RETRIES + 1)
+        );
         assert_eq!(
             result.short_of_runs.as_deref(),
             Some("it is not whole, 11 times")

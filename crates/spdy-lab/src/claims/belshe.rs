@@ -7,7 +7,7 @@ use spdy_frame::compress::Compression;
 use spdy_net::tls::TlsVersion;
 use spdy_netem::profile::Era;
 
-use crate::claims::bench::{Bench, Setting, Subjects, change, profile, ratio};
+use crate::claims::bench::{Bench, PageSet, Setting, change, profile, ratio};
 use crate::claims::claim::{Claim, Expected, Measure, Measured, Paper, Point, Side, Test, Unit};
 use crate::claims::factor::Factor;
 use crate::claims::headers;
@@ -24,15 +24,15 @@ fn dsl() -> Setting {
     plain("whitepaper-dsl")
 }
 
-fn packets(bench: &Bench<'_>, pages: &Subjects, setting: &Setting) -> Result<Measured, String> {
+fn packets(bench: &Bench<'_>, pages: &PageSet, setting: &Setting) -> Result<Measured, String> {
     bench.one(pages, setting, |pairs| change(pairs, |it| it.packets))
 }
 
-fn bytes(bench: &Bench<'_>, pages: &Subjects, setting: &Setting) -> Result<Measured, String> {
+fn bytes(bench: &Bench<'_>, pages: &PageSet, setting: &Setting) -> Result<Measured, String> {
     bench.one(pages, setting, |pairs| change(pairs, |it| it.bytes))
 }
 
-fn packet_size(bench: &Bench<'_>, pages: &Subjects, setting: &Setting) -> Result<Measured, String> {
+fn packet_size(bench: &Bench<'_>, pages: &PageSet, setting: &Setting) -> Result<Measured, String> {
     bench.one(pages, setting, |pairs| {
         let size = ratio(pairs, |it| it.bytes) / ratio(pairs, |it| it.packets);
         100.0 * (size - 1.0)
@@ -48,11 +48,7 @@ fn compression() -> Setting {
 }
 
 /// Milliseconds that the other way is faster, mean over pages.
-fn milliseconds(
-    bench: &Bench<'_>,
-    pages: &Subjects,
-    setting: &Setting,
-) -> Result<Measured, String> {
+fn milliseconds(bench: &Bench<'_>, pages: &PageSet, setting: &Setting) -> Result<Measured, String> {
     bench.one(pages, setting, |pairs| {
         let saved = pairs
             .iter()
@@ -62,7 +58,7 @@ fn milliseconds(
 }
 
 /// What the heads of DATA frames add to a body in frames of 4 kB, percent: encoded and counted.
-fn framing(_: &Bench<'_>, _: &Subjects, _: &Setting) -> Result<Measured, String> {
+fn framing(_: &Bench<'_>, _: &PageSet, _: &Setting) -> Result<Measured, String> {
     const FRAME: usize = 4096;
     let data = spdy_frame::data::Data {
         stream_id: spdy_frame::stream_id::StreamId::new(1),
@@ -95,7 +91,7 @@ pub(super) fn top_300() -> Setting {
 /// Pages of which 5 to 20 % of the load time is saved, percent.
 fn share_of_most(
     bench: &Bench<'_>,
-    pages: &Subjects,
+    pages: &PageSet,
     setting: &Setting,
 ) -> Result<Measured, String> {
     bench.one(pages, setting, |pairs| {
@@ -206,7 +202,7 @@ const fn percent(
             neutral: Some(0.0),
         },
         test: Test::Run {
-            pages: Subjects::Corpus,
+            pages: PageSet::Corpus,
             setting,
             measure,
             factors,
@@ -272,7 +268,7 @@ pub(crate) const CLAIMS: &[Claim] = &[
             neutral: 0.0,
         },
         test: Test::Run {
-            pages: Subjects::Corpus,
+            pages: PageSet::Corpus,
             setting: compression,
             measure: milliseconds,
             factors: UPLINK_FACTORS,
@@ -290,7 +286,7 @@ pub(crate) const CLAIMS: &[Claim] = &[
             neutral: None,
         },
         test: Test::Run {
-            pages: Subjects::Pages(Vec::new),
+            pages: PageSet::Pages(Vec::new),
             setting: zlib,
             measure: framing,
             factors: &[],
@@ -327,7 +323,7 @@ pub(crate) const CLAIMS: &[Claim] = &[
             bound: 50.0,
         },
         test: Test::Run {
-            pages: Subjects::Corpus,
+            pages: PageSet::Corpus,
             setting: top_300,
             measure: share_of_most,
             factors: whitepaper::FACTORS,

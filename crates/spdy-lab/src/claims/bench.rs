@@ -25,7 +25,7 @@ use crate::workers;
 pub(crate) type Pages = fn() -> Vec<Replica>;
 
 /// Whose loads are measured.
-pub(crate) enum Subjects {
+pub(crate) enum PageSet {
     /// Pages of ours.
     Pages(Pages),
     /// Those of a corpus that the user names.
@@ -190,13 +190,13 @@ pub(crate) struct Pair {
 }
 
 /// Pairs for each setting; the same page or run at the same place of each.
-pub(crate) struct Paired {
+pub(crate) struct PairedLoads {
     pub(crate) rows: Vec<Vec<Pair>>,
     loads: usize,
     left_out: usize,
 }
 
-impl Paired {
+impl PairedLoads {
     /// `statistic` of each row, with intervals by drawing pages (or runs).
     ///
     /// # Errors
@@ -347,10 +347,10 @@ impl Bench<'_> {
     /// # Errors
     ///
     /// There is no corpus, or nothing in it.
-    pub(crate) fn pages(&self, subjects: &Subjects) -> Result<Vec<Replica>, String> {
+    pub(crate) fn pages(&self, subjects: &PageSet) -> Result<Vec<Replica>, String> {
         match subjects {
-            Subjects::Pages(pages) => Ok(pages()),
-            Subjects::Corpus => {
+            PageSet::Pages(pages) => Ok(pages()),
+            PageSet::Corpus => {
                 let corpus = self.corpus()?;
                 let step = if self.quick { 8 } else { 1 };
                 Ok(corpus.pages().iter().step_by(step).cloned().collect())
@@ -371,10 +371,10 @@ impl Bench<'_> {
     ///
     /// # Errors
     ///
-    /// As [`pairs`](Self::pairs) and [`Paired::measured`].
+    /// As [`pairs`](Self::pairs) and [`PairedLoads::measured`].
     pub(crate) fn one(
         &self,
-        subjects: &Subjects,
+        subjects: &PageSet,
         setting: &Setting,
         statistic: impl Fn(&[Pair]) -> f64,
     ) -> Result<Measured, String> {
@@ -389,9 +389,9 @@ impl Bench<'_> {
     /// As [`pages`](Self::pages).
     pub(crate) fn pairs(
         &self,
-        subjects: &Subjects,
+        subjects: &PageSet,
         settings: &[Setting],
-    ) -> Result<Paired, String> {
+    ) -> Result<PairedLoads, String> {
         let mut replicas = self.pages(subjects)?;
         if settings.iter().any(|setting| setting.small_pages) {
             keep_smaller_half(&mut replicas);
@@ -457,7 +457,7 @@ pub(crate) fn ratio_by_page(
     let mut points = Vec::new();
     let (mut loads, mut left_out) = (0, 0);
     for (level, pages) in pages {
-        let paired = bench.pairs(&Subjects::Pages(*pages), std::slice::from_ref(setting))?;
+        let paired = bench.pairs(&PageSet::Pages(*pages), std::slice::from_ref(setting))?;
         let level = vec![(*level).to_owned()];
         let one = paired.measured(level, |pairs| ratio(pairs, |it| it.load_ms))?;
         (loads, left_out) = (loads + one.loads, left_out + one.left_out);
@@ -487,7 +487,10 @@ fn keep_smaller_half(replicas: &mut Vec<Replica>) {
 
 /// Puts loads together in pairs: a page's means over its runs, or each run of the only page. What is not whole under
 /// one setting is left out under all.
-fn paired(figures: &[Option<Figures>], (settings, pages, runs): (usize, usize, usize)) -> Paired {
+fn paired(
+    figures: &[Option<Figures>],
+    (settings, pages, runs): (usize, usize, usize),
+) -> PairedLoads {
     let at = |setting: usize, page: usize, run: usize| {
         let first = ((setting * pages + page) * runs + run) * 2;
         Some(Pair {
@@ -522,7 +525,7 @@ fn paired(figures: &[Option<Figures>], (settings, pages, runs): (usize, usize, u
             }
         }
     }
-    Paired {
+    PairedLoads {
         rows,
         loads: figures.len(),
         left_out,

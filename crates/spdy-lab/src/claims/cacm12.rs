@@ -1,7 +1,7 @@
 //! Thomas, Jurdak and Atkinson 2012, who report what Google measured in 2011: bytes and packets of the top 45 pages.
 
 use crate::claims::belshe::top_300;
-use crate::claims::bench::{Bench, Figures, Setting, Subjects, change};
+use crate::claims::bench::{Bench, Figures, PageSet, Setting, change};
 use crate::claims::claim::{Claim, Expected, Measure, Measured, Paper, Test, Unit};
 use crate::claims::factor::Factor;
 
@@ -43,7 +43,7 @@ const fn reduced(
             neutral: Some(0.0),
         },
         test: Test::Run {
-            pages: Subjects::Corpus,
+            pages: PageSet::Corpus,
             setting: top_300,
             measure,
             factors: FACTORS,
@@ -53,7 +53,7 @@ const fn reduced(
 
 fn changed(
     bench: &Bench<'_>,
-    pages: &Subjects,
+    pages: &PageSet,
     setting: &Setting,
     figure: fn(&Figures) -> f64,
 ) -> Result<Measured, String> {

@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::Serialize;
 
-use crate::claims::bench::{Bench, Setting, Subjects};
+use crate::claims::bench::{Bench, PageSet, Setting};
 use crate::claims::factor::Factor;
 use crate::stats::Estimate;
 
@@ -209,7 +209,7 @@ impl Expected {
 }
 
 /// What measures a claim.
-pub(crate) type Measure = fn(&Bench<'_>, &Subjects, &Setting) -> Result<Measured, String>;
+pub(crate) type Measure = fn(&Bench<'_>, &PageSet, &Setting) -> Result<Measured, String>;
 
 /// How a claim is put to the test.
 pub(crate) enum Test {
@@ -217,7 +217,7 @@ pub(crate) enum Test {
     CannotRun(&'static str),
     /// By loads of `pages` under `setting`.
     Run {
-        pages: Subjects,
+        pages: PageSet,
         setting: fn() -> Setting,
         measure: Measure,
         factors: &'static [Factor],
@@ -254,7 +254,7 @@ impl Claim {
         !matches!(
             self.test,
             Test::Run {
-                pages: Subjects::Corpus,
+                pages: PageSet::Corpus,
                 ..
             }
         )

@@ -17,7 +17,7 @@ use crate::workers;
 /// Recordings from this day on are of another time.
 const ERA_ENDS: &str = "2014-01-01T00:00:00Z";
 /// Fewest resources of a page that is loaded: redirects and error pages are none.
-const LEAST_RESOURCES: usize = 20;
+const MIN_RESOURCES: usize = 20;
 /// Most bytes of bodies: sizes in some recordings are those of what was unpacked.
 const MOST_BYTES: usize = 4_000_000;
 /// Most pages of one recording.
@@ -44,7 +44,7 @@ pub enum CorpusError {
     #[error(transparent)]
     File(OpenError),
     /// Nothing in it is of use.
-    #[error("{} holds no page of before 2014 with {LEAST_RESOURCES} resources or more", path.display())]
+    #[error("{} holds no page of before 2014 with {MIN_RESOURCES} resources or more", path.display())]
     Empty {
         /// The folder.
         path: PathBuf,
@@ -143,7 +143,7 @@ fn recording(file: &Bytes, name: &str) -> (Vec<Replica>, Option<Heads>) {
             .iter()
             .map(|exchange| exchange.body.len())
             .sum();
-        let fits = replica.exchanges.len() >= LEAST_RESOURCES && bytes <= MOST_BYTES;
+        let fits = replica.exchanges.len() >= MIN_RESOURCES && bytes <= MOST_BYTES;
         if fits && documents.insert(replica.document().url.clone()) {
             replica.name = format!("{}#{number}", replica.name);
             pages.push(replica);
@@ -187,12 +187,12 @@ mod tests {
 
     #[cfg(unix)]
     #[test]
-    fn what_is_no_recording_in_a_folder_is_passed_over_and_waited_for_never() {
+    fn files_that_are_no_recordings_are_skipped_without_blocking() {
         let folder = tempfile::tempdir().unwrap();
         let at = |name: &str| folder.path().join(name);
-        let text = har(LEAST_RESOURCES);
+        let text = har(MIN_RESOURCES);
         std::fs::write(at("page.har"), &text).unwrap();
-        std::fs::write(at("small.har"), har(LEAST_RESOURCES - 1)).unwrap();
+        std::fs::write(at("small.har"), har(MIN_RESOURCES - 1)).unwrap();
         std::fs::write(at("notes.txt"), "no recording").unwrap();
         std::fs::create_dir(at("before")).unwrap();
         std::os::unix::fs::symlink("before", at("linked")).unwrap();

@@ -14,7 +14,7 @@ use spdy_http::{http1_text, request, response};
 use spdy_page::head::{self, Head};
 use spdy_page::replica::{Exchange, Replica};
 
-use crate::claims::bench::{Bench, Setting, Subjects};
+use crate::claims::bench::{Bench, PageSet, Setting};
 use crate::claims::claim::{Measured, Point};
 use crate::recorded_request::request_of;
 use crate::stats::Bootstrap;
@@ -96,7 +96,7 @@ fn blocks(exchange: &Exchange) -> Option<[(HeaderBlock, usize); 2]> {
 /// What the compression of the setting's second way saves of request heads, percent.
 pub(crate) fn requests(
     bench: &Bench<'_>,
-    _: &Subjects,
+    _: &PageSet,
     setting: &Setting,
 ) -> Result<Measured, String> {
     saved(bench, 0, setting)
@@ -105,7 +105,7 @@ pub(crate) fn requests(
 /// Likewise of response heads.
 pub(crate) fn responses(
     bench: &Bench<'_>,
-    _: &Subjects,
+    _: &PageSet,
     setting: &Setting,
 ) -> Result<Measured, String> {
     saved(bench, 1, setting)

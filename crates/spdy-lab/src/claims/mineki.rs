@@ -12,7 +12,9 @@ use spdy_page::head;
 use spdy_page::replica::Replica;
 
 use crate::accelerator::choice::Accelerator;
-use crate::claims::bench::{Bench, Pages, Pair, Paired, Setting, Subjects, profile, ratio_by_page};
+use crate::claims::bench::{
+    Bench, PageSet, Pages, Pair, PairedLoads, Setting, profile, ratio_by_page,
+};
 use crate::claims::claim::{Claim, Expected, Measure, Measured, Paper, Point, Side, Test, Unit};
 use crate::claims::factor::Factor;
 use crate::claims::pages::Objects;
@@ -73,7 +75,7 @@ fn accelerated(accelerator: Accelerator) -> Setting {
 }
 
 /// What it saves at each rate, percent.
-fn savings(bench: &Bench<'_>, pages: &Subjects, setting: &Setting) -> Result<Paired, String> {
+fn savings(bench: &Bench<'_>, pages: &PageSet, setting: &Setting) -> Result<PairedLoads, String> {
     let settings = DOWN_KBIT.map(|down| {
         let mut setting = setting.clone();
         setting.profile.path.down_bps = u64::from(down) * 1_000;
@@ -87,20 +89,20 @@ fn saved_of(pair: &Pair) -> f64 {
 }
 
 /// The mean over all rates; its interval is of the rates that were drawn.
-fn saved(bench: &Bench<'_>, pages: &Subjects, setting: &Setting) -> Result<Measured, String> {
+fn saved(bench: &Bench<'_>, pages: &PageSet, setting: &Setting) -> Result<Measured, String> {
     savings(bench, pages, setting)?
         .over_rows(|pairs| pairs.iter().map(saved_of).sum::<f64>() / pairs.len() as f64)
 }
 
 /// The least of all rates.
-fn least_saved(bench: &Bench<'_>, pages: &Subjects, setting: &Setting) -> Result<Measured, String> {
+fn least_saved(bench: &Bench<'_>, pages: &PageSet, setting: &Setting) -> Result<Measured, String> {
     let paired = savings(bench, pages, setting)?;
     let least = paired.rows.iter().flatten().map(saved_of).reduce(f64::min);
     Ok(paired.exactly(least.ok_or("no load came whole")?))
 }
 
 /// Load over HTTP with the images on 1 to 7 hosts, to that on one.
-fn sharded(bench: &Bench<'_>, _: &Subjects, setting: &Setting) -> Result<Measured, String> {
+fn sharded(bench: &Bench<'_>, _: &PageSet, setting: &Setting) -> Result<Measured, String> {
     const PAGES: [(&str, Pages); 5] = [
         ("1 host", || vec![page_on(1)]),
         ("2 hosts", || vec![page_on(2)]),
@@ -185,7 +187,7 @@ const CONDITIONS: &str = "42 images on 7 hosts, a sheet and a document, 320 kB; 
 /// The mean of `of` over the pages of the corpus.
 fn mean_page(
     bench: &Bench<'_>,
-    pages: &Subjects,
+    pages: &PageSet,
     of: fn(&Replica) -> f64,
 ) -> Result<Measured, String> {
     let figures: Vec<f64> = bench.pages(pages)?.iter().map(of).collect();
@@ -202,15 +204,15 @@ fn mean_page(
     })
 }
 
-fn resources(bench: &Bench<'_>, pages: &Subjects, _: &Setting) -> Result<Measured, String> {
+fn resources(bench: &Bench<'_>, pages: &PageSet, _: &Setting) -> Result<Measured, String> {
     mean_page(bench, pages, |page| page.exchanges.len() as f64)
 }
 
-fn names(bench: &Bench<'_>, pages: &Subjects, _: &Setting) -> Result<Measured, String> {
+fn names(bench: &Bench<'_>, pages: &PageSet, _: &Setting) -> Result<Measured, String> {
     mean_page(bench, pages, |page| page.hosts().len() as f64)
 }
 
-fn kilobytes(bench: &Bench<'_>, pages: &Subjects, _: &Setting) -> Result<Measured, String> {
+fn kilobytes(bench: &Bench<'_>, pages: &PageSet, _: &Setting) -> Result<Measured, String> {
     mean_page(bench, pages, |page| {
         page.exchanges
             .iter()
@@ -241,7 +243,7 @@ const fn average(
             neutral: None,
         },
         test: Test::Run {
-            pages: Subjects::Corpus,
+            pages: PageSet::Corpus,
             setting: sharding,
             measure,
             factors: &[],
@@ -283,7 +285,7 @@ pub(crate) const CLAIMS: &[Claim] = &[
             neutral: Some(0.0),
         },
         test: Test::Run {
-            pages: Subjects::Pages(|| vec![page_on(7)]),
+            pages: PageSet::Pages(|| vec![page_on(7)]),
             setting: || accelerated(Accelerator::Warm),
             measure: saved,
             factors: FACTORS,
@@ -300,7 +302,7 @@ pub(crate) const CLAIMS: &[Claim] = &[
             bound: 0.0,
         },
         test: Test::Run {
-            pages: Subjects::Pages(|| vec![page_on(7)]),
+            pages: PageSet::Pages(|| vec![page_on(7)]),
             setting: || accelerated(Accelerator::Warm),
             measure: least_saved,
             factors: FACTORS,
@@ -317,7 +319,7 @@ pub(crate) const CLAIMS: &[Claim] = &[
             bound: 0.0,
         },
         test: Test::Run {
-            pages: Subjects::Pages(|| vec![page_on(7)]),
+            pages: PageSet::Pages(|| vec![page_on(7)]),
             setting: || accelerated(Accelerator::Cold),
             measure: least_saved,
             factors: FACTORS,
@@ -331,7 +333,7 @@ pub(crate) const CLAIMS: &[Claim] = &[
         unit: Unit::Ratio,
         expected: Expected::Least { level: "2 hosts" },
         test: Test::Run {
-            pages: Subjects::Pages(|| vec![page_on(7)]),
+            pages: PageSet::Pages(|| vec![page_on(7)]),
             setting: sharding,
             measure: sharded,
             factors: SHARDING_FACTORS,

@@ -2,7 +2,7 @@
 
 use spdy_netem::profile::Era;
 
-use crate::claims::bench::{Bench, Pages, Setting, Subjects, ratio, ratio_by_page, saving};
+use crate::claims::bench::{Bench, PageSet, Pages, Setting, ratio, ratio_by_page, saving};
 use crate::claims::claim::{Claim, Expected, Measured, Paper, Side, Test, Trend, Unit};
 use crate::claims::factor::Factor;
 use crate::claims::pages::Objects;
@@ -38,11 +38,11 @@ fn fast_near_lossy() -> Setting {
     on("down=10mbit,up=10mbit,rtt=20ms,loss=2%")
 }
 
-fn load_ratio(bench: &Bench<'_>, pages: &Subjects, setting: &Setting) -> Result<Measured, String> {
+fn load_ratio(bench: &Bench<'_>, pages: &PageSet, setting: &Setting) -> Result<Measured, String> {
     bench.one(pages, setting, |pairs| ratio(pairs, |it| it.load_ms))
 }
 
-fn load_saving(bench: &Bench<'_>, pages: &Subjects, setting: &Setting) -> Result<Measured, String> {
+fn load_saving(bench: &Bench<'_>, pages: &PageSet, setting: &Setting) -> Result<Measured, String> {
     bench.one(pages, setting, |pairs| saving(pairs, |it| it.load_ms))
 }
 
@@ -71,14 +71,14 @@ fn pushes_or_not() -> Setting {
 }
 
 /// Ratio at losses of 0, 0.5, 1 and 2 %.
-fn by_loss(bench: &Bench<'_>, pages: &Subjects, setting: &Setting) -> Result<Measured, String> {
+fn by_loss(bench: &Bench<'_>, pages: &PageSet, setting: &Setting) -> Result<Measured, String> {
     let (names, settings) = setting.losses(&[0, 5, 10, 20]);
     let paired = bench.pairs(pages, &settings)?;
     paired.measured(names, |pairs| ratio(pairs, |it| it.load_ms))
 }
 
 /// Ratio for 2, 8, 32, 128 and 512 objects of 1 kB.
-fn by_count(bench: &Bench<'_>, _: &Subjects, setting: &Setting) -> Result<Measured, String> {
+fn by_count(bench: &Bench<'_>, _: &PageSet, setting: &Setting) -> Result<Measured, String> {
     const PAGES: [(&str, Pages); 5] = [
         ("2", || vec![Objects::new(2, 1_000).page()]),
         ("8", || vec![Objects::new(8, 1_000).page()]),
@@ -134,7 +134,7 @@ pub(crate) const CLAIMS: &[Claim] = &[
             bound: 1.0,
         },
         test: Test::Run {
-            pages: Subjects::Pages(|| vec![Objects::new(64, 1_000).page()]),
+            pages: PageSet::Pages(|| vec![Objects::new(64, 1_000).page()]),
             setting: fast_far,
             measure: load_ratio,
             factors: FACTORS,
@@ -151,7 +151,7 @@ pub(crate) const CLAIMS: &[Claim] = &[
             slack: 0.01,
         },
         test: Test::Run {
-            pages: Subjects::Pages(Vec::new),
+            pages: PageSet::Pages(Vec::new),
             setting: fast_far,
             measure: by_count,
             factors: FACTORS,
@@ -169,7 +169,7 @@ pub(crate) const CLAIMS: &[Claim] = &[
             neutral: None,
         },
         test: Test::Run {
-            pages: Subjects::Pages(|| vec![Objects::new(64, 100_000).page()]),
+            pages: PageSet::Pages(|| vec![Objects::new(64, 100_000).page()]),
             setting: slow_far,
             measure: load_ratio,
             factors: FACTORS,
@@ -186,7 +186,7 @@ pub(crate) const CLAIMS: &[Claim] = &[
             bound: 1.0,
         },
         test: Test::Run {
-            pages: Subjects::Pages(|| vec![Objects::new(16, 100_000).page()]),
+            pages: PageSet::Pages(|| vec![Objects::new(16, 100_000).page()]),
             setting: fast_near_lossy,
             measure: load_ratio,
             factors: FACTORS,
@@ -203,7 +203,7 @@ pub(crate) const CLAIMS: &[Claim] = &[
             slack: 0.05,
         },
         test: Test::Run {
-            pages: Subjects::Pages(|| vec![Objects::new(16, 100_000).page()]),
+            pages: PageSet::Pages(|| vec![Objects::new(16, 100_000).page()]),
             setting: fast_near_lossy,
             measure: by_loss,
             factors: FACTORS,
@@ -221,7 +221,7 @@ pub(crate) const CLAIMS: &[Claim] = &[
             neutral: Some(0.0),
         },
         test: Test::Run {
-            pages: Subjects::Corpus,
+            pages: PageSet::Corpus,
             setting: slow_far,
             measure: load_saving,
             factors: FACTORS,
@@ -239,7 +239,7 @@ pub(crate) const CLAIMS: &[Claim] = &[
             neutral: None,
         },
         test: Test::Run {
-            pages: Subjects::Corpus,
+            pages: PageSet::Corpus,
             setting: priorities,
             measure: load_saving,
             factors: PUSH_FACTORS,
@@ -256,7 +256,7 @@ pub(crate) const CLAIMS: &[Claim] = &[
             bound: 0.0,
         },
         test: Test::Run {
-            pages: Subjects::Corpus,
+            pages: PageSet::Corpus,
             setting: pushes_or_not,
             measure: load_saving,
             factors: PUSH_FACTORS,
@@ -274,7 +274,7 @@ pub(crate) const CLAIMS: &[Claim] = &[
             neutral: None,
         },
         test: Test::Run {
-            pages: Subjects::Corpus,
+            pages: PageSet::Corpus,
             setting: pushes,
             measure: load_ratio,
             factors: PUSH_FACTORS,

@@ -5,7 +5,7 @@ use spdy_net::tls::TlsVersion;
 use spdy_netem::profile::Era;
 
 use crate::cache::Cache;
-use crate::claims::bench::{Bench, Setting, Subjects, change, saving};
+use crate::claims::bench::{Bench, PageSet, Setting, change, saving};
 use crate::claims::claim::{Claim, Expected, Measured, Paper, Side, Test, Trend, Unit};
 use crate::claims::factor::Factor;
 use crate::claims::pages::page_of;
@@ -40,7 +40,7 @@ fn setting() -> Setting {
     Setting::new("down=10mbit,up=10mbit,rtt=50ms", protocols, &options)
 }
 
-fn connections(bench: &Bench<'_>, pages: &Subjects, setting: &Setting) -> Result<Measured, String> {
+fn connections(bench: &Bench<'_>, pages: &PageSet, setting: &Setting) -> Result<Measured, String> {
     bench.one(pages, setting, |pairs| {
         pairs.iter().map(|it| it.other.connections).sum::<f64>() / pairs.len() as f64
     })
@@ -48,7 +48,7 @@ fn connections(bench: &Bench<'_>, pages: &Subjects, setting: &Setting) -> Result
 
 fn connections_of_base(
     bench: &Bench<'_>,
-    pages: &Subjects,
+    pages: &PageSet,
     setting: &Setting,
 ) -> Result<Measured, String> {
     bench.one(pages, setting, |pairs| {
@@ -67,7 +67,7 @@ fn live() -> Setting {
 }
 
 /// What SPDY saves with an empty cache, and at a second view.
-fn by_cache(bench: &Bench<'_>, pages: &Subjects, setting: &Setting) -> Result<Measured, String> {
+fn by_cache(bench: &Bench<'_>, pages: &PageSet, setting: &Setting) -> Result<Measured, String> {
     let (names, settings) = setting.levels(
         &[("cold", Cache::Cold), ("warm", WARM)],
         |(name, _)| name.to_owned(),
@@ -99,17 +99,17 @@ const LIVE_FACTORS: &[Factor] = &[
 
 fn connections_saved(
     bench: &Bench<'_>,
-    pages: &Subjects,
+    pages: &PageSet,
     setting: &Setting,
 ) -> Result<Measured, String> {
     bench.one(pages, setting, |pairs| change(pairs, |it| it.connections))
 }
 
-fn bytes(bench: &Bench<'_>, pages: &Subjects, setting: &Setting) -> Result<Measured, String> {
+fn bytes(bench: &Bench<'_>, pages: &PageSet, setting: &Setting) -> Result<Measured, String> {
     bench.one(pages, setting, |pairs| change(pairs, |it| it.bytes))
 }
 
-fn packets(bench: &Bench<'_>, pages: &Subjects, setting: &Setting) -> Result<Measured, String> {
+fn packets(bench: &Bench<'_>, pages: &PageSet, setting: &Setting) -> Result<Measured, String> {
     bench.one(pages, setting, |pairs| change(pairs, |it| it.packets))
 }
 
@@ -139,7 +139,7 @@ pub(crate) const CLAIMS: &[Claim] = &[
             neutral: None,
         },
         test: Test::Run {
-            pages: Subjects::Pages(page),
+            pages: PageSet::Pages(page),
             setting,
             measure: connections,
             factors: FACTORS,
@@ -157,7 +157,7 @@ pub(crate) const CLAIMS: &[Claim] = &[
             neutral: Some(0.0),
         },
         test: Test::Run {
-            pages: Subjects::Pages(page),
+            pages: PageSet::Pages(page),
             setting,
             measure: connections_saved,
             factors: FACTORS,
@@ -175,7 +175,7 @@ pub(crate) const CLAIMS: &[Claim] = &[
             neutral: None,
         },
         test: Test::Run {
-            pages: Subjects::Pages(page),
+            pages: PageSet::Pages(page),
             setting,
             measure: connections_of_base,
             factors: FACTORS,
@@ -193,7 +193,7 @@ pub(crate) const CLAIMS: &[Claim] = &[
             neutral: Some(0.0),
         },
         test: Test::Run {
-            pages: Subjects::Pages(page),
+            pages: PageSet::Pages(page),
             setting,
             measure: connections_saved,
             factors: FACTORS,
@@ -211,7 +211,7 @@ pub(crate) const CLAIMS: &[Claim] = &[
             neutral: Some(0.0),
         },
         test: Test::Run {
-            pages: Subjects::Pages(page),
+            pages: PageSet::Pages(page),
             setting,
             measure: bytes,
             factors: FACTORS,
@@ -228,7 +228,7 @@ pub(crate) const CLAIMS: &[Claim] = &[
             bound: 0.0,
         },
         test: Test::Run {
-            pages: Subjects::Pages(page),
+            pages: PageSet::Pages(page),
             setting,
             measure: packets,
             factors: FACTORS,
@@ -259,7 +259,7 @@ pub(crate) const CLAIMS: &[Claim] = &[
             trend: Trend::Falling,
         },
         test: Test::Run {
-            pages: Subjects::Corpus,
+            pages: PageSet::Corpus,
             setting: live,
             measure: by_cache,
             factors: LIVE_FACTORS,
@@ -276,7 +276,7 @@ pub(crate) const CLAIMS: &[Claim] = &[
             bound: 0.0,
         },
         test: Test::Run {
-            pages: Subjects::Corpus,
+            pages: PageSet::Corpus,
             setting: live,
             measure: connections_saved,
             factors: LIVE_FACTORS,

@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn a_number_is_the_same_or_on_its_side_or_on_the_other_or_nobody_knows() {
+    fn a_number_is_reproduced_same_direction_contradicted_or_undecided() {
         let gain = Expected::Number {
             value: 40.0,
             within: 5.0,
@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn a_range_and_a_side_are_met_or_not() {
+    fn a_range_and_a_bound_are_reproduced_or_contradicted() {
         let range = Expected::Between {
             low: 45.0,
             high: 1142.0,
@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn a_series_is_judged_by_its_numbers_and_else_by_where_it_goes() {
+    fn a_series_is_judged_by_values_and_then_by_trend() {
         let claimed = Expected::Series {
             values: &[10.0, 40.0],
             within: 5.0,
@@ -296,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn the_least_is_where_it_was_said_to_be_or_elsewhere() {
+    fn the_minimum_is_at_the_claimed_level_or_contradicted() {
         let second = Expected::Least { level: "1" };
         let of = |points: &[(f64, f64, f64)]| Verdict::of(&second, &measured(points));
         assert_eq!(of(&[(3.0, 3.0, 3.0), (2.0, 2.0, 2.0)]), Verdict::Reproduced);

@@ -5,7 +5,7 @@ use spdy_net::tls::TlsVersion;
 use spdy_netem::loss::LossModel;
 use spdy_netem::profile::Era;
 
-use crate::claims::bench::{Bench, Setting, Subjects, saving};
+use crate::claims::bench::{Bench, PageSet, Setting, saving};
 use crate::claims::claim::{Claim, Expected, Measure, Measured, Paper, Test, Trend, Unit};
 use crate::claims::factor::Factor;
 use crate::options::{Options, Push, RaceProtocol};
@@ -65,20 +65,20 @@ const CABLE: &str = "whitepaper-cable,loss=1%";
 
 pub(super) fn saved(
     bench: &Bench<'_>,
-    pages: &Subjects,
+    pages: &PageSet,
     setting: &Setting,
 ) -> Result<Measured, String> {
     bench.one(pages, setting, |pairs| saving(pairs, |it| it.load_ms))
 }
 
 /// What is saved at losses of 0 to 2.5 %.
-fn by_loss(bench: &Bench<'_>, pages: &Subjects, setting: &Setting) -> Result<Measured, String> {
+fn by_loss(bench: &Bench<'_>, pages: &PageSet, setting: &Setting) -> Result<Measured, String> {
     saved_at_losses(bench, pages, setting, &[0, 5, 10, 15, 20, 25])
 }
 
 pub(super) fn saved_at_losses(
     bench: &Bench<'_>,
-    pages: &Subjects,
+    pages: &PageSet,
     setting: &Setting,
     permille: &[u32],
 ) -> Result<Measured, String> {
@@ -90,7 +90,7 @@ pub(super) fn saved_at_losses(
 /// What is saved at round trips of 20 to 200 ms.
 fn by_round_trip(
     bench: &Bench<'_>,
-    pages: &Subjects,
+    pages: &PageSet,
     setting: &Setting,
 ) -> Result<Measured, String> {
     let (names, settings) = setting.levels(
@@ -170,7 +170,7 @@ const fn advanced(
         unit: Unit::Percent,
         expected: number(value),
         test: Test::Run {
-            pages: Subjects::Corpus,
+            pages: PageSet::Corpus,
             setting,
             measure: saved,
             factors: PUSH_FACTORS,
@@ -207,7 +207,7 @@ const fn row(
         unit: Unit::Percent,
         expected,
         test: Test::Run {
-            pages: Subjects::Corpus,
+            pages: PageSet::Corpus,
             setting,
             measure,
             factors: FACTORS,

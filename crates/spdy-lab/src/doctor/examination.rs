@@ -8,12 +8,12 @@ use spdy_page::graph::PageGraph;
 use spdy_page::replica::Replica;
 
 use super::remedy::{Remedy, own_host, remedies};
-use super::treated::Treated;
+use super::treated::ModifiedPage;
 use crate::browser;
 use crate::measure::Load;
 use crate::options::{Options, RaceProtocol};
 use crate::race::RaceNetwork;
-use crate::stats::{Bootstrap, Estimate, LEAST_RUNS, median};
+use crate::stats::{Bootstrap, Estimate, MIN_RUNS, median};
 use crate::workers;
 
 /// Loads with each remedy that are enough to distinguish most differences from chance.
@@ -30,7 +30,7 @@ pub struct Case {
     pub protocol: RaceProtocol,
     /// Every other choice of a load.
     pub options: Options,
-    /// Loads with each remedy where there is chance (loss, jitter), at least 1; fewer than [`LEAST_RUNS`] show no
+    /// Loads with each remedy where there is chance (loss, jitter), at least 1; fewer than [`MIN_RUNS`] show no
     /// difference. Without chance one load is enough.
     pub runs: u32,
     /// The seed of the first run.
@@ -90,7 +90,7 @@ pub struct SavedTime {
     pub high_ms: f64,
     /// Whether there is no chance in it, so that one run is enough.
     pub is_exact: bool,
-    /// Whether there is a difference: the interval does not include 0, and is of at least [`LEAST_RUNS`] runs or has no
+    /// Whether there is a difference: the interval does not include 0, and is of at least [`MIN_RUNS`] runs or has no
     /// chance in it. If not, it is unknown which is earlier.
     pub is_certain: bool,
 }
@@ -104,7 +104,7 @@ impl SavedTime {
             false => None,
         };
         let estimate = estimate.unwrap_or(Estimate::exact(middle(runs)));
-        let enough = !has_chance || runs.len() >= LEAST_RUNS;
+        let enough = !has_chance || runs.len() >= MIN_RUNS;
         Self {
             median_ms: estimate.value,
             low_ms: estimate.low,
@@ -160,8 +160,8 @@ impl Case {
         // The page as it is comes first, then each remedy.
         let total = 1 + remedies.len();
         let work = |number: usize| match number.checked_sub(1) {
-            None => self.loads(&Treated::untreated(self, &graph)),
-            Some(remedy) => self.loads(&Treated::with(self, &graph, &remedies[remedy])),
+            None => self.loads(&ModifiedPage::untreated(self, &graph)),
+            Some(remedy) => self.loads(&ModifiedPage::with(self, &graph, &remedies[remedy])),
         };
         let mut results: Vec<Option<Vec<Load>>> = vec![None; total];
         let mut done = 0;
@@ -173,7 +173,10 @@ impl Case {
         let mut results = results.into_iter();
         let now = results.next()??;
         let findings = remedies.into_iter().zip(results).map(|(remedy, then)| {
-            let has_chance = Treated::network(self, &remedy).profile.path.has_chance();
+            let has_chance = ModifiedPage::network(self, &remedy)
+                .profile
+                .path
+                .has_chance();
             Some(finding(remedy, has_chance, &now, &then?))
         });
         Some(Examination {
@@ -188,8 +191,8 @@ impl Case {
         })
     }
 
-    fn loads(&self, treated: &Treated) -> Vec<Load> {
-        let Treated {
+    fn loads(&self, treated: &ModifiedPage) -> Vec<Load> {
+        let ModifiedPage {
             page,
             protocol,
             network,

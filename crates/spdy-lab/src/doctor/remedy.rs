@@ -61,7 +61,7 @@ pub enum Remedy {
     /// A worse network: what its users wait for, not a remedy.
     Network {
         /// How it is worse.
-        change: Worse,
+        change: Degradation,
     },
 }
 
@@ -71,7 +71,7 @@ const ONE_PERCENT: Probability = Probability::from_ppb(10_000_000).expect("less 
 /// How a network can be worse.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Worse {
+pub enum Degradation {
     /// Twice the round-trip time.
     DoubleRtt,
     /// Half the rate in both directions.
@@ -80,7 +80,7 @@ pub enum Worse {
     Loss,
 }
 
-impl Worse {
+impl Degradation {
     /// All of them.
     pub const ALL: [Self; 3] = [Self::DoubleRtt, Self::HalfRate, Self::Loss];
 
@@ -122,7 +122,7 @@ fn by_name<S: serde::Serializer>(protocol: &RaceProtocol, to: S) -> Result<S::Ok
 }
 
 /// Most remedies of one kind that are tried, those first that concern the most.
-pub const MOST_OF_A_KIND: usize = 64;
+pub const MAX_PER_KIND: usize = 64;
 
 /// Everything that can be tried on a page that is loaded by `protocol` over `profile`.
 #[must_use]
@@ -140,7 +140,7 @@ pub fn remedies(
     let others = RaceProtocol::ALL.into_iter().chain([RaceProtocol::H3]);
     let others = others.filter(|other| *other != protocol);
     remedies.extend(others.map(|protocol| Remedy::Protocol { protocol }));
-    let worse = Worse::ALL.into_iter();
+    let worse = Degradation::ALL.into_iter();
     let worse = worse.filter(|worse| worse.apply(profile) != *profile);
     remedies.extend(worse.map(|change| Remedy::Network { change }));
     remedies
@@ -156,7 +156,7 @@ fn of_hosts(replica: &Replica, graph: &PageGraph) -> Vec<Remedy> {
             hosts: hosts.iter().map(|(host, _)| host.clone()).collect(),
         });
     }
-    let most = &hosts[..hosts.len().min(MOST_OF_A_KIND)];
+    let most = &hosts[..hosts.len().min(MAX_PER_KIND)];
     remedies.extend(most.iter().cloned().map(|(host, resources)| Remedy::Fold {
         hosts: vec![host],
         resources,
@@ -189,7 +189,7 @@ fn of_resources(replica: &Replica, graph: &PageGraph) -> Vec<Remedy> {
     if late.len() > 1 {
         remedies.push(hint(late.clone()));
     }
-    let each = late.into_iter().take(MOST_OF_A_KIND);
+    let each = late.into_iter().take(MAX_PER_KIND);
     remedies.extend(each.map(|node| hint(vec![node])));
     let holds_up = |(node, facts): (usize, &Node)| {
         let holds_up = facts.blocks_parser_at.is_some() || facts.blocks_scripts;
@@ -197,7 +197,7 @@ fn of_resources(replica: &Replica, graph: &PageGraph) -> Vec<Remedy> {
         Some(Remedy::Later { url, node })
     };
     let nodes = graph.nodes.iter().enumerate();
-    remedies.extend(nodes.filter_map(holds_up).take(MOST_OF_A_KIND));
+    remedies.extend(nodes.filter_map(holds_up).take(MAX_PER_KIND));
     remedies
 }
 

@@ -1,10 +1,10 @@
 //! What an examination found, in words, and what of it is worth a line.
 
 use super::examination::{Examination, Finding, SavedTime};
-use super::remedy::{Remedy, Worse};
+use super::remedy::{Degradation, Remedy};
 
 /// A change that moves neither time by this part of it is not worth a line.
-const WORTH: f64 = 0.01;
+const MIN_SAVING: f64 = 0.01;
 
 /// Characters of a URL that are shown.
 const URL_CHARS: usize = 70;
@@ -24,7 +24,7 @@ impl Examination {
     #[must_use]
     pub fn helping(&self) -> Vec<&Finding> {
         let helps = |finding: &&Finding| {
-            Self::is_of_page(finding) && self.part(finding).is_some_and(|part| part >= WORTH)
+            Self::is_of_page(finding) && self.part(finding).is_some_and(|part| part >= MIN_SAVING)
         };
         let mut helping: Vec<&Finding> = self.findings.iter().filter(helps).collect();
         helping.sort_by(|a, b| {
@@ -49,8 +49,8 @@ impl Examination {
                 && finding.is_whole
                 && parts
                     .iter()
-                    .any(|(saved, part)| !saved.is_certain && *part >= WORTH)
-                && self.part(finding).is_none_or(|part| part < WORTH)
+                    .any(|(saved, part)| !saved.is_certain && *part >= MIN_SAVING)
+                && self.part(finding).is_none_or(|part| part < MIN_SAVING)
         };
         self.findings.iter().filter(is_undecided).count()
     }
@@ -60,7 +60,7 @@ impl Examination {
     fn part(&self, finding: &Finding) -> Option<f64> {
         let parts = self.parts(finding);
         // What makes load later is no remedy, however early the page is parsed.
-        let delays = parts[0].1 <= -WORTH;
+        let delays = parts[0].1 <= -MIN_SAVING;
         let certain = parts.iter().filter(|(saved, _)| saved.is_certain);
         let most = certain.map(|(_, part)| *part).fold(0.0, f64::max);
         (finding.is_whole && !delays).then_some(most)
@@ -99,9 +99,9 @@ impl Examination {
             Remedy::Without { host, resources } => format!("do without {host} ({resources})"),
             Remedy::Protocol { protocol } => format!("by {protocol}"),
             Remedy::Network { change } => match change {
-                Worse::DoubleRtt => "twice the round-trip time",
-                Worse::HalfRate => "half the rate",
-                Worse::Loss => "1 % of packets lost",
+                Degradation::DoubleRtt => "twice the round-trip time",
+                Degradation::HalfRate => "half the rate",
+                Degradation::Loss => "1 % of packets lost",
             }
             .to_owned(),
         }

@@ -12,14 +12,14 @@ use crate::options::{Options, Push, RaceProtocol};
 use crate::race::RaceNetwork;
 
 /// Everything that a load needs.
-pub(super) struct Treated {
+pub(super) struct ModifiedPage {
     pub(super) page: Page,
     pub(super) protocol: RaceProtocol,
     pub(super) network: RaceNetwork,
     pub(super) options: Options,
 }
 
-impl Treated {
+impl ModifiedPage {
     /// The page as it is.
     pub(super) fn untreated(case: &Case, graph: &PageGraph) -> Self {
         Self {
@@ -40,7 +40,7 @@ impl Treated {
             Remedy::Push => {
                 treated.options.push = treated.options.push.max(Push::ByGraph);
             }
-            Remedy::Hint { nodes, .. } => treated.page = treated.page.hinting_at(nodes.clone()),
+            Remedy::Hint { nodes, .. } => treated.page = treated.page.with_hints(nodes.clone()),
             Remedy::Later { node, .. } => {
                 let mut graph = graph.clone();
                 let node = &mut graph.nodes[*node];

@@ -59,9 +59,9 @@ pub struct RealRun {
     /// Of each attempt before it: what it took, and every reason why it did not count.
     pub rejected: Vec<String>,
     /// The way from the client.
-    pub up: RealWay,
+    pub up: RealDirection,
     /// The way to the client.
-    pub down: RealWay,
+    pub down: RealDirection,
     /// Mean lateness of the worse direction, milliseconds.
     pub late_mean_ms: f64,
     /// 99th percentile of the lateness of the worse direction, milliseconds.
@@ -78,7 +78,7 @@ pub struct RealRun {
 
 /// What one direction of the link achieved.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct RealWay {
+pub struct RealDirection {
     /// Bits of IP packets a second while packets stood behind each other; `None` if they hardly did.
     pub bps: Option<f64>,
     /// Propagation as it was, milliseconds: what was asked for, and the mean lateness.

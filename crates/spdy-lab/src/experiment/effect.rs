@@ -27,13 +27,13 @@ impl Factor {
     /// Whether its levels change anything of loads by `protocol` under `conditions`. They may, then, and need not: hosts that a page
     /// does not have cannot be folded.
     #[must_use]
-    pub fn acts_on(self, protocol: RaceProtocol, conditions: &Conditions) -> bool {
-        self.idle_because(protocol, conditions).is_none()
+    pub fn has_effect_on(self, protocol: RaceProtocol, conditions: &Conditions) -> bool {
+        self.no_effect_reason(protocol, conditions).is_none()
     }
 
     /// Why none of its levels changes anything of loads by `protocol` under `conditions`; `None` if they do.
     #[must_use]
-    pub fn idle_because(
+    pub fn no_effect_reason(
         self,
         protocol: RaceProtocol,
         conditions: &Conditions,
@@ -133,7 +133,7 @@ pub fn idle(plan: &Plan) -> Vec<Idle> {
             continue;
         };
         for (factor, _) in cell.levels() {
-            let Some(why) = factor.idle_because(cell.protocol(), &conditions) else {
+            let Some(why) = factor.no_effect_reason(cell.protocol(), &conditions) else {
                 continue;
             };
             let same = |it: &&mut Idle| (it.factor, it.why) == (*factor, why);
@@ -165,11 +165,11 @@ pub fn idle(plan: &Plan) -> Vec<Idle> {
 
 /// Finds cells that are others over again, as their keys come by in the order of a plan.
 #[derive(Debug, Default)]
-pub(crate) struct Repeats {
+pub(crate) struct DuplicateCells {
     first: BTreeMap<String, usize>,
 }
 
-impl Repeats {
+impl DuplicateCells {
     /// The number of the first cell that had the same effect as the one of this `key`, which may be itself. What has factors that
     /// this build does not know is like no other.
     pub(crate) fn first(&mut self, key: &str) -> usize {
@@ -182,7 +182,7 @@ impl Repeats {
 /// How many cells of `plan` are others over again, but for their seeds.
 #[must_use]
 pub fn repeats(plan: &Plan) -> usize {
-    let mut repeats = Repeats::default();
+    let mut repeats = DuplicateCells::default();
     for cell in plan.cells() {
         repeats.first(&cell.key());
     }
@@ -208,7 +208,7 @@ fn essence(key: &str) -> Option<String> {
     cell::push(&mut essence, "page", page);
     cell::push(&mut essence, "protocol", protocol.name());
     for (factor, level) in chosen {
-        if factor.acts_on(protocol, &conditions) {
+        if factor.has_effect_on(protocol, &conditions) {
             cell::push(&mut essence, factor.name(), level);
         }
     }
@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn a_factor_of_several_levels_is_told_of_where_it_has_no_effect() {
+    fn a_multi_level_factor_without_effect_somewhere_is_reported() {
         let plan = plan(
             "protocols = ['http', 'spdy', 'h2']\n[factors]\nnetwork = 'dsl'\ncompression = ['masked', 0, 9]\nloss = ['0', '1%']\n",
         );
@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn a_factor_of_one_level_is_told_of_only_if_it_has_no_effect_anywhere() {
+    fn a_one_level_factor_is_reported_only_without_any_effect() {
         let of = |protocols: &str| {
             let text =
                 format!("protocols = [{protocols}]\n[factors]\nnetwork = 'dsl'\ntls = 1.2\n");
@@ -255,14 +255,14 @@ mod tests {
     }
 
     #[test]
-    fn what_has_an_effect_may_hang_on_another_level() {
+    fn an_effect_may_depend_on_another_level() {
         let plan = plan(
             "protocols = ['spdy']\n[factors]\nnetwork = 'dsl'\naccelerator = ['off', 'cold']\nprefetch = ['yes', 'no']\nconnections = [2, 6]\ndeploy = ['all', 'first-party']\n",
         );
         let idle = idle(&plan);
         let told: Vec<_> = idle.iter().map(|it| (it.factor.name(), it.cells)).collect();
         assert_eq!(told, [("connections", 16), ("prefetch", 16)]);
-        let mut repeats = Repeats::default();
+        let mut repeats = DuplicateCells::default();
         let mut first = |key: &str| {
             let key = format!("page=p,protocol=spdy,network=dsl,{key}");
             repeats.first(&key)

@@ -449,7 +449,7 @@ mod tests {
     }
 
     #[test]
-    fn every_factor_takes_a_right_level_and_tells_of_a_wrong_one() {
+    fn every_factor_accepts_valid_levels_and_rejects_others() {
         let right = [
             ("network", "dsl"),
             ("network", "down=2mbit,up=1mbit,rtt=9ms"),

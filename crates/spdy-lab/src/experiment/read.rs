@@ -281,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_leaves_out_what_is_needed_is_shown_a_whole_experiment() {
+    fn a_missing_key_error_shows_a_complete_experiment() {
         for text in ["", "name = \"a\"\n", "factor = 1\n"] {
             let told = told(text);
             for word in [
@@ -295,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_said_is_as_in_a_race() {
+    fn omitted_keys_have_the_defaults_of_a_race() {
         let plan = Plan::parse(SMALL).unwrap();
         assert_eq!((plan.seed(), plan.runs(), plan.len()), (1, 1, 4));
         let keys: Vec<_> = plan.cells().map(|cell| cell.key()).collect();
@@ -303,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn a_fault_is_told_with_its_line_and_what_was_wanted() {
+    fn an_error_has_its_line_and_the_expected_value() {
         let cases = [
             ("name = \"a\"\npages = [\"flags\"\n", "line 2", "]"),
             (
@@ -383,7 +383,7 @@ mod tests {
     }
 
     #[test]
-    fn levels_that_do_not_go_together_are_told_with_their_cell() {
+    fn conflicting_levels_are_reported_with_their_cell() {
         let head = "name = \"a\"\npages = [\"flags\"]\nprotocols = [\"spdy\"]\n[factors]\n";
         let cases = [
             ("rtt = \"9ms\"\n", "down is missing"),

@@ -66,7 +66,7 @@ mod tests {
     }
 
     #[test]
-    fn lulics_experiment_is_3528_loads_over_the_links_of_his_labels() {
+    fn lulics_experiment_is_3528_loads_over_the_labelled_links() {
         use crate::experiment::conditions::Conditions;
         let plan = Plan::parse(experiment("lulic").unwrap()).unwrap();
         assert_eq!((plan.len(), plan.runs()), (504, 7));

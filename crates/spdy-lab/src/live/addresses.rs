@@ -47,7 +47,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn recorded_addresses_stay_and_those_that_lead_elsewhere_are_exchanged_together() {
+    fn unusable_recorded_addresses_are_replaced_consistently() {
         let hosts = [
             ("a.test", "203.0.113.9", "203.0.113.9"),
             ("b.test", "127.0.0.1", "198.19.1.0"),

@@ -17,7 +17,7 @@ use crate::stats::median;
 
 /// One protocol over one network.
 #[derive(Clone, Debug, Serialize)]
-pub struct Browsed {
+pub struct BrowserCell {
     /// Name of the network.
     pub network: String,
     /// What was spoken.
@@ -36,7 +36,7 @@ fn by_name<S: Serializer>(protocol: &RaceProtocol, serializer: S) -> Result<S::O
     serializer.serialize_str(protocol.name())
 }
 
-impl Browsed {
+impl BrowserCell {
     /// Of `visits`, with our own loads of the same with `options`. Their recordings, each as large as the page, go with that.
     #[must_use]
     pub fn new(
@@ -82,7 +82,7 @@ impl Browsed {
         let why = |visit: &Visit| {
             let other = Some(&*visit.fingerprint) != common;
             let other = || other.then(|| "it fetched something else than most".to_owned());
-            visit.why_not().or_else(other)
+            visit.exclusion_reason().or_else(other)
         };
         self.visits.iter().filter_map(why).collect()
     }
@@ -114,13 +114,16 @@ impl Browsed {
 
 /// Whether `visit` is averaged with others, of which most fetched `common`.
 fn does_count(visit: &Visit, common: Option<&str>) -> bool {
-    visit.why_not().is_none() && Some(&*visit.fingerprint) == common
+    visit.exclusion_reason().is_none() && Some(&*visit.fingerprint) == common
 }
 
 /// What most of the loads fetched that are whole; of several the first by its letters.
 fn common(visits: &[Visit]) -> Option<&str> {
     let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
-    for visit in visits.iter().filter(|visit| visit.why_not().is_none()) {
+    for visit in visits
+        .iter()
+        .filter(|visit| visit.exclusion_reason().is_none())
+    {
         *counts.entry(&visit.fingerprint).or_default() += 1;
     }
     let most = counts.values().copied().max()?;
@@ -150,8 +153,8 @@ pub struct Ratio {
 impl Ratio {
     /// Of every network in `cells`, each further protocol against the first.
     #[must_use]
-    pub fn all(cells: &[Browsed]) -> Vec<Self> {
-        let ratio = |cell: &Browsed| {
+    pub fn all(cells: &[BrowserCell]) -> Vec<Self> {
+        let ratio = |cell: &BrowserCell| {
             let base = cells.iter().find(|base| base.network == cell.network)?;
             let other = base.protocol != cell.protocol;
             other.then_some(())?;
@@ -199,13 +202,13 @@ mod tests {
         }
     }
 
-    fn browsed(protocol: RaceProtocol, visits: Vec<Visit>) -> Browsed {
+    fn browsed(protocol: RaceProtocol, visits: Vec<Visit>) -> BrowserCell {
         let network = RaceNetwork::parse("cable").expect("it has a name");
-        Browsed::new(&network, protocol, visits, &Options::default(), 1)
+        BrowserCell::new(&network, protocol, visits, &Options::default(), 1)
     }
 
     #[test]
-    fn what_fetched_another_page_or_asked_in_vain_is_left_out_with_its_reason() {
+    fn loads_with_other_or_missing_content_are_excluded_with_a_reason() {
         let visits = vec![
             visit(900.0, "a", &[]),
             visit(100.0, "b", &["GET /x (404)", "GET /y (404)"]),
@@ -228,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn protocols_are_told_against_the_first_over_the_same_network() {
+    fn protocols_are_compared_with_the_first_per_network() {
         let https = browsed(RaceProtocol::Https, vec![visit(1_000.0, "a", &[])]);
         let h2 = browsed(RaceProtocol::H2, vec![visit(800.0, "a", &[])]);
         let none = browsed(RaceProtocol::Http, Vec::new());

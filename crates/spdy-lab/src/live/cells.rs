@@ -4,7 +4,7 @@
 //!   run of a cell ─► virtual time: what it takes ─► limits of lateness, patience
 //!                    real time:    a load ─┬─ within limits ───────────────► kept
 //!                                  ▲       └─ late, starved, not whole ─┐
-//!                                  └── again, same seed, after a pause ─┴──► [`REPEATS`] times; then kept as one that
+//!                                  └── again, same seed, after a pause ─┴──► [`MAX_RETRIES`] times; then kept as one that
 //!                                                                            does not count, with its reasons
 //! ```
 
@@ -18,9 +18,9 @@ use spdy_tun::measured::{Direction, Measured};
 use crate::browser;
 use crate::calibrate::error::CalibrateError;
 use crate::calibrate::lane::{CONGESTION, Lane};
-use crate::calibrate::work::{PAUSE, REPEATS};
+use crate::calibrate::work::{MAX_RETRIES, PAUSE};
 use crate::experiment::cell::Cell;
-use crate::experiment::clock::{RealRun, RealWay};
+use crate::experiment::clock::{RealDirection, RealRun};
 use crate::experiment::conditions::Conditions;
 use crate::experiment::error::PlanError;
 use crate::experiment::runner::{CellLoads, Runner};
@@ -41,13 +41,13 @@ pub enum CellError {
 
 /// A link that loads cells one after the other.
 #[derive(Debug)]
-pub struct RealCells {
+pub struct RealTimeRunner {
     lane: Lane,
     /// Initial window of its ends, if not the kernel's.
     window: Option<u32>,
 }
 
-impl RealCells {
+impl RealTimeRunner {
     /// Makes one.
     ///
     /// # Errors
@@ -133,7 +133,7 @@ impl RealCells {
             let path = &network.profile.path;
             let (loaded, faults) = self.lane.load(&page, path, which, expected)?;
             let reasons = reasons(&loaded, &faults, can_be_whole);
-            if reasons.is_empty() || attempt == REPEATS {
+            if reasons.is_empty() || attempt == MAX_RETRIES {
                 let real = under(&loaded, reasons, rejected);
                 let waterfall = Vec::new();
                 let load = Load {
@@ -145,7 +145,7 @@ impl RealCells {
             let took = loaded.load.load_ms;
             rejected.push(format!("{took:.3} ms: {}", reasons.join("; ")));
         }
-        unreachable!("the last of {REPEATS} repetitions is kept")
+        unreachable!("the last of {MAX_RETRIES} repetitions is kept")
     }
 }
 
@@ -188,8 +188,8 @@ fn under(loaded: &LiveLoad, invalid: Vec<String>, rejected: Vec<String>) -> Real
     }
 }
 
-const fn way(of: &Direction) -> RealWay {
-    RealWay {
+const fn way(of: &Direction) -> RealDirection {
+    RealDirection {
         bps: of.busy_bps,
         delay_ms: of.delay_ms,
         queue_drops: of.queue_drops,
@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn a_load_counts_if_the_link_was_on_time_and_it_is_as_whole_as_it_can_be() {
+    fn a_load_is_valid_if_on_time_and_as_complete_as_possible() {
         let mut loaded = loaded();
         assert_eq!(reasons(&loaded, &[], true), Vec::<String>::new());
         let late = Fault::LateMax {
@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_kept_of_a_run_says_how_often_it_was_tried_and_why() {
+    fn a_stored_run_has_its_attempts_and_their_reasons() {
         let rejected = vec!["1.000 ms: late".to_owned(), "2.000 ms: late".to_owned()];
         let run = under(&loaded(), vec!["later still".to_owned()], rejected.clone());
         assert_eq!((run.attempts, &run.rejected), (3, &rejected));

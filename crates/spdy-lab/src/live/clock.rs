@@ -10,7 +10,7 @@ use rustix::time::{
     timerfd_settime,
 };
 use spdy::runtime::{BoxFuture, Runtime};
-use spdy_clock::{Instant, WallClock};
+use spdy_clock::{Instant, MonotonicClock};
 use tokio::io::unix::AsyncFd;
 
 /// What is left of a sleep when the kernel's timer takes over: twice what tokio's may be late.
@@ -19,7 +19,7 @@ const FINE: Duration = Duration::from_millis(2);
 /// Real time on tokio, to some tens of microseconds. Use it inside a tokio runtime.
 #[derive(Clone, Copy, Debug)]
 pub struct LiveRuntime {
-    clock: WallClock,
+    clock: MonotonicClock,
 }
 
 impl LiveRuntime {
@@ -27,7 +27,7 @@ impl LiveRuntime {
     #[must_use]
     pub fn start() -> Self {
         Self {
-            clock: WallClock::start(),
+            clock: MonotonicClock::start(),
         }
     }
 }

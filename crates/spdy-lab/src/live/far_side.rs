@@ -27,7 +27,7 @@ use crate::live::on_host::block_on;
 
 /// What stands on the far side of the link.
 #[derive(Clone)]
-pub struct FarSide {
+pub struct ServerSide {
     /// What is served.
     pub site: Arc<Site>,
     /// How each address and port is served; nobody is at any other.
@@ -53,7 +53,7 @@ pub struct Served {
     pub computed: Option<CpuTime>,
 }
 
-impl FarSide {
+impl ServerSide {
     /// Serves on the thread of `host`, and comes back when everything listens.
     ///
     /// # Errors

@@ -14,7 +14,7 @@ use std::time::{Duration, SystemTime};
 
 use spdy_inspect::pcapng_writer::{Passes, PcapngWriter};
 use spdy_netem::path::Way;
-use spdy_tun::capture::{Capture, Captured, Fate, Taken};
+use spdy_tun::capture::{Capture, CapturedPacket, Fate, Taken};
 
 /// Bytes of packets that are held of a load, with what is known of each.
 pub const CAPTURE_BYTES: usize = 256 << 20;
@@ -72,13 +72,13 @@ impl Kept {
 /// A packet where a file has it.
 struct Seen<'a> {
     at: spdy_clock::Instant,
-    packet: &'a Captured,
+    packet: &'a CapturedPacket,
     /// Why it never came.
     why: Option<&'static str>,
 }
 
 /// `None` for what had not come when the capture ended.
-fn seen(packet: &Captured) -> Option<Seen<'_>> {
+fn seen(packet: &CapturedPacket) -> Option<Seen<'_>> {
     let why = match packet.fate {
         Fate::Taken(Taken::QueueFull) => Some("the link took it: its queue was full"),
         Fate::Taken(Taken::Lost) => Some("the link took it: lost by chance"),
@@ -105,7 +105,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_packet_is_in_the_file_once_when_the_client_saw_it_or_the_link_took_it() {
+    fn each_packet_is_captured_once_at_receipt_or_drop() {
         const MS: Duration = Duration::from_millis(1);
         let config = PathConfig {
             queue: QueueLimit::Packets(2),

@@ -18,14 +18,14 @@ use spdy_tun::network::RealNetwork;
 use crate::browser::Page;
 use crate::live::addresses;
 use crate::live::clock::LiveRuntime;
-use crate::live::far_side::FarSide;
+use crate::live::far_side::ServerSide;
 use crate::live::names::{self, Names};
 use crate::live::on_host::block_on;
 use crate::live::sockets::LiveNetwork;
 use crate::measure::Load;
 use crate::options::{Options, RaceProtocol};
 use crate::sim::traffic::Traffic;
-use crate::tab::Tab;
+use crate::tab::LoadDriver;
 
 /// For how long nothing must be sent before a load is over.
 const SILENCE: Duration = Duration::from_millis(20);
@@ -86,7 +86,7 @@ pub fn load(
         servers.extend(ports.iter().map(at));
     }
     let names = Names::new(reached);
-    let far_side = FarSide {
+    let far_side = ServerSide {
         site: page.site().clone(),
         servers,
         names: names.clone(),
@@ -96,11 +96,13 @@ pub fn load(
         .start(&network.server)
         .map_err(sockets("the servers"))?;
     let (page, which) = (page.clone(), which.clone());
-    let loaded = network.client.run(move || near_side(&page, &which, names));
+    let loaded = network
+        .client
+        .run(move || client_side(&page, &which, names));
     network.wait_until_quiet(SILENCE, REST_WITHIN)?;
     let measured = network.measure()?;
     let served = serving.stop().map_err(sockets("the servers"))?;
-    let Near {
+    let ClientResult {
         mut load,
         was_given_up,
         computed,
@@ -119,14 +121,14 @@ pub fn load(
 }
 
 /// What the client's thread tells of a load.
-struct Near {
+struct ClientResult {
     load: Load,
     was_given_up: bool,
     computed: Option<CpuTime>,
 }
 
 /// On the client's thread: the load, and what it computed.
-fn near_side(page: &Page, which: &Which, names: Names) -> io::Result<Near> {
+fn client_side(page: &Page, which: &Which, names: Names) -> io::Result<ClientResult> {
     let before = CpuTime::of_this_thread();
     let loaded = block_on(async {
         let clock = LiveRuntime::start();
@@ -141,7 +143,7 @@ fn near_side(page: &Page, which: &Which, names: Names) -> io::Result<Near> {
         };
         let config = page.client_config(which.protocol, &which.options);
         let client = Client::new(runtime, Arc::new(network), config);
-        let tab = Tab::new(page, which.protocol, &which.options, &client, &clock);
+        let tab = LoadDriver::new(page, which.protocol, &which.options, &client, &clock);
         let whole = async {
             tab.run().await;
             client.close().await;
@@ -158,7 +160,7 @@ fn near_side(page: &Page, which: &Which, names: Names) -> io::Result<Near> {
     });
     let computed = CpuTime::of_this_thread().zip(before);
     let (load, was_given_up) = loaded?;
-    Ok(Near {
+    Ok(ClientResult {
         load,
         was_given_up,
         computed: computed.map(|(after, before)| after - before),

@@ -16,7 +16,7 @@ use parking_lot::Mutex;
 use spdy::runtime::Runtime;
 use tokio::net::UdpSocket;
 
-use crate::sim::dns::{self, ask_until_answered};
+use crate::sim::dns::{self, query_with_retries};
 
 /// The port of resolvers.
 pub const PORT: u16 = 53;
@@ -58,7 +58,7 @@ impl Names {
     }
 
     /// Forgets them.
-    pub(crate) fn forget_unknown(&self) {
+    pub(crate) fn clear_unknown(&self) {
         let mut unknown = self.unknown.lock();
         unknown.clear();
     }
@@ -129,7 +129,7 @@ pub(crate) async fn look_up(
     let ask = || {
         let _ = socket.try_send(&asked); // one that was not sent is one that was lost
     };
-    match ask_until_answered(runtime, host, ask, answer).await?? {
+    match query_with_retries(runtime, host, ask, answer).await?? {
         addresses if addresses.is_empty() => Err(dns::unknown(host)),
         addresses => Ok(addresses),
     }
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn a_known_host_has_an_address_and_nothing_else_and_an_unknown_one_is_remembered() {
+    fn known_hosts_resolve_and_unknown_names_are_recorded() {
         let names = names();
         let told = |host: &str, kind| {
             let answer = names.answer(&question(host, kind)).expect("a question");
@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn who_asks_over_a_socket_gets_the_address_or_that_there_is_none() {
+    fn a_query_over_a_socket_gets_an_address_or_nxdomain() {
         let looked_up = block_on(async {
             let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).await?;
             let resolver = socket.local_addr()?;

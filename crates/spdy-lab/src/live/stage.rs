@@ -35,12 +35,12 @@ use url::Url;
 use crate::browser::Page;
 use crate::live::addresses;
 use crate::live::expected_failures::ExpectedFailures;
-use crate::live::far_side::{FarSide, Serving};
+use crate::live::far_side::{ServerSide, Serving};
 use crate::live::names::Names;
 use crate::options::{Options, RaceProtocol};
 
 /// What browsers ask for of their own accord, for the tab.
-const TAB_ICON: &str = "/favicon.ico";
+const FAVICON: &str = "/favicon.ico";
 /// Unknown requests that are remembered.
 const MAX_UNKNOWN: usize = 1_000;
 
@@ -49,7 +49,7 @@ pub struct Stage {
     start: Url,
     pin: Pin,
     by_quic: Vec<String>,
-    far_side: FarSide,
+    far_side: ServerSide,
     /// Requests that got no answer when the page was recorded.
     expected_failures: ExpectedFailures,
     /// Method, host and target of everything that was asked for and is not there.
@@ -115,7 +115,7 @@ impl Stage {
             start,
             by_quic,
             pin: Pin::of(authority.certificate())?,
-            far_side: FarSide {
+            far_side: ServerSide {
                 site: page.site().clone(),
                 servers,
                 names: Names::new(reached),
@@ -150,7 +150,7 @@ impl Stage {
     /// A port cannot be listened on.
     pub fn serve(&self, host: &Host) -> io::Result<Serving> {
         self.unknown().clear();
-        self.far_side.names.forget_unknown();
+        self.far_side.names.clear_unknown();
         self.far_side.clone().start(host)
     }
 
@@ -162,7 +162,7 @@ impl Stage {
 
     /// Whether `failure` was recorded with the page: that a browser meets it again is no fault of the load.
     #[must_use]
-    pub fn expects(&self, failure: &Failure) -> bool {
+    pub fn is_expected_failure(&self, failure: &Failure) -> bool {
         self.expected_failures.has(failure)
     }
 
@@ -240,7 +240,7 @@ fn log(
     Arc::new(move |served: &Served<'_>| {
         let (method, uri, status) = (served.method, served.uri, served.status.as_u16());
         let target = uri.path_and_query().map_or("/", |target| target.as_str());
-        let is_here = status == 404 && (missing.contains(target) || target == TAB_ICON);
+        let is_here = status == 404 && (missing.contains(target) || target == FAVICON);
         let is_known = is_here || expected_failures.has_uri(method, uri);
         if matches!(status, 404 | 405 | 421) && !is_known {
             tracing::warn!(%method, %uri, status, "asked for, and not recorded");
@@ -259,7 +259,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_address_has_a_server_on_both_ports_and_the_page_keeps_its_url_but_for_the_scheme() {
+    fn each_address_serves_both_ports_and_urls_change_only_scheme() {
         let replica = builtin::portal();
         let hosts: BTreeSet<_> = replica.hosts().into_iter().collect();
         for (protocol, start) in [
@@ -283,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn a_document_that_came_in_plain_text_asks_for_the_rest_in_tls_and_is_else_the_same() {
+    fn a_plain_http_document_gets_only_upgrade_insecure_requests() {
         let mut exchange = builtin::portal().document().clone();
         let before = exchange.clone();
         upgrade(&mut exchange);

@@ -27,7 +27,7 @@ const SILENCE: Duration = Duration::from_millis(20);
 const REST_WITHIN: Duration = Duration::from_secs(30);
 
 /// Failures that are the browser's own doing, and of no network: it looked into its cache alone, or changed its mind.
-const OWN_DOING: [&str; 2] = ["net::ERR_CACHE_MISS", "net::ERR_ABORTED"];
+const BROWSER_INTERNAL_ERRORS: [&str; 2] = ["net::ERR_CACHE_MISS", "net::ERR_ABORTED"];
 
 /// When the link of a load counts that took so long. A browser keeps the cores busy that the link's thread needs, and its own
 /// loads differ by a percent or two: so a packet may be late by 2 % of the load time, one in a hundred by 0.5 % and the mean by
@@ -76,7 +76,7 @@ pub struct Visit {
     pub faults: Vec<Fault>,
     /// What the link was, from the start of the browser until the page was quiet.
     pub link: Measured,
-    /// What was fetched, and when, until [our own client](crate::live::browsed::Browsed::new) has loaded it too.
+    /// What was fetched, and when, until [our own client](crate::live::browsed::BrowserCell::new) has loaded it too.
     #[serde(skip)]
     pub recording: Option<Replica>,
     /// Its files, if they were asked for.
@@ -87,7 +87,7 @@ pub struct Visit {
 impl Visit {
     /// Why it is not averaged with others; nothing if it may be.
     #[must_use]
-    pub fn why_not(&self) -> Option<String> {
+    pub fn exclusion_reason(&self) -> Option<String> {
         if let Some(fault) = self.faults.first() {
             return Some(fault.to_string());
         }
@@ -106,7 +106,7 @@ impl Visit {
 /// Why there was no load.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum VisitError {
+pub enum BrowserLoadError {
     /// The link, or a host.
     #[error("no network in real time")]
     RealTime(#[from] RealTimeError),
@@ -121,7 +121,11 @@ impl Visitor {
     /// # Errors
     ///
     /// The link broke, or the browser did.
-    pub fn visit(&self, network: &mut RealNetwork, stage: &Stage) -> Result<Visit, VisitError> {
+    pub fn visit(
+        &self,
+        network: &mut RealNetwork,
+        stage: &Stage,
+    ) -> Result<Visit, BrowserLoadError> {
         let start = |what| move |source| RealTimeError::Start { what, source };
         let serving = stage.serve(&network.server).map_err(start("the servers"))?;
         let options = self.options(stage);
@@ -154,8 +158,8 @@ impl Visitor {
         let recording = recorded.page.replica;
         let failed = recording.failures.iter();
         let failed = failed
-            .filter(|failure| !OWN_DOING.contains(&failure.error.as_str()))
-            .filter(|failure| !stage.expects(failure))
+            .filter(|failure| !BROWSER_INTERNAL_ERRORS.contains(&failure.error.as_str()))
+            .filter(|failure| !stage.is_expected_failure(failure))
             .map(|failure| format!("{} {} ({})", failure.method, failure.url, failure.error));
         let asked_in_vain = stage.asked_in_vain().into_iter().chain(failed).collect();
         let ms = |time: Option<Duration>| time.map(|time| time.as_secs_f64() * 1e3);

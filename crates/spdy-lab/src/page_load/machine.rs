@@ -6,7 +6,7 @@ use spdy_clock::Instant;
 use spdy_page::graph::{PageGraph, Trigger};
 
 use super::outline::{Outline, reveal_at};
-use super::requests::{Early, Request};
+use super::requests::{HintState, Request};
 use crate::scheduler::throttle::Throttle;
 
 /// Where a node stands. The order is the order of its life.
@@ -33,7 +33,7 @@ impl Stage {
 
 /// What the page asked to be called for.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Due {
+pub(super) enum TimerEvent {
     Request(usize),
     Evaluated(usize),
 }
@@ -43,7 +43,7 @@ pub(super) enum Due {
 pub struct PageLoad<'a> {
     pub(super) outline: Outline<'a>,
     pub(super) stages: Vec<Stage>,
-    pub(super) early: Vec<Early>,
+    pub(super) early: Vec<HintState>,
     pub(super) arrived: Vec<u64>,
     /// Children by parent: revealed by bytes, in the order of their offsets, and by evaluation.
     pub(super) by_bytes: Vec<VecDeque<usize>>,
@@ -52,7 +52,7 @@ pub struct PageLoad<'a> {
     pub(super) barriers: Vec<VecDeque<usize>>,
     /// Loaded, and waiting for their turn.
     pub(super) waiting: BTreeSet<usize>,
-    due: BTreeMap<(Instant, u64), Due>,
+    due: BTreeMap<(Instant, u64), TimerEvent>,
     sequence: u64,
     pub(super) requests: VecDeque<Request>,
     /// What holds requests back, and those that it holds.
@@ -75,7 +75,7 @@ impl<'a> PageLoad<'a> {
         let mut page = Self {
             outline: Outline::of(&graph.nodes),
             stages: vec![Stage::Settled; count],
-            early: vec![Early::Not; count],
+            early: vec![HintState::Not; count],
             arrived: vec![0; count],
             by_bytes: vec![VecDeque::new(); count],
             by_done: vec![Vec::new(); count],
@@ -145,7 +145,7 @@ impl<'a> PageLoad<'a> {
     /// The first `total` bytes of the body of `node`, as transferred, have arrived.
     pub fn handle_bytes(&mut self, now: Instant, node: usize, total: u64) {
         self.arrived[node] = self.arrived[node].max(total);
-        if self.early[node] != Early::Not {
+        if self.early[node] != HintState::Not {
             return; // what they name is looked at when the page wants it
         }
         while let Some(&child) = self.by_bytes[node].front() {
@@ -165,8 +165,8 @@ impl<'a> PageLoad<'a> {
     /// If `node` was not asked for, or was done before.
     pub fn handle_done(&mut self, now: Instant, node: usize) {
         self.ended(node);
-        if self.early[node] == Early::Asked {
-            self.early[node] = Early::Here;
+        if self.early[node] == HintState::Asked {
+            self.early[node] = HintState::Here;
             return;
         }
         assert_eq!(
@@ -187,8 +187,8 @@ impl<'a> PageLoad<'a> {
     /// If `node` was not asked for, or was done before.
     pub fn handle_failed(&mut self, now: Instant, node: usize) {
         self.ended(node);
-        if self.early[node] == Early::Asked {
-            self.early[node] = Early::Not; // asked for again when the page wants it
+        if self.early[node] == HintState::Asked {
+            self.early[node] = HintState::Not; // asked for again when the page wants it
             return;
         }
         assert_eq!(
@@ -207,8 +207,8 @@ impl<'a> PageLoad<'a> {
                 break;
             }
             match entry.remove() {
-                Due::Request(node) => self.want(now, node),
-                Due::Evaluated(node) => self.evaluated(now, node),
+                TimerEvent::Request(node) => self.want(now, node),
+                TimerEvent::Evaluated(node) => self.evaluated(now, node),
             }
         }
         self.progress(now);
@@ -257,7 +257,7 @@ impl<'a> PageLoad<'a> {
             .collect()
     }
 
-    pub(super) fn at(&mut self, when: Instant, due: Due) {
+    pub(super) fn at(&mut self, when: Instant, due: TimerEvent) {
         self.sequence += 1;
         self.due.insert((when, self.sequence), due);
     }
@@ -272,7 +272,7 @@ impl<'a> PageLoad<'a> {
         self.stages[node] = Stage::Known;
         match self.outline.nodes[node].delay {
             delay if delay.is_zero() => self.want(now, node),
-            delay => self.at(now + delay, Due::Request(node)),
+            delay => self.at(now + delay, TimerEvent::Request(node)),
         }
     }
 }

@@ -39,7 +39,7 @@ pub fn priority_of(kind: Kind) -> Priority {
 
 /// Where a node stands that was hinted at, until the page wants it.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(super) enum Early {
+pub(super) enum HintState {
     /// Nobody hints at it.
     Not,
     /// The head of the page's document will.
@@ -60,9 +60,9 @@ impl PageLoad<'_> {
     pub fn hint(&mut self, nodes: impl IntoIterator<Item = usize>) {
         for node in nodes {
             let facts = &self.outline.nodes[node];
-            let is_open = self.stages[node] == Stage::Unknown && self.early[node] == Early::Not;
+            let is_open = self.stages[node] == Stage::Unknown && self.early[node] == HintState::Not;
             if is_open && facts.kind != Kind::Document && !facts.is_redirect {
-                self.early[node] = Early::Hinted;
+                self.early[node] = HintState::Hinted;
             }
         }
     }
@@ -91,8 +91,8 @@ impl PageLoad<'_> {
             return;
         }
         for hinted in 0..self.outline.nodes.len() {
-            if self.early[hinted] == Early::Hinted && self.stages[hinted] == Stage::Unknown {
-                self.early[hinted] = Early::Asked;
+            if self.early[hinted] == HintState::Hinted && self.stages[hinted] == Stage::Unknown {
+                self.early[hinted] = HintState::Asked;
                 self.ask(now, hinted);
             }
         }
@@ -130,10 +130,10 @@ impl PageLoad<'_> {
     }
 
     pub(super) fn want(&mut self, now: Instant, node: usize) {
-        match std::mem::replace(&mut self.early[node], Early::Not) {
-            Early::Not | Early::Hinted => self.ask(now, node),
-            Early::Asked => self.handle_bytes(now, node, self.arrived[node]),
-            Early::Here => self.handle_done(now, node),
+        match std::mem::replace(&mut self.early[node], HintState::Not) {
+            HintState::Not | HintState::Hinted => self.ask(now, node),
+            HintState::Asked => self.handle_bytes(now, node, self.arrived[node]),
+            HintState::Here => self.handle_done(now, node),
         }
     }
 
@@ -173,7 +173,7 @@ impl PageLoad<'_> {
     }
 
     /// Tells the scheduler of documents whose parser has met the body.
-    pub(super) fn look_for_bodies(&mut self) {
+    pub(super) fn note_body_starts(&mut self) {
         let Some(throttle) = &self.throttle else {
             return;
         };
@@ -181,7 +181,7 @@ impl PageLoad<'_> {
         tight.retain(|&document| self.has_met_body(throttle, document));
         for document in tight {
             if let Some(throttle) = &mut self.throttle {
-                throttle.meet_body(document);
+                throttle.handle_body_start(document);
             }
         }
         self.release();

@@ -5,7 +5,7 @@ use spdy_clock::Instant;
 use spdy_page::graph::Node;
 use spdy_page::replica::Kind;
 
-use super::machine::{Due, PageLoad, Stage};
+use super::machine::{PageLoad, Stage, TimerEvent};
 use super::outline::is_deferred;
 
 impl PageLoad<'_> {
@@ -15,12 +15,12 @@ impl PageLoad<'_> {
             .waiting
             .iter()
             .copied()
-            .find(|&node| self.is_its_turn(node))
+            .find(|&node| self.can_evaluate(node))
         {
             self.waiting.remove(&node);
             self.evaluate(now, node);
         }
-        self.look_for_bodies();
+        self.note_body_starts();
         if self.dom_content_loaded.is_none() && self.before_dom_content_loaded == 0 {
             self.dom_content_loaded = Some(now);
         }
@@ -29,7 +29,7 @@ impl PageLoad<'_> {
         }
     }
 
-    fn is_its_turn(&self, node: usize) -> bool {
+    fn can_evaluate(&self, node: usize) -> bool {
         let facts = &self.outline.nodes[node];
         if facts.is_redirect {
             return true;
@@ -68,7 +68,7 @@ impl PageLoad<'_> {
             return self.evaluated(now, node);
         }
         self.main_thread_free = self.main_thread_free.max(now) + compute;
-        self.at(self.main_thread_free, Due::Evaluated(node));
+        self.at(self.main_thread_free, TimerEvent::Evaluated(node));
     }
 
     pub(super) fn evaluated(&mut self, now: Instant, node: usize) {

@@ -25,4 +25,4 @@ mod waterfall;
 pub use drawing::pixels::png;
 pub use page::render;
 pub use recorded::recordings;
-pub use standings::{Entrant, OverNetwork, PageRace, Standings};
+pub use standings::{NetworkRace, PageRace, ProtocolLoads, RaceResults};

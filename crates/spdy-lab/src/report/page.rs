@@ -2,7 +2,7 @@
 
 use std::fmt::{self, Write};
 
-use super::standings::{Entrant, Standings};
+use super::standings::{ProtocolLoads, RaceResults};
 use super::text::{Count, Text};
 use super::{tables, times, waterfall};
 use crate::doctor::examination::Examination;
@@ -26,7 +26,7 @@ fn write_page(
     examinations: &[Examination],
     notes: &[(String, String)],
 ) -> fmt::Result {
-    let standings = Standings::of(loads);
+    let standings = RaceResults::of(loads);
     let names: Vec<_> = standings.pages.iter().map(|page| page.replica).collect();
     let title = if names.is_empty() {
         "A race without loads".to_owned()
@@ -76,7 +76,7 @@ fn write_sections(
     out: &mut String,
     loads: &[Load],
     examinations: &[Examination],
-    standings: &Standings<'_>,
+    standings: &RaceResults<'_>,
 ) -> fmt::Result {
     if loads.iter().any(|load| !load.failures.is_empty()) {
         write!(
@@ -130,7 +130,7 @@ fn write_sections(
                 "<details class=\"network\"{open}><summary>{}</summary>",
                 Text(over.network)
             )?;
-            let loads: Vec<_> = over.entrants.iter().map(Entrant::typical).collect();
+            let loads: Vec<_> = over.entrants.iter().map(ProtocolLoads::typical).collect();
             waterfall::side_by_side(out, &format!("fall-{number}-{place}"), over.network, &loads)?;
             write!(out, "</details>")?;
         }

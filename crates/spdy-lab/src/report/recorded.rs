@@ -99,7 +99,7 @@ mod tests {
     const MS: Duration = Duration::from_millis(1);
 
     #[test]
-    fn phases_lie_as_they_were_recorded_and_those_of_a_connection_before_the_request() {
+    fn recorded_phases_are_kept_with_connection_phases_first() {
         let mut exchange = builtin::portal().exchanges.remove(0);
         exchange.started = Some(10 * MS);
         exchange.queued = Some(100 * MS);

@@ -5,7 +5,7 @@ use crate::race::typical_run;
 
 /// The loads of a race by page, network and protocol, each in the order in which it first appears.
 #[derive(Clone, Debug)]
-pub struct Standings<'a> {
+pub struct RaceResults<'a> {
     /// A race for each page.
     pub pages: Vec<PageRace<'a>>,
 }
@@ -16,28 +16,28 @@ pub struct PageRace<'a> {
     /// Name of the replica.
     pub replica: &'a str,
     /// Its races, a network each.
-    pub networks: Vec<OverNetwork<'a>>,
+    pub networks: Vec<NetworkRace<'a>>,
 }
 
 /// The race of one page over one network.
 #[derive(Clone, Debug)]
-pub struct OverNetwork<'a> {
+pub struct NetworkRace<'a> {
     /// Name of the network.
     pub network: &'a str,
     /// Who took part.
-    pub entrants: Vec<Entrant<'a>>,
+    pub entrants: Vec<ProtocolLoads<'a>>,
 }
 
 /// One protocol in one race, with all its runs.
 #[derive(Clone, Debug)]
-pub struct Entrant<'a> {
+pub struct ProtocolLoads<'a> {
     /// `http`, `https`, `spdy`, `h2`.
     pub protocol: &'a str,
     /// Its loads, fastest first; never empty.
     pub loads: Vec<&'a Load>,
 }
 
-impl<'a> Standings<'a> {
+impl<'a> RaceResults<'a> {
     /// Sorts `loads`.
     #[must_use]
     pub fn of(loads: &'a [Load]) -> Self {
@@ -54,7 +54,7 @@ impl<'a> Standings<'a> {
             let over = entry(
                 &mut page.networks,
                 |over| over.network == load.network,
-                || OverNetwork {
+                || NetworkRace {
                     network: &load.network,
                     entrants: Vec::new(),
                 },
@@ -62,7 +62,7 @@ impl<'a> Standings<'a> {
             let entrant = entry(
                 &mut over.entrants,
                 |entrant| entrant.protocol == load.protocol,
-                || Entrant {
+                || ProtocolLoads {
                     protocol: &load.protocol,
                     loads: Vec::new(),
                 },
@@ -102,10 +102,10 @@ fn entry<T>(items: &mut Vec<T>, is: impl Fn(&T) -> bool, new: impl FnOnce() -> T
     &mut items[at]
 }
 
-impl<'a> OverNetwork<'a> {
+impl<'a> NetworkRace<'a> {
     /// Whom the others are compared with: `http`, or the first where it did not take part.
     #[must_use]
-    pub fn reference(&self) -> &Entrant<'a> {
+    pub fn reference(&self) -> &ProtocolLoads<'a> {
         let http = self
             .entrants
             .iter()
@@ -116,14 +116,14 @@ impl<'a> OverNetwork<'a> {
     /// Load time of `entrant` over that of the [`reference`](Self::reference); below 1 is faster. `None` where
     /// the reference took no time, because it failed at once.
     #[must_use]
-    pub fn ratio(&self, entrant: &Entrant<'_>) -> Option<f64> {
+    pub fn ratio(&self, entrant: &ProtocolLoads<'_>) -> Option<f64> {
         let reference = self.reference().typical().load_ms;
         (reference > 0.0).then(|| entrant.typical().load_ms / reference)
     }
 
     /// The entrant of `protocol`, if it took part.
     #[must_use]
-    pub fn entrant(&self, protocol: &str) -> Option<&Entrant<'a>> {
+    pub fn entrant(&self, protocol: &str) -> Option<&ProtocolLoads<'a>> {
         self.entrants
             .iter()
             .find(|entrant| entrant.protocol == protocol)
@@ -149,7 +149,7 @@ impl<'a> OverNetwork<'a> {
     }
 }
 
-impl<'a> Entrant<'a> {
+impl<'a> ProtocolLoads<'a> {
     /// The run in the middle (of an even number the faster of the two): a load that really happened.
     #[must_use]
     pub fn typical(&self) -> &'a Load {
@@ -187,7 +187,7 @@ mod tests {
             load("b", "dsl", "http", 18.0),
             load("a", "lte", "http", 1.0),
         ];
-        let standings = Standings::of(&loads);
+        let standings = RaceResults::of(&loads);
         let names: Vec<_> = standings.pages.iter().map(|page| page.replica).collect();
         assert_eq!(names, ["b", "a"]);
         assert_eq!(standings.protocols(), ["spdy", "http"]);
@@ -199,7 +199,7 @@ mod tests {
     #[test]
     fn the_typical_run_is_the_one_in_the_middle() {
         let loads = [3.0, 1.0, 2.0, 9.0].map(|ms| load("a", "dsl", "http", ms));
-        let standings = Standings::of(&loads);
+        let standings = RaceResults::of(&loads);
         let entrant = &standings.pages[0].networks[0].entrants[0];
         let found =
             [entrant.fastest(), entrant.typical(), entrant.slowest()].map(|load| load.load_ms);
@@ -207,9 +207,9 @@ mod tests {
     }
 
     #[test]
-    fn without_http_the_first_protocol_is_the_measure() {
+    fn without_http_the_first_protocol_is_the_reference() {
         let loads = [load("a", "dsl", "h2", 4.0), load("a", "dsl", "spdy", 6.0)];
-        let standings = Standings::of(&loads);
+        let standings = RaceResults::of(&loads);
         let over = &standings.pages[0].networks[0];
         assert_eq!(over.ratio(&over.entrants[1]), Some(1.5));
     }

@@ -2,7 +2,7 @@
 
 use std::fmt::{self, Write};
 
-use super::standings::{PageRace, Standings};
+use super::standings::{PageRace, RaceResults};
 use super::text::{Bytes, Count, Millis, Ratio, Text};
 use super::times::class_of;
 use crate::doctor::examination::{Examination, SavedTime};
@@ -26,7 +26,7 @@ pub(super) fn close(out: &mut String) -> fmt::Result {
 }
 
 /// Changes of each examination that are told.
-const MOST_REMEDIES: usize = 5;
+const MAX_REMEDIES: usize = 5;
 
 /// For each page and network: what would help most, and how much.
 pub(super) fn remedies(out: &mut String, examinations: &[Examination]) -> fmt::Result {
@@ -65,7 +65,7 @@ pub(super) fn remedies(out: &mut String, examinations: &[Examination]) -> fmt::R
             Millis(now.load_ms),
         );
         let helping = examination.helping();
-        for (number, finding) in helping.iter().take(MOST_REMEDIES).enumerate() {
+        for (number, finding) in helping.iter().take(MAX_REMEDIES).enumerate() {
             let again = "<tr><th scope=\"row\"></th><td></td><td></td><td></td>";
             write!(
                 out,
@@ -91,7 +91,7 @@ pub(super) fn remedies(out: &mut String, examinations: &[Examination]) -> fmt::R
 }
 
 /// A row for each page and network: load time, and its ratio to the first protocol's.
-pub(super) fn summary(out: &mut String, standings: &Standings<'_>) -> fmt::Result {
+pub(super) fn summary(out: &mut String, standings: &RaceResults<'_>) -> fmt::Result {
     let protocols = standings.protocols();
     let head: Vec<_> = ["page", "network"]
         .into_iter()
@@ -187,7 +187,7 @@ pub(super) fn wire(out: &mut String, page: &PageRace<'_>) -> fmt::Result {
 }
 
 /// Header bytes before and after compression, for each protocol; the network makes no difference worth a row.
-pub(super) fn headers(out: &mut String, standings: &Standings<'_>) -> fmt::Result {
+pub(super) fn headers(out: &mut String, standings: &RaceResults<'_>) -> fmt::Result {
     let head = [
         "page",
         "protocol",
@@ -223,7 +223,7 @@ pub(super) fn headers(out: &mut String, standings: &Standings<'_>) -> fmt::Resul
                     "<td>{}</td><td>{}</td><td>{}</td>",
                     Bytes(text),
                     Bytes(wire),
-                    Saved { text, wire }
+                    SavedPart { text, wire }
                 )?;
             }
             write!(out, "</tr>")?;
@@ -233,12 +233,12 @@ pub(super) fn headers(out: &mut String, standings: &Standings<'_>) -> fmt::Resul
 }
 
 /// What part of `text` the `wire` did not carry, with a bar.
-struct Saved {
+struct SavedPart {
     text: u64,
     wire: u64,
 }
 
-impl fmt::Display for Saved {
+impl fmt::Display for SavedPart {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.text == 0 {
             return f.write_str("–");

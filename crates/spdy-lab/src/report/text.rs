@@ -3,7 +3,7 @@
 use std::fmt::{self, Display, Formatter, Write};
 
 /// Characters of a URL or a name that are shown; the rest is an ellipsis.
-const SHOWN_CHARS: usize = 160;
+const MAX_TEXT_CHARS: usize = 160;
 /// Marks of an axis beside the 0, at most.
 const MARKS: f64 = 5.0;
 
@@ -17,7 +17,7 @@ pub(super) struct Text<'a>(pub(super) &'a str);
 impl Display for Text<'_> {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         for (at, char) in self.0.chars().enumerate() {
-            if at == SHOWN_CHARS {
+            if at == MAX_TEXT_CHARS {
                 return f.write_char('…');
             }
             escape(f, char)?;

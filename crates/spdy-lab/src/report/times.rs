@@ -2,8 +2,8 @@
 
 use std::fmt::{self, Write};
 
-use super::drawing::ink::Tone;
-use super::standings::{OverNetwork, PageRace};
+use super::drawing::ink::ProtocolStyle;
+use super::standings::{NetworkRace, PageRace};
 use super::text::{Millis, Ratio, Text, ticks};
 
 /// The drawing's own units; the page scales it to the room there is.
@@ -23,7 +23,7 @@ pub(super) fn panels(out: &mut String, id: &str, page: &PageRace<'_>) -> fmt::Re
     write!(out, "</div>")
 }
 
-fn panel(out: &mut String, id: &str, replica: &str, over: &OverNetwork<'_>) -> fmt::Result {
+fn panel(out: &mut String, id: &str, replica: &str, over: &NetworkRace<'_>) -> fmt::Result {
     let end = over.slowest_ms().max(f64::MIN_POSITIVE);
     let x = |ms: f64| LEFT + ms / end * (RIGHT - LEFT);
     let bottom = ROW * over.entrants.len() as f64;
@@ -101,7 +101,7 @@ fn panel(out: &mut String, id: &str, replica: &str, over: &OverNetwork<'_>) -> f
 
 /// The class of a protocol's colour.
 pub(super) fn class_of(protocol: &str) -> &'static str {
-    Tone::of(protocol).class
+    ProtocolStyle::of(protocol).class
 }
 
 /// `mark` milliseconds on an axis that ends at `end`: in seconds where those are shorter.

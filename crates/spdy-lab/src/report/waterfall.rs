@@ -11,7 +11,7 @@ use std::fmt::{self, Write};
 use spdy_clock::Instant;
 
 use super::drawing::figure::Figure;
-use super::drawing::ink::{Ink, Letters, Phase};
+use super::drawing::ink::{Phase, ShapeStyle, TextStyle};
 use super::drawing::panel::Panel;
 use super::text::{Bytes, Millis, Text, ticks};
 use super::times::{class_of, tick_label};
@@ -116,12 +116,12 @@ pub(super) fn figure<'a>(
     } else {
         "waterfall"
     };
-    let phases = Phase::ALL.map(|phase| (Ink::Phase(phase), phase.name().to_owned()));
+    let phases = Phase::ALL.map(|phase| (ShapeStyle::Phase(phase), phase.name().to_owned()));
     figure.legend = phases.to_vec();
     figure
         .legend
-        .push((Ink::Dcl, "DOMContentLoaded".to_owned()));
-    figure.legend.push((Ink::Load, "load".to_owned()));
+        .push((ShapeStyle::Dcl, "DOMContentLoaded".to_owned()));
+    figure.legend.push((ShapeStyle::Load, "load".to_owned()));
     figure.panels = loads
         .iter()
         .map(|load| one(load, over, named, end))
@@ -161,10 +161,14 @@ fn one(load: &Load, over: &str, named: bool, end: f64) -> Panel {
         Millis(load.dom_content_loaded_ms),
     );
     for mark in ticks(end) {
-        panel.path(Ink::Grid, format!("M{:.1} {HEAD}V{bottom}", x(mark)), "");
+        panel.path(
+            ShapeStyle::Grid,
+            format!("M{:.1} {HEAD}V{bottom}", x(mark)),
+            "",
+        );
         // At the right end a label would be cut.
         panel.text(
-            Letters::Axis,
+            TextStyle::Axis,
             x(mark).min(RIGHT - 10.0),
             8.0,
             tick_label(mark, end),
@@ -177,8 +181,8 @@ fn one(load: &Load, over: &str, named: bool, end: f64) -> Panel {
         });
     }
     for (ink, at) in [
-        (Ink::Dcl, load.dom_content_loaded_ms),
-        (Ink::Load, load.load_ms),
+        (ShapeStyle::Dcl, load.dom_content_loaded_ms),
+        (ShapeStyle::Load, load.load_ms),
     ] {
         panel.path(ink, format!("M{:.1} {HEAD}V{bottom}", x(at)), "");
     }
@@ -217,10 +221,10 @@ fn draw_row(
     (top, height): (f64, f64),
     x: &impl Fn(f64) -> f64,
 ) {
-    panel.rect(Ink::Hit, [0.0, top, WIDTH, height], "");
+    panel.rect(ShapeStyle::Hit, [0.0, top, WIDTH, height], "");
     let middle = top + height / 2.0;
     if named {
-        panel.text(Letters::Small, LEFT_NAMED - 5.0, middle, name_of(row));
+        panel.text(TextStyle::Small, LEFT_NAMED - 5.0, middle, name_of(row));
     }
     let gap = if named { 1.5 } else { 0.4 };
     for (phase, span) in Phase::ALL.into_iter().zip(spans(row)) {
@@ -230,7 +234,11 @@ fn draw_row(
             Phase::Queued => (middle - 0.5, 1.0),
             _ => (top + gap, height - 2.0 * gap),
         };
-        panel.rect(Ink::Phase(phase), [from, y, (to - from).max(0.3), h], "");
+        panel.rect(
+            ShapeStyle::Phase(phase),
+            [from, y, (to - from).max(0.3), h],
+            "",
+        );
     }
 }
 

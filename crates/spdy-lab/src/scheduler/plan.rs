@@ -151,7 +151,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn urgency_is_what_was_recorded_and_else_what_chromium_would_say() {
+    fn urgency_is_recorded_or_guessed_by_chromiums_rules() {
         let mut replica = builtin::portal();
         let options = Options::default();
         let count = |replica: &spdy_page::replica::Replica, wanted| {

@@ -23,11 +23,11 @@ use std::time::Duration;
 use crate::scheduler::plan::{Plan, Urgency};
 
 /// Requests that run while the head is parsed before what is not urgent waits, and as many of Medium urgency beside.
-const TIGHT: usize = 2;
+const MAX_TIGHT_MODE: usize = 2;
 /// Requests in flight that can wait.
 const MOST: usize = 10;
 /// Likewise on a slow network.
-const MOST_WHEN_SLOW: usize = 8;
+const MAX_DELAYABLE_SLOW: usize = 8;
 /// What an urgent one counts for there.
 const WEIGHT_WHEN_SLOW: usize = 3;
 /// Round trip from which Chromium calls a network 3G.
@@ -159,7 +159,7 @@ impl Throttle {
     }
 
     /// The parser of `document` has met its body.
-    pub(crate) fn meet_body(&mut self, document: usize) {
+    pub(crate) fn handle_body_start(&mut self, document: usize) {
         if let Some(frame) = self.frames.get_mut(&document) {
             frame.is_tight = false;
         }
@@ -236,7 +236,7 @@ impl Throttle {
 
     fn may_start(&self, node: usize) -> bool {
         let (most, weight) = match self.is_slow() {
-            true => (MOST_WHEN_SLOW, WEIGHT_WHEN_SLOW),
+            true => (MAX_DELAYABLE_SLOW, WEIGHT_WHEN_SLOW),
             false => (MOST, 0),
         };
         !self.is_delayable(node) || self.delayable + weight * self.others < most
@@ -250,8 +250,8 @@ impl Frame {
         let (Reverse(urgency), _, node) = first;
         let may_run = !self.is_tight
             || urgency == Urgency::High
-            || self.running < TIGHT
-            || urgency == Urgency::Medium && self.running_medium < TIGHT;
+            || self.running < MAX_TIGHT_MODE
+            || urgency == Urgency::Medium && self.running_medium < MAX_TIGHT_MODE;
         may_run.then(|| {
             self.waiting.remove(&first);
             node
@@ -288,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn while_the_head_is_parsed_two_run_or_two_more_of_medium_urgency() {
+    fn tight_mode_allows_two_requests_or_two_more_of_medium_urgency() {
         let mut throttle = page(&[High, High, Low, Medium, Medium, Medium, Low], true);
         assert_eq!(want_all(&mut throttle), [1, 2, 4, 5]);
         throttle.done(4);
@@ -297,24 +297,24 @@ mod tests {
             throttle.done(node);
         }
         assert_eq!(polled(&mut throttle), [3], "one beside the last of Medium");
-        throttle.meet_body(0);
+        throttle.handle_body_start(0);
         assert_eq!(polled(&mut throttle), [7]);
     }
 
     #[test]
-    fn ten_are_in_flight_where_nobody_orders_them_and_all_where_a_server_does() {
+    fn ten_requests_are_in_flight_unless_the_host_multiplexes() {
         let mut throttle = page(&[Low; 15], false);
-        throttle.meet_body(0);
+        throttle.handle_body_start(0);
         assert_eq!(want_all(&mut throttle), (1..11).collect::<Vec<_>>());
         throttle.done(3);
         assert_eq!(polled(&mut throttle), [11]);
         let mut throttle = page(&[Low; 15], true);
-        throttle.meet_body(0);
+        throttle.handle_body_start(0);
         assert_eq!(want_all(&mut throttle).len(), 15);
     }
 
     #[test]
-    fn on_a_slow_network_eight_are_in_flight_and_each_urgent_one_counts_for_three() {
+    fn on_slow_networks_eight_are_in_flight_and_urgent_ones_weigh_three() {
         for is_multiplexed in [false, true] {
             let mut throttle = page(
                 &[High, High, High, Low, Medium, Low, Medium],
@@ -322,7 +322,7 @@ mod tests {
             );
             throttle.note_round_trip(2 * SLOW);
             throttle.note_round_trip(SLOW);
-            throttle.meet_body(0);
+            throttle.handle_body_start(0);
             assert_eq!(want_all(&mut throttle), [1, 2, 3]);
             throttle.done(1);
             assert_eq!(polled(&mut throttle), [5, 7], "6 and 2 are 8");
@@ -333,13 +333,13 @@ mod tests {
         for told in [&[][..], &[SLOW], &[SLOW, nearly]] {
             let mut throttle = page(&[High, High, High, Low], true);
             told.iter().for_each(|&time| throttle.note_round_trip(time));
-            throttle.meet_body(0);
+            throttle.handle_body_start(0);
             assert_eq!(want_all(&mut throttle), [1, 2, 3, 4], "{told:?}");
         }
     }
 
     #[test]
-    fn a_redirect_that_is_followed_waits_for_nobody_and_counts_for_those_that_wait() {
+    fn a_followed_redirect_never_waits_but_counts_in_flight() {
         let mut throttle = page(&[High, High, Low, Low], true);
         for node in [1, 2, 4] {
             throttle.want(node, 0, false);

@@ -54,7 +54,7 @@ pub(crate) fn answer_len_bytes(host: &str, addresses: &[IpAddr]) -> usize {
 pub(crate) async fn look_up(network: SimNetwork, host: String) -> io::Result<Vec<IpAddr>> {
     let question = network.question(&host);
     let (answer, ask) = (network.answer(question), || network.ask(question));
-    match ask_until_answered(network.runtime(), &host, ask, answer).await? {
+    match query_with_retries(network.runtime(), &host, ask, answer).await? {
         addresses if addresses.is_empty() => Err(unknown(&host)),
         addresses => Ok(addresses),
     }
@@ -65,7 +65,7 @@ pub(crate) async fn look_up(network: SimNetwork, host: String) -> io::Result<Vec
 /// # Errors
 ///
 /// There was no answer to the last question either.
-pub(crate) async fn ask_until_answered<A: Future + Unpin>(
+pub(crate) async fn query_with_retries<A: Future + Unpin>(
     runtime: &dyn Runtime,
     host: &str,
     mut ask: impl FnMut(),

@@ -84,7 +84,7 @@ impl SimNetwork {
     }
 
     /// Puts the server at `address` so far beyond the path's end: `rtt` there and back, without a rate or a queue of its own.
-    pub fn put_beyond(&self, address: IpAddr, rtt: Duration) {
+    pub fn set_extra_rtt(&self, address: IpAddr, rtt: Duration) {
         if !rtt.is_zero() {
             self.inner.lock().beyond.insert(address, rtt / 2);
         }

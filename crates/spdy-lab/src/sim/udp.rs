@@ -220,7 +220,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_wants_a_port_when_all_are_taken_gets_none_however_often_it_asks() {
+    fn binding_fails_every_time_when_all_ports_are_taken() {
         let mut sockets = Sockets::default();
         let anywhere = SocketAddr::new(Ipv4Addr::UNSPECIFIED.into(), 0);
         let taken = (0..=u16::MAX).filter(|_| sockets.bind_client(anywhere).is_ok());

@@ -65,7 +65,7 @@ impl Bootstrap {
     pub fn of<T: Copy>(&self, values: &[T], statistic: impl Fn(&[T]) -> f64) -> Option<Estimate> {
         let mut drawn = Vec::with_capacity(values.len());
         self.estimate(statistic(values), |chance| {
-            redraw(values, &mut drawn, chance);
+            resample(values, &mut drawn, chance);
             statistic(&drawn)
         })
         .filter(|_| !values.is_empty())
@@ -80,8 +80,8 @@ impl Bootstrap {
     ) -> Option<Estimate> {
         let (mut drawn_a, mut drawn_b) = (Vec::new(), Vec::new());
         self.estimate(statistic(a, b), |chance| {
-            redraw(a, &mut drawn_a, chance);
-            redraw(b, &mut drawn_b, chance);
+            resample(a, &mut drawn_a, chance);
+            resample(b, &mut drawn_b, chance);
             statistic(&drawn_a, &drawn_b)
         })
         .filter(|_| !a.is_empty() && !b.is_empty())
@@ -112,7 +112,7 @@ impl Bootstrap {
 }
 
 /// Puts as many of `values` into `drawn` as there are, chance taken.
-fn redraw<T: Copy>(values: &[T], drawn: &mut Vec<T>, chance: &mut ChaCha8Rng) {
+fn resample<T: Copy>(values: &[T], drawn: &mut Vec<T>, chance: &mut ChaCha8Rng) {
     drawn.clear();
     if !values.is_empty() {
         drawn.extend((0..values.len()).map(|_| values[chance.random_range(0..values.len())]));
@@ -162,7 +162,7 @@ mod tests {
     /// The interval is worth what it says: of 400 samples of 25 from a skewed distribution, some 95 % of the
     /// intervals hold its median.
     #[test]
-    fn an_interval_holds_the_truth_about_as_often_as_it_says() {
+    fn an_interval_covers_the_true_value_at_its_level() {
         let mut chance = ChaCha8Rng::seed_from_u64(5);
         let truth = 2.0_f64.ln(); // median of the exponential distribution
         let held = (0..400)

@@ -24,4 +24,4 @@ pub use effect::{Effect, Magnitude};
 pub use line::Line;
 pub use median::median;
 pub use modes::Modes;
-pub use verdict::{Comparison, Difference, LEAST_RUNS};
+pub use verdict::{Comparison, Difference, MIN_RUNS};

@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn one_run_apart_is_an_outlier_and_few_runs_tell_nothing() {
+    fn a_single_outlier_and_few_runs_make_no_modes() {
         assert_eq!(Modes::of(&[1.0, 1.0, 1.1, 1.2, 1.1, 9.0]), None);
         assert_eq!(Modes::of(&[1.0, 9.0]), None);
         assert_eq!(Modes::of(&[]), None);

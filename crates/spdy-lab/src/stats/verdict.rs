@@ -3,7 +3,7 @@
 //! "No difference was found" and "there is none worth speaking of" are not the same, and are told apart: the second is a
 //! test of its own (two one-sided tests at 5 %, which is a 90 % interval within the margin).
 //!
-//! An interval of few runs is too narrow to tell anything, so with under [`LEAST_RUNS`] nothing is decided, unless there is
+//! An interval of few runs is too narrow to tell anything, so with under [`MIN_RUNS`] nothing is decided, unless there is
 //! no chance in the loads, of which one run is as good as many, or nothing has changed at all.
 //!
 //! ```text
@@ -22,7 +22,7 @@ use super::effect::Effect;
 use super::median::median;
 
 /// Fewest runs of a cell that decide anything where chance is.
-pub const LEAST_RUNS: usize = 6;
+pub const MIN_RUNS: usize = 6;
 
 /// Which way two cells differ.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
@@ -85,7 +85,7 @@ impl Comparison {
             ..Bootstrap::default()
         })?;
         let within = narrower.low >= 1.0 - margin && narrower.high <= 1.0 + margin;
-        let tells = exact || a == b || a.len().min(b.len()) >= LEAST_RUNS;
+        let tells = exact || a == b || a.len().min(b.len()) >= MIN_RUNS;
         let difference = match (within, ratio.may_be(1.0)) {
             _ if !tells => Difference::Undecided,
             (true, _) => Difference::Same,

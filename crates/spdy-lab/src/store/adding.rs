@@ -2,7 +2,7 @@
 
 use crate::model;
 use crate::store::column::COLUMNS;
-use crate::store::contents::Contents;
+use crate::store::contents::Manifest;
 use crate::store::database::{Database, DatabaseError, Found, in_transaction};
 use crate::store::error::{RowDifference, StoreError};
 use crate::store::results::Store;
@@ -14,7 +14,7 @@ const MAX_PARAMETERS: usize = 32_766;
 
 /// What became of a cell that was to be added.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Added {
+pub enum AddOutcome {
     /// It is there now.
     New,
     /// It was there already, and the same.
@@ -25,7 +25,7 @@ impl Store {
     /// Makes the tables, and says in them whose they are, unless there are some; with `rows`, all in one transaction.
     pub(super) fn create_if_blank(
         &mut self,
-        contents: &Contents,
+        contents: &Manifest,
         rows: &[Row],
     ) -> Result<(), StoreError> {
         self.with(|database| {
@@ -51,7 +51,7 @@ impl Store {
     /// # Errors
     ///
     /// [`StoreError::Differs`], rows of another model than those that are there, or whatever keeps the database from it.
-    pub fn add(&mut self, rows: &[Row]) -> Result<Added, StoreError> {
+    pub fn add(&mut self, rows: &[Row]) -> Result<AddOutcome, StoreError> {
         let added = self.add_all(&[rows])?;
         Ok(added[0])
     }
@@ -64,7 +64,7 @@ impl Store {
     pub(crate) fn add_all(
         &mut self,
         cells: &[impl AsRef<[Row]>],
-    ) -> Result<Vec<Added>, StoreError> {
+    ) -> Result<Vec<AddOutcome>, StoreError> {
         self.check_model(cells.iter().flat_map(AsRef::as_ref))?;
         let insert = |database: &mut dyn Database| {
             let cells = cells.iter();
@@ -77,10 +77,10 @@ impl Store {
         for (rows, inserted) in cells.iter().zip(inserted) {
             let rows = rows.as_ref();
             if inserted == rows.len() as u64 {
-                added.push(Added::New);
+                added.push(AddOutcome::New);
             } else {
                 self.check_has(rows)?;
-                added.push(Added::Before);
+                added.push(AddOutcome::Before);
             }
         }
         Ok(added)
@@ -160,8 +160,8 @@ impl Store {
 }
 
 /// Writes down whose results these are.
-fn describe(database: &mut dyn Database, contents: &Contents) -> Result<(), DatabaseError> {
-    let Contents {
+fn describe(database: &mut dyn Database, contents: &Manifest) -> Result<(), DatabaseError> {
+    let Manifest {
         name,
         hash,
         program,

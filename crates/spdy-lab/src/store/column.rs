@@ -12,7 +12,7 @@ use crate::experiment::clock::{Clock, RealRun};
 use crate::experiment::conditions::Conditions;
 use crate::hosts::Hosts;
 use crate::measure::Load;
-use crate::model::MODEL;
+use crate::model::MODEL_VERSION;
 use crate::sim::dns::NameLookups;
 use crate::store::value::Value;
 
@@ -105,7 +105,7 @@ pub const COLUMNS: [Column; 80] = [
     column("program", "TEXT", |it| Value::text(it.program)),
     column("page", "TEXT", |it| Value::text(it.page_fingerprint)),
     column("seed", "INT", |it| it.load.seed.into()),
-    later("model", "INT", "0", |_| MODEL.into()),
+    later("model", "INT", "0", |_| MODEL_VERSION.into()),
     // the network,
     column("network", "TEXT", |it| Value::text(&it.load.network)),
     column("down_bps", "INT", |it| {

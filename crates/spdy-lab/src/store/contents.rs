@@ -4,11 +4,11 @@ use std::collections::BTreeSet;
 
 use crate::experiment::plan::Plan;
 use crate::experiment::runner::Runner;
-use crate::model::{self, MODEL};
+use crate::model::{self, MODEL_VERSION};
 
 /// Whose results a store holds.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
-pub struct Contents {
+pub struct Manifest {
     /// Name of the experiment.
     pub name: String,
     /// Hash of its plan; of imported results, of the file they came from.
@@ -27,7 +27,7 @@ pub struct Contents {
     pub pages: Vec<(String, String)>,
 }
 
-impl Contents {
+impl Manifest {
     /// What `runner` loads with the version `program`.
     #[must_use]
     pub fn of(runner: &Runner, program: &str) -> Self {
@@ -37,7 +37,7 @@ impl Contents {
             name: plan.name().to_owned(),
             hash: plan.hash(),
             program: program.to_owned(),
-            model: Some(MODEL),
+            model: Some(MODEL_VERSION),
             runs: plan.runs().into(),
             cells: plan.len() as u64,
             plan: plan.canonical(),
@@ -59,7 +59,7 @@ impl Contents {
     }
 
     /// What is another in `self` than in `wanted`, as that has it and as this has it.
-    pub(crate) fn other_than(&self, wanted: &Self) -> Option<(&'static str, String, String)> {
+    pub(crate) fn difference_from(&self, wanted: &Self) -> Option<(&'static str, String, String)> {
         let named = |name: &str, hash: &str| format!("{name} ({})", short(hash));
         if self.hash != wanted.hash {
             let plan = |it: &Self| named(&it.name, &it.hash);

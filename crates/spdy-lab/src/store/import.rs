@@ -12,7 +12,7 @@ use sha2::{Digest, Sha256};
 use crate::experiment::cell;
 use crate::experiment::plan::hex;
 use crate::store::column::{COLUMNS, LULIC, position};
-use crate::store::contents::Contents;
+use crate::store::contents::Manifest;
 use crate::store::error::StoreError;
 use crate::store::location::Location;
 use crate::store::results::Store;
@@ -70,7 +70,7 @@ pub fn import(from: &Path, into: &Location) -> Result<usize, StoreError> {
         (cells + 1, rows.len().max(runs))
     });
     let name = from.file_stem().unwrap_or_default().to_string_lossy();
-    let contents = Contents {
+    let contents = Manifest {
         name: name.into_owned(),
         hash,
         program: String::new(),

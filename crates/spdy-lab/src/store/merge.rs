@@ -1,6 +1,6 @@
 //! Stores that hold parts of one experiment, brought together; so also a store carried from one kind of database to the other.
 
-use crate::store::adding::Added;
+use crate::store::adding::AddOutcome;
 use crate::store::error::StoreError;
 use crate::store::location::Location;
 use crate::store::results::Store;
@@ -33,8 +33,8 @@ pub fn merge(part: &Location, into: &Location) -> Result<Merged, StoreError> {
     let mut add = |cells: &mut Vec<Vec<Row>>| -> Result<(), StoreError> {
         for added in into.add_all(cells)? {
             match added {
-                Added::New => merged.new += 1,
-                Added::Before => merged.before += 1,
+                AddOutcome::New => merged.new += 1,
+                AddOutcome::Before => merged.before += 1,
             }
         }
         cells.clear();

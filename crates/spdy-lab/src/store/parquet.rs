@@ -21,7 +21,7 @@ use ::parquet::file::writer::{SerializedColumnWriter, SerializedFileWriter};
 use ::parquet::schema::types::{Type, TypePtr};
 
 use crate::store::column::{COLUMNS, Column};
-use crate::store::contents::Contents;
+use crate::store::contents::Manifest;
 use crate::store::export::ExportError;
 use crate::store::results::Store;
 use crate::store::row::Row;
@@ -59,7 +59,7 @@ pub fn write(store: &mut Store, out: &mut (impl Write + Send)) -> Result<usize, 
     Ok(count)
 }
 
-fn properties(contents: Contents) -> WriterProperties {
+fn properties(contents: Manifest) -> WriterProperties {
     let said = [
         ("spdy.name", contents.name),
         ("spdy.hash", contents.hash),
@@ -169,7 +169,7 @@ mod tests {
     /// A store in memory of as many rows, with something in every column of some and nothing in those of others; its
     /// plan has a load more.
     fn store(rows: usize) -> Store {
-        let contents = Contents {
+        let contents = Manifest {
             name: "made".to_owned(),
             hash: "h".to_owned(),
             program: "p".to_owned(),

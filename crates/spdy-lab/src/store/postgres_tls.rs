@@ -7,7 +7,7 @@ use std::task::{Context, Poll};
 
 use postgres::tls::{ChannelBinding, MakeTlsConnect, TlsConnect, TlsStream};
 use spdy_net::network::BoxIo;
-use spdy_net::tls::{ClientTls, KeyLogTo, TlsOptions};
+use spdy_net::tls::{ClientTls, KeyLogTarget, TlsOptions};
 use spdy_net::tls_error::TlsSetupError;
 use spdy_net::verify::{Roots, Trust};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
@@ -27,7 +27,7 @@ impl Tls {
             ..Trust::default()
         };
         let options = TlsOptions {
-            key_log: KeyLogTo::Nowhere, // what is measured is elsewhere
+            key_log: KeyLogTarget::Nowhere, // what is measured is elsewhere
             ..TlsOptions::default()
         };
         Ok(Self(ClientTls::new(&trust, &options)?))
@@ -35,7 +35,7 @@ impl Tls {
 }
 
 impl<S: AsyncRead + AsyncWrite + Send + Unpin + 'static> MakeTlsConnect<S> for Tls {
-    type Stream = Encrypted;
+    type Stream = TlsConnection;
     type TlsConnect = Handshake;
     type Error = io::Error;
 
@@ -54,28 +54,28 @@ pub(crate) struct Handshake {
 }
 
 impl<S: AsyncRead + AsyncWrite + Send + Unpin + 'static> TlsConnect<S> for Handshake {
-    type Stream = Encrypted;
+    type Stream = TlsConnection;
     type Error = io::Error;
-    type Future = Pin<Box<dyn Future<Output = io::Result<Encrypted>> + Send>>;
+    type Future = Pin<Box<dyn Future<Output = io::Result<TlsConnection>> + Send>>;
 
     fn connect(self, stream: S) -> Self::Future {
         Box::pin(async move {
             let (io, _) = self.tls.connect(Box::new(stream), &self.host).await?;
-            Ok(Encrypted(io))
+            Ok(TlsConnection(io))
         })
     }
 }
 
 /// A connection under TLS.
-pub(crate) struct Encrypted(BoxIo);
+pub(crate) struct TlsConnection(BoxIo);
 
-impl TlsStream for Encrypted {
+impl TlsStream for TlsConnection {
     fn channel_binding(&self) -> ChannelBinding {
         ChannelBinding::none()
     }
 }
 
-impl AsyncRead for Encrypted {
+impl AsyncRead for TlsConnection {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -85,7 +85,7 @@ impl AsyncRead for Encrypted {
     }
 }
 
-impl AsyncWrite for Encrypted {
+impl AsyncWrite for TlsConnection {
     fn poll_write(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,

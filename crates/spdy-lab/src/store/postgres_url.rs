@@ -77,7 +77,7 @@ impl PostgresUrl {
         let user = login.and_then(|login| login.split(':').next());
         let user = user.unwrap_or_default();
         for (what, name) in [("user", user), ("host", hosts), ("database", path)] {
-            without_marks(what, name)?;
+            check_reserved(what, name)?;
         }
         // The client would take the first of all for the end of the login, wherever it stands.
         let escaped = |text: &str| text.replace('@', "%40");
@@ -87,7 +87,7 @@ impl PostgresUrl {
         for parameter in query.split('&').filter(|parameter| !parameter.is_empty()) {
             let (key, value) = parameter.split_once('=').unwrap_or((parameter, ""));
             if ["user", "host", "dbname", "sslmode", "sslrootcert"].contains(&key) {
-                without_marks(key, value)?;
+                check_reserved(key, value)?;
             }
             match key {
                 "sslmode" => {
@@ -187,7 +187,7 @@ const PARAMETERS: [&str; 18] = [
 ];
 
 /// Finds fault with `name`, which is to be shown as the URL's `what`, if it may be more than a name.
-fn without_marks(what: &str, name: &str) -> Result<(), String> {
+fn check_reserved(what: &str, name: &str) -> Result<(), String> {
     match name.contains(MARKS) {
         true => Err(format!(
             "its {what} has an @ ? & or =: want %40, %3F, %26 or %3D in a name, and %2F for a / in a password"
@@ -316,7 +316,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_encrypted_and_who_is_believed_follows_libpq() {
+    fn sslmode_and_root_certificates_follow_libpq() {
         let cases = [
             ("", SslMode::Prefer, Encryption::Prefer),
             ("?sslmode=disable", SslMode::Disable, Encryption::Disable),

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 
 use crate::experiment::plan::MAX_LOADS;
 use crate::store::column::{COLUMNS, Column, position};
-use crate::store::contents::Contents;
+use crate::store::contents::Manifest;
 use crate::store::error::StoreError;
 use crate::store::results::Store;
 use crate::store::row::Row;
@@ -18,7 +18,7 @@ impl Store {
     /// # Errors
     ///
     /// No plan or several, more pages than cells; whatever keeps the database from it.
-    pub fn contents(&mut self) -> Result<Contents, StoreError> {
+    pub fn contents(&mut self) -> Result<Manifest, StoreError> {
         let mut plans = Vec::new();
         let query = "SELECT name, hash, program, runs, cells, toml FROM plan LIMIT 2";
         self.each(query, &[], |values| {
@@ -26,7 +26,7 @@ impl Store {
                 unreachable!("six columns, got {values:?}");
             };
             let count = |value: &Value| value.as_u64().unwrap_or_default();
-            plans.push(Contents {
+            plans.push(Manifest {
                 name: name.to_string(),
                 hash: hash.to_string(),
                 program: program.to_string(),

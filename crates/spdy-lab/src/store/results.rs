@@ -4,7 +4,7 @@
 use rusqlite::OpenFlags;
 
 use crate::store::column::{COLUMNS, Column};
-use crate::store::contents::Contents;
+use crate::store::contents::Manifest;
 use crate::store::database::{Database, DatabaseError, Found};
 use crate::store::error::StoreError;
 use crate::store::location::Location;
@@ -29,7 +29,7 @@ impl Store {
     ///
     /// Something else, another version or fewer columns (also what can be read), or a store of another plan, page, program or
     /// model; whatever keeps the database from it.
-    pub fn open_or_create(location: &Location, contents: &Contents) -> Result<Self, StoreError> {
+    pub fn open_or_create(location: &Location, contents: &Manifest) -> Result<Self, StoreError> {
         let mut store = Self::connect(location, OpenFlags::SQLITE_OPEN_CREATE)?;
         store.create_if_blank(contents, &[])?;
         store.check(VERSION)?;
@@ -88,7 +88,7 @@ impl Store {
     /// Anything that is there before; whatever keeps the database from it.
     pub(crate) fn create(
         location: &Location,
-        contents: &Contents,
+        contents: &Manifest,
         rows: &[Row],
     ) -> Result<Self, StoreError> {
         let mut store = Self::connect(location, OpenFlags::SQLITE_OPEN_CREATE)?;
@@ -157,8 +157,8 @@ impl Store {
     /// # Errors
     ///
     /// A store of another plan, page, program or model; whatever keeps the database from it.
-    pub fn check_is_of(&mut self, wanted: &Contents) -> Result<(), StoreError> {
-        match self.contents()?.other_than(wanted) {
+    pub fn check_is_of(&mut self, wanted: &Manifest) -> Result<(), StoreError> {
+        match self.contents()?.difference_from(wanted) {
             None => Ok(()),
             Some((of, got, want)) => Err(StoreError::Other {
                 store: self.location.clone(),

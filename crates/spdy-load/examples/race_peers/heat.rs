@@ -180,7 +180,7 @@ async fn load(
     let plan = Plan {
         target: target.map_err(|error| error.to_string())?,
         protocol: Some(contestant.protocol),
-        tls: tls.offering(&[contestant.protocol]),
+        tls: tls.with_alpn(&[contestant.protocol]),
         sessions,
         streams: Some(streams),
         length: Length::Time(seconds),

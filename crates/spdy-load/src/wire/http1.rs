@@ -406,7 +406,7 @@ mod tests {
     }
 
     #[test]
-    fn answers_of_every_framing_are_told_however_they_are_cut() {
+    fn every_framing_is_parsed_with_any_split() {
         however_cut(
             "HTTP/1.1 100 Continue\r\n\r\n\
              HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip, Chunked\r\n\r\n2;a=b\r\nxy\r\n0A\r\n0123456789\r\n0\r\nt: u\r\n\r\n\
@@ -424,7 +424,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_that_was_begun_is_lost_and_those_behind_it_may_be_asked_again() {
+    fn a_cut_response_is_lost_and_later_ones_are_retry_safe() {
         however_cut(
             "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n1234",
             &[
@@ -438,7 +438,7 @@ mod tests {
     }
 
     #[test]
-    fn after_connection_close_the_rest_is_to_be_asked_again() {
+    fn after_connection_close_the_rest_is_retry_safe() {
         however_cut(
             "HTTP/1.1 200 OK\r\nConnection: Close\r\nContent-Length: 2\r\n\r\nab",
             &[
@@ -452,7 +452,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_answer_is_malformed() {
+    fn an_invalid_response_is_malformed() {
         for wrong in [
             "SSH-2.0-x\r\n\r\n",
             "HTTP/1.1 200 OK\r\ncontent-length: -1\r\n\r\n",

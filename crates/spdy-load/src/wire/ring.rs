@@ -60,7 +60,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_kept_is_found_by_its_id_until_it_is_removed_in_whatever_order() {
+    fn ring_entries_are_found_until_removed() {
         let mut ring = Ring::default();
         for id in [1, 3, 7, 9] {
             ring.insert(id, id * 10);

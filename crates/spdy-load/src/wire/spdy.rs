@@ -8,7 +8,7 @@ use std::rc::Rc;
 use std::task::{Context, Poll};
 
 use bytes::{Buf, Bytes, BytesMut};
-use spdy_clock::WallClock;
+use spdy_clock::MonotonicClock;
 use spdy_frame::header_block::HeaderBlock;
 use spdy_frame::status::RstStatus;
 use spdy_frame::stream_id::StreamId;
@@ -35,7 +35,7 @@ const WRITE_AHEAD: usize = 64 * 1024;
 pub(crate) struct SpdyWire {
     io: Counted,
     machine: Session,
-    clock: WallClock,
+    clock: MonotonicClock,
     input: BytesMut,
     out: BytesMut,
     unflushed: bool,
@@ -78,7 +78,7 @@ impl SpdyWire {
         config.session_window_bytes = Some(plan.session_window_bytes);
         config.frame_timeout = None;
         config.small_data_bytes = 0;
-        let clock = WallClock::start();
+        let clock = MonotonicClock::start();
         let requests = plan
             .target
             .blocks(version)

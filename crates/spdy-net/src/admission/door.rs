@@ -10,13 +10,13 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::limits::AdmissionLimits;
 use super::places::Places;
-use super::records::Records;
+use super::records::SourceTable;
 use crate::limit::{ConnectionLimit, LimitHits};
 use crate::seat::Seat;
-use crate::seldom::Seldom;
+use crate::seldom::LogThrottle;
 
 /// How long a connection that was asked to give way has, before another is asked.
-const WAY_PATIENCE: Duration = Duration::from_secs(1);
+const EVICTION_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// How a connection's peer behaved.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -40,7 +40,7 @@ pub struct Admission {
     room: Arc<Semaphore>,
     table: Arc<Mutex<Table>>,
     /// That all places are taken.
-    told_full: Arc<Seldom>,
+    told_full: Arc<LogThrottle>,
     hits: LimitHits,
     /// Where the clock of its listeners starts.
     began: tokio::time::Instant,
@@ -48,7 +48,7 @@ pub struct Admission {
 
 #[derive(Debug)]
 struct Table {
-    records: Records,
+    records: SourceTable,
     places: Places,
 }
 
@@ -68,7 +68,7 @@ impl Admission {
                 limits.connections.min(Semaphore::MAX_PERMITS),
             )),
             table: Arc::new(Mutex::new(Table {
-                records: Records::new(limits),
+                records: SourceTable::new(limits),
                 places: Places::default(),
             })),
             told_full: Arc::default(),
@@ -97,10 +97,10 @@ impl Admission {
         }
         let mut permit = std::pin::pin!(self.room.clone().acquire_owned());
         loop {
-            if self.limits.idle_gives_way && self.lock().places.make_way() {
+            if self.limits.idle_gives_way && self.lock().places.evict_idle() {
                 self.hits.count(ConnectionLimit::IdleGivesWay);
             }
-            if let Ok(permit) = tokio::time::timeout(WAY_PATIENCE, &mut permit).await {
+            if let Ok(permit) = tokio::time::timeout(EVICTION_TIMEOUT, &mut permit).await {
                 return permit.unwrap_or_else(|error| unreachable!("nobody closes it: {error}"));
             }
         }
@@ -122,7 +122,7 @@ impl Admission {
     /// # Errors
     ///
     /// The limit that it is past.
-    pub fn admit(&self, now: Instant, address: IpAddr) -> Result<Admitted, ConnectionLimit> {
+    pub fn admit(&self, now: Instant, address: IpAddr) -> Result<AdmissionPermit, ConnectionLimit> {
         let mut table = self.lock();
         let admitted = table.records.admit(now, address);
         admitted.inspect_err(|limit| self.hits.count(*limit))?;
@@ -130,7 +130,7 @@ impl Admission {
     }
 
     /// Lets a connection from `address` in, behind which there are many: none of its limits are for it.
-    pub(crate) fn admit_in_front(&self, address: IpAddr) -> Admitted {
+    pub(crate) fn admit_trusted_proxy(&self, address: IpAddr) -> AdmissionPermit {
         self.seated(self.lock(), address, false)
     }
 
@@ -139,9 +139,9 @@ impl Admission {
         mut table: MutexGuard<'_, Table>,
         address: IpAddr,
         is_counted: bool,
-    ) -> Admitted {
+    ) -> AdmissionPermit {
         let (number, seat) = table.places.take(address);
-        Admitted {
+        AdmissionPermit {
             admission: self.clone(),
             address,
             is_counted,
@@ -157,7 +157,7 @@ impl Admission {
 
 /// A connection that was let in.
 #[derive(Debug)]
-pub struct Admitted {
+pub struct AdmissionPermit {
     admission: Admission,
     address: IpAddr,
     /// For its address.
@@ -166,7 +166,7 @@ pub struct Admitted {
     seat: Seat,
 }
 
-impl Admitted {
+impl AdmissionPermit {
     /// Its place: for the connection, to say what it does and to hear when it is wanted.
     #[must_use]
     pub fn seat(&self) -> Seat {
@@ -176,18 +176,18 @@ impl Admitted {
     /// The connection ended, its peer having behaved so.
     pub(crate) fn ended(self, conduct: Conduct) {
         let now = self.admission.hour();
-        self.ended_at(now, conduct);
+        self.finish_at(now, conduct);
     }
 
     /// As `ended`, at `now`.
-    fn ended_at(self, now: Instant, conduct: Conduct) {
+    fn finish_at(self, now: Instant, conduct: Conduct) {
         if conduct == Conduct::Abusive && self.is_counted {
             self.admission.lock().records.abused(now, self.address);
         }
     }
 }
 
-impl Drop for Admitted {
+impl Drop for AdmissionPermit {
     fn drop(&mut self) {
         let mut table = self.admission.lock();
         if self.is_counted {
@@ -225,27 +225,27 @@ mod tests {
         assert_eq!(met, ConnectionLimit::ConnectionsPerAddress);
         assert_eq!(door.hits.of(met), 1);
         door.admit(ms(0), other).expect("another address");
-        first.ended_at(ms(1), Conduct::Fair);
+        first.finish_at(ms(1), Conduct::Fair);
         door.admit(ms(1), one).expect("one has gone");
     }
 
     #[test]
-    fn who_is_in_front_has_no_limits_of_an_address() {
+    fn a_trusted_proxy_has_no_limits_per_address() {
         let door = door(|limits| (limits.per_address, limits.abuses) = (1, 1));
         let proxy = ip("192.0.2.1");
-        let all: Vec<_> = (0..3).map(|_| door.admit_in_front(proxy)).collect();
+        let all: Vec<_> = (0..3).map(|_| door.admit_trusted_proxy(proxy)).collect();
         for admitted in all {
-            admitted.ended_at(ms(0), Conduct::Abusive);
+            admitted.finish_at(ms(0), Conduct::Abusive);
         }
         let counted = door.admit(ms(1), proxy).expect("nothing was counted");
-        drop(door.admit_in_front(proxy));
+        drop(door.admit_trusted_proxy(proxy));
         let met = door.admit(ms(1), proxy).expect_err("one is open");
         assert_eq!(met, ConnectionLimit::ConnectionsPerAddress);
         drop(counted);
     }
 
     #[tokio::test]
-    async fn with_all_places_taken_the_longest_idle_of_the_address_that_has_most_is_asked_to_go() {
+    async fn full_table_evicts_the_longest_idle_of_the_busiest_address() {
         use futures_util::FutureExt;
         let door = door(|limits| limits.connections = 5);
         let mut held = Vec::new();
@@ -281,7 +281,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn nobody_is_asked_to_go_where_idle_connections_may_stay() {
+    async fn no_connection_is_evicted_when_evict_idle_is_off() {
         use futures_util::FutureExt;
         let door = door(|limits| (limits.connections, limits.idle_gives_way) = (1, false));
         let _permit = door.room().await;
@@ -291,7 +291,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn who_waits_for_room_is_counted_and_let_in_when_there_is() {
+    async fn a_waiting_connection_is_counted_and_admitted_later() {
         use futures_util::FutureExt;
         let door = door(|limits| limits.connections = 1);
         let first = door.room().await;

@@ -14,6 +14,6 @@ mod places;
 mod records;
 mod source;
 
-pub use door::{Admission, Admitted, Conduct};
+pub use door::{Admission, AdmissionPermit, Conduct};
 pub use limits::AdmissionLimits;
 pub use source::network_of;

@@ -44,7 +44,7 @@ impl Places {
 
     /// Asks a connection that has nothing to do to end: of those who have one the source with most connections,
     /// of its own the one that has waited longest. `false` if all have something to do.
-    pub(super) fn make_way(&self) -> bool {
+    pub(super) fn evict_idle(&self) -> bool {
         // One that was asked something since it was looked at stays, and the next is looked for.
         while let Some(seat) = self.longest_idle() {
             if seat.give_way() {

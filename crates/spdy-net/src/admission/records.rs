@@ -15,7 +15,7 @@ const BURST_SECONDS: u64 = 5;
 
 /// All sources that are remembered.
 #[derive(Debug)]
-pub(super) struct Records {
+pub(super) struct SourceTable {
     limits: AdmissionLimits,
     all: BTreeMap<Source, Record>,
 }
@@ -31,7 +31,7 @@ struct Record {
     abused: Instant,
 }
 
-impl Records {
+impl SourceTable {
     pub(super) fn new(limits: AdmissionLimits) -> Self {
         Self {
             limits,
@@ -162,10 +162,10 @@ impl Record {
 mod tests {
     use super::*;
 
-    fn records(change: impl FnOnce(&mut AdmissionLimits)) -> Records {
+    fn records(change: impl FnOnce(&mut AdmissionLimits)) -> SourceTable {
         let mut limits = AdmissionLimits::default();
         change(&mut limits);
-        Records::new(limits)
+        SourceTable::new(limits)
     }
 
     fn ip(text: &str) -> IpAddr {
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn who_sweeps_his_64s_meets_the_limits_of_his_48_before_they_fill_the_table() {
+    fn many_64s_of_one_48_hit_its_limit_before_the_table_is_full() {
         let subnet = |n: u16| IpAddr::from([0x2001, 0xdb8, 7, n, 0, 0, 0, 1]);
         let mut records = records(|limits| (limits.per_address, limits.rate) = (3, 10));
         for n in 0..6 {
@@ -255,7 +255,7 @@ mod tests {
 
     /// A client that asked more than once a millisecond kept its address at nothing for ever.
     #[test]
-    fn asking_more_often_than_the_rate_gives_no_less_than_the_rate() {
+    fn connecting_above_the_rate_still_gets_the_rate() {
         let mut records = records(|limits| (limits.rate, limits.per_address) = (1000, 0));
         let one = ip("192.0.2.1");
         let every = Duration::from_micros(600);
@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_whose_connections_are_ended_for_abuse_is_not_heard_for_a_while() {
+    fn an_abusive_address_is_rejected_for_the_abuse_window() {
         let mut records = records(|limits| limits.abuses = 3);
         let one = ip("192.0.2.1");
         for at in [0, 10_000, 20_000] {
@@ -314,7 +314,7 @@ mod tests {
         records.release(ip("192.0.2.2"));
         let address = ip("2001:db8::1");
         records.admit(ms(1), address).expect("a site");
-        let open = |records: &Records| {
+        let open = |records: &SourceTable| {
             let of = |source| Some(records.all.get(&source)?.open);
             Source::all(address).map(of).collect::<Vec<_>>()
         };

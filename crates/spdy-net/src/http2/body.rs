@@ -11,7 +11,7 @@ use http_body::{Body as _, Frame, SizeHint};
 use spdy::body::{Body, BoxError};
 
 use crate::latch::Latch;
-use crate::stall::StreamStall;
+use crate::stall::StreamProgressTimeout;
 use crate::turns::Turn;
 use crate::upload_windows::{Upload, UploadWindows};
 
@@ -104,7 +104,7 @@ pub(crate) async fn send_body(
     body: Body,
     chunk_bytes: usize,
     turn: Turn,
-    mut stall: Option<StreamStall>,
+    mut stall: Option<StreamProgressTimeout>,
     on_failure: Reason,
 ) -> Result<(), BoxError> {
     let mut body = body;

@@ -18,21 +18,21 @@ use spdy::runtime::{BoxFuture, SharedRuntime};
 use spdy_frame::priority::Priority;
 use spdy_session::observe::Direction;
 
-use crate::byte_count::{Counters, HeaderBytes, Http2Watch, Watched};
+use crate::byte_count::{Counters, HeaderBytes, Http2HeaderCounter, Watched};
 use crate::connection::{ClientOptions, drop_connection_headers};
 use crate::error::{ConnectionError, ExchangeError, Retry};
 use crate::expectation::Expectation;
 use crate::gathered::Gathered;
 use crate::http2::body::{Received, send_body};
-use crate::http2::limits::{MAX_SPOILED_STREAMS, MIN_MAX_FRAME_BYTES, SEND_BUFFER_BYTES};
-use crate::http2::parted_data::PartedData;
-use crate::interim::InterimHeads;
+use crate::http2::limits::{MAX_ABORTED_STREAMS, MIN_MAX_FRAME_BYTES, SEND_BUFFER_BYTES};
+use crate::http2::parted_data::DataFrameSplitter;
+use crate::interim::InterimResponses;
 use crate::latch::{Latch, until};
 use crate::network::BoxIo;
-use crate::stall::{Stall, StreamStall, is_stall};
+use crate::stall::{Stall, StreamProgressTimeout, is_stall};
 use crate::tap::{ConnectionTap, Seen};
-use crate::turns::{PRIORITY, Precedence, Turns};
-use crate::window_watch::WindowWatch;
+use crate::turns::{HttpPriority, PRIORITY_HEADER, Turns};
+use crate::window_watch::WindowTracker;
 
 /// Streams a client opens before the server's SETTINGS say how many it may.
 const ASSUMED_STREAMS: usize = 100;
@@ -42,7 +42,7 @@ const CHUNK_BYTES: usize = 16 * 1024;
 const MAX_MAX_FRAME_BYTES: u32 = (1 << 24) - 1;
 
 /// Streams that we cancelled and whose last frames may be under way: while as many are remembered, each frame of another, and each part of one,
-/// counts as the server's fault, and of those it has [`MAX_SPOILED_STREAMS`]. A page that is left has hundreds.
+/// counts as the server's fault, and of those it has [`MAX_ABORTED_STREAMS`]. A page that is left has hundreds.
 const REMEMBERED_CANCELS: usize = 1000;
 
 /// A body that is being sent.
@@ -79,21 +79,21 @@ impl Http2Client {
     ) -> Result<Self, ConnectionError> {
         let counters = Arc::new(Counters::default());
         let uploads = Turns::new();
-        let counting = Http2Watch::new(counters.clone(), tap.clone());
-        let windows = WindowWatch::of_client(uploads.clone(), runtime.clone());
+        let counting = Http2HeaderCounter::new(counters.clone(), tap.clone());
+        let windows = WindowTracker::of_client(uploads.clone(), runtime.clone());
         let max_frame = options
             .max_frame_bytes
             .clamp(MIN_MAX_FRAME_BYTES, MAX_MAX_FRAME_BYTES);
         let (io, gate) = Gathered::new(Watched::new(io, (counting, windows)));
         gate.gather(); // the preface goes with the first request
-        let io = PartedData::new(io, max_frame);
+        let io = DataFrameSplitter::new(io, max_frame);
         let (sender, mut connection) = h2::client::Builder::new()
             .enable_push(false)
             .initial_window_size(options.stream_window_bytes)
             .initial_connection_window_size(options.session_window_size())
             .max_header_list_size(u32::try_from(options.max_head_bytes).unwrap_or(u32::MAX))
             .max_frame_size(max_frame)
-            .max_local_error_reset_streams(Some(MAX_SPOILED_STREAMS))
+            .max_local_error_reset_streams(Some(MAX_ABORTED_STREAMS))
             .max_concurrent_reset_streams(REMEMBERED_CANCELS)
             .initial_max_send_streams(ASSUMED_STREAMS)
             .max_send_buffer_size(SEND_BUFFER_BYTES)
@@ -144,7 +144,7 @@ impl Http2Client {
         request: Request<Body>,
         priority: Priority,
     ) -> BoxFuture<Result<Response<Body>, ExchangeError>> {
-        let listens: Option<InterimHeads> = request.extensions().get().cloned();
+        let listens: Option<InterimResponses> = request.extensions().get().cloned();
         let (request, expectation) = Expectation::of(request, &self.runtime);
         let signal = expectation.as_ref().map(Expectation::signal);
         let started = self.start_exchange(request, priority);
@@ -163,7 +163,7 @@ impl Http2Client {
                             signal.handle_interim(head.status);
                         }
                         if let Some(tap) = &interim {
-                            show_response(tap, stream_id, &head);
+                            tap_response(tap, stream_id, &head);
                         }
                         if let Some(listens) = &listens {
                             listens.tell(head);
@@ -196,7 +196,7 @@ impl Http2Client {
             };
             let (head, stream) = answer.map_err(|error| lost(&error))?.into_parts();
             if let Some(tap) = tap {
-                show_response(&tap, stream_id, &head);
+                tap_response(&tap, stream_id, &head);
             }
             let body = match stream.is_end_stream() {
                 true => Body::empty(),
@@ -220,10 +220,10 @@ impl Http2Client {
         let (mut head, body) = request.into_parts();
         drop_connection_headers(&mut head.headers);
         head.version = http::Version::HTTP_2;
-        if priority.level() != Precedence::default().urgency {
+        if priority.level() != HttpPriority::default().urgency {
             let field = http::HeaderValue::try_from(format!("u={priority}"));
             head.headers
-                .insert(PRIORITY, field.expect("a digit is a header value"));
+                .insert(PRIORITY_HEADER, field.expect("a digit is a header value"));
         }
         if !body.is_end_stream()
             && let Some(len) = body.size_hint().exact()
@@ -248,14 +248,13 @@ impl Http2Client {
             );
         }
         let upload = (!body.is_end_stream()).then(|| {
-            let stall =
-                |patience| Stall::of_uploading(self.runtime.clone(), patience, self.min_rate);
+            let stall = |patience| Stall::for_upload(self.runtime.clone(), patience, self.min_rate);
             let stall = self
                 .write_timeout
-                .map(|after| StreamStall::new(|| stall(after)));
+                .map(|after| StreamProgressTimeout::new(|| stall(after)));
             let turn = self
                 .uploads
-                .open(stream.stream_id().as_u32(), Precedence::SHARED);
+                .open(stream.stream_id().as_u32(), HttpPriority::SHARED);
             // Without the rest of its body a request is given up.
             send_body(stream, body, CHUNK_BYTES, turn, stall, Reason::CANCEL).boxed()
         });
@@ -321,7 +320,7 @@ fn request_fields(head: &http::request::Parts) -> Vec<(String, String)> {
     fields
 }
 
-fn show_response(tap: &ConnectionTap, stream_id: u32, head: &http::response::Parts) {
+fn tap_response(tap: &ConnectionTap, stream_id: u32, head: &http::response::Parts) {
     let mut fields = vec![(":status".to_owned(), head.status.as_str().to_owned())];
     fields.extend(text_fields(&head.headers));
     tap.show(

@@ -27,15 +27,15 @@ const END_STREAM: u8 = 0x1;
 const PADDED: u8 = 0x8;
 /// A frame becomes at most as many parts as it has of these: what h2 holds of each, and its budget for small frames, are bounded by
 /// bytes.
-const LEAST_MEAN_BYTES: usize = 1024;
+const MIN_MEAN_PART: usize = 1024;
 /// What is read before h2 has any of it, bytes: two frames of the default size, or of TLS's records.
 const READ_BYTES: usize = 32 * 1024;
 
 /// A transport that is read by h2.
 #[derive(Debug)]
-pub(crate) struct PartedData<T> {
+pub(crate) struct DataFrameSplitter<T> {
     io: T,
-    parting: Parting,
+    parting: SplitState,
     /// What was read.
     read: BytesMut,
     /// As much of it may go to h2. The others, if any, are a head in part.
@@ -44,13 +44,13 @@ pub(crate) struct PartedData<T> {
     end: Option<io::Result<()>>,
 }
 
-impl<T> PartedData<T> {
+impl<T> DataFrameSplitter<T> {
     /// Frames of more than `max_frame_bytes` are h2's to refuse.
     pub(crate) fn new(io: T, max_frame_bytes: u32) -> Self {
         Self {
             io,
-            parting: Parting {
-                at: At::Head,
+            parting: SplitState {
+                at: SplitPosition::Head,
                 max_frame_bytes: max_frame_bytes as usize,
             },
             read: BytesMut::new(),
@@ -62,7 +62,7 @@ impl<T> PartedData<T> {
 
 /// Where in the frames we are.
 #[derive(Clone, Copy, Debug)]
-enum At {
+enum SplitPosition {
     /// Before a head.
     Head,
     /// In a payload that passes as it is, so many bytes before its end.
@@ -113,17 +113,17 @@ struct Parts {
 }
 
 #[derive(Debug)]
-struct Parting {
-    at: At,
+struct SplitState {
+    at: SplitPosition,
     max_frame_bytes: usize,
 }
 
-impl Parting {
+impl SplitState {
     /// Room for the head of what is read next.
     fn before(&self) -> &'static [u8] {
         match self.at {
-            At::Head | At::Payload(_) => &[],
-            At::Data(..) => &[0; HEAD_BYTES],
+            SplitPosition::Head | SplitPosition::Payload(_) => &[],
+            SplitPosition::Data(..) => &[0; HEAD_BYTES],
         }
     }
 
@@ -134,11 +134,11 @@ impl Parting {
         loop {
             let here = &mut bytes[start..];
             match self.at {
-                At::Head => {
+                SplitPosition::Head => {
                     let Some(head) = here.first_chunk().map(Head::read) else {
                         return start;
                     };
-                    let most = head.len / LEAST_MEAN_BYTES;
+                    let most = head.len / MIN_MEAN_PART;
                     let is_parted = head.kind == DATA
                         && head.flags & PADDED == 0
                         && head.len <= self.max_frame_bytes
@@ -147,22 +147,22 @@ impl Parting {
                         && !more;
                     if is_parted {
                         let left_bytes = head.len;
-                        self.at = At::Data(head, Parts { left_bytes, most });
+                        self.at = SplitPosition::Data(head, Parts { left_bytes, most });
                     } else {
-                        self.at = At::Payload(head.len);
+                        self.at = SplitPosition::Payload(head.len);
                         start += HEAD_BYTES;
                     }
                 }
-                At::Payload(left_bytes) => {
+                SplitPosition::Payload(left_bytes) => {
                     let len = left_bytes.min(here.len());
                     start += len;
                     if left_bytes > len {
-                        self.at = At::Payload(left_bytes - len);
+                        self.at = SplitPosition::Payload(left_bytes - len);
                         return start;
                     }
-                    self.at = At::Head;
+                    self.at = SplitPosition::Head;
                 }
-                At::Data(head, parts) => {
+                SplitPosition::Data(head, parts) => {
                     let here_bytes = here.len() - HEAD_BYTES;
                     let left_bytes = parts.left_bytes.saturating_sub(here_bytes);
                     if here_bytes == 0 {
@@ -172,11 +172,11 @@ impl Parting {
                     if left_bytes > 0 && parts.most > 1 && !more {
                         head.write(here, here_bytes, false);
                         let most = parts.most - 1;
-                        self.at = At::Data(head, Parts { left_bytes, most });
+                        self.at = SplitPosition::Data(head, Parts { left_bytes, most });
                         return bytes.len();
                     }
                     head.write(here, parts.left_bytes, true);
-                    self.at = At::Payload(parts.left_bytes);
+                    self.at = SplitPosition::Payload(parts.left_bytes);
                     start += HEAD_BYTES;
                 }
             }
@@ -184,7 +184,7 @@ impl Parting {
     }
 }
 
-impl<T: AsyncRead + Unpin> PartedData<T> {
+impl<T: AsyncRead + Unpin> DataFrameSplitter<T> {
     /// Reads what there is, until something of it stands, or there is an end.
     fn poll_fill(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         self.read.extend_from_slice(self.parting.before());
@@ -203,7 +203,7 @@ impl<T: AsyncRead + Unpin> PartedData<T> {
             true => self.parting.part(&mut self.read, more),
             false => 0,
         };
-        if self.stands == 0 && matches!(self.parting.at, At::Data(..)) {
+        if self.stands == 0 && matches!(self.parting.at, SplitPosition::Data(..)) {
             self.read.clear(); // what has not come goes without its head
         }
         if self.read.is_empty() {
@@ -216,7 +216,7 @@ impl<T: AsyncRead + Unpin> PartedData<T> {
     }
 }
 
-impl<T: AsyncRead + Unpin> AsyncRead for PartedData<T> {
+impl<T: AsyncRead + Unpin> AsyncRead for DataFrameSplitter<T> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -245,7 +245,7 @@ impl<T: AsyncRead + Unpin> AsyncRead for PartedData<T> {
     }
 }
 
-impl<T: AsyncWrite + Unpin> AsyncWrite for PartedData<T> {
+impl<T: AsyncWrite + Unpin> AsyncWrite for DataFrameSplitter<T> {
     fn poll_write(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -350,7 +350,7 @@ mod tests {
 
     /// All that is read with so much room at a time, in turn.
     async fn read_all(pieces: Vec<Vec<u8>>, rooms: &[usize]) -> Vec<u8> {
-        let mut parted = PartedData::new(Pieces(pieces.into(), false), MAX_FRAME);
+        let mut parted = DataFrameSplitter::new(Pieces(pieces.into(), false), MAX_FRAME);
         let (mut all, mut rooms) = (Vec::new(), rooms.iter().cycle());
         loop {
             let mut room = vec![0; *rooms.next().expect("a room")];
@@ -374,7 +374,7 @@ mod tests {
                 one.payload.extend(part.payload);
                 count += 1;
             }
-            assert!(count <= (frame.payload.len() / LEAST_MEAN_BYTES).max(1));
+            assert!(count <= (frame.payload.len() / MIN_MEAN_PART).max(1));
             one
         };
         let frames = whole.iter().map(one).collect();
@@ -430,9 +430,9 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_has_come_of_a_frame_is_a_frame() {
+    async fn the_received_part_of_a_data_frame_is_passed_on() {
         let (mut far, near) = tokio::io::duplex(64 * 1024);
-        let mut parted = PartedData::new(near, MAX_FRAME);
+        let mut parted = DataFrameSplitter::new(near, MAX_FRAME);
         let bytes = data(8_000, END_STREAM);
         let mut room = vec![0; 32 * 1024];
 
@@ -463,7 +463,7 @@ mod tests {
         let (mut far, near) = tokio::io::duplex(bytes.len());
         far.write_all(&bytes).await.unwrap();
         drop(far);
-        let mut parted = PartedData::new(near, MAX_FRAME);
+        let mut parted = DataFrameSplitter::new(near, MAX_FRAME);
         let mut all = Vec::new();
         let mut room = vec![0; 8 * 1024];
         loop {
@@ -476,7 +476,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_padded_or_too_large_or_small_waits_for_all_of_it() {
+    async fn padded_small_and_oversized_frames_are_not_split() {
         for (len, flags) in [(8_000, PADDED), (MAX_FRAME as usize + 1, 0), (2_047, 0)] {
             let bytes = data(len, flags);
             let read = read_all(
@@ -488,7 +488,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_ends_early_is_not_made_whole() {
+    async fn a_frame_cut_by_the_end_of_input_stays_incomplete() {
         for end in [4, HEAD_BYTES, 5_000] {
             let bytes = data(8_000, END_STREAM);
             let read = read_all(vec![bytes[..end].to_vec()], &[40_000]).await;
@@ -501,9 +501,9 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_written_passes() {
+    async fn writes_pass_through_unchanged() {
         let (mut far, near) = tokio::io::duplex(64);
-        let mut parted = PartedData::new(near, MAX_FRAME);
+        let mut parted = DataFrameSplitter::new(near, MAX_FRAME);
         parted.write_all(b"PRI").await.unwrap();
         let slices = [io::IoSlice::new(b" * "), io::IoSlice::new(b"HTTP/2.0")];
         let written = poll_fn(|cx| Pin::new(&mut parted).poll_write_vectored(cx, &slices));

@@ -18,18 +18,18 @@ use crate::connection::drop_connection_headers;
 use crate::handler::PushError;
 use crate::http2::body::send_body;
 use crate::serve::ServerOptions;
-use crate::stall::{Stall, StreamStall};
-use crate::turns::{Precedence, Turns};
+use crate::stall::{Stall, StreamProgressTimeout};
+use crate::turns::{HttpPriority, Turns};
 
 /// The response of one exchange, which its pushes and what is said before it are told beside.
 #[derive(Clone)]
-pub(crate) struct Respond {
+pub(crate) struct ResponseSender {
     to: Arc<Mutex<SendResponse<Bytes>>>,
     /// Its head is sent; set while `to` is locked. h2 would send a head of 1xx behind it.
     is_answered: Arc<AtomicBool>,
 }
 
-impl Respond {
+impl ResponseSender {
     pub(crate) fn new(respond: SendResponse<Bytes>) -> Self {
         Self {
             to: Arc::new(Mutex::new(respond)),
@@ -60,7 +60,7 @@ impl Respond {
 }
 
 /// Makes pushers for the requests of one connection.
-pub(crate) struct Pushers(Arc<Patience>);
+pub(crate) struct PusherFactory(Arc<Patience>);
 
 /// What the watch over a client that takes nothing of a push needs.
 struct Patience {
@@ -68,13 +68,18 @@ struct Patience {
     options: ServerOptions,
 }
 
-impl Pushers {
+impl PusherFactory {
     pub(crate) fn new(runtime: SharedRuntime, options: ServerOptions) -> Self {
         Self(Arc::new(Patience { runtime, options }))
     }
 
     /// Puts one into the extensions of `request`.
-    pub(crate) fn offer<B>(&self, request: &mut Request<B>, respond: &Respond, turns: &Turns) {
+    pub(crate) fn offer<B>(
+        &self,
+        request: &mut Request<B>,
+        respond: &ResponseSender,
+        turns: &Turns,
+    ) {
         let pusher = Http2Pusher {
             respond: respond.clone(),
             turns: turns.clone(),
@@ -88,7 +93,7 @@ impl Pushers {
 /// Pushes beside the answer to one request.
 #[derive(Clone)]
 pub(crate) struct Http2Pusher {
-    respond: Respond,
+    respond: ResponseSender,
     turns: Turns,
     patience: Arc<Patience>,
     uri: http::Uri,
@@ -131,13 +136,13 @@ impl Http2Pusher {
                 return Err(refused(error));
             }
         };
-        let precedence = Precedence {
+        let precedence = HttpPriority {
             urgency: priority.level(),
-            ..Precedence::default()
+            ..HttpPriority::default()
         };
         let turn = self.turns.open(stream.stream_id().as_u32(), precedence);
         let Patience { runtime, options } = &*self.patience;
-        let stall = StreamStall::new(|| Stall::of_writing(runtime.clone(), options));
+        let stall = StreamProgressTimeout::new(|| Stall::for_writes(runtime.clone(), options));
         let frame = options.data_frame_bytes.max(1);
         Ok(Box::pin(async move {
             empty

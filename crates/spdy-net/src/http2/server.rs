@@ -24,20 +24,20 @@ use crate::handler::{Arrival, Handler};
 use crate::held_back;
 use crate::http2::body::{Received, send_body};
 use crate::http2::limits::{
-    MAX_SPOILED_STREAMS, MIN_MAX_FRAME_BYTES, REMEMBERED_RESETS, SEND_BUFFER_BYTES,
+    MAX_ABORTED_STREAMS, MIN_MAX_FRAME_BYTES, REMEMBERED_RESETS, SEND_BUFFER_BYTES,
 };
-use crate::http2::push::{Pushers, Respond};
+use crate::http2::push::{PusherFactory, ResponseSender};
 use crate::idle::Idle;
 use crate::limit::ConnectionLimit;
 use crate::network::BoxIo;
 use crate::protocol::Protocol;
 use crate::refusal::{Flaw, Refusal};
 use crate::request_head::{self, Malformed};
-use crate::serve::Terms;
-use crate::stall::{Stall, StreamStall};
-use crate::turns::{PRIORITY, Precedence, Turns};
+use crate::serve::ServeContext;
+use crate::stall::{Stall, StreamProgressTimeout};
+use crate::turns::{HttpPriority, PRIORITY_HEADER, Turns};
 use crate::upload_windows::{FIRST_WINDOW_BYTES, UploadWindows, connection_window};
-use crate::window_watch::WindowWatch;
+use crate::window_watch::WindowTracker;
 
 /// Requests reset by the client before the server looked at them; one more ends the connection
 /// (rapid reset, CVE-2023-44487).
@@ -49,8 +49,8 @@ const MAX_UNSEEN_RESETS: usize = 20;
 ///   serving --stop, idle, or its place is wanted--> draining --PING answered, all streams sent--> ended
 ///                                                      `--nothing open for write_timeout--> ended hard
 /// ```
-pub(crate) async fn serve(io: BoxIo, terms: Terms<'_>) -> Result<(), ConnectionError> {
-    let Terms {
+pub(crate) async fn serve(io: BoxIo, terms: ServeContext<'_>) -> Result<(), ConnectionError> {
+    let ServeContext {
         secure,
         handler,
         options,
@@ -58,7 +58,7 @@ pub(crate) async fn serve(io: BoxIo, terms: Terms<'_>) -> Result<(), ConnectionE
         stop,
     } = terms;
     let turns = Turns::new();
-    let io = Watched::new(io, WindowWatch::of_server(turns.clone(), runtime.clone()));
+    let io = Watched::new(io, WindowTracker::of_server(turns.clone(), runtime.clone()));
     let (io, gate) = Gathered::new(io);
     // The connection has room for the first window of every stream: how long a body may take is a matter of its stream alone, so
     // no other must hold it up.
@@ -70,7 +70,7 @@ pub(crate) async fn serve(io: BoxIo, terms: Terms<'_>) -> Result<(), ConnectionE
         .max_header_list_size(u32::try_from(options.max_head_bytes).unwrap_or(u32::MAX))
         .max_frame_size(MIN_MAX_FRAME_BYTES)
         .max_pending_accept_reset_streams(MAX_UNSEEN_RESETS)
-        .max_local_error_reset_streams(Some(MAX_SPOILED_STREAMS))
+        .max_local_error_reset_streams(Some(MAX_ABORTED_STREAMS))
         .max_concurrent_reset_streams(REMEMBERED_RESETS)
         .max_send_buffer_size(SEND_BUFFER_BYTES.max(options.data_frame_bytes))
         .handshake::<_, Bytes>(io);
@@ -89,7 +89,7 @@ pub(crate) async fn serve(io: BoxIo, terms: Terms<'_>) -> Result<(), ConnectionE
     gate.gather();
     let pushers = options
         .http2_push
-        .then(|| Pushers::new(runtime.clone(), options.clone()));
+        .then(|| PusherFactory::new(runtime.clone(), options.clone()));
     let idle = Idle::start(runtime.clone(), options.idle_timeout);
     let mut expired = Box::pin(idle.expired());
     let (mut stopped, mut wanted) = (stop.wait(), options.seat.wanted());
@@ -105,7 +105,7 @@ pub(crate) async fn serve(io: BoxIo, terms: Terms<'_>) -> Result<(), ConnectionE
                 // An exchange is over when h2 has its last bytes, and they may lie there yet: only the end in
                 // order waits until they are sent.
                 connection.graceful_shutdown();
-                let quiet = idle.quiet_since(runtime.now(), options.write_timeout);
+                let quiet = idle.wait_idle_since(runtime.now(), options.write_timeout);
                 overdue = Some(Box::pin(quiet.fuse()));
             }
             if let Some(overdue) = &mut overdue
@@ -122,10 +122,10 @@ pub(crate) async fn serve(io: BoxIo, terms: Terms<'_>) -> Result<(), ConnectionE
                     let settled = request_head::settle(&mut head, secure);
                     let mut request = Request::from_parts(head, body);
                     let busy = (idle.exchange(), options.seat.exchange());
-                    let stall = || Stall::of_writing(runtime.clone(), options);
-                    let stall = StreamStall::new(stall);
+                    let stall = || Stall::for_writes(runtime.clone(), options);
+                    let stall = StreamProgressTimeout::new(stall);
                     let (handler, turns) = (handler.clone(), turns.clone());
-                    let respond = Respond::new(respond);
+                    let respond = ResponseSender::new(respond);
                     if let Some(pushers) = &pushers {
                         pushers.offer(&mut request, &respond, &turns);
                     }
@@ -193,18 +193,18 @@ struct Arrived {
 async fn answer(
     request: Request<RecvStream>,
     arrived: Arrived,
-    respond: Respond,
+    respond: ResponseSender,
     handler: Arc<dyn Handler>,
     turns: Turns,
-    stall: StreamStall,
+    stall: StreamProgressTimeout,
     data_frame_bytes: usize,
 ) {
     let (mut head, stream) = request.into_parts();
     let field = head
         .headers
-        .get(PRIORITY)
+        .get(PRIORITY_HEADER)
         .and_then(|field| field.to_str().ok());
-    let precedence = field.map_or_else(Precedence::default, Precedence::parse);
+    let precedence = field.map_or_else(HttpPriority::default, HttpPriority::parse);
     let priority = Priority::new(precedence.urgency);
     head.extensions.insert(Arrival {
         protocol: Protocol::Http2,
@@ -217,7 +217,7 @@ async fn answer(
         false => {
             let received = Received::new(stream, &head.headers);
             let body = Body::wrap(received.growing(&arrived.windows));
-            held_back::asked_for(
+            held_back::send_continue_on_read(
                 body,
                 &head.headers,
                 &EarlyHints::over_http2(respond.clone()),

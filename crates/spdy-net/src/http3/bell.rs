@@ -17,16 +17,16 @@ use super::room::Caller;
 
 /// A waker of one stream's writer that remembers that it was used.
 #[derive(Debug, Default)]
-pub(super) struct Bell {
+pub(super) struct WakeDetector {
     rang: AtomicBool,
     writer: AtomicWaker,
     /// Whom to tell of it, if the writer has a place among others.
     caller: Option<Caller>,
 }
 
-impl Bell {
+impl WakeDetector {
     /// One that tells of its use.
-    pub(super) fn calling(caller: Caller) -> Self {
+    pub(super) fn with_notifier(caller: Caller) -> Self {
         Self {
             caller: Some(caller),
             ..Self::default()
@@ -45,7 +45,7 @@ impl Bell {
     }
 }
 
-impl Wake for Bell {
+impl Wake for WakeDetector {
     fn wake(self: Arc<Self>) {
         self.rang.store(true, Ordering::Release);
         if let Some(caller) = &self.caller {

@@ -21,25 +21,25 @@ use super::fault::Fault;
 use super::fields;
 use super::frame::{Frames, Place};
 use super::goaway::Goaway;
-use super::opening::{Opening, Openings};
+use super::opening::{Opening, StreamOpenQueue};
 use super::qpack;
 use super::receiving::{Received, head as read_head};
 use super::room::Room;
-use super::sending::{Sending, watch_of};
+use super::sending::{Sending, stream_observer};
 use crate::byte_count::{Counters, HeaderBytes};
 use crate::connection::{ClientOptions, drop_connection_headers};
 use crate::error::{ExchangeError, Retry};
-use crate::interim::InterimHeads;
+use crate::interim::InterimResponses;
 use crate::latch::{Latch, until};
-use crate::quic::{Quic, SEND_WINDOW_BYTES};
+use crate::quic::{QuicConnection, SEND_WINDOW_BYTES};
 use crate::stall::Stall;
 use crate::tap::ConnectionTap;
-use crate::turns::{PRIORITY, Precedence};
+use crate::turns::{HttpPriority, PRIORITY_HEADER};
 
 /// Between two looks whether the last packet is on its way.
-const PARTING_STEP: Duration = Duration::from_millis(1);
+const CLOSE_POLL_INTERVAL: Duration = Duration::from_millis(1);
 /// Looks before that is given up.
-const PARTING_STEPS: u32 = 100;
+const MAX_CLOSE_POLLS: u32 = 100;
 
 /// Heads of 1xx before that of the answer, as many as a SPDY stream may bring of HEADERS.
 const MAX_INTERIM_HEADS: usize = 16;
@@ -48,7 +48,7 @@ const MAX_INTERIM_HEADS: usize = 16;
 #[derive(Clone)]
 pub(crate) struct Http3Client {
     shared: Arc<Shared>,
-    openings: Openings,
+    openings: StreamOpenQueue,
     room: Room,
     counters: Arc<Counters>,
     tap: Option<ConnectionTap>,
@@ -121,11 +121,11 @@ impl Shared {
     /// Why an exchange on stream `id` failed; a fault of the whole connection ends that.
     fn lost(&self, fault: &Fault, id: u64) -> ExchangeError {
         self.closer.close_for(fault);
-        self.explained(fault, self.goaway.rejects(id))
+        self.explain_error(fault, self.goaway.rejects(id))
     }
 
     /// The error of an exchange that the server will not process (`unprocessed`), or may have.
-    fn explained(&self, fault: &Fault, unprocessed: bool) -> ExchangeError {
+    fn explain_error(&self, fault: &Fault, unprocessed: bool) -> ExchangeError {
         // Whether it may be sent again depends on what happened to it, not on why the connection was closed.
         ExchangeError {
             message: format!("h3: {}", self.closer.explain(fault)),
@@ -149,12 +149,12 @@ impl Drop for Open {
 
 impl Http3Client {
     pub(crate) fn start(
-        quic: Quic,
+        quic: QuicConnection,
         options: &ClientOptions,
         tap: Option<ConnectionTap>,
         runtime: &SharedRuntime,
     ) -> Self {
-        let Quic {
+        let QuicConnection {
             connection,
             endpoint,
         } = quic;
@@ -195,14 +195,14 @@ impl Http3Client {
             };
             closer.close_for(&fault);
             tracing::debug!(fault = %closer.explain(&fault), "an h3 connection ended");
-            say_goodbye(&connection, &clock).await;
+            wait_close_sent(&connection, &clock).await;
             drop(endpoint);
             end.set();
         }));
         Self {
             _handle: Arc::new(Handle(shared.clone())),
             shared,
-            openings: Openings::default(),
+            openings: StreamOpenQueue::default(),
             room: Room::new(SEND_WINDOW_BYTES),
             counters: Arc::default(),
             tap,
@@ -239,16 +239,16 @@ impl Http3Client {
             shared, runtime, ..
         } = &self;
         let (mut head, body) = request.into_parts();
-        let listens = head.extensions.remove::<InterimHeads>();
+        let listens = head.extensions.remove::<InterimResponses>();
         drop_connection_headers(&mut head.headers);
-        let precedence = Precedence {
+        let precedence = HttpPriority {
             urgency: priority.level(),
-            ..Precedence::default()
+            ..HttpPriority::default()
         };
-        if precedence != Precedence::default() {
+        if precedence != HttpPriority::default() {
             let field = HeaderValue::try_from(format!("u={priority}"));
             head.headers
-                .insert(PRIORITY, field.expect("a digit is a header value"));
+                .insert(PRIORITY_HEADER, field.expect("a digit is a header value"));
         }
         let is_empty = body.is_end_stream();
         if !is_empty && let Some(len) = body.size_hint().exact() {
@@ -271,11 +271,11 @@ impl Http3Client {
             Either::Right((opened, _)) => opened,
         };
         // Without a stream nothing was asked, whatever happened.
-        let (send, recv) = opened.map_err(|lost| shared.explained(&lost.into(), true))?;
+        let (send, recv) = opened.map_err(|lost| shared.explain_error(&lost.into(), true))?;
         let id = send.id().into();
-        let watch = watch_of(&send, &self.counters, self.tap.clone());
+        let watch = stream_observer(&send, &self.counters, self.tap.clone());
         let most = shared.max_field_section.clone();
-        let stall = |patience| Stall::of_uploading(runtime.clone(), patience, self.min_rate);
+        let stall = |patience| Stall::for_upload(runtime.clone(), patience, self.min_rate);
         let stall = self.write_timeout.map(stall);
         let mut sending = Sending::new(send, Some(watch.clone()), precedence, stall, most);
         let place = Place::Request {
@@ -292,7 +292,7 @@ impl Http3Client {
         };
         let going = going.map_err(|fault| lost(&fault))?;
         // Of no more use to a server than others of its urgency, for being older.
-        let beside_others = Precedence {
+        let beside_others = HttpPriority {
             incremental: true,
             ..precedence
         };
@@ -386,17 +386,19 @@ fn rejected() -> ExchangeError {
 
 /// Waits until CONNECTION_CLOSE is on its way, if it is ours to send: a program that ends with its last connection
 /// would else leave the server waiting.
-async fn say_goodbye(connection: &quinn::Connection, runtime: &SharedRuntime) {
+async fn wait_close_sent(connection: &quinn::Connection, runtime: &SharedRuntime) {
     if !matches!(
         connection.close_reason(),
         Some(quinn::ConnectionError::LocallyClosed)
     ) {
         return;
     }
-    for _ in 0..PARTING_STEPS {
+    for _ in 0..MAX_CLOSE_POLLS {
         if connection.stats().frame_tx.connection_close > 0 {
             return;
         }
-        runtime.sleep_until(runtime.now() + PARTING_STEP).await;
+        runtime
+            .sleep_until(runtime.now() + CLOSE_POLL_INTERVAL)
+            .await;
     }
 }

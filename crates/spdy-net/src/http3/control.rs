@@ -21,7 +21,7 @@ use tokio::sync::oneshot;
 
 use super::code::Code;
 use super::fault::Fault;
-use super::floods::Floods;
+use super::floods::FloodBudget;
 use super::frame::{Frames, Piece, Place, frame, kind, put_varint};
 
 // Settings (RFC 9114 §7.2.4.1, RFC 9204 §5).
@@ -29,7 +29,7 @@ const QPACK_CAPACITY: u64 = 0x1;
 const MAX_FIELD_SECTION: u64 = 0x6;
 const QPACK_BLOCKED: u64 = 0x7;
 /// Settings of HTTP/2 that must not come (RFC 9114 §7.2.4.1).
-const SETTINGS_OF_HTTP2: [u64; 5] = [0x0, 0x2, 0x3, 0x4, 0x5];
+const HTTP2_SETTINGS: [u64; 5] = [0x0, 0x2, 0x3, 0x4, 0x5];
 /// Unidirectional streams a peer may have open: it needs three, and may grease with another.
 pub(crate) const MAX_UNI_STREAMS: u32 = 8;
 /// Before all requests: what is said of the connection must not wait behind bodies.
@@ -82,7 +82,7 @@ pub(super) async fn speak(
             write_all(&mut stream, &frame(kind::GOAWAY, &last)).await?;
         }
         Err(match stream.stopped().await {
-            Ok(_) => critical("stopped"),
+            Ok(_) => critical_fault("stopped"),
             Err(_) => connection.closed().await.into(),
         })
     };
@@ -95,12 +95,12 @@ pub(super) async fn speak(
 async fn write_all(stream: &mut quinn::SendStream, bytes: &[u8]) -> Result<(), Fault> {
     let written = stream.write_all(bytes).await;
     written.map_err(|error| match error.into() {
-        Fault::Ended(_) => critical("stopped"),
+        Fault::Ended(_) => critical_fault("stopped"),
         other => other,
     })
 }
 
-fn critical(deed: &str) -> Fault {
+fn critical_fault(deed: &str) -> Fault {
     let why = format!("the peer {deed} a stream that must stay");
     Fault::Connection(Code::CLOSED_CRITICAL_STREAM, why)
 }
@@ -109,7 +109,7 @@ fn critical(deed: &str) -> Fault {
 pub(super) async fn listen(
     connection: quinn::Connection,
     role: Role,
-    floods: Option<Floods>,
+    floods: Option<FloodBudget>,
     on: impl Fn(Said) + Send + Sync,
 ) -> Fault {
     let seen = Arc::new(Mutex::new([false; 3]));
@@ -143,7 +143,7 @@ async fn hear(
     mut stream: quinn::RecvStream,
     role: Role,
     seen: Arc<Mutex<[bool; 3]>>,
-    floods: Option<Floods>,
+    floods: Option<FloodBudget>,
     on: &impl Fn(Said),
 ) -> Result<(), Fault> {
     let Some(kind) = read_varint(&mut stream).await? else {
@@ -162,7 +162,7 @@ async fn hear(
     match (kind, role) {
         (0x00, _) => {
             once(0)?;
-            hear_control(stream, role, floods, on).await
+            read_control_stream(stream, role, floods, on).await
         }
         (0x01, Role::Client) => {
             let why = "a push, and none was allowed".to_owned();
@@ -174,11 +174,11 @@ async fn hear(
         }
         (0x02, _) => {
             once(1)?;
-            hear_encoder(stream, floods).await
+            read_qpack_encoder(stream, floods).await
         }
         (0x03, _) => {
             once(2)?;
-            hear_decoder(stream, floods).await
+            read_qpack_decoder(stream, floods).await
         }
         _ => {
             count(&floods)?;
@@ -188,9 +188,9 @@ async fn hear(
     }
 }
 
-fn of_critical(error: quinn::ReadError) -> Fault {
+fn critical_error(error: quinn::ReadError) -> Fault {
     match error.into() {
-        Fault::Ended(_) => critical("reset"),
+        Fault::Ended(_) => critical_fault("reset"),
         other => other,
     }
 }
@@ -213,42 +213,45 @@ async fn read_varint(stream: &mut quinn::RecvStream) -> Result<Option<u64>, Faul
 }
 
 /// Something came that carries nothing.
-fn count(floods: &Option<Floods>) -> Result<(), Fault> {
-    floods.as_ref().map_or(Ok(()), Floods::empty_frame)
+fn count(floods: &Option<FloodBudget>) -> Result<(), Fault> {
+    floods.as_ref().map_or(Ok(()), FloodBudget::empty_frame)
 }
 
 /// What comes next of one of QPACK's streams.
 async fn next_chunk(
     stream: &mut quinn::RecvStream,
-    floods: &Option<Floods>,
+    floods: &Option<FloodBudget>,
 ) -> Result<Option<Bytes>, Fault> {
-    let chunk = stream.read_chunk(1024, true).await.map_err(of_critical)?;
+    let chunk = stream
+        .read_chunk(1024, true)
+        .await
+        .map_err(critical_error)?;
     count(floods)?;
     Ok(chunk.map(|chunk| chunk.bytes))
 }
 
-async fn hear_control(
+async fn read_control_stream(
     stream: quinn::RecvStream,
     role: Role,
-    floods: Option<Floods>,
+    floods: Option<FloodBudget>,
     on: &impl Fn(Said),
 ) -> Result<(), Fault> {
     let mut frames = Frames::new(stream, Place::Control, None, Code::NO_ERROR).counted(floods);
-    let mut hearing = Hearing::new(role);
+    let mut hearing = ControlState::new(role);
     // `Frames` checks that SETTINGS come first, and once.
     loop {
         let next = frames.next().await.map_err(|fault| match fault {
-            Fault::Ended(_) => critical("reset"),
+            Fault::Ended(_) => critical_fault("reset"),
             other => other,
         })?;
-        let piece = next.ok_or_else(|| critical("closed"))?;
+        let piece = next.ok_or_else(|| critical_fault("closed"))?;
         hearing.hear(piece)?.into_iter().for_each(on);
     }
 }
 
 /// What a control stream said so far.
 #[derive(Debug)]
-pub(super) struct Hearing {
+pub(super) struct ControlState {
     role: Role,
     /// The last id of GOAWAY.
     goaway: u64,
@@ -256,7 +259,7 @@ pub(super) struct Hearing {
     max_push_id: Option<u64>,
 }
 
-impl Hearing {
+impl ControlState {
     /// Nothing yet, to `role`.
     pub(super) fn new(role: Role) -> Self {
         Self {
@@ -274,7 +277,7 @@ impl Hearing {
         match (kind, self.role) {
             (kind::SETTINGS, _) => Ok(settings(&payload)?.map(Said::MaxFieldSection)),
             (kind::GOAWAY, role) => {
-                let id = only_varint(&payload, "GOAWAY")?;
+                let id = single_varint(&payload, "GOAWAY")?;
                 if role == Role::Client && id % 4 != 0 {
                     let why = format!("GOAWAY with {id}, which is no request's stream");
                     return Err(Fault::Connection(Code::ID_ERROR, why));
@@ -306,7 +309,7 @@ impl Hearing {
                 Err(Fault::Connection(Code::FRAME_UNEXPECTED, why))
             }
             (kind::MAX_PUSH_ID, Role::Server) => {
-                let id = only_varint(&payload, "MAX_PUSH_ID")?;
+                let id = single_varint(&payload, "MAX_PUSH_ID")?;
                 if let Some(last) = self.max_push_id.replace(id)
                     && id < last
                 {
@@ -317,7 +320,7 @@ impl Hearing {
             }
             // A server here promises no push, and a client here allows none: no ID is valid.
             (kind::CANCEL_PUSH, _) => {
-                let id = only_varint(&payload, "CANCEL_PUSH")?;
+                let id = single_varint(&payload, "CANCEL_PUSH")?;
                 let why = format!("CANCEL_PUSH of push {id}, which does not exist");
                 Err(Fault::Connection(Code::ID_ERROR, why))
             }
@@ -333,23 +336,29 @@ impl Hearing {
 }
 
 /// The QPACK encoder's stream: it may set the capacity to zero, which it is, and insert nothing.
-async fn hear_encoder(mut stream: quinn::RecvStream, floods: Option<Floods>) -> Result<(), Fault> {
+async fn read_qpack_encoder(
+    mut stream: quinn::RecvStream,
+    floods: Option<FloodBudget>,
+) -> Result<(), Fault> {
     while let Some(bytes) = next_chunk(&mut stream, &floods).await? {
         if bytes.iter().any(|byte| *byte != 0b0010_0000) {
             let why = "an insertion into a dynamic table of no bytes".to_owned();
             return Err(Fault::Connection(Code::QPACK_ENCODER_STREAM_ERROR, why));
         }
     }
-    Err(critical("closed"))
+    Err(critical_fault("closed"))
 }
 
 /// The QPACK decoder's stream: it may cancel streams, and acknowledges nothing, for no block of ours uses a dynamic table.
-async fn hear_decoder(mut stream: quinn::RecvStream, floods: Option<Floods>) -> Result<(), Fault> {
+async fn read_qpack_decoder(
+    mut stream: quinn::RecvStream,
+    floods: Option<FloodBudget>,
+) -> Result<(), Fault> {
     let mut instructions = DecoderInstructions::default();
     while let Some(bytes) = next_chunk(&mut stream, &floods).await? {
         instructions.read(&bytes)?;
     }
-    Err(critical("closed"))
+    Err(critical_fault("closed"))
 }
 
 /// Reads a decoder's instructions, however they are split (RFC 9204 §4.4).
@@ -400,7 +409,7 @@ fn frame_error(what: &str) -> Fault {
 }
 
 /// The one integer that a frame of kind `what` consists of.
-fn only_varint(payload: &Bytes, what: &str) -> Result<u64, Fault> {
+fn single_varint(payload: &Bytes, what: &str) -> Result<u64, Fault> {
     let mut read = Octets::with_slice(payload);
     match read.get_varint() {
         Ok(value) if read.cap() == 0 => Ok(value),
@@ -417,7 +426,7 @@ fn settings(payload: &Bytes) -> Result<Option<u64>, Fault> {
         let (Ok(id), Ok(value)) = pair else {
             return Err(frame_error("SETTINGS"));
         };
-        if SETTINGS_OF_HTTP2.contains(&id) || seen.contains(&id) {
+        if HTTP2_SETTINGS.contains(&id) || seen.contains(&id) {
             let why = format!("setting {id:#x}, which is of HTTP/2 or came twice");
             return Err(Fault::Connection(Code::SETTINGS_ERROR, why));
         }

@@ -3,10 +3,10 @@
 use bytes::Bytes;
 use http::{HeaderMap, Request, Response};
 
-use super::control::{Hearing, Role};
+use super::control::{ControlState, Role};
 use super::fault::Fault;
 use super::fields;
-use super::frame::{Cutter, Piece, Place};
+use super::frame::{FrameDecoder, Piece, Place};
 use super::qpack;
 
 /// The longest frame that is taken on a control stream, bytes.
@@ -44,7 +44,7 @@ impl Stream {
         place: Place,
         mut on: impl FnMut(&mut Self, Piece) -> Result<(), Fault>,
     ) -> Self {
-        let (mut cutter, mut stream) = (Cutter::new(place, None), Self::default());
+        let (mut cutter, mut stream) = (FrameDecoder::new(place, None), Self::default());
         let mut read = || {
             for chunk in chunks {
                 cutter.put(Bytes::copy_from_slice(chunk));
@@ -78,7 +78,7 @@ impl Stream {
         } else {
             Role::Server
         };
-        let mut hearing = Hearing::new(role);
+        let mut hearing = ControlState::new(role);
         Self::read(chunks, Place::Control, |stream, piece| {
             let said = hearing.hear(piece)?;
             stream.said.extend(said.map(|said| format!("{said:?}")));

@@ -108,7 +108,7 @@ impl From<WriteError> for Fault {
 }
 
 /// Whether a connection ended as connections do: closed without a complaint, or forgotten by a silent peer.
-pub(super) fn is_orderly(lost: &Lost) -> bool {
+pub(super) fn is_graceful(lost: &Lost) -> bool {
     match lost {
         // Some close QUIC itself, with its own zero, when they mean that all is well.
         Lost::ApplicationClosed(close) => {

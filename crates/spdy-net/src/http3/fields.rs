@@ -7,7 +7,7 @@ use http::{
 };
 
 use super::qpack::Field;
-use crate::connection::OF_THE_CONNECTION;
+use crate::connection::CONNECTION_HEADERS;
 use crate::request_head::{
     Malformed, authority, check_path, join_cookies, one_host, without_userinfo,
 };
@@ -56,7 +56,7 @@ pub(super) fn of_response(head: &response::Parts) -> Vec<Field> {
 }
 
 /// The fields of trailers.
-pub(super) fn of_trailers(trailers: &HeaderMap) -> Vec<Field> {
+pub(super) fn encode_trailers(trailers: &HeaderMap) -> Vec<Field> {
     regular(trailers).collect()
 }
 
@@ -104,7 +104,7 @@ fn split<const N: usize>(
         }
         let name =
             HeaderName::from_bytes(&name).map_err(|_| Malformed("a field name that is none"))?;
-        if OF_THE_CONNECTION.contains(&name) {
+        if CONNECTION_HEADERS.contains(&name) {
             return Err(Malformed("a header field of an HTTP/1.1 connection"));
         }
         if name == header::TE && &value[..] != b"trailers" {
@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn who_asks_is_not_told_in_the_authority() {
+    fn userinfo_is_removed_from_the_authority() {
         for uri in [
             "https://me:secret@site.test:8443/",
             "https://me@site.test:8443/",
@@ -295,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn malformed_requests_are_told_so() {
+    fn malformed_requests_are_errors() {
         for wrong in [
             get_with(&[("Capital", "x")]),
             get_with(&[("connection", "close")]),
@@ -324,7 +324,7 @@ mod tests {
     }
 
     #[test]
-    fn malformed_responses_and_trailers_are_told_so() {
+    fn malformed_responses_and_trailers_are_errors() {
         for wrong in [
             &[][..],
             &[(":status", "20")],

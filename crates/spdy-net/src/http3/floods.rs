@@ -20,14 +20,14 @@ use crate::limit::{ConnectionLimit, LimitHits};
 const WINDOW: Duration = Duration::from_secs(10);
 /// Frames that carry nothing in a window: empty or of unknown types, all but SETTINGS on the control stream; and as
 /// much of QPACK's streams as comes at once, and streams of unknown types.
-const EMPTY_FRAMES: u32 = 1000;
+const MAX_EMPTY_FRAMES: u32 = 1000;
 /// Streams in a window that were given up, or that we had to reset, before their answers were complete (rapid reset,
 /// CVE-2023-44487; made you reset, CVE-2025-8671).
-const SPOILED_STREAMS: u32 = 100;
+const MAX_ABORTED_STREAMS: u32 = 100;
 
 /// What one client has spent. Clones count together.
 #[derive(Clone)]
-pub(super) struct Floods {
+pub(super) struct FloodBudget {
     spent: Arc<Mutex<Spent>>,
     runtime: SharedRuntime,
     hits: LimitHits,
@@ -41,13 +41,13 @@ struct Spent {
     spoiled: u32,
 }
 
-impl std::fmt::Debug for Floods {
+impl std::fmt::Debug for FloodBudget {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         self.spent.fmt(f)
     }
 }
 
-impl Floods {
+impl FloodBudget {
     pub(super) fn new(runtime: SharedRuntime, hits: LimitHits) -> Self {
         Self {
             spent: Arc::default(),
@@ -73,8 +73,8 @@ impl Floods {
     pub(super) fn empty_frame(&self) -> Result<(), Fault> {
         let mut spent = self.lock();
         spent.empty += 1;
-        match spent.empty > EMPTY_FRAMES {
-            true => Err(self.past(ConnectionLimit::FloodEmptyFrames, EMPTY_FRAMES)),
+        match spent.empty > MAX_EMPTY_FRAMES {
+            true => Err(self.past(ConnectionLimit::FloodEmptyFrames, MAX_EMPTY_FRAMES)),
             false => Ok(()),
         }
     }
@@ -88,8 +88,8 @@ impl Floods {
     pub(super) fn spoiled_stream(&self) -> Result<(), Fault> {
         let mut spent = self.lock();
         spent.spoiled += 1;
-        match spent.spoiled > SPOILED_STREAMS && spent.spoiled > spent.opened / 2 {
-            true => Err(self.past(ConnectionLimit::FloodSpoiledStreams, SPOILED_STREAMS)),
+        match spent.spoiled > MAX_ABORTED_STREAMS && spent.spoiled > spent.opened / 2 {
+            true => Err(self.past(ConnectionLimit::FloodSpoiledStreams, MAX_ABORTED_STREAMS)),
             false => Ok(()),
         }
     }

@@ -17,8 +17,8 @@ use spdy_session::observe::Direction;
 use super::code::Code;
 use super::control::Role;
 use super::fault::Fault;
-use super::floods::Floods;
-use super::watch::StreamWatch;
+use super::floods::FloodBudget;
+use super::watch::StreamObserver;
 
 /// The types of frames (RFC 9114 §11.2.1, RFC 9218 §7.2).
 pub(super) mod kind {
@@ -33,7 +33,7 @@ pub(super) mod kind {
     /// The same for a push.
     pub(crate) const PRIORITY_UPDATE_OF_PUSH: u64 = 0xf_0701;
     /// Types of HTTP/2 that have no like here, and must not be used.
-    pub(crate) const OF_HTTP2: [u64; 4] = [0x2, 0x6, 0x8, 0x9];
+    pub(crate) const HTTP2_ONLY: [u64; 4] = [0x2, 0x6, 0x8, 0x9];
 }
 
 /// The longest frame that is taken on a control stream, bytes.
@@ -108,7 +108,7 @@ enum State {
 
 /// Cuts the bytes of one stream into pieces, however they come.
 #[derive(Debug)]
-pub(super) struct Cutter {
+pub(super) struct FrameDecoder {
     place: Place,
     state: State,
     /// What came, and is not looked at yet.
@@ -116,14 +116,14 @@ pub(super) struct Cutter {
     unknown_bytes: u64,
     /// A frame has begun: on a control stream the first must be SETTINGS, and no other may be.
     has_begun: bool,
-    watch: Option<StreamWatch>,
+    watch: Option<StreamObserver>,
     /// Where frames that carry nothing are counted.
-    floods: Option<Floods>,
+    floods: Option<FloodBudget>,
 }
 
-impl Cutter {
+impl FrameDecoder {
     /// For a stream that is at its beginning.
-    pub(super) fn new(place: Place, watch: Option<StreamWatch>) -> Self {
+    pub(super) fn new(place: Place, watch: Option<StreamObserver>) -> Self {
         Self {
             place,
             state: State::Head(BytesMut::new()),
@@ -237,7 +237,7 @@ impl Cutter {
                 return unexpected("after the first, which is SETTINGS");
             }
         }
-        if kind::OF_HTTP2.contains(&kind) {
+        if kind::HTTP2_ONLY.contains(&kind) {
             return unexpected("of HTTP/2");
         }
         let carries = match self.place {
@@ -327,7 +327,7 @@ impl Cutter {
 #[derive(Debug)]
 pub(super) struct Frames {
     recv: quinn::RecvStream,
-    cutter: Cutter,
+    cutter: FrameDecoder,
     is_over: bool,
     /// What went wrong and the reader was not told yet: QUIC tells it once, and then of an end.
     broken: Option<Fault>,
@@ -340,12 +340,12 @@ impl Frames {
     pub(super) fn new(
         recv: quinn::RecvStream,
         place: Place,
-        watch: Option<StreamWatch>,
+        watch: Option<StreamObserver>,
         parting: Code,
     ) -> Self {
         Self {
             recv,
-            cutter: Cutter::new(place, watch),
+            cutter: FrameDecoder::new(place, watch),
             is_over: false,
             broken: None,
             parting,
@@ -353,7 +353,7 @@ impl Frames {
     }
 
     /// The same, with frames that carry nothing counted.
-    pub(super) fn counted(mut self, floods: Option<Floods>) -> Self {
+    pub(super) fn counted(mut self, floods: Option<FloodBudget>) -> Self {
         self.cutter.floods = floods;
         self
     }

@@ -75,7 +75,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_waits_is_told_when_the_id_has_fallen_to_its_own() {
+    fn a_waiting_request_is_woken_when_goaway_covers_its_stream() {
         let goaway = Goaway::new();
         let mut waiting =
             [None, Some(8), Some(4)].map(|id| goaway.clone().rejected(id).boxed().fuse());

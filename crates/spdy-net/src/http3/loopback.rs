@@ -8,15 +8,15 @@ use crate::certificates::{KeyKind, LocalCa};
 use crate::connection::ClientOptions;
 use crate::network::{Network, SystemNetwork};
 use crate::protocol::Protocol;
-use crate::quic::{Quic, QuicEndpoint, connect};
+use crate::quic::{QuicConnection, QuicEndpoint, connect};
 use crate::serve::ServerOptions;
-use crate::tls::{ClientTls, KeyLogTo, ServerTls, TlsOptions};
+use crate::tls::{ClientTls, KeyLogTarget, ServerTls, TlsOptions};
 use crate::verify::Trust;
 
 /// A client's end, and a server's.
-pub(super) async fn pair() -> (Quic, quinn::Connection) {
+pub(super) async fn pair() -> (QuicConnection, quinn::Connection) {
     let quiet = TlsOptions {
-        key_log: KeyLogTo::Nowhere,
+        key_log: KeyLogTarget::Nowhere,
         ..TlsOptions::default()
     };
     let runtime = SharedRuntime::new(TokioRuntime::start());

@@ -14,7 +14,7 @@ use spdy_frame::priority::Priority;
 
 /// The requests of a connection that want a stream. Clones are the same.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Openings(Arc<Mutex<State>>);
+pub(super) struct StreamOpenQueue(Arc<Mutex<State>>);
 
 #[derive(Debug, Default)]
 struct State {
@@ -27,7 +27,7 @@ type Place = (u8, u64);
 
 type Opened = Result<(quinn::SendStream, quinn::RecvStream), quinn::ConnectionError>;
 
-impl Openings {
+impl StreamOpenQueue {
     fn lock(&self) -> MutexGuard<'_, State> {
         self.0.lock()
     }
@@ -49,7 +49,7 @@ impl Openings {
 
 /// A request in the queue. Dropped, it leaves it.
 pub(super) struct Opening {
-    openings: Openings,
+    openings: StreamOpenQueue,
     place: Place,
     connection: quinn::Connection,
     /// QUIC is asked, for this is the head of the queue.

@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn the_example_of_the_specification_reads_as_it_says() {
+    fn the_example_of_rfc_9204_decodes() {
         // RFC 9204, Appendix B.1.
         let block = b"\x00\x00\x51\x0b/index.html";
         assert_eq!(decode(block, 100), Ok(vec![field(":path", "/index.html")]));
@@ -246,7 +246,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_encoded_decodes_to_itself(
+        fn encoded_fields_decode_to_themselves(
             fields in prop::collection::vec((any::<Vec<u8>>(), any::<Vec<u8>>()), 0..20)
         ) {
             let fields: Vec<Field> = fields.into_iter().map(|(n, v)| (n.into(), v.into())).collect();

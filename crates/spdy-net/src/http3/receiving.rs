@@ -15,7 +15,7 @@ use super::fault::Fault;
 use super::fields;
 use super::frame::{Frames, Piece};
 use super::qpack::{self, BlockError, Field};
-use super::watch::StreamWatch;
+use super::watch::StreamObserver;
 use crate::latch::Latch;
 use crate::request_head::Malformed;
 
@@ -42,7 +42,7 @@ pub(super) async fn head(
     frames: &mut Frames,
     role: Role,
     max_head_bytes: usize,
-    watch: Option<&StreamWatch>,
+    watch: Option<&StreamObserver>,
 ) -> Result<Vec<Field>, Fault> {
     match frames.next().await? {
         Some(Piece::Headers(block)) => {
@@ -116,7 +116,7 @@ impl<T> Received<T> {
     }
 
     /// The same, looked at once: if the stream has ended with the head, there is no body, and none to wait for.
-    pub(super) fn known_to_be_empty(mut self) -> Self {
+    pub(super) fn check_empty(mut self) -> Self {
         if self.left.unwrap_or(0) == 0 && self.frames.is_at_end() {
             self.phase = Phase::Over;
             self.held = None;
@@ -233,7 +233,7 @@ mod tests {
         let (mut next, _down) = client.connection.open_bi().await.unwrap();
         next.write_all(b"x").await.unwrap();
         server.accept_bi().await.unwrap();
-        let body = Received::new(frames, server, 10, None, ()).known_to_be_empty();
+        let body = Received::new(frames, server, 10, None, ()).check_empty();
         assert!(!http_body::Body::is_end_stream(&body));
         let read = body.collect().await;
         assert!(

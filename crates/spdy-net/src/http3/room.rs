@@ -23,11 +23,11 @@ use std::task::{Context, Poll, Waker};
 use bytes::Bytes;
 use parking_lot::{Mutex, MutexGuard};
 
-use crate::turns::Precedence;
+use crate::turns::HttpPriority;
 
 /// The most that becomes free at once, bytes: a peer that takes less than `min_rate` is told from one that takes more
 /// by what becomes free in `write_timeout`, so it is a fraction of that (14,400 bytes by default).
-const GRAIN_BYTES: usize = 4 * 1024;
+const BUDGET_CHUNK_BYTES: usize = 4 * 1024;
 
 /// How far one that shares may be behind others and have it made good, bytes: several turns, and not all that others had while
 /// it had nothing to send, or no window for it.
@@ -162,7 +162,7 @@ impl Queue {
         }
     }
 
-    fn place(&self, state: &State, precedence: Precedence) -> Place {
+    fn place(&self, state: &State, precedence: HttpPriority) -> Place {
         let (urgency, is_shared) = (precedence.urgency, precedence.incremental);
         let others = state.had_bytes.get(&urgency).copied().unwrap_or(0);
         let had = match self.had {
@@ -183,7 +183,7 @@ impl Queue {
     }
 
     /// QUIC takes no more.
-    pub(super) fn blocked(&self, precedence: Precedence) {
+    pub(super) fn blocked(&self, precedence: HttpPriority) {
         let mut state = self.room.lock();
         let place = self.place(&state, precedence);
         let is_called = false;
@@ -193,10 +193,10 @@ impl Queue {
 
     /// Ready with at most `most` bytes that `data` begins with once there is room and nobody waits who goes before. The
     /// room is taken until the grains are dropped, or given back.
-    pub(super) fn poll_take(
+    pub(super) fn poll_reserve(
         &mut self,
         cx: &mut Context<'_>,
-        precedence: Precedence,
+        precedence: HttpPriority,
         data: &Bytes,
         most: usize,
     ) -> Poll<Piece> {
@@ -221,11 +221,11 @@ impl Queue {
         let mut taken = data.slice(..len);
         let mut piece = Piece {
             room: self.room.clone(),
-            grains: Vec::with_capacity(len.div_ceil(GRAIN_BYTES)),
-            shares: Vec::with_capacity(len.div_ceil(GRAIN_BYTES)),
+            grains: Vec::with_capacity(len.div_ceil(BUDGET_CHUNK_BYTES)),
+            shares: Vec::with_capacity(len.div_ceil(BUDGET_CHUNK_BYTES)),
         };
         while !taken.is_empty() {
-            let bytes = taken.split_to(taken.len().min(GRAIN_BYTES));
+            let bytes = taken.split_to(taken.len().min(BUDGET_CHUNK_BYTES));
             let share = Arc::new(AtomicUsize::new(bytes.len()));
             piece.shares.push(share.clone());
             let room = self.room.clone();
@@ -308,8 +308,8 @@ impl Drop for Held {
 mod tests {
     use super::*;
 
-    fn of(urgency: u8, incremental: bool) -> Precedence {
-        Precedence {
+    fn of(urgency: u8, incremental: bool) -> HttpPriority {
+        HttpPriority {
             urgency,
             incremental,
         }
@@ -317,12 +317,12 @@ mod tests {
 
     fn piece(
         queue: &mut Queue,
-        precedence: Precedence,
+        precedence: HttpPriority,
         data: &Bytes,
         most: usize,
     ) -> Option<Piece> {
         let mut cx = Context::from_waker(Waker::noop());
-        match queue.poll_take(&mut cx, precedence, data, most) {
+        match queue.poll_reserve(&mut cx, precedence, data, most) {
             Poll::Ready(piece) => {
                 queue.took(piece.len());
                 Some(piece)
@@ -336,7 +336,7 @@ mod tests {
     }
 
     #[test]
-    fn those_that_share_take_pieces_in_turn_and_behind_those_that_do_not() {
+    fn incremental_streams_alternate_after_non_incremental_ones() {
         let room = Room::new(4);
         let (mut one, mut two, mut whole) = (room.queue(), room.queue(), room.queue());
         let data = Bytes::from(vec![7; 100]);
@@ -363,7 +363,7 @@ mod tests {
             Context::from_waker(Waker::noop()),
             Bytes::from_static(b"data"),
         );
-        let tried = queue.poll_take(&mut cx, of(3, true), &data, 4);
+        let tried = queue.poll_reserve(&mut cx, of(3, true), &data, 4);
         let is_first = tried.map(Piece::give_back).is_ready();
         if is_first {
             queue.took(taken);
@@ -373,7 +373,7 @@ mod tests {
     }
 
     #[test]
-    fn those_that_quic_wakes_go_in_their_order_and_who_had_nothing_before_those_that_had() {
+    fn woken_streams_keep_their_order_least_served_first() {
         let room = Room::new(100);
         let [mut one, mut two, mut three] = [(); 3].map(|()| room.queue());
         let callers = [&one, &two, &three].map(Queue::caller);
@@ -395,8 +395,7 @@ mod tests {
 
     /// By turns the second had twice as much, and who came late waited until it had had as much as all before.
     #[test]
-    fn those_that_share_have_as_many_bytes_whatever_a_turn_brings_and_who_comes_late_as_many_from_then_on()
-     {
+    fn incremental_streams_get_equal_bytes_also_latecomers() {
         let (room, data) = (Room::new(0), Bytes::from_static(b"data"));
         let mut queues = [(); 3].map(|()| room.queue());
         let (mut held, mut had) = (Vec::new(), [0; 3]);
@@ -422,7 +421,7 @@ mod tests {
     }
 
     #[test]
-    fn one_that_lasts_has_its_part_beside_those_that_come_one_after_the_other() {
+    fn a_long_stream_keeps_its_share_beside_many_short_ones() {
         let (room, data) = (Room::new(0), Bytes::from_static(b"data"));
         let (mut lasting, mut had) = (room.queue(), [0; 2]);
         let (mut held, mut next) = (Vec::new(), room.queue());
@@ -443,7 +442,7 @@ mod tests {
     }
 
     #[test]
-    fn of_what_others_had_while_one_had_no_window_a_part_is_made_good() {
+    fn a_stream_without_window_catches_up_within_a_limit() {
         let room = Room::new(100);
         let [mut one, mut two] = [(); 2].map(|()| room.queue());
         let callers = [&one, &two].map(Queue::caller);
@@ -462,7 +461,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_given_back_is_free_and_does_not_count_as_taken_by_the_peer() {
+    fn returned_budget_is_free_and_is_no_progress() {
         let room = Room::new(10_000);
         let data = Bytes::from(vec![7; 10_000]);
         let mut all = piece(&mut room.queue(), of(3, false), &data, 10_000).expect("there is room");
@@ -488,7 +487,7 @@ mod tests {
     }
 
     #[test]
-    fn what_becomes_free_goes_to_the_most_urgent_and_of_equals_to_the_older() {
+    fn freed_budget_goes_to_the_most_urgent_then_the_oldest() {
         let room = Room::new(8);
         let (mut low, mut equal, mut urgent) = (room.queue(), room.queue(), room.queue());
         let mut data = [(); 3].map(|()| Bytes::from(vec![7; 100]));

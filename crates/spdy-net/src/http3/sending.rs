@@ -11,16 +11,16 @@ use http_body::{Body as _, Frame};
 use spdy::body::Body;
 use spdy_session::observe::Direction;
 
-use super::bell::Bell;
+use super::bell::WakeDetector;
 use super::code::Code;
 use super::fault::Fault;
 use super::fields;
 use super::frame::{frame, kind, put_head};
 use super::qpack::{self, Field};
 use super::room::{Piece, Room};
-use super::watch::StreamWatch;
+use super::watch::StreamObserver;
 use crate::stall::Stall;
-use crate::turns::Precedence;
+use crate::turns::HttpPriority;
 
 /// The most of a body that is handed to QUIC at once, bytes; a frame each.
 const PIECE_BYTES: usize = 32 * 1024;
@@ -29,12 +29,12 @@ const PIECE_BYTES: usize = 32 * 1024;
 /// whole one.
 pub(super) struct Sending {
     stream: quinn::SendStream,
-    watch: Option<StreamWatch>,
+    watch: Option<StreamObserver>,
     /// On its way: bytes that QUIC has not taken.
     queue: Vec<Bytes>,
     /// How long the peer may take nothing, or a trickle; `None`: as long as it likes.
     stall: Option<Stall>,
-    bell: Arc<Bell>,
+    bell: Arc<WakeDetector>,
     /// Field sections that the peer takes, bytes.
     max_field_section: Arc<AtomicU64>,
     parting: Option<Code>,
@@ -64,7 +64,7 @@ const PLACES: i32 = 1 << 26;
 
 /// What a stream has with quinn, which sends what has more first, and shares among equals: an urgency is a range, and
 /// in it the older goes first, and those that are useful in part share what is left (RFC 9218 §10).
-fn quic_priority(precedence: Precedence, stream_id: u64) -> i32 {
+fn quic_priority(precedence: HttpPriority, stream_id: u64) -> i32 {
     let level = (7 - i32::from(precedence.urgency)) * PLACES;
     if precedence.incremental {
         return level;
@@ -76,8 +76,8 @@ fn quic_priority(precedence: Precedence, stream_id: u64) -> i32 {
 impl Sending {
     pub(super) fn new(
         stream: quinn::SendStream,
-        watch: Option<StreamWatch>,
-        precedence: Precedence,
+        watch: Option<StreamObserver>,
+        precedence: HttpPriority,
         stall: Option<Stall>,
         max_field_section: Arc<AtomicU64>,
     ) -> Self {
@@ -100,7 +100,7 @@ impl Sending {
     }
 
     /// From now on the stream goes before and behind others so.
-    pub(super) fn set_precedence(&self, precedence: Precedence) {
+    pub(super) fn set_precedence(&self, precedence: HttpPriority) {
         let _ = self
             .stream
             .set_priority(quic_priority(precedence, self.id())); // one that is gone needs none
@@ -265,7 +265,7 @@ impl Sending {
     pub(super) async fn delivered(
         mut self,
         room: &Room,
-        precedence: impl Fn(&mut Context<'_>) -> Precedence,
+        precedence: impl Fn(&mut Context<'_>) -> HttpPriority,
     ) -> Result<(), Fault> {
         let mut released = room.released_bytes();
         let mut stopped = pin!(self.stopped());
@@ -284,11 +284,11 @@ impl Sending {
         &mut self,
         mut body: Body,
         room: &Room,
-        precedence: impl Fn(&mut Context<'_>) -> Precedence,
+        precedence: impl Fn(&mut Context<'_>) -> HttpPriority,
     ) -> Result<(), Fault> {
         // `framed` is what is left of a frame whose head is said already.
         let (mut queue, mut framed, mut data) = (room.queue(), Bytes::new(), Bytes::new());
-        self.bell = Arc::new(Bell::calling(queue.caller()));
+        self.bell = Arc::new(WakeDetector::with_notifier(queue.caller()));
         let mut released = room.released_bytes();
         let trailers = std::future::poll_fn(|cx| {
             let precedence = precedence(cx);
@@ -296,7 +296,7 @@ impl Sending {
             loop {
                 if !framed.is_empty() || !data.is_empty() {
                     let next = if framed.is_empty() { &data } else { &framed };
-                    let Poll::Ready(piece) = queue.poll_take(cx, precedence, next, PIECE_BYTES)
+                    let Poll::Ready(piece) = queue.poll_reserve(cx, precedence, next, PIECE_BYTES)
                     else {
                         return self.poll_standstill(cx, room, &mut released).map(Err);
                     };
@@ -335,7 +335,8 @@ impl Sending {
         });
         let trailers: Option<HeaderMap> = trailers.await?;
         if let Some(trailers) = trailers {
-            self.headers(&fields::of_trailers(&trailers), room).await?;
+            self.headers(&fields::encode_trailers(&trailers), room)
+                .await?;
         }
         self.finish()
     }
@@ -350,12 +351,12 @@ impl Drop for Sending {
 }
 
 /// The watch of a stream, where there is one.
-pub(super) fn watch_of(
+pub(super) fn stream_observer(
     stream: &quinn::SendStream,
     counters: &Arc<crate::byte_count::Counters>,
     tap: Option<crate::tap::ConnectionTap>,
-) -> StreamWatch {
-    StreamWatch {
+) -> StreamObserver {
+    StreamObserver {
         stream_id: stream.id().into(),
         counters: counters.clone(),
         tap,
@@ -369,7 +370,7 @@ mod tests {
     #[test]
     fn urgency_goes_before_age_and_age_before_those_that_share() {
         let of = |urgency, incremental, id| {
-            let precedence = Precedence {
+            let precedence = HttpPriority {
                 urgency,
                 incremental,
             };

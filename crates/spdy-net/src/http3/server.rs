@@ -30,9 +30,9 @@ use tokio::sync::oneshot;
 use super::closer::Closer;
 use super::code::Code;
 use super::control::{self, Role, Said};
-use super::fault::{Fault, is_orderly};
+use super::fault::{Fault, is_graceful};
 use super::fields;
-use super::floods::Floods;
+use super::floods::FloodBudget;
 use super::frame::{Frames, Place};
 use super::receiving::{Received, head};
 use super::room::Room;
@@ -46,16 +46,16 @@ use crate::idle::Idle;
 use crate::limit::ConnectionLimit;
 use crate::protocol::Protocol;
 use crate::quic::SEND_WINDOW_BYTES;
-use crate::serve::{ServerOptions, Terms};
+use crate::serve::{ServeContext, ServerOptions};
 use crate::stall::Stall;
-use crate::turns::{PRIORITY, Precedence};
+use crate::turns::{HttpPriority, PRIORITY_HEADER};
 
 /// Priorities that are told before the streams they are for; past it those of the last streams go.
 const MAX_EARLY_PRIORITIES: usize = 256;
 /// How long, in round trips, requests that crossed GOAWAY are still rejected before the connection is closed.
-const PARTING_RTTS: u32 = 2;
+const DRAIN_RTTS: u32 = 2;
 /// And how long at most: a client makes its round trips as long as it likes, and keeps a place meanwhile.
-const MAX_PARTING: Duration = Duration::from_secs(3);
+const MAX_DRAIN: Duration = Duration::from_secs(3);
 /// Streams of requests count in fours (RFC 9000 §2.1).
 const NEXT_STREAM: u64 = 4;
 
@@ -67,7 +67,7 @@ struct Priorities(Arc<Mutex<Told>>);
 struct Told {
     /// Streams from this one on have not begun.
     next: u64,
-    said: BTreeMap<u64, Precedence>,
+    said: BTreeMap<u64, HttpPriority>,
     /// Who is to hear of it, by stream, from its beginning to its end.
     open: BTreeMap<u64, Waker>,
 }
@@ -77,7 +77,7 @@ impl Priorities {
         self.0.lock()
     }
 
-    fn tell(&self, id: u64, precedence: Precedence) {
+    fn tell(&self, id: u64, precedence: HttpPriority) {
         let mut told = self.lock();
         match told.open.get(&id) {
             Some(waker) => waker.wake_by_ref(),
@@ -96,12 +96,12 @@ impl Priorities {
         told.open.insert(id, Waker::noop().clone());
     }
 
-    fn of(&self, id: u64) -> Option<Precedence> {
+    fn of(&self, id: u64) -> Option<HttpPriority> {
         self.lock().said.get(&id).copied()
     }
 
     /// The same, and wakes when there is another.
-    fn poll_of(&self, id: u64, cx: &mut Context<'_>) -> Option<Precedence> {
+    fn poll_of(&self, id: u64, cx: &mut Context<'_>) -> Option<HttpPriority> {
         let mut told = self.lock();
         if let Some(waker) = told.open.get_mut(&id) {
             waker.clone_from(cx.waker());
@@ -119,9 +119,9 @@ impl Priorities {
 /// Serves a connection whose handshake is done until it ends.
 pub(crate) async fn serve(
     connection: quinn::Connection,
-    terms: Terms<'_>,
+    terms: ServeContext<'_>,
 ) -> Result<(), ConnectionError> {
-    let Terms {
+    let ServeContext {
         handler,
         options,
         runtime,
@@ -134,11 +134,11 @@ pub(crate) async fn serve(
     let max_field_section = Arc::new(AtomicU64::new(u64::MAX));
     let (told, most) = (priorities.clone(), max_field_section.clone());
     let hear = move |said| match said {
-        Said::Priority(id, field) => told.tell(id, Precedence::parse(&field)),
+        Said::Priority(id, field) => told.tell(id, HttpPriority::parse(&field)),
         Said::MaxFieldSection(limit) => most.store(limit, Ordering::Relaxed),
         Said::Goaway(_) => {} // of pushes, and there are none
     };
-    let floods = Floods::new(runtime.clone(), options.hits.clone());
+    let floods = FloodBudget::new(runtime.clone(), options.hits.clone());
     let speaking = control::speak(connection.clone(), options.max_head_bytes, say_goaway);
     let hearing = control::listen(connection.clone(), Role::Server, Some(floods.clone()), hear);
     let mut control = pin!(select(Box::pin(speaking), Box::pin(hearing)));
@@ -212,7 +212,7 @@ pub(crate) async fn serve(
                 Poll::Ready(Some(Err(fault))) => return Poll::Ready(Some(fault)),
                 Poll::Ready(None) | Poll::Pending => {
                     if goaway.is_none() && answers.is_empty() {
-                        let patience = (connection.rtt() * PARTING_RTTS).min(MAX_PARTING);
+                        let patience = (connection.rtt() * DRAIN_RTTS).min(MAX_DRAIN);
                         let parting = parting
                             .get_or_insert_with(|| runtime.sleep_until(runtime.now() + patience));
                         return parting.as_mut().poll(cx).map(|()| None);
@@ -229,7 +229,7 @@ pub(crate) async fn serve(
             connection.close(Code::NO_ERROR.wire(), b"");
             Ok(())
         }
-        Some(Fault::Lost(lost)) if is_orderly(&lost) => Ok(()),
+        Some(Fault::Lost(lost)) if is_graceful(&lost) => Ok(()),
         Some(fault) => {
             let code = match fault {
                 Fault::Slow(_) => Code::EXCESSIVE_LOAD, // in deed, not in name: it may be nobody's fault
@@ -257,7 +257,7 @@ struct Answering {
     closer: Closer,
     priorities: Priorities,
     room: Room,
-    floods: Floods,
+    floods: FloodBudget,
     idle: Idle,
     /// Field sections that the client takes, bytes.
     max_field_section: Arc<AtomicU64>,
@@ -277,11 +277,11 @@ impl Answering {
         };
         let mut frames =
             Frames::new(recv, place, None, Code::NO_ERROR).counted(Some(self.floods.clone()));
-        let stall = Stall::of_writing(self.runtime.clone(), &self.options);
+        let stall = Stall::for_writes(self.runtime.clone(), &self.options);
         let mut sending = Sending::new(
             send,
             None,
-            Precedence::default(),
+            HttpPriority::default(),
             Some(stall),
             self.max_field_section.clone(),
         );
@@ -321,9 +321,9 @@ impl Answering {
         };
         let head = fields::request(fields)?;
         let len = fields::content_length(&head.headers)?;
-        let field = head.headers.get(PRIORITY);
+        let field = head.headers.get(PRIORITY_HEADER);
         let field = field.and_then(|field| field.to_str().ok());
-        let precedence = field.map_or_else(Precedence::default, Precedence::parse);
+        let precedence = field.map_or_else(HttpPriority::default, HttpPriority::parse);
         sending.set_precedence(precedence);
         Ok(Begun {
             head,
@@ -349,7 +349,7 @@ impl Answering {
         mut sending: Sending,
         mut head: http::request::Parts,
         len: Option<u64>,
-        precedence: Precedence,
+        precedence: HttpPriority,
     ) -> Result<Answered, Fault> {
         let id = sending.id();
         let precedence = self.priorities.of(id).unwrap_or(precedence);
@@ -362,9 +362,9 @@ impl Answering {
         let is_head = head.method == Method::HEAD;
         let max_head_bytes = self.options.max_head_bytes;
         let received = Received::new(frames, self.closer.clone(), max_head_bytes, len, ());
-        let body = Body::wrap(received.known_to_be_empty());
+        let body = Body::wrap(received.check_empty());
         let (early, mut interim) = EarlyHints::over_http3();
-        let body = held_back::asked_for(body, &head.headers, &early);
+        let body = held_back::send_continue_on_read(body, &head.headers, &early);
         head.extensions.insert(early);
         let mut answered = self.handler.answer(Request::from_parts(head, body));
         let mut response = None;
@@ -441,7 +441,7 @@ struct Begun {
     head: http::request::Parts,
     /// What the head says of the body's length.
     len: Option<u64>,
-    precedence: Precedence,
+    precedence: HttpPriority,
 }
 
 #[cfg(test)]
@@ -460,13 +460,13 @@ mod tests {
         }
     }
 
-    const URGENT: Precedence = Precedence {
+    const URGENT: HttpPriority = HttpPriority {
         urgency: 1,
         incremental: false,
     };
 
     #[test]
-    fn of_priorities_told_too_early_those_of_the_last_streams_are_forgotten() {
+    fn of_too_many_early_priorities_the_last_streams_are_dropped() {
         let priorities = Priorities::default();
         let last = MAX_EARLY_PRIORITIES as u64 * NEXT_STREAM;
         let ids = (0..=MAX_EARLY_PRIORITIES as u64).map(|nth| nth * NEXT_STREAM);
@@ -477,7 +477,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stream_that_is_open_hears_of_its_priority_and_one_that_is_over_has_none() {
+    fn priority_updates_reach_open_streams_only() {
         let priorities = Priorities::default();
         priorities.begin(0);
         let heard = Arc::new(Heard::default());

@@ -12,13 +12,13 @@ use crate::tap::{ConnectionTap, Seen};
 
 /// One stream under observation.
 #[derive(Clone, Debug)]
-pub(super) struct StreamWatch {
+pub(super) struct StreamObserver {
     pub(super) stream_id: u64,
     pub(super) counters: Arc<Counters>,
     pub(super) tap: Option<ConnectionTap>,
 }
 
-impl StreamWatch {
+impl StreamObserver {
     /// The head of a frame passed.
     pub(super) fn frame(&self, direction: Direction, kind: u64, len_bytes: u64) {
         if kind == kind::HEADERS {

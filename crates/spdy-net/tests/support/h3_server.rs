@@ -31,11 +31,14 @@ pub(crate) struct Met {
 pub(crate) async fn meet(max_requests: u32) -> Met {
     let mut transport = quinn::TransportConfig::default();
     transport.max_concurrent_bidi_streams(max_requests.into());
-    meet_in(runtime(), transport).await
+    connect_pair_in(runtime(), transport).await
 }
 
 /// Connects client and server, the client in the time of `runtime` and the server with its own `transport`.
-pub(crate) async fn meet_in(runtime: SharedRuntime, transport: quinn::TransportConfig) -> Met {
+pub(crate) async fn connect_pair_in(
+    runtime: SharedRuntime,
+    transport: quinn::TransportConfig,
+) -> Met {
     let ca = LocalCa::generate(KeyKind::EcdsaP256).unwrap();
     let identity = ca.issue(&["localhost".to_owned()], &[]).unwrap();
     let chain = rustls::pki_types::CertificateDer::pem_slice_iter(identity.chain_pem().as_bytes())

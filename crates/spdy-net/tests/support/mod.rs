@@ -18,7 +18,7 @@ use spdy_net::latch::Latch;
 use spdy_net::network::BoxIo;
 use spdy_net::protocol::Protocol;
 use spdy_net::serve::{ServerOptions, serve_connection};
-use spdy_net::tls::{ClientTls, KeyLogTo, ServerTls, TlsOptions};
+use spdy_net::tls::{ClientTls, KeyLogTarget, ServerTls, TlsOptions};
 use spdy_net::verify::Trust;
 
 /// Every protocol.
@@ -39,7 +39,7 @@ pub(crate) fn runtime() -> SharedRuntime {
 
 pub(crate) fn quiet() -> TlsOptions {
     TlsOptions {
-        key_log: KeyLogTo::Nowhere,
+        key_log: KeyLogTarget::Nowhere,
         ..TlsOptions::default()
     }
 }
@@ -73,11 +73,11 @@ pub(crate) fn serve_in(
     options: ServerOptions,
     stop: Latch,
 ) -> BoxIo {
-    serve_told(runtime, protocols, handler, tls, options, stop).0
+    serve_with_end(runtime, protocols, handler, tls, options, stop).0
 }
 
 /// The same, with the news of its end.
-pub(crate) fn serve_told(
+pub(crate) fn serve_with_end(
     runtime: SharedRuntime,
     protocols: &[Protocol],
     handler: impl Handler,
@@ -119,7 +119,7 @@ pub(crate) async fn secure_connection(protocol: Protocol, handler: impl Handler)
         Latch::new(),
     );
     let (io, agreed) = client
-        .offering(&[protocol])
+        .with_alpn(&[protocol])
         .connect(io, "localhost")
         .await
         .unwrap();

@@ -15,7 +15,7 @@ const LULIC_PASSES: u32 = 2;
 /// description sets nothing of it.
 const LULIC_TICK: Duration = Duration::from_millis(10);
 
-struct Fixed {
+struct NamedNetwork {
     name: &'static str,
     source: &'static str,
     down_bps: u64,
@@ -27,71 +27,71 @@ const WEBPAGETEST: &str = "WebPageTest's sample connectivity profiles";
 const WHITEPAPER: &str = "rates of \"SPDY: An experimental protocol for a faster web\" (2009), which tells no \
      round trip for this table: 60 ms is ours, and its 1 % loss is not set";
 
-const FIXED: [Fixed; 10] = [
-    Fixed {
+const FIXED: [NamedNetwork; 10] = [
+    NamedNetwork {
         name: "dsl",
         source: WEBPAGETEST,
         down_bps: 1_500_000,
         up_bps: 384_000,
         rtt_ms: 50,
     },
-    Fixed {
+    NamedNetwork {
         name: "cable",
         source: WEBPAGETEST,
         down_bps: 5_000_000,
         up_bps: 1_000_000,
         rtt_ms: 28,
     },
-    Fixed {
+    NamedNetwork {
         name: "3g",
         source: WEBPAGETEST,
         down_bps: 1_600_000,
         up_bps: 768_000,
         rtt_ms: 300,
     },
-    Fixed {
+    NamedNetwork {
         name: "lte",
         source: WEBPAGETEST,
         down_bps: 12_000_000,
         up_bps: 12_000_000,
         rtt_ms: 70,
     },
-    Fixed {
+    NamedNetwork {
         name: "fibre",
         source: FIBRE,
         down_bps: 20_000_000,
         up_bps: 5_000_000,
         rtt_ms: 4,
     },
-    Fixed {
+    NamedNetwork {
         name: "satellite",
         source: SATELLITE,
         down_bps: 10_000_000,
         up_bps: 1_000_000,
         rtt_ms: 600,
     },
-    Fixed {
+    NamedNetwork {
         name: "whitepaper-dsl",
         source: WHITEPAPER,
         down_bps: 2_000_000,
         up_bps: 375_000,
         rtt_ms: 60,
     },
-    Fixed {
+    NamedNetwork {
         name: "whitepaper-cable",
         source: WHITEPAPER,
         down_bps: 4_000_000,
         up_bps: 1_000_000,
         rtt_ms: 60,
     },
-    Fixed {
+    NamedNetwork {
         name: "belshe-2011",
         source: BELSHE,
         down_bps: 2_000_000,
         up_bps: 386_000,
         rtt_ms: 100,
     },
-    Fixed {
+    NamedNetwork {
         name: "mineki",
         source: MINEKI,
         down_bps: 1_024_000,

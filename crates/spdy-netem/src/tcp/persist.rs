@@ -11,14 +11,14 @@ use super::sender::{Sender, TimerKind};
 
 impl Sender {
     /// Whether only the peer's window keeps the next segment back, with nothing in flight.
-    fn is_shut_out(&self) -> bool {
+    fn is_window_blocked(&self) -> bool {
         self.board.is_empty() && self.has_unsent() && !self.window_admits_next()
     }
 
     /// Arms the probe's timer when sending ended for want of a window; disarms it when there is one.
     pub(super) fn check_persist(&mut self, now: Instant) {
         let armed = matches!(self.timer, Some((TimerKind::Persist, _)));
-        match (self.is_shut_out(), armed) {
+        match (self.is_window_blocked(), armed) {
             (true, false) => {
                 self.persist_backoff = 0;
                 self.set_timer(
@@ -34,7 +34,7 @@ impl Sender {
     /// The probe's timer: asks for one probe and waits twice as long.
     pub(super) fn on_persist_timeout(&mut self, now: Instant) {
         self.timer = None;
-        if !self.is_shut_out() {
+        if !self.is_window_blocked() {
             return;
         }
         if self.probes_unanswered >= self.config.data_retries {

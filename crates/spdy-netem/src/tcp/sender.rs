@@ -28,7 +28,7 @@ use super::rtt::RttEstimator;
 use super::scoreboard::Scoreboard;
 use super::send_buffer::SendBuffer;
 use super::stats::TcpStats;
-use super::tlp::Episode;
+use super::tlp::PendingProbe;
 use super::undo::Undo;
 
 /// Duplicate acknowledgements, or segments delivered above, that mean a loss.
@@ -117,7 +117,7 @@ pub(super) struct Sender {
     pub(super) reduction: Reduction,
     pub(super) undo: Undo,
     pub(super) rack: Rack,
-    pub(super) probe: Option<Episode>,
+    pub(super) probe: Option<PendingProbe>,
     pub(super) wants_probe: bool,
     pub(super) wants_window_probe: bool,
     pub(super) persist_backoff: u32,

@@ -15,7 +15,7 @@ const LEAST: Duration = Duration::from_millis(2);
 
 /// A probe that was sent and not yet judged.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(super) struct Episode {
+pub(super) struct PendingProbe {
     /// Next sequence number when it was sent.
     pub(super) end: u64,
     /// It repeated a segment.
@@ -74,7 +74,7 @@ impl Sender {
 
     /// Judges the probe by an acknowledgement up to `ack`.
     pub(super) fn judge_probe(&mut self, now: Instant, ack: u64, evidence: ProbeEvidence) {
-        let Some(Episode { end, was_repeat }) = self.probe else {
+        let Some(PendingProbe { end, was_repeat }) = self.probe else {
             return;
         };
         if ack < end {

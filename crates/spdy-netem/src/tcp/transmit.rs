@@ -6,7 +6,7 @@ use spdy_clock::Instant;
 use super::ack::clock_ms;
 use super::scoreboard::Sent;
 use super::sender::{Fin, Phase, Sender, TimerKind};
-use super::tlp::Episode;
+use super::tlp::PendingProbe;
 
 /// The part of a segment that the sender decides.
 #[derive(Clone, Debug)]
@@ -128,7 +128,7 @@ impl Sender {
     fn send_probe(&mut self, now: Instant) -> Option<Outgoing> {
         if self.window_admits_next() {
             let outgoing = self.send_new(now, false);
-            self.probe = Some(Episode {
+            self.probe = Some(PendingProbe {
                 end: self.nxt,
                 was_repeat: false,
             });
@@ -138,7 +138,7 @@ impl Sender {
         let outgoing = Outgoing::of(self.board.resend(tail, now, false));
         self.stats.retransmits += 1;
         self.last_sent = now;
-        self.probe = Some(Episode {
+        self.probe = Some(PendingProbe {
             end: self.nxt,
             was_repeat: true,
         });

@@ -5,7 +5,7 @@ use spdy_netem::path::{PathConfig, Way};
 use spdy_netem::segment::Segment;
 use spdy_netem::tcp::{Tcp, TcpConfig};
 
-use super::{Apps, Download, MS, Sighting, World, at_ms};
+use super::{Apps, Download, MS, TracedPacket, World, at_ms};
 
 /// 10 Mbps both ways.
 pub(crate) fn path(rtt_ms: u32) -> PathConfig {
@@ -54,7 +54,7 @@ pub(crate) fn drop_data(
 }
 
 /// What the server sends with data in it.
-pub(crate) fn data(world: &World) -> impl Iterator<Item = &Sighting> {
+pub(crate) fn data(world: &World) -> impl Iterator<Item = &TracedPacket> {
     world
         .sent(Way::Down)
         .filter(|seen| !seen.segment.payload.is_empty())

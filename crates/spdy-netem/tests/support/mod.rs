@@ -33,7 +33,7 @@ pub(crate) trait Apps {
 
 /// A packet that was offered to the path.
 #[derive(Clone, Debug)]
-pub(crate) struct Sighting {
+pub(crate) struct TracedPacket {
     pub(crate) at: Instant,
     pub(crate) way: Way,
     pub(crate) segment: Segment,
@@ -54,7 +54,7 @@ pub(crate) struct World {
     pub(crate) client: Tcp,
     pub(crate) server: Tcp,
     pub(crate) path: Path,
-    pub(crate) trace: Vec<Sighting>,
+    pub(crate) trace: Vec<TracedPacket>,
     /// Packets that a test takes: asked with the number of the packet in its direction, from 0.
     pub(crate) takes: Box<Takes>,
     counts: [usize; 2],
@@ -160,7 +160,7 @@ impl World {
             let number = std::mem::replace(count, *count + 1);
             let seen = self.trace.len();
             let (at, copy) = (self.now, segment.clone());
-            self.trace.push(Sighting {
+            self.trace.push(TracedPacket {
                 at,
                 way,
                 segment: copy,
@@ -193,7 +193,7 @@ impl World {
     }
 
     /// Packets of one direction.
-    pub(crate) fn sent(&self, way: Way) -> impl Iterator<Item = &Sighting> {
+    pub(crate) fn sent(&self, way: Way) -> impl Iterator<Item = &TracedPacket> {
         self.trace.iter().filter(move |seen| seen.way == way)
     }
 

@@ -110,7 +110,7 @@ fn of_session(
             continue;
         };
         let is_final = |fields: &&Vec<String>| {
-            status_of(fields).is_some_and(|status| !(100..200).contains(&status))
+            parse_status(fields).is_some_and(|status| !(100..200).contains(&status))
         };
         let Some(fields) = stream.heads.iter().find(is_final) else {
             continue;
@@ -124,7 +124,7 @@ fn of_session(
             has_trailers: stream
                 .heads
                 .iter()
-                .any(|fields| status_of(fields).is_none()),
+                .any(|fields| parse_status(fields).is_none()),
             is_cut: !body.is_whole,
             body: body.bytes.into(),
             is_literal: true,
@@ -224,7 +224,7 @@ fn request_head(transaction: &Transaction) -> Bytes {
 /// The head of an answer as HTTP/1.1 text: its status line is the first of `told`, or a field `:status`.
 fn response_head(told: &[String]) -> Bytes {
     let first = told.first().filter(|line| line.starts_with("HTTP/"));
-    let line = match (first, status_of(told)) {
+    let line = match (first, parse_status(told)) {
         (Some(line), _) => line.clone(),
         (None, Some(status)) => {
             let reason = http::StatusCode::from_u16(status)
@@ -237,7 +237,7 @@ fn response_head(told: &[String]) -> Bytes {
     head::synthesize(&line, fields(&told[usize::from(first.is_some())..]))
 }
 
-fn status_of(told: &[String]) -> Option<u16> {
+fn parse_status(told: &[String]) -> Option<u16> {
     let mut fields = told.iter().map(|field| split(field));
     fields.find(|(name, _)| *name == ":status")?.1.parse().ok()
 }

@@ -17,7 +17,7 @@ pub(super) type Id = i64;
 
 /// One parameter, whatever it is.
 #[derive(Clone, Debug, Default)]
-pub(super) enum Loose<'a> {
+pub(super) enum LooseValue<'a> {
     /// Absent, or of a form that nothing here needs.
     #[default]
     Nothing,
@@ -29,7 +29,7 @@ pub(super) enum Loose<'a> {
     Source(Id),
 }
 
-impl<'a> Loose<'a> {
+impl<'a> LooseValue<'a> {
     pub(super) fn text(&self) -> Option<&str> {
         match self {
             Self::Text(text) => Some(text),
@@ -61,62 +61,65 @@ impl<'a> Loose<'a> {
     }
 }
 
-impl<'de: 'a, 'a> Deserialize<'de> for Loose<'a> {
+impl<'de: 'a, 'a> Deserialize<'de> for LooseValue<'a> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct Anything;
         impl<'de> Visitor<'de> for Anything {
-            type Value = Loose<'de>;
+            type Value = LooseValue<'de>;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("anything")
             }
 
-            fn visit_bool<E: de::Error>(self, _: bool) -> Result<Loose<'de>, E> {
-                Ok(Loose::Nothing)
+            fn visit_bool<E: de::Error>(self, _: bool) -> Result<LooseValue<'de>, E> {
+                Ok(LooseValue::Nothing)
             }
 
-            fn visit_unit<E: de::Error>(self) -> Result<Loose<'de>, E> {
-                Ok(Loose::Nothing)
+            fn visit_unit<E: de::Error>(self) -> Result<LooseValue<'de>, E> {
+                Ok(LooseValue::Nothing)
             }
 
-            fn visit_i64<E: de::Error>(self, value: i64) -> Result<Loose<'de>, E> {
-                Ok(Loose::Number(value as f64))
+            fn visit_i64<E: de::Error>(self, value: i64) -> Result<LooseValue<'de>, E> {
+                Ok(LooseValue::Number(value as f64))
             }
 
-            fn visit_u64<E: de::Error>(self, value: u64) -> Result<Loose<'de>, E> {
-                Ok(Loose::Number(value as f64))
+            fn visit_u64<E: de::Error>(self, value: u64) -> Result<LooseValue<'de>, E> {
+                Ok(LooseValue::Number(value as f64))
             }
 
-            fn visit_f64<E: de::Error>(self, value: f64) -> Result<Loose<'de>, E> {
-                Ok(Loose::Number(value))
+            fn visit_f64<E: de::Error>(self, value: f64) -> Result<LooseValue<'de>, E> {
+                Ok(LooseValue::Number(value))
             }
 
-            fn visit_borrowed_str<E: de::Error>(self, value: &'de str) -> Result<Loose<'de>, E> {
-                Ok(Loose::Text(Cow::Borrowed(value)))
+            fn visit_borrowed_str<E: de::Error>(
+                self,
+                value: &'de str,
+            ) -> Result<LooseValue<'de>, E> {
+                Ok(LooseValue::Text(Cow::Borrowed(value)))
             }
 
-            fn visit_str<E: de::Error>(self, value: &str) -> Result<Loose<'de>, E> {
-                Ok(Loose::Text(Cow::Owned(value.to_owned())))
+            fn visit_str<E: de::Error>(self, value: &str) -> Result<LooseValue<'de>, E> {
+                Ok(LooseValue::Text(Cow::Owned(value.to_owned())))
             }
 
-            fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Loose<'de>, A::Error> {
+            fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<LooseValue<'de>, A::Error> {
                 let mut texts = Vec::new();
-                while let Some(value) = seq.next_element::<Loose<'de>>()? {
-                    if let Loose::Text(text) = value {
+                while let Some(value) = seq.next_element::<LooseValue<'de>>()? {
+                    if let LooseValue::Text(text) = value {
                         texts.push(text);
                     }
                 }
-                Ok(Loose::Texts(texts))
+                Ok(LooseValue::Texts(texts))
             }
 
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Loose<'de>, A::Error> {
-                let mut found = Loose::Nothing;
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<LooseValue<'de>, A::Error> {
+                let mut found = LooseValue::Nothing;
                 while let Some(key) = map.next_key::<Cow<'de, str>>()? {
                     if key != "id" {
                         map.next_value::<IgnoredAny>()?;
-                    } else if let Loose::Number(id) = map.next_value::<Loose<'de>>()? {
+                    } else if let LooseValue::Number(id) = map.next_value::<LooseValue<'de>>()? {
                         // Beyond what a float holds there are no ids: the cast saturates.
-                        found = Loose::Source(id as Id);
+                        found = LooseValue::Source(id as Id);
                     }
                 }
                 Ok(found)
@@ -130,31 +133,31 @@ impl<'de: 'a, 'a> Deserialize<'de> for Loose<'a> {
 #[derive(Clone, Debug, Default, Deserialize)]
 pub(super) struct Params<'a> {
     #[serde(borrow, default)]
-    pub(super) byte_count: Loose<'a>,
+    pub(super) byte_count: LooseValue<'a>,
     #[serde(borrow, default)]
-    pub(super) bytes: Loose<'a>,
+    pub(super) bytes: LooseValue<'a>,
     #[serde(borrow, default)]
-    pub(super) headers: Loose<'a>,
+    pub(super) headers: LooseValue<'a>,
     #[serde(borrow, default)]
-    pub(super) line: Loose<'a>,
+    pub(super) line: LooseValue<'a>,
     #[serde(borrow, default)]
-    pub(super) method: Loose<'a>,
+    pub(super) method: LooseValue<'a>,
     #[serde(borrow, default)]
-    pub(super) net_error: Loose<'a>,
+    pub(super) net_error: LooseValue<'a>,
     #[serde(borrow, default)]
-    pub(super) network_isolation_key: Loose<'a>,
+    pub(super) network_isolation_key: LooseValue<'a>,
     #[serde(borrow, default)]
-    pub(super) priority: Loose<'a>,
+    pub(super) priority: LooseValue<'a>,
     #[serde(borrow, default)]
-    pub(super) remote_address: Loose<'a>,
+    pub(super) remote_address: LooseValue<'a>,
     #[serde(borrow, default)]
-    pub(super) request_type: Loose<'a>,
+    pub(super) request_type: LooseValue<'a>,
     #[serde(borrow, default)]
-    pub(super) source_dependency: Loose<'a>,
+    pub(super) source_dependency: LooseValue<'a>,
     #[serde(borrow, default)]
-    pub(super) stream_id: Loose<'a>,
+    pub(super) stream_id: LooseValue<'a>,
     #[serde(borrow, default)]
-    pub(super) url: Loose<'a>,
+    pub(super) url: LooseValue<'a>,
 }
 
 /// Who an event is about.
@@ -175,7 +178,7 @@ pub(super) struct Event<'a> {
     pub(super) source: Source,
     /// Milliseconds.
     #[serde(borrow, default)]
-    pub(super) time: Loose<'a>,
+    pub(super) time: LooseValue<'a>,
     #[serde(default, rename = "type")]
     pub(super) kind: u64,
 }

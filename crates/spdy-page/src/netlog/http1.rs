@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_end_of_the_connection_cuts_is_said_to_be_cut() {
+    fn a_body_cut_by_the_connection_end_is_marked() {
         let get = [http::Method::GET];
         for (head, body) in [
             ("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n", "12345678"),

@@ -8,15 +8,15 @@ use url::Url;
 
 use super::answer::{self, Answer};
 use super::event::{self, Id};
-use super::log::{Leg, Log, Place, Transaction};
+use super::log::{Hop, Log, Place, Transaction};
 use super::page::{Page, site};
 use super::watched::{Times, Watched, seconds};
 use crate::assemble::{document, kinds_of_redirects};
-use crate::devtools::{AskedBy, Observations, Seen};
+use crate::devtools::{Observations, RequestInitiator, Seen};
 use crate::head::Head;
 use crate::limits::Limits;
 use crate::notes::ImportNotes;
-use crate::observed::{Failure, Observed};
+use crate::observed::{Failure, Observation};
 use crate::open::{ImportOptions, OpenError, Opened};
 use crate::replica::{Exchange, Initiator, Kind, Replica, without_fragment};
 
@@ -113,7 +113,7 @@ impl Recording<'_> {
     /// Goes through the requests of the page, in their order.
     fn gather(&mut self, exact: &mut BTreeMap<Place, Answer>) -> Result<(), OpenError> {
         let log = self.log;
-        let mut legs: Vec<(Id, usize, &Leg)> = Vec::new();
+        let mut legs: Vec<(Id, usize, &Hop)> = Vec::new();
         for (&id, request) in &log.requests {
             legs.extend(
                 request
@@ -127,7 +127,7 @@ impl Recording<'_> {
             let started = one.2.started.total_cmp(&other.2.started);
             started.then((one.0, one.1).cmp(&(other.0, other.1)))
         });
-        let is_of_page = |leg: &Leg| (self.page.from..self.page.until).contains(&leg.started);
+        let is_of_page = |leg: &Hop| (self.page.from..self.page.until).contains(&leg.started);
         legs.retain(|(.., leg)| is_of_page(leg));
         let sent = legs.iter().map(|(.., leg)| *leg);
         let sent: HashSet<(&str, &str)> = sent
@@ -147,7 +147,7 @@ impl Recording<'_> {
                 continue;
             }
             let redirected = log.requests[&id].legs.len() > nth + 1;
-            self.take_leg((id, nth), leg, redirected, seen, exact)?;
+            self.import_hop((id, nth), leg, redirected, seen, exact)?;
         }
         self.blocked();
         Ok(())
@@ -155,15 +155,15 @@ impl Recording<'_> {
 
     /// Whether the browser looked for it in its own cache alone, and did not find it: it does so for fonts, before the
     /// request that DevTools shows.
-    fn is_cache_lookup(&self, leg: &Leg) -> bool {
+    fn is_cache_lookup(&self, leg: &Hop) -> bool {
         let name = leg.net_error.and_then(|error| self.log.errors.get(&error));
         leg.transactions.is_empty() && name.is_some_and(|name| *name == "ERR_CACHE_MISS")
     }
 
-    fn take_leg(
+    fn import_hop(
         &mut self,
         (id, nth): (Id, usize),
-        leg: &Leg,
+        leg: &Hop,
         redirected: bool,
         seen: Option<usize>,
         exact: &mut BTreeMap<Place, Answer>,
@@ -193,7 +193,7 @@ impl Recording<'_> {
                 continue;
             };
             answered = true;
-            self.take_answer(&url, &method, leg, transaction, answer, place, seen)?;
+            self.import_messages(&url, &method, leg, transaction, answer, place, seen)?;
         }
         if answered {
             return Ok(());
@@ -208,7 +208,7 @@ impl Recording<'_> {
     }
 
     /// How the request ended, if not well.
-    fn error(&self, leg: &Leg, seen: Option<usize>) -> Option<String> {
+    fn error(&self, leg: &Hop, seen: Option<usize>) -> Option<String> {
         let error = leg.net_error?;
         let seen = seen.and_then(|seen| self.seen(seen));
         Some(match (seen, self.log.errors.get(&error)) {
@@ -219,7 +219,7 @@ impl Recording<'_> {
         })
     }
 
-    fn fail(&mut self, leg: &Leg, error: String, seen: Option<usize>) {
+    fn fail(&mut self, leg: &Hop, error: String, seen: Option<usize>) {
         let seen = seen.and_then(|seen| self.seen(seen));
         let started = match (&self.watched, seen) {
             (Some(watched), Some(seen)) => seconds(seen.wanted - watched.origin),
@@ -270,11 +270,11 @@ impl Recording<'_> {
         clippy::too_many_arguments,
         reason = "what is known of an answer stands in five places"
     )]
-    fn take_answer(
+    fn import_messages(
         &mut self,
         url: &Url,
         method: &http::Method,
-        leg: &Leg,
+        leg: &Hop,
         transaction: &Transaction,
         answer: Answer,
         place: Place,
@@ -300,7 +300,7 @@ impl Recording<'_> {
         let refused = told.and_then(|seen| seen.error.clone());
         let refused = refused.or_else(|| self.error(leg, seen));
         let priority = told.map(|seen| seen.priority.clone());
-        let mut observed = Observed {
+        let mut observed = Observation {
             protocol: Some(answer.protocol.to_owned()),
             priority: priority
                 .or_else(|| {
@@ -316,7 +316,7 @@ impl Recording<'_> {
                 let why = "the body ended before its announced end";
                 answer.is_cut.then(|| why.to_owned())
             }),
-            ..Observed::default()
+            ..Observation::default()
         };
         let answered = transaction.answered.unwrap_or(transaction.sent);
         let times = told
@@ -446,8 +446,8 @@ impl Recording<'_> {
                 .and_then(|seen| self.seen(seen))
                 .map(|seen| &seen.asked_by);
             let named = match asked_by {
-                Some(AskedBy::Text(url)) => first_of.get(without_fragment(url)),
-                Some(AskedBy::Redirect | AskedBy::Unknown) | None => None,
+                Some(RequestInitiator::Text(url)) => first_of.get(without_fragment(url)),
+                Some(RequestInitiator::Redirect | RequestInitiator::Unknown) | None => None,
             };
             exchange.initiator = match (before, named) {
                 (Some(&index), _) => Initiator::Redirect { index },

@@ -40,12 +40,12 @@ pub(super) struct Log {
 #[derive(Debug, Default)]
 pub(super) struct Request {
     pub(super) priority: String,
-    pub(super) legs: Vec<Leg>,
+    pub(super) legs: Vec<Hop>,
 }
 
 /// One URL of a request.
 #[derive(Debug, Default)]
-pub(super) struct Leg {
+pub(super) struct Hop {
     pub(super) url: String,
     pub(super) method: String,
     /// Milliseconds of the log's clock.
@@ -216,8 +216,8 @@ impl Log {
                 let request = self.requests.entry(id).or_default();
                 request.priority = owned(params.priority.text());
             }
-            What::StartJob if event.phase == self.begin => self.start_leg(id, time, params),
-            What::Alive | What::StartJob | What::Error => self.end_leg(id, params),
+            What::StartJob if event.phase == self.begin => self.start_hop(id, time, params),
+            What::Alive | What::StartJob | What::Error => self.end_hop(id, params),
             What::BoundToJob => self.bind(id, params),
             What::SendHead => self.send_head(id, time, params),
             What::ReadHead => {
@@ -272,19 +272,19 @@ impl Log {
         }
     }
 
-    fn start_leg(&mut self, id: Id, started: f64, params: &Params<'_>) {
+    fn start_hop(&mut self, id: Id, started: f64, params: &Params<'_>) {
         let (is_main_frame, key) = (&params.request_type, &params.network_isolation_key);
-        self.requests.entry(id).or_default().legs.push(Leg {
+        self.requests.entry(id).or_default().legs.push(Hop {
             url: owned(params.url.text()),
             method: owned(params.method.text()),
             started,
             is_main_frame: is_main_frame.text() == Some("main frame"),
             network_isolation_key: owned(key.text()),
-            ..Leg::default()
+            ..Hop::default()
         });
     }
 
-    fn end_leg(&mut self, id: Id, params: &Params<'_>) {
+    fn end_hop(&mut self, id: Id, params: &Params<'_>) {
         let error = params.net_error.number().map(|error| error as i64);
         if let Some(leg) = self.leg(id)
             && error.is_some_and(|error| error != 0)
@@ -335,7 +335,7 @@ impl Log {
         }
     }
 
-    fn leg(&mut self, id: Id) -> Option<&mut Leg> {
+    fn leg(&mut self, id: Id) -> Option<&mut Hop> {
         self.requests.get_mut(&id)?.legs.last_mut()
     }
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::log::{Leg, Log};
+use super::log::{Hop, Log};
 use crate::devtools::Observations;
 use crate::notes::ImportNotes;
 use crate::open::{ImportOptions, OpenError};
@@ -25,8 +25,8 @@ impl Page {
         observations: Option<&Observations>,
         notes: &mut ImportNotes,
     ) -> Result<Self, OpenError> {
-        let is_main = |legs: &&Vec<Leg>| legs.first().is_some_and(|leg| leg.is_main_frame);
-        let mut mains: Vec<&Vec<Leg>> = log
+        let is_main = |legs: &&Vec<Hop>| legs.first().is_some_and(|leg| leg.is_main_frame);
+        let mut mains: Vec<&Vec<Hop>> = log
             .requests
             .values()
             .map(|request| &request.legs)
@@ -55,7 +55,7 @@ impl Page {
             });
         }
         let legs = mains[index];
-        let site = |leg: &Leg| site(&leg.network_isolation_key);
+        let site = |leg: &Hop| site(&leg.network_isolation_key);
         let watched = observations.map(|_| mains.iter().skip(1).copied().flatten());
         let later = watched.into_iter().flatten();
         Ok(Self {

@@ -3,7 +3,7 @@
 use std::collections::{HashMap, VecDeque};
 use std::time::Duration;
 
-use super::log::Leg;
+use super::log::Hop;
 use super::page::Page;
 use crate::archive::LONGEST;
 use crate::devtools::{Observations, Seen};
@@ -41,7 +41,7 @@ impl<'a> Watched<'a> {
     }
 
     /// The first observation of this request that nobody took yet.
-    pub(super) fn take(&mut self, leg: &Leg) -> Option<usize> {
+    pub(super) fn take(&mut self, leg: &Hop) -> Option<usize> {
         self.waiting
             .get_mut(&key(&leg.method, &leg.url))?
             .pop_front()

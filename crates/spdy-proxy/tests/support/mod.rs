@@ -155,7 +155,7 @@ pub(crate) fn accelerator(own: &Origin, more: &str) -> Arc<Proxy> {
 
 /// What capabilities are made with.
 pub(crate) fn keys() -> Keys {
-    Keys::of_secrets(&[7; 32], None).expect("it is long enough")
+    Keys::from_secrets(&[7; 32], None).expect("it is long enough")
 }
 
 /// The accelerator that `text` configures.

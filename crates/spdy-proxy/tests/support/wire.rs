@@ -67,7 +67,7 @@ impl Between {
             None => [more, site].concat(),
         };
         let config = Config::read(&text).unwrap_or_else(|error| panic!("{error}\n{text}"));
-        let keys = Keys::of_secrets(&[7; 32], None).expect("it is long enough");
+        let keys = Keys::from_secrets(&[7; 32], None).expect("it is long enough");
         let sites = Sites::compile(&config, &keys).expect("good sites");
         let clock = Clock::default();
         let runtime = SharedRuntime::new(clock.clone());

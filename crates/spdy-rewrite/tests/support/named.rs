@@ -33,7 +33,7 @@ pub(crate) fn rules() -> Arc<Rules> {
 pub(crate) fn name_of(rules: &Rules, host: &str) -> String {
     let url = url(&format!("https://{host}/"));
     rules
-        .named_of(&url)
+        .alias_of(&url)
         .expect("a named host")
         .origin()
         .to_owned()
@@ -41,7 +41,7 @@ pub(crate) fn name_of(rules: &Rules, host: &str) -> String {
 
 pub(crate) fn opened(rules: &Rules, url_text: &str) -> Moved {
     let url = url(url_text);
-    let named = rules.named_of(&url).expect("a named host");
+    let named = rules.alias_of(&url).expect("a named host");
     let target = &url[url::Position::BeforePath..];
-    rules.open_named(named, target).expect("it opens")
+    rules.open_alias(named, target).expect("it opens")
 }

@@ -235,20 +235,20 @@ impl Script {
 
     /// The frames that the machine has to write, a line each; the transport takes them at once.
     pub fn wrote(&mut self) -> Vec<String> {
-        let wrote = self.wrote_untaken();
-        self.session.handle_taken(self.now);
+        let wrote = self.output_untransmitted();
+        self.session.handle_transmitted(self.now);
         wrote
     }
 
     /// The same, and the transport has not taken them yet.
-    pub fn wrote_untaken(&mut self) -> Vec<String> {
+    pub fn output_untransmitted(&mut self) -> Vec<String> {
         let mut wire = BytesMut::new();
         while self.session.poll_transmit(self.now, &mut wire) {}
         self.read(&mut wire)
     }
 
     /// At most `frames` frames.
-    pub fn wrote_some(&mut self, frames: usize) -> Vec<String> {
+    pub fn output_frames(&mut self, frames: usize) -> Vec<String> {
         let mut wire = BytesMut::new();
         for _ in 0..frames {
             self.session.poll_transmit(self.now, &mut wire);

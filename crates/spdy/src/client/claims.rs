@@ -8,7 +8,7 @@
 //!
 //! A push was made for whoever asked for its page, so a request claims it only if it would have been answered
 //! the same: a GET of that URL, without body, range or condition, and with the page's own values in every header
-//! that selects an answer ([`SELECTING`], and what `Vary` names). Pushed DATA stays unread, and so without fresh
+//! that selects an answer ([`SELECTING_HEADERS`], and what `Vary` names). Pushed DATA stays unread, and so without fresh
 //! credit, until then.
 
 use std::collections::{BTreeMap, VecDeque};
@@ -71,7 +71,7 @@ pub struct PushStats {
 
 /// A response that was pushed: in its extensions.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub struct Pushed {
+pub struct PushInfo {
     /// The stream of the push.
     pub id: StreamId,
     /// The stream of the request that it came beside.
@@ -79,7 +79,7 @@ pub struct Pushed {
 }
 
 /// Request headers that an answer may depend on without saying so: whose it is, and how it is written.
-pub const SELECTING: [HeaderName; 4] = [
+pub const SELECTING_HEADERS: [HeaderName; 4] = [
     header::AUTHORIZATION,
     header::COOKIE,
     header::ACCEPT_ENCODING,
@@ -106,19 +106,19 @@ pub(crate) struct Asked {
 impl Asked {
     /// Whether what was pushed beside this request answers another of ours, with `headers`, as far as its
     /// head is known.
-    pub(crate) fn is_answered_alike(
+    pub(crate) fn is_same_response(
         &self,
         headers: &HeaderMap,
         response: Option<(StatusCode, &HeaderMap)>,
     ) -> bool {
         response.is_none_or(|(status, _)| answers(status))
-            && selects_the_same(&self.headers, headers, response.map(|(_, headers)| headers))
+            && selects_same_response(&self.headers, headers, response.map(|(_, headers)| headers))
     }
 }
 
 /// The pushes that wait.
 #[derive(Debug)]
-pub(crate) struct Claims {
+pub(crate) struct UnclaimedPushes {
     limits: PushLimits,
     /// Keys of their entries.
     by_url: BTreeMap<String, usize>,
@@ -129,7 +129,7 @@ pub(crate) struct Claims {
     pub(crate) stats: PushStats,
 }
 
-impl Claims {
+impl UnclaimedPushes {
     pub(crate) fn new(limits: PushLimits) -> Self {
         Self {
             limits,
@@ -170,11 +170,15 @@ pub(crate) fn may_claim<B>(request: &Request<B>) -> bool {
 }
 
 /// Whether `request` has the values of the page's request in what selects the pushed answer.
-fn selects_the_same(page: &HeaderMap, request: &HeaderMap, response: Option<&HeaderMap>) -> bool {
+fn selects_same_response(
+    page: &HeaderMap,
+    request: &HeaderMap,
+    response: Option<&HeaderMap>,
+) -> bool {
     let same = |name: &HeaderName| page.get_all(name).iter().eq(request.get_all(name).iter());
     let vary = response.map(|headers| headers.get_all(header::VARY));
     let mut named = vary.iter().flat_map(header::GetAll::iter);
-    SELECTING.iter().all(same)
+    SELECTING_HEADERS.iter().all(same)
         && named.all(|value| {
             value.to_str().is_ok_and(|value| {
                 value.split(',').map(str::trim).all(|name| {
@@ -311,7 +315,7 @@ impl State {
         };
         let response = promise.response.as_ref().or(second.as_ref());
         let response = response.map(|response| (response.status, &response.headers));
-        if !page.is_answered_alike(headers, response) {
+        if !page.is_same_response(headers, response) {
             return None;
         }
         self.stop_waiting(key);
@@ -403,7 +407,7 @@ mod tests {
     }
 
     #[test]
-    fn what_selects_an_answer_must_be_as_the_page_had_it() {
+    fn selecting_headers_must_equal_those_of_the_page() {
         let page = headers(&[("cookie", "a=1"), ("accept", "text/html"), ("x-a", "1")]);
         for (request, vary, want) in [
             (&[("cookie", "a=1"), ("accept", "text/css")][..], None, true),
@@ -420,7 +424,7 @@ mod tests {
             (&[("cookie", "a=1")], Some("no name"), false),
         ] {
             let response = vary.map(|vary| headers(&[("vary", vary)]));
-            let same = selects_the_same(&page, &headers(request), response.as_ref());
+            let same = selects_same_response(&page, &headers(request), response.as_ref());
             assert_eq!(same, want, "{request:?} {vary:?}");
         }
     }

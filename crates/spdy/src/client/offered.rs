@@ -18,11 +18,11 @@ use crate::stream::Stream;
 /// It holds the session as a [`Session`] does: who only listens needs no other handle, and who drops all of
 /// them but listens on ends the session by [`Session::shutdown`] before.
 #[derive(Debug)]
-pub struct Offers {
+pub struct IncomingStreams {
     session: Session,
 }
 
-impl Offers {
+impl IncomingStreams {
     pub(super) fn new(session: Session) -> Self {
         Self { session }
     }
@@ -38,7 +38,7 @@ impl Offers {
     }
 }
 
-impl Drop for Offers {
+impl Drop for IncomingStreams {
     fn drop(&mut self) {
         self.session.shared.command(incoming::refuse_all);
     }

@@ -13,7 +13,7 @@ use spdy_http::push::decode_response;
 use spdy_http::response::BadResponse;
 
 use crate::body::Body;
-use crate::client::claims::{Asked, Pushed};
+use crate::client::claims::{Asked, PushInfo};
 use crate::entry::{Inbound, Opening, register};
 use crate::error::Error;
 use crate::incoming;
@@ -55,7 +55,7 @@ impl Pushes {
         });
         taken.map(|taken| {
             let (key, id, opening) = taken?;
-            let stream = StreamRef::of_counted(self.shared.clone(), key);
+            let stream = StreamRef::from_counted(self.shared.clone(), key);
             Push::new(stream, id, *opening)
         })
     }
@@ -100,7 +100,7 @@ impl Push {
 
     /// The push `key`, taken out of those that waited.
     pub(crate) fn of_key(shared: &Arc<Shared>, key: usize) -> Option<Self> {
-        let stream = StreamRef::of_counted(shared.clone(), key);
+        let stream = StreamRef::from_counted(shared.clone(), key);
         let (id, opening) = stream.look(|entry| (entry.id, entry.opening.take()));
         Self::new(stream, id, *opening?)
     }
@@ -133,10 +133,10 @@ impl Push {
     pub(crate) fn is_for(&self, headers: &HeaderMap, response: &Response<Body>) -> bool {
         let head = (response.status(), response.headers());
         let beside = self.beside.as_ref();
-        beside.is_some_and(|page| page.is_answered_alike(headers, Some(head)))
+        beside.is_some_and(|page| page.is_same_response(headers, Some(head)))
     }
 
-    /// Waits for its status and headers. The response's extensions hold a [`Pushed`].
+    /// Waits for its status and headers. The response's extensions hold a [`PushInfo`].
     ///
     /// # Errors
     ///
@@ -166,10 +166,10 @@ impl Push {
             let received = usize::try_from(entry.received_bytes).unwrap_or(usize::MAX);
             entry.mismatch = length.received(received, entry.fin_received).err();
             entry.length = length;
-            entry.is_read_out() && entry.mismatch.is_none()
+            entry.is_drained() && entry.mismatch.is_none()
         });
         head.extensions.insert(self.id);
-        head.extensions.insert(Pushed {
+        head.extensions.insert(PushInfo {
             id: self.id,
             associated_to: self.associated_to,
         });

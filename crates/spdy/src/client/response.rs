@@ -232,7 +232,7 @@ impl Waiting {
                 entry.length = length;
             }
             let entry = &state.entries[key];
-            (entry.is_read_out() && entry.mismatch.is_none(), entry.id)
+            (entry.is_drained() && entry.mismatch.is_none(), entry.id)
         });
         woken.into_iter().for_each(Waker::wake);
         head.extensions.insert(id);

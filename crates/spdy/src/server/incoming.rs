@@ -36,7 +36,7 @@ impl Incoming {
         let head = request::decode(shared.version, &self.opening.headers);
         let now = || shared.runtime.now();
         let asked = head.as_ref().ok().map(|head| (&head.method, &head.uri));
-        let followed = trace::opened_by_peer(&shared.span, Role::Server, id, now, asked);
+        let followed = trace::peer_stream(&shared.span, Role::Server, id, now, asked);
         let span = followed
             .as_ref()
             .map_or_else(Span::none, |it| it.span.clone());

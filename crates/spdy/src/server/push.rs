@@ -54,7 +54,7 @@ impl Pusher {
     ///
     /// As there; [`Error::PushRefused`] as well when the request was answered to its end.
     pub fn push(&self, request: &Request<()>, priority: Priority) -> Result<Responder, Error> {
-        push_beside(&self.shared, self.id, request, priority)
+        open_push(&self.shared, self.id, request, priority)
     }
 
     /// Pushes `response` as the answer to `request`: in any [form](PushForm) it is told when this returns.
@@ -77,7 +77,7 @@ impl Pusher {
 }
 
 /// Opens the stream of a push, or, in one block, only a place for it.
-pub(super) fn push_beside(
+pub(super) fn open_push(
     shared: &Arc<Shared>,
     parent: StreamId,
     request: &Request<()>,
@@ -95,11 +95,11 @@ pub(super) fn push_beside(
             let key = shared.command(|state| {
                 state.check_origin(parent, request.uri())?;
                 let key = state.entries.insert(Entry::new(StreamId::ZERO, 1));
-                let told = state.tell_push(key, &block, parent, priority);
+                let told = state.write_push_syn(key, &block, parent, priority);
                 told.inspect_err(|_| drop(state.entries.remove(key)))?;
                 Ok::<_, Error>(key)
             })?;
-            (StreamRef::of_counted(shared.clone(), key), Kind::Push)
+            (StreamRef::from_counted(shared.clone(), key), Kind::Push)
         }
         PushForm::OneBlock => {
             let key = shared.look(|state| {
@@ -110,7 +110,7 @@ pub(super) fn push_beside(
                 }
                 Ok::<_, Error>(state.entries.insert(Entry::new(StreamId::ZERO, 1)))
             })?;
-            let stream = StreamRef::of_counted(shared.clone(), key);
+            let stream = StreamRef::from_counted(shared.clone(), key);
             (stream, Kind::Untold { parent, priority })
         }
     };
@@ -140,7 +140,7 @@ impl State {
     }
 
     /// Writes the SYN_STREAM of the push `key`, which gets its number.
-    pub(super) fn tell_push(
+    pub(super) fn write_push_syn(
         &mut self,
         key: usize,
         block: &HeaderBlock,

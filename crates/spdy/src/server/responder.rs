@@ -21,7 +21,7 @@ use crate::body::{Body, BoxError};
 use crate::error::Error;
 use crate::send_body::SendBody;
 use crate::sendable;
-use crate::server::push::push_beside;
+use crate::server::push::open_push;
 use crate::stream_ref::StreamRef;
 
 /// The rest of an answer on its way; done when its last byte was handed to the session.
@@ -174,7 +174,7 @@ impl Responder {
                 let Some(uri) = &self.pushed else {
                     unreachable!("a push that answers nothing")
                 };
-                push::encode_whole(version, uri, &head)?
+                push::encode_one_block(version, uri, &head)?
             }
         };
         if let Err(error) = sendable::check_length(version, &block) {
@@ -210,7 +210,7 @@ impl Responder {
                 Kind::Reply { .. } => state.machine.reply(id, &block, fin),
                 Kind::Push => state.machine.headers(id, &block, fin),
                 Kind::Untold { parent, priority } => {
-                    state.tell_push(key, &block, parent, priority)?;
+                    state.write_push_syn(key, &block, parent, priority)?;
                     if fin {
                         let id = state.entries[key].id;
                         state.machine.send_data(id, Bytes::new(), true)
@@ -256,7 +256,7 @@ impl Responder {
                 why: "a push has no pushes",
             });
         }
-        push_beside(&self.stream().shared, self.id, request, priority)
+        open_push(&self.stream().shared, self.id, request, priority)
     }
 
     /// RST_STREAM instead of an answer.

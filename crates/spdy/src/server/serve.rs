@@ -190,15 +190,15 @@ fn answer_all<S, F, B, E>(
             Ok(Poll::Ready(())) => {}
             Ok(Poll::Pending) => {
                 let guarded = AssertUnwindSafe(exchange).catch_unwind();
-                let rest = guarded.map(|ended| ended.unwrap_or_else(|_| tell_panic()));
+                let rest = guarded.map(|ended| ended.unwrap_or_else(|_| log_panic()));
                 runtime.spawn(Box::pin(rest.instrument(span)));
             }
-            Err(_) => tell_panic(),
+            Err(_) => log_panic(),
         }
     }
 }
 
-fn tell_panic() {
+fn log_panic() {
     tracing::error!("the service panicked");
 }
 

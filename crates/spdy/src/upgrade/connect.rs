@@ -12,7 +12,7 @@ use crate::runtime::SharedRuntime;
 use crate::upgrade::head::{
     has_token, header_map, lines, members, read_head, within, write_headers,
 };
-use crate::upgrade::{Limits, PROTOCOL, Rewound, STREAM_PROTOCOL_VERSION, UpgradeError, Upgraded};
+use crate::upgrade::{Limits, PROTOCOL, Rewind, STREAM_PROTOCOL_VERSION, UpgradeError, Upgraded};
 
 /// Asks over `io` for an upgrade, offering `protocols`, the best first, and waits for the switch.
 ///
@@ -66,7 +66,7 @@ where
     }
     let protocol = check_switch(&headers, protocols)?;
     Ok(Upgraded {
-        io: Rewound::new(buffer.freeze(), io),
+        io: Rewind::new(buffer.freeze(), io),
         headers,
         protocol,
     })

@@ -10,12 +10,12 @@ use crate::upgrade::head::{
     has_token, header_map, lines, members, read_head, within, write_headers,
 };
 use crate::upgrade::{
-    ACCEPTED_STREAM_PROTOCOL_VERSIONS, Limits, PROTOCOL, Rewound, STREAM_PROTOCOL_VERSION,
+    ACCEPTED_STREAM_PROTOCOL_VERSIONS, Limits, PROTOCOL, Rewind, STREAM_PROTOCOL_VERSION,
     UpgradeError, Upgraded,
 };
 
 /// Names of a client's offers that a refusal repeats, bytes.
-const SHOWN_OFFERS: usize = 200;
+const MAX_QUOTED_OFFERS: usize = 200;
 
 /// A request for an upgrade that can be granted.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -107,7 +107,7 @@ impl Refusal {
 
 /// Judges a request that an HTTP server has read: hyper's, or any. On `Ok`, answer with
 /// [`Accepted::response`] and then run a session over the connection, whatever bytes the HTTP server had
-/// read ahead included ([`Rewound`]); else answer with [`Refusal::response`].
+/// read ahead included ([`Rewind`]); else answer with [`Refusal::response`].
 ///
 /// The first of the client's offers that is in `protocols` is taken. With `protocols` empty no
 /// sub-protocol is spoken of.
@@ -155,7 +155,7 @@ pub fn negotiate<B>(request: &Request<B>, protocols: &[&str]) -> Result<Accepted
     let mut offered = members(headers, &STREAM_PROTOCOL_VERSION)
         .collect::<Vec<_>>()
         .join(", ");
-    offered.truncate(SHOWN_OFFERS); // visible ASCII only: `members` skips the rest
+    offered.truncate(MAX_QUOTED_OFFERS); // visible ASCII only: `members` skips the rest
     let accepted = protocols.join(", ");
     Err(Refusal {
         status: StatusCode::FORBIDDEN,
@@ -172,19 +172,19 @@ pub fn negotiate<B>(request: &Request<B>, protocols: &[&str]) -> Result<Accepted
 /// A request that was read from a bare connection, and waits for its answer.
 #[derive(Debug)]
 pub struct Offer<T> {
-    io: Rewound<T>,
+    io: Rewind<T>,
     request: Request<()>,
     limits: Limits,
     runtime: SharedRuntime,
 }
 
-/// Reads a request from `io`. Bytes that were read before stand in a [`Rewound`].
+/// Reads a request from `io`. Bytes that were read before stand in a [`Rewind`].
 ///
 /// # Errors
 ///
 /// What was wrong with the peer's HTTP, its pace, or the transport. A head that is too long or no
 /// HTTP/1.1 was answered (431, 400).
-pub async fn read_offer<T>(
+pub async fn read_request<T>(
     io: T,
     limits: Limits,
     runtime: &SharedRuntime,
@@ -214,7 +214,7 @@ where
             }
         };
         Ok(Offer {
-            io: Rewound::new(buffer.freeze(), io),
+            io: Rewind::new(buffer.freeze(), io),
             request,
             limits,
             runtime: runtime.clone(),

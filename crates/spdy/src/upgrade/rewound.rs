@@ -9,12 +9,12 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 /// Gives bytes that were read already before those of the connection.
 #[derive(Debug)]
-pub struct Rewound<T> {
+pub struct Rewind<T> {
     seen: Bytes,
     io: T,
 }
 
-impl<T> Rewound<T> {
+impl<T> Rewind<T> {
     /// `seen` first, then what `io` gives.
     #[must_use]
     pub fn new(seen: Bytes, io: T) -> Self {
@@ -28,7 +28,7 @@ impl<T> Rewound<T> {
     }
 }
 
-impl<T: AsyncRead + Unpin> AsyncRead for Rewound<T> {
+impl<T: AsyncRead + Unpin> AsyncRead for Rewind<T> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -47,7 +47,7 @@ impl<T: AsyncRead + Unpin> AsyncRead for Rewound<T> {
     }
 }
 
-impl<T: AsyncWrite + Unpin> AsyncWrite for Rewound<T> {
+impl<T: AsyncWrite + Unpin> AsyncWrite for Rewind<T> {
     fn poll_write(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,

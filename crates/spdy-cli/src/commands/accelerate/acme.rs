@@ -12,7 +12,7 @@ use spdy_acme::authority::{Acme as Authority, Settings};
 use spdy_acme::certificates::{Certificates, Given};
 use spdy_acme::error::AcmeError;
 use spdy_acme::folder::Folder;
-use spdy_acme::keeper::{Event, Keeper, Tell, Wanted};
+use spdy_acme::keeper::{Event, EventHandler, Renewer, Wanted};
 use spdy_acme::proofs::{Tokens, Way};
 use spdy_dns::zones::SharedZones;
 use spdy_net::calendar::Calendar;
@@ -24,7 +24,7 @@ use spdy_net::verify::{Roots, Trust};
 use spdy_proxy::config::Config;
 use spdy_proxy::config_acme::{AcmeConfig, Challenge};
 use spdy_proxy::sites::Sites;
-use spdy_rewrite::named_host::NamedHost;
+use spdy_rewrite::named_host::HostAlias;
 use tokio::sync::Notify;
 
 use crate::commands::Usage;
@@ -35,7 +35,7 @@ use crate::printer::{BAD, BOLD, DIM, Printer};
 /// Names in one certificate: what Let's Encrypt takes.
 const MAX_NAMES: usize = 100;
 /// The last that dates of HTTP can tell: the end of 9999.
-const LAST_HOUR: Duration = Duration::from_secs(253_402_300_799);
+const MAX_HTTP_DATE: Duration = Duration::from_secs(253_402_300_799);
 
 /// Certificates, whether there is anybody to give them or not.
 pub(super) struct Acme {
@@ -50,13 +50,13 @@ pub(super) struct Acme {
     identities: Identities,
     zones: SharedZones,
     runtime: SharedRuntime,
-    tell: Tell,
-    running: Option<(Started, Keeper)>,
+    tell: EventHandler,
+    running: Option<(KeeperSettings, Renewer)>,
 }
 
 /// What a keeper was started with.
 #[derive(Debug, Eq, PartialEq)]
-struct Started {
+struct KeeperSettings {
     config: AcmeConfig,
     names: Names,
 }
@@ -71,13 +71,13 @@ pub(super) struct Names {
 }
 
 /// What is to become of certificates, and cannot fail any more.
-pub(super) struct Prepared {
-    keeping: Keeping,
+pub(super) struct CertificateUpdate {
+    keeping: KeeperUpdate,
     rest: Rest,
 }
 
 /// Who keeps certificates from now on.
-enum Keeping {
+enum KeeperUpdate {
     Nobody,
     AsBefore,
     Anew(Box<Anew>),
@@ -85,7 +85,7 @@ enum Keeping {
 
 /// A keeper that is to be started.
 struct Anew {
-    wanted: Started,
+    wanted: KeeperSettings,
     folder: Folder,
     authority: Authority,
     seed: u64,
@@ -112,7 +112,7 @@ pub(super) fn certificates(config: &Config, sites: &Sites) -> anyhow::Result<Nam
     }
     Ok(Names {
         certificates,
-        guests: sites.names_of_others().map(str::to_owned).collect(),
+        guests: sites.alias_names().map(str::to_owned).collect(),
     })
 }
 
@@ -194,22 +194,22 @@ impl Acme {
         config: &Config,
         names: Names,
         shown: Shown,
-    ) -> anyhow::Result<Prepared> {
-        Ok(Prepared {
-            keeping: self.prepare_keeping(config, names)?,
-            rest: self.prepare_rest(shown)?,
+    ) -> anyhow::Result<CertificateUpdate> {
+        Ok(CertificateUpdate {
+            keeping: self.prepare_keeper(config, names)?,
+            rest: self.prepare_static(shown)?,
         })
     }
 
     /// Does as was prepared from now on: where all is as before, nothing changes.
-    pub(super) fn commit(&mut self, prepared: Prepared) {
+    pub(super) fn commit(&mut self, prepared: CertificateUpdate) {
         match prepared.keeping {
-            Keeping::AsBefore => {}
-            Keeping::Nobody => {
+            KeeperUpdate::AsBefore => {}
+            KeeperUpdate::Nobody => {
                 self.running = None;
                 self.certificates.clear();
             }
-            Keeping::Anew(anew) => {
+            KeeperUpdate::Anew(anew) => {
                 self.running = None; // before another begins with the same names
                 let Anew {
                     wanted,
@@ -217,7 +217,7 @@ impl Acme {
                     authority,
                     seed,
                 } = *anew;
-                let keeper = Keeper::start(
+                let keeper = Renewer::start(
                     &Wanted {
                         certificates: wanted.names.certificates.clone(),
                         guests: wanted.names.guests.clone(),
@@ -233,11 +233,11 @@ impl Acme {
                 self.running = Some((wanted, keeper));
             }
         }
-        self.show_rest(prepared.rest);
+        self.install_static(prepared.rest);
     }
 
     /// `shown` ready to be shown. Of what is out of files the end is told.
-    pub(super) fn prepare_rest(&self, shown: Shown) -> anyhow::Result<Rest> {
+    pub(super) fn prepare_static(&self, shown: Shown) -> anyhow::Result<Rest> {
         let given: Result<_, _> = shown
             .of_files
             .pairs()
@@ -258,7 +258,7 @@ impl Acme {
     }
 
     /// Shows it.
-    pub(super) fn show_rest(&mut self, rest: Rest) {
+    pub(super) fn install_static(&mut self, rest: Rest) {
         self.files = rest.files;
         self.identities.show_fallback(rest.fallback);
         self.certificates.give(rest.given);
@@ -275,28 +275,28 @@ impl Acme {
             .all()
             .filter(|site| site.rules.site().scheme() == "https");
         let named = by_tls.flat_map(|site| site.rules.named_hosts());
-        let names = named.map(NamedHost::name);
+        let names = named.map(HostAlias::name);
         let refused = names.filter(|name| !self.certificates.has(name));
         refused.map(str::to_owned).collect()
     }
 
-    fn prepare_keeping(&self, config: &Config, names: Names) -> anyhow::Result<Keeping> {
+    fn prepare_keeper(&self, config: &Config, names: Names) -> anyhow::Result<KeeperUpdate> {
         let Some(acme) = &config.tls.acme else {
-            return Ok(Keeping::Nobody);
+            return Ok(KeeperUpdate::Nobody);
         };
-        let wanted = Started {
+        let wanted = KeeperSettings {
             config: acme.clone(),
             names,
         };
         let running = self.running.as_ref();
         if running.is_some_and(|(started, _)| *started == wanted) {
-            return Ok(Keeping::AsBefore);
+            return Ok(KeeperUpdate::AsBefore);
         }
         let folder = Folder::open(&acme.folder, &acme.directory)
             .with_context(|| format!("tls.acme.folder {}", acme.folder.display()))?;
         let mut seed = [0; 8];
         getrandom::fill(&mut seed).map_err(|error| anyhow::anyhow!("no chance: {error}"))?;
-        Ok(Keeping::Anew(Box::new(Anew {
+        Ok(KeeperUpdate::Anew(Box::new(Anew {
             authority: self.authority(acme, &folder)?,
             wanted,
             folder,
@@ -403,7 +403,7 @@ fn said(error: &AcmeError) -> String {
 
 /// When that is, to the second.
 pub(super) fn hour(at: SystemTime) -> String {
-    httpdate::fmt_http_date(at.min(UNIX_EPOCH + LAST_HOUR))
+    httpdate::fmt_http_date(at.min(UNIX_EPOCH + MAX_HTTP_DATE))
 }
 
 fn span(span: Duration) -> String {

@@ -6,14 +6,14 @@ use std::sync::Arc;
 use spdy::runtime::SharedRuntime;
 use spdy_dns::zones::{SharedZones, Zones};
 use spdy_net::certificates::LocalCa;
-use spdy_net::in_front::SharedInFront;
+use spdy_net::in_front::SharedTrustedProxies;
 use spdy_proxy::config::Config;
 use spdy_proxy::proxy::Proxy;
 use spdy_proxy::sites::Sites;
 use spdy_proxy::timing::{SharedTiming, Timing};
 use spdy_proxy::upstream::Upstream;
 
-use crate::commands::accelerate::acme::{self, Acme, Prepared, Rest};
+use crate::commands::accelerate::acme::{self, Acme, CertificateUpdate, Rest};
 use crate::commands::accelerate::certificate_files::{Files, Stale};
 use crate::commands::accelerate::certificates::{self, Shown};
 use crate::commands::accelerate::command::{self, Args};
@@ -34,7 +34,7 @@ pub(super) struct Again<'a> {
     pub(super) counted: &'a origins::Counted,
     pub(super) listening: &'a [SocketAddr],
     pub(super) proxy: &'a Arc<Proxy>,
-    pub(super) in_front: &'a SharedInFront,
+    pub(super) in_front: &'a SharedTrustedProxies,
     pub(super) telemetry: Option<&'a Telemetry>,
     pub(super) timing: &'a SharedTiming,
     pub(super) operator: Option<&'a Operator>,
@@ -72,38 +72,38 @@ impl Again<'_> {
     pub(super) fn renew_certificates(&self, acme: &mut Acme) {
         let (files, stale) = acme.files.read_again();
         match self.rest(acme, files) {
-            Ok(rest) => acme.show_rest(rest),
+            Ok(rest) => acme.install_static(rest),
             Err(error) => self.printer.note(format_args!(
                 "{BAD}the certificate stays as it was{BAD:#}: {}",
                 chain(&error)
             )),
         }
         stale.iter().for_each(|stale| stale.tell(self.printer));
-        self.name_others(acme);
+        self.update_host_names(acme);
     }
 
     /// Lets pages call other hosts by the names that certificates have by now, and by no others.
-    pub(super) fn name_others(&self, acme: &Acme) {
+    pub(super) fn update_host_names(&self, acme: &Acme) {
         let withheld = acme.uncertified(&self.proxy.sites());
-        if self.proxy.withhold(&withheld) {
-            certificates::tell_withheld(&withheld, self.printer);
+        if self.proxy.withhold_aliases(&withheld) {
+            certificates::warn_withheld(&withheld, self.printer);
         }
     }
 
     /// What is no authority's as it is to be from now on: these, or one made anew. What runs says for what; the configuration may be
     /// half written at this time.
     fn rest(&self, acme: &Acme, files: Files) -> anyhow::Result<Rest> {
-        acme.prepare_rest(Shown::of(files, &self.proxy.sites(), self.authority)?)
+        acme.prepare_static(Shown::of(files, &self.proxy.sites(), self.authority)?)
     }
 
     /// All that may be other by the configuration of now. Where is listened stays.
-    fn configuration(&self, acme: &Acme) -> anyhow::Result<Renewed> {
+    fn configuration(&self, acme: &Acme) -> anyhow::Result<ReloadPlan> {
         let said = command::read(self.args)?;
-        let config = stays::with_listeners_of(self.config, &said);
+        let config = stays::keep_listeners(self.config, &said);
         // What it says of listeners may be otherwise than they are.
-        config.check_listeners(self.listening.iter().copied())?;
+        config.check_bound_addresses(self.listening.iter().copied())?;
         let sites = setup::compile(&config, self.chance)?;
-        let (files, stale) = acme.files.read_by(&config)?;
+        let (files, stale) = acme.files.reread_for(&config)?;
         let uncovered = certificates::uncovered(&files, &sites);
         let shown = Shown::of(files, &sites, self.authority)?;
         let names = acme::certificates(&config, &sites)?;
@@ -111,7 +111,7 @@ impl Again<'_> {
         let (zones, counted, runtime) = (self.zones, self.counted, self.runtime);
         let tls = origins::tls(&config)?;
         let upstream = origins::upstream(&config, &tls, &sites, zones, own, counted, runtime)?;
-        Ok(Renewed {
+        Ok(ReloadPlan {
             certificates: acme.prepare(&config, names, shown)?,
             stale,
             uncovered,
@@ -127,10 +127,10 @@ impl Again<'_> {
 }
 
 /// What the configuration comes to when it is read again, and cannot fail any more.
-struct Renewed {
+struct ReloadPlan {
     sites: Sites,
     upstream: Upstream,
-    certificates: Prepared,
+    certificates: CertificateUpdate,
     /// Those that stay as they were.
     stale: Vec<Stale>,
     /// Names that no certificate is for.
@@ -145,7 +145,7 @@ struct Renewed {
     said: Config,
 }
 
-impl Renewed {
+impl ReloadPlan {
     fn take_effect(self, again: &Again<'_>, acme: &mut Acme) {
         // First: names are proven in them.
         again.zones.replace(self.zones);
@@ -156,7 +156,7 @@ impl Renewed {
         setup::doubt(&self.sites, again.printer);
         certificates::doubt(&self.uncovered, again.printer);
         let withheld = acme.uncertified(&self.sites);
-        certificates::tell_withheld(&withheld, again.printer);
+        certificates::warn_withheld(&withheld, again.printer);
         let sites = self.sites.withholding(&withheld);
         again.in_front.replace(sites.in_front().clone());
         again.proxy.replace(sites, self.upstream);

@@ -3,7 +3,7 @@
 use std::convert::Infallible;
 use std::sync::Arc;
 
-use spdy_net::handed::HandedSockets;
+use spdy_net::handed::InheritedSockets;
 use spdy_net::latch::Latch;
 use spdy_net::sockets::Sockets;
 use spdy_proxy::proxy::Proxy;
@@ -13,7 +13,7 @@ use crate::printer::Printer;
 pub(super) struct Predecessor(Infallible);
 
 impl Predecessor {
-    pub(super) fn of(_: &mut HandedSockets) -> anyhow::Result<Option<Self>> {
+    pub(super) fn of(_: &mut InheritedSockets) -> anyhow::Result<Option<Self>> {
         Ok(None)
     }
 

@@ -4,22 +4,22 @@ use tokio::time::{Instant, interval_at};
 
 use crate::commands::accelerate::acme::Acme;
 use crate::commands::accelerate::again::Again;
-use crate::commands::accelerate::certificates::RENEWAL;
+use crate::commands::accelerate::certificates::REREAD_INTERVAL;
 use crate::commands::accelerate::succession::{Succession, Successor};
-use crate::commands::signals::{Reloads, Signals};
+use crate::commands::signals::{ReloadSignal, StopSignals};
 use crate::printer::{DIM, Printer};
 
 /// Signals to this program. They are heard from the moment this is made.
 pub(super) struct Asked {
-    signals: Signals,
-    reloads: Reloads,
+    signals: StopSignals,
+    reloads: ReloadSignal,
 }
 
 impl Asked {
     pub(super) fn listen() -> anyhow::Result<Self> {
         Ok(Self {
-            signals: Signals::listen()?,
-            reloads: Reloads::listen()?,
+            signals: StopSignals::listen()?,
+            reloads: ReloadSignal::listen()?,
         })
     }
 
@@ -31,7 +31,7 @@ impl Asked {
         succession: &mut Succession,
         printer: &Printer,
     ) -> anyhow::Result<Option<Successor>> {
-        let mut renewals = interval_at(Instant::now() + RENEWAL, RENEWAL);
+        let mut renewals = interval_at(Instant::now() + REREAD_INTERVAL, REREAD_INTERVAL);
         let came = acme.came.clone();
         loop {
             tokio::select! {
@@ -48,7 +48,7 @@ impl Asked {
                     return Ok(Some(successor));
                 }
                 () = self.reloads.next() => again.read_configuration(acme),
-                () = came.notified() => again.name_others(acme),
+                () = came.notified() => again.update_host_names(acme),
                 _ = renewals.tick() => again.renew_certificates(acme),
             }
         }

@@ -15,16 +15,16 @@ use spdy_record::options::Resolve;
 use url::Url;
 
 use crate::commands::Usage;
-use crate::commands::crawl::{Crawled, crawl};
+use crate::commands::crawl::{CrawlResult, crawl};
 use crate::commands::crawl_budget::Budget;
 use crate::commands::frame_text::counted;
 use crate::commands::pages::open_replica;
 use crate::commands::record::{BrowserArgs, record_once};
-use crate::commands::signals::Signals;
+use crate::commands::signals::StopSignals;
 use crate::printer::{DIM, Printer, WARN};
 
 /// Things that could not be fetched and are told one by one on stderr; `--json` has all.
-const REMARKS: usize = 3;
+const MAX_PRINTED_REMARKS: usize = 3;
 
 /// How a live page is had.
 #[derive(Debug, clap::Args)]
@@ -92,7 +92,7 @@ pub(super) fn page(asked: &str, live: &LiveArgs, printer: &Printer) -> anyhow::R
         if !live.no_browser {
             let options = live.browser.options();
             let bar = printer.progress(1, "recording");
-            let mut signals = Signals::listen()?;
+            let mut signals = StopSignals::listen()?;
             let opened = record_once(&url, &options, &bar, &mut signals).await;
             bar.finish_and_clear();
             match opened {
@@ -114,11 +114,11 @@ pub(super) fn page(asked: &str, live: &LiveArgs, printer: &Printer) -> anyhow::R
         });
         let crawled = crawled.await;
         bar.finish_and_clear();
-        let Crawled { replica, remarks } = crawled?;
-        for remark in remarks.iter().take(REMARKS) {
+        let CrawlResult { replica, remarks } = crawled?;
+        for remark in remarks.iter().take(MAX_PRINTED_REMARKS) {
             printer.note(format_args!("{WARN}{url}{WARN:#}: {remark}"));
         }
-        if let more @ 1.. = remarks.len().saturating_sub(REMARKS) {
+        if let more @ 1.. = remarks.len().saturating_sub(MAX_PRINTED_REMARKS) {
             printer.note(format_args!("{WARN}{url}{WARN:#}: and {more} more"));
         }
         Ok(Page {

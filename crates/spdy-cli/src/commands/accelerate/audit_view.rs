@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use spdy_lab::audit::advice::{Advice, Advised};
+use spdy_lab::audit::advice::{Advice, HostAdvice};
 use spdy_lab::audit::case::{Audit, Through};
 use spdy_lab::doctor::told::short;
 use spdy_rewrite::config::Scheme;
@@ -27,7 +27,7 @@ pub(super) fn render(audit: &Audit, source: Source, most: usize, needs: &Upstrea
         Source::Browser => "as a browser loaded it just now",
         Source::Fetched => "as its text names it, without a browser",
     };
-    let (asked, hosts) = audit.survey.hosts_asked();
+    let (asked, hosts) = audit.survey.hosts_contacted();
     let mut text = format!(
         "{BOLD}{}{BOLD:#}, {how}: {} of {}, {:.1} kB\n",
         visible(&audit.page),
@@ -295,8 +295,8 @@ fn upstream(needs: &UpstreamNeeds) -> String {
 }
 
 /// An entry of the list of hosts, in TOML.
-fn entry(advised: &Advised) -> String {
-    let Advised {
+fn entry(advised: &HostAdvice) -> String {
+    let HostAdvice {
         entry,
         replaces,
         resources,

@@ -52,17 +52,17 @@ impl Files {
     /// # Errors
     ///
     /// As [`read`](Self::read), of pairs that are new.
-    pub(super) fn read_by(&self, config: &Config) -> anyhow::Result<(Self, Vec<Stale>)> {
-        self.read_those(config.tls.files())
+    pub(super) fn reread_for(&self, config: &Config) -> anyhow::Result<(Self, Vec<Stale>)> {
+        self.read_pairs(config.tls.files())
     }
 
     /// The same pairs as they are by now.
     pub(super) fn read_again(&self) -> (Self, Vec<Stale>) {
         let same = self.0.iter().map(|pair| (&*pair.certificate, &*pair.key));
-        self.read_those(same).expect("no pair is new")
+        self.read_pairs(same).expect("no pair is new")
     }
 
-    fn read_those<'p>(
+    fn read_pairs<'p>(
         &self,
         pairs: impl Iterator<Item = (&'p Path, &'p Path)>,
     ) -> anyhow::Result<(Self, Vec<Stale>)> {
@@ -99,7 +99,7 @@ impl Pair {
         identity
             .certified(&TlsOptions::default().provider)
             .with_context(what)?;
-        let facts = Facts::of_leaf(&identity).with_context(what)?;
+        let facts = Facts::parse_leaf(&identity).with_context(what)?;
         Ok(Self {
             certificate: certificate.to_owned(),
             key: key.to_owned(),
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pair_that_is_no_good_stays_as_it_was_and_the_others_are_renewed() {
+    fn an_invalid_pair_keeps_its_old_certificate() {
         type Harm = fn(&Office);
         let harms: [(Harm, &str); 4] = [
             (
@@ -214,17 +214,17 @@ mod tests {
     }
 
     #[test]
-    fn a_pair_that_is_new_must_be_good_and_one_that_is_named_no_longer_need_not() {
+    fn only_newly_configured_pairs_must_be_valid() {
         let office = Office::open();
         let both = Files::read(&office.config(&["a", "b"])).unwrap();
         let with_new = office.config(&["a", "b", "new"]);
         std::fs::remove_file(office.path("a.pem")).unwrap();
-        let error = both.read_by(&with_new).unwrap_err();
+        let error = both.reread_for(&with_new).unwrap_err();
         assert!(format!("{error:#}").contains("new.pem"), "{error:#}");
         office.issue("new");
-        let (all, stale) = both.read_by(&with_new).unwrap();
+        let (all, stale) = both.reread_for(&with_new).unwrap();
         assert_eq!((all.pairs().len(), stale.len()), (3, 1));
-        let (one, stale) = all.read_by(&office.config(&["b"])).unwrap();
+        let (one, stale) = all.reread_for(&office.config(&["b"])).unwrap();
         assert_eq!((one.pairs().len(), stale.len()), (1, 0));
     }
 }

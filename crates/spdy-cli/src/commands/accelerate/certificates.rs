@@ -17,7 +17,7 @@ use crate::commands::accelerate::certificate_files::Files;
 use crate::printer::{BAD, DIM, Printer};
 
 /// How often certificates out of files are read again.
-pub(super) const RENEWAL: Duration = Duration::from_secs(24 * 60 * 60);
+pub(super) const REREAD_INTERVAL: Duration = Duration::from_secs(24 * 60 * 60);
 /// The kind of the local authority's keys, and of those that it signs.
 const KEYS: KeyKind = KeyKind::EcdsaP256;
 /// The maximum number of addresses in the default certificate, of sites that are named by an address.
@@ -86,7 +86,7 @@ pub(super) fn doubt(uncovered: &[String], printer: &Printer) {
 }
 
 /// Tells of names that other hosts have, and that pages do not say since no certificate has them.
-pub(super) fn tell_withheld(withheld: &BTreeSet<String>, printer: &Printer) {
+pub(super) fn warn_withheld(withheld: &BTreeSet<String>, printer: &Printer) {
     if !withheld.is_empty() {
         let names: Vec<_> = withheld.iter().map(String::as_str).collect();
         let names = names.join(", ");
@@ -132,7 +132,7 @@ pub(super) fn authority(config: &Config, printer: &Printer) -> anyhow::Result<Ar
     let Some(path) = &config.tls.write_authority else {
         return Ok(Arc::new(LocalCa::generate(KEYS)?));
     };
-    let authority = LocalCa::kept_beside(path, KEYS)?;
+    let authority = LocalCa::load_or_create(path, KEYS)?;
     let (path, key) = (path.display(), LocalCa::key_file(path));
     let key = key.display();
     printer.note(format_args!(

@@ -12,8 +12,8 @@ use spdy_dns::own_listeners::OwnListeners;
 use spdy_dns::serve::DnsServer;
 use spdy_dns::zones::{SharedZones, Zones};
 use spdy_net::calendar::Calendar;
-use spdy_net::handed::HandedSockets;
-use spdy_net::in_front::SharedInFront;
+use spdy_net::handed::InheritedSockets;
+use spdy_net::in_front::SharedTrustedProxies;
 use spdy_net::latch::Latch;
 use spdy_net::limit::LimitHits;
 use spdy_net::listen::ListenOptions;
@@ -164,9 +164,9 @@ pub(crate) fn run(args: &Args, printer: &Printer) -> anyhow::Result<Outcome> {
     if let Some(spans) = &plan.spans {
         spans.doubt(printer);
     }
-    setup::doubt_door(&plan.config, printer);
+    setup::warn_admin_address(&plan.config, printer);
     if args.check {
-        setup::doubt_hosts(&plan.config, printer)?;
+        setup::warn_unreachable_hosts(&plan.config, printer)?;
         let shown = (&plan.sites, &plan.certificates);
         names::check(args.json, &plan.config, shown, printer)?;
         return Ok(Outcome::Done);
@@ -177,7 +177,7 @@ pub(crate) fn run(args: &Args, printer: &Printer) -> anyhow::Result<Outcome> {
         plan.config.websocket.open,
         printer,
     );
-    let handed = HandedSockets::of_environment();
+    let handed = InheritedSockets::of_environment();
     let handed = handed.context("cannot listen on a socket that was handed over")?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
@@ -218,7 +218,7 @@ fn plan(args: &Args) -> anyhow::Result<Plan> {
 pub(super) fn read_config(path: &Path) -> anyhow::Result<Config> {
     let text = std::fs::read_to_string(path);
     let text = text.with_context(|| format!("cannot read {}", path.display()))?;
-    let config = Config::read_with(&text, &environment());
+    let config = Config::parse_with_env(&text, &environment());
     Ok(config.map_err(|error| Usage(format!("{}: {error}", path.display())))?)
 }
 
@@ -248,7 +248,7 @@ pub(super) fn read(args: &Args) -> anyhow::Result<Config> {
     if args.write_ca.is_some() {
         config.tls.write_authority.clone_from(&args.write_ca);
     }
-    let allowed = config.check_listeners(config.listening());
+    let allowed = config.check_bound_addresses(config.listening());
     allowed.map_err(|error| Usage(error.to_string()))?;
     Ok(config)
 }
@@ -258,7 +258,7 @@ pub(super) fn read(args: &Args) -> anyhow::Result<Config> {
 async fn accelerate(
     args: &Args,
     plan: Plan,
-    mut handed: HandedSockets,
+    mut handed: InheritedSockets,
     printer: &Printer,
 ) -> anyhow::Result<()> {
     let (config, sites) = (&plan.config, plan.sites);
@@ -326,8 +326,8 @@ async fn accelerate(
     succession::tell_ready();
     acme.commit(certificates);
     let withheld = acme.uncertified(&proxy.sites());
-    proxy.withhold(&withheld);
-    certificates::tell_withheld(&withheld, printer);
+    proxy.withhold_aliases(&withheld);
+    certificates::warn_withheld(&withheld, printer);
     let served = Served {
         proxy: proxy.clone(),
         protocols: Protocol::over_tcp(&protocols),
@@ -341,7 +341,7 @@ async fn accelerate(
         timing: timing.clone(),
         tokens: Some(acme.tokens.clone()),
     };
-    let in_front = SharedInFront::new(proxy.sites().in_front().clone());
+    let in_front = SharedTrustedProxies::new(proxy.sites().in_front().clone());
     let limits = ListenOptions {
         in_front: in_front.clone(),
         cut_off: served.cut_off.clone(),
@@ -403,7 +403,7 @@ fn proxy(
         runtime.clone(),
         Calendar::default(),
     );
-    proxy.make_digests_with(digest_key()?);
+    proxy.set_digest_key(digest_key()?);
     Ok(proxy)
 }
 
@@ -414,7 +414,7 @@ async fn keep(
     proxy: &Arc<Proxy>,
 ) -> anyhow::Result<Option<Shared>> {
     if let Some(disk) = setup::disk(config)? {
-        proxy.keep_on(disk);
+        proxy.set_disk(disk);
     }
     Shared::start(config, tier, proxy).await
 }

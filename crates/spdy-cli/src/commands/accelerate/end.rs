@@ -32,7 +32,7 @@ pub(super) async fn end(proxy: &Proxy, shared: Option<Shared>, telemetry: Option
     if let Some(disk) = proxy.disk() {
         let settled = tokio::time::timeout(DISK_PATIENCE, disk.settled()).await;
         // In time or not: what comes now, comes too late, and who lets go of the disk last does not wait for it.
-        disk.leave_out();
+        disk.discard_queue();
         if settled.is_err() {
             tracing::warn!("the disk of the cache is slow: what is not written by now is left out");
             // What is to go has waited behind what was to come.
@@ -63,7 +63,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nobody_waits_for_a_thread_that_waits_for_the_system() {
+    fn shutdown_does_not_wait_for_a_blocked_thread() {
         let (_system, answer) = mpsc::channel::<()>();
         let ended = thread::spawn(|| {
             let runtime = tokio::runtime::Builder::new_multi_thread().build();

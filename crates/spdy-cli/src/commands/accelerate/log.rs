@@ -16,7 +16,7 @@ use spdy_proxy::reports::Counts;
 use crate::printer::{BAD, BOLD, DIM, Printer};
 
 /// What stands for what could not be read.
-const UNREAD: &str = "-";
+const ABSENT: &str = "-";
 
 /// A line for each answer: on stdout as JSON, or on stderr for people.
 pub(super) fn log(verbose: bool, json: bool, printer: &Printer) -> Option<Log> {
@@ -29,7 +29,7 @@ pub(super) fn log(verbose: bool, json: bool, printer: &Printer) -> Option<Log> {
                     tracing::debug!(%error, "nobody reads the log");
                 }
             } else {
-                printer.note(format_args!("{}", ForPeople(answered)));
+                printer.note(format_args!("{}", TextLine(answered)));
             }
         })
     })
@@ -42,9 +42,9 @@ fn time(at: SystemTime) -> String {
 }
 
 /// An answer, as a line of text.
-struct ForPeople<'a>(&'a Answered);
+struct TextLine<'a>(&'a Answered);
 
-impl fmt::Display for ForPeople<'_> {
+impl fmt::Display for TextLine<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self(answered) = self;
         let is_error = answered.status.is_client_error() || answered.status.is_server_error();
@@ -54,8 +54,8 @@ impl fmt::Display for ForPeople<'_> {
             "{DIM}{}{DIM:#} {style}{}{style:#} {} {} {DIM}{}, {} bytes, {:.1} ms{DIM:#}",
             time(answered.at),
             answered.status.as_str(),
-            answered.method.as_ref().map_or(UNREAD, Method::as_str),
-            shown(answered.uri.as_deref().unwrap_or(UNREAD)),
+            answered.method.as_ref().map_or(ABSENT, Method::as_str),
+            shown(answered.uri.as_deref().unwrap_or(ABSENT)),
             answered.outcome,
             answered.bytes,
             answered.took.as_secs_f64() * 1e3
@@ -161,11 +161,11 @@ mod tests {
     }
 
     fn plain(answered: &Answered) -> String {
-        anstream::adapter::strip_str(&ForPeople(answered).to_string()).to_string()
+        anstream::adapter::strip_str(&TextLine(answered).to_string()).to_string()
     }
 
     #[test]
-    fn a_line_tells_when_how_much_and_how_it_ended() {
+    fn a_log_line_has_time_size_and_outcome() {
         let mut one = answered();
         let line = "2026-11-22T11:04:05.070Z 200 GET www.site.test/ miss, 1234 bytes, 2.2 ms";
         assert_eq!(plain(&one), line);
@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_could_read_or_should_see_raw_is_told_otherwise() {
+    fn unparsed_and_unprintable_fields_are_replaced() {
         let mut one = answered();
         one.uri = Some("www.site.test/\u{9b}31mX".to_owned());
         assert!(plain(&one).contains(r" GET www.site.test/\u{9b}31mX miss"));

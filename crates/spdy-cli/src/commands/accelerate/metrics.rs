@@ -11,11 +11,11 @@ use prometheus_client::metrics::MetricType;
 use prometheus_client::registry::Registry;
 use spdy::metrics::Metrics;
 use spdy_acme::certificates::Certificates;
-use spdy_dns::guarded_network::Refusals;
-use spdy_dns::resolver::{Mismatch, UnwantedReplies};
+use spdy_dns::guarded_network::RefusalCounts;
+use spdy_dns::resolver::{Mismatch, MismatchedReplies};
 use spdy_dns::serve::StatsReader;
 use spdy_net::limit::LimitHits;
-use spdy_proxy::counters::Family;
+use spdy_proxy::counters::CounterFamily;
 use spdy_proxy::origin_latency::{LATENCY_BOUNDS_MS, OriginLatency};
 use spdy_proxy::proxy::Proxy;
 use spdy_proxy::upstream::Whose;
@@ -50,7 +50,7 @@ pub(super) fn registry(shown: Shown, metrics: &Metrics, hits: &LimitHits) -> Arc
 
 impl Collector for Shown {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
-        for family in Family::ALL {
+        for family in CounterFamily::ALL {
             let (name, label, help) = family.describe();
             let mut metric = counter(&mut encoder, name, help)?;
             for (value, count) in self.proxy.counters.of(family) {
@@ -59,13 +59,13 @@ impl Collector for Shown {
         }
         let help = "WebSockets that are open";
         let mut open = gauge(&mut encoder, "accelerator_websockets_open", help)?;
-        open.encode_gauge(&(self.proxy.sockets_open() as u64))?;
-        of_refusals(&self.of_origins.refusals, &mut encoder)?;
-        of_unwanted_replies(&self.of_origins.unwanted, &mut encoder)?;
+        open.encode_gauge(&(self.proxy.open_websockets() as u64))?;
+        encode_refusals(&self.of_origins.refusals, &mut encoder)?;
+        encode_unwanted_replies(&self.of_origins.unwanted, &mut encoder)?;
         if let Some(names) = &self.names {
-            of_names(names, &mut encoder)?;
+            encode_dns(names, &mut encoder)?;
         }
-        of_latency(&self.proxy.latency, &mut encoder)?;
+        encode_latency(&self.proxy.latency, &mut encoder)?;
         let (counters, bytes, objects) = self.proxy.cache();
         let all = [
             ("inserted", counters.inserted),
@@ -102,11 +102,11 @@ impl Collector for Shown {
             }
         }
         if let Some(shared) = &self.shared {
-            of_shared(shared, &mut encoder)?;
+            encode_shared_tier(shared, &mut encoder)?;
         }
-        of_certificates(&self.certificates, &mut encoder)?;
+        encode_certificates(&self.certificates, &mut encoder)?;
         if let Some(spans) = &self.spans {
-            of_spans(spans, &mut encoder)?;
+            encode_spans(spans, &mut encoder)?;
         }
         let mut held = gauge(
             &mut encoder,
@@ -130,7 +130,7 @@ impl Collector for Shown {
 }
 
 /// Hosts and addresses that no origin may have.
-fn of_refusals(refusals: &Refusals, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
+fn encode_refusals(refusals: &RefusalCounts, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
     let help = "Hosts and addresses of origins that were refused";
     let mut metric = counter(encoder, "accelerator_refused_addresses", help)?;
     for (reason, count) in refusals.by_reason() {
@@ -140,8 +140,8 @@ fn of_refusals(refusals: &Refusals, encoder: &mut DescriptorEncoder<'_>) -> fmt:
 }
 
 /// Replies to the resolver's questions that match none.
-fn of_unwanted_replies(
-    unwanted: &UnwantedReplies,
+fn encode_unwanted_replies(
+    unwanted: &MismatchedReplies,
     encoder: &mut DescriptorEncoder<'_>,
 ) -> fmt::Result {
     let help = "DNS replies that do not match the resolver's question, by the first mismatch";
@@ -159,7 +159,7 @@ fn of_unwanted_replies(
 }
 
 /// Questions for names.
-fn of_names(names: &StatsReader, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
+fn encode_dns(names: &StatsReader, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
     let stats = names.stats();
     let help = "Questions of the name server by what became of them";
     let mut metric = counter(encoder, "dns_answers", help)?;
@@ -172,7 +172,7 @@ fn of_names(names: &StatsReader, encoder: &mut DescriptorEncoder<'_>) -> fmt::Re
 }
 
 /// How long origins took.
-fn of_latency(latency: &OriginLatency, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
+fn encode_latency(latency: &OriginLatency, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
     let help = "From asking an origin to the head of its answer";
     let name = "accelerator_origin_seconds";
     let mut metric = encoder.encode_descriptor(name, help, None, MetricType::Histogram)?;
@@ -190,7 +190,7 @@ fn of_latency(latency: &OriginLatency, encoder: &mut DescriptorEncoder<'_>) -> f
 }
 
 /// Certificates by ACME and out of a file; nothing where there are none.
-fn of_certificates(
+fn encode_certificates(
     certificates: &Certificates,
     encoder: &mut DescriptorEncoder<'_>,
 ) -> fmt::Result {
@@ -220,7 +220,7 @@ fn of_certificates(
 }
 
 /// Spans that are over; nothing where none are made.
-fn of_spans(spans: &Queue, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
+fn encode_spans(spans: &Queue, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
     let counts = &spans.counts;
     let all = [
         ("sent", &counts.sent),
@@ -238,7 +238,7 @@ fn of_spans(spans: &Queue, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
 }
 
 /// What the tier that is shared with other machines counts.
-fn of_shared(shared: &Tier, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
+fn encode_shared_tier(shared: &Tier, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
     let counters = shared.counters();
     let all = [
         ("hits", &counters.hits),

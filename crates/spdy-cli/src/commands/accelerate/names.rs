@@ -27,7 +27,7 @@ struct Told {
 
 /// The line of `--check --json`.
 #[derive(Debug, Serialize)]
-struct Checked<'a> {
+struct CheckOutput<'a> {
     sites: Vec<&'a str>,
     names: Vec<Told>,
 }
@@ -46,7 +46,7 @@ pub(super) fn check(
         warn(name, printer);
     }
     if is_json {
-        return printer.json(&Checked { sites: own, names });
+        return printer.json(&CheckOutput { sites: own, names });
     }
     for told in &names {
         printer.line(format_args!(
@@ -61,12 +61,12 @@ fn told(config: &Config, sites: &Sites, certificates: &Files) -> anyhow::Result<
     let elsewhere = named_records::elsewhere(config, sites);
     let mut all = Vec::new();
     for site in sites.all() {
-        let identity = shown_for(&site.name, certificates)?;
+        let identity = certificate_for(&site.name, certificates)?;
         for named in site.rules.named_hosts() {
             let is_certified = identity.map(|identity| identity.is_for(named.name()));
             all.push(Told {
                 name: named.name().to_owned(),
-                stands_for: named.own_origin(),
+                stands_for: named.original_origin(),
                 site: site.name.clone(),
                 is_answered_here: !elsewhere.iter().any(|(name, _)| name == named.name()),
                 is_certified: is_certified.transpose()?,
@@ -77,7 +77,10 @@ fn told(config: &Config, sites: &Sites, certificates: &Files) -> anyhow::Result<
 }
 
 /// The certificate that is shown for `site`: the first that is for it, else the first of all.
-fn shown_for<'c>(site: &str, certificates: &'c Files) -> anyhow::Result<Option<&'c Identity>> {
+fn certificate_for<'c>(
+    site: &str,
+    certificates: &'c Files,
+) -> anyhow::Result<Option<&'c Identity>> {
     for pair in certificates.pairs() {
         if pair.identity.is_for(site)? {
             return Ok(Some(&pair.identity));

@@ -9,11 +9,11 @@ use anyhow::Context;
 use ipnet::Ipv6Net;
 use spdy::runtime::SharedRuntime;
 use spdy_dns::guard::{self, AddressRules};
-use spdy_dns::guarded_network::{GuardedNetwork, Refusals};
-use spdy_dns::outward_network::OutwardNetwork;
+use spdy_dns::guarded_network::{GuardedNetwork, RefusalCounts};
+use spdy_dns::outward_network::LoopGuard;
 use spdy_dns::own_listeners::OwnListeners;
 use spdy_dns::resolver::config::{ResolverConfig, system_servers};
-use spdy_dns::resolver::{Resolver, UnwantedReplies};
+use spdy_dns::resolver::{MismatchedReplies, Resolver};
 use spdy_dns::zones::SharedZones;
 use spdy_net::certificates::certificates_from_pem;
 use spdy_net::network::{SharedNetwork, SystemNetwork};
@@ -31,9 +31,9 @@ use crate::printer::{BAD, Printer};
 #[derive(Clone, Debug, Default)]
 pub(super) struct Counted {
     /// Hosts and addresses that no origin may have.
-    pub(super) refusals: Refusals,
+    pub(super) refusals: RefusalCounts,
     /// DNS replies that do not match their question.
-    pub(super) unwanted: UnwantedReplies,
+    pub(super) unwanted: MismatchedReplies,
 }
 
 /// The origins, which `tls` verifies, behind the guard on the addresses of others. None is connected to at `own`.
@@ -67,7 +67,7 @@ pub(super) fn upstream(
         &config.upstream,
         Some(tls),
         sites,
-        Arc::new(OutwardNetwork::new(system, own)),
+        Arc::new(LoopGuard::new(system, own)),
         Arc::new(guarded),
         runtime,
     ))
@@ -203,13 +203,13 @@ mod tests {
 
     fn configured() -> (Config, Sites) {
         let config = Config::read(TEXT).expect("it is good");
-        let keys = Keys::of_secrets(&[7; 32], None).expect("it is long enough");
+        let keys = Keys::from_secrets(&[7; 32], None).expect("it is long enough");
         let sites = Sites::compile(&config, &keys).expect("likewise");
         (config, sites)
     }
 
     #[test]
-    fn ports_of_listed_hosts_are_allowed_and_what_is_denied_is_denied() {
+    fn listed_ports_are_allowed_and_denied_addresses_denied() {
         let (config, sites) = configured();
         let rules = rules(&config, &sites, OwnListeners::default()).expect("it is good");
         let may = |to: &str| rules.check_target(to.parse().expect("an address")).is_ok();
@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn what_leads_here_from_outside_is_ours_by_every_port() {
+    fn public_addresses_of_the_machine_are_own_listeners() {
         let (config, _) = configured();
         let printer = Printer::new(true, clap::ColorChoice::Never);
         let listening = ["127.0.0.1:8443".parse().unwrap()];

@@ -26,7 +26,7 @@ impl Chance {
 /// What capabilities are made and known by, as the files of `config` say it by now.
 pub(super) fn keys(config: &Config, chance: &Chance) -> anyhow::Result<Keys> {
     let Some(path) = &config.secret_file else {
-        return Ok(Keys::of_secrets(&chance.0, None)?);
+        return Ok(Keys::from_secrets(&chance.0, None)?);
     };
     let current = read(path)?;
     let former = config.former_secret_file.as_deref();
@@ -35,7 +35,7 @@ pub(super) fn keys(config: &Config, chance: &Chance) -> anyhow::Result<Keys> {
         let why = "former_secret_file: want another secret than that of secret_file, got the same";
         return Err(Usage(why.to_owned()).into());
     }
-    Ok(Keys::of_secrets(&current, former.as_deref())?)
+    Ok(Keys::from_secrets(&current, former.as_deref())?)
 }
 
 fn read(path: &Path) -> anyhow::Result<Vec<u8>> {

@@ -61,9 +61,9 @@ impl Served {
     fn visit(&self, from: Caller, alt_svc: Option<HeaderValue>) -> Arc<Visit> {
         let visit = Visit::new(self.proxy.clone(), Some(from.address.ip()), alt_svc);
         let visit = visit
-            .telling(self.log.clone())
+            .with_access_log(self.log.clone())
             .timing(self.timing.clone())
-            .cut_off_by(self.cut_off.clone());
+            .with_cutoff(self.cut_off.clone());
         Arc::new(visit)
     }
 
@@ -108,7 +108,7 @@ impl Served {
     }
 
     /// Likewise over `socket`, once another program reads it no longer.
-    pub(super) async fn take_datagrams(
+    pub(super) async fn serve_quic_after_handover(
         self,
         socket: UdpSocket,
         free: Latch,

@@ -61,8 +61,11 @@ impl Serving {
         }
         if let (Some(socket), Some(free)) = (door.quic_to_come, &self.datagrams) {
             let served = served.clone();
-            self.over_quic
-                .spawn(served.take_datagrams(socket, free.clone(), options.clone()));
+            self.over_quic.spawn(served.serve_quic_after_handover(
+                socket,
+                free.clone(),
+                options.clone(),
+            ));
         }
         if let Some(listener) = door.tcp {
             self.rest

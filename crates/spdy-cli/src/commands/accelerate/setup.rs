@@ -9,7 +9,7 @@ use spdy_net::identities::Identities;
 use spdy_net::protocol::Protocol;
 use spdy_net::tls::{ServerTls, TlsOptions};
 use spdy_proxy::config::{Config, TimingConfig};
-use spdy_proxy::disk::Disk;
+use spdy_proxy::disk::DiskStore;
 use spdy_proxy::named_records;
 use spdy_proxy::sites::Sites;
 use spdy_proxy::timing::Timing;
@@ -23,7 +23,7 @@ use crate::commands::telemetry;
 use crate::printer::{BAD, Printer, WARN};
 
 /// Characters of a token.
-const LEAST_TOKEN: usize = 16;
+const MIN_TOKEN_CHARS: usize = 16;
 
 /// The sites, whose capabilities are made with the operator's secrets as they are by now, or with `chance`.
 pub(super) fn compile(config: &Config, chance: &Chance) -> anyhow::Result<Sites> {
@@ -56,7 +56,7 @@ pub(super) fn doubt(sites: &Sites, printer: &Printer) {
 /// # Errors
 ///
 /// `[upstream]` has something that is no range.
-pub(super) fn doubt_hosts(config: &Config, printer: &Printer) -> anyhow::Result<()> {
+pub(super) fn warn_unreachable_hosts(config: &Config, printer: &Printer) -> anyhow::Result<()> {
     let hosts = config.site.iter().flat_map(|site| &site.rewrite.hosts);
     let hosts = hosts.map(|entry| entry.host.split(':').next().unwrap_or_default());
     let hosts: BTreeSet<&str> = hosts.filter(|host| !host.contains('*')).collect();
@@ -86,7 +86,7 @@ pub(super) fn doubt_hosts(config: &Config, printer: &Printer) -> anyhow::Result<
 }
 
 /// Tells of an operator's door that others may come to.
-pub(super) fn doubt_door(config: &Config, printer: &Printer) {
+pub(super) fn warn_admin_address(config: &Config, printer: &Printer) {
     let admin = config.admin.as_ref().map(|admin| admin.address);
     if let Some(address) = admin.filter(|address| !address.ip().to_canonical().is_loopback()) {
         printer.note(format_args!(
@@ -97,11 +97,11 @@ pub(super) fn doubt_door(config: &Config, printer: &Printer) {
 }
 
 /// The tier on a disk, if one is wanted.
-pub(super) fn disk(config: &Config) -> anyhow::Result<Option<Disk>> {
+pub(super) fn disk(config: &Config) -> anyhow::Result<Option<DiskStore>> {
     let Some(folder) = &config.cache.disk else {
         return Ok(None);
     };
-    let disk = Disk::open(folder, (config.cache.disk_mib as u64) << 20);
+    let disk = DiskStore::open(folder, (config.cache.disk_mib as u64) << 20);
     let disk = disk.with_context(|| format!("cannot keep anything in {}", folder.display()))?;
     Ok(Some(disk))
 }
@@ -109,7 +109,7 @@ pub(super) fn disk(config: &Config) -> anyhow::Result<Option<Disk>> {
 /// TLS as clients meet it at every door: it shows `identities`, and proves names to an authority that asks.
 pub(super) fn tls(identities: &Identities, protocols: &[Protocol]) -> anyhow::Result<ServerTls> {
     let tls = ServerTls::of(identities, protocols, &TlsOptions::default())?;
-    Ok(tls.with_growing_records().proving())
+    Ok(tls.with_dynamic_record_size().with_acme_challenges())
 }
 
 /// The zones that are answered for, with the names that other hosts have for `sites`.
@@ -138,9 +138,10 @@ pub(super) fn token(path: &Path) -> anyhow::Result<String> {
     let text = std::fs::read_to_string(path);
     let text = text.with_context(|| format!("cannot read {}", path.display()))?;
     let token = text.lines().next().unwrap_or_default().trim();
-    if token.len() < LEAST_TOKEN {
+    if token.len() < MIN_TOKEN_CHARS {
         let (what, got) = (path.display(), token.len());
-        let why = format!("{what}: want a token of {LEAST_TOKEN} characters or more, got {got}");
+        let why =
+            format!("{what}: want a token of {MIN_TOKEN_CHARS} characters or more, got {got}");
         return Err(Usage(why).into());
     }
     Ok(token.to_owned())

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context;
-use spdy_cache::shared::{Mark, Meant};
+use spdy_cache::shared::{Mark, PurgeTarget};
 use spdy_proxy::config::Config;
 use spdy_proxy::proxy::Proxy;
 use spdy_valkey::config::{Config as TierConfig, ConfigError};
@@ -48,14 +48,14 @@ impl Shared {
             .map(|folder| folder.join("heard"));
         let before = path.as_deref().map(read).unwrap_or_default();
         let hearing = Arc::downgrade(proxy);
-        let ear = move |meant: &Meant, soft: bool| {
+        let ear = move |meant: &PurgeTarget, soft: bool| {
             if let Some(proxy) = hearing.upgrade() {
                 proxy.hear(meant, soft);
             }
         };
         let tier = Tier::start(tier, before, Arc::new(ear));
         let tier = Arc::new(tier.map_err(|error| wrong(&error))?);
-        proxy.share_through(tier.clone());
+        proxy.set_shared_tier(tier.clone());
         // It may be away; then nobody waits for it any longer.
         let _ = tokio::time::timeout(PATIENCE, tier.begun()).await;
         let heard = path.map(|path| {
@@ -151,7 +151,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_heard_is_known_after_a_restart_and_garbage_is_nothing() {
+    fn the_purge_mark_survives_a_restart_and_ignores_garbage() {
         let folder = tempfile::tempdir().expect("a folder can be made");
         let path = folder.path().join("heard");
         assert_eq!(read(&path), Mark::default());

@@ -25,7 +25,7 @@ pub(super) fn tell(at_start: &Config, now: &Config, printer: &Printer) {
 }
 
 /// `now`, listening where it is listened since the start: where pages are said to be, and how a client came to a door, hangs on that.
-pub(super) fn with_listeners_of(at_start: &Config, now: &Config) -> Config {
+pub(super) fn keep_listeners(at_start: &Config, now: &Config) -> Config {
     let mut config = now.clone();
     config.listen.tls.clone_from(&at_start.listen.tls);
     config.listen.plain.clone_from(&at_start.listen.plain);
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn what_stays_is_told_by_name_and_what_changes_is_not() {
+    fn restart_only_keys_are_reported_by_name() {
         let before = config("");
         for (text, want) in [
             ("", &[][..]),

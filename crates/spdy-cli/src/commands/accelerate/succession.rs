@@ -26,7 +26,7 @@ use std::time::Duration;
 use anyhow::{Context, bail};
 use command_fds::{CommandFdExt, FdMapping};
 use sd_notify::NotifyState;
-use spdy_net::handed::{HandedSockets, PREDECESSOR};
+use spdy_net::handed::{InheritedSockets, PREDECESSOR};
 use spdy_net::latch::Latch;
 use spdy_net::sockets::Sockets;
 use spdy_proxy::proxy::Proxy;
@@ -48,18 +48,18 @@ const FIRST: i32 = 3;
 /// My configuration is good.
 const GOOD: u8 = b'g';
 /// The folder of the cache is yours.
-const LENT: u8 = b'l';
+const MSG_CACHE_RELEASED: u8 = b'l';
 /// I could take connections.
-const READY: u8 = b'r';
+const MSG_READY: u8 = b'r';
 /// Take them.
-const YOURS: u8 = b'y';
+const MSG_TAKE_OVER: u8 = b'y';
 
 /// The line to the program that started this one to follow it.
 pub(super) struct Predecessor(UnixStream);
 
 impl Predecessor {
     /// The one that `handed` its sockets over, if one did.
-    pub(super) fn of(handed: &mut HandedSockets) -> anyhow::Result<Option<Self>> {
+    pub(super) fn of(handed: &mut InheritedSockets) -> anyhow::Result<Option<Self>> {
         let Some(line) = handed.predecessor() else {
             return Ok(None);
         };
@@ -73,7 +73,7 @@ impl Predecessor {
 
     /// Nothing can go wrong any more: the connections are wanted.
     pub(super) async fn give_way(&mut self) {
-        self.ask(READY).await;
+        self.ask(MSG_READY).await;
     }
 
     /// One that is gone needs no answer: all that it had is ours.
@@ -243,8 +243,8 @@ impl Successor {
             *is_lent = true;
             disk.lend().await.context("the disk of the cache")?;
         }
-        self.line.write_u8(LENT).await?;
-        self.hear(READY).await
+        self.line.write_u8(MSG_CACHE_RELEASED).await?;
+        self.hear(MSG_READY).await
     }
 
     async fn hear(&mut self, want: u8) -> anyhow::Result<()> {
@@ -276,7 +276,7 @@ impl Successor {
 
     /// Connections are its own from now on.
     async fn take_over(mut self, proxy: &Proxy) -> anyhow::Result<Self> {
-        if let Err(error) = self.line.write_u8(YOURS).await {
+        if let Err(error) = self.line.write_u8(MSG_TAKE_OVER).await {
             let id = self.child.id();
             drop(self);
             take_back(proxy).await?;

@@ -7,7 +7,7 @@ use std::time::Duration;
 use anyhow::Context;
 use indicatif::ProgressBar;
 use serde::Serialize;
-use spdy_lab::live::browsed::{Browsed, Ratio};
+use spdy_lab::live::browsed::{BrowserCell, Ratio};
 use spdy_lab::live::kept::{CAPTURE_BYTES, Kept};
 use spdy_lab::live::stage::Stage;
 use spdy_lab::live::visit::{Visit, Visitor};
@@ -18,12 +18,12 @@ use spdy_page::archive;
 use spdy_page::har_export;
 use spdy_page::open::ImportOptions;
 use spdy_page::replica::Replica;
-use spdy_tun::enclosure::{self, Inside, Place, Typed};
+use spdy_tun::enclosure::{self, CtrlCPolicy, Inside, Place};
 use spdy_tun::host::SERVER;
 use spdy_tun::network::{NetworkConfig, RealNetwork};
 
-use crate::commands::lab::calibrate::{load_average, told_error, told_ms};
-use crate::commands::lab::calibrate_pages::is_the_kernels;
+use crate::commands::lab::calibrate::{error_cell, load_average, ms_cell};
+use crate::commands::lab::calibrate_pages::check_kernel_tcp;
 use crate::commands::new_file::NewFile;
 use crate::commands::pages::open_replica;
 use crate::commands::race::networks;
@@ -106,7 +106,7 @@ struct Series {
     replica: String,
     load_before: Option<f64>,
     load_after: Option<f64>,
-    cells: Vec<Browsed>,
+    cells: Vec<BrowserCell>,
     ratios: Vec<Ratio>,
 }
 
@@ -121,7 +121,7 @@ pub(crate) fn run(args: &Args, printer: &Printer) -> anyhow::Result<Outcome> {
             return Err(Usage(why).into());
         }
     }
-    match enclosure::enter(Typed::ForAll)? {
+    match enclosure::enter(CtrlCPolicy::ForAll)? {
         Place::Outside(status) => Ok(Outcome::Code(enclosure::exit_code(status))),
         Place::Command(_) => anyhow::bail!("no command is run here"),
         Place::Inside(inside) => browse(args, inside, printer),
@@ -131,12 +131,12 @@ pub(crate) fn run(args: &Args, printer: &Printer) -> anyhow::Result<Outcome> {
 fn browse(args: &Args, inside: Inside, printer: &Printer) -> anyhow::Result<Outcome> {
     let replica = open_replica(&args.replica, &ImportOptions::default())?.replica;
     let networks = networks(&args.networks)?;
-    networks.iter().try_for_each(is_the_kernels)?;
+    networks.iter().try_for_each(check_kernel_tcp)?;
     if let Some(folder) = &args.keep_runs {
         fs::create_dir_all(folder)
             .with_context(|| format!("cannot make the folder {}", folder.display()))?;
     }
-    inside.resolve_by(SERVER)?;
+    inside.set_resolver(SERVER)?;
     let first = networks.first().expect("there is a default");
     let mut link = RealNetwork::start(&NetworkConfig::new(first.profile.path.clone()))?;
     let load_before = load_average();
@@ -158,7 +158,9 @@ fn browse(args: &Args, inside: Inside, printer: &Printer) -> anyhow::Result<Outc
                 scheduler: Scheduler::Chromium,
                 ..Options::default()
             };
-            done.push(Browsed::new(network, protocol, visits, &options, args.seed));
+            done.push(BrowserCell::new(
+                network, protocol, visits, &options, args.seed,
+            ));
         }
     }
     bar.finish_and_clear();
@@ -174,7 +176,7 @@ fn browse(args: &Args, inside: Inside, printer: &Printer) -> anyhow::Result<Outc
     } else {
         series.tell(printer)?;
     }
-    let whole = |cell: &Browsed| cell.counted().count() >= args.runs as usize;
+    let whole = |cell: &BrowserCell| cell.counted().count() >= args.runs as usize;
     Ok(if series.cells.iter().all(whole) {
         Outcome::Done
     } else {
@@ -209,7 +211,7 @@ impl Args {
                 let recording = visit.recording.as_ref();
                 bar.suspend(|| write(&kept, recording, folder, &name, printer))?;
             }
-            let does_count = visit.why_not().is_none();
+            let does_count = visit.exclusion_reason().is_none();
             visits.push(visit);
             if does_count {
                 bar.inc(1);
@@ -290,10 +292,10 @@ impl Series {
             table.row([
                 Cell::word(&cell.network),
                 Cell::word(cell.protocol),
-                told_ms(cell.load_ms()),
-                told_ms(cell.median(|visit| visit.dom_content_loaded_ms)),
-                told_ms(cell.virtual_load_ms()),
-                told_error(cell.error()),
+                ms_cell(cell.load_ms()),
+                ms_cell(cell.median(|visit| visit.dom_content_loaded_ms)),
+                ms_cell(cell.virtual_load_ms()),
+                error_cell(cell.error()),
                 whole(&|visit| visit.exchanges as f64),
                 whole(&|visit| visit.connections as f64),
                 whole(&|visit| visit.link.down.bytes as f64 / 1e3),

@@ -7,11 +7,11 @@ use std::time::Duration;
 
 use serde::Serialize;
 use spdy_lab::calibrate::cell::{self, Cell};
-use spdy_lab::calibrate::compare::{CellResult, Errors, Pair, Summary};
+use spdy_lab::calibrate::compare::{CellResult, ErrorStats, Pair, Summary};
 use spdy_lab::calibrate::subject::Subject;
 use spdy_lab::calibrate::work::{Event, Work};
 use spdy_lab::options::RaceProtocol;
-use spdy_tun::enclosure::{self, Place, Typed};
+use spdy_tun::enclosure::{self, CtrlCPolicy, Place};
 
 use crate::commands::Outcome;
 use crate::commands::count::at_least_one;
@@ -109,7 +109,7 @@ pub(crate) const EXAMPLES: &str = examples! {
 };
 
 pub(crate) fn run(args: &Args, printer: &Printer) -> anyhow::Result<Outcome> {
-    match enclosure::enter(Typed::ForAll)? {
+    match enclosure::enter(CtrlCPolicy::ForAll)? {
         Place::Outside(status) => Ok(Outcome::Code(enclosure::exit_code(status))),
         Place::Command(_) => anyhow::bail!("no command is run here"),
         Place::Inside(_) if args.pages.is_some() => calibrate_pages::run(args, printer),
@@ -259,12 +259,12 @@ impl Calibration {
             "{DIM}{repeated} runs repeated, {unmeasured} settings not measured; {}{DIM:#}",
             self.conditions
         ))?;
-        tell_past(past_bars, printer)
+        print_exceeded_limits(past_bars, printer)
     }
 
     fn sums(&self) -> Table {
         let summary = &self.summary;
-        told_sums(&[
+        error_table(&[
             ("single, no loss", summary.loss_free),
             ("single, loss", summary.lossy),
             ("six or one, no loss", summary.several_loss_free),
@@ -274,7 +274,7 @@ impl Calibration {
 }
 
 /// Errors with a name, those that there are.
-pub(super) fn told_sums(sums: &[(&str, Option<Errors>)]) -> Table {
+pub(super) fn error_table(sums: &[(&str, Option<ErrorStats>)]) -> Table {
     let head = SIZES.map(table::Cell::number);
     let mut table = Table::new([table::Cell::word("error of")].into_iter().chain(head));
     for (name, errors) in sums {
@@ -286,7 +286,7 @@ pub(super) fn told_sums(sums: &[(&str, Option<Errors>)]) -> Table {
 }
 
 /// What is past its bar, or that nothing is.
-pub(super) fn tell_past(past_bars: &[String], printer: &Printer) -> anyhow::Result<()> {
+pub(super) fn print_exceeded_limits(past_bars: &[String], printer: &Printer) -> anyhow::Result<()> {
     for past in past_bars {
         printer.line(format_args!("{BAD}past its bar{BAD:#}: {past}"))?;
     }
@@ -312,10 +312,10 @@ fn row(result: &CellResult<Cell>) -> Vec<table::Cell> {
         table::Cell::number(manner),
         table::Cell::number(objects),
         table::Cell::number(bytes),
-        told_ms(result.virtual_figure()),
-        told_ms(result.real_figure()),
-        told_error(result.error()),
-        told_runs(result),
+        ms_cell(result.virtual_figure()),
+        ms_cell(result.real_figure()),
+        error_cell(result.error()),
+        runs_cell(result),
         table::Cell::number(result.repeated),
     ]
 }
@@ -324,8 +324,8 @@ fn row(result: &CellResult<Cell>) -> Vec<table::Cell> {
 const SIZES: [&str; 6] = ["settings", "mean", "median", "9 of 10", "most", "bias"];
 
 /// Those columns.
-fn sizes(errors: &Errors) -> [table::Cell; 6] {
-    let Errors {
+fn sizes(errors: &ErrorStats) -> [table::Cell; 6] {
+    let ErrorStats {
         cells,
         mean,
         median,
@@ -346,13 +346,13 @@ fn sizes(errors: &Errors) -> [table::Cell; 6] {
 }
 
 /// A figure of milliseconds, or that there is none.
-pub(super) fn told_ms(figure: Option<f64>) -> table::Cell {
+pub(super) fn ms_cell(figure: Option<f64>) -> table::Cell {
     let text = figure.map_or("–".to_owned(), |figure| format!("{figure:.2}"));
     table::Cell::number(text)
 }
 
 /// How many runs count, and of how many if some are missing.
-pub(super) fn told_runs<S>(result: &CellResult<S>) -> table::Cell {
+pub(super) fn runs_cell<S>(result: &CellResult<S>) -> table::Cell {
     let (count, asked) = (result.real_ms.len(), result.runs_asked);
     if result.short_of_runs.is_none() {
         return table::Cell::number(count);
@@ -361,7 +361,7 @@ pub(super) fn told_runs<S>(result: &CellResult<S>) -> table::Cell {
 }
 
 /// An error, or that there is none.
-pub(super) fn told_error(error: Option<f64>) -> table::Cell {
+pub(super) fn error_cell(error: Option<f64>) -> table::Cell {
     table::Cell::number(error.map_or("–".to_owned(), signed_percent))
 }
 
@@ -379,7 +379,7 @@ mod tests {
 
     /// Pages over such networks were loaded ten times, whatever was asked for: the option was refused beside `--pages`.
     #[test]
-    fn page_loads_that_chance_has_a_part_in_are_run_as_often_as_asked_for() {
+    fn random_page_loads_run_as_often_as_requested() {
         let command = <Args as clap::Args>::augment_args(clap::Command::new("calibrate"));
         let typed = ["calibrate", "--pages", "portal", "--lossy-runs", "2"];
         let matches = command.try_get_matches_from(typed.into_iter().chain(["--runs", "4"]));
@@ -390,7 +390,7 @@ mod tests {
     }
 
     #[test]
-    fn a_setting_with_fewer_runs_than_asked_for_says_so_in_its_row() {
+    fn a_cell_with_missing_runs_is_marked_in_its_row() {
         let mut result = CellResult {
             subject: cell::small()[0],
             virtual_ms: vec![100.0],
@@ -402,7 +402,7 @@ mod tests {
         };
         let told = |result: &CellResult<Cell>| {
             let mut table = Table::new(["runs"].map(table::Cell::number));
-            table.row([told_runs(result)]);
+            table.row([runs_cell(result)]);
             anstream::adapter::strip_str(&table.to_string()).to_string()
         };
         assert_eq!(told(&result).lines().last(), Some("   2"));

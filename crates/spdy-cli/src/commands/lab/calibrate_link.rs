@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use serde::Serialize;
-use spdy_lab::calibrate::link::{Probe, RATE_BAR, RTT_BAR_MS, Rate, RoundTrip};
+use spdy_lab::calibrate::link::{MAX_RATE_ERROR, MAX_RTT_ERROR_MS, Probe, Rate, RoundTrip};
 use spdy_tun::limits::Limits;
 
 use crate::commands::Outcome;
@@ -50,7 +50,7 @@ const SHORTEST: Duration = Duration::from_secs(3);
 const ECHOES: (u64, u64) = (20, 400);
 
 #[derive(Debug, Serialize)]
-struct Probed {
+struct LinkReport {
     rates: Vec<Rate>,
     round_trips: Vec<RoundTrip>,
     past_bars: Vec<String>,
@@ -67,7 +67,7 @@ pub(super) fn run(link: Link, json: bool, printer: &Printer) -> anyhow::Result<O
     let mut probe = Probe::start(limits)?;
     let steps = link.rates_kbps().len() + link.round_trips_ms().len();
     let bar = printer.progress(steps as u64, "measuring the link");
-    let mut probed = Probed {
+    let mut probed = LinkReport {
         rates: Vec::new(),
         round_trips: Vec::new(),
         past_bars: Vec::new(),
@@ -100,12 +100,12 @@ pub(super) fn run(link: Link, json: bool, printer: &Printer) -> anyhow::Result<O
     })
 }
 
-impl Probed {
+impl LinkReport {
     fn judge(&mut self) {
         for rate in &self.rates {
             let kbps = rate.asked_bps / 1_000;
-            if rate.error.abs() > RATE_BAR {
-                let (error, bar) = (rate.error * 100.0, RATE_BAR * 100.0);
+            if rate.error.abs() > MAX_RATE_ERROR {
+                let (error, bar) = (rate.error * 100.0, MAX_RATE_ERROR * 100.0);
                 let past = format!("{kbps} kbps: off by {error:+.2} %, at most {bar} %");
                 self.past_bars.push(past);
             }
@@ -115,10 +115,10 @@ impl Probed {
         }
         for trip in &self.round_trips {
             let asked = trip.asked_ms;
-            if trip.error_ms.abs() > RTT_BAR_MS {
+            if trip.error_ms.abs() > MAX_RTT_ERROR_MS {
                 let error = trip.error_ms;
                 let past = format!(
-                    "{asked} ms: the median is off by {error:+.2} ms, at most {RTT_BAR_MS} ms"
+                    "{asked} ms: the median is off by {error:+.2} ms, at most {MAX_RTT_ERROR_MS} ms"
                 );
                 self.past_bars.push(past);
             }

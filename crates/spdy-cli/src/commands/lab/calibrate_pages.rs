@@ -66,13 +66,13 @@ fn cells(args: &Args) -> anyhow::Result<Vec<PageCell>> {
         &args.networks
     };
     let networks = networks(asked)?;
-    networks.iter().try_for_each(is_the_kernels)?;
+    networks.iter().try_for_each(check_kernel_tcp)?;
     let options = Options::default();
     Ok(PageCell::all(&pages, &networks, &args.protocols, &options))
 }
 
 /// In real time TCP is the kernel's.
-pub(super) fn is_the_kernels(network: &RaceNetwork) -> Result<(), Usage> {
+pub(super) fn check_kernel_tcp(network: &RaceNetwork) -> Result<(), Usage> {
     let profile = &network.profile;
     if profile.era == Era::Today && profile.initial_window.is_none() {
         return Ok(());
@@ -95,11 +95,11 @@ impl Calibration {
                 Cell::word(load.replica()),
                 Cell::word(&load.network.name),
                 Cell::word(load.protocol),
-                calibrate::told_ms(result.virtual_figure()),
-                calibrate::told_ms(result.real_figure()),
-                calibrate::told_error(result.error()),
-                calibrate::told_ms(median(result.computed_ms.iter().copied())),
-                calibrate::told_runs(result),
+                calibrate::ms_cell(result.virtual_figure()),
+                calibrate::ms_cell(result.real_figure()),
+                calibrate::error_cell(result.error()),
+                calibrate::ms_cell(median(result.computed_ms.iter().copied())),
+                calibrate::runs_cell(result),
                 Cell::number(result.repeated),
             ]);
         }
@@ -113,11 +113,11 @@ impl Calibration {
             past_bars,
         } = &self.summary;
         let sums = [("loads, no loss", *loss_free), ("loads, loss", *lossy)];
-        printer.line(calibrate::told_sums(&sums))?;
+        printer.line(calibrate::error_table(&sums))?;
         printer.line(format_args!(
             "{DIM}{repeated} runs repeated, {unmeasured} loads not measured; {}{DIM:#}",
             self.conditions
         ))?;
-        calibrate::tell_past(past_bars, printer)
+        calibrate::print_exceeded_limits(past_bars, printer)
     }
 }

@@ -6,8 +6,8 @@ use std::str::FromStr;
 
 use serde::Serialize;
 use spdy_lab::experiment::runner::{CellLoads, Runner};
-use spdy_lab::store::adding::Added;
-use spdy_lab::store::contents::Contents;
+use spdy_lab::store::adding::AddOutcome;
+use spdy_lab::store::contents::Manifest;
 use spdy_lab::store::location::Location;
 use spdy_lab::store::results::Store;
 use spdy_lab::store::row::Rows;
@@ -140,7 +140,7 @@ fn keep(
     real: Real,
     printer: &Printer,
 ) -> anyhow::Result<Outcome> {
-    let mut store = Store::open_or_create(location, &Contents::of(runner, PROGRAM))?;
+    let mut store = Store::open_or_create(location, &Manifest::of(runner, PROGRAM))?;
     let rows = Rows::new(runner, PROGRAM);
     let mut missing = Vec::new();
     for number in numbers {
@@ -159,8 +159,8 @@ fn keep(
     let never = || false;
     loading::load(runner, real, &missing, args.jobs, never, |cell| {
         match store.add(&rows.of(&cell))? {
-            Added::New => kept.added += 1,
-            Added::Before => kept.before += 1,
+            AddOutcome::New => kept.added += 1,
+            AddOutcome::Before => kept.before += 1,
         }
         kept.failed += broken(&cell);
         kept.invalid += cell.invalid();
@@ -221,7 +221,7 @@ fn tell(
         Ok(())
     })?;
     if !args.json {
-        show::table(&Contents::of(runner, PROGRAM), &summaries, printer)?;
+        show::table(&Manifest::of(runner, PROGRAM), &summaries, printer)?;
     }
     show::trusted(loads, failed, invalid)
 }

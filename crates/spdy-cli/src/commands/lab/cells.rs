@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use serde::Serialize;
-use spdy_lab::store::contents::Contents;
+use spdy_lab::store::contents::Manifest;
 use spdy_lab::store::error::StoreError;
 use spdy_lab::store::location::Location;
 use spdy_lab::store::results::Store;
@@ -45,12 +45,12 @@ struct Listed {
 
 pub(super) fn run(args: &Args, printer: &Printer) -> anyhow::Result<Outcome> {
     let experiment = Experiment::open(&args.experiment)?;
-    experiment.tell_idle(printer);
+    experiment.warn_ineffective(printer);
     let plan = experiment.plan.clone();
     let there = match &args.store {
         Some(location) => {
             let runner = experiment.into_runner(printer)?;
-            there(location, &Contents::of(&runner, PROGRAM))?
+            there(location, &Manifest::of(&runner, PROGRAM))?
         }
         None => BTreeSet::new(),
     };
@@ -69,7 +69,7 @@ pub(super) fn run(args: &Args, printer: &Printer) -> anyhow::Result<Outcome> {
 }
 
 /// Keys that the store at `location` has; none where there is no store yet.
-fn there(location: &Location, contents: &Contents) -> anyhow::Result<BTreeSet<String>> {
+fn there(location: &Location, contents: &Manifest) -> anyhow::Result<BTreeSet<String>> {
     match Store::open(location) {
         Ok(mut store) => {
             store.check_is_of(contents)?;

@@ -3,7 +3,7 @@
 use std::cmp::Ordering;
 
 use spdy_lab::model;
-use spdy_lab::stats::{Difference, LEAST_RUNS};
+use spdy_lab::stats::{Difference, MIN_RUNS};
 use spdy_lab::store::compare::{CellComparison, Measure, StoreComparison};
 use spdy_lab::store::location::Location;
 use spdy_lab::store::results::Store;
@@ -193,7 +193,7 @@ fn judge(compared: &StoreComparison, args: &Args, printer: &Printer) -> anyhow::
     let undecided = compared.over(budget, Difference::Undecided).count();
     if undecided > 0 {
         printer.note(format_args!(
-            "{WARN}{undecided} cells{WARN:#} are over the budget and undecided: more runs would tell, {LEAST_RUNS} at least"
+            "{WARN}{undecided} cells{WARN:#} are over the budget and undecided: more runs would tell, {MIN_RUNS} at least"
         ));
     }
     let over = || compared.over(budget, Difference::More);

@@ -42,7 +42,7 @@ impl Experiment {
     }
 
     /// Says which factors have no effect where, for whoever may take their levels for evidence.
-    pub(super) fn tell_idle(&self, printer: &Printer) {
+    pub(super) fn warn_ineffective(&self, printer: &Printer) {
         for Idle {
             factor,
             protocols,

@@ -87,7 +87,7 @@ fn export(
         };
     }
     if let Some(store) = args.store.file() {
-        output::is_not(store, path)?;
+        output::check_output_differs(store, path)?;
     }
     let file = File::create(path).with_context(|| format!("cannot write {}", path.display()))?;
     let loads = write(&mut store, &mut BufWriter::new(Box::new(file)))?;

@@ -13,11 +13,11 @@ use crate::commands::Outcome;
 /// all that was done inside, seen from outside; inside it gives nothing.
 #[cfg(target_os = "linux")]
 pub(super) fn enter(plan: &Plan) -> anyhow::Result<Option<Outcome>> {
-    use spdy_tun::enclosure::{self, Place, Typed};
+    use spdy_tun::enclosure::{self, CtrlCPolicy, Place};
     if !plan.has_real_time() {
         return Ok(None);
     }
-    match enclosure::enter(Typed::ForInside)? {
+    match enclosure::enter(CtrlCPolicy::ForInside)? {
         Place::Outside(status) => Ok(Some(Outcome::Code(enclosure::exit_code(status)))),
         Place::Command(_) => anyhow::bail!("no command is run here"),
         Place::Inside(_) => Ok(None),
@@ -36,7 +36,7 @@ pub(super) fn enter(plan: &Plan) -> anyhow::Result<Option<Outcome>> {
 
 /// What loads the cells in real time.
 #[cfg(target_os = "linux")]
-pub(super) struct Real(Option<spdy_lab::live::cells::RealCells>);
+pub(super) struct Real(Option<spdy_lab::live::cells::RealTimeRunner>);
 
 #[cfg(not(target_os = "linux"))]
 pub(super) struct Real;
@@ -46,7 +46,7 @@ impl Real {
     #[cfg(target_os = "linux")]
     pub(super) fn start(plan: &Plan) -> anyhow::Result<Self> {
         let cells = plan.has_real_time();
-        let cells = cells.then(spdy_lab::live::cells::RealCells::start);
+        let cells = cells.then(spdy_lab::live::cells::RealTimeRunner::start);
         Ok(Self(cells.transpose()?))
     }
 

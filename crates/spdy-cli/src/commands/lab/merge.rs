@@ -31,7 +31,7 @@ pub(super) const EXAMPLES: &str = examples! {
 
 /// What a part brought.
 #[derive(Serialize)]
-struct Brought {
+struct MergeLine {
     part: String,
     added: usize,
     before: usize,
@@ -40,13 +40,13 @@ struct Brought {
 pub(super) fn run(args: &Args, printer: &Printer) -> anyhow::Result<Outcome> {
     for part in &args.parts {
         if let (Some(part), Some(store)) = (part.file(), args.store.file()) {
-            output::is_not(part, store)?;
+            output::check_output_differs(part, store)?;
         }
     }
     for part in &args.parts {
         let Merged { new, before } = merge(part, &args.store)?;
         if args.json {
-            printer.json(&Brought {
+            printer.json(&MergeLine {
                 part: part.to_string(),
                 added: new,
                 before,

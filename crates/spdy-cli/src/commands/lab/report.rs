@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use anyhow::Context;
 use spdy_lab::experiment::plan::Plan;
 use spdy_lab::report;
-use spdy_lab::report::experiment::{self, Again, Drawn};
-use spdy_lab::store::contents::Contents;
+use spdy_lab::report::experiment::{self, Again, FigureFile};
+use spdy_lab::store::contents::Manifest;
 use spdy_lab::store::location::Location;
 use spdy_lab::store::results::Store;
 use spdy_lab::store::row::Row;
@@ -83,7 +83,7 @@ pub(super) fn run(args: &Args, printer: &Printer) -> anyhow::Result<Outcome> {
         return Ok(Outcome::Done);
     }
     if let Some(store) = args.store.file() {
-        output::is_not(store, &path)?;
+        output::check_output_differs(store, &path)?;
     }
     fs::write(&path, html).with_context(|| format!("cannot write {}", path.display()))?;
     printer.note(format_args!("report: {}", path.display()));
@@ -109,7 +109,7 @@ impl WaterfallArgs {
     pub(super) fn again(
         &self,
         store: &Location,
-        contents: &Contents,
+        contents: &Manifest,
         rows: &[Row],
         printer: &Printer,
     ) -> anyhow::Result<Vec<Again>> {
@@ -149,8 +149,8 @@ fn write_figures(
         return Ok(());
     }
     let figures = experiment::figures(rows, again);
-    let as_svg = |figure: &Drawn| figure.svg.clone().into_bytes();
-    let as_png = |figure: &Drawn| report::png(&figure.svg);
+    let as_svg = |figure: &FigureFile| figure.svg.clone().into_bytes();
+    let as_png = |figure: &FigureFile| report::png(&figure.svg);
     write_into(args.svg.as_deref(), "svg", &figures, as_svg, printer)?;
     write_into(args.png.as_deref(), "png", &figures, as_png, printer)
 }
@@ -158,8 +158,8 @@ fn write_figures(
 fn write_into(
     folder: Option<&Path>,
     ending: &'static str,
-    figures: &[Drawn],
-    bytes: impl Fn(&Drawn) -> Vec<u8>,
+    figures: &[FigureFile],
+    bytes: impl Fn(&FigureFile) -> Vec<u8>,
     printer: &Printer,
 ) -> anyhow::Result<()> {
     let Some(folder) = folder else {

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
 use spdy_lab::experiment::runner::Runner;
-use spdy_lab::store::contents::Contents;
+use spdy_lab::store::contents::Manifest;
 use spdy_lab::store::location::Location;
 use spdy_lab::store::results::Store;
 use spdy_lab::store::row::Rows;
@@ -18,7 +18,7 @@ use crate::commands::Outcome;
 use crate::commands::count::at_least_one;
 use crate::commands::lab::command::PROGRAM;
 use crate::commands::lab::show;
-use crate::commands::signals::Signals;
+use crate::commands::signals::StopSignals;
 use crate::help::examples;
 use crate::printer::{Printer, WARN};
 
@@ -58,12 +58,12 @@ pub(super) fn run(args: &Args, printer: &Printer) -> anyhow::Result<Outcome> {
     }
     // Heard before pages are opened, which may take long.
     let stop = stop_at_signal(printer)?;
-    experiment.tell_idle(printer);
+    experiment.warn_ineffective(printer);
     let real = Real::start(&experiment.plan)?;
     let by_name = || Location::File(format!("{}.db", experiment.plan.name()).into());
     let location = args.store.clone().unwrap_or_else(by_name);
     let runner = experiment.into_runner(printer)?;
-    let mut store = Store::open_or_create(&location, &Contents::of(&runner, PROGRAM))?;
+    let mut store = Store::open_or_create(&location, &Manifest::of(&runner, PROGRAM))?;
     let missing = missing(&runner, &mut store)?;
     let (cells, runs) = (runner.plan().len(), runner.plan().runs());
     if missing.len() < cells {
@@ -126,7 +126,7 @@ fn stop_at_signal(printer: &Printer) -> anyhow::Result<Arc<AtomicBool>> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
-    let mut signals = runtime.block_on(async { Signals::listen() })?;
+    let mut signals = runtime.block_on(async { StopSignals::listen() })?;
     let stop = Arc::new(AtomicBool::new(false));
     let flag = Arc::clone(&stop);
     let printer = printer.clone();

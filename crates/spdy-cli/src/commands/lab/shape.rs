@@ -12,7 +12,7 @@ use anyhow::Context;
 use nix::sys::wait::{WaitStatus, waitpid};
 use serde::Serialize;
 use spdy_netem::profile::{Era, Profile};
-use spdy_tun::enclosure::{self, Inside, Place, Typed};
+use spdy_tun::enclosure::{self, CtrlCPolicy, Inside, Place};
 use spdy_tun::limits::{Fault, Limits};
 use spdy_tun::measured::Measured;
 use spdy_tun::network::{NetworkConfig, RealNetwork};
@@ -129,7 +129,7 @@ const NOT_FOUND: u8 = 127;
 
 pub(crate) fn run(args: &Args, printer: &Printer) -> anyhow::Result<Outcome> {
     let profile = args.link.profile()?;
-    match enclosure::enter(Typed::ForCommand)? {
+    match enclosure::enter(CtrlCPolicy::ForCommand)? {
         Place::Outside(status) => Ok(Outcome::Code(enclosure::exit_code(status))),
         Place::Command(number) => Ok(become_command(args, number, printer)),
         Place::Inside(inside) => shape(args, &profile, inside, printer),
@@ -184,7 +184,7 @@ fn shape(
     let status = wait_for(client, server, printer)?;
     let measured = network.measure()?;
     let limits = args.limits.limits();
-    let shaped = Shaped {
+    let shaped = ShapeReport {
         network: profile.settings(),
         seed: link.seed,
         congestion: &link.congestion,
@@ -206,7 +206,7 @@ fn start_server(network: &RealNetwork, inside: Inside, within: u64) -> anyhow::R
     });
     let mut child = started.context("cannot start the server")?;
     let deadline = Instant::now() + Duration::from_secs(within);
-    while !network.server.run(somebody_listens) {
+    while !network.server.run(has_listener) {
         if let Some(status) = child.try_wait()? {
             let code = enclosure::exit_code(status);
             anyhow::bail!("the server ended with {code} before it listened");
@@ -221,7 +221,7 @@ fn start_server(network: &RealNetwork, inside: Inside, within: u64) -> anyhow::R
 
 /// Whether this thread's namespace has a listening TCP socket, or any UDP socket (proc(5): after the head a
 /// line a socket, its fourth word the state).
-fn somebody_listens() -> bool {
+fn has_listener() -> bool {
     const LISTEN: &str = "0A";
     let has = |file: &str, wanted: fn(&str) -> bool| {
         let table = fs::read_to_string(format!("/proc/thread-self/net/{file}")).unwrap_or_default();
@@ -293,7 +293,7 @@ impl LimitArgs {
 
 /// What a run came to.
 #[derive(Debug, Serialize)]
-struct Shaped<'a> {
+struct ShapeReport<'a> {
     network: String,
     seed: u64,
     congestion: &'a str,
@@ -305,7 +305,7 @@ struct Shaped<'a> {
     measured: Measured,
 }
 
-impl Shaped<'_> {
+impl ShapeReport<'_> {
     fn tell(&self, json: bool, printer: &Printer) -> anyhow::Result<()> {
         if json {
             return printer.json_beside(self);

@@ -1,7 +1,7 @@
 //! `spdy lab show`: what is in a store.
 
-use spdy_lab::model::{self, MODEL};
-use spdy_lab::store::contents::Contents;
+use spdy_lab::model::{self, MODEL_VERSION};
+use spdy_lab::store::contents::Manifest;
 use spdy_lab::store::location::Location;
 use spdy_lab::store::results::Store;
 use spdy_lab::store::summary::{self, CellSummary};
@@ -36,11 +36,11 @@ pub(super) fn run(args: &Args, printer: &Printer) -> anyhow::Result<Outcome> {
 }
 
 /// Says so if the loads of a store are of another model than this program's.
-pub(super) fn note_model(contents: &Contents, printer: &Printer) {
-    if let Some(other) = contents.model.filter(|it| *it != MODEL) {
+pub(super) fn note_model(contents: &Manifest, printer: &Printer) {
+    if let Some(other) = contents.model.filter(|it| *it != MODEL_VERSION) {
         let other = model::told(other);
         printer.note(format_args!(
-            "{WARN}the model{WARN:#} of its loads is {other}, and this program has {MODEL}: it may come to other figures"
+            "{WARN}the model{WARN:#} of its loads is {other}, and this program has {MODEL_VERSION}: it may come to other figures"
         ));
     }
 }
@@ -76,7 +76,7 @@ pub(super) fn trusted(loads: usize, failed: usize, invalid: usize) -> anyhow::Re
 
 /// Prints the medians of `cells`, some or all of those of `contents`.
 pub(super) fn table(
-    contents: &Contents,
+    contents: &Manifest,
     cells: &[CellSummary],
     printer: &Printer,
 ) -> anyhow::Result<()> {

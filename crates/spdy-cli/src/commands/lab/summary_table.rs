@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn what_varies_is_a_column_and_what_does_not_is_said_once() {
+    fn varied_factors_are_columns_and_constants_one_line() {
         let cells = [
             cell("page=flags,protocol=http,network=dsl,loss=0", 200.0, 0),
             cell("page=flags,protocol=spdy,network=dsl,loss=0", 100.0, 0),

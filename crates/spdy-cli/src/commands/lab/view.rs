@@ -30,7 +30,7 @@ use spdy_net::serve::{ServerOptions, serve_connection};
 use super::experiment::Experiment;
 use super::report::WaterfallArgs;
 use super::watch::{Asked, Watch};
-use crate::commands::signals::Signals;
+use crate::commands::signals::StopSignals;
 use crate::commands::{Outcome, Usage};
 use crate::help::examples;
 use crate::printer::{BOLD, DIM, Printer};
@@ -144,7 +144,7 @@ async fn serve(
         Listener::bind(address).with_context(|| format!("cannot listen on {address}"))?;
     let address = listener.address();
     // Whoever reads that we listen may ask us to stop the next moment.
-    let mut signals = Signals::listen()?;
+    let mut signals = StopSignals::listen()?;
     printer.note(format_args!(
         "{store} at {BOLD}http://{address}/{BOLD:#} {DIM}until Ctrl-C{DIM:#}"
     ));
@@ -278,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn only_our_own_name_is_answered() {
+    fn only_requests_for_the_own_host_are_served() {
         let is_ours = |host, port| {
             let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
             is_for_us(&with(header::HOST, host), address)
@@ -303,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn what_another_site_asks_for_is_told_from_what_the_reader_does() {
+    fn cross_site_requests_are_distinguished() {
         let name = header::HeaderName::from_static("sec-fetch-site");
         for other in ["cross-site", "same-site", "something-new"] {
             assert!(

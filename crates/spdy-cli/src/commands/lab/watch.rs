@@ -12,7 +12,7 @@ use std::time::{Duration, Instant, SystemTime};
 use anyhow::Context;
 use serde::Serialize;
 use spdy_lab::report::experiment::{self, Again};
-use spdy_lab::store::contents::Contents;
+use spdy_lab::store::contents::Manifest;
 use spdy_lab::store::location::Location;
 use spdy_lab::store::results::Store;
 use tokio::sync::oneshot;
@@ -24,7 +24,7 @@ use crate::printer::Printer;
 const WINDOW: Duration = Duration::from_secs(60);
 
 /// Most questions that wait for the thread: whoever asks and goes leaves his question behind.
-const MAX_QUESTIONS: usize = 64;
+const MAX_QUERIES: usize = 64;
 
 /// What may be asked.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -50,7 +50,7 @@ impl Watch {
         waterfalls: WaterfallArgs,
         printer: &Printer,
     ) -> anyhow::Result<Self> {
-        let (questions, asked) = mpsc::sync_channel(MAX_QUESTIONS);
+        let (questions, asked) = mpsc::sync_channel(MAX_QUERIES);
         let mut watched = Watched {
             store,
             waterfalls,
@@ -73,7 +73,7 @@ impl Watch {
     ///
     /// # Errors
     ///
-    /// [`MAX_QUESTIONS`] wait already; what keeps the store from being read.
+    /// [`MAX_QUERIES`] wait already; what keeps the store from being read.
     pub(super) async fn ask(&self, asked: Asked) -> Answer {
         let answer = self.put(asked)?;
         answer.await.context("the store is watched no more")?
@@ -84,7 +84,7 @@ impl Watch {
         match self.questions.try_send((asked, reply)) {
             Ok(()) => Ok(answer),
             Err(mpsc::TrySendError::Full(_)) => {
-                anyhow::bail!("{MAX_QUESTIONS} questions wait for an answer already, ask later")
+                anyhow::bail!("{MAX_QUERIES} questions wait for an answer already, ask later")
             }
             Err(mpsc::TrySendError::Disconnected(_)) => {
                 anyhow::bail!("the store is watched no more")
@@ -107,26 +107,26 @@ struct Watched {
     waterfalls: WaterfallArgs,
     printer: Printer,
     /// What was there when its state was told last.
-    last: Option<Edition>,
+    last: Option<StoreVersion>,
     /// Cells that were there, and when.
     seen: VecDeque<(Instant, usize)>,
     /// The last report, and what it was of.
-    report: Option<(Edition, String)>,
+    report: Option<(StoreVersion, String)>,
 }
 
 /// What was found in a store: a report is made anew if this is another.
 ///
 /// The number of cells alone would not do, for another store may be put in the place of the first with as many.
 #[derive(Debug, Eq, Hash, PartialEq)]
-struct Edition {
-    contents: Contents,
+struct StoreVersion {
+    contents: Manifest,
     /// Cells that are there.
     cells: usize,
     /// How long the file is in bytes, and when it was written to last; none if it is no file.
     file: Option<(u64, SystemTime)>,
 }
 
-impl Edition {
+impl StoreVersion {
     /// Opens the store at `location`, and says what is in it now. The file is looked at before all: what is put into it or in its place
     /// meanwhile makes the next edition, at worst one too many.
     fn open(location: &Location) -> anyhow::Result<(Self, Store)> {
@@ -193,7 +193,7 @@ impl Watched {
     }
 
     fn state(&mut self, now: Instant) -> anyhow::Result<State> {
-        let (edition, _) = Edition::open(&self.store)?;
+        let (edition, _) = StoreVersion::open(&self.store)?;
         let last = self.last.as_ref();
         if last.is_some_and(|last| !edition.goes_on_from(last)) {
             self.seen.clear(); // the pace of another store tells nothing of this one
@@ -219,7 +219,7 @@ impl Watched {
 
     /// The report, made anew only if something else is there. A cell to be loaded again that is not there costs the waterfalls alone.
     fn report(&mut self) -> Answer {
-        let (edition, mut store) = Edition::open(&self.store)?;
+        let (edition, mut store) = StoreVersion::open(&self.store)?;
         if let Some((of, report)) = &self.report
             && *of == edition
         {
@@ -269,10 +269,10 @@ mod tests {
         assert_eq!(left(&[at(0, 8), at(2, 10)], 10), None, "all are there");
     }
     #[test]
-    fn no_more_than_so_many_questions_wait_and_none_is_answered_to_nobody() {
-        let (questions, asked) = mpsc::sync_channel(MAX_QUESTIONS);
+    fn the_query_queue_is_bounded_and_drops_cancelled_queries() {
+        let (questions, asked) = mpsc::sync_channel(MAX_QUERIES);
         let watch = Watch { questions };
-        let mut waiting: Vec<_> = (0..MAX_QUESTIONS)
+        let mut waiting: Vec<_> = (0..MAX_QUERIES)
             .map(|_| watch.put(Asked::State).expect("there is room"))
             .collect();
         let refused = watch.put(Asked::Report).expect_err("there is none");
@@ -291,9 +291,9 @@ mod tests {
     }
 
     #[test]
-    fn an_edition_is_another_by_anything_that_a_report_is_of() {
-        let edition = || Edition {
-            contents: Contents {
+    fn a_version_changes_with_any_input_of_the_report() {
+        let edition = || StoreVersion {
+            contents: Manifest {
                 name: "small".to_owned(),
                 hash: "00ff".to_owned(),
                 program: "0.1.0".to_owned(),
@@ -308,7 +308,7 @@ mod tests {
         };
         let first = edition();
         assert_eq!(first.name(), edition().name());
-        let changes: [fn(&mut Edition); 6] = [
+        let changes: [fn(&mut StoreVersion); 6] = [
             |it| it.contents.hash.push('0'),
             |it| it.contents.program.push('1'),
             |it| it.contents.pages[0].1.push('b'),
@@ -324,7 +324,7 @@ mod tests {
             // More cells, or a later time: the same store, further on.
             assert_eq!(other.goes_on_from(&first), at >= 3, "{at}");
         }
-        let fewer = Edition {
+        let fewer = StoreVersion {
             cells: 2,
             ..edition()
         };

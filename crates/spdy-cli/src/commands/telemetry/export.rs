@@ -9,7 +9,7 @@ use spdy_net::latch::Latch;
 use tokio::time::Instant;
 
 use super::collector::{Collector, Failure};
-use super::otlp::{self, Hour};
+use super::otlp::{self, WallClockAnchor};
 use super::queue::{Counts, Queue};
 use crate::printer::{BAD, DIM, Printer};
 
@@ -45,7 +45,7 @@ impl Export {
             }
             tokio::select! {
                 () = tokio::time::sleep(DELAY) => {}
-                () = self.queue.batched() => {}
+                () = self.queue.wait_for_batch() => {}
                 () = self.stop.wait() => {}
             }
             self.send_next().await;
@@ -61,7 +61,7 @@ impl Export {
         if spans.is_empty() {
             return;
         }
-        let hour = Hour {
+        let hour = WallClockAnchor {
             at: self.runtime.now(),
             was: SystemTime::now(),
         };
@@ -90,12 +90,12 @@ impl Export {
         loop {
             let failure = match self.collector.send(message.clone()).await {
                 Ok(answer) => {
-                    self.note_back();
+                    self.note_recovered();
                     return Ok(answer);
                 }
                 Err(failure) => failure,
             };
-            self.note_gone(&failure);
+            self.warn_down(&failure);
             let wanted = failure.retry_after().unwrap_or_default();
             let pause = rest.max(wanted).min(LAST_RETRY);
             rest = (rest * 2).min(LAST_RETRY);
@@ -109,7 +109,7 @@ impl Export {
         }
     }
 
-    fn note_gone(&mut self, failure: &Failure) {
+    fn warn_down(&mut self, failure: &Failure) {
         if !std::mem::replace(&mut self.is_away, true) {
             let uri = self.collector.uri();
             self.printer.note(format_args!(
@@ -118,7 +118,7 @@ impl Export {
         }
     }
 
-    fn note_back(&mut self) {
+    fn note_recovered(&mut self) {
         if std::mem::take(&mut self.is_away) {
             let uri = self.collector.uri();
             self.printer.note(format_args!(

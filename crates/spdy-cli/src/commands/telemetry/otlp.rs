@@ -26,12 +26,12 @@ const IS_REMOTE: u32 = 0x200;
 
 /// What time it was at some instant of the run.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Hour {
+pub(super) struct WallClockAnchor {
     pub(super) at: Instant,
     pub(super) was: SystemTime,
 }
 
-impl Hour {
+impl WallClockAnchor {
     /// Nanoseconds since 1970 at `instant`.
     fn nanos(self, instant: Instant) -> u64 {
         let now = self.was.duration_since(UNIX_EPOCH).unwrap_or_default();
@@ -44,7 +44,11 @@ impl Hour {
 }
 
 /// The message that has `spans` of what is described by `resource`.
-pub(super) fn request(resource: &[(String, String)], spans: &[Span], hour: Hour) -> Bytes {
+pub(super) fn request(
+    resource: &[(String, String)],
+    spans: &[Span],
+    hour: WallClockAnchor,
+) -> Bytes {
     let text = |text: &str| Any::StringValue(text.to_owned());
     let attributes = resource
         .iter()
@@ -81,7 +85,7 @@ pub(super) fn rejected(answer: &[u8]) -> (usize, String) {
     (rejected, partial.error_message)
 }
 
-fn to_wire(span: &Span, hour: Hour) -> wire::Span {
+fn to_wire(span: &Span, hour: WallClockAnchor) -> wire::Span {
     let kind = match span.kind {
         SpanKind::Server => span::SpanKind::Server,
         SpanKind::Client => span::SpanKind::Client,
@@ -163,8 +167,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn instants_are_told_as_the_hour_that_it_was() {
-        let hour = Hour {
+    fn instants_are_encoded_as_wall_time() {
+        let hour = WallClockAnchor {
             at: Instant::ZERO + Duration::from_secs(5),
             was: UNIX_EPOCH + Duration::from_secs(100),
         };
@@ -176,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn a_collector_says_how_many_it_does_not_want_and_garbage_says_nothing() {
+    fn rejected_span_counts_are_decoded_and_garbage_ignored() {
         let answer = ExportTraceServiceResponse {
             partial_success: Some(ExportTracePartialSuccess {
                 rejected_spans: 3,

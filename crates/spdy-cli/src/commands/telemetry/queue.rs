@@ -74,13 +74,13 @@ impl Queue {
         self.waiting().len()
     }
 
-    /// Completes when something waits. One task at a time may wait for this or [`batched`](Self::batched).
+    /// Completes when something waits. One task at a time may wait for this or [`wait_for_batch`](Self::wait_for_batch).
     pub(super) async fn some(&self) {
         self.has(1).await;
     }
 
     /// Completes when enough waits for a batch.
-    pub(super) async fn batched(&self) {
+    pub(super) async fn wait_for_batch(&self) {
         self.has(self.batch()).await;
     }
 
@@ -173,15 +173,15 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn who_waits_is_told_of_the_first_span_and_of_a_whole_batch() {
+    fn waiters_wake_at_the_first_span_and_at_a_full_batch() {
         let queue = Queue::new(BATCH + 1, [1; 32]);
         assert_eq!(queue.some().now_or_never(), None);
         put(&queue, 1);
         assert_eq!(queue.some().now_or_never(), Some(()));
         put(&queue, BATCH - 2);
-        assert_eq!(queue.batched().now_or_never(), None);
+        assert_eq!(queue.wait_for_batch().now_or_never(), None);
         put(&queue, 2);
-        assert_eq!(queue.batched().now_or_never(), Some(()));
+        assert_eq!(queue.wait_for_batch().now_or_never(), Some(()));
         assert_eq!(queue.next().len(), BATCH);
         assert_eq!(queue.next().len(), 1);
     }
@@ -190,6 +190,6 @@ pub(super) mod tests {
     fn a_queue_that_has_no_room_for_a_batch_is_sent_when_it_is_full() {
         let queue = Queue::new(2, [1; 32]);
         put(&queue, 2);
-        assert_eq!(queue.batched().now_or_never(), Some(()));
+        assert_eq!(queue.wait_for_batch().now_or_never(), Some(()));
     }
 }

@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn each_name_of_a_sampler_is_the_one_of_opentelemetry_and_a_ratio_its_own_alone() {
+    fn sampler_names_and_ratios_follow_opentelemetry() {
         for (name, argument, part, follows_parents) in [
             ("", "0.5", 1.0, true),
             ("always_on", "0.5", 1.0, false),
@@ -98,12 +98,12 @@ mod tests {
     }
 
     #[test]
-    fn the_configuration_says_it_before_the_environment() {
+    fn the_configuration_overrides_the_environment() {
         assert_eq!(of(Some(0.5), "always_off", "x"), (0.5, true, vec![]));
     }
 
     #[test]
-    fn what_is_not_known_is_told_with_what_is_taken_instead() {
+    fn an_unknown_sampler_is_reported_with_its_replacement() {
         for (name, argument, part, follows_parents, told) in [
             (
                 "jaeger_remote",

@@ -11,7 +11,7 @@ use percent_encoding::percent_decode_str;
 use spdy_net::certificates::certificates_from_pem;
 use spdy_net::tls::{ClientTls, TlsOptions};
 use spdy_net::verify::{Roots, Trust};
-use spdy_proxy::config_telemetry::{TelemetryConfig, WANTED_ENDPOINT, endpoint_fault};
+use spdy_proxy::config_telemetry::{EXPECTED_ENDPOINT, TelemetryConfig, endpoint_fault};
 use spdy_proxy::spans::Sampler;
 use url::Url;
 
@@ -20,11 +20,11 @@ use crate::commands::Usage;
 use crate::printer::{Printer, WARN};
 
 /// Where collectors listen for OTLP over HTTP.
-const USUAL: &str = "http://127.0.0.1:4318";
+const DEFAULT_ENDPOINT: &str = "http://127.0.0.1:4318";
 /// Where they take spans.
 const PATH: &str = "v1/traces";
 /// What this is called where nobody says otherwise.
-const SERVICE: &str = "spdy";
+const DEFAULT_SERVICE_NAME: &str = "spdy";
 const SERVICE_NAME: &str = "service.name";
 
 const ENDPOINT: [&str; 2] = [
@@ -119,7 +119,7 @@ fn endpoint(
         (None, Some((name, value))) => {
             let wrong = |got: &str| {
                 Usage(format!(
-                    "{name} in the environment: want {WANTED_ENDPOINT}, got {got}"
+                    "{name} in the environment: want {EXPECTED_ENDPOINT}, got {got}"
                 ))
             };
             let url = Url::parse(&value).map_err(|_| wrong("no URL"))?;
@@ -128,7 +128,7 @@ fn endpoint(
             }
             (url, name == ENDPOINT[0])
         }
-        (None, None) => (Url::parse(USUAL)?, false),
+        (None, None) => (Url::parse(DEFAULT_ENDPOINT)?, false),
     };
     // The variable for traces alone is taken as it is, all others have the path added.
     let whole = match is_whole {
@@ -212,7 +212,7 @@ fn resource(
         all.retain(|pair| !is_name(pair));
     }
     if !all.iter().any(is_name) {
-        let name = named.unwrap_or_else(|| SERVICE.to_owned());
+        let name = named.unwrap_or_else(|| DEFAULT_SERVICE_NAME.to_owned());
         all.push((SERVICE_NAME.to_owned(), name));
     }
     Ok(all)
@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn the_configuration_says_where_then_the_variable_for_traces_then_that_for_all() {
+    fn the_endpoint_is_from_configuration_then_traces_then_general_variable() {
         let nothing = TelemetryConfig::default();
         let all = ("OTEL_EXPORTER_OTLP_ENDPOINT", "https://all.test/otlp/");
         let traces = (
@@ -275,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn a_service_is_called_as_the_nearest_says_and_attributes_are_decoded() {
+    fn the_most_specific_service_name_wins() {
         let list = (
             "OTEL_RESOURCE_ATTRIBUTES",
             "service.name=listed, team=a%20b",
@@ -301,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn fields_for_the_collector_come_out_of_the_file_else_out_of_the_environment() {
+    fn headers_are_from_the_file_else_from_the_environment() {
         let folder = tempfile::tempdir().expect("a folder can be made");
         let path = folder.path().join("headers");
         let variable = ("OTEL_EXPORTER_OTLP_HEADERS", "x-key=a%3Db,x-other=c");
@@ -329,7 +329,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_environment_says_wrong_is_told_by_its_name_and_without_secrets() {
+    fn invalid_variables_are_reported_by_name_without_secrets() {
         for (name, value, told) in [
             (PROTOCOL[1], "grpc", "want http/protobuf, got \"grpc\""),
             (ENDPOINT[1], "sesame", "got no URL"),

@@ -6,10 +6,10 @@ use spdy_testkit::patience::until;
 
 use super::accelerator::Accelerator;
 use super::origins::Origins;
-use super::raw_client::{Going, Got};
+use super::raw_client::{Got, PendingResponse};
 
 /// The program.
-pub(crate) struct Accelerated {
+pub(crate) struct AcceleratedSite {
     program: Accelerator,
     pub(crate) tls: SocketAddr,
 }
@@ -29,7 +29,7 @@ pub(crate) struct Setting<'a> {
     pub(crate) tls: Option<SocketAddr>,
 }
 
-impl Accelerated {
+impl AcceleratedSite {
     /// For the site of the first of `origins`, under its names. Names of `origins` are not looked up.
     pub(crate) fn start(origins: &Origins, setting: &Setting<'_>) -> Self {
         let path = |name| format!("{:?}", origins.signed.path(name));
@@ -105,8 +105,8 @@ impl Accelerated {
     }
 
     /// Sends `bytes` without TLS.
-    pub(crate) fn begin(&self, bytes: &[u8]) -> Going {
-        Going::begin(self.program.plain(), bytes)
+    pub(crate) fn begin(&self, bytes: &[u8]) -> PendingResponse {
+        PendingResponse::begin(self.program.plain(), bytes)
     }
 
     /// Gets `target` of `host`, on a connection of its own.

@@ -9,7 +9,7 @@ use std::process::{Command, Stdio};
 use serde_json::Value;
 
 use super::program::{From, Running, address_after, output, spdy};
-use super::raw_client::Going;
+use super::raw_client::PendingResponse;
 
 /// What a configuration is called in its folder.
 const FILE: &str = "site.toml";
@@ -43,7 +43,7 @@ impl Accelerator {
     }
 
     /// Starts it with `config`, to tell as JSON where it listens, and then each answer: see [`told`](Self::told).
-    pub(crate) fn start_telling(config: &str) -> Self {
+    pub(crate) fn start_json(config: &str) -> Self {
         let folder = folder_of(config);
         let mut command = spdy(&["accelerate", "--json", "--verbose", "--quiet"]);
         command.arg(folder.path().join(FILE));
@@ -108,7 +108,7 @@ impl Accelerator {
     }
 
     /// How often it has said `words` so far.
-    pub(crate) fn times_said(&self, words: &str) -> usize {
+    pub(crate) fn count_lines_with(&self, words: &str) -> usize {
         let said = self.said();
         said.iter().filter(|line| line.contains(words)).count()
     }
@@ -116,7 +116,9 @@ impl Accelerator {
     /// What it counts, as the operator is told.
     pub(crate) fn metrics(&self) -> String {
         let head = b"GET /metrics HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
-        Going::begin(self.admin(), head).end(usize::MAX).text()
+        PendingResponse::begin(self.admin(), head)
+            .end(usize::MAX)
+            .text()
     }
 
     /// The metric that is told by this name and labels, if it is there.

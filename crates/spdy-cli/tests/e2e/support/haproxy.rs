@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use spdy_net::certificates::{KeyKind, LocalCa};
-use spdy_testkit::patience::BETWEEN_LOOKS;
+use spdy_testkit::patience::POLL_INTERVAL;
 
 use super::peers::{is_installed, require};
 use super::program::{From, Running};
@@ -75,7 +75,7 @@ impl HaProxy {
             if TcpStream::connect(address).is_ok() {
                 return Some(balancer);
             }
-            std::thread::sleep(BETWEEN_LOOKS);
+            std::thread::sleep(POLL_INTERVAL);
         }
         None
     }

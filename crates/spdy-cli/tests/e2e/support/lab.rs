@@ -7,7 +7,7 @@ use std::process::{Command, Output};
 use rusqlite::Connection;
 
 use super::postgres::PASSWORD;
-use super::program::{ended_with, spdy};
+use super::program::{run_expecting, spdy};
 
 /// 2 x 3 x 2 = 12 cells of 2 loads, with chance in two thirds of them.
 pub(crate) const SMALL: &str = r#"
@@ -54,12 +54,12 @@ impl Lab {
 
     /// What it printed, knowing the password; it must have ended well.
     pub(crate) fn said(&self, arguments: &[&str]) -> String {
-        text(&ended_with(0, &mut self.knowing(arguments)).stdout)
+        text(&run_expecting(0, &mut self.knowing(arguments)).stdout)
     }
 
     pub(crate) fn run(&self, store: &str, more: &[&str]) -> Output {
         let run = ["run", "small.toml", "--store", store];
-        ended_with(0, self.command(&run).args(more))
+        run_expecting(0, self.command(&run).args(more))
     }
 
     pub(crate) fn bytes(&self, store: &str) -> Vec<u8> {
@@ -68,7 +68,7 @@ impl Lab {
 
     pub(crate) fn csv(&self, store: &str) -> String {
         let export = ["export", store, "--csv", "-"];
-        text(&ended_with(0, &mut self.command(&export)).stdout)
+        text(&run_expecting(0, &mut self.command(&export)).stdout)
     }
 
     pub(crate) fn has_plan(&self, store: &str) -> bool {

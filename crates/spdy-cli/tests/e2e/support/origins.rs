@@ -78,14 +78,14 @@ impl Places {
 }
 
 /// An authority, and what it signed.
-pub(crate) struct Signed {
+pub(crate) struct TestCertificates {
     folder: tempfile::TempDir,
     identity: Identity,
     /// Of the accelerator's certificate and of the origins', as Chromium wants them.
     pub(crate) pins: String,
 }
 
-impl Signed {
+impl TestCertificates {
     fn new(site: &[&str], names: &[&str]) -> Self {
         let authority = LocalCa::generate(KeyKind::EcdsaP256).expect("an authority can be made");
         let issue = |names: &[&str]| {
@@ -126,7 +126,7 @@ impl Signed {
 /// The origins; they end with this value.
 pub(crate) struct Origins {
     pub(crate) places: Places,
-    pub(crate) signed: Signed,
+    pub(crate) signed: TestCertificates,
     /// Names of the site beside that of its origin.
     pub(crate) second_names: Vec<&'static str>,
     asked: Arc<Mutex<Vec<Asked>>>,
@@ -163,10 +163,10 @@ impl Origins {
         let places = Places(places);
         let names: Vec<_> = hosts.iter().map(|(name, _)| *name).collect();
         let of_site = [&names[..1], second_names, &NAMES].concat();
-        let signed = Signed::new(&of_site, &[&names, second_names].concat());
+        let signed = TestCertificates::new(&of_site, &[&names, second_names].concat());
         let tls = ServerTls::new(&signed.identity, &[Protocol::Http1], &TlsOptions::default());
         let tls = tls.expect("TLS can be set up");
-        let teller = Teller {
+        let teller = OriginServer {
             answer: Arc::new(answer),
             places: places.clone(),
             asked: Arc::default(),
@@ -216,7 +216,7 @@ impl Origins {
 type Answer = dyn Fn(&Asked, &Places) -> Vec<Step> + Send + Sync;
 
 #[derive(Clone)]
-struct Teller {
+struct OriginServer {
     answer: Arc<Answer>,
     places: Places,
     asked: Arc<Mutex<Vec<Asked>>>,
@@ -237,7 +237,7 @@ impl Socket for BoxIo {
     fn reset(self) {}
 }
 
-impl Teller {
+impl OriginServer {
     /// Takes the body of a request, which is of no interest; `false` if it never ends.
     async fn take_body(&self, socket: &mut impl Socket, buffer: &mut Vec<u8>, head: &str) -> bool {
         let head = head.to_ascii_lowercase();

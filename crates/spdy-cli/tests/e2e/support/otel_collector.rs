@@ -18,7 +18,7 @@ use super::echo_origin::Asked;
 
 /// What it does with spans.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) enum Mood {
+pub(crate) enum Behavior {
     /// It takes them.
     Takes,
     /// All but one.
@@ -33,19 +33,19 @@ pub(crate) enum Mood {
 #[derive(Clone)]
 pub(crate) struct OtelCollector {
     pub(crate) address: SocketAddr,
-    mood: Arc<Mutex<Mood>>,
+    mood: Arc<Mutex<Behavior>>,
     asked: Arc<Mutex<Vec<Asked>>>,
     taken: Arc<Mutex<Vec<ExportTraceServiceRequest>>>,
 }
 
 impl OtelCollector {
-    pub(crate) fn start(mood: Mood) -> Self {
+    pub(crate) fn start(mood: Behavior) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("loopback has a free port");
         Self::start_at(listener, mood)
     }
 
     /// The same, where `listener` listens.
-    pub(crate) fn start_at(listener: TcpListener, mood: Mood) -> Self {
+    pub(crate) fn start_at(listener: TcpListener, mood: Behavior) -> Self {
         let collector = Self {
             address: listener.local_addr().expect("it is bound"),
             mood: Arc::new(Mutex::new(mood)),
@@ -64,7 +64,7 @@ impl OtelCollector {
     }
 
     /// From now on it is so.
-    pub(crate) fn be(&self, mood: Mood) {
+    pub(crate) fn be(&self, mood: Behavior) {
         *self.mood.lock().expect("nobody panicked") = mood;
     }
 
@@ -99,7 +99,7 @@ impl OtelCollector {
             let request = ExportTraceServiceRequest::decode(&asked.body[..]);
             let request = request.expect("it is what collectors take");
             self.asked.lock().expect("nobody panicked").push(asked);
-            let rejected = i64::from(mood == Mood::TakesAllButOne);
+            let rejected = i64::from(mood == Behavior::TakesAllButOne);
             let answer = ExportTraceServiceResponse {
                 partial_success: (rejected > 0).then(|| ExportTracePartialSuccess {
                     rejected_spans: rejected,
@@ -107,12 +107,12 @@ impl OtelCollector {
                 }),
             };
             let status = match mood {
-                Mood::Takes | Mood::TakesAllButOne => {
+                Behavior::Takes | Behavior::TakesAllButOne => {
                     self.taken.lock().expect("nobody panicked").push(request);
                     200
                 }
-                Mood::Answers(status) => status,
-                Mood::Hangs => continue,
+                Behavior::Answers(status) => status,
+                Behavior::Hangs => continue,
             };
             let answer = answer.encode_to_vec();
             let head = format!(

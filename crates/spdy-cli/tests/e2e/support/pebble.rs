@@ -6,10 +6,10 @@ use std::process::Command;
 
 use spdy_net::certificates::{KeyKind, LocalCa};
 use spdy_net::verify::Roots;
-use spdy_testkit::patience::{BETWEEN_LOOKS, PATIENCE};
+use spdy_testkit::patience::{PATIENCE, POLL_INTERVAL};
 
 use super::peers::require;
-use super::program::{From, Running, ended_with, spdy};
+use super::program::{From, Running, run_expecting, spdy};
 
 /// One that runs; it ends with this value.
 pub(crate) struct Pebble {
@@ -19,7 +19,7 @@ pub(crate) struct Pebble {
 }
 
 /// Where it looks.
-pub(crate) struct Looks {
+pub(crate) struct ChallengeAddresses {
     /// For certificates with a proof in them.
     pub(crate) tls: SocketAddr,
     /// For tokens.
@@ -30,13 +30,13 @@ pub(crate) struct Looks {
 
 impl Pebble {
     /// One whose certificates are good for `validity_s`.
-    pub(crate) fn start(looks: &Looks, validity_s: u32) -> Self {
+    pub(crate) fn start(looks: &ChallengeAddresses, validity_s: u32) -> Self {
         // A port that was free may be somebody's by the time that Pebble wants it.
         let mut tries = (0..5).filter_map(|_| Self::try_start(looks, validity_s));
         tries.next().expect("loopback has free ports")
     }
 
-    fn try_start(looks: &Looks, validity_s: u32) -> Option<Self> {
+    fn try_start(looks: &ChallengeAddresses, validity_s: u32) -> Option<Self> {
         let interop = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../interop");
         let program = interop.join("pebble/target/pebble");
         require("Pebble", program.is_file());
@@ -95,7 +95,7 @@ impl Pebble {
             if self.ports.iter().all(listens) {
                 return true;
             }
-            std::thread::park_timeout(BETWEEN_LOOKS);
+            std::thread::park_timeout(POLL_INTERVAL);
         }
         panic!("Pebble does not listen: {:?}", self.running.said());
     }
@@ -115,7 +115,7 @@ impl Pebble {
         let url = format!("https://127.0.0.1:{}/roots/0", self.ports[1]);
         let root = self.folder.path().join("root.pem");
         let mut fetch = spdy(&["fetch", &url, "--cacert"]);
-        let fetched = ended_with(0, fetch.arg(self.authority()));
+        let fetched = run_expecting(0, fetch.arg(self.authority()));
         std::fs::write(&root, &fetched.stdout).expect("the folder of a test can be written to");
         Roots::File(root)
     }

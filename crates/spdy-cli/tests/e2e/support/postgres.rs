@@ -9,7 +9,7 @@ use std::thread;
 
 use super::certificate::CERTIFICATE;
 use super::peers::{is_installed, require};
-use super::program::ended_with;
+use super::program::run_expecting;
 
 /// Whom the server runs as if the test is run by root, which it refuses: Debian's `nobody` and `nogroup`.
 const NOBODY: u32 = 65_534;
@@ -99,7 +99,7 @@ impl PostgresServer {
             .arg(path("password"))
             .arg("--pgdata")
             .arg(path("data"));
-        ended_with(0, &mut init);
+        run_expecting(0, &mut init);
         // A port that is free now may be taken before the server has it.
         let started = (0..5).find_map(|_| run(&bin, folder.path()));
         let (child, port) = started.expect("a server starts on one of five free ports");
@@ -137,7 +137,7 @@ impl PostgresServer {
     /// What `psql` prints of `sql`, a row a line.
     pub(crate) fn sql(&self, database: &str, sql: &str) -> String {
         let mut psql = self.psql(database);
-        let output = ended_with(0, psql.args(["--command", sql]));
+        let output = run_expecting(0, psql.args(["--command", sql]));
         String::from_utf8_lossy(&output.stdout).into_owned()
     }
 

@@ -17,7 +17,7 @@ const READY_WITHIN: Duration = Duration::from_secs(60);
 const LONGEST: Duration = Duration::from_secs(300);
 
 /// Lines that are remembered of a program that runs.
-const MOST_LINES: usize = 10_000;
+const MAX_LINES: usize = 10_000;
 
 /// The program, with `arguments`.
 pub(crate) fn spdy(arguments: &[&str]) -> Command {
@@ -31,7 +31,7 @@ pub(crate) fn spdy(arguments: &[&str]) -> Command {
 }
 
 /// What `command` said; it must have ended with `code`.
-pub(crate) fn ended_with(code: i32, command: &mut Command) -> Output {
+pub(crate) fn run_expecting(code: i32, command: &mut Command) -> Output {
     let output = output(command);
     let text =
         |bytes: &[u8]| String::from_utf8_lossy(&bytes[..bytes.len().min(4_000)]).into_owned();
@@ -121,7 +121,7 @@ impl Running {
                 }
                 assert!(began.elapsed() < READY_WITHIN, "no {what:?} in {said:#?}");
             }
-            thread::park_timeout(patience::BETWEEN_LOOKS);
+            thread::park_timeout(patience::POLL_INTERVAL);
         }
     }
 
@@ -161,7 +161,7 @@ impl Running {
         thread::spawn(move || {
             for line in BufReader::new(lines).lines().map_while(Result::ok) {
                 let mut said = heard.lock().expect("nobody panicked");
-                if said.len() < MOST_LINES {
+                if said.len() < MAX_LINES {
                     said.push(line.clone());
                 }
                 drop(said);

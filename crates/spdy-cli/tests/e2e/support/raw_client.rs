@@ -6,12 +6,12 @@ use std::net::{SocketAddr, TcpStream};
 use spdy_testkit::patience::PATIENCE;
 
 /// Bytes up to which each piece of an answer is looked at for its end.
-const WORTH_A_LOOK: usize = 1 << 16;
+const EAGER_CHECK_BYTES: usize = 1 << 16;
 
 /// An answer that is on its way.
-pub(crate) struct Going(TcpStream);
+pub(crate) struct PendingResponse(TcpStream);
 
-impl Going {
+impl PendingResponse {
     /// Sends `bytes` to `server`.
     pub(crate) fn begin(server: SocketAddr, bytes: &[u8]) -> Self {
         Self::try_begin(server, bytes).expect("it listens")
@@ -37,7 +37,7 @@ impl Going {
                 _ => break,
             }
             // Who keeps the connection open after a small answer is not waited for.
-            if bytes.len() < WORTH_A_LOOK && Got::of(&bytes).has_ended() {
+            if bytes.len() < EAGER_CHECK_BYTES && Got::of(&bytes).has_ended() {
                 break;
             }
         }

@@ -30,12 +30,12 @@ type Reader = Box<dyn FnMut(&mut BytesMut) -> Option<Option<u16>>>;
 
 /// Who frames it.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) enum Framed {
+pub(crate) enum FrameProtocol {
     Http2,
     Spdy,
 }
 
-impl Framed {
+impl FrameProtocol {
     pub(crate) const ALL: [Self; 2] = [Self::Http2, Self::Spdy];
 
     /// A request of these fields by a client that lets nothing of a body come: its windows of streams are closed.

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use spdy_testkit::patience::until;
 
 use super::origins::Origins;
-use super::raw_client::Going;
+use super::raw_client::PendingResponse;
 
 /// The site of which all is asked.
 pub(crate) const SITE: &str = "www.site.test";
@@ -19,7 +19,7 @@ const CLIENTS: usize = 4;
 const ANSWERS: usize = 40;
 /// How long after it is asked to end the accelerator hears who has said nothing yet. A client that the system leaves alone for so
 /// long between its connection and its request may be cut off.
-const HEARD_WITHIN: Duration = Duration::from_secs(1);
+const STOP_LATENCY: Duration = Duration::from_secs(1);
 
 /// A socket of loopback, for one who listens there by that address.
 pub(crate) fn door() -> (TcpListener, SocketAddr) {
@@ -42,7 +42,7 @@ pub(crate) fn config(top: &str, origins: &Origins, door: SocketAddr) -> String {
 
 /// Does `replace`, to which it hands what waits for enough answers of whoever is at `door` now. All clients were answered when this
 /// returns.
-pub(crate) fn while_asked<T>(door: SocketAddr, replace: impl FnOnce(&dyn Fn()) -> T) -> T {
+pub(crate) fn with_clients<T>(door: SocketAddr, replace: impl FnOnce(&dyn Fn()) -> T) -> T {
     let (answers, is_over) = (AtomicUsize::new(0), AtomicBool::new(false));
     let enough = || {
         let before = answers.load(Ordering::SeqCst);
@@ -78,7 +78,7 @@ fn ask_on(door: SocketAddr, client: usize, answers: &AtomicUsize, is_over: &Atom
         let got = loop {
             let began = Instant::now();
             let going = get(door, &path);
-            let is_late = began.elapsed() >= HEARD_WITHIN;
+            let is_late = began.elapsed() >= STOP_LATENCY;
             let got = going.end(usize::MAX);
             // Whatever came of it was begun, and has to be whole.
             if !is_late || got.status != 0 {
@@ -91,7 +91,7 @@ fn ask_on(door: SocketAddr, client: usize, answers: &AtomicUsize, is_over: &Atom
 }
 
 /// Asks for `target` over a connection of its own.
-pub(crate) fn get(door: SocketAddr, target: &str) -> Going {
+pub(crate) fn get(door: SocketAddr, target: &str) -> PendingResponse {
     let request = format!("GET {target} HTTP/1.1\r\nHost: {SITE}\r\nConnection: close\r\n\r\n");
-    Going::begin(door, request.as_bytes())
+    PendingResponse::begin(door, request.as_bytes())
 }

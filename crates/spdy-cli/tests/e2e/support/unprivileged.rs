@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::Command;
 
 /// A user and a group without a name; that of nobody, 65534, is what the kernel calls those whom a namespace does not know.
-pub(crate) const SOMEBODY: u32 = 54_321;
+pub(crate) const UNPRIVILEGED_ID: u32 = 54_321;
 
 /// The program for a user without privileges: whoever runs the tests, or somebody else if that is root. `folder` has a copy that they may run,
 /// wherever it was built.
@@ -25,7 +25,10 @@ pub(crate) fn unprivileged(folder: &Path, arguments: &[&str]) -> Command {
     command.args(arguments).env_remove("SPDY_LOG");
     let is_root = std::fs::metadata("/proc/self").expect("Linux").uid() == 0;
     if is_root {
-        command.uid(SOMEBODY).gid(SOMEBODY).current_dir("/");
+        command
+            .uid(UNPRIVILEGED_ID)
+            .gid(UNPRIVILEGED_ID)
+            .current_dir("/");
     }
     command
 }

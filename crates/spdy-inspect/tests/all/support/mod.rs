@@ -6,7 +6,7 @@ pub(crate) mod tcp;
 pub(crate) mod tls;
 
 use spdy_inspect::capture::Reader;
-use spdy_inspect::event::{Event, FrameSeen, What};
+use spdy_inspect::event::{Event, FrameRecord, What};
 use spdy_inspect::inspector::{Inspector, Options};
 use spdy_inspect::limits::Limits;
 use spdy_inspect::timeline::Summary;
@@ -40,7 +40,7 @@ impl Told {
         Self::of(inspector)
     }
 
-    pub(crate) fn frames(&self) -> Vec<&FrameSeen> {
+    pub(crate) fn frames(&self) -> Vec<&FrameRecord> {
         let frame = |event: &'_ Event| matches!(event.what, What::Frame(_));
         let frames = self.events.iter().filter(|event| frame(event));
         frames

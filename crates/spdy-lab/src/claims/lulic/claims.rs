@@ -9,7 +9,7 @@ use super::setting::{
     FACTORS, against_http, against_https, amazon, bing, fitted_flags, flags_against_http,
     flags_against_https, flags_https_against_http, https_against_http, yahoo,
 };
-use crate::claims::bench::Subjects;
+use crate::claims::bench::PageSet;
 use crate::claims::claim::{Claim, Expected, Paper, Side, Test, Trend, Unit};
 
 const GRID: &str = "7 bandwidths, 6 delays; 7 runs are one here, without chance; 46 streams, 640 B an image and 305 ms for the \
@@ -56,7 +56,7 @@ pub(crate) const CLAIMS: &[Claim] = &[
             neutral: Some(50.0),
         },
         test: Test::Run {
-            pages: Subjects::Pages(fitted_flags),
+            pages: PageSet::Pages(fitted_flags),
             setting: flags_against_http,
             measure: wins,
             factors: FACTORS,
@@ -328,7 +328,7 @@ pub(crate) const CLAIMS: &[Claim] = &[
             bound: 0.9,
         },
         test: Test::Run {
-            pages: Subjects::Pages(yahoo),
+            pages: PageSet::Pages(yahoo),
             setting: against_http,
             measure: knee,
             factors: &[],

@@ -3,7 +3,7 @@
 use std::ops::RangeInclusive;
 
 use crate::claims::bench::{
-    Bench, Figures, Pair, Setting, Subjects, geometric_mean, geometric_mean_of, profile,
+    Bench, Figures, PageSet, Pair, Setting, geometric_mean, geometric_mean_of, profile,
 };
 use crate::claims::claim::Measured;
 use crate::stats::Line;
@@ -22,7 +22,7 @@ fn cell(setting: &Setting, bandwidth: u32, delay: u32) -> Setting {
 /// Geometric mean of the ratios of all 42 cells.
 pub(super) fn grid(
     bench: &Bench<'_>,
-    pages: &Subjects,
+    pages: &PageSet,
     setting: &Setting,
 ) -> Result<Measured, String> {
     cells(bench, pages, setting, geometric_mean)
@@ -31,7 +31,7 @@ pub(super) fn grid(
 /// Cells in which the other way is the faster, percent.
 pub(super) fn wins(
     bench: &Bench<'_>,
-    pages: &Subjects,
+    pages: &PageSet,
     setting: &Setting,
 ) -> Result<Measured, String> {
     cells(bench, pages, setting, |pairs| {
@@ -48,7 +48,7 @@ fn labels() -> impl Iterator<Item = (u32, u32)> {
 
 fn cells(
     bench: &Bench<'_>,
-    pages: &Subjects,
+    pages: &PageSet,
     setting: &Setting,
     statistic: fn(&[Pair]) -> f64,
 ) -> Result<Measured, String> {
@@ -60,7 +60,7 @@ fn cells(
 /// The ratio in the cells that `is_low` picks, and in those that `is_high` does.
 fn two_ends(
     bench: &Bench<'_>,
-    pages: &Subjects,
+    pages: &PageSet,
     setting: &Setting,
     (low, is_low): (&str, fn(u32, u32) -> bool),
     (high, is_high): (&str, fn(u32, u32) -> bool),
@@ -84,7 +84,7 @@ fn two_ends(
 /// The ratio up to 512 kbit/s, and from 5,120 up.
 pub(super) fn by_bandwidth(
     bench: &Bench<'_>,
-    pages: &Subjects,
+    pages: &PageSet,
     setting: &Setting,
 ) -> Result<Measured, String> {
     let low = (
@@ -101,7 +101,7 @@ pub(super) fn by_bandwidth(
 /// The ratio up to a delay of 50 ms, and from 250 up.
 pub(super) fn by_delay(
     bench: &Bench<'_>,
-    pages: &Subjects,
+    pages: &PageSet,
     setting: &Setting,
 ) -> Result<Measured, String> {
     let low = ("to 50 ms", (|_, delay| delay <= 50) as fn(u32, u32) -> bool);
@@ -115,7 +115,7 @@ pub(super) fn by_delay(
 /// Geometric mean of the ratios of DOMContentLoaded of all cells.
 pub(super) fn grid_of_dom_content_loaded(
     bench: &Bench<'_>,
-    pages: &Subjects,
+    pages: &PageSet,
     setting: &Setting,
 ) -> Result<Measured, String> {
     cells(bench, pages, setting, |pairs| {
@@ -126,7 +126,7 @@ pub(super) fn grid_of_dom_content_loaded(
 /// Slope of load over the true round trip.
 fn round_trips(
     bench: &Bench<'_>,
-    pages: &Subjects,
+    pages: &PageSet,
     setting: &Setting,
     of: fn(&Pair) -> &Figures,
 ) -> Result<Measured, String> {
@@ -150,7 +150,7 @@ fn round_trips(
 
 pub(super) fn trips_of_base(
     bench: &Bench<'_>,
-    pages: &Subjects,
+    pages: &PageSet,
     setting: &Setting,
 ) -> Result<Measured, String> {
     round_trips(bench, pages, setting, |pair| &pair.base)
@@ -158,7 +158,7 @@ pub(super) fn trips_of_base(
 
 pub(super) fn trips_of_other(
     bench: &Bench<'_>,
-    pages: &Subjects,
+    pages: &PageSet,
     setting: &Setting,
 ) -> Result<Measured, String> {
     round_trips(bench, pages, setting, |pair| &pair.other)
@@ -167,7 +167,7 @@ pub(super) fn trips_of_other(
 /// Load over HTTP at the widest pipe to that at a fifth of it, at the longest delay.
 pub(super) fn knee(
     bench: &Bench<'_>,
-    pages: &Subjects,
+    pages: &PageSet,
     setting: &Setting,
 ) -> Result<Measured, String> {
     let cells = [2048, 10_240].map(|bandwidth| cell(setting, bandwidth, 500));

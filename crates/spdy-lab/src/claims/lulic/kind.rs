@@ -2,7 +2,7 @@
 
 use super::grid::wins;
 use super::setting::{FACTORS, fitted_flags};
-use crate::claims::bench::{Pages, Setting, Subjects};
+use crate::claims::bench::{PageSet, Pages, Setting};
 use crate::claims::claim::{Claim, Expected, Measure, Paper, Test, Trend, Unit};
 
 const WINS: &str = "as for its ratio; within a twentieth of the cells is ours";
@@ -29,7 +29,7 @@ pub(super) const fn ratio(
             neutral: Some(1.0),
         },
         test: Test::Run {
-            pages: Subjects::Pages(pages),
+            pages: PageSet::Pages(pages),
             setting,
             measure,
             factors: FACTORS,
@@ -56,7 +56,7 @@ pub(super) const fn trips(
             neutral: None,
         },
         test: Test::Run {
-            pages: Subjects::Pages(fitted_flags),
+            pages: PageSet::Pages(fitted_flags),
             setting,
             measure,
             factors: FACTORS,
@@ -83,7 +83,7 @@ pub(super) const fn won(
             neutral: Some(50.0),
         },
         test: Test::Run {
-            pages: Subjects::Pages(pages),
+            pages: PageSet::Pages(pages),
             setting,
             measure: wins,
             factors: &[],
@@ -111,7 +111,7 @@ pub(super) const fn trend(
             trend,
         },
         test: Test::Run {
-            pages: Subjects::Pages(pages),
+            pages: PageSet::Pages(pages),
             setting,
             measure,
             factors: &[],

@@ -8,7 +8,7 @@
 
 use std::fmt::{self, Write};
 
-use super::ink::{InLegend, Ink, Letters, Tone};
+use super::ink::{LegendAttributes, ProtocolStyle, ShapeStyle, TextStyle};
 use super::panel::Panel;
 use crate::report::text::Text;
 
@@ -23,7 +23,7 @@ const GAP: f64 = 22.0;
 const CAPTION: f64 = 20.0;
 const LEGEND: f64 = 22.0;
 /// Width of a letter as a part of its size, roughly; a legend need not fit closely.
-const LETTER: f64 = 0.52;
+const LETTER_WIDTH: f64 = 0.52;
 
 /// Panels that belong together.
 #[derive(Clone, Debug)]
@@ -35,7 +35,7 @@ pub(crate) struct Figure {
     /// Panels beside each other on paper.
     pub(crate) columns: usize,
     /// What colours mean.
-    pub(crate) legend: Vec<(Ink, String)>,
+    pub(crate) legend: Vec<(ShapeStyle, String)>,
     pub(crate) panels: Vec<Panel>,
     /// Panels that were left out.
     pub(crate) more: usize,
@@ -59,7 +59,7 @@ impl Figure {
 
     /// Protocols as its legend.
     pub(crate) fn legend_of<'a>(&mut self, protocols: impl IntoIterator<Item = &'a String>) {
-        let item = |name: &String| (Ink::Mark(Tone::of(name)), name.clone());
+        let item = |name: &String| (ShapeStyle::Mark(ProtocolStyle::of(name)), name.clone());
         self.legend = protocols.into_iter().map(item).collect();
     }
 
@@ -88,7 +88,7 @@ impl Figure {
             4 => " four",
             _ => "",
         };
-        self.legend_on_page(out)?;
+        self.write_html_legend(out)?;
         write!(
             out,
             "<div class=\"panels{columns}\" data-figure=\"{}\">",
@@ -110,10 +110,15 @@ impl Figure {
         Ok(())
     }
 
-    fn legend_on_page(&self, out: &mut String) -> fmt::Result {
+    fn write_html_legend(&self, out: &mut String) -> fmt::Result {
         write!(out, "<p class=\"legend\">")?;
         for (ink, name) in &self.legend {
-            write!(out, "<span><i {}></i>{}</span>", InLegend(*ink), Text(name))?;
+            write!(
+                out,
+                "<span><i {}></i>{}</span>",
+                LegendAttributes(*ink),
+                Text(name)
+            )?;
         }
         write!(out, "</p>")
     }
@@ -122,12 +127,12 @@ impl Figure {
     #[must_use]
     pub(crate) fn on_paper(&self) -> String {
         let mut out = String::new();
-        self.write_paper(&mut out)
+        self.write_svg(&mut out)
             .expect("a String takes every write");
         out
     }
 
-    fn write_paper(&self, out: &mut String) -> fmt::Result {
+    fn write_svg(&self, out: &mut String) -> fmt::Result {
         let columns = self.columns.clamp(1, self.panels.len().max(1));
         let widest = self
             .panels
@@ -166,8 +171,8 @@ impl Figure {
                 write!(
                     out,
                     "<text font-size=\"{}\" fill=\"{}\" x=\"{left}\" y=\"{}\">{}</text>\n<g transform=\"translate({left} {})\">",
-                    Letters::Caption.size(),
-                    Letters::Caption.color(),
+                    TextStyle::Caption.size(),
+                    TextStyle::Caption.color(),
                     top + 11.0,
                     Text(&panel.caption),
                     top + CAPTION
@@ -185,7 +190,7 @@ impl Figure {
         let mut rows: Vec<Vec<(f64, usize)>> = Vec::new();
         let mut x = f64::INFINITY;
         for (number, (_, name)) in self.legend.iter().enumerate() {
-            let wide = 34.0 + name.chars().count() as f64 * Letters::Value.size() * LETTER;
+            let wide = 34.0 + name.chars().count() as f64 * TextStyle::Value.size() * LETTER_WIDTH;
             if x + wide > width {
                 rows.push(Vec::new());
                 x = 0.0;
@@ -204,17 +209,17 @@ impl Figure {
             let (ink, name) = &self.legend[*number];
             let (left, middle) = (MARGIN + x, top + 5.0);
             match ink {
-                Ink::Mark(tone) => {
-                    row.path(Ink::Line(*tone), format!("M{left} {middle}h14"), "");
+                ShapeStyle::Mark(tone) => {
+                    row.path(ShapeStyle::Line(*tone), format!("M{left} {middle}h14"), "");
                     row.path(*ink, tone.mark(left + 7.0, middle, 3.2), "");
                 }
-                Ink::Midline => row.path(*ink, format!("M{left} {middle}h14"), ""),
-                Ink::Dcl | Ink::Load => {
+                ShapeStyle::Midline => row.path(*ink, format!("M{left} {middle}h14"), ""),
+                ShapeStyle::Dcl | ShapeStyle::Load => {
                     row.path(*ink, format!("M{} {}v10", left + 7.0, middle - 5.0), "");
                 }
                 _ => row.rect(*ink, [left, middle - 4.0, 14.0, 8.0], ""),
             }
-            row.text(Letters::Value, left + 19.0, middle, name.clone());
+            row.text(TextStyle::Value, left + 19.0, middle, name.clone());
         }
         row.on_paper(out)?;
         writeln!(out)
@@ -245,7 +250,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_is_named_by_words_whatever_stands_in_them() {
+    fn a_file_name_is_safe_for_any_title() {
         assert_eq!(
             stem(&["load", "over", "rate", "../My Page.har"]),
             "load-over-rate-my-page-har"

@@ -7,7 +7,7 @@ use std::fmt;
 
 /// A protocol's colour and mark, by its name.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) struct Tone {
+pub(crate) struct ProtocolStyle {
     /// The class that sets `--tone` on the page.
     pub(crate) class: &'static str,
     /// Colour on paper.
@@ -26,12 +26,12 @@ enum Mark {
     Cross,
 }
 
-const fn tone(class: &'static str, color: &'static str, mark: Mark) -> Tone {
-    Tone { class, color, mark }
+const fn tone(class: &'static str, color: &'static str, mark: Mark) -> ProtocolStyle {
+    ProtocolStyle { class, color, mark }
 }
 
 /// The protocols that have a colour of their own.
-const KNOWN: [(&str, Tone); 6] = [
+const KNOWN: [(&str, ProtocolStyle); 6] = [
     ("http", tone("p-http", "#7a8699", Mark::Circle)),
     ("https", tone("p-https", "#34435e", Mark::Square)),
     ("spdy", tone("p-spdy", "#d9620f", Mark::Diamond)),
@@ -41,20 +41,20 @@ const KNOWN: [(&str, Tone); 6] = [
 ];
 
 /// Those of all others: the same name, the same colour.
-const OTHERS: [Tone; 3] = [
+const FALLBACK_STYLES: [ProtocolStyle; 3] = [
     tone("p-other", "#8a5fb5", Mark::Cross),
     tone("p-other-2", "#b0417a", Mark::Square),
     tone("p-other-3", "#0f8b8d", Mark::Circle),
 ];
 
-impl Tone {
+impl ProtocolStyle {
     /// That of `protocol`.
     pub(crate) fn of(protocol: &str) -> Self {
         let known = KNOWN.iter().find(|(name, _)| *name == protocol);
         known.map_or_else(
             || {
                 let sum: usize = protocol.bytes().map(usize::from).sum();
-                OTHERS[sum % OTHERS.len()]
+                FALLBACK_STYLES[sum % FALLBACK_STYLES.len()]
             },
             |(_, tone)| *tone,
         )
@@ -112,23 +112,23 @@ impl Tone {
 
 /// What a shape is.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum Ink {
+pub(crate) enum ShapeStyle {
     /// Lines behind everything that help to read.
     Grid,
     /// Where two protocols are equal.
     Midline,
     /// Load times of a protocol, joined.
-    Line(Tone),
+    Line(ProtocolStyle),
     /// Between what a median may lie.
-    Whisker(Tone),
+    Whisker(ProtocolStyle),
     /// One median.
-    Mark(Tone),
+    Mark(ProtocolStyle),
     /// One of many: what is behind shows.
-    Faint(Tone),
+    Faint(ProtocolStyle),
     /// An amount.
-    Bar(Tone),
+    Bar(ProtocolStyle),
     /// A part of a bar, or a lesser one beside it.
-    Pale(Tone),
+    Pale(ProtocolStyle),
     /// Faster, from 0 to 1.
     Good(f64),
     /// Slower, from 0 to 1.
@@ -206,72 +206,74 @@ impl Phase {
     }
 }
 
-/// The strongest that [`Ink::Good`] and [`Ink::Bad`] get: figures stand on it.
+/// The strongest that [`ShapeStyle::Good`] and [`ShapeStyle::Bad`] get: figures stand on it.
 const STRONGEST: f64 = 0.72;
 
 /// The attributes that make a shape look as it should on the page.
-pub(crate) struct OnPage(pub(crate) Ink);
+pub(crate) struct HtmlAttributes(pub(crate) ShapeStyle);
 
-impl fmt::Display for OnPage {
+impl fmt::Display for HtmlAttributes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let class = |f: &mut fmt::Formatter<'_>, name: &str, tone: Tone| {
+        let class = |f: &mut fmt::Formatter<'_>, name: &str, tone: ProtocolStyle| {
             write!(f, "class=\"{name} {}\"", tone.class)
         };
         match self.0 {
-            Ink::Line(tone) => class(f, "line", tone),
-            Ink::Whisker(tone) => class(f, "whisker", tone),
-            Ink::Mark(tone) => class(f, "dot", tone),
-            Ink::Faint(tone) => class(f, "dot faint", tone),
-            Ink::Bar(tone) => class(f, "bar", tone),
-            Ink::Pale(tone) => class(f, "bar pale", tone),
-            Ink::Good(part) => write!(f, "class=\"good\" opacity=\"{:.2}\"", part * STRONGEST),
-            Ink::Bad(part) => write!(f, "class=\"bad\" opacity=\"{:.2}\"", part * STRONGEST),
-            Ink::Phase(phase) => write!(f, "class=\"{}\"", phase.class()),
-            Ink::Grid => f.write_str("class=\"grid\""),
-            Ink::Midline => f.write_str("class=\"midline\""),
-            Ink::Whole => f.write_str("class=\"whole\""),
-            Ink::Doubtful => f.write_str("class=\"doubtful\""),
-            Ink::Absent => f.write_str("class=\"absent\""),
-            Ink::Dcl => f.write_str("class=\"dcl-line\""),
-            Ink::Load => f.write_str("class=\"load-line\""),
-            Ink::Hit => f.write_str("class=\"hit\""),
+            ShapeStyle::Line(tone) => class(f, "line", tone),
+            ShapeStyle::Whisker(tone) => class(f, "whisker", tone),
+            ShapeStyle::Mark(tone) => class(f, "dot", tone),
+            ShapeStyle::Faint(tone) => class(f, "dot faint", tone),
+            ShapeStyle::Bar(tone) => class(f, "bar", tone),
+            ShapeStyle::Pale(tone) => class(f, "bar pale", tone),
+            ShapeStyle::Good(part) => {
+                write!(f, "class=\"good\" opacity=\"{:.2}\"", part * STRONGEST)
+            }
+            ShapeStyle::Bad(part) => write!(f, "class=\"bad\" opacity=\"{:.2}\"", part * STRONGEST),
+            ShapeStyle::Phase(phase) => write!(f, "class=\"{}\"", phase.class()),
+            ShapeStyle::Grid => f.write_str("class=\"grid\""),
+            ShapeStyle::Midline => f.write_str("class=\"midline\""),
+            ShapeStyle::Whole => f.write_str("class=\"whole\""),
+            ShapeStyle::Doubtful => f.write_str("class=\"doubtful\""),
+            ShapeStyle::Absent => f.write_str("class=\"absent\""),
+            ShapeStyle::Dcl => f.write_str("class=\"dcl-line\""),
+            ShapeStyle::Load => f.write_str("class=\"load-line\""),
+            ShapeStyle::Hit => f.write_str("class=\"hit\""),
         }
     }
 }
 
 /// The attributes of its sample in a legend of the page, which is a field of `--tone`.
-pub(crate) struct InLegend(pub(crate) Ink);
+pub(crate) struct LegendAttributes(pub(crate) ShapeStyle);
 
-impl fmt::Display for InLegend {
+impl fmt::Display for LegendAttributes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let variable = |f: &mut fmt::Formatter<'_>, name: &str, opacity: f64| {
             write!(f, "style=\"--tone:var(--{name});opacity:{opacity:.2}\"")
         };
         match self.0 {
-            Ink::Line(tone)
-            | Ink::Whisker(tone)
-            | Ink::Mark(tone)
-            | Ink::Faint(tone)
-            | Ink::Bar(tone)
-            | Ink::Pale(tone) => write!(f, "class=\"{}\"", tone.class),
-            Ink::Good(part) => variable(f, "good", part * STRONGEST),
-            Ink::Bad(part) => variable(f, "bad", part * STRONGEST),
-            Ink::Whole => variable(f, "whole", 1.0),
-            Ink::Doubtful => variable(f, "doubtful", 1.0),
-            Ink::Phase(phase) => write!(f, "class=\"{}\"", phase.class()),
-            Ink::Dcl => f.write_str("class=\"dcl-mark\""),
-            Ink::Load => f.write_str("class=\"load-mark\""),
-            Ink::Absent => f.write_str("class=\"frame\""),
-            Ink::Midline => f.write_str("class=\"dashes\""),
-            Ink::Grid | Ink::Hit => f.write_str("hidden"),
+            ShapeStyle::Line(tone)
+            | ShapeStyle::Whisker(tone)
+            | ShapeStyle::Mark(tone)
+            | ShapeStyle::Faint(tone)
+            | ShapeStyle::Bar(tone)
+            | ShapeStyle::Pale(tone) => write!(f, "class=\"{}\"", tone.class),
+            ShapeStyle::Good(part) => variable(f, "good", part * STRONGEST),
+            ShapeStyle::Bad(part) => variable(f, "bad", part * STRONGEST),
+            ShapeStyle::Whole => variable(f, "whole", 1.0),
+            ShapeStyle::Doubtful => variable(f, "doubtful", 1.0),
+            ShapeStyle::Phase(phase) => write!(f, "class=\"{}\"", phase.class()),
+            ShapeStyle::Dcl => f.write_str("class=\"dcl-mark\""),
+            ShapeStyle::Load => f.write_str("class=\"load-mark\""),
+            ShapeStyle::Absent => f.write_str("class=\"frame\""),
+            ShapeStyle::Midline => f.write_str("class=\"dashes\""),
+            ShapeStyle::Grid | ShapeStyle::Hit => f.write_str("hidden"),
         }
     }
 }
 
 /// The attributes that make it so on paper.
-pub(crate) struct OnPaper(pub(crate) Ink);
+pub(crate) struct SvgAttributes(pub(crate) ShapeStyle);
 
-impl fmt::Display for OnPaper {
+impl fmt::Display for SvgAttributes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let stroke = |f: &mut fmt::Formatter<'_>, color: &str, width: f64| {
             write!(
@@ -284,35 +286,35 @@ impl fmt::Display for OnPaper {
             _ => write!(f, "fill=\"{color}\" fill-opacity=\"{opacity:.2}\""),
         };
         match self.0 {
-            Ink::Grid => stroke(f, "#d8dbe0", 0.6),
-            Ink::Midline => {
+            ShapeStyle::Grid => stroke(f, "#d8dbe0", 0.6),
+            ShapeStyle::Midline => {
                 stroke(f, "#1d2126", 0.9)?;
                 f.write_str(" stroke-dasharray=\"4 3\"")
             }
-            Ink::Line(tone) => {
+            ShapeStyle::Line(tone) => {
                 stroke(f, tone.color, 1.6)?;
                 f.write_str(" stroke-linejoin=\"round\"")
             }
-            Ink::Whisker(tone) => stroke(f, tone.color, 1.0),
-            Ink::Mark(tone) | Ink::Bar(tone) => fill(f, tone.color, 1.0),
-            Ink::Faint(tone) => fill(f, tone.color, 0.55),
-            Ink::Pale(tone) => fill(f, tone.color, 0.45),
-            Ink::Good(part) => fill(f, "#2f6fb3", part * STRONGEST),
-            Ink::Bad(part) => fill(f, "#c62f2f", part * STRONGEST),
-            Ink::Whole => fill(f, "#9fb8cc", 1.0),
-            Ink::Doubtful => fill(f, "#e09f1f", 1.0),
-            Ink::Absent => stroke(f, "#9aa4af", 0.8),
-            Ink::Phase(phase) => fill(f, phase.color(), 1.0),
-            Ink::Dcl => stroke(f, "#2146c7", 1.2),
-            Ink::Load => stroke(f, "#c62f2f", 1.2),
-            Ink::Hit => f.write_str("fill=\"none\""),
+            ShapeStyle::Whisker(tone) => stroke(f, tone.color, 1.0),
+            ShapeStyle::Mark(tone) | ShapeStyle::Bar(tone) => fill(f, tone.color, 1.0),
+            ShapeStyle::Faint(tone) => fill(f, tone.color, 0.55),
+            ShapeStyle::Pale(tone) => fill(f, tone.color, 0.45),
+            ShapeStyle::Good(part) => fill(f, "#2f6fb3", part * STRONGEST),
+            ShapeStyle::Bad(part) => fill(f, "#c62f2f", part * STRONGEST),
+            ShapeStyle::Whole => fill(f, "#9fb8cc", 1.0),
+            ShapeStyle::Doubtful => fill(f, "#e09f1f", 1.0),
+            ShapeStyle::Absent => stroke(f, "#9aa4af", 0.8),
+            ShapeStyle::Phase(phase) => fill(f, phase.color(), 1.0),
+            ShapeStyle::Dcl => stroke(f, "#2146c7", 1.2),
+            ShapeStyle::Load => stroke(f, "#c62f2f", 1.2),
+            ShapeStyle::Hit => f.write_str("fill=\"none\""),
         }
     }
 }
 
 /// What a text is.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) enum Letters {
+pub(crate) enum TextStyle {
     /// Under an axis, or wherever its middle is given.
     Axis,
     /// Before an axis: its end is given.
@@ -331,7 +333,7 @@ pub(crate) enum Letters {
     Caption,
 }
 
-impl Letters {
+impl TextStyle {
     /// Height in units of the drawing.
     pub(crate) const fn size(self) -> f64 {
         match self {
@@ -381,8 +383,8 @@ mod tests {
 
     #[test]
     fn a_protocol_keeps_its_colour_and_no_two_known_ones_share_it() {
-        assert_eq!(Tone::of("gopher"), Tone::of("gopher"));
-        assert_eq!(Tone::of("spdy").class, "p-spdy");
+        assert_eq!(ProtocolStyle::of("gopher"), ProtocolStyle::of("gopher"));
+        assert_eq!(ProtocolStyle::of("spdy").class, "p-spdy");
         for (at, (name, tone)) in KNOWN.iter().enumerate() {
             let rest = KNOWN.iter().skip(at + 1);
             let shared = rest.map(|(other, tone)| (other, tone.color));
@@ -392,21 +394,21 @@ mod tests {
     }
 
     #[test]
-    fn paper_knows_no_variables_and_no_classes() {
-        let tone = Tone::of("spdy");
+    fn svg_files_use_no_css_variables_or_classes() {
+        let tone = ProtocolStyle::of("spdy");
         let inks = [
-            Ink::Grid,
-            Ink::Midline,
-            Ink::Line(tone),
-            Ink::Whisker(tone),
-            Ink::Faint(tone),
-            Ink::Good(0.5),
-            Ink::Absent,
-            Ink::Phase(Phase::Tls),
-            Ink::Hit,
+            ShapeStyle::Grid,
+            ShapeStyle::Midline,
+            ShapeStyle::Line(tone),
+            ShapeStyle::Whisker(tone),
+            ShapeStyle::Faint(tone),
+            ShapeStyle::Good(0.5),
+            ShapeStyle::Absent,
+            ShapeStyle::Phase(Phase::Tls),
+            ShapeStyle::Hit,
         ];
         for ink in inks {
-            let paper = OnPaper(ink).to_string();
+            let paper = SvgAttributes(ink).to_string();
             assert!(paper.starts_with("fill=\""), "{paper}");
             assert!(
                 !paper.contains("var(") && !paper.contains("class"),

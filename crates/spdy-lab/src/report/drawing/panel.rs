@@ -2,7 +2,7 @@
 
 use std::fmt::{self, Write};
 
-use super::ink::{Ink, Letters, OnPage, OnPaper};
+use super::ink::{HtmlAttributes, ShapeStyle, SvgAttributes, TextStyle};
 use crate::report::text::Text;
 
 /// Pixels of a page for a unit, at most.
@@ -25,17 +25,17 @@ pub(crate) struct Panel {
 #[derive(Clone, Debug)]
 enum Shape {
     Path {
-        ink: Ink,
+        ink: ShapeStyle,
         path: String,
         title: String,
     },
     Rect {
-        ink: Ink,
+        ink: ShapeStyle,
         place: [f64; 4],
         title: String,
     },
     Text {
-        letters: Letters,
+        letters: TextStyle,
         place: [f64; 2],
         turned: bool,
         text: String,
@@ -67,19 +67,24 @@ impl Panel {
     }
 
     /// A path, with a title if that is not empty.
-    pub(crate) fn path(&mut self, ink: Ink, path: impl Into<String>, title: impl Into<String>) {
+    pub(crate) fn path(
+        &mut self,
+        ink: ShapeStyle,
+        path: impl Into<String>,
+        title: impl Into<String>,
+    ) {
         let (path, title) = (path.into(), title.into());
         self.shapes.push(Shape::Path { ink, path, title });
     }
 
     /// A rectangle: left, top, width, height.
-    pub(crate) fn rect(&mut self, ink: Ink, place: [f64; 4], title: impl Into<String>) {
+    pub(crate) fn rect(&mut self, ink: ShapeStyle, place: [f64; 4], title: impl Into<String>) {
         let title = title.into();
         self.shapes.push(Shape::Rect { ink, place, title });
     }
 
     /// A text whose middle is as high as `y`.
-    pub(crate) fn text(&mut self, letters: Letters, x: f64, y: f64, text: impl Into<String>) {
+    pub(crate) fn text(&mut self, letters: TextStyle, x: f64, y: f64, text: impl Into<String>) {
         self.shapes.push(Shape::Text {
             letters,
             place: [x, y],
@@ -89,9 +94,9 @@ impl Panel {
     }
 
     /// A text that runs upwards, with its middle at (x, y).
-    pub(crate) fn upwards(&mut self, x: f64, y: f64, text: impl Into<String>) {
+    pub(crate) fn vertical_text(&mut self, x: f64, y: f64, text: impl Into<String>) {
         self.shapes.push(Shape::Text {
-            letters: Letters::Axis,
+            letters: TextStyle::Axis,
             place: [x, y],
             turned: true,
             text: text.into(),
@@ -140,7 +145,7 @@ impl Panel {
                     place: [x, y, width, height],
                     title,
                 } => {
-                    if *ink == Ink::Hit && ground == Ground::Paper {
+                    if *ink == ShapeStyle::Hit && ground == Ground::Paper {
                         continue;
                     }
                     write!(
@@ -212,13 +217,13 @@ fn titled(out: &mut String, title: &str, ground: Ground) -> fmt::Result {
     write!(out, "<title>{}</title>", Long(title))
 }
 
-struct Look(Ink, Ground);
+struct Look(ShapeStyle, Ground);
 
 impl fmt::Display for Look {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.1 {
-            Ground::Page => OnPage(self.0).fmt(f),
-            Ground::Paper => OnPaper(self.0).fmt(f),
+            Ground::Page => HtmlAttributes(self.0).fmt(f),
+            Ground::Paper => SvgAttributes(self.0).fmt(f),
         }
     }
 }

@@ -58,7 +58,7 @@ pub fn again(runner: &Runner, rows: &[Row], chosen: Option<&str>) -> Vec<Again> 
             .trials
             .iter()
             .find(|trial| trial.page == *page && trial.cells.iter().any(|cell| cell.key == key)),
-        None => in_the_middle(&data, page),
+        None => middle_trial(&data, page),
     };
     let trials = data.pages.iter().filter_map(trial);
     trials
@@ -67,7 +67,7 @@ pub fn again(runner: &Runner, rows: &[Row], chosen: Option<&str>) -> Vec<Again> 
 }
 
 /// The trial of `page` at the middle level of each factor, or of those there are the one in the middle.
-fn in_the_middle<'a>(data: &'a Data, page: &str) -> Option<&'a Trial> {
+fn middle_trial<'a>(data: &'a Data, page: &str) -> Option<&'a Trial> {
     let trials: Vec<&Trial> = data
         .trials
         .iter()

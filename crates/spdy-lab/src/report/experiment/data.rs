@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::real::Run;
 use crate::experiment::cell::levels_of;
-use crate::experiment::effect::Repeats;
-use crate::stats::{Bootstrap, LEAST_RUNS, Modes, median};
+use crate::experiment::effect::DuplicateCells;
+use crate::stats::{Bootstrap, MIN_RUNS, Modes, median};
 use crate::store::row::Row;
 use crate::store::value::Value;
 
@@ -77,7 +77,7 @@ impl Time {
             ..Bootstrap::default()
         };
         let middle = |runs: &[f64]| median(runs.iter().copied()).unwrap_or(f64::NAN);
-        let interval = (differ && runs.len() >= LEAST_RUNS)
+        let interval = (differ && runs.len() >= MIN_RUNS)
             .then(|| bootstrap.of(&runs, middle))
             .flatten()
             .map(|estimate| (estimate.low, estimate.high));
@@ -174,7 +174,7 @@ impl Data {
     pub(super) fn of(rows: &[Row]) -> Self {
         let mut trials: Vec<Trial> = Vec::new();
         let mut place = BTreeMap::<String, usize>::new();
-        let mut repeats = Repeats::default();
+        let mut repeats = DuplicateCells::default();
         let mut uncounted = Vec::new();
         for rows in rows.chunk_by(|a, b| a.value("cell") == b.value("cell")) {
             let key = rows[0].value("cell").as_str().unwrap_or_default();

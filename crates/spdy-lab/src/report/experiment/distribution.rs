@@ -2,7 +2,7 @@
 
 use super::data::Data;
 use crate::report::drawing::figure::Figure;
-use crate::report::drawing::ink::{Ink, Letters, Tone};
+use crate::report::drawing::ink::{ProtocolStyle, ShapeStyle, TextStyle};
 use crate::report::drawing::panel::Panel;
 use crate::report::text::Millis;
 use crate::report::times::tick_label;
@@ -18,7 +18,7 @@ const HEIGHT: f64 = 204.0;
 const HALF_LETTER: f64 = 2.7;
 
 /// Values of each protocol, in rising order.
-type Sorted<'a> = Vec<(&'a str, Vec<f64>)>;
+type SortedValues<'a> = Vec<(&'a str, Vec<f64>)>;
 
 /// Load times: a panel for each page.
 pub(super) fn times(data: &Data) -> Figure {
@@ -71,7 +71,7 @@ pub(super) fn ratios(data: &Data) -> Figure {
     figure
 }
 
-fn sorted<'a>(values: impl Iterator<Item = (&'a str, Vec<f64>)>) -> Sorted<'a> {
+fn sorted<'a>(values: impl Iterator<Item = (&'a str, Vec<f64>)>) -> SortedValues<'a> {
     let sort = |(name, mut values): (&'a str, Vec<f64>)| {
         values.retain(|value| *value > 0.0);
         values.sort_by(f64::total_cmp);
@@ -82,7 +82,7 @@ fn sorted<'a>(values: impl Iterator<Item = (&'a str, Vec<f64>)>) -> Sorted<'a> {
 
 /// `None` if there is nothing to tell apart.
 fn panel(
-    values: &Sorted<'_>,
+    values: &SortedValues<'_>,
     caption: &str,
     axis: &str,
     middle: impl Fn(f64) -> String,
@@ -102,16 +102,24 @@ fn panel(
     panel.caption = caption.to_owned();
     panel.title = format!("Distribution of {axis}: {caption}");
     for part in [0.0, 0.25, 0.5, 0.75, 1.0] {
-        panel.path(Ink::Grid, format!("M{LEFT} {:.1}H{RIGHT}", y(part)), "");
+        panel.path(
+            ShapeStyle::Grid,
+            format!("M{LEFT} {:.1}H{RIGHT}", y(part)),
+            "",
+        );
         let percent = format!("{}\u{202f}%", part * 100.0);
-        panel.text(Letters::Before, LEFT - 4.0, y(part), percent);
+        panel.text(TextStyle::Before, LEFT - 4.0, y(part), percent);
     }
     for (value, label) in marks(least, most, x, |value| label(value, most)) {
-        panel.path(Ink::Grid, format!("M{:.1} {TOP}V{BOTTOM}", x(value)), "");
-        panel.text(Letters::Axis, x(value), BOTTOM + 11.0, label);
+        panel.path(
+            ShapeStyle::Grid,
+            format!("M{:.1} {TOP}V{BOTTOM}", x(value)),
+            "",
+        );
+        panel.text(TextStyle::Axis, x(value), BOTTOM + 11.0, label);
     }
     panel.text(
-        Letters::Axis,
+        TextStyle::Axis,
         f64::midpoint(LEFT, RIGHT),
         HEIGHT - 8.0,
         axis,
@@ -127,7 +135,7 @@ fn panel(
         path.push_str(&format!("H{RIGHT}"));
         panel.description.push_str(&about);
         panel.description.push('\n');
-        panel.path(Ink::Line(Tone::of(protocol)), path, about);
+        panel.path(ShapeStyle::Line(ProtocolStyle::of(protocol)), path, about);
     }
     Some(panel)
 }

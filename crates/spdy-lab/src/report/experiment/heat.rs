@@ -2,7 +2,7 @@
 
 use super::data::{Data, Factor, Trial};
 use crate::report::drawing::figure::Figure;
-use crate::report::drawing::ink::{Ink, Letters};
+use crate::report::drawing::ink::{ShapeStyle, TextStyle};
 use crate::report::drawing::panel::Panel;
 
 const LEFT: f64 = 64.0;
@@ -40,12 +40,12 @@ pub(super) fn ratios(data: &Data, page: &str, across: &Factor, down: &Factor) ->
 }
 
 /// The colour of a ratio: equal steps for equal factors.
-fn ink(ratio: f64) -> Ink {
+fn ink(ratio: f64) -> ShapeStyle {
     let strength = (ratio.ln().abs() / STRONGEST.ln()).min(1.0);
     if ratio < 1.0 {
-        Ink::Good(strength)
+        ShapeStyle::Good(strength)
     } else {
-        Ink::Bad(strength)
+        ShapeStyle::Bad(strength)
     }
 }
 
@@ -66,7 +66,7 @@ fn panel(
         down.name, across.name
     );
     panel.text(
-        Letters::Before,
+        TextStyle::Before,
         LEFT - 5.0,
         TOP / 2.0 - 1.0,
         down.name.clone(),
@@ -74,7 +74,7 @@ fn panel(
     for (row, (level_down, _)) in down.levels.iter().enumerate() {
         let top = TOP + ROW * row as f64;
         let middle = top + ROW / 2.0;
-        panel.text(Letters::Before, LEFT - 5.0, middle, level_down.clone());
+        panel.text(TextStyle::Before, LEFT - 5.0, middle, level_down.clone());
         for (column, (level_across, _)) in across.levels.iter().enumerate() {
             let is_here = |trial: &&&Trial| {
                 trial.level(&down.name) == Some(level_down)
@@ -86,7 +86,7 @@ fn panel(
             let ratio = trials.iter().find(is_here);
             let Some(ratio) = ratio.and_then(|trial| trial.ratio(protocol, data.reference()))
             else {
-                panel.rect(Ink::Absent, place, format!("{about}: not there"));
+                panel.rect(ShapeStyle::Absent, place, format!("{about}: not there"));
                 continue;
             };
             let about = format!("{about}: ×{ratio:.3}");
@@ -95,7 +95,7 @@ fn panel(
             panel.group(about, |panel| {
                 panel.rect(ink(ratio), place, "");
                 panel.text(
-                    Letters::Cell,
+                    TextStyle::Cell,
                     x + COLUMN / 2.0,
                     middle,
                     format!("{ratio:.2}"),
@@ -105,9 +105,9 @@ fn panel(
     }
     for (column, (level, _)) in across.levels.iter().enumerate() {
         let middle = LEFT + COLUMN * (column as f64 + 0.5);
-        panel.text(Letters::Axis, middle, bottom + 9.0, level.clone());
+        panel.text(TextStyle::Axis, middle, bottom + 9.0, level.clone());
     }
     let middle = f64::midpoint(LEFT, width);
-    panel.text(Letters::Axis, middle, bottom + 23.0, across.name.clone());
+    panel.text(TextStyle::Axis, middle, bottom + 23.0, across.name.clone());
     panel
 }

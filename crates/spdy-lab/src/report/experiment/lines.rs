@@ -5,7 +5,7 @@
 
 use super::data::{Data, Factor, Moment, Time, Trial};
 use crate::report::drawing::figure::Figure;
-use crate::report::drawing::ink::{Ink, Letters, Tone};
+use crate::report::drawing::ink::{ProtocolStyle, ShapeStyle, TextStyle};
 use crate::report::drawing::panel::Panel;
 use crate::report::text::{Millis, ticks};
 use crate::report::times::tick_label;
@@ -22,9 +22,9 @@ const LOGARITHMIC: f64 = 8.0;
 /// Half of a mark.
 const MARK: f64 = 2.6;
 /// Units between the marks of two protocols at a level that is a name.
-const ASIDE: f64 = 9.0;
+const MARK_OFFSET: f64 = 9.0;
 /// Those at a number, where whiskers would stand on one another.
-const BARELY_ASIDE: f64 = 2.4;
+const NUMERIC_MARK_OFFSET: f64 = 2.4;
 
 /// Load times of `page` over `factor`.
 pub(super) fn loads(data: &Data, page: &str, factor: &Factor) -> Figure {
@@ -87,7 +87,7 @@ pub(super) fn still(data: &Data) -> Figure {
             let Some(cell) = trial.cell(protocol) else {
                 continue;
             };
-            let place = Place::of(&axis, end, aside(ASIDE, number, data));
+            let place = Place::of(&axis, end, aside(MARK_OFFSET, number, data));
             for (moment, (level, x)) in Moment::ALL.into_iter().zip(&axis.levels) {
                 if let Some(time) = cell.moment(moment) {
                     place.mark(&mut panel, protocol, level, *x, time);
@@ -115,17 +115,17 @@ fn frame(factor: &Factor, upright: &str, end: f64) -> Panel {
     let mut panel = Panel::new(WIDTH, HEIGHT);
     for mark in ticks(end) {
         let y = place.y(mark);
-        panel.path(Ink::Grid, format!("M{LEFT} {y:.1}H{RIGHT}"), "");
-        panel.text(Letters::Before, LEFT - 4.0, y, tick_label(mark, end));
+        panel.path(ShapeStyle::Grid, format!("M{LEFT} {y:.1}H{RIGHT}"), "");
+        panel.text(TextStyle::Before, LEFT - 4.0, y, tick_label(mark, end));
     }
-    panel.text(Letters::After, 0.0, 6.0, upright);
+    panel.text(TextStyle::After, 0.0, 6.0, upright);
     for (level, number) in labelled(factor, &place) {
         let x = place.x(*number);
-        panel.path(Ink::Grid, format!("M{x:.1} {BOTTOM}v3"), "");
-        panel.text(Letters::Axis, x, BOTTOM + 11.0, level.clone());
+        panel.path(ShapeStyle::Grid, format!("M{x:.1} {BOTTOM}v3"), "");
+        panel.text(TextStyle::Axis, x, BOTTOM + 11.0, level.clone());
     }
     let middle = f64::midpoint(LEFT, RIGHT);
-    panel.text(Letters::Axis, middle, HEIGHT - 7.0, factor.name.clone());
+    panel.text(TextStyle::Axis, middle, HEIGHT - 7.0, factor.name.clone());
     panel
 }
 
@@ -157,8 +157,8 @@ fn panel(data: &Data, factor: &Factor, trials: &[&Trial], moment: Moment, captio
     let times = || cells.clone().map(|cell| cell.moment(moment));
     let end = end(times());
     let apart = match factor.is_numeric {
-        false => ASIDE,
-        true if times().flatten().any(|time| time.interval.is_some()) => BARELY_ASIDE,
+        false => MARK_OFFSET,
+        true if times().flatten().any(|time| time.interval.is_some()) => NUMERIC_MARK_OFFSET,
         true => 0.0,
     };
     let mut panel = frame(factor, moment.name(), end);
@@ -179,7 +179,7 @@ fn panel(data: &Data, factor: &Factor, trials: &[&Trial], moment: Moment, captio
                 .map(|(_, x, time)| format!("{:.1} {:.1}", place.x(*x), place.y(time.ms)))
                 .collect();
             let line = format!("M{}", joined.join("L"));
-            panel.path(Ink::Line(Tone::of(protocol)), line, "");
+            panel.path(ShapeStyle::Line(ProtocolStyle::of(protocol)), line, "");
         }
         for (level, x, time) in points {
             place.mark(
@@ -225,23 +225,27 @@ impl Place {
 
     /// One median with its whisker; `at` says in words where.
     fn mark(&self, panel: &mut Panel, protocol: &str, at: &str, number: f64, time: Time) {
-        let (tone, x) = (Tone::of(protocol), self.x(number));
+        let (tone, x) = (ProtocolStyle::of(protocol), self.x(number));
         let mut about = format!("{protocol}, {at}: {} ms", Millis(time.ms));
         if let Some((low, high)) = time.interval {
             let (low_y, high_y, left) = (self.y(low), self.y(high), x - 2.5);
             let bar = format!(
                 "M{x:.1} {low_y:.1}V{high_y:.1}M{left:.1} {low_y:.1}h5M{left:.1} {high_y:.1}h5"
             );
-            panel.path(Ink::Whisker(tone), bar, "");
+            panel.path(ShapeStyle::Whisker(tone), bar, "");
             about.push_str(&format!(" ({} to {})", Millis(low), Millis(high)));
         }
         panel.description.push_str(&about);
         panel.description.push('\n');
         let top = self.y(time.ms);
         if !self.axis.is_numeric {
-            panel.rect(Ink::Pale(tone), [x - 3.0, top, 6.0, BOTTOM - top], "");
+            panel.rect(
+                ShapeStyle::Pale(tone),
+                [x - 3.0, top, 6.0, BOTTOM - top],
+                "",
+            );
         }
-        panel.path(Ink::Mark(tone), tone.mark(x, top, MARK), about);
+        panel.path(ShapeStyle::Mark(tone), tone.mark(x, top, MARK), about);
     }
 }
 

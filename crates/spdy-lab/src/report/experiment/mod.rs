@@ -31,4 +31,4 @@ mod validity;
 mod wire;
 
 pub use again::{Again, again};
-pub use page::{Drawn, figures, render};
+pub use page::{FigureFile, figures, render};

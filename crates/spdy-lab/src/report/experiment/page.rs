@@ -12,13 +12,13 @@ use crate::report::drawing::figure::Figure;
 use crate::report::page::open_page;
 use crate::report::text::{Count, Text, Whole};
 use crate::report::waterfall;
-use crate::store::contents::Contents;
+use crate::store::contents::Manifest;
 use crate::store::row::Row;
 
 /// The report of a store as one HTML document: no script, nothing fetched. `rows` are those of the store, in its order; `again` has
 /// the waterfalls, or why there are none.
 #[must_use]
-pub fn render(contents: &Contents, rows: &[Row], again: &[Again]) -> String {
+pub fn render(contents: &Manifest, rows: &[Row], again: &[Again]) -> String {
     let mut out = String::new();
     let there = rows.iter().filter_map(|row| row.value("cell").as_str());
     let missing = contents.missing(&there.collect());
@@ -30,7 +30,7 @@ pub fn render(contents: &Contents, rows: &[Row], again: &[Again]) -> String {
 
 /// A figure as a file.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub struct Drawn {
+pub struct FigureFile {
     /// Its name, without an ending: letters, digits and hyphens, like nobody else's.
     pub name: String,
     /// An SVG document, light, with every colour and size in its place.
@@ -39,7 +39,7 @@ pub struct Drawn {
 
 /// Every figure of the report as a file of its own.
 #[must_use]
-pub fn figures(rows: &[Row], again: &[Again]) -> Vec<Drawn> {
+pub fn figures(rows: &[Row], again: &[Again]) -> Vec<FigureFile> {
     let data = Data::of(rows);
     if data.trials.is_empty() {
         return Vec::new();
@@ -52,7 +52,7 @@ pub fn figures(rows: &[Row], again: &[Again]) -> Vec<Drawn> {
             1 => figure.stem.clone(),
             number => format!("{}--{number}", figure.stem),
         };
-        Drawn {
+        FigureFile {
             name,
             svg: figure.on_paper(),
         }
@@ -65,7 +65,7 @@ pub fn figures(rows: &[Row], again: &[Again]) -> Vec<Drawn> {
 
 fn write_page(
     out: &mut String,
-    contents: &Contents,
+    contents: &Manifest,
     data: &Data,
     loads: usize,
     again: &[Again],

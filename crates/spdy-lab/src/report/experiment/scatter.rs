@@ -3,7 +3,7 @@
 
 use super::data::Data;
 use crate::report::drawing::figure::Figure;
-use crate::report::drawing::ink::{Ink, Letters, Tone};
+use crate::report::drawing::ink::{ProtocolStyle, ShapeStyle, TextStyle};
 use crate::report::drawing::panel::Panel;
 use crate::report::text::Millis;
 
@@ -41,7 +41,7 @@ pub(super) fn against_first(data: &Data) -> Figure {
         figure.push(panel(data, protocol, &scale));
     }
     figure.balance();
-    figure.legend = vec![(Ink::Midline, "as fast as the other".to_owned())];
+    figure.legend = vec![(ShapeStyle::Midline, "as fast as the other".to_owned())];
     figure
 }
 
@@ -109,12 +109,16 @@ fn panel(data: &Data, protocol: &str, scale: &Scale) -> Panel {
         };
         let (x, y) = (scale.x(*ms), scale.y(*ms));
         let lines = format!("M{x:.1} {TOP}V{BOTTOM}M{LEFT} {y:.1}H{RIGHT}");
-        panel.path(Ink::Grid, lines, "");
-        panel.text(Letters::Axis, x, BOTTOM + 10.0, label.clone());
-        panel.text(Letters::Before, LEFT - 4.0, y, label);
+        panel.path(ShapeStyle::Grid, lines, "");
+        panel.text(TextStyle::Axis, x, BOTTOM + 10.0, label.clone());
+        panel.text(TextStyle::Before, LEFT - 4.0, y, label);
     }
-    panel.path(Ink::Midline, format!("M{LEFT} {BOTTOM}L{RIGHT} {TOP}"), "");
-    let tone = Tone::of(protocol);
+    panel.path(
+        ShapeStyle::Midline,
+        format!("M{LEFT} {BOTTOM}L{RIGHT} {TOP}"),
+        "",
+    );
+    let tone = ProtocolStyle::of(protocol);
     let factors: Vec<_> = data.factors.iter().collect();
     for (trial, a, b) in dots {
         let about = format!(
@@ -125,18 +129,18 @@ fn panel(data: &Data, protocol: &str, scale: &Scale) -> Panel {
             Millis(b.load.ms)
         );
         let mark = tone.mark(scale.x(a.load.ms), scale.y(b.load.ms), MARK);
-        panel.path(Ink::Faint(tone), mark, about);
+        panel.path(ShapeStyle::Faint(tone), mark, about);
     }
     let (across, up) = (
         format!("load by {reference}"),
         format!("load by {protocol}"),
     );
     panel.text(
-        Letters::Axis,
+        TextStyle::Axis,
         f64::midpoint(LEFT, RIGHT),
         HEIGHT - 9.0,
         across,
     );
-    panel.upwards(7.0, f64::midpoint(TOP, BOTTOM), up);
+    panel.vertical_text(7.0, f64::midpoint(TOP, BOTTOM), up);
     panel
 }

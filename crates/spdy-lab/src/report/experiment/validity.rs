@@ -2,7 +2,7 @@
 
 use super::data::{Cell, Data, Trial};
 use crate::report::drawing::figure::Figure;
-use crate::report::drawing::ink::{Ink, Letters};
+use crate::report::drawing::ink::{ShapeStyle, TextStyle};
 use crate::report::drawing::panel::Panel;
 
 const LEFT: f64 = 62.0;
@@ -15,13 +15,16 @@ const GAP: f64 = 6.0;
 pub(super) fn fields(data: &Data) -> Figure {
     let mut figure = Figure::new(&["validity"], "Which loads are whole", 2);
     figure.legend = vec![
-        (Ink::Whole, "every load whole".to_owned()),
-        (Ink::Doubtful, "runs fall into two heaps".to_owned()),
+        (ShapeStyle::Whole, "every load whole".to_owned()),
+        (ShapeStyle::Doubtful, "runs fall into two heaps".to_owned()),
         (
-            Ink::Bad(1.0),
+            ShapeStyle::Bad(1.0),
             "part of the loads that are not whole, or do not count".to_owned(),
         ),
-        (Ink::Absent, "not there, or none that counts".to_owned()),
+        (
+            ShapeStyle::Absent,
+            "not there, or none that counts".to_owned(),
+        ),
     ];
     for page in &data.pages {
         let is_of = |trial: &&Trial| trial.page == *page;
@@ -43,7 +46,7 @@ fn panel(data: &Data, page: &str, trials: &[&Trial]) -> Panel {
     for (number, protocol) in data.protocols.iter().enumerate() {
         let top = block * number as f64;
         let middle = top + rows as f64 * FIELD / 2.0;
-        panel.text(Letters::Name, LEFT - 6.0, middle, protocol.clone());
+        panel.text(TextStyle::Name, LEFT - 6.0, middle, protocol.clone());
         let (mut whole, mut there) = (0, 0);
         for (at, trial) in trials.iter().enumerate() {
             let x = LEFT + (at % ACROSS) as f64 * FIELD;
@@ -52,22 +55,22 @@ fn panel(data: &Data, page: &str, trials: &[&Trial]) -> Panel {
             let about = format!("{protocol}, {}: {}", trial.caption(&factors), about(cell));
             let place = [x + 0.5, y + 0.5, FIELD - 1.0, FIELD - 1.0];
             let Some(cell) = cell else {
-                panel.rect(Ink::Absent, place, about);
+                panel.rect(ShapeStyle::Absent, place, about);
                 continue;
             };
             there += 1;
             whole += usize::from(cell.bad() == 0);
             let ground = if cell.modes.is_some() {
-                Ink::Doubtful
+                ShapeStyle::Doubtful
             } else {
-                Ink::Whole
+                ShapeStyle::Whole
             };
             panel.group(about, |panel| {
                 panel.rect(ground, place, "");
                 if cell.bad() > 0 {
                     let high = place[3] * cell.bad() as f64 / cell.runs as f64;
                     let at_foot = [place[0], place[1] + place[3] - high, place[2], high];
-                    panel.rect(Ink::Bad(1.0), at_foot, "");
+                    panel.rect(ShapeStyle::Bad(1.0), at_foot, "");
                 }
             });
         }

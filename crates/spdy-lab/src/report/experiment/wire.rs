@@ -2,7 +2,7 @@
 
 use super::data::{Cell, Data};
 use crate::report::drawing::figure::Figure;
-use crate::report::drawing::ink::{Ink, Letters, Tone};
+use crate::report::drawing::ink::{ProtocolStyle, ShapeStyle, TextStyle};
 use crate::report::drawing::panel::Panel;
 use crate::report::text::{Bytes, Count};
 use crate::stats::median;
@@ -110,21 +110,21 @@ fn panel(page: &str, what: &str, bars: &[Bar<'_>], end: f64) -> Panel {
     let mut panel = Panel::new(WIDTH, bottom + 6.0);
     panel.caption = format!("{page}: {what}");
     panel.title.clone_from(&panel.caption);
-    panel.path(Ink::Grid, format!("M{LEFT} 0V{bottom}"), "");
+    panel.path(ShapeStyle::Grid, format!("M{LEFT} 0V{bottom}"), "");
     for (row, bar) in bars.iter().enumerate() {
-        let tone = Tone::of(bar.protocol);
+        let tone = ProtocolStyle::of(bar.protocol);
         let middle = ROW * (row as f64 + 0.5);
         let wide = |value: f64| value.clamp(0.0, end) / end * (RIGHT - LEFT);
         let about = format!("{}: {}", bar.protocol, bar.shown);
         panel.description.push_str(&about);
         panel.description.push('\n');
         panel.group(about, |panel| {
-            panel.text(Letters::Name, LEFT - 6.0, middle, bar.protocol);
+            panel.text(TextStyle::Name, LEFT - 6.0, middle, bar.protocol);
             let high = BAR / bar.parts.len() as f64;
             for (number, (part, ink)) in bar
                 .parts
                 .iter()
-                .zip([Ink::Bar(tone), Ink::Pale(tone)])
+                .zip([ShapeStyle::Bar(tone), ShapeStyle::Pale(tone)])
                 .enumerate()
             {
                 let top = middle - BAR / 2.0 + high * number as f64;
@@ -132,7 +132,7 @@ fn panel(page: &str, what: &str, bars: &[Bar<'_>], end: f64) -> Panel {
             }
             let longest = bar.parts.iter().copied().fold(0.0, f64::max);
             panel.text(
-                Letters::Value,
+                TextStyle::Value,
                 LEFT + wide(longest) + 5.0,
                 middle,
                 bar.shown.clone(),
