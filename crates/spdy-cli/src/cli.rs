@@ -107,8 +107,8 @@ pub(crate) enum Command {
     ///
     /// Chromium loads each page in a fresh profile; its own log has the bytes of every connection, and what it tells of
     /// the page has initiators, priorities and times. Heads of HTTP/1.1 and all bodies are kept as the server sent them;
-    /// what is not kept, docs/recording.md tells. Requests without an answer and errors like 404 are kept and told, and
-    /// are no failure of the recording: the exit code is 1 if a page itself did not come.
+    /// docs/reference/recorded-data.md lists what is not kept. Requests without an answer and errors like 404 are kept and
+    /// told, and are no failure of the recording: the exit code is 1 if a page itself did not come.
     #[cfg(unix)]
     #[command(after_help = record::EXAMPLES)]
     Record(record::Args),

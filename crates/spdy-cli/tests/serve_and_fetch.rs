@@ -563,8 +563,8 @@ fn session_counters_are_exported_to_prometheus() {
         !told.contains("role=\"client\""),
         "no client ever was:\n{told}"
     );
-    let (sessions, _) = include_str!("../../../docs/metrics.md")
-        .split_once("`spdy accelerate` tells")
+    let (sessions, _) = include_str!("../../../docs/reference/metrics.md")
+        .split_once("`spdy accelerate` exports")
         .expect("the accelerator's come behind");
     let documented = sessions
         .lines()
@@ -577,7 +577,7 @@ fn session_counters_are_exported_to_prometheus() {
     assert_eq!(
         documented.collect::<std::collections::BTreeSet<_>>(),
         families.collect(),
-        "docs/metrics.md and what is told"
+        "docs/reference/metrics.md and what is told"
     );
     let elsewhere = served.fetch(&["--protocol", "http/1.1", &format!("http://{metrics}/")]);
     assert_eq!(text(&elsewhere.stdout), "want /metrics\n");

@@ -15,7 +15,7 @@
 //!                        ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
 //! ```
 //!
-//! docs/header-compression.md has the reasons for these names, and why no other is among them.
+//! docs/reference/public-headers.md has the reasons for these names, and why no other is among them.
 
 use crate::earlier_values::HistoryReach;
 use crate::public_headers;

@@ -7,7 +7,7 @@
 //! holds what papers said of SPDY against it.
 //! [`calibrate`] holds virtual time against the kernel's TCP, and [`live`] does the same load in real time.
 //!
-//! `docs/lab.md` tells how we measure, and what was left out.
+//! `docs/explanation/virtual-time.md` explains how we measure.
 
 pub mod accelerator;
 pub mod audit;

@@ -51,7 +51,7 @@ impl Parameters {
     /// - Images: at 100 kbit/s and a delay of 10 ms bytes are nearly everything. His load over HTTP takes 41,642 ms there, 260 kB at
     ///   50 kbit/s; that of [`UNSEEN`](Self::UNSEEN) 33,590. The rest is 257 bytes an image, beside 418.
     /// - Streams: `mod_spdy`'s default. (Arithmetic has another answer: his slope over SPDY is 12.0 round trips, 4 of them until the
-    ///   page is there, and 196 images in the 8 that are left come 25 at a time. That is a fifth off; `docs/lab.md`.)
+    ///   page is there, and 196 images in the 8 that are left come 25 at a time. That is a fifth off; `docs/measurements/lulic.md`.)
     /// - Browser: over HTTP at 10,240 kbit/s and 10 ms his DOMContentLoaded is at 365 ms, and two round trips take 160: 40 ms of
     ///   delay each, and 40 of the gateway's timer.
     pub const BY_HAND: Self = Self {

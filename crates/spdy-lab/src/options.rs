@@ -279,7 +279,7 @@ impl Options {
     /// Linux of 2013, host names in a file, plain zlib for header blocks.
     ///
     /// One value is not from the paper but from a fit of its data ([`Parameters::FITTED`]): 46 streams at once, where `mod_spdy` would
-    /// have allowed 100. `docs/lab.md` tells what hangs on it.
+    /// have allowed 100. `docs/measurements/lulic.md` has its effect.
     #[must_use]
     pub fn lulic() -> Self {
         Self {

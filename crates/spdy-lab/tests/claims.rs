@@ -61,8 +61,8 @@ const SLOW: [&str; 13] = [
 
 /// Virtual time leaves nothing to the machine: the same build makes the same rows, figures, intervals and verdicts.
 #[test]
-fn claims_without_a_corpus_match_the_documentation() {
-    let page = include_str!("../../../docs/claims.md");
+fn what_needs_no_corpus_comes_out_as_the_page_tells_it() {
+    let page = include_str!("../../../docs/measurements/claims.md");
     let bench = Bench {
         runs: Bench::RUNS,
         ..bench(2)
@@ -79,14 +79,14 @@ fn claims_without_a_corpus_match_the_documentation() {
         .collect();
     assert!(
         missing.is_empty(),
-        "not in docs/claims.md:\n{}",
+        "not in docs/measurements/claims.md:\n{}",
         missing.join("\n")
     );
 }
 
 #[test]
-fn claim_names_are_unique_and_documented_as_in_code() {
-    let page = include_str!("../../../docs/claims.md");
+fn names_are_told_apart_and_the_page_tells_every_claim_as_it_stands() {
+    let page = include_str!("../../../docs/measurements/claims.md");
     let mut section = "";
     let mut rows = std::collections::BTreeMap::new();
     for line in page.lines() {
@@ -100,8 +100,9 @@ fn claim_names_are_unique_and_documented_as_in_code() {
     }
     for claim in claims::all() {
         let row = rows.remove(&(claim.paper.name(), claim.name));
-        let row = row
-            .unwrap_or_else(|| panic!("{claim:?} is not in docs/claims.md, or twice in the list"));
+        let row = row.unwrap_or_else(|| {
+            panic!("{claim:?} is not in docs/measurements/claims.md, or twice in the list")
+        });
         let claimed = claim.expected.told(claim.unit);
         let start = format!("{} | {} | {claimed} | ", claim.what, claim.conditions);
         assert!(row.starts_with(&start), "{claim:?}: {row}");

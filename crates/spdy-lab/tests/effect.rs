@@ -1,4 +1,4 @@
-//! Which factors have an effect on which protocols: every row of the table in `docs/experiments.md`, by loading.
+//! Which factors have an effect on which protocols: every row of the table in `docs/reference/experiment-file.md`, by loading.
 
 use std::cell::LazyCell;
 use std::sync::OnceLock;

@@ -132,7 +132,7 @@ fn holds(name: &str, set: &Parameters, bars: [f64; 3], bar: f64) {
     assert!(percent < bar, "{name}: {percent:.1} % off on average");
 }
 
-/// What was reached stands in `docs/lab.md`.
+/// `docs/measurements/lulic.md` has the results.
 #[test]
 fn http_load_times_match_lulics_without_fitting() {
     holds("unseen", &Parameters::UNSEEN, [12.0, 12.0, 30.0], 14.0);
@@ -148,7 +148,7 @@ fn load_times_match_lulics_better_with_three_fitted_numbers() {
     holds("fitted", &Parameters::FITTED, [8.0, 8.0, 8.0], 8.0);
 }
 
-/// By what it is made of; what it does over HTTPS and SPDY is nobody's choice, and stands in `docs/experiments.md`.
+/// By what it is made of; what it does over HTTPS and SPDY is not fitted, and is in `docs/measurements/lulic.md`.
 #[test]
 fn stand_in_pages_have_lulics_http_bytes_and_round_trips() {
     for (name, dom_content_loaded, load, kilobytes) in [

@@ -2,7 +2,7 @@
 //! stops. In virtual time: TCP of `spdy-netem`, and quinn's QUIC.
 #![allow(
     clippy::print_stdout,
-    reason = "docs/performance.md has what is printed"
+    reason = "docs/measurements/throughput.md has what is printed"
 )]
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};

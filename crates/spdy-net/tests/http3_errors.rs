@@ -1,4 +1,4 @@
-//! Every error of RFC 9114 and RFC 9204 that a peer's streams, frames and instructions must end in, at both ends; docs/http3.md has
+//! Every error of RFC 9114 and RFC 9204 that a peer's streams, frames and instructions must end in, at both ends; docs/reference/http3-errors.md has
 //! the list. Peers that break the rules write their bytes by hand.
 
 mod support;

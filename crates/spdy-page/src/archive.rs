@@ -11,7 +11,7 @@
 //! Any WARC tool can read it, and the same replica is always the same bytes: record ids are
 //! derived from what the record says, dates come from the recording. A body whose head says
 //! `chunked` is written as one chunk, since a WARC holds what was on the wire, and read back
-//! without. `docs/formats.md` tells every field.
+//! without. `docs/reference/replica-format.md` lists every field.
 
 use std::net::IpAddr;
 use std::time::Duration;

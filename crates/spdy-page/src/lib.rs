@@ -17,7 +17,7 @@
 //! ```
 //!
 //! Nothing here touches a socket or a clock; the one function that reads a file is
-//! [`open::open`]. The format is told in `docs/formats.md`.
+//! [`open::open`]. `docs/reference/replica-format.md` defines the format.
 
 pub mod archive;
 pub mod body_start;

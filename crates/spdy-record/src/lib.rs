@@ -12,7 +12,7 @@
 //! ```
 //!
 //! The one crate that starts a browser. What its logs mean, `spdy-page` knows, which does no I/O.
-//! What is kept and what is not, `docs/recording.md` tells.
+//! `docs/reference/recorded-data.md` lists what is stored and what is not.
 
 pub mod error;
 pub mod fingerprint;

@@ -1,5 +1,5 @@
 //! Every limit of the machine: a peer that goes exactly as far is let be, one step further is met, counted
-//! by name, and has the consequence that `docs/limits.md` tells. A limit without a case here fails.
+//! by name, and has the consequence that `docs/reference/limits-spdy.md` tells. A limit without a case here fails.
 
 mod support;
 

@@ -15,7 +15,7 @@
 //! device and no clock, the same [`Path`](spdy_netem::Path) as in virtual time. [`measured`] says what
 //! a run was, and [`limits`] whether it counts; [`capture`] has its packets, for whoever wants them.
 //!
-//! Linux alone. `docs/real-time.md` tells who can reach whom, and the traps.
+//! Linux alone. `docs/explanation/real-time-links.md` explains which addresses are reachable, and the traps.
 
 pub mod capture;
 pub mod emulator;

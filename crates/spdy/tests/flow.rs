@@ -95,7 +95,7 @@ async fn responses_that_are_not_read_hold_up_no_other() {
     }
 }
 
-/// The limit in `docs/limits.md`: the windows of 100 streams.
+/// The limit in `docs/reference/memory.md`: the windows of 100 streams.
 #[tokio::test(start_paused = true)]
 async fn responses_that_fill_a_hundred_windows_unread_hold_up_the_next() {
     let window = 1024 * 1024;

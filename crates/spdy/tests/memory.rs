@@ -1,4 +1,4 @@
-//! What a peer can make a session hold, at most: `docs/limits.md` has the formula, and here a peer goes as
+//! What a peer can make a session hold, at most: `docs/reference/memory.md` has the formula, and here a peer goes as
 //! far as it may. It fills every head, every window and every queue at once, and takes no byte of what
 //! the server has for it; the allocator counts.
 
@@ -23,7 +23,7 @@ mod virtual_world;
 /// Bytes that a body gives at once; one such piece may wait beside each full queue.
 const PIECE: usize = 16 * 1024;
 
-/// The bound, bytes: what `docs/limits.md` tells, line by line.
+/// The bound, bytes: what `docs/reference/memory.md` tells, line by line.
 fn bound(config: &Config) -> usize {
     let streams = config.max_concurrent_streams as usize;
     let heads = config.header_bytes_per_stream;

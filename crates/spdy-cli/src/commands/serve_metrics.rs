@@ -1,5 +1,5 @@
 //! Serves the metrics of `spdy serve --metrics`: the counters of [`spdy::metrics`] as text for Prometheus, in the format
-//! that it requests ([`metrics_format`](super::metrics_format)). Names and labels are in `docs/metrics.md`.
+//! that it requests ([`metrics_format`](super::metrics_format)). Names and labels are in `docs/reference/metrics.md`.
 
 use std::fmt;
 use std::sync::Arc;

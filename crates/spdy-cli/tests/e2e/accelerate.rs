@@ -281,13 +281,13 @@ fn query_address(to: SocketAddr, label: &str) {
     assert!(len > question.len() && answer[..2] == question[..2]);
 }
 
-/// What is told beside what `spdy serve` tells is what `docs/metrics.md` says.
+/// What is told beside what `spdy serve` tells is what `docs/reference/metrics.md` says.
 fn assert_is_documented(metrics: &str) {
     // Those of certificates are there where an authority is asked for them.
     let families = ["spdy_accelerator_", "spdy_cache_", "spdy_dns_"];
     let is_always_told = |name: &&str| families.iter().any(|family| name.starts_with(family));
-    let (_, page) = include_str!("../../../../docs/metrics.md")
-        .split_once("`spdy accelerate` tells")
+    let (_, page) = include_str!("../../../../docs/reference/metrics.md")
+        .split_once("`spdy accelerate` exports")
         .expect("it has a table");
     let documented: BTreeSet<&str> = page
         .lines()

@@ -14,7 +14,7 @@ use crate::support::program::{Served, run_expecting, spdy};
 use crate::support::raw_client::PendingResponse;
 
 const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scripts/accelerate-demo");
-const PAGE: &str = include_str!("../../../../docs/accelerator.md");
+const PAGE: &str = include_str!("../../../../docs/tutorials/accelerate-a-site.md");
 
 /// The lines of the script's table.
 const LINES: [&str; 3] = [

@@ -98,10 +98,10 @@ fn the_shipped_example_has_every_key() {
 }
 
 #[test]
-fn the_nginx_migration_examples_are_valid() {
-    let page = include_str!("../../../../docs/accelerator.md");
+fn what_stands_beside_nginx_s_configuration_is_good() {
+    let page = include_str!("../../../../docs/how-to/migrate-from-nginx.md");
     let (_, page) = page
-        .split_once("### Coming from nginx")
+        .split_once("# Migrate from nginx\n")
         .expect("it is told");
     let (_, block) = page.split_once("```toml\n").expect("it has an example");
     let (block, _) = block.split_once("```").expect("the example ends");

@@ -8,8 +8,8 @@
 //!                      spdy serve  --> the peer's client
 //! ```
 //!
-//! A method of [`PeerTest`] is one of these tests; `meetings!` says which of them a peer can pass. What a
-//! peer cannot, and what is seen then, is in `docs/interop.md`.
+//! A method of [`Meeting`] is one of these tests; `meetings!` says which of them a peer can pass. What a
+//! peer cannot, and what is seen then, is in `docs/reference/interoperability.md`.
 
 use std::fs;
 use std::process::Command;

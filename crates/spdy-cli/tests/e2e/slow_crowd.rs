@@ -1,4 +1,4 @@
-//! Thousands of clients that hold on to what they have: what they cost in memory is what docs/limits.md says of each, and nobody
+//! Thousands of clients that hold on to what they have: what they cost in memory is what docs/reference/memory.md says of each, and nobody
 //! else gets a wrong byte, or none. `scripts/slow-clients` shows two hundred of slowhttptest's.
 
 use std::net::{Ipv4Addr, SocketAddr};
@@ -19,7 +19,7 @@ use crate::support::origins::{Origins, whole};
 use crate::support::raw_frames::FrameProtocol;
 
 const SITE: &str = "www.site.test";
-const LIMITS: &str = include_str!("../../../../docs/limits.md");
+const LIMITS: &str = include_str!("../../../../docs/reference/memory.md");
 
 /// All of them together, unless SPDY_SLOW_CLIENTS says how many, or the system lets this process open fewer files.
 const CLIENTS: usize = 10_000;
@@ -37,7 +37,7 @@ const LARGE: usize = 100_000;
 /// How a client is slow.
 #[derive(Clone, Debug)]
 struct Manner {
-    /// As docs/limits.md calls it.
+    /// As docs/reference/memory.md calls it.
     name: &'static str,
     /// It is in TLS, and speaks this there.
     tls: Option<Protocol>,
@@ -98,12 +98,12 @@ impl Manner {
         ]
     }
 
-    /// What docs/limits.md says that one costs, bytes.
+    /// What docs/reference/memory.md says that one costs, bytes.
     fn documented(&self) -> u64 {
         let row = format!("| {} | ", self.name);
         let told = LIMITS.lines().find_map(|line| line.strip_prefix(&row));
         let kib = told.and_then(|told| told.split(' ').next()?.parse::<u64>().ok());
-        kib.unwrap_or_else(|| panic!("docs/limits.md does not tell of {}", self.name)) << 10
+        kib.unwrap_or_else(|| panic!("docs/reference/memory.md lacks {}", self.name)) << 10
     }
 
     /// A client of this manner, the one of this number, at the moment from which it does nothing more.
@@ -243,7 +243,7 @@ fn thousands_of_slow_clients_cost_the_documented_memory() {
         let growth = after.saturating_sub(before);
         assert!(
             growth <= most,
-            "{growth} bytes more, at most {most} by docs/limits.md; of one: {figures:?}"
+            "{growth} bytes more, at most {most} by docs/reference/memory.md; of one: {figures:?}"
         );
     }
     assert!(

@@ -2,7 +2,7 @@
 //!
 //! A quantity is measured until two of at most three valid attempts agree: two right ones pass, two wrong ones fail. An
 //! attempt is valid if the machine kept up: the link's packets were on time and the programs at its ends did not wait for
-//! a core, by the program's own limits (docs/real-time.md). A wrong rate or a load that is not whole makes no attempt
+//! a core, by the program's own limits (docs/reference/link-measurements.md). A wrong rate or a load that is not whole makes no attempt
 //! invalid.
 //!
 //! If the time runs out before that, the quantity was not measured. On a machine that is busy with other processes this is no fault of

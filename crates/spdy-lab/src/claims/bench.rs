@@ -339,7 +339,7 @@ pub struct Bench<'a> {
 }
 
 impl Bench<'_> {
-    /// Loads of a page, unless more or fewer are asked for; those of `docs/claims.md`.
+    /// Loads of a page, unless more or fewer are asked for; those of `docs/measurements/claims.md`.
     pub const RUNS: u32 = 3;
 
     /// The pages of `subjects`.

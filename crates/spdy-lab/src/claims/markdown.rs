@@ -1,4 +1,4 @@
-//! The table of `docs/claims.md`.
+//! The table of `docs/measurements/claims.md`.
 
 use std::fmt::Write as _;
 

@@ -11,7 +11,7 @@
 //!        │
 //!   finding.rs                  where it was not reproduced: again, with one factor.rs changed at a time
 //!        │
-//!   markdown.rs                 the table of `docs/claims.md`
+//!   markdown.rs                 the table of `docs/measurements/claims.md`
 //! ```
 //!
 //! Two kinds of conditions are told apart in each claim's own words: those of the paper, and those that the paper does not

@@ -8,7 +8,7 @@
 //! ```
 //!
 //! Pure: texts in, loads out; no file and no clock. What keeps the loads is [`store`](crate::store), and
-//! `docs/experiments.md` tells the whole.
+//! `docs/reference/experiment-file.md` describes the file, its factors and cells.
 
 pub mod cell;
 pub mod clock;

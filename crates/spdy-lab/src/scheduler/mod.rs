@@ -7,7 +7,7 @@
 //! ```
 //!
 //! [`choice`] names the schedulers that there are, [`plan`] says how urgent each request of a page is and where its documents' heads
-//! end, and `throttle` is the machine. `docs/lab.md` tells what its numbers are from.
+//! end, and `throttle` is the machine. `docs/explanation/page-load-model.md` has the sources of its numbers.
 
 pub mod choice;
 pub mod plan;

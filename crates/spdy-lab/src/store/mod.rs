@@ -7,7 +7,7 @@
 //! ```
 //!
 //! A cell is written in one transaction as soon as it is done, and a row's id is its place in the plan: whatever was
-//! killed and resumed, the same plan ends as the same rows. `docs/experiments.md` tells every column.
+//! killed and resumed, the same plan ends as the same rows. `docs/reference/result-stores.md` lists every column.
 //!
 //! ```text
 //! results.rs     made or taken up ──┐
