@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use spdy_fuzz::choices::Choices;
-use spdy_fuzz::http3::Way;
+use spdy_fuzz::http3::StreamKind;
 use spdy_net::http3::door::{encode, frame};
 
 use crate::Seeds;
@@ -80,8 +80,8 @@ fn heads() -> Vec<(&'static str, Vec<(&'static str, &'static str)>)> {
 }
 
 pub(crate) fn streams(seeds: &mut Seeds) {
-    let mut push = |way: Way, name: &str, wire: &[u8]| {
-        let at = Way::ALL.iter().position(|it| *it == way);
+    let mut push = |way: StreamKind, name: &str, wire: &[u8]| {
+        let at = StreamKind::ALL.iter().position(|it| *it == way);
         let way = at.expect("one of all") as u8;
         // which way, the limit, lengths of pieces
         for (limit, lengths) in [(0, 1), (1, 3)] {
@@ -96,14 +96,14 @@ pub(crate) fn streams(seeds: &mut Seeds) {
             (bytes(name), bytes(value))
         });
         let block = encode(&fields.collect::<Vec<_>>());
-        push(Way::Block, name, &block);
+        push(StreamKind::Block, name, &block);
         let stream = [
             &frame(HEADERS, &block)[..],
             &frame(DATA, b"hello"),
             &trailers,
         ]
         .concat();
-        push(Way::Exchange, name, &stream);
+        push(StreamKind::Exchange, name, &stream);
     }
     for (name, block) in [
         ("dynamic", &b"\x01\x00"[..]),
@@ -115,7 +115,7 @@ pub(crate) fn streams(seeds: &mut Seeds) {
         ),
         ("no-more-table", b"\x00\x00\xff\x24"),
     ] {
-        push(Way::Block, name, block);
+        push(StreamKind::Block, name, block);
     }
     let settings = frame(SETTINGS, &[0x01, 0x00, 0x06, 0x44, 0x00, 0x07, 0x00]);
     let behind = |frames: &[Bytes]| [&settings[..], &frames.concat()].concat();
@@ -153,8 +153,8 @@ pub(crate) fn streams(seeds: &mut Seeds) {
         ),
         ("data", behind(&[frame(DATA, b"x")])),
     ] {
-        push(Way::ToServer, name, &stream);
-        push(Way::ToClient, name, &stream);
-        push(Way::Exchange, name, &stream);
+        push(StreamKind::ToServer, name, &stream);
+        push(StreamKind::ToClient, name, &stream);
+        push(StreamKind::Exchange, name, &stream);
     }
 }

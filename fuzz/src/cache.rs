@@ -15,7 +15,7 @@ use spdy_cache::answer::{Payload, answer};
 use spdy_cache::body::Body;
 use spdy_cache::freshness::Times;
 use spdy_cache::invalidate::invalidated_by;
-use spdy_cache::key::{Key, Parts};
+use spdy_cache::key::{Key, KeyParts};
 use spdy_cache::lookup::{Failure, Lookup, lookup, may_join, may_serve_on_error};
 use spdy_cache::object_file::{Encoder, OpenObject};
 use spdy_cache::policy::{Policy, SetCookie};
@@ -185,7 +185,7 @@ fn now() -> SystemTime {
 }
 
 fn key() -> Key {
-    let parts = Parts {
+    let parts = KeyParts {
         site: "site.test",
         scheme: "https",
         host: "site.test",

@@ -7,7 +7,7 @@
 use bytes::{BufMut, BytesMut};
 use spdy_frame::version::Version;
 use spdy_inspect::capture::{Reader, Record};
-use spdy_inspect::event::What;
+use spdy_inspect::event::EventKind;
 use spdy_inspect::inspector::{Inspector, Options};
 use spdy_inspect::limits::Limits;
 
@@ -157,7 +157,7 @@ fn packet(by_client: bool, seq: u32, flags: u8, payload: &[u8]) -> Record {
 
 fn drain(inspector: &mut Inspector, options: &Options, told: &mut Vec<String>) {
     while let Some(mut event) = inspector.poll_event() {
-        if let What::Ended(summary) = &mut event.what {
+        if let EventKind::Ended(summary) = &mut event.what {
             assert!(summary.findings.len() <= options.limits.findings);
             assert!(summary.streams.len() <= options.limits.streams);
             // How many there were is how it was cut.

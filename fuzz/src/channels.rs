@@ -15,7 +15,7 @@ use std::task::{Context, Waker};
 use futures_util::future::join;
 use spdy_cri::{
     AttachRequest, ChannelProtocol, Config, Connection, ExecRequest, ExitCode, Handler,
-    HandlerError, PortForwardRequest, StreamingServer, Streams, TerminalSize, Wanted,
+    HandlerError, PortForwardRequest, StreamOptions, StreamingServer, Streams, TerminalSize,
 };
 
 use crate::choices::Choices;
@@ -45,7 +45,7 @@ pub fn check(input: &[u8]) {
 
 /// What a handler heard.
 #[derive(Debug, Default, Eq, PartialEq)]
-struct Heard {
+struct HandlerLog {
     stdin: Vec<u8>,
     sizes: Vec<TerminalSize>,
     ports: BTreeMap<u16, Vec<u8>>,
@@ -53,7 +53,7 @@ struct Heard {
     ends: BTreeMap<u16, Result<(), String>>,
 }
 
-impl Heard {
+impl HandlerLog {
     /// Whether both heard the same, as far as they came: a client that leaves drops its handler, whatever that has
     /// not heard by then.
     fn agrees_with(&self, other: &Self) -> bool {
@@ -73,15 +73,15 @@ impl Heard {
 
 /// A handler that listens, and says again what it hears.
 #[derive(Clone, Default)]
-struct Listener(Arc<Mutex<Heard>>);
+struct LoggingHandler(Arc<Mutex<HandlerLog>>);
 
-impl Listener {
-    fn note(&self, note: impl FnOnce(&mut Heard)) {
+impl LoggingHandler {
+    fn note(&self, note: impl FnOnce(&mut HandlerLog)) {
         note(&mut self.0.lock().expect("nobody panicked"));
     }
 }
 
-impl Handler for Listener {
+impl Handler for LoggingHandler {
     async fn exec(&self, _: ExecRequest, streams: Streams) -> Result<ExitCode, HandlerError> {
         let (mut stdin, mut stdout) = (streams.stdin, streams.stdout);
         let typed = async {
@@ -144,8 +144,8 @@ fn serve(
     protocol: ChannelProtocol,
     forwards: bool,
     message_bytes: usize,
-) -> Heard {
-    let listener = Listener::default();
+) -> HandlerLog {
+    let listener = LoggingHandler::default();
     let config = Config {
         message_bytes,
         ..Config::default()
@@ -161,7 +161,7 @@ fn serve(
         server.exec_url(ExecRequest {
             container: "c".to_owned(),
             command: vec!["cat".to_owned()],
-            wanted: Wanted {
+            wanted: StreamOptions {
                 stdin: true,
                 stdout: true,
                 stderr: false,

@@ -6,14 +6,14 @@
 //! - A request or a response that is taken is written as fields that are taken as the same.
 
 use bytes::Bytes;
-use spdy_net::http3::door::{self, Field, Stream};
+use spdy_net::http3::door::{self, DecodedStream, Field};
 
 use crate::choices::Choices;
 use crate::memory;
 
 /// Which bytes these are.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Way {
+pub enum StreamKind {
     /// A request's stream, in either direction.
     Exchange,
     /// The control stream of a client.
@@ -24,7 +24,7 @@ pub enum Way {
     Block,
 }
 
-impl Way {
+impl StreamKind {
     /// All of them; a choice is a place in this.
     pub const ALL: [Self; 4] = [Self::Exchange, Self::ToServer, Self::ToClient, Self::Block];
 }
@@ -35,29 +35,31 @@ const HEADERS: u64 = 1;
 /// Reads the wire as one of the ways says, whole and cut.
 pub fn check(input: &[u8]) {
     let (mut choices, wire) = Choices::split(input);
-    let way = choices.pick(&Way::ALL);
+    let way = choices.pick(&StreamKind::ALL);
     let limit = choices.pick(&[64 * 1024, 500, 100]);
     // Each field of a block counts 32 at least, and takes some 64 to hold, more in a map; all of it a few times over.
     let held = 64 * 1024 + 24 * limit + 64 * wire.len();
     memory::at_most(held, || match way {
-        Way::Block => block(wire, limit),
-        Way::Exchange | Way::ToServer | Way::ToClient => stream(way, limit, &mut choices, wire),
+        StreamKind::Block => block(wire, limit),
+        StreamKind::Exchange | StreamKind::ToServer | StreamKind::ToClient => {
+            stream(way, limit, &mut choices, wire)
+        }
     });
 }
 
-fn read(way: Way, chunks: &[&[u8]], limit: usize) -> Stream {
+fn read(way: StreamKind, chunks: &[&[u8]], limit: usize) -> DecodedStream {
     match way {
-        Way::Exchange => Stream::of_exchange(chunks, limit),
-        _ => Stream::of_control(chunks, way == Way::ToClient),
+        StreamKind::Exchange => DecodedStream::of_exchange(chunks, limit),
+        _ => DecodedStream::of_control(chunks, way == StreamKind::ToClient),
     }
 }
 
-fn stream(way: Way, limit: usize, choices: &mut Choices<'_>, wire: &[u8]) {
+fn stream(way: StreamKind, limit: usize, choices: &mut Choices<'_>, wire: &[u8]) {
     let whole = read(way, &[wire], limit);
     let pieces = choices.cut(wire);
     assert_eq!(read(way, &pieces, limit), whole, "cut into {pieces:x?}");
     let most = match way {
-        Way::Exchange => limit,
+        StreamKind::Exchange => limit,
         _ => door::MAX_CONTROL_FRAME_BYTES as usize,
     };
     let mut again = Vec::new();

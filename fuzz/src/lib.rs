@@ -31,19 +31,19 @@ pub mod upgrade;
 
 /// A way in for bytes, and the laws of it.
 #[derive(Clone, Copy, Debug)]
-pub struct Door {
+pub struct Target {
     /// Name of the target.
     pub name: &'static str,
     /// Panics if a law does not hold.
     pub check: fn(&[u8]),
 }
 
-const fn door(name: &'static str, check: fn(&[u8])) -> Door {
-    Door { name, check }
+const fn door(name: &'static str, check: fn(&[u8])) -> Target {
+    Target { name, check }
 }
 
 /// Every door, from the wire up.
-pub const TARGETS: &[Door] = &[
+pub const TARGETS: &[Target] = &[
     door("frame", frame::check),
     door("header_block", header_block::check),
     door("server_session", session::check_server),

@@ -11,10 +11,10 @@ use http::StatusCode;
 use http::header::{CONTENT_TYPE, HeaderMap, HeaderValue};
 use spdy_rewrite::capability::{Key, Keys};
 use spdy_rewrite::config::{Config, HostConfig, Scheme};
-use spdy_rewrite::css::{self, Sheet};
+use spdy_rewrite::css::{self, StylesheetContext};
 use spdy_rewrite::html::HtmlRewriter;
 use spdy_rewrite::kind::Kind;
-use spdy_rewrite::moved_url::{Ground, Moved};
+use spdy_rewrite::moved_url::{Grant, ProxiedUrl};
 use spdy_rewrite::page_head::PageHead;
 use spdy_rewrite::page_report::PageReport;
 use spdy_rewrite::refusal::Refusal;
@@ -77,7 +77,7 @@ pub fn rules() -> &'static Arc<Rules> {
 }
 
 /// What is asked for where something was moved to: a path of the site, or a URL of a name.
-fn open(place: &str) -> Result<Moved, Refusal> {
+fn open(place: &str) -> Result<ProxiedUrl, Refusal> {
     let Ok(url) = Url::parse(place) else {
         return RULES.open(place);
     };
@@ -120,7 +120,7 @@ pub fn check_proxied_url(input: &[u8]) {
     });
 }
 
-fn check_opened(moved: &Moved, target: &str) {
+fn check_opened(moved: &ProxiedUrl, target: &str) {
     assert_eq!(moved.path(), target, "other bytes would be looked up");
     assert!(
         matches!(moved.url().host(), Some(Host::Domain(_))),
@@ -132,10 +132,10 @@ fn check_opened(moved: &Moved, target: &str) {
     );
     assert!(target.ends_with(moved.target()) && !moved.kinds().is_empty());
     // A capability for a host that was listed since is good, and would not be made.
-    if moved.ground() != Ground::Listed
+    if moved.ground() != Grant::Listed
         && RULES
             .entry(moved)
-            .is_some_and(|_| moved.ground() == Ground::Origin)
+            .is_some_and(|_| moved.ground() == Grant::Origin)
     {
         return;
     }
@@ -173,7 +173,7 @@ fn check_made(url: &Url, kind: Kind, path: &str) {
 
 /// Whose page it is.
 #[derive(Clone, Copy, Debug)]
-enum Whose {
+enum PageOwner {
     Site,
     /// A host's that has a name of its own.
     Named,
@@ -190,18 +190,18 @@ pub fn check_rewrite_html(input: &[u8]) {
     ]);
     let pieces = choices.cut(text);
     memory::at_most(HELD, || {
-        for whose in [Whose::Site, Whose::Named] {
+        for whose in [PageOwner::Site, PageOwner::Named] {
             check_page(whose, content_type, text, &pieces);
         }
         assert!(
-            rewrite(&NO_REWRITE_RULES, Whose::Site, content_type, &[text]).0 == text,
+            rewrite(&NO_REWRITE_RULES, PageOwner::Site, content_type, &[text]).0 == text,
             "there was nothing to move"
         );
         check_sheet(text);
     });
 }
 
-fn check_page(whose: Whose, content_type: &'static str, text: &[u8], pieces: &[&[u8]]) {
+fn check_page(whose: PageOwner, content_type: &'static str, text: &[u8], pieces: &[&[u8]]) {
     let (whole, report) = rewrite(&RULES, whose, content_type, &[text]);
     assert!(
         rewrite(&RULES, whose, content_type, pieces).0 == whole,
@@ -217,19 +217,19 @@ fn check_page(whose: Whose, content_type: &'static str, text: &[u8], pieces: &[&
 
 fn rewrite(
     rules: &Arc<Rules>,
-    whose: Whose,
+    whose: PageOwner,
     content_type: &'static str,
     pieces: &[&[u8]],
 ) -> (Vec<u8>, PageReport) {
     let mut headers = HeaderMap::new();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
     let (page, head) = match whose {
-        Whose::Site => {
+        PageOwner::Site => {
             let page = rules.site().join("/dir/page").expect("a url");
             let head = PageHead::rewrite(rules, &page, StatusCode::OK, &mut headers, true);
             (page, head)
         }
-        Whose::Named => {
+        PageOwner::Named => {
             let named = rules.named_hosts().next().expect("a named host");
             let moved = rules.open_alias(named, "/dir/page").expect("a path of it");
             let head = PageHead::rewrite_alias(rules, &moved, StatusCode::OK, &mut headers);
@@ -259,14 +259,14 @@ fn check_report(mut report: PageReport) {
 }
 
 fn check_sheet(text: &[u8]) {
-    let own = Sheet::own(RULES.site());
+    let own = StylesheetContext::own(RULES.site());
     let once = css::rewrite_bytes(&RULES, &own, text, None);
     let twice = css::rewrite_bytes(&RULES, &own, &once.body, None);
     assert!(twice.body == once.body, "a sheet was rewritten again");
     assert!(
         css::rewrite_bytes(
             &NO_REWRITE_RULES,
-            &Sheet::own(NO_REWRITE_RULES.site()),
+            &StylesheetContext::own(NO_REWRITE_RULES.site()),
             text,
             None
         )
@@ -277,8 +277,13 @@ fn check_sheet(text: &[u8]) {
     let moved = RULES
         .open("/.spdy/1/-/s/b.test/lib/a.css")
         .expect("a listed sheet");
-    for reference in
-        css::rewrite_bytes(&RULES, &Sheet::moved(&RULES, &moved, &moved), text, None).references
+    for reference in css::rewrite_bytes(
+        &RULES,
+        &StylesheetContext::moved(&RULES, &moved, &moved),
+        text,
+        None,
+    )
+    .references
     {
         if let Ok(path) = reference.outcome {
             assert!(open(&path).is_ok(), "{path} was written, and is refused");

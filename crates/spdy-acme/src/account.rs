@@ -7,23 +7,23 @@
 use instant_acme::{Account, AccountCredentials, ExternalAccountKey, NewAccount};
 use tokio::sync::Mutex;
 
-use crate::authority::{Settings, said};
+use crate::authority::{AcmeSettings, said};
 use crate::error::AcmeError;
-use crate::folder::Folder;
+use crate::folder::StateDir;
 use crate::transport::Transport;
 
 /// The accounts of one folder, of which there is one at a time.
 pub(crate) struct Accounts {
-    folder: Folder,
+    folder: StateDir,
     /// Held while the file is read, written or put aside.
     door: Mutex<()>,
 }
 
 /// An account as it stands in the folder.
-pub(crate) struct Kept(Vec<u8>);
+pub(crate) struct AccountFile(Vec<u8>);
 
 impl Accounts {
-    pub(crate) fn new(folder: Folder) -> Self {
+    pub(crate) fn new(folder: StateDir) -> Self {
         let door = Mutex::default();
         Self { folder, door }
     }
@@ -35,13 +35,13 @@ impl Accounts {
     /// The authority gives none, or the folder neither has nor takes one: one that cannot be kept is not used.
     pub(crate) async fn open(
         &self,
-        settings: &Settings,
+        settings: &AcmeSettings,
         transport: &Transport,
-    ) -> Result<(Account, Kept), AcmeError> {
+    ) -> Result<(Account, AccountFile), AcmeError> {
         let kept = {
             let _door = self.door.lock().await;
             match self.folder.account()? {
-                Some(kept) => Kept(kept),
+                Some(kept) => AccountFile(kept),
                 None => return self.make(settings, transport).await,
             }
         };
@@ -58,9 +58,9 @@ impl Accounts {
 
     async fn make(
         &self,
-        settings: &Settings,
+        settings: &AcmeSettings,
         transport: &Transport,
-    ) -> Result<(Account, Kept), AcmeError> {
+    ) -> Result<(Account, AccountFile), AcmeError> {
         let contact: Vec<_> = settings.contact.iter().map(String::as_str).collect();
         let account = NewAccount {
             contact: &contact,
@@ -75,11 +75,11 @@ impl Accounts {
         let (account, kept) = made.map_err(|error| said(settings, "a new account", error))?;
         let kept = serde_json::to_vec(&kept).expect("an account can be written as JSON");
         self.folder.save_account(&kept)?;
-        Ok((account, Kept(kept)))
+        Ok((account, AccountFile(kept)))
     }
 
     /// Puts `kept` aside, unless there is another by now, or none.
-    pub(crate) async fn forget(&self, kept: &Kept) {
+    pub(crate) async fn forget(&self, kept: &AccountFile) {
         let _door = self.door.lock().await;
         let forgotten = match self.folder.account() {
             Ok(Some(now)) if now == kept.0 => self.folder.set_account_aside(),

@@ -27,8 +27,8 @@ use url::Url;
 
 use crate::account::Accounts;
 use crate::error::AcmeError;
-use crate::folder::Folder;
-use crate::proofs::Way;
+use crate::folder::StateDir;
+use crate::proofs::ChallengeMethod;
 use crate::transport::Transport;
 
 /// For all of an order: an authority looks from several places, and waits for their names.
@@ -45,15 +45,15 @@ pub trait Authority: Send + Sync + 'static {
         &self,
         names: Vec<String>,
         held: Option<CertificateDer<'static>>,
-    ) -> BoxFuture<Result<Identity, Failure>>;
+    ) -> BoxFuture<Result<Identity, OrderFailure>>;
 
     /// When it wants `held` renewed (RFC 9773); `None` if it does not say.
-    fn advice(&self, held: CertificateDer<'static>) -> BoxFuture<Option<Advice>>;
+    fn advice(&self, held: CertificateDer<'static>) -> BoxFuture<Option<RenewalInfo>>;
 }
 
 /// An order that brought nothing.
 #[derive(Debug)]
-pub struct Failure {
+pub struct OrderFailure {
     /// Why.
     pub error: AcmeError,
     /// How long the authority is to be left alone, if it said so.
@@ -62,7 +62,7 @@ pub struct Failure {
 
 /// When a certificate is to be renewed.
 #[derive(Clone, Debug)]
-pub struct Advice {
+pub struct RenewalInfo {
     /// At some time within this.
     pub window: Range<SystemTime>,
     /// When to ask again.
@@ -71,7 +71,7 @@ pub struct Advice {
 
 /// Which authority, and what we are to it. Who makes one has read the authority's terms, and agreed.
 #[derive(Clone)]
-pub struct Settings {
+pub struct AcmeSettings {
     /// Where it says what it can do (RFC 8555 §7.1.1).
     pub directory: Url,
     /// Where it may write to, as URLs (`mailto:`); told when the account is made, and never after.
@@ -81,10 +81,10 @@ pub struct Settings {
     /// What kind of certificate is wanted, where it has several.
     pub profile: Option<String>,
     /// How names are proven.
-    pub way: Way,
+    pub way: ChallengeMethod,
 }
 
-impl std::fmt::Debug for Settings {
+impl std::fmt::Debug for AcmeSettings {
     /// Without the key of the account.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let account = self.external_account.as_ref().map(|(id, _)| id);
@@ -100,27 +100,27 @@ impl std::fmt::Debug for Settings {
 
 /// An authority that speaks ACME.
 #[derive(Clone)]
-pub struct Acme(Arc<Inner>);
+pub struct AcmeClient(Arc<Inner>);
 
-impl std::fmt::Debug for Acme {
+impl std::fmt::Debug for AcmeClient {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_tuple("Acme").field(&self.0.settings).finish()
     }
 }
 
 struct Inner {
-    settings: Settings,
+    settings: AcmeSettings,
     accounts: Accounts,
     client: Client,
     runtime: SharedRuntime,
 }
 
-impl Acme {
+impl AcmeClient {
     /// One that is reached over `network`, and believed by `tls`.
     #[must_use]
     pub fn new(
-        settings: Settings,
-        folder: Folder,
+        settings: AcmeSettings,
+        folder: StateDir,
         tls: ClientTls,
         network: SharedNetwork,
         runtime: SharedRuntime,
@@ -142,12 +142,12 @@ impl Acme {
     }
 }
 
-impl Authority for Acme {
+impl Authority for AcmeClient {
     fn order(
         &self,
         names: Vec<String>,
         held: Option<CertificateDer<'static>>,
-    ) -> BoxFuture<Result<Identity, Failure>> {
+    ) -> BoxFuture<Result<Identity, OrderFailure>> {
         let inner = self.0.clone();
         Box::pin(async move {
             let transport = inner.transport();
@@ -158,14 +158,14 @@ impl Authority for Acme {
                 Either::Left((ordered, _)) => ordered,
                 Either::Right(_) => Err(AcmeError::Late(ORDER_TIMEOUT)),
             };
-            ordered.map_err(|error| Failure {
+            ordered.map_err(|error| OrderFailure {
                 error,
                 rest: transport.rest(),
             })
         })
     }
 
-    fn advice(&self, held: CertificateDer<'static>) -> BoxFuture<Option<Advice>> {
+    fn advice(&self, held: CertificateDer<'static>) -> BoxFuture<Option<RenewalInfo>> {
         let inner = self.0.clone();
         Box::pin(async move {
             let identifier = CertificateIdentifier::try_from(&held).ok()?;
@@ -177,7 +177,7 @@ impl Authority for Acme {
                 .inspect_err(|error| tracing::debug!(%error, "no advice on renewal"))
                 .ok()?;
             let window = info.suggested_window;
-            Some(Advice {
+            Some(RenewalInfo {
                 window: window.start.into()..window.end.into(),
                 again,
             })
@@ -262,7 +262,7 @@ impl Inner {
         &self,
         order: &mut Order,
         names: &[String],
-    ) -> Result<Vec<crate::proofs::Shown>, AcmeError> {
+    ) -> Result<Vec<crate::proofs::ActiveChallenge>, AcmeError> {
         let way = &self.settings.way;
         let mut shown = Vec::new();
         let mut authorizations = order.authorizations();
@@ -353,7 +353,7 @@ impl Inner {
 }
 
 /// What the authority answered when `what` was wanted of it.
-pub(crate) fn said(settings: &Settings, what: &'static str, source: Error) -> AcmeError {
+pub(crate) fn said(settings: &AcmeSettings, what: &'static str, source: Error) -> AcmeError {
     let directory = settings.directory.to_string();
     match is(&source, "accountDoesNotExist") {
         true => AcmeError::Account { directory },

@@ -12,8 +12,8 @@ use spdy_net::certificates::Identity;
 use spdy_net::identities::{Identities, SigningIdentity};
 
 use crate::error::AcmeError;
-use crate::facts::Facts;
-use crate::folder::Folder;
+use crate::facts::CertificateInfo;
+use crate::folder::StateDir;
 
 /// How many orders there were.
 #[derive(Debug, Default)]
@@ -28,39 +28,39 @@ pub struct OrderCounters {
 #[derive(Clone, Debug)]
 pub struct Certificates {
     identities: Identities,
-    all: Arc<Mutex<All>>,
+    all: Arc<Mutex<CertificateState>>,
     /// What became of orders.
     pub orders: Arc<OrderCounters>,
 }
 
 #[derive(Debug, Default)]
-struct All {
-    held: BTreeMap<String, Held>,
+struct CertificateState {
+    held: BTreeMap<String, ManagedCertificate>,
     /// Those that are shown besides, and kept by somebody else.
-    given: Vec<Given>,
+    given: Vec<ExternalCertificate>,
 }
 
 /// One, under the first of its names.
 #[derive(Debug, Default)]
-struct Held {
-    known: Option<Known>,
+struct ManagedCertificate {
+    known: Option<LoadedCertificate>,
     names: Vec<String>,
 }
 
 /// A certificate, with all that is to be known of it before it is shown.
 #[derive(Clone, Debug)]
-pub(crate) struct Known {
+pub(crate) struct LoadedCertificate {
     pub(crate) identity: Identity,
-    pub(crate) facts: Facts,
+    pub(crate) facts: CertificateInfo,
     certified: SigningIdentity,
     /// Where it is kept, and so whose it is.
-    folder: Folder,
+    folder: StateDir,
 }
 
 /// A certificate that somebody else keeps: one out of a file.
 #[derive(Clone, Debug)]
-pub struct Given {
-    facts: Facts,
+pub struct ExternalCertificate {
+    facts: CertificateInfo,
     certified: SigningIdentity,
     is_stale: bool,
 }
@@ -81,16 +81,20 @@ impl Certificates {
     /// # Errors
     ///
     /// It cannot be read, or its key is not the leaf's.
-    pub fn given(&self, identity: &Identity, is_stale: bool) -> Result<Given, AcmeError> {
-        Ok(Given {
-            facts: Facts::parse_leaf(identity)?,
+    pub fn given(
+        &self,
+        identity: &Identity,
+        is_stale: bool,
+    ) -> Result<ExternalCertificate, AcmeError> {
+        Ok(ExternalCertificate {
+            facts: CertificateInfo::parse_leaf(identity)?,
             certified: self.identities.certify(identity)?,
             is_stale,
         })
     }
 
     /// Shows these from now on, each for the names in it, and none that were given before. Of two for one name the first is shown.
-    pub fn give(&self, given: Vec<Given>) {
+    pub fn give(&self, given: Vec<ExternalCertificate>) {
         let mut all = self.lock();
         all.given = given;
         self.show_all(&all);
@@ -101,11 +105,11 @@ impl Certificates {
     #[must_use]
     pub fn expiries(&self) -> Vec<(String, Option<SystemTime>)> {
         let all = self.lock();
-        let expiry = |held: &Held| Some(held.known.as_ref()?.facts.validity.end);
+        let expiry = |held: &ManagedCertificate| Some(held.known.as_ref()?.facts.validity.end);
         let held = all.held.iter();
         let held = held.map(|(name, held)| (name.clone(), expiry(held)));
         let mut given = BTreeMap::<String, SystemTime>::new();
-        for Given { facts, .. } in &all.given {
+        for ExternalCertificate { facts, .. } in &all.given {
             let name = facts.names.first().cloned().unwrap_or_default();
             let end = given.entry(name).or_insert(facts.validity.end);
             *end = facts.validity.end.min(*end);
@@ -151,9 +155,13 @@ impl Certificates {
     }
 
     /// Reads `identity`, which is kept in `folder`, and makes it ready to be shown.
-    pub(crate) fn known(&self, identity: Identity, folder: &Folder) -> Result<Known, AcmeError> {
-        Ok(Known {
-            facts: Facts::parse_leaf(&identity)?,
+    pub(crate) fn known(
+        &self,
+        identity: Identity,
+        folder: &StateDir,
+    ) -> Result<LoadedCertificate, AcmeError> {
+        Ok(LoadedCertificate {
+            facts: CertificateInfo::parse_leaf(&identity)?,
             certified: self.identities.certify(&identity)?,
             folder: folder.clone(),
             identity,
@@ -161,7 +169,7 @@ impl Certificates {
     }
 
     /// Shows `known` for those of its names that are wanted.
-    pub(crate) fn show(&self, first: &str, known: Known) {
+    pub(crate) fn show(&self, first: &str, known: LoadedCertificate) {
         let mut all = self.lock();
         // Else it is wanted no longer.
         if let Some(one) = all.held.get_mut(first) {
@@ -172,7 +180,7 @@ impl Certificates {
 
     /// The same of one that was in its folder, unless one is held that came later and belongs there: its keeper may be about to
     /// write it, or could not. What is shown then says this.
-    pub(crate) fn set_loaded(&self, first: &str, known: Known) -> Facts {
+    pub(crate) fn set_loaded(&self, first: &str, known: LoadedCertificate) -> CertificateInfo {
         let mut all = self.lock();
         let Some(one) = all.held.get_mut(first) else {
             return known.facts; // it is wanted no longer
@@ -190,16 +198,16 @@ impl Certificates {
     }
 
     /// The one that is held under that name.
-    pub(crate) fn held(&self, first: &str) -> Option<Known> {
+    pub(crate) fn held(&self, first: &str) -> Option<LoadedCertificate> {
         self.lock().held.get(first)?.known.clone()
     }
 
-    fn lock(&self) -> MutexGuard<'_, All> {
+    fn lock(&self) -> MutexGuard<'_, CertificateState> {
         self.all.lock()
     }
 
     /// Shows `all`, and nothing else. Whoever calls it has the lock.
-    fn show_all(&self, all: &All) {
+    fn show_all(&self, all: &CertificateState) {
         let mut hosts = Vec::new();
         for given in &all.given {
             let names = given.facts.names.iter();
@@ -256,7 +264,7 @@ mod tests {
         let trust = Trust::only(vec![ca.certificate().clone()]);
         let client = ClientTls::new(&trust, &options).unwrap();
         let dir = tempfile::tempdir().unwrap();
-        let folder = Folder::open(dir.path(), &"https://acme.test/".parse().unwrap()).unwrap();
+        let folder = StateDir::open(dir.path(), &"https://acme.test/".parse().unwrap()).unwrap();
         let certificates = Certificates::new(identities);
         certificates.want(&[names.to_vec()]);
         for _ in 0..MEETINGS {

@@ -30,7 +30,7 @@ pub const MIN_RENEWAL_INFO_INTERVAL: Duration = Duration::from_secs(60);
 
 /// What is to be done.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Next {
+pub enum NextAction {
     /// A certificate is to be ordered.
     Order,
     /// The authority is to be asked when it wants the one that is held renewed.
@@ -70,14 +70,14 @@ impl RenewalSchedule {
 
     /// What is to be done at `now`.
     #[must_use]
-    pub fn next(&self, now: SystemTime) -> Next {
+    pub fn next(&self, now: SystemTime) -> NextAction {
         if now >= self.due {
-            return Next::Order;
+            return NextAction::Order;
         }
         match self.ask {
-            Some(ask) if now >= ask => Next::Ask,
-            Some(ask) => Next::Wait(ask.min(self.due)),
-            None => Next::Wait(self.due),
+            Some(ask) if now >= ask => NextAction::Ask,
+            Some(ask) => NextAction::Wait(ask.min(self.due)),
+            None => NextAction::Wait(self.due),
         }
     }
 

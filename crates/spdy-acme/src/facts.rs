@@ -19,14 +19,14 @@ pub const CLOCK_SKEW: Duration = Duration::from_secs(60 * 60);
 
 /// What stands in a certificate, as far as it matters here.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub struct Facts {
+pub struct CertificateInfo {
     /// From when, and until when (RFC 5280 §4.1.2.5).
     pub validity: Range<SystemTime>,
     /// The names of hosts, in lower case.
     pub names: Vec<String>,
 }
 
-impl Facts {
+impl CertificateInfo {
     /// Reads `certificate`.
     ///
     /// # Errors
@@ -130,7 +130,7 @@ mod tests {
         let names = ["a.test", "*.b.test"].map(str::to_owned);
         let here = [[127, 0, 0, 1].into()];
         let issued = ca.issue_for(&names, &here, validity.clone()).unwrap();
-        let facts = Facts::of(&issued.chain[0]).unwrap();
+        let facts = CertificateInfo::of(&issued.chain[0]).unwrap();
         assert_eq!(facts.validity, validity);
         assert_eq!(facts.names, names);
         for (name, is_covered) in [
@@ -144,14 +144,14 @@ mod tests {
         ] {
             assert_eq!(facts.covers(name), is_covered, "{name}");
         }
-        assert!(Facts::of(&CertificateDer::from(vec![0x30, 3, 2, 1, 1])).is_err());
+        assert!(CertificateInfo::of(&CertificateDer::from(vec![0x30, 3, 2, 1, 1])).is_err());
     }
     #[test]
     fn certificate_times_are_limited() {
         let (second, now) = (Duration::from_secs(1), UNIX_EPOCH + CLOCK_SKEW * 500_000);
         let names = ["a.test".to_owned()];
         let fit = |validity: Range<SystemTime>| {
-            let facts = Facts {
+            let facts = CertificateInfo {
                 validity,
                 names: names.to_vec(),
             };

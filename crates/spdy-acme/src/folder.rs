@@ -21,11 +21,11 @@ use crate::error::AcmeError;
 
 /// A folder for what one authority gives.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub struct Folder(PathBuf);
+pub struct StateDir(PathBuf);
 
 const ACCOUNT: &str = "account.json";
 
-impl Folder {
+impl StateDir {
     /// The part of `folder` that is for `directory`; it is made if it is not there.
     ///
     /// # Errors
@@ -170,7 +170,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("a/acme");
         let live = directory("https://acme.test/directory");
-        let folder = Folder::open(&path, &live).unwrap();
+        let folder = StateDir::open(&path, &live).unwrap();
         assert!(folder.account().unwrap().is_none());
         assert!(folder.certificate("*.a.test").unwrap().is_none());
         let ca = LocalCa::generate(KeyKind::EcdsaP256).unwrap();
@@ -178,14 +178,14 @@ mod tests {
         folder.save_account(b"{}").unwrap();
         for identity in [&first, &second] {
             folder.save_certificate("*.a.test", identity).unwrap();
-            let kept = Folder::open(&path, &live).unwrap();
+            let kept = StateDir::open(&path, &live).unwrap();
             let kept = kept.certificate("*.a.test").unwrap().unwrap();
             assert_eq!(kept.chain, identity.chain);
             assert_eq!(kept.key, identity.key);
         }
         assert_eq!(folder.account().unwrap().as_deref(), Some(&b"{}"[..]));
         for other in ["https://acme.test/staging", "https://[::1]:14000/dir"] {
-            let other = Folder::open(&path, &directory(other)).unwrap();
+            let other = StateDir::open(&path, &directory(other)).unwrap();
             assert!(other.account().unwrap().is_none());
             assert!(other.certificate("*.a.test").unwrap().is_none());
         }
@@ -199,7 +199,7 @@ mod tests {
         use std::os::unix::fs::PermissionsExt;
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("acme");
-        let folder = Folder::open(&path, &directory("https://acme.test/")).unwrap();
+        let folder = StateDir::open(&path, &directory("https://acme.test/")).unwrap();
         folder.save_account(b"{}").unwrap();
         let mode = |path: &Path| path.metadata().unwrap().permissions().mode() & 0o777;
         assert_eq!(mode(&path), 0o700);
@@ -210,7 +210,7 @@ mod tests {
     #[test]
     fn invalid_certificate_file_error_has_its_name() {
         let dir = tempfile::tempdir().unwrap();
-        let folder = Folder::open(dir.path(), &directory("https://acme.test/")).unwrap();
+        let folder = StateDir::open(dir.path(), &directory("https://acme.test/")).unwrap();
         folder.write("a.test.pem", b"what?").unwrap();
         let error = folder.certificate("a.test").unwrap_err().to_string();
         assert!(error.contains("a.test.pem"), "{error}");

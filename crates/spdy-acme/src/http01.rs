@@ -9,27 +9,27 @@ use spdy::runtime::BoxFuture;
 use spdy_net::handler::Handler;
 use spdy_net::refusal::Refusal;
 
-use crate::proofs::Tokens;
+use crate::proofs::Http01Tokens;
 
 /// Where an authority asks (RFC 8555 §8.3).
 const PATH: &str = "/.well-known/acme-challenge/";
 
 /// A handler behind that answer.
-pub struct Answering {
-    tokens: Tokens,
+pub struct Http01Handler {
+    tokens: Http01Tokens,
     rest: Arc<dyn Handler>,
 }
 
-impl std::fmt::Debug for Answering {
+impl std::fmt::Debug for Http01Handler {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Answering").finish_non_exhaustive()
     }
 }
 
-impl Answering {
+impl Http01Handler {
     /// `rest` answers what is not asked of `tokens`.
     #[must_use]
-    pub fn new(tokens: Tokens, rest: Arc<dyn Handler>) -> Self {
+    pub fn new(tokens: Http01Tokens, rest: Arc<dyn Handler>) -> Self {
         Self { tokens, rest }
     }
 
@@ -40,7 +40,7 @@ impl Answering {
     }
 }
 
-impl Handler for Answering {
+impl Handler for Http01Handler {
     fn answer(&self, request: Request<Body>) -> BoxFuture<Response<Body>> {
         let Some(authorization) = self.authorization(&request) else {
             return self.rest.answer(request);

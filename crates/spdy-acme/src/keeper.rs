@@ -12,16 +12,16 @@ use std::time::{Duration, SystemTime};
 use futures_util::FutureExt;
 use futures_util::future::select;
 use spdy::runtime::SharedRuntime;
-use spdy_net::calendar::Calendar;
+use spdy_net::calendar::WallClock;
 use spdy_net::certificates::Identity;
 use spdy_net::latch::Latch;
 use tokio::sync::Semaphore;
 
-use crate::authority::{Authority, Failure};
-use crate::certificates::{Certificates, Known};
-use crate::course::{Next, RenewalSchedule};
+use crate::authority::{Authority, OrderFailure};
+use crate::certificates::{Certificates, LoadedCertificate};
+use crate::course::{NextAction, RenewalSchedule};
 use crate::error::AcmeError;
-use crate::folder::Folder;
+use crate::folder::StateDir;
 
 /// Orders that are open at the same time.
 const MAX_CONCURRENT_ORDERS: usize = 4;
@@ -31,7 +31,7 @@ const MAX_SLEEP: Duration = Duration::from_secs(60 * 60);
 /// What became of a certificate, for whoever tells people.
 #[derive(Debug)]
 #[non_exhaustive]
-pub enum Event<'a> {
+pub enum RenewalEvent<'a> {
     /// It was in the folder.
     Found {
         /// Its names.
@@ -85,11 +85,11 @@ pub enum Event<'a> {
 }
 
 /// Told of every [`Event`].
-pub type EventHandler = Arc<dyn Fn(&Event<'_>) + Send + Sync>;
+pub type EventHandler = Arc<dyn Fn(&RenewalEvent<'_>) + Send + Sync>;
 
 /// What is to be kept.
 #[derive(Clone, Debug)]
-pub struct Wanted {
+pub struct RenewalConfig {
     /// The names of each certificate.
     pub certificates: Vec<Vec<String>>,
     /// Names that hold up no others: if no certificate comes that has them, one is ordered without.
@@ -116,16 +116,16 @@ impl Drop for Renewer {
 #[derive(Clone)]
 struct RenewalContext {
     certificates: Certificates,
-    folder: Folder,
+    folder: StateDir,
     authority: Arc<dyn Authority>,
-    calendar: Calendar,
+    calendar: WallClock,
     runtime: SharedRuntime,
     places: Arc<Semaphore>,
     tell: EventHandler,
 }
 
 /// One certificate's.
-struct Task {
+struct RenewalTask {
     common: RenewalContext,
     names: Vec<String>,
     /// Those of them that are no guests.
@@ -142,11 +142,11 @@ impl Renewer {
     /// If the `calendar` does not know the hour.
     #[must_use]
     pub fn start(
-        wanted: &Wanted,
+        wanted: &RenewalConfig,
         certificates: &Certificates,
-        folder: &Folder,
+        folder: &StateDir,
         authority: Arc<dyn Authority>,
-        (calendar, runtime): (Calendar, &SharedRuntime),
+        (calendar, runtime): (WallClock, &SharedRuntime),
         tell: &EventHandler,
     ) -> Self {
         let common = RenewalContext {
@@ -162,7 +162,7 @@ impl Renewer {
         let stop = Latch::new();
         let is_own = |name: &&String| !wanted.guests.contains(*name);
         for (number, names) in (0..).zip(&wanted.certificates) {
-            let mut task = Task {
+            let mut task = RenewalTask {
                 common: common.clone(),
                 names: names.clone(),
                 own: names.iter().filter(is_own).cloned().collect(),
@@ -179,7 +179,7 @@ impl Renewer {
     }
 }
 
-impl Task {
+impl RenewalTask {
     fn now(&self) -> SystemTime {
         let now = self.common.calendar.now(&self.common.runtime);
         now.unwrap_or_else(|| panic!("{:?} does not know the hour", self.common.calendar))
@@ -189,7 +189,7 @@ impl Task {
         self.names.first().map_or("", String::as_str)
     }
 
-    fn tell(&self, event: &Event<'_>) {
+    fn tell(&self, event: &RenewalEvent<'_>) {
         (self.common.tell)(event);
     }
 
@@ -211,7 +211,7 @@ impl Task {
             Ok(Some(known)) => certificates.set_loaded(self.first(), known),
             Err(error) => {
                 let names = &self.names;
-                return self.tell(&Event::Unusable {
+                return self.tell(&RenewalEvent::Unusable {
                     names,
                     error: &error,
                 });
@@ -223,7 +223,7 @@ impl Task {
             return;
         }
         self.course.found(now, &facts.validity);
-        self.tell(&Event::Found {
+        self.tell(&RenewalEvent::Found {
             names: &self.names,
             validity: facts.validity,
             due: self.course.due(),
@@ -234,14 +234,14 @@ impl Task {
         loop {
             let now = self.now();
             match self.course.next(now) {
-                Next::Wait(until) => {
+                NextAction::Wait(until) => {
                     let wait = until.duration_since(now).unwrap_or_default();
                     let runtime = &self.common.runtime;
                     let wake = runtime.now() + wait.min(MAX_SLEEP);
                     runtime.sleep_until(wake).await;
                 }
-                Next::Order => self.order().await,
-                Next::Ask => self.ask().await,
+                NextAction::Order => self.order().await,
+                NextAction::Ask => self.ask().await,
             }
         }
     }
@@ -250,7 +250,7 @@ impl Task {
         let common = self.common.clone();
         let place = common.places.acquire().await;
         let held = common.certificates.held(self.first());
-        self.tell(&Event::Ordered {
+        self.tell(&RenewalEvent::Ordered {
             names: &self.names,
             is_first: held.is_none(),
         });
@@ -261,16 +261,16 @@ impl Task {
             Ok(validity) => {
                 self.course.issued(now, &validity);
                 orders.issued.fetch_add(1, Ordering::Relaxed);
-                self.tell(&Event::Issued {
+                self.tell(&RenewalEvent::Issued {
                     names: &self.names,
                     validity,
                     due: self.course.due(),
                 });
             }
-            Err(Failure { error, rest }) => {
+            Err(OrderFailure { error, rest }) => {
                 self.course.failed(now, rest);
                 orders.failed.fetch_add(1, Ordering::Relaxed);
-                self.tell(&Event::Failed {
+                self.tell(&RenewalEvent::Failed {
                     names: &self.names,
                     error: &error,
                     again: self.course.due().duration_since(now).unwrap_or_default(),
@@ -283,7 +283,7 @@ impl Task {
     }
 
     /// Orders one without the guests if nothing good is held for the rest. One with them is still due as it was.
-    async fn order_required_names(&self, held: Option<&Known>) {
+    async fn order_required_names(&self, held: Option<&LoadedCertificate>) {
         let now = self.now();
         let is_good = held.is_some_and(|held| {
             let facts = &held.facts;
@@ -294,23 +294,23 @@ impl Task {
         }
         let orders = &self.common.certificates.orders;
         let names = &self.own;
-        self.tell(&Event::Ordered {
+        self.tell(&RenewalEvent::Ordered {
             names,
             is_first: held.is_none(),
         });
         match self.order_and_install(names, held).await {
             Ok(validity) => {
                 orders.issued.fetch_add(1, Ordering::Relaxed);
-                self.tell(&Event::Issued {
+                self.tell(&RenewalEvent::Issued {
                     names,
                     validity,
                     due: self.course.due(),
                 });
             }
-            Err(Failure { error, .. }) => {
+            Err(OrderFailure { error, .. }) => {
                 orders.failed.fetch_add(1, Ordering::Relaxed);
                 let again = self.course.due().duration_since(self.now());
-                self.tell(&Event::Failed {
+                self.tell(&RenewalEvent::Failed {
                     names,
                     error: &error,
                     again: again.unwrap_or_default(),
@@ -323,9 +323,9 @@ impl Task {
     async fn order_and_install(
         &self,
         names: &[String],
-        held: Option<&Known>,
-    ) -> Result<Range<SystemTime>, Failure> {
-        let failed = |error| Failure { error, rest: None };
+        held: Option<&LoadedCertificate>,
+    ) -> Result<Range<SystemTime>, OrderFailure> {
+        let failed = |error| OrderFailure { error, rest: None };
         let ordered = catch_panic(async {
             let leaf = held.and_then(|held| held.identity.chain.first());
             let authority = &self.common.authority;
@@ -348,7 +348,7 @@ impl Task {
         certificates.show(self.first(), known.clone());
         // Some kilobytes, once in months: nobody waits long for the disk here.
         if let Err(error) = folder.save_certificate(self.first(), &known.identity) {
-            self.tell(&Event::Unkept {
+            self.tell(&RenewalEvent::Unkept {
                 names,
                 error: &error,
             });

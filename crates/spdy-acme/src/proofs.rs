@@ -26,20 +26,20 @@ use crate::error::AcmeError;
 
 /// How names are proven.
 #[derive(Clone, Debug)]
-pub enum Way {
+pub enum ChallengeMethod {
     /// By what these show; whoever shows them is [`with_acme_challenges`](spdy_net::tls::ServerTls::with_acme_challenges).
     TlsAlpn(Identities),
     /// By what is answered for these, before plain connections.
-    Http(Tokens),
+    Http(Http01Tokens),
     /// By texts in these zones. The only way to a wildcard.
     Dns(SharedZones),
 }
 
 /// Key authorizations by token, for http-01. Clones are the same ones.
 #[derive(Clone, Debug, Default)]
-pub struct Tokens(Arc<RwLock<BTreeMap<String, String>>>);
+pub struct Http01Tokens(Arc<RwLock<BTreeMap<String, String>>>);
 
-impl Tokens {
+impl Http01Tokens {
     /// What is to be answered for `token`.
     #[must_use]
     pub fn authorization(&self, token: &str) -> Option<String> {
@@ -55,7 +55,7 @@ impl Tokens {
 /// What is shown until this is dropped.
 #[derive(Debug)]
 #[must_use = "it is shown no longer than this lives"]
-pub enum Shown {
+pub enum ActiveChallenge {
     /// A certificate.
     Tls(AcmeChallenge),
     /// An answer.
@@ -67,7 +67,7 @@ pub enum Shown {
 /// An answer for a token.
 #[derive(Debug)]
 pub struct TokenGuard {
-    tokens: Tokens,
+    tokens: Http01Tokens,
     token: String,
 }
 
@@ -93,7 +93,7 @@ impl Drop for TxtRecordGuard {
     }
 }
 
-impl Way {
+impl ChallengeMethod {
     /// The challenge as authorities call it.
     #[must_use]
     pub fn challenge(&self) -> &'static str {
@@ -117,18 +117,23 @@ impl Way {
     /// # Errors
     ///
     /// No certificate can be made for the name, or its zone takes no text.
-    pub fn show(&self, name: &str, token: &str, authorization: &str) -> Result<Shown, AcmeError> {
+    pub fn show(
+        &self,
+        name: &str,
+        token: &str,
+        authorization: &str,
+    ) -> Result<ActiveChallenge, AcmeError> {
         let digest = Sha256::digest(authorization);
         Ok(match self {
             Self::TlsAlpn(identities) => {
-                Shown::Tls(identities.prove(name, &certificate(name, &digest)?)?)
+                ActiveChallenge::Tls(identities.prove(name, &certificate(name, &digest)?)?)
             }
             Self::Http(tokens) => {
                 tokens.change(|tokens| {
                     tokens.insert(token.to_owned(), authorization.to_owned());
                 });
                 let (tokens, token) = (tokens.clone(), token.to_owned());
-                Shown::Http(TokenGuard { tokens, token })
+                ActiveChallenge::Http(TokenGuard { tokens, token })
             }
             Self::Dns(zones) => {
                 let (owner, text) = (
@@ -141,7 +146,7 @@ impl Way {
                     source,
                 })?;
                 let zones = zones.clone();
-                Shown::Dns(TxtRecordGuard {
+                ActiveChallenge::Dns(TxtRecordGuard {
                     zones,
                     name: owner,
                     text,
@@ -174,8 +179,8 @@ mod tests {
 
     #[test]
     fn token_is_answered_until_guard_drops() {
-        let tokens = Tokens::default();
-        let way = Way::Http(tokens.clone());
+        let tokens = Http01Tokens::default();
+        let way = ChallengeMethod::Http(tokens.clone());
         let shown = way.show("a.test", "token", "token.thumb").unwrap();
         assert_eq!(
             tokens.authorization("token").as_deref(),
@@ -188,7 +193,7 @@ mod tests {
 
     #[test]
     fn name_outside_own_zones_is_an_error() {
-        let way = Way::Dns(SharedZones::new(Zones::default()));
+        let way = ChallengeMethod::Dns(SharedZones::new(Zones::default()));
         let error = way.show("a.test", "token", "token.thumb").unwrap_err();
         assert_eq!(
             error.to_string(),

@@ -9,11 +9,11 @@ use http::{Request, Response, request, response};
 use spdy_cache::answer::answer;
 use spdy_cache::body::Body;
 use spdy_cache::freshness::Times;
-use spdy_cache::key::{Key, Parts};
+use spdy_cache::key::{Key, KeyParts};
 use spdy_cache::lookup::{Lookup, lookup};
 use spdy_cache::policy::Policy;
 use spdy_cache::storable::may_store;
-use spdy_cache::store::{Config, Store};
+use spdy_cache::store::{Store, StoreConfig};
 
 const KEYS: usize = 10_000;
 
@@ -69,7 +69,7 @@ fn answered(more: &[(&str, &str)]) -> response::Parts {
 
 fn key(at: usize) -> Key {
     let target = format!("/images/{at}.png?v=3");
-    let parts = Parts {
+    let parts = KeyParts {
         site: "site.test",
         scheme: "https",
         host: "site.test",
@@ -98,7 +98,7 @@ fn hits(c: &mut Criterion) {
     let mut group = c.benchmark_group("cache/hit");
     group.throughput(Throughput::Elements(1));
     for (name, request, response) in cases {
-        let mut store = Store::new(Config::default());
+        let mut store = Store::new(StoreConfig::default());
         let stored =
             may_store(&policy, &request, &response, Times::at(now())).expect("it may be kept");
         let body = Body::copy_of(&[7; 1024]);
@@ -145,9 +145,9 @@ fn misses(c: &mut Criterion) {
     group.bench_function("may it be kept", |b| {
         b.iter(|| may_store(&policy, black_box(&request), &response, Times::at(now())));
     });
-    let mut store = Store::new(Config {
+    let mut store = Store::new(StoreConfig {
         max_bytes: 10 << 20,
-        ..Config::default()
+        ..StoreConfig::default()
     });
     let stored = may_store(&policy, &request, &response, Times::at(now())).expect("it may be kept");
     let keys: Vec<Key> = (0..KEYS).map(key).collect();

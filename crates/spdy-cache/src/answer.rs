@@ -28,13 +28,13 @@ use crate::date;
 use crate::etag::{Comparison, EntityTag};
 use crate::freshness::{date_of, single};
 use crate::policy::Policy;
-use crate::range::{self, Asked};
+use crate::range::{self, RangeRequest};
 use crate::stored::Stored;
 use crate::validate::response_head;
 
 /// An answer, ready to be sent.
 #[derive(Debug)]
-pub struct Answer {
+pub struct CachedResponse {
     /// Its head, with `Age` and a length.
     pub head: response::Parts,
     /// What of the kept body follows.
@@ -67,7 +67,7 @@ pub fn answer(
     request: &request::Parts,
     body_len: u64,
     now: SystemTime,
-) -> Answer {
+) -> CachedResponse {
     let served = stored.served();
     let is_get = request.method == Method::GET;
     let mut answer = if stored.status() != StatusCode::OK {
@@ -76,9 +76,9 @@ pub fn answer(
         not_modified(served)
     } else {
         match requested_range(policy, served, request, body_len, now) {
-            Asked::Whole => whole(stored, is_get, body_len),
-            Asked::Unsatisfiable => unsatisfiable(body_len),
-            Asked::Ranges(ranges) => match &ranges[..] {
+            RangeRequest::Whole => whole(stored, is_get, body_len),
+            RangeRequest::Unsatisfiable => unsatisfiable(body_len),
+            RangeRequest::Ranges(ranges) => match &ranges[..] {
                 [one] => single_range(served, one.clone(), body_len),
                 several => multipart(served, several, body_len, now),
             },
@@ -99,7 +99,7 @@ pub fn part(
     now: SystemTime,
 ) -> Option<(HeaderMap, Range<u64>)> {
     match requested_range(policy, served, request, len, now) {
-        Asked::Ranges(ranges) if ranges.len() == 1 => {
+        RangeRequest::Ranges(ranges) if ranges.len() == 1 => {
             let range = ranges[0].clone();
             Some((single_range(served, range.clone(), len).head.headers, range))
         }
@@ -113,7 +113,7 @@ pub fn age_value(age: Duration) -> HeaderValue {
     HeaderValue::from(age.as_secs())
 }
 
-fn whole(stored: &Stored, is_get: bool, body_len: u64) -> Answer {
+fn whole(stored: &Stored, is_get: bool, body_len: u64) -> CachedResponse {
     let mut head = response_head(stored.status());
     head.headers = stored.served().clone();
     let bodiless = matches!(
@@ -130,7 +130,7 @@ fn whole(stored: &Stored, is_get: bool, body_len: u64) -> Answer {
         true => Payload::Whole,
         false => Payload::None,
     };
-    Answer { head, body }
+    CachedResponse { head, body }
 }
 
 /// Whether the length stands there, once and as it is written here.
@@ -177,7 +177,7 @@ fn client_has_it(
 }
 
 /// RFC 9110 §15.4.5: what tells which answer it is and how long it lasts, not what tells about bytes that do not come.
-pub(crate) fn not_modified(served: &HeaderMap) -> Answer {
+pub(crate) fn not_modified(served: &HeaderMap) -> CachedResponse {
     let mut head = response_head(StatusCode::NOT_MODIFIED);
     head.headers = served.clone();
     for name in [
@@ -192,7 +192,7 @@ pub(crate) fn not_modified(served: &HeaderMap) -> Answer {
         head.headers.remove(name);
     }
     strip_content_digests(&mut head.headers);
-    Answer {
+    CachedResponse {
         head,
         body: Payload::None,
     }
@@ -204,19 +204,19 @@ fn requested_range(
     request: &request::Parts,
     body_len: u64,
     now: SystemTime,
-) -> Asked {
+) -> RangeRequest {
     if request.method != Method::GET
         || served
             .get(ACCEPT_RANGES)
             .is_some_and(|units| units == "none")
     {
-        return Asked::Whole;
+        return RangeRequest::Whole;
     }
     match single(&request.headers, &RANGE) {
         Ok(Some(field)) if if_range_holds(served, &request.headers, now) => {
             range::read(field, body_len, policy.max_ranges)
         }
-        _ => Asked::Whole,
+        _ => RangeRequest::Whole,
     }
 }
 
@@ -233,12 +233,12 @@ pub(crate) fn if_range_holds(served: &HeaderMap, request: &HeaderMap, now: Syste
     EntityTag::of(served).is_some_and(|tag| tag.strongly_matches(EntityTag::read(condition)))
 }
 
-fn unsatisfiable(body_len: u64) -> Answer {
+fn unsatisfiable(body_len: u64) -> CachedResponse {
     let mut head = response_head(StatusCode::RANGE_NOT_SATISFIABLE);
     let range = HeaderValue::try_from(format!("bytes */{body_len}")).expect("digits");
     head.headers.insert(CONTENT_RANGE, range);
     head.headers.insert(CONTENT_LENGTH, HeaderValue::from(0));
-    Answer {
+    CachedResponse {
         head,
         body: Payload::None,
     }
@@ -248,7 +248,7 @@ fn content_range(range: &Range<u64>, body_len: u64) -> String {
     format!("bytes {}-{}/{body_len}", range.start, range.end - 1)
 }
 
-fn single_range(served: &HeaderMap, range: Range<u64>, body_len: u64) -> Answer {
+fn single_range(served: &HeaderMap, range: Range<u64>, body_len: u64) -> CachedResponse {
     let mut head = response_head(StatusCode::PARTIAL_CONTENT);
     head.headers = served.clone();
     let value = HeaderValue::try_from(content_range(&range, body_len)).expect("digits");
@@ -256,7 +256,7 @@ fn single_range(served: &HeaderMap, range: Range<u64>, body_len: u64) -> Answer 
     head.headers
         .insert(CONTENT_LENGTH, HeaderValue::from(range.end - range.start));
     strip_content_digests(&mut head.headers);
-    Answer {
+    CachedResponse {
         head,
         body: Payload::Range(range),
     }
@@ -270,7 +270,12 @@ fn strip_content_digests(headers: &mut HeaderMap) {
 }
 
 /// RFC 9110 §14.6.
-fn multipart(served: &HeaderMap, ranges: &[Range<u64>], body_len: u64, now: SystemTime) -> Answer {
+fn multipart(
+    served: &HeaderMap,
+    ranges: &[Range<u64>],
+    body_len: u64,
+    now: SystemTime,
+) -> CachedResponse {
     let boundary = boundary(served, now);
     let part_type = served
         .get(CONTENT_TYPE)
@@ -301,7 +306,7 @@ fn multipart(served: &HeaderMap, ranges: &[Range<u64>], body_len: u64, now: Syst
         HeaderValue::try_from(format!("multipart/byteranges; boundary={boundary}")).expect("ASCII");
     head.headers.insert(CONTENT_TYPE, multipart);
     head.headers.insert(CONTENT_LENGTH, HeaderValue::from(len));
-    Answer {
+    CachedResponse {
         head,
         body: Payload::Multipart { parts, end },
     }

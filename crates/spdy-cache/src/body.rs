@@ -12,7 +12,7 @@ use std::sync::{Arc, OnceLock, Weak};
 
 use bytes::{Bytes, BytesMut};
 
-use crate::tally::{Counted, Tally};
+use crate::tally::{ByteTally, TallyGuard};
 
 /// Length of every chunk but the last.
 pub const CHUNK_BYTES: usize = 64 * 1024;
@@ -28,7 +28,7 @@ pub struct Body {
 #[derive(Debug, Default)]
 struct Chunks {
     all: Box<[Bytes]>,
-    counted: OnceLock<Counted>,
+    counted: OnceLock<TallyGuard>,
 }
 
 impl PartialEq for Chunks {
@@ -86,8 +86,8 @@ impl Body {
 
     /// What tells it from every other, and holds none of its bytes: for what is made of it and kept elsewhere.
     #[must_use]
-    pub fn mark(&self) -> Mark {
-        Mark(Arc::downgrade(&self.chunks))
+    pub fn mark(&self) -> BodyId {
+        BodyId(Arc::downgrade(&self.chunks))
     }
 
     /// Bytes that it holds, with what holds them.
@@ -104,7 +104,7 @@ impl Body {
     }
 
     /// Has `tally` count its weight until nobody holds it any more. It is counted once: the first tally is the one that does.
-    pub fn count_in(&self, tally: &Tally) {
+    pub fn count_in(&self, tally: &ByteTally) {
         let counted = &self.chunks.counted;
         counted.get_or_init(|| tally.count(self.weight()));
     }
@@ -117,9 +117,9 @@ impl Body {
 
 /// What tells a body from every other: clones of one body have the same, equal bodies do not.
 #[derive(Clone, Debug)]
-pub struct Mark(Weak<Chunks>);
+pub struct BodyId(Weak<Chunks>);
 
-impl Mark {
+impl BodyId {
     /// Whether it is `body`'s.
     #[must_use]
     pub fn is_of(&self, body: &Body) -> bool {

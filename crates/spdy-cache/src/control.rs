@@ -55,7 +55,7 @@ impl Seconds {
 
 /// `no-cache` and `private`, which may be about some fields alone.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
-pub enum About {
+pub enum FieldScope {
     /// Not there.
     #[default]
     Nothing,
@@ -65,7 +65,7 @@ pub enum About {
     Everything,
 }
 
-impl About {
+impl FieldScope {
     fn add(&mut self, argument: Option<&[u8]>) {
         let named: Vec<HeaderName> = argument
             .unwrap_or_default()
@@ -99,7 +99,7 @@ impl About {
 
 /// What an answer says to this cache.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
-pub struct Control {
+pub struct ResponseControl {
     /// Whether a targeted field said it: `Cache-Control` and `Expires` are then not for us (RFC 9213 §2.2).
     pub targeted: bool,
     /// RFC 9111 §5.2.2.10.
@@ -111,9 +111,9 @@ pub struct Control {
     /// RFC 5861 §4.
     pub stale_if_error: Seconds,
     /// RFC 9111 §5.2.2.4.
-    pub no_cache: About,
+    pub no_cache: FieldScope,
     /// RFC 9111 §5.2.2.7.
-    pub private: About,
+    pub private: FieldScope,
     /// RFC 9111 §5.2.2.5.
     pub no_store: bool,
     /// RFC 9111 §5.2.2.9.
@@ -128,7 +128,7 @@ pub struct Control {
     pub immutable: bool,
 }
 
-impl Control {
+impl ResponseControl {
     /// What `headers` say, by the first of `targets` that is there and can be read, else by `Cache-Control`.
     #[must_use]
     pub fn of_answer(headers: &HeaderMap, targets: &[HeaderName]) -> Self {

@@ -29,7 +29,7 @@ const DAYS: [&[u8]; 7] = [
 /// Reads a date; `None` if it is none, or lies before 1970. `now` decides the century of a year of two digits.
 #[must_use]
 pub fn parse(text: &[u8], now: SystemTime) -> Option<SystemTime> {
-    let mut rest = Rest(text);
+    let mut rest = DateParser(text);
     let day_name_len = text
         .iter()
         .take_while(|byte| byte.is_ascii_alphabetic())
@@ -93,9 +93,9 @@ pub fn to_value(time: SystemTime) -> HeaderValue {
 }
 
 /// What is left of the text.
-struct Rest<'a>(&'a [u8]);
+struct DateParser<'a>(&'a [u8]);
 
-impl<'a> Rest<'a> {
+impl<'a> DateParser<'a> {
     fn take(&mut self, len: usize) -> Option<&'a [u8]> {
         let (taken, rest) = self.0.split_at_checked(len)?;
         self.0 = rest;

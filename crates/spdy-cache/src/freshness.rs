@@ -19,7 +19,7 @@ use std::time::{Duration, SystemTime};
 use http::header::{AGE, DATE, EXPIRES, LAST_MODIFIED};
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 
-use crate::control::{Control, MAX_SECONDS};
+use crate::control::{MAX_SECONDS, ResponseControl};
 use crate::date;
 use crate::policy::Policy;
 
@@ -110,12 +110,12 @@ pub struct Lifetime {
     /// From its making on.
     pub duration: Duration,
     /// Where it came from.
-    pub source: Source,
+    pub source: LifetimeSource,
 }
 
 /// What a lifetime was taken from.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Source {
+pub enum LifetimeSource {
     /// `s-maxage`, in whatever field.
     SMaxage,
     /// `max-age`, in whatever field.
@@ -128,7 +128,7 @@ pub enum Source {
     Nothing,
 }
 
-impl Source {
+impl LifetimeSource {
     /// Whether the origin said it.
     #[must_use]
     pub fn is_explicit(self) -> bool {
@@ -149,15 +149,15 @@ pub(crate) fn lifetime(
     policy: &Policy,
     status: StatusCode,
     headers: &HeaderMap,
-    control: &Control,
+    control: &ResponseControl,
     times: Times,
 ) -> Lifetime {
     let of = |duration, source| Lifetime { duration, source };
     if let Some(duration) = control.s_maxage.lifetime() {
-        return of(duration, Source::SMaxage);
+        return of(duration, LifetimeSource::SMaxage);
     }
     if let Some(duration) = control.max_age.lifetime() {
-        return of(duration, Source::MaxAge);
+        return of(duration, LifetimeSource::MaxAge);
     }
     let date = date_of(headers, &DATE, times.received).unwrap_or(times.received);
     if !control.targeted && headers.contains_key(EXPIRES) {
@@ -166,7 +166,7 @@ pub(crate) fn lifetime(
         let duration = until.map_or(Duration::ZERO, |until| since(until, date));
         return of(
             duration.min(Duration::from_secs(MAX_SECONDS)),
-            Source::Expires,
+            LifetimeSource::Expires,
         );
     }
     let guessed = policy
@@ -181,7 +181,7 @@ pub(crate) fn lifetime(
             Duration::from_secs(part).min(heuristic.at_most)
         });
     match guessed {
-        Some(duration) => of(duration, Source::Heuristic),
-        None => of(Duration::ZERO, Source::Nothing),
+        Some(duration) => of(duration, LifetimeSource::Heuristic),
+        None => of(Duration::ZERO, LifetimeSource::Nothing),
     }
 }

@@ -16,7 +16,7 @@ use bytes::Bytes;
 
 /// What a key is made of.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub struct Parts<'a> {
+pub struct KeyParts<'a> {
     /// The site in whose name it was asked.
     pub site: &'a str,
     /// `http` or `https`: the scheme of the resource, not of the client's connection.
@@ -48,7 +48,7 @@ impl Key {
     /// # Errors
     ///
     /// [`ZeroByte`] if a part holds one: it could be read as two parts.
-    pub fn new(parts: &Parts<'_>) -> Result<Self, ZeroByte> {
+    pub fn new(parts: &KeyParts<'_>) -> Result<Self, ZeroByte> {
         let mut bytes = start(parts)?;
         bytes.extend_from_slice(checked("target", parts.target)?);
         bytes.push(0);
@@ -110,11 +110,11 @@ pub enum Scope<'a> {
     /// Everything of a site.
     Site(&'a str),
     /// Everything of one origin in a site: `site`, `scheme`, `host`, `port` of the parts.
-    Origin(Parts<'a>),
+    Origin(KeyParts<'a>),
     /// Every target that begins as `target` does, in that origin.
-    Prefix(Parts<'a>),
+    Prefix(KeyParts<'a>),
     /// One URL: all variants, under whatever rules.
-    Url(Parts<'a>),
+    Url(KeyParts<'a>),
 }
 
 impl Scope<'_> {
@@ -146,7 +146,7 @@ impl Scope<'_> {
 }
 
 /// Up to the port, with room for all of a key, and for no more: what is left over would have to be given back.
-fn start(parts: &Parts<'_>) -> Result<Vec<u8>, ZeroByte> {
+fn start(parts: &KeyParts<'_>) -> Result<Vec<u8>, ZeroByte> {
     let named = [
         ("site", parts.site),
         ("scheme", parts.scheme),

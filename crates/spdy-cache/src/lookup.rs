@@ -60,10 +60,10 @@ pub enum Lookup {
         stale_if_error: Option<SystemTime>,
     },
     /// Nothing that is kept is for this request: the origin is asked, and others may wait for its answer.
-    Miss(Miss),
+    Miss(MissReason),
     /// The request goes to the origin, past the cache: its answer is for nobody else unless
     /// [`may_store`](crate::storable::may_store) says so, and nobody is to wait for it.
-    Bypass(Bypass),
+    Bypass(BypassReason),
     /// The client wants nothing that has to be fetched, and there is nothing: 504 (RFC 9111 §5.2.1.7).
     OnlyIfCached,
 }
@@ -81,7 +81,7 @@ pub enum StaleReason {
 
 /// Why there is nothing to use.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Miss {
+pub enum MissReason {
     /// Nothing is kept under the key.
     Uri,
     /// What is kept is for other requests (`Vary`).
@@ -90,7 +90,7 @@ pub enum Miss {
 
 /// Why the cache is passed by.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Bypass {
+pub enum BypassReason {
     /// Not GET or HEAD.
     Method,
     /// `If-Match` or `If-Unmodified-Since`, which only the origin can answer (RFC 9110 §13.1).
@@ -112,11 +112,13 @@ impl Lookup {
                 ..
             } => Some(Forward::Request),
             Self::Validate { .. } => Some(Forward::Stale),
-            Self::Miss(Miss::Uri) => Some(Forward::UriMiss),
-            Self::Miss(Miss::Vary) => Some(Forward::VaryMiss),
-            Self::Bypass(Bypass::Method) => Some(Forward::Method),
-            Self::Bypass(Bypass::Authorization) => Some(Forward::Bypass),
-            Self::Bypass(Bypass::Precondition | Bypass::NoStore) => Some(Forward::Request),
+            Self::Miss(MissReason::Uri) => Some(Forward::UriMiss),
+            Self::Miss(MissReason::Vary) => Some(Forward::VaryMiss),
+            Self::Bypass(BypassReason::Method) => Some(Forward::Method),
+            Self::Bypass(BypassReason::Authorization) => Some(Forward::Bypass),
+            Self::Bypass(BypassReason::Precondition | BypassReason::NoStore) => {
+                Some(Forward::Request)
+            }
         }
     }
 }
@@ -132,11 +134,11 @@ pub fn lookup(
     now: SystemTime,
 ) -> Lookup {
     if request.method != Method::GET && request.method != Method::HEAD {
-        return Lookup::Bypass(Bypass::Method);
+        return Lookup::Bypass(BypassReason::Method);
     }
     let headers = &request.headers;
     if headers.contains_key(IF_MATCH) || headers.contains_key(IF_UNMODIFIED_SINCE) {
-        return Lookup::Bypass(Bypass::Precondition);
+        return Lookup::Bypass(BypassReason::Precondition);
     }
     let said = RequestControl::of_request(headers);
     let asked = match policy.clients_may_revalidate {
@@ -144,14 +146,14 @@ pub fn lookup(
         false => RequestControl::default(),
     };
     if asked.no_store {
-        return Lookup::Bypass(Bypass::NoStore);
+        return Lookup::Bypass(BypassReason::NoStore);
     }
     let Some((index, stored)) = select(request, variants) else {
         return match (said.only_if_cached, headers.contains_key(AUTHORIZATION)) {
             (true, _) => Lookup::OnlyIfCached,
-            (false, true) => Lookup::Bypass(Bypass::Authorization),
-            (false, false) if variants.is_empty() => Lookup::Miss(Miss::Uri),
-            (false, false) => Lookup::Miss(Miss::Vary),
+            (false, true) => Lookup::Bypass(BypassReason::Authorization),
+            (false, false) if variants.is_empty() => Lookup::Miss(MissReason::Uri),
+            (false, false) => Lookup::Miss(MissReason::Vary),
         };
     };
     // The RFC forbids what was asked for with credentials to go to others (§3.5); that what was asked for without goes
@@ -159,7 +161,7 @@ pub fn lookup(
     if headers.contains_key(AUTHORIZATION) && !is_explicitly_shared(&stored.control) {
         return match said.only_if_cached {
             true => Lookup::OnlyIfCached,
-            false => Lookup::Bypass(Bypass::Authorization),
+            false => Lookup::Bypass(BypassReason::Authorization),
         };
     }
 
@@ -343,5 +345,5 @@ fn may_wait(policy: &Policy, request: &request::Parts) -> bool {
     let missed = lookup(policy, request, nothing, SystemTime::UNIX_EPOCH);
     let revalidates =
         policy.clients_may_revalidate && RequestControl::of_request(&request.headers).no_cache;
-    request.method == Method::GET && missed == Lookup::Miss(Miss::Uri) && !revalidates
+    request.method == Method::GET && missed == Lookup::Miss(MissReason::Uri) && !revalidates
 }

@@ -26,11 +26,11 @@ use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use sha2::{Digest, Sha256};
 
 use crate::body::{Body, BodyBuilder, CHUNK_BYTES};
-use crate::control::Control;
+use crate::control::ResponseControl;
 use crate::freshness::{Times, since};
 use crate::key::Key;
 use crate::policy::Policy;
-use crate::stored::{Facts, Stored};
+use crate::stored::{Stored, StoredParts};
 use crate::vary::SelectingField;
 
 const MAGIC: [u8; 8] = *b"spdyobj\x02";
@@ -179,7 +179,7 @@ impl OpenObject {
         }
         let (key, facts, expired_at) =
             read_head(&sealed[PREFIX_BYTES..]).map_err(FileError::Head)?;
-        let control = Control::of_answer(&facts.headers, &policy.targets);
+        let control = ResponseControl::of_answer(&facts.headers, &policy.targets);
         let stored = Stored::new(policy, facts, control);
         if let Some(at) = expired_at {
             stored.expire(at);
@@ -335,8 +335,8 @@ fn write_head(key: &Key, stored: &Stored, out: &mut Vec<u8>) {
     }
 }
 
-fn read_head(head: &[u8]) -> Result<(Key, Facts, Option<SystemTime>), &'static str> {
-    let mut rest = Rest(head);
+fn read_head(head: &[u8]) -> Result<(Key, StoredParts, Option<SystemTime>), &'static str> {
+    let mut rest = HeadReader(head);
     let key = Key::from_bytes(Bytes::copy_from_slice(rest.bytes()?)).ok_or("key")?;
     let status = StatusCode::from_u16(rest.fixed(2)?.get_u16()).map_err(|_| "status")?;
     let times = Times {
@@ -363,7 +363,7 @@ fn read_head(head: &[u8]) -> Result<(Key, Facts, Option<SystemTime>), &'static s
     if !rest.0.is_empty() {
         return Err("bytes behind it");
     }
-    let facts = Facts {
+    let facts = StoredParts {
         status,
         headers,
         served,
@@ -392,9 +392,9 @@ fn write_fields(headers: &HeaderMap, out: &mut Vec<u8>) {
 }
 
 /// What is left of a head.
-struct Rest<'a>(&'a [u8]);
+struct HeadReader<'a>(&'a [u8]);
 
-impl<'a> Rest<'a> {
+impl<'a> HeadReader<'a> {
     fn fixed(&mut self, len: usize) -> Result<&'a [u8], &'static str> {
         let (taken, rest) = self.0.split_at_checked(len).ok_or("short")?;
         self.0 = rest;

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 /// What a `Range` field asks for, of so many bytes.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub(crate) enum Asked {
+pub(crate) enum RangeRequest {
     /// The whole: no range, another unit, no syntax, too many ranges, or more bytes than there are.
     Whole,
     /// Nothing that is there: 416.
@@ -35,20 +35,20 @@ pub(crate) fn rewritten(field: &[u8]) -> Option<String> {
 }
 
 /// Reads `bytes=0-1,5-,-3` for a body of `len` bytes, with at most `max` ranges.
-pub(crate) fn read(field: &[u8], len: u64, max: usize) -> Asked {
+pub(crate) fn read(field: &[u8], len: u64, max: usize) -> RangeRequest {
     let Some((unit, set)) = field.split_at_checked(6) else {
-        return Asked::Whole;
+        return RangeRequest::Whole;
     };
     if !unit.eq_ignore_ascii_case(b"bytes=") {
-        return Asked::Whole;
+        return RangeRequest::Whole;
     }
     let specs = set.split(|byte| *byte == b',').map(<[u8]>::trim_ascii);
     let (mut ranges, mut count) = (Vec::new(), 0);
     for spec in specs.filter(|spec| !spec.is_empty()) {
         count += 1;
         match read_one(spec, len) {
-            _ if count > max => return Asked::Whole,
-            None => return Asked::Whole,
+            _ if count > max => return RangeRequest::Whole,
+            None => return RangeRequest::Whole,
             Some(range) if range.is_empty() => {}
             Some(range) => ranges.push(range),
         }
@@ -58,10 +58,10 @@ pub(crate) fn read(field: &[u8], len: u64, max: usize) -> Asked {
         .iter()
         .fold(0, |sum, range| sum.saturating_add(range.end - range.start));
     match ranges.len() {
-        _ if count == 0 => Asked::Whole,
-        0 => Asked::Unsatisfiable,
-        2.. if sum > len => Asked::Whole,
-        _ => Asked::Ranges(ranges),
+        _ if count == 0 => RangeRequest::Whole,
+        0 => RangeRequest::Unsatisfiable,
+        2.. if sum > len => RangeRequest::Whole,
+        _ => RangeRequest::Ranges(ranges),
     }
 }
 

@@ -13,7 +13,7 @@ use std::time::SystemTime;
 use http::header::{AGE, CACHE_CONTROL, DATE, EXPIRES, VARY};
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, request, response};
 
-use crate::control::{About, Control, Seconds};
+use crate::control::{FieldScope, ResponseControl, Seconds};
 use crate::date;
 use crate::freshness::{self, Times, after, since};
 use crate::policy::Policy;
@@ -21,12 +21,12 @@ use crate::storable::{Uncacheable, may_store};
 
 /// What the redirects so far allow of what they lead to.
 #[derive(Clone, Debug, Default)]
-pub struct Redirects {
+pub struct RedirectLimits {
     /// Until when all of them are good.
     until: Option<ExpiryTimes>,
     /// Why one of them may not be kept.
     refused: Option<Uncacheable>,
-    said: Said,
+    said: Restrictions,
     /// By what they were chosen.
     vary: Vec<HeaderValue>,
 }
@@ -42,7 +42,7 @@ struct ExpiryTimes {
 
 /// Restrictions, of whichever answer.
 #[derive(Clone, Copy, Debug, Default)]
-struct Said {
+struct Restrictions {
     no_store: bool,
     no_cache: bool,
     private: bool,
@@ -50,8 +50,8 @@ struct Said {
     proxy_revalidate: bool,
 }
 
-impl Said {
-    fn add(&mut self, control: &Control) {
+impl Restrictions {
+    fn add(&mut self, control: &ResponseControl) {
         self.no_store |= control.no_store;
         self.no_cache |= control.no_cache.is_everything();
         self.private |= control.private.is_everything();
@@ -60,7 +60,7 @@ impl Said {
     }
 }
 
-impl Redirects {
+impl RedirectLimits {
     /// Follows one more, the answer `redirect` to a request with the fields of `request`.
     pub fn add(
         &mut self,
@@ -70,7 +70,7 @@ impl Redirects {
         times: Times,
     ) {
         let (status, headers) = (redirect.status, &redirect.headers);
-        self.said.add(&Control::of_answer(headers, &[]));
+        self.said.add(&ResponseControl::of_answer(headers, &[]));
         let until = ExpiryTimes::of(policy, status, headers, times);
         self.until = Some(self.until.map_or(until, |before| before.min(until)));
         self.vary.extend(headers.get_all(VARY).iter().cloned());
@@ -100,7 +100,7 @@ impl Redirects {
         let Some(before) = self.until else {
             return;
         };
-        let control = Control::of_answer(headers, &[]);
+        let control = ResponseControl::of_answer(headers, &[]);
         let mut said = self.said;
         said.add(&control);
         let last = ExpiryTimes::of(policy, status, headers, times);
@@ -127,8 +127,8 @@ impl Redirects {
 }
 
 /// What is left to say of `control` and of all before it, but for lifetimes. To serve what is stale was allowed of the last alone.
-fn restrictions(said: Said, control: &Control, headers: &HeaderMap) -> Vec<String> {
-    let about = |name: &str, is_said: bool, about: &About| match about.fields() {
+fn restrictions(said: Restrictions, control: &ResponseControl, headers: &HeaderMap) -> Vec<String> {
+    let about = |name: &str, is_said: bool, about: &FieldScope| match about.fields() {
         _ if is_said => Some(name.to_owned()),
         [] => None,
         fields => {
@@ -158,7 +158,7 @@ fn forbids_transform(headers: &HeaderMap) -> bool {
 
 impl ExpiryTimes {
     fn of(policy: &Policy, status: StatusCode, headers: &HeaderMap, times: Times) -> Self {
-        let by = |control: &Control| {
+        let by = |control: &ResponseControl| {
             let lifetime = freshness::lifetime(policy, status, headers, control, times).duration;
             let age = freshness::initial_age(headers, times);
             let is_for_once = control.no_store
@@ -169,13 +169,13 @@ impl ExpiryTimes {
                 false => after(times.received, lifetime.saturating_sub(age)),
             }
         };
-        let own = Control {
+        let own = ResponseControl {
             s_maxage: Seconds::Absent,
-            private: About::Nothing,
-            ..Control::of_answer(headers, &[])
+            private: FieldScope::Nothing,
+            ..ResponseControl::of_answer(headers, &[])
         };
         Self {
-            shared: by(&Control::of_answer(headers, &policy.targets)),
+            shared: by(&ResponseControl::of_answer(headers, &policy.targets)),
             own: by(&own),
         }
     }
@@ -216,7 +216,7 @@ mod tests {
         );
         let request = Request::get("https://cdn.test/lib@latest.js");
         let request = request.body(()).expect("a request").into_parts().0;
-        let mut redirects = Redirects::default();
+        let mut redirects = RedirectLimits::default();
         for hop in hops {
             redirects.add(&policy, &request, &head(302, hop), times);
         }

@@ -21,10 +21,10 @@ use crate::body::Body;
 use crate::key::Key;
 use crate::policy::Policy;
 use crate::stored::Stored;
-use crate::tags::{self, Tag};
+use crate::tags::{self, PurgeTag};
 
 /// Something that is done later, perhaps on another machine.
-pub type Later<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+pub type TierFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
 /// What a purge means.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -32,7 +32,7 @@ pub enum PurgeTarget {
     /// Whatever has a key that begins so; with no bytes, everything.
     Prefix(Bytes),
     /// Whatever has this tag.
-    Tag(Tag),
+    Tag(PurgeTag),
 }
 
 impl PurgeTarget {
@@ -53,7 +53,7 @@ impl PurgeTarget {
 
     /// Whether it means what has these tags, under `key`: where one answer is held against many purges.
     #[must_use]
-    pub fn matches_tags(&self, key: &Key, tags: &[Tag]) -> bool {
+    pub fn matches_tags(&self, key: &Key, tags: &[PurgeTag]) -> bool {
         match self {
             Self::Prefix(prefix) => key.as_bytes().starts_with(prefix),
             Self::Tag(tag) => tags.contains(tag),
@@ -63,7 +63,7 @@ impl PurgeTarget {
 
 /// How much was known of purges at a moment; the default is nothing.
 #[derive(Clone, Copy, Debug, Default, Eq, Ord, PartialEq, PartialOrd)]
-pub struct Mark(pub u128);
+pub struct PurgeVersion(pub u128);
 
 /// Hears what others purged, and whether they left it as stale.
 pub type PurgeListener = Arc<dyn Fn(&PurgeTarget, bool) + Send + Sync>;
@@ -76,13 +76,13 @@ pub trait SharedTier: fmt::Debug + Send + Sync {
         key: &'a Key,
         asked: &'a HeaderMap,
         policy: &'a Policy,
-    ) -> Later<'a, Option<(Stored, Body)>>;
+    ) -> TierFuture<'a, Option<(Stored, Body)>>;
 
     /// What is known of purges now: for [`keep`](Self::keep), taken where a fetch begins.
-    fn mark(&self) -> Mark;
+    fn mark(&self) -> PurgeVersion;
 
     /// Keeps an answer for all, sooner or later.
-    fn keep(&self, key: &Key, stored: &Arc<Stored>, body: &Body, since: Mark);
+    fn keep(&self, key: &Key, stored: &Arc<Stored>, body: &Body, since: PurgeVersion);
 
     /// Lets go of all that is kept of a URL ([`Key::url`]), because of what a client did. Others are not told.
     fn forget(&self, url: &[u8]);
@@ -91,5 +91,5 @@ pub trait SharedTier: fmt::Debug + Send + Sync {
     fn purge(&self, meant: PurgeTarget, soft: bool);
 
     /// Waits until all purges so far can be heard by the others; `false` if that takes too long. They will be told.
-    fn told(&self) -> Later<'_, bool>;
+    fn told(&self) -> TierFuture<'_, bool>;
 }

@@ -18,7 +18,7 @@ pub(crate) type Id = u64;
 
 /// In which queue an object stands, and where.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) struct Place {
+pub(crate) struct QueuePosition {
     pub(crate) in_main: bool,
     turn: u64,
 }
@@ -36,9 +36,9 @@ pub(crate) struct S3Fifo {
 
 /// What became of the object at a queue's end.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) enum Verdict {
+pub(crate) enum Eviction {
     /// It stays, at this place, and this many uses are left to it.
-    Stays(Place, u8),
+    Stays(QueuePosition, u8),
     /// It goes.
     Goes,
 }
@@ -57,12 +57,12 @@ impl S3Fifo {
     }
 
     /// Puts a new object in, by the hash of its key.
-    pub(crate) fn admit(&mut self, id: Id, hash: u64, weight: u64) -> Place {
+    pub(crate) fn admit(&mut self, id: Id, hash: u64, weight: u64) -> QueuePosition {
         let known = self.ghost.knows(hash);
         self.put(id, weight, known)
     }
 
-    pub(crate) fn put(&mut self, id: Id, weight: u64, in_main: bool) -> Place {
+    pub(crate) fn put(&mut self, id: Id, weight: u64, in_main: bool) -> QueuePosition {
         let turn = self.next_turn;
         self.next_turn += 1;
         let (queue, bytes) = match in_main {
@@ -71,10 +71,10 @@ impl S3Fifo {
         };
         queue.insert(turn, id);
         *bytes += weight;
-        Place { in_main, turn }
+        QueuePosition { in_main, turn }
     }
 
-    pub(crate) fn take(&mut self, place: Place, weight: u64) {
+    pub(crate) fn take(&mut self, place: QueuePosition, weight: u64) {
         let (queue, bytes) = match place.in_main {
             true => (&mut self.main, &mut self.main_bytes),
             false => (&mut self.small, &mut self.small_bytes),
@@ -95,7 +95,7 @@ impl S3Fifo {
     }
 
     /// Passes over the object that [`last`](Self::last) named: into the other queue, so that neither keeps the other from its turn.
-    pub(crate) fn pass_over(&mut self, id: Id, place: Place, weight: u64) -> Place {
+    pub(crate) fn pass_over(&mut self, id: Id, place: QueuePosition, weight: u64) -> QueuePosition {
         self.take(place, weight);
         self.put(id, weight, !place.in_main)
     }
@@ -104,20 +104,20 @@ impl S3Fifo {
     pub(crate) fn judge(
         &mut self,
         id: Id,
-        place: Place,
+        place: QueuePosition,
         uses: u8,
         hash: u64,
         weight: u64,
-    ) -> Verdict {
+    ) -> Eviction {
         if uses == 0 {
             if !place.in_main {
                 self.ghost.add(hash, self.len());
             }
-            return Verdict::Goes;
+            return Eviction::Goes;
         }
         self.take(place, weight);
         let left = if place.in_main { uses - 1 } else { 0 };
-        Verdict::Stays(self.put(id, weight, true), left)
+        Eviction::Stays(self.put(id, weight, true), left)
     }
 }
 

@@ -6,11 +6,11 @@ use http::header::{
 };
 use http::{HeaderMap, HeaderName, Method, StatusCode, request, response};
 
-use crate::control::{Control, RequestControl};
+use crate::control::{RequestControl, ResponseControl};
 use crate::date;
 use crate::freshness::{self, Times, is_heuristically_cacheable};
 use crate::policy::{Policy, SetCookie};
-use crate::stored::{Facts, Stored};
+use crate::stored::{Stored, StoredParts};
 use crate::tags;
 use crate::vary::{self, SelectingField};
 
@@ -112,7 +112,7 @@ pub fn may_share(
     answer: &response::Parts,
     times: Times,
 ) -> Result<Stored, Uncacheable> {
-    let control = Control::of_answer(&answer.headers, &policy.targets);
+    let control = ResponseControl::of_answer(&answer.headers, &policy.targets);
     if RequestControl::of_request(&request.headers).no_store {
         return Err(Uncacheable::RequestNoStore);
     }
@@ -139,7 +139,7 @@ pub(crate) fn keep(
     policy: &Policy,
     request: &HeaderMap,
     answer: &response::Parts,
-    control: Control,
+    control: ResponseControl,
     times: Times,
 ) -> Result<Stored, Uncacheable> {
     let stored = evaluate(policy, request, answer, control, times)?;
@@ -154,7 +154,7 @@ fn evaluate(
     policy: &Policy,
     request: &HeaderMap,
     answer: &response::Parts,
-    control: Control,
+    control: ResponseControl,
     times: Times,
 ) -> Result<Stored, Uncacheable> {
     if !is_whole(answer.status) {
@@ -177,7 +177,7 @@ fn evaluate(
     if names.len() > policy.max_vary_names {
         return Err(Uncacheable::VaryNames);
     }
-    let facts = Facts {
+    let facts = StoredParts {
         status: answer.status,
         headers,
         served: None,
@@ -198,7 +198,7 @@ fn evaluate(
 
 /// Whether the answer allows what it was asked for with credentials to be used for others (RFC 9111 §3.5).
 #[must_use]
-pub fn is_explicitly_shared(control: &Control) -> bool {
+pub fn is_explicitly_shared(control: &ResponseControl) -> bool {
     control.public || control.must_revalidate || control.s_maxage.given().is_some()
 }
 
@@ -260,7 +260,7 @@ pub(crate) fn listed_by_connection(headers: &HeaderMap) -> Vec<HeaderName> {
 fn stored_headers(
     policy: &Policy,
     headers: &HeaderMap,
-    control: &Control,
+    control: &ResponseControl,
     times: Times,
 ) -> Result<HeaderMap, Uncacheable> {
     let of_connection = listed_by_connection(headers);

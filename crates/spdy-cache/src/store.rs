@@ -28,14 +28,14 @@ use bytes::Bytes;
 
 use crate::body::Body;
 use crate::key::{Key, Scope, ZeroByte};
-use crate::shelf::{Id, Place, S3Fifo, Verdict};
+use crate::shelf::{Eviction, Id, QueuePosition, S3Fifo};
 use crate::stored::Stored;
-use crate::tags::{self, Tag};
-use crate::tally::Tally;
+use crate::tags::{self, PurgeTag};
+use crate::tally::ByteTally;
 
 /// Limits of a store.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub struct Config {
+pub struct StoreConfig {
     /// Bytes that everything may weigh together.
     pub max_bytes: u64,
     /// Bytes that one object may weigh; what is larger is refused.
@@ -46,7 +46,7 @@ pub struct Config {
     pub site_bytes: BTreeMap<String, u64>,
 }
 
-impl Default for Config {
+impl Default for StoreConfig {
     /// 256 MiB, objects of 16 MiB, 16 variants.
     fn default() -> Self {
         Self {
@@ -126,7 +126,7 @@ const SLOT_OVERHEAD: u64 = 512;
 
 /// How a purge does it.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Purge {
+pub enum PurgeMode {
     /// It is gone.
     Hard,
     /// It is stale from this moment on ([`Stored::expire`]).
@@ -145,7 +145,7 @@ pub struct TooLarge {
 
 /// What happened so far.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub struct Counters {
+pub struct StoreCounters {
     /// Objects put in.
     pub inserted: u64,
     /// Of those, in place of another for the same requests.
@@ -164,7 +164,7 @@ pub struct Counters {
 #[derive(Debug)]
 struct Slot {
     key: Key,
-    place: Place,
+    place: QueuePosition,
     weight: u64,
     object: Object,
 }
@@ -187,25 +187,25 @@ enum EvictionFilter {
 /// The store.
 #[derive(Debug)]
 pub struct Store {
-    config: Config,
+    config: StoreConfig,
     keys: HashMap<Key, Arc<[Object]>>,
     ordered: BTreeSet<Key>,
     slots: HashMap<Id, Slot>,
-    tags: BTreeMap<Tag, BTreeSet<Id>>,
+    tags: BTreeMap<PurgeTag, BTreeSet<Id>>,
     shelves: BTreeMap<Bytes, S3Fifo>,
     bytes: u64,
     /// Of those, what is no body.
     head_bytes: u64,
     /// Of bodies that were put in, wherever they are now.
-    bodies: Tally,
+    bodies: ByteTally,
     next_id: Id,
-    counters: Counters,
+    counters: StoreCounters,
 }
 
 impl Store {
     /// An empty one.
     #[must_use]
-    pub fn new(config: Config) -> Self {
+    pub fn new(config: StoreConfig) -> Self {
         Self {
             config,
             keys: HashMap::new(),
@@ -215,9 +215,9 @@ impl Store {
             shelves: BTreeMap::new(),
             bytes: 0,
             head_bytes: 0,
-            bodies: Tally::default(),
+            bodies: ByteTally::default(),
             next_id: 0,
-            counters: Counters::default(),
+            counters: StoreCounters::default(),
         }
     }
 
@@ -323,12 +323,12 @@ impl Store {
     /// # Errors
     ///
     /// [`ZeroByte`] if the scope holds one: nothing can be under it.
-    pub fn purge(&mut self, scope: &Scope<'_>, how: Purge) -> Result<usize, ZeroByte> {
+    pub fn purge(&mut self, scope: &Scope<'_>, how: PurgeMode) -> Result<usize, ZeroByte> {
         Ok(self.purge_prefix(&scope.prefix()?, how))
     }
 
     /// Purges what has a key that begins with these bytes; how many objects that were.
-    pub fn purge_prefix(&mut self, prefix: &[u8], how: Purge) -> usize {
+    pub fn purge_prefix(&mut self, prefix: &[u8], how: PurgeMode) -> usize {
         let from = Bound::Included(Key::range_start(Bytes::copy_from_slice(prefix)));
         let keys = self.ordered.range((from, Bound::Unbounded));
         let objects = keys
@@ -340,7 +340,7 @@ impl Store {
     }
 
     /// Purges what has a tag; how many objects that were.
-    pub fn purge_tag(&mut self, tag: &Tag, how: Purge) -> usize {
+    pub fn purge_tag(&mut self, tag: &PurgeTag, how: PurgeMode) -> usize {
         let ids: Vec<Id> = self.tags.get(tag).into_iter().flatten().copied().collect();
         self.purge_all(&ids, how);
         ids.len()
@@ -378,7 +378,7 @@ impl Store {
 
     /// What happened so far.
     #[must_use]
-    pub fn counters(&self) -> Counters {
+    pub fn counters(&self) -> StoreCounters {
         self.counters
     }
 
@@ -501,11 +501,11 @@ impl Store {
             }
             let uses = slot.object.0.uses.load(Ordering::Relaxed);
             match shelf.judge(id, slot.place, uses, hash_of(&slot.key), slot.weight) {
-                Verdict::Stays(place, left) => {
+                Eviction::Stays(place, left) => {
                     slot.place = place;
                     slot.object.0.uses.store(left, Ordering::Relaxed);
                 }
-                Verdict::Goes => {
+                Eviction::Goes => {
                     self.take(id);
                     self.counters.evicted += 1;
                     return true;
@@ -514,11 +514,11 @@ impl Store {
         }
     }
 
-    fn purge_all(&mut self, ids: &[Id], how: Purge) {
+    fn purge_all(&mut self, ids: &[Id], how: PurgeMode) {
         for id in ids {
             match how {
-                Purge::Hard => drop(self.take(*id)),
-                Purge::Soft(now) => self.slots[id].object.stored().expire(now),
+                PurgeMode::Hard => drop(self.take(*id)),
+                PurgeMode::Soft(now) => self.slots[id].object.stored().expire(now),
             }
         }
         self.counters.purged += ids.len() as u64;
@@ -565,7 +565,7 @@ fn hash_of(key: &Key) -> u64 {
     hasher.finish()
 }
 
-fn weight_of(key: &Key, stored: &Stored, body: &Body, tags: &[Tag]) -> u64 {
-    let tags: usize = tags.iter().map(Tag::weight).sum();
+fn weight_of(key: &Key, stored: &Stored, body: &Body, tags: &[PurgeTag]) -> u64 {
+    let tags: usize = tags.iter().map(PurgeTag::weight).sum();
     (key.as_bytes().len() + stored.weight() + tags) as u64 + body.weight() + SLOT_OVERHEAD
 }

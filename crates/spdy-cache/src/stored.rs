@@ -11,7 +11,7 @@ use std::time::{Duration, SystemTime};
 use http::header::{DATE, LAST_MODIFIED};
 use http::{HeaderMap, HeaderName, StatusCode};
 
-use crate::control::Control;
+use crate::control::ResponseControl;
 use crate::etag::EntityTag;
 use crate::freshness::{self, Lifetime, Times, since};
 use crate::policy::Policy;
@@ -19,7 +19,7 @@ use crate::vary::SelectingField;
 
 /// What it was made of, and nothing that follows from that: what a tier on a disk writes down.
 #[derive(Clone, Debug)]
-pub(crate) struct Facts {
+pub(crate) struct StoredParts {
     pub(crate) status: StatusCode,
     /// Without what speaks of the connection it came by.
     pub(crate) headers: HeaderMap,
@@ -33,8 +33,8 @@ pub(crate) struct Facts {
 /// An answer that is kept, without its body.
 #[derive(Debug)]
 pub struct Stored {
-    pub(crate) facts: Facts,
-    pub(crate) control: Control,
+    pub(crate) facts: StoredParts,
+    pub(crate) control: ResponseControl,
     pub(crate) lifetime: Lifetime,
     initial_age: Duration,
     /// `Date`, or when it came: of two for the same request, the later is taken.
@@ -69,8 +69,8 @@ impl AsRef<Stored> for Stored {
 
 impl Stored {
     /// Reckons what follows from `facts`.
-    pub(crate) fn new(policy: &Policy, facts: Facts, control: Control) -> Self {
-        let Facts {
+    pub(crate) fn new(policy: &Policy, facts: StoredParts, control: ResponseControl) -> Self {
+        let StoredParts {
             status,
             ref headers,
             times,
@@ -144,7 +144,7 @@ impl Stored {
 
     /// What it says to this cache.
     #[must_use]
-    pub fn control(&self) -> &Control {
+    pub fn control(&self) -> &ResponseControl {
         &self.control
     }
 

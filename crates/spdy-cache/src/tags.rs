@@ -17,7 +17,7 @@ static CACHE_GROUP_INVALIDATION: HeaderName = HeaderName::from_static("cache-gro
 
 /// A tag, with whose it is.
 #[derive(Clone, Debug, Eq, Ord, PartialEq, PartialOrd)]
-pub enum Tag {
+pub enum PurgeTag {
     /// Of `Surrogate-Key`, `Cache-Tag` or `Cache-Groups`, in a site.
     Site {
         /// The site's part of the key.
@@ -34,7 +34,7 @@ pub enum Tag {
     },
 }
 
-impl Tag {
+impl PurgeTag {
     /// A tag as an operator names it.
     #[must_use]
     pub fn of_site(site: &str, tag: &str) -> Self {
@@ -64,12 +64,12 @@ impl Tag {
 
 /// The tags of an answer that is kept under `key`, each once.
 #[must_use]
-pub fn of_answer(key: &Key, headers: &HeaderMap) -> Vec<Tag> {
+pub fn of_answer(key: &Key, headers: &HeaderMap) -> Vec<PurgeTag> {
     let site = key.site();
     let groups = strings(headers, &CACHE_GROUPS);
     let words = words(headers).chain(groups.iter().map(Vec::as_slice));
-    let mut tags: Vec<Tag> = words
-        .map(|tag| Tag::Site {
+    let mut tags: Vec<PurgeTag> = words
+        .map(|tag| PurgeTag::Site {
             site: site.into(),
             tag: tag.into(),
         })
@@ -85,7 +85,7 @@ pub fn of_answer(key: &Key, headers: &HeaderMap) -> Vec<Tag> {
 /// Whether the request was unsafe and the answer no error is for the caller to see, as with
 /// [`invalidated_by`](crate::invalidate::invalidated_by).
 #[must_use]
-pub fn invalidated_groups(key: &Key, headers: &HeaderMap) -> Vec<Tag> {
+pub fn invalidated_groups(key: &Key, headers: &HeaderMap) -> Vec<PurgeTag> {
     groups_of(key, headers, &CACHE_GROUP_INVALIDATION).collect()
 }
 
@@ -106,11 +106,11 @@ fn words(headers: &HeaderMap) -> impl Iterator<Item = &[u8]> {
         .filter(|word| !word.is_empty())
 }
 
-fn groups_of(key: &Key, headers: &HeaderMap, name: &HeaderName) -> impl Iterator<Item = Tag> {
+fn groups_of(key: &Key, headers: &HeaderMap, name: &HeaderName) -> impl Iterator<Item = PurgeTag> {
     let origin = key.origin();
     strings(headers, name)
         .into_iter()
-        .map(move |group| Tag::Origin {
+        .map(move |group| PurgeTag::Origin {
             origin: origin.into(),
             group,
         })

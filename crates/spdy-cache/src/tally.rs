@@ -5,20 +5,20 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// How many bytes are held. Clones count together.
 #[derive(Clone, Debug, Default)]
-pub struct Tally(Arc<AtomicU64>);
+pub struct ByteTally(Arc<AtomicU64>);
 
 /// Some of them. Dropped, they are held no longer.
 #[derive(Debug)]
-pub(crate) struct Counted {
-    by: Tally,
+pub(crate) struct TallyGuard {
+    by: ByteTally,
     bytes: u64,
 }
 
-impl Tally {
+impl ByteTally {
     /// So many more.
-    pub(crate) fn count(&self, bytes: u64) -> Counted {
+    pub(crate) fn count(&self, bytes: u64) -> TallyGuard {
         self.0.fetch_add(bytes, Ordering::Relaxed);
-        Counted {
+        TallyGuard {
             by: self.clone(),
             bytes,
         }
@@ -31,7 +31,7 @@ impl Tally {
     }
 }
 
-impl Drop for Counted {
+impl Drop for TallyGuard {
     fn drop(&mut self) {
         self.by.0.fetch_sub(self.bytes, Ordering::Relaxed);
     }

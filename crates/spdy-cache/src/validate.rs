@@ -15,7 +15,7 @@ use http::header::{
 };
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, request, response};
 
-use crate::control::Control;
+use crate::control::ResponseControl;
 use crate::etag::EntityTag;
 use crate::freshness::{Times, date_of};
 use crate::policy::Policy;
@@ -78,14 +78,14 @@ pub fn strip_conditions(request: &mut HeaderMap) {
 
 /// What a 304 makes of what was kept.
 #[derive(Debug)]
-pub enum Merged {
+pub enum MergeResult {
     /// It takes the other's place, with the same body.
     Keep(Stored),
     /// It answers the request that asked, and is dropped: by its new fields it may not be kept.
     UseOnce(Stored, Uncacheable),
 }
 
-impl Merged {
+impl MergeResult {
     /// What answers the request that asked.
     #[must_use]
     pub fn stored(&self) -> &Stored {
@@ -113,7 +113,7 @@ pub fn merge(
     request: &request::Parts,
     answer: &response::Parts,
     times: Times,
-) -> Result<Merged, ValidatorMismatch> {
+) -> Result<MergeResult, ValidatorMismatch> {
     same_validators(stored, &answer.headers, times)?;
     Ok(freshened(policy, stored, request, &answer.headers, times))
 }
@@ -122,7 +122,7 @@ pub fn merge(
 #[derive(Debug)]
 pub enum HeadUpdate {
     /// The same, with new fields.
-    Merged(Box<Merged>),
+    Merged(Box<MergeResult>),
     /// No longer what the origin has: it counts as stale.
     Changed,
     /// Nothing: it was no 200, or has no validator.
@@ -203,7 +203,7 @@ fn freshened(
     request: &request::Parts,
     fresh: &HeaderMap,
     times: Times,
-) -> Merged {
+) -> MergeResult {
     let mut headers = stored.headers().clone();
     // The age and the date of what came then are not those of what came now.
     headers.remove(AGE);
@@ -220,15 +220,15 @@ fn freshened(
     }
     let mut whole = response_head(stored.status());
     whole.headers = headers;
-    let control = Control::of_answer(&whole.headers, &policy.targets);
+    let control = ResponseControl::of_answer(&whole.headers, &policy.targets);
     match keep(policy, &request.headers, &whole, control, times) {
-        Ok(merged) => Merged::Keep(merged),
+        Ok(merged) => MergeResult::Keep(merged),
         Err(why) => {
             let mut once = stored.clone();
             once.facts.headers = whole.headers;
             once.facts.served = None;
             once.facts.note = Box::default();
-            Merged::UseOnce(once, why)
+            MergeResult::UseOnce(once, why)
         }
     }
 }

@@ -5,7 +5,7 @@ mod support;
 use std::fmt::Write as _;
 
 use http::HeaderMap;
-use spdy_cache::answer::{Answer, Payload, answer};
+use spdy_cache::answer::{CachedResponse, Payload, answer};
 use spdy_cache::cache_status::{CacheStatus, Forward};
 use spdy_cache::freshness::Times;
 use spdy_cache::policy::Policy;
@@ -27,7 +27,7 @@ fn kept(status: u16, fields: &str) -> Stored {
     stored.unwrap_or_else(|why| panic!("{fields}: {why}"))
 }
 
-fn given(stored: &Stored, fields: &str) -> Answer {
+fn given(stored: &Stored, fields: &str) -> CachedResponse {
     answer(&Policy::site(), stored, &get(fields), LEN, at(5))
 }
 

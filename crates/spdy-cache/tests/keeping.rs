@@ -4,7 +4,7 @@ mod support;
 
 use std::time::Duration;
 
-use spdy_cache::freshness::{Source, Times};
+use spdy_cache::freshness::{LifetimeSource, Times};
 use spdy_cache::policy::{self, Policy};
 use spdy_cache::storable::{Uncacheable, may_store};
 use support::{answer, date, get, now};
@@ -211,7 +211,7 @@ fn heuristics_need_status_and_policy() {
         Times::at(now()),
     )
     .unwrap();
-    assert_eq!(stored.lifetime().source, Source::Heuristic);
+    assert_eq!(stored.lifetime().source, LifetimeSource::Heuristic);
 }
 
 #[test]

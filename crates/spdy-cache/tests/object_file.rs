@@ -6,7 +6,7 @@ use http::HeaderMap;
 use proptest::prelude::*;
 use spdy_cache::body::{Body, CHUNK_BYTES};
 use spdy_cache::freshness::Times;
-use spdy_cache::key::{Key, Parts};
+use spdy_cache::key::{Key, KeyParts};
 use spdy_cache::object_file::{
     Encoder, FileError, Layout, MAX_HEAD_BYTES, OpenObject, PREFIX_BYTES, file_name,
 };
@@ -16,7 +16,7 @@ use spdy_cache::stored::Stored;
 use support::{answer, at, get, now};
 
 fn key() -> Key {
-    let parts = Parts {
+    let parts = KeyParts {
         site: "site.test",
         scheme: "https",
         host: "site.test",

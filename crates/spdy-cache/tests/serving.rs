@@ -7,7 +7,7 @@ use std::time::Duration;
 use http::StatusCode;
 use spdy_cache::freshness::Times;
 use spdy_cache::lookup::{
-    Bypass, Failure, Lookup, Miss, StaleReason, lookup, may_join, may_serve_on_error,
+    BypassReason, Failure, Lookup, MissReason, StaleReason, lookup, may_join, may_serve_on_error,
     may_share_with,
 };
 use spdy_cache::policy::Policy;
@@ -55,12 +55,12 @@ fn done(policy: &Policy, request: &str, stored: &[Stored], seconds: i64) -> &'st
             why: StaleReason::Request,
             ..
         } => "validate: request",
-        Lookup::Miss(Miss::Uri) => "miss",
-        Lookup::Miss(Miss::Vary) => "vary miss",
-        Lookup::Bypass(Bypass::Method) => "bypass: method",
-        Lookup::Bypass(Bypass::Precondition) => "bypass: precondition",
-        Lookup::Bypass(Bypass::Authorization) => "bypass: authorization",
-        Lookup::Bypass(Bypass::NoStore) => "bypass: no-store",
+        Lookup::Miss(MissReason::Uri) => "miss",
+        Lookup::Miss(MissReason::Vary) => "vary miss",
+        Lookup::Bypass(BypassReason::Method) => "bypass: method",
+        Lookup::Bypass(BypassReason::Precondition) => "bypass: precondition",
+        Lookup::Bypass(BypassReason::Authorization) => "bypass: authorization",
+        Lookup::Bypass(BypassReason::NoStore) => "bypass: no-store",
         Lookup::OnlyIfCached => "504",
     }
 }
@@ -271,7 +271,7 @@ fn origin_only_preconditions_bypass() {
     let stored = [kept("cache-control: max-age=60\netag: \"a\"")];
     for method in ["POST", "PUT", "DELETE", "OPTIONS", "M-SEARCH"] {
         let found = lookup(&Policy::site(), &request(method, ""), &stored, at(1));
-        assert_eq!(found, Lookup::Bypass(Bypass::Method), "{method}");
+        assert_eq!(found, Lookup::Bypass(BypassReason::Method), "{method}");
     }
     for (fields, want) in [
         ("if-match: \"a\"", "bypass: precondition"),

@@ -10,17 +10,17 @@ use rand::SeedableRng as _;
 use rand_chacha::ChaCha8Rng;
 use spdy_cache::body::{Body, BodyBuilder, CHUNK_BYTES, TooLong};
 use spdy_cache::freshness::Times;
-use spdy_cache::key::{Key, Parts, Scope};
-use spdy_cache::lookup::{Lookup, Miss, lookup};
+use spdy_cache::key::{Key, KeyParts, Scope};
+use spdy_cache::lookup::{Lookup, MissReason, lookup};
 use spdy_cache::policy::Policy;
 use spdy_cache::storable::may_store;
-use spdy_cache::store::{Config, Object, Purge, Store};
+use spdy_cache::store::{Object, PurgeMode, Store, StoreConfig};
 use spdy_cache::stored::Stored;
-use spdy_cache::tags::{Tag, invalidated_groups};
+use spdy_cache::tags::{PurgeTag, invalidated_groups};
 use support::{answer, at, get, now};
 
-fn parts<'a>(site: &'a str, target: &'a str) -> Parts<'a> {
-    Parts {
+fn parts<'a>(site: &'a str, target: &'a str) -> KeyParts<'a> {
+    KeyParts {
         site,
         scheme: "https",
         host: "origin.test",
@@ -52,10 +52,10 @@ fn put(store: &mut Store, key: &Key, fields: &str, len: usize) -> Object {
 }
 
 fn small(max_bytes: u64) -> Store {
-    Store::new(Config {
+    Store::new(StoreConfig {
         max_bytes,
         max_object_bytes: max_bytes,
-        ..Config::default()
+        ..StoreConfig::default()
     })
 }
 
@@ -92,9 +92,9 @@ fn newer_response_replaces_same_variant() {
 
 #[test]
 fn variants_per_key_are_limited() {
-    let mut store = Store::new(Config {
+    let mut store = Store::new(StoreConfig {
         max_variants: 3,
-        ..Config::default()
+        ..StoreConfig::default()
     });
     for (seconds, language) in ["a", "b", "c", "d"].iter().enumerate() {
         let fields = answer(200, "cache-control: max-age=600\nvary: accept-language");
@@ -106,7 +106,7 @@ fn variants_per_key_are_limited() {
     let variants = store.get(&key("/a")).unwrap();
     let found = |language: &str| {
         let request = get(&format!("accept-language: {language}"));
-        lookup(&Policy::site(), &request, &variants, at(4)) != Lookup::Miss(Miss::Vary)
+        lookup(&Policy::site(), &request, &variants, at(4)) != Lookup::Miss(MissReason::Vary)
     };
     assert_eq!(["a", "b", "c", "d"].map(found), [false, true, true, true]);
     assert_eq!(store.counters().crowded_out, 1);
@@ -222,7 +222,10 @@ fn body_in_use_counts_until_last_reader() {
     let first = readers[0].clone();
     assert_eq!(store.held_bytes(), store.bytes());
     assert_eq!(
-        store.purge(&Scope::Prefix(parts("site.test", "/read/")), Purge::Hard),
+        store.purge(
+            &Scope::Prefix(parts("site.test", "/read/")),
+            PurgeMode::Hard
+        ),
         Ok(4)
     );
     assert_eq!(store.bytes(), 0);
@@ -296,9 +299,9 @@ fn reinserted_body_is_counted_once() {
 
 #[test]
 fn site_over_quota_evicts_its_own() {
-    let mut store = Store::new(Config {
+    let mut store = Store::new(StoreConfig {
         site_bytes: BTreeMap::from([(String::from("greedy.test"), 50_000)]),
-        ..Config::default()
+        ..StoreConfig::default()
     });
     put(&mut store, &key("/a"), "", 2000);
     for count in 0..100 {
@@ -318,7 +321,7 @@ fn site_over_quota_evicts_its_own() {
 
 #[test]
 fn lowered_quota_evicts_at_once() {
-    let mut store = Store::new(Config::default());
+    let mut store = Store::new(StoreConfig::default());
     for count in 0..10 {
         for site in ["greedy.test", "other.test"] {
             let target = format!("/{count}");
@@ -363,7 +366,7 @@ fn purge_scope_covers_all_rules() {
         let mut store = small(1 << 20);
         for target in ["/a", "/a?x", "/a/b", "/ab", "/b"] {
             for rules in ["r1", "r2"] {
-                let key = Key::new(&Parts {
+                let key = Key::new(&KeyParts {
                     rules,
                     ..parts("site.test", target)
                 })
@@ -373,7 +376,7 @@ fn purge_scope_covers_all_rules() {
         }
         put(
             &mut store,
-            &Key::new(&Parts {
+            &Key::new(&KeyParts {
                 port: 4430,
                 ..parts("site.test", "/a")
             })
@@ -399,7 +402,7 @@ fn purge_scope_covers_all_rules() {
     ] {
         let mut store = filled();
         let all = store.len();
-        assert_eq!(store.purge(&scope, Purge::Hard), Ok(want), "{scope:?}");
+        assert_eq!(store.purge(&scope, PurgeMode::Hard), Ok(want), "{scope:?}");
         assert_eq!(store.len(), all - want, "{scope:?}");
     }
 }
@@ -414,7 +417,7 @@ fn soft_purge_expires_and_revalidation_refreshes() {
         10,
     );
     assert_eq!(
-        store.purge(&Scope::Site("site.test"), Purge::Soft(at(10))),
+        store.purge(&Scope::Site("site.test"), PurgeMode::Soft(at(10))),
         Ok(1)
     );
     let variants = store.get(&key("/a")).unwrap();
@@ -426,7 +429,7 @@ fn soft_purge_expires_and_revalidation_refreshes() {
         found(16)
     );
     store
-        .purge(&Scope::Site("site.test"), Purge::Soft(at(14)))
+        .purge(&Scope::Site("site.test"), PurgeMode::Soft(at(14)))
         .unwrap();
     assert!(
         matches!(found(16), Lookup::Validate { .. }),
@@ -449,33 +452,36 @@ fn tags_are_per_site_and_groups_per_origin() {
         "cache-tag: two, three\ncache-groups: \"g\"",
         10,
     );
-    let other = Key::new(&Parts {
+    let other = Key::new(&KeyParts {
         host: "other.test",
         ..parts("site.test", "/c")
     })
     .unwrap();
     put(&mut store, &other, "cache-groups: \"g\"", 10);
     assert_eq!(
-        store.purge_tag(&Tag::of_site("elsewhere.test", "two"), Purge::Hard),
+        store.purge_tag(&PurgeTag::of_site("elsewhere.test", "two"), PurgeMode::Hard),
         0
     );
     assert_eq!(
-        store.purge_tag(&Tag::of_site("site.test", "three"), Purge::Soft(now())),
+        store.purge_tag(
+            &PurgeTag::of_site("site.test", "three"),
+            PurgeMode::Soft(now())
+        ),
         1
     );
     assert_eq!(
-        store.purge_tag(&Tag::of_site("site.test", "two"), Purge::Hard),
+        store.purge_tag(&PurgeTag::of_site("site.test", "two"), PurgeMode::Hard),
         2
     );
     assert_eq!(
-        store.purge_tag(&Tag::of_site("site.test", "one"), Purge::Hard),
+        store.purge_tag(&PurgeTag::of_site("site.test", "one"), PurgeMode::Hard),
         0,
         "it left with two"
     );
 
     put(&mut store, &key("/c"), "cache-groups: \"of all\"", 10);
     assert_eq!(
-        store.purge_tag(&Tag::of_site("site.test", "of all"), Purge::Hard),
+        store.purge_tag(&PurgeTag::of_site("site.test", "of all"), PurgeMode::Hard),
         1,
         "the operator's tags are groups, too"
     );
@@ -487,7 +493,7 @@ fn tags_are_per_site_and_groups_per_origin() {
     assert_eq!(
         groups
             .iter()
-            .map(|group| store.purge_tag(group, Purge::Hard))
+            .map(|group| store.purge_tag(group, PurgeMode::Hard))
             .sum::<usize>(),
         1
     );
@@ -527,13 +533,13 @@ fn body_is_chunked_and_any_range_is_sliced() {
 
 #[test]
 fn different_parts_make_different_keys() {
-    let a = Parts {
+    let a = KeyParts {
         target: "/a",
         rules: "",
         ..parts("s", "")
     };
     assert!(
-        Key::new(&Parts {
+        Key::new(&KeyParts {
             target: "/a\0b",
             ..a
         })
@@ -580,7 +586,7 @@ fn step() -> impl Strategy<Value = Step> {
 
 fn run(steps: &[Step]) -> Store {
     let limit = 60_000;
-    let mut store = Store::new(Config {
+    let mut store = Store::new(StoreConfig {
         max_bytes: limit,
         max_object_bytes: 8_000,
         max_variants: 3,
@@ -619,15 +625,18 @@ fn run(steps: &[Step]) -> Store {
             Step::Purge { target } => {
                 let target = format!("/{target}");
                 let scope = Scope::Url(parts("s0", &target));
-                let meant = store.purge(&scope, Purge::Hard).unwrap();
+                let meant = store.purge(&scope, PurgeMode::Hard).unwrap();
                 assert_eq!(
-                    store.purge(&scope, Purge::Hard),
+                    store.purge(&scope, PurgeMode::Hard),
                     Ok(0),
                     "{meant} went before"
                 );
             }
             Step::PurgeTag { tag } => {
-                store.purge_tag(&Tag::of_site("s0", &format!("t{tag}")), Purge::Hard);
+                store.purge_tag(
+                    &PurgeTag::of_site("s0", &format!("t{tag}")),
+                    PurgeMode::Hard,
+                );
             }
         }
         assert!(store.bytes() <= limit && store.site_bytes("s1") <= 20_000);
@@ -650,7 +659,7 @@ proptest! {
         prop_assert_eq!(store.counters(), again.counters());
         prop_assert_eq!((store.bytes(), store.len()), (again.bytes(), again.len()));
         for site in ["s0", "s1", "s2"] {
-            store.purge(&Scope::Site(site), Purge::Hard).unwrap();
+            store.purge(&Scope::Site(site), PurgeMode::Hard).unwrap();
         }
         prop_assert!(store.is_empty());
         prop_assert_eq!(store.bytes(), 0);

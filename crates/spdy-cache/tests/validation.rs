@@ -8,7 +8,9 @@ use spdy_cache::lookup::{Lookup, lookup};
 use spdy_cache::policy::Policy;
 use spdy_cache::storable::{Uncacheable, may_store};
 use spdy_cache::stored::Stored;
-use spdy_cache::validate::{Conditional, HeadUpdate, Merged, head_update, merge, strip_conditions};
+use spdy_cache::validate::{
+    Conditional, HeadUpdate, MergeResult, head_update, merge, strip_conditions,
+};
 use support::{answer, at, date, get, now, request};
 
 const MODIFIED: &str = "Wed, 01 Jan 2020 00:00:00 GMT";
@@ -24,7 +26,7 @@ fn kept(fields: &str) -> Stored {
     .unwrap()
 }
 
-fn merged(stored: &Stored, fields: &str) -> Option<Merged> {
+fn merged(stored: &Stored, fields: &str) -> Option<MergeResult> {
     merge(
         &Policy::site(),
         stored,
@@ -78,7 +80,7 @@ fn merge_304_refreshes_and_updates_fields() {
          content-md5: x\nconnection: q\nq: 1\nkeep-alive: 5\ncache-control: max-age=600",
         date(100)
     );
-    let Some(Merged::Keep(new)) = merged(&stored, &fields) else {
+    let Some(MergeResult::Keep(new)) = merged(&stored, &fields) else {
         panic!("not kept");
     };
     let want = format!(
@@ -132,7 +134,7 @@ fn no_store_304_is_used_once() {
         ("set-cookie: a=b", Uncacheable::SetCookie),
         ("vary: *", Uncacheable::Vary),
     ] {
-        let Some(Merged::UseOnce(once, told)) = merged(&stored, fields) else {
+        let Some(MergeResult::UseOnce(once, told)) = merged(&stored, fields) else {
             panic!("{fields} is kept");
         };
         assert_eq!(told, why, "{fields}");
@@ -148,14 +150,14 @@ fn no_store_304_is_used_once() {
         &answer(304, ""),
         Times::at(at(100)),
     );
-    assert!(matches!(merged, Ok(Merged::Keep(_))), "{merged:?}");
+    assert!(matches!(merged, Ok(MergeResult::Keep(_))), "{merged:?}");
 }
 
 #[test]
 fn merge_drops_client_headers() {
     let stored = kept("etag: \"a\"").with_client_headers(HeaderMap::new());
     assert!(stored.served().is_empty());
-    let Some(Merged::Keep(new)) = merged(&stored, "etag: \"a\"") else {
+    let Some(MergeResult::Keep(new)) = merged(&stored, "etag: \"a\"") else {
         panic!("not kept");
     };
     assert_eq!(new.served()["etag"], "\"a\"");
@@ -191,7 +193,7 @@ fn head_response_confirms_or_expires_stored_get() {
     ] {
         let word = match told(status, fields) {
             HeadUpdate::Merged(merged) => {
-                assert!(matches!(*merged, Merged::Keep(_)), "{fields}");
+                assert!(matches!(*merged, MergeResult::Keep(_)), "{fields}");
                 "merged"
             }
             HeadUpdate::Changed => "changed",

@@ -11,7 +11,7 @@ use spdy_testkit::patience::{PATIENCE, ended, output_within};
 const PROGRAM: &str = env!("CARGO_BIN_EXE_spdy");
 
 /// A running server, and where it listens.
-struct Served {
+struct ServeProcess {
     child: Child,
     plain: u16,
     tls: u16,
@@ -20,7 +20,7 @@ struct Served {
     folder: tempfile::TempDir,
 }
 
-impl Served {
+impl ServeProcess {
     fn start(source: impl Fn(&Path) -> String, more: &[&str]) -> Self {
         let folder = tempfile::tempdir().unwrap();
         // It must make no difference to a server.
@@ -99,7 +99,7 @@ fn output(command: &mut Command) -> Output {
     output_within(PATIENCE, piped.stdin(Stdio::null()).spawn().unwrap())
 }
 
-impl Drop for Served {
+impl Drop for ServeProcess {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
@@ -123,7 +123,7 @@ fn text(bytes: &[u8]) -> String {
 
 #[test]
 fn every_protocol_fetches_the_same_bytes_and_reports_them() {
-    let served = Served::folder(&[]);
+    let served = ServeProcess::folder(&[]);
     for protocol in ["spdy/3.1", "spdy/3", "spdy/2", "h2", "http/1.1"] {
         for url in [served.http("/big"), served.https("/big")] {
             let output = served.fetch(&["--json", "--protocol", protocol, &url, &url]);
@@ -154,7 +154,7 @@ fn every_protocol_fetches_the_same_bytes_and_reports_them() {
 
 #[test]
 fn without_a_protocol_tls_uses_alpn_and_plain_http1() {
-    let served = Served::folder(&[]);
+    let served = ServeProcess::folder(&[]);
     for (url, want) in [
         (served.http("/"), "http/1.1"),
         (served.https("/"), "spdy/3.1"),
@@ -167,7 +167,7 @@ fn without_a_protocol_tls_uses_alpn_and_plain_http1() {
 
 #[test]
 fn bodies_come_in_the_order_of_the_arguments() {
-    let served = Served::folder(&[]);
+    let served = ServeProcess::folder(&[]);
     let (big_url, home) = (served.https("/big"), served.https("/"));
     let output = served.fetch(&[&big_url, &home, &served.https("/sub/")]);
     assert_eq!(output.stdout, [&big()[..], b"home", b"below"].concat());
@@ -191,7 +191,7 @@ fn bodies_come_in_the_order_of_the_arguments() {
 
 #[test]
 fn exit_codes_match_the_outcome() {
-    let served = Served::folder(&[]);
+    let served = ServeProcess::folder(&[]);
     let nix = served.http("/nix");
     let code = |args: &[&str]| served.fetch(args).status.code().unwrap();
     assert_eq!(code(&[&nix]), 0, "a 404 is an answer");
@@ -206,7 +206,7 @@ fn exit_codes_match_the_outcome() {
 
 #[test]
 fn frames_are_shown_in_both_directions() {
-    let served = Served::folder(&[]);
+    let served = ServeProcess::folder(&[]);
     for (protocol, wanted) in [
         (
             "spdy/3.1",
@@ -266,7 +266,7 @@ fn an_error_cause_is_printed_once() {
 
 #[test]
 fn only_the_client_writes_tls_secrets_and_for_its_user_alone() {
-    let served = Served::folder(&[]);
+    let served = ServeProcess::folder(&[]);
     let keys = served.folder.path().join("client.keys");
     let mut fetch = Command::new(PROGRAM);
     fetch.args(["fetch", "--cacert", &served.ca, &served.https("/")]);
@@ -284,7 +284,7 @@ fn only_the_client_writes_tls_secrets_and_for_its_user_alone() {
 
 #[test]
 fn redirects_are_followed_only_if_asked_and_not_for_ever() {
-    let served = Served::folder(&[]);
+    let served = ServeProcess::folder(&[]);
     let sub = served.http("/sub");
     assert_eq!(
         text(&served.fetch(&[&sub]).stdout),
@@ -367,7 +367,7 @@ fn a_redirect_to_another_origin_carries_no_credentials() {
 
 #[test]
 fn untrusted_certificates_are_refused() {
-    let served = Served::folder(&[]);
+    let served = ServeProcess::folder(&[]);
     let home = served.https("/");
     let without_ca = |args: &[&str]| output(Command::new(PROGRAM).arg("fetch").args(args));
     assert_eq!(without_ca(&[&home]).status.code(), Some(1));
@@ -389,7 +389,7 @@ fn untrusted_certificates_are_refused() {
 
 #[test]
 fn requests_are_what_was_asked_for() {
-    let served = Served::folder(&[]);
+    let served = ServeProcess::folder(&[]);
     let output = served.fetch(&["-H", "Range: bytes=1-2", &served.http("/")]);
     assert_eq!(text(&output.stdout), "om");
     let output = served.fetch(&["--data", "x=1", &served.http("/")]);
@@ -409,7 +409,7 @@ fn requests_are_what_was_asked_for() {
 
 #[test]
 fn a_recorded_page_answers_by_host_and_by_address() {
-    let served = Served::start(|_| "portal".to_owned(), &["--per-host"]);
+    let served = ServeProcess::start(|_| "portal".to_owned(), &["--per-host"]);
     let json = |output: Output| -> serde_json::Value {
         serde_json::from_str(text(&output.stdout).lines().next().unwrap()).unwrap()
     };
@@ -435,7 +435,7 @@ fn a_recorded_page_answers_with_literal_heads_where_they_are_asked_for() {
     let page = portal.document();
     let wanted = [&page.response_head[..], &page.body].concat();
     let first = |more: &[&str]| {
-        let served = Served::start(|_| "portal".to_owned(), more);
+        let served = ServeProcess::start(|_| "portal".to_owned(), more);
         let mut socket = TcpStream::connect(("127.0.0.1", served.plain)).unwrap();
         let asked = "GET / HTTP/1.1\r\nHost: www.portal.test\r\n\r\n";
         socket.write_all(asked.as_bytes()).unwrap();
@@ -454,7 +454,7 @@ fn a_recorded_page_answers_with_literal_heads_where_they_are_asked_for() {
 
 #[test]
 fn a_closed_stdout_is_no_error() {
-    let served = Served::folder(&[]);
+    let served = ServeProcess::folder(&[]);
     let mut child = Command::new(PROGRAM)
         .args(["fetch", &served.http("/big")])
         .stdout(Stdio::piped())
@@ -473,7 +473,7 @@ fn a_closed_stdout_is_no_error() {
 #[cfg(unix)]
 #[test]
 fn a_stopped_server_exits_0() {
-    let mut served = Served::folder(&[]);
+    let mut served = ServeProcess::folder(&[]);
     let asked = Command::new("kill")
         .args(["-TERM", &served.child.id().to_string()])
         .status();
@@ -483,7 +483,7 @@ fn a_stopped_server_exits_0() {
 
 #[test]
 fn one_address_has_at_most_sixteen_metrics_connections() {
-    let served = Served::folder(&["--metrics", "127.0.0.1:0"]);
+    let served = ServeProcess::folder(&["--metrics", "127.0.0.1:0"]);
     let metrics = served.metrics.as_ref().unwrap();
     let mut looks: Vec<_> = (0..17)
         .map(|_| TcpStream::connect(metrics).unwrap())
@@ -505,7 +505,7 @@ fn one_address_has_at_most_sixteen_metrics_connections() {
 /// A page whose name resolves to loopback (DNS rebinding) sends its own name as the host.
 #[test]
 fn metrics_are_not_served_to_the_host_of_a_web_page() {
-    let served = Served::folder(&["--metrics", "127.0.0.1:0"]);
+    let served = ServeProcess::folder(&["--metrics", "127.0.0.1:0"]);
     let metrics = served.metrics.as_ref().unwrap();
     for (host, want) in [
         (metrics.as_str(), "200 OK"),
@@ -531,7 +531,7 @@ fn metrics_are_not_served_to_the_host_of_a_web_page() {
 
 #[test]
 fn session_counters_are_exported_to_prometheus() {
-    let served = Served::folder(&["--metrics", "127.0.0.1:0", "--keepalive", "60"]);
+    let served = ServeProcess::folder(&["--metrics", "127.0.0.1:0", "--keepalive", "60"]);
     for url in [served.https("/"), served.http("/nothing")] {
         let protocol = ["--protocol", "spdy/3.1"];
         served.fetch(&[&protocol[..], &[&url, "--quiet"]].concat());

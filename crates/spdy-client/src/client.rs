@@ -36,11 +36,11 @@ use spdy_frame::priority::Priority;
 use spdy_net::byte_count::HeaderBytes;
 use spdy_net::connection::Connection;
 use spdy_net::network::SharedNetwork;
-use spdy_net::tls::Shown;
+use spdy_net::tls::PeerCertificates;
 use tokio::sync::oneshot;
 
 pub use crate::config::Config;
-use crate::connect::{ConnectOutcome, Connected, Connector, Phases};
+use crate::connect::{ConnectOutcome, Connector, EstablishedConnection, Phases};
 use crate::dns::Dns;
 use crate::error::Error;
 use crate::origin::Origin;
@@ -70,7 +70,7 @@ pub struct Stats {
 
 /// A push that no request claimed.
 #[derive(Debug)]
-pub struct Offered {
+pub struct UnclaimedPush {
     /// Number of its connection, as in [`Timings`](crate::timing::Timings).
     pub connection: usize,
     /// The way it came.
@@ -104,19 +104,19 @@ struct State {
     pool: Pool,
     next_request: RequestId,
     waiting: BTreeMap<RequestId, oneshot::Sender<Result<Lease, Error>>>,
-    live: BTreeMap<ConnectionId, Live>,
+    live: BTreeMap<ConnectionId, LiveConnection>,
     /// Header bytes of connections that are gone are in here.
     stats: Stats,
     is_closed: bool,
 }
 
 /// A connection that stands.
-struct Live {
+struct LiveConnection {
     connection: Connection,
     /// Whom it was opened for.
     origin: Arc<Origin>,
     route: Route,
-    shown: Option<Shown>,
+    shown: Option<PeerCertificates>,
     /// For the first exchange on it.
     phases: Option<Phases>,
 }
@@ -159,13 +159,13 @@ enum Step {
 }
 
 /// A request in the queue. Dropped, it leaves it.
-struct Queued {
+struct QueuedRequest {
     inner: Arc<Inner>,
     id: RequestId,
     lease: oneshot::Receiver<Result<Lease, Error>>,
 }
 
-impl Drop for Queued {
+impl Drop for QueuedRequest {
     fn drop(&mut self) {
         let gone = {
             let mut state = self.inner.lock();
@@ -269,7 +269,7 @@ impl Client {
     /// What was pushed, and no request has claimed so far, by connection and then in the order in which it
     /// came; dropped, it is cancelled.
     #[must_use]
-    pub fn take_pushes(&self) -> Vec<Offered> {
+    pub fn take_pushes(&self) -> Vec<UnclaimedPush> {
         let state = self.inner.lock();
         let live: Vec<_> = state
             .live
@@ -279,11 +279,16 @@ impl Client {
         drop(state);
         let mut all = Vec::new();
         for (id, route, connection) in live {
-            all.extend(connection.take_pushes().into_iter().map(|push| Offered {
-                connection: usize::try_from(id).unwrap_or(usize::MAX),
-                route,
-                push,
-            }));
+            all.extend(
+                connection
+                    .take_pushes()
+                    .into_iter()
+                    .map(|push| UnclaimedPush {
+                        connection: usize::try_from(id).unwrap_or(usize::MAX),
+                        route,
+                        push,
+                    }),
+            );
         }
         all
     }
@@ -335,7 +340,11 @@ impl Inner {
     }
 
     /// Puts a request in the queue of `origin`.
-    fn enqueue(self: &Arc<Self>, origin: &Origin, priority: Priority) -> Result<Queued, Error> {
+    fn enqueue(
+        self: &Arc<Self>,
+        origin: &Origin,
+        priority: Priority,
+    ) -> Result<QueuedRequest, Error> {
         let (sender, lease) = oneshot::channel();
         let mut state = self.lock();
         if state.is_closed {
@@ -354,7 +363,7 @@ impl Inner {
         state.update_pool_limits(now, origin);
         state.pool.enqueue(now, origin, id, priority);
         self.settle(state);
-        Ok(Queued {
+        Ok(QueuedRequest {
             inner: self.clone(),
             id,
             lease,
@@ -456,8 +465,13 @@ impl Inner {
         joined
     }
 
-    fn connected(self: &Arc<Self>, id: ConnectionId, origin: Origin, connected: Connected) {
-        let Connected {
+    fn connected(
+        self: &Arc<Self>,
+        id: ConnectionId,
+        origin: Origin,
+        connected: EstablishedConnection,
+    ) {
+        let EstablishedConnection {
             connection,
             phases,
             route,
@@ -475,7 +489,7 @@ impl Inner {
         let limit = connection.limit();
         state.live.insert(
             id,
-            Live {
+            LiveConnection {
                 connection,
                 origin: Arc::new(origin),
                 route,
@@ -553,7 +567,7 @@ impl State {
     }
 
     /// Takes a connection out, keeping its counts.
-    fn forget(&mut self, id: ConnectionId) -> Option<Live> {
+    fn forget(&mut self, id: ConnectionId) -> Option<LiveConnection> {
         let gone = self.live.remove(&id)?;
         self.stats = with_wire_bytes(self.stats, gone.connection.header_bytes());
         Some(gone)

@@ -13,7 +13,7 @@ use spdy_net::negotiate;
 use spdy_net::network::{BoxIo, SharedNetwork};
 use spdy_net::protocol::Protocol;
 use spdy_net::quic::{self, QuicConnection};
-use spdy_net::tls::{Agreed, ClientTls, Shown};
+use spdy_net::tls::{ClientTls, HandshakeInfo, PeerCertificates};
 
 use crate::config::Config;
 use crate::dns::Dns;
@@ -32,33 +32,37 @@ pub(crate) struct Phases {
 }
 
 /// A connection, how it came about, and where it goes.
-pub(crate) struct Connected {
+pub(crate) struct EstablishedConnection {
     pub(crate) connection: Connection,
     pub(crate) phases: Phases,
     pub(crate) route: Route,
     /// By the other end, where it may matter for another origin.
-    pub(crate) shown: Option<Shown>,
+    pub(crate) shown: Option<PeerCertificates>,
 }
 
 /// A byte stream on which nothing has been said yet.
-struct Opened {
+struct ByteConnection {
     io: BoxIo,
     address: SocketAddr,
     /// What was agreed on with TLS, and what the other end showed.
-    secured: Option<(Agreed, Shown)>,
+    secured: Option<(HandshakeInfo, PeerCertificates)>,
     /// Without that of the name.
     phases: Phases,
 }
 
 /// What a wish for a connection came to.
 pub(crate) enum ConnectOutcome {
-    New(Box<Connected>),
+    New(Box<EstablishedConnection>),
     /// One that stood already.
     Shared(ConnectionId),
 }
 
 /// The protocol of a TLS connection on which `offered` was offered.
-fn selected(origin: &Origin, agreed: Agreed, offered: &[Protocol]) -> Result<Protocol, Error> {
+fn selected(
+    origin: &Origin,
+    agreed: HandshakeInfo,
+    offered: &[Protocol],
+) -> Result<Protocol, Error> {
     negotiate::client(agreed.protocol, offered).map_err(|error| Error::Connect {
         origin: origin.clone(),
         failure: ConnectFailure::NoProtocol,
@@ -131,7 +135,7 @@ impl Connector {
             let ((quic, agreed, shown), address) = quic
                 .map_err(|error| failed(ConnectFailure::of_transport(&error), error.to_string()))?;
             let options = &self.config.connection;
-            return Ok(ConnectOutcome::New(Box::new(Connected {
+            return Ok(ConnectOutcome::New(Box::new(EstablishedConnection {
                 connection: Connection::start_http3(quic, number, options, &self.runtime),
                 phases: Phases {
                     dns,
@@ -149,7 +153,7 @@ impl Connector {
             })));
         }
         let tls = tls.map(|tls| tls.with_alpn(&Protocol::over_tcp(&self.config.protocols)));
-        let Opened {
+        let ByteConnection {
             io,
             address,
             secured,
@@ -174,7 +178,7 @@ impl Connector {
             tls: agreed,
             shared: false,
         };
-        Ok(ConnectOutcome::New(Box::new(Connected {
+        Ok(ConnectOutcome::New(Box::new(EstablishedConnection {
             connection,
             phases,
             route,
@@ -204,7 +208,7 @@ impl Connector {
         origin: &Origin,
         addresses: &[IpAddr],
         tls: Option<&ClientTls>,
-    ) -> Result<Opened, Error> {
+    ) -> Result<ByteConnection, Error> {
         let failed = |failure, error: io::Error| Error::Connect {
             origin: origin.clone(),
             failure,
@@ -230,7 +234,7 @@ impl Connector {
                 (io, Some((agreed, shown)))
             }
         };
-        Ok(Opened {
+        Ok(ByteConnection {
             io,
             address,
             secured,
@@ -250,7 +254,10 @@ impl Connector {
         addresses: &[IpAddr],
         number: u64,
         tls: &ClientTls,
-    ) -> io::Result<((QuicConnection, Agreed, Shown), SocketAddr)> {
+    ) -> io::Result<(
+        (QuicConnection, HandshakeInfo, PeerCertificates),
+        SocketAddr,
+    )> {
         let connect = |to| {
             let connector = self.clone();
             let (tls, host) = (tls.clone(), origin.host.clone());

@@ -27,11 +27,11 @@ pub(crate) struct Dns {
     ttl: Duration,
     fixed: Arc<[(String, Option<u16>, IpAddr)]>,
     aliases: Arc<BTreeMap<String, String>>,
-    names: Arc<Mutex<BTreeMap<String, Arc<LookUp>>>>,
+    names: Arc<Mutex<BTreeMap<String, Arc<Lookup>>>>,
 }
 
 /// One question to the resolver.
-struct LookUp {
+struct Lookup {
     asked: Instant,
     /// Set when the answer is there.
     answered: Latch,
@@ -126,7 +126,7 @@ impl Dns {
     }
 
     /// The question that is open or fresh, or a new one.
-    fn look_up(&self, host: &str, now: Instant) -> Arc<LookUp> {
+    fn look_up(&self, host: &str, now: Instant) -> Arc<Lookup> {
         let mut names = self.names.lock();
         if let Some(known) = names.get(host) {
             let good = match known.answer.get() {
@@ -141,7 +141,7 @@ impl Dns {
         if names.len() >= MAX_NAMES {
             names.clear();
         }
-        let look_up = Arc::new(LookUp {
+        let look_up = Arc::new(Lookup {
             asked: now,
             answered: Latch::new(),
             answer: OnceLock::new(),

@@ -31,7 +31,7 @@ impl BodyReplay {
             Some(copy) => (body, Self::Copy(copy)),
             None => {
                 let back = Arc::default();
-                let lent = Lent {
+                let lent = LentBody {
                     body: Some(body),
                     is_read: false,
                     back: Arc::clone(&back),
@@ -51,14 +51,14 @@ impl BodyReplay {
 }
 
 /// A body that comes back if nobody began to read it.
-struct Lent {
+struct LentBody {
     /// There until it is dropped.
     body: Option<Body>,
     is_read: bool,
     back: Arc<Mutex<Option<Body>>>,
 }
 
-impl http_body::Body for Lent {
+impl http_body::Body for LentBody {
     type Data = Bytes;
     type Error = BoxError;
 
@@ -82,7 +82,7 @@ impl http_body::Body for Lent {
     }
 }
 
-impl Drop for Lent {
+impl Drop for LentBody {
     fn drop(&mut self) {
         if !self.is_read {
             *self.back.lock() = self.body.take();
@@ -95,11 +95,11 @@ pub(crate) struct LeasedBody {
     body: Body,
     /// `None` once the body has ended, and where the connection is nobody else's.
     lease: Option<Lease>,
-    patience: Option<Patience>,
+    patience: Option<BodyTimeout>,
 }
 
 /// How long is waited for the next piece.
-pub(crate) struct Patience {
+pub(crate) struct BodyTimeout {
     runtime: SharedRuntime,
     after: Duration,
     origin: Origin,
@@ -108,7 +108,7 @@ pub(crate) struct Patience {
     timer: Option<BoxFuture<()>>,
 }
 
-impl Patience {
+impl BodyTimeout {
     pub(crate) fn new(runtime: SharedRuntime, after: Duration, origin: Origin) -> Self {
         Self {
             runtime,
@@ -150,7 +150,7 @@ impl Patience {
 }
 
 impl LeasedBody {
-    pub(crate) fn new(body: Body, lease: Lease, patience: Option<Patience>) -> Self {
+    pub(crate) fn new(body: Body, lease: Lease, patience: Option<BodyTimeout>) -> Self {
         Self {
             body,
             lease: Some(lease),
@@ -159,7 +159,7 @@ impl LeasedBody {
     }
 
     /// On a connection that no other request will have.
-    pub(crate) fn alone(body: Body, patience: Option<Patience>) -> Self {
+    pub(crate) fn alone(body: Body, patience: Option<BodyTimeout>) -> Self {
         Self {
             body,
             lease: None,

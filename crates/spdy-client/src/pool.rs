@@ -80,7 +80,7 @@ impl From<Protocol> for Multiplexing {
 }
 
 #[derive(Debug)]
-struct Host {
+struct OriginState {
     speaks: Multiplexing,
     /// Level, then order.
     queue: BTreeSet<(u8, RequestId)>,
@@ -123,7 +123,7 @@ pub struct Pool {
     http1_connections: usize,
     idle_timeout: Duration,
     http1_idle_timeout: Duration,
-    hosts: BTreeMap<Origin, Host>,
+    hosts: BTreeMap<Origin, OriginState>,
     connections: BTreeMap<ConnectionId, Connection>,
     queued: BTreeMap<RequestId, (Origin, u8)>,
     next_connection: ConnectionId,
@@ -191,12 +191,15 @@ impl Pool {
     ) {
         self.sweep(now);
         let speaks = self.expected(origin);
-        let host = self.hosts.entry(origin.clone()).or_insert_with(|| Host {
-            speaks,
-            queue: BTreeSet::new(),
-            connections: BTreeSet::new(),
-            alone: false,
-        });
+        let host = self
+            .hosts
+            .entry(origin.clone())
+            .or_insert_with(|| OriginState {
+                speaks,
+                queue: BTreeSet::new(),
+                connections: BTreeSet::new(),
+                alone: false,
+            });
         host.queue.insert((priority.level(), request));
         self.queued
             .insert(request, (origin.clone(), priority.level()));

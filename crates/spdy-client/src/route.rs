@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 
 use spdy_net::protocol::Protocol;
-use spdy_net::tls::Agreed;
+use spdy_net::tls::HandshakeInfo;
 
 /// The connection of an exchange; put into the extensions of its response.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -13,7 +13,7 @@ pub struct Route {
     /// The other end.
     pub address: SocketAddr,
     /// What the TLS handshake came to; `None` on plain TCP.
-    pub tls: Option<Agreed>,
+    pub tls: Option<HandshakeInfo>,
     /// The connection was opened for another origin ([`ip_pooling`](crate::config::Config::ip_pooling)).
     pub shared: bool,
 }

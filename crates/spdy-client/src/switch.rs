@@ -6,23 +6,23 @@ use futures_util::future::{Either, select};
 use http::{HeaderMap, Request, Response, StatusCode};
 use spdy::body::Body;
 use spdy_net::network::BoxIo;
-use spdy_net::switch::{self, Answer};
+use spdy_net::switch::{self, UpgradeResponse};
 
 use crate::client::Client;
 use crate::connect::Connector;
 use crate::error::{Error, TimeoutPhase};
-use crate::exchange::{LeasedBody, Patience};
+use crate::exchange::{BodyTimeout, LeasedBody};
 use crate::origin::Origin;
 
 /// What came of asking for another protocol.
-pub enum Switched {
+pub enum UpgradeOutcome {
     /// 101, and the bytes behind it. Whether it is the protocol that was asked for, the head says.
     Yes(Response<()>, BoxIo),
     /// Any other answer.
     No(Response<Body>),
 }
 
-impl Switched {
+impl UpgradeOutcome {
     /// What the server said.
     #[must_use]
     pub fn status(&self) -> StatusCode {
@@ -42,7 +42,7 @@ impl Switched {
     }
 }
 
-impl std::fmt::Debug for Switched {
+impl std::fmt::Debug for UpgradeOutcome {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Yes(head, _) => f.debug_tuple("Yes").field(head).finish(),
@@ -58,7 +58,7 @@ impl Client {
     /// # Errors
     ///
     /// There is no connection, or no answer on it, within the times of the configuration.
-    pub async fn switch(&self, request: Request<Body>) -> Result<Switched, Error> {
+    pub async fn switch(&self, request: Request<Body>) -> Result<UpgradeOutcome, Error> {
         let origin = Origin::of(request.uri())?;
         let connector = self.connector();
         let (config, runtime) = (&connector.config, &connector.runtime);
@@ -87,11 +87,14 @@ impl Client {
             source,
         })?;
         Ok(match answer {
-            Answer::Switched(head, io) => Switched::Yes(head, io),
-            Answer::Kept(response) => {
+            UpgradeResponse::Switched(head, io) => UpgradeOutcome::Yes(head, io),
+            UpgradeResponse::Kept(response) => {
                 let patience = config.body_timeout;
-                let patience = patience.map(|after| Patience::new(runtime.clone(), after, origin));
-                Switched::No(response.map(|body| Body::wrap(LeasedBody::alone(body, patience))))
+                let patience =
+                    patience.map(|after| BodyTimeout::new(runtime.clone(), after, origin));
+                UpgradeOutcome::No(
+                    response.map(|body| Body::wrap(LeasedBody::alone(body, patience))),
+                )
             }
         })
     }

@@ -26,7 +26,7 @@ const PIECE_BYTES: usize = 16 * 1024;
 
 /// Who is waited for.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-enum Stage {
+enum UploadStage {
     Unasked,
     Asked,
     Taken,
@@ -35,18 +35,18 @@ enum Stage {
 
 /// How far a request's body came.
 #[derive(Clone)]
-pub(crate) struct Progress(Arc<Mutex<State>>);
+pub(crate) struct UploadProgress(Arc<Mutex<State>>);
 
 struct State {
-    stage: Stage,
+    stage: UploadStage,
     /// Where the stage began; of `Taken`, where the last piece was.
     since: Instant,
 }
 
-impl Progress {
+impl UploadProgress {
     pub(crate) fn since(start: Instant) -> Self {
         Self(Arc::new(Mutex::new(State {
-            stage: Stage::Unasked,
+            stage: UploadStage::Unasked,
             since: start,
         })))
     }
@@ -55,9 +55,9 @@ impl Progress {
         self.0.lock()
     }
 
-    fn note(&self, stage: Stage, now: Instant) {
+    fn note(&self, stage: UploadStage, now: Instant) {
         let mut state = self.lock();
-        if state.stage != stage || stage == Stage::Taken {
+        if state.stage != stage || stage == UploadStage::Taken {
             *state = State { stage, since: now };
         }
     }
@@ -67,14 +67,16 @@ impl Progress {
         let state = self.lock();
         match state.stage {
             // Whatever follows this begins later.
-            Stage::Taken => now + after,
-            Stage::Unasked | Stage::Asked | Stage::Over => now.max(state.since + after),
+            UploadStage::Taken => now + after,
+            UploadStage::Unasked | UploadStage::Asked | UploadStage::Over => {
+                now.max(state.since + after)
+            }
         }
     }
 
     /// Whether there is room for more of the body than there is body.
     pub(crate) fn wants_body(&self) -> bool {
-        self.lock().stage == Stage::Asked
+        self.lock().stage == UploadStage::Asked
     }
 
     /// `body`, which tells of itself here.
@@ -92,12 +94,12 @@ struct Upload {
     body: Body,
     /// Of its last piece, what was not taken.
     rest: Bytes,
-    progress: Progress,
+    progress: UploadProgress,
     runtime: SharedRuntime,
 }
 
 impl Upload {
-    fn note(&self, stage: Stage) {
+    fn note(&self, stage: UploadStage) {
         self.progress.note(stage, self.runtime.now());
     }
 }
@@ -111,12 +113,12 @@ impl http_body::Body for Upload {
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
         if self.rest.is_empty() {
-            self.note(Stage::Asked);
+            self.note(UploadStage::Asked);
             let frame = ready!(Pin::new(&mut self.body).poll_frame(cx));
             match frame.map(|frame| frame.map(Frame::into_data)) {
                 Some(Ok(Ok(data))) => self.rest = data,
                 ended => {
-                    self.note(Stage::Over);
+                    self.note(UploadStage::Over);
                     let trailers =
                         |frame: Result<Bytes, _>| frame.map_or_else(|it| it, Frame::data);
                     return Poll::Ready(ended.map(|frame| frame.map(trailers)));
@@ -126,8 +128,8 @@ impl http_body::Body for Upload {
         let len = self.rest.len().min(PIECE_BYTES);
         let piece = self.rest.split_to(len);
         self.note(match http_body::Body::is_end_stream(&*self) {
-            true => Stage::Over,
-            false => Stage::Taken,
+            true => UploadStage::Over,
+            false => UploadStage::Taken,
         });
         Poll::Ready(Some(Ok(Frame::data(piece))))
     }
@@ -149,6 +151,6 @@ impl http_body::Body for Upload {
 
 impl Drop for Upload {
     fn drop(&mut self) {
-        self.note(Stage::Over);
+        self.note(UploadStage::Over);
     }
 }

@@ -139,12 +139,12 @@ async fn refused_requests_are_retried_up_to_the_configured_count() {
 
 /// A clock that stands until the test puts it forward.
 #[derive(Debug)]
-struct Standing {
+struct ManualClock {
     real: TokioRuntime,
     now_ms: Arc<AtomicU64>,
 }
 
-impl Runtime for Standing {
+impl Runtime for ManualClock {
     fn now(&self) -> Instant {
         Instant::ZERO + Duration::from_millis(self.now_ms.load(Ordering::SeqCst))
     }
@@ -189,7 +189,7 @@ async fn a_connection_is_not_used_when_its_server_may_be_closing_it() {
                     });
                 });
             let now_ms = Arc::new(AtomicU64::new(0));
-            let clock = Standing {
+            let clock = ManualClock {
                 real: TokioRuntime::start(),
                 now_ms: now_ms.clone(),
             };
@@ -235,7 +235,7 @@ async fn idle_connections_of_unused_origins_are_closed() {
             });
         });
         let now_ms = Arc::new(AtomicU64::new(0));
-        let clock = Standing {
+        let clock = ManualClock {
             real: TokioRuntime::start(),
             now_ms: now_ms.clone(),
         };

@@ -22,9 +22,9 @@ use support::World;
 
 /// Tokio's time, which the tests stop: it jumps to the next timer when nothing else is to be done.
 #[derive(Clone, Copy)]
-struct Stopped(tokio::time::Instant);
+struct PausedTime(tokio::time::Instant);
 
-impl Runtime for Stopped {
+impl Runtime for PausedTime {
     fn now(&self) -> Instant {
         Instant::ZERO + self.0.elapsed()
     }
@@ -59,7 +59,7 @@ async fn post(
     body: Body,
     handler: impl Handler + Clone,
 ) -> (Result<String, String>, Duration) {
-    let runtime = SharedRuntime::new(Stopped(tokio::time::Instant::now()));
+    let runtime = SharedRuntime::new(PausedTime(tokio::time::Instant::now()));
     let world = World::default();
     let at_door = runtime.clone();
     world

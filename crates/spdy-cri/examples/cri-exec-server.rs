@@ -23,7 +23,7 @@ use hyper_util::rt::TokioIo;
 use spdy::{SharedRuntime, TokioRuntime};
 use spdy_cri::{
     AttachRequest, Config, Connection, ExecRequest, ExitCode, Handler, HandlerError, Input, Output,
-    PortForwardRequest, StreamingServer, Streams, Wanted,
+    PortForwardRequest, StreamOptions, StreamingServer, Streams,
 };
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
@@ -70,7 +70,7 @@ fn answer(server: &StreamingServer<LocalCommands>, request: Request<Incoming>) -
     let query: Vec<_> = url::form_urlencoded::parse(query).collect();
     let has = |name: &str| query.iter().any(|(key, value)| key == name && value == "1");
     let tty = has("tty");
-    let wanted = Wanted {
+    let wanted = StreamOptions {
         stdin: has("stdin"),
         stdout: true,
         stderr: !tty,

@@ -14,7 +14,7 @@ use http_body_util::{BodyExt, Empty};
 use hyper_util::rt::TokioIo;
 use spdy::{SharedRuntime, TokioRuntime};
 use spdy_cri::client::{self, Options};
-use spdy_cri::{ExitCode, Input, Output, TerminalSize, Wanted};
+use spdy_cri::{ExitCode, Input, Output, StreamOptions, TerminalSize};
 use tokio::io::{AsyncWrite, AsyncWriteExt};
 use tokio::net::TcpStream;
 
@@ -47,7 +47,7 @@ async fn run() -> Result<ExitCode, Error> {
         given.map(|at| arguments.remove(at)).is_some()
     };
     let (stdin, tty, websocket) = (flag("-i"), flag("-t"), flag("-w"));
-    let wanted = Wanted {
+    let wanted = StreamOptions {
         stdin,
         stdout: true,
         stderr: !tty,
@@ -89,7 +89,7 @@ async fn run() -> Result<ExitCode, Error> {
 }
 
 /// Asks `cri-exec-server` for a URL.
-async fn new_url(server: &str, command: &[String], wanted: Wanted) -> Result<String, Error> {
+async fn new_url(server: &str, command: &[String], wanted: StreamOptions) -> Result<String, Error> {
     let mut query = url::form_urlencoded::Serializer::new(String::new());
     for part in command {
         query.append_pair("command", part);

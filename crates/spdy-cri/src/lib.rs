@@ -93,7 +93,7 @@ pub use config::{Config, ConfigError};
 pub use error::{ClientError, RequestError, StreamError};
 pub use handler::{Handler, HandlerError, Streams};
 pub use protocol::{ChannelProtocol, RemoteCommand};
-pub use request::{AttachRequest, ExecRequest, PortForwardRequest, Wanted};
+pub use request::{AttachRequest, ExecRequest, PortForwardRequest, StreamOptions};
 pub use resize::{ResizeEvents, Resizer, TerminalSize};
 pub use server::StreamingServer;
 pub use status::ExitCode;

@@ -33,14 +33,14 @@ use crate::stdio::Connection;
 const REQUEST_ID_BYTES: usize = 64;
 
 /// What a stream says it is.
-struct Label {
+struct StreamLabel {
     id: Bytes,
     port: u16,
     is_error: bool,
 }
 
 /// Reads the headers of a stream.
-fn label(incoming: &Incoming) -> Option<Label> {
+fn label(incoming: &Incoming) -> Option<StreamLabel> {
     let is_error = match &*header(incoming, STREAM_TYPE)? {
         kind if kind == ERROR.as_bytes() => true,
         kind if kind == DATA.as_bytes() => false,
@@ -55,11 +55,11 @@ fn label(incoming: &Incoming) -> Option<Label> {
         _ => Bytes::from(stream.checked_sub(2)?.to_string()),
     };
     let fits = port > 0 && id.len() <= REQUEST_ID_BYTES;
-    fits.then_some(Label { id, port, is_error })
+    fits.then_some(StreamLabel { id, port, is_error })
 }
 
 /// A connection of which one stream has come.
-struct Half {
+struct HalfPair {
     port: u16,
     error: Option<Channel>,
     data: Option<Channel>,
@@ -74,7 +74,7 @@ pub(crate) async fn serve<H: Handler>(
     config: &Config,
     runtime: &SharedRuntime,
 ) {
-    let mut halves: BTreeMap<Bytes, Half> = BTreeMap::new();
+    let mut halves: BTreeMap<Bytes, HalfPair> = BTreeMap::new();
     // Ended with this future: when the client is gone nobody reads what comes from the port.
     let mut running = JoinSet::new();
     loop {
@@ -99,7 +99,7 @@ pub(crate) async fn serve<H: Handler>(
                         incoming.reject(RstStatus::REFUSED_STREAM);
                         continue;
                     }
-                    None => Half {
+                    None => HalfPair {
                         port: label.port,
                         error: None,
                         data: None,
@@ -107,7 +107,7 @@ pub(crate) async fn serve<H: Handler>(
                     },
                 };
                 match add(half, &label, incoming) {
-                    Some(Half { port, error: Some(error), data: Some(data), .. }) => {
+                    Some(HalfPair { port, error: Some(error), data: Some(data), .. }) => {
                         let (handler, request) = (handler.clone(), request.clone());
                         running.spawn(forward(handler, request, port, error, data));
                     }
@@ -132,7 +132,7 @@ pub(crate) async fn serve<H: Handler>(
 
 /// Answers a stream and puts it to the other of its pair. A second of its kind is reset, and so is one for
 /// another port. `None` if no stream is there: the first ended before it was answered.
-fn add(mut half: Half, label: &Label, incoming: Incoming) -> Option<Half> {
+fn add(mut half: HalfPair, label: &StreamLabel, incoming: Incoming) -> Option<HalfPair> {
     let slot = match label.is_error {
         true => &mut half.error,
         false => &mut half.data,
@@ -149,7 +149,7 @@ fn add(mut half: Half, label: &Label, incoming: Incoming) -> Option<Half> {
 }
 
 /// The second stream did not come.
-async fn give_up(id: &Bytes, half: Half, config: &Config) {
+async fn give_up(id: &Bytes, half: HalfPair, config: &Config) {
     let id = String::from_utf8_lossy(id);
     tracing::debug!(%id, "a forwarded connection has only one stream");
     if let Some(mut error) = half.error {
@@ -214,7 +214,7 @@ mod tests {
                 session.ping().await.expect("an answer, behind RST_STREAM");
             }
             let label = label(&incoming).expect("its headers");
-            let half = Half {
+            let half = HalfPair {
                 port: label.port,
                 error: None,
                 data: None,

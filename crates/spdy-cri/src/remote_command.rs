@@ -20,14 +20,14 @@ use spdy::{HeaderBlock, RstStatus, SharedRuntime};
 
 use crate::handler::{HandlerError, Streams};
 use crate::protocol::{ERROR, RESIZE, RemoteCommand, STDERR, STDIN, STDOUT, STREAM_TYPE};
-use crate::request::Wanted;
+use crate::request::StreamOptions;
 use crate::resize::ResizeEvents;
 use crate::status::{self, ExitCode};
 use crate::stdio::{Input, Output};
 
 /// The streams that have come.
 #[derive(Debug, Default)]
-struct Gathered {
+struct OpenStreams {
     error: Option<Channel>,
     stdin: Option<Channel>,
     stdout: Option<Channel>,
@@ -35,7 +35,7 @@ struct Gathered {
     resize: Option<Channel>,
 }
 
-impl Gathered {
+impl OpenStreams {
     fn slot(&mut self, kind: &[u8]) -> Option<&mut Option<Channel>> {
         let slots = [
             (ERROR, &mut self.error),
@@ -61,7 +61,7 @@ impl Gathered {
     }
 
     /// What is asked for and has not come.
-    fn missing(&self, version: RemoteCommand, wanted: Wanted) -> Option<&'static str> {
+    fn missing(&self, version: RemoteCommand, wanted: StreamOptions) -> Option<&'static str> {
         [
             (ERROR, true, &self.error),
             (STDIN, wanted.stdin, &self.stdin),
@@ -85,7 +85,7 @@ pub(crate) fn header(incoming: &Incoming, name: &str) -> Option<bytes::Bytes> {
 pub(crate) async fn serve<F>(
     mut accept: Accept,
     version: RemoteCommand,
-    wanted: Wanted,
+    wanted: StreamOptions,
     patience: Duration,
     runtime: &SharedRuntime,
     run: impl FnOnce(Streams) -> F,
@@ -93,7 +93,7 @@ pub(crate) async fn serve<F>(
     F: Future<Output = Result<ExitCode, HandlerError>>,
 {
     let session = accept.handle();
-    let mut gathered = Gathered::default();
+    let mut gathered = OpenStreams::default();
     let mut deadline = runtime.sleep_until(runtime.now() + patience);
     while let Some(missing) = gathered.missing(version, wanted) {
         tokio::select! {
@@ -112,7 +112,7 @@ pub(crate) async fn serve<F>(
             }
         }
     }
-    let Gathered {
+    let OpenStreams {
         error,
         mut stdin,
         stdout,

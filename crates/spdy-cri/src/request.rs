@@ -4,7 +4,7 @@ use crate::error::RequestError;
 
 /// Which streams there are.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub struct Wanted {
+pub struct StreamOptions {
     /// The client writes.
     pub stdin: bool,
     /// The client reads.
@@ -15,7 +15,7 @@ pub struct Wanted {
     pub tty: bool,
 }
 
-impl Wanted {
+impl StreamOptions {
     /// CRI's rules.
     pub(crate) fn check(self) -> Result<(), RequestError> {
         if self.tty && self.stderr {
@@ -36,7 +36,7 @@ pub struct ExecRequest {
     /// Program and arguments; no shell.
     pub command: Vec<String>,
     /// Its streams.
-    pub wanted: Wanted,
+    pub wanted: StreamOptions,
 }
 
 /// Join the process that a container runs.
@@ -45,7 +45,7 @@ pub struct AttachRequest {
     /// The container's id.
     pub container: String,
     /// Its streams.
-    pub wanted: Wanted,
+    pub wanted: StreamOptions,
 }
 
 /// Reach ports of a pod.

@@ -59,20 +59,20 @@ struct Inner<H> {
     prefix: String,
     config: Config,
     versions: Vec<&'static str>,
-    tokens: Mutex<Tokens<Asked>>,
+    tokens: Mutex<Tokens<StreamingRequest>>,
     runtime: SharedRuntime,
     stopped: watch::Sender<bool>,
 }
 
 /// What a token stands for.
 #[derive(Debug)]
-enum Asked {
+enum StreamingRequest {
     Exec(ExecRequest),
     Attach(AttachRequest),
     PortForward(PortForwardRequest),
 }
 
-impl Asked {
+impl StreamingRequest {
     /// The first part of its path.
     fn verb(&self) -> &'static str {
         match self {
@@ -84,8 +84,8 @@ impl Asked {
 }
 
 /// How a client is answered: what it speaks from here on.
-struct Agreed {
-    asked: Asked,
+struct NegotiatedUpgrade {
+    asked: StreamingRequest,
     speech: SessionProtocol,
 }
 
@@ -154,7 +154,7 @@ impl<H: Handler> StreamingServer<H> {
         if request.command.is_empty() {
             return Err(RequestError::NoCommand);
         }
-        self.url(&request.container.clone(), Asked::Exec(request))
+        self.url(&request.container.clone(), StreamingRequest::Exec(request))
     }
 
     /// A URL where the client may join the container's process.
@@ -164,7 +164,10 @@ impl<H: Handler> StreamingServer<H> {
     /// If the request makes no sense, or too many URLs wait.
     pub fn attach_url(&self, request: AttachRequest) -> Result<String, RequestError> {
         request.wanted.check()?;
-        self.url(&request.container.clone(), Asked::Attach(request))
+        self.url(
+            &request.container.clone(),
+            StreamingRequest::Attach(request),
+        )
     }
 
     /// A URL where the client may reach the pod's ports.
@@ -173,10 +176,13 @@ impl<H: Handler> StreamingServer<H> {
     ///
     /// If the request makes no sense, or too many URLs wait.
     pub fn port_forward_url(&self, request: PortForwardRequest) -> Result<String, RequestError> {
-        self.url(&request.sandbox.clone(), Asked::PortForward(request))
+        self.url(
+            &request.sandbox.clone(),
+            StreamingRequest::PortForward(request),
+        )
     }
 
-    fn url(&self, name: &str, asked: Asked) -> Result<String, RequestError> {
+    fn url(&self, name: &str, asked: StreamingRequest) -> Result<String, RequestError> {
         if name.is_empty() {
             return Err(RequestError::Nameless);
         }
@@ -192,7 +198,7 @@ impl<H: Handler> StreamingServer<H> {
         Ok(format!("{}/{verb}/{token}", self.0.base))
     }
 
-    fn tokens(&self) -> parking_lot::MutexGuard<'_, Tokens<Asked>> {
+    fn tokens(&self) -> parking_lot::MutexGuard<'_, Tokens<StreamingRequest>> {
         self.0.tokens.lock()
     }
 
@@ -297,7 +303,10 @@ impl<H: Handler> StreamingServer<H> {
     }
 
     /// Judges a request. Its token is used up, whatever becomes of it.
-    fn agree<B>(&self, request: &Request<B>) -> Result<(Agreed, Response<String>), Refusal> {
+    fn agree<B>(
+        &self,
+        request: &Request<B>,
+    ) -> Result<(NegotiatedUpgrade, Response<String>), Refusal> {
         if *request.method() != Method::GET && *request.method() != Method::POST {
             let message = "the method must be GET or POST";
             return Err(Refusal::new(StatusCode::METHOD_NOT_ALLOWED, message));
@@ -313,8 +322,8 @@ impl<H: Handler> StreamingServer<H> {
             .filter(|asked| asked.verb() == verb)
             .ok_or_else(unknown)?;
         let versions: &[&str] = match asked {
-            Asked::Exec(_) | Asked::Attach(_) => &self.0.versions,
-            Asked::PortForward(_) => &[PORT_FORWARD],
+            StreamingRequest::Exec(_) | StreamingRequest::Attach(_) => &self.0.versions,
+            StreamingRequest::PortForward(_) => &[PORT_FORWARD],
         };
         let in_spdy = || -> Result<_, Refusal> {
             let accepted = upgrade::negotiate(request, versions)?;
@@ -332,20 +341,20 @@ impl<H: Handler> StreamingServer<H> {
             in_spdy().or_else(|why| in_websocket().map_err(|_| why))
         };
         let (speech, response) = judged?;
-        let agreed = Agreed { asked, speech };
+        let agreed = NegotiatedUpgrade { asked, speech };
         Ok((agreed, response.map(|()| String::new())))
     }
 
     /// Judges a request for WebSocket: SPDY inside of it, or channels.
     fn negotiate_websocket<B>(
         &self,
-        asked: &Asked,
+        asked: &StreamingRequest,
         request: &Request<B>,
     ) -> Result<(SessionProtocol, Response<()>), Refusal> {
         let config = &self.0.config;
         let forward = match asked {
-            Asked::PortForward(forward) => Some(forward),
-            Asked::Exec(_) | Asked::Attach(_) => None,
+            StreamingRequest::PortForward(forward) => Some(forward),
+            StreamingRequest::Exec(_) | StreamingRequest::Attach(_) => None,
         };
         let tunnels = websocket::offered(request).any(|name| name.starts_with(tunnel::PREFIX));
         if forward.is_some() && tunnels && config.tunnel {
@@ -383,7 +392,7 @@ impl<H: Handler> StreamingServer<H> {
     }
 
     /// Runs a session to its end.
-    async fn run<T>(&self, agreed: Agreed, io: T)
+    async fn run<T>(&self, agreed: NegotiatedUpgrade, io: T)
     where
         T: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
@@ -392,7 +401,7 @@ impl<H: Handler> StreamingServer<H> {
         if let Some(metrics) = &self.0.config.metrics {
             builder = builder.metrics(metrics);
         }
-        let Agreed { asked, speech } = agreed;
+        let NegotiatedUpgrade { asked, speech } = agreed;
         match speech {
             SessionProtocol::Spdy(version) => {
                 let (accept, connection) = builder.handshake(CloseLast::new(io), runtime);
@@ -417,7 +426,7 @@ impl<H: Handler> StreamingServer<H> {
     /// Runs connection and application together: when the connection has ended, both have.
     async fn drive<T>(
         &self,
-        asked: Asked,
+        asked: StreamingRequest,
         version: RemoteCommand,
         accept: Accept,
         connection: server::Connection<T>,
@@ -438,7 +447,7 @@ impl<H: Handler> StreamingServer<H> {
     }
 
     /// Does what was asked over a session.
-    async fn apply(&self, asked: Asked, version: RemoteCommand, accept: Accept) {
+    async fn apply(&self, asked: StreamingRequest, version: RemoteCommand, accept: Accept) {
         let Inner {
             handler,
             config,
@@ -447,17 +456,17 @@ impl<H: Handler> StreamingServer<H> {
         } = &*self.0;
         let patience = config.stream_creation_timeout;
         match asked {
-            Asked::Exec(request) => {
+            StreamingRequest::Exec(request) => {
                 let wanted = request.wanted;
                 let run = |streams| handler.exec(request, streams);
                 remote_command::serve(accept, version, wanted, patience, runtime, run).await;
             }
-            Asked::Attach(request) => {
+            StreamingRequest::Attach(request) => {
                 let wanted = request.wanted;
                 let run = |streams| attach(&**handler, request, streams);
                 remote_command::serve(accept, version, wanted, patience, runtime, run).await;
             }
-            Asked::PortForward(request) => {
+            StreamingRequest::PortForward(request) => {
                 port_forward::serve(accept, handler.clone(), request, config, runtime).await;
             }
         }
@@ -466,7 +475,7 @@ impl<H: Handler> StreamingServer<H> {
     /// Does what was asked over a plain WebSocket.
     async fn serve_channels<T>(
         &self,
-        asked: Asked,
+        asked: StreamingRequest,
         protocol: ChannelProtocol,
         ports: Vec<u16>,
         io: T,
@@ -476,17 +485,17 @@ impl<H: Handler> StreamingServer<H> {
         let (handler, runtime) = (&self.0.handler, &self.0.runtime);
         let limit = self.0.config.message_bytes;
         match asked {
-            Asked::Exec(request) => {
+            StreamingRequest::Exec(request) => {
                 let wanted = request.wanted;
                 let run = |streams| handler.exec(request, streams);
                 channels::remote_command::serve(io, protocol, wanted, limit, runtime, run).await;
             }
-            Asked::Attach(request) => {
+            StreamingRequest::Attach(request) => {
                 let wanted = request.wanted;
                 let run = |streams| attach(&**handler, request, streams);
                 channels::remote_command::serve(io, protocol, wanted, limit, runtime, run).await;
             }
-            Asked::PortForward(PortForwardRequest { sandbox, .. }) => {
+            StreamingRequest::PortForward(PortForwardRequest { sandbox, .. }) => {
                 let handler = handler.clone();
                 channels::port_forward::serve(
                     io, protocol, handler, sandbox, ports, limit, runtime,

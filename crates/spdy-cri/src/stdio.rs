@@ -121,10 +121,10 @@ impl AsyncWrite for Output {
 /// Over SPDY, the tunnel included, each half ends by itself. Over a plain WebSocket there is no word for
 /// that: who shuts its half down has ended both, and the other side hears of it when the whole ends.
 #[derive(Debug)]
-pub struct Connection(Both);
+pub struct Connection(DuplexKind);
 
 #[derive(Debug)]
-enum Both {
+enum DuplexKind {
     Spdy(Channel),
     WebSocket {
         reader: Reader,
@@ -137,11 +137,11 @@ enum Both {
 
 impl Connection {
     pub(crate) fn of_spdy(channel: Channel) -> Self {
-        Self(Both::Spdy(channel))
+        Self(DuplexKind::Spdy(channel))
     }
 
     pub(crate) fn of_channel(reader: Reader, writer: Writer) -> Self {
-        Self(Both::WebSocket {
+        Self(DuplexKind::WebSocket {
             reader,
             writer,
             ended: false,
@@ -152,12 +152,12 @@ impl Connection {
     /// The next bytes as they came, without a copy; `None` at the end.
     pub async fn receive(&mut self) -> Option<Result<Bytes, StreamError>> {
         match &mut self.0 {
-            Both::Spdy(channel) => {
+            DuplexKind::Spdy(channel) => {
                 let received = channel.receive().await?;
                 Some(received.map_err(StreamError::Spdy))
             }
-            Both::WebSocket { ended: true, .. } => None,
-            Both::WebSocket { reader, .. } => reader.receive().await,
+            DuplexKind::WebSocket { ended: true, .. } => None,
+            DuplexKind::WebSocket { reader, .. } => reader.receive().await,
         }
     }
 
@@ -168,8 +168,8 @@ impl Connection {
     /// Why the connection ended.
     pub async fn send(&mut self, data: Bytes) -> Result<(), StreamError> {
         match &mut self.0 {
-            Both::Spdy(channel) => channel.send(data).await.map_err(StreamError::Spdy),
-            Both::WebSocket { writer, .. } => writer.send(data).await,
+            DuplexKind::Spdy(channel) => channel.send(data).await.map_err(StreamError::Spdy),
+            DuplexKind::WebSocket { writer, .. } => writer.send(data).await,
         }
     }
 }
@@ -181,9 +181,9 @@ impl AsyncRead for Connection {
         buf: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         match &mut self.0 {
-            Both::Spdy(channel) => Pin::new(channel).poll_read(cx, buf),
-            Both::WebSocket { ended: true, .. } => Poll::Ready(Ok(())),
-            Both::WebSocket {
+            DuplexKind::Spdy(channel) => Pin::new(channel).poll_read(cx, buf),
+            DuplexKind::WebSocket { ended: true, .. } => Poll::Ready(Ok(())),
+            DuplexKind::WebSocket {
                 reader, waiting, ..
             } => {
                 *waiting = Some(cx.waker().clone());
@@ -200,22 +200,22 @@ impl AsyncWrite for Connection {
         buf: &[u8],
     ) -> Poll<io::Result<usize>> {
         match &mut self.0 {
-            Both::Spdy(channel) => Pin::new(channel).poll_write(cx, buf),
-            Both::WebSocket { writer, .. } => Pin::new(writer).poll_write(cx, buf),
+            DuplexKind::Spdy(channel) => Pin::new(channel).poll_write(cx, buf),
+            DuplexKind::WebSocket { writer, .. } => Pin::new(writer).poll_write(cx, buf),
         }
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         match &mut self.0 {
-            Both::Spdy(channel) => Pin::new(channel).poll_flush(cx),
-            Both::WebSocket { writer, .. } => Pin::new(writer).poll_flush(cx),
+            DuplexKind::Spdy(channel) => Pin::new(channel).poll_flush(cx),
+            DuplexKind::WebSocket { writer, .. } => Pin::new(writer).poll_flush(cx),
         }
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         match &mut self.0 {
-            Both::Spdy(channel) => Pin::new(channel).poll_shutdown(cx),
-            Both::WebSocket {
+            DuplexKind::Spdy(channel) => Pin::new(channel).poll_shutdown(cx),
+            DuplexKind::WebSocket {
                 writer,
                 ended,
                 waiting,

@@ -20,12 +20,12 @@ pub(crate) struct Tokens<R> {
     /// Which entry of `waiting` a token is.
     numbers: HashMap<String, u64>,
     /// In the order in which they were made, and so in which they expire.
-    waiting: BTreeMap<u64, Waiting<R>>,
+    waiting: BTreeMap<u64, PendingRequest<R>>,
     next: u64,
 }
 
 #[derive(Debug)]
-struct Waiting<R> {
+struct PendingRequest<R> {
     token: String,
     until: Instant,
     request: R,
@@ -61,7 +61,7 @@ impl<R> Tokens<R> {
         let number = self.next;
         self.next += 1;
         let until = now + self.lifetime;
-        let entry = Waiting {
+        let entry = PendingRequest {
             token: token.clone(),
             until,
             request,

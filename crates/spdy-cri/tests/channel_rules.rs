@@ -13,7 +13,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures_util::{SinkExt, StreamExt};
 use spdy_cri::client::{self, Options, Process};
-use spdy_cri::{Config, StreamingServer, Wanted};
+use spdy_cri::{Config, StreamOptions, StreamingServer};
 use support::{FakeRuntime, PIPES, dial, exec, nothing_runs, post, runtime, toy};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, DuplexStream, ReadBuf};
 use tokio_tungstenite::WebSocketStream;
@@ -57,13 +57,13 @@ const SUCCESS: &[u8] = b"\x03{\"metadata\":{},\"status\":\"Success\"}";
 #[tokio::test]
 async fn a_server_opens_its_channels_first_and_sends_the_status_last() {
     let server = toy(Config::default());
-    let stderr = Wanted {
+    let stderr = StreamOptions {
         stderr: true,
-        ..Wanted::default()
+        ..StreamOptions::default()
     };
-    let stdin = Wanted {
+    let stdin = StreamOptions {
         stdin: true,
-        ..Wanted::default()
+        ..StreamOptions::default()
     };
     // On the lowest channel that the client reads.
     for (wanted, first) in [(PIPES, 1), (stderr, 2), (stdin, 3)] {

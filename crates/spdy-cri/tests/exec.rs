@@ -10,8 +10,8 @@ use spdy::upgrade::{self, Channel, Limits, UpgradeError};
 use spdy::{HeaderBlock, client::Session};
 use spdy_cri::client::{self, Options, Process};
 use spdy_cri::{
-    ClientError, Config, ExecRequest, ExitCode, RemoteCommand, RequestError, StreamingServer,
-    TerminalSize, Wanted,
+    ClientError, Config, ExecRequest, ExitCode, RemoteCommand, RequestError, StreamOptions,
+    StreamingServer, TerminalSize,
 };
 use support::{
     FakeRuntime, PIPES, TERMINAL, attach, dial, exec, pattern, post, runtime, toy, until,
@@ -234,8 +234,8 @@ async fn requests_that_make_no_sense_or_are_too_many_get_no_url() {
         max_tokens: 2,
         ..Config::default()
     });
-    let none = Wanted::default();
-    let both = Wanted {
+    let none = StreamOptions::default();
+    let both = StreamOptions {
         stderr: true,
         ..TERMINAL
     };

@@ -16,8 +16,10 @@
 mod support;
 
 use spdy_cri::client::{self, Options, PortForward, Process};
-use spdy_cri::{ChannelProtocol, ClientError, ExitCode, RemoteCommand, TerminalSize, Wanted};
-use support::kubernetes::{Kubernetes, MEGABYTE, ROUTES, Road};
+use spdy_cri::{
+    ChannelProtocol, ClientError, ExitCode, RemoteCommand, StreamOptions, TerminalSize,
+};
+use support::kubernetes::{Kubernetes, MEGABYTE, ROUTES, Route};
 use support::{PIPES, TERMINAL, dead_port, echo_port, pattern, post, runtime, sha256};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -34,8 +36,8 @@ async fn dial(url: &str) -> TcpStream {
 async fn run(
     kubernetes: &Kubernetes,
     what: &str,
-    wanted: Wanted,
-    road: Road,
+    wanted: StreamOptions,
+    road: Route,
     mut options: Options,
 ) -> Result<Process, ClientError> {
     let url = kubernetes.new_url(what).await;
@@ -44,7 +46,7 @@ async fn run(
     if !road.is_websocket() {
         return client::exec(io, &request, wanted, options, runtime()).await;
     }
-    if road != Road::Translated && options.channels == [ChannelProtocol::V5] {
+    if road != Route::Translated && options.channels == [ChannelProtocol::V5] {
         options.channels = vec![ChannelProtocol::V4];
     }
     client::exec_in_websocket(io, &request, wanted, options, runtime()).await
@@ -68,7 +70,7 @@ async fn our_client_gets_a_megabyte_back_from_the_kubelet() {
             .await
             .expect("a process");
         let best = match road {
-            Road::Translated => RemoteCommand::V5,
+            Route::Translated => RemoteCommand::V5,
             _ => RemoteCommand::V4,
         };
         assert_eq!(process.version(), best);
@@ -90,7 +92,7 @@ async fn our_client_gets_a_megabyte_back_from_the_kubelet() {
             "{what}: {road:?}"
         );
         drop(feed.await.expect("no panic"));
-        if matches!(road, Road::WebSocket | Road::WebSocketByProxy) {
+        if matches!(road, Route::WebSocket | Route::WebSocketByProxy) {
             continue; // version 4 has no word for the end of stdin
         }
         assert_eq!(stdout.read(&mut got).await.expect("an end"), 0);
@@ -120,7 +122,7 @@ async fn our_client_gets_the_kubelets_exit_code_in_every_version() {
     let kubernetes = Kubernetes::start();
     let what = "exec?cmd=fail&cmd=7";
     for version in [RemoteCommand::V4, RemoteCommand::V3, RemoteCommand::V2] {
-        for road in [Road::Direct, Road::Proxy] {
+        for road in [Route::Direct, Route::Proxy] {
             let options = Options {
                 remote_command: vec![version],
                 ..Options::default()
@@ -131,8 +133,8 @@ async fn our_client_gets_the_kubelets_exit_code_in_every_version() {
     }
     // Of channels the kubelet has all but version 5, and the API server that alone.
     for protocol in ChannelProtocol::ALL {
-        for road in [Road::Translated, Road::WebSocket, Road::WebSocketByProxy] {
-            if protocol.has_close() != (road == Road::Translated) {
+        for road in [Route::Translated, Route::WebSocket, Route::WebSocketByProxy] {
+            if protocol.has_close() != (road == Route::Translated) {
                 continue;
             }
             let options = Options {
@@ -185,10 +187,10 @@ async fn our_client_falls_back_on_spdy_where_the_kubelet_refuses_version_5() {
 }
 
 /// The roads of port-forward to the kubelet's library, which has no tunnel.
-const WAYS: [Road; 3] = [Road::Direct, Road::Proxy, Road::Translated];
+const WAYS: [Route; 3] = [Route::Direct, Route::Proxy, Route::Translated];
 
 /// Our port-forward to the kubelet.
-async fn forward(kubernetes: &Kubernetes, road: Road) -> PortForward {
+async fn forward(kubernetes: &Kubernetes, road: Route) -> PortForward {
     let url = kubernetes.new_url("portforward").await;
     let request = post(&road.port_forward(kubernetes, &url));
     let (io, options) = (dial(&request.uri().to_string()).await, Options::default());
@@ -204,7 +206,7 @@ async fn forward(kubernetes: &Kubernetes, road: Road) -> PortForward {
 async fn our_client_forwards_ports_of_the_kubelet_by_channels() {
     let kubernetes = Kubernetes::start();
     let (alive, dead) = (echo_port().await, dead_port());
-    for road in [Road::WebSocket, Road::WebSocketByProxy] {
+    for road in [Route::WebSocket, Route::WebSocketByProxy] {
         let what = format!("portforward?port={alive}&port={dead}");
         let url = kubernetes.new_url(&what).await;
         let request = post(&road.port_forward(&kubernetes, &url));

@@ -3,7 +3,7 @@
 mod support;
 
 use http::Request;
-use spdy::metrics::{Sessions, Side};
+use spdy::metrics::{RoleMetrics, Sessions};
 use spdy::{Metrics, Version};
 use spdy_cri::client::{self, Options};
 use spdy_cri::{Config, StreamingServer};
@@ -24,7 +24,7 @@ fn counted() -> (StreamingServer<FakeRuntime>, Options, [Metrics; 2]) {
     (server, options, both)
 }
 
-fn total(side: &Side) -> u64 {
+fn total(side: &RoleMetrics) -> u64 {
     let of = |&(version, Sessions { total, .. })| {
         assert!(version == Version::V31 || total == 0, "{version}");
         total

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex};
 use serde::Deserialize;
 use spdy::client::OpenOptions;
 use spdy::upgrade::{self, Channel, Limits};
-use spdy::{Direction, Frame, HeaderBlock, Observe, Seen};
+use spdy::{Direction, Frame, HeaderBlock, Observe, ObservedFrame};
 use spdy_cri::Config;
 use spdy_cri::client::{self, Options};
 use spdy_cri::tunnel::Tunnel;
@@ -44,12 +44,12 @@ struct Expected {
 
 /// What a side said: its control frames in order, and the DATA of each stream with its FIN.
 #[derive(Debug, Default, PartialEq)]
-struct Said {
+struct SideLog {
     control: Vec<String>,
     data: BTreeMap<u32, (usize, bool)>,
 }
 
-impl Said {
+impl SideLog {
     fn of(frames: &[Expected]) -> Self {
         let mut said = Self::default();
         for frame in frames {
@@ -85,10 +85,10 @@ impl Said {
 
 /// Writes down what comes.
 #[derive(Default)]
-struct Listener(Mutex<Said>);
+struct Listener(Mutex<SideLog>);
 
 impl Observe for Listener {
-    fn seen(&self, seen: &Seen<'_>) {
+    fn seen(&self, seen: &ObservedFrame<'_>) {
         if seen.direction != Direction::Received {
             return;
         }
@@ -152,7 +152,7 @@ fn without_head(bytes: &[u8]) -> (&[u8], &[u8]) {
 const OFFERS: [&str; 2] = ["v4.channel.k8s.io", "portforward.k8s.io"];
 
 /// A server's session over `io` to its end; every stream is answered and read.
-async fn serve<T: AsyncRead + AsyncWrite + Unpin + Send + 'static>(io: T) -> Said {
+async fn serve<T: AsyncRead + AsyncWrite + Unpin + Send + 'static>(io: T) -> SideLog {
     let listener = Arc::new(Listener::default());
     let builder = upgrade::server_builder().observer(listener.clone());
     let (mut accept, connection) = builder.handshake(io, runtime());
@@ -190,7 +190,7 @@ async fn our_server_reads_what_client_go_wrote_however_it_is_cut() {
             let ((), read) = tokio::join!(write, from.read_to_end(&mut answer));
             read.expect("an end");
             let said = serving.await.expect("no panic");
-            assert_eq!(said, Said::of(&frames.c2s), "{name} in pieces of {size}");
+            assert_eq!(said, SideLog::of(&frames.c2s), "{name} in pieces of {size}");
         }
     }
 }
@@ -239,14 +239,14 @@ async fn our_client_reads_what_the_kubelet_wrote() {
                 .read_to_end(&mut got)
                 .await
                 .expect("an end, by FIN or CANCEL");
-            let said = Said::of(&frames.s2c);
+            let said = SideLog::of(&frames.s2c);
             let wanted = said.data.get(&stream).map_or(0, |data| data.0);
             assert_eq!(got.len(), wanted, "{name} stream {stream}");
         }
         far.shutdown().await.expect("an end");
         session.closed().await;
         let said = std::mem::take(&mut *listener.0.lock().expect("one thread"));
-        assert_eq!(said, Said::of(&frames.s2c), "{name}");
+        assert_eq!(said, SideLog::of(&frames.s2c), "{name}");
     }
 }
 

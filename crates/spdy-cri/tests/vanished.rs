@@ -19,7 +19,7 @@ use tokio::task::JoinHandle;
 const SECOND: Duration = Duration::from_secs(1);
 
 /// A way to a server that can be cut without either end being closed.
-struct Road {
+struct CuttableLink {
     near: DuplexStream,
     /// Cuts it, by being dropped.
     uncut: oneshot::Sender<()>,
@@ -27,7 +27,7 @@ struct Road {
     serving: JoinHandle<()>,
 }
 
-fn road(server: &StreamingServer<FakeRuntime>) -> Road {
+fn road(server: &StreamingServer<FakeRuntime>) -> CuttableLink {
     let (near, mut middle) = tokio::io::duplex(64 * 1024);
     let (mut beyond, far) = tokio::io::duplex(64 * 1024);
     let server = server.clone();
@@ -39,7 +39,7 @@ fn road(server: &StreamingServer<FakeRuntime>) -> Road {
             _ = cut => std::future::pending().await,
         }
     });
-    Road {
+    CuttableLink {
         near,
         uncut,
         serving,
@@ -55,7 +55,7 @@ fn in_time(waited: Duration) {
 async fn a_lost_server_is_detected() {
     let server = toy(Config::default());
     let url = server.exec_url(exec(&["wait"], PIPES)).expect("a url");
-    let Road { near, uncut, .. } = road(&server);
+    let CuttableLink { near, uncut, .. } = road(&server);
     let process = client::exec(near, &post(&url), PIPES, Options::default(), runtime())
         .await
         .expect("a process");
@@ -155,7 +155,7 @@ async fn a_sending_client_may_leave_output_unread() {
 async fn a_lost_server_with_unread_stdin_times_out() {
     let server = toy(Config::default());
     let url = server.exec_url(exec(&["wait"], PIPES)).expect("a url");
-    let Road { near, uncut, .. } = road(&server);
+    let CuttableLink { near, uncut, .. } = road(&server);
     let mut process = client::exec(near, &post(&url), PIPES, Options::default(), runtime())
         .await
         .expect("a process");
@@ -180,7 +180,7 @@ async fn a_forwarded_port_does_not_wait_for_a_server_that_vanished_behind_a_tunn
     let server = toy(Config::default());
     let url = server.port_forward_url(forward_to(&[])).expect("a url");
     let get = Request::get(url).body(()).expect("a request");
-    let Road { near, uncut, .. } = road(&server);
+    let CuttableLink { near, uncut, .. } = road(&server);
     let forward = client::port_forward_in_websocket(near, &get, Options::default(), runtime())
         .await
         .expect("a session");
@@ -198,7 +198,7 @@ async fn a_forwarded_port_does_not_wait_for_a_server_that_vanished_behind_a_tunn
 async fn a_lost_client_ends_its_command_after_four_hours() {
     let server = toy(Config::default());
     let url = server.exec_url(exec(&["wait"], PIPES)).expect("a url");
-    let Road {
+    let CuttableLink {
         near,
         uncut,
         serving,
@@ -231,7 +231,7 @@ async fn a_lost_client_ends_its_command_after_four_hours() {
 async fn a_quiet_command_goes_on_for_as_long_as_its_client_pings() {
     let server = toy(Config::default());
     let url = server.exec_url(exec(&["wait"], PIPES)).expect("a url");
-    let Road { near, uncut, .. } = road(&server);
+    let CuttableLink { near, uncut, .. } = road(&server);
     let options = Options {
         ping_interval: Some(600 * SECOND),
         ..Options::default()

@@ -92,20 +92,20 @@ pub fn ask_over_tcp(request: &[u8]) -> Option<Answer> {
 }
 
 /// A question that could be read.
-struct Asked {
+struct ParsedQuery {
     head: Metadata,
     query: Query,
     edns: Option<Edns>,
 }
 
 /// One that could not.
-struct Fault {
+struct QueryError {
     head: Metadata,
     code: ResponseCode,
 }
 
 /// `None`: nothing that may be answered.
-fn read(request: &[u8]) -> Option<Result<Asked, Fault>> {
+fn read(request: &[u8]) -> Option<Result<ParsedQuery, QueryError>> {
     let mut decoder = BinDecoder::new(request);
     let Header {
         metadata: head,
@@ -114,7 +114,7 @@ fn read(request: &[u8]) -> Option<Result<Asked, Fault>> {
     if head.message_type != MessageType::Query {
         return None;
     }
-    let fault = |code| Some(Err(Fault { head, code }));
+    let fault = |code| Some(Err(QueryError { head, code }));
     if head.op_code != OpCode::Query {
         return fault(ResponseCode::NotImp);
     }
@@ -137,12 +137,12 @@ fn read(request: &[u8]) -> Option<Result<Asked, Fault>> {
     let additionals = usize::from(counts.additionals);
     let rest = Message::read_records(&mut decoder, additionals, true, head.op_code);
     match rest {
-        Ok((_, edns, _)) if decoder.is_empty() => Some(Ok(Asked { head, query, edns })),
+        Ok((_, edns, _)) if decoder.is_empty() => Some(Ok(ParsedQuery { head, query, edns })),
         _ => fault(ResponseCode::FormErr),
     }
 }
 
-impl Fault {
+impl QueryError {
     /// A head and nothing else.
     fn answer(&self) -> Answer {
         let mut message = Message::response(self.head.id, self.head.op_code);
@@ -152,7 +152,7 @@ impl Fault {
     }
 }
 
-impl Asked {
+impl ParsedQuery {
     /// An answer without records.
     fn response(&self) -> Message {
         let mut message = Message::response(self.head.id, self.head.op_code);

@@ -21,7 +21,7 @@ pub(crate) struct Datagrams {
 
 /// Who sent a datagram, and which of our addresses he sent it to.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Sender {
+pub(crate) struct DatagramPeer {
     pub(crate) address: SocketAddr,
     pub(crate) to: Option<IpAddr>,
 }
@@ -38,7 +38,7 @@ impl Datagrams {
     }
 
     /// The next datagram.
-    pub(crate) async fn receive(&mut self) -> io::Result<(&[u8], Sender)> {
+    pub(crate) async fn receive(&mut self) -> io::Result<(&[u8], DatagramPeer)> {
         while self.taken >= self.brought.len {
             let (socket, room) = (&self.socket, &mut self.room);
             let mut brought = [RecvMeta::default()];
@@ -57,7 +57,7 @@ impl Datagrams {
         let stride = self.brought.stride.max(1);
         let end = (from + stride).min(self.brought.len);
         self.taken = end;
-        let sender = Sender {
+        let sender = DatagramPeer {
             address: self.brought.addr,
             to: self.brought.dst_ip,
         };
@@ -65,7 +65,7 @@ impl Datagrams {
     }
 
     /// Sends `contents` back, from the address that was sent to.
-    pub(crate) async fn reply(&self, to: Sender, contents: &[u8]) -> io::Result<()> {
+    pub(crate) async fn reply(&self, to: DatagramPeer, contents: &[u8]) -> io::Result<()> {
         self.send(to.address, to.to, contents).await
     }
 

@@ -112,7 +112,7 @@ impl std::error::Error for DeniedAddress {}
 
 /// Why an origin is not connected to.
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
-pub enum Denied {
+pub enum OriginDenial {
     /// The host is not a name that is looked up.
     #[error(transparent)]
     Host(#[from] HostError),
@@ -127,7 +127,7 @@ pub enum Denied {
     Own(SocketAddr),
 }
 
-impl Denied {
+impl OriginDenial {
     /// The reason in one word, for metrics.
     #[must_use]
     pub fn reason(&self) -> &'static str {
@@ -140,7 +140,7 @@ impl Denied {
     }
 }
 
-impl Denied {
+impl OriginDenial {
     /// The key of the configuration that allows it; `None` if nothing does.
     #[must_use]
     pub fn allowed_by(&self) -> Option<&'static str> {
@@ -214,12 +214,12 @@ impl AddressRules {
     /// # Errors
     ///
     /// It is ourselves, or its port or its address is not one that origins may have.
-    pub fn check_target(&self, to: SocketAddr) -> Result<(), Denied> {
+    pub fn check_target(&self, to: SocketAddr) -> Result<(), OriginDenial> {
         if self.own.are_at(to) {
-            return Err(Denied::Own(to));
+            return Err(OriginDenial::Own(to));
         }
         if !self.ports.contains(&to.port()) {
-            return Err(Denied::Port(to.port()));
+            return Err(OriginDenial::Port(to.port()));
         }
         Ok(self.check(to.ip())?)
     }

@@ -21,7 +21,7 @@ use parking_lot::Mutex;
 use spdy::runtime::BoxFuture;
 use spdy_net::network::{BoxIo, Network, SharedNetwork};
 
-use crate::guard::{AddressRules, Denied};
+use crate::guard::{AddressRules, OriginDenial};
 
 /// A [`Network`] under [`AddressRules`].
 #[derive(Clone)]
@@ -44,7 +44,7 @@ impl RefusalCounts {
         counts.clone()
     }
 
-    fn refuse(&self, what: impl Into<Denied>, whom: &dyn std::fmt::Display) -> io::Error {
+    fn refuse(&self, what: impl Into<OriginDenial>, whom: &dyn std::fmt::Display) -> io::Error {
         let denied = what.into();
         let mut counts = self.0.lock();
         *counts.entry(denied.reason()).or_default() += 1;

@@ -9,7 +9,7 @@ use std::net::{IpAddr, SocketAddr};
 use spdy::runtime::BoxFuture;
 use spdy_net::network::{BoxIo, DatagramSocket, Network, SharedNetwork};
 
-use crate::guard::Denied;
+use crate::guard::OriginDenial;
 use crate::own_listeners::OwnListeners;
 
 /// A [`Network`] that connects to none of our own listeners. Refusals are errors of the kind `PermissionDenied` with a [`Denied`]
@@ -35,7 +35,7 @@ impl Network for LoopGuard {
 
     fn connect(&self, to: SocketAddr) -> BoxFuture<io::Result<BoxIo>> {
         if self.own.are_at(to) {
-            let denied = Denied::Own(to);
+            let denied = OriginDenial::Own(to);
             tracing::warn!(
                 whom = %to,
                 reason = denied.reason(),

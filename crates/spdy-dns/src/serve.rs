@@ -27,7 +27,7 @@ use spdy_net::sockets::Sockets;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use crate::answers::{self, Answer, MAX_REQUEST, Transport};
-use crate::datagrams::{Datagrams, MAX_RECEIVE_BYTES, Sender};
+use crate::datagrams::{DatagramPeer, Datagrams, MAX_RECEIVE_BYTES};
 use crate::rate_limit::{RateLimiter, RateLimits, Verdict};
 use crate::zones::SharedZones;
 
@@ -350,7 +350,7 @@ impl Service {
         &self,
         limiter: &Mutex<RateLimiter>,
         request: &[u8],
-        from: Sender,
+        from: DatagramPeer,
     ) -> Option<Vec<u8>> {
         let verdict = {
             let mut limiter = limiter.lock();

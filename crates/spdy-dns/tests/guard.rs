@@ -3,7 +3,7 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use proptest::prelude::*;
-use spdy_dns::guard::{AddressRules, Denied};
+use spdy_dns::guard::{AddressRules, OriginDenial};
 use spdy_dns::own_listeners::OwnListeners;
 use spdy_dns::ranges::RANGES;
 
@@ -362,6 +362,6 @@ fn a_host_that_the_operator_lists_may_be_a_single_label_but_no_address() {
     assert!(rules.check_host("frontend").is_err());
     assert!(rules.check_host("127.0.0.1").is_err());
     assert!(rules.check_host("0x7f.1").is_err());
-    let denied = Denied::from(rules.check_host("frontend").unwrap_err());
+    let denied = OriginDenial::from(rules.check_host("frontend").unwrap_err());
     assert_eq!(denied.reason(), "host_no_dot");
 }

@@ -13,7 +13,7 @@ use spdy::body::Body;
 use spdy::runtime::{BoxFuture, SharedRuntime};
 use spdy_client::client::Client;
 use spdy_client::config::Config;
-use spdy_dns::guard::{AddressRules, Denied};
+use spdy_dns::guard::{AddressRules, OriginDenial};
 use spdy_dns::guarded_network::GuardedNetwork;
 use spdy_frame::priority::Priority;
 use spdy_net::network::{BoxIo, Network, SystemNetwork};
@@ -172,8 +172,8 @@ async fn an_address_without_a_lookup_is_checked_on_connect() {
     assert_eq!(refused.kind(), io::ErrorKind::PermissionDenied);
     let why = refused
         .get_ref()
-        .and_then(|why| why.downcast_ref::<Denied>());
-    assert_eq!(why, Some(&Denied::Port(port)));
+        .and_then(|why| why.downcast_ref::<OriginDenial>());
+    assert_eq!(why, Some(&OriginDenial::Port(port)));
     assert_eq!(canary_elsewhere.load(Ordering::SeqCst), 0);
     assert_eq!(canary.load(Ordering::SeqCst), 0);
 }

@@ -33,7 +33,7 @@ pub(crate) fn read(
     if count > limits.pairs {
         return Err(too_many(count));
     }
-    let mut names = Names::with_capacity(count);
+    let mut names = NameSet::with_capacity(count);
     let mut components = count;
     for _ in 0..count {
         let name = reader.string()?;
@@ -228,14 +228,14 @@ pub(crate) fn check_value(
 const SORT_ABOVE: usize = 24;
 
 /// The names of one block, to find one that stands there twice.
-pub(crate) struct Names<'a> {
+pub(crate) struct NameSet<'a> {
     few: [&'a [u8]; SORT_ABOVE],
     len: usize,
     /// All of them, if they are not few.
     many: Vec<&'a [u8]>,
 }
 
-impl<'a> Names<'a> {
+impl<'a> NameSet<'a> {
     /// With room for `len` names.
     pub(crate) fn with_capacity(len: usize) -> Self {
         let many = if len > SORT_ABOVE { len } else { 0 };

@@ -34,7 +34,7 @@ use crate::dictionary::dictionary;
 use crate::earlier_values::ValueHistory;
 use crate::header_block::HeaderBlock;
 use crate::huffman::{BitWriter, Bits, END_OF_BLOCK, LITERALS, MAX_MATCH, MIN_MATCH};
-use crate::places::{Places, WAYS};
+use crate::places::{MatchTable, WAYS};
 use crate::secrets::{Repeatable, Rule, Run, Secrets};
 use crate::version::Version;
 
@@ -60,7 +60,7 @@ pub(crate) struct DeflateEncoder {
     /// Bytes that a match can reach back.
     window: usize,
     secrets: Secrets,
-    places: Places,
+    places: MatchTable,
     /// At least the last `window` bytes of plain text, then the current block; zeros for private text.
     text: Vec<u8>,
     /// Where `text[0]` stands in the stream, modulo 2^16.
@@ -96,7 +96,7 @@ impl DeflateEncoder {
             version,
             window,
             secrets,
-            places: Places::of(version).clone(),
+            places: MatchTable::of(version).clone(),
             written: text.len(),
             last_distance: 0,
             last_block: text.len(),

@@ -21,8 +21,8 @@ use std::fmt;
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 
 use crate::block_rules::{
-    Names, Reader, check_len, check_name, check_value, folded, max_string_len, printable, put_int,
-    read, width,
+    NameSet, Reader, check_len, check_name, check_value, folded, max_string_len, printable,
+    put_int, read, width,
 };
 use crate::error::BlockError;
 use crate::version::Version;
@@ -283,7 +283,7 @@ impl HeaderBlock {
         check_len(self.plain_len(version), limits)?;
         let longest = max_string_len(version);
         let mut components = self.count(version);
-        let mut names = Names::with_capacity(self.len);
+        let mut names = NameSet::with_capacity(self.len);
         for (name, value) in self.iter() {
             names.push(name);
             if value.is_empty() && version == Version::V2 {

@@ -18,16 +18,16 @@ const HASH_BITS: u32 = 11;
 
 /// 16 KiB of places.
 #[derive(Clone)]
-pub(crate) struct Places {
+pub(crate) struct MatchTable {
     of_hash: [u64; 1 << HASH_BITS],
 }
 
-impl Places {
+impl MatchTable {
     /// What a stream begins with: the places of the dictionary. Computed by the compiler, shared by all
     /// streams, copied by each.
     pub(crate) fn of(version: Version) -> &'static Self {
-        static V2: Places = Places::entered(dictionary(Version::V2));
-        static V3: Places = Places::entered(dictionary(Version::V3));
+        static V2: MatchTable = MatchTable::entered(dictionary(Version::V2));
+        static V3: MatchTable = MatchTable::entered(dictionary(Version::V3));
         match version {
             Version::V2 => &V2,
             Version::V3 | Version::V31 => &V3,

@@ -14,13 +14,13 @@ use spdy_clock::Instant;
 use spdy_frame::version::Version;
 
 use crate::direction::Direction;
-use crate::event::{Begun, Found, What};
+use crate::event::{DetectionMethod, EventKind, SessionInfo};
 use crate::http1::{self, Head, Heads, Switch};
 use crate::limits::Limits;
 use crate::session::Session;
 use crate::timeline::Summary;
 use crate::tls::key_log::KeyLog;
-use crate::tls::{Opened, Tls};
+use crate::tls::{Tls, TlsOutput};
 use crate::websocket::{WebSocket, WebSocketOutput};
 
 /// Conversations inside one another: CONNECT, TLS, Upgrade; TLS in TLS is the most that proxies do.
@@ -33,9 +33,9 @@ pub(crate) struct Context<'a> {
     /// Read SPDY as this version, whatever the bytes say.
     pub(crate) forced: Option<Version>,
     /// Addresses, to be told when a session begins.
-    pub(crate) begun: Begun,
+    pub(crate) begun: SessionInfo,
     pub(crate) timed: bool,
-    pub(crate) out: Vec<(Instant, What)>,
+    pub(crate) out: Vec<(Instant, EventKind)>,
 }
 
 #[derive(Debug)]
@@ -61,11 +61,11 @@ enum Layer {
 struct Http {
     client: Heads,
     server: Heads,
-    asked: Option<Asked>,
+    asked: Option<PendingUpgrade>,
 }
 
 #[derive(Debug)]
-enum Asked {
+enum PendingUpgrade {
     Upgrade {
         target: String,
         to: String,
@@ -102,7 +102,7 @@ impl Conversation {
 
     /// SPDY from the first byte, as the caller says.
     pub(crate) fn begin_spdy(&mut self, at: Instant, version: Version, around: &mut Context<'_>) {
-        self.begin(at, Found::Told, version, Some(version), around);
+        self.begin(at, DetectionMethod::Told, version, Some(version), around);
     }
 
     /// Whether nothing of ours was found, and nothing will be.
@@ -119,19 +119,19 @@ impl Conversation {
     fn begin(
         &mut self,
         at: Instant,
-        found: Found,
+        found: DetectionMethod,
         wire: Version,
         version: Option<Version>,
         around: &mut Context<'_>,
     ) {
         let wire = around.forced.unwrap_or(wire);
-        let begun = Begun {
+        let begun = SessionInfo {
             version: around.forced.or(version),
             found,
             tls: self.in_tls,
             ..around.begun.clone()
         };
-        around.out.push((at, What::Began(begun.clone())));
+        around.out.push((at, EventKind::Began(begun.clone())));
         let session = Session::new(wire, begun, around.timed, at, around.limits);
         self.layer = Layer::Spdy(Box::new(session));
     }
@@ -230,7 +230,7 @@ impl Conversation {
         };
         let held = std::mem::take(held);
         if let Some((wire, version)) = spdy {
-            self.begin(at, Found::FirstBytes, wire, version, around);
+            self.begin(at, DetectionMethod::FirstBytes, wire, version, around);
         } else if tls {
             let inner = Self::within(self.depth + 1, true);
             let tls = Tls::new(around.limits.clone());
@@ -252,27 +252,27 @@ impl Conversation {
         }
     }
 
-    fn opened(&mut self, opened: Vec<Opened>, around: &mut Context<'_>) {
+    fn opened(&mut self, opened: Vec<TlsOutput>, around: &mut Context<'_>) {
         for opened in opened {
             let Layer::Tls(tls) = &mut self.layer else {
                 return;
             };
             let (tls, inner) = &mut **tls;
             match opened {
-                Opened::Alpn(at, name) => {
+                TlsOutput::Alpn(at, name) => {
                     let version = Version::ALL.into_iter().find(|v| v.alpn() == name);
                     if let (Some(version), Layer::Unknown(_)) = (version, &inner.layer) {
-                        inner.begin(at, Found::Alpn, version, Some(version), around);
+                        inner.begin(at, DetectionMethod::Alpn, version, Some(version), around);
                     } else if name == "h2" {
                         inner.layer = Layer::NotOurs;
                     }
                 }
-                Opened::Plain(at, direction, bytes) => inner.push(at, direction, &bytes, around),
-                Opened::Gap(at, direction, len) => inner.gap(at, direction, len, around),
-                Opened::Failed(at, why) => {
+                TlsOutput::Plain(at, direction, bytes) => inner.push(at, direction, &bytes, around),
+                TlsOutput::Gap(at, direction, len) => inner.gap(at, direction, len, around),
+                TlsOutput::Failed(at, why) => {
                     if let Layer::Unknown(_) = &inner.layer {
                         let (server_name, offered) = tls.offered();
-                        let what = What::Sealed {
+                        let what = EventKind::Sealed {
                             server_name: server_name.map(str::to_owned),
                             offered: offered.to_vec(),
                             why,
@@ -282,7 +282,7 @@ impl Conversation {
                         return;
                     }
                     if !inner.is_not_ours() {
-                        around.out.push((at, What::Trouble(why)));
+                        around.out.push((at, EventKind::Trouble(why)));
                     }
                 }
             }
@@ -297,7 +297,7 @@ impl Conversation {
                     self.push(at, direction, &bytes, around)
                 }
                 WebSocketOutput::Gap(at, direction, len) => self.gap(at, direction, len, around),
-                WebSocketOutput::Lost(at, why) => around.out.push((at, What::Trouble(why))),
+                WebSocketOutput::Lost(at, why) => around.out.push((at, EventKind::Trouble(why))),
             }
         }
     }
@@ -316,13 +316,13 @@ impl Conversation {
                         to,
                         body_bytes,
                     }) => {
-                        http.asked = Some(Asked::Upgrade {
+                        http.asked = Some(PendingUpgrade::Upgrade {
                             target,
                             to,
                             body_bytes,
                         });
                     }
-                    Some(Head::AskTunnel) => http.asked = Some(Asked::Tunnel),
+                    Some(Head::AskTunnel) => http.asked = Some(PendingUpgrade::Tunnel),
                     Some(Head::Answer { .. }) => {}
                     None => break,
                 }
@@ -344,7 +344,7 @@ impl Conversation {
                 // The request may be missing in the capture: 101 to SPDY says enough.
                 (asked, 101) if let Some(switch) = switch => {
                     let (target, body) = match asked {
-                        Some(Asked::Upgrade {
+                        Some(PendingUpgrade::Upgrade {
                             target, body_bytes, ..
                         }) => (Some(target.clone()), *body_bytes),
                         _ => (None, 0),
@@ -355,16 +355,22 @@ impl Conversation {
                     let version = Some(Version::V31);
                     match switch {
                         Switch::Spdy => {
-                            self.begin(at, Found::Upgrade, Version::V31, version, around);
+                            self.begin(at, DetectionMethod::Upgrade, Version::V31, version, around);
                         }
                         Switch::SpdyInWebSocket => {
                             let mut inner = Self::within(self.depth + 1, self.in_tls);
-                            inner.begin(at, Found::WebSocket, Version::V31, version, around);
+                            inner.begin(
+                                at,
+                                DetectionMethod::WebSocket,
+                                Version::V31,
+                                version,
+                                around,
+                            );
                             let socket = WebSocket::default();
                             self.layer = Layer::WebSocket(Box::new((socket, inner)));
                         }
                         Switch::Channels(protocol) => {
-                            let channels = What::Channels { target, protocol };
+                            let channels = EventKind::Channels { target, protocol };
                             around.out.push((at, channels));
                             self.layer = Layer::NotOurs;
                         }
@@ -373,7 +379,7 @@ impl Conversation {
                     self.push(at, Direction::ToClient, &server, around);
                     return;
                 }
-                (Some(Asked::Tunnel), 200..=299) => {
+                (Some(PendingUpgrade::Tunnel), 200..=299) => {
                     let (client, server) = http.rest();
                     let inner = Self::within(self.depth + 1, self.in_tls);
                     self.layer = Layer::Inner(Box::new(inner));
@@ -381,9 +387,9 @@ impl Conversation {
                     self.push(at, Direction::ToClient, &server, around);
                     return;
                 }
-                (Some(Asked::Upgrade { target, to, .. }), _) => {
+                (Some(PendingUpgrade::Upgrade { target, to, .. }), _) => {
                     let why = format!("{target} asked for {to}, answered: {line}");
-                    around.out.push((at, What::Trouble(why)));
+                    around.out.push((at, EventKind::Trouble(why)));
                     http.asked = None;
                 }
                 _ => http.asked = None,

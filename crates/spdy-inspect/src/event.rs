@@ -19,14 +19,14 @@ pub struct Event {
     /// Number of the connection, from 1, in the order in which something was told of them.
     pub connection: u64,
     /// What it was.
-    pub what: What,
+    pub what: EventKind,
 }
 
 /// What was seen.
 #[derive(Clone, Debug)]
-pub enum What {
+pub enum EventKind {
     /// A SPDY session begins.
-    Began(Begun),
+    Began(SessionInfo),
     /// A frame of it is complete.
     Frame(Box<FrameRecord>),
     /// Something that keeps bytes from being read, in a sentence.
@@ -54,7 +54,7 @@ pub enum What {
 
 /// Who speaks SPDY, and how it was found out.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub struct Begun {
+pub struct SessionInfo {
     /// The client's address; `None` for raw streams.
     pub client: Option<SocketAddr>,
     /// The server's address; `None` for raw streams.
@@ -62,14 +62,14 @@ pub struct Begun {
     /// The version; `None` while SPDY/3 and 3.1 cannot be told apart.
     pub version: Option<Version>,
     /// What told that this is SPDY.
-    pub found: Found,
+    pub found: DetectionMethod,
     /// Whether TLS was opened for it.
     pub tls: bool,
 }
 
 /// What told that a connection is SPDY.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Found {
+pub enum DetectionMethod {
     /// ALPN names it.
     Alpn,
     /// An HTTP/1.1 Upgrade was answered 101.
@@ -82,7 +82,7 @@ pub enum Found {
     Told,
 }
 
-impl fmt::Display for Found {
+impl fmt::Display for DetectionMethod {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Alpn => "ALPN",

@@ -9,9 +9,9 @@ use spdy_frame::version::Version;
 use crate::capture::Record;
 use crate::conversation::{Context, Conversation};
 use crate::direction::Direction;
-use crate::event::{Begun, Event, Found, What};
+use crate::event::{DetectionMethod, Event, EventKind, SessionInfo};
 use crate::limits::Limits;
-use crate::packet::{self, Other, Segment};
+use crate::packet::{self, NotSegment, Segment};
 use crate::reassembly::{Piece, Reassembly};
 use crate::tls::key_log::KeyLog;
 
@@ -118,10 +118,10 @@ impl Inspector {
                 self.counts.cut += u64::from(*cut);
                 match packet::segment(*link, bytes) {
                     Ok(segment) => self.segment(&segment),
-                    Err(Other::NotTcp) => {}
-                    Err(Other::Fragment) => self.counts.fragments += 1,
-                    Err(Other::Damaged) => self.counts.damaged += 1,
-                    Err(Other::Link) => self.counts.other_links += 1,
+                    Err(NotSegment::NotTcp) => {}
+                    Err(NotSegment::Fragment) => self.counts.fragments += 1,
+                    Err(NotSegment::Damaged) => self.counts.damaged += 1,
+                    Err(NotSegment::Link) => self.counts.other_links += 1,
                 }
             }
         }
@@ -147,7 +147,7 @@ impl Inspector {
         }
         let mut out = around.out;
         if let Some(summary) = conversation.finish(Instant::ZERO, true) {
-            out.push((Instant::ZERO, What::Ended(Box::new(summary))));
+            out.push((Instant::ZERO, EventKind::Ended(Box::new(summary))));
         }
         let mut number = None;
         self.tell(&mut number, out);
@@ -165,7 +165,7 @@ impl Inspector {
         }
     }
 
-    fn tell(&mut self, number: &mut Option<u64>, out: Vec<(Instant, What)>) {
+    fn tell(&mut self, number: &mut Option<u64>, out: Vec<(Instant, EventKind)>) {
         for (at, what) in out {
             let connection = *number.get_or_insert_with(|| {
                 self.told += 1;
@@ -314,7 +314,7 @@ impl Inspector {
         let conversation = std::mem::replace(&mut connection.conversation, Conversation::over());
         if let Some(mut summary) = conversation.finish(self.now, whole) {
             summary.segments = [0, 1].map(|which| connection.halves[which].segments);
-            let ended = What::Ended(Box::new(summary));
+            let ended = EventKind::Ended(Box::new(summary));
             self.tell(&mut connection.number, vec![(self.now, ended)]);
         }
     }
@@ -377,11 +377,11 @@ fn around(options: &Options, ends: Option<Ends>, timed: bool) -> Context<'_> {
         limits: &options.limits,
         keys: &options.keys,
         forced: options.version,
-        begun: Begun {
+        begun: SessionInfo {
             client: ends.map(|ends| ends.0),
             server: ends.map(|ends| ends.1),
             version: None,
-            found: Found::FirstBytes,
+            found: DetectionMethod::FirstBytes,
             tls: false,
         },
         timed,

@@ -38,7 +38,7 @@ pub(crate) struct Segment<'a> {
 
 /// What a packet is, if no segment.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) enum Other {
+pub(crate) enum NotSegment {
     /// Of another protocol.
     NotTcp,
     /// A piece of an IP packet.
@@ -50,71 +50,71 @@ pub(crate) enum Other {
 }
 
 /// The segment in `packet`, captured on a link of type `link`.
-pub(crate) fn segment(link: u32, packet: &[u8]) -> Result<Segment<'_>, Other> {
+pub(crate) fn segment(link: u32, packet: &[u8]) -> Result<Segment<'_>, NotSegment> {
     match link {
         1 => by_ethertype(packet, 12),
         113 => by_ethertype(packet, 14),
         // Cooked 2 begins with the protocol and is 20 bytes long.
         276 => match u16_at(packet, 0)? {
             ETHERTYPE_IPV4 | ETHERTYPE_IPV6 => ip(from(packet, 20)?),
-            _ => Err(Other::NotTcp),
+            _ => Err(NotSegment::NotTcp),
         },
         // The address family differs between systems and byte orders; IP names its own version.
         0 | 108 => ip(from(packet, 4)?),
         // 12 and 14 are raw IP where the file was written with the number of the system, not of the registry.
         12 | 14 | 101 | 228 | 229 => ip(packet),
-        _ => Err(Other::Link),
+        _ => Err(NotSegment::Link),
     }
 }
 
-fn from(bytes: &[u8], at: usize) -> Result<&[u8], Other> {
-    bytes.get(at..).ok_or(Other::Damaged)
+fn from(bytes: &[u8], at: usize) -> Result<&[u8], NotSegment> {
+    bytes.get(at..).ok_or(NotSegment::Damaged)
 }
 
-fn u16_at(bytes: &[u8], at: usize) -> Result<u16, Other> {
+fn u16_at(bytes: &[u8], at: usize) -> Result<u16, NotSegment> {
     let two = bytes.get(at..).and_then(|rest| rest.first_chunk());
     two.map(|two| u16::from_be_bytes(*two))
-        .ok_or(Other::Damaged)
+        .ok_or(NotSegment::Damaged)
 }
 
-fn u32_at(bytes: &[u8], at: usize) -> Result<u32, Other> {
+fn u32_at(bytes: &[u8], at: usize) -> Result<u32, NotSegment> {
     let four = bytes.get(at..).and_then(|rest| rest.first_chunk());
     four.map(|four| u32::from_be_bytes(*four))
-        .ok_or(Other::Damaged)
+        .ok_or(NotSegment::Damaged)
 }
 
 /// The ethertype stands at `at`, behind VLAN tags if there are any.
-fn by_ethertype(packet: &[u8], mut at: usize) -> Result<Segment<'_>, Other> {
+fn by_ethertype(packet: &[u8], mut at: usize) -> Result<Segment<'_>, NotSegment> {
     loop {
         match u16_at(packet, at)? {
             0x8100 | 0x88a8 | 0x9100 => at += 4,
             ETHERTYPE_IPV4 | ETHERTYPE_IPV6 => return ip(from(packet, at + 2)?),
-            _ => return Err(Other::NotTcp),
+            _ => return Err(NotSegment::NotTcp),
         }
     }
 }
 
-fn ip(packet: &[u8]) -> Result<Segment<'_>, Other> {
+fn ip(packet: &[u8]) -> Result<Segment<'_>, NotSegment> {
     match packet.first().map(|first| first >> 4) {
         Some(4) => ipv4(packet),
         Some(6) => ipv6(packet),
-        Some(_) => Err(Other::NotTcp),
-        None => Err(Other::Damaged),
+        Some(_) => Err(NotSegment::NotTcp),
+        None => Err(NotSegment::Damaged),
     }
 }
 
-fn ipv4(packet: &[u8]) -> Result<Segment<'_>, Other> {
-    let head: &[u8; 20] = packet.first_chunk().ok_or(Other::Damaged)?;
+fn ipv4(packet: &[u8]) -> Result<Segment<'_>, NotSegment> {
+    let head: &[u8; 20] = packet.first_chunk().ok_or(NotSegment::Damaged)?;
     let head_len = usize::from(head[0] & 0x0f) * 4;
     if head_len < 20 {
-        return Err(Other::Damaged);
+        return Err(NotSegment::Damaged);
     }
     // More fragments, or an offset.
     if u16_at(packet, 6)? & 0x3fff != 0 {
-        return Err(Other::Fragment);
+        return Err(NotSegment::Fragment);
     }
     if head[9] != PROTOCOL_TCP {
-        return Err(Other::NotTcp);
+        return Err(NotSegment::NotTcp);
     }
     let four = |at| {
         *head[at..]
@@ -130,12 +130,12 @@ fn ipv4(packet: &[u8]) -> Result<Segment<'_>, Other> {
         0 => packet.len(),
         len => len,
     };
-    let len = len.checked_sub(head_len).ok_or(Other::Damaged)?;
+    let len = len.checked_sub(head_len).ok_or(NotSegment::Damaged)?;
     tcp(addresses, from(packet, head_len)?, len)
 }
 
-fn ipv6(packet: &[u8]) -> Result<Segment<'_>, Other> {
-    let head: &[u8; 40] = packet.first_chunk().ok_or(Other::Damaged)?;
+fn ipv6(packet: &[u8]) -> Result<Segment<'_>, NotSegment> {
+    let head: &[u8; 40] = packet.first_chunk().ok_or(NotSegment::Damaged)?;
     let sixteen = |at| {
         *head[at..]
             .first_chunk::<16>()
@@ -153,16 +153,17 @@ fn ipv6(packet: &[u8]) -> Result<Segment<'_>, Other> {
     loop {
         match next {
             PROTOCOL_TCP => return tcp(addresses, from(packet, at)?, len),
-            44 => return Err(Other::Fragment),
+            44 => return Err(NotSegment::Fragment),
             // Hop-by-hop, routing, destination options: next, length in eights beyond the first.
             0 | 43 | 60 => {
-                let extension: &[u8; 2] = from(packet, at)?.first_chunk().ok_or(Other::Damaged)?;
+                let extension: &[u8; 2] =
+                    from(packet, at)?.first_chunk().ok_or(NotSegment::Damaged)?;
                 let extension_len = 8 + usize::from(extension[1]) * 8;
                 next = extension[0];
                 at += extension_len;
-                len = len.checked_sub(extension_len).ok_or(Other::Damaged)?;
+                len = len.checked_sub(extension_len).ok_or(NotSegment::Damaged)?;
             }
-            _ => return Err(Other::NotTcp),
+            _ => return Err(NotSegment::NotTcp),
         }
     }
 }
@@ -172,13 +173,13 @@ fn tcp(
     (from_address, to_address): (IpAddr, IpAddr),
     packet: &[u8],
     len: usize,
-) -> Result<Segment<'_>, Other> {
-    let head: &[u8; 20] = packet.first_chunk().ok_or(Other::Damaged)?;
+) -> Result<Segment<'_>, NotSegment> {
+    let head: &[u8; 20] = packet.first_chunk().ok_or(NotSegment::Damaged)?;
     let head_len = usize::from(head[12] >> 4) * 4;
     if head_len < 20 {
-        return Err(Other::Damaged);
+        return Err(NotSegment::Damaged);
     }
-    let payload_len = len.checked_sub(head_len).ok_or(Other::Damaged)?;
+    let payload_len = len.checked_sub(head_len).ok_or(NotSegment::Damaged)?;
     let payload = packet.get(head_len..).unwrap_or_default();
     let payload = payload.get(..payload_len).unwrap_or(payload);
     Ok(Segment {

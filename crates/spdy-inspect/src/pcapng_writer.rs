@@ -25,7 +25,7 @@ const OPTION_PROGRAM: u16 = 4;
 
 /// Which way a packet passes the interface that it was seen at.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Passes {
+pub enum PacketDirection {
     /// Into the host.
     In,
     /// Out of it.
@@ -106,7 +106,7 @@ impl<W: Write> PcapngWriter<W> {
         &mut self,
         interface: InterfaceId,
         unix_nanos: u64,
-        passes: Passes,
+        passes: PacketDirection,
         packet: &[u8],
         comment: Option<&str>,
     ) -> io::Result<()> {
@@ -124,8 +124,8 @@ impl<W: Write> PcapngWriter<W> {
         body.extend(packet);
         body.resize(body.len().next_multiple_of(4), 0);
         let flags: u32 = match passes {
-            Passes::In => 1,
-            Passes::Out => 2,
+            PacketDirection::In => 1,
+            PacketDirection::Out => 2,
         };
         let flags = flags.to_le_bytes();
         let comment = comment.map(|comment| (OPTION_COMMENT, comment.as_bytes()));
@@ -189,8 +189,14 @@ mod tests {
         writer.tls_secrets(b"CLIENT_RANDOM 00 11\n").unwrap();
         let nanos = 1_784_000_000_123_456_789;
         for (interface, at, passes, packet, comment) in [
-            (one, nanos, Passes::Out, &[0x45; 41][..], None),
-            (two, nanos + 1, Passes::In, &[0x46; 40], Some("taken")),
+            (one, nanos, PacketDirection::Out, &[0x45; 41][..], None),
+            (
+                two,
+                nanos + 1,
+                PacketDirection::In,
+                &[0x46; 40],
+                Some("taken"),
+            ),
         ] {
             let written = writer.packet(interface, at, passes, packet, comment);
             written.unwrap();

@@ -22,7 +22,7 @@ use spdy_frame::kind::Kind;
 use spdy_frame::version::Version;
 
 use crate::direction::Direction;
-use crate::event::{Begun, FrameRecord, What};
+use crate::event::{EventKind, FrameRecord, SessionInfo};
 use crate::finding::Finding;
 use crate::limits::Limits;
 use crate::timeline::{Summary, TimeLine};
@@ -77,7 +77,7 @@ impl Session {
     /// `wire` is the version that frames are read by; `begun` says what is known of it.
     pub(crate) fn new(
         wire: Version,
-        begun: Begun,
+        begun: SessionInfo,
         timed: bool,
         at: Instant,
         limits: &Limits,
@@ -102,7 +102,7 @@ impl Session {
         at: Instant,
         direction: Direction,
         bytes: &[u8],
-        out: &mut Vec<(Instant, What)>,
+        out: &mut Vec<(Instant, EventKind)>,
     ) {
         let half = &mut self.halves[direction.index()];
         if matches!(half.state, State::Lost) {
@@ -114,12 +114,12 @@ impl Session {
             match half.step(at, direction, self.payload_shown_bytes) {
                 Ok(Some(seen)) => {
                     self.time_line.frame(at, &seen);
-                    out.push((at, What::Frame(Box::new(seen))));
+                    out.push((at, EventKind::Frame(Box::new(seen))));
                 }
                 Ok(None) => return,
-                Err(Wrong(finding)) => {
+                Err(DirectionEnd(finding)) => {
                     half.lose();
-                    out.push((at, What::Trouble(finding.to_string())));
+                    out.push((at, EventKind::Trouble(finding.to_string())));
                     self.time_line.find(finding);
                     return;
                 }
@@ -133,7 +133,7 @@ impl Session {
         at: Instant,
         direction: Direction,
         len: u64,
-        out: &mut Vec<(Instant, What)>,
+        out: &mut Vec<(Instant, EventKind)>,
     ) {
         let half = &mut self.halves[direction.index()];
         let whole = usize::try_from(len).unwrap_or(usize::MAX);
@@ -153,7 +153,7 @@ impl Session {
             len,
             harmless,
         };
-        out.push((at, What::Trouble(finding.to_string())));
+        out.push((at, EventKind::Trouble(finding.to_string())));
         self.time_line.find(finding);
         if harmless {
             half.offset += len;
@@ -183,7 +183,7 @@ impl Session {
 }
 
 /// What ends a direction.
-struct Wrong(Finding);
+struct DirectionEnd(Finding);
 
 impl Half {
     fn lose(&mut self) {
@@ -196,8 +196,14 @@ impl Half {
         self.input.split_to(len)
     }
 
-    fn fault(&self, at: Instant, direction: Direction, offset: u64, error: &FrameError) -> Wrong {
-        Wrong(Finding::Fault {
+    fn fault(
+        &self,
+        at: Instant,
+        direction: Direction,
+        offset: u64,
+        error: &FrameError,
+    ) -> DirectionEnd {
+        DirectionEnd(Finding::Fault {
             at,
             direction,
             offset,
@@ -210,7 +216,7 @@ impl Half {
         at: Instant,
         direction: Direction,
         shown_limit: usize,
-    ) -> Result<Option<FrameRecord>, Wrong> {
+    ) -> Result<Option<FrameRecord>, DirectionEnd> {
         loop {
             match &mut self.state {
                 State::Lost => return Ok(None),

@@ -18,7 +18,7 @@ use spdy_frame::status::{GoAwayStatus, RstStatus};
 use spdy_frame::version::Version;
 
 use crate::direction::Direction;
-use crate::event::{Begun, FrameRecord};
+use crate::event::{FrameRecord, SessionInfo};
 use crate::finding::Finding;
 use crate::limits::Limits;
 use crate::reassembly::Segments;
@@ -33,7 +33,7 @@ const UPDATE_EXPECTED_BYTES: u64 = 64 * 1024;
 #[derive(Clone, Debug)]
 pub struct Summary {
     /// Who spoke, and how it was found; `version` is what was found in the end.
-    pub begun: Begun,
+    pub begun: SessionInfo,
     /// The first byte.
     pub began: Instant,
     /// The last frame.
@@ -165,7 +165,7 @@ pub(crate) struct TimeLine {
 
 impl TimeLine {
     pub(crate) fn new(
-        begun: Begun,
+        begun: SessionInfo,
         wire: Version,
         timed: bool,
         at: Instant,

@@ -11,7 +11,7 @@
 
 use std::io::Write;
 
-use spdy_lab::lulic::{Comparison, Error, Parameters, best_browser_ms};
+use spdy_lab::lulic::{LulicComparison, LulicError, Parameters, best_browser_ms};
 use spdy_lab::options::RaceProtocol;
 
 /// Bytes of an image, and how far apart, in the first look and in the second.
@@ -24,23 +24,23 @@ const STREAMS: [u32; 17] = [
 ];
 
 /// What one set comes to, by method.
-type Tried = (Parameters, [Error; 3]);
+type FitResult = (Parameters, [LulicError; 3]);
 
-fn loads(image_bytes: usize, streams: u32, protocol: RaceProtocol) -> Comparison {
+fn loads(image_bytes: usize, streams: u32, protocol: RaceProtocol) -> LulicComparison {
     let parameters = Parameters {
         image_bytes: Some(image_bytes),
         streams,
         browser_ms: 0.0,
     };
-    Comparison::with(&parameters, protocol)
+    LulicComparison::with(&parameters, protocol)
 }
 
-fn mean((_, errors): &Tried) -> f64 {
-    Error::over(errors).mean
+fn mean((_, errors): &FitResult) -> f64 {
+    LulicError::over(errors).mean
 }
 
 /// The best of `streams` for images of this size.
-fn best_of(image_bytes: usize, streams: impl Iterator<Item = u32>) -> Tried {
+fn best_of(image_bytes: usize, streams: impl Iterator<Item = u32>) -> FitResult {
     // Over HTTP/1.1 there are no streams.
     let [http, https] =
         [RaceProtocol::Http, RaceProtocol::Https].map(|it| loads(image_bytes, 1, it));
@@ -60,7 +60,7 @@ fn best_of(image_bytes: usize, streams: impl Iterator<Item = u32>) -> Tried {
     best.expect("a number of streams is tried")
 }
 
-fn tell(out: &mut impl Write, tried: &Tried) -> std::io::Result<()> {
+fn tell(out: &mut impl Write, tried: &FitResult) -> std::io::Result<()> {
     let (parameters, errors) = tried;
     let image = parameters.image_bytes.unwrap_or_default();
     let (streams, browser_ms) = (parameters.streams, parameters.browser_ms);
@@ -87,11 +87,12 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             browser_ms,
         };
         let methods = [RaceProtocol::Http, RaceProtocol::Https, RaceProtocol::Spdy];
-        let errors = methods.map(|it| Comparison::with(&parameters, it).load_error(browser_ms));
+        let errors =
+            methods.map(|it| LulicComparison::with(&parameters, it).load_error(browser_ms));
         return Ok(tell(&mut out, &(parameters, errors))?);
     }
-    let mut best: Option<Tried> = None;
-    let mut keep = |tried: Tried, best: &mut Option<Tried>| -> std::io::Result<()> {
+    let mut best: Option<FitResult> = None;
+    let mut keep = |tried: FitResult, best: &mut Option<FitResult>| -> std::io::Result<()> {
         tell(&mut out, &tried)?;
         if best.as_ref().is_none_or(|best| mean(&tried) < mean(best)) {
             *best = Some(tried);

@@ -10,7 +10,7 @@
 
 use std::io::Write;
 
-use spdy_lab::lulic::{self, Comparison, Error, Parameters};
+use spdy_lab::lulic::{self, LulicComparison, LulicError, Parameters};
 use spdy_lab::measure::Load;
 use spdy_lab::options::{Options, RaceProtocol};
 use spdy_lab::stats::Line;
@@ -18,11 +18,11 @@ use spdy_net::tls::TlsVersion;
 use spdy_netem::profile::Era;
 
 /// The cells that slopes are fitted to: the fastest link, where round trips are everything.
-fn is_in_slope(cell: &lulic::Cell) -> bool {
+fn is_in_slope(cell: &lulic::LulicCell) -> bool {
     cell.bandwidth_kbps == 10_240 && (50..=250).contains(&cell.delay_label_ms)
 }
 
-fn slope(of: &Comparison, time: fn(&Load) -> f64) -> f64 {
+fn slope(of: &LulicComparison, time: fn(&Load) -> f64) -> f64 {
     let both = of.cells.iter().zip(&of.loads);
     let points: Vec<_> = both
         .filter(|(cell, _)| is_in_slope(cell))
@@ -31,7 +31,7 @@ fn slope(of: &Comparison, time: fn(&Load) -> f64) -> f64 {
     Line::fit(&points).map_or(f64::NAN, |line| line.slope)
 }
 
-fn told(error: Error) -> String {
+fn told(error: LulicError) -> String {
     format!(
         "{:>5.1} % {:>+6.1} %",
         error.mean * 100.0,
@@ -53,7 +53,7 @@ fn parameters(out: &mut impl Write) -> std::io::Result<()> {
     ] {
         let mut errors = Vec::new();
         for protocol in [RaceProtocol::Http, RaceProtocol::Https, RaceProtocol::Spdy] {
-            let both = Comparison::with(&set, protocol);
+            let both = LulicComparison::with(&set, protocol);
             let load = both.load_error(set.browser_ms);
             let ready = both.dom_content_loaded_error(set.browser_ms);
             writeln!(
@@ -65,7 +65,10 @@ fn parameters(out: &mut impl Write) -> std::io::Result<()> {
             errors.push((load, ready));
         }
         let (load, ready): (Vec<_>, Vec<_>) = errors.into_iter().unzip();
-        let (load, ready) = (told(Error::over(&load)), told(Error::over(&ready)));
+        let (load, ready) = (
+            told(LulicError::over(&load)),
+            told(LulicError::over(&ready)),
+        );
         writeln!(out, "{name:<24} {:<6} {load} {ready}", "all")?;
     }
     writeln!(out)
@@ -161,7 +164,8 @@ fn main() -> std::io::Result<()> {
             };
             write!(out, "{name:<24} {protocol:<6}")?;
             let pages = [Parameters::UNSEEN, Parameters::FITTED];
-            let both = pages.map(|it| Comparison::of(it.page(), protocol, measured_as, &options));
+            let both =
+                pages.map(|it| LulicComparison::of(it.page(), protocol, measured_as, &options));
             for it in &both {
                 let ready = slope(it, |load| load.dom_content_loaded_ms);
                 let done = slope(it, |load| load.load_ms);

@@ -35,12 +35,12 @@ use spdy_server::serve::{ServeConfig, serve_connection, serve_quic};
 use spdy_server::site::Site;
 
 use crate::accelerator::choice::Accelerator;
-use crate::accelerator::site::Operator;
-use crate::accelerator::{self, Seen};
+use crate::accelerator::site::OperatorConfig;
+use crate::accelerator::{self, AcceleratedPage};
 use crate::ends;
 use crate::measure::Load;
 use crate::options::{Options, Push, RaceProtocol};
-use crate::sim::executor::{Executor, Limits};
+use crate::sim::executor::{Executor, ExecutorLimits};
 use crate::sim::network::{Acceptor, NetworkConfig, SimNetwork};
 use crate::sim::runtime::SimRuntime;
 use crate::tab::LoadDriver;
@@ -60,10 +60,10 @@ pub struct Page {
     /// Nodes of the graph that the head of the document hints at.
     hints: Vec<usize>,
     /// What an accelerator before it is told; without it, to move everything.
-    operator: Option<Operator>,
+    operator: Option<OperatorConfig>,
     /// What a browser sees through an accelerator, in plain text and in TLS, and through one with the paper's URLs; each made when the
     /// first load wants it.
-    seen: [OnceLock<Result<Box<Seen>, String>>; 4],
+    seen: [OnceLock<Result<Box<AcceleratedPage>, String>>; 4],
 }
 
 /// A budget that nothing is over.
@@ -114,7 +114,7 @@ impl Page {
 
     /// The same behind accelerators that move what `operator` says.
     #[must_use]
-    pub fn with_operator_config(self, operator: Operator) -> Self {
+    pub fn with_operator_config(self, operator: OperatorConfig) -> Self {
         Self {
             operator: Some(operator),
             seen: Default::default(),
@@ -123,7 +123,7 @@ impl Page {
     }
 
     /// What accelerators before it are told, if not to move everything.
-    pub(crate) fn operator(&self) -> Option<&Operator> {
+    pub(crate) fn operator(&self) -> Option<&OperatorConfig> {
         self.operator.as_ref()
     }
 
@@ -151,9 +151,9 @@ impl Page {
     }
 
     /// The page through an accelerator whose clients come in TLS if `secure`, and which writes URLs as in its paper if `paper_urls`.
-    pub(crate) fn seen(&self, secure: bool, paper_urls: bool) -> Result<&Seen, &String> {
+    pub(crate) fn seen(&self, secure: bool, paper_urls: bool) -> Result<&AcceleratedPage, &String> {
         let seen = &self.seen[usize::from(secure) + 2 * usize::from(paper_urls)];
-        let seen = seen.get_or_init(|| Seen::of(self, secure, paper_urls).map(Box::new));
+        let seen = seen.get_or_init(|| AcceleratedPage::of(self, secure, paper_urls).map(Box::new));
         seen.as_deref()
     }
 
@@ -338,7 +338,7 @@ pub fn load(
     if options.accelerator != Accelerator::Off {
         return accelerator::load(page, protocol, network_name, network, options, seed);
     }
-    let executor = Executor::new(Limits::default());
+    let executor = Executor::new(ExecutorLimits::default());
     let runtime = executor.runtime();
     let mut config = page.client_config(protocol, options);
     config.connection.quic = ends::quic(&network.client_tcp, seed);

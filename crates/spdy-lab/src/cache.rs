@@ -95,7 +95,7 @@ impl FromStr for Cache {
 
 /// What the cache has for a request.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub(crate) enum Held {
+pub(crate) enum CacheLookup {
     /// Nothing that helps.
     Nothing,
     /// All of it, this many bytes of body.
@@ -116,13 +116,13 @@ pub(crate) fn held<B>(
     stored: &Exchange,
     asked: &Request<B>,
     after: Duration,
-) -> Held {
+) -> CacheLookup {
     // An answer to a POST may only be kept for a later GET (RFC 9110 §9.3.3).
     if ![Method::GET, Method::HEAD].contains(asked.method()) {
-        return Held::Nothing;
+        return CacheLookup::Nothing;
     }
     let Some(mut response) = response_of(stored) else {
-        return Held::Nothing;
+        return CacheLookup::Nothing;
     };
     let answered = answered_at(replica, stored);
     if let Some(answered) = answered {
@@ -136,7 +136,7 @@ pub(crate) fn held<B>(
     let asked = bare(asked);
     let policy = CachePolicy::new_options(&asked, &response, stored_at, options);
     if !policy.is_storable() {
-        return Held::Nothing;
+        return CacheLookup::Nothing;
     }
     let has_body = head::has_body(&stored.method, response.status().as_u16());
     let bytes = if has_body {
@@ -145,7 +145,7 @@ pub(crate) fn held<B>(
         0
     };
     match policy.before_request(&asked, stored_at + after) {
-        BeforeRequest::Fresh(_) => Held::Fresh(bytes),
+        BeforeRequest::Fresh(_) => CacheLookup::Fresh(bytes),
         BeforeRequest::Stale { mut request, .. } => {
             let validators = [header::IF_NONE_MATCH, header::IF_MODIFIED_SINCE];
             let validators: HeaderMap = validators
@@ -153,8 +153,8 @@ pub(crate) fn held<B>(
                 .filter_map(|name| Some((name.clone(), request.headers.remove(name)?)))
                 .collect();
             match validators.is_empty() {
-                true => Held::Nothing,
-                false => Held::Stale(bytes, validators),
+                true => CacheLookup::Nothing,
+                false => CacheLookup::Stale(bytes, validators),
             }
         }
     }
@@ -266,11 +266,11 @@ mod tests {
     }
 
     /// What is held of an answer with `fields`, so many seconds after it was given.
-    fn after(seconds: u64, fields: &str) -> Held {
+    fn after(seconds: u64, fields: &str) -> CacheLookup {
         after_asked(&Method::GET, seconds, fields)
     }
 
-    fn after_asked(method: &Method, seconds: u64, fields: &str) -> Held {
+    fn after_asked(method: &Method, seconds: u64, fields: &str) -> CacheLookup {
         let url = Url::parse("http://a.test/x").unwrap();
         let head = format!("HTTP/1.1 200 OK\r\n{fields}\r\n");
         let stored = Exchange {
@@ -331,9 +331,17 @@ mod tests {
             ("", 0),
         ] {
             if fresh_until > 0 {
-                assert_eq!(after(fresh_until - 1, fields), Held::Fresh(4), "{fields}");
+                assert_eq!(
+                    after(fresh_until - 1, fields),
+                    CacheLookup::Fresh(4),
+                    "{fields}"
+                );
             }
-            assert_ne!(after(fresh_until, fields), Held::Fresh(4), "{fields}");
+            assert_ne!(
+                after(fresh_until, fields),
+                CacheLookup::Fresh(4),
+                "{fields}"
+            );
         }
     }
 
@@ -353,7 +361,7 @@ mod tests {
         let fresh_for = |replica: &Replica, stored: &Exchange| {
             let mut seconds = 0..100;
             seconds.find(|&after| {
-                held(replica, stored, &asked, Duration::from_secs(after)) != Held::Fresh(4)
+                held(replica, stored, &asked, Duration::from_secs(after)) != CacheLookup::Fresh(4)
             })
         };
         assert_eq!(fresh_for(&replica, &stored), Some(40));
@@ -384,14 +392,18 @@ mod tests {
             ),
         ] {
             let expires = format!("Expires: {later}\r\n");
-            assert_eq!(after(59, &expires), Held::Fresh(4), "{expires}");
-            assert_eq!(after(60, &expires), Held::Nothing, "{expires}");
+            assert_eq!(after(59, &expires), CacheLookup::Fresh(4), "{expires}");
+            assert_eq!(after(60, &expires), CacheLookup::Nothing, "{expires}");
             let expired = format!("Expires: {then}\r\n");
-            assert_eq!(after(0, &expired), Held::Nothing, "{expired}");
+            assert_eq!(after(0, &expired), CacheLookup::Nothing, "{expired}");
             // What is sent back is of the form that is written today.
             let modified = format!("Last-Modified: {changed}\r\n");
-            assert_eq!(after(DAY - 1, &modified), Held::Fresh(4), "{modified}");
-            let Held::Stale(4, validators) = after(DAY, &modified) else {
+            assert_eq!(
+                after(DAY - 1, &modified),
+                CacheLookup::Fresh(4),
+                "{modified}"
+            );
+            let CacheLookup::Stale(4, validators) = after(DAY, &modified) else {
                 panic!("{modified}");
             };
             let want = "Sat, 25 May 2013 10:00:00 GMT";
@@ -403,22 +415,23 @@ mod tests {
     fn unsafe_methods_are_never_served_from_cache() {
         let fields = "Cache-Control: max-age=60\r\nETag: \"v1\"\r\n";
         for (method, fresh) in [
-            (Method::GET, Held::Fresh(4)),
-            (Method::HEAD, Held::Fresh(0)),
-            (Method::POST, Held::Nothing),
-            (Method::PUT, Held::Nothing),
+            (Method::GET, CacheLookup::Fresh(4)),
+            (Method::HEAD, CacheLookup::Fresh(0)),
+            (Method::POST, CacheLookup::Nothing),
+            (Method::PUT, CacheLookup::Nothing),
         ] {
             assert_eq!(after_asked(&method, 30, fields), fresh, "{method}");
-            let is_kept = fresh != Held::Nothing;
+            let is_kept = fresh != CacheLookup::Nothing;
             let stale = after_asked(&method, DAY, fields);
-            assert_eq!(matches!(stale, Held::Stale(..)), is_kept, "{method}");
+            assert_eq!(matches!(stale, CacheLookup::Stale(..)), is_kept, "{method}");
         }
     }
 
     #[test]
     fn only_stored_stale_responses_are_revalidated_with_validators() {
         let modified = "Last-Modified: Mon, 03 Jun 2013 10:00:00 GMT\r\n";
-        let Held::Stale(4, validators) = after(DAY, &format!("ETag: \"v1\"\r\n{modified}")) else {
+        let CacheLookup::Stale(4, validators) = after(DAY, &format!("ETag: \"v1\"\r\n{modified}"))
+        else {
             panic!("it has validators");
         };
         assert_eq!(validators[header::IF_NONE_MATCH], "\"v1\"");
@@ -431,7 +444,7 @@ mod tests {
             "Cache-Control: max-age=60\r\n".to_owned(),
             "no head at all".to_owned(),
         ] {
-            assert_eq!(after(DAY, &nothing), Held::Nothing, "{nothing}");
+            assert_eq!(after(DAY, &nothing), CacheLookup::Nothing, "{nothing}");
         }
     }
 }

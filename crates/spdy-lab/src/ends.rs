@@ -7,7 +7,7 @@ use std::time::{Duration, SystemTime};
 
 use spdy::client::PushLimits;
 use spdy_client::config::Config;
-use spdy_net::calendar::Calendar;
+use spdy_net::calendar::WallClock;
 use spdy_net::connection::ClientOptions;
 use spdy_net::protocol::Protocol;
 use spdy_net::quic::{Congestion, QuicOptions};
@@ -99,13 +99,13 @@ pub(crate) fn server(protocol: RaceProtocol, spoken: Protocol, options: &Options
             compression_window_bits: options.spdy_window_bits,
             ..ServerOptions::default()
         },
-        calendar: Calendar::FromOrigin(SystemTime::UNIX_EPOCH + tls::HOUR),
+        calendar: WallClock::FromOrigin(SystemTime::UNIX_EPOCH + tls::HOUR),
         ..ServeConfig::default()
     }
 }
 
 /// The servers behind an accelerator, in TLS if `secure`: what `spdy-proxy` asks for is spoken.
-pub(crate) fn origin(secure: bool, calendar: Calendar, options: &Options) -> ServeConfig {
+pub(crate) fn origin(secure: bool, calendar: WallClock, options: &Options) -> ServeConfig {
     let spoken = match secure {
         true => vec![Protocol::Http2, Protocol::Http1],
         false => vec![Protocol::Http1],

@@ -4,7 +4,7 @@ use spdy_page::head;
 use spdy_page::replica::Exchange;
 
 /// The answers that a replica has for one request, told apart as bytes arrive.
-pub(crate) struct Expected<'a> {
+pub(crate) struct BodyCheck<'a> {
     /// Status and body of each that is still possible.
     possible: Vec<(Option<u16>, &'a [u8])>,
     arrived: usize,
@@ -14,7 +14,7 @@ pub(crate) struct Expected<'a> {
     any_from: Option<u16>,
 }
 
-impl<'a> Expected<'a> {
+impl<'a> BodyCheck<'a> {
     /// What may come for `exchange`: `answers` are those of all exchanges that ask for the same, itself among them.
     pub(crate) fn of(answers: impl Iterator<Item = &'a Exchange>, exchange: &Exchange) -> Self {
         let answer = |exchange: &'a Exchange| {
@@ -108,7 +108,7 @@ mod tests {
             .iter()
             .map(|(status, body)| (Some(*status), body.as_bytes()))
             .collect();
-        let mut expected = Expected {
+        let mut expected = BodyCheck {
             possible,
             arrived: 0,
             want_bytes: 3,

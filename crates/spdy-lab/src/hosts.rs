@@ -34,7 +34,7 @@ pub const MAX_SHARDS: u32 = 100;
 
 /// Where a page's resources lie.
 #[derive(Clone, Copy, Debug, Default, Eq, Ord, PartialEq, PartialOrd)]
-pub enum Hosts {
+pub enum HostLayout {
     /// Where they were recorded.
     #[default]
     Recorded,
@@ -45,7 +45,7 @@ pub enum Hosts {
     Sharded(NonZeroU32),
 }
 
-impl Hosts {
+impl HostLayout {
     /// Folded or sharded, or neither: over 1 host is as it was recorded.
     ///
     /// # Errors
@@ -175,10 +175,13 @@ mod tests {
 
     #[test]
     fn a_page_is_folded_or_sharded_and_not_both() {
-        assert_eq!(Hosts::of(false, shards(1)), Ok(Hosts::Recorded));
-        assert_eq!(Hosts::of(true, shards(1)), Ok(Hosts::Folded));
-        assert_eq!(Hosts::of(false, shards(4)), Ok(Hosts::Sharded(shards(4))));
-        let both = Hosts::of(true, shards(4)).unwrap_err();
+        assert_eq!(HostLayout::of(false, shards(1)), Ok(HostLayout::Recorded));
+        assert_eq!(HostLayout::of(true, shards(1)), Ok(HostLayout::Folded));
+        assert_eq!(
+            HostLayout::of(false, shards(4)),
+            Ok(HostLayout::Sharded(shards(4)))
+        );
+        let both = HostLayout::of(true, shards(4)).unwrap_err();
         assert!(both.contains("over 4"), "{both}");
     }
 

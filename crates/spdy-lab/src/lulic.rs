@@ -90,7 +90,7 @@ impl Parameters {
 
 /// One cell of his grid: the medians of seven runs.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Cell {
+pub struct LulicCell {
     /// Bandwidth label.
     pub bandwidth_kbps: u32,
     /// Delay label, milliseconds.
@@ -103,7 +103,7 @@ pub struct Cell {
     pub load_ms: f64,
 }
 
-impl Cell {
+impl LulicCell {
     /// The true round trip of an idle link.
     #[must_use]
     pub fn round_trip(&self) -> Duration {
@@ -129,16 +129,16 @@ impl Cell {
 ///
 /// If the data that this program carries is broken.
 #[must_use]
-pub fn cells() -> Vec<Cell> {
+pub fn cells() -> Vec<LulicCell> {
     let lines = include_str!("../data/lulic-2013-flags.csv").lines().skip(1);
     lines
         .map(|line| cell(line).unwrap_or_else(|| panic!("no cell: {line:?}")))
         .collect()
 }
 
-fn cell(line: &'static str) -> Option<Cell> {
+fn cell(line: &'static str) -> Option<LulicCell> {
     let mut fields = line.split(',');
-    Some(Cell {
+    Some(LulicCell {
         bandwidth_kbps: fields.next()?.parse().ok()?,
         delay_label_ms: fields.next()?.parse().ok()?,
         protocol: fields.next()?,
@@ -165,23 +165,23 @@ fn resize_images(replica: &mut Replica, len: usize) {
 
 /// His cells of one protocol, and what we come to in each.
 #[derive(Clone, Debug)]
-pub struct Comparison {
+pub struct LulicComparison {
     /// His.
-    pub cells: Vec<Cell>,
+    pub cells: Vec<LulicCell>,
     /// Ours, in the same order.
     pub loads: Vec<Load>,
 }
 
 /// How far ours are from his, as fractions of his.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Error {
+pub struct LulicError {
     /// Mean of the sizes.
     pub mean: f64,
     /// Mean with the signs: below 0 if ours are too fast.
     pub bias: f64,
 }
 
-impl Comparison {
+impl LulicComparison {
     /// Loads `page` by `protocol` in each of his cells of the protocol called `measured_as`.
     ///
     /// # Panics
@@ -217,22 +217,22 @@ impl Comparison {
 
     /// Of load, with so much time for the browser.
     #[must_use]
-    pub fn load_error(&self, browser_ms: f64) -> Error {
+    pub fn load_error(&self, browser_ms: f64) -> LulicError {
         let pairs = self.cells.iter().zip(&self.loads);
-        Error::of(pairs.map(|(his, ours)| (ours.load_ms + browser_ms) / his.load_ms - 1.0))
+        LulicError::of(pairs.map(|(his, ours)| (ours.load_ms + browser_ms) / his.load_ms - 1.0))
     }
 
     /// Of DOMContentLoaded.
     #[must_use]
-    pub fn dom_content_loaded_error(&self, browser_ms: f64) -> Error {
+    pub fn dom_content_loaded_error(&self, browser_ms: f64) -> LulicError {
         let pairs = self.cells.iter().zip(&self.loads);
-        Error::of(pairs.map(|(his, ours)| {
+        LulicError::of(pairs.map(|(his, ours)| {
             (ours.dom_content_loaded_ms + browser_ms) / his.dom_content_loaded_ms - 1.0
         }))
     }
 }
 
-impl Error {
+impl LulicError {
     /// Of these, each a fraction.
     fn of(errors: impl Iterator<Item = f64>) -> Self {
         let errors: Vec<f64> = errors.collect();
@@ -259,7 +259,7 @@ impl Error {
 /// A cell's error is its distance from the time that is missing there, over his load: the least sum of such is at the
 /// median of what is missing, each with the weight of one over his load.
 #[must_use]
-pub fn best_browser_ms(comparisons: &[Comparison]) -> f64 {
+pub fn best_browser_ms(comparisons: &[LulicComparison]) -> f64 {
     let pairs = comparisons
         .iter()
         .flat_map(|it| it.cells.iter().zip(&it.loads));

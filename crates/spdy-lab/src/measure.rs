@@ -50,7 +50,7 @@ pub struct Load {
     pub failures: Vec<String>,
     /// One row a resource, in the order in which the page wanted them.
     #[serde(skip)]
-    pub waterfall: Vec<Row>,
+    pub waterfall: Vec<WaterfallRow>,
 }
 
 /// A phase of a row: from, to.
@@ -61,7 +61,7 @@ pub type Span = (Instant, Instant);
 /// The phases of a connection stand in the row of the first exchange on it. They may have begun before that
 /// exchange was wanted: another one asked for the connection, and found a free one sooner.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Row {
+pub struct WaterfallRow {
     /// The address as the page names it.
     pub url: String,
     /// What it is to the page.
@@ -90,7 +90,7 @@ pub struct Row {
     pub done: Instant,
 }
 
-impl Row {
+impl WaterfallRow {
     /// The same, told from an origin so much later.
     pub(crate) fn since(self, origin: Duration) -> Self {
         let at =

@@ -19,7 +19,7 @@ use spdy_netem::profile::{Profile, ProfileError};
 use spdy_page::replica::Replica;
 
 use crate::browser::{self, Page};
-use crate::hosts::Hosts;
+use crate::hosts::HostLayout;
 use crate::measure::Load;
 use crate::options::{Options, RaceProtocol};
 use crate::sim::network::NetworkConfig;
@@ -79,7 +79,7 @@ pub struct Race {
     /// The seed of the first run.
     pub seed: u64,
     /// Where the pages' resources lie.
-    pub hosts: Hosts,
+    pub hosts: HostLayout,
     /// Everything else.
     pub options: Options,
     /// Threads; `None` for one a core.
@@ -99,7 +99,7 @@ pub struct Progress<'a> {
 
 /// One load to be done: indexes into the race's lists, and the run.
 #[derive(Clone, Copy, Debug)]
-struct Cell {
+struct RaceCell {
     page: usize,
     network: usize,
     protocol: RaceProtocol,
@@ -117,7 +117,7 @@ impl Race {
             protocols,
             runs: 1,
             seed: 1,
-            hosts: Hosts::Recorded,
+            hosts: HostLayout::Recorded,
             options,
             threads: None,
         }
@@ -130,11 +130,11 @@ impl Race {
     }
 
     /// The cell with this number; `None` past the last.
-    fn cell(&self, number: usize) -> Option<Cell> {
+    fn cell(&self, number: usize) -> Option<RaceCell> {
         let (rest, run) = (number / self.runs as usize, number % self.runs as usize);
         let (rest, protocol) = (rest / self.protocols.len(), rest % self.protocols.len());
         let (page, network) = (rest / self.networks.len(), rest % self.networks.len());
-        (page < self.replicas.len()).then(|| Cell {
+        (page < self.replicas.len()).then(|| RaceCell {
             page,
             network,
             protocol: self.protocols[protocol],
@@ -193,7 +193,7 @@ impl Race {
         loads
     }
 
-    fn load(&self, page: &Page, cell: Cell) -> Load {
+    fn load(&self, page: &Page, cell: RaceCell) -> Load {
         let network = &self.networks[cell.network];
         let seed = self.seed.wrapping_add(u64::from(cell.run));
         browser::load(

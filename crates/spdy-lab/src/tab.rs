@@ -31,17 +31,17 @@ use spdy_net::interim::InterimResponses;
 use spdy_page::replica::{Exchange, Kind};
 use spdy_proxy::coding::{Coding, Decoder};
 
-use crate::accelerator::Through;
+use crate::accelerator::ProxiedContent;
 use crate::browser::Page;
-use crate::cache::{self, Cache, Held};
-use crate::expected::Expected;
+use crate::cache::{self, Cache, CacheLookup};
+use crate::expected::BodyCheck;
 use crate::hints;
-use crate::measure::{Load, Row};
+use crate::measure::{Load, WaterfallRow};
 use crate::options::{Options, RaceProtocol};
 use crate::page_load::{PageLoad, Request};
 use crate::recorded_request::request_of;
 use crate::scheduler::choice::Scheduler;
-use crate::scheduler::plan::Plan;
+use crate::scheduler::plan::UrgencyPlan;
 use crate::sim::traffic::Traffic;
 
 /// The most that a body may decode to, bytes.
@@ -49,12 +49,12 @@ const MAX_TEXT_BYTES: usize = 64 * 1024 * 1024;
 
 /// What is learned while the load runs; it outlives a run that does not end.
 #[derive(Default)]
-struct Record {
+struct LoadRecord {
     /// From the runtime's origin to the begin of the load.
     begun: Duration,
     dom_content_loaded: Option<Instant>,
     load: Option<Instant>,
-    rows: Vec<(usize, Row)>,
+    rows: Vec<(usize, WaterfallRow)>,
     /// The page is done; what follows is the closing of connections.
     is_over: bool,
     failures: Vec<String>,
@@ -68,8 +68,8 @@ pub(crate) struct LoadDriver<'a> {
     client: &'a Client,
     runtime: &'a dyn Runtime,
     /// What of the page comes through an accelerator, if there is one.
-    through: Option<&'a Through>,
-    record: Mutex<Record>,
+    through: Option<&'a ProxiedContent>,
+    record: Mutex<LoadRecord>,
 }
 
 impl<'a> LoadDriver<'a> {
@@ -93,7 +93,7 @@ impl<'a> LoadDriver<'a> {
     }
 
     /// The same with this of the page coming through an accelerator.
-    pub(crate) fn through(self, through: &'a Through) -> Self {
+    pub(crate) fn through(self, through: &'a ProxiedContent) -> Self {
         Self {
             through: Some(through),
             ..self
@@ -161,7 +161,7 @@ impl<'a> LoadDriver<'a> {
             machine.hint(hints::late(self.page.replica(), self.page.graph()));
         }
         if self.options.scheduler == Scheduler::Chromium {
-            machine.schedule(Plan::of(self.page, self.protocol, self.options));
+            machine.schedule(UrgencyPlan::of(self.page, self.protocol, self.options));
         }
         machine.start(self.runtime.now());
         let machine = RefCell::new(machine);
@@ -221,7 +221,7 @@ impl<'a> LoadDriver<'a> {
         record.load = machine.load();
     }
 
-    fn record(&self) -> MutexGuard<'_, Record> {
+    fn record(&self) -> MutexGuard<'_, LoadRecord> {
         self.record.lock()
     }
 
@@ -230,13 +230,13 @@ impl<'a> LoadDriver<'a> {
         let node = &self.page.graph().nodes[request.node];
         let exchange = &self.page.replica().exchanges[node.exchange];
         let (asked, held) = self.ask(exchange);
-        if let Held::Fresh(bytes) = held {
+        if let CacheLookup::Fresh(bytes) = held {
             let (now, mut machine) = (self.runtime.now(), machine.borrow_mut());
             machine.handle_head(now, request.node);
             machine.handle_bytes(now, request.node, bytes);
             return machine.handle_done(now, request.node);
         }
-        let mut row = Row {
+        let mut row = WaterfallRow {
             url: exchange.url.to_string(),
             kind: node.kind,
             status: 0,
@@ -268,10 +268,10 @@ impl<'a> LoadDriver<'a> {
     }
 
     /// The request for `exchange`, and what the cache has for it.
-    fn ask(&self, exchange: &Exchange) -> (Result<http::Request<Body>, String>, Held) {
+    fn ask(&self, exchange: &Exchange) -> (Result<http::Request<Body>, String>, CacheLookup) {
         let mut asked = request_of(exchange, self.protocol.is_secure());
         let (Ok(request), Cache::Warm { after }) = (&mut asked, self.options.cache) else {
-            return (asked, Held::Nothing);
+            return (asked, CacheLookup::Nothing);
         };
         for name in cache::CACHE_REQUEST_HEADERS {
             request.headers_mut().remove(name);
@@ -281,7 +281,7 @@ impl<'a> LoadDriver<'a> {
         let stored = answers.find(|it| it.status() != Some(304));
         let stored = stored.unwrap_or(exchange);
         let held = cache::held(self.page.replica(), stored, request, after);
-        if let Held::Stale(_, validators) = &held {
+        if let CacheLookup::Stale(_, validators) = &held {
             request.headers_mut().extend(validators.clone());
         }
         (asked, held)
@@ -293,7 +293,7 @@ impl<'a> LoadDriver<'a> {
         node: usize,
         exchange: &Exchange,
         headers: &HeaderMap,
-    ) -> (Option<Plain>, Expected<'a>) {
+    ) -> (Option<ProxiedBodyDecoder>, BodyCheck<'a>) {
         let number = self.page.graph().nodes[node].exchange;
         let whole = self.through.and_then(|through| through.body(number));
         let text = whole.and_then(|whole| whole.text.as_ref());
@@ -301,20 +301,20 @@ impl<'a> LoadDriver<'a> {
             (self.through, whole, text, Coding::of(headers))
         else {
             let answers = self.page.matching_exchanges(exchange);
-            return (None, Expected::of(answers, exchange));
+            return (None, BodyCheck::of(answers, exchange));
         };
-        let plain = Plain {
+        let plain = ProxiedBodyDecoder {
             decoder: Decoder::new(coding, MAX_TEXT_BYTES),
             is_rewritten: whole.is_rewritten,
         };
         let expected = match whole.is_replaced {
-            true => Expected::anything(),
+            true => BodyCheck::anything(),
             false => {
                 let text_of = |index| through.body(index)?.text.as_deref();
                 let exchanges = &self.page.replica().exchanges;
                 let answers = self.page.matching_indexes(exchange);
                 let texts = answers.filter_map(|at| Some((&exchanges[at], text_of(at)?)));
-                Expected::texts(texts, text.len())
+                BodyCheck::texts(texts, text.len())
             }
         };
         (Some(plain), expected)
@@ -357,8 +357,8 @@ impl<'a> LoadDriver<'a> {
         request: Request,
         exchange: &Exchange,
         asked: Result<http::Request<Body>, String>,
-        held: Held,
-        row: &mut Row,
+        held: CacheLookup,
+        row: &mut WaterfallRow,
         machine: &RefCell<PageLoad<'_>>,
     ) -> Result<(), String> {
         let response = self.answered(request, asked?, machine).await;
@@ -385,7 +385,7 @@ impl<'a> LoadDriver<'a> {
             }
             machine.handle_head(self.runtime.now(), request.node);
         }
-        if let (Held::Stale(bytes, _), 304) = (held, row.status) {
+        if let (CacheLookup::Stale(bytes, _), 304) = (held, row.status) {
             let now = self.runtime.now();
             machine.borrow_mut().handle_bytes(now, request.node, bytes);
             return Ok(());
@@ -400,7 +400,7 @@ impl<'a> LoadDriver<'a> {
                 Some(plain) => expected.compare(&plain.write(&piece)?),
                 None => expected.compare(&piece),
             };
-            let counts_text = plain.as_ref().is_some_and(Plain::counts_text);
+            let counts_text = plain.as_ref().is_some_and(ProxiedBodyDecoder::counts_text);
             let known = if counts_text { known } else { row.body_bytes };
             machine
                 .borrow_mut()
@@ -426,12 +426,12 @@ fn announce_navigation(headers: &mut HeaderMap) {
 }
 
 /// The text of a body that came through an accelerator, which chooses codings of its own.
-struct Plain {
+struct ProxiedBodyDecoder {
     decoder: Decoder,
     is_rewritten: bool,
 }
 
-impl Plain {
+impl ProxiedBodyDecoder {
     /// Whether offsets in it are of the text, and not of what is transferred.
     fn counts_text(&self) -> bool {
         self.is_rewritten

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use spdy_lab::accelerator::choice::Accelerator;
-use spdy_lab::accelerator::site::Operator;
+use spdy_lab::accelerator::site::OperatorConfig;
 use spdy_lab::browser::{self, Page};
 use spdy_lab::experiment::plan::Plan;
 use spdy_lab::experiment::shipped;
@@ -295,13 +295,13 @@ fn with_names() -> Page {
             ..HostConfig::named(host)
         })
     });
-    Page::new(page(html, others)).with_operator_config(Operator {
+    Page::new(page(html, others)).with_operator_config(OperatorConfig {
         rewrite: Rewrite {
             names_under: Some("x.names.test".to_owned()),
             hosts: named.collect(),
             ..Rewrite::default()
         },
-        ..Operator::default()
+        ..OperatorConfig::default()
     })
 }
 

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::time::Duration;
 
-use spdy_lab::accelerator::site::Operator;
-use spdy_lab::audit::case::{Audit, Case};
+use spdy_lab::accelerator::site::OperatorConfig;
+use spdy_lab::audit::case::{Audit, AuditCase};
 use spdy_lab::experiment::shipped;
 use spdy_lab::options::{Options, RaceProtocol};
 use spdy_lab::race::RaceNetwork;
@@ -61,8 +61,8 @@ fn page() -> Replica {
     }
 }
 
-fn case(replica: Replica, operator: Option<Operator>) -> Case {
-    Case {
+fn case(replica: Replica, operator: Option<OperatorConfig>) -> AuditCase {
+    AuditCase {
         replica,
         networks: vec![RaceNetwork::parse("cable").unwrap()],
         protocol: RaceProtocol::Spdy,
@@ -77,7 +77,7 @@ fn case(replica: Replica, operator: Option<Operator>) -> Case {
     }
 }
 
-fn audit(case: &Case) -> Audit {
+fn audit(case: &AuditCase) -> Audit {
     let audit = case.audit(None, |_, _| ControlFlow::Continue(()));
     let audit = audit.unwrap().expect("nobody broke it off");
     assert_eq!(audit.failures, []);
@@ -109,9 +109,9 @@ fn aliased_and_proxied_resources_are_counted_apart() {
         ],
         ..Config::default()
     };
-    let operator = Operator {
+    let operator = OperatorConfig {
         rewrite,
-        ..Operator::default()
+        ..OperatorConfig::default()
     };
     let audit = audit(&case(page(), Some(operator)));
     let fates = fates(&audit);
@@ -219,9 +219,9 @@ fn an_audit_of_a_configuration_lists_what_it_lacks() {
         deny: vec!["code.jquery.com".to_owned()],
         ..Config::default()
     };
-    let operator = Operator {
+    let operator = OperatorConfig {
         rewrite,
-        ..Operator::default()
+        ..OperatorConfig::default()
     };
     let audit = audit(&case(page(), Some(operator)));
     let fates = fates(&audit);
@@ -350,7 +350,7 @@ fn module_imports_are_proxied_by_the_import_map() {
         ]
     );
     // For a configuration without the host, the audit reports that the host is missing.
-    let bare = audit(&case(page, Some(Operator::default())));
+    let bare = audit(&case(page, Some(OperatorConfig::default())));
     let becomes = fates(&bare);
     for url in ["https://esm.test/lib/index.js", "https://esm.test/full.js"] {
         assert_eq!(becomes[url], "not-listed", "{url}");

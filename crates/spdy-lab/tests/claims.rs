@@ -1,14 +1,14 @@
 //! Claims: the same twice, and the page that tells them is of this list.
 
-use spdy_lab::claims::{self, Bench, Claim, Finding, Verdict};
+use spdy_lab::claims::{self, Claim, ClaimResult, ClaimRunner, Verdict};
 
 fn claim(paper: &str, name: &str) -> &'static Claim {
     let found = claims::all().find(|it| it.paper.name() == paper && it.name == name);
     found.unwrap_or_else(|| panic!("no claim {paper}/{name}"))
 }
 
-fn bench(threads: usize) -> Bench<'static> {
-    Bench {
+fn bench(threads: usize) -> ClaimRunner<'static> {
+    ClaimRunner {
         runs: 1,
         threads: std::num::NonZeroUsize::new(threads),
         corpus: None,
@@ -26,7 +26,7 @@ fn a_claim_gives_the_same_result_on_any_number_of_threads() {
         claim("belshe", "framing"),
     ];
     let told = |threads| {
-        let findings = quick.map(|claim| Finding::of(claim, &bench(threads)));
+        let findings = quick.map(|claim| ClaimResult::of(claim, &bench(threads)));
         serde_json::to_string(&findings).expect("it is JSON")
     };
     assert_eq!(told(1), told(3));
@@ -35,7 +35,7 @@ fn a_claim_gives_the_same_result_on_any_number_of_threads() {
 #[test]
 fn claims_that_need_a_corpus_fail_without_one() {
     for claim in claims::all().filter(|claim| !claim.needs_no_corpus()) {
-        let finding = Finding::of(claim, &bench(1));
+        let finding = ClaimResult::of(claim, &bench(1));
         assert_eq!(finding.verdict, Verdict::CannotBeRun, "{claim:?}");
         assert_eq!(finding.why.as_deref(), Some("no corpus given"), "{claim:?}");
     }
@@ -63,8 +63,8 @@ const SLOW: [&str; 13] = [
 #[test]
 fn what_needs_no_corpus_comes_out_as_the_page_tells_it() {
     let page = include_str!("../../../docs/measurements/claims.md");
-    let bench = Bench {
-        runs: Bench::RUNS,
+    let bench = ClaimRunner {
+        runs: ClaimRunner::RUNS,
         ..bench(2)
     };
     for name in SLOW {
@@ -73,7 +73,7 @@ fn what_needs_no_corpus_comes_out_as_the_page_tells_it() {
     let quick = claims::all()
         .filter(|claim| claim.needs_no_corpus())
         .filter(|claim| !SLOW.contains(&claim.name));
-    let rows = quick.map(|claim| claims::markdown_row(&Finding::of(claim, &bench)));
+    let rows = quick.map(|claim| claims::markdown_row(&ClaimResult::of(claim, &bench)));
     let missing: Vec<_> = rows
         .filter(|row| page.lines().all(|line| line != row))
         .collect();

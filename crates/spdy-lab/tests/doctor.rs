@@ -3,7 +3,7 @@
 use std::num::NonZeroUsize;
 use std::ops::ControlFlow;
 
-use spdy_lab::doctor::examination::{Case, Examination, Finding};
+use spdy_lab::doctor::examination::{Examination, ExaminationCase, RemedyResult};
 use spdy_lab::doctor::remedy::{Degradation, Remedy};
 use spdy_lab::options::{Options, RaceProtocol};
 use spdy_lab::race::RaceNetwork;
@@ -48,8 +48,8 @@ fn page() -> Replica {
     }
 }
 
-fn case(replica: Replica, protocol: RaceProtocol) -> Case {
-    Case {
+fn case(replica: Replica, protocol: RaceProtocol) -> ExaminationCase {
+    ExaminationCase {
         replica,
         network: RaceNetwork::parse("down=1gbit,up=1gbit,rtt=100ms").unwrap(),
         protocol,
@@ -59,13 +59,13 @@ fn case(replica: Replica, protocol: RaceProtocol) -> Case {
     }
 }
 
-fn examine(case: &Case) -> Examination {
+fn examine(case: &ExaminationCase) -> Examination {
     case.examine(None, |_, _| ControlFlow::Continue(()))
         .unwrap()
 }
 
 /// The one finding whose remedy `is_it`.
-fn find(examination: &Examination, is_it: impl Fn(&Remedy) -> bool) -> &Finding {
+fn find(examination: &Examination, is_it: impl Fn(&Remedy) -> bool) -> &RemedyResult {
     let found: Vec<_> = examination
         .findings
         .iter()
@@ -75,7 +75,7 @@ fn find(examination: &Examination, is_it: impl Fn(&Remedy) -> bool) -> &Finding 
     found[0]
 }
 
-fn saves_round_trips(finding: &Finding, round_trips: f64) {
+fn saves_round_trips(finding: &RemedyResult, round_trips: f64) {
     let saved = finding.load.median_ms / RTT;
     assert!(finding.is_whole, "{finding:?}");
     assert!(
@@ -165,7 +165,7 @@ fn the_redirect_that_leads_to_the_page_is_not_left_out() {
     replica.exchanges[1].initiator = Initiator::Redirect { index: 0 };
     replica.start = 1;
     let examination = examine(&case(replica, RaceProtocol::Spdy));
-    let without = |finding: &Finding| matches!(finding.remedy, Remedy::Without { .. });
+    let without = |finding: &RemedyResult| matches!(finding.remedy, Remedy::Without { .. });
     assert!(
         !examination.findings.iter().any(without),
         "{examination:#?}"
@@ -222,12 +222,12 @@ fn twice_the_round_trip_time_takes_twice_as_long() {
 fn a_network_that_loses_more_is_not_made_better_by_losing_one_percent() {
     let losing = |loss: &str| {
         let spec = format!("down=1gbit,up=1gbit,rtt=100ms,loss={loss}");
-        let case = Case {
+        let case = ExaminationCase {
             network: RaceNetwork::parse(&spec).unwrap(),
             ..case(page(), RaceProtocol::Spdy)
         };
         let findings = examine(&case).findings;
-        let is_loss = |finding: &Finding| {
+        let is_loss = |finding: &RemedyResult| {
             matches!(
                 finding.remedy,
                 Remedy::Network {
@@ -249,7 +249,7 @@ fn an_examination_is_the_same_again_and_on_any_number_of_threads() {
             .replica
     });
     for replica in replica {
-        let case = Case {
+        let case = ExaminationCase {
             network: RaceNetwork::parse("down=2mbit,up=384kbit,rtt=80ms,loss=0.01").unwrap(),
             runs: 2,
             ..case(replica, RaceProtocol::Spdy)
@@ -324,7 +324,7 @@ fn no_host_of_the_pages_own_site_is_left_out() {
 #[test]
 fn differences_within_chance_are_not_reported() {
     let of_loss = |runs| {
-        let case = Case {
+        let case = ExaminationCase {
             runs,
             network: RaceNetwork::parse("down=5mbit,up=1mbit,rtt=40ms").unwrap(),
             ..case(page(), RaceProtocol::H2)
@@ -361,7 +361,7 @@ fn differences_within_chance_are_not_reported() {
 
 #[test]
 fn a_change_that_saves_by_chance_alone_is_not_advised() {
-    let lossy = Case {
+    let lossy = ExaminationCase {
         runs: 9,
         network: RaceNetwork::parse("down=5mbit,up=1mbit,rtt=40ms,loss=0.05").unwrap(),
         ..case(page(), RaceProtocol::H2)
@@ -372,7 +372,7 @@ fn a_change_that_saves_by_chance_alone_is_not_advised() {
         let saved = [finding.load, finding.dom_content_loaded];
         assert!(saved.iter().any(|saved| saved.low_ms > 0.0), "{finding:?}");
     }
-    let once = examine(&Case { runs: 1, ..lossy });
+    let once = examine(&ExaminationCase { runs: 1, ..lossy });
     assert!(
         once.helping().is_empty(),
         "one run of chance: {:?}",

@@ -16,7 +16,7 @@ use spdy_lab::options::Options;
 use spdy_lab::options::RaceProtocol;
 use spdy_lab::race::{Race, RaceNetwork};
 use spdy_lab::sim::dns::NameLookups;
-use spdy_lab::sim::executor::{Executor, Limits};
+use spdy_lab::sim::executor::{Executor, ExecutorLimits};
 use spdy_lab::sim::network::SimNetwork;
 use spdy_net::certificates::{KeyKind, LocalCa};
 use spdy_net::connection::{ClientOptions, Connection};
@@ -171,15 +171,15 @@ fn connections_packets_and_bytes_are_counted_as_of_tcp() {
 }
 
 /// What a server told of its connection, and when it ended.
-type Ended = Arc<Mutex<Option<(bool, Instant)>>>;
+type ConnectionEnd = Arc<Mutex<Option<(bool, Instant)>>>;
 
 /// A server of 5 MB at every URL, 40 ms away over 10 Mbit/s, and a client's connection to it, for `with`. The queue
 /// holds a round trip's worth: quinn's slow start would fill any other to the windows of the client.
 fn connected<F: Future>(
     options: ServerOptions,
-    with: impl FnOnce(Connection, SharedRuntime, Latch, Ended) -> F,
+    with: impl FnOnce(Connection, SharedRuntime, Latch, ConnectionEnd) -> F,
 ) -> F::Output {
-    let executor = Executor::new(Limits::default());
+    let executor = Executor::new(ExecutorLimits::default());
     let (sim, runtime) = (executor.runtime(), SharedRuntime::new(executor.runtime()));
     let links = RaceNetwork::parse("rate=10mbit,rtt=40ms,queue=33p").unwrap();
     let network = SimNetwork::new(sim.clone(), links.config(&Options::default()), 1);
@@ -193,7 +193,7 @@ fn connected<F: Future>(
     let address = SocketAddr::from(([198, 18, 0, 1], 443));
     let socket = network.bind(address).unwrap();
     let endpoint = QuicEndpoint::new(socket, &tls, &options, &runtime).unwrap();
-    let (ended, stop) = (Ended::default(), Latch::new());
+    let (ended, stop) = (ConnectionEnd::default(), Latch::new());
     let (end, until, clock) = (ended.clone(), stop.clone(), runtime.clone());
     sim.spawn(Box::pin(async move {
         let incoming = endpoint.accept().await.expect("a client comes");

@@ -1,6 +1,6 @@
 //! Held to Lulic 2013: round trips as textbooks count them, and his own load times.
 
-use spdy_lab::lulic::{self, Cell, Comparison, Error, Parameters};
+use spdy_lab::lulic::{self, LulicCell, LulicComparison, LulicError, Parameters};
 use spdy_lab::lulic_pages;
 use spdy_lab::measure::Load;
 use spdy_lab::options::{Options, RaceProtocol};
@@ -11,14 +11,19 @@ use spdy_net::tls::TlsVersion;
 use spdy_page::builtin;
 use spdy_page::replica::Replica;
 
-fn cells_of(protocol: RaceProtocol) -> Vec<Cell> {
+fn cells_of(protocol: RaceProtocol) -> Vec<LulicCell> {
     lulic::cells()
         .into_iter()
         .filter(|cell| cell.protocol == protocol.name())
         .collect()
 }
 
-fn loads(replica: Replica, cells: &[Cell], protocol: RaceProtocol, options: Options) -> Vec<Load> {
+fn loads(
+    replica: Replica,
+    cells: &[LulicCell],
+    protocol: RaceProtocol,
+    options: Options,
+) -> Vec<Load> {
     let networks = cells.iter().map(|cell| cell.network().unwrap()).collect();
     let loads = Race {
         protocols: vec![protocol],
@@ -114,7 +119,7 @@ fn each_choice_of_the_preset_costs_the_round_trips_that_it_should() {
 fn holds(name: &str, set: &Parameters, bars: [f64; 3], bar: f64) {
     let methods = [RaceProtocol::Http, RaceProtocol::Https, RaceProtocol::Spdy];
     let errors = methods.map(|protocol| {
-        let both = Comparison::with(set, protocol);
+        let both = LulicComparison::with(set, protocol);
         assert_eq!(both.cells.len(), 42);
         for load in &both.loads {
             assert!(load.failures.is_empty(), "{protocol}: {:?}", load.failures);
@@ -128,7 +133,7 @@ fn holds(name: &str, set: &Parameters, bars: [f64; 3], bar: f64) {
             "{name}, {protocol}: {percent:.1} % off on average"
         );
     }
-    let percent = Error::over(&errors).mean * 100.0;
+    let percent = LulicError::over(&errors).mean * 100.0;
     assert!(percent < bar, "{name}: {percent:.1} % off on average");
 }
 

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use spdy::runtime::{Runtime, SharedRuntime};
 use spdy_clock::Instant;
-use spdy_dns::guard::{AddressRules, Denied};
+use spdy_dns::guard::{AddressRules, OriginDenial};
 use spdy_dns::guarded_network::GuardedNetwork;
 use spdy_dns::resolver::Resolver;
 use spdy_dns::resolver::config::ResolverConfig;
@@ -53,8 +53,10 @@ fn run<T>(
 const ORIGIN: [u8; 4] = [8, 0, 0, 1];
 
 fn reason(error: &io::Error) -> &'static str {
-    let denied = error.get_ref().and_then(|why| why.downcast_ref::<Denied>());
-    denied.map_or("none", Denied::reason)
+    let denied = error
+        .get_ref()
+        .and_then(|why| why.downcast_ref::<OriginDenial>());
+    denied.map_or("none", OriginDenial::reason)
 }
 
 #[test]

@@ -8,7 +8,7 @@ use spdy_lab::options::{Options, RaceProtocol};
 use spdy_lab::page_load::PageLoad;
 use spdy_lab::race::RaceNetwork;
 use spdy_lab::scheduler::choice::Scheduler;
-use spdy_lab::scheduler::plan::{Plan, Urgency};
+use spdy_lab::scheduler::plan::{Urgency, UrgencyPlan};
 use spdy_page::builtin;
 use spdy_page::graph::{Node, PageGraph, Trigger};
 use spdy_page::replica::Kind;
@@ -54,7 +54,7 @@ fn images_wait_until_head_scripts_and_their_output_ran() {
     let graph = PageGraph { nodes };
     let (low, high) = (Urgency::Low, Urgency::High);
     let mut page = PageLoad::new(&graph);
-    page.schedule(Plan {
+    page.schedule(UrgencyPlan {
         urgency: vec![high, high, high, high, low, low, low, high],
         is_multiplexed: vec![true; 8],
         is_measured: vec![true; 8],

@@ -16,8 +16,8 @@ use spdy_lab::sim::dns::NameLookups;
 use spdy_lab::sim::executor::Executor;
 use spdy_lab::sim::network::{NetworkConfig, SimNetwork};
 use spdy_lab::sim::runtime::SimRuntime;
-use spdy_net::calendar::Calendar;
-use spdy_net::handler::{Arrival, Handler};
+use spdy_net::calendar::WallClock;
+use spdy_net::handler::{Handler, RequestInfo};
 use spdy_net::latch::Latch;
 use spdy_net::protocol::Protocol;
 use spdy_net::serve::{ServerOptions, serve_connection};
@@ -26,10 +26,10 @@ use spdy_netem::tcp::TcpConfig;
 use spdy_proxy::config::Config;
 use spdy_proxy::proxy::Proxy;
 use spdy_proxy::sites::Sites;
-use spdy_proxy::spans::{Sampler, Span, SpanKind, SpanRules, SpanSink, Spans, Value};
+use spdy_proxy::spans::{AttributeValue, Sampler, Span, SpanKind, SpanRules, SpanSink, Spans};
 use spdy_proxy::trace_context::{SpanId, TraceId};
 use spdy_proxy::upstream::Upstream;
-use spdy_proxy::visit::Visit;
+use spdy_proxy::visit::ConnectionHandler;
 use spdy_rewrite::capability::Keys;
 
 const ORIGIN: SocketAddr = SocketAddr::new(
@@ -52,12 +52,12 @@ const CLIENTS: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
 
 /// Spans that are over; their names are by a seed.
 #[derive(Debug)]
-struct Notes {
+struct SpanRecorder {
     chance: Mutex<ChaCha8Rng>,
     taken: Mutex<Vec<Span>>,
 }
 
-impl SpanSink for Notes {
+impl SpanSink for SpanRecorder {
     fn trace_id(&self) -> TraceId {
         let mut chance = self.chance.lock().unwrap();
         TraceId::of(u128::from(chance.next_u64()) << 64 | u128::from(chance.next_u64()))
@@ -73,20 +73,20 @@ impl SpanSink for Notes {
 }
 
 /// What origins were asked.
-type Asked = Arc<Mutex<Vec<(String, HeaderMap)>>>;
+type OriginRequests = Arc<Mutex<Vec<(String, HeaderMap)>>>;
 
 /// An accelerator in virtual time, and what is known of it.
-struct Stage {
+struct Setup {
     runtime: SimRuntime,
     proxy: Arc<Proxy>,
-    notes: Arc<Notes>,
-    asked: Asked,
+    notes: Arc<SpanRecorder>,
+    asked: OriginRequests,
 }
 
-impl Stage {
+impl Setup {
     /// One client's request, to the last byte of its answer.
     async fn get(&self, target: &str, fields: &[(&str, &str)]) -> u16 {
-        let visit = Visit::new(self.proxy.clone(), None, None);
+        let visit = ConnectionHandler::new(self.proxy.clone(), None, None);
         let mut request = Request::builder()
             .uri(target)
             .header("host", "www.site.test");
@@ -151,7 +151,7 @@ fn answer(target: &str) -> Response<Body> {
 }
 
 /// Runs `client` before an accelerator that tells of its requests by `rules`, if by any.
-fn run<T>(seed: u64, rules: Option<SpanRules>, client: impl AsyncFnOnce(&Stage) -> T) -> T {
+fn run<T>(seed: u64, rules: Option<SpanRules>, client: impl AsyncFnOnce(&Setup) -> T) -> T {
     let config = NetworkConfig {
         path: PathConfig::new(10_000_000, 10_000_000, RTT),
         client_tcp: TcpConfig::today(),
@@ -161,7 +161,7 @@ fn run<T>(seed: u64, rules: Option<SpanRules>, client: impl AsyncFnOnce(&Stage) 
     let executor = Executor::default();
     let runtime = executor.runtime();
     let network = SimNetwork::new(runtime.clone(), config, seed);
-    let asked = Asked::default();
+    let asked = OriginRequests::default();
     for (name, address) in [("origin.test", ORIGIN), ("cdn.test", OTHER)] {
         network.name(name, vec![address.ip()]);
         listen(&network, &runtime, address, &asked);
@@ -183,17 +183,17 @@ fn run<T>(seed: u64, rules: Option<SpanRules>, client: impl AsyncFnOnce(&Stage) 
         network,
         &shared,
     );
-    let calendar = Calendar::FromOrigin(std::time::UNIX_EPOCH);
+    let calendar = WallClock::FromOrigin(std::time::UNIX_EPOCH);
     let (cache, learn) = (&config.cache, &config.learn);
     let proxy = Proxy::new(sites, upstream, cache, learn, shared.clone(), calendar);
-    let notes = Arc::new(Notes {
+    let notes = Arc::new(SpanRecorder {
         chance: Mutex::new(ChaCha8Rng::seed_from_u64(seed)),
         taken: Mutex::default(),
     });
     if let Some(rules) = rules {
         proxy.trace(Spans::new(rules, notes.clone(), shared));
     }
-    let stage = Stage {
+    let stage = Setup {
         runtime,
         proxy,
         notes,
@@ -203,7 +203,7 @@ fn run<T>(seed: u64, rules: Option<SpanRules>, client: impl AsyncFnOnce(&Stage) 
     ended.unwrap_or_else(|stalled| panic!("seed {seed}: {stalled}"))
 }
 
-fn listen(network: &SimNetwork, runtime: &SimRuntime, address: SocketAddr, asked: &Asked) {
+fn listen(network: &SimNetwork, runtime: &SimRuntime, address: SocketAddr, asked: &OriginRequests) {
     let (spawner, asked) = (runtime.clone(), asked.clone());
     let handler = Arc::new(move |request: Request<Body>| {
         let target = request.uri().path_and_query().unwrap().to_string();
@@ -236,10 +236,10 @@ fn listen(network: &SimNetwork, runtime: &SimRuntime, address: SocketAddr, asked
 fn said(span: &Span, name: &str) -> String {
     let found = span.attributes.iter().find(|(known, _)| *known == name);
     match found.map(|(_, value)| value) {
-        Some(Value::Text(text)) => text.to_string(),
-        Some(Value::Int(number)) => number.to_string(),
-        Some(Value::Float(number)) => number.to_string(),
-        Some(Value::Bool(is_so)) => is_so.to_string(),
+        Some(AttributeValue::Text(text)) => text.to_string(),
+        Some(AttributeValue::Int(number)) => number.to_string(),
+        Some(AttributeValue::Float(number)) => number.to_string(),
+        Some(AttributeValue::Bool(is_so)) => is_so.to_string(),
         None => "-".to_owned(),
     }
 }
@@ -328,11 +328,11 @@ fn a_miss_has_a_part_for_its_origin_and_a_hit_has_none() {
 #[test]
 fn a_spdy_request_has_one_span() {
     run(10, Some(ALL), async |stage| {
-        let visit = Visit::new(stage.proxy.clone(), None, None);
+        let visit = ConnectionHandler::new(stage.proxy.clone(), None, None);
         let mut request = Request::new(Body::empty());
         *request.uri_mut() = "https://www.site.test/private".parse().unwrap();
         let protocol = Protocol::Spdy(Version::V31);
-        request.extensions_mut().insert(Arrival {
+        request.extensions_mut().insert(RequestInfo {
             protocol,
             secure: true,
             priority: Priority::HIGHEST,

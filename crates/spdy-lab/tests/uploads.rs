@@ -21,10 +21,10 @@ use spdy_frame::priority::Priority;
 use spdy_frame::version::Version;
 use spdy_lab::options::Options;
 use spdy_lab::race::RaceNetwork;
-use spdy_lab::sim::executor::{Executor, Limits};
+use spdy_lab::sim::executor::{Executor, ExecutorLimits};
 use spdy_lab::sim::network::SimNetwork;
 use spdy_lab::sim::runtime::SimRuntime;
-use spdy_net::calendar::Calendar;
+use spdy_net::calendar::WallClock;
 use spdy_net::certificates::{KeyKind, LocalCa};
 use spdy_net::connection::{ClientOptions, Connection};
 use spdy_net::handler::Handler;
@@ -95,7 +95,7 @@ fn connected<T, F: Future<Output = T>>(
     handler: impl FnOnce(&SimRuntime) -> Arc<dyn Handler>,
     with: impl FnOnce(Connection, SharedRuntime) -> F,
 ) -> T {
-    let executor = Executor::new(Limits::default());
+    let executor = Executor::new(ExecutorLimits::default());
     let (sim, runtime) = (executor.runtime(), SharedRuntime::new(executor.runtime()));
     let links = RaceNetwork::parse(link).unwrap();
     let network = SimNetwork::new(sim.clone(), links.config(&Options::default()), 1);
@@ -217,7 +217,8 @@ fn accelerator(sim: &SimRuntime, origin: &Arc<dyn Handler>) -> Arc<dyn Handler> 
     let network: SharedNetwork = Arc::new(behind);
     let guarded = network.clone();
     let upstream = Upstream::new(&config.upstream, None, &sites, network, guarded, &runtime);
-    let calendar = Calendar::FromOrigin(std::time::UNIX_EPOCH + Duration::from_secs(1_800_000_000));
+    let calendar =
+        WallClock::FromOrigin(std::time::UNIX_EPOCH + Duration::from_secs(1_800_000_000));
     let (cache, learn) = (&config.cache, &config.learn);
     let proxy = Proxy::new(sites, upstream, cache, learn, runtime, calendar);
     let client = IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1));

@@ -92,7 +92,7 @@ const fn setting(transport: Transport, windows: Windows, threads: usize) -> Sett
 
 /// What one transfer took.
 #[derive(Clone, Copy)]
-struct Took {
+struct TransferTime {
     wall: Duration,
     cpu: Duration,
 }
@@ -119,16 +119,16 @@ fn main() {
             spdy.push(transfer(Side::Spdy, setting, bytes));
             h2.push(transfer(Side::H2, setting, bytes));
         }
-        let rate = |took: &Took| bytes as f64 / 1e6 / took.wall.as_secs_f64();
-        let cpu = |took: &Took| took.cpu.as_secs_f64() * 1e9 / bytes as f64;
-        let shown = |all: &[Took]| {
+        let rate = |took: &TransferTime| bytes as f64 / 1e6 / took.wall.as_secs_f64();
+        let cpu = |took: &TransferTime| took.cpu.as_secs_f64() * 1e9 / bytes as f64;
+        let shown = |all: &[TransferTime]| {
             format!(
                 "{:.0}, {:.3}",
                 median(all.iter().map(rate)),
                 median(all.iter().map(cpu))
             )
         };
-        let ratios = |of: &dyn Fn(&Took) -> f64| -> Vec<f64> {
+        let ratios = |of: &dyn Fn(&TransferTime) -> f64| -> Vec<f64> {
             spdy.iter()
                 .zip(&h2)
                 .map(|(spdy, h2)| of(spdy) / of(h2))
@@ -158,7 +158,7 @@ fn median(numbers: impl Iterator<Item = f64>) -> f64 {
 }
 
 /// Moves `bytes` from server to client.
-fn transfer(side: Side, setting: Setting, bytes: u64) -> Took {
+fn transfer(side: Side, setting: Setting, bytes: u64) -> TransferTime {
     let runtime = match setting.threads {
         1 => tokio::runtime::Builder::new_current_thread()
             .enable_all()
@@ -181,7 +181,7 @@ fn transfer(side: Side, setting: Setting, bytes: u64) -> Took {
         let wall = begun.elapsed();
         assert_eq!(received, bytes, "bytes of the body");
         let cpu = own_cpu().expect("there is /proc") - cpu;
-        Took { wall, cpu }
+        TransferTime { wall, cpu }
     });
     runtime.block_on(task).expect("no end panicked")
 }

@@ -8,10 +8,10 @@ use spdy_net::protocol::Protocol;
 use crate::fault::FaultKind;
 use crate::process::Sample;
 use crate::tally::Tally;
-pub use crate::tally::{Faults, Times};
+pub use crate::tally::{Faults, LatencyHistogram};
 use crate::traffic::Bytes;
 
-impl Times {
+impl LatencyHistogram {
     /// How many were taken.
     #[must_use]
     pub fn count(&self) -> u64 {
@@ -86,9 +86,9 @@ pub struct Report {
     /// Header bytes received, as they were on the wire.
     pub received_header_bytes: u64,
     /// From the (intended) beginning of a request to the end of its answer.
-    pub latency: Times,
+    pub latency: LatencyHistogram,
     /// From the first packet to the end of the TLS handshake.
-    pub set_up: Times,
+    pub set_up: LatencyHistogram,
     /// The process that was to be measured.
     pub usage: Option<Usage>,
     /// CPU time of this process within what was measured.

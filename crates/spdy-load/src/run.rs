@@ -25,7 +25,7 @@ use crate::report::{Report, Usage};
 use crate::session::{Shared, Window};
 use crate::tally::Tally;
 use crate::traffic::Bytes;
-use crate::worker::{Ready, Worker, WorkerResult};
+use crate::worker::{ConnectReport, Worker, WorkerResult};
 
 /// Where a run is.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -40,14 +40,14 @@ pub enum Phase {
 
 /// What a run has come to so far, for whoever watches.
 #[derive(Debug, Default)]
-pub struct Live {
+pub struct Progress {
     phase: AtomicU8,
     connected: AtomicU64,
     answered: AtomicU64,
     failed: AtomicU64,
 }
 
-impl Live {
+impl Progress {
     /// Where the run is.
     #[must_use]
     pub fn phase(&self) -> Phase {
@@ -99,7 +99,7 @@ impl Live {
 pub async fn run(
     plan: Plan,
     processes: Option<&Processes>,
-    live: &Arc<Live>,
+    live: &Arc<Progress>,
     stop: impl Future<Output = ()>,
 ) -> Result<Report, RunError> {
     let plan = Arc::new(plan);
@@ -141,7 +141,7 @@ pub async fn run(
     let mut failure = None;
     let mut stopped_early = false;
     for _ in 0..threads {
-        let told: Option<Ready> = tokio::select! {
+        let told: Option<ConnectReport> = tokio::select! {
             told = ready.recv() => told,
             () = &mut stop => { stopped_early = true; None }
         };

@@ -25,7 +25,7 @@ use crate::fault::{Fault, FaultKind};
 use crate::fine_timer::FineTimer;
 use crate::pace::Pace;
 use crate::plan::{Length, Plan};
-use crate::run::Live;
+use crate::run::Progress;
 use crate::tally::Tally;
 use crate::traffic::Traffic;
 use crate::wire::{Event, Wire};
@@ -52,7 +52,7 @@ pub(crate) struct Window {
 pub(crate) struct Shared {
     pub(crate) plan: Arc<Plan>,
     pub(crate) addresses: Arc<[SocketAddr]>,
-    pub(crate) live: Arc<Live>,
+    pub(crate) live: Arc<Progress>,
     /// Requests that may still be begun, where they are counted out.
     pub(crate) budget: Arc<AtomicU64>,
     pub(crate) traffic: Rc<Traffic>,
@@ -61,7 +61,7 @@ pub(crate) struct Shared {
 
 /// A request in flight, or waiting to be sent again.
 #[derive(Clone, Copy, Debug)]
-struct Order {
+struct PendingRequest {
     /// Which of the target's requests.
     number: usize,
     /// When it should have begun.
@@ -78,10 +78,10 @@ pub(crate) struct Session {
     pace: Pace,
     protocol: Protocol,
     wire: Wire,
-    slots: Vec<Option<Order>>,
+    slots: Vec<Option<PendingRequest>>,
     free: Vec<usize>,
     /// To be sent before anything new.
-    backlog: VecDeque<Order>,
+    backlog: VecDeque<PendingRequest>,
     /// Requests of the target in turn.
     next_number: usize,
     /// The budget is spent.
@@ -96,13 +96,13 @@ pub(crate) struct Session {
 }
 
 /// A connection that stands.
-pub(crate) struct Connected {
+pub(crate) struct OpenConnection {
     pub(crate) wire: Wire,
     pub(crate) protocol: Protocol,
 }
 
 /// Connects, and agrees on a protocol.
-pub(crate) async fn connect(shared: &Shared) -> Result<Connected, Fault> {
+pub(crate) async fn connect(shared: &Shared) -> Result<OpenConnection, Fault> {
     let begun = Instant::now();
     let timeout = shared.plan.connect_timeout;
     let connected = tokio::time::timeout(timeout, shake_hands(shared))
@@ -118,7 +118,7 @@ pub(crate) async fn connect(shared: &Shared) -> Result<Connected, Fault> {
     Ok(connected)
 }
 
-async fn shake_hands(shared: &Shared) -> Result<Connected, Fault> {
+async fn shake_hands(shared: &Shared) -> Result<OpenConnection, Fault> {
     let failed = |error: io::Error| Fault::new(FaultKind::Connect, error);
     let plan = &shared.plan;
     let mut io = Err(failed(io::ErrorKind::AddrNotAvailable.into()));
@@ -145,7 +145,7 @@ async fn shake_hands(shared: &Shared) -> Result<Connected, Fault> {
         protocol = agreed;
     }
     let wire = Wire::start(io, protocol, plan, shared.traffic.clone()).await?;
-    Ok(Connected { wire, protocol })
+    Ok(OpenConnection { wire, protocol })
 }
 
 /// Why a session stops polling its connection.
@@ -166,7 +166,7 @@ impl Session {
     pub(crate) fn new(
         shared: Rc<Shared>,
         number: usize,
-        connected: Connected,
+        connected: OpenConnection,
         window: Window,
     ) -> io::Result<Self> {
         let plan = &shared.plan;
@@ -304,7 +304,7 @@ impl Session {
     }
 
     /// A new request, if one is due and the budget allows it.
-    fn next_order(&mut self, now: Instant) -> Option<Order> {
+    fn next_order(&mut self, now: Instant) -> Option<PendingRequest> {
         if self.spent || self.pace.next().is_some_and(|next| next > now) {
             return None;
         }
@@ -322,7 +322,7 @@ impl Session {
         let intended = self.pace.take(now)?;
         let number = self.next_number;
         self.next_number = (number + 1) % self.shared.plan.target.requests();
-        Some(Order {
+        Some(PendingRequest {
             number,
             intended,
             sent: now,
@@ -358,7 +358,7 @@ impl Session {
                     };
                     if again && self.answers > 0 && order.resent < MAX_RESENT {
                         let resent = order.resent + 1;
-                        self.backlog.push_back(Order { resent, ..order });
+                        self.backlog.push_back(PendingRequest { resent, ..order });
                         self.tally(|tally| tally.resent += 1);
                     } else {
                         failed += 1;
@@ -373,7 +373,7 @@ impl Session {
         }
     }
 
-    fn release(&mut self, slot: usize) -> Option<Order> {
+    fn release(&mut self, slot: usize) -> Option<PendingRequest> {
         let order = self.slots[slot].take();
         if order.is_some() {
             self.free.push(slot);

@@ -15,15 +15,15 @@ const LONGEST_NANOS: u64 = u64::MAX >> 1;
 
 /// Times, each to three digits.
 #[derive(Clone, Debug)]
-pub struct Times(Histogram<u64>);
+pub struct LatencyHistogram(Histogram<u64>);
 
-impl Default for Times {
+impl Default for LatencyHistogram {
     fn default() -> Self {
         Self(Histogram::new(DIGITS).expect("three digits are within its bounds"))
     }
 }
 
-impl Times {
+impl LatencyHistogram {
     pub(crate) fn record(&mut self, time: Duration) {
         let nanos = u64::try_from(time.as_nanos()).unwrap_or(LONGEST_NANOS);
         self.0
@@ -54,8 +54,8 @@ pub struct Faults {
 /// Everything but times of day and bytes.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Tally {
-    pub(crate) latency: Times,
-    pub(crate) set_up: Times,
+    pub(crate) latency: LatencyHistogram,
+    pub(crate) set_up: LatencyHistogram,
     pub(crate) answered: u64,
     pub(crate) statuses: BTreeMap<u16, u64>,
     pub(crate) body_bytes: u64,
@@ -119,7 +119,7 @@ mod tests {
 
     #[test]
     fn every_time_is_taken_however_long() {
-        let mut times = Times::default();
+        let mut times = LatencyHistogram::default();
         for time in [Duration::ZERO, Duration::from_micros(7), Duration::MAX] {
             times.record(time);
         }

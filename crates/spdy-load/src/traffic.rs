@@ -56,14 +56,14 @@ impl Traffic {
 }
 
 /// A connection whose bytes are counted.
-pub(crate) struct Counted {
+pub(crate) struct CountingIo {
     io: BoxIo,
     traffic: Rc<Traffic>,
     /// What is sent, and what is received, frame by frame.
     walks: Option<Box<[FrameScanner; 2]>>,
 }
 
-impl Counted {
+impl CountingIo {
     /// Counts all bytes of `io`.
     pub(crate) fn new(io: BoxIo, traffic: Rc<Traffic>) -> Self {
         Self {
@@ -115,7 +115,7 @@ impl Counted {
     }
 }
 
-impl AsyncRead for Counted {
+impl AsyncRead for CountingIo {
     fn poll_read(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -130,7 +130,7 @@ impl AsyncRead for Counted {
     }
 }
 
-impl AsyncWrite for Counted {
+impl AsyncWrite for CountingIo {
     fn poll_write(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,

@@ -9,7 +9,7 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::{JoinSet, LocalSet};
 
 use crate::fault::{Fault, FaultKind};
-use crate::session::{self, Connected, Session, Shared, Window};
+use crate::session::{self, OpenConnection, Session, Shared, Window};
 use crate::tally::Tally;
 use crate::traffic::{Bytes, Traffic};
 
@@ -21,7 +21,7 @@ pub(crate) struct Worker {
     /// The numbers of its sessions.
     pub(crate) sessions: Vec<usize>,
     /// How its connections came out.
-    pub(crate) ready: mpsc::UnboundedSender<Ready>,
+    pub(crate) ready: mpsc::UnboundedSender<ConnectReport>,
     /// When the load begins.
     pub(crate) window: watch::Receiver<Option<Window>>,
     /// That it ends early.
@@ -29,7 +29,7 @@ pub(crate) struct Worker {
 }
 
 /// What came of connecting.
-pub(crate) struct Ready {
+pub(crate) struct ConnectReport {
     pub(crate) connected: usize,
     pub(crate) protocol: Option<spdy_net::protocol::Protocol>,
     pub(crate) failure: Option<Fault>,
@@ -109,7 +109,7 @@ impl Worker {
     }
 
     /// Sets up every session, and says how that went.
-    async fn connect(&self, shared: &Shared) -> Vec<(usize, Connected)> {
+    async fn connect(&self, shared: &Shared) -> Vec<(usize, OpenConnection)> {
         let mut failure = None;
         let mut connected = Vec::with_capacity(self.sessions.len());
         let attempts = stream::iter(self.sessions.iter().copied())
@@ -128,7 +128,7 @@ impl Worker {
             }
         }
         // Nobody to hear it has given up.
-        let _ = self.ready.send(Ready {
+        let _ = self.ready.send(ConnectReport {
             connected: connected.len(),
             protocol: connected.first().map(|(_, stands)| stands.protocol),
             failure,

@@ -18,7 +18,7 @@ use spdy_session::observe::Direction;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use crate::network::BoxIo;
-use crate::tap::{ConnectionTap, Http2Frame, MAX_SHOWN_HEAD, Seen};
+use crate::tap::{ConnectionTap, Http2Frame, MAX_SHOWN_HEAD, TapEvent};
 
 /// Header bytes on the wire, in the client's view.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
@@ -31,12 +31,12 @@ pub struct HeaderBytes {
 
 /// Counters that a watch adds to and anyone reads.
 #[derive(Debug, Default)]
-pub(crate) struct Counters {
+pub(crate) struct HeaderByteCounters {
     sent: AtomicU64,
     received: AtomicU64,
 }
 
-impl Counters {
+impl HeaderByteCounters {
     pub(crate) fn add(&self, direction: Direction, bytes: usize) {
         let counter = match direction {
             Direction::Sent => &self.sent,
@@ -54,12 +54,12 @@ impl Counters {
 }
 
 /// Is shown every byte, in order, each direction by itself.
-pub(crate) trait Watch: Send + Unpin {
+pub(crate) trait ByteObserver: Send + Unpin {
     /// These bytes passed.
     fn passed(&mut self, direction: Direction, bytes: &[u8]);
 }
 
-impl<One: Watch, Other: Watch> Watch for (One, Other) {
+impl<One: ByteObserver, Other: ByteObserver> ByteObserver for (One, Other) {
     fn passed(&mut self, direction: Direction, bytes: &[u8]) {
         self.0.passed(direction, bytes);
         self.1.passed(direction, bytes);
@@ -67,18 +67,18 @@ impl<One: Watch, Other: Watch> Watch for (One, Other) {
 }
 
 /// A connection under observation.
-pub(crate) struct Watched<W> {
+pub(crate) struct ObservedIo<W> {
     io: BoxIo,
     watch: W,
 }
 
-impl<W: Watch> Watched<W> {
+impl<W: ByteObserver> ObservedIo<W> {
     pub(crate) fn new(io: BoxIo, watch: W) -> Self {
         Self { io, watch }
     }
 }
 
-impl<W: Watch> AsyncRead for Watched<W> {
+impl<W: ByteObserver> AsyncRead for ObservedIo<W> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -94,7 +94,7 @@ impl<W: Watch> AsyncRead for Watched<W> {
     }
 }
 
-impl<W: Watch> AsyncWrite for Watched<W> {
+impl<W: ByteObserver> AsyncWrite for ObservedIo<W> {
     fn poll_write(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -140,14 +140,14 @@ impl<W: Watch> AsyncWrite for Watched<W> {
 /// says when the next exchange begins.
 #[derive(Clone, Debug)]
 pub(crate) struct Http1HeadCounter {
-    sides: Arc<Mutex<[Head; 2]>>,
-    counters: Arc<Counters>,
+    sides: Arc<Mutex<[HeadScanner; 2]>>,
+    counters: Arc<HeaderByteCounters>,
     tap: Option<ConnectionTap>,
 }
 
 /// One direction of one exchange.
 #[derive(Debug, Default)]
-struct Head {
+struct HeadScanner {
     /// Between the first byte and the blank line.
     open: bool,
     /// How much of CR LF CR LF the last bytes are.
@@ -157,7 +157,7 @@ struct Head {
 }
 
 impl Http1HeadCounter {
-    pub(crate) fn new(counters: Arc<Counters>, tap: Option<ConnectionTap>) -> Self {
+    pub(crate) fn new(counters: Arc<HeaderByteCounters>, tap: Option<ConnectionTap>) -> Self {
         Self {
             sides: Arc::default(),
             counters,
@@ -169,15 +169,15 @@ impl Http1HeadCounter {
     pub(crate) fn begin_exchange(&self) {
         let mut sides = self.sides.lock();
         for side in sides.iter_mut() {
-            *side = Head {
+            *side = HeadScanner {
                 open: true,
-                ..Head::default()
+                ..HeadScanner::default()
             };
         }
     }
 }
 
-impl Head {
+impl HeadScanner {
     /// Bytes of `bytes` that belong to the head.
     fn take(&mut self, bytes: &[u8]) -> usize {
         const END: &[u8] = b"\r\n\r\n";
@@ -206,7 +206,7 @@ impl Head {
     }
 }
 
-impl Watch for Http1HeadCounter {
+impl ByteObserver for Http1HeadCounter {
     fn passed(&mut self, direction: Direction, mut bytes: &[u8]) {
         let mut sides = self.sides.lock();
         let side = &mut sides[usize::from(direction == Direction::Received)];
@@ -216,14 +216,14 @@ impl Watch for Http1HeadCounter {
             bytes = &bytes[len..];
             if !side.open {
                 if let Some(tap) = &self.tap {
-                    tap.show(direction, &Seen::Http1Head(&side.text));
+                    tap.show(direction, &TapEvent::Http1Head(&side.text));
                 }
                 side.open = side.is_interim();
                 side.text.clear();
             }
         }
         if let (Some(tap), false) = (&self.tap, bytes.is_empty()) {
-            tap.show(direction, &Seen::Http1Body(bytes.len()));
+            tap.show(direction, &TapEvent::Http1Body(bytes.len()));
         }
     }
 }
@@ -330,12 +330,12 @@ impl FrameScanner {
 pub(crate) struct Http2HeaderCounter {
     sent: FrameScanner,
     received: FrameScanner,
-    counters: Arc<Counters>,
+    counters: Arc<HeaderByteCounters>,
     tap: Option<ConnectionTap>,
 }
 
 impl Http2HeaderCounter {
-    pub(crate) fn new(counters: Arc<Counters>, tap: Option<ConnectionTap>) -> Self {
+    pub(crate) fn new(counters: Arc<HeaderByteCounters>, tap: Option<ConnectionTap>) -> Self {
         Self {
             sent: FrameScanner::of_client(),
             received: FrameScanner::default(),
@@ -345,7 +345,7 @@ impl Http2HeaderCounter {
     }
 }
 
-impl Watch for Http2HeaderCounter {
+impl ByteObserver for Http2HeaderCounter {
     fn passed(&mut self, direction: Direction, bytes: &[u8]) {
         let walk = match direction {
             Direction::Sent => &mut self.sent,
@@ -369,7 +369,7 @@ impl Watch for Http2HeaderCounter {
                     len_bytes,
                     payload,
                 };
-                tap.show(direction, &Seen::Http2Frame(frame));
+                tap.show(direction, &TapEvent::Http2Frame(frame));
             }
         });
     }
@@ -388,7 +388,7 @@ mod tests {
         let request = b"POST / HTTP/1.1\r\nhost: a\r\n\r\nbody\r\n\r\n";
         let response = b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\nx: \r\r\n\r\nbody";
         for len in 1..request.len() {
-            let counters = Arc::new(Counters::default());
+            let counters = Arc::new(HeaderByteCounters::default());
             let mut watch = Http1HeadCounter::new(counters.clone(), None);
             watch.begin_exchange();
             pieces(request, len).for_each(|piece| watch.passed(Direction::Sent, piece));
@@ -409,7 +409,7 @@ mod tests {
         wire.extend([0, 0, 2, 9, 4, 0, 0, 0, 1, 9, 9]); // CONTINUATION of 2
         wire.extend([0, 0, 4, 0, 1, 0, 0, 0, 1, 1, 1, 1, 1]); // DATA of 4
         for len in 1..wire.len() {
-            let counters = Arc::new(Counters::default());
+            let counters = Arc::new(HeaderByteCounters::default());
             let mut watch = Http2HeaderCounter::new(counters.clone(), None);
             pieces(&wire, len).for_each(|piece| watch.passed(Direction::Sent, piece));
             assert_eq!(counters.read().sent, 5, "cut into pieces of {len}");

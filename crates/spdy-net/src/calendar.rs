@@ -10,7 +10,7 @@ use spdy_clock::Instant;
 
 /// Where the hour comes from.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub enum Calendar {
+pub enum WallClock {
     /// The system's clock.
     #[default]
     System,
@@ -20,7 +20,7 @@ pub enum Calendar {
     Unknown,
 }
 
-impl Calendar {
+impl WallClock {
     /// The present hour of the run that `runtime` drives.
     #[must_use]
     pub fn now(self, runtime: &SharedRuntime) -> Option<SystemTime> {

@@ -34,7 +34,7 @@ use crate::protocol::Protocol;
 use crate::quic::{QuicConnection, QuicOptions};
 use crate::request_head;
 use crate::spdy_session::SpdyClient;
-use crate::tap::{ConnectionTap, Seen, Tap};
+use crate::tap::{ConnectionTap, Tap, TapEvent};
 
 /// A connection has room for the windows of this many streams, unless it is configured otherwise.
 const STREAMS_WITH_ROOM: u32 = 100;
@@ -312,7 +312,7 @@ fn connection_tap(
         connection: number,
         runtime: runtime.clone(),
     };
-    tap.show(Direction::Sent, &Seen::Opened { protocol });
+    tap.show(Direction::Sent, &TapEvent::Opened { protocol });
     Some(tap)
 }
 

@@ -14,13 +14,13 @@ use tokio::net::TcpStream;
 use tokio::sync::OwnedSemaphorePermit;
 
 use crate::admission::{Admission, AdmissionPermit, Conduct};
-use crate::in_front::{Caller, SharedTrustedProxies, TrustedProxies};
+use crate::in_front::{ClientInfo, SharedTrustedProxies, TrustedProxies};
 use crate::latch::Latch;
 use crate::limit::ConnectionLimit;
 use crate::network::BoxIo;
 use crate::open_connections::OpenConnections;
 use crate::proxy_protocol::{self, ProxyHeaderError, ProxyHeaderInfo};
-use crate::seat::Seat;
+use crate::seat::ConnectionSlot;
 use crate::seldom::LogThrottle;
 use crate::serve::LATE;
 
@@ -36,7 +36,7 @@ pub(crate) struct ConnectionAcceptor<F> {
 
 impl<F, S> ConnectionAcceptor<F>
 where
-    F: Fn(BoxIo, Caller, Seat) -> S + Send + Sync + 'static,
+    F: Fn(BoxIo, ClientInfo, ConnectionSlot) -> S + Send + Sync + 'static,
     S: Future<Output: Into<Conduct>> + Send + 'static,
 {
     pub(crate) fn new(
@@ -63,7 +63,7 @@ where
     ) {
         let (door, in_front) = (&self.door, self.in_front.now());
         if !in_front.uses_proxy_protocol(from.ip()) {
-            let caller = Caller::from(from);
+            let caller = ClientInfo::from(from);
             let Ok(admitted) = admitted(door, &in_front, caller) else {
                 return;
             };
@@ -93,7 +93,7 @@ where
 pub(crate) fn admitted(
     door: &Admission,
     in_front: &TrustedProxies,
-    caller: Caller,
+    caller: ClientInfo,
 ) -> Result<AdmissionPermit, ConnectionLimit> {
     let address = caller.address.ip();
     if in_front.forwards(address) {
@@ -108,7 +108,7 @@ pub(crate) fn admitted(
 /// What is announced on `io`, if it comes in time, and nobody else wants its place before.
 async fn heard(
     io: BoxIo,
-    seat: Seat,
+    seat: ConnectionSlot,
     stop: Latch,
 ) -> Result<(BoxIo, ProxyHeaderInfo), ProxyHeaderError> {
     let too_late = async {

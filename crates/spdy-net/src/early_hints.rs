@@ -10,10 +10,10 @@ use crate::http2::push::ResponseSender;
 
 /// Tells a client what it will need. To be used before the [`Handler`](crate::handler::Handler) gives the answer.
 #[derive(Clone)]
-pub struct EarlyHints(Way);
+pub struct EarlyHints(HintSender);
 
 #[derive(Clone)]
-enum Way {
+enum HintSender {
     Http2(ResponseSender),
     Http3(mpsc::UnboundedSender<Response<()>>),
 }
@@ -21,8 +21,8 @@ enum Way {
 impl std::fmt::Debug for EarlyHints {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let over = match self.0 {
-            Way::Http2(_) => "Http2",
-            Way::Http3(_) => "Http3",
+            HintSender::Http2(_) => "Http2",
+            HintSender::Http3(_) => "Http3",
         };
         f.debug_tuple("EarlyHints").field(&over).finish()
     }
@@ -30,13 +30,13 @@ impl std::fmt::Debug for EarlyHints {
 
 impl EarlyHints {
     pub(crate) fn over_http2(respond: ResponseSender) -> Self {
-        Self(Way::Http2(respond))
+        Self(HintSender::Http2(respond))
     }
 
     /// Those of one request over HTTP/3, and where their heads are to be taken from.
     pub(crate) fn over_http3() -> (Self, mpsc::UnboundedReceiver<Response<()>>) {
         let (sender, heads) = mpsc::unbounded_channel();
-        (Self(Way::Http3(sender)), heads)
+        (Self(HintSender::Http3(sender)), heads)
     }
 
     /// The way that came with a request; `None` where there is none.
@@ -59,8 +59,8 @@ impl EarlyHints {
         let mut head = Response::new(());
         (*head.status_mut(), *head.headers_mut()) = (status, fields);
         match &self.0 {
-            Way::Http2(respond) => respond.inform(head),
-            Way::Http3(heads) => heads.send(head).is_ok(),
+            HintSender::Http2(respond) => respond.inform(head),
+            HintSender::Http3(heads) => heads.send(head).is_ok(),
         }
     }
 }

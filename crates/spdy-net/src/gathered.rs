@@ -25,7 +25,7 @@ const HELD_BYTES: usize = 16 * 1024;
 
 /// A transport whose flushes wait for its [`FlushGate`], once that says so.
 #[derive(Debug)]
-pub(crate) struct Gathered<T>(Arc<Mutex<State<T>>>);
+pub(crate) struct WriteCoalescer<T>(Arc<Mutex<State<T>>>);
 
 /// Whoever polls the connection on a [`Gathered`].
 #[derive(Debug)]
@@ -43,7 +43,7 @@ struct State<T> {
     failed: Option<io::Error>,
 }
 
-impl<T> Gathered<T> {
+impl<T> WriteCoalescer<T> {
     pub(crate) fn new(io: T) -> (Self, FlushGate<T>) {
         let state = Arc::new(Mutex::new(State {
             io,
@@ -129,7 +129,7 @@ impl<T: AsyncWrite + Unpin> State<T> {
     }
 }
 
-impl<T: AsyncRead + Unpin> AsyncRead for Gathered<T> {
+impl<T: AsyncRead + Unpin> AsyncRead for WriteCoalescer<T> {
     fn poll_read(
         self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -139,7 +139,7 @@ impl<T: AsyncRead + Unpin> AsyncRead for Gathered<T> {
     }
 }
 
-impl<T: AsyncWrite + Unpin> AsyncWrite for Gathered<T> {
+impl<T: AsyncWrite + Unpin> AsyncWrite for WriteCoalescer<T> {
     fn poll_write(
         self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -227,9 +227,9 @@ mod tests {
         }
     }
 
-    fn wire(most: usize, room: usize) -> (Gathered<Wire>, FlushGate<Wire>) {
+    fn wire(most: usize, room: usize) -> (WriteCoalescer<Wire>, FlushGate<Wire>) {
         let writes = Vec::new();
-        Gathered::new(Wire { writes, most, room })
+        WriteCoalescer::new(Wire { writes, most, room })
     }
 
     fn writes(gate: &FlushGate<Wire>) -> Vec<usize> {
@@ -308,7 +308,7 @@ mod tests {
         end(&gate).await;
         assert_eq!(writes(&gate), [5, 8]);
         let (near, far) = tokio::io::duplex(64);
-        let (mut io, gate) = Gathered::new(near);
+        let (mut io, gate) = WriteCoalescer::new(near);
         gate.gather();
         io.write_all(b"for nobody").await.expect("it is held");
         drop(far);

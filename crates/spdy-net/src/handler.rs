@@ -12,7 +12,7 @@ use crate::refusal::Refusal;
 
 /// How a request came; in its extensions when a [`Handler`] sees it.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub struct Arrival {
+pub struct RequestInfo {
     /// Spoken on the connection.
     pub protocol: Protocol,
     /// The client came over TLS.
@@ -24,10 +24,10 @@ pub struct Arrival {
 /// Pushes beside an answer, whatever the protocol. To be used before the [`Handler`] gives the answer: what is
 /// pushed must be told before it can be asked for.
 #[derive(Clone, Debug)]
-pub struct Pusher(Way);
+pub struct Pusher(PushSender);
 
 #[derive(Clone, Debug)]
-enum Way {
+enum PushSender {
     Spdy(spdy::server::Pusher),
     Http2(Http2Pusher),
 }
@@ -37,8 +37,8 @@ impl Pusher {
     /// [it is wanted](crate::serve::ServerOptions::http2_push)).
     #[must_use]
     pub fn of(request: &Extensions) -> Option<Self> {
-        let spdy = request.get().cloned().map(Way::Spdy);
-        let way = spdy.or_else(|| request.get().cloned().map(Way::Http2))?;
+        let spdy = request.get().cloned().map(PushSender::Spdy);
+        let way = spdy.or_else(|| request.get().cloned().map(PushSender::Http2))?;
         Some(Self(way))
     }
 
@@ -55,12 +55,12 @@ impl Pusher {
         response: Response<Body>,
     ) -> Result<BoxFuture<bool>, PushError> {
         match &self.0 {
-            Way::Spdy(pusher) => {
+            PushSender::Spdy(pusher) => {
                 let sending = pusher.push_response(request, priority, response);
                 let sending = sending.map_err(|error| PushError(error.to_string()))?;
                 Ok(sending.map(|sent| sent.is_ok()).boxed())
             }
-            Way::Http2(pusher) => pusher.push(request, priority, response),
+            PushSender::Http2(pusher) => pusher.push(request, priority, response),
         }
     }
 }

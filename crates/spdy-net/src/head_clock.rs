@@ -38,7 +38,7 @@ use crate::serve::ServerOptions;
 const JOINED_BYTES: usize = 2048;
 
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-enum Stage {
+enum ReadStage {
     Waiting {
         since: Instant,
     },
@@ -57,7 +57,7 @@ enum Stage {
 pub(crate) struct HeadTimer(Arc<Shared>);
 
 struct Shared {
-    stage: Mutex<Stage>,
+    stage: Mutex<ReadStage>,
     /// So many have begun.
     exchanges: AtomicU64,
     /// Who waits for bytes: bodies of requests end in other tasks, and then there is a time to wait for.
@@ -66,7 +66,7 @@ struct Shared {
 }
 
 impl HeadTimer {
-    fn stage(&self) -> MutexGuard<'_, Stage> {
+    fn stage(&self) -> MutexGuard<'_, ReadStage> {
         self.0.stage.lock()
     }
 
@@ -75,10 +75,10 @@ impl HeadTimer {
     }
 
     /// A request is all there, its body aside.
-    pub(crate) fn request(&self) -> Exchange {
+    pub(crate) fn request(&self) -> TimedExchange {
         let nth = self.0.exchanges.fetch_add(1, Ordering::Relaxed);
-        *self.stage() = Stage::Exchange { nth, open: 1 };
-        Exchange {
+        *self.stage() = ReadStage::Exchange { nth, open: 1 };
+        TimedExchange {
             clock: self.clone(),
             nth,
         }
@@ -87,44 +87,44 @@ impl HeadTimer {
 
 /// What of an exchange may last.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-enum Part {
+enum ExchangeHalf {
     Request,
     Response,
 }
 
 /// One request and its response.
 #[derive(Clone)]
-pub(crate) struct Exchange {
+pub(crate) struct TimedExchange {
     clock: HeadTimer,
     nth: u64,
 }
 
-impl Exchange {
+impl TimedExchange {
     /// The body of its request, which is not all there.
     pub(crate) fn request_body(&self, body: Incoming) -> Body {
-        if let Stage::Exchange { nth, open } = &mut *self.clock.stage()
+        if let ReadStage::Exchange { nth, open } = &mut *self.clock.stage()
             && *nth == self.nth
         {
             *open += 1;
         }
-        self.watched(body, Part::Request)
+        self.watched(body, ExchangeHalf::Request)
     }
 
     /// Its response is at hand. hyper reads the next head when the last byte of it was given, and of the request's body.
     pub(crate) fn response(&self, body: Body) -> Body {
         if body.try_clone().is_some() {
-            self.is_over(Part::Response);
+            self.is_over(ExchangeHalf::Response);
             return body;
         }
-        self.watched(body, Part::Response)
+        self.watched(body, ExchangeHalf::Response)
     }
 
-    fn watched<B>(&self, body: B, part: Part) -> Body
+    fn watched<B>(&self, body: B, part: ExchangeHalf) -> Body
     where
         B: http_body::Body<Data = Bytes> + Send + Unpin + 'static,
         B::Error: Into<BoxError>,
     {
-        Body::wrap(Watched {
+        Body::wrap(TrackedBody {
             body,
             of: Some(self.clone()),
             part,
@@ -132,19 +132,19 @@ impl Exchange {
     }
 
     /// After both the next request is waited for.
-    fn is_over(&self, part: Part) {
+    fn is_over(&self, part: ExchangeHalf) {
         let since = self.clock.now();
         let mut stage = self.clock.stage();
         // A body that is here to its end may lie unread until after the next request.
-        if let Stage::Exchange { nth, open } = &mut *stage
+        if let ReadStage::Exchange { nth, open } = &mut *stage
             && *nth == self.nth
         {
             *open -= 1;
             if *open == 0 {
-                *stage = Stage::Waiting { since };
+                *stage = ReadStage::Waiting { since };
                 drop(stage);
                 // The task of the connection sees the end of a response by itself.
-                if part == Part::Request {
+                if part == ExchangeHalf::Request {
                     self.clock.0.reader.wake();
                 }
             }
@@ -175,7 +175,7 @@ impl HeadTimeoutIo {
         options: &ServerOptions,
     ) -> (Self, HeadTimer) {
         let since = runtime.now();
-        let stage = Mutex::new(Stage::Waiting { since });
+        let stage = Mutex::new(ReadStage::Waiting { since });
         let clock = HeadTimer(Arc::new(Shared {
             stage,
             exchanges: AtomicU64::new(0),
@@ -233,15 +233,15 @@ impl AsyncRead for HeadTimeoutIo {
         }
         let stage = *this.clock.stage();
         match (stage, &polled) {
-            (Stage::Waiting { .. }, Poll::Ready(Ok(()))) if into.filled().len() > before => {
+            (ReadStage::Waiting { .. }, Poll::Ready(Ok(()))) if into.filled().len() > before => {
                 let since = this.clock.now();
-                *this.clock.stage() = Stage::Head { since };
+                *this.clock.stage() = ReadStage::Head { since };
                 polled
             }
-            (Stage::Waiting { since }, Poll::Pending) => {
+            (ReadStage::Waiting { since }, Poll::Pending) => {
                 this.poll_until(cx, since + this.idle).map(Ok)
             }
-            (Stage::Head { since }, Poll::Pending) => this
+            (ReadStage::Head { since }, Poll::Pending) => this
                 .poll_until(cx, since + this.patience)
                 .map(|()| Err(this.timeout_error())),
             _ => polled,
@@ -289,14 +289,14 @@ impl AsyncWrite for HeadTimeoutIo {
 }
 
 /// A body that tells when it is over: given to its end, broken off, or left.
-struct Watched<B> {
+struct TrackedBody<B> {
     body: B,
     /// `None` once that is told.
-    of: Option<Exchange>,
-    part: Part,
+    of: Option<TimedExchange>,
+    part: ExchangeHalf,
 }
 
-impl<B> Watched<B> {
+impl<B> TrackedBody<B> {
     fn is_over(&mut self) {
         if let Some(exchange) = self.of.take() {
             exchange.is_over(self.part);
@@ -304,7 +304,7 @@ impl<B> Watched<B> {
     }
 }
 
-impl<B: http_body::Body<Data = Bytes> + Unpin> http_body::Body for Watched<B> {
+impl<B: http_body::Body<Data = Bytes> + Unpin> http_body::Body for TrackedBody<B> {
     type Data = Bytes;
     type Error = B::Error;
 
@@ -333,7 +333,7 @@ impl<B: http_body::Body<Data = Bytes> + Unpin> http_body::Body for Watched<B> {
     }
 }
 
-impl<B> Drop for Watched<B> {
+impl<B> Drop for TrackedBody<B> {
     fn drop(&mut self) {
         self.is_over();
     }

@@ -19,19 +19,19 @@ pub(crate) fn send_continue_on_read(body: Body, headers: &HeaderMap, interim: &E
     if !expects_continue(headers) || http_body::Body::is_end_stream(&body) {
         return body;
     }
-    Body::wrap(HeldBack {
+    Body::wrap(ContinueOnReadBody {
         body,
         untold: Some(interim.clone()),
     })
 }
 
-struct HeldBack {
+struct ContinueOnReadBody {
     body: Body,
     /// Until its client is told, or sends by itself.
     untold: Option<EarlyHints>,
 }
 
-impl http_body::Body for HeldBack {
+impl http_body::Body for ContinueOnReadBody {
     type Data = Bytes;
     type Error = BoxError;
 

@@ -23,12 +23,12 @@ use spdy::body::{Body, BoxError};
 use spdy::runtime::{BoxFuture, SharedRuntime};
 use spdy_frame::priority::Priority;
 
-use crate::byte_count::{Counters, HeaderBytes, Http1HeadCounter, Watched};
+use crate::byte_count::{HeaderByteCounters, HeaderBytes, Http1HeadCounter, ObservedIo};
 use crate::connection::ClientOptions;
 use crate::error::{ConnectionError, ExchangeError, Retry, chain};
 use crate::expectation::Expectation;
-use crate::handler::{Arrival, Handler};
-use crate::head_clock::{Exchange, HeadTimeoutIo};
+use crate::handler::{Handler, RequestInfo};
+use crate::head_clock::{HeadTimeoutIo, TimedExchange};
 use crate::head_size;
 use crate::latch::Latch;
 use crate::literal_answers::LiteralResponses;
@@ -37,7 +37,7 @@ use crate::protocol::Protocol;
 use crate::refusal::{Flaw, Refusal};
 use crate::serve::{ServeContext, over};
 use crate::stall::{is_stall, with_write_timeout};
-use crate::switch::Behind;
+use crate::switch::PendingUpgrade;
 use crate::tap::ConnectionTap;
 
 /// `HTTP/1.1 200 `, and the end of the line.
@@ -57,7 +57,7 @@ pub(crate) struct Http1Client {
     /// `None` once closed here.
     sender: Arc<Mutex<Option<SendRequest<Body>>>>,
     watch: Http1HeadCounter,
-    counters: Arc<Counters>,
+    counters: Arc<HeaderByteCounters>,
     ended: Latch,
     max_head_bytes: usize,
     runtime: SharedRuntime,
@@ -76,10 +76,10 @@ impl Http1Client {
         tap: Option<ConnectionTap>,
         runtime: &SharedRuntime,
     ) -> Result<Self, ConnectionError> {
-        let counters = Arc::new(Counters::default());
+        let counters = Arc::new(HeaderByteCounters::default());
         let watch = Http1HeadCounter::new(counters.clone(), tap);
         let io = with_write_timeout(io, options, runtime);
-        let io = TokioIo::new(Watched::new(io, watch.clone()));
+        let io = TokioIo::new(ObservedIo::new(io, watch.clone()));
         let mut builder = hyper::client::conn::http1::Builder::new();
         builder.max_buf_size(options.max_head_bytes.max(MIN_BUFFER_BYTES));
         let (sender, connection) = builder
@@ -288,7 +288,7 @@ pub(crate) async fn serve(io: BoxIo, terms: ServeContext<'_>) -> Result<(), Conn
     let (io, clock) = HeadTimeoutIo::new(io, runtime.clone(), options);
     let seat = options.seat.clone();
     let max_head_bytes = options.max_head_bytes;
-    let behind = Behind::default();
+    let behind = PendingUpgrade::default();
     let next = behind.clone();
     let told = handler.clone();
     let service = service_fn(move |mut request: Request<Incoming>| {
@@ -426,10 +426,10 @@ fn arrived(
     request: Request<Incoming>,
     host: Option<Authority>,
     secure: bool,
-    timed: &Exchange,
+    timed: &TimedExchange,
 ) -> Request<Body> {
     let (mut head, body) = request.into_parts();
-    let arrival = Arrival {
+    let arrival = RequestInfo {
         protocol: Protocol::Http1,
         secure,
         priority: Priority::HIGHEST,

@@ -12,7 +12,7 @@ const MIN_POLL_INTERVAL: Duration = Duration::from_millis(1);
 
 /// Clones watch the same connection.
 #[derive(Clone, Debug)]
-pub(crate) struct Idle {
+pub(crate) struct IdleTracker {
     state: Arc<Mutex<State>>,
     runtime: SharedRuntime,
     patience: Duration,
@@ -24,7 +24,7 @@ struct State {
     since: Instant,
 }
 
-impl Idle {
+impl IdleTracker {
     pub(crate) fn start(runtime: SharedRuntime, patience: Duration) -> Self {
         let state = State {
             open: 0,
@@ -42,9 +42,9 @@ impl Idle {
     }
 
     /// An exchange began; it ends when what is returned is dropped.
-    pub(crate) fn exchange(&self) -> Busy {
+    pub(crate) fn exchange(&self) -> IdleGuard {
         self.lock().open += 1;
-        Busy(self.clone())
+        IdleGuard(self.clone())
     }
 
     /// Completes when no exchange was open for as long as there is patience.
@@ -75,9 +75,9 @@ impl Idle {
 
 /// An exchange is open.
 #[derive(Debug)]
-pub(crate) struct Busy(Idle);
+pub(crate) struct IdleGuard(IdleTracker);
 
-impl Drop for Busy {
+impl Drop for IdleGuard {
     fn drop(&mut self) {
         let now = self.0.runtime.now();
         let mut state = self.0.lock();

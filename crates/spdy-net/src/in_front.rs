@@ -80,13 +80,13 @@ impl TrustedProxies {
     }
 
     /// For whom the one of them at `from` connects, by what it has `announced`.
-    pub(crate) fn caller(&self, from: SocketAddr, announced: ProxyHeaderInfo) -> Caller {
+    pub(crate) fn caller(&self, from: SocketAddr, announced: ProxyHeaderInfo) -> ClientInfo {
         let Some(client) = announced.client else {
-            return Caller::from(from); // for itself
+            return ClientInfo::from(from); // for itself
         };
         let tls_port = self.announcing.unwrap_or_default().tls_port;
         let came_to_it = || announced.port.is_some() && announced.port == tls_port;
-        Caller {
+        ClientInfo {
             address: client,
             came_over_tls: announced.is_secure.unwrap_or_else(came_to_it),
         }
@@ -95,14 +95,14 @@ impl TrustedProxies {
 
 /// Who is at the other end of a connection.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub struct Caller {
+pub struct ClientInfo {
     /// The client's address: that of the connection, or of whom a proxy in front makes it for.
     pub address: SocketAddr,
     /// It came over TLS, which ended in front.
     pub came_over_tls: bool,
 }
 
-impl From<SocketAddr> for Caller {
+impl From<SocketAddr> for ClientInfo {
     fn from(address: SocketAddr) -> Self {
         Self {
             address,
@@ -190,6 +190,6 @@ mod tests {
         }
         let in_front = TrustedProxies::default().announcing(ProxyProtocolOptions::default());
         let for_itself = in_front.caller(balancer, ProxyHeaderInfo::default());
-        assert_eq!(for_itself, Caller::from(balancer));
+        assert_eq!(for_itself, ClientInfo::from(balancer));
     }
 }

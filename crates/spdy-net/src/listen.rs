@@ -9,11 +9,11 @@ use tokio::net::{TcpListener, TcpSocket, TcpStream};
 
 use crate::admission::{Admission, Conduct};
 use crate::doorkeeper::ConnectionAcceptor;
-use crate::in_front::{Caller, SharedTrustedProxies};
+use crate::in_front::{ClientInfo, SharedTrustedProxies};
 use crate::latch::Latch;
 use crate::network::BoxIo;
 use crate::open_connections::OpenConnections;
-use crate::seat::Seat;
+use crate::seat::ConnectionSlot;
 
 /// Connections the kernel may hold before they are accepted.
 const BACKLOG: u32 = 1024;
@@ -113,7 +113,7 @@ impl Listener {
     /// [`Caller`] came over for [`ServerOptions::came_over_tls`](crate::serve::ServerOptions::came_over_tls).
     pub async fn run<F, S>(self, options: ListenOptions, stop: Latch, serve: F)
     where
-        F: Fn(BoxIo, Caller, Seat) -> S + Send + Sync + 'static,
+        F: Fn(BoxIo, ClientInfo, ConnectionSlot) -> S + Send + Sync + 'static,
         S: Future<Output: Into<Conduct>> + Send + 'static,
     {
         let door = &options.admission;

@@ -95,11 +95,11 @@ impl LiteralResponses {
 
     /// `io` with the heads that were planned in the place of those that are written to it.
     pub(crate) fn writing_to(&self, io: BoxIo) -> BoxIo {
-        Box::new(Rewriting {
+        Box::new(HeadRewriteIo {
             io,
-            rewriter: Rewriter {
+            rewriter: HeadRewriter {
                 answers: self.clone(),
-                stage: Stage::Head,
+                stage: WriteStage::Head,
                 head: BytesMut::new(),
             },
             held: BytesMut::new(),
@@ -144,7 +144,7 @@ fn as_written(
 
 /// Where in hyper's bytes we are.
 #[derive(Debug)]
-enum Stage {
+enum WriteStage {
     /// In a head, of which so much was seen.
     Head,
     /// In a body.
@@ -155,19 +155,19 @@ enum Stage {
 
 /// Reads what hyper writes, and tells what goes out.
 #[derive(Debug)]
-struct Rewriter {
+struct HeadRewriter {
     answers: LiteralResponses,
-    stage: Stage,
+    stage: WriteStage,
     /// Of hyper's head, as far as it came.
     head: BytesMut,
 }
 
-impl Rewriter {
+impl HeadRewriter {
     /// Adds to `out` what goes out for `bytes`, the next that hyper wrote.
     fn pass(&mut self, mut bytes: &[u8], out: &mut BytesMut) {
         while !bytes.is_empty() {
             match &mut self.stage {
-                Stage::Head => {
+                WriteStage::Head => {
                     let seen = self.head.len();
                     self.head.extend_from_slice(bytes);
                     // The blank line may have begun among what was seen.
@@ -182,7 +182,7 @@ impl Rewriter {
                     self.head.truncate(end);
                     self.end_head(out);
                 }
-                Stage::Body { left, end } => {
+                WriteStage::Body { left, end } => {
                     let len = usize::try_from(*left)
                         .unwrap_or(usize::MAX)
                         .min(bytes.len());
@@ -191,10 +191,10 @@ impl Rewriter {
                     *left -= len as u64;
                     if *left == 0 {
                         out.extend_from_slice(end);
-                        self.stage = Stage::Head;
+                        self.stage = WriteStage::Head;
                     }
                 }
-                Stage::Rest => {
+                WriteStage::Rest => {
                     out.extend_from_slice(bytes);
                     return;
                 }
@@ -218,12 +218,12 @@ impl Rewriter {
         });
         out.extend_from_slice(planned.head.as_deref().unwrap_or(&head));
         self.stage = match planned.body {
-            None => Stage::Rest,
+            None => WriteStage::Rest,
             Some(0) => {
                 out.extend_from_slice(planned.end);
-                Stage::Head
+                WriteStage::Head
             }
-            Some(left) => Stage::Body {
+            Some(left) => WriteStage::Body {
                 left,
                 end: planned.end,
             },
@@ -232,14 +232,14 @@ impl Rewriter {
 }
 
 /// A connection whose written heads are replaced.
-struct Rewriting {
+struct HeadRewriteIo {
     io: BoxIo,
-    rewriter: Rewriter,
+    rewriter: HeadRewriter,
     /// To be written.
     held: BytesMut,
 }
 
-impl Rewriting {
+impl HeadRewriteIo {
     /// Writes what is held until no more than `most` bytes are left.
     fn poll_held(&mut self, cx: &mut Context<'_>, most: usize) -> Poll<io::Result<()>> {
         while self.held.len() > most {
@@ -253,7 +253,7 @@ impl Rewriting {
     }
 }
 
-impl AsyncRead for Rewriting {
+impl AsyncRead for HeadRewriteIo {
     fn poll_read(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -263,7 +263,7 @@ impl AsyncRead for Rewriting {
     }
 }
 
-impl AsyncWrite for Rewriting {
+impl AsyncWrite for HeadRewriteIo {
     fn poll_write(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -380,10 +380,10 @@ mod tests {
         })
     }
 
-    fn rewriter(answers: &LiteralResponses) -> Rewriter {
-        Rewriter {
+    fn rewriter(answers: &LiteralResponses) -> HeadRewriter {
+        HeadRewriter {
             answers: answers.clone(),
-            stage: Stage::Head,
+            stage: WriteStage::Head,
             head: BytesMut::new(),
         }
     }

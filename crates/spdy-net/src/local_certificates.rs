@@ -40,21 +40,21 @@ pub struct LocalCertificates {
     groups: Vec<Vec<String>>,
     group_of: BTreeMap<String, usize>,
     addresses: Vec<IpAddr>,
-    held: Mutex<Held>,
+    held: Mutex<CertificateCache>,
 }
 
 /// A certificate's group, and the first of its names.
-type Place = (usize, String);
+type CertificateKey = (usize, String);
 
 #[derive(Default)]
-struct Held {
-    by_place: BTreeMap<Place, Issued>,
+struct CertificateCache {
+    by_place: BTreeMap<CertificateKey, IssuedCertificate>,
     /// The same places, in the order of issue.
-    in_order: VecDeque<Place>,
+    in_order: VecDeque<CertificateKey>,
 }
 
 #[derive(Clone)]
-struct Issued {
+struct IssuedCertificate {
     key: Arc<CertifiedKey>,
     renew_at: SystemTime,
 }
@@ -130,7 +130,7 @@ impl LocalCertificates {
         // Issued without the lock: of two handshakes that come at once each may show its own.
         let validity = now - CLOCK_SKEW..now + LIFETIME;
         let identity = self.authority.issue_for(&names, addresses, validity)?;
-        let issued = Issued {
+        let issued = IssuedCertificate {
             key: identity.certified(provider)?,
             renew_at: now + LIFETIME - RENEW_BEFORE_EXPIRY,
         };
@@ -175,8 +175,8 @@ impl LocalCertificates {
     }
 }
 
-impl Held {
-    fn put(&mut self, place: Place, issued: Issued) {
+impl CertificateCache {
+    fn put(&mut self, place: CertificateKey, issued: IssuedCertificate) {
         if self.by_place.insert(place.clone(), issued).is_none() {
             self.in_order.push_back(place);
         }
@@ -221,13 +221,13 @@ mod tests {
 
     #[test]
     fn no_more_certificates_are_held_than_the_limit() {
-        let mut held = Held::default();
+        let mut held = CertificateCache::default();
         let local = local(vec![vec!["a.test".to_owned()]]);
         let provider = TlsOptions::default().provider;
         let key = local.certificate(None, at(1000), &provider).expect("one");
         for number in 0..=MAX_CACHED {
             let (key, renew_at) = (key.clone(), at(1));
-            held.put((number, String::new()), Issued { key, renew_at });
+            held.put((number, String::new()), IssuedCertificate { key, renew_at });
         }
         let lens = (held.by_place.len(), held.in_order.len());
         assert_eq!(lens, (MAX_CACHED, MAX_CACHED));

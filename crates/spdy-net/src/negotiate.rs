@@ -32,7 +32,7 @@ const H2_PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
 /// What the bytes so far say.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-enum Verdict {
+enum Detection {
     /// They could still be more than one thing.
     More,
     /// SPDY with this number on the wire.
@@ -45,41 +45,41 @@ enum Verdict {
     UnknownSpdy(u16),
 }
 
-fn judge(bytes: &[u8]) -> Verdict {
+fn judge(bytes: &[u8]) -> Detection {
     match bytes {
-        [] => Verdict::More,
+        [] => Detection::More,
         [first, ..] if first & 0x80 != 0 => match bytes {
             [high, low, ..] => match u16::from_be_bytes([high & 0x7f, *low]) {
-                wire @ (2 | 3) => Verdict::Spdy(wire),
-                other => Verdict::UnknownSpdy(other),
+                wire @ (2 | 3) => Detection::Spdy(wire),
+                other => Detection::UnknownSpdy(other),
             },
-            _ => Verdict::More,
+            _ => Detection::More,
         },
-        [0x16, 0x03, ..] => Verdict::Tls,
-        [0x16] => Verdict::More,
-        _ if bytes.starts_with(H2_PREFACE) => Verdict::Http2,
-        _ if H2_PREFACE.starts_with(bytes) => Verdict::More,
-        _ => Verdict::Http1,
+        [0x16, 0x03, ..] => Detection::Tls,
+        [0x16] => Detection::More,
+        _ if bytes.starts_with(H2_PREFACE) => Detection::Http2,
+        _ if H2_PREFACE.starts_with(bytes) => Detection::More,
+        _ => Detection::Http1,
     }
 }
 
 /// The first of `protocols` that fits what was seen; SPDY/3 before 3.1, for it can still turn.
-fn choose(verdict: Verdict, protocols: &[Protocol]) -> Result<Protocol, ConnectionError> {
+fn choose(verdict: Detection, protocols: &[Protocol]) -> Result<Protocol, ConnectionError> {
     let fits = |protocol: &&Protocol| match (verdict, protocol) {
-        (Verdict::Spdy(wire), Protocol::Spdy(version)) => version.wire() == wire,
-        (Verdict::Http2, Protocol::Http2) | (Verdict::Http1, Protocol::Http1) => true,
+        (Detection::Spdy(wire), Protocol::Spdy(version)) => version.wire() == wire,
+        (Detection::Http2, Protocol::Http2) | (Detection::Http1, Protocol::Http1) => true,
         _ => false,
     };
     let got = match verdict {
-        Verdict::Spdy(2) => "SPDY/2",
-        Verdict::Spdy(_) => "SPDY/3 or SPDY/3.1",
-        Verdict::Http2 => "HTTP/2",
-        Verdict::Tls => "TLS",
-        Verdict::UnknownSpdy(_) => "an unknown version of SPDY",
-        Verdict::Http1 | Verdict::More => "HTTP/1.1",
+        Detection::Spdy(2) => "SPDY/2",
+        Detection::Spdy(_) => "SPDY/3 or SPDY/3.1",
+        Detection::Http2 => "HTTP/2",
+        Detection::Tls => "TLS",
+        Detection::UnknownSpdy(_) => "an unknown version of SPDY",
+        Detection::Http1 | Detection::More => "HTTP/1.1",
     };
     let v3 = Protocol::Spdy(Version::V3);
-    if verdict == Verdict::Spdy(3) && protocols.contains(&v3) {
+    if verdict == Detection::Spdy(3) && protocols.contains(&v3) {
         return Ok(v3);
     }
     protocols
@@ -107,7 +107,7 @@ pub async fn sniff(
     let mut deadline = runtime.sleep_until(runtime.now() + patience);
     let verdict = loop {
         match judge(&seen) {
-            Verdict::More => {}
+            Detection::More => {}
             verdict => break verdict,
         }
         // Never past the preface: what follows is for whoever speaks the protocol.
@@ -117,7 +117,7 @@ pub async fn sniff(
         match select(read, &mut deadline).await {
             Either::Left((Ok(0), _)) if seen.is_empty() => return Err(ConnectionError::Silent),
             // A client that said "P" and left spoke HTTP/1.1 badly; its parser says so best.
-            Either::Left((Ok(0), _)) => break Verdict::Http1,
+            Either::Left((Ok(0), _)) => break Detection::Http1,
             Either::Left((Ok(len), _)) => seen.extend_from_slice(&rest[..len]),
             Either::Left((Err(error), _)) => return Err(ConnectionError::Io(error)),
             Either::Right(((), _)) => {
@@ -178,18 +178,18 @@ mod tests {
     #[test]
     fn protocol_is_detected_from_the_fewest_first_bytes() {
         for (bytes, want) in [
-            (&b""[..], Verdict::More),
-            (b"\x80", Verdict::More),
-            (b"\x80\x03", Verdict::Spdy(3)),
-            (b"\x80\x02\x00\x01", Verdict::Spdy(2)),
-            (b"\x80\x04", Verdict::UnknownSpdy(4)),
-            (b"G", Verdict::Http1),
-            (b"P", Verdict::More),
-            (b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r", Verdict::More),
-            (H2_PREFACE, Verdict::Http2),
-            (b"PUT", Verdict::Http1),
-            (b"PRI * HTTP/1.1\r\n", Verdict::Http1),
-            (b"\x16\x03", Verdict::Tls),
+            (&b""[..], Detection::More),
+            (b"\x80", Detection::More),
+            (b"\x80\x03", Detection::Spdy(3)),
+            (b"\x80\x02\x00\x01", Detection::Spdy(2)),
+            (b"\x80\x04", Detection::UnknownSpdy(4)),
+            (b"G", Detection::Http1),
+            (b"P", Detection::More),
+            (b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r", Detection::More),
+            (H2_PREFACE, Detection::Http2),
+            (b"PUT", Detection::Http1),
+            (b"PRI * HTTP/1.1\r\n", Detection::Http1),
+            (b"\x16\x03", Detection::Tls),
         ] {
             assert_eq!(judge(bytes), want, "{bytes:x?}");
         }
@@ -198,18 +198,18 @@ mod tests {
     #[test]
     fn spdy_3_and_3_1_start_as_3_unless_only_3_1_is_offered() {
         let (v3, v31) = (Protocol::Spdy(Version::V3), Protocol::Spdy(Version::V31));
-        assert_eq!(choose(Verdict::Spdy(3), &ALL).unwrap(), v3);
-        assert_eq!(choose(Verdict::Spdy(3), &[v3, v31]).unwrap(), v3);
+        assert_eq!(choose(Detection::Spdy(3), &ALL).unwrap(), v3);
+        assert_eq!(choose(Detection::Spdy(3), &[v3, v31]).unwrap(), v3);
         assert_eq!(
-            choose(Verdict::Spdy(3), &[Protocol::Http1, v31]).unwrap(),
+            choose(Detection::Spdy(3), &[Protocol::Http1, v31]).unwrap(),
             v31
         );
         assert_eq!(
-            choose(Verdict::Spdy(3), &[Protocol::Http1, v3]).unwrap(),
+            choose(Detection::Spdy(3), &[Protocol::Http1, v3]).unwrap(),
             v3
         );
-        assert!(choose(Verdict::Spdy(3), &[Protocol::Http1]).is_err());
-        assert!(choose(Verdict::Tls, &ALL).is_err());
+        assert!(choose(Detection::Spdy(3), &[Protocol::Http1]).is_err());
+        assert!(choose(Detection::Tls, &ALL).is_err());
     }
 
     #[test]

@@ -31,7 +31,7 @@ use crate::http3::control::MAX_UNI_STREAMS;
 use crate::network::{DatagramSocket, Network};
 use crate::protocol::Protocol;
 use crate::serve::ServerOptions;
-use crate::tls::{Agreed, ClientTls, ServerTls, Shown};
+use crate::tls::{ClientTls, HandshakeInfo, PeerCertificates, ServerTls};
 use crate::upload_windows::{GROWN_WINDOW_BYTES, connection_window};
 
 /// Bytes of a datagram that every path bears (RFC 9000 §14.1). More is not looked for; windows count in these.
@@ -166,7 +166,7 @@ pub async fn connect(
     number: u64,
     options: &ClientOptions,
     runtime: &SharedRuntime,
-) -> io::Result<(QuicConnection, Agreed, Shown)> {
+) -> io::Result<(QuicConnection, HandshakeInfo, PeerCertificates)> {
     let any = match to.ip() {
         IpAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
         IpAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
@@ -186,7 +186,7 @@ pub async fn connect(
     let connecting =
         connecting.map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error))?;
     let connection = connecting.await?;
-    let agreed = Agreed {
+    let agreed = HandshakeInfo {
         protocol: Some(Protocol::Http3),
         version: Some(rustls::ProtocolVersion::TLSv1_3),
         // quinn does not tell these.
@@ -197,7 +197,10 @@ pub async fn connect(
     let shown = connection
         .peer_identity()
         .and_then(|shown| shown.downcast::<Vec<CertificateDer<'static>>>().ok())
-        .map_or_else(|| Shown::from([]), |shown| Shown::from(*shown));
+        .map_or_else(
+            || PeerCertificates::from([]),
+            |shown| PeerCertificates::from(*shown),
+        );
     let quic = QuicConnection {
         connection,
         endpoint,

@@ -8,13 +8,13 @@ use spdy::runtime::SharedRuntime;
 
 use crate::admission::Conduct;
 use crate::doorkeeper::admitted;
-use crate::in_front::Caller;
+use crate::in_front::ClientInfo;
 use crate::latch::Latch;
 use crate::listen::ListenOptions;
 use crate::network::{DatagramSocket, Network, SystemNetwork};
 use crate::open_connections::OpenConnections;
 use crate::quic::{QuicEndpoint, QuicIncoming};
-use crate::seat::Seat;
+use crate::seat::ConnectionSlot;
 use crate::serve::ServerOptions;
 use crate::tls::ServerTls;
 
@@ -71,7 +71,7 @@ impl QuicListener {
     /// [`Listener::run`](crate::listen::Listener::run) does.
     pub async fn run<F, S>(self, options: ListenOptions, stop: Latch, serve: F)
     where
-        F: Fn(QuicIncoming, Caller, Seat) -> S,
+        F: Fn(QuicIncoming, ClientInfo, ConnectionSlot) -> S,
         S: Future<Output: Into<Conduct>> + Send + 'static,
     {
         let door = &options.admission;
@@ -98,7 +98,7 @@ impl QuicListener {
                 () = stop.wait() => break,
                 permit = door.room() => permit,
             };
-            let caller = Caller::from(from);
+            let caller = ClientInfo::from(from);
             match admitted(door, &options.in_front.now(), caller) {
                 Ok(admitted) => {
                     let serving = serve(incoming, caller, admitted.seat());

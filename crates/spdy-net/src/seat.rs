@@ -21,7 +21,7 @@ use crate::latch::{Latch, Wait};
 
 /// Clones are the same place. The default is one that nobody will ask for.
 #[derive(Clone, Debug, Default)]
-pub struct Seat(Arc<Shared>);
+pub struct ConnectionSlot(Arc<Shared>);
 
 #[derive(Debug, Default)]
 struct Shared {
@@ -39,7 +39,7 @@ struct State {
     idle_since: u64,
 }
 
-impl Seat {
+impl ConnectionSlot {
     /// A place among those that share `turns`.
     pub(crate) fn new(turns: Arc<AtomicU64>) -> Self {
         let idle_since = turns.fetch_add(1, Ordering::Relaxed);
@@ -55,9 +55,9 @@ impl Seat {
     }
 
     /// An exchange began; it ends when what is returned is dropped.
-    pub(crate) fn exchange(&self) -> Exchange {
+    pub(crate) fn exchange(&self) -> SlotExchange {
         self.lock().open += 1;
-        Exchange(self.clone())
+        SlotExchange(self.clone())
     }
 
     /// Since which turn it has nothing to do; `None` if it has, or was told to go.
@@ -88,9 +88,9 @@ impl Seat {
 
 /// An exchange that is open.
 #[derive(Debug)]
-pub(crate) struct Exchange(Seat);
+pub(crate) struct SlotExchange(ConnectionSlot);
 
-impl Exchange {
+impl SlotExchange {
     /// Keeps it open as long as `response` has a body to come. One that is in memory is handed over at once,
     /// and no connection ends before it is sent: it costs nothing here.
     pub(crate) fn with(self, response: Response<Body>) -> Response<Body> {
@@ -98,7 +98,7 @@ impl Exchange {
             return response;
         }
         response.map(|body| {
-            Body::wrap(Busy {
+            Body::wrap(SlotBody {
                 body,
                 _exchange: self,
             })
@@ -106,7 +106,7 @@ impl Exchange {
     }
 }
 
-impl Drop for Exchange {
+impl Drop for SlotExchange {
     fn drop(&mut self) {
         let mut state = self.0.lock();
         state.open -= 1;
@@ -117,12 +117,12 @@ impl Drop for Exchange {
 }
 
 /// A body whose exchange is open while it lives.
-struct Busy {
+struct SlotBody {
     body: Body,
-    _exchange: Exchange,
+    _exchange: SlotExchange,
 }
 
-impl http_body::Body for Busy {
+impl http_body::Body for SlotBody {
     type Data = Bytes;
     type Error = BoxError;
 
@@ -148,7 +148,7 @@ mod tests {
 
     #[test]
     fn a_connection_with_a_new_request_is_not_evicted() {
-        let seat = Seat::default();
+        let seat = ConnectionSlot::default();
         let exchange = seat.exchange();
         assert!(!seat.give_way());
         assert!(!seat.0.wanted.is_set());

@@ -30,8 +30,8 @@ use crate::network::BoxIo;
 use crate::protocol::Protocol;
 use crate::quic::{QuicIncoming, QuicOptions};
 use crate::refusal::Refusal;
-use crate::seat::Seat;
-use crate::stall::{ReadTimeoutBody, Stall, WriteTimeoutIo};
+use crate::seat::ConnectionSlot;
+use crate::stall::{ProgressTimeout, ReadTimeoutBody, WriteTimeoutIo};
 use crate::tls::ServerTls;
 use crate::{http1, http2, http3, negotiate, spdy_session};
 
@@ -92,7 +92,7 @@ pub struct ServerOptions {
     /// This one connection's client came over TLS, which ended in front: as [`Caller`](crate::in_front::Caller) has it. Default `false`.
     pub came_over_tls: bool,
     /// The place of this one connection, which it may have to give up for another when it has nothing to do.
-    pub seat: Seat,
+    pub seat: ConnectionSlot,
 }
 
 impl Default for ServerOptions {
@@ -121,7 +121,7 @@ impl Default for ServerOptions {
             literal_heads: false,
             hits: LimitHits::default(),
             came_over_tls: false,
-            seat: Seat::default(),
+            seat: ConnectionSlot::default(),
         }
     }
 }
@@ -160,7 +160,7 @@ pub async fn serve_connection(
     tracing::debug!(%protocol, secure, "serving a connection");
     let io = Box::new(WriteTimeoutIo::new(
         io,
-        Stall::for_writes(runtime.clone(), options),
+        ProgressTimeout::for_writes(runtime.clone(), options),
     ));
     let handler = Arc::new(ReadTimeoutHandler {
         handler,
@@ -248,7 +248,7 @@ impl Handler for ReadTimeoutHandler {
             return self.handler.answer(request);
         }
         let request = request.map(|body| {
-            let stall = Stall::of_reading(self.runtime.clone(), &self.options);
+            let stall = ProgressTimeout::of_reading(self.runtime.clone(), &self.options);
             Body::wrap(ReadTimeoutBody::new(body, stall))
         });
         self.handler.answer(request)

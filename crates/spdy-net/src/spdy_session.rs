@@ -20,7 +20,7 @@ use spdy_session::limit::Limit;
 use crate::byte_count::HeaderBytes;
 use crate::connection::{ClientOptions, drop_connection_headers};
 use crate::error::{ConnectionError, ExchangeError, Retry};
-use crate::handler::Arrival;
+use crate::handler::RequestInfo;
 use crate::network::BoxIo;
 use crate::protocol::Protocol;
 use crate::refusal::{Flaw, Refusal};
@@ -84,7 +84,7 @@ impl SpdyClient {
         Box::pin(async move {
             let (head, body) = response.await.map_err(|error| lost(&error))?.into_parts();
             let body = match head.headers.contains_key(http::header::CONTENT_LENGTH) {
-                true => Body::wrap(Whole { body, told: false }),
+                true => Body::wrap(LengthCheckedBody { body, told: false }),
                 false => body,
             };
             Ok(Response::from_parts(head, body))
@@ -119,13 +119,13 @@ impl SpdyClient {
 
 /// A response's body that fails at its end when its length is not what was declared, as it does in
 /// HTTP/1.1 and HTTP/2. All that came is passed on before.
-struct Whole {
+struct LengthCheckedBody {
     body: Body,
     /// The end was told, good or bad.
     told: bool,
 }
 
-impl http_body::Body for Whole {
+impl http_body::Body for LengthCheckedBody {
     type Data = Bytes;
     type Error = BoxError;
 
@@ -228,7 +228,7 @@ pub(crate) async fn serve(
             .map(Pusher::priority)
             .unwrap_or_default();
         let protocol = Protocol::Spdy(version);
-        request.extensions_mut().insert(Arrival {
+        request.extensions_mut().insert(RequestInfo {
             protocol,
             secure,
             priority,

@@ -17,11 +17,11 @@ use crate::connection::ClientOptions;
 use crate::limit::{ConnectionLimit, LimitHits};
 use crate::network::BoxIo;
 use crate::serve::ServerOptions;
-use crate::turns::{Awaited, SendProgress};
+use crate::turns::{BlockReason, SendProgress};
 
 /// How slow a peer may be in one direction.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-enum Direction {
+enum ProgressDirection {
     /// It sends us something.
     Sending,
     /// It takes something from us.
@@ -36,9 +36,9 @@ enum Direction {
 ///   held up             |-----|                            nor is time in which the peer could do nothing
 ///             `------------- patience -------------'      so long a wait for less than `least`: given up
 /// ```
-pub(crate) struct Stall {
+pub(crate) struct ProgressTimeout {
     runtime: SharedRuntime,
-    direction: Direction,
+    direction: ProgressDirection,
     patience: Duration,
     /// Bytes that end the wait; fewer only pass the time.
     least: u64,
@@ -55,12 +55,12 @@ pub(crate) struct Stall {
     timer: Option<BoxFuture<()>>,
 }
 
-impl Stall {
+impl ProgressTimeout {
     /// For a peer that takes nothing, or a trickle.
     pub(crate) fn for_writes(runtime: SharedRuntime, options: &ServerOptions) -> Self {
         let stall = Self::new(
             runtime,
-            Direction::Taking,
+            ProgressDirection::Taking,
             options.write_timeout,
             options.min_rate,
         );
@@ -69,14 +69,14 @@ impl Stall {
 
     /// For a server that takes nothing of what a client sends, or a trickle: `pace` bytes a second of waiting are wanted.
     pub(crate) fn for_upload(runtime: SharedRuntime, patience: Duration, pace: u32) -> Self {
-        Self::new(runtime, Direction::Taking, patience, pace)
+        Self::new(runtime, ProgressDirection::Taking, patience, pace)
     }
 
     /// For a peer that sends nothing, or a trickle.
     pub(crate) fn of_reading(runtime: SharedRuntime, options: &ServerOptions) -> Self {
         let stall = Self::new(
             runtime,
-            Direction::Sending,
+            ProgressDirection::Sending,
             options.read_timeout,
             options.min_rate,
         );
@@ -85,7 +85,7 @@ impl Stall {
 
     fn new(
         runtime: SharedRuntime,
-        direction: Direction,
+        direction: ProgressDirection,
         patience: Duration,
         min_rate: u32,
     ) -> Self {
@@ -168,7 +168,7 @@ impl Stall {
     }
 
     fn given_up(&self) -> io::Error {
-        use Direction::{Sending, Taking};
+        use ProgressDirection::{Sending, Taking};
         let limit = match (self.direction, self.came) {
             (Sending, 0) => ConnectionLimit::ReadTimeout,
             (Taking, 0) => ConnectionLimit::WriteTimeout,
@@ -210,15 +210,15 @@ impl Stall {
 /// While its window is closed, the peer takes nothing of it, and its own time runs. While it is open, others have what room the
 /// connection has, and its turn will come: whatever the connection takes is progress.
 pub(crate) struct StreamProgressTimeout {
-    own: Stall,
-    connection: Stall,
+    own: ProgressTimeout,
+    connection: ProgressTimeout,
     /// Bytes of the connection that were looked at.
     seen: u64,
 }
 
 impl StreamProgressTimeout {
     /// `make` makes a stall without a past.
-    pub(crate) fn new(make: impl Fn() -> Stall) -> Self {
+    pub(crate) fn new(make: impl Fn() -> ProgressTimeout) -> Self {
         Self {
             own: make(),
             connection: make(),
@@ -233,13 +233,13 @@ impl StreamProgressTimeout {
     }
 
     /// There is no room; ready when the peer is the cause of that for too long.
-    pub(crate) fn poll(&mut self, cx: &mut Context<'_>, awaited: Awaited) -> Poll<io::Error> {
+    pub(crate) fn poll(&mut self, cx: &mut Context<'_>, awaited: BlockReason) -> Poll<io::Error> {
         match awaited {
-            Awaited::Window => {
+            BlockReason::Window => {
                 self.connection.moved(0);
                 self.own.poll(cx)
             }
-            Awaited::Connection(SendProgress { bytes, at }) => {
+            BlockReason::Connection(SendProgress { bytes, at }) => {
                 self.own.moved(0);
                 self.connection.record_partial(bytes - self.seen, at);
                 self.seen = bytes;
@@ -268,11 +268,11 @@ pub(crate) fn is_stall(error: &(dyn std::error::Error + 'static)) -> bool {
 /// A connection whose writes fail when they stand still for too long.
 pub(crate) struct WriteTimeoutIo {
     io: BoxIo,
-    stall: Stall,
+    stall: ProgressTimeout,
 }
 
 impl WriteTimeoutIo {
-    pub(crate) fn new(io: BoxIo, stall: Stall) -> Self {
+    pub(crate) fn new(io: BoxIo, stall: ProgressTimeout) -> Self {
         Self { io, stall }
     }
 }
@@ -286,7 +286,7 @@ pub(crate) fn with_write_timeout(
     let Some(patience) = options.write_timeout else {
         return io;
     };
-    let stall = Stall::for_upload(runtime.clone(), patience, options.min_rate);
+    let stall = ProgressTimeout::for_upload(runtime.clone(), patience, options.min_rate);
     Box::new(WriteTimeoutIo::new(io, stall))
 }
 
@@ -342,11 +342,11 @@ impl AsyncWrite for WriteTimeoutIo {
 /// nobody reads it does not count.
 pub(crate) struct ReadTimeoutBody {
     body: Body,
-    stall: Stall,
+    stall: ProgressTimeout,
 }
 
 impl ReadTimeoutBody {
-    pub(crate) fn new(body: Body, stall: Stall) -> Self {
+    pub(crate) fn new(body: Body, stall: ProgressTimeout) -> Self {
         Self { body, stall }
     }
 }

@@ -23,14 +23,14 @@ use crate::error::{ExchangeError, Retry, chain};
 use crate::http1::{MIN_BUFFER_BYTES, check_size, in_origin_form, lost};
 use crate::latch::Latch;
 use crate::network::BoxIo;
-use crate::seat::Exchange;
+use crate::seat::SlotExchange;
 use crate::stall::with_write_timeout;
 
-type Begin = Box<dyn FnOnce(BoxIo, Latch) -> BoxFuture<()> + Send>;
+type UpgradeFn = Box<dyn FnOnce(BoxIo, Latch) -> BoxFuture<()> + Send>;
 
 /// What is done with a served connection once 101 is written to it; in the extensions of that answer, over HTTP/1.1 alone.
 #[derive(Clone)]
-pub struct UpgradeHandler(Arc<Mutex<Option<Begin>>>);
+pub struct UpgradeHandler(Arc<Mutex<Option<UpgradeFn>>>);
 
 impl std::fmt::Debug for UpgradeHandler {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -45,20 +45,20 @@ impl UpgradeHandler {
     where
         F: Future<Output = ()> + Send + 'static,
     {
-        let begin: Begin = Box::new(|io, stop| Box::pin(begin(io, stop)));
+        let begin: UpgradeFn = Box::new(|io, stop| Box::pin(begin(io, stop)));
         Self(Arc::new(Mutex::new(Some(begin))))
     }
 
-    fn take(&self) -> Option<Begin> {
+    fn take(&self) -> Option<UpgradeFn> {
         self.0.lock().take()
     }
 }
 
 /// What becomes of a served connection behind its last answer. Clones are of the same connection.
 #[derive(Clone, Default)]
-pub(crate) struct Behind(Arc<Mutex<Option<Next>>>);
+pub(crate) struct PendingUpgrade(Arc<Mutex<Option<AfterHttp>>>);
 
-enum Next {
+enum AfterHttp {
     /// Another protocol.
     Switch(AcceptedUpgrade),
     /// Its end, since the offer was not taken up: hyper keeps that until then, and leaves the ending to who takes it up.
@@ -67,32 +67,32 @@ enum Next {
 
 struct AcceptedUpgrade {
     upgrade: OnUpgrade,
-    begin: Begin,
+    begin: UpgradeFn,
     /// As long as the other protocol is spoken there is something to do.
-    exchange: Exchange,
+    exchange: SlotExchange,
 }
 
 /// A request's offer to speak another protocol.
-pub(crate) struct Offer {
+pub(crate) struct UpgradeOffer {
     upgrade: OnUpgrade,
-    behind: Behind,
+    behind: PendingUpgrade,
 }
 
-impl Offer {
+impl UpgradeOffer {
     /// Notes that `response` hands the connection over; gives `exchange` back if it does not.
     pub(crate) fn take_up(
         self,
-        exchange: Exchange,
+        exchange: SlotExchange,
         response: &mut Response<Body>,
-    ) -> Option<Exchange> {
+    ) -> Option<SlotExchange> {
         let takeover = response.extensions_mut().remove::<UpgradeHandler>();
         let begin = takeover.and_then(|takeover| takeover.take());
         let is_101 = response.status() == StatusCode::SWITCHING_PROTOCOLS;
         let Some(begin) = begin.filter(|_| is_101) else {
-            *self.behind.lock() = Some(Next::End(self.upgrade));
+            *self.behind.lock() = Some(AfterHttp::End(self.upgrade));
             return Some(exchange);
         };
-        *self.behind.lock() = Some(Next::Switch(AcceptedUpgrade {
+        *self.behind.lock() = Some(AfterHttp::Switch(AcceptedUpgrade {
             upgrade: self.upgrade,
             begin,
             exchange,
@@ -101,17 +101,17 @@ impl Offer {
     }
 }
 
-impl Behind {
+impl PendingUpgrade {
     /// The offer of `request`, if hyper sees one: an `Upgrade`, though not over HTTP/1.0 (RFC 9110 §7.8), or CONNECT.
-    pub(crate) fn offer<B>(&self, request: &mut Request<B>) -> Option<Offer> {
+    pub(crate) fn offer<B>(&self, request: &mut Request<B>) -> Option<UpgradeOffer> {
         let upgrade = request.extensions_mut().remove();
-        upgrade.map(|upgrade| Offer {
+        upgrade.map(|upgrade| UpgradeOffer {
             upgrade,
             behind: self.clone(),
         })
     }
 
-    fn lock(&self) -> MutexGuard<'_, Option<Next>> {
+    fn lock(&self) -> MutexGuard<'_, Option<AfterHttp>> {
         self.0.lock()
     }
 
@@ -120,8 +120,8 @@ impl Behind {
         let next = self.lock().take();
         let switching = match next {
             None => return,
-            Some(Next::End(upgrade)) => return end(upgrade).await,
-            Some(Next::Switch(switching)) => switching,
+            Some(AfterHttp::End(upgrade)) => return end(upgrade).await,
+            Some(AfterHttp::Switch(switching)) => switching,
         };
         match switching.upgrade.await {
             Ok(upgraded) => {
@@ -144,7 +144,7 @@ async fn end(upgrade: OnUpgrade) {
 }
 
 /// What a server says that is asked for another protocol.
-pub enum Answer {
+pub enum UpgradeResponse {
     /// 101, and the bytes behind it.
     Switched(Response<()>, BoxIo),
     /// Anything else; the connection ends with it.
@@ -163,7 +163,7 @@ pub async fn ask(
     request: Request<Body>,
     options: &ClientOptions,
     runtime: &SharedRuntime,
-) -> Result<Answer, ExchangeError> {
+) -> Result<UpgradeResponse, ExchangeError> {
     let request = in_origin_form(request)?;
     let broken = |error: hyper::Error| ExchangeError::new(Retry::Never, chain(&error));
     let mut builder = hyper::client::conn::http1::Builder::new();
@@ -183,11 +183,14 @@ pub async fn ask(
         // hyper's own words leave out the cause.
         let boxed = |error: hyper::Error| BoxError::from(chain(&error));
         let response = response.map(|body| Body::wrap(body.map_err(boxed)));
-        return Ok(Answer::Kept(response));
+        return Ok(UpgradeResponse::Kept(response));
     }
     let upgraded = hyper::upgrade::on(&mut response).await.map_err(broken)?;
     let (mut head, _) = response.into_parts();
     head.extensions.clear();
     let io = Box::new(TokioIo::new(upgraded));
-    Ok(Answer::Switched(Response::from_parts(head, ()), io))
+    Ok(UpgradeResponse::Switched(
+        Response::from_parts(head, ()),
+        io,
+    ))
 }

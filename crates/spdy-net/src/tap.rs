@@ -6,13 +6,13 @@
 use std::fmt;
 
 use spdy_clock::Instant;
-pub use spdy_session::observe::{Direction, Seen as SpdySeen};
+pub use spdy_session::observe::{Direction, ObservedFrame as SpdySeen};
 
 use crate::protocol::Protocol;
 
 /// What passed.
 #[derive(Debug)]
-pub enum Seen<'a> {
+pub enum TapEvent<'a> {
     /// A connection stands and is about to be used.
     Opened {
         /// What is spoken on it.
@@ -94,7 +94,7 @@ impl Http2Frame<'_> {
 /// Called on the road of the bytes: it must be quick, and must not call back into the connection.
 pub trait Tap: Send + Sync {
     /// `seen` passed on connection `connection` at `at`.
-    fn seen(&self, connection: u64, at: Instant, direction: Direction, seen: &Seen<'_>);
+    fn seen(&self, connection: u64, at: Instant, direction: Direction, seen: &TapEvent<'_>);
 }
 
 /// A tap on one connection.
@@ -106,7 +106,7 @@ pub(crate) struct ConnectionTap {
 }
 
 impl ConnectionTap {
-    pub(crate) fn show(&self, direction: Direction, seen: &Seen<'_>) {
+    pub(crate) fn show(&self, direction: Direction, seen: &TapEvent<'_>) {
         self.tap
             .seen(self.connection, self.runtime.now(), direction, seen);
     }
@@ -121,7 +121,11 @@ impl fmt::Debug for ConnectionTap {
 /// A SPDY session's observer that tells a tap.
 impl spdy_session::observe::Observe for ConnectionTap {
     fn seen(&self, seen: &SpdySeen<'_>) {
-        self.tap
-            .seen(self.connection, seen.at, seen.direction, &Seen::Spdy(seen));
+        self.tap.seen(
+            self.connection,
+            seen.at,
+            seen.direction,
+            &TapEvent::Spdy(seen),
+        );
     }
 }

@@ -182,7 +182,7 @@ fn alpn(protocols: &[Protocol]) -> Vec<Vec<u8>> {
 
 /// What a handshake came to.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub struct Agreed {
+pub struct HandshakeInfo {
     /// The protocol that ALPN chose; `None` if the peer does not know ALPN.
     pub protocol: Option<Protocol>,
     /// The version of TLS.
@@ -196,8 +196,8 @@ pub struct Agreed {
     pub is_proof: bool,
 }
 
-fn agreed(tls: &rustls::CommonState) -> Agreed {
-    Agreed {
+fn agreed(tls: &rustls::CommonState) -> HandshakeInfo {
+    HandshakeInfo {
         protocol: tls.alpn_protocol().and_then(Protocol::from_alpn),
         version: tls.protocol_version(),
         suite: tls.negotiated_cipher_suite().map(|suite| suite.suite()),
@@ -222,7 +222,7 @@ struct CertificateCheck {
 }
 
 /// The certificates that a server showed, its own first.
-pub type Shown = Arc<[CertificateDer<'static>]>;
+pub type PeerCertificates = Arc<[CertificateDer<'static>]>;
 
 impl fmt::Debug for ClientTls {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -303,7 +303,7 @@ impl ClientTls {
     /// second host were forgotten once: CVE-2014-3166). Never where a client certificate may have been
     /// asked for, or the configuration was made elsewhere.
     #[must_use]
-    pub fn would_trust(&self, shown: &Shown, host: &str) -> bool {
+    pub fn would_trust(&self, shown: &PeerCertificates, host: &str) -> bool {
         let (Some(judge), Ok(name)) = (&self.judge, server_name(host)) else {
             return false;
         };
@@ -322,7 +322,7 @@ impl ClientTls {
     /// # Errors
     ///
     /// A host that is no name, a certificate that is not believed, or a connection that broke.
-    pub async fn connect(&self, io: BoxIo, host: &str) -> io::Result<(BoxIo, Agreed)> {
+    pub async fn connect(&self, io: BoxIo, host: &str) -> io::Result<(BoxIo, HandshakeInfo)> {
         let (io, agreed, _) = self.connect_with_certificates(io, host).await?;
         Ok((io, agreed))
     }
@@ -336,7 +336,7 @@ impl ClientTls {
         &self,
         io: BoxIo,
         host: &str,
-    ) -> io::Result<(BoxIo, Agreed, Shown)> {
+    ) -> io::Result<(BoxIo, HandshakeInfo, PeerCertificates)> {
         let name = server_name(host)?;
         let connector = TlsConnector::from(self.config.clone());
         let stream = connector
@@ -490,7 +490,7 @@ impl ServerTls {
     /// # Errors
     ///
     /// A client that speaks no TLS, offers nothing we speak, or broke off.
-    pub async fn accept(&self, io: BoxIo) -> io::Result<(BoxIo, Agreed)> {
+    pub async fn accept(&self, io: BoxIo) -> io::Result<(BoxIo, HandshakeInfo)> {
         let acceptor = TlsAcceptor::from(self.config.clone());
         let stream = acceptor
             .accept_with(io, |tls| tls.set_buffer_limit(Some(TLS_BUFFER_BYTES)))

@@ -79,7 +79,7 @@ impl HttpPriority {
 
 /// What a body that finds no room waits for.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) enum Awaited {
+pub(crate) enum BlockReason {
     /// The peer, to open the stream's window.
     Window,
     /// The connection, whose room others have.
@@ -97,19 +97,19 @@ pub(crate) struct SendProgress {
 
 /// The bodies that one side of a connection sends. Clones are the same.
 #[derive(Clone, Debug)]
-pub(crate) struct Turns(Arc<Mutex<State>>);
+pub(crate) struct WriteScheduler(Arc<Mutex<State>>);
 
 #[derive(Debug)]
 struct State {
     initial_window: i64,
     /// WINDOW_UPDATEs for streams without a response yet.
     early: BTreeMap<u32, i64>,
-    open: BTreeMap<u32, Open>,
+    open: BTreeMap<u32, StreamState>,
     outflow: SendProgress,
 }
 
 #[derive(Debug)]
-struct Open {
+struct StreamState {
     precedence: HttpPriority,
     /// Sum of WINDOW_UPDATEs less bytes handed to h2; with `initial_window` this is the window.
     credit: i64,
@@ -120,7 +120,7 @@ struct Open {
     waker: Option<Waker>,
 }
 
-impl Turns {
+impl WriteScheduler {
     pub(crate) fn new() -> Self {
         let (early, open) = (BTreeMap::new(), BTreeMap::new());
         Self(Arc::new(Mutex::new(State {
@@ -136,12 +136,12 @@ impl Turns {
     }
 
     /// A response on stream `id` is about to be written.
-    pub(crate) fn open(&self, id: u32, precedence: HttpPriority) -> Turn {
+    pub(crate) fn open(&self, id: u32, precedence: HttpPriority) -> ScheduledStream {
         let mut state = self.lock();
         let credit = state.early.remove(&id).unwrap_or(0);
         state.open.insert(
             id,
-            Open {
+            StreamState {
                 precedence,
                 credit,
                 held: 0,
@@ -149,7 +149,7 @@ impl Turns {
                 waker: None,
             },
         );
-        Turn {
+        ScheduledStream {
             turns: self.clone(),
             id,
         }
@@ -198,7 +198,7 @@ impl Turns {
     }
 }
 
-impl Open {
+impl StreamState {
     /// Whether the peer has had all that its window for the stream allows.
     fn is_closed(&self, initial_window: i64) -> bool {
         initial_window + self.credit + self.held <= 0
@@ -240,12 +240,12 @@ impl State {
 
 /// One response's place. Dropped, it holds up nobody.
 #[derive(Debug)]
-pub(crate) struct Turn {
-    turns: Turns,
+pub(crate) struct ScheduledStream {
+    turns: WriteScheduler,
     id: u32,
 }
 
-impl Turn {
+impl ScheduledStream {
     /// There is a chunk to send; ready when no more urgent response could send instead.
     pub(crate) fn poll(&self, cx: &mut Context<'_>) -> Poll<()> {
         let mut state = self.turns.lock();
@@ -266,16 +266,16 @@ impl Turn {
     }
 
     /// There is a chunk to send, and no room for it: what is waited for. Wakes when it is something else.
-    pub(crate) fn awaited(&self, cx: &mut Context<'_>) -> Awaited {
+    pub(crate) fn awaited(&self, cx: &mut Context<'_>) -> BlockReason {
         let mut state = self.turns.lock();
         let (initial, outflow) = (state.initial_window, state.outflow);
         let Some(mine) = state.open.get_mut(&self.id) else {
-            return Awaited::Connection(outflow);
+            return BlockReason::Connection(outflow);
         };
         mine.waker = Some(cx.waker().clone());
         match mine.is_closed(initial) {
-            true => Awaited::Window,
-            false => Awaited::Connection(outflow),
+            true => BlockReason::Window,
+            false => BlockReason::Connection(outflow),
         }
     }
 
@@ -305,7 +305,7 @@ impl Turn {
     }
 }
 
-impl Drop for Turn {
+impl Drop for ScheduledStream {
     fn drop(&mut self) {
         let mut state = self.turns.lock();
         state.open.remove(&self.id);
@@ -318,7 +318,7 @@ pub(crate) mod tests {
     use super::*;
 
     /// Whether it may send.
-    pub(crate) fn ready(turn: &Turn) -> bool {
+    pub(crate) fn ready(turn: &ScheduledStream) -> bool {
         turn.poll(&mut Context::from_waker(Waker::noop()))
             .is_ready()
     }
@@ -333,7 +333,7 @@ pub(crate) mod tests {
 
     #[test]
     fn the_more_urgent_goes_first_and_of_equals_the_older() {
-        let turns = Turns::new();
+        let turns = WriteScheduler::new();
         let (image, style, late) = (
             turns.open(1, of(4)),
             turns.open(3, of(1)),
@@ -351,7 +351,7 @@ pub(crate) mod tests {
 
     #[test]
     fn incremental_responses_share() {
-        let turns = Turns::new();
+        let turns = WriteScheduler::new();
         let share = HttpPriority {
             urgency: 4,
             incremental: true,

@@ -144,7 +144,7 @@ impl Trust {
         if self.pins.is_empty() && self.host_pins.is_empty() {
             return Ok(chain);
         }
-        Ok(Arc::new(Pinned {
+        Ok(Arc::new(PinVerifier {
             pins: self.pins.clone(),
             host_pins: self.host_pins.clone(),
             chain,
@@ -154,13 +154,13 @@ impl Trust {
 
 /// Looks at the key of the leaf, then lets `chain` judge the rest.
 #[derive(Debug)]
-struct Pinned {
+struct PinVerifier {
     pins: Vec<Pin>,
     host_pins: Vec<(String, Vec<Pin>)>,
     chain: Arc<dyn ServerCertVerifier>,
 }
 
-impl ServerCertVerifier for Pinned {
+impl ServerCertVerifier for PinVerifier {
     fn verify_server_cert(
         &self,
         end_entity: &CertificateDer<'_>,

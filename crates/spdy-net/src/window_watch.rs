@@ -3,8 +3,8 @@
 use spdy::runtime::SharedRuntime;
 use spdy_session::observe::Direction;
 
-use crate::byte_count::{FrameHead, FrameScanner, Watch};
-use crate::turns::Turns;
+use crate::byte_count::{ByteObserver, FrameHead, FrameScanner};
+use crate::turns::WriteScheduler;
 
 /// Types of frames (RFC 9113 §6).
 const DATA: u8 = 0;
@@ -20,13 +20,13 @@ const INITIAL_WINDOW_SIZE: u16 = 4;
 pub(crate) struct WindowTracker {
     sent: FrameScanner,
     received: FrameScanner,
-    turns: Turns,
+    turns: WriteScheduler,
     runtime: SharedRuntime,
 }
 
 impl WindowTracker {
     /// At a client.
-    pub(crate) fn of_client(turns: Turns, runtime: SharedRuntime) -> Self {
+    pub(crate) fn of_client(turns: WriteScheduler, runtime: SharedRuntime) -> Self {
         Self {
             sent: FrameScanner::of_client(),
             received: FrameScanner::default(),
@@ -36,7 +36,7 @@ impl WindowTracker {
     }
 
     /// At a server.
-    pub(crate) fn of_server(turns: Turns, runtime: SharedRuntime) -> Self {
+    pub(crate) fn of_server(turns: WriteScheduler, runtime: SharedRuntime) -> Self {
         Self {
             sent: FrameScanner::default(),
             received: FrameScanner::of_client(),
@@ -78,7 +78,7 @@ impl WindowTracker {
     }
 }
 
-impl Watch for WindowTracker {
+impl ByteObserver for WindowTracker {
     fn passed(&mut self, direction: Direction, bytes: &[u8]) {
         match direction {
             Direction::Sent => self.sent(bytes),
@@ -95,12 +95,12 @@ mod tests {
     use spdy::runtime::TokioRuntime;
 
     use super::*;
-    use crate::turns::Awaited;
+    use crate::turns::BlockReason;
     use crate::turns::tests::{of, ready};
 
     #[test]
     fn a_closed_stream_window_does_not_block_other_streams() {
-        let turns = Turns::new();
+        let turns = WriteScheduler::new();
         let (urgent, other) = (turns.open(1, of(0)), turns.open(3, of(7)));
         assert!(ready(&urgent));
         urgent.sent(65_535);
@@ -110,7 +110,7 @@ mod tests {
         assert!(!ready(&other), "one byte of window is a turn");
     }
 
-    fn watch(turns: &Turns) -> WindowTracker {
+    fn watch(turns: &WriteScheduler) -> WindowTracker {
         let runtime = SharedRuntime::new(TokioRuntime::start());
         let mut watch = WindowTracker::of_server(turns.clone(), runtime);
         watch.passed(Direction::Received, b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n");
@@ -128,7 +128,7 @@ mod tests {
 
     #[test]
     fn early_credit_counts_however_many_streams_got_late_credit_before() {
-        let turns = Turns::new();
+        let turns = WriteScheduler::new();
         let mut watch = watch(&turns);
         for nth in 0..=1024 {
             window_update(&mut watch, 2 * nth + 1, 1);
@@ -148,7 +148,7 @@ mod tests {
                 self.0.store(true, std::sync::atomic::Ordering::Relaxed);
             }
         }
-        let turns = Turns::new();
+        let turns = WriteScheduler::new();
         let mut watch = watch(&turns);
         let (urgent, other) = (turns.open(1, of(0)), turns.open(3, of(7)));
         assert!(ready(&urgent));
@@ -164,13 +164,13 @@ mod tests {
 
     #[test]
     fn a_stream_waits_for_its_window_only_once_the_peer_has_had_all_of_it() {
-        let turns = Turns::new();
+        let turns = WriteScheduler::new();
         let mut watch = watch(&turns);
         let turn = turns.open(1, of(3));
         let awaited = || turn.awaited(&mut Context::from_waker(Waker::noop()));
         let out = || match awaited() {
-            Awaited::Connection(outflow) => Some(outflow.bytes),
-            Awaited::Window => None,
+            BlockReason::Connection(outflow) => Some(outflow.bytes),
+            BlockReason::Window => None,
         };
         turn.sent(65_535);
         assert_eq!(out(), Some(0), "all of it is here yet");
@@ -180,7 +180,7 @@ mod tests {
         watch.passed(Direction::Sent, &data[..9 + 0xfffe]);
         assert_eq!(out(), Some(0xfffe));
         watch.passed(Direction::Sent, &data[9 + 0xfffe..]);
-        assert_eq!(awaited(), Awaited::Window);
+        assert_eq!(awaited(), BlockReason::Window);
         window_update(&mut watch, 1, 1);
         assert_eq!(out(), Some(0xffff));
         // Of another stream, or none of ours.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use spdy_net::admission::{Admission, AdmissionLimits, Conduct};
-use spdy_net::in_front::{Caller, ProxyProtocolOptions, SharedTrustedProxies, TrustedProxies};
+use spdy_net::in_front::{ClientInfo, ProxyProtocolOptions, SharedTrustedProxies, TrustedProxies};
 use spdy_net::latch::Latch;
 use spdy_net::limit::{ConnectionLimit, LimitHits};
 use spdy_net::listen::{ListenOptions, Listener};
@@ -18,7 +18,7 @@ const PROXY: &str = "127.0.0.2";
 const HEADER: &str = "PROXY TCP4 203.0.113.7 192.0.2.1 5000 443\r\n";
 
 /// A listener that tells each line's writer who he is, over which one address may have two connections.
-struct Scene {
+struct TestListener {
     address: SocketAddr,
     in_front: SharedTrustedProxies,
     hits: LimitHits,
@@ -33,7 +33,7 @@ fn announcing() -> Arc<TrustedProxies> {
     Arc::new(in_front.announcing(ProxyProtocolOptions { tls_port }))
 }
 
-impl Scene {
+impl TestListener {
     fn start(in_front: Arc<TrustedProxies>) -> Self {
         Self::start_with(in_front, |_| ())
     }
@@ -90,14 +90,14 @@ impl Scene {
 }
 
 /// Says for each line whom it came from, and whether that one came over TLS; `abuse` is one.
-async fn say_who_it_is(mut io: BoxIo, caller: Caller) -> Conduct {
+async fn say_who_it_is(mut io: BoxIo, caller: ClientInfo) -> Conduct {
     let mut line = Vec::new();
     while let Ok(byte) = io.read_u8().await {
         if byte != b'\n' {
             line.push(byte);
             continue;
         }
-        let Caller {
+        let ClientInfo {
             address,
             came_over_tls,
         } = caller;
@@ -126,7 +126,7 @@ async fn heard(stream: &mut TcpStream) -> String {
 
 #[tokio::test]
 async fn the_client_address_comes_from_the_trusted_proxy() {
-    let scene = Scene::start(announcing());
+    let scene = TestListener::start(announcing());
     let told = scene.told(PROXY, &format!("{HEADER}hello\n")).await;
     assert_eq!(told, "203.0.113.7 true hello\n");
     let told = scene.told(PROXY, "PROXY UNKNOWN\r\nhello\n").await;
@@ -138,7 +138,7 @@ async fn the_client_address_comes_from_the_trusted_proxy() {
 
 #[tokio::test]
 async fn untrusted_headers_are_data_and_missing_headers_close() {
-    let scene = Scene::start(announcing());
+    let scene = TestListener::start(announcing());
     let told = scene.told("127.0.0.3", HEADER).await;
     assert_eq!(told, format!("127.0.0.3 false {HEADER}"));
     assert_eq!(scene.told(PROXY, "GET / HTTP/1.1\r\n\r\n").await, "");
@@ -146,7 +146,7 @@ async fn untrusted_headers_are_data_and_missing_headers_close() {
 
 #[tokio::test]
 async fn limits_apply_to_the_announced_client_not_the_proxy() {
-    let scene = Scene::start(announcing());
+    let scene = TestListener::start(announcing());
     let hello = format!("{HEADER}hello\n");
     let mut open = Vec::new();
     for _ in 0..2 {
@@ -183,7 +183,7 @@ async fn limits_apply_to_the_announced_client_not_the_proxy() {
 #[tokio::test]
 async fn a_local_proxy_header_has_no_limits_per_address() {
     let silent = TrustedProxies::read(&[PROXY.to_owned()]).expect("an address");
-    let scene = Scene::start(Arc::new(silent));
+    let scene = TestListener::start(Arc::new(silent));
     let mut open = Vec::new();
     for _ in 0..5 {
         let mut stream = scene.connect(PROXY, "hello\n").await;
@@ -202,7 +202,7 @@ async fn a_local_proxy_header_has_no_limits_per_address() {
 
 #[tokio::test]
 async fn a_silent_proxy_does_not_delay_shutdown() {
-    let scene = Scene::start(announcing());
+    let scene = TestListener::start(announcing());
     let mut halfway = scene.connect(PROXY, "PROXY TCP4 ").await;
     let mut announced = scene.connect(PROXY, &format!("{HEADER}hello\n")).await;
     assert_eq!(heard(&mut announced).await, "203.0.113.7 true hello\n");
@@ -216,7 +216,7 @@ async fn a_silent_proxy_does_not_delay_shutdown() {
 
 #[tokio::test]
 async fn a_silent_proxy_is_evicted_for_a_waiting_connection() {
-    let scene = Scene::start_with(announcing(), |limits| limits.connections = 3);
+    let scene = TestListener::start_with(announcing(), |limits| limits.connections = 3);
     let mut silent = Vec::new();
     for _ in 0..3 {
         silent.push(scene.connect(PROXY, "").await);
@@ -236,7 +236,7 @@ async fn unnamed_clients_count_for_the_proxy_address() {
         "PROXY UNKNOWN\r\n",
         "PROXY TCP4 127.0.0.2 192.0.2.1 5000 443\r\n",
     ] {
-        let scene = Scene::start(announcing());
+        let scene = TestListener::start(announcing());
         let hello = format!("{header}hello\n");
         let mut open = Vec::new();
         for _ in 0..2 {

@@ -8,7 +8,7 @@ use rustls::pki_types::CertificateDer;
 use spdy_net::certificates::{Identity, KeyKind, LocalCa};
 use spdy_net::identities::Identities;
 use spdy_net::local_certificates::LocalCertificates;
-use spdy_net::tls::{Agreed, ClientTls, ServerTls, Shown, TlsOptions};
+use spdy_net::tls::{ClientTls, HandshakeInfo, PeerCertificates, ServerTls, TlsOptions};
 use spdy_net::verify::Trust;
 use support::{ALL, PIPE, quiet};
 
@@ -31,7 +31,11 @@ async fn shown(server: &ServerTls, client: &ClientTls, host: &str) -> Certificat
 }
 
 /// The certificates that the server presents to a client that requests `host`, if the client trusts them.
-async fn chain_shown(server: &ServerTls, client: &ClientTls, host: &str) -> std::io::Result<Shown> {
+async fn chain_shown(
+    server: &ServerTls,
+    client: &ClientTls,
+    host: &str,
+) -> std::io::Result<PeerCertificates> {
     let (near, far) = tokio::io::duplex(PIPE);
     let connecting = client.connect_with_certificates(Box::new(near), host);
     let accepting = server.accept(Box::new(far));
@@ -39,12 +43,12 @@ async fn chain_shown(server: &ServerTls, client: &ClientTls, host: &str) -> std:
     near.map(|(_, _, shown)| shown)
 }
 
-struct Shop {
+struct TestCa {
     ca: LocalCa,
     client: ClientTls,
 }
 
-impl Shop {
+impl TestCa {
     fn open() -> Self {
         let ca = LocalCa::generate(KeyKind::EcdsaP256).unwrap();
         let trust = Trust::only(vec![ca.certificate().clone()]);
@@ -61,7 +65,7 @@ impl Shop {
 
 #[tokio::test]
 async fn a_wildcard_stands_for_one_label_where_no_host_is_listed() {
-    let shop = Shop::open();
+    let shop = TestCa::open();
     let [own, wild, rest] = [(); 3].map(|()| shop.issue());
     let hosts = [
         ("A.test".to_owned(), own.clone()),
@@ -85,7 +89,7 @@ async fn a_wildcard_stands_for_one_label_where_no_host_is_listed() {
 
 #[tokio::test]
 async fn identities_are_exchanged_at_once_or_not_at_all() {
-    let shop = Shop::open();
+    let shop = TestCa::open();
     let [old, new, rest] = [(); 3].map(|()| shop.issue());
     let host = |identity: &Identity| [("a.test".to_owned(), identity.clone())];
     let identities = Identities::new(&host(&old), &rest, &no_tickets()).unwrap();
@@ -110,10 +114,10 @@ async fn identities_are_exchanged_at_once_or_not_at_all() {
 /// A handshake with what `offered` by ALPN alone; the certificate that is shown and what is agreed on.
 async fn shown_to(
     server: &ServerTls,
-    shop: &Shop,
+    shop: &TestCa,
     offered: &[u8],
     host: &str,
-) -> std::io::Result<(CertificateDer<'static>, Agreed)> {
+) -> std::io::Result<(CertificateDer<'static>, HandshakeInfo)> {
     let mut roots = rustls::RootCertStore::empty();
     roots.add(shop.ca.certificate().clone()).unwrap();
     let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
@@ -136,7 +140,7 @@ async fn shown_to(
 
 #[tokio::test]
 async fn an_acme_challenge_is_served_for_acme_tls_only_while_it_lives() {
-    let shop = Shop::open();
+    let shop = TestCa::open();
     let [own, first, second] = [(); 3].map(|()| shop.issue());
     let identities = Identities::new(&[], &own, &no_tickets()).unwrap();
     let server = ServerTls::of(&identities, &ALL, &no_tickets()).unwrap();
@@ -165,7 +169,7 @@ async fn an_acme_challenge_is_served_for_acme_tls_only_while_it_lives() {
 
 #[tokio::test]
 async fn hosts_and_the_rest_are_exchanged_by_themselves() {
-    let shop = Shop::open();
+    let shop = TestCa::open();
     let [own, rest, other] = [(); 3].map(|()| shop.issue());
     let host = |identity: &Identity| [("a.test".to_owned(), identity.clone())];
     let identities = Identities::new(&host(&own), &rest, &no_tickets()).unwrap();

@@ -20,7 +20,7 @@ use spdy_net::connection::{ClientOptions, Connection};
 use spdy_net::latch::Latch;
 use spdy_net::protocol::Protocol;
 use spdy_net::serve::ServerOptions;
-use spdy_net::tap::{Direction, Seen, SpdySeen, Tap};
+use spdy_net::tap::{Direction, SpdySeen, Tap, TapEvent};
 use spdy_testkit::clock::Clock;
 use support::{ALL, MULTIPLEXED, connection, echo, get, pattern, post, read, secure_connection};
 
@@ -206,12 +206,12 @@ struct BeforeTheEndOf3 {
 }
 
 impl Tap for BeforeTheEndOf3 {
-    fn seen(&self, _: u64, _: Instant, direction: Direction, seen: &Seen<'_>) {
+    fn seen(&self, _: u64, _: Instant, direction: Direction, seen: &TapEvent<'_>) {
         let (stream, len, end) = match seen {
-            Seen::Http2Frame(frame) if frame.kind == 0 => {
+            TapEvent::Http2Frame(frame) if frame.kind == 0 => {
                 (frame.stream_id, frame.len_bytes, frame.flags & 1 == 1)
             }
-            Seen::Spdy(SpdySeen {
+            TapEvent::Spdy(SpdySeen {
                 frame: Frame::Data(data),
                 ..
             }) => (data.stream_id.value(), data.payload.len(), data.fin),

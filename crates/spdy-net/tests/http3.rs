@@ -20,12 +20,14 @@ use spdy_net::limit::{ConnectionLimit, LimitHits};
 use spdy_net::listen::ListenOptions;
 use spdy_net::serve::ServerOptions;
 use spdy_testkit::clock::Clock;
-use support::h3::{CONTROL, LOOPBACK, World, announced, closed, code, headers, long, outcome, uni};
+use support::h3::{
+    CONTROL, LOOPBACK, TestServer, announced, closed, code, headers, long, outcome, uni,
+};
 use support::{echo, get, pattern, post, read};
 
 #[tokio::test]
 async fn bodies_of_every_length_come_whole_and_uploads_come_back() {
-    let world = World::echo();
+    let world = TestServer::echo();
     let connection = world.connect().await;
     for len in [0, 1, 128, 10_000, 1_000_000, 5_000_000] {
         let response = connection.send(get(&format!("/{len}")), Priority::new(2));
@@ -41,7 +43,7 @@ async fn bodies_of_every_length_come_whole_and_uploads_come_back() {
 
 #[tokio::test]
 async fn a_hundred_exchanges_and_fifty_more_share_one_connection() {
-    let world = World::echo();
+    let world = TestServer::echo();
     let connection = world.connect().await;
     let all = (0..150).map(|at| {
         let connection = connection.clone();
@@ -59,7 +61,7 @@ async fn a_hundred_exchanges_and_fifty_more_share_one_connection() {
 
 #[tokio::test]
 async fn a_head_request_brings_a_length_and_no_body_and_handlers_see_the_whole_url() {
-    let world = World::echo();
+    let world = TestServer::echo();
     let connection = world.connect().await;
     let request = Request::head("https://localhost:8080/5?q=1%20");
     let response = connection.send(request.body(Body::empty()).unwrap(), Priority::HIGHEST);
@@ -73,7 +75,7 @@ async fn a_head_request_brings_a_length_and_no_body_and_handlers_see_the_whole_u
 
 #[tokio::test]
 async fn header_blocks_are_counted_both_ways() {
-    let world = World::echo();
+    let world = TestServer::echo();
     let connection = world.connect().await;
     let response = connection.send(get("/1"), Priority::new(3)).await.unwrap();
     read(response).await.unwrap();
@@ -89,7 +91,7 @@ async fn a_body_that_fails_on_the_server_is_an_error_and_no_end() {
         let pieces = [Ok(pattern(100_000)), Err(std::io::Error::other("gone"))];
         Response::new(Body::from_stream(futures_util::stream::iter(pieces)))
     };
-    let world = World::serve(failing, ServerOptions::default());
+    let world = TestServer::serve(failing, ServerOptions::default());
     let connection = world.connect().await;
     // QUIC may lose the head too, when the stream is reset behind it.
     let whole = async { read(connection.send(get("/"), Priority::HIGHEST).await?).await };
@@ -99,7 +101,7 @@ async fn a_body_that_fails_on_the_server_is_an_error_and_no_end() {
 
 #[tokio::test]
 async fn a_stopped_server_ends_what_is_open_and_takes_nothing_new() {
-    let mut world = World::echo();
+    let mut world = TestServer::echo();
     let connection = world.connect().await;
     let open = connection
         .send(get("/3000000"), Priority::HIGHEST)
@@ -115,7 +117,7 @@ async fn a_stopped_server_ends_what_is_open_and_takes_nothing_new() {
 
 #[tokio::test]
 async fn a_closing_client_ends_after_its_last_exchange() {
-    let mut world = World::echo();
+    let mut world = TestServer::echo();
     let connection = world.connect().await;
     let open = connection
         .send(get("/3000000"), Priority::HIGHEST)
@@ -130,7 +132,7 @@ async fn a_closing_client_ends_after_its_last_exchange() {
 
 #[tokio::test]
 async fn the_clients_of_the_h3_crate_are_served() {
-    let world = World::echo();
+    let world = TestServer::echo();
     let raw = h3_quinn::Connection::new(world.raw().await);
     let (mut driver, mut sender) = h3::client::new(raw).await.unwrap();
     let driving = tokio::spawn(async move { poll_fn(|cx| driver.poll_close(cx)).await });
@@ -163,7 +165,7 @@ async fn the_clients_of_the_h3_crate_are_served() {
 
 #[tokio::test]
 async fn a_server_of_the_h3_crate_answers_our_client() {
-    let world = World::echo();
+    let world = TestServer::echo();
     let key = PrivateKeyDer::from_pem_slice(world.identity.key_pem().as_bytes()).unwrap();
     let mut tls = rustls::ServerConfig::builder()
         .with_no_client_auth()
@@ -211,7 +213,7 @@ async fn a_header_block_may_be_as_long_as_the_limit_and_no_longer() {
         max_head_bytes: 500,
         ..ServerOptions::default()
     };
-    let world = World::serve(echo, options);
+    let world = TestServer::serve(echo, options);
     let raw = world.raw().await;
     // As much as is told is what counts; nothing of it has to come.
     assert_eq!(
@@ -248,7 +250,7 @@ async fn a_header_block_may_be_as_long_as_the_limit_and_no_longer() {
 
 #[tokio::test]
 async fn a_malformed_request_is_reset_alone() {
-    let world = World::echo();
+    let world = TestServer::echo();
     let raw = world.raw().await;
     for (wrong, want) in [
         (headers(b"\x21A\x01b"), code::MESSAGE_ERROR),
@@ -263,7 +265,7 @@ async fn a_malformed_request_is_reset_alone() {
 
 #[tokio::test]
 async fn connection_errors_on_a_request_close_with_their_code() {
-    let world = World::echo();
+    let world = TestServer::echo();
     let behind = |bytes: &[u8]| [&headers(b""), bytes].concat();
     for (wrong, want) in [
         (announced(0, 1, b"x"), code::FRAME_UNEXPECTED),
@@ -288,7 +290,7 @@ async fn connection_errors_on_a_request_close_with_their_code() {
 
 #[tokio::test]
 async fn control_stream_errors_close_with_their_code() {
-    let world = World::echo();
+    let world = TestServer::echo();
     let behind = |bytes: &[u8]| [CONTROL, bytes].concat();
     for (wrong, over, want) in [
         (vec![0x00, 0x07, 0x01, 0x00], false, code::MISSING_SETTINGS),
@@ -343,7 +345,7 @@ async fn control_stream_errors_close_with_their_code() {
 
 #[tokio::test]
 async fn unknown_streams_and_frames_are_ignored() {
-    let world = World::echo();
+    let world = TestServer::echo();
     let raw = world.raw().await;
     let _control = uni(
         &raw,
@@ -368,7 +370,7 @@ async fn unknown_streams_and_frames_are_ignored() {
 #[tokio::test]
 async fn one_aborted_request_over_the_limit_is_abuse() {
     let waiting = |_| async { std::future::pending().await };
-    let mut world = World::serve(waiting, ServerOptions::default());
+    let mut world = TestServer::serve(waiting, ServerOptions::default());
     let raw = world.raw().await;
     for nth in 1..=101 {
         assert!(
@@ -390,7 +392,7 @@ async fn no_more_streams_are_open_at_once_than_the_server_allows() {
         max_streams: 3,
         ..ServerOptions::default()
     };
-    let world = World::serve(echo, options);
+    let world = TestServer::serve(echo, options);
     let raw = world.raw().await;
     let mut open = Vec::new();
     for _ in 0..3 {
@@ -411,7 +413,7 @@ async fn however_many_streams_a_server_allows_over_quic_it_is_no_more_than_4096(
         max_streams: 5000,
         ..ServerOptions::default()
     };
-    let world = World::serve(echo, options);
+    let world = TestServer::serve(echo, options);
     let raw = world.raw().await;
     let mut open = Vec::new();
     for _ in 0..4096 {
@@ -428,7 +430,7 @@ async fn a_missing_head_times_out() {
         hits: hits.clone(),
         ..ServerOptions::default()
     };
-    let world = World::serve_in(SharedRuntime::new(time.clone()), echo, options);
+    let world = TestServer::serve_in(SharedRuntime::new(time.clone()), echo, options);
     let raw = world.raw().await;
     let (mut send, mut recv) = raw.open_bi().await.unwrap();
     send.write_all(&headers(b"")[..7]).await.unwrap();
@@ -449,7 +451,7 @@ async fn a_missing_head_times_out() {
 
 #[tokio::test]
 async fn no_more_streams_of_one_direction_are_open_at_once_than_a_peer_needs() {
-    let world = World::echo();
+    let world = TestServer::echo();
     let raw = world.raw().await;
     let mut open = Vec::new();
     for _ in 0..8 {
@@ -466,7 +468,7 @@ async fn no_more_streams_of_one_direction_are_open_at_once_than_a_peer_needs() {
 
 #[tokio::test]
 async fn with_many_connections_the_next_gets_a_retry() {
-    let world = World::echo();
+    let world = TestServer::echo();
     let (mut open, mut hellos) = (Vec::new(), Vec::new());
     for nth in 0..=128 {
         let raw = world.raw().await;
@@ -485,7 +487,7 @@ async fn a_client_gets_heads_as_long_as_it_takes_and_no_longer() {
         let response = Response::builder().header("a", "bcd");
         response.body(Body::empty()).unwrap()
     };
-    let world = World::serve(answer, ServerOptions::default());
+    let world = TestServer::serve(answer, ServerOptions::default());
     // `:status: 200` and the field, with 32 for each (RFC 9114 §4.2.2).
     let len = 10 + 32 + 4 + 32;
     for (most, want) in [(len, None), (len - 1, Some(code::INTERNAL_ERROR))] {
@@ -513,7 +515,7 @@ async fn a_peer_gets_trailers_as_long_as_it_takes_and_no_longer() {
         )))
     };
     let answer = move |_| async move { Response::new(trailing()) };
-    let world = World::serve(answer, ServerOptions::default());
+    let world = TestServer::serve(answer, ServerOptions::default());
     for (most, want) in [(len, None), (len - 1, Some(code::INTERNAL_ERROR))] {
         let raw = world.raw().await;
         let settings = [&[0x00, 0x04, 0x05, 0x06][..], &long(most)].concat();
@@ -539,7 +541,7 @@ async fn retry_is_sent_at_half_the_address_limit_or_when_full() {
             ..ListenOptions::default()
         };
         let time = SharedRuntime::new(Clock::default());
-        let world = World::listen(time, echo, ServerOptions::default(), door);
+        let world = TestServer::listen(time, echo, ServerOptions::default(), door);
         let (mut open, mut hellos) = (Vec::new(), Vec::new());
         for nth in 0..6 {
             let raw = world.raw().await;
@@ -562,7 +564,7 @@ async fn streams_with_closed_windows_hold_no_send_budget() {
         };
         async move { Response::new(Body::full(pattern(len))) }
     };
-    let world = World::serve(handler, ServerOptions::default());
+    let world = TestServer::serve(handler, ServerOptions::default());
     let mut transport = quinn::TransportConfig::default();
     transport.stream_receive_window(10_000_u32.into());
     let raw = world.raw_by(world.address, transport).await;

@@ -8,13 +8,13 @@ use http::Request;
 use spdy::body::Body;
 use spdy_frame::priority::Priority;
 use spdy_net::error::ExchangeError;
-use support::h3::{CONTROL, World, announced, closed, code, headers, outcome, uni};
-use support::h3_server::{Met, OK, meet};
+use support::h3::{CONTROL, TestServer, announced, closed, code, headers, outcome, uni};
+use support::h3_server::{ClientServerPair, OK, meet};
 use support::{get, post, read};
 
 /// The code that a server ends the connection with when a client sends `bytes` on its own unidirectional stream.
 async fn from_client(bytes: &[u8]) -> u64 {
-    let world = World::echo();
+    let world = TestServer::echo();
     let raw = world.raw().await;
     let _open = uni(&raw, bytes, false).await;
     closed(&raw).await
@@ -29,7 +29,7 @@ async fn from_server(bytes: &[u8]) -> (u64, ExchangeError) {
 }
 
 /// The code that the client ended the connection with, and why a request that waits fails.
-async fn ended(met: &Met) -> (u64, ExchangeError) {
+async fn ended(met: &ClientServerPair) -> (u64, ExchangeError) {
     let reply = met.client.send(get("/"), Priority::HIGHEST);
     let (code, answer) = tokio::join!(closed(&met.server), reply);
     (code, answer.expect_err("the connection has ended"))
@@ -54,7 +54,7 @@ async fn a_max_push_id_of_a_wrong_length_is_a_frame_error() {
 
 #[tokio::test]
 async fn a_max_push_id_that_stays_or_grows_is_no_error() {
-    let world = World::echo();
+    let world = TestServer::echo();
     let raw = world.raw().await;
     let growing = control(&[0x0d, 0x01, 0x00, 0x0d, 0x01, 0x00, 0x0d, 0x01, 0x07]);
     let _control = uni(&raw, &growing, false).await;
@@ -86,7 +86,7 @@ async fn a_priority_of_a_push_that_does_not_exist_is_an_id_error() {
 async fn a_priority_of_a_push_is_unexpected_from_a_server_and_on_a_request() {
     let update = [0x80, 0x0f, 0x07, 0x01, 0x01, 0x00];
     assert_eq!(from_server(&update).await.0, code::FRAME_UNEXPECTED);
-    let world = World::echo();
+    let world = TestServer::echo();
     let raw = world.raw().await;
     assert_eq!(outcome(&raw, &update).await, Some(code::FRAME_UNEXPECTED));
 }
@@ -133,7 +133,7 @@ async fn a_stream_cancellation_of_an_id_past_62_bits_is_a_decoder_stream_error()
 
 #[tokio::test]
 async fn stream_cancellations_are_taken_however_they_are_split() {
-    let world = World::echo();
+    let world = TestServer::echo();
     let raw = world.raw().await;
     let mut decoder = uni(&raw, &[0x03, 0x44, 0x7f], false).await;
     for byte in [&[0xff; 8][..], &[0x01, 0x40]] {
@@ -163,7 +163,7 @@ async fn qpack_instructions_of_a_server_are_held_to_the_same_rules() {
 #[tokio::test]
 async fn a_second_stream_of_qpacks_is_a_stream_creation_error() {
     for kind in [0x02, 0x03] {
-        let world = World::echo();
+        let world = TestServer::echo();
         let raw = world.raw().await;
         let _first = uni(&raw, &[kind], false).await;
         let _second = uni(&raw, &[kind], false).await;
@@ -173,7 +173,7 @@ async fn a_second_stream_of_qpacks_is_a_stream_creation_error() {
 
 #[tokio::test]
 async fn a_block_with_a_negative_base_is_a_decompression_failure() {
-    let world = World::echo();
+    let world = TestServer::echo();
     let raw = world.raw().await;
     let block = b"\x00\x80\xd1\xd7\x50\x09localhost\x51\x02/1";
     let request = announced(1, block.len(), block);
@@ -183,7 +183,7 @@ async fn a_block_with_a_negative_base_is_a_decompression_failure() {
 
 /// The result of a block with the encoded base `base`: seven bits, and as many bytes as follow.
 async fn with_base(base: &[u8]) -> Option<u64> {
-    let world = World::echo();
+    let world = TestServer::echo();
     let raw = world.raw().await;
     let block = [b"\x00", base, b"\xd1\xd7\x50\x09localhost\x51\x02/1"].concat();
     outcome(&raw, &announced(1, block.len(), &block)).await
@@ -305,7 +305,7 @@ async fn a_body_that_fails_on_the_server_is_reset_with_internal_error() {
         let error = Err::<bytes::Bytes, _>(std::io::Error::other("gone"));
         http::Response::new(Body::from_stream(futures_util::stream::iter([error])))
     };
-    let world = World::serve(failing, spdy_net::serve::ServerOptions::default());
+    let world = TestServer::serve(failing, spdy_net::serve::ServerOptions::default());
     let raw = world.raw().await;
     let reset = outcome(&raw, &headers(b"")).await;
     assert_eq!(reset, Some(code::INTERNAL_ERROR));
@@ -315,7 +315,7 @@ async fn a_body_that_fails_on_the_server_is_reset_with_internal_error() {
 #[tokio::test]
 async fn an_upload_that_is_not_read_is_stopped_with_no_error_behind_its_answer() {
     let early = |_| async { http::Response::new(Body::full("early")) };
-    let world = World::serve(early, spdy_net::serve::ServerOptions::default());
+    let world = TestServer::serve(early, spdy_net::serve::ServerOptions::default());
     let raw = world.raw().await;
     let (mut send, mut recv) = raw.open_bi().await.unwrap();
     let mut head = headers(b"");

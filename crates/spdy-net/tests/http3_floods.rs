@@ -10,16 +10,16 @@ use spdy_net::limit::{ConnectionLimit, LimitHits};
 use spdy_net::serve::ServerOptions;
 use spdy_testkit::clock::Clock;
 use support::echo;
-use support::h3::{CONTROL, World, announced, closed, code, headers, outcome, uni};
+use support::h3::{CONTROL, TestServer, announced, closed, code, headers, outcome, uni};
 
 /// A server whose time stands.
-fn still(handler: impl Handler) -> (World, Clock, LimitHits) {
+fn still(handler: impl Handler) -> (TestServer, Clock, LimitHits) {
     let (time, hits) = (Clock::default(), LimitHits::default());
     let options = ServerOptions {
         hits: hits.clone(),
         ..ServerOptions::default()
     };
-    let world = World::serve_in(SharedRuntime::new(time.clone()), handler, options);
+    let world = TestServer::serve_in(SharedRuntime::new(time.clone()), handler, options);
     (world, time, hits)
 }
 
@@ -32,7 +32,7 @@ fn posted(body: &[u8]) -> Vec<u8> {
 
 /// What `limit` ended is abuse, and is counted.
 async fn assert_ended(
-    world: &mut World,
+    world: &mut TestServer,
     raw: &quinn::Connection,
     hits: &LimitHits,
     limit: ConnectionLimit,

@@ -14,7 +14,7 @@ use spdy::runtime::SharedRuntime;
 use spdy_frame::priority::Priority;
 use spdy_net::error::Retry;
 use spdy_testkit::clock::Clock;
-use support::h3_server::{Met, OK, connect_pair_in, meet};
+use support::h3_server::{ClientServerPair, OK, connect_pair_in, meet};
 use support::{get, read, runtime};
 use tokio::task::JoinHandle;
 
@@ -242,7 +242,12 @@ async fn uploads_sharing_a_window_time_out_only_without_progress() {
 }
 
 /// What the server takes of each upload that it reads, bytes, until that is `in_all`; the first `unread` it leaves lying.
-async fn shares(met: &Met, uploads: usize, unread: usize, in_all: usize) -> Vec<usize> {
+async fn shares(
+    met: &ClientServerPair,
+    uploads: usize,
+    unread: usize,
+    in_all: usize,
+) -> Vec<usize> {
     let _answers: Vec<_> = (0..uploads)
         .map(|_| Request::post("https://localhost/").body(Body::full(vec![7; 4 << 20])))
         .map(|request| met.client.send(request.unwrap(), Priority::HIGHEST))

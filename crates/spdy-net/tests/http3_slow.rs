@@ -16,7 +16,7 @@ use spdy_net::limit::{ConnectionLimit, LimitHits};
 use spdy_net::serve::ServerOptions;
 use spdy_testkit::clock::Clock;
 use support::echo;
-use support::h3::{LOOPBACK, World, code, headers};
+use support::h3::{LOOPBACK, TestServer, code, headers};
 use tokio::net::UdpSocket;
 
 /// Real datagrams take real time over loopback, and only the server's clock is pushed.
@@ -60,7 +60,7 @@ async fn without_window_head_and_trailers_time_out() {
             hits: hits.clone(),
             ..ServerOptions::default()
         };
-        let world = World::serve_in(SharedRuntime::new(time.clone()), trailing, options);
+        let world = TestServer::serve_in(SharedRuntime::new(time.clone()), trailing, options);
         let raw = world.raw_by(world.address, awake(window)).await;
         let (mut send, mut recv) = raw.open_bi().await.unwrap();
         send.write_all(&headers(b"")).await.unwrap();
@@ -84,7 +84,7 @@ async fn without_window_head_and_trailers_time_out() {
 /// It was waited for for ever.
 #[tokio::test]
 async fn an_unread_upload_fails_after_the_write_timeout() {
-    let world = World::serve(
+    let world = TestServer::serve(
         async |request: Request<Body>| {
             let _kept = request;
             std::future::pending().await
@@ -144,7 +144,7 @@ async fn a_deaf_client_times_out_and_is_no_abuse() {
         deafening.store(true, Ordering::Relaxed);
         async { Response::new(Body::full(vec![0; 1000])) }
     };
-    let mut world = World::serve_in(SharedRuntime::new(time.clone()), handler, options);
+    let mut world = TestServer::serve_in(SharedRuntime::new(time.clone()), handler, options);
     let address = relay(world.address, deaf).await;
     let raw = world.raw_by(address, awake(64 * 1024)).await;
     let (mut send, _recv) = raw.open_bi().await.unwrap();
@@ -161,7 +161,7 @@ async fn a_deaf_client_times_out_and_is_no_abuse() {
 #[tokio::test]
 async fn streams_without_a_head_do_not_keep_the_connection() {
     let time = Clock::default();
-    let mut world = World::serve_in(
+    let mut world = TestServer::serve_in(
         SharedRuntime::new(time.clone()),
         echo,
         ServerOptions::default(),

@@ -14,10 +14,10 @@ use spdy_net::latch::Latch;
 use spdy_net::network::BoxIo;
 use spdy_net::protocol::Protocol;
 use spdy_net::serve::ServerOptions;
-use spdy_net::tap::{Direction, Seen, Tap};
+use spdy_net::tap::{Direction, Tap, TapEvent};
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
 
-use support::h3::World;
+use support::h3::TestServer;
 use support::{get, read};
 
 mod support;
@@ -27,10 +27,10 @@ mod support;
 struct Heads(Mutex<Vec<String>>);
 
 impl Tap for Heads {
-    fn seen(&self, _: u64, _: Instant, direction: Direction, seen: &Seen<'_>) {
+    fn seen(&self, _: u64, _: Instant, direction: Direction, seen: &TapEvent<'_>) {
         let text = match seen {
-            Seen::Http1Head(head) => String::from_utf8_lossy(head).into_owned(),
-            Seen::Http2Headers { fields, .. } | Seen::Http3Headers { fields, .. } => {
+            TapEvent::Http1Head(head) => String::from_utf8_lossy(head).into_owned(),
+            TapEvent::Http2Headers { fields, .. } | TapEvent::Http3Headers { fields, .. } => {
                 format!("{fields:?}")
             }
             _ => return,
@@ -136,7 +136,7 @@ async fn over_http2(handler: impl Handler) -> Connection {
 
 #[tokio::test]
 async fn interim_heads_arrive_in_order_up_to_the_queue_limit() {
-    let world = World::serve(hinting, ServerOptions::default());
+    let world = TestServer::serve(hinting, ServerOptions::default());
     let over_http3 = world.connect_with(world.address, ClientOptions::default());
     for connection in [over_http2(hinting).await, over_http3.await] {
         let protocol = connection.protocol();
@@ -169,7 +169,7 @@ async fn interim_heads_arrive_in_order_up_to_the_queue_limit() {
 
 #[tokio::test]
 async fn hints_of_a_handler_go_out_before_its_answer() {
-    let world = World::serve(hinting, ServerOptions::default());
+    let world = TestServer::serve(hinting, ServerOptions::default());
     for protocol in [Protocol::Http2, Protocol::Http3, Protocol::Http1] {
         let heads = Arc::<Heads>::default();
         let options = ClientOptions {
@@ -215,7 +215,7 @@ async fn looks(request: Request<Body>) -> Response<Body> {
 /// It was not told to, waited, and was given up after a minute.
 #[tokio::test]
 async fn expect_continue_gets_100_when_the_body_is_read() {
-    let world = World::serve(looks, ServerOptions::default());
+    let world = TestServer::serve(looks, ServerOptions::default());
     let over_http3 = world.connect_with(world.address, ClientOptions::default());
     for connection in [over_http2(looks).await, over_http3.await] {
         let protocol = connection.protocol();

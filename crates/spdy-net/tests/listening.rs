@@ -13,7 +13,7 @@ use tokio::net::TcpStream;
 use tokio::sync::Semaphore;
 
 /// A listener with one place, which says a word to each when it may.
-struct Scene {
+struct TestListener {
     address: SocketAddr,
     may: Arc<Semaphore>,
     hits: LimitHits,
@@ -22,7 +22,7 @@ struct Scene {
     running: tokio::task::JoinHandle<()>,
 }
 
-impl Scene {
+impl TestListener {
     fn start(drain_timeout: Duration) -> Self {
         let here = SocketAddr::from(([127, 0, 0, 1], 0));
         let listener = Listener::bind(here).expect("loopback has a free port");
@@ -80,7 +80,7 @@ async fn heard(mut io: TcpStream) -> String {
 
 #[tokio::test]
 async fn a_waiting_connection_is_served_after_the_stop() {
-    let scene = Scene::start(Duration::from_secs(60));
+    let scene = TestListener::start(Duration::from_secs(60));
     let (first, second) = scene.two().await;
     scene.stop.set();
     scene.may.add_permits(2);
@@ -94,7 +94,7 @@ async fn a_waiting_connection_is_served_after_the_stop() {
 
 #[tokio::test]
 async fn a_waiting_connection_is_dropped_after_the_drain_timeout() {
-    let scene = Scene::start(Duration::from_millis(1));
+    let scene = TestListener::start(Duration::from_millis(1));
     let (first, second) = scene.two().await;
     scene.stop.set();
     scene.running.await.expect("no panic");

@@ -9,7 +9,7 @@ use spdy_net::certificates::{Identity, KeyKind, LocalCa};
 use spdy_net::network::BoxIo;
 use spdy_net::pins::Pin;
 use spdy_net::protocol::Protocol;
-use spdy_net::tls::{Agreed, ClientTls, ServerTls, TlsOptions, TlsVersion};
+use spdy_net::tls::{ClientTls, HandshakeInfo, ServerTls, TlsOptions, TlsVersion};
 use spdy_net::verify::{Roots, Trust};
 use support::{ALL, PIPE, quiet, tls_pair};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -19,8 +19,8 @@ async fn shake(
     server: &ServerTls,
     client: &ClientTls,
     host: &str,
-) -> (io::Result<Agreed>, io::Result<Agreed>) {
-    async fn greet(io: io::Result<(BoxIo, Agreed)>) -> io::Result<Agreed> {
+) -> (io::Result<HandshakeInfo>, io::Result<HandshakeInfo>) {
+    async fn greet(io: io::Result<(BoxIo, HandshakeInfo)>) -> io::Result<HandshakeInfo> {
         let (mut io, agreed) = io?;
         io.write_all(b"x").await?;
         io.flush().await?;

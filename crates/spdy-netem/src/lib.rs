@@ -32,7 +32,7 @@ pub mod rng;
 pub mod segment;
 pub mod tcp;
 
-pub use path::{Path, PathConfig, Verdict, Way};
+pub use path::{Direction, Path, PathConfig, PathOutcome};
 pub use profile::Profile;
 pub use segment::Segment;
 pub use tcp::{Tcp, TcpConfig};

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::rng::Chance;
+use crate::rng::RandomStream;
 
 /// A probability in whole parts of 10^9, so that a comparison with chance is exact.
 #[derive(Clone, Copy, Debug, Default, Eq, Ord, PartialEq, PartialOrd)]
@@ -31,7 +31,7 @@ impl Probability {
     }
 
     /// Draws once: whether it happens.
-    fn happens(self, chance: &mut Chance) -> bool {
+    fn happens(self, chance: &mut RandomStream) -> bool {
         chance.below(u64::from(Self::ONE.0)) < u64::from(self.0)
     }
 }
@@ -154,7 +154,7 @@ enum LossProcess {
 #[derive(Clone, Debug)]
 pub struct Loss {
     dice: LossProcess,
-    chance: Chance,
+    chance: RandomStream,
     is_bad: bool,
 }
 
@@ -165,7 +165,7 @@ impl Loss {
     ///
     /// If `model` has bursts that [`LossModel::bursts`] would refuse.
     #[must_use]
-    pub fn new(model: LossModel, chance: Chance) -> Self {
+    pub fn new(model: LossModel, chance: RandomStream) -> Self {
         Self {
             dice: model.dice(),
             chance,
@@ -205,7 +205,7 @@ mod tests {
     }
 
     fn taken(model: LossModel, packets: usize) -> Vec<bool> {
-        let mut loss = Loss::new(model, Chance::new(SEED, Purpose::LossDown));
+        let mut loss = Loss::new(model, RandomStream::new(SEED, Purpose::LossDown));
         (0..packets).map(|_| loss.is_next_lost()).collect()
     }
 

@@ -26,18 +26,18 @@ use crate::link::Pipe;
 use crate::loss::{Loss, LossModel};
 use crate::queue::QueueLimit;
 use crate::rate::Bitrate;
-use crate::rng::{Chance, Purpose};
+use crate::rng::{Purpose, RandomStream};
 
 /// A direction, as seen from the client.
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
-pub enum Way {
+pub enum Direction {
     /// From the client to a server.
     Up,
     /// From a server to the client.
     Down,
 }
 
-impl Way {
+impl Direction {
     /// The other direction.
     #[must_use]
     pub const fn reverse(self) -> Self {
@@ -51,7 +51,7 @@ impl Way {
 /// What happened to a packet that was offered to the path.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 #[must_use]
-pub enum Verdict {
+pub enum PathOutcome {
     /// It arrives then.
     Arrives(Instant),
     /// It is on its way to a pipe it must pass again: call [`Path::offer_again`] at
@@ -67,7 +67,7 @@ pub enum Verdict {
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Transit {
     at: Instant,
-    way: Way,
+    way: Direction,
     len_bytes: usize,
     passes_left: u32,
 }
@@ -81,7 +81,7 @@ impl Transit {
 
     /// Where it is going.
     #[must_use]
-    pub const fn way(&self) -> Way {
+    pub const fn way(&self) -> Direction {
         self.way
     }
 }
@@ -166,9 +166,9 @@ impl PathConfig {
 
 /// What befalls packets of one direction behind the pipes.
 #[derive(Clone, Debug)]
-struct Direction {
+struct Impairments {
     loss: Loss,
-    jitter: Chance,
+    jitter: RandomStream,
     /// Propagation of the whole direction, nanoseconds.
     delay_ns: u64,
     last_arrival: Instant,
@@ -179,8 +179,8 @@ struct Direction {
 pub struct Path {
     /// Up and down, or the shared one alone.
     pipes: Vec<Pipe>,
-    up: Direction,
-    down: Direction,
+    up: Impairments,
+    down: Impairments,
     jitter_ns: u64,
     reorder: bool,
     passes: u32,
@@ -207,9 +207,9 @@ impl Path {
         };
         let nanos = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
         let rtt_ns = nanos(config.rtt);
-        let direction = |model, delay_ns, loss, jitter| Direction {
-            loss: Loss::new(model, Chance::new(seed, loss)),
-            jitter: Chance::new(seed, jitter),
+        let direction = |model, delay_ns, loss, jitter| Impairments {
+            loss: Loss::new(model, RandomStream::new(seed, loss)),
+            jitter: RandomStream::new(seed, jitter),
             delay_ns,
             last_arrival: Instant::ZERO,
         };
@@ -230,7 +230,7 @@ impl Path {
     }
 
     /// Offers a packet of `len_bytes` (IP header included) at `now`. Calls come in order of `now`.
-    pub fn offer(&mut self, now: Instant, way: Way, len_bytes: usize) -> Verdict {
+    pub fn offer(&mut self, now: Instant, way: Direction, len_bytes: usize) -> PathOutcome {
         self.pass(Transit {
             at: now,
             way,
@@ -240,24 +240,24 @@ impl Path {
     }
 
     /// Offers a packet to the pipe that it must pass once more, at its [`Transit::at`].
-    pub fn offer_again(&mut self, transit: Transit) -> Verdict {
+    pub fn offer_again(&mut self, transit: Transit) -> PathOutcome {
         self.pass(transit)
     }
 
     /// Whether a packet offered at `now` would stand behind another in its first pipe.
     #[must_use]
-    pub fn is_busy(&self, now: Instant, way: Way) -> bool {
+    pub fn is_busy(&self, now: Instant, way: Direction) -> bool {
         self.pipes[self.pipe_of(way)].is_busy(now)
     }
 
-    const fn pipe_of(&self, way: Way) -> usize {
+    const fn pipe_of(&self, way: Direction) -> usize {
         match way {
-            Way::Down if self.pipes.len() == 2 => 1,
+            Direction::Down if self.pipes.len() == 2 => 1,
             _ => 0,
         }
     }
 
-    fn pass(&mut self, transit: Transit) -> Verdict {
+    fn pass(&mut self, transit: Transit) -> PathOutcome {
         let Transit {
             at: now,
             way,
@@ -266,11 +266,11 @@ impl Path {
         } = transit;
         let pipe = self.pipe_of(way);
         let Some(left) = self.pipes[pipe].offer(now, len_bytes) else {
-            return Verdict::QueueFull;
+            return PathOutcome::QueueFull;
         };
         let direction = match way {
-            Way::Up => &mut self.up,
-            Way::Down => &mut self.down,
+            Direction::Up => &mut self.up,
+            Direction::Down => &mut self.down,
         };
         let (share, last_share) = {
             let share = direction.delay_ns / u64::from(self.passes);
@@ -281,7 +281,7 @@ impl Path {
         };
         if passes_left > 1 {
             let at = left + Duration::from_nanos(share);
-            return Verdict::Again(Transit {
+            return PathOutcome::Again(Transit {
                 at,
                 passes_left: passes_left - 1,
                 ..transit
@@ -289,7 +289,7 @@ impl Path {
         }
         // Chance is rolled once a packet, where it leaves its last pipe.
         if direction.loss.is_next_lost() {
-            return Verdict::Lost;
+            return PathOutcome::Lost;
         }
         let jitter = match self.jitter_ns {
             0 => 0,
@@ -300,7 +300,7 @@ impl Path {
             arrives = arrives.max(direction.last_arrival);
             direction.last_arrival = arrives;
         }
-        Verdict::Arrives(arrives)
+        PathOutcome::Arrives(arrives)
     }
 }
 
@@ -314,10 +314,16 @@ mod tests {
     #[test]
     fn two_pipes_add_serialisation_to_half_the_round_trip() {
         let mut path = Path::new(&PathConfig::new(500_000, 2_000_000, 100 * MS), 0);
-        let at = |ms| Verdict::Arrives(Instant::from_millis(ms));
-        assert_eq!(path.offer(Instant::ZERO, Way::Down, 1_500), at(6 + 50));
-        assert_eq!(path.offer(Instant::ZERO, Way::Up, 1_500), at(24 + 50));
-        assert_eq!(path.offer(Instant::ZERO, Way::Down, 1_500), at(12 + 50));
+        let at = |ms| PathOutcome::Arrives(Instant::from_millis(ms));
+        assert_eq!(
+            path.offer(Instant::ZERO, Direction::Down, 1_500),
+            at(6 + 50)
+        );
+        assert_eq!(path.offer(Instant::ZERO, Direction::Up, 1_500), at(24 + 50));
+        assert_eq!(
+            path.offer(Instant::ZERO, Direction::Down, 1_500),
+            at(12 + 50)
+        );
     }
 
     #[test]
@@ -328,16 +334,16 @@ mod tests {
             ..PathConfig::new(1_000_000, 1_000_000, 40 * MS)
         };
         let mut path = Path::new(&config, 0);
-        let Verdict::Again(first) = path.offer(Instant::ZERO, Way::Up, 125) else {
+        let PathOutcome::Again(first) = path.offer(Instant::ZERO, Direction::Up, 125) else {
             panic!("one pass only");
         };
         assert_eq!(first.at(), Instant::from_millis(1 + 10));
         // A packet of the other direction is in the pipe when the first comes back to it.
-        let other = path.offer(Instant::from_millis(11), Way::Down, 125);
-        assert!(matches!(other, Verdict::Again(_)));
+        let other = path.offer(Instant::from_millis(11), Direction::Down, 125);
+        assert!(matches!(other, PathOutcome::Again(_)));
         assert_eq!(
             path.offer_again(first),
-            Verdict::Arrives(Instant::from_millis(13 + 10))
+            PathOutcome::Arrives(Instant::from_millis(13 + 10))
         );
     }
 
@@ -349,8 +355,8 @@ mod tests {
             let mut path = Path::new(config, 3);
             (0..100)
                 .map(
-                    |us| match path.offer(Instant::from_micros(us), Way::Up, 100) {
-                        Verdict::Arrives(at) => at,
+                    |us| match path.offer(Instant::from_micros(us), Direction::Up, 100) {
+                        PathOutcome::Arrives(at) => at,
                         other => panic!("{other:?}"),
                     },
                 )
@@ -380,12 +386,12 @@ mod tests {
             (0..200)
                 .map(|us| {
                     let now = Instant::from_micros(us);
-                    let _ = path.offer(now, Way::Up, 40);
-                    path.offer(now, Way::Down, 40)
+                    let _ = path.offer(now, Direction::Up, 40);
+                    path.offer(now, Direction::Down, 40)
                 })
                 .collect::<Vec<_>>()
         };
         assert_eq!(lossy(true), lossy(false));
-        assert!(lossy(true).contains(&Verdict::Lost));
+        assert!(lossy(true).contains(&PathOutcome::Lost));
     }
 }

@@ -22,9 +22,9 @@ pub enum Purpose {
 
 /// One stream of numbers, decided by a seed and a purpose alone.
 #[derive(Clone, Debug)]
-pub struct Chance(ChaCha8Rng);
+pub struct RandomStream(ChaCha8Rng);
 
-impl Chance {
+impl RandomStream {
     /// The stream for `purpose` in the run with `seed`.
     #[must_use]
     pub fn new(seed: u64, purpose: Purpose) -> Self {
@@ -51,7 +51,7 @@ mod tests {
     use super::*;
 
     fn first(seed: u64, purpose: Purpose) -> Vec<u64> {
-        let mut chance = Chance::new(seed, purpose);
+        let mut chance = RandomStream::new(seed, purpose);
         (0..4).map(|_| chance.below(1_000_000)).collect()
     }
 
@@ -64,7 +64,7 @@ mod tests {
 
     #[test]
     fn numbers_stay_below_the_bound_and_reach_it() {
-        let mut chance = Chance::new(7, Purpose::JitterUp);
+        let mut chance = RandomStream::new(7, Purpose::JitterUp);
         let drawn: Vec<_> = (0..1_000).map(|_| chance.below(4)).collect();
         assert_eq!(drawn.iter().max(), Some(&3));
         assert_eq!(drawn.iter().min(), Some(&0));

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use proptest::prelude::*;
 use spdy_netem::loss::{LossModel, Probability};
-use spdy_netem::path::{PathConfig, Topology, Way};
+use spdy_netem::path::{Direction, PathConfig, Topology};
 use spdy_netem::queue::QueueLimit;
 use spdy_netem::segment::MTU_BYTES;
 use spdy_netem::tcp::{CongestionControl, LossDetection, TcpConfig};
@@ -97,7 +97,7 @@ proptest! {
             let options = seen.segment.options_len_bytes();
             prop_assert!(seen.segment.ip_len_bytes() <= MTU_BYTES && options <= 40, "seed {}: {:?}", seed, seen);
         }
-        for (way, bps) in [(Way::Up, path.up_bps), (Way::Down, path.down_bps)] {
+        for (way, bps) in [(Direction::Up, path.up_bps), (Direction::Down, path.down_bps)] {
             let arrived: Vec<_> = world.sent(way).filter_map(|seen| Some((seen.at, seen.arrives?, seen.segment.ip_len_bytes()))).collect();
             let bits: u128 = arrived.iter().map(|(_, _, len)| *len as u128 * 8).sum();
             let first = arrived.iter().map(|(sent, ..)| *sent).min();

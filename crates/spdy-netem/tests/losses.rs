@@ -4,7 +4,7 @@ mod support;
 
 use std::io::ErrorKind;
 
-use spdy_netem::path::{PathConfig, Way};
+use spdy_netem::path::{Direction, PathConfig};
 use spdy_netem::tcp::{CongestionControl, TcpConfig};
 use support::exchange::{Twice, data, download, drop_data, path, times_ms, world};
 use support::{Download, MS, at_ms};
@@ -16,7 +16,7 @@ fn the_timer_backs_off_by_two_and_gives_up_after_its_retries() {
         ..TcpConfig::y2013()
     };
     let mut world = world(&path(100), tcp);
-    world.takes = Box::new(|way, _, segment| way == Way::Down && !segment.payload.is_empty());
+    world.takes = Box::new(|way, _, segment| way == Direction::Down && !segment.payload.is_empty());
     let mut apps = Download::new(100, 1_000);
     world.run(&mut apps, at_ms(3_600_000));
     let times = times_ms(data(&world).map(|seen| seen.at));
@@ -247,7 +247,7 @@ fn proportional_rate_reduction_sends_in_step_with_what_is_delivered() {
         .take_while(|seen| seen.at < end)
         .map(|seen| seen.at)
         .collect();
-    let acks = world.sent(Way::Up).filter(|seen| {
+    let acks = world.sent(Direction::Up).filter(|seen| {
         seen.arrives.is_some_and(|at| at > start && at < end) && !seen.segment.sack.is_empty()
     });
     let (sent, delivered) = (during.len() as f64, acks.count() as f64);
@@ -304,5 +304,9 @@ fn without_sack_a_loss_is_found_by_three_duplicates() {
         (1, 1, 0),
         "{stats:?}"
     );
-    assert!(world.sent(Way::Up).all(|seen| seen.segment.sack.is_empty()));
+    assert!(
+        world
+            .sent(Direction::Up)
+            .all(|seen| seen.segment.sack.is_empty())
+    );
 }

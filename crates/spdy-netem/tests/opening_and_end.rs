@@ -5,7 +5,7 @@ mod support;
 use std::io::ErrorKind;
 
 use spdy_clock::Instant;
-use spdy_netem::path::Way;
+use spdy_netem::path::Direction;
 use spdy_netem::segment::Segment;
 use spdy_netem::tcp::{State, Tcp, TcpConfig};
 use support::exchange::{Silent, SlowReader, download, path, times_ms, world};
@@ -13,9 +13,9 @@ use support::{Download, World, at_ms};
 
 fn syn_times(tcp: TcpConfig) -> (Vec<u64>, World) {
     let mut world = world(&path(50), tcp);
-    world.takes = Box::new(|way, _, _| way == Way::Up);
+    world.takes = Box::new(|way, _, _| way == Direction::Up);
     world.run(&mut Silent, at_ms(1_000_000));
-    let times = times_ms(world.sent(Way::Up).map(|seen| seen.at));
+    let times = times_ms(world.sent(Direction::Up).map(|seen| seen.at));
     (times, world)
 }
 
@@ -42,12 +42,12 @@ fn a_syn_of_2013_doubles_from_one_second_and_one_of_2009_from_three() {
 
 #[test]
 fn a_lost_syn_ack_is_repeated_by_the_listeners_own_timer() {
-    let takes = |way, number, _: &Segment| way == Way::Down && number == 0;
+    let takes = |way, number, _: &Segment| way == Direction::Down && number == 0;
     let (world, apps) = download(&path(100), TcpConfig::y2013(), 1_000, takes);
     // The opener's second SYN and the listener's timer come at 1 s and 1.05 s.
     let answers = times_ms(
         world
-            .sent(Way::Down)
+            .sent(Direction::Down)
             .filter(|seen| seen.segment.flags.syn)
             .map(|seen| seen.at),
     );
@@ -72,7 +72,7 @@ fn a_round_trip_above_1_s_fires_both_syn_timers() {
 
 #[test]
 fn a_syn_that_was_truly_lost_twice_starts_with_a_window_of_one() {
-    let takes = |way, number, _: &Segment| way == Way::Up && number < 2;
+    let takes = |way, number, _: &Segment| way == Direction::Up && number < 2;
     let (world, _) = download(&path(100), TcpConfig::y2013(), 14_480, takes);
     assert!(
         world.client.window_segments() < 10,
@@ -125,7 +125,7 @@ fn both_sides_close_and_neither_has_an_error() {
 fn a_lost_fin_is_sent_again() {
     let mut fins = 0;
     let takes = move |way, _: usize, segment: &Segment| {
-        let fin = way == Way::Up && segment.flags.fin;
+        let fin = way == Direction::Up && segment.flags.fin;
         fins += u32::from(fin);
         fin && fins == 1
     };

@@ -6,7 +6,7 @@ use std::io::ErrorKind;
 use std::time::Duration;
 
 use spdy_clock::Instant;
-use spdy_netem::path::{PathConfig, Way};
+use spdy_netem::path::{Direction, PathConfig};
 use spdy_netem::tcp::{Tcp, TcpConfig};
 use support::exchange::{Silent, SlowReader, Twice, data, download, path, world};
 use support::{Apps, MS, World, at_ms};
@@ -19,7 +19,7 @@ fn first_ack_after_data(tcp: TcpConfig, answer: usize) -> Duration {
     );
     let last = data(&world).last().expect("data").arrives.expect("arrives");
     let acks = world
-        .sent(Way::Up)
+        .sent(Direction::Up)
         .map(|seen| seen.at)
         .filter(|at| *at >= last);
     acks.min().expect("an acknowledgement") - last
@@ -57,7 +57,7 @@ fn a_closed_window_is_probed_ever_more_rarely_and_opens_again() {
     world.run(&mut apps, at_ms(60_000));
     assert_eq!(apps.read, 300_000);
     let probes: Vec<_> = world
-        .sent(Way::Down)
+        .sent(Direction::Down)
         .filter(|seen| {
             seen.at > at_ms(500) && seen.at < at_ms(10_000) && seen.segment.payload.is_empty()
         })
@@ -90,7 +90,7 @@ fn unanswered_window_probes_stop_at_the_retry_limit() {
         let mut world = world(&path(100), tcp);
         let mut probes = 0;
         world.takes = Box::new(move |way, _, segment| {
-            let is_probe = way == Way::Down && segment.payload.is_empty() && segment.seq > 1;
+            let is_probe = way == Direction::Down && segment.payload.is_empty() && segment.seq > 1;
             probes += usize::from(is_probe);
             is_probe && probes > answers
         });
@@ -109,7 +109,7 @@ fn the_receive_window_grows_so_that_it_never_limits_a_fast_path() {
     let fast = PathConfig::new(50_000_000, 50_000_000, 100 * MS);
     let (world, _) = download(&fast, TcpConfig::today(), 5_000_000, |_, _, _| false);
     let most = world
-        .sent(Way::Up)
+        .sent(Direction::Up)
         .map(|seen| seen.segment.window_bytes)
         .max()
         .expect("acks");
@@ -125,7 +125,7 @@ fn the_receive_window_grows_so_that_it_never_limits_a_fast_path() {
     let (world, _) = download(&fast, fixed, 500_000, |_, _, _| false);
     assert!(
         world
-            .sent(Way::Up)
+            .sent(Direction::Up)
             .all(|seen| seen.segment.window_bytes <= 64 * 1024)
     );
 }

@@ -25,7 +25,7 @@ use crate::head::{self, Head};
 use crate::limits::Limits;
 use crate::observed::{Failure, Observation};
 use crate::open::OpenError;
-use crate::record::{self, Record, Writer};
+use crate::record::{self, WarcRecord, Writer};
 use crate::replica::{Exchange, Initiator, Kind, Replica};
 
 /// What the field `replica` of the first record says.
@@ -149,14 +149,14 @@ enum InitiatorFields {
 }
 
 /// Whether `records` are a replica of ours, of whatever version.
-pub(crate) fn is_replica(records: &[Record]) -> bool {
+pub(crate) fn is_replica(records: &[WarcRecord]) -> bool {
     records
         .first()
         .is_some_and(|first| first.kind() == "warcinfo" && info(first, "replica").is_some())
 }
 
 /// A field of the block of a `warcinfo` record.
-fn info<'a>(record: &'a Record, name: &str) -> Option<&'a str> {
+fn info<'a>(record: &'a WarcRecord, name: &str) -> Option<&'a str> {
     let block = std::str::from_utf8(&record.block).ok()?;
     block
         .lines()
@@ -367,7 +367,7 @@ fn record_id(parts: &[&[u8]]) -> String {
 // ---- reading
 
 /// The replica in `records`.
-pub(crate) fn decode(records: &[Record], limits: &Limits) -> Result<Replica, OpenError> {
+pub(crate) fn decode(records: &[WarcRecord], limits: &Limits) -> Result<Replica, OpenError> {
     let fault = |record: usize, what: String| OpenError::Replica {
         record: record + 1,
         what,
@@ -433,12 +433,12 @@ fn failure(fields: FailureFields) -> Failure {
 }
 
 fn decode_exchange(
-    triple: &[Record],
+    triple: &[WarcRecord],
     index: usize,
     count: usize,
     limits: &Limits,
 ) -> Result<Exchange, String> {
-    let kinds: Vec<_> = triple.iter().map(Record::kind).collect();
+    let kinds: Vec<_> = triple.iter().map(WarcRecord::kind).collect();
     let [request, response, metadata] = triple else {
         unreachable!("triple of {}", triple.len())
     };

@@ -16,12 +16,12 @@ use crate::head::{self, Head};
 use crate::limits::Limits;
 use crate::notes::ImportNotes;
 use crate::observed::Observation;
-use crate::open::{OpenError, Opened};
+use crate::open::{OpenError, OpenedReplica};
 use crate::replica::{Exchange, Initiator, Kind, Replica, without_fragment};
 
 /// One exchange as it was told, header lists instead of heads.
 #[derive(Clone, Debug)]
-pub(crate) struct Told {
+pub(crate) struct RecordedExchange {
     pub(crate) url: Url,
     pub(crate) method: http::Method,
     pub(crate) is_http_10: bool,
@@ -62,10 +62,10 @@ pub(crate) struct RecordedPage {
 /// [`OpenError::NoPageLoad`] if none of `told` is a document; [`OpenError::Limit`] past `limits`.
 pub(crate) fn assemble(
     page: RecordedPage,
-    mut told: Vec<Told>,
+    mut told: Vec<RecordedExchange>,
     mut notes: ImportNotes,
     limits: &Limits,
-) -> Result<Opened, OpenError> {
+) -> Result<OpenedReplica, OpenError> {
     if told.is_empty() {
         return Err(OpenError::NoPageLoad {
             why: "no exchange is left".to_owned(),
@@ -137,11 +137,11 @@ pub(crate) fn assemble(
         load: within_a_file(page.load),
         failures: Vec::new(),
     };
-    Ok(Opened { replica, notes })
+    Ok(OpenedReplica { replica, notes })
 }
 
 fn exchange(
-    told: Told,
+    told: RecordedExchange,
     started: Option<Duration>,
     filler_left: &mut usize,
     notes: &mut ImportNotes,
@@ -175,7 +175,7 @@ fn within_a_file(time: Option<Duration>) -> Option<Duration> {
     time.map(|time| time.min(LONGEST))
 }
 
-fn request_head(told: &Told) -> Bytes {
+fn request_head(told: &RecordedExchange) -> Bytes {
     let mut fields: Vec<(&str, &str)> = plain(&told.request_fields).collect();
     // SPDY and HTTP/2 say the host elsewhere.
     let authority = head::authority(&told.url);
@@ -191,7 +191,7 @@ fn request_head(told: &Told) -> Bytes {
     )
 }
 
-fn response_head(told: &Told) -> Bytes {
+fn response_head(told: &RecordedExchange) -> Bytes {
     let version = if told.is_http_10 {
         "HTTP/1.0"
     } else {
@@ -233,7 +233,7 @@ fn field<'a>(fields: &'a [(String, String)], name: &str) -> Option<&'a str> {
         .map(|(_, value)| value.as_str())
 }
 
-fn kind(told: &Told) -> Kind {
+fn kind(told: &RecordedExchange) -> Kind {
     let accept = field(&told.request_fields, "accept").unwrap_or_default();
     let content_type = field(&told.response_fields, "content-type").unwrap_or(&told.content_type);
     let hint = if let Some(hint) = &told.hint {
@@ -262,7 +262,7 @@ fn kind(told: &Told) -> Kind {
 
 /// The body as it crossed the wire, real or filler, and the head with its length put right where it could not be met.
 fn body(
-    told: &Told,
+    told: &RecordedExchange,
     kind: Kind,
     response_head: Bytes,
     filler_left: &mut usize,

@@ -1,6 +1,6 @@
 //! What a style sheet names, and where.
 
-use spdy_rewrite::css_urls::{Use, urls};
+use spdy_rewrite::css_urls::{UrlUse, urls};
 
 /// A URL in a style sheet.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -22,7 +22,7 @@ pub(crate) fn scan(text: &str) -> Vec<CssReference> {
         .filter(|found| is_asked_for(&found.url))
         .map(|found| CssReference {
             at: found.span.end,
-            is_import: found.usage == Use::Import,
+            is_import: found.usage == UrlUse::Import,
             url: found.url,
         })
         .collect()

@@ -24,7 +24,7 @@ use crate::limits::Limits;
 pub struct Observations {
     most: usize,
     /// In the order in which they were made; a redirect that is followed is another.
-    pub(crate) requests: Vec<Seen>,
+    pub(crate) requests: Vec<ObservedRequest>,
     /// The last request of an id.
     last_of: BTreeMap<String, usize>,
     /// Requests that have not ended.
@@ -39,7 +39,7 @@ pub struct Observations {
 
 /// One request.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Seen {
+pub(crate) struct ObservedRequest {
     pub(crate) url: String,
     pub(crate) method: String,
     /// The browser's word for what it is: `Stylesheet`, `XHR`.
@@ -88,7 +88,7 @@ pub(crate) struct Timing {
 }
 
 #[derive(Deserialize)]
-struct Named<'a> {
+struct MethodOnly<'a> {
     #[serde(borrow, default)]
     method: Cow<'a, str>,
 }
@@ -163,7 +163,7 @@ impl InitiatorFields {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Received {
+struct ResponseReceived {
     request_id: String,
     response: ResponseFields,
 }
@@ -187,7 +187,7 @@ impl ResponseFields {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Ended {
+struct LoadingEnded {
     request_id: String,
     #[serde(default)]
     timestamp: f64,
@@ -250,7 +250,7 @@ impl Observations {
     ///
     /// Messages of other kinds, and what is no message, change nothing.
     pub fn take(&mut self, message: &str, is_page: bool) {
-        let Ok(Named { method }) = serde_json::from_str(message) else {
+        let Ok(MethodOnly { method }) = serde_json::from_str(message) else {
             return;
         };
         match &method[..] {
@@ -319,7 +319,7 @@ impl Observations {
         if event.request.url.starts_with("http") {
             self.in_flight.insert(index);
         }
-        self.requests.push(Seen {
+        self.requests.push(ObservedRequest {
             url: event.request.url,
             method: event.request.method,
             kind: event.kind,
@@ -327,11 +327,11 @@ impl Observations {
             asked_by,
             wanted: event.timestamp,
             wall: event.wall_time,
-            ..Seen::default()
+            ..ObservedRequest::default()
         });
     }
 
-    fn received(&mut self, event: Option<Received>) {
+    fn received(&mut self, event: Option<ResponseReceived>) {
         let Some(event) = event else { return };
         let Some(&last) = self.last_of.get(&event.request_id) else {
             return;
@@ -342,12 +342,12 @@ impl Observations {
         seen.is_inside |= response.from_prefetch_cache || response.from_service_worker;
     }
 
-    fn of(&mut self, event: Option<Ended>) -> Option<&mut Seen> {
+    fn of(&mut self, event: Option<LoadingEnded>) -> Option<&mut ObservedRequest> {
         let last = self.last_of.get(&event?.request_id)?;
         self.requests.get_mut(*last)
     }
 
-    fn ended(&mut self, event: Option<Ended>) {
+    fn ended(&mut self, event: Option<LoadingEnded>) {
         let Some(event) = event else { return };
         let Some(&last) = self.last_of.get(&event.request_id) else {
             return;

@@ -18,7 +18,7 @@ use crate::replica::Kind;
 ///
 /// Sizes that a coding cannot have (a gzip of 7 bytes) are noise.
 pub(crate) fn filler(kind: Kind, codings: &[String], size: usize, seed: &str) -> Bytes {
-    let mut chance = Chance::new(seed);
+    let mut chance = SplitMix::new(seed);
     let coded = match codings {
         [] => Some(payload(kind, size, &mut chance)),
         [coding] => match coding.as_str() {
@@ -34,7 +34,7 @@ pub(crate) fn filler(kind: Kind, codings: &[String], size: usize, seed: &str) ->
     body.into()
 }
 
-fn payload(kind: Kind, size: usize, chance: &mut Chance) -> Vec<u8> {
+fn payload(kind: Kind, size: usize, chance: &mut SplitMix) -> Vec<u8> {
     let (open, close): (&[u8], &[u8]) = match kind {
         Kind::Document => (b"<!DOCTYPE html><title>filler</title><p>", b"</p>\n"),
         Kind::Stylesheet | Kind::Script => (b"/* ", b" */\n"),
@@ -92,7 +92,7 @@ const WORDS: [&str; 32] = [
     "ea",
 ];
 
-fn noise(size: usize, chance: &mut Chance) -> Vec<u8> {
+fn noise(size: usize, chance: &mut SplitMix) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(size + 8);
     while bytes.len() < size {
         bytes.extend_from_slice(&chance.next().to_le_bytes());
@@ -101,7 +101,7 @@ fn noise(size: usize, chance: &mut Chance) -> Vec<u8> {
     bytes
 }
 
-fn gzip(kind: Kind, size: usize, chance: &mut Chance) -> Option<Vec<u8>> {
+fn gzip(kind: Kind, size: usize, chance: &mut SplitMix) -> Option<Vec<u8>> {
     const HEAD: [u8; 10] = [0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 3];
     const FNAME: u8 = 8;
     let room = size.checked_sub(HEAD.len() + 8)?;
@@ -131,7 +131,7 @@ fn gzip(kind: Kind, size: usize, chance: &mut Chance) -> Option<Vec<u8>> {
     Some(out)
 }
 
-fn zlib(kind: Kind, size: usize, chance: &mut Chance) -> Option<Vec<u8>> {
+fn zlib(kind: Kind, size: usize, chance: &mut SplitMix) -> Option<Vec<u8>> {
     let room = size.checked_sub(6)?;
     let (len, blocks) = stored_len(room)?;
     let text = payload(kind, len, chance);
@@ -165,7 +165,7 @@ fn push_stored(out: &mut Vec<u8>, text: &[u8], blocks: usize) {
     }
 }
 
-fn brotli(kind: Kind, size: usize, chance: &mut Chance) -> Option<Vec<u8>> {
+fn brotli(kind: Kind, size: usize, chance: &mut SplitMix) -> Option<Vec<u8>> {
     const BLOCK: usize = 1 << 16;
     /// The empty stream, with a window of 16 bits (RFC 7932 §9.1, §9.2).
     const EMPTY: [u8; 1] = [0x06];
@@ -193,9 +193,9 @@ fn brotli(kind: Kind, size: usize, chance: &mut Chance) -> Option<Vec<u8>> {
 }
 
 /// SplitMix64 over an FNV-1a of the seed: the same on every machine.
-struct Chance(u64);
+struct SplitMix(u64);
 
-impl Chance {
+impl SplitMix {
     fn new(seed: &str) -> Self {
         let step = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
         Self(seed.bytes().fold(0xcbf2_9ce4_8422_2325, step))

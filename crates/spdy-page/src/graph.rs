@@ -109,7 +109,7 @@ impl PageGraph {
     ///
     /// If [`Replica::start`] is no index of an exchange.
     pub fn of(replica: &Replica) -> Self {
-        let mut plan = Plan::new(&replica.exchanges, replica.start);
+        let mut plan = GraphBuilder::new(&replica.exchanges, replica.start);
         plan.place_start();
         infer::place_rest(&mut plan, replica);
         plan.into_graph(replica.load)
@@ -142,7 +142,7 @@ pub(crate) enum Cause {
 
 /// What is decided about one exchange.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Placed {
+pub(crate) struct Placement {
     pub(crate) cause: Cause,
     pub(crate) delay: Duration,
     pub(crate) role: Role,
@@ -153,7 +153,7 @@ pub(crate) struct Placed {
 }
 
 /// A real text, decoded.
-pub(crate) struct Text {
+pub(crate) struct DecodedText {
     pub(crate) exchange: usize,
     pub(crate) text: String,
     /// Where in the transfer a byte of the text is; its own text has moved to `text`.
@@ -161,10 +161,10 @@ pub(crate) struct Text {
 }
 
 /// A graph in the making.
-pub(crate) struct Plan<'a> {
+pub(crate) struct GraphBuilder<'a> {
     pub(crate) exchanges: &'a [Exchange],
     pub(crate) start: usize,
-    pub(crate) placed: Vec<Option<Placed>>,
+    pub(crate) placed: Vec<Option<Placement>>,
     /// Exchanges in the order of their placement.
     order: Vec<usize>,
     /// Exchanges by URL without fragment, in recorded order. Looked up only, never walked through.
@@ -176,13 +176,13 @@ pub(crate) struct Plan<'a> {
     /// Placed scripts and sheets by the recorded time of their end.
     pub(crate) ends: BTreeSet<(Duration, usize)>,
     /// Texts of placed documents and scripts, for what only code in them names.
-    pub(crate) texts: Vec<Text>,
+    pub(crate) texts: Vec<DecodedText>,
     /// The last script that the page's own text names.
     pub(crate) last_script: Option<usize>,
     to_scan: VecDeque<usize>,
 }
 
-impl<'a> Plan<'a> {
+impl<'a> GraphBuilder<'a> {
     fn new(exchanges: &'a [Exchange], start: usize) -> Self {
         let mut by_url = HashMap::<_, VecDeque<usize>>::new();
         for (index, exchange) in exchanges.iter().enumerate() {
@@ -226,7 +226,7 @@ impl<'a> Plan<'a> {
         for index in chain.into_iter().rev() {
             self.place(
                 index,
-                Placed {
+                Placement {
                     cause,
                     delay: Duration::ZERO,
                     role: Role::Frame,
@@ -253,7 +253,7 @@ impl<'a> Plan<'a> {
     }
 
     /// Gives `index` its place. Whoever does so has placed the parent before.
-    pub(crate) fn place(&mut self, index: usize, placed: Placed) {
+    pub(crate) fn place(&mut self, index: usize, placed: Placement) {
         debug_assert!(
             self.placed[index].is_none(),
             "exchange {index} is placed twice"
@@ -279,7 +279,7 @@ impl<'a> Plan<'a> {
                     self.leads_on[index] = true;
                     self.place(
                         target,
-                        Placed {
+                        Placement {
                             cause: Cause::Done { parent: index },
                             delay: Duration::ZERO,
                             ..own
@@ -330,7 +330,7 @@ impl<'a> Plan<'a> {
                 };
             self.place(
                 target,
-                Placed {
+                Placement {
                     cause: Cause::Bytes {
                         parent: index,
                         at_byte: decoded.transferred_at(reference.at),
@@ -349,7 +349,7 @@ impl<'a> Plan<'a> {
         let text = String::from_utf8(std::mem::take(&mut decoded.text));
         let text =
             text.unwrap_or_else(|fault| String::from_utf8_lossy(fault.as_bytes()).into_owned());
-        self.texts.push(Text {
+        self.texts.push(DecodedText {
             exchange,
             text,
             decoded,
@@ -373,7 +373,7 @@ impl<'a> Plan<'a> {
             let cause = Cause::Done { parent: index };
             self.place(
                 target,
-                Placed {
+                Placement {
                     cause,
                     delay: Duration::ZERO,
                     role,
@@ -392,7 +392,7 @@ impl<'a> Plan<'a> {
     /// The tree as nodes, parents first.
     fn into_graph(self, load: Option<Duration>) -> PageGraph {
         let exchanges = &self.exchanges;
-        let places: Vec<Placed> = self
+        let places: Vec<Placement> = self
             .placed
             .iter()
             .enumerate()
@@ -436,7 +436,7 @@ impl<'a> Plan<'a> {
     fn node(
         &self,
         index: usize,
-        placed: &Placed,
+        placed: &Placement,
         causes: &[Cause],
         node_of: &[usize],
         load: Option<Duration>,
@@ -501,7 +501,7 @@ impl<'a> Plan<'a> {
 }
 
 /// Causes with a byte for each [`Cause::Somewhere`]: evenly over the parent, in the order of placement.
-fn spread(places: &[Placed], order: &[usize], exchanges: &[Exchange]) -> Vec<Cause> {
+fn spread(places: &[Placement], order: &[usize], exchanges: &[Exchange]) -> Vec<Cause> {
     let mut causes: Vec<Cause> = places.iter().map(|placed| placed.cause).collect();
     let mut total = vec![0u64; exchanges.len()];
     for cause in &causes {
@@ -526,7 +526,7 @@ fn spread(places: &[Placed], order: &[usize], exchanges: &[Exchange]) -> Vec<Cau
 
 /// What the texts of exchange `start` name, directly or not: indices in the order of their discovery, `start` first.
 pub(crate) fn named_by(exchanges: &[Exchange], start: usize) -> Vec<usize> {
-    let mut plan = Plan::new(exchanges, start);
+    let mut plan = GraphBuilder::new(exchanges, start);
     plan.place_start();
     plan.order
 }

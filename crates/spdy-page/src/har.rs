@@ -15,10 +15,10 @@ use jiff::Timestamp;
 use serde::de::DeserializeOwned;
 use url::Url;
 
-use crate::assemble::{RecordedPage, Told, assemble};
-use crate::har_model::{Entry, Fields, Har, Header, Initiator, Log, Number, Page, Shape};
+use crate::assemble::{RecordedExchange, RecordedPage, assemble};
+use crate::har_model::{Entry, Fields, Har, HarInitiator, Header, Log, Number, Page, Shape};
 use crate::notes::ImportNotes;
-use crate::open::{ImportOptions, OpenError, Opened};
+use crate::open::{ImportOptions, OpenError, OpenedReplica};
 use crate::replica::without_fragment;
 
 /// Requests that must name a document as their Referer before it counts as a navigation; frames have fewer.
@@ -35,7 +35,7 @@ pub(crate) fn import(
     text: &[u8],
     name: &str,
     options: &ImportOptions,
-) -> Result<Opened, OpenError> {
+) -> Result<OpenedReplica, OpenError> {
     let mut notes = ImportNotes::default();
     let log = parse(text, options.limits.records, &mut notes)?.log;
     notes.format = format!(
@@ -297,7 +297,7 @@ fn import_group(
     name: &str,
     mut notes: ImportNotes,
     options: &ImportOptions,
-) -> Result<Opened, OpenError> {
+) -> Result<OpenedReplica, OpenError> {
     let page_started = group
         .page
         .and_then(|page| timestamp(&page.started_date_time.0));
@@ -353,7 +353,7 @@ fn tell(
     page_started: Option<Timestamp>,
     own_size: Option<u64>,
     notes: &mut ImportNotes,
-) -> Result<Told, &'static str> {
+) -> Result<RecordedExchange, &'static str> {
     let url = Url::parse(&entry.request.url.0).map_err(|_| "with an unreadable URL")?;
     match url.scheme() {
         "http" | "https" if url.has_host() => {}
@@ -409,7 +409,7 @@ fn tell(
         .0
         .and_then(millis)
         .and_then(|offset| page_started?.checked_add(offset).ok());
-    Ok(Told {
+    Ok(RecordedExchange {
         method,
         is_http_10: version.ends_with("1.0"),
         status,
@@ -521,7 +521,7 @@ fn in_charset(text: &str, mime_type: &str) -> Vec<u8> {
 /// The URL that made the browser send the request: as the recorder's object has it, or that object as a string.
 fn initiator_url(entry: &Entry) -> Option<String> {
     let detail = || {
-        serde_json::from_str::<Initiator>(entry.initiator_detail.some()?)
+        serde_json::from_str::<HarInitiator>(entry.initiator_detail.some()?)
             .ok()?
             .0
     };

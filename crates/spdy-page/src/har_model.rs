@@ -111,7 +111,7 @@ pub(crate) struct Entry {
     #[serde(default, rename = "_objectSize")]
     pub(crate) object_size: Number,
     #[serde(default, rename = "_initiator")]
-    pub(crate) initiator: Initiator,
+    pub(crate) initiator: HarInitiator,
     #[serde(default, rename = "_initiator_detail")]
     pub(crate) initiator_detail: Text,
     #[serde(default, rename = "_webSocketMessages")]
@@ -175,7 +175,7 @@ pub(crate) struct Fields(pub(crate) Vec<Header>);
 
 /// The URL that a request was made for: a URL (WebPageTest, sitespeed.io), Chrome's object, or its first call frame that has one.
 #[derive(Debug, Default)]
-pub(crate) struct Initiator(pub(crate) Option<String>);
+pub(crate) struct HarInitiator(pub(crate) Option<String>);
 
 #[derive(Debug, Default, Deserialize)]
 pub(crate) struct Header {
@@ -305,7 +305,7 @@ macro_rules! deserialize_leniently {
         }
     )*};
 }
-deserialize_leniently!(Count, Text, Number, Initiator, Stack, Frames, Fields);
+deserialize_leniently!(Count, Text, Number, HarInitiator, Stack, Frames, Fields);
 
 impl<'de> Lenient<'de> for Count {
     fn of_seq<A: SeqAccess<'de>>(mut seq: A) -> Result<Self, A::Error> {
@@ -354,7 +354,7 @@ fn url_of_web(text: &str) -> Option<String> {
     text.starts_with("http").then(|| text.to_owned())
 }
 
-impl<'de> Lenient<'de> for Initiator {
+impl<'de> Lenient<'de> for HarInitiator {
     fn of_text(value: &str) -> Self {
         Self(url_of_web(value))
     }
@@ -397,7 +397,7 @@ struct Frames(Option<String>);
 impl<'de> Lenient<'de> for Frames {
     fn of_seq<A: SeqAccess<'de>>(mut seq: A) -> Result<Self, A::Error> {
         let mut first = None;
-        while let Some(Initiator(url)) = seq.next_element()? {
+        while let Some(HarInitiator(url)) = seq.next_element()? {
             first = first.or(url);
         }
         Ok(Self(first))

@@ -14,7 +14,7 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use crate::graph::{Cause, MAX_DELAY, Placed, Plan};
+use crate::graph::{Cause, GraphBuilder, MAX_DELAY, Placement};
 use crate::head::{self, Head};
 use crate::html::{Role, ScriptMode};
 use crate::replica::{Initiator, Kind, Replica, without_fragment};
@@ -35,7 +35,7 @@ const SEARCH_START: usize = 64;
 const SEARCH_BYTES: usize = 256 << 20;
 
 /// Gives every exchange that has no place yet one under those that have.
-pub(crate) fn place_rest(plan: &mut Plan<'_>, replica: &Replica) {
+pub(crate) fn place_rest(plan: &mut GraphBuilder<'_>, replica: &Replica) {
     let exchanges = &replica.exchanges;
     let mut guess = Inference {
         replica,
@@ -79,7 +79,7 @@ pub(crate) fn place_rest(plan: &mut Plan<'_>, replica: &Replica) {
         }
     }
     // DOMContentLoaded waits for sheets on behalf of scripts only.
-    let is_waited_for = |placed: &Option<Placed>| {
+    let is_waited_for = |placed: &Option<Placement>| {
         placed.is_some_and(|placed| {
             matches!(placed.role, Role::Script(_)) && placed.before_dom_content_loaded
         })
@@ -125,7 +125,7 @@ impl Inference<'_> {
         (wish != index && wish < self.replica.exchanges.len()).then_some(wish)
     }
 
-    fn place_for(&mut self, plan: &Plan<'_>, index: usize) -> Placed {
+    fn place_for(&mut self, plan: &GraphBuilder<'_>, index: usize) -> Placement {
         let exchange = &self.replica.exchanges[index];
         let parent = self
             .wish(index)
@@ -173,7 +173,7 @@ impl Inference<'_> {
 
     fn under_document(
         &mut self,
-        plan: &Plan<'_>,
+        plan: &GraphBuilder<'_>,
         index: usize,
         document: usize,
     ) -> (Cause, Duration) {
@@ -229,7 +229,7 @@ impl Inference<'_> {
     }
 
     /// The first text that has the path of `index` in it.
-    fn find_mention(&mut self, plan: &Plan<'_>, index: usize) -> Option<Cause> {
+    fn find_mention(&mut self, plan: &GraphBuilder<'_>, index: usize) -> Option<Cause> {
         let needle = head::target(&self.replica.exchanges[index].url);
         if needle.len() < NEEDLE_LEN {
             return None;
@@ -252,7 +252,13 @@ impl Inference<'_> {
         None
     }
 
-    fn placed(&self, plan: &Plan<'_>, index: usize, cause: Cause, delay: Duration) -> Placed {
+    fn placed(
+        &self,
+        plan: &GraphBuilder<'_>,
+        index: usize,
+        cause: Cause,
+        delay: Duration,
+    ) -> Placement {
         let exchange = &self.replica.exchanges[index];
         let (parent, by_parser) = match cause {
             Cause::Bytes { parent, .. } | Cause::Somewhere { parent } => (parent, true),
@@ -280,7 +286,7 @@ impl Inference<'_> {
             role,
             Role::Script(ScriptMode::Sync) | Role::Stylesheet { blocking: true }
         );
-        Placed {
+        Placement {
             cause,
             delay,
             role,

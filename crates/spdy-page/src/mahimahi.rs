@@ -22,7 +22,7 @@ use crate::head::Head;
 use crate::limits::Limits;
 use crate::notes::ImportNotes;
 use crate::observed::Observation;
-use crate::open::{ImportOptions, OpenError, Opened};
+use crate::open::{ImportOptions, OpenError, OpenedReplica};
 use crate::replica::{Exchange, Initiator, Kind, Replica, without_fragment};
 use crate::warc;
 
@@ -34,7 +34,7 @@ pub(crate) fn import(
     mut files: Vec<(String, Bytes)>,
     name: &str,
     options: &ImportOptions,
-) -> Result<Opened, OpenError> {
+) -> Result<OpenedReplica, OpenError> {
     files.sort();
     let mut notes = ImportNotes::new("mahimahi");
     let count = files.len();
@@ -92,7 +92,7 @@ pub(crate) fn import(
         load: None,
         failures: Vec::new(),
     };
-    Ok(Opened { replica, notes })
+    Ok(OpenedReplica { replica, notes })
 }
 
 /// The document that most requests name as their Referer.
@@ -147,7 +147,7 @@ fn exchange(
     const NO_EXCHANGE: &str = "files that are no exchange";
     let (mut ip, mut port, mut is_secure) = (None, None, false);
     let (mut request, mut response) = (None, None);
-    let mut fields = Fields(file.clone());
+    let mut fields = ProtobufFields(file.clone());
     while let Some(field) = fields.next() {
         match field {
             Some((1, Value::Bytes(text))) => ip = Some(text),
@@ -240,7 +240,7 @@ fn url(
 /// A message as literal head and body; `None` if it is none.
 fn message(bytes: &Bytes, limits: &Limits) -> Result<Option<(Bytes, Bytes)>, OpenError> {
     let (mut line, mut headers, mut body) = (Bytes::new(), BytesMut::new(), Bytes::new());
-    let mut fields = Fields(bytes.clone());
+    let mut fields = ProtobufFields(bytes.clone());
     while let Some(field) = fields.next() {
         match field {
             Some((1, Value::Bytes(text))) => line = text,
@@ -274,7 +274,7 @@ fn message(bytes: &Bytes, limits: &Limits) -> Result<Option<(Bytes, Bytes)>, Ope
 
 fn header_of(bytes: &Bytes) -> Option<(Bytes, Bytes)> {
     let (mut key, mut value) = (Bytes::new(), Bytes::new());
-    let mut fields = Fields(bytes.clone());
+    let mut fields = ProtobufFields(bytes.clone());
     while let Some(field) = fields.next() {
         match field? {
             (1, Value::Bytes(bytes)) => key = bytes,
@@ -301,9 +301,9 @@ enum Value {
 }
 
 /// The fields of a message in their order; what is no field ends them.
-struct Fields(Bytes);
+struct ProtobufFields(Bytes);
 
-impl Fields {
+impl ProtobufFields {
     /// The next field; `Some(None)` if there are bytes that are none.
     fn next(&mut self) -> Option<Option<(u64, Value)>> {
         (!self.0.is_empty()).then(|| self.field())
@@ -385,7 +385,7 @@ mod tests {
     fn import_all(
         files: Vec<(String, Bytes)>,
         options: &ImportOptions,
-    ) -> Result<Opened, OpenError> {
+    ) -> Result<OpenedReplica, OpenError> {
         import(files, "folder", options)
     }
 

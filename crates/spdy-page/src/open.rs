@@ -34,14 +34,14 @@ pub struct ImportOptions {
 
 /// A replica, and what its import left out.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub struct Opened {
+pub struct OpenedReplica {
     /// The page.
     pub replica: Replica,
     /// What was skipped, changed or made up.
     pub notes: ImportNotes,
 }
 
-impl Opened {
+impl OpenedReplica {
     /// `replica` as it is.
     #[must_use]
     pub fn whole(replica: Replica) -> Self {
@@ -139,7 +139,7 @@ pub enum OpenError {
 /// # Errors
 ///
 /// [`OpenError`] if there is no such name or file, or the file holds no page load.
-pub fn open(name_or_path: &str) -> Result<Opened, OpenError> {
+pub fn open(name_or_path: &str) -> Result<OpenedReplica, OpenError> {
     open_with(name_or_path, &ImportOptions::default())
 }
 
@@ -148,7 +148,7 @@ pub fn open(name_or_path: &str) -> Result<Opened, OpenError> {
 /// # Errors
 ///
 /// As [`open`].
-pub fn open_with(name_or_path: &str, options: &ImportOptions) -> Result<Opened, OpenError> {
+pub fn open_with(name_or_path: &str, options: &ImportOptions) -> Result<OpenedReplica, OpenError> {
     if let Some(bytes) = builtin::bytes(name_or_path) {
         return read(Bytes::from_static(bytes), name_or_path, options);
     }
@@ -272,7 +272,7 @@ pub fn read_folder(
     files: Vec<(String, Bytes)>,
     hint: &str,
     options: &ImportOptions,
-) -> Result<Opened, OpenError> {
+) -> Result<OpenedReplica, OpenError> {
     mahimahi::import(files, stem(hint.trim_end_matches('/')), options)
 }
 
@@ -281,7 +281,7 @@ pub fn read_folder(
 /// # Errors
 ///
 /// [`OpenError`], as [`open`], but for the disk's.
-pub fn read(file: Bytes, hint: &str, options: &ImportOptions) -> Result<Opened, OpenError> {
+pub fn read(file: Bytes, hint: &str, options: &ImportOptions) -> Result<OpenedReplica, OpenError> {
     let limits = &options.limits;
     if file.len() > limits.file_bytes {
         return Err(OpenError::Limit {
@@ -301,7 +301,7 @@ pub fn read(file: Bytes, hint: &str, options: &ImportOptions) -> Result<Opened, 
     if file.starts_with(b"WARC/") {
         let records = record::read_all(&file, limits)?;
         if archive::is_replica(&records) {
-            return Ok(Opened::whole(archive::decode(&records, limits)?));
+            return Ok(OpenedReplica::whole(archive::decode(&records, limits)?));
         }
         return warc::import(&records, stem(hint), options);
     }
@@ -322,7 +322,7 @@ fn is_netlog(text: &[u8]) -> bool {
 }
 
 /// Which of the JSON forms it is, by the fields at the top.
-fn read_json(text: &[u8], name: &str, options: &ImportOptions) -> Result<Opened, OpenError> {
+fn read_json(text: &[u8], name: &str, options: &ImportOptions) -> Result<OpenedReplica, OpenError> {
     #[derive(serde::Deserialize)]
     struct Top {
         log: Option<serde::de::IgnoredAny>,

@@ -19,12 +19,12 @@ use crate::open::OpenError;
 
 /// One record, its block shared with the file it was read from.
 #[derive(Clone, Debug)]
-pub(crate) struct Record {
+pub(crate) struct WarcRecord {
     pub(crate) header: Bytes,
     pub(crate) block: Bytes,
 }
 
-impl Record {
+impl WarcRecord {
     /// The first value of the field `name`, white space and angle brackets trimmed.
     pub(crate) fn field(&self, name: &'static str) -> Option<&str> {
         let value = Head::parse(&self.header)?.value(name)?;
@@ -51,7 +51,7 @@ impl Record {
 ///
 /// [`OpenError::Warc`] if a record does not start with a version, has no length or ends beyond the file;
 /// [`OpenError::Limit`] past `limits`.
-pub(crate) fn read_all(file: &Bytes, limits: &Limits) -> Result<Vec<Record>, OpenError> {
+pub(crate) fn read_all(file: &Bytes, limits: &Limits) -> Result<Vec<WarcRecord>, OpenError> {
     let mut records = Vec::new();
     let mut at = 0;
     loop {
@@ -107,7 +107,7 @@ pub(crate) fn read_all(file: &Bytes, limits: &Limits) -> Result<Vec<Record>, Ope
             })?;
         let block = rest.slice(header_len..header_len + length);
         at += header_len + length;
-        records.push(Record { header, block });
+        records.push(WarcRecord { header, block });
     }
 }
 

@@ -7,11 +7,11 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use url::Url;
 
-use crate::assemble::{RecordedPage, Told, assemble};
+use crate::assemble::{RecordedExchange, RecordedPage, assemble};
 use crate::har::timestamp;
 use crate::har_model::{Count, Fields, Number, Text};
 use crate::notes::ImportNotes;
-use crate::open::{ImportOptions, OpenError, Opened};
+use crate::open::{ImportOptions, OpenError, OpenedReplica};
 
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -81,7 +81,7 @@ pub(crate) fn import(
     text: &[u8],
     name: &str,
     options: &ImportOptions,
-) -> Result<Opened, OpenError> {
+) -> Result<OpenedReplica, OpenError> {
     // Counted before any is read: each holds far more than the two characters that it may stand in.
     let shape: Shape = first_value(text)?;
     if shape.assets.0 > options.limits.records {
@@ -139,7 +139,7 @@ fn between(from: Timestamp, to: Timestamp) -> Option<Duration> {
     Duration::try_from(to.duration_since(from)).ok()
 }
 
-fn tell(asset: &Asset) -> Result<Told, &'static str> {
+fn tell(asset: &Asset) -> Result<RecordedExchange, &'static str> {
     let (request, response) = (&asset.request, &asset.response);
     let url = Url::parse(&request.url.0).map_err(|_| "with an unreadable URL")?;
     if !matches!(url.scheme(), "http" | "https") || !url.has_host() {
@@ -161,7 +161,7 @@ fn tell(asset: &Asset) -> Result<Told, &'static str> {
     let started = timestamp(&request.time.0);
     let (one, other) = (timestamp(&response.received.0), timestamp(&response.time.0));
     let (first, last) = (one.min(other).or(one).or(other), one.max(other));
-    Ok(Told {
+    Ok(RecordedExchange {
         method: http::Method::from_bytes(request.method.0.as_bytes()).unwrap_or(http::Method::GET),
         is_http_10: false,
         status,

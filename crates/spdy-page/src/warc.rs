@@ -26,16 +26,16 @@ use crate::head::{self, Head};
 use crate::limits::{DECODED_BODY_BYTES, Limits};
 use crate::notes::ImportNotes;
 use crate::observed::Observation;
-use crate::open::{ImportOptions, OpenError, Opened};
-use crate::record::{self, Record};
+use crate::open::{ImportOptions, OpenError, OpenedReplica};
+use crate::record::{self, WarcRecord};
 use crate::replica::{Exchange, Initiator, Kind, Replica};
 
 /// The page in `records`.
 pub(crate) fn import(
-    records: &[Record],
+    records: &[WarcRecord],
     name: &str,
     options: &ImportOptions,
-) -> Result<Opened, OpenError> {
+) -> Result<OpenedReplica, OpenError> {
     let mut notes = ImportNotes::default();
     let version = records
         .first()
@@ -102,10 +102,10 @@ pub(crate) fn import(
         load: None,
         failures: Vec::new(),
     };
-    Ok(Opened { replica, notes })
+    Ok(OpenedReplica { replica, notes })
 }
 
-fn software(record: &Record) -> Option<String> {
+fn software(record: &WarcRecord) -> Option<String> {
     let block = String::from_utf8_lossy(&record.block);
     let line = block
         .lines()
@@ -115,12 +115,12 @@ fn software(record: &Record) -> Option<String> {
 
 /// All exchanges in the order of their responses, with their dates.
 fn exchanges(
-    records: &[Record],
+    records: &[WarcRecord],
     notes: &mut ImportNotes,
     limits: &Limits,
 ) -> Result<(Vec<Exchange>, Vec<Option<Timestamp>>), OpenError> {
     let mut requests = Requests::of(records);
-    let mut body_of = HashMap::<&str, &Record>::new();
+    let mut body_of = HashMap::<&str, &WarcRecord>::new();
     for record in records.iter().filter(|record| record.kind() == "response") {
         body_of
             .entry(record.field("WARC-Target-URI").unwrap_or_default())
@@ -163,13 +163,13 @@ fn exchanges(
 
 /// Requests, found by the record they go with or else by their URL.
 struct Requests<'a> {
-    by_response: HashMap<&'a str, &'a Record>,
-    by_id: HashMap<&'a str, &'a Record>,
-    by_url: HashMap<&'a str, std::collections::VecDeque<&'a Record>>,
+    by_response: HashMap<&'a str, &'a WarcRecord>,
+    by_id: HashMap<&'a str, &'a WarcRecord>,
+    by_url: HashMap<&'a str, std::collections::VecDeque<&'a WarcRecord>>,
 }
 
 impl<'a> Requests<'a> {
-    fn of(records: &'a [Record]) -> Self {
+    fn of(records: &'a [WarcRecord]) -> Self {
         let mut requests = Self {
             by_response: HashMap::new(),
             by_id: HashMap::new(),
@@ -189,7 +189,7 @@ impl<'a> Requests<'a> {
         requests
     }
 
-    fn take(&mut self, response: &Record) -> Option<&'a Record> {
+    fn take(&mut self, response: &WarcRecord) -> Option<&'a WarcRecord> {
         let own = response
             .field("WARC-Record-ID")
             .and_then(|id| self.by_response.get(id));
@@ -209,8 +209,8 @@ impl<'a> Requests<'a> {
 
 /// The exchange of a response; the inner error is why it is left out.
 fn exchange(
-    record: &Record,
-    original: &Record,
+    record: &WarcRecord,
+    original: &WarcRecord,
     requests: &mut Requests<'_>,
     notes: &mut ImportNotes,
     limits: &Limits,

@@ -9,7 +9,7 @@ use bytes::Bytes;
 use spdy_page::graph::{PageGraph, Trigger};
 use spdy_page::head::Head;
 use spdy_page::limits::Limits;
-use spdy_page::open::{ImportOptions, OpenError, Opened, open, open_with, read};
+use spdy_page::open::{ImportOptions, OpenError, OpenedReplica, open, open_with, read};
 use spdy_page::replica::{Exchange, Initiator, Kind, Replica};
 use spdy_page::{check, coding};
 
@@ -41,7 +41,7 @@ fn text(exchange: &Exchange) -> String {
     .unwrap()
 }
 
-fn sound(opened: Opened) -> (Replica, spdy_page::notes::ImportNotes) {
+fn sound(opened: OpenedReplica) -> (Replica, spdy_page::notes::ImportNotes) {
     common::assert_sound(&opened.replica, "small");
     common::assert_lawful(&opened.replica, &PageGraph::of(&opened.replica), "small");
     (opened.replica, opened.notes)

@@ -2,13 +2,13 @@
 
 use bytes::Bytes;
 use spdy_page::limits::Limits;
-use spdy_page::open::{ImportOptions, OpenError, Opened, read};
+use spdy_page::open::{ImportOptions, OpenError, OpenedReplica, read};
 
 /// Bytes of each file.
 const LEN: usize = 4 << 20;
 
 /// Reads `text`, and the most bytes of heap that were held for it at once, besides the text itself.
-fn held(text: String) -> (Result<Opened, OpenError>, usize) {
+fn held(text: String) -> (Result<OpenedReplica, OpenError>, usize) {
     let (text, mut outcome) = (Bytes::from(text), None);
     let held = allocation_counter::measure(|| {
         outcome = Some(read(text.clone(), "page.har", &ImportOptions::default()));

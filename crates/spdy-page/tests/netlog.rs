@@ -10,7 +10,7 @@ use spdy_page::devtools::Observations;
 use spdy_page::graph::PageGraph;
 use spdy_page::limits::Limits;
 use spdy_page::netlog;
-use spdy_page::open::{ImportOptions, OpenError, Opened, read};
+use spdy_page::open::{ImportOptions, OpenError, OpenedReplica, read};
 use spdy_page::replica::{Exchange, Initiator, Kind, Replica};
 use support::NetLog;
 
@@ -26,11 +26,11 @@ fn observations() -> Observations {
     observations
 }
 
-fn open(log: &str) -> Result<Opened, OpenError> {
+fn open(log: &str) -> Result<OpenedReplica, OpenError> {
     open_with(log, ImportOptions::default())
 }
 
-fn open_with(log: &str, options: ImportOptions) -> Result<Opened, OpenError> {
+fn open_with(log: &str, options: ImportOptions) -> Result<OpenedReplica, OpenError> {
     let opened = read(log.as_bytes().to_vec().into(), "log.json", &options)?;
     let replica = &opened.replica;
     common::assert_sound(replica, "log");
@@ -61,7 +61,7 @@ const HTML: &str = "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length
 
 #[test]
 fn a_log_of_chromium_has_every_byte_of_heads_and_bodies() {
-    let Opened { replica, notes } = open(LOG).unwrap();
+    let OpenedReplica { replica, notes } = open(LOG).unwrap();
     let statuses: Vec<_> = replica
         .exchanges
         .iter()
@@ -194,7 +194,7 @@ fn mismatched_socket_bytes_fall_back_to_chromiums_events() {
         b"HTTP/1.1 200 Connected\r\n\r\n",
     );
     log.exchange("http://a.test/", true, socket, HTML, "hi");
-    let Opened { replica, notes } = open(&log.text()).unwrap();
+    let OpenedReplica { replica, notes } = open(&log.text()).unwrap();
     assert_eq!(text(&replica.document().response_head), HTML);
     assert_eq!(&replica.document().body[..], b"hi");
     assert!(
@@ -273,7 +273,7 @@ fn cut_bodies_and_failed_requests_are_reported() {
     log.end(other, -4711);
     let cached = log.start("GET", "http://a.test/cached", false);
     log.end(cached, 0);
-    let Opened { replica, notes } = open(&log.text()).unwrap();
+    let OpenedReplica { replica, notes } = open(&log.text()).unwrap();
     let refused = replica.document().observed.refused.as_deref();
     assert_eq!(refused, Some("the body ended before its announced end"));
     let errors: Vec<_> = replica
@@ -317,7 +317,7 @@ fn http_2_keeps_fields_in_order_and_bodies_out_of_frames() {
         &sent.concat(),
         &frames.concat(),
     );
-    let Opened { replica, notes } = open(&log.text()).unwrap();
+    let OpenedReplica { replica, notes } = open(&log.text()).unwrap();
     let document = replica.document();
     assert_eq!(
         text(&document.response_head),
@@ -512,7 +512,7 @@ fn repeated_requests_match_their_own_observation() {
         &observations,
         &Limits::default(),
     );
-    let Opened { replica, notes } = recorded.unwrap();
+    let OpenedReplica { replica, notes } = recorded.unwrap();
     let seen: Vec<_> = replica
         .exchanges
         .iter()
@@ -545,7 +545,7 @@ fn a_look_into_the_cache_is_no_failure_of_what_came_afterwards() {
     observations.take(failed, true);
     let limits = Limits::default();
     let recorded = netlog::record(log.text().as_bytes(), "x", "x", &observations, &limits);
-    let Opened { replica, notes } = recorded.unwrap();
+    let OpenedReplica { replica, notes } = recorded.unwrap();
     let failures = replica.failures.iter();
     let failures: Vec<_> = failures.map(|it| (&it.url[..], &it.error[..])).collect();
     assert_eq!(failures, [(absent, "net::ERR_CACHE_MISS")]);

@@ -27,9 +27,9 @@ use tokio::sync::oneshot;
 use url::{Position, Url};
 
 use crate::proxy::Proxy;
-use crate::purge::Purged;
-use crate::purge_jobs::{Done, Job, PurgeJobs, State};
-use crate::reports::{Line, Report};
+use crate::purge::PurgeCount;
+use crate::purge_jobs::{PurgeJob, PurgeJobs, PurgeResult, PurgeState};
+use crate::reports::{PageSummary, Report};
 use crate::token::Token;
 
 /// The largest body of a purge, bytes.
@@ -38,7 +38,7 @@ const MAX_BODY: usize = 16 * 1024;
 /// What is to be purged. One of `url`, `prefix`, `tag`, or `site` alone.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub struct Purge {
+pub struct PurgeRequest {
     /// One URL: all its variants.
     pub url: Option<String>,
     /// All URLs that begin so.
@@ -54,7 +54,7 @@ pub struct Purge {
 }
 
 /// Tells the metrics: text, for a request.
-pub type Metrics = Arc<dyn Fn(&Request<Body>) -> Response<Body> + Send + Sync>;
+pub type MetricsHandler = Arc<dyn Fn(&Request<Body>) -> Response<Body> + Send + Sync>;
 
 /// Answers the operator.
 #[derive(Clone)]
@@ -62,7 +62,7 @@ pub struct Admin {
     proxy: Arc<Proxy>,
     token: Arc<RwLock<Token>>,
     hosts: Arc<RwLock<AllowedHosts>>,
-    metrics: Metrics,
+    metrics: MetricsHandler,
     jobs: Arc<PurgeJobs>,
 }
 
@@ -74,14 +74,14 @@ impl std::fmt::Debug for Admin {
 
 /// The list of reports.
 #[derive(Debug, Serialize)]
-struct Pages {
-    pages: Vec<Line>,
+struct PageList {
+    pages: Vec<PageSummary>,
 }
 
 impl Admin {
     /// Of `proxy`; who purges, or asks for reports, shows `token`.
     #[must_use]
-    pub fn new(proxy: Arc<Proxy>, token: Token, metrics: Metrics) -> Self {
+    pub fn new(proxy: Arc<Proxy>, token: Token, metrics: MetricsHandler) -> Self {
         Self {
             proxy,
             token: Arc::new(RwLock::new(token)),
@@ -118,7 +118,7 @@ impl Admin {
             Ok(body) => body,
             Err(error) => return text(StatusCode::BAD_REQUEST, format!("{error}\n")),
         };
-        let wanted: Purge = match serde_json::from_slice(&body) {
+        let wanted: PurgeRequest = match serde_json::from_slice(&body) {
             Ok(wanted) => wanted,
             Err(error) => return text(StatusCode::BAD_REQUEST, format!("no purge: {error}\n")),
         };
@@ -129,7 +129,7 @@ impl Admin {
             response.headers_mut().insert(header::RETRY_AFTER, soon);
             return response;
         };
-        let Purged(purged) = match self.proxy.purge(&wanted) {
+        let PurgeCount(purged) = match self.proxy.purge(&wanted) {
             Ok(purged) => purged,
             Err(why) => {
                 self.jobs.forget(id);
@@ -141,7 +141,7 @@ impl Admin {
         let (over, ended) = oneshot::channel();
         let settling = async move {
             let (gone, told) = admin.settled().await;
-            let done = Done {
+            let done = PurgeResult {
                 purged,
                 soft,
                 gone,
@@ -157,8 +157,8 @@ impl Admin {
         {
             return json(&done);
         }
-        let state = State::Running;
-        let mut response = json(&Job { id, state });
+        let state = PurgeState::Running;
+        let mut response = json(&PurgeJob { id, state });
         *response.status_mut() = StatusCode::ACCEPTED;
         let place = http::HeaderValue::try_from(format!("/purge/{id}")).expect("digits");
         response.headers_mut().insert(header::LOCATION, place);
@@ -200,7 +200,7 @@ impl Admin {
         let query = request.uri().query().unwrap_or_default();
         let mut pairs = url::form_urlencoded::parse(query.as_bytes());
         match (pairs.next(), pairs.next()) {
-            (None, _) => json(&Pages {
+            (None, _) => json(&PageList {
                 pages: self.proxy.reports.list(),
             }),
             (Some((key, url)), None) if key == "url" => match self.find_report(&url) {

@@ -13,32 +13,32 @@ use spdy::body::Body;
 use spdy_cache::cache_status::Forward;
 use spdy_cache::lookup::{self, Lookup};
 use spdy_cache::stored::Stored;
-use spdy_net::handler::Arrival;
+use spdy_net::handler::RequestInfo;
 use spdy_page::replica::Kind as PageKind;
 use spdy_rewrite::kind::Kind;
 use spdy_rewrite::named_host::HostAlias;
 use spdy_rewrite::page_report::{PageReport, PageSkipReason};
 use spdy_rewrite::reference::Reference;
 use spdy_rewrite::referrer::ReferrerScope;
-use spdy_rewrite::verdict::{Reason, ReferenceSource, Verdict};
-use spdy_server::push_plan::{Known, PlannedPush};
+use spdy_rewrite::verdict::{ReferenceSource, SkipReason, Verdict};
+use spdy_server::push_plan::{CandidateState, PlannedPush};
 
 use crate::accepts::AcceptHistory;
-use crate::ahead_budget::{Budget, Room, Step};
-use crate::companions::{self, Reader};
+use crate::ahead_budget::{PrefetchBudget, PrefetchLimits, PrefetchStep};
+use crate::companions::{self, DocumentContext};
 use crate::config_learn::LearnConfig;
 use crate::counters::CounterFamily;
 use crate::fetch::Fetch;
-use crate::flight::Seat;
+use crate::flight::CoalesceRole;
 use crate::futile::PrefetchBackoff;
-use crate::here::{Here, PrefetchContext};
+use crate::here::{PrefetchContext, PrefetchSeen};
 use crate::landing::CoalesceKey;
-use crate::page_policies::Said;
+use crate::page_policies::PagePolicy;
 use crate::proxy::{Proxy, request_authority};
 use crate::public::is_public;
 use crate::reports;
 use crate::sites::Site;
-use crate::wanted::Wanted;
+use crate::wanted::ProxyRequest;
 
 /// Things that one page or sheet names and that are looked for here to be fetched ahead: most of a page that came by before are here.
 pub(crate) const MAX_PREFETCH_LOOKUPS: usize = 1024;
@@ -94,12 +94,12 @@ impl LoadHints {
 
 /// What was learned of fetching ahead.
 #[derive(Debug)]
-pub(crate) struct Ahead {
+pub(crate) struct Prefetcher {
     /// As it will be asked for.
     accepts: AcceptHistory,
     pub(crate) futile: PrefetchBackoff,
-    pub(crate) here: Here,
-    room: Room,
+    pub(crate) here: PrefetchSeen,
+    room: PrefetchLimits,
 }
 
 /// What became of looking for a thing to be fetched ahead.
@@ -112,18 +112,18 @@ enum PrefetchAttempt {
     Left,
 }
 
-impl Ahead {
+impl Prefetcher {
     pub(crate) fn new(config: &LearnConfig) -> Self {
         Self {
             accepts: AcceptHistory::default(),
             futile: PrefetchBackoff::new(),
-            here: Here::new(),
-            room: Room::new(config),
+            here: PrefetchSeen::new(),
+            room: PrefetchLimits::new(config),
         }
     }
 
     /// What may still be fetched ahead for what led to `wanted`.
-    pub(crate) fn budget(&self, wanted: &Wanted) -> Budget {
+    pub(crate) fn budget(&self, wanted: &ProxyRequest) -> PrefetchBudget {
         match &wanted.step {
             Some(step) => step.budget.clone(),
             None => self.room.budget(),
@@ -131,7 +131,7 @@ impl Ahead {
     }
 
     /// A client asked for `wanted`, which is not kept.
-    pub(crate) fn learn(&self, wanted: &Wanted) {
+    pub(crate) fn learn(&self, wanted: &ProxyRequest) {
         let said = wanted.said();
         let accept = said.get(header::ACCEPT).map(HeaderValue::as_bytes);
         let is_page = accept.is_none_or(|accept| accept.starts_with(b"text/html"));
@@ -156,17 +156,17 @@ impl Proxy {
         page: &request::Parts,
         uri: &Uri,
         load: LoadHints,
-    ) -> Known {
+    ) -> CandidateState {
         let Some(wanted) = self.beside(site, page, uri, load) else {
-            return Known::Absent;
+            return CandidateState::Absent;
         };
         match self.fresh(&wanted) {
-            Some(object) => Known::Here {
+            Some(object) => CandidateState::Here {
                 bytes: usize::try_from(object.body().len()).unwrap_or(usize::MAX),
                 kind: kind_of(object.stored().headers()),
             },
             // It cannot be pushed, and yet it may be told of.
-            None => Known::Here {
+            None => CandidateState::Here {
                 bytes: usize::MAX,
                 kind: PageKind::Other,
             },
@@ -218,12 +218,12 @@ impl Proxy {
         page: &request::Parts,
         uri: &Uri,
         load: LoadHints,
-    ) -> Option<Wanted> {
+    ) -> Option<ProxyRequest> {
         let mut asked = Request::new(()).into_parts().0;
         asked.uri.clone_from(uri);
         asked.version = page.version;
         let asks = PrefetchOrigin::of(site, page, uri);
-        if let Some(arrival) = page.extensions.get::<Arrival>() {
+        if let Some(arrival) = page.extensions.get::<RequestInfo>() {
             asked.extensions.insert(*arrival);
         }
         for name in [
@@ -276,7 +276,7 @@ impl Proxy {
             };
             headers.insert("sec-fetch-site", HeaderValue::from_static(from));
         }
-        Wanted::read(site.clone(), asks.authority.to_owned(), asked).ok()
+        ProxyRequest::read(site.clone(), asks.authority.to_owned(), asked).ok()
     }
 
     /// Has in memory what a page or a sheet, the answer to `wanted`, names: who asked for it will ask for that. So many may still be
@@ -284,8 +284,8 @@ impl Proxy {
     /// the disk or the shared tier.
     pub(crate) fn look_ahead(
         self: &Arc<Self>,
-        wanted: &Wanted,
-        budget: &Budget,
+        wanted: &ProxyRequest,
+        budget: &PrefetchBudget,
         looked_for: &mut usize,
         named: &[Reference],
     ) -> Vec<String> {
@@ -315,9 +315,9 @@ impl Proxy {
                 // Which of several a browser loads, and whether none but what stands beside them, is its own choice.
                 _ if reference.is_candidate => None,
                 // A pinned sheet is left where it is, or asked for as it came, but fetched: so it is known for the next page.
-                Err(Reason::Integrity) => proxied_path(site, reference, &home),
+                Err(SkipReason::Integrity) => proxied_path(site, reference, &home),
                 // What is the site's own is none of a named host's business.
-                Err(Reason::Own) if wanted.is_named() => None,
+                Err(SkipReason::Own) if wanted.is_named() => None,
                 _ => companions::place_of(reference, &home),
             };
             let Some(path) = path else { continue };
@@ -348,7 +348,7 @@ impl Proxy {
     }
 
     /// All of a page came by, and this became of it.
-    pub(crate) fn page_done(&self, wanted: &Wanted, done: FinishedPage<'_>) {
+    pub(crate) fn page_done(&self, wanted: &ProxyRequest, done: FinishedPage<'_>) {
         let Some(url) = wanted.url() else {
             return;
         };
@@ -363,7 +363,7 @@ impl Proxy {
                 true => pages.note_page(&seen, guarded, report.tells),
                 false => {
                     let is_quiet = report.tells == ReferrerScope::Site;
-                    pages.learn(|| Some(seen), Said { guarded, is_quiet });
+                    pages.learn(|| Some(seen), PagePolicy { guarded, is_quiet });
                 }
             }
         }
@@ -391,14 +391,14 @@ impl Proxy {
         if let (Some(stored), Some(home), Some(seen)) = (done.public, wanted.home(), seen) {
             let along = if done.is_tried { &[] } else { named };
             let variant = stored.variant_of(&wanted.ask.headers);
-            let reader = Reader {
+            let reader = DocumentContext {
                 home: &home,
                 rules: wanted.site.rules.tag(),
             };
             let companions = &self.companions;
             companions.note_page(seen.as_str(), &variant, reader, along);
         }
-        let page = reports::Page {
+        let page = reports::RewrittenPage {
             url: url.as_str(),
             at: self.hour(),
             is_everyones: is_shared,
@@ -413,7 +413,7 @@ impl Proxy {
     /// A page is passed on as it is.
     pub(crate) fn record_skipped_page(
         &self,
-        wanted: &Wanted,
+        wanted: &ProxyRequest,
         why: PageSkipReason,
         stored: Option<&Stored>,
         status: StatusCode,
@@ -435,9 +435,9 @@ impl Proxy {
     /// so, only if neither the disk nor the shared tier has it.
     fn fetch_ahead(
         self: &Arc<Self>,
-        mut wanted: Wanted,
+        mut wanted: ProxyRequest,
         number: u8,
-        budget: &Budget,
+        budget: &PrefetchBudget,
     ) -> PrefetchAttempt {
         let policy = self.policy(wanted.whose());
         let variants = self.memory.find(&wanted.key);
@@ -460,7 +460,7 @@ impl Proxy {
         let seat = self
             .flights
             .board(CoalesceKey::of(&wanted.key), self.runtime.now());
-        let Seat::Leader(leader) = seat else {
+        let CoalesceRole::Leader(leader) = seat else {
             return PrefetchAttempt::Left;
         };
         if !budget.take() {
@@ -468,7 +468,7 @@ impl Proxy {
                 .count(CounterFamily::Limits, "prefetch_per_page");
             return PrefetchAttempt::Left;
         }
-        wanted.step = Some(Step {
+        wanted.step = Some(PrefetchStep {
             number,
             budget: budget.clone(),
             _place: place,
@@ -521,7 +521,7 @@ fn proxied_path(site: &Site, reference: &Reference, home: &url::Origin) -> Optio
         .verdict(&url, reference.kind, ReferenceSource::Site)
     {
         Verdict::Move(path) => Some(path),
-        Verdict::Leave(Reason::Own) if url.origin() == *home => {
+        Verdict::Leave(SkipReason::Own) if url.origin() == *home => {
             Some(url[url::Position::BeforePath..url::Position::AfterQuery].to_owned())
         }
         Verdict::Leave(_) => None,

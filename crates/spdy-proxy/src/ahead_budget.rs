@@ -12,9 +12,9 @@ use crate::config_learn::LearnConfig;
 
 /// What may still be fetched ahead for one thing that a client asked for. Clones spend together.
 #[derive(Clone, Debug)]
-pub(crate) struct Budget(Arc<AtomicUsize>);
+pub(crate) struct PrefetchBudget(Arc<AtomicUsize>);
 
-impl Budget {
+impl PrefetchBudget {
     /// So many things.
     pub(crate) fn new(most: usize) -> Self {
         Self(Arc::new(AtomicUsize::new(most)))
@@ -30,23 +30,23 @@ impl Budget {
 
 /// Where something stands that is fetched before it is asked for.
 #[derive(Clone, Debug)]
-pub(crate) struct Step {
+pub(crate) struct PrefetchStep {
     /// How many things led to it that were fetched so, itself among them.
     pub(crate) number: u8,
     /// Of what a client asked for, which all began with.
-    pub(crate) budget: Budget,
+    pub(crate) budget: PrefetchBudget,
     /// Its place among all that are on their way at once; free when nobody has it any more.
     pub(crate) _place: Arc<OwnedSemaphorePermit>,
 }
 
 /// The limits of it.
 #[derive(Debug)]
-pub(crate) struct Room {
+pub(crate) struct PrefetchLimits {
     per_page: usize,
     places: Arc<Semaphore>,
 }
 
-impl Room {
+impl PrefetchLimits {
     pub(crate) fn new(config: &LearnConfig) -> Self {
         Self {
             per_page: config.prefetch_per_page,
@@ -55,8 +55,8 @@ impl Room {
     }
 
     /// For something that a client asked for.
-    pub(crate) fn budget(&self) -> Budget {
-        Budget::new(self.per_page)
+    pub(crate) fn budget(&self) -> PrefetchBudget {
+        PrefetchBudget::new(self.per_page)
     }
 
     /// A place for one more, if there is one.

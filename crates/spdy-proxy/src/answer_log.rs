@@ -17,15 +17,15 @@ use spdy_net::refusal::Refusal;
 
 use crate::counters::Outcome;
 use crate::proxy::Proxy;
-use crate::reports::Counts;
+use crate::reports::PageCounts;
 use crate::trace_context::TraceId;
 
 /// Is told of every answer.
-pub type Log = Arc<dyn Fn(&Answered) + Send + Sync>;
+pub type AccessLog = Arc<dyn Fn(&AccessLogEntry) + Send + Sync>;
 
 /// One answer, for a log.
 #[derive(Debug)]
-pub struct Answered {
+pub struct AccessLogEntry {
     /// When the request came.
     pub at: SystemTime,
     /// Of the request; `None` if it could not be read.
@@ -51,12 +51,12 @@ pub struct Answered {
     /// Bytes of the body, under its coding, that the client's connection took; it may have lost the last of them.
     pub bytes: u64,
     /// How the body ended.
-    pub ended: Ended,
+    pub ended: BodyEnd,
     /// What became of the references of a page of the site's own, if that is known by now.
-    pub page: Option<Counts>,
+    pub page: Option<PageCounts>,
 }
 
-impl Answered {
+impl AccessLogEntry {
     /// To what was no request, by the connection of whoever is at `from`.
     pub(crate) fn refused(refusal: &Refusal<'_>, at: SystemTime, from: Option<IpAddr>) -> Self {
         Self {
@@ -72,7 +72,7 @@ impl Answered {
             head: Duration::ZERO,
             took: Duration::ZERO,
             bytes: refusal.body_bytes,
-            ended: Ended::Complete,
+            ended: BodyEnd::Complete,
             page: None,
         }
     }
@@ -80,7 +80,7 @@ impl Answered {
 
 /// How the body of an answer ended.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Ended {
+pub enum BodyEnd {
     /// All of it went out.
     Complete,
     /// Whoever asked wanted no more of it, or took nothing for too long.
@@ -91,7 +91,7 @@ pub enum Ended {
     BrokenOff,
 }
 
-impl Ended {
+impl BodyEnd {
     /// As logs have it.
     #[must_use]
     pub fn name(self) -> &'static str {
@@ -105,10 +105,10 @@ impl Ended {
 }
 
 /// A line that is written when a body has ended.
-pub(crate) struct Line {
-    pub(crate) log: Log,
+pub(crate) struct PendingLogEntry {
+    pub(crate) log: AccessLog,
     /// All that is known by its head.
-    pub(crate) answered: Answered,
+    pub(crate) answered: AccessLogEntry,
     pub(crate) began: Instant,
     /// Set when the program drops the client's connection.
     pub(crate) cut_off: Latch,
@@ -117,8 +117,8 @@ pub(crate) struct Line {
     pub(crate) page: Option<String>,
 }
 
-impl Line {
-    fn write(&mut self, ended: Ended) {
+impl PendingLogEntry {
+    fn write(&mut self, ended: BodyEnd) {
         let page = self.page.as_deref();
         self.answered.page = page.and_then(|url| self.proxy.reports.counts(url));
         self.answered.took = self.proxy.runtime.now() - self.began;
@@ -128,9 +128,9 @@ impl Line {
 }
 
 /// `body`, at whose end `line` is written.
-pub(crate) fn log_at_end(body: Body, mut line: Line) -> Body {
+pub(crate) fn log_at_end(body: Body, mut line: PendingLogEntry) -> Body {
     if http_body::Body::is_end_stream(&body) {
-        line.write(Ended::Complete);
+        line.write(BodyEnd::Complete);
         return body;
     }
     Body::wrap(LoggedBody {
@@ -145,11 +145,11 @@ struct LoggedBody {
     /// Its length, where that was known at its beginning: a connection that has had so much asks for no more.
     announced: Option<u64>,
     /// `None` at the end.
-    line: Option<Box<Line>>,
+    line: Option<Box<PendingLogEntry>>,
 }
 
 impl LoggedBody {
-    fn write(&mut self, ended: Ended) {
+    fn write(&mut self, ended: BodyEnd) {
         if let Some(mut line) = self.line.take() {
             line.write(ended);
         }
@@ -167,9 +167,9 @@ impl Drop for LoggedBody {
             || self.announced == Some(answered.bytes)
             || answered.method == Some(Method::HEAD);
         let ended = match line.cut_off.is_set() {
-            _ if is_complete => Ended::Complete,
-            true => Ended::Shutdown,
-            false => Ended::ClientLeft,
+            _ if is_complete => BodyEnd::Complete,
+            true => BodyEnd::Shutdown,
+            false => BodyEnd::ClientLeft,
         };
         self.write(ended);
     }
@@ -192,11 +192,11 @@ impl http_body::Body for LoggedBody {
                     line.answered.bytes += len as u64;
                 }
                 if this.body.is_end_stream() {
-                    this.write(Ended::Complete);
+                    this.write(BodyEnd::Complete);
                 }
             }
-            Some(Err(_)) => this.write(Ended::BrokenOff),
-            None => this.write(Ended::Complete),
+            Some(Err(_)) => this.write(BodyEnd::BrokenOff),
+            None => this.write(BodyEnd::Complete),
         }
         Poll::Ready(frame)
     }

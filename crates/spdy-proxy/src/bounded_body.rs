@@ -15,7 +15,7 @@ use crate::counters::{CounterFamily, Counters};
 
 /// A limit that a body met.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
-pub(crate) enum Met {
+pub(crate) enum BodyLimit {
     /// It is longer.
     #[error("the answer is longer than {most} bytes (limits.max_mib)")]
     Bytes {
@@ -35,7 +35,7 @@ pub(crate) fn bounded(
     seat: OwnedSemaphorePermit,
     counters: Counters,
 ) -> Body {
-    Body::wrap(Bounded {
+    Body::wrap(LimitedBody {
         body,
         most,
         came: 0,
@@ -45,7 +45,7 @@ pub(crate) fn bounded(
     })
 }
 
-struct Bounded {
+struct LimitedBody {
     body: Body,
     most: u64,
     came: u64,
@@ -55,11 +55,11 @@ struct Bounded {
     counters: Counters,
 }
 
-impl Bounded {
-    fn met(&mut self, limit: Met) -> BoxError {
+impl LimitedBody {
+    fn met(&mut self, limit: BodyLimit) -> BoxError {
         let label = match limit {
-            Met::Bytes { .. } => "limits.max_mib",
-            Met::Time => "limits.fetch_timeout_s",
+            BodyLimit::Bytes { .. } => "limits.max_mib",
+            BodyLimit::Time => "limits.fetch_timeout_s",
         };
         self.counters.count(CounterFamily::Limits, label);
         (self.seat, self.body) = (None, Body::empty());
@@ -67,7 +67,7 @@ impl Bounded {
     }
 }
 
-impl http_body::Body for Bounded {
+impl http_body::Body for LimitedBody {
     type Data = Bytes;
     type Error = BoxError;
 
@@ -80,7 +80,7 @@ impl http_body::Body for Bounded {
         }
         // First: what always has a piece ready would never be late.
         if self.deadline.as_mut().poll(cx).is_ready() {
-            return Poll::Ready(Some(Err(self.met(Met::Time))));
+            return Poll::Ready(Some(Err(self.met(BodyLimit::Time))));
         }
         let frame = ready!(Pin::new(&mut self.body).poll_frame(cx));
         if let Some(Ok(frame)) = &frame {
@@ -88,7 +88,7 @@ impl http_body::Body for Bounded {
             self.came = self.came.saturating_add(len as u64);
             if self.came > self.most {
                 let most = self.most;
-                return Poll::Ready(Some(Err(self.met(Met::Bytes { most }))));
+                return Poll::Ready(Some(Err(self.met(BodyLimit::Bytes { most }))));
             }
         }
         if !matches!(frame, Some(Ok(_))) || self.body.is_end_stream() {

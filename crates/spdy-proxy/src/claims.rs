@@ -132,7 +132,7 @@ const FRAMING: [&str; 3] = ["content-length", "transfer-encoding", "host"];
 
 /// What a field claims.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-enum Claim {
+enum ForgeableField {
     Address,
     Identity,
     /// Never passed on.
@@ -140,7 +140,7 @@ enum Claim {
     Method,
 }
 
-impl Claim {
+impl ForgeableField {
     /// What `name` claims, read as gateways read it: see the module.
     fn of(name: &HeaderName) -> Option<Self> {
         let is_other = |byte: char| !byte.is_ascii_alphanumeric() && byte != '-';
@@ -174,14 +174,14 @@ impl Claim {
 
 /// Whether `name` is on the list, so that the origin may receive another value than the client sent.
 pub(crate) fn is_forgeable(name: &HeaderName) -> bool {
-    Claim::of(name).is_some()
+    ForgeableField::of(name).is_some()
 }
 
 /// Whether a proxy states in `headers` who the user is. A client's own statement is removed before a request is forwarded.
 pub(crate) fn has_proxy_identity(headers: &HeaderMap) -> bool {
     headers
         .keys()
-        .any(|name| Claim::of(name) == Some(Claim::Identity))
+        .any(|name| ForgeableField::of(name) == Some(ForgeableField::Identity))
 }
 
 /// Whether the origin may know the user by `headers`: by a cookie, a password or token, or the statement of a proxy.
@@ -211,12 +211,14 @@ pub(crate) fn remove_forgeable(
                 == client.map(|client| client.to_canonical())
         })
     };
-    let is_removed = |name: &&HeaderName| match Claim::of(name) {
+    let is_removed = |name: &&HeaderName| match ForgeableField::of(name) {
         None => false,
-        Some(Claim::Address) => !(is_from_trusted && client.is_some() && is_clients_address(name)),
-        Some(Claim::Identity) => !is_from_trusted,
-        Some(Claim::Other) => true,
-        Some(Claim::Method) => is_stored,
+        Some(ForgeableField::Address) => {
+            !(is_from_trusted && client.is_some() && is_clients_address(name))
+        }
+        Some(ForgeableField::Identity) => !is_from_trusted,
+        Some(ForgeableField::Other) => true,
+        Some(ForgeableField::Method) => is_stored,
     };
     // Most requests have none.
     let removed: Vec<HeaderName> = headers.keys().filter(is_removed).cloned().collect();

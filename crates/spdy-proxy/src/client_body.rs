@@ -38,24 +38,24 @@ pub(crate) async fn begun(mut body: Body) -> Result<Body, BoxError> {
             None => return Ok(Body::full(pieces.make_contiguous().concat())),
         }
     }
-    Ok(Body::wrap(Begun { pieces, rest: body }))
+    Ok(Body::wrap(BufferedBody { pieces, rest: body }))
 }
 
 /// `body` of a client that sends none of it before the origin wants it: nothing is waited for.
 pub(crate) fn held_back(body: Body) -> Body {
-    Body::wrap(Begun {
+    Body::wrap(BufferedBody {
         pieces: VecDeque::new(),
         rest: body,
     })
 }
 
 /// A body of which the first pieces are here.
-struct Begun {
+struct BufferedBody {
     pieces: VecDeque<Bytes>,
     rest: Body,
 }
 
-impl http_body::Body for Begun {
+impl http_body::Body for BufferedBody {
     type Data = Bytes;
     type Error = BoxError;
 
@@ -87,17 +87,17 @@ impl http_body::Body for Begun {
 
 /// Whether a body ended before its end.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Broken(Arc<AtomicBool>);
+pub(crate) struct ClientAborted(Arc<AtomicBool>);
 
-impl Broken {
+impl ClientAborted {
     pub(crate) fn get(&self) -> bool {
         self.0.load(Ordering::Relaxed)
     }
 }
 
 /// `body`, and what tells whether it broke.
-pub(crate) fn watched(body: Body) -> (Body, Broken) {
-    let broken = Broken::default();
+pub(crate) fn watched(body: Body) -> (Body, ClientAborted) {
+    let broken = ClientAborted::default();
     let watched = match body.try_clone() {
         // All of it is here: nothing of it can break, and it can be sent again.
         Some(body) => body,

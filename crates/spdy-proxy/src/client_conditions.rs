@@ -6,7 +6,7 @@ use http::{HeaderMap, StatusCode, response};
 use spdy_cache::conditions;
 
 use crate::fetch::Fetch;
-use crate::wanted::Wanted;
+use crate::wanted::ProxyRequest;
 
 /// Fields by which a client asks for less than an answer, or judges what is kept.
 pub(crate) const CACHE_REQUEST_FIELDS: [HeaderName; 8] = [
@@ -20,7 +20,7 @@ pub(crate) const CACHE_REQUEST_FIELDS: [HeaderName; 8] = [
     header::IF_UNMODIFIED_SINCE,
 ];
 
-impl Wanted {
+impl ProxyRequest {
     /// The fields of the request for the origin: for another host without all that, but for a range, which is written anew.
     pub(crate) fn origin_headers(&self) -> HeaderMap {
         let mut headers = self.ask.headers.clone();

@@ -44,13 +44,13 @@ pub enum Coding {
 
 /// The codings that a client takes.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub struct Accepted {
+pub struct AcceptedCodings {
     gzip: bool,
     zstd: bool,
     brotli: bool,
 }
 
-impl Accepted {
+impl AcceptedCodings {
     /// Those that a request with these headers takes.
     #[must_use]
     pub fn of(headers: &HeaderMap) -> Self {
@@ -178,12 +178,12 @@ fn weight(parameter: &str) -> Option<f32> {
 
 /// A buffer that refuses what is too much.
 #[derive(Debug)]
-struct Bounded {
+struct LimitedBuffer {
     bytes: Vec<u8>,
     left: usize,
 }
 
-impl Write for Bounded {
+impl Write for LimitedBuffer {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let left = self.left.checked_sub(bytes.len());
         self.left = left.ok_or(io::ErrorKind::FileTooLarge)?;
@@ -205,10 +205,10 @@ pub struct Decoder {
 }
 
 enum DecoderKind {
-    Identity(Bounded),
-    Gzip(GzipDecoder<Bounded>),
-    Zstd(Box<zstd::stream::write::Decoder<'static, Bounded>>),
-    Brotli(Box<brotli::DecompressorWriter<Bounded>>),
+    Identity(LimitedBuffer),
+    Gzip(GzipDecoder<LimitedBuffer>),
+    Zstd(Box<zstd::stream::write::Decoder<'static, LimitedBuffer>>),
+    Brotli(Box<brotli::DecompressorWriter<LimitedBuffer>>),
 }
 
 impl std::fmt::Debug for Decoder {
@@ -223,7 +223,7 @@ impl Decoder {
     /// Undoes `coding`, up to `limit` bytes of text.
     #[must_use]
     pub fn new(coding: Coding, limit: usize) -> Self {
-        let out = Bounded {
+        let out = LimitedBuffer {
             bytes: Vec::new(),
             left: limit,
         };
@@ -334,7 +334,7 @@ impl Decoder {
     }
 }
 
-fn zstd_decoder(out: Bounded) -> zstd::stream::write::Decoder<'static, Bounded> {
+fn zstd_decoder(out: LimitedBuffer) -> zstd::stream::write::Decoder<'static, LimitedBuffer> {
     let mut decoder = zstd::stream::raw::Decoder::new().expect("there is memory for a decoder");
     let window = zstd::stream::raw::DParameter::WindowLogMax(ZSTD_WINDOW);
     let set = decoder.set_parameter(window);
@@ -449,7 +449,7 @@ mod tests {
         let mut headers = HeaderMap::new();
         let value = HeaderValue::from_str(text).expect("a value");
         headers.insert(header::ACCEPT_ENCODING, value);
-        let accepted = Accepted::of(&headers);
+        let accepted = AcceptedCodings::of(&headers);
         [accepted.shortest(), accepted.quickest()]
     }
 
@@ -472,7 +472,10 @@ mod tests {
         ] {
             assert_eq!(accepting(text), best, "{text:?}");
         }
-        assert_eq!(Accepted::of(&HeaderMap::new()), Accepted::default());
+        assert_eq!(
+            AcceptedCodings::of(&HeaderMap::new()),
+            AcceptedCodings::default()
+        );
     }
 
     #[test]
@@ -490,7 +493,7 @@ mod tests {
         ] {
             let of = |text: &str| {
                 let text = text.parse().expect("a value");
-                Accepted::of(&HeaderMap::from_iter([(header::ACCEPT_ENCODING, text)]))
+                AcceptedCodings::of(&HeaderMap::from_iter([(header::ACCEPT_ENCODING, text)]))
             };
             assert_eq!(of(said).told(), told, "{said:?}");
             // What is fetched ahead is asked for by what was told.

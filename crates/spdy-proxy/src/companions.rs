@@ -24,8 +24,8 @@ use spdy_clock::Instant;
 use spdy_page::replica::Kind;
 use spdy_rewrite::kind;
 use spdy_rewrite::reference::Reference;
-use spdy_rewrite::verdict::Reason;
-use spdy_server::learned::{Learned, LearningLimits, Loaded};
+use spdy_rewrite::verdict::SkipReason;
+use spdy_server::learned::{LearnedResources, LearningLimits, ResourceLoad};
 use spdy_server::push_plan::PushCandidate;
 
 /// The maximum number of pages, and of sheets, whose references are remembered.
@@ -42,8 +42,8 @@ const MAX_STYLESHEETS_PER_PAGE: usize = 64;
 /// What pages bring along.
 #[derive(Debug)]
 pub struct PageResources {
-    texts: Mutex<Texts>,
-    learned: Mutex<Learned>,
+    texts: Mutex<ReferenceTables>,
+    learned: Mutex<LearnedResources>,
 }
 
 /// A resource that may be pushed or hinted with a page.
@@ -56,9 +56,9 @@ pub struct Candidate {
 }
 
 #[derive(Debug, Default)]
-struct Texts {
-    pages: Named,
-    sheets: Named,
+struct ReferenceTables {
+    pages: ReferenceTable,
+    sheets: ReferenceTable,
 }
 
 /// Something that a page or a sheet names: where it is requested, and how.
@@ -77,7 +77,7 @@ struct ReferencedResource {
 
 /// For which pages the URLs in a text are rewritten.
 #[derive(Clone, Copy, Debug)]
-pub struct Reader<'a> {
+pub struct DocumentContext<'a> {
     /// The origin of the page.
     pub home: &'a url::Origin,
     /// The tag of the site's rules.
@@ -88,15 +88,15 @@ pub struct Reader<'a> {
 #[derive(Clone, Copy, Debug)]
 pub struct SubresourceRequest<'a> {
     /// Its target, a path with or without a query, and how it is loaded.
-    pub loaded: &'a Loaded<'a>,
+    pub loaded: &'a ResourceLoad<'a>,
     /// The request has fields that identify the client to its origin.
     pub has_credentials: bool,
 }
 
 /// The names in texts, by key and variant.
 #[derive(Debug, Default)]
-struct Named {
-    texts: BTreeMap<String, Vec<Text>>,
+struct ReferenceTable {
+    texts: BTreeMap<String, Vec<DocumentReferences>>,
     /// Key and variant of each text, the oldest first.
     order: VecDeque<(String, Vec<u8>)>,
     bytes: usize,
@@ -104,15 +104,15 @@ struct Named {
 
 /// The names in one variant of a page, or in a sheet.
 #[derive(Debug)]
-struct Text {
+struct DocumentReferences {
     variant: Vec<u8>,
     things: Vec<ReferencedResource>,
 }
 
-impl Named {
+impl ReferenceTable {
     fn note(&mut self, key: &str, variant: &[u8], things: Vec<ReferencedResource>) {
         self.forget(key, variant);
-        let text = Text {
+        let text = DocumentReferences {
             variant: variant.to_vec(),
             things,
         };
@@ -152,17 +152,17 @@ impl Named {
     }
 
     /// The oldest first.
-    fn variants(&self, key: &str) -> &[Text] {
+    fn variants(&self, key: &str) -> &[DocumentReferences] {
         self.texts.get(key).map_or(&[], Vec::as_slice)
     }
 
-    fn variant(&self, key: &str, variant: &[u8]) -> Option<&Text> {
+    fn variant(&self, key: &str, variant: &[u8]) -> Option<&DocumentReferences> {
         let mut texts = self.variants(key).iter();
         texts.find(|text| text.variant == variant)
     }
 }
 
-fn weight(key: &str, text: &Text) -> usize {
+fn weight(key: &str, text: &DocumentReferences) -> usize {
     let bytes = |thing: &ReferencedResource| {
         let sheet = thing.sheet.as_ref().map_or(0, String::len);
         thing.target.len() + sheet + size_of::<ReferencedResource>()
@@ -183,11 +183,11 @@ pub(crate) fn target_at<'u>(home: &str, url: &'u str) -> Option<&'u str> {
     target.starts_with('/').then_some(target)
 }
 
-impl Texts {
+impl ReferenceTables {
     /// The thing at `target`, if one of these variants of a page or one of its sheets names it.
     fn find<'t>(
         &'t self,
-        variants: impl IntoIterator<Item = &'t Text>,
+        variants: impl IntoIterator<Item = &'t DocumentReferences>,
         target: &str,
     ) -> Option<&'t ReferencedResource> {
         let mut layer: Vec<_> = variants.into_iter().collect();
@@ -215,7 +215,7 @@ impl Default for PageResources {
     fn default() -> Self {
         Self {
             texts: Mutex::default(),
-            learned: Mutex::new(Learned::new(LearningLimits::default())),
+            learned: Mutex::new(LearnedResources::new(LearningLimits::default())),
         }
     }
 }
@@ -227,7 +227,7 @@ impl PageResources {
         &self,
         url: &str,
         variant: &[u8],
-        reader: Reader<'_>,
+        reader: DocumentContext<'_>,
         references: &[Reference],
     ) {
         let things = things(references, reader);
@@ -235,7 +235,7 @@ impl PageResources {
     }
 
     /// The public sheet at `url` in its own place, which is the same for all clients, names these.
-    pub fn note_sheet(&self, url: &str, reader: Reader<'_>, references: &[Reference]) {
+    pub fn note_sheet(&self, url: &str, reader: DocumentContext<'_>, references: &[Reference]) {
         let key = sheet_key(reader.rules, url);
         let things = things(references, reader);
         self.texts().sheets.note(&key, &[], things);
@@ -351,11 +351,11 @@ impl PageResources {
         self.learned().excused(from, page, target);
     }
 
-    fn texts(&self) -> MutexGuard<'_, Texts> {
+    fn texts(&self) -> MutexGuard<'_, ReferenceTables> {
         self.texts.lock()
     }
 
-    fn learned(&self) -> MutexGuard<'_, Learned> {
+    fn learned(&self) -> MutexGuard<'_, LearnedResources> {
         self.learned.lock()
     }
 }
@@ -366,7 +366,7 @@ pub(crate) fn place_of(reference: &Reference, home: &url::Origin) -> Option<Stri
     let own = match &reference.outcome {
         Ok(place) if place.starts_with('/') || reference.is_named() => return Some(place.clone()),
         Ok(place) => place,
-        Err(Reason::Own) => &reference.url,
+        Err(SkipReason::Own) => &reference.url,
         Err(_) => return None,
     };
     let url = url::Url::parse(own).ok()?;
@@ -395,7 +395,7 @@ impl ReferencedResource {
 }
 
 /// The things that `references` name at the home of `reader`, each once.
-fn things(references: &[Reference], reader: Reader<'_>) -> Vec<ReferencedResource> {
+fn things(references: &[Reference], reader: DocumentContext<'_>) -> Vec<ReferencedResource> {
     let mut things: Vec<ReferencedResource> = Vec::new();
     let mut places = BTreeMap::new();
     for reference in references {
@@ -468,7 +468,7 @@ mod tests {
             unhintable,
             is_candidate: false,
             tells: ReferrerScope::Everyone,
-            outcome: Err(Reason::Own),
+            outcome: Err(SkipReason::Own),
         }
     }
 
@@ -478,12 +478,17 @@ mod tests {
 
     fn note_page(companions: &PageResources, references: &[Reference]) {
         let (home, rules) = (home(), "rules");
-        companions.note_page(PAGE, &[], Reader { home: &home, rules }, references);
+        companions.note_page(
+            PAGE,
+            &[],
+            DocumentContext { home: &home, rules },
+            references,
+        );
     }
 
     fn note_sheet(companions: &PageResources, url: &str, references: &[Reference]) {
         let (home, rules) = (home(), "rules");
-        companions.note_sheet(url, Reader { home: &home, rules }, references);
+        companions.note_sheet(url, DocumentContext { home: &home, rules }, references);
     }
 
     /// Four networks view the page and request these with that referrer.
@@ -492,7 +497,7 @@ mod tests {
             let from = Some(IpAddr::from([198, 51, network, 1]));
             companions.viewed(Instant::ZERO, from, PAGE, &[]);
             for target in targets {
-                let loaded = Loaded::of(target, &Method::GET, &HeaderMap::new());
+                let loaded = ResourceLoad::of(target, &Method::GET, &HeaderMap::new());
                 let loaded = loaded.expect("it may be learned");
                 let request = SubresourceRequest {
                     loaded: &loaded,
@@ -617,7 +622,7 @@ mod tests {
             ("rules", "/own/f.woff2?v=1"),
             ("others", "/else/f.woff2?v=1"),
         ] {
-            let reader = Reader { home: &home, rules };
+            let reader = DocumentContext { home: &home, rules };
             let font = [moved(target, kind::Kind::Font, font)];
             companions.note_sheet(sheet, reader, &font);
         }
@@ -634,7 +639,7 @@ mod tests {
     #[test]
     fn page_count_and_bytes_are_limited() {
         let home = home();
-        let reader = Reader {
+        let reader = DocumentContext {
             home: &home,
             rules: "rules",
         };

@@ -25,7 +25,7 @@ use crate::config_env;
 use crate::config_lab::LabConfig;
 use crate::config_learn::LearnConfig;
 use crate::config_limits::ClientLimitsConfig;
-use crate::config_listen::{Listen, Tls};
+use crate::config_listen::{ListenConfig, TlsConfig};
 use crate::config_shared;
 use crate::config_site::SiteConfig;
 use crate::config_telemetry::TelemetryConfig;
@@ -43,10 +43,10 @@ use crate::config_websocket::WebSocketConfig;
 pub struct Config {
     /// Where clients are let in.
     #[serde(default)]
-    pub listen: Listen,
+    pub listen: ListenConfig,
     /// How the accelerator shows who it is.
     #[serde(default)]
-    pub tls: Tls,
+    pub tls: TlsConfig,
     /// What clients may want.
     #[serde(default)]
     pub limits: ClientLimitsConfig,

@@ -6,7 +6,7 @@ use crate::config::{AdminConfig, Config, ConfigError};
 use crate::config_telemetry::TelemetryConfig;
 
 /// A key that cannot work, what would do, and what is there.
-type Fault = (&'static str, &'static str, String);
+type InvalidValue = (&'static str, &'static str, String);
 
 impl Config {
     /// Judges all of it; the first fault is told.
@@ -35,7 +35,7 @@ impl Config {
         }
     }
 
-    fn check_listen(&self) -> Option<Fault> {
+    fn check_listen(&self) -> Option<InvalidValue> {
         let (listen, dns, tls) = (&self.listen, &self.dns, &self.tls);
         if listen.tls().is_empty() && listen.plain.is_empty() {
             let want = "an address under tls or plain";
@@ -66,7 +66,7 @@ impl Config {
     }
 
     /// What is found again by a secret wants one that outlives the program.
-    fn check_secret_file(&self) -> Option<Fault> {
+    fn check_secret_file(&self) -> Option<InvalidValue> {
         if self.secret_file.is_some() {
             return None;
         }
@@ -82,21 +82,21 @@ impl Config {
         Some(("site.rewrite.names_under", want, format!("{zone:?}")))
     }
 
-    fn check_lab(&self) -> Option<Fault> {
+    fn check_lab(&self) -> Option<InvalidValue> {
         let elsewhere = self.listen.public_addresses.first();
         let is_found = self.lab.paper_urls && elsewhere.is_some();
         let want = "no listen.public_addresses, for its URLs are those of a laboratory";
         is_found.then(|| ("lab.paper_urls", want, format!("{elsewhere:?}")))
     }
 
-    fn check_previous_secret(&self) -> Option<Fault> {
+    fn check_previous_secret(&self) -> Option<InvalidValue> {
         let former = self.former_secret_file.as_ref()?;
         let want = "a secret_file beside it, which took its place";
         let is_alone = self.secret_file.is_none();
         is_alone.then(|| ("former_secret_file", want, format!("{former:?}")))
     }
 
-    fn check_shared_cache(&self) -> Option<Fault> {
+    fn check_shared_cache(&self) -> Option<InvalidValue> {
         let shared = self.cache.shared.as_ref()?;
         if let Some((what, want, got)) = shared.fault() {
             return Some((what, want, format!("{got:?}")));
@@ -106,7 +106,7 @@ impl Config {
         is_without.then(|| ("cache.shared", want, format!("{:?}", shared.prefix)))
     }
 
-    fn check_sites(&self) -> Option<Fault> {
+    fn check_sites(&self) -> Option<InvalidValue> {
         let mut names = BTreeSet::new();
         self.site.iter().find_map(|site| {
             let fault = site.check_names(&mut names);
@@ -116,7 +116,7 @@ impl Config {
 }
 
 /// A fault whose value is a number.
-fn told<N: ToString>(fault: Option<(&'static str, &'static str, N)>) -> Option<Fault> {
+fn told<N: ToString>(fault: Option<(&'static str, &'static str, N)>) -> Option<InvalidValue> {
     let (what, want, got) = fault?;
     Some((what, want, got.to_string()))
 }

@@ -19,7 +19,7 @@ const DEFAULT_TLS: [SocketAddr; 1] = [SocketAddr::V4(SocketAddrV4::new(Ipv4Addr:
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct Listen {
+pub struct ListenConfig {
     /// TLS, and QUIC beside it if `h3` is among the protocols. Default 127.0.0.1:8443, or none where `plain` is said.
     #[cfg_attr(feature = "schema", schemars(with = "Vec<SocketAddr>"))]
     pub tls: Option<Vec<SocketAddr>>,
@@ -41,7 +41,7 @@ pub struct Listen {
     pub proxy_protocol: bool,
 }
 
-impl Default for Listen {
+impl Default for ListenConfig {
     fn default() -> Self {
         Self {
             tls: None,
@@ -57,7 +57,7 @@ impl Default for Listen {
     }
 }
 
-impl Listen {
+impl ListenConfig {
     /// Where TLS is taken.
     #[must_use]
     pub fn tls(&self) -> &[SocketAddr] {
@@ -110,7 +110,7 @@ impl Listen {
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct Tls {
+pub struct TlsConfig {
     /// Certificate chain, PEM, leaf first. Without one, a local authority signs a certificate for each site.
     pub certificate: Option<PathBuf>,
     /// Its private key, PEM.
@@ -136,7 +136,7 @@ pub struct CertificateFiles {
     pub key: PathBuf,
 }
 
-impl Tls {
+impl TlsConfig {
     /// The certificates out of files, with their keys, the first first.
     pub fn files(&self) -> impl Iterator<Item = (&Path, &Path)> {
         let first = self.certificate.as_deref().zip(self.key.as_deref());
@@ -160,13 +160,13 @@ mod tests {
             (vec![], Some(8443), Some(8443)),
             (here.clone(), None, None),
         ] {
-            let listen = Listen {
+            let listen = ListenConfig {
                 tls: Some(tls),
                 plain: here.clone(),
                 public_port,
                 trusted: trusted.to_vec(),
                 proxy_protocol: true,
-                ..Listen::default()
+                ..ListenConfig::default()
             };
             let want = TrustedProxies::read(&trusted)
                 .map(|in_front| in_front.announcing(ProxyProtocolOptions { tls_port: want }));
@@ -183,10 +183,10 @@ mod tests {
             (Some(vec![here(443)]), vec![here(80)], vec![here(443)]),
             (Some(vec![]), vec![here(80)], vec![]),
         ] {
-            let listen = Listen {
+            let listen = ListenConfig {
                 tls,
                 plain,
-                ..Listen::default()
+                ..ListenConfig::default()
             };
             assert_eq!(listen.tls(), want, "{listen:?}");
         }
@@ -204,12 +204,12 @@ mod tests {
             (false, true, None, "https://a.test/"),
             (false, true, Some(8443), "https://a.test:8443/"),
         ] {
-            let listen = Listen {
+            let listen = ListenConfig {
                 tls: tls.then(|| all("0.0.0.0:8443")),
                 plain: all("0.0.0.0:8080"),
                 trusted: Vec::from_iter(trusted.then(|| "10.0.0.0/8".to_owned())),
                 public_port,
-                ..Listen::default()
+                ..ListenConfig::default()
             };
             let url = listen.site_url("a.test").expect("a URL");
             assert_eq!(url.as_str(), want, "{tls}, {trusted}, {public_port:?}");

@@ -13,17 +13,17 @@ use spdy_cache::cache_status::CacheStatus;
 use spdy_cache::key::Key;
 use spdy_cache::lookup::Failure;
 use spdy_rewrite::hygiene::{self, CROSS_ORIGIN_RESOURCE_POLICY};
-use spdy_rewrite::moved_url::Moved;
+use spdy_rewrite::moved_url::ProxiedUrl;
 
 use crate::counters::Outcome;
-use crate::fetch::{Fetch, Got};
+use crate::fetch::{Fetch, FetchOutcome};
 use crate::fields::CDN_LOOP;
 use crate::proxy::NAME;
 use crate::remembered::ExpiringMap;
 use crate::respond;
 use crate::status::is_request_error;
 use crate::upstream_error::UpstreamError;
-use crate::wanted::Wanted;
+use crate::wanted::ProxyRequest;
 
 /// For how long.
 const NEGATIVE_TTL: Duration = Duration::from_secs(10);
@@ -40,7 +40,7 @@ pub(crate) enum NegativeEntry {
     /// This is what its host said, and it is not served.
     Answered {
         /// The thing, where redirects led to.
-        at: Box<Moved>,
+        at: Box<ProxiedUrl>,
         /// The host's.
         status: StatusCode,
         /// What it is judged by.
@@ -75,7 +75,7 @@ impl NegativeCache {
 }
 
 /// Whether what a host said to `wanted` goes for everyone who asks for it: nothing that its client chose was part of the question.
-fn is_shareable(wanted: &Wanted) -> bool {
+fn is_shareable(wanted: &ProxyRequest) -> bool {
     let asked = &wanted.ask.headers;
     let is_whole = wanted.ask.method == Method::GET && !asked.contains_key(header::RANGE);
     let is_of_client =
@@ -85,7 +85,7 @@ fn is_shareable(wanted: &Wanted) -> bool {
 
 impl Fetch {
     /// The answer, if it was of no avail a moment ago to ask for it.
-    pub(crate) fn dead(&mut self) -> Option<Got> {
+    pub(crate) fn dead(&mut self) -> Option<FetchOutcome> {
         if !is_shareable(&self.wanted) {
             return None;
         }
@@ -105,7 +105,7 @@ impl Fetch {
                 status,
                 headers,
             } => match hygiene::judge(&self.wanted.site.rules, at, *load, *status, headers) {
-                hygiene::Answer::Serve(_) => return None,
+                hygiene::SanitizedResponse::Serve(_) => return None,
                 instead => (
                     Failure::Status(*status),
                     respond::from_sanitized(moved, instead),
@@ -118,7 +118,7 @@ impl Fetch {
         let status = CacheStatus::hit(NAME).detail("negative");
         status.append_to(response.headers_mut());
         response.extensions_mut().insert(Outcome::NEGATIVE);
-        Some(Got::answer(response, Outcome::NEGATIVE))
+        Some(FetchOutcome::answer(response, Outcome::NEGATIVE))
     }
 
     /// Its host could not be asked.
@@ -135,7 +135,7 @@ impl Fetch {
     }
 
     /// Its host answered with `head`, which is not served.
-    pub(crate) fn record_rejected(&self, at: &Wanted, head: &response::Parts) {
+    pub(crate) fn record_rejected(&self, at: &ProxyRequest, head: &response::Parts) {
         // It is about this request, or leads elsewhere.
         let is_of_one = head.status.is_redirection() || is_request_error(head.status);
         let Some((moved, _)) = &at.moved else { return };

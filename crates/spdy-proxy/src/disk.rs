@@ -33,14 +33,14 @@ use spdy_cache::key::Key;
 use spdy_cache::object_file::file_name;
 use spdy_cache::policy::Policy;
 use spdy_cache::stored::Stored;
-use spdy_cache::tags::Tag;
+use spdy_cache::tags::PurgeTag;
 use tokio::sync::oneshot;
 
 use crate::disk_counters::DiskCounters;
-use crate::disk_folder::{Folder, locked};
-use crate::disk_index::Place;
+use crate::disk_folder::{DiskFolder, locked};
+use crate::disk_index::FileLocation;
 use crate::disk_lock::FolderLock;
-use crate::disk_writer::Change;
+use crate::disk_writer::WriterCommand;
 
 /// Threads that read.
 const READERS: usize = 2;
@@ -53,10 +53,10 @@ const MAX_WRITE_BYTES: u64 = 64 << 20;
 /// wait for a writer that is busy; that writer releases the folder when it has finished.
 #[derive(Debug)]
 pub struct DiskStore {
-    folder: Arc<Folder>,
+    folder: Arc<DiskFolder>,
     reads: mpsc::SyncSender<LookupJob>,
     /// Readers borrow it for a moment, when a file is to go.
-    writes: Option<Arc<mpsc::Sender<Change>>>,
+    writes: Option<Arc<mpsc::Sender<WriterCommand>>>,
     writer: Option<thread::JoinHandle<()>>,
 }
 
@@ -78,7 +78,7 @@ impl DiskStore {
     /// The folder cannot be made or read, or another process has it.
     pub fn open(path: &Path, max_bytes: u64) -> io::Result<Self> {
         fs::create_dir_all(path)?;
-        let folder = Arc::new(Folder::new(path, max_bytes));
+        let folder = Arc::new(DiskFolder::new(path, max_bytes));
         let lock = FolderLock::take(path)?;
         folder.scan()?;
 
@@ -102,7 +102,7 @@ impl DiskStore {
                         && let Some(writes) = writes.upgrade()
                     {
                         // If the writer has ended, the next start removes the broken files.
-                        folder.send(&writes, Change::Remove(broken));
+                        folder.send(&writes, WriterCommand::Remove(broken));
                     }
                     // Who asked may be gone.
                     let _ = find.reply.send(found);
@@ -152,14 +152,14 @@ impl DiskStore {
 
     /// Writes an answer, sooner or later, or not if too much waits already.
     pub fn keep(&self, key: &Key, stored: Arc<Stored>, body: Body) {
-        let head = key.as_bytes().len() + stored.weight() + size_of::<Change>();
+        let head = key.as_bytes().len() + stored.weight() + size_of::<WriterCommand>();
         let weight = body.weight() + head as u64;
         let waiting = self
             .folder
             .waiting_bytes
             .fetch_add(weight, Ordering::Relaxed);
         let purges = self.folder.index().purges();
-        let change = Change::Keep {
+        let change = WriterCommand::Keep {
             key: key.clone(),
             stored,
             body,
@@ -179,7 +179,7 @@ impl DiskStore {
 
     /// From now on the files of sites may have so many bytes, by name; those that have more give soon.
     pub fn set_site_bytes(&self, quotas: BTreeMap<String, u64>) {
-        self.send(Change::Divide(quotas));
+        self.send(WriterCommand::Divide(quotas));
     }
 
     /// Purges what has a key that begins with `prefix`: none of it is found from now on, and its files go soon
@@ -190,15 +190,15 @@ impl DiskStore {
     }
 
     /// Purges what has a tag, likewise.
-    pub fn purge_tag(&self, tag: &Tag) {
+    pub fn purge_tag(&self, tag: &PurgeTag) {
         let places = self.folder.index().purge_tag(tag);
         self.remove(places);
     }
 
-    fn remove(&self, places: Vec<Place>) {
+    fn remove(&self, places: Vec<FileLocation>) {
         // While a disk hangs, nothing waits for it that has nothing to do there.
         if !places.is_empty() {
-            self.send(Change::Remove(places));
+            self.send(WriterCommand::Remove(places));
         }
     }
 
@@ -209,7 +209,7 @@ impl DiskStore {
         let is_any_waiting = self.folder.waiting_bytes.load(Ordering::Acquire) > 0;
         let is_there = self.folder.index().remove(key, &name).is_some();
         if is_there || is_any_waiting {
-            self.send(Change::Forget(key.clone(), name));
+            self.send(WriterCommand::Forget(key.clone(), name));
         }
     }
 
@@ -217,7 +217,7 @@ impl DiskStore {
     /// any of it back. If not, the system's reasons are in the log, and whoever asks again has it tried again.
     pub async fn settled(&self) -> bool {
         let (done, settled) = oneshot::channel();
-        self.send(Change::Settle(done));
+        self.send(WriterCommand::Settle(done));
         // An error is a writer that ended, and with it the process.
         settled.await.unwrap_or(false)
     }
@@ -237,7 +237,7 @@ impl DiskStore {
     pub async fn lend(&self) -> io::Result<()> {
         self.settled().await;
         self.folder.is_lent.store(true, Ordering::Relaxed);
-        self.ask(Change::Lend).await
+        self.ask(WriterCommand::Lend).await
     }
 
     /// Has the folder back from a process that has let go of it.
@@ -246,14 +246,14 @@ impl DiskStore {
     ///
     /// It has not; then nothing is written any more.
     pub async fn take_back(&self) -> io::Result<()> {
-        self.ask(Change::TakeBack).await?;
+        self.ask(WriterCommand::TakeBack).await?;
         self.folder.is_lent.store(false, Ordering::Relaxed);
         Ok(())
     }
 
     async fn ask(
         &self,
-        of_writer: impl FnOnce(oneshot::Sender<io::Result<()>>) -> Change,
+        of_writer: impl FnOnce(oneshot::Sender<io::Result<()>>) -> WriterCommand,
     ) -> io::Result<()> {
         let (done, answer) = oneshot::channel();
         self.send(of_writer(done));
@@ -274,7 +274,7 @@ impl DiskStore {
         &self.folder.counters
     }
 
-    fn send(&self, change: Change) -> bool {
+    fn send(&self, change: WriterCommand) -> bool {
         self.writes
             .as_ref()
             .is_some_and(|writes| self.folder.send(writes, change))

@@ -15,17 +15,17 @@ use spdy_cache::stored::Stored;
 
 use crate::disk_counters::DiskCounters;
 use crate::disk_file::{is_gone, is_hexadecimal, is_store_file, open, read_body, whole};
-use crate::disk_index::{Index, Place, Which};
+use crate::disk_index::{DiskIndex, FileLocation, Generation};
 use crate::disk_removal::PendingRemovals;
 
 /// What the threads of the tier share.
 #[derive(Debug)]
-pub(crate) struct Folder {
+pub(crate) struct DiskFolder {
     pub(crate) path: PathBuf,
     pub(crate) max_bytes: u64,
     /// What single sites may have of it.
     pub(crate) site_bytes: Mutex<BTreeMap<String, u64>>,
-    index: Mutex<Index>,
+    index: Mutex<DiskIndex>,
     /// Of objects that are to be written.
     pub(crate) waiting_bytes: AtomicU64,
     /// Changes that were sent to the writer and are not finished.
@@ -42,7 +42,7 @@ pub(crate) struct Folder {
     pub(crate) removals: Mutex<PendingRemovals>,
 }
 
-impl Folder {
+impl DiskFolder {
     /// The one at `path`, before anything of it is read; `max_bytes` is what all files may have together.
     pub(crate) fn new(path: &Path, max_bytes: u64) -> Self {
         Self {
@@ -61,7 +61,7 @@ impl Folder {
         }
     }
 
-    pub(crate) fn index(&self) -> MutexGuard<'_, Index> {
+    pub(crate) fn index(&self) -> MutexGuard<'_, DiskIndex> {
         locked(&self.index)
     }
 
@@ -124,7 +124,7 @@ impl Folder {
         key: &Key,
         asked: &HeaderMap,
         policy: &Policy,
-        broken: &mut Vec<Place>,
+        broken: &mut Vec<FileLocation>,
     ) -> Option<(Stored, Body)> {
         let names = self.index().names(key)?;
         let mut heads = Vec::new();
@@ -160,9 +160,9 @@ impl Folder {
         &self,
         key: &Key,
         name: String,
-        which: Which,
+        which: Generation,
         why: &dyn std::fmt::Display,
-    ) -> Option<Place> {
+    ) -> Option<FileLocation> {
         // Purged or replaced in the meantime, it is no fault.
         if !self.index().remove_generation(key, &name, which) {
             return None;

@@ -10,24 +10,24 @@ use bytes::Bytes;
 use spdy_cache::key::Key;
 use spdy_cache::shared::PurgeTarget;
 use spdy_cache::stored::Stored;
-use spdy_cache::tags::{self, Tag};
+use spdy_cache::tags::{self, PurgeTag};
 
 /// Purges that are remembered; what waited through more counts as purged.
 const MAX_RECENT_PURGES: usize = 256;
 
 /// Where a file is: under which key, and its name.
-pub(crate) type Place = (Key, String);
+pub(crate) type FileLocation = (Key, String);
 
 /// Which files there are.
 #[derive(Debug, Default)]
-pub(crate) struct Index {
-    keys: BTreeMap<Key, BTreeMap<String, Entry>>,
-    tags: BTreeMap<Tag, BTreeSet<Place>>,
+pub(crate) struct DiskIndex {
+    keys: BTreeMap<Key, BTreeMap<String, IndexEntry>>,
+    tags: BTreeMap<PurgeTag, BTreeSet<FileLocation>>,
     /// By last use.
-    turns: BTreeMap<u64, Place>,
+    turns: BTreeMap<u64, FileLocation>,
     next_turn: u64,
     bytes: u64,
-    sites: BTreeMap<Bytes, OfSite>,
+    sites: BTreeMap<Bytes, SiteUsage>,
     /// Purges so far: what was read or queued before one that means it is not believed after it.
     purges: u64,
     /// What the latest of them meant.
@@ -36,7 +36,7 @@ pub(crate) struct Index {
 
 /// What a site has of it.
 #[derive(Debug, Default)]
-struct OfSite {
+struct SiteUsage {
     bytes: u64,
     /// By last use.
     turns: BTreeSet<u64>,
@@ -44,19 +44,19 @@ struct OfSite {
 
 /// Which of the files that had a name, one after the other: what is said of one is not said of the next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Which(u64);
+pub(crate) struct Generation(u64);
 
 #[derive(Debug)]
-pub(crate) struct Entry {
+pub(crate) struct IndexEntry {
     bytes: u64,
     turn: u64,
-    which: Which,
-    tags: Vec<Tag>,
+    which: Generation,
+    tags: Vec<PurgeTag>,
 }
 
-impl Index {
+impl DiskIndex {
     /// The files of `key`, each with [which one of its name](Which) it is; `None` if there are none.
-    pub(crate) fn names(&self, key: &Key) -> Option<Vec<(String, Which)>> {
+    pub(crate) fn names(&self, key: &Key) -> Option<Vec<(String, Generation)>> {
         let names = self.keys.get(key)?.iter();
         Some(
             names
@@ -105,8 +105,8 @@ impl Index {
         let of_site = self.sites.entry(site).or_default();
         of_site.bytes += bytes;
         of_site.turns.insert(turn);
-        let which = Which(turn);
-        let entry = Entry {
+        let which = Generation(turn);
+        let entry = IndexEntry {
             bytes,
             turn,
             which,
@@ -138,7 +138,7 @@ impl Index {
     }
 
     /// Takes a file out; `None` if it is not in.
-    pub(crate) fn remove(&mut self, key: &Key, name: &str) -> Option<Entry> {
+    pub(crate) fn remove(&mut self, key: &Key, name: &str) -> Option<IndexEntry> {
         let names = self.keys.get_mut(key)?;
         let entry = names.remove(name)?;
         if names.is_empty() {
@@ -165,7 +165,7 @@ impl Index {
     }
 
     /// Takes this one file out, and no later one of its name; whether it was in.
-    pub(crate) fn remove_generation(&mut self, key: &Key, name: &str, which: Which) -> bool {
+    pub(crate) fn remove_generation(&mut self, key: &Key, name: &str, which: Generation) -> bool {
         let entry = self.keys.get(key).and_then(|names| names.get(name));
         let is_it = entry.is_some_and(|entry| entry.which == which);
         is_it && self.remove(key, name).is_some()
@@ -199,7 +199,7 @@ impl Index {
     }
 
     /// Takes out what has a key with this prefix; the places of what goes.
-    pub(crate) fn purge_prefix(&mut self, prefix: &[u8]) -> Vec<Place> {
+    pub(crate) fn purge_prefix(&mut self, prefix: &[u8]) -> Vec<FileLocation> {
         let prefix = Bytes::copy_from_slice(prefix);
         let from = Bound::Included(Key::range_start(prefix.clone()));
         let keys = self.keys.range((from, Bound::Unbounded));
@@ -211,12 +211,12 @@ impl Index {
     }
 
     /// Takes out what has this tag; the places of what goes.
-    pub(crate) fn purge_tag(&mut self, tag: &Tag) -> Vec<Place> {
+    pub(crate) fn purge_tag(&mut self, tag: &PurgeTag) -> Vec<FileLocation> {
         let places = self.tags.get(tag).into_iter().flatten().cloned().collect();
         self.purge(places, PurgeTarget::Tag(tag.clone()))
     }
 
-    fn purge(&mut self, places: Vec<Place>, what: PurgeTarget) -> Vec<Place> {
+    fn purge(&mut self, places: Vec<FileLocation>, what: PurgeTarget) -> Vec<FileLocation> {
         self.purges += 1;
         self.purged.push_front(what);
         self.purged.truncate(MAX_RECENT_PURGES);

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::io;
 
-use crate::disk_folder::{Folder, locked};
+use crate::disk_folder::{DiskFolder, locked};
 
 /// What is still to be done until all that was removed is gone for good.
 #[derive(Debug, Default)]
@@ -16,7 +16,7 @@ pub(crate) struct PendingRemovals {
     left: BTreeSet<String>,
 }
 
-impl Folder {
+impl DiskFolder {
     /// Removes the file of this name. One that cannot be is tried again by [`settle`](Self::settle).
     pub(crate) fn unlink(&self, name: &str) {
         let removed = fs::remove_file(self.file(name));
@@ -71,9 +71,9 @@ mod tests {
     const NAME: &str = "ab12";
 
     /// A folder with one file.
-    fn folder() -> (tempfile::TempDir, Folder) {
+    fn folder() -> (tempfile::TempDir, DiskFolder) {
         let at = tempfile::tempdir().expect("a folder can be made");
-        let folder = Folder::new(at.path(), 1 << 20);
+        let folder = DiskFolder::new(at.path(), 1 << 20);
         fs::create_dir(at.path().join("ab")).expect("likewise");
         fs::write(folder.file(NAME), "kept").expect("the folder can be written to");
         (at, folder)

@@ -14,13 +14,13 @@ use spdy_cache::stored::Stored;
 use tokio::sync::oneshot;
 
 use crate::disk_file::write_new;
-use crate::disk_folder::{Folder, locked};
-use crate::disk_index::{Index, Place};
+use crate::disk_folder::{DiskFolder, locked};
+use crate::disk_index::{DiskIndex, FileLocation};
 use crate::disk_lock::FolderLock;
 
 /// What was asked of the writer.
 #[derive(Debug)]
-pub(crate) enum Change {
+pub(crate) enum WriterCommand {
     Keep {
         key: Key,
         stored: Arc<Stored>,
@@ -30,7 +30,7 @@ pub(crate) enum Change {
         weight: u64,
     },
     /// Files that have left the index, if no others have come in their places since.
-    Remove(Vec<Place>),
+    Remove(Vec<FileLocation>),
     /// One that may have come into the index since.
     Forget(Key, String),
     /// What sites may have.
@@ -44,7 +44,7 @@ pub(crate) enum Change {
 }
 
 /// A change that the writer has begun and not finished.
-struct PendingChange<'a>(&'a Folder);
+struct PendingChange<'a>(&'a DiskFolder);
 
 impl Drop for PendingChange<'_> {
     fn drop(&mut self) {
@@ -52,9 +52,9 @@ impl Drop for PendingChange<'_> {
     }
 }
 
-impl Folder {
+impl DiskFolder {
     /// Queues `change` for the writer; `false` if the writer has ended.
-    pub(crate) fn send(&self, writes: &mpsc::Sender<Change>, change: Change) -> bool {
+    pub(crate) fn send(&self, writes: &mpsc::Sender<WriterCommand>, change: WriterCommand) -> bool {
         self.pending_changes.fetch_add(1, Ordering::Relaxed);
         let is_sent = writes.send(change).is_ok();
         if !is_sent {
@@ -64,10 +64,10 @@ impl Folder {
     }
 
     /// Makes one change; `lock` is the folder's.
-    pub(crate) fn change(&self, change: Change, lock: &FolderLock) {
+    pub(crate) fn change(&self, change: WriterCommand, lock: &FolderLock) {
         let pending = PendingChange(self);
         match change {
-            Change::Keep {
+            WriterCommand::Keep {
                 key,
                 stored,
                 body,
@@ -92,19 +92,19 @@ impl Folder {
                 counter.fetch_add(1, Ordering::Relaxed);
                 self.tell(written);
             }
-            Change::Remove(places) => {
+            WriterCommand::Remove(places) => {
                 for (key, name) in &places {
                     if !self.index().has(key, name) {
                         self.unlink(name);
                     }
                 }
             }
-            Change::Forget(key, name) => {
+            WriterCommand::Forget(key, name) => {
                 self.index().remove(&key, &name);
                 self.unlink(&name);
             }
             // Here, so that no file of an evicted name is written in between.
-            Change::Divide(quotas) => {
+            WriterCommand::Divide(quotas) => {
                 let mut evicted = Vec::new();
                 for (site, quota) in &quotas {
                     evicted.extend(self.index().make_room_of(site.as_bytes(), *quota));
@@ -113,17 +113,17 @@ impl Folder {
                 *locked(&self.site_bytes) = quotas;
             }
             // The change is finished before its caller gets the result. The caller may have stopped waiting.
-            Change::Settle(done) => {
+            WriterCommand::Settle(done) => {
                 let is_settled = self.settle();
                 drop(pending);
                 let _ = done.send(is_settled);
             }
-            Change::Lend(done) => {
+            WriterCommand::Lend(done) => {
                 let lent = lock.lend();
                 drop(pending);
                 let _ = done.send(lent);
             }
-            Change::TakeBack(done) => {
+            WriterCommand::TakeBack(done) => {
                 let taken = lock.take_back();
                 drop(pending);
                 let _ = done.send(taken);
@@ -238,7 +238,7 @@ impl Folder {
         len: u64,
         purges: u64,
     ) -> io::Result<()> {
-        let is_purged = |index: &Index| index.is_purged_since(purges, key, stored);
+        let is_purged = |index: &DiskIndex| index.is_purged_since(purges, key, stored);
         let purged = || Err(io::Error::other("purged before it was written"));
         {
             let mut index = self.index();

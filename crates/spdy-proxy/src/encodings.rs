@@ -19,14 +19,14 @@ use bytes::Bytes;
 use parking_lot::{Mutex, MutexGuard};
 use spdy::body::Body as Coming;
 use spdy::runtime::SharedRuntime;
-use spdy_cache::body::{Body, Mark};
+use spdy_cache::body::{Body, BodyId};
 use spdy_cache::key::Key;
-use spdy_cache::tally::Tally;
+use spdy_cache::tally::ByteTally;
 
 use crate::coding::{Coding, Encoder, encode};
-use crate::in_flight::InFlight;
+use crate::in_flight::BodyMemory;
 use crate::memory::gather;
-use crate::recording::{self, Recording, Unread, Writer};
+use crate::recording::{self, NoReaders, SharedBody, SharedBodyWriter};
 
 /// What one costs beside its bytes.
 const OVERHEAD: u64 = 256;
@@ -41,7 +41,7 @@ const MAX_PASSED_OVER: usize = 64;
 
 /// A body under a coding.
 #[derive(Debug)]
-pub enum Coded {
+pub enum EncodedLookup {
     /// All of it.
     Whole(Body),
     /// As it is made.
@@ -51,32 +51,32 @@ pub enum Coded {
 }
 
 /// A body's key, and what is made of it.
-type Name = (Key, Coding);
+type EncodedKey = (Key, Coding);
 
 /// All of them.
 #[derive(Debug)]
 pub struct EncodedBodies {
-    state: Mutex<State>,
+    state: Mutex<EncodedBodiesState>,
     limit: u64,
     /// For those that are being made.
-    in_flight: Arc<InFlight>,
+    in_flight: Arc<BodyMemory>,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct EncodedBodiesState {
     /// Of each variant one.
-    made: BTreeMap<Name, Vec<Made>>,
+    made: BTreeMap<EncodedKey, Vec<EncodedEntry>>,
     /// By when each was used last.
-    used: BTreeMap<u64, Name>,
+    used: BTreeMap<u64, EncodedKey>,
     uses: u64,
     /// Bodies that stand here, and those that are read yet.
-    held: Tally,
+    held: ByteTally,
     making: Vec<EncodingInProgress>,
 }
 
 #[derive(Debug)]
-struct Made {
-    of: Mark,
+struct EncodedEntry {
+    of: BodyId,
     body: Body,
     used: u64,
 }
@@ -84,13 +84,13 @@ struct Made {
 /// One that is being made.
 #[derive(Debug)]
 struct EncodingInProgress {
-    name: Name,
-    of: Mark,
-    recording: Recording,
+    name: EncodedKey,
+    of: BodyId,
+    recording: SharedBody,
 }
 
-impl State {
-    fn find(&mut self, name: &Name, body: &Body) -> Option<Body> {
+impl EncodedBodiesState {
+    fn find(&mut self, name: &EncodedKey, body: &Body) -> Option<Body> {
         let variants = self.made.get_mut(name)?;
         let made = variants.iter_mut().find(|made| made.of.is_of(body))?;
         self.uses += 1;
@@ -101,10 +101,10 @@ impl State {
     }
 
     /// Keeps what was made, in the place of what was made of bodies that are no more.
-    fn keep(&mut self, name: Name, of: Mark, body: Body, limit: u64) {
+    fn keep(&mut self, name: EncodedKey, of: BodyId, body: Body, limit: u64) {
         self.uses += 1;
         let used = self.uses;
-        let made = Made { of, body, used };
+        let made = EncodedEntry { of, body, used };
         self.remove(&name, |other| {
             other.of.is_same(&made.of) || other.of.is_gone()
         });
@@ -136,16 +136,16 @@ impl State {
         true
     }
 
-    fn is_read(&self, used: u64, name: &Name) -> bool {
+    fn is_read(&self, used: u64, name: &EncodedKey) -> bool {
         let variants = self.made.get(name).map_or(&[][..], Vec::as_slice);
-        let is_it = |made: &&Made| made.used == used;
+        let is_it = |made: &&EncodedEntry| made.used == used;
         variants
             .iter()
             .find(is_it)
             .is_some_and(|made| made.body.is_lent())
     }
 
-    fn remove(&mut self, name: &Name, is_meant: impl Fn(&Made) -> bool) {
+    fn remove(&mut self, name: &EncodedKey, is_meant: impl Fn(&EncodedEntry) -> bool) {
         let Some(variants) = self.made.get_mut(name) else {
             return;
         };
@@ -161,7 +161,7 @@ impl State {
 impl EncodedBodies {
     /// None yet, and room for `limit` bytes of them; what is being made is `in_flight`.
     #[must_use]
-    pub fn new(limit: usize, in_flight: Arc<InFlight>) -> Arc<Self> {
+    pub fn new(limit: usize, in_flight: Arc<BodyMemory>) -> Arc<Self> {
         Arc::new(Self {
             state: Mutex::default(),
             limit: limit as u64,
@@ -169,7 +169,7 @@ impl EncodedBodies {
         })
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, EncodedBodiesState> {
         self.state.lock()
     }
 
@@ -181,18 +181,18 @@ impl EncodedBodies {
         body: &Body,
         coding: Coding,
         runtime: &SharedRuntime,
-    ) -> Coded {
+    ) -> EncodedLookup {
         let name = (key.clone(), coding);
         let mut state = self.lock();
         if let Some(found) = state.find(&name, body) {
-            return Coded::Whole(found);
+            return EncodedLookup::Whole(found);
         }
         if !state.make_room(self.limit) {
-            return Coded::Not;
+            return EncodedLookup::Not;
         }
         if body.len() > MAX_INLINE_ENCODE_BYTES {
             let coming = self.coming(state, name, body, runtime);
-            return coming.map_or(Coded::Not, Coded::Coming);
+            return coming.map_or(EncodedLookup::Not, EncodedLookup::Coming);
         }
         drop(state);
         // Not under the lock: two who come at once both make it, and the later one's stays.
@@ -200,14 +200,14 @@ impl EncodedBodies {
         let made = Body::copy_of(&encode(&pieces, coding));
         self.lock()
             .keep(name, body.mark(), made.clone(), self.limit);
-        Coded::Whole(made)
+        EncodedLookup::Whole(made)
     }
 
     /// A long body: who wants it while it is made reads what the first has made for him, if its beginning is there yet.
     fn coming(
         self: &Arc<Self>,
-        mut state: MutexGuard<'_, State>,
-        name: Name,
+        mut state: MutexGuard<'_, EncodedBodiesState>,
+        name: EncodedKey,
         body: &Body,
         runtime: &SharedRuntime,
     ) -> Option<Coming> {
@@ -248,8 +248,8 @@ impl EncodedBodies {
 async fn make(
     body: &Body,
     coding: Coding,
-    writer: &mut Writer,
-) -> Result<Option<Vec<Bytes>>, Unread> {
+    writer: &mut SharedBodyWriter,
+) -> Result<Option<Vec<Bytes>>, NoReaders> {
     let mut encoder = Encoder::of_kept(coding);
     for sip in body.chunks().flat_map(|chunk| chunk.chunks(SIP)) {
         writer.write(encoder.write(sip).into()).await?;
@@ -272,14 +272,14 @@ mod tests {
     use crate::test_key::key;
 
     fn none_yet(limit: usize) -> Arc<EncodedBodies> {
-        EncodedBodies::new(limit, InFlight::new(1 << 20, Counters::default()))
+        EncodedBodies::new(limit, BodyMemory::new(1 << 20, Counters::default()))
     }
 
     /// What is made at once of `body`.
     fn whole(encodings: &Arc<EncodedBodies>, target: &str, body: &Body) -> Body {
         let runtime = SharedRuntime::new(Clock::default());
         match encodings.of(&key(target), body, Coding::Gzip, &runtime) {
-            Coded::Whole(body) => body,
+            EncodedLookup::Whole(body) => body,
             other => panic!("it is short, or was made before: {other:?}"),
         }
     }
@@ -347,9 +347,9 @@ mod tests {
         assert_eq!(encodings.lock().weight(), 3 * weight);
         let runtime = SharedRuntime::new(Clock::default());
         let ask = |target| encodings.of(&key(target), &body, Coding::Gzip, &runtime);
-        assert!(matches!(ask("/4"), Coded::Not));
+        assert!(matches!(ask("/4"), EncodedLookup::Not));
         drop((two, three));
-        assert!(matches!(ask("/4"), Coded::Whole(_)));
+        assert!(matches!(ask("/4"), EncodedLookup::Whole(_)));
         assert!(encodings.lock().weight() <= 2 * weight);
         assert!(is_same(&one, &whole(&encodings, "/1", &body)));
     }
@@ -388,7 +388,7 @@ mod tests {
         let text: Vec<u8> = (0..40 * SIP).map(|at| (at / 7 % 251) as u8).collect();
         let body = Body::copy_of(&text);
         let ask = || match encodings.of(&key("/"), &body, Coding::Gzip, &runtime) {
-            Coded::Coming(coming) => coming,
+            EncodedLookup::Coming(coming) => coming,
             other => panic!("nobody has made it yet: {other:?}"),
         };
         let first = ask();
@@ -422,15 +422,18 @@ mod tests {
             let target = format!("/{number}");
             encodings.of(&key(&target), &body, Coding::Gzip, &runtime)
         };
-        let asked: Vec<Coded> = (0..MAX_CONCURRENT_ENCODINGS).map(at).collect();
-        assert!(matches!(at(MAX_CONCURRENT_ENCODINGS), Coded::Not));
+        let asked: Vec<EncodedLookup> = (0..MAX_CONCURRENT_ENCODINGS).map(at).collect();
+        assert!(matches!(at(MAX_CONCURRENT_ENCODINGS), EncodedLookup::Not));
         for coded in asked {
-            let Coded::Coming(coming) = coded else {
+            let EncodedLookup::Coming(coming) = coded else {
                 panic!("it is long");
             };
             let coded = coming.collect_up_to(1 << 20).await.expect("all of it");
             assert!(text_of(&coded) == text);
         }
-        assert!(matches!(at(MAX_CONCURRENT_ENCODINGS), Coded::Coming(_)));
+        assert!(matches!(
+            at(MAX_CONCURRENT_ENCODINGS),
+            EncodedLookup::Coming(_)
+        ));
     }
 }

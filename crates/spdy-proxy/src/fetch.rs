@@ -26,7 +26,7 @@ use spdy_frame::priority::Priority;
 use crate::client_body::{begun, held_back, watched};
 use crate::counters::{CounterFamily, Outcome};
 use crate::fetch_spans::FetchSpans;
-use crate::followed::Followed;
+use crate::followed::RedirectChain;
 use crate::landing::FetchLeader;
 use crate::proxy::{NAME, Proxy};
 use crate::purge::PurgeSnapshot;
@@ -34,11 +34,11 @@ use crate::respond;
 use crate::status::class_of;
 use crate::timing::OriginDuration;
 use crate::upstream_error::UpstreamError;
-use crate::wanted::{Refused, Wanted};
+use crate::wanted::{ProxyRequest, RequestRejection};
 
 /// What is kept and may still be good.
 #[derive(Clone, Debug)]
-pub(crate) struct Known {
+pub(crate) struct StaleEntry {
     pub(crate) object: Object,
     /// How to ask whether it is.
     pub(crate) conditional: Conditional,
@@ -46,7 +46,7 @@ pub(crate) struct Known {
     pub(crate) purges: u64,
 }
 
-impl Known {
+impl StaleEntry {
     /// Whether no purge has meant it since: who waited through one finds by it what he is not to find.
     pub(crate) fn stands(&self, proxy: &Proxy, key: &Key) -> bool {
         !proxy.purges.purged_since(key, self.purges)
@@ -56,9 +56,9 @@ impl Known {
 /// One fetch.
 pub(crate) struct Fetch {
     pub(crate) proxy: Arc<Proxy>,
-    pub(crate) wanted: Wanted,
+    pub(crate) wanted: ProxyRequest,
     /// What its origin is asked after.
-    pub(crate) known: Option<Known>,
+    pub(crate) known: Option<StaleEntry>,
     /// There if others may wait for this.
     pub(crate) leader: Option<FetchLeader>,
     /// Why what is kept does not do.
@@ -70,7 +70,7 @@ pub(crate) struct Fetch {
 }
 
 /// What came of it.
-pub(crate) enum Got {
+pub(crate) enum FetchOutcome {
     /// The answer for who waits.
     Answer(Box<Response<Body>>),
     /// Nobody waits.
@@ -88,7 +88,7 @@ pub(crate) enum PrefetchResult {
     Failed,
 }
 
-impl Got {
+impl FetchOutcome {
     pub(crate) fn answer(response: Response<Body>, outcome: Outcome) -> Self {
         Self::Answer(Box::new(respond::marked(response, outcome)))
     }
@@ -98,8 +98,8 @@ impl Fetch {
     /// One that begins now, and whose answer somebody waits for.
     pub(crate) fn new(
         proxy: &Arc<Proxy>,
-        wanted: Wanted,
-        known: Option<Known>,
+        wanted: ProxyRequest,
+        known: Option<StaleEntry>,
         leader: Option<FetchLeader>,
         forward: Forward,
     ) -> Self {
@@ -124,10 +124,10 @@ impl Fetch {
     }
 
     /// Runs it until the answer has begun; the rest goes on by itself. `body` is what the client sends.
-    pub(crate) async fn run(self, body: Body) -> Got {
+    pub(crate) async fn run(self, body: Body) -> FetchOutcome {
         let mut origin = Duration::ZERO;
         let mut got = self.ask(body, &mut origin).await;
-        if let Got::Answer(response) = &mut got
+        if let FetchOutcome::Answer(response) = &mut got
             && !origin.is_zero()
         {
             response.extensions_mut().insert(OriginDuration(origin));
@@ -136,7 +136,7 @@ impl Fetch {
     }
 
     /// The same; `origin` gets what origins took.
-    async fn ask(mut self, body: Body, origin: &mut Duration) -> Got {
+    async fn ask(mut self, body: Body, origin: &mut Duration) -> FetchOutcome {
         if let Some(dead) = self.dead() {
             return dead;
         }
@@ -144,14 +144,14 @@ impl Fetch {
             true => held_back(body),
             false => match begun(body).await {
                 Ok(body) => body,
-                Err(_) => return Got::Answer(Box::new(Self::incomplete_request())),
+                Err(_) => return FetchOutcome::Answer(Box::new(Self::incomplete_request())),
             },
         };
         let mut fill = self.begin_fill();
         let mut headers = self.first_headers(&body);
         let (body, broken) = watched(body);
         let mut body = Some(body);
-        let mut followed = Followed::default();
+        let mut followed = RedirectChain::default();
         let mut at = self.wanted.clone();
         let is_background = !self.is_wanted_now;
         let spans = self.proxy.spans();
@@ -163,7 +163,9 @@ impl Fetch {
             let (answered, times) = asking.await;
             let (head, body) = match answered {
                 Ok(response) => response.into_parts(),
-                Err(_) if broken.get() => return Got::Answer(Box::new(Self::incomplete_request())),
+                Err(_) if broken.get() => {
+                    return FetchOutcome::Answer(Box::new(Self::incomplete_request()));
+                }
                 Err(error) => {
                     self.proxy.count_failure(&error);
                     return self.failed(&error);
@@ -201,7 +203,7 @@ impl Fetch {
                     self.stop_coalescing();
                     let text = "the origin answered a question that was not asked\n";
                     let response = respond::plain(StatusCode::BAD_GATEWAY, text);
-                    return Got::answer(response, Outcome::UNREACHABLE);
+                    return FetchOutcome::answer(response, Outcome::UNREACHABLE);
                 }
                 let why = match self.merged(&head, times) {
                     Some(Err(unmatched)) => Some(unmatched.to_string()),
@@ -224,8 +226,8 @@ impl Fetch {
                 fill.charge(body.size_hint().exact().unwrap_or_default());
             }
             return match (self.answered(&at, head, body, times, &followed), fill) {
-                (Got::Answer(response), Some(fill)) => {
-                    Got::Answer(Box::new(response.map(|body| fill.refund_on_read(body))))
+                (FetchOutcome::Answer(response), Some(fill)) => {
+                    FetchOutcome::Answer(Box::new(response.map(|body| fill.refund_on_read(body))))
                 }
                 (got, _) => got,
             };
@@ -260,7 +262,7 @@ impl Fetch {
     /// Asks once, for what is wanted `at` the place where redirects led; `origin` gets what that took besides.
     async fn ask_once(
         &self,
-        at: &Wanted,
+        at: &ProxyRequest,
         mut request: Request<Body>,
         spans: Option<&mut FetchSpans>,
         origin: &mut Duration,
@@ -310,15 +312,15 @@ impl Fetch {
     }
 
     /// A rule forbids to go on.
-    pub(crate) fn refused(&self, why: &Refused) -> Got {
+    pub(crate) fn refused(&self, why: &RequestRejection) -> FetchOutcome {
         self.proxy
             .counters
             .count(CounterFamily::Refused, why.name());
-        Got::answer(respond::refused(why), Outcome::REFUSED)
+        FetchOutcome::answer(respond::refused(why), Outcome::REFUSED)
     }
 
     /// There is no answer.
-    pub(crate) fn failed(mut self, error: &UpstreamError) -> Got {
+    pub(crate) fn failed(mut self, error: &UpstreamError) -> FetchOutcome {
         tracing::debug!(%error, uri = %self.wanted.ask.uri, "no answer from an origin");
         let failure = match error {
             UpstreamError::Overloaded(status) => Failure::Status(*status),
@@ -331,17 +333,17 @@ impl Fetch {
         let mut response = respond::for_upstream_error(&self.wanted, error);
         let headers = response.headers_mut();
         CacheStatus::forwarded(NAME, self.forward).append_to(headers);
-        Got::answer(response, Outcome::UNREACHABLE)
+        FetchOutcome::answer(response, Outcome::UNREACHABLE)
     }
 
     /// What is kept, though it is stale, if the origin's failure allows it: for those who wait for this as well.
-    pub(crate) fn stale_instead(&mut self, failure: Failure) -> Option<Got> {
+    pub(crate) fn stale_instead(&mut self, failure: Failure) -> Option<FetchOutcome> {
         let known = self.known.as_ref();
         let stale = self.proxy.stale_instead(&self.wanted, known, failure)?;
         if let Some(leader) = self.leader.take() {
             leader.fail(failure);
         }
-        Some(Got::answer(stale, Outcome::STALE_ON_ERROR))
+        Some(FetchOutcome::answer(stale, Outcome::STALE_ON_ERROR))
     }
 }
 

@@ -9,7 +9,7 @@ use crate::span_attributes::{name_of, set_origin_request, set_origin_response};
 use crate::spans::{OpenSpan, SpanKind, Spans};
 use crate::trace_context::SpanContext;
 use crate::upstream_error::UpstreamError;
-use crate::wanted::Wanted;
+use crate::wanted::ProxyRequest;
 
 /// Spans of a fetch that goes on.
 pub(crate) struct FetchSpans {
@@ -30,7 +30,7 @@ impl FetchSpans {
     /// Of a fetch for `wanted`; nothing where there are no spans.
     pub(crate) fn of(
         spans: Option<&Arc<Spans>>,
-        wanted: &Wanted,
+        wanted: &ProxyRequest,
         forward: Forward,
         is_background: bool,
     ) -> Option<Self> {
@@ -44,7 +44,7 @@ impl FetchSpans {
     }
 
     /// The origin of `at` is about to be asked, by `headers`: they tell the site's own where that belongs.
-    pub(crate) fn ask(&mut self, at: &Wanted, headers: &mut HeaderMap) -> OriginSpan {
+    pub(crate) fn ask(&mut self, at: &ProxyRequest, headers: &mut HeaderMap) -> OriginSpan {
         let (kind, name) = (SpanKind::Client, name_of(&at.ask.method));
         let is_first = self.asked == 0;
         let mut place = match self.is_background && is_first {

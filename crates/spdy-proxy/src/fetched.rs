@@ -24,39 +24,39 @@ use spdy_cache::lookup::Failure;
 use spdy_cache::storable::{Uncacheable, is_explicitly_shared, may_share};
 use spdy_cache::stored::Stored;
 use spdy_rewrite::hygiene;
-use spdy_rewrite::moved_url::Moved;
+use spdy_rewrite::moved_url::ProxiedUrl;
 use spdy_rewrite::refusal::Refusal;
 
 use crate::ahead::MAX_PREFETCH_LOOKUPS;
 use crate::claims::{has_credentials, has_proxy_identity};
 use crate::counters::{CounterFamily, Outcome};
-use crate::fetch::{Fetch, Got, PrefetchResult};
+use crate::fetch::{Fetch, FetchOutcome, PrefetchResult};
 use crate::fields;
-use crate::followed::Followed;
-use crate::in_flight::Claim;
-use crate::landing::{SharedResponse, Source};
+use crate::followed::RedirectChain;
+use crate::in_flight::MemoryReservation;
+use crate::landing::{SharedBodySource, SharedResponse};
 use crate::made_by::RewriteFacts;
-use crate::page_policies::Said;
+use crate::page_policies::PagePolicy;
 use crate::proxy::NAME;
 use crate::pump::Pump;
-use crate::recording::{self, Recording};
+use crate::recording::{self, SharedBody};
 use crate::respond;
 use crate::secrets;
-use crate::sheets::OfSite;
+use crate::sheets::SiteObservations;
 use crate::status::{is_failing, is_overloaded, is_request_error};
-use crate::transform::{self, Rewriter, Work};
-use crate::wanted::Wanted;
+use crate::transform::{self, ResponseRewriter, RewritePlan};
+use crate::wanted::ProxyRequest;
 
 impl Fetch {
     /// The origin's head came.
     pub(crate) fn answered(
         mut self,
-        at: &Wanted,
+        at: &ProxyRequest,
         mut head: response::Parts,
         body: Body,
         times: Times,
-        followed: &Followed,
-    ) -> Got {
+        followed: &RedirectChain,
+    ) -> FetchOutcome {
         fields::remove_hop_by_hop(&mut head.headers);
         // Who follows an origin's own passes us by (RFC 7838): where the same is served is ours to say.
         head.headers.remove(header::ALT_SVC);
@@ -93,9 +93,11 @@ impl Fetch {
                 }
                 self.stop_coalescing();
                 return match self.is_wanted_now {
-                    true => Got::answer(*response, Outcome::PASSED),
-                    false if is_failing(head.status) => Got::Nothing(PrefetchResult::Failed),
-                    false => Got::Nothing(PrefetchResult::None),
+                    true => FetchOutcome::answer(*response, Outcome::PASSED),
+                    false if is_failing(head.status) => {
+                        FetchOutcome::Nothing(PrefetchResult::Failed)
+                    }
+                    false => FetchOutcome::Nothing(PrefetchResult::None),
                 };
             }
         };
@@ -118,7 +120,7 @@ impl Fetch {
             self.stop_coalescing();
             let mut response = Response::from_parts(head, Body::empty());
             CacheStatus::forwarded(NAME, self.forward).append_to(response.headers_mut());
-            return Got::answer(response, Outcome::PASSED);
+            return FetchOutcome::answer(response, Outcome::PASSED);
         }
         let mut status = CacheStatus::forwarded(NAME, self.forward);
         let stored = match stored {
@@ -178,7 +180,7 @@ impl Fetch {
 
     /// What is claimed for `body` while it comes, as far as it says how long it is, and whether there is room for all of that. Where there
     /// is not, others may have it as long as its beginning is there.
-    fn reserve_memory(&self, body: &Body) -> Result<(Claim, bool), Uncacheable> {
+    fn reserve_memory(&self, body: &Body) -> Result<(MemoryReservation, bool), Uncacheable> {
         let announced = body.size_hint().exact().unwrap_or_default();
         let more = match usize::try_from(announced) {
             Ok(len) if len <= self.proxy.object_bytes => len.saturating_sub(recording::WINDOW),
@@ -197,7 +199,7 @@ impl Fetch {
         &self,
         head: &response::Parts,
         times: Times,
-        followed: &Followed,
+        followed: &RedirectChain,
     ) -> Result<Stored, Uncacheable> {
         let stored = self.evaluate(head, times, followed)?;
         let policy = self.proxy.policy(self.wanted.whose());
@@ -212,7 +214,7 @@ impl Fetch {
         &self,
         head: &response::Parts,
         times: Times,
-        followed: &Followed,
+        followed: &RedirectChain,
     ) -> Result<Stored, Uncacheable> {
         match self.leader {
             Some(_) => self.evaluate(head, times, followed),
@@ -225,7 +227,7 @@ impl Fetch {
         &self,
         head: &response::Parts,
         times: Times,
-        followed: &Followed,
+        followed: &RedirectChain,
     ) -> Result<Stored, Uncacheable> {
         let asked = &self.wanted.ask;
         if self.wanted.has_content {
@@ -257,24 +259,24 @@ impl Fetch {
     /// The fields under which clients see an answer, and what is to be done to its body; or what they get instead.
     pub(crate) fn served(
         &self,
-        at: &Wanted,
+        at: &ProxyRequest,
         head: &response::Parts,
-    ) -> Result<(HeaderMap, Work), Box<Response<Body>>> {
+    ) -> Result<(HeaderMap, RewritePlan), Box<Response<Body>>> {
         let rules = &at.site.rules;
         let mut served = match &at.moved {
             Some((moved, load)) => {
                 match hygiene::judge(rules, moved, *load, head.status, &head.headers) {
-                    hygiene::Answer::Serve(served)
+                    hygiene::SanitizedResponse::Serve(served)
                         if !moved.is_named()
                             && transform::is_unrewritable_stylesheet(head.status, &served) =>
                     {
                         let to = match load.is_subresource {
-                            true => hygiene::Answer::Direct(moved.url().to_string()),
-                            false => hygiene::Answer::Refuse(Refusal::FixedSheet),
+                            true => hygiene::SanitizedResponse::Direct(moved.url().to_string()),
+                            false => hygiene::SanitizedResponse::Refuse(Refusal::FixedSheet),
                         };
                         return Err(self.unserved(moved, to));
                     }
-                    hygiene::Answer::Serve(served) => served,
+                    hygiene::SanitizedResponse::Serve(served) => served,
                     other => return Err(self.unserved(moved, other)),
                 }
             }
@@ -297,7 +299,7 @@ impl Fetch {
     }
 
     /// Whether `body` is no larger than its host's may be, as far as it says; or what the client gets instead.
-    fn within_size(&self, at: &Wanted, body: &Body) -> Result<(), Box<Response<Body>>> {
+    fn within_size(&self, at: &ProxyRequest, body: &Body) -> Result<(), Box<Response<Body>>> {
         let Some((moved, load)) = &at.moved else {
             return Ok(());
         };
@@ -308,8 +310,8 @@ impl Fetch {
                     .counters
                     .count(CounterFamily::Limits, "limits.max_mib");
                 let instead = match load.is_subresource {
-                    true => hygiene::Answer::Direct(moved.url().to_string()),
-                    false => hygiene::Answer::Refuse(Refusal::TooLarge { most, got }),
+                    true => hygiene::SanitizedResponse::Direct(moved.url().to_string()),
+                    false => hygiene::SanitizedResponse::Refuse(Refusal::TooLarge { most, got }),
                 };
                 Err(self.unserved(moved, instead))
             }
@@ -322,7 +324,7 @@ impl Fetch {
         let Some(mut said) = self.wanted.page_policy(served) else {
             return stored.with_note(before);
         };
-        if let Some(before) = Said::of_note(before) {
+        if let Some(before) = PagePolicy::of_note(before) {
             said.guarded.extend(before.guarded);
             said.is_quiet |= before.is_quiet;
         }
@@ -330,13 +332,17 @@ impl Fetch {
     }
 
     /// What was seen of the site, for what is wanted of it.
-    pub(crate) fn seen(&self) -> OfSite {
+    pub(crate) fn seen(&self) -> SiteObservations {
         self.proxy.seen_of(&self.wanted)
     }
 
     /// What the client gets of a moved thing that is not served.
-    fn unserved(&self, moved: &Moved, answer: hygiene::Answer) -> Box<Response<Body>> {
-        if let hygiene::Answer::Refuse(why) = &answer {
+    fn unserved(
+        &self,
+        moved: &ProxiedUrl,
+        answer: hygiene::SanitizedResponse,
+    ) -> Box<Response<Body>> {
+        if let hygiene::SanitizedResponse::Refuse(why) = &answer {
             tracing::debug!(%why, url = %moved.url(), "an answer was refused");
             self.proxy
                 .counters
@@ -352,16 +358,16 @@ impl Fetch {
     )]
     fn deliver(
         mut self,
-        at: &Wanted,
+        at: &ProxyRequest,
         code: StatusCode,
         served: HeaderMap,
-        shared: Option<(Arc<Stored>, Claim)>,
+        shared: Option<(Arc<Stored>, MemoryReservation)>,
         is_stored: bool,
-        work: Work,
+        work: RewritePlan,
         body: Body,
         told: &HeaderMap,
         status: &CacheStatus,
-    ) -> Got {
+    ) -> FetchOutcome {
         let mut head = Response::new(()).into_parts().0;
         (head.status, head.headers) = (code, served);
         let may_code = match &shared {
@@ -371,10 +377,10 @@ impl Fetch {
         if at.ask.method == Method::HEAD {
             self.stop_coalescing();
             let response = respond::coming(&self.wanted, head, Body::empty(), may_code, status);
-            return Got::answer(response, Outcome::PASSED);
+            return FetchOutcome::answer(response, Outcome::PASSED);
         }
         let (shared, claim) = shared.unzip();
-        if let Work::Left(why) = &work {
+        if let RewritePlan::Left(why) = &work {
             let stored = shared.as_deref().filter(|_| is_stored);
             self.proxy
                 .record_skipped_page(&self.wanted, *why, stored, code);
@@ -396,7 +402,7 @@ impl Fetch {
         match (&shared, self.leader.as_mut()) {
             (Some(shared), Some(leader)) => leader.land(Arc::new(SharedResponse {
                 stored: shared.clone(),
-                source: Source::Coming(recorded.clone()),
+                source: SharedBodySource::Coming(recorded.clone()),
             })),
             // The others may fare better, and those who wait would all go to an origin that has too much to do.
             (None, Some(leader)) if is_failing(code) && leader.has_other_leaders() => {
@@ -427,7 +433,7 @@ impl Fetch {
         let seen = Arc::new(self.seen());
         // Where a redirect led decides what a sheet becomes, and may lead elsewhere the next time.
         let is_in_its_place = at.key == self.wanted.key;
-        let rewriter = Rewriter::new(work, &self.wanted, told, Some(seen.clone()));
+        let rewriter = ResponseRewriter::new(work, &self.wanted, told, Some(seen.clone()));
         let pump = Pump {
             proxy: self.proxy.clone(),
             span: rewriter
@@ -454,8 +460,8 @@ impl Fetch {
         let response = is_wanted.then_some(response);
         pump.begin(body);
         match response {
-            Some(response) => Got::answer(response, outcome),
-            None => Got::Nothing(worth),
+            Some(response) => FetchOutcome::answer(response, outcome),
+            None => FetchOutcome::Nothing(worth),
         }
     }
 
@@ -463,7 +469,7 @@ impl Fetch {
         &self,
         stored: &Stored,
         own: &HeaderMap,
-        recorded: &Recording,
+        recorded: &SharedBody,
         status: &CacheStatus,
     ) -> Option<Response<Body>> {
         let policy = self.proxy.policy(self.wanted.whose());

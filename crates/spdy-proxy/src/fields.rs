@@ -2,7 +2,7 @@
 
 use http::header::{self, HeaderName};
 use http::{HeaderMap, HeaderValue, Method, Version};
-use spdy_net::handler::Arrival;
+use spdy_net::handler::RequestInfo;
 
 use crate::claims;
 
@@ -61,7 +61,7 @@ pub(crate) fn is_told(name: &HeaderName) -> bool {
 pub(crate) fn set_forwarded_headers(
     headers: &mut HeaderMap,
     from: Option<std::net::IpAddr>,
-    arrival: Option<Arrival>,
+    arrival: Option<RequestInfo>,
     authority: &str,
 ) {
     let proto = HeaderValue::from_static(scheme_of(arrival));
@@ -77,15 +77,19 @@ pub(crate) fn set_forwarded_headers(
 }
 
 /// The scheme that the client spoke.
-pub(crate) fn scheme_of(arrival: Option<Arrival>) -> &'static str {
+pub(crate) fn scheme_of(arrival: Option<RequestInfo>) -> &'static str {
     match arrival {
-        Some(Arrival { secure: true, .. }) => "https",
+        Some(RequestInfo { secure: true, .. }) => "https",
         _ => "http",
     }
 }
 
 /// Whether what [`set_forwarded_headers`] says of where the client thinks it is, is `origin`.
-pub(crate) fn is_forwarded_origin(origin: &str, authority: &str, arrival: Option<Arrival>) -> bool {
+pub(crate) fn is_forwarded_origin(
+    origin: &str,
+    authority: &str,
+    arrival: Option<RequestInfo>,
+) -> bool {
     let rest = origin.strip_prefix(scheme_of(arrival));
     rest.and_then(|rest| rest.strip_prefix("://")) == Some(authority)
 }

@@ -43,22 +43,22 @@ pub struct Coalescer<K, T> {
 
 #[derive(Debug)]
 struct State<K, T> {
-    under_way: BTreeMap<K, Flight<T>>,
+    under_way: BTreeMap<K, PendingFetch<T>>,
     private: ExpiringMap<K>,
     next: u64,
 }
 
 #[derive(Debug)]
-struct Flight<T> {
+struct PendingFetch<T> {
     number: u64,
     leaders: usize,
     /// When the last of them began.
     since: Instant,
-    tell: watch::Sender<Told<T>>,
+    tell: watch::Sender<LeaderState<T>>,
 }
 
 #[derive(Debug)]
-enum Told<T> {
+enum LeaderState<T> {
     Nothing,
     Shared(Arc<T>),
     Private,
@@ -72,7 +72,7 @@ pub struct Leader<K: Ord, T> {
     key: K,
     number: u64,
     has_landed: bool,
-    tell: watch::Sender<Told<T>>,
+    tell: watch::Sender<LeaderState<T>>,
 }
 
 /// Who waits for a leader.
@@ -81,12 +81,12 @@ pub struct Follower<K, T> {
     flights: Arc<Coalescer<K, T>>,
     key: K,
     number: u64,
-    told: watch::Receiver<Told<T>>,
+    told: watch::Receiver<LeaderState<T>>,
 }
 
 /// What somebody who wants a thing is to do.
 #[derive(Debug)]
-pub enum Seat<K: Ord, T> {
+pub enum CoalesceRole<K: Ord, T> {
     /// Fetch it, and share it if that is allowed.
     Leader(Leader<K, T>),
     /// Wait.
@@ -97,7 +97,7 @@ pub enum Seat<K: Ord, T> {
 
 /// What came of waiting.
 #[derive(Debug)]
-pub enum Waited<K: Ord, T> {
+pub enum WaitOutcome<K: Ord, T> {
     /// This is shared.
     Shared(Arc<T>),
     /// Fetch it alone: it is one client's own.
@@ -132,38 +132,38 @@ impl<K: Ord + Clone, T> Coalescer<K, T> {
     }
 
     /// Somebody wants `key`.
-    pub fn board(self: &Arc<Self>, key: K, now: Instant) -> Seat<K, T> {
+    pub fn board(self: &Arc<Self>, key: K, now: Instant) -> CoalesceRole<K, T> {
         let mut state = self.lock();
         if state.private.has(&key, now) {
-            return Seat::Alone;
+            return CoalesceRole::Alone;
         }
         if let Some(flight) = state.under_way.get(&key) {
-            return Seat::Follower(Follower {
+            return CoalesceRole::Follower(Follower {
                 flights: self.clone(),
                 number: flight.number,
                 told: flight.tell.subscribe(),
                 key,
             });
         }
-        let tell = watch::Sender::new(Told::Nothing);
+        let tell = watch::Sender::new(LeaderState::Nothing);
         let number = state.next;
         state.next += 1;
-        let flight = Flight {
+        let flight = PendingFetch {
             number,
             leaders: 1,
             since: now,
             tell: tell.clone(),
         };
         state.under_way.insert(key.clone(), flight);
-        Seat::Leader(self.leader(key, number, tell))
+        CoalesceRole::Leader(self.leader(key, number, tell))
     }
 
     /// What is shared of `key` at this moment.
     pub fn landed(&self, key: &K) -> Option<Arc<T>> {
         let state = self.lock();
         match &*state.under_way.get(key)?.tell.borrow() {
-            Told::Shared(shared) => Some(shared.clone()),
-            Told::Nothing | Told::Private | Told::Failed(_) => None,
+            LeaderState::Shared(shared) => Some(shared.clone()),
+            LeaderState::Nothing | LeaderState::Private | LeaderState::Failed(_) => None,
         }
     }
 
@@ -172,7 +172,7 @@ impl<K: Ord + Clone, T> Coalescer<K, T> {
     pub fn supersede(&self, key: &K, shared: &Arc<T>) {
         let mut state = self.lock();
         let landed = state.under_way.get(key).is_some_and(
-            |flight| matches!(&*flight.tell.borrow(), Told::Shared(it) if Arc::ptr_eq(it, shared)),
+            |flight| matches!(&*flight.tell.borrow(), LeaderState::Shared(it) if Arc::ptr_eq(it, shared)),
         );
         if landed {
             state.under_way.remove(key);
@@ -191,7 +191,12 @@ impl<K: Ord + Clone, T> Coalescer<K, T> {
         }
     }
 
-    fn leader(self: &Arc<Self>, key: K, number: u64, tell: watch::Sender<Told<T>>) -> Leader<K, T> {
+    fn leader(
+        self: &Arc<Self>,
+        key: K,
+        number: u64,
+        tell: watch::Sender<LeaderState<T>>,
+    ) -> Leader<K, T> {
         Leader {
             flights: self.clone(),
             key,
@@ -227,13 +232,13 @@ impl<K: Ord, T> Leader<K, T> {
     /// Everyone may have `shared`: those who wait, and who comes before this is dropped.
     pub fn land(&mut self, shared: Arc<T>) {
         self.has_landed = true;
-        self.tell.send_replace(Told::Shared(shared));
+        self.tell.send_replace(LeaderState::Shared(shared));
     }
 
     /// The origin failed, and who has something kept does with that: those who wait now are told. Who comes from now on asks anew.
     pub fn fail(self, failure: Failure) {
         let mut state = self.flights.state.lock();
-        if !matches!(*self.tell.borrow(), Told::Nothing) {
+        if !matches!(*self.tell.borrow(), LeaderState::Nothing) {
             return; // another has brought something
         }
         let flight = state.under_way.get(&self.key);
@@ -242,7 +247,7 @@ impl<K: Ord, T> Leader<K, T> {
             state.under_way.remove(&self.key);
         }
         drop(state);
-        self.tell.send_replace(Told::Failed(failure));
+        self.tell.send_replace(LeaderState::Failed(failure));
     }
 
     /// Whether others lead beside this one.
@@ -258,13 +263,13 @@ impl<K: Ord + Clone, T> Leader<K, T> {
     /// The answer is one client's alone, and so will others be.
     pub fn private(mut self, now: Instant) {
         let mut state = self.flights.lock();
-        if matches!(*self.tell.borrow(), Told::Shared(_)) {
+        if matches!(*self.tell.borrow(), LeaderState::Shared(_)) {
             return; // another has brought what everyone may have
         }
         self.has_landed = true;
         state.private.note(&self.key, now);
         drop(state);
-        self.tell.send_replace(Told::Private);
+        self.tell.send_replace(LeaderState::Private);
     }
 }
 
@@ -285,34 +290,34 @@ impl<K: Ord, T> Drop for Leader<K, T> {
 
 impl<K: Ord + Clone, T> Follower<K, T> {
     /// Waits for what leaders share, at most to `until`.
-    pub async fn wait(mut self, runtime: &SharedRuntime, until: Instant) -> Waited<K, T> {
+    pub async fn wait(mut self, runtime: &SharedRuntime, until: Instant) -> WaitOutcome<K, T> {
         // When he who leads alone is left to himself.
         let mut patience = None;
         loop {
             match &*self.told.borrow_and_update() {
-                Told::Shared(shared) => return Waited::Shared(shared.clone()),
-                Told::Private => return Waited::Private,
-                Told::Failed(failure) => return Waited::Failed(*failure),
-                Told::Nothing => {}
+                LeaderState::Shared(shared) => return WaitOutcome::Shared(shared.clone()),
+                LeaderState::Private => return WaitOutcome::Private,
+                LeaderState::Failed(failure) => return WaitOutcome::Failed(*failure),
+                LeaderState::Nothing => {}
             }
             let now = runtime.now();
             if until <= now {
-                return Waited::TooLong;
+                return WaitOutcome::TooLong;
             }
             let next = match self.flights.one_more(&self.key, self.number, now) {
-                Ok(leader) => return Waited::Leader(leader),
+                Ok(leader) => return WaitOutcome::Leader(leader),
                 Err(Some(next)) => next.min(until),
                 Err(None) => {
                     let patience = *patience.get_or_insert(now + self.flights.lock_age);
                     if patience <= now {
-                        return Waited::Nothing;
+                        return WaitOutcome::Nothing;
                     }
                     patience.min(until)
                 }
             };
             let told = pin!(self.told.changed());
             if let Either::Left((Err(_), _)) = select(told, runtime.sleep_until(next)).await {
-                return Waited::Nothing;
+                return WaitOutcome::Nothing;
             }
         }
     }

@@ -4,29 +4,29 @@
 use http::{HeaderMap, HeaderName, HeaderValue, header, response};
 use spdy_cache::freshness::Times;
 use spdy_cache::policy::Policy;
-use spdy_cache::redirected::Redirects;
+use spdy_cache::redirected::RedirectLimits;
 use spdy_cache::storable::Uncacheable;
 use spdy_rewrite::redirect::{Redirect, RedirectState};
 use spdy_rewrite::rules::Rules;
 use url::Url;
 
 use crate::counters::Outcome;
-use crate::fetch::{Fetch, Got};
+use crate::fetch::{Fetch, FetchOutcome};
 use crate::respond;
-use crate::wanted::Wanted;
+use crate::wanted::ProxyRequest;
 
 /// The field by whose words answers are purged; one of them is each URL that was followed.
 const TAGS: HeaderName = HeaderName::from_static("surrogate-key");
 
 /// What they come to.
 #[derive(Debug, Default)]
-pub(crate) struct Followed {
+pub(crate) struct RedirectChain {
     trail: RedirectState,
-    redirects: Redirects,
+    redirects: RedirectLimits,
     urls: Vec<String>,
 }
 
-impl Followed {
+impl RedirectChain {
     /// Says in whose name the next request is, if this one was in anybody's.
     pub(crate) fn name(&self, rules: &Rules, headers: &mut HeaderMap) {
         if headers.contains_key(header::ORIGIN)
@@ -75,11 +75,11 @@ impl Fetch {
     /// Where the redirect `head` of another host leads; `None` if it is the site's own, or what becomes of the request instead.
     pub(crate) fn redirected(
         &mut self,
-        at: &Wanted,
+        at: &ProxyRequest,
         head: &response::Parts,
         times: Times,
-        followed: &mut Followed,
-    ) -> Result<Option<Wanted>, Box<Got>> {
+        followed: &mut RedirectChain,
+    ) -> Result<Option<ProxyRequest>, Box<FetchOutcome>> {
         let Some((moved, load)) = &at.moved else {
             return Ok(None);
         };
@@ -95,7 +95,10 @@ impl Fetch {
             Redirect::Direct(location) => {
                 self.stop_coalescing();
                 let response = respond::direct(&location);
-                return Err(Box::new(Got::answer(response, Outcome::REDIRECTED)));
+                return Err(Box::new(FetchOutcome::answer(
+                    response,
+                    Outcome::REDIRECTED,
+                )));
             }
             Redirect::Refuse(refusal) => {
                 self.stop_coalescing();

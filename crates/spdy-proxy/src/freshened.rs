@@ -8,17 +8,17 @@ use spdy_cache::cache_status::CacheStatus;
 use spdy_cache::freshness::Times;
 use spdy_cache::store::Object;
 use spdy_cache::stored::Stored;
-use spdy_cache::validate::{HeadUpdate, Merged, ValidatorMismatch, head_update, merge};
+use spdy_cache::validate::{HeadUpdate, MergeResult, ValidatorMismatch, head_update, merge};
 
 use crate::counters::Outcome;
-use crate::fetch::{Fetch, Got, Known};
+use crate::fetch::{Fetch, FetchOutcome, StaleEntry};
 use crate::fetched::clone_head;
 use crate::fields;
-use crate::landing::{SharedResponse, Source};
+use crate::landing::{SharedBodySource, SharedResponse};
 use crate::made_by;
 use crate::proxy::NAME;
 use crate::respond;
-use crate::transform::{self, Work};
+use crate::transform::{self, RewritePlan};
 
 /// What a page is rewritten by, beside whether it is at all; a sheet by the first.
 const REWRITE_INPUT_FIELDS: [HeaderName; 4] = [
@@ -34,7 +34,7 @@ impl Fetch {
         &self,
         head: &response::Parts,
         times: Times,
-    ) -> Option<Result<Merged, ValidatorMismatch>> {
+    ) -> Option<Result<MergeResult, ValidatorMismatch>> {
         let object = &self.known.as_ref()?.object;
         let policy = self.proxy.policy(self.wanted.whose());
         let asked = &self.wanted.ask;
@@ -57,22 +57,22 @@ impl Fetch {
     }
 
     /// What becomes of the body of `stored`.
-    fn work(&self, stored: &Stored) -> Work {
+    fn work(&self, stored: &Stored) -> RewritePlan {
         let (at, mut served) = (&self.wanted, stored.headers().clone());
         let seen = self.seen();
         transform::work(at, at, stored.status(), &mut served, Some(&seen))
     }
 
     /// Whether what was made of the body that is kept, or was not made of it, hangs on what this changes: then it is made anew, of the whole.
-    pub(crate) fn changes_rewrite(&self, merged: &Merged) -> bool {
-        let Some(Known { object, .. }) = &self.known else {
+    pub(crate) fn changes_rewrite(&self, merged: &MergeResult) -> bool {
+        let Some(StaleEntry { object, .. }) = &self.known else {
             return false;
         };
         let (before, now) = (object.stored(), merged.stored());
         let made_by = match (self.work(before), self.work(now)) {
             (before, now) if before.passes() && now.passes() => return false,
-            (Work::Page(_), Work::Page(_)) => &REWRITE_INPUT_FIELDS[..],
-            (Work::Sheet(_), Work::Sheet(_)) => &REWRITE_INPUT_FIELDS[..1],
+            (RewritePlan::Page(_), RewritePlan::Page(_)) => &REWRITE_INPUT_FIELDS[..],
+            (RewritePlan::Sheet(_), RewritePlan::Sheet(_)) => &REWRITE_INPUT_FIELDS[..1],
             _ => return true,
         };
         let (before, now) = (before.headers(), now.headers());
@@ -81,11 +81,15 @@ impl Fetch {
     }
 
     /// A 304 to our own condition makes what is kept fresh.
-    pub(crate) fn validated(&mut self, head: &response::Parts, times: Times) -> Option<Got> {
+    pub(crate) fn validated(
+        &mut self,
+        head: &response::Parts,
+        times: Times,
+    ) -> Option<FetchOutcome> {
         if head.status != StatusCode::NOT_MODIFIED {
             return None;
         }
-        let Known { object, .. } = self.known.clone()?;
+        let StaleEntry { object, .. } = self.known.clone()?;
         let merged = self.merged(head, times)?.ok()?;
         Some(self.freshened(&object, merged, head))
     }
@@ -95,11 +99,11 @@ impl Fetch {
         &mut self,
         head: &response::Parts,
         times: Times,
-    ) -> Option<Got> {
+    ) -> Option<FetchOutcome> {
         if self.wanted.ask.method != Method::HEAD {
             return None;
         }
-        let Known { object, .. } = self.known.clone()?;
+        let StaleEntry { object, .. } = self.known.clone()?;
         let policy = self.proxy.policy(self.wanted.whose());
         let (stored, len) = (object.stored(), object.body().len());
         let whole = self.without_coding(stored, head);
@@ -116,7 +120,12 @@ impl Fetch {
     }
 
     /// What is kept, with the new fields of `head`.
-    fn freshened(&mut self, object: &Object, merged: Merged, head: &response::Parts) -> Got {
+    fn freshened(
+        &mut self,
+        object: &Object,
+        merged: MergeResult,
+        head: &response::Parts,
+    ) -> FetchOutcome {
         let again = |stored: Stored| {
             let head = {
                 let mut whole = Response::new(()).into_parts().0;
@@ -143,7 +152,7 @@ impl Fetch {
         let now = self.proxy.hour();
         let status = CacheStatus::forwarded(NAME, self.forward).forward_status(head.status);
         let (stored, status) = match merged {
-            Merged::Keep(stored) => {
+            MergeResult::Keep(stored) => {
                 let stored = again(stored);
                 let key = &self.wanted.key;
                 let body = object.body().clone();
@@ -155,14 +164,14 @@ impl Fetch {
                     // Where there is no room to keep it, it is good all the same.
                     Some(leader) => leader.land(Arc::new(SharedResponse {
                         stored: stored.clone(),
-                        source: Source::Kept(kept.unwrap_or_else(|| object.clone())),
+                        source: SharedBodySource::Kept(kept.unwrap_or_else(|| object.clone())),
                     })),
                     None => {}
                 }
                 let ttl = stored.ttl(now);
                 (stored, status.stored(true).ttl(ttl))
             }
-            Merged::UseOnce(stored, why) => {
+            MergeResult::UseOnce(stored, why) => {
                 self.proxy.forget(&self.wanted.key, object);
                 let stored = again(stored);
                 self.stop_coalescing();
@@ -177,6 +186,6 @@ impl Fetch {
         if self.wanted.moved.is_none() {
             respond::add_private_fields(response.headers_mut(), &stored, &head.headers);
         }
-        Got::answer(response, Outcome::REVALIDATED)
+        FetchOutcome::answer(response, Outcome::REVALIDATED)
     }
 }

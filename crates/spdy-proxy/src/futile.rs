@@ -10,7 +10,7 @@ use parking_lot::{Mutex, MutexGuard};
 use spdy_cache::key::Key;
 use spdy_clock::Instant;
 
-use crate::fetch::{Got, PrefetchResult};
+use crate::fetch::{FetchOutcome, PrefetchResult};
 use crate::remembered::ExpiringMap;
 
 /// For how long it is remembered of a thing that it was of no use.
@@ -22,10 +22,10 @@ const FUTILE_KEYS: usize = 4096;
 
 /// All of them.
 #[derive(Debug)]
-pub(crate) struct PrefetchBackoff(Mutex<Things>);
+pub(crate) struct PrefetchBackoff(Mutex<BackoffTables>);
 
 #[derive(Debug)]
-struct Things {
+struct BackoffTables {
     of_no_use: ExpiringMap<Key>,
     failed: ExpiringMap<Key>,
 }
@@ -33,7 +33,7 @@ struct Things {
 impl PrefetchBackoff {
     /// None yet.
     pub(crate) fn new() -> Self {
-        Self(Mutex::new(Things {
+        Self(Mutex::new(BackoffTables {
             of_no_use: ExpiringMap::new(FUTILE_FOR, FUTILE_KEYS),
             failed: ExpiringMap::new(FAILURE_BACKOFF, FUTILE_KEYS),
         }))
@@ -46,12 +46,14 @@ impl PrefetchBackoff {
     }
 
     /// This came of fetching `key` ahead.
-    pub(crate) fn note(&self, key: &Key, got: &Got, now: Instant) {
+    pub(crate) fn note(&self, key: &Key, got: &FetchOutcome, now: Instant) {
         let mut things = self.lock();
         match got {
-            Got::Nothing(PrefetchResult::Kept) => {}
-            Got::Nothing(PrefetchResult::None) => things.of_no_use.note(key, now),
-            Got::Nothing(PrefetchResult::Failed) | Got::Answer(_) => things.failed.note(key, now),
+            FetchOutcome::Nothing(PrefetchResult::Kept) => {}
+            FetchOutcome::Nothing(PrefetchResult::None) => things.of_no_use.note(key, now),
+            FetchOutcome::Nothing(PrefetchResult::Failed) | FetchOutcome::Answer(_) => {
+                things.failed.note(key, now)
+            }
         }
     }
 
@@ -64,7 +66,7 @@ impl PrefetchBackoff {
         things.failed.remove_range(&first, is_meant);
     }
 
-    fn lock(&self) -> MutexGuard<'_, Things> {
+    fn lock(&self) -> MutexGuard<'_, BackoffTables> {
         self.0.lock()
     }
 }
@@ -86,12 +88,20 @@ mod tests {
     #[test]
     fn failure_backs_off_seconds_and_unusable_an_hour_or_until_purge() {
         let things = PrefetchBackoff::new();
-        let answer = |outcome| Got::answer(Response::new(Body::empty()), outcome);
-        things.note(&key("/kept"), &Got::Nothing(PrefetchResult::Kept), at(0));
-        things.note(&key("/private"), &Got::Nothing(PrefetchResult::None), at(0));
+        let answer = |outcome| FetchOutcome::answer(Response::new(Body::empty()), outcome);
+        things.note(
+            &key("/kept"),
+            &FetchOutcome::Nothing(PrefetchResult::Kept),
+            at(0),
+        );
+        things.note(
+            &key("/private"),
+            &FetchOutcome::Nothing(PrefetchResult::None),
+            at(0),
+        );
         things.note(
             &key("/overloaded"),
-            &Got::Nothing(PrefetchResult::Failed),
+            &FetchOutcome::Nothing(PrefetchResult::Failed),
             at(0),
         );
         things.note(&key("/away"), &answer(Outcome::UNREACHABLE), at(0));
@@ -107,7 +117,7 @@ mod tests {
         assert_eq!(left(3600), [""; 0]);
         things.note(
             &key("/private"),
-            &Got::Nothing(PrefetchResult::None),
+            &FetchOutcome::Nothing(PrefetchResult::None),
             at(3600),
         );
         things.purge(key("/private").as_bytes());

@@ -13,21 +13,21 @@ pub(crate) fn with_guard<H>(body: Body, held: H, broken: fn(&mut H)) -> Body
 where
     H: Send + Unpin + 'static,
 {
-    Body::wrap(HeldBody {
+    Body::wrap(GuardedBody {
         body,
         held: Some(held),
         broken,
     })
 }
 
-struct HeldBody<H> {
+struct GuardedBody<H> {
     body: Body,
     /// `None` at the end.
     held: Option<H>,
     broken: fn(&mut H),
 }
 
-impl<H: Unpin> http_body::Body for HeldBody<H> {
+impl<H: Unpin> http_body::Body for GuardedBody<H> {
     type Data = Bytes;
     type Error = BoxError;
 

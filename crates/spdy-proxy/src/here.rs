@@ -10,7 +10,7 @@ use spdy_clock::Instant;
 
 use crate::fields;
 use crate::remembered::ExpiringMap;
-use crate::wanted::Wanted;
+use crate::wanted::ProxyRequest;
 
 /// For how long one is not looked for again.
 const SEEN_TTL: Duration = Duration::from_secs(1);
@@ -19,7 +19,7 @@ const MAX_SEEN: usize = 16 * 1024;
 
 /// The things that are here, each by a number. Two of one number are taken for one: then the other may not be fetched ahead for a while.
 #[derive(Debug)]
-pub(crate) struct Here(Mutex<ExpiringMap<u64>>);
+pub(crate) struct PrefetchSeen(Mutex<ExpiringMap<u64>>);
 
 /// Who looks for things.
 #[derive(Debug)]
@@ -39,7 +39,7 @@ pub(crate) struct SeenKeys {
 
 impl PrefetchContext {
     /// Who asked for `wanted`, and says so much of himself.
-    pub(crate) fn of(wanted: &Wanted, says: &HeaderMap) -> Self {
+    pub(crate) fn of(wanted: &ProxyRequest, says: &HeaderMap) -> Self {
         let mut place = DefaultHasher::new();
         (&wanted.site.name, wanted.site.rules.tag()).hash(&mut place);
         (&wanted.authority, fields::scheme_of(wanted.arrival)).hash(&mut place);
@@ -64,7 +64,7 @@ impl PrefetchContext {
     }
 }
 
-impl Here {
+impl PrefetchSeen {
     pub(crate) fn new() -> Self {
         Self(Mutex::new(nothing_yet()))
     }
@@ -108,7 +108,7 @@ mod tests {
 
     #[test]
     fn seen_entry_expires_after_a_second_or_a_purge() {
-        let here = Here::new();
+        let here = PrefetchSeen::new();
         let at = |ms: u64| Instant::ZERO + Duration::from_millis(ms);
         assert!(!here.has(THING, at(0)));
         here.note(THING, false, at(0));
@@ -122,7 +122,7 @@ mod tests {
 
     #[test]
     fn varying_resource_is_seen_per_client_headers() {
-        let here = Here::new();
+        let here = PrefetchSeen::new();
         let others = SeenKeys { his: 3, ..THING };
         here.note(THING, true, Instant::ZERO);
         assert!(here.has(THING, Instant::ZERO) && !here.has(others, Instant::ZERO));

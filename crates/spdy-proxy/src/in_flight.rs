@@ -14,7 +14,7 @@ const LIMIT: &str = "in_flight_mib";
 
 /// The room of all recordings.
 #[derive(Debug)]
-pub struct InFlight {
+pub struct BodyMemory {
     limit: usize,
     claimed: AtomicUsize,
     counters: Counters,
@@ -22,12 +22,12 @@ pub struct InFlight {
 
 /// What one recording has of it. Dropped, all is given back.
 #[derive(Debug)]
-pub struct Claim {
-    of: Arc<InFlight>,
+pub struct MemoryReservation {
+    of: Arc<BodyMemory>,
     bytes: usize,
 }
 
-impl InFlight {
+impl BodyMemory {
     /// Room for `limit` bytes; `counters` are told when it is not enough.
     #[must_use]
     pub fn new(limit: usize, counters: Counters) -> Arc<Self> {
@@ -46,19 +46,19 @@ impl InFlight {
 
     /// A claim to so many bytes; `None`, which is counted, if there is no room for them.
     #[must_use]
-    pub fn claim(self: &Arc<Self>, bytes: usize) -> Option<Claim> {
+    pub fn claim(self: &Arc<Self>, bytes: usize) -> Option<MemoryReservation> {
         let of = self.clone();
-        let mut claim = Claim { of, bytes: 0 };
+        let mut claim = MemoryReservation { of, bytes: 0 };
         claim.grow_to(bytes).then_some(claim)
     }
 }
 
-impl Claim {
+impl MemoryReservation {
     /// Claims what is missing to `bytes`; `false`, which is counted, if there is no room: it is as large as before then.
     #[must_use]
     pub fn grow_to(&mut self, bytes: usize) -> bool {
         let missing = bytes.saturating_sub(self.bytes);
-        let InFlight { limit, claimed, .. } = &*self.of;
+        let BodyMemory { limit, claimed, .. } = &*self.of;
         let more = |now: usize| now.checked_add(missing).filter(|sum| sum <= limit);
         let granted = claimed.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more);
         match granted {
@@ -76,7 +76,7 @@ impl Claim {
     }
 }
 
-impl Drop for Claim {
+impl Drop for MemoryReservation {
     fn drop(&mut self) {
         self.shrink_to(0);
     }
@@ -89,7 +89,7 @@ mod tests {
     #[test]
     fn reservations_share_the_limit_and_are_released() {
         let counters = Counters::default();
-        let all = InFlight::new(100, counters.clone());
+        let all = BodyMemory::new(100, counters.clone());
         let mut one = all.claim(60).expect("there is room");
         let mut other = all.claim(0).expect("nothing is always there");
         assert!(other.grow_to(40));

@@ -9,19 +9,19 @@ use spdy_cache::store::Object;
 use spdy_cache::stored::Stored;
 
 use crate::flight::Leader;
-use crate::recording::Recording;
+use crate::recording::SharedBody;
 
 /// An answer that everyone may have.
 #[derive(Debug)]
 pub(crate) struct SharedResponse {
     pub(crate) stored: Arc<Stored>,
-    pub(crate) source: Source,
+    pub(crate) source: SharedBodySource,
 }
 
 /// Where the body of what is shared is.
 #[derive(Debug)]
-pub(crate) enum Source {
-    Coming(Recording),
+pub(crate) enum SharedBodySource {
+    Coming(SharedBody),
     Kept(Object),
 }
 

@@ -13,7 +13,7 @@ use spdy_cache::body::Body as KeptBody;
 
 /// A part of an answer.
 #[derive(Debug)]
-pub enum Part {
+pub enum BodyPart {
     /// What stands between ranges.
     Text(Bytes),
     /// Bytes of what is kept.
@@ -37,7 +37,7 @@ pub fn range(body: &KeptBody, range: Range<u64>) -> Body {
     let (first, second) = (pieces.next(), pieces.next());
     match second {
         None => Body::full(first.unwrap_or_default()),
-        Some(_) => parts(body, [Part::Range(range)]),
+        Some(_) => parts(body, [BodyPart::Range(range)]),
     }
 }
 
@@ -47,9 +47,9 @@ pub fn range(body: &KeptBody, range: Range<u64>) -> Body {
 ///
 /// When it is read, if a range ends past the body.
 #[must_use]
-pub fn parts(body: &KeptBody, parts: impl IntoIterator<Item = Part>) -> Body {
-    let parts: VecDeque<Part> = parts.into_iter().collect();
-    let left = parts.iter().map(Part::len).sum();
+pub fn parts(body: &KeptBody, parts: impl IntoIterator<Item = BodyPart>) -> Body {
+    let parts: VecDeque<BodyPart> = parts.into_iter().collect();
+    let left = parts.iter().map(BodyPart::len).sum();
     Body::wrap(StoredBodyReader {
         body: body.clone(),
         parts,
@@ -57,7 +57,7 @@ pub fn parts(body: &KeptBody, parts: impl IntoIterator<Item = Part>) -> Body {
     })
 }
 
-impl Part {
+impl BodyPart {
     fn len(&self) -> u64 {
         match self {
             Self::Text(text) => text.len() as u64,
@@ -68,7 +68,7 @@ impl Part {
 
 struct StoredBodyReader {
     body: KeptBody,
-    parts: VecDeque<Part>,
+    parts: VecDeque<BodyPart>,
     /// Bytes in `parts`.
     left: u64,
 }
@@ -77,8 +77,8 @@ impl StoredBodyReader {
     fn next(&mut self) -> Option<Bytes> {
         loop {
             let piece = match self.parts.front_mut()? {
-                Part::Text(text) => std::mem::take(text),
-                Part::Range(range) => {
+                BodyPart::Text(text) => std::mem::take(text),
+                BodyPart::Range(range) => {
                     let piece = self.body.slice(range.clone()).next().unwrap_or_default();
                     range.start += piece.len() as u64;
                     piece
@@ -153,11 +153,11 @@ mod tests {
         let got = parts(
             &kept,
             [
-                Part::Text("before".into()),
-                Part::Range(10..CHUNK_BYTES as u64 + 10),
-                Part::Text("".into()),
-                Part::Range(5..5),
-                Part::Text("after".into()),
+                BodyPart::Text("before".into()),
+                BodyPart::Range(10..CHUNK_BYTES as u64 + 10),
+                BodyPart::Text("".into()),
+                BodyPart::Range(5..5),
+                BodyPart::Text("after".into()),
             ],
         );
         let want = [b"before", &all[10..CHUNK_BYTES + 10], b"after"].concat();

@@ -20,19 +20,19 @@ use spdy_cache::key::Key;
 use spdy_cache::storable::may_store;
 use spdy_cache::stored::Stored;
 use spdy_clock::Instant;
-use spdy_rewrite::integrity::Pinned;
+use spdy_rewrite::integrity::IntegrityState;
 use spdy_rewrite::kind::Kind;
 use spdy_rewrite::reference::Reference;
 use spdy_rewrite::referrer::ReferrerScope;
 use spdy_rewrite::rewritten;
-use spdy_rewrite::seen::Seen;
-use spdy_rewrite::verdict::Reason;
+use spdy_rewrite::seen::SiteFacts;
+use spdy_rewrite::verdict::SkipReason;
 use url::Url;
 
 use crate::proxy::Proxy;
 use crate::remembered::ExpiringMap;
-use crate::sheets::OfSite;
-use crate::wanted::Wanted;
+use crate::sheets::SiteObservations;
+use crate::wanted::ProxyRequest;
 
 /// Pinned sheets of a page that are noted with it.
 const MAX_PINS: usize = 64;
@@ -55,21 +55,21 @@ const CSP_GUARDED: &str = "guarded";
 /// The facts of one page.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub(crate) struct RewriteFacts {
-    pins: Vec<Pin>,
+    pins: Vec<PinnedStylesheet>,
     /// Origins of which it was not known that all the page names there is moved.
     connects: Vec<String>,
 }
 
 /// A sheet that the page pins.
 #[derive(Clone, Debug, Eq, PartialEq)]
-struct Pin {
+struct PinnedStylesheet {
     url: String,
     metadata: String,
     /// The word for what was known of it: one of those above, or the hash of what is served.
     answer: String,
 }
 
-impl Pin {
+impl PinnedStylesheet {
     fn line(&self) -> String {
         [PIN, &self.url, &self.answer, &self.metadata].join(" ")
     }
@@ -77,14 +77,21 @@ impl Pin {
 
 impl RewriteFacts {
     /// The page pins the sheet at `url` by `metadata`, of which this is known; as one that is not moved if it is guarded.
-    pub(crate) fn pin(&mut self, url: &Url, metadata: &str, known: &Pinned, is_guarded: bool) {
+    pub(crate) fn pin(
+        &mut self,
+        url: &Url,
+        metadata: &str,
+        known: &IntegrityState,
+        is_guarded: bool,
+    ) {
         let words: Vec<&str> = metadata.split_ascii_whitespace().collect();
-        let pin = Pin {
+        let pin = PinnedStylesheet {
             url: url[..url::Position::AfterQuery].to_owned(),
             metadata: words.join(" "),
             answer: answer(known, is_guarded).to_owned(),
         };
-        let is_it = |other: &Pin| other.url == pin.url && other.metadata == pin.metadata;
+        let is_it =
+            |other: &PinnedStylesheet| other.url == pin.url && other.metadata == pin.metadata;
         let is_new = !self.pins.iter().any(is_it);
         if is_new && self.pins.len() < MAX_PINS && pin.line().len() <= MAX_LINE_BYTES {
             self.pins.push(pin);
@@ -101,7 +108,7 @@ impl RewriteFacts {
 
     /// The lines of a note, each with a line feed before it.
     pub(crate) fn lines(&self) -> String {
-        let pins = self.pins.iter().map(Pin::line);
+        let pins = self.pins.iter().map(PinnedStylesheet::line);
         let connects = self
             .connects
             .iter()
@@ -124,11 +131,13 @@ impl RewriteFacts {
         for line in lines.lines() {
             let mut words = line.splitn(4, ' ');
             match (words.next(), words.next(), words.next(), words.next()) {
-                (Some(PIN), Some(url), Some(answer), Some(metadata)) => made_by.pins.push(Pin {
-                    url: url.to_owned(),
-                    metadata: metadata.to_owned(),
-                    answer: answer.to_owned(),
-                }),
+                (Some(PIN), Some(url), Some(answer), Some(metadata)) => {
+                    made_by.pins.push(PinnedStylesheet {
+                        url: url.to_owned(),
+                        metadata: metadata.to_owned(),
+                        answer: answer.to_owned(),
+                    })
+                }
                 (Some(CONNECT), Some(origin), None, None) => {
                     made_by.connects.push(origin.to_owned());
                 }
@@ -140,7 +149,7 @@ impl RewriteFacts {
 
     /// The number of what is known by now, if the page would be rewritten otherwise by it; what only spares a connection counts if it
     /// `is_stale`.
-    fn would_change(&self, seen: &OfSite, is_stale: bool) -> Option<u64> {
+    fn would_change(&self, seen: &SiteObservations, is_stale: bool) -> Option<u64> {
         let mut facts = DefaultHasher::new();
         let mut changes = false;
         for pin in &self.pins {
@@ -163,8 +172,13 @@ impl RewriteFacts {
 
     /// Gives the ETag of a page that was rewritten by more than its text and the rules a mark of that.
     fn mark(&self, headers: &mut HeaderMap) {
-        let is_known = |pin: &&Pin| pin.answer != UNKNOWN;
-        let known: Vec<String> = self.pins.iter().filter(is_known).map(Pin::line).collect();
+        let is_known = |pin: &&PinnedStylesheet| pin.answer != UNKNOWN;
+        let known: Vec<String> = self
+            .pins
+            .iter()
+            .filter(is_known)
+            .map(PinnedStylesheet::line)
+            .collect();
         if !known.is_empty() {
             rewritten::add_facts_to_etag(headers, known.join("\n").as_bytes());
         }
@@ -181,17 +195,17 @@ impl RewriteFacts {
             unhintable: true,
             is_candidate: false,
             tells: ReferrerScope::Everyone,
-            outcome: Err(Reason::Integrity),
+            outcome: Err(SkipReason::Integrity),
         })
     }
 }
 
-fn answer(known: &Pinned, is_guarded: bool) -> &str {
+fn answer(known: &IntegrityState, is_guarded: bool) -> &str {
     match known {
         _ if is_guarded => CSP_GUARDED,
-        Pinned::Unknown => UNKNOWN,
-        Pinned::Untouched => UNTOUCHED,
-        Pinned::Rewritten(hash) => hash,
+        IntegrityState::Unknown => UNKNOWN,
+        IntegrityState::Untouched => UNTOUCHED,
+        IntegrityState::Rewritten(hash) => hash,
     }
 }
 
@@ -236,7 +250,7 @@ impl Proxy {
     /// The number of the facts known now, if the page `stored` must be fetched again to be rewritten with them.
     fn changed_facts(
         self: &Arc<Self>,
-        wanted: &Wanted,
+        wanted: &ProxyRequest,
         stored: &Stored,
         is_stale: bool,
     ) -> Option<u64> {
@@ -260,7 +274,7 @@ impl Proxy {
     }
 
     /// Whether `stored`, which is fresh for `wanted`, must be fetched again, since more facts are known than when it was rewritten.
-    pub(crate) fn is_outdated(self: &Arc<Self>, wanted: &Wanted, stored: &Stored) -> bool {
+    pub(crate) fn is_outdated(self: &Arc<Self>, wanted: &ProxyRequest, stored: &Stored) -> bool {
         let facts = self.changed_facts(wanted, stored, false);
         let now = self.runtime.now();
         facts.is_some_and(|facts| !self.rewritten_again.has(&wanted.key, facts, now))
@@ -269,7 +283,7 @@ impl Proxy {
     /// Like [`is_outdated`](Self::is_outdated), but true for one request only, until more is known or a minute has passed.
     pub(crate) fn begins_again(
         self: &Arc<Self>,
-        wanted: &Wanted,
+        wanted: &ProxyRequest,
         stored: &Stored,
         is_stale: bool,
     ) -> bool {
@@ -279,12 +293,12 @@ impl Proxy {
     }
 
     /// The facts about the site, for the request `wanted`.
-    pub(crate) fn seen_of(self: &Arc<Self>, wanted: &Wanted) -> OfSite {
-        OfSite::new(self, wanted)
+    pub(crate) fn seen_of(self: &Arc<Self>, wanted: &ProxyRequest) -> SiteObservations {
+        SiteObservations::new(self, wanted)
     }
 
     /// Fetches ahead the sheets that a page pins which is kept with `note`, and of which nothing is known.
-    pub(crate) fn prefetch_pinned(self: &Arc<Self>, wanted: &Wanted, note: &[u8]) {
+    pub(crate) fn prefetch_pinned(self: &Arc<Self>, wanted: &ProxyRequest, note: &[u8]) {
         if RewriteFacts::note_lines(note).is_empty() {
             return;
         }
@@ -310,15 +324,25 @@ mod tests {
     #[test]
     fn note_round_trips() {
         let mut made_by = RewriteFacts::default();
-        made_by.pin(&url(1), " sha256-AA\n sha512-BB ", &Pinned::Unknown, false);
+        made_by.pin(
+            &url(1),
+            " sha256-AA\n sha512-BB ",
+            &IntegrityState::Unknown,
+            false,
+        );
         made_by.pin(
             &url(2),
             "sha256-AA",
-            &Pinned::Rewritten("sha256-CC".to_owned()),
+            &IntegrityState::Rewritten("sha256-CC".to_owned()),
             false,
         );
-        made_by.pin(&url(3), "sha256-AA", &Pinned::Untouched, true);
-        made_by.pin(&url(1), "sha256-AA sha512-BB", &Pinned::Untouched, false);
+        made_by.pin(&url(3), "sha256-AA", &IntegrityState::Untouched, true);
+        made_by.pin(
+            &url(1),
+            "sha256-AA sha512-BB",
+            &IntegrityState::Untouched,
+            false,
+        );
         made_by.connect("https://cdn.test".to_owned());
         made_by.connect("https://cdn.test".to_owned());
         let lines = made_by.lines();
@@ -352,7 +376,7 @@ mod tests {
     fn note_lines_and_bytes_are_limited() {
         let mut made_by = RewriteFacts::default();
         for at in 0..=MAX_PINS {
-            made_by.pin(&url(at), "sha256-AA", &Pinned::Unknown, false);
+            made_by.pin(&url(at), "sha256-AA", &IntegrityState::Unknown, false);
             made_by.connect(format!("https://{at}.test"));
         }
         assert_eq!(
@@ -365,7 +389,7 @@ mod tests {
             (MAX_LINE_BYTES - beside + 1, 0),
             (MAX_LINE_BYTES - beside, 1),
         ] {
-            long.pin(&url(1), &"x".repeat(bytes), &Pinned::Unknown, false);
+            long.pin(&url(1), &"x".repeat(bytes), &IntegrityState::Unknown, false);
             assert_eq!(long.pins.len(), count);
         }
         long.connect("x".repeat(MAX_LINE_BYTES + 1));

@@ -7,9 +7,9 @@ use bytes::Bytes;
 use parking_lot::RwLock;
 use spdy_cache::body::{Body, BodyBuilder};
 use spdy_cache::key::Key;
-use spdy_cache::store::{Config, Counters, Object, Purge, Store};
+use spdy_cache::store::{Object, PurgeMode, Store, StoreConfig, StoreCounters};
 use spdy_cache::stored::Stored;
-use spdy_cache::tags::Tag;
+use spdy_cache::tags::PurgeTag;
 
 /// A store behind a lock: hits share it.
 #[derive(Debug)]
@@ -18,7 +18,7 @@ pub struct MemoryStore(RwLock<Store>);
 impl MemoryStore {
     /// An empty one.
     #[must_use]
-    pub fn new(config: Config) -> Self {
+    pub fn new(config: StoreConfig) -> Self {
         Self(RwLock::new(Store::new(config)))
     }
 
@@ -49,20 +49,20 @@ impl MemoryStore {
     }
 
     /// Purges what has a key that begins with `prefix`; how many objects that were.
-    pub fn purge(&self, prefix: &[u8], how: Purge) -> usize {
+    pub fn purge(&self, prefix: &[u8], how: PurgeMode) -> usize {
         let mut store = self.0.write();
         store.purge_prefix(prefix, how)
     }
 
     /// Purges what has a tag; how many objects that were.
-    pub fn purge_tag(&self, tag: &Tag, how: Purge) -> usize {
+    pub fn purge_tag(&self, tag: &PurgeTag, how: PurgeMode) -> usize {
         let mut store = self.0.write();
         store.purge_tag(tag, how)
     }
 
     /// What happened so far, how many bytes are in it, with what has left and is still read, and how many objects.
     #[must_use]
-    pub fn counters(&self) -> (Counters, u64, usize) {
+    pub fn counters(&self) -> (StoreCounters, u64, usize) {
         let store = self.0.read();
         (store.counters(), store.held_bytes(), store.len())
     }

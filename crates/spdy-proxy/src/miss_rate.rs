@@ -36,12 +36,12 @@ pub(crate) struct MissRateLimit {
 #[derive(Debug, Default)]
 struct Table {
     /// Those who found no room are under `None`.
-    budgets: BTreeMap<Option<IpAddr>, Budget>,
+    budgets: BTreeMap<Option<IpAddr>, TokenBucket>,
     swept: Option<Instant>,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Budget {
+struct TokenBucket {
     /// Thousandths of a request.
     tokens: u64,
     filled: Instant,
@@ -78,7 +78,7 @@ impl MissRateLimit {
                 source = None;
             }
         }
-        let budget = table.budgets.entry(source).or_insert(Budget {
+        let budget = table.budgets.entry(source).or_insert(TokenBucket {
             tokens: full,
             filled: now,
         });
@@ -93,7 +93,7 @@ impl MissRateLimit {
     }
 }
 
-impl Budget {
+impl TokenBucket {
     fn fill(&mut self, now: Instant, per_second: u64, full: u64) {
         // Whole milliseconds are paid for; what is left of one stays due.
         let waited = now.saturating_since(self.filled).as_millis();

@@ -17,21 +17,21 @@ use spdy_cache::lookup::{self, Failure, may_serve_on_error};
 use spdy_cache::validate::strip_conditions;
 
 use crate::counters::{CounterFamily, Outcome};
-use crate::fetch::{Fetch, Got, Known};
-use crate::flight::{Seat, Waited};
-use crate::landing::{CoalesceKey, FetchLeader, SharedResponse, Source};
+use crate::fetch::{Fetch, FetchOutcome, StaleEntry};
+use crate::flight::{CoalesceRole, WaitOutcome};
+use crate::landing::{CoalesceKey, FetchLeader, SharedBodySource, SharedResponse};
 use crate::proxy::{NAME, Proxy};
-use crate::respond::{self, Judged};
+use crate::respond::{self, StoredCheck};
 use crate::status::is_overloaded;
 use crate::upstream_error::UpstreamError;
-use crate::wanted::Wanted;
+use crate::wanted::ProxyRequest;
 
 impl Proxy {
     /// Fetches, or shares what another fetches.
     pub(crate) async fn board(
         self: &Arc<Self>,
-        wanted: Wanted,
-        known: Option<Known>,
+        wanted: ProxyRequest,
+        known: Option<StaleEntry>,
         forward: Option<Forward>,
     ) -> Response<Body> {
         let policy = self.policy(wanted.whose());
@@ -50,21 +50,21 @@ impl Proxy {
             }
             let seat = self.flights.board(berth.clone(), self.runtime.now());
             let waited = match seat {
-                Seat::Leader(leader) => Waited::Leader(leader),
-                Seat::Alone => Waited::Private,
-                Seat::Follower(follower) => {
+                CoalesceRole::Leader(leader) => WaitOutcome::Leader(leader),
+                CoalesceRole::Alone => WaitOutcome::Private,
+                CoalesceRole::Follower(follower) => {
                     let waited = follower.wait(&self.runtime, until).await;
-                    if matches!(waited, Waited::Leader(_) | Waited::TooLong) {
+                    if matches!(waited, WaitOutcome::Leader(_) | WaitOutcome::TooLong) {
                         self.counters.count(CounterFamily::Limits, "lock_age_s");
                     }
                     waited
                 }
             };
             let lead = match waited {
-                Waited::Leader(leader) => Some(leader),
-                Waited::Private => None,
-                Waited::Nothing => continue,
-                Waited::Failed(failure) => {
+                WaitOutcome::Leader(leader) => Some(leader),
+                WaitOutcome::Private => None,
+                WaitOutcome::Nothing => continue,
+                WaitOutcome::Failed(failure) => {
                     let standing = known
                         .as_ref()
                         .filter(|known| known.stands(self, &wanted.key));
@@ -79,10 +79,10 @@ impl Proxy {
                         _ => continue,
                     }
                 }
-                Waited::TooLong => {
+                WaitOutcome::TooLong => {
                     return self.unanswered(wanted, known, forward, &UpstreamError::Waited);
                 }
-                Waited::Shared(landing) => {
+                WaitOutcome::Shared(landing) => {
                     let now = self.hour();
                     if lookup::may_share_with(policy, &landing.stored, &wanted.ask, since, now)
                         && let Some(response) = self.share(&wanted, &landing, now, forward)
@@ -121,23 +121,23 @@ impl Proxy {
     /// The origin has not answered others who wanted the same, or not as they wanted.
     fn unanswered(
         self: &Arc<Self>,
-        wanted: Wanted,
-        known: Option<Known>,
+        wanted: ProxyRequest,
+        known: Option<StaleEntry>,
         forward: Forward,
         error: &UpstreamError,
     ) -> Response<Body> {
         let fetch = Fetch::new(self, wanted, known, None, forward);
         match fetch.failed(error) {
-            Got::Answer(response) => *response,
-            Got::Nothing(_) => unreachable!("who waits gets an answer"),
+            FetchOutcome::Answer(response) => *response,
+            FetchOutcome::Nothing(_) => unreachable!("who waits gets an answer"),
         }
     }
 
     /// What is kept of `wanted`, though it is stale, if the origin's failure allows it.
     pub(crate) fn stale_instead(
         &self,
-        wanted: &Wanted,
-        known: Option<&Known>,
+        wanted: &ProxyRequest,
+        known: Option<&StaleEntry>,
         failure: Failure,
     ) -> Option<Response<Body>> {
         let known = known?;
@@ -164,22 +164,22 @@ impl Proxy {
     /// What another fetched, for `wanted`.
     pub(crate) fn share(
         &self,
-        wanted: &Wanted,
+        wanted: &ProxyRequest,
         landing: &SharedResponse,
         now: SystemTime,
         forward: Forward,
     ) -> Option<Response<Body>> {
         let status = CacheStatus::forwarded(NAME, forward).collapsed(true);
-        if let Judged::Other(response) = respond::judge(wanted, &landing.stored) {
+        if let StoredCheck::Other(response) = respond::judge(wanted, &landing.stored) {
             return Some(*response);
         }
         let policy = self.policy(wanted.whose());
         match &landing.source {
-            Source::Coming(recording) => {
+            SharedBodySource::Coming(recording) => {
                 let stored = &landing.stored;
                 respond::from_shared_body(policy, wanted, stored, None, recording, now, &status)
             }
-            Source::Kept(object) => {
+            SharedBodySource::Kept(object) => {
                 Some(self.kept(wanted, &landing.stored, object.body(), now, &status))
             }
         }
@@ -187,8 +187,8 @@ impl Proxy {
 
     async fn fetch(
         self: &Arc<Self>,
-        wanted: Wanted,
-        known: Option<Known>,
+        wanted: ProxyRequest,
+        known: Option<StaleEntry>,
         leader: Option<FetchLeader>,
         forward: Forward,
     ) -> Response<Body> {
@@ -203,7 +203,7 @@ impl Proxy {
     /// Passes a request by what is kept.
     pub(crate) async fn pass(
         self: &Arc<Self>,
-        wanted: Wanted,
+        wanted: ProxyRequest,
         body: Body,
         forward: Option<Forward>,
     ) -> Response<Body> {
@@ -217,16 +217,16 @@ impl Proxy {
     /// A fetch that somebody waits for.
     async fn awaited(
         self: &Arc<Self>,
-        wanted: Wanted,
-        known: Option<Known>,
+        wanted: ProxyRequest,
+        known: Option<StaleEntry>,
         leader: Option<FetchLeader>,
         forward: Forward,
         body: Body,
     ) -> Response<Body> {
         let fetch = Fetch::new(self, wanted, known, leader, forward);
         match fetch.run(body).await {
-            Got::Answer(response) => *response,
-            Got::Nothing(_) => unreachable!("who waits gets an answer"),
+            FetchOutcome::Answer(response) => *response,
+            FetchOutcome::Nothing(_) => unreachable!("who waits gets an answer"),
         }
     }
 
@@ -239,7 +239,7 @@ impl Proxy {
     }
 
     /// What a client is told that has origins asked too often.
-    pub(crate) fn reject_over_rate(&self, wanted: &Wanted) -> Option<Response<Body>> {
+    pub(crate) fn reject_over_rate(&self, wanted: &ProxyRequest) -> Option<Response<Body>> {
         let from = wanted.from?;
         if self.misses.admits(from, self.runtime.now()) {
             return None;
@@ -254,9 +254,13 @@ impl Proxy {
     }
 
     /// Revalidates in the background a stored response that was just served, unless a fetch for it is under way.
-    pub(crate) fn revalidate_in_background(self: &Arc<Self>, mut wanted: Wanted, stale: Known) {
+    pub(crate) fn revalidate_in_background(
+        self: &Arc<Self>,
+        mut wanted: ProxyRequest,
+        stale: StaleEntry,
+    ) {
         let berth = CoalesceKey::of(&wanted.key);
-        let Seat::Leader(leader) = self.flights.board(berth, self.runtime.now()) else {
+        let CoalesceRole::Leader(leader) = self.flights.board(berth, self.runtime.now()) else {
             return;
         };
         // What this client had and wanted of it is its own matter, and the head alone makes fresh only what has not changed.

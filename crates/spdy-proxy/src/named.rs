@@ -8,20 +8,20 @@ use std::sync::Arc;
 
 use http::header::ORIGIN;
 use http::{Request, Uri, request};
-use spdy_cache::key::{Key, Parts};
-use spdy_rewrite::anonymous::{Load, Upstream};
+use spdy_cache::key::{Key, KeyParts};
+use spdy_rewrite::anonymous::{Load, UpstreamRequest};
 use spdy_rewrite::integrity;
-use spdy_rewrite::moved_url::Moved;
+use spdy_rewrite::moved_url::ProxiedUrl;
 use spdy_rewrite::named_host::HostAlias;
 use spdy_rewrite::named_request;
 use spdy_rewrite::refusal::Refusal;
 
-use crate::coding::Accepted;
+use crate::coding::AcceptedCodings;
 use crate::sites::Site;
-use crate::wanted::{Refused, Wanted, copy_conditions, request_target};
+use crate::wanted::{ProxyRequest, RequestRejection, copy_conditions, request_target};
 use crate::websocket;
 
-impl Wanted {
+impl ProxyRequest {
     /// Reads `asked`, which named `authority`, the name that `named` has.
     ///
     /// # Errors
@@ -33,7 +33,7 @@ impl Wanted {
         authority: String,
         from: Option<IpAddr>,
         mut asked: request::Parts,
-    ) -> Result<Self, Refused> {
+    ) -> Result<Self, RequestRejection> {
         if websocket::is_wanted(&asked) {
             return Err(Refusal::Upgrade.into());
         }
@@ -48,7 +48,7 @@ impl Wanted {
         let said = std::mem::replace(&mut ask.headers, upstream.headers);
         ask.method = upstream.method;
         copy_conditions(&said, &mut ask.headers);
-        let unusable = || Refused::Target(moved.target().to_owned());
+        let unusable = || RequestRejection::Target(moved.target().to_owned());
         let uri: Result<Uri, _> = moved.url().as_str().parse();
         ask.uri = uri.map_err(|_| unusable())?;
         let key = key_of(&site, &moved, upstream.load, &ask, is_off).ok_or_else(unusable)?;
@@ -60,7 +60,7 @@ impl Wanted {
             from,
             is_from_trusted: false, // another host receives no field of the client
             arrival,
-            accepts: Accepted::of(&said),
+            accepts: AcceptedCodings::of(&said),
             has_content: false,
             is_socket: false,
             step: None,
@@ -86,14 +86,14 @@ fn opened(
     named: &HostAlias,
     target: &str,
     asked: &Request<()>,
-) -> Result<(Moved, Upstream), Refused> {
+) -> Result<(ProxiedUrl, UpstreamRequest), RequestRejection> {
     let opened = site.rules.open_alias(named, target).and_then(|moved| {
         let upstream = named_request::request(&site.rules, named, &moved, asked)?;
         Ok((moved, upstream))
     });
     opened.map_err(
         |why| match named_request::is_sent_on(&why, target, asked.headers()) {
-            true => Refused::Elsewhere {
+            true => RequestRejection::Elsewhere {
                 why,
                 to: format!("{}{target}", named.original_origin()),
             },
@@ -106,7 +106,7 @@ fn opened(
 /// whether or not the host says so by Vary.
 fn key_of(
     site: &Site,
-    moved: &Moved,
+    moved: &ProxiedUrl,
     load: Load,
     ask: &request::Parts,
     is_off: bool,
@@ -124,7 +124,7 @@ fn key_of(
             rules.extend([" ", name.as_str(), "=", said]);
         }
     }
-    let parts = Parts {
+    let parts = KeyParts {
         site: site.rules.site_origin(),
         scheme: moved.scheme().name(),
         host: moved.host(),

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use crate::upstream::Whose;
+use crate::upstream::OriginKind;
 
 /// Upper bounds of the buckets of [`LatencyHistogram`], milliseconds.
 pub const LATENCY_BOUNDS_MS: [u64; 12] = [
@@ -43,7 +43,7 @@ pub struct OriginLatency {
 
 impl OriginLatency {
     /// An answer's head came after so long.
-    pub(crate) fn add(&self, whose: Whose, took: Duration) {
+    pub(crate) fn add(&self, whose: OriginKind, took: Duration) {
         let latency = self.of(whose);
         let within = |bound: &u64| took <= Duration::from_millis(*bound);
         let last = LATENCY_BOUNDS_MS.len();
@@ -55,7 +55,7 @@ impl OriginLatency {
 
     /// By now.
     #[must_use]
-    pub fn load(&self, whose: Whose) -> LatencyHistogram {
+    pub fn load(&self, whose: OriginKind) -> LatencyHistogram {
         let latency = self.of(whose);
         LatencyHistogram {
             buckets: std::array::from_fn(|nth| latency.buckets[nth].load(Ordering::Relaxed)),
@@ -63,10 +63,10 @@ impl OriginLatency {
         }
     }
 
-    fn of(&self, whose: Whose) -> &AtomicHistogram {
+    fn of(&self, whose: OriginKind) -> &AtomicHistogram {
         match whose {
-            Whose::Site => &self.site,
-            Whose::Others => &self.others,
+            OriginKind::Site => &self.site,
+            OriginKind::Others => &self.others,
         }
     }
 }
@@ -79,12 +79,12 @@ mod tests {
     fn latency_is_counted_in_the_first_matching_bucket() {
         let all = OriginLatency::default();
         for ms in [0, 5, 6, 30_000, 30_001] {
-            all.add(Whose::Others, Duration::from_millis(ms));
+            all.add(OriginKind::Others, Duration::from_millis(ms));
         }
-        let others = all.load(Whose::Others);
+        let others = all.load(OriginKind::Others);
         assert_eq!(others.buckets, [2, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 1]);
         assert_eq!(others.count(), 5);
         assert_eq!(others.sum, Duration::from_millis(60_012));
-        assert_eq!(all.load(Whose::Site), LatencyHistogram::default());
+        assert_eq!(all.load(OriginKind::Site), LatencyHistogram::default());
     }
 }

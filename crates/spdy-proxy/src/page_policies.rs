@@ -15,7 +15,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 
 use http::HeaderMap;
 use parking_lot::{Mutex, MutexGuard};
-use spdy_rewrite::guarded::Guarded;
+use spdy_rewrite::guarded::CspGuard;
 use spdy_rewrite::kind::Kinds;
 use spdy_rewrite::referrer::ReferrerScope;
 use spdy_rewrite::rules::Rules;
@@ -31,18 +31,18 @@ const QUIET: &str = "quiet";
 
 /// What one page says.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
-pub(crate) struct Said {
+pub(crate) struct PagePolicy {
     /// Whose scripts and sheets may not come under the site's name.
-    pub(crate) guarded: Guarded,
+    pub(crate) guarded: CspGuard,
     /// No other host is to hear of it.
     pub(crate) is_quiet: bool,
 }
 
-impl Said {
+impl PagePolicy {
     /// What it says in its head.
     pub(crate) fn by_head(rules: &Rules, page: &Url, headers: &HeaderMap) -> Self {
         Self {
-            guarded: Guarded::by_head(rules, page, headers),
+            guarded: CspGuard::by_head(rules, page, headers),
             is_quiet: ReferrerScope::by_head(headers) == ReferrerScope::Site,
         }
     }
@@ -65,7 +65,7 @@ impl Said {
         let mut words = std::str::from_utf8(note).ok()?.split(' ').peekable();
         words.next().filter(|word| *word == PAGE)?;
         let is_quiet = words.next_if_eq(&QUIET).is_some();
-        let guarded = Guarded::of_words(words)?;
+        let guarded = CspGuard::of_words(words)?;
         Some(Self { guarded, is_quiet })
     }
 
@@ -76,23 +76,23 @@ impl Said {
 
 /// What is remembered of a site.
 #[derive(Debug, Default)]
-pub struct PagePolicies(Mutex<Known>);
+pub struct PagePolicies(Mutex<SitePolicy>);
 
 #[derive(Clone, Debug, Default)]
-struct Known {
-    guarded: Guarded,
+struct SitePolicy {
+    guarded: CspGuard,
     /// Digests of URLs: one may be somebody's alone.
     quiet: BTreeSet<u64>,
     order: VecDeque<u64>,
 }
 
 impl PagePolicies {
-    fn lock(&self) -> MutexGuard<'_, Known> {
+    fn lock(&self) -> MutexGuard<'_, SitePolicy> {
         self.0.lock()
     }
 
     /// The site's own answer for `page`, as browsers name it, says this, as far as that is known.
-    pub(crate) fn learn(&self, page: impl FnOnce() -> Option<Url>, said: Said) {
+    pub(crate) fn learn(&self, page: impl FnOnce() -> Option<Url>, said: PagePolicy) {
         if said.is_nothing() {
             return; // most pages, each time they are served
         }
@@ -104,7 +104,7 @@ impl PagePolicies {
     }
 
     /// All of a page came by, and this is what it said.
-    pub(crate) fn note_page(&self, page: &Url, guarded: Guarded, tells: ReferrerScope) {
+    pub(crate) fn note_page(&self, page: &Url, guarded: CspGuard, tells: ReferrerScope) {
         let mut known = self.lock();
         known.guarded.extend(guarded);
         match tells {
@@ -131,7 +131,7 @@ impl PagePolicies {
     }
 }
 
-impl Known {
+impl SitePolicy {
     fn forget(&mut self, page: &Url) {
         let digest = digest(&page[..url::Position::AfterQuery]);
         if self.quiet.remove(&digest) {
@@ -172,7 +172,7 @@ mod tests {
             (true, "page quiet 3-style 3"),
             (false, "page 1-style from:'self' from:'self',https://a.test"),
         ] {
-            let said = Said::of_note(note.as_bytes()).expect("a note");
+            let said = PagePolicy::of_note(note.as_bytes()).expect("a note");
             assert_eq!(said.is_quiet, is_quiet, "{note}");
             assert_eq!(said.note(), note.as_bytes());
         }
@@ -186,9 +186,9 @@ mod tests {
             "page 1-font",
             "page -style",
         ] {
-            assert_eq!(Said::of_note(other.as_bytes()), None, "{other:?}");
+            assert_eq!(PagePolicy::of_note(other.as_bytes()), None, "{other:?}");
         }
-        assert_eq!(Said::of_note(b"page \xff"), None);
+        assert_eq!(PagePolicy::of_note(b"page \xff"), None);
     }
 
     #[test]
@@ -196,15 +196,15 @@ mod tests {
         let policies = PagePolicies::default();
         let page = |at: usize| Url::parse(&format!("https://www.site.test/{at}?x")).expect("a URL");
         for at in 0..=MAX_HIDDEN_REFERRERS {
-            policies.note_page(&page(at), Guarded::default(), ReferrerScope::Site);
-            policies.note_page(&page(at), Guarded::default(), ReferrerScope::Site);
+            policies.note_page(&page(at), CspGuard::default(), ReferrerScope::Site);
+            policies.note_page(&page(at), CspGuard::default(), ReferrerScope::Site);
         }
         assert!(!policies.is_quiet(page(0).as_str()), "one too many");
         assert!(policies.is_quiet(page(1).as_str()));
         // What is kept is served again and again, and is one page.
-        let said = Said {
+        let said = PagePolicy {
             is_quiet: true,
-            ..Said::default()
+            ..PagePolicy::default()
         };
         for _ in 0..MAX_HIDDEN_REFERRERS {
             policies.learn(|| Some(page(MAX_HIDDEN_REFERRERS)), said.clone());
@@ -213,15 +213,15 @@ mod tests {
         let heir = PagePolicies::default();
         heir.take_over(&policies);
         assert!(heir.is_quiet(page(MAX_HIDDEN_REFERRERS).as_str()));
-        policies.note_page(&page(1), Guarded::default(), ReferrerScope::Everyone);
+        policies.note_page(&page(1), CspGuard::default(), ReferrerScope::Everyone);
         assert!(
             !policies.is_quiet(page(1).as_str()),
             "it says otherwise now"
         );
         // One that changes its mind takes one place.
         for _ in 0..MAX_HIDDEN_REFERRERS {
-            policies.note_page(&page(1), Guarded::default(), ReferrerScope::Site);
-            policies.note_page(&page(1), Guarded::default(), ReferrerScope::Everyone);
+            policies.note_page(&page(1), CspGuard::default(), ReferrerScope::Site);
+            policies.note_page(&page(1), CspGuard::default(), ReferrerScope::Everyone);
         }
         assert!(policies.is_quiet(page(2).as_str()));
     }

@@ -6,11 +6,14 @@ use std::net::IpAddr;
 use crate::sites::Sites;
 
 /// A name, the port that it is asked at (any if `None`), and its address.
-pub(crate) type Placed = (String, Option<u16>, IpAddr);
+pub(crate) type OriginAddress = (String, Option<u16>, IpAddr);
 
 /// Where the own origins of `sites` are that are not looked up: what a site says of its own goes before what `resolve` says of all. Where
 /// both said something, both would be tried.
-pub(crate) fn origin_addresses(sites: &Sites, resolve: &BTreeMap<String, IpAddr>) -> Vec<Placed> {
+pub(crate) fn origin_addresses(
+    sites: &Sites,
+    resolve: &BTreeMap<String, IpAddr>,
+) -> Vec<OriginAddress> {
     let mut placed = sites.addresses().to_vec();
     let is_said = |name: &str| sites.addresses().iter().any(|(said, ..)| said == name);
     let is_said_at = |name: &str, port| {

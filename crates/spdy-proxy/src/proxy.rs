@@ -12,12 +12,12 @@ use spdy::runtime::SharedRuntime;
 use spdy_cache::policy::{Policy, SetCookie};
 use spdy_cache::shared::SharedTier;
 use spdy_cache::store;
-use spdy_net::calendar::Calendar;
-use spdy_net::handler::Arrival;
+use spdy_net::calendar::WallClock;
+use spdy_net::handler::RequestInfo;
 use spdy_net::in_front::TrustedProxies;
 use spdy_server::visit::DigestKey;
 
-use crate::ahead::Ahead;
+use crate::ahead::Prefetcher;
 use crate::claims::FromTrustedProxy;
 use crate::companions::PageResources;
 use crate::config_cache::CacheConfig;
@@ -28,21 +28,21 @@ use crate::disk::DiskStore;
 use crate::encodings::EncodedBodies;
 use crate::flight::Coalescer;
 use crate::forwarded::{self, is_secure};
-use crate::in_flight::InFlight;
+use crate::in_flight::BodyMemory;
 use crate::landing::{CoalesceKey, SharedResponse};
 use crate::made_by::RefetchHistory;
 use crate::memory::MemoryStore;
 use crate::miss_rate::MissRateLimit;
 use crate::origin_latency::OriginLatency;
-use crate::purge::Purges;
+use crate::purge::PurgeLog;
 use crate::range_fills::RangeFillCredits;
 use crate::reports::PageReports;
 use crate::sheets::StylesheetIndex;
 use crate::sites::{Site, Sites};
-use crate::sockets::Sockets;
+use crate::sockets::WebSocketLimit;
 use crate::spans::{OpenSpan, SpanKind, Spans};
-use crate::upstream::{Upstream, Whose};
-use crate::wanted::Wanted;
+use crate::upstream::{OriginKind, Upstream};
+use crate::wanted::ProxyRequest;
 use crate::wholes::RangeFillBackoff;
 
 /// The name that `Cache-Status` and `Proxy-Status` know this by.
@@ -61,7 +61,7 @@ pub struct Proxy {
     pub(crate) shared: OnceLock<Arc<dyn SharedTier>>,
     pub(crate) encodings: Arc<EncodedBodies>,
     pub(crate) companions: PageResources,
-    pub(crate) purges: Purges,
+    pub(crate) purges: PurgeLog,
     pub(crate) sheets: StylesheetIndex,
     pub(crate) rewritten_again: RefetchHistory,
     /// What became of pages.
@@ -78,16 +78,16 @@ pub struct Proxy {
     of_others: Policy,
     pub(crate) object_bytes: usize,
     /// What is recorded to be kept.
-    pub in_flight: Arc<InFlight>,
+    pub in_flight: Arc<BodyMemory>,
     pub(crate) fetch_timeout: Duration,
     pub(crate) misses: MissRateLimit,
-    pub(crate) sockets: Sockets,
-    pub(crate) ahead: Ahead,
+    pub(crate) sockets: WebSocketLimit,
+    pub(crate) ahead: Prefetcher,
     pub(crate) dead: NegativeCache,
     pub(crate) wholes: RangeFillBackoff,
     pub(crate) range_fills: Arc<RangeFillCredits>,
     pub(crate) runtime: SharedRuntime,
-    calendar: Calendar,
+    calendar: WallClock,
 }
 
 impl Proxy {
@@ -99,20 +99,20 @@ impl Proxy {
         config: &CacheConfig,
         learn: &LearnConfig,
         runtime: SharedRuntime,
-        calendar: Calendar,
+        calendar: WallClock,
     ) -> Arc<Self> {
         let with = |policy| Policy {
             clients_may_revalidate: config.obey_reload,
             ..policy
         };
-        let memory = MemoryStore::new(store::Config {
+        let memory = MemoryStore::new(store::StoreConfig {
             max_bytes: (config.memory_mib << 20) as u64,
             max_object_bytes: (config.object_mib << 20) as u64,
             site_bytes: sites.memory_quotas(),
-            ..store::Config::default()
+            ..store::StoreConfig::default()
         });
         let counters = Counters::default();
-        let in_flight = InFlight::new(config.in_flight_mib() << 20, counters.clone());
+        let in_flight = BodyMemory::new(config.in_flight_mib() << 20, counters.clone());
         let of_codings = (config.memory_mib << 20) / ENCODED_MEMORY_DIVISOR;
         Arc::new(Self {
             sites: RwLock::new(Arc::new(sites)),
@@ -122,7 +122,7 @@ impl Proxy {
             shared: OnceLock::new(),
             encodings: EncodedBodies::new(of_codings, in_flight.clone()),
             companions: PageResources::default(),
-            purges: Purges::default(),
+            purges: PurgeLog::default(),
             sheets: StylesheetIndex::default(),
             rewritten_again: RefetchHistory::default(),
             reports: PageReports::default(),
@@ -145,8 +145,8 @@ impl Proxy {
             object_bytes: config.object_mib << 20,
             fetch_timeout: Duration::from_secs(config.fetch_timeout_s),
             misses: MissRateLimit::new(config.misses_per_second),
-            sockets: Sockets::default(),
-            ahead: Ahead::new(learn),
+            sockets: WebSocketLimit::default(),
+            ahead: Prefetcher::new(learn),
             dead: NegativeCache::default(),
             wholes: RangeFillBackoff::default(),
             range_fills: RangeFillCredits::new(config.range_fill_mib << 20),
@@ -200,7 +200,7 @@ impl Proxy {
     }
 
     /// The span of what is rewritten of the answer to `wanted`.
-    pub(crate) fn rewriting_span(&self, wanted: &Wanted) -> Option<OpenSpan> {
+    pub(crate) fn rewriting_span(&self, wanted: &ProxyRequest) -> Option<OpenSpan> {
         let within = wanted.within.as_ref()?;
         let place = self.spans()?.within(within, SpanKind::Internal, "rewrite");
         place.open
@@ -213,7 +213,7 @@ impl Proxy {
 
     /// What the cache did so far, and how many bytes and objects are in it.
     #[must_use]
-    pub fn cache(&self) -> (store::Counters, u64, usize) {
+    pub fn cache(&self) -> (store::StoreCounters, u64, usize) {
         self.memory.counters()
     }
 
@@ -222,10 +222,10 @@ impl Proxy {
         self.upstream().close().await;
     }
 
-    pub(crate) fn policy(&self, whose: Whose) -> &Policy {
+    pub(crate) fn policy(&self, whose: OriginKind) -> &Policy {
         match whose {
-            Whose::Site => &self.of_site,
-            Whose::Others => &self.of_others,
+            OriginKind::Site => &self.of_site,
+            OriginKind::Others => &self.of_others,
         }
     }
 
@@ -247,7 +247,7 @@ impl Proxy {
         let Some(in_front) = self.trusted_proxy(from) else {
             return Some(from);
         };
-        let arrival: Option<&mut Arrival> = asked.extensions.get_mut();
+        let arrival: Option<&mut RequestInfo> = asked.extensions.get_mut();
         if let (Some(arrival), Some(secure)) = (arrival, is_secure(&asked.headers)) {
             arrival.secure = secure;
         }

@@ -16,22 +16,22 @@ use spdy_rewrite::referrer::ReferrerScope;
 use spdy_rewrite::rewritten;
 
 use crate::ahead::FinishedPage;
-use crate::ahead_budget::Budget;
-use crate::companions::Reader;
+use crate::ahead_budget::PrefetchBudget;
+use crate::companions::DocumentContext;
 use crate::counters::CounterFamily;
 use crate::landing::FetchLeader;
 use crate::made_by::{self, RewriteFacts};
 use crate::memory::gather;
-use crate::page_policies::Said;
+use crate::page_policies::PagePolicy;
 use crate::proxy::Proxy;
 use crate::public::{is_client_independent, is_public};
 use crate::purge::PurgeSnapshot;
-use crate::recording::Writer;
-use crate::sheets::{OfSite, StylesheetResult};
+use crate::recording::SharedBodyWriter;
+use crate::sheets::{SiteObservations, StylesheetResult};
 use crate::span_attributes::set_rewrite;
 use crate::spans::{BROKEN, OpenSpan};
-use crate::transform::Rewriter;
-use crate::wanted::Wanted;
+use crate::transform::ResponseRewriter;
+use crate::wanted::ProxyRequest;
 
 /// How long the first bytes of a page wait for its encoding when no more bytes come. After that they are sent, rewritten as far as possible
 /// without the encoding. The time is long enough for two writes of an origin to arrive as one.
@@ -50,18 +50,18 @@ pub(crate) struct Pump {
     pub(crate) status: StatusCode,
     /// Lives until it is in the cache, so that nobody fetches it in between.
     pub(crate) leader: Option<FetchLeader>,
-    pub(crate) rewriter: Rewriter,
+    pub(crate) rewriter: ResponseRewriter,
     /// The facts that it is rewritten with.
-    pub(crate) seen: Arc<OfSite>,
+    pub(crate) seen: Arc<SiteObservations>,
     /// No redirect led to it.
     pub(crate) is_in_its_place: bool,
-    pub(crate) writer: Writer,
+    pub(crate) writer: SharedBodyWriter,
     pub(crate) since: PurgeSnapshot,
-    pub(crate) wanted: Wanted,
+    pub(crate) wanted: ProxyRequest,
     /// What it named so far, of what is moved or the site's own.
     pub(crate) named: Vec<Reference>,
     /// What may still be fetched ahead for what led to it.
-    pub(crate) budget: Budget,
+    pub(crate) budget: PrefetchBudget,
     /// Things that may still be looked for to be fetched ahead.
     pub(crate) looked_for: usize,
     /// Targets of what was fetched ahead for it.
@@ -89,7 +89,7 @@ impl Pump {
         let deadline = runtime.now() + self.proxy.fetch_timeout;
         let is_shared = self.shared.is_some();
         let mut patience = is_shared.then(|| runtime.sleep_until(deadline));
-        let mut turns = Turns::default();
+        let mut turns = YieldPolicy::default();
         // Begins when bytes are held and no more are here, and is not begun again by each piece that drips in.
         let mut pause = None;
         loop {
@@ -198,7 +198,7 @@ impl Pump {
             && stored.is_some_and(is_client_independent)
             && let (Some(url), Some(home)) = (self.wanted.client_url(), self.wanted.home())
         {
-            let reader = Reader {
+            let reader = DocumentContext {
                 home: &home,
                 rules: self.wanted.site.rules.tag(),
             };
@@ -209,7 +209,7 @@ impl Pump {
         let said = report
             .as_ref()
             .filter(|report| is_own && report.left.is_none());
-        let said = said.map(|report| Said {
+        let said = said.map(|report| PagePolicy {
             guarded: report.guarded.clone(),
             is_quiet: report.tells == ReferrerScope::Site,
         });
@@ -311,14 +311,14 @@ enum PumpEvent {
 
 /// When others have a turn: whoever reads it sends what there is, and nobody waits until a long page is done.
 #[derive(Debug, Default)]
-struct Turns {
+struct YieldPolicy {
     /// Some text came.
     has_begun: bool,
     /// Bytes since others had a turn, in however many pieces they came.
     taken: usize,
 }
 
-impl Turns {
+impl YieldPolicy {
     /// Whether it is others' turn once `taken` bytes more were looked into, of which text came or none, `whole` being what a turn takes:
     /// then, and as soon as there is a beginning, if there `is_more`.
     fn is_others(&mut self, taken: usize, whole: usize, is_text: bool, is_more: bool) -> bool {
@@ -334,8 +334,12 @@ impl Turns {
 }
 
 /// `stored` with the note of what all of the page says, and what it was rewritten by.
-fn noting(stored: &Arc<Stored>, mut said: Said, made_by: Option<&RewriteFacts>) -> Arc<Stored> {
-    if let Some(by_head) = Said::of_note(stored.note()) {
+fn noting(
+    stored: &Arc<Stored>,
+    mut said: PagePolicy,
+    made_by: Option<&RewriteFacts>,
+) -> Arc<Stored> {
+    if let Some(by_head) = PagePolicy::of_note(stored.note()) {
         said.guarded.extend(by_head.guarded);
     }
     let mut note = said.note();
@@ -350,7 +354,7 @@ fn noting(stored: &Arc<Stored>, mut said: Said, made_by: Option<&RewriteFacts>) 
 /// What is kept of an answer whose body is at hand, with validators of its own where the origin's did not do: clients that come next
 /// may ask whether it is still the same.
 fn validated(
-    wanted: &Wanted,
+    wanted: &ProxyRequest,
     stored: &Arc<Stored>,
     body: &KeptBody,
     is_untouched: bool,
@@ -366,22 +370,22 @@ fn validated(
 
 #[cfg(test)]
 mod tests {
-    use super::Turns;
+    use super::YieldPolicy;
 
     #[test]
     fn pump_yields_at_start_and_after_enough_bytes() {
-        let mut turns = Turns::default();
+        let mut turns = YieldPolicy::default();
         assert!(!turns.is_others(100, 1000, false, true), "nothing to send");
         assert!(turns.is_others(100, 1000, true, true), "it begins");
         assert!(!turns.is_others(600, 1000, true, false));
         assert!(turns.is_others(600, 1000, true, false), "1200 bytes");
         assert!(!turns.is_others(999, 1000, true, true), "counted anew");
 
-        let mut short = Turns::default();
+        let mut short = YieldPolicy::default();
         let is_all = !short.is_others(100, 1000, true, false);
         assert!(is_all, "a short page is done at once");
         assert!(!short.is_others(100, 1000, true, true), "it has begun");
-        let mut held = Turns::default();
+        let mut held = YieldPolicy::default();
         assert!(held.is_others(1000, 1000, false, true), "no text either");
     }
 }

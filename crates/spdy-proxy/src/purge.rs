@@ -7,21 +7,21 @@ use bytes::Bytes;
 use http::{HeaderMap, Uri, response};
 use parking_lot::{Mutex, MutexGuard};
 use spdy_cache::invalidate::{invalidated_by, is_safe};
-use spdy_cache::key::{Key, Parts, Scope};
-use spdy_cache::shared::{Mark, PurgeTarget};
-use spdy_cache::store::Purge;
-use spdy_cache::tags::{Tag, invalidated_groups};
+use spdy_cache::key::{Key, KeyParts, Scope};
+use spdy_cache::shared::{PurgeTarget, PurgeVersion};
+use spdy_cache::store::PurgeMode;
+use spdy_cache::tags::{PurgeTag, invalidated_groups};
 use spdy_rewrite::integrity;
 
 use crate::admin;
 use crate::landing::CoalesceKey;
 use crate::proxy::Proxy;
 use crate::sites::{Site, Sites};
-use crate::wanted::Wanted;
+use crate::wanted::ProxyRequest;
 
 /// How many objects a purge meant.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub struct Purged(pub usize);
+pub struct PurgeCount(pub usize);
 
 /// A moment, as far as purges go: for what is fetched from then on.
 #[derive(Clone, Copy, Debug)]
@@ -29,7 +29,7 @@ pub(crate) struct PurgeSnapshot {
     /// The count of purges here.
     pub(crate) purges: u64,
     /// What was known of purges by all who share a tier.
-    pub(crate) mark: Mark,
+    pub(crate) mark: PurgeVersion,
 }
 
 /// Groups that one answer may end; with more, all of its origin ends (RFC 9875 §2.1 wants 32 at least).
@@ -39,17 +39,17 @@ const REMEMBERED: usize = 1024;
 
 /// The last purges: a fetch that began before one of them must not put back what it took away.
 #[derive(Debug, Default)]
-pub(crate) struct Purges(Mutex<Log>);
+pub(crate) struct PurgeLog(Mutex<PurgeLogState>);
 
 #[derive(Debug, Default)]
-struct Log {
+struct PurgeLogState {
     /// All so far.
     count: u64,
     /// The beginning of the keys that each of the last meant, or of those that can have its tag.
     last: VecDeque<Vec<u8>>,
 }
 
-impl Purges {
+impl PurgeLog {
     /// The count of purges by now.
     pub(crate) fn now(&self) -> u64 {
         self.lock().count
@@ -75,14 +75,14 @@ impl Purges {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Log> {
+    fn lock(&self) -> MutexGuard<'_, PurgeLogState> {
         self.0.lock()
     }
 }
 
 impl Proxy {
     /// Purges what is here, in memory and on the disk; how many objects of memory were meant.
-    fn purge_local(&self, meant: &PurgeTarget, how: Purge) -> usize {
+    fn purge_local(&self, meant: &PurgeTarget, how: PurgeMode) -> usize {
         let count = match meant {
             PurgeTarget::Prefix(prefix) => {
                 self.purge_derived(prefix);
@@ -116,16 +116,16 @@ impl Proxy {
     }
 
     /// Purges what the operator means, in every tier and for all who share one; how many objects of memory here that were.
-    fn purge_all(&self, meant: PurgeTarget, how: Purge) -> usize {
+    fn purge_all(&self, meant: PurgeTarget, how: PurgeMode) -> usize {
         let count = self.purge_local(&meant, how);
         if let Some(shared) = self.shared() {
-            shared.purge(meant, matches!(how, Purge::Soft(_)));
+            shared.purge(meant, matches!(how, PurgeMode::Soft(_)));
         }
         count
     }
 
     /// Purges what the operator means by a scope.
-    fn purge_scope(&self, scope: &Scope<'_>, how: Purge) -> usize {
+    fn purge_scope(&self, scope: &Scope<'_>, how: PurgeMode) -> usize {
         let Ok(prefix) = scope.prefix().map(Bytes::from) else {
             // What holds a zero byte is no beginning of a key.
             return 0;
@@ -140,15 +140,15 @@ impl Proxy {
     /// Another who shares our tier purged this, and left it as stale if it was `soft`.
     pub fn hear(&self, meant: &PurgeTarget, soft: bool) {
         let how = match soft {
-            true => Purge::Soft(self.hour()),
-            false => Purge::Hard,
+            true => PurgeMode::Soft(self.hour()),
+            false => PurgeMode::Hard,
         };
         let count = self.purge_local(meant, how);
         tracing::debug!(count, soft, "another purged");
     }
 
     /// A request was answered with this head: what it changed is not used any more (RFC 9111 §4.4).
-    pub(crate) fn invalidate_after(&self, wanted: &Wanted, head: &response::Parts) {
+    pub(crate) fn invalidate_after(&self, wanted: &ProxyRequest, head: &response::Parts) {
         let method = &wanted.ask.method;
         let public = [wanted.url(), wanted.client_url()].into_iter().flatten();
         let public = public.filter_map(|url| url.as_str().parse().ok());
@@ -166,27 +166,27 @@ impl Proxy {
 
     /// Ends the groups that the origin of what was `wanted` says are over, of none but its own (RFC 9875 §3), for all who share a
     /// tier: else these would bring back what is over.
-    fn invalidate_groups(&self, wanted: &Wanted, headers: &HeaderMap) {
+    fn invalidate_groups(&self, wanted: &ProxyRequest, headers: &HeaderMap) {
         for parts in key_parts(wanted, "/") {
             let Ok(key) = Key::new(&parts) else { continue };
             let groups = invalidated_groups(&key, headers);
             if groups.len() > MAX_GROUPS {
                 let origin = [key.origin(), &[0]].concat();
-                self.purge_all(PurgeTarget::Prefix(origin.into()), Purge::Hard);
+                self.purge_all(PurgeTarget::Prefix(origin.into()), PurgeMode::Hard);
                 continue;
             }
             for group in groups {
-                self.purge_all(PurgeTarget::Tag(group), Purge::Hard);
+                self.purge_all(PurgeTarget::Tag(group), PurgeMode::Hard);
             }
         }
     }
 
     /// Nothing that is kept of `uri`, of the origin that `wanted` was asked of, is used any more.
-    fn doubt(&self, wanted: &Wanted, uri: &Uri) {
+    fn doubt(&self, wanted: &ProxyRequest, uri: &Uri) {
         let target = uri.path_and_query().map_or("/", |target| target.as_str());
         for parts in key_parts(wanted, target) {
             if let Ok(url) = Scope::Url(parts).prefix().map(Bytes::from) {
-                self.purge_local(&PurgeTarget::Prefix(url.clone()), Purge::Hard);
+                self.purge_local(&PurgeTarget::Prefix(url.clone()), PurgeMode::Hard);
                 if let Some(shared) = self.shared() {
                     shared.forget(&url);
                 }
@@ -199,10 +199,10 @@ impl Proxy {
     /// # Errors
     ///
     /// What is wrong with the wish.
-    pub fn purge(&self, wish: &admin::Purge) -> Result<Purged, String> {
+    pub fn purge(&self, wish: &admin::PurgeRequest) -> Result<PurgeCount, String> {
         let how = match wish.soft {
-            true => Purge::Soft(self.hour()),
-            false => Purge::Hard,
+            true => PurgeMode::Soft(self.hour()),
+            false => PurgeMode::Hard,
         };
         let sites = self.sites();
         let of_site = match &wish.site {
@@ -220,7 +220,7 @@ impl Proxy {
                 self.purge_url(&sites, of_site.as_ref(), url, how, false)?
             }
             (None, None, Some(tag), Some(site)) => {
-                let tag = Tag::of_site(site.rules.site_origin(), tag);
+                let tag = PurgeTag::of_site(site.rules.site_origin(), tag);
                 self.purge_all(PurgeTarget::Tag(tag), how)
             }
             (None, None, None, Some(site)) => {
@@ -229,7 +229,7 @@ impl Proxy {
             (None, None, Some(_), None) => return Err("a tag wants a site".to_owned()),
             _ => return Err("want one of url, prefix, tag, or a site alone".to_owned()),
         };
-        Ok(Purged(count))
+        Ok(PurgeCount(count))
     }
 
     fn purge_url(
@@ -237,7 +237,7 @@ impl Proxy {
         sites: &Sites,
         of_site: Option<&Arc<Site>>,
         url: &str,
-        how: Purge,
+        how: PurgeMode,
         is_whole: bool,
     ) -> Result<usize, String> {
         let url = url::Url::parse(url).map_err(|error| format!("{url:?} is no URL: {error}"))?;
@@ -268,7 +268,7 @@ impl Proxy {
                 scopes.push((url.scheme(), host, port));
             }
             for (scheme, host, port) in scopes {
-                let parts = Parts {
+                let parts = KeyParts {
                     site: site.rules.site_origin(),
                     scheme,
                     host,
@@ -283,7 +283,8 @@ impl Proxy {
             }
             if is_whole && !is_own {
                 // What redirects led to from elsewhere.
-                let led = Tag::of_site(site.rules.site_origin(), &url[..url::Position::AfterQuery]);
+                let led =
+                    PurgeTag::of_site(site.rules.site_origin(), &url[..url::Position::AfterQuery]);
                 count += self.purge_all(PurgeTarget::Tag(led), how);
             }
         }
@@ -292,9 +293,9 @@ impl Proxy {
 }
 
 /// What keys of `target`, of the origin that `wanted` was asked of, are made of: one for each host that it is asked as.
-fn key_parts<'a>(wanted: &'a Wanted, target: &'a str) -> Vec<Parts<'a>> {
+fn key_parts<'a>(wanted: &'a ProxyRequest, target: &'a str) -> Vec<KeyParts<'a>> {
     let site = &wanted.site;
-    let parts = |(scheme, host, port)| Parts {
+    let parts = |(scheme, host, port)| KeyParts {
         site: site.rules.site_origin(),
         scheme,
         host,
@@ -319,7 +320,7 @@ mod tests {
 
     #[test]
     fn response_purged_during_fetch_is_not_stored() {
-        let purges = Purges::default();
+        let purges = PurgeLog::default();
         let before = purges.now();
         assert!(!purges.purged_since(&key("/a"), before));
         let prefix = key("/a").as_bytes()[..20].to_vec();
@@ -330,7 +331,7 @@ mod tests {
         purges.note(b"https://other.test".to_vec());
         assert!(!purges.purged_since(&key("/a"), after), "another site's");
         let group = b"any".to_vec();
-        let tag = Tag::Origin {
+        let tag = PurgeTag::Origin {
             origin: key("/a").origin().to_vec(),
             group,
         };

@@ -13,7 +13,7 @@ const MAX_JOBS: usize = 1024;
 
 /// What a purge did.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
-pub(crate) struct Done {
+pub(crate) struct PurgeResult {
     /// Objects of memory that were meant.
     pub(crate) purged: usize,
     /// They are stale, and stay.
@@ -29,20 +29,20 @@ pub(crate) struct Done {
 /// How far a purge is.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
 #[serde(tag = "state", rename_all = "lowercase")]
-pub(crate) enum State {
+pub(crate) enum PurgeState {
     /// Nothing of it is served; files may still be there, and others may not know.
     Running,
     /// It is over.
-    Done(Done),
+    Done(PurgeResult),
 }
 
 /// A purge, as the operator is told of it.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
-pub(crate) struct Job {
+pub(crate) struct PurgeJob {
     /// What it is called.
     pub(crate) id: u64,
     #[serde(flatten)]
-    pub(crate) state: State,
+    pub(crate) state: PurgeState,
 }
 
 /// All purges that are remembered.
@@ -52,7 +52,7 @@ pub(crate) struct PurgeJobs(Mutex<Table>);
 #[derive(Debug, Default)]
 struct Table {
     last: u64,
-    states: BTreeMap<u64, State>,
+    states: BTreeMap<u64, PurgeState>,
 }
 
 impl PurgeJobs {
@@ -61,19 +61,19 @@ impl PurgeJobs {
         let mut table = self.lock();
         if table.states.len() >= MAX_JOBS {
             let mut done = table.states.iter();
-            let first = done.find(|(_, state)| **state != State::Running);
+            let first = done.find(|(_, state)| **state != PurgeState::Running);
             let first = *first?.0;
             table.states.remove(&first);
         }
         table.last += 1;
         let id = table.last;
-        table.states.insert(id, State::Running);
+        table.states.insert(id, PurgeState::Running);
         Some(id)
     }
 
     /// It is over.
-    pub(crate) fn end(&self, id: u64, done: Done) {
-        self.lock().states.insert(id, State::Done(done));
+    pub(crate) fn end(&self, id: u64, done: PurgeResult) {
+        self.lock().states.insert(id, PurgeState::Done(done));
     }
 
     /// Nothing came of it.
@@ -82,10 +82,10 @@ impl PurgeJobs {
     }
 
     /// The one that is called so, if it is remembered.
-    pub(crate) fn of(&self, id: &str) -> Option<Job> {
+    pub(crate) fn of(&self, id: &str) -> Option<PurgeJob> {
         let id = id.parse().ok()?;
         let state = *self.lock().states.get(&id)?;
-        Some(Job { id, state })
+        Some(PurgeJob { id, state })
     }
 
     fn lock(&self) -> MutexGuard<'_, Table> {
@@ -97,7 +97,7 @@ impl PurgeJobs {
 mod tests {
     use super::*;
 
-    const DONE: Done = Done {
+    const DONE: PurgeResult = PurgeResult {
         purged: 1,
         soft: false,
         gone: None,

@@ -23,7 +23,7 @@ use parking_lot::{Mutex, MutexGuard};
 use spdy::body::{Body, BoxError};
 use spdy_cache::body::Body as KeptBody;
 
-use crate::in_flight::Claim;
+use crate::in_flight::MemoryReservation;
 
 /// Bytes that the writer of a passed recording may be ahead of its slowest reader. So many each recording has of its own, and claims
 /// what is more.
@@ -34,28 +34,28 @@ const PIECE_OVERHEAD: usize = 64;
 
 /// The writer's end. Dropped before its end, its readers' bodies break off.
 #[derive(Debug)]
-pub struct Writer {
-    shared: Arc<Mutex<Shared>>,
+pub struct SharedBodyWriter {
+    shared: Arc<Mutex<SharedBodyState>>,
 }
 
 /// A body as far as it is there.
 #[derive(Clone, Debug)]
-pub struct Recording {
-    shared: Arc<Mutex<Shared>>,
+pub struct SharedBody {
+    shared: Arc<Mutex<SharedBodyState>>,
 }
 
 /// Nobody reads what is not kept.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
 #[error("nobody reads it any more")]
-pub struct Unread;
+pub struct NoReaders;
 
 /// How a body did not come to its end.
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
 #[error("the origin's answer broke off: {0}")]
-pub struct Broken(pub String);
+pub struct IncompleteBody(pub String);
 
 #[derive(Debug)]
-struct Shared {
+struct SharedBodyState {
     pieces: VecDeque<Bytes>,
     /// Pieces that were dropped from the front.
     dropped: usize,
@@ -64,14 +64,14 @@ struct Shared {
     /// `None` where nothing is kept.
     limit: Option<usize>,
     /// What the pieces have that came while it was kept.
-    claim: Option<Claim>,
+    claim: Option<MemoryReservation>,
     /// All pieces are there and stay, for current and later readers.
     is_left: bool,
     /// The same as the cache has it, in place of the pieces.
     kept: Option<KeptBody>,
     /// All bytes, if they were announced.
     announced: Option<u64>,
-    end: Option<Result<(), Broken>>,
+    end: Option<Result<(), IncompleteBody>>,
     next_reader: usize,
     /// By number: the piece each wants next, and who is to be woken.
     readers: BTreeMap<usize, (usize, Option<Waker>)>,
@@ -80,7 +80,7 @@ struct Shared {
     watcher: Option<Waker>,
 }
 
-impl Shared {
+impl SharedBodyState {
     /// What the pieces weigh.
     fn weight(&self) -> usize {
         self.held + PIECE_OVERHEAD * self.pieces.len()
@@ -132,30 +132,34 @@ impl Shared {
     }
 }
 
-fn lock(shared: &Mutex<Shared>) -> MutexGuard<'_, Shared> {
+fn lock(shared: &Mutex<SharedBodyState>) -> MutexGuard<'_, SharedBodyState> {
     shared.lock()
 }
 
 /// A recording that has nothing yet, and is kept up to `limit` bytes while `claim` is granted. `announced` are the bytes that will
 /// come, if that is known.
 #[must_use]
-pub fn kept(limit: usize, claim: Claim, announced: Option<u64>) -> (Writer, Recording) {
+pub fn kept(
+    limit: usize,
+    claim: MemoryReservation,
+    announced: Option<u64>,
+) -> (SharedBodyWriter, SharedBody) {
     recording(Some(limit), Some(claim), announced)
 }
 
 /// A recording that has nothing yet, and of which nothing is kept: whoever writes waits for who reads. `announced` are the bytes that
 /// will come, if that is known.
 #[must_use]
-pub fn passed(announced: Option<u64>) -> (Writer, Recording) {
+pub fn passed(announced: Option<u64>) -> (SharedBodyWriter, SharedBody) {
     recording(None, None, announced)
 }
 
 fn recording(
     limit: Option<usize>,
-    claim: Option<Claim>,
+    claim: Option<MemoryReservation>,
     announced: Option<u64>,
-) -> (Writer, Recording) {
-    let shared = Shared {
+) -> (SharedBodyWriter, SharedBody) {
+    let shared = SharedBodyState {
         pieces: VecDeque::new(),
         dropped: 0,
         held: 0,
@@ -171,19 +175,19 @@ fn recording(
         watcher: None,
     };
     let shared = Arc::new(Mutex::new(shared));
-    let writer = Writer {
+    let writer = SharedBodyWriter {
         shared: shared.clone(),
     };
-    (writer, Recording { shared })
+    (writer, SharedBody { shared })
 }
 
-impl Writer {
+impl SharedBodyWriter {
     /// Takes the next piece; waits while readers of what is not kept are behind.
     ///
     /// # Errors
     ///
     /// [`Unread`]: it is not kept, and the last reader left.
-    pub async fn write(&mut self, piece: Bytes) -> Result<(), Unread> {
+    pub async fn write(&mut self, piece: Bytes) -> Result<(), NoReaders> {
         {
             let mut shared = lock(&self.shared);
             shared.held += piece.len();
@@ -199,7 +203,7 @@ impl Writer {
             if shared.limit.is_some() {
                 Poll::Ready(Ok(()))
             } else if shared.readers.is_empty() {
-                Poll::Ready(Err(Unread))
+                Poll::Ready(Err(NoReaders))
             } else if shared.weight() < WINDOW {
                 Poll::Ready(Ok(()))
             } else {
@@ -219,10 +223,10 @@ impl Writer {
     }
 
     /// Ready when it is not kept, and the last reader left: nobody wants what would come next. Else whoever polls is woken then.
-    pub fn poll_no_readers(&mut self, cx: &mut Context<'_>) -> Poll<Unread> {
+    pub fn poll_no_readers(&mut self, cx: &mut Context<'_>) -> Poll<NoReaders> {
         let mut shared = lock(&self.shared);
         match (shared.limit, shared.readers.is_empty()) {
-            (None, true) => return Poll::Ready(Unread),
+            (None, true) => return Poll::Ready(NoReaders),
             (None, false) => shared.watcher = Some(cx.waker().clone()),
             // Nobody but the writer has it kept no longer.
             (Some(_), _) => {}
@@ -257,17 +261,17 @@ impl Writer {
     /// The rest will not come.
     pub fn fail(self, why: String) {
         let mut shared = lock(&self.shared);
-        shared.end = Some(Err(Broken(why)));
+        shared.end = Some(Err(IncompleteBody(why)));
         shared.limit = None;
         shared.wake();
     }
 }
 
-impl Drop for Writer {
+impl Drop for SharedBodyWriter {
     fn drop(&mut self) {
         let mut shared = lock(&self.shared);
         if shared.end.is_none() {
-            shared.end = Some(Err(Broken("given up".to_owned())));
+            shared.end = Some(Err(IncompleteBody("given up".to_owned())));
             shared.wake();
         }
         if shared.is_left {
@@ -280,7 +284,7 @@ impl Drop for Writer {
     }
 }
 
-impl Recording {
+impl SharedBody {
     /// Bytes that it will have at its end, if that was announced.
     #[must_use]
     pub fn announced(&self) -> Option<u64> {
@@ -309,7 +313,7 @@ impl Recording {
         shared.next_reader += 1;
         shared.readers.insert(number, (0, None));
         drop(shared);
-        Some(Body::wrap(Reader {
+        Some(Body::wrap(SharedBodyReader {
             shared: self.shared.clone(),
             number,
             read: 0,
@@ -320,8 +324,8 @@ impl Recording {
 
 /// One who reads.
 #[derive(Debug)]
-struct Reader {
-    shared: Arc<Mutex<Shared>>,
+struct SharedBodyReader {
+    shared: Arc<Mutex<SharedBodyState>>,
     number: usize,
     /// Bytes so far.
     read: u64,
@@ -329,7 +333,7 @@ struct Reader {
     is_turn_given: bool,
 }
 
-impl http_body::Body for Reader {
+impl http_body::Body for SharedBodyReader {
     type Data = Bytes;
     type Error = BoxError;
 
@@ -399,7 +403,7 @@ impl http_body::Body for Reader {
     }
 }
 
-impl Drop for Reader {
+impl Drop for SharedBodyReader {
     fn drop(&mut self) {
         let mut shared = lock(&self.shared);
         shared.readers.remove(&self.number);

@@ -16,7 +16,7 @@ use parking_lot::{Mutex, MutexGuard};
 use serde::Serialize;
 use spdy_rewrite::page_report::{HostCount, PageReport, PageSkipReason};
 use spdy_rewrite::reference::Reference;
-use spdy_rewrite::verdict::Reason;
+use spdy_rewrite::verdict::SkipReason;
 use url::Url;
 
 /// Pages of which it is remembered what became.
@@ -28,10 +28,10 @@ const BESIDE: usize = 96;
 
 /// Reports of the last pages.
 #[derive(Debug, Default)]
-pub struct PageReports(Mutex<Kept>);
+pub struct PageReports(Mutex<PageReportsState>);
 
 #[derive(Debug, Default)]
-struct Kept {
+struct PageReportsState {
     /// By the URL that clients ask for; without a query if the page is one client's alone.
     pages: BTreeMap<String, Report>,
     /// Keys of `pages` by when they were told, the oldest first.
@@ -56,7 +56,7 @@ pub struct Report {
     #[serde(flatten)]
     pub counts: PageReport,
     /// References to other hosts in the order of the page, the first so many.
-    pub references: Vec<Told>,
+    pub references: Vec<ReportedReference>,
     /// What was put into memory for who would ask for it next, as clients see it: fetched, or lifted from the disk or the shared tier.
     pub fetched_ahead: Vec<String>,
     /// What went along with it the last time that somebody asked for it.
@@ -67,7 +67,7 @@ pub struct Report {
 
 /// A reference to another host.
 #[derive(Clone, Debug, Serialize)]
-pub struct Told {
+pub struct ReportedReference {
     /// What it means, in full.
     pub url: String,
     /// What it is used as.
@@ -91,7 +91,7 @@ pub struct PushedAndHinted {
 
 /// A page that came by.
 #[derive(Clone, Copy, Debug)]
-pub struct Page<'a> {
+pub struct RewrittenPage<'a> {
     /// As clients ask for it.
     pub url: &'a str,
     /// The hour.
@@ -110,7 +110,7 @@ pub struct Page<'a> {
 
 /// What became of the references of a page, in numbers.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
-pub struct Counts {
+pub struct PageCounts {
     /// As [`Report::dry_run`].
     pub dry_run: bool,
     /// Why it was passed on as it is, if so.
@@ -123,7 +123,7 @@ pub struct Counts {
 
 /// One line of the list of reports.
 #[derive(Clone, Debug, Serialize)]
-pub struct Line {
+pub struct PageSummary {
     /// As [`Report::url`].
     pub url: String,
     /// As [`Report::at`].
@@ -141,12 +141,12 @@ pub struct Line {
 }
 
 impl PageReports {
-    fn lock(&self) -> MutexGuard<'_, Kept> {
+    fn lock(&self) -> MutexGuard<'_, PageReportsState> {
         self.0.lock()
     }
 
     /// `page` came by, and `counts` are what became of it. What was known of it before is forgotten.
-    pub fn told(&self, page: &Page<'_>, counts: PageReport) {
+    pub fn told(&self, page: &RewrittenPage<'_>, counts: PageReport) {
         let mut report = Report {
             url: page.url.to_owned(),
             at: httpdate::fmt_http_date(page.at),
@@ -189,11 +189,11 @@ impl PageReports {
 
     /// The pages, the last first.
     #[must_use]
-    pub fn list(&self) -> Vec<Line> {
+    pub fn list(&self) -> Vec<PageSummary> {
         let kept = self.lock();
         let pages = kept.order.iter().rev();
         let reports = pages.filter_map(|url| kept.pages.get(url));
-        let line = |report: &Report| Line {
+        let line = |report: &Report| PageSummary {
             url: report.url.clone(),
             at: report.at.clone(),
             is_everyones: report.is_everyones,
@@ -213,12 +213,12 @@ impl PageReports {
 
     /// The same in numbers, if it came by and is among the last.
     #[must_use]
-    pub fn counts(&self, url: &str) -> Option<Counts> {
+    pub fn counts(&self, url: &str) -> Option<PageCounts> {
         let kept = self.lock();
         // One client's alone is known without its query.
         let path = url.split('?').next().unwrap_or_default();
         let report = kept.pages.get(url).or_else(|| kept.pages.get(path))?;
-        Some(Counts {
+        Some(PageCounts {
             dry_run: report.dry_run,
             left_whole: report.counts.left,
             moved: report.counts.moved,
@@ -242,7 +242,7 @@ impl PageReports {
     }
 }
 
-impl Kept {
+impl PageReportsState {
     fn keep(&mut self, key: &str, mut report: Report) {
         report.weight = weight(key, &report);
         self.forget(key);
@@ -310,17 +310,17 @@ fn weight(key: &str, report: &Report) -> usize {
 }
 
 /// Nothing for what is the site's own.
-fn told(reference: &Reference) -> Option<Told> {
+fn told(reference: &Reference) -> Option<ReportedReference> {
     let (moved_to, left) = match &reference.outcome {
         Ok(path) => (Some(path.clone()), None),
-        Err(Reason::Own) => return None,
+        Err(SkipReason::Own) => return None,
         Err(reason) => (None, Some(reason)),
     };
-    Some(Told {
+    Some(ReportedReference {
         url: reference.url.clone(),
         kind: reference.kind.name(),
         moved_to,
-        reason: left.map(Reason::name),
+        reason: left.map(SkipReason::name),
         why: left.map(ToString::to_string),
     })
 }
@@ -332,8 +332,8 @@ mod tests {
 
     use super::*;
 
-    fn page<'a>(url: &'a str, named: &'a [Reference]) -> Page<'a> {
-        Page {
+    fn page<'a>(url: &'a str, named: &'a [Reference]) -> RewrittenPage<'a> {
+        RewrittenPage {
             url,
             at: SystemTime::UNIX_EPOCH,
             is_everyones: true,
@@ -344,7 +344,7 @@ mod tests {
         }
     }
 
-    fn reference(url: &str, outcome: Result<String, Reason>) -> Reference {
+    fn reference(url: &str, outcome: Result<String, SkipReason>) -> Reference {
         Reference {
             is_candidate: false,
             url: url.to_owned(),
@@ -361,8 +361,8 @@ mod tests {
         let reports = PageReports::default();
         let named = [
             reference("https://a.test/x", Ok("/.spdy/1/-/s/a.test/x".to_owned())),
-            reference("https://site.test/own", Err(Reason::Own)),
-            reference("https://b.test/y", Err(Reason::OptOut)),
+            reference("https://site.test/own", Err(SkipReason::Own)),
+            reference("https://b.test/y", Err(SkipReason::OptOut)),
         ];
         reports.told(&page("https://site.test/", &named), PageReport::default());
         let report = reports.of("https://site.test/").unwrap();
@@ -387,7 +387,7 @@ mod tests {
         let reports = PageReports::default();
         let named = [reference("https://a.test/his", Ok("/moved".to_owned()))];
         let ahead = ["/his".to_owned()];
-        let private = Page {
+        let private = RewrittenPage {
             is_everyones: false,
             fetched_ahead: &ahead,
             ..page("https://site.test/reset/secret?token=1", &named)
@@ -467,7 +467,7 @@ mod tests {
         assert_eq!(reports.list()[0].url, url(MAX_PAGES));
 
         let long = "x".repeat(MAX_BYTES / 8);
-        let named = [reference(&long, Err(Reason::OptOut))];
+        let named = [reference(&long, Err(SkipReason::OptOut))];
         for number in 0..8 {
             reports.told(&page(&url(number), &named), PageReport::default());
         }
@@ -478,7 +478,7 @@ mod tests {
         assert!(kept.pages.contains_key(&url(7)) && !kept.pages.contains_key(&url(0)));
         drop(kept);
         let longer = "x".repeat(MAX_BYTES + 1);
-        let named = [reference(&longer, Err(Reason::OptOut))];
+        let named = [reference(&longer, Err(SkipReason::OptOut))];
         reports.told(&page(&url(7), &named), PageReport::default());
         assert!(reports.of(&url(7)).is_none());
     }

@@ -14,7 +14,7 @@ use spdy_cache::cache_status::CacheStatus;
 use spdy_cache::policy::Policy;
 use spdy_cache::stored::Stored;
 use spdy_rewrite::hygiene;
-use spdy_rewrite::moved_url::Moved;
+use spdy_rewrite::moved_url::ProxiedUrl;
 use spdy_rewrite::refusal::Refusal;
 use spdy_rewrite::rewritten;
 use url::Url;
@@ -22,21 +22,21 @@ use url::Url;
 use crate::coding::Coding;
 use crate::counters::Outcome;
 use crate::encoded_body::{encoded, is_compressible};
-use crate::encodings::{Coded, EncodedBodies};
+use crate::encodings::{EncodedBodies, EncodedLookup};
 use crate::fields::{self, PROXY_STATUS};
-use crate::followed::Followed;
-use crate::lent_body::{self, Part};
+use crate::followed::RedirectChain;
+use crate::lent_body::{self, BodyPart};
 use crate::part_body::part_of;
 use crate::public::{PublicPage, is_html, is_public};
-use crate::recording::Recording;
+use crate::recording::SharedBody;
 use crate::secrets;
 use crate::transform;
 use crate::upstream_error::UpstreamError;
-use crate::wanted::{Refused, Wanted};
+use crate::wanted::{ProxyRequest, RequestRejection};
 use crate::websocket::{self, HandshakeError};
 
 /// A moved answer that was good for whoever had it fetched, judged for `wanted`.
-pub(crate) enum Judged {
+pub(crate) enum StoredCheck {
     /// It may have it.
     Good,
     /// It gets this.
@@ -45,13 +45,13 @@ pub(crate) enum Judged {
 
 /// Judges what is kept of another host anew: a page may show what it may not read, and what a redirect led to is what each host on the way
 /// lets it be, by what pages have said since.
-pub(crate) fn judge(wanted: &Wanted, stored: &Stored) -> Judged {
+pub(crate) fn judge(wanted: &ProxyRequest, stored: &Stored) -> StoredCheck {
     let Some((moved, load)) = &wanted.moved else {
-        return Judged::Good;
+        return StoredCheck::Good;
     };
     let (site, load) = (&wanted.site, *load);
     let rules = &site.rules;
-    let hops = Followed::of_note(stored.note());
+    let hops = RedirectChain::of_note(stored.note());
     let guarded = |url: &Url| site.pages.guarded(rules, url);
     let led = match hops.is_empty() {
         true => Some(Cow::Borrowed(moved)), // most
@@ -59,32 +59,39 @@ pub(crate) fn judge(wanted: &Wanted, stored: &Stored) -> Judged {
     };
     let Some(led) = led else {
         let answer = match load.is_subresource {
-            true => hygiene::Answer::Direct(moved.url().to_string()),
-            false => hygiene::Answer::Refuse(Refusal::Location),
+            true => hygiene::SanitizedResponse::Direct(moved.url().to_string()),
+            false => hygiene::SanitizedResponse::Refuse(Refusal::Location),
         };
-        return Judged::Other(Box::new(from_sanitized(moved, answer)));
+        return StoredCheck::Other(Box::new(from_sanitized(moved, answer)));
     };
     match hygiene::judge(rules, &led, load, stored.status(), stored.headers()) {
-        hygiene::Answer::Serve(_) => Judged::Good,
-        other => Judged::Other(Box::new(from_sanitized(moved, other))),
+        hygiene::SanitizedResponse::Serve(_) => StoredCheck::Good,
+        other => StoredCheck::Other(Box::new(from_sanitized(moved, other))),
     }
 }
 
 /// The answer that says why a moved resource is not served.
-pub(crate) fn from_sanitized(moved: &Moved, answer: hygiene::Answer) -> Response<Body> {
+pub(crate) fn from_sanitized(
+    moved: &ProxiedUrl,
+    answer: hygiene::SanitizedResponse,
+) -> Response<Body> {
     match answer {
-        hygiene::Answer::Serve(headers) => {
+        hygiene::SanitizedResponse::Serve(headers) => {
             let mut response = plain(StatusCode::OK, "");
             *response.headers_mut() = headers;
             response
         }
-        hygiene::Answer::Bare(status) => plain(status, ""),
+        hygiene::SanitizedResponse::Bare(status) => plain(status, ""),
         // To the page a name is of another origin.
-        hygiene::Answer::Direct(location) if moved.is_named() => {
+        hygiene::SanitizedResponse::Direct(location) if moved.is_named() => {
             marked(redirect_cross_origin(&location), Outcome::REDIRECTED)
         }
-        hygiene::Answer::Direct(location) => marked(direct(&location), Outcome::REDIRECTED),
-        hygiene::Answer::Refuse(refusal) => marked(refused(&refusal.into()), Outcome::REFUSED),
+        hygiene::SanitizedResponse::Direct(location) => {
+            marked(direct(&location), Outcome::REDIRECTED)
+        }
+        hygiene::SanitizedResponse::Refuse(refusal) => {
+            marked(refused(&refusal.into()), Outcome::REFUSED)
+        }
     }
 }
 
@@ -107,10 +114,12 @@ pub(crate) fn direct(location: &str) -> Response<Body> {
 }
 
 /// Says what of the site's own cannot be asked for, and of what is moved nothing but that it is refused: why is in the log.
-pub(crate) fn refused(why: &Refused) -> Response<Body> {
+pub(crate) fn refused(why: &RequestRejection) -> Response<Body> {
     match why {
-        Refused::Elsewhere { to, .. } => marked(redirect_cross_origin(to), Outcome::REDIRECTED),
-        Refused::Handshake(HandshakeError::Version) => websocket_version(why),
+        RequestRejection::Elsewhere { to, .. } => {
+            marked(redirect_cross_origin(to), Outcome::REDIRECTED)
+        }
+        RequestRejection::Handshake(HandshakeError::Version) => websocket_version(why),
         why => {
             let mut response = plain(why.status(), why.told());
             if response.status() == StatusCode::METHOD_NOT_ALLOWED {
@@ -132,7 +141,7 @@ pub(crate) fn options() -> Response<Body> {
 }
 
 /// Says which version of the protocol is spoken (RFC 6455 §4.4), and that it wants an upgrade (RFC 9110 §15.5.22).
-fn websocket_version(why: &Refused) -> Response<Body> {
+fn websocket_version(why: &RequestRejection) -> Response<Body> {
     let mut response = plain(why.status(), "");
     let headers = response.headers_mut();
     let version = HeaderValue::from_static(websocket::VERSION);
@@ -155,11 +164,11 @@ fn redirect_cross_origin(location: &str) -> Response<Body> {
 
 /// The response to `wanted` when its origin could not be contacted, or did not respond. A page that loads another host's resource is
 /// redirected to that host, so the browser gets what it would have got without the accelerator.
-pub(crate) fn for_upstream_error(wanted: &Wanted, error: &UpstreamError) -> Response<Body> {
+pub(crate) fn for_upstream_error(wanted: &ProxyRequest, error: &UpstreamError) -> Response<Body> {
     let moved = wanted.moved.as_ref();
     match moved.filter(|(_, load)| error.allows_redirect(*load)) {
         Some((moved, _)) => {
-            let to = hygiene::Answer::Direct(moved.url().to_string());
+            let to = hygiene::SanitizedResponse::Direct(moved.url().to_string());
             let mut response = from_sanitized(moved, to);
             let headers = response.headers_mut();
             headers.insert(PROXY_STATUS, error.proxy_status());
@@ -209,7 +218,7 @@ pub(crate) type EncodingContext<'a> = (&'a Arc<EncodedBodies>, &'a SharedRuntime
 /// The answer to `wanted` from what is kept whole.
 pub(crate) fn of_kept(
     policy: &Policy,
-    wanted: &Wanted,
+    wanted: &ProxyRequest,
     stored: &Stored,
     body: &KeptBody,
     coder: EncodingContext<'_>,
@@ -241,23 +250,24 @@ pub(crate) fn of_kept(
         Payload::Whole if is_coded_for_some && coding != Coding::Identity => {
             let (encodings, runtime) = coder;
             match encodings.of(&wanted.key, body, coding, runtime) {
-                Coded::Whole(coded) => {
+                EncodedLookup::Whole(coded) => {
                     set_content_encoding(&mut head, coding, Some(coded.len()));
                     lent_body::whole(&coded)
                 }
-                Coded::Coming(coded) => {
+                EncodedLookup::Coming(coded) => {
                     set_content_encoding(&mut head, coding, None);
                     coded
                 }
-                Coded::Not => lent_body::whole(body),
+                EncodedLookup::Not => lent_body::whole(body),
             }
         }
         Payload::Whole => lent_body::whole(body),
         Payload::Range(range) => lent_body::range(body, range),
         Payload::Multipart { parts, end } => {
             let parts = parts.into_iter();
-            let parts = parts.flat_map(|(before, range)| [Part::Text(before), Part::Range(range)]);
-            lent_body::parts(body, parts.chain([Part::Text(end)]))
+            let parts =
+                parts.flat_map(|(before, range)| [BodyPart::Text(before), BodyPart::Range(range)]);
+            lent_body::parts(body, parts.chain([BodyPart::Text(end)]))
         }
     };
     if is_coded_for_some || is_part_of_coded {
@@ -279,10 +289,10 @@ fn mark_public(stored: &Stored, head: &mut response::Parts) {
 /// request brought it: others do not see what is for him alone.
 pub(crate) fn from_shared_body(
     policy: &Policy,
-    wanted: &Wanted,
+    wanted: &ProxyRequest,
     stored: &Stored,
     own: Option<&HeaderMap>,
-    recording: &Recording,
+    recording: &SharedBody,
     now: SystemTime,
     status: &CacheStatus,
 ) -> Option<Response<Body>> {
@@ -325,9 +335,9 @@ pub(crate) fn from_shared_body(
 /// The part that is wanted of what is coming, and its fields; `None` if it is the whole, or how long that will be is not known.
 pub(crate) fn part(
     policy: &Policy,
-    wanted: &Wanted,
+    wanted: &ProxyRequest,
     head: &response::Parts,
-    recording: &Recording,
+    recording: &SharedBody,
     now: SystemTime,
 ) -> Option<(HeaderMap, Range<u64>)> {
     let len = recording
@@ -349,7 +359,7 @@ pub(crate) fn add_private_fields(headers: &mut HeaderMap, stored: &Stored, told:
 
 /// An answer whose body comes piece by piece, under a coding if it may have one: if it `is_for_all`, or its origin takes that upon itself.
 pub(crate) fn coming(
-    wanted: &Wanted,
+    wanted: &ProxyRequest,
     mut head: response::Parts,
     body: Body,
     is_for_all: bool,

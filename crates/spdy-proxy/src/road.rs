@@ -32,13 +32,13 @@ use spdy_cache::validate::Conditional;
 
 use crate::client_body::begun;
 use crate::counters::{CounterFamily, Outcome};
-use crate::fetch::{Fetch, Known};
+use crate::fetch::{Fetch, StaleEntry};
 use crate::fields;
-use crate::page_policies::Said;
+use crate::page_policies::PagePolicy;
 use crate::proxy::{NAME, Proxy, request_authority};
-use crate::respond::{self, Judged};
+use crate::respond::{self, StoredCheck};
 use crate::trace_context::SpanContext;
-use crate::wanted::{Asked, Refused, Wanted};
+use crate::wanted::{IncomingRequest, ProxyRequest, RequestRejection};
 
 impl Proxy {
     /// The answer to `request`, which came from `from`. What is kept and fresh is on the left, at once and without a
@@ -69,7 +69,7 @@ impl Proxy {
         let authority = authority.to_owned();
         // For the log, where there is one.
         let uri = tracing::enabled!(tracing::Level::DEBUG).then(|| asked.uri.clone());
-        let asked = match Asked::read(site, authority, from, asked) {
+        let asked = match IncomingRequest::read(site, authority, from, asked) {
             Ok(asked) => asked.within(within),
             Err(why) => return at_once(self.refuse(&why, uri.as_ref())),
         };
@@ -100,7 +100,7 @@ impl Proxy {
         }))
     }
 
-    fn refuse(&self, why: &Refused, uri: Option<&Uri>) -> Response<Body> {
+    fn refuse(&self, why: &RequestRejection, uri: Option<&Uri>) -> Response<Body> {
         let target = uri.map(tracing::field::display);
         tracing::debug!(%why, target, "refused");
         self.counters.count(CounterFamily::Refused, why.name());
@@ -108,7 +108,7 @@ impl Proxy {
     }
 
     /// The answer that is kept for `asked` and needs nobody's word, where what the client said tells which it is.
-    fn fresh_hit(self: &Arc<Self>, asked: &Asked) -> Option<Response<Body>> {
+    fn fresh_hit(self: &Arc<Self>, asked: &IncomingRequest) -> Option<Response<Body>> {
         let wanted = asked.so_far();
         let variants = self.memory.find(&wanted.key)?;
         let now = self.hour();
@@ -123,7 +123,7 @@ impl Proxy {
     }
 
     /// The answer to what is wanted.
-    async fn want(self: &Arc<Self>, mut wanted: Wanted, body: Body) -> Response<Body> {
+    async fn want(self: &Arc<Self>, mut wanted: ProxyRequest, body: Body) -> Response<Body> {
         let is_safe = matches!(wanted.ask.method, Method::GET | Method::HEAD);
         let mut body = body;
         if is_safe && wanted.holds_back(&body) && wanted.moved.is_none() {
@@ -180,7 +180,7 @@ impl Proxy {
                 true => Conditional::default(),
                 false => conditional,
             };
-            Known {
+            StaleEntry {
                 object,
                 conditional,
                 purges,
@@ -189,7 +189,7 @@ impl Proxy {
         match found {
             Lookup::Fresh { index, .. } => {
                 if self.begins_again(&wanted, variants[index].stored(), false) {
-                    let known = Known {
+                    let known = StaleEntry {
                         object: variants[index].clone(),
                         conditional: Conditional::default(),
                         purges,
@@ -227,7 +227,12 @@ impl Proxy {
     }
 
     /// Answers from what is kept.
-    pub(crate) fn hit(&self, wanted: &Wanted, object: &Object, now: SystemTime) -> Response<Body> {
+    pub(crate) fn hit(
+        &self,
+        wanted: &ProxyRequest,
+        object: &Object,
+        now: SystemTime,
+    ) -> Response<Body> {
         object.count_use();
         let status = CacheStatus::hit(NAME).ttl(object.stored().ttl(now));
         self.kept(wanted, object.stored(), object.body(), now, &status)
@@ -235,16 +240,16 @@ impl Proxy {
 
     pub(crate) fn kept(
         &self,
-        wanted: &Wanted,
+        wanted: &ProxyRequest,
         stored: &Stored,
         body: &KeptBody,
         now: SystemTime,
         status: &CacheStatus,
     ) -> Response<Body> {
         match respond::judge(wanted, stored) {
-            Judged::Other(response) => *response,
-            Judged::Good => {
-                wanted.learn(Said::of_note(stored.note()));
+            StoredCheck::Other(response) => *response,
+            StoredCheck::Good => {
+                wanted.learn(PagePolicy::of_note(stored.note()));
                 let policy = self.policy(wanted.whose());
                 let coder = (&self.encodings, &self.runtime);
                 respond::of_kept(policy, wanted, stored, body, coder, now, status)
@@ -253,7 +258,7 @@ impl Proxy {
     }
 
     /// What is kept for `wanted` and needs nobody's word.
-    pub(crate) fn fresh(&self, wanted: &Wanted) -> Option<Object> {
+    pub(crate) fn fresh(&self, wanted: &ProxyRequest) -> Option<Object> {
         let variants = self.memory.find(&wanted.key)?;
         let object = self.select_fresh(&variants, wanted, self.hour());
         object.cloned()
@@ -262,7 +267,7 @@ impl Proxy {
     fn select_fresh<'a>(
         &self,
         variants: &'a [Object],
-        wanted: &Wanted,
+        wanted: &ProxyRequest,
         now: SystemTime,
     ) -> Option<&'a Object> {
         let policy = self.policy(wanted.whose());

@@ -17,20 +17,20 @@ use spdy_cache::stored::Stored;
 
 use crate::claims::has_credentials;
 use crate::coding::Coding;
-use crate::wanted::Wanted;
+use crate::wanted::ProxyRequest;
 
 /// Fields by which an origin knows a client again.
 const CREDENTIAL_FIELDS: [HeaderName; 2] = [header::COOKIE, header::AUTHORIZATION];
 
 /// Whether the answer to `wanted` that the origin told as `told`, and that nobody else gets, goes out without a coding.
-pub(crate) fn may_contain_secret(wanted: &Wanted, told: &HeaderMap) -> bool {
+pub(crate) fn may_contain_secret(wanted: &ProxyRequest, told: &HeaderMap) -> bool {
     is_uncoded_private_response(wanted, told)
         && (is_for_one(told) || has_credentials(&wanted.ask.headers) && !is_for_all(told))
 }
 
 /// Whether what is kept as `stored`, and is the answer to `wanted`, goes out without a coding: by `Vary` it is for nobody but who says
 /// that he is who asked first.
-pub(crate) fn is_stored_per_client(wanted: &Wanted, stored: &Stored) -> bool {
+pub(crate) fn is_stored_per_client(wanted: &ProxyRequest, stored: &Stored) -> bool {
     let asked = &wanted.ask.headers;
     let mut selecting = stored.selecting_names();
     selecting.any(|name| CREDENTIAL_FIELDS.contains(name) && asked.contains_key(name))
@@ -38,7 +38,7 @@ pub(crate) fn is_stored_per_client(wanted: &Wanted, stored: &Stored) -> bool {
 }
 
 /// Whether the site's own origin was asked, and coded nothing of what it told as `told`.
-fn is_uncoded_private_response(wanted: &Wanted, told: &HeaderMap) -> bool {
+fn is_uncoded_private_response(wanted: &ProxyRequest, told: &HeaderMap) -> bool {
     wanted.moved.is_none()
         && !wanted.site.compress_private
         && Coding::of(told) == Some(Coding::Identity)

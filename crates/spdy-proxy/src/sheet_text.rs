@@ -14,7 +14,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use spdy_rewrite::css::{self, Sheet};
+use spdy_rewrite::css::{self, StylesheetContext};
 use spdy_rewrite::integrity::Digests;
 use spdy_rewrite::reference::Reference;
 use spdy_rewrite::rules::Rules;
@@ -32,7 +32,7 @@ pub(crate) struct StylesheetRewriter {
     held: Vec<u8>,
     most: usize,
     rules: Arc<Rules>,
-    sheet: Box<Sheet>,
+    sheet: Box<StylesheetContext>,
     charset: Option<String>,
     far: StylesheetProgress,
     found: Vec<Reference>,
@@ -57,7 +57,7 @@ impl StylesheetRewriter {
     pub(crate) fn new(
         decoder: Decoder,
         rules: &Arc<Rules>,
-        sheet: Box<Sheet>,
+        sheet: Box<StylesheetContext>,
         charset: Option<String>,
     ) -> Self {
         Self {
@@ -195,11 +195,11 @@ mod tests {
     /// What a sheet of the site's own becomes of which 1000 bytes are held, and its references.
     fn rewritten(text: &[u8], charset: Option<&str>) -> (Vec<u8>, usize, bool) {
         let rules = rules();
-        become_of(Sheet::own(rules.site()), &rules, text, charset)
+        become_of(StylesheetContext::own(rules.site()), &rules, text, charset)
     }
 
     fn become_of(
-        sheet: Sheet,
+        sheet: StylesheetContext,
         rules: &Arc<Rules>,
         text: &[u8],
         charset: Option<&str>,
@@ -265,7 +265,7 @@ mod tests {
             ),
             (long.into_bytes(), None, false),
         ] {
-            let sheet = Sheet::moved(&rules, &moved, &moved);
+            let sheet = StylesheetContext::moved(&rules, &moved, &moved);
             let (given, _, is_known) = become_of(sheet, &rules, &text, charset);
             let want = if is_served { &text } else { import.as_bytes() };
             assert_eq!(
@@ -278,7 +278,7 @@ mod tests {
             );
         }
         // What is not well-formed is read all the same.
-        let sheet = Sheet::moved(&rules, &moved, &moved);
+        let sheet = StylesheetContext::moved(&rules, &moved, &moved);
         let (given, ..) = become_of(sheet, &rules, b"/* \xe9\xff */ a { b: url(/c.png) }", None);
         assert_eq!(
             given,

@@ -17,16 +17,16 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 use spdy_cache::stored::Stored;
-use spdy_rewrite::integrity::{self, Digests, Pinned};
+use spdy_rewrite::integrity::{self, Digests, IntegrityState};
 use spdy_rewrite::kind::{Kind, Kinds};
 use spdy_rewrite::rules::Rules;
-use spdy_rewrite::seen::Seen;
+use spdy_rewrite::seen::SiteFacts;
 use url::Url;
 
 use crate::made_by::RewriteFacts;
 use crate::proxy::Proxy;
 use crate::sites::Site;
-use crate::wanted::Wanted;
+use crate::wanted::ProxyRequest;
 
 /// The first word of the line of a note that says what became of a sheet.
 const SHEET: &str = "sheet";
@@ -91,7 +91,7 @@ impl StylesheetIndex {
     }
 
     /// `stored`, which was kept on a disk or by another machine, is what is wanted: if it is a sheet, this says what became of it.
-    pub(crate) fn learn(&self, wanted: &Wanted, stored: &Stored) {
+    pub(crate) fn learn(&self, wanted: &ProxyRequest, stored: &Stored) {
         if let Some(became) = StylesheetResult::of_note(stored.note())
             && let Some(url) = wanted.client_url()
         {
@@ -99,11 +99,11 @@ impl StylesheetIndex {
         }
     }
 
-    fn pinned(&self, name: &str, metadata: &str) -> Pinned {
+    fn pinned(&self, name: &str, metadata: &str) -> IntegrityState {
         let table = self.0.lock();
         match table.became.get(name) {
             Some(became) => integrity::pinned(metadata, &became.original, &became.served),
-            None => Pinned::Unknown,
+            None => IntegrityState::Unknown,
         }
     }
 }
@@ -115,7 +115,7 @@ fn name(rules: &Rules, url: &Url) -> String {
 
 /// What was seen of one site, for a page of it.
 #[derive(Debug)]
-pub(crate) struct OfSite {
+pub(crate) struct SiteObservations {
     proxy: Arc<Proxy>,
     site: Arc<Site>,
     /// The page, as reports know it.
@@ -124,9 +124,9 @@ pub(crate) struct OfSite {
     made_by: Mutex<RewriteFacts>,
 }
 
-impl OfSite {
+impl SiteObservations {
     /// For what is `wanted` of the site.
-    pub(crate) fn new(proxy: &Arc<Proxy>, wanted: &Wanted) -> Self {
+    pub(crate) fn new(proxy: &Arc<Proxy>, wanted: &ProxyRequest) -> Self {
         Self {
             proxy: proxy.clone(),
             site: wanted.site.clone(),
@@ -136,7 +136,7 @@ impl OfSite {
     }
 
     /// What is known of the sheet at `url`, which the page pins by `metadata`, and whether it is not served under the site's name.
-    pub(crate) fn known(&self, url: &Url, metadata: &str) -> (Pinned, bool) {
+    pub(crate) fn known(&self, url: &Url, metadata: &str) -> (IntegrityState, bool) {
         let name = name(&self.site.rules, url);
         let is_guarded = self.guarded(url).has(Kind::Style);
         (self.proxy.sheets.pinned(&name, metadata), is_guarded)
@@ -149,8 +149,8 @@ impl OfSite {
     }
 }
 
-impl Seen for OfSite {
-    fn pinned(&self, url: &Url, metadata: &str) -> Pinned {
+impl SiteFacts for SiteObservations {
+    fn pinned(&self, url: &Url, metadata: &str) -> IntegrityState {
         let (known, is_guarded) = self.known(url, metadata);
         let mut made_by = self.made_by.lock();
         made_by.pin(url, metadata, &known, is_guarded);
@@ -224,9 +224,16 @@ mod tests {
         }
         let hello = "sha256-LPJNul+wow4m6DsqxbninhsWHlwfp0JecwQzYpOLmCQ=";
         let pinned = |rules, at| sheets.pinned(&name(rules, &url(at)), hello);
-        assert_eq!(pinned(&rules, 0), Pinned::Unknown);
-        assert!(matches!(pinned(&rules, 1), Pinned::Rewritten(_)));
-        assert!(matches!(pinned(&rules, REMEMBERED), Pinned::Rewritten(_)));
-        assert_eq!(pinned(&others, 1), Pinned::Unknown, "another site's");
+        assert_eq!(pinned(&rules, 0), IntegrityState::Unknown);
+        assert!(matches!(pinned(&rules, 1), IntegrityState::Rewritten(_)));
+        assert!(matches!(
+            pinned(&rules, REMEMBERED),
+            IntegrityState::Rewritten(_)
+        ));
+        assert_eq!(
+            pinned(&others, 1),
+            IntegrityState::Unknown,
+            "another site's"
+        );
     }
 }

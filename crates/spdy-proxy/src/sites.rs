@@ -488,7 +488,7 @@ impl Site {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::page_policies::Said;
+    use crate::page_policies::PagePolicy;
 
     fn keys(fill: u8) -> Keys {
         Keys::from_secrets(&[fill; 32], None).expect("it is long enough")
@@ -522,7 +522,7 @@ mod tests {
                 HeaderValue::from_static("script-src 'self'"),
             ),
         ]);
-        let said = Said::by_head(&site.rules, &page, &head);
+        let said = PagePolicy::by_head(&site.rules, &page, &head);
         site.pages.learn(|| Some(page), said);
         assert!(guards(&former, "cdn.test"));
         for (host, fill, is_known) in [

@@ -28,13 +28,13 @@ pub(crate) const SLOW_AFTER: Duration = Duration::from_secs(1);
 #[error(
     "the answer is read too slowly, and others wait for its connection to the origin (upstream.connections)"
 )]
-pub(crate) struct BrokenOff;
+pub(crate) struct SlowReaderAborted;
 
 /// Whose answers are being read, by origin.
 #[derive(Debug)]
 pub(crate) struct SlowReaders {
     most: usize,
-    readers: Mutex<BTreeMap<Origin, Vec<Weak<Reader>>>>,
+    readers: Mutex<BTreeMap<Origin, Vec<Weak<TrackedReader>>>>,
     broken_off: AtomicU64,
 }
 
@@ -50,7 +50,7 @@ impl SlowReaders {
 
     /// `body`, which comes from `origin` over a connection of its own.
     pub(crate) fn read(&self, origin: Origin, body: Body, runtime: &SharedRuntime) -> Body {
-        let reader = Arc::new(Reader {
+        let reader = Arc::new(TrackedReader {
             since: runtime.now(),
             state: Mutex::new(State {
                 body: Some(body),
@@ -99,14 +99,14 @@ impl SlowReaders {
         self.broken_off.swap(0, Ordering::Relaxed)
     }
 
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<Origin, Vec<Weak<Reader>>>> {
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<Origin, Vec<Weak<TrackedReader>>>> {
         self.readers.lock()
     }
 }
 
 /// Who reads an answer.
 #[derive(Debug)]
-struct Reader {
+struct TrackedReader {
     since: Instant,
     state: Mutex<State>,
 }
@@ -123,7 +123,7 @@ struct State {
     idle_since: Option<Instant>,
 }
 
-impl Reader {
+impl TrackedReader {
     /// Bytes a second of one who reads slowly; `None` of one who waits for the origin, or has not let others wait for a moment yet.
     fn slowness(&self, now: Instant) -> Option<f64> {
         let state = self.lock();
@@ -139,7 +139,7 @@ impl Reader {
 }
 
 struct TrackedBody {
-    reader: Arc<Reader>,
+    reader: Arc<TrackedReader>,
     runtime: SharedRuntime,
 }
 
@@ -156,7 +156,7 @@ impl http_body::Body for TrackedBody {
             state.idle += self.runtime.now().saturating_since(since);
         }
         let Some(body) = &mut state.body else {
-            return Poll::Ready(Some(Err(BrokenOff.into())));
+            return Poll::Ready(Some(Err(SlowReaderAborted.into())));
         };
         let frame = ready!(Pin::new(&mut *body).poll_frame(cx));
         if let Some(Ok(frame)) = &frame {
@@ -232,7 +232,7 @@ mod tests {
         let Poll::Ready(Some(Err(error))) = piece(&mut is_slow) else {
             panic!("it looks like all of it");
         };
-        assert!(error.is::<BrokenOff>(), "{error}");
+        assert!(error.is::<SlowReaderAborted>(), "{error}");
     }
 
     #[test]

@@ -19,7 +19,7 @@ use http::{HeaderValue, Request, Response, StatusCode, Version, header, response
 use parking_lot::{Mutex, MutexGuard};
 use spdy::body::Body;
 use spdy_cache::cache_status::{CacheStatus, Forward};
-use spdy_client::switch::Switched;
+use spdy_client::switch::UpgradeOutcome;
 use spdy_net::latch::Latch;
 use spdy_net::network::BoxIo;
 use spdy_net::switch::UpgradeHandler;
@@ -33,17 +33,17 @@ use crate::miss_rate;
 use crate::proxy::{NAME, Proxy};
 use crate::respond;
 use crate::status::class_of;
-use crate::tunnel::{self, Passed};
+use crate::tunnel::{self, TunnelStats};
 use crate::upstream_error::UpstreamError;
-use crate::wanted::Wanted;
+use crate::wanted::ProxyRequest;
 use crate::websocket;
 
 /// Those that are open. Clones are the same.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Sockets(Arc<Mutex<Open>>);
+pub(crate) struct WebSocketLimit(Arc<Mutex<OpenWebSockets>>);
 
 #[derive(Debug, Default)]
-struct Open {
+struct OpenWebSockets {
     count: usize,
     /// By whom the miss rate tells clients apart, too.
     by_client: BTreeMap<IpAddr, usize>,
@@ -51,13 +51,13 @@ struct Open {
 
 /// A place for one. Dropped, it is free.
 #[derive(Debug)]
-pub(crate) struct Place {
-    sockets: Sockets,
+pub(crate) struct WebSocketPermit {
+    sockets: WebSocketLimit,
     client: Option<IpAddr>,
 }
 
-impl Sockets {
-    fn lock(&self) -> MutexGuard<'_, Open> {
+impl WebSocketLimit {
+    fn lock(&self) -> MutexGuard<'_, OpenWebSockets> {
         self.0.lock()
     }
 
@@ -67,7 +67,11 @@ impl Sockets {
     }
 
     /// A place for a socket of the client at `from`, or the key of the limit that leaves none.
-    fn place(&self, from: Option<IpAddr>, limits: WebSocketConfig) -> Result<Place, &'static str> {
+    fn place(
+        &self,
+        from: Option<IpAddr>,
+        limits: WebSocketConfig,
+    ) -> Result<WebSocketPermit, &'static str> {
         let client = from.map(miss_rate::source);
         let mut open = self.lock();
         if open.count >= limits.open {
@@ -82,11 +86,11 @@ impl Sockets {
         }
         open.count += 1;
         let sockets = self.clone();
-        Ok(Place { sockets, client })
+        Ok(WebSocketPermit { sockets, client })
     }
 }
 
-impl Drop for Place {
+impl Drop for WebSocketPermit {
     fn drop(&mut self) {
         let mut open = self.sockets.lock();
         open.count -= 1;
@@ -110,7 +114,7 @@ impl Proxy {
     /// Asks the origin for the WebSocket that is `wanted`, and hands the client's connection over to it.
     pub(crate) async fn open_websocket(
         self: Arc<Self>,
-        wanted: Wanted,
+        wanted: ProxyRequest,
         limits: WebSocketConfig,
     ) -> Response<Body> {
         if let Some(refused) = self.reject_over_rate(&wanted) {
@@ -132,7 +136,7 @@ impl Proxy {
                 let response = respond::unreachable(&error);
                 respond::marked(response, Outcome::UNREACHABLE)
             }
-            Ok(Switched::No(response)) => {
+            Ok(UpgradeOutcome::No(response)) => {
                 let class = class_of(response.status());
                 self.counters.count(CounterFamily::Origins, class);
                 let (mut head, body) = response.into_parts();
@@ -141,12 +145,12 @@ impl Proxy {
                 let response = Response::from_parts(head, with_guard(body, place, |_| {}));
                 respond::marked(response, Outcome::PASSED)
             }
-            Ok(Switched::Yes(head, _)) if !is_agreed(&wanted, &head) => {
+            Ok(UpgradeOutcome::Yes(head, _)) if !is_agreed(&wanted, &head) => {
                 tracing::debug!(%uri, fields = ?head.headers(), "another protocol than was asked for");
                 self.counters.count(CounterFamily::Origins, "broken");
                 unexpected_protocol()
             }
-            Ok(Switched::Yes(head, origin)) => {
+            Ok(UpgradeOutcome::Yes(head, origin)) => {
                 self.counters.count(CounterFamily::Origins, "1xx");
                 self.switched(&wanted, head, origin, place, limits)
             }
@@ -156,7 +160,10 @@ impl Proxy {
     }
 
     /// What the site's own origin says to the handshake.
-    async fn request_upgrade(&self, wanted: &Wanted) -> Result<Switched, UpstreamError> {
+    async fn request_upgrade(
+        &self,
+        wanted: &ProxyRequest,
+    ) -> Result<UpgradeOutcome, UpstreamError> {
         let mut ask = wanted.ask.clone();
         ask.headers.remove(header::CONTENT_LENGTH);
         websocket::announce(&mut ask.headers);
@@ -175,18 +182,18 @@ impl Proxy {
     /// 101, with what becomes of the connection.
     fn switched(
         self: Arc<Self>,
-        wanted: &Wanted,
+        wanted: &ProxyRequest,
         head: Response<()>,
         origin: BoxIo,
-        place: Place,
+        place: WebSocketPermit,
         limits: WebSocketConfig,
     ) -> Response<Body> {
         let (mut head, ()) = head.into_parts();
         to_client_head(wanted, &mut head);
         websocket::announce(&mut head.headers);
-        let agreed = Agreed {
+        let agreed = WebSocketConnection {
             proxy: self,
-            passed: Passed::NOTHING,
+            passed: TunnelStats::NOTHING,
             _place: place,
         };
         let idle = limits.idle_timeout();
@@ -199,20 +206,20 @@ impl Proxy {
 }
 
 /// A WebSocket that its origin agreed to; dropped, it is counted, though its client may have left before it began.
-struct Agreed {
+struct WebSocketConnection {
     proxy: Arc<Proxy>,
-    passed: Passed,
-    _place: Place,
+    passed: TunnelStats,
+    _place: WebSocketPermit,
 }
 
-impl Agreed {
+impl WebSocketConnection {
     /// Carries its bytes to its end.
     async fn run(mut self, client: BoxIo, origin: BoxIo, idle: Duration, stop: &Latch) {
         self.passed = tunnel::run(client, origin, idle, stop, &self.proxy.runtime).await;
     }
 }
 
-impl Drop for Agreed {
+impl Drop for WebSocketConnection {
     fn drop(&mut self) {
         let passed = self.passed;
         tracing::debug!(?passed, "a WebSocket ended");
@@ -224,12 +231,12 @@ impl Drop for Agreed {
 }
 
 /// Whether a 101 agrees to what is `wanted`.
-fn is_agreed(wanted: &Wanted, head: &Response<()>) -> bool {
+fn is_agreed(wanted: &ProxyRequest, head: &Response<()>) -> bool {
     websocket::is_agreed(&wanted.ask.headers, head.version(), head.headers())
 }
 
 /// Makes of an origin's head the one that a client gets.
-fn to_client_head(wanted: &Wanted, head: &mut response::Parts) {
+fn to_client_head(wanted: &ProxyRequest, head: &mut response::Parts) {
     let headers = &mut head.headers;
     fields::remove_hop_by_hop(headers);
     // As of any answer: where the same is served is ours to say (RFC 7838).
@@ -272,7 +279,7 @@ mod tests {
 
     #[test]
     fn websocket_permits_are_per_client_and_global() {
-        let sockets = Sockets::default();
+        let sockets = WebSocketLimit::default();
         let from = |address: &str| Some(address.parse().expect("an address"));
         let place = |client| sockets.place(client, limits(2, 3));
         let first = place(from("192.0.2.1")).expect("there is room");
@@ -297,7 +304,7 @@ mod tests {
 
     #[test]
     fn per_client_zero_allows_all_permits() {
-        let sockets = Sockets::default();
+        let sockets = WebSocketLimit::default();
         let from = Some("192.0.2.1".parse().expect("an address"));
         let place = || sockets.place(from, limits(0, 3));
         let _three = [place(), place(), place()].map(|place| place.expect("there is room"));
@@ -306,7 +313,7 @@ mod tests {
 
     #[test]
     fn a_house_of_ipv6_is_one_client() {
-        let sockets = Sockets::default();
+        let sockets = WebSocketLimit::default();
         let from = |address: &str| Some(address.parse().expect("an address"));
         let _first = sockets.place(from("2001:db8::1"), limits(1, 9)).unwrap();
         let second = sockets.place(from("2001:db8:0:0f::2"), limits(1, 9));

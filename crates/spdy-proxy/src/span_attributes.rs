@@ -9,14 +9,14 @@ use std::net::IpAddr;
 use http::{HeaderValue, Method, Response, StatusCode, Uri, Version, header, request};
 use spdy::body::Body;
 use spdy_cache::cache_status::{CACHE_STATUS, Forward};
-use spdy_net::handler::Arrival;
+use spdy_net::handler::RequestInfo;
 use spdy_net::protocol::Protocol;
 use spdy_rewrite::page_report::PageReport;
 
 use crate::counters::Outcome;
 use crate::fields::scheme_of;
 use crate::proxy::request_authority;
-use crate::spans::{OpenSpan, Value};
+use crate::spans::{AttributeValue, OpenSpan};
 use crate::upstream_error::UpstreamError;
 
 /// The longest text of somebody else in an attribute, bytes; the rest is cut off.
@@ -75,7 +75,7 @@ fn known(method: &Method) -> Option<&'static str> {
 
 /// What a client asks for.
 pub(crate) fn of_request(span: &mut OpenSpan, asked: &request::Parts, from: Option<IpAddr>) {
-    let arrival: Option<Arrival> = asked.extensions.get().copied();
+    let arrival: Option<RequestInfo> = asked.extensions.get().copied();
     of_method(span, &asked.method);
     let scheme = scheme_of(arrival);
     span.tell(URL_SCHEME, word(scheme));
@@ -93,7 +93,10 @@ pub(crate) fn of_request(span: &mut OpenSpan, asked: &request::Parts, from: Opti
     span.tell(PROTOCOL_NAME, word(name));
     span.tell(PROTOCOL_VERSION, word(version));
     if let Some(from) = from {
-        span.tell(CLIENT_ADDRESS, Value::Text(from.to_string().into()));
+        span.tell(
+            CLIENT_ADDRESS,
+            AttributeValue::Text(from.to_string().into()),
+        );
     }
     if let Some(agent) = asked.headers.get(header::USER_AGENT) {
         let agent = String::from_utf8_lossy(agent.as_bytes());
@@ -136,10 +139,10 @@ pub(crate) fn set_origin_request(
     of_server(span, authority, scheme);
     span.tell(FORWARD, word(forward.token()));
     if is_background {
-        span.tell(BACKGROUND, Value::Bool(true));
+        span.tell(BACKGROUND, AttributeValue::Bool(true));
     }
     if before > 0 {
-        span.tell(RESEND_COUNT, Value::Int(before.into()));
+        span.tell(RESEND_COUNT, AttributeValue::Int(before.into()));
     }
 }
 
@@ -169,9 +172,9 @@ pub(crate) fn set_rewrite(
     report: Option<&PageReport>,
 ) {
     span.tell(REWRITTEN, word(kind));
-    span.tell(REWRITING_MS, Value::Float(rewriting_ms));
+    span.tell(REWRITING_MS, AttributeValue::Float(rewriting_ms));
     if let Some(report) = report {
-        let count = |count: usize| Value::Int(i64::try_from(count).unwrap_or(i64::MAX));
+        let count = |count: usize| AttributeValue::Int(i64::try_from(count).unwrap_or(i64::MAX));
         span.tell(MOVED, count(report.moved));
         span.tell(LEFT, count(report.unchanged_count()));
     }
@@ -185,7 +188,7 @@ fn of_method(span: &mut OpenSpan, method: &Method) {
 }
 
 fn of_status(span: &mut OpenSpan, status: StatusCode) {
-    span.tell(STATUS_CODE, Value::Int(status.as_u16().into()));
+    span.tell(STATUS_CODE, AttributeValue::Int(status.as_u16().into()));
 }
 
 fn of_server(span: &mut OpenSpan, authority: &str, scheme: &str) {
@@ -195,7 +198,7 @@ fn of_server(span: &mut OpenSpan, authority: &str, scheme: &str) {
     };
     span.tell(SERVER_ADDRESS, text(host));
     let port: u16 = port.unwrap_or(if scheme == "https" { 443 } else { 80 });
-    span.tell(SERVER_PORT, Value::Int(port.into()));
+    span.tell(SERVER_PORT, AttributeValue::Int(port.into()));
 }
 
 fn version_of(version: Version) -> &'static str {
@@ -208,19 +211,19 @@ fn version_of(version: Version) -> &'static str {
     }
 }
 
-fn version_of_spdy(arrival: Arrival) -> &'static str {
+fn version_of_spdy(arrival: RequestInfo) -> &'static str {
     let alpn = arrival.protocol.alpn();
     alpn.rsplit_once('/').map_or(alpn, |(_, version)| version)
 }
 
-fn word(word: &'static str) -> Value {
-    Value::Text(Cow::Borrowed(word))
+fn word(word: &'static str) -> AttributeValue {
+    AttributeValue::Text(Cow::Borrowed(word))
 }
 
 /// The first [`TEXT_BYTES`] of `text`, or somewhat less.
-fn text(text: &str) -> Value {
+fn text(text: &str) -> AttributeValue {
     let end = text.floor_char_boundary(TEXT_BYTES);
-    Value::Text(Cow::Owned(text[..end].to_owned()))
+    AttributeValue::Text(Cow::Owned(text[..end].to_owned()))
 }
 
 #[cfg(test)]
@@ -229,12 +232,12 @@ mod tests {
 
     #[test]
     fn text_attribute_is_truncated_at_a_char_boundary() {
-        let of = |len: usize| Value::Text("é".repeat(len).into());
+        let of = |len: usize| AttributeValue::Text("é".repeat(len).into());
         for (given, told) in [(512, 512), (513, 512)] {
             assert_eq!(text(&"é".repeat(given)), of(told));
         }
         let uneven = format!("a{}", "é".repeat(512));
-        let Value::Text(told) = text(&uneven) else {
+        let AttributeValue::Text(told) = text(&uneven) else {
             panic!("it is text");
         };
         assert_eq!(told.len(), TEXT_BYTES - 1);

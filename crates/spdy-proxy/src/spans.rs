@@ -96,7 +96,7 @@ pub enum SpanKind {
 
 /// The value of an attribute.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Value {
+pub enum AttributeValue {
     /// Of at most [`TEXT_BYTES`](crate::span_attributes::TEXT_BYTES) where it is another's.
     Text(Cow<'static, str>),
     /// A number of things.
@@ -127,7 +127,7 @@ pub struct Span {
     /// Until when.
     pub ended: Instant,
     /// What else is known, by the names of `span_attributes.rs`.
-    pub attributes: Vec<(&'static str, Value)>,
+    pub attributes: Vec<(&'static str, AttributeValue)>,
     /// What went wrong (`error.type`).
     pub error: Option<Cow<'static, str>>,
 }
@@ -144,7 +144,7 @@ pub struct Spans {
 
 /// Where a request or a fetch stands in its trace, and its span if that is recorded.
 #[derive(Debug)]
-pub(crate) struct Place {
+pub(crate) struct SpanScope {
     pub(crate) context: SpanContext,
     pub(crate) open: Option<OpenSpan>,
 }
@@ -162,7 +162,11 @@ impl Spans {
     }
 
     /// The place of a request whose client says `told` of it.
-    pub(crate) fn enter(self: &Arc<Self>, told: Option<SpanContext>, name: &'static str) -> Place {
+    pub(crate) fn enter(
+        self: &Arc<Self>,
+        told: Option<SpanContext>,
+        name: &'static str,
+    ) -> SpanScope {
         let context = match &told {
             Some(told) if self.rules.trust_clients => self.continued(told),
             _ => self.root(None),
@@ -186,7 +190,7 @@ impl Spans {
         parent: &SpanContext,
         kind: SpanKind,
         name: &'static str,
-    ) -> Place {
+    ) -> SpanScope {
         let mut place = self.place(self.child_of(parent), kind, name);
         if let Some(open) = &mut place.open {
             open.set(|span| span.parent = Some(parent.span_id));
@@ -200,7 +204,7 @@ impl Spans {
         cause: &SpanContext,
         kind: SpanKind,
         name: &'static str,
-    ) -> Place {
+    ) -> SpanScope {
         let mut place = self.place(self.root(Some(cause.is_sampled)), kind, name);
         if let Some(open) = &mut place.open {
             open.set(|span| span.link = Some(cause.clone()));
@@ -244,7 +248,12 @@ impl Spans {
         }
     }
 
-    fn place(self: &Arc<Self>, context: SpanContext, kind: SpanKind, name: &'static str) -> Place {
+    fn place(
+        self: &Arc<Self>,
+        context: SpanContext,
+        kind: SpanKind,
+        name: &'static str,
+    ) -> SpanScope {
         let open = context.is_sampled.then(|| {
             let now = self.runtime.now();
             let span = Span {
@@ -264,7 +273,7 @@ impl Spans {
                 spans: self.clone(),
             }
         });
-        Place { context, open }
+        SpanScope { context, open }
     }
 }
 
@@ -289,7 +298,7 @@ impl OpenSpan {
     }
 
     /// Says something of it.
-    pub(crate) fn tell(&mut self, name: &'static str, value: Value) {
+    pub(crate) fn tell(&mut self, name: &'static str, value: AttributeValue) {
         self.set(|span| span.attributes.push((name, value)));
     }
 

@@ -1,10 +1,10 @@
 //! A key of the site's own, for tests that stand under their code.
 
-use spdy_cache::key::{Key, Parts};
+use spdy_cache::key::{Key, KeyParts};
 
 /// The key of `target`.
 pub(crate) fn key(target: &str) -> Key {
-    let parts = Parts {
+    let parts = KeyParts {
         site: "https://site.test",
         scheme: "https",
         host: "site.test",

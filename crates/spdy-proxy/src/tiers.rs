@@ -21,7 +21,7 @@ use spdy_cache::stored::Stored;
 use crate::disk::DiskStore;
 use crate::proxy::Proxy;
 use crate::purge::PurgeSnapshot;
-use crate::wanted::Wanted;
+use crate::wanted::ProxyRequest;
 
 /// How long a request waits for the disk, which may hang as no origin does: then the next is asked.
 const DISK_PATIENCE: Duration = Duration::from_secs(2);
@@ -56,7 +56,7 @@ impl Proxy {
     }
 
     /// Lifts what the disk or the shared tier has for `wanted` into memory; `false` if they have nothing.
-    pub(crate) async fn lift(&self, wanted: &Wanted) -> bool {
+    pub(crate) async fn lift(&self, wanted: &ProxyRequest) -> bool {
         if let Some(disk) = self.disk.get() {
             let policy = self.policy(wanted.whose());
             let purges = self.purges.now();
@@ -80,7 +80,7 @@ impl Proxy {
     }
 
     /// Lifts what the shared tier has into memory, if it came later than what is `known`.
-    async fn promote_shared(&self, wanted: &Wanted, known: Option<&Stored>) -> bool {
+    async fn promote_shared(&self, wanted: &ProxyRequest, known: Option<&Stored>) -> bool {
         let Some(shared) = self.shared() else {
             return false;
         };
@@ -101,7 +101,7 @@ impl Proxy {
     /// The same, where what is `known` is stale for having been kept too long, and not by its nature.
     pub(crate) async fn promote_newer(
         &self,
-        wanted: &Wanted,
+        wanted: &ProxyRequest,
         known: Option<&Stored>,
         now: SystemTime,
     ) -> bool {

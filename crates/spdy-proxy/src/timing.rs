@@ -76,7 +76,7 @@ pub(crate) struct OriginDuration(pub(crate) Duration);
 
 /// Where the time of an answer went.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Times {
+pub(crate) struct TimingBreakdown {
     /// What became of the request.
     pub(crate) outcome: &'static str,
     /// What origins took of it.
@@ -87,7 +87,7 @@ pub(crate) struct Times {
     pub(crate) total: Duration,
 }
 
-impl Times {
+impl TimingBreakdown {
     /// Beside what the origin says of its own.
     pub(crate) fn append_to(&self, headers: &mut HeaderMap) {
         let ms = |duration: Duration| format!("{:.1}", duration.as_secs_f64() * 1e3);
@@ -145,13 +145,13 @@ mod tests {
 
     #[test]
     fn unknown_durations_are_omitted() {
-        let told = |times: Times| {
+        let told = |times: TimingBreakdown| {
             let mut headers = HeaderMap::new();
             times.append_to(&mut headers);
             headers[SERVER_TIMING].to_str().unwrap().to_owned()
         };
         let ms = Duration::from_micros;
-        let miss = Times {
+        let miss = TimingBreakdown {
             outcome: "miss",
             origin: Some(ms(41_660)),
             rewriting_ms: None,
@@ -161,7 +161,7 @@ mod tests {
             told(miss),
             "cache;desc=\"miss\", origin;dur=41.7, total;dur=42.3"
         );
-        let hit = Times {
+        let hit = TimingBreakdown {
             outcome: "hit",
             origin: None,
             rewriting_ms: Some(3.1),

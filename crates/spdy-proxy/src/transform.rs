@@ -12,7 +12,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use http::{HeaderMap, Method, StatusCode, header};
 use spdy_rewrite::csp::Policies;
-use spdy_rewrite::css::Sheet;
+use spdy_rewrite::css::StylesheetContext;
 use spdy_rewrite::guarded;
 use spdy_rewrite::html::HtmlRewriter;
 use spdy_rewrite::kind::Kind as MovedKind;
@@ -20,21 +20,21 @@ use spdy_rewrite::page_head::{self, PageHead};
 use spdy_rewrite::page_report::{PageReport, PageSkipReason};
 use spdy_rewrite::reference::Reference;
 use spdy_rewrite::rewritten;
-use spdy_rewrite::seen::Seen;
+use spdy_rewrite::seen::SiteFacts;
 
 use crate::coding::{Coding, CodingError, Decoder};
 use crate::fields;
 use crate::page_text::PageRewriter;
 use crate::sheet_text::StylesheetRewriter;
 use crate::sheets::StylesheetResult;
-use crate::wanted::Wanted;
+use crate::wanted::ProxyRequest;
 
 /// The most text that a page or a sheet may decode to, bytes.
 const MAX_TEXT_BYTES: usize = 64 * 1024 * 1024;
 
 /// What is to be done to a body.
 #[derive(Debug)]
-pub enum Work {
+pub enum RewritePlan {
     /// Nothing.
     Pass,
     /// Nothing, though it is a page of the site's own, and why.
@@ -44,7 +44,7 @@ pub enum Work {
     /// It is a page of the site's own, or of a host that has a name here, with this head.
     Page(Box<PageHead>),
     /// It is a sheet, the site's own or one that was moved.
-    Sheet(Box<Sheet>),
+    Sheet(Box<StylesheetContext>),
 }
 
 /// What is to be done to the answer to `asked`, which came from `at` (the same, unless redirects were followed), and how its
@@ -55,15 +55,15 @@ pub enum Work {
 /// as it came the page would lack what its sheets name.
 #[must_use]
 pub fn work(
-    asked: &Wanted,
-    at: &Wanted,
+    asked: &ProxyRequest,
+    at: &ProxyRequest,
     status: StatusCode,
     served: &mut HeaderMap,
-    seen: Option<&dyn Seen>,
-) -> Work {
+    seen: Option<&dyn SiteFacts>,
+) -> RewritePlan {
     let work = plan_body(asked, at, status, served, seen);
     let is_touched = !asked.is_off && !asked.site.rules.is_dry_run();
-    if matches!(work, Work::Pass | Work::Left(_))
+    if matches!(work, RewritePlan::Pass | RewritePlan::Left(_))
         && is_touched
         && asked.moved.is_none()
         && guarded::is_document(served)
@@ -76,28 +76,28 @@ pub fn work(
 
 /// What is to be done to a body; the head is changed if anything is.
 fn plan_body(
-    asked: &Wanted,
-    at: &Wanted,
+    asked: &ProxyRequest,
+    at: &ProxyRequest,
     status: StatusCode,
     served: &mut HeaderMap,
-    seen: Option<&dyn Seen>,
-) -> Work {
+    seen: Option<&dyn SiteFacts>,
+) -> RewritePlan {
     let rules = &asked.site.rules;
     let is_candidate = is_shown(status)
         && !asked.is_off
         && matches!(asked.ask.method, Method::GET | Method::HEAD | Method::POST);
     if !is_candidate {
-        return Work::Pass;
+        return RewritePlan::Pass;
     }
     if let Some(why) = left(served) {
         let is_page = essence(served) == "text/html" && asked.moved.is_none();
         return match is_page {
-            true => Work::Left(why),
-            false => Work::Pass,
+            true => RewritePlan::Left(why),
+            false => RewritePlan::Pass,
         };
     }
     let Some(url) = at.client_url() else {
-        return Work::Pass;
+        return RewritePlan::Pass;
     };
     match (essence(served).as_str(), &asked.moved, &at.moved) {
         ("text/html", None, None) => {
@@ -105,36 +105,36 @@ fn plan_body(
             remove_content_coding(&mut head);
             let page = PageHead::rewrite_with_facts(rules, &url, status, &mut head, false, seen);
             if let Some(why) = page.left {
-                return Work::Left(why);
+                return RewritePlan::Left(why);
             }
             if rules.is_dry_run() {
-                return Work::Tried(Box::new(page));
+                return RewritePlan::Tried(Box::new(page));
             }
             *served = head;
-            Work::Page(Box::new(page))
+            RewritePlan::Page(Box::new(page))
         }
         ("text/html", Some((moved, _)), Some(_)) if moved.kinds().has(MovedKind::Document) => {
             let mut head = served.clone();
             remove_content_coding(&mut head);
             let page = PageHead::rewrite_alias(rules, moved, status, &mut head);
             if page.left.is_some() {
-                return Work::Pass;
+                return RewritePlan::Pass;
             }
             *served = head;
-            Work::Page(Box::new(page))
+            RewritePlan::Page(Box::new(page))
         }
-        ("text/css", ..) if status != StatusCode::OK => Work::Pass,
+        ("text/css", ..) if status != StatusCode::OK => RewritePlan::Pass,
         ("text/css", None, None) if !rules.is_dry_run() => {
             remove_content_coding(served);
             rewritten::amend(rules, served, true);
-            Work::Sheet(Box::new(Sheet::own(&url)))
+            RewritePlan::Sheet(Box::new(StylesheetContext::own(&url)))
         }
         ("text/css", Some((moved, _)), Some((last, _))) => {
             remove_content_coding(served);
             rewritten::amend(rules, served, true);
-            Work::Sheet(Box::new(Sheet::moved(rules, moved, last)))
+            RewritePlan::Sheet(Box::new(StylesheetContext::moved(rules, moved, last)))
         }
-        _ => Work::Pass,
+        _ => RewritePlan::Pass,
     }
 }
 
@@ -179,7 +179,7 @@ fn essence(headers: &HeaderMap) -> String {
     essence.trim().to_ascii_lowercase()
 }
 
-impl Work {
+impl RewritePlan {
     /// Whether the body goes as it came.
     #[must_use]
     pub fn passes(&self) -> bool {
@@ -189,19 +189,24 @@ impl Work {
 
 /// Does the work, piece by piece.
 #[derive(Debug)]
-pub struct Rewriter(Kind);
+pub struct ResponseRewriter(RewriterKind);
 
 #[derive(Debug)]
-enum Kind {
+enum RewriterKind {
     Pass,
     Page(PageRewriter),
     Sheet(StylesheetRewriter),
 }
 
-impl Rewriter {
+impl ResponseRewriter {
     /// For the answer to `asked` whose head the origin told as `told`; `seen` is what was seen of the site.
     #[must_use]
-    pub fn new(work: Work, asked: &Wanted, told: &HeaderMap, seen: Option<Arc<dyn Seen>>) -> Self {
+    pub fn new(
+        work: RewritePlan,
+        asked: &ProxyRequest,
+        told: &HeaderMap,
+        seen: Option<Arc<dyn SiteFacts>>,
+    ) -> Self {
         let coding = Coding::of(told).unwrap_or(Coding::Identity);
         let rules = &asked.site.rules;
         let page = |head: PageHead, url| {
@@ -210,16 +215,16 @@ impl Rewriter {
             PageRewriter::new(decoder, HtmlRewriter::new(rules, url, head, seen), links)
         };
         Self(match (work, asked.client_url()) {
-            (Work::Page(head), Some(url)) => Kind::Page(page(*head, &url)),
-            (Work::Tried(head), Some(url)) => Kind::Page(page(*head, &url).tried()),
-            (Work::Sheet(sheet), _) => {
+            (RewritePlan::Page(head), Some(url)) => RewriterKind::Page(page(*head, &url)),
+            (RewritePlan::Tried(head), Some(url)) => RewriterKind::Page(page(*head, &url).tried()),
+            (RewritePlan::Sheet(sheet), _) => {
                 let kind = told.get(header::CONTENT_TYPE);
                 let kind = kind.and_then(|kind| kind.to_str().ok()).unwrap_or_default();
                 let decoder = Decoder::new(coding, MAX_TEXT_BYTES);
                 let charset = page_head::charset(kind);
-                Kind::Sheet(StylesheetRewriter::new(decoder, rules, sheet, charset))
+                RewriterKind::Sheet(StylesheetRewriter::new(decoder, rules, sheet, charset))
             }
-            _ => Kind::Pass,
+            _ => RewriterKind::Pass,
         })
     }
 
@@ -227,10 +232,10 @@ impl Rewriter {
     #[must_use]
     pub(crate) fn kind(&self) -> Option<&'static str> {
         match &self.0 {
-            Kind::Pass => None,
-            Kind::Page(page) if page.is_tried() => None,
-            Kind::Page(_) => Some("page"),
-            Kind::Sheet(_) => Some("sheet"),
+            RewriterKind::Pass => None,
+            RewriterKind::Page(page) if page.is_tried() => None,
+            RewriterKind::Page(_) => Some("page"),
+            RewriterKind::Sheet(_) => Some("sheet"),
         }
     }
 
@@ -238,18 +243,18 @@ impl Rewriter {
     #[must_use]
     pub fn sip(&self) -> usize {
         match &self.0 {
-            Kind::Pass => usize::MAX,
-            Kind::Page(page) => page.sip(),
-            Kind::Sheet(sheet) => sheet.sip(),
+            RewriterKind::Pass => usize::MAX,
+            RewriterKind::Page(page) => page.sip(),
+            RewriterKind::Sheet(sheet) => sheet.sip(),
         }
     }
 
     /// Bytes to write at a time until something comes of them; `None` where nothing comes before the end, or nobody knows how much.
     pub(crate) fn first_sip(&self) -> Option<usize> {
         match &self.0 {
-            Kind::Pass => Some(usize::MAX),
-            Kind::Page(page) => page.first_sip(),
-            Kind::Sheet(_) => None,
+            RewriterKind::Pass => Some(usize::MAX),
+            RewriterKind::Page(page) => page.first_sip(),
+            RewriterKind::Sheet(_) => None,
         }
     }
 
@@ -260,23 +265,23 @@ impl Rewriter {
     /// [`CodingError`]: it is not what it was announced to be.
     pub fn write(&mut self, piece: Bytes) -> Result<Bytes, CodingError> {
         match &mut self.0 {
-            Kind::Pass => Ok(piece),
-            Kind::Page(page) => page.write(piece),
-            Kind::Sheet(sheet) => sheet.write(&piece),
+            RewriterKind::Pass => Ok(piece),
+            RewriterKind::Page(page) => page.write(piece),
+            RewriterKind::Sheet(sheet) => sheet.write(&piece),
         }
     }
 
     /// Whether bytes are held that [`flush`](Self::flush) would give: those of a page whose encoding is not known yet. A sheet waits for its
     /// end, since no browser applies the beginning of one.
     pub(crate) fn is_waiting(&self) -> bool {
-        matches!(&self.0, Kind::Page(page) if page.is_waiting())
+        matches!(&self.0, RewriterKind::Page(page) if page.is_waiting())
     }
 
     /// What need not wait for more, since no more comes for now.
     pub(crate) fn flush(&mut self) -> Bytes {
         match &mut self.0 {
-            Kind::Page(page) => page.flush(),
-            Kind::Pass | Kind::Sheet(_) => Bytes::new(),
+            RewriterKind::Page(page) => page.flush(),
+            RewriterKind::Pass | RewriterKind::Sheet(_) => Bytes::new(),
         }
     }
 
@@ -287,36 +292,36 @@ impl Rewriter {
     /// [`CodingError`]: it ended too early.
     pub fn finish(&mut self) -> Result<(Bytes, Option<PageReport>), CodingError> {
         match &mut self.0 {
-            Kind::Pass => Ok((Bytes::new(), None)),
-            Kind::Page(page) => page.finish(),
-            Kind::Sheet(sheet) => Ok((sheet.finish()?, None)),
+            RewriterKind::Pass => Ok((Bytes::new(), None)),
+            RewriterKind::Page(page) => page.finish(),
+            RewriterKind::Sheet(sheet) => Ok((sheet.finish()?, None)),
         }
     }
 
     /// Whether the body goes as it came.
     pub(crate) fn passes(&self) -> bool {
-        self.tries() || matches!(self.0, Kind::Pass)
+        self.tries() || matches!(self.0, RewriterKind::Pass)
     }
 
     /// Whether it is looked at all the same, to tell what would become of it.
     pub(crate) fn tries(&self) -> bool {
-        matches!(&self.0, Kind::Page(page) if page.is_tried())
+        matches!(&self.0, RewriterKind::Page(page) if page.is_tried())
     }
 
     /// What became of a sheet, once it has come to its end.
     pub(crate) fn take_became(&mut self) -> Option<StylesheetResult> {
         match &mut self.0 {
-            Kind::Sheet(sheet) => sheet.take_became(),
-            Kind::Pass | Kind::Page(_) => None,
+            RewriterKind::Sheet(sheet) => sheet.take_became(),
+            RewriterKind::Pass | RewriterKind::Page(_) => None,
         }
     }
 
     /// What was named since this was last asked.
     pub fn take_references(&mut self) -> Vec<Reference> {
         match &mut self.0 {
-            Kind::Pass => Vec::new(),
-            Kind::Sheet(sheet) => sheet.take_references(),
-            Kind::Page(page) => page.take_references(),
+            RewriterKind::Pass => Vec::new(),
+            RewriterKind::Sheet(sheet) => sheet.take_references(),
+            RewriterKind::Page(page) => page.take_references(),
         }
     }
 }

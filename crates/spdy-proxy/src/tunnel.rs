@@ -29,7 +29,7 @@ const DISCARD_BUFFER_BYTES: usize = 4096;
 
 /// What ended a tunnel.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) enum End {
+pub(crate) enum TunnelEnd {
     /// The client, before its origin did.
     Client,
     /// The origin.
@@ -42,7 +42,7 @@ pub(crate) enum End {
     Broken,
 }
 
-impl End {
+impl TunnelEnd {
     /// The other side's.
     fn other(self) -> Self {
         match self {
@@ -66,18 +66,18 @@ impl End {
 
 /// What a tunnel came to.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) struct Passed {
-    pub(crate) end: End,
+pub(crate) struct TunnelStats {
+    pub(crate) end: TunnelEnd,
     /// Bytes that the origin took.
     pub(crate) to_origin: u64,
     /// Bytes that the client took.
     pub(crate) to_client: u64,
 }
 
-impl Passed {
+impl TunnelStats {
     /// Of one that ended before it began.
     pub(crate) const NOTHING: Self = Self {
-        end: End::Broken,
+        end: TunnelEnd::Broken,
         to_origin: 0,
         to_client: 0,
     };
@@ -90,8 +90,8 @@ pub(crate) async fn run(
     idle: Duration,
     stop: &Latch,
     runtime: &SharedRuntime,
-) -> Passed {
-    let seen = Seen::new(runtime.now());
+) -> TunnelStats {
+    let seen = TunnelActivity::new(runtime.now());
     let side = |io, end| Side {
         io,
         end,
@@ -100,27 +100,30 @@ pub(crate) async fn run(
         taken: 0,
         frames: Frames::default(),
     };
-    let (mut client, mut origin) = (side(client, End::Client), side(origin, End::Origin));
+    let (mut client, mut origin) = (
+        side(client, TunnelEnd::Client),
+        side(origin, TunnelEnd::Origin),
+    );
     let end = {
         let copying = pin!(copy_bidirectional(&mut client, &mut origin));
         let silent = pin!(seen.silent_for(idle, runtime));
         let given_up = select(silent, stop.wait());
         match select(copying, given_up).await {
-            Either::Left((Ok(_), _)) => seen.lock().first.unwrap_or(End::Broken),
+            Either::Left((Ok(_), _)) => seen.lock().first.unwrap_or(TunnelEnd::Broken),
             Either::Left((Err(error), _)) => {
                 tracing::debug!(%error, "a tunnel broke");
                 // Browsers that have said their last word hang up without ending TLS.
-                seen.lock().first.unwrap_or(End::Broken)
+                seen.lock().first.unwrap_or(TunnelEnd::Broken)
             }
-            Either::Right((Either::Left(_), _)) => End::Idle,
-            Either::Right((Either::Right(_), _)) => End::Stopped,
+            Either::Right((Either::Left(_), _)) => TunnelEnd::Idle,
+            Either::Right((Either::Right(_), _)) => TunnelEnd::Stopped,
         }
     };
-    if matches!(end, End::Idle | End::Stopped) {
+    if matches!(end, TunnelEnd::Idle | TunnelEnd::Stopped) {
         let both = pin!(join(client.farewell(false), origin.farewell(true)));
         select(both, runtime.sleep_until(runtime.now() + FAREWELL)).await;
     }
-    Passed {
+    TunnelStats {
         end,
         to_origin: origin.taken,
         to_client: client.taken,
@@ -128,21 +131,21 @@ pub(crate) async fn run(
 }
 
 /// What both sides know.
-struct Seen(Mutex<Shared>);
+struct TunnelActivity(Mutex<ActivityState>);
 
-struct Shared {
+struct ActivityState {
     /// When something passed last.
     at: Instant,
     /// Who said first that he ends it: by a frame, or by ending his half.
-    first: Option<End>,
+    first: Option<TunnelEnd>,
 }
 
-impl Seen {
+impl TunnelActivity {
     fn new(at: Instant) -> Self {
-        Self(Mutex::new(Shared { at, first: None }))
+        Self(Mutex::new(ActivityState { at, first: None }))
     }
 
-    fn lock(&self) -> MutexGuard<'_, Shared> {
+    fn lock(&self) -> MutexGuard<'_, ActivityState> {
         self.0.lock()
     }
 
@@ -162,8 +165,8 @@ impl Seen {
 struct Side<'a> {
     io: BoxIo,
     /// What its end is called.
-    end: End,
-    seen: &'a Seen,
+    end: TunnelEnd,
+    seen: &'a TunnelActivity,
     runtime: &'a SharedRuntime,
     /// Bytes that were written to it.
     taken: u64,
@@ -306,9 +309,9 @@ mod tests {
     async fn tunnel_delivers_both_directions_after_half_close() {
         use io::ErrorKind::{BrokenPipe, ConnectionReset, UnexpectedEof};
         for (how, wanted, ended) in [
-            (UnexpectedEof, 6000, End::Origin),
-            (ConnectionReset, 6000, End::Origin),
-            (BrokenPipe, 1000, End::Broken),
+            (UnexpectedEof, 6000, TunnelEnd::Origin),
+            (ConnectionReset, 6000, TunnelEnd::Origin),
+            (BrokenPipe, 1000, TunnelEnd::Broken),
         ] {
             let took = Arc::<Mutex<Vec<u8>>>::default();
             let origin = Cut {
@@ -329,7 +332,7 @@ mod tests {
             drop(client);
             let passed = running.await.expect("no panic");
             assert_eq!(passed.end, ended, "{how}");
-            let all_back = ended == End::Origin;
+            let all_back = ended == TunnelEnd::Origin;
             assert_eq!(*took.lock() == b"goodbye", all_back, "{how}");
         }
     }

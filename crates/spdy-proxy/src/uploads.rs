@@ -13,12 +13,12 @@ use crate::seats::KeyedSemaphore;
 
 /// The seats of long bodies, by origin.
 #[derive(Debug)]
-pub(crate) struct Uploads {
+pub(crate) struct UploadLimit {
     most: usize,
     seats: KeyedSemaphore<Origin>,
 }
 
-impl Uploads {
+impl UploadLimit {
     /// So many at a time to one origin.
     pub(crate) fn new(most: usize) -> Self {
         Self {

@@ -17,7 +17,7 @@ use spdy_client::error::Error;
 use spdy_client::origin::Origin;
 use spdy_client::retry_budget::RetryBudget;
 use spdy_client::route::Route;
-use spdy_client::switch::Switched;
+use spdy_client::switch::UpgradeOutcome;
 use spdy_clock::Instant;
 use spdy_frame::priority::Priority;
 use spdy_net::connection::ClientOptions;
@@ -31,9 +31,9 @@ use crate::placed::origin_addresses;
 use crate::seats::KeyedSemaphore;
 use crate::sites::Sites;
 use crate::slow_readers::{SLOW_AFTER, SlowReaders};
-use crate::uploads::{Uploads, seated};
+use crate::uploads::{UploadLimit, seated};
 use crate::upstream_error::{UpstreamError, is_write_stalled};
-use crate::upstream_moved::Place;
+use crate::upstream_moved::FetchLimitKey;
 
 /// Origins whose failures are remembered.
 const REMEMBERED: usize = 1024;
@@ -47,7 +47,7 @@ const CONNECTION_WINDOW_BYTES: u32 = MAX_STREAMS * STREAM_WINDOW_BYTES;
 
 /// Whose answer is wanted.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Whose {
+pub enum OriginKind {
     /// The site's own.
     Site,
     /// Some other host's, that is moved under the site's name.
@@ -70,9 +70,9 @@ pub struct Upstream {
     others: Client,
     pub(crate) runtime: SharedRuntime,
     health: Mutex<BTreeMap<Origin, Health>>,
-    uploads: Uploads,
+    uploads: UploadLimit,
     slow_readers: SlowReaders,
-    pub(crate) fetches: KeyedSemaphore<Place>,
+    pub(crate) fetches: KeyedSemaphore<FetchLimitKey>,
     pub(crate) queue_timeout: Duration,
     /// From a request to the head of its answer.
     pub(crate) head_timeout: Duration,
@@ -128,7 +128,7 @@ impl Upstream {
             others: client(guarded, of_others, BTreeMap::new()),
             runtime: runtime.clone(),
             health: Mutex::default(),
-            uploads: Uploads::new(config.uploads()),
+            uploads: UploadLimit::new(config.uploads()),
             slow_readers: SlowReaders::new(config.slow_readers()),
             fetches: KeyedSemaphore::default(),
             queue_timeout: config.queue_timeout(),
@@ -146,7 +146,7 @@ impl Upstream {
     /// [`UpstreamError`]: what a client is told of it, and whether a stale answer may take its place, is the caller's.
     pub async fn fetch(
         &self,
-        whose: Whose,
+        whose: OriginKind,
         request: Request<Body>,
         priority: Priority,
     ) -> Result<Response<Body>, UpstreamError> {
@@ -155,8 +155,8 @@ impl Upstream {
             return Err(UpstreamError::Resting(origin));
         }
         let client = match whose {
-            Whose::Site => &self.site,
-            Whose::Others => &self.others,
+            OriginKind::Site => &self.site,
+            OriginKind::Others => &self.others,
         };
         let request = self.seated(&origin, request).await?;
         let asked = self.runtime.now();
@@ -201,7 +201,7 @@ impl Upstream {
     /// # Errors
     ///
     /// [`UpstreamError`], as of [`fetch`](Self::fetch).
-    pub async fn switch(&self, request: Request<Body>) -> Result<Switched, UpstreamError> {
+    pub async fn switch(&self, request: Request<Body>) -> Result<UpgradeOutcome, UpstreamError> {
         let origin = Origin::of(request.uri())?;
         if self.is_resting(&origin) {
             return Err(UpstreamError::Resting(origin));

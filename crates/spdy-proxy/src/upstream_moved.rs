@@ -11,25 +11,25 @@ use spdy_rewrite::host_limits::HostLimits;
 use crate::bounded_body::bounded;
 use crate::counters::{CounterFamily, Counters};
 use crate::proxy::Proxy;
-use crate::upstream::{Upstream, Whose};
+use crate::upstream::{OriginKind, Upstream};
 use crate::upstream_error::UpstreamError;
-use crate::wanted::Wanted;
+use crate::wanted::ProxyRequest;
 
 /// Whose places the answers of a host have: a site's, by what its rules say. Lines of the rules that allow another number for the
 /// same host have places of their own.
-pub(crate) type Place = (String, Origin, usize);
+pub(crate) type FetchLimitKey = (String, Origin, usize);
 
 impl Proxy {
     /// Asks the origin of what is `wanted`.
     pub(crate) async fn request_origin(
         &self,
-        wanted: &Wanted,
+        wanted: &ProxyRequest,
         request: Request<Body>,
         priority: Priority,
     ) -> Result<Response<Body>, UpstreamError> {
         let (upstream, begun) = (self.upstream(), self.runtime.now());
         let answered = match &wanted.moved {
-            None => upstream.fetch(Whose::Site, request, priority).await,
+            None => upstream.fetch(OriginKind::Site, request, priority).await,
             Some((moved, _)) => {
                 let rules = &wanted.site.rules;
                 let of_host = ThirdPartyLimits {
@@ -87,7 +87,7 @@ impl Upstream {
         let begun = self.runtime.now();
         let after = limits.head_timeout.unwrap_or(limits.fetch_timeout);
         let after = after.min(limits.fetch_timeout);
-        let asked = Box::pin(self.fetch(Whose::Others, request, priority));
+        let asked = Box::pin(self.fetch(OriginKind::Others, request, priority));
         let patience = self.runtime.sleep_until(begun + after);
         let response = match select(asked, patience).await {
             Either::Left((answered, _)) => answered?,

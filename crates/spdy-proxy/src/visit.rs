@@ -18,21 +18,21 @@ use spdy_cache::cache_status::CACHE_STATUS;
 use spdy_cache::lookup;
 use spdy_clock::Instant;
 use spdy_net::early_hints::EarlyHints;
-use spdy_net::handler::{Arrival, Handler, Pusher};
+use spdy_net::handler::{Handler, Pusher, RequestInfo};
 use spdy_net::latch::Latch;
 use spdy_net::protocol::Protocol;
 use spdy_net::refusal::Refusal;
 use spdy_rewrite::integrity::strip_unrewritten_mark;
-use spdy_server::learned::Loaded;
+use spdy_server::learned::ResourceLoad;
 use spdy_server::push_plan::{
-    Budget, Hint, Hints, Known, Plan, PlannedPush, PushCandidate, early_link_value, link_value,
-    plan,
+    Budget, CandidateState, Hint, Hints, Plan, PlannedPush, PushCandidate, early_link_value,
+    link_value, plan,
 };
 use spdy_server::pushing::is_normal;
-use spdy_server::visit::{UrlDigest, Visit as MemoryStore};
+use spdy_server::visit::{SessionHistory as MemoryStore, UrlDigest};
 
 use crate::ahead::LoadHints;
-use crate::answer_log::{Answered, Ended, Line, Log, log_at_end};
+use crate::answer_log::{AccessLog, AccessLogEntry, BodyEnd, PendingLogEntry, log_at_end};
 use crate::claims::has_credentials;
 use crate::companions::{Candidate, SubresourceRequest, target_at};
 use crate::counters::{CounterFamily, Outcome};
@@ -41,10 +41,10 @@ use crate::public::{self, PublicPage, is_html};
 use crate::reports::PushedAndHinted;
 use crate::sites::Site;
 use crate::span_attributes::{name_of, of_answer, of_request};
-use crate::spans::{OpenSpan, Place, with_span};
-use crate::timing::{OriginDuration, SharedTiming, Times};
+use crate::spans::{OpenSpan, SpanScope, with_span};
+use crate::timing::{OriginDuration, SharedTiming, TimingBreakdown};
 use crate::trace_context::{SpanContext, TraceId};
-use crate::wanted::{Wanted, client_origin_text, is_off};
+use crate::wanted::{ProxyRequest, client_origin_text, is_off};
 
 /// What a browser is to do with the answer (W3C Fetch Metadata).
 const SEC_FETCH_DEST: HeaderName = HeaderName::from_static("sec-fetch-dest");
@@ -53,18 +53,18 @@ const SEC_FETCH_MODE: HeaderName = HeaderName::from_static("sec-fetch-mode");
 
 /// A connection's handler.
 #[derive(Clone)]
-pub struct Visit {
+pub struct ConnectionHandler {
     proxy: Arc<Proxy>,
     from: Option<IpAddr>,
     /// Where else the same is served, as it is listened there (RFC 7838).
     alt_svc: Option<HeaderValue>,
     memory: Arc<Mutex<MemoryStore>>,
-    log: Option<Log>,
+    log: Option<AccessLog>,
     cut_off: Latch,
     timing: SharedTiming,
 }
 
-impl std::fmt::Debug for Visit {
+impl std::fmt::Debug for ConnectionHandler {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Visit")
             .field("from", &self.from)
@@ -73,14 +73,14 @@ impl std::fmt::Debug for Visit {
 }
 
 /// A GET that is being answered, as far as it is about pages.
-struct Asked {
+struct TrackedRequest {
     /// Remembered when it is answered.
     digest: UrlDigest,
-    page: Option<Page>,
+    page: Option<PageRequest>,
 }
 
 /// A page that is requested, and what its answer is to say.
-struct Page {
+struct PageRequest {
     url: String,
     from: Option<IpAddr>,
     is_new: bool,
@@ -94,7 +94,7 @@ struct Page {
     hinted: Vec<String>,
 }
 
-impl Visit {
+impl ConnectionHandler {
     /// Of a client at `from`, who came in where HTTP/3 is spoken as `alt_svc` says; clients are told the port that they reach it at.
     #[must_use]
     pub fn new(proxy: Arc<Proxy>, from: Option<IpAddr>, alt_svc: Option<HeaderValue>) -> Self {
@@ -112,7 +112,7 @@ impl Visit {
 
     /// Tells `log` of each answer.
     #[must_use]
-    pub fn with_access_log(mut self, log: Option<Log>) -> Self {
+    pub fn with_access_log(mut self, log: Option<AccessLog>) -> Self {
         self.log = log;
         self
     }
@@ -146,11 +146,16 @@ impl Visit {
     /// Learns from a request of a client at `from`; if it is for a page, sends along what that needs before anything of it is there.
     ///
     /// The response to a request with content depends on the content, so such a request is not about the page at its URL.
-    fn go_along(&self, asked: &request::Parts, body: &Body, from: Option<IpAddr>) -> Option<Asked> {
+    fn go_along(
+        &self,
+        asked: &request::Parts,
+        body: &Body,
+        from: Option<IpAddr>,
+    ) -> Option<TrackedRequest> {
         if asked.method != Method::GET || !http_body::Body::is_end_stream(body) {
             return None;
         }
-        let arrival: Option<&Arrival> = asked.extensions.get();
+        let arrival: Option<&RequestInfo> = asked.extensions.get();
         let cannot_push = arrival.is_some_and(|arrival| arrival.protocol == Protocol::Http1);
         if cannot_push && !asked.headers.contains_key(header::REFERER) && !asks_for_page(asked) {
             return None; // there is nothing to be learned of it, or to be sent along
@@ -167,7 +172,7 @@ impl Visit {
             && !is_off(&asked.headers);
         let page = is_page.then(|| self.page(&site, asked, from, &home, text, digest));
         let page = page.flatten();
-        Some(Asked { digest, page })
+        Some(TrackedRequest { digest, page })
     }
 
     /// The page at `text` that a client at `from` requests, with what can be sent along now.
@@ -179,9 +184,9 @@ impl Visit {
         home: &str,
         text: String,
         digest: UrlDigest,
-    ) -> Option<Page> {
+    ) -> Option<PageRequest> {
         let url: Uri = text.parse().ok()?;
-        let mut page = Page {
+        let mut page = PageRequest {
             from,
             is_new: !self.memory().has(digest),
             has_credentials: has_credentials(&asked.headers),
@@ -199,14 +204,14 @@ impl Visit {
         let wishes = candidates
             .into_iter()
             .filter_map(|it| self.wish(site, asked, it));
-        let arrival: Option<&Arrival> = asked.extensions.get();
+        let arrival: Option<&RequestInfo> = asked.extensions.get();
         let priority = arrival.map(|arrival| arrival.priority).unwrap_or_default();
         let budget = Budget::default();
         let Plan { pushes, mut hints } =
             plan(&url, priority, &budget, Hints::Rest, wishes, |uri, wish| {
                 let memory = self.memory();
                 if memory.has(memory.digest(&uri.to_string())) {
-                    return Known::Had;
+                    return CandidateState::Had;
                 }
                 drop(memory);
                 let load = LoadHints::wished(wish.kind, wish.by_cors);
@@ -246,10 +251,10 @@ impl Visit {
         let mut copy = Request::new(()).into_parts().0;
         (copy.uri, copy.version) = (asked.uri.clone(), asked.version);
         copy.headers.clone_from(&asked.headers);
-        if let Some(arrival) = asked.extensions.get::<Arrival>() {
+        if let Some(arrival) = asked.extensions.get::<RequestInfo>() {
             copy.extensions.insert(*arrival);
         }
-        let wanted = Wanted::read(site.clone(), authority.to_owned(), copy).ok()?;
+        let wanted = ProxyRequest::read(site.clone(), authority.to_owned(), copy).ok()?;
         if wanted.is_socket {
             return None;
         }
@@ -297,7 +302,7 @@ impl Visit {
         let Some(page) = referer.filter(|page| is_own(page) && *page != text) else {
             return;
         };
-        let loaded = Loaded::of(target, &asked.method, &asked.headers);
+        let loaded = ResourceLoad::of(target, &asked.method, &asked.headers);
         if let Some(loaded) = loaded.filter(|_| is_normal(text)) {
             let now = self.proxy.runtime.now();
             let companions = &self.proxy.companions;
@@ -314,7 +319,7 @@ impl Visit {
         &self,
         site: &Arc<Site>,
         asked: &request::Parts,
-        page: &Page,
+        page: &PageRequest,
         pushes: Vec<PlannedPush>,
         pushed: &mut Vec<String>,
     ) -> Vec<PlannedPush> {
@@ -366,10 +371,10 @@ impl Visit {
         let early = EarlyHints::of(&asked.extensions)
             .filter(|_| self.proxy.learn.early_hints && supports_early_hints(asked));
         let Some(early) = early.filter(|_| !hints.is_empty()) else {
-            let arrival: Option<&Arrival> = asked.extensions.get();
+            let arrival: Option<&RequestInfo> = asked.extensions.get();
             let is_spdy = matches!(
                 arrival,
-                Some(Arrival {
+                Some(RequestInfo {
                     protocol: Protocol::Spdy(_),
                     ..
                 })
@@ -399,7 +404,12 @@ impl Visit {
     }
 
     /// `response` to what has begun, as it leaves; `outcome` is what became of the request, unless somebody knew better.
-    fn done(&self, began: Began, mut response: Response<Body>, outcome: Outcome) -> Response<Body> {
+    fn done(
+        &self,
+        began: PendingResponse,
+        mut response: Response<Body>,
+        outcome: Outcome,
+    ) -> Response<Body> {
         if let Some(asked) = began.asked {
             self.answered(asked, &mut response);
         }
@@ -411,7 +421,7 @@ impl Visit {
         if let Some(url) = began.times_for {
             let is_kept = origin.is_none() && is_html(response.headers());
             let url = url.filter(|_| is_kept);
-            let times = Times {
+            let times = TimingBreakdown {
                 outcome,
                 origin: origin.map(|origin| origin.0),
                 rewriting_ms: url.and_then(|url| self.proxy.reports.rewriting_ms(&url)),
@@ -440,7 +450,7 @@ impl Visit {
     }
 
     /// Records that `asked` is answered with `response`, and adds the hints of its page.
-    fn answered(&self, asked: Asked, response: &mut Response<Body>) {
+    fn answered(&self, asked: TrackedRequest, response: &mut Response<Body>) {
         let status = response.status();
         if status.is_success() || status == StatusCode::NOT_MODIFIED {
             self.memory().note(asked.digest);
@@ -473,16 +483,16 @@ impl Visit {
     /// What is known by the head of `response`, for `log`.
     fn line(
         &self,
-        log: Log,
-        about: About,
+        log: AccessLog,
+        about: LogContext,
         began: Instant,
         response: &Response<Body>,
         outcome: &'static str,
-    ) -> Line {
+    ) -> PendingLogEntry {
         let told = response.headers().get_all(&CACHE_STATUS).iter();
         let told = told.filter_map(|told| told.to_str().ok()).next_back();
         let head = self.proxy.runtime.now() - began;
-        let answered = Answered {
+        let answered = AccessLogEntry {
             at: about.at,
             method: Some(about.method),
             uri: Some(about.uri),
@@ -495,10 +505,10 @@ impl Visit {
             head,
             took: head,
             bytes: 0,
-            ended: Ended::Complete,
+            ended: BodyEnd::Complete,
             page: None,
         };
-        Line {
+        PendingLogEntry {
             log,
             answered,
             began,
@@ -509,7 +519,7 @@ impl Visit {
     }
 
     /// The place of a request in its trace, where spans are made.
-    fn enter(&self, asked: &request::Parts, from: Option<IpAddr>) -> Option<Place> {
+    fn enter(&self, asked: &request::Parts, from: Option<IpAddr>) -> Option<SpanScope> {
         let spans = self.proxy.spans()?;
         let told = SpanContext::of(&asked.headers);
         let mut place = spans.enter(told, name_of(&asked.method));
@@ -520,7 +530,7 @@ impl Visit {
     }
 }
 
-impl Handler for Visit {
+impl Handler for ConnectionHandler {
     fn answer(&self, request: Request<Body>) -> BoxFuture<Response<Body>> {
         let (mut asked, body) = request.into_parts();
         let from = self.proxy.client_of(self.from, &mut asked);
@@ -529,7 +539,7 @@ impl Handler for Visit {
             Some(place) => (Some(place.context), place.open),
             None => (None, None),
         };
-        let began = Began {
+        let began = PendingResponse {
             at: self.proxy.runtime.now(),
             times_for: times_for.then(|| self.url(&asked)),
             about: self
@@ -560,24 +570,24 @@ impl Handler for Visit {
             let from = self.from.zip(refusal.headers);
             let from = from.map(|(from, headers)| self.proxy.client_of_malformed(from, headers));
             let from = from.or(self.from);
-            log(&Answered::refused(refusal, self.proxy.hour(), from));
+            log(&AccessLogEntry::refused(refusal, self.proxy.hour(), from));
         }
     }
 }
 
 /// A request that is being answered, and what is to be told with the answer.
-struct Began {
+struct PendingResponse {
     at: Instant,
     /// The client is told where the time went; the URL, if it has one.
     times_for: Option<Option<String>>,
-    about: Option<About>,
-    asked: Option<Asked>,
+    about: Option<LogContext>,
+    asked: Option<TrackedRequest>,
     /// Of the request, if it is recorded.
     span: Option<OpenSpan>,
 }
 
 /// What a log says of a request.
-struct About {
+struct LogContext {
     at: SystemTime,
     from: Option<IpAddr>,
     method: Method,
@@ -588,22 +598,22 @@ struct About {
     trace: Option<TraceId>,
 }
 
-impl Visit {
+impl ConnectionHandler {
     /// What a log says of a request with a place `within` a trace, or with that which its client names.
     fn about(
         &self,
         asked: &request::Parts,
         from: Option<IpAddr>,
         within: Option<&SpanContext>,
-    ) -> About {
+    ) -> LogContext {
         let host = asked.headers.get(header::HOST);
         let host = host.and_then(|host| host.to_str().ok()).unwrap_or_default();
         let uri = match asked.uri.authority() {
             Some(_) => asked.uri.to_string(),
             None => format!("{host}{}", asked.uri),
         };
-        let arrival: Option<&Arrival> = asked.extensions.get();
-        About {
+        let arrival: Option<&RequestInfo> = asked.extensions.get();
+        LogContext {
             at: self.proxy.hour(),
             from,
             method: asked.method.clone(),

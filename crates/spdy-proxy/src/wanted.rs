@@ -7,41 +7,41 @@ use std::sync::Arc;
 use http::header::{self, HeaderName};
 use http::{HeaderMap, HeaderValue, Method, Request, StatusCode, Uri, request};
 use spdy::body::Body;
-use spdy_cache::key::{Key, Parts};
+use spdy_cache::key::{Key, KeyParts};
 use spdy_cache::stored::Stored;
 use spdy_net::expectation::expects_continue;
-use spdy_net::handler::Arrival;
+use spdy_net::handler::RequestInfo;
 use spdy_rewrite::anonymous::{self, Load};
 use spdy_rewrite::guarded;
 use spdy_rewrite::integrity;
 use spdy_rewrite::kind::Kind;
-use spdy_rewrite::moved_url::Moved;
+use spdy_rewrite::moved_url::ProxiedUrl;
 use spdy_rewrite::refusal::Refusal;
 
-use crate::ahead_budget::Step;
+use crate::ahead_budget::PrefetchStep;
 use crate::claims::{self, FromTrustedProxy};
 use crate::client_conditions::CACHE_REQUEST_FIELDS;
-use crate::coding::Accepted;
+use crate::coding::AcceptedCodings;
 use crate::config_websocket::WebSocketConfig;
 use crate::fields;
-use crate::page_policies::Said;
+use crate::page_policies::PagePolicy;
 use crate::sites::Site;
 use crate::trace_context::SpanContext;
-use crate::upstream::Whose;
+use crate::upstream::OriginKind;
 use crate::websocket::{self, HandshakeError};
 
 /// A request as it came, with the key of what is kept for it. What an origin of the site's own is told beside is not in it yet:
 /// most requests are answered by what is kept, and nobody is told anything.
 #[derive(Debug)]
-pub struct Asked(Wanted);
+pub struct IncomingRequest(ProxyRequest);
 
 /// What somebody wants.
 #[derive(Clone, Debug)]
-pub struct Wanted {
+pub struct ProxyRequest {
     /// In whose name.
     pub site: Arc<Site>,
     /// Whose it is; `None` if the site's own.
-    pub moved: Option<(Moved, Load)>,
+    pub moved: Option<(ProxiedUrl, Load)>,
     /// Under which it is kept.
     pub key: Key,
     /// The request for the origin, with what the client says to caches, of which another host is told nothing. Its URI is absolute.
@@ -51,15 +51,15 @@ pub struct Wanted {
     /// A trusted proxy sent it (`listen.trusted`).
     pub(crate) is_from_trusted: bool,
     /// How it came, or what it is fetched ahead of; nothing where nobody tells.
-    pub arrival: Option<Arrival>,
+    pub arrival: Option<RequestInfo>,
     /// The codings that the client takes.
-    pub accepts: Accepted,
+    pub accepts: AcceptedCodings,
     /// It is a GET or HEAD with content: its target is not all that it asks by.
     pub has_content: bool,
     /// It is the handshake of a WebSocket.
     pub is_socket: bool,
     /// Where it stands if it is fetched before it is asked for; nothing for what a client asked for.
-    pub(crate) step: Option<Step>,
+    pub(crate) step: Option<PrefetchStep>,
     /// The client wants it as its origin made it: it says so in its cookies, or a page that pins a sheet does in its URL.
     pub is_off: bool,
     /// The host that the client named.
@@ -72,7 +72,7 @@ pub struct Wanted {
 
 /// Why a request is not passed on.
 #[derive(Clone, Debug, thiserror::Error)]
-pub enum Refused {
+pub enum RequestRejection {
     /// A rule about moved resources.
     #[error(transparent)]
     Rule(#[from] Refusal),
@@ -102,7 +102,7 @@ pub enum Refused {
     Handshake(#[from] HandshakeError),
 }
 
-impl Refused {
+impl RequestRejection {
     /// What the client is told.
     #[must_use]
     pub fn status(&self) -> StatusCode {
@@ -143,7 +143,7 @@ impl Refused {
     }
 }
 
-impl Asked {
+impl IncomingRequest {
     /// Reads `asked`, which named `authority` and came from `from`.
     ///
     /// # Errors
@@ -154,19 +154,19 @@ impl Asked {
         authority: String,
         from: Option<IpAddr>,
         asked: request::Parts,
-    ) -> Result<Self, Refused> {
+    ) -> Result<Self, RequestRejection> {
         let named = site.named(&authority).cloned();
         let wanted = match (named, site.rules.claims(request_target(&asked))) {
-            (Some(named), _) => Wanted::of_named(site, &named, authority, from, asked)?,
-            (None, true) => Wanted::of_others(site, authority, from, asked)?,
-            (None, false) => Wanted::of_site(site, authority, from, asked)?,
+            (Some(named), _) => ProxyRequest::of_named(site, &named, authority, from, asked)?,
+            (None, true) => ProxyRequest::of_others(site, authority, from, asked)?,
+            (None, false) => ProxyRequest::of_site(site, authority, from, asked)?,
         };
         Ok(Self(wanted))
     }
 
     /// What is wanted, though the origin may be told more ([`told`](Self::told)).
     #[must_use]
-    pub fn so_far(&self) -> &Wanted {
+    pub fn so_far(&self) -> &ProxyRequest {
         &self.0
     }
 
@@ -193,7 +193,7 @@ impl Asked {
     /// # Errors
     ///
     /// It makes no URI.
-    pub fn told(self) -> Result<Wanted, Refused> {
+    pub fn told(self) -> Result<ProxyRequest, RequestRejection> {
         let Self(mut wanted) = self;
         if wanted.moved.is_some() {
             return Ok(wanted); // others are told nothing more
@@ -202,7 +202,7 @@ impl Asked {
         let target = request_target(ask);
         let target = integrity::strip_unrewritten_mark(target).unwrap_or(target);
         let uri = site.own(authority, target);
-        ask.uri = uri.map_err(|_| Refused::Target(target.to_owned()))?;
+        ask.uri = uri.map_err(|_| RequestRejection::Target(target.to_owned()))?;
         ask.headers.remove(header::HOST);
         if let Some(host) = site.kept_host(authority) {
             ask.headers.insert(header::HOST, host);
@@ -225,7 +225,7 @@ pub(crate) fn request_target(asked: &request::Parts) -> &str {
     target.map_or("/", |target| target.as_str())
 }
 
-impl Wanted {
+impl ProxyRequest {
     /// Reads `asked`, which named `authority`, with all that the origin is told.
     ///
     /// # Errors
@@ -235,8 +235,8 @@ impl Wanted {
         site: Arc<Site>,
         authority: String,
         asked: request::Parts,
-    ) -> Result<Self, Refused> {
-        Asked::read(site, authority, None, asked)?.told()
+    ) -> Result<Self, RequestRejection> {
+        IncomingRequest::read(site, authority, None, asked)?.told()
     }
 
     /// Something of the site's own, as the cache sees it.
@@ -245,15 +245,15 @@ impl Wanted {
         authority: String,
         from: Option<IpAddr>,
         asked: request::Parts,
-    ) -> Result<Self, Refused> {
+    ) -> Result<Self, RequestRejection> {
         if matches!(asked.method, Method::CONNECT | Method::TRACE) {
-            return Err(Refused::Method(asked.method));
+            return Err(RequestRejection::Method(asked.method));
         }
         if fields::has_looped(&asked.headers, &site.name) {
-            return Err(Refused::Loop);
+            return Err(RequestRejection::Loop);
         }
         let target = request_target(&asked);
-        let unusable = || Refused::Target(target.to_owned());
+        let unusable = || RequestRejection::Target(target.to_owned());
         let is_of_web = matches!(asked.uri.scheme_str(), None | Some("http" | "https"));
         let is_rooted = match target {
             "*" => asked.method == Method::OPTIONS,
@@ -266,7 +266,7 @@ impl Wanted {
         let is_from_trusted = asked.extensions.get::<FromTrustedProxy>().is_some();
         let is_socket = websocket::is_wanted(&asked);
         if is_socket {
-            site.websocket.ok_or(Refused::WebSocket)?;
+            site.websocket.ok_or(RequestRejection::WebSocket)?;
             websocket::check(&asked, arrival)?;
         }
         let marked = integrity::strip_unrewritten_mark(target);
@@ -285,7 +285,7 @@ impl Wanted {
             }
         };
         let (scheme, _, port) = site.origin();
-        let key = Parts {
+        let key = KeyParts {
             site: site.rules.site_origin(),
             scheme,
             host: &lower_case(site.asked_host(&authority)),
@@ -297,7 +297,7 @@ impl Wanted {
         let mut ask = asked;
         ask.extensions.clear();
         fields::remove_hop_by_hop(&mut ask.headers);
-        let accepts = Accepted::of(&ask.headers);
+        let accepts = AcceptedCodings::of(&ask.headers);
         let accepted = HeaderValue::from_static(accepts.told());
         ask.headers.insert(header::ACCEPT_ENCODING, accepted);
         Ok(Self {
@@ -324,7 +324,7 @@ impl Wanted {
         authority: String,
         from: Option<IpAddr>,
         mut asked: request::Parts,
-    ) -> Result<Self, Refused> {
+    ) -> Result<Self, RequestRejection> {
         let target = request_target(&asked);
         let is_script = anonymous::is_script(&asked.headers);
         let opened = site.rules.open(target);
@@ -332,7 +332,7 @@ impl Wanted {
             // Browsers keep pages and sheets of before it was so; and what is moved names more by relative URLs.
             Some(to) if anonymous::is_subresource_load(&asked.headers) => {
                 let to = to.to_owned();
-                Refused::Elsewhere { why, to }
+                RequestRejection::Elsewhere { why, to }
             }
             _ => why.into(),
         })?;
@@ -362,7 +362,7 @@ impl Wanted {
             match is_sent_on {
                 true => {
                     let to = moved.url().to_string();
-                    Refused::Elsewhere { why, to }
+                    RequestRejection::Elsewhere { why, to }
                 }
                 false => why.into(),
             }
@@ -381,7 +381,7 @@ impl Wanted {
             from,
             is_from_trusted: false, // another host receives no field of the client
             arrival,
-            accepts: Accepted::of(&said),
+            accepts: AcceptedCodings::of(&said),
             has_content: false,
             is_socket: false,
             step: None,
@@ -397,22 +397,26 @@ impl Wanted {
     /// # Errors
     ///
     /// It makes no URI.
-    pub fn follow(&self, moved: Moved, load: Load) -> Result<Self, Refused> {
+    pub fn follow(&self, moved: ProxiedUrl, load: Load) -> Result<Self, RequestRejection> {
         let (key, uri) = Self::place_of(&self.site, &moved, load)?;
         let mut next = self.clone();
         (next.key, next.ask.uri, next.moved) = (key, uri, Some((moved, load)));
         Ok(next)
     }
 
-    fn place_of(site: &Site, moved: &Moved, load: Load) -> Result<(Key, Uri), Refused> {
-        let unusable = || Refused::Target(moved.target().to_owned());
+    fn place_of(
+        site: &Site,
+        moved: &ProxiedUrl,
+        load: Load,
+    ) -> Result<(Key, Uri), RequestRejection> {
+        let unusable = || RequestRejection::Target(moved.target().to_owned());
         let uri = moved.url().as_str().parse().map_err(|_| unusable())?;
         // A page may read what it loads with CORS; whether it may was asked with an Origin, and is kept apart.
         let rules = match load.sends_origin() {
             true => format!("{} cors", site.rules.tag()),
             false => site.rules.tag().to_owned(),
         };
-        let key = Parts {
+        let key = KeyParts {
             site: site.rules.site_origin(),
             scheme: moved.scheme().name(),
             host: moved.host(),
@@ -425,10 +429,10 @@ impl Wanted {
 
     /// Whose it is.
     #[must_use]
-    pub fn whose(&self) -> Whose {
+    pub fn whose(&self) -> OriginKind {
         match self.moved {
-            Some(_) => Whose::Others,
-            None => Whose::Site,
+            Some(_) => OriginKind::Others,
+            None => OriginKind::Site,
         }
     }
 
@@ -471,11 +475,11 @@ impl Wanted {
     }
 
     /// What the answer says in `headers` that goes for what is asked for after it; `None` if it is no page of the site's own.
-    pub(crate) fn page_policy(&self, headers: &HeaderMap) -> Option<Said> {
+    pub(crate) fn page_policy(&self, headers: &HeaderMap) -> Option<PagePolicy> {
         if self.moved.is_some() || !guarded::is_document(headers) {
             return None; // most answers
         }
-        Some(Said::by_head(
+        Some(PagePolicy::by_head(
             &self.site.rules,
             &self.client_url()?,
             headers,
@@ -483,7 +487,7 @@ impl Wanted {
     }
 
     /// The answer goes out, and says this.
-    pub(crate) fn learn(&self, said: Option<Said>) {
+    pub(crate) fn learn(&self, said: Option<PagePolicy>) {
         if let Some(said) = said {
             self.site.pages.learn(|| self.client_url(), said);
         }
@@ -543,7 +547,11 @@ pub(crate) fn copy_conditions(said: &HeaderMap, headers: &mut HeaderMap) {
 }
 
 /// The origin that a client has `site` from which came by `arrival` and named `authority`.
-pub(crate) fn home(site: &Site, arrival: Option<Arrival>, authority: &str) -> Option<url::Origin> {
+pub(crate) fn home(
+    site: &Site,
+    arrival: Option<RequestInfo>,
+    authority: &str,
+) -> Option<url::Origin> {
     let scheme = match arrival {
         Some(_) => fields::scheme_of(arrival),
         None => site.rules.site().scheme(),
@@ -555,7 +563,7 @@ pub(crate) fn home(site: &Site, arrival: Option<Arrival>, authority: &str) -> Op
 /// The same as text, as most ask: without reading it.
 pub(crate) fn client_origin_text<'s>(
     site: &'s Site,
-    arrival: Option<Arrival>,
+    arrival: Option<RequestInfo>,
     authority: &str,
 ) -> Option<Cow<'s, str>> {
     let public = site.rules.site_origin();

@@ -5,7 +5,7 @@
 
 use http::header::{self, HeaderName};
 use http::{HeaderMap, HeaderValue, Method, Version, request};
-use spdy_net::handler::Arrival;
+use spdy_net::handler::RequestInfo;
 use spdy_net::protocol::Protocol;
 use tungstenite::handshake::derive_accept_key;
 
@@ -71,7 +71,7 @@ fn only<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<&'a [u8]> {
 /// What it lacks.
 pub(crate) fn check(
     asked: &request::Parts,
-    arrival: Option<Arrival>,
+    arrival: Option<RequestInfo>,
 ) -> Result<(), HandshakeError> {
     let is_http1 = arrival.is_none_or(|arrival| arrival.protocol == Protocol::Http1);
     if asked.method != Method::GET || asked.version != Version::HTTP_11 || !is_http1 {

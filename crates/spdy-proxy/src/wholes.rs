@@ -26,13 +26,13 @@ use spdy_clock::Instant;
 
 use crate::counters::{CounterFamily, Outcome};
 use crate::fetch::Fetch;
-use crate::followed::Followed;
-use crate::landing::{CoalesceKey, Source};
+use crate::followed::RedirectChain;
+use crate::landing::{CoalesceKey, SharedBodySource};
 use crate::proxy::Proxy;
 use crate::range_fills::{self, RangeFill};
 use crate::remembered::ExpiringMap;
 use crate::respond;
-use crate::wanted::Wanted;
+use crate::wanted::ProxyRequest;
 
 /// For how long it is remembered of a thing that the whole of it is not kept.
 const FUTILE_FOR: Duration = Duration::from_secs(60 * 60);
@@ -81,7 +81,7 @@ impl RangeFillBackoff {
 
 impl Proxy {
     /// Whether the whole is asked for in place of the beginning that is wanted.
-    pub(crate) fn should_fill(&self, wanted: &Wanted) -> bool {
+    pub(crate) fn should_fill(&self, wanted: &ProxyRequest) -> bool {
         let said = &wanted.ask.headers;
         let has_cookies = said.contains_key(header::COOKIE);
         let now = self.runtime.now();
@@ -93,11 +93,11 @@ impl Proxy {
     /// The part that is wanted of what is coming for others, if it has come as far as where the part begins.
     pub(crate) fn respond_range_of_shared(
         &self,
-        wanted: &Wanted,
+        wanted: &ProxyRequest,
         forward: Forward,
     ) -> Option<Response<Body>> {
         let landing = self.flights.landed(&CoalesceKey::of(&wanted.key))?;
-        let Source::Coming(recording) = &landing.source else {
+        let SharedBodySource::Coming(recording) = &landing.source else {
             return None;
         };
         let (policy, now) = (self.policy(wanted.whose()), self.hour());
@@ -143,12 +143,12 @@ impl Fetch {
     /// Why the whole that was asked for by the fields `asked` will not be kept, while a part is wanted.
     pub(crate) fn reject_reason(
         &self,
-        at: &Wanted,
+        at: &ProxyRequest,
         asked: &HeaderMap,
         head: &response::Parts,
         body: &Body,
         times: Times,
-        followed: &Followed,
+        followed: &RedirectChain,
     ) -> Option<Uncacheable> {
         let is_for_part = self.is_fill() && !asked.contains_key(header::RANGE);
         if !is_for_part || head.status != StatusCode::OK {

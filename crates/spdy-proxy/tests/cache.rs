@@ -9,7 +9,7 @@ use futures_util::future::Either;
 use http::{HeaderValue, Method, Request, StatusCode};
 use spdy::body::Body;
 use spdy_net::handler::Handler;
-use spdy_proxy::visit::Visit;
+use spdy_proxy::visit::ConnectionHandler;
 use support::{
     Origin, accelerator, accelerator_of, answer, answered, ask, get, pages, until, until_some,
 };
@@ -623,7 +623,7 @@ async fn origin_alt_svc_is_removed() {
     ]));
     let proxy = accelerator(&origin, "");
     for ours in [None, Some("h3=\":8443\"")] {
-        let visit = Visit::new(proxy.clone(), None, ours.map(HeaderValue::from_static));
+        let visit = ConnectionHandler::new(proxy.clone(), None, ours.map(HeaderValue::from_static));
         for target in ["/kept", "/kept", "/alone", "/passed", "/unknown"] {
             let request = Request::get(target).header("host", "www.site.test");
             let request = request.body(Body::empty()).expect("a request");

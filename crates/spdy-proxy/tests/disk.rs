@@ -12,17 +12,17 @@ use std::time::{Duration, SystemTime};
 use http::{HeaderMap, Request, Response, request};
 use spdy_cache::body::Body;
 use spdy_cache::freshness::Times;
-use spdy_cache::key::{Key, Parts, Scope};
+use spdy_cache::key::{Key, KeyParts, Scope};
 use spdy_cache::policy::Policy;
 use spdy_cache::storable::may_store;
 use spdy_cache::stored::Stored;
-use spdy_cache::tags::Tag;
+use spdy_cache::tags::PurgeTag;
 use spdy_proxy::disk::DiskStore;
 
 const ROOM: u64 = 10 << 20;
 
-fn parts(target: &str) -> Parts<'_> {
-    Parts {
+fn parts(target: &str) -> KeyParts<'_> {
+    KeyParts {
         site: "site.test",
         scheme: "https",
         host: "site.test",
@@ -255,7 +255,7 @@ async fn disk_limit_evicts_least_recently_used() {
 }
 
 fn key_of(site: &str, target: &str) -> Key {
-    let parts = Parts {
+    let parts = KeyParts {
         site,
         ..parts(target)
     };
@@ -316,7 +316,7 @@ async fn purged_entry_is_gone_after_restart_and_from_queue() {
     }
     // Some of it is written by now, and some is not.
     disk.purge(&Scope::Url(parts("/a")).prefix().expect("no zero bytes"));
-    disk.purge_tag(&Tag::of_site("site.test", "lang-de"));
+    disk.purge_tag(&PurgeTag::of_site("site.test", "lang-de"));
     disk.settled().await;
     let expect = [
         ("/a", "en", false),

@@ -7,7 +7,7 @@ use futures_util::FutureExt;
 use spdy::runtime::{BoxFuture, Runtime, SharedRuntime};
 use spdy_cache::lookup::Failure;
 use spdy_clock::Instant;
-use spdy_proxy::flight::{Coalescer, Follower, Leader, Seat, Waited};
+use spdy_proxy::flight::{CoalesceRole, Coalescer, Follower, Leader, WaitOutcome};
 use tokio::sync::watch;
 
 /// A clock that a test turns.
@@ -55,20 +55,20 @@ const MINUTE: Instant = Instant::from_nanos(60_000_000_000);
 
 fn lead(flights: &Arc<Of>, key: u32, now: Instant) -> Leader<u32, &'static str> {
     match flights.board(key, now) {
-        Seat::Leader(leader) => leader,
+        CoalesceRole::Leader(leader) => leader,
         other => panic!("{other:?}, and nobody leads {key}"),
     }
 }
 
 fn follow(flights: &Arc<Of>, key: u32) -> Follower<u32, &'static str> {
     match flights.board(key, Instant::ZERO) {
-        Seat::Follower(follower) => follower,
+        CoalesceRole::Follower(follower) => follower,
         other => panic!("{other:?}, and somebody leads {key}"),
     }
 }
 
-fn is_shared(waited: Option<Waited<u32, &'static str>>) -> bool {
-    matches!(waited, Some(Waited::Shared(shared)) if *shared == "all of it")
+fn is_shared(waited: Option<WaitOutcome<u32, &'static str>>) -> bool {
+    matches!(waited, Some(WaitOutcome::Shared(shared)) if *shared == "all of it")
 }
 
 #[test]
@@ -96,13 +96,13 @@ fn follower_rejoins_if_leader_drops_and_fetches_alone_if_private() {
     let follower = follow(&flights, 1);
     drop(leader);
     let waited = follower.wait(&runtime, MINUTE).now_or_never();
-    assert!(matches!(waited, Some(Waited::Nothing)), "{waited:?}");
+    assert!(matches!(waited, Some(WaitOutcome::Nothing)), "{waited:?}");
 
     let leader = lead(&flights, 1, Instant::ZERO);
     let follower = follow(&flights, 1);
     leader.private(Instant::ZERO);
     let waited = follower.wait(&runtime, MINUTE).now_or_never();
-    assert!(matches!(waited, Some(Waited::Private)), "{waited:?}");
+    assert!(matches!(waited, Some(WaitOutcome::Private)), "{waited:?}");
 }
 
 /// They led one after the other, each for as long as the origin took to fail.
@@ -117,7 +117,7 @@ fn waiters_get_origin_failure_and_next_request_leads() {
     for follower in [one, other] {
         let waited = follower.wait(&runtime, MINUTE).now_or_never();
         assert!(
-            matches!(waited, Some(Waited::Failed(Failure::Unreachable))),
+            matches!(waited, Some(WaitOutcome::Failed(Failure::Unreachable))),
             "{waited:?}"
         );
     }
@@ -125,7 +125,7 @@ fn waiters_get_origin_failure_and_next_request_leads() {
     assert!(!next.has_other_leaders());
     clock.turn(LOCK_AGE);
     let waited = follow(&flights, 1).wait(&runtime, MINUTE).now_or_never();
-    let Some(Waited::Leader(mut second)) = waited else {
+    let Some(WaitOutcome::Leader(mut second)) = waited else {
         panic!("it is time for one more");
     };
     assert!(next.has_other_leaders() && second.has_other_leaders());
@@ -148,7 +148,7 @@ fn second_leader_joins_slow_one_and_first_result_wins() {
     clock.turn(LOCK_AGE - Duration::from_millis(1));
     assert!((&mut one).now_or_never().is_none());
     clock.turn(Duration::from_millis(1));
-    let Some(Waited::Leader(mut second)) = (&mut one).now_or_never() else {
+    let Some(WaitOutcome::Leader(mut second)) = (&mut one).now_or_never() else {
         panic!("it is time for one more");
     };
     assert!((&mut other).now_or_never().is_none(), "and not for two");
@@ -180,7 +180,7 @@ fn request_after_detach_leads_and_old_waiters_finish() {
     clock.turn(LOCK_AGE);
     let waited = (&mut early).now_or_never();
     assert!(
-        matches!(waited, Some(Waited::Nothing | Waited::TooLong)),
+        matches!(waited, Some(WaitOutcome::Nothing | WaitOutcome::TooLong)),
         "{waited:?}"
     );
     // What it brings is for those who came before.
@@ -207,7 +207,7 @@ fn follower_times_out() {
     assert!((&mut waiting).now_or_never().is_none());
     clock.turn(Duration::from_millis(1));
     let waited = (&mut waiting).now_or_never();
-    assert!(matches!(waited, Some(Waited::TooLong)), "{waited:?}");
+    assert!(matches!(waited, Some(WaitOutcome::TooLong)), "{waited:?}");
 }
 
 #[test]
@@ -215,7 +215,7 @@ fn private_key_is_not_coalesced_for_ten_seconds() {
     let flights = none_yet();
     let at = |seconds| Instant::ZERO + Duration::from_secs(seconds);
     lead(&flights, 1, at(0)).private(at(0));
-    assert!(matches!(flights.board(1, at(9)), Seat::Alone));
+    assert!(matches!(flights.board(1, at(9)), CoalesceRole::Alone));
     drop(lead(&flights, 1, at(10)));
 }
 
@@ -226,6 +226,12 @@ fn private_keys_are_limited_and_oldest_is_evicted() {
         lead(&flights, key, Instant::ZERO).private(Instant::ZERO);
     }
     drop(lead(&flights, 0, Instant::ZERO));
-    assert!(matches!(flights.board(1, Instant::ZERO), Seat::Alone));
-    assert!(matches!(flights.board(4096, Instant::ZERO), Seat::Alone));
+    assert!(matches!(
+        flights.board(1, Instant::ZERO),
+        CoalesceRole::Alone
+    ));
+    assert!(matches!(
+        flights.board(4096, Instant::ZERO),
+        CoalesceRole::Alone
+    ));
 }

@@ -10,15 +10,15 @@ use serde_json::Value;
 use spdy::Body;
 use spdy_frame::priority::Priority;
 use spdy_frame::version::Version;
-use spdy_net::handler::{Arrival, Handler};
+use spdy_net::handler::{Handler, RequestInfo};
 use spdy_net::latch::Latch;
 use spdy_net::protocol::Protocol;
 use spdy_proxy::admin::Admin;
-use spdy_proxy::answer_log::{Answered, Ended, Log};
+use spdy_proxy::answer_log::{AccessLog, AccessLogEntry, BodyEnd};
 use spdy_proxy::proxy::Proxy;
 use spdy_proxy::timing::{SharedTiming, Timing};
 use spdy_proxy::token::Token;
-use spdy_proxy::visit::Visit;
+use spdy_proxy::visit::ConnectionHandler;
 use support::{Origin, accelerator_of, answer, get, pages, until, until_some};
 
 const FRESH: (&str, &str) = ("cache-control", "max-age=60");
@@ -158,7 +158,7 @@ async fn page_report_lists_last_pushes_and_hints() {
         ("/a.css", &[("content-type", "text/css"), FRESH], "p {}"),
     ]));
     let proxy = before(&own, &other);
-    let arrival = Arrival {
+    let arrival = RequestInfo {
         protocol: Protocol::Spdy(Version::V31),
         secure: true,
         priority: Priority::HIGHEST,
@@ -169,7 +169,7 @@ async fn page_report_lists_last_pushes_and_hints() {
             .header("host", "www.site.test:8443");
         let request = request.header("accept", "text/html").extension(arrival);
         let request = request.body(Body::empty()).expect("a request");
-        let visit = Visit::new(proxy.clone(), None, None);
+        let visit = ConnectionHandler::new(proxy.clone(), None, None);
         let (head, body) = visit.answer(request).await.into_parts();
         body.collect_up_to(1 << 20).await.expect("it is whole");
         head.headers.contains_key("link")
@@ -270,9 +270,9 @@ async fn trace_context_reaches_site_origin_and_log_only() {
     let own = own(&other);
     let proxy = before(&own, &other);
     let told: Arc<Mutex<Vec<Option<String>>>> = Arc::default();
-    let log: Log = {
+    let log: AccessLog = {
         let told = told.clone();
-        Arc::new(move |answered: &Answered| {
+        Arc::new(move |answered: &AccessLogEntry| {
             told.lock()
                 .unwrap()
                 .push(answered.trace.map(|trace| trace.to_string()));
@@ -282,7 +282,8 @@ async fn trace_context_reaches_site_origin_and_log_only() {
     let parent = format!("00-{trace}-00f067aa0ba902b7-01");
     let moved = format!("/.spdy/1/-/p/cdn.test~{}/b.png", other.address.port());
     for target in ["/x", &moved] {
-        let visit = Visit::new(proxy.clone(), None, None).with_access_log(Some(log.clone()));
+        let visit =
+            ConnectionHandler::new(proxy.clone(), None, None).with_access_log(Some(log.clone()));
         let request = Request::builder()
             .uri(target)
             .header("host", "www.site.test");
@@ -332,16 +333,17 @@ async fn access_log_is_written_at_body_end_with_reason() {
     });
     let proxy = before(&own, &other);
     let told = Arc::new(Mutex::new(Vec::new()));
-    let log: Log = {
+    let log: AccessLog = {
         let told = told.clone();
-        Arc::new(move |answered: &Answered| {
+        Arc::new(move |answered: &AccessLogEntry| {
             let left = answered.page.map(|page| page.left);
             let line = (answered.bytes, answered.ended, left);
             told.lock().unwrap().push(line);
         })
     };
     let asked = async |target: &str| {
-        let visit = Visit::new(proxy.clone(), None, None).with_access_log(Some(log.clone()));
+        let visit =
+            ConnectionHandler::new(proxy.clone(), None, None).with_access_log(Some(log.clone()));
         let request = Request::builder().uri(target);
         let request = request.header("host", "www.site.test:8443");
         let request = request.body(Body::empty()).expect("a request");
@@ -349,7 +351,8 @@ async fn access_log_is_written_at_body_end_with_reason() {
     };
     let shutting_down = async |target: &str| {
         let cut_off = Latch::new();
-        let visit = Visit::new(proxy.clone(), None, None).with_access_log(Some(log.clone()));
+        let visit =
+            ConnectionHandler::new(proxy.clone(), None, None).with_access_log(Some(log.clone()));
         let visit = visit.with_cutoff(cut_off.clone());
         let request = Request::builder().uri(target);
         let request = request.header("host", "www.site.test:8443");
@@ -369,18 +372,19 @@ async fn access_log_is_written_at_body_end_with_reason() {
     assert!(broken.is_err(), "{broken:?}");
     drop(asked("/.spdy/1/-/s/else.test/c.png").await);
     // A client that has asked by HEAD reads nothing of what is written here.
-    let visit = Visit::new(proxy.clone(), None, None).with_access_log(Some(log.clone()));
+    let visit =
+        ConnectionHandler::new(proxy.clone(), None, None).with_access_log(Some(log.clone()));
     let request = Request::head("/").header("host", "nobody.test");
     let request = request.body(Body::empty()).expect("a request");
     drop(visit.answer(request).await);
     drop(shutting_down("/?shutdown").await);
     let told = told.lock().unwrap();
-    assert_eq!(told[0], (len, Ended::Complete, Some(1)));
-    assert_eq!((told[1].0, told[1].1), (0, Ended::ClientLeft));
-    assert_eq!((told[2].0, told[2].1), (4, Ended::BrokenOff));
-    assert_eq!(told[3], (0, Ended::Complete, None), "nothing was to come");
-    assert_eq!(told[4], (0, Ended::Complete, None));
-    assert_eq!((told[5].0, told[5].1), (0, Ended::Shutdown));
+    assert_eq!(told[0], (len, BodyEnd::Complete, Some(1)));
+    assert_eq!((told[1].0, told[1].1), (0, BodyEnd::ClientLeft));
+    assert_eq!((told[2].0, told[2].1), (4, BodyEnd::BrokenOff));
+    assert_eq!(told[3], (0, BodyEnd::Complete, None), "nothing was to come");
+    assert_eq!(told[4], (0, BodyEnd::Complete, None));
+    assert_eq!((told[5].0, told[5].1), (0, BodyEnd::Shutdown));
     assert_eq!(told.len(), 6);
 }
 
@@ -391,7 +395,8 @@ async fn timed(
     target: &str,
     token: Option<&str>,
 ) -> Vec<String> {
-    let visit = Visit::new(proxy.clone(), None, None).timing(SharedTiming::new(timing.clone()));
+    let visit =
+        ConnectionHandler::new(proxy.clone(), None, None).timing(SharedTiming::new(timing.clone()));
     let mut request = Request::builder()
         .uri(target)
         .header("host", "www.site.test");

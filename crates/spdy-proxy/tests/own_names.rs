@@ -8,10 +8,10 @@ use http::{HeaderValue, Request};
 use spdy::body::Body;
 use spdy_frame::priority::Priority;
 use spdy_frame::version::Version;
-use spdy_net::handler::{Arrival, Handler};
+use spdy_net::handler::{Handler, RequestInfo};
 use spdy_net::protocol::Protocol;
 use spdy_proxy::proxy::Proxy;
-use spdy_proxy::visit::Visit;
+use spdy_proxy::visit::ConnectionHandler;
 use support::{Answer, Origin, accelerator_of, answered, pages, read_again, until};
 
 const FRESH: (&str, &str) = ("cache-control", "max-age=60");
@@ -30,7 +30,7 @@ fn before(own: &Origin) -> Arc<Proxy> {
 /// What a browser at `origin` sees of `target`.
 async fn seen(proxy: &Arc<Proxy>, origin: &str, target: &str) -> Answer {
     let (scheme, authority) = origin.split_once("://").expect("an origin");
-    let arrival = Arrival {
+    let arrival = RequestInfo {
         protocol: Protocol::Http1,
         secure: scheme == "https",
         priority: Priority::HIGHEST,
@@ -132,7 +132,7 @@ async fn pinned_stylesheet_of_another_name_is_requested_unrewritten() {
 /// What a browser at `origin` that speaks SPDY, and takes no pushes, is told with the page.
 async fn told(proxy: &Arc<Proxy>, origin: &str) -> Vec<String> {
     let (_, authority) = origin.split_once("://").expect("an origin");
-    let arrival = Arrival {
+    let arrival = RequestInfo {
         protocol: Protocol::Spdy(Version::V31),
         secure: true,
         priority: Priority::HIGHEST,
@@ -140,7 +140,9 @@ async fn told(proxy: &Arc<Proxy>, origin: &str) -> Vec<String> {
     let request = Request::get("/").header("host", authority);
     let request = request.header("accept", "text/html").extension(arrival);
     let request = request.body(Body::empty()).expect("a request");
-    let answer = Visit::new(proxy.clone(), None, None).answer(request).await;
+    let answer = ConnectionHandler::new(proxy.clone(), None, None)
+        .answer(request)
+        .await;
     let (head, body) = answer.into_parts();
     body.collect_up_to(1 << 20).await.expect("it is whole");
     let links = head.headers.get_all("link").into_iter();
@@ -186,8 +188,9 @@ async fn alt_svc_uses_the_public_port_and_follows_reload() {
     };
     let proxy = accelerator_of(&text("public_port = 443"));
     let door = HeaderValue::from_static("h3=\":8443\"; ma=3600");
-    let [over_tls, plain] = [Some(door), None].map(|door| Visit::new(proxy.clone(), None, door));
-    let told = async |visit: &Visit| {
+    let [over_tls, plain] =
+        [Some(door), None].map(|door| ConnectionHandler::new(proxy.clone(), None, door));
+    let told = async |visit: &ConnectionHandler| {
         let request = Request::get("/").header("host", "www.site.test");
         let request = request.body(Body::empty()).expect("a request");
         let answer = visit.answer(request).await;

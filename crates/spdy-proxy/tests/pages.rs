@@ -12,9 +12,9 @@ use http::{Method, Request, StatusCode};
 use http_body::Body as _;
 use spdy::body::Body;
 use spdy_frame::priority::Priority;
-use spdy_net::handler::Arrival;
+use spdy_net::handler::RequestInfo;
 use spdy_net::protocol::Protocol;
-use spdy_proxy::admin::Purge;
+use spdy_proxy::admin::PurgeRequest;
 use spdy_proxy::coding::Coding;
 use spdy_proxy::counters::CounterFamily;
 use support::{Origin, accelerator_of, answer, ask, get, pages, until};
@@ -474,18 +474,18 @@ async fn purge_by_original_url_removes_proxied_entry() {
     let proxy = before(&own, &other, "");
     let port = other.address.port();
     let moved = format!("/.spdy/1/-/p/cdn.test~{port}/b.png");
-    let purge = |wish: Purge| proxy.purge(&wish);
+    let purge = |wish: PurgeRequest| proxy.purge(&wish);
     let of = |target: &str| Some(format!("https://www.site.test{target}"));
     let wishes = [
-        Purge {
+        PurgeRequest {
             url: of(&moved),
             ..Default::default()
         },
-        Purge {
+        PurgeRequest {
             prefix: of(&format!("/.spdy/1/-/p/cdn.test~{port}/")),
             ..Default::default()
         },
-        Purge {
+        PurgeRequest {
             url: Some(format!("http://cdn.test:{port}/b.png")),
             ..Default::default()
         },
@@ -497,7 +497,7 @@ async fn purge_by_original_url_removes_proxied_entry() {
         purge(wish).expect("a good one");
         assert_eq!(proxy.cache().2, 0);
     }
-    let own_as_it_came = Purge {
+    let own_as_it_came = PurgeRequest {
         url: of("/a.css?spdy=off"),
         ..Default::default()
     };
@@ -506,7 +506,7 @@ async fn purge_by_original_url_removes_proxied_entry() {
     purge(own_as_it_came).expect("a good one");
     assert_eq!(proxy.cache().2, 0);
     for target in ["/.spdy/", "/.spdy/1/-/p/unlisted.test/b.png"] {
-        let wish = Purge {
+        let wish = PurgeRequest {
             prefix: of(target),
             ..Default::default()
         };
@@ -668,7 +668,7 @@ async fn redirect_to_origin_name_becomes_site_name() {
         (true, "site.test", "https://site.test"),
         (false, "www.site.test:8080", "http://www.site.test:8080"),
     ] {
-        let arrival = Arrival {
+        let arrival = RequestInfo {
             protocol: Protocol::Http1,
             secure,
             priority: Priority::HIGHEST,

@@ -9,25 +9,25 @@ use http_body_util::BodyExt;
 use proptest::prelude::*;
 use spdy::body::Body;
 use spdy_proxy::counters::Counters;
-use spdy_proxy::in_flight::{Claim, InFlight};
+use spdy_proxy::in_flight::{BodyMemory, MemoryReservation};
 use spdy_proxy::memory::gather;
-use spdy_proxy::recording::{self, Recording, Unread, Writer, passed};
+use spdy_proxy::recording::{self, NoReaders, SharedBody, SharedBodyWriter, passed};
 
 const PIECE: usize = 16 * 1024;
 /// Bytes that each recording has of its own.
 const OWN: usize = 64 * 1024;
 
 /// Room for so much beside what each recording has of its own.
-fn room(bytes: usize) -> Arc<InFlight> {
-    InFlight::new(bytes, Counters::default())
+fn room(bytes: usize) -> Arc<BodyMemory> {
+    BodyMemory::new(bytes, Counters::default())
 }
 
-fn claim(all: &Arc<InFlight>) -> Claim {
+fn claim(all: &Arc<BodyMemory>) -> MemoryReservation {
     all.claim(0).expect("nothing is always there")
 }
 
 /// A recording that is kept up to `limit` bytes, and has room for them.
-fn kept(limit: usize) -> (Writer, Recording) {
+fn kept(limit: usize) -> (SharedBodyWriter, SharedBody) {
     recording::kept(limit, claim(&room(2 * limit)), None)
 }
 
@@ -100,9 +100,9 @@ async fn streamed_body_waits_for_slowest_reader_and_ends_with_last() {
     let mut left = Box::pin(std::future::poll_fn(|cx| writer.poll_no_readers(cx)));
     assert_eq!((&mut left).now_or_never(), None);
     drop(fast);
-    assert_eq!((&mut left).now_or_never(), Some(Unread));
+    assert_eq!((&mut left).now_or_never(), Some(NoReaders));
     drop(left);
-    assert_eq!(writer.write(piece(4)).await, Err(Unread));
+    assert_eq!(writer.write(piece(4)).await, Err(NoReaders));
 }
 
 #[tokio::test]

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use http::{Request, Response, StatusCode};
 use spdy::body::Body;
-use spdy_proxy::admin::Purge;
+use spdy_proxy::admin::PurgeRequest;
 use spdy_proxy::proxy::Proxy;
 use support::{Answer, Origin, accelerator_of, answer, get, pages};
 
@@ -134,9 +134,9 @@ async fn purge_of_redirect_target_removes_stored_response() {
     let (other, proxy, _) = led(&[("cache-control", "max-age=600")]).await;
     let port = other.address.port();
     let purge = |target: &str| {
-        let wish = Purge {
+        let wish = PurgeRequest {
             url: Some(format!("http://cdn.test:{port}{target}")),
-            ..Purge::default()
+            ..PurgeRequest::default()
         };
         proxy.purge(&wish).expect("a good wish").0
     };

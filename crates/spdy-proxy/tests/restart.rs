@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use http::{Method, StatusCode};
-use spdy_proxy::admin::Purge;
+use spdy_proxy::admin::PurgeRequest;
 use spdy_proxy::config::Config;
 use spdy_proxy::disk::DiskStore;
 use spdy_proxy::proxy::Proxy;
@@ -197,10 +197,10 @@ async fn purged_or_replaced_entries_do_not_return_after_restart() {
     for target in targets {
         assert_eq!(get(&proxy, target, &[]).await.text(), target);
     }
-    let url = |path: &str, soft| Purge {
+    let url = |path: &str, soft| PurgeRequest {
         url: Some(format!("http://www.site.test{path}")),
         soft,
-        ..Purge::default()
+        ..PurgeRequest::default()
     };
     proxy.purge(&url("/url", false)).expect("a good wish");
     proxy.purge(&url("/soft", true)).expect("a good wish");
@@ -212,10 +212,10 @@ async fn purged_or_replaced_entries_do_not_return_after_restart() {
         get(&proxy, target, &[]).await;
     }
     assert_eq!(targets.map(|target| origin.times(target)), [2, 2, 2, 1]);
-    let tag = Purge {
+    let tag = PurgeRequest {
         tag: Some("t".to_owned()),
         site: Some("www.site.test".to_owned()),
-        ..Purge::default()
+        ..PurgeRequest::default()
     };
     proxy.purge(&tag).expect("a good wish");
     end(proxy).await;

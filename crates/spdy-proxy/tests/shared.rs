@@ -10,9 +10,9 @@ use http::{HeaderMap, Method};
 use spdy_cache::body::Body;
 use spdy_cache::key::Key;
 use spdy_cache::policy::Policy;
-use spdy_cache::shared::{Later, Mark, PurgeTarget, SharedTier};
+use spdy_cache::shared::{PurgeTarget, PurgeVersion, SharedTier, TierFuture};
 use spdy_cache::stored::Stored;
-use spdy_proxy::admin::Purge;
+use spdy_proxy::admin::PurgeRequest;
 use spdy_proxy::disk::DiskStore;
 use spdy_proxy::proxy::Proxy;
 use support::{Origin, accelerator, accelerator_of, answer, ask, get};
@@ -20,7 +20,7 @@ use support::{Origin, accelerator, accelerator_of, answer, ask, get};
 const FRESH: (&str, &str) = ("cache-control", "max-age=600");
 
 /// An answer, and what was known of purges where its fetch began.
-type Kept = (Key, Arc<Stored>, Body, Mark);
+type Kept = (Key, Arc<Stored>, Body, PurgeVersion);
 
 /// What all have.
 #[derive(Debug, Default)]
@@ -56,7 +56,7 @@ impl SharedTier for Door {
         key: &'a Key,
         asked: &'a HeaderMap,
         _policy: &'a Policy,
-    ) -> Later<'a, Option<(Stored, Body)>> {
+    ) -> TierFuture<'a, Option<(Stored, Body)>> {
         self.table.asked.lock().unwrap().push("find");
         let kept = self.table.kept.lock().unwrap();
         let found = kept
@@ -67,11 +67,11 @@ impl SharedTier for Door {
         Box::pin(std::future::ready(found))
     }
 
-    fn mark(&self) -> Mark {
-        Mark(self.table.purges.lock().unwrap().len() as u128)
+    fn mark(&self) -> PurgeVersion {
+        PurgeVersion(self.table.purges.lock().unwrap().len() as u128)
     }
 
-    fn keep(&self, key: &Key, stored: &Arc<Stored>, body: &Body, since: Mark) {
+    fn keep(&self, key: &Key, stored: &Arc<Stored>, body: &Body, since: PurgeVersion) {
         self.table.asked.lock().unwrap().push("keep");
         let mut kept = self.table.kept.lock().unwrap();
         kept.push((key.clone(), stored.clone(), body.clone(), since));
@@ -95,7 +95,7 @@ impl SharedTier for Door {
         }
     }
 
-    fn told(&self) -> Later<'_, bool> {
+    fn told(&self) -> TierFuture<'_, bool> {
         Box::pin(std::future::ready(true))
     }
 }
@@ -124,7 +124,7 @@ fn echo() -> Origin {
     })
 }
 
-fn purge(wish: &str) -> Purge {
+fn purge(wish: &str) -> PurgeRequest {
     serde_json::from_str(wish).expect("a wish")
 }
 
@@ -216,7 +216,7 @@ async fn remote_purge_removes_memory_and_disk_entries() {
             "{wish}: what is lifted is on the disk, too"
         );
         let since = table.kept.lock().unwrap().last().map(|(.., since)| *since);
-        assert_eq!(since, Some(Mark(times as u128 - 1)), "{wish}");
+        assert_eq!(since, Some(PurgeVersion(times as u128 - 1)), "{wish}");
         one.purge(&purge(wish)).expect("a good wish");
         assert_eq!(held().await, (0, 0), "{wish}");
     }

@@ -13,9 +13,9 @@ use http::Request;
 use http_body_util::BodyExt;
 use spdy::body::Body;
 use spdy::runtime::{BoxFuture, SharedRuntime};
-use spdy_net::calendar::Calendar;
+use spdy_net::calendar::WallClock;
 use spdy_net::network::{BoxIo, Network, SharedNetwork};
-use spdy_proxy::admin::Purge;
+use spdy_proxy::admin::PurgeRequest;
 use spdy_proxy::config::Config;
 use spdy_proxy::counters::CounterFamily;
 use spdy_proxy::proxy::Proxy;
@@ -106,7 +106,7 @@ fn accelerator(origin: &Things) -> Arc<Proxy> {
     let guarded = network.clone();
     let upstream = Upstream::new(&config.upstream, None, &sites, network, guarded, &runtime);
     let (cache, learn) = (&config.cache, &config.learn);
-    Proxy::new(sites, upstream, cache, learn, runtime, Calendar::System)
+    Proxy::new(sites, upstream, cache, learn, runtime, WallClock::System)
 }
 
 /// What is held is within its limits, by what the accelerator says itself.
@@ -212,9 +212,9 @@ async fn bodies_held_by_slow_readers_count_after_eviction() {
         readers.spawn(slowly(proxy.clone(), number, |_| {}));
     }
     tokio::time::sleep(3 * PAUSE).await;
-    let all = Purge {
+    let all = PurgeRequest {
         site: Some("www.site.test".to_owned()),
-        ..Purge::default()
+        ..PurgeRequest::default()
     };
     proxy.purge(&all).expect("it is a site");
     let (_, held, objects) = proxy.cache();

@@ -11,7 +11,7 @@ use http::{Request, StatusCode};
 use http_body_util::BodyExt;
 use spdy::body::Body;
 use spdy::runtime::{BoxFuture, SharedRuntime};
-use spdy_net::calendar::Calendar;
+use spdy_net::calendar::WallClock;
 use spdy_net::network::{BoxIo, Network, SharedNetwork};
 use spdy_proxy::config::Config;
 use spdy_proxy::counters::CounterFamily;
@@ -68,7 +68,7 @@ fn accelerator() -> Arc<Proxy> {
     let guarded = network.clone();
     let upstream = Upstream::new(&config.upstream, None, &sites, network, guarded, &runtime);
     let (cache, learn) = (&config.cache, &config.learn);
-    Proxy::new(sites, upstream, cache, learn, runtime, Calendar::System)
+    Proxy::new(sites, upstream, cache, learn, runtime, WallClock::System)
 }
 
 /// A reader who takes so many pieces and then stands still; what he took, and what is left.

@@ -12,7 +12,7 @@ use http::{Request, Response};
 use http_body_util::BodyExt;
 use spdy::body::Body;
 use spdy::runtime::{BoxFuture, SharedRuntime};
-use spdy_net::calendar::Calendar;
+use spdy_net::calendar::WallClock;
 use spdy_net::certificates::{KeyKind, LocalCa};
 use spdy_net::latch::Latch;
 use spdy_net::network::{BoxIo, Network, SharedNetwork};
@@ -96,7 +96,7 @@ fn accelerator() -> Arc<Proxy> {
         &runtime,
     );
     let (cache, learn) = (&config.cache, &config.learn);
-    Proxy::new(sites, upstream, cache, learn, runtime, Calendar::System)
+    Proxy::new(sites, upstream, cache, learn, runtime, WallClock::System)
 }
 
 /// Ten of them had used up the window of the connection, and nobody got another byte of that origin until they went on.

@@ -11,7 +11,7 @@ use bytes::Bytes;
 use http::{Request, StatusCode};
 use spdy::body::Body;
 use spdy::runtime::{BoxFuture, SharedRuntime};
-use spdy_net::calendar::Calendar;
+use spdy_net::calendar::WallClock;
 use spdy_net::network::{BoxIo, Network, SharedNetwork};
 use spdy_proxy::config::Config;
 use spdy_proxy::counters::CounterFamily;
@@ -50,7 +50,7 @@ fn accelerator(upstream: &str) -> (Arc<Proxy>, SharedRuntime) {
     let guarded = network.clone();
     let upstream = Upstream::new(&config.upstream, None, &sites, network, guarded, &runtime);
     let (cache, learn) = (&config.cache, &config.learn);
-    let calendar = Calendar::System;
+    let calendar = WallClock::System;
     let proxy = Proxy::new(sites, upstream, cache, learn, runtime.clone(), calendar);
     (proxy, runtime)
 }

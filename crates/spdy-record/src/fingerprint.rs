@@ -11,7 +11,7 @@ use spdy_page::replica::Replica;
 
 /// One thing that was fetched.
 #[derive(Clone, Debug, Eq, Ord, PartialEq, PartialOrd)]
-pub struct Fetched {
+pub struct FetchedResource {
     /// What was asked for.
     pub url: String,
     /// The method of the request.
@@ -22,7 +22,7 @@ pub struct Fetched {
     pub body_sha256: String,
 }
 
-impl fmt::Display for Fetched {
+impl fmt::Display for FetchedResource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self {
             url,
@@ -37,20 +37,20 @@ impl fmt::Display for Fetched {
 /// Everything that a load fetched.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Fingerprint {
-    fetched: BTreeSet<Fetched>,
+    fetched: BTreeSet<FetchedResource>,
 }
 
 impl Fingerprint {
     /// Of the exchanges of `replica`, and of the requests that got no answer.
     #[must_use]
     pub fn of(replica: &Replica) -> Self {
-        let exchanges = replica.exchanges.iter().map(|exchange| Fetched {
+        let exchanges = replica.exchanges.iter().map(|exchange| FetchedResource {
             url: exchange.url.to_string(),
             method: exchange.method.to_string(),
             status: exchange.status().unwrap_or(0),
             body_sha256: sha256(&exchange.body),
         });
-        let failures = replica.failures.iter().map(|failure| Fetched {
+        let failures = replica.failures.iter().map(|failure| FetchedResource {
             url: failure.url.clone(),
             method: failure.method.clone(),
             status: 0,
@@ -66,7 +66,7 @@ impl Fingerprint {
     pub fn sha256(&self) -> String {
         let mut text = String::new();
         for fetched in &self.fetched {
-            let Fetched {
+            let FetchedResource {
                 url,
                 method,
                 status,
@@ -78,7 +78,10 @@ impl Fingerprint {
     }
 
     /// What only this load fetched, and what only `other` did.
-    pub fn against<'a>(&'a self, other: &'a Self) -> (Vec<&'a Fetched>, Vec<&'a Fetched>) {
+    pub fn against<'a>(
+        &'a self,
+        other: &'a Self,
+    ) -> (Vec<&'a FetchedResource>, Vec<&'a FetchedResource>) {
         let only =
             |one: &'a Self, other: &'a Self| one.fetched.difference(&other.fetched).collect();
         (only(self, other), only(other, self))

@@ -31,7 +31,7 @@ pub struct Progress {
 
 /// What a load told.
 #[derive(Debug)]
-pub(crate) struct Loaded {
+pub(crate) struct LoadResult {
     pub(crate) observations: Observations,
     /// Name and version of the browser.
     pub(crate) product: String,
@@ -45,7 +45,7 @@ pub(crate) struct Load<'a> {
     pub(crate) pipe: &'a mut Pipe,
     pub(crate) options: &'a RecordOptions,
     pub(crate) progress: &'a mut dyn FnMut(Progress),
-    loaded: Loaded,
+    loaded: LoadResult,
     /// The session of the page's own frame, once there is one.
     page: Option<String>,
     /// The trace is handed over.
@@ -76,7 +76,7 @@ impl<'a> Load<'a> {
             pipe,
             options,
             progress,
-            loaded: Loaded {
+            loaded: LoadResult {
                 observations: Observations::new(&options.limits),
                 product: String::new(),
                 screenshot: None,
@@ -165,7 +165,7 @@ impl<'a> Load<'a> {
     }
 
     /// What was told.
-    pub(crate) fn into_result(self) -> Loaded {
+    pub(crate) fn into_result(self) -> LoadResult {
         self.loaded
     }
 

@@ -1,7 +1,7 @@
 //! One page, recorded.
 
 use spdy_page::netlog;
-use spdy_page::open::Opened;
+use spdy_page::open::OpenedReplica;
 use url::Url;
 
 use crate::browser::Browser;
@@ -12,7 +12,7 @@ use crate::options::RecordOptions;
 
 /// How a browser ends whose page was loaded.
 #[derive(Clone, Copy)]
-enum End {
+enum BrowserEnd {
     /// As it was asked to, in its own time.
     Asked,
     /// At once: its log is as long as it may be.
@@ -21,9 +21,9 @@ enum End {
 
 /// What a recording came to.
 #[derive(Clone, Debug)]
-pub struct Recorded {
+pub struct Recording {
     /// The replica, and notes on it.
-    pub page: Opened,
+    pub page: OpenedReplica,
     /// The window when the page was quiet, as PNG, if it was [asked for](RecordOptions::screenshot) and the browser drew one.
     pub screenshot: Option<Vec<u8>>,
     /// Secrets of TLS and QUIC as `SSLKEYLOGFILE` has them, if they were [asked for](RecordOptions::key_log); empty if nothing was secret.
@@ -46,7 +46,7 @@ pub async fn record(
     options: &RecordOptions,
     mut progress: impl FnMut(Progress),
     interrupt: impl Future<Output = ()>,
-) -> Result<Recorded, RecordError> {
+) -> Result<Recording, RecordError> {
     let (mut browser, mut pipe) = Browser::start(options)?;
     tokio::pin!(interrupt);
     let limit = options.limits.file_bytes;
@@ -54,15 +54,15 @@ pub async fn record(
     tokio::pin!(is_full);
     let mut load = Load::new(&browser, &mut pipe, options, &mut progress);
     let mut end = tokio::select! {
-        ended = load.run(url.as_str()) => ended.map(|()| End::Asked),
-        () = &mut is_full => Ok(End::Cut),
+        ended = load.run(url.as_str()) => ended.map(|()| BrowserEnd::Asked),
+        () = &mut is_full => Ok(BrowserEnd::Cut),
         () = &mut interrupt => Err(RecordError::Interrupted),
     };
     let loaded = load.into_result();
-    if let Ok(End::Asked) = end {
+    if let Ok(BrowserEnd::Asked) = end {
         end = tokio::select! {
             () = browser.finish(&mut pipe) => end,
-            () = &mut is_full => Ok(End::Cut),
+            () = &mut is_full => Ok(BrowserEnd::Cut),
             () = &mut interrupt => Err(RecordError::Interrupted),
         };
     }
@@ -91,7 +91,7 @@ pub async fn record(
             "the recording ended when the browser's log had {limit} bytes: what came later is not in it"
         ));
     }
-    let recorded = Recorded {
+    let recorded = Recording {
         page: opened,
         screenshot: loaded.screenshot,
         key_log,

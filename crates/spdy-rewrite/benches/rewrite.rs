@@ -9,7 +9,7 @@ use http::StatusCode;
 use http::header::{CONTENT_TYPE, HeaderMap, HeaderValue};
 use spdy_rewrite::capability::{Key, Keys};
 use spdy_rewrite::config::{Config, HostConfig};
-use spdy_rewrite::css::{self, Sheet};
+use spdy_rewrite::css::{self, StylesheetContext};
 use spdy_rewrite::css_urls;
 use spdy_rewrite::html::HtmlRewriter;
 use spdy_rewrite::page_head::PageHead;
@@ -115,7 +115,7 @@ fn read_page(page: &[u8]) -> usize {
 }
 
 fn rewrite_sheet(rules: &Rules, text: &str) -> usize {
-    let sheet = Sheet::own(&rules.site().join("/a.css").unwrap());
+    let sheet = StylesheetContext::own(&rules.site().join("/a.css").unwrap());
     css::rewrite(rules, &sheet, text, &mut |found| {
         black_box(found);
     })

@@ -13,10 +13,10 @@ use http::header::{
 use http::{Method, Request, Version};
 
 use crate::config::{Referrer, Scheme};
-use crate::entry::Entry;
+use crate::entry::HostRule;
 use crate::kind::Kind;
 use crate::limits::MAX_CDN_LOOP_BYTES;
-use crate::moved_url::Moved;
+use crate::moved_url::ProxiedUrl;
 use crate::refusal::Refusal;
 use crate::rules::Rules;
 
@@ -33,7 +33,7 @@ pub struct Load {
     /// As what the page uses it; `None` if the client does not say, or fetches from a script.
     pub expected: Option<Kind>,
     /// Whether the page may read it.
-    pub mode: Mode,
+    pub mode: FetchMode,
     /// Whether the client said that a page loads it: only then may it be sent elsewhere.
     pub is_subresource: bool,
     /// Whether it is a GET or HEAD. An answer to anything else is never "ask the host itself": it has done then what it was asked.
@@ -44,7 +44,7 @@ pub struct Load {
 
 /// Whether the page may read what it loads.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Mode {
+pub enum FetchMode {
     /// Yes: the other host must have allowed it.
     Cors,
     /// No: the page shows it or runs it.
@@ -61,13 +61,13 @@ impl Load {
 
     /// Whether the request upstream names the site in Origin; answers to those that do and do not are kept apart.
     pub fn sends_origin(&self) -> bool {
-        self.mode != Mode::NoCors
+        self.mode != FetchMode::NoCors
     }
 }
 
 /// What is asked of the host that has the resource.
 #[derive(Clone, Debug)]
-pub struct Upstream {
+pub struct UpstreamRequest {
     /// GET or HEAD; of a named host with documents, what these use.
     pub method: Method,
     /// All fields but Host, which is [`Moved::authority`].
@@ -81,7 +81,11 @@ pub struct Upstream {
 /// # Errors
 ///
 /// The rule that forbids it.
-pub fn request<B>(rules: &Rules, moved: &Moved, asked: &Request<B>) -> Result<Upstream, Refusal> {
+pub fn request<B>(
+    rules: &Rules,
+    moved: &ProxiedUrl,
+    asked: &Request<B>,
+) -> Result<UpstreamRequest, Refusal> {
     let headers = asked.headers();
     check_form(asked.method(), headers)?;
     let load = check_load(headers)?;
@@ -96,7 +100,7 @@ pub fn request<B>(rules: &Rules, moved: &Moved, asked: &Request<B>) -> Result<Up
     if sends_referrer(rules, moved, headers) {
         fresh.insert(REFERER, value(rules.site().as_str()));
     }
-    Ok(Upstream {
+    Ok(UpstreamRequest {
         method: asked.method().clone(),
         headers: fresh,
         load,
@@ -105,7 +109,7 @@ pub fn request<B>(rules: &Rules, moved: &Moved, asked: &Request<B>) -> Result<Up
 
 /// Whether the host is told of the page: not from a page over TLS to a host without (strict-origin), and not if the browser told us
 /// nothing.
-pub(crate) fn sends_referrer(rules: &Rules, moved: &Moved, headers: &HeaderMap) -> bool {
+pub(crate) fn sends_referrer(rules: &Rules, moved: &ProxiedUrl, headers: &HeaderMap) -> bool {
     let is_downgrade = rules.site().scheme() == "https" && moved.scheme() == Scheme::Http;
     rules.referrer() == Referrer::Origin && headers.contains_key(REFERER) && !is_downgrade
 }
@@ -113,7 +117,7 @@ pub(crate) fn sends_referrer(rules: &Rules, moved: &Moved, headers: &HeaderMap) 
 /// What every such request says: what is taken, of whom as much as the host's entry lets through, and where it has been.
 pub(crate) fn fields<B>(
     rules: &Rules,
-    moved: &Moved,
+    moved: &ProxiedUrl,
     asked: &Request<B>,
     expected: Option<Kind>,
 ) -> Result<HeaderMap, Refusal> {
@@ -126,16 +130,16 @@ pub(crate) fn fields<B>(
         HeaderValue::from_static(accept_encoding(expected, headers)),
     );
     let entry = rules.entry(moved);
-    if entry.is_some_and(Entry::varies_on_language)
+    if entry.is_some_and(HostRule::varies_on_language)
         && let Some(languages) = single(headers, &ACCEPT_LANGUAGE)
     {
         fresh.insert(ACCEPT_LANGUAGE, languages.clone());
     }
-    let tells_browser = entry.is_some_and(Entry::varies_on_user_agent);
+    let tells_browser = entry.is_some_and(HostRule::varies_on_user_agent);
     let browser = if tells_browser {
-        Browser::of(headers)
+        DeviceClass::of(headers)
     } else {
-        Browser::Other
+        DeviceClass::Other
     };
     fresh.insert(USER_AGENT, HeaderValue::from_static(browser.user_agent()));
     let received = match asked.version() {
@@ -223,13 +227,13 @@ fn check_load(headers: &HeaderMap) -> Result<Load, Refusal> {
     };
     let mode = match fetch_metadata(headers, SEC_FETCH_MODE)? {
         // Tracks without `crossorigin`: of one origin or not at all, which only CORS can stand in for.
-        Some("cors" | "same-origin") => Mode::Cors,
-        Some("no-cors") => Mode::NoCors,
+        Some("cors" | "same-origin") => FetchMode::Cors,
+        Some("no-cors") => FetchMode::NoCors,
         Some(other) => {
             let got = other.to_owned();
             return Err(Refusal::Destination { got });
         }
-        None => Mode::Unknown,
+        None => FetchMode::Unknown,
     };
     match fetch_metadata(headers, SEC_FETCH_SITE)? {
         None | Some("same-origin") => {}
@@ -268,7 +272,7 @@ pub fn is_script(headers: &HeaderMap) -> bool {
 /// browser says that it loads the thing, as what it may be.
 ///
 /// To a browser such a page is also one of the site's own that has no origin, in a sandboxed frame.
-pub fn is_sent_on(moved: &Moved, headers: &HeaderMap) -> bool {
+pub fn is_sent_on(moved: &ProxiedUrl, headers: &HeaderMap) -> bool {
     match fetch_metadata(headers, SEC_FETCH_DEST) {
         Ok(Some("empty")) => true,
         Ok(Some(destination)) => {
@@ -367,13 +371,13 @@ fn accept_encoding(expected: Option<Kind>, headers: &HeaderMap) -> &'static str 
 
 /// The class of a browser: all that a host is told of it.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-enum Browser {
+enum DeviceClass {
     Desktop,
     Mobile,
     Other,
 }
 
-impl Browser {
+impl DeviceClass {
     fn of(headers: &HeaderMap) -> Self {
         let text = single(headers, &USER_AGENT)
             .and_then(|value| value.to_str().ok())

@@ -113,7 +113,7 @@ pub struct HostConfig {
     pub scheme: Scheme,
     /// Where it is moved to.
     #[serde(default)]
-    pub mode: Mode,
+    pub mode: HostMode,
     /// What of it is moved: a folder (ending in `/`) or one path. All of it unless said.
     #[serde(default = "root")]
     pub path: String,
@@ -158,7 +158,7 @@ impl HostConfig {
         Self {
             host: host.to_owned(),
             scheme: Scheme::Https,
-            mode: Mode::Path,
+            mode: HostMode::Path,
             path: root(),
             except: Vec::new(),
             kinds: passive(),
@@ -181,7 +181,7 @@ impl HostConfig {
     /// Everything of `host`, over HTTPS, under a name of its own.
     pub fn named(host: &str) -> Self {
         Self {
-            mode: Mode::Name,
+            mode: HostMode::Name,
             kinds: Kind::ALL.to_vec(),
             ..Self::passive(host)
         }
@@ -192,7 +192,7 @@ impl HostConfig {
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub enum Mode {
+pub enum HostMode {
     /// A path under the site's own name.
     #[default]
     Path,

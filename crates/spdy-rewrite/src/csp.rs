@@ -25,7 +25,7 @@ use crate::rules::Rules;
 
 /// What an element bears that a policy may ask for.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Credentials<'a> {
+pub struct CspCredentials<'a> {
     /// Its `nonce`.
     pub nonce: Option<&'a str>,
     /// Its `integrity`.
@@ -67,7 +67,7 @@ impl Policy {
         })
     }
 
-    fn allows(&self, page: &Url, url: &Url, kind: Kind, credentials: Credentials<'_>) -> bool {
+    fn allows(&self, page: &Url, url: &Url, kind: Kind, credentials: CspCredentials<'_>) -> bool {
         let Some(sources) = self.sources(kind) else {
             return true;
         };
@@ -262,14 +262,14 @@ impl Policies {
     }
 
     /// Whether they allowed `url` as `kind` as they came.
-    pub fn allow(&self, url: &Url, kind: Kind, credentials: Credentials<'_>) -> bool {
+    pub fn allow(&self, url: &Url, kind: Kind, credentials: CspCredentials<'_>) -> bool {
         self.original
             .iter()
             .all(|policy| policy.allows(&self.at.original, url, kind, credentials))
     }
 
     /// Whether they allow `url` as `kind` as they are sent on.
-    pub fn allow_rewritten(&self, url: &Url, kind: Kind, credentials: Credentials<'_>) -> bool {
+    pub fn allow_rewritten(&self, url: &Url, kind: Kind, credentials: CspCredentials<'_>) -> bool {
         self.rewritten
             .iter()
             .all(|policy| policy.allows(&self.at.seen, url, kind, credentials))

@@ -4,13 +4,13 @@ use url::Url;
 
 use crate::capability::Subject;
 use crate::config::Scheme;
-use crate::entry::Entry;
+use crate::entry::HostRule;
 use crate::form::LISTED;
 use crate::host::{self, HostPattern};
 use crate::kind::{Kind, Kinds};
 use crate::page_at::PageLocation;
 use crate::path_reading::is_in;
-use crate::rules::{Rules, Standing};
+use crate::rules::{RuleMatch, Rules};
 use crate::verdict::{ReferenceSource, Verdict};
 
 /// A source that speaks of URLs.
@@ -224,7 +224,7 @@ pub(crate) fn additions(
     if is_plain
         && !passive.is_empty()
         && host::check(host).is_ok()
-        && let Ok(Standing::Discovered) = rules.standing(Scheme::Https, host, 443, "/")
+        && let Ok(RuleMatch::Discovered) = rules.standing(Scheme::Https, host, 443, "/")
         && let Some(keys) = &rules.keys
     {
         let capability = keys.make(Subject {
@@ -242,7 +242,7 @@ pub(crate) fn additions(
 }
 
 /// What stands for a named host; of whatever kind, since what its scripts load and ask for hangs on its name.
-fn of_named(rules: &Rules, entry: &Entry, path: &str) -> Option<String> {
+fn of_named(rules: &Rules, entry: &HostRule, path: &str) -> Option<String> {
     let path = narrower(&entry.path, path)?;
     let host = entry.pattern.name();
     rules.standing(entry.scheme, host, entry.port, path).ok()?;
@@ -255,7 +255,7 @@ fn of_named(rules: &Rules, entry: &Entry, path: &str) -> Option<String> {
 fn of_entry(
     rules: &Rules,
     home: &str,
-    entry: &Entry,
+    entry: &HostRule,
     host: &str,
     path: &str,
     kinds: Kinds,
@@ -282,7 +282,7 @@ fn of_entry(
 }
 
 /// The kinds that are moved without a capability for each URL.
-fn kinds_without_capability(entry: &Entry) -> Kinds {
+fn kinds_without_capability(entry: &HostRule) -> Kinds {
     entry
         .kinds
         .iter()

@@ -10,18 +10,18 @@ use std::borrow::Cow;
 use url::Url;
 
 use crate::charset::{Charset, encoding_of_sheet};
-use crate::csp::Credentials;
-use crate::css_urls::{CssUrl, Form, Use, end_of_rules, urls};
+use crate::csp::CspCredentials;
+use crate::css_urls::{CssUrl, TokenForm, UrlUse, end_of_rules, urls};
 use crate::kind::Kind;
-use crate::moved_url::Moved;
-use crate::reference::{Judged, Place, Reference};
+use crate::moved_url::ProxiedUrl;
+use crate::reference::{Reference, ReferenceContext, ReferenceRewrite};
 use crate::referrer::ReferrerScope;
 use crate::rules::Rules;
-use crate::verdict::{Reason, ReferenceSource};
+use crate::verdict::{ReferenceSource, SkipReason};
 
 /// A sheet that is a resource of its own.
 #[derive(Clone, Debug)]
-pub struct Sheet {
+pub struct StylesheetContext {
     base: Url,
     /// Where it is served, if that is not where it is from.
     seen_from: Option<Url>,
@@ -30,7 +30,7 @@ pub struct Sheet {
     finder: ReferenceSource,
 }
 
-impl Sheet {
+impl StylesheetContext {
     /// A sheet at `url`, which is served as it was asked for: the site's own.
     pub fn own(url: &Url) -> Self {
         Self {
@@ -42,7 +42,7 @@ impl Sheet {
     }
 
     /// A sheet that was asked for as `moved`, and came from `last` (the same, unless redirects were followed).
-    pub fn moved(rules: &Rules, moved: &Moved, last: &Moved) -> Self {
+    pub fn moved(rules: &Rules, moved: &ProxiedUrl, last: &ProxiedUrl) -> Self {
         Self {
             base: last.url().clone(),
             seen_from: rules.site().join(&moved.path()).ok(),
@@ -56,17 +56,22 @@ impl Sheet {
     /// It begins with a BOM, which counts before whatever the head says of its encoding (CSS Syntax §3.2).
     pub fn elsewhere(&self) -> Option<Vec<u8>> {
         let mut text = "\u{feff}@import ".to_owned();
-        write(&mut text, "\"", Form::Quoted, self.home.as_ref()?.as_str());
+        write(
+            &mut text,
+            "\"",
+            TokenForm::Quoted,
+            self.home.as_ref()?.as_str(),
+        );
         text.push_str(";\n");
         Some(text.into_bytes())
     }
 
-    fn place<'a>(&'a self, rules: &'a Rules) -> Place<'a> {
+    fn place<'a>(&'a self, rules: &'a Rules) -> ReferenceContext<'a> {
         let page = match self.seen_from {
             Some(_) => rules.site(),
             None => &self.base,
         };
-        Place {
+        ReferenceContext {
             rules,
             page,
             base: &self.base,
@@ -83,13 +88,13 @@ impl Sheet {
 
 /// A sheet that was rewritten.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub struct Rewritten<'t> {
+pub struct RewrittenStylesheet<'t> {
     /// Its bytes: those that came, if nothing was to be moved; those of [`Sheet::elsewhere`], if it must stay where it is.
     pub body: Cow<'t, [u8]>,
     /// What it names, in order.
     pub references: Vec<Reference>,
     /// Why it was not looked at, if so.
-    pub left: Option<Reason>,
+    pub left: Option<SkipReason>,
 }
 
 /// Rewrites the bytes of a sheet; `declared` is the charset of its Content-Type.
@@ -99,14 +104,14 @@ pub struct Rewritten<'t> {
 /// elsewhere than where it is from stays there.
 pub fn rewrite_bytes<'t>(
     rules: &Rules,
-    sheet: &Sheet,
+    sheet: &StylesheetContext,
     bytes: &'t [u8],
     declared: Option<&str>,
-) -> Rewritten<'t> {
-    let left = |body| Rewritten {
+) -> RewrittenStylesheet<'t> {
+    let left = |body| RewrittenStylesheet {
         body,
         references: Vec::new(),
-        left: Some(Reason::Characters),
+        left: Some(SkipReason::Characters),
     };
     let charset = match Charset::of_sheet(bytes, declared) {
         // No letter of it has a byte of ASCII in it, well-formed or not (Encoding §8.1.1).
@@ -118,7 +123,7 @@ pub fn rewrite_bytes<'t>(
         return left(astray.map_or(Cow::Borrowed(bytes), Cow::Owned));
     };
     let mut references = Vec::new();
-    let place = Place {
+    let place = ReferenceContext {
         ascii_only: charset != Charset::Utf8,
         ..sheet.place(rules)
     };
@@ -132,7 +137,7 @@ pub fn rewrite_bytes<'t>(
         Cow::Borrowed(_) => Cow::Borrowed(bytes),
         Cow::Owned(rewritten) => Cow::Owned(charset.written(rewritten)),
     };
-    Rewritten {
+    RewrittenStylesheet {
         body: rewritten,
         references,
         left: None,
@@ -142,7 +147,7 @@ pub fn rewrite_bytes<'t>(
 /// What is served in place of a moved sheet in which something would lead elsewhere, of what `is_unread` says cannot be written anew.
 fn import_only_if_unsafe(
     rules: &Rules,
-    sheet: &Sheet,
+    sheet: &StylesheetContext,
     bytes: &[u8],
     declared: Option<&str>,
     is_unread: fn(&str) -> bool,
@@ -164,10 +169,10 @@ fn import_only_if_unsafe(
 /// `None` if there is no such place, or if it is not UTF-8: there, where a part ends is not certain.
 pub fn rewrite_prefix<'t>(
     rules: &Rules,
-    sheet: &Sheet,
+    sheet: &StylesheetContext,
     bytes: &'t [u8],
     declared: Option<&str>,
-) -> Option<(Rewritten<'t>, usize)> {
+) -> Option<(RewrittenStylesheet<'t>, usize)> {
     if Charset::of_sheet(bytes, declared) != Charset::Utf8 {
         return None;
     }
@@ -190,7 +195,7 @@ pub const UTF_8: &str = "utf-8";
 /// Rewrites the text of a sheet; `found` is told of each reference, in order.
 pub fn rewrite<'t>(
     rules: &Rules,
-    sheet: &Sheet,
+    sheet: &StylesheetContext,
     text: &'t str,
     found: &mut dyn FnMut(Reference),
 ) -> Cow<'t, str> {
@@ -199,7 +204,7 @@ pub fn rewrite<'t>(
 
 /// The same wherever CSS stands: in a sheet, a `style` element or attribute.
 pub(crate) fn rewrite_at<'t>(
-    place: &Place<'_>,
+    place: &ReferenceContext<'_>,
     text: &'t str,
     found: &mut dyn FnMut(Reference),
 ) -> Cow<'t, str> {
@@ -225,11 +230,11 @@ pub(crate) fn rewrite_at<'t>(
     Cow::Owned(out)
 }
 
-fn judge(place: &Place<'_>, named: &CssUrl) -> Judged {
+fn judge(place: &ReferenceContext<'_>, named: &CssUrl) -> ReferenceRewrite {
     let kind = match named.usage {
-        Use::Import => Kind::Style,
-        Use::Font => Kind::Font,
-        Use::Image | Use::Fragment | Use::Custom => Kind::Image,
+        UrlUse::Import => Kind::Style,
+        UrlUse::Font => Kind::Font,
+        UrlUse::Image | UrlUse::Fragment | UrlUse::Custom => Kind::Image,
     };
     let text = named.url.as_str();
     let leave = |reason| {
@@ -244,17 +249,19 @@ fn judge(place: &Place<'_>, named: &CssUrl) -> Judged {
             outcome: Err(reason),
         });
         let written = url.and_then(|url| place.absolute_url(text, &url));
-        Judged { written, reference }
+        ReferenceRewrite { written, reference }
     };
     match named.usage {
         // Relative to whatever uses it, in some browsers to this sheet: only what is absolute is sure, and that what starts at the
         // root of a moved sheet's host does not mean the site's.
-        Use::Custom if !is_absolute(text) && !leaves_host(place, text) => Judged {
+        UrlUse::Custom if !is_absolute(text) && !leaves_host(place, text) => ReferenceRewrite {
             written: None,
             reference: None,
         },
-        Use::Fragment if text.contains('#') && !text.starts_with('#') => leave(Reason::Fragment),
-        _ => place.judge(text, kind, Credentials::default()),
+        UrlUse::Fragment if text.contains('#') && !text.starts_with('#') => {
+            leave(SkipReason::Fragment)
+        }
+        _ => place.judge(text, kind, CspCredentials::default()),
     }
 }
 
@@ -263,14 +270,14 @@ fn is_absolute(text: &str) -> bool {
 }
 
 /// Whether `text` starts at the root, which is that of another host than where the sheet is from.
-fn leaves_host(place: &Place<'_>, text: &str) -> bool {
+fn leaves_host(place: &ReferenceContext<'_>, text: &str) -> bool {
     place.seen_from.is_some() && text.trim_start().starts_with('/')
 }
 
 /// Writes `url` in the form of the token it stands for.
-fn write(out: &mut String, token: &str, form: Form, url: &str) {
+fn write(out: &mut String, token: &str, form: TokenForm, url: &str) {
     match form {
-        Form::Quoted => {
+        TokenForm::Quoted => {
             let quote = if token.starts_with('\'') { '\'' } else { '"' };
             out.push(quote);
             for letter in url.chars() {
@@ -281,7 +288,7 @@ fn write(out: &mut String, token: &str, form: Form, url: &str) {
             }
             out.push(quote);
         }
-        Form::Unquoted => {
+        TokenForm::Unquoted => {
             let open = token.find('(').map_or(token.len(), |at| at + 1);
             out.push_str(&token[..open]);
             for letter in url.chars() {

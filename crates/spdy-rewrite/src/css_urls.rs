@@ -9,7 +9,7 @@ const DEPTH: usize = 32;
 
 /// What a URL in a sheet is for.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Use {
+pub enum UrlUse {
     /// `@import`: a sheet that this one waits for.
     Import,
     /// In `@font-face`.
@@ -24,7 +24,7 @@ pub enum Use {
 
 /// How it is written.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) enum Form {
+pub(crate) enum TokenForm {
     /// `url(…)` without quotes: the whole token.
     Unquoted,
     /// A string, in whatever function or rule it stands.
@@ -39,10 +39,10 @@ pub struct CssUrl {
     /// The token's bytes in the text.
     pub span: Range<usize>,
     /// What it is for.
-    pub usage: Use,
+    pub usage: UrlUse,
     /// Whether it is one of several of which the browser loads one (`image-set()`).
     pub is_candidate: bool,
-    pub(crate) form: Form,
+    pub(crate) form: TokenForm,
 }
 
 /// The URLs in `text`, in order: `url()`, `src()`, `image-set()`, `@import`; not what `@namespace` and the like name.
@@ -57,7 +57,7 @@ pub fn urls(text: &str) -> Vec<CssUrl> {
         depth: 0,
         strings: false,
         is_choice: false,
-        usage: Use::Image,
+        usage: UrlUse::Image,
     };
     walk.run(&mut Parser::new(&mut input), &mut found);
     found
@@ -103,7 +103,7 @@ struct Walk {
     strings: bool,
     /// Whether one of what is named is loaded.
     is_choice: bool,
-    usage: Use,
+    usage: UrlUse,
 }
 
 /// What an at-rule's prelude does with URLs.
@@ -135,7 +135,7 @@ impl Walk {
                 Token::Colon => {
                     // Inside a function the property stays that of the declaration.
                     if let (Some(of), false) = (is_property.take(), self.strings) {
-                        usage = if matches!(self.usage, Use::Font | Use::Custom) {
+                        usage = if matches!(self.usage, UrlUse::Font | UrlUse::Custom) {
                             self.usage
                         } else {
                             of
@@ -155,7 +155,7 @@ impl Walk {
                 Token::UnquotedUrl(url) => {
                     let url = url.to_string();
                     let span = start..parser.position().byte_index();
-                    self.push(found, rule, usage, url, span, Form::Unquoted);
+                    self.push(found, rule, usage, url, span, TokenForm::Unquoted);
                     rule = after(rule);
                     continue;
                 }
@@ -163,7 +163,7 @@ impl Walk {
                     if self.strings || rule == Rule::Import {
                         let url = url.to_string();
                         let span = start..parser.position().byte_index();
-                        self.push(found, rule, usage, url, span, Form::Quoted);
+                        self.push(found, rule, usage, url, span, TokenForm::Quoted);
                         rule = after(rule);
                     }
                     continue;
@@ -173,7 +173,7 @@ impl Walk {
                     if strings == Strings::First {
                         let inner = parser.parse_nested_block(first_string);
                         if let Ok((url, span)) = inner {
-                            self.push(found, rule, usage, url, span, Form::Quoted);
+                            self.push(found, rule, usage, url, span, TokenForm::Quoted);
                             rule = after(rule);
                         }
                         is_property = None;
@@ -195,13 +195,13 @@ impl Walk {
                 Token::CurlyBracketBlock => {
                     // A declaration's value may be a block (custom properties); else one ends whatever it follows.
                     let of = match rule {
-                        Rule::FontFace => Use::Font,
-                        _ if usage == Use::Custom => Use::Custom,
+                        Rule::FontFace => UrlUse::Font,
+                        _ if usage == UrlUse::Custom => UrlUse::Custom,
                         _ => self.usage,
                     };
                     (rule, usage) = (
                         Rule::None,
-                        if usage == Use::Custom {
+                        if usage == UrlUse::Custom {
                             usage
                         } else {
                             self.usage
@@ -234,13 +234,13 @@ impl Walk {
         self,
         found: &mut Vec<CssUrl>,
         rule: Rule,
-        usage: Use,
+        usage: UrlUse,
         url: String,
         span: Range<usize>,
-        form: Form,
+        form: TokenForm,
     ) {
         let usage = match rule {
-            Rule::Import => Use::Import,
+            Rule::Import => UrlUse::Import,
             Rule::Name => return,
             _ => usage,
         };
@@ -309,7 +309,7 @@ fn at_rule(name: &str) -> Rule {
     }
 }
 
-fn property(name: &str) -> Use {
+fn property(name: &str) -> UrlUse {
     const FRAGMENTS: [&str; 12] = [
         "filter",
         "-webkit-filter",
@@ -325,14 +325,14 @@ fn property(name: &str) -> Use {
         "marker-end",
     ];
     if name.starts_with("--") {
-        Use::Custom
+        UrlUse::Custom
     } else if FRAGMENTS
         .iter()
         .any(|known| name.eq_ignore_ascii_case(known))
     {
-        Use::Fragment
+        UrlUse::Fragment
     } else {
-        Use::Image
+        UrlUse::Image
     }
 }
 
@@ -340,7 +340,7 @@ fn property(name: &str) -> Use {
 mod tests {
     use super::*;
 
-    fn found(text: &str) -> Vec<(String, Use)> {
+    fn found(text: &str) -> Vec<(String, UrlUse)> {
         urls(text)
             .into_iter()
             .map(|found| (found.url, found.usage))
@@ -356,7 +356,7 @@ mod tests {
             @media screen { q { background: image-set("g.png" 1x, url(h.png) 2x type("image/png")) } }
             r { mask: url(#here); background: src("i.png") } t { --x: url(j.png); --y: { background: url(k.png) }; color: red; background: URL( l.png ) }
             u { filter: url(m.svg#blur); cursor: url(n.cur), auto } @-moz-document url(o) { } v { background: url(p.png"#;
-        use Use::{Custom, Font, Fragment, Image, Import};
+        use UrlUse::{Custom, Font, Fragment, Image, Import};
         let want = [
             ("a.css", Import),
             ("b.css", Import),
@@ -396,7 +396,7 @@ mod tests {
     fn nested_rules_are_parsed_separately() {
         let text =
             "a { --x: 1; &:hover { background: url(b) } filter: url(c#d); e:f { mask: url(g) } }";
-        use Use::{Fragment, Image};
+        use UrlUse::{Fragment, Image};
         let want = [("b", Image), ("c#d", Fragment), ("g", Image)];
         assert_eq!(
             found(text),

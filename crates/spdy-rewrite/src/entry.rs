@@ -2,7 +2,7 @@
 
 use url::Url;
 
-use crate::config::{HostConfig, Mode, Scheme};
+use crate::config::{HostConfig, HostMode, Scheme};
 use crate::host::HostPattern;
 use crate::host_limits::{HostLimits, LimitsConfig};
 use crate::kind::{Kind, Kinds};
@@ -11,10 +11,10 @@ use crate::rules_error::RulesError;
 
 /// A host, and what of it is moved as what.
 #[derive(Clone, Debug)]
-pub struct Entry {
+pub struct HostRule {
     pub(crate) pattern: HostPattern,
     pub(crate) scheme: Scheme,
-    pub(crate) mode: Mode,
+    pub(crate) mode: HostMode,
     pub(crate) port: u16,
     pub(crate) path: String,
     /// Paths that are not moved, each in its [`canonical`] form.
@@ -28,7 +28,7 @@ pub struct Entry {
     limits: HostLimits,
 }
 
-impl Entry {
+impl HostRule {
     pub(crate) fn compile(config: &HostConfig, general: &LimitsConfig) -> Result<Self, RulesError> {
         let wrong = |why: String| RulesError::Host {
             field: "hosts.host",
@@ -81,7 +81,7 @@ impl Entry {
 
     /// Whether the host has a name of its own.
     pub(crate) fn is_named(&self) -> bool {
-        self.mode == Mode::Name
+        self.mode == HostMode::Name
     }
 
     /// Whether pages need the host for nothing but what is moved: by what the operator says, else by what was seen of a page, else if
@@ -132,15 +132,17 @@ fn check_mode(config: &HostConfig, pattern: &HostPattern, kinds: Kinds) -> Resul
     let host = || config.host.clone();
     let named = |why| Err(RulesError::Named { host: host(), why });
     match (config.mode, pattern) {
-        (Mode::Path, _) => match kinds.iter().find(|kind| kind.needs_own_origin()) {
+        (HostMode::Path, _) => match kinds.iter().find(|kind| kind.needs_own_origin()) {
             Some(kind) => Err(RulesError::WantsName { host: host(), kind }),
             None => Ok(()),
         },
-        (Mode::Name, HostPattern::Under(_)) => named("want one host, since a name stands for one"),
-        (Mode::Name, HostPattern::Exact(_)) if config.shared => {
+        (HostMode::Name, HostPattern::Under(_)) => {
+            named("want one host, since a name stands for one")
+        }
+        (HostMode::Name, HostPattern::Exact(_)) if config.shared => {
             named("want no `shared`, since scripts there are under no name but the host's")
         }
-        (Mode::Name, HostPattern::Exact(_)) => Ok(()),
+        (HostMode::Name, HostPattern::Exact(_)) => Ok(()),
     }
 }
 

@@ -19,7 +19,7 @@ pub(crate) const LISTED: &str = "-";
 
 /// How moved URLs are written.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub(crate) enum Form {
+pub(crate) enum UrlForm {
     #[default]
     Full,
     Literal,
@@ -36,7 +36,7 @@ impl Rules {
             return Err(RulesError::Literal);
         }
         let tag = [self.tag(), "-literal"].concat();
-        Ok(self.with_form(Form::Literal, tag))
+        Ok(self.with_form(UrlForm::Literal, tag))
     }
 
     /// What stands before the path of what is moved from there under `capability`; `None` if the form cannot say it.
@@ -48,7 +48,7 @@ impl Rules {
         port: u16,
     ) -> Option<String> {
         match self.form {
-            Form::Full => {
+            UrlForm::Full => {
                 let (prefix, letter) = (self.prefix(), scheme.letter());
                 let port = match port == scheme.default_port() {
                     true => String::new(),
@@ -58,7 +58,7 @@ impl Rules {
                     "{prefix}{VERSION}/{capability}/{letter}/{host}{port}"
                 ))
             }
-            Form::Literal => {
+            UrlForm::Literal => {
                 let is_said = capability == LISTED && self.place_of(host) == Some((scheme, port));
                 is_said.then(|| format!("/{host}"))
             }
@@ -69,7 +69,7 @@ impl Rules {
     pub(crate) fn literal<'t>(&self, target: &'t str) -> Option<(&'t str, &'t str)> {
         let rest = target
             .strip_prefix('/')
-            .filter(|_| self.form == Form::Literal)?;
+            .filter(|_| self.form == UrlForm::Literal)?;
         let (host, target) = rest.split_at(rest.find('/')?);
         self.place_of(host).map(|_| (host, target))
     }

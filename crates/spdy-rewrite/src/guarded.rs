@@ -16,14 +16,14 @@ use http::header::{CONTENT_SECURITY_POLICY, CONTENT_TYPE, HeaderMap, HeaderValue
 use url::Url;
 
 use crate::config::Scheme;
-use crate::csp::{Credentials, Policies};
+use crate::csp::{CspCredentials, Policies};
 use crate::csp_page::Inline;
 use crate::csp_source::Source;
-use crate::entry::Entry;
+use crate::entry::HostRule;
 use crate::form::LISTED;
 use crate::host::HostPattern;
 use crate::kind::{Kind, Kinds};
-use crate::rules::{Rules, Standing};
+use crate::rules::{RuleMatch, Rules};
 
 /// The kinds that are guarded: what acts in a page, or reads it. Pictures, fonts and films do neither.
 const KINDS: [Kind; 2] = [Kind::Script, Kind::Style];
@@ -42,14 +42,14 @@ const SOURCES: &str = "from:";
 
 /// What is not served under the site's name: of entries of the rules, at most all of them, and of hosts that are discovered.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
-pub struct Guarded {
+pub struct CspGuard {
     /// Which entry, and as what.
     listed: BTreeSet<(usize, Kind)>,
     /// From where pages let sheets in that have the site's own and not everybody's: sources, parted by commas.
     discovered: BTreeSet<String>,
 }
 
-impl Guarded {
+impl CspGuard {
     /// What the head of `page`, one of the site's own answers, asks to be guarded, as it is sent to the client; nothing if it is no
     /// document.
     pub fn by_head(rules: &Rules, page: &Url, headers: &HeaderMap) -> Self {
@@ -134,13 +134,13 @@ impl Guarded {
             sources.any(|source| source.matches_host(rules.site(), url))
         };
         match rules.match_url(url) {
-            Some(Standing::Listed(entry)) => {
+            Some(RuleMatch::Listed(entry)) => {
                 let mut all = rules.entries.iter();
                 let at = all.position(|one| std::ptr::eq(one, entry));
                 let is_it = |kind: &Kind| at.is_some_and(|at| self.listed.contains(&(at, *kind)));
                 KINDS.into_iter().filter(is_it).collect()
             }
-            Some(Standing::Discovered) if !self.discovered.iter().all(lets_in) => {
+            Some(RuleMatch::Discovered) if !self.discovered.iter().all(lets_in) => {
                 Kinds::NONE.with(Kind::Style)
             }
             _ => Kinds::NONE,
@@ -154,7 +154,7 @@ pub(crate) fn may_be(kind: Kind) -> bool {
 }
 
 /// Whether things of `entry` are under the site's name as `kind`; those of a host with a name of its own are not.
-fn is_proxied_path(entry: &Entry, kind: Kind) -> bool {
+fn is_proxied_path(entry: &HostRule, kind: Kind) -> bool {
     entry.kinds.has(kind) && !entry.is_named()
 }
 
@@ -167,7 +167,7 @@ pub fn is_document(headers: &HeaderMap) -> bool {
 }
 
 /// Whether `policies` let in `entry` as `kind` where it is moved to, and not where it is.
-fn lets_in(rules: &Rules, policies: &Policies, entry: &Entry, kind: Kind) -> bool {
+fn lets_in(rules: &Rules, policies: &Policies, entry: &HostRule, kind: Kind) -> bool {
     let host = match &entry.pattern {
         HostPattern::Exact(host) => host.clone(),
         HostPattern::Under(zone) => format!("any.{zone}"),
@@ -184,7 +184,7 @@ fn lets_in(rules: &Rules, policies: &Policies, entry: &Entry, kind: Kind) -> boo
     let lets_in_own = match kind {
         // Who names folders of a host trusts it with sheets; what stands beside them is no stranger's.
         Kind::Style => allow_host(policies, &own, kind),
-        _ => policies.allow(&own, kind, Credentials::default()),
+        _ => policies.allow(&own, kind, CspCredentials::default()),
     };
     is_guard_needed(policies, &moved, kind) && !lets_in_own
 }
@@ -204,7 +204,7 @@ fn allow_host(policies: &Policies, url: &Url, kind: Kind) -> bool {
 /// Whether `policies` let in `moved`, a thing under the site's name, and not whatever else stands in the page.
 fn is_guard_needed(policies: &Policies, moved: &Url, kind: Kind) -> bool {
     let is_inline = kind == Kind::Style && policies.let_in(Inline::Style(None));
-    policies.allow_rewritten(moved, kind, Credentials::default()) && !is_inline
+    policies.allow_rewritten(moved, kind, CspCredentials::default()) && !is_inline
 }
 
 /// The sources from which each of `policies` lets sheets in, if they let in those of hosts that are discovered where these are moved to,
@@ -249,7 +249,7 @@ fn sources_of_sheets(rules: &Rules, policies: &Policies) -> BTreeSet<String> {
 
 impl Rules {
     /// On what ground `url` may be moved, if at all.
-    fn match_url(&self, url: &Url) -> Option<Standing<'_>> {
+    fn match_url(&self, url: &Url) -> Option<RuleMatch<'_>> {
         let scheme = Scheme::of_name(url.scheme())?;
         let port = url.port().unwrap_or(scheme.default_port());
         self.standing(scheme, url.host_str()?, port, url.path())
@@ -277,11 +277,11 @@ mod tests {
         Rules::compile(&url("https://www.site.test"), &config, Some(keys)).unwrap()
     }
 
-    fn by(rules: &Rules, policy: &str) -> Guarded {
+    fn by(rules: &Rules, policy: &str) -> CspGuard {
         let mut headers = HeaderMap::new();
         let value = HeaderValue::from_str(policy).unwrap();
         headers.insert(CONTENT_SECURITY_POLICY, value);
-        Guarded::by_head(rules, &url("https://www.site.test/"), &headers)
+        CspGuard::by_head(rules, &url("https://www.site.test/"), &headers)
     }
 
     #[test]
@@ -325,7 +325,7 @@ mod tests {
                 assert_eq!(names.join(" "), want, "{policy}: {at}");
             }
             let words: Vec<_> = guarded.words().collect();
-            let read = Guarded::of_words(words.iter().map(String::as_str));
+            let read = CspGuard::of_words(words.iter().map(String::as_str));
             assert_eq!(read.as_ref(), Some(&guarded), "{words:?}");
         }
     }
@@ -333,7 +333,7 @@ mod tests {
     #[test]
     fn csp_sources_are_limited_then_all_discovered_are_guarded() {
         let (rules, open) = (rules(), url("https://open.test/a.css"));
-        let mut guarded = Guarded::default();
+        let mut guarded = CspGuard::default();
         for at in 0..=MAX_SOURCES {
             assert!(guarded.kinds(&rules, &open).is_empty(), "{at}");
             let policy = format!("style-src 'self' cdn.test open.test a{at}.test");

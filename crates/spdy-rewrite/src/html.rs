@@ -27,13 +27,13 @@ use parking_lot::{Mutex, MutexGuard};
 use url::Url;
 
 use crate::charset::{Charset, PRESCAN_BYTES};
-use crate::html_page::Page;
+use crate::html_page::PageState;
 use crate::limits::MAX_HTML_BUFFER_BYTES;
 use crate::page_head::PageHead;
 use crate::page_report::{PageReport, PageSkipReason};
 use crate::reference::Reference;
 use crate::rules::Rules;
-use crate::seen::Seen;
+use crate::seen::SiteFacts;
 
 /// Where lol_html puts what it has, until it is taken.
 #[derive(Clone, Default)]
@@ -55,7 +55,7 @@ const ESCAPE: u8 = 0x1b;
 /// What a byte order mark may begin with.
 const MARK_STARTS: [u8; 3] = [0xef, 0xfe, 0xff];
 
-enum Stage {
+enum RewriteStage {
     /// The first bytes, in which a `meta` may say the encoding.
     Sniffing(Vec<u8>),
     Rewriting(Box<LolRewriter<'static, Sink>>),
@@ -89,8 +89,8 @@ enum Stage {
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub struct HtmlRewriter {
-    stage: Stage,
-    page: Arc<Mutex<Page>>,
+    stage: RewriteStage,
+    page: Arc<Mutex<PageState>>,
     sink: Sink,
     declared: Option<String>,
     /// The first bytes, which are already rewritten though a `meta` behind them may say the encoding.
@@ -100,15 +100,20 @@ pub struct HtmlRewriter {
 impl HtmlRewriter {
     /// A rewriter for the site's own page at `url`, whose head was rewritten before; `seen` knows what was
     /// seen of the site.
-    pub fn new(rules: &Arc<Rules>, url: &Url, head: PageHead, seen: Option<Arc<dyn Seen>>) -> Self {
+    pub fn new(
+        rules: &Arc<Rules>,
+        url: &Url,
+        head: PageHead,
+        seen: Option<Arc<dyn SiteFacts>>,
+    ) -> Self {
         let stage = match head.left {
-            Some(_) => Stage::Passing,
-            None => Stage::Sniffing(Vec::new()),
+            Some(_) => RewriteStage::Passing,
+            None => RewriteStage::Sniffing(Vec::new()),
         };
         let declared = head.charset.clone();
         Self {
             stage,
-            page: Arc::new(Mutex::new(Page::new(rules, url, head, seen))),
+            page: Arc::new(Mutex::new(PageState::new(rules, url, head, seen))),
             sink: Sink::default(),
             declared,
             unsettled: None,
@@ -118,7 +123,7 @@ impl HtmlRewriter {
     /// Takes the next bytes of the page, and appends to `out` what is to be sent. How the page is cut changes nothing
     /// but when what is sent.
     pub fn write(&mut self, bytes: &[u8], out: &mut Vec<u8>) {
-        if let Stage::Sniffing(start) = &mut self.stage {
+        if let RewriteStage::Sniffing(start) = &mut self.stage {
             start.extend_from_slice(bytes);
             // A BOM has three bytes; before them nothing is certain.
             let is_said = start.len() >= 3
@@ -145,27 +150,27 @@ impl HtmlRewriter {
 
     fn feed(&mut self, bytes: &[u8], out: &mut Vec<u8>) {
         match &mut self.stage {
-            Stage::Rewriting(rewriter) => {
+            RewriteStage::Rewriting(rewriter) => {
                 if rewriter.write(bytes).is_err() {
                     self.give_up();
                 }
                 self.drain(out);
             }
-            Stage::Sniffing(_) | Stage::Passing => out.extend_from_slice(bytes),
+            RewriteStage::Sniffing(_) | RewriteStage::Passing => out.extend_from_slice(bytes),
         }
     }
 
     /// Whether bytes are held that [`flush`](Self::flush) would send.
     pub fn is_waiting(&self) -> bool {
         match &self.stage {
-            Stage::Sniffing(start) => match start.first() {
+            RewriteStage::Sniffing(start) => match start.first() {
                 Some(first) => {
                     let may_be_mark = start.len() < 3 && MARK_STARTS.contains(first);
                     !may_be_mark && !start.contains(&ESCAPE)
                 }
                 None => false,
             },
-            Stage::Rewriting(_) | Stage::Passing => false,
+            RewriteStage::Rewriting(_) | RewriteStage::Passing => false,
         }
     }
 
@@ -177,13 +182,15 @@ impl HtmlRewriter {
         if !self.is_waiting() {
             return;
         }
-        if let Stage::Sniffing(start) = &self.stage
+        if let RewriteStage::Sniffing(start) = &self.stage
             && Charset::of_page(start, self.declared.as_deref()).is_some()
         {
             self.begin(out); // no byte order mark comes
             return;
         }
-        if let Stage::Sniffing(start) = std::mem::replace(&mut self.stage, Stage::Passing) {
+        if let RewriteStage::Sniffing(start) =
+            std::mem::replace(&mut self.stage, RewriteStage::Passing)
+        {
             self.unsettled = Some(start.clone());
             // Of all encodings the one that leaves most as it is.
             self.rewrite_as(Charset::MultiByte);
@@ -199,7 +206,9 @@ impl HtmlRewriter {
             return;
         }
         // An end gives out what lol_html holds, as it came.
-        if let Stage::Rewriting(rewriter) = std::mem::replace(&mut self.stage, Stage::Passing) {
+        if let RewriteStage::Rewriting(rewriter) =
+            std::mem::replace(&mut self.stage, RewriteStage::Passing)
+        {
             let _ = rewriter.end();
         }
         lock(&self.page).report.left = Some(PageSkipReason::Encoding);
@@ -208,13 +217,14 @@ impl HtmlRewriter {
 
     /// Ends the page: appends what was held to `out`, and says what became of it.
     pub fn end(mut self, out: &mut Vec<u8>) -> PageReport {
-        if matches!(self.stage, Stage::Sniffing(_)) {
+        if matches!(self.stage, RewriteStage::Sniffing(_)) {
             self.begin(out);
         }
         if let Some(start) = self.unsettled.take() {
             self.settle(Charset::of_meta(&start), out);
         }
-        if let Stage::Rewriting(rewriter) = std::mem::replace(&mut self.stage, Stage::Passing)
+        if let RewriteStage::Rewriting(rewriter) =
+            std::mem::replace(&mut self.stage, RewriteStage::Passing)
             && rewriter.end().is_err()
         {
             self.give_up();
@@ -230,7 +240,9 @@ impl HtmlRewriter {
 
     /// The encoding is known, or will not be: what was held goes its way.
     fn begin(&mut self, out: &mut Vec<u8>) {
-        let Stage::Sniffing(start) = std::mem::replace(&mut self.stage, Stage::Passing) else {
+        let RewriteStage::Sniffing(start) =
+            std::mem::replace(&mut self.stage, RewriteStage::Passing)
+        else {
             return;
         };
         let charset = Charset::of_page(&start, self.declared.as_deref())
@@ -245,12 +257,12 @@ impl HtmlRewriter {
 
     fn rewrite_as(&mut self, charset: Charset) {
         lock(&self.page).charset = charset;
-        self.stage = Stage::Rewriting(Box::new(rewriter(&self.page, self.sink.clone())));
+        self.stage = RewriteStage::Rewriting(Box::new(rewriter(&self.page, self.sink.clone())));
     }
 
     /// What lol_html held it has given out as it came; the rest follows it.
     fn give_up(&mut self) {
-        self.stage = Stage::Passing;
+        self.stage = RewriteStage::Passing;
         lock(&self.page).report.left = Some(PageSkipReason::TooLong);
     }
 
@@ -262,9 +274,9 @@ impl HtmlRewriter {
 impl std::fmt::Debug for HtmlRewriter {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let stage = match &self.stage {
-            Stage::Sniffing(_) => "sniffing",
-            Stage::Rewriting(_) => "rewriting",
-            Stage::Passing => "passing",
+            RewriteStage::Sniffing(_) => "sniffing",
+            RewriteStage::Rewriting(_) => "rewriting",
+            RewriteStage::Passing => "passing",
         };
         f.debug_struct("HtmlRewriter")
             .field("stage", &stage)
@@ -272,7 +284,7 @@ impl std::fmt::Debug for HtmlRewriter {
     }
 }
 
-fn rewriter(page: &Arc<Mutex<Page>>, sink: Sink) -> LolRewriter<'static, Sink> {
+fn rewriter(page: &Arc<Mutex<PageState>>, sink: Sink) -> LolRewriter<'static, Sink> {
     let rules = lock(page).rules.clone();
     let selectors = rules.selectors();
     let (of_elements, of_text, of_end) = (page.clone(), page.clone(), page.clone());
@@ -315,7 +327,7 @@ fn rewriter(page: &Arc<Mutex<Page>>, sink: Sink) -> LolRewriter<'static, Sink> {
 }
 
 /// Holds the text of a style element or an import map until it is whole.
-fn rewrite_text(page: &mut Page, chunk: &mut TextChunk<'_>) {
+fn rewrite_text(page: &mut PageState, chunk: &mut TextChunk<'_>) {
     if !page.held.is_open() {
         return;
     }

@@ -6,34 +6,34 @@ use lol_html::html_content::ContentType;
 use lol_html::send::Element;
 use url::Url;
 
-use crate::csp::Credentials;
+use crate::csp::CspCredentials;
 use crate::csp_page::Inline;
 use crate::html_import_map::insert_import_map;
-use crate::html_page::{Embedded, Page};
+use crate::html_page::{Embedded, PageState};
 use crate::integrity;
 use crate::kind::{Kind, is_javascript};
 use crate::link_rel::{self, LinkUse};
-use crate::pinned_sheet::{self, Pin};
-use crate::reference::Place;
+use crate::pinned_sheet::{self, IntegrityRewrite};
+use crate::reference::ReferenceContext;
 use crate::referrer::ReferrerScope;
 use crate::rules::OPT_OUT;
-use crate::verdict::Reason;
+use crate::verdict::SkipReason;
 
 const HTML: &str = "http://www.w3.org/1999/xhtml";
 
 /// Rewrites the attributes of `element`, and says what its text is.
-pub(crate) fn rewrite(page: &mut Page, element: &mut Element<'_, '_>) {
+pub(crate) fn rewrite(page: &mut PageState, element: &mut Element<'_, '_>) {
     let tag = element.tag_name();
     let has = AttributeFlags::of(element);
     let is_of_media = matches!(tag.as_str(), "source" | "track");
     let with_cookies =
         has.crossorigin && with_cookies(element) || page.media_with_cookies && is_of_media;
     let reason = if has.malformed {
-        Some(Reason::MalformedTag)
+        Some(SkipReason::MalformedTag)
     } else if has.opt_out {
-        Some(Reason::OptOut)
+        Some(SkipReason::OptOut)
     } else if with_cookies {
-        Some(Reason::Credentials)
+        Some(SkipReason::Credentials)
     } else {
         None
     };
@@ -73,7 +73,7 @@ pub(crate) fn rewrite(page: &mut Page, element: &mut Element<'_, '_>) {
             set(page, element, "srcset", reason.as_ref());
         }
         "video" | "audio" => {
-            page.media_with_cookies = reason == Some(Reason::Credentials);
+            page.media_with_cookies = reason == Some(SkipReason::Credentials);
             page.source_kind = Kind::Media;
             url(page, element, "src", Kind::Media, reason.as_ref());
             // A poster is an image like another: no CORS, whatever the element says.
@@ -81,7 +81,7 @@ pub(crate) fn rewrite(page: &mut Page, element: &mut Element<'_, '_>) {
             page.unhintable = false;
             let reason = reason
                 .as_ref()
-                .filter(|reason| **reason != Reason::Credentials);
+                .filter(|reason| **reason != SkipReason::Credentials);
             url(page, element, "poster", Kind::Image, reason);
         }
         "track" => url(page, element, "src", Kind::Media, reason.as_ref()),
@@ -102,10 +102,10 @@ pub(crate) fn rewrite(page: &mut Page, element: &mut Element<'_, '_>) {
         }
         "iframe" | "frame" | "embed" => document(page, element, "src", reason.as_ref()),
         "object" => document(page, element, "data", reason.as_ref()),
-        "portal" => left(page, element, "src", &Reason::Document),
+        "portal" => left(page, element, "src", &SkipReason::Document),
         "use" => {
-            left(page, element, "href", &Reason::Fragment);
-            left(page, element, "xlink:href", &Reason::Fragment);
+            left(page, element, "href", &SkipReason::Fragment);
+            left(page, element, "xlink:href", &SkipReason::Fragment);
         }
         _ => {}
     }
@@ -121,7 +121,7 @@ pub(crate) fn rewrite(page: &mut Page, element: &mut Element<'_, '_>) {
     }
 }
 
-fn style_attribute(page: &mut Page, element: &mut Element<'_, '_>, source: &str) {
+fn style_attribute(page: &mut PageState, element: &mut Element<'_, '_>, source: &str) {
     if !page.policies.allow_rewriting(Inline::StyleAttribute) {
         page.report_fixed_style(source);
     } else if let Some(written) = page.rewrite_style(source) {
@@ -162,8 +162,8 @@ impl AttributeFlags {
 }
 
 /// Whether the element stays as it is, whatever it names.
-fn is_left(reason: Option<&Reason>) -> bool {
-    matches!(reason, Some(Reason::OptOut | Reason::MalformedTag))
+fn is_left(reason: Option<&SkipReason>) -> bool {
+    matches!(reason, Some(SkipReason::OptOut | SkipReason::MalformedTag))
 }
 
 fn with_cookies(element: &Element<'_, '_>) -> bool {
@@ -184,20 +184,25 @@ fn write(element: &mut Element<'_, '_>, name: &str, value: &str) {
 }
 
 fn url(
-    page: &mut Page,
+    page: &mut PageState,
     element: &mut Element<'_, '_>,
     name: &str,
     kind: Kind,
-    reason: Option<&Reason>,
+    reason: Option<&SkipReason>,
 ) {
     if let Some(source) = element.get_attribute(name)
-        && let Some(written) = page.judge(&source, kind, Credentials::default(), reason.cloned())
+        && let Some(written) = page.judge(&source, kind, CspCredentials::default(), reason.cloned())
     {
         write(element, name, &written);
     }
 }
 
-fn set(page: &mut Page, element: &mut Element<'_, '_>, name: &str, reason: Option<&Reason>) {
+fn set(
+    page: &mut PageState,
+    element: &mut Element<'_, '_>,
+    name: &str,
+    reason: Option<&SkipReason>,
+) {
     if let Some(source) = element.get_attribute(name)
         && let Some(written) = page.rewrite_srcset(&source, reason)
     {
@@ -206,11 +211,16 @@ fn set(page: &mut Page, element: &mut Element<'_, '_>, name: &str, reason: Optio
 }
 
 /// A frame or a plug-in: moved if its host has a name of its own.
-fn document(page: &mut Page, element: &mut Element<'_, '_>, name: &str, reason: Option<&Reason>) {
+fn document(
+    page: &mut PageState,
+    element: &mut Element<'_, '_>,
+    name: &str,
+    reason: Option<&SkipReason>,
+) {
     let unnamed = match named_by(page, element, name) {
         Some(url) if page.rules.alias_of(&url).is_some() => None,
         Some(url) => Some(page.rules.unnamed(&url)),
-        None => Some(Reason::Document),
+        None => Some(SkipReason::Document),
     };
     match unnamed {
         None => url(page, element, name, Kind::Document, reason),
@@ -219,14 +229,14 @@ fn document(page: &mut Page, element: &mut Element<'_, '_>, name: &str, reason: 
 }
 
 /// What an attribute means, if that is certain.
-fn named_by(page: &Page, element: &Element<'_, '_>, name: &str) -> Option<Url> {
+fn named_by(page: &PageState, element: &Element<'_, '_>, name: &str) -> Option<Url> {
     let source = element.get_attribute(name)?;
     let text = page.meant(&source)?;
     page.place().base.join(text.trim()).ok()
 }
 
 /// Tells of what is never moved, if it is another host's.
-fn left(page: &mut Page, element: &Element<'_, '_>, name: &str, reason: &Reason) {
+fn left(page: &mut PageState, element: &Element<'_, '_>, name: &str, reason: &SkipReason) {
     let Some(url) = named_by(page, element, name) else {
         return;
     };
@@ -237,7 +247,12 @@ fn left(page: &mut Page, element: &Element<'_, '_>, name: &str, reason: &Reason)
 }
 
 /// Attributes that a script of the page will copy into others.
-fn lazy(page: &mut Page, element: &mut Element<'_, '_>, tag: &str, reason: Option<&Reason>) {
+fn lazy(
+    page: &mut PageState,
+    element: &mut Element<'_, '_>,
+    tag: &str,
+    reason: Option<&SkipReason>,
+) {
     let kind = match tag {
         "script" => Kind::Script,
         "link" => Kind::Style,
@@ -265,7 +280,7 @@ fn lazy(page: &mut Page, element: &mut Element<'_, '_>, tag: &str, reason: Optio
     }
 }
 
-fn meta(page: &mut Page, element: &mut Element<'_, '_>, reason: Option<&Reason>) {
+fn meta(page: &mut PageState, element: &mut Element<'_, '_>, reason: Option<&SkipReason>) {
     let name = element.get_attribute("name").unwrap_or_default();
     if name.trim().eq_ignore_ascii_case("referrer")
         && let Some(content) = element.get_attribute("content")
@@ -280,7 +295,7 @@ fn meta(page: &mut Page, element: &mut Element<'_, '_>, reason: Option<&Reason>)
     let Some(text) = content.as_deref().and_then(|content| page.meant(content)) else {
         return;
     };
-    if reason == Some(&Reason::MalformedTag) {
+    if reason == Some(&SkipReason::MalformedTag) {
         page.policies.add_unreadable();
         return;
     }
@@ -291,7 +306,7 @@ fn meta(page: &mut Page, element: &mut Element<'_, '_>, reason: Option<&Reason>)
     }
 }
 
-fn style(page: &mut Page, element: &Element<'_, '_>, reason: Option<&Reason>) {
+fn style(page: &mut PageState, element: &Element<'_, '_>, reason: Option<&SkipReason>) {
     // In SVG the text of a style element is markup, with references in it; there lol_html gives no whole text.
     if element.namespace_uri() != HTML || is_left(reason) {
         page.held.close();
@@ -307,7 +322,7 @@ fn style(page: &mut Page, element: &Element<'_, '_>, reason: Option<&Reason>) {
     }
 }
 
-fn link(page: &mut Page, element: &mut Element<'_, '_>, reason: Option<&Reason>) {
+fn link(page: &mut PageState, element: &mut Element<'_, '_>, reason: Option<&SkipReason>) {
     let rel = element.get_attribute("rel").unwrap_or_default();
     let used = link_rel::of(&rel, element.get_attribute("as").as_deref());
     let kind = match used {
@@ -336,7 +351,7 @@ fn link(page: &mut Page, element: &mut Element<'_, '_>, reason: Option<&Reason>)
     fetched(page, element, "href", kind, false, reason);
 }
 
-fn script(page: &mut Page, element: &mut Element<'_, '_>, reason: Option<&Reason>) {
+fn script(page: &mut PageState, element: &mut Element<'_, '_>, reason: Option<&SkipReason>) {
     page.held.close();
     let kind = element
         .get_attribute("type")
@@ -375,11 +390,11 @@ fn script(page: &mut Page, element: &mut Element<'_, '_>, reason: Option<&Reason
 
 /// A module. `'strict-dynamic'` trusts what no parser inserted, and preloads of modules count as that (`imported`); others do not.
 fn module(
-    page: &mut Page,
+    page: &mut PageState,
     element: &mut Element<'_, '_>,
     name: &str,
     imported: bool,
-    reason: Option<&Reason>,
+    reason: Option<&SkipReason>,
 ) {
     page.by_cors = true;
     let source = element.get_attribute(name).unwrap_or_default();
@@ -392,19 +407,19 @@ fn module(
 
 /// A script, sheet or preload: what it bears may decide whether it moves.
 fn fetched(
-    page: &mut Page,
+    page: &mut PageState,
     element: &mut Element<'_, '_>,
     name: &str,
     kind: Kind,
     imported: bool,
-    reason: Option<&Reason>,
+    reason: Option<&SkipReason>,
 ) {
     let Some(source) = element.get_attribute(name) else {
         return;
     };
     let nonce = element.get_attribute("nonce");
     let integrity = element.get_attribute("integrity");
-    let credentials = Credentials {
+    let credentials = CspCredentials {
         nonce: nonce.as_deref(),
         integrity: integrity.as_deref(),
         imported,
@@ -412,11 +427,11 @@ fn fetched(
     let pins = integrity
         .as_deref()
         .filter(|metadata| kind == Kind::Style && integrity::pins(metadata));
-    let pin = pins.map_or(Pin::Free(None), |metadata| {
+    let pin = pins.map_or(IntegrityRewrite::Free(None), |metadata| {
         pin(page, &source, metadata, reason)
     });
     let (reason, hash) = match pin {
-        Pin::Marked { text, plain } => {
+        IntegrityRewrite::Marked { text, plain } => {
             let marked = page.spelled(&text);
             // Told of as it will be asked for; it stays where it is, for it is the site's own, or goes where its page is.
             let written = page.judge(&marked, kind, credentials, reason.cloned());
@@ -424,8 +439,8 @@ fn fetched(
             write(element, name, written.as_deref().unwrap_or(&marked));
             return;
         }
-        Pin::Stays => (reason.cloned().or(Some(Reason::Integrity)), None),
-        Pin::Free(hash) => (reason.cloned(), hash),
+        IntegrityRewrite::Stays => (reason.cloned().or(Some(SkipReason::Integrity)), None),
+        IntegrityRewrite::Free(hash) => (reason.cloned(), hash),
     };
     let stays = reason.is_some();
     let written = page.judge(&source, kind, credentials, reason);
@@ -438,13 +453,18 @@ fn fetched(
 }
 
 /// What becomes of a pinned sheet. One that the element leaves is the site's own as it came, or stays.
-fn pin(page: &Page, source: &str, metadata: &str, reason: Option<&Reason>) -> Pin {
+fn pin(
+    page: &PageState,
+    source: &str,
+    metadata: &str,
+    reason: Option<&SkipReason>,
+) -> IntegrityRewrite {
     let text = page.meant(source);
-    let Some(text) = text.filter(|_| reason != Some(&Reason::MalformedTag)) else {
-        return Pin::Stays;
+    let Some(text) = text.filter(|_| reason != Some(&SkipReason::MalformedTag)) else {
+        return IntegrityRewrite::Stays;
     };
     let seen = page.seen.as_deref().filter(|_| reason.is_none());
-    let place = Place {
+    let place = ReferenceContext {
         seen,
         ..page.place()
     };

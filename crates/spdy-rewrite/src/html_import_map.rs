@@ -4,14 +4,18 @@ use lol_html::html_content::ContentType;
 use lol_html::send::Element;
 
 use crate::csp_page::Inline;
-use crate::html_page::Page;
+use crate::html_page::PageState;
 use crate::import_map;
 
 /// Puts an import map before the first module of a page that has none before it.
 ///
 /// If the page has one further down, browsers that take several merge both; the others would have refused the
 /// page's own, which comes after a module.
-pub(crate) fn insert_import_map(page: &mut Page, element: &mut Element<'_, '_>, is_left: bool) {
+pub(crate) fn insert_import_map(
+    page: &mut PageState,
+    element: &mut Element<'_, '_>,
+    is_left: bool,
+) {
     if page.has_import_map || page.templates > 0 || is_left {
         return;
     }

@@ -7,20 +7,20 @@ use std::sync::Arc;
 use url::Url;
 
 use crate::charset::Charset;
-use crate::csp::{Credentials, Policies};
+use crate::csp::{CspCredentials, Policies};
 use crate::css;
-use crate::guarded::Guarded;
+use crate::guarded::CspGuard;
 use crate::import_map;
 use crate::judged_origins::OriginCache;
 use crate::kind::Kind;
 use crate::limits::MAX_EMBEDDED_BYTES;
 use crate::page_head::PageHead;
 use crate::page_report::PageReport;
-use crate::reference::{Judged, Place, Reference};
+use crate::reference::{Reference, ReferenceContext, ReferenceRewrite};
 use crate::referrer::ReferrerScope;
 use crate::rules::Rules;
-use crate::seen::Seen;
-use crate::verdict::{Reason, ReferenceSource};
+use crate::seen::SiteFacts;
+use crate::verdict::{ReferenceSource, SkipReason};
 use crate::{entities, srcset};
 
 /// What a text that is held will be rewritten as.
@@ -32,14 +32,14 @@ pub(crate) enum Embedded {
 
 /// The text of an element, until it is whole.
 #[derive(Debug, Default)]
-pub(crate) struct Held {
+pub(crate) struct TextBuffer {
     what: Option<Embedded>,
     /// Whether it is looked at, and stays.
     is_fixed: bool,
     text: String,
 }
 
-impl Held {
+impl TextBuffer {
     /// Begins to hold the text of an element; one that never came to its text is forgotten.
     pub(crate) fn open(&mut self, what: Embedded) {
         self.what = Some(what);
@@ -81,7 +81,7 @@ impl Held {
 }
 
 /// A page.
-pub(crate) struct Page {
+pub(crate) struct PageState {
     pub(crate) rules: Arc<Rules>,
     pub(crate) document: Url,
     /// What its base is where the browser has it from, if it is a named host's.
@@ -91,12 +91,12 @@ pub(crate) struct Page {
     judged_origins: OriginCache,
     pub(crate) policies: Policies,
     pub(crate) charset: Charset,
-    pub(crate) seen: Option<Arc<dyn Seen>>,
+    pub(crate) seen: Option<Arc<dyn SiteFacts>>,
     /// Who hears of the page, unless an element says otherwise.
     pub(crate) tells: ReferrerScope,
     /// What the element at hand says of that.
     pub(crate) of_element: Option<ReferrerScope>,
-    pub(crate) held: Held,
+    pub(crate) held: TextBuffer,
     /// Whether the page has an import map, or was given one, or it is too late for one.
     pub(crate) has_import_map: bool,
     /// Whether the element at hand loads what it names so that the page may read it.
@@ -112,12 +112,12 @@ pub(crate) struct Page {
     pub(crate) report: PageReport,
 }
 
-impl Page {
+impl PageState {
     pub(crate) fn new(
         rules: &Arc<Rules>,
         url: &Url,
         head: PageHead,
-        seen: Option<Arc<dyn Seen>>,
+        seen: Option<Arc<dyn SiteFacts>>,
     ) -> Self {
         let mut report = PageReport::default();
         report.left = head.left;
@@ -136,7 +136,7 @@ impl Page {
             seen,
             tells: head.tells,
             of_element: None,
-            held: Held::default(),
+            held: TextBuffer::default(),
             has_import_map: false,
             by_cors: false,
             unhintable: false,
@@ -180,7 +180,7 @@ impl Page {
         let mut report = std::mem::take(&mut self.report);
         report.tells = self.tells;
         if !self.is_named() {
-            report.guarded = Guarded::from_policies(&self.rules, &self.policies);
+            report.guarded = CspGuard::from_policies(&self.rules, &self.policies);
         }
         report
     }
@@ -191,8 +191,8 @@ impl Page {
     }
 
     /// Where references of the page itself stand.
-    pub(crate) fn place(&self) -> Place<'_> {
-        Place {
+    pub(crate) fn place(&self) -> ReferenceContext<'_> {
+        ReferenceContext {
             rules: &self.rules,
             page: &self.document,
             base: self.base.as_ref().unwrap_or(&self.document),
@@ -228,8 +228,8 @@ impl Page {
         &mut self,
         source: &str,
         kind: Kind,
-        credentials: Credentials<'_>,
-        reason: Option<Reason>,
+        credentials: CspCredentials<'_>,
+        reason: Option<SkipReason>,
     ) -> Option<String> {
         let judged = match self.meant(source) {
             Some(text) => self
@@ -240,9 +240,9 @@ impl Page {
         self.tell(judged).map(|url| self.spelled(&url))
     }
 
-    fn unreadable(&self, source: &str, kind: Kind) -> Judged {
+    fn unreadable(&self, source: &str, kind: Kind) -> ReferenceRewrite {
         let url = source.to_owned();
-        Judged {
+        ReferenceRewrite {
             written: None,
             reference: Some(Reference {
                 url,
@@ -251,12 +251,12 @@ impl Page {
                 unhintable: false,
                 is_candidate: false,
                 tells: ReferrerScope::Everyone,
-                outcome: Err(Reason::Characters),
+                outcome: Err(SkipReason::Characters),
             }),
         }
     }
 
-    fn tell(&mut self, judged: Judged) -> Option<String> {
+    fn tell(&mut self, judged: ReferenceRewrite) -> Option<String> {
         if let Some(mut reference) = judged.reference {
             reference.by_cors |= self.by_cors;
             reference.unhintable |= self.unhintable;
@@ -270,7 +270,7 @@ impl Page {
     pub(crate) fn rewrite_srcset(
         &mut self,
         source: &str,
-        reason: Option<&Reason>,
+        reason: Option<&SkipReason>,
     ) -> Option<String> {
         let Some(text) = self.meant(source) else {
             let judged = self.unreadable(source, Kind::Image);
@@ -320,7 +320,7 @@ impl Page {
         let source = self.held.take();
         // Where not every character is certain, those of ASCII are, unless they may be halves of others.
         let meant = self.charset.meant(&source);
-        let place = Place {
+        let place = ReferenceContext {
             ascii_only: meant.is_none() || self.charset != Charset::Utf8,
             ..self.place()
         };
@@ -372,14 +372,14 @@ fn is_http(url: &Url) -> bool {
 
 /// A reference in a text that stays.
 fn skipped_by_policy(reference: Reference) -> Reference {
-    let outcome = reference.outcome.and(Err(Reason::Policy));
+    let outcome = reference.outcome.and(Err(SkipReason::Policy));
     Reference {
         outcome,
         ..reference
     }
 }
 
-fn rewrite_css(place: &Place<'_>, text: &str) -> (Option<String>, Vec<Reference>) {
+fn rewrite_css(place: &ReferenceContext<'_>, text: &str) -> (Option<String>, Vec<Reference>) {
     let mut found = Vec::new();
     let rewritten = css::rewrite_at(place, text, &mut |reference| found.push(reference));
     let rewritten = match rewritten {

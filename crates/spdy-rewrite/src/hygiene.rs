@@ -11,9 +11,9 @@ use http::header::{
     X_CONTENT_TYPE_OPTIONS,
 };
 
-use crate::anonymous::{Load, Mode};
+use crate::anonymous::{FetchMode, Load};
 use crate::kind::{Kinds, is_playlist, requires_cors};
-use crate::moved_url::Moved;
+use crate::moved_url::ProxiedUrl;
 use crate::named_answer;
 use crate::refusal::Refusal;
 use crate::rules::Rules;
@@ -46,7 +46,7 @@ pub(crate) const SANDBOX: &str = "sandbox; default-src 'none'; style-src 'unsafe
 
 /// What becomes of an answer.
 #[derive(Clone, Debug)]
-pub enum Answer {
+pub enum SanitizedResponse {
     /// It is served with this head.
     Serve(HeaderMap),
     /// Its status is told, without a body: an error of the host's, whose page is nobody's concern here.
@@ -63,11 +63,11 @@ pub enum Answer {
 /// Redirects are the matter of [`redirect`](crate::redirect), and refused here; but those of named hosts are passed on.
 pub fn judge(
     rules: &Rules,
-    moved: &Moved,
+    moved: &ProxiedUrl,
     load: Load,
     status: StatusCode,
     headers: &HeaderMap,
-) -> Answer {
+) -> SanitizedResponse {
     if moved.is_named() {
         return named_answer::judge(rules, moved, load, status, headers);
     }
@@ -77,28 +77,33 @@ pub fn judge(
         | StatusCode::PARTIAL_CONTENT => true,
         StatusCode::NOT_MODIFIED => false,
         StatusCode::UNAUTHORIZED | StatusCode::PROXY_AUTHENTICATION_REQUIRED => {
-            return Answer::Refuse(Refusal::Credentials);
+            return SanitizedResponse::Refuse(Refusal::Credentials);
         }
-        status if status.is_redirection() => return Answer::Refuse(Refusal::Location),
-        status => return Answer::Bare(status),
+        status if status.is_redirection() => return SanitizedResponse::Refuse(Refusal::Location),
+        status => return SanitizedResponse::Bare(status),
     };
     if has_body && let Err(refusal) = check(rules, moved, load, headers) {
         return match refusal {
             // The host itself may serve it to this page, so this page asks the host itself. Nobody else is sent there: what the host
             // answers us is not what it answers a browser that opens the URL as a page.
             Refusal::ResourcePolicy | Refusal::Cors if load.is_subresource => {
-                Answer::Direct(moved.url().to_string())
+                SanitizedResponse::Direct(moved.url().to_string())
             }
             Refusal::Type { got } if load.is_subresource && !is_document(&got) => {
-                Answer::Direct(moved.url().to_string())
+                SanitizedResponse::Direct(moved.url().to_string())
             }
-            refusal => Answer::Refuse(refusal),
+            refusal => SanitizedResponse::Refuse(refusal),
         };
     }
-    Answer::Serve(head(headers))
+    SanitizedResponse::Serve(head(headers))
 }
 
-fn check(rules: &Rules, moved: &Moved, load: Load, headers: &HeaderMap) -> Result<(), Refusal> {
+fn check(
+    rules: &Rules,
+    moved: &ProxiedUrl,
+    load: Load,
+    headers: &HeaderMap,
+) -> Result<(), Refusal> {
     let essence = essence(headers)?;
     let is_admitted = match load.expected {
         Some(kind) => moved.kinds().has(kind) && kind.admits(&essence),
@@ -117,7 +122,7 @@ fn check(rules: &Rules, moved: &Moved, load: Load, headers: &HeaderMap) -> Resul
         return Err(Refusal::ResourcePolicy);
     }
     // What only CORS reads nobody loads otherwise, whatever he says of the mode.
-    let is_read = load.mode == Mode::Cors || requires_cors(&essence);
+    let is_read = load.mode == FetchMode::Cors || requires_cors(&essence);
     if is_read && !allows(headers, rules.site_origin()) {
         return Err(Refusal::Cors);
     }

@@ -19,16 +19,16 @@ use std::collections::BTreeSet;
 use serde_json::{Map, Value};
 use url::Url;
 
-use crate::csp::Credentials;
-use crate::form::Form;
+use crate::csp::CspCredentials;
+use crate::form::UrlForm;
 use crate::host::HostPattern;
 use crate::kind::Kind;
-use crate::reference::{Judged, Place, Reference};
+use crate::reference::{Reference, ReferenceContext, ReferenceRewrite};
 use crate::rules::Rules;
 use crate::verdict::Verdict;
 
 /// What imports bear: nothing of an element's, and the trust of the script that imports.
-const IMPORT_CREDENTIALS: Credentials<'_> = Credentials {
+const IMPORT_CREDENTIALS: CspCredentials<'_> = CspCredentials {
     nonce: None,
     integrity: None,
     imported: true,
@@ -39,7 +39,7 @@ const IMPORT_CREDENTIALS: Credentials<'_> = Credentials {
 ///
 /// What is no map is left for the browser to complain of.
 pub(crate) fn rewrite(
-    place: &Place<'_>,
+    place: &ReferenceContext<'_>,
     text: &str,
     named: &BTreeSet<String>,
     found: &mut dyn FnMut(Reference),
@@ -67,7 +67,7 @@ pub(crate) fn rewrite(
 }
 
 /// The text of a map for a page that has none; `None` if there is nothing to map.
-pub(crate) fn fresh(place: &Place<'_>, named: &BTreeSet<String>) -> Option<String> {
+pub(crate) fn fresh(place: &ReferenceContext<'_>, named: &BTreeSet<String>) -> Option<String> {
     let mut map = Map::new();
     let is_of_use = complete(place, &moved(place, named), &mut map)?;
     is_of_use.then(|| written(&Value::Object(map)))
@@ -79,7 +79,7 @@ fn written(map: &Value) -> String {
 }
 
 /// A host, or what of it is listed, whose scripts are moved by their path.
-struct Moved {
+struct MappedHost {
     own: Url,
     to: String,
     /// Whether the page's policy lets all of it be moved; else modules may be, and what they name is left where it is.
@@ -89,7 +89,7 @@ struct Moved {
 }
 
 /// All that the rules list by name, and what of their patterns is among the origins `named`.
-fn moved(place: &Place<'_>, named: &BTreeSet<String>) -> Vec<Moved> {
+fn moved(place: &ReferenceContext<'_>, named: &BTreeSet<String>) -> Vec<MappedHost> {
     let scripts = place
         .rules
         .entries
@@ -124,7 +124,7 @@ fn moved(place: &Place<'_>, named: &BTreeSet<String>) -> Vec<Moved> {
             let judged = place.judge(own.as_str(), Kind::Script, IMPORT_CREDENTIALS);
             let is_allowed = judged.written.is_some();
             if is_allowed || named.contains(&own.origin().ascii_serialization()) {
-                all.push(Moved {
+                all.push(MappedHost {
                     to: place.site_path(&path),
                     own,
                     is_allowed,
@@ -137,7 +137,11 @@ fn moved(place: &Place<'_>, named: &BTreeSet<String>) -> Vec<Moved> {
 }
 
 /// Adds to `map` what modules need where they are moved to, unless it is there; whether anything was added. `None` if it is no map.
-fn complete(place: &Place<'_>, moved: &[Moved], map: &mut Map<String, Value>) -> Option<bool> {
+fn complete(
+    place: &ReferenceContext<'_>,
+    moved: &[MappedHost],
+    map: &mut Map<String, Value>,
+) -> Option<bool> {
     if moved.is_empty() {
         return Some(false);
     }
@@ -173,12 +177,12 @@ fn complete(place: &Place<'_>, moved: &[Moved], map: &mut Map<String, Value>) ->
 }
 
 /// Where modules that were moved stand, below the site's root.
-fn roots(rules: &Rules, moved: &[Moved]) -> Vec<String> {
+fn roots(rules: &Rules, moved: &[MappedHost]) -> Vec<String> {
     let under_site = moved.iter().filter(|host| !host.has_name);
     let hosts = under_site.filter_map(|host| host.own.host_str());
     match rules.form {
-        Form::Full => vec![rules.prefix().to_owned()],
-        Form::Literal => hosts.map(|host| format!("/{host}/")).collect(),
+        UrlForm::Full => vec![rules.prefix().to_owned()],
+        UrlForm::Literal => hosts.map(|host| format!("/{host}/")).collect(),
     }
 }
 
@@ -196,7 +200,7 @@ fn add(map: &mut Map<String, Value>, key: &str, address: &str) -> bool {
 }
 
 /// The origins of a map's addresses.
-fn address_origins(place: &Place<'_>, map: &Map<String, Value>) -> BTreeSet<String> {
+fn address_origins(place: &ReferenceContext<'_>, map: &Map<String, Value>) -> BTreeSet<String> {
     let of = |imports: &Value| -> Vec<String> {
         let addresses = imports.as_object().into_iter().flat_map(Map::values);
         let texts = addresses
@@ -215,7 +219,7 @@ fn address_origins(place: &Place<'_>, map: &Map<String, Value>) -> BTreeSet<Stri
 }
 
 fn rewrite_addresses(
-    place: &Place<'_>,
+    place: &ReferenceContext<'_>,
     imports: &mut Map<String, Value>,
     found: &mut dyn FnMut(Reference),
 ) -> bool {
@@ -236,7 +240,7 @@ fn rewrite_addresses(
 }
 
 /// Judges what the map makes modules of.
-fn judge(place: &Place<'_>, text: &str) -> Judged {
+fn judge(place: &ReferenceContext<'_>, text: &str) -> ReferenceRewrite {
     place.rewrite_unless(
         place.module_skip_reason(text),
         text,
@@ -246,7 +250,7 @@ fn judge(place: &Place<'_>, text: &str) -> Judged {
 }
 
 /// Adds to keys that are moved URLs, or prefixes of such, what they are where they are moved to.
-fn rewrite_keys(place: &Place<'_>, map: &mut Map<String, Value>) -> bool {
+fn rewrite_keys(place: &ReferenceContext<'_>, map: &mut Map<String, Value>) -> bool {
     let moved: Vec<_> = map
         .iter()
         .filter(|(key, _)| is_url_like(key))

@@ -107,7 +107,7 @@ pub fn pins(metadata: &str) -> bool {
 
 /// What is known of a sheet that a page pins.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub enum Pinned {
+pub enum IntegrityState {
     /// It is what the page pins, and is served so.
     Untouched,
     /// It is what the page pins, and is served rewritten, with this hash.
@@ -117,14 +117,14 @@ pub enum Pinned {
 }
 
 /// Compares what came of a host with what the page pins, and says what the page must pin from now on.
-pub fn pinned(metadata: &str, original: &Digests, served: &Digests) -> Pinned {
+pub fn pinned(metadata: &str, original: &Digests, served: &Digests) -> IntegrityState {
     match strongest(metadata) {
-        Some(_) if !matches(metadata, original) => Pinned::Unknown,
+        Some(_) if !matches(metadata, original) => IntegrityState::Unknown,
         Some((algorithm, _)) if original != served => {
             let (_, start) = Algorithm::ALL[algorithm as usize];
-            Pinned::Rewritten(format!("{start}{}", STANDARD.encode(served.by(algorithm))))
+            IntegrityState::Rewritten(format!("{start}{}", STANDARD.encode(served.by(algorithm))))
         }
-        _ => Pinned::Untouched,
+        _ => IntegrityState::Untouched,
     }
 }
 
@@ -211,13 +211,15 @@ mod tests {
     fn rewritten_stylesheet_is_pinned_with_same_algorithm() {
         assert_eq!(
             pinned(HELLO_256, &of(b"hello"), &of(b"hello")),
-            Pinned::Untouched
+            IntegrityState::Untouched
         );
         assert_eq!(
             pinned(HELLO_256, &of(b"forged"), &of(b"hello")),
-            Pinned::Unknown
+            IntegrityState::Unknown
         );
-        let Pinned::Rewritten(hash) = pinned(HELLO_256, &of(b"hello"), &of(b"hello, moved")) else {
+        let IntegrityState::Rewritten(hash) =
+            pinned(HELLO_256, &of(b"hello"), &of(b"hello, moved"))
+        else {
             panic!("it was rewritten");
         };
         assert!(hash.starts_with("sha256-") && matches(&hash, &of(b"hello, moved")));

@@ -16,14 +16,14 @@ use std::cell::RefCell;
 use url::{Position, Url};
 
 use crate::config::Scheme;
-use crate::csp::Credentials;
+use crate::csp::CspCredentials;
 use crate::kind::Kind;
 use crate::limits::{MAX_CACHED_ORIGINS, MAX_HOST_BYTES};
 use crate::moved_url::check_length;
 use crate::path_reading::canonical;
-use crate::reference::{Judged, Place, Reference};
+use crate::reference::{Reference, ReferenceContext, ReferenceRewrite};
 use crate::rules::Rules;
-use crate::verdict::Reason;
+use crate::verdict::SkipReason;
 
 /// Bytes of an origin that is kept, as it is written and in full: `https://`, a host's name, a port and a slash.
 const MAX_ORIGIN_BYTES: usize = 8 + MAX_HOST_BYTES + 7;
@@ -38,12 +38,17 @@ struct CachedOrigin {
     written: String,
     kind: Kind,
     /// What becomes of its root; `None` if that says nothing of what else is there.
-    root: Option<Judged>,
+    root: Option<ReferenceRewrite>,
 }
 
 impl OriginCache {
     /// What becomes of `text` at `place`, used as `kind`, if that follows from its origin.
-    pub(crate) fn judge(&self, place: &Place<'_>, text: &str, kind: Kind) -> Option<Judged> {
+    pub(crate) fn judge(
+        &self,
+        place: &ReferenceContext<'_>,
+        text: &str,
+        kind: Kind,
+    ) -> Option<ReferenceRewrite> {
         let (written, target) = part(text)?;
         if !is_plain(target) || holds_prefix(target, place.rules.prefix()) {
             return None;
@@ -64,7 +69,7 @@ impl OriginCache {
 
 impl CachedOrigin {
     /// Judges the root of the origin that references write so; `None` if it is too long to be one, or not certain everywhere.
-    fn of(place: &Place<'_>, written: &str, kind: Kind) -> Option<Self> {
+    fn of(place: &ReferenceContext<'_>, written: &str, kind: Kind) -> Option<Self> {
         if written.len() > MAX_ORIGIN_BYTES || !written.is_ascii() {
             return None;
         }
@@ -75,7 +80,8 @@ impl CachedOrigin {
             is_root(root) && !is_own && place.rules.is_uniform_origin(root, kind)
         };
         let root = root.filter(is_alike);
-        let judge = |root: Url| place.rewrite_uncached(root.as_str(), kind, Credentials::default());
+        let judge =
+            |root: Url| place.rewrite_uncached(root.as_str(), kind, CspCredentials::default());
         Some(Self {
             written: written.to_owned(),
             kind,
@@ -84,7 +90,7 @@ impl CachedOrigin {
     }
 
     /// What becomes of a plain target there; `None` if it is moved to a longer path than may be.
-    fn go_on(&self, target: &str) -> Option<Judged> {
+    fn go_on(&self, target: &str) -> Option<ReferenceRewrite> {
         let root = self.root.as_ref()?;
         let reference = root.reference.as_ref()?;
         let go_on = |of_root: &String| [of_root, &target[1..]].concat();
@@ -94,11 +100,11 @@ impl CachedOrigin {
         {
             return None;
         }
-        Some(Judged {
+        Some(ReferenceRewrite {
             written: root.written.as_ref().map(go_on),
             reference: Some(Reference {
                 url: go_on(&reference.url),
-                outcome: outcome.map_err(Reason::clone),
+                outcome: outcome.map_err(SkipReason::clone),
                 ..*reference
             }),
         })
@@ -212,8 +218,12 @@ mod tests {
         Rules::compile(&site, &config, Some(keys)).unwrap()
     }
 
-    fn place<'a>(rules: &'a Rules, base: &'a Url, origins: Option<&'a OriginCache>) -> Place<'a> {
-        Place {
+    fn place<'a>(
+        rules: &'a Rules,
+        base: &'a Url,
+        origins: Option<&'a OriginCache>,
+    ) -> ReferenceContext<'a> {
+        ReferenceContext {
             rules,
             page: rules.site(),
             base,
@@ -307,8 +317,8 @@ mod tests {
             for (text, often) in &texts {
                 for kind in [*often, kind] {
                     let judge = |origins| {
-                        let place = Place { ascii_only, ..place(&rules, &base, origins) };
-                        place.judge(text, kind, Credentials::default())
+                        let place = ReferenceContext { ascii_only, ..place(&rules, &base, origins) };
+                        place.judge(text, kind, CspCredentials::default())
                     };
                     let (by_origin, by_itself) = (judge(Some(&origins)), judge(None));
                     prop_assert_eq!(by_origin, by_itself, "{} as {}", text, kind);

@@ -6,17 +6,17 @@ use std::ops::Range;
 use http::header::{HeaderMap, HeaderValue, LINK};
 use url::Url;
 
-use crate::csp::{Credentials, Policies};
+use crate::csp::{CspCredentials, Policies};
 use crate::integrity;
 use crate::kind::Kind;
 use crate::link_rel::{self, LinkUse};
-use crate::pinned_sheet::{self, Pin};
-use crate::reference::{Place, Reference};
+use crate::pinned_sheet::{self, IntegrityRewrite};
+use crate::reference::{Reference, ReferenceContext};
 use crate::referrer::ReferrerScope;
 use crate::rules::Rules;
-use crate::seen::Seen;
+use crate::seen::SiteFacts;
 use crate::srcset;
-use crate::verdict::{Reason, ReferenceSource};
+use crate::verdict::{ReferenceSource, SkipReason};
 
 /// Rewrites the Link fields of the page at `page` in place; what they name, in order.
 pub fn rewrite(
@@ -24,9 +24,9 @@ pub fn rewrite(
     page: &Url,
     policies: &Policies,
     headers: &mut HeaderMap,
-    seen: Option<&dyn Seen>,
+    seen: Option<&dyn SiteFacts>,
 ) -> Vec<Reference> {
-    let place = Place {
+    let place = ReferenceContext {
         rules,
         page,
         base: page,
@@ -124,9 +124,9 @@ fn parameter<'m>(parameters: &'m str, name: &str) -> Option<&'m str> {
 
 /// The parameters with the candidates of `imagesrcset` moved.
 fn rewrite_candidates<'m>(
-    place: &Place<'_>,
+    place: &ReferenceContext<'_>,
     parameters: &'m str,
-    reason: Option<&Reason>,
+    reason: Option<&SkipReason>,
     found: &mut Vec<Reference>,
 ) -> Cow<'m, str> {
     let Some(at) = parameter_at(parameters, "imagesrcset") else {
@@ -150,7 +150,11 @@ fn rewrite_candidates<'m>(
 }
 
 /// A link as it is sent on; nothing if it goes.
-fn rewrite_member(place: &Place<'_>, member: &str, found: &mut Vec<Reference>) -> Option<String> {
+fn rewrite_member(
+    place: &ReferenceContext<'_>,
+    member: &str,
+    found: &mut Vec<Reference>,
+) -> Option<String> {
     let parts = member
         .strip_prefix('<')
         .and_then(|rest| rest.split_once('>'));
@@ -172,24 +176,26 @@ fn rewrite_member(place: &Place<'_>, member: &str, found: &mut Vec<Reference>) -
         .is_some_and(|mode| mode.eq_ignore_ascii_case("use-credentials"));
     let pins = integrity.filter(|metadata| kind == Kind::Style && integrity::pins(metadata));
     let seen = place.seen.filter(|_| !with_cookies);
-    let place = &Place { seen, ..*place };
-    let pin = pins.map_or(Pin::Free(None), |metadata| {
+    let place = &ReferenceContext { seen, ..*place };
+    let pin = pins.map_or(IntegrityRewrite::Free(None), |metadata| {
         pinned_sheet::judge(place, target, metadata)
     });
     let mut marked = None;
     let (reason, hash) = match pin {
-        Pin::Marked { text, plain } => {
+        IntegrityRewrite::Marked { text, plain } => {
             found.push(pinned_sheet::unknown(&plain));
             marked = Some(text);
             (None, None)
         }
-        Pin::Stays => (Some(Reason::Integrity), None),
-        Pin::Free(_) if used == LinkUse::Module => (place.module_skip_reason(target), None),
-        Pin::Free(hash) => (None, hash),
+        IntegrityRewrite::Stays => (Some(SkipReason::Integrity), None),
+        IntegrityRewrite::Free(_) if used == LinkUse::Module => {
+            (place.module_skip_reason(target), None)
+        }
+        IntegrityRewrite::Free(hash) => (None, hash),
     };
-    let reason = with_cookies.then_some(Reason::Credentials).or(reason);
+    let reason = with_cookies.then_some(SkipReason::Credentials).or(reason);
     let target = marked.as_deref().unwrap_or(target);
-    let credentials = Credentials {
+    let credentials = CspCredentials {
         nonce: parameter(parameters, "nonce"),
         integrity,
         imported: used == LinkUse::Module,

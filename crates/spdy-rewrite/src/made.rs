@@ -8,16 +8,16 @@ use crate::limits::MAX_CACHED_CAPABILITIES;
 
 /// Those of one site, by the host of an origin over TLS at its usual port: no other is discovered.
 #[derive(Debug, Default)]
-pub(crate) struct Made(Mutex<BTreeMap<String, String>>);
+pub(crate) struct CapabilityCache(Mutex<BTreeMap<String, String>>);
 
 /// None: they are made again.
-impl Clone for Made {
+impl Clone for CapabilityCache {
     fn clone(&self) -> Self {
         Self::default()
     }
 }
 
-impl Made {
+impl CapabilityCache {
     /// Gives `take` the capability for `host`, and `make`s it if it was not made before.
     pub(crate) fn with(&self, host: &str, make: impl FnOnce() -> String, take: impl FnOnce(&str)) {
         let mut made = self.0.lock();
@@ -37,7 +37,7 @@ mod tests {
 
     #[test]
     fn capability_is_made_once_and_cache_is_limited() {
-        let made = Made::default();
+        let made = CapabilityCache::default();
         let mut count = 0;
         for round in 0..2 {
             for nth in 0..MAX_CACHED_CAPABILITIES {

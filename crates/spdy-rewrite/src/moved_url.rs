@@ -21,14 +21,14 @@ use url::Url;
 use crate::anonymous::Load;
 use crate::capability::Subject;
 use crate::config::Scheme;
-use crate::form::{Form, LISTED};
+use crate::form::{LISTED, UrlForm};
 use crate::host;
 use crate::kind::{Kind, Kinds};
 use crate::limits::MAX_PROXIED_URL_BYTES;
 use crate::path_reading::{has_dot_segment, may_pass};
 use crate::redirect;
 use crate::refusal::Refusal;
-use crate::rules::{Rules, Standing};
+use crate::rules::{RuleMatch, Rules};
 use crate::verdict::ReferenceSource;
 
 pub(crate) const VERSION: &str = "1";
@@ -37,7 +37,7 @@ const HEAD_BYTES: usize = 32;
 
 /// On what ground a moved URL was opened.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Ground {
+pub enum Grant {
     /// Its host is listed.
     Listed,
     /// It bears a capability for its origin.
@@ -50,8 +50,8 @@ pub enum Ground {
 
 /// A moved URL that was opened: what is to be fetched, and as what it may be served.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub struct Moved {
-    pub(crate) ground: Ground,
+pub struct ProxiedUrl {
+    pub(crate) ground: Grant,
     pub(crate) scheme: Scheme,
     pub(crate) kinds: Kinds,
     pub(crate) is_listed: bool,
@@ -60,9 +60,9 @@ pub struct Moved {
     pub(crate) head: String,
 }
 
-impl Moved {
+impl ProxiedUrl {
     /// On what ground it was opened.
-    pub fn ground(&self) -> Ground {
+    pub fn ground(&self) -> Grant {
         self.ground
     }
 
@@ -73,7 +73,7 @@ impl Moved {
 
     /// Whether it is under a name of its host's own, and not under the site's.
     pub fn is_named(&self) -> bool {
-        self.ground == Ground::Name
+        self.ground == Grant::Name
     }
 
     /// How it is asked for.
@@ -175,15 +175,15 @@ impl Moved {
         check_target(rules, &url[url::Position::BeforePath..])?;
         let is_same_origin = url.origin() == self.url.origin();
         let (is_listed, kinds) = match rules.standing(scheme, host, port, url.path())? {
-            Standing::Listed(entry) if entry.is_named() => {
+            RuleMatch::Listed(entry) if entry.is_named() => {
                 let (host, place) = (host.to_owned(), next.to_string());
                 return Err(Refusal::HasName { host, place });
             }
-            Standing::Listed(entry) if is_same_origin || !entry.shared => (true, entry.kinds),
+            RuleMatch::Listed(entry) if is_same_origin || !entry.shared => (true, entry.kinds),
             // A whole host that many share is no more trusted with scripts when another host names it.
-            Standing::Listed(entry) => (true, entry.kinds.without(Kind::Script)),
-            Standing::Discovered if is_same_origin => (false, Kinds::PASSIVE),
-            Standing::Discovered => {
+            RuleMatch::Listed(entry) => (true, entry.kinds.without(Kind::Script)),
+            RuleMatch::Discovered if is_same_origin => (false, Kinds::PASSIVE),
+            RuleMatch::Discovered => {
                 let host = host.to_owned();
                 return Err(Refusal::NotListed { host });
             }
@@ -228,12 +228,12 @@ pub(crate) fn make(
     scheme: Scheme,
     host: &str,
     port: u16,
-    standing: Standing<'_>,
+    standing: RuleMatch<'_>,
     kind: Kind,
 ) -> Result<String, Refusal> {
     let target = &url[url::Position::BeforePath..url::Position::AfterQuery];
     check_target(rules, target)?;
-    let opening = Opening {
+    let opening = CapabilityTarget {
         scheme,
         host,
         port,
@@ -241,8 +241,8 @@ pub(crate) fn make(
     };
     let mut path = String::with_capacity(url.as_str().len() + rules.prefix().len() + HEAD_BYTES);
     match rules.form {
-        Form::Full => push_head(&mut path, rules, opening, standing, kind),
-        Form::Literal => path.push_str(&literal_head(rules, opening, standing, kind)?),
+        UrlForm::Full => push_head(&mut path, rules, opening, standing, kind),
+        UrlForm::Literal => path.push_str(&literal_head(rules, opening, standing, kind)?),
     }
     path.push_str(target);
     check_length(&path)?;
@@ -257,8 +257,8 @@ pub(crate) fn make(
 fn push_head(
     path: &mut String,
     rules: &Rules,
-    opening: Opening<'_>,
-    standing: Standing<'_>,
+    opening: CapabilityTarget<'_>,
+    standing: RuleMatch<'_>,
     kind: Kind,
 ) {
     let capability = |target| {
@@ -266,7 +266,7 @@ fn push_head(
         let keys = keys.expect("rules that make capabilities have keys");
         keys.make(opening.subject(rules, target))
     };
-    let Opening {
+    let CapabilityTarget {
         scheme,
         host,
         port,
@@ -276,9 +276,9 @@ fn push_head(
     path.push_str(VERSION);
     path.push('/');
     match standing {
-        Standing::Listed(entry) if !entry.is_exact(kind) => path.push_str(LISTED),
-        Standing::Listed(_) => path.push_str(&capability(Some(target))),
-        Standing::Discovered => {
+        RuleMatch::Listed(entry) if !entry.is_exact(kind) => path.push_str(LISTED),
+        RuleMatch::Listed(_) => path.push_str(&capability(Some(target))),
+        RuleMatch::Discovered => {
             let make = || capability(None);
             rules.made.with(host, make, |word| path.push_str(word));
         }
@@ -296,13 +296,13 @@ fn push_head(
 /// The same in the literal form, if that can say it.
 fn literal_head(
     rules: &Rules,
-    opening: Opening<'_>,
-    standing: Standing<'_>,
+    opening: CapabilityTarget<'_>,
+    standing: RuleMatch<'_>,
     kind: Kind,
 ) -> Result<String, Refusal> {
     let (host, port) = (opening.host.to_owned(), opening.port);
     match standing {
-        Standing::Listed(entry) if entry.is_exact(kind) => {
+        RuleMatch::Listed(entry) if entry.is_exact(kind) => {
             Err(Refusal::KindNotListed { kind, host })
         }
         _ => rules
@@ -316,7 +316,7 @@ fn literal_head(
 /// # Errors
 ///
 /// Why nothing is fetched.
-pub(crate) fn open(rules: &Rules, raw: &str) -> Result<Moved, Refusal> {
+pub(crate) fn open(rules: &Rules, raw: &str) -> Result<ProxiedUrl, Refusal> {
     let Some(rest) = raw.strip_prefix(rules.prefix()) else {
         let (host, target) = rules.literal(raw).ok_or(Refusal::NotMoved)?;
         return open_literal(rules, raw, host, target);
@@ -357,7 +357,7 @@ pub(crate) fn open(rules: &Rules, raw: &str) -> Result<Moved, Refusal> {
         }
     };
     let (host, port) = check_authority(authority, scheme)?;
-    let opening = Opening {
+    let opening = CapabilityTarget {
         scheme,
         host,
         port,
@@ -367,12 +367,12 @@ pub(crate) fn open(rules: &Rules, raw: &str) -> Result<Moved, Refusal> {
 }
 
 /// Reads one in the literal form.
-fn open_literal(rules: &Rules, raw: &str, host: &str, target: &str) -> Result<Moved, Refusal> {
+fn open_literal(rules: &Rules, raw: &str, host: &str, target: &str) -> Result<ProxiedUrl, Refusal> {
     check_length(raw)?;
     check_bytes(raw)?;
     host::check(host)?;
     let (scheme, port) = rules.place_of(host).ok_or(Refusal::NotMoved)?;
-    let opening = Opening {
+    let opening = CapabilityTarget {
         scheme,
         host,
         port,
@@ -386,9 +386,9 @@ fn opened(
     rules: &Rules,
     raw: &str,
     capability: &str,
-    opening: Opening<'_>,
-) -> Result<Moved, Refusal> {
-    let Opening {
+    opening: CapabilityTarget<'_>,
+) -> Result<ProxiedUrl, Refusal> {
+    let CapabilityTarget {
         scheme,
         host,
         port,
@@ -407,16 +407,16 @@ fn opened(
     };
     let standing = rules.standing(scheme, host, port, url.path());
     let standing = standing.map_err(|why| why.at(&url))?;
-    if matches!(standing, Standing::Listed(entry) if entry.is_named()) {
+    if matches!(standing, RuleMatch::Listed(entry) if entry.is_named()) {
         let (host, place) = (host.to_owned(), url.into());
         return Err(Refusal::HasName { host, place });
     }
     let (ground, kinds) = check_grant(rules, capability, opening, standing, &url)?;
-    Ok(Moved {
+    Ok(ProxiedUrl {
         ground,
         scheme,
         kinds,
-        is_listed: matches!(standing, Standing::Listed(_)),
+        is_listed: matches!(standing, RuleMatch::Listed(_)),
         head: raw[..raw.len() - target.len()].to_owned(),
         url,
     })
@@ -424,14 +424,14 @@ fn opened(
 
 /// What a capability is made for, and checked against.
 #[derive(Clone, Copy)]
-struct Opening<'a> {
+struct CapabilityTarget<'a> {
     scheme: Scheme,
     host: &'a str,
     port: u16,
     target: &'a str,
 }
 
-impl<'a> Opening<'a> {
+impl<'a> CapabilityTarget<'a> {
     /// The subject of a capability for `target` alone, or for all of the origin.
     fn subject(self, rules: &'a Rules, target: Option<&'a str>) -> Subject<'a> {
         Subject {
@@ -451,11 +451,11 @@ impl<'a> Opening<'a> {
 fn check_grant(
     rules: &Rules,
     capability: &str,
-    opening: Opening<'_>,
-    standing: Standing<'_>,
+    opening: CapabilityTarget<'_>,
+    standing: RuleMatch<'_>,
     url: &Url,
-) -> Result<(Ground, Kinds), Refusal> {
-    let Opening { host, target, .. } = opening;
+) -> Result<(Grant, Kinds), Refusal> {
+    let CapabilityTarget { host, target, .. } = opening;
     let not_listed = || Refusal::NotListed {
         host: host.to_owned(),
     };
@@ -467,25 +467,25 @@ fn check_grant(
     };
     let (ground, kinds) = match (capability.as_bytes()[0], standing) {
         (b'-', _) if capability.len() > 1 => return Err(Refusal::CapabilityForm),
-        (b'-', Standing::Listed(entry)) if entry.shared => {
-            (Ground::Listed, entry.kinds.without(Kind::Script))
+        (b'-', RuleMatch::Listed(entry)) if entry.shared => {
+            (Grant::Listed, entry.kinds.without(Kind::Script))
         }
-        (b'-', Standing::Listed(entry)) => (Ground::Listed, entry.kinds),
-        (b'-', Standing::Discovered) => return Err(not_listed()),
+        (b'-', RuleMatch::Listed(entry)) => (Grant::Listed, entry.kinds),
+        (b'-', RuleMatch::Discovered) => return Err(not_listed()),
         (b'k', standing) => {
             check(None)?;
             let kinds = match standing {
-                Standing::Listed(entry) => entry.kinds.and(Kinds::PASSIVE),
-                Standing::Discovered => Kinds::PASSIVE,
+                RuleMatch::Listed(entry) => entry.kinds.and(Kinds::PASSIVE),
+                RuleMatch::Discovered => Kinds::PASSIVE,
             };
-            (Ground::Origin, kinds)
+            (Grant::Origin, kinds)
         }
-        (b'u', Standing::Listed(entry)) => {
+        (b'u', RuleMatch::Listed(entry)) => {
             // What such a script loads relative to its own URL stands under its capability.
             check(Some(target)).map_err(|why| why.at(url))?;
-            (Ground::Url, entry.kinds.and(Kinds::NONE.with(Kind::Script)))
+            (Grant::Url, entry.kinds.and(Kinds::NONE.with(Kind::Script)))
         }
-        (b'u', Standing::Discovered) => return Err(not_listed()),
+        (b'u', RuleMatch::Discovered) => return Err(not_listed()),
         _ => return Err(Refusal::CapabilityForm),
     };
     if kinds.is_empty() {

@@ -22,11 +22,13 @@ use http::header::{
 };
 use url::Url;
 
-use crate::anonymous::{Load, Mode};
+use crate::anonymous::{FetchMode, Load};
 use crate::csp::Policies;
-use crate::hygiene::{Answer, CROSS_ORIGIN_RESOURCE_POLICY, PASSED, SANDBOX, essence, is_document};
+use crate::hygiene::{
+    CROSS_ORIGIN_RESOURCE_POLICY, PASSED, SANDBOX, SanitizedResponse, essence, is_document,
+};
 use crate::kind::{Kind, Kinds};
-use crate::moved_url::Moved;
+use crate::moved_url::ProxiedUrl;
 use crate::page_at::PageLocation;
 use crate::redirect;
 use crate::refusal::Refusal;
@@ -56,19 +58,19 @@ const ALIAS_ALLOWED_HEADERS: [HeaderName; 15] = [
 /// Judges the head of an answer to the request that [`named_request`](crate::named_request) wrote.
 pub(crate) fn judge(
     rules: &Rules,
-    moved: &Moved,
+    moved: &ProxiedUrl,
     load: Load,
     status: StatusCode,
     headers: &HeaderMap,
-) -> Answer {
+) -> SanitizedResponse {
     if load.may_go_on() && keeps_to_itself(load, headers) {
-        return Answer::Direct(moved.url().to_string());
+        return SanitizedResponse::Direct(moved.url().to_string());
     }
     match status {
         StatusCode::NOT_MODIFIED | StatusCode::NO_CONTENT | StatusCode::RESET_CONTENT => {}
         status if status.is_redirection() => return redirected(rules, moved, load, headers),
         StatusCode::UNAUTHORIZED | StatusCode::PROXY_AUTHENTICATION_REQUIRED => {
-            return Answer::Bare(status);
+            return SanitizedResponse::Bare(status);
         }
         status => match check_type(moved, load, headers) {
             Ok(()) if status.is_success() => {}
@@ -77,13 +79,13 @@ pub(crate) fn judge(
             // It has done what it was asked; what it says of that is not asked for again.
             Err(Refusal::Type { .. }) if !load.is_read => {}
             Err(refusal) if status.is_success() => return refused(moved, load, refusal),
-            _ => return Answer::Bare(status),
+            _ => return SanitizedResponse::Bare(status),
         },
     }
-    Answer::Serve(head(rules, moved, headers))
+    SanitizedResponse::Serve(head(rules, moved, headers))
 }
 
-fn check_type(moved: &Moved, load: Load, headers: &HeaderMap) -> Result<(), Refusal> {
+fn check_type(moved: &ProxiedUrl, load: Load, headers: &HeaderMap) -> Result<(), Refusal> {
     let essence = essence(headers)?;
     let kinds = moved.kinds();
     let is_admitted = match load.expected {
@@ -107,7 +109,7 @@ fn is_data(kinds: Kinds, essence: &str) -> bool {
 /// Whether the host keeps it from who asks. To browsers all names are of one site, and of another than the operator's; to them the host
 /// says whom it means. What navigates is kept from nobody (Fetch, *cross-origin resource policy check*).
 fn keeps_to_itself(load: Load, headers: &HeaderMap) -> bool {
-    let is_checked = load.mode == Mode::NoCors && load.expected != Some(Kind::Document);
+    let is_checked = load.mode == FetchMode::NoCors && load.expected != Some(Kind::Document);
     let policies = headers.get_all(CROSS_ORIGIN_RESOURCE_POLICY);
     let mut policies = policies.iter();
     is_checked
@@ -115,39 +117,44 @@ fn keeps_to_itself(load: Load, headers: &HeaderMap) -> bool {
         && policies.any(|policy| policy == "same-origin" || policy == "same-site")
 }
 
-fn refused(moved: &Moved, load: Load, refusal: Refusal) -> Answer {
+fn refused(moved: &ProxiedUrl, load: Load, refusal: Refusal) -> SanitizedResponse {
     match refusal {
         // The host itself may serve it to this page, so this page asks the host itself.
         Refusal::Type { got } if load.may_go_on() && !is_document(&got) => {
-            Answer::Direct(moved.url().to_string())
+            SanitizedResponse::Direct(moved.url().to_string())
         }
-        refusal => Answer::Refuse(refusal),
+        refusal => SanitizedResponse::Refuse(refusal),
     }
 }
 
 /// A redirect, for the browser to follow: what it loads then has the URL that it would have had.
-fn redirected(rules: &Rules, moved: &Moved, load: Load, headers: &HeaderMap) -> Answer {
+fn redirected(
+    rules: &Rules,
+    moved: &ProxiedUrl,
+    load: Load,
+    headers: &HeaderMap,
+) -> SanitizedResponse {
     let next = match redirect::target(moved, headers) {
         Ok(next) => next,
-        Err(refusal) => return Answer::Refuse(refusal),
+        Err(refusal) => return SanitizedResponse::Refuse(refusal),
     };
     let location = match rules.alias_url(&next) {
         Ok(Some(place)) => place,
         // To nobody but a page that loads it: it would be an open redirect in the operator's zone.
         _ if load.is_subresource => next.to_string(),
-        Ok(None) => return Answer::Refuse(Refusal::Location),
-        Err(refusal) => return Answer::Refuse(refusal),
+        Ok(None) => return SanitizedResponse::Refuse(Refusal::Location),
+        Err(refusal) => return SanitizedResponse::Refuse(refusal),
     };
     let Ok(location) = HeaderValue::from_str(&location) else {
-        return Answer::Refuse(Refusal::Location);
+        return SanitizedResponse::Refuse(Refusal::Location);
     };
     let mut head = head(rules, moved, headers);
     head.insert(LOCATION, location);
-    Answer::Serve(head)
+    SanitizedResponse::Serve(head)
 }
 
 /// The head under which the name answers.
-fn head(rules: &Rules, moved: &Moved, headers: &HeaderMap) -> HeaderMap {
+fn head(rules: &Rules, moved: &ProxiedUrl, headers: &HeaderMap) -> HeaderMap {
     let mut head = HeaderMap::new();
     for name in PASSED.iter().chain(&ALIAS_ALLOWED_HEADERS) {
         for value in headers.get_all(name) {

@@ -19,15 +19,15 @@ use url::Url;
 
 use crate::capability::{Keys, Subject};
 use crate::config::Scheme;
-use crate::entry::Entry;
+use crate::entry::HostRule;
 use crate::host::{self, HostPattern};
 use crate::limits::MAX_HOST_BYTES;
-use crate::moved_url::{Ground, Moved, check_length, check_target};
+use crate::moved_url::{Grant, ProxiedUrl, check_length, check_target};
 use crate::path_reading::may_lead_into;
 use crate::refusal::Refusal;
-use crate::rules::{Rules, Standing};
+use crate::rules::{RuleMatch, Rules};
 use crate::rules_error::RulesError;
-use crate::verdict::Reason;
+use crate::verdict::SkipReason;
 
 /// Bytes of the code that a label is: 16 characters.
 const LABEL_BYTES: usize = 10;
@@ -85,7 +85,7 @@ impl HostAlias {
 
 /// All named hosts of a site.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Names {
+pub(crate) struct HostAliases {
     zone: Option<String>,
     by_name: BTreeMap<String, HostAlias>,
     /// The current key's first.
@@ -94,7 +94,7 @@ pub(crate) struct Names {
     withheld: BTreeSet<String>,
 }
 
-impl Names {
+impl HostAliases {
     /// Those of `entries`, in `zone`, for the site at `site`; `own` are the hosts that are merged with it.
     ///
     /// # Errors
@@ -103,11 +103,11 @@ impl Names {
     pub(crate) fn compile(
         site: &Url,
         zone: Option<&str>,
-        entries: &[Entry],
+        entries: &[HostRule],
         own: &[HostPattern],
         keys: Option<&Keys>,
     ) -> Result<Self, RulesError> {
-        let named: Vec<&Entry> = entries.iter().filter(|entry| entry.is_named()).collect();
+        let named: Vec<&HostRule> = entries.iter().filter(|entry| entry.is_named()).collect();
         let Some(zone) = zone else {
             return match named.first() {
                 Some(entry) => Err(wrong(entry, "want `names_under`, the zone that it is in")),
@@ -142,8 +142,8 @@ impl Names {
     fn add(
         &mut self,
         site: &Url,
-        entry: &Entry,
-        entries: &[Entry],
+        entry: &HostRule,
+        entries: &[HostRule],
         keys: &Keys,
     ) -> Result<(), RulesError> {
         let host = entry.pattern.name();
@@ -231,7 +231,7 @@ impl Names {
     }
 }
 
-fn wrong(entry: &Entry, why: &'static str) -> RulesError {
+fn wrong(entry: &HostRule, why: &'static str) -> RulesError {
     RulesError::Named {
         host: entry.pattern.name().to_owned(),
         why,
@@ -297,10 +297,10 @@ impl Rules {
     }
 
     /// Why a document of the host of `url`, which has no name that pages may say, stays where it is.
-    pub(crate) fn unnamed(&self, url: &Url) -> Reason {
+    pub(crate) fn unnamed(&self, url: &Url) -> SkipReason {
         match self.names_of(url) {
-            [] => Reason::Document,
-            _ => Reason::NoCertificate,
+            [] => SkipReason::Document,
+            _ => SkipReason::NoCertificate,
         }
     }
 
@@ -317,7 +317,7 @@ impl Rules {
     /// # Errors
     ///
     /// Why nothing is.
-    pub fn open_alias(&self, named: &HostAlias, target: &str) -> Result<Moved, Refusal> {
+    pub fn open_alias(&self, named: &HostAlias, target: &str) -> Result<ProxiedUrl, Refusal> {
         check_length(target)?;
         check_target(self, target)?;
         let path = target.split('?').next().unwrap_or_default();
@@ -330,14 +330,14 @@ impl Rules {
             Ok(url) if target.starts_with('/') && url.as_str() == text => url,
             _ => return Err(Refusal::NotSerialised),
         };
-        let Standing::Listed(entry) =
+        let RuleMatch::Listed(entry) =
             self.standing(named.scheme, &named.host, named.port, url.path())?
         else {
             let host = named.host.clone();
             return Err(Refusal::NotListed { host });
         };
-        Ok(Moved {
-            ground: Ground::Name,
+        Ok(ProxiedUrl {
+            ground: Grant::Name,
             scheme: named.scheme,
             kinds: entry.kinds,
             is_listed: true,

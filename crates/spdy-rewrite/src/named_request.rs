@@ -19,12 +19,12 @@ use http::{Method, Request};
 use url::Url;
 
 use crate::anonymous::{
-    self, Load, Mode, SEC_FETCH_DEST, SEC_FETCH_MODE, SEC_FETCH_SITE, Upstream, check_body,
-    check_upgrade, fetch_metadata, sends_referrer, single, value,
+    self, FetchMode, Load, SEC_FETCH_DEST, SEC_FETCH_MODE, SEC_FETCH_SITE, UpstreamRequest,
+    check_body, check_upgrade, fetch_metadata, sends_referrer, single, value,
 };
 use crate::kind::Kind;
 use crate::limits::MAX_SCRIPT_HEADER_BYTES;
-use crate::moved_url::Moved;
+use crate::moved_url::ProxiedUrl;
 use crate::named_host::HostAlias;
 use crate::redirect::NOBODY;
 use crate::refusal::Refusal;
@@ -59,9 +59,9 @@ const X_REQUESTED_WITH: HeaderName = HeaderName::from_static("x-requested-with")
 pub fn request<B>(
     rules: &Rules,
     named: &HostAlias,
-    moved: &Moved,
+    moved: &ProxiedUrl,
     asked: &Request<B>,
-) -> Result<Upstream, Refusal> {
+) -> Result<UpstreamRequest, Refusal> {
     let headers = asked.headers();
     check_upgrade(headers)?;
     let is_read = matches!(*asked.method(), Method::GET | Method::HEAD);
@@ -108,7 +108,7 @@ pub fn request<B>(
             }
         }
     }
-    Ok(Upstream {
+    Ok(UpstreamRequest {
         method: asked.method().clone(),
         headers: fresh,
         load,
@@ -116,7 +116,7 @@ pub fn request<B>(
 }
 
 /// What passes of a request for `moved` that a document's script makes, and decides on the answer.
-pub fn script_headers(moved: &Moved, load: Load) -> &'static [HeaderName] {
+pub fn script_headers(moved: &ProxiedUrl, load: Load) -> &'static [HeaderName] {
     let is_fetched = load.is_subresource && load.expected.is_none();
     match is_fetched && moved.kinds().has(Kind::Document) {
         true => &SCRIPT_HEADERS,
@@ -173,8 +173,8 @@ fn check_load(headers: &HeaderMap) -> Result<Load, Refusal> {
     Ok(Load {
         expected,
         mode: match headers.contains_key(ORIGIN) {
-            true => Mode::Cors,
-            false => Mode::NoCors,
+            true => FetchMode::Cors,
+            false => FetchMode::NoCors,
         },
         is_subresource: destination.is_some(),
         is_read: true,

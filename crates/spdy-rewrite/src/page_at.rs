@@ -5,7 +5,7 @@
 
 use url::Url;
 
-use crate::moved_url::Moved;
+use crate::moved_url::ProxiedUrl;
 
 /// Where a page is: what `'self'` means in its policy, as it came and as it is sent on.
 #[derive(Clone, Debug)]
@@ -26,7 +26,7 @@ impl PageLocation {
     }
 
     /// A page of a named host, which was asked for as `moved`.
-    pub(crate) fn of_named(moved: &Moved) -> Self {
+    pub(crate) fn of_named(moved: &ProxiedUrl) -> Self {
         Self {
             original: moved.url().clone(),
             seen: Url::parse(&moved.path()).expect("an origin and a target that was checked"),

@@ -7,14 +7,14 @@ use url::Url;
 use crate::csp::Policies;
 use crate::csp_page;
 use crate::link_header;
-use crate::moved_url::Moved;
+use crate::moved_url::ProxiedUrl;
 use crate::page_at::PageLocation;
 use crate::page_report::PageSkipReason;
 use crate::reference::Reference;
 use crate::referrer::ReferrerScope;
 use crate::rewritten;
 use crate::rules::Rules;
-use crate::seen::Seen;
+use crate::seen::SiteFacts;
 
 /// What the head of a page said, for [`HtmlRewriter`](crate::html::HtmlRewriter).
 #[derive(Clone, Debug)]
@@ -54,7 +54,7 @@ impl PageHead {
         status: StatusCode,
         headers: &mut HeaderMap,
         is_exact: bool,
-        seen: Option<&dyn Seen>,
+        seen: Option<&dyn SiteFacts>,
     ) -> Self {
         let content_type = content_type(headers);
         let charset = charset(content_type);
@@ -87,7 +87,7 @@ impl PageHead {
     /// read under the host's name here; nothing of it is moved under the site's name, and its Link fields are not passed on.
     pub fn rewrite_alias(
         rules: &Rules,
-        moved: &Moved,
+        moved: &ProxiedUrl,
         status: StatusCode,
         headers: &mut HeaderMap,
     ) -> Self {

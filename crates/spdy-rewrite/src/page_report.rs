@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use crate::guarded::Guarded;
+use crate::guarded::CspGuard;
 use crate::limits::{MAX_REFERENCES, MAX_REPORTED_HOSTS};
 use crate::reference::Reference;
 use crate::referrer::ReferrerScope;
-use crate::verdict::Reason;
+use crate::verdict::SkipReason;
 
 /// Why a page, or a sheet, is passed on as it is.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize, thiserror::Error)]
@@ -89,7 +89,7 @@ pub struct PageReport {
     pub tells: ReferrerScope,
     /// What the page does not allow, and would get under the site's name.
     #[serde(skip)]
-    pub guarded: Guarded,
+    pub guarded: CspGuard,
     #[serde(skip)]
     pending: Vec<Reference>,
 }
@@ -111,7 +111,7 @@ impl PageReport {
                 self.named += usize::from(reference.is_named());
                 self.count(&reference.url, |host| host.moved += 1);
             }
-            Err(Reason::Own) => {}
+            Err(SkipReason::Own) => {}
             Err(reason) => self.count_unchanged(&reference.url, reason),
         }
         self.tell(reference);
@@ -127,7 +127,7 @@ impl PageReport {
     }
 
     /// Counts what is left and of no kind that is ever moved, such as a frame.
-    pub(crate) fn count_unchanged(&mut self, url: &str, reason: &Reason) {
+    pub(crate) fn count_unchanged(&mut self, url: &str, reason: &SkipReason) {
         *self.left_because.entry(reason.name()).or_default() += 1;
         self.count(url, |host| host.left += 1);
     }

@@ -7,15 +7,15 @@
 
 use url::Url;
 
-use crate::integrity::{self, Pinned};
+use crate::integrity::{self, IntegrityState};
 use crate::kind::Kind;
-use crate::reference::{Place, Reference};
+use crate::reference::{Reference, ReferenceContext};
 use crate::referrer::ReferrerScope;
-use crate::verdict::{Reason, ReferenceSource, Verdict};
+use crate::verdict::{ReferenceSource, SkipReason, Verdict};
 
 /// What becomes of it.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub(crate) enum Pin {
+pub(crate) enum IntegrityRewrite {
     /// What becomes of any other; and it pins this from now on, if that is another hash.
     Free(Option<String>),
     /// It is of the page's own host, and it is not known what is served of it: it is asked for so, with the mark that leaves its bytes.
@@ -30,10 +30,10 @@ pub(crate) enum Pin {
 }
 
 /// Judges `text`, a reference to a sheet that is pinned by `metadata`.
-pub(crate) fn judge(place: &Place<'_>, text: &str, metadata: &str) -> Pin {
+pub(crate) fn judge(place: &ReferenceContext<'_>, text: &str, metadata: &str) -> IntegrityRewrite {
     let text = text.trim();
     let Ok(mut url) = place.base.join(text) else {
-        return Pin::Stays;
+        return IntegrityRewrite::Stays;
     };
     // The page requests it over `https`, by the URL that is written for it.
     let secure = place.site_url_over_https(&url, Kind::Style);
@@ -45,17 +45,17 @@ pub(crate) fn judge(place: &Place<'_>, text: &str, metadata: &str) -> Pin {
     let known = || {
         place
             .seen
-            .map_or(Pinned::Unknown, |seen| seen.pinned(&url, metadata))
+            .map_or(IntegrityState::Unknown, |seen| seen.pinned(&url, metadata))
     };
     let is_pages_own = url.origin() == place.page.origin();
     if place.finder == ReferenceSource::Site && is_site_url(place, &url) {
         if place.rules.move_nothing() || text.is_empty() {
-            return Pin::Free(None);
+            return IntegrityRewrite::Free(None);
         }
         return match known() {
-            Pinned::Untouched => Pin::Free(None),
-            Pinned::Rewritten(hash) => Pin::Free(Some(hash)),
-            Pinned::Unknown => Pin::Marked {
+            IntegrityState::Untouched => IntegrityRewrite::Free(None),
+            IntegrityState::Rewritten(hash) => IntegrityRewrite::Free(Some(hash)),
+            IntegrityState::Unknown => IntegrityRewrite::Marked {
                 text: integrity::as_it_came(text),
                 plain: url,
             },
@@ -64,20 +64,22 @@ pub(crate) fn judge(place: &Place<'_>, text: &str, metadata: &str) -> Pin {
     let verdict = place.rules.verdict(&url, Kind::Style, place.finder);
     match (verdict, known()) {
         // It is what the page pins where it is, and nowhere else.
-        (Verdict::Move(_), _) if place.guards(&url, Kind::Style) => Pin::Stays,
-        (Verdict::Move(_), Pinned::Untouched) => Pin::Free(None),
-        (Verdict::Move(_), Pinned::Rewritten(hash)) => Pin::Free(Some(hash)),
+        (Verdict::Move(_), _) if place.guards(&url, Kind::Style) => IntegrityRewrite::Stays,
+        (Verdict::Move(_), IntegrityState::Untouched) => IntegrityRewrite::Free(None),
+        (Verdict::Move(_), IntegrityState::Rewritten(hash)) => IntegrityRewrite::Free(Some(hash)),
         // A named host's page reads its own sheets where it is itself.
-        (Verdict::Move(_), Pinned::Unknown) if is_pages_own && !text.is_empty() => Pin::Marked {
-            text: integrity::as_it_came(text),
-            plain: url,
-        },
-        _ => Pin::Stays,
+        (Verdict::Move(_), IntegrityState::Unknown) if is_pages_own && !text.is_empty() => {
+            IntegrityRewrite::Marked {
+                text: integrity::as_it_came(text),
+                plain: url,
+            }
+        }
+        _ => IntegrityRewrite::Stays,
     }
 }
 
 /// Whether the site itself serves `url`: under its URL, or under another of its names at the same door or at the page's.
-fn is_site_url(place: &Place<'_>, url: &Url) -> bool {
+fn is_site_url(place: &ReferenceContext<'_>, url: &Url) -> bool {
     let door = |url: &Url| (url.scheme().to_owned(), url.port_or_known_default());
     let is_at = |home: &Url| {
         let is_name = url.host() == home.host() || place.rules.is_served_by_site(url);
@@ -95,6 +97,6 @@ pub(crate) fn unknown(plain: &Url) -> Reference {
         unhintable: true,
         is_candidate: false,
         tells: ReferrerScope::Everyone,
-        outcome: Err(Reason::Integrity),
+        outcome: Err(SkipReason::Integrity),
     }
 }

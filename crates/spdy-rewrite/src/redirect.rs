@@ -7,11 +7,11 @@
 use http::header::{ACCESS_CONTROL_ALLOW_ORIGIN, HeaderMap, HeaderValue, LOCATION};
 use url::Url;
 
-use crate::anonymous::{Load, Mode};
+use crate::anonymous::{FetchMode, Load};
 use crate::hygiene;
 use crate::kind::Kind;
 use crate::limits::MAX_REDIRECTS;
-use crate::moved_url::Moved;
+use crate::moved_url::ProxiedUrl;
 use crate::refusal::Refusal;
 use crate::rules::Rules;
 
@@ -22,7 +22,7 @@ pub(crate) const NOBODY: &str = "null";
 #[derive(Clone, Debug)]
 pub enum Redirect {
     /// This is fetched next, under the same rules.
-    Follow(Moved),
+    Follow(ProxiedUrl),
     /// The client is sent there: 307, and `Cache-Control: no-store`.
     Direct(String),
     /// Nothing is served.
@@ -47,7 +47,7 @@ impl RedirectState {
     pub fn decide(
         &mut self,
         rules: &Rules,
-        moved: &Moved,
+        moved: &ProxiedUrl,
         load: Load,
         headers: &HeaderMap,
     ) -> Redirect {
@@ -62,7 +62,7 @@ impl RedirectState {
             Err(refusal) => return Redirect::Refuse(refusal),
         };
         if !hygiene::allows(headers, self.origin(rules)) {
-            if load.mode == Mode::Cors {
+            if load.mode == FetchMode::Cors {
                 return Redirect::Direct(moved.url().to_string());
             }
             self.is_unreadable = true;
@@ -101,7 +101,7 @@ impl RedirectState {
 }
 
 /// Where the redirect `headers` of `moved` leads.
-pub(crate) fn target(moved: &Moved, headers: &HeaderMap) -> Result<Url, Refusal> {
+pub(crate) fn target(moved: &ProxiedUrl, headers: &HeaderMap) -> Result<Url, Refusal> {
     let mut locations = headers.get_all(LOCATION).iter();
     let next = locations
         .next()
@@ -117,12 +117,12 @@ pub(crate) fn target(moved: &Moved, headers: &HeaderMap) -> Result<Url, Refusal>
 
 /// Whether a redirect of `moved` to `next` is followed here for `load`: what a module imports is named relative to where it came from, and
 /// the browser would not know.
-pub(crate) fn may_follow(load: Load, moved: &Moved, next: &Moved) -> bool {
+pub(crate) fn may_follow(load: Load, moved: &ProxiedUrl, next: &ProxiedUrl) -> bool {
     load.expected != Some(Kind::Script) || has_same_directory(moved, next)
 }
 
 /// Whether relative references mean the same from both.
-fn has_same_directory(one: &Moved, other: &Moved) -> bool {
-    let folder = |moved: &Moved| moved.url().join(".").ok();
+fn has_same_directory(one: &ProxiedUrl, other: &ProxiedUrl) -> bool {
+    let folder = |moved: &ProxiedUrl| moved.url().join(".").ok();
     folder(one) == folder(other)
 }

@@ -8,15 +8,15 @@
 use url::Url;
 
 use crate::config::Scheme;
-use crate::csp::{Credentials, Policies};
+use crate::csp::{CspCredentials, Policies};
 use crate::guarded;
 use crate::judged_origins::OriginCache;
 use crate::kind::Kind;
 use crate::referrer::ReferrerScope;
 use crate::refusal::Refusal;
-use crate::rules::{Rules, Standing};
-use crate::seen::Seen;
-use crate::verdict::{Reason, ReferenceSource, Verdict};
+use crate::rules::{RuleMatch, Rules};
+use crate::seen::SiteFacts;
+use crate::verdict::{ReferenceSource, SkipReason, Verdict};
 
 /// A reference that was found.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -36,7 +36,7 @@ pub struct Reference {
     pub tells: ReferrerScope,
     /// Whether it was moved, and to which path and query under the site's name; in full, to which URL of its host's own
     /// name here. What is the site's own over `http`, on a page that came over `https`, is moved to where it is over `https`.
-    pub outcome: Result<String, Reason>,
+    pub outcome: Result<String, SkipReason>,
 }
 
 impl Reference {
@@ -53,7 +53,7 @@ impl Reference {
 
 /// Where references stand, and what is known there.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Place<'a> {
+pub(crate) struct ReferenceContext<'a> {
     pub(crate) rules: &'a Rules,
     /// Whose root a path from the root starts at: the page, by the name that the browser has it by.
     pub(crate) page: &'a Url,
@@ -68,21 +68,21 @@ pub(crate) struct Place<'a> {
     /// The page's policies; a sheet is loaded by pages that it does not know.
     pub(crate) policies: Option<&'a Policies>,
     /// What was seen of the site, if anybody knows.
-    pub(crate) seen: Option<&'a dyn Seen>,
+    pub(crate) seen: Option<&'a dyn SiteFacts>,
     /// What was judged before from the same base, if anybody remembers it.
     pub(crate) origins: Option<&'a OriginCache>,
 }
 
 /// What to write for a reference, and what to say of it.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub(crate) struct Judged {
+pub(crate) struct ReferenceRewrite {
     /// What stands there from now on; `None` leaves the text.
     pub(crate) written: Option<String>,
     /// For the report; nothing for what is not fetched at all.
     pub(crate) reference: Option<Reference>,
 }
 
-impl Judged {
+impl ReferenceRewrite {
     fn nothing() -> Self {
         Self {
             written: None,
@@ -91,12 +91,17 @@ impl Judged {
     }
 }
 
-impl Place<'_> {
+impl ReferenceContext<'_> {
     /// Judges `text`, which is used as `kind`; `credentials` are what the element bears.
-    pub(crate) fn judge(&self, text: &str, kind: Kind, credentials: Credentials<'_>) -> Judged {
+    pub(crate) fn judge(
+        &self,
+        text: &str,
+        kind: Kind,
+        credentials: CspCredentials<'_>,
+    ) -> ReferenceRewrite {
         let text = text.trim_matches(|c: char| c <= ' ');
         if text.is_empty() || text.starts_with('#') || has_scheme(text, "data") {
-            return Judged::nothing();
+            return ReferenceRewrite::nothing();
         }
         let by_origin = |origins: &OriginCache| origins.judge(self, text, kind);
         match self
@@ -121,9 +126,9 @@ impl Place<'_> {
         &self,
         text: &str,
         kind: Kind,
-        credentials: Credentials<'_>,
-    ) -> Judged {
-        let unread = |reason| Judged {
+        credentials: CspCredentials<'_>,
+    ) -> ReferenceRewrite {
+        let unread = |reason| ReferenceRewrite {
             written: None,
             reference: Some(Reference {
                 url: text.to_owned(),
@@ -136,10 +141,10 @@ impl Place<'_> {
             }),
         };
         if self.ascii_only && !text.is_ascii() {
-            return unread(Reason::Characters);
+            return unread(SkipReason::Characters);
         }
         let Ok(url) = self.base.join(text) else {
-            return unread(Reason::Unreadable);
+            return unread(SkipReason::Unreadable);
         };
         // More of its own host a sheet may always name: it is under the same capability.
         let finder = match self.finder {
@@ -170,7 +175,7 @@ impl Place<'_> {
             Verdict::Leave(reason) => (self.absolute_url(text, &url), Err(reason)),
         };
         let url = url.into();
-        Judged {
+        ReferenceRewrite {
             written,
             reference: Some(Reference {
                 url,
@@ -212,21 +217,23 @@ impl Place<'_> {
     /// The same, unless there is a reason to leave what would be moved.
     pub(crate) fn rewrite_unless(
         &self,
-        reason: Option<Reason>,
+        reason: Option<SkipReason>,
         text: &str,
         kind: Kind,
-        credentials: Credentials<'_>,
-    ) -> Judged {
+        credentials: CspCredentials<'_>,
+    ) -> ReferenceRewrite {
         let judged = self.judge(text, kind, credentials);
         match (reason, judged.reference) {
-            (Some(reason), Some(reference @ Reference { outcome: Ok(_), .. })) => Judged {
-                written: None,
-                reference: Some(Reference {
-                    outcome: Err(reason),
-                    ..reference
-                }),
-            },
-            (_, reference) => Judged {
+            (Some(reason), Some(reference @ Reference { outcome: Ok(_), .. })) => {
+                ReferenceRewrite {
+                    written: None,
+                    reference: Some(Reference {
+                        outcome: Err(reason),
+                        ..reference
+                    }),
+                }
+            }
+            (_, reference) => ReferenceRewrite {
                 reference,
                 ..judged
             },
@@ -234,26 +241,30 @@ impl Place<'_> {
     }
 
     /// The same for a candidate of a `srcset`.
-    pub(crate) fn rewrite_candidate(&self, reason: Option<Reason>, text: &str) -> Judged {
-        let judged = self.rewrite_unless(reason, text, Kind::Image, Credentials::default());
+    pub(crate) fn rewrite_candidate(
+        &self,
+        reason: Option<SkipReason>,
+        text: &str,
+    ) -> ReferenceRewrite {
+        let judged = self.rewrite_unless(reason, text, Kind::Image, CspCredentials::default());
         let reference = judged.reference.map(|reference| Reference {
             is_candidate: true,
             ..reference
         });
-        Judged {
+        ReferenceRewrite {
             reference,
             ..judged
         }
     }
 
     /// Why `text`, which is loaded as a module, stays where it is whatever else is moved from there.
-    pub(crate) fn module_skip_reason(&self, text: &str) -> Option<Reason> {
+    pub(crate) fn module_skip_reason(&self, text: &str) -> Option<SkipReason> {
         let url = self.base.join(text.trim()).ok()?;
         let (scheme, host) = (Scheme::of_name(url.scheme())?, url.host_str()?);
         let port = url.port().unwrap_or(scheme.default_port());
         match self.rules.standing(scheme, host, port, url.path()) {
-            Ok(Standing::Listed(entry)) if entry.is_exact(Kind::Script) => {
-                Some(Reason::SharedModule)
+            Ok(RuleMatch::Listed(entry)) if entry.is_exact(Kind::Script) => {
+                Some(SkipReason::SharedModule)
             }
             _ => None,
         }
@@ -276,9 +287,9 @@ impl Place<'_> {
             return false;
         };
         kinds.iter().all(|kind| {
-            let credentials = Credentials {
+            let credentials = CspCredentials {
                 imported: true,
-                ..Credentials::default()
+                ..CspCredentials::default()
             };
             match self.rules.verdict(&url, kind, self.finder) {
                 Verdict::Move(path) => matches!(
@@ -320,7 +331,11 @@ impl Place<'_> {
 
     /// Whether the browser would come elsewhere from `text` than it would have from where that was written, and than what `judged`
     /// says is as good.
-    pub(crate) fn resolves_elsewhere(&self, text: &str, judged: impl FnOnce() -> Judged) -> bool {
+    pub(crate) fn resolves_elsewhere(
+        &self,
+        text: &str,
+        judged: impl FnOnce() -> ReferenceRewrite,
+    ) -> bool {
         let seen = self
             .seen_from
             .and_then(|seen_from| seen_from.join(text).ok());
@@ -339,7 +354,7 @@ impl Place<'_> {
         url: &Url,
         path: String,
         kind: Kind,
-        credentials: Credentials<'_>,
+        credentials: CspCredentials<'_>,
     ) -> Verdict {
         let Some(policies) = self.policies.filter(|policies| !policies.is_empty()) else {
             return Verdict::Move(path);
@@ -350,7 +365,7 @@ impl Place<'_> {
         {
             Verdict::Move(path)
         } else {
-            Verdict::Leave(Reason::Policy)
+            Verdict::Leave(SkipReason::Policy)
         }
     }
 }

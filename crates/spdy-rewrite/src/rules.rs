@@ -18,29 +18,29 @@ use url::{Host, Url};
 
 use crate::capability::Keys;
 use crate::config::{Config, Referrer, Scheme};
-use crate::entry::{Entry, check_path, patterns};
-use crate::form::Form;
+use crate::entry::{HostRule, check_path, patterns};
+use crate::form::UrlForm;
 use crate::host::{self, HostPattern};
 use crate::host_limits::{HostLimits, LimitsConfig};
 use crate::html_selectors::Selectors;
 use crate::kind::{Kind, Kinds};
-use crate::made::Made;
-use crate::moved_url::{self, Moved};
-use crate::named_host::Names;
+use crate::made::CapabilityCache;
+use crate::moved_url::{self, ProxiedUrl};
+use crate::named_host::HostAliases;
 use crate::own_url;
 use crate::path_reading::{has_encoded_slash, is_ambiguous, is_in, may_lead_into};
 use crate::refusal::Refusal;
 use crate::rules_error::RulesError;
-use crate::verdict::{Reason, ReferenceSource, Verdict};
+use crate::verdict::{ReferenceSource, SkipReason, Verdict};
 
 /// Raised whenever the same rules would rewrite a page otherwise than before: part of [`Rules::tag`].
 const REWRITER_VERSION: u32 = 2;
 
 /// On what ground a URL may be moved.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Standing<'a> {
+pub(crate) enum RuleMatch<'a> {
     /// An entry governs it.
-    Listed(&'a Entry),
+    Listed(&'a HostRule),
     /// Nobody listed its host, and discovery is on.
     Discovered,
 }
@@ -55,8 +55,8 @@ pub struct Rules {
     site_origin: String,
     site_host: String,
     pub(crate) prefix: String,
-    pub(crate) entries: Vec<Entry>,
-    pub(crate) names: Names,
+    pub(crate) entries: Vec<HostRule>,
+    pub(crate) names: HostAliases,
     own: Vec<HostPattern>,
     site_names: Vec<String>,
     deny: Vec<HostPattern>,
@@ -68,8 +68,8 @@ pub struct Rules {
     referrer: Referrer,
     limits: HostLimits,
     pub(crate) keys: Option<Keys>,
-    pub(crate) made: Made,
-    pub(crate) form: Form,
+    pub(crate) made: CapabilityCache,
+    pub(crate) form: UrlForm,
     tag: String,
     /// The same where every named host is called by its name.
     tag_of_all: String,
@@ -114,18 +114,18 @@ impl Rules {
         let mut entries = config
             .hosts
             .iter()
-            .map(|host| Entry::compile(host, &config.limits))
+            .map(|host| HostRule::compile(host, &config.limits))
             .collect::<Result<Vec<_>, _>>()?;
         // Exact names first, then the longer path; the sort is stable, and equal ones are an error.
         entries.sort_by(|a, b| {
-            let key = |entry: &Entry| (entry.pattern.clone(), entry.scheme, entry.port);
+            let key = |entry: &HostRule| (entry.pattern.clone(), entry.scheme, entry.port);
             key(a)
                 .cmp(&key(b))
                 .then(b.path.len().cmp(&a.path.len()))
                 .then(a.path.cmp(&b.path))
         });
         let twice = entries.windows(2).find(|pair| {
-            let key = |entry: &Entry| {
+            let key = |entry: &HostRule| {
                 (
                     entry.pattern.clone(),
                     entry.scheme,
@@ -176,7 +176,7 @@ impl Rules {
         let site_origin = site.origin().ascii_serialization();
         let own = patterns("own_hosts", &config.own_hosts)?;
         let zone = config.names_under.as_deref();
-        let names = Names::compile(site, zone, &entries, &own, keys.as_ref())?;
+        let names = HostAliases::compile(site, zone, &entries, &own, keys.as_ref())?;
         let tag_of_all = tag(&site_origin, config, keys.as_ref());
         Ok(Self {
             tag: tag_of_all.clone(),
@@ -199,8 +199,8 @@ impl Rules {
             referrer: config.referrer,
             limits: HostLimits::compile(&config.limits, &LimitsConfig::default())?,
             keys,
-            made: Made::default(),
-            form: Form::default(),
+            made: CapabilityCache::default(),
+            form: UrlForm::default(),
         })
     }
 
@@ -260,7 +260,7 @@ impl Rules {
     }
 
     /// The same with URLs of `form`, and another tag.
-    pub(crate) fn with_form(self, form: Form, tag: String) -> Self {
+    pub(crate) fn with_form(self, form: UrlForm, tag: String) -> Self {
         let tag_of_all = tag.clone();
         Self {
             form,
@@ -327,7 +327,7 @@ impl Rules {
     /// # Errors
     ///
     /// Why nothing is fetched.
-    pub fn open(&self, target: &str) -> Result<Moved, Refusal> {
+    pub fn open(&self, target: &str) -> Result<ProxiedUrl, Refusal> {
         moved_url::open(self, target)
     }
 
@@ -339,8 +339,13 @@ impl Rules {
         }
     }
 
-    fn movable(&self, url: &Url, kind: Kind, finder: ReferenceSource) -> Result<String, Reason> {
-        let scheme = Scheme::of_name(url.scheme()).ok_or_else(|| Reason::Scheme {
+    fn movable(
+        &self,
+        url: &Url,
+        kind: Kind,
+        finder: ReferenceSource,
+    ) -> Result<String, SkipReason> {
+        let scheme = Scheme::of_name(url.scheme()).ok_or_else(|| SkipReason::Scheme {
             scheme: url.scheme().to_owned(),
         })?;
         if !url.username().is_empty() || url.password().is_some() {
@@ -348,15 +353,15 @@ impl Rules {
         }
         let host = match url.host() {
             Some(Host::Domain(host)) => host,
-            Some(host) if self.is_own(&host.to_string()) => return Err(Reason::Own),
+            Some(host) if self.is_own(&host.to_string()) => return Err(SkipReason::Own),
             Some(host) => {
                 let got = host.to_string();
                 return Err(Refusal::Address { got }.into());
             }
-            None => return Err(Reason::Unreadable),
+            None => return Err(SkipReason::Unreadable),
         };
         if self.is_own(host) {
-            return Err(Reason::Own);
+            return Err(SkipReason::Own);
         }
         host::check_labels(host)?;
         let port = url.port().unwrap_or(scheme.default_port());
@@ -365,31 +370,31 @@ impl Rules {
         }
         let standing = self.standing(scheme, host, port, url.path())?;
         let kinds = match standing {
-            Standing::Listed(entry) => entry.kinds,
-            Standing::Discovered
+            RuleMatch::Listed(entry) => entry.kinds,
+            RuleMatch::Discovered
                 if matches!(finder, ReferenceSource::Discovered | ReferenceSource::Named) =>
             {
                 let host = host.to_owned();
                 return Err(Refusal::NotListed { host }.into());
             }
-            Standing::Discovered => Kinds::PASSIVE,
+            RuleMatch::Discovered => Kinds::PASSIVE,
         };
         if !kinds.has(kind) {
             let host = host.to_owned();
             return Err(Refusal::KindNotListed { kind, host }.into());
         }
-        let is_named = matches!(standing, Standing::Listed(entry) if entry.is_named());
+        let is_named = matches!(standing, RuleMatch::Listed(entry) if entry.is_named());
         if kind == Kind::Script && own_url::has_self_url_scripts(host, is_named) {
-            return Err(Reason::ReadsItsUrl);
+            return Err(SkipReason::ReadsItsUrl);
         }
         if let Some(place) = self.alias_url(url)? {
             return Ok(place);
         }
         if is_named {
-            return Err(Reason::NoCertificate);
+            return Err(SkipReason::NoCertificate);
         }
         if finder == ReferenceSource::Named {
-            return Err(Reason::NotNamed);
+            return Err(SkipReason::NotNamed);
         }
         Ok(moved_url::make(
             self, url, scheme, host, port, standing, kind,
@@ -403,7 +408,7 @@ impl Rules {
         host: &str,
         port: u16,
         path: &str,
-    ) -> Result<Standing<'_>, Refusal> {
+    ) -> Result<RuleMatch<'_>, Refusal> {
         let named = || host.to_owned();
         if self.is_own(host) || self.names.covers(host) {
             return Err(Refusal::OwnHost { host: named() });
@@ -435,7 +440,7 @@ impl Rules {
                 let host = named();
                 return Err(Refusal::PathExcepted { host, place });
             }
-            return Ok(Standing::Listed(entry));
+            return Ok(RuleMatch::Listed(entry));
         }
         let is_listed_elsewhere = self.entries.iter().any(|entry| entry.pattern.matches(host));
         if is_listed_elsewhere || (scheme, port) != (Scheme::Https, 443) {
@@ -454,7 +459,7 @@ impl Rules {
         if host::is_private(host) {
             return Err(Refusal::PrivateName { host: named() });
         }
-        Ok(Standing::Discovered)
+        Ok(RuleMatch::Discovered)
     }
 
     /// As what things of the host of `origin` are moved, and whether only of a part of it, if pages need the host for nothing but that;
@@ -479,17 +484,17 @@ impl Rules {
     }
 
     /// The entry that governs what `moved` was opened as, if it is listed.
-    pub fn entry(&self, moved: &Moved) -> Option<&Entry> {
+    pub fn entry(&self, moved: &ProxiedUrl) -> Option<&HostRule> {
         let path = moved.target().split('?').next().unwrap_or_default();
         match self.standing(moved.scheme(), moved.host(), moved.port(), path) {
-            Ok(Standing::Listed(entry)) => Some(entry),
+            Ok(RuleMatch::Listed(entry)) => Some(entry),
             _ => None,
         }
     }
 
     /// What the answer to `moved` may cost.
-    pub fn limits(&self, moved: &Moved) -> HostLimits {
-        self.entry(moved).map_or(self.limits, Entry::limits)
+    pub fn limits(&self, moved: &ProxiedUrl) -> HostLimits {
+        self.entry(moved).map_or(self.limits, HostRule::limits)
     }
 }
 

@@ -4,13 +4,13 @@
 
 use url::Url;
 
-use crate::integrity::Pinned;
+use crate::integrity::IntegrityState;
 use crate::kind::Kinds;
 
 /// What a cache has seen, for one page.
-pub trait Seen: std::fmt::Debug + Send + Sync {
+pub trait SiteFacts: std::fmt::Debug + Send + Sync {
     /// What is known of the sheet at `url`, which the page pins by `metadata`; see [`pinned`](crate::integrity::pinned).
-    fn pinned(&self, url: &Url, metadata: &str) -> Pinned;
+    fn pinned(&self, url: &Url, metadata: &str) -> IntegrityState;
 
     /// As what the thing at `url` is guarded; see [`Guarded`](crate::guarded::Guarded).
     fn guarded(&self, url: &Url) -> Kinds {

@@ -4,7 +4,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::entry::Entry;
+use crate::entry::HostRule;
 use crate::kind::Kind;
 use crate::rules::Rules;
 
@@ -34,7 +34,7 @@ pub fn is_shared(host: &str) -> bool {
 impl Rules {
     /// Those of which scripts are moved all together, under the site's own name: somebody may have forgotten to say `shared`.
     pub fn unshared(&self) -> BTreeSet<&'static str> {
-        let of_entry = |entry: &Entry| {
+        let of_entry = |entry: &HostRule| {
             let is_all = !entry.shared && !entry.is_named() && entry.kinds.has(Kind::Script);
             let all = SHARED.iter().filter(move |_| is_all);
             let path = entry.path.clone();

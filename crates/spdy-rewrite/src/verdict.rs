@@ -24,13 +24,13 @@ pub enum Verdict {
     /// name of its own.
     Move(String),
     /// It stays.
-    Leave(Reason),
+    Leave(SkipReason),
 }
 
 /// Why a reference stays as it is.
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
 #[non_exhaustive]
-pub enum Reason {
+pub enum SkipReason {
     /// It is the site's own.
     #[error("it is the site's own")]
     Own,
@@ -94,7 +94,7 @@ pub enum Reason {
     StillNeeded,
 }
 
-impl Reason {
+impl SkipReason {
     /// The name for metrics and reports; that of the refusal where there is one.
     pub fn name(&self) -> &'static str {
         match self {

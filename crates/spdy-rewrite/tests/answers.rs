@@ -3,13 +3,13 @@
 mod support;
 
 use http::StatusCode;
-use spdy_rewrite::anonymous::{Load, Mode};
-use spdy_rewrite::hygiene::{self, Answer};
+use spdy_rewrite::anonymous::{FetchMode, Load};
+use spdy_rewrite::hygiene::{self, SanitizedResponse};
 use spdy_rewrite::kind::Kind;
 use support::discovering;
 use support::fields::{PAGE_LOADS_IMAGE, fields, told};
 
-fn judged(target: &str, load: Load, status: u16, lines: &[&str]) -> Answer {
+fn judged(target: &str, load: Load, status: u16, lines: &[&str]) -> SanitizedResponse {
     let rules = discovering();
     let moved = rules.open(target).unwrap();
     hygiene::judge(
@@ -22,18 +22,18 @@ fn judged(target: &str, load: Load, status: u16, lines: &[&str]) -> Answer {
 }
 
 /// In one word, for tables.
-fn outcome(answer: Answer) -> String {
+fn outcome(answer: SanitizedResponse) -> String {
     match answer {
-        Answer::Serve(_) => "serve".to_owned(),
-        Answer::Bare(status) => status.as_u16().to_string(),
-        Answer::Direct(url) => format!("direct {url}"),
-        Answer::Refuse(refusal) => refusal.name().to_owned(),
+        SanitizedResponse::Serve(_) => "serve".to_owned(),
+        SanitizedResponse::Bare(status) => status.as_u16().to_string(),
+        SanitizedResponse::Direct(url) => format!("direct {url}"),
+        SanitizedResponse::Refuse(refusal) => refusal.name().to_owned(),
     }
 }
 
 #[test]
 fn third_party_cannot_set_site_headers() {
-    let Answer::Serve(head) = judged(
+    let SanitizedResponse::Serve(head) = judged(
         "/.spdy/1/-/s/cdn.test/a.png",
         PAGE_LOADS_IMAGE,
         200,
@@ -100,7 +100,7 @@ fn external_source_map_is_removed() {
         "\\x",
     ] {
         let map = format!("sourcemap: {map}");
-        let Answer::Serve(head) = judged(
+        let SanitizedResponse::Serve(head) = judged(
             "/.spdy/1/-/s/cdn.test/a.png",
             PAGE_LOADS_IMAGE,
             200,
@@ -116,14 +116,14 @@ fn external_source_map_is_removed() {
 fn response_type_must_match_requested_kind() {
     let any = Load {
         expected: None,
-        mode: Mode::Unknown,
+        mode: FetchMode::Unknown,
         is_subresource: false,
         is_read: true,
         is_same_origin: true,
     };
     let of = |kind| Load {
         expected: Some(kind),
-        mode: Mode::NoCors,
+        mode: FetchMode::NoCors,
         is_subresource: true,
         is_read: true,
         is_same_origin: true,
@@ -231,14 +231,14 @@ fn cors_read_requires_permission() {
     let cdn = "/.spdy/1/-/s/cdn.test/a";
     let cors = Load {
         expected: Some(Kind::Font),
-        mode: Mode::Cors,
+        mode: FetchMode::Cors,
         is_subresource: true,
         is_read: true,
         is_same_origin: true,
     };
     let old = Load {
         expected: None,
-        mode: Mode::Unknown,
+        mode: FetchMode::Unknown,
         is_subresource: false,
         is_read: true,
         is_same_origin: true,
@@ -275,7 +275,7 @@ fn cors_read_requires_permission() {
 fn no_cors_script_cannot_read_data() {
     let fetched = Load {
         expected: None,
-        mode: Mode::NoCors,
+        mode: FetchMode::NoCors,
         is_subresource: true,
         is_read: true,
         is_same_origin: true,

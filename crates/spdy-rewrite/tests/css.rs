@@ -3,21 +3,21 @@
 mod support;
 
 use proptest::prelude::*;
-use spdy_rewrite::css::{self, Sheet};
-use spdy_rewrite::css_urls::{Use, urls};
+use spdy_rewrite::css::{self, StylesheetContext};
+use spdy_rewrite::css_urls::{UrlUse, urls};
 use spdy_rewrite::kind::Kind;
 use spdy_rewrite::rules::Rules;
 use spdy_rewrite::verdict::{ReferenceSource, Verdict};
 use support::{discovering, rules, url};
 
 fn own(text: &str) -> String {
-    let sheet = Sheet::own(&url("https://www.site.test/css/site.css"));
+    let sheet = StylesheetContext::own(&url("https://www.site.test/css/site.css"));
     css::rewrite(&rules(), &sheet, text, &mut |_| {}).into_owned()
 }
 
 fn moved_of(rules: &Rules, path: &str, text: &str) -> String {
     let moved = rules.open(path).unwrap();
-    let sheet = Sheet::moved(rules, &moved, &moved);
+    let sheet = StylesheetContext::moved(rules, &moved, &moved);
     css::rewrite(rules, &sheet, text, &mut |_| {}).into_owned()
 }
 
@@ -143,7 +143,7 @@ fn redirected_stylesheet_uses_final_url_as_base() {
     let rules = rules();
     let asked = rules.open("/.spdy/1/-/s/cdn.test/a.css").unwrap();
     let last = rules.open("/.spdy/1/-/s/cdn.test/v2/a.css").unwrap();
-    let sheet = Sheet::moved(&rules, &asked, &last);
+    let sheet = StylesheetContext::moved(&rules, &asked, &last);
     let rewritten = css::rewrite(&rules, &sheet, "a{b:url(i.png)}", &mut |_| {});
     assert_eq!(rewritten, "a{b:url(/.spdy/1/-/s/cdn.test/v2/i.png)}");
 }
@@ -167,7 +167,7 @@ fn css_strings_are_escaped() {
 #[test]
 fn other_encodings_keep_their_bytes() {
     let rules = rules();
-    let sheet = Sheet::own(&url("https://www.site.test/a.css"));
+    let sheet = StylesheetContext::own(&url("https://www.site.test/a.css"));
     let latin = b"a{content:'\xe4';b:url(https://cdn.test/a.png) url(https://cdn.test/\xe4.png)}";
     // The last is taken for UTF-8, and is not: its letters are nobody's, and all else is certain.
     for label in [Some("iso-8859-1"), None] {
@@ -204,7 +204,7 @@ fn other_encodings_keep_their_bytes() {
 fn unreadable_stylesheet_with_custom_property_url_is_imported() {
     let rules = rules();
     let moved = rules.open("/.spdy/1/-/s/cdn.test/a.css").unwrap();
-    let sheet = Sheet::moved(&rules, &moved, &moved);
+    let sheet = StylesheetContext::moved(&rules, &moved, &moved);
     for (text, stays) in [("a{--x:url(/i.png)}", true), ("a{--x:url(i.png)}", false)] {
         let rewritten = css::rewrite_bytes(&rules, &sheet, text.as_bytes(), Some("shift_jis"));
         assert_eq!(rewritten.body != text.as_bytes(), stays, "{text}");
@@ -227,7 +227,7 @@ fn any_css() -> impl Strategy<Value = String> {
 
 #[test]
 fn stylesheet_part_ends_at_a_complete_rule() {
-    let sheet = Sheet::own(&url("https://www.site.test/css/site.css"));
+    let sheet = StylesheetContext::own(&url("https://www.site.test/css/site.css"));
     for (text, end) in [
         ("a{b:c} d", Some(6)),
         ("a{b:c}", None),
@@ -274,11 +274,11 @@ proptest! {
         let (base, served) = (url("https://cdn.test/css/a.css"), url("https://www.site.test/.spdy/1/-/s/cdn.test/css/a.css"));
         for (before, after) in before.iter().zip(&after) {
             let relative = before.url.is_empty() || before.url.starts_with('#')
-                || before.usage == Use::Custom && !before.url.trim_start().starts_with('/');
+                || before.usage == UrlUse::Custom && !before.url.trim_start().starts_with('/');
             let Some(meant) = base.join(&before.url).ok().filter(|_| !relative) else { continue };
             let kind = match before.usage {
-                Use::Import => Kind::Style,
-                Use::Font => Kind::Font,
+                UrlUse::Import => Kind::Style,
+                UrlUse::Font => Kind::Font,
                 _ => Kind::Image,
             };
             let leads = served.join(&after.url).unwrap();
@@ -295,7 +295,7 @@ proptest! {
     fn parts_rewrite_like_the_whole(texts in prop::collection::vec(any_css(), 1..4), cuts in prop::collection::vec(any::<prop::sample::Index>(), 0..6)) {
         let text = texts.join("\n.a{b:url(https://cdn.test/x.png)}\n");
         let rules = rules();
-        let sheet = Sheet::own(&url("https://www.site.test/css/site.css"));
+        let sheet = StylesheetContext::own(&url("https://www.site.test/css/site.css"));
         let mut ends: Vec<_> = cuts.iter().map(|cut| cut.index(text.len() + 1)).collect();
         ends.sort_unstable();
         let (mut given, mut held, mut at) = (Vec::new(), Vec::new(), 0);

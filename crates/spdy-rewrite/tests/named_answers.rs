@@ -4,7 +4,7 @@ mod support;
 
 use http::header::{HeaderMap, HeaderName};
 use http::{Method, Request, StatusCode};
-use spdy_rewrite::hygiene::{self, Answer};
+use spdy_rewrite::hygiene::{self, SanitizedResponse};
 use spdy_rewrite::named_request;
 use support::fields::fields;
 use support::named::{name_of, opened, rules};
@@ -187,10 +187,10 @@ fn answered(target: &str, load: &[&str], status: u16, lines: &[&str]) -> Result<
     let upstream = named_request::request(&rules, named, &moved, &request).unwrap();
     let status = StatusCode::from_u16(status).unwrap();
     match hygiene::judge(&rules, &moved, upstream.load, status, &fields(lines)) {
-        Answer::Serve(head) => Ok(head),
-        Answer::Bare(status) => Err(status.as_str().to_owned()),
-        Answer::Direct(location) => Err(location),
-        Answer::Refuse(refusal) => Err(refusal.name().to_owned()),
+        SanitizedResponse::Serve(head) => Ok(head),
+        SanitizedResponse::Bare(status) => Err(status.as_str().to_owned()),
+        SanitizedResponse::Direct(location) => Err(location),
+        SanitizedResponse::Refuse(refusal) => Err(refusal.name().to_owned()),
     }
 }
 

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use http::StatusCode;
 use http::header::{CONTENT_SECURITY_POLICY, CONTENT_TYPE, HeaderMap, HeaderValue};
 use spdy_rewrite::config::{Config, HostConfig};
-use spdy_rewrite::css::{Sheet, rewrite_bytes};
-use spdy_rewrite::guarded::Guarded;
+use spdy_rewrite::css::{StylesheetContext, rewrite_bytes};
+use spdy_rewrite::guarded::CspGuard;
 use spdy_rewrite::html::HtmlRewriter;
 use spdy_rewrite::page_head::PageHead;
 use spdy_rewrite::rules::Rules;
@@ -314,7 +314,7 @@ fn alias_scripts_need_no_csp_guard() {
             CONTENT_SECURITY_POLICY,
             HeaderValue::from_static("script-src 'self'"),
         );
-        Guarded::by_head(
+        CspGuard::by_head(
             &compile(&config, keys()),
             &url("https://www.site.test/"),
             &headers,
@@ -328,7 +328,7 @@ fn alias_scripts_need_no_csp_guard() {
 fn alias_stylesheet_keeps_relative_urls() {
     let rules = rules();
     let moved = opened(&rules, "https://widgets.test/css/a.css");
-    let sheet = Sheet::moved(&rules, &moved, &moved);
+    let sheet = StylesheetContext::moved(&rules, &moved, &moved);
     let text = "a { background: url(../a.png), url(/b.png), url(https://widgets.test/c.png), \
                 url(https://cdn.test/d.png) } @import 'e.css';";
     let got = rewrite_bytes(&rules, &sheet, text.as_bytes(), None);

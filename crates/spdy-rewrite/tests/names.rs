@@ -7,7 +7,7 @@ use spdy_rewrite::config::{Config, HostConfig, Scheme};
 use spdy_rewrite::kind::Kind;
 use spdy_rewrite::rules::Rules;
 use spdy_rewrite::rules_error::RulesError;
-use spdy_rewrite::verdict::{Reason, ReferenceSource, Verdict};
+use spdy_rewrite::verdict::{ReferenceSource, SkipReason, Verdict};
 use support::named::{config, name_of, rules};
 use support::{key, keys, url};
 
@@ -66,7 +66,7 @@ fn withheld_alias_opens_but_is_not_written() {
     let rules = all.withholding(&withheld);
     for kind in [Kind::Image, Kind::Script, Kind::Document, Kind::Worker] {
         for finder in [ReferenceSource::Site, ReferenceSource::Named] {
-            let left = Verdict::Leave(Reason::NoCertificate);
+            let left = Verdict::Leave(SkipReason::NoCertificate);
             assert_eq!(rules.verdict(&widgets, kind, finder), left, "{kind}");
         }
     }
@@ -77,7 +77,7 @@ fn withheld_alias_opens_but_is_not_written() {
     assert_eq!(moved(&rules, &pictures), moved(&all, &pictures));
     let unnamed = url("https://cdn.test/frame.html");
     let left = rules.verdict(&unnamed, Kind::Document, ReferenceSource::Site);
-    assert_eq!(left, Verdict::Leave(Reason::Document));
+    assert_eq!(left, Verdict::Leave(SkipReason::Document));
 
     // Pages of then are not those of now, and what was learned of them is.
     assert_ne!(rules.tag(), all.tag());
@@ -311,5 +311,5 @@ fn unchanged_alias_frame_has_a_reason() {
         Kind::Script,
         ReferenceSource::Named,
     );
-    assert_eq!(verdict, Verdict::Leave(Reason::NotNamed));
+    assert_eq!(verdict, Verdict::Leave(SkipReason::NotNamed));
 }

@@ -8,11 +8,11 @@ use http::header::{
     HeaderName, HeaderValue, LINK,
 };
 use spdy_rewrite::csp;
-use spdy_rewrite::integrity::Pinned;
+use spdy_rewrite::integrity::IntegrityState;
 use spdy_rewrite::kind::Kind;
 use spdy_rewrite::page_head::PageHead;
-use spdy_rewrite::seen::Seen;
-use spdy_rewrite::verdict::Reason;
+use spdy_rewrite::seen::SiteFacts;
+use spdy_rewrite::verdict::SkipReason;
 use spdy_rewrite::{html, rewritten};
 use std::sync::Arc;
 use support::{discovering, rules, url};
@@ -122,7 +122,7 @@ fn star_with_scheme_or_port_matches_every_host() {
     let allow = |policy: &str, url: &Url| {
         let mut policies = csp::Policies::none(&page());
         policies.add(&rules(), policy);
-        policies.allow(url, Kind::Image, csp::Credentials::default())
+        policies.allow(url, Kind::Image, csp::CspCredentials::default())
     };
     let (cdn, other) = (
         url("https://cdn.test/a.png"),
@@ -246,7 +246,7 @@ fn unreadable_policy_disables_rewriting() {
     headers.insert(CONTENT_SECURITY_POLICY, policy.clone());
     let found = rewrite(&mut headers).references;
     assert_eq!(
-        found[0].outcome.as_ref().map_err(Reason::name),
+        found[0].outcome.as_ref().map_err(SkipReason::name),
         Err("policy")
     );
     assert_eq!(headers[CONTENT_SECURITY_POLICY], policy);
@@ -365,13 +365,13 @@ fn rewritten_page_drops_headers_of_original_bytes() {
 #[derive(Debug)]
 struct TwoSheets;
 
-impl Seen for TwoSheets {
-    fn pinned(&self, url: &Url, metadata: &str) -> Pinned {
+impl SiteFacts for TwoSheets {
+    fn pinned(&self, url: &Url, metadata: &str) -> IntegrityState {
         assert_eq!(metadata, "sha256-AAAA");
         match url.path() {
-            "/same.css" => Pinned::Untouched,
-            "/other.css" => Pinned::Rewritten("sha256-BBBB".to_owned()),
-            _ => Pinned::Unknown,
+            "/same.css" => IntegrityState::Untouched,
+            "/other.css" => IntegrityState::Rewritten("sha256-BBBB".to_owned()),
+            _ => IntegrityState::Unknown,
         }
     }
 }

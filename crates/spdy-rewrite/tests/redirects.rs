@@ -4,8 +4,8 @@ mod support;
 
 use http::StatusCode;
 use http::header::HeaderValue;
-use spdy_rewrite::anonymous::{Load, Mode};
-use spdy_rewrite::hygiene::{self, Answer};
+use spdy_rewrite::anonymous::{FetchMode, Load};
+use spdy_rewrite::hygiene::{self, SanitizedResponse};
 use spdy_rewrite::kind::Kind;
 use spdy_rewrite::redirect::{Redirect, RedirectState};
 use support::fields::{PAGE_LOADS_IMAGE, fields};
@@ -207,14 +207,14 @@ fn a_page_reads_what_it_was_led_to_if_all_on_the_way_let_it() {
     let rules = rules();
     let cors = Load {
         expected: Some(Kind::Font),
-        mode: Mode::Cors,
+        mode: FetchMode::Cors,
         is_subresource: true,
         is_read: true,
         is_same_origin: true,
     };
     let unknown = Load {
         expected: None,
-        mode: Mode::Unknown,
+        mode: FetchMode::Unknown,
         is_subresource: false,
         is_read: true,
         is_same_origin: true,
@@ -254,7 +254,7 @@ fn a_page_reads_what_it_was_led_to_if_all_on_the_way_let_it() {
             let mut head = fields(&[last]);
             trail.amend(&mut head);
             if let Some(url) = direct {
-                assert_eq!((load.mode, want), (Mode::Cors, "no"), "{hops:?}");
+                assert_eq!((load.mode, want), (FetchMode::Cors, "no"), "{hops:?}");
                 assert_eq!(url, "https://cdn.test/a.woff2");
                 continue;
             }
@@ -262,7 +262,7 @@ fn a_page_reads_what_it_was_led_to_if_all_on_the_way_let_it() {
             head.insert("content-type", HeaderValue::from_static("font/woff2"));
             let font = rules.open("/.spdy/1/-/s/cdn.test/a.woff2").unwrap();
             let got = match hygiene::judge(&rules, &font, load, StatusCode::OK, &head) {
-                Answer::Serve(_) => "yes",
+                SanitizedResponse::Serve(_) => "yes",
                 _ => "no",
             };
             assert_eq!(got, want, "{hops:?}, then {last}");

@@ -27,7 +27,7 @@ const NOT_REPLAYED: [HeaderName; 10] = [
 
 /// A response in memory. Cloning it copies no body.
 #[derive(Clone, Debug)]
-pub struct Answer {
+pub struct StoredResponse {
     /// Status of a plain request for it.
     pub status: StatusCode,
     /// Headers, content-length among them where there is a body. `Date` is empty where none was recorded:
@@ -68,7 +68,7 @@ pub(crate) enum RecordedPart {
     Unreadable,
 }
 
-impl Answer {
+impl StoredResponse {
     /// An answer of `headers` and `body`; content-length is set right, and `Date` has a place.
     #[must_use]
     pub fn new(status: StatusCode, mut headers: HeaderMap, body: Bytes) -> Self {

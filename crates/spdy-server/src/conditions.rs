@@ -4,11 +4,11 @@ use std::time::SystemTime;
 
 use http::header::{self, HeaderMap, HeaderName};
 
-use crate::answer::Answer;
+use crate::answer::StoredResponse;
 
 /// What the conditions of a GET or HEAD come to.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) enum Verdict {
+pub(crate) enum ConditionResult {
     /// Send it.
     Send,
     /// The client has it: 304.
@@ -18,7 +18,7 @@ pub(crate) enum Verdict {
 }
 
 /// Judges in the order of RFC 9110 §13.2.2.
-pub(crate) fn judge(request: &HeaderMap, answer: &Answer) -> Verdict {
+pub(crate) fn judge(request: &HeaderMap, answer: &StoredResponse) -> ConditionResult {
     let unmet = match request.contains_key(header::IF_MATCH) {
         true => !lists(request, header::IF_MATCH, answer, Comparison::Strong),
         false => date(request, header::IF_UNMODIFIED_SINCE)
@@ -26,7 +26,7 @@ pub(crate) fn judge(request: &HeaderMap, answer: &Answer) -> Verdict {
             .is_some_and(|(since, modified)| modified > since),
     };
     if unmet {
-        return Verdict::Failed;
+        return ConditionResult::Failed;
     }
     let has_it = match request.contains_key(header::IF_NONE_MATCH) {
         true => lists(request, header::IF_NONE_MATCH, answer, Comparison::Weak),
@@ -35,14 +35,14 @@ pub(crate) fn judge(request: &HeaderMap, answer: &Answer) -> Verdict {
             .is_some_and(|(since, modified)| modified <= since),
     };
     if has_it {
-        Verdict::NotModified
+        ConditionResult::NotModified
     } else {
-        Verdict::Send
+        ConditionResult::Send
     }
 }
 
 /// Whether a Range may be honoured: there is no If-Range, or it names what we have (RFC 9110 §13.1.5).
-pub(crate) fn if_range_matches(request: &HeaderMap, answer: &Answer) -> bool {
+pub(crate) fn if_range_matches(request: &HeaderMap, answer: &StoredResponse) -> bool {
     let Some(wanted) = request.get(header::IF_RANGE) else {
         return true;
     };
@@ -71,12 +71,17 @@ fn matches(theirs: &str, ours: &str, comparison: Comparison) -> bool {
     opaque(theirs) == opaque(ours)
 }
 
-fn tag(answer: &Answer) -> Option<&str> {
+fn tag(answer: &StoredResponse) -> Option<&str> {
     answer.headers.get(header::ETAG)?.to_str().ok()
 }
 
 /// Whether the list of tags in `name` holds ours; `*` holds everything that exists.
-fn lists(request: &HeaderMap, name: HeaderName, answer: &Answer, comparison: Comparison) -> bool {
+fn lists(
+    request: &HeaderMap,
+    name: HeaderName,
+    answer: &StoredResponse,
+    comparison: Comparison,
+) -> bool {
     let values = request.get_all(name);
     let texts = values.iter().filter_map(|value| value.to_str().ok());
     texts.flat_map(tags).any(|theirs| {
@@ -115,15 +120,15 @@ mod tests {
             .collect()
     }
 
-    fn answer(tag: &'static str) -> Answer {
+    fn answer(tag: &'static str) -> StoredResponse {
         let headers = headers(&[(header::ETAG, tag), (header::LAST_MODIFIED, THEN)]);
-        Answer::new(StatusCode::OK, headers, Bytes::new())
+        StoredResponse::new(StatusCode::OK, headers, Bytes::new())
     }
 
     #[test]
     fn conditions_are_judged_in_the_order_of_the_rfc() {
-        use Verdict::{Failed, NotModified, Send};
-        let table: [(&[(HeaderName, &'static str)], Verdict); 13] = [
+        use ConditionResult::{Failed, NotModified, Send};
+        let table: [(&[(HeaderName, &'static str)], ConditionResult); 13] = [
             (&[], Send),
             (&[(header::IF_NONE_MATCH, "\"a\"")], NotModified),
             (&[(header::IF_NONE_MATCH, "\"b,c\", W/\"a\"")], NotModified),

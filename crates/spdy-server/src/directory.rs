@@ -19,9 +19,9 @@ use bytes::Bytes;
 use http::header::{self, HeaderMap};
 use http::{HeaderValue, Method, StatusCode};
 
-use crate::answer::Answer;
+use crate::answer::StoredResponse;
 use crate::media_types;
-use crate::site::Found;
+use crate::site::LookupResult;
 
 /// Limits on what is read into memory.
 #[derive(Clone, Copy, Debug)]
@@ -71,7 +71,7 @@ pub enum DirectoryError {
 /// Files by the path that asks for them, percent-decoded.
 #[derive(Debug)]
 pub struct Directory {
-    files: BTreeMap<Vec<u8>, Answer>,
+    files: BTreeMap<Vec<u8>, StoredResponse>,
 }
 
 impl Directory {
@@ -109,34 +109,34 @@ impl Directory {
     }
 
     /// Every path that is served, as a target, with its file.
-    pub(crate) fn answers(&self) -> impl Iterator<Item = (String, &Answer)> {
+    pub(crate) fn answers(&self) -> impl Iterator<Item = (String, &StoredResponse)> {
         let files = self.files.iter();
         files.map(|(path, answer)| (String::from_utf8_lossy(path).into_owned(), answer))
     }
 
     /// The file at `target`.
-    pub(crate) fn answer(&self, target: &str) -> Option<&Answer> {
+    pub(crate) fn answer(&self, target: &str) -> Option<&StoredResponse> {
         match self.find(&Method::GET, target) {
-            Found::Answer(answer) => Some(answer),
+            LookupResult::Answer(answer) => Some(answer),
             _ => None,
         }
     }
 
     /// What `method` `target` finds; a query is ignored.
-    pub(crate) fn find(&self, method: &Method, target: &str) -> Found<'_> {
+    pub(crate) fn find(&self, method: &Method, target: &str) -> LookupResult<'_> {
         let path = target.split(['?', '#']).next().unwrap_or_default();
         let name = percent_decoded(path);
         let Some(answer) = self.files.get(&*name) else {
             let folder = [&*name, b"/"].concat();
             return match self.files.contains_key(&folder) {
                 // One slash at most in front: "//host/" would be another host (RFC 3986 §4.2).
-                true => Found::Moved(format!("/{}/", path.trim_start_matches('/'))),
-                false => Found::NoTarget,
+                true => LookupResult::Moved(format!("/{}/", path.trim_start_matches('/'))),
+                false => LookupResult::NoTarget,
             };
         };
         match *method {
-            Method::GET => Found::Answer(answer),
-            _ => Found::OtherMethods(vec![Method::GET]),
+            Method::GET => LookupResult::Answer(answer),
+            _ => LookupResult::OtherMethods(vec![Method::GET]),
         }
     }
 }
@@ -149,7 +149,7 @@ struct DirectoryReader<'a> {
     within: Vec<PathBuf>,
     limits: &'a DirectoryLimits,
     bytes: u64,
-    files: BTreeMap<Vec<u8>, Answer>,
+    files: BTreeMap<Vec<u8>, StoredResponse>,
 }
 
 impl DirectoryReader<'_> {
@@ -236,7 +236,7 @@ fn is_hidden(name: &[u8]) -> bool {
     name.starts_with(b".") && name != b".well-known"
 }
 
-fn file_response(name: &str, body: Bytes, modified: Option<SystemTime>) -> Answer {
+fn file_response(name: &str, body: Bytes, modified: Option<SystemTime>) -> StoredResponse {
     let mut headers = HeaderMap::new();
     let media_type = HeaderValue::from_static(media_types::of(name));
     headers.insert(header::CONTENT_TYPE, media_type);
@@ -249,7 +249,7 @@ fn file_response(name: &str, body: Bytes, modified: Option<SystemTime>) -> Answe
         headers.insert(header::LAST_MODIFIED, text(date));
         headers.insert(header::ETAG, text(tag));
     }
-    Answer::new(StatusCode::OK, headers, body)
+    StoredResponse::new(StatusCode::OK, headers, body)
 }
 
 /// `%41` as `A`; a `%` without two digits stays one.

@@ -93,7 +93,7 @@ const CONTROL_VIEWS: u64 = 8;
 
 /// A subresource that a client requested, and how, as far as the client says that.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub struct Loaded<'a> {
+pub struct ResourceLoad<'a> {
     /// Its URL.
     pub url: &'a str,
     /// As what it is loaded.
@@ -102,7 +102,7 @@ pub struct Loaded<'a> {
     pub by_cors: Option<bool>,
 }
 
-impl<'a> Loaded<'a> {
+impl<'a> ResourceLoad<'a> {
     /// The load of `url` that a request with this method and these fields is; `None` if nothing may be learned from it.
     ///
     /// Only a GET counts. A browser with Fetch Metadata must say that the request is of the page's own origin and for
@@ -140,7 +140,7 @@ fn kind_of_destination(destination: &str) -> Option<Kind> {
 
 /// What was learned, over all sessions.
 #[derive(Debug)]
-pub struct Learned {
+pub struct LearnedResources {
     limits: LearningLimits,
     pages: BTreeMap<String, Page>,
     bytes: usize,
@@ -186,7 +186,7 @@ struct Vote {
 
 impl Vote {
     /// Names a resource, and states how it was loaded as far as the request does.
-    fn name(&mut self, bit: u64, loaded: &Loaded<'_>) {
+    fn name(&mut self, bit: u64, loaded: &ResourceLoad<'_>) {
         self.named |= bit;
         if let Some(kind) = loaded.kind {
             for (bits, of) in self.kinds.iter_mut().zip(KINDS) {
@@ -343,7 +343,7 @@ impl Page {
     }
 }
 
-impl Learned {
+impl LearnedResources {
     /// Nothing yet.
     #[must_use]
     pub fn new(limits: LearningLimits) -> Self {
@@ -430,7 +430,7 @@ impl Learned {
         now: Instant,
         from: Option<IpAddr>,
         page: &str,
-        loaded: &Loaded<'_>,
+        loaded: &ResourceLoad<'_>,
     ) {
         let (url, limits, network) = (loaded.url, self.limits, from.map(network_of));
         let is_open = |vote: &mut Vote| now.saturating_since(vote.since) <= limits.window;
@@ -593,21 +593,21 @@ mod tests {
         Some(IpAddr::from([198, high, low, 7]))
     }
 
-    fn plain(url: &str) -> Loaded<'_> {
-        Loaded {
+    fn plain(url: &str) -> ResourceLoad<'_> {
+        ResourceLoad {
             url,
             kind: None,
             by_cors: None,
         }
     }
 
-    fn urls(learned: &Learned, now: Instant, page: &str) -> Vec<String> {
+    fn urls(learned: &LearnedResources, now: Instant, page: &str) -> Vec<String> {
         let needed = learned.needed(now, page);
         needed.into_iter().map(|wish| wish.url).collect()
     }
 
     /// A client of the `n`th network views `/` at second `n`, and requests `things`.
-    fn view(learned: &mut Learned, n: u16, things: &[&str]) {
+    fn view(learned: &mut LearnedResources, n: u16, things: &[&str]) {
         learned.viewed(at(n.into()), client(n), "/", []);
         for thing in things {
             learned.requested(at(n.into()), client(n), "/", &plain(thing));
@@ -616,7 +616,7 @@ mod tests {
 
     #[test]
     fn a_resource_is_learned_after_enough_networks() {
-        let mut learned = Learned::new(LearningLimits::default());
+        let mut learned = LearnedResources::new(LearningLimits::default());
         for n in 0..5 {
             let want = usize::from(n >= 3);
             assert_eq!(urls(&learned, at(n.into()), "/").len(), want, "{n}");
@@ -631,7 +631,7 @@ mod tests {
 
     #[test]
     fn one_network_has_one_vote_however_often_it_views_a_page() {
-        let mut learned = Learned::new(LearningLimits::default());
+        let mut learned = LearnedResources::new(LearningLimits::default());
         for view in 0..81 {
             // Addresses of one /24, then of one /32.
             for from in [
@@ -661,12 +661,13 @@ mod tests {
             networks: 2,
             ..LearningLimits::default()
         };
-        let mut learned = Learned::new(limits);
+        let mut learned = LearnedResources::new(limits);
         for (n, page) in [(0, "/a"), (1, "/a"), (0, "/b"), (2, "/a")] {
             learned.viewed(at(0), client(n), page, []);
         }
-        let last =
-            |learned: &Learned, now, n| learned.last_view(at(now), client(n)).map(str::to_owned);
+        let last = |learned: &LearnedResources, now, n| {
+            learned.last_view(at(now), client(n)).map(str::to_owned)
+        };
         assert_eq!(last(&learned, 10, 0).as_deref(), Some("/b"));
         assert_eq!(last(&learned, 11, 0), None, "too long ago");
         assert_eq!(last(&learned, 0, 2), None, "one past the limit");
@@ -678,7 +679,7 @@ mod tests {
     #[test]
     fn a_taken_push_is_no_vote_and_a_refused_one_is_a_no() {
         for (taken, want) in [(true, 1), (false, 0)] {
-            let mut learned = Learned::new(LearningLimits::default());
+            let mut learned = LearnedResources::new(LearningLimits::default());
             for n in 0..10 {
                 view(&mut learned, n, if n < 4 { &["/a"] } else { &[] });
                 if n >= 4 && taken {
@@ -692,7 +693,7 @@ mod tests {
     /// A browser requests every hinted resource. Without this rule, a resource that three networks made up would stay for ever.
     #[test]
     fn junk_of_few_networks_expires_despite_hints() {
-        let mut learned = Learned::new(LearningLimits::default());
+        let mut learned = LearnedResources::new(LearningLimits::default());
         let mut hinted = [0, 0];
         for n in 0..200 {
             let sent = urls(&learned, at(n.into()), "/");
@@ -716,7 +717,7 @@ mod tests {
 
     #[test]
     fn only_the_latest_networks_count_and_a_page_without_views_is_forgotten() {
-        let mut learned = Learned::new(LearningLimits::default());
+        let mut learned = LearnedResources::new(LearningLimits::default());
         for n in 0..1000 {
             view(
                 &mut learned,
@@ -741,7 +742,7 @@ mod tests {
             HeaderMap::from_iter(pairs)
         };
         let of = |method: &Method, pairs: &[_]| {
-            let loaded = Loaded::of("/a", method, &fields(pairs))?;
+            let loaded = ResourceLoad::of("/a", method, &fields(pairs))?;
             Some((loaded.kind, loaded.by_cors))
         };
         let get = &Method::GET;
@@ -767,11 +768,11 @@ mod tests {
 
     /// What is learned of `/a` after one network each loaded it like this: its kind, mode, and whether it is hinted at.
     fn loaded_as(loads: &[(Option<Kind>, Option<bool>)]) -> (Option<Kind>, bool, bool) {
-        let mut learned = Learned::new(LearningLimits::default());
+        let mut learned = LearnedResources::new(LearningLimits::default());
         for (n, &(kind, by_cors)) in (0..).zip(loads) {
             let url = "/a";
             learned.viewed(at(0), client(n), "/", []);
-            learned.requested(at(0), client(n), "/", &Loaded { url, kind, by_cors });
+            learned.requested(at(0), client(n), "/", &ResourceLoad { url, kind, by_cors });
         }
         let wish = learned.needed(at(0), "/").remove(0);
         (wish.kind, wish.by_cors, !wish.unhintable)
@@ -828,10 +829,10 @@ mod tests {
     /// A browser loads a preload in the mode that the hint states.
     #[test]
     fn a_hinted_client_does_not_vote_on_the_mode() {
-        let mut learned = Learned::new(LearningLimits::default());
-        let load = |learned: &mut Learned, n, told: &[&str], by_cors| {
+        let mut learned = LearnedResources::new(LearningLimits::default());
+        let load = |learned: &mut LearnedResources, n, told: &[&str], by_cors| {
             let url = "/a";
-            let loaded = Loaded {
+            let loaded = ResourceLoad {
                 url,
                 kind: Some(Kind::Script),
                 by_cors: Some(by_cors),
@@ -856,8 +857,8 @@ mod tests {
             bytes: 12,
             ..LearningLimits::default()
         };
-        let mut learned = Learned::new(limits);
-        let pages = |learned: &Learned| learned.pages.keys().cloned().collect::<Vec<_>>();
+        let mut learned = LearnedResources::new(limits);
+        let pages = |learned: &LearnedResources| learned.pages.keys().cloned().collect::<Vec<_>>();
         learned.viewed(at(0), client(0), "/a", []);
         learned.viewed(at(0), client(1), "/a", []);
         learned.viewed(at(1), client(0), "/b", []);
@@ -882,7 +883,7 @@ mod tests {
 
     #[test]
     fn a_url_is_learned_up_to_its_limit() {
-        let mut learned = Learned::new(LearningLimits::default());
+        let mut learned = LearnedResources::new(LearningLimits::default());
         let most = LearningLimits::default().url_bytes;
         let [good, long] = [most, most + 1].map(|bytes| format!("/{}", "a".repeat(bytes - 1)));
         view(&mut learned, 0, &[&long, &good]);
@@ -894,7 +895,7 @@ mod tests {
 
     #[test]
     fn one_network_is_the_first_to_name_so_many_resources_of_a_page() {
-        let mut learned = Learned::new(LearningLimits::default());
+        let mut learned = LearnedResources::new(LearningLimits::default());
         let most = LearningLimits::default().needs_per_network;
         let names: Vec<_> = (0..=most).map(|n| format!("/planted/{n}")).collect();
         let planted: Vec<_> = names.iter().map(String::as_str).collect();
@@ -913,7 +914,7 @@ mod tests {
     }
 
     /// These networks view `/` again, and name as many of `junk` as they can.
-    fn attack(learned: &mut Learned, now: Instant, networks: &[u16], junk: &[String]) {
+    fn attack(learned: &mut LearnedResources, now: Instant, networks: &[u16], junk: &[String]) {
         for &n in networks {
             learned.viewed(now, client(n), "/", []);
             for url in junk {
@@ -933,7 +934,7 @@ mod tests {
                     true => junk.iter().map(|url| format!("{url}{long}")).collect(),
                     false => junk.clone(),
                 };
-                let mut learned = Learned::new(LearningLimits::default());
+                let mut learned = LearnedResources::new(LearningLimits::default());
                 // Before and after each client that loads the page, they name it all again.
                 for n in 0..40 {
                     let now = at(u64::from(n) * 20);
@@ -961,12 +962,12 @@ mod tests {
     #[test]
     fn one_network_evicts_nothing_that_half_of_the_others_name() {
         let things: Vec<_> = (0..MAX_RESOURCES).map(|n| format!("/needed/{n}")).collect();
-        let mut learned = Learned::new(LearningLimits::default());
-        let attack_once = |learned: &mut Learned, now| {
+        let mut learned = LearnedResources::new(LearningLimits::default());
+        let attack_once = |learned: &mut LearnedResources, now| {
             let junk: Vec<_> = (0..200).map(|n| format!("/x{n}")).collect();
             attack(learned, now, &[1000], &junk);
         };
-        let needs = |learned: &Learned| {
+        let needs = |learned: &LearnedResources| {
             let needs = learned.pages["/"].needs.iter();
             needs.map(|need| need.url.clone()).collect::<Vec<_>>()
         };
@@ -1003,8 +1004,8 @@ mod tests {
             bytes_per_page: 40,
             ..LearningLimits::default()
         };
-        let mut learned = Learned::new(limits);
-        let bytes = |learned: &Learned| learned.pages["/"].bytes();
+        let mut learned = LearnedResources::new(limits);
+        let bytes = |learned: &LearnedResources| learned.pages["/"].bytes();
         let all = ["/1234", "/2345", "/3456", "/4567", "/5"];
         view(&mut learned, 0, &all);
         assert_eq!(bytes(&learned), 20, "one network has half of them");
@@ -1017,7 +1018,7 @@ mod tests {
         assert_eq!(bytes(&learned), 37, "more than one network may have");
         // By default a page has a small part of all bytes.
         let limits = LearningLimits::default();
-        let mut learned = Learned::new(limits);
+        let mut learned = LearnedResources::new(limits);
         for n in 0..20 {
             let names: Vec<_> = (0..MAX_RESOURCES)
                 .map(|at| format!("/{n}/{at}/{}", "x".repeat(limits.url_bytes - 20)))
@@ -1034,7 +1035,7 @@ mod tests {
 
     #[test]
     fn a_provider_of_ipv6_has_one_vote_and_6to4_adds_none() {
-        let mut learned = Learned::new(LearningLimits::default());
+        let mut learned = LearnedResources::new(LearningLimits::default());
         for n in 0..200 {
             for from in [
                 IpAddr::from([0x2001, 0xdb8, n, 0, 0, 0, 0, 1]),

@@ -8,7 +8,7 @@ use spdy_page::named::{in_css, in_html};
 use spdy_page::replica::{Kind, Replica};
 use url::Url;
 
-use crate::answer::Answer;
+use crate::answer::StoredResponse;
 use crate::directory::Directory;
 use crate::push_plan::PushCandidate;
 
@@ -187,7 +187,7 @@ fn collect(
 }
 
 /// What an answer is, by its own word.
-pub(crate) fn kind(answer: &Answer) -> Kind {
+pub(crate) fn kind(answer: &StoredResponse) -> Kind {
     let content_type = answer.headers.get(http::header::CONTENT_TYPE);
     content_type
         .and_then(|value| Kind::from_content_type(value.to_str().ok()?))

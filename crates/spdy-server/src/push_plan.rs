@@ -85,7 +85,7 @@ pub struct PushCandidate {
 
 /// What is known here of a URL of the page's origin.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Known {
+pub enum CandidateState {
     /// The client asked for it or was sent it in this session.
     Had,
     /// It cannot be pushed: not served here, or not as a plain 200.
@@ -145,7 +145,7 @@ pub fn plan(
     budget: &Budget,
     hints: Hints,
     wishes: impl IntoIterator<Item = PushCandidate>,
-    mut known: impl FnMut(&Uri, &PushCandidate) -> Known,
+    mut known: impl FnMut(&Uri, &PushCandidate) -> CandidateState,
 ) -> Plan {
     let mut plan = Plan::default();
     let Ok(base) = Url::parse(&page.to_string()) else {
@@ -168,10 +168,10 @@ pub fn plan(
         let uri = url.as_str().parse::<Uri>().ok();
         let of_page = uri.as_ref().filter(|_| here);
         let known = of_page.map(|uri| known(uri, &wish));
-        if known == Some(Known::Had) {
+        if known == Some(CandidateState::Had) {
             continue;
         }
-        if let (Some(uri), Some(Known::Here { bytes, kind })) = (uri, known)
+        if let (Some(uri), Some(CandidateState::Here { bytes, kind })) = (uri, known)
             && wish.may_push
             && hints != Hints::Instead
             && plan.pushes.len() < budget.streams
@@ -189,7 +189,7 @@ pub fn plan(
             });
         } else if hints != Hints::Off
             && !(wish.is_told || wish.unhintable)
-            && known != Some(Known::Absent)
+            && known != Some(CandidateState::Absent)
             && plan.hints.len() < budget.hints
         {
             plan.hints.push(Hint {
@@ -290,9 +290,9 @@ mod tests {
 
     fn planned(hints: Hints, wishes: Vec<PushCandidate>) -> (Vec<String>, Vec<String>) {
         let known = |uri: &Uri, _: &PushCandidate| match uri.path() {
-            "/had" => Known::Had,
-            "/absent" => Known::Absent,
-            path => Known::Here {
+            "/had" => CandidateState::Had,
+            "/absent" => CandidateState::Absent,
+            path => CandidateState::Here {
                 bytes: path.len() * 1000,
                 kind: Kind::Image,
             },
@@ -463,7 +463,7 @@ mod tests {
         let made = |hints| {
             let here = |uri: &Uri, wish: &PushCandidate| {
                 assert_eq!(wish.by_cors, uri.path() != "/b.js");
-                Known::Here {
+                CandidateState::Here {
                     bytes: 1,
                     kind: Kind::Script,
                 }

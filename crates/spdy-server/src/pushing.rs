@@ -19,20 +19,21 @@ use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, Uri};
 use parking_lot::{Mutex, MutexGuard};
 use spdy::body::Body;
 use spdy::runtime::SharedRuntime;
-use spdy_net::handler::{Arrival, Pusher};
+use spdy_net::handler::{Pusher, RequestInfo};
 use spdy_page::replica::Kind;
 
-use crate::answer::Answer;
+use crate::answer::StoredResponse;
 use crate::associated_content::associated;
-use crate::learned::{Learned, LearningLimits, Loaded};
+use crate::learned::{LearnedResources, LearningLimits, ResourceLoad};
 use crate::link_header::links;
 use crate::needs::{self, PageResources};
 use crate::push_plan::{
-    Budget, Hint, Hints, Known, Plan, PlannedPush, PushCandidate, Sources, link_value, plan,
+    Budget, CandidateState, Hint, Hints, Plan, PlannedPush, PushCandidate, Sources, link_value,
+    plan,
 };
 use crate::respond::add_date;
 use crate::site::Site;
-use crate::visit::{DigestKey, Visit};
+use crate::visit::{DigestKey, SessionHistory};
 
 const ASSOCIATED_CONTENT: HeaderName = HeaderName::from_static("x-associated-content");
 const SUBRESOURCE: HeaderName = HeaderName::from_static("x-subresource");
@@ -57,7 +58,7 @@ pub struct PushConfig {
 pub struct SitePusher {
     config: PushConfig,
     needs: PageResources,
-    learned: Mutex<Learned>,
+    learned: Mutex<LearnedResources>,
 }
 
 impl SitePusher {
@@ -65,7 +66,7 @@ impl SitePusher {
     /// sessions then need not be remembered.
     #[must_use]
     pub fn new(config: PushConfig, needs: PageResources, site: &Site) -> Option<Self> {
-        let asks = |answer: &Answer| {
+        let asks = |answer: &StoredResponse| {
             let headers = &answer.headers;
             headers.contains_key(header::LINK) || headers.contains_key(&ASSOCIATED_CONTENT)
         };
@@ -78,7 +79,7 @@ impl SitePusher {
         has_any.then(|| Self {
             config,
             needs,
-            learned: Mutex::new(Learned::new(config.learning)),
+            learned: Mutex::new(LearnedResources::new(config.learning)),
         })
     }
 }
@@ -87,7 +88,7 @@ impl SitePusher {
 #[derive(Debug)]
 pub(crate) struct SessionPusher {
     pushing: Arc<SitePusher>,
-    visit: Arc<Mutex<Visit>>,
+    visit: Arc<Mutex<SessionHistory>>,
     site: Arc<Site>,
     runtime: SharedRuntime,
     /// The client's address.
@@ -95,7 +96,7 @@ pub(crate) struct SessionPusher {
 }
 
 /// One push that goes along, for a log.
-pub(crate) struct Sent {
+pub(crate) struct SentPush {
     pub(crate) uri: Uri,
     pub(crate) priority: spdy_frame::priority::Priority,
     pub(crate) bytes: usize,
@@ -108,7 +109,7 @@ impl SessionPusher {
         runtime: SharedRuntime,
         from: Option<IpAddr>,
     ) -> Self {
-        let visit = Visit::new(pushing.config.digest_key);
+        let visit = SessionHistory::new(pushing.config.digest_key);
         Self {
             pushing,
             visit: Arc::new(Mutex::new(visit)),
@@ -125,7 +126,7 @@ impl SessionPusher {
         head: &http::request::Parts,
         response: &mut Response<Bytes>,
         now: Option<SystemTime>,
-    ) -> Vec<Sent> {
+    ) -> Vec<SentPush> {
         let told = response.headers().get_all(&ASSOCIATED_CONTENT);
         let told: Vec<HeaderValue> = told.iter().cloned().collect();
         response.headers_mut().remove(&ASSOCIATED_CONTENT);
@@ -191,7 +192,7 @@ impl SessionPusher {
             return;
         }
         let url = thing.to_string();
-        let Some(loaded) = Loaded::of(&url, &head.method, &head.headers) else {
+        let Some(loaded) = ResourceLoad::of(&url, &head.method, &head.headers) else {
             return;
         };
         let referer = head.headers.get(header::REFERER);
@@ -268,25 +269,25 @@ impl SessionPusher {
 
     fn plan(&self, head: &http::request::Parts, page: &Uri, wishes: Vec<PushCandidate>) -> Plan {
         let PushConfig { hints, budget, .. } = &self.pushing.config;
-        let arrival = head.extensions.get::<Arrival>();
+        let arrival = head.extensions.get::<RequestInfo>();
         let priority = arrival.map(|arrival| arrival.priority).unwrap_or_default();
         let visit = lock(&self.visit);
         plan(page, priority, budget, *hints, wishes, |uri, _| {
             if visit.has(visit.digest(&uri.to_string())) {
-                return Known::Had;
+                return CandidateState::Had;
             }
             match self.answer(uri) {
-                Some(answer) => Known::Here {
+                Some(answer) => CandidateState::Here {
                     bytes: answer.body.len(),
                     kind: needs::kind(answer),
                 },
-                None => Known::Absent,
+                None => CandidateState::Absent,
             }
         })
     }
 
     /// What may be pushed as the answer to a GET of `uri`.
-    fn answer(&self, uri: &Uri) -> Option<&Answer> {
+    fn answer(&self, uri: &Uri) -> Option<&StoredResponse> {
         let target = uri.path_and_query().map_or("/", |target| target.as_str());
         let host = uri.authority().map(Authority::as_str);
         let secure = uri.scheme_str() == Some("https");
@@ -302,7 +303,7 @@ impl SessionPusher {
         page: &str,
         pushes: Vec<PlannedPush>,
         now: Option<SystemTime>,
-    ) -> (Vec<Sent>, Vec<PlannedPush>) {
+    ) -> (Vec<SentPush>, Vec<PlannedPush>) {
         let Some(pusher) = Pusher::of(&head.extensions) else {
             return (Vec::new(), pushes);
         };
@@ -336,7 +337,7 @@ impl SessionPusher {
                     lock(&pushing.learned).excused(from, &page, &url);
                 }
             }));
-            sent.push(Sent {
+            sent.push(SentPush {
                 uri: planned.uri,
                 priority: planned.priority,
                 bytes: planned.bytes,
@@ -346,7 +347,7 @@ impl SessionPusher {
         (sent, rest)
     }
 
-    fn learned(&self) -> MutexGuard<'_, Learned> {
+    fn learned(&self) -> MutexGuard<'_, LearnedResources> {
         lock(&self.pushing.learned)
     }
 }
@@ -366,7 +367,7 @@ fn absolute(head: &http::request::Parts) -> Option<Uri> {
     if head.uri.scheme().is_some() {
         return Some(head.uri.clone());
     }
-    let secure = head.extensions.get::<Arrival>()?.secure;
+    let secure = head.extensions.get::<RequestInfo>()?.secure;
     let host = head.headers.get(header::HOST)?.to_str().ok()?;
     Uri::builder()
         .scheme(if secure { "https" } else { "http" })

@@ -12,14 +12,14 @@ use std::time::SystemTime;
 use bytes::Bytes;
 use http::header::{self, HeaderMap};
 use http::{HeaderValue, Method, Response, StatusCode};
-use spdy_net::handler::Arrival;
+use spdy_net::handler::RequestInfo;
 use spdy_net::literal_head::LiteralHead;
 use spdy_page::parts::Parts;
 
-use crate::answer::{Answer, RecordedPart};
-use crate::conditions::{self, Verdict};
-use crate::ranges::{self, Wanted};
-use crate::site::{Found, Site};
+use crate::answer::{RecordedPart, StoredResponse};
+use crate::conditions::{self, ConditionResult};
+use crate::ranges::{self, RangeSelection};
+use crate::site::{LookupResult, Site};
 
 /// Limits on requests. Connections have their own (`spdy_net::serve::ServerOptions`).
 #[derive(Clone, Copy, Debug)]
@@ -109,16 +109,16 @@ fn answer(site: &Site, head: &http::request::Parts, limits: &Limits) -> Response
     }
     let secure = head
         .extensions
-        .get::<Arrival>()
+        .get::<RequestInfo>()
         .is_some_and(|arrival| arrival.secure);
     let host = asked_host(head);
     match site.find(host, &head.method, target, secure) {
-        Found::Answer(found) => of_answer(site, found, head),
-        Found::Moved(to) => moved(&to),
-        Found::OtherMethods(methods) => not_allowed(&methods),
-        Found::NoTarget => refusal(StatusCode::NOT_FOUND),
+        LookupResult::Answer(found) => of_answer(site, found, head),
+        LookupResult::Moved(to) => moved(&to),
+        LookupResult::OtherMethods(methods) => not_allowed(&methods),
+        LookupResult::NoTarget => refusal(StatusCode::NOT_FOUND),
         // 421 is younger than SPDY, and its clients take it for any 4xx: no second status for them.
-        Found::NoHost => refusal(StatusCode::MISDIRECTED_REQUEST),
+        LookupResult::NoHost => refusal(StatusCode::MISDIRECTED_REQUEST),
     }
 }
 
@@ -153,7 +153,7 @@ fn is_known(method: &Method) -> bool {
     )
 }
 
-fn of_answer(site: &Site, found: &Answer, head: &http::request::Parts) -> Response<Bytes> {
+fn of_answer(site: &Site, found: &StoredResponse, head: &http::request::Parts) -> Response<Bytes> {
     let reads = matches!(head.method, Method::GET | Method::HEAD);
     let is_part = matches!(
         found.recorded_part,
@@ -164,8 +164,8 @@ fn of_answer(site: &Site, found: &Answer, head: &http::request::Parts) -> Respon
         return whole(found);
     }
     match conditions::judge(&head.headers, found) {
-        Verdict::Failed => return refusal(StatusCode::PRECONDITION_FAILED),
-        Verdict::NotModified => {
+        ConditionResult::Failed => return refusal(StatusCode::PRECONDITION_FAILED),
+        ConditionResult::NotModified => {
             let mut headers = found.headers.clone();
             NOT_IN_304
                 .iter()
@@ -173,7 +173,7 @@ fn of_answer(site: &Site, found: &Answer, head: &http::request::Parts) -> Respon
             let response = build(StatusCode::NOT_MODIFIED, headers, Bytes::new());
             return literally(response, found.not_modified.as_ref());
         }
-        Verdict::Send => {}
+        ConditionResult::Send => {}
     }
     let range = head
         .headers
@@ -189,12 +189,12 @@ fn of_answer(site: &Site, found: &Answer, head: &http::request::Parts) -> Respon
         Some(RecordedPart::Unreadable) => whole(found),
         Some(RecordedPart::Whole { .. }) | None => {
             let len = found.body.len();
-            match range.map_or(Wanted::All, |range| ranges::read(range, len)) {
-                Wanted::All => whole(found),
-                Wanted::Part { from, until } => {
+            match range.map_or(RangeSelection::All, |range| ranges::read(range, len)) {
+                RangeSelection::All => whole(found),
+                RangeSelection::Part { from, until } => {
                     part(found, from, found.body.slice(from..until), len)
                 }
-                Wanted::Nothing => not_satisfiable(len),
+                RangeSelection::Nothing => not_satisfiable(len),
             }
         }
     }
@@ -204,7 +204,7 @@ fn of_answer(site: &Site, found: &Answer, head: &http::request::Parts) -> Respon
 /// range that begins in a part gets the known bytes from there on.
 fn respond_with_parts(
     site: &Site,
-    found: &Answer,
+    found: &StoredResponse,
     parts: &Parts,
     range: Option<&str>,
 ) -> Response<Bytes> {
@@ -213,16 +213,16 @@ fn respond_with_parts(
     let len = complete.map_or(usize::MAX, |complete| {
         usize::try_from(complete).unwrap_or(usize::MAX)
     });
-    match range.map_or(Wanted::All, |range| ranges::read(range, len)) {
-        Wanted::Part { from, until } if let Some(known) = parts.from(from as u64) => {
+    match range.map_or(RangeSelection::All, |range| ranges::read(range, len)) {
+        RangeSelection::Part { from, until } if let Some(known) = parts.from(from as u64) => {
             let known = known.slice(..known.len().min(until - from));
             match complete {
                 Some(_) => part(found, from, known, len),
                 None => part(found, from, known, "*"),
             }
         }
-        Wanted::Nothing if complete.is_some() => not_satisfiable(len),
-        Wanted::All | Wanted::Part { .. } | Wanted::Nothing => {
+        RangeSelection::Nothing if complete.is_some() => not_satisfiable(len),
+        RangeSelection::All | RangeSelection::Part { .. } | RangeSelection::Nothing => {
             missing_part(site, &format!("only {parts} were recorded"))
         }
     }
@@ -243,7 +243,7 @@ fn not_satisfiable(len: usize) -> Response<Bytes> {
 }
 
 /// The answer as it is kept.
-fn whole(found: &Answer) -> Response<Bytes> {
+fn whole(found: &StoredResponse) -> Response<Bytes> {
     let response = build(found.status, found.headers.clone(), found.body.clone());
     literally(response, found.literal.as_ref())
 }
@@ -257,7 +257,12 @@ fn literally(mut response: Response<Bytes>, head: Option<&LiteralHead>) -> Respo
 }
 
 /// 206 with `body`, the bytes from `from` on of a representation of `len` bytes.
-fn part(found: &Answer, from: usize, body: Bytes, len: impl std::fmt::Display) -> Response<Bytes> {
+fn part(
+    found: &StoredResponse,
+    from: usize,
+    body: Bytes,
+    len: impl std::fmt::Display,
+) -> Response<Bytes> {
     let mut headers = found.headers.clone();
     let until = from + body.len();
     let range = format!("bytes {from}-{}/{len}", until - 1);
@@ -300,12 +305,12 @@ fn error_response_with(status: StatusCode, why: &str) -> Response<Bytes> {
     let words = Bytes::from(format!("{} {reason}{colon}{why}\n", status.as_str()));
     let plain = HeaderValue::from_static("text/plain; charset=utf-8");
     let headers = HeaderMap::from_iter([(header::CONTENT_TYPE, plain)]);
-    let Answer {
+    let StoredResponse {
         status,
         headers,
         body,
         ..
-    } = Answer::new(status, headers, words);
+    } = StoredResponse::new(status, headers, words);
     build(status, headers, body)
 }
 

@@ -9,9 +9,9 @@ use spdy::body::Body;
 use spdy::runtime::{BoxFuture, SharedRuntime};
 use spdy_frame::priority::Priority;
 use spdy_net::admission::Conduct;
-use spdy_net::calendar::Calendar;
+use spdy_net::calendar::WallClock;
 use spdy_net::error::ConnectionError;
-use spdy_net::handler::{Arrival, Handler};
+use spdy_net::handler::{Handler, RequestInfo};
 use spdy_net::latch::Latch;
 use spdy_net::network::BoxIo;
 use spdy_net::protocol::Protocol;
@@ -25,7 +25,7 @@ use crate::site::Site;
 
 /// One answered request, for a log.
 #[derive(Debug)]
-pub struct Served<'a> {
+pub struct AccessLogEntry<'a> {
     /// Method of the request.
     pub method: &'a http::Method,
     /// Its URI; absolute where the client named a host.
@@ -45,7 +45,7 @@ pub struct Served<'a> {
 }
 
 /// Is told of every answer.
-pub type Log = Arc<dyn Fn(&Served<'_>) + Send + Sync>;
+pub type Log = Arc<dyn Fn(&AccessLogEntry<'_>) + Send + Sync>;
 
 /// How connections are served; `Default` for the rest.
 #[derive(Clone)]
@@ -59,7 +59,7 @@ pub struct ServeConfig {
     /// Limits on requests.
     pub limits: Limits,
     /// The hour for `Date`, where no recorded one is there.
-    pub calendar: Calendar,
+    pub calendar: WallClock,
     /// Set it to let open exchanges end, and connections with them.
     pub stop: Latch,
     /// Is told of every answer.
@@ -82,7 +82,7 @@ impl Default for ServeConfig {
             tls: None,
             options: ServerOptions::default(),
             limits: Limits::default(),
-            calendar: Calendar::default(),
+            calendar: WallClock::default(),
             stop: Latch::default(),
             log: None,
             pushing: None,
@@ -180,7 +180,7 @@ fn conduct(served: Result<(), ConnectionError>) -> Conduct {
 struct SiteHandler {
     site: Arc<Site>,
     limits: Limits,
-    calendar: Calendar,
+    calendar: WallClock,
     runtime: SharedRuntime,
     log: Option<Log>,
     pushing: Option<SessionPusher>,
@@ -193,7 +193,7 @@ impl Handler for SiteHandler {
         let (head, body) = request.into_parts();
         let now = self.calendar.now(&self.runtime);
         let mut response = respond(&self.site, &head, now, &self.limits);
-        if let (Some(alt_svc), Some(Arrival { secure: true, .. })) =
+        if let (Some(alt_svc), Some(RequestInfo { secure: true, .. })) =
             (&self.alt_svc, head.extensions.get())
         {
             let headers = response.headers_mut();
@@ -205,8 +205,8 @@ impl Handler for SiteHandler {
             Some(pushing) => pushing.go_along(&head, &mut response, now),
             None => Vec::new(),
         };
-        if let (Some(log), Some(arrival)) = (&self.log, head.extensions.get::<Arrival>()) {
-            log(&Served {
+        if let (Some(log), Some(arrival)) = (&self.log, head.extensions.get::<RequestInfo>()) {
+            log(&AccessLogEntry {
                 method: &head.method,
                 uri: &head.uri,
                 protocol: arrival.protocol,
@@ -217,7 +217,7 @@ impl Handler for SiteHandler {
                 pushed: false,
             });
             for push in pushed {
-                log(&Served {
+                log(&AccessLogEntry {
                     method: &http::Method::GET,
                     uri: &push.uri,
                     protocol: arrival.protocol,

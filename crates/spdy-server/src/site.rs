@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use http::{Method, StatusCode};
 use spdy_page::replica::Replica;
 
-use crate::answer::{Answer, literal_head};
+use crate::answer::{StoredResponse, literal_head};
 use crate::directory::Directory;
 
 /// What was asked so far.
@@ -31,7 +31,7 @@ pub struct Site {
     /// In the order of the replica.
     hosts: Vec<(String, Option<IpAddr>)>,
     /// By host without port, then by target.
-    recorded: BTreeMap<String, BTreeMap<String, Vec<Recorded>>>,
+    recorded: BTreeMap<String, BTreeMap<String, Vec<RecordedExchange>>>,
     /// Served under any host name.
     directory: Option<Directory>,
     /// Answers for `localhost` and addresses.
@@ -45,18 +45,18 @@ pub struct Site {
 
 /// One exchange of a target.
 #[derive(Debug)]
-struct Recorded {
+struct RecordedExchange {
     method: Method,
     secure: bool,
     port: Option<u16>,
-    answer: Answer,
+    answer: StoredResponse,
 }
 
 /// What a look-up came to.
 #[derive(Debug)]
-pub enum Found<'a> {
+pub enum LookupResult<'a> {
     /// Here it is.
-    Answer(&'a Answer),
+    Answer(&'a StoredResponse),
     /// A folder asked for without its slash: the target to go to.
     Moved(String),
     /// The target is here, for these methods.
@@ -112,7 +112,7 @@ impl Site {
                 Some((_, address)) => *address = address.or(exchange.address),
                 None => site.hosts.push((host.clone(), exchange.address)),
             }
-            let Some(mut answer) = Answer::of_exchange(exchange) else {
+            let Some(mut answer) = StoredResponse::of_exchange(exchange) else {
                 tracing::warn!(url = %exchange.url, "the recorded head is no response; not served");
                 continue;
             };
@@ -121,7 +121,7 @@ impl Site {
             }
             let secure = exchange.url.scheme() == "https";
             let (method, port) = (exchange.method.clone(), exchange.url.port());
-            let mut new = Recorded {
+            let mut new = RecordedExchange {
                 method,
                 secure,
                 port,
@@ -131,7 +131,7 @@ impl Site {
             let all = targets
                 .entry(spdy_page::head::target(&exchange.url))
                 .or_default();
-            let same = |old: &&mut Recorded| {
+            let same = |old: &&mut RecordedExchange| {
                 (&old.method, old.secure, old.port) == (&new.method, secure, port)
             };
             match all.iter_mut().find(same) {
@@ -194,15 +194,20 @@ impl Site {
     }
 
     /// What a plain GET of `target` on `host` finds; it counts as no request.
-    pub(crate) fn answer(&self, host: Option<&str>, target: &str, secure: bool) -> Option<&Answer> {
+    pub(crate) fn answer(
+        &self,
+        host: Option<&str>,
+        target: &str,
+        secure: bool,
+    ) -> Option<&StoredResponse> {
         match self.look_up(host, &Method::GET, target, secure) {
-            Found::Answer(answer) => Some(answer),
+            LookupResult::Answer(answer) => Some(answer),
             _ => None,
         }
     }
 
     /// Everything that is served.
-    pub(crate) fn answers(&self) -> impl Iterator<Item = &Answer> {
+    pub(crate) fn answers(&self) -> impl Iterator<Item = &StoredResponse> {
         let recorded = self.recorded.values().flat_map(BTreeMap::values).flatten();
         let files = self.directory.iter().flat_map(Directory::answers);
         recorded
@@ -251,19 +256,19 @@ impl Site {
         method: &Method,
         target: &str,
         secure: bool,
-    ) -> Found<'_> {
+    ) -> LookupResult<'_> {
         self.requests.fetch_add(1, Ordering::Relaxed);
         let found = self.look_up(host, method, target, secure);
         match found {
-            Found::NoTarget => {
+            LookupResult::NoTarget => {
                 self.not_found.fetch_add(1, Ordering::Relaxed);
                 tracing::debug!(host = host.unwrap_or("-"), target, "not found");
             }
-            Found::NoHost => {
+            LookupResult::NoHost => {
                 self.misdirected.fetch_add(1, Ordering::Relaxed);
                 tracing::debug!(host = host.unwrap_or("-"), target, "host is not served");
             }
-            Found::Answer(_) | Found::Moved(_) | Found::OtherMethods(_) => {}
+            LookupResult::Answer(_) | LookupResult::Moved(_) | LookupResult::OtherMethods(_) => {}
         }
         found
     }
@@ -279,7 +284,7 @@ impl Site {
         method: &Method,
         target: &str,
         secure: bool,
-    ) -> Found<'_> {
+    ) -> LookupResult<'_> {
         let method = if method == Method::HEAD {
             &Method::GET
         } else {
@@ -290,28 +295,28 @@ impl Site {
         }
         let (name, port) = split_port(host.unwrap_or_default());
         let Some(targets) = self.targets_of(&normalize_host(name)) else {
-            return Found::NoHost;
+            return LookupResult::NoHost;
         };
         let Some(all) = targets.get(target) else {
-            return Found::NoTarget;
+            return LookupResult::NoTarget;
         };
-        let fit = |one: &&Recorded| (one.secure == secure, one.port == port);
+        let fit = |one: &&RecordedExchange| (one.secure == secure, one.port == port);
         let best = all
             .iter()
             .filter(|one| one.method == *method)
             .rev()
             .max_by_key(fit);
         match best {
-            Some(best) => Found::Answer(&best.answer),
+            Some(best) => LookupResult::Answer(&best.answer),
             None => {
                 let mut methods: Vec<Method> = all.iter().map(|one| one.method.clone()).collect();
                 methods.dedup();
-                Found::OtherMethods(methods)
+                LookupResult::OtherMethods(methods)
             }
         }
     }
 
-    fn targets_of(&self, host: &str) -> Option<&BTreeMap<String, Vec<Recorded>>> {
+    fn targets_of(&self, host: &str) -> Option<&BTreeMap<String, Vec<RecordedExchange>>> {
         self.recorded.get(host).or_else(|| {
             let by_number =
                 host.is_empty() || host == "localhost" || host.parse::<IpAddr>().is_ok();
@@ -322,8 +327,8 @@ impl Site {
 }
 
 /// Whether `new` answers a client that has nothing yet better than `old`.
-fn is_fuller(new: &Answer, old: &Answer) -> bool {
-    let rank = |answer: &Answer| match answer.status {
+fn is_fuller(new: &StoredResponse, old: &StoredResponse) -> bool {
+    let rank = |answer: &StoredResponse| match answer.status {
         StatusCode::NOT_MODIFIED => 0,
         StatusCode::PARTIAL_CONTENT => 1,
         _ => 2,

@@ -23,7 +23,7 @@ pub struct UrlDigest(u64);
 
 /// The memory of one session: up to [`REMEMBERED_URLS`] digests of 8 bytes, however long the URLs are.
 #[derive(Debug)]
-pub struct Visit {
+pub struct SessionHistory {
     key: DigestKey,
     /// The URLs that the client received as responses or pushes, in order.
     had: Vec<UrlDigest>,
@@ -31,7 +31,7 @@ pub struct Visit {
     had_too_much: bool,
 }
 
-impl Visit {
+impl SessionHistory {
     /// The memory of a session that has had nothing yet.
     #[must_use]
     pub fn new(key: DigestKey) -> Self {
@@ -77,18 +77,18 @@ impl Visit {
 mod tests {
     use super::*;
 
-    fn note(visit: &mut Visit, url: &str) {
+    fn note(visit: &mut SessionHistory, url: &str) {
         let digest = visit.digest(url);
         visit.note(digest);
     }
 
-    fn has(visit: &Visit, url: &str) -> bool {
+    fn has(visit: &SessionHistory, url: &str) -> bool {
         visit.has(visit.digest(url))
     }
 
     #[test]
     fn the_history_contains_recorded_urls_only() {
-        let mut visit = Visit::new(DigestKey([1; 16]));
+        let mut visit = SessionHistory::new(DigestKey([1; 16]));
         for url in ["/b", "/a", "/b", "/c"] {
             note(&mut visit, url);
         }
@@ -99,7 +99,7 @@ mod tests {
 
     #[test]
     fn an_overflowed_history_contains_every_url() {
-        let mut visit = Visit::new(DigestKey::default());
+        let mut visit = SessionHistory::new(DigestKey::default());
         for n in 0..REMEMBERED_URLS {
             assert!(!has(&visit, "x"), "{n}");
             note(&mut visit, &n.to_string());
@@ -113,7 +113,8 @@ mod tests {
 
     #[test]
     fn digests_differ_by_their_key() {
-        let [one, other] = [1, 2].map(|byte| Visit::new(DigestKey([byte; 16])).digest("/a"));
+        let [one, other] =
+            [1, 2].map(|byte| SessionHistory::new(DigestKey([byte; 16])).digest("/a"));
         assert_ne!(one, other);
     }
 }

@@ -7,7 +7,7 @@ use http::{Request, Response};
 use spdy::body::Body;
 use spdy::runtime::{SharedRuntime, TokioRuntime};
 use spdy_frame::priority::Priority;
-use spdy_net::calendar::Calendar;
+use spdy_net::calendar::WallClock;
 use spdy_net::certificates::{KeyKind, LocalCa};
 use spdy_net::connection::{ClientOptions, Connection};
 use spdy_net::network::BoxIo;
@@ -39,8 +39,8 @@ fn site() -> Arc<Site> {
 }
 
 /// The hour at the origin of a run.
-fn calendar() -> Calendar {
-    Calendar::FromOrigin(SystemTime::UNIX_EPOCH + Duration::from_secs(1_000_000_000))
+fn calendar() -> WallClock {
+    WallClock::FromOrigin(SystemTime::UNIX_EPOCH + Duration::from_secs(1_000_000_000))
 }
 
 async fn connect(

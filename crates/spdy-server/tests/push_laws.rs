@@ -6,7 +6,7 @@ use spdy_frame::priority::Priority;
 use spdy_page::replica::Kind;
 use spdy_server::associated_content::associated;
 use spdy_server::link_header::links;
-use spdy_server::push_plan::{Budget, Hints, Known, PushCandidate, plan};
+use spdy_server::push_plan::{Budget, CandidateState, Hints, PushCandidate, plan};
 
 /// Pieces of which odd URLs and headers are made.
 fn piece() -> impl Strategy<Value = String> {
@@ -51,9 +51,9 @@ proptest! {
         let page: Uri = "https://a.test/dir/page?q".parse().unwrap();
         let budget = Budget { streams, bytes, hints: 9, wishes: 30 };
         let known = |uri: &Uri| match uri.to_string().len() % 5 {
-            0 => Known::Had,
-            1 => Known::Absent,
-            n => Known::Here { bytes: n * 300, kind: Kind::ALL[n] },
+            0 => CandidateState::Had,
+            1 => CandidateState::Absent,
+            n => CandidateState::Here { bytes: n * 300, kind: Kind::ALL[n] },
         };
         let made = plan(&page, Priority::new(level), &budget, hints, wishes.clone(), |uri, _| known(uri));
         prop_assert!(made.pushes.len() <= streams);
@@ -63,7 +63,7 @@ proptest! {
         for (nth, push) in made.pushes.iter().enumerate() {
             prop_assert!(spdy_http::push::is_same_origin(&page, &push.uri), "{}", push.uri);
             prop_assert!(push.uri != page);
-            prop_assert!(matches!(known(&push.uri), Known::Here { .. }), "{}", push.uri);
+            prop_assert!(matches!(known(&push.uri), CandidateState::Here { .. }), "{}", push.uri);
             prop_assert!(push.priority.level() == 7 || push.priority.level() > level);
             prop_assert!(made.pushes[..nth].iter().all(|other| other.uri != push.uri));
         }

@@ -13,7 +13,7 @@ use spdy_frame::header_block::HeaderBlock;
 use spdy_frame::version::Version;
 use spdy_session::config::{Config, Role};
 use spdy_session::event::Event;
-use spdy_session::session::{Open, Session};
+use spdy_session::session::{Session, StreamOptions};
 
 const STREAMS: u64 = 100;
 const NOW: Instant = Instant::ZERO;
@@ -60,9 +60,9 @@ impl Pair {
 
     /// A hundred requests and their answers of `body`; gives the bytes that came.
     fn batch(&mut self, body: &Bytes) -> usize {
-        let open = Open {
+        let open = StreamOptions {
             fin: true,
-            ..Open::default()
+            ..StreamOptions::default()
         };
         for _ in 0..STREAMS {
             self.client.open(&self.asked, open).expect("room for all");

@@ -21,7 +21,7 @@ use crate::config::Role;
 use crate::error::SessionError;
 use crate::event::{Event, ResetCause};
 use crate::session::Session;
-use crate::stream::{Answer, State, Stream};
+use crate::stream::{ReplyState, State, Stream};
 
 /// How far the end has come.
 #[derive(Debug, Default)]
@@ -153,7 +153,7 @@ impl Session {
                 // what was never written was not processed either, whatever last-good says: a
                 // drain in two steps starts with 2^31 - 1; and what was answered was processed,
                 // so that a POST must not go out again (choice: the stream goes on)
-                let above = id > last_good && stream.answer != Answer::Received;
+                let above = id > last_good && stream.answer != ReplyState::Received;
                 stream.state != State::Closed && (above || !stream.written)
             });
             if lost && self.take_stream(id).is_some() {

@@ -10,8 +10,8 @@ use spdy_frame::stream_id::StreamId;
 use crate::config::Role;
 use crate::error::OpenError;
 use crate::limit::Limit;
-use crate::session::{Open, Session};
-use crate::stream::{Answer, DiscardedInput, Item, Queued, State, Stream};
+use crate::session::{Session, StreamOptions};
+use crate::stream::{DiscardedInput, Item, QueueState, ReplyState, State, Stream};
 use crate::window::{ReceiveWindow, SendWindow};
 
 impl Session {
@@ -29,7 +29,11 @@ impl Session {
     ///
     /// Here and with every other block: not now, but when it is written, if it does not fit into a
     /// frame of the version. [`HeaderBlock::check`] finds that before.
-    pub fn open(&mut self, headers: &HeaderBlock, open: Open) -> Result<StreamId, OpenError> {
+    pub fn open(
+        &mut self,
+        headers: &HeaderBlock,
+        open: StreamOptions,
+    ) -> Result<StreamId, OpenError> {
         if self.is_closing() {
             return Err(OpenError::Closing);
         }
@@ -49,9 +53,9 @@ impl Session {
         let id = StreamId::new(self.next_id);
         self.next_id += 2;
         let (state, answer) = if open.unidirectional {
-            (State::HalfClosedRemote, Answer::NoneToUs)
+            (State::HalfClosedRemote, ReplyState::NoneToUs)
         } else {
-            (State::Open, Answer::Awaited)
+            (State::Open, ReplyState::Awaited)
         };
         let mut stream = self.new_stream(id, open, state, answer);
         stream.written = false;
@@ -70,9 +74,9 @@ impl Session {
     pub(crate) fn new_stream(
         &mut self,
         id: StreamId,
-        open: Open,
+        open: StreamOptions,
         state: State,
-        answer: Answer,
+        answer: ReplyState,
     ) -> Stream {
         Stream {
             id,
@@ -91,7 +95,7 @@ impl Session {
             end_queued: false,
             reset_after_fin: None,
             full: false,
-            queued: Queued::No,
+            queued: QueueState::No,
             hurry: false,
             starved: None,
             receive: ReceiveWindow::of_stream(self.config.stream_window()),
@@ -112,10 +116,10 @@ impl Session {
         let Some(stream) = self.streams.get_mut(id) else {
             return false;
         };
-        if stream.answer != Answer::Owed || !stream.state.sends() {
+        if stream.answer != ReplyState::Owed || !stream.state.sends() {
             return false;
         }
-        stream.answer = Answer::Given;
+        stream.answer = ReplyState::Given;
         stream.end_queued = fin;
         stream.items.push_back(Item::SynReply {
             headers: headers.clone(),
@@ -132,10 +136,10 @@ impl Session {
         let Some(stream) = self.streams.get_mut(id) else {
             return;
         };
-        let queued = stream.queued == Queued::Data;
+        let queued = stream.queued == QueueState::Data;
         if queued {
             self.outbound.forget(stream);
-            stream.queued = Queued::No;
+            stream.queued = QueueState::No;
         }
         stream.priority = priority;
         if queued {
@@ -397,10 +401,13 @@ mod tests {
         let mut session = Session::new(Config::new(Role::Client, Version::V31), Instant::ZERO);
         session.next_id = StreamId::MAX.value();
         let headers = HeaderBlock::new();
-        assert_eq!(session.open(&headers, Open::default()), Ok(StreamId::MAX));
+        assert_eq!(
+            session.open(&headers, StreamOptions::default()),
+            Ok(StreamId::MAX)
+        );
         assert!(session.is_closing());
         assert_eq!(
-            session.open(&headers, Open::default()),
+            session.open(&headers, StreamOptions::default()),
             Err(OpenError::Closing)
         );
     }
@@ -414,7 +421,9 @@ mod tests {
         let mut wire = bytes::BytesMut::new();
         // As many in each queue as there are priorities, and the window too small for all.
         for n in 0..1000 {
-            let id = session.open(&HeaderBlock::new(), Open::default()).unwrap();
+            let id = session
+                .open(&HeaderBlock::new(), StreamOptions::default())
+                .unwrap();
             if n % 3 > 0 {
                 while session.poll_transmit(Instant::ZERO, &mut wire) {}
             }
@@ -432,7 +441,9 @@ mod tests {
         let mut config = Config::new(Role::Client, Version::V2);
         (config.send_buffer_bytes, config.data_frame_bytes) = (0, usize::MAX);
         let mut session = Session::new(config, Instant::ZERO);
-        let id = session.open(&HeaderBlock::new(), Open::default()).unwrap();
+        let id = session
+            .open(&HeaderBlock::new(), StreamOptions::default())
+            .unwrap();
         assert_eq!(session.send_capacity(id), 1);
         session.send_data(id, Bytes::from(vec![0; 1 << 24]), false);
         let mut wire = bytes::BytesMut::new();

@@ -11,12 +11,12 @@ use crate::error::{Flood, SessionError};
 
 /// One class of frames, or of work.
 #[derive(Clone, Copy, Debug, Default)]
-struct Tally {
+struct WindowCount {
     started: Instant,
     count: u64,
 }
 
-impl Tally {
+impl WindowCount {
     /// Counts `more` at `now`; how many there are in this window.
     fn add(&mut self, more: u64, now: Instant, limits: &FloodLimits) -> u64 {
         if self.count == 0 || now - self.started >= limits.window {
@@ -32,24 +32,24 @@ impl Tally {
 
 /// What the peer has spent.
 #[derive(Debug)]
-pub(crate) struct Budget {
+pub(crate) struct FloodBudget {
     limits: FloodLimits,
-    empty: Tally,
-    settings: Tally,
-    pings: Tally,
-    refused: Tally,
-    stray: Tally,
-    bad_blocks: Tally,
-    inflated: Tally,
+    empty: WindowCount,
+    settings: WindowCount,
+    pings: WindowCount,
+    refused: WindowCount,
+    stray: WindowCount,
+    bad_blocks: WindowCount,
+    inflated: WindowCount,
     /// The window in which streams opened and streams spoiled are compared.
     spoiled_since: Instant,
     opened: u32,
     spoiled: u32,
 }
 
-impl Budget {
+impl FloodBudget {
     pub(crate) fn new(limits: FloodLimits) -> Self {
-        let none = Tally::default();
+        let none = WindowCount::default();
         Self {
             limits,
             empty: none,

@@ -16,7 +16,7 @@ pub enum Direction {
 
 /// One frame as it passed.
 #[derive(Debug)]
-pub struct Seen<'a> {
+pub struct ObservedFrame<'a> {
     /// When it was written into the driver's buffer, or read.
     pub at: Instant,
     /// The version of the session.
@@ -36,5 +36,5 @@ pub struct Seen<'a> {
 /// Sees every frame.
 pub trait Observe: Send + Sync {
     /// `seen` passed. Called in the order of the wire, from within the machine: do not wait here.
-    fn seen(&self, seen: &Seen<'_>);
+    fn seen(&self, seen: &ObservedFrame<'_>);
 }

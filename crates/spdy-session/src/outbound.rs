@@ -35,7 +35,7 @@ use crate::event::Event;
 use crate::observe::Direction;
 use crate::scheduler::Scheduler;
 use crate::session::Session;
-use crate::stream::{Item, Queued, State, Stream};
+use crate::stream::{Item, QueueState, State, Stream};
 use crate::window::{INITIAL_WINDOW, MAX_WINDOW};
 
 /// What waits to be written, by kind.
@@ -95,10 +95,10 @@ impl Outbound {
     /// can be written would grow for ever.
     pub(crate) fn forget(&mut self, stream: &Stream) {
         match stream.queued {
-            Queued::No => {}
-            Queued::Head => self.heads.retain(|&id| id != stream.id),
-            Queued::Data => self.scheduler.remove(stream.priority, stream.id),
-            Queued::Held => self.held.retain(|&id| id != stream.id),
+            QueueState::No => {}
+            QueueState::Head => self.heads.retain(|&id| id != stream.id),
+            QueueState::Data => self.scheduler.remove(stream.priority, stream.id),
+            QueueState::Held => self.held.retain(|&id| id != stream.id),
         }
     }
 
@@ -175,18 +175,18 @@ impl Session {
         let Some(stream) = self.streams.get_mut(id) else {
             return;
         };
-        if stream.queued != Queued::No {
+        if stream.queued != QueueState::No {
             return;
         }
         match stream.first_is_head() {
             Some(true) => {
-                stream.queued = Queued::Head;
+                stream.queued = QueueState::Head;
                 self.outbound.heads.push_back(id);
             }
             // without credit it waits outside of all queues for WINDOW_UPDATE
             Some(false) if windows && stream.send.credit() == 0 => self.mark_starved(id),
             Some(false) => {
-                stream.queued = Queued::Data;
+                stream.queued = QueueState::Data;
                 self.outbound.scheduler.push(stream.priority, id);
             }
             None => {}
@@ -211,8 +211,8 @@ impl Session {
             && stream.send.credit() >= small.min(stream.queued_bytes)
         {
             stream.starved = None;
-            if stream.queued == Queued::Held {
-                stream.queued = Queued::No;
+            if stream.queued == QueueState::Held {
+                stream.queued = QueueState::No;
                 self.outbound.held.retain(|&held| held != id);
             }
         }
@@ -225,7 +225,7 @@ impl Session {
         self.outbound.hold_until = None;
         for id in std::mem::take(&mut self.outbound.held) {
             if let Some(stream) = self.streams.get_mut(id) {
-                stream.queued = Queued::No;
+                stream.queued = QueueState::No;
                 stream.hurry |= hurry;
                 self.schedule(id);
             }
@@ -331,7 +331,7 @@ impl Session {
         let Some(stream) = self.streams.get_mut(id) else {
             return false;
         };
-        stream.queued = Queued::No;
+        stream.queued = QueueState::No;
         let Some(item) = stream.items.pop_front() else {
             return false;
         };
@@ -434,7 +434,7 @@ impl Session {
             let Some(stream) = self.streams.get_mut(id) else {
                 continue;
             };
-            stream.queued = Queued::No;
+            stream.queued = QueueState::No;
             let mut credit = usize::MAX;
             if windows {
                 credit = credit.min(stream.send.credit());
@@ -448,7 +448,7 @@ impl Session {
             }
             let wanted = stream.queued_bytes.min(frame_bytes);
             if credit < wanted.min(small) && !stream.hurry {
-                stream.queued = Queued::Held;
+                stream.queued = QueueState::Held;
                 self.outbound.held.push(id);
                 let until = self.now + self.config.small_data_delay;
                 self.outbound.hold_until.get_or_insert(until);

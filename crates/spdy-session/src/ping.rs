@@ -12,7 +12,7 @@ use crate::config::Role;
 
 /// Our ping that is asked for or under way.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Flight {
+pub(crate) struct PingInFlight {
     id: u32,
     /// When it was asked for, or written: what a dead session is told by.
     pub(crate) asked: Instant,
@@ -38,7 +38,7 @@ pub(crate) enum PingOutcome {
 pub(crate) struct Pings {
     parity: u32,
     next_id: u32,
-    flight: Option<Flight>,
+    flight: Option<PingInFlight>,
     /// DATA left before the last one that was written, since one before it was answered.
     behind_data: bool,
     /// DATA left since then.
@@ -68,7 +68,7 @@ impl Pings {
     /// flight only cost the peer (and some count them as a flood).
     pub(crate) fn ask(&mut self, now: Instant) {
         if self.flight.is_none() {
-            self.flight = Some(Flight {
+            self.flight = Some(PingInFlight {
                 id: self.next_id,
                 asked: now,
                 sent: None,
@@ -95,7 +95,7 @@ impl Pings {
         self.flight.is_some_and(|flight| flight.sent.is_none())
     }
 
-    pub(crate) fn flight(&self) -> Option<Flight> {
+    pub(crate) fn flight(&self) -> Option<PingInFlight> {
         self.flight
     }
 
@@ -133,7 +133,7 @@ impl Pings {
             return PingOutcome::Echoed;
         }
         match self.flight {
-            Some(Flight {
+            Some(PingInFlight {
                 id: ours,
                 sent: Some(sent),
                 ..

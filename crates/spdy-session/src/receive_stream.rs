@@ -13,8 +13,8 @@ use crate::error::SessionError;
 use crate::event::{Event, ResetCause};
 use crate::limit::Limit;
 use crate::receive::Block;
-use crate::session::{Open, Session};
-use crate::stream::{Answer, Arrival, State, StreamViolation};
+use crate::session::{Session, StreamOptions};
+use crate::stream::{Arrival, ReplyState, State, StreamViolation};
 use crate::window::INITIAL_WINDOW;
 
 impl Session {
@@ -133,12 +133,12 @@ impl Session {
             fin: syn.fin,
         });
         let (state, answer) = match (unidirectional, syn.fin) {
-            (false, false) => (State::Open, Answer::Owed),
-            (false, true) => (State::HalfClosedRemote, Answer::Owed),
-            (true, false) => (State::HalfClosedLocal, Answer::NoneByUs),
+            (false, false) => (State::Open, ReplyState::Owed),
+            (false, true) => (State::HalfClosedRemote, ReplyState::Owed),
+            (true, false) => (State::HalfClosedLocal, ReplyState::NoneByUs),
             (true, true) => return self.streams.remember(id),
         };
-        let open = Open {
+        let open = StreamOptions {
             priority: syn.priority,
             associated_to: syn.associated_to,
             unidirectional,
@@ -159,7 +159,7 @@ impl Session {
         if self
             .streams
             .get(id)
-            .is_some_and(|stream| stream.answer == Answer::NoneToUs)
+            .is_some_and(|stream| stream.answer == ReplyState::NoneToUs)
         {
             return Ok(());
         }

@@ -46,20 +46,20 @@ use crate::closing::Closing;
 use crate::config::{Config, Role};
 use crate::deadline::Deadlines;
 use crate::event::Event;
-use crate::flood::Budget;
+use crate::flood::FloodBudget;
 use crate::held_up::Backpressure;
 use crate::limit::{Hits, Limit};
-use crate::observe::{Direction, Seen};
+use crate::observe::{Direction, ObservedFrame};
 use crate::outbound::Outbound;
 use crate::ping::Pings;
 use crate::streams::Streams;
-use crate::tally::{Frames, ResetCounts};
-use crate::undecided::Undecided;
+use crate::tally::{FrameCounts, ResetCounts};
+use crate::undecided::VersionDetection;
 use crate::window::{INITIAL_WINDOW, ReceiveWindow, SendWindow};
 
 /// What SYN_STREAM says besides its headers.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Open {
+pub struct StreamOptions {
     /// How urgent the answer is; of a unidirectional stream, the stream itself.
     pub priority: Priority,
     /// The stream it belongs to: of a push, the request. 0 for none.
@@ -82,9 +82,9 @@ pub struct Stats {
     /// Header blocks that came, as they were on the wire, bytes.
     pub received_block_wire_bytes: u64,
     /// Frames that we wrote.
-    pub frames_sent: Frames,
+    pub frames_sent: FrameCounts,
     /// Frames that came, whole.
-    pub frames_received: Frames,
+    pub frames_received: FrameCounts,
     /// Streams that we opened: SYN_STREAM was written.
     pub streams_opened: u64,
     /// Streams of the peer that were handed to the owner.
@@ -162,7 +162,7 @@ pub struct Session {
     pub(crate) streams: Streams,
     pub(crate) outbound: Outbound,
     pub(crate) pings: Pings,
-    pub(crate) budget: Budget,
+    pub(crate) budget: FloodBudget,
     pub(crate) closing: Closing,
     pub(crate) deadlines: Deadlines,
     pub(crate) stats: Stats,
@@ -172,7 +172,7 @@ pub struct Session {
     /// The session has a window.
     pub(crate) session_window: bool,
     /// Whether it has is not known.
-    pub(crate) undecided: Undecided,
+    pub(crate) undecided: VersionDetection,
     /// What we may send in all. Counted even where it does not bind: SPDY/3 may turn out to be 3.1.
     pub(crate) send: SendWindow,
     /// What the peer may send in all; as `send`.
@@ -226,13 +226,13 @@ impl Session {
             streams: Streams::new(client),
             outbound: Outbound::new(config.starvation_guard),
             pings: Pings::new(config.role, config.ping_echoes),
-            budget: Budget::new(config.floods),
+            budget: FloodBudget::new(config.floods),
             closing: Closing::default(),
             deadlines: Deadlines::new(now),
             stats: Stats::default(),
             stream_windows: config.stream_windows(),
             session_window: config.session_window(),
-            undecided: Undecided::new(&config),
+            undecided: VersionDetection::new(&config),
             send: SendWindow::new(INITIAL_WINDOW),
             receive,
             peer_initial_window: INITIAL_WINDOW,
@@ -422,7 +422,7 @@ impl Session {
         plain_bytes: usize,
     ) {
         if let Some(observer) = &self.config.observer {
-            observer.seen(&Seen {
+            observer.seen(&ObservedFrame {
                 at: self.now,
                 version: self.config.version,
                 direction,

@@ -43,7 +43,7 @@ pub(crate) enum Step {
 
 /// Whether SYN_REPLY was seen, and whose it is.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) enum Answer {
+pub(crate) enum ReplyState {
     /// The peer's, and it has not come.
     Awaited,
     /// The peer's, and it has come.
@@ -151,7 +151,7 @@ pub(crate) enum Item {
 
 /// In which queue of `outbound` a stream stands: in one at most.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) enum Queued {
+pub(crate) enum QueueState {
     No,
     /// Its first item needs no credit: a header block, a bare FIN, or RST_STREAM.
     Head,
@@ -181,7 +181,7 @@ pub(crate) struct Stream {
     pub(crate) told_priority: Priority,
     pub(crate) unidirectional: bool,
     pub(crate) state: State,
-    pub(crate) answer: Answer,
+    pub(crate) answer: ReplyState,
     /// Our SYN_STREAM is on the wire; always so for the peer's streams.
     pub(crate) written: bool,
     /// HEADERS frames that came.
@@ -199,7 +199,7 @@ pub(crate) struct Stream {
     pub(crate) reset_after_fin: Option<RstStatus>,
     /// `send_capacity` is 0 until the queue has gone down.
     pub(crate) full: bool,
-    pub(crate) queued: Queued,
+    pub(crate) queued: QueueState,
     /// It has waited for credit long enough: small DATA may go.
     pub(crate) hurry: bool,
     /// Since when its DATA has waited for credit of its own, and how much has left since.
@@ -229,25 +229,25 @@ impl Stream {
     /// Takes the step of a frame that came, if it may come now.
     pub(crate) fn arrive(&mut self, arrival: Arrival, fin: bool) -> Result<(), StreamViolation> {
         let answer = match (arrival, self.answer) {
-            (Arrival::Reply, Answer::Awaited) => Answer::Received,
-            (Arrival::Reply, Answer::Received) if !self.state.receives() => {
+            (Arrival::Reply, ReplyState::Awaited) => ReplyState::Received,
+            (Arrival::Reply, ReplyState::Received) if !self.state.receives() => {
                 return Err(StreamViolation::AfterFin);
             }
-            (Arrival::Reply, Answer::Received) => return Err(StreamViolation::SecondReply),
-            (Arrival::Reply, Answer::NoneToUs) => return Err(StreamViolation::AfterFin),
-            (Arrival::Reply, Answer::Owed | Answer::Given | Answer::NoneByUs) => {
+            (Arrival::Reply, ReplyState::Received) => return Err(StreamViolation::SecondReply),
+            (Arrival::Reply, ReplyState::NoneToUs) => return Err(StreamViolation::AfterFin),
+            (Arrival::Reply, ReplyState::Owed | ReplyState::Given | ReplyState::NoneByUs) => {
                 return Err(StreamViolation::ReplyByOpener);
             }
-            (Arrival::Headers | Arrival::Data, Answer::Awaited) => {
+            (Arrival::Headers | Arrival::Data, ReplyState::Awaited) => {
                 return Err(StreamViolation::BeforeReply);
             }
             (
                 Arrival::Headers | Arrival::Data,
-                Answer::Received
-                | Answer::Owed
-                | Answer::Given
-                | Answer::NoneToUs
-                | Answer::NoneByUs,
+                ReplyState::Received
+                | ReplyState::Owed
+                | ReplyState::Given
+                | ReplyState::NoneToUs
+                | ReplyState::NoneByUs,
             ) => self.answer,
         };
         self.state = self.state.after(Step::Got { fin })?;
@@ -265,7 +265,7 @@ impl Stream {
 
     /// Whether the owner may queue more for it (SYN_REPLY is asked about elsewhere).
     pub(crate) fn accepts_output(&self) -> bool {
-        self.state.sends() && !self.end_queued && self.answer != Answer::Owed
+        self.state.sends() && !self.end_queued && self.answer != ReplyState::Owed
     }
 
     /// Whether its first item is one that needs no credit; `None` without items.

@@ -39,13 +39,13 @@ const RESET_NAMES: [&str; 12] = [
 
 /// Frames by type.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub struct Frames([u64; FRAME_NAMES.len()]);
+pub struct FrameCounts([u64; FRAME_NAMES.len()]);
 
 /// RST_STREAM frames by status.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct ResetCounts([u64; RESET_NAMES.len()]);
 
-impl Frames {
+impl FrameCounts {
     const OTHER: usize = FRAME_NAMES.len() - 1;
 
     const fn place(kind: Kind) -> usize {
@@ -139,7 +139,7 @@ mod tests {
         for version in [Version::V2, Version::V3, Version::V31] {
             for number in (1..=12).chain([0xf000]) {
                 let kind = Kind::from_number(version, number);
-                let mut frames = Frames::default();
+                let mut frames = FrameCounts::default();
                 frames.count(kind);
                 let named: Vec<_> = frames.iter().filter(|(_, count)| *count > 0).collect();
                 let name = match kind {
@@ -151,7 +151,7 @@ mod tests {
                 assert_eq!((frames.of(kind), frames.total()), (1, 1));
             }
         }
-        let mut frames = Frames::default();
+        let mut frames = FrameCounts::default();
         frames.count(Kind::Data);
         assert_eq!(frames.iter().next(), Some(("DATA", 1)));
     }

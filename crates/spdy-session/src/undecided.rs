@@ -37,14 +37,14 @@ const PATIENCE: Duration = Duration::from_secs(10);
 
 /// What is known of the peer's version.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Undecided {
-    known: Known,
+pub(crate) struct VersionDetection {
+    known: DetectionState,
     /// The session got credit.
     granted: bool,
 }
 
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-enum Known {
+enum DetectionState {
     /// All.
     All,
     /// That it is 3 or 3.1.
@@ -55,12 +55,12 @@ enum Known {
     AskedAt(Instant),
 }
 
-impl Undecided {
+impl VersionDetection {
     pub(crate) fn new(config: &Config) -> Self {
         let may_turn = config.detect_session_window && config.version == Version::V3;
         let known = match may_turn && config.stream_windows() {
-            true => Known::Little,
-            false => Known::All,
+            true => DetectionState::Little,
+            false => DetectionState::All,
         };
         Self {
             known,
@@ -69,7 +69,7 @@ impl Undecided {
     }
 
     pub(crate) fn is_yes(self) -> bool {
-        self.known != Known::All
+        self.known != DetectionState::All
     }
 
     /// The session got credit.
@@ -80,8 +80,8 @@ impl Undecided {
     /// When the wait for an answer is over.
     pub(crate) fn until(self) -> Option<Instant> {
         match self.known {
-            Known::AskedAt(at) => Some(at + PATIENCE),
-            Known::All | Known::Little | Known::Asked => None,
+            DetectionState::AskedAt(at) => Some(at + PATIENCE),
+            DetectionState::All | DetectionState::Little | DetectionState::Asked => None,
         }
     }
 }
@@ -102,8 +102,8 @@ impl Session {
     /// Asks the peer, in its way, if DATA waits for a window that it may not have.
     pub(crate) fn probe_version(&mut self) {
         let waits = self.outbound.data_bytes > 0 && self.send.credit() == 0;
-        if self.undecided.known == Known::Little && waits {
-            self.undecided.known = Known::Asked;
+        if self.undecided.known == DetectionState::Little && waits {
+            self.undecided.known = DetectionState::Asked;
             self.pings.request_behind_data(self.now);
         }
     }
@@ -113,27 +113,30 @@ impl Session {
     /// waited for without an end.
     pub fn handle_transmitted(&mut self, now: Instant) {
         self.advance(now);
-        if self.undecided.known == Known::Asked && !self.pings.is_unwritten() {
-            self.undecided.known = Known::AskedAt(now);
+        if self.undecided.known == DetectionState::Asked && !self.pings.is_unwritten() {
+            self.undecided.known = DetectionState::AskedAt(now);
         }
     }
 
     /// It speaks 3.1: both windows have counted from the first byte on.
     pub(crate) fn set_version_31(&mut self) {
-        self.undecided.known = Known::All;
+        self.undecided.known = DetectionState::All;
         self.session_window = true;
         self.open_session_window();
     }
 
     /// It speaks 3, or was silent when asked. WINDOW_UPDATE for stream 0 still shows 3.1.
     pub(crate) fn set_version_3(&mut self) {
-        self.undecided.known = Known::All;
+        self.undecided.known = DetectionState::All;
         self.release_delayed(false);
     }
 
     /// An echo came.
     pub(crate) fn handle_probe_echo(&mut self) {
-        if matches!(self.undecided.known, Known::Asked | Known::AskedAt(_)) {
+        if matches!(
+            self.undecided.known,
+            DetectionState::Asked | DetectionState::AskedAt(_)
+        ) {
             self.set_version_3();
         }
     }

@@ -10,7 +10,7 @@ use spdy_frame::stream_id::StreamId;
 use spdy_frame::version::Version;
 use spdy_session::config::{Config, Role};
 use spdy_session::event::Event;
-use spdy_session::session::{Open, Session, Stats};
+use spdy_session::session::{Session, Stats, StreamOptions};
 
 /// Two machines, and the buffers of their drivers.
 struct Pair {
@@ -82,7 +82,9 @@ fn consume(side: &mut Session, event: Event) {
 
 /// A stream of the client's, open both ways.
 fn opened(pair: &mut Pair) -> StreamId {
-    let id = pair.client.open(&HeaderBlock::new(), Open::default());
+    let id = pair
+        .client
+        .open(&HeaderBlock::new(), StreamOptions::default());
     let id = id.expect("the first of a hundred");
     pair.talk(&mut |side, event| {
         if let Event::Opened { id, .. } = event {
@@ -126,9 +128,9 @@ fn an_exchange_allocates_its_header_blocks_alone() {
     let asked = HeaderBlock::from_iter([(":method", "GET"), (":path", "/"), (":host", "h")]);
     let answered = HeaderBlock::from_iter([(":status", "200 OK"), ("content-length", "5")]);
     let body = Bytes::from_static(b"hello");
-    let fin = Open {
+    let fin = StreamOptions {
         fin: true,
-        ..Open::default()
+        ..StreamOptions::default()
     };
     let mut ended = 0;
     let mut round = |pair: &mut Pair| {

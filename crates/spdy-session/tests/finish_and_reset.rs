@@ -8,7 +8,7 @@ use spdy_frame::stream_id::StreamId;
 use spdy_frame::version::Version;
 use spdy_session::config::{Config, Role};
 use spdy_session::event::{Event, ResetCause};
-use spdy_session::session::{Open, Session};
+use spdy_session::session::{Session, StreamOptions};
 
 const NOW: Instant = Instant::ZERO;
 const ID: StreamId = StreamId::new(1);
@@ -18,7 +18,7 @@ fn pair() -> (Session, Session) {
     let mut client = Session::new(Config::new(Role::Client, Version::V31), NOW);
     let mut server = Session::new(Config::new(Role::Server, Version::V31), NOW);
     client
-        .open(&HeaderBlock::new(), Open::default())
+        .open(&HeaderBlock::new(), StreamOptions::default())
         .expect("room");
     deliver(&mut client, &mut server);
     (client, server)

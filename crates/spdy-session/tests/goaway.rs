@@ -11,14 +11,14 @@ use spdy_frame::version::Version;
 use spdy_session::config::{Config, Role};
 use spdy_session::error::OpenError;
 use spdy_session::event::Event;
-use spdy_session::session::Open;
+use spdy_session::session::StreamOptions;
 use support::pair::Pair;
 use support::{Script, bytes, event_line, id, ms, some_headers};
 
-fn get() -> Open {
-    Open {
+fn get() -> StreamOptions {
+    StreamOptions {
         fin: true,
-        ..Open::default()
+        ..StreamOptions::default()
     }
 }
 

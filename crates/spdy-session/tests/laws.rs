@@ -18,7 +18,7 @@ use spdy_frame::status::{GoAwayStatus, RstStatus};
 use spdy_frame::version::Version;
 use spdy_session::config::{Config, PushPolicy, Role};
 use spdy_session::event::Event;
-use spdy_session::session::{Open, Session};
+use spdy_session::session::{Session, StreamOptions};
 use support::{id, ms, some_headers};
 
 /// A frame in outline; its block is compressed when the script is written.
@@ -158,9 +158,9 @@ fn machine(role: Role, version: Version) -> Session {
             session
                 .open(
                     &some_headers(),
-                    Open {
+                    StreamOptions {
                         fin: true,
-                        ..Open::default()
+                        ..StreamOptions::default()
                     },
                 )
                 .unwrap();
@@ -302,7 +302,7 @@ proptest! {
                         session.reply(id, &some_headers(), false);
                         session.send_data(id, support::bytes(20_000), id.value() % 3 == 0);
                         let push =
-                            Open { associated_to: id, unidirectional: true, ..Open::default() };
+                            StreamOptions { associated_to: id, unidirectional: true, ..StreamOptions::default() };
                         let _ = session.open(&some_headers(), push);
                     }
                     Event::Data { id, data, .. } if id.value() % 5 != 0 => {
@@ -475,7 +475,7 @@ proptest! {
                 Act::Ask { len, priority } => {
                     let mut headers = HeaderBlock::new();
                     headers.push("len", len.to_string());
-                    let open = Open { priority: Priority::new(priority), ..Open::default() };
+                    let open = StreamOptions { priority: Priority::new(priority), ..StreamOptions::default() };
                     if let Ok(id) = client.session.open(&headers, open) {
                         opened.push(id.value());
                     }

@@ -10,12 +10,12 @@ use spdy_frame::status::RstStatus;
 use spdy_frame::version::Version;
 use spdy_session::config::{Config, Role};
 use spdy_session::limit::Limit;
-use spdy_session::session::Open;
+use spdy_session::session::StreamOptions;
 use support::{Script, bytes, id, ms, some_headers};
 
 /// What a peer meets.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-enum Met {
+enum LimitEffect {
     /// GOAWAY, and the end.
     SessionLost,
     /// The end in order.
@@ -69,7 +69,7 @@ fn discarding(change: impl FnOnce(&mut Config)) -> Script {
 }
 
 /// Takes a peer to `limit`, or one step past it; `None` where another crate keeps it.
-fn go(limit: Limit, past: bool) -> Option<(Script, Met)> {
+fn go(limit: Limit, past: bool) -> Option<(Script, LimitEffect)> {
     let step = u32::from(past);
     let more = usize::from(past);
     let tick = u64::from(past);
@@ -77,13 +77,13 @@ fn go(limit: Limit, past: bool) -> Option<(Script, Met)> {
         Limit::ConcurrentStreams => {
             let mut script = server(|config| config.max_concurrent_streams = 3);
             (0..3 + step).for_each(|n| script.syn(2 * n + 1));
-            (script, Met::StreamRefused)
+            (script, LimitEffect::StreamRefused)
         }
         Limit::StreamWindow => {
             let mut script = Script::server();
             script.syn(1);
             script.data(1, 65_536 + more, false);
-            (script, Met::StreamLost)
+            (script, LimitEffect::StreamLost)
         }
         Limit::SessionWindow => {
             let mut script = server(|config| config.session_window_bytes = Some(65_536));
@@ -91,7 +91,7 @@ fn go(limit: Limit, past: bool) -> Option<(Script, Met)> {
             script.syn(3);
             script.data(1, 40_000, false);
             script.data(3, 25_536 + more, false);
-            (script, Met::SessionLost)
+            (script, LimitEffect::SessionLost)
         }
         Limit::EndedStreamsInWork
         | Limit::UntakenStreams
@@ -102,34 +102,34 @@ fn go(limit: Limit, past: bool) -> Option<(Script, Met)> {
             let mut script = discarding(|config| config.discarded_bytes = 1000);
             script.data(1, 1000 + more, false);
             script.session.discard(id(1), 1000 + more);
-            (script, Met::StreamLost)
+            (script, LimitEffect::StreamLost)
         }
         Limit::EventQueue => {
             let mut script = server(|config| config.event_queue = 10);
             script.syn(1);
             (0..9 + more).for_each(|_| script.data(1, 1, false));
-            (script, Met::ReadingStops)
+            (script, LimitEffect::ReadingStops)
         }
         Limit::ControlQueue => {
             let mut script = server(|config| config.control_queue_frames = 10);
             (0..10 + step).for_each(|n| script.data(2 * n + 1, 1, false));
-            (script, Met::ReadingStops)
+            (script, LimitEffect::ReadingStops)
         }
         Limit::PingEchoes => {
             let mut script = Script::server();
             (0..200 + step).for_each(|n| script.ping(2 * n + 1));
-            (script, Met::SessionLost)
+            (script, LimitEffect::SessionLost)
         }
         Limit::PingFrames => {
             let mut script = server(|config| config.floods.ping_frames = 100);
             (0..100 + step).for_each(|n| script.ping(2 * n + 1));
-            (script, Met::SessionLost)
+            (script, LimitEffect::SessionLost)
         }
         Limit::ControlPayload => {
             let mut script = Script::server();
             let head = [0x80, 3, 0, 8, 0, 2, 0, more as u8]; // HEADERS of 128 KiB, or a byte more
             script.session.handle_input(script.now, &head);
-            (script, Met::SessionLost)
+            (script, LimitEffect::SessionLost)
         }
         Limit::SettingsEntries => {
             let mut script = Script::server();
@@ -138,17 +138,17 @@ fn go(limit: Limit, past: bool) -> Option<(Script, Met)> {
                 entries: entries.collect(),
                 ..Settings::default()
             }));
-            (script, Met::Ignored)
+            (script, LimitEffect::Ignored)
         }
         Limit::BlockPlainBytes => {
             let mut script = Script::server();
             ask(&mut script, 1, &block_of(64 * 1024 + more));
-            (script, Met::StreamRefused)
+            (script, LimitEffect::StreamRefused)
         }
         Limit::BlockInflatedBytes => {
             let mut script = Script::server();
             ask(&mut script, 1, &pair(1, 1024 * 1024 - 13 + more));
-            (script, Met::SessionLost)
+            (script, LimitEffect::SessionLost)
         }
         Limit::BlockPairs => {
             let mut script = Script::server();
@@ -156,46 +156,46 @@ fn go(limit: Limit, past: bool) -> Option<(Script, Met)> {
                 .map(|n| (format!("n{n}"), Bytes::from_static(b"v")))
                 .collect();
             ask(&mut script, 1, &headers);
-            (script, Met::StreamRefused)
+            (script, LimitEffect::StreamRefused)
         }
         Limit::BlockNameBytes => {
             let mut script = Script::server();
             ask(&mut script, 1, &pair(256 + more, 1));
-            (script, Met::StreamRefused)
+            (script, LimitEffect::StreamRefused)
         }
         Limit::BlockValueBytes => {
             let mut script = Script::server();
             ask(&mut script, 1, &pair(1, 32 * 1024 + more));
-            (script, Met::StreamRefused)
+            (script, LimitEffect::StreamRefused)
         }
         Limit::HeadersPerStream => {
             let mut script = Script::server();
             script.syn(1);
             (0..16 + step).for_each(|_| script.headers(1, false));
-            (script, Met::StreamLost)
+            (script, LimitEffect::StreamLost)
         }
         Limit::HeaderBytesPerStream => {
             let one = some_headers().plain_len(Version::V31);
             let mut script = server(|config| config.header_bytes_per_stream = 3 * one);
             script.syn(1);
             (0..2 + step).for_each(|_| script.headers(1, false));
-            (script, Met::StreamLost)
+            (script, LimitEffect::StreamLost)
         }
         Limit::EmptyFrames => {
             let mut script = Script::server();
             script.syn(1);
             (0..1000 + step).for_each(|_| script.data(1, 0, false));
-            (script, Met::SessionLost)
+            (script, LimitEffect::SessionLost)
         }
         Limit::SettingsFrames => {
             let mut script = Script::server();
             (0..100 + step).for_each(|n| script.setting(SettingId::INITIAL_WINDOW_SIZE, n));
-            (script, Met::SessionLost)
+            (script, LimitEffect::SessionLost)
         }
         Limit::RefusedStreams => {
             let mut script = server(|config| config.max_concurrent_streams = 0);
             (0..1000 + step).for_each(|n| script.syn(2 * n + 1));
-            (script, Met::SessionLost)
+            (script, LimitEffect::SessionLost)
         }
         Limit::SpoiledStreams => {
             let mut script = Script::server();
@@ -203,12 +203,12 @@ fn go(limit: Limit, past: bool) -> Option<(Script, Met)> {
                 script.syn_fin(2 * n + 1);
                 script.rst(2 * n + 1, RstStatus::CANCEL);
             }
-            (script, Met::SessionLost)
+            (script, LimitEffect::SessionLost)
         }
         Limit::StrayFrames => {
             let mut script = Script::server();
             (0..1000 + step).for_each(|n| script.data(2 * n + 1, 1, false));
-            (script, Met::SessionLost)
+            (script, LimitEffect::SessionLost)
         }
         Limit::RefusedBlocks => {
             let mut script = Script::server();
@@ -216,19 +216,19 @@ fn go(limit: Limit, past: bool) -> Option<(Script, Met)> {
                 let block = script.bad_block();
                 script.syn_with(2 * n + 1, block);
             }
-            (script, Met::SessionLost)
+            (script, LimitEffect::SessionLost)
         }
         Limit::InflatedBytes => {
             let one = some_headers().plain_len(Version::V31) as u64;
             let mut script = server(|config| config.floods.inflated_bytes = 3 * one);
             (0..3 + step).for_each(|n| script.syn(2 * n + 1));
-            (script, Met::SessionLost)
+            (script, LimitEffect::SessionLost)
         }
         Limit::FrameTimeout => {
             let mut script = Script::server();
             script.session.handle_input(script.now, &[0x80, 3, 0]);
             script.pass(ms(29_999 + tick));
-            (script, Met::SessionLost)
+            (script, LimitEffect::SessionLost)
         }
         Limit::WriteTimeout => {
             let mut script = Script::server();
@@ -236,7 +236,7 @@ fn go(limit: Limit, past: bool) -> Option<(Script, Met)> {
             script.session.reply(id(1), &some_headers(), false);
             script.session.send_data(id(1), bytes(10), true);
             script.pass(ms(59_999 + tick));
-            (script, Met::SessionLost)
+            (script, LimitEffect::SessionLost)
         }
         Limit::StreamWriteTimeout => {
             let mut script = Script::server();
@@ -246,23 +246,23 @@ fn go(limit: Limit, past: bool) -> Option<(Script, Met)> {
             script.session.send_data(id(1), bytes(10), true);
             script.wrote();
             script.pass(ms(59_999 + tick));
-            (script, Met::StreamLost)
+            (script, LimitEffect::StreamLost)
         }
         Limit::DiscardTimeout => {
             let mut script = discarding(|_| {});
             script.pass(ms(59_999 + tick));
-            (script, Met::StreamLost)
+            (script, LimitEffect::StreamLost)
         }
         Limit::IdleTimeout => {
             let mut script = Script::server();
             script.pass(ms(179_999 + tick));
-            (script, Met::SessionOver)
+            (script, LimitEffect::SessionOver)
         }
         Limit::SilenceTimeout => {
             let mut script = server(|config| config.silence_timeout = Some(ms(5_000)));
             script.syn(1);
             script.pass(ms(4_999 + tick));
-            (script, Met::SessionLost)
+            (script, LimitEffect::SessionLost)
         }
         Limit::KeepaliveTimeout => {
             let mut script = server(|config| {
@@ -272,27 +272,27 @@ fn go(limit: Limit, past: bool) -> Option<(Script, Met)> {
             script.pass(ms(5_000));
             script.wrote();
             script.pass(ms(1_999 + tick));
-            (script, Met::SessionLost)
+            (script, LimitEffect::SessionLost)
         }
         Limit::DrainTimeout => {
             let mut script = server(|config| config.drain_timeout = Some(ms(5_000)));
             script.syn(1);
             script.session.shutdown(script.now);
             script.pass(ms(4_999 + tick));
-            (script, Met::SessionLost)
+            (script, LimitEffect::SessionLost)
         }
         Limit::ControlQueueTimeout => {
             let mut script = server(|config| config.control_queue_frames = 10);
             (0..11).for_each(|n| script.data(2 * n + 1, 1, false));
             script.pass(ms(29_999 + tick));
-            (script, Met::SessionLost)
+            (script, LimitEffect::SessionLost)
         }
         other => panic!("{other} has no case"),
     })
 }
 
 /// Whether `met` happened.
-fn happened(met: Met, script: &mut Script) -> bool {
+fn happened(met: LimitEffect, script: &mut Script) -> bool {
     let reads = script.session.wants_input();
     let heard = script.heard();
     let wrote = script.wrote();
@@ -301,12 +301,12 @@ fn happened(met: Met, script: &mut Script) -> bool {
     let reset = heard.iter().any(|line| line.contains("by us"));
     let refusal = wrote.iter().any(|line| line.starts_with("RST_STREAM"));
     match met {
-        Met::SessionLost => lost,
-        Met::SessionOver => over && !lost,
-        Met::StreamLost => reset && !over,
-        Met::StreamRefused => refusal && !reset && !over,
-        Met::ReadingStops => !reads && !over,
-        Met::Ignored => reads && !refusal && !reset && !over,
+        LimitEffect::SessionLost => lost,
+        LimitEffect::SessionOver => over && !lost,
+        LimitEffect::StreamLost => reset && !over,
+        LimitEffect::StreamRefused => refusal && !reset && !over,
+        LimitEffect::ReadingStops => !reads && !over,
+        LimitEffect::Ignored => reads && !refusal && !reset && !over,
     }
 }
 
@@ -318,7 +318,7 @@ fn every_limit_is_met_one_step_past_it_and_not_at_it() {
         };
         let hits = script.session.stats().limits;
         assert_eq!(hits.of(limit), 0, "at {limit}");
-        if met != Met::Ignored && limit != Limit::ControlQueueTimeout {
+        if met != LimitEffect::Ignored && limit != Limit::ControlQueueTimeout {
             assert!(!happened(met, &mut script), "{met:?} at {limit}");
         }
         let (mut script, met) = go(limit, true).expect("as before");
@@ -332,7 +332,7 @@ fn every_limit_is_met_one_step_past_it_and_not_at_it() {
 fn a_session_error_names_its_limit() {
     let mut named = 0;
     for &limit in Limit::ALL {
-        let Some((mut script, Met::SessionLost)) = go(limit, true) else {
+        let Some((mut script, LimitEffect::SessionLost)) = go(limit, true) else {
             continue;
         };
         let told =
@@ -515,11 +515,11 @@ fn a_stalled_upload_is_reset_with_its_cause() {
         script.setting(SettingId::INITIAL_WINDOW_SIZE, window);
         script
             .session
-            .open(&some_headers(), Open::default())
+            .open(&some_headers(), StreamOptions::default())
             .unwrap();
-        let asked = Open {
+        let asked = StreamOptions {
             fin: true,
-            ..Open::default()
+            ..StreamOptions::default()
         };
         script.session.open(&some_headers(), asked).unwrap();
         script.session.send_data(id(1), bytes(70_000), true);
@@ -541,7 +541,7 @@ fn an_upload_of_a_kilobyte_now_and_then_goes_on() {
     script.setting(SettingId::INITIAL_WINDOW_SIZE, 0);
     script
         .session
-        .open(&some_headers(), Open::default())
+        .open(&some_headers(), StreamOptions::default())
         .unwrap();
     script.session.send_data(id(1), bytes(10 * 1024), true);
     for sent in 1..=10 {

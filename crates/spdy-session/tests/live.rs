@@ -7,7 +7,7 @@ use spdy_clock::Instant;
 use spdy_frame::version::Version;
 use spdy_session::config::{Config, PushPolicy, Role, SettingsTiming};
 use spdy_session::event::{Event, ResetCause};
-use spdy_session::session::{Open, Session};
+use spdy_session::session::{Session, StreamOptions};
 use spdy_testkit::fields::Fields;
 use spdy_testkit::live::{self, Connection};
 use support::some_headers;
@@ -98,7 +98,7 @@ fn our_client_understands_every_recorded_server() {
         // the client of the recording may have left ids out: those streams are opened, and gone
         for stream in (1..=asked.iter().copied().max().unwrap_or(0)).step_by(2) {
             let id = client
-                .open(&some_headers(), Open::default())
+                .open(&some_headers(), StreamOptions::default())
                 .expect("room for a recording");
             assert_eq!(id.value(), stream);
         }

@@ -7,14 +7,14 @@ use std::sync::{Arc, Mutex};
 use spdy_frame::frame::Frame;
 use spdy_frame::version::Version;
 use spdy_session::config::{Config, Role};
-use spdy_session::observe::{Direction, Observe, Seen};
+use spdy_session::observe::{Direction, Observe, ObservedFrame};
 use support::{Script, bytes, id, some_headers};
 
 #[derive(Default)]
 struct Log(Mutex<Vec<String>>);
 
 impl Observe for Log {
-    fn seen(&self, seen: &Seen<'_>) {
+    fn seen(&self, seen: &ObservedFrame<'_>) {
         let way = if seen.direction == Direction::Sent {
             '>'
         } else {

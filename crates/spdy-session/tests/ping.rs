@@ -11,7 +11,7 @@ use spdy_frame::status::RstStatus;
 use spdy_frame::version::Version;
 use spdy_session::config::{Config, Role};
 use spdy_session::event::Event;
-use spdy_session::session::Open;
+use spdy_session::session::StreamOptions;
 use support::pair::Pair;
 use support::{Script, bytes, id, ms, some_headers};
 
@@ -138,7 +138,7 @@ fn silence_after_a_keepalive_ping_ends_the_session() {
     let mut client = with_keepalive();
     client
         .session
-        .open(&some_headers(), Open::default())
+        .open(&some_headers(), StreamOptions::default())
         .unwrap();
     client.wrote();
     client.pass(ms(5_000));
@@ -259,7 +259,9 @@ fn unread_data_without_windows_pauses_the_keepalive() {
         config.write_timeout = None; // which is another limit
         config.keepalive_timeout = ms(2_000);
         let mut client = Script::new(config);
-        let open = client.session.open(&some_headers(), Open::default());
+        let open = client
+            .session
+            .open(&some_headers(), StreamOptions::default());
         open.expect("room for a stream");
         client.session.send_data(id(1), bytes(10), false);
         client.pass(ms(5_000));
@@ -276,7 +278,9 @@ fn pinged_behind(bytes_sent: usize) -> Script {
     config.keepalive_timeout = ms(2_000);
     config.keepalive_unread_timeout = ms(60_000);
     let mut client = Script::new(config);
-    let open = client.session.open(&some_headers(), Open::default());
+    let open = client
+        .session
+        .open(&some_headers(), StreamOptions::default());
     open.expect("room for a stream");
     client.session.send_data(id(1), bytes(bytes_sent), false);
     client.wrote();

@@ -8,16 +8,16 @@ use spdy_frame::status::RstStatus;
 use spdy_frame::version::Version;
 use spdy_session::config::{Config, PushPolicy, Role};
 use spdy_session::error::OpenError;
-use spdy_session::session::Open;
+use spdy_session::session::StreamOptions;
 use support::{Script, bytes, id, some_headers};
 
-fn push_for(parent: u32) -> Open {
+fn push_for(parent: u32) -> StreamOptions {
     let priority = Priority::LOWEST;
-    Open {
+    StreamOptions {
         priority,
         associated_to: id(parent),
         unidirectional: true,
-        ..Open::default()
+        ..StreamOptions::default()
     }
 }
 
@@ -30,9 +30,9 @@ fn client(version: Version, push: PushPolicy) -> Script {
         .session
         .open(
             &some_headers(),
-            Open {
+            StreamOptions {
                 fin: true,
-                ..Open::default()
+                ..StreamOptions::default()
             },
         )
         .unwrap();
@@ -243,9 +243,9 @@ fn a_push_over_the_limit_and_one_while_draining_are_refused() {
         .session
         .open(
             &some_headers(),
-            Open {
+            StreamOptions {
                 fin: true,
-                ..Open::default()
+                ..StreamOptions::default()
             },
         )
         .unwrap();
@@ -293,7 +293,7 @@ fn a_push_window_is_small_until_widened() {
     let mut client = Script::new(config);
     client
         .session
-        .open(&some_headers(), Open::default())
+        .open(&some_headers(), StreamOptions::default())
         .unwrap();
     assert_eq!(client.wrote(), ["SYN_STREAM 1", "WINDOW_UPDATE 1 983040"]);
     client.push(2, 1);

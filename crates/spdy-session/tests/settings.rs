@@ -6,7 +6,7 @@ use spdy_frame::frame::{Frame, Setting, SettingId, Settings};
 use spdy_frame::version::Version;
 use spdy_session::config::{Config, PushPolicy, Role, SettingsTiming};
 use spdy_session::error::OpenError;
-use spdy_session::session::Open;
+use spdy_session::session::StreamOptions;
 use support::{Script, some_headers};
 
 fn greeting(config: Config) -> Vec<String> {
@@ -49,9 +49,9 @@ fn the_greeting_goes_before_a_request_that_was_opened_at_once() {
         .session
         .open(
             &some_headers(),
-            Open {
+            StreamOptions {
                 fin: true,
-                ..Open::default()
+                ..StreamOptions::default()
             },
         )
         .unwrap();
@@ -73,7 +73,7 @@ fn large_client_windows_follow_each_syn_stream() {
         let mut client = Script::before_greeting(config);
         client
             .session
-            .open(&some_headers(), Open::default())
+            .open(&some_headers(), StreamOptions::default())
             .unwrap();
         let want: Vec<_> = [told, "SYN_STREAM 1"]
             .into_iter()
@@ -104,9 +104,9 @@ fn without_settings_the_default_windows_hold() {
         .session
         .open(
             &some_headers(),
-            Open {
+            StreamOptions {
                 fin: true,
-                ..Open::default()
+                ..StreamOptions::default()
             },
         )
         .unwrap();
@@ -120,9 +120,9 @@ fn without_settings_the_default_windows_hold() {
 #[test]
 fn a_limit_of_0_opens_and_closes_no_stream() {
     let mut client = Script::client();
-    let get = Open {
+    let get = StreamOptions {
         fin: true,
-        ..Open::default()
+        ..StreamOptions::default()
     };
     client.session.open(&some_headers(), get).unwrap();
     client.setting(SettingId::MAX_CONCURRENT_STREAMS, 0);

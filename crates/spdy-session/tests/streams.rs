@@ -9,10 +9,10 @@ use spdy_frame::status::RstStatus;
 use spdy_frame::version::Version;
 use spdy_session::config::{Config, Role};
 use spdy_session::error::OpenError;
-use spdy_session::session::Open;
+use spdy_session::session::StreamOptions;
 use support::{Script, bytes, id, some_headers};
 
-const FIN: Open = Open {
+const FIN: StreamOptions = StreamOptions {
     priority: spdy_frame::priority::Priority::HIGHEST,
     associated_to: spdy_frame::stream_id::StreamId::ZERO,
     unidirectional: false,
@@ -42,9 +42,9 @@ fn a_request_and_its_answer_open_and_close_a_stream() {
 
 #[test]
 fn ids_of_a_client_are_odd_and_those_of_a_server_even() {
-    let open = Open {
+    let open = StreamOptions {
         unidirectional: true,
-        ..Open::default()
+        ..StreamOptions::default()
     };
     let ids = |mut script: Script| [(); 3].map(|()| script.session.open(&some_headers(), open));
     assert_eq!(ids(Script::client()), [Ok(id(1)), Ok(id(3)), Ok(id(5))]);
@@ -211,7 +211,7 @@ fn a_second_syn_reply_after_fin_gets_stream_already_closed() {
     let mut client = Script::client();
     client
         .session
-        .open(&some_headers(), Open::default())
+        .open(&some_headers(), StreamOptions::default())
         .unwrap();
     client.wrote();
     client.reply(1, true);
@@ -414,7 +414,7 @@ fn fin_alone_rides_on_queued_data_and_else_goes_as_an_empty_frame() {
     let mut client = Script::client();
     client
         .session
-        .open(&some_headers(), Open::default())
+        .open(&some_headers(), StreamOptions::default())
         .unwrap();
     client.session.send_data(id(1), bytes(5), false);
     client.session.send_data(id(1), Bytes::new(), true);
@@ -423,7 +423,7 @@ fn fin_alone_rides_on_queued_data_and_else_goes_as_an_empty_frame() {
     assert_eq!(wrote[2..], ["DATA 1 5 fin"]);
     client
         .session
-        .open(&some_headers(), Open::default())
+        .open(&some_headers(), StreamOptions::default())
         .unwrap();
     client.wrote();
     client.session.send_data(id(3), Bytes::new(), false);
@@ -452,10 +452,10 @@ fn the_recipient_of_a_one_way_stream_sends_nothing_on_it() {
 #[test]
 fn a_one_way_stream_that_ends_at_once_leaves_nothing_behind() {
     let mut server = Script::server();
-    let one_way = Open {
+    let one_way = StreamOptions {
         unidirectional: true,
         fin: true,
-        ..Open::default()
+        ..StreamOptions::default()
     };
     server.session.open(&some_headers(), one_way).unwrap();
     assert_eq!(server.wrote(), ["SYN_STREAM 2 fin"]);

@@ -9,7 +9,7 @@ use spdy_frame::header_block::HeaderBlock;
 use spdy_frame::status::RstStatus;
 use spdy_frame::version::Version;
 use spdy_session::config::{Config, Role, SettingsTiming};
-use spdy_session::session::Open;
+use spdy_session::session::StreamOptions;
 use support::pair::Pair;
 use support::{Script, bytes, event_line, id, ms, some_headers};
 
@@ -221,9 +221,9 @@ fn a_peer_that_moves_its_session_window_by_our_initial_window_is_forgiven() {
             .session
             .open(
                 &some_headers(),
-                Open {
+                StreamOptions {
                     fin: true,
-                    ..Open::default()
+                    ..StreamOptions::default()
                 },
             )
             .unwrap();
@@ -376,7 +376,7 @@ fn without_flow_control_nothing_is_obeyed_enforced_or_granted() {
         script.session.consume(id(theirs), 300_000);
         script
             .session
-            .open(&some_headers(), Open::default())
+            .open(&some_headers(), StreamOptions::default())
             .unwrap();
         script.session.send_data(id(ours), bytes(300_000), false);
         assert_eq!(sum(&script.wrote()), 300_000);
@@ -497,9 +497,9 @@ fn a_large_body_crosses_at_the_pace_of_its_reader() {
         (WINDOW as u32, Some(WINDOW as u32));
     let server = Config::new(Role::Server, Version::V31);
     let mut pair = Pair::new(config, server, ms(10));
-    let get = Open {
+    let get = StreamOptions {
         fin: true,
-        ..Open::default()
+        ..StreamOptions::default()
     };
     pair.client.session.open(&some_headers(), get).unwrap();
     pair.run(ms(30));

@@ -26,13 +26,13 @@ pub struct Side {
     /// Bytes that came at once, one after the other.
     pub pieces: Vec<usize>,
     /// Its frames.
-    pub frames: Vec<Seen>,
+    pub frames: Vec<ReferenceFrame>,
 }
 
 /// A frame, as the other reader saw it; fields that its type has not are 0.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct Seen {
+pub struct ReferenceFrame {
     /// "SYN_STREAM" and so on.
     pub r#type: String,
     /// All flags.
@@ -107,8 +107,11 @@ fn read(name: &str) -> Transcript {
     #[derive(Deserialize)]
     #[serde(untagged)]
     enum Frames {
-        InOrder(Vec<Seen>),
-        BySide { c2s: Vec<Seen>, s2c: Vec<Seen> },
+        InOrder(Vec<ReferenceFrame>),
+        BySide {
+            c2s: Vec<ReferenceFrame>,
+            s2c: Vec<ReferenceFrame>,
+        },
     }
     let file: File = vectors::json(&format!("transcripts/{name}.json"));
     assert_eq!(file.name, name);

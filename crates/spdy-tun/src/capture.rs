@@ -8,22 +8,22 @@
 //! That is more than a capture at either end tells: what the link took is in it, with the reason.
 
 use spdy_clock::Instant;
-use spdy_netem::path::Way;
+use spdy_netem::path::Direction;
 
 /// What the link did with a packet.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Fate {
+pub enum PacketOutcome {
     /// It is on its way.
     Flying,
     /// The receiver's device has it since then.
     Written(Instant),
     /// It never came.
-    Taken(Taken),
+    Taken(DropReason),
 }
 
 /// What took a packet.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Taken {
+pub enum DropReason {
     /// The queue was full.
     QueueFull,
     /// Chance.
@@ -38,9 +38,9 @@ pub struct CapturedPacket {
     /// When it was read from the sender's device.
     pub read: Instant,
     /// Which way it went.
-    pub way: Way,
+    pub way: Direction,
     /// What became of it.
-    pub fate: Fate,
+    pub fate: PacketOutcome,
     /// Its bytes, from the IP header on.
     pub packet: Vec<u8>,
 }
@@ -80,7 +80,7 @@ impl Capture {
     }
 
     /// Keeps `packet`; its number, or `None` if there is no room.
-    pub(crate) fn read(&mut self, now: Instant, way: Way, packet: &[u8]) -> Option<usize> {
+    pub(crate) fn read(&mut self, now: Instant, way: Direction, packet: &[u8]) -> Option<usize> {
         let bytes = self.bytes + packet.len() + RECORD_BYTES;
         if bytes > self.limit_bytes || self.left_out > 0 {
             self.left_out += 1;
@@ -90,18 +90,18 @@ impl Capture {
         self.packets.push(CapturedPacket {
             read: now,
             way,
-            fate: Fate::Flying,
+            fate: PacketOutcome::Flying,
             packet: packet.to_vec(),
         });
         Some(self.packets.len() - 1)
     }
 
     pub(crate) fn written(&mut self, number: usize, now: Instant) {
-        self.packets[number].fate = Fate::Written(now);
+        self.packets[number].fate = PacketOutcome::Written(now);
     }
 
-    pub(crate) fn taken(&mut self, number: usize, by: Taken) {
-        self.packets[number].fate = Fate::Taken(by);
+    pub(crate) fn taken(&mut self, number: usize, by: DropReason) {
+        self.packets[number].fate = PacketOutcome::Taken(by);
     }
 }
 
@@ -112,12 +112,12 @@ mod tests {
     #[test]
     fn packets_past_the_byte_limit_are_only_counted() {
         let mut capture = Capture::new(150 + 2 * RECORD_BYTES);
-        let mut read = |len| capture.read(Instant::ZERO, Way::Up, &vec![0; len]);
+        let mut read = |len| capture.read(Instant::ZERO, Direction::Up, &vec![0; len]);
         assert_eq!([read(100), read(50), read(0)], [Some(0), Some(1), None]);
         assert_eq!(read(0), None, "a capture has no holes");
         assert_eq!((capture.packets().len(), capture.left_out()), (2, 2));
         let mut capture = Capture::new(149 + 2 * RECORD_BYTES);
-        let mut read = |len| capture.read(Instant::ZERO, Way::Up, &vec![0; len]);
+        let mut read = |len| capture.read(Instant::ZERO, Direction::Up, &vec![0; len]);
         assert_eq!([read(100), read(50)], [Some(0), None]);
     }
 }

@@ -14,16 +14,16 @@
 use std::collections::BTreeMap;
 
 use spdy_clock::Instant;
-use spdy_netem::path::{Path, PathConfig, Topology, Transit, Verdict, Way};
+use spdy_netem::path::{Direction, Path, PathConfig, PathOutcome, Topology, Transit};
 
-use crate::capture::{Capture, Taken};
-use crate::measured::Measured;
+use crate::capture::{Capture, DropReason};
+use crate::measured::LinkStats;
 use crate::meter::Meter;
 
 /// A packet on its way.
 #[derive(Debug)]
-struct Flying {
-    way: Way,
+struct InFlightPacket {
+    way: Direction,
     packet: Vec<u8>,
     /// It stands before a pipe that it must pass again.
     transit: Option<Transit>,
@@ -40,7 +40,7 @@ pub struct Delivery {
     /// When.
     pub due: Instant,
     /// Which way it goes.
-    pub way: Way,
+    pub way: Direction,
     /// Its bytes, from the IP header on.
     pub packet: Vec<u8>,
     bits_in_a_row: Option<u64>,
@@ -53,7 +53,7 @@ pub struct Emulator {
     config: PathConfig,
     path: Path,
     /// By when something happens to them, then in the order of their reading.
-    flying: BTreeMap<(Instant, u64), Flying>,
+    flying: BTreeMap<(Instant, u64), InFlightPacket>,
     sequence: u64,
     up: Meter,
     down: Meter,
@@ -101,9 +101,9 @@ impl Emulator {
     }
 
     /// Takes a packet that was read at `now`. Calls come in order of `now`.
-    pub fn offer(&mut self, now: Instant, way: Way, packet: &[u8]) {
+    pub fn offer(&mut self, now: Instant, way: Direction, packet: &[u8]) {
         self.pass_again(now);
-        if way == Way::Up {
+        if way == Direction::Up {
             self.see(now);
         }
         // What one direction gets of a shared pipe is not the pipe's rate.
@@ -115,7 +115,7 @@ impl Emulator {
             meter.follow_bottleneck(is_in_a_row, packet.len(), verdict)
         };
         let captured = self.capture.as_mut();
-        let flying = Flying {
+        let flying = InFlightPacket {
             way,
             captured: captured.and_then(|capture| capture.read(now, way, packet)),
             packet: packet.to_vec(),
@@ -139,7 +139,7 @@ impl Emulator {
         if due > now {
             return None;
         }
-        let Flying {
+        let InFlightPacket {
             way,
             packet,
             bits_in_a_row,
@@ -160,10 +160,10 @@ impl Emulator {
         if let (Some(capture), Some(number)) = (&mut self.capture, delivery.captured) {
             match accepted {
                 true => capture.written(number, now),
-                false => capture.taken(number, Taken::Refused),
+                false => capture.taken(number, DropReason::Refused),
             }
         }
-        if accepted && delivery.way == Way::Down {
+        if accepted && delivery.way == Direction::Down {
             self.see(now);
         }
         let meter = self.meter(delivery.way);
@@ -182,7 +182,7 @@ impl Emulator {
     }
 
     /// Notes that something else than an IPv4 packet came, which goes nowhere.
-    pub fn handle_non_ipv4(&mut self, way: Way) {
+    pub fn handle_non_ipv4(&mut self, way: Direction) {
         self.meter(way).count_non_ipv4();
     }
 
@@ -194,44 +194,44 @@ impl Emulator {
 
     /// What was achieved so far.
     #[must_use]
-    pub fn measured(&self, now: Instant) -> Measured {
-        Measured {
+    pub fn measured(&self, now: Instant) -> LinkStats {
+        LinkStats {
             seconds: (now - self.began).as_secs_f64(),
             on_wire_ms: self
                 .seen
                 .map(|(first, last)| (last - first).as_nanos() as f64 / 1e6),
             waited_for_cpu_ms: None,
-            up: self.up.measured(&self.config, Way::Up),
-            down: self.down.measured(&self.config, Way::Down),
+            up: self.up.measured(&self.config, Direction::Up),
+            down: self.down.measured(&self.config, Direction::Down),
         }
     }
 
-    const fn meter(&mut self, way: Way) -> &mut Meter {
+    const fn meter(&mut self, way: Direction) -> &mut Meter {
         match way {
-            Way::Up => &mut self.up,
-            Way::Down => &mut self.down,
+            Direction::Up => &mut self.up,
+            Direction::Down => &mut self.down,
         }
     }
 
-    fn follow(&mut self, verdict: Verdict, flying: Flying) {
+    fn follow(&mut self, verdict: PathOutcome, flying: InFlightPacket) {
         let (at, transit) = match verdict {
-            Verdict::Arrives(due) => (due, None),
-            Verdict::Again(transit) => (transit.at(), Some(transit)),
-            Verdict::QueueFull => {
-                self.note_dropped(&flying, Taken::QueueFull);
+            PathOutcome::Arrives(due) => (due, None),
+            PathOutcome::Again(transit) => (transit.at(), Some(transit)),
+            PathOutcome::QueueFull => {
+                self.note_dropped(&flying, DropReason::QueueFull);
                 return self.meter(flying.way).count_queue_drop();
             }
-            Verdict::Lost => {
-                self.note_dropped(&flying, Taken::Lost);
+            PathOutcome::Lost => {
+                self.note_dropped(&flying, DropReason::Lost);
                 return self.meter(flying.way).count_loss();
             }
         };
         self.sequence += 1;
-        let flying = Flying { transit, ..flying };
+        let flying = InFlightPacket { transit, ..flying };
         self.flying.insert((at, self.sequence), flying);
     }
 
-    fn note_dropped(&mut self, flying: &Flying, by: Taken) {
+    fn note_dropped(&mut self, flying: &InFlightPacket, by: DropReason) {
         if let (Some(capture), Some(number)) = (&mut self.capture, flying.captured) {
             capture.taken(number, by);
         }
@@ -261,7 +261,7 @@ mod tests {
     use spdy_netem::queue::QueueLimit;
 
     use super::*;
-    use crate::capture::Fate;
+    use crate::capture::PacketOutcome;
 
     const MS: Duration = Duration::from_millis(1);
 
@@ -281,14 +281,17 @@ mod tests {
     fn a_packet_is_due_at_its_path_arrival_time() {
         let config = PathConfig::new(500_000, 2_000_000, 100 * MS);
         let mut emulator = Emulator::new(&config, 0, Instant::ZERO);
-        emulator.offer(Instant::ZERO, Way::Up, &[7; 1_500]);
-        emulator.offer(Instant::ZERO, Way::Down, &[8; 1_500]);
+        emulator.offer(Instant::ZERO, Direction::Up, &[7; 1_500]);
+        emulator.offer(Instant::ZERO, Direction::Down, &[8; 1_500]);
         let got: Vec<_> = deliveries(&mut emulator)
             .into_iter()
             .map(|it| (it.due, it.way, it.packet[0]))
             .collect();
         let at = Instant::from_millis;
-        assert_eq!(got, [(at(56), Way::Down, 8), (at(74), Way::Up, 7)]);
+        assert_eq!(
+            got,
+            [(at(56), Direction::Down, 8), (at(74), Direction::Up, 7)]
+        );
         // The client sent at once, and had the answer after 56 ms; when its own arrived it does not see.
         assert_eq!(emulator.measured(at(80)).on_wire_ms, Some(56.0));
         let idle = Emulator::new(&config, 0, Instant::ZERO);
@@ -300,7 +303,7 @@ mod tests {
         let config = PathConfig::new(1_000_000, 7_000_000, 10 * MS);
         let mut emulator = Emulator::new(&config, 0, Instant::ZERO);
         for _ in 0..100 {
-            emulator.offer(Instant::ZERO, Way::Down, &[0; 1_250]);
+            emulator.offer(Instant::ZERO, Direction::Down, &[0; 1_250]);
         }
         deliveries(&mut emulator);
         let down = emulator.measured(Instant::from_millis(200)).down;
@@ -318,7 +321,7 @@ mod tests {
         };
         let mut emulator = Emulator::new(&config, 3, Instant::ZERO);
         for _ in 0..500 {
-            emulator.offer(Instant::ZERO, Way::Down, &[0; 1_000]);
+            emulator.offer(Instant::ZERO, Direction::Down, &[0; 1_000]);
         }
         deliveries(&mut emulator);
         let down = emulator.measured(Instant::from_millis(600)).down;
@@ -334,7 +337,7 @@ mod tests {
         let mut emulator = Emulator::new(&config, 3, Instant::ZERO);
         for ms in [0, 100, 200, 300] {
             for _ in 0..5 {
-                emulator.offer(Instant::from_millis(ms), Way::Down, &[0; 1_000]);
+                emulator.offer(Instant::from_millis(ms), Direction::Down, &[0; 1_000]);
             }
             while emulator
                 .poll_timeout()
@@ -358,7 +361,7 @@ mod tests {
         let config = PathConfig::new(1_000_000, 1_000_000, 20 * MS);
         let mut emulator = Emulator::new(&config, 0, Instant::ZERO);
         for _ in 0..3 {
-            emulator.offer(Instant::ZERO, Way::Up, &[0; 125]);
+            emulator.offer(Instant::ZERO, Direction::Up, &[0; 125]);
         }
         let late = Instant::from_millis(13);
         for due in [11, 12, 13] {
@@ -379,7 +382,7 @@ mod tests {
         };
         let mut emulator = Emulator::new(&config, 0, Instant::ZERO);
         for _ in 0..3 {
-            emulator.offer(Instant::ZERO, Way::Up, &[0; 100]);
+            emulator.offer(Instant::ZERO, Direction::Up, &[0; 100]);
         }
         let end = Instant::from_millis(1_000);
         let first = emulator.poll_delivery(end).expect("due");
@@ -399,13 +402,13 @@ mod tests {
             ..PathConfig::new(8_000, 8_000_000, 2 * MS)
         };
         let mut emulator = Emulator::new(&config, 0, Instant::ZERO);
-        emulator.offer(Instant::ZERO, Way::Down, &[0; 100]);
+        emulator.offer(Instant::ZERO, Direction::Down, &[0; 100]);
         emulator.start_capture(10_000);
         for number in 1..4 {
-            emulator.offer(Instant::from_millis(1), Way::Up, &[number; 100]);
+            emulator.offer(Instant::from_millis(1), Direction::Up, &[number; 100]);
         }
-        emulator.offer(Instant::from_millis(2), Way::Down, &[4; 100]);
-        emulator.offer(Instant::from_millis(2), Way::Down, &[5; 100]);
+        emulator.offer(Instant::from_millis(2), Direction::Down, &[4; 100]);
+        emulator.offer(Instant::from_millis(2), Direction::Down, &[5; 100]);
         let end = Instant::from_millis(900);
         let mut number = 0;
         while let Some(delivery) = emulator.poll_delivery(end) {
@@ -419,20 +422,30 @@ mod tests {
         assert_eq!(
             told,
             [
-                (1, Way::Up, at(1), Fate::Written(at(102))),
-                (2, Way::Up, at(1), Fate::Written(at(202))),
-                (3, Way::Up, at(1), Fate::Taken(Taken::QueueFull)),
-                (4, Way::Down, at(2), Fate::Taken(Taken::Refused)),
+                (1, Direction::Up, at(1), PacketOutcome::Written(at(102))),
+                (2, Direction::Up, at(1), PacketOutcome::Written(at(202))),
+                (
+                    3,
+                    Direction::Up,
+                    at(1),
+                    PacketOutcome::Taken(DropReason::QueueFull)
+                ),
+                (
+                    4,
+                    Direction::Down,
+                    at(2),
+                    PacketOutcome::Taken(DropReason::Refused)
+                ),
                 (
                     5,
-                    Way::Down,
+                    Direction::Down,
                     at(2),
-                    Fate::Written(at(3) + Duration::from_micros(200))
+                    PacketOutcome::Written(at(3) + Duration::from_micros(200))
                 ),
             ]
         );
         assert_eq!(capture.left_out(), 0);
-        emulator.offer(end, Way::Up, &[6; 100]);
+        emulator.offer(end, Direction::Up, &[6; 100]);
         assert_eq!(emulator.end_capture().packets().len(), 0);
     }
 
@@ -457,7 +470,7 @@ mod tests {
                 let (mut now, mut got) = (Instant::ZERO, Vec::new());
                 for (number, gap) in gaps_us.iter().enumerate() {
                     now += Duration::from_micros(*gap);
-                    let way = if number % 3 == 0 { Way::Down } else { Way::Up };
+                    let way = if number % 3 == 0 { Direction::Down } else { Direction::Up };
                     emulator.offer(now, way, &vec![number as u8; lens[number]]);
                     if number % asked_every == 0 {
                         while let Some(it) = emulator.poll_delivery(now) {

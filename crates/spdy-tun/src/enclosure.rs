@@ -39,11 +39,11 @@ const SELF_EXE: &str = "/proc/self/exe";
 
 /// Which process this is.
 #[derive(Debug)]
-pub enum Place {
+pub enum ProcessRole {
     /// The one that was started first; everything was done inside, and ended so.
     Outside(ExitStatus),
     /// The one that makes the link.
-    Inside(Inside),
+    Inside(InnerProcess),
     /// One that is to become the command of this number: call [`become_command`].
     Command(usize),
 }
@@ -61,7 +61,7 @@ pub enum CtrlCPolicy {
 
 /// What the inner process knows of the outer one.
 #[derive(Clone, Copy, Debug)]
-pub struct Inside {
+pub struct InnerProcess {
     /// User and group, if these are namespaces of an unprivileged user.
     ids: Option<(Uid, Gid)>,
 }
@@ -72,10 +72,10 @@ pub struct Inside {
 /// # Errors
 ///
 /// Threads run already, or the system gives no namespaces.
-pub fn enter(typed: CtrlCPolicy) -> Result<Place, RealTimeError> {
+pub fn enter(typed: CtrlCPolicy) -> Result<ProcessRole, RealTimeError> {
     let called = env::args().next().unwrap_or_default();
     let Some(part) = called.strip_prefix(MARK) else {
-        return outside(typed).map(Place::Outside);
+        return outside(typed).map(ProcessRole::Outside);
     };
     let numbers: Vec<u32> = part
         .split(':')
@@ -96,15 +96,15 @@ pub fn enter(typed: CtrlCPolicy) -> Result<Place, RealTimeError> {
                 [user, group] => Some((Uid::from_raw(user), Gid::from_raw(group))),
                 _ => None,
             };
-            Ok(Place::Inside(Inside { ids }))
+            Ok(ProcessRole::Inside(InnerProcess { ids }))
         }
         [number, ref ids @ ..] if part.starts_with(":command:") => {
             if let [user, group] = *ids {
                 new_user(CloneFlags::empty(), (user, group), (0, 0))?;
             }
-            Ok(Place::Command(number as usize))
+            Ok(ProcessRole::Command(number as usize))
         }
-        _ => outside(typed).map(Place::Outside),
+        _ => outside(typed).map(ProcessRole::Outside),
     }
 }
 
@@ -201,7 +201,7 @@ fn own_proc() {
 /// Where programs read who resolves names.
 const RESOLVERS: &str = "/etc/resolv.conf";
 
-impl Inside {
+impl InnerProcess {
     /// Has every program in here ask `resolver` for names: its file of resolvers is another one than outside, until the
     /// last of them ends.
     ///

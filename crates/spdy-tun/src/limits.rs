@@ -2,11 +2,11 @@
 
 use serde::Serialize;
 
-use crate::measured::{Direction, Measured};
+use crate::measured::{DirectionStats, LinkStats};
 
 /// How far a run may be from what was asked for.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Limits {
+pub struct ValidityLimits {
     /// Mean lateness of a direction, milliseconds.
     pub late_mean_ms: f64,
     /// 99th percentile of the lateness of a direction, milliseconds.
@@ -19,7 +19,7 @@ pub struct Limits {
     pub rate_judged_after_seconds: f64,
 }
 
-impl Default for Limits {
+impl Default for ValidityLimits {
     /// What a machine with a core to spare keeps easily: 0.5 ms, 5 ms and 20 ms late, 0.5 % of the rate once
     /// the link was busy for a second.
     fn default() -> Self {
@@ -88,10 +88,10 @@ pub enum Fault {
     },
 }
 
-impl Limits {
+impl ValidityLimits {
     /// Everything that keeps `run` from counting; nothing if it counts.
     #[must_use]
-    pub fn faults(&self, run: &Measured) -> Vec<Fault> {
+    pub fn faults(&self, run: &LinkStats) -> Vec<Fault> {
         let mut faults = Vec::new();
         let (mean, p99, max) = (
             run.worst(|way| way.late_mean_ms),
@@ -119,7 +119,7 @@ impl Limits {
         faults
     }
 
-    fn rate_fault(&self, way: &Direction) -> Option<Fault> {
+    fn rate_fault(&self, way: &DirectionStats) -> Option<Fault> {
         let got_bps = way
             .busy_bps
             .filter(|_| way.busy_seconds >= self.rate_judged_after_seconds)?;
@@ -133,8 +133,8 @@ impl Limits {
 mod tests {
     use super::*;
 
-    fn direction() -> Direction {
-        Direction {
+    fn direction() -> DirectionStats {
+        DirectionStats {
             asked_bps: 1_000_000,
             busy_bps: Some(1_005_000.0),
             busy_seconds: 1.0,
@@ -154,23 +154,23 @@ mod tests {
         }
     }
 
-    fn faults(change: impl FnOnce(&mut Direction)) -> Vec<Fault> {
+    fn faults(change: impl FnOnce(&mut DirectionStats)) -> Vec<Fault> {
         let mut down = direction();
         change(&mut down);
-        let run = Measured {
+        let run = LinkStats {
             seconds: 2.0,
             on_wire_ms: None,
             waited_for_cpu_ms: None,
             up: direction(),
             down,
         };
-        Limits::default().faults(&run)
+        ValidityLimits::default().faults(&run)
     }
 
     #[test]
     fn a_run_at_every_limit_counts_and_one_past_any_does_not() {
         assert_eq!(faults(|_| {}), []);
-        let one = |change: fn(&mut Direction)| {
+        let one = |change: fn(&mut DirectionStats)| {
             let faults = faults(change);
             assert_eq!(faults.len(), 1, "{faults:?}");
             faults[0].clone()
@@ -201,7 +201,7 @@ mod tests {
 
     #[test]
     fn a_rate_is_not_judged_by_a_moment() {
-        let short = |it: &mut Direction| {
+        let short = |it: &mut DirectionStats| {
             it.busy_bps = Some(900_000.0);
             it.busy_seconds = 0.99;
         };

@@ -6,7 +6,7 @@ use serde::Serialize;
 
 /// What the link did between two moments, by its own clock.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Measured {
+pub struct LinkStats {
     /// From the begin of the run to its end.
     pub seconds: f64,
     /// From the first packet to the last, as a capture at the client would see them: those from it when they are read, those to
@@ -16,14 +16,14 @@ pub struct Measured {
     /// system does not tell. A packet that came meanwhile was read late, which nothing else here can show.
     pub waited_for_cpu_ms: Option<f64>,
     /// From the client.
-    pub up: Direction,
+    pub up: DirectionStats,
     /// To the client.
-    pub down: Direction,
+    pub down: DirectionStats,
 }
 
 /// One direction.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Direction {
+pub struct DirectionStats {
     /// Rate that was asked for, bits of IP packets a second.
     pub asked_bps: u64,
     /// Rate while packets stood behind each other in the bottleneck; `None` if they did for less than 10 ms,
@@ -59,16 +59,16 @@ pub struct Direction {
     pub late_max_ms: f64,
 }
 
-impl Measured {
+impl LinkStats {
     /// Larger of the two directions' figure.
     #[must_use]
-    pub fn worst(&self, figure: impl Fn(&Direction) -> f64) -> f64 {
+    pub fn worst(&self, figure: impl Fn(&DirectionStats) -> f64) -> f64 {
         figure(&self.up).max(figure(&self.down))
     }
 }
 
 /// One line for people.
-impl fmt::Display for Direction {
+impl fmt::Display for DirectionStats {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.busy_bps {
             Some(bps) => write!(

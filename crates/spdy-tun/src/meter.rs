@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use hdrhistogram::Histogram;
 use spdy_clock::Instant;
-use spdy_netem::path::{PathConfig, Verdict, Way};
+use spdy_netem::path::{Direction, PathConfig, PathOutcome};
 
-use crate::measured::Direction;
+use crate::measured::DirectionStats;
 
 /// Largest lateness that is told apart, nanoseconds; a minute.
 const MOST_NS: u64 = 60_000_000_000;
@@ -84,9 +84,9 @@ impl Meter {
         &mut self,
         is_in_a_row: bool,
         len_bytes: usize,
-        verdict: Verdict,
+        verdict: PathOutcome,
     ) -> Option<u64> {
-        if verdict == Verdict::QueueFull {
+        if verdict == PathOutcome::QueueFull {
             return None; // the bottleneck never saw it
         }
         if !is_in_a_row {
@@ -94,12 +94,12 @@ impl Meter {
         }
         let bits = self.row_bits.map(|before| before + len_bytes as u64 * 8);
         // Whoever comes next begins to count, unless this one does not arrive to be counted from.
-        self.row_bits = if verdict == Verdict::Lost {
+        self.row_bits = if verdict == PathOutcome::Lost {
             bits
         } else {
             Some(0)
         };
-        bits.filter(|_| verdict != Verdict::Lost)
+        bits.filter(|_| verdict != PathOutcome::Lost)
     }
 
     pub(crate) fn count_delivered(
@@ -122,11 +122,11 @@ impl Meter {
         self.last_delivered = now;
     }
 
-    pub(crate) fn measured(&self, config: &PathConfig, way: Way) -> Direction {
+    pub(crate) fn measured(&self, config: &PathConfig, way: Direction) -> DirectionStats {
         let (asked_bps, rtt_ns) = (
             match way {
-                Way::Up => config.up_bps,
-                Way::Down => config.down_bps,
+                Direction::Up => config.up_bps,
+                Direction::Down => config.down_bps,
             },
             config.rtt.as_nanos() as f64,
         );
@@ -136,7 +136,7 @@ impl Meter {
             packets => self.late_sum_ns as f64 / packets as f64,
         };
         let is_told = self.busy >= LEAST_BUSY;
-        Direction {
+        DirectionStats {
             asked_bps,
             busy_bps: is_told.then(|| self.busy_bits as f64 / self.busy.as_secs_f64()),
             busy_seconds: self.busy.as_secs_f64(),

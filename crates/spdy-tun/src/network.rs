@@ -10,12 +10,12 @@ use spdy_netem::path::PathConfig;
 use crate::capture::Capture;
 use crate::error::RealTimeError;
 use crate::host::{CLIENT, Host, HostConfig, SERVER};
-use crate::measured::Measured;
-use crate::wire::{Order, Wire};
+use crate::measured::LinkStats;
+use crate::wire::{LinkCommand, LinkThread};
 
 /// What a network is made of.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub struct NetworkConfig {
+pub struct RealNetworkConfig {
     /// The link at first.
     pub path: PathConfig,
     /// Decides every loss and every jitter.
@@ -26,7 +26,7 @@ pub struct NetworkConfig {
     pub initial_window: Option<u32>,
 }
 
-impl NetworkConfig {
+impl RealNetworkConfig {
     /// `path` with seed 1, cubic, and the kernel's initial window.
     #[must_use]
     pub fn new(path: PathConfig) -> Self {
@@ -46,7 +46,7 @@ pub struct RealNetwork {
     pub client: Host,
     /// Where the servers' belong: it has every address but the client's.
     pub server: Host,
-    orders: mpsc::Sender<Order>,
+    orders: mpsc::Sender<LinkCommand>,
     bell: Arc<EventFd>,
     wire: Option<thread::JoinHandle<std::io::Result<()>>>,
     missed_at_begin: [u64; 2],
@@ -58,7 +58,7 @@ impl RealNetwork {
     /// # Errors
     ///
     /// The system does not give namespaces, devices or threads, or has no such congestion control.
-    pub fn start(config: &NetworkConfig) -> Result<Self, RealTimeError> {
+    pub fn start(config: &RealNetworkConfig) -> Result<Self, RealTimeError> {
         let host = |address, peer| HostConfig {
             address,
             peer,
@@ -72,7 +72,7 @@ impl RealNetwork {
             .map_err(|error| start("an eventfd")(error.into()))?;
         let bell = Arc::new(bell);
         let (orders, inbox) = mpsc::channel();
-        let wire = Wire::new(
+        let wire = LinkThread::new(
             client_device,
             server_device,
             inbox,
@@ -103,7 +103,7 @@ impl RealNetwork {
     pub fn begin(&mut self, path: &PathConfig, seed: u64) -> Result<(), RealTimeError> {
         self.missed_at_begin = self.missed();
         let config = path.clone();
-        self.order(Order::Begin { config, seed })
+        self.order(LinkCommand::Begin { config, seed })
     }
 
     /// What was achieved since the last [`begin`](Self::begin).
@@ -111,9 +111,9 @@ impl RealNetwork {
     /// # Errors
     ///
     /// The link's thread has ended.
-    pub fn measure(&mut self) -> Result<Measured, RealTimeError> {
+    pub fn measure(&mut self) -> Result<LinkStats, RealTimeError> {
         let (sender, receiver) = mpsc::channel();
-        self.order(Order::Measure(sender))?;
+        self.order(LinkCommand::Measure(sender))?;
         let Ok(mut measured) = receiver.recv() else {
             return Err(self.ended());
         };
@@ -130,7 +130,7 @@ impl RealNetwork {
     ///
     /// The link's thread has ended.
     pub fn start_capture(&mut self, limit_bytes: usize) -> Result<(), RealTimeError> {
-        self.order(Order::StartCapture(limit_bytes))
+        self.order(LinkCommand::StartCapture(limit_bytes))
     }
 
     /// What was captured since [`start_capture`](Self::start_capture), and the time of day at the origin of its instants.
@@ -140,7 +140,7 @@ impl RealNetwork {
     /// The link's thread has ended.
     pub fn end_capture(&mut self) -> Result<(Capture, SystemTime), RealTimeError> {
         let (sender, receiver) = mpsc::channel();
-        self.order(Order::EndCapture(sender))?;
+        self.order(LinkCommand::EndCapture(sender))?;
         receiver.recv().map_err(|_| self.ended())
     }
 
@@ -156,7 +156,7 @@ impl RealNetwork {
         most: Duration,
     ) -> Result<bool, RealTimeError> {
         let (sender, receiver) = mpsc::channel();
-        self.order(Order::Quiet(silence, sender))?;
+        self.order(LinkCommand::Quiet(silence, sender))?;
         match receiver.recv_timeout(most) {
             Ok(()) => Ok(true),
             Err(mpsc::RecvTimeoutError::Timeout) => Ok(false),
@@ -169,7 +169,7 @@ impl RealNetwork {
         [&self.client, &self.server].map(Host::missed_packets)
     }
 
-    fn order(&mut self, order: Order) -> Result<(), RealTimeError> {
+    fn order(&mut self, order: LinkCommand) -> Result<(), RealTimeError> {
         let sent = self.orders.send(order).is_ok() && self.bell.write(1).is_ok();
         if sent { Ok(()) } else { Err(self.ended()) }
     }
@@ -186,7 +186,7 @@ impl RealNetwork {
 
 impl Drop for RealNetwork {
     fn drop(&mut self) {
-        if self.order(Order::Stop).is_ok()
+        if self.order(LinkCommand::Stop).is_ok()
             && let Some(wire) = self.wire.take()
         {
             let _ = wire.join(); // how it ended matters to nobody any more

@@ -14,13 +14,13 @@ use nix::sys::prctl::set_timerslack;
 use nix::sys::time::TimeSpec;
 use rustix::process::setpriority_process;
 use spdy_clock::{Instant, MonotonicClock};
-use spdy_netem::path::{PathConfig, Way};
+use spdy_netem::path::{Direction, PathConfig};
 use tun_rs::SyncDevice;
 
 use crate::capture::Capture;
 use crate::cpu::CpuTime;
 use crate::emulator::Emulator;
-use crate::measured::Measured;
+use crate::measured::LinkStats;
 
 /// Packets that are read from one device before others have their turn.
 const BATCH: usize = 64;
@@ -34,11 +34,11 @@ const LARGEST: usize = 65_536;
 const NICE_VALUE: i32 = -15;
 
 /// What the thread is told.
-pub(crate) enum Order {
+pub(crate) enum LinkCommand {
     /// Begin anew: an idle link, all counts at zero.
     Begin { config: PathConfig, seed: u64 },
     /// Tell what was achieved since.
-    Measure(mpsc::Sender<Measured>),
+    Measure(mpsc::Sender<LinkStats>),
     /// Keep the packets of this run, up to so many bytes.
     StartCapture(usize),
     /// Give what was kept, and the time of day at the origin of its instants.
@@ -50,10 +50,10 @@ pub(crate) enum Order {
 }
 
 /// Everything that the thread owns.
-pub(crate) struct Wire {
+pub(crate) struct LinkThread {
     client: SyncDevice,
     server: SyncDevice,
-    orders: mpsc::Receiver<Order>,
+    orders: mpsc::Receiver<LinkCommand>,
     bell: Arc<EventFd>,
     clock: MonotonicClock,
     emulator: Emulator,
@@ -63,11 +63,11 @@ pub(crate) struct Wire {
     buffer: Vec<u8>,
 }
 
-impl Wire {
+impl LinkThread {
     pub(crate) fn new(
         client: SyncDevice,
         server: SyncDevice,
-        orders: mpsc::Receiver<Order>,
+        orders: mpsc::Receiver<LinkCommand>,
         bell: Arc<EventFd>,
         config: &PathConfig,
         seed: u64,
@@ -103,7 +103,7 @@ impl Wire {
             if rung && self.follow_orders()? {
                 return Ok(());
             }
-            for way in [Way::Down, Way::Up] {
+            for way in [Direction::Down, Direction::Up] {
                 self.read(way)?;
             }
             self.deliver();
@@ -153,34 +153,34 @@ impl Wire {
         while let Ok(order) = self.orders.try_recv() {
             let now = self.clock.now();
             match order {
-                Order::Begin { config, seed } => {
+                LinkCommand::Begin { config, seed } => {
                     self.emulator = Emulator::new(&config, seed, now);
                     self.cpu_at_begin = CpuTime::of_this_thread();
                 }
-                Order::Measure(reply) => {
+                LinkCommand::Measure(reply) => {
                     let mut measured = self.emulator.measured(now);
                     let cpu = CpuTime::of_this_thread().zip(self.cpu_at_begin);
                     measured.waited_for_cpu_ms =
                         cpu.map(|(now, begin)| (now - begin).waited.as_secs_f64() * 1e3);
                     let _ = reply.send(measured);
                 }
-                Order::StartCapture(limit) => self.emulator.start_capture(limit),
-                Order::EndCapture(reply) => {
+                LinkCommand::StartCapture(limit) => self.emulator.start_capture(limit),
+                LinkCommand::EndCapture(reply) => {
                     let origin = SystemTime::now() - (now - Instant::ZERO);
                     let _ = reply.send((self.emulator.end_capture(), origin));
                 }
-                Order::Quiet(silence, reply) => self.quiet = Some((silence, reply)),
-                Order::Stop => return Ok(true),
+                LinkCommand::Quiet(silence, reply) => self.quiet = Some((silence, reply)),
+                LinkCommand::Stop => return Ok(true),
             }
         }
         Ok(false)
     }
 
-    fn read(&mut self, way: Way) -> io::Result<()> {
+    fn read(&mut self, way: Direction) -> io::Result<()> {
         for _ in 0..BATCH {
             let from = match way {
-                Way::Up => &self.client,
-                Way::Down => &self.server,
+                Direction::Up => &self.client,
+                Direction::Down => &self.server,
             };
             let len = match from.recv(&mut self.buffer) {
                 Ok(len) => len,
@@ -202,8 +202,8 @@ impl Wire {
     fn deliver(&mut self) {
         while let Some(delivery) = self.emulator.poll_delivery(self.clock.now()) {
             let to = match delivery.way {
-                Way::Up => &self.server,
-                Way::Down => &self.client,
+                Direction::Up => &self.server,
+                Direction::Down => &self.client,
             };
             // A datagram is taken whole or not at all.
             let accepted = to.send(&delivery.packet).is_ok();

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use crate::names::{MAX_PREFIX_BYTES, Names};
+use crate::names::{KeyNames, MAX_PREFIX_BYTES};
 use crate::reach::redact;
 use crate::store;
 
@@ -39,9 +39,9 @@ impl Config {
     }
 
     /// What makes the names of keys.
-    pub(crate) fn names(&self) -> Result<Names, ConfigError> {
+    pub(crate) fn names(&self) -> Result<KeyNames, ConfigError> {
         let got = || self.prefix.clone();
-        Names::new(&self.prefix).ok_or_else(|| ConfigError::Prefix { got: got() })
+        KeyNames::new(&self.prefix).ok_or_else(|| ConfigError::Prefix { got: got() })
     }
 }
 

@@ -11,7 +11,7 @@
 
 use bytes::{Buf, Bytes};
 use spdy_cache::shared::PurgeTarget;
-use spdy_cache::tags::Tag;
+use spdy_cache::tags::PurgeTag;
 
 const VERSION: u8 = 1;
 const HEAD_BYTES: usize = 18;
@@ -23,12 +23,12 @@ pub(crate) type Writer = [u8; 16];
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(crate) struct Entry {
     pub(crate) by: Writer,
-    pub(crate) what: What,
+    pub(crate) what: PurgeEvent,
 }
 
 /// What it says.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub(crate) enum What {
+pub(crate) enum PurgeEvent {
     /// The log begins.
     Begin,
     /// Nothing that was kept in this part of the cluster before is believed. It says nothing of what caches have of their own.
@@ -42,12 +42,12 @@ impl Entry {
         let mut out = vec![VERSION];
         out.extend_from_slice(&self.by);
         let (meant, soft) = match &self.what {
-            What::Purged { meant, soft } => (meant, *soft),
-            What::Begin => {
+            PurgeEvent::Purged { meant, soft } => (meant, *soft),
+            PurgeEvent::Begin => {
                 out.push(0);
                 return out;
             }
-            What::Anew { part } => {
+            PurgeEvent::Anew { part } => {
                 out.extend_from_slice(&[3, *part]);
                 return out;
             }
@@ -55,8 +55,8 @@ impl Entry {
         out.push(if soft { 2 } else { 1 });
         let (kind, owner, rest) = match meant {
             PurgeTarget::Prefix(prefix) => (0, None, &prefix[..]),
-            PurgeTarget::Tag(Tag::Site { site, tag }) => (1, Some(site), &tag[..]),
-            PurgeTarget::Tag(Tag::Origin { origin, group }) => (2, Some(origin), &group[..]),
+            PurgeTarget::Tag(PurgeTag::Site { site, tag }) => (1, Some(site), &tag[..]),
+            PurgeTarget::Tag(PurgeTag::Origin { origin, group }) => (2, Some(origin), &group[..]),
         };
         out.push(kind);
         if let Some(owner) = owner {
@@ -73,7 +73,7 @@ impl Entry {
     pub(crate) fn decode(bytes: &[u8]) -> Self {
         read(bytes).unwrap_or_else(|| Self {
             by: Writer::default(),
-            what: What::Purged {
+            what: PurgeEvent::Purged {
                 meant: PurgeTarget::everything(),
                 soft: true,
             },
@@ -86,13 +86,13 @@ fn read(bytes: &[u8]) -> Option<Entry> {
     let by = head[1..17].try_into().ok()?;
     let soft = match (head[0], head[17], rest) {
         (VERSION, 0, []) => {
-            let what = What::Begin;
+            let what = PurgeEvent::Begin;
             return Some(Entry { by, what });
         }
         (VERSION, 1, _) => false,
         (VERSION, 2, _) => true,
         (VERSION, 3, &[part]) => {
-            let what = What::Anew { part };
+            let what = PurgeEvent::Anew { part };
             return Some(Entry { by, what });
         }
         _ => return None,
@@ -104,8 +104,8 @@ fn read(bytes: &[u8]) -> Option<Entry> {
             let (owner, tag) = rest.split_at_checked(len)?;
             let (owner, tag) = (owner.to_vec(), tag.to_vec());
             PurgeTarget::Tag(match kind {
-                1 => Tag::Site { site: owner, tag },
-                2 => Tag::Origin {
+                1 => PurgeTag::Site { site: owner, tag },
+                2 => PurgeTag::Origin {
                     origin: owner,
                     group: tag,
                 },
@@ -115,7 +115,7 @@ fn read(bytes: &[u8]) -> Option<Entry> {
     };
     Some(Entry {
         by,
-        what: What::Purged { meant, soft },
+        what: PurgeEvent::Purged { meant, soft },
     })
 }
 
@@ -129,18 +129,18 @@ mod tests {
         prop::collection::vec(any::<u8>(), 0..40)
     }
 
-    fn any_what() -> impl Strategy<Value = What> {
+    fn any_what() -> impl Strategy<Value = PurgeEvent> {
         let meant = prop_oneof![
             any_bytes().prop_map(|prefix| PurgeTarget::Prefix(prefix.into())),
             (any_bytes(), any_bytes())
-                .prop_map(|(site, tag)| PurgeTarget::Tag(Tag::Site { site, tag })),
+                .prop_map(|(site, tag)| PurgeTarget::Tag(PurgeTag::Site { site, tag })),
             (any_bytes(), any_bytes())
-                .prop_map(|(origin, group)| PurgeTarget::Tag(Tag::Origin { origin, group })),
+                .prop_map(|(origin, group)| PurgeTarget::Tag(PurgeTag::Origin { origin, group })),
         ];
         prop_oneof![
-            Just(What::Begin),
-            any::<u8>().prop_map(|part| What::Anew { part }),
-            (meant, any::<bool>()).prop_map(|(meant, soft)| What::Purged { meant, soft }),
+            Just(PurgeEvent::Begin),
+            any::<u8>().prop_map(|part| PurgeEvent::Anew { part }),
+            (meant, any::<bool>()).prop_map(|(meant, soft)| PurgeEvent::Purged { meant, soft }),
         ]
     }
 
@@ -155,7 +155,7 @@ mod tests {
         fn an_unknown_entry_purges_everything(bytes in any_bytes()) {
             let read = Entry::decode(&bytes);
             let is_one = read.encode() == bytes;
-            let means_all = matches!(&read.what, What::Purged { meant, .. } if *meant == PurgeTarget::everything());
+            let means_all = matches!(&read.what, PurgeEvent::Purged { meant, .. } if *meant == PurgeTarget::everything());
             prop_assert!(is_one || means_all, "{:?}", read);
         }
     }

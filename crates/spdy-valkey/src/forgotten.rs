@@ -11,34 +11,34 @@
 
 use std::collections::BTreeMap;
 
-use crate::names::Place;
+use crate::names::IndexKey;
 use crate::parts::PARTS;
 
 /// URLs that may wait in each part of the cluster; with one more, nothing that is in that part is believed by anybody.
 pub(crate) const MAX_PENDING_DELETES: usize = 4096;
 
 /// When something was forgotten: a number that grows.
-pub(crate) type Turn = u64;
+pub(crate) type DeleteSeq = u64;
 
 /// Each with when it was forgotten last: what is let go of then may be kept again.
 #[derive(Debug, Default)]
 pub(crate) struct PendingDeletes {
-    parts: [BTreeMap<Place, Waiting>; PARTS],
-    last: Turn,
+    parts: [BTreeMap<IndexKey, PendingDelete>; PARTS],
+    last: DeleteSeq,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Waiting {
-    turn: Turn,
+struct PendingDelete {
+    turn: DeleteSeq,
     /// It is in its lane.
     is_queued: bool,
 }
 
 impl PendingDeletes {
     /// Adds one; `false` if there was no room, and all of its part have made way for it.
-    pub(crate) fn add(&mut self, place: &Place) -> bool {
+    pub(crate) fn add(&mut self, place: &IndexKey) -> bool {
         self.last += 1;
-        let waiting = Waiting {
+        let waiting = PendingDelete {
             turn: self.last,
             is_queued: false,
         };
@@ -51,30 +51,30 @@ impl PendingDeletes {
         has_room
     }
 
-    pub(crate) fn has(&self, place: &Place) -> bool {
+    pub(crate) fn has(&self, place: &IndexKey) -> bool {
         self.turn(place).is_some()
     }
 
     /// The last turn of all.
-    pub(crate) fn last(&self) -> Turn {
+    pub(crate) fn last(&self) -> DeleteSeq {
         self.last
     }
 
     /// When it was forgotten; `None` if it is not.
-    pub(crate) fn turn(&self, place: &Place) -> Option<Turn> {
+    pub(crate) fn turn(&self, place: &IndexKey) -> Option<DeleteSeq> {
         let waiting = self.parts[place.part].get(place);
         waiting.map(|waiting| waiting.turn)
     }
 
     /// The cluster has let go of it, as it was forgotten then.
-    pub(crate) fn remove(&mut self, place: &Place, turn: Turn) {
+    pub(crate) fn remove(&mut self, place: &IndexKey, turn: DeleteSeq) {
         if self.turn(place) == Some(turn) {
             self.parts[place.part].remove(place);
         }
     }
 
     /// It is in its lane, as it was forgotten then, or no longer.
-    pub(crate) fn queued(&mut self, place: &Place, turn: Turn, is_queued: bool) {
+    pub(crate) fn queued(&mut self, place: &IndexKey, turn: DeleteSeq, is_queued: bool) {
         if let Some(waiting) = self.parts[place.part].get_mut(place)
             && waiting.turn == turn
         {
@@ -83,7 +83,7 @@ impl PendingDeletes {
     }
 
     /// Those of a part that are in no lane.
-    pub(crate) fn left_out(&self, part: usize) -> Vec<(Place, Turn)> {
+    pub(crate) fn left_out(&self, part: usize) -> Vec<(IndexKey, DeleteSeq)> {
         let waiting = self.parts[part].iter();
         let left_out = waiting.filter(|(_, waiting)| !waiting.is_queued);
         left_out
@@ -96,8 +96,8 @@ impl PendingDeletes {
 mod tests {
     use super::*;
 
-    fn place(number: usize, part: usize) -> Place {
-        Place {
+    fn place(number: usize, part: usize) -> IndexKey {
+        IndexKey {
             index: format!("{{{number}}}"),
             part,
         }

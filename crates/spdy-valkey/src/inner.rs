@@ -10,19 +10,19 @@ use spdy_cache::body::Body;
 use spdy_cache::key::Key;
 use spdy_cache::object_file::OpenObject;
 use spdy_cache::policy::Policy;
-use spdy_cache::shared::{Mark, PurgeListener, PurgeTarget};
+use spdy_cache::shared::{PurgeListener, PurgeTarget, PurgeVersion};
 use spdy_cache::stored::Stored;
 use tokio::sync::{Notify, Semaphore, watch};
 
 use crate::config::{Config, ConfigError};
 use crate::counters::Counters;
-use crate::entry::{Entry, What, Writer};
-use crate::forgotten::{PendingDeletes, Turn};
-use crate::lanes::{Keep, WriteQueues};
-use crate::names::{Names, Place, part_of};
+use crate::entry::{Entry, PurgeEvent, Writer};
+use crate::forgotten::{DeleteSeq, PendingDeletes};
+use crate::lanes::{StoreJob, WriteQueues};
+use crate::names::{IndexKey, KeyNames, part_of};
 use crate::outbox::Outbox;
-use crate::parts::{News, PARTS, Parts};
-use crate::purge_log::{PurgeCheck, PurgeLog, Read, Subject};
+use crate::parts::{HealthChange, PARTS, PartHealth};
+use crate::purge_log::{LogRead, PurgeCheck, PurgeLog, PurgeSubject};
 use crate::reach;
 use crate::store::{Failure, PAGE, Store};
 
@@ -33,9 +33,9 @@ const REFUSAL_LOG_INTERVAL: Duration = Duration::from_secs(60);
 /// Bytes of the mark in front of what is kept.
 pub(crate) const MARK_BYTES: usize = 16;
 
-pub(crate) struct Inner {
+pub(crate) struct TierState {
     pub(crate) config: Config,
-    pub(crate) names: Names,
+    pub(crate) names: KeyNames,
     pub(crate) store: Store,
     pub(crate) lanes: WriteQueues,
     pub(crate) counters: Counters,
@@ -47,9 +47,9 @@ pub(crate) struct Inner {
     pub(crate) begun: watch::Sender<bool>,
     me: Writer,
     ear: PurgeListener,
-    parts: Mutex<Parts>,
+    parts: Mutex<PartHealth>,
     log: Mutex<PurgeLog>,
-    heard: Mutex<Heard>,
+    heard: Mutex<LogPosition>,
     outbox: Mutex<Outbox>,
     forgotten: Mutex<PendingDeletes>,
     /// One at a time reads the log, or writes to it.
@@ -61,17 +61,17 @@ pub(crate) struct Inner {
 
 /// How far the ear has heard the log.
 #[derive(Debug)]
-struct Heard {
+struct LogPosition {
     /// In the log as it is.
-    until: Mark,
+    until: PurgeVersion,
     /// Before the program ended last, as it was told: it is still to be seen whether the log has that.
-    before: Option<Mark>,
+    before: Option<PurgeVersion>,
 }
 
 /// What became of a look.
-enum Found {
+enum ReadResult {
     /// An object, with what was known of purges when it was fetched.
-    Whole(Box<(Mark, Stored, Body)>),
+    Whole(Box<(PurgeVersion, Stored, Body)>),
     Nothing,
     Broken(String),
 }
@@ -80,11 +80,11 @@ pub(crate) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock()
 }
 
-impl Inner {
+impl TierState {
     pub(crate) fn new(
         config: Config,
         lanes: WriteQueues,
-        heard: Mark,
+        heard: PurgeVersion,
         ear: PurgeListener,
     ) -> Result<Self, ConfigError> {
         let names = config.names()?;
@@ -101,11 +101,11 @@ impl Inner {
             begun: watch::Sender::new(false),
             me,
             ear,
-            parts: Mutex::new(Parts::new()),
+            parts: Mutex::new(PartHealth::new()),
             log: Mutex::default(),
-            heard: Mutex::new(Heard {
-                until: Mark::default(),
-                before: (heard != Mark::default()).then_some(heard),
+            heard: Mutex::new(LogPosition {
+                until: PurgeVersion::default(),
+                before: (heard != PurgeVersion::default()).then_some(heard),
             }),
             outbox: Mutex::default(),
             forgotten: Mutex::default(),
@@ -122,19 +122,19 @@ impl Inner {
 
     /// Parts that may be asked. What nobody knows the purges of is not believed, and so there is none.
     pub(crate) fn answering(&self) -> usize {
-        match self.mark() == Mark::default() {
+        match self.mark() == PurgeVersion::default() {
             true => 0,
             false => locked(&self.parts).answering(),
         }
     }
 
     /// What is known of purges.
-    pub(crate) fn mark(&self) -> Mark {
+    pub(crate) fn mark(&self) -> PurgeVersion {
         locked(&self.log).last()
     }
 
     /// The last entry of the log that the ear has heard of, or need not.
-    pub(crate) fn heard(&self) -> Mark {
+    pub(crate) fn heard(&self) -> PurgeVersion {
         locked(&self.heard).until
     }
 
@@ -171,7 +171,7 @@ impl Inner {
             (parts.news(), parts.answering())
         };
         match news {
-            Some(News::Gone) => {
+            Some(HealthChange::Gone) => {
                 let why =
                     failure.map_or_else(|| "it does not answer".to_owned(), Failure::to_string);
                 tracing::warn!(%why, answering, "the shared tier is gone, or a part of it: going on without");
@@ -183,7 +183,7 @@ impl Inner {
                 });
             }
             // As loud as its counterpart: who was told of the one waits for the other.
-            Some(News::Back) => tracing::warn!("the shared tier is back"),
+            Some(HealthChange::Back) => tracing::warn!("the shared tier is back"),
             None => {}
         }
     }
@@ -225,9 +225,9 @@ impl Inner {
         self.asked(place.part, &found);
         let counters = &self.counters;
         let (counter, found) = match found {
-            Ok(Found::Whole(found)) => {
+            Ok(ReadResult::Whole(found)) => {
                 let (mark, stored, body) = *found;
-                let subject = Subject::new(key, stored.headers(), place.part);
+                let subject = PurgeSubject::new(key, stored.headers(), place.part);
                 match self.check_purges_until(until, mark, &subject).await {
                     PurgeCheck::Good if !self.is_delete_pending(&place) => {
                         (&counters.hits, Some((stored, body)))
@@ -236,8 +236,8 @@ impl Inner {
                     PurgeCheck::Later => (&counters.unanswered, None),
                 }
             }
-            Ok(Found::Nothing) => (&counters.misses, None),
-            Ok(Found::Broken(why)) => {
+            Ok(ReadResult::Nothing) => (&counters.misses, None),
+            Ok(ReadResult::Broken(why)) => {
                 tracing::warn!(%why, index = place.index, "an object of the shared tier is broken");
                 self.forget(&place);
                 (&counters.broken, None)
@@ -253,17 +253,17 @@ impl Inner {
 
     async fn look(
         &self,
-        place: &Place,
+        place: &IndexKey,
         key: &Key,
         asked: &HeaderMap,
         policy: &Policy,
-    ) -> Result<Found, Failure> {
+    ) -> Result<ReadResult, Failure> {
         let kept = self.store.index(place).await?;
         let mut newest = None;
         for (name, bytes) in &kept {
             let object = match opened(policy, bytes) {
                 Ok((_, object)) => object,
-                Err(why) => return Ok(Found::Broken(why)),
+                Err(why) => return Ok(ReadResult::Broken(why)),
             };
             // Others have other rules, and the same URL.
             if object.key == *key && object.stored.is_for(asked) {
@@ -271,10 +271,10 @@ impl Inner {
             }
         }
         let Some((_, name)) = newest else {
-            return Ok(Found::Nothing);
+            return Ok(ReadResult::Nothing);
         };
         let Some(bytes) = self.store.object(&place.object(name)).await? else {
-            return Ok(Found::Nothing);
+            return Ok(ReadResult::Nothing);
         };
         let whole = opened(policy, &bytes).and_then(|(mark, object)| {
             let file = &bytes[MARK_BYTES..];
@@ -293,16 +293,16 @@ impl Inner {
         });
         let (mark, body, object) = match whole {
             Ok(whole) => whole,
-            Err(why) => return Ok(Found::Broken(why)),
+            Err(why) => return Ok(ReadResult::Broken(why)),
         };
         if object.key != *key || !object.stored.is_for(asked) {
-            return Ok(Found::Broken("another object".to_owned()));
+            return Ok(ReadResult::Broken("another object".to_owned()));
         }
-        Ok(Found::Whole(Box::new((mark, object.stored, body))))
+        Ok(ReadResult::Whole(Box::new((mark, object.stored, body))))
     }
 
     /// What to think of what was fetched when so much was known.
-    pub(crate) fn judge(&self, mark: Mark, subject: &Subject<'_>) -> PurgeCheck {
+    pub(crate) fn judge(&self, mark: PurgeVersion, subject: &PurgeSubject<'_>) -> PurgeCheck {
         match locked(&self.outbox).means(subject) {
             true => PurgeCheck::Purged,
             false => locked(&self.log).judge(mark, subject),
@@ -314,8 +314,8 @@ impl Inner {
     async fn check_purges_until(
         &self,
         until: tokio::time::Instant,
-        mark: Mark,
-        subject: &Subject<'_>,
+        mark: PurgeVersion,
+        subject: &PurgeSubject<'_>,
     ) -> PurgeCheck {
         let first = self.judge(mark, subject);
         let part = self.log_part();
@@ -345,7 +345,7 @@ impl Inner {
     }
 
     /// Puts a purge where the keeper finds it.
-    pub(crate) fn purge(&self, what: What) {
+    pub(crate) fn purge(&self, what: PurgeEvent) {
         locked(&self.outbox).push(what);
         self.wake.notify_one();
     }
@@ -356,14 +356,14 @@ impl Inner {
     }
 
     /// Hands to its lane what `keep` makes of the turn; `false` if too much waits there.
-    pub(crate) fn keep(&self, place: &Place, keep: impl FnOnce(Turn) -> Keep) -> bool {
+    pub(crate) fn keep(&self, place: &IndexKey, keep: impl FnOnce(DeleteSeq) -> StoreJob) -> bool {
         // Held, so that turns are in the order of the lane.
         let forgotten = locked(&self.forgotten);
         self.lanes.keep(place, keep(forgotten.last()))
     }
 
     /// Nothing that is kept at `place` is to be found, from now on.
-    pub(crate) fn forget(&self, place: &Place) {
+    pub(crate) fn forget(&self, place: &IndexKey) {
         let mut forgotten = locked(&self.forgotten);
         let has_room = forgotten.add(place);
         let turn = forgotten.last();
@@ -377,27 +377,27 @@ impl Inner {
         }
     }
 
-    fn is_delete_pending(&self, place: &Place) -> bool {
+    fn is_delete_pending(&self, place: &IndexKey) -> bool {
         locked(&self.forgotten).has(place)
     }
 
     /// When it was forgotten, if it is.
-    pub(crate) fn turn(&self, place: &Place) -> Option<Turn> {
+    pub(crate) fn turn(&self, place: &IndexKey) -> Option<DeleteSeq> {
         locked(&self.forgotten).turn(place)
     }
 
     /// Whether it was forgotten after that turn.
-    pub(crate) fn is_deleted_since(&self, place: &Place, turn: Turn) -> bool {
+    pub(crate) fn is_deleted_since(&self, place: &IndexKey, turn: DeleteSeq) -> bool {
         self.turn(place).is_some_and(|forgotten| forgotten > turn)
     }
 
     /// What was forgotten then could not be let go of, and is in no lane any more.
-    pub(crate) fn is_left_out(&self, place: &Place, turn: Turn) {
+    pub(crate) fn is_left_out(&self, place: &IndexKey, turn: DeleteSeq) {
         locked(&self.forgotten).queued(place, turn, false);
     }
 
     /// Lets go of what was forgotten in that turn, or before; `false` if that cannot be done now.
-    pub(crate) async fn let_go(&self, place: &Place, turn: Turn) -> bool {
+    pub(crate) async fn let_go(&self, place: &IndexKey, turn: DeleteSeq) -> bool {
         if self.turn(place).is_none() {
             return true;
         }
@@ -465,25 +465,25 @@ impl Inner {
             let page = self.store.log(&name, last).await?;
             let read = { locked(&self.log).read(&page) };
             match read {
-                Read::GoesOn(news) => self.hear(news),
-                Read::Again => continue,
-                Read::Nothing if has_begun => return Err(Failure::Forgetful),
-                Read::Nothing => {
+                LogRead::GoesOn(news) => self.hear(news),
+                LogRead::Again => continue,
+                LogRead::Nothing if has_begun => return Err(Failure::Forgetful),
+                LogRead::Nothing => {
                     has_begun = true;
-                    let (by, what) = (self.me, What::Begin);
+                    let (by, what) = (self.me, PurgeEvent::Begin);
                     self.store.tell(&name, &Entry { by, what }).await?;
                     continue;
                 }
-                Read::Another(news) => {
+                LogRead::Another(news) => {
                     tracing::warn!(
                         "the shared tier has lost its purges: telling again what was told of late"
                     );
                     locked(&self.outbox).tell_again(Instant::now());
                     self.wake.notify_one();
-                    locked(&self.heard).until = Mark::default();
+                    locked(&self.heard).until = PurgeVersion::default();
                     self.hear(news);
                 }
-                Read::Missed(news) => {
+                LogRead::Missed(news) => {
                     if news.first().is_none_or(|(first, _)| *first > self.heard()) {
                         // What is not known may have been about anything.
                         (self.ear)(&PurgeTarget::everything(), true);
@@ -498,10 +498,10 @@ impl Inner {
     }
 
     /// Tells the ear what of `news` it has not heard, and what is not from here.
-    fn hear(&self, news: &[(Mark, Entry)]) {
+    fn hear(&self, news: &[(PurgeVersion, Entry)]) {
         let until = self.heard();
         for (mark, entry) in news {
-            if let (What::Purged { meant, soft }, true) = (&entry.what, entry.by != self.me)
+            if let (PurgeEvent::Purged { meant, soft }, true) = (&entry.what, entry.by != self.me)
                 && *mark > until
             {
                 (self.ear)(meant, *soft);
@@ -515,8 +515,8 @@ impl Inner {
 }
 
 /// The mark and the head in front of what is kept.
-fn opened(policy: &Policy, bytes: &Bytes) -> Result<(Mark, OpenObject), String> {
+fn opened(policy: &Policy, bytes: &Bytes) -> Result<(PurgeVersion, OpenObject), String> {
     let (mark, file) = bytes.split_first_chunk::<MARK_BYTES>().ok_or("too short")?;
     let object = OpenObject::decode(policy, file).map_err(|error| error.to_string())?;
-    Ok((Mark(u128::from_be_bytes(*mark)), object))
+    Ok((PurgeVersion(u128::from_be_bytes(*mark)), object))
 }

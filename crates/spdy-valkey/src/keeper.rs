@@ -6,7 +6,7 @@ use std::time::Duration;
 use futures_util::future::join_all;
 use tokio::time::{Instant, sleep_until};
 
-use crate::inner::Inner;
+use crate::inner::TierState;
 use crate::parts::PARTS;
 use crate::renewal::ClientRenewal;
 use crate::store::Failure;
@@ -19,7 +19,7 @@ const FIRST_PAUSE: Duration = Duration::from_millis(100);
 const MAX_SYNC_TIMEOUTS: u32 = 4;
 
 /// Runs until it is ended.
-pub(crate) async fn run(inner: Arc<Inner>) {
+pub(crate) async fn run(inner: Arc<TierState>) {
     let poll = inner.config.poll;
     let (mut next, mut pause) = (Instant::now(), FIRST_PAUSE.min(poll));
     let mut renewal = ClientRenewal::new();
@@ -58,7 +58,7 @@ pub(crate) async fn run(inner: Arc<Inner>) {
 }
 
 /// Whether anybody answered.
-async fn probe(inner: &Inner) -> bool {
+async fn probe(inner: &TierState) -> bool {
     let probes = inner.names.probes().map(|(part, name)| async move {
         let outcome = inner.store.probe(name, inner.config.timeout).await;
         (part, outcome)

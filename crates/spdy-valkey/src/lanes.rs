@@ -10,14 +10,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use spdy_cache::body::Body;
 use spdy_cache::key::Key;
 use spdy_cache::object_file::{Encoder, Layout, file_name};
-use spdy_cache::shared::Mark;
+use spdy_cache::shared::PurgeVersion;
 use spdy_cache::stored::Stored;
 use tokio::sync::{mpsc, oneshot};
 
-use crate::forgotten::Turn;
-use crate::inner::{Inner, MARK_BYTES};
-use crate::names::Place;
-use crate::purge_log::{PurgeCheck, Subject};
+use crate::forgotten::DeleteSeq;
+use crate::inner::{MARK_BYTES, TierState};
+use crate::names::IndexKey;
+use crate::purge_log::{PurgeCheck, PurgeSubject};
 
 /// Queues, and writes at a time.
 const QUEUES: usize = 4;
@@ -38,28 +38,28 @@ pub(crate) struct WriteQueues {
 }
 
 /// Where they come out.
-pub(crate) type Lane = mpsc::Receiver<Change>;
+pub(crate) type WriteQueue = mpsc::Receiver<Change>;
 
 #[derive(Debug)]
 pub(crate) enum Change {
-    Keep(Box<Keep>),
-    Forget(Place, Turn),
+    Keep(Box<StoreJob>),
+    Forget(IndexKey, DeleteSeq),
     Settle(oneshot::Sender<()>),
 }
 
 /// What is to be kept.
 #[derive(Debug)]
-pub(crate) struct Keep {
+pub(crate) struct StoreJob {
     pub(crate) key: Key,
     pub(crate) stored: Arc<Stored>,
     pub(crate) body: Body,
-    pub(crate) since: Mark,
+    pub(crate) since: PurgeVersion,
     /// The last that was forgotten by then.
-    pub(crate) turn: Turn,
+    pub(crate) turn: DeleteSeq,
 }
 
 impl WriteQueues {
-    pub(crate) fn new() -> (Self, Vec<Lane>) {
+    pub(crate) fn new() -> (Self, Vec<WriteQueue>) {
         let (lanes, ends) = (0..QUEUES).map(|_| mpsc::channel(MAX_WAITING)).unzip();
         let waiting_bytes = AtomicU64::new(0);
         let lanes = Self {
@@ -70,7 +70,7 @@ impl WriteQueues {
     }
 
     /// Hands it over; `false` if too much waits.
-    pub(crate) fn keep(&self, place: &Place, keep: Keep) -> bool {
+    pub(crate) fn keep(&self, place: &IndexKey, keep: StoreJob) -> bool {
         let len = keep.body.len();
         let waiting = self.waiting_bytes.fetch_add(len, Ordering::Relaxed);
         let keep = Change::Keep(Box::new(keep));
@@ -83,7 +83,7 @@ impl WriteQueues {
     }
 
     /// Hands it over; `false` if too much waits: it stays forgotten, and comes again.
-    pub(crate) fn forget(&self, place: &Place, turn: Turn) -> bool {
+    pub(crate) fn forget(&self, place: &IndexKey, turn: DeleteSeq) -> bool {
         let forget = Change::Forget(place.clone(), turn);
         self.lane(place).try_send(forget).is_ok()
     }
@@ -99,14 +99,14 @@ impl WriteQueues {
         }
     }
 
-    fn lane(&self, place: &Place) -> &mpsc::Sender<Change> {
+    fn lane(&self, place: &IndexKey) -> &mpsc::Sender<Change> {
         let last = place.index.bytes().rev().nth(1).unwrap_or_default();
         &self.lanes[usize::from(last) % QUEUES]
     }
 }
 
 /// Does what comes out of a lane.
-pub(crate) async fn run(inner: Arc<Inner>, mut lane: Lane) {
+pub(crate) async fn run(inner: Arc<TierState>, mut lane: WriteQueue) {
     while let Some(change) = lane.recv().await {
         match change {
             Change::Keep(keep) => {
@@ -131,9 +131,9 @@ pub(crate) async fn run(inner: Arc<Inner>, mut lane: Lane) {
     }
 }
 
-impl Inner {
+impl TierState {
     /// Writes it; `false` if it is not there then.
-    async fn write(&self, keep: &Keep) -> bool {
+    async fn write(&self, keep: &StoreJob) -> bool {
         let (key, stored) = (&keep.key, &keep.stored);
         let place = self.names.place(key.url());
         if !self.answers(place.part) || self.is_deleted_since(&place, keep.turn) {
@@ -145,7 +145,7 @@ impl Inner {
         {
             return false;
         }
-        let subject = Subject::new(key, stored.headers(), place.part);
+        let subject = PurgeSubject::new(key, stored.headers(), place.part);
         if self.judge(keep.since, &subject) != PurgeCheck::Good {
             return false;
         }

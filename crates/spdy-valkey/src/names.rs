@@ -22,28 +22,28 @@ const SLOTS: u16 = 16_384;
 
 /// Makes names.
 #[derive(Clone, Debug)]
-pub(crate) struct Names {
+pub(crate) struct KeyNames {
     prefix: String,
     probes: Vec<String>,
 }
 
 /// What is kept of a URL: a name, and where that is.
 #[derive(Clone, Debug, Eq, Ord, PartialEq, PartialOrd)]
-pub(crate) struct Place {
+pub(crate) struct IndexKey {
     /// Name of the index.
     pub(crate) index: String,
     /// Part of the cluster.
     pub(crate) part: usize,
 }
 
-impl Place {
+impl IndexKey {
     /// The name of the object called `name` in the index.
     pub(crate) fn object(&self, name: &str) -> String {
         format!("{}:{name}", self.index)
     }
 }
 
-impl Names {
+impl KeyNames {
     /// Those that begin with `prefix`; `None` if it would decide about slots, or is too long.
     pub(crate) fn new(prefix: &str) -> Option<Self> {
         if prefix.len() > MAX_PREFIX_BYTES || prefix.contains(['{', '}']) {
@@ -62,7 +62,7 @@ impl Names {
     }
 
     /// Where what is kept of `url` ([`Key::url`](spdy_cache::key::Key::url)) is.
-    pub(crate) fn place(&self, url: &[u8]) -> Place {
+    pub(crate) fn place(&self, url: &[u8]) -> IndexKey {
         let digest = Sha256::digest(url);
         let digits: String = digest[..16]
             .iter()
@@ -70,7 +70,7 @@ impl Names {
             .collect();
         let index = format!("{}{{{digits}}}", self.prefix);
         let part = part_of(&index);
-        Place { index, part }
+        IndexKey { index, part }
     }
 
     /// The log of purges.
@@ -103,7 +103,7 @@ mod tests {
 
     #[test]
     fn keys_of_a_url_share_a_slot_and_urls_spread() {
-        let names = Names::new("spdy:").expect("a good prefix");
+        let names = KeyNames::new("spdy:").expect("a good prefix");
         let mut met = [false; PARTS];
         for number in 0..200 {
             let place = names.place(format!("site\0https\0host\0443\0/{number}\0").as_bytes());
@@ -118,7 +118,7 @@ mod tests {
 
     #[test]
     fn every_part_has_a_probe_key() {
-        let names = Names::new("spdy:").expect("a good prefix");
+        let names = KeyNames::new("spdy:").expect("a good prefix");
         assert_eq!(names.probes().count(), PARTS);
         for (part, name) in names.probes() {
             assert_eq!(part_of(name), part, "{name}");
@@ -127,8 +127,8 @@ mod tests {
 
     #[test]
     fn a_prefix_decides_about_no_slot() {
-        assert!(Names::new("a{b}").is_none());
-        assert!(Names::new(&"a".repeat(MAX_PREFIX_BYTES)).is_some());
-        assert!(Names::new(&"a".repeat(MAX_PREFIX_BYTES + 1)).is_none());
+        assert!(KeyNames::new("a{b}").is_none());
+        assert!(KeyNames::new(&"a".repeat(MAX_PREFIX_BYTES)).is_some());
+        assert!(KeyNames::new(&"a".repeat(MAX_PREFIX_BYTES + 1)).is_none());
     }
 }

@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 
 use spdy_cache::shared::PurgeTarget;
 
-use crate::entry::What;
-use crate::purge_log::Subject;
+use crate::entry::PurgeEvent;
+use crate::purge_log::PurgeSubject;
 
 /// Purges that may wait to be told.
 pub(crate) const MAX_WAITING: usize = 1024;
@@ -21,20 +21,21 @@ const RESEND_WINDOW: Duration = Duration::from_secs(600);
 /// What waits, in order, and what was told.
 #[derive(Debug, Default)]
 pub(crate) struct Outbox {
-    waiting: VecDeque<What>,
-    told: VecDeque<(Instant, What)>,
+    waiting: VecDeque<PurgeEvent>,
+    told: VecDeque<(Instant, PurgeEvent)>,
     /// All that were ever put in.
     count: u64,
 }
 
 impl Outbox {
     /// Puts one in; its number.
-    pub(crate) fn push(&mut self, what: What) -> u64 {
+    pub(crate) fn push(&mut self, what: PurgeEvent) -> u64 {
         if self.waiting.len() >= MAX_WAITING {
-            let is_hard = |what: &What| matches!(what, What::Purged { soft: false, .. });
+            let is_hard =
+                |what: &PurgeEvent| matches!(what, PurgeEvent::Purged { soft: false, .. });
             let soft = !is_hard(&what) && !self.waiting.iter().any(is_hard);
             self.waiting.clear();
-            self.waiting.push_back(What::Purged {
+            self.waiting.push_back(PurgeEvent::Purged {
                 meant: PurgeTarget::everything(),
                 soft,
             });
@@ -51,12 +52,12 @@ impl Outbox {
     }
 
     /// The next to be told.
-    pub(crate) fn next(&self) -> Option<What> {
+    pub(crate) fn next(&self) -> Option<PurgeEvent> {
         self.waiting.front().cloned()
     }
 
     /// It was told, at this moment; the number up to which all are, if none waits.
-    pub(crate) fn mark_sent(&mut self, what: &What, now: Instant) -> Option<u64> {
+    pub(crate) fn mark_sent(&mut self, what: &PurgeEvent, now: Instant) -> Option<u64> {
         // While it was on its way all may have become one.
         if self.waiting.front() == Some(what)
             && let Some(what) = self.waiting.pop_front()
@@ -73,7 +74,7 @@ impl Outbox {
     pub(crate) fn tell_again(&mut self, now: Instant) {
         let told = self.told.drain(..);
         let late = told.filter(|(at, _)| now.saturating_duration_since(*at) < RESEND_WINDOW);
-        let late: Vec<What> = late.map(|(_, what)| what).collect();
+        let late: Vec<PurgeEvent> = late.map(|(_, what)| what).collect();
         for what in late.into_iter().rev() {
             self.waiting.push_front(what);
         }
@@ -82,7 +83,7 @@ impl Outbox {
     /// Puts in that nothing in a part is believed, unless it waits already: clients can bring this about, and must not fill the
     /// log with it.
     pub(crate) fn push_part_reset(&mut self, part: u8) {
-        let anew = What::Anew { part };
+        let anew = PurgeEvent::Anew { part };
         // The first may be on its way: others may have heard of it, and have written since.
         if !self.waiting.iter().skip(1).any(|what| *what == anew) {
             self.push(anew);
@@ -90,7 +91,7 @@ impl Outbox {
     }
 
     /// Whether something that waits means this.
-    pub(crate) fn means(&self, subject: &Subject<'_>) -> bool {
+    pub(crate) fn means(&self, subject: &PurgeSubject<'_>) -> bool {
         self.waiting.iter().any(|what| subject.is_meant_by(what))
     }
 }
@@ -99,14 +100,14 @@ impl Outbox {
 mod tests {
     use super::*;
 
-    fn purged(prefix: &'static str, soft: bool) -> What {
-        What::Purged {
+    fn purged(prefix: &'static str, soft: bool) -> PurgeEvent {
+        PurgeEvent::Purged {
             meant: PurgeTarget::Prefix(prefix.into()),
             soft,
         }
     }
 
-    fn all(outbox: &mut Outbox, now: Instant) -> Vec<What> {
+    fn all(outbox: &mut Outbox, now: Instant) -> Vec<PurgeEvent> {
         let mut all = Vec::new();
         while let Some(what) = outbox.next() {
             outbox.mark_sent(&what, now);
@@ -143,7 +144,7 @@ mod tests {
             let last = outbox.push(purged("b", last_is_soft));
             assert_eq!(last, MAX_WAITING as u64 + 1);
             let meant = PurgeTarget::everything();
-            assert_eq!(outbox.next(), Some(What::Purged { meant, soft }));
+            assert_eq!(outbox.next(), Some(PurgeEvent::Purged { meant, soft }));
             let what = outbox.next().expect("one");
             assert_eq!(outbox.mark_sent(&what, Instant::now()), Some(last));
         }
@@ -156,7 +157,7 @@ mod tests {
             outbox.push_part_reset(3);
             outbox.push_part_reset(4);
         }
-        let anew = |part| What::Anew { part };
+        let anew = |part| PurgeEvent::Anew { part };
         assert_eq!(outbox.waiting, [anew(3), anew(4), anew(3)]);
     }
 

@@ -17,32 +17,32 @@ const PROBES: u32 = 2;
 
 /// All of them. Before the first probe they rest.
 #[derive(Debug)]
-pub(crate) struct Parts {
-    parts: [Part; PARTS],
+pub(crate) struct PartHealth {
+    parts: [PartState; PARTS],
     /// What was last said: whether all answer.
     said: Option<bool>,
 }
 
 #[derive(Clone, Copy, Debug)]
-enum Part {
+enum PartState {
     Answering { failures: u32 },
     Resting { answered: u32 },
 }
 
 /// What is to be told.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) enum News {
+pub(crate) enum HealthChange {
     /// Some part is gone, where all were there.
     Gone,
     /// All answer, where some were gone.
     Back,
 }
 
-impl Parts {
+impl PartHealth {
     pub(crate) fn new() -> Self {
         Self {
             // One good probe is enough for whom nobody knows yet.
-            parts: [Part::Resting {
+            parts: [PartState::Resting {
                 answered: PROBES - 1,
             }; PARTS],
             said: None,
@@ -51,7 +51,7 @@ impl Parts {
 
     /// Whether a part may be asked.
     pub(crate) fn answers(&self, part: usize) -> bool {
-        matches!(self.parts[part], Part::Answering { .. })
+        matches!(self.parts[part], PartState::Answering { .. })
     }
 
     /// Parts that may be asked.
@@ -61,10 +61,10 @@ impl Parts {
 
     /// A request was answered, or was not.
     pub(crate) fn asked(&mut self, part: usize, was_answered: bool) {
-        if let Part::Answering { failures } = &mut self.parts[part] {
+        if let PartState::Answering { failures } = &mut self.parts[part] {
             *failures = if was_answered { 0 } else { *failures + 1 };
             if *failures >= FAILURES {
-                self.parts[part] = Part::Resting { answered: 0 };
+                self.parts[part] = PartState::Resting { answered: 0 };
             }
         }
     }
@@ -72,22 +72,24 @@ impl Parts {
     /// A probe was.
     pub(crate) fn probed(&mut self, part: usize, was_answered: bool) {
         self.parts[part] = match (self.parts[part], was_answered) {
-            (Part::Resting { answered }, true) if answered + 1 < PROBES => Part::Resting {
-                answered: answered + 1,
-            },
-            (Part::Answering { failures }, true) => Part::Answering { failures },
-            (Part::Resting { .. }, true) => Part::Answering { failures: 0 },
-            (_, false) => Part::Resting { answered: 0 },
+            (PartState::Resting { answered }, true) if answered + 1 < PROBES => {
+                PartState::Resting {
+                    answered: answered + 1,
+                }
+            }
+            (PartState::Answering { failures }, true) => PartState::Answering { failures },
+            (PartState::Resting { .. }, true) => PartState::Answering { failures: 0 },
+            (_, false) => PartState::Resting { answered: 0 },
         };
     }
 
     /// What is to be told now, once.
-    pub(crate) fn news(&mut self) -> Option<News> {
+    pub(crate) fn news(&mut self) -> Option<HealthChange> {
         let all = self.answering() == PARTS;
         let before = self.said.replace(all);
         match (before, all) {
-            (Some(true) | None, false) => Some(News::Gone),
-            (Some(false), true) => Some(News::Back),
+            (Some(true) | None, false) => Some(HealthChange::Gone),
+            (Some(false), true) => Some(HealthChange::Back),
             (Some(true) | None, true) | (Some(false), false) => None,
         }
     }
@@ -97,13 +99,13 @@ impl Parts {
 mod tests {
     use super::*;
 
-    fn probed(parts: &mut Parts, is_up: impl Fn(usize) -> bool) {
+    fn probed(parts: &mut PartHealth, is_up: impl Fn(usize) -> bool) {
         (0..PARTS).for_each(|part| parts.probed(part, is_up(part)));
     }
 
     #[test]
     fn three_failures_disable_a_part_until_two_probes_succeed() {
-        let mut parts = Parts::new();
+        let mut parts = PartHealth::new();
         assert!(!parts.answers(0), "nobody knows yet");
         probed(&mut parts, |_| true);
         assert_eq!((parts.answering(), parts.news()), (PARTS, None));
@@ -117,21 +119,21 @@ mod tests {
         assert!(parts.answers(3), "not in a row");
         parts.asked(3, false);
         assert!(!parts.answers(3));
-        assert_eq!(parts.news(), Some(News::Gone));
+        assert_eq!(parts.news(), Some(HealthChange::Gone));
         probed(&mut parts, |_| true);
         assert!(!parts.answers(3), "one is none");
         probed(&mut parts, |_| true);
         assert!(parts.answers(3));
-        assert_eq!(parts.news(), Some(News::Back));
+        assert_eq!(parts.news(), Some(HealthChange::Back));
     }
 
     #[test]
     fn health_changes_are_reported_once() {
-        let mut parts = Parts::new();
+        let mut parts = PartHealth::new();
         probed(&mut parts, |_| true);
         assert_eq!(parts.news(), None);
         probed(&mut parts, |part| part > 5);
-        assert_eq!(parts.news(), Some(News::Gone));
+        assert_eq!(parts.news(), Some(HealthChange::Gone));
         for _ in 0..5 {
             probed(&mut parts, |_| false);
             assert_eq!(parts.news(), None);
@@ -140,13 +142,13 @@ mod tests {
         probed(&mut parts, |_| true);
         assert_eq!((parts.answering(), parts.news()), (PARTS - 6, None));
         probed(&mut parts, |_| true);
-        assert_eq!(parts.news(), Some(News::Back));
+        assert_eq!(parts.news(), Some(HealthChange::Back));
     }
 
     #[test]
     fn a_part_that_never_answered_is_lost() {
-        let mut parts = Parts::new();
+        let mut parts = PartHealth::new();
         probed(&mut parts, |_| false);
-        assert_eq!(parts.news(), Some(News::Gone));
+        assert_eq!(parts.news(), Some(HealthChange::Gone));
     }
 }

@@ -14,10 +14,10 @@ use std::collections::VecDeque;
 
 use http::HeaderMap;
 use spdy_cache::key::Key;
-use spdy_cache::shared::Mark;
-use spdy_cache::tags::{self, Tag};
+use spdy_cache::shared::PurgeVersion;
+use spdy_cache::tags::{self, PurgeTag};
 
-use crate::entry::{Entry, What};
+use crate::entry::{Entry, PurgeEvent};
 
 /// Purges that the log has; of objects older than all of them nothing is believed.
 pub(crate) const MAX_ENTRIES: usize = 16_384;
@@ -26,9 +26,9 @@ pub(crate) const MAX_ENTRIES: usize = 16_384;
 #[derive(Debug, Default)]
 pub(crate) struct PurgeLog {
     /// Oldest first.
-    known: VecDeque<(Mark, What)>,
+    known: VecDeque<(PurgeVersion, PurgeEvent)>,
     /// The last that was known of a log that did not go on.
-    before: Mark,
+    before: PurgeVersion,
 }
 
 /// What is to be thought of an object.
@@ -42,31 +42,31 @@ pub(crate) enum PurgeCheck {
 
 /// What a page of the log was.
 #[derive(Debug, Eq, PartialEq)]
-pub(crate) enum Read<'a> {
+pub(crate) enum LogRead<'a> {
     /// It goes on where we were, with this.
-    GoesOn(&'a [(Mark, Entry)]),
+    GoesOn(&'a [(PurgeVersion, Entry)]),
     /// It does not go on where we were: it is to be read from its beginning.
     Again,
     /// There is no log.
     Nothing,
     /// Another log than the one that was known, with this: some purges may be in neither.
-    Another(&'a [(Mark, Entry)]),
+    Another(&'a [(PurgeVersion, Entry)]),
     /// This is its end; what came before it, and after what was known, is forgotten.
-    Missed(&'a [(Mark, Entry)]),
+    Missed(&'a [(PurgeVersion, Entry)]),
 }
 
 impl PurgeLog {
     /// The last that is known; the default if nothing is.
-    pub(crate) fn last(&self) -> Mark {
+    pub(crate) fn last(&self) -> PurgeVersion {
         self.known.back().map(|(mark, _)| *mark).unwrap_or_default()
     }
 
     /// Takes a page that was asked for from [`last`](Self::last) on, that one included.
-    pub(crate) fn read<'a>(&mut self, page: &'a [(Mark, Entry)]) -> Read<'a> {
+    pub(crate) fn read<'a>(&mut self, page: &'a [(PurgeVersion, Entry)]) -> LogRead<'a> {
         let last = self.last();
         let Some((first, entry)) = page.first() else {
             return match self.known.is_empty() {
-                true => Read::Nothing,
+                true => LogRead::Nothing,
                 false => self.again(),
             };
         };
@@ -75,27 +75,27 @@ impl PurgeLog {
                 return self.again();
             }
             self.add(&page[1..]);
-            return Read::GoesOn(&page[1..]);
+            return LogRead::GoesOn(&page[1..]);
         }
         let before = std::mem::take(&mut self.before);
-        let begins = entry.what == What::Begin;
+        let begins = entry.what == PurgeEvent::Begin;
         self.add(page);
-        match (before == Mark::default(), begins) {
-            (true, true) => Read::GoesOn(page),
+        match (before == PurgeVersion::default(), begins) {
+            (true, true) => LogRead::GoesOn(page),
             // Entries that were there are gone, and earlier ones are not: a node took over that had not seen them.
-            (false, true) => Read::Another(page),
-            (false, false) if *first <= before => Read::Another(page),
-            (_, false) => Read::Missed(page),
+            (false, true) => LogRead::Another(page),
+            (false, false) if *first <= before => LogRead::Another(page),
+            (_, false) => LogRead::Missed(page),
         }
     }
 
-    fn again<'a>(&mut self) -> Read<'a> {
+    fn again<'a>(&mut self) -> LogRead<'a> {
         self.before = self.last();
         self.known.clear();
-        Read::Again
+        LogRead::Again
     }
 
-    fn add(&mut self, news: &[(Mark, Entry)]) {
+    fn add(&mut self, news: &[(PurgeVersion, Entry)]) {
         let news = news.iter().map(|(mark, entry)| (*mark, entry.what.clone()));
         self.known.extend(news);
         let over = self.known.len().saturating_sub(MAX_ENTRIES);
@@ -103,7 +103,7 @@ impl PurgeLog {
     }
 
     /// Whether an object with this mark is believed.
-    pub(crate) fn judge(&self, mark: Mark, subject: &Subject<'_>) -> PurgeCheck {
+    pub(crate) fn judge(&self, mark: PurgeVersion, subject: &PurgeSubject<'_>) -> PurgeCheck {
         let place = self.known.binary_search_by_key(&mark, |(mark, _)| *mark);
         let later = match place {
             Ok(at) => self.known.range(at + 1..),
@@ -120,13 +120,13 @@ impl PurgeLog {
 
 /// What is judged; made before anything is locked, since its tags are to be read from its fields.
 #[derive(Debug)]
-pub(crate) struct Subject<'a> {
+pub(crate) struct PurgeSubject<'a> {
     key: &'a Key,
-    tags: Vec<Tag>,
+    tags: Vec<PurgeTag>,
     part: usize,
 }
 
-impl<'a> Subject<'a> {
+impl<'a> PurgeSubject<'a> {
     /// What is kept under `key`, with these fields, in that part of the cluster.
     pub(crate) fn new(key: &'a Key, headers: &HeaderMap, part: usize) -> Self {
         let tags = tags::of_answer(key, headers);
@@ -134,20 +134,20 @@ impl<'a> Subject<'a> {
     }
 
     /// Whether it is not to be believed after this.
-    pub(crate) fn is_meant_by(&self, what: &What) -> bool {
+    pub(crate) fn is_meant_by(&self, what: &PurgeEvent) -> bool {
         match what {
-            What::Begin => true,
-            What::Anew { part } => usize::from(*part) == self.part,
-            What::Purged { meant, .. } => meant.matches_tags(self.key, &self.tags),
+            PurgeEvent::Begin => true,
+            PurgeEvent::Anew { part } => usize::from(*part) == self.part,
+            PurgeEvent::Purged { meant, .. } => meant.matches_tags(self.key, &self.tags),
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use spdy_cache::key::Parts;
+    use spdy_cache::key::KeyParts;
     use spdy_cache::shared::PurgeTarget;
-    use spdy_cache::tags::Tag;
+    use spdy_cache::tags::PurgeTag;
 
     use super::*;
     use crate::entry::Writer;
@@ -155,7 +155,7 @@ mod tests {
     const SITE: &str = "https://site.test";
 
     fn key(target: &str) -> Key {
-        let parts = Parts {
+        let parts = KeyParts {
             site: SITE,
             scheme: "https",
             host: "site.test",
@@ -172,27 +172,27 @@ mod tests {
         headers
     }
 
-    fn entry(at: u128, what: What) -> (Mark, Entry) {
+    fn entry(at: u128, what: PurgeEvent) -> (PurgeVersion, Entry) {
         let by = Writer::default();
-        (Mark(at), Entry { by, what })
+        (PurgeVersion(at), Entry { by, what })
     }
 
-    fn purged(at: u128, meant: PurgeTarget) -> (Mark, Entry) {
-        entry(at, What::Purged { meant, soft: false })
+    fn purged(at: u128, meant: PurgeTarget) -> (PurgeVersion, Entry) {
+        entry(at, PurgeEvent::Purged { meant, soft: false })
     }
 
     fn url(target: &str) -> PurgeTarget {
         PurgeTarget::Prefix(key(target).url().to_vec().into())
     }
 
-    fn judged(log: &PurgeLog, mark: Mark, key: &Key, headers: &HeaderMap) -> PurgeCheck {
-        log.judge(mark, &Subject::new(key, headers, 0))
+    fn judged(log: &PurgeLog, mark: PurgeVersion, key: &Key, headers: &HeaderMap) -> PurgeCheck {
+        log.judge(mark, &PurgeSubject::new(key, headers, 0))
     }
 
     fn begun() -> PurgeLog {
         let mut log = PurgeLog::default();
-        let page = [entry(10, What::Begin), purged(20, url("/a"))];
-        assert_eq!(log.read(&page), Read::GoesOn(&page));
+        let page = [entry(10, PurgeEvent::Begin), purged(20, url("/a"))];
+        assert_eq!(log.read(&page), LogRead::GoesOn(&page));
         log
     }
 
@@ -200,19 +200,28 @@ mod tests {
     fn objects_fetched_before_their_purge_are_not_used() {
         let mut log = begun();
         let (a, b, none) = (key("/a"), key("/b"), HeaderMap::new());
-        assert_eq!(judged(&log, Mark(10), &a, &none), PurgeCheck::Purged);
-        assert_eq!(judged(&log, Mark(10), &b, &none), PurgeCheck::Good);
-        assert_eq!(judged(&log, Mark(20), &a, &none), PurgeCheck::Good);
-        let tag = PurgeTarget::Tag(Tag::of_site(SITE, "t"));
+        assert_eq!(
+            judged(&log, PurgeVersion(10), &a, &none),
+            PurgeCheck::Purged
+        );
+        assert_eq!(judged(&log, PurgeVersion(10), &b, &none), PurgeCheck::Good);
+        assert_eq!(judged(&log, PurgeVersion(20), &a, &none), PurgeCheck::Good);
+        let tag = PurgeTarget::Tag(PurgeTag::of_site(SITE, "t"));
         let page = [purged(20, url("/a")), purged(30, tag)];
-        assert_eq!(log.read(&page), Read::GoesOn(&page[1..]));
-        assert_eq!(judged(&log, Mark(20), &b, &none), PurgeCheck::Good);
-        assert_eq!(judged(&log, Mark(20), &b, &tagged()), PurgeCheck::Purged);
-        assert_eq!(judged(&log, Mark(30), &b, &tagged()), PurgeCheck::Good);
+        assert_eq!(log.read(&page), LogRead::GoesOn(&page[1..]));
+        assert_eq!(judged(&log, PurgeVersion(20), &b, &none), PurgeCheck::Good);
+        assert_eq!(
+            judged(&log, PurgeVersion(20), &b, &tagged()),
+            PurgeCheck::Purged
+        );
+        assert_eq!(
+            judged(&log, PurgeVersion(30), &b, &tagged()),
+            PurgeCheck::Good
+        );
         let part = 3;
-        let page = [purged(30, url("/a")), entry(40, What::Anew { part })];
+        let page = [purged(30, url("/a")), entry(40, PurgeEvent::Anew { part })];
         log.read(&page);
-        let of_part = |part| log.judge(Mark(30), &Subject::new(&b, &none, part));
+        let of_part = |part| log.judge(PurgeVersion(30), &PurgeSubject::new(&b, &none, part));
         assert_eq!(of_part(3), PurgeCheck::Purged);
         assert_eq!(of_part(4), PurgeCheck::Good);
     }
@@ -222,46 +231,52 @@ mod tests {
         let log = begun();
         let (b, none) = (key("/b"), HeaderMap::new());
         for unknown in [0, 9, 11, 19] {
-            assert_eq!(judged(&log, Mark(unknown), &b, &none), PurgeCheck::Purged);
+            assert_eq!(
+                judged(&log, PurgeVersion(unknown), &b, &none),
+                PurgeCheck::Purged
+            );
         }
-        assert_eq!(judged(&log, Mark(21), &b, &none), PurgeCheck::Later);
+        assert_eq!(judged(&log, PurgeVersion(21), &b, &none), PurgeCheck::Later);
         let nothing = PurgeLog::default();
-        assert_eq!(judged(&nothing, Mark(10), &b, &none), PurgeCheck::Later);
+        assert_eq!(
+            judged(&nothing, PurgeVersion(10), &b, &none),
+            PurgeCheck::Later
+        );
     }
 
     #[test]
     fn a_lost_log_differs_from_a_missed_range() {
-        let again = |page: &[(Mark, Entry)]| {
+        let again = |page: &[(PurgeVersion, Entry)]| {
             let mut log = begun();
-            assert_eq!(log.read(page), Read::Again);
+            assert_eq!(log.read(page), LogRead::Again);
             log
         };
         // Nothing of it is there, and nobody has begun another.
         let mut log = again(&[]);
-        assert_eq!(log.read(&[]), Read::Nothing);
+        assert_eq!(log.read(&[]), LogRead::Nothing);
         // Another has begun.
-        let page = [entry(30, What::Begin), purged(40, url("/b"))];
-        assert_eq!(log.read(&page), Read::Another(&page));
+        let page = [entry(30, PurgeEvent::Begin), purged(40, url("/b"))];
+        assert_eq!(log.read(&page), LogRead::Another(&page));
         assert_eq!(
-            judged(&log, Mark(20), &key("/c"), &HeaderMap::new()),
+            judged(&log, PurgeVersion(20), &key("/c"), &HeaderMap::new()),
             PurgeCheck::Purged
         );
         // It was set back, and something else was written in the place of what is lost.
         let mut log = again(&[purged(25, url("/b"))]);
         let page = [purged(15, url("/a")), purged(25, url("/b"))];
-        assert_eq!(log.read(&page), Read::Another(&page));
+        assert_eq!(log.read(&page), LogRead::Another(&page));
         // What we knew last is forgotten.
         let page = [purged(30, url("/a")), purged(40, url("/b"))];
         let mut log = again(&page);
-        assert_eq!(log.read(&page), Read::Missed(&page));
-        assert_eq!(log.last(), Mark(40));
+        assert_eq!(log.read(&page), LogRead::Missed(&page));
+        assert_eq!(log.last(), PurgeVersion(40));
     }
 
     #[test]
     fn a_late_reader_does_not_know_trimmed_entries() {
         let mut log = PurgeLog::default();
         let page = [purged(30, url("/a"))];
-        assert_eq!(log.read(&page), Read::Missed(&page));
+        assert_eq!(log.read(&page), LogRead::Missed(&page));
     }
 
     #[test]
@@ -271,7 +286,13 @@ mod tests {
         let page: Vec<_> = many.map(|at| purged(at + 1, url("/a"))).collect();
         log.read(&page);
         let none = HeaderMap::new();
-        assert_eq!(judged(&log, Mark(1), &key("/b"), &none), PurgeCheck::Purged);
-        assert_eq!(judged(&log, Mark(2), &key("/b"), &none), PurgeCheck::Good);
+        assert_eq!(
+            judged(&log, PurgeVersion(1), &key("/b"), &none),
+            PurgeCheck::Purged
+        );
+        assert_eq!(
+            judged(&log, PurgeVersion(2), &key("/b"), &none),
+            PurgeCheck::Good
+        );
     }
 }

@@ -20,12 +20,12 @@ use redis::cluster::{ClusterClient, ClusterConfig};
 use redis::cluster_async::ClusterConnection;
 use redis::io::tcp::TcpSettings;
 use redis::{FromRedisValue, ProtocolVersion, RedisError, TlsCertificates, Value, cmd, pipe};
-use spdy_cache::shared::Mark;
+use spdy_cache::shared::PurgeVersion;
 
 use crate::config::{Config, ConfigError};
 use crate::entry::Entry;
 use crate::inner::locked;
-use crate::names::Place;
+use crate::names::IndexKey;
 use crate::purge_log::MAX_ENTRIES;
 
 /// From wanting a connection to a node to having it.
@@ -124,7 +124,7 @@ impl Store {
     }
 
     /// What is kept of a URL: name of each object, and what the index has of it.
-    pub(crate) async fn index(&self, place: &Place) -> Result<Vec<(String, Bytes)>, Failure> {
+    pub(crate) async fn index(&self, place: &IndexKey) -> Result<Vec<(String, Bytes)>, Failure> {
         self.ask(cmd("HGETALL").arg(&place.index)).await
     }
 
@@ -136,7 +136,7 @@ impl Store {
     /// Writes an object and its place in the index, both or none; how many objects there are now of that URL.
     pub(crate) async fn write(
         &self,
-        place: &Place,
+        place: &IndexKey,
         name: &str,
         head: &[u8],
         object: &[u8],
@@ -161,7 +161,7 @@ impl Store {
     }
 
     /// Lets go of all that is kept of a URL.
-    pub(crate) async fn let_go(&self, place: &Place) -> Result<(), Failure> {
+    pub(crate) async fn let_go(&self, place: &IndexKey) -> Result<(), Failure> {
         let work = async {
             let names: Vec<String> = self.ask(cmd("HKEYS").arg(&place.index)).await?;
             if names.is_empty() {
@@ -191,7 +191,11 @@ impl Store {
     }
 
     /// Entries of the log from `from` on, that one included, the first [`PAGE`] of them.
-    pub(crate) async fn log(&self, log: &str, from: Mark) -> Result<Vec<(Mark, Entry)>, Failure> {
+    pub(crate) async fn log(
+        &self,
+        log: &str,
+        from: PurgeVersion,
+    ) -> Result<Vec<(PurgeVersion, Entry)>, Failure> {
         let mut range = cmd("XRANGE");
         range
             .arg(log)
@@ -276,12 +280,12 @@ async fn within<T>(
 }
 
 /// Entries of a stream are called by two numbers.
-fn id_of(mark: Mark) -> String {
+fn id_of(mark: PurgeVersion) -> String {
     format!("{}-{}", mark.0 >> 64, mark.0 & u128::from(u64::MAX))
 }
 
-fn mark_of(id: &str) -> Mark {
+fn mark_of(id: &str) -> PurgeVersion {
     let (first, second) = id.split_once('-').unwrap_or((id, "0"));
     let number = |text: &str| u128::from(text.parse::<u64>().unwrap_or_default());
-    Mark(number(first) << 64 | number(second))
+    PurgeVersion(number(first) << 64 | number(second))
 }

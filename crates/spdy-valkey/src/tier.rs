@@ -9,15 +9,15 @@ use http::HeaderMap;
 use spdy_cache::body::Body;
 use spdy_cache::key::Key;
 use spdy_cache::policy::Policy;
-use spdy_cache::shared::{Later, Mark, PurgeListener, PurgeTarget, SharedTier};
+use spdy_cache::shared::{PurgeListener, PurgeTarget, PurgeVersion, SharedTier, TierFuture};
 use spdy_cache::stored::Stored;
 use tokio::task::JoinHandle;
 
 use crate::config::{Config, ConfigError};
 use crate::counters::Counters;
-use crate::entry::What;
-use crate::inner::Inner;
-use crate::lanes::{self, Keep, WriteQueues};
+use crate::entry::PurgeEvent;
+use crate::inner::TierState;
+use crate::lanes::{self, StoreJob, WriteQueues};
 use crate::{keeper, parts};
 
 /// How long a purge waits to be told before it says that it is not.
@@ -25,7 +25,7 @@ const PUBLISH_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// A cache's tier on a cluster. It ends with this value.
 pub struct Tier {
-    inner: Arc<Inner>,
+    inner: Arc<TierState>,
     tasks: Vec<JoinHandle<()>>,
 }
 
@@ -45,9 +45,13 @@ impl Tier {
     /// # Errors
     ///
     /// [`ConfigError`].
-    pub fn start(config: Config, heard: Mark, ear: PurgeListener) -> Result<Self, ConfigError> {
+    pub fn start(
+        config: Config,
+        heard: PurgeVersion,
+        ear: PurgeListener,
+    ) -> Result<Self, ConfigError> {
         let (lanes, ends) = WriteQueues::new();
-        let inner = Arc::new(Inner::new(config, lanes, heard, ear)?);
+        let inner = Arc::new(TierState::new(config, lanes, heard, ear)?);
         let lanes = ends
             .into_iter()
             .map(|lane| tokio::spawn(lanes::run(inner.clone(), lane)));
@@ -70,7 +74,7 @@ impl Tier {
 
     /// How far the ear has heard what was purged.
     #[must_use]
-    pub fn heard(&self) -> Mark {
+    pub fn heard(&self) -> PurgeVersion {
         self.inner.heard()
     }
 
@@ -100,21 +104,21 @@ impl SharedTier for Tier {
         key: &'a Key,
         asked: &'a HeaderMap,
         policy: &'a Policy,
-    ) -> Later<'a, Option<(Stored, Body)>> {
+    ) -> TierFuture<'a, Option<(Stored, Body)>> {
         Box::pin(self.inner.find(key, asked, policy))
     }
 
-    fn mark(&self) -> Mark {
+    fn mark(&self) -> PurgeVersion {
         self.inner.mark()
     }
 
-    fn keep(&self, key: &Key, stored: &Arc<Stored>, body: &Body, since: Mark) {
+    fn keep(&self, key: &Key, stored: &Arc<Stored>, body: &Body, since: PurgeVersion) {
         let inner = &self.inner;
         if body.len() > inner.config.max_object_bytes {
             return;
         }
         let place = inner.names.place(key.url());
-        let keep = |turn| Keep {
+        let keep = |turn| StoreJob {
             key: key.clone(),
             stored: stored.clone(),
             body: body.clone(),
@@ -131,10 +135,10 @@ impl SharedTier for Tier {
     }
 
     fn purge(&self, meant: PurgeTarget, soft: bool) {
-        self.inner.purge(What::Purged { meant, soft });
+        self.inner.purge(PurgeEvent::Purged { meant, soft });
     }
 
-    fn told(&self) -> Later<'_, bool> {
+    fn told(&self) -> TierFuture<'_, bool> {
         Box::pin(async {
             let all = self.inner.purges();
             let mut told = self.inner.told.subscribe();

@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use spdy_cache::shared::Mark;
+use spdy_cache::shared::PurgeVersion;
 use spdy_testkit::patience::until;
 use spdy_testkit::redis_cluster::{NODES, RedisCluster, is_wanted};
 use spdy_valkey::config::Config;
@@ -25,7 +25,7 @@ use tokio::task::{JoinHandle, JoinSet};
 
 /// What two nodes do that nobody would miss.
 #[derive(Debug, Default)]
-struct Seen {
+struct NodeCounts {
     /// Commands that were sent on from the one that is left.
     sent_on: AtomicUsize,
     /// Connections to the silent one that were given up since.
@@ -34,7 +34,7 @@ struct Seen {
 
 /// What a node was asked that forgets all it is told.
 #[derive(Debug, Default)]
-struct Asked {
+struct RequestCounts {
     /// The log of purges.
     reads: AtomicUsize,
     probes: AtomicUsize,
@@ -90,7 +90,7 @@ async fn node(me: TcpListener, answer: impl Fn(&[String]) -> String + Send + Syn
 }
 
 /// A node that has all slots until it is asked for one of them.
-async fn left(me: TcpListener, silent: SocketAddr, seen: Arc<Seen>) {
+async fn left(me: TcpListener, silent: SocketAddr, seen: Arc<NodeCounts>) {
     let here = me.local_addr().expect("it is bound");
     let answer = move |command: &[String]| {
         let owner = match seen.sent_on.load(Ordering::SeqCst) {
@@ -106,7 +106,7 @@ async fn left(me: TcpListener, silent: SocketAddr, seen: Arc<Seen>) {
 }
 
 /// A node that takes connections, and says nothing.
-async fn silent(me: TcpListener, seen: Arc<Seen>) {
+async fn silent(me: TcpListener, seen: Arc<NodeCounts>) {
     let mut connections = JoinSet::new();
     while let Ok((mut stream, _)) = me.accept().await {
         let is_counted = seen.sent_on.load(Ordering::SeqCst) > 0;
@@ -145,7 +145,7 @@ async fn a_returning_cluster_is_found_again() {
         address.and_then(Result::ok).expect("an address and a port")
     });
     let addresses: Vec<SocketAddr> = addresses.collect();
-    let tier = Tier::start(config, Mark::default(), Arc::new(|_: &_, _| ()));
+    let tier = Tier::start(config, PurgeVersion::default(), Arc::new(|_: &_, _| ()));
     let tier = tier.expect("a good configuration");
     let all = tier.parts().1;
     let waits = |what: &str, parts: usize| {
@@ -153,7 +153,7 @@ async fn a_returning_cluster_is_found_again() {
     };
     waits("the cluster is found", all);
 
-    let seen = Arc::new(Seen::default());
+    let seen = Arc::new(NodeCounts::default());
     (0..NODES).for_each(|node| cluster.kill(node));
     let bound = async |node: usize| TcpListener::bind(addresses[node]).await;
     let nobody = bound(1).await.expect("the port is nobody's");
@@ -176,7 +176,7 @@ async fn a_log_that_is_always_lost_does_not_block_the_tier() {
     let me = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await;
     let me = me.expect("loopback has free ports");
     let here = me.local_addr().expect("it is bound");
-    let asked = Arc::new(Asked::default());
+    let asked = Arc::new(RequestCounts::default());
     let told = asked.clone();
     let forgetful = move |command: &[String]| {
         of_cluster(command, here).unwrap_or_else(|| match command[0].as_str() {
@@ -198,7 +198,7 @@ async fn a_log_that_is_always_lost_does_not_block_the_tier() {
         poll: Duration::from_millis(50),
         ..Config::default()
     };
-    let tier = Tier::start(config, Mark::default(), Arc::new(|_: &_, _| ()));
+    let tier = Tier::start(config, PurgeVersion::default(), Arc::new(|_: &_, _| ()));
     let tier = tier.expect("a good configuration");
     let reads = || asked.reads.load(Ordering::SeqCst);
     let probes = || asked.probes.load(Ordering::SeqCst);

@@ -11,12 +11,12 @@ use http::{HeaderMap, Request, Response};
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair};
 use spdy_cache::body::Body;
 use spdy_cache::freshness::Times;
-use spdy_cache::key::{Key, Parts, Scope};
+use spdy_cache::key::{Key, KeyParts, Scope};
 use spdy_cache::policy::Policy;
-use spdy_cache::shared::{Mark, PurgeTarget, SharedTier};
+use spdy_cache::shared::{PurgeTarget, PurgeVersion, SharedTier};
 use spdy_cache::storable::may_store;
 use spdy_cache::stored::Stored;
-use spdy_cache::tags::Tag;
+use spdy_cache::tags::PurgeTag;
 use spdy_testkit::patience::until;
 use spdy_testkit::redis_cluster::{NODES, RedisCluster, Tls, is_wanted};
 use spdy_valkey::config::Config;
@@ -24,8 +24,8 @@ use spdy_valkey::tier::Tier;
 
 const SITE: &str = "https://www.site.test";
 
-fn parts(target: &str) -> Parts<'_> {
-    Parts {
+fn parts(target: &str) -> KeyParts<'_> {
+    KeyParts {
         site: SITE,
         scheme: "https",
         host: "www.site.test",
@@ -69,10 +69,10 @@ struct Cache {
 
 impl Cache {
     async fn start(config: Config) -> Self {
-        Self::start_again(config, Mark::default()).await
+        Self::start_again(config, PurgeVersion::default()).await
     }
 
-    async fn start_again(config: Config, before: Mark) -> Self {
+    async fn start_again(config: Config, before: PurgeVersion) -> Self {
         let heard = Arc::<Mutex<Vec<(PurgeTarget, bool)>>>::default();
         let ear = heard.clone();
         let ear = Arc::new(move |meant: &PurgeTarget, soft| {
@@ -203,7 +203,7 @@ async fn an_object_of_one_node_is_found_complete_by_another() {
         &key("/unknown"),
         &stored(&none, &[]),
         &body,
-        Mark::default(),
+        PurgeVersion::default(),
     );
     one.tier.settled().await;
     assert_eq!(count(&one.tier.counters().unwritten), unwritten + 1);
@@ -306,7 +306,7 @@ async fn a_purge_holds_everywhere_despite_writes_in_flight() {
             vec!["/url", "/tagged", "/rest"],
         ),
         (
-            PurgeTarget::Tag(Tag::of_site(SITE, "tagged")),
+            PurgeTarget::Tag(PurgeTag::of_site(SITE, "tagged")),
             vec!["/url", "/dir/a", "/dir/b", "/rest"],
         ),
         (scope(&Scope::Site(SITE)), vec![]),
@@ -355,7 +355,7 @@ async fn a_purge_holds_everywhere_despite_writes_in_flight() {
     fill(&other).await;
 
     // Who heard a log before that is lost, or far behind, may have missed anything.
-    let lost = Cache::start_again(config(&cluster), Mark(1)).await;
+    let lost = Cache::start_again(config(&cluster), PurgeVersion(1)).await;
     lost.catches_up_with(&one);
     let first = lost.heard.lock().unwrap().first().cloned();
     assert_eq!(first, Some((PurgeTarget::everything(), true)));

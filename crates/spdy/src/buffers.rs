@@ -16,20 +16,20 @@ const MAX_SPARE_BUFFERS: usize = 4;
 /// The most that a kept buffer may hold, bytes; a frame may be longer.
 const MAX_SPARE_BYTES: usize = 128 * 1024;
 
-type Kept = RefCell<Vec<BytesMut>>;
+type SpareBuffers = RefCell<Vec<BytesMut>>;
 
 /// Buffers of one kind.
-pub(crate) struct Buffers(&'static LocalKey<Kept>);
+pub(crate) struct Buffers(&'static LocalKey<SpareBuffers>);
 
 /// What came and was not taken in. Streams may share it, so a buffer that comes back may still be theirs.
 pub(crate) const READ: Buffers = {
-    thread_local!(static READ: Kept = const { RefCell::new(Vec::new()) });
+    thread_local!(static READ: SpareBuffers = const { RefCell::new(Vec::new()) });
     Buffers(&READ)
 };
 
 /// What is to be written.
 pub(crate) const WRITE: Buffers = {
-    thread_local!(static WRITE: Kept = const { RefCell::new(Vec::new()) });
+    thread_local!(static WRITE: SpareBuffers = const { RefCell::new(Vec::new()) });
     Buffers(&WRITE)
 };
 

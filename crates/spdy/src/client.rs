@@ -20,7 +20,7 @@ use spdy_frame::stream_id::StreamId;
 use spdy_frame::version::Version;
 use spdy_http::request;
 use spdy_session::config::{Config, PushPolicy, Role};
-use spdy_session::session::{Open, Stats};
+use spdy_session::session::{Stats, StreamOptions};
 use tokio::io::{AsyncRead, AsyncWrite};
 
 use crate::body::{Body, BoxError};
@@ -31,14 +31,14 @@ use crate::metrics::Metrics;
 use crate::runtime::SharedRuntime;
 use crate::send_body::SendBody;
 use crate::sendable;
-use crate::shared::{Choices, Shared, State};
+use crate::shared::{SessionOptions, Shared, State};
 use crate::stream::{Stream, open_raw};
 use crate::stream_ref::StreamRef;
 use crate::trace;
 
-use crate::client::claims::Asked;
+use crate::client::claims::PushParent;
 pub use crate::client::claims::{PushInfo, PushLimits, PushStats, SELECTING_HEADERS};
-pub use crate::client::offered::{IncomingStreams, Offered};
+pub use crate::client::offered::{IncomingStream, IncomingStreams};
 pub use crate::client::push::{Push, Pushes};
 pub use crate::client::response::ResponseFuture;
 pub use crate::session_driver::Connection;
@@ -169,12 +169,12 @@ impl Builder {
         claims: Option<PushLimits>,
     ) -> Arc<Shared> {
         self.config.push = policy;
-        let choices = Choices {
+        let choices = SessionOptions {
             send_trailers: self.send_trailers,
             accepts: policy != PushPolicy::Refuse,
             metrics: self.metrics,
             claims,
-            ..Choices::default()
+            ..SessionOptions::default()
         };
         Shared::new(self.config, runtime, choices)
     }
@@ -292,7 +292,7 @@ impl Session {
             Ok(block) => block,
             Err(error) => return ResponseFuture::failed(error),
         };
-        let open = Open {
+        let open = StreamOptions {
             priority,
             associated_to: StreamId::ZERO,
             unidirectional: false,
@@ -306,7 +306,7 @@ impl Session {
         let opened = self.shared.command(|state| {
             state.exchanges.requests += 1;
             entry.asked = state.accepts.then(|| {
-                Arc::new(Asked {
+                Arc::new(PushParent {
                     uri: head.uri,
                     headers: head.headers,
                 })

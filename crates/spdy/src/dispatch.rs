@@ -16,7 +16,7 @@ use spdy_session::error::{OpenError, SessionError};
 use spdy_session::event::{Event, ResetCause};
 use spdy_session::limit::Limit;
 
-use crate::client::claims::Asked;
+use crate::client::claims::PushParent;
 use crate::entry::{Entry, Inbound, OnMismatch, Opening};
 use crate::error::Error;
 use crate::shared::State;
@@ -166,7 +166,7 @@ impl State {
         &mut self,
         version: Version,
         opening: &Opening,
-    ) -> Result<(Promise, Arc<Asked>), RstStatus> {
+    ) -> Result<(Promise, Arc<PushParent>), RstStatus> {
         let parent = self
             .by_id
             .get(&opening.associated_to)

@@ -10,7 +10,7 @@ use spdy_frame::priority::Priority;
 use spdy_frame::stream_id::StreamId;
 use spdy_http::length::{LengthCheck, LengthMismatch};
 
-use crate::client::claims::Asked;
+use crate::client::claims::PushParent;
 use crate::error::Error;
 use crate::trace::StreamSpan;
 
@@ -33,7 +33,7 @@ pub(crate) struct Opening {
     /// A client's: what is pushed.
     pub(crate) promise: Option<spdy_http::push::Promise>,
     /// A client's: the request that it is pushed beside.
-    pub(crate) beside: Option<Arc<Asked>>,
+    pub(crate) beside: Option<Arc<PushParent>>,
 }
 
 /// What to do about DATA that is not as long as content-length says.
@@ -84,7 +84,7 @@ pub(crate) struct Entry {
     /// Where somebody follows it.
     pub(crate) span: Option<Box<StreamSpan>>,
     /// What a request of ours asks for, where pushes beside it must be judged.
-    pub(crate) asked: Option<Arc<Asked>>,
+    pub(crate) asked: Option<Arc<PushParent>>,
     /// What a request of the peer asks for, where pushes of ours beside it must be judged.
     pub(crate) uri: Option<http::Uri>,
     pub(crate) reader: Option<Waker>,

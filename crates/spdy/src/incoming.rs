@@ -18,7 +18,7 @@ use crate::stream_ref::StreamRef;
 use crate::trace;
 
 /// What is known of a stream when it is taken.
-struct Taken {
+struct TakenStream {
     key: usize,
     id: StreamId,
     opening: Box<Opening>,
@@ -27,12 +27,12 @@ struct Taken {
 }
 
 /// Takes the first stream that waits, for one owner.
-fn take(state: &mut State) -> Option<Taken> {
+fn take(state: &mut State) -> Option<TakenStream> {
     while let Some(key) = state.incoming.pop_front() {
         let entry = &mut state.entries[key];
         entry.handles = 1;
         if let Some(opening) = entry.opening.take() {
-            return Some(Taken {
+            return Some(TakenStream {
                 key,
                 id: entry.id,
                 opening,
@@ -106,8 +106,8 @@ impl Drop for UnansweredStream {
 }
 
 impl Incoming {
-    fn new(shared: &Arc<Shared>, taken: Taken) -> Self {
-        let Taken {
+    fn new(shared: &Arc<Shared>, taken: TakenStream) -> Self {
+        let TakenStream {
             key,
             id,
             opening,

@@ -57,6 +57,6 @@ pub use spdy_frame::version::Version;
 pub use spdy_session::config::{Config, Role};
 pub use spdy_session::error::SessionError;
 pub use spdy_session::limit::{Hits, Limit};
-pub use spdy_session::observe::{Direction, Observe, Seen};
+pub use spdy_session::observe::{Direction, Observe, ObservedFrame};
 pub use spdy_session::session::Stats;
 pub use stream::Stream;

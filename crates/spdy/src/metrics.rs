@@ -41,7 +41,7 @@ use slab::Slab;
 use spdy_frame::version::Version;
 use spdy_session::config::Role;
 use spdy_session::session::Stats;
-pub use spdy_session::tally::{Frames, ResetCounts};
+pub use spdy_session::tally::{FrameCounts, ResetCounts};
 
 use crate::shared::Shared;
 
@@ -72,14 +72,14 @@ struct Registry {
 #[derive(Clone, Debug)]
 pub struct Snapshot {
     /// Sessions whose client was here.
-    pub client: Side,
+    pub client: RoleMetrics,
     /// Sessions whose server was here.
-    pub server: Side,
+    pub server: RoleMetrics,
 }
 
 /// The sessions of one role.
 #[derive(Clone, Debug)]
-pub struct Side {
+pub struct RoleMetrics {
     /// How many there are and were, by version: 3.1, 3, 2.
     pub sessions: [(Version, Sessions); 3],
     /// Streams that are open now, or wait to be.
@@ -215,7 +215,7 @@ impl Metrics {
                 let total = total[place(role)][nth];
                 (Version::ALL[nth], Sessions { open: 0, total })
             };
-            Side {
+            RoleMetrics {
                 sessions: std::array::from_fn(version),
                 streams_open: 0,
                 stats,

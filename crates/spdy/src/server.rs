@@ -22,12 +22,12 @@ use crate::error::Error;
 use crate::incoming::{poll_next, refuse_all, try_next};
 use crate::metrics::Metrics;
 use crate::runtime::SharedRuntime;
-use crate::shared::{Choices, Shared, State};
+use crate::shared::{SessionOptions, Shared, State};
 use crate::stream::{Stream, open_raw};
 
 pub use crate::incoming::Incoming;
 pub use crate::server::push::Pusher;
-pub use crate::server::responder::{Responder, Sending};
+pub use crate::server::responder::{Responder, ResponseBodyFuture};
 #[cfg(feature = "tokio-runtime")]
 pub use crate::server::serve::{serve, serve_until};
 pub use crate::session_driver::Connection;
@@ -111,7 +111,7 @@ impl Builder {
     where
         T: AsyncRead + AsyncWrite + Unpin,
     {
-        let choices = Choices {
+        let choices = SessionOptions {
             send_trailers: self.send_trailers,
             push_form: self.push_form,
             accepts: true,

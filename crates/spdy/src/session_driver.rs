@@ -74,7 +74,7 @@ pub struct Connection<T> {
 
 /// How reading came to stop.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-enum Stopped {
+enum ReadStop {
     /// There may be more, after a turn for the others.
     ForNow,
     /// The connection has nothing, and wakes us when it has.
@@ -180,10 +180,10 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Connection<T> {
                 return Poll::Ready(self.ended());
             }
             let reads_on = match stopped {
-                Stopped::ForNow => true,
-                Stopped::Empty => false,
+                ReadStop::ForNow => true,
+                ReadStop::Empty => false,
                 // What held it back may have been written since.
-                Stopped::HeldBack => self.shared.look(|state| state.machine.wants_input()),
+                ReadStop::HeldBack => self.shared.look(|state| state.machine.wants_input()),
             };
             // A session that ended wanted no input; what lingers on its connection is read all the same.
             if !reads_on && !timer_fired && self.phase == phase {
@@ -201,16 +201,16 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Connection<T> {
     }
 
     /// Reads what is there.
-    fn receive(&mut self, cx: &mut Context<'_>) -> Stopped {
+    fn receive(&mut self, cx: &mut Context<'_>) -> ReadStop {
         for _ in 0..TURNS {
             if !self.readable || self.phase == Phase::Done {
-                return Stopped::Empty;
+                return ReadStop::Empty;
             }
             // A session that wants nothing now wakes us when it does.
             if self.phase == Phase::Running
                 && !self.shared.look(|state| state.machine.wants_input())
             {
-                return Stopped::HeldBack;
+                return ReadStop::HeldBack;
             }
             buffers::READ.lend(&mut self.input);
             if self.input.capacity() - self.input.len() < READ_BYTES / 4 {
@@ -218,7 +218,7 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Connection<T> {
             }
             // The future holds nothing from one poll to the next, so it may be made anew.
             match pin!(self.io.read_buf(&mut self.input)).poll(cx) {
-                Poll::Pending => return Stopped::Empty,
+                Poll::Pending => return ReadStop::Empty,
                 Poll::Ready(Ok(0)) => {
                     self.readable = false;
                     self.tell(|state, now| state.machine.handle_eof(now));
@@ -232,7 +232,7 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Connection<T> {
                 Poll::Ready(Err(error)) => self.lose(error),
             }
         }
-        Stopped::ForNow
+        ReadStop::ForNow
     }
 
     /// Writes what the machine has to say; gives its next deadline.

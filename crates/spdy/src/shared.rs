@@ -31,7 +31,7 @@ use spdy_frame::version::Version;
 use spdy_http::push::PushForm;
 use spdy_session::config::{Config, Role};
 use spdy_session::error::OpenError;
-use spdy_session::session::{Open, Session as Machine};
+use spdy_session::session::{Session as Machine, StreamOptions};
 use tokio::sync::oneshot;
 use tracing::Span;
 
@@ -61,7 +61,7 @@ pub(crate) struct Shared {
 
 /// What the builders choose beside the machine's configuration.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Choices {
+pub(crate) struct SessionOptions {
     /// Whether bodies' trailers are sent.
     pub(crate) send_trailers: bool,
     /// How a server's pushes are written.
@@ -85,7 +85,11 @@ impl std::fmt::Debug for Shared {
 
 impl Shared {
     /// A session that has not begun.
-    pub(crate) fn new(config: Config, runtime: SharedRuntime, choices: Choices) -> Arc<Self> {
+    pub(crate) fn new(
+        config: Config,
+        runtime: SharedRuntime,
+        choices: SessionOptions,
+    ) -> Arc<Self> {
         let (version, role) = (config.version, config.role);
         let state = State {
             machine: Machine::new(config, runtime.now()),
@@ -157,8 +161,8 @@ impl Shared {
     }
 
     /// Ready when the session has ended.
-    pub(crate) fn ended(self: &Arc<Self>) -> Ended<'_> {
-        Ended {
+    pub(crate) fn ended(self: &Arc<Self>) -> SessionEnd<'_> {
+        SessionEnd {
             shared: self,
             key: None,
         }
@@ -171,13 +175,13 @@ impl Shared {
 }
 
 /// Waits for the end of a session; dropped, it leaves nothing behind.
-pub(crate) struct Ended<'a> {
+pub(crate) struct SessionEnd<'a> {
     shared: &'a Arc<Shared>,
     /// Its place among the wakers.
     key: Option<usize>,
 }
 
-impl Future for Ended<'_> {
+impl Future for SessionEnd<'_> {
     type Output = ();
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
@@ -202,7 +206,7 @@ impl Future for Ended<'_> {
     }
 }
 
-impl Drop for Ended<'_> {
+impl Drop for SessionEnd<'_> {
     fn drop(&mut self) {
         let gone = self.key.map(|key| {
             // With the end they are all gone.
@@ -234,10 +238,10 @@ impl Hasher for IdHasher {
 }
 
 /// A stream that cannot be opened yet.
-pub(crate) struct Waiting {
+pub(crate) struct QueuedOpen {
     pub(crate) key: usize,
     pub(crate) headers: HeaderBlock,
-    pub(crate) open: Open,
+    pub(crate) open: StreamOptions,
 }
 
 /// Everything under the lock.
@@ -248,7 +252,7 @@ pub(crate) struct State {
     /// Keys of the streams that the machine still knows.
     pub(crate) by_id: HashMap<StreamId, usize, BuildHasherDefault<IdHasher>>,
     /// Streams to open once the peer allows it, by priority and then in order.
-    pub(crate) waiting: BTreeMap<(Priority, u64), Waiting>,
+    pub(crate) waiting: BTreeMap<(Priority, u64), QueuedOpen>,
     pub(crate) next_ticket: u64,
     /// Streams of the peer that nobody took yet: at most `max_concurrent_streams`.
     pub(crate) incoming: VecDeque<usize>,
@@ -283,7 +287,7 @@ impl State {
         &mut self,
         mut entry: Entry,
         headers: HeaderBlock,
-        open: Open,
+        open: StreamOptions,
         may_wait: bool,
     ) -> Result<usize, Error> {
         if self.ended.is_some() || self.draining || self.closing {
@@ -312,7 +316,7 @@ impl State {
                 let key = self.entries.insert(entry);
                 self.waiting.insert(
                     (open.priority, self.next_ticket),
-                    Waiting { key, headers, open },
+                    QueuedOpen { key, headers, open },
                 );
                 self.next_ticket += 1;
                 Ok(key)
@@ -327,7 +331,7 @@ impl State {
         &mut self,
         key: usize,
         headers: &HeaderBlock,
-        open: Open,
+        open: StreamOptions,
     ) -> Result<(), Error> {
         if self.ended.is_some() || self.draining || self.closing {
             return Err(self.refusal());
@@ -507,9 +511,9 @@ mod tests {
     use crate::runtime::{BoxFuture, Runtime};
 
     /// A clock that stands.
-    struct Standing;
+    struct FrozenClock;
 
-    impl Runtime for Standing {
+    impl Runtime for FrozenClock {
         fn now(&self) -> spdy_clock::Instant {
             spdy_clock::Instant::ZERO
         }
@@ -523,7 +527,11 @@ mod tests {
 
     fn session() -> Arc<Shared> {
         let config = Config::new(Role::Client, Version::V31);
-        Shared::new(config, SharedRuntime::new(Standing), Choices::default())
+        Shared::new(
+            config,
+            SharedRuntime::new(FrozenClock),
+            SessionOptions::default(),
+        )
     }
 
     /// Every wait for the end left a waker, and with it its task, until the session was over.

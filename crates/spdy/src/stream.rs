@@ -11,7 +11,7 @@ use spdy_frame::header_block::HeaderBlock;
 use spdy_frame::priority::Priority;
 use spdy_frame::status::RstStatus;
 use spdy_frame::stream_id::StreamId;
-use spdy_session::session::Open;
+use spdy_session::session::StreamOptions;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use crate::entry::{Entry, Inbound};
@@ -40,7 +40,7 @@ pub(crate) fn open_raw(
     may_wait: bool,
 ) -> Result<StreamRef, Error> {
     sendable::check(shared.version, &headers)?;
-    let open = Open {
+    let open = StreamOptions {
         priority: options.priority,
         associated_to: StreamId::ZERO,
         unidirectional: options.unidirectional,

@@ -89,7 +89,7 @@ pub use close_last::CloseLast;
 pub use connect::connect;
 pub use error::UpgradeError;
 pub use head::{first_token, has_token};
-pub use offer::{Accepted, Offer, Refusal, negotiate, read_request};
+pub use offer::{AcceptedUpgrade, Refusal, UpgradeRequest, negotiate, read_request};
 pub use rewound::Rewind;
 
 /// What the `Upgrade` header says.

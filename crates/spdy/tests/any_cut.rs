@@ -21,9 +21,9 @@ use spdy_http::names::Names;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 /// A clock that stands: nothing here may depend on it.
-struct Standing;
+struct FrozenClock;
 
-impl Runtime for Standing {
+impl Runtime for FrozenClock {
     fn now(&self) -> Instant {
         Instant::ZERO
     }
@@ -151,13 +151,13 @@ fn block(version: Version, first: &[(&str, &str)], names: &[usize]) -> HeaderBlo
 }
 
 /// The frames of one side.
-struct Hand {
+struct FrameWriter {
     version: Version,
     deflater: Deflater,
     wire: BytesMut,
 }
 
-impl Hand {
+impl FrameWriter {
     fn new(version: Version) -> Self {
         Self {
             version,
@@ -250,7 +250,7 @@ fn take_turns(
 /// What a client makes of `wire` in answer to its request.
 fn response_of(version: Version, method: &Method, bytes: &[u8], cut: bool, turns: &[Turn]) -> Seen {
     let wire = Wire::default();
-    let runtime = SharedRuntime::new(Standing);
+    let runtime = SharedRuntime::new(FrozenClock);
     let (session, connection) = client::Builder::new(version).handshake(wire.clone(), runtime);
     let request = Request::builder().method(method).uri("http://a.example/");
     let request = request.body(Body::empty()).expect("a request");
@@ -285,7 +285,7 @@ fn response_of(version: Version, method: &Method, bytes: &[u8], cut: bool, turns
 /// What a server makes of `wire`.
 fn request_of(version: Version, bytes: &[u8], turns: &[Turn]) -> Seen {
     let wire = Wire::default();
-    let runtime = SharedRuntime::new(Standing);
+    let runtime = SharedRuntime::new(FrozenClock);
     let (mut accept, connection) = server::Builder::new(version).handshake(wire.clone(), runtime);
     let (mut seen, mut taken) = (Seen::default(), None);
     let mut driving = connection.run().boxed().fuse();
@@ -342,7 +342,7 @@ proptest! {
         end in prop::sample::select(vec![End::Fin, End::EmptyFin, End::Reset, End::Cut, End::Never]),
         turns in turns(),
     ) {
-        let mut hand = Hand::new(version);
+        let mut hand = FrameWriter::new(version);
         let own = Names::of(version);
         let headers = block(version, &[(own.status, status), (own.version, "HTTP/1.1")], &names);
         let block = hand.deflated(&headers);
@@ -365,7 +365,7 @@ proptest! {
         end in prop::sample::select(vec![End::Fin, End::EmptyFin, End::Never]),
         turns in turns(),
     ) {
-        let mut hand = Hand::new(version);
+        let mut hand = FrameWriter::new(version);
         let own = Names::of(version);
         let first = [
             (own.method, "POST"),

@@ -17,9 +17,9 @@ mod virtual_world;
 
 /// A generator of a line (Knuth's constants), so that a seed tells the whole run.
 #[derive(Clone, Copy)]
-struct Chance(u64);
+struct TestRandom(u64);
 
-impl Chance {
+impl TestRandom {
     fn below(&mut self, limit: u64) -> u64 {
         self.0 = self
             .0
@@ -36,7 +36,7 @@ impl Chance {
 /// Runs `future`, but for no longer than some milliseconds.
 async fn for_a_while<F: Future + Unpin>(
     runtime: &SharedRuntime,
-    chance: &mut Chance,
+    chance: &mut TestRandom,
     future: F,
 ) -> Option<F::Output> {
     let until = runtime.now() + Duration::from_millis(chance.below(80));
@@ -46,7 +46,7 @@ async fn for_a_while<F: Future + Unpin>(
     }
 }
 
-fn body(chance: &mut Chance, runtime: &SharedRuntime) -> Body {
+fn body(chance: &mut TestRandom, runtime: &SharedRuntime) -> Body {
     let length = chance.below(100_000) as usize;
     if chance.below(2) == 0 {
         return Body::full(vec![b'x'; length]);
@@ -76,7 +76,7 @@ fn body(chance: &mut Chance, runtime: &SharedRuntime) -> Body {
 }
 
 /// One exchange, left at any point.
-async fn ask(session: client::Session, runtime: SharedRuntime, mut chance: Chance) {
+async fn ask(session: client::Session, runtime: SharedRuntime, mut chance: TestRandom) {
     let request = Request::post(format!("http://a.example/{}", chance.below(8)))
         .body(body(&mut chance, &runtime))
         .expect("valid");
@@ -94,7 +94,7 @@ async fn ask(session: client::Session, runtime: SharedRuntime, mut chance: Chanc
 }
 
 /// One raw stream, left at any point.
-async fn talk(session: client::Session, runtime: SharedRuntime, mut chance: Chance) {
+async fn talk(session: client::Session, runtime: SharedRuntime, mut chance: TestRandom) {
     let headers: HeaderBlock = [("raw", "stream")].into_iter().collect();
     let options = client::OpenOptions {
         unidirectional: chance.below(4) == 0,
@@ -129,7 +129,7 @@ async fn talk(session: client::Session, runtime: SharedRuntime, mut chance: Chan
     }
 }
 
-async fn serve(incoming: server::Incoming, runtime: SharedRuntime, mut chance: Chance) {
+async fn serve(incoming: server::Incoming, runtime: SharedRuntime, mut chance: TestRandom) {
     if chance.below(10) == 0 {
         return;
     }
@@ -169,7 +169,7 @@ async fn serve(incoming: server::Incoming, runtime: SharedRuntime, mut chance: C
 
 /// Two hundred streams that are given up at any point, then one long answer over the same session.
 fn run(version: Version, seed: u64) {
-    let mut chance = Chance(seed);
+    let mut chance = TestRandom(seed);
     let world = Arc::<World>::default();
     let runtime = SharedRuntime::new(VirtualTime(world.clone()));
     let (near, far) = wire(&world, Duration::from_millis(5));

@@ -8,8 +8,8 @@ use http_body_util::BodyExt;
 use spdy::client::{PushInfo, PushLimits, PushStats, Session};
 use spdy::server::{PushForm, Pusher};
 use spdy::{
-    Body, Direction, Frame, Instant, Limit, Observe, Priority, Seen, SharedRuntime, Version,
-    client, server,
+    Body, Direction, Frame, Instant, Limit, Observe, ObservedFrame, Priority, SharedRuntime,
+    Version, client, server,
 };
 
 use virtual_world::{VirtualTime, World, wire};
@@ -25,7 +25,7 @@ type Push = (&'static str, &'static [(&'static str, &'static str)], usize);
 struct Wire(Arc<Mutex<Vec<(Instant, String)>>>);
 
 impl Observe for Wire {
-    fn seen(&self, seen: &Seen<'_>) {
+    fn seen(&self, seen: &ObservedFrame<'_>) {
         let arrow = match seen.direction {
             Direction::Sent => '>',
             Direction::Received => '<',
@@ -338,7 +338,7 @@ fn a_later_stream_limit_overrides_that_of_the_push_limits() {
     let runtime = SharedRuntime::new(VirtualTime(world.clone()));
     let (near, _far) = wire(&world, Duration::ZERO);
     let told = Arc::<Mutex<Vec<_>>>::default();
-    let builder = builder.observer(Arc::new(Told(told.clone())));
+    let builder = builder.observer(Arc::new(SettingsLog(told.clone())));
     let (session, connection) = builder.handshake(near, runtime.clone());
     runtime.spawn(Box::pin(async move { drop(connection.run().await) }));
     world.run();
@@ -347,10 +347,10 @@ fn a_later_stream_limit_overrides_that_of_the_push_limits() {
 }
 
 /// Settings that the client sent.
-struct Told(Arc<Mutex<Vec<(u32, u32)>>>);
+struct SettingsLog(Arc<Mutex<Vec<(u32, u32)>>>);
 
-impl Observe for Told {
-    fn seen(&self, seen: &Seen<'_>) {
+impl Observe for SettingsLog {
+    fn seen(&self, seen: &ObservedFrame<'_>) {
         if let (Direction::Sent, Frame::Settings(settings)) = (seen.direction, seen.frame) {
             let entries = settings.entries.iter();
             let told = entries.map(|entry| (entry.id.0, entry.value));

@@ -146,7 +146,7 @@ async fn a_head_and_a_not_modified_have_no_body() {
 struct Fins(std::sync::Mutex<Vec<&'static str>>);
 
 impl spdy::Observe for Fins {
-    fn seen(&self, seen: &spdy::Seen<'_>) {
+    fn seen(&self, seen: &spdy::ObservedFrame<'_>) {
         let name = match seen.frame {
             spdy::Frame::SynStream(frame) if frame.fin => "SYN_STREAM",
             spdy::Frame::SynReply(frame) if frame.fin => "SYN_REPLY",

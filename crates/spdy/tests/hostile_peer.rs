@@ -31,12 +31,12 @@ const ASK: [(&str, &str); 5] = [
 ];
 
 /// Frames as a peer writes them.
-struct Hand {
+struct FrameWriter {
     deflater: Deflater,
     wire: BytesMut,
 }
 
-impl Hand {
+impl FrameWriter {
     fn new() -> Self {
         Self {
             deflater: Deflater::new(VERSION, Compression::Masked),
@@ -122,7 +122,7 @@ fn peers(world: &Arc<World>, runtime: &SharedRuntime) -> (client::Session, serve
 #[test]
 fn a_peer_that_reads_nothing_hits_the_write_timeout() {
     let (world, runtime) = world();
-    let mut hand = Hand::new();
+    let mut hand = FrameWriter::new();
     hand.syn(1, 0, false, &ASK);
     hand.frame(&Frame::Ping(Ping { id: 1 }));
     let serving = server::Builder::new(VERSION).serve(
@@ -248,7 +248,7 @@ fn untaken_pushes_wait_up_to_the_limit() {
     let taken = Arc::<Mutex<Vec<u32>>>::default();
     let (note, clock) = (taken.clone(), runtime.clone());
     runtime.spawn(Box::pin(async move {
-        let mut hand = Hand::new();
+        let mut hand = FrameWriter::new();
         for id in 1..=100 {
             hand.syn(
                 2 * id,
@@ -366,7 +366,7 @@ fn reading_goes_on_when_the_queue_that_stopped_it_was_written() {
     let heard = Arc::<Mutex<BytesMut>>::default();
     let (note, clock) = (heard.clone(), runtime.clone());
     runtime.spawn(Box::pin(async move {
-        let mut hand = Hand::new();
+        let mut hand = FrameWriter::new();
         for id in 1..=15 {
             // For a stream that is not there: each makes the server queue RST_STREAM.
             hand.frame(&Frame::Data(spdy_frame::frame::Data {

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use http::{HeaderValue, Request, Response};
 use spdy::{Body, Priority, Secrets, Version, client, server};
 use spdy_frame::frame::{Frame, SynReply, SynStream};
-use spdy_session::observe::{Direction, Observe, Seen};
+use spdy_session::observe::{Direction, Observe, ObservedFrame};
 
 const SECRET: &str = "4f1c2ab98e77d03356aa";
 const OTHER: &str = "ZqWxYvKuJtHsGrFpEoDn";
@@ -19,7 +19,7 @@ const GUESS: &str = SECRET;
 struct Lengths(Mutex<Vec<usize>>);
 
 impl Observe for Lengths {
-    fn seen(&self, seen: &Seen<'_>) {
+    fn seen(&self, seen: &ObservedFrame<'_>) {
         if let (
             Direction::Sent,
             Frame::SynStream(SynStream { block, .. }) | Frame::SynReply(SynReply { block, .. }),

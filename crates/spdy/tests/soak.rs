@@ -37,9 +37,9 @@ mod virtual_world;
 
 /// A generator of a line (Knuth's constants), so that a seed tells the whole run.
 #[derive(Clone, Copy)]
-struct Chance(u64);
+struct TestRandom(u64);
 
-impl Chance {
+impl TestRandom {
     fn below(&mut self, limit: u64) -> u64 {
         self.0 = self
             .0
@@ -84,7 +84,13 @@ fn first_wrong(seed: u64, at: u64, data: &[u8]) -> Option<u64> {
 }
 
 /// A body in pieces that come late, and break off where told.
-fn body(runtime: &SharedRuntime, mut chance: Chance, seed: u64, length: u64, breaks: bool) -> Body {
+fn body(
+    runtime: &SharedRuntime,
+    mut chance: TestRandom,
+    seed: u64,
+    length: u64,
+    breaks: bool,
+) -> Body {
     if !breaks && chance.one_in(2) {
         return Body::full(piece(seed, 0, length));
     }
@@ -121,7 +127,7 @@ async fn pause(runtime: &SharedRuntime, millis: u64) {
 struct Rough<T> {
     io: T,
     runtime: SharedRuntime,
-    chance: Chance,
+    chance: TestRandom,
     /// Bytes until it is cut, both ways together.
     left: u64,
     /// Set when it was, for both ends.
@@ -254,7 +260,7 @@ struct Plan {
 }
 
 impl Plan {
-    fn new(chance: &mut Chance) -> Self {
+    fn new(chance: &mut TestRandom) -> Self {
         let down = chance.length();
         Self {
             seed: chance.below(1 << 20),
@@ -308,7 +314,7 @@ async fn read(
     seed: u64,
     leaves: Option<u64>,
     runtime: &SharedRuntime,
-    chance: &mut Chance,
+    chance: &mut TestRandom,
     tally: &Tally,
 ) -> Result<(u64, bool), Option<Error>> {
     let mut at = 0;
@@ -337,7 +343,7 @@ async fn read(
 async fn answer(
     request: Request<Body>,
     runtime: SharedRuntime,
-    mut chance: Chance,
+    mut chance: TestRandom,
     tally: Arc<Tally>,
 ) -> Response<Body> {
     let Some(plan) = Plan::read(request.uri().path()) else {
@@ -376,7 +382,7 @@ async fn answer(
 async fn ask(
     session: &client::Session,
     runtime: &SharedRuntime,
-    mut chance: Chance,
+    mut chance: TestRandom,
     cut: &AtomicBool,
     tally: &Tally,
 ) {
@@ -457,14 +463,14 @@ struct Run<D> {
 
 impl<D: Dial> Run<D> {
     /// One session after the other, until all requests are made.
-    async fn worker(self: Arc<Self>, mut chance: Chance) {
+    async fn worker(self: Arc<Self>, mut chance: TestRandom) {
         while self.tally.begun.load(Ordering::Relaxed) < self.requests {
             let version = Version::ALL[chance.below(3) as usize];
             self.session(version, chance.fork()).await;
         }
     }
 
-    fn rough<T>(&self, io: T, chance: &mut Chance, cut: &Arc<AtomicBool>) -> Rough<T> {
+    fn rough<T>(&self, io: T, chance: &mut TestRandom, cut: &Arc<AtomicBool>) -> Rough<T> {
         let left = match chance.one_in(8) {
             true => chance.below(2_000_000),
             false => u64::MAX,
@@ -479,7 +485,7 @@ impl<D: Dial> Run<D> {
         }
     }
 
-    async fn session(&self, version: Version, mut chance: Chance) {
+    async fn session(&self, version: Version, mut chance: TestRandom) {
         let (runtime, tally) = (&self.runtime, &self.tally);
         Tally::count(&tally.sessions);
         let (near, far) = self.dial.dial().await;
@@ -573,7 +579,7 @@ async fn soak_sockets(requests: u64, seed: u64) -> Arc<Run<Loopback>> {
     });
     let tasks = tokio::runtime::Handle::current().metrics();
     let before = tasks.num_alive_tasks();
-    let mut chance = Chance(seed);
+    let mut chance = TestRandom(seed);
     let workers: Vec<_> = (0..8)
         .map(|_| tokio::spawn(run.clone().worker(chance.fork())))
         .collect();
@@ -636,7 +642,7 @@ fn soak_in_virtual_time_loses_no_byte_and_no_stream() {
             tally: Arc::default(),
             requests: 600,
         });
-        let mut chance = Chance(seed);
+        let mut chance = TestRandom(seed);
         for _ in 0..4 {
             run.runtime
                 .spawn(Box::pin(run.clone().worker(chance.fork())));

@@ -24,7 +24,7 @@ struct SpanRecord {
 }
 
 #[derive(Clone, Default)]
-struct Notes(Arc<Mutex<Vec<SpanRecord>>>);
+struct SpanLog(Arc<Mutex<Vec<SpanRecord>>>);
 
 impl Visit for SpanRecord {
     fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
@@ -36,7 +36,7 @@ impl Visit for SpanRecord {
     }
 }
 
-impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for Notes {
+impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for SpanLog {
     fn on_new_span(&self, attributes: &Attributes<'_>, id: &Id, context: Context<'_, S>) {
         let span = context.span(id).expect("a new span");
         let mut noted = SpanRecord {
@@ -82,7 +82,7 @@ impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for Notes {
     }
 }
 
-impl Notes {
+impl SpanLog {
     /// Notes all that this thread does while the guard lives.
     fn take() -> (Self, DefaultGuard) {
         let notes = Self::default();
@@ -110,7 +110,7 @@ fn assert_fields(noted: &SpanRecord, want: &[(&str, &str)]) {
 
 #[tokio::test]
 async fn a_request_is_followed_at_both_ends_and_its_service_runs_within() {
-    let (notes, _guard) = Notes::take();
+    let (notes, _guard) = SpanLog::take();
     let (near, far) = tokio::io::duplex(64 * 1024);
     let serving = tokio::spawn(server::serve(far, |request: Request<Body>| async move {
         let body = request.into_body().collect_up_to(1000).await;
@@ -167,7 +167,7 @@ async fn a_request_is_followed_at_both_ends_and_its_service_runs_within() {
 
 #[tokio::test]
 async fn a_stream_without_http_is_followed_to_its_reset() {
-    let (notes, _guard) = Notes::take();
+    let (notes, _guard) = SpanLog::take();
     let (near, far) = tokio::io::duplex(64 * 1024);
     let (mut accept, connection) = server::handshake(far);
     connection.spawn();

@@ -14,7 +14,7 @@ use http::Response;
 use spdy::runtime::BoxFuture;
 use spdy::{Body, HeaderBlock, Instant, SharedRuntime, Version, server};
 use spdy_session::config::{Config, Role};
-use spdy_session::session::{Open, Session as Machine};
+use spdy_session::session::{Session as Machine, StreamOptions};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use virtual_world::{VirtualTime, World};
 
@@ -85,9 +85,9 @@ fn two_requests() -> BytesMut {
     ]);
     let mut wire = BytesMut::new();
     for _ in 0..2 {
-        let open = Open {
+        let open = StreamOptions {
             fin: true,
-            ..Open::default()
+            ..StreamOptions::default()
         };
         client.open(&headers, open).expect("room");
     }

@@ -5,7 +5,7 @@ mod support;
 use std::sync::{Arc, Mutex};
 
 use http::{Method, Request, Response};
-use spdy::{Body, Direction, Frame, Observe, Priority, Seen, Version, client, server};
+use spdy::{Body, Direction, Frame, Observe, ObservedFrame, Priority, Version, client, server};
 use spdy_testkit::patience::PATIENCE;
 use support::{bytes_of, get, pattern, pipe, runtime};
 use tokio::io::AsyncWriteExt;
@@ -26,7 +26,7 @@ impl Turns {
 }
 
 impl Observe for Turns {
-    fn seen(&self, seen: &Seen<'_>) {
+    fn seen(&self, seen: &ObservedFrame<'_>) {
         if let (Direction::Sent, Frame::Data(data)) = (seen.direction, seen.frame) {
             let mut streams = self.streams.lock().expect("no panic");
             streams.push(data.stream_id.value());

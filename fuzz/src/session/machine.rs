@@ -15,7 +15,7 @@ use spdy_frame::version::Version;
 use spdy_session::config::{Config, Role, SettingsTiming};
 use spdy_session::event::Event;
 use spdy_session::limit::Limit;
-use spdy_session::session::{Open, Session, Stats};
+use spdy_session::session::{Session, Stats, StreamOptions};
 
 use crate::choices::Choices;
 
@@ -56,22 +56,22 @@ pub(super) struct Machine {
     /// Streams whose DATA is not counted there.
     uncounted: BTreeSet<StreamId>,
     closed: bool,
-    written: Written,
+    written: OutputChecker,
     written_bytes: usize,
 }
 
 /// What one step showed: events with DATA joined, and the bytes that were written.
-pub(super) type Shown = (Vec<Event>, BytesMut);
+pub(super) type StepOutput = (Vec<Event>, BytesMut);
 
 impl Machine {
     pub(super) fn new(config: Config, now: Instant) -> Self {
-        let written = Written::new(&config);
+        let written = OutputChecker::new(&config);
         let mut session = Session::new(config, now);
         if session.config().role == Role::Client {
             for fin in [true, false, true] {
-                let open = Open {
+                let open = StreamOptions {
                     fin,
-                    ..Open::default()
+                    ..StreamOptions::default()
                 };
                 let _ = session.open(&headers(3), open);
             }
@@ -180,7 +180,7 @@ impl Machine {
                 self.uncounted.insert(stream);
             }
             10 | 11 => {
-                let open = Open {
+                let open = StreamOptions {
                     priority: Priority::new(amount % 8),
                     associated_to: if amount & 8 == 0 {
                         StreamId::ZERO
@@ -201,7 +201,7 @@ impl Machine {
     }
 
     /// Takes out all that the machine has to say.
-    pub(super) fn drain(&mut self, now: Instant) -> Shown {
+    pub(super) fn drain(&mut self, now: Instant) -> StepOutput {
         let mut wire = BytesMut::new();
         while self.session.poll_transmit(now, &mut wire) {
             assert!(
@@ -310,7 +310,7 @@ fn counted(session: &Session) -> (Stats, Vec<(Limit, u32)>) {
 }
 
 /// A reader of what a machine writes, as strict as we can be with ourselves.
-struct Written {
+struct OutputChecker {
     version: Version,
     role: Role,
     decoder: Decoder,
@@ -320,7 +320,7 @@ struct Written {
     last_opened: StreamId,
 }
 
-impl Written {
+impl OutputChecker {
     fn new(config: &Config) -> Self {
         Self {
             version: config.version,

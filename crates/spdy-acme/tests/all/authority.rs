@@ -10,10 +10,10 @@ use futures_util::stream::{once, unfold};
 use http::{Request, Response, StatusCode};
 use spdy::body::Body;
 use spdy::runtime::{BoxFuture, Runtime, SharedRuntime};
-use spdy_acme::authority::{Acme, Authority, Failure, ORDER_TIMEOUT, Settings};
+use spdy_acme::authority::{AcmeClient, AcmeSettings, Authority, ORDER_TIMEOUT, OrderFailure};
 use spdy_acme::error::AcmeError;
-use spdy_acme::folder::Folder;
-use spdy_acme::proofs::{Tokens, Way};
+use spdy_acme::folder::StateDir;
+use spdy_acme::proofs::{ChallengeMethod, Http01Tokens};
 use spdy_net::certificates::Identity;
 use spdy_net::handler::Handler;
 use spdy_net::latch::Latch;
@@ -166,9 +166,9 @@ impl Network for ToFake {
 struct Shop {
     clock: Clock,
     fake: Fake,
-    acme: Acme,
-    folder: Folder,
-    tokens: Tokens,
+    acme: AcmeClient,
+    folder: StateDir,
+    tokens: Http01Tokens,
     _dir: tempfile::TempDir,
 }
 
@@ -180,15 +180,15 @@ impl Shop {
     fn at(clock: Clock, fake: Fake) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let runtime = SharedRuntime::new(clock.clone());
-        let tokens = Tokens::default();
+        let tokens = Http01Tokens::default();
         let directory: url::Url = format!("{AT}/directory").parse().unwrap();
-        let folder = Folder::open(dir.path(), &directory).unwrap();
-        let settings = Settings {
+        let folder = StateDir::open(dir.path(), &directory).unwrap();
+        let settings = AcmeSettings {
             directory,
             contact: Vec::new(),
             external_account: None,
             profile: None,
-            way: Way::Http(tokens.clone()),
+            way: ChallengeMethod::Http(tokens.clone()),
         };
         let options = TlsOptions {
             key_log: KeyLogTarget::Nowhere,
@@ -197,7 +197,7 @@ impl Shop {
         let tls = ClientTls::new(&Trust::default(), &options).unwrap();
         let network = Arc::new(ToFake(fake.clone(), runtime.clone()));
         Self {
-            acme: Acme::new(settings, folder.clone(), tls, network, runtime),
+            acme: AcmeClient::new(settings, folder.clone(), tls, network, runtime),
             clock,
             fake,
             folder,
@@ -207,7 +207,7 @@ impl Shop {
     }
 
     /// Begins an order, and lets it come as far as it does by itself.
-    async fn begin(&self) -> JoinHandle<Result<Identity, Failure>> {
+    async fn begin(&self) -> JoinHandle<Result<Identity, OrderFailure>> {
         let ordered = tokio::spawn(self.acme.order(vec!["a.test".to_owned()], None));
         for _ in 0..LONG_ANSWER {
             if ordered.is_finished() {
@@ -219,7 +219,7 @@ impl Shop {
     }
 
     /// What became of an order, at the latest after a time that is long enough for every one.
-    async fn order(&self) -> Failure {
+    async fn order(&self) -> OrderFailure {
         let ordered = self.begin().await;
         self.clock.turn(ORDER_TIMEOUT).await;
         ordered.await.unwrap().expect_err("nothing is signed here")
@@ -266,7 +266,7 @@ async fn rate_limit_error_has_retry_after() {
     let shop = Shop::before(Fake::answering(|path| {
         (path == "/newOrder").then(|| (429, problem("rateLimited")))
     }));
-    let Failure { error, rest } = shop.order().await;
+    let OrderFailure { error, rest } = shop.order().await;
     assert_eq!(rest, Some(Duration::from_secs(3600)));
     let told = error.to_string();
     assert!(
@@ -282,7 +282,7 @@ async fn unknown_account_is_set_aside_and_recreated() {
         (path == "/newOrder").then(|| (400, problem("accountDoesNotExist")))
     }));
     for accounts in 1..=2 {
-        let Failure { error, rest } = shop.order().await;
+        let OrderFailure { error, rest } = shop.order().await;
         assert!(matches!(error, AcmeError::Account { .. }), "{error}");
         assert_eq!(rest, None);
         assert_eq!(shop.fake.asked("/newAccount"), accounts);

@@ -5,7 +5,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use proptest::prelude::*;
 use spdy_acme::course::{
-    FIRST_RETRY, LAST_RETRY, MAX_RETRY_AFTER, Next, RenewalSchedule, renewal, retry,
+    FIRST_RETRY, LAST_RETRY, MAX_RETRY_AFTER, NextAction, RenewalSchedule, renewal, retry,
 };
 
 const HOUR: Duration = Duration::from_secs(60 * 60);
@@ -33,17 +33,17 @@ fn live(
     let (mut orders, mut issued, mut bare) = (Vec::new(), None::<SystemTime>, Duration::ZERO);
     while now < end {
         match course.next(now) {
-            Next::Wait(until) => {
+            NextAction::Wait(until) => {
                 assert!(until > now, "it waits for what is over");
                 now = until;
             }
-            Next::Ask => match (&authority.advises, issued) {
+            NextAction::Ask => match (&authority.advises, issued) {
                 (Some(window), Some(issued)) => {
                     course.advised(now, &(issued + window.start..issued + window.end), 6 * HOUR);
                 }
                 _ => course.record_no_renewal_info(now),
             },
-            Next::Order => {
+            NextAction::Order => {
                 orders.push(now);
                 now += Duration::from_secs(10);
                 if authority.refuses.contains(&(orders.len() - 1)) {
@@ -123,11 +123,11 @@ fn restart_orders_nothing_and_keeps_renewal_time() {
     let validity = start() - 10 * DAY..start() + 80 * DAY;
     let mut course = RenewalSchedule::new(33, 6);
     course.found(start(), &validity);
-    let Next::Wait(until) = course.next(start()) else {
+    let NextAction::Wait(until) = course.next(start()) else {
         panic!("{:?}", course.next(start()));
     };
     assert!(until > start() + HOUR / 2);
-    assert_eq!(course.next(validity.end), Next::Order);
+    assert_eq!(course.next(validity.end), NextAction::Order);
     course.record_no_renewal_info(start());
     assert!(course.due() > start() + 48 * DAY);
 }
@@ -138,9 +138,9 @@ fn retry_after_is_respected() {
     course.failed(start(), Some(DAY / 2));
     assert_eq!(
         course.next(start() + DAY / 2 - HOUR),
-        Next::Wait(course.due())
+        NextAction::Wait(course.due())
     );
-    assert_eq!(course.next(start() + DAY / 2), Next::Order);
+    assert_eq!(course.next(start() + DAY / 2), NextAction::Order);
     course.failed(start(), Some(400 * DAY));
     assert_eq!(course.due(), start() + MAX_RETRY_AFTER);
 }

@@ -8,13 +8,13 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use rustls::pki_types::CertificateDer;
 use spdy::runtime::{BoxFuture, SharedRuntime};
-use spdy_acme::authority::{Advice, Authority, Failure};
+use spdy_acme::authority::{Authority, OrderFailure, RenewalInfo};
 use spdy_acme::certificates::Certificates;
 use spdy_acme::error::AcmeError;
-use spdy_acme::facts::{CLOCK_SKEW, Facts, MAX_LIFETIME, MIN_REMAINING};
-use spdy_acme::folder::Folder;
-use spdy_acme::keeper::{Event, EventHandler, Renewer, Wanted};
-use spdy_net::calendar::Calendar;
+use spdy_acme::facts::{CLOCK_SKEW, CertificateInfo, MAX_LIFETIME, MIN_REMAINING};
+use spdy_acme::folder::StateDir;
+use spdy_acme::keeper::{EventHandler, RenewalConfig, RenewalEvent, Renewer};
+use spdy_net::calendar::WallClock;
 use spdy_net::certificates::{Identity, KeyKind, LocalCa};
 use spdy_net::identities::Identities;
 use spdy_net::protocol::Protocol;
@@ -70,14 +70,14 @@ impl Authority for Asked {
         &self,
         names: Vec<String>,
         held: Option<CertificateDer<'static>>,
-    ) -> BoxFuture<Result<Identity, Failure>> {
+    ) -> BoxFuture<Result<Identity, OrderFailure>> {
         let now = self.0.clock.hour();
         let mut state = self.0.state.lock().unwrap();
         state.orders.push((now, names.clone(), held.is_some()));
         let names = state.signs.clone().unwrap_or(names);
         let is_unproven = |name: &String| Some(name.as_str()) == state.unproven;
         let answer = match state.refuses || names.iter().any(is_unproven) {
-            true => Err(Failure {
+            true => Err(OrderFailure {
                 error: AcmeError::Order("none of your business".to_owned()),
                 rest: None,
             }),
@@ -94,10 +94,10 @@ impl Authority for Asked {
         })
     }
 
-    fn advice(&self, _: CertificateDer<'static>) -> BoxFuture<Option<Advice>> {
+    fn advice(&self, _: CertificateDer<'static>) -> BoxFuture<Option<RenewalInfo>> {
         let state = self.0.state.lock().unwrap();
         let (window, panics) = (state.window.clone(), state.panics);
-        let advice = window.map(|window| Advice {
+        let advice = window.map(|window| RenewalInfo {
             window,
             again: 6 * HOUR,
         });
@@ -149,23 +149,23 @@ impl Shop {
     }
 
     fn keep(&self, folder: &Path, names: &[&[&str]]) -> Renewer {
-        let folder = Folder::open(folder, &DIRECTORY.parse().unwrap()).unwrap();
+        let folder = StateDir::open(folder, &DIRECTORY.parse().unwrap()).unwrap();
         let names = names.iter().map(|names| {
             let names = names.iter().map(|name| (*name).to_owned());
             names.collect()
         });
-        let wanted = Wanted {
+        let wanted = RenewalConfig {
             certificates: names.collect(),
             guests: [GUEST.to_owned()].into(),
             left_percent: 33,
             seed: 1,
         };
         let told = self.told.clone();
-        let tell: EventHandler = Arc::new(move |event: &Event<'_>| {
+        let tell: EventHandler = Arc::new(move |event: &RenewalEvent<'_>| {
             let told = &mut told.lock().unwrap();
             told.push(format!("{event:?}"));
         });
-        let time = (Calendar::FromOrigin(UNIX_EPOCH + ORIGIN), &self.runtime);
+        let time = (WallClock::FromOrigin(UNIX_EPOCH + ORIGIN), &self.runtime);
         let authority = Arc::new(Asked(self.signer.clone()));
         Renewer::start(&wanted, &self.certificates, &folder, authority, time, &tell)
     }
@@ -204,7 +204,7 @@ async fn certificate_is_issued_and_renewed_for_a_year() {
     for day in (0..365).step_by(3) {
         clock.turn(3 * DAY).await;
         for host in ["a.test", "www.a.test", "b.test"] {
-            let facts = Facts::of(&shop.shown(host).await).unwrap();
+            let facts = CertificateInfo::of(&shop.shown(host).await).unwrap();
             assert!(facts.covers(host), "{host} on day {day}");
             let left = facts.validity.end.duration_since(clock.hour()).unwrap();
             assert!(left > 25 * DAY, "{left:?} on day {day}");
@@ -438,7 +438,7 @@ async fn unsaved_certificate_survives_a_new_renewer() {
     let shop = Shop::open(&clock);
     let keeper = shop.keep(dir.path(), &[&["a.test"]]);
     clock.turn(Duration::ZERO).await;
-    let folder = Folder::open(dir.path(), &DIRECTORY.parse().unwrap()).unwrap();
+    let folder = StateDir::open(dir.path(), &DIRECTORY.parse().unwrap()).unwrap();
     let first = folder.certificate("a.test").unwrap().unwrap();
     clock.turn(61 * DAY).await;
     let second = shop.shown("a.test").await;

@@ -8,7 +8,7 @@ use std::time::Duration;
 use http::Uri;
 use spdy_load::plan::{Expect, Length, Plan};
 use spdy_load::process::Processes;
-use spdy_load::run::Live;
+use spdy_load::run::Progress;
 use spdy_load::target::Target;
 use spdy_net::protocol::Protocol;
 use spdy_net::tls::{ClientTls, TlsOptions};
@@ -172,7 +172,7 @@ pub(crate) fn run(args: &Args, printer: &Printer) -> anyhow::Result<Outcome> {
         .enable_all()
         .build()?;
     let report = runtime.block_on(async {
-        let live = Arc::new(Live::default());
+        let live = Arc::new(Progress::default());
         let mut watcher = ProgressPrinter::new(printer, &plan, live.clone());
         let mut signals = StopSignals::listen()?;
         let stop = async {

@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 use indicatif::ProgressBar;
 use serde::Serialize;
 use spdy_load::plan::{Length, Plan};
-use spdy_load::report::{Report, Times};
-use spdy_load::run::{Live, Phase};
+use spdy_load::report::{LatencyHistogram, Report};
+use spdy_load::run::{Phase, Progress};
 
 use crate::printer::{BAD, BOLD, DIM, Printer};
 
@@ -23,13 +23,13 @@ const QUANTILES: [(&str, f64); 4] = [("p50", 0.5), ("p90", 0.9), ("p99", 0.99), 
 /// Draws the bar of a run: how far it is, and the rate of the last moment.
 pub(crate) struct ProgressPrinter {
     bar: ProgressBar,
-    live: Arc<Live>,
+    live: Arc<Progress>,
     length: Length,
     sessions: u64,
 }
 
 impl ProgressPrinter {
-    pub(crate) fn new(printer: &Printer, plan: &Plan, live: Arc<Live>) -> Self {
+    pub(crate) fn new(printer: &Printer, plan: &Plan, live: Arc<Progress>) -> Self {
         let steps = match plan.length {
             Length::Time(time) => (plan.warm_up + time).as_millis(),
             Length::Requests(requests) => u128::from(requests),
@@ -105,8 +105,8 @@ struct Summary<'a> {
     reconnects: u64,
     unfinished: u64,
     bytes: Bytes,
-    latency_ms: Milliseconds,
-    set_up_ms: Milliseconds,
+    latency_ms: LatencySummary,
+    set_up_ms: LatencySummary,
     server: Option<Server>,
     own_cpu_seconds: Option<f64>,
 }
@@ -128,7 +128,7 @@ struct Bytes {
 }
 
 #[derive(Debug, Serialize)]
-struct Milliseconds {
+struct LatencySummary {
     mean: f64,
     p50: f64,
     p90: f64,
@@ -138,8 +138,8 @@ struct Milliseconds {
     max: f64,
 }
 
-impl Milliseconds {
-    fn of(times: &Times) -> Self {
+impl LatencySummary {
+    fn of(times: &LatencyHistogram) -> Self {
         let [p50, p90, p99, p999] = QUANTILES.map(|(_, quantile)| ms(times.at(quantile)));
         Self {
             mean: ms(times.mean()),
@@ -213,8 +213,8 @@ fn of<'a>(report: &'a Report, plan: &Plan) -> Summary<'a> {
             received_headers: report.received_header_bytes,
             received_per_second: report.per_second(report.received_bytes),
         },
-        latency_ms: Milliseconds::of(&report.latency),
-        set_up_ms: Milliseconds::of(&report.set_up),
+        latency_ms: LatencySummary::of(&report.latency),
+        set_up_ms: LatencySummary::of(&report.set_up),
         server: report.usage.map(|usage| Server {
             processes: usage.last.processes,
             cpu_seconds: usage.cpu.as_secs_f64(),
@@ -335,7 +335,7 @@ fn statuses(report: &Report) -> String {
         .collect()
 }
 
-fn times(times: &Times) -> String {
+fn times(times: &LatencyHistogram) -> String {
     let mut text = String::new();
     for (name, quantile) in QUANTILES {
         let _ = write!(text, "{name} {}, ", duration(times.at(quantile)));

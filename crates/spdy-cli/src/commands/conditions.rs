@@ -10,7 +10,7 @@ use crate::printer::{Printer, WARN};
 
 /// Networks, a protocol, and how often.
 #[derive(Debug, clap::Args)]
-pub(super) struct Conditions {
+pub(super) struct ConditionArgs {
     /// A named network, or one spelled out as "down=2mbit,up=384kbit,rtt=100ms,loss=0"; may be repeated
     #[arg(
         short,
@@ -33,7 +33,7 @@ pub(super) struct Conditions {
     pub(super) seed: u64,
 }
 
-impl Conditions {
+impl ConditionArgs {
     /// Loads of each kind where there is chance.
     pub(super) fn runs(&self) -> u32 {
         self.runs.unwrap_or(CHANCE_RUNS)

@@ -26,7 +26,7 @@ use spdy_page::modules::{self, DocumentModules, ImportMap};
 use spdy_page::named;
 use spdy_page::observed::Observation;
 use spdy_page::replica::{Exchange, Initiator, Kind, Replica};
-use spdy_rewrite::css::{self, Sheet};
+use spdy_rewrite::css::{self, StylesheetContext};
 use spdy_rewrite::html::HtmlRewriter;
 use spdy_rewrite::kind::Kind as Use;
 use spdy_rewrite::page_head::PageHead;
@@ -68,7 +68,7 @@ pub(super) async fn crawl(
     let runtime = SharedRuntime::new(TokioRuntime::start());
     let network = reach(url, &mut config).await?;
     let client = Client::new(runtime, network, config);
-    let mut page = Page {
+    let mut page = CrawlState {
         frontier: Frontier::new(MAX_RESOURCES),
         exchanges: Vec::new(),
         document: None,
@@ -176,7 +176,7 @@ impl Frontier {
 }
 
 /// The page so far.
-struct Page {
+struct CrawlState {
     frontier: Frontier,
     exchanges: Vec<Exchange>,
     /// Which of them is the page's own document.
@@ -186,7 +186,7 @@ struct Page {
     failures: Vec<String>,
 }
 
-impl Page {
+impl CrawlState {
     fn document_url(&self) -> Option<&Url> {
         Some(&self.exchanges[self.document?].url)
     }
@@ -318,7 +318,8 @@ fn names(exchange: &Exchange, is_page: bool, import_map: &mut ImportMap) -> Vec<
             (named::in_html(&decoded.text, url), references)
         }
         Kind::Stylesheet => {
-            let sheet = css::rewrite_bytes(&rules, &Sheet::own(url), &decoded.text, None);
+            let sheet =
+                css::rewrite_bytes(&rules, &StylesheetContext::own(url), &decoded.text, None);
             (named::in_css(&decoded.text, url), sheet.references)
         }
         Kind::Script => {

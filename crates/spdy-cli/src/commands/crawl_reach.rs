@@ -84,7 +84,7 @@ fn literal_address(url: &Url, address: IpAddr, rules: &AddressRules) -> Vec<(Str
 mod tests {
     use std::net::SocketAddr;
 
-    use spdy_dns::guard::Denied;
+    use spdy_dns::guard::OriginDenial;
 
     use super::*;
 
@@ -95,7 +95,7 @@ mod tests {
             Ok(_) => false,
             Err(error) => error
                 .get_ref()
-                .is_some_and(|error| error.downcast_ref::<Denied>().is_some()),
+                .is_some_and(|error| error.downcast_ref::<OriginDenial>().is_some()),
         }
     }
 

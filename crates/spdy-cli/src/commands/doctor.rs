@@ -2,11 +2,11 @@
 
 use std::ops::ControlFlow;
 
-use spdy_lab::doctor::examination::{Case, Examination};
+use spdy_lab::doctor::examination::{Examination, ExaminationCase};
 use spdy_page::open::ImportOptions;
 
-use crate::commands::conditions::Conditions;
-use crate::commands::load_choices::Choices;
+use crate::commands::conditions::ConditionArgs;
+use crate::commands::load_choices::PageLoadArgs;
 use crate::commands::pages::open_replica;
 use crate::commands::{Outcome, doctor_table};
 use crate::help::examples;
@@ -20,7 +20,7 @@ pub(crate) struct Args {
     replica: String,
 
     #[command(flatten)]
-    conditions: Conditions,
+    conditions: ConditionArgs,
 
     /// Changes that are shown of those that save something
     #[arg(short, long, value_name = "N", default_value_t = 12)]
@@ -31,7 +31,7 @@ pub(crate) struct Args {
     json: bool,
 
     #[command(flatten)]
-    choices: Choices,
+    choices: PageLoadArgs,
 }
 
 pub(crate) const EXAMPLES: &str = examples! {
@@ -49,7 +49,7 @@ pub(crate) fn run(args: &Args, printer: &Printer) -> anyhow::Result<Outcome> {
     let networks = args.conditions.networks(printer)?;
     let mut outcome = Outcome::Done;
     for (number, network) in networks.into_iter().enumerate() {
-        let case = Case {
+        let case = ExaminationCase {
             replica: opened.replica.clone(),
             network,
             protocol: args.conditions.protocol,
@@ -78,7 +78,7 @@ pub(crate) fn run(args: &Args, printer: &Printer) -> anyhow::Result<Outcome> {
     Ok(outcome)
 }
 
-fn examine(case: &Case, args: &Args, printer: &Printer) -> Examination {
+fn examine(case: &ExaminationCase, args: &Args, printer: &Printer) -> Examination {
     let mut bar = None;
     let examination = case.examine(args.choices.threads(), |_, total| {
         let bar = bar.get_or_insert_with(|| printer.progress(total as u64, "trying"));

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use spdy_lab::doctor::examination::{Examination, Finding, SavedTime};
+use spdy_lab::doctor::examination::{Examination, RemedyResult, SavedTime};
 
 use crate::printer::{BAD, BOLD, DIM, GOOD};
 use crate::table::{Cell, Table};
@@ -110,7 +110,7 @@ fn elsewhere_heads(has_chance: bool) -> Vec<Cell> {
     heads
 }
 
-fn row(table: &mut Table, examination: &Examination, finding: &Finding, has_chance: bool) {
+fn row(table: &mut Table, examination: &Examination, finding: &RemedyResult, has_chance: bool) {
     let (load, parsed) = (&finding.load, &finding.dom_content_loaded);
     let mut cells = vec![certain(load, -load.median_ms)];
     cells.extend(has_chance.then(|| interval(load)));

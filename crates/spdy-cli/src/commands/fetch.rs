@@ -20,8 +20,10 @@ use spdy_net::tls::{ClientTls, KeyLogTarget, TlsOptions, TlsVersion};
 use spdy_net::verify::{Roots, Trust};
 
 use crate::commands::fetch_push;
-use crate::commands::fetch_transfer::{Destination, Fetched, Order, Transfer, Waiting};
-use crate::commands::fetch_view::View;
+use crate::commands::fetch_transfer::{
+    BufferedBytes, Destination, FetchRequest, FetchResult, Transfer,
+};
+use crate::commands::fetch_view::FramePrinter;
 use crate::commands::header_args::HeaderArgs;
 use crate::commands::request_args::RequestArgs;
 use crate::commands::{Outcome, Usage};
@@ -232,7 +234,7 @@ pub(super) fn parse_seconds(text: &str) -> Result<Duration, String> {
 }
 
 pub(crate) fn run(args: &Args, printer: &Printer) -> anyhow::Result<Outcome> {
-    let mut names = Names::default();
+    let mut names = FileNames::default();
     let orders = orders(args, &mut names)?;
     // Frames are told in the order of the wire, and nothing here is hungry for cores.
     let runtime = tokio::runtime::Builder::new_current_thread()
@@ -246,7 +248,7 @@ fn accepts_pushes(args: &Args) -> bool {
 }
 
 /// What each URL is to bring, all checked before the first is asked for.
-fn orders(args: &Args, names: &mut Names) -> anyhow::Result<Vec<Order>> {
+fn orders(args: &Args, names: &mut FileNames) -> anyhow::Result<Vec<FetchRequest>> {
     if args.output.output.is_some() && args.urls.len() > 1 {
         return Err(Usage(
             "--output is for one URL; want --output-dir or -O for several".to_owned(),
@@ -276,7 +278,7 @@ fn orders(args: &Args, names: &mut Names) -> anyhow::Result<Vec<Order>> {
                     None => Destination::Stdout,
                 },
             };
-            Ok(Order {
+            Ok(FetchRequest {
                 url: url.clone(),
                 method: method.clone(),
                 headers: headers.clone(),
@@ -295,7 +297,7 @@ fn orders(args: &Args, names: &mut Names) -> anyhow::Result<Vec<Order>> {
 }
 
 /// The file named as the end of `url`, if such are wanted.
-fn named_file(args: &Args, names: &mut Names, url: &Uri) -> Option<PathBuf> {
+fn named_file(args: &Args, names: &mut FileNames, url: &Uri) -> Option<PathBuf> {
     match &args.output.output_dir {
         Some(folder) => Some(folder.join(names.of(url))),
         None if args.output.remote_name => Some(names.of(url).into()),
@@ -304,7 +306,7 @@ fn named_file(args: &Args, names: &mut Names, url: &Uri) -> Option<PathBuf> {
 }
 
 /// The same for a push, whose name the server chose: no file that is there, and none that is hidden.
-fn named_file_of_push(args: &Args, names: &mut Names, url: &Uri) -> Option<PathBuf> {
+fn named_file_of_push(args: &Args, names: &mut FileNames, url: &Uri) -> Option<PathBuf> {
     let output = &args.output;
     let folder = output.output_dir.as_deref();
     let folder = folder.or(output.remote_name.then_some(Path::new("")))?;
@@ -318,9 +320,9 @@ fn last_part(url: &Uri) -> &str {
 
 /// Names of files, none twice.
 #[derive(Default)]
-struct Names(Vec<String>);
+struct FileNames(Vec<String>);
 
-impl Names {
+impl FileNames {
     /// The last part of the path; the second `a.png` is `a.png.1`.
     fn of(&mut self, url: &Uri) -> String {
         self.free(last_part(url), |_| false)
@@ -406,16 +408,18 @@ fn config(args: &Args, tap: Option<Arc<dyn Tap>>) -> anyhow::Result<Config> {
 
 async fn fetch(
     args: &Args,
-    orders: Vec<Order>,
-    mut names: Names,
+    orders: Vec<FetchRequest>,
+    mut names: FileNames,
     printer: &Printer,
 ) -> anyhow::Result<Outcome> {
-    let view = args.verbose.then(|| Arc::new(View::new(printer.clone())));
+    let view = args
+        .verbose
+        .then(|| Arc::new(FramePrinter::new(printer.clone())));
     let tap = view.clone().map(|view| view as Arc<dyn Tap>);
     let runtime = SharedRuntime::new(TokioRuntime::start());
     let client = Client::new(runtime.clone(), Arc::new(SystemNetwork), config(args, tap)?);
 
-    let (waiting, limit) = (Waiting::default(), args.connection.max_time);
+    let (waiting, limit) = (BufferedBytes::default(), args.connection.max_time);
     let start = |order| Transfer::start(order, &client, &runtime, limit, &waiting);
     let mut all_well = true;
     if accepts_pushes(args) {
@@ -449,7 +453,7 @@ async fn fetch(
 }
 
 /// Says what came of one URL; `false` if it failed.
-fn tell(args: &Args, fetched: &Fetched, printer: &Printer) -> anyhow::Result<bool> {
+fn tell(args: &Args, fetched: &FetchResult, printer: &Printer) -> anyhow::Result<bool> {
     let refused = args.output.fail && fetched.status.is_some_and(|status| status >= 400);
     match (&fetched.error, fetched.status) {
         (Some(error), _) => printer.error(&anyhow::anyhow!("{}: {error}", fetched.url)),
@@ -497,7 +501,7 @@ mod tests {
 
     #[test]
     fn files_are_named_after_urls_and_none_twice() {
-        let mut names = Names::default();
+        let mut names = FileNames::default();
         let url = "http://a.test/x/.profile".parse().unwrap();
         assert_eq!(names.of_push(&url, |name| name == "profile"), "profile.1");
         let mut of = |url: &str| names.of(&url.parse().unwrap());

@@ -8,9 +8,9 @@ use http_body_util::BodyExt;
 use serde::Serialize;
 use spdy::body::{Body, BoxError};
 use spdy::client::PushInfo;
-use spdy_client::client::Offered;
+use spdy_client::client::UnclaimedPush;
 
-use crate::commands::fetch_transfer::{Destination, Fetched, receive};
+use crate::commands::fetch_transfer::{Destination, FetchResult, receive};
 use crate::commands::frame_text::counted;
 use crate::printer::{BOLD, DIM};
 
@@ -19,7 +19,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 
 /// How a response was pushed.
 #[derive(Clone, Copy, Debug, Serialize)]
-pub(crate) struct PushedBeside {
+pub(crate) struct PushReport {
     /// Its stream.
     stream: u32,
     /// The stream of the request that it came beside.
@@ -28,7 +28,7 @@ pub(crate) struct PushedBeside {
     claimed: bool,
 }
 
-impl PushedBeside {
+impl PushReport {
     /// Of the response to a request; `None` if the server was asked.
     pub(super) fn of(head: &http::response::Parts) -> Option<Self> {
         let pushed: &PushInfo = head.extensions.get()?;
@@ -40,7 +40,7 @@ impl PushedBeside {
     }
 
     /// What a person is told of it.
-    pub(super) fn line(self, fetched: &Fetched) -> String {
+    pub(super) fn line(self, fetched: &FetchResult) -> String {
         let claimed = if self.claimed {
             "claimed"
         } else {
@@ -71,18 +71,18 @@ fn bounded(body: Body, most: u64) -> Body {
 
 /// Reads a push that no request claimed: `most` bytes of it, in no more than `limit`.
 pub(super) async fn read(
-    offered: Offered,
+    offered: UnclaimedPush,
     destination: &Destination,
     most: u64,
     limit: Option<Duration>,
-) -> Fetched {
-    let Offered {
+) -> FetchResult {
+    let UnclaimedPush {
         connection,
         route,
         push,
     } = offered;
-    let mut fetched = Fetched::of_push(&push.request().uri, connection, &route);
-    let beside = PushedBeside {
+    let mut fetched = FetchResult::of_push(&push.request().uri, connection, &route);
+    let beside = PushReport {
         stream: push.id().value(),
         beside: push.associated_to().value(),
         claimed: false,

@@ -23,7 +23,7 @@ use spdy_frame::priority::Priority;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
-use crate::commands::fetch_push::PushedBeside;
+use crate::commands::fetch_push::PushReport;
 use crate::printer::Printer;
 
 /// Where a body goes.
@@ -38,7 +38,7 @@ pub(crate) enum Destination {
 
 /// What is to be fetched, and how.
 #[derive(Clone, Debug)]
-pub(crate) struct Order {
+pub(crate) struct FetchRequest {
     pub(crate) url: Uri,
     pub(crate) method: Method,
     pub(crate) headers: HeaderMap,
@@ -53,7 +53,7 @@ pub(crate) struct Order {
 
 /// What came of it: a line of `--json`.
 #[derive(Debug, Default, Serialize)]
-pub(crate) struct Fetched {
+pub(crate) struct FetchResult {
     /// As it was asked for.
     pub(crate) url: String,
     /// Where redirects led, if they did.
@@ -72,8 +72,8 @@ pub(crate) struct Fetched {
     headers: Vec<(String, String)>,
     /// It was pushed.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) pushed: Option<PushedBeside>,
-    timings: Option<Milliseconds>,
+    pub(crate) pushed: Option<PushReport>,
+    timings: Option<PhaseTimes>,
     pub(crate) error: Option<String>,
 }
 
@@ -87,7 +87,7 @@ struct Tls {
 
 /// Lengths of the phases; `null` for what did not happen.
 #[derive(Debug, Serialize)]
-struct Milliseconds {
+struct PhaseTimes {
     dns: Option<f64>,
     connect: Option<f64>,
     tls: Option<f64>,
@@ -102,23 +102,23 @@ const MAX_WAITING_BYTES: usize = 256 * 1024 * 1024;
 
 /// A URL on its way.
 pub(crate) struct Transfer {
-    fetched: JoinHandle<Fetched>,
+    fetched: JoinHandle<FetchResult>,
     /// What is for stdout, as it comes. A body that waits for its turn must not hold up the session,
     /// whose window it would fill, and with it the body whose turn it is: so the channel has no bound,
     /// and too much of it is an error.
     pieces: mpsc::UnboundedReceiver<Bytes>,
-    waiting: Waiting,
+    waiting: BufferedBytes,
     has_turn: Arc<AtomicBool>,
 }
 
 /// Bytes that wait for stdout. Clones count together.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Waiting(Arc<AtomicUsize>);
+pub(crate) struct BufferedBytes(Arc<AtomicUsize>);
 
 /// The way of one body to stdout.
 struct StdoutSink {
     pieces: mpsc::UnboundedSender<Bytes>,
-    waiting: Waiting,
+    waiting: BufferedBytes,
     has_turn: Arc<AtomicBool>,
 }
 
@@ -142,11 +142,11 @@ impl StdoutSink {
 impl Transfer {
     /// Begins at once; `limit` is for all of it.
     pub(crate) fn start(
-        order: Order,
+        order: FetchRequest,
         client: &Client,
         runtime: &SharedRuntime,
         limit: Option<Duration>,
-        waiting: &Waiting,
+        waiting: &BufferedBytes,
     ) -> Self {
         let (sender, pieces) = mpsc::unbounded_channel();
         let (waiting, has_turn) = (waiting.clone(), Arc::default());
@@ -160,9 +160,9 @@ impl Transfer {
         let first = client.send(order.request(), order.priority);
         let (client, runtime) = (client.clone(), runtime.clone());
         let fetched = tokio::spawn(async move {
-            let mut fetched = Fetched {
+            let mut fetched = FetchResult {
                 url: order.url.to_string(),
-                ..Fetched::default()
+                ..FetchResult::default()
             };
             let fetching = fetch(&order, first, &client, &stdout, &mut fetched);
             let outcome = match limit {
@@ -187,7 +187,7 @@ impl Transfer {
     }
 
     /// Writes what is for stdout until there is no more, and says what came of it.
-    pub(crate) async fn tell(mut self, printer: &Printer) -> anyhow::Result<Fetched> {
+    pub(crate) async fn tell(mut self, printer: &Printer) -> anyhow::Result<FetchResult> {
         self.has_turn.store(true, Ordering::Relaxed);
         while let Some(piece) = self.pieces.recv().await {
             printer.bytes(&piece)?;
@@ -197,14 +197,14 @@ impl Transfer {
     }
 }
 
-type Sending = spdy::runtime::BoxFuture<Result<Response<Body>, spdy_client::error::Error>>;
+type ResponseFuture = spdy::runtime::BoxFuture<Result<Response<Body>, spdy_client::error::Error>>;
 
 async fn fetch(
-    order: &Order,
-    first: Sending,
+    order: &FetchRequest,
+    first: ResponseFuture,
     client: &Client,
     stdout: &StdoutSink,
-    fetched: &mut Fetched,
+    fetched: &mut FetchResult,
 ) -> Result<(), String> {
     let mut order = order.clone();
     let mut response = first.await.map_err(|error| error.to_string())?;
@@ -235,7 +235,7 @@ pub(super) async fn receive(
     mut body: Body,
     destination: &Destination,
     stdout: impl Fn(Bytes) -> Result<(), String>,
-    fetched: &mut Fetched,
+    fetched: &mut FetchResult,
 ) -> Result<(), String> {
     let mut file = match destination {
         Destination::File(path) | Destination::NewFile(path) => {
@@ -329,7 +329,10 @@ fn strip_for_cross_origin(headers: &mut HeaderMap) {
 }
 
 /// The order that a redirect makes of `order` (RFC 9110 §15.4); `None` if `response` is none.
-fn redirected(order: &Order, response: &Response<Body>) -> Result<Option<Order>, String> {
+fn redirected(
+    order: &FetchRequest,
+    response: &Response<Body>,
+) -> Result<Option<FetchRequest>, String> {
     let (status, headers) = (response.status(), response.headers());
     let is_one = matches!(status.as_u16(), 301 | 302 | 303 | 307 | 308);
     let Some(location) = headers
@@ -348,7 +351,7 @@ fn redirected(order: &Order, response: &Response<Body>) -> Result<Option<Order>,
     to.set_fragment(None);
     let to: Uri = to.as_str().parse().map_err(|error| bad(&error))?;
     let origin = Origin::of(&to).map_err(|error| bad(&error))?;
-    let mut next = Order {
+    let mut next = FetchRequest {
         url: to,
         ..order.clone()
     };
@@ -387,7 +390,7 @@ fn milliseconds((from, to): (Instant, Instant)) -> f64 {
     (to - from).as_secs_f64() * 1e3
 }
 
-impl Order {
+impl FetchRequest {
     fn request(&self) -> Request<Body> {
         let mut request = Request::new(Body::full(self.body.clone()));
         *request.method_mut() = self.method.clone();
@@ -397,7 +400,7 @@ impl Order {
     }
 }
 
-impl Fetched {
+impl FetchResult {
     /// What is known of a push from the first.
     pub(super) fn of_push(url: &Uri, connection: usize, route: &Route) -> Self {
         let mut fetched = Self {
@@ -411,7 +414,7 @@ impl Fetched {
 
     /// Notes what the head of the response says, and the way it came.
     pub(super) fn note(&mut self, head: &http::response::Parts) {
-        self.pushed = PushedBeside::of(head);
+        self.pushed = PushReport::of(head);
         self.status = Some(head.status.as_u16());
         self.headers = head
             .headers
@@ -428,7 +431,7 @@ impl Fetched {
         }
         if let Some(timings) = head.extensions.get::<Timings>() {
             self.connection = Some(timings.connection);
-            self.timings = Some(Milliseconds {
+            self.timings = Some(PhaseTimes {
                 dns: timings.dns.map(milliseconds),
                 connect: timings.connect.map(milliseconds),
                 tls: timings.tls.map(milliseconds),
@@ -458,7 +461,7 @@ mod tests {
 
     #[test]
     fn bodies_that_wait_for_stdout_are_kept_up_to_a_limit() {
-        let waiting = Waiting::default();
+        let waiting = BufferedBytes::default();
         let body = || {
             let (pieces, kept) = mpsc::unbounded_channel();
             let (waiting, has_turn) = (waiting.clone(), Arc::default());

@@ -15,18 +15,18 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use spdy_client::client::Stats;
 use spdy_clock::Instant;
-use spdy_net::tap::{Direction, Http2Frame, Seen, Tap};
+use spdy_net::tap::{Direction, Http2Frame, Tap, TapEvent};
 
 use crate::commands::frame_text::{self, block, bytes, counted, fin, header, visible};
 use crate::printer::{BOLD, DIM, Printer};
 
 /// Prints what passes.
-pub(crate) struct View {
+pub(crate) struct FramePrinter {
     printer: Printer,
     connections: AtomicU64,
 }
 
-impl View {
+impl FramePrinter {
     pub(crate) fn new(printer: Printer) -> Self {
         Self {
             printer,
@@ -67,42 +67,42 @@ impl View {
     }
 }
 
-impl Tap for View {
-    fn seen(&self, connection: u64, at: Instant, direction: Direction, seen: &Seen<'_>) {
+impl Tap for FramePrinter {
+    fn seen(&self, connection: u64, at: Instant, direction: Direction, seen: &TapEvent<'_>) {
         let (what, headers) = match seen {
-            Seen::Opened { protocol } => {
+            TapEvent::Opened { protocol } => {
                 self.connections.fetch_add(1, Ordering::Relaxed);
                 let ms = at.as_millis_f64();
                 return self.printer.note(format_args!(
                     "{DIM}{ms:>9.3} ms * connection {connection} speaks{DIM:#} {BOLD}{protocol}{BOLD:#}"
                 ));
             }
-            Seen::Spdy(seen) => (
+            TapEvent::Spdy(seen) => (
                 frame_text::frame(seen.version, seen.frame, seen.plain_bytes),
                 seen.headers.map_or_else(Vec::new, block),
             ),
-            Seen::Http2Frame(frame) => (http2_frame(frame), Vec::new()),
-            Seen::Http2Headers { stream_id, fields } => {
+            TapEvent::Http2Frame(frame) => (http2_frame(frame), Vec::new()),
+            TapEvent::Http2Headers { stream_id, fields } => {
                 let fields = fields
                     .iter()
                     .map(|(name, value)| header(name, value))
                     .collect();
                 (format!("{DIM}headers of stream {stream_id}{DIM:#}"), fields)
             }
-            Seen::Http3Frame {
+            TapEvent::Http3Frame {
                 stream_id,
                 kind,
                 len_bytes,
             } => (http3_frame(*stream_id, *kind, *len_bytes), Vec::new()),
-            Seen::Http3Headers { stream_id, fields } => {
+            TapEvent::Http3Headers { stream_id, fields } => {
                 let fields = fields
                     .iter()
                     .map(|(name, value)| header(name, value))
                     .collect();
                 (format!("{DIM}headers of stream {stream_id}{DIM:#}"), fields)
             }
-            Seen::Http1Head(text) => http1_head(text),
-            Seen::Http1Body(len) => (format!("{BOLD}body{BOLD:#} {}", bytes(*len)), Vec::new()),
+            TapEvent::Http1Head(text) => http1_head(text),
+            TapEvent::Http1Body(len) => (format!("{BOLD}body{BOLD:#} {}", bytes(*len)), Vec::new()),
         };
         self.line(connection, at, direction, &what, &headers);
     }

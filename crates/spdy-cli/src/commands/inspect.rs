@@ -11,7 +11,7 @@ use spdy_inspect::capture::{CaptureError, Reader};
 use spdy_inspect::inspector::{Inspector, Options};
 use spdy_inspect::limits::Limits;
 
-use crate::commands::inspect_view::View;
+use crate::commands::inspect_view::InspectPrinter;
 use crate::commands::{Outcome, Usage};
 use crate::help::examples;
 use crate::printer::{Printer, WARN};
@@ -108,7 +108,7 @@ pub(crate) fn run(args: &Args, printer: &Printer) -> anyhow::Result<Outcome> {
             ));
         }
     }
-    let mut view = View::new(printer, args.json, args.summary);
+    let mut view = InspectPrinter::new(printer, args.json, args.summary);
     let mut inspector = Inspector::new(options);
     let broken = match (&args.client, &args.server, &args.capture) {
         (Some(client), Some(server), _) => {
@@ -139,7 +139,7 @@ fn capture(
     path: &Path,
     limits: Limits,
     inspector: &mut Inspector,
-    view: &mut View<'_>,
+    view: &mut InspectPrinter<'_>,
 ) -> anyhow::Result<Result<(), CaptureError>> {
     let mut file: Box<dyn Read> = if path == Path::new("-") {
         Box::new(io::stdin().lock())

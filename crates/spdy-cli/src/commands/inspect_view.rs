@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use spdy_clock::Instant;
 use spdy_frame::frame::Frame;
 use spdy_inspect::direction::Direction;
-use spdy_inspect::event::{Begun, Event, FrameRecord, What};
+use spdy_inspect::event::{Event, EventKind, FrameRecord, SessionInfo};
 use spdy_inspect::inspector::{Counts, Inspector};
 use spdy_inspect::timeline::{StreamTimeline, Summary};
 
@@ -13,7 +13,7 @@ use crate::printer::{BAD, BOLD, DIM, Printer, WARN};
 use crate::table::{Cell, Table};
 
 /// Prints events as they come; nothing of a session is kept beyond its end.
-pub(crate) struct View<'a> {
+pub(crate) struct InspectPrinter<'a> {
     printer: &'a Printer,
     json: bool,
     summary_only: bool,
@@ -21,7 +21,7 @@ pub(crate) struct View<'a> {
     sealed: u64,
 }
 
-impl<'a> View<'a> {
+impl<'a> InspectPrinter<'a> {
     pub(crate) fn new(printer: &'a Printer, json: bool, summary_only: bool) -> Self {
         Self {
             printer,
@@ -58,18 +58,18 @@ impl<'a> View<'a> {
             ))
         };
         match what {
-            What::Began(begun) if !self.json && !self.summary_only => aside(beginning(&begun)),
-            What::Frame(seen) if self.summary_only => {
+            EventKind::Began(begun) if !self.json && !self.summary_only => aside(beginning(&begun)),
+            EventKind::Frame(seen) if self.summary_only => {
                 drop(seen);
                 Ok(())
             }
-            What::Frame(seen) if self.json => self.printer.json(&frame_json(at, connection, &seen)),
-            What::Frame(seen) => self.printer.line(frame_line(at, connection, &seen)),
-            What::Trouble(why) if self.json => self.printer.json(&json!({
+            EventKind::Frame(seen) if self.json => self.printer.json(&frame_json(at, connection, &seen)),
+            EventKind::Frame(seen) => self.printer.line(frame_line(at, connection, &seen)),
+            EventKind::Trouble(why) if self.json => self.printer.json(&json!({
                 "event": "trouble", "connection": connection, "at_ms": at.as_millis_f64(), "why": why,
             })),
-            What::Trouble(why) => aside(format!("{BAD}{}{BAD:#}", visible(&why))),
-            What::Sealed {
+            EventKind::Trouble(why) => aside(format!("{BAD}{}{BAD:#}", visible(&why))),
+            EventKind::Sealed {
                 server_name,
                 offered,
                 why,
@@ -89,7 +89,7 @@ impl<'a> View<'a> {
                 let text = format!("TLS to {name}, offering {}: {why}", offered.join(", "));
                 aside(format!("{WARN}{}{WARN:#}", visible(&text)))
             }
-            What::Channels { target, protocol } => {
+            EventKind::Channels { target, protocol } => {
                 if self.json {
                     return self.printer.json(&json!({
                         "event": "channels", "connection": connection, "at_ms": at.as_millis_f64(),
@@ -100,14 +100,14 @@ impl<'a> View<'a> {
                 let text = format!("{target} is a WebSocket of {protocol}: streams without SPDY");
                 aside(visible(&text).to_string())
             }
-            What::Ended(summary) => {
+            EventKind::Ended(summary) => {
                 self.sessions += 1;
                 if self.json {
                     return self.printer.json(&summary_json(connection, &summary));
                 }
                 self.time_line(connection, &summary)
             }
-            What::Began(_) => Ok(()),
+            EventKind::Began(_) => Ok(()),
         }
     }
 
@@ -213,7 +213,7 @@ impl<'a> View<'a> {
     }
 }
 
-fn beginning(begun: &Begun) -> String {
+fn beginning(begun: &SessionInfo) -> String {
     let version = begun
         .version
         .map_or_else(|| "SPDY/3 or 3.1".to_owned(), |version| version.to_string());

@@ -20,7 +20,7 @@ use crate::commands::header_args::{BlockArgs, parse_compression};
 /// Choices of a load; what is not given is as the preset has it.
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Choices of a load")]
-pub(crate) struct Choices {
+pub(crate) struct PageLoadArgs {
     /// Where the other choices start from: today's systems, or Lulic's laboratory of 2013 (its 46 streams at once are
     /// no setting of his, but fitted to his results)
     #[arg(long, value_name = "NAME", default_value = "today", value_parser = Options::PRESETS)]
@@ -147,7 +147,7 @@ enum Dns {
     Known,
 }
 
-impl Choices {
+impl PageLoadArgs {
     /// Threads to load pages on; `None` for one a core.
     pub(crate) fn threads(&self) -> Option<NonZeroUsize> {
         self.threads

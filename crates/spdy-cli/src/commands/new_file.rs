@@ -12,10 +12,10 @@ use tempfile::NamedTempFile;
 /// the one that was there stays as it was.
 pub(crate) struct NewFile {
     path: PathBuf,
-    place: Place,
+    place: Target,
 }
 
-enum Place {
+enum Target {
     /// A file under a passing name, beside where it goes.
     Beside(NamedTempFile),
     /// What was there: a file, with its rights and links, or a device.
@@ -26,7 +26,7 @@ impl NewFile {
     /// Takes the place at `path`, so that whoever cannot write there knows it now.
     pub(crate) fn create(path: &Path) -> anyhow::Result<Self> {
         let place = if path.exists() {
-            OpenOptions::new().write(true).open(path).map(Place::There)
+            OpenOptions::new().write(true).open(path).map(Target::There)
         } else {
             let folder = path.parent().filter(|folder| *folder != Path::new(""));
             tempfile::Builder::new()
@@ -34,7 +34,7 @@ impl NewFile {
                 // As of any new file: the process's mask takes from them.
                 .permissions(Permissions::from_mode(0o666))
                 .tempfile_in(folder.unwrap_or(Path::new(".")))
-                .map(Place::Beside)
+                .map(Target::Beside)
         };
         let path = path.to_owned();
         let place = place.with_context(|| format!("cannot write {}", path.display()))?;
@@ -53,10 +53,10 @@ impl NewFile {
     ) -> anyhow::Result<()> {
         let Self { path, place } = self;
         let written = match place {
-            Place::Beside(mut file) => {
+            Target::Beside(mut file) => {
                 filled(file.as_file_mut(), fill).and_then(|()| Ok(file.persist(&path).map(drop)?))
             }
-            Place::There(file) => overwrite(file, fill),
+            Target::There(file) => overwrite(file, fill),
         };
         written.with_context(|| format!("cannot write {}", path.display()))
     }

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use spdy_lab::accelerator::choice::Accelerator;
-use spdy_lab::doctor::examination::{CHANCE_RUNS, Case, Examination};
-use spdy_lab::hosts::{Hosts, MAX_SHARDS};
+use spdy_lab::doctor::examination::{CHANCE_RUNS, Examination, ExaminationCase};
+use spdy_lab::hosts::{HostLayout, MAX_SHARDS};
 use spdy_lab::measure::Load;
 use spdy_lab::options::RaceProtocol;
 use spdy_lab::race::{Race, RaceNetwork};
@@ -16,7 +16,7 @@ use spdy_page::builtin;
 use spdy_page::open::ImportOptions;
 use spdy_page::replica::Replica;
 
-use crate::commands::load_choices::Choices;
+use crate::commands::load_choices::PageLoadArgs;
 use crate::commands::pages::open_replica;
 use crate::commands::{Outcome, Usage, doctor_table, race_table};
 use crate::help::examples;
@@ -81,7 +81,7 @@ pub(crate) struct Args {
     paper_urls: bool,
 
     #[command(flatten)]
-    choices: Choices,
+    choices: PageLoadArgs,
 }
 
 /// What is raced over where nothing is asked for: what people had, from the slowest to the farthest.
@@ -169,14 +169,14 @@ fn race(args: &Args, printer: &Printer) -> anyhow::Result<Race> {
         replicas.push(replica);
     }
     let shards = NonZeroU32::new(args.shard).expect("clap lets none below 1 through");
-    let hosts = Hosts::of(args.fold, shards).map_err(Usage)?;
+    let hosts = HostLayout::of(args.fold, shards).map_err(Usage)?;
     let mut options = args.choices.options()?;
     options.paper_urls = args.paper_urls;
     if options.paper_urls && options.accelerator == Accelerator::Off {
         let what = "--paper-urls: want --accelerator cold or warm, for nothing else moves URLs";
         return Err(Usage(what.to_owned()).into());
     }
-    if hosts == Hosts::Folded && options.accelerator != Accelerator::Off {
+    if hosts == HostLayout::Folded && options.accelerator != Accelerator::Off {
         let what = "--fold and --accelerator: both have what is of other hosts below /.spdy/1/ of the page's own";
         return Err(Usage(what.to_owned()).into());
     }
@@ -241,7 +241,7 @@ fn examine(race: &Race, loads: &[Load], printer: &Printer) -> Vec<Examination> {
             let network = race.networks.iter().find(|it| it.name == over.network);
             let protocol = fastest.and_then(|entrant| entrant.protocol.parse().ok());
             if let (Some(replica), Some(network), Some(protocol)) = (replica, network, protocol) {
-                cases.push(Case {
+                cases.push(ExaminationCase {
                     replica: replica.clone(),
                     network: network.clone(),
                     protocol,
@@ -253,7 +253,7 @@ fn examine(race: &Race, loads: &[Load], printer: &Printer) -> Vec<Examination> {
         }
     }
     let bar = printer.progress(cases.len() as u64, "trying what would help");
-    let examine = |case: &Case| {
+    let examine = |case: &ExaminationCase| {
         let examination = case.examine(race.threads, |_, _| ControlFlow::Continue(()));
         bar.inc(1);
         examination.expect("nobody broke it off")
@@ -268,14 +268,14 @@ fn write_report(
     loads: &[Load],
     examinations: &[Examination],
     race: &Race,
-    choices: &Choices,
+    choices: &PageLoadArgs,
 ) -> anyhow::Result<()> {
     let html = report::render(loads, examinations, &notes(race, choices));
     std::fs::write(path, html).with_context(|| format!("cannot write {}", path.display()))
 }
 
 /// How it was measured, for the head of the report.
-fn notes(race: &Race, choices: &Choices) -> Vec<(String, String)> {
+fn notes(race: &Race, choices: &PageLoadArgs) -> Vec<(String, String)> {
     let seeds = match race.runs {
         1 => race.seed.to_string(),
         runs => format!(
@@ -285,9 +285,9 @@ fn notes(race: &Race, choices: &Choices) -> Vec<(String, String)> {
         ),
     };
     let hosts = match race.hosts {
-        Hosts::Recorded => None,
-        Hosts::Folded => Some("everything on the page's own".to_owned()),
-        Hosts::Sharded(shards) => Some(format!("the page's own resources on {shards}")),
+        HostLayout::Recorded => None,
+        HostLayout::Folded => Some("everything on the page's own".to_owned()),
+        HostLayout::Sharded(shards) => Some(format!("the page's own resources on {shards}")),
     };
     let mut notes = vec![("seed".to_owned(), seeds)];
     notes.extend(choices.notes(&race.options));

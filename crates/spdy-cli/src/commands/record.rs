@@ -6,7 +6,7 @@ use std::time::Duration;
 use anyhow::Context;
 use indicatif::ProgressBar;
 use spdy_page::archive;
-use spdy_page::open::Opened;
+use spdy_page::open::OpenedReplica;
 use spdy_record::error::RecordError;
 use spdy_record::fingerprint::Fingerprint;
 use spdy_record::options::{RecordOptions, Resolve};
@@ -14,7 +14,7 @@ use spdy_record::record::record;
 use url::Url;
 
 use crate::commands::new_file::NewFile;
-use crate::commands::record_view::Recorded;
+use crate::commands::record_view::RecordReport;
 use crate::commands::signals::StopSignals;
 use crate::commands::{Outcome, Usage};
 use crate::help::examples;
@@ -222,7 +222,7 @@ async fn record_page(
     printer: &Printer,
 ) -> anyhow::Result<Outcome> {
     let file = NewFile::create(output)?;
-    let mut kept: Option<Opened> = None;
+    let mut kept: Option<OpenedReplica> = None;
     let mut runs = Vec::new();
     for number in 1..=args.runs {
         let bar = printer.progress(1, "recording");
@@ -253,7 +253,7 @@ async fn record_page(
         return Err(RecordError::Interrupted).with_context(|| format!("cannot record {url}"));
     }
     file.write(&bytes)?;
-    let recorded = Recorded::of(url, output, bytes.len(), &opened, &runs);
+    let recorded = RecordReport::of(url, output, bytes.len(), &opened, &runs);
     if args.json {
         printer.json(&recorded)?;
     } else {
@@ -270,7 +270,7 @@ pub(super) async fn record_once(
     options: &RecordOptions,
     bar: &ProgressBar,
     signals: &mut StopSignals,
-) -> Result<Opened, RecordError> {
+) -> Result<OpenedReplica, RecordError> {
     let progress = |now: spdy_record::record::Progress| {
         bar.set_length(now.requests as u64);
         bar.set_position((now.requests - now.in_flight) as u64);

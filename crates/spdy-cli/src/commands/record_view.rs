@@ -5,16 +5,16 @@ use std::time::Duration;
 
 use serde::Serialize;
 use spdy_page::notes::ImportNotes;
-use spdy_page::open::Opened;
+use spdy_page::open::OpenedReplica;
 use spdy_page::replica::Exchange;
-use spdy_record::fingerprint::{Fetched, Fingerprint};
+use spdy_record::fingerprint::{FetchedResource, Fingerprint};
 use url::Url;
 
 use crate::printer::{BAD, DIM, GOOD, Printer, WARN};
 
 /// One page.
 #[derive(Debug, Serialize)]
-pub(crate) struct Recorded {
+pub(crate) struct RecordReport {
     url: String,
     output: String,
     bytes: usize,
@@ -25,32 +25,32 @@ pub(crate) struct Recorded {
     dom_content_loaded_ms: Option<f64>,
     load_ms: Option<f64>,
     /// Answers of 400 and above; they are in the replica.
-    errors: Vec<Answered>,
+    errors: Vec<HttpError>,
     /// Answers that the page did not get, or not whole; they are in the replica.
-    refused: Vec<Refused>,
+    refused: Vec<RefusedResponse>,
     /// Requests without an answer.
-    failures: Vec<Failed>,
+    failures: Vec<FailedRequest>,
     left_out: std::collections::BTreeMap<String, usize>,
     remarks: Vec<String>,
     runs: Vec<Run>,
 }
 
 #[derive(Debug, Serialize)]
-struct Answered {
+struct HttpError {
     status: u16,
     method: String,
     url: String,
 }
 
 #[derive(Debug, Serialize)]
-struct Refused {
+struct RefusedResponse {
     why: String,
     method: String,
     url: String,
 }
 
 #[derive(Debug, Serialize)]
-struct Failed {
+struct FailedRequest {
     error: String,
     method: String,
     url: String,
@@ -68,15 +68,15 @@ struct Run {
     missing: Vec<String>,
 }
 
-impl Recorded {
+impl RecordReport {
     pub(crate) fn of(
         url: &Url,
         output: &Path,
         bytes: usize,
-        opened: &Opened,
+        opened: &OpenedReplica,
         runs: &[Result<Fingerprint, String>],
     ) -> Self {
-        let Opened { replica, notes } = opened;
+        let OpenedReplica { replica, notes } = opened;
         let ImportNotes {
             skipped, remarks, ..
         } = notes;
@@ -88,26 +88,31 @@ impl Recorded {
         }
         let of_error = |exchange: &Exchange| {
             let status = exchange.status().filter(|&status| status >= 400)?;
-            Some(Answered {
+            Some(HttpError {
                 status,
                 method: exchange.method.to_string(),
                 url: exchange.url.to_string(),
             })
         };
         let of_refused = |exchange: &Exchange| {
-            Some(Refused {
+            Some(RefusedResponse {
                 why: exchange.observed.refused.clone()?,
                 method: exchange.method.to_string(),
                 url: exchange.url.to_string(),
             })
         };
-        let failures = replica.failures.iter().map(|failure| Failed {
+        let failures = replica.failures.iter().map(|failure| FailedRequest {
             error: failure.error.clone(),
             method: failure.method.clone(),
             url: failure.url.clone(),
         });
         let kept = runs.iter().flatten().next();
-        let text = |fetched: Vec<&Fetched>| fetched.into_iter().map(Fetched::to_string).collect();
+        let text = |fetched: Vec<&FetchedResource>| {
+            fetched
+                .into_iter()
+                .map(FetchedResource::to_string)
+                .collect()
+        };
         let of_run = |run: &Result<Fingerprint, String>| match run {
             Ok(fingerprint) => {
                 let (added, missing) = fingerprint.against(kept.unwrap_or(fingerprint));
@@ -150,12 +155,12 @@ impl Recorded {
             "{}: {} exchanges with {} hosts, {} bytes of bodies{load}",
             self.output, self.exchanges, self.hosts, self.body_bytes
         ))?;
-        for Failed { error, method, url } in &self.failures {
+        for FailedRequest { error, method, url } in &self.failures {
             printer.line(format_args!(
                 "{BAD}no answer{BAD:#}: {method} {url}: {error}"
             ))?;
         }
-        for Answered {
+        for HttpError {
             status,
             method,
             url,
@@ -163,7 +168,7 @@ impl Recorded {
         {
             printer.line(format_args!("{WARN}{status}{WARN:#}: {method} {url}"))?;
         }
-        for Refused { why, method, url } in &self.refused {
+        for RefusedResponse { why, method, url } in &self.refused {
             printer.line(format_args!(
                 "{WARN}not for the page{WARN:#}: {method} {url}: {why}"
             ))?;

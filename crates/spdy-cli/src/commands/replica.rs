@@ -47,7 +47,7 @@ enum Command {
 struct ExportArgs {
     /// The form: har (HAR 1.2; bodies decoded, times to the microsecond, TLS as a part of the connect)
     #[arg(value_name = "FORM", hide_possible_values = true)]
-    form: Form,
+    form: ExportFormat,
 
     /// A shipped name (as flags, portal, mineki), a replica, or any recording that can be imported
     #[arg(value_name = "REPLICA")]
@@ -59,7 +59,7 @@ struct ExportArgs {
 }
 
 #[derive(Clone, Copy, Debug, clap::ValueEnum)]
-enum Form {
+enum ExportFormat {
     Har,
 }
 
@@ -129,7 +129,7 @@ pub(crate) fn run(args: &Args, printer: &Printer) -> anyhow::Result<Outcome> {
 fn export(args: &ExportArgs, printer: &Printer) -> anyhow::Result<Outcome> {
     let opened = open_replica(&args.replica, &ImportOptions::default())?;
     let text = match args.form {
-        Form::Har => har_export::export(&opened.replica),
+        ExportFormat::Har => har_export::export(&opened.replica),
     };
     match &args.output {
         None => printer.bytes(&text)?,

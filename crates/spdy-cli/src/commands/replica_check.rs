@@ -25,7 +25,7 @@ pub(crate) struct Args {
 }
 
 #[derive(Serialize)]
-struct Found<'a> {
+struct FindingLine<'a> {
     severity: &'static str,
     exchange: Option<usize>,
     what: &'a str,
@@ -41,7 +41,7 @@ pub(crate) fn run(args: &Args, printer: &Printer) -> anyhow::Result<Outcome> {
             what,
         } = finding;
         if args.json {
-            printer.json(&Found {
+            printer.json(&FindingLine {
                 severity: name(*severity),
                 exchange: *exchange,
                 what,

@@ -38,7 +38,7 @@ pub(crate) struct Args {
 
 /// Everything that is told.
 #[derive(Serialize)]
-struct Shown {
+struct ReplicaReport {
     name: String,
     source: String,
     url: String,
@@ -55,11 +55,11 @@ struct Shown {
     kinds: Vec<KindCount>,
     resources: Vec<Resource>,
     /// Requests of the recorded load that got no answer.
-    failures: Vec<Failed>,
+    failures: Vec<FailedRequest>,
 }
 
 #[derive(Serialize)]
-struct Failed {
+struct FailedRequest {
     method: String,
     url: String,
     error: String,
@@ -100,7 +100,7 @@ struct Resource {
 
 pub(crate) fn run(args: &Args, printer: &Printer) -> anyhow::Result<Outcome> {
     let opened = open_replica(&args.replica, &ImportOptions::default())?;
-    let shown = Shown::of(&opened.replica);
+    let shown = ReplicaReport::of(&opened.replica);
     if args.json {
         printer.json(&shown)?;
     } else {
@@ -109,7 +109,7 @@ pub(crate) fn run(args: &Args, printer: &Printer) -> anyhow::Result<Outcome> {
     Ok(Outcome::Done)
 }
 
-impl Shown {
+impl ReplicaReport {
     fn of(replica: &Replica) -> Self {
         let summary = Summary::of(replica);
         let in_ms = |time: Duration| time.as_secs_f64() * 1e3;
@@ -162,12 +162,12 @@ impl Shown {
             hosts: hosts.collect(),
             kinds: kinds.collect(),
             resources: resources.collect(),
-            failures: replica.failures.iter().map(Failed::of).collect(),
+            failures: replica.failures.iter().map(FailedRequest::of).collect(),
         }
     }
 }
 
-impl Failed {
+impl FailedRequest {
     fn of(failure: &Failure) -> Self {
         let Failure {
             method, url, error, ..
@@ -212,7 +212,7 @@ fn words(trigger: &Trigger, number: impl Fn(usize) -> usize) -> String {
     }
 }
 
-fn print(shown: &Shown, resources: bool, printer: &Printer) -> anyhow::Result<()> {
+fn print(shown: &ReplicaReport, resources: bool, printer: &Printer) -> anyhow::Result<()> {
     printer.line(format_args!(
         "{BOLD}{}{BOLD:#}  {}",
         clean(&shown.name),
@@ -272,7 +272,7 @@ fn print(shown: &Shown, resources: bool, printer: &Printer) -> anyhow::Result<()
         );
     }
     printer.line(kinds)?;
-    for Failed { method, url, error } in &shown.failures {
+    for FailedRequest { method, url, error } in &shown.failures {
         let [url, error] = [url, error].map(|text| clean(text));
         printer.line(format_args!(
             "{WARN}no answer{WARN:#}: {method} {url}: {error}"
@@ -284,7 +284,7 @@ fn print(shown: &Shown, resources: bool, printer: &Printer) -> anyhow::Result<()
     Ok(())
 }
 
-fn resource_table(shown: &Shown) -> Table {
+fn resource_table(shown: &ReplicaReport) -> Table {
     let head = [
         Cell::number("#"),
         Cell::number("status"),
@@ -340,7 +340,7 @@ mod tests {
 
     #[test]
     fn the_built_in_portal_is_shown_completely() {
-        let shown = Shown::of(&spdy_page::builtin::portal());
+        let shown = ReplicaReport::of(&spdy_page::builtin::portal());
         assert_eq!((shown.exchanges, shown.hosts.len()), (44, 7));
         assert_eq!(
             shown.hosts.iter().map(|host| host.exchanges).sum::<usize>(),

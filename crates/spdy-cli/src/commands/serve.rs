@@ -21,13 +21,15 @@ use spdy_page::freshness;
 use spdy_page::open::ImportOptions;
 use spdy_server::directory::{Directory, DirectoryLimits};
 use spdy_server::pushing::SitePusher;
-use spdy_server::serve::{Log, ServeConfig, Served, ServerOptions, serve_connection, serve_quic};
+use spdy_server::serve::{
+    AccessLogEntry, Log, ServeConfig, ServerOptions, serve_connection, serve_quic,
+};
 use spdy_server::site::Site;
 
 use crate::commands::header_args::BlockArgs;
 use crate::commands::pages::open_replica;
-use crate::commands::serve_limits::Limits;
-use crate::commands::serve_listen::{self, Door, Listening, bind, parse_address};
+use crate::commands::serve_limits::ServerLimitArgs;
+use crate::commands::serve_listen::{self, BoundListener, ListenerInfo, bind, parse_address};
 use crate::commands::serve_push::PushArgs;
 use crate::commands::signals::StopSignals;
 use crate::commands::{Outcome, Usage, serve_metrics};
@@ -99,19 +101,19 @@ pub(crate) struct Args {
     blocks: BlockArgs,
 
     #[command(flatten)]
-    certificates: Certificates,
+    certificates: CertificateArgs,
 
     #[command(flatten)]
     push: PushArgs,
 
     #[command(flatten)]
-    limits: Limits,
+    limits: ServerLimitArgs,
 }
 
 /// Who the server says it is.
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Certificates")]
-struct Certificates {
+struct CertificateArgs {
     /// Certificate chain, PEM, leaf first; without one, it is made on the spot for every host served
     #[arg(long, value_name = "FILE", requires = "key")]
     cert: Option<PathBuf>,
@@ -131,7 +133,7 @@ struct Certificates {
         default_value = "ecdsa",
         conflicts_with = "cert"
     )]
-    key_kind: Kind,
+    key_kind: KeyKindArg,
 
     /// Lowest version of TLS: 1.2 or 1.3
     #[arg(long, value_name = "VERSION", default_value = "1.2")]
@@ -143,7 +145,7 @@ struct Certificates {
 }
 
 #[derive(Clone, Copy, Debug, clap::ValueEnum)]
-enum Kind {
+enum KeyKindArg {
     /// ECDSA over P-256
     Ecdsa,
     /// RSA, 2048 bits
@@ -167,7 +169,7 @@ pub(crate) const EXAMPLES: &str = examples! {
 /// The line of `--json`.
 #[derive(Debug, Serialize)]
 struct Ready<'a> {
-    listening: &'a [&'a Listening],
+    listening: &'a [&'a ListenerInfo],
     protocols: Vec<&'static str>,
     hosts: Vec<&'a str>,
     default_host: Option<&'a str>,
@@ -176,7 +178,7 @@ struct Ready<'a> {
 }
 
 pub(crate) fn run(args: &Args, printer: &Printer) -> anyhow::Result<Outcome> {
-    let Opened {
+    let ServedSite {
         site,
         default_host,
         pushing,
@@ -189,14 +191,14 @@ pub(crate) fn run(args: &Args, printer: &Printer) -> anyhow::Result<Outcome> {
 }
 
 /// What is served.
-struct Opened {
+struct ServedSite {
     site: Site,
     /// Answers for bare addresses.
     default_host: Option<String>,
     pushing: Option<Arc<SitePusher>>,
 }
 
-fn open_site(args: &Args) -> anyhow::Result<Opened> {
+fn open_site(args: &Args) -> anyhow::Result<ServedSite> {
     let path = Path::new(&args.source);
     if path.is_dir() {
         let of_heads = args.literal_heads || args.as_of_now || args.max_age.is_some();
@@ -208,7 +210,7 @@ fn open_site(args: &Args) -> anyhow::Result<Opened> {
             .with_context(|| format!("cannot serve {}", path.display()))?;
         let site = Site::of_directory(directory);
         let pushing = args.push.pushing(&site, None)?;
-        return Ok(Opened {
+        return Ok(ServedSite {
             site,
             default_host: None,
             pushing,
@@ -250,7 +252,7 @@ fn open_site(args: &Args) -> anyhow::Result<Opened> {
         None => site,
     };
     let pushing = args.push.pushing(&site, Some(&replica))?;
-    Ok(Opened {
+    Ok(ServedSite {
         site,
         default_host: host,
         pushing,
@@ -265,7 +267,7 @@ async fn serve(
     printer: &Printer,
 ) -> anyhow::Result<()> {
     let hosts: Vec<String> = site.hosts().into_iter().map(|(host, _)| host).collect();
-    let mut doors = serve_listen::bind_all(&serve_listen::Wanted {
+    let mut doors = serve_listen::bind_all(&serve_listen::ListenSpec {
         plain: args.plain,
         tls: args.tls,
         hosts: args.per_host.then_some(&hosts[..]),
@@ -291,7 +293,7 @@ async fn serve(
         serve_listen::bind_udp(&mut doors, &mut Sockets::default())?;
         serve_listen::listen_for_quic(&mut doors, tls, &of_connections, &runtime)?;
     }
-    let listening: Vec<&Listening> = doors.iter().map(|door| &door.about).collect();
+    let listening: Vec<&ListenerInfo> = doors.iter().map(|door| &door.about).collect();
     // Whoever reads that we listen may ask us to stop the next moment.
     let mut signals = StopSignals::listen()?;
     announce(
@@ -394,7 +396,7 @@ async fn serve(
 fn server_tls(
     args: &Args,
     hosts: &[String],
-    doors: &[Door],
+    doors: &[BoundListener],
     printer: &Printer,
 ) -> anyhow::Result<ServerTls> {
     let choice = &args.certificates;
@@ -402,9 +404,9 @@ fn server_tls(
         (Some(cert), Some(key)) => Identity::from_files(cert, key)?,
         _ => {
             let kind = match choice.key_kind {
-                Kind::Ecdsa => KeyKind::EcdsaP256,
-                Kind::Rsa => KeyKind::Rsa2048,
-                Kind::Ed25519 => KeyKind::Ed25519,
+                KeyKindArg::Ecdsa => KeyKind::EcdsaP256,
+                KeyKindArg::Rsa => KeyKind::Rsa2048,
+                KeyKindArg::Ed25519 => KeyKind::Ed25519,
             };
             let ca = match &choice.write_ca {
                 Some(path) => {
@@ -446,7 +448,7 @@ fn announce(
     site: &Site,
     hosts: &[String],
     default_host: Option<&str>,
-    listening: &[&Listening],
+    listening: &[&ListenerInfo],
     metrics: Option<SocketAddr>,
     printer: &Printer,
 ) -> anyhow::Result<()> {
@@ -507,8 +509,8 @@ fn announce(
 /// A line for each answer.
 fn log(printer: &Printer) -> Log {
     let printer = printer.clone();
-    Arc::new(move |served: &Served<'_>| {
-        let Served {
+    Arc::new(move |served: &AccessLogEntry<'_>| {
+        let AccessLogEntry {
             method,
             uri,
             protocol,

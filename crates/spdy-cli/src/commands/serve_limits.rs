@@ -21,7 +21,7 @@ const DRAIN_TIMEOUT_S: u64 = 5;
 /// How much a client may want.
 #[derive(Clone, Debug, clap::Args)]
 #[command(next_help_heading = "Limits")]
-pub(crate) struct Limits {
+pub(crate) struct ServerLimitArgs {
     /// Connections open at once, whoever opened them and wherever [default: 16384]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     max_connections: Option<u32>,
@@ -67,7 +67,7 @@ pub(crate) struct Limits {
     no_flow_control: bool,
 }
 
-impl Limits {
+impl ServerLimitArgs {
     /// The same, where nothing is said as `config` has it.
     pub(crate) fn or(&self, config: &ClientLimitsConfig) -> Self {
         Self {

@@ -31,7 +31,7 @@ pub(super) fn parse_address(text: &str) -> Result<SocketAddr, String> {
 
 /// Where one listener listens, as it is told.
 #[derive(Clone, Debug, Serialize)]
-pub(super) struct Listening {
+pub(super) struct ListenerInfo {
     pub(super) address: SocketAddr,
     pub(super) tls: bool,
     /// HTTP/3 is spoken at the same port of UDP.
@@ -42,25 +42,25 @@ pub(super) struct Listening {
 
 /// An address, and the sockets that are bound there.
 #[derive(Debug)]
-pub(super) struct Door {
+pub(super) struct BoundListener {
     pub(super) tcp: Option<Listener>,
     pub(super) quic: Option<QuicListener>,
     /// Datagrams that are another program's for a while.
     pub(super) quic_to_come: Option<UdpSocket>,
-    pub(super) about: Listening,
+    pub(super) about: ListenerInfo,
 }
 
-impl Door {
+impl BoundListener {
     /// What answers over TCP say of HTTP/3 here, if it is spoken.
     pub(super) fn alt_svc(&self) -> Option<HeaderValue> {
-        let Listening { address, quic, .. } = &self.about;
+        let ListenerInfo { address, quic, .. } = &self.about;
         quic.then(|| alt_svc::h3_at(address.port()))
     }
 }
 
 /// What was asked for.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Wanted<'a> {
+pub(super) struct ListenSpec<'a> {
     pub(super) plain: Option<SocketAddr>,
     pub(super) tls: Option<SocketAddr>,
     /// Hosts that get addresses of their own.
@@ -69,7 +69,7 @@ pub(super) struct Wanted<'a> {
 }
 
 /// Binds every address that was asked for, by TCP unless HTTP/3 is all that is spoken.
-pub(super) fn bind_all(wanted: &Wanted<'_>) -> anyhow::Result<Vec<Door>> {
+pub(super) fn bind_all(wanted: &ListenSpec<'_>) -> anyhow::Result<Vec<BoundListener>> {
     let by_tcp = wanted
         .protocols
         .iter()
@@ -113,11 +113,11 @@ pub(super) fn bind_all(wanted: &Wanted<'_>) -> anyhow::Result<Vec<Door>> {
         let address = tcp.as_ref().map_or(address, Listener::address);
         chosen.entry(tls).or_insert(address.port());
         let quic = false;
-        doors.push(Door {
+        doors.push(BoundListener {
             tcp,
             quic: None,
             quic_to_come: None,
-            about: Listening {
+            about: ListenerInfo {
                 address,
                 tls,
                 quic,
@@ -129,7 +129,7 @@ pub(super) fn bind_all(wanted: &Wanted<'_>) -> anyhow::Result<Vec<Door>> {
 }
 
 /// Takes UDP of `sockets` for each door that has TLS.
-pub(super) fn bind_udp(doors: &mut [Door], sockets: &mut Sockets) -> anyhow::Result<()> {
+pub(super) fn bind_udp(doors: &mut [BoundListener], sockets: &mut Sockets) -> anyhow::Result<()> {
     let mut chosen = 0;
     for door in doors.iter_mut().filter(|door| door.about.tls) {
         let address = &mut door.about.address;
@@ -150,7 +150,7 @@ pub(super) fn bind_udp(doors: &mut [Door], sockets: &mut Sockets) -> anyhow::Res
 
 /// Listens for HTTP/3 at each of them.
 pub(super) fn listen_for_quic(
-    doors: &mut [Door],
+    doors: &mut [BoundListener],
     tls: &ServerTls,
     options: &ServerOptions,
     runtime: &SharedRuntime,

@@ -11,7 +11,7 @@ use prometheus_client::encoding::{DescriptorEncoder, EncodeLabelSet, MetricEncod
 use prometheus_client::metrics::MetricType;
 use prometheus_client::registry::Registry;
 use spdy::Body;
-use spdy::metrics::{Metrics, RTT_BOUNDS_MS, RoundTrips, Side};
+use spdy::metrics::{Metrics, RTT_BOUNDS_MS, RoleMetrics, RoundTrips};
 use spdy_net::admission::{Admission, AdmissionLimits};
 use spdy_net::limit::{ConnectionLimit, LimitHits};
 
@@ -97,14 +97,15 @@ impl Collector for ConnectionCollector {
 }
 
 /// One role's sessions, and what the role is called.
-type Named<'a> = (&'static str, &'a Side);
+type RoleStats<'a> = (&'static str, &'a RoleMetrics);
 
 impl Collector for SessionCollector {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
         let snapshot = self.0.snapshot();
         // A role that never had a session would fill the page with zeros.
         let all = [("client", &snapshot.client), ("server", &snapshot.server)];
-        let has_been = |side: &Side| side.sessions.iter().any(|(_, sessions)| sessions.total > 0);
+        let has_been =
+            |side: &RoleMetrics| side.sessions.iter().any(|(_, sessions)| sessions.total > 0);
         let sides: Vec<_> = all.into_iter().filter(|(_, side)| has_been(side)).collect();
         sessions(&mut encoder, &sides)?;
         streams(&mut encoder, &sides)?;
@@ -114,7 +115,7 @@ impl Collector for SessionCollector {
     }
 }
 
-fn sessions(encoder: &mut DescriptorEncoder<'_>, sides: &[Named<'_>]) -> fmt::Result {
+fn sessions(encoder: &mut DescriptorEncoder<'_>, sides: &[RoleStats<'_>]) -> fmt::Result {
     let mut open = gauge(encoder, "sessions_open", "Open sessions")?;
     for (role, side) in sides {
         for (version, sessions) in side.sessions {
@@ -140,7 +141,7 @@ fn number(version: spdy::Version) -> &'static str {
     }
 }
 
-fn streams(encoder: &mut DescriptorEncoder<'_>, sides: &[Named<'_>]) -> fmt::Result {
+fn streams(encoder: &mut DescriptorEncoder<'_>, sides: &[RoleStats<'_>]) -> fmt::Result {
     let mut open = gauge(encoder, "streams_open", "Open streams")?;
     for (role, side) in sides {
         put_gauge(&mut open, &[("role", *role)], side.streams_open)?;
@@ -182,7 +183,7 @@ fn streams(encoder: &mut DescriptorEncoder<'_>, sides: &[Named<'_>]) -> fmt::Res
     Ok(())
 }
 
-fn bytes_and_frames(encoder: &mut DescriptorEncoder<'_>, sides: &[Named<'_>]) -> fmt::Result {
+fn bytes_and_frames(encoder: &mut DescriptorEncoder<'_>, sides: &[RoleStats<'_>]) -> fmt::Result {
     let mut frames = counter(encoder, "frames", "Frames by type")?;
     for (role, side) in sides {
         let stats = &side.stats;
@@ -233,7 +234,7 @@ fn bytes_and_frames(encoder: &mut DescriptorEncoder<'_>, sides: &[Named<'_>]) ->
     Ok(())
 }
 
-fn resets_and_limits(encoder: &mut DescriptorEncoder<'_>, sides: &[Named<'_>]) -> fmt::Result {
+fn resets_and_limits(encoder: &mut DescriptorEncoder<'_>, sides: &[RoleStats<'_>]) -> fmt::Result {
     let mut resets = counter(encoder, "resets", "RST_STREAM by status")?;
     for (role, side) in sides {
         let stats = &side.stats;
@@ -262,7 +263,7 @@ fn resets_and_limits(encoder: &mut DescriptorEncoder<'_>, sides: &[Named<'_>]) -
     Ok(())
 }
 
-fn round_trips(encoder: &mut DescriptorEncoder<'_>, sides: &[Named<'_>]) -> fmt::Result {
+fn round_trips(encoder: &mut DescriptorEncoder<'_>, sides: &[RoleStats<'_>]) -> fmt::Result {
     let (name, help) = ("ping_round_trip_seconds", "Round trips that PING measured");
     let mut metric = encoder.encode_descriptor(name, help, None, MetricType::Histogram)?;
     for (role, side) in sides {

@@ -24,7 +24,7 @@ pub(crate) struct PushArgs {
         default_value = "link",
         hide_possible_values = true
     )]
-    push: Vec<Source>,
+    push: Vec<PushSource>,
 
     /// Tell clients by Link: rel=subresource what they will need: off, rest (what cannot be pushed to them) or instead (and push nothing)
     #[arg(
@@ -42,7 +42,7 @@ pub(crate) struct PushArgs {
         default_value = "one-block",
         hide_possible_values = true
     )]
-    push_form: Form,
+    push_form: PushFormArg,
 
     /// Pushes beside one page
     #[arg(long, value_name = "N", default_value_t = Budget::default().streams)]
@@ -62,7 +62,7 @@ pub(crate) fn digest_key() -> anyhow::Result<DigestKey> {
 
 #[derive(Clone, Copy, Debug, Eq, PartialEq, clap::ValueEnum)]
 #[value(rename_all = "lower")]
-enum Source {
+enum PushSource {
     None,
     Link,
     Graph,
@@ -77,7 +77,7 @@ enum HintMode {
 }
 
 #[derive(Clone, Copy, Debug, clap::ValueEnum)]
-enum Form {
+enum PushFormArg {
     TwoBlocks,
     VersionTwice,
     OneBlock,
@@ -87,9 +87,9 @@ impl PushArgs {
     /// The form of pushes.
     pub(crate) fn form(&self) -> PushForm {
         match self.push_form {
-            Form::TwoBlocks => PushForm::TwoBlocks,
-            Form::VersionTwice => PushForm::VersionTwice,
-            Form::OneBlock => PushForm::OneBlock,
+            PushFormArg::TwoBlocks => PushForm::TwoBlocks,
+            PushFormArg::VersionTwice => PushForm::VersionTwice,
+            PushFormArg::OneBlock => PushForm::OneBlock,
         }
     }
 
@@ -100,16 +100,16 @@ impl PushArgs {
         replica: Option<&Replica>,
     ) -> anyhow::Result<Option<Arc<SitePusher>>> {
         let asked = |source| self.push.contains(&source);
-        if asked(Source::None) {
+        if asked(PushSource::None) {
             if self.push.len() > 1 {
                 return Err(Usage("--push none goes with no other source".to_owned()).into());
             }
             return Ok(None);
         }
         let sources = Sources {
-            link: asked(Source::Link),
-            graph: asked(Source::Graph),
-            learned: asked(Source::Learned),
+            link: asked(PushSource::Link),
+            graph: asked(PushSource::Graph),
+            learned: asked(PushSource::Learned),
         };
         let needs = match (replica, site.directory()) {
             _ if !sources.graph => PageResources::default(),

@@ -8,7 +8,7 @@ use serde_json::Value;
 use spdy_testkit::patience::{PATIENCE, patient, until};
 
 use crate::support::accelerator::{Accelerator, check};
-use crate::support::program::{Served, output, run_expecting, spdy};
+use crate::support::program::{ServeProcess, output, run_expecting, spdy};
 use crate::support::raw_client::PendingResponse;
 
 /// The example that is shipped, from the root of the tree.
@@ -313,7 +313,7 @@ fn an_operator_can_inspect_purge_and_reconfigure_at_run_time() {
     let site = folder.path().join("site");
     std::fs::create_dir(&site).expect("the folder can be written to");
     std::fs::write(site.join("a.txt"), "first").expect("likewise");
-    let origin = Served::start(&site, &[]);
+    let origin = ServeProcess::start(&site, &[]);
     let token = folder.path().join("token");
     std::fs::write(&token, format!("{TOKEN}\n")).expect("likewise");
     let secret = folder.path().join("secret");

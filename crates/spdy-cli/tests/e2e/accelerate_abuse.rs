@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
 use crate::support::accelerated::{AcceleratedSite, Setting};
-use crate::support::origins::{Asked, Origins, Places, Step, whole};
-use crate::support::raw_client::Got;
+use crate::support::origins::{OriginAddresses, OriginRequest, Origins, Step, whole};
+use crate::support::raw_client::RawResponse;
 
 #[path = "../../../spdy-rewrite/tests/support/corpus.rs"]
 #[allow(dead_code, reason = "the corpus has more words than are spoken here")]
@@ -122,7 +122,7 @@ const REBOUND: [&str; 24] = [
     "2001:db8::1",
 ];
 
-fn answer(asked: &Asked, places: &Places, locations: &[String]) -> Vec<Step> {
+fn answer(asked: &OriginRequest, places: &OriginAddresses, locations: &[String]) -> Vec<Step> {
     let png = "200 OK\r\nContent-Type: image/png\r\nCache-Control: max-age=60\r\n";
     if asked.host == SITE {
         return match asked.target.as_str() {
@@ -166,14 +166,14 @@ fn answer(asked: &Asked, places: &Places, locations: &[String]) -> Vec<Step> {
 }
 
 /// The program, its origins, and the canary.
-pub(crate) struct Scene {
+pub(crate) struct Setup {
     canary: Canary,
     pub(crate) origins: Origins,
     pub(crate) program: AcceleratedSite,
     locations: Vec<String>,
 }
 
-pub(crate) fn scene() -> Scene {
+pub(crate) fn scene() -> Setup {
     let canary = Canary::sit();
     let told = canary.address;
     let origins = Origins::start(&[(SITE, "http"), (CDN, "https")], move |asked, places| {
@@ -225,7 +225,7 @@ pub(crate) fn scene() -> Scene {
         },
     );
     let locations = redirect_targets(canary.address, cdn);
-    Scene {
+    Setup {
         canary,
         origins,
         program,
@@ -233,7 +233,7 @@ pub(crate) fn scene() -> Scene {
     }
 }
 
-impl Scene {
+impl Setup {
     /// A moved URL of the CDN's.
     fn moved(&self, path: &str) -> String {
         format!(
@@ -242,7 +242,7 @@ impl Scene {
         )
     }
 
-    fn get(&self, target: &str, fields: &str) -> Got {
+    fn get(&self, target: &str, fields: &str) -> RawResponse {
         self.program.get(SITE, target, fields)
     }
 
@@ -260,7 +260,7 @@ impl Scene {
 }
 
 /// Nobody was asked, and nothing is kept.
-fn is_refusal(got: &Got) -> bool {
+fn is_refusal(got: &RawResponse) -> bool {
     got.field("cache-status").is_none() && got.field("proxy-status").is_none() && got.status >= 400
 }
 

@@ -33,12 +33,12 @@ use crate::support::raw_client::PendingResponse;
 const NAMES: [&str; 2] = ["www.site.test", "site.test"];
 
 /// An accelerator before an origin, its names, and where it answers for them.
-struct Shop {
+struct TestSite {
     origin: EchoOrigin,
     folder: tempfile::TempDir,
 }
 
-impl Shop {
+impl TestSite {
     fn open() -> Self {
         let folder = tempfile::tempdir().expect("a folder can be made");
         let token = folder.path().join("token");
@@ -178,7 +178,7 @@ fn a_certificate_is_ordered_renewed_without_downtime_and_stored() {
     if !wanted() {
         return;
     }
-    let shop = Shop::open();
+    let shop = TestSite::open();
     let accelerator = Accelerator::start(&shop.config(&NAMES, ""));
     let pebble = Pebble::start(&looks(&accelerator), 600);
     let roots = pebble.roots();
@@ -275,7 +275,7 @@ fn unprovable_names_are_reported_and_others_use_http_or_dns() {
     if !wanted() {
         return;
     }
-    let shop = Shop::open();
+    let shop = TestSite::open();
     let accelerator = Accelerator::start(&shop.config(&NAMES, ""));
     let pebble = Pebble::start(&looks(&accelerator), 600);
     let http = shop.acme(&pebble, "challenge = 'http-01'");
@@ -298,7 +298,7 @@ fn unprovable_names_are_reported_and_others_use_http_or_dns() {
     );
     drop(accelerator);
 
-    let shop = Shop::open();
+    let shop = TestSite::open();
     let accelerator = Accelerator::start(&shop.config(&NAMES, ""));
     let pebble = Pebble::start(&looks(&accelerator), 600);
     let dns = shop.acme(&pebble, "challenge = 'dns-01'");
@@ -314,7 +314,7 @@ fn pages_use_a_host_alias_once_acme_certified_it() {
     if !wanted() {
         return;
     }
-    let shop = Shop::open();
+    let shop = TestSite::open();
     let origins = Origins::start(&[("www.site.test", "http")], |_, _| {
         whole(
             "200 OK\r\nContent-Type: text/html\r\nCache-Control: max-age=600\r\n",
@@ -354,7 +354,7 @@ fn pages_use_a_host_alias_once_acme_certified_it() {
 /// Certificates were given up, and then the configuration was not good, and stayed as it was.
 #[test]
 fn a_failed_reload_keeps_the_certificates() {
-    let shop = Shop::open();
+    let shop = TestSite::open();
     let accelerator = Accelerator::start(&shop.config(&NAMES, &shop.unreachable_acme()));
     accelerator.line_with("no certificate for www.site.test, site.test");
     let ca = LocalCa::generate(KeyKind::EcdsaP256).expect("an authority can be made");
@@ -373,7 +373,7 @@ fn a_failed_reload_keeps_the_certificates() {
 
 #[test]
 fn an_unreachable_acme_authority_fails_no_request() {
-    let shop = Shop::open();
+    let shop = TestSite::open();
     let accelerator = Accelerator::start(&shop.config(&NAMES, &shop.unreachable_acme()));
     let told = accelerator.line_with("no certificate for www.site.test, site.test");
     assert!(told.contains("https://127.0.0.1:1/dir: "), "{told}");

@@ -5,11 +5,11 @@ use std::net::SocketAddr;
 use spdy_testkit::patience::until;
 
 use crate::support::accelerator::Accelerator;
-use crate::support::program::Served;
-use crate::support::raw_client::{Got, PendingResponse};
+use crate::support::program::ServeProcess;
+use crate::support::raw_client::{PendingResponse, RawResponse};
 
 /// The answer to a request of `target` at `host`, sent to `to` with `field`.
-fn shown(to: SocketAddr, host: &str, target: &str, field: &str) -> Got {
+fn shown(to: SocketAddr, host: &str, target: &str, field: &str) -> RawResponse {
     let head =
         format!("GET {target} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n{field}\r\n\r\n");
     PendingResponse::begin(to, head.as_bytes()).end(usize::MAX)
@@ -21,7 +21,7 @@ fn a_reload_replaces_tokens_and_reports_restart_only_keys() {
     let site = folder.path().join("site");
     std::fs::create_dir(&site).expect("the folder can be written to");
     std::fs::write(site.join("a.txt"), "first").expect("likewise");
-    let origin = Served::start(&site, &[]);
+    let origin = ServeProcess::start(&site, &[]);
     let [one, two] = ["the first of tokens", "the second of tokens"];
     let token = |name: &str, text: &str| {
         let path = folder.path().join(name);

@@ -9,7 +9,7 @@ use spdy_page::replica::{Exchange, Kind, Replica};
 
 use crate::support::accelerator::{Accelerator, check};
 use crate::support::peers::{is_installed, require, wanted};
-use crate::support::program::{Served, run_expecting, spdy};
+use crate::support::program::{ServeProcess, run_expecting, spdy};
 use crate::support::raw_client::PendingResponse;
 use crate::support::raw_origin::RawOrigin;
 
@@ -120,7 +120,7 @@ fn without_a_browser_a_live_page_is_crawled() {
             fs::write(folder.path().join(name), text).expect("the folder can be written to");
         }
         // What is served is read at the beginning.
-        Served::start(folder.path(), &[])
+        ServeProcess::start(folder.path(), &[])
     };
     let text = |text: &str| text.to_owned();
     let others = served(&[
@@ -223,7 +223,7 @@ fn the_lines_that_an_audit_of_modules_prints_move_the_modules() {
         for (name, text) in files {
             fs::write(folder.path().join(name), text).expect("the folder can be written to");
         }
-        Served::start(folder.path(), &[])
+        ServeProcess::start(folder.path(), &[])
     };
     let text = |text: &str| text.to_owned();
     // Modules of other hosts are loaded by CORS.
@@ -252,7 +252,7 @@ fn the_lines_that_an_audit_of_modules_prints_move_the_modules() {
     let modules = folder.path().join("modules.warc");
     let encoded = spdy_page::archive::encode(&replica, false);
     fs::write(&modules, encoded).expect("the folder can be written to");
-    let others = Served::start(&modules, &[]);
+    let others = ServeProcess::start(&modules, &[]);
     let far = format!("http://esm.test:{}", others.plain.port());
     let html = format!(
         "<!doctype html><script type=importmap>{{\"imports\": {{\"lib\": \"{far}/lib.js\"}}}}</script>\

@@ -6,8 +6,8 @@ use std::sync::LazyLock;
 use std::thread;
 
 use crate::support::accelerated::{AcceleratedSite, Setting};
-use crate::support::origins::{Asked, Origins, Step, whole};
-use crate::support::raw_client::Got;
+use crate::support::origins::{OriginRequest, Origins, Step, whole};
+use crate::support::raw_client::RawResponse;
 
 const SITE: &str = "www.site.test";
 const CDN: &str = "cdn.test";
@@ -36,7 +36,7 @@ const CSS: &str = "Content-Type: text/css\r\nCache-Control: max-age=600\r\n";
 const HTML: &str = "Content-Type: text/html\r\nCache-Control: max-age=600\r\n";
 const PNG: &str = "Content-Type: image/png\r\nCache-Control: max-age=600\r\n";
 
-fn answer(asked: &Asked) -> Vec<Step> {
+fn answer(asked: &OriginRequest) -> Vec<Step> {
     let cut = |kind: &str, body: &[u8]| {
         let head = format!("HTTP/1.1 200 OK\r\n{kind}Content-Length: 1000\r\n\r\n");
         vec![Step::Send([head.as_bytes(), body].concat()), Step::Close]
@@ -192,7 +192,7 @@ fn is_well(program: &AcceleratedSite) {
 }
 
 /// It never had a whole answer, and says so: by its status, or by breaking off what had begun.
-fn tells(target: &str, got: &Got, statuses: &[u16]) {
+fn tells(target: &str, got: &RawResponse, statuses: &[u16]) {
     if got.status == 200 {
         assert!(
             statuses.contains(&200),

@@ -4,15 +4,15 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::support::accelerated::{AcceleratedSite, Setting};
-use crate::support::chromium::{Chromium, Fetched, Look};
+use crate::support::chromium::{Chromium, FetchedResource, Viewport};
 use crate::support::four_domains::{
     CDN, FONTS, FRAMES, POLICIES, SECOND, SITE, origins, own_pinned_sheet, pinned_sheet, sha256,
     sha384,
 };
-use crate::support::origins::{Asked, Origins, Places};
+use crate::support::origins::{OriginAddresses, OriginRequest, Origins};
 use crate::support::peers::{is_installed, require, wanted};
 
-const LOOK: Look = Look {
+const LOOK: Viewport = Viewport {
     width: 1000,
     dark: false,
 };
@@ -47,7 +47,7 @@ fn browser(origins: &Origins, site: std::net::SocketAddr) -> Chromium {
 
 /// What a page was to whoever looked at it.
 #[derive(Debug, Eq, PartialEq)]
-struct Seen {
+struct PageResult {
     /// Widths of the images, fonts, modules, styles.
     works: serde_json::Value,
     /// By URL, as the origins know it: text as it is, everything else by its hash.
@@ -55,7 +55,7 @@ struct Seen {
 }
 
 /// Opens the page under one of the site's names, and has it prove that it works.
-fn look(browser: &mut Chromium, name: &str, flavour: &str) -> (Seen, Vec<Fetched>) {
+fn look(browser: &mut Chromium, name: &str, flavour: &str) -> (PageResult, Vec<FetchedResource>) {
     browser.forget();
     browser.open(&format!("https://{name}/{flavour}"), LOOK);
     let works = browser.ask(
@@ -81,7 +81,7 @@ fn look(browser: &mut Chromium, name: &str, flavour: &str) -> (Seen, Vec<Fetched
     let fetched = browser.fetched();
     let complaints = browser.complaints();
     assert!(complaints.is_empty(), "{flavour}: {complaints:#?}");
-    let mut seen = Seen {
+    let mut seen = PageResult {
         works,
         fetched: BTreeMap::new(),
     };
@@ -140,7 +140,7 @@ fn chromium_gets_the_same_bytes_over_one_connection() {
         browser.forget_cookies();
         let (seen, fetched) = look(&mut browser, SITE, flavour);
         assert_eq!(seen.works, straight.works, "{flavour}");
-        let pinned = Pinned::of(flavour, &fetched);
+        let pinned = PinnedHashes::of(flavour, &fetched);
         compare(flavour, &seen, straight, &origins.places, &pinned);
         one_connection(flavour, &fetched, accelerated.tls.port(), &origins.places);
     }
@@ -175,7 +175,7 @@ fn chromium_gets_the_same_bytes_over_one_connection() {
 }
 
 /// The accelerator told no other host of cookies; what was left where it is the browser asked for itself, and told it at most its own.
-fn assert_asked_without_cookies(asked: &[Asked]) {
+fn assert_asked_without_cookies(asked: &[OriginRequest]) {
     let others = asked
         .iter()
         .filter(|asked| matches!(asked.host, CDN | FONTS));
@@ -244,7 +244,7 @@ fn a_page_works_the_same_under_another_site_name() {
     let mut browser = browser(&origins, accelerated.tls);
     let (seen, fetched) = look(&mut browser, SECOND, flavour);
     assert_eq!(seen.works, straight.works);
-    let pinned = Pinned::of(flavour, &fetched);
+    let pinned = PinnedHashes::of(flavour, &fetched);
     compare(flavour, &seen, &straight, &origins.places, &pinned);
     one_connection(flavour, &fetched, accelerated.tls.port(), &origins.places);
     let of_first = fetched.iter().find(|one| one.url.contains(SITE));
@@ -256,13 +256,13 @@ fn a_page_works_the_same_under_another_site_name() {
 }
 
 /// Hashes of the sheets that the page pins, as they were served.
-struct Pinned {
+struct PinnedHashes {
     css: String,
     own: String,
 }
 
-impl Pinned {
-    fn of(flavour: &str, fetched: &[Fetched]) -> Self {
+impl PinnedHashes {
+    fn of(flavour: &str, fetched: &[FetchedResource]) -> Self {
         let body_of = |name: &str| {
             let found = fetched.iter().rfind(|one| one.url.contains(name));
             let body = found.and_then(|one| one.body.clone().ok());
@@ -276,8 +276,14 @@ impl Pinned {
 }
 
 /// The same was fetched, but for what must be said otherwise where it is.
-fn compare(flavour: &str, seen: &Seen, straight: &Seen, places: &Places, pinned: &Pinned) {
-    let urls = |seen: &Seen| seen.fetched.keys().cloned().collect::<BTreeSet<_>>();
+fn compare(
+    flavour: &str,
+    seen: &PageResult,
+    straight: &PageResult,
+    places: &OriginAddresses,
+    pinned: &PinnedHashes,
+) {
+    let urls = |seen: &PageResult| seen.fetched.keys().cloned().collect::<BTreeSet<_>>();
     let (ours, theirs) = (urls(seen), urls(straight));
     let more: Vec<_> = ours.difference(&theirs).collect();
     let less: Vec<_> = theirs.difference(&ours).collect();
@@ -302,7 +308,7 @@ fn compare(flavour: &str, seen: &Seen, straight: &Seen, places: &Places, pinned:
 
 /// The page says what it said, but for the hint to connect where nobody goes any more, for the import map, which tells modules that
 /// name the other host where that is now, and for the hashes of the sheets whose bytes were rewritten.
-fn page(flavour: &str, ours: &str, theirs: &str, places: &Places, pinned: &Pinned) {
+fn page(flavour: &str, ours: &str, theirs: &str, places: &OriginAddresses, pinned: &PinnedHashes) {
     let cdn = places.origin(CDN);
     let map = format!("\"lib\":\"{cdn}/js/lib.mjs\"");
     let scope = format!("{{\"{cdn}/\":{{\"/\":\"{cdn}/\",\"/.spdy/\":\"/.spdy/\"}}}}");
@@ -331,7 +337,7 @@ fn page(flavour: &str, ours: &str, theirs: &str, places: &Places, pinned: &Pinne
 }
 
 /// All that came from the accelerator came over one connection, and what else came had to.
-fn one_connection(flavour: &str, fetched: &[Fetched], port: u16, places: &Places) {
+fn one_connection(flavour: &str, fetched: &[FetchedResource], port: u16, places: &OriginAddresses) {
     let mut connections = BTreeMap::<_, Vec<_>>::new();
     for one in fetched.iter().filter(|one| one.port == u64::from(port)) {
         assert_eq!(one.protocol, "h2", "{flavour}: {}", one.url);

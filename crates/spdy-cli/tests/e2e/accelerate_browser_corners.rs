@@ -7,8 +7,8 @@ use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
 use crate::support::accelerated::{AcceleratedSite, Setting};
-use crate::support::chromium::{Chromium, Look};
-use crate::support::origins::{Asked, Origins, Places, Step, whole};
+use crate::support::chromium::{Chromium, Viewport};
+use crate::support::origins::{OriginAddresses, OriginRequest, Origins, Step, whole};
 use crate::support::peers::{is_installed, require, wanted};
 use crate::support::pictures::png;
 
@@ -40,17 +40,17 @@ const MAP: &str = r#"{"imports": {"lib": "{cdn}/lib.mjs"}}"#;
 const LOADS: &str = "<p class=inline>text</p><img src=\"{cdn}/a.png\">\
     <script src=\"{cdn}/classic.js\"></script><script type=module src=\"{cdn}/main.mjs\"></script>";
 
-fn filled(text: &str, places: &Places) -> String {
+fn filled(text: &str, places: &OriginAddresses) -> String {
     text.replace("{cdn}", &places.origin(CDN))
 }
 
-fn hash(text: &str, places: &Places) -> String {
+fn hash(text: &str, places: &OriginAddresses) -> String {
     let digest = Sha256::digest(filled(text, places));
     format!("'sha256-{}'", STANDARD.encode(digest))
 }
 
 /// Policy in the head, policy in a `meta`, and the body of a page.
-fn page(path: &str, places: &Places) -> Option<(String, String, String)> {
+fn page(path: &str, places: &OriginAddresses) -> Option<(String, String, String)> {
     let cdn = places.origin(CDN);
     let open =
         format!("script-src 'unsafe-inline' {cdn}; style-src 'unsafe-inline'; img-src data: {cdn}");
@@ -94,7 +94,7 @@ fn page(path: &str, places: &Places) -> Option<(String, String, String)> {
     })
 }
 
-fn answer(asked: &Asked, places: &Places) -> Vec<Step> {
+fn answer(asked: &OriginRequest, places: &OriginAddresses) -> Vec<Step> {
     let path = asked.target.split('?').next().unwrap_or_default();
     if let (SITE, Some((policy, meta, body))) = (asked.host, page(path, places)) {
         let meta = match meta.is_empty() {
@@ -151,7 +151,7 @@ fn browser(origins: &Origins, site: std::net::SocketAddr) -> Chromium {
 
 /// What of a page works.
 fn look(browser: &mut Chromium, path: &str) -> Value {
-    let look = Look {
+    let look = Viewport {
         width: 800,
         dark: false,
     };

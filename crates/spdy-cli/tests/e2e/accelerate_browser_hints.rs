@@ -6,8 +6,8 @@ use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
 use crate::support::accelerated::{AcceleratedSite, Setting};
-use crate::support::chromium::{Chromium, Look};
-use crate::support::origins::{Asked, Origins, Places, Step, whole};
+use crate::support::chromium::{Chromium, Viewport};
+use crate::support::origins::{OriginAddresses, OriginRequest, Origins, Step, whole};
 use crate::support::peers::{is_installed, require, wanted};
 
 const SITE: &str = "www.site.test";
@@ -26,7 +26,7 @@ const SCRIPTS: [(&str, bool, bool); 4] = [
 
 const SCRIPT: &[u8] = b"window.ran = (window.ran ?? 0) + 1;\n";
 
-fn answer(asked: &Asked, places: &Places) -> Vec<Step> {
+fn answer(asked: &OriginRequest, places: &OriginAddresses) -> Vec<Step> {
     if asked.host == SITE {
         let cdn = places.origin(CDN);
         let page = format!(
@@ -58,7 +58,7 @@ fn visit(origins: &Origins, accelerated: &AcceleratedSite) -> Vec<String> {
         ),
         "--disable-quic".to_owned(),
     ]);
-    let look = Look {
+    let look = Viewport {
         width: 800,
         dark: false,
     };

@@ -3,8 +3,8 @@
 use std::process::Command;
 
 use crate::support::accelerated::{AcceleratedSite, Setting};
-use crate::support::chromium::{Chromium, Look};
-use crate::support::origins::{Asked, Origins, Places, Step, whole};
+use crate::support::chromium::{Chromium, Viewport};
+use crate::support::origins::{OriginAddresses, OriginRequest, Origins, Step, whole};
 use crate::support::peers::{is_installed, require, wanted};
 use crate::support::program::{run_expecting, spdy};
 
@@ -15,7 +15,7 @@ const NETWORKS: u8 = 6;
 const VISITS: usize = 4;
 const COOKIE: &str = "cookie: who=alice";
 
-fn answer(request: &Asked, _: &Places) -> Vec<Step> {
+fn answer(request: &OriginRequest, _: &OriginAddresses) -> Vec<Step> {
     let path = request.target.split('?').next().unwrap_or_default();
     let page = "<!doctype html><title>taught</title><link rel=icon href=data:,>\
                 <link rel=stylesheet href=/a.css><script src=/b.js></script>";
@@ -36,12 +36,12 @@ fn answer(request: &Asked, _: &Places) -> Vec<Step> {
     whole(&head, body.as_bytes())
 }
 
-struct Scene {
+struct Setup {
     origins: Origins,
     accelerated: AcceleratedSite,
 }
 
-impl Scene {
+impl Setup {
     /// `None` where no peers are wanted.
     fn set() -> Option<Self> {
         if !wanted() {
@@ -113,7 +113,7 @@ impl Scene {
             ),
             "--disable-quic".to_owned(),
         ]);
-        let look = Look {
+        let look = Viewport {
             width: 800,
             dark: false,
         };
@@ -170,7 +170,7 @@ impl Scene {
 
 #[test]
 fn requests_planted_by_other_clients_are_never_hinted() {
-    let Some(scene) = Scene::set() else {
+    let Some(scene) = Setup::set() else {
         return;
     };
     let planted = [
@@ -191,7 +191,7 @@ fn requests_planted_by_other_clients_are_never_hinted() {
 
 #[test]
 fn requests_after_a_private_page_are_never_hinted() {
-    let Some(scene) = Scene::set() else {
+    let Some(scene) = Setup::set() else {
         return;
     };
     let own = ["/files/x.jpg?cap=SECRET", "/files/of-alice.jpg"];

@@ -19,12 +19,12 @@ const OF_A: [&str; 2] = ["www.a.test", "*.a.test"];
 const OF_B: [&str; 1] = ["b.test"];
 
 /// An authority, and the files of what it signed.
-struct Office {
+struct TestCa {
     ca: LocalCa,
     folder: tempfile::TempDir,
 }
 
-impl Office {
+impl TestCa {
     fn open() -> Self {
         let folder = tempfile::tempdir().expect("a folder can be made");
         std::fs::write(folder.path().join("token"), [b't'; 16]).expect("it can be written to");
@@ -86,7 +86,7 @@ fn config(token: &Path, origin: SocketAddr, tls: &str, more: &str) -> String {
 #[test]
 fn each_name_gets_its_certificate_and_files_are_reread() {
     let (office, origin) = (
-        Office::open(),
+        TestCa::open(),
         EchoOrigin::start("no-store", Duration::ZERO),
     );
     let token = office.folder.path().join("token");
@@ -222,7 +222,7 @@ fn pages_use_a_host_alias_once_a_certificate_has_it() {
             std::fs::write(file, text).expect("it can be written to");
         }
     };
-    let office = Office::open();
+    let office = TestCa::open();
     let without = office
         .ca
         .issue(&[SITE.to_owned()], &[])
@@ -257,7 +257,7 @@ fn pages_use_a_host_alias_once_a_certificate_has_it() {
 #[test]
 fn one_invalid_certificate_does_not_block_the_others() {
     let (office, origin) = (
-        Office::open(),
+        TestCa::open(),
         EchoOrigin::start("no-store", Duration::ZERO),
     );
     let path = |file: &str| office.folder.path().join(file);
@@ -323,7 +323,7 @@ fn one_invalid_certificate_does_not_block_the_others() {
 
 #[test]
 fn a_check_reports_names_without_a_certificate() {
-    let office = Office::open();
+    let office = TestCa::open();
     let token = office.folder.path().join("token");
     let origin = SocketAddr::from(([127, 0, 0, 1], 1));
     office.issue("a", &OF_A);

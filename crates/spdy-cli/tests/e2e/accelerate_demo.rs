@@ -10,7 +10,7 @@ use std::time::{Duration, Instant, SystemTime};
 use serde_json::Value;
 
 use crate::support::peers::{is_installed, require, wanted};
-use crate::support::program::{Served, run_expecting, spdy};
+use crate::support::program::{ServeProcess, run_expecting, spdy};
 use crate::support::raw_client::PendingResponse;
 
 const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scripts/accelerate-demo");
@@ -110,7 +110,7 @@ fn the_demo_script_shows_a_faster_page_and_draws_it() {
 #[test]
 fn a_recorded_page_is_served_to_caches_as_of_now_and_takes_its_time() {
     let more = ["--as-of-now", "--max-age", "90", "--think", "200"];
-    let served = Served::start(Path::new("portal"), &more);
+    let served = ServeProcess::start(Path::new("portal"), &more);
     let began = Instant::now();
     let head =
         b"GET /i/thumb-00.png HTTP/1.1\r\nHost: www.portal.test\r\nConnection: close\r\n\r\n";

@@ -23,7 +23,7 @@ use spdy_testkit::patience::until;
 
 use crate::accelerate_endures::{of_disk, thing};
 use crate::support::accelerator::Accelerator;
-use crate::support::origins::{Origins, Places, whole};
+use crate::support::origins::{OriginAddresses, Origins, whole};
 use crate::support::raw_client::PendingResponse;
 
 const SITE: &str = "www.site.test";
@@ -36,7 +36,7 @@ const ROUNDS: usize = 3;
 const CLIENTS: usize = 4;
 
 /// What is asked for: of each number a thing of the site's own, one of another host under the site's name, and a page.
-fn target(number: usize, places: &Places) -> String {
+fn target(number: usize, places: &OriginAddresses) -> String {
     let (kind, number) = (number % 3, number / 3);
     let port = places.address(CDN).port();
     match kind {
@@ -47,7 +47,7 @@ fn target(number: usize, places: &Places) -> String {
 }
 
 /// What must come, byte for byte.
-fn right(number: usize, places: &Places) -> Vec<u8> {
+fn right(number: usize, places: &OriginAddresses) -> Vec<u8> {
     let (kind, number) = (number % 3, number / 3);
     let port = places.address(CDN).port();
     match kind {
@@ -109,7 +109,7 @@ fn request(target: &str) -> String {
 }
 
 /// Asks for it over HTTP/1.1; `false` if the other end is gone. What comes and is whole must be right, and what is not its beginning.
-fn is_good(from: SocketAddr, number: usize, places: &Places) -> bool {
+fn is_good(from: SocketAddr, number: usize, places: &OriginAddresses) -> bool {
     let target = target(number, places);
     let Ok(going) = PendingResponse::try_begin(from, request(&target).as_bytes()) else {
         return false;
@@ -149,7 +149,7 @@ impl Session {
     }
 
     /// The same as [`is_good`].
-    async fn is_good(&self, number: usize, places: &Places) -> bool {
+    async fn is_good(&self, number: usize, places: &OriginAddresses) -> bool {
         let target = target(number, places);
         let request = Request::get(format!("https://{SITE}:{}{target}", self.port));
         let request = request.body(Body::empty()).expect("a request");
@@ -180,7 +180,7 @@ impl Session {
 }
 
 /// Asks for everything by both protocols, and must get all of it.
-fn assert_all_right(accelerator: &Accelerator, places: &Places) {
+fn assert_all_right(accelerator: &Accelerator, places: &OriginAddresses) {
     let runtime = tokio::runtime::Runtime::new().expect("a runtime can be made");
     runtime.block_on(async {
         let session = Session::new(accelerator);
@@ -193,7 +193,7 @@ fn assert_all_right(accelerator: &Accelerator, places: &Places) {
 }
 
 /// Clients that ask, each for other things, until they find nobody; the program is killed when they have had enough.
-fn kill_under_load(accelerator: &Accelerator, places: &Places, round: usize) {
+fn kill_under_load(accelerator: &Accelerator, places: &OriginAddresses, round: usize) {
     let (plain, id) = (accelerator.plain(), accelerator.id().to_string());
     let answers: [AtomicUsize; 2] = Default::default();
     let is_killed = AtomicBool::new(false);

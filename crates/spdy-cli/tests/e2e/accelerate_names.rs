@@ -8,8 +8,8 @@ use std::net::SocketAddr;
 use serde_json::json;
 
 use crate::support::accelerated::{AcceleratedSite, Setting};
-use crate::support::chromium::{Chromium, Fetched, Look};
-use crate::support::origins::{Asked, Origins, Places, Step, whole};
+use crate::support::chromium::{Chromium, FetchedResource, Viewport};
+use crate::support::origins::{OriginAddresses, OriginRequest, Origins, Step, whole};
 use crate::support::peers::{is_installed, require, wanted};
 use crate::support::pictures::png;
 
@@ -46,7 +46,7 @@ const FRAME_SCRIPT: &str = "let around = 'read'; try { around = parent.document.
     { around, cookies: document.cookie, at: location.pathname, data: data.of }, '*'));\n";
 
 /// What the host that was asked says, where the page has `cdn` and `frames` for the origins of the others.
-fn answer(asked: &Asked, cdn: &str, frames: &str) -> Vec<Step> {
+fn answer(asked: &OriginRequest, cdn: &str, frames: &str) -> Vec<Step> {
     let filled = |text: &str| text.replace("{cdn}", cdn).replace("{frames}", frames);
     let open = "Access-Control-Allow-Origin: *\r\n";
     let cookie = match asked.host {
@@ -142,9 +142,9 @@ fn browser(origins: &Origins, site: SocketAddr, third_parties: ThirdParties) -> 
 }
 
 /// What works of the page, and what was fetched.
-fn look(browser: &mut Chromium) -> (serde_json::Value, Vec<Fetched>) {
+fn look(browser: &mut Chromium) -> (serde_json::Value, Vec<FetchedResource>) {
     browser.forget();
-    let look = Look {
+    let look = Viewport {
         width: 1000,
         dark: false,
     };
@@ -166,7 +166,7 @@ fn look(browser: &mut Chromium) -> (serde_json::Value, Vec<Fetched>) {
 
 /// By URL, with `names` in their own places.
 fn bodies(
-    fetched: &[Fetched],
+    fetched: &[FetchedResource],
     names: &BTreeMap<String, String>,
 ) -> BTreeMap<String, BTreeSet<Vec<u8>>> {
     let in_place = |text: &str| {
@@ -187,7 +187,7 @@ fn bodies(
 }
 
 /// The names that the page has for its hosts, each with the host's own origin.
-fn names_of(page: &Fetched, places: &Places) -> BTreeMap<String, String> {
+fn names_of(page: &FetchedResource, places: &OriginAddresses) -> BTreeMap<String, String> {
     let text = String::from_utf8(page.body.clone().expect("the page")).expect("text");
     let after = |mark: &str| {
         let at = text.find(mark).expect(mark) + mark.len();
@@ -266,7 +266,7 @@ fn compare(third_parties: ThirdParties) -> BTreeSet<BTreeSet<String>> {
 }
 
 /// What was fetched from names is what was fetched from their hosts, but that nobody connects to these any more.
-fn same_bytes(fetched: &[Fetched], straight: &[Fetched], places: &Places) {
+fn same_bytes(fetched: &[FetchedResource], straight: &[FetchedResource], places: &OriginAddresses) {
     let page = format!("https://{SITE}/");
     let names = fetched.iter().find(|one| one.url == page);
     let names = names_of(names.expect("the page"), places);
@@ -290,7 +290,7 @@ fn same_bytes(fetched: &[Fetched], straight: &[Fetched], places: &Places) {
 }
 
 /// Which things came over one connection, by the last part of their paths; all from the accelerator.
-fn by_connection(fetched: &[Fetched], port: u16) -> BTreeSet<BTreeSet<String>> {
+fn by_connection(fetched: &[FetchedResource], port: u16) -> BTreeSet<BTreeSet<String>> {
     let mut by_number = BTreeMap::<_, BTreeSet<_>>::new();
     for one in fetched {
         assert_eq!(
@@ -372,7 +372,7 @@ fn an_alias_in_the_sites_domain_shares_the_connection_except_modules() {
             OWN => CDN,
             site => site,
         };
-        let asked = Asked {
+        let asked = OriginRequest {
             host,
             ..asked.clone()
         };

@@ -5,8 +5,8 @@ use std::net::SocketAddr;
 
 use crate::accelerate_abuse::Canary;
 use crate::support::accelerated::{AcceleratedSite, Setting};
-use crate::support::origins::{Asked, Origins, Places, Step, whole};
-use crate::support::raw_client::Got;
+use crate::support::origins::{OriginAddresses, OriginRequest, Origins, Step, whole};
+use crate::support::raw_client::RawResponse;
 
 const SITE: &str = "www.site.test";
 const SECOND: &str = "www.second.test";
@@ -17,7 +17,7 @@ const AS_IMAGE: &str =
     "Sec-Fetch-Dest: image\r\nSec-Fetch-Mode: no-cors\r\nSec-Fetch-Site: cross-site\r\n";
 
 /// Both sites have this page. One of its images is at a name that leads to the canary.
-fn answer(asked: &Asked, places: &Places, canary: SocketAddr) -> Vec<Step> {
+fn answer(asked: &OriginRequest, places: &OriginAddresses, canary: SocketAddr) -> Vec<Step> {
     match (asked.host, asked.target.as_str()) {
         (SITE, "/") => {
             let page = format!(
@@ -36,7 +36,7 @@ fn answer(asked: &Asked, places: &Places, canary: SocketAddr) -> Vec<Step> {
     }
 }
 
-struct Scene {
+struct Setup {
     canary: Canary,
     origins: Origins,
     program: AcceleratedSite,
@@ -48,7 +48,7 @@ struct Scene {
     of_second: String,
 }
 
-impl Scene {
+impl Setup {
     fn set() -> Self {
         let canary = Canary::sit();
         let told = canary.address;
@@ -97,7 +97,7 @@ impl Scene {
     }
 
     /// What becomes of `message`, and how often the pictures' host was asked.
-    fn exchange(&self, message: &str) -> (Got, usize) {
+    fn exchange(&self, message: &str) -> (RawResponse, usize) {
         let asked = |scene: &Self| {
             let asked = scene.origins.asked().into_iter();
             asked.filter(|asked| asked.host == PICTURES).count()
@@ -119,7 +119,7 @@ fn names_in(page: &str) -> [String; 2] {
 
 #[test]
 fn aliases_accept_only_requests_that_a_page_would_make() {
-    let scene = Scene::set();
+    let scene = Setup::set();
     let (name, second) = (&scene.name, &scene.of_second);
     assert_ne!(name, second);
     let get = |host: &str, target: &str, fields: &str| {
@@ -290,7 +290,7 @@ fn aliases_accept_only_requests_that_a_page_would_make() {
 
 #[test]
 fn an_aliased_host_cannot_redirect_the_accelerator() {
-    let scene = Scene::set();
+    let scene = Setup::set();
     let name = &scene.name;
     let nobody = scene.program.get(name, "/to-canary", "");
     assert_eq!(nobody.status, 404, "an open redirect: {}", nobody.head);

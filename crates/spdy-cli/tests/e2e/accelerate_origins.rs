@@ -5,7 +5,7 @@ use std::net::{IpAddr, SocketAddr};
 use spdy_testkit::patience::until;
 
 use crate::support::accelerator::Accelerator;
-use crate::support::program::Served;
+use crate::support::program::ServeProcess;
 use crate::support::raw_client::PendingResponse;
 
 /// The head of what `from` answers, and its text.
@@ -19,7 +19,7 @@ fn get(from: SocketAddr) -> String {
 fn an_origin_that_resolves_to_the_accelerator_is_refused() {
     let folder = tempfile::tempdir().expect("a folder can be made");
     std::fs::write(folder.path().join("a.txt"), "first").expect("it can be written to");
-    let origin = Served::start(folder.path(), &[]);
+    let origin = ServeProcess::start(folder.path(), &[]);
     let config = |origin: SocketAddr| {
         format!(
             "[listen]\nplain = ['0.0.0.0:0']\ntls = []\n[upstream]\nfailures = 0\n[[site]]\nnames = ['www.site.test']\n\

@@ -15,8 +15,8 @@ use spdy_net::tls::{ClientTls, TlsOptions};
 use spdy_net::verify::Trust;
 use spdy_testkit::patience::PATIENCE;
 
-use crate::accelerate_abuse::{SITE, Scene, corpus, scene};
-use crate::smuggling::{AFTER, PATHS, SMUGGLED, Stage, assert_origin_had_one_reading};
+use crate::accelerate_abuse::{SITE, Setup, corpus, scene};
+use crate::smuggling::{AFTER, PATHS, SMUGGLED, SmugglingSetup, assert_origin_had_one_reading};
 use crate::support::raw_frames::{Fields, FrameProtocol};
 
 /// Fields of a connection of HTTP/1.1. HTTP/2 refuses them; SPDY and HTTP/3 drop them here, and what is left is no abuse.
@@ -34,7 +34,7 @@ fn is_of_connections(case: &corpus::Case) -> bool {
 }
 
 /// How one that is told `status` of a case was treated: `asked` are the origins' requests since.
-fn is_right(scene: &Scene, case: &corpus::Case, status: Option<u16>, before: usize) -> bool {
+fn is_right(scene: &Setup, case: &corpus::Case, status: Option<u16>, before: usize) -> bool {
     let asked = scene.origins.asked().split_off(before);
     match (case.refusal, status) {
         // HTTP itself was done with it.
@@ -140,7 +140,7 @@ fn every_abuse_of_proxied_urls_is_refused_over_http3() {
 
 #[test]
 fn no_path_is_confused_over_http2_and_spdy() {
-    let stage = Stage::start();
+    let stage = SmugglingSetup::start();
     let plain = stage.accelerator.plain();
     for framed in FrameProtocol::ALL {
         // Kept first, so that what is taken for it would be answered with it.
@@ -356,7 +356,7 @@ fn no_framed_header_smuggles_a_request_to_the_origin() {
         ),
         ("a name that is empty", with(&[("", b"/smuggled")]), None),
     ];
-    let stage = Stage::start();
+    let stage = SmugglingSetup::start();
     for framed in FrameProtocol::ALL {
         for (what, fields, body) in &cases {
             let before = stage.origin.asked().len();

@@ -7,14 +7,14 @@ use spdy_testkit::patience::until;
 use spdy_testkit::redis_cluster::{NODES, RedisCluster};
 
 use crate::support::accelerator::Accelerator;
-use crate::support::origins::{Asked, Origins, Step, whole};
+use crate::support::origins::{OriginRequest, Origins, Step, whole};
 use crate::support::peers::{is_installed, require, wanted};
-use crate::support::raw_client::{Got, PendingResponse};
+use crate::support::raw_client::{PendingResponse, RawResponse};
 
 const SITE: &str = "www.site.test";
 const TOKEN: &str = "a token of the operator";
 
-fn answer(asked: &Asked) -> Vec<Step> {
+fn answer(asked: &OriginRequest) -> Vec<Step> {
     let head =
         "200 OK\r\nContent-Type: text/css\r\nCache-Control: max-age=600\r\nCache-Tag: all\r\n";
     whole(head, format!("/* {} */", asked.target).as_bytes())
@@ -33,7 +33,7 @@ impl SharingAccelerator {
         self.0.end();
     }
 
-    fn get(&self, target: &str) -> Got {
+    fn get(&self, target: &str) -> RawResponse {
         let request = format!("GET {target} HTTP/1.1\r\nHost: {SITE}\r\nConnection: close\r\n\r\n");
         let got = PendingResponse::begin(self.0.plain(), request.as_bytes()).end(usize::MAX);
         assert_eq!(
@@ -97,13 +97,13 @@ impl SharingAccelerator {
 }
 
 /// A cluster, an origin, and how an accelerator is told of them.
-struct Scene {
+struct Setup {
     cluster: RedisCluster,
     origins: Origins,
     folder: tempfile::TempDir,
 }
 
-impl Scene {
+impl Setup {
     fn new() -> Self {
         require("redis-server", is_installed("redis-server"));
         Self {
@@ -152,7 +152,7 @@ fn purges_missed_while_stopped_are_applied_at_start() {
     if !wanted() {
         return;
     }
-    let scene = Scene::new();
+    let scene = Setup::new();
     let one = SharingAccelerator::start(&scene.config(""));
     one.wait_for_slots(16);
     let purge = |prefix: &str| {
@@ -187,7 +187,7 @@ fn shutdown_completes_while_the_cluster_stalls_or_is_down() {
     if !wanted() {
         return;
     }
-    let mut scene = Scene::new();
+    let mut scene = Setup::new();
     let start = |name: &str| {
         let disk = format!("disk = {:?}", scene.folder.path().join(name));
         let config = scene.config_of(&disk, 1000);
@@ -210,7 +210,7 @@ fn two_accelerators_share_a_cache_and_survive_a_cluster_outage() {
     if !wanted() {
         return;
     }
-    let mut scene = Scene::new();
+    let mut scene = Setup::new();
     let config = scene.config("");
     let (one, other) = (
         SharingAccelerator::start(&config),

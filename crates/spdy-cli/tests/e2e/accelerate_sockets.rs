@@ -7,11 +7,11 @@ use serde_json::json;
 use spdy_testkit::patience::until;
 
 use crate::support::accelerator::Accelerator;
-use crate::support::chromium::{Chromium, Look};
+use crate::support::chromium::{Chromium, Viewport};
 use crate::support::peers::{is_installed, require, wanted};
 use crate::support::socket_origin::{ENOUGH, ENOUGH_CODE, SocketOrigin};
 
-const LOOK: Look = Look {
+const LOOK: Viewport = Viewport {
     width: 1000,
     dark: false,
 };

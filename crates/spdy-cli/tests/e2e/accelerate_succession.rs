@@ -48,9 +48,9 @@ fn config(origins: &Origins, folder: &Path, door: SocketAddr) -> String {
 }
 
 /// A program that another one started; it ends with this value.
-struct Follower(u32);
+struct SuccessorProcess(u32);
 
-impl Drop for Follower {
+impl Drop for SuccessorProcess {
     fn drop(&mut self) {
         signal("KILL", self.0);
     }
@@ -75,14 +75,14 @@ fn told(accelerator: &Accelerator, before: &str, after: &str) -> Vec<u32> {
 }
 
 /// Asks process `id` for a successor, and waits until there is one.
-fn succeed(accelerator: &Accelerator, id: u32) -> Follower {
+fn succeed(accelerator: &Accelerator, id: u32) -> SuccessorProcess {
     let started = || told(accelerator, "started process ", " to follow");
     let taken_over = || told(accelerator, "process ", " has taken over").len();
     let before = (started().len(), taken_over());
     assert!(signal("USR2", id));
     let mut follower = None;
     until("another program is started", || {
-        follower = started().get(before.0).copied().map(Follower);
+        follower = started().get(before.0).copied().map(SuccessorProcess);
         follower.is_some()
     });
     until("it has taken over", || taken_over() > before.1);

@@ -14,15 +14,15 @@ use spdy_testkit::patience::until;
 use crate::support::accelerator::{Accelerator, check};
 use crate::support::echo_origin::EchoOrigin;
 use crate::support::otel_collector::{Behavior, OtelCollector, said};
-use crate::support::raw_client::{Got, PendingResponse};
+use crate::support::raw_client::{PendingResponse, RawResponse};
 
 /// An origin whose answers nobody keeps, and a folder for what is told in files.
-struct Shop {
+struct TestSite {
     origin: EchoOrigin,
     folder: tempfile::TempDir,
 }
 
-impl Shop {
+impl TestSite {
     fn open(cache_control: &'static str) -> Self {
         let shop = Self {
             origin: EchoOrigin::start(cache_control, Duration::ZERO),
@@ -58,7 +58,7 @@ impl Shop {
     }
 }
 
-fn get(accelerator: &Accelerator, target: &str, fields: &str) -> Got {
+fn get(accelerator: &Accelerator, target: &str, fields: &str) -> RawResponse {
     let head = format!("GET {target} HTTP/1.1\r\nHost: www.site.test\r\nConnection: close\r\n");
     let request = format!("{head}{fields}\r\n");
     PendingResponse::begin(accelerator.plain(), request.as_bytes()).end(usize::MAX)
@@ -78,7 +78,7 @@ fn of_kind(spans: &[Span], kind: SpanKind) -> Vec<&Span> {
 
 #[test]
 fn spans_are_exported_with_a_token_and_without_secrets() {
-    let shop = Shop::open("public, max-age=600");
+    let shop = TestSite::open("public, max-age=600");
     let collector = OtelCollector::start(Behavior::Takes);
     shop.write("headers", "Authorization: Bearer sesame-of-the-collector\n");
     let headers = shop.path("headers");
@@ -147,7 +147,7 @@ fn spans_are_exported_with_a_token_and_without_secrets() {
 
 #[test]
 fn queries_are_recorded_only_if_configured_and_failures_marked() {
-    let shop = Shop::open("no-store");
+    let shop = TestSite::open("no-store");
     let collector = OtelCollector::start(Behavior::Takes);
     let nowhere = ClosedPort::for_good();
     let config = shop.config(collector.address, "queries = true");
@@ -174,7 +174,7 @@ fn queries_are_recorded_only_if_configured_and_failures_marked() {
 
 #[test]
 fn a_collector_outage_fails_no_request_and_is_logged_once() {
-    let shop = Shop::open("no-store");
+    let shop = TestSite::open("no-store");
     let place = ClosedPort::take();
     let accelerator = Accelerator::start(&shop.config(place.address, ""));
     for number in 0..40 {
@@ -200,7 +200,7 @@ fn a_collector_outage_fails_no_request_and_is_logged_once() {
 
 #[test]
 fn rejected_and_dropped_spans_are_counted() {
-    let shop = Shop::open("no-store");
+    let shop = TestSite::open("no-store");
     let collector = OtelCollector::start(Behavior::Answers(400));
     let accelerator = Accelerator::start(&shop.config(collector.address, "queue = 4"));
     get(&accelerator, "/a", "");
@@ -229,7 +229,7 @@ fn rejected_and_dropped_spans_are_counted() {
 
 #[test]
 fn shutdown_sends_the_last_spans_but_skips_a_hanging_collector() {
-    let shop = Shop::open("no-store");
+    let shop = TestSite::open("no-store");
     let collector = OtelCollector::start(Behavior::Takes);
     let accelerator = Accelerator::start(&shop.config(collector.address, ""));
     get(&accelerator, "/a", "");
@@ -245,7 +245,7 @@ fn shutdown_sends_the_last_spans_but_skips_a_hanging_collector() {
 
 #[test]
 fn opentelemetry_variables_fill_missing_configuration() {
-    let shop = Shop::open("no-store");
+    let shop = TestSite::open("no-store");
     let collector = OtelCollector::start(Behavior::Takes);
     let endpoint = format!(
         "OTEL_EXPORTER_OTLP_ENDPOINT=http://{}/below",
@@ -284,7 +284,7 @@ fn opentelemetry_variables_fill_missing_configuration() {
 
 #[test]
 fn the_environments_sampler_applies_without_a_configured_one() {
-    let shop = Shop::open("no-store");
+    let shop = TestSite::open("no-store");
     let collector = OtelCollector::start(Behavior::Takes);
     for (sampler, keys, is_recorded, is_told) in [
         ("parentbased_always_off", "", false, false),
@@ -308,7 +308,7 @@ fn the_environments_sampler_applies_without_a_configured_one() {
 #[cfg(unix)]
 #[test]
 fn a_reload_replaces_the_token_and_reports_restart_only_keys() {
-    let shop = Shop::open("no-store");
+    let shop = TestSite::open("no-store");
     let collector = OtelCollector::start(Behavior::Takes);
     shop.write("headers", "Authorization: the first\n");
     let headers = shop.path("headers");
@@ -330,7 +330,7 @@ fn a_reload_replaces_the_token_and_reports_restart_only_keys() {
 
 #[test]
 fn check_reports_telemetry_errors_without_the_token() {
-    let shop = Shop::open("no-store");
+    let shop = TestSite::open("no-store");
     let collector = SocketAddr::from(([127, 0, 0, 1], 4318));
     shop.write("headers", "sesame\n");
     let headers = shop.path("headers");

@@ -11,18 +11,18 @@ use spdy::server::PushForm;
 use spdy_testkit::closed_port::ClosedPort;
 use spdy_testkit::patience::{ended, patient};
 
-use crate::support::program::{Served, run_expecting, spdy};
+use crate::support::program::{ServeProcess, run_expecting, spdy};
 use crate::support::site::Site;
 
 /// Bytes of the file that is asked for.
 const FILE_BYTES: u64 = 128;
 
 /// A folder with one file, and a server of it.
-fn served(more: &[&str]) -> (tempfile::TempDir, Served) {
+fn served(more: &[&str]) -> (tempfile::TempDir, ServeProcess) {
     let folder = tempfile::tempdir().expect("a folder can be made");
     fs::write(folder.path().join("file"), [b'x'; FILE_BYTES as usize])
         .expect("the folder can be written to");
-    let served = Served::start(folder.path(), more);
+    let served = ServeProcess::start(folder.path(), more);
     (folder, served)
 }
 

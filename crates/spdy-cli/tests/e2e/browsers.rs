@@ -14,15 +14,15 @@ use crate::support::certificate::CERTIFICATE;
 use crate::support::chromium::chromium;
 use crate::support::files::sha256;
 use crate::support::peers::{is_installed, require, wanted};
-use crate::support::program::{Served, run_expecting};
+use crate::support::program::{ServeProcess, run_expecting};
 
 /// Resources of the page that ships as `portal`.
 const RESOURCES: usize = 44;
 
-fn serve_portal(more: &[&str]) -> Served {
+fn serve_portal(more: &[&str]) -> ServeProcess {
     let paths = [&CERTIFICATE.chain, &CERTIFICATE.key]
         .map(|path| path.to_str().expect("the path is UTF-8"));
-    Served::start(
+    ServeProcess::start(
         Path::new("portal"),
         &[&["--cert", paths[0], "--key", paths[1]], more].concat(),
     )

@@ -3,7 +3,7 @@
 
 use serde_json::Value;
 
-use crate::support::program::{Served, run_expecting, spdy};
+use crate::support::program::{ServeProcess, run_expecting, spdy};
 
 /// Bytes of the header blocks that `run` writes with the largest window and with the smallest.
 fn grows_with_less_window(run: impl Fn(&[&str]) -> u64) {
@@ -30,7 +30,7 @@ fn site() -> tempfile::TempDir {
 }
 
 /// Header bytes on the wire of three requests, and of their answers.
-fn fetched(served: &Served, more: &[&str]) -> [u64; 2] {
+fn fetched(served: &ServeProcess, more: &[&str]) -> [u64; 2] {
     let urls = ["a.css", "b.css", "c.css"].map(|name| format!("{}/{name}", served.origin(false)));
     let mut command = spdy(&["fetch", "-v", "--protocol", "spdy/3.1"]);
     let output = run_expecting(0, command.args(more).args(urls));
@@ -48,7 +48,7 @@ fn fetched(served: &Served, more: &[&str]) -> [u64; 2] {
 #[test]
 fn a_token_costs_its_bytes_every_time_and_a_public_value_once() {
     let folder = site();
-    let served = Served::start(folder.path(), &["--protocols", "spdy/3.1"]);
+    let served = ServeProcess::start(folder.path(), &["--protocols", "spdy/3.1"]);
     let token = "4f1c2ab98e77d033564f1c2ab98e77d0";
     let [[none, _], [public, _], [private, _]] =
         ["accept: */*", "accept: ", "x-csrf-token: "].map(|name| {
@@ -69,7 +69,7 @@ fn a_token_costs_its_bytes_every_time_and_a_public_value_once() {
 #[test]
 fn less_window_makes_a_clients_requests_longer() {
     let folder = site();
-    let served = Served::start(folder.path(), &["--protocols", "spdy/3.1"]);
+    let served = ServeProcess::start(folder.path(), &["--protocols", "spdy/3.1"]);
     let long = long_header();
     grows_with_less_window(|more| fetched(&served, &[&["-H", &long], more].concat())[0]);
 }
@@ -77,7 +77,7 @@ fn less_window_makes_a_clients_requests_longer() {
 #[test]
 fn a_load_and_a_race_have_a_window_too() {
     let folder = site();
-    let served = Served::start(folder.path(), &["--protocols", "spdy/3.1"]);
+    let served = ServeProcess::start(folder.path(), &["--protocols", "spdy/3.1"]);
     let url = format!("{}/a.css", served.origin(false));
     let json = |command: &mut std::process::Command| {
         let output = run_expecting(0, command);

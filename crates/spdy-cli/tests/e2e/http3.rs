@@ -6,13 +6,13 @@ use serde_json::Value;
 
 use crate::support::certificate::CERTIFICATE;
 use crate::support::files::FILES;
-use crate::support::program::{Served, run_expecting, spdy};
+use crate::support::program::{ServeProcess, run_expecting, spdy};
 
-fn serve(more: &[&str]) -> Served {
+fn serve(more: &[&str]) -> ServeProcess {
     let paths = [&CERTIFICATE.chain, &CERTIFICATE.key]
         .map(|path| path.to_str().expect("the path is UTF-8"));
     let certificate = ["--cert", paths[0], "--key", paths[1]];
-    Served::start(&FILES.folder, &[&certificate, more].concat())
+    ServeProcess::start(&FILES.folder, &[&certificate, more].concat())
 }
 
 fn fetch(protocol: &str, more: &[&str]) -> std::process::Command {

@@ -9,7 +9,7 @@ use spdy_testkit::patience::ended;
 
 use crate::support::capture::Relay;
 use crate::support::files::FILES;
-use crate::support::program::{Served, run_expecting, spdy};
+use crate::support::program::{ServeProcess, run_expecting, spdy};
 
 /// A vector's file.
 fn vector(name: &str) -> String {
@@ -24,7 +24,7 @@ fn stdout_of(arguments: &[&str]) -> String {
 
 /// A fetch of 1 MB that was captured, and its key log.
 fn captured(folder: &Path, secure: bool) -> (PathBuf, PathBuf) {
-    let served = Served::start(&FILES.folder, &[]);
+    let served = ServeProcess::start(&FILES.folder, &[]);
     let relay = Relay::to(if secure { served.tls } else { served.plain });
     let scheme = if secure { "https" } else { "http" };
     let url = format!("{scheme}://{}/1m", relay.address);

@@ -20,8 +20,8 @@ use spdy_net::protocol::Protocol;
 
 use crate::support::certificate::CERTIFICATE;
 use crate::support::files::{self, FILES, File, PAGE_NAME, sha256};
-use crate::support::peers::{Fetched, Peer, wanted};
-use crate::support::program::{Served, run_expecting, spdy};
+use crate::support::peers::{Peer, PeerFetch, wanted};
+use crate::support::program::{ServeProcess, run_expecting, spdy};
 use crate::support::site::Site;
 
 /// Makes a module for each way to meet a peer, of the tests that all of a group can pass.
@@ -156,7 +156,7 @@ impl PeerTest {
             options.extend(["--protocols", self.protocol]);
         }
         options.extend(self.peer.options_of_serve());
-        let served = Served::start(&FILES.folder, &options);
+        let served = ServeProcess::start(&FILES.folder, &options);
         let origin = served.origin(self.secure);
         let fetched = self
             .peer
@@ -164,7 +164,7 @@ impl PeerTest {
         self.expect_answers(&fetched, files);
     }
 
-    fn expect_answers(self, fetched: &Fetched, files: &[&File]) {
+    fn expect_answers(self, fetched: &PeerFetch, files: &[&File]) {
         assert_eq!(fetched.errors, [] as [&str; 0], "{self:?}");
         assert_eq!(fetched.protocol.as_deref(), Some(self.protocol), "{self:?}");
         assert_eq!(fetched.responses.len(), files.len(), "{self:?}");
@@ -229,7 +229,7 @@ impl PeerTest {
         }
     }
 
-    fn post(self, origin: &str, file: &File, more: &[String]) -> Fetched {
+    fn post(self, origin: &str, file: &File, more: &[String]) -> PeerFetch {
         let path = FILES.folder.join(file.name);
         let mut options = vec!["--post".to_owned(), path.display().to_string()];
         options.extend_from_slice(more);
@@ -237,7 +237,7 @@ impl PeerTest {
         self.peer.fetch(self.protocol, &[url], &options)
     }
 
-    fn push_to_its_client(self, form: PushForm, seconds: u32) -> (Site, Fetched) {
+    fn push_to_its_client(self, form: PushForm, seconds: u32) -> (Site, PeerFetch) {
         let (site, origin) = self.site(form);
         let url = format!("{origin}/{PAGE}?push={}", SMALL_PUSHES.join(","));
         let mut options = self.peer.option_of_pushes(SMALL_PUSHES.len());
@@ -272,7 +272,7 @@ impl PeerTest {
         assert_eq!(site.pushes(), ended, "{self:?}");
     }
 
-    fn expect_pushes(self, fetched: &Fetched) {
+    fn expect_pushes(self, fetched: &PeerFetch) {
         // A path, or in SPDY/2 a whole URL.
         let path = |url: &str| url.rfind('/').map_or("", |at| &url[at..]).to_owned();
         let mut came: Vec<_> = fetched
@@ -319,11 +319,11 @@ impl PeerTest {
     }
 
     /// The peer's client gets the page of `spdy serve --push graph`.
-    fn fetch_what_serve_pushes_beside(self, form: &[&str], client: &[String]) -> Fetched {
+    fn fetch_what_serve_pushes_beside(self, form: &[&str], client: &[String]) -> PeerFetch {
         let mut options = vec!["--protocols", self.protocol, "--push", "graph"];
         options.extend(form);
         options.extend(self.peer.options_of_serve());
-        let served = Served::start(&FILES.folder, &options);
+        let served = ServeProcess::start(&FILES.folder, &options);
         let url = format!("{}/{PAGE_NAME}", served.origin(self.secure));
         self.peer.fetch(self.protocol, &[url], client)
     }

@@ -3,7 +3,7 @@
 use crate::interop::{PeerTest, meetings};
 use crate::support::files::FILES;
 use crate::support::peers::{Peer, wanted};
-use crate::support::program::Served;
+use crate::support::program::ServeProcess;
 
 meetings! {
     plain = PeerTest::plain(Peer::Moby, "spdy/3.1"),
@@ -30,7 +30,7 @@ fn with_flow_control_moby_gets_one_window_only() {
     if !wanted() {
         return;
     }
-    let served = Served::start(&FILES.folder, &["--protocols", "spdy/3.1"]);
+    let served = ServeProcess::start(&FILES.folder, &["--protocols", "spdy/3.1"]);
     let url = format!("{}/1m", served.origin(false));
     let fetched = Peer::Moby.fetch("spdy/3.1", &[url], &["--seconds".into(), "2".into()]);
     assert_eq!(fetched.errors, ["not done after 2 s"]);

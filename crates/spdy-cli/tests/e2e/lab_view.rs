@@ -12,19 +12,19 @@ use serde_json::Value;
 use spdy_testkit::patience::{ended, patient, until};
 
 use crate::reports::FAULTS;
-use crate::support::chromium::{Chromium, Look};
+use crate::support::chromium::{Chromium, Viewport};
 use crate::support::lab::{Lab, text};
 use crate::support::peers::{is_installed, require, wanted};
-use crate::support::program::{From, Running, run_expecting, spdy};
+use crate::support::program::{ReadyOn, RunningProgram, run_expecting, spdy};
 
 /// Four cells of one load.
 const ONE: &str = "name = 'one'\npages = ['lulic-bing']\n[factors]\nnetwork = 'dsl'\n";
 
 /// `spdy lab view` with these arguments in `folder`, and where it is.
-fn view(folder: &Path, arguments: &[&str]) -> (Running, String) {
+fn view(folder: &Path, arguments: &[&str]) -> (RunningProgram, String) {
     let mut command = spdy(&["lab", "view"]);
     command.args(arguments).current_dir(folder);
-    Running::start(command, From::Stderr, |line| {
+    RunningProgram::start(command, ReadyOn::Stderr, |line| {
         let (_, rest) = line.split_once("http://")?;
         rest.split('/').next().map(str::to_owned)
     })
@@ -197,7 +197,7 @@ fn quiet_view_prints_its_address_as_json() {
     let folder = tempfile::tempdir().expect("a folder can be made");
     let mut command = spdy(&["lab", "view", "none.db", "--json", "--quiet"]);
     command.current_dir(folder.path());
-    let (_running, ready) = Running::start(command, From::Stdout, |line| {
+    let (_running, ready) = RunningProgram::start(command, ReadyOn::Stdout, |line| {
         serde_json::from_str::<Value>(line).ok()
     });
     assert_eq!(ready["store"], "none.db");
@@ -274,7 +274,7 @@ fn a_view_follows_a_run_and_keeps_the_scroll_position() {
     let mut chromium = Chromium::start();
     chromium.open(
         &format!("http://{address}/"),
-        Look {
+        Viewport {
             width: 1400,
             dark: false,
         },

@@ -6,7 +6,7 @@ use std::process::Command;
 use serde_json::Value;
 
 use crate::support::peers::wanted;
-use crate::support::program::{Served, run_expecting, spdy};
+use crate::support::program::{ServeProcess, run_expecting, spdy};
 
 /// A page with a style sheet that names an image, in a folder.
 fn site() -> tempfile::TempDir {
@@ -25,9 +25,9 @@ fn site() -> tempfile::TempDir {
     folder
 }
 
-fn serve(folder: &Path, more: &[&str]) -> Served {
+fn serve(folder: &Path, more: &[&str]) -> ServeProcess {
     let options = ["--protocols", "spdy/3.1,spdy/2,http/1.1"];
-    Served::start(folder, &[&options[..], more].concat())
+    ServeProcess::start(folder, &[&options[..], more].concat())
 }
 
 /// What `spdy fetch` tells of each URL, a line each.

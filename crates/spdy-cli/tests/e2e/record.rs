@@ -19,8 +19,8 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use crate::support::files::sha256;
 use crate::support::peers::{is_installed, require, wanted};
-use crate::support::program::{Served, run_expecting, spdy};
-use crate::support::raw_origin::{RawOrigin, Sent};
+use crate::support::program::{ServeProcess, run_expecting, spdy};
+use crate::support::raw_origin::{RawOrigin, SentExchange};
 
 /// Records the site; what the program told, and the replica.
 fn record(origin: &RawOrigin, output: &Path, more: &[&str]) -> (Value, Replica) {
@@ -68,7 +68,7 @@ fn a_site_of_four_hosts_is_recorded_and_served_again_byte_for_byte() {
 }
 
 /// Heads and bodies, both ways, by SHA-256; nothing more and nothing less.
-fn assert_is_what_was_sent(replica: &Replica, sent: &[Sent]) {
+fn assert_is_what_was_sent(replica: &Replica, sent: &[SentExchange]) {
     let recorded = sorted(replica);
     let names = |of: &dyn Fn(usize) -> String, count: usize| (0..count).map(of).collect::<Vec<_>>();
     assert_eq!(
@@ -180,8 +180,8 @@ fn assert_failures_reported(told: &Value, replica: &Replica) {
 }
 
 /// Every request once more as the browser sent it, to `spdy serve --literal-heads`: head and body are the origin's own.
-fn assert_is_served_literally(file: &Path, sent: &[Sent]) {
-    let served = Served::start(file, &["--protocols", "http/1.1", "--literal-heads"]);
+fn assert_is_served_literally(file: &Path, sent: &[SentExchange]) {
+    let served = ServeProcess::start(file, &["--protocols", "http/1.1", "--literal-heads"]);
     for sent in sent {
         let url: url::Url = sent.url.parse().expect("it was asked for");
         let wire = [&sent.request_head[..], &sent.request_body].concat();
@@ -220,7 +220,7 @@ fn without_chunks(mut chunks: &[u8]) -> Vec<u8> {
 
 /// Every answer once more, from `spdy serve`: the same body, and the same fields but for those of a connection.
 fn assert_is_served(file: &Path, replica: &Replica) {
-    let served = Served::start(file, &["--protocols", "http/1.1"]);
+    let served = ServeProcess::start(file, &["--protocols", "http/1.1"]);
     let mut asked = BTreeMap::new();
     for exchange in &replica.exchanges {
         let status = exchange.status().expect("it was answered");
@@ -272,7 +272,7 @@ fn fields(head: &Head<'_>, is_made_up: bool) -> BTreeMap<String, Vec<String>> {
 }
 
 /// The recorded request, sent again: the literal head, but that the connection ends.
-fn ask(served: &Served, exchange: &Exchange) -> (Vec<u8>, Vec<u8>) {
+fn ask(served: &ServeProcess, exchange: &Exchange) -> (Vec<u8>, Vec<u8>) {
     let mut lines = vec![
         format!("{} {} HTTP/1.1", exchange.method, target(&exchange.url)),
         format!("Host: {}", authority(&exchange.url)),
@@ -297,7 +297,7 @@ fn ask(served: &Served, exchange: &Exchange) -> (Vec<u8>, Vec<u8>) {
 }
 
 /// All that comes for `wire`, after which nothing else is asked.
-fn exchange_with(served: &Served, url: &url::Url, wire: &[u8]) -> Vec<u8> {
+fn exchange_with(served: &ServeProcess, url: &url::Url, wire: &[u8]) -> Vec<u8> {
     match url.scheme() {
         "https" => exchange_bytes_over_tls(served.tls, url, wire),
         _ => exchange_bytes(served.plain, wire),
@@ -348,7 +348,7 @@ fn a_page_over_http_2_is_recorded_with_its_fields_in_their_order() {
         return;
     }
     require("Chromium", is_installed("chromium"));
-    let served = Served::start(Path::new("portal"), &[]);
+    let served = ServeProcess::start(Path::new("portal"), &[]);
     let folder = tempfile::tempdir().expect("a folder can be made");
     let file = folder.path().join("portal.warc");
     let rules = format!("--browser-arg=--host-resolver-rules=MAP * {}", served.tls);
@@ -451,7 +451,7 @@ fn pinned_runs_fetch_the_same_and_differences_are_reported() {
              f.src = '//localhost:' + location.port + '/frame.html'; new Worker('/worker.js')</script>"
         ),
     );
-    let served = Served::start(folder.path(), &[]);
+    let served = ServeProcess::start(folder.path(), &[]);
     let output = folder.path().join("page.warc");
     let output = output.to_str().expect("the path is UTF-8");
     for (pinned, same) in [(true, true), (false, false)] {

@@ -11,7 +11,7 @@ use spdy_page::replica::Kind;
 use spdy_testkit::patience::{ended, patient, until};
 
 use crate::support::peers::{is_installed, require, wanted};
-use crate::support::program::{Served, run_expecting, spdy};
+use crate::support::program::{ServeProcess, run_expecting, spdy};
 
 #[test]
 fn a_failed_navigation_is_reported_with_its_reason() {
@@ -228,7 +228,7 @@ fn a_failed_page_does_not_stop_the_others() {
         return;
     }
     require("Chromium", is_installed("chromium"));
-    let served = Served::start(Path::new("flags"), &[]);
+    let served = ServeProcess::start(Path::new("flags"), &[]);
     let folder = tempfile::tempdir().expect("a folder can be made");
     let output = folder.path().join("pages");
     let url = format!("{}/", served.origin(false));

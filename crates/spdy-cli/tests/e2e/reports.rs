@@ -4,7 +4,7 @@ use std::fs;
 
 use serde_json::Value;
 
-use crate::support::chromium::{Chromium, Look};
+use crate::support::chromium::{Chromium, Viewport};
 use crate::support::peers::{is_installed, require, wanted};
 use crate::support::program::{run_expecting, spdy};
 
@@ -25,20 +25,20 @@ const EXPERIMENTS: [(&str, &str); 3] = [
     ),
 ];
 
-const LOOKS: [Look; 4] = [
-    Look {
+const LOOKS: [Viewport; 4] = [
+    Viewport {
         width: 1400,
         dark: false,
     },
-    Look {
+    Viewport {
         width: 1400,
         dark: true,
     },
-    Look {
+    Viewport {
         width: 390,
         dark: false,
     },
-    Look {
+    Viewport {
         width: 390,
         dark: true,
     },

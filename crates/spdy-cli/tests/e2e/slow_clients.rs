@@ -8,7 +8,7 @@ use std::time::Duration;
 use spdy_testkit::patience::patient;
 
 use crate::support::accelerator::Accelerator;
-use crate::support::echo_origin::{Asked, EchoOrigin};
+use crate::support::echo_origin::{EchoOrigin, ReceivedRequest};
 
 /// More than the connections that there may be to an origin.
 const UPLOADS: usize = 40;
@@ -57,7 +57,7 @@ fn uploads_that_never_end_do_not_keep_others_from_the_origin() {
             client.read_to_string(&mut got).expect("it answers");
             assert!(got.starts_with("HTTP/1.1 200"), "{got}");
         }
-        let asked: Vec<_> = origin.asked().iter().map(Asked::target).collect();
+        let asked: Vec<_> = origin.asked().iter().map(ReceivedRequest::target).collect();
         assert_eq!(asked, targets, "with {} halves open", uploads.len());
     }
 }

@@ -36,7 +36,7 @@ const LARGE: usize = 100_000;
 
 /// How a client is slow.
 #[derive(Clone, Debug)]
-struct Manner {
+struct SlowClientKind {
     /// As docs/reference/memory.md calls it.
     name: &'static str,
     /// It is in TLS, and speaks this there.
@@ -45,7 +45,7 @@ struct Manner {
     sent: Vec<u8>,
 }
 
-impl Manner {
+impl SlowClientKind {
     /// Those last that are cut off first: a head has 30 s, and all else a minute.
     fn all() -> Vec<Self> {
         let of = |name, tls, sent: &[u8]| Self {
@@ -107,7 +107,7 @@ impl Manner {
     }
 
     /// A client of this manner, the one of this number, at the moment from which it does nothing more.
-    async fn client(self, doors: Doors, number: usize) -> BoxIo {
+    async fn client(self, doors: ListenAddresses, number: usize) -> BoxIo {
         let socket = TcpSocket::new_v4().expect("there are sockets enough: ulimit -n");
         // What is not read is to wait at the server.
         socket.set_recv_buffer_size(4096).expect("a setting");
@@ -134,7 +134,7 @@ impl Manner {
     }
 
     /// So many of them, of which the first has this number.
-    async fn clients(&self, doors: &Doors, count: usize, first: usize) -> Vec<BoxIo> {
+    async fn clients(&self, doors: &ListenAddresses, count: usize, first: usize) -> Vec<BoxIo> {
         let (mut coming, mut held) = (JoinSet::new(), Vec::with_capacity(count));
         for number in first..first + count {
             coming.spawn(self.clone().client(doors.clone(), number));
@@ -152,7 +152,7 @@ impl Manner {
 
 /// Where they come in.
 #[derive(Clone)]
-struct Doors {
+struct ListenAddresses {
     plain: SocketAddr,
     tls: SocketAddr,
     client: ClientTls,
@@ -213,7 +213,7 @@ fn thousands_of_slow_clients_cost_the_documented_memory() {
     let authority = std::fs::read(origins.signed.path("authority.pem")).expect("it was written");
     let authority = certificates_from_pem(&authority, "a test's").expect("it is PEM");
     let trust = Trust::only(authority);
-    let doors = Doors {
+    let doors = ListenAddresses {
         plain: program.plain(),
         tls: program.tls,
         client: ClientTls::new(&trust, &TlsOptions::default()).expect("TLS can be set up"),
@@ -221,7 +221,7 @@ fn thousands_of_slow_clients_cost_the_documented_memory() {
     assert_serves(&program, 0);
     let before = program.memory();
 
-    let manners = Manner::all();
+    let manners = SlowClientKind::all();
     let (mut held, mut figures, mut most) = (Vec::new(), Vec::new(), CACHE_MIB << 20);
     let mut at_once = 0;
     let runtime = tokio::runtime::Runtime::new().expect("a runtime can be made");

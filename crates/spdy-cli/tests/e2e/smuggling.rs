@@ -22,12 +22,12 @@ pub(crate) const AFTER: &[u8] =
     b"GET /after HTTP/1.1\r\nHost: site.test\r\nConnection: close\r\n\r\n";
 
 /// The origin, and the accelerator in front of it.
-pub(crate) struct Stage {
+pub(crate) struct SmugglingSetup {
     pub(crate) origin: EchoOrigin,
     pub(crate) accelerator: Accelerator,
 }
 
-impl Stage {
+impl SmugglingSetup {
     pub(crate) fn start() -> Self {
         let origin = EchoOrigin::start("max-age=60", Duration::ZERO);
         let accelerator = Accelerator::start(&format!(
@@ -445,7 +445,7 @@ pub(crate) const PATHS: [&str; 60] = [
 /// Whatever two programs may take for one path, the cache does not: what is asked for, kept and sent on are the same bytes.
 #[test]
 fn no_two_paths_share_a_cache_key() {
-    let stage = Stage::start();
+    let stage = SmugglingSetup::start();
     let ask = |target: &str| {
         let request =
             format!("GET {target} HTTP/1.1\r\nHost: site.test\r\nConnection: close\r\n\r\n");
@@ -467,7 +467,7 @@ fn no_two_paths_share_a_cache_key() {
 /// The origin is told by which name and port it was asked, and may answer by that: so what it said to one is not kept for another.
 #[test]
 fn no_two_hosts_share_a_cache_key() {
-    let stage = Stage::start();
+    let stage = SmugglingSetup::start();
     let names = [
         "site.test",
         "site.test:81",
@@ -497,7 +497,7 @@ fn no_two_hosts_share_a_cache_key() {
 /// What a GET says of another target, method or host than its own is not passed on: it would be kept under its own.
 #[test]
 fn no_header_overrides_target_method_or_host() {
-    let stage = Stage::start();
+    let stage = SmugglingSetup::start();
     let claims = "X-Original-URL: /smuggled\r\nX-Rewrite-URL: /smuggled\r\nX_Original_URL: /smuggled\r\n\
         X-HTTP-Method-Override: DELETE\r\nX-Host: evil.test\r\nX-Forwarded-Host: evil.test\r\n\
         X_Forwarded_Host: evil.test\r\nX-Forwarded-Server: evil.test\r\nX-Forwarded-Prefix: /evil\r\n\
@@ -514,7 +514,7 @@ fn no_header_overrides_target_method_or_host() {
 
 /// Every case gets what it says, and who asks next gets his own.
 fn hold(cases: &[Case]) {
-    let stage = Stage::start();
+    let stage = SmugglingSetup::start();
     let mut wrong = Vec::new();
     for Case { what, bytes, gets } in cases {
         let got = stage.ask(&[bytes, AFTER].concat());
@@ -529,7 +529,7 @@ fn hold(cases: &[Case]) {
 }
 
 /// No head that the origin read can be read another way, and none was smuggled.
-pub(crate) fn assert_origin_had_one_reading(stage: &Stage) {
+pub(crate) fn assert_origin_had_one_reading(stage: &SmugglingSetup) {
     for asked in stage.origin.asked() {
         let head = asked.head.escape_ascii();
         assert!(!asked.target().contains("smuggled"), "{head}");

@@ -10,7 +10,7 @@ use serde::Deserialize;
 use crate::support::accelerator::Accelerator;
 use crate::support::echo_origin::EchoOrigin;
 use crate::support::peers::{is_installed, require, wanted};
-use crate::support::program::{From, Running, output};
+use crate::support::program::{ReadyOn, RunningProgram, output};
 
 fn interop(folder: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -20,7 +20,7 @@ fn interop(folder: &str) -> PathBuf {
 
 /// What `interop/cache-tests/run.js` tells of one test.
 #[derive(Debug, Deserialize)]
-struct Outcome {
+struct TestOutcome {
     id: String,
     kind: String,
     corrected: bool,
@@ -30,7 +30,7 @@ struct Outcome {
 }
 
 #[derive(Deserialize)]
-struct Listening {
+struct PortMessage {
     port: u16,
 }
 
@@ -52,8 +52,8 @@ fn the_cache_does_what_http_cache_tests_requires() {
     require("http-cache-tests", is_there && is_installed("node"));
     let mut origin = Command::new("node");
     origin.arg(folder.join("origin.js"));
-    let (_origin, port) = Running::start(origin, From::Stdout, |line| {
-        let listening = serde_json::from_str::<Listening>(line).ok()?;
+    let (_origin, port) = RunningProgram::start(origin, ReadyOn::Stdout, |line| {
+        let listening = serde_json::from_str::<PortMessage>(line).ok()?;
         Some(listening.port)
     });
     let accelerator = Accelerator::start(&format!(
@@ -71,7 +71,7 @@ fn the_cache_does_what_http_cache_tests_requires() {
         failures = 0
         "#
     ));
-    let run = |more: &[&str]| -> Vec<Outcome> {
+    let run = |more: &[&str]| -> Vec<TestOutcome> {
         let mut node = Command::new("node");
         node.arg(folder.join("run.js"))
             .arg(format!("http://{}", accelerator.plain()))

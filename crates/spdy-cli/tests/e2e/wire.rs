@@ -5,7 +5,7 @@ use std::process::Command;
 use crate::support::capture::Relay;
 use crate::support::files::FILES;
 use crate::support::peers::{is_installed, require, wanted};
-use crate::support::program::{Served, run_expecting, spdy};
+use crate::support::program::{ServeProcess, run_expecting, spdy};
 
 #[test]
 fn tshark_names_the_frames_of_a_fetch() {
@@ -13,7 +13,7 @@ fn tshark_names_the_frames_of_a_fetch() {
         return;
     }
     require("tshark", is_installed("tshark"));
-    let served = Served::start(&FILES.folder, &[]);
+    let served = ServeProcess::start(&FILES.folder, &[]);
     let relay = Relay::to(served.plain);
     let port = relay.address.port();
     let urls = ["0", "128", "10k", "1m"].map(|name| format!("http://{}/{name}", relay.address));

@@ -13,14 +13,14 @@ use spdy_frame::priority::Priority;
 use spdy_http::http1_text::{request_head_bytes, response_head_bytes};
 use spdy_net::error::{ExchangeError, Retry};
 
-use super::{Inner, Lease, Live, Queued};
+use super::{Inner, Lease, LiveConnection, QueuedRequest};
 use crate::connect::Phases;
 use crate::error::{Error, TimeoutPhase};
-use crate::exchange::{BodyReplay, LeasedBody, Patience};
+use crate::exchange::{BodyReplay, BodyTimeout, LeasedBody};
 use crate::origin::Origin;
 use crate::route::Route;
 use crate::timing::Timings;
-use crate::upload::Progress;
+use crate::upload::UploadProgress;
 
 /// So much before a server says it closes a connection it is not used any more.
 const KEEP_ALIVE_MARGIN: Duration = Duration::from_secs(1);
@@ -70,7 +70,7 @@ impl Inner {
         origin: Origin,
         request: Request<Body>,
         priority: Priority,
-        mut queued: Queued,
+        mut queued: QueuedRequest,
     ) -> Result<Response<Body>, Error> {
         let (head, mut body) = request.into_parts();
         let mut attempts_left = self.config.retries;
@@ -88,7 +88,7 @@ impl Inner {
             if is_guest && is_origin_rejected(&answer) {
                 let mut state = self.lock();
                 // A connection that was lost turned nobody away.
-                let stands = |live: &Live| !live.connection.is_closing();
+                let stands = |live: &LiveConnection| !live.connection.is_closing();
                 if state.live.get(&id).is_some_and(stands) {
                     state.pool.part(self.runtime.now(), id, &origin);
                 }
@@ -143,7 +143,7 @@ impl Inner {
     }
 
     /// A place on a connection, once there is one.
-    async fn place(&self, origin: &Origin, queued: &mut Queued) -> Result<Lease, Error> {
+    async fn place(&self, origin: &Origin, queued: &mut QueuedRequest) -> Result<Lease, Error> {
         let given = |lease: Result<_, _>| lease.unwrap_or(Err(Error::Closed));
         let Some(after) = self.config.queue_timeout else {
             return given((&mut queued.lease).await);
@@ -173,7 +173,7 @@ impl Inner {
         &self,
         origin: &Origin,
         mut answer: BoxFuture<T>,
-        progress: &Progress,
+        progress: &UploadProgress,
         after: Duration,
     ) -> Result<T, Error> {
         let mut due = progress.due(self.runtime.now(), after);
@@ -218,7 +218,7 @@ impl Inner {
         let answer = match self.config.head_timeout {
             None => lease.connection.send(request, priority).await,
             Some(after) => {
-                let progress = Progress::since(sent);
+                let progress = UploadProgress::since(sent);
                 let request = match http_body::Body::is_end_stream(request.body()) {
                     true => request,
                     false => request.map(|body| progress.of(body, self.runtime.clone())),
@@ -272,7 +272,7 @@ impl Inner {
         }
         let patience = self.config.body_timeout;
         let patience =
-            patience.map(|after| Patience::new(self.runtime.clone(), after, origin.clone()));
+            patience.map(|after| BodyTimeout::new(self.runtime.clone(), after, origin.clone()));
         let body = Body::wrap(LeasedBody::new(body, lease, patience));
         Ok(Response::from_parts(head, body))
     }

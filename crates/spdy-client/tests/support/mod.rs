@@ -20,7 +20,7 @@ use spdy_net::tls::{ClientTls, KeyLogTarget, ServerTls, TlsOptions};
 use spdy_net::verify::Trust;
 
 /// What takes a connection at an address.
-type Door = Arc<dyn Fn(BoxIo) + Send + Sync>;
+type Acceptor = Arc<dyn Fn(BoxIo) + Send + Sync>;
 
 #[derive(Clone, Default)]
 pub(crate) struct World(Arc<Mutex<State>>);
@@ -28,7 +28,7 @@ pub(crate) struct World(Arc<Mutex<State>>);
 #[derive(Default)]
 struct State {
     names: BTreeMap<String, Vec<IpAddr>>,
-    doors: BTreeMap<SocketAddr, Door>,
+    doors: BTreeMap<SocketAddr, Acceptor>,
     /// Names that were looked up, addresses that were connected to.
     look_ups: Vec<String>,
     connects: Vec<SocketAddr>,

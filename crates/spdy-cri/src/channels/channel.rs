@@ -26,19 +26,19 @@ pub(super) fn cost(bytes: usize) -> u32 {
 }
 
 /// Bytes that came and wait, with the room they take.
-pub(super) type Arrived = Result<(Bytes, OwnedSemaphorePermit), StreamError>;
+pub(super) type ReceivedBytes = Result<(Bytes, OwnedSemaphorePermit), StreamError>;
 
 /// Reads a channel. Dropped, what comes on it is passed over.
 #[derive(Debug)]
 pub(crate) struct Reader {
-    arrived: UnboundedReceiver<Arrived>,
+    arrived: UnboundedReceiver<ReceivedBytes>,
     current: Bytes,
     /// Frees the room of `current` when the next is taken.
     room: Option<OwnedSemaphorePermit>,
 }
 
 impl Reader {
-    pub(super) fn new(arrived: UnboundedReceiver<Arrived>) -> Self {
+    pub(super) fn new(arrived: UnboundedReceiver<ReceivedBytes>) -> Self {
         Self {
             arrived,
             current: Bytes::new(),
@@ -89,7 +89,7 @@ impl AsyncRead for Reader {
 
 /// What waits to be written, with the room it takes.
 #[derive(Debug)]
-pub(super) struct Outgoing {
+pub(super) struct QueuedPiece {
     pub(super) piece: Piece,
     pub(super) _room: Option<OwnedSemaphorePermit>,
 }
@@ -101,7 +101,7 @@ pub(crate) struct Writer {
     channel: u8,
     tells_end: bool,
     ended: bool,
-    outgoing: UnboundedSender<Outgoing>,
+    outgoing: UnboundedSender<QueuedPiece>,
     room: PollSemaphore,
 }
 
@@ -109,7 +109,7 @@ impl Writer {
     pub(super) fn new(
         channel: u8,
         tells_end: bool,
-        outgoing: UnboundedSender<Outgoing>,
+        outgoing: UnboundedSender<QueuedPiece>,
         room: Arc<Semaphore>,
     ) -> Self {
         Self {
@@ -154,7 +154,7 @@ impl Writer {
         let channel = self.channel;
         let piece = Piece::Data { channel, data };
         let _room = Some(room);
-        let sent = self.outgoing.send(Outgoing { piece, _room });
+        let sent = self.outgoing.send(QueuedPiece { piece, _room });
         sent.map_err(|_| StreamError::gone())
     }
 
@@ -163,7 +163,7 @@ impl Writer {
         if !std::mem::replace(&mut self.ended, true) && self.tells_end {
             let channel = self.channel;
             // Two bytes, once in the life of a channel: no room is asked for. Who left need not hear it.
-            let _ = self.outgoing.send(Outgoing {
+            let _ = self.outgoing.send(QueuedPiece {
                 piece: Piece::Close { channel },
                 _room: None,
             });

@@ -28,7 +28,9 @@ use tokio_tungstenite::tungstenite::protocol::CloseFrame;
 use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
 use tokio_tungstenite::tungstenite::{Error, Message};
 
-use super::channel::{Arrived, ENTRY_BYTES, MESSAGE_BYTES, Outgoing, Reader, Writer, cost};
+use super::channel::{
+    ENTRY_BYTES, MESSAGE_BYTES, QueuedPiece, Reader, ReceivedBytes, Writer, cost,
+};
 use super::codec::{self, BadMessage, Piece};
 use crate::error::StreamError;
 use crate::patience::within;
@@ -51,7 +53,7 @@ pub(crate) struct Heartbeat {
 
 /// Which way a channel goes, seen from here.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) enum Lane {
+pub(crate) enum ChannelDirection {
     /// Nobody asked for it: what comes is passed over.
     Unused,
     /// To us.
@@ -62,7 +64,7 @@ pub(crate) enum Lane {
     Both,
 }
 
-impl Lane {
+impl ChannelDirection {
     /// The same channel at the peer.
     pub(crate) fn reversed(self) -> Self {
         match self {
@@ -75,15 +77,15 @@ impl Lane {
 
 /// Our ends of a channel.
 #[derive(Debug)]
-pub(crate) struct Ends {
+pub(crate) struct ChannelEnds {
     pub(crate) reader: Option<Reader>,
     pub(crate) writer: Option<Writer>,
 }
 
 /// Keeps a connection open that has nothing to write.
 #[derive(Debug)]
-pub(crate) struct Held {
-    _outgoing: UnboundedSender<Outgoing>,
+pub(crate) struct KeepOpen {
+    _outgoing: UnboundedSender<QueuedPiece>,
 }
 
 /// A WebSocket of channels. Nothing moves but in [`run`](Self::run).
@@ -92,7 +94,7 @@ pub(crate) struct Channels<T> {
     socket: WebSocketStream<T>,
     protocol: ChannelProtocol,
     incoming: Incoming,
-    outgoing: UnboundedReceiver<Outgoing>,
+    outgoing: UnboundedReceiver<QueuedPiece>,
     write_room: Arc<Semaphore>,
     heartbeat: Option<Heartbeat>,
     runtime: SharedRuntime,
@@ -102,13 +104,13 @@ pub(crate) struct Channels<T> {
 #[derive(Debug)]
 struct Incoming {
     /// By number; `None` where nobody reads, or the peer has no more.
-    lanes: Vec<Option<UnboundedSender<Arrived>>>,
+    lanes: Vec<Option<UnboundedSender<ReceivedBytes>>>,
     room: Arc<Semaphore>,
 }
 
 /// Why reading came to its end.
 #[derive(Debug)]
-enum Fault {
+enum ReadEnd {
     /// The peer, by a close that is not normal, or the socket.
     Lost(String),
     /// The peer broke a rule; it is told so.
@@ -122,11 +124,11 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Channels<T> {
     pub(crate) fn new(
         socket: WebSocketStream<T>,
         protocol: ChannelProtocol,
-        lanes: &[Lane],
+        lanes: &[ChannelDirection],
         tells_end: bool,
         message_bytes: usize,
         runtime: SharedRuntime,
-    ) -> (Self, Vec<Ends>, Held) {
+    ) -> (Self, Vec<ChannelEnds>, KeepOpen) {
         let room = (message_bytes + ENTRY_BYTES).min(Semaphore::MAX_PERMITS);
         let mut incoming = Incoming {
             lanes: Vec::new(),
@@ -137,14 +139,14 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Channels<T> {
         let tells_end = tells_end && protocol.has_close();
         let mut ends = Vec::new();
         for (number, lane) in (0..=u8::MAX).zip(lanes) {
-            let reads = matches!(lane, Lane::Read | Lane::Both);
-            let writes = matches!(lane, Lane::Write | Lane::Both);
+            let reads = matches!(lane, ChannelDirection::Read | ChannelDirection::Both);
+            let writes = matches!(lane, ChannelDirection::Write | ChannelDirection::Both);
             let (lane, arrived) = unbounded_channel();
             incoming.lanes.push(reads.then_some(lane));
             let writer =
                 writes.then(|| Writer::new(number, tells_end, sender.clone(), write_room.clone()));
             let reader = reads.then(|| Reader::new(arrived));
-            ends.push(Ends { reader, writer });
+            ends.push(ChannelEnds { reader, writer });
         }
         let channels = Self {
             socket,
@@ -155,7 +157,7 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Channels<T> {
             heartbeat: None,
             runtime,
         };
-        let held = Held { _outgoing: sender };
+        let held = KeepOpen { _outgoing: sender };
         (channels, ends, held)
     }
 
@@ -198,15 +200,15 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Channels<T> {
                     // may never say anything again.
                     Err(error) => match within(&runtime, CLOSE_PATIENCE, reading).await {
                         Some(Ok(())) => Ok(()),
-                        Some(Err(_)) | None => Err(Fault::Lost(error.to_string())),
+                        Some(Err(_)) | None => Err(ReadEnd::Lost(error.to_string())),
                     },
                 },
-                () = heard.silence() => Err(Fault::Broken {
+                () = heard.silence() => Err(ReadEnd::Broken {
                     code: CloseCode::Away,
                     why: format!("nothing was said for {IDLE_TIMEOUT:?}"),
                 }),
                 after = heard.unanswered(heartbeat) => {
-                    Err(Fault::Lost(format!("a ping was not answered within {after:?}")))
+                    Err(ReadEnd::Lost(format!("a ping was not answered within {after:?}")))
                 }
             }
         };
@@ -219,8 +221,8 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Channels<T> {
             return Ok(());
         };
         let (why, code) = match fault {
-            Fault::Lost(why) => (why, None),
-            Fault::Broken { code, why } => (why, Some(code)),
+            ReadEnd::Lost(why) => (why, None),
+            ReadEnd::Broken { code, why } => (why, Some(code)),
         };
         let reason = why.chars().take(40).collect::<String>().into();
         let error = StreamError::WebSocket { why: why.into() };
@@ -282,7 +284,7 @@ async fn read<T: AsyncRead + AsyncWrite + Unpin>(
     protocol: ChannelProtocol,
     incoming: &mut Incoming,
     heard: &ActivityClock<'_>,
-) -> Result<(), Fault> {
+) -> Result<(), ReadEnd> {
     loop {
         heard.waits();
         let message = stream.next().await;
@@ -294,15 +296,15 @@ async fn read<T: AsyncRead + AsyncWrite + Unpin>(
             Some(Ok(Message::Ping(_) | Message::Pong(_) | Message::Frame(_))) => continue,
             Some(Ok(Message::Close(Some(close)))) if close.code != CloseCode::Normal => {
                 let (code, reason) = (close.code, close.reason);
-                return Err(Fault::Lost(format!("closed with {code} {reason}")));
+                return Err(ReadEnd::Lost(format!("closed with {code} {reason}")));
             }
             Some(Ok(Message::Close(_))) => return Ok(()),
             Some(Err(error @ Error::Capacity(_))) => {
                 let (code, why) = (CloseCode::Size, error.to_string());
-                return Err(Fault::Broken { code, why });
+                return Err(ReadEnd::Broken { code, why });
             }
-            Some(Err(error)) => return Err(Fault::Lost(error.to_string())),
-            None => return Err(Fault::Lost("it ended without a close".to_owned())),
+            Some(Err(error)) => return Err(ReadEnd::Lost(error.to_string())),
+            None => return Err(ReadEnd::Lost("it ended without a close".to_owned())),
         };
         match codec::decode(protocol, bytes) {
             Ok(None) => {}
@@ -313,7 +315,7 @@ async fn read<T: AsyncRead + AsyncWrite + Unpin>(
                     BadMessage::Close { .. } => CloseCode::Protocol,
                 };
                 let why = error.to_string();
-                return Err(Fault::Broken { code, why });
+                return Err(ReadEnd::Broken { code, why });
             }
         }
     }
@@ -321,7 +323,7 @@ async fn read<T: AsyncRead + AsyncWrite + Unpin>(
 
 impl Incoming {
     /// Gives a piece to its reader, once there is room for it.
-    async fn take(&mut self, piece: Piece) -> Result<(), Fault> {
+    async fn take(&mut self, piece: Piece) -> Result<(), ReadEnd> {
         match piece {
             Piece::Data { channel, data } => {
                 let Some(Some(lane)) = self.lanes.get(usize::from(channel)) else {
@@ -342,7 +344,7 @@ impl Incoming {
                 Some(lane) => *lane = None,
                 None => {
                     let (code, why) = (CloseCode::Protocol, format!("no channel {channel}"));
-                    return Err(Fault::Broken { code, why });
+                    return Err(ReadEnd::Broken { code, why });
                 }
             },
         }
@@ -361,7 +363,7 @@ impl Incoming {
 async fn write<T: AsyncRead + AsyncWrite + Unpin>(
     sink: &mut SplitSink<WebSocketStream<T>, Message>,
     protocol: ChannelProtocol,
-    mut outgoing: UnboundedReceiver<Outgoing>,
+    mut outgoing: UnboundedReceiver<QueuedPiece>,
     write_room: &Semaphore,
     heard: &ActivityClock<'_>,
     ping_every: Option<Duration>,
@@ -384,7 +386,7 @@ async fn write<T: AsyncRead + AsyncWrite + Unpin>(
             if next.is_none() {
                 break;
             }
-            while let Some(Outgoing { piece, _room }) = next {
+            while let Some(QueuedPiece { piece, _room }) = next {
                 sink.feed(codec::encode(protocol, &piece)).await?;
                 next = outgoing.try_recv().ok();
             }
@@ -406,10 +408,10 @@ fn never() -> BoxFuture<()> {
 /// When something last crossed the connection, a PING too, and whether one of ours is still to be answered.
 struct ActivityClock<'r> {
     runtime: &'r SharedRuntime,
-    state: Mutex<Heard>,
+    state: Mutex<ActivityState>,
 }
 
-struct Heard {
+struct ActivityState {
     at: Instant,
     /// The first PING of ours since something came.
     pinged: Option<Instant>,
@@ -419,7 +421,7 @@ struct Heard {
 
 impl<'r> ActivityClock<'r> {
     fn new(runtime: &'r SharedRuntime) -> Self {
-        let state = Mutex::new(Heard {
+        let state = Mutex::new(ActivityState {
             at: runtime.now(),
             pinged: None,
             reads: false,
@@ -427,7 +429,7 @@ impl<'r> ActivityClock<'r> {
         Self { runtime, state }
     }
 
-    fn state(&self) -> MutexGuard<'_, Heard> {
+    fn state(&self) -> MutexGuard<'_, ActivityState> {
         self.state.lock()
     }
 
@@ -439,7 +441,7 @@ impl<'r> ActivityClock<'r> {
     }
 
     fn came(&self) {
-        *self.state() = Heard {
+        *self.state() = ActivityState {
             at: self.runtime.now(),
             pinged: None,
             reads: false,

@@ -26,4 +26,6 @@ pub(crate) mod port_forward;
 pub(crate) mod remote_command;
 
 pub(crate) use channel::{Reader, Writer};
-pub(crate) use connection::{Channels, Ends, Heartbeat, Held, Lane, together};
+pub(crate) use connection::{
+    ChannelDirection, ChannelEnds, Channels, Heartbeat, KeepOpen, together,
+};

@@ -12,7 +12,7 @@ use spdy::SharedRuntime;
 use spdy::upgrade::Refusal;
 use tokio::io::{AsyncRead, AsyncWrite};
 
-use super::{Channels, Ends, Lane, together};
+use super::{ChannelDirection, ChannelEnds, Channels, together};
 use crate::handler::Handler;
 use crate::port_forward::complaint;
 use crate::protocol::{ChannelProtocol, PORT};
@@ -57,10 +57,10 @@ pub(crate) fn ports<B>(
 }
 
 /// The channels of `ports`, as the side that has the ports sees them.
-pub(crate) fn lanes(ports: &[u16]) -> Vec<Lane> {
+pub(crate) fn lanes(ports: &[u16]) -> Vec<ChannelDirection> {
     ports
         .iter()
-        .flat_map(|_| [Lane::Both, Lane::Write])
+        .flat_map(|_| [ChannelDirection::Both, ChannelDirection::Write])
         .collect()
 }
 
@@ -96,8 +96,14 @@ pub(crate) async fn serve<T, H>(
 }
 
 /// Forwards one connection.
-async fn forward<H: Handler>(handler: &H, sandbox: &str, port: u16, data: Ends, error: Ends) {
-    let Ends {
+async fn forward<H: Handler>(
+    handler: &H,
+    sandbox: &str,
+    port: u16,
+    data: ChannelEnds,
+    error: ChannelEnds,
+) {
+    let ChannelEnds {
         reader: Some(reader),
         writer: Some(writer),
     } = data

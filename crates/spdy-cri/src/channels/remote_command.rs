@@ -4,29 +4,35 @@ use bytes::Bytes;
 use spdy::SharedRuntime;
 use tokio::io::{AsyncRead, AsyncWrite};
 
-use super::{Channels, Ends, Lane, together};
+use super::{ChannelDirection, ChannelEnds, Channels, together};
 use crate::handler::{HandlerError, Streams};
 use crate::protocol::ChannelProtocol;
-use crate::request::Wanted;
+use crate::request::StreamOptions;
 use crate::resize::ResizeEvents;
 use crate::status::{self, ExitCode};
 use crate::stdio::{Input, Output};
 use crate::websocket;
 
 /// The channels of exec and attach in their order, as the side that runs the command sees them.
-pub(crate) fn lanes(wanted: Wanted) -> [Lane; 5] {
-    let lane = |wanted, lane| if wanted { lane } else { Lane::Unused };
+pub(crate) fn lanes(wanted: StreamOptions) -> [ChannelDirection; 5] {
+    let lane = |wanted, lane| {
+        if wanted {
+            lane
+        } else {
+            ChannelDirection::Unused
+        }
+    };
     [
-        lane(wanted.stdin, Lane::Read),
-        lane(wanted.stdout, Lane::Write),
-        lane(wanted.stderr, Lane::Write),
-        Lane::Write,
-        lane(wanted.tty, Lane::Read),
+        lane(wanted.stdin, ChannelDirection::Read),
+        lane(wanted.stdout, ChannelDirection::Write),
+        lane(wanted.stderr, ChannelDirection::Write),
+        ChannelDirection::Write,
+        lane(wanted.tty, ChannelDirection::Read),
     ]
 }
 
 /// Takes the ends apart: stdin, stdout, stderr, status, sizes.
-pub(crate) fn five(ends: Vec<Ends>) -> [Ends; 5] {
+pub(crate) fn five(ends: Vec<ChannelEnds>) -> [ChannelEnds; 5] {
     match ends.try_into() {
         Ok(five) => five,
         Err(ends) => unreachable!("five lanes gave {} ends", ends.len()),
@@ -37,7 +43,7 @@ pub(crate) fn five(ends: Vec<Ends>) -> [Ends; 5] {
 pub(crate) async fn serve<T, F>(
     io: T,
     protocol: ChannelProtocol,
-    wanted: Wanted,
+    wanted: StreamOptions,
     message_bytes: usize,
     runtime: &SharedRuntime,
     run: impl FnOnce(Streams) -> F,

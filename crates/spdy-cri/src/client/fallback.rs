@@ -11,7 +11,7 @@ use super::options::{Options, Transport};
 use super::port_forward::{PortForward, port_forward, port_forward_in_websocket};
 use super::process::{Process, exec, exec_in_websocket};
 use crate::error::ClientError;
-use crate::request::Wanted;
+use crate::request::StreamOptions;
 
 /// Whether the next way may fare better: the server has answered, and not so. A connection that fails, or
 /// a server that is silent, would fail the other way too.
@@ -61,7 +61,7 @@ where
 pub async fn exec_with_fallback<D, T>(
     dial: D,
     request: &Request<()>,
-    wanted: Wanted,
+    wanted: StreamOptions,
     options: Options,
     runtime: SharedRuntime,
 ) -> Result<Process, ClientError>
@@ -88,7 +88,7 @@ where
 pub async fn attach_with_fallback<D, T>(
     dial: D,
     request: &Request<()>,
-    wanted: Wanted,
+    wanted: StreamOptions,
     options: Options,
     runtime: SharedRuntime,
 ) -> Result<Process, ClientError>

@@ -10,7 +10,7 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite};
 use super::options::Options;
 use super::streamer::{Streamer, read_status, remote};
 use crate::channels::port_forward::{lanes, max_ports};
-use crate::channels::{Channels, Lane};
+use crate::channels::{ChannelDirection, Channels};
 use crate::error::{ClientError, RequestError, StreamError};
 use crate::patience::within;
 use crate::protocol::{ChannelProtocol, DATA, ERROR, PORT, PORT_FORWARD, REQUEST_ID};
@@ -168,7 +168,10 @@ where
     let offers = [protocol.name().to_owned()];
     let (socket, _) =
         websocket::connect(io, request, &offers, message_bytes, limits, &runtime).await?;
-    let lanes: Vec<_> = lanes(ports).into_iter().map(Lane::reversed).collect();
+    let lanes: Vec<_> = lanes(ports)
+        .into_iter()
+        .map(ChannelDirection::reversed)
+        .collect();
     let (channels, ends, held) = Channels::new(
         socket,
         protocol,

@@ -8,10 +8,10 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use super::options::Options;
 use super::streamer::{Streamer, read_until_end};
 use crate::channels::remote_command::{five, lanes};
-use crate::channels::{Channels, Held, Lane};
+use crate::channels::{ChannelDirection, Channels, KeepOpen};
 use crate::error::{ClientError, StreamError};
 use crate::protocol::{ChannelProtocol, ERROR, RESIZE, RemoteCommand, STDERR, STDIN, STDOUT};
-use crate::request::Wanted;
+use crate::request::StreamOptions;
 use crate::resize::Resizer;
 use crate::status::{self, ExitCode};
 use crate::stdio::{Input, Output};
@@ -33,15 +33,15 @@ pub struct Process {
     version: RemoteCommand,
     error: Input,
     /// The session ends with it.
-    _session: Kept,
+    _session: ProcessSession,
 }
 
 /// What a process runs over.
 #[derive(Debug)]
 #[expect(dead_code, reason = "kept for what dropping it ends")]
-enum Kept {
+enum ProcessSession {
     Spdy(Streamer),
-    WebSocket(Held),
+    WebSocket(KeepOpen),
 }
 
 impl Process {
@@ -89,7 +89,7 @@ impl Process {
 pub async fn exec<T>(
     io: T,
     request: &Request<()>,
-    wanted: Wanted,
+    wanted: StreamOptions,
     options: Options,
     runtime: SharedRuntime,
 ) -> Result<Process, ClientError>
@@ -139,7 +139,7 @@ where
         resize,
         version,
         error,
-        _session: Kept::Spdy(streamer),
+        _session: ProcessSession::Spdy(streamer),
     })
 }
 
@@ -151,7 +151,7 @@ where
 pub async fn attach<T>(
     io: T,
     request: &Request<()>,
-    wanted: Wanted,
+    wanted: StreamOptions,
     options: Options,
     runtime: SharedRuntime,
 ) -> Result<Process, ClientError>
@@ -170,7 +170,7 @@ where
 pub async fn exec_in_websocket<T>(
     io: T,
     request: &Request<()>,
-    wanted: Wanted,
+    wanted: StreamOptions,
     options: Options,
     runtime: SharedRuntime,
 ) -> Result<Process, ClientError>
@@ -196,7 +196,7 @@ where
             ChannelProtocol::from_name(name).ok_or(ClientError::Protocol { protocol: chosen })?
         }
     };
-    let lanes = lanes(wanted).map(Lane::reversed);
+    let lanes = lanes(wanted).map(ChannelDirection::reversed);
     let (channels, ends, held) = Channels::new(
         socket,
         protocol,
@@ -220,7 +220,7 @@ where
             .map(|sizes| Resizer::new(Output::of_channel(sizes))),
         version: protocol.version(),
         error: Input::of_channel(error),
-        _session: Kept::WebSocket(held),
+        _session: ProcessSession::WebSocket(held),
     })
 }
 
@@ -232,7 +232,7 @@ where
 pub async fn attach_in_websocket<T>(
     io: T,
     request: &Request<()>,
-    wanted: Wanted,
+    wanted: StreamOptions,
     options: Options,
     runtime: SharedRuntime,
 ) -> Result<Process, ClientError>

@@ -101,7 +101,7 @@ impl Drop for Kubernetes {
 
 /// How a client reaches a server.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum Road {
+pub(crate) enum Route {
     Direct,
     Proxy,
     Translated,
@@ -109,15 +109,15 @@ pub(crate) enum Road {
     WebSocketByProxy,
 }
 
-pub(crate) const ROUTES: [Road; 5] = [
-    Road::Direct,
-    Road::Proxy,
-    Road::Translated,
-    Road::WebSocket,
-    Road::WebSocketByProxy,
+pub(crate) const ROUTES: [Route; 5] = [
+    Route::Direct,
+    Route::Proxy,
+    Route::Translated,
+    Route::WebSocket,
+    Route::WebSocketByProxy,
 ];
 
-impl Road {
+impl Route {
     /// What to ask to be led to `url`.
     pub(crate) fn lead(self, kubernetes: &Kubernetes, translator: &str, url: &str) -> String {
         match self {

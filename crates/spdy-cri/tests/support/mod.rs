@@ -15,7 +15,7 @@ use spdy::runtime::{BoxFuture, Runtime};
 use spdy::{Instant, SharedRuntime};
 use spdy_cri::{
     AttachRequest, Config, Connection, ExecRequest, ExitCode, Handler, HandlerError, Output,
-    PortForwardRequest, StreamingServer, Streams, Wanted,
+    PortForwardRequest, StreamOptions, StreamingServer, Streams,
 };
 use spdy_testkit::closed_port::ClosedPort;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
@@ -237,14 +237,14 @@ pub(crate) fn dead_port() -> u16 {
     ClosedPort::for_good().port()
 }
 
-pub(crate) const PIPES: Wanted = Wanted {
+pub(crate) const PIPES: StreamOptions = StreamOptions {
     stdin: true,
     stdout: true,
     stderr: true,
     tty: false,
 };
 
-pub(crate) const TERMINAL: Wanted = Wanted {
+pub(crate) const TERMINAL: StreamOptions = StreamOptions {
     stdin: true,
     stdout: true,
     stderr: false,
@@ -259,7 +259,7 @@ pub(crate) fn forward_to(ports: &[u16]) -> PortForwardRequest {
     }
 }
 
-pub(crate) fn exec(command: &[&str], wanted: Wanted) -> ExecRequest {
+pub(crate) fn exec(command: &[&str], wanted: StreamOptions) -> ExecRequest {
     ExecRequest {
         container: "c1".to_owned(),
         command: command.iter().map(|&part| part.to_owned()).collect(),

@@ -6,11 +6,11 @@ use std::net::IpAddr;
 use spdy_clock::Instant;
 
 /// What came of a look-up that is worth keeping: addresses, or that there are none.
-pub(super) type Known = Result<Vec<IpAddr>, Nothing>;
+pub(super) type CachedAnswer = Result<Vec<IpAddr>, NegativeAnswer>;
 
 /// There is nothing.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(super) enum Nothing {
+pub(super) enum NegativeAnswer {
     /// No such name.
     Name,
     /// A name without addresses.
@@ -20,19 +20,19 @@ pub(super) enum Nothing {
 /// Hosts, and when each is to be forgotten.
 #[derive(Debug, Default)]
 pub(super) struct Cache {
-    hosts: BTreeMap<String, (Instant, Known)>,
+    hosts: BTreeMap<String, (Instant, CachedAnswer)>,
     ends: BTreeMap<(Instant, String), ()>,
 }
 
 impl Cache {
     /// What is known of `host` at `now`.
-    pub(super) fn get(&self, now: Instant, host: &str) -> Option<Known> {
+    pub(super) fn get(&self, now: Instant, host: &str) -> Option<CachedAnswer> {
         let (end, known) = self.hosts.get(host)?;
         (now < *end).then(|| known.clone())
     }
 
     /// Keeps `known` until `end`; past `limit` hosts the one that ends first makes room.
-    pub(super) fn put(&mut self, host: &str, end: Instant, known: Known, limit: usize) {
+    pub(super) fn put(&mut self, host: &str, end: Instant, known: CachedAnswer, limit: usize) {
         if limit == 0 {
             return;
         }
@@ -77,8 +77,8 @@ mod tests {
         cache.put("a.test", at(10), known.clone(), 2);
         assert_eq!(cache.get(at(9), "a.test"), Some(known));
         assert_eq!(cache.get(at(10), "a.test"), None);
-        cache.put("a.test", at(20), Err(Nothing::Name), 2);
-        assert_eq!(cache.get(at(10), "a.test"), Some(Err(Nothing::Name)));
+        cache.put("a.test", at(20), Err(NegativeAnswer::Name), 2);
+        assert_eq!(cache.get(at(10), "a.test"), Some(Err(NegativeAnswer::Name)));
         assert_eq!(cache.len(), 1);
     }
 
@@ -86,7 +86,7 @@ mod tests {
     fn one_host_over_the_limit_evicts_the_first_to_expire() {
         let mut cache = Cache::default();
         for (host, end) in [("a.test", 30), ("b.test", 10), ("c.test", 20)] {
-            cache.put(host, at(end), Err(Nothing::Address), 2);
+            cache.put(host, at(end), Err(NegativeAnswer::Address), 2);
         }
         assert_eq!(cache.len(), 2);
         assert_eq!(cache.get(at(0), "b.test"), None);

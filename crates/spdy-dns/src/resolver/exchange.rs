@@ -10,7 +10,7 @@ use spdy_net::network::SharedNetwork;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use crate::datagrams::Datagrams;
-use crate::resolver::reply::{Question, Reply, Transport};
+use crate::resolver::reply::{QueryTransport, Question, Reply};
 use crate::resolver::unwanted::{Mismatch, SpoofBudget};
 
 /// Room for a reply, which was asked to be of 1232 bytes, and for one to a neighbour that does not count.
@@ -60,7 +60,7 @@ async fn query_udp(
         let same = from.address.port() == server.port()
             && from.address.ip().to_canonical() == server.ip().to_canonical();
         let reply = match same {
-            true => question.reply(bytes, Transport::Udp),
+            true => question.reply(bytes, QueryTransport::Udp),
             false => Err(Mismatch::Source),
         };
         match reply {
@@ -93,7 +93,7 @@ async fn ask_over_tcp(
     let mut reply = vec![0; u16::from_be_bytes(len).into()];
     io.read_exact(&mut reply).await?;
     let other = |_| io::Error::new(io::ErrorKind::InvalidData, "a reply to another question");
-    question.reply(&reply, Transport::Tcp).map_err(other)
+    question.reply(&reply, QueryTransport::Tcp).map_err(other)
 }
 
 async fn within<T>(

@@ -15,7 +15,7 @@ use rand_chacha::rand_core::SeedableRng;
 use spdy::runtime::{BoxFuture, SharedRuntime};
 use spdy_net::network::{BoxIo, DatagramSocket, Network, SharedNetwork};
 
-use crate::resolver::cache::{Cache, Known, Nothing};
+use crate::resolver::cache::{Cache, CachedAnswer, NegativeAnswer};
 use crate::resolver::config::ResolverConfig;
 use crate::resolver::exchange::ask;
 use crate::resolver::reply::{Question, Reply};
@@ -36,9 +36,9 @@ pub struct Resolver {
 }
 
 /// A place among the look-ups under way.
-struct Place(Arc<AtomicUsize>);
+struct LookupPermit(Arc<AtomicUsize>);
 
-impl Drop for Place {
+impl Drop for LookupPermit {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::AcqRel);
     }
@@ -103,8 +103,8 @@ impl Resolver {
         };
         known.map_err(|nothing| {
             let what = match nothing {
-                Nothing::Name => "no host is called",
-                Nothing::Address => "there is no address of",
+                NegativeAnswer::Name => "no host is called",
+                NegativeAnswer::Address => "there is no address of",
             };
             let why = format!("{what} {host} (`upstream.resolve` gives a name an address)");
             io::Error::new(io::ErrorKind::NotFound, why)
@@ -112,13 +112,13 @@ impl Resolver {
     }
 
     /// What there is to know, and for how long.
-    async fn look_up(&self, host: &str) -> io::Result<(Known, Duration)> {
+    async fn look_up(&self, host: &str) -> io::Result<(CachedAnswer, Duration)> {
         let _place = self.place()?;
         let config = &self.config;
         if config.servers.is_empty() {
             let addresses = self.network.resolve(host).await?;
             return Ok(if addresses.is_empty() {
-                (Err(Nothing::Address), config.max_negative_ttl)
+                (Err(NegativeAnswer::Address), config.max_negative_ttl)
             } else {
                 (Ok(addresses), config.untold_ttl)
             });
@@ -143,8 +143,8 @@ impl Resolver {
             }
             (Ok((Err(nothing), ttl)), Ok((Err(also), ttl_also))) => {
                 let nothing = match (nothing, also) {
-                    (Nothing::Name, Nothing::Name) => Nothing::Name,
-                    _ => Nothing::Address,
+                    (NegativeAnswer::Name, NegativeAnswer::Name) => NegativeAnswer::Name,
+                    _ => NegativeAnswer::Address,
                 };
                 let ttl = ttl.min(ttl_also).min(config.max_negative_ttl);
                 Ok((Err(nothing), ttl))
@@ -158,9 +158,9 @@ impl Resolver {
         ttl.max(self.config.min_ttl).min(self.config.max_ttl)
     }
 
-    fn place(&self) -> io::Result<Place> {
+    fn place(&self) -> io::Result<LookupPermit> {
         let before = self.under_way.fetch_add(1, Ordering::AcqRel);
-        let place = Place(self.under_way.clone());
+        let place = LookupPermit(self.under_way.clone());
         if before >= self.config.look_ups {
             let most = self.config.look_ups;
             let why = format!("{most} look-ups are under way, no more are begun");
@@ -175,7 +175,7 @@ impl Resolver {
         name: Name,
         kind: RecordType,
         suspicion: &SpoofBudget,
-    ) -> io::Result<(Known, Duration)> {
+    ) -> io::Result<(CachedAnswer, Duration)> {
         let (mut name, mut ttl, mut aliases) = (name, Duration::MAX, 0);
         let mut seen = BTreeSet::new();
         while seen.insert(name.clone()) {

@@ -9,7 +9,7 @@ use hickory_proto::serialize::binary::{BinDecodable, BinDecoder};
 use rand_chacha::rand_core::Rng;
 
 use crate::answers::MAX_UDP;
-use crate::resolver::cache::Nothing;
+use crate::resolver::cache::NegativeAnswer;
 use crate::resolver::unwanted::Mismatch;
 
 /// Addresses of one type that are taken from a reply; more are left where they are.
@@ -52,7 +52,7 @@ impl Question {
     /// # Errors
     ///
     /// It is a reply to another question, or none at all.
-    pub(super) fn reply(&self, bytes: &[u8], transport: Transport) -> Result<Reply, Mismatch> {
+    pub(super) fn reply(&self, bytes: &[u8], transport: QueryTransport) -> Result<Reply, Mismatch> {
         // The head first: whoever guesses makes us read no more.
         let head = Header::read(&mut BinDecoder::new(bytes)).map_err(|_| Mismatch::Header)?;
         if head.metadata.id != self.id || head.metadata.message_type != MessageType::Response {
@@ -74,7 +74,7 @@ impl Question {
         {
             return Err(Mismatch::Question);
         }
-        if transport == Transport::Udp && !found.name().eq_ignore_root_case(query.name()) {
+        if transport == QueryTransport::Udp && !found.name().eq_ignore_root_case(query.name()) {
             return Err(Mismatch::Case);
         }
         if message.metadata.truncation {
@@ -123,8 +123,8 @@ impl Question {
             });
             let Some((target, alias_ttl)) = targets.next() else {
                 let nothing = match message.metadata.response_code {
-                    ResponseCode::NXDomain => Nothing::Name,
-                    _ => Nothing::Address,
+                    ResponseCode::NXDomain => NegativeAnswer::Name,
+                    _ => NegativeAnswer::Address,
                 };
                 // An alias that leads out of the reply, and no word of where it leads.
                 let soa = message
@@ -135,10 +135,12 @@ impl Question {
                         _ => None,
                     });
                 return match soa {
-                    None if !through.is_empty() && nothing == Nothing::Address => Reply::Alias {
-                        ttl: seconds(ttl),
-                        through,
-                    },
+                    None if !through.is_empty() && nothing == NegativeAnswer::Address => {
+                        Reply::Alias {
+                            ttl: seconds(ttl),
+                            through,
+                        }
+                    }
                     _ => Reply::Nothing {
                         nothing,
                         ttl: seconds(soa.unwrap_or(0).min(ttl)),
@@ -155,7 +157,7 @@ impl Question {
 
 /// How a question is sent. Over TCP an attacker off the path cannot reply, so the case of the name does not count.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(super) enum Transport {
+pub(super) enum QueryTransport {
     Udp,
     Tcp,
 }
@@ -195,12 +197,9 @@ pub(super) enum Reply {
         through: Vec<Name>,
     },
     /// Aliases to a name that must be asked for: the last of them.
-    Alias {
-        ttl: Duration,
-        through: Vec<Name>,
-    },
+    Alias { ttl: Duration, through: Vec<Name> },
     Nothing {
-        nothing: Nothing,
+        nothing: NegativeAnswer,
         ttl: Duration,
     },
     /// Aliases that lead back.
@@ -240,7 +239,7 @@ mod tests {
             let data = RData::CNAME(CNAME(name(to)));
             message.add_answer(Record::from_rdata(name(from), 60, data));
         }
-        question.reply(&message.to_vec().unwrap(), Transport::Udp)
+        question.reply(&message.to_vec().unwrap(), QueryTransport::Udp)
     }
 
     #[test]
@@ -253,7 +252,7 @@ mod tests {
             let mut record = Record::from_rdata(name("a.test."), 60, data);
             record.dns_class = class;
             message.add_answer(record);
-            let reply = question.reply(&message.to_vec().unwrap(), Transport::Udp);
+            let reply = question.reply(&message.to_vec().unwrap(), QueryTransport::Udp);
             assert_eq!(
                 matches!(reply, Ok(Reply::Addresses { .. })),
                 is_one,
@@ -285,7 +284,7 @@ mod tests {
         let mut cut = question.message();
         cut[2] |= 0x82; // a response, and truncated
         for len in 12..=cut.len() {
-            let reply = question.reply(&cut[..len], Transport::Udp);
+            let reply = question.reply(&cut[..len], QueryTransport::Udp);
             assert_eq!(reply, Ok(Reply::Truncated), "{len}");
         }
     }
@@ -320,8 +319,11 @@ mod tests {
         };
         message.queries[0].name = name(&other);
         let bytes = message.to_vec().unwrap();
-        assert_eq!(question.reply(&bytes, Transport::Udp), Err(Mismatch::Case));
-        assert!(question.reply(&bytes, Transport::Tcp).is_ok());
+        assert_eq!(
+            question.reply(&bytes, QueryTransport::Udp),
+            Err(Mismatch::Case)
+        );
+        assert!(question.reply(&bytes, QueryTransport::Tcp).is_ok());
     }
 
     proptest! {
@@ -331,8 +333,8 @@ mod tests {
             let mut near = question.message();
             near[2] |= 0x80;
             near.splice(at.min(near.len()).., bytes.iter().copied());
-            let _ = question.reply(&near, Transport::Udp);
-            let _ = question.reply(&bytes, Transport::Tcp);
+            let _ = question.reply(&near, QueryTransport::Udp);
+            let _ = question.reply(&bytes, QueryTransport::Tcp);
         }
     }
 }

@@ -3,7 +3,7 @@
 use spdy_frame::frame::{Frame, SettingId};
 use spdy_frame::header_block::HeaderBlock;
 use spdy_frame::version::Version;
-use spdy_testkit::transcripts::{self, Seen, Side};
+use spdy_testkit::transcripts::{self, ReferenceFrame, Side};
 
 use crate::support::{self, Meaning};
 
@@ -43,8 +43,8 @@ fn joined(lines: impl IntoIterator<Item = Line>) -> Vec<Line> {
 }
 
 /// What the vector says.
-fn of_seen(seen: &Seen) -> Line {
-    let Seen {
+fn of_seen(seen: &ReferenceFrame) -> Line {
+    let ReferenceFrame {
         flags,
         length,
         stream,
@@ -98,7 +98,7 @@ fn of_seen(seen: &Seen) -> Line {
     Line::Control(format!("{kind} flags {flags} length {length}: {rest}"))
 }
 
-fn block_of(seen: &Seen) -> String {
+fn block_of(seen: &ReferenceFrame) -> String {
     match (&seen.headers, &seen.tshark_says) {
         (_, Some(_)) => "unread".to_owned(),
         (headers, None) => format!("{:?}", headers.as_deref().unwrap_or_default()),

@@ -19,7 +19,7 @@ const RECORD_BYTES: usize = (1 << 14) + 2048;
 
 /// What comes out.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub(crate) enum Opened {
+pub(crate) enum TlsOutput {
     /// The protocol that the two agreed on.
     Alpn(Instant, String),
     /// Application data.
@@ -82,7 +82,7 @@ impl Tls {
         direction: Direction,
         bytes: &[u8],
         keys: &KeyLog,
-        out: &mut Vec<Opened>,
+        out: &mut Vec<TlsOutput>,
     ) {
         let half = &mut self.halves[direction.index()];
         if self.failed || half.lost {
@@ -114,7 +114,7 @@ impl Tls {
         at: Instant,
         direction: Direction,
         len: u64,
-        out: &mut Vec<Opened>,
+        out: &mut Vec<TlsOutput>,
     ) {
         let half = &mut self.halves[direction.index()];
         if self.failed || half.lost {
@@ -133,7 +133,7 @@ impl Tls {
                     let plain = opener.plain_len(half.input.len() + rest - RECORD_HEAD);
                     opener.pass_over();
                     half.input.clear();
-                    out.push(Opened::Gap(at, direction, plain as u64));
+                    out.push(TlsOutput::Gap(at, direction, plain as u64));
                 }
                 half.skip = rest - len;
             }
@@ -148,7 +148,7 @@ impl Tls {
                         " in its handshake"
                     },
                 );
-                out.push(Opened::Failed(
+                out.push(TlsOutput::Failed(
                     at,
                     format!("{len} bytes of TLS from the {sender} are not in the capture{during}: what follows them cannot be opened"),
                 ));
@@ -156,13 +156,13 @@ impl Tls {
         }
     }
 
-    fn fail(&mut self, at: Instant, why: impl Into<String>, out: &mut Vec<Opened>) {
+    fn fail(&mut self, at: Instant, why: impl Into<String>, out: &mut Vec<TlsOutput>) {
         self.failed = true;
         for half in &mut self.halves {
             half.input = BytesMut::new();
             half.handshake = BytesMut::new();
         }
-        out.push(Opened::Failed(at, why.into()));
+        out.push(TlsOutput::Failed(at, why.into()));
     }
 
     /// Takes one record; `false` if there is none, or it has to wait for the other direction.
@@ -171,7 +171,7 @@ impl Tls {
         at: Instant,
         direction: Direction,
         keys: &KeyLog,
-        out: &mut Vec<Opened>,
+        out: &mut Vec<TlsOutput>,
     ) -> bool {
         let half = &mut self.halves[direction.index()];
         let Some(total) = record_len(&half.input) else {
@@ -243,7 +243,7 @@ impl Tls {
         half.opened = true;
         match kind {
             APPLICATION_DATA if !plain.is_empty() => {
-                out.push(Opened::Plain(at, direction, plain.into()));
+                out.push(TlsOutput::Plain(at, direction, plain.into()));
             }
             HANDSHAKE if is_13 => self.handshake(at, direction, &plain, keys, out),
             ALERT | HANDSHAKE | APPLICATION_DATA => {}
@@ -265,7 +265,7 @@ impl Tls {
         direction: Direction,
         bytes: &[u8],
         keys: &KeyLog,
-        out: &mut Vec<Opened>,
+        out: &mut Vec<TlsOutput>,
     ) {
         self.halves[direction.index()]
             .handshake
@@ -297,7 +297,7 @@ impl Tls {
         kind: u8,
         body: &[u8],
         keys: &KeyLog,
-        out: &mut Vec<Opened>,
+        out: &mut Vec<TlsOutput>,
     ) {
         const CLIENT_HELLO: u8 = 1;
         const SERVER_HELLO: u8 = 2;
@@ -316,7 +316,7 @@ impl Tls {
                 None => self.fail(at, "a ServerHello that ends early", out),
             },
             (Direction::ToClient, ENCRYPTED_EXTENSIONS) => {
-                out.extend(encrypted_alpn(body).map(|name| Opened::Alpn(at, name)));
+                out.extend(encrypted_alpn(body).map(|name| TlsOutput::Alpn(at, name)));
             }
             (_, FINISHED) => {
                 let label = match direction {
@@ -337,7 +337,7 @@ impl Tls {
         }
     }
 
-    fn agreed(&mut self, at: Instant, hello: ServerHello, keys: &KeyLog, out: &mut Vec<Opened>) {
+    fn agreed(&mut self, at: Instant, hello: ServerHello, keys: &KeyLog, out: &mut Vec<TlsOutput>) {
         let Some(suite) = Suite::of(hello.suite) else {
             let why = format!(
                 "cipher suite {:#06x} is not opened: AES-GCM and ChaCha20-Poly1305 of TLS 1.2 and 1.3 are",
@@ -347,7 +347,7 @@ impl Tls {
         };
         let is_13 = hello.is_13;
         let alpn = hello.alpn.clone();
-        out.extend(alpn.map(|name| Opened::Alpn(at, name)));
+        out.extend(alpn.map(|name| TlsOutput::Alpn(at, name)));
         self.server_hello = Some((hello, suite));
         if is_13 {
             let client = self.decryptor_13(at, Label::ClientHandshake, keys, out);
@@ -365,7 +365,7 @@ impl Tls {
         at: Instant,
         label: Label,
         keys: &KeyLog,
-        out: &mut Vec<Opened>,
+        out: &mut Vec<TlsOutput>,
     ) -> Option<RecordDecryptor> {
         let opener = self.server_hello.as_ref().zip(self.client_hello.as_ref());
         let opener = opener.and_then(|((_, suite), hello)| {
@@ -382,7 +382,7 @@ impl Tls {
         at: Instant,
         direction: Direction,
         keys: &KeyLog,
-        out: &mut Vec<Opened>,
+        out: &mut Vec<TlsOutput>,
     ) {
         let (Some(client), Some((server, suite))) = (&self.client_hello, &self.server_hello) else {
             // Of a client that was asked to retry: 1.3.

@@ -16,4 +16,4 @@ mod connection;
 mod hello;
 pub mod key_log;
 
-pub(crate) use connection::{Opened, Tls};
+pub(crate) use connection::{Tls, TlsOutput};

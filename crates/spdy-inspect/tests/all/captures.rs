@@ -6,7 +6,7 @@ use spdy_inspect::inspector::Options;
 use spdy_inspect::limits::Limits;
 use spdy_testkit::live;
 
-use crate::support::Told;
+use crate::support::Inspection;
 use crate::support::file::{block, pcap, pcapng};
 use crate::support::tcp::{LINKS, Wire};
 
@@ -34,7 +34,7 @@ fn wire(link: u32, v6: bool, mss: usize) -> Wire {
 
 fn outline() -> Vec<String> {
     let wire = wire(101, false, 1000);
-    let told = Told::of_file(
+    let told = Inspection::of_file(
         &pcap(&wire.packets, 101, false, true),
         Options::default(),
         1 << 20,
@@ -51,10 +51,10 @@ fn every_form_of_file_reads_the_same_in_any_pieces() {
     for piece in [1, 7, 4096] {
         for (big_endian, nanos) in [(false, false), (false, true), (true, false), (true, true)] {
             let file = pcap(&wire.packets, 1, big_endian, nanos);
-            let told = Told::of_file(&file, Options::default(), piece);
+            let told = Inspection::of_file(&file, Options::default(), piece);
             assert_eq!(told.outline(), want, "{big_endian} {nanos} {piece}");
         }
-        let told = Told::of_file(&pcapng(&wire.packets, 1, None), Options::default(), piece);
+        let told = Inspection::of_file(&pcapng(&wire.packets, 1, None), Options::default(), piece);
         assert_eq!(told.outline(), want, "pcapng {piece}");
     }
 }
@@ -69,7 +69,7 @@ fn every_link_and_both_versions_of_ip_are_read() {
             }
             let wire = wire(link, v6, 50);
             let file = pcap(&wire.packets, link, false, true);
-            let told = Told::of_file(&file, Options::default(), 4096);
+            let told = Inspection::of_file(&file, Options::default(), 4096);
             assert_eq!(told.outline(), want, "link {link}, v6 {v6}");
         }
     }
@@ -87,7 +87,7 @@ fn segments_out_of_order_repeated_and_overlapping_read_the_same() {
         packets.push(pair[0].clone());
     }
     packets.extend(wire.packets.split_off(wire.packets.len() - 2));
-    let told = Told::of_file(&pcap(&packets, 101, false, true), Options::default(), 4096);
+    let told = Inspection::of_file(&pcap(&packets, 101, false, true), Options::default(), 4096);
     assert_eq!(told.outline(), want);
     let [to_server, to_client] = told.summary().segments;
     assert!(
@@ -101,7 +101,7 @@ fn segments_out_of_order_repeated_and_overlapping_read_the_same() {
 fn the_client_is_found_without_a_syn() {
     let want = outline();
     let wire = wire(101, false, 10_000);
-    let told = Told::of_file(
+    let told = Inspection::of_file(
         &pcap(&wire.packets[3..], 101, false, true),
         Options::default(),
         4096,
@@ -121,7 +121,7 @@ fn late_retransmissions_are_ignored_and_ports_are_reusable() {
     let mut first = wire(101, false, 10_000);
     let again = first.packets[3].clone();
     first.packets.push(again);
-    let once = Told::of_file(
+    let once = Inspection::of_file(
         &pcap(&first.packets, 101, false, true),
         Options::default(),
         4096,
@@ -137,7 +137,7 @@ fn late_retransmissions_are_ignored_and_ports_are_reusable() {
     }
     first.packets.extend(second.packets);
     let file = pcap(&first.packets, 101, false, true);
-    let twice = Told::of_file(&file, Options::default(), 4096);
+    let twice = Inspection::of_file(&file, Options::default(), 4096);
     assert_eq!(twice.frames().len(), 2 * want.len());
 }
 

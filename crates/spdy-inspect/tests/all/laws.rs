@@ -7,7 +7,7 @@ use spdy_inspect::inspector::{Inspector, Options};
 use spdy_inspect::limits::Limits;
 use spdy_testkit::live;
 
-use crate::support::Told;
+use crate::support::Inspection;
 use crate::support::file::{pcap, pcapng};
 use crate::support::tcp::Wire;
 
@@ -19,7 +19,7 @@ fn read(file: &[u8]) {
         inspector.record(&record);
     }
     let _ = reader.finish();
-    let _ = Told::of(inspector);
+    let _ = Inspection::of(inspector);
 }
 
 proptest! {
@@ -47,7 +47,7 @@ proptest! {
                 inspector.record(&Record::Packet { unix_nanos: 0, link, bytes: packet.clone().into(), cut: false });
             }
         }
-        let _ = Told::of(inspector);
+        let _ = Inspection::of(inspector);
     }
 
     #[test]
@@ -58,7 +58,7 @@ proptest! {
         let starts: [&[u8]; 4] = [&[], &[0x80, 3, 0, 1], &[0x16, 3, 1, 0, 80, 1], b"GET / HTTP/1.1\r\nUpgrade: spdy/3.1\r\n\r\n"];
         let mut inspector = Inspector::new(Options::default());
         inspector.streams(&[starts[client.0], &client.1].concat(), &[starts[server.0], &server.1].concat());
-        let _ = Told::of(inspector);
+        let _ = Inspection::of(inspector);
     }
 
     #[test]
@@ -87,7 +87,7 @@ proptest! {
             wire.connect();
             wire.send(ToServer, &exec.client.bytes, 10_000);
             wire.send(ToClient, &exec.server.bytes, 10_000);
-            Told::of_file(&pcap(&wire.packets, 101, false, true), Options::default(), 1 << 20).outline()
+            Inspection::of_file(&pcap(&wire.packets, 101, false, true), Options::default(), 1 << 20).outline()
         };
         let mut wire = Wire::new(101, false);
         wire.connect();
@@ -101,7 +101,7 @@ proptest! {
                 group.swap(at, (state >> 33) as usize % (at + 1));
             }
         }
-        let told = Told::of_file(&pcap(&wire.packets, 101, false, true), Options::default(), 1 << 20);
+        let told = Inspection::of_file(&pcap(&wire.packets, 101, false, true), Options::default(), 1 << 20);
         prop_assert_eq!(told.outline(), want);
     }
 }

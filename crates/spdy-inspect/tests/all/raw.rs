@@ -3,13 +3,13 @@
 use spdy_frame::frame::Frame;
 use spdy_frame::version::Version;
 use spdy_inspect::direction::Direction;
-use spdy_inspect::event::{Found, FrameRecord, What};
+use spdy_inspect::event::{DetectionMethod, EventKind, FrameRecord};
 use spdy_inspect::inspector::{Inspector, Options};
 use spdy_inspect::limits::Limits;
 use spdy_testkit::fields::{Fields, Header};
 use spdy_testkit::{live, sequences};
 
-use crate::support::Told;
+use crate::support::Inspection;
 use crate::support::file::pcap;
 use crate::support::frames::Writer;
 use crate::support::tcp::Wire;
@@ -90,10 +90,10 @@ fn got(seen: &FrameRecord) -> Meaning {
     (name, stream, headers, len)
 }
 
-fn streams(client: &[u8], server: &[u8], options: Options) -> Told {
+fn streams(client: &[u8], server: &[u8], options: Options) -> Inspection {
     let mut inspector = Inspector::new(options);
     inspector.streams(client, server);
-    Told::of(inspector)
+    Inspection::of(inspector)
 }
 
 #[test]
@@ -164,7 +164,7 @@ fn a_kubernetes_exec_is_followed_through_its_upgrade() {
     let begun = &told.summary().begun;
     assert_eq!(
         (begun.found, begun.version),
-        (Found::Upgrade, Some(Version::V31))
+        (DetectionMethod::Upgrade, Some(Version::V31))
     );
     let asked: Vec<_> = told
         .summary()
@@ -185,7 +185,7 @@ fn a_refused_upgrade_is_reported_with_its_status() {
     let told = streams(ask, refuse, Options::default());
     match &told.events[..] {
         [event] => match &event.what {
-            What::Trouble(why) => {
+            EventKind::Trouble(why) => {
                 assert!(why.contains("POST /exec") && why.contains("403"), "{why}");
             }
             other => panic!("want trouble, got {other:?}"),
@@ -237,7 +237,7 @@ fn an_upgrade_behind_connect_and_other_requests_is_found() {
     .concat();
     let mut inspector = Inspector::new(Options::default());
     inspector.streams(&client, &server);
-    let told = Told::of(inspector);
+    let told = Inspection::of(inspector);
     assert_eq!(
         told.frames().len(),
         exec.client.frames.len() + exec.server.frames.len()
@@ -289,7 +289,7 @@ fn a_head_before_an_upgrade_is_limited() {
             limits: limits.clone(),
             ..Options::default()
         };
-        let told = Told::of_file(&pcap(&wire.packets, 101, false, true), options, 4096);
+        let told = Inspection::of_file(&pcap(&wire.packets, 101, false, true), options, 4096);
         told.events.len()
     };
     let fixed = "GET /exec HTTP/1.1\r\nUpgrade: SPDY/3.1\r\nX: ".len();

@@ -6,13 +6,13 @@ use spdy_inspect::direction::Direction::{ToClient, ToServer};
 use spdy_inspect::inspector::{Inspector, Options};
 use spdy_inspect::limits::Limits;
 
-use crate::support::Told;
+use crate::support::Inspection;
 use crate::support::file::pcap;
 use crate::support::frames::Writer;
 use crate::support::tcp::Wire;
 
-fn read(wire: &Wire, options: Options) -> Told {
-    Told::of_file(&pcap(&wire.packets, 101, false, true), options, 1 << 20)
+fn read(wire: &Wire, options: Options) -> Inspection {
+    Inspection::of_file(&pcap(&wire.packets, 101, false, true), options, 1 << 20)
 }
 
 #[test]

@@ -8,7 +8,7 @@ use spdy_inspect::direction::Direction::{ToClient, ToServer};
 use spdy_inspect::inspector::Options;
 use spdy_inspect::limits::Limits;
 
-use crate::support::Told;
+use crate::support::Inspection;
 use crate::support::file::pcap;
 use crate::support::frames::Writer;
 use crate::support::tcp::Wire;
@@ -48,8 +48,8 @@ impl Talk {
         self.wire.send(ToClient, bytes, 60_000);
     }
 
-    fn told(&self, options: Options) -> Told {
-        Told::of_file(
+    fn told(&self, options: Options) -> Inspection {
+        Inspection::of_file(
             &pcap(&self.wire.packets, 101, false, true),
             options,
             1 << 20,

@@ -2,12 +2,12 @@
 
 use spdy_frame::version::Version;
 use spdy_inspect::direction::Direction::ToServer;
-use spdy_inspect::event::{Found, What};
+use spdy_inspect::event::{DetectionMethod, EventKind};
 use spdy_inspect::inspector::Options;
 use spdy_inspect::limits::Limits;
 use spdy_inspect::tls::key_log::KeyLog;
 
-use crate::support::Told;
+use crate::support::Inspection;
 use crate::support::file::{pcap, pcapng};
 use crate::support::frames::Writer;
 use crate::support::tcp::Wire;
@@ -29,9 +29,13 @@ fn spdy_in_tls_is_read_by_a_key_log_in_every_suite() {
         let (mut talk, secrets) = talk(version, suite, Some("spdy/3.1"));
         speak(&mut talk);
         let file = pcap(&talk.wire.packets, 1, false, true);
-        let told = Told::of_file(&file, options(&secrets), 1 << 20);
+        let told = Inspection::of_file(&file, options(&secrets), 1 << 20);
         let begun = &told.summary().begun;
-        assert_eq!((begun.found, begun.tls), (Found::Alpn, true), "{suite:?}");
+        assert_eq!(
+            (begun.found, begun.tls),
+            (DetectionMethod::Alpn, true),
+            "{suite:?}"
+        );
         assert_eq!(begun.version, Some(Version::V31), "{suite:?}");
         assert_eq!(told.summary().streams[&1].bytes, [0, 40_000], "{suite:?}");
         assert_eq!(told.findings(), Vec::<String>::new(), "{suite:?}");
@@ -45,7 +49,7 @@ fn secrets_in_the_pcapng_are_used() {
     speak(&mut talk);
     let text = secrets.0.lock().expect("nobody panicked").clone();
     let file = pcapng(&talk.wire.packets, 1, Some(text.as_bytes()));
-    let told = Told::of_file(&file, Options::default(), 999);
+    let told = Inspection::of_file(&file, Options::default(), 999);
     assert_eq!(told.frames().len(), 4);
 }
 
@@ -58,9 +62,9 @@ fn spdy_that_no_alpn_names_is_found_inside_tls() {
     talk.down(b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: SPDY/3.1\r\n\r\n");
     speak(&mut talk);
     let file = pcap(&talk.wire.packets, 1, false, true);
-    let told = Told::of_file(&file, options(&secrets), 1 << 20);
+    let told = Inspection::of_file(&file, options(&secrets), 1 << 20);
     let begun = &told.summary().begun;
-    assert_eq!((begun.found, begun.tls), (Found::Upgrade, true));
+    assert_eq!((begun.found, begun.tls), (DetectionMethod::Upgrade, true));
     assert_eq!(told.frames().len(), 4);
 }
 
@@ -78,7 +82,7 @@ fn keys_that_change_on_the_way_are_followed() {
         talk.turn();
     }
     let file = pcap(&talk.wire.packets, 1, false, true);
-    let told = Told::of_file(&file, options(&secrets), 1 << 20);
+    let told = Inspection::of_file(&file, options(&secrets), 1 << 20);
     assert_eq!(told.frames().len(), 6, "{:?}", told.findings());
 }
 
@@ -92,7 +96,7 @@ fn waiting_bytes_and_handshake_messages_are_bounded() {
             limits,
             ..Options::default()
         };
-        let told = Told::of_file(&pcap(&wire.packets, 1, false, true), options, 4096);
+        let told = Inspection::of_file(&pcap(&wire.packets, 1, false, true), options, 4096);
         told.events
             .iter()
             .map(|event| format!("{:?}", event.what))
@@ -131,14 +135,14 @@ fn tls_without_a_secret_is_reported_with_sni_and_alpn() {
     for (version, suite) in suites() {
         let (mut talk, _) = talk(version, suite, Some("spdy/3.1"));
         speak(&mut talk);
-        let told = Told::of_file(
+        let told = Inspection::of_file(
             &pcap(&talk.wire.packets, 1, false, true),
             Options::default(),
             4096,
         );
         match &told.events[..] {
             [event] => match &event.what {
-                What::Sealed {
+                EventKind::Sealed {
                     server_name,
                     offered,
                     why,
@@ -169,7 +173,7 @@ fn a_segment_lost_inside_a_record_of_data_does_no_harm() {
         talk.lose = Some(talk.sends + 20);
         speak(&mut talk);
         let file = pcap(&talk.wire.packets, 1, false, true);
-        let told = Told::of_file(&file, options(&secrets), 1 << 20);
+        let told = Inspection::of_file(&file, options(&secrets), 1 << 20);
         let frames = told.frames();
         assert_eq!(frames.len(), 4, "{suite:?} {:?}", told.findings());
         let missing: usize = frames.iter().map(|seen| seen.missing_bytes).sum();

@@ -2,11 +2,11 @@
 
 use spdy_frame::version::Version;
 use spdy_inspect::direction::Direction::{ToClient, ToServer};
-use spdy_inspect::event::{Found, What};
+use spdy_inspect::event::{DetectionMethod, EventKind};
 use spdy_inspect::inspector::{Inspector, Options};
 use spdy_testkit::vectors;
 
-use crate::support::Told;
+use crate::support::Inspection;
 use crate::support::file::pcap;
 use crate::support::frames::Writer;
 use crate::support::tcp::Wire;
@@ -16,15 +16,15 @@ fn recorded(name: &str) -> (Vec<u8>, Vec<u8>) {
     (side("c2s"), side("s2c"))
 }
 
-fn streams(client: &[u8], server: &[u8]) -> Told {
+fn streams(client: &[u8], server: &[u8]) -> Inspection {
     let mut inspector = Inspector::new(Options::default());
     inspector.streams(client, server);
-    Told::of(inspector)
+    Inspection::of(inspector)
 }
 
-fn troubles(told: &Told) -> Vec<&str> {
+fn troubles(told: &Inspection) -> Vec<&str> {
     let trouble = told.events.iter().filter_map(|event| match &event.what {
-        What::Trouble(why) => Some(why.as_str()),
+        EventKind::Trouble(why) => Some(why.as_str()),
         _ => None,
     });
     trouble.collect()
@@ -35,7 +35,7 @@ fn a_port_forward_of_client_go_is_read_through_its_websocket_in_any_pieces() {
     let (client, server) = recorded("ws_portforward");
     let told = streams(&client, &server);
     let summary = told.summary();
-    assert_eq!(summary.begun.found, Found::WebSocket);
+    assert_eq!(summary.begun.found, DetectionMethod::WebSocket);
     assert_eq!(summary.begun.version, Some(Version::V31));
     assert_eq!(summary.data_bytes, [2000, 2000], "an echo");
     assert_eq!(troubles(&told), [""; 0]);
@@ -51,7 +51,7 @@ fn a_port_forward_of_client_go_is_read_through_its_websocket_in_any_pieces() {
         wire.send(ToClient, &server, mss);
         wire.close();
         let file = pcap(&wire.packets, 101, false, true);
-        let told = Told::of_file(&file, Options::default(), 4096);
+        let told = Inspection::of_file(&file, Options::default(), 4096);
         assert_eq!(told.outline(), want, "segments of {mss}");
     }
 }
@@ -62,7 +62,7 @@ fn an_exec_by_a_plain_websocket_is_named() {
     let told = streams(&client, &server);
     match &told.events[..] {
         [event] => match &event.what {
-            What::Channels { target, protocol } => {
+            EventKind::Channels { target, protocol } => {
                 assert_eq!(target.as_deref(), Some("GET /ws/exec?cmd=cat"));
                 assert_eq!(protocol, "v5.channel.k8s.io");
             }
@@ -143,7 +143,7 @@ fn bytes_that_are_missing_within_a_message_are_counted_and_reading_goes_on() {
     wire.send(ToServer, after, 1000);
     wire.close();
     let file = pcap(&wire.packets, 101, false, true);
-    let told = Told::of_file(&file, Options::default(), 4096);
+    let told = Inspection::of_file(&file, Options::default(), 4096);
     let frames = told.frames();
     let missing: Vec<_> = frames.iter().map(|seen| seen.missing_bytes).collect();
     assert_eq!(missing, [0, 501, 0], "{:?}", troubles(&told));

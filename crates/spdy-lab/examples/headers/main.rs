@@ -36,9 +36,9 @@ use spdy_frame::version::Version;
 pub(crate) const VERSION: Version = Version::V31;
 
 /// A way to compress, and how it is told.
-pub(crate) type Way = (String, DeflateOptions);
+pub(crate) type NamedCompression = (String, DeflateOptions);
 
-fn ways() -> Vec<Way> {
+fn ways() -> Vec<NamedCompression> {
     let way = |name: &str, compression, secrets, window_bits| {
         let name = format!("{name}, {} KiB", (1 << window_bits) / 1024);
         (
@@ -147,7 +147,7 @@ struct Outcome {
     speed: Vec<speed::Row>,
 }
 
-fn measure(corpus: &Corpus, ways: &[Way]) -> Outcome {
+fn measure(corpus: &Corpus, ways: &[NamedCompression]) -> Outcome {
     let text = |of: fn(&Exchange) -> usize| corpus.exchanges.iter().map(of).sum::<usize>();
     let request_text_bytes = text(|exchange| exchange.request_text);
     let response_text_bytes = text(|exchange| exchange.response_text);

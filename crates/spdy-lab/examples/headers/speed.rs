@@ -13,7 +13,7 @@ use spdy_frame::header_block::{BlockLimits, HeaderBlock};
 use spdy_http::request;
 
 use crate::corpus::Corpus;
-use crate::{Stream, VERSION, Way};
+use crate::{NamedCompression, Stream, VERSION};
 
 /// Rounds over everything; the fastest is told, since other work on the machine only adds.
 const ROUNDS: usize = 3;
@@ -92,7 +92,7 @@ fn inflate(wire: &[Vec<Bytes>], mut then: impl FnMut(HeaderBlock)) {
 }
 
 /// All ways take turns, so that what else the machine does falls on all of them.
-pub(crate) fn measure(corpus: &Corpus, streams: &[Stream], ways: &[Way]) -> Vec<Row> {
+pub(crate) fn measure(corpus: &Corpus, streams: &[Stream], ways: &[NamedCompression]) -> Vec<Row> {
     let requests: Vec<&[HeaderBlock]> = streams.iter().map(|s| &s.requests[..]).collect();
     let responses: Vec<&[HeaderBlock]> = streams.iter().map(|s| &s.responses[..]).collect();
     let mut heads: BTreeMap<_, Vec<&Parts>> = BTreeMap::new();

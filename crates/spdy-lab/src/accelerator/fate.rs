@@ -2,12 +2,12 @@
 
 use spdy_rewrite::kind::Kind;
 use spdy_rewrite::refusal::Refusal;
-use spdy_rewrite::verdict::Reason;
+use spdy_rewrite::verdict::SkipReason;
 use url::Url;
 
 /// What becomes of a resource.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub enum Fate {
+pub enum Delivery {
     /// It is asked for under a name of the site, with or without an accelerator.
     Own,
     /// It comes through the accelerator, under the site's name.
@@ -15,19 +15,19 @@ pub enum Fate {
     /// It comes through the accelerator, under a name that its host has there.
     Named,
     /// The client asks for it where it always was.
-    Left(Left),
+    Left(DirectReason),
 }
 
 /// Why a resource stays where it is.
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
-pub enum Left {
+pub enum DirectReason {
     /// What the rewriter says of the reference.
     #[error("{reason}")]
     Rule {
         /// Its reason.
-        reason: Reason,
+        reason: SkipReason,
         /// How the text names it; `None` for frames.
-        named: Option<Box<Named>>,
+        named: Option<Box<ResolvedReference>>,
     },
     /// No text names it: a script asks for it by a URL of its own making.
     #[error("no recorded text names it: a script asks for it")]
@@ -56,14 +56,14 @@ pub enum Left {
 
 /// A reference, as it is meant where it stands.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub struct Named {
+pub struct ResolvedReference {
     /// What it leads to; a scheme that it does not write is that of the page as clients have it.
     pub url: Url,
     /// What it is used as.
     pub kind: Kind,
 }
 
-impl Left {
+impl DirectReason {
     /// The name for tables and JSON: that of the rewriter's reason where there is one.
     #[must_use]
     pub fn name(&self) -> &'static str {

@@ -28,4 +28,4 @@ mod node;
 mod seen;
 
 pub(crate) use node::load;
-pub(crate) use seen::{Seen, Through};
+pub(crate) use seen::{AcceleratedPage, ProxiedContent};

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use spdy::runtime::{Runtime, SharedRuntime};
 use spdy_client::client::Client;
-use spdy_net::calendar::Calendar;
+use spdy_net::calendar::WallClock;
 use spdy_net::latch::Latch;
 use spdy_net::quic::QuicEndpoint;
 use spdy_net::serve::{serve_connection, serve_quic};
@@ -16,17 +16,17 @@ use spdy_proxy::config_learn::LearnConfig;
 use spdy_proxy::config_upstream::UpstreamConfig;
 use spdy_proxy::proxy::Proxy;
 use spdy_proxy::upstream::Upstream;
-use spdy_proxy::visit::Visit;
+use spdy_proxy::visit::ConnectionHandler;
 use spdy_server::serve::ServeConfig;
 
 use crate::accelerator::choice::Accelerator;
-use crate::accelerator::seen::Seen;
+use crate::accelerator::seen::AcceleratedPage;
 use crate::accelerator::site;
 use crate::browser::{self, Page};
 use crate::ends;
 use crate::measure::Load;
 use crate::options::{Options, Push, RaceProtocol};
-use crate::sim::executor::{Executor, Limits};
+use crate::sim::executor::{Executor, ExecutorLimits};
 use crate::sim::network::{Acceptor, NetworkConfig, SimNetwork};
 use crate::sim::runtime::SimRuntime;
 use crate::sim::seed;
@@ -38,9 +38,9 @@ use crate::tls;
 const BACKHAUL_BPS: u64 = 100_000_000;
 
 /// What every client of a load meets.
-struct Stage<'a> {
+struct AcceleratorNode<'a> {
     page: &'a Page,
-    seen: &'a Seen,
+    seen: &'a AcceleratedPage,
     protocol: RaceProtocol,
     options: &'a Options,
     runtime: SimRuntime,
@@ -57,7 +57,7 @@ pub(crate) fn load(
     options: &Options,
     seed: u64,
 ) -> Load {
-    let executor = Executor::new(Limits::default());
+    let executor = Executor::new(ExecutorLimits::default());
     let runtime = executor.runtime();
     let shared = SharedRuntime::new(runtime.clone());
     let client_of = |access: &SimNetwork, quic_seed| {
@@ -78,7 +78,7 @@ pub(crate) fn load(
     serve.tls = serve.tls.map(ServerTls::with_dynamic_record_size);
     serve.options.http2_push = options.push != Push::No;
     serve.options.quic = ends::quic(&network.server_tcp, seed);
-    let stage = Stage {
+    let stage = AcceleratorNode {
         page,
         seen,
         protocol,
@@ -118,14 +118,14 @@ pub(crate) fn load(
 /// The accelerator for `page`, and the origins behind it.
 fn accelerator(
     page: &Page,
-    seen: &Seen,
+    seen: &AcceleratedPage,
     options: &Options,
     network: &NetworkConfig,
     runtime: &SimRuntime,
     seed: u64,
 ) -> Arc<Proxy> {
     let shared = SharedRuntime::new(runtime.clone());
-    let calendar = Calendar::FromOrigin(site::hour(page.replica()));
+    let calendar = WallClock::FromOrigin(site::hour(page.replica()));
     let behind = NetworkConfig {
         path: PathConfig::new(BACKHAUL_BPS, BACKHAUL_BPS, options.backhaul),
         client_tcp: network.server_tcp,
@@ -167,7 +167,7 @@ fn accelerator(
 fn serve_origins(
     page: &Page,
     options: &Options,
-    calendar: Calendar,
+    calendar: WallClock,
     network: &SimNetwork,
     runtime: &SimRuntime,
 ) {
@@ -207,7 +207,7 @@ fn serve_origins(
     }
 }
 
-impl Stage<'_> {
+impl AcceleratorNode<'_> {
     /// Lets the clients of `access` in: the page's name leads to the accelerator, all others to their hosts.
     fn open(&self, access: &SimNetwork, seed: u64) {
         let quic = ends::quic(&access.config().server_tcp, seed);
@@ -239,7 +239,7 @@ impl Stage<'_> {
             SharedRuntime::new(self.runtime.clone()),
         );
         Arc::new(move |io| {
-            let visit = Arc::new(Visit::new(proxy.clone(), None, None));
+            let visit = Arc::new(ConnectionHandler::new(proxy.clone(), None, None));
             let (serve, shared) = (serve.clone(), shared.clone());
             runtime.spawn(Box::pin(async move {
                 let (protocols, tls, options) =
@@ -265,7 +265,7 @@ impl Stage<'_> {
             .expect("an address of its own, and TLS of fixed choices");
         self.runtime.spawn(Box::pin(async move {
             while let Some(incoming) = endpoint.accept().await {
-                let visit = Arc::new(Visit::new(proxy.clone(), None, None));
+                let visit = Arc::new(ConnectionHandler::new(proxy.clone(), None, None));
                 let (options, shared) = (serve.options.clone(), shared.clone());
                 runtime.spawn(Box::pin(async move {
                     let stop = Latch::new();

@@ -21,17 +21,17 @@ use spdy_page::graph::{Node, PageGraph, Trigger};
 use spdy_page::head::{self, Head};
 use spdy_page::replica::{Exchange, Kind, Replica};
 use spdy_proxy::sites::{Site, Sites};
-use spdy_proxy::transform::{self, Rewriter};
-use spdy_proxy::wanted::{Refused, Wanted};
-use spdy_rewrite::hygiene::{self, Answer};
+use spdy_proxy::transform::{self, ResponseRewriter};
+use spdy_proxy::wanted::{ProxyRequest, RequestRejection};
+use spdy_rewrite::hygiene::{self, SanitizedResponse};
 use spdy_rewrite::redirect::{Redirect, RedirectState};
 use spdy_rewrite::reference::Reference;
-use spdy_rewrite::verdict::{Reason, ReferenceSource, Verdict};
+use spdy_rewrite::verdict::{ReferenceSource, SkipReason, Verdict};
 use url::{Position, Url};
 
-use crate::accelerator::fate::{self, Fate, Left};
+use crate::accelerator::fate::{self, Delivery, DirectReason};
 use crate::accelerator::modules::{Imports, PageImportMap};
-use crate::accelerator::site::{self, Operator, hour};
+use crate::accelerator::site::{self, OperatorConfig, hour};
 use crate::browser::Page;
 use crate::recorded_request::request_of;
 
@@ -42,24 +42,24 @@ const MAX_TEXT_BYTES: usize = 64 * 1024 * 1024;
 const NOWHERE: Trigger = Trigger::Done { parent: usize::MAX };
 
 /// The page, and what the accelerator that it was seen through is configured with.
-pub(crate) struct Seen {
+pub(crate) struct AcceleratedPage {
     /// The page with what was rewritten, and where it is asked for.
     pub(crate) page: Page,
     /// What comes through the accelerator.
-    pub(crate) through: Through,
+    pub(crate) through: ProxiedContent,
     /// The names that lead to the accelerator.
     pub(crate) names: Vec<String>,
     pub(crate) sites: Sites,
     /// What becomes of each node of the page.
-    pub(crate) fates: Vec<Fate>,
+    pub(crate) fates: Vec<Delivery>,
     /// Of each node, for how many seconds the accelerator may give its answer to everyone; `None` if it may keep none of it.
     pub(crate) kept: Vec<Option<u64>>,
 }
 
 /// What comes through the accelerator, and what it is.
-pub(crate) struct Through {
+pub(crate) struct ProxiedContent {
     /// By exchange.
-    bodies: Vec<Option<Whole>>,
+    bodies: Vec<Option<DecodedBody>>,
     /// Nodes by how a page of the site names them: see [`reference`].
     nodes: BTreeMap<String, usize>,
     /// The page's own URL.
@@ -67,7 +67,7 @@ pub(crate) struct Through {
 }
 
 /// A body without its codings.
-pub(crate) struct Whole {
+pub(crate) struct DecodedBody {
     /// `None` if its coding cannot be undone.
     pub(crate) text: Option<Bytes>,
     /// It is not as the origin has it, and offsets in it are of the text.
@@ -76,9 +76,9 @@ pub(crate) struct Whole {
     pub(crate) is_replaced: bool,
 }
 
-impl Through {
+impl ProxiedContent {
     /// The body of `exchange`, if it comes through the accelerator.
-    pub(crate) fn body(&self, exchange: usize) -> Option<&Whole> {
+    pub(crate) fn body(&self, exchange: usize) -> Option<&DecodedBody> {
         self.bodies[exchange].as_ref()
     }
 
@@ -108,9 +108,9 @@ fn reference(own: &Url, url: &Url) -> String {
 }
 
 /// What a text names, by [place]: the target that it is moved to, in full where that is a name of its host's, or why it stays.
-type Named = BTreeMap<String, Result<String, Left>>;
+type ReferencesByUrl = BTreeMap<String, Result<String, DirectReason>>;
 
-impl Seen {
+impl AcceleratedPage {
     /// `page` through an accelerator whose clients come in TLS if `secure`, and which writes URLs as in its paper if `paper_urls`.
     ///
     /// # Errors
@@ -130,11 +130,11 @@ impl Seen {
         };
         let mut replica = original.clone();
         let mut seen_graph = graph.clone();
-        let mut texts: Vec<Option<Named>> = vec![None; graph.nodes.len()];
+        let mut texts: Vec<Option<ReferencesByUrl>> = vec![None; graph.nodes.len()];
         let mut redirects: Vec<Option<RedirectOutcome>> = vec![None; graph.nodes.len()];
-        let mut bodies: Vec<Option<Whole>> = Vec::new();
+        let mut bodies: Vec<Option<DecodedBody>> = Vec::new();
         bodies.resize_with(replica.exchanges.len(), || None);
-        let mut fates: Vec<Fate> = Vec::with_capacity(graph.nodes.len());
+        let mut fates: Vec<Delivery> = Vec::with_capacity(graph.nodes.len());
         let mut kept = vec![None; graph.nodes.len()];
         let imports = Imports::of(original, graph);
         let mut page_map = PageImportMap::of(original.document());
@@ -144,7 +144,7 @@ impl Seen {
             let redirected = parent.and_then(|parent| redirects[parent]);
             if redirected == Some(RedirectOutcome::Refused) {
                 seen_graph.nodes[number].trigger = NOWHERE;
-                fates.push(Fate::Left(Left::NamedByLeft));
+                fates.push(Delivery::Left(DirectReason::NamedByLeft));
                 continue;
             }
             let imported = imports.first(number).map(|import| {
@@ -193,7 +193,7 @@ impl Seen {
             redirects[number] =
                 (node.is_redirect && !is_own).then(|| sight.redirected(exchange, &target));
             fates.push(match is_own {
-                true => Fate::Own,
+                true => Delivery::Own,
                 false => sight.moved(exchange, &target, redirects[number]),
             });
             kept[number] = sight.kept(exchange, &target);
@@ -216,13 +216,13 @@ impl Seen {
                     let length = text.len().to_string();
                     changed.response_head =
                         head::with_field(&changed.response_head, "content-length", Some(&length));
-                    Whole {
+                    DecodedBody {
                         text: Some(text),
                         is_rewritten: true,
                         is_replaced: false,
                     }
                 }
-                None => Whole {
+                None => DecodedBody {
                     text: decoded(exchange),
                     is_rewritten: false,
                     is_replaced: redirects[number].is_some_and(|it| it != RedirectOutcome::Passed),
@@ -241,7 +241,7 @@ impl Seen {
         }
         Ok(Self {
             page: Page::with_graph(replica, seen_graph).with_hints(page.hints().to_vec()),
-            through: Through { bodies, nodes, own },
+            through: ProxiedContent { bodies, nodes, own },
             names,
             sites,
             fates,
@@ -267,7 +267,7 @@ struct RewriteContext<'a> {
     site: Arc<Site>,
     names: BTreeSet<String>,
     secure: bool,
-    operator: Option<&'a Operator>,
+    operator: Option<&'a OperatorConfig>,
 }
 
 impl RewriteContext<'_> {
@@ -294,7 +294,7 @@ impl RewriteContext<'_> {
         if work.passes() {
             return None;
         }
-        let mut rewriter = Rewriter::new(work, &wanted, &headers, None);
+        let mut rewriter = ResponseRewriter::new(work, &wanted, &headers, None);
         let mut text = rewriter.write(exchange.body.clone()).ok()?.to_vec();
         let mut references = rewriter.take_references();
         text.extend_from_slice(&rewriter.finish().ok()?.0);
@@ -311,9 +311,11 @@ impl RewriteContext<'_> {
         };
         if moved.is_named() {
             return match hygiene::judge(&self.site.rules, moved, *load, status, &headers) {
-                Answer::Serve(_) => RedirectOutcome::Passed,
-                Answer::Direct(_) => RedirectOutcome::Direct,
-                Answer::Bare(_) | Answer::Refuse(_) => RedirectOutcome::Refused,
+                SanitizedResponse::Serve(_) => RedirectOutcome::Passed,
+                SanitizedResponse::Direct(_) => RedirectOutcome::Direct,
+                SanitizedResponse::Bare(_) | SanitizedResponse::Refuse(_) => {
+                    RedirectOutcome::Refused
+                }
             };
         }
         match RedirectState::default().decide(&self.site.rules, moved, *load, &headers) {
@@ -324,7 +326,7 @@ impl RewriteContext<'_> {
     }
 
     /// What becomes of `exchange`, which a module imports by a specifier that leads to `resolved` now.
-    fn imported(&self, exchange: &Exchange, resolved: Option<Url>) -> Result<String, Left> {
+    fn imported(&self, exchange: &Exchange, resolved: Option<Url>) -> Result<String, DirectReason> {
         let kind = spdy_rewrite::kind::Kind::Script;
         let own = &self.original.document().url;
         match self
@@ -334,8 +336,8 @@ impl RewriteContext<'_> {
         {
             Verdict::Leave(reason) => {
                 let url = exchange.url.clone();
-                let named = Some(Box::new(fate::Named { url, kind }));
-                Err(Left::Rule { reason, named })
+                let named = Some(Box::new(fate::ResolvedReference { url, kind }));
+                Err(DirectReason::Rule { reason, named })
             }
             Verdict::Move(target) => {
                 let moved = own.join(&target).ok();
@@ -345,7 +347,7 @@ impl RewriteContext<'_> {
                 let end = target.find('#').unwrap_or(target.len());
                 match leads_there {
                     true => Ok(target[..end].to_owned()),
-                    false => Err(Left::Unmapped),
+                    false => Err(DirectReason::Unmapped),
                 }
             }
         }
@@ -357,11 +359,11 @@ impl RewriteContext<'_> {
         &self,
         exchange: &Exchange,
         node: &Node,
-        above: Option<(&Node, &Fate)>,
-        named: Option<&Named>,
-        imported: Option<Result<String, Left>>,
-    ) -> Fate {
-        let rule = |reason| Left::Rule {
+        above: Option<(&Node, &Delivery)>,
+        named: Option<&ReferencesByUrl>,
+        imported: Option<Result<String, DirectReason>>,
+    ) -> Delivery {
+        let rule = |reason| DirectReason::Rule {
             reason,
             named: None,
         };
@@ -370,23 +372,27 @@ impl RewriteContext<'_> {
             .rules
             .is_own(exchange.url.host_str().unwrap_or_default())
         {
-            return Fate::Own;
+            return Delivery::Own;
         }
         let told = named.and_then(|named| named.get(place(&exchange.url)));
         let why = match (told, above) {
             (Some(Err(why)), _) => why.clone(),
             _ if let Some(Err(why)) = imported => why,
-            _ if node.kind == Kind::Document => rule(Reason::Document),
-            _ if !self.original.document().body_is_real => Left::NotRecorded,
-            (_, Some((above, Fate::Left(_)))) if has_references(above) => Left::NamedByLeft,
-            (_, Some((above, _))) if has_references(above) && !self.is_real(above) => {
-                Left::NotRecorded
+            _ if node.kind == Kind::Document => rule(SkipReason::Document),
+            _ if !self.original.document().body_is_real => DirectReason::NotRecorded,
+            (_, Some((above, Delivery::Left(_)))) if has_references(above) => {
+                DirectReason::NamedByLeft
             }
-            (_, Some((above, _))) if has_references(above) && named.is_none() => Left::TextPassed,
-            (_, Some((above, Fate::Left(why)))) if above.is_redirect => why.clone(),
-            _ => Left::Unnamed,
+            (_, Some((above, _))) if has_references(above) && !self.is_real(above) => {
+                DirectReason::NotRecorded
+            }
+            (_, Some((above, _))) if has_references(above) && named.is_none() => {
+                DirectReason::TextPassed
+            }
+            (_, Some((above, Delivery::Left(why)))) if above.is_redirect => why.clone(),
+            _ => DirectReason::Unnamed,
         };
-        Fate::Left(why)
+        Delivery::Left(why)
     }
 
     /// Whether the text of `node` was recorded.
@@ -400,29 +406,31 @@ impl RewriteContext<'_> {
         exchange: &Exchange,
         target: &str,
         redirected: Option<RedirectOutcome>,
-    ) -> Fate {
+    ) -> Delivery {
         match redirected {
-            Some(RedirectOutcome::Followed) => return Fate::Moved,
-            Some(RedirectOutcome::Direct) => return Fate::Left(Left::Direct),
+            Some(RedirectOutcome::Followed) => return Delivery::Moved,
+            Some(RedirectOutcome::Direct) => return Delivery::Left(DirectReason::Direct),
             Some(RedirectOutcome::Passed | RedirectOutcome::Refused) | None => {}
         }
         let here = match target.starts_with('/') {
-            true => Fate::Moved,
-            false => Fate::Named,
+            true => Delivery::Moved,
+            false => Delivery::Named,
         };
         let answer = response_of(exchange);
         let wanted = match self.read(exchange, target) {
             Some(Ok(wanted)) => wanted,
-            Some(Err(Refused::Rule(refusal))) => return Fate::Left(Left::Refused(refusal)),
-            Some(Err(_)) | None => return Fate::Left(Left::Direct),
+            Some(Err(RequestRejection::Rule(refusal))) => {
+                return Delivery::Left(DirectReason::Refused(refusal));
+            }
+            Some(Err(_)) | None => return Delivery::Left(DirectReason::Direct),
         };
         let (Some((moved, load)), Some((status, headers))) = (&wanted.moved, answer) else {
             return here;
         };
         match hygiene::judge(&self.site.rules, moved, *load, status, &headers) {
-            Answer::Serve(_) | Answer::Bare(_) => here,
-            Answer::Direct(_) => Fate::Left(Left::Direct),
-            Answer::Refuse(refusal) => Fate::Left(Left::Refused(refusal)),
+            SanitizedResponse::Serve(_) | SanitizedResponse::Bare(_) => here,
+            SanitizedResponse::Direct(_) => Delivery::Left(DirectReason::Direct),
+            SanitizedResponse::Refuse(refusal) => Delivery::Left(DirectReason::Refused(refusal)),
         }
     }
 
@@ -443,7 +451,7 @@ impl RewriteContext<'_> {
     }
 
     /// The policy that the accelerator has for such a thing.
-    fn policy(&self, wanted: &Wanted) -> Policy {
+    fn policy(&self, wanted: &ProxyRequest) -> Policy {
         match wanted.moved {
             Some(_) => Policy {
                 set_cookie: SetCookie::Strip,
@@ -456,19 +464,23 @@ impl RewriteContext<'_> {
         }
     }
 
-    fn wanted(&self, exchange: &Exchange, target: &str) -> Option<Wanted> {
+    fn wanted(&self, exchange: &Exchange, target: &str) -> Option<ProxyRequest> {
         self.read(exchange, target)?.ok()
     }
 
     /// The request for `target` as the accelerator reads it; `None` if it makes no request.
-    fn read(&self, exchange: &Exchange, target: &str) -> Option<Result<Wanted, Refused>> {
+    fn read(
+        &self,
+        exchange: &Exchange,
+        target: &str,
+    ) -> Option<Result<ProxyRequest, RequestRejection>> {
         let (mut asked, _) = request_of(exchange, self.secure).ok()?.into_parts();
         asked.uri = target.parse().ok()?;
         let authority = match asked.uri.authority() {
             Some(authority) => authority.to_string(),
             None => self.site.name.clone(),
         };
-        Some(Wanted::read(self.site.clone(), authority, asked))
+        Some(ProxyRequest::read(self.site.clone(), authority, asked))
     }
 }
 
@@ -516,8 +528,8 @@ pub(super) fn decoded(exchange: &Exchange) -> Option<Bytes> {
     Some(decoded.text.into())
 }
 
-fn named(references: Vec<Reference>) -> Named {
-    let mut named = Named::new();
+fn named(references: Vec<Reference>) -> ReferencesByUrl {
+    let mut named = ReferencesByUrl::new();
     for reference in references {
         let Ok(url) = Url::parse(&reference.url) else {
             continue;
@@ -525,8 +537,8 @@ fn named(references: Vec<Reference>) -> Named {
         let place = place(&url).to_owned();
         let kind = reference.kind;
         let outcome = reference.outcome.map_err(|reason| {
-            let named = Some(Box::new(fate::Named { url, kind }));
-            Left::Rule { reason, named }
+            let named = Some(Box::new(fate::ResolvedReference { url, kind }));
+            DirectReason::Rule { reason, named }
         });
         // What stands twice in a text is asked for where it can be had.
         let told = named.entry(place);
@@ -551,7 +563,7 @@ fn remap_offsets(
     graph: &mut PageGraph,
     original: &Replica,
     replica: &Replica,
-    bodies: &[Option<Whole>],
+    bodies: &[Option<DecodedBody>],
 ) {
     let anew = PageGraph::of(replica);
     let exchange_of: Vec<usize> = graph.nodes.iter().map(|node| node.exchange).collect();

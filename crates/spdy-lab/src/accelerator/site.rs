@@ -11,7 +11,7 @@ use spdy_page::replica::Replica;
 use spdy_proxy::config::Config;
 use spdy_proxy::config_cache::CacheConfig;
 use spdy_proxy::config_lab::LabConfig;
-use spdy_proxy::config_listen::Listen;
+use spdy_proxy::config_listen::ListenConfig;
 use spdy_proxy::config_site::SiteConfig;
 use spdy_proxy::sites::Sites;
 use spdy_rewrite::capability::{Key, Keys};
@@ -30,7 +30,7 @@ pub(super) const ADDRESS: IpAddr = IpAddr::V4(Ipv4Addr::new(198, 19, 0, 1));
 
 /// What an operator wrote of the site that a page is of.
 #[derive(Clone, Debug, Default)]
-pub struct Operator {
+pub struct OperatorConfig {
     /// Names of the site beside those that lead to the page.
     pub names: Vec<String>,
     /// What is moved.
@@ -48,7 +48,7 @@ pub(super) fn hour(replica: &Replica) -> SystemTime {
 pub(super) fn names(
     replica: &Replica,
     graph: &PageGraph,
-    operator: Option<&Operator>,
+    operator: Option<&OperatorConfig>,
 ) -> Result<Vec<String>, String> {
     let mut names = Vec::new();
     let mut node = graph.document(replica);
@@ -77,7 +77,7 @@ pub(super) fn sites(
     names: &[String],
     secure: bool,
     paper_urls: bool,
-    operator: Option<&Operator>,
+    operator: Option<&OperatorConfig>,
 ) -> Result<Sites, String> {
     let all_moved = || Rewrite {
         hosts: match paper_urls {
@@ -98,10 +98,10 @@ pub(super) fn sites(
     origin.set_query(None);
     origin.set_fragment(None);
     let config = Config {
-        listen: Listen {
+        listen: ListenConfig {
             tls: Some(tls),
             plain,
-            ..Listen::default()
+            ..ListenConfig::default()
         },
         site: vec![SiteConfig {
             names: names.to_vec(),

@@ -12,11 +12,11 @@ use spdy_rewrite::config::{Config as Rewrite, HostConfig, Scheme};
 use spdy_rewrite::kind::Kind;
 use spdy_rewrite::refusal::Refusal;
 use spdy_rewrite::shared_hosts::is_shared;
-use spdy_rewrite::verdict::Reason;
+use spdy_rewrite::verdict::SkipReason;
 use url::Url;
 
-use crate::accelerator::fate::{Fate, Left, Named};
-use crate::accelerator::site::Operator;
+use crate::accelerator::fate::{Delivery, DirectReason, ResolvedReference};
+use crate::accelerator::site::OperatorConfig;
 use crate::browser::Page;
 use crate::deployment::is_same_site;
 
@@ -47,7 +47,7 @@ pub struct HostAdvice {
 }
 
 /// A host as a list names it.
-type Place = (String, Scheme);
+type HostKey = (String, Scheme);
 
 impl Advice {
     /// For `replica` behind an accelerator of `operator`, whose clients come in TLS if `secure`; and an operator who
@@ -59,11 +59,11 @@ impl Advice {
     pub fn of(
         replica: &Replica,
         graph: &PageGraph,
-        operator: &Operator,
+        operator: &OperatorConfig,
         secure: bool,
-    ) -> Result<(Self, Operator), String> {
+    ) -> Result<(Self, OperatorConfig), String> {
         let mut all = operator.clone();
-        let mut wishes: Vec<(usize, Place, Kind)> = Vec::new();
+        let mut wishes: Vec<(usize, HostKey, Kind)> = Vec::new();
         let mut looked_at = behind(replica, graph, &all);
         for _ in 0..MOST_LOOKS {
             let found = unlisted(&looked_at, secure)?;
@@ -80,7 +80,7 @@ impl Advice {
         }
         let fates = &looked_at.seen(secure, false).map_err(Clone::clone)?.fates;
         // What stays for another reason, listed or not, is no reason to list.
-        wishes.retain(|(node, ..)| matches!(fates[*node], Fate::Moved | Fate::Named));
+        wishes.retain(|(node, ..)| matches!(fates[*node], Delivery::Moved | Delivery::Named));
         let mut taken = operator.clone();
         for (_, place, kind) in &wishes {
             list(&mut taken.rewrite, place, *kind);
@@ -118,18 +118,18 @@ impl Advice {
     }
 }
 
-fn behind(replica: &Replica, graph: &PageGraph, operator: &Operator) -> Page {
+fn behind(replica: &Replica, graph: &PageGraph, operator: &OperatorConfig) -> Page {
     Page::with_graph(replica.clone(), graph.clone()).with_operator_config(operator.clone())
 }
 
 /// What stays because nobody listed it, by node.
-fn unlisted(page: &Page, secure: bool) -> Result<Vec<(usize, Named)>, String> {
+fn unlisted(page: &Page, secure: bool) -> Result<Vec<(usize, ResolvedReference)>, String> {
     let seen = page.seen(secure, false).map_err(Clone::clone)?;
-    let of_fate = |(node, fate): (usize, &Fate)| match fate {
-        Fate::Left(Left::Rule {
-            reason: Reason::Refused(refusal),
+    let of_fate = |(node, fate): (usize, &Delivery)| match fate {
+        Delivery::Left(DirectReason::Rule {
+            reason: SkipReason::Refused(refusal),
             named: Some(named),
-        }) if is_unlisted(refusal) => Some((node, Named::clone(named))),
+        }) if is_unlisted(refusal) => Some((node, ResolvedReference::clone(named))),
         _ => None,
     };
     Ok(seen.fates.iter().enumerate().filter_map(of_fate).collect())
@@ -147,7 +147,7 @@ fn is_unlisted(refusal: &Refusal) -> bool {
 }
 
 /// How an entry names the host of `url`.
-fn place(url: &Url) -> Option<Place> {
+fn place(url: &Url) -> Option<HostKey> {
     let scheme = match url.scheme() {
         "https" => Scheme::Https,
         "http" => Scheme::Http,
@@ -161,12 +161,12 @@ fn place(url: &Url) -> Option<Place> {
     Some((host, scheme))
 }
 
-fn is_for(entry: &HostConfig, (host, scheme): &Place) -> bool {
+fn is_for(entry: &HostConfig, (host, scheme): &HostKey) -> bool {
     entry.host == *host && entry.scheme == *scheme
 }
 
 /// Lets `kind` be moved from `place`, by the entries that are there for just that host and by one for all of its paths.
-fn list(rewrite: &mut Rewrite, place: &Place, kind: Kind) {
+fn list(rewrite: &mut Rewrite, place: &HostKey, kind: Kind) {
     let mut is_there = false;
     for entry in rewrite
         .hosts
@@ -191,10 +191,10 @@ fn list(rewrite: &mut Rewrite, place: &Place, kind: Kind) {
 }
 
 /// Hosts of the page's own site that are others' to the accelerator.
-fn own_hosts(replica: &Replica, graph: &PageGraph, fates: &[Fate]) -> Vec<String> {
+fn own_hosts(replica: &Replica, graph: &PageGraph, fates: &[Delivery]) -> Vec<String> {
     let own = replica.document().url.host_str().unwrap_or_default();
     let others = graph.nodes.iter().zip(fates);
-    let others = others.filter(|(_, fate)| **fate != Fate::Own);
+    let others = others.filter(|(_, fate)| **fate != Delivery::Own);
     let hosts = others.filter_map(|(node, _)| replica.exchanges[node.exchange].url.domain());
     let of_site = hosts.filter(|host| is_same_site(own, host));
     let of_site: BTreeSet<&str> = of_site.collect();

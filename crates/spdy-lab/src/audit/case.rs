@@ -12,7 +12,7 @@ use spdy_proxy::config_learn::LearnConfig;
 use super::advice::Advice;
 use super::survey::Survey;
 use crate::accelerator::choice::Accelerator;
-use crate::accelerator::site::Operator;
+use crate::accelerator::site::OperatorConfig;
 use crate::browser::{self, Page};
 use crate::doctor::examination::Times;
 use crate::measure::Load;
@@ -23,7 +23,7 @@ use crate::workers;
 
 /// What is audited.
 #[derive(Clone, Debug)]
-pub struct Case {
+pub struct AuditCase {
     /// The page.
     pub replica: Replica,
     /// Over which it is loaded.
@@ -33,7 +33,7 @@ pub struct Case {
     /// Every other choice of a load without the accelerator.
     pub options: Options,
     /// What the accelerator is told; `None`: what moves most, which is then what is advised.
-    pub operator: Option<Operator>,
+    pub operator: Option<OperatorConfig>,
     /// What it sends along with pages.
     pub learn: LearnConfig,
     /// Loads of each kind over each network, at least 1; more than one only tells something where there is chance (loss, jitter).
@@ -63,7 +63,7 @@ pub struct Audit {
     /// By network.
     pub savings: Vec<Saving>,
     /// What went wrong in loads, each once: then their times are of what was loaded.
-    pub failures: Vec<Failure>,
+    pub failures: Vec<LoadFailure>,
 }
 
 /// Loads over one network.
@@ -74,16 +74,16 @@ pub struct Saving {
     /// Without the accelerator.
     pub direct: Times,
     /// Through one that was just started.
-    pub cold: Through,
+    pub cold: ProxiedLoads,
     /// Through one that somebody had the page from just before.
-    pub warm: Through,
+    pub warm: ProxiedLoads,
     /// Likewise, if it took the advice; `None` where it is as advised.
-    pub advised: Option<Through>,
+    pub advised: Option<ProxiedLoads>,
 }
 
 /// Loads through the accelerator.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Through {
+pub struct ProxiedLoads {
     /// Times and connections.
     #[serde(flatten)]
     pub times: Times,
@@ -95,7 +95,7 @@ pub struct Through {
 
 /// A load that did not get all of its page.
 #[derive(Clone, Debug, Eq, PartialEq, Serialize)]
-pub struct Failure {
+pub struct LoadFailure {
     /// How the page was loaded: `direct`, `cold`, `warm` or `advised`.
     pub load: &'static str,
     /// The network.
@@ -107,13 +107,13 @@ pub struct Failure {
 }
 
 /// A way to load the page.
-struct Way<'a> {
+struct LoadSetup<'a> {
     name: &'static str,
     page: &'a Page,
     accelerator: Accelerator,
 }
 
-impl Case {
+impl AuditCase {
     /// Audits it. `on_done` hears after each load how many of how many are done, and may break off: then there is no result.
     ///
     /// # Errors
@@ -131,14 +131,14 @@ impl Case {
         let (graph, secure) = (PageGraph::of(&self.replica), self.protocol.is_secure());
         let written = self.operator.clone().unwrap_or_default();
         let (advice, advised) = Advice::of(&self.replica, &graph, &written, secure)?;
-        let behind = |operator: Operator| {
+        let behind = |operator: OperatorConfig| {
             Page::with_graph(self.replica.clone(), graph.clone()).with_operator_config(operator)
         };
         let advised = behind(advised);
         let configured = self.operator.clone().map(behind);
         let page = configured.as_ref().unwrap_or(&advised);
         let survey = Survey::of(page, secure)?;
-        let way = |name, page, accelerator| Way {
+        let way = |name, page, accelerator| LoadSetup {
             name,
             page,
             accelerator,
@@ -187,7 +187,7 @@ impl Case {
         }))
     }
 
-    fn load(&self, network: &RaceNetwork, way: &Way<'_>, run: usize) -> Load {
+    fn load(&self, network: &RaceNetwork, way: &LoadSetup<'_>, run: usize) -> Load {
         let mut options = self.options.clone();
         options.accelerator = way.accelerator;
         if way.accelerator != Accelerator::Off {
@@ -223,7 +223,7 @@ fn saving(network: &str, ways: &[&[Load]]) -> Saving {
             .clone()
             .map(|(direct, then)| direct.load_ms - then.load_ms);
         let parts = pairs.map(|(direct, then)| 1.0 - then.load_ms / direct.load_ms);
-        Through {
+        ProxiedLoads {
             times: Times::of(loads),
             saved_load_ms: median(saved).unwrap_or_default(),
             saved_part: median(parts).unwrap_or_default(),
@@ -238,10 +238,10 @@ fn saving(network: &str, ways: &[&[Load]]) -> Saving {
     }
 }
 
-fn failure(load: &'static str, network: &str, loads: &[Load]) -> Option<Failure> {
+fn failure(load: &'static str, network: &str, loads: &[Load]) -> Option<LoadFailure> {
     let mut failures = loads.iter().flat_map(|load| &load.failures);
     let why = failures.next()?.clone();
-    Some(Failure {
+    Some(LoadFailure {
         load,
         network: network.to_owned(),
         why,

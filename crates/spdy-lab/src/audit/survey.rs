@@ -6,8 +6,8 @@ use serde::Serialize;
 use spdy_page::head;
 use spdy_page::replica::Kind;
 
-use crate::accelerator::Seen;
-use crate::accelerator::fate::{Fate, Left};
+use crate::accelerator::AcceleratedPage;
+use crate::accelerator::fate::{Delivery, DirectReason};
 use crate::browser::Page;
 use crate::deployment::is_same_site;
 
@@ -84,22 +84,22 @@ impl Survey {
     }
 }
 
-fn resources(page: &Page, seen: &Seen) -> Vec<Resource> {
+fn resources(page: &Page, seen: &AcceleratedPage) -> Vec<Resource> {
     let nodes = page.graph().nodes.iter().zip(&seen.fates).zip(&seen.kept);
-    let resource = |((node, fate), kept): ((&spdy_page::graph::Node, &Fate), &Option<u64>)| {
+    let resource = |((node, fate), kept): ((&spdy_page::graph::Node, &Delivery), &Option<u64>)| {
         let exchange = &page.replica().exchanges[node.exchange];
         let (becomes, left) = match fate {
-            Fate::Own => ("own", None),
-            Fate::Moved => ("moved", None),
-            Fate::Named => ("named", None),
-            Fate::Left(left) => ("left", Some(left)),
+            Delivery::Own => ("own", None),
+            Delivery::Moved => ("moved", None),
+            Delivery::Named => ("named", None),
+            Delivery::Left(left) => ("left", Some(left)),
         };
         Resource {
             url: exchange.url.to_string(),
             kind: exchange.kind,
             bytes: exchange.body.len() as u64,
             becomes,
-            reason: left.map(Left::name),
+            reason: left.map(DirectReason::name),
             why: left.map(ToString::to_string),
             kept_s: kept.filter(|_| left.is_none()),
         }
@@ -107,7 +107,7 @@ fn resources(page: &Page, seen: &Seen) -> Vec<Resource> {
     nodes.map(resource).collect()
 }
 
-fn hosts(page: &Page, seen: &Seen) -> Vec<Host> {
+fn hosts(page: &Page, seen: &AcceleratedPage) -> Vec<Host> {
     let document = &page.replica().document().url;
     let own = document.host_str().unwrap_or_default();
     let mut hosts: BTreeMap<String, Host> = BTreeMap::new();
@@ -128,12 +128,12 @@ fn hosts(page: &Page, seen: &Seen) -> Vec<Host> {
         host.resources += 1;
         host.bytes += exchange.body.len() as u64;
         match fate {
-            Fate::Own => host.is_own = true,
-            Fate::Moved => host.moved += 1,
-            Fate::Named => host.named += 1,
-            Fate::Left(_) => host.left += 1,
+            Delivery::Own => host.is_own = true,
+            Delivery::Moved => host.moved += 1,
+            Delivery::Named => host.named += 1,
+            Delivery::Left(_) => host.left += 1,
         }
-        let is_here = !matches!(fate, Fate::Left(_));
+        let is_here = !matches!(fate, Delivery::Left(_));
         host.kept += usize::from(is_here && kept.is_some_and(|seconds| seconds > 0));
     }
     let mut hosts: Vec<_> = hosts.into_values().collect();

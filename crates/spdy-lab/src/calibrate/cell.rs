@@ -10,7 +10,7 @@ use spdy_netem::path::PathConfig;
 /// How objects are asked for.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Manner {
+pub enum ConnectionMode {
     /// One connection, one object.
     Single,
     /// Six connections, each with one request at a time: HTTP/1.1.
@@ -19,7 +19,7 @@ pub enum Manner {
     One,
 }
 
-impl Manner {
+impl ConnectionMode {
     /// Connections that are opened at the start.
     #[must_use]
     pub const fn connections(self) -> usize {
@@ -30,7 +30,7 @@ impl Manner {
     }
 }
 
-impl fmt::Display for Manner {
+impl fmt::Display for ConnectionMode {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(match self {
             Self::Single => "single",
@@ -42,7 +42,7 @@ impl fmt::Display for Manner {
 
 /// One setting. Rates are the same both ways, and the queue is the default's.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd, Serialize)]
-pub struct Cell {
+pub struct DownloadCell {
     /// Rate of each direction, bits per second.
     pub bps: u64,
     /// Propagation there and back, milliseconds.
@@ -50,14 +50,14 @@ pub struct Cell {
     /// Loss of each direction, parts of a thousand.
     pub loss_permille: u32,
     /// How it is asked for.
-    pub manner: Manner,
+    pub manner: ConnectionMode,
     /// Objects in all.
     pub objects: u32,
     /// Bytes of each.
     pub bytes: u64,
 }
 
-impl Cell {
+impl DownloadCell {
     /// The link.
     #[must_use]
     pub fn path(&self) -> PathConfig {
@@ -75,14 +75,14 @@ impl Cell {
             bps,
             rtt_ms,
             loss_permille,
-            manner: Manner::Single,
+            manner: ConnectionMode::Single,
             objects: 1,
             bytes,
         }
     }
 }
 
-impl fmt::Display for Cell {
+impl fmt::Display for DownloadCell {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (kbps, percent) = (self.bps / 1_000, f64::from(self.loss_permille) / 10.0);
         write!(f, "{kbps} kbps, {} ms, {percent} %, ", self.rtt_ms)?;
@@ -95,12 +95,12 @@ const MBPS: u64 = 1_000_000;
 
 /// The 150 loss-free single downloads: 250 kbps to 10 Mbps, 10 to 500 ms, 1 kB to 1 MB.
 #[must_use]
-pub fn loss_free() -> Vec<Cell> {
+pub fn loss_free() -> Vec<DownloadCell> {
     let mut cells = Vec::with_capacity(150);
     for bps in [250 * KBPS, MBPS, 2 * MBPS, 5 * MBPS, 10 * MBPS] {
         for rtt_ms in [10, 50, 100, 200, 500] {
             for bytes in [1_000, 10_000, 30_000, 100_000, 300_000, 1_000_000] {
-                cells.push(Cell::single(bps, rtt_ms, 0, bytes));
+                cells.push(DownloadCell::single(bps, rtt_ms, 0, bytes));
             }
         }
     }
@@ -109,13 +109,13 @@ pub fn loss_free() -> Vec<Cell> {
 
 /// The 72 single downloads with 1 and 2 % loss each way: 1 to 10 Mbps, 20 to 200 ms, 10 kB to 1 MB.
 #[must_use]
-pub fn lossy() -> Vec<Cell> {
+pub fn lossy() -> Vec<DownloadCell> {
     let mut cells = Vec::with_capacity(72);
     for loss_permille in [10, 20] {
         for bps in [MBPS, 2 * MBPS, 10 * MBPS] {
             for rtt_ms in [20, 100, 200] {
                 for bytes in [10_000, 100_000, 300_000, 1_000_000] {
-                    cells.push(Cell::single(bps, rtt_ms, loss_permille, bytes));
+                    cells.push(DownloadCell::single(bps, rtt_ms, loss_permille, bytes));
                 }
             }
         }
@@ -125,14 +125,14 @@ pub fn lossy() -> Vec<Cell> {
 
 /// Six connections against one, 16 pairs: each six is followed by its one.
 #[must_use]
-pub fn pairs() -> Vec<Cell> {
+pub fn pairs() -> Vec<DownloadCell> {
     let mut cells = Vec::with_capacity(32);
     for loss_permille in [0, 10] {
         for bps in [MBPS, 5 * MBPS] {
             for rtt_ms in [50, 200] {
                 for (objects, bytes) in [(24, 12_000), (60, 4_000)] {
-                    for manner in [Manner::Six, Manner::One] {
-                        cells.push(Cell {
+                    for manner in [ConnectionMode::Six, ConnectionMode::One] {
+                        cells.push(DownloadCell {
                             bps,
                             rtt_ms,
                             loss_permille,
@@ -150,20 +150,20 @@ pub fn pairs() -> Vec<Cell> {
 
 /// A handful that takes some seconds: eight single downloads without loss, two with it, and a pair.
 #[must_use]
-pub fn small() -> Vec<Cell> {
+pub fn small() -> Vec<DownloadCell> {
     let mut cells = Vec::with_capacity(12);
     for bps in [MBPS, 10 * MBPS] {
         for rtt_ms in [50, 200] {
             for bytes in [10_000, 100_000] {
-                cells.push(Cell::single(bps, rtt_ms, 0, bytes));
+                cells.push(DownloadCell::single(bps, rtt_ms, 0, bytes));
             }
         }
     }
     for loss_permille in [10, 20] {
-        cells.push(Cell::single(2 * MBPS, 50, loss_permille, 100_000));
+        cells.push(DownloadCell::single(2 * MBPS, 50, loss_permille, 100_000));
     }
-    for manner in [Manner::Six, Manner::One] {
-        cells.push(Cell {
+    for manner in [ConnectionMode::Six, ConnectionMode::One] {
+        cells.push(DownloadCell {
             bps: 2 * MBPS,
             rtt_ms: 100,
             loss_permille: 0,

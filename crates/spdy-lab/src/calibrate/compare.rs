@@ -5,8 +5,8 @@
 
 use serde::Serialize;
 
-use crate::calibrate::cell::{Cell, Manner};
-use crate::calibrate::subject::Subject;
+use crate::calibrate::cell::{ConnectionMode, DownloadCell};
+use crate::calibrate::subject::Workload;
 use crate::stats::median;
 
 /// Mean error that is allowed over loss-free single downloads.
@@ -37,7 +37,7 @@ pub struct CellResult<S> {
     pub short_of_runs: Option<String>,
 }
 
-impl<S: Subject> CellResult<S> {
+impl<S: Workload> CellResult<S> {
     /// The figure of one clock.
     fn figure(&self, runs: &[f64]) -> Option<f64> {
         if self.subject.is_lossy() {
@@ -98,7 +98,7 @@ pub struct ErrorStats {
 impl ErrorStats {
     /// Of the cells that have an error; `None` if none has.
     #[must_use]
-    pub fn of<'a, S: Subject + 'a>(
+    pub fn of<'a, S: Workload + 'a>(
         cells: impl IntoIterator<Item = &'a CellResult<S>>,
     ) -> Option<Self> {
         let signed: Vec<f64> = cells.into_iter().filter_map(CellResult::error).collect();
@@ -118,17 +118,17 @@ impl ErrorStats {
 
 /// Six connections against one over the same link: time of one over time of six.
 #[derive(Clone, Debug, Serialize)]
-pub struct Pair {
+pub struct SixVsOne {
     /// The cell with one connection.
     #[serde(flatten)]
-    pub cell: Cell,
+    pub cell: DownloadCell,
     /// In virtual time.
     pub virtual_ratio: f64,
     /// In real time.
     pub real_ratio: f64,
 }
 
-impl Pair {
+impl SixVsOne {
     /// Whether both clocks say that one connection is faster, or both that six are; or their ratios are no
     /// farther apart than [`EVEN`].
     #[must_use]
@@ -146,7 +146,7 @@ impl Pair {
 
 /// The sums.
 #[derive(Clone, Debug, Serialize)]
-pub struct Summary {
+pub struct DownloadSummary {
     /// Single downloads without loss.
     pub loss_free: Option<ErrorStats>,
     /// Single downloads with loss.
@@ -156,7 +156,7 @@ pub struct Summary {
     /// Six connections or one, with loss.
     pub several_lossy: Option<ErrorStats>,
     /// Six against one.
-    pub pairs: Vec<Pair>,
+    pub pairs: Vec<SixVsOne>,
     /// How many of the pairs agree.
     pub pairs_that_agree: usize,
     /// Cells without a single run that counts.
@@ -167,13 +167,14 @@ pub struct Summary {
     pub past_bars: Vec<String>,
 }
 
-impl Summary {
+impl DownloadSummary {
     /// Of `results`, in any order.
     #[must_use]
-    pub fn of(results: &[CellResult<Cell>]) -> Self {
+    pub fn of(results: &[CellResult<DownloadCell>]) -> Self {
         let errors = |single: bool, lossy: bool| {
             ErrorStats::of(results.iter().filter(|it| {
-                (it.subject.manner == Manner::Single) == single && it.subject.is_lossy() == lossy
+                (it.subject.manner == ConnectionMode::Single) == single
+                    && it.subject.is_lossy() == lossy
             }))
         };
         let pairs = pairs(results);
@@ -222,21 +223,23 @@ impl Summary {
     }
 }
 
-fn pairs(results: &[CellResult<Cell>]) -> Vec<Pair> {
-    let of = |cell: Cell| results.iter().find(|it| it.subject == cell);
-    let pair = |one: &CellResult<Cell>| {
-        let manner = Manner::Six;
-        let six = of(Cell {
+fn pairs(results: &[CellResult<DownloadCell>]) -> Vec<SixVsOne> {
+    let of = |cell: DownloadCell| results.iter().find(|it| it.subject == cell);
+    let pair = |one: &CellResult<DownloadCell>| {
+        let manner = ConnectionMode::Six;
+        let six = of(DownloadCell {
             manner,
             ..one.subject
         })?;
-        Some(Pair {
+        Some(SixVsOne {
             cell: one.subject,
             virtual_ratio: one.virtual_figure()? / six.virtual_figure()?,
             real_ratio: one.real_figure()? / six.real_figure()?,
         })
     };
-    let ones = results.iter().filter(|it| it.subject.manner == Manner::One);
+    let ones = results
+        .iter()
+        .filter(|it| it.subject.manner == ConnectionMode::One);
     ones.filter_map(pair).collect()
 }
 
@@ -245,7 +248,7 @@ mod tests {
     use super::*;
     use crate::calibrate::cell;
 
-    fn result(cell: Cell, virtual_ms: &[f64], real_ms: &[f64]) -> CellResult<Cell> {
+    fn result(cell: DownloadCell, virtual_ms: &[f64], real_ms: &[f64]) -> CellResult<DownloadCell> {
         CellResult {
             subject: cell,
             virtual_ms: virtual_ms.to_vec(),
@@ -272,7 +275,7 @@ mod tests {
         let at = |error: f64| {
             let one = result(cells[0], &[100.0 * (1.0 + error)], &[100.0]);
             let two = result(cells[1], &[100.0], &[100.0]);
-            Summary::of(&[one, two])
+            DownloadSummary::of(&[one, two])
         };
         assert_eq!(at(0.0199).past_bars, Vec::<String>::new());
         let past = at(-0.03);
@@ -296,7 +299,7 @@ mod tests {
                 result(six, &[100.0], &[100.0]),
                 result(one, &[virtual_one], &[98.0]),
             ];
-            Summary::of(&results)
+            DownloadSummary::of(&results)
         };
         assert_eq!(at(50.0).pairs_that_agree, 1);
         assert_eq!(at(100.9).pairs_that_agree, 1, "no farther apart than 0.03");
@@ -314,13 +317,13 @@ mod tests {
             short_of_runs: Some(why.to_owned()),
             ..result(cell::loss_free()[0], &[1.0], real_ms)
         };
-        let summary = Summary::of(&[at(&[], "it never ended")]);
+        let summary = DownloadSummary::of(&[at(&[], "it never ended")]);
         assert_eq!((summary.unmeasured, summary.loss_free), (1, None));
         assert_eq!(
             summary.past_bars,
             ["250 kbps, 10 ms, 0 %, single 1 x 1000 B: 0 of 3 runs count: it never ended"]
         );
-        let summary = Summary::of(&[at(&[1.0, 1.0], "it was late")]);
+        let summary = DownloadSummary::of(&[at(&[1.0, 1.0], "it was late")]);
         assert_eq!(summary.unmeasured, 0);
         assert_eq!(
             summary.past_bars,

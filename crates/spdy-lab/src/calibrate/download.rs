@@ -10,7 +10,7 @@ use spdy::runtime::Runtime;
 use spdy_net::network::{BoxIo, Network};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-use crate::calibrate::cell::{Cell, Manner};
+use crate::calibrate::cell::{ConnectionMode, DownloadCell};
 
 /// Length of a request.
 const REQUEST_LEN: usize = 100;
@@ -41,7 +41,7 @@ fn invalid_request(request: &[u8]) -> io::Error {
 pub(crate) async fn fetch(
     network: &dyn Network,
     runtime: &dyn Runtime,
-    cell: &Cell,
+    cell: &DownloadCell,
     server: SocketAddr,
 ) -> io::Result<Duration> {
     let began = runtime.now();
@@ -55,13 +55,13 @@ pub(crate) async fn fetch(
 /// One connection, and what it takes over of the objects that are left.
 async fn connection(
     network: &dyn Network,
-    cell: &Cell,
+    cell: &DownloadCell,
     server: SocketAddr,
     left: &AtomicU32,
 ) -> io::Result<()> {
     let mut io = network.connect(server).await?;
     let request = format!("{:<REQUEST_LEN$}", cell.bytes);
-    if cell.manner == Manner::One {
+    if cell.manner == ConnectionMode::One {
         let all = request.repeat(cell.objects as usize);
         io.write_all(all.as_bytes()).await?;
         return read(&mut io, cell.bytes * u64::from(cell.objects)).await;

@@ -10,14 +10,14 @@ use socket2::SockRef;
 use spdy_netem::path::PathConfig;
 use spdy_tun::cpu::CpuTime;
 use spdy_tun::host::SERVER;
-use spdy_tun::limits::{Fault, Limits};
-use spdy_tun::measured::Measured;
-use spdy_tun::network::{NetworkConfig, RealNetwork};
+use spdy_tun::limits::{Fault, ValidityLimits};
+use spdy_tun::measured::LinkStats;
+use spdy_tun::network::{RealNetwork, RealNetworkConfig};
 
 use crate::browser::Page;
 use crate::calibrate::error::CalibrateError;
-use crate::calibrate::subject::{Attempt, Subject};
-use crate::live::load::{self as live, LiveLoad, Which};
+use crate::calibrate::subject::{Attempt, Workload};
+use crate::live::load::{self as live, LiveLoad, LoadSpec};
 use crate::sim::seed;
 
 /// What model and kernel have in common.
@@ -33,13 +33,13 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// time is allowed to one packet, a quarter to one in a hundred, a tenth on average; but no less than what a machine with a
 /// core to spare keeps easily, and no more than what leaves TCP's timers alone.
 #[must_use]
-pub fn limits(expected: Duration) -> Limits {
+pub fn limits(expected: Duration) -> ValidityLimits {
     let expected_ms = expected.as_secs_f64() * 1e3;
-    Limits {
+    ValidityLimits {
         late_max_ms: (expected_ms * 0.005).clamp(2.0, 20.0),
         late_p99_ms: (expected_ms * 0.002_5).clamp(1.0, 10.0),
         late_mean_ms: (expected_ms * 0.001).clamp(0.25, 2.0),
-        ..Limits::default()
+        ..ValidityLimits::default()
     }
 }
 
@@ -52,7 +52,7 @@ pub fn cpu_wait_limit_ms(expected: Duration) -> f64 {
 
 /// A run.
 #[derive(Clone, Debug)]
-pub struct Run {
+pub struct RunResult {
     /// What it took, or why it does not count.
     pub took: Result<Duration, String>,
     /// For how long both ends computed; `None` where the system does not tell.
@@ -60,15 +60,15 @@ pub struct Run {
 }
 
 /// What something ran under: the link, and what its ends computed and waited for, where the system tells.
-type Under = (Measured, Option<CpuTime>);
+type LinkAndCpu = (LinkStats, Option<CpuTime>);
 
 /// A link that runs subjects one after the other.
 #[derive(Debug)]
-pub struct Lane {
+pub struct RunLink {
     network: RealNetwork,
 }
 
-impl Lane {
+impl RunLink {
     /// Makes one.
     ///
     /// # Errors
@@ -85,10 +85,10 @@ impl Lane {
     /// As [`start`](Self::start).
     pub fn with_window(initial_window: Option<u32>) -> Result<Self, CalibrateError> {
         let open = PathConfig::new(1 << 30, 1 << 30, Duration::ZERO);
-        let config = NetworkConfig {
+        let config = RealNetworkConfig {
             congestion: CONGESTION.to_owned(),
             initial_window,
-            ..NetworkConfig::new(open)
+            ..RealNetworkConfig::new(open)
         };
         let network = RealNetwork::start(&config)?;
         check_congestion(&network)?;
@@ -100,12 +100,12 @@ impl Lane {
     /// # Errors
     ///
     /// The link or a host failed; not that a run does not count.
-    pub fn run<S: Subject>(
+    pub fn run<S: Workload>(
         &mut self,
         subject: &S,
         seed: u64,
         expected: Duration,
-    ) -> Result<Run, CalibrateError> {
+    ) -> Result<RunResult, CalibrateError> {
         let run = |network: &mut RealNetwork, patience| {
             let attempt = subject.in_real_time(network, seed, patience)?;
             let under = (attempt.measured.clone(), attempt.hosts);
@@ -113,7 +113,7 @@ impl Lane {
         };
         let (Attempt { took, hosts, .. }, faults) =
             self.judged(&subject.path(), seed, expected, run)?;
-        Ok(Run {
+        Ok(RunResult {
             // Whoever failed says so, also where the link was not what was asked for.
             took: took.and_then(|took| match faults.first() {
                 None => Ok(took),
@@ -133,12 +133,12 @@ impl Lane {
         &mut self,
         page: &Arc<Page>,
         path: &PathConfig,
-        which: Which,
+        which: LoadSpec,
         expected: Duration,
     ) -> Result<(LiveLoad, Vec<Fault>), CalibrateError> {
         let seed = which.seed;
         self.judged(path, seed, expected, |network, patience| {
-            let loaded = live::load(network, page, &Which { patience, ..which })?;
+            let loaded = live::load(network, page, &LoadSpec { patience, ..which })?;
             let under = (loaded.measured.clone(), loaded.hosts);
             Ok((loaded, under))
         })
@@ -150,7 +150,7 @@ impl Lane {
         path: &PathConfig,
         seed: u64,
         expected: Duration,
-        work: impl FnOnce(&mut RealNetwork, Duration) -> Result<(T, Under), CalibrateError>,
+        work: impl FnOnce(&mut RealNetwork, Duration) -> Result<(T, LinkAndCpu), CalibrateError>,
     ) -> Result<(T, Vec<Fault>), CalibrateError> {
         self.network.begin(path, seed::derive(seed, "path"))?;
         let patience = expected * 10 + PATIENCE;

@@ -17,9 +17,9 @@ use spdy_netem::path::PathConfig;
 use spdy_tun::arrival::TimedSocket;
 use spdy_tun::cpu::CpuTime;
 use spdy_tun::host::{CLIENT, SERVER};
-use spdy_tun::limits::{Fault, Limits};
-use spdy_tun::measured::Measured;
-use spdy_tun::network::{NetworkConfig, RealNetwork};
+use spdy_tun::limits::{Fault, ValidityLimits};
+use spdy_tun::measured::LinkStats;
+use spdy_tun::network::{RealNetwork, RealNetworkConfig};
 
 use crate::calibrate::error::CalibrateError;
 use crate::calibrate::lane::{REST_WITHIN, SILENCE, cpu_wait_limit_ms};
@@ -85,7 +85,7 @@ pub struct RoundTrip {
 #[derive(Debug)]
 pub struct Probe {
     network: RealNetwork,
-    limits: Limits,
+    limits: ValidityLimits,
 }
 
 impl Probe {
@@ -94,9 +94,9 @@ impl Probe {
     /// # Errors
     ///
     /// No namespaces, no devices.
-    pub fn start(limits: Limits) -> Result<Self, CalibrateError> {
+    pub fn start(limits: ValidityLimits) -> Result<Self, CalibrateError> {
         let path = PathConfig::new(1 << 30, 1 << 30, Duration::ZERO);
-        let network = RealNetwork::start(&NetworkConfig::new(path))?;
+        let network = RealNetwork::start(&RealNetworkConfig::new(path))?;
         Ok(Self { network, limits })
     }
 
@@ -218,7 +218,7 @@ impl Probe {
 
     /// The limits, but for what the flood does on purpose: nothing that is dropped by a device counts as a fault, for
     /// it sends more than the link carries.
-    fn faults(&self, measured: &Measured) -> Vec<Fault> {
+    fn faults(&self, measured: &LinkStats) -> Vec<Fault> {
         let mut faults = self.limits.faults(measured);
         faults.retain(|fault| !matches!(fault, Fault::Devices { .. }));
         faults

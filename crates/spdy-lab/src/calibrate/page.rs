@@ -12,8 +12,8 @@ use spdy_tun::network::RealNetwork;
 use crate::browser::{self, Page};
 use crate::calibrate::compare::{CellResult, ErrorStats, MAX_LOSSY_ERROR};
 use crate::calibrate::error::CalibrateError;
-use crate::calibrate::subject::{Attempt, Subject};
-use crate::live::load::{self as live, Which};
+use crate::calibrate::subject::{Attempt, Workload};
+use crate::live::load::{self as live, LoadSpec};
 use crate::measure::Load;
 use crate::options::{Options, RaceProtocol};
 use crate::race::RaceNetwork;
@@ -107,7 +107,7 @@ impl Serialize for PageCell {
     }
 }
 
-impl Subject for PageCell {
+impl Workload for PageCell {
     fn path(&self) -> PathConfig {
         self.network.profile.path.clone()
     }
@@ -132,7 +132,7 @@ impl Subject for PageCell {
         seed: u64,
         patience: Duration,
     ) -> Result<Attempt, CalibrateError> {
-        let which = Which {
+        let which = LoadSpec {
             protocol: self.protocol,
             network: self.network.name.clone(),
             seed,
@@ -155,7 +155,7 @@ impl Subject for PageCell {
 
 /// The sums of page loads.
 #[derive(Clone, Debug, Serialize)]
-pub struct Summary {
+pub struct PageLoadSummary {
     /// Loads without loss and jitter.
     pub loss_free: Option<ErrorStats>,
     /// Loads with loss or jitter.
@@ -168,7 +168,7 @@ pub struct Summary {
     pub past_bars: Vec<String>,
 }
 
-impl Summary {
+impl PageLoadSummary {
     /// Of `results`.
     #[must_use]
     pub fn of(results: &[CellResult<PageCell>]) -> Self {
@@ -235,12 +235,12 @@ mod tests {
             result(first.clone(), 1_029.0, &[1_000.0]),
             result(second.clone(), 971.0, &[1_000.0]),
         ];
-        assert_eq!(Summary::of(&at).past_bars, Vec::<String>::new());
+        assert_eq!(PageLoadSummary::of(&at).past_bars, Vec::<String>::new());
         let past = [
             result(first, 1_031.0, &[1_000.0]),
             result(second, 971.0, &[]),
         ];
-        let summary = Summary::of(&past);
+        let summary = PageLoadSummary::of(&past);
         assert_eq!(
             summary.past_bars,
             [
@@ -263,7 +263,7 @@ mod tests {
         assert!(loss.is_lossy() && jitter.is_lossy());
         let at = |error: f64| {
             let off = result(loss.clone(), 1_000.0 * (1.0 + error), &[1_000.0]);
-            Summary::of(&[off, result(jitter.clone(), 1_000.0, &[1_000.0])])
+            PageLoadSummary::of(&[off, result(jitter.clone(), 1_000.0, &[1_000.0])])
         };
         let summary = at(0.159);
         assert_eq!(summary.past_bars, Vec::<String>::new());

@@ -17,13 +17,13 @@ use spdy_tun::network::RealNetwork;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::oneshot;
 
-use crate::calibrate::cell::Cell;
+use crate::calibrate::cell::DownloadCell;
 use crate::calibrate::error::CalibrateError;
-use crate::calibrate::subject::{Attempt, Subject};
+use crate::calibrate::subject::{Attempt, Workload};
 use crate::calibrate::{download, virtual_time};
 use crate::live::on_host::block_on;
 
-impl Subject for Cell {
+impl Workload for DownloadCell {
     fn path(&self) -> PathConfig {
         Self::path(self)
     }
@@ -95,13 +95,13 @@ fn serve_until(stopped: oneshot::Receiver<()>, ready: &mpsc::Sender<SocketAddr>)
 
 /// On the client's thread: how long it took, or why it has no end.
 fn fetch(
-    cell: &Cell,
+    cell: &DownloadCell,
     server: SocketAddr,
     patience: Duration,
 ) -> io::Result<Result<Duration, String>> {
     block_on(async {
         let runtime = TokioRuntime::start();
-        let fetched = download::fetch(&Sockets, &runtime, cell, server);
+        let fetched = download::fetch(&KernelNetwork, &runtime, cell, server);
         Ok(match tokio::time::timeout(patience, fetched).await {
             Ok(Ok(took)) => Ok(took),
             Ok(Err(fault)) => Err(format!("it failed: {fault}")),
@@ -117,9 +117,9 @@ fn prepare(stream: &TcpStream) -> io::Result<()> {
 }
 
 /// The kernel's sockets; there are no names.
-struct Sockets;
+struct KernelNetwork;
 
-impl Network for Sockets {
+impl Network for KernelNetwork {
     fn resolve(&self, host: &str) -> BoxFuture<io::Result<Vec<IpAddr>>> {
         let error = io::Error::new(io::ErrorKind::NotFound, format!("{host}: no names here"));
         Box::pin(std::future::ready(Err(error)))

@@ -8,13 +8,13 @@ use serde::Serialize;
 use spdy_netem::loss::LossModel;
 use spdy_netem::path::PathConfig;
 use spdy_tun::cpu::CpuTime;
-use spdy_tun::measured::Measured;
+use spdy_tun::measured::LinkStats;
 use spdy_tun::network::RealNetwork;
 
 use crate::calibrate::error::CalibrateError;
 
 /// Something that takes a time in virtual time, and one in real time.
-pub trait Subject: Clone + Debug + Display + Send + Serialize + Sync {
+pub trait Workload: Clone + Debug + Display + Send + Serialize + Sync {
     /// The link between its ends.
     fn path(&self) -> PathConfig;
 
@@ -51,7 +51,7 @@ pub struct Attempt {
     /// What it took, or why it came to no end that counts.
     pub took: Result<Duration, String>,
     /// What the link was meanwhile.
-    pub measured: Measured,
+    pub measured: LinkStats,
     /// What both hosts computed, and waited for a core; `None` where the system does not tell.
     pub hosts: Option<CpuTime>,
 }

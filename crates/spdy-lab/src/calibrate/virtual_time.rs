@@ -8,7 +8,7 @@ use std::time::Duration;
 use spdy::runtime::Runtime;
 use spdy_netem::tcp::TcpConfig;
 
-use crate::calibrate::cell::Cell;
+use crate::calibrate::cell::DownloadCell;
 use crate::calibrate::download;
 use crate::sim::dns::NameLookups;
 use crate::sim::executor::Executor;
@@ -19,7 +19,7 @@ use crate::sim::network::{NetworkConfig, SimNetwork};
 /// # Errors
 ///
 /// The connection was given up, or the download can never end.
-pub fn run(cell: &Cell, seed: u64) -> io::Result<Duration> {
+pub fn run(cell: &DownloadCell, seed: u64) -> io::Result<Duration> {
     let executor = Executor::default();
     let runtime = executor.runtime();
     let config = NetworkConfig {

@@ -17,8 +17,8 @@ use std::time::Duration;
 
 use crate::calibrate::compare::CellResult;
 use crate::calibrate::error::CalibrateError;
-use crate::calibrate::lane::{Lane, Run};
-use crate::calibrate::subject::Subject;
+use crate::calibrate::lane::{RunLink, RunResult};
+use crate::calibrate::subject::Workload;
 
 /// How often a run that does not count is repeated.
 pub const MAX_RETRIES: u32 = 10;
@@ -27,7 +27,7 @@ pub const PAUSE: Duration = Duration::from_millis(100);
 
 /// How it is done.
 #[derive(Clone, Debug)]
-pub struct Work {
+pub struct CalibrationRunner {
     /// Runs of a cell without loss and jitter that must count, at least 1.
     pub runs: u32,
     /// Runs of a [lossy](Subject::is_lossy) cell that must count, at least 1.
@@ -49,7 +49,7 @@ pub enum Event<S> {
 
 /// What a cell takes in virtual time, for each of its seeds.
 #[derive(Clone, Debug)]
-struct Plan<S> {
+struct PlannedCell<S> {
     number: usize,
     subject: S,
     /// Of a cell without loss one for all.
@@ -57,7 +57,7 @@ struct Plan<S> {
     runs: u32,
 }
 
-impl<S> Plan<S> {
+impl<S> PlannedCell<S> {
     fn expected(&self, run: u32) -> Duration {
         let times = &self.virtual_times;
         times[(run as usize).min(times.len() - 1)]
@@ -78,13 +78,13 @@ struct RunAttempt {
     expected: Duration,
 }
 
-impl Work {
+impl CalibrationRunner {
     const fn seed_of(&self, run: u32) -> u64 {
         self.seed.wrapping_add(run as u64)
     }
 
-    fn plan<S: Subject>(&self, subjects: &[S]) -> Result<Vec<Plan<S>>, CalibrateError> {
-        let plan = |(number, subject): (usize, &S)| -> Result<Plan<S>, CalibrateError> {
+    fn plan<S: Workload>(&self, subjects: &[S]) -> Result<Vec<PlannedCell<S>>, CalibrateError> {
+        let plan = |(number, subject): (usize, &S)| -> Result<PlannedCell<S>, CalibrateError> {
             let lossy = subject.is_lossy();
             let runs = if lossy { self.lossy_runs } else { self.runs };
             let virtual_runs = if lossy { runs } else { 1 };
@@ -93,14 +93,14 @@ impl Work {
                 let what = subject.to_string();
                 CalibrateError::Virtual { what, source }
             })?;
-            Ok(Plan {
+            Ok(PlannedCell {
                 number,
                 subject: subject.clone(),
                 virtual_times,
                 runs,
             })
         };
-        let mut plans: Vec<Plan<S>> = subjects
+        let mut plans: Vec<PlannedCell<S>> = subjects
             .iter()
             .enumerate()
             .map(plan)
@@ -116,17 +116,17 @@ impl Work {
     ///
     /// There is no network in real time, one fails in virtual time, or a link broke. Runs that do not count are no error,
     /// those that fail in real time among them, and subjects of which none does neither.
-    pub fn run<S: Subject>(
+    pub fn run<S: Workload>(
         &self,
         subjects: &[S],
         begin: impl FnOnce(Duration),
         mut on_event: impl FnMut(&Event<S>),
     ) -> Result<Vec<CellResult<S>>, CalibrateError> {
         let plans = self.plan(subjects)?;
-        begin(plans.iter().map(Plan::total).sum());
+        begin(plans.iter().map(PlannedCell::total).sum());
         // Made one after the other: a machine without namespaces says so before anything runs.
         let lanes = (0..self.lanes.min(plans.len()))
-            .map(|_| Lane::start())
+            .map(|_| RunLink::start())
             .collect::<Result<Vec<_>, _>>()?;
         let next = AtomicUsize::new(0);
         let mut results: Vec<Option<CellResult<S>>> = vec![None; subjects.len()];
@@ -164,11 +164,11 @@ impl Work {
         })
     }
 
-    fn cell<S: Subject>(
+    fn cell<S: Workload>(
         &self,
-        plan: &Plan<S>,
+        plan: &PlannedCell<S>,
         told: &mpsc::Sender<Result<Event<S>, CalibrateError>>,
-        mut run_once: impl FnMut(RunAttempt) -> Result<Run, CalibrateError>,
+        mut run_once: impl FnMut(RunAttempt) -> Result<RunResult, CalibrateError>,
     ) -> Result<CellResult<S>, CalibrateError> {
         let ms = |time: &Duration| time.as_secs_f64() * 1e3;
         let mut result = CellResult {
@@ -218,9 +218,9 @@ impl Work {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::calibrate::cell::{self, Cell};
+    use crate::calibrate::cell::{self, DownloadCell};
 
-    const WORK: Work = Work {
+    const WORK: CalibrationRunner = CalibrationRunner {
         runs: 3,
         lossy_runs: 5,
         seed: 7,
@@ -228,7 +228,9 @@ mod tests {
     };
 
     /// What comes of a cell without loss whose attempts come to what `took` says of their seed and their number, from 1.
-    fn cell(mut took: impl FnMut(u64, u32) -> Result<Duration, String>) -> CellResult<Cell> {
+    fn cell(
+        mut took: impl FnMut(u64, u32) -> Result<Duration, String>,
+    ) -> CellResult<DownloadCell> {
         let plans = WORK.plan(&cell::small()[..1]);
         let plans = plans.expect("it has an end in virtual time");
         let (told, _events) = mpsc::channel();
@@ -237,7 +239,7 @@ mod tests {
             attempts += 1;
             let computed = Some(Duration::from_millis(1));
             let took = took(it.seed, attempts);
-            Ok(Run { took, computed })
+            Ok(RunResult { took, computed })
         };
         let result = WORK.cell(&plans[0], &told, run);
         result.expect("no link broke")

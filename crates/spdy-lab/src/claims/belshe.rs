@@ -7,9 +7,11 @@ use spdy_frame::compress::Compression;
 use spdy_net::tls::TlsVersion;
 use spdy_netem::profile::Era;
 
-use crate::claims::bench::{Bench, PageSet, Setting, change, profile, ratio};
-use crate::claims::claim::{Claim, Expected, Measure, Measured, Paper, Point, Side, Test, Unit};
-use crate::claims::factor::Factor;
+use crate::claims::bench::{ClaimRunner, PageSet, Setting, change, profile, ratio};
+use crate::claims::claim::{
+    BoundSide, Claim, ClaimedResult, MeasureFn, MeasuredResult, Paper, Point, Test, Unit,
+};
+use crate::claims::factor::ClaimFactor;
 use crate::claims::headers;
 use crate::claims::whitepaper::{self, plain, saved};
 use crate::deployment::Deployment;
@@ -24,15 +26,27 @@ fn dsl() -> Setting {
     plain("whitepaper-dsl")
 }
 
-fn packets(bench: &Bench<'_>, pages: &PageSet, setting: &Setting) -> Result<Measured, String> {
+fn packets(
+    bench: &ClaimRunner<'_>,
+    pages: &PageSet,
+    setting: &Setting,
+) -> Result<MeasuredResult, String> {
     bench.one(pages, setting, |pairs| change(pairs, |it| it.packets))
 }
 
-fn bytes(bench: &Bench<'_>, pages: &PageSet, setting: &Setting) -> Result<Measured, String> {
+fn bytes(
+    bench: &ClaimRunner<'_>,
+    pages: &PageSet,
+    setting: &Setting,
+) -> Result<MeasuredResult, String> {
     bench.one(pages, setting, |pairs| change(pairs, |it| it.bytes))
 }
 
-fn packet_size(bench: &Bench<'_>, pages: &PageSet, setting: &Setting) -> Result<Measured, String> {
+fn packet_size(
+    bench: &ClaimRunner<'_>,
+    pages: &PageSet,
+    setting: &Setting,
+) -> Result<MeasuredResult, String> {
     bench.one(pages, setting, |pairs| {
         let size = ratio(pairs, |it| it.bytes) / ratio(pairs, |it| it.packets);
         100.0 * (size - 1.0)
@@ -48,7 +62,11 @@ fn compression() -> Setting {
 }
 
 /// Milliseconds that the other way is faster, mean over pages.
-fn milliseconds(bench: &Bench<'_>, pages: &PageSet, setting: &Setting) -> Result<Measured, String> {
+fn milliseconds(
+    bench: &ClaimRunner<'_>,
+    pages: &PageSet,
+    setting: &Setting,
+) -> Result<MeasuredResult, String> {
     bench.one(pages, setting, |pairs| {
         let saved = pairs
             .iter()
@@ -58,7 +76,7 @@ fn milliseconds(bench: &Bench<'_>, pages: &PageSet, setting: &Setting) -> Result
 }
 
 /// What the heads of DATA frames add to a body in frames of 4 kB, percent: encoded and counted.
-fn framing(_: &Bench<'_>, _: &PageSet, _: &Setting) -> Result<Measured, String> {
+fn framing(_: &ClaimRunner<'_>, _: &PageSet, _: &Setting) -> Result<MeasuredResult, String> {
     const FRAME: usize = 4096;
     let data = spdy_frame::data::Data {
         stream_id: spdy_frame::stream_id::StreamId::new(1),
@@ -70,7 +88,7 @@ fn framing(_: &Bench<'_>, _: &PageSet, _: &Setting) -> Result<Measured, String> 
     let value = 100.0 * (out.len() - FRAME) as f64 / FRAME as f64;
     let estimate = Estimate::exact(value);
     let level = String::new();
-    Ok(Measured {
+    Ok(MeasuredResult {
         points: vec![Point { level, estimate }],
         rise: None,
         loads: 0,
@@ -90,10 +108,10 @@ pub(super) fn top_300() -> Setting {
 
 /// Pages of which 5 to 20 % of the load time is saved, percent.
 fn share_of_most(
-    bench: &Bench<'_>,
+    bench: &ClaimRunner<'_>,
     pages: &PageSet,
     setting: &Setting,
-) -> Result<Measured, String> {
+) -> Result<MeasuredResult, String> {
     bench.one(pages, setting, |pairs| {
         let saved = pairs
             .iter()
@@ -112,24 +130,24 @@ fn zlib() -> Setting {
     Setting::new("whitepaper-dsl", protocols, &options)
 }
 
-const HEADER_FACTORS: &[Factor] = &[
-    Factor {
+const HEADER_FACTORS: &[ClaimFactor] = &[
+    ClaimFactor {
         name: "secrets masked, as CRIME demands",
         change: |setting| setting.other.options.spdy_compression = Compression::Masked,
     },
-    Factor {
+    ClaimFactor {
         name: "zlib level 1",
         change: |setting| setting.other.options.spdy_compression = Compression::Zlib(1),
     },
 ];
 
-const UPLINK_FACTORS: &[Factor] = &[
-    Factor::initial_window::<10>("initial window 10"),
-    Factor {
+const UPLINK_FACTORS: &[ClaimFactor] = &[
+    ClaimFactor::initial_window::<10>("initial window 10"),
+    ClaimFactor {
         name: "128 kbit/s up",
         change: |setting| setting.profile.path.up_bps = 128_000,
     },
-    Factor {
+    ClaimFactor {
         name: "everything on one host",
         change: |setting| {
             setting.base.folded = true;
@@ -159,26 +177,26 @@ fn first_party_http() -> Setting {
     setting
 }
 
-const FIRST_PARTY_FACTORS: &[Factor] = &[
-    Factor {
+const FIRST_PARTY_FACTORS: &[ClaimFactor] = &[
+    ClaimFactor {
         name: "SPDY on every host",
         change: |setting| setting.other.options.deployment = Deployment::All,
     },
-    Factor {
+    ClaimFactor {
         name: "HTTP without TLS instead of HTTPS",
         change: |setting| setting.base.protocol = RaceProtocol::Http,
     },
-    Factor {
+    ClaimFactor {
         name: "200 ms",
         change: |setting| setting.profile.path.rtt = Duration::from_millis(200),
     },
-    Factor {
+    ClaimFactor {
         name: "DSL, 1.5 Mbit/s down and 384 kbit/s up, 50 ms",
         change: |setting| setting.profile = profile("dsl"),
     },
-    Factor::initial_window::<3>("initial window 3"),
-    Factor::connections::<2>("two connections a host"),
-    Factor::NAMES_KNOWN,
+    ClaimFactor::initial_window::<3>("initial window 3"),
+    ClaimFactor::connections::<2>("two connections a host"),
+    ClaimFactor::NAMES_KNOWN,
 ];
 
 const fn percent(
@@ -187,8 +205,8 @@ const fn percent(
     (value, within): (f64, f64),
     conditions: &'static str,
     setting: fn() -> Setting,
-    measure: Measure,
-    factors: &'static [Factor],
+    measure: MeasureFn,
+    factors: &'static [ClaimFactor],
 ) -> Claim {
     Claim {
         paper: Paper::Belshe,
@@ -196,7 +214,7 @@ const fn percent(
         what,
         conditions,
         unit: Unit::Percent,
-        expected: Expected::Number {
+        expected: ClaimedResult::Number {
             value,
             within,
             neutral: Some(0.0),
@@ -262,7 +280,7 @@ pub(crate) const CLAIMS: &[Claim] = &[
         what: "load time saved by header compression",
         conditions: "375 kbit/s up; the rest as for packets",
         unit: Unit::Milliseconds,
-        expected: Expected::Between {
+        expected: ClaimedResult::Between {
             low: 45.0,
             high: 1142.0,
             neutral: 0.0,
@@ -280,7 +298,7 @@ pub(crate) const CLAIMS: &[Claim] = &[
         what: "bytes added by framing",
         conditions: "frames of 4 kB, heads of 8 bytes",
         unit: Unit::Percent,
-        expected: Expected::Number {
+        expected: ClaimedResult::Number {
             value: 0.2,
             within: 0.05,
             neutral: None,
@@ -318,8 +336,8 @@ pub(crate) const CLAIMS: &[Claim] = &[
         what: "most sites gain 5 to 20 %: pages that do",
         conditions: "as for the top 300",
         unit: Unit::Percent,
-        expected: Expected::Beyond {
-            side: Side::Above,
+        expected: ClaimedResult::Beyond {
+            side: BoundSide::Above,
             bound: 50.0,
         },
         test: Test::Run {
@@ -354,7 +372,7 @@ pub(crate) const CLAIMS: &[Claim] = &[
         what: "resources of cnn.com that travel over SPDY",
         conditions: "the live page of 2012",
         unit: Unit::Percent,
-        expected: Expected::Number {
+        expected: ClaimedResult::Number {
             value: 46.5,
             within: 5.0,
             neutral: None,

@@ -11,7 +11,7 @@ use spdy_page::head;
 use spdy_page::replica::Replica;
 
 use crate::browser::{self, Page};
-use crate::claims::claim::{Measured, Point};
+use crate::claims::claim::{MeasuredResult, Point};
 use crate::claims::corpus::Corpus;
 use crate::hosts::folded;
 use crate::measure::Load;
@@ -34,7 +34,7 @@ pub(crate) enum PageSet {
 
 /// How a page is loaded.
 #[derive(Clone, Debug)]
-pub(crate) struct Way {
+pub(crate) struct ClaimSetup {
     pub(crate) protocol: RaceProtocol,
     /// Everything on the page's own host.
     pub(crate) folded: bool,
@@ -46,9 +46,9 @@ pub(crate) struct Way {
 pub(crate) struct Setting {
     pub(crate) profile: Profile,
     /// What is compared with.
-    pub(crate) base: Way,
+    pub(crate) base: ClaimSetup,
     /// What is compared.
-    pub(crate) other: Way,
+    pub(crate) other: ClaimSetup,
     /// Resources that wait for one another: above 1, the page's resources come in so many generations, each known when
     /// the first of the one before is there.
     pub(crate) depth: usize,
@@ -71,7 +71,7 @@ impl Setting {
         (base, other): (RaceProtocol, RaceProtocol),
         options: &Options,
     ) -> Self {
-        let way = |protocol| Way {
+        let way = |protocol| ClaimSetup {
             protocol,
             folded: false,
             options: options.clone(),
@@ -184,14 +184,14 @@ impl Figures {
 
 /// One page, or one run of the only page, by both ways.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Pair {
+pub(crate) struct FigurePair {
     pub(crate) base: Figures,
     pub(crate) other: Figures,
 }
 
 /// Pairs for each setting; the same page or run at the same place of each.
 pub(crate) struct PairedLoads {
-    pub(crate) rows: Vec<Vec<Pair>>,
+    pub(crate) rows: Vec<Vec<FigurePair>>,
     loads: usize,
     left_out: usize,
 }
@@ -205,11 +205,11 @@ impl PairedLoads {
     pub(crate) fn measured(
         &self,
         levels: Vec<String>,
-        statistic: impl Fn(&[Pair]) -> f64,
-    ) -> Result<Measured, String> {
+        statistic: impl Fn(&[FigurePair]) -> f64,
+    ) -> Result<MeasuredResult, String> {
         let places: Vec<usize> = (0..self.rows[0].len()).collect();
-        let at = |row: &[Pair], places: &[usize]| {
-            let drawn: Vec<Pair> = places.iter().map(|&place| row[place]).collect();
+        let at = |row: &[FigurePair], places: &[usize]| {
+            let drawn: Vec<FigurePair> = places.iter().map(|&place| row[place]).collect();
             statistic(&drawn)
         };
         let nothing = || format!("none of {} loads came whole", self.loads);
@@ -239,15 +239,15 @@ impl PairedLoads {
     pub(crate) fn of_groups(
         &self,
         [low, high]: [(&str, &[usize]); 2],
-        statistic: impl Fn(&[Pair]) -> f64,
-    ) -> Result<Measured, String> {
-        let group = |rows: &[usize]| -> Vec<Pair> {
+        statistic: impl Fn(&[FigurePair]) -> f64,
+    ) -> Result<MeasuredResult, String> {
+        let group = |rows: &[usize]| -> Vec<FigurePair> {
             let rows = rows.iter().map(|&row| &self.rows[row]);
             rows.filter_map(|row| row.first().copied()).collect()
         };
         let nothing = || format!("none of {} loads came whole", self.loads);
         let (first, last) = (group(low.1), group(high.1));
-        let point = |level: &str, pairs: &[Pair]| {
+        let point = |level: &str, pairs: &[FigurePair]| {
             let estimate = Bootstrap::default().of(pairs, &statistic);
             let level = level.to_owned();
             estimate.map(|estimate| Point { level, estimate })
@@ -265,8 +265,11 @@ impl PairedLoads {
     /// # Errors
     ///
     /// As [`measured`](Self::measured).
-    pub(crate) fn over_rows(&self, statistic: impl Fn(&[Pair]) -> f64) -> Result<Measured, String> {
-        let firsts: Vec<Pair> = self
+    pub(crate) fn over_rows(
+        &self,
+        statistic: impl Fn(&[FigurePair]) -> f64,
+    ) -> Result<MeasuredResult, String> {
+        let firsts: Vec<FigurePair> = self
             .rows
             .iter()
             .filter_map(|row| row.first().copied())
@@ -279,14 +282,14 @@ impl PairedLoads {
     }
 
     /// One figure that has no interval of its own.
-    pub(crate) fn exactly(&self, value: f64) -> Measured {
+    pub(crate) fn exactly(&self, value: f64) -> MeasuredResult {
         let level = String::new();
         let estimate = Estimate::exact(value);
         self.told(vec![Point { level, estimate }], None)
     }
 
-    fn told(&self, points: Vec<Point>, rise: Option<Estimate>) -> Measured {
-        Measured {
+    fn told(&self, points: Vec<Point>, rise: Option<Estimate>) -> MeasuredResult {
+        MeasuredResult {
             points,
             rise,
             loads: self.loads,
@@ -296,28 +299,29 @@ impl PairedLoads {
 }
 
 /// What of the base's sum of `figure` the other way saves, percent: as whoever compares means over pages reckons.
-pub(crate) fn saving(pairs: &[Pair], figure: fn(&Figures) -> f64) -> f64 {
+pub(crate) fn saving(pairs: &[FigurePair], figure: fn(&Figures) -> f64) -> f64 {
     100.0 * (1.0 - ratio(pairs, figure))
 }
 
 /// The other way's sum of `figure` to the base's.
-pub(crate) fn ratio(pairs: &[Pair], figure: fn(&Figures) -> f64) -> f64 {
-    let sum = |of: fn(&Pair) -> &Figures| pairs.iter().map(|pair| figure(of(pair))).sum::<f64>();
+pub(crate) fn ratio(pairs: &[FigurePair], figure: fn(&Figures) -> f64) -> f64 {
+    let sum =
+        |of: fn(&FigurePair) -> &Figures| pairs.iter().map(|pair| figure(of(pair))).sum::<f64>();
     sum(|pair| &pair.other) / sum(|pair| &pair.base)
 }
 
 /// By how much more of `figure` the other way has than the base, percent, by the sums.
-pub(crate) fn change(pairs: &[Pair], figure: fn(&Figures) -> f64) -> f64 {
+pub(crate) fn change(pairs: &[FigurePair], figure: fn(&Figures) -> f64) -> f64 {
     100.0 * (ratio(pairs, figure) - 1.0)
 }
 
 /// Geometric mean of the ratios of load times.
-pub(crate) fn geometric_mean(pairs: &[Pair]) -> f64 {
+pub(crate) fn geometric_mean(pairs: &[FigurePair]) -> f64 {
     geometric_mean_of(pairs, |it| it.load_ms)
 }
 
 /// Geometric mean of the ratios of `figure`.
-pub(crate) fn geometric_mean_of(pairs: &[Pair], figure: fn(&Figures) -> f64) -> f64 {
+pub(crate) fn geometric_mean_of(pairs: &[FigurePair], figure: fn(&Figures) -> f64) -> f64 {
     let logs = pairs
         .iter()
         .map(|pair| (figure(&pair.other) / figure(&pair.base)).ln());
@@ -325,7 +329,7 @@ pub(crate) fn geometric_mean_of(pairs: &[Pair], figure: fn(&Figures) -> f64) -> 
 }
 
 /// Where claims are put to the test.
-pub struct Bench<'a> {
+pub struct ClaimRunner<'a> {
     /// Loads of a page wherever chance plays; without chance one tells all.
     pub runs: u32,
     /// Threads; `None` for one a core.
@@ -338,7 +342,7 @@ pub struct Bench<'a> {
     pub on_loads: &'a dyn Fn(u64),
 }
 
-impl Bench<'_> {
+impl ClaimRunner<'_> {
     /// Loads of a page, unless more or fewer are asked for; those of `docs/measurements/claims.md`.
     pub const RUNS: u32 = 3;
 
@@ -376,8 +380,8 @@ impl Bench<'_> {
         &self,
         subjects: &PageSet,
         setting: &Setting,
-        statistic: impl Fn(&[Pair]) -> f64,
-    ) -> Result<Measured, String> {
+        statistic: impl Fn(&[FigurePair]) -> f64,
+    ) -> Result<MeasuredResult, String> {
         let paired = self.pairs(subjects, std::slice::from_ref(setting))?;
         paired.measured(vec![String::new()], statistic)
     }
@@ -450,10 +454,10 @@ impl Bench<'_> {
 ///
 /// A load did not come whole.
 pub(crate) fn ratio_by_page(
-    bench: &Bench<'_>,
+    bench: &ClaimRunner<'_>,
     pages: &[(&str, Pages)],
     setting: &Setting,
-) -> Result<Measured, String> {
+) -> Result<MeasuredResult, String> {
     let mut points = Vec::new();
     let (mut loads, mut left_out) = (0, 0);
     for (level, pages) in pages {
@@ -467,7 +471,7 @@ pub(crate) fn ratio_by_page(
     let rise = ends.map(|(first, last): (&Point, &Point)| {
         Estimate::exact(last.estimate.value - first.estimate.value)
     });
-    Ok(Measured {
+    Ok(MeasuredResult {
         points,
         rise,
         loads,
@@ -493,7 +497,7 @@ fn paired(
 ) -> PairedLoads {
     let at = |setting: usize, page: usize, run: usize| {
         let first = ((setting * pages + page) * runs + run) * 2;
-        Some(Pair {
+        Some(FigurePair {
             base: figures[first]?,
             other: figures[first + 1]?,
         })
@@ -501,9 +505,9 @@ fn paired(
     let mut rows = vec![Vec::new(); settings];
     let mut left_out = 0;
     for page in 0..pages {
-        let mut by_run: Vec<Vec<Pair>> = Vec::new();
+        let mut by_run: Vec<Vec<FigurePair>> = Vec::new();
         for run in 0..runs {
-            let pairs: Option<Vec<Pair>> = (0..settings)
+            let pairs: Option<Vec<FigurePair>> = (0..settings)
                 .map(|setting| at(setting, page, run))
                 .collect();
             match pairs {
@@ -518,7 +522,7 @@ fn paired(
             } else if !by_run.is_empty() {
                 let (base, other): (Vec<_>, Vec<_>) =
                     runs.map(|pair| (pair.base, pair.other)).unzip();
-                row.push(Pair {
+                row.push(FigurePair {
                     base: Figures::mean(&base),
                     other: Figures::mean(&other),
                 });

@@ -1,22 +1,22 @@
 //! Thomas, Jurdak and Atkinson 2012, who report what Google measured in 2011: bytes and packets of the top 45 pages.
 
 use crate::claims::belshe::top_300;
-use crate::claims::bench::{Bench, Figures, PageSet, Setting, change};
-use crate::claims::claim::{Claim, Expected, Measure, Measured, Paper, Test, Unit};
-use crate::claims::factor::Factor;
+use crate::claims::bench::{ClaimRunner, Figures, PageSet, Setting, change};
+use crate::claims::claim::{Claim, ClaimedResult, MeasureFn, MeasuredResult, Paper, Test, Unit};
+use crate::claims::factor::ClaimFactor;
 
 const CONDITIONS: &str = "Google's test of 2011, the top 45 pages, SPDY without TLS; the network is not told; ours: pages of 2012-13 by \
                           --corpus, 2 Mbit/s down, 386 kbit/s up, 100 ms, no loss, TCP of 2009, initial window 3, each host its session";
 
-const FACTORS: &[Factor] = &[
-    Factor {
+const FACTORS: &[ClaimFactor] = &[
+    ClaimFactor {
         name: "SPDY on one connection, everything on one host",
         change: |setting| setting.other.folded = true,
     },
-    Factor::connections::<2>("HTTP on two connections a host"),
-    Factor::initial_window::<10>("initial window 10"),
-    Factor::BOTH_IN_TLS,
-    Factor {
+    ClaimFactor::connections::<2>("HTTP on two connections a host"),
+    ClaimFactor::initial_window::<10>("initial window 10"),
+    ClaimFactor::BOTH_IN_TLS,
+    ClaimFactor {
         name: "headers not compressed",
         change: |setting| {
             setting.other.options.spdy_compression = spdy_frame::compress::Compression::Zlib(0);
@@ -29,7 +29,7 @@ const fn reduced(
     what: &'static str,
     value: f64,
     within: f64,
-    measure: Measure,
+    measure: MeasureFn,
 ) -> Claim {
     Claim {
         paper: Paper::Cacm12,
@@ -37,7 +37,7 @@ const fn reduced(
         what,
         conditions: CONDITIONS,
         unit: Unit::Percent,
-        expected: Expected::Number {
+        expected: ClaimedResult::Number {
             value,
             within,
             neutral: Some(0.0),
@@ -52,11 +52,11 @@ const fn reduced(
 }
 
 fn changed(
-    bench: &Bench<'_>,
+    bench: &ClaimRunner<'_>,
     pages: &PageSet,
     setting: &Setting,
     figure: fn(&Figures) -> f64,
-) -> Result<Measured, String> {
+) -> Result<MeasuredResult, String> {
     bench.one(pages, setting, |pairs| change(pairs, figure))
 }
 

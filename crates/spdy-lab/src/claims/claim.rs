@@ -4,8 +4,8 @@ use std::fmt;
 
 use serde::Serialize;
 
-use crate::claims::bench::{Bench, PageSet, Setting};
-use crate::claims::factor::Factor;
+use crate::claims::bench::{ClaimRunner, PageSet, Setting};
+use crate::claims::factor::ClaimFactor;
 use crate::stats::Estimate;
 
 /// Who said it.
@@ -101,7 +101,7 @@ impl Unit {
 /// Over or under.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Side {
+pub enum BoundSide {
     /// More than the bound.
     Above,
     /// Less than the bound.
@@ -131,7 +131,7 @@ impl Trend {
 /// What was claimed, and what would count as the same.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Expected {
+pub enum ClaimedResult {
     /// A number.
     Number {
         /// As claimed.
@@ -153,7 +153,7 @@ pub enum Expected {
     /// No number, but a side.
     Beyond {
         /// Which.
-        side: Side,
+        side: BoundSide,
         /// Of what.
         bound: f64,
     },
@@ -180,7 +180,7 @@ pub enum Expected {
     },
 }
 
-impl Expected {
+impl ClaimedResult {
     /// In words, figures in `unit`.
     #[must_use]
     pub fn told(&self, unit: Unit) -> String {
@@ -192,8 +192,8 @@ impl Expected {
                 format!("{} to {}", unit.told(*low), unit.told(*high))
             }
             Self::Beyond { side, bound } => match side {
-                Side::Above => format!("more than {}", unit.told(*bound)),
-                Side::Below => format!("less than {}", unit.told(*bound)),
+                BoundSide::Above => format!("more than {}", unit.told(*bound)),
+                BoundSide::Below => format!("less than {}", unit.told(*bound)),
             },
             Self::Series { values, within, .. } => {
                 let values: Vec<_> = values.iter().map(|value| unit.told(*value)).collect();
@@ -209,7 +209,8 @@ impl Expected {
 }
 
 /// What measures a claim.
-pub(crate) type Measure = fn(&Bench<'_>, &PageSet, &Setting) -> Result<Measured, String>;
+pub(crate) type MeasureFn =
+    fn(&ClaimRunner<'_>, &PageSet, &Setting) -> Result<MeasuredResult, String>;
 
 /// How a claim is put to the test.
 pub(crate) enum Test {
@@ -219,8 +220,8 @@ pub(crate) enum Test {
     Run {
         pages: PageSet,
         setting: fn() -> Setting,
-        measure: Measure,
-        factors: &'static [Factor],
+        measure: MeasureFn,
+        factors: &'static [ClaimFactor],
     },
 }
 
@@ -237,7 +238,7 @@ pub struct Claim {
     /// Of all its figures.
     pub unit: Unit,
     /// What was claimed.
-    pub expected: Expected,
+    pub expected: ClaimedResult,
     pub(crate) test: Test,
 }
 
@@ -272,7 +273,7 @@ pub struct Point {
 
 /// What came out.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Measured {
+pub struct MeasuredResult {
     /// A figure a level, at least one.
     pub points: Vec<Point>,
     /// Last figure less the first, where there are several; pages are drawn together for both.
@@ -283,7 +284,7 @@ pub struct Measured {
     pub left_out: usize,
 }
 
-impl Measured {
+impl MeasuredResult {
     /// The figure that stands for all in one line: the last.
     #[must_use]
     pub fn headline(&self) -> f64 {

@@ -7,13 +7,13 @@ use crate::options::RaceProtocol;
 use crate::sim::dns::NameLookups;
 
 /// One factor, changed alone.
-pub(crate) struct Factor {
+pub(crate) struct ClaimFactor {
     /// What is changed, and to what.
     pub(crate) name: &'static str,
     pub(crate) change: fn(&mut Setting),
 }
 
-impl Factor {
+impl ClaimFactor {
     /// Look-ups cost no time, and none is lost.
     pub(crate) const NAMES_KNOWN: Self = Self {
         name: "names known",

@@ -2,13 +2,13 @@
 
 use serde::Serialize;
 
-use crate::claims::bench::Bench;
-use crate::claims::claim::{Claim, Expected, Measured, Paper, Test, Unit};
+use crate::claims::bench::ClaimRunner;
+use crate::claims::claim::{Claim, ClaimedResult, MeasuredResult, Paper, Test, Unit};
 use crate::claims::verdict::Verdict;
 
 /// What became of one claim.
 #[derive(Clone, Debug, Serialize)]
-pub struct Finding {
+pub struct ClaimResult {
     /// Who said it.
     pub paper: Paper,
     /// Name of the claim.
@@ -20,11 +20,11 @@ pub struct Finding {
     /// What its figures count.
     pub unit: Unit,
     /// What was claimed, as data.
-    pub expected: Expected,
+    pub expected: ClaimedResult,
     /// What was claimed, in words.
     pub claimed: String,
     /// What came out; `None` if it was not run.
-    pub measured: Option<Measured>,
+    pub measured: Option<MeasuredResult>,
     /// What follows.
     pub verdict: Verdict,
     /// Why it was not run.
@@ -39,19 +39,19 @@ pub struct Shift {
     /// What was changed, and to what.
     pub factor: &'static str,
     /// What came out: of a row of levels, the first and the last.
-    pub measured: Measured,
+    pub measured: MeasuredResult,
     /// How far the last figure moved.
     pub by: f64,
 }
 
-impl Finding {
+impl ClaimResult {
     /// Puts `claim` to the test.
     ///
     /// # Panics
     ///
     /// If a load panics, which is a fault of this program.
     #[must_use]
-    pub fn of(claim: &Claim, bench: &Bench<'_>) -> Self {
+    pub fn of(claim: &Claim, bench: &ClaimRunner<'_>) -> Self {
         let mut finding = Self {
             paper: claim.paper,
             name: claim.name,

@@ -14,8 +14,8 @@ use spdy_http::{http1_text, request, response};
 use spdy_page::head::{self, Head};
 use spdy_page::replica::{Exchange, Replica};
 
-use crate::claims::bench::{Bench, PageSet, Setting};
-use crate::claims::claim::{Measured, Point};
+use crate::claims::bench::{ClaimRunner, PageSet, Setting};
+use crate::claims::claim::{MeasuredResult, Point};
 use crate::recorded_request::request_of;
 use crate::stats::Bootstrap;
 
@@ -95,23 +95,27 @@ fn blocks(exchange: &Exchange) -> Option<[(HeaderBlock, usize); 2]> {
 
 /// What the compression of the setting's second way saves of request heads, percent.
 pub(crate) fn requests(
-    bench: &Bench<'_>,
+    bench: &ClaimRunner<'_>,
     _: &PageSet,
     setting: &Setting,
-) -> Result<Measured, String> {
+) -> Result<MeasuredResult, String> {
     saved(bench, 0, setting)
 }
 
 /// Likewise of response heads.
 pub(crate) fn responses(
-    bench: &Bench<'_>,
+    bench: &ClaimRunner<'_>,
     _: &PageSet,
     setting: &Setting,
-) -> Result<Measured, String> {
+) -> Result<MeasuredResult, String> {
     saved(bench, 1, setting)
 }
 
-fn saved(bench: &Bench<'_>, direction: usize, setting: &Setting) -> Result<Measured, String> {
+fn saved(
+    bench: &ClaimRunner<'_>,
+    direction: usize,
+    setting: &Setting,
+) -> Result<MeasuredResult, String> {
     let options = DeflateOptions {
         compression: setting.other.options.spdy_compression,
         ..DeflateOptions::default()
@@ -127,7 +131,7 @@ fn saved(bench: &Bench<'_>, direction: usize, setting: &Setting) -> Result<Measu
     let estimate = Bootstrap::default().of(&sizes, saved);
     let estimate = estimate.ok_or("no heads in the corpus")?;
     let level = String::new();
-    Ok(Measured {
+    Ok(MeasuredResult {
         points: vec![Point { level, estimate }],
         rise: None,
         loads: 0,

@@ -3,12 +3,12 @@
 use std::fmt::Write as _;
 
 use crate::claims::claim::Paper;
-use crate::claims::finding::Finding;
+use crate::claims::finding::ClaimResult;
 use crate::claims::verdict::Verdict;
 
 /// `findings` as Markdown: a table for each paper, and under it what explains what was not reproduced.
 #[must_use]
-pub fn markdown(findings: &[Finding]) -> String {
+pub fn markdown(findings: &[ClaimResult]) -> String {
     let mut out = String::new();
     for paper in Paper::ALL {
         let of: Vec<_> = findings.iter().filter(|it| it.paper == paper).collect();
@@ -36,7 +36,7 @@ pub fn markdown(findings: &[Finding]) -> String {
 
 /// The row of `finding` in such a table.
 #[must_use]
-pub fn markdown_row(finding: &Finding) -> String {
+pub fn markdown_row(finding: &ClaimResult) -> String {
     let (measured, interval) = figures(finding);
     format!(
         "| **{}**: {} | {} | {} | {measured} | {interval} | {} |",
@@ -48,7 +48,7 @@ pub fn markdown_row(finding: &Finding) -> String {
     )
 }
 
-fn figures(finding: &Finding) -> (String, String) {
+fn figures(finding: &ClaimResult) -> (String, String) {
     match &finding.measured {
         None => ("–".to_owned(), "–".to_owned()),
         Some(measured) => {
@@ -61,7 +61,7 @@ fn figures(finding: &Finding) -> (String, String) {
     }
 }
 
-fn verdict(finding: &Finding) -> String {
+fn verdict(finding: &ClaimResult) -> String {
     match (&finding.why, finding.verdict) {
         (Some(why), verdict) => format!("{}: {why}", verdict.words()),
         (None, Verdict::Reproduced) => "**reproduced**".to_owned(),
@@ -70,7 +70,7 @@ fn verdict(finding: &Finding) -> String {
 }
 
 /// One line: the figure, and the figure with each factor changed.
-fn explanation(finding: &Finding) -> String {
+fn explanation(finding: &ClaimResult) -> String {
     let unit = finding.unit;
     let shifts = finding
         .shifts

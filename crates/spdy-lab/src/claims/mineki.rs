@@ -13,10 +13,12 @@ use spdy_page::replica::Replica;
 
 use crate::accelerator::choice::Accelerator;
 use crate::claims::bench::{
-    Bench, PageSet, Pages, Pair, PairedLoads, Setting, profile, ratio_by_page,
+    ClaimRunner, FigurePair, PageSet, Pages, PairedLoads, Setting, profile, ratio_by_page,
 };
-use crate::claims::claim::{Claim, Expected, Measure, Measured, Paper, Point, Side, Test, Unit};
-use crate::claims::factor::Factor;
+use crate::claims::claim::{
+    BoundSide, Claim, ClaimedResult, MeasureFn, MeasuredResult, Paper, Point, Test, Unit,
+};
+use crate::claims::factor::ClaimFactor;
 use crate::claims::pages::Objects;
 use crate::options::{Options, Push, RaceProtocol};
 use crate::stats::Bootstrap;
@@ -75,7 +77,11 @@ fn accelerated(accelerator: Accelerator) -> Setting {
 }
 
 /// What it saves at each rate, percent.
-fn savings(bench: &Bench<'_>, pages: &PageSet, setting: &Setting) -> Result<PairedLoads, String> {
+fn savings(
+    bench: &ClaimRunner<'_>,
+    pages: &PageSet,
+    setting: &Setting,
+) -> Result<PairedLoads, String> {
     let settings = DOWN_KBIT.map(|down| {
         let mut setting = setting.clone();
         setting.profile.path.down_bps = u64::from(down) * 1_000;
@@ -84,25 +90,37 @@ fn savings(bench: &Bench<'_>, pages: &PageSet, setting: &Setting) -> Result<Pair
     bench.pairs(pages, &settings)
 }
 
-fn saved_of(pair: &Pair) -> f64 {
+fn saved_of(pair: &FigurePair) -> f64 {
     100.0 * (1.0 - pair.other.load_ms / pair.base.load_ms)
 }
 
 /// The mean over all rates; its interval is of the rates that were drawn.
-fn saved(bench: &Bench<'_>, pages: &PageSet, setting: &Setting) -> Result<Measured, String> {
+fn saved(
+    bench: &ClaimRunner<'_>,
+    pages: &PageSet,
+    setting: &Setting,
+) -> Result<MeasuredResult, String> {
     savings(bench, pages, setting)?
         .over_rows(|pairs| pairs.iter().map(saved_of).sum::<f64>() / pairs.len() as f64)
 }
 
 /// The least of all rates.
-fn least_saved(bench: &Bench<'_>, pages: &PageSet, setting: &Setting) -> Result<Measured, String> {
+fn least_saved(
+    bench: &ClaimRunner<'_>,
+    pages: &PageSet,
+    setting: &Setting,
+) -> Result<MeasuredResult, String> {
     let paired = savings(bench, pages, setting)?;
     let least = paired.rows.iter().flatten().map(saved_of).reduce(f64::min);
     Ok(paired.exactly(least.ok_or("no load came whole")?))
 }
 
 /// Load over HTTP with the images on 1 to 7 hosts, to that on one.
-fn sharded(bench: &Bench<'_>, _: &PageSet, setting: &Setting) -> Result<Measured, String> {
+fn sharded(
+    bench: &ClaimRunner<'_>,
+    _: &PageSet,
+    setting: &Setting,
+) -> Result<MeasuredResult, String> {
     const PAGES: [(&str, Pages); 5] = [
         ("1 host", || vec![page_on(1)]),
         ("2 hosts", || vec![page_on(2)]),
@@ -124,61 +142,61 @@ fn sharding() -> Setting {
     setting
 }
 
-const FACTORS: &[Factor] = &[
-    Factor::NAMES_KNOWN,
-    Factor {
+const FACTORS: &[ClaimFactor] = &[
+    ClaimFactor::NAMES_KNOWN,
+    ClaimFactor {
         name: "TLS 1.3",
         change: |setting| setting.both(|options| options.tls = TlsVersion::Tls13),
     },
-    Factor::tcp_today("TCP of today"),
-    Factor {
+    ClaimFactor::tcp_today("TCP of today"),
+    ClaimFactor {
         name: "no TLS",
         change: |setting| {
             setting.base.protocol = RaceProtocol::SpdyPlain;
             setting.other.protocol = RaceProtocol::SpdyPlain;
         },
     },
-    Factor {
+    ClaimFactor {
         name: "HTTPS instead of SPDY without the accelerator",
         change: |setting| setting.base.protocol = RaceProtocol::Https,
     },
-    Factor {
+    ClaimFactor {
         name: "HTTP instead of SPDY without the accelerator",
         change: |setting| setting.base.protocol = RaceProtocol::Http,
     },
-    Factor {
+    ClaimFactor {
         name: "a queue of 1000 packets",
         change: |setting| setting.profile.path.queue = QueueLimit::DEFAULT,
     },
-    Factor {
+    ClaimFactor {
         name: "it pushes what it has",
         change: |setting| setting.other.options.push = Push::ByGraph,
     },
-    Factor {
+    ClaimFactor {
         name: "it has just been started",
         change: |setting| setting.other.options.accelerator = Accelerator::Cold,
     },
-    Factor {
+    ClaimFactor {
         name: "nothing between it and the origins",
         change: |setting| setting.both(|options| options.backhaul = Duration::ZERO),
     },
-    Factor {
+    ClaimFactor {
         name: "150 ms between it and the origins",
         change: |setting| setting.both(|options| options.backhaul = Duration::from_millis(150)),
     },
-    Factor {
+    ClaimFactor {
         name: "round trip of 450 ms",
         change: |setting| setting.profile.path.rtt *= 3,
     },
 ];
 
-const SHARDING_FACTORS: &[Factor] = &[
-    Factor::connections::<2>("two connections a host"),
-    Factor {
+const SHARDING_FACTORS: &[ClaimFactor] = &[
+    ClaimFactor::connections::<2>("two connections a host"),
+    ClaimFactor {
         name: "4096 kbit/s",
         change: |setting| setting.profile = profile("mineki:4096kbit"),
     },
-    Factor::NAMES_KNOWN,
+    ClaimFactor::NAMES_KNOWN,
 ];
 
 const CONDITIONS: &str = "42 images on 7 hosts, a sheet and a document, 320 kB; 1024 kbit/s up, 128 to 4096 down, 150 ms; 20 ms \
@@ -186,17 +204,17 @@ const CONDITIONS: &str = "42 images on 7 hosts, a sheet and a document, 320 kB; 
 
 /// The mean of `of` over the pages of the corpus.
 fn mean_page(
-    bench: &Bench<'_>,
+    bench: &ClaimRunner<'_>,
     pages: &PageSet,
     of: fn(&Replica) -> f64,
-) -> Result<Measured, String> {
+) -> Result<MeasuredResult, String> {
     let figures: Vec<f64> = bench.pages(pages)?.iter().map(of).collect();
     let estimate = Bootstrap::default().of(&figures, |drawn| {
         drawn.iter().sum::<f64>() / drawn.len() as f64
     });
     let level = String::new();
     let estimate = estimate.ok_or("no pages")?;
-    Ok(Measured {
+    Ok(MeasuredResult {
         points: vec![Point { level, estimate }],
         rise: None,
         loads: 0,
@@ -204,15 +222,23 @@ fn mean_page(
     })
 }
 
-fn resources(bench: &Bench<'_>, pages: &PageSet, _: &Setting) -> Result<Measured, String> {
+fn resources(
+    bench: &ClaimRunner<'_>,
+    pages: &PageSet,
+    _: &Setting,
+) -> Result<MeasuredResult, String> {
     mean_page(bench, pages, |page| page.exchanges.len() as f64)
 }
 
-fn names(bench: &Bench<'_>, pages: &PageSet, _: &Setting) -> Result<Measured, String> {
+fn names(bench: &ClaimRunner<'_>, pages: &PageSet, _: &Setting) -> Result<MeasuredResult, String> {
     mean_page(bench, pages, |page| page.hosts().len() as f64)
 }
 
-fn kilobytes(bench: &Bench<'_>, pages: &PageSet, _: &Setting) -> Result<Measured, String> {
+fn kilobytes(
+    bench: &ClaimRunner<'_>,
+    pages: &PageSet,
+    _: &Setting,
+) -> Result<MeasuredResult, String> {
     mean_page(bench, pages, |page| {
         page.exchanges
             .iter()
@@ -228,7 +254,7 @@ const fn average(
     what: &'static str,
     unit: Unit,
     value: f64,
-    measure: Measure,
+    measure: MeasureFn,
 ) -> Claim {
     Claim {
         paper: Paper::Mineki,
@@ -237,7 +263,7 @@ const fn average(
         conditions: "the web of 2010, as it cites; ours: pages of 2012-13 by --corpus, of which none has fewer than 20 resources or more \
                      than 4 MB",
         unit,
-        expected: Expected::Number {
+        expected: ClaimedResult::Number {
             value,
             within: value / 4.0,
             neutral: None,
@@ -279,7 +305,7 @@ pub(crate) const CLAIMS: &[Claim] = &[
         what: "load time that the accelerator saves against SPDY to each host, when it has the page: mean over rates",
         conditions: CONDITIONS,
         unit: Unit::Percent,
-        expected: Expected::Number {
+        expected: ClaimedResult::Number {
             value: 33.3,
             within: 6.0,
             neutral: Some(0.0),
@@ -297,8 +323,8 @@ pub(crate) const CLAIMS: &[Claim] = &[
         what: "it saves at every rate: the least of what it saves at 128, 256, 512, 1024, 2048 and 4096 kbit/s",
         conditions: "as before; the paper draws it and gives no numbers",
         unit: Unit::Percent,
-        expected: Expected::Beyond {
-            side: Side::Above,
+        expected: ClaimedResult::Beyond {
+            side: BoundSide::Above,
             bound: 0.0,
         },
         test: Test::Run {
@@ -314,8 +340,8 @@ pub(crate) const CLAIMS: &[Claim] = &[
         what: "it saves at every rate when it has nothing yet: the least of what it saves",
         conditions: "as before, the accelerator just started; the paper does not say whether its cache was filled",
         unit: Unit::Percent,
-        expected: Expected::Beyond {
-            side: Side::Above,
+        expected: ClaimedResult::Beyond {
+            side: BoundSide::Above,
             bound: 0.0,
         },
         test: Test::Run {
@@ -331,7 +357,7 @@ pub(crate) const CLAIMS: &[Claim] = &[
         what: "two hosts are best for sharding, as it cites (load over HTTP to that on one host, for 1, 2, 3, 4 and 7)",
         conditions: "the same page over HTTP, 6 connections a host (ours), 1024 kbit/s down, 150 ms",
         unit: Unit::Ratio,
-        expected: Expected::Least { level: "2 hosts" },
+        expected: ClaimedResult::Least { level: "2 hosts" },
         test: Test::Run {
             pages: PageSet::Pages(|| vec![page_on(7)]),
             setting: sharding,

@@ -36,10 +36,10 @@ mod nsdi14;
 mod unm;
 mod whitepaper;
 
-pub use bench::Bench;
-pub use claim::{Claim, Expected, Measured, Paper, Point, Side, Trend, Unit};
+pub use bench::ClaimRunner;
+pub use claim::{BoundSide, Claim, ClaimedResult, MeasuredResult, Paper, Point, Trend, Unit};
 pub use corpus::{Corpus, CorpusError};
-pub use finding::{Finding, Shift};
+pub use finding::{ClaimResult, Shift};
 pub use markdown::{markdown, markdown_row};
 pub(crate) use mineki::{fresh_page as mineki_fresh_page, page as mineki_page};
 pub use papers::all;

@@ -2,9 +2,11 @@
 
 use spdy_netem::profile::Era;
 
-use crate::claims::bench::{Bench, PageSet, Pages, Setting, ratio, ratio_by_page, saving};
-use crate::claims::claim::{Claim, Expected, Measured, Paper, Side, Test, Trend, Unit};
-use crate::claims::factor::Factor;
+use crate::claims::bench::{ClaimRunner, PageSet, Pages, Setting, ratio, ratio_by_page, saving};
+use crate::claims::claim::{
+    BoundSide, Claim, ClaimedResult, MeasuredResult, Paper, Test, Trend, Unit,
+};
+use crate::claims::factor::ClaimFactor;
 use crate::claims::pages::Objects;
 use crate::options::{Options, Push, RaceProtocol};
 use crate::sim::dns::NameLookups;
@@ -38,11 +40,19 @@ fn fast_near_lossy() -> Setting {
     on("down=10mbit,up=10mbit,rtt=20ms,loss=2%")
 }
 
-fn load_ratio(bench: &Bench<'_>, pages: &PageSet, setting: &Setting) -> Result<Measured, String> {
+fn load_ratio(
+    bench: &ClaimRunner<'_>,
+    pages: &PageSet,
+    setting: &Setting,
+) -> Result<MeasuredResult, String> {
     bench.one(pages, setting, |pairs| ratio(pairs, |it| it.load_ms))
 }
 
-fn load_saving(bench: &Bench<'_>, pages: &PageSet, setting: &Setting) -> Result<Measured, String> {
+fn load_saving(
+    bench: &ClaimRunner<'_>,
+    pages: &PageSet,
+    setting: &Setting,
+) -> Result<MeasuredResult, String> {
     bench.one(pages, setting, |pairs| saving(pairs, |it| it.load_ms))
 }
 
@@ -71,14 +81,22 @@ fn pushes_or_not() -> Setting {
 }
 
 /// Ratio at losses of 0, 0.5, 1 and 2 %.
-fn by_loss(bench: &Bench<'_>, pages: &PageSet, setting: &Setting) -> Result<Measured, String> {
+fn by_loss(
+    bench: &ClaimRunner<'_>,
+    pages: &PageSet,
+    setting: &Setting,
+) -> Result<MeasuredResult, String> {
     let (names, settings) = setting.losses(&[0, 5, 10, 20]);
     let paired = bench.pairs(pages, &settings)?;
     paired.measured(names, |pairs| ratio(pairs, |it| it.load_ms))
 }
 
 /// Ratio for 2, 8, 32, 128 and 512 objects of 1 kB.
-fn by_count(bench: &Bench<'_>, _: &PageSet, setting: &Setting) -> Result<Measured, String> {
+fn by_count(
+    bench: &ClaimRunner<'_>,
+    _: &PageSet,
+    setting: &Setting,
+) -> Result<MeasuredResult, String> {
     const PAGES: [(&str, Pages); 5] = [
         ("2", || vec![Objects::new(2, 1_000).page()]),
         ("8", || vec![Objects::new(8, 1_000).page()]),
@@ -89,37 +107,37 @@ fn by_count(bench: &Bench<'_>, _: &PageSet, setting: &Setting) -> Result<Measure
     ratio_by_page(bench, &PAGES, setting)
 }
 
-const PUSH_FACTORS: &[Factor] = &[
-    Factor {
+const PUSH_FACTORS: &[ClaimFactor] = &[
+    ClaimFactor {
         name: "everything on one host",
         change: |setting| {
             setting.base.folded = true;
             setting.other.folded = true;
         },
     },
-    Factor {
+    ClaimFactor {
         name: "10 Mbit/s",
         change: |setting| {
             setting.profile.path.down_bps = 10_000_000;
             setting.profile.path.up_bps = 10_000_000;
         },
     },
-    Factor::initial_window::<3>("initial window 3"),
+    ClaimFactor::initial_window::<3>("initial window 3"),
 ];
 
 const PAGES: &str = "1 Mbit/s, 200 ms, no loss, without TLS, names known, initial window 10; pages of 2012-13 by --corpus, each host its \
                      session, where theirs were 200 others";
 
-const FACTORS: &[Factor] = &[
-    Factor::initial_window::<3>("initial window 3"),
-    Factor::initial_window::<32>("initial window 32"),
-    Factor {
+const FACTORS: &[ClaimFactor] = &[
+    ClaimFactor::initial_window::<3>("initial window 3"),
+    ClaimFactor::initial_window::<32>("initial window 32"),
+    ClaimFactor {
         name: "TCP of 2009",
         change: |setting| setting.both(|options| options.tcp_era = Some(Era::Y2009)),
     },
-    Factor::tcp_today("TCP of today"),
-    Factor::connections::<1>("one connection a host"),
-    Factor::BOTH_IN_TLS,
+    ClaimFactor::tcp_today("TCP of today"),
+    ClaimFactor::connections::<1>("one connection a host"),
+    ClaimFactor::BOTH_IN_TLS,
 ];
 
 pub(crate) const CLAIMS: &[Claim] = &[
@@ -129,8 +147,8 @@ pub(crate) const CLAIMS: &[Claim] = &[
         what: "SPDY helps with many small objects: 64 of 1 kB, load to HTTP",
         conditions: PLAIN,
         unit: Unit::Ratio,
-        expected: Expected::Beyond {
-            side: Side::Below,
+        expected: ClaimedResult::Beyond {
+            side: BoundSide::Below,
             bound: 1.0,
         },
         test: Test::Run {
@@ -146,7 +164,7 @@ pub(crate) const CLAIMS: &[Claim] = &[
         what: "the more small objects the more it helps: 2, 8, 32, 128, 512 of 1 kB, load to HTTP",
         conditions: PLAIN,
         unit: Unit::Ratio,
-        expected: Expected::Monotone {
+        expected: ClaimedResult::Monotone {
             trend: Trend::Falling,
             slack: 0.01,
         },
@@ -163,7 +181,7 @@ pub(crate) const CLAIMS: &[Claim] = &[
         what: "large objects on a slow link without loss: no difference, 64 of 100 kB, load to HTTP",
         conditions: PLAIN,
         unit: Unit::Ratio,
-        expected: Expected::Number {
+        expected: ClaimedResult::Number {
             value: 1.0,
             within: 0.02,
             neutral: None,
@@ -181,8 +199,8 @@ pub(crate) const CLAIMS: &[Claim] = &[
         what: "one connection is a burden under high loss: 16 objects of 100 kB at 2 %, load to HTTP",
         conditions: PLAIN,
         unit: Unit::Ratio,
-        expected: Expected::Beyond {
-            side: Side::Above,
+        expected: ClaimedResult::Beyond {
+            side: BoundSide::Above,
             bound: 1.0,
         },
         test: Test::Run {
@@ -198,7 +216,7 @@ pub(crate) const CLAIMS: &[Claim] = &[
         what: "the more loss the less it helps: 16 objects of 100 kB at 0, 0.5, 1, 2 %, load to HTTP",
         conditions: PLAIN,
         unit: Unit::Ratio,
-        expected: Expected::Monotone {
+        expected: ClaimedResult::Monotone {
             trend: Trend::Rising,
             slack: 0.05,
         },
@@ -215,7 +233,7 @@ pub(crate) const CLAIMS: &[Claim] = &[
         what: "with dependencies and computation load time saved falls to 7 % at low bandwidth and long round trips",
         conditions: "1 Mbit/s, 200 ms, no loss, both without TLS; pages of 2012-13 by --corpus, where theirs were 200 others",
         unit: Unit::Percent,
-        expected: Expected::Number {
+        expected: ClaimedResult::Number {
             value: 7.0,
             within: 3.0,
             neutral: Some(0.0),
@@ -233,7 +251,7 @@ pub(crate) const CLAIMS: &[Claim] = &[
         what: "priorities are of little help: load time that they save",
         conditions: PAGES,
         unit: Unit::Percent,
-        expected: Expected::Number {
+        expected: ClaimedResult::Number {
             value: 0.0,
             within: 3.0,
             neutral: None,
@@ -251,8 +269,8 @@ pub(crate) const CLAIMS: &[Claim] = &[
         what: "pushes have potential: load time that pushes by dependency save",
         conditions: PAGES,
         unit: Unit::Percent,
-        expected: Expected::Beyond {
-            side: Side::Above,
+        expected: ClaimedResult::Beyond {
+            side: BoundSide::Above,
             bound: 0.0,
         },
         test: Test::Run {
@@ -268,7 +286,7 @@ pub(crate) const CLAIMS: &[Claim] = &[
         what: "pushes by dependency do as well as pushing all: load to that",
         conditions: PAGES,
         unit: Unit::Ratio,
-        expected: Expected::Number {
+        expected: ClaimedResult::Number {
             value: 1.0,
             within: 0.03,
             neutral: None,
@@ -286,8 +304,8 @@ pub(crate) const CLAIMS: &[Claim] = &[
         what: "and push much less",
         conditions: "as before; a bar of half is ours",
         unit: Unit::Percent,
-        expected: Expected::Beyond {
-            side: Side::Below,
+        expected: ClaimedResult::Beyond {
+            side: BoundSide::Below,
             bound: -50.0,
         },
         test: Test::CannotRun("what was pushed is not counted apart in a load"),

@@ -5,9 +5,11 @@ use spdy_net::tls::TlsVersion;
 use spdy_netem::profile::Era;
 
 use crate::cache::Cache;
-use crate::claims::bench::{Bench, PageSet, Setting, change, saving};
-use crate::claims::claim::{Claim, Expected, Measured, Paper, Side, Test, Trend, Unit};
-use crate::claims::factor::Factor;
+use crate::claims::bench::{ClaimRunner, PageSet, Setting, change, saving};
+use crate::claims::claim::{
+    BoundSide, Claim, ClaimedResult, MeasuredResult, Paper, Test, Trend, Unit,
+};
+use crate::claims::factor::ClaimFactor;
 use crate::claims::pages::page_of;
 use crate::deployment::Deployment;
 use crate::options::{Options, RaceProtocol};
@@ -40,17 +42,21 @@ fn setting() -> Setting {
     Setting::new("down=10mbit,up=10mbit,rtt=50ms", protocols, &options)
 }
 
-fn connections(bench: &Bench<'_>, pages: &PageSet, setting: &Setting) -> Result<Measured, String> {
+fn connections(
+    bench: &ClaimRunner<'_>,
+    pages: &PageSet,
+    setting: &Setting,
+) -> Result<MeasuredResult, String> {
     bench.one(pages, setting, |pairs| {
         pairs.iter().map(|it| it.other.connections).sum::<f64>() / pairs.len() as f64
     })
 }
 
 fn connections_of_base(
-    bench: &Bench<'_>,
+    bench: &ClaimRunner<'_>,
     pages: &PageSet,
     setting: &Setting,
-) -> Result<Measured, String> {
+) -> Result<MeasuredResult, String> {
     bench.one(pages, setting, |pairs| {
         pairs.iter().map(|it| it.base.connections).sum::<f64>() / pairs.len() as f64
     })
@@ -67,7 +73,11 @@ fn live() -> Setting {
 }
 
 /// What SPDY saves with an empty cache, and at a second view.
-fn by_cache(bench: &Bench<'_>, pages: &PageSet, setting: &Setting) -> Result<Measured, String> {
+fn by_cache(
+    bench: &ClaimRunner<'_>,
+    pages: &PageSet,
+    setting: &Setting,
+) -> Result<MeasuredResult, String> {
     let (names, settings) = setting.levels(
         &[("cold", Cache::Cold), ("warm", WARM)],
         |(name, _)| name.to_owned(),
@@ -82,42 +92,50 @@ const WARM: Cache = Cache::Warm {
     after: std::time::Duration::ZERO,
 };
 
-const LIVE_FACTORS: &[Factor] = &[
-    Factor {
+const LIVE_FACTORS: &[ClaimFactor] = &[
+    ClaimFactor {
         name: "HTTPS instead of HTTP",
         change: |setting| setting.base.protocol = RaceProtocol::Https,
     },
-    Factor {
+    ClaimFactor {
         name: "SPDY on the page's own hosts only",
         change: |setting| setting.other.options.deployment = Deployment::FirstParty,
     },
-    Factor {
+    ClaimFactor {
         name: "200 ms",
         change: |setting| setting.profile.path.rtt = std::time::Duration::from_millis(200),
     },
 ];
 
 fn connections_saved(
-    bench: &Bench<'_>,
+    bench: &ClaimRunner<'_>,
     pages: &PageSet,
     setting: &Setting,
-) -> Result<Measured, String> {
+) -> Result<MeasuredResult, String> {
     bench.one(pages, setting, |pairs| change(pairs, |it| it.connections))
 }
 
-fn bytes(bench: &Bench<'_>, pages: &PageSet, setting: &Setting) -> Result<Measured, String> {
+fn bytes(
+    bench: &ClaimRunner<'_>,
+    pages: &PageSet,
+    setting: &Setting,
+) -> Result<MeasuredResult, String> {
     bench.one(pages, setting, |pairs| change(pairs, |it| it.bytes))
 }
 
-fn packets(bench: &Bench<'_>, pages: &PageSet, setting: &Setting) -> Result<Measured, String> {
+fn packets(
+    bench: &ClaimRunner<'_>,
+    pages: &PageSet,
+    setting: &Setting,
+) -> Result<MeasuredResult, String> {
     bench.one(pages, setting, |pairs| change(pairs, |it| it.packets))
 }
 
-const FACTORS: &[Factor] = &[
-    Factor::connections::<2>("two connections a host"),
-    Factor::connections::<3>("three connections a host"),
-    Factor::initial_window::<3>("initial window 3"),
-    Factor {
+const FACTORS: &[ClaimFactor] = &[
+    ClaimFactor::connections::<2>("two connections a host"),
+    ClaimFactor::connections::<3>("three connections a host"),
+    ClaimFactor::initial_window::<3>("initial window 3"),
+    ClaimFactor {
         name: "100 Mbit/s",
         change: |setting| {
             setting.profile.path.down_bps = 100_000_000;
@@ -133,7 +151,7 @@ pub(crate) const CLAIMS: &[Claim] = &[
         what: "connections of SPDY to a page on two addresses, in a virtual laboratory",
         conditions: PAGE,
         unit: Unit::Connections,
-        expected: Expected::Number {
+        expected: ClaimedResult::Number {
             value: 2.0,
             within: 0.0,
             neutral: None,
@@ -151,7 +169,7 @@ pub(crate) const CLAIMS: &[Claim] = &[
         what: "connections of SPDY against those of HTTPS, in a virtual laboratory: 2 and 6.8",
         conditions: PAGE,
         unit: Unit::Percent,
-        expected: Expected::Number {
+        expected: ClaimedResult::Number {
             value: -70.6,
             within: 5.0,
             neutral: Some(0.0),
@@ -169,7 +187,7 @@ pub(crate) const CLAIMS: &[Claim] = &[
         what: "connections of HTTPS, in a virtual laboratory",
         conditions: PAGE,
         unit: Unit::Connections,
-        expected: Expected::Number {
+        expected: ClaimedResult::Number {
             value: 6.8,
             within: 0.5,
             neutral: None,
@@ -187,7 +205,7 @@ pub(crate) const CLAIMS: &[Claim] = &[
         what: "connections of SPDY against those of HTTPS, at Amazon EC2: 4.15 and 9.7",
         conditions: PAGE,
         unit: Unit::Percent,
-        expected: Expected::Number {
+        expected: ClaimedResult::Number {
             value: -57.2,
             within: 5.0,
             neutral: Some(0.0),
@@ -205,7 +223,7 @@ pub(crate) const CLAIMS: &[Claim] = &[
         what: "bytes of SPDY against those of HTTPS, at Amazon EC2",
         conditions: PAGE,
         unit: Unit::Percent,
-        expected: Expected::Number {
+        expected: ClaimedResult::Number {
             value: 0.6,
             within: 2.0,
             neutral: Some(0.0),
@@ -223,8 +241,8 @@ pub(crate) const CLAIMS: &[Claim] = &[
         what: "packets of SPDY against those of HTTPS, in a virtual laboratory: 2226 and 1255",
         conditions: "as before; 7.4 kB a packet: their capture was taken before segments were cut",
         unit: Unit::Percent,
-        expected: Expected::Beyond {
-            side: Side::Above,
+        expected: ClaimedResult::Beyond {
+            side: BoundSide::Above,
             bound: 0.0,
         },
         test: Test::Run {
@@ -240,7 +258,7 @@ pub(crate) const CLAIMS: &[Claim] = &[
         what: "download time of SPDY against HTTPS, at Amazon EC2",
         conditions: "20 runs, one page and one foreign image",
         unit: Unit::Percent,
-        expected: Expected::Number {
+        expected: ClaimedResult::Number {
             value: -21.3,
             within: 5.0,
             neutral: Some(0.0),
@@ -253,7 +271,7 @@ pub(crate) const CLAIMS: &[Claim] = &[
         what: "load time of amazon.com that SPDY saves with a cold cache and with a warm one: the cache takes the gain",
         conditions: LIVE,
         unit: Unit::Percent,
-        expected: Expected::Series {
+        expected: ClaimedResult::Series {
             values: &[55.1, -39.7],
             within: 5.0,
             trend: Trend::Falling,
@@ -271,8 +289,8 @@ pub(crate) const CLAIMS: &[Claim] = &[
         what: "SPDY opens more connections to amazon.com than HTTP, 44.5 and 41.3",
         conditions: LIVE,
         unit: Unit::Percent,
-        expected: Expected::Beyond {
-            side: Side::Above,
+        expected: ClaimedResult::Beyond {
+            side: BoundSide::Above,
             bound: 0.0,
         },
         test: Test::Run {
@@ -288,7 +306,7 @@ pub(crate) const CLAIMS: &[Claim] = &[
         what: "load of amazon.com with a cold cache, SPDY against HTTP",
         conditions: "the live site, another browser for each protocol",
         unit: Unit::Percent,
-        expected: Expected::Number {
+        expected: ClaimedResult::Number {
             value: -55.1,
             within: 5.0,
             neutral: Some(0.0),

@@ -4,7 +4,7 @@ use std::ops::RangeInclusive;
 
 use serde::Serialize;
 
-use crate::claims::claim::{Expected, Measured, Side};
+use crate::claims::claim::{BoundSide, ClaimedResult, MeasuredResult};
 use crate::stats::Estimate;
 
 /// What became of a claim.
@@ -42,11 +42,11 @@ impl Verdict {
     ///
     /// If there is no figure, or not one for each value that was claimed.
     #[must_use]
-    pub fn of(expected: &Expected, measured: &Measured) -> Self {
+    pub fn of(expected: &ClaimedResult, measured: &MeasuredResult) -> Self {
         let first = measured.points.first();
         let first = first.expect("a measurement has a figure").estimate;
         match expected {
-            Expected::Number {
+            ClaimedResult::Number {
                 value,
                 within,
                 neutral,
@@ -61,23 +61,23 @@ impl Verdict {
                     None => Self::Contradicted,
                 }
             }
-            Expected::Between { low, high, neutral } => {
+            ClaimedResult::Between { low, high, neutral } => {
                 if inside(&first, &(*low..=*high)) {
                     return Self::Reproduced;
                 }
                 side(&shifted(&first, *neutral), low - neutral)
             }
-            Expected::Beyond { side: way, bound } => {
+            ClaimedResult::Beyond { side: way, bound } => {
                 let sign = match way {
-                    Side::Above => 1.0,
-                    Side::Below => -1.0,
+                    BoundSide::Above => 1.0,
+                    BoundSide::Below => -1.0,
                 };
                 match side(&shifted(&first, *bound), sign) {
                     Self::DirectionOnly => Self::Reproduced,
                     other => other,
                 }
             }
-            Expected::Series {
+            ClaimedResult::Series {
                 values,
                 within,
                 trend,
@@ -96,7 +96,7 @@ impl Verdict {
                 let rise = measured.rise.expect("a row of figures rises or falls");
                 side(&rise, trend.along(1.0))
             }
-            Expected::Monotone { trend, slack } => {
+            ClaimedResult::Monotone { trend, slack } => {
                 let rise = measured.rise.expect("a row of figures rises or falls");
                 let mut steps = measured
                     .points
@@ -108,7 +108,7 @@ impl Verdict {
                     other => other,
                 }
             }
-            Expected::Least { level } => {
+            ClaimedResult::Least { level } => {
                 let (claimed, others): (Vec<_>, Vec<_>) = measured
                     .points
                     .iter()
@@ -158,7 +158,7 @@ mod tests {
     use super::*;
     use crate::claims::claim::{Point, Trend};
 
-    fn measured(points: &[(f64, f64, f64)]) -> Measured {
+    fn measured(points: &[(f64, f64, f64)]) -> MeasuredResult {
         let estimate = |&(low, value, high): &(f64, f64, f64)| Estimate { value, low, high };
         let points: Vec<_> = points.iter().map(estimate).collect();
         let rise = (points.len() > 1).then(|| {
@@ -173,7 +173,7 @@ mod tests {
             level: format!("{at}"),
             estimate,
         };
-        Measured {
+        MeasuredResult {
             points: points.into_iter().enumerate().map(point).collect(),
             rise,
             loads: 1,
@@ -183,7 +183,7 @@ mod tests {
 
     #[test]
     fn a_number_is_reproduced_same_direction_contradicted_or_undecided() {
-        let gain = Expected::Number {
+        let gain = ClaimedResult::Number {
             value: 40.0,
             within: 5.0,
             neutral: Some(0.0),
@@ -202,7 +202,7 @@ mod tests {
                 "{figure:?}"
             );
         }
-        let count = Expected::Number {
+        let count = ClaimedResult::Number {
             value: 2.0,
             within: 0.0,
             neutral: None,
@@ -222,7 +222,7 @@ mod tests {
 
     #[test]
     fn a_range_and_a_bound_are_reproduced_or_contradicted() {
-        let range = Expected::Between {
+        let range = ClaimedResult::Between {
             low: 45.0,
             high: 1142.0,
             neutral: 0.0,
@@ -239,8 +239,8 @@ mod tests {
             Verdict::of(&range, &measured(&[(-40.0, 60.0, 70.0)])),
             Verdict::Undecided
         );
-        let worse = Expected::Beyond {
-            side: Side::Above,
+        let worse = ClaimedResult::Beyond {
+            side: BoundSide::Above,
             bound: 1.0,
         };
         assert_eq!(
@@ -259,7 +259,7 @@ mod tests {
 
     #[test]
     fn a_series_is_judged_by_values_and_then_by_trend() {
-        let claimed = Expected::Series {
+        let claimed = ClaimedResult::Series {
             values: &[10.0, 40.0],
             within: 5.0,
             trend: Trend::Rising,
@@ -282,7 +282,7 @@ mod tests {
 
     #[test]
     fn a_trend_is_reproduced_if_every_step_goes_its_way() {
-        let falls = Expected::Monotone {
+        let falls = ClaimedResult::Monotone {
             trend: Trend::Falling,
             slack: 0.01,
         };
@@ -297,7 +297,7 @@ mod tests {
 
     #[test]
     fn the_minimum_is_at_the_claimed_level_or_contradicted() {
-        let second = Expected::Least { level: "1" };
+        let second = ClaimedResult::Least { level: "1" };
         let of = |points: &[(f64, f64, f64)]| Verdict::of(&second, &measured(points));
         assert_eq!(of(&[(3.0, 3.0, 3.0), (2.0, 2.0, 2.0)]), Verdict::Reproduced);
         assert_eq!(

@@ -5,9 +5,11 @@ use spdy_net::tls::TlsVersion;
 use spdy_netem::loss::LossModel;
 use spdy_netem::profile::Era;
 
-use crate::claims::bench::{Bench, PageSet, Setting, saving};
-use crate::claims::claim::{Claim, Expected, Measure, Measured, Paper, Test, Trend, Unit};
-use crate::claims::factor::Factor;
+use crate::claims::bench::{ClaimRunner, PageSet, Setting, saving};
+use crate::claims::claim::{
+    Claim, ClaimedResult, MeasureFn, MeasuredResult, Paper, Test, Trend, Unit,
+};
+use crate::claims::factor::ClaimFactor;
 use crate::options::{Options, Push, RaceProtocol};
 
 const TABLE: &str = "25 of the top 100 sites, 1 % loss; ours: pages of 2012-13 by --corpus, 60 ms, TCP of 2009 with an initial \
@@ -64,24 +66,28 @@ const DSL: &str = "whitepaper-dsl,loss=1%";
 const CABLE: &str = "whitepaper-cable,loss=1%";
 
 pub(super) fn saved(
-    bench: &Bench<'_>,
+    bench: &ClaimRunner<'_>,
     pages: &PageSet,
     setting: &Setting,
-) -> Result<Measured, String> {
+) -> Result<MeasuredResult, String> {
     bench.one(pages, setting, |pairs| saving(pairs, |it| it.load_ms))
 }
 
 /// What is saved at losses of 0 to 2.5 %.
-fn by_loss(bench: &Bench<'_>, pages: &PageSet, setting: &Setting) -> Result<Measured, String> {
+fn by_loss(
+    bench: &ClaimRunner<'_>,
+    pages: &PageSet,
+    setting: &Setting,
+) -> Result<MeasuredResult, String> {
     saved_at_losses(bench, pages, setting, &[0, 5, 10, 15, 20, 25])
 }
 
 pub(super) fn saved_at_losses(
-    bench: &Bench<'_>,
+    bench: &ClaimRunner<'_>,
     pages: &PageSet,
     setting: &Setting,
     permille: &[u32],
-) -> Result<Measured, String> {
+) -> Result<MeasuredResult, String> {
     let (names, settings) = setting.losses(permille);
     let paired = bench.pairs(pages, &settings)?;
     paired.measured(names, |pairs| saving(pairs, |it| it.load_ms))
@@ -89,10 +95,10 @@ pub(super) fn saved_at_losses(
 
 /// What is saved at round trips of 20 to 200 ms.
 fn by_round_trip(
-    bench: &Bench<'_>,
+    bench: &ClaimRunner<'_>,
     pages: &PageSet,
     setting: &Setting,
-) -> Result<Measured, String> {
+) -> Result<MeasuredResult, String> {
     let (names, settings) = setting.levels(
         &[20_u64, 40, 60, 80, 120, 160, 200],
         |ms| format!("{ms} ms"),
@@ -102,53 +108,53 @@ fn by_round_trip(
     paired.measured(names, |pairs| saving(pairs, |it| it.load_ms))
 }
 
-pub(super) const FACTORS: &[Factor] = &[
-    Factor::initial_window::<4>("initial window 4"),
-    Factor::initial_window::<10>("initial window 10"),
-    Factor {
+pub(super) const FACTORS: &[ClaimFactor] = &[
+    ClaimFactor::initial_window::<4>("initial window 4"),
+    ClaimFactor::initial_window::<10>("initial window 10"),
+    ClaimFactor {
         name: "TCP of 2013, window 3",
         change: |setting| setting.both(|options| options.tcp_era = Some(Era::Y2013)),
     },
-    Factor::tcp_today("TCP of today, window 3"),
-    Factor::connections::<2>("HTTP on two connections a host"),
-    Factor::connections::<1>("HTTP on one connection a host"),
-    Factor::NAMES_KNOWN,
-    Factor {
+    ClaimFactor::tcp_today("TCP of today, window 3"),
+    ClaimFactor::connections::<2>("HTTP on two connections a host"),
+    ClaimFactor::connections::<1>("HTTP on one connection a host"),
+    ClaimFactor::NAMES_KNOWN,
+    ClaimFactor {
         name: "HTTP on one host too",
         change: |setting| setting.base.folded = true,
     },
-    Factor::BOTH_IN_TLS,
-    Factor {
+    ClaimFactor::BOTH_IN_TLS,
+    ClaimFactor {
         name: "resources in six generations that wait for each other",
         change: |setting| setting.depth = 6,
     },
-    Factor::SMALL_PAGES,
+    ClaimFactor::SMALL_PAGES,
 ];
 
-const PUSH_FACTORS: &[Factor] = &[
-    Factor {
+const PUSH_FACTORS: &[ClaimFactor] = &[
+    ClaimFactor {
         name: "neither pushes nor hints",
         change: |setting| {
             setting.other.options.push = Push::No;
             setting.other.options.hints = false;
         },
     },
-    Factor {
+    ClaimFactor {
         name: "pushes by the page's graph, within a server's budget",
         change: |setting| setting.other.options.push = Push::ByGraph,
     },
-    Factor {
+    ClaimFactor {
         name: "no loss",
         change: |setting| {
             setting.profile.path.loss_up = LossModel::None;
             setting.profile.path.loss_down = LossModel::None;
         },
     },
-    Factor::connections::<1>("HTTP on one connection a host"),
+    ClaimFactor::connections::<1>("HTTP on one connection a host"),
 ];
 
-const fn number(value: f64) -> Expected {
-    Expected::Number {
+const fn number(value: f64) -> ClaimedResult {
+    ClaimedResult::Number {
         value,
         within: 5.0,
         neutral: Some(0.0),
@@ -194,10 +200,10 @@ const fn prefetched(name: &'static str, what: &'static str, value: f64) -> Claim
 const fn row(
     name: &'static str,
     what: &'static str,
-    expected: Expected,
+    expected: ClaimedResult,
     conditions: &'static str,
     setting: fn() -> Setting,
-    measure: Measure,
+    measure: MeasureFn,
 ) -> Claim {
     Claim {
         paper: Paper::Whitepaper,
@@ -301,7 +307,7 @@ pub(crate) const CLAIMS: &[Claim] = &[
     row(
         "loss",
         "load time saved at losses of 0, 0.5, 1, 1.5, 2, 2.5 %: SPDY gains as loss grows",
-        Expected::Series {
+        ClaimedResult::Series {
             values: &[11.8, 32.5, 41.8, 41.2, 47.7, 43.6],
             within: 5.0,
             trend: Trend::Rising,
@@ -313,7 +319,7 @@ pub(crate) const CLAIMS: &[Claim] = &[
     row(
         "round-trip",
         "load time saved at round trips of 20, 40, 60, 80, 120, 160, 200 ms: SPDY gains as they grow",
-        Expected::Series {
+        ClaimedResult::Series {
             values: &[12.3, 18.6, 20.1, 23.9, 23.5, 24.1, 26.8],
             within: 5.0,
             trend: Trend::Rising,

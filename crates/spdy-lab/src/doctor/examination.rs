@@ -21,7 +21,7 @@ pub const CHANCE_RUNS: u32 = 9;
 
 /// What is examined: a page as it is loaded today.
 #[derive(Clone, Debug)]
-pub struct Case {
+pub struct ExaminationCase {
     /// The page.
     pub replica: Replica,
     /// The network.
@@ -53,14 +53,14 @@ pub struct Examination {
     /// The page as it is.
     pub now: Times,
     /// Each remedy that was tried, in the order of trying.
-    pub findings: Vec<Finding>,
+    pub findings: Vec<RemedyResult>,
     /// What went wrong with the page as it is: then its times are of what was loaded.
     pub failures: Vec<String>,
 }
 
 /// One remedy, and what it does.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Finding {
+pub struct RemedyResult {
     /// The remedy.
     #[serde(flatten)]
     pub remedy: Remedy,
@@ -143,7 +143,7 @@ impl Times {
     }
 }
 
-impl Case {
+impl ExaminationCase {
     /// Tries everything. `on_done` hears after each remedy how many of how many are done, and may break off: then there
     /// is no result.
     ///
@@ -216,7 +216,7 @@ impl Case {
     }
 }
 
-fn finding(remedy: Remedy, has_chance: bool, now: &[Load], then: &[Load]) -> Finding {
+fn finding(remedy: Remedy, has_chance: bool, now: &[Load], then: &[Load]) -> RemedyResult {
     // Without chance there is one load, which stands for all of the other side.
     let runs = now.len().max(then.len());
     let pairs = || {
@@ -229,7 +229,7 @@ fn finding(remedy: Remedy, has_chance: bool, now: &[Load], then: &[Load]) -> Fin
             .collect();
         SavedTime::of(&runs, has_chance)
     };
-    Finding {
+    RemedyResult {
         remedy,
         then: Times::of(then),
         runs: u32::try_from(then.len()).unwrap_or(u32::MAX),

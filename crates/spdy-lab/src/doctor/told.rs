@@ -1,6 +1,6 @@
 //! What an examination found, in words, and what of it is worth a line.
 
-use super::examination::{Examination, Finding, SavedTime};
+use super::examination::{Examination, RemedyResult, SavedTime};
 use super::remedy::{Degradation, Remedy};
 
 /// A change that moves neither time by this part of it is not worth a line.
@@ -12,7 +12,7 @@ const URL_CHARS: usize = 70;
 impl Examination {
     /// Whether `finding` is a change to the page, and not to how or where it is loaded.
     #[must_use]
-    pub const fn is_of_page(finding: &Finding) -> bool {
+    pub const fn is_of_page(finding: &RemedyResult) -> bool {
         !matches!(
             finding.remedy,
             Remedy::Protocol { .. } | Remedy::Network { .. }
@@ -22,13 +22,13 @@ impl Examination {
     /// The changes to the page that save at least 1 % of load or of DOMContentLoaded, the best first. A change that breaks
     /// the page is not among them, nor is one whose difference may be chance.
     #[must_use]
-    pub fn helping(&self) -> Vec<&Finding> {
-        let helps = |finding: &&Finding| {
+    pub fn helping(&self) -> Vec<&RemedyResult> {
+        let helps = |finding: &&RemedyResult| {
             Self::is_of_page(finding) && self.part(finding).is_some_and(|part| part >= MIN_SAVING)
         };
-        let mut helping: Vec<&Finding> = self.findings.iter().filter(helps).collect();
+        let mut helping: Vec<&RemedyResult> = self.findings.iter().filter(helps).collect();
         helping.sort_by(|a, b| {
-            let key = |finding: &Finding| {
+            let key = |finding: &RemedyResult| {
                 let [load, parsed] = [finding.load, finding.dom_content_loaded];
                 let ms = |saved: SavedTime| saved.certain_ms().unwrap_or_default();
                 (ms(load), ms(parsed))
@@ -43,7 +43,7 @@ impl Examination {
     /// show whether they help.
     #[must_use]
     pub fn undecided(&self) -> usize {
-        let is_undecided = |finding: &&Finding| {
+        let is_undecided = |finding: &&RemedyResult| {
             let parts = self.parts(finding);
             Self::is_of_page(finding)
                 && finding.is_whole
@@ -57,7 +57,7 @@ impl Examination {
 
     /// The part of its time that load or DOMContentLoaded certainly saves, the greater of the two. `None` if the page broke
     /// or one of them is later.
-    fn part(&self, finding: &Finding) -> Option<f64> {
+    fn part(&self, finding: &RemedyResult) -> Option<f64> {
         let parts = self.parts(finding);
         // What makes load later is no remedy, however early the page is parsed.
         let delays = parts[0].1 <= -MIN_SAVING;
@@ -67,7 +67,7 @@ impl Examination {
     }
 
     /// The time saved of load and of DOMContentLoaded, each with its part of the load time without the change.
-    fn parts(&self, finding: &Finding) -> [(SavedTime, f64); 2] {
+    fn parts(&self, finding: &RemedyResult) -> [(SavedTime, f64); 2] {
         let (load, parsed) = (finding.load, finding.dom_content_loaded);
         [
             (load, load.median_ms / self.now.load_ms),
@@ -77,7 +77,7 @@ impl Examination {
 
     /// What `finding` changed.
     #[must_use]
-    pub fn describe(&self, finding: &Finding) -> String {
+    pub fn describe(&self, finding: &RemedyResult) -> String {
         let own = &self.host;
         match &finding.remedy {
             Remedy::Fold { hosts, resources } => match hosts.as_slice() {

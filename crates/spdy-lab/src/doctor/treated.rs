@@ -4,7 +4,7 @@ use spdy_page::graph::{Node, PageGraph, Trigger};
 use spdy_page::head;
 use spdy_page::replica::Replica;
 
-use super::examination::Case;
+use super::examination::ExaminationCase;
 use super::remedy::{Remedy, own_host};
 use crate::browser::Page;
 use crate::hosts::folded;
@@ -21,7 +21,7 @@ pub(super) struct ModifiedPage {
 
 impl ModifiedPage {
     /// The page as it is.
-    pub(super) fn untreated(case: &Case, graph: &PageGraph) -> Self {
+    pub(super) fn untreated(case: &ExaminationCase, graph: &PageGraph) -> Self {
         Self {
             page: Page::with_graph(case.replica.clone(), graph.clone()),
             protocol: case.protocol,
@@ -31,7 +31,7 @@ impl ModifiedPage {
     }
 
     /// The page with `remedy`.
-    pub(super) fn with(case: &Case, graph: &PageGraph, remedy: &Remedy) -> Self {
+    pub(super) fn with(case: &ExaminationCase, graph: &PageGraph, remedy: &Remedy) -> Self {
         let mut treated = Self::untreated(case, graph);
         match remedy {
             Remedy::Fold { hosts, .. } => {
@@ -60,7 +60,7 @@ impl ModifiedPage {
     }
 
     /// The network that the page is loaded over with `remedy`.
-    pub(super) fn network(case: &Case, remedy: &Remedy) -> RaceNetwork {
+    pub(super) fn network(case: &ExaminationCase, remedy: &Remedy) -> RaceNetwork {
         let mut network = case.network.clone();
         if let Remedy::Network { change } = remedy {
             network.profile = change.apply(&network.profile);

@@ -10,7 +10,7 @@ use crate::experiment::cell::Cell;
 use crate::experiment::clock::Clock;
 use crate::experiment::error::PlanError;
 use crate::experiment::factor::{self, Factor};
-use crate::hosts::Hosts;
+use crate::hosts::HostLayout;
 use crate::options::Options;
 use crate::race::RaceNetwork;
 
@@ -22,7 +22,7 @@ pub struct Conditions {
     /// The choices of a load.
     pub options: Options,
     /// Where the page's resources lie.
-    pub hosts: Hosts,
+    pub hosts: HostLayout,
     /// By which clock it is loaded.
     pub clock: Clock,
 }
@@ -58,8 +58,8 @@ impl Conditions {
         }
         let shards = level(levels, Factor::Shard).and_then(factor::shards);
         let fold = level(levels, Factor::Fold) == Some("yes");
-        let hosts = Hosts::of(fold, shards.unwrap_or(NonZeroU32::MIN))?;
-        if is_accelerated && hosts == Hosts::Folded {
+        let hosts = HostLayout::of(fold, shards.unwrap_or(NonZeroU32::MIN))?;
+        if is_accelerated && hosts == HostLayout::Folded {
             let what = "accelerator and fold: both have what is of other hosts below /.spdy/1/ of the page's own; give one of them";
             return Err(what.to_owned());
         }

@@ -111,7 +111,7 @@ impl Factor {
 
 /// A factor of a plan that has no effect on some of its cells.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub struct Idle {
+pub struct IneffectiveFactor {
     /// The factor.
     pub factor: Factor,
     /// The protocols of those cells.
@@ -125,8 +125,8 @@ pub struct Idle {
 /// Every factor of `plan` that has no effect somewhere, and could be thought to have one: it has several levels, or no effect on
 /// any cell at all.
 #[must_use]
-pub fn idle(plan: &Plan) -> Vec<Idle> {
-    let mut found: Vec<Idle> = Vec::new();
+pub fn idle(plan: &Plan) -> Vec<IneffectiveFactor> {
+    let mut found: Vec<IneffectiveFactor> = Vec::new();
     for cell in plan.cells() {
         // A plan that was read has none whose levels do not go together.
         let Ok(conditions) = Conditions::of(&cell) else {
@@ -136,7 +136,7 @@ pub fn idle(plan: &Plan) -> Vec<Idle> {
             let Some(why) = factor.no_effect_reason(cell.protocol(), &conditions) else {
                 continue;
             };
-            let same = |it: &&mut Idle| (it.factor, it.why) == (*factor, why);
+            let same = |it: &&mut IneffectiveFactor| (it.factor, it.why) == (*factor, why);
             match found.iter_mut().find(same) {
                 Some(idle) => {
                     idle.cells += 1;
@@ -144,7 +144,7 @@ pub fn idle(plan: &Plan) -> Vec<Idle> {
                         idle.protocols.push(cell.protocol());
                     }
                 }
-                None => found.push(Idle {
+                None => found.push(IneffectiveFactor {
                     factor: *factor,
                     protocols: vec![cell.protocol()],
                     cells: 1,
@@ -156,7 +156,8 @@ pub fn idle(plan: &Plan) -> Vec<Idle> {
     found.sort_by_key(|idle| idle.factor);
     let of = |factor: Factor| found.iter().filter(move |it| it.factor == factor);
     let everywhere = |factor| of(factor).map(|it| it.cells).sum::<usize>() == plan.len();
-    let is_told = |idle: &Idle| plan.factors[&idle.factor].len() > 1 || everywhere(idle.factor);
+    let is_told =
+        |idle: &IneffectiveFactor| plan.factors[&idle.factor].len() > 1 || everywhere(idle.factor);
     let told: Vec<bool> = found.iter().map(is_told).collect();
     let mut told = told.into_iter();
     found.retain(|_| told.next().unwrap_or_default());

@@ -10,7 +10,7 @@ pub enum PlanError {
     #[error("{place}: {what}")]
     Text {
         /// Where.
-        place: Place,
+        place: TextPosition,
         /// What was wanted and what came.
         what: String,
     },
@@ -26,14 +26,14 @@ pub enum PlanError {
 
 /// A place in a text.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub struct Place {
+pub struct TextPosition {
     /// From 1.
     pub line: usize,
     /// Characters from the start of the line, from 1.
     pub column: usize,
 }
 
-impl Place {
+impl TextPosition {
     /// Where byte `at` of `text` is.
     pub(crate) fn of(text: &str, at: usize) -> Self {
         let before = text.get(..at).unwrap_or(text);
@@ -45,7 +45,7 @@ impl Place {
     }
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for TextPosition {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "line {}, column {}", self.line, self.column)
     }

@@ -106,7 +106,7 @@ pub enum Factor {
 
 /// Where a factor acts.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-enum Kind {
+enum FactorKind {
     /// A whole network.
     Base,
     /// A setting of a network, by this name.
@@ -215,10 +215,10 @@ impl Factor {
         Self::ALL.into_iter().find(|factor| factor.name() == name)
     }
 
-    const fn kind(self) -> Kind {
+    const fn kind(self) -> FactorKind {
         match self {
-            Self::Network => Kind::Base,
-            Self::Delay => Kind::Delay,
+            Self::Network => FactorKind::Base,
+            Self::Delay => FactorKind::Delay,
             Self::Rate
             | Self::Down
             | Self::Up
@@ -232,7 +232,7 @@ impl Factor {
             | Self::Queue
             | Self::Pipe
             | Self::Passes
-            | Self::Tick => Kind::Setting(self.name()),
+            | Self::Tick => FactorKind::Setting(self.name()),
             Self::Preset
             | Self::Tcp
             | Self::InitialWindow
@@ -256,15 +256,15 @@ impl Factor {
             | Self::Accelerator
             | Self::Backhaul
             | Self::Prefetch
-            | Self::Clock => Kind::Choice,
+            | Self::Clock => FactorKind::Choice,
         }
     }
 
     /// The setting of a network that a level of it is, if it is one by itself.
     pub(crate) const fn setting(self) -> Option<&'static str> {
         match self.kind() {
-            Kind::Setting(name) => Some(name),
-            Kind::Base | Kind::Delay | Kind::Choice => None,
+            FactorKind::Setting(name) => Some(name),
+            FactorKind::Base | FactorKind::Delay | FactorKind::Choice => None,
         }
     }
 
@@ -276,12 +276,12 @@ impl Factor {
     pub(crate) fn check(self, level: &str) -> Result<(), String> {
         let refused = |error: spdy_netem::profile::ProfileError| error.to_string();
         match self.kind() {
-            Kind::Base => level.parse::<Profile>().map(|_| ()).map_err(refused),
-            Kind::Delay => probe("rtt", level).map(|_| ()).map_err(|_| {
+            FactorKind::Base => level.parse::<Profile>().map(|_| ()).map_err(refused),
+            FactorKind::Delay => probe("rtt", level).map(|_| ()).map_err(|_| {
                 format!("delay={level} is not understood: want a time with its unit, as 50ms")
             }),
-            Kind::Setting(name) => probe(name, level).map(|_| ()).map_err(refused),
-            Kind::Choice => self.choose(level, &mut Options::default()),
+            FactorKind::Setting(name) => probe(name, level).map(|_| ()).map_err(refused),
+            FactorKind::Choice => self.choose(level, &mut Options::default()),
         }
     }
 

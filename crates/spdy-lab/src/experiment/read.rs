@@ -8,7 +8,7 @@ use serde::Deserialize;
 use serde::de::{Deserializer, Error, SeqAccess, Visitor};
 use toml::Spanned;
 
-use crate::experiment::error::{Place, PlanError};
+use crate::experiment::error::{PlanError, TextPosition};
 use crate::experiment::factor::Factor;
 use crate::experiment::plan::{MAX_LOADS, MAX_RUNS, MAX_SEED, Plan};
 use crate::options::RaceProtocol;
@@ -111,7 +111,7 @@ struct Reader<'a>(&'a str);
 impl Reader<'_> {
     fn fault<T>(&self, span: &Range<usize>, what: impl Into<String>) -> Result<T, PlanError> {
         Err(PlanError::Text {
-            place: Place::of(self.0, span.start),
+            place: TextPosition::of(self.0, span.start),
             what: what.into(),
         })
     }

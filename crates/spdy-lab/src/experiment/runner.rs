@@ -16,21 +16,21 @@ use crate::experiment::clock::RealRun;
 use crate::experiment::conditions::Conditions;
 use crate::experiment::error::PlanError;
 use crate::experiment::plan::{Plan, hex};
-use crate::hosts::Hosts;
+use crate::hosts::HostLayout;
 use crate::measure::Load;
 use crate::workers;
 
 /// A plan that can be run.
 pub struct Runner {
     plan: Plan,
-    pages: Vec<Opened>,
+    pages: Vec<ExperimentPage>,
 }
 
 /// A page, as its levels may want it.
-struct Opened {
+struct ExperimentPage {
     replica: Replica,
     /// By where its resources lie, once a cell wants it so.
-    ready: Mutex<BTreeMap<Hosts, Arc<Page>>>,
+    ready: Mutex<BTreeMap<HostLayout, Arc<Page>>>,
     fingerprint: Fingerprint,
 }
 
@@ -74,9 +74,9 @@ impl CellLoads<'_> {
     }
 }
 
-impl Opened {
+impl ExperimentPage {
     /// The page with its resources where `hosts` says, made ready once.
-    fn page(&self, hosts: Hosts) -> Arc<Page> {
+    fn page(&self, hosts: HostLayout) -> Arc<Page> {
         let mut ready = self.ready.lock();
         let page = ready.entry(hosts);
         page.or_insert_with(|| Arc::new(hosts.page(&self.replica)))
@@ -101,7 +101,7 @@ impl Runner {
             // Results tell pages apart by the plan's names.
             replica.name.clone_from(name);
             let fingerprint = Fingerprint::of(&replica);
-            Opened {
+            ExperimentPage {
                 replica,
                 ready: Mutex::default(),
                 fingerprint,

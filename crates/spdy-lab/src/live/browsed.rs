@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use serde::{Serialize, Serializer};
 
 use crate::browser::{self, Page};
-use crate::live::visit::Visit;
+use crate::live::visit::BrowserLoad;
 use crate::options::{Options, RaceProtocol};
 use crate::race::RaceNetwork;
 use crate::stats::median;
@@ -24,7 +24,7 @@ pub struct BrowserCell {
     #[serde(serialize_with = "by_name")]
     pub protocol: RaceProtocol,
     /// Every load, whether or not it counts.
-    pub visits: Vec<Visit>,
+    pub visits: Vec<BrowserLoad>,
     /// What our client takes in virtual time for what each load that counts recorded, in their order, milliseconds.
     pub virtual_ms: Vec<f64>,
     /// The first failure of those, if any failed.
@@ -42,7 +42,7 @@ impl BrowserCell {
     pub fn new(
         network: &RaceNetwork,
         protocol: RaceProtocol,
-        mut visits: Vec<Visit>,
+        mut visits: Vec<BrowserLoad>,
         options: &Options,
         seed: u64,
     ) -> Self {
@@ -69,7 +69,7 @@ impl BrowserCell {
     }
 
     /// The loads that count.
-    pub fn counted(&self) -> impl Iterator<Item = &Visit> {
+    pub fn counted(&self) -> impl Iterator<Item = &BrowserLoad> {
         let common = common(&self.visits);
         let visits = self.visits.iter();
         visits.filter(move |visit| does_count(visit, common))
@@ -79,7 +79,7 @@ impl BrowserCell {
     #[must_use]
     pub fn left_out(&self) -> Vec<String> {
         let common = common(&self.visits);
-        let why = |visit: &Visit| {
+        let why = |visit: &BrowserLoad| {
             let other = Some(&*visit.fingerprint) != common;
             let other = || other.then(|| "it fetched something else than most".to_owned());
             visit.exclusion_reason().or_else(other)
@@ -89,7 +89,7 @@ impl BrowserCell {
 
     /// Median of one figure of the loads that count.
     #[must_use]
-    pub fn median(&self, figure: impl Fn(&Visit) -> Option<f64>) -> Option<f64> {
+    pub fn median(&self, figure: impl Fn(&BrowserLoad) -> Option<f64>) -> Option<f64> {
         median(self.counted().filter_map(figure))
     }
 
@@ -113,12 +113,12 @@ impl BrowserCell {
 }
 
 /// Whether `visit` is averaged with others, of which most fetched `common`.
-fn does_count(visit: &Visit, common: Option<&str>) -> bool {
+fn does_count(visit: &BrowserLoad, common: Option<&str>) -> bool {
     visit.exclusion_reason().is_none() && Some(&*visit.fingerprint) == common
 }
 
 /// What most of the loads fetched that are whole; of several the first by its letters.
-fn common(visits: &[Visit]) -> Option<&str> {
+fn common(visits: &[BrowserLoad]) -> Option<&str> {
     let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
     for visit in visits
         .iter()
@@ -135,7 +135,7 @@ fn common(visits: &[Visit]) -> Option<&str> {
 
 /// Two protocols over one network: load time of the second over that of the first.
 #[derive(Clone, Debug, Serialize)]
-pub struct Ratio {
+pub struct ProtocolRatio {
     /// Name of the network.
     pub network: String,
     /// The first.
@@ -150,7 +150,7 @@ pub struct Ratio {
     pub ours: f64,
 }
 
-impl Ratio {
+impl ProtocolRatio {
     /// Of every network in `cells`, each further protocol against the first.
     #[must_use]
     pub fn all(cells: &[BrowserCell]) -> Vec<Self> {
@@ -184,10 +184,10 @@ mod tests {
 
     use super::*;
 
-    fn visit(load_ms: f64, fingerprint: &str, in_vain: &[&str]) -> Visit {
+    fn visit(load_ms: f64, fingerprint: &str, in_vain: &[&str]) -> BrowserLoad {
         let path = PathConfig::new(1_000_000, 1_000_000, std::time::Duration::ZERO);
         let origin = spdy_clock::Instant::ZERO;
-        Visit {
+        BrowserLoad {
             dom_content_loaded_ms: None,
             load_ms: Some(load_ms),
             exchanges: 44,
@@ -202,7 +202,7 @@ mod tests {
         }
     }
 
-    fn browsed(protocol: RaceProtocol, visits: Vec<Visit>) -> BrowserCell {
+    fn browsed(protocol: RaceProtocol, visits: Vec<BrowserLoad>) -> BrowserCell {
         let network = RaceNetwork::parse("cable").expect("it has a name");
         BrowserCell::new(&network, protocol, visits, &Options::default(), 1)
     }
@@ -235,7 +235,8 @@ mod tests {
         let https = browsed(RaceProtocol::Https, vec![visit(1_000.0, "a", &[])]);
         let h2 = browsed(RaceProtocol::H2, vec![visit(800.0, "a", &[])]);
         let none = browsed(RaceProtocol::Http, Vec::new());
-        let [ratio] = <[Ratio; 1]>::try_from(Ratio::all(&[https, h2, none])).expect("one");
+        let [ratio] =
+            <[ProtocolRatio; 1]>::try_from(ProtocolRatio::all(&[https, h2, none])).expect("one");
         assert_eq!((ratio.protocol, ratio.browser), (RaceProtocol::H2, 0.8));
         assert!(ratio.agrees(), "{ratio:?}");
     }

@@ -13,18 +13,18 @@ use std::time::Duration;
 
 use spdy_tun::cpu::CpuTime;
 use spdy_tun::limits::Fault;
-use spdy_tun::measured::{Direction, Measured};
+use spdy_tun::measured::{DirectionStats, LinkStats};
 
 use crate::browser;
 use crate::calibrate::error::CalibrateError;
-use crate::calibrate::lane::{CONGESTION, Lane};
+use crate::calibrate::lane::{CONGESTION, RunLink};
 use crate::calibrate::work::{MAX_RETRIES, PAUSE};
 use crate::experiment::cell::Cell;
 use crate::experiment::clock::{RealDirection, RealRun};
 use crate::experiment::conditions::Conditions;
 use crate::experiment::error::PlanError;
 use crate::experiment::runner::{CellLoads, Runner};
-use crate::live::load::{LiveLoad, Which};
+use crate::live::load::{LiveLoad, LoadSpec};
 use crate::measure::Load;
 
 /// Why a cell could not be loaded in real time; not that a run does not count.
@@ -42,7 +42,7 @@ pub enum CellError {
 /// A link that loads cells one after the other.
 #[derive(Debug)]
 pub struct RealTimeRunner {
-    lane: Lane,
+    lane: RunLink,
     /// Initial window of its ends, if not the kernel's.
     window: Option<u32>,
 }
@@ -55,7 +55,7 @@ impl RealTimeRunner {
     /// No namespaces, no devices, no cubic.
     pub fn start() -> Result<Self, CalibrateError> {
         Ok(Self {
-            lane: Lane::start()?,
+            lane: RunLink::start()?,
             window: None,
         })
     }
@@ -75,7 +75,7 @@ impl RealTimeRunner {
         let window = conditions.initial_window();
         if self.window != window {
             // A route has it, so the hosts are made anew.
-            self.lane = Lane::with_window(window)?;
+            self.lane = RunLink::with_window(window)?;
             self.window = window;
         }
         let (mut loads, mut real) = (Vec::new(), Vec::new());
@@ -122,7 +122,7 @@ impl RealTimeRunner {
                 return Ok(None);
             }
             thread::sleep(PAUSE * attempt);
-            let which = Which {
+            let which = LoadSpec {
                 protocol: cell.protocol(),
                 network: network.name.clone(),
                 seed,
@@ -161,7 +161,7 @@ fn reasons(loaded: &LiveLoad, faults: &[Fault], can_be_whole: bool) -> Vec<Strin
 }
 
 fn under(loaded: &LiveLoad, invalid: Vec<String>, rejected: Vec<String>) -> RealRun {
-    let Measured {
+    let LinkStats {
         waited_for_cpu_ms,
         up,
         down,
@@ -171,7 +171,7 @@ fn under(loaded: &LiveLoad, invalid: Vec<String>, rejected: Vec<String>) -> Real
         let hosts = loaded.hosts.as_ref();
         hosts.map(|hosts| of(hosts).as_secs_f64() * 1e3)
     };
-    let worst = |of: fn(&Direction) -> f64| loaded.measured.worst(of);
+    let worst = |of: fn(&DirectionStats) -> f64| loaded.measured.worst(of);
     RealRun {
         congestion: CONGESTION.to_owned(),
         attempts: rejected.len() as u32 + 1,
@@ -188,7 +188,7 @@ fn under(loaded: &LiveLoad, invalid: Vec<String>, rejected: Vec<String>) -> Real
     }
 }
 
-const fn way(of: &Direction) -> RealDirection {
+const fn way(of: &DirectionStats) -> RealDirection {
     RealDirection {
         bps: of.busy_bps,
         delay_ms: of.delay_ms,

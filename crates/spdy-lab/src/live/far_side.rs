@@ -22,7 +22,7 @@ use tokio::net::{TcpListener, TcpStream, UdpSocket};
 use tokio::sync::oneshot;
 
 use crate::live::clock::LiveRuntime;
-use crate::live::names::{self, Names};
+use crate::live::names::{self, Resolver};
 use crate::live::on_host::block_on;
 
 /// What stands on the far side of the link.
@@ -33,12 +33,12 @@ pub struct ServerSide {
     /// How each address and port is served; nobody is at any other.
     pub servers: BTreeMap<SocketAddrV4, ServeConfig>,
     /// The resolver.
-    pub names: Names,
+    pub names: Resolver,
 }
 
 /// A far side at work, until it is told to [stop](Self::stop).
 #[derive(Debug)]
-pub struct Serving {
+pub struct RunningServers {
     stop: oneshot::Sender<()>,
     ended: mpsc::Receiver<io::Result<Option<CpuTime>>>,
     accepted: Arc<AtomicU64>,
@@ -46,7 +46,7 @@ pub struct Serving {
 
 /// What a far side was.
 #[derive(Clone, Copy, Debug)]
-pub struct Served {
+pub struct ServerStats {
     /// Connections of TCP and QUIC that were accepted.
     pub connections: u64,
     /// What its thread computed, where the system tells.
@@ -59,7 +59,7 @@ impl ServerSide {
     /// # Errors
     ///
     /// A port cannot be listened on.
-    pub fn start(self, host: &Host) -> io::Result<Serving> {
+    pub fn start(self, host: &Host) -> io::Result<RunningServers> {
         let (stop, stopped) = oneshot::channel();
         let (ready, listening) = mpsc::channel();
         let accepted = Arc::new(AtomicU64::new(0));
@@ -72,7 +72,7 @@ impl ServerSide {
         };
         let ended = host.start_job(work);
         if listening.recv().is_ok() {
-            return Ok(Serving {
+            return Ok(RunningServers {
                 stop,
                 ended,
                 accepted,
@@ -167,16 +167,16 @@ fn address_of(stream: &TcpStream) -> Option<SocketAddrV4> {
     }
 }
 
-impl Serving {
+impl RunningServers {
     /// Ends it, with every connection that is still open.
     ///
     /// # Errors
     ///
     /// It had failed.
-    pub fn stop(self) -> io::Result<Served> {
+    pub fn stop(self) -> io::Result<ServerStats> {
         let _ = self.stop.send(()); // it may have failed meanwhile, as we see next
         let computed = self.ended.recv().expect("the server's job ends")?;
-        Ok(Served {
+        Ok(ServerStats {
             connections: self.accepted.load(Ordering::Relaxed),
             computed,
         })

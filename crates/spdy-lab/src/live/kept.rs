@@ -12,16 +12,16 @@
 use std::io::{self, Write};
 use std::time::{Duration, SystemTime};
 
-use spdy_inspect::pcapng_writer::{Passes, PcapngWriter};
-use spdy_netem::path::Way;
-use spdy_tun::capture::{Capture, CapturedPacket, Fate, Taken};
+use spdy_inspect::pcapng_writer::{PacketDirection, PcapngWriter};
+use spdy_netem::path::Direction;
+use spdy_tun::capture::{Capture, CapturedPacket, DropReason, PacketOutcome};
 
 /// Bytes of packets that are held of a load, with what is known of each.
 pub const CAPTURE_BYTES: usize = 256 << 20;
 
 /// What the files of one load are made of, beside its recording, which is the HAR.
 #[derive(Clone, Debug)]
-pub struct Kept {
+pub struct RunFiles {
     /// What the link carried.
     pub capture: Capture,
     /// The time of day at the origin of the capture's instants.
@@ -32,7 +32,7 @@ pub struct Kept {
     pub png: Option<Vec<u8>>,
 }
 
-impl Kept {
+impl RunFiles {
     /// Packets past [`CAPTURE_BYTES`], which are not kept.
     #[must_use]
     pub const fn left_out(&self) -> u64 {
@@ -55,13 +55,13 @@ impl Kept {
         let since_1970 = since_1970.unwrap_or(Duration::ZERO); // a clock that stands before 1970 tells no time of day
         let mut seen: Vec<_> = self.capture.packets().iter().filter_map(seen).collect();
         seen.sort_by_key(|seen| seen.at);
-        for Seen { at, packet, why } in seen {
+        for PacketRecord { at, packet, why } in seen {
             let nanos = since_1970 + Duration::from_nanos(at.as_nanos());
             let nanos = u64::try_from(nanos.as_nanos()).unwrap_or(u64::MAX);
             let (interface, passes) = match (packet.way, why) {
-                (Way::Up, _) => (client, Passes::Out),
-                (Way::Down, None) => (client, Passes::In),
-                (Way::Down, Some(_)) => (taken, Passes::In),
+                (Direction::Up, _) => (client, PacketDirection::Out),
+                (Direction::Down, None) => (client, PacketDirection::In),
+                (Direction::Down, Some(_)) => (taken, PacketDirection::In),
             };
             file.packet(interface, nanos, passes, &packet.packet, why)?;
         }
@@ -70,7 +70,7 @@ impl Kept {
 }
 
 /// A packet where a file has it.
-struct Seen<'a> {
+struct PacketRecord<'a> {
     at: spdy_clock::Instant,
     packet: &'a CapturedPacket,
     /// Why it never came.
@@ -78,19 +78,19 @@ struct Seen<'a> {
 }
 
 /// `None` for what had not come when the capture ended.
-fn seen(packet: &CapturedPacket) -> Option<Seen<'_>> {
+fn seen(packet: &CapturedPacket) -> Option<PacketRecord<'_>> {
     let why = match packet.fate {
-        Fate::Taken(Taken::QueueFull) => Some("the link took it: its queue was full"),
-        Fate::Taken(Taken::Lost) => Some("the link took it: lost by chance"),
-        Fate::Taken(Taken::Refused) => Some("the receiver's device did not take it"),
-        Fate::Flying | Fate::Written(_) => None,
+        PacketOutcome::Taken(DropReason::QueueFull) => Some("the link took it: its queue was full"),
+        PacketOutcome::Taken(DropReason::Lost) => Some("the link took it: lost by chance"),
+        PacketOutcome::Taken(DropReason::Refused) => Some("the receiver's device did not take it"),
+        PacketOutcome::Flying | PacketOutcome::Written(_) => None,
     };
     let at = match (packet.way, packet.fate) {
-        (Way::Up, _) | (Way::Down, Fate::Taken(_)) => packet.read,
-        (Way::Down, Fate::Written(at)) => at,
-        (Way::Down, Fate::Flying) => return None,
+        (Direction::Up, _) | (Direction::Down, PacketOutcome::Taken(_)) => packet.read,
+        (Direction::Down, PacketOutcome::Written(at)) => at,
+        (Direction::Down, PacketOutcome::Flying) => return None,
     };
-    Some(Seen { at, packet, why })
+    Some(PacketRecord { at, packet, why })
 }
 
 #[cfg(test)]
@@ -114,15 +114,19 @@ mod tests {
         let mut emulator = Emulator::new(&config, 1, Instant::ZERO);
         emulator.start_capture(10_000);
         for number in 0..3 {
-            emulator.offer(Instant::from_millis(1), Way::Down, &[0x40 + number; 50]);
+            emulator.offer(
+                Instant::from_millis(1),
+                Direction::Down,
+                &[0x40 + number; 50],
+            );
         }
-        emulator.offer(Instant::from_millis(2), Way::Up, &[0x43; 50]);
+        emulator.offer(Instant::from_millis(2), Direction::Up, &[0x43; 50]);
         let end = Instant::from_millis(500);
         while let Some(delivery) = emulator.poll_delivery(end) {
             emulator.handle_written(&delivery, delivery.due, true);
         }
-        emulator.offer(end, Way::Down, &[0x44; 50]);
-        let kept = Kept {
+        emulator.offer(end, Direction::Down, &[0x44; 50]);
+        let kept = RunFiles {
             capture: emulator.end_capture(),
             origin: SystemTime::UNIX_EPOCH + 7 * MS,
             key_log: b"keys".to_vec(),

@@ -12,14 +12,14 @@ use spdy_client::client::Client;
 use spdy_tun::cpu::CpuTime;
 use spdy_tun::error::RealTimeError;
 use spdy_tun::host::SERVER;
-use spdy_tun::measured::Measured;
+use spdy_tun::measured::LinkStats;
 use spdy_tun::network::RealNetwork;
 
 use crate::browser::Page;
 use crate::live::addresses;
 use crate::live::clock::LiveRuntime;
 use crate::live::far_side::ServerSide;
-use crate::live::names::{self, Names};
+use crate::live::names::{self, Resolver};
 use crate::live::on_host::block_on;
 use crate::live::sockets::LiveNetwork;
 use crate::measure::Load;
@@ -34,7 +34,7 @@ const REST_WITHIN: Duration = Duration::from_secs(30);
 
 /// Which load.
 #[derive(Clone, Debug)]
-pub struct Which {
+pub struct LoadSpec {
     /// What is spoken.
     pub protocol: RaceProtocol,
     /// Name of the network, for the result.
@@ -55,7 +55,7 @@ pub struct LiveLoad {
     /// What it came to. `packets_*` and `bytes_*` are those that the link carried, and the time on wire is the link's.
     pub load: Load,
     /// What the link was.
-    pub measured: Measured,
+    pub measured: LinkStats,
     /// It took longer than its patience.
     pub was_given_up: bool,
     /// Time that the client and the servers computed, and waited for a core; `None` where the system does not tell.
@@ -70,7 +70,7 @@ pub struct LiveLoad {
 pub fn load(
     network: &mut RealNetwork,
     page: &Arc<Page>,
-    which: &Which,
+    which: &LoadSpec,
 ) -> Result<LiveLoad, RealTimeError> {
     let (protocol, options) = (which.protocol, &which.options);
     let reached = addresses::reached(page.hosts(protocol, options));
@@ -85,7 +85,7 @@ pub fn load(
         let at = |&port: &u16| (SocketAddrV4::new(address, port), config.clone());
         servers.extend(ports.iter().map(at));
     }
-    let names = Names::new(reached);
+    let names = Resolver::new(reached);
     let far_side = ServerSide {
         site: page.site().clone(),
         servers,
@@ -128,7 +128,7 @@ struct ClientResult {
 }
 
 /// On the client's thread: the load, and what it computed.
-fn client_side(page: &Page, which: &Which, names: Names) -> io::Result<ClientResult> {
+fn client_side(page: &Page, which: &LoadSpec, names: Resolver) -> io::Result<ClientResult> {
     let before = CpuTime::of_this_thread();
     let loaded = block_on(async {
         let clock = LiveRuntime::start();

@@ -29,12 +29,12 @@ const MAX_UNKNOWN: usize = 1_000;
 
 /// What a resolver knows, and what it was asked in vain; clones are the same resolver.
 #[derive(Clone, Debug, Default)]
-pub struct Names {
+pub struct Resolver {
     known: Arc<BTreeMap<String, Ipv4Addr>>,
     unknown: Arc<Mutex<BTreeSet<String>>>,
 }
 
-impl Names {
+impl Resolver {
     /// A resolver of these hosts.
     #[must_use]
     pub fn new(known: BTreeMap<String, Ipv4Addr>) -> Self {
@@ -164,9 +164,9 @@ mod tests {
 
     const UDP_AND_IP: usize = 28;
 
-    fn names() -> Names {
+    fn names() -> Resolver {
         let host = ("www.example.com".to_owned(), Ipv4Addr::new(192, 0, 2, 1));
-        Names::new(BTreeMap::from([host]))
+        Resolver::new(BTreeMap::from([host]))
     }
 
     fn question(host: &str, kind: RecordType) -> Vec<u8> {

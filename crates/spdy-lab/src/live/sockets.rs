@@ -9,7 +9,7 @@ use spdy::runtime::{BoxFuture, SharedRuntime};
 use spdy_net::network::{BoxIo, DatagramSocket, Network, SystemNetwork};
 use tokio::net::TcpStream;
 
-use crate::live::names::{self, Names};
+use crate::live::names::{self, Resolver};
 use crate::sim::dns::{self, NameLookups};
 
 /// A network in real time; clones are the same.
@@ -18,7 +18,7 @@ pub(crate) struct LiveNetwork {
     pub(crate) runtime: SharedRuntime,
     pub(crate) resolver: SocketAddr,
     /// What it knows without asking, if it does not ask.
-    pub(crate) names: Names,
+    pub(crate) names: Resolver,
     pub(crate) name_lookups: NameLookups,
     /// Connections that were begun.
     pub(crate) connections: Arc<AtomicU64>,

@@ -28,15 +28,15 @@ use spdy_page::graph::Trigger;
 use spdy_page::head;
 use spdy_page::observed::Failure;
 use spdy_page::replica::{Exchange, Kind, Replica};
-use spdy_server::serve::{ServeConfig, Served};
+use spdy_server::serve::{AccessLogEntry, ServeConfig};
 use spdy_tun::host::Host;
 use url::Url;
 
 use crate::browser::Page;
 use crate::live::addresses;
 use crate::live::expected_failures::ExpectedFailures;
-use crate::live::far_side::{ServerSide, Serving};
-use crate::live::names::Names;
+use crate::live::far_side::{RunningServers, ServerSide};
+use crate::live::names::Resolver;
 use crate::options::{Options, RaceProtocol};
 
 /// What browsers ask for of their own accord, for the tab.
@@ -45,7 +45,7 @@ const FAVICON: &str = "/favicon.ico";
 const MAX_UNKNOWN: usize = 1_000;
 
 /// A page set up for one protocol; it may be served many times.
-pub struct Stage {
+pub struct Replay {
     start: Url,
     pin: Pin,
     by_quic: Vec<String>,
@@ -56,7 +56,7 @@ pub struct Stage {
     unknown: Arc<Mutex<BTreeSet<String>>>,
 }
 
-impl Stage {
+impl Replay {
     /// Sets `replica` up to be loaded by `protocol`: `http`, `https`, `h2` or `h3`.
     ///
     /// # Errors
@@ -118,7 +118,7 @@ impl Stage {
             far_side: ServerSide {
                 site: page.site().clone(),
                 servers,
-                names: Names::new(reached),
+                names: Resolver::new(reached),
             },
             expected_failures,
             unknown,
@@ -148,7 +148,7 @@ impl Stage {
     /// # Errors
     ///
     /// A port cannot be listened on.
-    pub fn serve(&self, host: &Host) -> io::Result<Serving> {
+    pub fn serve(&self, host: &Host) -> io::Result<RunningServers> {
         self.unknown().clear();
         self.far_side.names.clear_unknown();
         self.far_side.clone().start(host)
@@ -237,7 +237,7 @@ fn log(
         .map(|exchange| head::target(&exchange.url))
         .collect();
     let (expected_failures, unknown) = (expected_failures.clone(), unknown.clone());
-    Arc::new(move |served: &Served<'_>| {
+    Arc::new(move |served: &AccessLogEntry<'_>| {
         let (method, uri, status) = (served.method, served.uri, served.status.as_u16());
         let target = uri.path_and_query().map_or("/", |target| target.as_str());
         let is_here = status == 404 && (missing.contains(target) || target == FAVICON);
@@ -267,7 +267,7 @@ mod tests {
             (RaceProtocol::H2, "https://www.portal.test/"),
             (RaceProtocol::H3, "https://www.portal.test/"),
         ] {
-            let stage = Stage::set(&replica, protocol).expect("names that certificates can carry");
+            let stage = Replay::set(&replica, protocol).expect("names that certificates can carry");
             assert_eq!(stage.start().as_str(), start);
             assert_eq!(stage.far_side.servers.len(), 2 * hosts.len());
             let by_quic: BTreeSet<_> = stage.by_quic().iter().cloned().collect();

@@ -13,13 +13,13 @@ use spdy_record::fingerprint::Fingerprint;
 use spdy_record::options::RecordOptions;
 use spdy_record::record::record;
 use spdy_tun::error::RealTimeError;
-use spdy_tun::limits::{Fault, Limits};
-use spdy_tun::measured::Measured;
+use spdy_tun::limits::{Fault, ValidityLimits};
+use spdy_tun::measured::LinkStats;
 use spdy_tun::network::RealNetwork;
 
-use crate::live::kept::{CAPTURE_BYTES, Kept};
+use crate::live::kept::{CAPTURE_BYTES, RunFiles};
 use crate::live::on_host::block_on;
-use crate::live::stage::Stage;
+use crate::live::stage::Replay;
 
 /// For how long nothing must be sent before a load is over.
 const SILENCE: Duration = Duration::from_millis(20);
@@ -33,19 +33,19 @@ const BROWSER_INTERNAL_ERRORS: [&str; 2] = ["net::ERR_CACHE_MISS", "net::ERR_ABO
 /// loads differ by a percent or two: so a packet may be late by 2 % of the load time, one in a hundred by 0.5 % and the mean by
 /// 0.1 %, and in any case by 20, 10 and 0.5 ms.
 #[must_use]
-pub fn limits(load: Duration) -> Limits {
+pub fn limits(load: Duration) -> ValidityLimits {
     let load_ms = load.as_secs_f64() * 1e3;
-    Limits {
+    ValidityLimits {
         late_max_ms: (load_ms * 0.02).clamp(20.0, 50.0),
         late_p99_ms: (load_ms * 0.005).clamp(10.0, 20.0),
         late_mean_ms: (load_ms * 0.001).clamp(0.5, 2.0),
-        ..Limits::default()
+        ..ValidityLimits::default()
     }
 }
 
 /// How it is loaded.
 #[derive(Clone, Debug)]
-pub struct Visitor {
+pub struct BrowserLoader {
     /// The browser; without one, Chromium or Chrome is looked for in PATH.
     pub browser: Option<PathBuf>,
     /// The longest that a load may take until the page is quiet.
@@ -56,7 +56,7 @@ pub struct Visitor {
 
 /// One load.
 #[derive(Clone, Debug, Serialize)]
-pub struct Visit {
+pub struct BrowserLoad {
     /// From the start of the load to DOMContentLoaded, if that came.
     pub dom_content_loaded_ms: Option<f64>,
     /// From the start of the load to the load event, if that came.
@@ -75,16 +75,16 @@ pub struct Visit {
     /// How the link was not what was asked for, within [`limits`].
     pub faults: Vec<Fault>,
     /// What the link was, from the start of the browser until the page was quiet.
-    pub link: Measured,
+    pub link: LinkStats,
     /// What was fetched, and when, until [our own client](crate::live::browsed::BrowserCell::new) has loaded it too.
     #[serde(skip)]
     pub recording: Option<Replica>,
     /// Its files, if they were asked for.
     #[serde(skip)]
-    pub kept: Option<Kept>,
+    pub kept: Option<RunFiles>,
 }
 
-impl Visit {
+impl BrowserLoad {
     /// Why it is not averaged with others; nothing if it may be.
     #[must_use]
     pub fn exclusion_reason(&self) -> Option<String> {
@@ -115,7 +115,7 @@ pub enum BrowserLoadError {
     Browser(#[from] RecordError),
 }
 
-impl Visitor {
+impl BrowserLoader {
     /// Loads what is on `stage` over `network`, whose link the caller has [begun](RealNetwork::begin).
     ///
     /// # Errors
@@ -124,8 +124,8 @@ impl Visitor {
     pub fn visit(
         &self,
         network: &mut RealNetwork,
-        stage: &Stage,
-    ) -> Result<Visit, BrowserLoadError> {
+        stage: &Replay,
+    ) -> Result<BrowserLoad, BrowserLoadError> {
         let start = |what| move |source| RealTimeError::Start { what, source };
         let serving = stage.serve(&network.server).map_err(start("the servers"))?;
         let options = self.options(stage);
@@ -146,7 +146,7 @@ impl Visitor {
         let kept = match self.keeps {
             true => {
                 let (capture, origin) = network.end_capture()?;
-                Some(Kept {
+                Some(RunFiles {
                     capture,
                     origin,
                     key_log: recorded.key_log,
@@ -163,7 +163,7 @@ impl Visitor {
             .map(|failure| format!("{} {} ({})", failure.method, failure.url, failure.error));
         let asked_in_vain = stage.asked_in_vain().into_iter().chain(failed).collect();
         let ms = |time: Option<Duration>| time.map(|time| time.as_secs_f64() * 1e3);
-        Ok(Visit {
+        Ok(BrowserLoad {
             dom_content_loaded_ms: ms(recording.dom_content_loaded),
             load_ms: ms(recording.load),
             exchanges: recording.exchanges.len(),
@@ -178,7 +178,7 @@ impl Visitor {
         })
     }
 
-    fn options(&self, stage: &Stage) -> RecordOptions {
+    fn options(&self, stage: &Replay) -> RecordOptions {
         let pin = stage.pin().to_string();
         let believed = pin.trim_start_matches("sha256//");
         RecordOptions {

@@ -11,7 +11,7 @@ use crate::scheduler::throttle::Throttle;
 
 /// Where a node stands. The order is the order of its life.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
-pub(super) enum Stage {
+pub(super) enum NodeState {
     /// Nothing has named it yet.
     Unknown,
     /// Named; asked for, or about to be.
@@ -24,7 +24,7 @@ pub(super) enum Stage {
     Settled,
 }
 
-impl Stage {
+impl NodeState {
     /// Whether it is known and not in effect yet.
     pub(super) fn is_open(self) -> bool {
         (Self::Known..Self::Settled).contains(&self)
@@ -42,7 +42,7 @@ pub(super) enum TimerEvent {
 #[derive(Debug)]
 pub struct PageLoad<'a> {
     pub(super) outline: Outline<'a>,
-    pub(super) stages: Vec<Stage>,
+    pub(super) stages: Vec<NodeState>,
     pub(super) early: Vec<HintState>,
     pub(super) arrived: Vec<u64>,
     /// Children by parent: revealed by bytes, in the order of their offsets, and by evaluation.
@@ -74,7 +74,7 @@ impl<'a> PageLoad<'a> {
         let count = graph.nodes.len();
         let mut page = Self {
             outline: Outline::of(&graph.nodes),
-            stages: vec![Stage::Settled; count],
+            stages: vec![NodeState::Settled; count],
             early: vec![HintState::Not; count],
             arrived: vec![0; count],
             by_bytes: vec![VecDeque::new(); count],
@@ -102,7 +102,7 @@ impl<'a> PageLoad<'a> {
         let nodes = self.outline.nodes;
         for &child in &self.outline.reached {
             let node = &nodes[child];
-            self.stages[child] = Stage::Unknown;
+            self.stages[child] = NodeState::Unknown;
             self.before_dom_content_loaded += usize::from(node.before_dom_content_loaded);
             self.before_load += usize::from(node.before_load);
             match node.trigger {
@@ -134,7 +134,7 @@ impl<'a> PageLoad<'a> {
         self.has_begun = true;
         for child in 0..self.outline.nodes.len() {
             if self.outline.nodes[child].trigger == Trigger::Start
-                && self.stages[child] == Stage::Unknown
+                && self.stages[child] == NodeState::Unknown
             {
                 self.reveal(now, child);
             }
@@ -171,10 +171,10 @@ impl<'a> PageLoad<'a> {
         }
         assert_eq!(
             self.stages[node],
-            Stage::Known,
+            NodeState::Known,
             "node {node} is done, but was not awaited"
         );
-        self.stages[node] = Stage::Loaded;
+        self.stages[node] = NodeState::Loaded;
         self.waiting.insert(node);
         // A graph may name an offset past the end (a length recorded wrongly): known by now at the latest.
         self.handle_bytes(now, node, u64::MAX);
@@ -193,7 +193,7 @@ impl<'a> PageLoad<'a> {
         }
         assert_eq!(
             self.stages[node],
-            Stage::Known,
+            NodeState::Known,
             "node {node} failed, but was not awaited"
         );
         self.abandon(node);
@@ -246,14 +246,14 @@ impl<'a> PageLoad<'a> {
     /// Whether nothing is left to ask for or to evaluate, also of what comes after load.
     #[must_use]
     pub fn is_finished(&self) -> bool {
-        self.load.is_some() && self.stages.iter().all(|&stage| stage == Stage::Settled)
+        self.load.is_some() && self.stages.iter().all(|&stage| stage == NodeState::Settled)
     }
 
     /// Nodes that are not settled, for a report of a load that cannot end.
     #[must_use]
     pub fn unsettled(&self) -> Vec<usize> {
         (0..self.outline.nodes.len())
-            .filter(|&node| self.stages[node] != Stage::Settled)
+            .filter(|&node| self.stages[node] != NodeState::Settled)
             .collect()
     }
 
@@ -266,10 +266,10 @@ impl<'a> PageLoad<'a> {
     pub(super) fn reveal(&mut self, now: Instant, node: usize) {
         assert_eq!(
             self.stages[node],
-            Stage::Unknown,
+            NodeState::Unknown,
             "node {node} is named twice"
         );
-        self.stages[node] = Stage::Known;
+        self.stages[node] = NodeState::Known;
         match self.outline.nodes[node].delay {
             delay if delay.is_zero() => self.want(now, node),
             delay => self.at(now + delay, TimerEvent::Request(node)),

@@ -7,9 +7,9 @@ use spdy_frame::priority::Priority;
 use spdy_page::graph::Trigger;
 use spdy_page::replica::Kind;
 
-use super::machine::{PageLoad, Stage};
+use super::machine::{NodeState, PageLoad};
 use super::outline::parent_of;
-use crate::scheduler::plan::{Plan, Urgency};
+use crate::scheduler::plan::{Urgency, UrgencyPlan};
 use crate::scheduler::throttle::Throttle;
 
 /// What to ask for next.
@@ -60,7 +60,8 @@ impl PageLoad<'_> {
     pub fn hint(&mut self, nodes: impl IntoIterator<Item = usize>) {
         for node in nodes {
             let facts = &self.outline.nodes[node];
-            let is_open = self.stages[node] == Stage::Unknown && self.early[node] == HintState::Not;
+            let is_open =
+                self.stages[node] == NodeState::Unknown && self.early[node] == HintState::Not;
             if is_open && facts.kind != Kind::Document && !facts.is_redirect {
                 self.early[node] = HintState::Hinted;
             }
@@ -91,7 +92,8 @@ impl PageLoad<'_> {
             return;
         }
         for hinted in 0..self.outline.nodes.len() {
-            if self.early[hinted] == HintState::Hinted && self.stages[hinted] == Stage::Unknown {
+            if self.early[hinted] == HintState::Hinted && self.stages[hinted] == NodeState::Unknown
+            {
                 self.early[hinted] = HintState::Asked;
                 self.ask(now, hinted);
             }
@@ -103,7 +105,7 @@ impl PageLoad<'_> {
     /// # Panics
     ///
     /// If the load has begun, or `plan` is not of its graph.
-    pub fn schedule(&mut self, plan: Plan) {
+    pub fn schedule(&mut self, plan: UrgencyPlan) {
         assert!(!self.has_begun, "this load has begun already");
         let of = [
             plan.urgency.len(),

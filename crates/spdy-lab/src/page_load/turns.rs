@@ -5,7 +5,7 @@ use spdy_clock::Instant;
 use spdy_page::graph::Node;
 use spdy_page::replica::Kind;
 
-use super::machine::{PageLoad, Stage, TimerEvent};
+use super::machine::{NodeState, PageLoad, TimerEvent};
 use super::outline::is_deferred;
 
 impl PageLoad<'_> {
@@ -45,7 +45,7 @@ impl PageLoad<'_> {
         }
         if is_deferred(facts) {
             let parsed = self.outline.document[node]
-                .is_none_or(|document| self.stages[document] == Stage::Settled);
+                .is_none_or(|document| self.stages[document] == NodeState::Settled);
             return parsed
                 && !self.is_any_open(self.outline.deferred_before(node))
                 && !self.is_any_open(self.outline.sheets_before(node));
@@ -58,7 +58,7 @@ impl PageLoad<'_> {
     }
 
     fn evaluate(&mut self, now: Instant, node: usize) {
-        self.stages[node] = Stage::Evaluating;
+        self.stages[node] = NodeState::Evaluating;
         let Node {
             compute,
             is_redirect,
@@ -80,7 +80,7 @@ impl PageLoad<'_> {
 
     /// `node` holds up nothing any more.
     fn settle(&mut self, node: usize) {
-        self.stages[node] = Stage::Settled;
+        self.stages[node] = NodeState::Settled;
         let facts = &self.outline.nodes[node];
         self.before_dom_content_loaded -= usize::from(facts.before_dom_content_loaded);
         self.before_load -= usize::from(facts.before_load);

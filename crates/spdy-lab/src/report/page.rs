@@ -144,7 +144,7 @@ pub(super) mod tests {
     use spdy_page::replica::Kind;
 
     use super::*;
-    use crate::measure::Row;
+    use crate::measure::WaterfallRow;
 
     /// A load that never was.
     pub(crate) fn load(replica: &str, network: &str, protocol: &str, load_ms: f64) -> Load {
@@ -171,11 +171,11 @@ pub(super) mod tests {
         }
     }
 
-    fn row(url: &str, wanted_ms: f64, done_ms: f64) -> Row {
+    fn row(url: &str, wanted_ms: f64, done_ms: f64) -> WaterfallRow {
         let at = |part: f64| {
             Instant::from_micros(((wanted_ms + (done_ms - wanted_ms) * part) * 1e3) as u64)
         };
-        Row {
+        WaterfallRow {
             url: url.to_owned(),
             kind: Kind::Document,
             status: 200,

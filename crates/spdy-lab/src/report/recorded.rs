@@ -9,7 +9,7 @@ use spdy_page::replica::{Exchange, Replica};
 
 use super::text::Millis;
 use super::waterfall;
-use crate::measure::{Load, Row};
+use crate::measure::{Load, WaterfallRow};
 
 /// Loads that were recorded, side by side on the same scale of time, as one SVG file on white paper: each with its
 /// name, in their order. A recording without times has no waterfall, and is left out; `None` if all are.
@@ -42,7 +42,7 @@ pub fn recordings(recorded: &[(String, Replica)]) -> Option<String> {
 
 /// What is drawn of a load; nobody counted its packets.
 fn load(name: &str, page: &Replica) -> Load {
-    let mut waterfall: Vec<Row> = page.exchanges.iter().filter_map(row).collect();
+    let mut waterfall: Vec<WaterfallRow> = page.exchanges.iter().filter_map(row).collect();
     waterfall.sort_by_key(|row| row.wanted);
     let connections: BTreeSet<_> = waterfall.iter().map(|row| row.connection).collect();
     let ms = |time: Option<Duration>| time.unwrap_or_default().as_secs_f64() * 1e3;
@@ -59,7 +59,7 @@ fn load(name: &str, page: &Replica) -> Load {
 }
 
 /// Its phases, of which those of a connection end as its request is sent; nothing if no times were recorded.
-fn row(exchange: &Exchange) -> Option<Row> {
+fn row(exchange: &Exchange) -> Option<WaterfallRow> {
     let observed = &exchange.observed;
     let at = |time: Duration| Instant::ZERO + time;
     let started = exchange.started?;
@@ -71,7 +71,7 @@ fn row(exchange: &Exchange) -> Option<Row> {
     let span = |happened: Option<Duration>, from: Duration, to: Duration| {
         happened.map(|_| (at(from), at(to)))
     };
-    Some(Row {
+    Some(WaterfallRow {
         url: exchange.url.to_string(),
         kind: exchange.kind,
         status: Head::parse(&exchange.response_head)

@@ -28,9 +28,9 @@ impl Display for Text<'_> {
 
 /// The same for a text of ours that has foreign names in it: not cut.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Whole<'a>(pub(super) &'a str);
+pub(super) struct FullText<'a>(pub(super) &'a str);
 
-impl Display for Whole<'_> {
+impl Display for FullText<'_> {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         self.0.chars().try_for_each(|char| escape(f, char))
     }

@@ -15,7 +15,7 @@ use super::drawing::ink::{Phase, ShapeStyle, TextStyle};
 use super::drawing::panel::Panel;
 use super::text::{Bytes, Millis, Text, ticks};
 use super::times::{class_of, tick_label};
-use crate::measure::{Load, Row, Span};
+use crate::measure::{Load, Span, WaterfallRow};
 
 const WIDTH: f64 = 480.0;
 const RIGHT: f64 = 474.0;
@@ -190,7 +190,7 @@ fn one(load: &Load, over: &str, named: bool, end: f64) -> Panel {
 }
 
 /// A row in words.
-fn about(row: &Row) -> String {
+fn about(row: &WaterfallRow) -> String {
     let mut about = format!(
         "{}\n{}, {}, {}, connection {}, priority {}\nwanted at {} ms",
         row.url,
@@ -216,7 +216,7 @@ fn length((from, to): Span) -> Millis {
 
 fn draw_row(
     panel: &mut Panel,
-    row: &Row,
+    row: &WaterfallRow,
     named: bool,
     (top, height): (f64, f64),
     x: &impl Fn(f64) -> f64,
@@ -243,7 +243,7 @@ fn draw_row(
 }
 
 /// When each of the phases happened, if it did.
-fn spans(row: &Row) -> [Option<Span>; 6] {
+fn spans(row: &WaterfallRow) -> [Option<Span>; 6] {
     let setup_from = [row.dns, row.connect, row.tls]
         .into_iter()
         .flatten()
@@ -262,7 +262,7 @@ fn spans(row: &Row) -> [Option<Span>; 6] {
 }
 
 /// The last part of the path that says something, short enough to stand beside the row.
-fn name_of(row: &Row) -> String {
+fn name_of(row: &WaterfallRow) -> String {
     let bare = row.url.split(['?', '#']).next().unwrap_or_default();
     let bare = bare.split_once("://").map_or(bare, |(_, rest)| rest);
     let name = match bare.trim_end_matches('/').rsplit_once('/') {

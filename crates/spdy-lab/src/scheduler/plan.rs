@@ -31,7 +31,7 @@ pub enum Urgency {
 
 /// Of one page, by the nodes of its graph.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
-pub struct Plan {
+pub struct UrgencyPlan {
     /// How urgent each is.
     pub urgency: Vec<Urgency>,
     /// Whether its host answers many requests on one connection, by their priorities.
@@ -43,7 +43,7 @@ pub struct Plan {
     pub body_at: BTreeMap<usize, u64>,
 }
 
-impl Plan {
+impl UrgencyPlan {
     /// Of `page` by `protocol`.
     #[must_use]
     pub fn of(page: &Page, protocol: RaceProtocol, options: &Options) -> Self {
@@ -155,7 +155,7 @@ mod tests {
         let mut replica = builtin::portal();
         let options = Options::default();
         let count = |replica: &spdy_page::replica::Replica, wanted| {
-            let plan = Plan::of(&Page::new(replica.clone()), RaceProtocol::H2, &options);
+            let plan = UrgencyPlan::of(&Page::new(replica.clone()), RaceProtocol::H2, &options);
             assert!(plan.is_multiplexed.iter().all(|&it| it));
             assert!(!plan.is_measured.iter().any(|&it| it), "192.0.2.0/24");
             assert_eq!(plan.body_at.len(), 1, "{:?}", plan.body_at);

@@ -20,7 +20,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 
-use crate::scheduler::plan::{Plan, Urgency};
+use crate::scheduler::plan::{Urgency, UrgencyPlan};
 
 /// Requests that run while the head is parsed before what is not urgent waits, and as many of Medium urgency beside.
 const MAX_TIGHT_MODE: usize = 2;
@@ -41,7 +41,7 @@ const KNOWN: usize = 2;
 
 /// One document.
 #[derive(Debug)]
-struct Frame {
+struct DocumentQueue {
     /// Its parser has not met the body.
     is_tight: bool,
     waiting: Queue,
@@ -51,14 +51,14 @@ struct Frame {
 
 /// A request that the renderer let go.
 #[derive(Clone, Copy, Debug)]
-struct Running {
+struct ActiveRequest {
     document: usize,
     /// The network service let it go too, and counts it so.
-    counted: Option<Counted>,
+    counted: Option<RequestClass>,
 }
 
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-enum Counted {
+enum RequestClass {
     /// As one that can wait.
     Delayable,
     /// As one that cannot.
@@ -68,9 +68,9 @@ enum Counted {
 /// See the [module](self).
 #[derive(Debug)]
 pub(crate) struct Throttle {
-    plan: Plan,
-    frames: BTreeMap<usize, Frame>,
-    running: BTreeMap<usize, Running>,
+    plan: UrgencyPlan,
+    frames: BTreeMap<usize, DocumentQueue>,
+    running: BTreeMap<usize, ActiveRequest>,
     /// Before the network service.
     waiting: Queue,
     delayable: usize,
@@ -83,9 +83,9 @@ pub(crate) struct Throttle {
 }
 
 impl Throttle {
-    pub(crate) fn new(plan: Plan) -> Self {
+    pub(crate) fn new(plan: UrgencyPlan) -> Self {
         let frame = |&document: &usize| {
-            let frame = Frame {
+            let frame = DocumentQueue {
                 is_tight: true,
                 waiting: Queue::new(),
                 running: 0,
@@ -108,7 +108,7 @@ impl Throttle {
     }
 
     /// What is known of the page.
-    pub(crate) fn plan(&self) -> &Plan {
+    pub(crate) fn plan(&self) -> &UrgencyPlan {
         &self.plan
     }
 
@@ -143,7 +143,7 @@ impl Throttle {
     ///
     /// If it still held `node` back.
     pub(crate) fn done(&mut self, node: usize) {
-        let Some(Running { document, counted }) = self.running.remove(&node) else {
+        let Some(ActiveRequest { document, counted }) = self.running.remove(&node) else {
             return;
         };
         let urgency = self.plan.urgency[node];
@@ -151,8 +151,8 @@ impl Throttle {
         frame.running -= 1;
         frame.running_medium -= usize::from(urgency == Urgency::Medium);
         match counted {
-            Some(Counted::Delayable) => self.delayable -= 1,
-            Some(Counted::Other) => self.others -= 1,
+            Some(RequestClass::Delayable) => self.delayable -= 1,
+            Some(RequestClass::Other) => self.others -= 1,
             None => panic!("node {node} is done, and was not asked for"),
         }
         self.run();
@@ -186,7 +186,7 @@ impl Throttle {
         let documents: Vec<usize> = self.frames.keys().copied().collect();
         for document in documents {
             // Who is first decides for those behind, here and in the network service.
-            while let Some(node) = self.frames.get_mut(&document).and_then(Frame::next) {
+            while let Some(node) = self.frames.get_mut(&document).and_then(DocumentQueue::next) {
                 self.let_run(node, document);
                 self.sequence += 1;
                 let urgency = self.plan.urgency[node];
@@ -213,17 +213,18 @@ impl Throttle {
         frame.running += 1;
         frame.running_medium += usize::from(self.plan.urgency[node] == Urgency::Medium);
         let counted = None;
-        self.running.insert(node, Running { document, counted });
+        self.running
+            .insert(node, ActiveRequest { document, counted });
     }
 
     fn start(&mut self, node: usize) {
         let counted = match self.is_delayable(node) {
-            true => Counted::Delayable,
-            false => Counted::Other,
+            true => RequestClass::Delayable,
+            false => RequestClass::Other,
         };
         match counted {
-            Counted::Delayable => self.delayable += 1,
-            Counted::Other => self.others += 1,
+            RequestClass::Delayable => self.delayable += 1,
+            RequestClass::Other => self.others += 1,
         }
         self.running.get_mut(&node).expect("it runs").counted = Some(counted);
         self.ready.push_back(node);
@@ -243,7 +244,7 @@ impl Throttle {
     }
 }
 
-impl Frame {
+impl DocumentQueue {
     /// The next that may run.
     fn next(&mut self) -> Option<usize> {
         let &first = self.waiting.first()?;
@@ -267,7 +268,7 @@ mod tests {
     /// A page whose document is node 0, and the rest of it as urgent as told.
     fn page(rest: &[Urgency], is_multiplexed: bool) -> Throttle {
         let urgency: Vec<_> = [&[High], rest].concat();
-        Throttle::new(Plan {
+        Throttle::new(UrgencyPlan {
             is_multiplexed: vec![is_multiplexed; urgency.len()],
             is_measured: vec![true; urgency.len()],
             urgency,

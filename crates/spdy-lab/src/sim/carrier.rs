@@ -17,26 +17,26 @@ use std::time::Duration;
 use parking_lot::{Mutex, MutexGuard};
 use spdy::runtime::Runtime as _;
 use spdy_clock::Instant;
-use spdy_netem::path::{Path, Verdict, Way};
+use spdy_netem::path::{Direction, Path, PathOutcome};
 use spdy_netem::segment::Segment;
 use spdy_netem::tcp::Tcp;
 
 use crate::sim::dns;
-use crate::sim::endpoint::{Connection, End, Endpoint, Handle, Side, wake};
+use crate::sim::endpoint::{Connection, Endpoint, EndpointId, Handle, Side, wake};
 use crate::sim::network::{Acceptor, NetworkConfig};
-use crate::sim::packet::{Load, Packet, Token};
+use crate::sim::packet::{Packet, PacketContent, Token};
 use crate::sim::runtime::SimRuntime;
 use crate::sim::seed;
 use crate::sim::socket::SimIo;
-use crate::sim::timers::Fire;
+use crate::sim::timers::TimerTarget;
 use crate::sim::traffic::Traffic;
-use crate::sim::udp::{Datagram, Sockets};
+use crate::sim::udp::{Datagram, UdpSockets};
 
 /// IP bytes of a bare RST: 20 of IP, 20 of TCP.
 const RST_LEN_BYTES: usize = 40;
 
 /// The path, and everything that stands at its ends.
-pub(crate) struct Carrier {
+pub(crate) struct PacketNetwork {
     pub(super) runtime: SimRuntime,
     pub(super) config: NetworkConfig,
     state: Mutex<State>,
@@ -46,7 +46,7 @@ pub(super) struct State {
     path: Path,
     pub(super) traffic: Traffic,
     pub(super) listeners: BTreeMap<SocketAddr, Acceptor>,
-    pub(super) sockets: Sockets,
+    pub(super) sockets: UdpSockets,
     pub(super) names: BTreeMap<String, Vec<IpAddr>>,
     /// What lies beyond the path before some servers: propagation one way.
     pub(super) beyond: BTreeMap<IpAddr, Duration>,
@@ -55,12 +55,12 @@ pub(super) struct State {
     in_flight: Vec<Option<Packet>>,
     free_slots: Vec<usize>,
     /// Questions that were asked, by their number.
-    pub(super) questions: Vec<Question>,
+    pub(super) questions: Vec<DnsQuery>,
     /// Who waits for the network to be quiet.
     pub(super) quiet: Option<Waker>,
 }
 
-pub(super) struct Question {
+pub(super) struct DnsQuery {
     pub(super) host: String,
     pub(super) answer: Option<Vec<IpAddr>>,
     pub(super) waker: Option<Waker>,
@@ -72,7 +72,7 @@ impl State {
             path,
             traffic: Traffic::default(),
             listeners: BTreeMap::new(),
-            sockets: Sockets::default(),
+            sockets: UdpSockets::default(),
             names: BTreeMap::new(),
             beyond: BTreeMap::new(),
             connections: Vec::new(),
@@ -84,7 +84,7 @@ impl State {
     }
 
     /// The endpoint `end`, which must be there.
-    fn endpoint(&mut self, end: End) -> &mut Endpoint {
+    fn endpoint(&mut self, end: EndpointId) -> &mut Endpoint {
         let connection = &mut self.connections[end.connection];
         match end.side {
             Side::Client => &mut connection.client,
@@ -96,13 +96,13 @@ impl State {
     }
 
     /// How long `load` is under way beyond the path.
-    fn beyond(&self, load: &Load) -> Duration {
+    fn beyond(&self, load: &PacketContent) -> Duration {
         let server = match load {
-            Load::Segment { to, .. } | Load::Refusal { to } => {
+            PacketContent::Segment { to, .. } | PacketContent::Refusal { to } => {
                 Some(self.connections[to.connection].to.ip())
             }
-            Load::Datagram(datagram) => datagram.server(),
-            Load::Query { .. } | Load::Answer { .. } => None,
+            PacketContent::Datagram(datagram) => datagram.server(),
+            PacketContent::Query { .. } | PacketContent::Answer { .. } => None,
         };
         let beyond = server.and_then(|server| self.beyond.get(&server));
         beyond.copied().unwrap_or_default()
@@ -116,7 +116,7 @@ impl State {
     }
 }
 
-impl Carrier {
+impl PacketNetwork {
     /// Carries nothing yet; everything random on its path comes from `seed`.
     pub(super) fn new(runtime: SimRuntime, config: NetworkConfig, seed: u64) -> Self {
         let path = Path::new(&config.path, seed::derive(seed, "path"));
@@ -135,12 +135,12 @@ impl Carrier {
     pub(super) fn send(
         self: &Arc<Self>,
         state: &mut State,
-        way: Way,
+        way: Direction,
         len_bytes: usize,
-        load: Load,
+        load: PacketContent,
     ) {
         let now = self.runtime.now();
-        if way == Way::Up {
+        if way == Direction::Up {
             state.traffic.count(now, way, len_bytes);
         }
         let verdict = state.path.offer(now, way, len_bytes);
@@ -157,29 +157,34 @@ impl Carrier {
     }
 
     /// Sends a datagram; at most as large as the path bears.
-    pub(crate) fn send_datagram(self: &Arc<Self>, way: Way, datagram: Datagram) {
+    pub(crate) fn send_datagram(self: &Arc<Self>, way: Direction, datagram: Datagram) {
         let len_bytes = datagram.ip_len_bytes();
-        self.send(&mut self.lock(), way, len_bytes, Load::Datagram(datagram));
+        self.send(
+            &mut self.lock(),
+            way,
+            len_bytes,
+            PacketContent::Datagram(datagram),
+        );
     }
 
     /// Does to the UDP sockets what `step` says.
-    pub(crate) fn sockets<T>(&self, step: impl FnOnce(&mut Sockets) -> T) -> T {
+    pub(crate) fn sockets<T>(&self, step: impl FnOnce(&mut UdpSockets) -> T) -> T {
         step(&mut self.lock().sockets)
     }
 
     /// Does with `packet` what the path said.
-    fn carry(self: &Arc<Self>, state: &mut State, verdict: Verdict, mut packet: Packet) {
+    fn carry(self: &Arc<Self>, state: &mut State, verdict: PathOutcome, mut packet: Packet) {
         let at = match verdict {
-            Verdict::QueueFull => {
+            PathOutcome::QueueFull => {
                 state.traffic.queue_drops += 1;
                 return;
             }
-            Verdict::Lost => {
+            PathOutcome::Lost => {
                 state.traffic.losses += 1;
                 return;
             }
-            Verdict::Arrives(at) => at + state.beyond(&packet.load),
-            Verdict::Again(transit) => {
+            PathOutcome::Arrives(at) => at + state.beyond(&packet.load),
+            PathOutcome::Again(transit) => {
                 packet.transit = Some(transit);
                 transit.at()
             }
@@ -194,14 +199,14 @@ impl Carrier {
     }
 
     /// Sends what `end` has to send, sets its timer, and wakes who waits for it.
-    pub(super) fn pump(self: &Arc<Self>, state: &mut State, now: Instant, end: End) {
+    pub(super) fn pump(self: &Arc<Self>, state: &mut State, now: Instant, end: EndpointId) {
         while let Some(segment) = state.endpoint(end).tcp.poll_transmit(now) {
             let (way, len_bytes) = (end.outward(), segment.ip_len_bytes());
             self.send(
                 state,
                 way,
                 len_bytes,
-                Load::Segment {
+                PacketContent::Segment {
                     to: end.other(),
                     segment,
                 },
@@ -237,26 +242,31 @@ impl Carrier {
             let verdict = state.path.offer_again(transit);
             return self.carry(state, verdict, packet);
         }
-        if packet.way == Way::Down {
+        if packet.way == Direction::Down {
             state.traffic.count(now, packet.way, packet.len_bytes);
         }
         match packet.load {
-            Load::Segment { to, segment } => self.handle_segment(state, now, to, segment),
-            Load::Refusal { to } => {
+            PacketContent::Segment { to, segment } => self.handle_segment(state, now, to, segment),
+            PacketContent::Refusal { to } => {
                 let endpoint = state.endpoint(to);
                 endpoint.is_refused = true;
                 endpoint.tcp.abort(now);
                 while endpoint.tcp.poll_transmit(now).is_some() {} // nobody is there to hear it
                 self.pump(state, now, to);
             }
-            Load::Datagram(datagram) => state.sockets.deliver(datagram),
-            Load::Query { question } => {
+            PacketContent::Datagram(datagram) => state.sockets.deliver(datagram),
+            PacketContent::Query { question } => {
                 let host = state.questions[question].host.clone();
                 let addresses = state.names.get(&host).cloned().unwrap_or_default();
                 let len_bytes = dns::answer_len_bytes(&host, &addresses);
-                self.send(state, Way::Down, len_bytes, Load::Answer { question });
+                self.send(
+                    state,
+                    Direction::Down,
+                    len_bytes,
+                    PacketContent::Answer { question },
+                );
             }
-            Load::Answer { question } => {
+            PacketContent::Answer { question } => {
                 let known = state
                     .names
                     .get(&state.questions[question].host)
@@ -276,7 +286,7 @@ impl Carrier {
         self: &Arc<Self>,
         state: &mut State,
         now: Instant,
-        to: End,
+        to: EndpointId,
         segment: Segment,
     ) {
         let connection = &mut state.connections[to.connection];
@@ -284,9 +294,9 @@ impl Carrier {
             let Some(acceptor) = state.listeners.get(&connection.to).cloned() else {
                 return self.send(
                     state,
-                    Way::Down,
+                    Direction::Down,
                     RST_LEN_BYTES,
-                    Load::Refusal { to: to.other() },
+                    PacketContent::Refusal { to: to.other() },
                 );
             };
             let tcp = Tcp::listen(self.config.server_tcp, now);
@@ -301,14 +311,14 @@ impl Carrier {
     }
 
     /// Takes out what is to be handed to a listener, now that `end` changed.
-    fn accepted(self: &Arc<Self>, state: &mut State, end: End) -> Option<(Acceptor, SimIo)> {
+    fn accepted(self: &Arc<Self>, state: &mut State, end: EndpointId) -> Option<(Acceptor, SimIo)> {
         let connection = &mut state.connections[end.connection];
         let endpoint = connection
             .server
             .as_mut()
             .filter(|it| it.tcp.is_established())?;
         let acceptor = endpoint.acceptor.take()?;
-        let server = End {
+        let server = EndpointId {
             side: Side::Server,
             ..end
         };
@@ -318,7 +328,7 @@ impl Carrier {
     /// Does `step` to the endpoint `end` and sends what follows from it.
     pub(crate) fn with<T>(
         self: &Arc<Self>,
-        end: End,
+        end: EndpointId,
         step: impl FnOnce(&mut Handle<'_>, Instant) -> T,
     ) -> T {
         let now = self.runtime.now();
@@ -335,14 +345,14 @@ impl Carrier {
     }
 }
 
-impl Fire for Carrier {
+impl TimerTarget for PacketNetwork {
     fn fire(self: Arc<Self>, now: Instant, token: u64) {
         let mut state = self.lock();
         let end = match Token::unpack(token) {
             Token::Packet(slot) => {
                 let end = match &state.in_flight[slot] {
                     Some(Packet {
-                        load: Load::Segment { to, .. },
+                        load: PacketContent::Segment { to, .. },
                         ..
                     }) => Some(*to),
                     _ => None,

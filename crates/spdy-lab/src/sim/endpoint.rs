@@ -8,7 +8,7 @@ use std::net::SocketAddr;
 use std::task::{Context, Waker};
 
 use spdy_clock::Instant;
-use spdy_netem::path::Way;
+use spdy_netem::path::Direction;
 use spdy_netem::tcp::Tcp;
 
 use crate::sim::network::Acceptor;
@@ -78,7 +78,7 @@ pub(super) fn wake(slot: &mut Option<Waker>) {
 
 /// Names one end: the connection's number, and which side.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) struct End {
+pub(crate) struct EndpointId {
     pub(super) connection: usize,
     pub(super) side: Side,
 }
@@ -90,7 +90,7 @@ pub(super) enum Side {
     Server,
 }
 
-impl End {
+impl EndpointId {
     pub(super) fn other(self) -> Self {
         let side = if self.side == Side::Client {
             Side::Server
@@ -100,11 +100,11 @@ impl End {
         Self { side, ..self }
     }
 
-    pub(super) fn outward(self) -> Way {
+    pub(super) fn outward(self) -> Direction {
         if self.side == Side::Client {
-            Way::Up
+            Direction::Up
         } else {
-            Way::Down
+            Direction::Down
         }
     }
 }

@@ -33,14 +33,14 @@ use crate::sim::timers::{Action, Timers};
 
 /// How far a run may go.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub struct Limits {
+pub struct ExecutorLimits {
     /// Virtual time; one hour by default, far beyond any page load that still tells something.
     pub virtual_time: Duration,
     /// Polls of tasks and timers together; 200 million by default, some minutes of one core.
     pub events: u64,
 }
 
-impl Default for Limits {
+impl Default for ExecutorLimits {
     fn default() -> Self {
         Self {
             virtual_time: Duration::from_secs(3600),
@@ -52,7 +52,7 @@ impl Default for Limits {
 /// Why a run cannot go on.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
 #[non_exhaustive]
-pub enum Stalled {
+pub enum StallError {
     /// Nothing is ready, no timer is left, and the root is not done.
     #[error(
         "deadlock at {now}: {tasks} tasks wait, none is ready, no timer is left after {events} events"
@@ -103,7 +103,7 @@ pub struct Executor {
     tasks: Vec<Option<Task>>,
     alive: usize,
     events: u64,
-    limits: Limits,
+    limits: ExecutorLimits,
 }
 
 struct Task {
@@ -177,14 +177,14 @@ impl Wake for TaskWake {
 
 impl Default for Executor {
     fn default() -> Self {
-        Self::new(Limits::default())
+        Self::new(ExecutorLimits::default())
     }
 }
 
 impl Executor {
     /// An executor at the origin of its run, with no tasks.
     #[must_use]
-    pub fn new(limits: Limits) -> Self {
+    pub fn new(limits: ExecutorLimits) -> Self {
         let state = State {
             now: Instant::ZERO,
             timers: Timers::default(),
@@ -223,7 +223,7 @@ impl Executor {
     /// # Panics
     ///
     /// If a task panics: the panic goes through.
-    pub fn run<F: Future>(mut self, root: F) -> Result<F::Output, Stalled> {
+    pub fn run<F: Future>(mut self, root: F) -> Result<F::Output, StallError> {
         let ready = Arc::new(ReadyQueue::default());
         let mut root = pin!(root);
         let root_wake = TaskWake::queued(ROOT, &ready);
@@ -250,10 +250,10 @@ impl Executor {
         }
     }
 
-    fn count_event(&mut self) -> Result<(), Stalled> {
+    fn count_event(&mut self) -> Result<(), StallError> {
         if self.events >= self.limits.events {
             let now = self.core.lock().now;
-            return Err(Stalled::EventLimit {
+            return Err(StallError::EventLimit {
                 now,
                 events: self.events,
                 tasks: self.alive,
@@ -294,15 +294,15 @@ impl Executor {
     }
 
     /// Moves the clock to the next timer and does what that says.
-    fn jump(&mut self) -> Result<(), Stalled> {
+    fn jump(&mut self) -> Result<(), StallError> {
         let (limit, tasks, events) = (self.limits.virtual_time, self.alive, self.events);
         let mut state = self.core.lock();
         let now = state.now;
         let Some(next) = state.timers.next_at() else {
-            return Err(Stalled::Deadlock { now, tasks, events });
+            return Err(StallError::Deadlock { now, tasks, events });
         };
         if next > Instant::ZERO + limit {
-            return Err(Stalled::TimeLimit {
+            return Err(StallError::TimeLimit {
                 now,
                 next,
                 limit,
@@ -384,7 +384,7 @@ mod tests {
         let stalled = executor.run(pending::<()>()).unwrap_err();
         assert_eq!(
             stalled,
-            Stalled::Deadlock {
+            StallError::Deadlock {
                 now: Instant::ZERO,
                 tasks: 1,
                 events: 3
@@ -394,9 +394,9 @@ mod tests {
 
     #[test]
     fn one_timer_past_the_limit_ends_the_run() {
-        let limits = Limits {
+        let limits = ExecutorLimits {
             virtual_time: Duration::from_secs(1),
-            ..Limits::default()
+            ..ExecutorLimits::default()
         };
         let executor = Executor::new(limits);
         let sleep = executor.runtime().sleep_until(ms(1_000));
@@ -405,15 +405,15 @@ mod tests {
         let sleep = executor.runtime().sleep_until(ms(1_001));
         assert!(matches!(
             executor.run(sleep),
-            Err(Stalled::TimeLimit { .. })
+            Err(StallError::TimeLimit { .. })
         ));
     }
 
     #[test]
     fn a_task_that_wakes_itself_for_ever_meets_the_limit_of_events() {
-        let executor = Executor::new(Limits {
+        let executor = Executor::new(ExecutorLimits {
             events: 1_000,
-            ..Limits::default()
+            ..ExecutorLimits::default()
         });
         let busy = std::future::poll_fn(|cx| {
             cx.waker().wake_by_ref();
@@ -422,7 +422,7 @@ mod tests {
         let stalled = executor.run(busy).unwrap_err();
         assert_eq!(
             stalled,
-            Stalled::EventLimit {
+            StallError::EventLimit {
                 now: Instant::ZERO,
                 events: 1_000,
                 tasks: 0

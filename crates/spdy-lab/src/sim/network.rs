@@ -16,13 +16,13 @@ use std::time::Duration;
 
 use spdy::runtime::{BoxFuture, Runtime};
 use spdy_net::network::{BoxIo, DatagramSocket, Network};
-use spdy_netem::path::{PathConfig, Way};
+use spdy_netem::path::{Direction, PathConfig};
 use spdy_netem::tcp::{Tcp, TcpConfig};
 
-use crate::sim::carrier::{Carrier, Question};
+use crate::sim::carrier::{DnsQuery, PacketNetwork};
 use crate::sim::dns::{self, NameLookups};
-use crate::sim::endpoint::{Connection, End, Endpoint, Side};
-use crate::sim::packet::Load;
+use crate::sim::endpoint::{Connection, Endpoint, EndpointId, Side};
+use crate::sim::packet::PacketContent;
 use crate::sim::runtime::SimRuntime;
 use crate::sim::socket::SimIo;
 use crate::sim::traffic::Traffic;
@@ -47,7 +47,7 @@ pub type Acceptor = Arc<dyn Fn(BoxIo) + Send + Sync>;
 /// A network in virtual time; clones are the same network.
 #[derive(Clone)]
 pub struct SimNetwork {
-    inner: Arc<Carrier>,
+    inner: Arc<PacketNetwork>,
 }
 
 impl SimNetwork {
@@ -55,7 +55,7 @@ impl SimNetwork {
     #[must_use]
     pub fn new(runtime: SimRuntime, config: NetworkConfig, seed: u64) -> Self {
         Self {
-            inner: Arc::new(Carrier::new(runtime, config, seed)),
+            inner: Arc::new(PacketNetwork::new(runtime, config, seed)),
         }
     }
 
@@ -74,7 +74,7 @@ impl SimNetwork {
         Ok(Arc::new(SimUdp::new(
             self.inner.clone(),
             address,
-            Way::Down,
+            Direction::Down,
         )))
     }
 
@@ -122,7 +122,7 @@ impl SimNetwork {
     pub(crate) fn question(&self, host: &str) -> usize {
         let mut state = self.inner.lock();
         state.traffic.lookups += 1;
-        state.questions.push(Question {
+        state.questions.push(DnsQuery {
             host: dns::name(host),
             answer: None,
             waker: None,
@@ -134,8 +134,12 @@ impl SimNetwork {
     pub(crate) fn ask(&self, question: usize) {
         let mut state = self.inner.lock();
         let len_bytes = dns::query_len_bytes(&state.questions[question].host);
-        self.inner
-            .send(&mut state, Way::Up, len_bytes, Load::Query { question });
+        self.inner.send(
+            &mut state,
+            Direction::Up,
+            len_bytes,
+            PacketContent::Query { question },
+        );
     }
 
     /// Completes with the first answer to `question`; an empty one means that there is no such name.
@@ -170,7 +174,7 @@ impl Network for SimNetwork {
     fn connect(&self, to: SocketAddr) -> BoxFuture<io::Result<BoxIo>> {
         let now = self.inner.runtime.now();
         let mut state = self.inner.lock();
-        let end = End {
+        let end = EndpointId {
             connection: state.connections.len(),
             side: Side::Client,
         };
@@ -183,7 +187,7 @@ impl Network for SimNetwork {
         state.traffic.connections += 1;
         self.inner.pump(&mut state, now, end);
         drop(state);
-        Box::pin(Connecting {
+        Box::pin(ConnectFuture {
             io: Some(SimIo::new(self.inner.clone(), end)),
         })
     }
@@ -195,16 +199,20 @@ impl Network for SimNetwork {
         let address = state.sockets.bind_client(local)?;
         state.traffic.connections += 1;
         drop(state);
-        Ok(Arc::new(SimUdp::new(self.inner.clone(), address, Way::Up)))
+        Ok(Arc::new(SimUdp::new(
+            self.inner.clone(),
+            address,
+            Direction::Up,
+        )))
     }
 }
 
 /// A connection whose handshake runs; dropping it gives the attempt up.
-struct Connecting {
+struct ConnectFuture {
     io: Option<SimIo>,
 }
 
-impl Future for Connecting {
+impl Future for ConnectFuture {
     type Output = io::Result<BoxIo>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<BoxIo>> {

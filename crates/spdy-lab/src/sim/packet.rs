@@ -1,24 +1,24 @@
 //! What the timers of a network hold: packets on their way, and whose time has come.
 
-use spdy_netem::path::{Transit, Way};
+use spdy_netem::path::{Direction, Transit};
 use spdy_netem::segment::Segment;
 
-use crate::sim::endpoint::{End, Side};
+use crate::sim::endpoint::{EndpointId, Side};
 use crate::sim::udp::Datagram;
 
 /// A packet, and what is left of its way.
 pub(super) struct Packet {
     pub(super) len_bytes: usize,
-    pub(super) way: Way,
-    pub(super) load: Load,
+    pub(super) way: Direction,
+    pub(super) load: PacketContent,
     /// It stands before a pipe that it must pass again.
     pub(super) transit: Option<Transit>,
 }
 
 /// What is in a packet.
-pub(super) enum Load {
-    Segment { to: End, segment: Segment },
-    Refusal { to: End },
+pub(super) enum PacketContent {
+    Segment { to: EndpointId, segment: Segment },
+    Refusal { to: EndpointId },
     Datagram(Datagram),
     Query { question: usize },
     Answer { question: usize },
@@ -28,14 +28,14 @@ pub(super) enum Load {
 #[derive(Clone, Copy)]
 pub(super) enum Token {
     Packet(usize),
-    Endpoint(End),
+    Endpoint(EndpointId),
 }
 
 impl Token {
     pub(super) fn pack(self) -> u64 {
         match self {
             Self::Packet(slot) => (slot as u64) << 2,
-            Self::Endpoint(End { connection, side }) => {
+            Self::Endpoint(EndpointId { connection, side }) => {
                 ((connection as u64) << 2) | if side == Side::Client { 1 } else { 2 }
             }
         }
@@ -45,11 +45,11 @@ impl Token {
         let number = usize::try_from(token >> 2).expect("a number that came from a usize");
         match token & 3 {
             0 => Self::Packet(number),
-            1 => Self::Endpoint(End {
+            1 => Self::Endpoint(EndpointId {
                 connection: number,
                 side: Side::Client,
             }),
-            _ => Self::Endpoint(End {
+            _ => Self::Endpoint(EndpointId {
                 connection: number,
                 side: Side::Server,
             }),

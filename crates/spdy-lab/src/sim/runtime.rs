@@ -10,7 +10,7 @@ use spdy::runtime::{BoxFuture, Runtime};
 use spdy_clock::Instant;
 
 use crate::sim::executor::Core;
-use crate::sim::timers::{Action, Fire, TimerKey};
+use crate::sim::timers::{Action, TimerKey, TimerTarget};
 
 /// A handle to an [`Executor`](crate::sim::executor::Executor); clones are the same run.
 #[derive(Clone)]
@@ -24,7 +24,12 @@ impl SimRuntime {
     }
 
     /// Calls `target` with `token` at `at`, or as soon as the clock moves if that has passed.
-    pub(crate) fn fire_at(&self, at: Instant, target: Arc<dyn Fire>, token: u64) -> TimerKey {
+    pub(crate) fn fire_at(
+        &self,
+        at: Instant,
+        target: Arc<dyn TimerTarget>,
+        token: u64,
+    ) -> TimerKey {
         self.core
             .lock()
             .timers

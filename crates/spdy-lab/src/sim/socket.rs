@@ -12,19 +12,19 @@ use std::task::{Context, Poll};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-use crate::sim::carrier::Carrier;
-use crate::sim::endpoint::{End, abandon};
+use crate::sim::carrier::PacketNetwork;
+use crate::sim::endpoint::{EndpointId, abandon};
 
 /// A socket in virtual time.
 pub struct SimIo {
-    network: Arc<Carrier>,
-    end: End,
+    network: Arc<PacketNetwork>,
+    end: EndpointId,
     /// FIN was asked for: nothing may be written any more.
     is_shut_down: bool,
 }
 
 impl SimIo {
-    pub(crate) fn new(network: Arc<Carrier>, end: End) -> Self {
+    pub(crate) fn new(network: Arc<PacketNetwork>, end: EndpointId) -> Self {
         Self {
             network,
             end,

@@ -10,7 +10,7 @@ use std::task::Waker;
 use spdy_clock::Instant;
 
 /// Something that acts when its time comes, without being a task: the network.
-pub(crate) trait Fire: Send + Sync {
+pub(crate) trait TimerTarget: Send + Sync {
     /// The time asked for with `token` has come.
     fn fire(self: Arc<Self>, now: Instant, token: u64);
 }
@@ -20,7 +20,7 @@ pub(crate) enum Action {
     /// Wakes a task.
     Wake(Waker),
     /// Calls the network.
-    Fire(Arc<dyn Fire>, u64),
+    Fire(Arc<dyn TimerTarget>, u64),
 }
 
 /// Names one timer: when, and the how-manieth.

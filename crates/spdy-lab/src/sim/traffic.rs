@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use spdy_clock::Instant;
-use spdy_netem::path::Way;
+use spdy_netem::path::Direction;
 
 /// Counts of one run. An uplink packet counts when the client sends it, also if the link then drops it; a
 /// downlink packet counts when it reaches the client: what `tshark` on the client sees.
@@ -37,10 +37,10 @@ impl Traffic {
             .map_or(Duration::ZERO, |(first, last)| last - first)
     }
 
-    pub(crate) fn count(&mut self, now: Instant, way: Way, len_bytes: usize) {
+    pub(crate) fn count(&mut self, now: Instant, way: Direction, len_bytes: usize) {
         let (packets, bytes) = match way {
-            Way::Up => (&mut self.packets_up, &mut self.bytes_up),
-            Way::Down => (&mut self.packets_down, &mut self.bytes_down),
+            Direction::Up => (&mut self.packets_up, &mut self.bytes_up),
+            Direction::Down => (&mut self.packets_down, &mut self.bytes_down),
         };
         *packets += 1;
         *bytes += len_bytes as u64;

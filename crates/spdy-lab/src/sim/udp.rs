@@ -18,9 +18,9 @@ use std::task::{Context, Poll, Waker};
 
 use bytes::Bytes;
 use spdy_net::network::{AsyncUdpSocket, RecvMeta, Transmit, UdpPoller};
-use spdy_netem::path::Way;
+use spdy_netem::path::Direction;
 
-use crate::sim::carrier::Carrier;
+use crate::sim::carrier::PacketNetwork;
 use crate::sim::endpoint::wake;
 
 /// Bytes of the heads before a datagram's payload: 20 of IP, 8 of UDP.
@@ -54,7 +54,7 @@ impl Datagram {
 
 /// All sockets, by address.
 #[derive(Default)]
-pub(crate) struct Sockets {
+pub(crate) struct UdpSockets {
     bound: BTreeMap<SocketAddr, Socket>,
     clients: u16,
 }
@@ -65,7 +65,7 @@ struct Socket {
     reader: Option<Waker>,
 }
 
-impl Sockets {
+impl UdpSockets {
     pub(crate) fn bind(&mut self, address: SocketAddr) -> io::Result<()> {
         if self.bound.contains_key(&address) {
             return Err(io::ErrorKind::AddrInUse.into());
@@ -111,13 +111,17 @@ const fn client_v4() -> Ipv4Addr {
 
 /// A UDP socket in virtual time.
 pub(crate) struct SimUdp {
-    network: Arc<Carrier>,
+    network: Arc<PacketNetwork>,
     address: SocketAddr,
-    outward: Way,
+    outward: Direction,
 }
 
 impl SimUdp {
-    pub(crate) fn new(network: Arc<Carrier>, address: SocketAddr, outward: Way) -> Self {
+    pub(crate) fn new(
+        network: Arc<PacketNetwork>,
+        address: SocketAddr,
+        outward: Direction,
+    ) -> Self {
         Self {
             network,
             address,
@@ -221,7 +225,7 @@ mod tests {
 
     #[test]
     fn binding_fails_every_time_when_all_ports_are_taken() {
-        let mut sockets = Sockets::default();
+        let mut sockets = UdpSockets::default();
         let anywhere = SocketAddr::new(Ipv4Addr::UNSPECIFIED.into(), 0);
         let taken = (0..=u16::MAX).filter(|_| sockets.bind_client(anywhere).is_ok());
         assert_eq!(taken.count(), 16_384);

@@ -33,13 +33,13 @@ impl Modes {
         let cuts = Self::LEAST..=values.len().checked_sub(Self::LEAST)?;
         let spread_at = |cut: &usize| {
             let (low, high) = values.split_at(*cut);
-            Heap::of(low).squares + Heap::of(high).squares
+            Cluster::of(low).squares + Cluster::of(high).squares
         };
         let cut = cuts.min_by(|a, b| spread_at(a).total_cmp(&spread_at(b)))?;
         let (low, high) = values.split_at(cut);
         let gap = high[0] - low[low.len() - 1];
         let widest = widest_gap(low).max(widest_gap(high));
-        let (low, high) = (Heap::of(low), Heap::of(high));
+        let (low, high) = (Cluster::of(low), Cluster::of(high));
         let distance = high.mean - low.mean;
         let width = ((low.variance() + high.variance()) / 2.0).sqrt();
         let apart = distance > Self::APART * width
@@ -59,14 +59,14 @@ fn widest_gap(sorted: &[f64]) -> f64 {
     gaps.fold(0.0, f64::max)
 }
 
-struct Heap {
+struct Cluster {
     count: f64,
     mean: f64,
     /// Sum of squares about the mean.
     squares: f64,
 }
 
-impl Heap {
+impl Cluster {
     fn of(values: &[f64]) -> Self {
         let count = values.len() as f64;
         let mean = values.iter().sum::<f64>() / count;

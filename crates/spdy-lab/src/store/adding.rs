@@ -3,7 +3,7 @@
 use crate::model;
 use crate::store::column::COLUMNS;
 use crate::store::contents::Manifest;
-use crate::store::database::{Database, DatabaseError, Found, in_transaction};
+use crate::store::database::{Database, DatabaseError, DatabaseState, in_transaction};
 use crate::store::error::{RowDifference, StoreError};
 use crate::store::results::Store;
 use crate::store::row::Row;
@@ -29,13 +29,13 @@ impl Store {
         rows: &[Row],
     ) -> Result<(), StoreError> {
         self.with(|database| {
-            if database.found()? != Found::Nothing {
+            if database.found()? != DatabaseState::Nothing {
                 return Ok(());
             }
             in_transaction(database, |database| {
                 database.keep_others_from_creating()?;
                 // Two programs may have found it blank.
-                if database.found()? == Found::Nothing {
+                if database.found()? == DatabaseState::Nothing {
                     database.create()?;
                     describe(database, contents)?;
                     insert(database, rows)?;

@@ -10,7 +10,7 @@ use spdy_netem::rate::Bitrate;
 use crate::experiment::cell::Cell;
 use crate::experiment::clock::{Clock, RealRun};
 use crate::experiment::conditions::Conditions;
-use crate::hosts::Hosts;
+use crate::hosts::HostLayout;
 use crate::measure::Load;
 use crate::model::MODEL_VERSION;
 use crate::sim::dns::NameLookups;
@@ -170,7 +170,7 @@ pub const COLUMNS: [Column; 80] = [
         it.conditions.options.push.number().into()
     }),
     column("fold", "INT", |it| {
-        (it.conditions.hosts == Hosts::Folded).into()
+        (it.conditions.hosts == HostLayout::Folded).into()
     }),
     later("deploy", "TEXT", "'all'", |it| {
         Value::text(it.conditions.options.deployment)

@@ -8,7 +8,7 @@ use crate::store::value::Value;
 
 /// What stands where a store is looked for.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub(crate) enum Found {
+pub(crate) enum DatabaseState {
     /// Nothing was ever made there.
     Nothing,
     /// A store of this version.
@@ -32,7 +32,7 @@ pub enum DatabaseError {
 /// A database that is open.
 pub(crate) trait Database {
     /// What is there.
-    fn found(&mut self) -> Result<Found, DatabaseError>;
+    fn found(&mut self) -> Result<DatabaseState, DatabaseError>;
 
     /// Makes the tables where nothing is, inside a transaction.
     fn create(&mut self) -> Result<(), DatabaseError>;

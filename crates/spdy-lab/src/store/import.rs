@@ -85,7 +85,7 @@ pub fn import(from: &Path, into: &Location) -> Result<usize, StoreError> {
 }
 
 /// One row of his.
-struct Measured {
+struct LulicRow {
     bw: String,
     delay: String,
     method: String,
@@ -96,7 +96,7 @@ struct Measured {
     run: i64,
 }
 
-fn read(source: &Connection, path: &Path) -> Result<Vec<Measured>, StoreError> {
+fn read(source: &Connection, path: &Path) -> Result<Vec<LulicRow>, StoreError> {
     let wrong = |what: String| StoreError::Import {
         path: path.to_owned(),
         what,
@@ -136,7 +136,7 @@ fn read(source: &Connection, path: &Path) -> Result<Vec<Measured>, StoreError> {
             Value::Integer(run) => run,
             _ => 0,
         };
-        all.push(Measured {
+        all.push(LulicRow {
             bw: value(1).to_string(),
             delay: value(2).to_string(),
             method: value(3).to_string(),
@@ -154,7 +154,7 @@ fn read(source: &Connection, path: &Path) -> Result<Vec<Measured>, StoreError> {
 }
 
 /// SHA-256 of what was read.
-fn hash(measured: &[Measured]) -> String {
+fn hash(measured: &[LulicRow]) -> String {
     let mut digest = Sha256::new();
     for it in measured {
         let line = format!(
@@ -167,8 +167,8 @@ fn hash(measured: &[Measured]) -> String {
 }
 
 /// Our rows, those of a cell together, cells in the order of their first row.
-fn rows(measured: &[Measured], hash: &str) -> Vec<Row> {
-    let mut cells: Vec<(String, Vec<&Measured>)> = Vec::new();
+fn rows(measured: &[LulicRow], hash: &str) -> Vec<Row> {
+    let mut cells: Vec<(String, Vec<&LulicRow>)> = Vec::new();
     // Looked up only, never walked through.
     let mut place = std::collections::HashMap::new();
     for it in measured {

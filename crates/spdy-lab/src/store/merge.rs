@@ -11,7 +11,7 @@ const ROWS_AT_ONCE: usize = 2_000;
 
 /// What a part brought.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub struct Merged {
+pub struct MergeCounts {
     /// Cells that were not there.
     pub new: usize,
     /// Cells that were there, and the same.
@@ -25,10 +25,10 @@ pub struct Merged {
 ///
 /// A part of another plan, page, program or model; cells of both that are not the same; whatever keeps either from being read
 /// or written. What was added until then is there.
-pub fn merge(part: &Location, into: &Location) -> Result<Merged, StoreError> {
+pub fn merge(part: &Location, into: &Location) -> Result<MergeCounts, StoreError> {
     let mut part = Store::open(part)?;
     let mut into = Store::open_or_create(into, &part.contents()?)?;
-    let (mut merged, mut fault) = (Merged::default(), None);
+    let (mut merged, mut fault) = (MergeCounts::default(), None);
     let (mut cells, mut held) = (Vec::<Vec<Row>>::new(), 0);
     let mut add = |cells: &mut Vec<Vec<Row>>| -> Result<(), StoreError> {
         for added in into.add_all(cells)? {

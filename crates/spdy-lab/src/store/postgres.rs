@@ -14,7 +14,7 @@ use ::postgres::fallible_iterator::FallibleIterator as _;
 use ::postgres::types::{FromSql, IsNull, ToSql, Type, to_sql_checked};
 use bytes::BytesMut;
 
-use crate::store::database::{Database, DatabaseError, Found};
+use crate::store::database::{Database, DatabaseError, DatabaseState};
 use crate::store::postgres_tls::Tls;
 use crate::store::postgres_url::{PostgresUrl, chain};
 use crate::store::schema::{self, APPLICATION};
@@ -80,15 +80,15 @@ fn as_declared(declared: &'static str) -> &'static str {
 }
 
 impl Database for Postgres {
-    fn found(&mut self) -> Result<Found, DatabaseError> {
+    fn found(&mut self) -> Result<DatabaseState, DatabaseError> {
         if self.has(Some("spdy_store"))? {
             let query = "SELECT version FROM spdy_store";
             let version = self.client.query_one(query, &[])?.try_get(0)?;
-            return Ok(Found::Store(version));
+            return Ok(DatabaseState::Store(version));
         }
         Ok(match self.has(None)? {
-            false => Found::Nothing,
-            true => Found::Other("it has tables, and none is called spdy_store".to_owned()),
+            false => DatabaseState::Nothing,
+            true => DatabaseState::Other("it has tables, and none is called spdy_store".to_owned()),
         })
     }
 

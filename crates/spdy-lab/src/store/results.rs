@@ -5,7 +5,7 @@ use rusqlite::OpenFlags;
 
 use crate::store::column::{COLUMNS, Column};
 use crate::store::contents::Manifest;
-use crate::store::database::{Database, DatabaseError, Found};
+use crate::store::database::{Database, DatabaseError, DatabaseState};
 use crate::store::error::StoreError;
 use crate::store::location::Location;
 use crate::store::postgres::Postgres;
@@ -92,7 +92,7 @@ impl Store {
         rows: &[Row],
     ) -> Result<Self, StoreError> {
         let mut store = Self::connect(location, OpenFlags::SQLITE_OPEN_CREATE)?;
-        if store.with(|database| database.found())? != Found::Nothing {
+        if store.with(|database| database.found())? != DatabaseState::Nothing {
             return Err(StoreError::Exists {
                 store: location.clone(),
             });
@@ -106,10 +106,12 @@ impl Store {
     fn check(&mut self, oldest: i64) -> Result<(), StoreError> {
         let store = self.location.clone();
         match self.with(|database| database.found())? {
-            Found::Store(version) if (oldest..=VERSION).contains(&version) => self.check_columns(),
-            Found::Store(got) => Err(StoreError::Version { store, got }),
-            Found::Other(what) => Err(StoreError::Foreign { store, what }),
-            Found::Nothing => Err(StoreError::Missing { store }),
+            DatabaseState::Store(version) if (oldest..=VERSION).contains(&version) => {
+                self.check_columns()
+            }
+            DatabaseState::Store(got) => Err(StoreError::Version { store, got }),
+            DatabaseState::Other(what) => Err(StoreError::Foreign { store, what }),
+            DatabaseState::Nothing => Err(StoreError::Missing { store }),
         }
     }
 

@@ -9,7 +9,7 @@ use std::time::Duration;
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension as _, params_from_iter};
 
-use crate::store::database::{Database, DatabaseError, Found};
+use crate::store::database::{Database, DatabaseError, DatabaseState};
 use crate::store::schema::{self, APPLICATION, TABLES};
 use crate::store::value::Value;
 
@@ -72,18 +72,18 @@ impl Sqlite {
             .pragma_query_value(None, pragma, |row| row.get(0))
     }
 
-    fn look(&self) -> rusqlite::Result<Found> {
+    fn look(&self) -> rusqlite::Result<DatabaseState> {
         let query = "SELECT count(*) FROM sqlite_schema";
         let tables: i64 = self.connection.query_row(query, [], |row| row.get(0))?;
         if tables == 0 {
-            return Ok(Found::Nothing);
+            return Ok(DatabaseState::Nothing);
         }
         Ok(match self.head("application_id")? {
             APPLICATION => match self.fault_of(&TABLES)? {
-                Some(fault) => Found::Other(fault),
-                None => Found::Store(self.head("user_version")?),
+                Some(fault) => DatabaseState::Other(fault),
+                None => DatabaseState::Store(self.head("user_version")?),
             },
-            other => Found::Other(format!(
+            other => DatabaseState::Other(format!(
                 "its application id is {other:#x}, want {APPLICATION:#x}"
             )),
         })
@@ -100,12 +100,12 @@ fn numbered(sql: &str) -> String {
 }
 
 impl Database for Sqlite {
-    fn found(&mut self) -> Result<Found, DatabaseError> {
+    fn found(&mut self) -> Result<DatabaseState, DatabaseError> {
         match self.look() {
             Err(rusqlite::Error::SqliteFailure(failure, _))
                 if failure.code == ErrorCode::NotADatabase =>
             {
-                Ok(Found::Other("it is no SQLite file".to_owned()))
+                Ok(DatabaseState::Other("it is no SQLite file".to_owned()))
             }
             found => Ok(found?),
         }

@@ -8,12 +8,12 @@ use spdy_net::protocol::Protocol;
 
 /// With TLS or without: contestants of one lane are compared.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) enum Lane {
+pub(crate) enum TransportKind {
     Plain,
     Tls,
 }
 
-impl fmt::Display for Lane {
+impl fmt::Display for TransportKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Plain => "plain",
@@ -22,7 +22,7 @@ impl fmt::Display for Lane {
     }
 }
 
-impl FromStr for Lane {
+impl FromStr for TransportKind {
     type Err = String;
 
     fn from_str(name: &str) -> Result<Self, String> {
@@ -39,7 +39,7 @@ impl FromStr for Lane {
 /// SPDY/3.1, which most rows are about.
 pub(crate) const SPDY: Protocol = Protocol::Spdy(Version::V31);
 
-impl Lane {
+impl TransportKind {
     /// Whom the ratios are against, and the ratio of CPU times that is wanted: at most.
     pub(crate) fn bar(self) -> (&'static str, Protocol, f64) {
         match self {
@@ -115,13 +115,13 @@ impl File {
 /// One comparison.
 #[derive(Clone, Debug)]
 pub(crate) struct Cell {
-    pub(crate) lane: Lane,
+    pub(crate) lane: TransportKind,
     pub(crate) load: Load,
     pub(crate) file: File,
 }
 
 impl Cell {
-    pub(crate) fn all(lanes: &[Lane], loads: &[Load], files: &[File]) -> Vec<Self> {
+    pub(crate) fn all(lanes: &[TransportKind], loads: &[Load], files: &[File]) -> Vec<Self> {
         let mut cells = Vec::new();
         for lane in lanes {
             for file in files {

@@ -10,7 +10,7 @@ use spdy_load::process::{Processes, own_cpu};
 use spdy_net::protocol::Protocol;
 
 use crate::Args;
-use crate::course::{File, Lane};
+use crate::course::{File, TransportKind};
 use crate::heat::Series;
 use crate::servers::{Grid, program};
 use crate::table::spread;
@@ -32,8 +32,9 @@ pub(crate) fn compare(args: &Args, grid: &Grid, file: &File) -> Result<(), Strin
     let seconds = args.seconds.ceil();
     let of = |protocol: Protocol| {
         let mut all = grid.contestants.iter();
-        let is_it =
-            |lane, name, spoken| lane == Lane::Plain && name == "nginx" && spoken == protocol;
+        let is_it = |lane, name, spoken| {
+            lane == TransportKind::Plain && name == "nginx" && spoken == protocol
+        };
         all.find(|one| is_it(one.lane, one.name, one.protocol))
             .ok_or("nginx does not take part")
     };

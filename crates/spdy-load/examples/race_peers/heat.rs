@@ -9,14 +9,14 @@ use spdy_frame::compress::Compression;
 use spdy_load::plan::{Expect, Length, Plan};
 use spdy_load::process::Processes;
 use spdy_load::report::Report;
-use spdy_load::run::Live;
+use spdy_load::run::Progress;
 use spdy_load::target::Target;
 use spdy_net::protocol::Protocol;
 use spdy_net::tls::{ClientTls, TlsOptions};
 use spdy_net::verify::Trust;
 
-use crate::course::{Cell, Lane};
-use crate::servers::{Contestant, Grid};
+use crate::course::{Cell, TransportKind};
+use crate::servers::{Grid, Peer};
 use crate::table::say;
 
 /// How long each of them runs.
@@ -85,11 +85,11 @@ pub(crate) struct Row {
 }
 
 /// What came of all.
-pub(crate) struct Heat {
+pub(crate) struct CellResult {
     pub(crate) rows: Vec<Row>,
 }
 
-impl Heat {
+impl CellResult {
     pub(crate) fn is_right(&self) -> bool {
         self.rows.iter().all(|row| row.wrong == 0)
     }
@@ -101,9 +101,9 @@ pub(crate) async fn run(
     grid: &Grid,
     rounds: u32,
     round: Round,
-) -> Result<Heat, String> {
+) -> Result<CellResult, String> {
     let lane = grid.contestants.iter().filter(|one| one.lane == cell.lane);
-    let field: Vec<(&Contestant, Row)> = lane.map(|one| (one, Row::of(one))).collect();
+    let field: Vec<(&Peer, Row)> = lane.map(|one| (one, Row::of(one))).collect();
     let mut ready = Vec::with_capacity(field.len());
     for (contestant, row) in field {
         let server = &grid.servers[contestant.server];
@@ -131,7 +131,7 @@ pub(crate) async fn run(
         }
     }
     let rows = ready.into_iter().map(|(_, row)| row).collect();
-    Ok(Heat { rows })
+    Ok(CellResult { rows })
 }
 
 /// A contestant that answers nothing, or wrongly, is out before it begins.
@@ -152,15 +152,15 @@ fn first_fault(report: &Report) -> Result<(), String> {
 }
 
 async fn load(
-    contestant: &Contestant,
+    contestant: &Peer,
     cell: &Cell,
     grid: &Grid,
     seconds: Duration,
     warm_up: Duration,
 ) -> Result<Report, String> {
     let scheme = match contestant.lane {
-        Lane::Plain => "http",
-        Lane::Tls => "https",
+        TransportKind::Plain => "http",
+        TransportKind::Tls => "https",
     };
     let url = format!(
         "{scheme}://127.0.0.1:{}/{}",
@@ -200,14 +200,14 @@ async fn load(
     };
     let pid = grid.servers[contestant.server].pid();
     let processes = Processes::by_id(pid).map_err(|error| error.to_string())?;
-    let live = Arc::new(Live::default());
+    let live = Arc::new(Progress::default());
     spdy_load::run::run(plan, Some(&processes), &live, std::future::pending())
         .await
         .map_err(|error| error.to_string())
 }
 
 impl Row {
-    fn of(contestant: &Contestant) -> Self {
+    fn of(contestant: &Peer) -> Self {
         Self {
             name: contestant.name,
             protocol: contestant.protocol,

@@ -60,7 +60,7 @@ pub(crate) struct Args {
 
     /// Only these lanes
     #[arg(long, value_delimiter = ',', default_value = "plain,tls")]
-    lanes: Vec<course::Lane>,
+    lanes: Vec<course::TransportKind>,
 
     /// Only files of so many bytes
     #[arg(
@@ -86,7 +86,7 @@ pub(crate) struct Args {
 
 impl Args {
     /// Whether the peer `name` takes part in `lane`.
-    fn wants(&self, name: &str, lane: course::Lane) -> bool {
+    fn wants(&self, name: &str, lane: course::TransportKind) -> bool {
         let usual = ["netty", "nginx", "nghttpd"];
         let asked = match self.only.is_empty() {
             true => self.all || usual.contains(&name),

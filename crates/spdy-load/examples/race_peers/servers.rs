@@ -18,7 +18,7 @@ use spdy_net::protocol::Protocol;
 use tempfile::TempDir;
 
 use crate::Args;
-use crate::course::{File, Lane, SPDY};
+use crate::course::{File, SPDY, TransportKind};
 use crate::table::say;
 
 /// How long a server may take to listen.
@@ -94,10 +94,10 @@ impl Drop for Server {
 }
 
 /// A server and one protocol that it speaks.
-pub(crate) struct Contestant {
+pub(crate) struct Peer {
     pub(crate) name: &'static str,
     pub(crate) protocol: Protocol,
-    pub(crate) lane: Lane,
+    pub(crate) lane: TransportKind,
     pub(crate) port: u16,
     /// Which of the grid's servers.
     pub(crate) server: usize,
@@ -107,7 +107,7 @@ pub(crate) struct Contestant {
 #[derive(Default)]
 pub(crate) struct Grid {
     pub(crate) servers: Vec<Server>,
-    pub(crate) contestants: Vec<Contestant>,
+    pub(crate) contestants: Vec<Peer>,
 }
 
 impl Grid {
@@ -115,7 +115,7 @@ impl Grid {
     pub(crate) fn line_up(args: &Args, site: &Site) -> Result<Self, String> {
         let mut grid = Self::default();
         grid.ours(args, site)?;
-        for lane in [Lane::Plain, Lane::Tls] {
+        for lane in [TransportKind::Plain, TransportKind::Tls] {
             for name in [
                 "netty",
                 "nginx",
@@ -130,15 +130,15 @@ impl Grid {
             }
         }
         for name in ["undertow", "jetty"] {
-            if args.wants(name, Lane::Plain) {
-                grid.peer(name, Lane::Plain, args, site);
+            if args.wants(name, TransportKind::Plain) {
+                grid.peer(name, TransportKind::Plain, args, site);
             }
         }
         Ok(grid)
     }
 
     /// Starts a peer for a lane, or says why not.
-    fn peer(&mut self, name: &'static str, lane: Lane, args: &Args, site: &Site) {
+    fn peer(&mut self, name: &'static str, lane: TransportKind, args: &Args, site: &Site) {
         let (protocols, started) = match name {
             "nginx" => (&[Protocol::Http2, Protocol::Http1][..], nginx(site, lane)),
             "nghttpd" => (&[Protocol::Http2][..], nghttpd(site, lane)),
@@ -151,7 +151,7 @@ impl Grid {
         match started {
             Ok((server, ports)) => {
                 for (protocol, port) in protocols.iter().zip(ports) {
-                    self.contestants.push(Contestant {
+                    self.contestants.push(Peer {
                         name,
                         protocol: *protocol,
                         lane,
@@ -182,9 +182,9 @@ impl Grid {
         let (Some(plain), Some(tls)) = (port(false), port(true)) else {
             return Err(format!("spdy serve does not say where it listens: {said}"));
         };
-        for (lane, port) in [(Lane::Plain, plain), (Lane::Tls, tls)] {
+        for (lane, port) in [(TransportKind::Plain, plain), (TransportKind::Tls, tls)] {
             for protocol in [SPDY, Protocol::Http2, Protocol::Http1] {
-                self.contestants.push(Contestant {
+                self.contestants.push(Peer {
                     name: "spdy",
                     protocol,
                     lane,
@@ -203,7 +203,7 @@ fn driver(
     args: &Args,
     site: &Site,
     name: &str,
-    lane: Lane,
+    lane: TransportKind,
     more: &[&str],
 ) -> Result<(Server, Vec<u16>), String> {
     let interop = &args.interop;
@@ -233,7 +233,7 @@ fn driver(
         .arg(site.root())
         .args(["--port", "0"])
         .args(more);
-    if lane == Lane::Tls {
+    if lane == TransportKind::Tls {
         command
             .arg("--cert")
             .arg(site.chain())
@@ -277,15 +277,15 @@ fn there(path: &Path) -> Result<(), String> {
 /// are not closed after a thousand requests.
 ///
 /// Gives a port for HTTP/2 and one for HTTP/1.1.
-fn nginx(site: &Site, lane: Lane) -> Result<(Server, Vec<u16>), String> {
+fn nginx(site: &Site, lane: TransportKind) -> Result<(Server, Vec<u16>), String> {
     let ports = free_ports::<2>()?;
     let [http2, http1] = ports;
     let folder = site.folder.path().join(format!("nginx-{lane}"));
     fs::create_dir(&folder).map_err(|error| error.to_string())?;
     let (root, chain, key) = (site.root(), site.chain(), site.key());
     let tls = match lane {
-        Lane::Plain => "",
-        Lane::Tls => " ssl",
+        TransportKind::Plain => "",
+        TransportKind::Tls => " ssl",
     };
     let text = format!(
         "daemon off; worker_processes auto; pid {folder}/nginx.pid; error_log stderr crit;\n\
@@ -314,7 +314,7 @@ fn nginx(site: &Site, lane: Lane) -> Result<(Server, Vec<u16>), String> {
     Ok((server, ports.into()))
 }
 
-fn nghttpd(site: &Site, lane: Lane) -> Result<(Server, Vec<u16>), String> {
+fn nghttpd(site: &Site, lane: TransportKind) -> Result<(Server, Vec<u16>), String> {
     let [port] = free_ports::<1>()?;
     let cores = thread::available_parallelism().map_or(1, usize::from);
     let mut command = Command::new(program("nghttpd")?);
@@ -324,8 +324,8 @@ fn nghttpd(site: &Site, lane: Lane) -> Result<(Server, Vec<u16>), String> {
         .arg(format!("--workers={cores}"));
     command.args(["--address", "127.0.0.1"]);
     match lane {
-        Lane::Plain => command.arg("--no-tls").arg(port.to_string()),
-        Lane::Tls => command
+        TransportKind::Plain => command.arg("--no-tls").arg(port.to_string()),
+        TransportKind::Tls => command
             .arg(port.to_string())
             .arg(site.key())
             .arg(site.chain()),

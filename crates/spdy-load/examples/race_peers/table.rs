@@ -6,7 +6,7 @@ use std::io::{self, Write};
 use serde_json::json;
 
 use crate::course::Cell;
-use crate::heat::{Heat, Row, Series};
+use crate::heat::{CellResult, Row, Series};
 
 impl fmt::Display for Cell {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -21,7 +21,7 @@ pub(crate) fn say(text: &str) {
 }
 
 /// Prints a cell: the whole table, or a JSON object a row. Whoever read us may have left.
-pub(crate) fn tell(cell: &Cell, heat: &Heat, json: bool) {
+pub(crate) fn tell(cell: &Cell, heat: &CellResult, json: bool) {
     let (name, protocol, bar) = cell.lane.bar();
     let is_reference = |row: &&Row| row.name == name && row.protocol == protocol;
     let reference = heat.rows.iter().find(is_reference);

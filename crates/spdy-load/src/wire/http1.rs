@@ -19,7 +19,7 @@ use tokio::io::{AsyncReadExt, AsyncWrite};
 
 use crate::fault::{Fault, FaultKind};
 use crate::plan::Plan;
-use crate::traffic::{self, Counted, Traffic};
+use crate::traffic::{self, CountingIo, Traffic};
 use crate::wire::Event;
 
 /// Bytes read at once.
@@ -31,7 +31,7 @@ const MAX_HEAD_BYTES: usize = 64 * 1024;
 
 /// One connection.
 pub(crate) struct Http1Wire {
-    io: Counted,
+    io: CountingIo,
     input: BytesMut,
     out: BytesMut,
     unflushed: bool,
@@ -88,7 +88,7 @@ impl Http1Wire {
             text,
         };
         Self {
-            io: Counted::new(io, traffic.clone()),
+            io: CountingIo::new(io, traffic.clone()),
             input: BytesMut::new(),
             out: BytesMut::new(),
             unflushed: false,

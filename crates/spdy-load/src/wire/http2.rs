@@ -14,13 +14,13 @@ use spdy_net::network::BoxIo;
 
 use crate::fault::{Fault, FaultKind};
 use crate::plan::Plan;
-use crate::traffic::{Counted, Traffic};
+use crate::traffic::{CountingIo, Traffic};
 use crate::wire::Event;
 
 /// One connection.
 pub(crate) struct Http2Wire {
     sender: SendRequest<Bytes>,
-    connection: Connection<Counted, Bytes>,
+    connection: Connection<CountingIo, Bytes>,
     exchanges: FuturesUnordered<Exchange>,
     requests: Vec<Request<()>>,
     body: Bytes,
@@ -38,7 +38,7 @@ impl Http2Wire {
             .enable_push(false)
             // Until SETTINGS say otherwise; as SPDY's sessions assume.
             .initial_max_send_streams(100)
-            .handshake(Counted::http2(io, traffic));
+            .handshake(CountingIo::http2(io, traffic));
         let (sender, connection) = handshake
             .await
             .map_err(|error| Fault::new(FaultKind::Connect, error))?;

@@ -17,12 +17,12 @@ use spdy_http::names::Names;
 use spdy_net::network::BoxIo;
 use spdy_session::config::{Config, Role};
 use spdy_session::event::{Event as Happened, ResetCause};
-use spdy_session::session::{Open, Session};
+use spdy_session::session::{Session, StreamOptions};
 use tokio::io::{AsyncReadExt, AsyncWrite};
 
 use crate::fault::{Fault, FaultKind};
 use crate::plan::Plan;
-use crate::traffic::{self, Counted, Traffic};
+use crate::traffic::{self, CountingIo, Traffic};
 use crate::wire::Event;
 use crate::wire::ring::Ring;
 
@@ -33,7 +33,7 @@ const WRITE_AHEAD: usize = 64 * 1024;
 
 /// One session.
 pub(crate) struct SpdyWire {
-    io: Counted,
+    io: CountingIo,
     machine: Session,
     clock: MonotonicClock,
     input: BytesMut,
@@ -85,7 +85,7 @@ impl SpdyWire {
             .map_err(|error| Fault::new(FaultKind::Malformed, error))?;
         let body = plan.target.body().clone();
         Ok(Self {
-            io: Counted::new(io, traffic.clone()),
+            io: CountingIo::new(io, traffic.clone()),
             machine: Session::new(config, clock.now()),
             clock,
             input: BytesMut::new(),
@@ -104,9 +104,9 @@ impl SpdyWire {
     }
 
     pub(crate) fn send(&mut self, slot: usize, number: usize) -> bool {
-        let open = Open {
+        let open = StreamOptions {
             fin: self.fin,
-            ..Open::default()
+            ..StreamOptions::default()
         };
         let Ok(id) = self.machine.open(&self.requests[number], open) else {
             return false;

@@ -9,10 +9,10 @@ use spdy_clock::Instant;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::limits::AdmissionLimits;
-use super::places::Places;
+use super::places::SlotTable;
 use super::records::SourceTable;
 use crate::limit::{ConnectionLimit, LimitHits};
-use crate::seat::Seat;
+use crate::seat::ConnectionSlot;
 use crate::seldom::LogThrottle;
 
 /// How long a connection that was asked to give way has, before another is asked.
@@ -49,7 +49,7 @@ pub struct Admission {
 #[derive(Debug)]
 struct Table {
     records: SourceTable,
-    places: Places,
+    places: SlotTable,
 }
 
 impl Default for Admission {
@@ -69,7 +69,7 @@ impl Admission {
             )),
             table: Arc::new(Mutex::new(Table {
                 records: SourceTable::new(limits),
-                places: Places::default(),
+                places: SlotTable::default(),
             })),
             told_full: Arc::default(),
             hits,
@@ -163,13 +163,13 @@ pub struct AdmissionPermit {
     /// For its address.
     is_counted: bool,
     number: u64,
-    seat: Seat,
+    seat: ConnectionSlot,
 }
 
 impl AdmissionPermit {
     /// Its place: for the connection, to say what it does and to hear when it is wanted.
     #[must_use]
-    pub fn seat(&self) -> Seat {
+    pub fn seat(&self) -> ConnectionSlot {
         self.seat.clone()
     }
 

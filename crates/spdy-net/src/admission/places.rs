@@ -10,21 +10,21 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
 use super::source::Source;
-use crate::seat::Seat;
+use crate::seat::ConnectionSlot;
 
 /// Seats by the widest source of each, in the order in which they were taken.
 #[derive(Debug, Default)]
-pub(super) struct Places {
-    taken: BTreeMap<Source, BTreeMap<u64, Seat>>,
+pub(super) struct SlotTable {
+    taken: BTreeMap<Source, BTreeMap<u64, ConnectionSlot>>,
     next: u64,
     /// Counts on whenever a connection has nothing to do any more.
     turns: Arc<AtomicU64>,
 }
 
-impl Places {
+impl SlotTable {
     /// One more for a connection from `address`, and its number.
-    pub(super) fn take(&mut self, address: IpAddr) -> (u64, Seat) {
-        let (number, seat) = (self.next, Seat::new(self.turns.clone()));
+    pub(super) fn take(&mut self, address: IpAddr) -> (u64, ConnectionSlot) {
+        let (number, seat) = (self.next, ConnectionSlot::new(self.turns.clone()));
         self.next += 1;
         let seats = self.taken.entry(Source::widest(address)).or_default();
         seats.insert(number, seat.clone());
@@ -55,8 +55,8 @@ impl Places {
     }
 
     /// Of the sources that have an idle connection the one with most, of its own the one idle longest.
-    fn longest_idle(&self) -> Option<&Seat> {
-        let mut best: Option<(usize, Reverse<u64>, &Seat)> = None;
+    fn longest_idle(&self) -> Option<&ConnectionSlot> {
+        let mut best: Option<(usize, Reverse<u64>, &ConnectionSlot)> = None;
         for seats in self.taken.values() {
             let held = seats.len();
             if best.as_ref().is_some_and(|(most, ..)| *most > held) {

@@ -17,12 +17,12 @@ const BURST_SECONDS: u64 = 5;
 #[derive(Debug)]
 pub(super) struct SourceTable {
     limits: AdmissionLimits,
-    all: BTreeMap<Source, Record>,
+    all: BTreeMap<Source, SourceRecord>,
 }
 
 /// What is known of a source.
 #[derive(Clone, Copy, Debug)]
-struct Record {
+struct SourceRecord {
     open: u32,
     /// Thousandths of a connection that it may still open at once.
     tokens: u64,
@@ -70,7 +70,7 @@ impl SourceTable {
                 self.forget_some(now, address);
             }
             let full = full * u64::from(source.factor());
-            let record = self.all.entry(source).or_insert(Record {
+            let record = self.all.entry(source).or_insert(SourceRecord {
                 open: 0,
                 tokens: full,
                 filled: now,
@@ -117,7 +117,7 @@ impl SourceTable {
     fn forget_some(&mut self, now: Instant, address: IpAddr) {
         let window = self.limits.abuse_window;
         let own = Source::all(address);
-        let needed = |source: &Source, record: &Record| {
+        let needed = |source: &Source, record: &SourceRecord| {
             record.open > 0 || own.clone().any(|own| own == *source)
         };
         self.all.retain(|source, record| {
@@ -129,7 +129,7 @@ impl SourceTable {
     }
 }
 
-impl Record {
+impl SourceRecord {
     /// The limit that one more connection is past, where a source may have `factor` times what an address may.
     fn judge(
         &mut self,

@@ -12,11 +12,11 @@ use spdy::body::{Body, BoxError};
 
 use crate::latch::Latch;
 use crate::stall::StreamProgressTimeout;
-use crate::turns::Turn;
+use crate::turns::ScheduledStream;
 use crate::upload_windows::{Upload, UploadWindows};
 
 /// A body that arrives: credit goes back as it is read.
-pub(crate) struct Received {
+pub(crate) struct Http2Body {
     stream: RecvStream,
     left: Option<u64>,
     /// Set when this is dropped before its end.
@@ -25,7 +25,7 @@ pub(crate) struct Received {
     upload: Option<Upload>,
 }
 
-impl Received {
+impl Http2Body {
     pub(crate) fn new(stream: RecvStream, headers: &HeaderMap) -> Self {
         let length = headers.get(header::CONTENT_LENGTH);
         let left = length.and_then(|length| length.to_str().ok()?.parse().ok());
@@ -50,7 +50,7 @@ impl Received {
     }
 }
 
-impl Drop for Received {
+impl Drop for Http2Body {
     fn drop(&mut self) {
         if !self.stream.is_end_stream() {
             self.given_up.set();
@@ -58,7 +58,7 @@ impl Drop for Received {
     }
 }
 
-impl http_body::Body for Received {
+impl http_body::Body for Http2Body {
     type Data = Bytes;
     type Error = BoxError;
 
@@ -103,7 +103,7 @@ pub(crate) async fn send_body(
     mut stream: SendStream<Bytes>,
     body: Body,
     chunk_bytes: usize,
-    turn: Turn,
+    turn: ScheduledStream,
     mut stall: Option<StreamProgressTimeout>,
     on_failure: Reason,
 ) -> Result<(), BoxError> {

@@ -18,20 +18,20 @@ use spdy::runtime::{BoxFuture, SharedRuntime};
 use spdy_frame::priority::Priority;
 use spdy_session::observe::Direction;
 
-use crate::byte_count::{Counters, HeaderBytes, Http2HeaderCounter, Watched};
+use crate::byte_count::{HeaderByteCounters, HeaderBytes, Http2HeaderCounter, ObservedIo};
 use crate::connection::{ClientOptions, drop_connection_headers};
 use crate::error::{ConnectionError, ExchangeError, Retry};
 use crate::expectation::Expectation;
-use crate::gathered::Gathered;
-use crate::http2::body::{Received, send_body};
+use crate::gathered::WriteCoalescer;
+use crate::http2::body::{Http2Body, send_body};
 use crate::http2::limits::{MAX_ABORTED_STREAMS, MIN_MAX_FRAME_BYTES, SEND_BUFFER_BYTES};
 use crate::http2::parted_data::DataFrameSplitter;
 use crate::interim::InterimResponses;
 use crate::latch::{Latch, until};
 use crate::network::BoxIo;
-use crate::stall::{Stall, StreamProgressTimeout, is_stall};
-use crate::tap::{ConnectionTap, Seen};
-use crate::turns::{HttpPriority, PRIORITY_HEADER, Turns};
+use crate::stall::{ProgressTimeout, StreamProgressTimeout, is_stall};
+use crate::tap::{ConnectionTap, TapEvent};
+use crate::turns::{HttpPriority, PRIORITY_HEADER, WriteScheduler};
 use crate::window_watch::WindowTracker;
 
 /// Streams a client opens before the server's SETTINGS say how many it may.
@@ -46,17 +46,17 @@ const MAX_MAX_FRAME_BYTES: u32 = (1 << 24) - 1;
 const REMEMBERED_CANCELS: usize = 1000;
 
 /// A body that is being sent.
-type Sending = BoxFuture<Result<(), BoxError>>;
+type SendFuture = BoxFuture<Result<(), BoxError>>;
 
 /// A client's HTTP/2 connection.
 #[derive(Clone)]
 pub(crate) struct Http2Client {
     sender: Arc<parking_lot::Mutex<Option<SendRequest<Bytes>>>>,
-    counters: Arc<Counters>,
+    counters: Arc<HeaderByteCounters>,
     ended: Latch,
     runtime: SharedRuntime,
     tap: Option<ConnectionTap>,
-    uploads: Turns,
+    uploads: WriteScheduler,
     max_streams: Option<usize>,
     /// How long a server may take nothing of an upload.
     write_timeout: Option<Duration>,
@@ -77,14 +77,14 @@ impl Http2Client {
         tap: Option<ConnectionTap>,
         runtime: &SharedRuntime,
     ) -> Result<Self, ConnectionError> {
-        let counters = Arc::new(Counters::default());
-        let uploads = Turns::new();
+        let counters = Arc::new(HeaderByteCounters::default());
+        let uploads = WriteScheduler::new();
         let counting = Http2HeaderCounter::new(counters.clone(), tap.clone());
         let windows = WindowTracker::of_client(uploads.clone(), runtime.clone());
         let max_frame = options
             .max_frame_bytes
             .clamp(MIN_MAX_FRAME_BYTES, MAX_MAX_FRAME_BYTES);
-        let (io, gate) = Gathered::new(Watched::new(io, (counting, windows)));
+        let (io, gate) = WriteCoalescer::new(ObservedIo::new(io, (counting, windows)));
         gate.gather(); // the preface goes with the first request
         let io = DataFrameSplitter::new(io, max_frame);
         let (sender, mut connection) = h2::client::Builder::new()
@@ -200,7 +200,7 @@ impl Http2Client {
             }
             let body = match stream.is_end_stream() {
                 true => Body::empty(),
-                false => Body::wrap(Received::new(stream, &head.headers).or(given_up)),
+                false => Body::wrap(Http2Body::new(stream, &head.headers).or(given_up)),
             };
             let response = Response::from_parts(head, body);
             Ok(match expectation {
@@ -214,7 +214,7 @@ impl Http2Client {
         &self,
         request: Request<Body>,
         priority: Priority,
-    ) -> Result<(h2::client::ResponseFuture, Option<Sending>), ExchangeError> {
+    ) -> Result<(h2::client::ResponseFuture, Option<SendFuture>), ExchangeError> {
         let closed = || ExchangeError::unsent("the connection was closed");
         let mut sender = self.sender().ok_or_else(closed)?;
         let (mut head, body) = request.into_parts();
@@ -241,14 +241,16 @@ impl Http2Client {
             let stream_id = response.stream_id().as_u32();
             tap.show(
                 Direction::Sent,
-                &Seen::Http2Headers {
+                &TapEvent::Http2Headers {
                     stream_id,
                     fields: &fields,
                 },
             );
         }
         let upload = (!body.is_end_stream()).then(|| {
-            let stall = |patience| Stall::for_upload(self.runtime.clone(), patience, self.min_rate);
+            let stall = |patience| {
+                ProgressTimeout::for_upload(self.runtime.clone(), patience, self.min_rate)
+            };
             let stall = self
                 .write_timeout
                 .map(|after| StreamProgressTimeout::new(|| stall(after)));
@@ -325,7 +327,7 @@ fn tap_response(tap: &ConnectionTap, stream_id: u32, head: &http::response::Part
     fields.extend(text_fields(&head.headers));
     tap.show(
         Direction::Received,
-        &Seen::Http2Headers {
+        &TapEvent::Http2Headers {
             stream_id,
             fields: &fields,
         },

@@ -68,18 +68,18 @@ enum SplitPosition {
     /// In a payload that passes as it is, so many bytes before its end.
     Payload(usize),
     /// In a DATA frame, whose next part has no head yet.
-    Data(Head, Parts),
+    Data(SplitFrameHead, RemainingParts),
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Head {
+struct SplitFrameHead {
     len: usize,
     kind: u8,
     flags: u8,
     stream_id: [u8; 4],
 }
 
-impl Head {
+impl SplitFrameHead {
     fn read(bytes: &[u8; HEAD_BYTES]) -> Self {
         let [a, b, c, kind, flags, stream_id @ ..] = *bytes;
         Self {
@@ -106,7 +106,7 @@ impl Head {
 
 /// What is still to come of a DATA frame.
 #[derive(Clone, Copy, Debug)]
-struct Parts {
+struct RemainingParts {
     left_bytes: usize,
     /// In so many parts, at most.
     most: usize,
@@ -135,7 +135,7 @@ impl SplitState {
             let here = &mut bytes[start..];
             match self.at {
                 SplitPosition::Head => {
-                    let Some(head) = here.first_chunk().map(Head::read) else {
+                    let Some(head) = here.first_chunk().map(SplitFrameHead::read) else {
                         return start;
                     };
                     let most = head.len / MIN_MEAN_PART;
@@ -147,7 +147,7 @@ impl SplitState {
                         && !more;
                     if is_parted {
                         let left_bytes = head.len;
-                        self.at = SplitPosition::Data(head, Parts { left_bytes, most });
+                        self.at = SplitPosition::Data(head, RemainingParts { left_bytes, most });
                     } else {
                         self.at = SplitPosition::Payload(head.len);
                         start += HEAD_BYTES;
@@ -172,7 +172,7 @@ impl SplitState {
                     if left_bytes > 0 && parts.most > 1 && !more {
                         head.write(here, here_bytes, false);
                         let most = parts.most - 1;
-                        self.at = SplitPosition::Data(head, Parts { left_bytes, most });
+                        self.at = SplitPosition::Data(head, RemainingParts { left_bytes, most });
                         return bytes.len();
                     }
                     head.write(here, parts.left_bytes, true);
@@ -308,7 +308,7 @@ mod tests {
     fn read_frames(mut bytes: &[u8]) -> Vec<Frame> {
         let mut frames = Vec::new();
         while let Some((head, rest)) = bytes.split_first_chunk() {
-            let head = Head::read(head);
+            let head = SplitFrameHead::read(head);
             let (payload, rest) = rest.split_at(head.len);
             frames.push(Frame {
                 kind: head.kind,

@@ -18,8 +18,8 @@ use crate::connection::drop_connection_headers;
 use crate::handler::PushError;
 use crate::http2::body::send_body;
 use crate::serve::ServerOptions;
-use crate::stall::{Stall, StreamProgressTimeout};
-use crate::turns::{HttpPriority, Turns};
+use crate::stall::{ProgressTimeout, StreamProgressTimeout};
+use crate::turns::{HttpPriority, WriteScheduler};
 
 /// The response of one exchange, which its pushes and what is said before it are told beside.
 #[derive(Clone)]
@@ -60,17 +60,17 @@ impl ResponseSender {
 }
 
 /// Makes pushers for the requests of one connection.
-pub(crate) struct PusherFactory(Arc<Patience>);
+pub(crate) struct PusherFactory(Arc<PushTimeouts>);
 
 /// What the watch over a client that takes nothing of a push needs.
-struct Patience {
+struct PushTimeouts {
     runtime: SharedRuntime,
     options: ServerOptions,
 }
 
 impl PusherFactory {
     pub(crate) fn new(runtime: SharedRuntime, options: ServerOptions) -> Self {
-        Self(Arc::new(Patience { runtime, options }))
+        Self(Arc::new(PushTimeouts { runtime, options }))
     }
 
     /// Puts one into the extensions of `request`.
@@ -78,7 +78,7 @@ impl PusherFactory {
         &self,
         request: &mut Request<B>,
         respond: &ResponseSender,
-        turns: &Turns,
+        turns: &WriteScheduler,
     ) {
         let pusher = Http2Pusher {
             respond: respond.clone(),
@@ -94,8 +94,8 @@ impl PusherFactory {
 #[derive(Clone)]
 pub(crate) struct Http2Pusher {
     respond: ResponseSender,
-    turns: Turns,
-    patience: Arc<Patience>,
+    turns: WriteScheduler,
+    patience: Arc<PushTimeouts>,
     uri: http::Uri,
 }
 
@@ -141,8 +141,9 @@ impl Http2Pusher {
             ..HttpPriority::default()
         };
         let turn = self.turns.open(stream.stream_id().as_u32(), precedence);
-        let Patience { runtime, options } = &*self.patience;
-        let stall = StreamProgressTimeout::new(|| Stall::for_writes(runtime.clone(), options));
+        let PushTimeouts { runtime, options } = &*self.patience;
+        let stall =
+            StreamProgressTimeout::new(|| ProgressTimeout::for_writes(runtime.clone(), options));
         let frame = options.data_frame_bytes.max(1);
         Ok(Box::pin(async move {
             empty

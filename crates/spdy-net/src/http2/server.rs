@@ -15,27 +15,27 @@ use http_body::Body as _;
 use spdy::body::Body;
 use spdy_frame::priority::Priority;
 
-use crate::byte_count::Watched;
+use crate::byte_count::ObservedIo;
 use crate::connection::drop_connection_headers;
 use crate::early_hints::EarlyHints;
 use crate::error::ConnectionError;
-use crate::gathered::Gathered;
-use crate::handler::{Arrival, Handler};
+use crate::gathered::WriteCoalescer;
+use crate::handler::{Handler, RequestInfo};
 use crate::held_back;
-use crate::http2::body::{Received, send_body};
+use crate::http2::body::{Http2Body, send_body};
 use crate::http2::limits::{
     MAX_ABORTED_STREAMS, MIN_MAX_FRAME_BYTES, REMEMBERED_RESETS, SEND_BUFFER_BYTES,
 };
 use crate::http2::push::{PusherFactory, ResponseSender};
-use crate::idle::Idle;
+use crate::idle::IdleTracker;
 use crate::limit::ConnectionLimit;
 use crate::network::BoxIo;
 use crate::protocol::Protocol;
 use crate::refusal::{Flaw, Refusal};
 use crate::request_head::{self, Malformed};
 use crate::serve::ServeContext;
-use crate::stall::{Stall, StreamProgressTimeout};
-use crate::turns::{HttpPriority, PRIORITY_HEADER, Turns};
+use crate::stall::{ProgressTimeout, StreamProgressTimeout};
+use crate::turns::{HttpPriority, PRIORITY_HEADER, WriteScheduler};
 use crate::upload_windows::{FIRST_WINDOW_BYTES, UploadWindows, connection_window};
 use crate::window_watch::WindowTracker;
 
@@ -57,9 +57,9 @@ pub(crate) async fn serve(io: BoxIo, terms: ServeContext<'_>) -> Result<(), Conn
         runtime,
         stop,
     } = terms;
-    let turns = Turns::new();
-    let io = Watched::new(io, WindowTracker::of_server(turns.clone(), runtime.clone()));
-    let (io, gate) = Gathered::new(io);
+    let turns = WriteScheduler::new();
+    let io = ObservedIo::new(io, WindowTracker::of_server(turns.clone(), runtime.clone()));
+    let (io, gate) = WriteCoalescer::new(io);
     // The connection has room for the first window of every stream: how long a body may take is a matter of its stream alone, so
     // no other must hold it up.
     let windows = UploadWindows::new(runtime.clone());
@@ -90,7 +90,7 @@ pub(crate) async fn serve(io: BoxIo, terms: ServeContext<'_>) -> Result<(), Conn
     let pushers = options
         .http2_push
         .then(|| PusherFactory::new(runtime.clone(), options.clone()));
-    let idle = Idle::start(runtime.clone(), options.idle_timeout);
+    let idle = IdleTracker::start(runtime.clone(), options.idle_timeout);
     let mut expired = Box::pin(idle.expired());
     let (mut stopped, mut wanted) = (stop.wait(), options.seat.wanted());
     let mut overdue = None;
@@ -122,7 +122,7 @@ pub(crate) async fn serve(io: BoxIo, terms: ServeContext<'_>) -> Result<(), Conn
                     let settled = request_head::settle(&mut head, secure);
                     let mut request = Request::from_parts(head, body);
                     let busy = (idle.exchange(), options.seat.exchange());
-                    let stall = || Stall::for_writes(runtime.clone(), options);
+                    let stall = || ProgressTimeout::for_writes(runtime.clone(), options);
                     let stall = StreamProgressTimeout::new(stall);
                     let (handler, turns) = (handler.clone(), turns.clone());
                     let respond = ResponseSender::new(respond);
@@ -133,7 +133,7 @@ pub(crate) async fn serve(io: BoxIo, terms: ServeContext<'_>) -> Result<(), Conn
                     request.extensions_mut().insert(hints);
                     let frame = options.data_frame_bytes.max(1);
                     let windows = windows.clone();
-                    let arrived = Arrived {
+                    let arrived = RequestContext {
                         settled,
                         secure,
                         windows,
@@ -180,7 +180,7 @@ pub(crate) async fn serve(io: BoxIo, terms: ServeContext<'_>) -> Result<(), Conn
 }
 
 /// What is known of a request beside itself.
-struct Arrived {
+struct RequestContext {
     /// Whether its head is one.
     settled: Result<(), Malformed>,
     /// Whether it came over TLS.
@@ -192,10 +192,10 @@ struct Arrived {
 /// One exchange, from the request's head to the response's last byte.
 async fn answer(
     request: Request<RecvStream>,
-    arrived: Arrived,
+    arrived: RequestContext,
     respond: ResponseSender,
     handler: Arc<dyn Handler>,
-    turns: Turns,
+    turns: WriteScheduler,
     stall: StreamProgressTimeout,
     data_frame_bytes: usize,
 ) {
@@ -206,7 +206,7 @@ async fn answer(
         .and_then(|field| field.to_str().ok());
     let precedence = field.map_or_else(HttpPriority::default, HttpPriority::parse);
     let priority = Priority::new(precedence.urgency);
-    head.extensions.insert(Arrival {
+    head.extensions.insert(RequestInfo {
         protocol: Protocol::Http2,
         secure: arrived.secure,
         priority,
@@ -215,7 +215,7 @@ async fn answer(
     let body = match stream.is_end_stream() {
         true => Body::empty(),
         false => {
-            let received = Received::new(stream, &head.headers);
+            let received = Http2Body::new(stream, &head.headers);
             let body = Body::wrap(received.growing(&arrived.windows));
             held_back::send_continue_on_read(
                 body,

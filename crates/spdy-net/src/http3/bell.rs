@@ -13,7 +13,7 @@ use std::task::{Context, Wake, Waker};
 
 use futures_util::task::AtomicWaker;
 
-use super::room::Caller;
+use super::room::QuicWakeNotifier;
 
 /// A waker of one stream's writer that remembers that it was used.
 #[derive(Debug, Default)]
@@ -21,12 +21,12 @@ pub(super) struct WakeDetector {
     rang: AtomicBool,
     writer: AtomicWaker,
     /// Whom to tell of it, if the writer has a place among others.
-    caller: Option<Caller>,
+    caller: Option<QuicWakeNotifier>,
 }
 
 impl WakeDetector {
     /// One that tells of its use.
-    pub(super) fn with_notifier(caller: Caller) -> Self {
+    pub(super) fn with_notifier(caller: QuicWakeNotifier) -> Self {
         Self {
             caller: Some(caller),
             ..Self::default()

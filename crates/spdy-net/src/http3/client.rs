@@ -16,23 +16,23 @@ use tokio::sync::oneshot;
 
 use super::closer::Closer;
 use super::code::Code;
-use super::control::{self, Role, Said};
+use super::control::{self, ControlEvent, Role};
 use super::fault::Fault;
 use super::fields;
-use super::frame::{Frames, Place};
+use super::frame::{FrameReader, StreamKind};
 use super::goaway::Goaway;
-use super::opening::{Opening, StreamOpenQueue};
+use super::opening::{StreamOpen, StreamOpenQueue};
 use super::qpack;
-use super::receiving::{Received, head as read_head};
-use super::room::Room;
-use super::sending::{Sending, stream_observer};
-use crate::byte_count::{Counters, HeaderBytes};
+use super::receiving::{Http3Body, head as read_head};
+use super::room::SendBudget;
+use super::sending::{SendingStream, stream_observer};
+use crate::byte_count::{HeaderByteCounters, HeaderBytes};
 use crate::connection::{ClientOptions, drop_connection_headers};
 use crate::error::{ExchangeError, Retry};
 use crate::interim::InterimResponses;
 use crate::latch::{Latch, until};
 use crate::quic::{QuicConnection, SEND_WINDOW_BYTES};
-use crate::stall::Stall;
+use crate::stall::ProgressTimeout;
 use crate::tap::ConnectionTap;
 use crate::turns::{HttpPriority, PRIORITY_HEADER};
 
@@ -49,8 +49,8 @@ const MAX_INTERIM_HEADS: usize = 16;
 pub(crate) struct Http3Client {
     shared: Arc<Shared>,
     openings: StreamOpenQueue,
-    room: Room,
-    counters: Arc<Counters>,
+    room: SendBudget,
+    counters: Arc<HeaderByteCounters>,
     tap: Option<ConnectionTap>,
     runtime: SharedRuntime,
     ended: Latch,
@@ -100,13 +100,13 @@ impl Shared {
     }
 
     /// An exchange begins; `None` if none may any more.
-    fn begin(self: &Arc<Self>) -> Option<Open> {
+    fn begin(self: &Arc<Self>) -> Option<ExchangeGuard> {
         let mut exchanges = self.lock();
         if exchanges.is_closing || self.goaway.is_told() {
             return None;
         }
         exchanges.open += 1;
-        Some(Open(self.clone()))
+        Some(ExchangeGuard(self.clone()))
     }
 
     /// Closes the connection once nothing is open.
@@ -135,9 +135,9 @@ impl Shared {
 }
 
 /// An exchange that is open.
-struct Open(Arc<Shared>);
+struct ExchangeGuard(Arc<Shared>);
 
-impl Drop for Open {
+impl Drop for ExchangeGuard {
     fn drop(&mut self) {
         let mut exchanges = self.0.lock();
         exchanges.open -= 1;
@@ -172,16 +172,16 @@ impl Http3Client {
         runtime.spawn(Box::pin(async move {
             let (_never_said, goaway) = oneshot::channel(); // clients just close
             let hear = move |said| match said {
-                Said::MaxFieldSection(limit) => {
+                ControlEvent::MaxFieldSection(limit) => {
                     told.max_field_section.store(limit, Ordering::Relaxed);
                 }
-                Said::Goaway(id) => {
+                ControlEvent::Goaway(id) => {
                     told.goaway.tell(id);
                     if told.lock().open == 0 {
                         told.connection.close(Code::NO_ERROR.wire(), b"");
                     }
                 }
-                Said::Priority(..) => {}
+                ControlEvent::Priority(..) => {}
             };
             let speaking = Box::pin(control::speak(connection.clone(), max_head_bytes, goaway));
             let hearing = Box::pin(control::listen(
@@ -203,7 +203,7 @@ impl Http3Client {
             _handle: Arc::new(Handle(shared.clone())),
             shared,
             openings: StreamOpenQueue::default(),
-            room: Room::new(SEND_WINDOW_BYTES),
+            room: SendBudget::new(SEND_WINDOW_BYTES),
             counters: Arc::default(),
             tap,
             runtime: runtime.clone(),
@@ -232,8 +232,8 @@ impl Http3Client {
         self,
         request: Request<Body>,
         priority: Priority,
-        open: Open,
-        opening: Opening,
+        open: ExchangeGuard,
+        opening: StreamOpen,
     ) -> Result<Response<Body>, ExchangeError> {
         let Self {
             shared, runtime, ..
@@ -275,14 +275,16 @@ impl Http3Client {
         let id = send.id().into();
         let watch = stream_observer(&send, &self.counters, self.tap.clone());
         let most = shared.max_field_section.clone();
-        let stall = |patience| Stall::for_upload(runtime.clone(), patience, self.min_rate);
+        let stall =
+            |patience| ProgressTimeout::for_upload(runtime.clone(), patience, self.min_rate);
         let stall = self.write_timeout.map(stall);
-        let mut sending = Sending::new(send, Some(watch.clone()), precedence, stall, most);
-        let place = Place::Request {
+        let mut sending = SendingStream::new(send, Some(watch.clone()), precedence, stall, most);
+        let place = StreamKind::Request {
             role: Role::Client,
             max_head_bytes: self.max_head_bytes,
         };
-        let mut frames = Frames::new(recv, place, Some(watch.clone()), Code::REQUEST_CANCELLED);
+        let mut frames =
+            FrameReader::new(recv, place, Some(watch.clone()), Code::REQUEST_CANCELLED);
         let lost = |fault: &Fault| shared.lost(fault, id);
 
         let going = Box::pin(shared.goaway.clone().rejected(Some(id)));
@@ -356,7 +358,7 @@ impl Http3Client {
             lost(&fault)
         })?;
         let closer = shared.closer.clone();
-        let body = Received::new(frames, closer, max_head_bytes, len, open).or(given_up);
+        let body = Http3Body::new(frames, closer, max_head_bytes, len, open).or(given_up);
         Ok(Response::from_parts(response, Body::wrap(body)))
     }
 

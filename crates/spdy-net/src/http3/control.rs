@@ -22,7 +22,7 @@ use tokio::sync::oneshot;
 use super::code::Code;
 use super::fault::Fault;
 use super::floods::FloodBudget;
-use super::frame::{Frames, Piece, Place, frame, kind, put_varint};
+use super::frame::{FrameEvent, FrameReader, StreamKind, frame, kind, put_varint};
 
 // Settings (RFC 9114 §7.2.4.1, RFC 9204 §5).
 const QPACK_CAPACITY: u64 = 0x1;
@@ -44,7 +44,7 @@ pub(super) enum Role {
 
 /// What a peer said about the connection.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub(super) enum Said {
+pub(super) enum ControlEvent {
     /// Field sections of at most so many bytes are taken.
     MaxFieldSection(u64),
     /// Streams from this one on will not be processed.
@@ -110,7 +110,7 @@ pub(super) async fn listen(
     connection: quinn::Connection,
     role: Role,
     floods: Option<FloodBudget>,
-    on: impl Fn(Said) + Send + Sync,
+    on: impl Fn(ControlEvent) + Send + Sync,
 ) -> Fault {
     let seen = Arc::new(Mutex::new([false; 3]));
     let mut open = FuturesUnordered::new();
@@ -144,7 +144,7 @@ async fn hear(
     role: Role,
     seen: Arc<Mutex<[bool; 3]>>,
     floods: Option<FloodBudget>,
-    on: &impl Fn(Said),
+    on: &impl Fn(ControlEvent),
 ) -> Result<(), Fault> {
     let Some(kind) = read_varint(&mut stream).await? else {
         return count(&floods); // gone before it said what it is
@@ -234,9 +234,10 @@ async fn read_control_stream(
     stream: quinn::RecvStream,
     role: Role,
     floods: Option<FloodBudget>,
-    on: &impl Fn(Said),
+    on: &impl Fn(ControlEvent),
 ) -> Result<(), Fault> {
-    let mut frames = Frames::new(stream, Place::Control, None, Code::NO_ERROR).counted(floods);
+    let mut frames =
+        FrameReader::new(stream, StreamKind::Control, None, Code::NO_ERROR).counted(floods);
     let mut hearing = ControlState::new(role);
     // `Frames` checks that SETTINGS come first, and once.
     loop {
@@ -270,12 +271,12 @@ impl ControlState {
     }
 
     /// What the next frame says, if that is of interest.
-    pub(super) fn hear(&mut self, piece: Piece) -> Result<Option<Said>, Fault> {
-        let Piece::Frame(kind, payload) = piece else {
+    pub(super) fn hear(&mut self, piece: FrameEvent) -> Result<Option<ControlEvent>, Fault> {
+        let FrameEvent::Frame(kind, payload) = piece else {
             panic!("on a control stream there are frames alone, not {piece:?}");
         };
         match (kind, self.role) {
-            (kind::SETTINGS, _) => Ok(settings(&payload)?.map(Said::MaxFieldSection)),
+            (kind::SETTINGS, _) => Ok(settings(&payload)?.map(ControlEvent::MaxFieldSection)),
             (kind::GOAWAY, role) => {
                 let id = single_varint(&payload, "GOAWAY")?;
                 if role == Role::Client && id % 4 != 0 {
@@ -287,7 +288,7 @@ impl ControlState {
                     return Err(Fault::Connection(Code::ID_ERROR, why));
                 }
                 self.goaway = id;
-                Ok(Some(Said::Goaway(id)))
+                Ok(Some(ControlEvent::Goaway(id)))
             }
             (kind::PRIORITY_UPDATE, Role::Server) => {
                 let mut read = Octets::with_slice(&payload);
@@ -299,7 +300,7 @@ impl ControlState {
                     return Err(Fault::Connection(Code::ID_ERROR, why));
                 }
                 let field = String::from_utf8_lossy(&payload[read.off()..]).into_owned();
-                Ok(Some(Said::Priority(id, field)))
+                Ok(Some(ControlEvent::Priority(id, field)))
             }
             (
                 kind::PRIORITY_UPDATE | kind::PRIORITY_UPDATE_OF_PUSH | kind::MAX_PUSH_ID,

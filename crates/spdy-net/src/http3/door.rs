@@ -6,7 +6,7 @@ use http::{HeaderMap, Request, Response};
 use super::control::{ControlState, Role};
 use super::fault::Fault;
 use super::fields;
-use super::frame::{FrameDecoder, Piece, Place};
+use super::frame::{FrameDecoder, FrameEvent, StreamKind};
 use super::qpack;
 
 /// The longest frame that is taken on a control stream, bytes.
@@ -17,7 +17,7 @@ pub type Field = (Bytes, Bytes);
 
 /// What was read of a stream: DATA joined, with type 0, other frames by their types.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
-pub struct Stream {
+pub struct DecodedStream {
     /// Types and payloads.
     pub frames: Vec<(u64, Vec<u8>)>,
     /// What is heard in them, on a control stream.
@@ -26,12 +26,12 @@ pub struct Stream {
     pub fault: Option<String>,
 }
 
-impl Stream {
-    fn push(&mut self, piece: &Piece) {
+impl DecodedStream {
+    fn push(&mut self, piece: &FrameEvent) {
         let (kind, bytes) = match piece {
-            Piece::Data(data) => (0, data),
-            Piece::Headers(block) => (1, block),
-            Piece::Frame(kind, payload) => (*kind, payload),
+            FrameEvent::Data(data) => (0, data),
+            FrameEvent::Headers(block) => (1, block),
+            FrameEvent::Frame(kind, payload) => (*kind, payload),
         };
         match self.frames.last_mut() {
             Some((0, so_far)) if kind == 0 => so_far.extend_from_slice(bytes),
@@ -41,8 +41,8 @@ impl Stream {
 
     fn read(
         chunks: &[&[u8]],
-        place: Place,
-        mut on: impl FnMut(&mut Self, Piece) -> Result<(), Fault>,
+        place: StreamKind,
+        mut on: impl FnMut(&mut Self, FrameEvent) -> Result<(), Fault>,
     ) -> Self {
         let (mut cutter, mut stream) = (FrameDecoder::new(place, None), Self::default());
         let mut read = || {
@@ -63,7 +63,7 @@ impl Stream {
     /// Reads a request's stream that comes in `chunks`.
     #[must_use]
     pub fn of_exchange(chunks: &[&[u8]], max_head_bytes: usize) -> Self {
-        let place = Place::Request {
+        let place = StreamKind::Request {
             role: Role::Server,
             max_head_bytes,
         };
@@ -79,7 +79,7 @@ impl Stream {
             Role::Server
         };
         let mut hearing = ControlState::new(role);
-        Self::read(chunks, Place::Control, |stream, piece| {
+        Self::read(chunks, StreamKind::Control, |stream, piece| {
             let said = hearing.hear(piece)?;
             stream.said.extend(said.map(|said| format!("{said:?}")));
             Ok(())

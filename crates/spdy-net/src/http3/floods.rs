@@ -28,13 +28,13 @@ const MAX_ABORTED_STREAMS: u32 = 100;
 /// What one client has spent. Clones count together.
 #[derive(Clone)]
 pub(super) struct FloodBudget {
-    spent: Arc<Mutex<Spent>>,
+    spent: Arc<Mutex<FloodCounts>>,
     runtime: SharedRuntime,
     hits: LimitHits,
 }
 
 #[derive(Debug, Default)]
-struct Spent {
+struct FloodCounts {
     since: Instant,
     empty: u32,
     opened: u32,
@@ -57,13 +57,13 @@ impl FloodBudget {
     }
 
     /// What is spent in the present window.
-    fn lock(&self) -> MutexGuard<'_, Spent> {
+    fn lock(&self) -> MutexGuard<'_, FloodCounts> {
         let now = self.runtime.now();
         let mut spent = self.spent.lock();
         if now - spent.since >= WINDOW {
-            *spent = Spent {
+            *spent = FloodCounts {
                 since: now,
-                ..Spent::default()
+                ..FloodCounts::default()
             };
         }
         spent

@@ -70,7 +70,7 @@ pub(super) fn put_head(out: &mut BytesMut, kind: u64, len_bytes: usize) {
 
 /// Where frames arrive, which decides what may.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(super) enum Place {
+pub(super) enum StreamKind {
     /// Requests and responses.
     Request {
         /// This side of the connection.
@@ -84,7 +84,7 @@ pub(super) enum Place {
 
 /// What arrived.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub(super) enum Piece {
+pub(super) enum FrameEvent {
     /// A part of a body.
     Data(Bytes),
     /// A header block.
@@ -109,7 +109,7 @@ enum State {
 /// Cuts the bytes of one stream into pieces, however they come.
 #[derive(Debug)]
 pub(super) struct FrameDecoder {
-    place: Place,
+    place: StreamKind,
     state: State,
     /// What came, and is not looked at yet.
     chunk: Bytes,
@@ -123,7 +123,7 @@ pub(super) struct FrameDecoder {
 
 impl FrameDecoder {
     /// For a stream that is at its beginning.
-    pub(super) fn new(place: Place, watch: Option<StreamObserver>) -> Self {
+    pub(super) fn new(place: StreamKind, watch: Option<StreamObserver>) -> Self {
         Self {
             place,
             state: State::Head(BytesMut::new()),
@@ -142,7 +142,7 @@ impl FrameDecoder {
     }
 
     /// The next piece of what came; `None` if it is used up. Not to be called after an error.
-    pub(super) fn next(&mut self) -> Result<Option<Piece>, Fault> {
+    pub(super) fn next(&mut self) -> Result<Option<FrameEvent>, Fault> {
         while let Some(step) = self.step()? {
             match step {
                 Step::Go => {}
@@ -167,8 +167,8 @@ impl FrameDecoder {
             let (kind, bytes) = (*kind, std::mem::take(bytes).freeze());
             *state = State::Head(BytesMut::new());
             return Ok(Some(Step::Found(match kind {
-                kind::HEADERS => Piece::Headers(bytes),
-                other => Piece::Frame(other, bytes),
+                kind::HEADERS => FrameEvent::Headers(bytes),
+                other => FrameEvent::Frame(other, bytes),
             })));
         }
         if self.chunk.is_empty() {
@@ -202,7 +202,7 @@ impl FrameDecoder {
                 if *left == 0 {
                     *state = State::Head(BytesMut::new());
                 }
-                return Ok(Some(Step::Found(Piece::Data(data))));
+                return Ok(Some(Step::Found(FrameEvent::Data(data))));
             }
             State::Whole(_, left, bytes) => {
                 let part = take(left, &mut self.chunk);
@@ -226,7 +226,7 @@ impl FrameDecoder {
             Err(Fault::Connection(Code::FRAME_UNEXPECTED, why))
         };
         let is_first = !std::mem::replace(&mut self.has_begun, true);
-        if self.place == Place::Control {
+        if self.place == StreamKind::Control {
             if is_first && kind != kind::SETTINGS {
                 let why = format!(
                     "control stream begins with a frame of type {kind:#x}, expected SETTINGS"
@@ -241,18 +241,18 @@ impl FrameDecoder {
             return unexpected("of HTTP/2");
         }
         let carries = match self.place {
-            Place::Request { .. } => kind == kind::HEADERS || (kind == kind::DATA && len > 0),
-            Place::Control => kind == kind::SETTINGS, // once
+            StreamKind::Request { .. } => kind == kind::HEADERS || (kind == kind::DATA && len > 0),
+            StreamKind::Control => kind == kind::SETTINGS, // once
         };
         if !carries && let Some(floods) = &self.floods {
             floods.empty_frame()?;
         }
         match (self.place, kind) {
-            (Place::Request { .. }, kind::DATA) => Ok(match len {
+            (StreamKind::Request { .. }, kind::DATA) => Ok(match len {
                 0 => head(),
                 len => State::Data(len),
             }),
-            (Place::Request { max_head_bytes, .. }, kind::HEADERS) => {
+            (StreamKind::Request { max_head_bytes, .. }, kind::HEADERS) => {
                 if len > max_head_bytes as u64 {
                     let why = format!("a header block of {len} bytes, want {max_head_bytes}");
                     return Err(Fault::Stream(Code::EXCESSIVE_LOAD, why));
@@ -260,7 +260,7 @@ impl FrameDecoder {
                 Ok(State::Whole(kind, len, BytesMut::new()))
             }
             (
-                Place::Request {
+                StreamKind::Request {
                     role: Role::Client, ..
                 },
                 kind::PUSH_PROMISE,
@@ -269,7 +269,7 @@ impl FrameDecoder {
                 Err(Fault::Connection(Code::ID_ERROR, why))
             }
             (
-                Place::Request { .. },
+                StreamKind::Request { .. },
                 kind::CANCEL_PUSH
                 | kind::SETTINGS
                 | kind::PUSH_PROMISE
@@ -278,11 +278,11 @@ impl FrameDecoder {
                 | kind::PRIORITY_UPDATE
                 | kind::PRIORITY_UPDATE_OF_PUSH,
             ) => unexpected("on a request's stream"),
-            (Place::Control, kind::DATA | kind::HEADERS | kind::PUSH_PROMISE) => {
+            (StreamKind::Control, kind::DATA | kind::HEADERS | kind::PUSH_PROMISE) => {
                 unexpected("on the control stream")
             }
             (
-                Place::Control,
+                StreamKind::Control,
                 kind::SETTINGS
                 | kind::GOAWAY
                 | kind::CANCEL_PUSH
@@ -325,7 +325,7 @@ impl FrameDecoder {
 
 /// Reads the frames of one stream.
 #[derive(Debug)]
-pub(super) struct Frames {
+pub(super) struct FrameReader {
     recv: quinn::RecvStream,
     cutter: FrameDecoder,
     is_over: bool,
@@ -335,11 +335,11 @@ pub(super) struct Frames {
     parting: Code,
 }
 
-impl Frames {
+impl FrameReader {
     /// Reads `recv`. `parting` is what the peer is told if it is not read to its end.
     pub(super) fn new(
         recv: quinn::RecvStream,
-        place: Place,
+        place: StreamKind,
         watch: Option<StreamObserver>,
         parting: Code,
     ) -> Self {
@@ -359,12 +359,15 @@ impl Frames {
     }
 
     /// The next piece; `None` at the end of the stream.
-    pub(super) async fn next(&mut self) -> Result<Option<Piece>, Fault> {
+    pub(super) async fn next(&mut self) -> Result<Option<FrameEvent>, Fault> {
         std::future::poll_fn(|cx| self.poll_next(cx)).await
     }
 
     /// As [`next`](Self::next). Not to be called after an error.
-    pub(super) fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<Piece>, Fault>> {
+    pub(super) fn poll_next(
+        &mut self,
+        cx: &mut Context<'_>,
+    ) -> Poll<Result<Option<FrameEvent>, Fault>> {
         loop {
             if let Some(piece) = self.cutter.next()? {
                 return Poll::Ready(Ok(Some(piece)));
@@ -415,10 +418,10 @@ enum Step {
     /// On.
     Go,
     /// To something that the caller wants.
-    Found(Piece),
+    Found(FrameEvent),
 }
 
-impl Drop for Frames {
+impl Drop for FrameReader {
     fn drop(&mut self) {
         if !self.is_over {
             let _ = self.recv.stop(self.parting.wire()); // of a lost connection there is nothing to stop

@@ -19,13 +19,13 @@ pub(super) struct StreamOpenQueue(Arc<Mutex<State>>);
 #[derive(Debug, Default)]
 struct State {
     next: u64,
-    waiting: BTreeMap<Place, Option<Waker>>,
+    waiting: BTreeMap<OpenKey, Option<Waker>>,
 }
 
 /// Level, 0 the most urgent, and the how-manieth.
-type Place = (u8, u64);
+type OpenKey = (u8, u64);
 
-type Opened = Result<(quinn::SendStream, quinn::RecvStream), quinn::ConnectionError>;
+type OpenResult = Result<(quinn::SendStream, quinn::RecvStream), quinn::ConnectionError>;
 
 impl StreamOpenQueue {
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -33,12 +33,12 @@ impl StreamOpenQueue {
     }
 
     /// Enters the queue; what is returned waits in it.
-    pub(super) fn enter(&self, connection: &quinn::Connection, priority: Priority) -> Opening {
+    pub(super) fn enter(&self, connection: &quinn::Connection, priority: Priority) -> StreamOpen {
         let mut state = self.lock();
         let place = (priority.level(), state.next);
         state.next += 1;
         state.waiting.insert(place, None);
-        Opening {
+        StreamOpen {
             openings: self.clone(),
             place,
             connection: connection.clone(),
@@ -48,18 +48,18 @@ impl StreamOpenQueue {
 }
 
 /// A request in the queue. Dropped, it leaves it.
-pub(super) struct Opening {
+pub(super) struct StreamOpen {
     openings: StreamOpenQueue,
-    place: Place,
+    place: OpenKey,
     connection: quinn::Connection,
     /// QUIC is asked, for this is the head of the queue.
-    asking: Option<BoxFuture<'static, Opened>>,
+    asking: Option<BoxFuture<'static, OpenResult>>,
 }
 
-impl Future for Opening {
-    type Output = Opened;
+impl Future for StreamOpen {
+    type Output = OpenResult;
 
-    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Opened> {
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<OpenResult> {
         let this = &mut *self;
         {
             let mut state = this.openings.lock();
@@ -80,7 +80,7 @@ impl Future for Opening {
     }
 }
 
-impl Drop for Opening {
+impl Drop for StreamOpen {
     fn drop(&mut self) {
         let mut state = self.openings.lock();
         state.waiting.remove(&self.place);

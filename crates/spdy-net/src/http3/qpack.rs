@@ -14,7 +14,7 @@
 use bytes::{BufMut, Bytes, BytesMut};
 use octets::{Octets, OctetsMut, huffman_encoding_len};
 
-use super::static_table::{Found, STATIC_TABLE, find};
+use super::static_table::{STATIC_TABLE, TableMatch, find};
 
 /// What a field counts beside its bytes (RFC 9114 §4.2.2).
 const FIELD_OVERHEAD: usize = 32;
@@ -53,11 +53,11 @@ pub(super) fn encode(fields: &[Field]) -> Bytes {
     let mut out = BytesMut::from(&[0, 0][..]);
     for (name, value) in fields {
         match find(name, value) {
-            Some(Found::Field(index)) => {
+            Some(TableMatch::Field(index)) => {
                 put_integer(&mut out, 0b1100_0000, 6, index);
                 continue;
             }
-            Some(Found::Name(index)) => put_integer(&mut out, 0b0101_0000, 4, index),
+            Some(TableMatch::Name(index)) => put_integer(&mut out, 0b0101_0000, 4, index),
             None => put_string(&mut out, 0b0010_0000, 3, name),
         }
         put_string(&mut out, 0, 7, value);

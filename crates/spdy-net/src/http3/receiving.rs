@@ -13,7 +13,7 @@ use super::code::Code;
 use super::control::Role;
 use super::fault::Fault;
 use super::fields;
-use super::frame::{Frames, Piece};
+use super::frame::{FrameEvent, FrameReader};
 use super::qpack::{self, BlockError, Field};
 use super::watch::StreamObserver;
 use crate::latch::Latch;
@@ -39,13 +39,13 @@ impl From<BlockError> for Fault {
 
 /// The fields that a message begins with, or another of a response's heads, at the side `role`.
 pub(super) async fn head(
-    frames: &mut Frames,
+    frames: &mut FrameReader,
     role: Role,
     max_head_bytes: usize,
     watch: Option<&StreamObserver>,
 ) -> Result<Vec<Field>, Fault> {
     match frames.next().await? {
-        Some(Piece::Headers(block)) => {
+        Some(FrameEvent::Headers(block)) => {
             let fields = qpack::decode(&block, max_head_bytes)?;
             if let Some(watch) = watch {
                 watch.headers(Direction::Received, &fields);
@@ -70,8 +70,8 @@ pub(super) async fn head(
 
 /// A body that arrives: QUIC gives credit as it is read. Dropped before its end, the peer is asked to stop. What
 /// `held` is lives as long as the body.
-pub(super) struct Received<T> {
-    frames: Frames,
+pub(super) struct Http3Body<T> {
+    frames: FrameReader,
     closer: Closer,
     max_head_bytes: usize,
     /// Bytes that are still to come, where the head said how many.
@@ -89,10 +89,10 @@ enum Phase {
     Over,
 }
 
-impl<T> Received<T> {
+impl<T> Http3Body<T> {
     /// The rest of `frames`; `left` is what the head said of its length.
     pub(super) fn new(
-        frames: Frames,
+        frames: FrameReader,
         closer: impl Into<Closer>,
         max_head_bytes: usize,
         left: Option<u64>,
@@ -137,7 +137,7 @@ impl<T> Received<T> {
             Fault::Connection(Code::FRAME_UNEXPECTED, why)
         };
         match (ready!(self.frames.poll_next(cx))?, self.phase) {
-            (Some(Piece::Data(data)), Phase::Body) => {
+            (Some(FrameEvent::Data(data)), Phase::Body) => {
                 if let Some(left) = &mut self.left {
                     *left = left
                         .checked_sub(data.len() as u64)
@@ -145,7 +145,7 @@ impl<T> Received<T> {
                 }
                 Poll::Ready(Ok(Some(Frame::data(data))))
             }
-            (Some(Piece::Headers(block)), Phase::Body) => {
+            (Some(FrameEvent::Headers(block)), Phase::Body) => {
                 let trailers = fields::trailers(qpack::decode(&block, self.max_head_bytes)?)?;
                 if self.left.is_some_and(|left| left > 0) {
                     return Poll::Ready(Err(wrong_length()));
@@ -153,7 +153,7 @@ impl<T> Received<T> {
                 self.phase = Phase::Trailers;
                 Poll::Ready(Ok(Some(Frame::trailers(trailers))))
             }
-            (Some(Piece::Data(_)), _) => Poll::Ready(Err(unexpected("a body"))),
+            (Some(FrameEvent::Data(_)), _) => Poll::Ready(Err(unexpected("a body"))),
             (Some(_), _) => Poll::Ready(Err(unexpected("a head"))),
             (None, phase) => {
                 self.phase = Phase::Over;
@@ -167,7 +167,7 @@ impl<T> Received<T> {
     }
 }
 
-impl<T> Drop for Received<T> {
+impl<T> Drop for Http3Body<T> {
     fn drop(&mut self) {
         if self.phase != Phase::Over {
             self.given_up.set();
@@ -175,7 +175,7 @@ impl<T> Drop for Received<T> {
     }
 }
 
-impl<T: Send + Unpin> http_body::Body for Received<T> {
+impl<T: Send + Unpin> http_body::Body for Http3Body<T> {
     type Data = Bytes;
     type Error = BoxError;
 
@@ -212,7 +212,7 @@ impl<T: Send + Unpin> http_body::Body for Received<T> {
 mod tests {
     use http_body_util::BodyExt;
 
-    use super::super::frame::{Place, frame, kind};
+    use super::super::frame::{StreamKind, frame, kind};
     use super::super::loopback;
     use super::*;
 
@@ -222,18 +222,18 @@ mod tests {
         let (mut up, _down) = client.connection.open_bi().await.unwrap();
         up.write_all(&frame(kind::HEADERS, b"\0\0")).await.unwrap();
         let (_, recv) = server.accept_bi().await.unwrap();
-        let place = Place::Request {
+        let place = StreamKind::Request {
             role: Role::Server,
             max_head_bytes: 10,
         };
-        let mut frames = Frames::new(recv, place, None, Code::NO_ERROR);
+        let mut frames = FrameReader::new(recv, place, None, Code::NO_ERROR);
         assert_eq!(head(&mut frames, Role::Server, 10, None).await.unwrap(), []);
         up.reset(Code::REQUEST_CANCELLED.wire()).unwrap();
         // The reset goes out before what is on another stream.
         let (mut next, _down) = client.connection.open_bi().await.unwrap();
         next.write_all(b"x").await.unwrap();
         server.accept_bi().await.unwrap();
-        let body = Received::new(frames, server, 10, None, ()).check_empty();
+        let body = Http3Body::new(frames, server, 10, None, ()).check_empty();
         assert!(!http_body::Body::is_end_stream(&body));
         let read = body.collect().await;
         assert!(

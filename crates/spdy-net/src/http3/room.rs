@@ -35,11 +35,11 @@ const MAX_LAG_BYTES: u64 = 256 * 1024;
 
 /// The room of a connection. Clones are the same.
 #[derive(Clone, Debug)]
-pub(super) struct Room(Arc<Mutex<State>>);
+pub(super) struct SendBudget(Arc<Mutex<State>>);
 
 /// By urgency, 0 the most urgent; those that share behind those that do not; of these by what each had, bytes; and of equals in the
 /// order in which they began (RFC 9218 §10).
-type Place = (u8, bool, u64, u64);
+type ClaimKey = (u8, bool, u64, u64);
 
 #[derive(Debug)]
 struct State {
@@ -47,21 +47,21 @@ struct State {
     next: u64,
     /// Of those that share at each urgency, the most that one had had, bytes, when it had more: who comes begins there.
     had_bytes: BTreeMap<u8, u64>,
-    waiting: BTreeMap<Place, Waker>,
+    waiting: BTreeMap<ClaimKey, Waker>,
     /// The places of those of which QUIC took no more, by what they are known by.
-    blocked: BTreeMap<u64, Blocked>,
+    blocked: BTreeMap<u64, BlockedStream>,
     /// All that ever became free.
     released_bytes: u64,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Blocked {
-    place: Place,
+struct BlockedStream {
+    place: ClaimKey,
     /// QUIC woke it, and it has not tried since.
     is_called: bool,
 }
 
-impl Room {
+impl SendBudget {
     pub(super) fn new(bytes: usize) -> Self {
         Self(Arc::new(Mutex::new(State {
             free_bytes: bytes,
@@ -78,10 +78,10 @@ impl Room {
     }
 
     /// A place in the queue for it.
-    pub(super) fn queue(&self) -> Queue {
+    pub(super) fn queue(&self) -> BudgetClaim {
         let mut state = self.lock();
         state.next += 1;
-        Queue {
+        BudgetClaim {
             id: state.next,
             had: None,
             room: self.clone(),
@@ -113,13 +113,13 @@ impl State {
     }
 
     /// The first of those that QUIC woke.
-    fn called(&self) -> Option<Place> {
+    fn called(&self) -> Option<ClaimKey> {
         let called = self.blocked.values().filter(|blocked| blocked.is_called);
         called.map(|blocked| blocked.place).min()
     }
 
     /// Whether one at `place` goes before all that want room.
-    fn is_first(&self, place: Place) -> bool {
+    fn is_first(&self, place: ClaimKey) -> bool {
         let waiting = self.waiting.first_key_value().map(|(place, _)| *place);
         let others = waiting.into_iter().chain(self.called());
         others.min().is_none_or(|other| place < other)
@@ -128,12 +128,12 @@ impl State {
 
 /// Who is told that QUIC woke the writer of a body.
 #[derive(Debug)]
-pub(super) struct Caller {
-    room: Room,
+pub(super) struct QuicWakeNotifier {
+    room: SendBudget,
     id: u64,
 }
 
-impl Caller {
+impl QuicWakeNotifier {
     /// It was woken: until it has tried, nobody goes before it who is behind it.
     pub(super) fn call(&self) {
         if let Some(blocked) = self.room.lock().blocked.get_mut(&self.id) {
@@ -144,25 +144,25 @@ impl Caller {
 
 /// Who sends a body. Dropped, it keeps out nobody.
 #[derive(Debug)]
-pub(super) struct Queue {
-    room: Room,
+pub(super) struct BudgetClaim {
+    room: SendBudget,
     /// What it is known by, whatever its place: the later began later.
     id: u64,
     /// The urgency at which it shares, and what it had there, bytes, counted as if it had been there from the first.
     had: Option<(u8, u64)>,
-    waits_at: Option<Place>,
+    waits_at: Option<ClaimKey>,
 }
 
-impl Queue {
+impl BudgetClaim {
     /// Who is to be told when QUIC wakes the writer.
-    pub(super) fn caller(&self) -> Caller {
-        Caller {
+    pub(super) fn caller(&self) -> QuicWakeNotifier {
+        QuicWakeNotifier {
             room: self.room.clone(),
             id: self.id,
         }
     }
 
-    fn place(&self, state: &State, precedence: HttpPriority) -> Place {
+    fn place(&self, state: &State, precedence: HttpPriority) -> ClaimKey {
         let (urgency, is_shared) = (precedence.urgency, precedence.incremental);
         let others = state.had_bytes.get(&urgency).copied().unwrap_or(0);
         let had = match self.had {
@@ -187,7 +187,7 @@ impl Queue {
         let mut state = self.room.lock();
         let place = self.place(&state, precedence);
         let is_called = false;
-        let blocked = Blocked { place, is_called };
+        let blocked = BlockedStream { place, is_called };
         state.blocked.insert(self.id, blocked);
     }
 
@@ -199,7 +199,7 @@ impl Queue {
         precedence: HttpPriority,
         data: &Bytes,
         most: usize,
-    ) -> Poll<Piece> {
+    ) -> Poll<BudgetedPiece> {
         let mut state = self.room.lock();
         if let Some(place) = self.waits_at.take() {
             state.waiting.remove(&place);
@@ -219,7 +219,7 @@ impl Queue {
         state.wake_first();
         drop(state);
         let mut taken = data.slice(..len);
-        let mut piece = Piece {
+        let mut piece = BudgetedPiece {
             room: self.room.clone(),
             grains: Vec::with_capacity(len.div_ceil(BUDGET_CHUNK_BYTES)),
             shares: Vec::with_capacity(len.div_ceil(BUDGET_CHUNK_BYTES)),
@@ -231,13 +231,13 @@ impl Queue {
             let room = self.room.clone();
             piece
                 .grains
-                .push(Bytes::from_owner(Held { bytes, share, room }));
+                .push(Bytes::from_owner(BudgetedBytes { bytes, share, room }));
         }
         Poll::Ready(piece)
     }
 }
 
-impl Drop for Queue {
+impl Drop for BudgetClaim {
     fn drop(&mut self) {
         let mut state = self.room.lock();
         if let Some(place) = self.waits_at {
@@ -254,15 +254,15 @@ impl Drop for Queue {
 
 /// A piece of a body that has room.
 #[derive(Debug)]
-pub(super) struct Piece {
-    room: Room,
+pub(super) struct BudgetedPiece {
+    room: SendBudget,
     /// Its bytes.
     pub(super) grains: Vec<Bytes>,
     /// Of each grain how much room it takes up, bytes.
     shares: Vec<Arc<AtomicUsize>>,
 }
 
-impl Piece {
+impl BudgetedPiece {
     pub(super) fn len(&self) -> usize {
         self.grains.iter().map(Bytes::len).sum()
     }
@@ -282,19 +282,19 @@ impl Piece {
 }
 
 /// Bytes that take up room.
-struct Held {
+struct BudgetedBytes {
     bytes: Bytes,
     share: Arc<AtomicUsize>,
-    room: Room,
+    room: SendBudget,
 }
 
-impl AsRef<[u8]> for Held {
+impl AsRef<[u8]> for BudgetedBytes {
     fn as_ref(&self) -> &[u8] {
         &self.bytes
     }
 }
 
-impl Drop for Held {
+impl Drop for BudgetedBytes {
     fn drop(&mut self) {
         let mut state = self.room.lock();
         let share = self.share.load(Ordering::Relaxed);
@@ -316,11 +316,11 @@ mod tests {
     }
 
     fn piece(
-        queue: &mut Queue,
+        queue: &mut BudgetClaim,
         precedence: HttpPriority,
         data: &Bytes,
         most: usize,
-    ) -> Option<Piece> {
+    ) -> Option<BudgetedPiece> {
         let mut cx = Context::from_waker(Waker::noop());
         match queue.poll_reserve(&mut cx, precedence, data, most) {
             Poll::Ready(piece) => {
@@ -331,13 +331,13 @@ mod tests {
         }
     }
 
-    fn take(queue: &mut Queue, urgency: u8, data: &mut Bytes) -> Option<Bytes> {
+    fn take(queue: &mut BudgetClaim, urgency: u8, data: &mut Bytes) -> Option<Bytes> {
         piece(queue, of(urgency, false), data, 4)?.grains.pop()
     }
 
     #[test]
     fn incremental_streams_alternate_after_non_incremental_ones() {
-        let room = Room::new(4);
+        let room = SendBudget::new(4);
         let (mut one, mut two, mut whole) = (room.queue(), room.queue(), room.queue());
         let data = Bytes::from(vec![7; 100]);
         let mut held = piece(&mut one, of(3, true), &data, 4);
@@ -358,13 +358,13 @@ mod tests {
     }
 
     /// Whether `queue` has its try; QUIC then takes so many bytes of what it has, and no more.
-    fn tries(queue: &mut Queue, taken: usize) -> bool {
+    fn tries(queue: &mut BudgetClaim, taken: usize) -> bool {
         let (mut cx, data) = (
             Context::from_waker(Waker::noop()),
             Bytes::from_static(b"data"),
         );
         let tried = queue.poll_reserve(&mut cx, of(3, true), &data, 4);
-        let is_first = tried.map(Piece::give_back).is_ready();
+        let is_first = tried.map(BudgetedPiece::give_back).is_ready();
         if is_first {
             queue.took(taken);
             queue.blocked(of(3, true));
@@ -374,11 +374,11 @@ mod tests {
 
     #[test]
     fn woken_streams_keep_their_order_least_served_first() {
-        let room = Room::new(100);
+        let room = SendBudget::new(100);
         let [mut one, mut two, mut three] = [(); 3].map(|()| room.queue());
-        let callers = [&one, &two, &three].map(Queue::caller);
+        let callers = [&one, &two, &three].map(BudgetClaim::caller);
         assert!(tries(&mut one, 4) && tries(&mut two, 0) && tries(&mut three, 4));
-        callers.iter().for_each(Caller::call);
+        callers.iter().for_each(QuicWakeNotifier::call);
         assert!(!tries(&mut three, 4) && !tries(&mut one, 4));
         assert!(tries(&mut two, 4), "it had nothing the last time");
         assert!(!tries(&mut three, 4), "another had its piece before");
@@ -396,7 +396,7 @@ mod tests {
     /// By turns the second had twice as much, and who came late waited until it had had as much as all before.
     #[test]
     fn incremental_streams_get_equal_bytes_also_latecomers() {
-        let (room, data) = (Room::new(0), Bytes::from_static(b"data"));
+        let (room, data) = (SendBudget::new(0), Bytes::from_static(b"data"));
         let mut queues = [(); 3].map(|()| room.queue());
         let (mut held, mut had) = (Vec::new(), [0; 3]);
         let mut pass = |among: usize, bytes: usize| {
@@ -404,7 +404,7 @@ mod tests {
                 room.lock().free_bytes = free_bytes;
                 for (queue, had) in queues[..among].iter_mut().zip(&mut had) {
                     let taken = piece(queue, of(3, true), &data, 4);
-                    *had += taken.as_ref().map_or(0, Piece::len);
+                    *had += taken.as_ref().map_or(0, BudgetedPiece::len);
                     held.extend(taken);
                 }
             }
@@ -422,7 +422,7 @@ mod tests {
 
     #[test]
     fn a_long_stream_keeps_its_share_beside_many_short_ones() {
-        let (room, data) = (Room::new(0), Bytes::from_static(b"data"));
+        let (room, data) = (SendBudget::new(0), Bytes::from_static(b"data"));
         let (mut lasting, mut had) = (room.queue(), [0; 2]);
         let (mut held, mut next) = (Vec::new(), room.queue());
         for _ in 0..100 {
@@ -430,7 +430,7 @@ mod tests {
                 room.lock().free_bytes = free_bytes;
                 for (queue, had) in [&mut lasting, &mut next].into_iter().zip(&mut had) {
                     let taken = piece(queue, of(3, true), &data, 4);
-                    *had += taken.as_ref().map_or(0, Piece::len);
+                    *had += taken.as_ref().map_or(0, BudgetedPiece::len);
                     held.extend(taken);
                 }
             }
@@ -443,13 +443,13 @@ mod tests {
 
     #[test]
     fn a_stream_without_window_catches_up_within_a_limit() {
-        let room = Room::new(100);
+        let room = SendBudget::new(100);
         let [mut one, mut two] = [(); 2].map(|()| room.queue());
-        let callers = [&one, &two].map(Queue::caller);
+        let callers = [&one, &two].map(BudgetClaim::caller);
         assert!(tries(&mut one, 1));
         assert!((0..100).all(|_| tries(&mut two, 64 * 1024)));
         let mut made_good = 0;
-        callers.iter().for_each(Caller::call);
+        callers.iter().for_each(QuicWakeNotifier::call);
         while tries(&mut one, 1024) {
             made_good += 1024;
             callers[0].call();
@@ -462,7 +462,7 @@ mod tests {
 
     #[test]
     fn returned_budget_is_free_and_is_no_progress() {
-        let room = Room::new(10_000);
+        let room = SendBudget::new(10_000);
         let data = Bytes::from(vec![7; 10_000]);
         let mut all = piece(&mut room.queue(), of(3, false), &data, 10_000).expect("there is room");
         let taken = [all.grains[0].split_to(4_096), all.grains[1].split_to(1)];
@@ -476,7 +476,7 @@ mod tests {
 
     #[test]
     fn a_piece_becomes_free_grain_by_grain() {
-        let room = Room::new(100_000);
+        let room = SendBudget::new(100_000);
         let data = Bytes::from(vec![7; 10_000]);
         let mut all = piece(&mut room.queue(), of(3, false), &data, 9_000).expect("there is room");
         assert_eq!(all.len(), 9_000);
@@ -488,7 +488,7 @@ mod tests {
 
     #[test]
     fn freed_budget_goes_to_the_most_urgent_then_the_oldest() {
-        let room = Room::new(8);
+        let room = SendBudget::new(8);
         let (mut low, mut equal, mut urgent) = (room.queue(), room.queue(), room.queue());
         let mut data = [(); 3].map(|()| Bytes::from(vec![7; 100]));
         let held = [(); 2].map(|()| take(&mut low, 5, &mut data[0]).expect("there is room"));

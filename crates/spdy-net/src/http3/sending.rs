@@ -17,9 +17,9 @@ use super::fault::Fault;
 use super::fields;
 use super::frame::{frame, kind, put_head};
 use super::qpack::{self, Field};
-use super::room::{Piece, Room};
+use super::room::{BudgetedPiece, SendBudget};
 use super::watch::StreamObserver;
-use crate::stall::Stall;
+use crate::stall::ProgressTimeout;
 use crate::turns::HttpPriority;
 
 /// The most of a body that is handed to QUIC at once, bytes; a frame each.
@@ -27,13 +27,13 @@ const PIECE_BYTES: usize = 32 * 1024;
 
 /// The sending side of a stream. Dropped before its end, it is reset: quinn would end it, and half a body pass for a
 /// whole one.
-pub(super) struct Sending {
+pub(super) struct SendingStream {
     stream: quinn::SendStream,
     watch: Option<StreamObserver>,
     /// On its way: bytes that QUIC has not taken.
     queue: Vec<Bytes>,
     /// How long the peer may take nothing, or a trickle; `None`: as long as it likes.
-    stall: Option<Stall>,
+    stall: Option<ProgressTimeout>,
     bell: Arc<WakeDetector>,
     /// Field sections that the peer takes, bytes.
     max_field_section: Arc<AtomicU64>,
@@ -42,14 +42,14 @@ pub(super) struct Sending {
 
 /// Why QUIC takes no more of a stream.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-enum Blocked {
+enum BlockCause {
     /// Others had what the connection's window had room for.
     Behind,
     /// The stream's own window, or the connection's.
     Unknown,
 }
 
-impl Blocked {
+impl BlockCause {
     /// Of one that QUIC woke, or did not, and took nothing of.
     fn of(is_woken: bool) -> Self {
         match is_woken {
@@ -73,12 +73,12 @@ fn quic_priority(precedence: HttpPriority, stream_id: u64) -> i32 {
     level + PLACES - 1 - age.min(PLACES - 2)
 }
 
-impl Sending {
+impl SendingStream {
     pub(super) fn new(
         stream: quinn::SendStream,
         watch: Option<StreamObserver>,
         precedence: HttpPriority,
-        stall: Option<Stall>,
+        stall: Option<ProgressTimeout>,
         max_field_section: Arc<AtomicU64>,
     ) -> Self {
         let sending = Self {
@@ -112,7 +112,11 @@ impl Sending {
     }
 
     /// Sends a head or trailers, if the peer takes as many bytes; or queues them before what comes next.
-    pub(super) async fn headers(&mut self, fields: &[Field], room: &Room) -> Result<(), Fault> {
+    pub(super) async fn headers(
+        &mut self,
+        fields: &[Field],
+        room: &SendBudget,
+    ) -> Result<(), Fault> {
         if !self.takes(fields) {
             let most = self.max_field_section.load(Ordering::Relaxed);
             let len = qpack::section_len(fields);
@@ -144,20 +148,20 @@ impl Sending {
     fn write(
         &mut self,
         cx: &mut Context<'_>,
-        mut piece: Piece,
-    ) -> Result<(usize, Option<Blocked>), Fault> {
+        mut piece: BudgetedPiece,
+    ) -> Result<(usize, Option<BlockCause>), Fault> {
         let (len, queued) = (piece.len(), self.queue.len());
         let mut bytes = std::mem::take(&mut self.queue);
         bytes.append(&mut piece.grains);
         let waker = self.bell.waker(cx);
         let mut by_quic = Context::from_waker(&waker);
-        let (mut blocked, mut on_wake) = (None, Blocked::of(self.bell.rang()));
+        let (mut blocked, mut on_wake) = (None, BlockCause::of(self.bell.rang()));
         while blocked.is_none() && bytes.iter().any(|bytes| !bytes.is_empty()) {
             let writing = pin!(self.stream.write_chunks(&mut bytes)).poll(&mut by_quic);
             match writing {
                 Poll::Ready(written) => {
                     self.moved(written?.bytes);
-                    on_wake = Blocked::Unknown;
+                    on_wake = BlockCause::Unknown;
                 }
                 Poll::Pending => blocked = Some(on_wake),
             }
@@ -171,18 +175,18 @@ impl Sending {
     fn poll_queue(
         &mut self,
         cx: &mut Context<'_>,
-        room: &Room,
+        room: &SendBudget,
         released: &mut u64,
     ) -> Poll<Result<(), Fault>> {
         let waker = self.bell.waker(cx);
         let mut by_quic = Context::from_waker(&waker);
-        let mut on_wake = Blocked::of(self.bell.rang());
+        let mut on_wake = BlockCause::of(self.bell.rang());
         while !self.is_queue_empty() {
             let writing = pin!(self.stream.write_chunks(&mut self.queue)).poll(&mut by_quic);
             match writing {
                 Poll::Ready(Ok(written)) => {
                     self.moved(written.bytes);
-                    on_wake = Blocked::Unknown;
+                    on_wake = BlockCause::Unknown;
                 }
                 Poll::Ready(Err(error)) => return Poll::Ready(Err(error.into())),
                 Poll::Pending => return self.poll_blocked(cx, on_wake, room, released).map(Err),
@@ -195,13 +199,13 @@ impl Sending {
     fn poll_blocked(
         &mut self,
         cx: &mut Context<'_>,
-        blocked: Blocked,
-        room: &Room,
+        blocked: BlockCause,
+        room: &SendBudget,
         released: &mut u64,
     ) -> Poll<Fault> {
         match blocked {
-            Blocked::Behind => self.poll_standstill(cx, room, released),
-            Blocked::Unknown => self.poll_stall(cx),
+            BlockCause::Behind => self.poll_standstill(cx, room, released),
+            BlockCause::Unknown => self.poll_stall(cx),
         }
     }
 
@@ -223,7 +227,7 @@ impl Sending {
     fn poll_standstill(
         &mut self,
         cx: &mut Context<'_>,
-        room: &Room,
+        room: &SendBudget,
         released: &mut u64,
     ) -> Poll<Fault> {
         let so_far = room.released_bytes();
@@ -264,7 +268,7 @@ impl Sending {
     /// prove nothing: it may say again and again what it said before.
     pub(super) async fn delivered(
         mut self,
-        room: &Room,
+        room: &SendBudget,
         precedence: impl Fn(&mut Context<'_>) -> HttpPriority,
     ) -> Result<(), Fault> {
         let mut released = room.released_bytes();
@@ -283,7 +287,7 @@ impl Sending {
     pub(super) async fn body(
         &mut self,
         mut body: Body,
-        room: &Room,
+        room: &SendBudget,
         precedence: impl Fn(&mut Context<'_>) -> HttpPriority,
     ) -> Result<(), Fault> {
         // `framed` is what is left of a frame whose head is said already.
@@ -342,7 +346,7 @@ impl Sending {
     }
 }
 
-impl Drop for Sending {
+impl Drop for SendingStream {
     fn drop(&mut self) {
         if let Some(code) = self.parting {
             let _ = self.stream.reset(code.wire()); // one that is gone is reset enough
@@ -353,7 +357,7 @@ impl Drop for Sending {
 /// The watch of a stream, where there is one.
 pub(super) fn stream_observer(
     stream: &quinn::SendStream,
-    counters: &Arc<crate::byte_count::Counters>,
+    counters: &Arc<crate::byte_count::HeaderByteCounters>,
     tap: Option<crate::tap::ConnectionTap>,
 ) -> StreamObserver {
     StreamObserver {

@@ -29,25 +29,25 @@ use tokio::sync::oneshot;
 
 use super::closer::Closer;
 use super::code::Code;
-use super::control::{self, Role, Said};
+use super::control::{self, ControlEvent, Role};
 use super::fault::{Fault, is_graceful};
 use super::fields;
 use super::floods::FloodBudget;
-use super::frame::{Frames, Place};
-use super::receiving::{Received, head};
-use super::room::Room;
-use super::sending::Sending;
+use super::frame::{FrameReader, StreamKind};
+use super::receiving::{Http3Body, head};
+use super::room::SendBudget;
+use super::sending::SendingStream;
 use crate::connection::drop_connection_headers;
 use crate::early_hints::EarlyHints;
 use crate::error::ConnectionError;
-use crate::handler::{Arrival, Handler};
+use crate::handler::{Handler, RequestInfo};
 use crate::held_back;
-use crate::idle::Idle;
+use crate::idle::IdleTracker;
 use crate::limit::ConnectionLimit;
 use crate::protocol::Protocol;
 use crate::quic::SEND_WINDOW_BYTES;
 use crate::serve::{ServeContext, ServerOptions};
-use crate::stall::Stall;
+use crate::stall::ProgressTimeout;
 use crate::turns::{HttpPriority, PRIORITY_HEADER};
 
 /// Priorities that are told before the streams they are for; past it those of the last streams go.
@@ -61,10 +61,10 @@ const NEXT_STREAM: u64 = 4;
 
 /// What PRIORITY_UPDATE said. Clones are the same.
 #[derive(Clone, Default)]
-struct Priorities(Arc<Mutex<Told>>);
+struct PriorityUpdates(Arc<Mutex<PriorityState>>);
 
 #[derive(Default)]
-struct Told {
+struct PriorityState {
     /// Streams from this one on have not begun.
     next: u64,
     said: BTreeMap<u64, HttpPriority>,
@@ -72,8 +72,8 @@ struct Told {
     open: BTreeMap<u64, Waker>,
 }
 
-impl Priorities {
-    fn lock(&self) -> MutexGuard<'_, Told> {
+impl PriorityUpdates {
+    fn lock(&self) -> MutexGuard<'_, PriorityState> {
         self.0.lock()
     }
 
@@ -128,15 +128,18 @@ pub(crate) async fn serve(
         stop,
         ..
     } = terms;
-    let (priorities, room) = (Priorities::default(), Room::new(SEND_WINDOW_BYTES));
+    let (priorities, room) = (
+        PriorityUpdates::default(),
+        SendBudget::new(SEND_WINDOW_BYTES),
+    );
     let (goaway, say_goaway) = oneshot::channel();
     let mut goaway = Some(goaway);
     let max_field_section = Arc::new(AtomicU64::new(u64::MAX));
     let (told, most) = (priorities.clone(), max_field_section.clone());
     let hear = move |said| match said {
-        Said::Priority(id, field) => told.tell(id, HttpPriority::parse(&field)),
-        Said::MaxFieldSection(limit) => most.store(limit, Ordering::Relaxed),
-        Said::Goaway(_) => {} // of pushes, and there are none
+        ControlEvent::Priority(id, field) => told.tell(id, HttpPriority::parse(&field)),
+        ControlEvent::MaxFieldSection(limit) => most.store(limit, Ordering::Relaxed),
+        ControlEvent::Goaway(_) => {} // of pushes, and there are none
     };
     let floods = FloodBudget::new(runtime.clone(), options.hits.clone());
     let speaking = control::speak(connection.clone(), options.max_head_bytes, say_goaway);
@@ -146,7 +149,7 @@ pub(crate) async fn serve(
         connection.clone(),
         |it| async { Some((it.accept_bi().await, it)) },
     ));
-    let idle = Idle::start(runtime.clone(), options.idle_timeout);
+    let idle = IdleTracker::start(runtime.clone(), options.idle_timeout);
     let mut expired = Box::pin(idle.expired());
     let (mut stopped, mut wanted) = (stop.wait(), options.seat.wanted());
     let mut parting = None;
@@ -180,7 +183,7 @@ pub(crate) async fn serve(
                     floods.opened_stream();
                     priorities.begin(id);
                     next_stream = id + NEXT_STREAM;
-                    let answering = Answering {
+                    let answering = ExchangeContext {
                         handler: handler.clone(),
                         options: options.clone(),
                         runtime: runtime.clone(),
@@ -203,8 +206,8 @@ pub(crate) async fn serve(
                 Poll::Ready(None) | Poll::Pending => {}
             }
             match answers.poll_next_unpin(cx) {
-                Poll::Ready(Some(Ok(Answered::Fairly))) => {}
-                Poll::Ready(Some(Ok(Answered::Spoiled))) => {
+                Poll::Ready(Some(Ok(ExchangeOutcome::Fairly))) => {}
+                Poll::Ready(Some(Ok(ExchangeOutcome::Spoiled))) => {
                     if let Err(flood) = floods.spoiled_stream() {
                         return Poll::Ready(Some(flood));
                     }
@@ -242,7 +245,7 @@ pub(crate) async fn serve(
 }
 
 /// What became of an exchange.
-enum Answered {
+enum ExchangeOutcome {
     /// It was answered; if not to the end, the client was not at fault, or was slow.
     Fairly,
     /// The client gave it up before its answer was complete, or made us reset it.
@@ -250,35 +253,35 @@ enum Answered {
 }
 
 /// What answering takes.
-struct Answering {
+struct ExchangeContext {
     handler: Arc<dyn Handler>,
     options: ServerOptions,
     runtime: SharedRuntime,
     closer: Closer,
-    priorities: Priorities,
-    room: Room,
+    priorities: PriorityUpdates,
+    room: SendBudget,
     floods: FloodBudget,
-    idle: Idle,
+    idle: IdleTracker,
     /// Field sections that the client takes, bytes.
     max_field_section: Arc<AtomicU64>,
 }
 
-impl Answering {
+impl ExchangeContext {
     /// One exchange; an error is one of the whole connection.
     async fn answer(
         self,
         send: quinn::SendStream,
         recv: quinn::RecvStream,
-    ) -> Result<Answered, Fault> {
+    ) -> Result<ExchangeOutcome, Fault> {
         let max_head_bytes = self.options.max_head_bytes;
-        let place = Place::Request {
+        let place = StreamKind::Request {
             role: Role::Server,
             max_head_bytes,
         };
         let mut frames =
-            Frames::new(recv, place, None, Code::NO_ERROR).counted(Some(self.floods.clone()));
-        let stall = Stall::for_writes(self.runtime.clone(), &self.options);
-        let mut sending = Sending::new(
+            FrameReader::new(recv, place, None, Code::NO_ERROR).counted(Some(self.floods.clone()));
+        let stall = ProgressTimeout::for_writes(self.runtime.clone(), &self.options);
+        let mut sending = SendingStream::new(
             send,
             None,
             HttpPriority::default(),
@@ -286,7 +289,7 @@ impl Answering {
             self.max_field_section.clone(),
         );
         match self.exchange(&mut frames, &mut sending).await {
-            Ok(Begun {
+            Ok(ParsedRequest {
                 head,
                 len,
                 precedence,
@@ -300,13 +303,17 @@ impl Answering {
                 tracing::debug!(%fault, "a request was not answered");
                 frames.part_with(fault.code());
                 sending.part_with(fault.code());
-                Ok(Answered::Spoiled)
+                Ok(ExchangeOutcome::Spoiled)
             }
         }
     }
 
     /// Reads the head.
-    async fn exchange(&self, frames: &mut Frames, sending: &mut Sending) -> Result<Begun, Fault> {
+    async fn exchange(
+        &self,
+        frames: &mut FrameReader,
+        sending: &mut SendingStream,
+    ) -> Result<ParsedRequest, Fault> {
         let (runtime, patience) = (&self.runtime, self.options.head_timeout);
         let deadline = runtime.sleep_until(runtime.now() + patience);
         let most = self.options.max_head_bytes;
@@ -325,7 +332,7 @@ impl Answering {
         let field = field.and_then(|field| field.to_str().ok());
         let precedence = field.map_or_else(HttpPriority::default, HttpPriority::parse);
         sending.set_precedence(precedence);
-        Ok(Begun {
+        Ok(ParsedRequest {
             head,
             len,
             precedence,
@@ -333,7 +340,7 @@ impl Answering {
     }
 
     /// Sends a head of 1xx, if the client takes one of that length.
-    async fn inform(&self, head: Response<()>, sending: &mut Sending) -> Result<(), Fault> {
+    async fn inform(&self, head: Response<()>, sending: &mut SendingStream) -> Result<(), Fault> {
         let (head, ()) = head.into_parts();
         let fields = fields::of_response(&head);
         match sending.takes(&fields) {
@@ -345,23 +352,23 @@ impl Answering {
     /// Has the request answered, and sends that.
     async fn respond(
         self,
-        frames: Frames,
-        mut sending: Sending,
+        frames: FrameReader,
+        mut sending: SendingStream,
         mut head: http::request::Parts,
         len: Option<u64>,
         precedence: HttpPriority,
-    ) -> Result<Answered, Fault> {
+    ) -> Result<ExchangeOutcome, Fault> {
         let id = sending.id();
         let precedence = self.priorities.of(id).unwrap_or(precedence);
         sending.set_precedence(precedence);
-        head.extensions.insert(Arrival {
+        head.extensions.insert(RequestInfo {
             protocol: Protocol::Http3,
             secure: true,
             priority: Priority::new(precedence.urgency),
         });
         let is_head = head.method == Method::HEAD;
         let max_head_bytes = self.options.max_head_bytes;
-        let received = Received::new(frames, self.closer.clone(), max_head_bytes, len, ());
+        let received = Http3Body::new(frames, self.closer.clone(), max_head_bytes, len, ());
         let body = Body::wrap(received.check_empty());
         let (early, mut interim) = EarlyHints::over_http3();
         let body = held_back::send_continue_on_read(body, &head.headers, &early);
@@ -377,9 +384,9 @@ impl Answering {
                     response = Some(answer);
                 }
                 match interim.poll_recv(cx) {
-                    Poll::Ready(Some(head)) => Poll::Ready(Next::Interim(head)),
+                    Poll::Ready(Some(head)) => Poll::Ready(HandlerOutput::Interim(head)),
                     Poll::Ready(None) | Poll::Pending => match response.take() {
-                        Some(answer) => Poll::Ready(Next::Answer(answer)),
+                        Some(answer) => Poll::Ready(HandlerOutput::Answer(answer)),
                         None => Poll::Pending,
                     },
                 }
@@ -387,14 +394,14 @@ impl Answering {
             let given_up = Box::pin(sending.stopped());
             let next = match select(next, given_up).await {
                 Either::Left((next, _)) => next,
-                Either::Right(_) => return Ok(Answered::Spoiled), // nobody wants the answer
+                Either::Right(_) => return Ok(ExchangeOutcome::Spoiled), // nobody wants the answer
             };
             match next {
-                Next::Answer(response) => break response,
-                Next::Interim(head) => match self.inform(head, &mut sending).await {
+                HandlerOutput::Answer(response) => break response,
+                HandlerOutput::Interim(head) => match self.inform(head, &mut sending).await {
                     Ok(()) => {}
                     Err(fault @ (Fault::Connection(..) | Fault::Lost(_))) => return Err(fault),
-                    Err(_) => return Ok(Answered::Spoiled),
+                    Err(_) => return Ok(ExchangeOutcome::Spoiled),
                 },
             }
         };
@@ -415,15 +422,15 @@ impl Answering {
             Ok(()) => {
                 // Who takes nothing of a connection has no use for it.
                 sending.delivered(&self.room, precedence).await?;
-                Ok(Answered::Fairly)
+                Ok(ExchangeOutcome::Fairly)
             }
             Err(Fault::Lost(lost)) => Err(Fault::Lost(lost)),
             Err(fault) => {
                 tracing::debug!(%fault, "a response was not sent to its end");
                 sending.part_with(fault.code());
                 Ok(match fault {
-                    Fault::Ended(_) => Answered::Spoiled,
-                    _ => Answered::Fairly,
+                    Fault::Ended(_) => ExchangeOutcome::Spoiled,
+                    _ => ExchangeOutcome::Fairly,
                 })
             }
         }
@@ -431,13 +438,13 @@ impl Answering {
 }
 
 /// What a handler gives.
-enum Next {
+enum HandlerOutput {
     Interim(Response<()>),
     Answer(Response<Body>),
 }
 
 /// A request whose head is read.
-struct Begun {
+struct ParsedRequest {
     head: http::request::Parts,
     /// What the head says of the body's length.
     len: Option<u64>,
@@ -467,7 +474,7 @@ mod tests {
 
     #[test]
     fn of_too_many_early_priorities_the_last_streams_are_dropped() {
-        let priorities = Priorities::default();
+        let priorities = PriorityUpdates::default();
         let last = MAX_EARLY_PRIORITIES as u64 * NEXT_STREAM;
         let ids = (0..=MAX_EARLY_PRIORITIES as u64).map(|nth| nth * NEXT_STREAM);
         ids.rev().for_each(|id| priorities.tell(id, URGENT));
@@ -478,7 +485,7 @@ mod tests {
 
     #[test]
     fn priority_updates_reach_open_streams_only() {
-        let priorities = Priorities::default();
+        let priorities = PriorityUpdates::default();
         priorities.begin(0);
         let heard = Arc::new(Heard::default());
         let waker = Waker::from(heard.clone());

@@ -114,7 +114,7 @@ pub(super) const STATIC_TABLE: [(&str, &str); 99] = [
 
 /// Where a field stands: itself, or at least its name.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(super) enum Found {
+pub(super) enum TableMatch {
     /// Name and value.
     Field(usize),
     /// The name, at the first of its entries.
@@ -122,16 +122,16 @@ pub(super) enum Found {
 }
 
 /// Looks a field up; `None` if not even its name is there.
-pub(super) fn find(name: &[u8], value: &[u8]) -> Option<Found> {
+pub(super) fn find(name: &[u8], value: &[u8]) -> Option<TableMatch> {
     let mut first = None;
     for (index, (known, its_value)) in STATIC_TABLE.iter().enumerate() {
         if known.as_bytes() != name {
             continue;
         }
         if its_value.as_bytes() == value {
-            return Some(Found::Field(index));
+            return Some(TableMatch::Field(index));
         }
-        first = first.or(Some(Found::Name(index)));
+        first = first.or(Some(TableMatch::Name(index)));
     }
     first
 }

@@ -7,14 +7,14 @@ use spdy_session::observe::Direction;
 
 use super::frame::kind;
 use super::qpack::Field;
-use crate::byte_count::Counters;
-use crate::tap::{ConnectionTap, Seen};
+use crate::byte_count::HeaderByteCounters;
+use crate::tap::{ConnectionTap, TapEvent};
 
 /// One stream under observation.
 #[derive(Clone, Debug)]
 pub(super) struct StreamObserver {
     pub(super) stream_id: u64,
-    pub(super) counters: Arc<Counters>,
+    pub(super) counters: Arc<HeaderByteCounters>,
     pub(super) tap: Option<ConnectionTap>,
 }
 
@@ -29,7 +29,7 @@ impl StreamObserver {
             let stream_id = self.stream_id;
             tap.show(
                 direction,
-                &Seen::Http3Frame {
+                &TapEvent::Http3Frame {
                     stream_id,
                     kind,
                     len_bytes,
@@ -46,7 +46,7 @@ impl StreamObserver {
             let stream_id = self.stream_id;
             tap.show(
                 direction,
-                &Seen::Http3Headers {
+                &TapEvent::Http3Headers {
                     stream_id,
                     fields: &fields,
                 },

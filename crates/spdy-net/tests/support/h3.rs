@@ -25,7 +25,7 @@ use tokio::sync::mpsc;
 use super::{echo, quiet, runtime};
 
 /// A server at some port of loopback, and what it takes to reach it.
-pub(crate) struct World {
+pub(crate) struct TestServer {
     pub(crate) ca: LocalCa,
     pub(crate) identity: Identity,
     pub(crate) address: SocketAddr,
@@ -37,7 +37,7 @@ pub(crate) struct World {
 pub(crate) const LOOPBACK: SocketAddr =
     SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), 0);
 
-impl World {
+impl TestServer {
     pub(crate) fn serve(handler: impl Handler, options: ServerOptions) -> Self {
         Self::serve_in(runtime(), handler, options)
     }

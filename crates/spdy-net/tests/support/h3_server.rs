@@ -20,7 +20,7 @@ use super::{quiet, runtime};
 pub(crate) const OK: &[u8] = &[0x01, 0x03, 0x00, 0x00, 0xd9];
 
 /// A server's end of QUIC, its control stream, and our client's connection to it.
-pub(crate) struct Met {
+pub(crate) struct ClientServerPair {
     pub(crate) client: Connection,
     pub(crate) server: quinn::Connection,
     pub(crate) control: quinn::SendStream,
@@ -28,7 +28,7 @@ pub(crate) struct Met {
 }
 
 /// Connects client and server; the client may have `max_requests` requests open.
-pub(crate) async fn meet(max_requests: u32) -> Met {
+pub(crate) async fn meet(max_requests: u32) -> ClientServerPair {
     let mut transport = quinn::TransportConfig::default();
     transport.max_concurrent_bidi_streams(max_requests.into());
     connect_pair_in(runtime(), transport).await
@@ -38,7 +38,7 @@ pub(crate) async fn meet(max_requests: u32) -> Met {
 pub(crate) async fn connect_pair_in(
     runtime: SharedRuntime,
     transport: quinn::TransportConfig,
-) -> Met {
+) -> ClientServerPair {
     let ca = LocalCa::generate(KeyKind::EcdsaP256).unwrap();
     let identity = ca.issue(&["localhost".to_owned()], &[]).unwrap();
     let chain = rustls::pki_types::CertificateDer::pem_slice_iter(identity.chain_pem().as_bytes())
@@ -66,7 +66,7 @@ pub(crate) async fn connect_pair_in(
     let client = Connection::start_http3(connected.unwrap().0, 0, &options, &runtime);
     let mut control = server.open_uni().await.unwrap();
     control.write_all(CONTROL).await.unwrap();
-    Met {
+    ClientServerPair {
         client,
         server,
         control,

@@ -13,7 +13,7 @@ use spdy::runtime::{SharedRuntime, TokioRuntime};
 use spdy_frame::version::Version;
 use spdy_net::certificates::{KeyKind, LocalCa};
 use spdy_net::connection::{ClientOptions, Connection};
-use spdy_net::handler::{Arrival, Handler};
+use spdy_net::handler::{Handler, RequestInfo};
 use spdy_net::latch::Latch;
 use spdy_net::network::BoxIo;
 use spdy_net::protocol::Protocol;
@@ -150,7 +150,7 @@ pub(crate) async fn echo(request: Request<Body>) -> Response<Body> {
     let (head, body) = request.into_parts();
     let arrival = *head
         .extensions
-        .get::<Arrival>()
+        .get::<RequestInfo>()
         .expect("every request says how it came");
     let asked: usize = head.uri.path().trim_start_matches('/').parse().unwrap_or(0);
     let body = match head.method {

@@ -8,14 +8,14 @@ use std::time::Duration;
 use spdy_clock::Instant;
 
 use super::config::LossDetection;
-use super::scoreboard::Sent;
+use super::scoreboard::SentSegment;
 use super::sender::{DUPLICATE_THRESHOLD, Fin, Phase, Sender};
 use super::tlp::ProbeEvidence;
 use crate::segment::Segment;
 
 /// What one acknowledgement told.
 #[derive(Clone, Debug, Default)]
-pub(super) struct News {
+pub(super) struct AckSummary {
     pub(super) una_advanced: bool,
     /// Segments delivered for the first time, by their SACK.
     pub(super) sacked: u32,
@@ -41,7 +41,7 @@ pub(super) struct News {
     resent_acked: bool,
 }
 
-impl News {
+impl AckSummary {
     pub(super) fn note_sacked_time(&mut self, sent_at: Instant) {
         let first = self.sacked_times.map_or(sent_at, |(first, _)| first);
         self.sacked_times = Some((first, sent_at));
@@ -56,13 +56,13 @@ impl Sender {
         }
         self.probes_unanswered = 0;
         let una_before = self.una;
-        let mut news = News {
+        let mut news = AckSummary {
             una_advanced: segment.ack > self.una,
             echo_ms: segment
                 .timestamps
                 .map(|times| times.echo_ms)
                 .filter(|echo| *echo > 0),
-            ..News::default()
+            ..AckSummary::default()
         };
         let window_told = self.update_window(segment);
         self.una = segment.ack;
@@ -119,7 +119,7 @@ impl Sender {
     }
 
     /// Takes what is acknowledged for good off the scoreboard.
-    fn take_acked(&mut self, now: Instant, news: &mut News) {
+    fn take_acked(&mut self, now: Instant, news: &mut AckSummary) {
         let min_rtt = self.min_rtt();
         let highest_before = self.highest_sacked;
         let mut lowest_late = None;
@@ -160,7 +160,7 @@ impl Sender {
     /// the first selectively acknowledged; else by the peer's echo of our clock, which a
     /// retransmission does not blur. Without the last, a link slower than the first timeout would
     /// repeat every segment for ever.
-    fn take_round_trip(&mut self, now: Instant, news: &News) {
+    fn take_round_trip(&mut self, now: Instant, news: &AckSummary) {
         let acked = news.acked_times.filter(|_| !news.resent_acked);
         let echoed = || {
             let echo_ms = news.echo_ms.filter(|_| news.una_advanced)?;
@@ -181,7 +181,7 @@ impl Sender {
 
     /// Whether the head was sent again after what is now selectively acknowledged: then the timer
     /// runs for the head's copy. Else a stream of such news would push the timer for ever.
-    fn head_is_younger(&self, news: &News) -> bool {
+    fn head_is_younger(&self, news: &AckSummary) -> bool {
         let head = self.board.head();
         news.sacked_times
             .zip(head)
@@ -201,7 +201,7 @@ impl Sender {
     }
 
     /// Shrinks the window in recovery; else grows it, if it was the limit.
-    fn adjust_window(&mut self, now: Instant, news: &News) {
+    fn adjust_window(&mut self, now: Instant, news: &AckSummary) {
         if self.phase == Phase::Recovery {
             self.reduce_window(news.delivered, news.lost, news.una_advanced);
             return;
@@ -228,7 +228,7 @@ impl Sender {
 
 /// Whether `sent` was sent again for nothing: the acknowledgement echoes a time before that, so it is the original's.
 /// Taken for the copy's, it would make RACK think everything lost that was sent with the original.
-fn is_originals(sent: &Sent, echo_ms: Option<u64>) -> bool {
+fn is_originals(sent: &SentSegment, echo_ms: Option<u64>) -> bool {
     sent.ever_resent && echo_ms.is_some_and(|echo| echo < clock_ms(sent.sent_at))
 }
 

@@ -13,7 +13,7 @@ use super::receiver::Receiver;
 use super::sender::{Fin, Sender};
 use super::state::State;
 use super::stats::TcpStats;
-use super::transmit::Outgoing;
+use super::transmit::OutgoingSegment;
 use crate::segment::{
     Flags, HEADS_LEN_BYTES, MAX_SACK_BLOCKS, MSS_BYTES, MTU_BYTES, SackBlocks, Segment, SynOptions,
     TIMESTAMPS_LEN_BYTES, Timestamps,
@@ -252,7 +252,7 @@ impl Tcp {
             self.receiver.delayed.on_data_sent(now);
             return Some(self.dress(now, outgoing));
         }
-        let nothing = |seq| Outgoing {
+        let nothing = |seq| OutgoingSegment {
             seq,
             payload: Bytes::new(),
             push: false,
@@ -315,8 +315,8 @@ impl Tcp {
     }
 
     /// Adds to the sender's part what the receiver has to say.
-    fn dress(&mut self, now: Instant, outgoing: Outgoing) -> Segment {
-        let Outgoing {
+    fn dress(&mut self, now: Instant, outgoing: OutgoingSegment) -> Segment {
+        let OutgoingSegment {
             seq,
             payload,
             push,

@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use spdy_clock::Instant;
 
-use super::scoreboard::Sent;
+use super::scoreboard::SentSegment;
 use super::sender::{Phase, Sender, TimerKind};
 
 /// Round trips (recoveries) that a widened window lasts.
@@ -53,7 +53,12 @@ impl Rack {
 
     /// A segment was delivered for the first time. A retransmission that comes back sooner than any
     /// round trip is the original's acknowledgement, and says nothing.
-    pub(super) fn on_delivered(&mut self, now: Instant, sent: &Sent, min_rtt: Option<Duration>) {
+    pub(super) fn on_delivered(
+        &mut self,
+        now: Instant,
+        sent: &SentSegment,
+        min_rtt: Option<Duration>,
+    ) {
         let rtt = now - sent.sent_at;
         if sent.ever_resent && min_rtt.is_some_and(|least| rtt < least) {
             return;
@@ -84,7 +89,7 @@ impl Rack {
     }
 
     /// Time until `sent` counts as lost, under a reordering window.
-    pub(super) fn patience(&self, now: Instant, sent: &Sent, window: Duration) -> Duration {
+    pub(super) fn patience(&self, now: Instant, sent: &SentSegment, window: Duration) -> Duration {
         (sent.sent_at + self.rtt + window) - now
     }
 }

@@ -2,12 +2,12 @@
 
 use spdy_clock::Instant;
 
-use super::ack::News;
+use super::ack::AckSummary;
 use super::sender::{Phase, Reduction, Sender};
 
 impl Sender {
     /// Judges an acknowledgement that is not plain progress.
-    pub(super) fn judge_losses(&mut self, now: Instant, una_before: u64, news: &mut News) {
+    pub(super) fn judge_losses(&mut self, now: Instant, una_before: u64, news: &mut AckSummary) {
         if self.phase == Phase::Open {
             self.undo.first_resend_ms = None;
         } else if self.phase == Phase::Recovery && self.una >= self.high {
@@ -62,7 +62,7 @@ impl Sender {
     }
 
     /// Without SACK a duplicate acknowledgement stands for one segment that arrived.
-    fn count_duplicate(&mut self, news: &News) {
+    fn count_duplicate(&mut self, news: &AckSummary) {
         if !self.sack && news.is_duplicate {
             self.add_duplicate();
         }
@@ -72,7 +72,7 @@ impl Sender {
         self.duplicates = (self.duplicates + 1).min(self.board.len().saturating_sub(1));
     }
 
-    fn detect_losses(&mut self, now: Instant, news: &mut News) {
+    fn detect_losses(&mut self, now: Instant, news: &mut AckSummary) {
         if self.uses_rack() {
             if self.rack_detect(now) {
                 news.sets_timer = false; // the reordering timer stands

@@ -2,7 +2,7 @@
 
 use spdy_clock::Instant;
 
-use super::ack::News;
+use super::ack::AckSummary;
 use super::config::LossDetection;
 use super::sender::{Phase, Sender, TimerKind};
 
@@ -62,7 +62,7 @@ impl Sender {
     }
 
     /// An acknowledgement after a timeout.
-    pub(super) fn on_ack_in_loss(&mut self, now: Instant, news: &News) {
+    pub(super) fn on_ack_in_loss(&mut self, now: Instant, news: &AckSummary) {
         let recovered = self.una >= self.high;
         if news.una_advanced && self.try_undo_timeout(now, news.echo_ms, false) {
             return;

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use spdy_clock::Instant;
 
-use super::ack::News;
+use super::ack::AckSummary;
 use super::sender::Sender;
 use crate::segment::{SackBlock, Segment};
 
@@ -13,7 +13,7 @@ const MAX_REORDERING: u32 = 300;
 
 impl Sender {
     /// Marks what `segment` says has arrived beyond its acknowledgement.
-    pub(super) fn read_sack(&mut self, now: Instant, segment: &Segment, news: &mut News) {
+    pub(super) fn read_sack(&mut self, now: Instant, segment: &Segment, news: &mut AckSummary) {
         let mut blocks = segment.sack.as_slice();
         if let Some(duplicate) = duplicate_block(blocks, segment.ack) {
             blocks = &blocks[1..];

@@ -15,7 +15,7 @@ use spdy_clock::Instant;
 
 /// One segment that was sent.
 #[derive(Clone, Debug)]
-pub(super) struct Sent {
+pub(super) struct SentSegment {
     pub(super) seq: u64,
     /// One past its last sequence number; a FIN counts.
     pub(super) end: u64,
@@ -34,7 +34,7 @@ pub(super) struct Sent {
 
 #[derive(Clone, Debug, Default)]
 pub(super) struct Scoreboard {
-    queue: VecDeque<Sent>,
+    queue: VecDeque<SentSegment>,
     sacked: u32,
     lost: u32,
     resent: u32,
@@ -66,7 +66,7 @@ impl Scoreboard {
         (self.len() + self.resent).saturating_sub(self.sacked + self.lost)
     }
 
-    pub(super) fn head(&self) -> Option<&Sent> {
+    pub(super) fn head(&self) -> Option<&SentSegment> {
         self.queue.front()
     }
 
@@ -74,20 +74,20 @@ impl Scoreboard {
         self.queue.len().checked_sub(1)
     }
 
-    pub(super) fn segment(&self, index: usize) -> &Sent {
+    pub(super) fn segment(&self, index: usize) -> &SentSegment {
         &self.queue[index]
     }
 
-    pub(super) fn iter(&self) -> impl DoubleEndedIterator<Item = &Sent> {
+    pub(super) fn iter(&self) -> impl DoubleEndedIterator<Item = &SentSegment> {
         self.queue.iter()
     }
 
-    pub(super) fn push(&mut self, sent: Sent) {
+    pub(super) fn push(&mut self, sent: SentSegment) {
         self.queue.push_back(sent);
     }
 
     /// Takes the first segment if all of it lies before `ack`.
-    pub(super) fn pop_acked(&mut self, ack: u64) -> Option<Sent> {
+    pub(super) fn pop_acked(&mut self, ack: u64) -> Option<SentSegment> {
         let sent = self.queue.pop_front_if(|sent| sent.end <= ack)?;
         self.sacked -= u32::from(sent.sacked);
         self.lost -= u32::from(sent.lost);
@@ -143,7 +143,7 @@ impl Scoreboard {
 
     /// Notes that a segment is sent again at `now`. `counted` says that the copy is in flight
     /// beside the loss; a probe replaces what it repeats.
-    pub(super) fn resend(&mut self, index: usize, now: Instant, counted: bool) -> &Sent {
+    pub(super) fn resend(&mut self, index: usize, now: Instant, counted: bool) -> &SentSegment {
         let sent = &mut self.queue[index];
         sent.sent_at = now;
         sent.ever_resent = true;

@@ -4,21 +4,21 @@ use bytes::Bytes;
 use spdy_clock::Instant;
 
 use super::ack::clock_ms;
-use super::scoreboard::Sent;
+use super::scoreboard::SentSegment;
 use super::sender::{Fin, Phase, Sender, TimerKind};
 use super::tlp::PendingProbe;
 
 /// The part of a segment that the sender decides.
 #[derive(Clone, Debug)]
-pub(super) struct Outgoing {
+pub(super) struct OutgoingSegment {
     pub(super) seq: u64,
     pub(super) payload: Bytes,
     pub(super) push: bool,
     pub(super) fin: bool,
 }
 
-impl Outgoing {
-    fn of(sent: &Sent) -> Self {
+impl OutgoingSegment {
+    fn of(sent: &SentSegment) -> Self {
         Self {
             seq: sent.seq,
             payload: sent.payload.clone(),
@@ -30,7 +30,7 @@ impl Outgoing {
 
 impl Sender {
     /// The next segment with data or FIN; `None` when there is nothing that may go.
-    pub(super) fn poll_transmit(&mut self, now: Instant) -> Option<Outgoing> {
+    pub(super) fn poll_transmit(&mut self, now: Instant) -> Option<OutgoingSegment> {
         if std::mem::take(&mut self.wants_probe)
             && let Some(probe) = self.send_probe(now)
         {
@@ -62,7 +62,7 @@ impl Sender {
         self.in_flight() < self.cwnd.segments && self.window_admits_next()
     }
 
-    fn send_new(&mut self, now: Instant, arms_probe: bool) -> Outgoing {
+    fn send_new(&mut self, now: Instant, arms_probe: bool) -> OutgoingSegment {
         if self.in_flight() == 0 {
             self.congestion.on_resume(now, self.last_sent);
         }
@@ -76,7 +76,7 @@ impl Sender {
         if fin {
             self.fin = Fin::Sent;
         }
-        let sent = Sent {
+        let sent = SentSegment {
             seq: self.nxt,
             end: data_end + u64::from(fin),
             payload,
@@ -88,7 +88,7 @@ impl Sender {
             resent: false,
             ever_resent: false,
         };
-        let outgoing = Outgoing::of(&sent);
+        let outgoing = OutgoingSegment::of(&sent);
         self.nxt = sent.end;
         self.last_sent = now;
         self.board.push(sent);
@@ -110,8 +110,8 @@ impl Sender {
         outgoing
     }
 
-    fn resend(&mut self, now: Instant, index: usize) -> Outgoing {
-        let outgoing = Outgoing::of(self.board.resend(index, now, true));
+    fn resend(&mut self, now: Instant, index: usize) -> OutgoingSegment {
+        let outgoing = OutgoingSegment::of(self.board.resend(index, now, true));
         self.stats.retransmits += 1;
         self.note_resend(clock_ms(now));
         self.last_sent = now;
@@ -125,7 +125,7 @@ impl Sender {
     }
 
     /// A tail loss probe: new data beyond the window's limit, or the last segment once more.
-    fn send_probe(&mut self, now: Instant) -> Option<Outgoing> {
+    fn send_probe(&mut self, now: Instant) -> Option<OutgoingSegment> {
         if self.window_admits_next() {
             let outgoing = self.send_new(now, false);
             self.probe = Some(PendingProbe {
@@ -135,7 +135,7 @@ impl Sender {
             return Some(outgoing);
         }
         let tail = self.board.tail_index()?;
-        let outgoing = Outgoing::of(self.board.resend(tail, now, false));
+        let outgoing = OutgoingSegment::of(self.board.resend(tail, now, false));
         self.stats.retransmits += 1;
         self.last_sent = now;
         self.probe = Some(PendingProbe {

@@ -1,7 +1,7 @@
 //! One connection at 10 Mbit/s: a download of which a test drops packets, or nothing but what TCP does by itself.
 
 use spdy_clock::Instant;
-use spdy_netem::path::{PathConfig, Way};
+use spdy_netem::path::{Direction, PathConfig};
 use spdy_netem::segment::Segment;
 use spdy_netem::tcp::{Tcp, TcpConfig};
 
@@ -22,7 +22,7 @@ pub(crate) fn download(
     path: &PathConfig,
     tcp: TcpConfig,
     answer: usize,
-    takes: impl FnMut(Way, usize, &Segment) -> bool + 'static,
+    takes: impl FnMut(Direction, usize, &Segment) -> bool + 'static,
 ) -> (World, Download) {
     let mut world = world(path, tcp);
     world.takes = Box::new(takes);
@@ -40,11 +40,11 @@ pub(crate) fn download(
 pub(crate) fn drop_data(
     numbers: std::ops::RangeInclusive<usize>,
     copies: usize,
-) -> impl FnMut(Way, usize, &Segment) -> bool {
+) -> impl FnMut(Direction, usize, &Segment) -> bool {
     let mut seen = std::collections::BTreeMap::new();
     move |way, _, segment| {
         let number = (segment.seq as usize - usize::from(segment.seq > 0)) / 1_448;
-        if way == Way::Up || segment.payload.is_empty() || !numbers.contains(&number) {
+        if way == Direction::Up || segment.payload.is_empty() || !numbers.contains(&number) {
             return false;
         }
         let copy: &mut usize = seen.entry(number).or_default();
@@ -56,7 +56,7 @@ pub(crate) fn drop_data(
 /// What the server sends with data in it.
 pub(crate) fn data(world: &World) -> impl Iterator<Item = &TracedPacket> {
     world
-        .sent(Way::Down)
+        .sent(Direction::Down)
         .filter(|seen| !seen.segment.payload.is_empty())
 }
 

@@ -10,7 +10,7 @@ use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::time::Duration;
 
 use spdy_clock::Instant;
-use spdy_netem::path::{Path, PathConfig, Transit, Verdict, Way};
+use spdy_netem::path::{Direction, Path, PathConfig, PathOutcome, Transit};
 use spdy_netem::segment::Segment;
 use spdy_netem::tcp::{Tcp, TcpConfig};
 
@@ -35,7 +35,7 @@ pub(crate) trait Apps {
 #[derive(Clone, Debug)]
 pub(crate) struct TracedPacket {
     pub(crate) at: Instant,
-    pub(crate) way: Way,
+    pub(crate) way: Direction,
     pub(crate) segment: Segment,
     /// When it arrives, if it does. Of the last pass.
     pub(crate) arrives: Option<Instant>,
@@ -47,7 +47,7 @@ enum Event {
 }
 
 /// Whether a test takes the packet with this number in its direction.
-type Takes = dyn FnMut(Way, usize, &Segment) -> bool;
+type DropFilter = dyn FnMut(Direction, usize, &Segment) -> bool;
 
 pub(crate) struct World {
     pub(crate) now: Instant,
@@ -56,10 +56,10 @@ pub(crate) struct World {
     pub(crate) path: Path,
     pub(crate) trace: Vec<TracedPacket>,
     /// Packets that a test takes: asked with the number of the packet in its direction, from 0.
-    pub(crate) takes: Box<Takes>,
+    pub(crate) takes: Box<DropFilter>,
     counts: [usize; 2],
     queue: BinaryHeap<Reverse<(Instant, u64)>>,
-    events: Vec<Option<(Way, Event)>>,
+    events: Vec<Option<(Direction, Event)>>,
 }
 
 impl World {
@@ -84,8 +84,8 @@ impl World {
 
     /// Runs until the applications are done, nothing is left to happen, or `end`.
     pub(crate) fn run(&mut self, apps: &mut impl Apps, end: Instant) {
-        self.pump(apps, Way::Up);
-        self.pump(apps, Way::Down);
+        self.pump(apps, Direction::Up);
+        self.pump(apps, Direction::Down);
         while !apps.is_done() && self.step(apps, end) {}
     }
 
@@ -117,8 +117,8 @@ impl World {
             match event {
                 Event::Arrival(segment) => {
                     let receiver = match way {
-                        Way::Up => &mut self.server,
-                        Way::Down => &mut self.client,
+                        Direction::Up => &mut self.server,
+                        Direction::Down => &mut self.client,
                     };
                     receiver.handle_segment(next, segment);
                     self.pump(apps, way.reverse());
@@ -131,32 +131,32 @@ impl World {
         } else {
             self.client.handle_timeout(next);
             self.server.handle_timeout(next);
-            self.pump(apps, Way::Up);
-            self.pump(apps, Way::Down);
+            self.pump(apps, Direction::Up);
+            self.pump(apps, Direction::Down);
         }
         true
     }
 
     /// Sends what the sender towards `way` has; then its application's turn; then again.
-    fn pump(&mut self, apps: &mut impl Apps, way: Way) {
+    fn pump(&mut self, apps: &mut impl Apps, way: Direction) {
         self.drain(way);
         match way {
-            Way::Up => apps.client(self.now, &mut self.client),
-            Way::Down => apps.server(self.now, &mut self.server),
+            Direction::Up => apps.client(self.now, &mut self.client),
+            Direction::Down => apps.server(self.now, &mut self.server),
         }
         self.drain(way);
     }
 
-    fn drain(&mut self, way: Way) {
+    fn drain(&mut self, way: Direction) {
         loop {
             let sender = match way {
-                Way::Up => &mut self.client,
-                Way::Down => &mut self.server,
+                Direction::Up => &mut self.client,
+                Direction::Down => &mut self.server,
             };
             let Some(segment) = sender.poll_transmit(self.now) else {
                 return;
             };
-            let count = &mut self.counts[usize::from(way == Way::Down)];
+            let count = &mut self.counts[usize::from(way == Direction::Down)];
             let number = std::mem::replace(count, *count + 1);
             let seen = self.trace.len();
             let (at, copy) = (self.now, segment.clone());
@@ -173,27 +173,27 @@ impl World {
         }
     }
 
-    fn follow(&mut self, way: Way, verdict: Verdict, segment: Segment, seen: usize) {
+    fn follow(&mut self, way: Direction, verdict: PathOutcome, segment: Segment, seen: usize) {
         match verdict {
-            Verdict::Arrives(at) => {
+            PathOutcome::Arrives(at) => {
                 self.trace[seen].arrives = Some(at);
                 self.schedule(at, way, Event::Arrival(segment));
             }
-            Verdict::Again(transit) => {
+            PathOutcome::Again(transit) => {
                 self.schedule(transit.at(), way, Event::Again(transit, segment, seen));
             }
-            Verdict::QueueFull | Verdict::Lost => {}
+            PathOutcome::QueueFull | PathOutcome::Lost => {}
         }
     }
 
-    fn schedule(&mut self, at: Instant, way: Way, event: Event) {
+    fn schedule(&mut self, at: Instant, way: Direction, event: Event) {
         let id = self.events.len() as u64;
         self.events.push(Some((way, event)));
         self.queue.push(Reverse((at, id)));
     }
 
     /// Packets of one direction.
-    pub(crate) fn sent(&self, way: Way) -> impl Iterator<Item = &TracedPacket> {
+    pub(crate) fn sent(&self, way: Direction) -> impl Iterator<Item = &TracedPacket> {
         self.trace.iter().filter(move |seen| seen.way == way)
     }
 

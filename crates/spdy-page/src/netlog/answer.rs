@@ -6,7 +6,7 @@ use std::net::{IpAddr, SocketAddr};
 use bytes::Bytes;
 
 use super::event::Id;
-use super::log::{Log, Place, Session, Socket, Transaction};
+use super::log::{Log, Session, Socket, Transaction, TransactionId};
 use super::{http1, http2};
 use crate::coding;
 use crate::head::{self, Head};
@@ -14,7 +14,7 @@ use crate::limits::DECODED_BODY_BYTES;
 
 /// One transaction that was answered.
 #[derive(Clone, Debug)]
-pub(super) struct Answer {
+pub(super) struct TransactionMessages {
     pub(super) protocol: &'static str,
     pub(super) request_head: Bytes,
     pub(super) request_body: Bytes,
@@ -29,7 +29,7 @@ pub(super) struct Answer {
 }
 
 /// The transactions of `log` whose bytes were found on a connection.
-pub(super) fn from_connections(log: &mut Log) -> BTreeMap<Place, Answer> {
+pub(super) fn from_connections(log: &mut Log) -> BTreeMap<TransactionId, TransactionMessages> {
     let mut answers = BTreeMap::new();
     for session in log.sessions.values() {
         let socket = session.socket.and_then(|id| log.sockets.get(&id));
@@ -55,10 +55,10 @@ pub(super) fn from_connections(log: &mut Log) -> BTreeMap<Place, Answer> {
 /// HTTP/1.1: what was sent must be what the transactions say that they sent.
 fn of_socket(
     log: &Log,
-    carried: &[Place],
+    carried: &[TransactionId],
     sent: &Bytes,
     received: &Bytes,
-    answers: &mut BTreeMap<Place, Answer>,
+    answers: &mut BTreeMap<TransactionId, TransactionMessages>,
 ) {
     let requests = http1::requests(sent, carried.len());
     let mut fitting = Vec::new();
@@ -75,7 +75,7 @@ fn of_socket(
     }
     let received = http1::answers(received, &methods);
     for ((place, request), response) in fitting.into_iter().zip(received) {
-        let answer = Answer {
+        let answer = TransactionMessages {
             protocol: "http/1.1",
             request_head: request.head,
             request_body: request.framed_body,
@@ -94,7 +94,7 @@ fn of_session(
     log: &Log,
     session: &Session,
     socket: &Socket,
-    answers: &mut BTreeMap<Place, Answer>,
+    answers: &mut BTreeMap<TransactionId, TransactionMessages>,
 ) {
     let Some(mut received) = http2::bodies(&socket.received) else {
         return;
@@ -116,7 +116,7 @@ fn of_session(
             continue;
         };
         let body = received.remove(number).unwrap_or_default();
-        let answer = Answer {
+        let answer = TransactionMessages {
             protocol: "h2",
             request_head: request_head(transaction),
             request_body: sent.remove(number).unwrap_or_default().bytes.into(),
@@ -134,7 +134,10 @@ fn of_session(
 }
 
 /// What Chromium made of a transaction; `None` if it was not answered.
-pub(super) fn from_events(transaction: &Transaction, method: &http::Method) -> Option<Answer> {
+pub(super) fn from_events(
+    transaction: &Transaction,
+    method: &http::Method,
+) -> Option<TransactionMessages> {
     let response_head = response_head(&transaction.response_fields);
     let head = Head::parse(&response_head)?;
     let status = head.status()?;
@@ -150,7 +153,7 @@ pub(super) fn from_events(transaction: &Transaction, method: &http::Method) -> O
     let is_cut = head::has_body(method, status)
         && (announced.is_some_and(|length| length != body.len() as u64)
             || !codings.is_empty() && coding::decode(&body, &codings, DECODED_BODY_BYTES).is_err());
-    Some(Answer {
+    Some(TransactionMessages {
         protocol: match (transaction.line.is_empty(), transaction.carrier.session) {
             (false, _) => "http/1.1",
             (true, Some(_)) => "h2",
@@ -180,7 +183,10 @@ pub(super) fn socket(log: &Log, transaction: &Transaction) -> Option<Id> {
     under.or(transaction.carrier.socket)
 }
 
-fn at(log: &Log, (request, leg, transaction): Place) -> Option<(&Transaction, http::Method)> {
+fn at(
+    log: &Log,
+    (request, leg, transaction): TransactionId,
+) -> Option<(&Transaction, http::Method)> {
     let leg = log.requests.get(&request)?.legs.get(leg)?;
     let method = http::Method::from_bytes(leg.method.as_bytes()).ok()?;
     Some((leg.transactions.get(transaction)?, method))

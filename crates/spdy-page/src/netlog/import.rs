@@ -6,18 +6,18 @@ use std::time::Duration;
 use jiff::Timestamp;
 use url::Url;
 
-use super::answer::{self, Answer};
+use super::answer::{self, TransactionMessages};
 use super::event::{self, Id};
-use super::log::{Hop, Log, Place, Transaction};
-use super::page::{Page, site};
-use super::watched::{Times, Watched, seconds};
+use super::log::{Hop, Log, Transaction, TransactionId};
+use super::page::{LogPage, site};
+use super::watched::{ObservationMatcher, Times, seconds};
 use crate::assemble::{document, kinds_of_redirects};
-use crate::devtools::{Observations, RequestInitiator, Seen};
+use crate::devtools::{Observations, ObservedRequest, RequestInitiator};
 use crate::head::Head;
 use crate::limits::Limits;
 use crate::notes::ImportNotes;
 use crate::observed::{Failure, Observation};
-use crate::open::{ImportOptions, OpenError, Opened};
+use crate::open::{ImportOptions, OpenError, OpenedReplica};
 use crate::replica::{Exchange, Initiator, Kind, Replica, without_fragment};
 
 /// The page of a NetLog that somebody else recorded.
@@ -26,7 +26,11 @@ use crate::replica::{Exchange, Initiator, Kind, Replica, without_fragment};
 ///
 /// [`OpenError::Json`] if it is no NetLog; [`OpenError::NoPageLoad`] and [`OpenError::NoSuchPage`] if the page wanted is
 /// not in it; [`OpenError::Limit`] past the limits.
-pub fn import(text: &[u8], name: &str, options: &ImportOptions) -> Result<Opened, OpenError> {
+pub fn import(
+    text: &[u8],
+    name: &str,
+    options: &ImportOptions,
+) -> Result<OpenedReplica, OpenError> {
     let source = "NetLog; licence not recorded";
     open(text, name, source, options, None)
 }
@@ -44,7 +48,7 @@ pub fn record(
     source: &str,
     observations: &Observations,
     limits: &Limits,
-) -> Result<Opened, OpenError> {
+) -> Result<OpenedReplica, OpenError> {
     let options = ImportOptions {
         page: None,
         limits: *limits,
@@ -58,7 +62,7 @@ fn open(
     source: &str,
     options: &ImportOptions,
     observations: Option<&Observations>,
-) -> Result<Opened, OpenError> {
+) -> Result<OpenedReplica, OpenError> {
     let mut notes = ImportNotes::new("NetLog");
     let mut log = Log::default();
     let json = |what: String| OpenError::Json {
@@ -72,11 +76,11 @@ fn open(
         return Err(json("no event types among its constants".to_owned()));
     }
     let mut exact = answer::from_connections(&mut log);
-    let page = Page::choose(&log, options, observations, &mut notes)?;
+    let page = LogPage::choose(&log, options, observations, &mut notes)?;
     let mut recording = Recording {
         log: &log,
         page: &page,
-        watched: observations.map(|seen| Watched::new(seen, &page)),
+        watched: observations.map(|seen| ObservationMatcher::new(seen, &page)),
         notes,
         limits: &options.limits,
         connections: BTreeMap::new(),
@@ -91,27 +95,30 @@ fn open(
 const UNDER_WAY: &str = "under way when the recording ended";
 
 /// One exchange, before it is known what asked for it.
-struct Found {
+struct ImportedExchange {
     exchange: Exchange,
-    place: Place,
+    place: TransactionId,
     seen: Option<usize>,
 }
 
 struct Recording<'a> {
     log: &'a Log,
-    page: &'a Page,
-    watched: Option<Watched<'a>>,
+    page: &'a LogPage,
+    watched: Option<ObservationMatcher<'a>>,
     notes: ImportNotes,
     limits: &'a Limits,
     /// Numbers of sockets in the order of their first use.
     connections: BTreeMap<Id, u32>,
-    found: Vec<Found>,
+    found: Vec<ImportedExchange>,
     failures: Vec<Failure>,
 }
 
 impl Recording<'_> {
     /// Goes through the requests of the page, in their order.
-    fn gather(&mut self, exact: &mut BTreeMap<Place, Answer>) -> Result<(), OpenError> {
+    fn gather(
+        &mut self,
+        exact: &mut BTreeMap<TransactionId, TransactionMessages>,
+    ) -> Result<(), OpenError> {
         let log = self.log;
         let mut legs: Vec<(Id, usize, &Hop)> = Vec::new();
         for (&id, request) in &log.requests {
@@ -166,7 +173,7 @@ impl Recording<'_> {
         leg: &Hop,
         redirected: bool,
         seen: Option<usize>,
-        exact: &mut BTreeMap<Place, Answer>,
+        exact: &mut BTreeMap<TransactionId, TransactionMessages>,
     ) -> Result<(), OpenError> {
         let url = match Url::parse(&leg.url) {
             Ok(url) if matches!(url.scheme(), "http" | "https") && url.has_host() => url,
@@ -253,7 +260,7 @@ impl Recording<'_> {
         self.failures.sort_by_key(|failure| failure.started);
     }
 
-    fn seen(&self, index: usize) -> Option<&Seen> {
+    fn seen(&self, index: usize) -> Option<&ObservedRequest> {
         self.watched.as_ref()?.observations.requests.get(index)
     }
 
@@ -276,8 +283,8 @@ impl Recording<'_> {
         method: &http::Method,
         leg: &Hop,
         transaction: &Transaction,
-        answer: Answer,
-        place: Place,
+        answer: TransactionMessages,
+        place: TransactionId,
         seen: Option<usize>,
     ) -> Result<(), OpenError> {
         self.hold(&answer)?;
@@ -353,7 +360,7 @@ impl Recording<'_> {
             receive: Some(times.receive),
             observed,
         };
-        self.found.push(Found {
+        self.found.push(ImportedExchange {
             exchange,
             place,
             seen,
@@ -362,7 +369,7 @@ impl Recording<'_> {
     }
 
     /// Refuses what a replica's file would not take back.
-    fn hold(&self, answer: &Answer) -> Result<(), OpenError> {
+    fn hold(&self, answer: &TransactionMessages) -> Result<(), OpenError> {
         let heads = answer.request_head.len().max(answer.response_head.len());
         let bodies = answer.body.len().max(answer.request_body.len());
         for (what, held, limit) in [
@@ -377,10 +384,10 @@ impl Recording<'_> {
         Ok(())
     }
 
-    fn finish(mut self, name: &str, source: &str) -> Result<Opened, OpenError> {
+    fn finish(mut self, name: &str, source: &str) -> Result<OpenedReplica, OpenError> {
         let mut found = std::mem::take(&mut self.found);
         found.sort_by_key(|found| (found.exchange.started, found.place));
-        let links: Vec<(Place, Option<usize>)> = found
+        let links: Vec<(TransactionId, Option<usize>)> = found
             .iter()
             .map(|found| (found.place, found.seen))
             .collect();
@@ -423,7 +430,7 @@ impl Recording<'_> {
             load: moment(|seen| seen.load),
             failures: self.failures,
         };
-        Ok(Opened {
+        Ok(OpenedReplica {
             replica,
             notes: self.notes,
         })
@@ -432,7 +439,7 @@ impl Recording<'_> {
     fn initiators(
         &self,
         exchanges: &mut [Exchange],
-        links: &[(Place, Option<usize>)],
+        links: &[(TransactionId, Option<usize>)],
         start: usize,
     ) {
         let mut first_of = HashMap::<String, usize>::new();

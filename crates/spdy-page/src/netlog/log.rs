@@ -15,13 +15,13 @@ use base64::engine::general_purpose::STANDARD;
 use super::event::{Constants, Event, Id, Params};
 
 /// Where a transaction stands: request, leg, transaction.
-pub(super) type Place = (Id, usize, usize);
+pub(super) type TransactionId = (Id, usize, usize);
 
 /// Everything that the log says of connections and of what was asked over them.
 #[derive(Debug, Default)]
 pub(super) struct Log {
     /// What a type's number stands for. Looked up only, never walked through.
-    kinds: HashMap<u64, What>,
+    kinds: HashMap<u64, EventKind>,
     begin: u64,
     end: u64,
     /// Names of Chromium's errors.
@@ -62,7 +62,7 @@ pub(super) struct Hop {
 /// A request on the wire.
 #[derive(Debug, Default)]
 pub(super) struct Transaction {
-    pub(super) carrier: Carrier,
+    pub(super) carrier: ConnectionIds,
     /// The request line with its end; empty where the protocol has none.
     pub(super) line: String,
     /// `Name: value` each.
@@ -82,14 +82,14 @@ pub(super) struct Transaction {
 /// A HTTP_STREAM_JOB: it finds a request its connection.
 #[derive(Clone, Copy, Debug, Default)]
 struct Job {
-    carrier: Carrier,
+    carrier: ConnectionIds,
     /// The transaction that it was found for.
-    place: Option<Place>,
+    place: Option<TransactionId>,
 }
 
 /// What carries a transaction.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Carrier {
+pub(super) struct ConnectionIds {
     pub(super) socket: Option<Id>,
     pub(super) session: Option<Id>,
 }
@@ -105,7 +105,7 @@ pub(super) struct Socket {
     /// Address and port of the other end.
     pub(super) remote: String,
     /// The transactions of HTTP/1.1 on it, in their order: request, leg, transaction.
-    pub(super) carried: Vec<Place>,
+    pub(super) carried: Vec<TransactionId>,
 }
 
 /// An HTTP/2 session.
@@ -121,12 +121,12 @@ pub(super) struct Stream {
     /// The lists of fields that came on it, interim answers and trailers among them.
     pub(super) heads: Vec<Vec<String>>,
     /// Who asked: request, leg, transaction.
-    pub(super) asked_by: Option<Place>,
+    pub(super) asked_by: Option<TransactionId>,
 }
 
 /// The types of events that are looked at.
 #[derive(Clone, Copy, Debug)]
-enum What {
+enum EventKind {
     Alive,
     StartJob,
     BoundToJob,
@@ -148,7 +148,7 @@ enum What {
     StreamReceived,
 }
 
-impl What {
+impl EventKind {
     const NAMES: [(&'static str, Self); 23] = [
         ("REQUEST_ALIVE", Self::Alive),
         ("URL_REQUEST_START_JOB", Self::StartJob),
@@ -192,7 +192,7 @@ impl Log {
         // They have been these for as long as there are NetLogs.
         self.begin = phase("PHASE_BEGIN").unwrap_or(1);
         self.end = phase("PHASE_END").unwrap_or(2);
-        for (name, what) in What::NAMES {
+        for (name, what) in EventKind::NAMES {
             if let Some(&number) = constants.log_event_types.get(name) {
                 self.kinds.insert(number, what);
             }
@@ -212,59 +212,64 @@ impl Log {
         let (id, params) = (event.source.id, &event.params);
         let time = event.time.number().unwrap_or_default();
         match what {
-            What::Alive if event.phase == self.begin => {
+            EventKind::Alive if event.phase == self.begin => {
                 let request = self.requests.entry(id).or_default();
                 request.priority = owned(params.priority.text());
             }
-            What::StartJob if event.phase == self.begin => self.start_hop(id, time, params),
-            What::Alive | What::StartJob | What::Error => self.end_hop(id, params),
-            What::BoundToJob => self.bind(id, params),
-            What::SendHead => self.send_head(id, time, params),
-            What::ReadHead => {
+            EventKind::StartJob if event.phase == self.begin => self.start_hop(id, time, params),
+            EventKind::Alive | EventKind::StartJob | EventKind::Error => self.end_hop(id, params),
+            EventKind::BoundToJob => self.bind(id, params),
+            EventKind::SendHead => self.send_head(id, time, params),
+            EventKind::ReadHead => {
                 if let Some(transaction) = self.transaction(id) {
                     transaction.response_fields = list(params);
                     transaction.answered = Some(time);
                     transaction.last = time;
                 }
             }
-            What::BytesRead | What::PlainBytesRead => {
+            EventKind::BytesRead | EventKind::PlainBytesRead => {
                 let Some(bytes) = bytes(params) else { return };
                 if let Some(transaction) = self.transaction(id) {
                     transaction.last = time;
                     match what {
-                        What::BytesRead => transaction.encoded.extend_from_slice(&bytes),
+                        EventKind::BytesRead => transaction.encoded.extend_from_slice(&bytes),
                         _ => transaction.plain.extend_from_slice(&bytes),
                     }
                 }
             }
-            What::JobSocket => {
+            EventKind::JobSocket => {
                 self.jobs.entry(id).or_default().carrier.socket = params.source_dependency.source();
             }
-            What::JobSession => {
+            EventKind::JobSession => {
                 self.jobs.entry(id).or_default().carrier.session =
                     params.source_dependency.source();
             }
-            What::Connected => {
+            EventKind::Connected => {
                 if let Some(remote) = params.remote_address.text() {
                     self.sockets.entry(id).or_default().remote = remote.to_owned();
                 }
             }
-            What::Tls if event.phase == self.begin => self.sockets.entry(id).or_default().seal(),
-            What::Tls => {}
-            What::SocketSent | What::SocketReceived | What::TlsSent | What::TlsReceived => {
+            EventKind::Tls if event.phase == self.begin => {
+                self.sockets.entry(id).or_default().seal()
+            }
+            EventKind::Tls => {}
+            EventKind::SocketSent
+            | EventKind::SocketReceived
+            | EventKind::TlsSent
+            | EventKind::TlsReceived => {
                 self.sockets.entry(id).or_default().take(what, params);
             }
-            What::SessionSocket => {
+            EventKind::SessionSocket => {
                 self.sessions.entry(id).or_default().socket = params.source_dependency.source();
             }
-            What::StreamSent => {
+            EventKind::StreamSent => {
                 let job = params.source_dependency.source();
                 let asker = job.and_then(|job| self.jobs.get(&job)?.place);
                 if let Some(stream) = self.stream(id, params) {
                     stream.asked_by = asker;
                 }
             }
-            What::StreamReceived => {
+            EventKind::StreamReceived => {
                 if let Some(stream) = self.stream(id, params) {
                     stream.heads.push(list(params));
                 }
@@ -327,7 +332,7 @@ impl Log {
         transaction.line = owned(params.line.text());
         transaction.request_fields = list(params);
         (transaction.sent, transaction.last) = (time, time);
-        let Carrier { socket, session } = transaction.carrier;
+        let ConnectionIds { socket, session } = transaction.carrier;
         if let (Some(socket), None) = (socket, session)
             && let Some(place) = self.place(id)
         {
@@ -350,7 +355,7 @@ impl Log {
     }
 
     /// Where the last transaction of the request `id` stands.
-    fn place(&self, id: Id) -> Option<Place> {
+    fn place(&self, id: Id) -> Option<TransactionId> {
         let legs = &self.requests.get(&id)?.legs;
         let leg = legs.len().checked_sub(1)?;
         Some((id, leg, legs[leg].transactions.len().checked_sub(1)?))
@@ -366,15 +371,17 @@ impl Socket {
         }
     }
 
-    fn take(&mut self, what: What, params: &Params<'_>) {
-        let is_sealed = matches!(what, What::SocketSent | What::SocketReceived);
-        if matches!(what, What::TlsSent | What::TlsReceived) {
+    fn take(&mut self, what: EventKind, params: &Params<'_>) {
+        let is_sealed = matches!(what, EventKind::SocketSent | EventKind::SocketReceived);
+        if matches!(what, EventKind::TlsSent | EventKind::TlsReceived) {
             self.seal();
         } else if self.is_tls && is_sealed {
             return;
         }
         match (bytes(params), what) {
-            (Some(bytes), What::SocketSent | What::TlsSent) => self.sent.extend_from_slice(&bytes),
+            (Some(bytes), EventKind::SocketSent | EventKind::TlsSent) => {
+                self.sent.extend_from_slice(&bytes)
+            }
             (Some(bytes), _) => self.received.extend_from_slice(&bytes),
             // The end of a connection is told as no bytes, or as an error, as it happens.
             (None, _) if params.byte_count.number() == Some(0.0) => {}

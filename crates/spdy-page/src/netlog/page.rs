@@ -8,7 +8,7 @@ use crate::notes::ImportNotes;
 use crate::open::{ImportOptions, OpenError};
 
 /// One page of the log.
-pub(super) struct Page {
+pub(super) struct LogPage {
     /// Milliseconds of the log's clock.
     pub(super) from: f64,
     pub(super) until: f64,
@@ -18,7 +18,7 @@ pub(super) struct Page {
     pub(super) sites: BTreeSet<String>,
 }
 
-impl Page {
+impl LogPage {
     pub(super) fn choose(
         log: &Log,
         options: &ImportOptions,

@@ -4,13 +4,13 @@ use std::collections::{HashMap, VecDeque};
 use std::time::Duration;
 
 use super::log::Hop;
-use super::page::Page;
+use super::page::LogPage;
 use crate::archive::LONGEST;
-use crate::devtools::{Observations, Seen};
+use crate::devtools::{Observations, ObservedRequest};
 use crate::replica::without_fragment;
 
 /// What was observed, by what asks for it.
-pub(super) struct Watched<'a> {
+pub(super) struct ObservationMatcher<'a> {
     pub(super) observations: &'a Observations,
     /// By method and URL without fragment, in their order. Looked up only, never walked through in its own order.
     pub(super) waiting: HashMap<String, VecDeque<usize>>,
@@ -18,8 +18,8 @@ pub(super) struct Watched<'a> {
     pub(super) origin: f64,
 }
 
-impl<'a> Watched<'a> {
-    pub(super) fn new(observations: &'a Observations, page: &Page) -> Self {
+impl<'a> ObservationMatcher<'a> {
+    pub(super) fn new(observations: &'a Observations, page: &LogPage) -> Self {
         let mut waiting = HashMap::<_, VecDeque<usize>>::new();
         for (index, seen) in observations
             .requests
@@ -66,7 +66,7 @@ pub(super) struct Times {
 
 impl Times {
     /// As the browser told them; `None` if it told no moments.
-    pub(super) fn observed(seen: &Seen, origin: f64) -> Option<Self> {
+    pub(super) fn observed(seen: &ObservedRequest, origin: f64) -> Option<Self> {
         let timing = seen.timing?;
         let sent = timing.request_time + timing.send_start / 1e3;
         let first = timing

@@ -15,7 +15,7 @@ use spdy::body::Body;
 use spdy::runtime::{SharedRuntime, TokioRuntime};
 use spdy_dns::guard::AddressRules;
 use spdy_dns::guarded_network::GuardedNetwork;
-use spdy_net::calendar::Calendar;
+use spdy_net::calendar::WallClock;
 use spdy_net::latch::Latch;
 use spdy_net::listen::{ListenOptions, Listener};
 use spdy_net::network::{SharedNetwork, SystemNetwork};
@@ -168,7 +168,7 @@ pub(crate) fn accelerator_of(text: &str) -> Arc<Proxy> {
         &config.cache,
         &config.learn,
         runtime,
-        Calendar::System,
+        WallClock::System,
     )
 }
 

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use futures_util::future::{Either, select};
 use spdy::runtime::{BoxFuture, SharedRuntime};
-use spdy_net::calendar::Calendar;
+use spdy_net::calendar::WallClock;
 use spdy_net::handler::Handler;
 use spdy_net::latch::Latch;
 use spdy_net::network::{BoxIo, Network, SharedNetwork};
@@ -19,7 +19,7 @@ use spdy_proxy::config::Config;
 use spdy_proxy::proxy::Proxy;
 use spdy_proxy::sites::Sites;
 use spdy_proxy::upstream::Upstream;
-use spdy_proxy::visit::Visit;
+use spdy_proxy::visit::ConnectionHandler;
 use spdy_rewrite::capability::Keys;
 use spdy_testkit::clock::Clock;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, duplex};
@@ -81,7 +81,7 @@ impl Between {
             &config.cache,
             &config.learn,
             runtime.clone(),
-            Calendar::FromOrigin(clock.hour()),
+            WallClock::FromOrigin(clock.hour()),
         );
         Self {
             proxy,
@@ -116,7 +116,7 @@ impl Between {
     ) -> (DuplexStream, JoinHandle<()>) {
         let (near, far) = duplex(PIPE_BYTES);
         let from = Some(from);
-        let visit = Arc::new(Visit::new(self.proxy.clone(), from, None));
+        let visit = Arc::new(ConnectionHandler::new(self.proxy.clone(), from, None));
         let (runtime, stop) = (self.runtime.clone(), self.stop.clone());
         let serving = tokio::spawn(async move {
             let (io, protocols) = (Box::new(far) as BoxIo, [protocol]);

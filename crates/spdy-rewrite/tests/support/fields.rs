@@ -1,13 +1,13 @@
 //! What requests and answers say.
 
 use http::header::{HeaderMap, HeaderName};
-use spdy_rewrite::anonymous::{Load, Mode};
+use spdy_rewrite::anonymous::{FetchMode, Load};
 use spdy_rewrite::kind::Kind;
 
 /// An image of a page of the site.
 pub(crate) const PAGE_LOADS_IMAGE: Load = Load {
     expected: Some(Kind::Image),
-    mode: Mode::NoCors,
+    mode: FetchMode::NoCors,
     is_subresource: true,
     is_read: true,
     is_same_origin: true,

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use spdy_rewrite::config::{Config, HostConfig};
 use spdy_rewrite::kind::Kind;
-use spdy_rewrite::moved_url::Moved;
+use spdy_rewrite::moved_url::ProxiedUrl;
 use spdy_rewrite::rules::Rules;
 
 use super::{compile, keys, url};
@@ -39,7 +39,7 @@ pub(crate) fn name_of(rules: &Rules, host: &str) -> String {
         .to_owned()
 }
 
-pub(crate) fn opened(rules: &Rules, url_text: &str) -> Moved {
+pub(crate) fn opened(rules: &Rules, url_text: &str) -> ProxiedUrl {
     let url = url(url_text);
     let named = rules.alias_of(&url).expect("a named host");
     let target = &url[url::Position::BeforePath..];

@@ -98,12 +98,12 @@ const CONDITIONS: [HeaderName; 6] = [
 
 /// A request of ours, as far as pushes beside it must be judged.
 #[derive(Debug)]
-pub(crate) struct Asked {
+pub(crate) struct PushParent {
     pub(crate) uri: Uri,
     pub(crate) headers: HeaderMap,
 }
 
-impl Asked {
+impl PushParent {
     /// Whether what was pushed beside this request answers another of ours, with `headers`, as far as its
     /// head is known.
     pub(crate) fn is_same_response(
@@ -321,7 +321,7 @@ impl State {
         self.stop_waiting(key);
         let entry = &mut self.entries[key];
         entry.handles = 1;
-        entry.asked = Some(Arc::new(Asked {
+        entry.asked = Some(Arc::new(PushParent {
             uri: uri.clone(),
             headers: HeaderMap::new(),
         }));

@@ -28,13 +28,13 @@ impl IncomingStreams {
     }
 
     /// The next stream; `None` when the session has ended.
-    pub async fn next(&mut self) -> Option<Offered> {
+    pub async fn next(&mut self) -> Option<IncomingStream> {
         poll_fn(|cx| self.poll_next(cx)).await
     }
 
     /// As [`next`](Self::next), for hand-written futures.
-    pub fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Offered>> {
-        incoming::poll_next(&self.session.shared, cx).map(|next| next.map(Offered))
+    pub fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<IncomingStream>> {
+        incoming::poll_next(&self.session.shared, cx).map(|next| next.map(IncomingStream))
     }
 }
 
@@ -46,9 +46,9 @@ impl Drop for IncomingStreams {
 
 /// A stream that the server opened and nobody took yet. Dropped so, it is refused.
 #[derive(Debug)]
-pub struct Offered(Incoming);
+pub struct IncomingStream(Incoming);
 
-impl Offered {
+impl IncomingStream {
     /// Its headers, as they came.
     #[must_use]
     pub fn headers(&self) -> &HeaderBlock {

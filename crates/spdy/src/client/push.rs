@@ -13,7 +13,7 @@ use spdy_http::push::decode_response;
 use spdy_http::response::BadResponse;
 
 use crate::body::Body;
-use crate::client::claims::{Asked, PushInfo};
+use crate::client::claims::{PushInfo, PushParent};
 use crate::entry::{Inbound, Opening, register};
 use crate::error::Error;
 use crate::incoming;
@@ -80,7 +80,7 @@ pub struct Push {
     /// The block that brought the response's head: SYN_STREAM's until another did.
     block: HeaderBlock,
     /// Our request that it came beside.
-    beside: Option<Arc<Asked>>,
+    beside: Option<Arc<PushParent>>,
 }
 
 impl Push {

@@ -30,14 +30,14 @@ pub struct ResponseFuture(State);
 #[derive(Debug)]
 enum State {
     Failed(Error),
-    Waiting(Box<Waiting>),
-    Claimed(Box<Claimed>),
+    Waiting(Box<PendingResponse>),
+    Claimed(Box<ClaimedPush>),
     Done,
 }
 
 /// A push that answers the request.
 #[derive(Debug)]
-struct Claimed {
+struct ClaimedPush {
     push: Push,
     /// Should the push come to nothing, the request is sent after all.
     session: Session,
@@ -46,7 +46,7 @@ struct Claimed {
 }
 
 #[derive(Debug)]
-struct Waiting {
+struct PendingResponse {
     stream: StreamRef,
     body: Option<SendBody>,
     method: Method,
@@ -66,7 +66,7 @@ impl ResponseFuture {
         request: request::Parts,
         priority: Priority,
     ) -> Self {
-        Self(State::Claimed(Box::new(Claimed {
+        Self(State::Claimed(Box::new(ClaimedPush {
             push,
             session,
             request,
@@ -75,7 +75,7 @@ impl ResponseFuture {
     }
 
     pub(crate) fn new(stream: StreamRef, body: Option<SendBody>, method: Method) -> Self {
-        Self(State::Waiting(Box::new(Waiting {
+        Self(State::Waiting(Box::new(PendingResponse {
             stream,
             body,
             method,
@@ -142,7 +142,7 @@ impl Drop for ResponseFuture {
     }
 }
 
-impl Claimed {
+impl ClaimedPush {
     /// The request as if there had been no push.
     fn send_after_all(self) -> ResponseFuture {
         let request = Request::from_parts(self.request, Body::empty());
@@ -150,7 +150,7 @@ impl Claimed {
     }
 }
 
-impl Waiting {
+impl PendingResponse {
     /// Sends the body and waits for the head, whichever goes on. HEADERS that come after it are not waited
     /// for, nor joined to it if they are there ([`spdy_http::trailers`] says why).
     fn poll_head(

@@ -8,13 +8,13 @@ use spdy_frame::header_block::HeaderBlock;
 use spdy_frame::priority::Priority;
 use spdy_frame::stream_id::StreamId;
 use spdy_http::push::{self, PushForm};
-use spdy_session::session::Open;
+use spdy_session::session::StreamOptions;
 
 use crate::body::BoxError;
 use crate::entry::Entry;
 use crate::error::Error;
 use crate::sendable;
-use crate::server::responder::{Kind, Responder, Sending};
+use crate::server::responder::{Kind, Responder, ResponseBodyFuture};
 use crate::shared::{Shared, State};
 use crate::stream_ref::StreamRef;
 
@@ -67,7 +67,7 @@ impl Pusher {
         request: &Request<()>,
         priority: Priority,
         response: Response<B>,
-    ) -> Result<Sending, Error>
+    ) -> Result<ResponseBodyFuture, Error>
     where
         B: http_body::Body<Data = Bytes> + Send + 'static,
         B::Error: Into<BoxError>,
@@ -148,7 +148,7 @@ impl State {
         priority: Priority,
     ) -> Result<(), Error> {
         self.check_parent(parent)?;
-        let open = Open {
+        let open = StreamOptions {
             priority,
             associated_to: parent,
             unidirectional: true,

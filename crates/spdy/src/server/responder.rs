@@ -27,9 +27,9 @@ use crate::stream_ref::StreamRef;
 /// The rest of an answer on its way; done when its last byte was handed to the session.
 #[derive(Debug)]
 #[must_use = "dropping it cancels the stream"]
-pub struct Sending(Option<SendBody>);
+pub struct ResponseBodyFuture(Option<SendBody>);
 
-impl Future for Sending {
+impl Future for ResponseBodyFuture {
     type Output = Result<(), Error>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
@@ -136,12 +136,12 @@ impl Responder {
     /// # Errors
     ///
     /// As [`respond`](Self::respond), for what is seen at once.
-    pub fn start<B>(mut self, response: Response<B>) -> Result<Sending, Error>
+    pub fn start<B>(mut self, response: Response<B>) -> Result<ResponseBodyFuture, Error>
     where
         B: http_body::Body<Data = Bytes> + Send + 'static,
         B::Error: Into<BoxError>,
     {
-        self.begin(response).map(Sending)
+        self.begin(response).map(ResponseBodyFuture)
     }
 
     /// Sends the head, and of the body what is at hand and finds room; gives the rest.

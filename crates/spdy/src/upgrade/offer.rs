@@ -19,11 +19,11 @@ const MAX_QUOTED_OFFERS: usize = 200;
 
 /// A request for an upgrade that can be granted.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub struct Accepted {
+pub struct AcceptedUpgrade {
     protocol: Option<String>,
 }
 
-impl Accepted {
+impl AcceptedUpgrade {
     /// The sub-protocol chosen; `None` if the server asks for none.
     #[must_use]
     pub fn protocol(&self) -> Option<&str> {
@@ -116,7 +116,7 @@ impl Refusal {
 ///
 /// 400 for a request that asks for no upgrade to SPDY/3.1, has a body (whose bytes would be frames), or
 /// offers no sub-protocol; 403 for one that offers only others.
-pub fn negotiate<B>(request: &Request<B>, protocols: &[&str]) -> Result<Accepted, Refusal> {
+pub fn negotiate<B>(request: &Request<B>, protocols: &[&str]) -> Result<AcceptedUpgrade, Refusal> {
     let bad = |message: &str| Err(Refusal::new(StatusCode::BAD_REQUEST, message));
     let headers = request.headers();
     if request.method() != Method::GET && request.method() != Method::POST {
@@ -142,7 +142,7 @@ pub fn negotiate<B>(request: &Request<B>, protocols: &[&str]) -> Result<Accepted
         return bad("unable to upgrade: the request has a body");
     }
     if protocols.is_empty() {
-        return Ok(Accepted { protocol: None });
+        return Ok(AcceptedUpgrade { protocol: None });
     }
     let mut offers = members(headers, &STREAM_PROTOCOL_VERSION).peekable();
     if offers.peek().is_none() {
@@ -150,7 +150,7 @@ pub fn negotiate<B>(request: &Request<B>, protocols: &[&str]) -> Result<Accepted
     }
     if let Some(offer) = offers.find(|offer| protocols.contains(offer)) {
         let protocol = Some(offer.to_owned());
-        return Ok(Accepted { protocol });
+        return Ok(AcceptedUpgrade { protocol });
     }
     let mut offered = members(headers, &STREAM_PROTOCOL_VERSION)
         .collect::<Vec<_>>()
@@ -171,7 +171,7 @@ pub fn negotiate<B>(request: &Request<B>, protocols: &[&str]) -> Result<Accepted
 
 /// A request that was read from a bare connection, and waits for its answer.
 #[derive(Debug)]
-pub struct Offer<T> {
+pub struct UpgradeRequest<T> {
     io: Rewind<T>,
     request: Request<()>,
     limits: Limits,
@@ -188,7 +188,7 @@ pub async fn read_request<T>(
     io: T,
     limits: Limits,
     runtime: &SharedRuntime,
-) -> Result<Offer<T>, UpgradeError>
+) -> Result<UpgradeRequest<T>, UpgradeError>
 where
     T: AsyncRead + AsyncWrite + Unpin,
 {
@@ -213,7 +213,7 @@ where
                 return Err(error);
             }
         };
-        Ok(Offer {
+        Ok(UpgradeRequest {
             io: Rewind::new(buffer.freeze(), io),
             request,
             limits,
@@ -223,7 +223,7 @@ where
     .await
 }
 
-impl<T: AsyncRead + AsyncWrite + Unpin> Offer<T> {
+impl<T: AsyncRead + AsyncWrite + Unpin> UpgradeRequest<T> {
     /// What is asked.
     #[must_use]
     pub fn request(&self) -> &Request<()> {

@@ -8,14 +8,14 @@ use anyhow::Context;
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use spdy::runtime::SharedRuntime;
-use spdy_acme::authority::{Acme as Authority, Settings};
-use spdy_acme::certificates::{Certificates, Given};
+use spdy_acme::authority::{AcmeClient as Authority, AcmeSettings};
+use spdy_acme::certificates::{Certificates, ExternalCertificate};
 use spdy_acme::error::AcmeError;
-use spdy_acme::folder::Folder;
-use spdy_acme::keeper::{Event, EventHandler, Renewer, Wanted};
-use spdy_acme::proofs::{Tokens, Way};
+use spdy_acme::folder::StateDir;
+use spdy_acme::keeper::{EventHandler, RenewalConfig, RenewalEvent, Renewer};
+use spdy_acme::proofs::{ChallengeMethod, Http01Tokens};
 use spdy_dns::zones::SharedZones;
-use spdy_net::calendar::Calendar;
+use spdy_net::calendar::WallClock;
 use spdy_net::certificates::certificates_from_pem;
 use spdy_net::identities::{Fallback, Identities};
 use spdy_net::network::SystemNetwork;
@@ -28,8 +28,8 @@ use spdy_rewrite::named_host::HostAlias;
 use tokio::sync::Notify;
 
 use crate::commands::Usage;
-use crate::commands::accelerate::certificate_files::Files;
-use crate::commands::accelerate::certificates::{self, Shown};
+use crate::commands::accelerate::certificate_files::CertificateFiles;
+use crate::commands::accelerate::certificates::{self, ServedCertificates};
 use crate::printer::{BAD, BOLD, DIM, Printer};
 
 /// Names in one certificate: what Let's Encrypt takes.
@@ -42,9 +42,9 @@ pub(super) struct Acme {
     /// Those that are there.
     pub(super) certificates: Certificates,
     /// What is answered for http-01.
-    pub(super) tokens: Tokens,
+    pub(super) tokens: Http01Tokens,
     /// Those that are shown out of files.
-    pub(super) files: Files,
+    pub(super) files: CertificateFiles,
     /// Rung when one has come.
     pub(super) came: Arc<Notify>,
     identities: Identities,
@@ -58,12 +58,12 @@ pub(super) struct Acme {
 #[derive(Debug, Eq, PartialEq)]
 struct KeeperSettings {
     config: AcmeConfig,
-    names: Names,
+    names: CertificateNames,
 }
 
 /// The names of certificates.
 #[derive(Debug, Eq, PartialEq)]
-pub(super) struct Names {
+pub(super) struct CertificateNames {
     /// Of each.
     certificates: Vec<Vec<String>>,
     /// Those that other hosts have here: no site waits for them.
@@ -73,33 +73,33 @@ pub(super) struct Names {
 /// What is to become of certificates, and cannot fail any more.
 pub(super) struct CertificateUpdate {
     keeping: KeeperUpdate,
-    rest: Rest,
+    rest: StaticCertificates,
 }
 
 /// Who keeps certificates from now on.
 enum KeeperUpdate {
     Nobody,
     AsBefore,
-    Anew(Box<Anew>),
+    Anew(Box<NewKeeper>),
 }
 
 /// A keeper that is to be started.
-struct Anew {
+struct NewKeeper {
     wanted: KeeperSettings,
-    folder: Folder,
+    folder: StateDir,
     authority: Authority,
     seed: u64,
 }
 
 /// What is shown where nothing came by ACME.
-pub(super) struct Rest {
+pub(super) struct StaticCertificates {
     fallback: Fallback,
-    given: Vec<Given>,
-    files: Files,
+    given: Vec<ExternalCertificate>,
+    files: CertificateFiles,
 }
 
 /// The names of each certificate, if each can be had.
-pub(super) fn certificates(config: &Config, sites: &Sites) -> anyhow::Result<Names> {
+pub(super) fn certificates(config: &Config, sites: &Sites) -> anyhow::Result<CertificateNames> {
     let certificates = match config.tls.acme {
         Some(_) => sites.certificates(),
         None => Vec::new(),
@@ -110,7 +110,7 @@ pub(super) fn certificates(config: &Config, sites: &Sites) -> anyhow::Result<Nam
         let why = format!("{why} {MAX_NAMES} names in the certificate of {first}, got {got}");
         return Err(Usage(why).into());
     }
-    Ok(Names {
+    Ok(CertificateNames {
         certificates,
         guests: sites.alias_names().map(str::to_owned).collect(),
     })
@@ -118,18 +118,23 @@ pub(super) fn certificates(config: &Config, sites: &Sites) -> anyhow::Result<Nam
 
 /// Finds what is wrong with the files of `config` that are about the authority.
 pub(super) fn look(config: &Config) -> anyhow::Result<()> {
-    config.tls.acme.as_ref().map(Known::of).transpose()?;
+    config
+        .tls
+        .acme
+        .as_ref()
+        .map(AuthorityCredentials::of)
+        .transpose()?;
     Ok(())
 }
 
 /// Who the authority is, and who we are to it, out of files.
-struct Known {
+struct AuthorityCredentials {
     tls: ClientTls,
     /// What it calls an account elsewhere, and its key.
     account: Option<(String, Vec<u8>)>,
 }
 
-impl Known {
+impl AuthorityCredentials {
     fn of(acme: &AcmeConfig) -> anyhow::Result<Self> {
         let read = |path: &std::path::Path| {
             std::fs::read(path).with_context(|| format!("cannot read {}", path.display()))
@@ -171,15 +176,15 @@ impl Acme {
         let bell = came.clone();
         Self {
             certificates: Certificates::new(identities.clone()),
-            tokens: Tokens::default(),
-            files: Files::default(),
+            tokens: Http01Tokens::default(),
+            files: CertificateFiles::default(),
             came,
             identities: identities.clone(),
             zones: zones.clone(),
             runtime: runtime.clone(),
-            tell: Arc::new(move |event: &Event<'_>| {
+            tell: Arc::new(move |event: &RenewalEvent<'_>| {
                 tell(&printer, event);
-                if matches!(event, Event::Issued { .. }) {
+                if matches!(event, RenewalEvent::Issued { .. }) {
                     bell.notify_one();
                 }
             }),
@@ -192,8 +197,8 @@ impl Acme {
     pub(super) fn prepare(
         &self,
         config: &Config,
-        names: Names,
-        shown: Shown,
+        names: CertificateNames,
+        shown: ServedCertificates,
     ) -> anyhow::Result<CertificateUpdate> {
         Ok(CertificateUpdate {
             keeping: self.prepare_keeper(config, names)?,
@@ -211,14 +216,14 @@ impl Acme {
             }
             KeeperUpdate::Anew(anew) => {
                 self.running = None; // before another begins with the same names
-                let Anew {
+                let NewKeeper {
                     wanted,
                     folder,
                     authority,
                     seed,
                 } = *anew;
                 let keeper = Renewer::start(
-                    &Wanted {
+                    &RenewalConfig {
                         certificates: wanted.names.certificates.clone(),
                         guests: wanted.names.guests.clone(),
                         left_percent: wanted.config.renew_percent,
@@ -227,7 +232,7 @@ impl Acme {
                     &self.certificates,
                     &folder,
                     Arc::new(authority),
-                    (Calendar::System, &self.runtime),
+                    (WallClock::System, &self.runtime),
                     &self.tell,
                 );
                 self.running = Some((wanted, keeper));
@@ -237,7 +242,10 @@ impl Acme {
     }
 
     /// `shown` ready to be shown. Of what is out of files the end is told.
-    pub(super) fn prepare_static(&self, shown: Shown) -> anyhow::Result<Rest> {
+    pub(super) fn prepare_static(
+        &self,
+        shown: ServedCertificates,
+    ) -> anyhow::Result<StaticCertificates> {
         let given: Result<_, _> = shown
             .of_files
             .pairs()
@@ -250,7 +258,7 @@ impl Acme {
             }
             certificates::Fallback::Local(local) => Fallback::Local(local.clone()),
         };
-        Ok(Rest {
+        Ok(StaticCertificates {
             fallback,
             given: given?,
             files: shown.of_files,
@@ -258,7 +266,7 @@ impl Acme {
     }
 
     /// Shows it.
-    pub(super) fn install_static(&mut self, rest: Rest) {
+    pub(super) fn install_static(&mut self, rest: StaticCertificates) {
         self.files = rest.files;
         self.identities.show_fallback(rest.fallback);
         self.certificates.give(rest.given);
@@ -280,7 +288,11 @@ impl Acme {
         refused.map(str::to_owned).collect()
     }
 
-    fn prepare_keeper(&self, config: &Config, names: Names) -> anyhow::Result<KeeperUpdate> {
+    fn prepare_keeper(
+        &self,
+        config: &Config,
+        names: CertificateNames,
+    ) -> anyhow::Result<KeeperUpdate> {
         let Some(acme) = &config.tls.acme else {
             return Ok(KeeperUpdate::Nobody);
         };
@@ -292,11 +304,11 @@ impl Acme {
         if running.is_some_and(|(started, _)| *started == wanted) {
             return Ok(KeeperUpdate::AsBefore);
         }
-        let folder = Folder::open(&acme.folder, &acme.directory)
+        let folder = StateDir::open(&acme.folder, &acme.directory)
             .with_context(|| format!("tls.acme.folder {}", acme.folder.display()))?;
         let mut seed = [0; 8];
         getrandom::fill(&mut seed).map_err(|error| anyhow::anyhow!("no chance: {error}"))?;
-        Ok(KeeperUpdate::Anew(Box::new(Anew {
+        Ok(KeeperUpdate::Anew(Box::new(NewKeeper {
             authority: self.authority(acme, &folder)?,
             wanted,
             folder,
@@ -304,9 +316,9 @@ impl Acme {
         })))
     }
 
-    fn authority(&self, acme: &AcmeConfig, folder: &Folder) -> anyhow::Result<Authority> {
-        let Known { tls, account } = Known::of(acme)?;
-        let settings = Settings {
+    fn authority(&self, acme: &AcmeConfig, folder: &StateDir) -> anyhow::Result<Authority> {
+        let AuthorityCredentials { tls, account } = AuthorityCredentials::of(acme)?;
+        let settings = AcmeSettings {
             directory: acme.directory.clone(),
             contact: acme
                 .contact
@@ -316,9 +328,9 @@ impl Acme {
             external_account: account,
             profile: acme.profile.clone(),
             way: match acme.challenge {
-                Challenge::TlsAlpn01 => Way::TlsAlpn(self.identities.clone()),
-                Challenge::Http01 => Way::Http(self.tokens.clone()),
-                Challenge::Dns01 => Way::Dns(self.zones.clone()),
+                Challenge::TlsAlpn01 => ChallengeMethod::TlsAlpn(self.identities.clone()),
+                Challenge::Http01 => ChallengeMethod::Http(self.tokens.clone()),
+                Challenge::Dns01 => ChallengeMethod::Dns(self.zones.clone()),
             },
         };
         Ok(Authority::new(
@@ -331,10 +343,10 @@ impl Acme {
     }
 }
 
-fn tell(printer: &Printer, event: &Event<'_>) {
+fn tell(printer: &Printer, event: &RenewalEvent<'_>) {
     let names = |names: &[String]| names.join(", ");
     match event {
-        Event::Found {
+        RenewalEvent::Found {
             names: of,
             validity,
             due,
@@ -344,7 +356,7 @@ fn tell(printer: &Printer, event: &Event<'_>) {
             hour(validity.end),
             hour(*due)
         )),
-        Event::Issued {
+        RenewalEvent::Issued {
             names: of,
             validity,
             due,
@@ -354,7 +366,7 @@ fn tell(printer: &Printer, event: &Event<'_>) {
             hour(validity.end),
             hour(*due)
         )),
-        Event::Ordered {
+        RenewalEvent::Ordered {
             names: of,
             is_first,
         } => printer.note(format_args!(
@@ -365,17 +377,17 @@ fn tell(printer: &Printer, event: &Event<'_>) {
                 false => "",
             }
         )),
-        Event::Unusable { names: of, error } => printer.note(format_args!(
+        RenewalEvent::Unusable { names: of, error } => printer.note(format_args!(
             "{BAD}the certificate for {} cannot be used{BAD:#}: {}",
             names(of),
             said(error)
         )),
-        Event::Unkept { names: of, error } => printer.note(format_args!(
+        RenewalEvent::Unkept { names: of, error } => printer.note(format_args!(
             "{BAD}the certificate for {} cannot be kept{BAD:#}, and is ordered again after a restart: {}",
             names(of),
             said(error)
         )),
-        Event::Failed {
+        RenewalEvent::Failed {
             names: of,
             error,
             again,

@@ -13,36 +13,36 @@ use spdy_proxy::sites::Sites;
 use spdy_proxy::timing::{SharedTiming, Timing};
 use spdy_proxy::upstream::Upstream;
 
-use crate::commands::accelerate::acme::{self, Acme, CertificateUpdate, Rest};
-use crate::commands::accelerate::certificate_files::{Files, Stale};
-use crate::commands::accelerate::certificates::{self, Shown};
+use crate::commands::accelerate::acme::{self, Acme, CertificateUpdate, StaticCertificates};
+use crate::commands::accelerate::certificate_files::{CertificateFiles, InvalidPair};
+use crate::commands::accelerate::certificates::{self, ServedCertificates};
 use crate::commands::accelerate::command::{self, Args};
-use crate::commands::accelerate::operator::{Credentials, Operator};
-use crate::commands::accelerate::secrets::Chance;
+use crate::commands::accelerate::operator::{AdminHandler, Credentials};
+use crate::commands::accelerate::secrets::RandomSecret;
 use crate::commands::accelerate::{origins, setup, stays};
 use crate::commands::telemetry::{self, Telemetry};
 use crate::printer::{BAD, DIM, Printer, chain};
 
 /// What stays as it was when the program began.
 #[derive(Clone, Copy)]
-pub(super) struct Again<'a> {
+pub(super) struct Reloader<'a> {
     pub(super) args: &'a Args,
     pub(super) config: &'a Config,
-    pub(super) chance: &'a Chance,
+    pub(super) chance: &'a RandomSecret,
     pub(super) authority: &'a Arc<LocalCa>,
     pub(super) zones: &'a SharedZones,
-    pub(super) counted: &'a origins::Counted,
+    pub(super) counted: &'a origins::OriginCounters,
     pub(super) listening: &'a [SocketAddr],
     pub(super) proxy: &'a Arc<Proxy>,
     pub(super) in_front: &'a SharedTrustedProxies,
     pub(super) telemetry: Option<&'a Telemetry>,
     pub(super) timing: &'a SharedTiming,
-    pub(super) operator: Option<&'a Operator>,
+    pub(super) operator: Option<&'a AdminHandler>,
     pub(super) runtime: &'a SharedRuntime,
     pub(super) printer: &'a Printer,
 }
 
-impl Again<'_> {
+impl Reloader<'_> {
     /// Does as the configuration of now says, or goes on as before where that is wrong; people are told which. Certificates that are shown
     /// are read again all the same: what is wrong elsewhere lets none of them expire.
     pub(super) fn read_configuration(&self, acme: &mut Acme) {
@@ -92,8 +92,12 @@ impl Again<'_> {
 
     /// What is no authority's as it is to be from now on: these, or one made anew. What runs says for what; the configuration may be
     /// half written at this time.
-    fn rest(&self, acme: &Acme, files: Files) -> anyhow::Result<Rest> {
-        acme.prepare_static(Shown::of(files, &self.proxy.sites(), self.authority)?)
+    fn rest(&self, acme: &Acme, files: CertificateFiles) -> anyhow::Result<StaticCertificates> {
+        acme.prepare_static(ServedCertificates::of(
+            files,
+            &self.proxy.sites(),
+            self.authority,
+        )?)
     }
 
     /// All that may be other by the configuration of now. Where is listened stays.
@@ -105,7 +109,7 @@ impl Again<'_> {
         let sites = setup::compile(&config, self.chance)?;
         let (files, stale) = acme.files.reread_for(&config)?;
         let uncovered = certificates::uncovered(&files, &sites);
-        let shown = Shown::of(files, &sites, self.authority)?;
+        let shown = ServedCertificates::of(files, &sites, self.authority)?;
         let names = acme::certificates(&config, &sites)?;
         let own = origins::own(&config, self.listening, self.printer);
         let (zones, counted, runtime) = (self.zones, self.counted, self.runtime);
@@ -132,7 +136,7 @@ struct ReloadPlan {
     upstream: Upstream,
     certificates: CertificateUpdate,
     /// Those that stay as they were.
-    stale: Vec<Stale>,
+    stale: Vec<InvalidPair>,
     /// Names that no certificate is for.
     uncovered: Vec<String>,
     zones: Zones,
@@ -146,7 +150,7 @@ struct ReloadPlan {
 }
 
 impl ReloadPlan {
-    fn take_effect(self, again: &Again<'_>, acme: &mut Acme) {
+    fn take_effect(self, again: &Reloader<'_>, acme: &mut Acme) {
         // First: names are proven in them.
         again.zones.replace(self.zones);
         acme.commit(self.certificates);

@@ -3,19 +3,19 @@
 use tokio::time::{Instant, interval_at};
 
 use crate::commands::accelerate::acme::Acme;
-use crate::commands::accelerate::again::Again;
+use crate::commands::accelerate::again::Reloader;
 use crate::commands::accelerate::certificates::REREAD_INTERVAL;
 use crate::commands::accelerate::succession::{Succession, Successor};
 use crate::commands::signals::{ReloadSignal, StopSignals};
 use crate::printer::{DIM, Printer};
 
 /// Signals to this program. They are heard from the moment this is made.
-pub(super) struct Asked {
+pub(super) struct ControlLoop {
     signals: StopSignals,
     reloads: ReloadSignal,
 }
 
-impl Asked {
+impl ControlLoop {
     pub(super) fn listen() -> anyhow::Result<Self> {
         Ok(Self {
             signals: StopSignals::listen()?,
@@ -26,7 +26,7 @@ impl Asked {
     /// Does what it is asked until it is to end; if that is since another program has taken over, it is that one.
     pub(super) async fn until_the_end(
         mut self,
-        again: &Again<'_>,
+        again: &Reloader<'_>,
         acme: &mut Acme,
         succession: &mut Succession,
         printer: &Printer,

@@ -7,8 +7,8 @@ use std::path::PathBuf;
 use anyhow::Context;
 use serde::Serialize;
 use spdy_lab::accelerator::choice::Accelerator;
-use spdy_lab::accelerator::site::Operator;
-use spdy_lab::audit::case::{Audit, Case};
+use spdy_lab::accelerator::site::OperatorConfig;
+use spdy_lab::audit::case::{Audit, AuditCase};
 use spdy_lab::cache::Cache;
 use spdy_page::replica::Replica;
 use spdy_proxy::config::Config;
@@ -16,13 +16,13 @@ use spdy_proxy::config_learn::LearnConfig;
 use spdy_proxy::config_upstream::UpstreamConfig;
 use spdy_rewrite::config::Config as Rewrite;
 
-use crate::commands::accelerate::audit_page::{LiveArgs, Source, page};
+use crate::commands::accelerate::audit_page::{LiveArgs, PageSource, page};
 use crate::commands::accelerate::audit_view;
 use crate::commands::accelerate::command;
 use crate::commands::accelerate::origins;
 use crate::commands::accelerate::upstream_needs::UpstreamNeeds;
-use crate::commands::conditions::Conditions;
-use crate::commands::load_choices::Choices;
+use crate::commands::conditions::ConditionArgs;
+use crate::commands::load_choices::PageLoadArgs;
 use crate::commands::{Outcome, Usage};
 use crate::help::examples;
 use crate::printer::{Printer, WARN};
@@ -43,7 +43,7 @@ pub(crate) struct Args {
     config: Option<PathBuf>,
 
     #[command(flatten)]
-    conditions: Conditions,
+    conditions: ConditionArgs,
 
     /// Resources that are shown of those that stay
     #[arg(short, long, value_name = "N", default_value_t = 20)]
@@ -57,7 +57,7 @@ pub(crate) struct Args {
     live: LiveArgs,
 
     #[command(flatten)]
-    choices: Choices,
+    choices: PageLoadArgs,
 }
 
 pub(crate) const EXAMPLES: &str = examples! {
@@ -69,8 +69,8 @@ pub(crate) const EXAMPLES: &str = examples! {
 
 /// The object of `--json`.
 #[derive(Debug, Serialize)]
-struct Told<'a> {
-    source: Source,
+struct AuditOutput<'a> {
+    source: PageSource,
     remarks: &'a [String],
     #[serde(flatten)]
     audit: &'a Audit,
@@ -95,7 +95,7 @@ pub(crate) fn run(args: &Args, printer: &Printer) -> anyhow::Result<Outcome> {
         .transpose()?;
     let upstream = config.as_ref().map(|config| config.upstream.clone());
     let upstream = upstream.unwrap_or_default();
-    let case = Case {
+    let case = AuditCase {
         replica: page.replica,
         runs: args.conditions.runs_over(&networks),
         networks,
@@ -108,7 +108,7 @@ pub(crate) fn run(args: &Args, printer: &Printer) -> anyhow::Result<Outcome> {
     let audit = audit(&case, args, printer)?;
     let needs = needs(&audit, &case.replica, &args.live, &upstream)?;
     if args.json {
-        printer.json(&Told {
+        printer.json(&AuditOutput {
             source: page.source,
             remarks: &page.remarks,
             audit: &audit,
@@ -155,7 +155,7 @@ fn needs(
 }
 
 /// What the configuration says of the site that the page is of.
-fn operator(config: &Config, replica: &Replica) -> anyhow::Result<Operator> {
+fn operator(config: &Config, replica: &Replica) -> anyhow::Result<OperatorConfig> {
     let host = replica.document().url.host_str().unwrap_or_default();
     let mut sites = config.site.iter();
     let site = sites.find(|site| site.names.iter().any(|name| name == host));
@@ -168,7 +168,7 @@ fn operator(config: &Config, replica: &Replica) -> anyhow::Result<Operator> {
         ))
         .into());
     };
-    Ok(Operator {
+    Ok(OperatorConfig {
         names: site.names.clone(),
         // An audit moves nothing of anybody's either, and tells what the rules would do.
         rewrite: Rewrite {
@@ -179,7 +179,7 @@ fn operator(config: &Config, replica: &Replica) -> anyhow::Result<Operator> {
     })
 }
 
-fn audit(case: &Case, args: &Args, printer: &Printer) -> anyhow::Result<Audit> {
+fn audit(case: &AuditCase, args: &Args, printer: &Printer) -> anyhow::Result<Audit> {
     let mut bar = None;
     let audit = case.audit(args.choices.threads(), |_, total| {
         let bar = bar.get_or_insert_with(|| printer.progress(total as u64, "loading"));

@@ -8,7 +8,7 @@ use spdy_client::config::Config;
 use spdy_net::protocol::Protocol;
 use spdy_net::tls::{ClientTls, TlsOptions};
 use spdy_net::verify::Trust;
-use spdy_page::open::{ImportOptions, Opened};
+use spdy_page::open::{ImportOptions, OpenedReplica};
 use spdy_page::replica::Replica;
 use spdy_record::error::RecordError;
 use spdy_record::options::Resolve;
@@ -55,7 +55,7 @@ impl LiveArgs {
 /// Where a page came from.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub(super) enum Source {
+pub(super) enum PageSource {
     /// A replica, or a recording of another form.
     Replica,
     /// A browser loaded it just now.
@@ -65,20 +65,20 @@ pub(super) enum Source {
 }
 
 /// A page that is audited.
-pub(super) struct Page {
+pub(super) struct AuditPage {
     pub(super) replica: Replica,
-    pub(super) source: Source,
+    pub(super) source: PageSource,
     /// What is not as it was, a sentence each.
     pub(super) remarks: Vec<String>,
 }
 
 /// The page that `asked` names.
-pub(super) fn page(asked: &str, live: &LiveArgs, printer: &Printer) -> anyhow::Result<Page> {
+pub(super) fn page(asked: &str, live: &LiveArgs, printer: &Printer) -> anyhow::Result<AuditPage> {
     let url = Url::parse(asked).ok();
     let url = url.filter(|url| matches!(url.scheme(), "http" | "https"));
     let Some(url) = url else {
         let opened = open_replica(asked, &ImportOptions::default())?;
-        return Ok(recorded(opened, Source::Replica, asked, printer));
+        return Ok(recorded(opened, PageSource::Replica, asked, printer));
     };
     if url.domain().is_none() {
         let host = url.host_str().unwrap_or_default();
@@ -96,7 +96,7 @@ pub(super) fn page(asked: &str, live: &LiveArgs, printer: &Printer) -> anyhow::R
             let opened = record_once(&url, &options, &bar, &mut signals).await;
             bar.finish_and_clear();
             match opened {
-                Ok(opened) => return Ok(recorded(opened, Source::Browser, asked, printer)),
+                Ok(opened) => return Ok(recorded(opened, PageSource::Browser, asked, printer)),
                 Err(RecordError::NoBrowser { tried }) => printer.note(format_args!(
                     "{WARN}no browser{WARN:#}: none of {} is in PATH, so what scripts request beside imports, and frames, are missing",
                     tried.join(", ")
@@ -121,16 +121,21 @@ pub(super) fn page(asked: &str, live: &LiveArgs, printer: &Printer) -> anyhow::R
         if let more @ 1.. = remarks.len().saturating_sub(MAX_PRINTED_REMARKS) {
             printer.note(format_args!("{WARN}{url}{WARN:#}: and {more} more"));
         }
-        Ok(Page {
+        Ok(AuditPage {
             replica,
-            source: Source::Fetched,
+            source: PageSource::Fetched,
             remarks,
         })
     })
 }
 
-fn recorded(opened: Opened, source: Source, asked: &str, printer: &Printer) -> Page {
-    let Opened { replica, notes } = opened;
+fn recorded(
+    opened: OpenedReplica,
+    source: PageSource,
+    asked: &str,
+    printer: &Printer,
+) -> AuditPage {
+    let OpenedReplica { replica, notes } = opened;
     if !notes.skipped.is_empty() {
         printer.note(format_args!("{WARN}{asked}{WARN:#}: {notes}"));
     }
@@ -151,7 +156,7 @@ fn recorded(opened: Opened, source: Source, asked: &str, printer: &Printer) -> P
         printer.note(format_args!("{WARN}{asked}{WARN:#}: {remark}"));
         remarks.push(remark);
     }
-    Page {
+    AuditPage {
         replica,
         source,
         remarks,

@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use spdy_lab::audit::advice::{Advice, HostAdvice};
-use spdy_lab::audit::case::{Audit, Through};
+use spdy_lab::audit::case::{Audit, ProxiedLoads};
 use spdy_lab::doctor::told::short;
 use spdy_rewrite::config::Scheme;
 use spdy_rewrite::kind::Kind;
 
-use crate::commands::accelerate::audit_page::Source;
+use crate::commands::accelerate::audit_page::PageSource;
 use crate::commands::accelerate::upstream_needs::UpstreamNeeds;
 use crate::commands::frame_text::counted;
 use crate::printer::{BAD, BOLD, DIM, GOOD, WARN};
@@ -19,13 +19,18 @@ use crate::table::{Cell, Table, visible};
 const EVEN: f64 = 0.01;
 
 /// All of it, with at most `most` of the resources that stay.
-pub(super) fn render(audit: &Audit, source: Source, most: usize, needs: &UpstreamNeeds) -> String {
+pub(super) fn render(
+    audit: &Audit,
+    source: PageSource,
+    most: usize,
+    needs: &UpstreamNeeds,
+) -> String {
     let resources = &audit.survey.resources;
     let bytes: u64 = resources.iter().map(|resource| resource.bytes).sum();
     let how = match source {
-        Source::Replica => "as it was recorded",
-        Source::Browser => "as a browser loaded it just now",
-        Source::Fetched => "as its text names it, without a browser",
+        PageSource::Replica => "as it was recorded",
+        PageSource::Browser => "as a browser loaded it just now",
+        PageSource::Fetched => "as its text names it, without a browser",
     };
     let (asked, hosts) = audit.survey.hosts_contacted();
     let mut text = format!(
@@ -202,7 +207,7 @@ fn ms(ms: f64) -> Cell {
     Cell::number(format_args!("{ms:.0}"))
 }
 
-fn cells(through: &Through) -> [Cell; 3] {
+fn cells(through: &ProxiedLoads) -> [Cell; 3] {
     let style = match through.saved_part {
         part if part > EVEN => GOOD,
         part if part < -EVEN => BAD,

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
-use spdy_acme::facts::Facts;
+use spdy_acme::facts::CertificateInfo;
 use spdy_net::certificates::Identity;
 use spdy_net::tls::TlsOptions;
 use spdy_proxy::config::Config;
@@ -13,29 +13,29 @@ use crate::printer::{BAD, Printer};
 
 /// The certificates that a configuration names, in its order.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Files(Vec<Pair>);
+pub(super) struct CertificateFiles(Vec<CertificateKeyPair>);
 
 /// A certificate and its key.
 #[derive(Clone, Debug)]
-pub(super) struct Pair {
+pub(super) struct CertificateKeyPair {
     certificate: PathBuf,
     key: PathBuf,
     /// What was in them when they were last good.
     pub(super) identity: Identity,
     /// What stands in that.
-    pub(super) facts: Facts,
+    pub(super) facts: CertificateInfo,
     /// They were no good when they were read after that.
     pub(super) is_stale: bool,
 }
 
 /// Files that are not good by now: what was in them before is shown on.
 #[derive(Debug)]
-pub(super) struct Stale {
+pub(super) struct InvalidPair {
     why: anyhow::Error,
-    facts: Facts,
+    facts: CertificateInfo,
 }
 
-impl Files {
+impl CertificateFiles {
     /// Those that `config` names.
     ///
     /// # Errors
@@ -43,7 +43,7 @@ impl Files {
     /// The first pair that cannot be read, or is none.
     pub(super) fn read(config: &Config) -> anyhow::Result<Self> {
         let pairs = config.tls.files();
-        let pairs = pairs.map(|(certificate, key)| Pair::read(certificate, key));
+        let pairs = pairs.map(|(certificate, key)| CertificateKeyPair::read(certificate, key));
         Ok(Self(pairs.collect::<Result<_, _>>()?))
     }
 
@@ -52,12 +52,12 @@ impl Files {
     /// # Errors
     ///
     /// As [`read`](Self::read), of pairs that are new.
-    pub(super) fn reread_for(&self, config: &Config) -> anyhow::Result<(Self, Vec<Stale>)> {
+    pub(super) fn reread_for(&self, config: &Config) -> anyhow::Result<(Self, Vec<InvalidPair>)> {
         self.read_pairs(config.tls.files())
     }
 
     /// The same pairs as they are by now.
-    pub(super) fn read_again(&self) -> (Self, Vec<Stale>) {
+    pub(super) fn read_again(&self) -> (Self, Vec<InvalidPair>) {
         let same = self.0.iter().map(|pair| (&*pair.certificate, &*pair.key));
         self.read_pairs(same).expect("no pair is new")
     }
@@ -65,17 +65,18 @@ impl Files {
     fn read_pairs<'p>(
         &self,
         pairs: impl Iterator<Item = (&'p Path, &'p Path)>,
-    ) -> anyhow::Result<(Self, Vec<Stale>)> {
+    ) -> anyhow::Result<(Self, Vec<InvalidPair>)> {
         let (mut read, mut stale) = (Vec::new(), Vec::new());
         for (certificate, key) in pairs {
-            let is_same = |pair: &&Pair| pair.certificate == certificate && pair.key == key;
+            let is_same =
+                |pair: &&CertificateKeyPair| pair.certificate == certificate && pair.key == key;
             let before = self.0.iter().find(is_same);
-            read.push(match (Pair::read(certificate, key), before) {
+            read.push(match (CertificateKeyPair::read(certificate, key), before) {
                 (Err(why), Some(before)) => {
                     let facts = before.facts.clone();
-                    stale.push(Stale { why, facts });
+                    stale.push(InvalidPair { why, facts });
                     let is_stale = true;
-                    Pair {
+                    CertificateKeyPair {
                         is_stale,
                         ..before.clone()
                     }
@@ -87,19 +88,19 @@ impl Files {
     }
 
     /// Each of them, the first first.
-    pub(super) fn pairs(&self) -> &[Pair] {
+    pub(super) fn pairs(&self) -> &[CertificateKeyPair] {
         &self.0
     }
 }
 
-impl Pair {
+impl CertificateKeyPair {
     fn read(certificate: &Path, key: &Path) -> anyhow::Result<Self> {
         let identity = Identity::from_files(certificate, key)?;
         let what = || format!("{} and {}", certificate.display(), key.display());
         identity
             .certified(&TlsOptions::default().provider)
             .with_context(what)?;
-        let facts = Facts::parse_leaf(&identity).with_context(what)?;
+        let facts = CertificateInfo::parse_leaf(&identity).with_context(what)?;
         Ok(Self {
             certificate: certificate.to_owned(),
             key: key.to_owned(),
@@ -110,7 +111,7 @@ impl Pair {
     }
 }
 
-impl Stale {
+impl InvalidPair {
     /// Tells people.
     pub(super) fn tell(&self, printer: &Printer) {
         let (why, until) = (&self.why, hour(self.facts.validity.end));
@@ -127,12 +128,12 @@ mod tests {
     use super::*;
 
     /// Files of certificates for `a.test` and `b.test`, and a configuration with both.
-    struct Office {
+    struct TestCa {
         ca: LocalCa,
         folder: tempfile::TempDir,
     }
 
-    impl Office {
+    impl TestCa {
         fn open() -> Self {
             let office = Self {
                 ca: LocalCa::generate(KeyKind::EcdsaP256).unwrap(),
@@ -164,14 +165,14 @@ mod tests {
         }
     }
 
-    fn leaves(files: &Files) -> Vec<Vec<u8>> {
+    fn leaves(files: &CertificateFiles) -> Vec<Vec<u8>> {
         let pairs = files.pairs().iter();
         pairs.map(|pair| pair.identity.chain[0].to_vec()).collect()
     }
 
     #[test]
     fn an_invalid_pair_keeps_its_old_certificate() {
-        type Harm = fn(&Office);
+        type Harm = fn(&TestCa);
         let harms: [(Harm, &str); 4] = [
             (
                 |office| std::fs::remove_file(office.path("a.pem")).unwrap(),
@@ -193,8 +194,8 @@ mod tests {
             ),
         ];
         for (harm, named) in harms {
-            let office = Office::open();
-            let first = Files::read(&office.config(&["a", "b"])).unwrap();
+            let office = TestCa::open();
+            let first = CertificateFiles::read(&office.config(&["a", "b"])).unwrap();
             office.issue("b");
             harm(&office);
             let (second, stale) = first.read_again();
@@ -215,8 +216,8 @@ mod tests {
 
     #[test]
     fn only_newly_configured_pairs_must_be_valid() {
-        let office = Office::open();
-        let both = Files::read(&office.config(&["a", "b"])).unwrap();
+        let office = TestCa::open();
+        let both = CertificateFiles::read(&office.config(&["a", "b"])).unwrap();
         let with_new = office.config(&["a", "b", "new"]);
         std::fs::remove_file(office.path("a.pem")).unwrap();
         let error = both.reread_for(&with_new).unwrap_err();

@@ -13,7 +13,7 @@ use spdy_net::tls::TlsOptions;
 use spdy_proxy::config::Config;
 use spdy_proxy::sites::Sites;
 
-use crate::commands::accelerate::certificate_files::Files;
+use crate::commands::accelerate::certificate_files::CertificateFiles;
 use crate::printer::{BAD, DIM, Printer};
 
 /// How often certificates out of files are read again.
@@ -24,11 +24,11 @@ const KEYS: KeyKind = KeyKind::EcdsaP256;
 const MAX_ADDRESSES: usize = 32;
 
 /// The certificates for clients, by the name that they request.
-pub(super) struct Shown {
+pub(super) struct ServedCertificates {
     /// For clients that request a name without a better certificate, or no name.
     pub(super) fallback: Fallback,
     /// Those out of files, each for the names in it.
-    pub(super) of_files: Files,
+    pub(super) of_files: CertificateFiles,
 }
 
 /// The certificate where no better one exists.
@@ -39,10 +39,10 @@ pub(super) enum Fallback {
     Local(Arc<LocalCertificates>),
 }
 
-impl Shown {
+impl ServedCertificates {
     /// Those `of_files`, or, where there are none, those of `authority` for all names that are answered for.
     pub(super) fn of(
-        of_files: Files,
+        of_files: CertificateFiles,
         sites: &Sites,
         authority: &Arc<LocalCa>,
     ) -> anyhow::Result<Self> {
@@ -64,7 +64,7 @@ impl Shown {
 }
 
 /// Names of `sites` that none of `files` is for, if there are any. An address is asked for without a name.
-pub(super) fn uncovered(files: &Files, sites: &Sites) -> Vec<String> {
+pub(super) fn uncovered(files: &CertificateFiles, sites: &Sites) -> Vec<String> {
     let is_covered = |name: &str| {
         files.pairs().is_empty()
             || name.parse::<IpAddr>().is_ok()
@@ -115,14 +115,14 @@ fn local(sites: &Sites, authority: &Arc<LocalCa>) -> anyhow::Result<LocalCertifi
 }
 
 /// Finds what is wrong with the certificates that a start would show, and opens and writes nothing.
-pub(super) fn look(config: &Config, files: &Files, sites: &Sites) -> anyhow::Result<()> {
+pub(super) fn look(config: &Config, files: &CertificateFiles, sites: &Sites) -> anyhow::Result<()> {
     let kept = config.tls.write_authority.as_deref();
     let kept = kept.map(|path| LocalCa::kept(path, KEYS)).transpose()?;
     let authority = match kept.flatten() {
         Some(kept) => kept,
         None => LocalCa::generate(KEYS)?,
     };
-    Shown::of(files.clone(), sites, &Arc::new(authority))?.identities()?;
+    ServedCertificates::of(files.clone(), sites, &Arc::new(authority))?.identities()?;
     Ok(())
 }
 

@@ -11,7 +11,7 @@ use spdy::runtime::{SharedRuntime, TokioRuntime};
 use spdy_dns::own_listeners::OwnListeners;
 use spdy_dns::serve::DnsServer;
 use spdy_dns::zones::{SharedZones, Zones};
-use spdy_net::calendar::Calendar;
+use spdy_net::calendar::WallClock;
 use spdy_net::handed::InheritedSockets;
 use spdy_net::in_front::SharedTrustedProxies;
 use spdy_net::latch::Latch;
@@ -30,24 +30,24 @@ use spdy_valkey::config::Config as TierConfig;
 use url::Url;
 
 use crate::commands::accelerate::acme::{self, Acme};
-use crate::commands::accelerate::again::Again;
-use crate::commands::accelerate::asked::Asked;
+use crate::commands::accelerate::again::Reloader;
+use crate::commands::accelerate::asked::ControlLoop;
 #[cfg(unix)]
 use crate::commands::accelerate::audit;
-use crate::commands::accelerate::certificate_files::Files;
-use crate::commands::accelerate::certificates::{self, Shown};
-use crate::commands::accelerate::doors::{self, Doors};
+use crate::commands::accelerate::certificate_files::CertificateFiles;
+use crate::commands::accelerate::certificates::{self, ServedCertificates};
+use crate::commands::accelerate::doors::{self, Listeners};
 #[cfg(unix)]
 use crate::commands::accelerate::open_files;
-use crate::commands::accelerate::operator::{Credentials, Operator};
-use crate::commands::accelerate::origins::Counted;
-use crate::commands::accelerate::secrets::Chance;
-use crate::commands::accelerate::served::Served;
-use crate::commands::accelerate::serving::Serving;
-use crate::commands::accelerate::shared::Shared;
+use crate::commands::accelerate::operator::{AdminHandler, Credentials};
+use crate::commands::accelerate::origins::OriginCounters;
+use crate::commands::accelerate::secrets::RandomSecret;
+use crate::commands::accelerate::served::ConnectionContext;
+use crate::commands::accelerate::serving::ServerTasks;
+use crate::commands::accelerate::shared::SharedTier;
 use crate::commands::accelerate::succession::{self, Predecessor, Succession};
 use crate::commands::accelerate::{end, log, metrics, names, origins, schema, setup, shared};
-use crate::commands::serve_limits::Limits;
+use crate::commands::serve_limits::ServerLimitArgs;
 use crate::commands::serve_listen::{self, parse_address};
 use crate::commands::serve_push::digest_key;
 use crate::commands::telemetry::{self, Telemetry};
@@ -95,7 +95,7 @@ pub(crate) struct Args {
     json: bool,
 
     #[command(flatten)]
-    limits: Limits,
+    limits: ServerLimitArgs,
 }
 
 /// What else is asked of an accelerator than to run.
@@ -126,15 +126,15 @@ pub(crate) const EXAMPLES: &str = examples! {
 };
 
 /// All that a start needs of the configuration before it opens anything.
-struct Plan {
+struct StartPlan {
     config: Config,
     /// What capabilities are made with where the operator has no secret.
-    chance: Chance,
+    chance: RandomSecret,
     sites: Sites,
     /// Names that are answered for.
     zones: Zones,
     /// Those out of files.
-    certificates: Files,
+    certificates: CertificateFiles,
     /// Names of sites that none of them is for, where there are some.
     uncovered: Vec<String>,
     /// Whom origins may be certified by.
@@ -187,19 +187,19 @@ pub(crate) fn run(args: &Args, printer: &Printer) -> anyhow::Result<Outcome> {
 }
 
 /// The configuration, found good: all is looked at that needs no socket.
-fn plan(args: &Args) -> anyhow::Result<Plan> {
+fn plan(args: &Args) -> anyhow::Result<StartPlan> {
     let config = read(args)?;
-    let chance = Chance::draw()?;
+    let chance = RandomSecret::draw()?;
     let sites = setup::compile(&config, &chance)?;
     let zones = setup::zones(&config, &sites)?;
     acme::certificates(&config, &sites)?;
     acme::look(&config)?;
-    let certificates = Files::read(&config)?;
+    let certificates = CertificateFiles::read(&config)?;
     certificates::look(&config, &certificates, &sites)?;
     let uncovered = certificates::uncovered(&certificates, &sites);
     let spans = setup::telemetry(&config)?;
     origins::rules(&config, &sites, OwnListeners::default())?;
-    Ok(Plan {
+    Ok(StartPlan {
         believed: origins::tls(&config)?,
         timing: setup::timing(&config.timing)?,
         credentials: Credentials::read(&config)?,
@@ -257,7 +257,7 @@ pub(super) fn read(args: &Args) -> anyhow::Result<Config> {
 /// until it is to end.
 async fn accelerate(
     args: &Args,
-    plan: Plan,
+    plan: StartPlan,
     mut handed: InheritedSockets,
     printer: &Printer,
 ) -> anyhow::Result<()> {
@@ -269,11 +269,11 @@ async fn accelerate(
     let mut predecessor = Predecessor::of(&mut handed)?;
     let mut sockets = Sockets::new(handed);
     let (hits, counted) = (LimitHits::default(), Metrics::new());
-    let mut doors = Doors::open(config, &protocols, &zones, &mut sockets, &hits, &runtime)?;
+    let mut doors = Listeners::open(config, &protocols, &zones, &mut sockets, &hits, &runtime)?;
     doors::let_go(&mut sockets, printer);
 
     let authority = certificates::authority(config, printer)?;
-    let shown = Shown::of(plan.certificates, &sites, &authority)?;
+    let shown = ServedCertificates::of(plan.certificates, &sites, &authority)?;
     let identities = shown.identities()?;
     let tls = setup::tls(&identities, &protocols)?;
     let options = options(args, config, &counted, &hits);
@@ -287,11 +287,11 @@ async fn accelerate(
     let mut acme = Acme::new(&identities, &zones, &runtime, printer);
     let certificates = acme::certificates(config, &sites)?;
     let certificates = acme.prepare(config, certificates, shown)?;
-    let of_origins = Counted::default();
+    let of_origins = OriginCounters::default();
     let believed = &plan.believed;
     let proxy = proxy(config, believed, sites, &zones, own, &of_origins, &runtime)?;
     let timing = SharedTiming::new(plan.timing);
-    let asked = Asked::listen()?;
+    let asked = ControlLoop::listen()?;
 
     if let Some(predecessor) = &mut predecessor {
         predecessor.lend().await;
@@ -302,7 +302,7 @@ async fn accelerate(
     let telemetry = telemetry.transpose()?;
     let (shares, sends) = (shared.as_ref(), telemetry.as_ref());
     let operator = plan.credentials.map(|credentials| {
-        let shown = metrics::Shown {
+        let shown = metrics::AcceleratorCollector {
             proxy: proxy.clone(),
             of_origins: of_origins.clone(),
             names: doors.names.as_ref().map(DnsServer::stats),
@@ -311,7 +311,7 @@ async fn accelerate(
             spans: sends.map(|telemetry| telemetry.queue.clone()),
         };
         let metrics = metrics::registry(shown, &counted, &hits);
-        Operator::new(credentials, &proxy, metrics)
+        AdminHandler::new(credentials, &proxy, metrics)
     });
     let mut succession = Succession::listen(sockets)?;
     doors.announce(&protocols, &names, args.json, printer)?;
@@ -328,7 +328,7 @@ async fn accelerate(
     let withheld = acme.uncertified(&proxy.sites());
     proxy.withhold_aliases(&withheld);
     certificates::warn_withheld(&withheld, printer);
-    let served = Served {
+    let served = ConnectionContext {
         proxy: proxy.clone(),
         protocols: Protocol::over_tcp(&protocols),
         tls: Some(tls),
@@ -348,9 +348,9 @@ async fn accelerate(
         ..args.limits.or(&config.limits).of_listeners(hits)
     };
     let datagrams = predecessor.map(Predecessor::left);
-    let serving = Serving::start(doors, &served, operator.clone(), &limits, datagrams);
+    let serving = ServerTasks::start(doors, &served, operator.clone(), &limits, datagrams);
 
-    let again = Again {
+    let again = Reloader {
         args,
         config,
         chance: &plan.chance,
@@ -391,7 +391,7 @@ fn proxy(
     sites: Sites,
     zones: &SharedZones,
     own: OwnListeners,
-    counted: &Counted,
+    counted: &OriginCounters,
     runtime: &SharedRuntime,
 ) -> anyhow::Result<Arc<Proxy>> {
     let upstream = origins::upstream(config, believed, &sites, zones, own, counted, runtime)?;
@@ -401,7 +401,7 @@ fn proxy(
         &config.cache,
         &config.learn,
         runtime.clone(),
-        Calendar::default(),
+        WallClock::default(),
     );
     proxy.set_digest_key(digest_key()?);
     Ok(proxy)
@@ -412,9 +412,9 @@ async fn keep(
     config: &Config,
     tier: Option<TierConfig>,
     proxy: &Arc<Proxy>,
-) -> anyhow::Result<Option<Shared>> {
+) -> anyhow::Result<Option<SharedTier>> {
     if let Some(disk) = setup::disk(config)? {
         proxy.set_disk(disk);
     }
-    Shared::start(config, tier, proxy).await
+    SharedTier::start(config, tier, proxy).await
 }

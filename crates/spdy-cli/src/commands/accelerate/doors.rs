@@ -21,13 +21,13 @@ use spdy_net::protocol::Protocol;
 use spdy_net::sockets::Sockets;
 use spdy_proxy::config::Config;
 
-use crate::commands::serve_listen::{self, Door, Listening};
+use crate::commands::serve_listen::{self, BoundListener, ListenerInfo};
 use crate::printer::{BAD, BOLD, DIM, Printer};
 
 /// All that is open to somebody.
-pub(super) struct Doors {
+pub(super) struct Listeners {
     /// For clients; each with TLS has a socket of UDP as well where HTTP/3 is spoken.
-    pub(super) clients: Vec<Door>,
+    pub(super) clients: Vec<BoundListener>,
     pub(super) operator: Option<Listener>,
     pub(super) names: Option<DnsServer>,
 }
@@ -35,14 +35,14 @@ pub(super) struct Doors {
 /// The line of `--json`.
 #[derive(Debug, Serialize)]
 struct Ready<'a> {
-    listening: &'a [&'a Listening],
+    listening: &'a [&'a ListenerInfo],
     admin: Option<SocketAddr>,
     dns: &'a [SocketAddr],
     protocols: Vec<&'static str>,
     sites: &'a [String],
 }
 
-impl Doors {
+impl Listeners {
     /// All that `config` says, of `sockets`. Nobody is let in yet. Who meets a limit of those who ask for names is counted in `hits`.
     pub(super) fn open(
         config: &Config,
@@ -84,7 +84,7 @@ impl Doors {
         json: bool,
         printer: &Printer,
     ) -> anyhow::Result<()> {
-        let listening: Vec<&Listening> = self.clients.iter().map(|door| &door.about).collect();
+        let listening: Vec<&ListenerInfo> = self.clients.iter().map(|door| &door.about).collect();
         for one in &listening {
             announce_clients(one, protocols, printer);
         }
@@ -116,14 +116,14 @@ impl Doors {
 }
 
 /// Clients' doors, by TCP.
-fn clients(config: &Config, sockets: &mut Sockets) -> anyhow::Result<Vec<Door>> {
+fn clients(config: &Config, sockets: &mut Sockets) -> anyhow::Result<Vec<BoundListener>> {
     let wanted = [(config.listen.tls(), true), (&config.listen.plain, false)];
     let mut doors = Vec::new();
     for (addresses, tls) in wanted {
         for &address in addresses {
             let listener = serve_listen::bind_or_take(address, sockets)?;
-            doors.push(Door {
-                about: Listening {
+            doors.push(BoundListener {
+                about: ListenerInfo {
                     address: listener.address(),
                     tls,
                     quic: false,
@@ -164,7 +164,7 @@ pub(super) fn let_go(sockets: &mut Sockets, printer: &Printer) {
     }
 }
 
-fn announce_clients(one: &Listening, protocols: &[Protocol], printer: &Printer) {
+fn announce_clients(one: &ListenerInfo, protocols: &[Protocol], printer: &Printer) {
     let scheme = if one.tls { "https" } else { "http" };
     let here = protocols.iter();
     let here = here.filter(|protocol| one.quic || !protocol.is_over_quic());

@@ -14,7 +14,7 @@ use std::time::Duration;
 use spdy_proxy::proxy::Proxy;
 use tokio::runtime::Runtime;
 
-use crate::commands::accelerate::shared::Shared;
+use crate::commands::accelerate::shared::SharedTier;
 use crate::commands::telemetry::Telemetry;
 
 /// For all that the disk has not written yet. An object is there when it outlives a cut of the power, and tens of thousands may
@@ -24,7 +24,7 @@ const DISK_PATIENCE: Duration = Duration::from_secs(5);
 const LAST_PATIENCE: Duration = Duration::from_secs(1);
 
 /// Ends what goes on beside the connections of clients.
-pub(super) async fn end(proxy: &Proxy, shared: Option<Shared>, telemetry: Option<Telemetry>) {
+pub(super) async fn end(proxy: &Proxy, shared: Option<SharedTier>, telemetry: Option<Telemetry>) {
     proxy.close().await;
     if let Some(telemetry) = telemetry {
         telemetry.end().await;

@@ -10,8 +10,8 @@ use http::Method;
 use jiff::Timestamp;
 use serde::Serialize;
 use spdy_net::protocol::Protocol;
-use spdy_proxy::answer_log::{Answered, Ended, Log};
-use spdy_proxy::reports::Counts;
+use spdy_proxy::answer_log::{AccessLog, AccessLogEntry, BodyEnd};
+use spdy_proxy::reports::PageCounts;
 
 use crate::printer::{BAD, BOLD, DIM, Printer};
 
@@ -19,12 +19,12 @@ use crate::printer::{BAD, BOLD, DIM, Printer};
 const ABSENT: &str = "-";
 
 /// A line for each answer: on stdout as JSON, or on stderr for people.
-pub(super) fn log(verbose: bool, json: bool, printer: &Printer) -> Option<Log> {
+pub(super) fn log(verbose: bool, json: bool, printer: &Printer) -> Option<AccessLog> {
     let printer = printer.clone();
-    verbose.then(|| -> Log {
-        Arc::new(move |answered: &Answered| {
+    verbose.then(|| -> AccessLog {
+        Arc::new(move |answered: &AccessLogEntry| {
             if json {
-                let line = Line::of(answered);
+                let line = JsonLine::of(answered);
                 if let Err(error) = printer.json(&line) {
                     tracing::debug!(%error, "nobody reads the log");
                 }
@@ -42,7 +42,7 @@ fn time(at: SystemTime) -> String {
 }
 
 /// An answer, as a line of text.
-struct TextLine<'a>(&'a Answered);
+struct TextLine<'a>(&'a AccessLogEntry);
 
 impl fmt::Display for TextLine<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -61,26 +61,26 @@ impl fmt::Display for TextLine<'_> {
             answered.took.as_secs_f64() * 1e3
         )?;
         match answered.page {
-            Some(Counts {
+            Some(PageCounts {
                 left_whole: Some(why),
                 ..
             }) => write!(f, "{DIM}, left as it is: {why}{DIM:#}")?,
-            Some(Counts {
+            Some(PageCounts {
                 dry_run: true,
                 moved,
                 left,
                 ..
             }) => write!(f, "{DIM}, would move {moved} and leave {left}{DIM:#}")?,
-            Some(Counts { moved, left, .. }) => {
+            Some(PageCounts { moved, left, .. }) => {
                 write!(f, "{DIM}, moved {moved} and left {left}{DIM:#}")?;
             }
             None => {}
         }
         match answered.ended {
-            Ended::Complete => Ok(()),
-            Ended::ClientLeft => write!(f, ", {BAD}the client left{BAD:#}"),
-            Ended::Shutdown => write!(f, ", {BAD}cut off by the shutdown{BAD:#}"),
-            Ended::BrokenOff => write!(f, ", {BAD}broken off{BAD:#}"),
+            BodyEnd::Complete => Ok(()),
+            BodyEnd::ClientLeft => write!(f, ", {BAD}the client left{BAD:#}"),
+            BodyEnd::Shutdown => write!(f, ", {BAD}cut off by the shutdown{BAD:#}"),
+            BodyEnd::BrokenOff => write!(f, ", {BAD}broken off{BAD:#}"),
         }
     }
 }
@@ -95,7 +95,7 @@ fn shown(text: &str) -> Cow<'_, str> {
 
 /// An answer, as a line of JSON.
 #[derive(Debug, Serialize)]
-struct Line<'a> {
+struct JsonLine<'a> {
     time: String,
     method: Option<&'a str>,
     uri: Option<&'a str>,
@@ -109,11 +109,11 @@ struct Line<'a> {
     took_ms: f64,
     bytes: u64,
     ended: &'static str,
-    page: Option<Counts>,
+    page: Option<PageCounts>,
 }
 
-impl<'a> Line<'a> {
-    fn of(answered: &'a Answered) -> Self {
+impl<'a> JsonLine<'a> {
+    fn of(answered: &'a AccessLogEntry) -> Self {
         Self {
             time: time(answered.at),
             method: answered.method.as_ref().map(Method::as_str),
@@ -141,8 +141,8 @@ mod tests {
 
     use super::*;
 
-    fn answered() -> Answered {
-        Answered {
+    fn answered() -> AccessLogEntry {
+        AccessLogEntry {
             at: SystemTime::UNIX_EPOCH + Duration::from_millis(1_795_345_445_070),
             method: Some(Method::GET),
             uri: Some("www.site.test/".to_owned()),
@@ -155,12 +155,12 @@ mod tests {
             head: Duration::from_micros(1_500),
             took: Duration::from_micros(2_250),
             bytes: 1234,
-            ended: Ended::Complete,
+            ended: BodyEnd::Complete,
             page: None,
         }
     }
 
-    fn plain(answered: &Answered) -> String {
+    fn plain(answered: &AccessLogEntry) -> String {
         anstream::adapter::strip_str(&TextLine(answered).to_string()).to_string()
     }
 
@@ -169,9 +169,9 @@ mod tests {
         let mut one = answered();
         let line = "2026-11-22T11:04:05.070Z 200 GET www.site.test/ miss, 1234 bytes, 2.2 ms";
         assert_eq!(plain(&one), line);
-        one.ended = Ended::ClientLeft;
+        one.ended = BodyEnd::ClientLeft;
         assert_eq!(plain(&one), format!("{line}, the client left"));
-        one.page = Some(Counts {
+        one.page = Some(PageCounts {
             dry_run: true,
             left_whole: None,
             moved: 2,
@@ -179,7 +179,7 @@ mod tests {
         });
         let page = ", would move 2 and leave 1, the client left";
         assert_eq!(plain(&one), format!("{line}{page}"));
-        let told = serde_json::to_value(Line::of(&one)).expect("it is JSON");
+        let told = serde_json::to_value(JsonLine::of(&one)).expect("it is JSON");
         assert_eq!(told["time"], "2026-11-22T11:04:05.070Z");
         assert_eq!(
             (&told["bytes"], &told["ended"]),

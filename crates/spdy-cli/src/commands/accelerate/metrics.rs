@@ -18,19 +18,19 @@ use spdy_net::limit::LimitHits;
 use spdy_proxy::counters::CounterFamily;
 use spdy_proxy::origin_latency::{LATENCY_BOUNDS_MS, OriginLatency};
 use spdy_proxy::proxy::Proxy;
-use spdy_proxy::upstream::Whose;
+use spdy_proxy::upstream::OriginKind;
 use spdy_valkey::tier::Tier;
 
-use crate::commands::accelerate::origins::Counted;
+use crate::commands::accelerate::origins::OriginCounters;
 use crate::commands::serve_metrics::{self, counter, gauge, put, put_gauge};
 use crate::commands::telemetry::Queue;
 
 /// What there is to be told of an accelerator.
 #[derive(Debug)]
-pub(super) struct Shown {
+pub(super) struct AcceleratorCollector {
     pub(super) proxy: Arc<Proxy>,
     /// What is counted of origins' names and addresses.
-    pub(super) of_origins: Counted,
+    pub(super) of_origins: OriginCounters,
     /// What was asked of who answers for names, if anybody does.
     pub(super) names: Option<StatsReader>,
     /// The tier that is shared with other machines, if there is one.
@@ -41,14 +41,18 @@ pub(super) struct Shown {
 }
 
 /// A registry of what is `shown`, and of what its sessions and its listeners count.
-pub(super) fn registry(shown: Shown, metrics: &Metrics, hits: &LimitHits) -> Arc<Registry> {
+pub(super) fn registry(
+    shown: AcceleratorCollector,
+    metrics: &Metrics,
+    hits: &LimitHits,
+) -> Arc<Registry> {
     let mut registry = serve_metrics::registry(metrics, hits);
     let added = Arc::get_mut(&mut registry).expect("it was just made");
     added.register_collector(Box::new(shown));
     registry
 }
 
-impl Collector for Shown {
+impl Collector for AcceleratorCollector {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
         for family in CounterFamily::ALL {
             let (name, label, help) = family.describe();
@@ -176,7 +180,7 @@ fn encode_latency(latency: &OriginLatency, encoder: &mut DescriptorEncoder<'_>) 
     let help = "From asking an origin to the head of its answer";
     let name = "accelerator_origin_seconds";
     let mut metric = encoder.encode_descriptor(name, help, None, MetricType::Histogram)?;
-    for (whose, label) in [(Whose::Site, "site"), (Whose::Others, "others")] {
+    for (whose, label) in [(OriginKind::Site, "site"), (OriginKind::Others, "others")] {
         let latency = latency.load(whose);
         let bounds = LATENCY_BOUNDS_MS.map(|bound| bound as f64 / 1000.0);
         let bounds = bounds.into_iter().chain([f64::INFINITY]);

@@ -7,12 +7,12 @@ use spdy_proxy::config::Config;
 use spdy_proxy::named_records;
 use spdy_proxy::sites::Sites;
 
-use crate::commands::accelerate::certificate_files::Files;
+use crate::commands::accelerate::certificate_files::CertificateFiles;
 use crate::printer::{BAD, BOLD, DIM, Printer};
 
 /// A name, and what it stands for.
 #[derive(Debug, Serialize)]
-struct Told {
+struct HostNameStatus {
     /// Label and zone.
     name: String,
     /// The origin that is served under it.
@@ -29,14 +29,14 @@ struct Told {
 #[derive(Debug, Serialize)]
 struct CheckOutput<'a> {
     sites: Vec<&'a str>,
-    names: Vec<Told>,
+    names: Vec<HostNameStatus>,
 }
 
 /// Tells that all is good, and of the names that other hosts have; `certificates` are those out of files.
 pub(super) fn check(
     is_json: bool,
     config: &Config,
-    (sites, certificates): (&Sites, &Files),
+    (sites, certificates): (&Sites, &CertificateFiles),
     printer: &Printer,
 ) -> anyhow::Result<()> {
     let own: Vec<_> = sites.names().collect();
@@ -57,14 +57,18 @@ pub(super) fn check(
     Ok(())
 }
 
-fn told(config: &Config, sites: &Sites, certificates: &Files) -> anyhow::Result<Vec<Told>> {
+fn told(
+    config: &Config,
+    sites: &Sites,
+    certificates: &CertificateFiles,
+) -> anyhow::Result<Vec<HostNameStatus>> {
     let elsewhere = named_records::elsewhere(config, sites);
     let mut all = Vec::new();
     for site in sites.all() {
         let identity = certificate_for(&site.name, certificates)?;
         for named in site.rules.named_hosts() {
             let is_certified = identity.map(|identity| identity.is_for(named.name()));
-            all.push(Told {
+            all.push(HostNameStatus {
                 name: named.name().to_owned(),
                 stands_for: named.original_origin(),
                 site: site.name.clone(),
@@ -79,7 +83,7 @@ fn told(config: &Config, sites: &Sites, certificates: &Files) -> anyhow::Result<
 /// The certificate that is shown for `site`: the first that is for it, else the first of all.
 fn certificate_for<'c>(
     site: &str,
-    certificates: &'c Files,
+    certificates: &'c CertificateFiles,
 ) -> anyhow::Result<Option<&'c Identity>> {
     for pair in certificates.pairs() {
         if pair.identity.is_for(site)? {
@@ -89,7 +93,7 @@ fn certificate_for<'c>(
     Ok(certificates.pairs().first().map(|pair| &pair.identity))
 }
 
-fn warn(told: &Told, printer: &Printer) {
+fn warn(told: &HostNameStatus, printer: &Printer) {
     let (name, site) = (&told.name, &told.site);
     if !told.is_answered_here {
         printer.note(format_args!(

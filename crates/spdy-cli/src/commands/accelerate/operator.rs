@@ -22,9 +22,9 @@ use crate::commands::serve_metrics;
 
 /// What an operator may see and do. Clones are of the same.
 #[derive(Clone)]
-pub(super) struct Operator(Arc<Admin>);
+pub(super) struct AdminHandler(Arc<Admin>);
 
-impl Operator {
+impl AdminHandler {
     /// Answers for `proxy` to requests with the token of `credentials`; `metrics` are for every request to an allowed host.
     pub(super) fn new(
         credentials: Credentials,

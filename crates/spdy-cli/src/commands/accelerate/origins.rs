@@ -29,7 +29,7 @@ use crate::printer::{BAD, Printer};
 
 /// What is counted of origins over all configurations that were read. Clones count together.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Counted {
+pub(super) struct OriginCounters {
     /// Hosts and addresses that no origin may have.
     pub(super) refusals: RefusalCounts,
     /// DNS replies that do not match their question.
@@ -43,7 +43,7 @@ pub(super) fn upstream(
     sites: &Sites,
     zones: &SharedZones,
     own: OwnListeners,
-    counted: &Counted,
+    counted: &OriginCounters,
     runtime: &SharedRuntime,
 ) -> anyhow::Result<Upstream> {
     let servers = match config.dns.servers.is_empty() {

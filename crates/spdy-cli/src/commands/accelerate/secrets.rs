@@ -12,9 +12,9 @@ use crate::commands::Usage;
 const SECRET_BYTES: usize = Key::MIN_SECRET_BYTES;
 
 /// The secret where the operator has none. It lives as long as the program.
-pub(super) struct Chance([u8; SECRET_BYTES]);
+pub(super) struct RandomSecret([u8; SECRET_BYTES]);
 
-impl Chance {
+impl RandomSecret {
     /// One that nobody guesses.
     pub(super) fn draw() -> anyhow::Result<Self> {
         let mut secret = [0; SECRET_BYTES];
@@ -24,7 +24,7 @@ impl Chance {
 }
 
 /// What capabilities are made and known by, as the files of `config` say it by now.
-pub(super) fn keys(config: &Config, chance: &Chance) -> anyhow::Result<Keys> {
+pub(super) fn keys(config: &Config, chance: &RandomSecret) -> anyhow::Result<Keys> {
     let Some(path) = &config.secret_file else {
         return Ok(Keys::from_secrets(&chance.0, None)?);
     };

@@ -6,31 +6,31 @@ use std::sync::Arc;
 use futures_util::future::{Either, select};
 use http::HeaderValue;
 use spdy::runtime::SharedRuntime;
-use spdy_acme::http01::Answering;
-use spdy_acme::proofs::Tokens;
+use spdy_acme::http01::Http01Handler;
+use spdy_acme::proofs::Http01Tokens;
 use spdy_net::admission::Conduct;
 use spdy_net::error::ConnectionError;
 use spdy_net::handler::Handler;
-use spdy_net::in_front::Caller;
+use spdy_net::in_front::ClientInfo;
 use spdy_net::latch::Latch;
 use spdy_net::listen::{ListenOptions, Listener};
 use spdy_net::network::BoxIo;
 use spdy_net::protocol::Protocol;
 use spdy_net::quic::QuicIncoming;
 use spdy_net::quic_listen::QuicListener;
-use spdy_net::seat::Seat;
+use spdy_net::seat::ConnectionSlot;
 use spdy_net::serve::ServerOptions;
 use spdy_net::tls::ServerTls;
-use spdy_proxy::answer_log::Log;
+use spdy_proxy::answer_log::AccessLog;
 use spdy_proxy::proxy::Proxy;
 use spdy_proxy::timing::SharedTiming;
-use spdy_proxy::visit::Visit;
+use spdy_proxy::visit::ConnectionHandler;
 
-use crate::commands::serve_listen::{self, Door};
+use crate::commands::serve_listen::{self, BoundListener};
 
 /// What a connection is served with; at any door, until it is [`at`](Self::at) one.
 #[derive(Clone)]
-pub(super) struct Served {
+pub(super) struct ConnectionContext {
     pub(super) proxy: Arc<Proxy>,
     pub(super) protocols: Vec<Protocol>,
     pub(super) tls: Option<ServerTls>,
@@ -40,15 +40,15 @@ pub(super) struct Served {
     /// Set when connections are dropped that have not ended in time after the stop.
     pub(super) cut_off: Latch,
     pub(super) alt_svc: Option<HeaderValue>,
-    pub(super) log: Option<Log>,
+    pub(super) log: Option<AccessLog>,
     pub(super) timing: SharedTiming,
     /// What authorities ask for at doors without TLS.
-    pub(super) tokens: Option<Tokens>,
+    pub(super) tokens: Option<Http01Tokens>,
 }
 
-impl Served {
+impl ConnectionContext {
     /// As it is at `door`.
-    pub(super) fn at(&self, door: &Door) -> Self {
+    pub(super) fn at(&self, door: &BoundListener) -> Self {
         let is_tls = door.about.tls;
         Self {
             tls: self.tls.clone().filter(|_| is_tls),
@@ -58,8 +58,8 @@ impl Served {
         }
     }
 
-    fn visit(&self, from: Caller, alt_svc: Option<HeaderValue>) -> Arc<Visit> {
-        let visit = Visit::new(self.proxy.clone(), Some(from.address.ip()), alt_svc);
+    fn visit(&self, from: ClientInfo, alt_svc: Option<HeaderValue>) -> Arc<ConnectionHandler> {
+        let visit = ConnectionHandler::new(self.proxy.clone(), Some(from.address.ip()), alt_svc);
         let visit = visit
             .with_access_log(self.log.clone())
             .timing(self.timing.clone())
@@ -67,10 +67,10 @@ impl Served {
         Arc::new(visit)
     }
 
-    async fn tcp(self, io: BoxIo, from: Caller, seat: Seat) -> Conduct {
+    async fn tcp(self, io: BoxIo, from: ClientInfo, seat: ConnectionSlot) -> Conduct {
         let visit: Arc<dyn Handler> = self.visit(from, self.alt_svc.clone());
         let visit = match &self.tokens {
-            Some(tokens) => Arc::new(Answering::new(tokens.clone(), visit)),
+            Some(tokens) => Arc::new(Http01Handler::new(tokens.clone(), visit)),
             None => visit,
         };
         let options = ServerOptions {
@@ -124,7 +124,7 @@ impl Served {
         }
     }
 
-    async fn quic(self, incoming: QuicIncoming, from: Caller, seat: Seat) -> Conduct {
+    async fn quic(self, incoming: QuicIncoming, from: ClientInfo, seat: ConnectionSlot) -> Conduct {
         let visit = self.visit(from, None);
         let options = ServerOptions {
             seat,

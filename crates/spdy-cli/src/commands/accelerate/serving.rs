@@ -4,14 +4,14 @@ use spdy_net::latch::Latch;
 use spdy_net::listen::ListenOptions;
 use tokio::task::JoinSet;
 
-use crate::commands::accelerate::doors::Doors;
-use crate::commands::accelerate::operator::Operator;
-use crate::commands::accelerate::served::Served;
+use crate::commands::accelerate::doors::Listeners;
+use crate::commands::accelerate::operator::AdminHandler;
+use crate::commands::accelerate::served::ConnectionContext;
 use crate::commands::accelerate::succession::Successor;
-use crate::commands::serve_listen::Door;
+use crate::commands::serve_listen::BoundListener;
 
 /// Who is let in and served.
-pub(super) struct Serving {
+pub(super) struct ServerTasks {
     stop: Latch,
     /// HTTP/3. A successor reads datagrams once these have ended.
     over_quic: JoinSet<()>,
@@ -20,13 +20,13 @@ pub(super) struct Serving {
     datagrams: Option<Latch>,
 }
 
-impl Serving {
+impl ServerTasks {
     /// Opens `doors`: for clients, who are `served` as `options` say, for the operator, and for those who ask for names. Datagrams are
     /// taken when `datagrams` is set, if another program reads them still.
     pub(super) fn start(
-        doors: Doors,
-        served: &Served,
-        operator: Option<Operator>,
+        doors: Listeners,
+        served: &ConnectionContext,
+        operator: Option<AdminHandler>,
         options: &ListenOptions,
         datagrams: Option<Latch>,
     ) -> Self {
@@ -52,7 +52,7 @@ impl Serving {
         serving
     }
 
-    fn open(&mut self, door: Door, served: &Served, options: &ListenOptions) {
+    fn open(&mut self, door: BoundListener, served: &ConnectionContext, options: &ListenOptions) {
         let served = served.at(&door);
         if let Some(listener) = door.quic {
             let served = served.clone();

@@ -17,7 +17,7 @@ use spdy_proxy::token::Token;
 
 use crate::commands::Usage;
 use crate::commands::accelerate::origins;
-use crate::commands::accelerate::secrets::{self, Chance};
+use crate::commands::accelerate::secrets::{self, RandomSecret};
 use crate::commands::accelerate::upstream_needs::UpstreamNeeds;
 use crate::commands::telemetry;
 use crate::printer::{BAD, Printer, WARN};
@@ -26,7 +26,7 @@ use crate::printer::{BAD, Printer, WARN};
 const MIN_TOKEN_CHARS: usize = 16;
 
 /// The sites, whose capabilities are made with the operator's secrets as they are by now, or with `chance`.
-pub(super) fn compile(config: &Config, chance: &Chance) -> anyhow::Result<Sites> {
+pub(super) fn compile(config: &Config, chance: &RandomSecret) -> anyhow::Result<Sites> {
     let keys = secrets::keys(config, chance)?;
     let sites = Sites::compile(config, &keys).map_err(|error| Usage(error.to_string()))?;
     Ok(sites)

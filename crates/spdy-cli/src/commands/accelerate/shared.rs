@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context;
-use spdy_cache::shared::{Mark, PurgeTarget};
+use spdy_cache::shared::{PurgeTarget, PurgeVersion};
 use spdy_proxy::config::Config;
 use spdy_proxy::proxy::Proxy;
 use spdy_valkey::config::{Config as TierConfig, ConfigError};
@@ -24,13 +24,13 @@ const NOTES: Duration = Duration::from_secs(10);
 
 /// The tier, with what is to be done for it.
 #[derive(Debug)]
-pub(super) struct Shared {
+pub(super) struct SharedTier {
     pub(super) tier: Arc<Tier>,
     /// Where it stands how far purges were heard, if there is a disk, and who writes that now and then.
     heard: Option<(PathBuf, JoinHandle<()>)>,
 }
 
-impl Shared {
+impl SharedTier {
     /// Lets `proxy` share what it keeps by a `tier`, if one is wanted. The first requests should find what others have, so the cluster
     /// is waited for, if only a moment.
     pub(super) async fn start(
@@ -130,13 +130,13 @@ async fn note(tier: &Tier, proxy: &Proxy, path: &Path) {
 }
 
 /// What cannot be read was not heard.
-fn read(path: &Path) -> Mark {
+fn read(path: &Path) -> PurgeVersion {
     let text = std::fs::read_to_string(path).unwrap_or_default();
-    Mark(u128::from_str_radix(text.trim(), 16).unwrap_or_default())
+    PurgeVersion(u128::from_str_radix(text.trim(), 16).unwrap_or_default())
 }
 
-fn write(path: &Path, heard: Mark) -> std::io::Result<()> {
-    if heard == Mark::default() {
+fn write(path: &Path, heard: PurgeVersion) -> std::io::Result<()> {
+    if heard == PurgeVersion::default() {
         // Nothing yet, the cluster is away: what was heard before the program ended last holds on.
         return Ok(());
     }
@@ -154,13 +154,13 @@ mod tests {
     fn the_purge_mark_survives_a_restart_and_ignores_garbage() {
         let folder = tempfile::tempdir().expect("a folder can be made");
         let path = folder.path().join("heard");
-        assert_eq!(read(&path), Mark::default());
-        let mark = Mark(1_795_279_831_641 << 64 | 7);
+        assert_eq!(read(&path), PurgeVersion::default());
+        let mark = PurgeVersion(1_795_279_831_641 << 64 | 7);
         write(&path, mark).expect("the folder can be written to");
         assert_eq!(read(&path), mark);
-        write(&path, Mark::default()).expect("likewise");
+        write(&path, PurgeVersion::default()).expect("likewise");
         assert_eq!(read(&path), mark, "nothing was heard since");
         std::fs::write(&path, "what?").expect("likewise");
-        assert_eq!(read(&path), Mark::default());
+        assert_eq!(read(&path), PurgeVersion::default());
     }
 }

@@ -6,12 +6,12 @@ use spdy_proxy::config::Config;
 use spdy_proxy::config_cache::CacheConfig;
 use spdy_proxy::config_learn::LearnConfig;
 use spdy_proxy::config_limits::ClientLimitsConfig;
-use spdy_proxy::config_listen::Listen;
+use spdy_proxy::config_listen::ListenConfig;
 
 use crate::printer::{BAD, Printer};
 
 /// A key, with its value in words.
-type Said = (&'static str, String);
+type KeyValue = (&'static str, String);
 
 /// Tells which keys of `now` are other than at the start, and stay as they were then.
 pub(super) fn tell(at_start: &Config, now: &Config, printer: &Printer) {
@@ -39,7 +39,7 @@ fn others(at_start: &Config, now: &Config) -> Vec<&'static str> {
 }
 
 /// All that stays. Tables that are read as a whole are taken apart here, so that a new key of theirs is not forgotten.
-fn all(config: &Config) -> Vec<Said> {
+fn all(config: &Config) -> Vec<KeyValue> {
     let mut all = of_listeners(config);
     all.extend(of_limits(&config.limits));
     all.extend(of_cache(&config.cache));
@@ -47,8 +47,8 @@ fn all(config: &Config) -> Vec<Said> {
     all
 }
 
-fn of_listeners(config: &Config) -> Vec<Said> {
-    let Listen {
+fn of_listeners(config: &Config) -> Vec<KeyValue> {
+    let ListenConfig {
         tls: _, // and where it is not said: as `tls()` has it
         plain,
         protocols,
@@ -68,7 +68,7 @@ fn of_listeners(config: &Config) -> Vec<Said> {
     ]
 }
 
-fn of_limits(limits: &ClientLimitsConfig) -> Vec<Said> {
+fn of_limits(limits: &ClientLimitsConfig) -> Vec<KeyValue> {
     let ClientLimitsConfig {
         max_connections,
         connections_per_address,
@@ -92,7 +92,7 @@ fn of_limits(limits: &ClientLimitsConfig) -> Vec<Said> {
     ]
 }
 
-fn of_cache(cache: &CacheConfig) -> Vec<Said> {
+fn of_cache(cache: &CacheConfig) -> Vec<KeyValue> {
     let CacheConfig {
         memory_mib,
         object_mib,
@@ -123,7 +123,7 @@ fn of_cache(cache: &CacheConfig) -> Vec<Said> {
     ]
 }
 
-fn of_learning(learn: &LearnConfig) -> Vec<Said> {
+fn of_learning(learn: &LearnConfig) -> Vec<KeyValue> {
     let LearnConfig {
         push,
         early_hints,

@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 use std::net::IpAddr;
 
 use serde::Serialize;
-use spdy_dns::guard::{AddressRules, Denied};
+use spdy_dns::guard::{AddressRules, OriginDenial};
 use spdy_dns::origin_host;
 use spdy_proxy::config_upstream::UpstreamConfig;
 
@@ -34,7 +34,7 @@ impl UpstreamNeeds {
         for host in hosts {
             let host = host.to_ascii_lowercase();
             if let Err(refused) = rules.check_host(&host) {
-                match Denied::from(refused).allowed_by() {
+                match OriginDenial::from(refused).allowed_by() {
                     Some(_) => needs.allow_hosts.insert(host.clone()),
                     // Nothing lets it be reached.
                     None => continue,

@@ -7,10 +7,10 @@ use std::time::Duration;
 use anyhow::Context;
 use indicatif::ProgressBar;
 use serde::Serialize;
-use spdy_lab::live::browsed::{BrowserCell, Ratio};
-use spdy_lab::live::kept::{CAPTURE_BYTES, Kept};
-use spdy_lab::live::stage::Stage;
-use spdy_lab::live::visit::{Visit, Visitor};
+use spdy_lab::live::browsed::{BrowserCell, ProtocolRatio};
+use spdy_lab::live::kept::{CAPTURE_BYTES, RunFiles};
+use spdy_lab::live::stage::Replay;
+use spdy_lab::live::visit::{BrowserLoad, BrowserLoader};
 use spdy_lab::options::{Options, RaceProtocol};
 use spdy_lab::race::RaceNetwork;
 use spdy_lab::scheduler::choice::Scheduler;
@@ -18,9 +18,9 @@ use spdy_page::archive;
 use spdy_page::har_export;
 use spdy_page::open::ImportOptions;
 use spdy_page::replica::Replica;
-use spdy_tun::enclosure::{self, CtrlCPolicy, Inside, Place};
+use spdy_tun::enclosure::{self, CtrlCPolicy, InnerProcess, ProcessRole};
 use spdy_tun::host::SERVER;
-use spdy_tun::network::{NetworkConfig, RealNetwork};
+use spdy_tun::network::{RealNetwork, RealNetworkConfig};
 
 use crate::commands::lab::calibrate::{error_cell, load_average, ms_cell};
 use crate::commands::lab::calibrate_pages::check_kernel_tcp;
@@ -107,7 +107,7 @@ struct Series {
     load_before: Option<f64>,
     load_after: Option<f64>,
     cells: Vec<BrowserCell>,
-    ratios: Vec<Ratio>,
+    ratios: Vec<ProtocolRatio>,
 }
 
 pub(crate) fn run(args: &Args, printer: &Printer) -> anyhow::Result<Outcome> {
@@ -122,13 +122,13 @@ pub(crate) fn run(args: &Args, printer: &Printer) -> anyhow::Result<Outcome> {
         }
     }
     match enclosure::enter(CtrlCPolicy::ForAll)? {
-        Place::Outside(status) => Ok(Outcome::Code(enclosure::exit_code(status))),
-        Place::Command(_) => anyhow::bail!("no command is run here"),
-        Place::Inside(inside) => browse(args, inside, printer),
+        ProcessRole::Outside(status) => Ok(Outcome::Code(enclosure::exit_code(status))),
+        ProcessRole::Command(_) => anyhow::bail!("no command is run here"),
+        ProcessRole::Inside(inside) => browse(args, inside, printer),
     }
 }
 
-fn browse(args: &Args, inside: Inside, printer: &Printer) -> anyhow::Result<Outcome> {
+fn browse(args: &Args, inside: InnerProcess, printer: &Printer) -> anyhow::Result<Outcome> {
     let replica = open_replica(&args.replica, &ImportOptions::default())?.replica;
     let networks = networks(&args.networks)?;
     networks.iter().try_for_each(check_kernel_tcp)?;
@@ -138,7 +138,7 @@ fn browse(args: &Args, inside: Inside, printer: &Printer) -> anyhow::Result<Outc
     }
     inside.set_resolver(SERVER)?;
     let first = networks.first().expect("there is a default");
-    let mut link = RealNetwork::start(&NetworkConfig::new(first.profile.path.clone()))?;
+    let mut link = RealNetwork::start(&RealNetworkConfig::new(first.profile.path.clone()))?;
     let load_before = load_average();
     let cells = networks.len() * args.protocols.len();
     let bar = printer.progress(cells as u64 * u64::from(args.runs), "browsing");
@@ -168,7 +168,7 @@ fn browse(args: &Args, inside: Inside, printer: &Printer) -> anyhow::Result<Outc
         replica: replica.name,
         load_before,
         load_after: load_average(),
-        ratios: Ratio::all(&done),
+        ratios: ProtocolRatio::all(&done),
         cells: done,
     };
     if args.json {
@@ -194,9 +194,9 @@ impl Args {
         protocol: RaceProtocol,
         bar: &ProgressBar,
         printer: &Printer,
-    ) -> anyhow::Result<Vec<Visit>> {
-        let stage = Stage::set(replica, protocol).context("the page cannot be served")?;
-        let visitor = Visitor {
+    ) -> anyhow::Result<Vec<BrowserLoad>> {
+        let stage = Replay::set(replica, protocol).context("the page cannot be served")?;
+        let visitor = BrowserLoader {
             browser: self.browser.clone(),
             patience: Duration::from_secs(self.timeout),
             keeps: self.keep_runs.is_some(),
@@ -241,7 +241,7 @@ fn keep(recording: &Replica, path: &Path) -> anyhow::Result<()> {
 
 /// Writes the files of one load, one after the other: never are two of them in memory.
 fn write(
-    kept: &Kept,
+    kept: &RunFiles,
     recording: Option<&Replica>,
     folder: &Path,
     name: &str,
@@ -285,7 +285,7 @@ impl Series {
         ];
         let mut table = Table::new(words.into_iter().chain(figures.map(Cell::number)));
         for cell in &self.cells {
-            let whole = |figure: &dyn Fn(&Visit) -> f64| {
+            let whole = |figure: &dyn Fn(&BrowserLoad) -> f64| {
                 let median = cell.median(|visit| Some(figure(visit)));
                 Cell::number(median.map_or("–".to_owned(), |median| format!("{median:.0}")))
             };
@@ -305,7 +305,7 @@ impl Series {
         }
         printer.line(table)?;
         for ratio in &self.ratios {
-            let Ratio {
+            let ProtocolRatio {
                 network,
                 base,
                 protocol,

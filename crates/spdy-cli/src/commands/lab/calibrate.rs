@@ -6,12 +6,12 @@ use std::num::NonZeroUsize;
 use std::time::Duration;
 
 use serde::Serialize;
-use spdy_lab::calibrate::cell::{self, Cell};
-use spdy_lab::calibrate::compare::{CellResult, ErrorStats, Pair, Summary};
-use spdy_lab::calibrate::subject::Subject;
-use spdy_lab::calibrate::work::{Event, Work};
+use spdy_lab::calibrate::cell::{self, DownloadCell};
+use spdy_lab::calibrate::compare::{CellResult, DownloadSummary, ErrorStats, SixVsOne};
+use spdy_lab::calibrate::subject::Workload;
+use spdy_lab::calibrate::work::{CalibrationRunner, Event};
 use spdy_lab::options::RaceProtocol;
-use spdy_tun::enclosure::{self, CtrlCPolicy, Place};
+use spdy_tun::enclosure::{self, CtrlCPolicy, ProcessRole};
 
 use crate::commands::Outcome;
 use crate::commands::count::at_least_one;
@@ -88,7 +88,7 @@ enum Cells {
 }
 
 impl Cells {
-    fn cells(self) -> Vec<Cell> {
+    fn cells(self) -> Vec<DownloadCell> {
         match self {
             Self::Small => cell::small(),
             Self::LossFree => cell::loss_free(),
@@ -110,10 +110,10 @@ pub(crate) const EXAMPLES: &str = examples! {
 
 pub(crate) fn run(args: &Args, printer: &Printer) -> anyhow::Result<Outcome> {
     match enclosure::enter(CtrlCPolicy::ForAll)? {
-        Place::Outside(status) => Ok(Outcome::Code(enclosure::exit_code(status))),
-        Place::Command(_) => anyhow::bail!("no command is run here"),
-        Place::Inside(_) if args.pages.is_some() => calibrate_pages::run(args, printer),
-        Place::Inside(_) => match args.link {
+        ProcessRole::Outside(status) => Ok(Outcome::Code(enclosure::exit_code(status))),
+        ProcessRole::Command(_) => anyhow::bail!("no command is run here"),
+        ProcessRole::Inside(_) if args.pages.is_some() => calibrate_pages::run(args, printer),
+        ProcessRole::Inside(_) => match args.link {
             Some(link) => calibrate_link::run(link, args.json, printer),
             None => calibrate(args, printer),
         },
@@ -124,8 +124,8 @@ fn calibrate(args: &Args, printer: &Printer) -> anyhow::Result<Outcome> {
     let load_before = load_average();
     let results = args.compare(&args.cells.cells(), printer)?;
     let calibration = Calibration {
-        conditions: Conditions::since(load_before, args),
-        summary: Summary::of(&results),
+        conditions: Environment::since(load_before, args),
+        summary: DownloadSummary::of(&results),
         cells: results,
     };
     if args.json {
@@ -141,8 +141,8 @@ fn calibrate(args: &Args, printer: &Printer) -> anyhow::Result<Outcome> {
 }
 
 impl Args {
-    fn work(&self) -> Work {
-        Work {
+    fn work(&self) -> CalibrationRunner {
+        CalibrationRunner {
             runs: self.runs,
             lossy_runs: self.lossy_runs,
             seed: self.seed,
@@ -151,7 +151,7 @@ impl Args {
     }
 
     /// What `subjects` take in both clocks, with progress.
-    pub(super) fn compare<S: Subject>(
+    pub(super) fn compare<S: Workload>(
         &self,
         subjects: &[S],
         printer: &Printer,
@@ -187,7 +187,7 @@ fn kernel() -> String {
 
 /// What it was measured on.
 #[derive(Debug, Serialize)]
-pub(super) struct Conditions {
+pub(super) struct Environment {
     kernel: String,
     cores: usize,
     lanes: usize,
@@ -196,7 +196,7 @@ pub(super) struct Conditions {
     load_after: Option<f64>,
 }
 
-impl Conditions {
+impl Environment {
     /// Of a calibration that ends now.
     pub(super) fn since(load_before: Option<f64>, args: &Args) -> Self {
         Self {
@@ -210,7 +210,7 @@ impl Conditions {
     }
 }
 
-impl fmt::Display for Conditions {
+impl fmt::Display for Environment {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let load = |load: &Option<f64>| load.map_or("?".to_owned(), |load| format!("{load:.1}"));
         let (kernel, cores, lanes) = (&self.kernel, self.cores, self.lanes);
@@ -224,9 +224,9 @@ impl fmt::Display for Conditions {
 
 #[derive(Debug, Serialize)]
 struct Calibration {
-    conditions: Conditions,
-    summary: Summary,
-    cells: Vec<CellResult<Cell>>,
+    conditions: Environment,
+    summary: DownloadSummary,
+    cells: Vec<CellResult<DownloadCell>>,
 }
 
 impl Calibration {
@@ -240,7 +240,7 @@ impl Calibration {
         printer.line(table)?;
         printer.line("")?;
         printer.line(self.sums())?;
-        let Summary {
+        let DownloadSummary {
             pairs,
             pairs_that_agree,
             unmeasured,
@@ -250,7 +250,7 @@ impl Calibration {
         } = &self.summary;
         if !pairs.is_empty() {
             let count = pairs.len();
-            let apart = pairs.iter().map(Pair::distance).sum::<f64>() / count as f64;
+            let apart = pairs.iter().map(SixVsOne::distance).sum::<f64>() / count as f64;
             printer.line(format_args!(
                 "one connection against six: {pairs_that_agree} of {count} pairs agree; their ratios are {apart:.3} apart on average"
             ))?;
@@ -296,8 +296,8 @@ pub(super) fn print_exceeded_limits(past_bars: &[String], printer: &Printer) -> 
     Ok(())
 }
 
-fn row(result: &CellResult<Cell>) -> Vec<table::Cell> {
-    let Cell {
+fn row(result: &CellResult<DownloadCell>) -> Vec<table::Cell> {
+    let DownloadCell {
         bps,
         rtt_ms,
         loss_permille,
@@ -400,7 +400,7 @@ mod tests {
             repeated: 0,
             short_of_runs: None,
         };
-        let told = |result: &CellResult<Cell>| {
+        let told = |result: &CellResult<DownloadCell>| {
             let mut table = Table::new(["runs"].map(table::Cell::number));
             table.row([runs_cell(result)]);
             anstream::adapter::strip_str(&table.to_string()).to_string()

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 use spdy_lab::calibrate::link::{MAX_RATE_ERROR, MAX_RTT_ERROR_MS, Probe, Rate, RoundTrip};
-use spdy_tun::limits::Limits;
+use spdy_tun::limits::ValidityLimits;
 
 use crate::commands::Outcome;
 use crate::printer::{BAD, GOOD, Printer};
@@ -58,11 +58,11 @@ struct LinkReport {
 
 pub(super) fn run(link: Link, json: bool, printer: &Printer) -> anyhow::Result<Outcome> {
     // A tail moves neither a median nor a rate over seconds.
-    let limits = Limits {
+    let limits = ValidityLimits {
         late_mean_ms: 1.0,
         late_p99_ms: 20.0,
         late_max_ms: 100.0,
-        ..Limits::default()
+        ..ValidityLimits::default()
     };
     let mut probe = Probe::start(limits)?;
     let steps = link.rates_kbps().len() + link.round_trips_ms().len();

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde::Serialize;
 use spdy_lab::browser::Page;
 use spdy_lab::calibrate::compare::CellResult;
-use spdy_lab::calibrate::page::{PageCell, Summary};
+use spdy_lab::calibrate::page::{PageCell, PageLoadSummary};
 use spdy_lab::options::Options;
 use spdy_lab::race::RaceNetwork;
 use spdy_lab::stats::median;
@@ -13,7 +13,7 @@ use spdy_netem::profile::Era;
 use spdy_page::builtin;
 use spdy_page::open::ImportOptions;
 
-use crate::commands::lab::calibrate::{self, Args, Conditions};
+use crate::commands::lab::calibrate::{self, Args, Environment};
 use crate::commands::pages::open_replica;
 use crate::commands::race::networks;
 use crate::commands::{Outcome, Usage};
@@ -25,18 +25,18 @@ use crate::table::{Cell, Table};
 const NETWORKS: [&str; 5] = ["dsl", "cable", "3g", "lte", "satellite"];
 
 #[derive(Debug, Serialize)]
-struct Calibration {
-    conditions: Conditions,
-    summary: Summary,
+struct PageCalibration {
+    conditions: Environment,
+    summary: PageLoadSummary,
     loads: Vec<CellResult<PageCell>>,
 }
 
 pub(super) fn run(args: &Args, printer: &Printer) -> anyhow::Result<Outcome> {
     let load_before = calibrate::load_average();
     let results = args.compare(&cells(args)?, printer)?;
-    let calibration = Calibration {
-        conditions: Conditions::since(load_before, args),
-        summary: Summary::of(&results),
+    let calibration = PageCalibration {
+        conditions: Environment::since(load_before, args),
+        summary: PageLoadSummary::of(&results),
         loads: results,
     };
     if args.json {
@@ -83,7 +83,7 @@ pub(super) fn check_kernel_tcp(network: &RaceNetwork) -> Result<(), Usage> {
     )))
 }
 
-impl Calibration {
+impl PageCalibration {
     fn tell(&self, printer: &Printer) -> anyhow::Result<()> {
         let words = ["page", "network", "protocol"].map(Cell::word);
         let times = ["virtual ms", "real ms", "error", "computed ms"];
@@ -105,7 +105,7 @@ impl Calibration {
         }
         printer.line(table)?;
         printer.line("")?;
-        let Summary {
+        let PageLoadSummary {
             loss_free,
             lossy,
             unmeasured,

@@ -119,7 +119,7 @@ fn broken(cell: &CellLoads<'_>) -> usize {
 
 /// What was kept.
 #[derive(Serialize)]
-struct Kept {
+struct StoreReport {
     store: String,
     /// Cells that were not there before.
     added: usize,
@@ -149,7 +149,7 @@ fn keep(
             missing.push(*number);
         }
     }
-    let mut kept = Kept {
+    let mut kept = StoreReport {
         store: location.to_string(),
         added: 0,
         before: numbers.len() - missing.len(),
@@ -182,7 +182,7 @@ fn keep(
     if args.json {
         printer.json(&kept)?;
     } else {
-        let Kept { added, before, .. } = kept;
+        let StoreReport { added, before, .. } = kept;
         printer.line(format_args!(
             "{location}: {added} cells added, {before} there already"
         ))?;

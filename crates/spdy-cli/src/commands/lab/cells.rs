@@ -37,7 +37,7 @@ pub(super) const EXAMPLES: &str = examples! {
 };
 
 #[derive(Serialize)]
-struct Listed {
+struct CellLine {
     number: usize,
     cell: String,
     seeds: Vec<u64>,
@@ -56,7 +56,7 @@ pub(super) fn run(args: &Args, printer: &Printer) -> anyhow::Result<Outcome> {
     };
     for cell in plan.cells().filter(|cell| !there.contains(&cell.key())) {
         if args.json {
-            printer.json(&Listed {
+            printer.json(&CellLine {
                 number: cell.number(),
                 cell: cell.key(),
                 seeds: (1..=plan.runs()).map(|run| cell.seed(run)).collect(),

@@ -5,7 +5,7 @@ use std::io::Read;
 use std::path::{Component, Path, PathBuf};
 
 use anyhow::Context;
-use spdy_lab::experiment::effect::{self, Idle};
+use spdy_lab::experiment::effect::{self, IneffectiveFactor};
 use spdy_lab::experiment::plan::Plan;
 use spdy_lab::experiment::runner::Runner;
 use spdy_lab::experiment::shipped;
@@ -43,7 +43,7 @@ impl Experiment {
 
     /// Says which factors have no effect where, for whoever may take their levels for evidence.
     pub(super) fn warn_ineffective(&self, printer: &Printer) {
-        for Idle {
+        for IneffectiveFactor {
             factor,
             protocols,
             cells,

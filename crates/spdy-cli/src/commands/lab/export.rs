@@ -24,13 +24,13 @@ pub(super) struct Args {
     store: Location,
 
     #[command(flatten)]
-    output: OutputArgs,
+    output: ExportFileArgs,
 }
 
 /// What is written, and where to.
 #[derive(Debug, clap::Args)]
 #[group(required = true, multiple = false)]
-struct OutputArgs {
+struct ExportFileArgs {
     /// Write CSV to this file, a line a load; - is stdout
     #[arg(long, value_name = "FILE")]
     csv: Option<PathBuf>,

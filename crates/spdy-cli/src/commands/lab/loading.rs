@@ -13,14 +13,14 @@ use crate::commands::Outcome;
 /// all that was done inside, seen from outside; inside it gives nothing.
 #[cfg(target_os = "linux")]
 pub(super) fn enter(plan: &Plan) -> anyhow::Result<Option<Outcome>> {
-    use spdy_tun::enclosure::{self, CtrlCPolicy, Place};
+    use spdy_tun::enclosure::{self, CtrlCPolicy, ProcessRole};
     if !plan.has_real_time() {
         return Ok(None);
     }
     match enclosure::enter(CtrlCPolicy::ForInside)? {
-        Place::Outside(status) => Ok(Some(Outcome::Code(enclosure::exit_code(status)))),
-        Place::Command(_) => anyhow::bail!("no command is run here"),
-        Place::Inside(_) => Ok(None),
+        ProcessRole::Outside(status) => Ok(Some(Outcome::Code(enclosure::exit_code(status)))),
+        ProcessRole::Command(_) => anyhow::bail!("no command is run here"),
+        ProcessRole::Inside(_) => Ok(None),
     }
 }
 

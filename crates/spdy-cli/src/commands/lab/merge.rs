@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 use spdy_lab::store::location::Location;
-use spdy_lab::store::merge::{Merged, merge};
+use spdy_lab::store::merge::{MergeCounts, merge};
 
 use crate::commands::{Outcome, output};
 use crate::help::examples;
@@ -44,7 +44,7 @@ pub(super) fn run(args: &Args, printer: &Printer) -> anyhow::Result<Outcome> {
         }
     }
     for part in &args.parts {
-        let Merged { new, before } = merge(part, &args.store)?;
+        let MergeCounts { new, before } = merge(part, &args.store)?;
         if args.json {
             printer.json(&MergeLine {
                 part: part.to_string(),

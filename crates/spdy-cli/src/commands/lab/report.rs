@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Context;
 use spdy_lab::experiment::plan::Plan;
 use spdy_lab::report;
-use spdy_lab::report::experiment::{self, Again, FigureFile};
+use spdy_lab::report::experiment::{self, FigureFile, TrialWaterfalls};
 use spdy_lab::store::contents::Manifest;
 use spdy_lab::store::location::Location;
 use spdy_lab::store::results::Store;
@@ -112,7 +112,7 @@ impl WaterfallArgs {
         contents: &Manifest,
         rows: &[Row],
         printer: &Printer,
-    ) -> anyhow::Result<Vec<Again>> {
+    ) -> anyhow::Result<Vec<TrialWaterfalls>> {
         if let Some(key) = &self.cell {
             let is_it = |row: &Row| row.value("cell").as_str() == Some(key);
             if !rows.iter().any(is_it) {
@@ -123,7 +123,7 @@ impl WaterfallArgs {
             }
         }
         if contents.plan.is_empty() {
-            return Ok(Again::none(
+            return Ok(TrialWaterfalls::none(
                 "Imported results say nothing of single resources.",
             ));
         }
@@ -133,7 +133,9 @@ impl WaterfallArgs {
             .and_then(|experiment| experiment.into_runner(printer));
         Ok(match runner {
             Ok(runner) => experiment::again(&runner, rows, self.cell.as_deref()),
-            Err(error) => Again::none(&format!("{error:#}; --pages says where paths start.")),
+            Err(error) => {
+                TrialWaterfalls::none(&format!("{error:#}; --pages says where paths start."))
+            }
         })
     }
 }
@@ -142,7 +144,7 @@ impl WaterfallArgs {
 fn write_figures(
     args: &Args,
     rows: &[Row],
-    again: &[Again],
+    again: &[TrialWaterfalls],
     printer: &Printer,
 ) -> anyhow::Result<()> {
     if args.svg.is_none() && args.png.is_none() {

@@ -3,7 +3,7 @@
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
-use spdy_lab::claims::{self, Bench, Claim, Corpus, Finding, Paper, Verdict};
+use spdy_lab::claims::{self, Claim, ClaimResult, ClaimRunner, Corpus, Paper, Verdict};
 
 use crate::commands::Outcome;
 use crate::commands::count::at_least_one;
@@ -23,7 +23,7 @@ pub(super) struct Args {
     corpus: Option<PathBuf>,
 
     /// Loads of a page wherever chance plays
-    #[arg(short, long, value_name = "N", default_value_t = Bench::RUNS, value_parser = clap::value_parser!(u32).range(1..=1_000))]
+    #[arg(short, long, value_name = "N", default_value_t = ClaimRunner::RUNS, value_parser = clap::value_parser!(u32).range(1..=1_000))]
     runs: u32,
 
     /// Threads to load pages on; changes no result [default: one a core]
@@ -77,7 +77,7 @@ pub(super) fn run(args: &Args, printer: &Printer) -> anyhow::Result<Outcome> {
     };
     let claims: Vec<_> = claims::all().filter(asked).collect();
     let bar = printer.progress(claims.len() as u64, "claims");
-    let bench = Bench {
+    let bench = ClaimRunner {
         runs: args.runs,
         threads: args.jobs,
         corpus: corpus.as_ref(),
@@ -87,7 +87,7 @@ pub(super) fn run(args: &Args, printer: &Printer) -> anyhow::Result<Outcome> {
     let mut findings = Vec::with_capacity(claims.len());
     let mut last = None;
     for claim in claims {
-        let finding = Finding::of(claim, &bench);
+        let finding = ClaimResult::of(claim, &bench);
         bar.inc(1);
         if args.json {
             printer.json(&finding)?;
@@ -109,7 +109,7 @@ pub(super) fn run(args: &Args, printer: &Printer) -> anyhow::Result<Outcome> {
 }
 
 /// One claim in a few lines.
-fn tell(finding: &Finding, printer: &Printer) -> anyhow::Result<()> {
+fn tell(finding: &ClaimResult, printer: &Printer) -> anyhow::Result<()> {
     let (unit, verdict) = (finding.unit, finding.verdict.words());
     let style = match finding.verdict {
         Verdict::Reproduced => GOOD,
@@ -156,7 +156,7 @@ fn tell(finding: &Finding, printer: &Printer) -> anyhow::Result<()> {
 }
 
 /// How many came to what.
-fn sum(findings: &[Finding]) -> String {
+fn sum(findings: &[ClaimResult]) -> String {
     let counts = [
         Verdict::Reproduced,
         Verdict::DirectionOnly,

@@ -12,10 +12,10 @@ use anyhow::Context;
 use nix::sys::wait::{WaitStatus, waitpid};
 use serde::Serialize;
 use spdy_netem::profile::{Era, Profile};
-use spdy_tun::enclosure::{self, CtrlCPolicy, Inside, Place};
-use spdy_tun::limits::{Fault, Limits};
-use spdy_tun::measured::Measured;
-use spdy_tun::network::{NetworkConfig, RealNetwork};
+use spdy_tun::enclosure::{self, CtrlCPolicy, InnerProcess, ProcessRole};
+use spdy_tun::limits::{Fault, ValidityLimits};
+use spdy_tun::measured::LinkStats;
+use spdy_tun::network::{RealNetwork, RealNetworkConfig};
 
 use crate::commands::{Outcome, Usage};
 use crate::help::examples;
@@ -97,19 +97,19 @@ struct LinkArgs {
 #[command(next_help_heading = "Limits of a run that counts")]
 struct LimitArgs {
     /// Mean lateness of either direction, milliseconds
-    #[arg(long, value_name = "MS", default_value_t = Limits::default().late_mean_ms)]
+    #[arg(long, value_name = "MS", default_value_t = ValidityLimits::default().late_mean_ms)]
     late_mean: f64,
 
     /// 99th percentile of it
-    #[arg(long, value_name = "MS", default_value_t = Limits::default().late_p99_ms)]
+    #[arg(long, value_name = "MS", default_value_t = ValidityLimits::default().late_p99_ms)]
     late_p99: f64,
 
     /// Maximum of it
-    #[arg(long, value_name = "MS", default_value_t = Limits::default().late_max_ms)]
+    #[arg(long, value_name = "MS", default_value_t = ValidityLimits::default().late_max_ms)]
     late_max: f64,
 
     /// Error of the rate while the link was busy (for a second or more), as a part of it
-    #[arg(long, value_name = "PART", default_value_t = Limits::default().rate_error)]
+    #[arg(long, value_name = "PART", default_value_t = ValidityLimits::default().rate_error)]
     rate_error: f64,
 }
 
@@ -130,9 +130,9 @@ const NOT_FOUND: u8 = 127;
 pub(crate) fn run(args: &Args, printer: &Printer) -> anyhow::Result<Outcome> {
     let profile = args.link.profile()?;
     match enclosure::enter(CtrlCPolicy::ForCommand)? {
-        Place::Outside(status) => Ok(Outcome::Code(enclosure::exit_code(status))),
-        Place::Command(number) => Ok(become_command(args, number, printer)),
-        Place::Inside(inside) => shape(args, &profile, inside, printer),
+        ProcessRole::Outside(status) => Ok(Outcome::Code(enclosure::exit_code(status))),
+        ProcessRole::Command(number) => Ok(become_command(args, number, printer)),
+        ProcessRole::Inside(inside) => shape(args, &profile, inside, printer),
     }
 }
 
@@ -155,7 +155,7 @@ fn become_command(args: &Args, number: usize, printer: &Printer) -> Outcome {
 fn shape(
     args: &Args,
     profile: &Profile,
-    inside: Inside,
+    inside: InnerProcess,
     printer: &Printer,
 ) -> anyhow::Result<Outcome> {
     let link = &args.link;
@@ -165,11 +165,11 @@ fn shape(
             "{WARN}note{WARN:#}: the network has TCP of {era}, and here the kernel's runs, as it is"
         ));
     }
-    let config = NetworkConfig {
+    let config = RealNetworkConfig {
         seed: link.seed,
         congestion: link.congestion.clone(),
         initial_window: profile.initial_window,
-        ..NetworkConfig::new(profile.path.clone())
+        ..RealNetworkConfig::new(profile.path.clone())
     };
     let mut network = RealNetwork::start(&config)?;
     let server = match &args.server {
@@ -198,7 +198,7 @@ fn shape(
 }
 
 /// Starts the server's command, and waits until something listens at the far end.
-fn start_server(network: &RealNetwork, inside: Inside, within: u64) -> anyhow::Result<u32> {
+fn start_server(network: &RealNetwork, inside: InnerProcess, within: u64) -> anyhow::Result<u32> {
     let started = network.server.run(move || {
         let mut command = inside.command(SERVER);
         command.stdin(Stdio::null()).stdout(io::stderr());
@@ -280,13 +280,13 @@ impl LinkArgs {
 }
 
 impl LimitArgs {
-    fn limits(&self) -> Limits {
-        Limits {
+    fn limits(&self) -> ValidityLimits {
+        ValidityLimits {
             late_mean_ms: self.late_mean,
             late_p99_ms: self.late_p99,
             late_max_ms: self.late_max,
             rate_error: self.rate_error,
-            ..Limits::default()
+            ..ValidityLimits::default()
         }
     }
 }
@@ -300,9 +300,9 @@ struct ShapeReport<'a> {
     exit_code: u8,
     /// What keeps it from counting; nothing if it counts.
     faults: Vec<Fault>,
-    limits: Limits,
+    limits: ValidityLimits,
     #[serde(flatten)]
-    measured: Measured,
+    measured: LinkStats,
 }
 
 impl ShapeReport<'_> {

@@ -29,7 +29,7 @@ use spdy_net::serve::{ServerOptions, serve_connection};
 
 use super::experiment::Experiment;
 use super::report::WaterfallArgs;
-use super::watch::{Asked, Watch};
+use super::watch::{QueryKind, StoreWatcher};
 use crate::commands::signals::StopSignals;
 use crate::commands::{Outcome, Usage};
 use crate::help::examples;
@@ -86,7 +86,7 @@ const SQLITE: &[u8; 16] = b"SQLite format 3\0";
 
 pub(super) fn run(args: &Args, printer: &Printer) -> anyhow::Result<Outcome> {
     let store = opened(args)?;
-    let watch = Watch::start(store.clone(), args.waterfalls.clone(), printer)?;
+    let watch = StoreWatcher::start(store.clone(), args.waterfalls.clone(), printer)?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
@@ -136,7 +136,7 @@ fn is_store(path: &Path) -> bool {
 async fn serve(
     args: &Args,
     store: &Location,
-    watch: Watch,
+    watch: StoreWatcher,
     printer: &Printer,
 ) -> anyhow::Result<()> {
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, args.port));
@@ -188,7 +188,11 @@ async fn serve(
 }
 
 /// Answers one request, if it is meant for us and comes from a page of ours or from the reader himself.
-async fn answer(watch: Arc<Watch>, address: SocketAddr, request: Request<Body>) -> Response<Body> {
+async fn answer(
+    watch: Arc<StoreWatcher>,
+    address: SocketAddr,
+    request: Request<Body>,
+) -> Response<Body> {
     if !is_for_us(request.headers(), address) {
         let why = format!("want http://{address}/\n");
         return response(StatusCode::MISDIRECTED_REQUEST, "text/plain", why);
@@ -207,8 +211,8 @@ async fn answer(watch: Arc<Watch>, address: SocketAddr, request: Request<Body>) 
     let (kind, asked) = match path {
         "/" => return response(StatusCode::OK, "text/html", SHELL),
         "/view.js" => return response(StatusCode::OK, "text/javascript", SCRIPT),
-        "/state" => ("application/json", Asked::State),
-        "/report" => ("text/html", Asked::Report),
+        "/state" => ("application/json", QueryKind::State),
+        "/report" => ("text/html", QueryKind::Report),
         _ => return response(StatusCode::NOT_FOUND, "text/plain", "want /\n"),
     };
     match watch.ask(asked).await {

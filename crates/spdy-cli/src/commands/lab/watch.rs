@@ -11,7 +11,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use anyhow::Context;
 use serde::Serialize;
-use spdy_lab::report::experiment::{self, Again};
+use spdy_lab::report::experiment::{self, TrialWaterfalls};
 use spdy_lab::store::contents::Manifest;
 use spdy_lab::store::location::Location;
 use spdy_lab::store::results::Store;
@@ -28,7 +28,7 @@ const MAX_QUERIES: usize = 64;
 
 /// What may be asked.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(super) enum Asked {
+pub(super) enum QueryKind {
     /// A JSON object: how far it is.
     State,
     /// The report as HTML.
@@ -36,14 +36,14 @@ pub(super) enum Asked {
 }
 
 type Answer = anyhow::Result<String>;
-type Question = (Asked, oneshot::Sender<Answer>);
+type Query = (QueryKind, oneshot::Sender<Answer>);
 
 /// Questions to the thread.
-pub(super) struct Watch {
-    questions: mpsc::SyncSender<Question>,
+pub(super) struct StoreWatcher {
+    questions: mpsc::SyncSender<Query>,
 }
 
-impl Watch {
+impl StoreWatcher {
     /// Starts watching; it ends with the last that asks.
     pub(super) fn start(
         store: Location,
@@ -51,7 +51,7 @@ impl Watch {
         printer: &Printer,
     ) -> anyhow::Result<Self> {
         let (questions, asked) = mpsc::sync_channel(MAX_QUERIES);
-        let mut watched = Watched {
+        let mut watched = WatchState {
             store,
             waterfalls,
             printer: printer.clone(),
@@ -62,8 +62,8 @@ impl Watch {
         let thread = thread::Builder::new().name("watch".to_owned());
         thread.spawn(move || {
             answer_each(&asked, |asked| match asked {
-                Asked::State => watched.told(Instant::now()),
-                Asked::Report => watched.report(),
+                QueryKind::State => watched.told(Instant::now()),
+                QueryKind::Report => watched.report(),
             });
         })?;
         Ok(Self { questions })
@@ -74,12 +74,12 @@ impl Watch {
     /// # Errors
     ///
     /// [`MAX_QUERIES`] wait already; what keeps the store from being read.
-    pub(super) async fn ask(&self, asked: Asked) -> Answer {
+    pub(super) async fn ask(&self, asked: QueryKind) -> Answer {
         let answer = self.put(asked)?;
         answer.await.context("the store is watched no more")?
     }
 
-    fn put(&self, asked: Asked) -> anyhow::Result<oneshot::Receiver<Answer>> {
+    fn put(&self, asked: QueryKind) -> anyhow::Result<oneshot::Receiver<Answer>> {
         let (reply, answer) = oneshot::channel();
         match self.questions.try_send((asked, reply)) {
             Ok(()) => Ok(answer),
@@ -94,7 +94,7 @@ impl Watch {
 }
 
 /// Answers until nobody can ask any more. A report may take long: none is made for somebody who has gone.
-fn answer_each(questions: &mpsc::Receiver<Question>, mut answer: impl FnMut(Asked) -> Answer) {
+fn answer_each(questions: &mpsc::Receiver<Query>, mut answer: impl FnMut(QueryKind) -> Answer) {
     for (asked, reply) in questions {
         if !reply.is_closed() {
             let _ = reply.send(answer(asked)); // he may have gone meanwhile
@@ -102,7 +102,7 @@ fn answer_each(questions: &mpsc::Receiver<Question>, mut answer: impl FnMut(Aske
     }
 }
 
-struct Watched {
+struct WatchState {
     store: Location,
     waterfalls: WaterfallArgs,
     printer: Printer,
@@ -157,7 +157,7 @@ impl StoreVersion {
 /// How far a store is.
 #[derive(Debug, Serialize)]
 #[serde(untagged)]
-enum Told {
+enum StateReply {
     State(State),
     /// It cannot be read, or is not there yet.
     Problem {
@@ -180,12 +180,12 @@ struct State {
     edition: String,
 }
 
-impl Watched {
+impl WatchState {
     /// A store that is not there yet is no fault, but something to tell.
     fn told(&mut self, now: Instant) -> Answer {
         let told = match self.state(now) {
-            Ok(state) => Told::State(state),
-            Err(error) => Told::Problem {
+            Ok(state) => StateReply::State(state),
+            Err(error) => StateReply::Problem {
                 problem: format!("{error:#}"),
             },
         };
@@ -229,9 +229,9 @@ impl Watched {
         let again = if edition.cells as u64 >= contents.cells {
             let (waterfalls, printer) = (&self.waterfalls, &self.printer);
             let again = waterfalls.again(&self.store, contents, &rows, printer);
-            again.unwrap_or_else(|error| Again::none(&format!("{error:#}.")))
+            again.unwrap_or_else(|error| TrialWaterfalls::none(&format!("{error:#}.")))
         } else {
-            Again::none("Waterfalls come when all cells are there.")
+            TrialWaterfalls::none("Waterfalls come when all cells are there.")
         };
         let report = experiment::render(contents, &rows, &again);
         self.report = Some((edition, report.clone()));
@@ -271,11 +271,11 @@ mod tests {
     #[test]
     fn the_query_queue_is_bounded_and_drops_cancelled_queries() {
         let (questions, asked) = mpsc::sync_channel(MAX_QUERIES);
-        let watch = Watch { questions };
+        let watch = StoreWatcher { questions };
         let mut waiting: Vec<_> = (0..MAX_QUERIES)
-            .map(|_| watch.put(Asked::State).expect("there is room"))
+            .map(|_| watch.put(QueryKind::State).expect("there is room"))
             .collect();
-        let refused = watch.put(Asked::Report).expect_err("there is none");
+        let refused = watch.put(QueryKind::Report).expect_err("there is none");
         assert!(refused.to_string().contains("64 questions"), "{refused}");
 
         drop(watch);

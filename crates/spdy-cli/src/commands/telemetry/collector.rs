@@ -23,7 +23,7 @@ const IDLE: Duration = Duration::from_secs(4);
 
 /// Why spans were not taken.
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
-pub(super) enum Failure {
+pub(super) enum ExportError {
     /// There was no answer.
     #[error("{0}")]
     Unreached(String),
@@ -37,7 +37,7 @@ pub(super) enum Failure {
     },
 }
 
-impl Failure {
+impl ExportError {
     /// Whether the same may be taken later (*Retryable Response Codes*).
     pub(super) fn is_transient(&self) -> bool {
         match self {
@@ -57,14 +57,14 @@ impl Failure {
 
 /// A collector.
 #[derive(Debug)]
-pub(super) struct Collector {
+pub(super) struct OtlpClient {
     client: Client,
     uri: Uri,
     headers: RwLock<HeaderMap>,
     timeout: Duration,
 }
 
-impl Collector {
+impl OtlpClient {
     pub(super) fn new(settings: &Settings, runtime: &SharedRuntime) -> Self {
         let within = Some(settings.timeout);
         let config = Config {
@@ -96,7 +96,7 @@ impl Collector {
     }
 
     /// Sends `spans`, a message of OTLP; gives how many of them it did not want, and why.
-    pub(super) async fn send(&self, spans: Bytes) -> Result<(usize, String), Failure> {
+    pub(super) async fn send(&self, spans: Bytes) -> Result<(usize, String), ExportError> {
         let mut request = Request::new(Body::full(spans));
         *request.method_mut() = Method::POST;
         request.uri_mut().clone_from(&self.uri);
@@ -108,7 +108,7 @@ impl Collector {
         );
         let exchange = async {
             let response = self.client.send(request, Priority::LOWEST).await;
-            let response = response.map_err(|error| Failure::Unreached(error.to_string()))?;
+            let response = response.map_err(|error| ExportError::Unreached(error.to_string()))?;
             if let Some(failure) = failure(&response) {
                 return Err(failure);
             }
@@ -120,7 +120,7 @@ impl Collector {
             Ok(answered) => answered,
             Err(_) => {
                 let why = format!("no answer within {:?}", self.timeout);
-                Err(Failure::Unreached(why))
+                Err(ExportError::Unreached(why))
             }
         }
     }
@@ -131,7 +131,7 @@ impl Collector {
     }
 }
 
-fn failure(response: &Response<Body>) -> Option<Failure> {
+fn failure(response: &Response<Body>) -> Option<ExportError> {
     let status = response.status();
     if status.is_success() {
         return None;
@@ -139,7 +139,7 @@ fn failure(response: &Response<Body>) -> Option<Failure> {
     // A date, which it may be as well, is as good as none: it is asked again soon.
     let after = response.headers().get(RETRY_AFTER);
     let after = after.and_then(|after| after.to_str().ok()?.trim().parse().ok());
-    Some(Failure::Status {
+    Some(ExportError::Status {
         status,
         retry_after: after.map(Duration::from_secs),
     })

@@ -8,7 +8,7 @@ use spdy::runtime::SharedRuntime;
 use spdy_net::latch::Latch;
 use tokio::time::Instant;
 
-use super::collector::{Collector, Failure};
+use super::collector::{ExportError, OtlpClient};
 use super::otlp::{self, WallClockAnchor};
 use super::queue::{Counts, Queue};
 use crate::printer::{BAD, DIM, Printer};
@@ -24,9 +24,9 @@ const RETRY_FOR: Duration = Duration::from_secs(60);
 
 /// Who sends.
 #[derive(Debug)]
-pub(super) struct Export {
+pub(super) struct ExportTask {
     pub(super) queue: Arc<Queue>,
-    pub(super) collector: Arc<Collector>,
+    pub(super) collector: Arc<OtlpClient>,
     pub(super) resource: Vec<(String, String)>,
     pub(super) runtime: SharedRuntime,
     pub(super) stop: Latch,
@@ -35,7 +35,7 @@ pub(super) struct Export {
     pub(super) is_away: bool,
 }
 
-impl Export {
+impl ExportTask {
     /// Until it is told to stop, and then once more what waits.
     pub(super) async fn run(mut self) {
         while !self.stop.is_set() {
@@ -84,7 +84,7 @@ impl Export {
     }
 
     /// Sends `message`, and again while that may help.
-    async fn deliver(&mut self, message: Bytes) -> Result<(usize, String), Failure> {
+    async fn deliver(&mut self, message: Bytes) -> Result<(usize, String), ExportError> {
         let until = Instant::now() + RETRY_FOR;
         let mut rest = FIRST_RETRY;
         loop {
@@ -109,7 +109,7 @@ impl Export {
         }
     }
 
-    fn warn_down(&mut self, failure: &Failure) {
+    fn warn_down(&mut self, failure: &ExportError) {
         if !std::mem::replace(&mut self.is_away, true) {
             let uri = self.collector.uri();
             self.printer.note(format_args!(

@@ -14,7 +14,7 @@ use opentelemetry_proto::tonic::trace::v1::status::StatusCode;
 use opentelemetry_proto::tonic::trace::v1::{self as wire, ResourceSpans, ScopeSpans, Status};
 use prost::Message;
 use spdy_clock::Instant;
-use spdy_proxy::spans::{Span, SpanKind, Value};
+use spdy_proxy::spans::{AttributeValue, Span, SpanKind};
 use spdy_proxy::trace_context::SpanContext;
 
 /// The conventions that names of attributes follow.
@@ -141,12 +141,12 @@ fn state(context: &SpanContext) -> String {
     state.unwrap_or_default().to_owned()
 }
 
-fn any(value: &Value) -> Any {
+fn any(value: &AttributeValue) -> Any {
     match value {
-        Value::Text(text) => Any::StringValue(text.to_string()),
-        Value::Int(number) => Any::IntValue(*number),
-        Value::Float(number) => Any::DoubleValue(*number),
-        Value::Bool(is_so) => Any::BoolValue(*is_so),
+        AttributeValue::Text(text) => Any::StringValue(text.to_string()),
+        AttributeValue::Int(number) => Any::IntValue(*number),
+        AttributeValue::Float(number) => Any::DoubleValue(*number),
+        AttributeValue::Bool(is_so) => Any::BoolValue(*is_so),
     }
 }
 

@@ -10,8 +10,8 @@ use spdy_proxy::proxy::Proxy;
 use spdy_proxy::spans::Spans;
 use tokio::task::JoinHandle;
 
-use super::collector::Collector;
-use super::export::Export;
+use super::collector::OtlpClient;
+use super::export::ExportTask;
 use super::queue::Queue;
 use super::settings::Settings;
 use crate::printer::{DIM, Printer, WARN};
@@ -23,7 +23,7 @@ const LAST_PATIENCE: Duration = Duration::from_secs(5);
 #[derive(Debug)]
 pub(in crate::commands) struct Telemetry {
     pub(in crate::commands) queue: Arc<Queue>,
-    collector: Arc<Collector>,
+    collector: Arc<OtlpClient>,
     config: TelemetryConfig,
     sending: JoinHandle<()>,
     stop: Latch,
@@ -43,9 +43,9 @@ impl Telemetry {
         let queue = Arc::new(Queue::new(settings.config.queue, seed));
         let rules = settings.config.rules(settings.sampler);
         proxy.trace(Spans::new(rules, queue.clone(), runtime.clone()));
-        let collector = Arc::new(Collector::new(&settings, runtime));
+        let collector = Arc::new(OtlpClient::new(&settings, runtime));
         let stop = Latch::new();
-        let export = Export {
+        let export = ExportTask {
             queue: queue.clone(),
             collector: collector.clone(),
             resource: settings.resource,

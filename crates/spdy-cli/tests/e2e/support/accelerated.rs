@@ -6,7 +6,7 @@ use spdy_testkit::patience::until;
 
 use super::accelerator::Accelerator;
 use super::origins::Origins;
-use super::raw_client::{Got, PendingResponse};
+use super::raw_client::{PendingResponse, RawResponse};
 
 /// The program.
 pub(crate) struct AcceleratedSite {
@@ -100,7 +100,7 @@ impl AcceleratedSite {
     }
 
     /// Sends `bytes` without TLS, and reads the answer.
-    pub(crate) fn exchange(&self, bytes: &[u8]) -> Got {
+    pub(crate) fn exchange(&self, bytes: &[u8]) -> RawResponse {
         self.begin(bytes).end(usize::MAX)
     }
 
@@ -110,7 +110,7 @@ impl AcceleratedSite {
     }
 
     /// Gets `target` of `host`, on a connection of its own.
-    pub(crate) fn get(&self, host: &str, target: &str, fields: &str) -> Got {
+    pub(crate) fn get(&self, host: &str, target: &str, fields: &str) -> RawResponse {
         let head = format!("GET {target} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n");
         self.exchange(format!("{head}{fields}\r\n").as_bytes())
     }

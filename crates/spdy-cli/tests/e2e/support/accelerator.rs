@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 
 use serde_json::Value;
 
-use super::program::{From, Running, address_after, output, spdy};
+use super::program::{ReadyOn, RunningProgram, address_after, output, spdy};
 use super::raw_client::PendingResponse;
 
 /// What a configuration is called in its folder.
@@ -16,7 +16,7 @@ const FILE: &str = "site.toml";
 
 /// One that runs; it ends with this value.
 pub(crate) struct Accelerator {
-    running: Running,
+    running: RunningProgram,
     /// Where it takes connections, each with whether by TLS.
     doors: Vec<(SocketAddr, bool)>,
     folder: tempfile::TempDir,
@@ -47,7 +47,7 @@ impl Accelerator {
         let folder = folder_of(config);
         let mut command = spdy(&["accelerate", "--json", "--verbose", "--quiet"]);
         command.arg(folder.path().join(FILE));
-        let (running, doors) = Running::start(command, From::Stdout, |line| {
+        let (running, doors) = RunningProgram::start(command, ReadyOn::Stdout, |line| {
             let ready: Value = serde_json::from_str(line).ok()?;
             let listening = ready["listening"].as_array()?.iter();
             let door = |one: &Value| Some((address_in(&one["address"])?, one["tls"].as_bool()?));
@@ -83,7 +83,7 @@ impl Accelerator {
             .arg("--write-ca")
             .arg(folder.path().join("ca.pem"));
         let mut doors = Vec::new();
-        let (running, doors) = Running::start_fed(command, stdin, From::Stderr, |line| {
+        let (running, doors) = RunningProgram::start_fed(command, stdin, ReadyOn::Stderr, |line| {
             let plain = address_after(line, "http://").map(|address| (address, false));
             let tls = address_after(line, "https://").map(|address| (address, true));
             doors.extend(plain.or(tls));

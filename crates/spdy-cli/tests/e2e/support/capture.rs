@@ -25,12 +25,12 @@ const PSH: u8 = 0x08;
 const ACK: u8 = 0x10;
 
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-enum From {
+enum Sender {
     Client,
     Server,
 }
 
-type Pieces = Arc<Mutex<Vec<(From, Vec<u8>)>>>;
+type Pieces = Arc<Mutex<Vec<(Sender, Vec<u8>)>>>;
 
 /// One relayed connection.
 pub(crate) struct Relay {
@@ -54,9 +54,9 @@ impl Relay {
             let up = {
                 let (from, to, noted) =
                     (client.try_clone()?, server.try_clone()?, Arc::clone(&noted));
-                thread::spawn(move || copy(from, to, From::Client, &noted))
+                thread::spawn(move || copy(from, to, Sender::Client, &noted))
             };
-            copy(server, client, From::Server, &noted)?;
+            copy(server, client, Sender::Server, &noted)?;
             up.join().expect("copying does not panic")
         });
         Self {
@@ -72,21 +72,21 @@ impl Relay {
         let _ = self.relaying.join().expect("relaying does not panic");
         let pieces = self.pieces.lock().expect("nobody panicked");
         let mut capture = Capture::new(self.address.port());
-        capture.packet(From::Client, SYN, &[]);
-        capture.packet(From::Server, SYN | ACK, &[]);
-        capture.packet(From::Client, ACK, &[]);
+        capture.packet(Sender::Client, SYN, &[]);
+        capture.packet(Sender::Server, SYN | ACK, &[]);
+        capture.packet(Sender::Client, ACK, &[]);
         for (from, bytes) in pieces.iter() {
             bytes
                 .chunks(PIECE_BYTES)
                 .for_each(|piece| capture.packet(*from, PSH | ACK, piece));
         }
-        capture.packet(From::Client, FIN | ACK, &[]);
-        capture.packet(From::Server, FIN | ACK, &[]);
+        capture.packet(Sender::Client, FIN | ACK, &[]);
+        capture.packet(Sender::Server, FIN | ACK, &[]);
         std::fs::write(path, capture.bytes).expect("the folder of a test can be written to");
     }
 }
 
-fn copy(mut from: TcpStream, mut to: TcpStream, side: From, noted: &Pieces) -> io::Result<()> {
+fn copy(mut from: TcpStream, mut to: TcpStream, side: Sender, noted: &Pieces) -> io::Result<()> {
     let mut buffer = vec![0; PIECE_BYTES];
     loop {
         let read = from.read(&mut buffer)?;
@@ -128,8 +128,12 @@ impl Capture {
         }
     }
 
-    fn packet(&mut self, from: From, flags: u8, payload: &[u8]) {
-        let (side, other) = if from == From::Client { (0, 1) } else { (1, 0) };
+    fn packet(&mut self, from: Sender, flags: u8, payload: &[u8]) {
+        let (side, other) = if from == Sender::Client {
+            (0, 1)
+        } else {
+            (1, 0)
+        };
         let ports = [Self::CLIENT_PORT, self.server_port];
         let length = 40 + payload.len();
         // Head of the record: a millisecond for each packet, and its length twice.

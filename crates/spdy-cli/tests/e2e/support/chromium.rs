@@ -9,7 +9,7 @@ use base64::Engine as _;
 use serde_json::{Value, json};
 use tungstenite::{Message, WebSocket};
 
-use super::program::{From, Running};
+use super::program::{ReadyOn, RunningProgram};
 
 /// How long an answer may take: nothing here takes a tenth of it on an idle machine.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -21,20 +21,20 @@ pub(crate) struct Chromium {
     calls: u64,
     /// Everything that was told without being asked.
     events: Vec<Value>,
-    _running: Running,
+    _running: RunningProgram,
     _profile: tempfile::TempDir,
 }
 
 /// How a page is looked at.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Look {
+pub(crate) struct Viewport {
     pub(crate) width: u32,
     pub(crate) dark: bool,
 }
 
 /// One thing that a page fetched.
 #[derive(Clone, Debug)]
-pub(crate) struct Fetched {
+pub(crate) struct FetchedResource {
     pub(crate) url: String,
     pub(crate) body: Result<Vec<u8>, String>,
     /// Where the answer came from.
@@ -99,7 +99,7 @@ impl Chromium {
         let mut command = chromium(profile.path());
         command.args(["--hide-scrollbars", "--remote-debugging-port=0"]);
         command.args(arguments);
-        let (running, url) = Running::start(command, From::Stderr, |line| {
+        let (running, url) = RunningProgram::start(command, ReadyOn::Stderr, |line| {
             line.strip_prefix("DevTools listening on ")
                 .map(str::to_owned)
         });
@@ -131,7 +131,7 @@ impl Chromium {
     }
 
     /// Opens `url` anew, and waits until it is loaded.
-    pub(crate) fn open(&mut self, url: &str, look: Look) {
+    pub(crate) fn open(&mut self, url: &str, look: Viewport) {
         let media = json!([{
             "name": "prefers-color-scheme",
             "value": if look.dark { "dark" } else { "light" },
@@ -194,7 +194,7 @@ impl Chromium {
     }
 
     /// Everything that was fetched since the page was opened, once each answer is there; what failed is told by its error.
-    pub(crate) fn fetched(&mut self) -> Vec<Fetched> {
+    pub(crate) fn fetched(&mut self) -> Vec<FetchedResource> {
         let named = |events: &[Value], method: &str| -> Vec<Value> {
             let of_it = events.iter().filter(|event| event["method"] == method);
             of_it.map(|event| event["params"].clone()).collect()
@@ -228,7 +228,7 @@ impl Chromium {
                 }
             };
             let response = response.unwrap_or_default();
-            fetched.push(Fetched {
+            fetched.push(FetchedResource {
                 url: url.to_owned(),
                 body,
                 port: response["remotePort"].as_u64().unwrap_or(0),

@@ -7,14 +7,14 @@ use std::thread;
 
 use super::peers::require;
 use super::postgres::PASSWORD;
-use super::program::{From, Running};
+use super::program::{ReadyOn, RunningProgram};
 
 /// A scheduler, which workers join.
 pub(crate) struct Dask {
     pub(crate) bin: PathBuf,
     pub(crate) folder: tempfile::TempDir,
     pub(crate) address: String,
-    _scheduler: Running,
+    _scheduler: RunningProgram,
 }
 
 /// Where its programs and their Python are.
@@ -41,7 +41,7 @@ impl Dask {
             ])
             .env("DASK_CONFIG", folder.path())
             .current_dir(folder.path());
-        let (scheduler, address) = Running::start(scheduler, From::Stderr, |line| {
+        let (scheduler, address) = RunningProgram::start(scheduler, ReadyOn::Stderr, |line| {
             let (_, address) = line.split_once("Scheduler at:")?;
             Some(address.trim().to_owned())
         });

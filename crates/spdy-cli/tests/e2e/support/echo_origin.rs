@@ -13,14 +13,14 @@ use std::time::Duration;
 
 /// One request as it came.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Asked {
+pub(crate) struct ReceivedRequest {
     /// Request line to blank line.
     pub(crate) head: Vec<u8>,
     /// Without chunks.
     pub(crate) body: Vec<u8>,
 }
 
-impl Asked {
+impl ReceivedRequest {
     /// The next of a connection; nothing at its end.
     pub(crate) fn read(reader: &mut impl BufRead) -> std::io::Result<Option<Self>> {
         let mut asked = Self::default();
@@ -67,7 +67,7 @@ impl Asked {
 #[derive(Clone)]
 pub(crate) struct EchoOrigin {
     pub(crate) address: SocketAddr,
-    asked: Arc<Mutex<Vec<Asked>>>,
+    asked: Arc<Mutex<Vec<ReceivedRequest>>>,
     cache_control: &'static str,
     thinks: Duration,
 }
@@ -94,13 +94,13 @@ impl EchoOrigin {
     }
 
     /// Everything that came so far.
-    pub(crate) fn asked(&self) -> Vec<Asked> {
+    pub(crate) fn asked(&self) -> Vec<ReceivedRequest> {
         self.asked.lock().expect("nobody panicked").clone()
     }
 
     fn answer_all(&self, socket: &TcpStream) -> std::io::Result<()> {
         let mut reader = BufReader::new(socket);
-        while let Some(asked) = Asked::read(&mut reader)? {
+        while let Some(asked) = ReceivedRequest::read(&mut reader)? {
             let text = asked.echo();
             let length = text.len();
             self.asked.lock().expect("nobody panicked").push(asked);
@@ -118,7 +118,7 @@ impl EchoOrigin {
     }
 }
 
-fn read_body(reader: &mut impl BufRead, asked: &Asked) -> std::io::Result<Vec<u8>> {
+fn read_body(reader: &mut impl BufRead, asked: &ReceivedRequest) -> std::io::Result<Vec<u8>> {
     let mut body = Vec::new();
     if asked.values("transfer-encoding").is_empty() {
         let length = asked.values("content-length");

@@ -4,7 +4,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use sha2::{Digest as _, Sha256, Sha384};
 
-use super::origins::{Asked, Origins, Places, Step, whole};
+use super::origins::{OriginAddresses, OriginRequest, Origins, Step, whole};
 use super::pictures::{font, png};
 
 /// Whose page it is.
@@ -22,7 +22,7 @@ pub(crate) const FRAMES: &str = "frames.other-d.test";
 pub(crate) const POLICIES: [&str; 3] = ["hosts", "nonce", "strict-dynamic"];
 
 /// The origins' text, with `{cdn}` and the like for `https://name:port`.
-fn filled(text: &str, places: &Places) -> String {
+fn filled(text: &str, places: &OriginAddresses) -> String {
     let mut text = text.to_owned();
     for (word, name) in [("{cdn}", CDN), ("{fonts}", FONTS), ("{frames}", FRAMES)] {
         text = text.replace(word, &places.origin(name));
@@ -46,13 +46,13 @@ pub(crate) fn sha256(bytes: &[u8]) -> String {
 }
 
 /// It names another host, so its bytes change when it is moved.
-pub(crate) fn pinned_sheet(places: &Places) -> String {
+pub(crate) fn pinned_sheet(places: &OriginAddresses) -> String {
     let fonts = places.origin(FONTS);
     format!(".pinned {{ background: url(\"{fonts}/texture.png\") }}\n")
 }
 
 /// The same at the site itself, where the sheet has no other URL to be served rewritten at.
-pub(crate) fn own_pinned_sheet(places: &Places) -> String {
+pub(crate) fn own_pinned_sheet(places: &OriginAddresses) -> String {
     let cdn = places.origin(CDN);
     format!(".pinned {{ list-style: square url(\"{cdn}/img/pinned.png\"); text-indent: 7px }}\n")
 }
@@ -104,7 +104,7 @@ fn policy(flavour: &str) -> &'static str {
     }
 }
 
-fn answer(asked: &Asked, places: &Places) -> Vec<Step> {
+fn answer(asked: &OriginRequest, places: &OriginAddresses) -> Vec<Step> {
     let path = asked.target.split('?').next().unwrap_or_default();
     let (kind, body) = match (asked.host, path) {
         (SITE, "/hosts" | "/nonce" | "/strict-dynamic") => {

@@ -8,14 +8,14 @@ use spdy_net::certificates::{KeyKind, LocalCa};
 use spdy_testkit::patience::POLL_INTERVAL;
 
 use super::peers::{is_installed, require};
-use super::program::{From, Running};
+use super::program::{ReadyOn, RunningProgram};
 
 /// Where Debian keeps it, which is on the path of few.
 const PROGRAM: &str = "/usr/sbin/haproxy";
 
 /// One that runs; it ends with this value.
 pub(crate) struct HaProxy {
-    running: Running,
+    running: RunningProgram,
     /// Where clients come.
     pub(crate) address: SocketAddr,
     folder: tempfile::TempDir,
@@ -62,7 +62,7 @@ impl HaProxy {
         };
         let mut command = Command::new(program);
         command.args(["-db", "-V", "-f"]).arg(path("haproxy.cfg"));
-        let (running, ()) = Running::start(command, From::Stderr, |line| {
+        let (running, ()) = RunningProgram::start(command, ReadyOn::Stderr, |line| {
             line.contains("usable)").then_some(())
         });
         let mut balancer = Self {

@@ -23,7 +23,7 @@ const NAMES: [&str; 2] = ["*.x.names-e.test", "img.site.test"];
 
 /// One request.
 #[derive(Clone, Debug)]
-pub(crate) struct Asked {
+pub(crate) struct OriginRequest {
     pub(crate) host: &'static str,
     pub(crate) target: String,
     /// Request line to blank line, in lower case.
@@ -52,9 +52,9 @@ pub(crate) fn whole(head: &str, body: &[u8]) -> Vec<Step> {
 
 /// Where the origins are.
 #[derive(Clone, Debug)]
-pub(crate) struct Places(Vec<(&'static str, &'static str, SocketAddr)>);
+pub(crate) struct OriginAddresses(Vec<(&'static str, &'static str, SocketAddr)>);
 
-impl Places {
+impl OriginAddresses {
     /// `https://name:port`.
     pub(crate) fn origin(&self, name: &str) -> String {
         let (name, scheme, address) = self.find(name);
@@ -125,11 +125,11 @@ impl TestCertificates {
 
 /// The origins; they end with this value.
 pub(crate) struct Origins {
-    pub(crate) places: Places,
+    pub(crate) places: OriginAddresses,
     pub(crate) signed: TestCertificates,
     /// Names of the site beside that of its origin.
     pub(crate) second_names: Vec<&'static str>,
-    asked: Arc<Mutex<Vec<Asked>>>,
+    asked: Arc<Mutex<Vec<OriginRequest>>>,
     connections: Arc<Mutex<Vec<&'static str>>>,
     _runtime: Runtime,
 }
@@ -138,7 +138,7 @@ impl Origins {
     /// `hosts` are names and schemes, and the first is the site's; `answer` knows what each says.
     pub(crate) fn start(
         hosts: &[(&'static str, &'static str)],
-        answer: impl Fn(&Asked, &Places) -> Vec<Step> + Send + Sync + 'static,
+        answer: impl Fn(&OriginRequest, &OriginAddresses) -> Vec<Step> + Send + Sync + 'static,
     ) -> Self {
         Self::start_as(hosts, &[], answer)
     }
@@ -147,7 +147,7 @@ impl Origins {
     pub(crate) fn start_as(
         hosts: &[(&'static str, &'static str)],
         second_names: &[&'static str],
-        answer: impl Fn(&Asked, &Places) -> Vec<Step> + Send + Sync + 'static,
+        answer: impl Fn(&OriginRequest, &OriginAddresses) -> Vec<Step> + Send + Sync + 'static,
     ) -> Self {
         let runtime = Runtime::new().expect("a runtime can be made");
         let _within = runtime.enter();
@@ -160,7 +160,7 @@ impl Origins {
             places.push((name, scheme, listener.local_addr().expect("it is bound")));
             listeners.push(TcpListener::from_std(listener).expect("within a runtime"));
         }
-        let places = Places(places);
+        let places = OriginAddresses(places);
         let names: Vec<_> = hosts.iter().map(|(name, _)| *name).collect();
         let of_site = [&names[..1], second_names, &NAMES].concat();
         let signed = TestCertificates::new(&of_site, &[&names, second_names].concat());
@@ -202,7 +202,7 @@ impl Origins {
     }
 
     /// What was asked so far, by all.
-    pub(crate) fn asked(&self) -> Vec<Asked> {
+    pub(crate) fn asked(&self) -> Vec<OriginRequest> {
         self.asked.lock().expect("nobody panicked").clone()
     }
 
@@ -213,13 +213,13 @@ impl Origins {
     }
 }
 
-type Answer = dyn Fn(&Asked, &Places) -> Vec<Step> + Send + Sync;
+type Answer = dyn Fn(&OriginRequest, &OriginAddresses) -> Vec<Step> + Send + Sync;
 
 #[derive(Clone)]
 struct OriginServer {
     answer: Arc<Answer>,
-    places: Places,
-    asked: Arc<Mutex<Vec<Asked>>>,
+    places: OriginAddresses,
+    asked: Arc<Mutex<Vec<OriginRequest>>>,
 }
 
 /// A connection that can be ended rudely.
@@ -278,7 +278,7 @@ impl OriginServer {
                 return;
             }
             let target = head.split(' ').nth(1);
-            let asked = Asked {
+            let asked = OriginRequest {
                 host,
                 target: target.unwrap_or_default().to_owned(),
                 head: head.to_ascii_lowercase(),

@@ -14,7 +14,7 @@ use opentelemetry_proto::tonic::trace::v1::Span;
 use prost::Message;
 use spdy_testkit::patience::until;
 
-use super::echo_origin::Asked;
+use super::echo_origin::ReceivedRequest;
 
 /// What it does with spans.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -34,7 +34,7 @@ pub(crate) enum Behavior {
 pub(crate) struct OtelCollector {
     pub(crate) address: SocketAddr,
     mood: Arc<Mutex<Behavior>>,
-    asked: Arc<Mutex<Vec<Asked>>>,
+    asked: Arc<Mutex<Vec<ReceivedRequest>>>,
     taken: Arc<Mutex<Vec<ExportTraceServiceRequest>>>,
 }
 
@@ -69,7 +69,7 @@ impl OtelCollector {
     }
 
     /// Everything that came so far, taken or not.
-    pub(crate) fn asked(&self) -> Vec<Asked> {
+    pub(crate) fn asked(&self) -> Vec<ReceivedRequest> {
         self.asked.lock().expect("nobody panicked").clone()
     }
 
@@ -94,7 +94,7 @@ impl OtelCollector {
 
     fn answer_all(&self, socket: &TcpStream) -> std::io::Result<()> {
         let mut reader = BufReader::new(socket);
-        while let Some(asked) = Asked::read(&mut reader)? {
+        while let Some(asked) = ReceivedRequest::read(&mut reader)? {
             let mood = *self.mood.lock().expect("nobody panicked");
             let request = ExportTraceServiceRequest::decode(&asked.body[..]);
             let request = request.expect("it is what collectors take");

@@ -9,11 +9,11 @@ use spdy_net::verify::Roots;
 use spdy_testkit::patience::{PATIENCE, POLL_INTERVAL};
 
 use super::peers::require;
-use super::program::{From, Running, run_expecting, spdy};
+use super::program::{ReadyOn, RunningProgram, run_expecting, spdy};
 
 /// One that runs; it ends with this value.
 pub(crate) struct Pebble {
-    running: Running,
+    running: RunningProgram,
     folder: tempfile::TempDir,
     ports: [u16; 2],
 }
@@ -73,7 +73,7 @@ impl Pebble {
             .env("PEBBLE_VA_NOSLEEP", "1")
             // Of a hundred nonces it refuses one for practice, and not five: who meets three in a row waits for minutes.
             .env("PEBBLE_WFE_NONCEREJECT", "1");
-        let (running, ()) = Running::start(command, From::Stdout, |line| {
+        let (running, ()) = RunningProgram::start(command, ReadyOn::Stdout, |line| {
             line.contains("ACME directory available").then_some(())
         });
         let mut pebble = Self {

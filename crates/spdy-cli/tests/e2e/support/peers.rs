@@ -8,7 +8,7 @@ use spdy::server::PushForm;
 
 use super::certificate::CERTIFICATE;
 use super::files::FILES;
-use super::program::{From, Running, output};
+use super::program::{ReadyOn, RunningProgram, output};
 
 /// An implementation of SPDY that is not ours.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -31,7 +31,7 @@ pub(crate) enum Peer {
 
 /// What a driver's client prints.
 #[derive(Debug, Deserialize)]
-pub(crate) struct Fetched {
+pub(crate) struct PeerFetch {
     pub(crate) protocol: Option<String>,
     pub(crate) responses: Vec<Response>,
     pub(crate) pushed: Vec<Response>,
@@ -49,7 +49,7 @@ pub(crate) struct Response {
 }
 
 #[derive(Deserialize)]
-struct Listening {
+struct PortMessage {
     port: u16,
 }
 
@@ -74,7 +74,7 @@ pub(crate) fn is_installed(name: &str) -> bool {
 
 impl Peer {
     /// Starts its server over the [`FILES`]; gives the origin of its URLs.
-    pub(crate) fn serve(self, protocol: &str, secure: bool) -> (Running, String) {
+    pub(crate) fn serve(self, protocol: &str, secure: bool) -> (RunningProgram, String) {
         let mut command = self.driver(Role::Server);
         command
             .arg("--root")
@@ -88,8 +88,8 @@ impl Peer {
                 .arg("--key")
                 .arg(&CERTIFICATE.key);
         }
-        let (running, port) = Running::start(command, From::Stdout, |line| {
-            serde_json::from_str::<Listening>(line)
+        let (running, port) = RunningProgram::start(command, ReadyOn::Stdout, |line| {
+            serde_json::from_str::<PortMessage>(line)
                 .ok()
                 .map(|listening| listening.port)
         });
@@ -101,7 +101,7 @@ impl Peer {
 
     /// Fetches `urls` by its client, all at once over one session.
     /// It gives up after 20 s, unless `options` say otherwise.
-    pub(crate) fn fetch(self, protocol: &str, urls: &[String], options: &[String]) -> Fetched {
+    pub(crate) fn fetch(self, protocol: &str, urls: &[String], options: &[String]) -> PeerFetch {
         let mut command = self.driver(Role::Client);
         command
             .args(self.kind_options(protocol))

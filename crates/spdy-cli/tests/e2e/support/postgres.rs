@@ -35,12 +35,12 @@ impl Drop for PostgresServer {
 }
 
 /// A transaction that is open.
-pub(crate) struct Held {
+pub(crate) struct OpenTransaction {
     child: Child,
     _stdin: ChildStdin,
 }
 
-impl Drop for Held {
+impl Drop for OpenTransaction {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
@@ -142,7 +142,7 @@ impl PostgresServer {
     }
 
     /// Does `sql` in a transaction that stays open until the test lets go of it.
-    pub(crate) fn hold(&self, database: &str, sql: &str) -> Held {
+    pub(crate) fn hold(&self, database: &str, sql: &str) -> OpenTransaction {
         let mut psql = self.psql(database);
         let psql = psql.stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut child = psql.spawn().expect("psql can be started");
@@ -152,7 +152,7 @@ impl PostgresServer {
         let stdout = child.stdout.take().expect("it is piped");
         BufReader::new(stdout).read_line(&mut line).expect("text");
         assert_eq!(line, "held\n", "{sql}");
-        Held {
+        OpenTransaction {
             child,
             _stdin: stdin,
         }

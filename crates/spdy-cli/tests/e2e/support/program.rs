@@ -67,19 +67,19 @@ pub(crate) fn output_of(child: Child) -> Output {
 }
 
 /// A program that runs until the test lets go of it.
-pub(crate) struct Running {
+pub(crate) struct RunningProgram {
     child: Child,
     said: Arc<Mutex<Vec<String>>>,
 }
 
-impl Drop for Running {
+impl Drop for RunningProgram {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
-impl Running {
+impl RunningProgram {
     /// The number that the system knows it by.
     pub(crate) fn id(&self) -> u32 {
         self.child.id()
@@ -128,7 +128,7 @@ impl Running {
     /// Starts `command` and reads lines of `from` until `ready` finds in them what it wants.
     pub(crate) fn start<T>(
         command: Command,
-        from: From,
+        from: ReadyOn,
         ready: impl FnMut(&str) -> Option<T>,
     ) -> (Self, T) {
         Self::start_fed(command, Stdio::null(), from, ready)
@@ -138,20 +138,20 @@ impl Running {
     pub(crate) fn start_fed<T>(
         mut command: Command,
         stdin: Stdio,
-        from: From,
+        from: ReadyOn,
         mut ready: impl FnMut(&str) -> Option<T>,
     ) -> (Self, T) {
         command.stdin(stdin);
         match from {
-            From::Stdout => command.stdout(Stdio::piped()).stderr(Stdio::null()),
-            From::Stderr => command.stderr(Stdio::piped()).stdout(Stdio::null()),
+            ReadyOn::Stdout => command.stdout(Stdio::piped()).stderr(Stdio::null()),
+            ReadyOn::Stderr => command.stderr(Stdio::piped()).stdout(Stdio::null()),
         };
         let mut child = command
             .spawn()
             .unwrap_or_else(|error| panic!("cannot start {command:?}: {error}"));
         let lines: Box<dyn Read + Send> = match from {
-            From::Stdout => Box::new(child.stdout.take().expect("it is piped")),
-            From::Stderr => Box::new(child.stderr.take().expect("it is piped")),
+            ReadyOn::Stdout => Box::new(child.stdout.take().expect("it is piped")),
+            ReadyOn::Stderr => Box::new(child.stderr.take().expect("it is piped")),
         };
         let said = Arc::<Mutex<Vec<String>>>::default();
         let heard = said.clone();
@@ -183,7 +183,7 @@ impl Running {
 
 /// Where a program says that it is ready.
 #[derive(Clone, Copy)]
-pub(crate) enum From {
+pub(crate) enum ReadyOn {
     /// As JSON, as our drivers do.
     Stdout,
     /// As `spdy serve` does.
@@ -191,13 +191,13 @@ pub(crate) enum From {
 }
 
 /// `spdy serve`, with a plain and a TLS listener on free ports.
-pub(crate) struct Served {
-    _running: Running,
+pub(crate) struct ServeProcess {
+    _running: RunningProgram,
     pub(crate) plain: SocketAddr,
     pub(crate) tls: SocketAddr,
 }
 
-impl Served {
+impl ServeProcess {
     /// Serves `what`, a replica or a folder.
     pub(crate) fn start(what: &Path, more: &[&str]) -> Self {
         let mut command = spdy(&["serve"]);
@@ -206,7 +206,7 @@ impl Served {
             .args(["--plain", "127.0.0.1:0", "--tls", "127.0.0.1:0"])
             .args(more);
         let (mut plain, mut tls) = (None, None);
-        let (running, (plain, tls)) = Running::start(command, From::Stderr, |line| {
+        let (running, (plain, tls)) = RunningProgram::start(command, ReadyOn::Stderr, |line| {
             plain = plain.or_else(|| address_after(line, "http://"));
             tls = tls.or_else(|| address_after(line, "https://"));
             plain.zip(tls)

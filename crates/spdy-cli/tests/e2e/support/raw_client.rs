@@ -27,7 +27,7 @@ impl PendingResponse {
     }
 
     /// The first answer as far as it comes, or its first `most` bytes.
-    pub(crate) fn end(mut self, most: usize) -> Got {
+    pub(crate) fn end(mut self, most: usize) -> RawResponse {
         let mut bytes = Vec::new();
         let mut piece = vec![0; 1 << 18];
         while bytes.len() < most {
@@ -37,17 +37,17 @@ impl PendingResponse {
                 _ => break,
             }
             // Who keeps the connection open after a small answer is not waited for.
-            if bytes.len() < EAGER_CHECK_BYTES && Got::of(&bytes).has_ended() {
+            if bytes.len() < EAGER_CHECK_BYTES && RawResponse::of(&bytes).has_ended() {
                 break;
             }
         }
-        Got::of(&bytes)
+        RawResponse::of(&bytes)
     }
 }
 
 /// What came back.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Got {
+pub(crate) struct RawResponse {
     /// 0 where there is no answer at all.
     pub(crate) status: u16,
     /// Status line to blank line.
@@ -58,7 +58,7 @@ pub(crate) struct Got {
     pub(crate) is_whole: bool,
 }
 
-impl Got {
+impl RawResponse {
     fn of(bytes: &[u8]) -> Self {
         let Some(at) = bytes.windows(4).position(|four| four == b"\r\n\r\n") else {
             return Self::default();

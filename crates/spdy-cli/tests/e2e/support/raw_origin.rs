@@ -22,7 +22,7 @@ use super::certificate::CERTIFICATE;
 
 /// One exchange as the origin had it.
 #[derive(Clone, Debug)]
-pub(crate) struct Sent {
+pub(crate) struct SentExchange {
     pub(crate) url: String,
     pub(crate) method: String,
     pub(crate) request_head: Vec<u8>,
@@ -62,7 +62,7 @@ impl Reply {
 /// The site; it ends with this value.
 pub(crate) struct RawOrigin {
     hosts: Hosts,
-    sent: Arc<Mutex<Vec<Sent>>>,
+    sent: Arc<Mutex<Vec<SentExchange>>>,
     _runtime: Runtime,
 }
 
@@ -144,7 +144,7 @@ impl RawOrigin {
     }
 
     /// Everything that was sent so far, by URL, and in its order for each.
-    pub(crate) fn sent(&self) -> Vec<Sent> {
+    pub(crate) fn sent(&self) -> Vec<SentExchange> {
         let mut sent = self.sent.lock().expect("nobody panicked").clone();
         sent.sort_by(|one, other| (&one.url, &one.method).cmp(&(&other.url, &other.method)));
         sent
@@ -156,7 +156,7 @@ async fn answer_all(
     mut socket: impl AsyncRead + AsyncWrite + Unpin,
     host: &'static str,
     hosts: &Hosts,
-    sent: &Mutex<Vec<Sent>>,
+    sent: &Mutex<Vec<SentExchange>>,
 ) {
     let mut buffer = Vec::new();
     loop {
@@ -188,7 +188,7 @@ async fn answer_all(
         );
         let reply = reply(host, method, target, &text, hosts);
         // Before the client can know of it.
-        sent.lock().expect("nobody panicked").push(Sent {
+        sent.lock().expect("nobody panicked").push(SentExchange {
             url: format!("{}{target}", hosts.origin(host)),
             method: method.to_owned(),
             request_head: request_head.clone(),

@@ -17,7 +17,7 @@ use tungstenite::protocol::frame::coding::CloseCode;
 use tungstenite::protocol::{Role, WebSocket};
 use tungstenite::{Error, Message};
 
-use super::echo_origin::Asked;
+use super::echo_origin::ReceivedRequest;
 
 /// The word at which it ends a WebSocket from its side.
 pub(crate) const ENOUGH: &str = "enough";
@@ -28,7 +28,7 @@ pub(crate) const ENOUGH_CODE: u16 = 4002;
 #[derive(Clone)]
 pub(crate) struct SocketOrigin {
     pub(crate) address: SocketAddr,
-    asked: Arc<Mutex<Vec<Asked>>>,
+    asked: Arc<Mutex<Vec<ReceivedRequest>>>,
 }
 
 impl SocketOrigin {
@@ -50,7 +50,7 @@ impl SocketOrigin {
     }
 
     /// Requests for `target` so far.
-    pub(crate) fn asked(&self, target: &str) -> Vec<Asked> {
+    pub(crate) fn asked(&self, target: &str) -> Vec<ReceivedRequest> {
         let mut asked = self.asked.lock().expect("nobody panicked").clone();
         asked.retain(|asked| asked.target() == target);
         asked
@@ -58,7 +58,7 @@ impl SocketOrigin {
 
     fn serve(&self, socket: &TcpStream) -> Result<(), Error> {
         let mut reader = BufReader::new(socket);
-        while let Some(asked) = Asked::read(&mut reader)? {
+        while let Some(asked) = ReceivedRequest::read(&mut reader)? {
             self.asked
                 .lock()
                 .expect("nobody panicked")

@@ -6,17 +6,17 @@ pub(crate) mod tcp;
 pub(crate) mod tls;
 
 use spdy_inspect::capture::Reader;
-use spdy_inspect::event::{Event, FrameRecord, What};
+use spdy_inspect::event::{Event, EventKind, FrameRecord};
 use spdy_inspect::inspector::{Inspector, Options};
 use spdy_inspect::limits::Limits;
 use spdy_inspect::timeline::Summary;
 
 /// Everything that was told.
-pub(crate) struct Told {
+pub(crate) struct Inspection {
     pub(crate) events: Vec<Event>,
 }
 
-impl Told {
+impl Inspection {
     pub(crate) fn of(mut inspector: Inspector) -> Self {
         inspector.finish();
         let mut events = Vec::new();
@@ -41,11 +41,11 @@ impl Told {
     }
 
     pub(crate) fn frames(&self) -> Vec<&FrameRecord> {
-        let frame = |event: &'_ Event| matches!(event.what, What::Frame(_));
+        let frame = |event: &'_ Event| matches!(event.what, EventKind::Frame(_));
         let frames = self.events.iter().filter(|event| frame(event));
         frames
             .map(|event| match &event.what {
-                What::Frame(seen) => &**seen,
+                EventKind::Frame(seen) => &**seen,
                 _ => unreachable!("only frames are left"),
             })
             .collect()
@@ -54,7 +54,7 @@ impl Told {
     /// Of the only session.
     pub(crate) fn summary(&self) -> &Summary {
         let mut summaries = self.events.iter().filter_map(|event| match &event.what {
-            What::Ended(summary) => Some(&**summary),
+            EventKind::Ended(summary) => Some(&**summary),
             _ => None,
         });
         match (summaries.next(), summaries.next()) {

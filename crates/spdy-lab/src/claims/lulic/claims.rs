@@ -10,7 +10,7 @@ use super::setting::{
     flags_against_https, flags_https_against_http, https_against_http, yahoo,
 };
 use crate::claims::bench::PageSet;
-use crate::claims::claim::{Claim, Expected, Paper, Side, Test, Trend, Unit};
+use crate::claims::claim::{BoundSide, Claim, ClaimedResult, Paper, Test, Trend, Unit};
 
 const GRID: &str = "7 bandwidths, 6 delays; 7 runs are one here, without chance; 46 streams, 640 B an image and 305 ms for the \
                     browser are fitted to his data";
@@ -50,7 +50,7 @@ pub(crate) const CLAIMS: &[Claim] = &[
         what: "cells in which SPDY loads the flags faster than HTTP",
         conditions: GRID,
         unit: Unit::Percent,
-        expected: Expected::Number {
+        expected: ClaimedResult::Number {
             value: 100.0,
             within: 0.1,
             neutral: Some(50.0),
@@ -323,8 +323,8 @@ pub(crate) const CLAIMS: &[Claim] = &[
         what: "load time flattens: HTTP at 10,240 kbit/s to that at 2,048",
         conditions: "delay 500 ms; the stand-in for Yahoo's login; that a tenth faster counts as flat is ours",
         unit: Unit::Ratio,
-        expected: Expected::Beyond {
-            side: Side::Above,
+        expected: ClaimedResult::Beyond {
+            side: BoundSide::Above,
             bound: 0.9,
         },
         test: Test::Run {
@@ -340,7 +340,7 @@ pub(crate) const CLAIMS: &[Claim] = &[
         what: "SPDY is best on about half of ten sites",
         conditions: "the web of 2013",
         unit: Unit::Percent,
-        expected: Expected::Number {
+        expected: ClaimedResult::Number {
             value: 50.0,
             within: 10.0,
             neutral: None,

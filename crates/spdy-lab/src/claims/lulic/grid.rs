@@ -3,9 +3,9 @@
 use std::ops::RangeInclusive;
 
 use crate::claims::bench::{
-    Bench, Figures, PageSet, Pair, Setting, geometric_mean, geometric_mean_of, profile,
+    ClaimRunner, FigurePair, Figures, PageSet, Setting, geometric_mean, geometric_mean_of, profile,
 };
-use crate::claims::claim::Measured;
+use crate::claims::claim::MeasuredResult;
 use crate::stats::Line;
 
 const BANDWIDTHS: [u32; 7] = [100, 256, 512, 1024, 2048, 5120, 10_240];
@@ -21,19 +21,19 @@ fn cell(setting: &Setting, bandwidth: u32, delay: u32) -> Setting {
 
 /// Geometric mean of the ratios of all 42 cells.
 pub(super) fn grid(
-    bench: &Bench<'_>,
+    bench: &ClaimRunner<'_>,
     pages: &PageSet,
     setting: &Setting,
-) -> Result<Measured, String> {
+) -> Result<MeasuredResult, String> {
     cells(bench, pages, setting, geometric_mean)
 }
 
 /// Cells in which the other way is the faster, percent.
 pub(super) fn wins(
-    bench: &Bench<'_>,
+    bench: &ClaimRunner<'_>,
     pages: &PageSet,
     setting: &Setting,
-) -> Result<Measured, String> {
+) -> Result<MeasuredResult, String> {
     cells(bench, pages, setting, |pairs| {
         let won = pairs.iter().filter(|it| it.other.load_ms < it.base.load_ms);
         100.0 * won.count() as f64 / pairs.len() as f64
@@ -47,11 +47,11 @@ fn labels() -> impl Iterator<Item = (u32, u32)> {
 }
 
 fn cells(
-    bench: &Bench<'_>,
+    bench: &ClaimRunner<'_>,
     pages: &PageSet,
     setting: &Setting,
-    statistic: fn(&[Pair]) -> f64,
-) -> Result<Measured, String> {
+    statistic: fn(&[FigurePair]) -> f64,
+) -> Result<MeasuredResult, String> {
     let cells = labels().map(|(bandwidth, delay)| cell(setting, bandwidth, delay));
     let cells: Vec<Setting> = cells.collect();
     bench.pairs(pages, &cells)?.over_rows(statistic)
@@ -59,12 +59,12 @@ fn cells(
 
 /// The ratio in the cells that `is_low` picks, and in those that `is_high` does.
 fn two_ends(
-    bench: &Bench<'_>,
+    bench: &ClaimRunner<'_>,
     pages: &PageSet,
     setting: &Setting,
     (low, is_low): (&str, fn(u32, u32) -> bool),
     (high, is_high): (&str, fn(u32, u32) -> bool),
-) -> Result<Measured, String> {
+) -> Result<MeasuredResult, String> {
     let labels: Vec<_> = labels()
         .filter(|&(bandwidth, delay)| is_low(bandwidth, delay) || is_high(bandwidth, delay))
         .collect();
@@ -83,10 +83,10 @@ fn two_ends(
 
 /// The ratio up to 512 kbit/s, and from 5,120 up.
 pub(super) fn by_bandwidth(
-    bench: &Bench<'_>,
+    bench: &ClaimRunner<'_>,
     pages: &PageSet,
     setting: &Setting,
-) -> Result<Measured, String> {
+) -> Result<MeasuredResult, String> {
     let low = (
         "to 512 kbit/s",
         (|bandwidth, _| bandwidth <= 512) as fn(u32, u32) -> bool,
@@ -100,10 +100,10 @@ pub(super) fn by_bandwidth(
 
 /// The ratio up to a delay of 50 ms, and from 250 up.
 pub(super) fn by_delay(
-    bench: &Bench<'_>,
+    bench: &ClaimRunner<'_>,
     pages: &PageSet,
     setting: &Setting,
-) -> Result<Measured, String> {
+) -> Result<MeasuredResult, String> {
     let low = ("to 50 ms", (|_, delay| delay <= 50) as fn(u32, u32) -> bool);
     let high = (
         "from 250 ms",
@@ -114,10 +114,10 @@ pub(super) fn by_delay(
 
 /// Geometric mean of the ratios of DOMContentLoaded of all cells.
 pub(super) fn grid_of_dom_content_loaded(
-    bench: &Bench<'_>,
+    bench: &ClaimRunner<'_>,
     pages: &PageSet,
     setting: &Setting,
-) -> Result<Measured, String> {
+) -> Result<MeasuredResult, String> {
     cells(bench, pages, setting, |pairs| {
         geometric_mean_of(pairs, |it| it.dom_content_loaded_ms)
     })
@@ -125,11 +125,11 @@ pub(super) fn grid_of_dom_content_loaded(
 
 /// Slope of load over the true round trip.
 fn round_trips(
-    bench: &Bench<'_>,
+    bench: &ClaimRunner<'_>,
     pages: &PageSet,
     setting: &Setting,
-    of: fn(&Pair) -> &Figures,
-) -> Result<Measured, String> {
+    of: fn(&FigurePair) -> &Figures,
+) -> Result<MeasuredResult, String> {
     const LABELS: RangeInclusive<u32> = 50..=250;
     let labels: Vec<u32> = DELAYS
         .into_iter()
@@ -149,27 +149,27 @@ fn round_trips(
 }
 
 pub(super) fn trips_of_base(
-    bench: &Bench<'_>,
+    bench: &ClaimRunner<'_>,
     pages: &PageSet,
     setting: &Setting,
-) -> Result<Measured, String> {
+) -> Result<MeasuredResult, String> {
     round_trips(bench, pages, setting, |pair| &pair.base)
 }
 
 pub(super) fn trips_of_other(
-    bench: &Bench<'_>,
+    bench: &ClaimRunner<'_>,
     pages: &PageSet,
     setting: &Setting,
-) -> Result<Measured, String> {
+) -> Result<MeasuredResult, String> {
     round_trips(bench, pages, setting, |pair| &pair.other)
 }
 
 /// Load over HTTP at the widest pipe to that at a fifth of it, at the longest delay.
 pub(super) fn knee(
-    bench: &Bench<'_>,
+    bench: &ClaimRunner<'_>,
     pages: &PageSet,
     setting: &Setting,
-) -> Result<Measured, String> {
+) -> Result<MeasuredResult, String> {
     let cells = [2048, 10_240].map(|bandwidth| cell(setting, bandwidth, 500));
     let paired = bench.pairs(pages, &cells)?;
     let [Some(narrow), Some(wide)] = [0, 1].map(|row: usize| paired.rows[row].first()) else {

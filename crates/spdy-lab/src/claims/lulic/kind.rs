@@ -3,7 +3,7 @@
 use super::grid::wins;
 use super::setting::{FACTORS, fitted_flags};
 use crate::claims::bench::{PageSet, Pages, Setting};
-use crate::claims::claim::{Claim, Expected, Measure, Paper, Test, Trend, Unit};
+use crate::claims::claim::{Claim, ClaimedResult, MeasureFn, Paper, Test, Trend, Unit};
 
 const WINS: &str = "as for its ratio; within a twentieth of the cells is ours";
 const TREND: &str = "geometric means of the cells of the least and of the most, as for its ratio";
@@ -15,7 +15,7 @@ pub(super) const fn ratio(
     conditions: &'static str,
     pages: Pages,
     setting: fn() -> Setting,
-    measure: Measure,
+    measure: MeasureFn,
 ) -> Claim {
     Claim {
         paper: Paper::Lulic,
@@ -23,7 +23,7 @@ pub(super) const fn ratio(
         what,
         conditions,
         unit: Unit::Ratio,
-        expected: Expected::Number {
+        expected: ClaimedResult::Number {
             value,
             within,
             neutral: Some(1.0),
@@ -42,7 +42,7 @@ pub(super) const fn trips(
     (name, what): (&'static str, &'static str),
     value: f64,
     conditions: &'static str,
-    (setting, measure): (fn() -> Setting, Measure),
+    (setting, measure): (fn() -> Setting, MeasureFn),
 ) -> Claim {
     Claim {
         paper: Paper::Lulic,
@@ -50,7 +50,7 @@ pub(super) const fn trips(
         what,
         conditions,
         unit: Unit::RoundTrips,
-        expected: Expected::Number {
+        expected: ClaimedResult::Number {
             value,
             within: 1.0,
             neutral: None,
@@ -77,7 +77,7 @@ pub(super) const fn won(
         what,
         conditions: WINS,
         unit: Unit::Percent,
-        expected: Expected::Number {
+        expected: ClaimedResult::Number {
             value: 100.0 * cells as f64 / 42.0,
             within: 5.0,
             neutral: Some(50.0),
@@ -97,7 +97,7 @@ pub(super) const fn trend(
     values: &'static [f64],
     trend: Trend,
     pages: Pages,
-    (setting, measure): (fn() -> Setting, Measure),
+    (setting, measure): (fn() -> Setting, MeasureFn),
 ) -> Claim {
     Claim {
         paper: Paper::Lulic,
@@ -105,7 +105,7 @@ pub(super) const fn trend(
         what,
         conditions: TREND,
         unit: Unit::Ratio,
-        expected: Expected::Series {
+        expected: ClaimedResult::Series {
             values,
             within: 0.05,
             trend,

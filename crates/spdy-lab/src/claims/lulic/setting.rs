@@ -3,26 +3,26 @@
 use spdy_page::replica::Replica;
 
 use crate::claims::bench::Setting;
-use crate::claims::factor::Factor;
+use crate::claims::factor::ClaimFactor;
 use crate::lulic::Parameters;
 use crate::lulic_pages;
 use crate::options::{Options, RaceProtocol};
 
-pub(super) const FACTORS: &[Factor] = &[
-    Factor {
+pub(super) const FACTORS: &[ClaimFactor] = &[
+    ClaimFactor {
         name: "100 streams, as mod_spdy would have allowed",
         change: |setting| setting.both(|options| options.max_concurrent_streams = 100),
     },
-    Factor::initial_window::<3>("initial window 3"),
-    Factor {
+    ClaimFactor::initial_window::<3>("initial window 3"),
+    ClaimFactor {
         name: "TLS 1.3",
         change: |setting| setting.both(|options| options.tls = spdy_net::tls::TlsVersion::Tls13),
     },
-    Factor {
+    ClaimFactor {
         name: "SPDY without TLS",
         change: |setting| setting.other.protocol = RaceProtocol::SpdyPlain,
     },
-    Factor {
+    ClaimFactor {
         name: "headers not compressed",
         change: |setting| {
             setting.both(|options| {
@@ -30,8 +30,8 @@ pub(super) const FACTORS: &[Factor] = &[
             });
         },
     },
-    Factor::connections::<2>("two connections a host"),
-    Factor {
+    ClaimFactor::connections::<2>("two connections a host"),
+    ClaimFactor {
         name: "no priorities",
         change: |setting| setting.both(|options| options.priorities = false),
     },

@@ -13,11 +13,11 @@ pub(crate) struct ProtocolStyle {
     /// Colour on paper.
     color: &'static str,
     /// Outline of its mark, 2 wide, about 0 0.
-    mark: Mark,
+    mark: MarkShape,
 }
 
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-enum Mark {
+enum MarkShape {
     Circle,
     Square,
     Diamond,
@@ -26,25 +26,28 @@ enum Mark {
     Cross,
 }
 
-const fn tone(class: &'static str, color: &'static str, mark: Mark) -> ProtocolStyle {
+const fn tone(class: &'static str, color: &'static str, mark: MarkShape) -> ProtocolStyle {
     ProtocolStyle { class, color, mark }
 }
 
 /// The protocols that have a colour of their own.
 const KNOWN: [(&str, ProtocolStyle); 6] = [
-    ("http", tone("p-http", "#7a8699", Mark::Circle)),
-    ("https", tone("p-https", "#34435e", Mark::Square)),
-    ("spdy", tone("p-spdy", "#d9620f", Mark::Diamond)),
-    ("spdy-plain", tone("p-spdy-plain", "#c79a1b", Mark::Diamond)),
-    ("h2", tone("p-h2", "#1d8457", Mark::Up)),
-    ("h3", tone("p-h3", "#2f6fd0", Mark::Down)),
+    ("http", tone("p-http", "#7a8699", MarkShape::Circle)),
+    ("https", tone("p-https", "#34435e", MarkShape::Square)),
+    ("spdy", tone("p-spdy", "#d9620f", MarkShape::Diamond)),
+    (
+        "spdy-plain",
+        tone("p-spdy-plain", "#c79a1b", MarkShape::Diamond),
+    ),
+    ("h2", tone("p-h2", "#1d8457", MarkShape::Up)),
+    ("h3", tone("p-h3", "#2f6fd0", MarkShape::Down)),
 ];
 
 /// Those of all others: the same name, the same colour.
 const FALLBACK_STYLES: [ProtocolStyle; 3] = [
-    tone("p-other", "#8a5fb5", Mark::Cross),
-    tone("p-other-2", "#b0417a", Mark::Square),
-    tone("p-other-3", "#0f8b8d", Mark::Circle),
+    tone("p-other", "#8a5fb5", MarkShape::Cross),
+    tone("p-other-2", "#b0417a", MarkShape::Square),
+    tone("p-other-3", "#0f8b8d", MarkShape::Circle),
 ];
 
 impl ProtocolStyle {
@@ -63,14 +66,14 @@ impl ProtocolStyle {
     /// The path of its mark about (x, y), some `r` to each side.
     pub(crate) fn mark(self, x: f64, y: f64, r: f64) -> String {
         match self.mark {
-            Mark::Circle => {
+            MarkShape::Circle => {
                 format!(
                     "M{:.1} {y:.1}a{r} {r} 0 1 0 {d} 0a{r} {r} 0 1 0 -{d} 0z",
                     x - r,
                     d = 2.0 * r
                 )
             }
-            Mark::Square => {
+            MarkShape::Square => {
                 let half = r * 0.9;
                 format!(
                     "M{:.1} {:.1}h{d}v{d}h-{d}z",
@@ -79,15 +82,19 @@ impl ProtocolStyle {
                     d = 2.0 * half
                 )
             }
-            Mark::Diamond => {
+            MarkShape::Diamond => {
                 let r = r * 1.3;
                 format!(
                     "M{x:.1} {:.1}l{r:.2} {r:.2}l-{r:.2} {r:.2}l-{r:.2} -{r:.2}z",
                     y - r
                 )
             }
-            Mark::Up | Mark::Down => {
-                let turn = if self.mark == Mark::Up { 1.0 } else { -1.0 };
+            MarkShape::Up | MarkShape::Down => {
+                let turn = if self.mark == MarkShape::Up {
+                    1.0
+                } else {
+                    -1.0
+                };
                 let (half, high) = (r * 1.2, r * 2.1);
                 format!(
                     "M{:.1} {:.1}h{:.2}l-{half:.2} {:.2}z",
@@ -97,7 +104,7 @@ impl ProtocolStyle {
                     -turn * high
                 )
             }
-            Mark::Cross => {
+            MarkShape::Cross => {
                 let (t, l) = (r * 0.4, r * 0.8);
                 format!(
                     "M{:.1} {:.1}h{w:.2}v{l:.2}h{l:.2}v{w:.2}h-{l:.2}v{l:.2}h-{w:.2}v-{l:.2}h-{l:.2}v-{w:.2}h{l:.2}z",

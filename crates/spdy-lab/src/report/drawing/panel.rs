@@ -49,7 +49,7 @@ enum Shape {
 
 /// Where a drawing goes.
 #[derive(Clone, Copy, Eq, PartialEq)]
-enum Ground {
+enum Format {
     Page,
     Paper,
 }
@@ -122,22 +122,22 @@ impl Panel {
             self.width,
             self.height,
             Text(&self.title),
-            Long(&self.description)
+            MultilineText(&self.description)
         )?;
-        self.shapes(out, Ground::Page)?;
+        self.shapes(out, Format::Page)?;
         write!(out, "</svg>")
     }
 
     /// Its shapes on paper, without an element around them.
     pub(crate) fn on_paper(&self, out: &mut String) -> fmt::Result {
-        self.shapes(out, Ground::Paper)
+        self.shapes(out, Format::Paper)
     }
 
-    fn shapes(&self, out: &mut String, ground: Ground) -> fmt::Result {
+    fn shapes(&self, out: &mut String, ground: Format) -> fmt::Result {
         for shape in &self.shapes {
             match shape {
                 Shape::Path { ink, path, title } => {
-                    write!(out, "<path {} d=\"{path}\"", Look(*ink, ground))?;
+                    write!(out, "<path {} d=\"{path}\"", StyleAttributes(*ink, ground))?;
                     close(out, "path", title, ground)?;
                 }
                 Shape::Rect {
@@ -145,17 +145,17 @@ impl Panel {
                     place: [x, y, width, height],
                     title,
                 } => {
-                    if *ink == ShapeStyle::Hit && ground == Ground::Paper {
+                    if *ink == ShapeStyle::Hit && ground == Format::Paper {
                         continue;
                     }
                     write!(
                         out,
                         "<rect {} x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\"",
-                        Look(*ink, ground),
-                        Short(*x),
-                        Short(*y),
-                        Short(width.max(0.0)),
-                        Short(height.max(0.0))
+                        StyleAttributes(*ink, ground),
+                        Rounded(*x),
+                        Rounded(*y),
+                        Rounded(width.max(0.0)),
+                        Rounded(height.max(0.0))
                     )?;
                     close(out, "rect", title, ground)?;
                 }
@@ -168,8 +168,8 @@ impl Panel {
                     // Half the height of a figure: what centres text is not understood everywhere.
                     let down = letters.size() * 0.35;
                     match ground {
-                        Ground::Page => write!(out, "<text class=\"{}\"", letters.class())?,
-                        Ground::Paper => write!(
+                        Format::Page => write!(out, "<text class=\"{}\"", letters.class())?,
+                        Format::Paper => write!(
                             out,
                             "<text font-size=\"{}\" fill=\"{}\" text-anchor=\"{}\"",
                             letters.size(),
@@ -181,11 +181,11 @@ impl Panel {
                         write!(
                             out,
                             " transform=\"translate({} {}) rotate(-90)\"",
-                            Short(x + down),
-                            Short(*y)
+                            Rounded(x + down),
+                            Rounded(*y)
                         )?;
                     } else {
-                        write!(out, " x=\"{}\" y=\"{}\"", Short(*x), Short(y + down))?;
+                        write!(out, " x=\"{}\" y=\"{}\"", Rounded(*x), Rounded(y + down))?;
                     }
                     write!(out, ">{}</text>", Text(text))?;
                 }
@@ -200,8 +200,8 @@ impl Panel {
     }
 }
 
-fn close(out: &mut String, name: &str, title: &str, ground: Ground) -> fmt::Result {
-    if title.is_empty() || ground == Ground::Paper {
+fn close(out: &mut String, name: &str, title: &str, ground: Format) -> fmt::Result {
+    if title.is_empty() || ground == Format::Paper {
         return write!(out, "/>");
     }
     write!(out, ">")?;
@@ -210,28 +210,28 @@ fn close(out: &mut String, name: &str, title: &str, ground: Ground) -> fmt::Resu
 }
 
 /// Titles are for a pointer, and paper has none.
-fn titled(out: &mut String, title: &str, ground: Ground) -> fmt::Result {
-    if title.is_empty() || ground == Ground::Paper {
+fn titled(out: &mut String, title: &str, ground: Format) -> fmt::Result {
+    if title.is_empty() || ground == Format::Paper {
         return Ok(());
     }
-    write!(out, "<title>{}</title>", Long(title))
+    write!(out, "<title>{}</title>", MultilineText(title))
 }
 
-struct Look(ShapeStyle, Ground);
+struct StyleAttributes(ShapeStyle, Format);
 
-impl fmt::Display for Look {
+impl fmt::Display for StyleAttributes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.1 {
-            Ground::Page => HtmlAttributes(self.0).fmt(f),
-            Ground::Paper => SvgAttributes(self.0).fmt(f),
+            Format::Page => HtmlAttributes(self.0).fmt(f),
+            Format::Paper => SvgAttributes(self.0).fmt(f),
         }
     }
 }
 
 /// A tenth of a unit is less than anybody sees.
-struct Short(f64);
+struct Rounded(f64);
 
-impl fmt::Display for Short {
+impl fmt::Display for Rounded {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let tenths = (self.0 * 10.0).round() / 10.0;
         // No minus before a nought.
@@ -240,9 +240,9 @@ impl fmt::Display for Short {
 }
 
 /// A text of several lines, each of which is cut and escaped by itself.
-struct Long<'a>(&'a str);
+struct MultilineText<'a>(&'a str);
 
-impl fmt::Display for Long<'_> {
+impl fmt::Display for MultilineText<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (number, line) in self.0.split('\n').enumerate() {
             if number > 0 {

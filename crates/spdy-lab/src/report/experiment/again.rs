@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use super::data::{Data, Trial};
+use super::data::{ReportData, Trial};
 use crate::experiment::runner::Runner;
 use crate::measure::Load;
 use crate::race::typical_run;
@@ -13,7 +13,7 @@ use crate::store::row::Row;
 
 /// One trial of a page, seen from within.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Again {
+pub struct TrialWaterfalls {
     /// The page.
     pub page: String,
     /// The trial's levels, as a caption.
@@ -24,7 +24,7 @@ pub struct Again {
     pub notes: Vec<String>,
 }
 
-impl Again {
+impl TrialWaterfalls {
     /// No waterfalls, for this reason.
     #[must_use]
     pub fn none(why: &str) -> Vec<Self> {
@@ -40,8 +40,8 @@ impl Again {
 /// Loads again, for each page, the median runs of the trial that `chosen` is a cell of (by its key), else of the one in the middle of all
 /// factors. Never inside a runtime of tokio: see [`sim::executor`](crate::sim::executor).
 #[must_use]
-pub fn again(runner: &Runner, rows: &[Row], chosen: Option<&str>) -> Vec<Again> {
-    let data = Data::of(rows);
+pub fn again(runner: &Runner, rows: &[Row], chosen: Option<&str>) -> Vec<TrialWaterfalls> {
+    let data = ReportData::of(rows);
     let cells: Vec<&[Row]> = rows
         .chunk_by(|a, b| a.value("cell") == b.value("cell"))
         .collect();
@@ -67,7 +67,7 @@ pub fn again(runner: &Runner, rows: &[Row], chosen: Option<&str>) -> Vec<Again> 
 }
 
 /// The trial of `page` at the middle level of each factor, or of those there are the one in the middle.
-fn middle_trial<'a>(data: &'a Data, page: &str) -> Option<&'a Trial> {
+fn middle_trial<'a>(data: &'a ReportData, page: &str) -> Option<&'a Trial> {
     let trials: Vec<&Trial> = data
         .trials
         .iter()
@@ -86,9 +86,14 @@ fn middle_trial<'a>(data: &'a Data, page: &str) -> Option<&'a Trial> {
         .copied()
 }
 
-fn of_trial(runner: &Runner, data: &Data, trial: &Trial, rows: &BTreeMap<String, &[Row]>) -> Again {
+fn of_trial(
+    runner: &Runner,
+    data: &ReportData,
+    trial: &Trial,
+    rows: &BTreeMap<String, &[Row]>,
+) -> TrialWaterfalls {
     let factors: Vec<_> = data.factors.iter().collect();
-    let mut again = Again {
+    let mut again = TrialWaterfalls {
         page: trial.page.clone(),
         over: trial.caption(&factors),
         loads: Vec::new(),

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::real::Run;
+use super::real::RealRunRow;
 use crate::experiment::cell::levels_of;
 use crate::experiment::effect::DuplicateCells;
 use crate::stats::{Bootstrap, MIN_RUNS, Modes, median};
@@ -14,14 +14,14 @@ const PAGE: &str = "page";
 const PROTOCOL: &str = "protocol";
 
 /// One cell: medians of its runs.
-pub(super) struct Cell {
+pub(super) struct CellStats {
     pub(super) key: String,
     pub(super) protocol: String,
     /// The first cell that had the same effect, by a number: another one's if its own levels change nothing.
     pub(super) first: usize,
-    pub(super) load: Time,
-    pub(super) dom_content_loaded: Option<Time>,
-    pub(super) time_on_wire: Option<Time>,
+    pub(super) load: MedianTime,
+    pub(super) dom_content_loaded: Option<MedianTime>,
+    pub(super) time_on_wire: Option<MedianTime>,
     pub(super) connections: Option<f64>,
     pub(super) packets: Option<f64>,
     pub(super) bytes: Option<f64>,
@@ -36,13 +36,13 @@ pub(super) struct Cell {
     pub(super) modes: Option<Modes>,
 }
 
-impl Cell {
+impl CellStats {
     /// Loads that are not whole or do not count, as many as there may be of both.
     pub(super) fn bad(&self) -> usize {
         (self.failed + self.invalid).min(self.runs)
     }
 
-    pub(super) fn moment(&self, moment: Moment) -> Option<Time> {
+    pub(super) fn moment(&self, moment: Moment) -> Option<MedianTime> {
         match moment {
             Moment::DomContentLoaded => self.dom_content_loaded,
             Moment::Load => Some(self.load),
@@ -53,13 +53,13 @@ impl Cell {
 
 /// A median of runs.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Time {
+pub(super) struct MedianTime {
     pub(super) ms: f64,
     /// Where it lies with 95 %, if the runs differ and are enough to tell.
     pub(super) interval: Option<(f64, f64)>,
 }
 
-impl Time {
+impl MedianTime {
     /// Figures that are drawn for an interval, which is a mark in a picture.
     const RESAMPLES: usize = 1_000;
 
@@ -111,7 +111,7 @@ pub(super) struct Trial {
     /// Factors and their levels, in the order of the plan.
     pub(super) levels: Vec<(String, String)>,
     /// A cell for each protocol that ran.
-    pub(super) cells: Vec<Cell>,
+    pub(super) cells: Vec<CellStats>,
     /// Protocols whose cell repeats that of an earlier trial, and so does the one of the first protocol: no evidence of its own.
     repeated: Vec<String>,
 }
@@ -122,7 +122,7 @@ impl Trial {
         !self.repeated.iter().any(|repeated| repeated == protocol)
     }
 
-    pub(super) fn cell(&self, protocol: &str) -> Option<&Cell> {
+    pub(super) fn cell(&self, protocol: &str) -> Option<&CellStats> {
         self.cells.iter().find(|cell| cell.protocol == protocol)
     }
 
@@ -139,9 +139,9 @@ impl Trial {
     }
 
     /// Its levels of `factors`, as a caption.
-    pub(super) fn caption(&self, factors: &[&Factor]) -> String {
+    pub(super) fn caption(&self, factors: &[&VariedFactor]) -> String {
         let level =
-            |factor: &&Factor| Some(format!("{} {}", factor.name, self.level(&factor.name)?));
+            |factor: &&VariedFactor| Some(format!("{} {}", factor.name, self.level(&factor.name)?));
         let levels: Vec<String> = factors.iter().filter_map(level).collect();
         levels.join(", ")
     }
@@ -149,7 +149,7 @@ impl Trial {
 
 /// A factor with more than one level.
 #[derive(Debug)]
-pub(super) struct Factor {
+pub(super) struct VariedFactor {
     pub(super) name: String,
     /// Levels, and their numbers if all are numbers; then in their order, else in the plan's.
     pub(super) levels: Vec<(String, f64)>,
@@ -157,20 +157,20 @@ pub(super) struct Factor {
 }
 
 /// A store, made ready.
-pub(super) struct Data {
+pub(super) struct ReportData {
     pub(super) trials: Vec<Trial>,
     pub(super) protocols: Vec<String>,
     pub(super) pages: Vec<String>,
-    pub(super) factors: Vec<Factor>,
+    pub(super) factors: Vec<VariedFactor>,
     /// Runs in real time, those that do not count among them.
-    pub(super) real: Vec<Run>,
+    pub(super) real: Vec<RealRunRow>,
     /// Factors of one level.
     pub(super) constant: Vec<(String, String)>,
     /// Keys of cells that no figure has, since none of their runs counts.
     pub(super) uncounted: Vec<String>,
 }
 
-impl Data {
+impl ReportData {
     pub(super) fn of(rows: &[Row]) -> Self {
         let mut trials: Vec<Trial> = Vec::new();
         let mut place = BTreeMap::<String, usize>::new();
@@ -234,7 +234,7 @@ impl Data {
             pages,
             factors,
             constant,
-            real: rows.iter().filter_map(Run::of).collect(),
+            real: rows.iter().filter_map(RealRunRow::of).collect(),
             uncounted,
         }
     }
@@ -255,7 +255,7 @@ impl Data {
     }
 
     /// Factors that are drawn along an axis.
-    pub(super) fn axes(&self) -> impl Iterator<Item = &Factor> {
+    pub(super) fn axes(&self) -> impl Iterator<Item = &VariedFactor> {
         self.factors.iter().filter(|factor| factor.is_numeric)
     }
 
@@ -270,7 +270,7 @@ impl Data {
         page: &str,
         apart: &[&str],
     ) -> Vec<(String, Vec<&'a Trial>)> {
-        let others: Vec<&Factor> = self
+        let others: Vec<&VariedFactor> = self
             .factors
             .iter()
             .filter(|factor| !apart.contains(&&factor.name[..]))
@@ -292,13 +292,13 @@ fn find_repeated(trials: &mut [Trial], reference: &str) {
     let mut seen = BTreeSet::new();
     for trial in trials {
         let against = trial.cell(reference).map(|cell| cell.first);
-        let told = |cell: &&Cell| !seen.insert((against, cell.first));
+        let told = |cell: &&CellStats| !seen.insert((against, cell.first));
         let repeated = trial.cells.iter().filter(told);
         trial.repeated = repeated.map(|cell| cell.protocol.clone()).collect();
     }
 }
 
-fn cell(key: &str, protocol: String, rows: &[Row]) -> Option<Cell> {
+fn cell(key: &str, protocol: String, rows: &[Row]) -> Option<CellStats> {
     // What does not count is in no figure.
     let counting = || rows.iter().filter(|row| row.counts());
     let middle = |of: &dyn Fn(&Row) -> Option<f64>| {
@@ -323,13 +323,13 @@ fn cell(key: &str, protocol: String, rows: &[Row]) -> Option<Cell> {
             column("response_header_bytes_wire")?,
         ])
     };
-    Some(Cell {
+    Some(CellStats {
         key: key.to_owned(),
         protocol,
         first: 0,
-        load: Time::of(&loads)?,
-        dom_content_loaded: Time::of(&times("dom_content_loaded_ms")),
-        time_on_wire: Time::of(&times("time_on_wire_ms")),
+        load: MedianTime::of(&loads)?,
+        dom_content_loaded: MedianTime::of(&times("dom_content_loaded_ms")),
+        time_on_wire: MedianTime::of(&times("time_on_wire_ms")),
         connections: column("connections"),
         packets: sum("packets_up", "packets_down"),
         bytes: sum("bytes_up", "bytes_down"),
@@ -346,13 +346,13 @@ fn cell(key: &str, protocol: String, rows: &[Row]) -> Option<Cell> {
     })
 }
 
-fn factor(name: String, levels: Vec<String>) -> Factor {
+fn factor(name: String, levels: Vec<String>) -> VariedFactor {
     let numbers: Option<Vec<f64>> = levels.iter().map(|level| number(level)).collect();
     let is_numeric = numbers.is_some();
     let numbers = numbers.unwrap_or_else(|| (0..levels.len()).map(|at| at as f64).collect());
     let mut levels: Vec<_> = levels.into_iter().zip(numbers).collect();
     levels.sort_by(|a, b| a.1.total_cmp(&b.1));
-    Factor {
+    VariedFactor {
         name,
         levels,
         is_numeric,

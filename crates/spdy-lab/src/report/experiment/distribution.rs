@@ -1,6 +1,6 @@
 //! What part of the trials is loaded by when, and at most by which ratio: a line for each protocol.
 
-use super::data::Data;
+use super::data::ReportData;
 use crate::report::drawing::figure::Figure;
 use crate::report::drawing::ink::{ProtocolStyle, ShapeStyle, TextStyle};
 use crate::report::drawing::panel::Panel;
@@ -21,7 +21,7 @@ const HALF_LETTER: f64 = 2.7;
 type SortedValues<'a> = Vec<(&'a str, Vec<f64>)>;
 
 /// Load times: a panel for each page.
-pub(super) fn times(data: &Data) -> Figure {
+pub(super) fn times(data: &ReportData) -> Figure {
     let mut figure = Figure::new(&["cdf", "load"], "Distribution of load times", 3);
     figure.legend_of(&data.protocols);
     for page in &data.pages {
@@ -43,7 +43,7 @@ pub(super) fn times(data: &Data) -> Figure {
 }
 
 /// Ratios to the first protocol, over all pages and by page.
-pub(super) fn ratios(data: &Data) -> Figure {
+pub(super) fn ratios(data: &ReportData) -> Figure {
     let title = format!("Distribution of the ratios to {}", data.reference());
     let mut figure = Figure::new(&["cdf", "ratio"], title, 3);
     figure.legend_of(data.protocols.iter().skip(1));

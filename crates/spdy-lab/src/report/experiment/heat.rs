@@ -1,6 +1,6 @@
 //! Ratios over two factors: blue where the protocol is faster than the first, red where it is slower.
 
-use super::data::{Data, Factor, Trial};
+use super::data::{ReportData, Trial, VariedFactor};
 use crate::report::drawing::figure::Figure;
 use crate::report::drawing::ink::{ShapeStyle, TextStyle};
 use crate::report::drawing::panel::Panel;
@@ -15,7 +15,12 @@ const AXIS: f64 = 32.0;
 const STRONGEST: f64 = 2.0;
 
 /// Ratios of `page` for each protocol but the first, over `across` and `down`; a panel for each combination of the others.
-pub(super) fn ratios(data: &Data, page: &str, across: &Factor, down: &Factor) -> Figure {
+pub(super) fn ratios(
+    data: &ReportData,
+    page: &str,
+    across: &VariedFactor,
+    down: &VariedFactor,
+) -> Figure {
     let title = format!(
         "Ratio of load times of {page} over {} and {}",
         down.name, across.name
@@ -50,10 +55,10 @@ fn ink(ratio: f64) -> ShapeStyle {
 }
 
 fn panel(
-    data: &Data,
+    data: &ReportData,
     protocol: &str,
     caption: &str,
-    (across, down): (&Factor, &Factor),
+    (across, down): (&VariedFactor, &VariedFactor),
     trials: &[&Trial],
 ) -> Panel {
     let width = LEFT + COLUMN * across.levels.len() as f64 + 2.0;

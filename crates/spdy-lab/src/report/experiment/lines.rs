@@ -3,7 +3,7 @@
 //! Levels that are numbers stand where they belong on the axis, and their marks are joined; levels that are names stand side by
 //! side. A whisker is the 95 % interval of the median, where there are runs enough to have one.
 
-use super::data::{Data, Factor, Moment, Time, Trial};
+use super::data::{MedianTime, Moment, ReportData, Trial, VariedFactor};
 use crate::report::drawing::figure::Figure;
 use crate::report::drawing::ink::{ProtocolStyle, ShapeStyle, TextStyle};
 use crate::report::drawing::panel::Panel;
@@ -27,7 +27,7 @@ const MARK_OFFSET: f64 = 9.0;
 const NUMERIC_MARK_OFFSET: f64 = 2.4;
 
 /// Load times of `page` over `factor`.
-pub(super) fn loads(data: &Data, page: &str, factor: &Factor) -> Figure {
+pub(super) fn loads(data: &ReportData, page: &str, factor: &VariedFactor) -> Figure {
     let title = format!("Load time of {page} over {}", factor.name);
     let mut figure = Figure::new(&["load", "over", &factor.name, page], title, 3);
     figure.legend_of(&data.protocols);
@@ -43,7 +43,7 @@ pub(super) fn loads(data: &Data, page: &str, factor: &Factor) -> Figure {
 }
 
 /// DOMContentLoaded, load and time on wire side by side over `factor`: a row for each combination of the other factors.
-pub(super) fn moments(data: &Data, page: &str, factor: &Factor) -> Figure {
+pub(super) fn moments(data: &ReportData, page: &str, factor: &VariedFactor) -> Figure {
     let title = format!(
         "DOMContentLoaded, load and time on wire of {page} over {}",
         factor.name
@@ -63,13 +63,13 @@ pub(super) fn moments(data: &Data, page: &str, factor: &Factor) -> Figure {
 }
 
 /// The same three where no factor has two levels, which then stand on the axis themselves.
-pub(super) fn still(data: &Data) -> Figure {
+pub(super) fn still(data: &ReportData) -> Figure {
     let mut figure = Figure::new(&["moments"], "DOMContentLoaded, load and time on wire", 3);
     figure.legend_of(&data.protocols);
     let levels = (0..)
         .zip(Moment::ALL)
         .map(|(number, moment)| (moment.name().to_owned(), f64::from(number)));
-    let axis = Factor {
+    let axis = VariedFactor {
         name: String::new(),
         levels: levels.collect(),
         is_numeric: false,
@@ -87,7 +87,7 @@ pub(super) fn still(data: &Data) -> Figure {
             let Some(cell) = trial.cell(protocol) else {
                 continue;
             };
-            let place = Place::of(&axis, end, aside(MARK_OFFSET, number, data));
+            let place = PlotArea::of(&axis, end, aside(MARK_OFFSET, number, data));
             for (moment, (level, x)) in Moment::ALL.into_iter().zip(&axis.levels) {
                 if let Some(time) = cell.moment(moment) {
                     place.mark(&mut panel, protocol, level, *x, time);
@@ -100,8 +100,8 @@ pub(super) fn still(data: &Data) -> Figure {
 }
 
 /// The latest of `times`, which an axis must reach.
-fn end(times: impl Iterator<Item = Option<Time>>) -> f64 {
-    let high = |time: Time| time.interval.map_or(time.ms, |(_, high)| high.max(time.ms));
+fn end(times: impl Iterator<Item = Option<MedianTime>>) -> f64 {
+    let high = |time: MedianTime| time.interval.map_or(time.ms, |(_, high)| high.max(time.ms));
     times
         .flatten()
         .map(high)
@@ -110,8 +110,8 @@ fn end(times: impl Iterator<Item = Option<Time>>) -> f64 {
 }
 
 /// Axes and their marks.
-fn frame(factor: &Factor, upright: &str, end: f64) -> Panel {
-    let place = Place::of(factor, end, 0.0);
+fn frame(factor: &VariedFactor, upright: &str, end: f64) -> Panel {
+    let place = PlotArea::of(factor, end, 0.0);
     let mut panel = Panel::new(WIDTH, HEIGHT);
     for mark in ticks(end) {
         let y = place.y(mark);
@@ -130,7 +130,7 @@ fn frame(factor: &Factor, upright: &str, end: f64) -> Panel {
 }
 
 /// The levels that get a label: the last, and of the others those whose labels stand free.
-fn labelled<'a>(factor: &'a Factor, place: &Place) -> Vec<&'a (String, f64)> {
+fn labelled<'a>(factor: &'a VariedFactor, place: &PlotArea) -> Vec<&'a (String, f64)> {
     let half = |level: &str| level.chars().count() as f64 * 2.6 + 3.0;
     let span = |(level, number): &(String, f64)| {
         let x = place.x(*number);
@@ -152,7 +152,13 @@ fn labelled<'a>(factor: &'a Factor, place: &Place) -> Vec<&'a (String, f64)> {
     labelled
 }
 
-fn panel(data: &Data, factor: &Factor, trials: &[&Trial], moment: Moment, caption: &str) -> Panel {
+fn panel(
+    data: &ReportData,
+    factor: &VariedFactor,
+    trials: &[&Trial],
+    moment: Moment,
+    caption: &str,
+) -> Panel {
     let cells = trials.iter().flat_map(|trial| &trial.cells);
     let times = || cells.clone().map(|cell| cell.moment(moment));
     let end = end(times());
@@ -165,7 +171,7 @@ fn panel(data: &Data, factor: &Factor, trials: &[&Trial], moment: Moment, captio
     panel.caption = caption.to_owned();
     panel.title = format!("{} over {}: {caption}", moment.name(), factor.name);
     for (number, protocol) in data.protocols.iter().enumerate() {
-        let place = Place::of(factor, end, aside(apart, number, data));
+        let place = PlotArea::of(factor, end, aside(apart, number, data));
         let point = |(level, x): &(String, f64)| {
             let trial = trials
                 .iter()
@@ -195,19 +201,19 @@ fn panel(data: &Data, factor: &Factor, trials: &[&Trial], moment: Moment, captio
 }
 
 /// How far beside its level the marks of a protocol stand, if there are `apart` units between them.
-fn aside(apart: f64, protocol: usize, data: &Data) -> f64 {
+fn aside(apart: f64, protocol: usize, data: &ReportData) -> f64 {
     (protocol as f64 - (data.protocols.len() - 1) as f64 / 2.0) * apart
 }
 
 /// Where levels and times stand.
-struct Place {
+struct PlotArea {
     axis: Axis,
     end: f64,
     aside: f64,
 }
 
-impl Place {
-    fn of(factor: &Factor, end: f64, aside: f64) -> Self {
+impl PlotArea {
+    fn of(factor: &VariedFactor, end: f64, aside: f64) -> Self {
         Self {
             axis: Axis::of(factor),
             end,
@@ -224,7 +230,7 @@ impl Place {
     }
 
     /// One median with its whisker; `at` says in words where.
-    fn mark(&self, panel: &mut Panel, protocol: &str, at: &str, number: f64, time: Time) {
+    fn mark(&self, panel: &mut Panel, protocol: &str, at: &str, number: f64, time: MedianTime) {
         let (tone, x) = (ProtocolStyle::of(protocol), self.x(number));
         let mut about = format!("{protocol}, {at}: {} ms", Millis(time.ms));
         if let Some((low, high)) = time.interval {
@@ -260,7 +266,7 @@ struct Axis {
 }
 
 impl Axis {
-    fn of(factor: &Factor) -> Self {
+    fn of(factor: &VariedFactor) -> Self {
         let ends = (factor.levels.first(), factor.levels.last());
         let (first, last) = match ends {
             (Some(first), Some(last)) => (first.1, last.1),

@@ -30,5 +30,5 @@ mod tables;
 mod validity;
 mod wire;
 
-pub use again::{Again, again};
+pub use again::{TrialWaterfalls, again};
 pub use page::{FigureFile, figures, render};

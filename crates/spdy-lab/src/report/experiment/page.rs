@@ -3,14 +3,14 @@
 use std::collections::BTreeMap;
 use std::fmt::{self, Write};
 
-use super::again::Again;
-use super::data::Data;
+use super::again::TrialWaterfalls;
+use super::data::ReportData;
 use super::sections::{self, Body, Section};
 use super::tables;
 use crate::model;
 use crate::report::drawing::figure::Figure;
 use crate::report::page::open_page;
-use crate::report::text::{Count, Text, Whole};
+use crate::report::text::{Count, FullText, Text};
 use crate::report::waterfall;
 use crate::store::contents::Manifest;
 use crate::store::row::Row;
@@ -18,11 +18,11 @@ use crate::store::row::Row;
 /// The report of a store as one HTML document: no script, nothing fetched. `rows` are those of the store, in its order; `again` has
 /// the waterfalls, or why there are none.
 #[must_use]
-pub fn render(contents: &Manifest, rows: &[Row], again: &[Again]) -> String {
+pub fn render(contents: &Manifest, rows: &[Row], again: &[TrialWaterfalls]) -> String {
     let mut out = String::new();
     let there = rows.iter().filter_map(|row| row.value("cell").as_str());
     let missing = contents.missing(&there.collect());
-    let data = Data::of(rows);
+    let data = ReportData::of(rows);
     write_page(&mut out, contents, &data, rows.len(), again, &missing)
         .expect("a String takes every write");
     out
@@ -39,8 +39,8 @@ pub struct FigureFile {
 
 /// Every figure of the report as a file of its own.
 #[must_use]
-pub fn figures(rows: &[Row], again: &[Again]) -> Vec<FigureFile> {
-    let data = Data::of(rows);
+pub fn figures(rows: &[Row], again: &[TrialWaterfalls]) -> Vec<FigureFile> {
+    let data = ReportData::of(rows);
     if data.trials.is_empty() {
         return Vec::new();
     }
@@ -66,9 +66,9 @@ pub fn figures(rows: &[Row], again: &[Again]) -> Vec<FigureFile> {
 fn write_page(
     out: &mut String,
     contents: &Manifest,
-    data: &Data,
+    data: &ReportData,
     loads: usize,
-    again: &[Again],
+    again: &[TrialWaterfalls],
     missing: &[String],
 ) -> fmt::Result {
     let title = format!("Experiment: {}", contents.name);
@@ -126,10 +126,10 @@ fn write_section(
     out: &mut String,
     number: usize,
     section: &Section,
-    data: &Data,
-    again: &[Again],
+    data: &ReportData,
+    again: &[TrialWaterfalls],
 ) -> fmt::Result {
-    let (heading, about) = (Text(&section.heading), Whole(&section.about));
+    let (heading, about) = (Text(&section.heading), FullText(&section.about));
     write!(out, "<section><h2>{heading}</h2><p>{about}</p>")?;
     let id = |place: usize| format!("f{number}-{place}");
     match &section.body {
@@ -157,14 +157,19 @@ fn write_section(
     write!(out, "</section>")
 }
 
-fn write_waterfalls(out: &mut String, id: &str, again: &Again, is_open: bool) -> fmt::Result {
+fn write_waterfalls(
+    out: &mut String,
+    id: &str,
+    again: &TrialWaterfalls,
+    is_open: bool,
+) -> fmt::Result {
     let summary = match &again.over[..] {
         "" => again.page.clone(),
         over => format!("{}, {over}", again.page),
     };
     details(out, &summary, is_open, |out| {
         for note in &again.notes {
-            write!(out, "<p>{}</p>", Whole(note))?;
+            write!(out, "<p>{}</p>", FullText(note))?;
         }
         let loads: Vec<_> = again.loads.iter().collect();
         waterfall::side_by_side(out, id, &again.over, &loads)

@@ -2,9 +2,9 @@
 
 use std::fmt::{self, Write};
 
-use super::data::Data;
+use super::data::ReportData;
 use crate::report::tables::{close, open};
-use crate::report::text::{Millis, Text, Whole};
+use crate::report::text::{FullText, Millis, Text};
 use crate::report::times::class_of;
 use crate::store::row::Row;
 
@@ -12,7 +12,7 @@ use crate::store::row::Row;
 const MOST: usize = 200;
 
 /// One run, as the store has it.
-pub(super) struct Run {
+pub(super) struct RealRunRow {
     key: String,
     protocol: String,
     run: u64,
@@ -35,7 +35,7 @@ pub(super) struct Run {
     rejected: Option<String>,
 }
 
-impl Run {
+impl RealRunRow {
     /// The run of a row; `None` if it was loaded in virtual time.
     pub(super) fn of(row: &Row) -> Option<Self> {
         let number = |name: &str| row.value(name).as_f64();
@@ -61,8 +61,8 @@ impl Run {
 }
 
 /// Every run, as far as there is room; those that do not count come first.
-pub(super) fn runs(out: &mut String, data: &Data) -> fmt::Result {
-    let mut runs: Vec<&Run> = data.real.iter().collect();
+pub(super) fn runs(out: &mut String, data: &ReportData) -> fmt::Result {
+    let mut runs: Vec<&RealRunRow> = data.real.iter().collect();
     runs.sort_by_key(|run| run.invalid.is_none());
     let invalid = runs.iter().filter(|run| run.invalid.is_some()).count();
     let repeated: u64 = runs.iter().map(|run| run.attempts.saturating_sub(1)).sum();
@@ -102,7 +102,7 @@ pub(super) fn runs(out: &mut String, data: &Data) -> fmt::Result {
             out,
             "<tr><th scope=\"row\">{}</th><td class=\"word {}\">{}</td><td>{}</td><td>{}</td><td>{}</td><td>{rate}</td><td>{}</td>\
              <td>{:.0}</td><td>{mean}</td><td>{p99}</td><td>{most}</td><td>{}</td><td class=\"word\">{}</td></tr>",
-            Whole(&run.key),
+            FullText(&run.key),
             class_of(&run.protocol),
             Text(&run.protocol),
             run.run,

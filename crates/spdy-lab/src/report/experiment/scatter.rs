@@ -1,7 +1,7 @@
 //! Each trial as a dot: its load time by the first protocol from left to right, by another from bottom to top. Below the
 //! midline the other one is faster. (Belshe's chart of 2011.)
 
-use super::data::Data;
+use super::data::ReportData;
 use crate::report::drawing::figure::Figure;
 use crate::report::drawing::ink::{ProtocolStyle, ShapeStyle, TextStyle};
 use crate::report::drawing::panel::Panel;
@@ -19,7 +19,7 @@ const MARK: f64 = 2.6;
 const WIDE: f64 = 120.0;
 
 /// A panel for each protocol but the first.
-pub(super) fn against_first(data: &Data) -> Figure {
+pub(super) fn against_first(data: &ReportData) -> Figure {
     let reference = data.reference();
     let title = format!("Load times of each trial against {reference}");
     let mut figure = Figure::new(
@@ -81,7 +81,7 @@ impl Scale {
     }
 }
 
-fn panel(data: &Data, protocol: &str, scale: &Scale) -> Panel {
+fn panel(data: &ReportData, protocol: &str, scale: &Scale) -> Panel {
     let reference = data.reference();
     let dots: Vec<_> = data
         .new_of(protocol)

@@ -2,8 +2,8 @@
 
 use std::fmt;
 
-use super::again::Again;
-use super::data::Data;
+use super::again::TrialWaterfalls;
+use super::data::ReportData;
 use super::{distribution, heat, lines, real, scatter, tables, validity, wire};
 use crate::report::drawing::figure::Figure;
 use crate::report::waterfall;
@@ -14,7 +14,7 @@ pub(super) struct Section {
     pub(super) about: String,
     pub(super) body: Body,
     /// Numbers under the pictures.
-    pub(super) table: Option<fn(&mut String, &Data) -> fmt::Result>,
+    pub(super) table: Option<fn(&mut String, &ReportData) -> fmt::Result>,
 }
 
 /// Pictures of a section.
@@ -37,7 +37,7 @@ const WHISKERS: &str =
     "Medians; whiskers are their 95 % intervals, of cells with six runs or more that differ.";
 
 /// Every section of a report.
-pub(super) fn of(data: &Data) -> Vec<Section> {
+pub(super) fn of(data: &ReportData) -> Vec<Section> {
     let reference = data.reference();
     let each = |figure: &dyn Fn(&str) -> Figure| -> Vec<Figure> {
         data.pages.iter().map(|page| figure(page)).collect()
@@ -122,7 +122,7 @@ pub(super) fn of(data: &Data) -> Vec<Section> {
 }
 
 /// Every figure with the waterfalls of `again`, in their order.
-pub(super) fn figures(data: &Data, again: &[Again]) -> Vec<Figure> {
+pub(super) fn figures(data: &ReportData, again: &[TrialWaterfalls]) -> Vec<Figure> {
     let mut all = Vec::new();
     for section in of(data) {
         match section.body {

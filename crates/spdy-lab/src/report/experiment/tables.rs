@@ -2,9 +2,9 @@
 
 use std::fmt::{self, Write};
 
-use super::data::{Cell, Data, Trial};
+use super::data::{CellStats, ReportData, Trial};
 use crate::report::tables::{close, open};
-use crate::report::text::{Bytes, Count, Millis, Ratio, Text, Whole};
+use crate::report::text::{Bytes, Count, FullText, Millis, Ratio, Text};
 use crate::report::times::class_of;
 use crate::stats::median;
 
@@ -12,7 +12,7 @@ use crate::stats::median;
 const MOST: usize = 40;
 
 /// For each page and protocol: how the loads of all trials compare with the first protocol's.
-pub(super) fn ratios(out: &mut String, data: &Data) -> fmt::Result {
+pub(super) fn ratios(out: &mut String, data: &ReportData) -> fmt::Result {
     let head = [
         "page",
         "protocol",
@@ -31,7 +31,7 @@ pub(super) fn ratios(out: &mut String, data: &Data) -> fmt::Result {
                 .new_of(protocol)
                 .filter(|trial| trial.page == *page)
                 .collect();
-            let ratios = |of: &dyn Fn(&Cell) -> Option<f64>| -> Vec<f64> {
+            let ratios = |of: &dyn Fn(&CellStats) -> Option<f64>| -> Vec<f64> {
                 let ratio = |trial: &&Trial| {
                     let reference = of(trial.cell(data.reference())?)?;
                     Some(of(trial.cell(protocol)?)? / reference).filter(|ratio| ratio.is_finite())
@@ -72,7 +72,7 @@ pub(super) fn ratios(out: &mut String, data: &Data) -> fmt::Result {
 }
 
 /// For each page and protocol: medians over all trials of what crossed the wire.
-pub(super) fn wire(out: &mut String, data: &Data) -> fmt::Result {
+pub(super) fn wire(out: &mut String, data: &ReportData) -> fmt::Result {
     let head = [
         "page",
         "protocol",
@@ -91,7 +91,7 @@ pub(super) fn wire(out: &mut String, data: &Data) -> fmt::Result {
                 let trials = data.trials.iter().filter(|trial| trial.page == *page);
                 trials.filter_map(|trial| trial.cell(protocol))
             };
-            let middle = |of: &dyn Fn(&Cell) -> Option<f64>| median(cells().filter_map(of));
+            let middle = |of: &dyn Fn(&CellStats) -> Option<f64>| median(cells().filter_map(of));
             let count = |value: Option<f64>| {
                 value.map_or("–".to_owned(), |value| {
                     Count(value.round() as u64).to_string()
@@ -133,8 +133,8 @@ pub(super) fn wire(out: &mut String, data: &Data) -> fmt::Result {
 }
 
 /// Cells whose loads are not whole or fall into two heaps.
-pub(super) fn doubtful(out: &mut String, data: &Data) -> fmt::Result {
-    let doubtful: Vec<(&Trial, &Cell)> = data
+pub(super) fn doubtful(out: &mut String, data: &ReportData) -> fmt::Result {
+    let doubtful: Vec<(&Trial, &CellStats)> = data
         .trials
         .iter()
         .flat_map(|trial| trial.cells.iter().map(move |cell| (trial, cell)))
@@ -148,7 +148,7 @@ pub(super) fn doubtful(out: &mut String, data: &Data) -> fmt::Result {
         write!(
             out,
             "<p>In no figure, since no run of it counts: {}{others}.</p>",
-            Whole(key)
+            FullText(key)
         )?;
         if doubtful.is_empty() {
             return Ok(());
@@ -200,7 +200,7 @@ pub(super) fn doubtful(out: &mut String, data: &Data) -> fmt::Result {
 pub(super) fn missing(out: &mut String, keys: &[String]) -> fmt::Result {
     open(out, "Cells that are not there", &["cell"])?;
     for key in keys.iter().take(MOST) {
-        write!(out, "<tr><th scope=\"row\">{}</th></tr>", Whole(key))?;
+        write!(out, "<tr><th scope=\"row\">{}</th></tr>", FullText(key))?;
     }
     close(out)?;
     if let more @ 1.. = keys.len().saturating_sub(MOST) {

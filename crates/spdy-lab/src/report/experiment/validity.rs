@@ -1,6 +1,6 @@
 //! Which runs can be trusted: a field for each cell, filled as far as its loads are whole.
 
-use super::data::{Cell, Data, Trial};
+use super::data::{CellStats, ReportData, Trial};
 use crate::report::drawing::figure::Figure;
 use crate::report::drawing::ink::{ShapeStyle, TextStyle};
 use crate::report::drawing::panel::Panel;
@@ -12,7 +12,7 @@ const ACROSS: usize = 42;
 const GAP: f64 = 6.0;
 
 /// A panel for each page.
-pub(super) fn fields(data: &Data) -> Figure {
+pub(super) fn fields(data: &ReportData) -> Figure {
     let mut figure = Figure::new(&["validity"], "Which loads are whole", 2);
     figure.legend = vec![
         (ShapeStyle::Whole, "every load whole".to_owned()),
@@ -34,7 +34,7 @@ pub(super) fn fields(data: &Data) -> Figure {
     figure
 }
 
-fn panel(data: &Data, page: &str, trials: &[&Trial]) -> Panel {
+fn panel(data: &ReportData, page: &str, trials: &[&Trial]) -> Panel {
     let rows = trials.len().div_ceil(ACROSS);
     let block = rows as f64 * FIELD + GAP;
     let across = trials.len().min(ACROSS) as f64;
@@ -80,7 +80,7 @@ fn panel(data: &Data, page: &str, trials: &[&Trial]) -> Panel {
     panel
 }
 
-fn about(cell: Option<&Cell>) -> String {
+fn about(cell: Option<&CellStats>) -> String {
     match cell {
         None => "not there".to_owned(),
         Some(cell) if cell.bad() > 0 => {

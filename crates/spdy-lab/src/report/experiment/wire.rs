@@ -1,6 +1,6 @@
 //! What went over the wire: connections, packets, bytes, and what header compression saved, a bar for each protocol.
 
-use super::data::{Cell, Data};
+use super::data::{CellStats, ReportData};
 use crate::report::drawing::figure::Figure;
 use crate::report::drawing::ink::{ProtocolStyle, ShapeStyle, TextStyle};
 use crate::report::drawing::panel::Panel;
@@ -14,24 +14,24 @@ const ROW: f64 = 26.0;
 const BAR: f64 = 15.0;
 
 /// A count of a cell, and how it is written.
-struct Measure {
+struct WireAmount {
     name: &'static str,
-    of: fn(&Cell) -> Option<f64>,
+    of: fn(&CellStats) -> Option<f64>,
     shown: fn(f64) -> String,
 }
 
-const MEASURES: [Measure; 3] = [
-    Measure {
+const MEASURES: [WireAmount; 3] = [
+    WireAmount {
         name: "connections",
         of: |cell| cell.connections,
         shown: |count| Count(count.round() as u64).to_string(),
     },
-    Measure {
+    WireAmount {
         name: "packets",
         of: |cell| cell.packets,
         shown: |count| Count(count.round() as u64).to_string(),
     },
-    Measure {
+    WireAmount {
         name: "bytes",
         of: |cell| cell.bytes,
         shown: |bytes| Bytes(bytes.round() as u64).to_string(),
@@ -39,11 +39,11 @@ const MEASURES: [Measure; 3] = [
 ];
 
 /// The amounts of `page`; `None` if nothing of it was counted.
-pub(super) fn amounts(data: &Data, page: &str) -> Option<Figure> {
+pub(super) fn amounts(data: &ReportData, page: &str) -> Option<Figure> {
     let title = format!("Connections, packets, bytes and header savings of {page}");
     let mut figure = Figure::new(&["wire", page], title, 4);
     figure.legend_of(&data.protocols);
-    let middle = |protocol: &str, of: &dyn Fn(&Cell) -> Option<f64>| {
+    let middle = |protocol: &str, of: &dyn Fn(&CellStats) -> Option<f64>| {
         let trials = data.trials.iter().filter(|trial| trial.page == page);
         median(
             trials
@@ -70,7 +70,7 @@ pub(super) fn amounts(data: &Data, page: &str) -> Option<Figure> {
         }
     }
     let saved = |protocol: &str, text: usize| {
-        middle(protocol, &move |cell: &Cell| {
+        middle(protocol, &move |cell: &CellStats| {
             let heads = cell.header_bytes?;
             (heads[text] > 0.0).then(|| 1.0 - heads[text + 1] / heads[text])
         })
