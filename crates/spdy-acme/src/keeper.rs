@@ -84,7 +84,7 @@ pub enum RenewalEvent<'a> {
     },
 }
 
-/// Told of every [`Event`].
+/// Told of every [`RenewalEvent`].
 pub type EventHandler = Arc<dyn Fn(&RenewalEvent<'_>) + Send + Sync>;
 
 /// What is to be kept.

@@ -297,7 +297,7 @@ impl Store {
         Ok(object)
     }
 
-    /// From now on sites may hold this ([`Config::site_bytes`]); those that hold more give at once.
+    /// From now on sites may hold this ([`StoreConfig::site_bytes`]); those that hold more give at once.
     pub fn set_site_bytes(&mut self, site_bytes: BTreeMap<String, u64>) {
         for (site, quota) in &site_bytes {
             self.make_room_of(site.as_bytes(), *quota);
@@ -346,13 +346,13 @@ impl Store {
         ids.len()
     }
 
-    /// Bytes that everything weighs; never more than [`Config::max_bytes`].
+    /// Bytes that everything weighs; never more than [`StoreConfig::max_bytes`].
     #[must_use]
     pub fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// Bytes that everything weighs that is in it, or was and is held by somebody yet; never more than [`Config::max_bytes`].
+    /// Bytes that everything weighs that is in it, or was and is held by somebody yet; never more than [`StoreConfig::max_bytes`].
     #[must_use]
     pub fn held_bytes(&self) -> u64 {
         self.head_bytes + self.bodies.bytes()

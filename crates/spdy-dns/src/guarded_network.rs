@@ -10,7 +10,7 @@
 //! (DNS rebinding); and connecting checks once more, for who came by another road: a literal, a list of one's own, an
 //! answer that was kept while the rules changed. There is no UDP here, so no QUIC to origins.
 //!
-//! Refusals are errors of the kind `PermissionDenied` with a [`Denied`] inside, and are counted by reason.
+//! Refusals are errors of the kind `PermissionDenied` with a [`OriginDenial`] inside, and are counted by reason.
 
 use std::collections::BTreeMap;
 use std::io;

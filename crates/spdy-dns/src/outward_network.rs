@@ -12,7 +12,7 @@ use spdy_net::network::{BoxIo, DatagramSocket, Network, SharedNetwork};
 use crate::guard::OriginDenial;
 use crate::own_listeners::OwnListeners;
 
-/// A [`Network`] that connects to none of our own listeners. Refusals are errors of the kind `PermissionDenied` with a [`Denied`]
+/// A [`Network`] that connects to none of our own listeners. Refusals are errors of the kind `PermissionDenied` with a [`OriginDenial`]
 /// inside.
 #[derive(Clone)]
 pub struct LoopGuard {

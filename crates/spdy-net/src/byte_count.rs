@@ -5,7 +5,7 @@
 //! HTTP/2     length 24 | type 8 | flags 8 | stream 32 | payload        HEADERS, CONTINUATION: the payload
 //! ```
 //!
-//! `Watched` stands beneath hyper or h2 and shows a `Watch` what passes; SPDY counts for itself.
+//! `Watched` stands beneath hyper or h2 and shows a `ByteObserver` what passes; SPDY counts for itself.
 
 use std::io;
 use std::pin::Pin;

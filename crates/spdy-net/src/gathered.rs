@@ -27,7 +27,7 @@ const HELD_BYTES: usize = 16 * 1024;
 #[derive(Debug)]
 pub(crate) struct WriteCoalescer<T>(Arc<Mutex<State<T>>>);
 
-/// Whoever polls the connection on a [`Gathered`].
+/// Whoever polls the connection on a [`WriteCoalescer`].
 #[derive(Debug)]
 pub(crate) struct FlushGate<T>(Arc<Mutex<State<T>>>);
 

@@ -16,7 +16,7 @@ const ACK: u8 = 1;
 /// SETTINGS_INITIAL_WINDOW_SIZE.
 const INITIAL_WINDOW_SIZE: u16 = 4;
 
-/// Tells a connection's [`Turns`] what passes.
+/// Tells a connection's [`WriteScheduler`] what passes.
 pub(crate) struct WindowTracker {
     sent: FrameScanner,
     received: FrameScanner,

@@ -220,7 +220,7 @@ impl Config {
     ///
     /// # Errors
     ///
-    /// [`ConfigError::Value`]: one that is not spoken here.
+    /// [`ConfigError::AttributeValue`]: one that is not spoken here.
     pub fn protocols(&self) -> Result<Vec<Protocol>, ConfigError> {
         let spoken = self.listen.protocols.iter().map(|name| {
             name.parse().map_err(|_| ConfigError::Value {
@@ -236,7 +236,7 @@ impl Config {
     ///
     /// # Errors
     ///
-    /// [`ConfigError::Value`]: the first address that is not allowed.
+    /// [`ConfigError::AttributeValue`]: the first address that is not allowed.
     pub fn check_bound_addresses(
         &self,
         listening: impl IntoIterator<Item = SocketAddr>,

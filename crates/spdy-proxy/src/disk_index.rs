@@ -1,6 +1,6 @@
 //! Which files the tier on a disk has: by key, by tag, by when each was used last, of all and of each site; and what was purged of late.
 //!
-//! What was read or queued before a purge that means it is not believed after it ([`Index::is_purged_since`]): a purge is
+//! What was read or queued before a purge that means it is not believed after it ([`DiskIndex::is_purged_since`]): a purge is
 //! of everything that was handed over before, written or not.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -55,7 +55,7 @@ pub(crate) struct IndexEntry {
 }
 
 impl DiskIndex {
-    /// The files of `key`, each with [which one of its name](Which) it is; `None` if there are none.
+    /// The files of `key`, each with [which one of its name](Generation) it is; `None` if there are none.
     pub(crate) fn names(&self, key: &Key) -> Option<Vec<(String, Generation)>> {
         let names = self.keys.get(key)?.iter();
         Some(

@@ -186,7 +186,7 @@ impl SharedBodyWriter {
     ///
     /// # Errors
     ///
-    /// [`Unread`]: it is not kept, and the last reader left.
+    /// [`NoReaders`]: it is not kept, and the last reader left.
     pub async fn write(&mut self, piece: Bytes) -> Result<(), NoReaders> {
         {
             let mut shared = lock(&self.shared);

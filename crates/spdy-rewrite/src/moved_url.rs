@@ -125,7 +125,7 @@ impl ProxiedUrl {
     }
 
     /// The same, if redirects through `hops` led to what is there, which `load` is to get: as no more than each of them may be loaded as.
-    /// `guarded` says as what nothing is served from where; see [`Guarded`](crate::guarded::Guarded). `None` if redirects that lead so are
+    /// `guarded` says as what nothing is served from where; see [`CspGuard`](crate::guarded::CspGuard). `None` if redirects that lead so are
     /// the browser's own matter; see [`RedirectState::decide`](crate::redirect::RedirectState::decide).
     pub fn led(
         &self,

@@ -203,7 +203,7 @@ pub enum Refusal {
         host: String,
     },
 
-    /// A page of the site does not allow its scripts, or its sheets; see [`Guarded`](crate::guarded::Guarded).
+    /// A page of the site does not allow its scripts, or its sheets; see [`CspGuard`](crate::guarded::CspGuard).
     #[error("a page of the site does not allow scripts or sheets of {host}")]
     Guarded {
         /// The host.

@@ -12,7 +12,7 @@ pub trait SiteFacts: std::fmt::Debug + Send + Sync {
     /// What is known of the sheet at `url`, which the page pins by `metadata`; see [`pinned`](crate::integrity::pinned).
     fn pinned(&self, url: &Url, metadata: &str) -> IntegrityState;
 
-    /// As what the thing at `url` is guarded; see [`Guarded`](crate::guarded::Guarded).
+    /// As what the thing at `url` is guarded; see [`CspGuard`](crate::guarded::CspGuard).
     fn guarded(&self, url: &Url) -> Kinds {
         let _ = url;
         Kinds::NONE

@@ -65,7 +65,7 @@ pub fn respond(
     response
 }
 
-/// Says when the answer was given, where nothing recorded does: in the place that [`Answer::headers`] keeps.
+/// Says when the answer was given, where nothing recorded does: in the place that [`StoredResponse::headers`] keeps.
 pub(crate) fn add_date(headers: &mut HeaderMap, now: Option<SystemTime>) {
     if let Some(date) = headers.get_mut(header::DATE)
         && date.is_empty()

@@ -30,7 +30,7 @@ pub const PAUSE: Duration = Duration::from_millis(100);
 pub struct CalibrationRunner {
     /// Runs of a cell without loss and jitter that must count, at least 1.
     pub runs: u32,
-    /// Runs of a [lossy](Subject::is_lossy) cell that must count, at least 1.
+    /// Runs of a [lossy](Workload::is_lossy) cell that must count, at least 1.
     pub lossy_runs: u32,
     /// Seed of the first run; the next has the next number.
     pub seed: u64,

@@ -50,7 +50,7 @@ pub struct BrowserLoader {
     pub browser: Option<PathBuf>,
     /// The longest that a load may take until the page is quiet.
     pub patience: Duration,
-    /// Keep [files](Kept) of each load.
+    /// Keep [files](RunFiles) of each load.
     pub keeps: bool,
 }
 

@@ -9,7 +9,7 @@
 //! ```
 //!
 //! Time stands still while anything is ready, and then moves to the next timer at once. When nothing is
-//! ready and no timer is left the run can never end: that is an error here ([`Stalled::Deadlock`]), as is
+//! ready and no timer is left the run can never end: that is an error here ([`StallError::Deadlock`]), as is
 //! a run past its limits. Nothing hangs.
 //!
 //! Run it on a plain thread, never inside a tokio runtime: tokio charges every operation on its channels
@@ -65,7 +65,7 @@ pub enum StallError {
         /// Events so far.
         events: u64,
     },
-    /// The next timer lies past [`Limits::virtual_time`].
+    /// The next timer lies past [`ExecutorLimits::virtual_time`].
     #[error(
         "virtual time is up at {now}: {tasks} tasks wait, the next timer is at {next}, the limit is {limit:?}"
     )]
@@ -79,7 +79,7 @@ pub enum StallError {
         /// Tasks alive, the root not counted.
         tasks: usize,
     },
-    /// More events than [`Limits::events`].
+    /// More events than [`ExecutorLimits::events`].
     #[error("{events} events by {now}, and {tasks} tasks still busy: more than the limit allows")]
     EventLimit {
         /// The instant reached.
@@ -218,7 +218,7 @@ impl Executor {
     ///
     /// # Errors
     ///
-    /// [`Stalled`] if the run cannot end, or goes past its limits.
+    /// [`StallError`] if the run cannot end, or goes past its limits.
     ///
     /// # Panics
     ///

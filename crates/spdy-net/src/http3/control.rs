@@ -239,7 +239,7 @@ async fn read_control_stream(
     let mut frames =
         FrameReader::new(stream, StreamKind::Control, None, Code::NO_ERROR).counted(floods);
     let mut hearing = ControlState::new(role);
-    // `Frames` checks that SETTINGS come first, and once.
+    // `FrameReader` checks that SETTINGS come first, and once.
     loop {
         let next = frames.next().await.map_err(|fault| match fault {
             Fault::Ended(_) => critical_fault("reset"),

@@ -106,7 +106,7 @@ impl Refusal {
 }
 
 /// Judges a request that an HTTP server has read: hyper's, or any. On `Ok`, answer with
-/// [`Accepted::response`] and then run a session over the connection, whatever bytes the HTTP server had
+/// [`AcceptedUpgrade::response`] and then run a session over the connection, whatever bytes the HTTP server had
 /// read ahead included ([`Rewind`]); else answer with [`Refusal::response`].
 ///
 /// The first of the client's offers that is in `protocols` is taken. With `protocols` empty no
@@ -234,7 +234,7 @@ impl<T: AsyncRead + AsyncWrite + Unpin> UpgradeRequest<T> {
     ///
     /// # Errors
     ///
-    /// [`UpgradeError::Offer`] if it was refused; or the transport's.
+    /// [`UpgradeError::UpgradeRequest`] if it was refused; or the transport's.
     pub async fn accept(mut self, protocols: &[&str]) -> Result<Upgraded<T>, UpgradeError> {
         let accepted = match negotiate(&self.request, protocols) {
             Ok(accepted) => accepted,
