@@ -42,7 +42,7 @@ pub fn check(input: &[u8]) {
     memory::at_most(held, || match way {
         StreamKind::Block => block(wire, limit),
         StreamKind::Exchange | StreamKind::ToServer | StreamKind::ToClient => {
-            stream(way, limit, &mut choices, wire)
+            stream(way, limit, &mut choices, wire);
         }
     });
 }

@@ -294,7 +294,7 @@ impl Conversation {
         for unframed in unframed {
             match unframed {
                 WebSocketOutput::Bytes(at, direction, bytes) => {
-                    self.push(at, direction, &bytes, around)
+                    self.push(at, direction, &bytes, around);
                 }
                 WebSocketOutput::Gap(at, direction, len) => self.gap(at, direction, len, around),
                 WebSocketOutput::Lost(at, why) => around.out.push((at, EventKind::Trouble(why))),

@@ -29,7 +29,7 @@ use spdy_clock::Instant;
 use spdy_frame::priority::Priority;
 use spdy_net::interim::InterimResponses;
 use spdy_page::replica::{Exchange, Kind};
-use spdy_proxy::coding::{Coding, Decoder};
+use spdy_proxy::body::content_coding::{Coding, Decoder};
 
 use crate::accelerator::ProxiedContent;
 use crate::browser::Page;

@@ -12,7 +12,7 @@ use spdy_lab::race::RaceNetwork;
 use spdy_page::builtin;
 use spdy_page::head;
 use spdy_page::replica::{Exchange, Kind, Replica};
-use spdy_proxy::config_learn::LearnConfig;
+use spdy_proxy::config::learn::LearnConfig;
 use spdy_rewrite::config::{Config, HostConfig};
 use spdy_rewrite::kind::Kind as Use;
 use url::Url;

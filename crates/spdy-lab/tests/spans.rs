@@ -25,11 +25,13 @@ use spdy_netem::path::PathConfig;
 use spdy_netem::tcp::TcpConfig;
 use spdy_proxy::config::Config;
 use spdy_proxy::proxy::Proxy;
-use spdy_proxy::sites::Sites;
-use spdy_proxy::spans::{AttributeValue, Sampler, Span, SpanKind, SpanRules, SpanSink, Spans};
-use spdy_proxy::trace_context::{SpanId, TraceId};
-use spdy_proxy::upstream::Upstream;
-use spdy_proxy::visit::ConnectionHandler;
+use spdy_proxy::serve::connection::ConnectionHandler;
+use spdy_proxy::sites::site_table::Sites;
+use spdy_proxy::telemetry::spans::{
+    AttributeValue, Sampler, Span, SpanKind, SpanRules, SpanSink, Spans,
+};
+use spdy_proxy::telemetry::trace_context::{SpanId, TraceId};
+use spdy_proxy::upstream::client::Upstream;
 use spdy_rewrite::capability::Keys;
 
 const ORIGIN: SocketAddr = SocketAddr::new(

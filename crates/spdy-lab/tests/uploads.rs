@@ -37,8 +37,8 @@ use spdy_net::tls::{ClientTls, KeyLogTarget, ServerTls, TlsOptions};
 use spdy_net::verify::Trust;
 use spdy_proxy::config::Config;
 use spdy_proxy::proxy::Proxy;
-use spdy_proxy::sites::Sites;
-use spdy_proxy::upstream::Upstream;
+use spdy_proxy::sites::site_table::Sites;
+use spdy_proxy::upstream::client::Upstream;
 use spdy_rewrite::capability::Keys;
 
 /// Those with windows of their own.

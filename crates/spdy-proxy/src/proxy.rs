@@ -1,5 +1,5 @@
 //! The accelerator, whole: the sites, what is kept of them, who is asked, and what is counted. What it does with a request is
-//! `road.rs`.
+//! `serve/handle_request.rs`.
 
 use std::collections::BTreeSet;
 use std::net::IpAddr;
@@ -17,33 +17,33 @@ use spdy_net::handler::RequestInfo;
 use spdy_net::in_front::TrustedProxies;
 use spdy_server::visit::DigestKey;
 
-use crate::ahead::Prefetcher;
-use crate::claims::FromTrustedProxy;
-use crate::companions::PageResources;
-use crate::config_cache::CacheConfig;
-use crate::config_learn::LearnConfig;
-use crate::counters::Counters;
-use crate::dead::NegativeCache;
-use crate::disk::DiskStore;
-use crate::encodings::EncodedBodies;
-use crate::flight::Coalescer;
-use crate::forwarded::{self, is_secure};
-use crate::in_flight::BodyMemory;
-use crate::landing::{CoalesceKey, SharedResponse};
-use crate::made_by::RefetchHistory;
-use crate::memory::MemoryStore;
-use crate::miss_rate::MissRateLimit;
-use crate::origin_latency::OriginLatency;
-use crate::purge::PurgeLog;
-use crate::range_fills::RangeFillCredits;
-use crate::reports::PageReports;
-use crate::sheets::StylesheetIndex;
-use crate::sites::{Site, Sites};
-use crate::sockets::WebSocketLimit;
-use crate::spans::{OpenSpan, SpanKind, Spans};
-use crate::upstream::{OriginKind, Upstream};
-use crate::wanted::ProxyRequest;
-use crate::wholes::RangeFillBackoff;
+use crate::body::body_memory::BodyMemory;
+use crate::cache::coalescer::Coalescer;
+use crate::cache::disk::store::DiskStore;
+use crate::cache::encoded_bodies::EncodedBodies;
+use crate::cache::memory_store::MemoryStore;
+use crate::cache::negative_cache::NegativeCache;
+use crate::cache::purge::PurgeLog;
+use crate::cache::shared_response::{CoalesceKey, SharedResponse};
+use crate::config::cache::CacheConfig;
+use crate::config::learn::LearnConfig;
+use crate::fetch::range_fill::RangeFillBackoff;
+use crate::fetch::range_fill_credit::RangeFillCredits;
+use crate::prefetch::page_resources::PageResources;
+use crate::prefetch::prefetcher::Prefetcher;
+use crate::request::forgeable_headers::FromTrustedProxy;
+use crate::request::forwarded::{self, is_secure};
+use crate::request::miss_rate::MissRateLimit;
+use crate::request::proxy_request::ProxyRequest;
+use crate::rewrite::rewrite_facts::RefetchHistory;
+use crate::rewrite::stylesheet_index::StylesheetIndex;
+use crate::sites::site_table::{Site, Sites};
+use crate::telemetry::counters::Counters;
+use crate::telemetry::origin_latency::OriginLatency;
+use crate::telemetry::page_reports::PageReports;
+use crate::telemetry::spans::{OpenSpan, SpanKind, Spans};
+use crate::upstream::client::{OriginKind, Upstream};
+use crate::websocket::connection::WebSocketLimit;
 
 /// The name that `Cache-Status` and `Proxy-Status` know this by.
 pub(crate) const NAME: &str = "spdy";

@@ -2,8 +2,8 @@
 
 mod support;
 
-use spdy_proxy::counters::CounterFamily;
 use spdy_proxy::proxy::Proxy;
+use spdy_proxy::telemetry::counters::CounterFamily;
 use support::{Origin, accelerator, accelerator_of, answer, get, until, until_some};
 
 const FRESH: (&str, &str) = ("cache-control", "max-age=60");

@@ -9,7 +9,7 @@ use futures_util::future::Either;
 use http::{HeaderValue, Method, Request, StatusCode};
 use spdy::body::Body;
 use spdy_net::handler::Handler;
-use spdy_proxy::visit::ConnectionHandler;
+use spdy_proxy::serve::connection::ConnectionHandler;
 use support::{
     Origin, accelerator, accelerator_of, answer, answered, ask, get, pages, until, until_some,
 };

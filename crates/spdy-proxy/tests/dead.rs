@@ -5,8 +5,8 @@ mod support;
 use std::sync::Arc;
 
 use http::{Method, StatusCode};
-use spdy_proxy::counters::CounterFamily;
 use spdy_proxy::proxy::Proxy;
+use spdy_proxy::telemetry::counters::CounterFamily;
 use support::{Answer, Origin, accelerator_of, answer, ask, get, pages, until};
 use tokio::sync::Semaphore;
 

@@ -10,8 +10,8 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 use http::{Request, StatusCode};
 use serde_json::json;
-use spdy_proxy::counters::CounterFamily;
 use spdy_proxy::proxy::Proxy;
+use spdy_proxy::telemetry::counters::CounterFamily;
 use support::{Origin, accelerator_of, answer, get, pages, until};
 
 const FRESH: (&str, &str) = ("cache-control", "max-age=60");

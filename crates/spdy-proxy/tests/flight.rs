@@ -7,7 +7,7 @@ use futures_util::FutureExt;
 use spdy::runtime::{BoxFuture, Runtime, SharedRuntime};
 use spdy_cache::lookup::Failure;
 use spdy_clock::Instant;
-use spdy_proxy::flight::{CoalesceRole, Coalescer, Follower, Leader, WaitOutcome};
+use spdy_proxy::cache::coalescer::{CoalesceRole, Coalescer, Follower, Leader, WaitOutcome};
 use tokio::sync::watch;
 
 /// A clock that a test turns.

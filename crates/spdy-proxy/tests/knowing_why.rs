@@ -13,12 +13,12 @@ use spdy_frame::version::Version;
 use spdy_net::handler::{Handler, RequestInfo};
 use spdy_net::latch::Latch;
 use spdy_net::protocol::Protocol;
-use spdy_proxy::admin::Admin;
-use spdy_proxy::answer_log::{AccessLog, AccessLogEntry, BodyEnd};
+use spdy_proxy::admin::handler::Admin;
 use spdy_proxy::proxy::Proxy;
-use spdy_proxy::timing::{SharedTiming, Timing};
+use spdy_proxy::response::server_timing::{SharedTiming, Timing};
+use spdy_proxy::serve::connection::ConnectionHandler;
+use spdy_proxy::telemetry::access_log::{AccessLog, AccessLogEntry, BodyEnd};
 use spdy_proxy::token::Token;
-use spdy_proxy::visit::ConnectionHandler;
 use support::{Origin, accelerator_of, answer, get, pages, until, until_some};
 
 const FRESH: (&str, &str) = ("cache-control", "max-age=60");
@@ -193,7 +193,7 @@ async fn skipped_page_has_a_reason() {
         assert_eq!(told["left"], why, "{target}");
         let pages = proxy
             .counters
-            .of(spdy_proxy::counters::CounterFamily::Pages);
+            .of(spdy_proxy::telemetry::counters::CounterFamily::Pages);
         assert!(pages.contains(&(why, 1)), "{pages:?}");
     }
     get(&proxy, "/?spdy=off", &[]).await;

@@ -8,8 +8,8 @@ use bytes::Bytes;
 use futures_util::StreamExt;
 use http::StatusCode;
 use spdy::body::Body;
-use spdy_proxy::counters::CounterFamily;
 use spdy_proxy::proxy::Proxy;
+use spdy_proxy::telemetry::counters::CounterFamily;
 use support::{Answer, Origin, accelerator_of, answer, get, pages, until};
 
 const PNG: (&str, &str) = ("content-type", "image/png");

@@ -51,8 +51,8 @@ impl Named {
             own.address, own.address
         );
         let config = spdy_proxy::config::Config::read(&text).expect("a good one");
-        let sites =
-            spdy_proxy::sites::Sites::compile(&config, &support::keys()).expect("good sites");
+        let sites = spdy_proxy::sites::site_table::Sites::compile(&config, &support::keys())
+            .expect("good sites");
         let name = |site: &str, url: &str| {
             let site = sites.find(site).expect("the site");
             let url = url::Url::parse(url).expect("a URL");
@@ -618,7 +618,7 @@ async fn purge_by_either_url_removes_alias_entry() {
         named.get("/a.png", &[]).await;
         named.get("/a.png", &[]).await;
         assert_eq!(named.widgets.times("/a.png"), round + 1);
-        let wish = spdy_proxy::admin::PurgeRequest {
+        let wish = spdy_proxy::admin::handler::PurgeRequest {
             url: Some(url.clone()),
             ..Default::default()
         };
@@ -626,7 +626,7 @@ async fn purge_by_either_url_removes_alias_entry() {
     }
     named.get("/a.png", &[]).await;
     assert_eq!(named.widgets.times("/a.png"), 3);
-    let as_it_came = spdy_proxy::admin::PurgeRequest {
+    let as_it_came = spdy_proxy::admin::handler::PurgeRequest {
         url: Some(format!("https://{}/a.png?spdy=off", named.names[0])),
         ..Default::default()
     };

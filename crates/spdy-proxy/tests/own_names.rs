@@ -11,7 +11,7 @@ use spdy_frame::version::Version;
 use spdy_net::handler::{Handler, RequestInfo};
 use spdy_net::protocol::Protocol;
 use spdy_proxy::proxy::Proxy;
-use spdy_proxy::visit::ConnectionHandler;
+use spdy_proxy::serve::connection::ConnectionHandler;
 use support::{Answer, Origin, accelerator_of, answered, pages, read_again, until};
 
 const FRESH: (&str, &str) = ("cache-control", "max-age=60");

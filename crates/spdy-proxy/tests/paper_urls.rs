@@ -7,7 +7,7 @@ use std::sync::Arc;
 use http::StatusCode;
 use spdy_proxy::config::Config;
 use spdy_proxy::proxy::Proxy;
-use spdy_proxy::sites::Sites;
+use spdy_proxy::sites::site_table::Sites;
 use support::{Origin, accelerator_of, answer, get, pages};
 
 const HTML: (&str, &str) = ("content-type", "text/html");

@@ -5,7 +5,7 @@ mod wire;
 
 use std::time::Duration;
 
-use spdy_proxy::coding::{Coding, Decoder, Encoder};
+use spdy_proxy::body::content_coding::{Coding, Decoder, Encoder};
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
 use wire::{Between, head, write};
 

@@ -4,7 +4,7 @@ mod support;
 
 use http::{Request, Response, StatusCode};
 use spdy::body::Body;
-use spdy_proxy::disk::DiskStore;
+use spdy_proxy::cache::disk::store::DiskStore;
 use spdy_rewrite::integrity::{Digests, matches};
 use support::{Answer, Origin, accelerator_of, answer, get, until, until_some};
 

@@ -11,7 +11,7 @@ use http::{Request, Response};
 use spdy::body::Body;
 use spdy_net::protocol::Protocol;
 use spdy_net::serve::ServerOptions;
-use spdy_proxy::counters::CounterFamily;
+use spdy_proxy::telemetry::counters::CounterFamily;
 use tokio::io::{AsyncReadExt, DuplexStream};
 use wire::{Between, head, write};
 

@@ -8,10 +8,10 @@ use http_body::Body as _;
 use http_body_util::BodyExt;
 use proptest::prelude::*;
 use spdy::body::Body;
-use spdy_proxy::counters::Counters;
-use spdy_proxy::in_flight::{BodyMemory, MemoryReservation};
-use spdy_proxy::memory::gather;
-use spdy_proxy::recording::{self, NoReaders, SharedBody, SharedBodyWriter, passed};
+use spdy_proxy::body::body_memory::{BodyMemory, MemoryReservation};
+use spdy_proxy::body::shared_body::{self, NoReaders, SharedBody, SharedBodyWriter, passed};
+use spdy_proxy::cache::memory_store::gather;
+use spdy_proxy::telemetry::counters::Counters;
 
 const PIECE: usize = 16 * 1024;
 /// Bytes that each recording has of its own.
@@ -28,7 +28,7 @@ fn claim(all: &Arc<BodyMemory>) -> MemoryReservation {
 
 /// A recording that is kept up to `limit` bytes, and has room for them.
 fn kept(limit: usize) -> (SharedBodyWriter, SharedBody) {
-    recording::kept(limit, claim(&room(2 * limit)), None)
+    shared_body::kept(limit, claim(&room(2 * limit)), None)
 }
 
 fn piece(nth: usize) -> Bytes {
@@ -63,7 +63,7 @@ async fn retained_body_continues_without_readers() {
 #[tokio::test]
 async fn unstored_body_stays_until_last_reader() {
     let room = room(1 << 20);
-    let (mut writer, recording) = recording::kept(1 << 20, claim(&room), None);
+    let (mut writer, recording) = shared_body::kept(1 << 20, claim(&room), None);
     for nth in 0..20 {
         writer.write(piece(nth)).await.expect("it is kept");
     }
@@ -139,7 +139,7 @@ async fn writer_failure_or_drop_aborts_readers() {
 #[tokio::test]
 async fn body_without_memory_is_streamed_at_reader_pace() {
     let all = room(4 * PIECE);
-    let (mut first, slow) = recording::kept(1 << 20, claim(&all), None);
+    let (mut first, slow) = shared_body::kept(1 << 20, claim(&all), None);
     let _slow = slow.read().unwrap();
     for nth in 0..7 {
         first.write(piece(nth)).await.expect("it is kept");
@@ -147,7 +147,7 @@ async fn body_without_memory_is_streamed_at_reader_pace() {
     let claimed = all.bytes();
     assert!((3 * PIECE..=4 * PIECE).contains(&claimed), "{claimed}");
 
-    let (mut second, recording) = recording::kept(1 << 20, claim(&all), None);
+    let (mut second, recording) = shared_body::kept(1 << 20, claim(&all), None);
     let mut reader = recording.read().unwrap();
     // What each has of its own nobody takes away.
     for nth in 0..3 {
@@ -181,7 +181,7 @@ async fn body_without_memory_is_streamed_at_reader_pace() {
 #[tokio::test]
 async fn stored_body_replaces_retained_pieces() {
     let all = room(1 << 20);
-    let (mut writer, recording) = recording::kept(1 << 20, claim(&all), None);
+    let (mut writer, recording) = shared_body::kept(1 << 20, claim(&all), None);
     let mut early = recording.read().unwrap();
     for nth in 0..20 {
         writer.write(piece(nth)).await.expect("it is kept");
@@ -203,7 +203,7 @@ async fn stored_body_replaces_retained_pieces() {
 #[tokio::test]
 async fn unstored_pieces_are_dropped_as_read() {
     let all = room(1 << 20);
-    let (mut writer, recording) = recording::kept(1 << 20, claim(&all), None);
+    let (mut writer, recording) = shared_body::kept(1 << 20, claim(&all), None);
     let mut reader = recording.read().unwrap();
     for nth in 0..20 {
         writer.write(piece(nth)).await.expect("it is kept");

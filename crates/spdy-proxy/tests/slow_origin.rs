@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use http::{Request, Response};
 use spdy::body::Body;
-use spdy_proxy::counters::CounterFamily;
+use spdy_proxy::telemetry::counters::CounterFamily;
 use tokio::io::{AsyncReadExt, DuplexStream};
 use wire::{Between, head, write};
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use futures_util::{FutureExt, SinkExt, StreamExt};
 use http::StatusCode;
-use spdy_proxy::counters::CounterFamily;
+use spdy_proxy::telemetry::counters::CounterFamily;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::client::IntoClientRequest;

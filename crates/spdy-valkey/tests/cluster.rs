@@ -76,7 +76,7 @@ impl Cache {
         let heard = Arc::<Mutex<Vec<(PurgeTarget, bool)>>>::default();
         let ear = heard.clone();
         let ear = Arc::new(move |meant: &PurgeTarget, soft| {
-            ear.lock().unwrap().push((meant.clone(), soft))
+            ear.lock().unwrap().push((meant.clone(), soft));
         });
         let tier = Tier::start(config, before, ear).expect("a good configuration");
         Self { tier, heard }

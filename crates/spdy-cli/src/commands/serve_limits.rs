@@ -6,7 +6,7 @@ use spdy::Metrics;
 use spdy_net::admission::{Admission, AdmissionLimits};
 use spdy_net::limit::LimitHits;
 use spdy_net::listen::ListenOptions;
-use spdy_proxy::config_limits::ClientLimitsConfig;
+use spdy_proxy::config::limits::ClientLimitsConfig;
 use spdy_server::serve::ServerOptions;
 
 /// What is so where neither the command line nor a configuration says it: as the help has it.

@@ -11,12 +11,12 @@ use spdy_net::quic::QuicEndpoint;
 use spdy_net::serve::{serve_connection, serve_quic};
 use spdy_net::tls::ServerTls;
 use spdy_netem::path::PathConfig;
-use spdy_proxy::config_cache::CacheConfig;
-use spdy_proxy::config_learn::LearnConfig;
-use spdy_proxy::config_upstream::UpstreamConfig;
+use spdy_proxy::config::cache::CacheConfig;
+use spdy_proxy::config::learn::LearnConfig;
+use spdy_proxy::config::upstream::UpstreamConfig;
 use spdy_proxy::proxy::Proxy;
-use spdy_proxy::upstream::Upstream;
-use spdy_proxy::visit::ConnectionHandler;
+use spdy_proxy::serve::connection::ConnectionHandler;
+use spdy_proxy::upstream::client::Upstream;
 use spdy_server::serve::ServeConfig;
 
 use crate::accelerator::choice::Accelerator;

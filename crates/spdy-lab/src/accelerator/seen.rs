@@ -20,9 +20,9 @@ use spdy_page::coding;
 use spdy_page::graph::{Node, PageGraph, Trigger};
 use spdy_page::head::{self, Head};
 use spdy_page::replica::{Exchange, Kind, Replica};
-use spdy_proxy::sites::{Site, Sites};
-use spdy_proxy::transform::{self, ResponseRewriter};
-use spdy_proxy::wanted::{ProxyRequest, RequestRejection};
+use spdy_proxy::request::proxy_request::{ProxyRequest, RequestRejection};
+use spdy_proxy::rewrite::response_rewriter::{self, ResponseRewriter};
+use spdy_proxy::sites::site_table::{Site, Sites};
 use spdy_rewrite::hygiene::{self, SanitizedResponse};
 use spdy_rewrite::redirect::{Redirect, RedirectState};
 use spdy_rewrite::reference::Reference;
@@ -290,7 +290,7 @@ impl RewriteContext<'_> {
         let wanted = self.wanted(exchange, target)?;
         let (status, headers) = response_of(exchange)?;
         let mut served = headers.clone();
-        let work = transform::work(&wanted, &wanted, status, &mut served, None);
+        let work = response_rewriter::work(&wanted, &wanted, status, &mut served, None);
         if work.passes() {
             return None;
         }

@@ -7,7 +7,7 @@ use serde::Serialize;
 use spdy_page::graph::PageGraph;
 use spdy_page::head;
 use spdy_page::replica::Replica;
-use spdy_proxy::config_learn::LearnConfig;
+use spdy_proxy::config::learn::LearnConfig;
 
 use super::advice::Advice;
 use super::survey::Survey;

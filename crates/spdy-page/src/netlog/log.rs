@@ -250,7 +250,7 @@ impl Log {
                 }
             }
             EventKind::Tls if event.phase == self.begin => {
-                self.sockets.entry(id).or_default().seal()
+                self.sockets.entry(id).or_default().seal();
             }
             EventKind::Tls => {}
             EventKind::SocketSent
@@ -380,7 +380,7 @@ impl Socket {
         }
         match (bytes(params), what) {
             (Some(bytes), EventKind::SocketSent | EventKind::TlsSent) => {
-                self.sent.extend_from_slice(&bytes)
+                self.sent.extend_from_slice(&bytes);
             }
             (Some(bytes), _) => self.received.extend_from_slice(&bytes),
             // The end of a connection is told as no bytes, or as an error, as it happens.

@@ -23,8 +23,8 @@ use spdy_net::protocol::Protocol;
 use spdy_net::serve::ServerOptions;
 use spdy_proxy::config::Config;
 use spdy_proxy::proxy::Proxy;
-use spdy_proxy::sites::Sites;
-use spdy_proxy::upstream::Upstream;
+use spdy_proxy::sites::site_table::Sites;
+use spdy_proxy::upstream::client::Upstream;
 use spdy_rewrite::capability::Keys;
 use tokio::sync::Semaphore;
 

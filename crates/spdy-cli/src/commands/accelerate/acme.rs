@@ -22,8 +22,8 @@ use spdy_net::network::SystemNetwork;
 use spdy_net::tls::{ClientTls, TlsOptions};
 use spdy_net::verify::{Roots, Trust};
 use spdy_proxy::config::Config;
-use spdy_proxy::config_acme::{AcmeConfig, Challenge};
-use spdy_proxy::sites::Sites;
+use spdy_proxy::config::acme::{AcmeConfig, Challenge};
+use spdy_proxy::sites::site_table::Sites;
 use spdy_rewrite::named_host::HostAlias;
 use tokio::sync::Notify;
 

@@ -9,9 +9,9 @@ use spdy_net::certificates::LocalCa;
 use spdy_net::in_front::SharedTrustedProxies;
 use spdy_proxy::config::Config;
 use spdy_proxy::proxy::Proxy;
-use spdy_proxy::sites::Sites;
-use spdy_proxy::timing::{SharedTiming, Timing};
-use spdy_proxy::upstream::Upstream;
+use spdy_proxy::response::server_timing::{SharedTiming, Timing};
+use spdy_proxy::sites::site_table::Sites;
+use spdy_proxy::upstream::client::Upstream;
 
 use crate::commands::accelerate::acme::{self, Acme, CertificateUpdate, StaticCertificates};
 use crate::commands::accelerate::certificate_files::{CertificateFiles, InvalidPair};

@@ -12,8 +12,8 @@ use spdy_lab::audit::case::{Audit, AuditCase};
 use spdy_lab::cache::Cache;
 use spdy_page::replica::Replica;
 use spdy_proxy::config::Config;
-use spdy_proxy::config_learn::LearnConfig;
-use spdy_proxy::config_upstream::UpstreamConfig;
+use spdy_proxy::config::learn::LearnConfig;
+use spdy_proxy::config::upstream::UpstreamConfig;
 use spdy_rewrite::config::Config as Rewrite;
 
 use crate::commands::accelerate::audit_page::{LiveArgs, PageSource, page};

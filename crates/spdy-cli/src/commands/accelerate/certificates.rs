@@ -11,7 +11,7 @@ use spdy_net::identities::Identities;
 use spdy_net::local_certificates::LocalCertificates;
 use spdy_net::tls::TlsOptions;
 use spdy_proxy::config::Config;
-use spdy_proxy::sites::Sites;
+use spdy_proxy::sites::site_table::Sites;
 
 use crate::commands::accelerate::certificate_files::CertificateFiles;
 use crate::printer::{BAD, DIM, Printer};

@@ -22,10 +22,10 @@ use spdy_net::serve::ServerOptions;
 use spdy_net::sockets::Sockets;
 use spdy_net::tls::ClientTls;
 use spdy_proxy::config::Config;
-use spdy_proxy::config_env;
+use spdy_proxy::config::env;
 use spdy_proxy::proxy::Proxy;
-use spdy_proxy::sites::Sites;
-use spdy_proxy::timing::{SharedTiming, Timing};
+use spdy_proxy::response::server_timing::{SharedTiming, Timing};
+use spdy_proxy::sites::site_table::Sites;
 use spdy_valkey::config::Config as TierConfig;
 use url::Url;
 
@@ -225,7 +225,7 @@ pub(super) fn read_config(path: &Path) -> anyhow::Result<Config> {
 /// Keys of the configuration out of the environment.
 fn environment() -> BTreeMap<String, String> {
     let variables = std::env::vars_os();
-    config_env::of_environment(
+    env::of_environment(
         variables.filter_map(|(name, value)| {
             Some((name.into_string().ok()?, value.into_string().ok()?))
         }),

@@ -10,8 +10,8 @@ use http::Method;
 use jiff::Timestamp;
 use serde::Serialize;
 use spdy_net::protocol::Protocol;
-use spdy_proxy::answer_log::{AccessLog, AccessLogEntry, BodyEnd};
-use spdy_proxy::reports::PageCounts;
+use spdy_proxy::telemetry::access_log::{AccessLog, AccessLogEntry, BodyEnd};
+use spdy_proxy::telemetry::page_reports::PageCounts;
 
 use crate::printer::{BAD, BOLD, DIM, Printer};
 

@@ -4,8 +4,8 @@
 use serde::Serialize;
 use spdy_net::certificates::Identity;
 use spdy_proxy::config::Config;
-use spdy_proxy::named_records;
-use spdy_proxy::sites::Sites;
+use spdy_proxy::sites::alias_dns_records;
+use spdy_proxy::sites::site_table::Sites;
 
 use crate::commands::accelerate::certificate_files::CertificateFiles;
 use crate::printer::{BAD, BOLD, DIM, Printer};
@@ -62,7 +62,7 @@ fn told(
     sites: &Sites,
     certificates: &CertificateFiles,
 ) -> anyhow::Result<Vec<HostNameStatus>> {
-    let elsewhere = named_records::elsewhere(config, sites);
+    let elsewhere = alias_dns_records::elsewhere(config, sites);
     let mut all = Vec::new();
     for site in sites.all() {
         let identity = certificate_for(&site.name, certificates)?;

@@ -11,7 +11,7 @@ use spdy_net::latch::Latch;
 use spdy_net::listen::{ListenOptions, Listener};
 use spdy_net::protocol::Protocol;
 use spdy_net::serve::ServerOptions;
-use spdy_proxy::admin::Admin;
+use spdy_proxy::admin::handler::Admin;
 use spdy_proxy::config::{AdminConfig, Config};
 use spdy_proxy::proxy::Proxy;
 use spdy_proxy::token::Token;

@@ -20,9 +20,9 @@ use spdy_net::network::{SharedNetwork, SystemNetwork};
 use spdy_net::tls::{ClientTls, TlsOptions};
 use spdy_net::verify::{Roots, Trust};
 use spdy_proxy::config::Config;
-use spdy_proxy::config_upstream::UpstreamConfig;
-use spdy_proxy::sites::Sites;
-use spdy_proxy::upstream::Upstream;
+use spdy_proxy::config::upstream::UpstreamConfig;
+use spdy_proxy::sites::site_table::Sites;
+use spdy_proxy::upstream::client::Upstream;
 
 use crate::commands::Usage;
 use crate::printer::{BAD, Printer};

@@ -21,10 +21,10 @@ use spdy_net::quic_listen::QuicListener;
 use spdy_net::seat::ConnectionSlot;
 use spdy_net::serve::ServerOptions;
 use spdy_net::tls::ServerTls;
-use spdy_proxy::answer_log::AccessLog;
 use spdy_proxy::proxy::Proxy;
-use spdy_proxy::timing::SharedTiming;
-use spdy_proxy::visit::ConnectionHandler;
+use spdy_proxy::response::server_timing::SharedTiming;
+use spdy_proxy::serve::connection::ConnectionHandler;
+use spdy_proxy::telemetry::access_log::AccessLog;
 
 use crate::commands::serve_listen::{self, BoundListener};
 

@@ -8,11 +8,11 @@ use spdy_dns::zones::Zones;
 use spdy_net::identities::Identities;
 use spdy_net::protocol::Protocol;
 use spdy_net::tls::{ServerTls, TlsOptions};
+use spdy_proxy::cache::disk::store::DiskStore;
 use spdy_proxy::config::{Config, TimingConfig};
-use spdy_proxy::disk::DiskStore;
-use spdy_proxy::named_records;
-use spdy_proxy::sites::Sites;
-use spdy_proxy::timing::Timing;
+use spdy_proxy::response::server_timing::Timing;
+use spdy_proxy::sites::alias_dns_records;
+use spdy_proxy::sites::site_table::Sites;
 use spdy_proxy::token::Token;
 
 use crate::commands::Usage;
@@ -114,7 +114,7 @@ pub(super) fn tls(identities: &Identities, protocols: &[Protocol]) -> anyhow::Re
 
 /// The zones that are answered for, with the names that other hosts have for `sites`.
 pub(super) fn zones(config: &Config, sites: &Sites) -> anyhow::Result<Zones> {
-    Zones::new(&named_records::zones(config, sites))
+    Zones::new(&alias_dns_records::zones(config, sites))
         .map_err(|error| Usage(format!("dns.zone: {error}")).into())
 }
 

@@ -3,10 +3,10 @@
 use std::fmt::Debug;
 
 use spdy_proxy::config::Config;
-use spdy_proxy::config_cache::CacheConfig;
-use spdy_proxy::config_learn::LearnConfig;
-use spdy_proxy::config_limits::ClientLimitsConfig;
-use spdy_proxy::config_listen::ListenConfig;
+use spdy_proxy::config::cache::CacheConfig;
+use spdy_proxy::config::learn::LearnConfig;
+use spdy_proxy::config::limits::ClientLimitsConfig;
+use spdy_proxy::config::listen::ListenConfig;
 
 use crate::printer::{BAD, Printer};
 

@@ -9,7 +9,7 @@ use std::net::IpAddr;
 use serde::Serialize;
 use spdy_dns::guard::{AddressRules, OriginDenial};
 use spdy_dns::origin_host;
-use spdy_proxy::config_upstream::UpstreamConfig;
+use spdy_proxy::config::upstream::UpstreamConfig;
 
 /// Keys of `[upstream]` that are missing.
 #[derive(Clone, Debug, Default, Eq, PartialEq, Serialize)]

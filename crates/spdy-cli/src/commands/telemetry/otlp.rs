@@ -14,8 +14,8 @@ use opentelemetry_proto::tonic::trace::v1::status::StatusCode;
 use opentelemetry_proto::tonic::trace::v1::{self as wire, ResourceSpans, ScopeSpans, Status};
 use prost::Message;
 use spdy_clock::Instant;
-use spdy_proxy::spans::{AttributeValue, Span, SpanKind};
-use spdy_proxy::trace_context::SpanContext;
+use spdy_proxy::telemetry::spans::{AttributeValue, Span, SpanKind};
+use spdy_proxy::telemetry::trace_context::SpanContext;
 
 /// The conventions that names of attributes follow.
 const SCHEMA: &str = "https://opentelemetry.io/schemas/1.37.0";

@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use parking_lot::{Mutex, MutexGuard};
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{Rng, SeedableRng};
-use spdy_proxy::spans::{Span, SpanSink};
-use spdy_proxy::trace_context::{SpanId, TraceId};
+use spdy_proxy::telemetry::spans::{Span, SpanSink};
+use spdy_proxy::telemetry::trace_context::{SpanId, TraceId};
 use tokio::sync::Notify;
 
 /// Spans that are sent at a time, at most: as many as OpenTelemetry's own exporters send.
@@ -128,8 +128,8 @@ impl SpanSink for Queue {
 pub(super) mod tests {
     use futures_util::FutureExt;
     use spdy_clock::Instant;
-    use spdy_proxy::spans::SpanKind;
-    use spdy_proxy::trace_context::SpanContext;
+    use spdy_proxy::telemetry::spans::SpanKind;
+    use spdy_proxy::telemetry::trace_context::SpanContext;
 
     use super::*;
 

@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use spdy::runtime::SharedRuntime;
 use spdy_net::latch::Latch;
-use spdy_proxy::config_telemetry::TelemetryConfig;
+use spdy_proxy::config::telemetry::TelemetryConfig;
 use spdy_proxy::proxy::Proxy;
-use spdy_proxy::spans::Spans;
+use spdy_proxy::telemetry::spans::Spans;
 use tokio::task::JoinHandle;
 
 use super::collector::OtlpClient;

@@ -2,7 +2,7 @@
 //!
 //! A value that nobody here knows is told of and passed over, as OpenTelemetry has it for these.
 
-use spdy_proxy::spans::Sampler;
+use spdy_proxy::telemetry::spans::Sampler;
 
 /// What decides.
 const SAMPLER: &str = "OTEL_TRACES_SAMPLER";

@@ -11,8 +11,8 @@ use percent_encoding::percent_decode_str;
 use spdy_net::certificates::certificates_from_pem;
 use spdy_net::tls::{ClientTls, TlsOptions};
 use spdy_net::verify::{Roots, Trust};
-use spdy_proxy::config_telemetry::{EXPECTED_ENDPOINT, TelemetryConfig, endpoint_fault};
-use spdy_proxy::spans::Sampler;
+use spdy_proxy::config::telemetry::{EXPECTED_ENDPOINT, TelemetryConfig, endpoint_fault};
+use spdy_proxy::telemetry::spans::Sampler;
 use url::Url;
 
 use super::sampler;

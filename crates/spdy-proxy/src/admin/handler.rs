@@ -1,0 +1,293 @@
+//! The operator's listener: metrics for every client that reaches it, reports of pages and purges for those with the token. A request
+//! must name an address, `localhost` or a configured host (`spdy-net/allowed_hosts.rs`).
+//!
+//! ```text
+//! GET  /metrics                                   OpenMetrics
+//! GET  /pages   Authorization: Bearer <token>     what became of the last pages; with ?url=https://… of one, all of it
+//! POST /purge   Authorization: Bearer <token>     {"url": "https://www.site.test/a.css"}             202, and how the job is called
+//!                                                 {"tag": "article-7", "site": "www.site.test", "soft": true}
+//!                                                 {"prefix": "https://www.site.test/static/"}
+//!                                                 {"site": "www.site.test", "wait": true}             200, when it is over
+//! GET  /purge/7                                   how far it is
+//! ```
+//!
+//! A soft purge makes what is meant stale: it may still be served where that is allowed, and one word of the origin makes it
+//! fresh. A URL may be one of another host: what was moved from there is meant, for each site that moved it.
+
+use std::sync::Arc;
+
+use http::{Method, Request, Response, StatusCode, header};
+use parking_lot::RwLock;
+use serde::{Deserialize, Serialize};
+use spdy::body::Body;
+use spdy::runtime::BoxFuture;
+use spdy_net::allowed_hosts::AllowedHosts;
+use spdy_net::handler::Handler;
+use tokio::sync::oneshot;
+use url::{Position, Url};
+
+use crate::admin::purge_jobs::{PurgeJob, PurgeJobs, PurgeResult, PurgeState};
+use crate::cache::purge::PurgeCount;
+use crate::proxy::Proxy;
+use crate::telemetry::page_reports::{PageSummary, Report};
+use crate::token::Token;
+
+/// The largest body of a purge, bytes.
+const MAX_BODY: usize = 16 * 1024;
+
+/// What is to be purged. One of `url`, `prefix`, `tag`, or `site` alone.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct PurgeRequest {
+    /// One URL: all its variants.
+    pub url: Option<String>,
+    /// All URLs that begin so.
+    pub prefix: Option<String>,
+    /// All answers with this `Surrogate-Key` or `Cache-Tag`; `site` says whose.
+    pub tag: Option<String>,
+    /// A name of the site.
+    pub site: Option<String>,
+    /// They become stale, and stay.
+    pub soft: bool,
+    /// Who asks wants to hear of it when it is over.
+    pub wait: bool,
+}
+
+/// Tells the metrics: text, for a request.
+pub type MetricsHandler = Arc<dyn Fn(&Request<Body>) -> Response<Body> + Send + Sync>;
+
+/// Answers the operator.
+#[derive(Clone)]
+pub struct Admin {
+    proxy: Arc<Proxy>,
+    token: Arc<RwLock<Token>>,
+    hosts: Arc<RwLock<AllowedHosts>>,
+    metrics: MetricsHandler,
+    jobs: Arc<PurgeJobs>,
+}
+
+impl std::fmt::Debug for Admin {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Admin")
+    }
+}
+
+/// The list of reports.
+#[derive(Debug, Serialize)]
+struct PageList {
+    pages: Vec<PageSummary>,
+}
+
+impl Admin {
+    /// Of `proxy`; who purges, or asks for reports, shows `token`.
+    #[must_use]
+    pub fn new(proxy: Arc<Proxy>, token: Token, metrics: MetricsHandler) -> Self {
+        Self {
+            proxy,
+            token: Arc::new(RwLock::new(token)),
+            hosts: Arc::default(),
+            metrics,
+            jobs: Arc::default(),
+        }
+    }
+
+    /// Who purges, or asks for reports, shows `token` from now on.
+    pub fn set_token(&self, token: Token) {
+        *self.token.write() = token;
+    }
+
+    /// Answers requests for these hosts from now on, besides addresses and `localhost`.
+    pub fn set_hosts(&self, hosts: AllowedHosts) {
+        *self.hosts.write() = hosts;
+    }
+
+    /// The answer to a request for a host that is not allowed.
+    fn misdirected(&self, request: &Request<Body>) -> Option<Response<Body>> {
+        let hosts = self.hosts.read();
+        hosts.refusal(
+            request,
+            "use an IP address or localhost, or add it to `names` of `[admin]`",
+        )
+    }
+
+    async fn purge(&self, request: Request<Body>) -> Response<Body> {
+        if let Some(refused) = self.refused(&request, &Method::POST) {
+            return refused;
+        }
+        let body = match request.into_body().collect_up_to(MAX_BODY).await {
+            Ok(body) => body,
+            Err(error) => return text(StatusCode::BAD_REQUEST, format!("{error}\n")),
+        };
+        let wanted: PurgeRequest = match serde_json::from_slice(&body) {
+            Ok(wanted) => wanted,
+            Err(error) => return text(StatusCode::BAD_REQUEST, format!("no purge: {error}\n")),
+        };
+        let Some(id) = self.jobs.begin() else {
+            let why = "as many purges as may be are under way; try again soon\n".to_owned();
+            let mut response = text(StatusCode::SERVICE_UNAVAILABLE, why);
+            let soon = http::HeaderValue::from_static("1");
+            response.headers_mut().insert(header::RETRY_AFTER, soon);
+            return response;
+        };
+        let PurgeCount(purged) = match self.proxy.purge(&wanted) {
+            Ok(purged) => purged,
+            Err(why) => {
+                self.jobs.forget(id);
+                return text(StatusCode::BAD_REQUEST, format!("{why}\n"));
+            }
+        };
+        let (admin, soft) = (self.clone(), wanted.soft);
+        // By itself: who asked may leave before it is over.
+        let (over, ended) = oneshot::channel();
+        let settling = async move {
+            let (gone, told) = admin.settled().await;
+            let done = PurgeResult {
+                purged,
+                soft,
+                gone,
+                told,
+            };
+            admin.jobs.end(id, done);
+            // Who asked may be gone.
+            let _ = over.send(done);
+        };
+        self.proxy.runtime.spawn(Box::pin(settling));
+        if wanted.wait
+            && let Ok(done) = ended.await
+        {
+            return json(&done);
+        }
+        let state = PurgeState::Running;
+        let mut response = json(&PurgeJob { id, state });
+        *response.status_mut() = StatusCode::ACCEPTED;
+        let place = http::HeaderValue::try_from(format!("/purge/{id}")).expect("digits");
+        response.headers_mut().insert(header::LOCATION, place);
+        response
+    }
+
+    /// Waits until no crash undoes what was purged; whether that is so of the disk, and whether those who share a tier can know of it.
+    async fn settled(&self) -> (Option<bool>, Option<bool>) {
+        let gone = match self.proxy.disk() {
+            Some(disk) => Some(disk.settled().await),
+            None => None,
+        };
+        let told = match self.proxy.shared() {
+            Some(shared) => Some(shared.told().await),
+            None => None,
+        };
+        (gone, told)
+    }
+
+    /// How far a purge is.
+    fn job(&self, request: &Request<Body>, id: &str) -> Response<Body> {
+        if let Some(refused) = self.refused(request, &Method::GET) {
+            return refused;
+        }
+        match self.jobs.of(id) {
+            Some(job) => json(&job),
+            None => {
+                let why = "no such purge was taken on, or too many were since\n";
+                text(StatusCode::NOT_FOUND, why.to_owned())
+            }
+        }
+    }
+
+    /// What became of pages: a line each, or all of one.
+    fn pages(&self, request: &Request<Body>) -> Response<Body> {
+        if let Some(refused) = self.refused(request, &Method::GET) {
+            return refused;
+        }
+        let query = request.uri().query().unwrap_or_default();
+        let mut pairs = url::form_urlencoded::parse(query.as_bytes());
+        match (pairs.next(), pairs.next()) {
+            (None, _) => json(&PageList {
+                pages: self.proxy.reports.list(),
+            }),
+            (Some((key, url)), None) if key == "url" => match self.find_report(&url) {
+                Some(report) => json(&report),
+                None => {
+                    let why = "no such page came by, or too many did since\n";
+                    text(StatusCode::NOT_FOUND, why.to_owned())
+                }
+            },
+            _ => text(
+                StatusCode::BAD_REQUEST,
+                "want nothing, or ?url=\n".to_owned(),
+            ),
+        }
+    }
+
+    /// The report of a page by its URL under any of its site's names and at any of its doors.
+    fn find_report(&self, url: &str) -> Option<Report> {
+        let reports = &self.proxy.reports;
+        reports.of(url).or_else(|| {
+            let url = Url::parse(url).ok()?;
+            let sites = self.proxy.sites();
+            let site = sites.find(&url[Position::BeforeHost..Position::AfterPort])?;
+            let rest = &url[Position::BeforePath..Position::AfterQuery];
+            reports.of(&[site.rules.site_origin(), rest].concat())
+        })
+    }
+
+    /// What who asks gets, if not by `method` or without the token.
+    fn refused(&self, request: &Request<Body>, method: &Method) -> Option<Response<Body>> {
+        if request.method() != method {
+            let why = format!("want {method}\n");
+            let mut response = text(StatusCode::METHOD_NOT_ALLOWED, why);
+            let allowed = http::HeaderValue::from_str(method.as_str()).expect("a method");
+            response.headers_mut().insert(header::ALLOW, allowed);
+            return Some(response);
+        }
+        let given = request.headers().get(header::AUTHORIZATION);
+        let given = given.and_then(|given| {
+            let (scheme, token) = given.as_bytes().split_at_checked(b"Bearer ".len())?;
+            scheme.eq_ignore_ascii_case(b"Bearer ").then_some(token)
+        });
+        let token = self.token.read();
+        if token.is(given.unwrap_or_default()) {
+            return None;
+        }
+        let why = "want Authorization: Bearer, and the token\n".to_owned();
+        let mut response = text(StatusCode::UNAUTHORIZED, why);
+        let wanted = http::HeaderValue::from_static("Bearer");
+        let headers = response.headers_mut();
+        headers.insert(header::WWW_AUTHENTICATE, wanted);
+        Some(response)
+    }
+}
+
+impl Handler for Admin {
+    fn answer(&self, request: Request<Body>) -> BoxFuture<Response<Body>> {
+        let admin = self.clone();
+        Box::pin(async move {
+            if let Some(refusal) = admin.misdirected(&request) {
+                return refusal;
+            }
+            let path = request.uri().path().to_owned();
+            match (path.as_str(), path.strip_prefix("/purge/")) {
+                (_, Some(id)) => admin.job(&request, id),
+                ("/purge", None) => admin.purge(request).await,
+                ("/pages", None) => admin.pages(&request),
+                ("/metrics", None) => (admin.metrics)(&request),
+                _ => text(
+                    StatusCode::NOT_FOUND,
+                    "want /metrics, /pages or /purge\n".to_owned(),
+                ),
+            }
+        })
+    }
+}
+
+fn json(what: &impl Serialize) -> Response<Body> {
+    let text = serde_json::to_vec(what).expect("names and numbers are JSON");
+    let mut response = Response::new(Body::from(text));
+    let json = http::HeaderValue::from_static("application/json");
+    response.headers_mut().insert(header::CONTENT_TYPE, json);
+    response
+}
+
+fn text(status: StatusCode, text: String) -> Response<Body> {
+    let mut response = Response::new(Body::from(text.into_bytes()));
+    *response.status_mut() = status;
+    response
+}

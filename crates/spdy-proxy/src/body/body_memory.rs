@@ -1,0 +1,113 @@
+//! Memory of answers on their way: what is recorded to be kept, and not kept yet, over all of them.
+//!
+//! A recording claims what is announced before it begins, more as it grows, and gives back what it drops. One whose claim is not
+//! granted is not kept, or no longer: from there on its origin is read at the pace of its readers (body/shared_body.rs). So nobody is
+//! refused for want of this room.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use crate::telemetry::counters::{CounterFamily, Counters};
+
+/// The key that sets the limit, as counters call it.
+const LIMIT: &str = "in_flight_mib";
+
+/// The room of all recordings.
+#[derive(Debug)]
+pub struct BodyMemory {
+    limit: usize,
+    claimed: AtomicUsize,
+    counters: Counters,
+}
+
+/// What one recording has of it. Dropped, all is given back.
+#[derive(Debug)]
+pub struct MemoryReservation {
+    of: Arc<BodyMemory>,
+    bytes: usize,
+}
+
+impl BodyMemory {
+    /// Room for `limit` bytes; `counters` are told when it is not enough.
+    #[must_use]
+    pub fn new(limit: usize, counters: Counters) -> Arc<Self> {
+        Arc::new(Self {
+            limit,
+            claimed: AtomicUsize::new(0),
+            counters,
+        })
+    }
+
+    /// Bytes that are claimed; never more than the limit.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        self.claimed.load(Ordering::Relaxed)
+    }
+
+    /// A claim to so many bytes; `None`, which is counted, if there is no room for them.
+    #[must_use]
+    pub fn claim(self: &Arc<Self>, bytes: usize) -> Option<MemoryReservation> {
+        let of = self.clone();
+        let mut claim = MemoryReservation { of, bytes: 0 };
+        claim.grow_to(bytes).then_some(claim)
+    }
+}
+
+impl MemoryReservation {
+    /// Claims what is missing to `bytes`; `false`, which is counted, if there is no room: it is as large as before then.
+    #[must_use]
+    pub fn grow_to(&mut self, bytes: usize) -> bool {
+        let missing = bytes.saturating_sub(self.bytes);
+        let BodyMemory { limit, claimed, .. } = &*self.of;
+        let more = |now: usize| now.checked_add(missing).filter(|sum| sum <= limit);
+        let granted = claimed.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more);
+        match granted {
+            Ok(_) => self.bytes += missing,
+            Err(_) => self.of.counters.count(CounterFamily::Limits, LIMIT),
+        }
+        granted.is_ok()
+    }
+
+    /// Gives back what is more than `bytes`.
+    pub fn shrink_to(&mut self, bytes: usize) {
+        let surplus = self.bytes.saturating_sub(bytes);
+        self.bytes -= surplus;
+        self.of.claimed.fetch_sub(surplus, Ordering::Relaxed);
+    }
+}
+
+impl Drop for MemoryReservation {
+    fn drop(&mut self) {
+        self.shrink_to(0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reservations_share_the_limit_and_are_released() {
+        let counters = Counters::default();
+        let all = BodyMemory::new(100, counters.clone());
+        let mut one = all.claim(60).expect("there is room");
+        let mut other = all.claim(0).expect("nothing is always there");
+        assert!(other.grow_to(40));
+        assert_eq!(
+            (all.bytes(), counters.of(CounterFamily::Limits)),
+            (100, vec![])
+        );
+        assert!(!other.grow_to(41) && all.claim(1).is_none() && all.claim(0).is_some());
+        assert_eq!(counters.of(CounterFamily::Limits), [("in_flight_mib", 2)]);
+        one.shrink_to(10);
+        assert!(
+            other.grow_to(90),
+            "one past the limit is refused, and not the limit itself"
+        );
+        assert_eq!(all.bytes(), 100);
+        other.shrink_to(95);
+        assert_eq!(all.bytes(), 100, "it has less than that already");
+        drop((one, other));
+        assert_eq!(all.bytes(), 0);
+    }
+}

@@ -1,0 +1,176 @@
+//! A body under a content coding that was chosen for one client.
+
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use http::{HeaderMap, header};
+use http_body::Frame;
+use spdy::body::{Body, BoxError};
+
+use crate::body::content_coding::{Coding, Encoder};
+
+/// What is shorter gains nothing by being compressed.
+const LEAST_BYTES: u64 = 256;
+
+/// Kinds that get smaller, beside text and what is written as JSON or XML.
+const COMPRESSIBLE: [&str; 11] = [
+    "application/javascript",
+    "application/x-javascript",
+    "application/json",
+    "application/xml",
+    "application/wasm",
+    "image/bmp",
+    "image/x-icon",
+    "image/vnd.microsoft.icon",
+    "font/ttf",
+    "font/otf",
+    "application/vnd.ms-fontobject",
+];
+
+/// Whether a body with these headers gets smaller by compression, and may be compressed.
+#[must_use]
+pub fn is_compressible(headers: &HeaderMap, len: Option<u64>) -> bool {
+    if headers.contains_key(header::CONTENT_ENCODING) || len.is_some_and(|len| len < LEAST_BYTES) {
+        return false;
+    }
+    let kind = headers.get(header::CONTENT_TYPE);
+    let kind = kind.and_then(|kind| kind.to_str().ok()).unwrap_or_default();
+    let essence = kind.split(';').next().unwrap_or_default().trim();
+    let is = |name: &str| essence.eq_ignore_ascii_case(name);
+    let begins = |start: &str| {
+        let it = essence.get(..start.len());
+        it.is_some_and(|it| it.eq_ignore_ascii_case(start))
+    };
+    let ends = |end: &str| {
+        let at = essence.len().checked_sub(end.len());
+        let it = at.and_then(|at| essence.get(at..));
+        it.is_some_and(|it| it.eq_ignore_ascii_case(end))
+    };
+    begins("text/") && !is("text/event-stream")
+        || ends("+json")
+        || ends("+xml")
+        || COMPRESSIBLE.iter().any(|name| is(name))
+}
+
+/// `body` under `coding`, piece by piece.
+#[must_use]
+pub fn encoded(body: Body, coding: Coding) -> Body {
+    match coding {
+        Coding::Identity => body,
+        _ => Body::wrap(EncodedBody {
+            body,
+            encoder: Some(Encoder::new(coding)),
+            is_others_turn: false,
+        }),
+    }
+}
+
+struct EncodedBody {
+    body: Body,
+    /// `None` at the end.
+    encoder: Option<Encoder>,
+    /// Something was coded since others had a turn.
+    is_others_turn: bool,
+}
+
+impl EncodedBody {
+    /// What goes out for `piece`, and with the last one the end, which would be sent by itself.
+    fn coded(&mut self, piece: &[u8]) -> Vec<u8> {
+        let encoder = self.encoder.as_mut();
+        let mut coded = encoder.map_or_else(Vec::new, |encoder| encoder.write(piece));
+        if http_body::Body::is_end_stream(&self.body)
+            && let Some(encoder) = self.encoder.take()
+        {
+            coded.extend(encoder.finish());
+        }
+        coded
+    }
+}
+
+impl http_body::Body for EncodedBody {
+    type Data = Bytes;
+    type Error = BoxError;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
+        // While coding takes longer than what comes, there is always more at once: whoever sends this would collect all of it first.
+        if std::mem::take(&mut self.is_others_turn) {
+            cx.waker().wake_by_ref();
+            return Poll::Pending;
+        }
+        loop {
+            let this = &mut *self;
+            if this.encoder.is_none() {
+                return Poll::Ready(None);
+            }
+            let frame = std::task::ready!(Pin::new(&mut this.body).poll_frame(cx));
+            let coded = match frame {
+                Some(Ok(frame)) => match frame.into_data() {
+                    Ok(data) => this.coded(&data),
+                    Err(_) => continue, // trailers say nothing of a body that is another now
+                },
+                Some(Err(error)) => {
+                    this.encoder = None;
+                    return Poll::Ready(Some(Err(error)));
+                }
+                None => this.encoder.take().map(Encoder::finish).unwrap_or_default(),
+            };
+            if !coded.is_empty() {
+                this.is_others_turn = this.encoder.is_some();
+                return Poll::Ready(Some(Ok(Frame::data(coded.into()))));
+            }
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.encoder.is_none()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::{FutureExt, StreamExt};
+    use http_body::Body as _;
+
+    use super::*;
+    use crate::body::content_coding::Decoder;
+
+    /// All that came was collected before any of it went out.
+    #[test]
+    fn encoded_body_yields_after_each_piece() {
+        let pieces = [vec![b'a'; 5000], vec![b'b'; 5000], vec![b'c'; 5000]];
+        let came = futures_util::stream::iter(pieces.clone());
+        let came = came.map(|piece| Ok::<_, BoxError>(Frame::data(Bytes::from(piece))));
+        let body = Body::wrap(http_body_util::StreamBody::new(came));
+        let mut body = std::pin::pin!(encoded(body, Coding::Zstd));
+        let mut decoder = Decoder::new(Coding::Zstd, 1 << 20);
+        for piece in pieces {
+            let frame = std::future::poll_fn(|cx| body.as_mut().poll_frame(cx));
+            let frame = frame.now_or_never().expect("it came already");
+            let coded = frame.expect("it is not the end").expect("it is whole");
+            let coded = coded.into_data().expect("data");
+            let text = decoder.write(&coded).expect("it is Zstandard");
+            assert!(text == piece, "nothing waits for more");
+            let turn = std::future::poll_fn(|cx| body.as_mut().poll_frame(cx)).now_or_never();
+            assert!(turn.is_none(), "the sender has a turn");
+        }
+    }
+
+    /// It would be a write, and a frame, of its own.
+    #[test]
+    fn end_of_stream_is_sent_with_the_last_piece() {
+        let whole = Body::full(Bytes::from(vec![b'a'; 5000]));
+        let mut body = std::pin::pin!(encoded(whole, Coding::Zstd));
+        let frame = std::future::poll_fn(|cx| body.as_mut().poll_frame(cx));
+        let frame = frame.now_or_never().expect("it is there already");
+        let coded = frame.expect("it is not the end").expect("it is whole");
+        assert!(body.is_end_stream());
+        let mut decoder = Decoder::new(Coding::Zstd, 1 << 20);
+        let text = decoder.write(&coded.into_data().expect("data"));
+        assert!(text.expect("it is Zstandard") == vec![b'a'; 5000]);
+        assert!(decoder.finish().expect("it is whole").is_empty());
+    }
+}

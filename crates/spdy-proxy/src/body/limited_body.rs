@@ -1,0 +1,107 @@
+//! The body of another host's answer, held to its limits: so many bytes, until then, in a place of its host's.
+//!
+//! Past a limit it is a failure, so that nobody takes what came for all of it.
+
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use bytes::Bytes;
+use http_body::{Frame, SizeHint};
+use spdy::body::{Body, BoxError};
+use spdy::runtime::BoxFuture;
+use tokio::sync::OwnedSemaphorePermit;
+
+use crate::telemetry::counters::{CounterFamily, Counters};
+
+/// A limit that a body met.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
+pub(crate) enum BodyLimit {
+    /// It is longer.
+    #[error("the answer is longer than {most} bytes (limits.max_mib)")]
+    Bytes {
+        /// Bytes that may come.
+        most: u64,
+    },
+    /// It took longer.
+    #[error("the answer takes longer than its host's may (limits.fetch_timeout_s)")]
+    Time,
+}
+
+/// `body`, of `most` bytes until `deadline` comes; the `seat` is free when it ends.
+pub(crate) fn bounded(
+    body: Body,
+    most: u64,
+    deadline: BoxFuture<()>,
+    seat: OwnedSemaphorePermit,
+    counters: Counters,
+) -> Body {
+    Body::wrap(LimitedBody {
+        body,
+        most,
+        came: 0,
+        deadline,
+        seat: Some(seat),
+        counters,
+    })
+}
+
+struct LimitedBody {
+    body: Body,
+    most: u64,
+    came: u64,
+    deadline: BoxFuture<()>,
+    /// `None` once it ended.
+    seat: Option<OwnedSemaphorePermit>,
+    counters: Counters,
+}
+
+impl LimitedBody {
+    fn met(&mut self, limit: BodyLimit) -> BoxError {
+        let label = match limit {
+            BodyLimit::Bytes { .. } => "limits.max_mib",
+            BodyLimit::Time => "limits.fetch_timeout_s",
+        };
+        self.counters.count(CounterFamily::Limits, label);
+        (self.seat, self.body) = (None, Body::empty());
+        limit.into()
+    }
+}
+
+impl http_body::Body for LimitedBody {
+    type Data = Bytes;
+    type Error = BoxError;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
+        if self.seat.is_none() {
+            return Poll::Ready(None);
+        }
+        // First: what always has a piece ready would never be late.
+        if self.deadline.as_mut().poll(cx).is_ready() {
+            return Poll::Ready(Some(Err(self.met(BodyLimit::Time))));
+        }
+        let frame = ready!(Pin::new(&mut self.body).poll_frame(cx));
+        if let Some(Ok(frame)) = &frame {
+            let len = frame.data_ref().map_or(0, Bytes::len);
+            self.came = self.came.saturating_add(len as u64);
+            if self.came > self.most {
+                let most = self.most;
+                return Poll::Ready(Some(Err(self.met(BodyLimit::Bytes { most }))));
+            }
+        }
+        if !matches!(frame, Some(Ok(_))) || self.body.is_end_stream() {
+            self.seat = None;
+        }
+        Poll::Ready(frame)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}

@@ -1,0 +1,12 @@
+//! Response and request bodies: content codings, limits, sharing, and memory accounting.
+
+pub mod body_memory;
+pub mod content_coding;
+pub mod encoded_body;
+pub(crate) mod guarded_body;
+pub(crate) mod gzip_decoder;
+pub(crate) mod limited_body;
+pub(crate) mod range_body;
+pub(crate) mod request_body;
+pub mod shared_body;
+pub mod stored_body;

@@ -1,0 +1,138 @@
+//! The body of a request: its beginning is waited for before an origin is asked, and it remembers whether its client failed to
+//! send it.
+//!
+//! A client that sends slowly would else hold one of the few connections to the origin for as long as it likes, and many of them
+//! all; and what goes wrong with a body that its client leaves off is not the origin's fault.
+
+use std::collections::VecDeque;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use http_body::{Body as _, Frame, SizeHint};
+use spdy::body::{Body, BoxError};
+
+use crate::body::guarded_body::with_guard;
+
+/// So much of a body is there before an origin is asked, bytes, or all of it.
+pub(crate) const BUFFERED_BYTES: usize = 16 * 1024;
+
+/// `body`, once its beginning has come.
+///
+/// # Errors
+///
+/// Its client left off.
+pub(crate) async fn begun(mut body: Body) -> Result<Body, BoxError> {
+    let (mut pieces, mut len) = (VecDeque::new(), 0);
+    while len < BUFFERED_BYTES {
+        match std::future::poll_fn(|cx| Pin::new(&mut body).poll_frame(cx)).await {
+            Some(Ok(frame)) => {
+                // Trailers are not passed on.
+                let data = frame.into_data().unwrap_or_default();
+                len += data.len();
+                pieces.push_back(data);
+            }
+            Some(Err(error)) => return Err(error),
+            None => return Ok(Body::full(pieces.make_contiguous().concat())),
+        }
+    }
+    Ok(Body::wrap(BufferedBody { pieces, rest: body }))
+}
+
+/// `body` of a client that sends none of it before the origin wants it: nothing is waited for.
+pub(crate) fn held_back(body: Body) -> Body {
+    Body::wrap(BufferedBody {
+        pieces: VecDeque::new(),
+        rest: body,
+    })
+}
+
+/// A body of which the first pieces are here.
+struct BufferedBody {
+    pieces: VecDeque<Bytes>,
+    rest: Body,
+}
+
+impl http_body::Body for BufferedBody {
+    type Data = Bytes;
+    type Error = BoxError;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
+        match self.pieces.pop_front() {
+            Some(piece) => Poll::Ready(Some(Ok(Frame::data(piece)))),
+            // Nor are trailers here, which would be fields that nobody judged.
+            None => Pin::new(&mut self.rest)
+                .poll_frame(cx)
+                .map(|frame| frame.filter(|frame| !matches!(frame, Ok(it) if it.is_trailers()))),
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.pieces.is_empty() && self.rest.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        let here: usize = self.pieces.iter().map(Bytes::len).sum();
+        match self.rest.size_hint().exact() {
+            Some(rest) => SizeHint::with_exact(rest + here as u64),
+            None => SizeHint::default(),
+        }
+    }
+}
+
+/// Whether a body ended before its end.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct ClientAborted(Arc<AtomicBool>);
+
+impl ClientAborted {
+    pub(crate) fn get(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// `body`, and what tells whether it broke.
+pub(crate) fn watched(body: Body) -> (Body, ClientAborted) {
+    let broken = ClientAborted::default();
+    let watched = match body.try_clone() {
+        // All of it is here: nothing of it can break, and it can be sent again.
+        Some(body) => body,
+        None => with_guard(body, broken.clone(), |broken| {
+            broken.0.store(true, Ordering::Relaxed);
+        }),
+    };
+    (watched, broken)
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::FutureExt;
+    use http::HeaderMap;
+    use http_body_util::BodyExt;
+
+    use super::*;
+
+    #[test]
+    fn trailers_are_forwarded_after_any_body() {
+        for pieces in [1, 2, 40] {
+            let mut trailers = HeaderMap::new();
+            trailers.insert("x-forwarded-for", http::HeaderValue::from_static("me"));
+            let mut frames: VecDeque<_> = (0..pieces)
+                .map(|_| Frame::data(Bytes::from_static(&[b'x'; 1024])))
+                .collect();
+            frames.push_back(Frame::trailers(trailers));
+            let frames = frames.into_iter().map(Ok::<_, BoxError>);
+            let frames = futures_util::stream::iter(frames);
+            let body = Body::wrap(http_body_util::StreamBody::new(frames));
+            let passed = begun(body).now_or_never().expect("it is here");
+            let passed = passed.expect("nothing broke").collect().now_or_never();
+            let passed = passed.expect("it is here").expect("nothing broke");
+            assert!(passed.trailers().is_none(), "{pieces}");
+            assert_eq!(passed.to_bytes().len(), pieces * 1024);
+        }
+    }
+}

@@ -1,0 +1,417 @@
+//! One body that arrives once and is read by many: by whoever asked first, by those who asked meanwhile, and by the cache.
+//!
+//! ```text
+//! origin --write--> | piece | piece | piece |  <- end
+//!                      ^ reader 1      ^ reader 2
+//!
+//! kept    every piece stays; the writer goes on whoever reads, while there is memory for it
+//! passed  what all have read goes; the writer waits for the slowest, and is told, at once, when nobody is left
+//! ```
+//!
+//! A kept recording that gets longer than may be kept, or finds no more room among all that are in flight (body/body_memory.rs), is passed on
+//! from there: whoever reads it gets all of it, nobody joins any more, and the cache takes nothing. Once the cache has it, whoever still
+//! reads does so from there, and the pieces go.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+
+use bytes::Bytes;
+use http_body::{Frame, SizeHint};
+use parking_lot::{Mutex, MutexGuard};
+use spdy::body::{Body, BoxError};
+use spdy_cache::body::Body as KeptBody;
+
+use crate::body::body_memory::MemoryReservation;
+
+/// Bytes that the writer of a passed recording may be ahead of its slowest reader. So many each recording has of its own, and claims
+/// what is more.
+pub(crate) const WINDOW: usize = 64 * 1024;
+
+/// What a piece costs beside its bytes.
+const PIECE_OVERHEAD: usize = 64;
+
+/// The writer's end. Dropped before its end, its readers' bodies break off.
+#[derive(Debug)]
+pub struct SharedBodyWriter {
+    shared: Arc<Mutex<SharedBodyState>>,
+}
+
+/// A body as far as it is there.
+#[derive(Clone, Debug)]
+pub struct SharedBody {
+    shared: Arc<Mutex<SharedBodyState>>,
+}
+
+/// Nobody reads what is not kept.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
+#[error("nobody reads it any more")]
+pub struct NoReaders;
+
+/// How a body did not come to its end.
+#[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
+#[error("the origin's answer broke off: {0}")]
+pub struct IncompleteBody(pub String);
+
+#[derive(Debug)]
+struct SharedBodyState {
+    pieces: VecDeque<Bytes>,
+    /// Pieces that were dropped from the front.
+    dropped: usize,
+    /// Bytes in `pieces`.
+    held: usize,
+    /// `None` where nothing is kept.
+    limit: Option<usize>,
+    /// What the pieces have that came while it was kept.
+    claim: Option<MemoryReservation>,
+    /// All pieces are there and stay, for current and later readers.
+    is_left: bool,
+    /// The same as the cache has it, in place of the pieces.
+    kept: Option<KeptBody>,
+    /// All bytes, if they were announced.
+    announced: Option<u64>,
+    end: Option<Result<(), IncompleteBody>>,
+    next_reader: usize,
+    /// By number: the piece each wants next, and who is to be woken.
+    readers: BTreeMap<usize, (usize, Option<Waker>)>,
+    writer: Option<Waker>,
+    /// Who is to be woken when nobody reads any more.
+    watcher: Option<Waker>,
+}
+
+impl SharedBodyState {
+    /// What the pieces weigh.
+    fn weight(&self) -> usize {
+        self.held + PIECE_OVERHEAD * self.pieces.len()
+    }
+
+    /// It is not kept any longer if it is too long, or has no more room.
+    fn enforce_limits(&mut self) {
+        let Some(limit) = self.limit else {
+            return;
+        };
+        let more = self.weight().saturating_sub(WINDOW);
+        let claim = self.claim.as_mut();
+        if self.held > limit || claim.is_some_and(|claim| !claim.grow_to(more)) {
+            self.limit = None;
+        }
+    }
+
+    /// Drops what all have read, unless it is kept.
+    fn trim(&mut self) {
+        if self.limit.is_some() {
+            return;
+        }
+        let wanted = self.readers.values().map(|(at, _)| *at).min();
+        let until = wanted.unwrap_or(self.dropped + self.pieces.len());
+        while self.dropped < until {
+            let Some(piece) = self.pieces.pop_front() else {
+                break;
+            };
+            self.dropped += 1;
+            self.held -= piece.len();
+        }
+        let weight = self.weight();
+        if let Some(claim) = &mut self.claim {
+            claim.shrink_to(weight.saturating_sub(WINDOW));
+        }
+        if weight < WINDOW
+            && let Some(writer) = self.writer.take()
+        {
+            writer.wake();
+        }
+    }
+
+    fn wake(&mut self) {
+        for (_, waker) in self.readers.values_mut() {
+            if let Some(waker) = waker.take() {
+                waker.wake();
+            }
+        }
+    }
+}
+
+fn lock(shared: &Mutex<SharedBodyState>) -> MutexGuard<'_, SharedBodyState> {
+    shared.lock()
+}
+
+/// A recording that has nothing yet, and is kept up to `limit` bytes while `claim` is granted. `announced` are the bytes that will
+/// come, if that is known.
+#[must_use]
+pub fn kept(
+    limit: usize,
+    claim: MemoryReservation,
+    announced: Option<u64>,
+) -> (SharedBodyWriter, SharedBody) {
+    recording(Some(limit), Some(claim), announced)
+}
+
+/// A recording that has nothing yet, and of which nothing is kept: whoever writes waits for who reads. `announced` are the bytes that
+/// will come, if that is known.
+#[must_use]
+pub fn passed(announced: Option<u64>) -> (SharedBodyWriter, SharedBody) {
+    recording(None, None, announced)
+}
+
+fn recording(
+    limit: Option<usize>,
+    claim: Option<MemoryReservation>,
+    announced: Option<u64>,
+) -> (SharedBodyWriter, SharedBody) {
+    let shared = SharedBodyState {
+        pieces: VecDeque::new(),
+        dropped: 0,
+        held: 0,
+        limit,
+        claim,
+        is_left: false,
+        kept: None,
+        announced,
+        end: None,
+        next_reader: 0,
+        readers: BTreeMap::new(),
+        writer: None,
+        watcher: None,
+    };
+    let shared = Arc::new(Mutex::new(shared));
+    let writer = SharedBodyWriter {
+        shared: shared.clone(),
+    };
+    (writer, SharedBody { shared })
+}
+
+impl SharedBodyWriter {
+    /// Takes the next piece; waits while readers of what is not kept are behind.
+    ///
+    /// # Errors
+    ///
+    /// [`NoReaders`]: it is not kept, and the last reader left.
+    pub async fn write(&mut self, piece: Bytes) -> Result<(), NoReaders> {
+        {
+            let mut shared = lock(&self.shared);
+            shared.held += piece.len();
+            if !piece.is_empty() {
+                shared.pieces.push_back(piece);
+            }
+            shared.enforce_limits();
+            shared.trim();
+            shared.wake();
+        }
+        std::future::poll_fn(|cx| {
+            let mut shared = lock(&self.shared);
+            if shared.limit.is_some() {
+                Poll::Ready(Ok(()))
+            } else if shared.readers.is_empty() {
+                Poll::Ready(Err(NoReaders))
+            } else if shared.weight() < WINDOW {
+                Poll::Ready(Ok(()))
+            } else {
+                shared.writer = Some(cx.waker().clone());
+                Poll::Pending
+            }
+        })
+        .await
+    }
+
+    /// It is not kept any longer, however short it is; whether it was till now.
+    pub fn stop_retaining(&mut self) -> bool {
+        let mut shared = lock(&self.shared);
+        let was_kept = shared.limit.take().is_some();
+        shared.trim();
+        was_kept
+    }
+
+    /// Ready when it is not kept, and the last reader left: nobody wants what would come next. Else whoever polls is woken then.
+    pub fn poll_no_readers(&mut self, cx: &mut Context<'_>) -> Poll<NoReaders> {
+        let mut shared = lock(&self.shared);
+        match (shared.limit, shared.readers.is_empty()) {
+            (None, true) => return Poll::Ready(NoReaders),
+            (None, false) => shared.watcher = Some(cx.waker().clone()),
+            // Nobody but the writer has it kept no longer.
+            (Some(_), _) => {}
+        }
+        Poll::Pending
+    }
+
+    /// All of it came. Gives the pieces, if they were kept: they stay until this is dropped, or the cache has them.
+    #[must_use]
+    pub fn finish(&mut self) -> Option<Vec<Bytes>> {
+        let mut shared = lock(&self.shared);
+        shared.end = Some(Ok(()));
+        shared.wake();
+        let is_kept = shared.limit.is_some();
+        is_kept.then(|| shared.pieces.iter().cloned().collect())
+    }
+
+    /// The cache has all of it, as `body`: who reads, or will, does so from there.
+    pub fn settle(self, body: KeptBody) {
+        let mut shared = lock(&self.shared);
+        shared.pieces = VecDeque::new();
+        shared.held = 0;
+        shared.claim = None;
+        shared.kept = Some(body);
+    }
+
+    /// All of it arrived, and the cache does not take it. It stays, and its claim with it, until the last reader drops the recording.
+    pub fn leave(self) {
+        lock(&self.shared).is_left = true;
+    }
+
+    /// The rest will not come.
+    pub fn fail(self, why: String) {
+        let mut shared = lock(&self.shared);
+        shared.end = Some(Err(IncompleteBody(why)));
+        shared.limit = None;
+        shared.wake();
+    }
+}
+
+impl Drop for SharedBodyWriter {
+    fn drop(&mut self) {
+        let mut shared = lock(&self.shared);
+        if shared.end.is_none() {
+            shared.end = Some(Err(IncompleteBody("given up".to_owned())));
+            shared.wake();
+        }
+        if shared.is_left {
+            return;
+        }
+        shared.limit = None;
+        if shared.kept.is_none() {
+            shared.trim();
+        }
+    }
+}
+
+impl SharedBody {
+    /// Bytes that it will have at its end, if that was announced.
+    #[must_use]
+    pub fn announced(&self) -> Option<u64> {
+        lock(&self.shared).announced
+    }
+
+    /// Bytes that have come so far; none if its beginning is gone.
+    #[must_use]
+    pub fn here(&self) -> u64 {
+        let shared = lock(&self.shared);
+        match &shared.kept {
+            Some(kept) => kept.len(),
+            None if shared.dropped == 0 => shared.held as u64,
+            None => 0,
+        }
+    }
+
+    /// A body of all of it, from the beginning; `None` if that is gone.
+    #[must_use]
+    pub fn read(&self) -> Option<Body> {
+        let mut shared = lock(&self.shared);
+        if shared.dropped > 0 || matches!(shared.end, Some(Err(_))) {
+            return None;
+        }
+        let number = shared.next_reader;
+        shared.next_reader += 1;
+        shared.readers.insert(number, (0, None));
+        drop(shared);
+        Some(Body::wrap(SharedBodyReader {
+            shared: self.shared.clone(),
+            number,
+            read: 0,
+            is_turn_given: false,
+        }))
+    }
+}
+
+/// One who reads.
+#[derive(Debug)]
+struct SharedBodyReader {
+    shared: Arc<Mutex<SharedBodyState>>,
+    number: usize,
+    /// Bytes so far.
+    read: u64,
+    /// It is broken, and whoever sends it could send what came before: a connection that ends with nothing sent says nothing.
+    is_turn_given: bool,
+}
+
+impl http_body::Body for SharedBodyReader {
+    type Data = Bytes;
+    type Error = BoxError;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
+        let number = self.number;
+        let mut guard = lock(&self.shared);
+        let shared = &mut *guard;
+        let Some((at, waker)) = shared.readers.get_mut(&number) else {
+            return Poll::Ready(None);
+        };
+        if let Some(kept) = &shared.kept {
+            let piece = kept.slice(self.read..kept.len()).next();
+            drop(guard);
+            let Some(piece) = piece else {
+                return Poll::Ready(None);
+            };
+            self.read += piece.len() as u64;
+            return Poll::Ready(Some(Ok(Frame::data(piece))));
+        }
+        // Pieces before `dropped` were read by every reader, this one among them.
+        if let Some(piece) = shared.pieces.get(*at - shared.dropped).cloned() {
+            *at += 1;
+            shared.trim();
+            drop(guard);
+            self.read += piece.len() as u64;
+            return Poll::Ready(Some(Ok(Frame::data(piece))));
+        }
+        match &shared.end {
+            None => {
+                *waker = Some(cx.waker().clone());
+                Poll::Pending
+            }
+            Some(Ok(())) => Poll::Ready(None),
+            Some(Err(_)) if !self.is_turn_given => {
+                drop(guard);
+                self.is_turn_given = true;
+                cx.waker().wake_by_ref();
+                Poll::Pending
+            }
+            Some(Err(broken)) => {
+                let broken = broken.clone();
+                shared.readers.remove(&number);
+                Poll::Ready(Some(Err(broken.into())))
+            }
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        let shared = lock(&self.shared);
+        if let Some(kept) = &shared.kept {
+            return self.read == kept.len();
+        }
+        let at = shared.readers.get(&self.number).map(|(at, _)| *at);
+        let has_all = at.is_none_or(|at| at == shared.dropped + shared.pieces.len());
+        has_all && matches!(shared.end, Some(Ok(())))
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        let shared = lock(&self.shared);
+        match shared.announced {
+            Some(all) => SizeHint::with_exact(all.saturating_sub(self.read)),
+            None => SizeHint::default(),
+        }
+    }
+}
+
+impl Drop for SharedBodyReader {
+    fn drop(&mut self) {
+        let mut shared = lock(&self.shared);
+        shared.readers.remove(&self.number);
+        shared.trim();
+        if shared.readers.is_empty() {
+            let waiting = [shared.writer.take(), shared.watcher.take()];
+            drop(shared);
+            waiting.into_iter().flatten().for_each(Waker::wake);
+        }
+    }
+}

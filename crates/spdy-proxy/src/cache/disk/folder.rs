@@ -1,0 +1,186 @@
+//! The folder of the tier on a disk: which files are in it, found again at the start, found for a request, and removed.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+
+use http::HeaderMap;
+use parking_lot::{Mutex, MutexGuard};
+use spdy_cache::body::Body;
+use spdy_cache::key::Key;
+use spdy_cache::policy::Policy;
+use spdy_cache::stored::Stored;
+
+use crate::cache::disk::counters::DiskCounters;
+use crate::cache::disk::file::{is_gone, is_hexadecimal, is_store_file, open, read_body, whole};
+use crate::cache::disk::index::{DiskIndex, FileLocation, Generation};
+use crate::cache::disk::removal::PendingRemovals;
+
+/// What the threads of the tier share.
+#[derive(Debug)]
+pub(crate) struct DiskFolder {
+    pub(crate) path: PathBuf,
+    pub(crate) max_bytes: u64,
+    /// What single sites may have of it.
+    pub(crate) site_bytes: Mutex<BTreeMap<String, u64>>,
+    index: Mutex<DiskIndex>,
+    /// Of objects that are to be written.
+    pub(crate) waiting_bytes: AtomicU64,
+    /// Changes that were sent to the writer and are not finished.
+    pub(crate) pending_changes: AtomicUsize,
+    /// The last object was not written, since the disk did not take it: said once, until one is again.
+    pub(crate) is_failing: AtomicBool,
+    /// What others have on the disk leaves less than `max_bytes`: said once.
+    pub(crate) is_short: AtomicBool,
+    /// Nothing is written any more.
+    pub(crate) is_over: AtomicBool,
+    /// Nothing is written for now: another process has the folder.
+    pub(crate) is_lent: AtomicBool,
+    pub(crate) counters: DiskCounters,
+    pub(crate) removals: Mutex<PendingRemovals>,
+}
+
+impl DiskFolder {
+    /// The one at `path`, before anything of it is read; `max_bytes` is what all files may have together.
+    pub(crate) fn new(path: &Path, max_bytes: u64) -> Self {
+        Self {
+            path: path.to_owned(),
+            max_bytes,
+            site_bytes: Mutex::default(),
+            index: Mutex::default(),
+            waiting_bytes: AtomicU64::new(0),
+            pending_changes: AtomicUsize::new(0),
+            is_failing: AtomicBool::new(false),
+            is_short: AtomicBool::new(false),
+            is_over: AtomicBool::new(false),
+            is_lent: AtomicBool::new(false),
+            counters: DiskCounters::default(),
+            removals: Mutex::default(),
+        }
+    }
+
+    pub(crate) fn index(&self) -> MutexGuard<'_, DiskIndex> {
+        locked(&self.index)
+    }
+
+    /// Where the file of this name is.
+    pub(crate) fn file(&self, name: &str) -> PathBuf {
+        self.path.join(&name[..2]).join(name)
+    }
+
+    /// Reads every head, and removes what is not whole.
+    pub(crate) fn scan(&self) -> io::Result<()> {
+        let policy = Policy::site();
+        let mut found = Vec::new();
+        for folder in fs::read_dir(&self.path)? {
+            let folder = folder?;
+            if !folder.file_type()?.is_dir() || !is_hexadecimal(&folder.file_name(), 2) {
+                continue;
+            }
+            for file in fs::read_dir(folder.path())? {
+                let path = file?.path();
+                if !is_store_file(&path) {
+                    if is_gone(&path) {
+                        continue;
+                    }
+                    tracing::warn!(path = %path.display(), "not the cache's, and left alone");
+                    continue;
+                }
+                match whole(&path, &policy) {
+                    Ok(named) => found.push(named),
+                    // Who lent the folder goes on removing what is purged.
+                    Err(_) if is_gone(&path) => {}
+                    Err(why) => {
+                        tracing::info!(path = %path.display(), %why, "removed from the cache's folder");
+                        self.counters.broken.fetch_add(1, Ordering::Relaxed);
+                        match fs::remove_file(&path) {
+                            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                                return Err(error);
+                            }
+                            _ => {}
+                        }
+                    }
+                }
+            }
+        }
+        // Which was used last is not known; which came last is.
+        found.sort_by_key(|(_, object)| object.stored.times().received);
+        let mut index = self.index();
+        for (name, object) in found {
+            index.add(&object.key, &object.stored, name, object.layout.file_len());
+        }
+        let evicted = index.make_room(self.max_bytes);
+        drop(index);
+        self.evict(&evicted);
+        Ok(())
+    }
+
+    /// The newest whole answer under `key` that is for a request with the fields `asked`. Files that are not what was written come
+    /// to `broken`: they are out of the index, and are to be removed.
+    pub(crate) fn find(
+        &self,
+        key: &Key,
+        asked: &HeaderMap,
+        policy: &Policy,
+        broken: &mut Vec<FileLocation>,
+    ) -> Option<(Stored, Body)> {
+        let names = self.index().names(key)?;
+        let mut heads = Vec::new();
+        for (name, which) in names {
+            match open(&self.file(&name), policy) {
+                Ok((object, file)) if object.key == *key => {
+                    heads.push((name, which, object, file));
+                }
+                Ok(_) => broken.extend(self.broken(key, name, which, &"another key")),
+                Err(error) => broken.extend(self.broken(key, name, which, &error)),
+            }
+        }
+        heads.retain(|(_, _, object, _)| object.stored.is_for(asked));
+        let (name, which, object, file) = heads
+            .into_iter()
+            .max_by_key(|(_, _, object, _)| object.stored.times().received)?;
+        match read_body(&object, file) {
+            Ok(body) => {
+                self.index().used(key, &name);
+                self.counters.hits.fetch_add(1, Ordering::Relaxed);
+                Some((object.stored, body))
+            }
+            Err(error) => {
+                broken.extend(self.broken(key, name, which, &error));
+                None
+            }
+        }
+    }
+
+    /// A file that is not what was written is nobody's answer: gives its place, if it was still in the index. A reader that hangs
+    /// may say so late, when another file has the name; and only the writer knows whether one is about to.
+    fn broken(
+        &self,
+        key: &Key,
+        name: String,
+        which: Generation,
+        why: &dyn std::fmt::Display,
+    ) -> Option<FileLocation> {
+        // Purged or replaced in the meantime, it is no fault.
+        if !self.index().remove_generation(key, &name, which) {
+            return None;
+        }
+        tracing::warn!(name, %why, "a file of the cache is broken");
+        self.counters.broken.fetch_add(1, Ordering::Relaxed);
+        Some((key.clone(), name))
+    }
+
+    /// Removes files for want of room.
+    pub(crate) fn evict(&self, names: &[String]) {
+        self.counters
+            .evicted
+            .fetch_add(names.len() as u64, Ordering::Relaxed);
+        names.iter().for_each(|name| self.unlink(name));
+    }
+}
+
+pub(crate) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock()
+}

@@ -1,0 +1,117 @@
+//! Files that are to be gone for good. An unlinked file may be there again after a cut of the power, until its folder has been synced; so
+//! that is done before anybody is told that what was purged is gone.
+
+use std::collections::BTreeSet;
+use std::fs::{self, File};
+use std::io;
+
+use crate::cache::disk::folder::{DiskFolder, locked};
+
+/// What is still to be done until all that was removed is gone for good.
+#[derive(Debug, Default)]
+pub(crate) struct PendingRemovals {
+    /// Folders of which files were unlinked since they were synced last, by name.
+    unsynced: BTreeSet<String>,
+    /// Files that could not be unlinked. There are no more than there are files.
+    left: BTreeSet<String>,
+}
+
+impl DiskFolder {
+    /// Removes the file of this name. One that cannot be is tried again by [`settle`](Self::settle).
+    pub(crate) fn unlink(&self, name: &str) {
+        let removed = fs::remove_file(self.file(name));
+        let mut removals = locked(&self.removals);
+        match removed {
+            Ok(()) => _ = removals.unsynced.insert(name[..2].to_owned()),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => {
+                tracing::warn!(name, %error, "a file of the cache cannot be removed");
+                removals.left.insert(name.to_owned());
+            }
+        }
+    }
+
+    /// Another file of this name was written: it is to stay.
+    pub(crate) fn stays(&self, name: &str) {
+        locked(&self.removals).left.remove(name);
+    }
+
+    /// Sees to it that no crash brings back what was removed so far; whether none can.
+    pub(crate) fn settle(&self) -> bool {
+        let left = std::mem::take(&mut locked(&self.removals).left);
+        left.iter().for_each(|name| self.unlink(name));
+        let unsynced = std::mem::take(&mut locked(&self.removals).unsynced);
+        for folder in unsynced {
+            match sync(&self.path.join(&folder)) {
+                // Where it is gone, so are its files.
+                Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                    tracing::warn!(folder, %error, "a folder of the cache cannot be synced");
+                    locked(&self.removals).unsynced.insert(folder);
+                }
+                _ => {}
+            }
+        }
+        let removals = locked(&self.removals);
+        removals.left.is_empty() && removals.unsynced.is_empty()
+    }
+}
+
+/// Makes lasting which files are in the folder at `path`. Elsewhere than on Unix a folder is no file, and its system sees to that.
+fn sync(path: &std::path::Path) -> io::Result<()> {
+    match cfg!(unix) {
+        true => File::open(path)?.sync_all(),
+        false => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NAME: &str = "ab12";
+
+    /// A folder with one file.
+    fn folder() -> (tempfile::TempDir, DiskFolder) {
+        let at = tempfile::tempdir().expect("a folder can be made");
+        let folder = DiskFolder::new(at.path(), 1 << 20);
+        fs::create_dir(at.path().join("ab")).expect("likewise");
+        fs::write(folder.file(NAME), "kept").expect("the folder can be written to");
+        (at, folder)
+    }
+
+    #[test]
+    fn unlinked_file_is_durable_after_folder_sync() {
+        let (_at, folder) = folder();
+        folder.unlink(NAME);
+        assert_eq!(locked(&folder.removals).unsynced.len(), 1);
+        assert!(folder.settle());
+        assert!(locked(&folder.removals).unsynced.is_empty());
+        folder.unlink(NAME);
+        assert!(folder.settle(), "it was gone before");
+    }
+
+    #[test]
+    fn failed_removal_is_logged_and_retried() {
+        let (_at, folder) = folder();
+        let path = folder.file(NAME);
+        fs::remove_file(&path).expect("it is there");
+        fs::create_dir(&path).expect("and now a folder is, which no unlink removes");
+        folder.unlink(NAME);
+        assert!(!folder.settle());
+        fs::remove_dir(&path).expect("it is empty");
+        assert!(folder.settle());
+    }
+
+    #[test]
+    fn rewritten_file_is_not_removed() {
+        let (_at, folder) = folder();
+        let path = folder.file(NAME);
+        fs::remove_file(&path).expect("it is there");
+        fs::create_dir(&path).expect("likewise");
+        folder.unlink(NAME);
+        fs::remove_dir(&path).expect("it is empty");
+        fs::write(&path, "new").expect("the folder can be written to");
+        folder.stays(NAME);
+        assert!(folder.settle() && path.exists());
+    }
+}

@@ -1,0 +1,275 @@
+//! What the one writer of the tier on a disk does: one change after the other, in the order in which they were asked for.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io;
+use std::path::Path;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, mpsc};
+
+use spdy_cache::body::Body;
+use spdy_cache::key::Key;
+use spdy_cache::object_file::{Encoder, Layout, file_name};
+use spdy_cache::stored::Stored;
+use tokio::sync::oneshot;
+
+use crate::cache::disk::file::write_new;
+use crate::cache::disk::folder::{DiskFolder, locked};
+use crate::cache::disk::index::{DiskIndex, FileLocation};
+use crate::cache::disk::lock::FolderLock;
+
+/// What was asked of the writer.
+#[derive(Debug)]
+pub(crate) enum WriterCommand {
+    Keep {
+        key: Key,
+        stored: Arc<Stored>,
+        body: Body,
+        purges: u64,
+        /// Bytes that wait with it.
+        weight: u64,
+    },
+    /// Files that have left the index, if no others have come in their places since.
+    Remove(Vec<FileLocation>),
+    /// One that may have come into the index since.
+    Forget(Key, String),
+    /// What sites may have.
+    Divide(BTreeMap<String, u64>),
+    /// Wants to know whether no crash undoes what came before.
+    Settle(oneshot::Sender<bool>),
+    /// Lets another process have the folder.
+    Lend(oneshot::Sender<io::Result<()>>),
+    /// Wants it back.
+    TakeBack(oneshot::Sender<io::Result<()>>),
+}
+
+/// A change that the writer has begun and not finished.
+struct PendingChange<'a>(&'a DiskFolder);
+
+impl Drop for PendingChange<'_> {
+    fn drop(&mut self) {
+        self.0.pending_changes.fetch_sub(1, Ordering::Release);
+    }
+}
+
+impl DiskFolder {
+    /// Queues `change` for the writer; `false` if the writer has ended.
+    pub(crate) fn send(&self, writes: &mpsc::Sender<WriterCommand>, change: WriterCommand) -> bool {
+        self.pending_changes.fetch_add(1, Ordering::Relaxed);
+        let is_sent = writes.send(change).is_ok();
+        if !is_sent {
+            self.pending_changes.fetch_sub(1, Ordering::Relaxed);
+        }
+        is_sent
+    }
+
+    /// Makes one change; `lock` is the folder's.
+    pub(crate) fn change(&self, change: WriterCommand, lock: &FolderLock) {
+        let pending = PendingChange(self);
+        match change {
+            WriterCommand::Keep {
+                key,
+                stored,
+                body,
+                purges,
+                weight,
+            } => {
+                let left_out = [
+                    (&self.is_over, "left out: the program ends"),
+                    (&self.is_lent, "left out: another process has the folder"),
+                ]
+                .into_iter()
+                .find(|(is_so, _)| is_so.load(Ordering::Relaxed));
+                let written = match left_out {
+                    None => self.write(&key, &stored, &body, purges),
+                    Some((_, why)) => Err(io::Error::other(why)),
+                };
+                self.waiting_bytes.fetch_sub(weight, Ordering::Release);
+                let counter = match &written {
+                    Ok(()) => &self.counters.written,
+                    Err(_) => &self.counters.unwritten,
+                };
+                counter.fetch_add(1, Ordering::Relaxed);
+                self.tell(written);
+            }
+            WriterCommand::Remove(places) => {
+                for (key, name) in &places {
+                    if !self.index().has(key, name) {
+                        self.unlink(name);
+                    }
+                }
+            }
+            WriterCommand::Forget(key, name) => {
+                self.index().remove(&key, &name);
+                self.unlink(&name);
+            }
+            // Here, so that no file of an evicted name is written in between.
+            WriterCommand::Divide(quotas) => {
+                let mut evicted = Vec::new();
+                for (site, quota) in &quotas {
+                    evicted.extend(self.index().make_room_of(site.as_bytes(), *quota));
+                }
+                self.evict(&evicted);
+                *locked(&self.site_bytes) = quotas;
+            }
+            // The change is finished before its caller gets the result. The caller may have stopped waiting.
+            WriterCommand::Settle(done) => {
+                let is_settled = self.settle();
+                drop(pending);
+                let _ = done.send(is_settled);
+            }
+            WriterCommand::Lend(done) => {
+                let lent = lock.lend();
+                drop(pending);
+                let _ = done.send(lent);
+            }
+            WriterCommand::TakeBack(done) => {
+                let taken = lock.take_back();
+                drop(pending);
+                let _ = done.send(taken);
+            }
+        }
+    }
+
+    /// Says that the disk takes nothing any more, or takes something again: not of each object, of which there may be thousands a
+    /// second.
+    fn tell(&self, written: io::Result<()>) {
+        match written {
+            Ok(()) if self.is_failing.swap(false, Ordering::Relaxed) => {
+                tracing::warn!(folder = %self.path.display(), "the disk of the cache takes objects again");
+            }
+            Ok(()) => {}
+            // Ours: of this object alone.
+            Err(error) if error.kind() == io::ErrorKind::Other => {
+                tracing::debug!(%error, "not kept on the disk");
+            }
+            Err(error) if !self.is_failing.swap(true, Ordering::Relaxed) => {
+                tracing::warn!(%error, folder = %self.path.display(), "the disk of the cache takes no more; memory goes on");
+            }
+            Err(error) => tracing::debug!(%error, "not kept on the disk"),
+        }
+    }
+
+    fn write(&self, key: &Key, stored: &Stored, body: &Body, purges: u64) -> io::Result<()> {
+        let (encoder, start) = Encoder::new(key, stored, body.len())
+            .ok_or_else(|| io::Error::other("its head is too long"))?;
+        let name = file_name(key, stored);
+        let path = self.file(&name);
+        let len = Layout::decode(&start).map_err(io::Error::other)?.file_len();
+        let quota = self.quota(key);
+        if len > quota {
+            return Err(io::Error::other(
+                "it is larger than the tier, or its site's part",
+            ));
+        }
+        let evicted = {
+            let mut index = self.index();
+            let mut evicted = index.make_room_of(key.site(), quota - len);
+            evicted.extend(index.make_room(self.max_bytes - len));
+            evicted
+        };
+        self.evict(&evicted);
+        let new = path.with_extension("new");
+        let outcome = self.write_with_room(&new, len, || {
+            fs::create_dir_all(path.parent().unwrap_or(&self.path))?;
+            write_new(&new, &start, encoder.clone(), body)
+        });
+        let outcome = outcome.and_then(|()| self.place(&new, key, stored, name, len, purges));
+        if outcome.is_err() {
+            // What is left of it would be removed by the next start.
+            let _ = fs::remove_file(&new);
+        }
+        outcome
+    }
+
+    /// Writes a file of `len` bytes. On a disk that has no room for it, since others have their things there too, what was used longest
+    /// ago goes, as where the tier has all it may have.
+    fn write_with_room(
+        &self,
+        new: &Path,
+        len: u64,
+        write: impl Fn() -> io::Result<()>,
+    ) -> io::Result<()> {
+        // What is unlinked while it is read gives its room later, and files take whole blocks: so twice as much each time.
+        let (mut room, mut freed) = (len, 0);
+        loop {
+            let outcome = write();
+            let is_full = outcome.as_ref().is_err_and(|error| {
+                use io::ErrorKind::{QuotaExceeded, StorageFull};
+                matches!(error.kind(), StorageFull | QuotaExceeded)
+            });
+            if !is_full {
+                return outcome;
+            }
+            // What is left of it takes room itself.
+            let _ = fs::remove_file(new);
+            let (evicted, left) = {
+                let mut index = self.index();
+                let bytes = index.bytes();
+                // Nothing goes for what would not fit if all went.
+                if freed + bytes < len || self.is_over.load(Ordering::Relaxed) {
+                    return outcome;
+                }
+                let evicted = index.make_room(bytes.saturating_sub(room));
+                freed += bytes - index.bytes();
+                (evicted, index.bytes())
+            };
+            if evicted.is_empty() {
+                return outcome;
+            }
+            self.evict(&evicted);
+            room = room.saturating_mul(2);
+            if !self.is_short.swap(true, Ordering::Relaxed) {
+                tracing::warn!(
+                    folder = %self.path.display(), bytes = left, max_bytes = self.max_bytes,
+                    "the disk of the cache is full before the cache is: what was used longest ago goes for what is new"
+                );
+            }
+        }
+    }
+
+    /// Gives the new file its name, and the index the file.
+    fn place(
+        &self,
+        new: &Path,
+        key: &Key,
+        stored: &Stored,
+        name: String,
+        len: u64,
+        purges: u64,
+    ) -> io::Result<()> {
+        let is_purged = |index: &DiskIndex| index.is_purged_since(purges, key, stored);
+        let purged = || Err(io::Error::other("purged before it was written"));
+        {
+            let mut index = self.index();
+            // What was purged since it was handed over does not come back.
+            if is_purged(&index) {
+                return purged();
+            }
+            // Nobody finds the new one by the old one's place: a purge may mean the one and not the other.
+            index.remove(key, &name);
+        }
+        // While the disk takes its time, nobody waits for the index.
+        if let Err(error) = fs::rename(new, self.file(&name)) {
+            self.unlink(&name);
+            return Err(error);
+        }
+        let mut index = self.index();
+        if is_purged(&index) {
+            drop(index);
+            self.unlink(&name);
+            return purged();
+        }
+        self.stays(&name);
+        index.add(key, stored, name, len);
+        Ok(())
+    }
+
+    /// What the site of `key` may have.
+    fn quota(&self, key: &Key) -> u64 {
+        let quotas = locked(&self.site_bytes);
+        let site = std::str::from_utf8(key.site()).ok();
+        let quota = site.and_then(|site| quotas.get(site).copied());
+        quota.unwrap_or(self.max_bytes).min(self.max_bytes)
+    }
+}

@@ -1,0 +1,439 @@
+//! Bodies that are kept, under the codings that clients asked for: made once, and kept while there is room.
+//!
+//! ```text
+//!  a hit ──▶ made before? ── yes ─────────────────────▶ that
+//!                         ── no, and it is short ─────▶ made at once, and kept
+//!                         ── no, and it is long ──────▶ made beside, a sip at a time: whoever wants it reads along, then it is kept
+//! ```
+//!
+//! What is kept of an answer is one body. The others are made of it, and can be made again: they have room of their own,
+//! where the one that was used longest ago goes first. A variant of an answer is another body, and has others made of it.
+//!
+//! What somebody reads takes its room until he is done, also where its answer left: to drive it out would make none, so it stays while
+//! others can go. When all that is left is read, what is wanted next goes out as it is kept, uncoded.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use parking_lot::{Mutex, MutexGuard};
+use spdy::body::Body as Coming;
+use spdy::runtime::SharedRuntime;
+use spdy_cache::body::{Body, BodyId};
+use spdy_cache::key::Key;
+use spdy_cache::tally::ByteTally;
+
+use crate::body::body_memory::BodyMemory;
+use crate::body::content_coding::{Coding, Encoder, encode};
+use crate::body::shared_body::{self, NoReaders, SharedBody, SharedBodyWriter};
+use crate::cache::memory_store::gather;
+
+/// What one costs beside its bytes.
+const OVERHEAD: u64 = 256;
+/// The longest body that is coded while everybody else waits, bytes: 0.8 ms as Brotli.
+const MAX_INLINE_ENCODE_BYTES: u64 = 32 * 1024;
+/// What of a longer one is coded before others have their turn, bytes.
+const SIP: usize = 16 * 1024;
+/// Longer ones that are coded at a time.
+const MAX_CONCURRENT_ENCODINGS: usize = 64;
+/// How many that are read are passed over before one that wants room has none.
+const MAX_PASSED_OVER: usize = 64;
+
+/// A body under a coding.
+#[derive(Debug)]
+pub enum EncodedLookup {
+    /// All of it.
+    Whole(Body),
+    /// As it is made.
+    Coming(Coming),
+    /// There is no room for it, or enough is made already.
+    Not,
+}
+
+/// A body's key, and what is made of it.
+type EncodedKey = (Key, Coding);
+
+/// All of them.
+#[derive(Debug)]
+pub struct EncodedBodies {
+    state: Mutex<EncodedBodiesState>,
+    limit: u64,
+    /// For those that are being made.
+    in_flight: Arc<BodyMemory>,
+}
+
+#[derive(Debug, Default)]
+struct EncodedBodiesState {
+    /// Of each variant one.
+    made: BTreeMap<EncodedKey, Vec<EncodedEntry>>,
+    /// By when each was used last.
+    used: BTreeMap<u64, EncodedKey>,
+    uses: u64,
+    /// Bodies that stand here, and those that are read yet.
+    held: ByteTally,
+    making: Vec<EncodingInProgress>,
+}
+
+#[derive(Debug)]
+struct EncodedEntry {
+    of: BodyId,
+    body: Body,
+    used: u64,
+}
+
+/// One that is being made.
+#[derive(Debug)]
+struct EncodingInProgress {
+    name: EncodedKey,
+    of: BodyId,
+    recording: SharedBody,
+}
+
+impl EncodedBodiesState {
+    fn find(&mut self, name: &EncodedKey, body: &Body) -> Option<Body> {
+        let variants = self.made.get_mut(name)?;
+        let made = variants.iter_mut().find(|made| made.of.is_of(body))?;
+        self.uses += 1;
+        let before = std::mem::replace(&mut made.used, self.uses);
+        self.used.remove(&before);
+        self.used.insert(self.uses, name.clone());
+        Some(made.body.clone())
+    }
+
+    /// Keeps what was made, in the place of what was made of bodies that are no more.
+    fn keep(&mut self, name: EncodedKey, of: BodyId, body: Body, limit: u64) {
+        self.uses += 1;
+        let used = self.uses;
+        let made = EncodedEntry { of, body, used };
+        self.remove(&name, |other| {
+            other.of.is_same(&made.of) || other.of.is_gone()
+        });
+        made.body.count_in(&self.held);
+        if made.body.weight() + OVERHEAD > limit {
+            return;
+        }
+        self.used.insert(used, name.clone());
+        self.made.entry(name).or_default().push(made);
+        self.make_room(limit);
+    }
+
+    /// Bytes of all that is held, with their places.
+    fn weight(&self) -> u64 {
+        self.held.bytes() + OVERHEAD * self.used.len() as u64
+    }
+
+    /// Whether what is held is within the limit, when what was used longest ago and is not read has gone as far as need be.
+    fn make_room(&mut self, limit: u64) -> bool {
+        while self.weight() > limit {
+            let mut oldest = self.used.iter().take(MAX_PASSED_OVER);
+            let Some((&used, name)) = oldest.find(|(used, name)| !self.is_read(**used, name))
+            else {
+                return false;
+            };
+            let name = name.clone();
+            self.remove(&name, |made| made.used == used);
+        }
+        true
+    }
+
+    fn is_read(&self, used: u64, name: &EncodedKey) -> bool {
+        let variants = self.made.get(name).map_or(&[][..], Vec::as_slice);
+        let is_it = |made: &&EncodedEntry| made.used == used;
+        variants
+            .iter()
+            .find(is_it)
+            .is_some_and(|made| made.body.is_lent())
+    }
+
+    fn remove(&mut self, name: &EncodedKey, is_meant: impl Fn(&EncodedEntry) -> bool) {
+        let Some(variants) = self.made.get_mut(name) else {
+            return;
+        };
+        for made in variants.extract_if(.., |made| is_meant(made)) {
+            self.used.remove(&made.used);
+        }
+        if variants.is_empty() {
+            self.made.remove(name);
+        }
+    }
+}
+
+impl EncodedBodies {
+    /// None yet, and room for `limit` bytes of them; what is being made is `in_flight`.
+    #[must_use]
+    pub fn new(limit: usize, in_flight: Arc<BodyMemory>) -> Arc<Self> {
+        Arc::new(Self {
+            state: Mutex::default(),
+            limit: limit as u64,
+            in_flight,
+        })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, EncodedBodiesState> {
+        self.state.lock()
+    }
+
+    /// `body`, which is kept under `key`, under `coding`; what takes long is made by a task of `runtime`.
+    #[must_use]
+    pub fn of(
+        self: &Arc<Self>,
+        key: &Key,
+        body: &Body,
+        coding: Coding,
+        runtime: &SharedRuntime,
+    ) -> EncodedLookup {
+        let name = (key.clone(), coding);
+        let mut state = self.lock();
+        if let Some(found) = state.find(&name, body) {
+            return EncodedLookup::Whole(found);
+        }
+        if !state.make_room(self.limit) {
+            return EncodedLookup::Not;
+        }
+        if body.len() > MAX_INLINE_ENCODE_BYTES {
+            let coming = self.coming(state, name, body, runtime);
+            return coming.map_or(EncodedLookup::Not, EncodedLookup::Coming);
+        }
+        drop(state);
+        // Not under the lock: two who come at once both make it, and the later one's stays.
+        let pieces: Vec<Bytes> = body.chunks().cloned().collect();
+        let made = Body::copy_of(&encode(&pieces, coding));
+        self.lock()
+            .keep(name, body.mark(), made.clone(), self.limit);
+        EncodedLookup::Whole(made)
+    }
+
+    /// A long body: who wants it while it is made reads what the first has made for him, if its beginning is there yet.
+    fn coming(
+        self: &Arc<Self>,
+        mut state: MutexGuard<'_, EncodedBodiesState>,
+        name: EncodedKey,
+        body: &Body,
+        runtime: &SharedRuntime,
+    ) -> Option<Coming> {
+        let is_it = |making: &&EncodingInProgress| making.name == name && making.of.is_of(body);
+        if let Some(making) = state.making.iter().find(is_it) {
+            return making.recording.read();
+        }
+        let claim = self.in_flight.claim(0);
+        let claim = claim.filter(|_| state.making.len() < MAX_CONCURRENT_ENCODINGS)?;
+        let longest = usize::try_from(self.limit).unwrap_or(usize::MAX);
+        let (writer, recording) = shared_body::kept(longest, claim, None);
+        let coming = recording.read();
+        state.making.push(EncodingInProgress {
+            name: name.clone(),
+            of: body.mark(),
+            recording,
+        });
+        drop(state);
+        let (encodings, body) = (self.clone(), body.clone());
+        runtime.spawn(Box::pin(async move {
+            let mut writer = writer;
+            let pieces = make(&body, name.1, &mut writer).await;
+            let made = pieces.ok().flatten().map(|pieces| gather(&pieces));
+            let mut state = encodings.lock();
+            let is_it = |making: &EncodingInProgress| making.name == name && making.of.is_of(&body);
+            state.making.retain(|making| !is_it(making));
+            if let Some(made) = made {
+                state.keep(name, body.mark(), made.clone(), encodings.limit);
+                writer.settle(made);
+            }
+        }));
+        coming
+    }
+}
+
+/// Writes `body` under `coding`, and lets whatever else is ready have its turn after each sip. Gives the pieces, if there is room to
+/// keep them.
+async fn make(
+    body: &Body,
+    coding: Coding,
+    writer: &mut SharedBodyWriter,
+) -> Result<Option<Vec<Bytes>>, NoReaders> {
+    let mut encoder = Encoder::of_kept(coding);
+    for sip in body.chunks().flat_map(|chunk| chunk.chunks(SIP)) {
+        writer.write(encoder.write(sip).into()).await?;
+        tokio::task::yield_now().await;
+    }
+    writer.write(encoder.finish().into()).await?;
+    Ok(writer.finish())
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::FutureExt;
+    use spdy::runtime::{BoxFuture, Runtime};
+    use spdy_clock::Instant;
+    use spdy_testkit::clock::Clock;
+
+    use super::*;
+    use crate::body::content_coding::Decoder;
+    use crate::request::test_key::key;
+    use crate::telemetry::counters::Counters;
+
+    fn none_yet(limit: usize) -> Arc<EncodedBodies> {
+        EncodedBodies::new(limit, BodyMemory::new(1 << 20, Counters::default()))
+    }
+
+    /// What is made at once of `body`.
+    fn whole(encodings: &Arc<EncodedBodies>, target: &str, body: &Body) -> Body {
+        let runtime = SharedRuntime::new(Clock::default());
+        match encodings.of(&key(target), body, Coding::Gzip, &runtime) {
+            EncodedLookup::Whole(body) => body,
+            other => panic!("it is short, or was made before: {other:?}"),
+        }
+    }
+
+    fn is_same(one: &Body, other: &Body) -> bool {
+        one.mark().is_of(other)
+    }
+
+    #[test]
+    fn encoding_is_made_once_per_body() {
+        let encodings = none_yet(10_000);
+        let body = Body::copy_of(&[b'a'; 5_000]);
+        let first = whole(&encodings, "/", &body);
+        assert!(is_same(&first, &whole(&encodings, "/", &body.clone())));
+        let other = Body::copy_of(&[b'b'; 5_000]);
+        let made = whole(&encodings, "/", &other);
+        let text = other.chunks().next().unwrap().clone();
+        assert_eq!(made, Body::copy_of(&encode(&[text], Coding::Gzip)));
+    }
+
+    /// Each drove the other out, and every hit was coded anew.
+    #[test]
+    fn encodings_of_variants_are_kept_until_bodies_are_dropped() {
+        let encodings = none_yet(10_000);
+        let (german, french) = (Body::copy_of(b"Guten Tag"), Body::copy_of(b"Bonjour"));
+        let first = whole(&encodings, "/", &german);
+        let second = whole(&encodings, "/", &french);
+        assert!(is_same(&first, &whole(&encodings, "/", &german)));
+        assert!(is_same(&second, &whole(&encodings, "/", &french)));
+        drop(german);
+        whole(&encodings, "/", &Body::copy_of(b"Moin"));
+        let state = encodings.lock();
+        assert_eq!(state.made[&(key("/"), Coding::Gzip)].len(), 2);
+        assert_eq!(state.used.len(), 2);
+    }
+
+    /// One body, what it weighs when it is made, and room for two such.
+    fn room_for_two() -> (Body, u64, Arc<EncodedBodies>) {
+        let made = Body::copy_of(&encode(&[Bytes::from_static(b"short")], Coding::Gzip));
+        let weight = made.weight() + OVERHEAD;
+        let encodings = none_yet(usize::try_from(2 * weight).unwrap());
+        (Body::copy_of(b"short"), weight, encodings)
+    }
+
+    #[test]
+    fn least_recently_used_encoding_is_evicted() {
+        let (body, weight, encodings) = room_for_two();
+        let at = |target| whole(&encodings, target, &body).mark();
+        let (one, two) = (at("/1"), at("/2"));
+        assert!(one.is_same(&at("/1")));
+        at("/3");
+        assert!(one.is_same(&at("/1")), "it was used");
+        assert!(!two.is_same(&at("/2")), "it had to go");
+        assert!(encodings.lock().weight() <= 2 * weight);
+    }
+
+    /// What was driven out while it was read was counted nowhere.
+    #[test]
+    fn encodings_in_use_count_and_force_identity_when_full() {
+        let (body, weight, encodings) = room_for_two();
+        let one = whole(&encodings, "/1", &body);
+        let two = whole(&encodings, "/2", &body);
+        let three = whole(&encodings, "/3", &body); // the last that finds no more than the limit
+        assert!(is_same(&one, &whole(&encodings, "/1", &body)), "it is read");
+        assert_eq!(encodings.lock().weight(), 3 * weight);
+        let runtime = SharedRuntime::new(Clock::default());
+        let ask = |target| encodings.of(&key(target), &body, Coding::Gzip, &runtime);
+        assert!(matches!(ask("/4"), EncodedLookup::Not));
+        drop((two, three));
+        assert!(matches!(ask("/4"), EncodedLookup::Whole(_)));
+        assert!(encodings.lock().weight() <= 2 * weight);
+        assert!(is_same(&one, &whole(&encodings, "/1", &body)));
+    }
+
+    fn text_of(coded: &[u8]) -> Vec<u8> {
+        let mut decoder = Decoder::new(Coding::Gzip, 1 << 20);
+        let mut text = decoder.write(coded).expect("it is gzip");
+        text.extend(decoder.finish().expect("it is whole"));
+        text
+    }
+
+    /// Keeps what is to be run beside until a test runs it.
+    #[derive(Clone, Default)]
+    struct ByHand(Arc<Mutex<Vec<BoxFuture<()>>>>);
+
+    impl Runtime for ByHand {
+        fn now(&self) -> Instant {
+            Instant::ZERO
+        }
+
+        fn sleep_until(&self, _: Instant) -> BoxFuture<()> {
+            panic!("nothing waits for a time")
+        }
+
+        fn spawn(&self, task: BoxFuture<()>) {
+            self.0.lock().push(task);
+        }
+    }
+
+    /// All of it was coded in the turn of whoever asked, and nobody else had one meanwhile.
+    #[test]
+    fn long_body_is_encoded_once_in_background_for_all_readers() {
+        let tasks = ByHand::default();
+        let runtime = SharedRuntime::new(tasks.clone());
+        let encodings = none_yet(1 << 20);
+        let text: Vec<u8> = (0..40 * SIP).map(|at| (at / 7 % 251) as u8).collect();
+        let body = Body::copy_of(&text);
+        let ask = || match encodings.of(&key("/"), &body, Coding::Gzip, &runtime) {
+            EncodedLookup::Coming(coming) => coming,
+            other => panic!("nobody has made it yet: {other:?}"),
+        };
+        let first = ask();
+        let mut making = tasks.0.lock().pop().expect("it is made beside");
+        assert!((&mut making).now_or_never().is_none(), "others have a turn");
+        let second = ask();
+        assert!(tasks.0.lock().is_empty(), "it is made once");
+        let mut turns = 1;
+        while (&mut making).now_or_never().is_none() {
+            turns += 1;
+        }
+        assert_eq!(turns, 40, "one for each sip");
+        for coming in [first, second] {
+            let coded = coming.collect_up_to(1 << 20).now_or_never();
+            let coded = coded.expect("it is there").expect("all of it");
+            assert!(text_of(&coded) == text);
+        }
+        let kept = whole(&encodings, "/", &body);
+        let kept: Vec<u8> = kept.chunks().flatten().copied().collect();
+        assert!(text_of(&kept) == text);
+        assert!(encodings.lock().making.is_empty());
+    }
+
+    #[tokio::test]
+    async fn above_the_concurrency_limit_body_is_sent_unencoded() {
+        let runtime = SharedRuntime::new(Clock::default());
+        let encodings = none_yet(1 << 20);
+        let text = vec![b'x'; 3 * SIP];
+        let body = Body::copy_of(&text);
+        let at = |number: usize| {
+            let target = format!("/{number}");
+            encodings.of(&key(&target), &body, Coding::Gzip, &runtime)
+        };
+        let asked: Vec<EncodedLookup> = (0..MAX_CONCURRENT_ENCODINGS).map(at).collect();
+        assert!(matches!(at(MAX_CONCURRENT_ENCODINGS), EncodedLookup::Not));
+        for coded in asked {
+            let EncodedLookup::Coming(coming) = coded else {
+                panic!("it is long");
+            };
+            let coded = coming.collect_up_to(1 << 20).await.expect("all of it");
+            assert!(text_of(&coded) == text);
+        }
+        assert!(matches!(
+            at(MAX_CONCURRENT_ENCODINGS),
+            EncodedLookup::Coming(_)
+        ));
+    }
+}

@@ -1,0 +1,353 @@
+//! What is no longer to be used of what is kept: because the operator says so, or because a request changed it.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::{HeaderMap, Uri, response};
+use parking_lot::{Mutex, MutexGuard};
+use spdy_cache::invalidate::{invalidated_by, is_safe};
+use spdy_cache::key::{Key, KeyParts, Scope};
+use spdy_cache::shared::{PurgeTarget, PurgeVersion};
+use spdy_cache::store::PurgeMode;
+use spdy_cache::tags::{PurgeTag, invalidated_groups};
+use spdy_rewrite::integrity;
+
+use crate::admin::handler;
+use crate::cache::shared_response::CoalesceKey;
+use crate::proxy::Proxy;
+use crate::request::proxy_request::ProxyRequest;
+use crate::sites::site_table::{Site, Sites};
+
+/// How many objects a purge meant.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct PurgeCount(pub usize);
+
+/// A moment, as far as purges go: for what is fetched from then on.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct PurgeSnapshot {
+    /// The count of purges here.
+    pub(crate) purges: u64,
+    /// What was known of purges by all who share a tier.
+    pub(crate) mark: PurgeVersion,
+}
+
+/// Groups that one answer may end; with more, all of its origin ends (RFC 9875 §2.1 wants 32 at least).
+const MAX_GROUPS: usize = 32;
+/// Purges that are remembered; of what was fetched since before them, nothing is kept.
+const REMEMBERED: usize = 1024;
+
+/// The last purges: a fetch that began before one of them must not put back what it took away.
+#[derive(Debug, Default)]
+pub(crate) struct PurgeLog(Mutex<PurgeLogState>);
+
+#[derive(Debug, Default)]
+struct PurgeLogState {
+    /// All so far.
+    count: u64,
+    /// The beginning of the keys that each of the last meant, or of those that can have its tag.
+    last: VecDeque<Vec<u8>>,
+}
+
+impl PurgeLog {
+    /// The count of purges by now.
+    pub(crate) fn now(&self) -> u64 {
+        self.lock().count
+    }
+
+    /// Whether a purge since the count was `since` meant `key`, or may have.
+    pub(crate) fn purged_since(&self, key: &Key, since: u64) -> bool {
+        let log = self.lock();
+        let passed = usize::try_from(log.count - since).unwrap_or(usize::MAX);
+        if passed > log.last.len() {
+            return true;
+        }
+        let mut last = log.last.iter().rev().take(passed);
+        last.any(|prefix| key.as_bytes().starts_with(prefix))
+    }
+
+    fn note(&self, prefix: Vec<u8>) {
+        let mut log = self.lock();
+        log.count += 1;
+        log.last.push_back(prefix);
+        if log.last.len() > REMEMBERED {
+            log.last.pop_front();
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, PurgeLogState> {
+        self.0.lock()
+    }
+}
+
+impl Proxy {
+    /// Purges what is here, in memory and on the disk; how many objects of memory were meant.
+    fn purge_local(&self, meant: &PurgeTarget, how: PurgeMode) -> usize {
+        let count = match meant {
+            PurgeTarget::Prefix(prefix) => {
+                self.purge_derived(prefix);
+                if let Some(disk) = self.disk() {
+                    disk.purge(prefix);
+                }
+                self.memory.purge(prefix, how)
+            }
+            PurgeTarget::Tag(tag) => {
+                self.purge_derived(&tag.prefix());
+                if let Some(disk) = self.disk() {
+                    disk.purge_tag(tag);
+                }
+                self.memory.purge_tag(tag, how)
+            }
+        };
+        if count > 0 {
+            self.ahead.here.clear();
+        }
+        count
+    }
+
+    /// What is under way to where keys begin with `prefix`, or known of it, is for nobody who comes from now on.
+    fn purge_derived(&self, prefix: &[u8]) {
+        self.purges.note(prefix.to_vec());
+        let first = CoalesceKey::of(&Key::range_start(Bytes::copy_from_slice(prefix)));
+        self.flights
+            .detach_from(&first, |berth| berth.key().as_bytes().starts_with(prefix));
+        self.dead.purge(prefix);
+        self.ahead.futile.purge(prefix);
+    }
+
+    /// Purges what the operator means, in every tier and for all who share one; how many objects of memory here that were.
+    fn purge_all(&self, meant: PurgeTarget, how: PurgeMode) -> usize {
+        let count = self.purge_local(&meant, how);
+        if let Some(shared) = self.shared() {
+            shared.purge(meant, matches!(how, PurgeMode::Soft(_)));
+        }
+        count
+    }
+
+    /// Purges what the operator means by a scope.
+    fn purge_scope(&self, scope: &Scope<'_>, how: PurgeMode) -> usize {
+        let Ok(prefix) = scope.prefix().map(Bytes::from) else {
+            // What holds a zero byte is no beginning of a key.
+            return 0;
+        };
+        if let (Some(shared), Scope::Url(_)) = (self.shared(), scope) {
+            // What is in one place need not lie there until it ends.
+            shared.forget(&prefix);
+        }
+        self.purge_all(PurgeTarget::Prefix(prefix), how)
+    }
+
+    /// Another who shares our tier purged this, and left it as stale if it was `soft`.
+    pub fn hear(&self, meant: &PurgeTarget, soft: bool) {
+        let how = match soft {
+            true => PurgeMode::Soft(self.hour()),
+            false => PurgeMode::Hard,
+        };
+        let count = self.purge_local(meant, how);
+        tracing::debug!(count, soft, "another purged");
+    }
+
+    /// A request was answered with this head: what it changed is not used any more (RFC 9111 §4.4).
+    pub(crate) fn invalidate_after(&self, wanted: &ProxyRequest, head: &response::Parts) {
+        let method = &wanted.ask.method;
+        let public = [wanted.url(), wanted.client_url()].into_iter().flatten();
+        let public = public.filter_map(|url| url.as_str().parse().ok());
+        // It may name others by one of the site's names or by the origin's.
+        for uri in std::iter::once(wanted.ask.uri.clone()).chain(public) {
+            for uri in invalidated_by(method, &uri, head.status, &head.headers) {
+                self.doubt(wanted, &uri);
+            }
+        }
+        let is_good = head.status.is_success() || head.status.is_redirection();
+        if is_good && !is_safe(method) {
+            self.invalidate_groups(wanted, &head.headers);
+        }
+    }
+
+    /// Ends the groups that the origin of what was `wanted` says are over, of none but its own (RFC 9875 §3), for all who share a
+    /// tier: else these would bring back what is over.
+    fn invalidate_groups(&self, wanted: &ProxyRequest, headers: &HeaderMap) {
+        for parts in key_parts(wanted, "/") {
+            let Ok(key) = Key::new(&parts) else { continue };
+            let groups = invalidated_groups(&key, headers);
+            if groups.len() > MAX_GROUPS {
+                let origin = [key.origin(), &[0]].concat();
+                self.purge_all(PurgeTarget::Prefix(origin.into()), PurgeMode::Hard);
+                continue;
+            }
+            for group in groups {
+                self.purge_all(PurgeTarget::Tag(group), PurgeMode::Hard);
+            }
+        }
+    }
+
+    /// Nothing that is kept of `uri`, of the origin that `wanted` was asked of, is used any more.
+    fn doubt(&self, wanted: &ProxyRequest, uri: &Uri) {
+        let target = uri.path_and_query().map_or("/", |target| target.as_str());
+        for parts in key_parts(wanted, target) {
+            if let Ok(url) = Scope::Url(parts).prefix().map(Bytes::from) {
+                self.purge_local(&PurgeTarget::Prefix(url.clone()), PurgeMode::Hard);
+                if let Some(shared) = self.shared() {
+                    shared.forget(&url);
+                }
+            }
+        }
+    }
+
+    /// Purges what the operator wants gone.
+    ///
+    /// # Errors
+    ///
+    /// What is wrong with the wish.
+    pub fn purge(&self, wish: &handler::PurgeRequest) -> Result<PurgeCount, String> {
+        let how = match wish.soft {
+            true => PurgeMode::Soft(self.hour()),
+            false => PurgeMode::Hard,
+        };
+        let sites = self.sites();
+        let of_site = match &wish.site {
+            Some(name) => {
+                let site = sites.find(name).cloned();
+                Some(site.ok_or_else(|| format!("no site is called {name}"))?)
+            }
+            None => None,
+        };
+        let count = match (&wish.url, &wish.prefix, &wish.tag, &of_site) {
+            (Some(url), None, None, _) => {
+                self.purge_url(&sites, of_site.as_ref(), url, how, true)?
+            }
+            (None, Some(url), None, _) => {
+                self.purge_url(&sites, of_site.as_ref(), url, how, false)?
+            }
+            (None, None, Some(tag), Some(site)) => {
+                let tag = PurgeTag::of_site(site.rules.site_origin(), tag);
+                self.purge_all(PurgeTarget::Tag(tag), how)
+            }
+            (None, None, None, Some(site)) => {
+                self.purge_scope(&Scope::Site(site.rules.site_origin()), how)
+            }
+            (None, None, Some(_), None) => return Err("a tag wants a site".to_owned()),
+            _ => return Err("want one of url, prefix, tag, or a site alone".to_owned()),
+        };
+        Ok(PurgeCount(count))
+    }
+
+    fn purge_url(
+        &self,
+        sites: &Sites,
+        of_site: Option<&Arc<Site>>,
+        url: &str,
+        how: PurgeMode,
+        is_whole: bool,
+    ) -> Result<usize, String> {
+        let url = url::Url::parse(url).map_err(|error| format!("{url:?} is no URL: {error}"))?;
+        let url = sites.original_url(url).map_err(|why| {
+            format!("{why}: want the URL of the host itself, or one that a page here names")
+        })?;
+        let (Some(host), Some(port)) = (url.host_str(), url.port_or_known_default()) else {
+            return Err(format!("{url} is no URL of the web"));
+        };
+        let target = &url[url::Position::BeforePath..url::Position::AfterQuery];
+        let own = sites.find(host);
+        let mut count = 0;
+        let all = sites
+            .all()
+            .filter(|site| of_site.is_none_or(|only| Arc::ptr_eq(only, site)));
+        for site in all {
+            let mut scopes = Vec::new();
+            let (scheme, _, origin_port) = site.origin();
+            let is_own = own.is_some_and(|own| Arc::ptr_eq(own, site));
+            let as_it_came = integrity::strip_unrewritten_mark(target).filter(|_| is_own);
+            let target = as_it_came.unwrap_or(target);
+            if is_own {
+                scopes.extend(
+                    site.upstream_hosts()
+                        .map(|host| (scheme, host, origin_port)),
+                );
+            } else {
+                scopes.push((url.scheme(), host, port));
+            }
+            for (scheme, host, port) in scopes {
+                let parts = KeyParts {
+                    site: site.rules.site_origin(),
+                    scheme,
+                    host,
+                    port,
+                    target,
+                    rules: "",
+                };
+                count += match is_whole {
+                    true => self.purge_scope(&Scope::Url(parts), how),
+                    false => self.purge_scope(&Scope::Prefix(parts), how),
+                };
+            }
+            if is_whole && !is_own {
+                // What redirects led to from elsewhere.
+                let led =
+                    PurgeTag::of_site(site.rules.site_origin(), &url[..url::Position::AfterQuery]);
+                count += self.purge_all(PurgeTarget::Tag(led), how);
+            }
+        }
+        Ok(count)
+    }
+}
+
+/// What keys of `target`, of the origin that `wanted` was asked of, are made of: one for each host that it is asked as.
+fn key_parts<'a>(wanted: &'a ProxyRequest, target: &'a str) -> Vec<KeyParts<'a>> {
+    let site = &wanted.site;
+    let parts = |(scheme, host, port)| KeyParts {
+        site: site.rules.site_origin(),
+        scheme,
+        host,
+        port,
+        target,
+        rules: "",
+    };
+    match &wanted.moved {
+        Some((moved, _)) => vec![parts((moved.scheme().name(), moved.host(), moved.port()))],
+        None => {
+            let (scheme, _, port) = site.origin();
+            let hosts = site.upstream_hosts();
+            hosts.map(|host| parts((scheme, host, port))).collect()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::request::test_key::key;
+
+    #[test]
+    fn response_purged_during_fetch_is_not_stored() {
+        let purges = PurgeLog::default();
+        let before = purges.now();
+        assert!(!purges.purged_since(&key("/a"), before));
+        let prefix = key("/a").as_bytes()[..20].to_vec();
+        purges.note(prefix);
+        assert!(purges.purged_since(&key("/a"), before));
+        let after = purges.now();
+        assert!(!purges.purged_since(&key("/a"), after), "it began later");
+        purges.note(b"https://other.test".to_vec());
+        assert!(!purges.purged_since(&key("/a"), after), "another site's");
+        let group = b"any".to_vec();
+        let tag = PurgeTag::Origin {
+            origin: key("/a").origin().to_vec(),
+            group,
+        };
+        purges.note(tag.prefix());
+        assert!(
+            purges.purged_since(&key("/a"), after),
+            "all of its origin may have it"
+        );
+        let late = purges.now();
+        for _ in 0..=REMEMBERED {
+            purges.note(b"https://other.test".to_vec());
+        }
+        assert!(
+            purges.purged_since(&key("/a"), late),
+            "more than are remembered"
+        );
+        assert!(!purges.purged_since(&key("/a"), late + 1));
+    }
+}

@@ -1,0 +1,243 @@
+//! The part of the configuration that is about certificates by ACME.
+
+use std::path::PathBuf;
+
+use serde::Deserialize;
+use url::{Host, Url};
+
+use crate::config::Config;
+use crate::sites::alias_dns_records::is_in_zone;
+
+/// Certificates for the names of all sites, from an authority that speaks ACME (RFC 8555).
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq)]
+#[serde(deny_unknown_fields)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct AcmeConfig {
+    /// The authority's directory. Default Let's Encrypt's; to try things out, its staging has one at
+    /// `https://acme-staging-v02.api.letsencrypt.org/directory`.
+    #[serde(default = "AcmeConfig::default_directory")]
+    pub directory: Url,
+    /// A folder of its own for the account, the keys and the certificates.
+    pub folder: PathBuf,
+    /// `true`: the authority's terms of service were read, and are agreed to.
+    #[serde(default)]
+    pub terms_of_service_agreed: bool,
+    /// How it is proven that the names lead here. Default `tls-alpn-01`.
+    #[serde(default)]
+    pub challenge: Challenge,
+    /// Addresses of mail that the authority may write to; told when the account is made. Default none.
+    #[serde(default)]
+    pub contact: Vec<String>,
+    /// The kind of certificate, where the authority has several. Default its own choice.
+    pub profile: Option<String>,
+    /// Who signed the certificate that the authority itself shows, PEM. Default the web's.
+    pub authority: Option<PathBuf>,
+    /// A certificate is renewed when so much of its validity is left, in percent; sooner if the authority asks for it (RFC 9773).
+    /// Default 33.
+    #[serde(default = "AcmeConfig::default_renew_percent")]
+    pub renew_percent: u8,
+    /// The account that the authority knows us by otherwise, where it wants one.
+    pub external_account: Option<ExternalAccount>,
+}
+
+/// How it is proven that a name leads here.
+#[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub enum Challenge {
+    /// The authority comes to port 443, which leads to an address of `listen.tls` (RFC 8737).
+    #[default]
+    #[serde(rename = "tls-alpn-01")]
+    TlsAlpn01,
+    /// It comes to port 80, which leads to an address of `listen.plain` (RFC 8555 §8.3).
+    #[serde(rename = "http-01")]
+    Http01,
+    /// It asks for a text in a zone that is answered for here (RFC 8555 §8.4).
+    #[serde(rename = "dns-01")]
+    Dns01,
+}
+
+/// An account elsewhere at the authority (RFC 8555 §7.3.4).
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq)]
+#[serde(deny_unknown_fields)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct ExternalAccount {
+    /// What the authority calls it.
+    pub id: String,
+    /// A file with its key, in base64url.
+    pub key_file: PathBuf,
+}
+
+impl AcmeConfig {
+    fn default_directory() -> Url {
+        let url = "https://acme-v02.api.letsencrypt.org/directory";
+        Url::parse(url).expect("it is a URL")
+    }
+
+    fn default_renew_percent() -> u8 {
+        33
+    }
+
+    /// What is wrong with it in `config`: the key, what would do, and what is there.
+    pub(crate) fn fault(&self, config: &Config) -> Option<(&'static str, &'static str, String)> {
+        if !self.terms_of_service_agreed {
+            let want = "true, when the terms of the authority were read and are agreed to";
+            return Some(("tls.acme.terms_of_service_agreed", want, "false".to_owned()));
+        }
+        if let Some((certificate, _)) = config.tls.files().next() {
+            let want = "no certificate of your own beside it";
+            return Some(("tls.acme", want, format!("{certificate:?}")));
+        }
+        if self.directory.scheme() != "https" || !self.directory.has_host() {
+            let want = "an https URL";
+            return Some(("tls.acme.directory", want, self.directory.to_string()));
+        }
+        if !(1..=99).contains(&self.renew_percent) {
+            let got = self.renew_percent.to_string();
+            return Some(("tls.acme.renew_percent", "1 to 99", got));
+        }
+        let is_mail = |address: &str| address.split('@').count() == 2 && !address.contains(':');
+        if let Some(wrong) = self.contact.iter().find(|address| !is_mail(address)) {
+            let want = "addresses of mail, as admin@site.test";
+            return Some(("tls.acme.contact", want, format!("{wrong:?}")));
+        }
+        if config.listen.tls().is_empty() {
+            let want = "listen.tls beside it, to show certificates at";
+            return Some(("tls.acme", want, "none".to_owned()));
+        }
+        let names = || config.site.iter().flat_map(|site| &site.names);
+        let is_name = |name: &String| matches!(Host::parse(name), Ok(Host::Domain(_)));
+        if let Some(address) = names().find(|name| !is_name(name)) {
+            let want = "sites with names, and no addresses";
+            return Some(("tls.acme", want, address.clone()));
+        }
+        match self.challenge {
+            Challenge::TlsAlpn01 => None,
+            Challenge::Http01 => {
+                let listen = &config.listen;
+                let speaks = listen
+                    .protocols
+                    .iter()
+                    .any(|protocol| protocol == "http/1.1");
+                (listen.plain.is_empty() || !speaks).then(|| {
+                    let want = "listen.plain beside http-01, and http/1.1 among listen.protocols";
+                    ("tls.acme.challenge", want, format!("{listen:?}"))
+                })
+            }
+            Challenge::Dns01 => {
+                let want = "names of zones in [dns], which listens, beside dns-01";
+                if config.dns.listen.is_empty() {
+                    return Some(("tls.acme.challenge", want, "none".to_owned()));
+                }
+                let is_ours = |name: &str| {
+                    let mut zones = config.dns.zone.iter();
+                    zones.any(|zone| is_in_zone(&name.to_ascii_lowercase(), &zone.apex))
+                };
+                let sites = config.site.iter();
+                let zones = sites.filter_map(|site| site.rewrite.names_under.as_ref());
+                let elsewhere = names().chain(zones).find(|name| !is_ours(name))?;
+                Some(("tls.acme.challenge", want, elsewhere.clone()))
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SITE: &str = "[[site]]\nnames = ['a.test']\norigin = 'https://b.test'\n";
+    const GOOD: &str = "folder = '/acme'\nterms_of_service_agreed = true\n";
+
+    #[test]
+    fn acme_has_defaults_but_terms_must_be_agreed() {
+        let read = |more: &str| Config::read(&format!("[tls.acme]\n{more}{SITE}"));
+        let acme = read(GOOD).expect("a good one").tls.acme;
+        let acme = acme.expect("it is there");
+        assert_eq!(acme.challenge, Challenge::TlsAlpn01);
+        assert_eq!(
+            acme.directory.host_str(),
+            Some("acme-v02.api.letsencrypt.org")
+        );
+        let error = read("folder = '/acme'\n").expect_err("nobody agreed");
+        assert!(error.to_string().contains("terms"), "{error}");
+    }
+
+    #[test]
+    fn unusable_acme_config_is_rejected_with_key() {
+        for (text, told) in [
+            (
+                format!("[tls.acme]\n{GOOD}directory = 'http://acme.test/'\n{SITE}"),
+                "tls.acme.directory",
+            ),
+            (
+                format!("[tls.acme]\n{GOOD}renew_percent = 100\n{SITE}"),
+                "tls.acme.renew_percent",
+            ),
+            (
+                format!("[tls.acme]\n{GOOD}contact = ['mailto:a@b.test']\n{SITE}"),
+                "tls.acme.contact",
+            ),
+            (
+                format!("[tls.acme]\n{GOOD}challenge = 'http-01'\n{SITE}"),
+                "listen.plain",
+            ),
+            (
+                format!(
+                    "[listen]\ntls = ['127.0.0.1:2']\nplain = ['127.0.0.1:1']\nprotocols = ['h2']\n[tls.acme]\n{GOOD}challenge = 'http-01'\n{SITE}"
+                ),
+                "http/1.1 among listen.protocols",
+            ),
+            (
+                format!("[tls.acme]\n{GOOD}challenge = 'dns-01'\n{SITE}"),
+                "zones in [dns]",
+            ),
+            (
+                format!("[tls.acme]\n{GOOD}challenge = 'tls-sni-01'\n{SITE}"),
+                "unknown variant",
+            ),
+            (
+                format!("[tls]\ncertificate = 'c'\nkey = 'k'\n[tls.acme]\n{GOOD}{SITE}"),
+                "no certificate of your own",
+            ),
+            (
+                format!(
+                    "[tls]\ncertificates = [{{ certificate = 'c', key = 'k' }}]\n[tls.acme]\n{GOOD}{SITE}"
+                ),
+                "no certificate of your own",
+            ),
+            (
+                format!("[listen]\ntls = []\nplain = ['127.0.0.1:1']\n[tls.acme]\n{GOOD}{SITE}"),
+                "listen.tls",
+            ),
+            (
+                format!("[tls.acme]\n{GOOD}{}", SITE.replace("a.test", "192.0.2.1")),
+                "no addresses",
+            ),
+        ] {
+            let error = Config::read(&text).expect_err("it cannot work");
+            assert!(error.to_string().contains(told), "{text}\n{error}");
+        }
+    }
+
+    #[test]
+    fn dns_01_requires_own_zones() {
+        let zone = "[[dns.zone]]\napex = 'a.test'\nname_servers = ['ns.c.test']\n";
+        let dns = |site: &str| {
+            let listen = "[dns]\nlisten = ['127.0.0.1:0']\n";
+            let acme = format!("[tls.acme]\n{GOOD}challenge = 'dns-01'\n");
+            Config::read(&format!("{acme}{listen}{zone}{site}"))
+        };
+        dns(SITE).expect("the apex");
+        dns(&SITE.replace("a.test", "www.a.test")).expect("below it");
+        dns(&SITE.replace("a.test", "ba.test")).expect_err("another's");
+    }
+
+    /// Names of zones are compared without regard to case (RFC 4343 §3).
+    #[test]
+    fn dns_01_zone_match_ignores_case() {
+        let zone = "[[dns.zone]]\napex = 'A.Test.'\nname_servers = ['ns.c.test']\n";
+        let listen = "[dns]\nlisten = ['127.0.0.1:0']\n";
+        let acme = format!("[tls.acme]\n{GOOD}challenge = 'dns-01'\n");
+        Config::read(&format!("{acme}{listen}{zone}{SITE}")).expect("the apex");
+    }
+}

@@ -1,0 +1,257 @@
+//! Keys of the configuration out of the environment: what a container is told beside a file that all of them share.
+//!
+//! ```text
+//! SPDY_ACCELERATE__SECRET_FILE=/run/secrets/spdy          secret_file = "/run/secrets/spdy"
+//! SPDY_ACCELERATE__CACHE__MEMORY_MIB=512                  [cache] memory_mib = 512
+//! SPDY_ACCELERATE__LISTEN__TLS='["0.0.0.0:443"]'          [listen] tls = ["0.0.0.0:443"]
+//! ```
+//!
+//! Two underscores stand before the first name, and between that of a table and that of its key: `SPDY_ACCELERATE_PORT` and its like are
+//! what Kubernetes tells of a service of that name, and no keys. A value is TOML; what is none is text as it is, so that
+//! paths and addresses need no quotes. Sites and zones are lists, which have no names to reach into.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+use toml::{Table, Value};
+
+use crate::config::shared_cache::redact_error;
+use crate::config::{Config, ConfigError};
+
+/// How the names of such variables begin.
+pub const PREFIX: &str = "SPDY_ACCELERATE__";
+/// Between the name of a table and that of its key.
+const BETWEEN: &str = "__";
+
+/// Those of `variables` that are keys of the configuration.
+pub fn of_environment(
+    variables: impl IntoIterator<Item = (String, String)>,
+) -> BTreeMap<String, String> {
+    let variables = variables.into_iter();
+    variables
+        .filter(|(name, _)| name.starts_with(PREFIX))
+        .collect()
+}
+
+/// What `text` configures, with `instead` in place of what it says.
+pub(crate) fn replaced(
+    text: &str,
+    instead: &BTreeMap<String, String>,
+) -> Result<Config, ConfigError> {
+    let table: Table = toml::from_str(text)?;
+    apply_overrides(table, instead).or_else(|error| {
+        // What is wrong with the text itself is told with its line.
+        toml::from_str::<Config>(text)?;
+        Err(error)
+    })
+}
+
+/// What `table` configures, with `instead` in place of what it says.
+pub(crate) fn apply_overrides(
+    mut table: Table,
+    instead: &BTreeMap<String, String>,
+) -> Result<Config, ConfigError> {
+    for (name, value) in instead {
+        let wrong = |why: String| ConfigError::Environment {
+            name: name.clone(),
+            why,
+        };
+        let path = name.strip_prefix(PREFIX).unwrap_or(name).to_lowercase();
+        put(&mut table, &path, meant(value)).map_err(wrong)?;
+    }
+    Config::deserialize(table).map_err(|error| {
+        let names: Vec<&str> = instead.keys().map(String::as_str).collect();
+        ConfigError::Environment {
+            name: names.join(", "),
+            why: describe_error(&redact_error(error.message())),
+        }
+    })
+}
+
+/// `error`, with what would do where it says only what is wrong.
+pub(crate) fn describe_error(error: &str) -> String {
+    let wants = [
+        (
+            "invalid socket address syntax",
+            "an IP address and a port, as 127.0.0.1:8443 or [::]:443",
+        ),
+        (
+            "relative URL without a base",
+            "http:// or https:// in front",
+        ),
+        ("expected usize", "a whole number from 0"),
+        ("expected u64", "a whole number from 0"),
+        ("expected u32", "a whole number from 0"),
+    ];
+    let want = wants.iter().find(|(what, _)| error.contains(what));
+    match want {
+        Some((_, want)) => format!("{}; want {want}", error.trim_end()),
+        None => error.to_owned(),
+    }
+}
+
+fn put(table: &mut Table, path: &str, value: Value) -> Result<(), String> {
+    let Some((first, rest)) = path.split_once(BETWEEN) else {
+        table.insert(path.to_owned(), value);
+        return Ok(());
+    };
+    let inner = table
+        .entry(first)
+        .or_insert_with(|| Value::Table(Table::new()));
+    match inner {
+        Value::Table(inner) => put(inner, rest, value),
+        other => Err(format!("{first} is no table but {}", other.type_str())),
+    }
+}
+
+/// As TOML, or as it is.
+fn meant(value: &str) -> Value {
+    let text = || Value::String(value.to_owned());
+    let table: Result<Table, _> = toml::from_str(&format!("value = {value}"));
+    match table {
+        Ok(mut table) if table.len() == 1 => table.remove("value").unwrap_or_else(text),
+        _ => text(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SITE: &str = "[[site]]\nnames = ['a.test']\norigin = 'https://b.test'\n";
+
+    fn read(text: &str, variables: &[(&str, &str)]) -> Result<Config, String> {
+        let variables = variables.iter();
+        let variables =
+            variables.map(|(name, value)| (format!("{PREFIX}{name}"), (*value).to_owned()));
+        Config::parse_with_env(text, &of_environment(variables)).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn unparsable_variable_error_names_expected_value() {
+        for (text, want) in [
+            ("[listen]\nplain = ['localhost:80']\n", "127.0.0.1:8443"),
+            ("[cache]\nmemory_mib = '64MB'\n", "want a whole number"),
+            (
+                "[listen]\ntrusted = ['10.0.0.1', 'proxy.test']\n",
+                "listen.trusted: want addresses and ranges, as 10.0.0.0/8, got \"proxy.test\"",
+            ),
+            (
+                "[[site]]\nnames = ['b.test']\norigin = '127.0.0.1:80'\n",
+                "http:// or https://",
+            ),
+        ] {
+            let error = read(&format!("{text}{SITE}"), &[]).expect_err("it is no good");
+            assert!(error.contains(want), "{error}");
+        }
+        let error = read(SITE, &[("LISTEN__TLS", "['[::]']")]).expect_err("it is no good");
+        assert!(error.contains("127.0.0.1:8443"), "{error}");
+    }
+
+    #[test]
+    fn variable_overrides_key_and_creates_missing_tables() {
+        let text = format!("secret_file = '/file'\n[cache]\nmemory_mib = 64\n{SITE}");
+        let config = read(
+            &text,
+            &[
+                ("SECRET_FILE", "/run/secrets/spdy"),
+                ("CACHE__DISK", "/var/cache/spdy"),
+                ("CACHE__DISK_MIB", "100"),
+                ("LISTEN__TLS", r#"["0.0.0.0:443", "[::]:443"]"#),
+                ("LEARN__PUSH", "false"),
+                ("ADMIN__ADDRESS", "127.0.0.1:9180"),
+                ("ADMIN__TOKEN_FILE", "/run/secrets/token"),
+            ],
+        )
+        .unwrap();
+        let path = |path: &std::path::Path| path.to_str().unwrap().to_owned();
+        assert_eq!(path(&config.secret_file.unwrap()), "/run/secrets/spdy");
+        assert_eq!(path(&config.cache.disk.unwrap()), "/var/cache/spdy");
+        assert_eq!((config.cache.memory_mib, config.cache.disk_mib), (64, 100));
+        assert_eq!(config.listen.tls().len(), 2);
+        assert!(!config.learn.push && config.learn.prefetch);
+        assert_eq!(
+            path(&config.admin.unwrap().token_file),
+            "/run/secrets/token"
+        );
+    }
+
+    #[test]
+    fn invalid_override_error_names_variable_or_line() {
+        for (text, variable, told) in [
+            (
+                SITE,
+                ("COLOUR", "red"),
+                "SPDY_ACCELERATE__COLOUR in the environment: unknown field `colour`",
+            ),
+            (
+                SITE,
+                ("CACHE__DISK_MIB", "much"),
+                "SPDY_ACCELERATE__CACHE__DISK_MIB in the environment: invalid type: string",
+            ),
+            (
+                SITE,
+                ("SITE__ORIGIN", "https://c.test"),
+                "SPDY_ACCELERATE__SITE__ORIGIN in the environment: site is no table but array",
+            ),
+            (
+                SITE,
+                ("CACHE__OBJECT_MIB", "999"),
+                "cache.object_mib: want no more than cache.memory_mib",
+            ),
+            (
+                SITE,
+                ("CACHE__IN_FLIGHT_MIB", "31"),
+                "cache.in_flight_mib: want no less than cache.object_mib, got 31",
+            ),
+            ("colour = 'red'", ("CACHE__DISK_MIB", "1"), "line 1"),
+            ("[cache", ("CACHE__DISK_MIB", "1"), "line 1"),
+        ] {
+            let error = read(text, &[variable]).unwrap_err();
+            assert!(error.contains(told), "{variable:?}: {error}");
+        }
+    }
+
+    #[test]
+    fn value_is_parsed_as_toml_or_else_text() {
+        for (value, meant_as) in [
+            ("12", Value::Integer(12)),
+            ("true", Value::Boolean(true)),
+            ("'12'", Value::String("12".to_owned())),
+            ("/a/b c", Value::String("/a/b c".to_owned())),
+            ("", Value::String(String::new())),
+            ("1\nother = 2", Value::String("1\nother = 2".to_owned())),
+        ] {
+            assert_eq!(meant(value), meant_as, "{value:?}");
+        }
+    }
+
+    #[test]
+    fn origin_only_config_takes_keys_from_environment() {
+        let origin = url::Url::parse("https://b.test/").unwrap();
+        let of = |name: &str, value: &str| {
+            let variable = (format!("{PREFIX}{name}"), value.to_owned());
+            Config::of_origin(&origin, &of_environment([variable]))
+        };
+        let config = of("CACHE__MEMORY_MIB", "64").unwrap();
+        assert_eq!(config.cache.memory_mib, 64);
+        assert_eq!(config.site[0].names, ["b.test"]);
+        assert_eq!(config.site[0].origin, origin);
+        let error = of("COLOUR", "red").unwrap_err().to_string();
+        assert!(error.contains("unknown field `colour`"), "{error}");
+    }
+
+    #[test]
+    fn kubernetes_service_variables_are_ignored() {
+        let others = [
+            ("HOME", "/"),
+            ("SPDY_LOG", "debug"),
+            ("SPDY_ACCELERATE_PORT", "tcp://10.0.0.1:443"),
+            ("SPDY_ACCELERATE_PORT_443_TCP_ADDR", "10.0.0.1"),
+            ("SPDY_ACCELERATE_SERVICE_HOST", "10.0.0.1"),
+            ("SPDY_ACCELERATE_SERVICE_PORT_HTTPS", "443"),
+        ];
+        let others = others.map(|(name, value)| (name.to_owned(), value.to_owned()));
+        assert!(of_environment(others).is_empty());
+    }
+}

@@ -1,0 +1,218 @@
+//! The part of the configuration that is about doors: where clients are let in, and what they are shown there.
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, SocketAddrV4};
+use std::path::{Path, PathBuf};
+
+use http::HeaderValue;
+use serde::Deserialize;
+use spdy_net::in_front::{ProxyProtocolOptions, TrustedProxies};
+use spdy_server::alt_svc;
+use url::Url;
+
+use crate::config::acme::AcmeConfig;
+
+const HTTPS_PORT: u16 = 443;
+/// Where TLS is taken if nobody says where anything is.
+const DEFAULT_TLS: [SocketAddr; 1] = [SocketAddr::V4(SocketAddrV4::new(Ipv4Addr::LOCALHOST, 8443))];
+
+/// Where clients are let in.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct ListenConfig {
+    /// TLS, and QUIC beside it if `h3` is among the protocols. Default 127.0.0.1:8443, or none where `plain` is said.
+    #[cfg_attr(feature = "schema", schemars(with = "Vec<SocketAddr>"))]
+    pub tls: Option<Vec<SocketAddr>>,
+    /// Plain connections. Default none.
+    pub plain: Vec<SocketAddr>,
+    /// Spoken, best first. Default SPDY/3.1, h3, h2 and HTTP/1.1.
+    pub protocols: Vec<String>,
+    /// The port that clients reach the sites at, where it is not the one that is listened at: behind a redirection of ports, of UDP as of
+    /// TCP where `h3` is among the protocols.
+    pub public_port: Option<u16>,
+    /// Addresses that lead here and that no interface of the machine has: behind a balancer, or a translation of addresses. No
+    /// origin is connected to there. Default none; what interfaces have is known.
+    pub public_addresses: Vec<IpAddr>,
+    /// Proxies in front, whose X-Forwarded-For and X-Forwarded-Proto are believed: addresses and ranges, `10.0.0.0/8`. Nobody else may reach the
+    /// doors from there, and a client's limits at the doors are not for them. Where `tls` is empty beside it, TLS ends at them. Default none.
+    pub trusted: Vec<String>,
+    /// Whether those that are trusted begin each connection by TCP with a header of the PROXY protocol, version 1 or 2: then they must. It
+    /// names the client, whom the limits at the doors are for; X-Forwarded-For and -Proto are then nobody's to say. Default `false`.
+    pub proxy_protocol: bool,
+}
+
+impl Default for ListenConfig {
+    fn default() -> Self {
+        Self {
+            tls: None,
+            plain: Vec::new(),
+            protocols: ["spdy/3.1", "h3", "h2", "http/1.1"]
+                .map(str::to_owned)
+                .to_vec(),
+            public_port: None,
+            public_addresses: Vec::new(),
+            trusted: Vec::new(),
+            proxy_protocol: false,
+        }
+    }
+}
+
+impl ListenConfig {
+    /// Where TLS is taken.
+    #[must_use]
+    pub fn tls(&self) -> &[SocketAddr] {
+        match &self.tls {
+            Some(tls) => tls,
+            None if self.plain.is_empty() => &DEFAULT_TLS,
+            None => &[],
+        }
+    }
+
+    /// The URL of the site `name` that browsers see. Where TLS is listened for, or ends before, it is the one that pages are rewritten
+    /// for.
+    pub(crate) fn site_url(&self, name: &str) -> Result<Url, url::ParseError> {
+        let (scheme, address, usual) = match (self.tls().first(), self.trusted.is_empty()) {
+            (Some(tls), _) => ("https", Some(tls), HTTPS_PORT),
+            (None, false) => ("https", None, HTTPS_PORT), // of those in front
+            (None, true) => ("http", self.plain.first(), 80),
+        };
+        let port = address.map_or(usual, SocketAddr::port);
+        Url::parse(&match self.public_port.unwrap_or(port) {
+            port if port == usual || port == 0 => format!("{scheme}://{name}/"),
+            port => format!("{scheme}://{name}:{port}/"),
+        })
+    }
+
+    /// Who is believed of clients.
+    ///
+    /// # Errors
+    ///
+    /// What is under `trusted` and no address.
+    pub(crate) fn in_front(&self) -> Result<TrustedProxies, &String> {
+        let in_front = TrustedProxies::read(&self.trusted)?;
+        let tls_port = self.tls().is_empty();
+        let public_port = self.public_port.filter(|port| *port != 0);
+        let tls_port = tls_port.then(|| public_port.unwrap_or(HTTPS_PORT));
+        Ok(match self.proxy_protocol {
+            true => in_front.announcing(ProxyProtocolOptions { tls_port }),
+            false => in_front,
+        })
+    }
+
+    /// Where HTTP/3 is spoken as clients reach it, if that is said; else it is where the door is that a client came in by.
+    pub(crate) fn alt_svc(&self) -> Option<HeaderValue> {
+        let said = self.public_port.filter(|port| *port != 0);
+        said.map(alt_svc::h3_at)
+    }
+}
+
+/// How the accelerator shows who it is.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct TlsConfig {
+    /// Certificate chain, PEM, leaf first. Without one, a local authority signs a certificate for each site.
+    pub certificate: Option<PathBuf>,
+    /// Its private key, PEM.
+    pub key: Option<PathBuf>,
+    /// More of them: each is shown to whoever asks for a name in it. Who asks for a name of none is shown the one above, else the first of
+    /// these.
+    pub certificates: Vec<CertificateFiles>,
+    /// Where the certificate of the local authority is written, for clients to trust it. Its key is kept beside it (`ca.pem`:
+    /// `ca.key.pem`), so that the authority is the same after the next start. Default nowhere, and another authority at each start.
+    pub write_authority: Option<PathBuf>,
+    /// Certificates from an authority of the web. Until the first has come, one of the local authority is shown.
+    pub acme: Option<AcmeConfig>,
+}
+
+/// A certificate and its key, in files.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct CertificateFiles {
+    /// Certificate chain, PEM, leaf first.
+    pub certificate: PathBuf,
+    /// Its private key, PEM.
+    pub key: PathBuf,
+}
+
+impl TlsConfig {
+    /// The certificates out of files, with their keys, the first first.
+    pub fn files(&self) -> impl Iterator<Item = (&Path, &Path)> {
+        let first = self.certificate.as_deref().zip(self.key.as_deref());
+        let more = self.certificates.iter();
+        let more = more.map(|files| (files.certificate.as_path(), files.key.as_path()));
+        first.into_iter().chain(more)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tls_terminated_upstream_uses_the_public_port() {
+        let trusted = ["10.0.0.0/8".to_owned()];
+        let here = vec![SocketAddr::from(([127, 0, 0, 1], 8080))];
+        for (tls, public_port, want) in [
+            (vec![], None, Some(443)),
+            (vec![], Some(0), Some(443)),
+            (vec![], Some(8443), Some(8443)),
+            (here.clone(), None, None),
+        ] {
+            let listen = ListenConfig {
+                tls: Some(tls),
+                plain: here.clone(),
+                public_port,
+                trusted: trusted.to_vec(),
+                proxy_protocol: true,
+                ..ListenConfig::default()
+            };
+            let want = TrustedProxies::read(&trusted)
+                .map(|in_front| in_front.announcing(ProxyProtocolOptions { tls_port: want }));
+            assert_eq!(listen.in_front(), want, "{public_port:?}");
+        }
+    }
+
+    #[test]
+    fn tls_listens_by_default_only_without_plain() {
+        let here = |port| SocketAddr::from(([127, 0, 0, 1], port));
+        for (tls, plain, want) in [
+            (None, vec![], vec![here(8443)]),
+            (None, vec![here(80)], vec![]),
+            (Some(vec![here(443)]), vec![here(80)], vec![here(443)]),
+            (Some(vec![]), vec![here(80)], vec![]),
+        ] {
+            let listen = ListenConfig {
+                tls,
+                plain,
+                ..ListenConfig::default()
+            };
+            assert_eq!(listen.tls(), want, "{listen:?}");
+        }
+    }
+
+    #[test]
+    fn site_url_is_the_one_clients_use() {
+        let all = |address: &str| vec![address.parse().expect("an address")];
+        for (tls, trusted, public_port, want) in [
+            (true, false, None, "https://a.test:8443/"),
+            (true, true, Some(443), "https://a.test/"),
+            (false, false, None, "http://a.test:8080/"),
+            (false, false, Some(80), "http://a.test/"),
+            // TLS ends before.
+            (false, true, None, "https://a.test/"),
+            (false, true, Some(8443), "https://a.test:8443/"),
+        ] {
+            let listen = ListenConfig {
+                tls: tls.then(|| all("0.0.0.0:8443")),
+                plain: all("0.0.0.0:8080"),
+                trusted: Vec::from_iter(trusted.then(|| "10.0.0.0/8".to_owned())),
+                public_port,
+                ..ListenConfig::default()
+            };
+            let url = listen.site_url("a.test").expect("a URL");
+            assert_eq!(url.as_str(), want, "{tls}, {trusted}, {public_port:?}");
+        }
+    }
+}

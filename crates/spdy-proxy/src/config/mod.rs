@@ -1,0 +1,18 @@
+//! The accelerator's configuration file: its tables, their checks, and their defaults.
+
+pub mod acme;
+pub mod cache;
+pub(crate) mod check;
+pub mod env;
+pub mod lab;
+pub mod learn;
+pub mod limits;
+pub mod listen;
+mod root;
+pub mod shared_cache;
+pub mod site;
+pub mod telemetry;
+pub mod upstream;
+pub mod websocket;
+
+pub use root::{AdminConfig, Config, ConfigError, DnsConfig, TimingConfig};

@@ -1,0 +1,259 @@
+//! The configuration: one TOML file, its defaults, and what is wrong with it.
+//!
+//! ```toml
+//! [[site]]
+//! names = ["www.site.test", "site.test"]
+//! origin = "https://origin.site.test"
+//!
+//! [[site.rewrite.hosts]]
+//! host = "cdn.example"
+//! kinds = ["image", "style", "font"]
+//! ```
+//!
+//! Numbers have their unit in their name. A key that nothing reads is an error, as is a value that cannot work.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use serde::Deserialize;
+use spdy_net::protocol::Protocol;
+use url::Url;
+
+use crate::config::cache::CacheConfig;
+use crate::config::env;
+use crate::config::lab::LabConfig;
+use crate::config::learn::LearnConfig;
+use crate::config::limits::ClientLimitsConfig;
+use crate::config::listen::{ListenConfig, TlsConfig};
+use crate::config::shared_cache;
+use crate::config::site::SiteConfig;
+use crate::config::telemetry::TelemetryConfig;
+use crate::config::upstream::UpstreamConfig;
+use crate::config::websocket::WebSocketConfig;
+
+/// All of it.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(
+    feature = "schema",
+    schemars(title = "Configuration of spdy accelerate")
+)]
+pub struct Config {
+    /// Where clients are let in.
+    #[serde(default)]
+    pub listen: ListenConfig,
+    /// How the accelerator shows who it is.
+    #[serde(default)]
+    pub tls: TlsConfig,
+    /// What clients may want.
+    #[serde(default)]
+    pub limits: ClientLimitsConfig,
+    /// What is accelerated; at least one.
+    #[serde(default)]
+    pub site: Vec<SiteConfig>,
+    /// What is kept.
+    #[serde(default)]
+    pub cache: CacheConfig,
+    /// How origins are asked.
+    #[serde(default)]
+    pub upstream: UpstreamConfig,
+    /// How many WebSockets to the sites' own origins may be open.
+    #[serde(default)]
+    pub websocket: WebSocketConfig,
+    /// What goes along with pages.
+    #[serde(default)]
+    pub learn: LearnConfig,
+    /// Names that are answered for, and who is asked for others'.
+    #[serde(default)]
+    pub dns: DnsConfig,
+    /// A file with the secret that capabilities are made with. Without one they are good until the program ends.
+    pub secret_file: Option<PathBuf>,
+    /// A file with the secret before that one: capabilities that were made with it are still good. Default none.
+    pub former_secret_file: Option<PathBuf>,
+    /// The operator's door; `None`: there is none.
+    pub admin: Option<AdminConfig>,
+    /// Who is told where the time of an answer went.
+    #[serde(default)]
+    pub timing: TimingConfig,
+    /// Where spans of requests are sent (OpenTelemetry); `None`: there are none.
+    pub telemetry: Option<TelemetryConfig>,
+    /// What only laboratories want.
+    #[serde(default)]
+    pub lab: LabConfig,
+}
+
+/// Names that are answered for, and who is asked for others'.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct DnsConfig {
+    /// Where questions are answered, over UDP and TCP. Default nowhere.
+    pub listen: Vec<SocketAddr>,
+    /// The zones. Their names are never origins.
+    pub zone: Vec<spdy_dns::zone_config::ZoneConfig>,
+    /// Recursive servers that know where hosts of others are. Default the system's.
+    pub servers: Vec<SocketAddr>,
+}
+
+/// Who is told by `Server-Timing` what became of a request and where its time went: whether somebody had it before, and how far the
+/// origin is. Default nobody.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct TimingConfig {
+    /// A file whose first line is a token, of 16 characters or more: who shows it in the field `Spdy-Timing` is told.
+    pub token_file: Option<PathBuf>,
+    /// Everyone is told: for laboratories.
+    pub everyone: bool,
+}
+
+/// The operator's door: purges, reports of pages and metrics.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct AdminConfig {
+    /// Where it listens. Keep it on loopback.
+    pub address: SocketAddr,
+    /// A file with the token that purges and reports want, in one line.
+    pub token_file: PathBuf,
+    /// Names by which it may be addressed, besides IP addresses and `localhost`: a request for any other host gets 421, so that no
+    /// web page can read it by a name of its own (DNS rebinding). Default none.
+    #[serde(default)]
+    pub names: Vec<String>,
+}
+
+impl AdminConfig {
+    /// The first of `names` that is no host name.
+    pub(crate) fn invalid_host(&self) -> Option<&String> {
+        let is_host = |name: &&String| {
+            name.parse::<http::uri::Authority>()
+                .is_ok_and(|authority| authority.host() == name.as_str())
+        };
+        self.names.iter().find(|name| !is_host(name))
+    }
+}
+
+/// What is wrong with a configuration.
+#[derive(Debug, thiserror::Error)]
+pub enum ConfigError {
+    /// It is no TOML, or not of this form.
+    #[error("the configuration cannot be read: {0}")]
+    Form(String),
+    /// A variable of the environment has no place in it.
+    #[error("{name} in the environment: {why}")]
+    Environment {
+        /// The variable.
+        name: String,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// It can be read, and cannot work.
+    #[error("{what}: want {want}, got {got}")]
+    Value {
+        /// The key.
+        what: String,
+        /// What would do.
+        want: &'static str,
+        /// What is there.
+        got: String,
+    },
+}
+
+impl From<toml::de::Error> for ConfigError {
+    fn from(error: toml::de::Error) -> Self {
+        let error = shared_cache::redact_error(&error.to_string());
+        Self::Form(env::describe_error(&error))
+    }
+}
+
+impl Config {
+    /// Reads and checks it.
+    ///
+    /// # Errors
+    ///
+    /// [`ConfigError`], with the key.
+    pub fn read(text: &str) -> Result<Self, ConfigError> {
+        Self::parse_with_env(text, &BTreeMap::new())
+    }
+
+    /// The same, with what the variables of the environment `instead` say in place of the text; see [`config_env`].
+    ///
+    /// # Errors
+    ///
+    /// [`ConfigError`], with the key.
+    pub fn parse_with_env(
+        text: &str,
+        instead: &BTreeMap<String, String>,
+    ) -> Result<Self, ConfigError> {
+        let config: Self = match instead.is_empty() {
+            true => toml::from_str(text)?,
+            false => env::replaced(text, instead)?,
+        };
+        config.check()?;
+        Ok(config)
+    }
+
+    /// A site with everything at its default, or as the variables of the environment `instead` say: what `--origin` means. It answers
+    /// for the origin's own name.
+    ///
+    /// # Errors
+    ///
+    /// [`ConfigError`]: no http or https URL of a host, or a variable that is no key.
+    pub fn of_origin(
+        origin: &Url,
+        instead: &BTreeMap<String, String>,
+    ) -> Result<Self, ConfigError> {
+        let names: Vec<&str> = origin.host_str().into_iter().collect();
+        let mut site = toml::Table::new();
+        site.insert("names".to_owned(), names.into());
+        site.insert("origin".to_owned(), origin.as_str().into());
+        let mut table = toml::Table::new();
+        table.insert("site".to_owned(), vec![site].into());
+        let config = env::apply_overrides(table, instead)?;
+        config.check()?;
+        Ok(config)
+    }
+
+    /// The protocols, best first.
+    ///
+    /// # Errors
+    ///
+    /// [`ConfigError::AttributeValue`]: one that is not spoken here.
+    pub fn protocols(&self) -> Result<Vec<Protocol>, ConfigError> {
+        let spoken = self.listen.protocols.iter().map(|name| {
+            name.parse().map_err(|_| ConfigError::Value {
+                what: "listen.protocols".to_owned(),
+                want: "spdy/2, spdy/3, spdy/3.1, h2, h3 or http/1.1",
+                got: name.clone(),
+            })
+        });
+        spoken.collect()
+    }
+
+    /// Whether all that it has switched on may be near who listens at `listening`.
+    ///
+    /// # Errors
+    ///
+    /// [`ConfigError::AttributeValue`]: the first address that is not allowed.
+    pub fn check_bound_addresses(
+        &self,
+        listening: impl IntoIterator<Item = SocketAddr>,
+    ) -> Result<(), ConfigError> {
+        match self.lab.fault(listening) {
+            None => Ok(()),
+            Some((what, want, got)) => {
+                let (what, got) = (what.to_owned(), got.to_string());
+                Err(ConfigError::Value { what, want, got })
+            }
+        }
+    }
+
+    /// Where it is to be listened.
+    pub fn listening(&self) -> impl Iterator<Item = SocketAddr> {
+        let clients = self.listen.tls().iter().chain(&self.listen.plain);
+        let operator = self.admin.iter().map(|admin| &admin.address);
+        clients.chain(operator).chain(&self.dns.listen).copied()
+    }
+}

@@ -1,0 +1,182 @@
+//! The part of the configuration that is about spans: which there are, what they say, and where they are sent.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use serde::Deserialize;
+use url::Url;
+
+use crate::telemetry::spans::{Sampler, SpanRules};
+
+/// Spans that may wait to be sent, at most: some hundred MiB.
+const MAX_QUEUE: usize = 65_536;
+
+/// Spans of requests, sent to a collector by OTLP over HTTP. What is not said here the usual variables of the environment may say
+/// (`OTEL_EXPORTER_OTLP_ENDPOINT` and others), but without this table no span is made.
+#[derive(Clone, Debug, Deserialize, PartialEq)]
+#[serde(deny_unknown_fields, default)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct TelemetryConfig {
+    /// The collector, to which `/v1/traces` is added. Default `http://127.0.0.1:4318`.
+    pub endpoint: Option<Url>,
+    /// Which part of the traces that begin here is recorded, 0 to 1. Default what `OTEL_TRACES_SAMPLER` says, else 1.
+    pub sample: Option<f64>,
+    /// The `traceparent` of a client is believed: its trace goes on here, and is recorded if the client has it recorded. Default no: a
+    /// trace begins with each request, and the client's is a link of it.
+    pub trust_clients: bool,
+    /// Queries of URLs are told, which may hold secrets. Default no.
+    pub queries: bool,
+    /// What the collector knows this by. Default `spdy`.
+    pub service_name: Option<String>,
+    /// A file of fields for the collector, a `Name: value` in each line: tokens. It is read again by SIGHUP.
+    pub headers_file: Option<PathBuf>,
+    /// The authority that signs the collector's certificate, PEM. Default the system's.
+    pub authority: Option<PathBuf>,
+    /// Spans that may wait to be sent; one more is dropped, and counted. Default 2048.
+    pub queue: usize,
+    /// How long the collector may take to answer. Default 10.
+    pub timeout_s: u64,
+}
+
+impl Default for TelemetryConfig {
+    fn default() -> Self {
+        Self {
+            endpoint: None,
+            sample: None,
+            trust_clients: false,
+            queries: false,
+            service_name: None,
+            headers_file: None,
+            authority: None,
+            queue: 2048,
+            timeout_s: 10,
+        }
+    }
+}
+
+impl TelemetryConfig {
+    /// Of which requests there are spans: of those that `sampler` chooses.
+    #[must_use]
+    pub fn rules(&self, sampler: Sampler) -> SpanRules {
+        SpanRules {
+            sampler,
+            trust_clients: self.trust_clients,
+            queries: self.queries,
+        }
+    }
+
+    /// How long the collector may take to answer.
+    #[must_use]
+    pub fn timeout(&self) -> Duration {
+        Duration::from_secs(self.timeout_s)
+    }
+
+    /// What is wrong with it: the key, what would do, and what is there.
+    pub(crate) fn fault(&self) -> Option<(&'static str, &'static str, String)> {
+        if let Some(endpoint) = &self.endpoint
+            && let Some(got) = endpoint_fault(endpoint)
+        {
+            return Some(("telemetry.endpoint", EXPECTED_ENDPOINT, got));
+        }
+        if let Some(sample) = self.sample.filter(|part| !(0.0..=1.0).contains(part)) {
+            let want = "a number from 0 to 1";
+            return Some(("telemetry.sample", want, sample.to_string()));
+        }
+        if self.service_name.as_deref() == Some("") {
+            return Some(("telemetry.service_name", "a name", "none".to_owned()));
+        }
+        if !(1..=MAX_QUEUE).contains(&self.queue) {
+            return Some(("telemetry.queue", "1 to 65536", self.queue.to_string()));
+        }
+        if self.timeout_s == 0 {
+            return Some(("telemetry.timeout_s", "1 or more", "0".to_owned()));
+        }
+        None
+    }
+}
+
+/// What an endpoint is.
+pub const EXPECTED_ENDPOINT: &str =
+    "an http or https URL of a collector, without a user, a password, a query or a fragment";
+
+/// What `endpoint` is instead, as far as it may be shown: there is a password in it, perhaps.
+#[must_use]
+pub fn endpoint_fault(endpoint: &Url) -> Option<String> {
+    if !endpoint.username().is_empty() || endpoint.password().is_some() {
+        return Some("one with a user: let headers_file say who this is".to_owned());
+    }
+    let is_good = matches!(endpoint.scheme(), "http" | "https")
+        && endpoint.has_host()
+        && endpoint.query().is_none()
+        && endpoint.fragment().is_none();
+    (!is_good).then(|| format!("{:?}", endpoint.as_str()))
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::config::Config;
+
+    fn read(keys: &str) -> Result<Config, String> {
+        let site = "[[site]]\nnames = ['a.test']\norigin = 'https://b.test'\n";
+        Config::read(&format!("{keys}\n{site}")).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn empty_telemetry_table_uses_defaults_and_no_table_disables() {
+        let config = read("[telemetry]").unwrap().telemetry.unwrap();
+        assert_eq!(
+            (config.sample, config.queue, config.timeout_s),
+            (None, 2048, 10)
+        );
+        assert!(!config.trust_clients && !config.queries);
+        assert_eq!(read("").unwrap().telemetry, None);
+    }
+
+    #[test]
+    fn invalid_telemetry_error_names_key_and_hides_password() {
+        for (line, told) in [
+            (
+                "sample = 1.5",
+                "telemetry.sample: want a number from 0 to 1, got 1.5",
+            ),
+            (
+                "sample = -0.1",
+                "telemetry.sample: want a number from 0 to 1, got -0.1",
+            ),
+            (
+                "sample = nan",
+                "telemetry.sample: want a number from 0 to 1, got NaN",
+            ),
+            ("queue = 0", "telemetry.queue: want 1 to 65536, got 0"),
+            (
+                "queue = 65537",
+                "telemetry.queue: want 1 to 65536, got 65537",
+            ),
+            (
+                "timeout_s = 0",
+                "telemetry.timeout_s: want 1 or more, got 0",
+            ),
+            (
+                "service_name = ''",
+                "telemetry.service_name: want a name, got none",
+            ),
+            (
+                "endpoint = 'grpc://c.test:4317'",
+                "telemetry.endpoint: want an http or https URL",
+            ),
+            (
+                "endpoint = 'http://c.test/?key=1'",
+                "telemetry.endpoint: want an http or https URL",
+            ),
+            (
+                "endpoint = 'http://me:sesame@c.test'",
+                "telemetry.endpoint: want an http or https URL",
+            ),
+            ("protocol = 'grpc'", "unknown field `protocol`"),
+        ] {
+            let error = read(&format!("[telemetry]\n{line}")).unwrap_err();
+            assert!(error.contains(told), "{line}: {error}");
+            assert!(!error.contains("sesame"), "{line}: {error}");
+        }
+    }
+}

@@ -1,0 +1,358 @@
+//! One fetch: the origin is asked, and asked again where its answer says so, until there is an answer to judge.
+//!
+//! ```text
+//!  ask ──▶ head ── 304, as it was asked ──▶ judged (fetch/process_response.rs), as is every other answer
+//!   ▲        │  ── none ────────────────▶ what is kept, though stale, if that is allowed
+//!   │        │
+//!   ├────────┤ a redirect of another host: followed here, up to three times
+//!   ├────────┤ a 304, or a part, of something else than is kept: asked for the whole
+//!   └────────┘ a whole that cannot be kept, for who wants a part: asked for the part (fetch/range_fill.rs)
+//! ```
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use http::{HeaderMap, Method, Request, Response, StatusCode, header};
+use http_body::Body as _;
+use spdy::body::Body;
+use spdy_cache::cache_status::{CacheStatus, Forward};
+use spdy_cache::freshness::Times;
+use spdy_cache::key::Key;
+use spdy_cache::lookup::Failure;
+use spdy_cache::store::Object;
+use spdy_cache::validate::{Conditional, strip_conditions};
+use spdy_frame::priority::Priority;
+
+use crate::body::request_body::{begun, held_back, watched};
+use crate::cache::purge::PurgeSnapshot;
+use crate::cache::shared_response::FetchLeader;
+use crate::fetch::origin_spans::FetchSpans;
+use crate::fetch::redirect_chain::RedirectChain;
+use crate::proxy::{NAME, Proxy};
+use crate::request::proxy_request::{ProxyRequest, RequestRejection};
+use crate::request::status_class::class_of;
+use crate::response::respond;
+use crate::response::server_timing::OriginDuration;
+use crate::telemetry::counters::{CounterFamily, Outcome};
+use crate::upstream::error::UpstreamError;
+
+/// What is kept and may still be good.
+#[derive(Clone, Debug)]
+pub(crate) struct StaleEntry {
+    pub(crate) object: Object,
+    /// How to ask whether it is.
+    pub(crate) conditional: Conditional,
+    /// The count of purges when it was looked for.
+    pub(crate) purges: u64,
+}
+
+impl StaleEntry {
+    /// Whether no purge has meant it since: who waited through one finds by it what he is not to find.
+    pub(crate) fn stands(&self, proxy: &Proxy, key: &Key) -> bool {
+        !proxy.purges.purged_since(key, self.purges)
+    }
+}
+
+/// One fetch.
+pub(crate) struct Fetch {
+    pub(crate) proxy: Arc<Proxy>,
+    pub(crate) wanted: ProxyRequest,
+    /// What its origin is asked after.
+    pub(crate) known: Option<StaleEntry>,
+    /// There if others may wait for this.
+    pub(crate) leader: Option<FetchLeader>,
+    /// Why what is kept does not do.
+    pub(crate) forward: Forward,
+    /// Somebody waits for the answer; else it is fetched for the cache alone.
+    pub(crate) is_wanted_now: bool,
+    /// When it began, as far as purges go: what was purged since is not kept.
+    pub(crate) since: PurgeSnapshot,
+}
+
+/// What came of it.
+pub(crate) enum FetchOutcome {
+    /// The answer for who waits.
+    Answer(Box<Response<Body>>),
+    /// Nobody waits.
+    Nothing(PrefetchResult),
+}
+
+/// What a fetch was worth that nobody waits for.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum PrefetchResult {
+    /// It is kept, and good for a while: who asks for it next asks no origin.
+    Kept,
+    /// Nobody may keep it, or it is stale already.
+    None,
+    /// The origin failed.
+    Failed,
+}
+
+impl FetchOutcome {
+    pub(crate) fn answer(response: Response<Body>, outcome: Outcome) -> Self {
+        Self::Answer(Box::new(respond::marked(response, outcome)))
+    }
+}
+
+impl Fetch {
+    /// One that begins now, and whose answer somebody waits for.
+    pub(crate) fn new(
+        proxy: &Arc<Proxy>,
+        wanted: ProxyRequest,
+        known: Option<StaleEntry>,
+        leader: Option<FetchLeader>,
+        forward: Forward,
+    ) -> Self {
+        let since = proxy.since();
+        Self {
+            proxy: proxy.clone(),
+            since,
+            known: known.filter(|known| known.stands(proxy, &wanted.key)),
+            wanted,
+            leader,
+            forward,
+            is_wanted_now: true,
+        }
+    }
+
+    /// The same for the cache alone.
+    pub(crate) fn unawaited(self) -> Self {
+        Self {
+            is_wanted_now: false,
+            ..self
+        }
+    }
+
+    /// Runs it until the answer has begun; the rest goes on by itself. `body` is what the client sends.
+    pub(crate) async fn run(self, body: Body) -> FetchOutcome {
+        let mut origin = Duration::ZERO;
+        let mut got = self.ask(body, &mut origin).await;
+        if let FetchOutcome::Answer(response) = &mut got
+            && !origin.is_zero()
+        {
+            response.extensions_mut().insert(OriginDuration(origin));
+        }
+        got
+    }
+
+    /// The same; `origin` gets what origins took.
+    async fn ask(mut self, body: Body, origin: &mut Duration) -> FetchOutcome {
+        if let Some(dead) = self.dead() {
+            return dead;
+        }
+        let body = match self.wanted.holds_back(&body) {
+            true => held_back(body),
+            false => match begun(body).await {
+                Ok(body) => body,
+                Err(_) => return FetchOutcome::Answer(Box::new(Self::incomplete_request())),
+            },
+        };
+        let mut fill = self.begin_fill();
+        let mut headers = self.first_headers(&body);
+        let (body, broken) = watched(body);
+        let mut body = Some(body);
+        let mut followed = RedirectChain::default();
+        let mut at = self.wanted.clone();
+        let is_background = !self.is_wanted_now;
+        let spans = self.proxy.spans();
+        let mut spans = FetchSpans::of(spans, &self.wanted, self.forward, is_background);
+        loop {
+            let mut request = Request::new(body.take().unwrap_or_default());
+            *request.headers_mut() = headers.clone();
+            let asking = self.ask_once(&at, request, spans.as_mut(), origin);
+            let (answered, times) = asking.await;
+            let (head, body) = match answered {
+                Ok(response) => response.into_parts(),
+                Err(_) if broken.get() => {
+                    return FetchOutcome::Answer(Box::new(Self::incomplete_request()));
+                }
+                Err(error) => {
+                    self.proxy.count_failure(&error);
+                    return self.failed(&error);
+                }
+            };
+            let is_redirect =
+                head.status.is_redirection() && head.status != StatusCode::NOT_MODIFIED;
+            // Under a name of its own a host's redirects are its client's to follow.
+            if is_redirect && !at.is_named() {
+                match self.redirected(&at, &head, times, &mut followed) {
+                    Ok(Some(next)) => {
+                        at = next;
+                        // What is kept is of where the redirect stood.
+                        strip_conditions(&mut headers);
+                        followed.name(&at.site.rules, &mut headers);
+                        continue;
+                    }
+                    Ok(None) => {}
+                    Err(got) => return *got,
+                }
+            }
+            if self.is_range_of_other_representation(&headers, &head) {
+                headers.remove(header::RANGE);
+                continue;
+            }
+            if let Some(why) = self.reject_reason(&at, &headers, &head, &body, times, &followed) {
+                if let Some(fill) = fill.take() {
+                    fill.cut_off(body.size_hint().exact());
+                }
+                self.fall_back_to_range(&mut headers, why);
+                continue;
+            }
+            if head.status == StatusCode::NOT_MODIFIED {
+                if !has_condition(&headers) {
+                    self.stop_coalescing();
+                    let text = "the origin answered a question that was not asked\n";
+                    let response = respond::plain(StatusCode::BAD_GATEWAY, text);
+                    return FetchOutcome::answer(response, Outcome::UNREACHABLE);
+                }
+                let why = match self.merged(&head, times) {
+                    Some(Err(unmatched)) => Some(unmatched.to_string()),
+                    Some(Ok(merged)) if self.changes_rewrite(&merged) => {
+                        Some("its policies have changed".to_owned())
+                    }
+                    _ => None,
+                };
+                if let Some(why) = why {
+                    tracing::debug!(why, uri = %at.ask.uri, "asking again, for the whole");
+                    self.known = None;
+                    strip_conditions(&mut headers);
+                    continue;
+                }
+            }
+            if let Some(spans) = spans {
+                self.wanted.within = Some(spans.into_context());
+            }
+            if let Some(fill) = &mut fill {
+                fill.charge(body.size_hint().exact().unwrap_or_default());
+            }
+            return match (self.answered(&at, head, body, times, &followed), fill) {
+                (FetchOutcome::Answer(response), Some(fill)) => {
+                    FetchOutcome::Answer(Box::new(response.map(|body| fill.refund_on_read(body))))
+                }
+                (got, _) => got,
+            };
+        }
+    }
+
+    /// The fields of the first request, which has this body.
+    fn first_headers(&self, body: &Body) -> HeaderMap {
+        let mut headers = self.wanted.origin_headers();
+        if let Some(known) = &self.known {
+            known.conditional.apply(&mut headers);
+        } else if self.leader.is_some() {
+            // Others will want the whole of it.
+            strip_conditions(&mut headers);
+        }
+        if body.size_hint().exact() == Some(0) {
+            // There is nothing to wait with (RFC 9110 §10.1.1).
+            headers.remove(header::EXPECT);
+        }
+        // Whatever the client said of its length: an origin would wait for that, and take the next request for it.
+        match body.size_hint().exact() {
+            // Some origins answer 411 where a method that has content by its meaning says nothing of it (RFC 9110 §8.6).
+            Some(0) if !needs_content_length_zero(&self.wanted.ask.method) => {
+                headers.remove(header::CONTENT_LENGTH);
+            }
+            Some(len) => _ = headers.insert(header::CONTENT_LENGTH, len.into()),
+            None => {}
+        }
+        headers
+    }
+
+    /// Asks once, for what is wanted `at` the place where redirects led; `origin` gets what that took besides.
+    async fn ask_once(
+        &self,
+        at: &ProxyRequest,
+        mut request: Request<Body>,
+        spans: Option<&mut FetchSpans>,
+        origin: &mut Duration,
+    ) -> (Result<Response<Body>, UpstreamError>, Times) {
+        (*request.method_mut(), *request.uri_mut()) = (at.ask.method.clone(), at.ask.uri.clone());
+        let span = spans.map(|spans| spans.ask(at, request.headers_mut()));
+        let requested = self.proxy.hour();
+        let asked = self.proxy.runtime.now();
+        let priority = self.priority();
+        let answered = self.proxy.request_origin(at, request, priority).await;
+        *origin += self.proxy.runtime.now() - asked;
+        if let Some(span) = span {
+            let told = answered.as_ref();
+            span.answered(told.map(|response| (response.status(), response.version())));
+        }
+        if let Ok(response) = &answered {
+            let class = class_of(response.status());
+            self.proxy.counters.count(CounterFamily::Origins, class);
+        }
+        let times = Times {
+            requested,
+            received: self.proxy.hour(),
+        };
+        (answered, times)
+    }
+
+    /// What the client sends is no request.
+    pub(crate) fn incomplete_request() -> Response<Body> {
+        let text = "the request ended before its end, or cannot be read\n";
+        let response = respond::plain(StatusCode::BAD_REQUEST, text);
+        respond::marked(response, Outcome::REFUSED)
+    }
+
+    fn priority(&self) -> Priority {
+        match self.wanted.arrival {
+            _ if !self.is_wanted_now => Priority::LOWEST,
+            Some(arrival) => arrival.priority,
+            None => Priority::HIGHEST,
+        }
+    }
+
+    /// Nobody else is to wait for what is under this key.
+    pub(crate) fn stop_coalescing(&mut self) {
+        if let Some(leader) = self.leader.take() {
+            leader.private(self.proxy.runtime.now());
+        }
+    }
+
+    /// A rule forbids to go on.
+    pub(crate) fn refused(&self, why: &RequestRejection) -> FetchOutcome {
+        self.proxy
+            .counters
+            .count(CounterFamily::Refused, why.name());
+        FetchOutcome::answer(respond::refused(why), Outcome::REFUSED)
+    }
+
+    /// There is no answer.
+    pub(crate) fn failed(mut self, error: &UpstreamError) -> FetchOutcome {
+        tracing::debug!(%error, uri = %self.wanted.ask.uri, "no answer from an origin");
+        let failure = match error {
+            UpstreamError::Overloaded(status) => Failure::Status(*status),
+            _ => Failure::Unreachable,
+        };
+        if let Some(stale) = self.stale_instead(failure) {
+            return stale;
+        }
+        self.record_failure(error);
+        let mut response = respond::for_upstream_error(&self.wanted, error);
+        let headers = response.headers_mut();
+        CacheStatus::forwarded(NAME, self.forward).append_to(headers);
+        FetchOutcome::answer(response, Outcome::UNREACHABLE)
+    }
+
+    /// What is kept, though it is stale, if the origin's failure allows it: for those who wait for this as well.
+    pub(crate) fn stale_instead(&mut self, failure: Failure) -> Option<FetchOutcome> {
+        let known = self.known.as_ref();
+        let stale = self.proxy.stale_instead(&self.wanted, known, failure)?;
+        if let Some(leader) = self.leader.take() {
+            leader.fail(failure);
+        }
+        Some(FetchOutcome::answer(stale, Outcome::STALE_ON_ERROR))
+    }
+}
+
+/// Whether a request of this method says so where it has no content.
+fn needs_content_length_zero(method: &Method) -> bool {
+    matches!(*method, Method::POST | Method::PUT | Method::PATCH)
+}
+
+/// Whether a 304 may answer a request with these fields.
+fn has_condition(headers: &HeaderMap) -> bool {
+    headers.contains_key(header::IF_NONE_MATCH) || headers.contains_key(header::IF_MODIFIED_SINCE)
+}

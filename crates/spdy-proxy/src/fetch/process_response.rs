@@ -1,0 +1,488 @@
+//! The answer to a fetch: judged, rewritten, recorded, kept, and handed to whoever waits.
+//!
+//! ```text
+//!  head ── 304, or what HEAD tells ──▶ what is kept, made fresh (fetch/revalidate.rs)
+//!   │   ── 5xx ──────────────────────▶ what is kept, though stale, if that is allowed
+//!   ▼
+//!  may it be kept? ── yes ──▶ land: those who wait read along
+//!   │
+//!  body ──pump──▶ coding undone ──▶ rewritten ──▶ recording ──▶ cache
+//! ```
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use http::{HeaderMap, Method, Response, StatusCode, header, response};
+use http_body::Body as _;
+use spdy::body::Body;
+use spdy_cache::cache_status::CacheStatus;
+use spdy_cache::control::RequestControl;
+use spdy_cache::deception;
+use spdy_cache::freshness::Times;
+use spdy_cache::invalidate::is_safe;
+use spdy_cache::lookup::Failure;
+use spdy_cache::storable::{Uncacheable, is_explicitly_shared, may_share};
+use spdy_cache::stored::Stored;
+use spdy_rewrite::hygiene;
+use spdy_rewrite::moved_url::ProxiedUrl;
+use spdy_rewrite::refusal::Refusal;
+
+use crate::body::body_memory::MemoryReservation;
+use crate::body::shared_body::{self, SharedBody};
+use crate::cache::shared_response::{SharedBodySource, SharedResponse};
+use crate::fetch::origin_exchange::{Fetch, FetchOutcome, PrefetchResult};
+use crate::fetch::pump::Pump;
+use crate::fetch::redirect_chain::RedirectChain;
+use crate::prefetch::prefetcher::MAX_PREFETCH_LOOKUPS;
+use crate::proxy::NAME;
+use crate::request::forgeable_headers::{has_credentials, has_proxy_identity};
+use crate::request::forward_headers;
+use crate::request::proxy_request::ProxyRequest;
+use crate::request::status_class::{is_failing, is_overloaded, is_request_error};
+use crate::response::breach_guard;
+use crate::response::respond;
+use crate::rewrite::response_rewriter::{self, ResponseRewriter, RewritePlan};
+use crate::rewrite::rewrite_facts::RewriteFacts;
+use crate::rewrite::stylesheet_index::SiteObservations;
+use crate::sites::page_policies::PagePolicy;
+use crate::telemetry::counters::{CounterFamily, Outcome};
+
+impl Fetch {
+    /// The origin's head came.
+    pub(crate) fn answered(
+        mut self,
+        at: &ProxyRequest,
+        mut head: response::Parts,
+        body: Body,
+        times: Times,
+        followed: &RedirectChain,
+    ) -> FetchOutcome {
+        forward_headers::remove_hop_by_hop(&mut head.headers);
+        // Who follows an origin's own passes us by (RFC 7838): where the same is served is ours to say.
+        head.headers.remove(header::ALT_SVC);
+        // Where its origin has no clock, it is as old as it is here (RFC 9110 §6.6.1).
+        if !head.headers.contains_key(header::DATE) {
+            let date = spdy_cache::date::to_value(times.received);
+            head.headers.insert(header::DATE, date);
+        }
+        followed.amend(self.proxy.policy(self.wanted.whose()), &mut head, times);
+        if !is_safe(&self.wanted.ask.method) {
+            self.proxy.invalidate_after(&self.wanted, &head);
+            // This answer is younger than what it purged.
+            self.since = self.proxy.since();
+        }
+        if let Some(got) = self.validated(&head, times) {
+            return got;
+        }
+        if let Some(got) = self.apply_head_response(&head, times) {
+            return got;
+        }
+        if let Some(stale) = self.stale_instead(Failure::Status(head.status)) {
+            return stale;
+        }
+        let served = self.served(at, &head);
+        if served.is_err() {
+            self.record_rejected(at, &head);
+        }
+        let fitting = served.and_then(|served| self.within_size(at, &body).map(|()| served));
+        let (served, work) = match fitting {
+            Ok(served) => served,
+            Err(response) => {
+                if head.status.is_client_error() {
+                    self.forget_replaced(head.status);
+                }
+                self.stop_coalescing();
+                return match self.is_wanted_now {
+                    true => FetchOutcome::answer(*response, Outcome::PASSED),
+                    false if is_failing(head.status) => {
+                        FetchOutcome::Nothing(PrefetchResult::Failed)
+                    }
+                    false => FetchOutcome::Nothing(PrefetchResult::None),
+                };
+            }
+        };
+        let mut kept_head = clone_head(&head);
+        if !work.passes() {
+            forward_headers::remove_vary(&mut kept_head.headers, "accept-encoding");
+        }
+        followed.tag(&mut kept_head.headers);
+        let stored = self.check_shareable(&kept_head, times, followed);
+        let stored = stored.and_then(|stored| Ok((stored, self.reserve_memory(&body)?)));
+        let policy = self.proxy.policy(self.wanted.whose());
+        let is_of_use = |stored: &Stored| stored.is_of_use(policy);
+        let is_stored = stored.as_ref().is_ok_and(|(stored, _)| is_of_use(stored));
+        if !is_stored {
+            self.forget_replaced(head.status);
+        }
+        let is_whole = at.ask.method == Method::GET && head.status != StatusCode::PARTIAL_CONTENT;
+        let is_kept = stored.is_ok() && is_whole;
+        if let Some(head) = self.instead(head.status, &served, is_kept) {
+            self.stop_coalescing();
+            let mut response = Response::from_parts(head, Body::empty());
+            CacheStatus::forwarded(NAME, self.forward).append_to(response.headers_mut());
+            return FetchOutcome::answer(response, Outcome::PASSED);
+        }
+        let mut status = CacheStatus::forwarded(NAME, self.forward);
+        let stored = match stored {
+            Ok((stored, (claim, has_room))) if head.status != StatusCode::PARTIAL_CONTENT => {
+                status = match (is_stored, has_room) {
+                    (false, _) => self.passed(status, Uncacheable::NoUse),
+                    (true, true) => status.stored(true).ttl(stored.ttl(self.proxy.hour())),
+                    (true, false) => self.passed(status, Uncacheable::InFlight),
+                };
+                let stored = self.noting(stored, &served, &followed.note());
+                Some((Arc::new(stored.with_client_headers(served.clone())), claim))
+            }
+            Ok(_) => None,
+            Err(why) => {
+                status = self.passed(status, why);
+                None
+            }
+        };
+        self.deliver(
+            at,
+            head.status,
+            served,
+            stored,
+            is_stored,
+            work,
+            body,
+            &head.headers,
+            &status,
+        )
+    }
+
+    /// What was kept is not what there is any more, if an answer with this status, which is not kept in its place, says so (RFC 9111 §4.3.3), and
+    /// not what is wrong with its origin, with this one request, or with who asks.
+    fn forget_replaced(&mut self, status: StatusCode) {
+        let is_no_whole = matches!(
+            status,
+            StatusCode::NOT_MODIFIED | StatusCode::PARTIAL_CONTENT
+        );
+        let asked = &self.wanted.ask;
+        let is_by_name =
+            has_credentials(&asked.headers) || RequestControl::of_request(&asked.headers).no_store;
+        if asked.method == Method::GET
+            && !(is_no_whole || is_by_name || is_request_error(status) || is_failing(status))
+            && let Some(known) = self.known.take()
+        {
+            self.proxy.forget(&self.wanted.key, &known.object);
+        }
+    }
+
+    /// The answer is passed on and not kept.
+    fn passed(&self, status: CacheStatus, why: Uncacheable) -> CacheStatus {
+        self.proxy
+            .counters
+            .count(CounterFamily::Passed, why.token());
+        status.detail(why.token())
+    }
+
+    /// What is claimed for `body` while it comes, as far as it says how long it is, and whether there is room for all of that. Where there
+    /// is not, others may have it as long as its beginning is there.
+    fn reserve_memory(&self, body: &Body) -> Result<(MemoryReservation, bool), Uncacheable> {
+        let announced = body.size_hint().exact().unwrap_or_default();
+        let more = match usize::try_from(announced) {
+            Ok(len) if len <= self.proxy.object_bytes => len.saturating_sub(shared_body::WINDOW),
+            _ => return Err(Uncacheable::BodyBytes),
+        };
+        if let Some(claim) = self.proxy.in_flight.claim(more) {
+            return Ok((claim, true));
+        }
+        let nothing = self.proxy.in_flight.claim(0);
+        let nothing = nothing.map(|claim| (claim, false));
+        nothing.ok_or(Uncacheable::InFlight)
+    }
+
+    /// What may be kept of the answer with this head.
+    pub(crate) fn storable(
+        &self,
+        head: &response::Parts,
+        times: Times,
+        followed: &RedirectChain,
+    ) -> Result<Stored, Uncacheable> {
+        let stored = self.evaluate(head, times, followed)?;
+        let policy = self.proxy.policy(self.wanted.whose());
+        match stored.is_of_use(policy) {
+            true => Ok(stored),
+            false => Err(Uncacheable::NoUse),
+        }
+    }
+
+    /// The same, or a response that may be shared with the requests that wait for it, but is useless for later ones.
+    fn check_shareable(
+        &self,
+        head: &response::Parts,
+        times: Times,
+        followed: &RedirectChain,
+    ) -> Result<Stored, Uncacheable> {
+        match self.leader {
+            Some(_) => self.evaluate(head, times, followed),
+            None => self.storable(head, times, followed),
+        }
+    }
+
+    /// Whether the response with this head may be stored or shared.
+    fn evaluate(
+        &self,
+        head: &response::Parts,
+        times: Times,
+        followed: &RedirectChain,
+    ) -> Result<Stored, Uncacheable> {
+        let asked = &self.wanted.ask;
+        if self.wanted.has_content {
+            return Err(Uncacheable::Content);
+        }
+        // A frame's script chose what was posted, and all who get it would get the answer (RFC 9110 §9.3.3).
+        if asked.method == Method::POST && self.wanted.moved.is_some() {
+            return Err(Uncacheable::Method);
+        }
+        if let Some(why) = followed.refused() {
+            return Err(why);
+        }
+        // Who asked had it by a field that no key names: others asked otherwise, and would be told the same.
+        if is_request_error(head.status) {
+            return Err(Uncacheable::Status);
+        }
+        if deception::is_mismatched(asked.uri.path(), head.status, &head.headers) {
+            return Err(Uncacheable::TypeMismatch);
+        }
+        let policy = self.proxy.policy(self.wanted.whose());
+        let stored = may_share(policy, asked, head, times)?;
+        // The origin knows the user, as with `Authorization`.
+        if has_proxy_identity(&asked.headers) && !is_explicitly_shared(stored.control()) {
+            return Err(Uncacheable::Authorization);
+        }
+        Ok(stored)
+    }
+
+    /// The fields under which clients see an answer, and what is to be done to its body; or what they get instead.
+    pub(crate) fn served(
+        &self,
+        at: &ProxyRequest,
+        head: &response::Parts,
+    ) -> Result<(HeaderMap, RewritePlan), Box<Response<Body>>> {
+        let rules = &at.site.rules;
+        let mut served = match &at.moved {
+            Some((moved, load)) => {
+                match hygiene::judge(rules, moved, *load, head.status, &head.headers) {
+                    hygiene::SanitizedResponse::Serve(served)
+                        if !moved.is_named()
+                            && response_rewriter::is_unrewritable_stylesheet(
+                                head.status,
+                                &served,
+                            ) =>
+                    {
+                        let to = match load.is_subresource {
+                            true => hygiene::SanitizedResponse::Direct(moved.url().to_string()),
+                            false => hygiene::SanitizedResponse::Refuse(Refusal::FixedSheet),
+                        };
+                        return Err(self.unserved(moved, to));
+                    }
+                    hygiene::SanitizedResponse::Serve(served) => served,
+                    other => return Err(self.unserved(moved, other)),
+                }
+            }
+            None => {
+                let mut served = head.headers.clone();
+                at.relocate(&mut served);
+                self.wanted.learn(self.wanted.page_policy(&served));
+                served
+            }
+        };
+        let work = response_rewriter::work(
+            &self.wanted,
+            at,
+            head.status,
+            &mut served,
+            Some(&self.seen()),
+        );
+        forward_headers::append_via(&mut served, head.version, &at.site.name);
+        Ok((served, work))
+    }
+
+    /// Whether `body` is no larger than its host's may be, as far as it says; or what the client gets instead.
+    fn within_size(&self, at: &ProxyRequest, body: &Body) -> Result<(), Box<Response<Body>>> {
+        let Some((moved, load)) = &at.moved else {
+            return Ok(());
+        };
+        let most = at.site.rules.limits(moved).max_bytes;
+        match body.size_hint().exact() {
+            Some(got) if got > most => {
+                self.proxy
+                    .counters
+                    .count(CounterFamily::Limits, "limits.max_mib");
+                let instead = match load.is_subresource {
+                    true => hygiene::SanitizedResponse::Direct(moved.url().to_string()),
+                    false => hygiene::SanitizedResponse::Refuse(Refusal::TooLarge { most, got }),
+                };
+                Err(self.unserved(moved, instead))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// `stored` with a note: of a page what it says under the head `served`, and has said `before`; of what redirects led to the way.
+    pub(crate) fn noting(&self, stored: Stored, served: &HeaderMap, before: &[u8]) -> Stored {
+        let Some(mut said) = self.wanted.page_policy(served) else {
+            return stored.with_note(before);
+        };
+        if let Some(before) = PagePolicy::of_note(before) {
+            said.guarded.extend(before.guarded);
+            said.is_quiet |= before.is_quiet;
+        }
+        stored.with_note([&said.note()[..], RewriteFacts::note_lines(before)].concat())
+    }
+
+    /// What was seen of the site, for what is wanted of it.
+    pub(crate) fn seen(&self) -> SiteObservations {
+        self.proxy.seen_of(&self.wanted)
+    }
+
+    /// What the client gets of a moved thing that is not served.
+    fn unserved(
+        &self,
+        moved: &ProxiedUrl,
+        answer: hygiene::SanitizedResponse,
+    ) -> Box<Response<Body>> {
+        if let hygiene::SanitizedResponse::Refuse(why) = &answer {
+            tracing::debug!(%why, url = %moved.url(), "an answer was refused");
+            self.proxy
+                .counters
+                .count(CounterFamily::Refused, why.name());
+        }
+        Box::new(respond::from_sanitized(moved, answer))
+    }
+
+    /// Sets the body on its way, and answers.
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "all of an answer, and what is to become of it"
+    )]
+    fn deliver(
+        mut self,
+        at: &ProxyRequest,
+        code: StatusCode,
+        served: HeaderMap,
+        shared: Option<(Arc<Stored>, MemoryReservation)>,
+        is_stored: bool,
+        work: RewritePlan,
+        body: Body,
+        told: &HeaderMap,
+        status: &CacheStatus,
+    ) -> FetchOutcome {
+        let mut head = Response::new(()).into_parts().0;
+        (head.status, head.headers) = (code, served);
+        let may_code = match &shared {
+            Some((shared, _)) => !breach_guard::is_stored_per_client(&self.wanted, shared),
+            None => !breach_guard::may_contain_secret(&self.wanted, told),
+        };
+        if at.ask.method == Method::HEAD {
+            self.stop_coalescing();
+            let response = respond::coming(&self.wanted, head, Body::empty(), may_code, status);
+            return FetchOutcome::answer(response, Outcome::PASSED);
+        }
+        let (shared, claim) = shared.unzip();
+        if let RewritePlan::Left(why) = &work {
+            let stored = shared.as_deref().filter(|_| is_stored);
+            self.proxy
+                .record_skipped_page(&self.wanted, *why, stored, code);
+        }
+        let announced = http_body::Body::size_hint(&body).exact();
+        let announced = announced.filter(|_| work.passes());
+        let (writer, recorded) = match claim {
+            Some(claim) => shared_body::kept(self.proxy.object_bytes, claim, announced),
+            None => shared_body::passed(announced),
+        };
+        // Before the body begins: what nobody keeps or reads is not fetched.
+        let own = recorded.read().unwrap_or_default();
+        let response = match &shared {
+            Some(shared) if self.is_wanted_now => {
+                self.stream_shared(shared, &head.headers, &recorded, status)
+            }
+            _ => None,
+        };
+        match (&shared, self.leader.as_mut()) {
+            (Some(shared), Some(leader)) => leader.land(Arc::new(SharedResponse {
+                stored: shared.clone(),
+                source: SharedBodySource::Coming(recorded.clone()),
+            })),
+            // The others may fare better, and those who wait would all go to an origin that has too much to do.
+            (None, Some(leader)) if is_failing(code) && leader.has_other_leaders() => {
+                self.leader = None;
+            }
+            (None, Some(_)) if is_overloaded(code) => {
+                // What was asked for before anybody wanted it tells nothing of what he would be told.
+                let leader = self.leader.take().filter(|_| self.is_wanted_now);
+                if let Some(leader) = leader {
+                    leader.fail(Failure::Status(code));
+                }
+            }
+            _ => self.stop_coalescing(),
+        }
+        let response =
+            response.unwrap_or_else(|| respond::coming(&self.wanted, head, own, may_code, status));
+        let is_wanted = self.is_wanted_now;
+        let hour = self.proxy.hour();
+        let worth = match &shared {
+            Some(shared) if shared.ttl(hour) > 0 => PrefetchResult::Kept,
+            _ if is_failing(code) => PrefetchResult::Failed,
+            _ => PrefetchResult::None,
+        };
+        let outcome = match is_stored {
+            true => Outcome::MISS,
+            false => Outcome::PASSED,
+        };
+        let seen = Arc::new(self.seen());
+        // Where a redirect led decides what a sheet becomes, and may lead elsewhere the next time.
+        let is_in_its_place = at.key == self.wanted.key;
+        let rewriter = ResponseRewriter::new(work, &self.wanted, told, Some(seen.clone()));
+        let pump = Pump {
+            proxy: self.proxy.clone(),
+            span: rewriter
+                .kind()
+                .and_then(|_| self.proxy.rewriting_span(&self.wanted)),
+            key: self.wanted.key.clone(),
+            shared,
+            is_stored,
+            status: code,
+            leader: self.leader.take(),
+            rewriter,
+            seen,
+            is_in_its_place,
+            writer,
+            since: self.since,
+            budget: self.proxy.ahead.budget(&self.wanted),
+            wanted: self.wanted.clone(),
+            named: Vec::new(),
+            looked_for: MAX_PREFETCH_LOOKUPS,
+            ahead: Vec::new(),
+            rewriting: Duration::ZERO,
+        };
+        // Who does not want it is no reader.
+        let response = is_wanted.then_some(response);
+        pump.begin(body);
+        match response {
+            Some(response) => FetchOutcome::answer(response, outcome),
+            None => FetchOutcome::Nothing(worth),
+        }
+    }
+
+    fn stream_shared(
+        &self,
+        stored: &Stored,
+        own: &HeaderMap,
+        recorded: &SharedBody,
+        status: &CacheStatus,
+    ) -> Option<Response<Body>> {
+        let policy = self.proxy.policy(self.wanted.whose());
+        let (wanted, now) = (&self.wanted, self.proxy.hour());
+        respond::from_shared_body(policy, wanted, stored, Some(own), recorded, now, status)
+    }
+}
+
+pub(crate) fn clone_head(head: &response::Parts) -> response::Parts {
+    let mut copy = Response::new(()).into_parts().0;
+    (copy.status, copy.version, copy.headers) = (head.status, head.version, head.headers.clone());
+    copy
+}

@@ -1,0 +1,391 @@
+//! A body on its way: from an origin, rewritten if it is to be, into a recording that is read along, and from there into the cache.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::Poll;
+use std::time::Duration;
+
+use http::{StatusCode, header};
+use http_body::Body as _;
+use spdy::body::{Body, BoxError};
+use spdy_cache::body::Body as KeptBody;
+use spdy_cache::stored::Stored;
+use spdy_rewrite::page_report::PageReport;
+use spdy_rewrite::reference::Reference;
+use spdy_rewrite::referrer::ReferrerScope;
+use spdy_rewrite::rewritten;
+
+use crate::body::shared_body::SharedBodyWriter;
+use crate::cache::memory_store::gather;
+use crate::cache::public_response::{is_client_independent, is_public};
+use crate::cache::purge::PurgeSnapshot;
+use crate::cache::shared_response::FetchLeader;
+use crate::prefetch::limits::PrefetchBudget;
+use crate::prefetch::page_resources::DocumentContext;
+use crate::prefetch::prefetcher::FinishedPage;
+use crate::proxy::Proxy;
+use crate::request::proxy_request::ProxyRequest;
+use crate::rewrite::response_rewriter::ResponseRewriter;
+use crate::rewrite::rewrite_facts::{self, RewriteFacts};
+use crate::rewrite::stylesheet_index::{SiteObservations, StylesheetResult};
+use crate::sites::page_policies::PagePolicy;
+use crate::telemetry::counters::CounterFamily;
+use crate::telemetry::span_attributes::set_rewrite;
+use crate::telemetry::spans::{BROKEN, OpenSpan};
+
+/// How long the first bytes of a page wait for its encoding when no more bytes come. After that they are sent, rewritten as far as possible
+/// without the encoding. The time is long enough for two writes of an origin to arrive as one.
+const PAUSE: Duration = Duration::from_millis(20);
+/// Things that one page names and that are remembered of it.
+const MAX_PAGE_REFERENCES: usize = 256;
+
+/// A body on its way from an origin into a recording.
+pub(crate) struct Pump {
+    pub(crate) proxy: Arc<Proxy>,
+    pub(crate) key: spdy_cache::key::Key,
+    /// Present if the response is shared with requests that wait for it.
+    pub(crate) shared: Option<Arc<Stored>>,
+    /// Whether it is then stored: a response that is stale on arrival may be useless for later requests.
+    pub(crate) is_stored: bool,
+    pub(crate) status: StatusCode,
+    /// Lives until it is in the cache, so that nobody fetches it in between.
+    pub(crate) leader: Option<FetchLeader>,
+    pub(crate) rewriter: ResponseRewriter,
+    /// The facts that it is rewritten with.
+    pub(crate) seen: Arc<SiteObservations>,
+    /// No redirect led to it.
+    pub(crate) is_in_its_place: bool,
+    pub(crate) writer: SharedBodyWriter,
+    pub(crate) since: PurgeSnapshot,
+    pub(crate) wanted: ProxyRequest,
+    /// What it named so far, of what is moved or the site's own.
+    pub(crate) named: Vec<Reference>,
+    /// What may still be fetched ahead for what led to it.
+    pub(crate) budget: PrefetchBudget,
+    /// Things that may still be looked for to be fetched ahead.
+    pub(crate) looked_for: usize,
+    /// Targets of what was fetched ahead for it.
+    pub(crate) ahead: Vec<String>,
+    /// What rewriting took so far.
+    pub(crate) rewriting: Duration,
+    /// Of the rewriting, where there is some and it is recorded.
+    pub(crate) span: Option<OpenSpan>,
+}
+
+impl Pump {
+    /// Brings `body` to whoever reads it, and to the cache, by itself; but its first piece at once, where that is here and costs little, so
+    /// that it goes out with the head.
+    pub(crate) fn begin(self, body: Body) {
+        let runtime = self.proxy.runtime.clone();
+        match self.rewriter.first_sip() {
+            Some(_) => runtime.begin(Box::pin(self.run(body))),
+            None => runtime.spawn(Box::pin(self.run(body))),
+        }
+    }
+
+    /// Until its end, or until nobody wants it.
+    async fn run(mut self, mut body: Body) {
+        let runtime = self.proxy.runtime.clone();
+        let deadline = runtime.now() + self.proxy.fetch_timeout;
+        let is_shared = self.shared.is_some();
+        let mut patience = is_shared.then(|| runtime.sleep_until(deadline));
+        let mut turns = YieldPolicy::default();
+        // Begins when bytes are held and no more are here, and is not begun again by each piece that drips in.
+        let mut pause = None;
+        loop {
+            let is_waiting = self.rewriter.is_waiting();
+            let came = std::future::poll_fn(|cx| {
+                if let Poll::Ready(frame) = Pin::new(&mut body).poll_frame(cx) {
+                    return Poll::Ready(PumpEvent::Frame(frame));
+                }
+                // Where the end alone is to come, its connection is of use for others after it.
+                let is_all = body.size_hint().exact() == Some(0);
+                if !is_all && self.writer.poll_no_readers(cx).is_ready() {
+                    return Poll::Ready(PumpEvent::Unread);
+                }
+                if is_waiting {
+                    let sleep = || runtime.sleep_until(runtime.now() + PAUSE);
+                    if pause.get_or_insert_with(sleep).as_mut().poll(cx).is_ready() {
+                        return Poll::Ready(PumpEvent::Pause);
+                    }
+                }
+                match &mut patience {
+                    Some(patience) => patience.as_mut().poll(cx).map(|()| PumpEvent::TooLate),
+                    None => Poll::Pending,
+                }
+            });
+            let mut piece = match came.await {
+                PumpEvent::Frame(Some(Ok(frame))) => match frame.into_data() {
+                    Ok(data) => data,
+                    Err(_) => continue, // trailers are not kept, and not passed on
+                },
+                PumpEvent::Frame(Some(Err(error))) => return self.break_off(error.to_string()),
+                PumpEvent::Frame(None) => return self.ended().await,
+                PumpEvent::Unread => return,
+                PumpEvent::Pause => {
+                    let text = self.rewriter.flush();
+                    self.look_ahead();
+                    turns.is_others(0, usize::MAX, !text.is_empty(), false);
+                    if !text.is_empty() && self.writer.write(text).await.is_err() {
+                        return;
+                    }
+                    continue;
+                }
+                PumpEvent::TooLate => {
+                    patience = None;
+                    if self.writer.stop_retaining() {
+                        self.proxy
+                            .counters
+                            .count(CounterFamily::Limits, "fetch_timeout_s");
+                    }
+                    continue;
+                }
+            };
+            while !piece.is_empty() {
+                let whole = self.rewriter.sip();
+                let most = match turns.has_begun {
+                    true => whole,
+                    // The head of a page, and what it names, waits for no more than that.
+                    false => self.rewriter.first_sip().unwrap_or(whole),
+                };
+                let sip = piece.split_to(piece.len().min(most));
+                let taken = sip.len();
+                let began = self.proxy.runtime.now();
+                let text = self.rewriter.write(sip);
+                self.rewriting += self.proxy.runtime.now() - began;
+                let text = match text {
+                    Ok(text) => text,
+                    Err(error) => return self.break_off(error.to_string()),
+                };
+                self.look_ahead();
+                let is_others = turns.is_others(taken, whole, !text.is_empty(), !piece.is_empty());
+                if !text.is_empty() && self.writer.write(text).await.is_err() {
+                    return;
+                }
+                if is_others {
+                    tokio::task::yield_now().await;
+                }
+            }
+        }
+    }
+
+    /// All of it came: what is left of it goes to its readers, and what is known of it to the cache.
+    async fn ended(mut self) {
+        let (rest, report) = match self.rewriter.finish() {
+            Ok(rest) => rest,
+            Err(error) => return self.break_off(error.to_string()),
+        };
+        self.look_ahead();
+        self.rewritten(report.as_ref());
+        if !rest.is_empty() && self.writer.write(rest).await.is_err() {
+            return;
+        }
+        // Before anybody can have all of it, and name it next.
+        let became = self.rewriter.take_became();
+        let is_sheet = became.is_some();
+        let is_untouched = became.as_ref().is_some_and(StylesheetResult::is_untouched);
+        let mut line = None;
+        if let Some(became) = became
+            && let (Some(url), true) = (self.wanted.client_url(), self.is_in_its_place)
+        {
+            let rules = &self.wanted.site.rules;
+            line = Some(became.line());
+            self.proxy.sheets.note(rules, &url, became);
+        }
+        let stored = self.shared.as_deref().filter(|_| self.is_stored);
+        let public = stored.filter(|stored| is_public(stored));
+        if is_sheet
+            && stored.is_some_and(is_client_independent)
+            && let (Some(url), Some(home)) = (self.wanted.client_url(), self.wanted.home())
+        {
+            let reader = DocumentContext {
+                home: &home,
+                rules: self.wanted.site.rules.tag(),
+            };
+            let companions = &self.proxy.companions;
+            companions.note_sheet(url.as_str(), reader, &self.named);
+        }
+        let is_own = self.wanted.moved.is_none();
+        let said = report
+            .as_ref()
+            .filter(|report| is_own && report.left.is_none());
+        let said = said.map(|report| PagePolicy {
+            guarded: report.guarded.clone(),
+            is_quiet: report.tells == ReferrerScope::Site,
+        });
+        if let Some(report) = report {
+            let done = FinishedPage {
+                report,
+                status: self.status,
+                named: &self.named,
+                is_shared: self.shared.is_some(),
+                public,
+                ahead: &self.ahead,
+                rewriting: self.rewriting,
+                is_tried: self.rewriter.tries(),
+            };
+            self.proxy.page_done(&self.wanted, done);
+        }
+        let pieces = self.writer.finish();
+        match (pieces, self.shared) {
+            (Some(pieces), Some(stored)) if self.is_stored => {
+                let body = gather(&pieces);
+                let is_rewritten = !self.rewriter.passes();
+                let stored = match is_rewritten {
+                    false => stored,
+                    true => validated(&self.wanted, &stored, &body, is_untouched),
+                };
+                let stored = match said {
+                    Some(said) => {
+                        let made_by = is_rewritten.then(|| self.seen.made_by());
+                        noting(&stored, said, made_by.as_ref())
+                    }
+                    None => stored,
+                };
+                let stored = match line {
+                    Some(line) => {
+                        let note = [stored.note(), line.as_bytes()].concat();
+                        Arc::new(Stored::clone(&stored).with_note(note))
+                    }
+                    None => stored,
+                };
+                let kept = self.proxy.keep(&self.key, &stored, body, self.since);
+                if let Some(object) = kept {
+                    self.writer.settle(object.body().clone());
+                }
+            }
+            // Requests that waited may not have begun to read.
+            (Some(_), Some(_)) => self.writer.leave(),
+            _ => {}
+        }
+        drop(self.leader);
+    }
+
+    /// It ends here: whoever reads it is told that it is not whole.
+    fn break_off(mut self, why: String) {
+        if let Some(span) = &mut self.span {
+            span.failed(BROKEN);
+        }
+        self.writer.fail(why);
+    }
+
+    /// All of it is rewritten.
+    fn rewritten(&mut self, report: Option<&PageReport>) {
+        if let (Some(mut span), Some(kind)) = (self.span.take(), self.rewriter.kind()) {
+            span.good();
+            let busy_ms = self.rewriting.as_secs_f64() * 1e3;
+            set_rewrite(&mut span, kind, busy_ms, report);
+        }
+    }
+
+    /// Fetches what the text has named since the last time.
+    fn look_ahead(&mut self) {
+        let found = self.rewriter.take_references();
+        if found.is_empty() {
+            return;
+        }
+        // Where rules are tried, whoever reads it asks elsewhere.
+        if !self.rewriter.tries() {
+            let left = &mut self.looked_for;
+            let begun = self
+                .proxy
+                .look_ahead(&self.wanted, &self.budget, left, &found);
+            self.ahead.extend(begun);
+        }
+        let room = MAX_PAGE_REFERENCES.saturating_sub(self.named.len());
+        self.named.extend(found.into_iter().take(room));
+    }
+}
+
+/// What comes next of a body.
+enum PumpEvent {
+    /// A frame, or its end.
+    Frame(Option<Result<http_body::Frame<bytes::Bytes>, BoxError>>),
+    /// Nothing yet, and no reader is left.
+    Unread,
+    /// Nothing for so long that what is held should go out.
+    Pause,
+    /// Nothing yet, and it takes too long to be kept.
+    TooLate,
+}
+
+/// When others have a turn: whoever reads it sends what there is, and nobody waits until a long page is done.
+#[derive(Debug, Default)]
+struct YieldPolicy {
+    /// Some text came.
+    has_begun: bool,
+    /// Bytes since others had a turn, in however many pieces they came.
+    taken: usize,
+}
+
+impl YieldPolicy {
+    /// Whether it is others' turn once `taken` bytes more were looked into, of which text came or none, `whole` being what a turn takes:
+    /// then, and as soon as there is a beginning, if there `is_more`.
+    fn is_others(&mut self, taken: usize, whole: usize, is_text: bool, is_more: bool) -> bool {
+        let begins = is_text && !self.has_begun;
+        self.has_begun |= is_text;
+        self.taken += taken;
+        let is_others = self.taken >= whole || begins && is_more;
+        if is_others {
+            self.taken = 0;
+        }
+        is_others
+    }
+}
+
+/// `stored` with the note of what all of the page says, and what it was rewritten by.
+fn noting(
+    stored: &Arc<Stored>,
+    mut said: PagePolicy,
+    made_by: Option<&RewriteFacts>,
+) -> Arc<Stored> {
+    if let Some(by_head) = PagePolicy::of_note(stored.note()) {
+        said.guarded.extend(by_head.guarded);
+    }
+    let mut note = said.note();
+    let lines = made_by.map(RewriteFacts::lines).unwrap_or_default();
+    note.extend_from_slice(lines.as_bytes());
+    let mut served = stored.served().clone();
+    rewrite_facts::mark(&note, &mut served);
+    let stored = Stored::clone(stored).with_client_headers(served);
+    Arc::new(stored.with_note(note))
+}
+
+/// What is kept of an answer whose body is at hand, with validators of its own where the origin's did not do: clients that come next
+/// may ask whether it is still the same.
+fn validated(
+    wanted: &ProxyRequest,
+    stored: &Arc<Stored>,
+    body: &KeptBody,
+    is_untouched: bool,
+) -> Arc<Stored> {
+    let mut served = stored.served().clone();
+    let pieces = body.chunks().map(|piece| &piece[..]);
+    rewritten::tag_body(&wanted.site.rules, &mut served, pieces);
+    if is_untouched && let Some(modified) = stored.headers().get(header::LAST_MODIFIED) {
+        served.insert(header::LAST_MODIFIED, modified.clone());
+    }
+    Arc::new(Stored::clone(stored).with_client_headers(served))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::YieldPolicy;
+
+    #[test]
+    fn pump_yields_at_start_and_after_enough_bytes() {
+        let mut turns = YieldPolicy::default();
+        assert!(!turns.is_others(100, 1000, false, true), "nothing to send");
+        assert!(turns.is_others(100, 1000, true, true), "it begins");
+        assert!(!turns.is_others(600, 1000, true, false));
+        assert!(turns.is_others(600, 1000, true, false), "1200 bytes");
+        assert!(!turns.is_others(999, 1000, true, true), "counted anew");
+
+        let mut short = YieldPolicy::default();
+        let is_all = !short.is_others(100, 1000, true, false);
+        assert!(is_all, "a short page is done at once");
+        assert!(!short.is_others(100, 1000, true, true), "it has begun");
+        let mut held = YieldPolicy::default();
+        assert!(held.is_others(1000, 1000, false, true), "no text either");
+    }
+}

@@ -1,0 +1,192 @@
+//! Requests for a part of what is not kept: media begin with `Range: bytes=0-`, and nothing is kept of parts.
+//!
+//! ```text
+//!  bytes=0-…, a miss ──▶ has its client credit (fetch/range_fill_credit.rs)? ── no ──▶ the part is requested
+//!     │ yes
+//!     └────────────────▶ the whole is requested ── it can be kept ────▶ recorded and kept; the part is cut out of the recording
+//!                                               └─ it cannot ─────────▶ the part is requested, and so for an hour: for all, or for
+//!                                                                         requests with cookies, if it is for these
+//!  any other range ──▶ the whole is coming, and is there as far as the range's first byte ──▶ cut out of the recording
+//!                      └─ else ──▶ passed on
+//! ```
+
+use std::time::Duration;
+
+use http::{HeaderMap, Response, StatusCode, header, response};
+use http_body::Body as _;
+use parking_lot::{Mutex, MutexGuard};
+use spdy::body::Body;
+use spdy_cache::cache_status::Forward;
+use spdy_cache::control::RequestControl;
+use spdy_cache::freshness::Times;
+use spdy_cache::key::Key;
+use spdy_cache::lookup;
+use spdy_cache::storable::Uncacheable;
+use spdy_clock::Instant;
+
+use crate::cache::shared_response::{CoalesceKey, SharedBodySource};
+use crate::expiring_map::ExpiringMap;
+use crate::fetch::origin_exchange::Fetch;
+use crate::fetch::range_fill_credit::{self, RangeFill};
+use crate::fetch::redirect_chain::RedirectChain;
+use crate::proxy::Proxy;
+use crate::request::proxy_request::ProxyRequest;
+use crate::response::respond;
+use crate::telemetry::counters::{CounterFamily, Outcome};
+
+/// For how long it is remembered of a thing that the whole of it is not kept.
+const FUTILE_FOR: Duration = Duration::from_secs(60 * 60);
+/// Things of which that is remembered.
+const FUTILE_KEYS: usize = 4096;
+
+/// What is not fetched whole for who wants its beginning.
+#[derive(Debug)]
+pub(crate) struct RangeFillBackoff(Mutex<BackoffKeys>);
+
+#[derive(Debug)]
+struct BackoffKeys {
+    for_all: ExpiringMap<Key>,
+    with_cookies: ExpiringMap<Key>,
+}
+
+impl Default for RangeFillBackoff {
+    fn default() -> Self {
+        let none = || ExpiringMap::new(FUTILE_FOR, FUTILE_KEYS);
+        Self(Mutex::new(BackoffKeys {
+            for_all: none(),
+            with_cookies: none(),
+        }))
+    }
+}
+
+impl RangeFillBackoff {
+    fn are_futile(&self, key: &Key, has_cookies: bool, now: Instant) -> bool {
+        let mut futile = self.lock();
+        futile.for_all.has(key, now) || has_cookies && futile.with_cookies.has(key, now)
+    }
+
+    /// The whole of `key` is not kept for this reason. What is about one client alone is not remembered.
+    fn note_futile(&self, key: &Key, why: Uncacheable, now: Instant) {
+        match why {
+            Uncacheable::RequestNoStore | Uncacheable::Authorization => {}
+            Uncacheable::Cookie => self.lock().with_cookies.note(key, now),
+            _ => self.lock().for_all.note(key, now),
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BackoffKeys> {
+        self.0.lock()
+    }
+}
+
+impl Proxy {
+    /// Whether the whole is asked for in place of the beginning that is wanted.
+    pub(crate) fn should_fill(&self, wanted: &ProxyRequest) -> bool {
+        let said = &wanted.ask.headers;
+        let has_cookies = said.contains_key(header::COOKIE);
+        let now = self.runtime.now();
+        lookup::may_fill_range(self.policy(wanted.whose()), &wanted.ask)
+            && !RequestControl::of_request(said).no_store
+            && !self.wholes.are_futile(&wanted.key, has_cookies, now)
+    }
+
+    /// The part that is wanted of what is coming for others, if it has come as far as where the part begins.
+    pub(crate) fn respond_range_of_shared(
+        &self,
+        wanted: &ProxyRequest,
+        forward: Forward,
+    ) -> Option<Response<Body>> {
+        let landing = self.flights.landed(&CoalesceKey::of(&wanted.key))?;
+        let SharedBodySource::Coming(recording) = &landing.source else {
+            return None;
+        };
+        let (policy, now) = (self.policy(wanted.whose()), self.hour());
+        if !lookup::may_share_with(policy, &landing.stored, &wanted.ask, now, now) {
+            return None;
+        }
+        let mut head = Response::new(()).into_parts().0;
+        head.status = landing.stored.status();
+        head.headers.clone_from(landing.stored.served());
+        let (_, range) = respond::part(policy, wanted, &head, recording, now)?;
+        if recording.here() <= range.start {
+            return None;
+        }
+        let response = self.share(wanted, &landing, now, forward)?;
+        Some(respond::marked(response, Outcome::COALESCED))
+    }
+}
+
+impl Fetch {
+    /// Whether to request the whole resource instead of the part that the client wants.
+    pub(crate) fn is_fill(&self) -> bool {
+        let is_part_wanted = self.wanted.ask.headers.contains_key(header::RANGE);
+        is_part_wanted && self.leader.is_some() && self.known.is_none()
+    }
+
+    /// Starts to request the whole resource instead of the part. Past the client's credit it requests only the part, and other clients that
+    /// wait request the whole with their own credit.
+    pub(crate) fn begin_fill(&mut self) -> Option<RangeFill> {
+        if !self.is_fill() {
+            return None;
+        }
+        let (proxy, now) = (&self.proxy, self.proxy.runtime.now());
+        let fill = proxy.range_fills.begin(self.wanted.from, now);
+        if fill.is_none() {
+            proxy
+                .counters
+                .count(CounterFamily::Limits, range_fill_credit::LIMIT);
+            self.leader = None;
+        }
+        fill
+    }
+
+    /// Why the whole that was asked for by the fields `asked` will not be kept, while a part is wanted.
+    pub(crate) fn reject_reason(
+        &self,
+        at: &ProxyRequest,
+        asked: &HeaderMap,
+        head: &response::Parts,
+        body: &Body,
+        times: Times,
+        followed: &RedirectChain,
+    ) -> Option<Uncacheable> {
+        let is_for_part = self.is_fill() && !asked.contains_key(header::RANGE);
+        if !is_for_part || head.status != StatusCode::OK {
+            return None;
+        }
+        let of_host = at.moved.as_ref();
+        let of_host = of_host.map(|(moved, _)| at.site.rules.limits(moved).max_bytes);
+        let most = of_host
+            .unwrap_or(u64::MAX)
+            .min(self.proxy.object_bytes as u64);
+        match body.size_hint().exact() {
+            Some(len) if len <= most => self.storable(head, times, followed).err(),
+            _ => Some(Uncacheable::BodyBytes),
+        }
+    }
+
+    /// Asks for the part from now on, by the fields `headers`, as its client does: the whole is not kept, for this reason.
+    pub(crate) fn fall_back_to_range(&mut self, headers: &mut HeaderMap, why: Uncacheable) {
+        let now = self.proxy.runtime.now();
+        self.proxy.wholes.note_futile(&self.wanted.key, why, now);
+        match why {
+            // Others may have it: the next of them leads.
+            Uncacheable::Cookie | Uncacheable::RequestNoStore | Uncacheable::Authorization => {
+                self.leader = None;
+            }
+            _ => self.stop_coalescing(),
+        }
+        let mut said = self.wanted.origin_headers();
+        for name in [
+            header::RANGE,
+            header::IF_MATCH,
+            header::IF_NONE_MATCH,
+            header::IF_MODIFIED_SINCE,
+            header::IF_UNMODIFIED_SINCE,
+        ] {
+            if let Some(value) = said.remove(&name) {
+                headers.insert(name, value);
+            }
+        }
+    }
+}

@@ -1,0 +1,191 @@
+//! What is kept, made fresh by what its origin says of it: by a 304, or by the head that HEAD has (RFC 9111 §4.3.4, §4.3.5).
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use http::{HeaderName, Method, Response, StatusCode, header, response};
+use spdy_cache::cache_status::CacheStatus;
+use spdy_cache::freshness::Times;
+use spdy_cache::store::Object;
+use spdy_cache::stored::Stored;
+use spdy_cache::validate::{HeadUpdate, MergeResult, ValidatorMismatch, head_update, merge};
+
+use crate::cache::shared_response::{SharedBodySource, SharedResponse};
+use crate::fetch::origin_exchange::{Fetch, FetchOutcome, StaleEntry};
+use crate::fetch::process_response::clone_head;
+use crate::proxy::NAME;
+use crate::request::forward_headers;
+use crate::response::respond;
+use crate::rewrite::response_rewriter::{self, RewritePlan};
+use crate::rewrite::rewrite_facts;
+use crate::telemetry::counters::Outcome;
+
+/// What a page is rewritten by, beside whether it is at all; a sheet by the first.
+const REWRITE_INPUT_FIELDS: [HeaderName; 4] = [
+    header::CONTENT_TYPE,
+    header::CONTENT_SECURITY_POLICY,
+    header::CONTENT_SECURITY_POLICY_REPORT_ONLY,
+    header::REFERRER_POLICY,
+];
+
+impl Fetch {
+    /// What a 304 makes of what is kept, if it was asked about that.
+    pub(crate) fn merged(
+        &self,
+        head: &response::Parts,
+        times: Times,
+    ) -> Option<Result<MergeResult, ValidatorMismatch>> {
+        let object = &self.known.as_ref()?.object;
+        let policy = self.proxy.policy(self.wanted.whose());
+        let asked = &self.wanted.ask;
+        let head = self.without_coding(object.stored(), head);
+        Some(merge(policy, object.stored(), asked, &head, times))
+    }
+
+    /// `head` as it would be told of the whole: what was rewritten is without a coding, whatever its origin chooses by that.
+    fn without_coding<'a>(
+        &self,
+        stored: &Stored,
+        head: &'a response::Parts,
+    ) -> Cow<'a, response::Parts> {
+        if self.work(stored).passes() {
+            return Cow::Borrowed(head);
+        }
+        let mut plain = clone_head(head);
+        forward_headers::remove_vary(&mut plain.headers, "accept-encoding");
+        Cow::Owned(plain)
+    }
+
+    /// What becomes of the body of `stored`.
+    fn work(&self, stored: &Stored) -> RewritePlan {
+        let (at, mut served) = (&self.wanted, stored.headers().clone());
+        let seen = self.seen();
+        response_rewriter::work(at, at, stored.status(), &mut served, Some(&seen))
+    }
+
+    /// Whether what was made of the body that is kept, or was not made of it, hangs on what this changes: then it is made anew, of the whole.
+    pub(crate) fn changes_rewrite(&self, merged: &MergeResult) -> bool {
+        let Some(StaleEntry { object, .. }) = &self.known else {
+            return false;
+        };
+        let (before, now) = (object.stored(), merged.stored());
+        let made_by = match (self.work(before), self.work(now)) {
+            (before, now) if before.passes() && now.passes() => return false,
+            (RewritePlan::Page(_), RewritePlan::Page(_)) => &REWRITE_INPUT_FIELDS[..],
+            (RewritePlan::Sheet(_), RewritePlan::Sheet(_)) => &REWRITE_INPUT_FIELDS[..1],
+            _ => return true,
+        };
+        let (before, now) = (before.headers(), now.headers());
+        let differs = |name| before.get_all(name).iter().ne(now.get_all(name).iter());
+        made_by.iter().any(differs)
+    }
+
+    /// A 304 to our own condition makes what is kept fresh.
+    pub(crate) fn validated(
+        &mut self,
+        head: &response::Parts,
+        times: Times,
+    ) -> Option<FetchOutcome> {
+        if head.status != StatusCode::NOT_MODIFIED {
+            return None;
+        }
+        let StaleEntry { object, .. } = self.known.clone()?;
+        let merged = self.merged(head, times)?.ok()?;
+        Some(self.freshened(&object, merged, head))
+    }
+
+    /// A 200 to HEAD, with the validators of what is kept, makes that fresh; with others, stale (RFC 9111 §4.3.5).
+    pub(crate) fn apply_head_response(
+        &mut self,
+        head: &response::Parts,
+        times: Times,
+    ) -> Option<FetchOutcome> {
+        if self.wanted.ask.method != Method::HEAD {
+            return None;
+        }
+        let StaleEntry { object, .. } = self.known.clone()?;
+        let policy = self.proxy.policy(self.wanted.whose());
+        let (stored, len) = (object.stored(), object.body().len());
+        let whole = self.without_coding(stored, head);
+        match head_update(policy, stored, &self.wanted.ask, &whole, len, times) {
+            HeadUpdate::Merged(merged) if !self.changes_rewrite(&merged) => {
+                Some(self.freshened(&object, *merged, head))
+            }
+            HeadUpdate::Merged(_) | HeadUpdate::Changed => {
+                self.proxy.outdate(&self.wanted.key, &object);
+                None
+            }
+            HeadUpdate::Nothing => None,
+        }
+    }
+
+    /// What is kept, with the new fields of `head`.
+    fn freshened(
+        &mut self,
+        object: &Object,
+        merged: MergeResult,
+        head: &response::Parts,
+    ) -> FetchOutcome {
+        let again = |stored: Stored| {
+            let head = {
+                let mut whole = Response::new(()).into_parts().0;
+                (whole.status, whole.headers) = (stored.status(), stored.headers().clone());
+                whole
+            };
+            let served = self.served(&self.wanted, &head);
+            let served = served.map(|(served, _)| served);
+            let mut served = served.unwrap_or_else(|_| object.stored().served().clone());
+            let is_tagged = served.contains_key(header::ETAG);
+            // The body is the same, and so is what was made of it.
+            for name in [header::ETAG, header::LAST_MODIFIED] {
+                let before = object.stored().served().get(&name);
+                if let (false, Some(before)) = (served.contains_key(&name), before) {
+                    served.insert(name, before.clone());
+                }
+            }
+            let stored = self.noting(stored, &served, object.stored().note());
+            if is_tagged {
+                rewrite_facts::mark(stored.note(), &mut served);
+            }
+            Arc::new(stored.with_client_headers(served))
+        };
+        let now = self.proxy.hour();
+        let status = CacheStatus::forwarded(NAME, self.forward).forward_status(head.status);
+        let (stored, status) = match merged {
+            MergeResult::Keep(stored) => {
+                let stored = again(stored);
+                let key = &self.wanted.key;
+                let body = object.body().clone();
+                let kept = self.proxy.keep(key, &stored, body, self.since);
+                let is_purged = self.proxy.purges.purged_since(key, self.since.purges);
+                match self.leader.as_mut() {
+                    // Who waits asks anew, one for all.
+                    Some(_) if is_purged => self.leader = None,
+                    // Where there is no room to keep it, it is good all the same.
+                    Some(leader) => leader.land(Arc::new(SharedResponse {
+                        stored: stored.clone(),
+                        source: SharedBodySource::Kept(kept.unwrap_or_else(|| object.clone())),
+                    })),
+                    None => {}
+                }
+                let ttl = stored.ttl(now);
+                (stored, status.stored(true).ttl(ttl))
+            }
+            MergeResult::UseOnce(stored, why) => {
+                self.proxy.forget(&self.wanted.key, object);
+                let stored = again(stored);
+                self.stop_coalescing();
+                (stored, status.detail(why.token()))
+            }
+        };
+        // What it waits for may not have been looked for since the program was started, or have failed.
+        self.proxy.prefetch_pinned(&self.wanted, stored.note());
+        let mut response = self
+            .proxy
+            .kept(&self.wanted, &stored, object.body(), now, &status);
+        if self.wanted.moved.is_none() {
+            respond::add_private_fields(response.headers_mut(), &stored, &head.headers);
+        }
+        FetchOutcome::answer(response, Outcome::REVALIDATED)
+    }
+}

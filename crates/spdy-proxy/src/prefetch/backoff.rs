@@ -1,0 +1,126 @@
+//! What was fetched ahead in vain: it is not fetched ahead again for a while, so that the second fetch, by who asks for it, is paid once.
+//!
+//! What nobody may keep, or what is stale as soon as it is here, is likely so an hour later. What failed may be well again soon, and what
+//! found no room is no matter of the thing at all.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use parking_lot::{Mutex, MutexGuard};
+use spdy_cache::key::Key;
+use spdy_clock::Instant;
+
+use crate::expiring_map::ExpiringMap;
+use crate::fetch::origin_exchange::{FetchOutcome, PrefetchResult};
+
+/// For how long it is remembered of a thing that it was of no use.
+const FUTILE_FOR: Duration = Duration::from_secs(60 * 60);
+/// And that it failed.
+const FAILURE_BACKOFF: Duration = Duration::from_secs(10);
+/// Things of which either is remembered.
+const FUTILE_KEYS: usize = 4096;
+
+/// All of them.
+#[derive(Debug)]
+pub(crate) struct PrefetchBackoff(Mutex<BackoffTables>);
+
+#[derive(Debug)]
+struct BackoffTables {
+    of_no_use: ExpiringMap<Key>,
+    failed: ExpiringMap<Key>,
+}
+
+impl PrefetchBackoff {
+    /// None yet.
+    pub(crate) fn new() -> Self {
+        Self(Mutex::new(BackoffTables {
+            of_no_use: ExpiringMap::new(FUTILE_FOR, FUTILE_KEYS),
+            failed: ExpiringMap::new(FAILURE_BACKOFF, FUTILE_KEYS),
+        }))
+    }
+
+    /// Whether it would be in vain to fetch `key` ahead.
+    pub(crate) fn has(&self, key: &Key, now: Instant) -> bool {
+        let mut things = self.lock();
+        things.of_no_use.has(key, now) || things.failed.has(key, now)
+    }
+
+    /// This came of fetching `key` ahead.
+    pub(crate) fn note(&self, key: &Key, got: &FetchOutcome, now: Instant) {
+        let mut things = self.lock();
+        match got {
+            FetchOutcome::Nothing(PrefetchResult::Kept) => {}
+            FetchOutcome::Nothing(PrefetchResult::None) => things.of_no_use.note(key, now),
+            FetchOutcome::Nothing(PrefetchResult::Failed) | FetchOutcome::Answer(_) => {
+                things.failed.note(key, now);
+            }
+        }
+    }
+
+    /// What was purged, by the beginning of its keys, may be of use now.
+    pub(crate) fn purge(&self, prefix: &[u8]) {
+        let first = Key::range_start(Bytes::copy_from_slice(prefix));
+        let is_meant = |key: &Key| key.as_bytes().starts_with(prefix);
+        let mut things = self.lock();
+        things.of_no_use.remove_range(&first, is_meant);
+        things.failed.remove_range(&first, is_meant);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BackoffTables> {
+        self.0.lock()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use http::Response;
+    use spdy::body::Body;
+
+    use super::*;
+    use crate::request::test_key::key;
+    use crate::telemetry::counters::Outcome;
+
+    fn at(seconds: u64) -> Instant {
+        Instant::ZERO + Duration::from_secs(seconds)
+    }
+
+    /// All that came of one fetch was of no use for an hour, also when its origin was away for five seconds.
+    #[test]
+    fn failure_backs_off_seconds_and_unusable_an_hour_or_until_purge() {
+        let things = PrefetchBackoff::new();
+        let answer = |outcome| FetchOutcome::answer(Response::new(Body::empty()), outcome);
+        things.note(
+            &key("/kept"),
+            &FetchOutcome::Nothing(PrefetchResult::Kept),
+            at(0),
+        );
+        things.note(
+            &key("/private"),
+            &FetchOutcome::Nothing(PrefetchResult::None),
+            at(0),
+        );
+        things.note(
+            &key("/overloaded"),
+            &FetchOutcome::Nothing(PrefetchResult::Failed),
+            at(0),
+        );
+        things.note(&key("/away"), &answer(Outcome::UNREACHABLE), at(0));
+        let left = |seconds| {
+            let all = ["/kept", "/private", "/overloaded", "/away"];
+            let left = all
+                .into_iter()
+                .filter(|target| things.has(&key(target), at(seconds)));
+            left.collect::<Vec<_>>()
+        };
+        assert_eq!(left(9), ["/private", "/overloaded", "/away"]);
+        assert_eq!(left(3599), ["/private"]);
+        assert_eq!(left(3600), [""; 0]);
+        things.note(
+            &key("/private"),
+            &FetchOutcome::Nothing(PrefetchResult::None),
+            at(3600),
+        );
+        things.purge(key("/private").as_bytes());
+        assert_eq!(left(3600), [""; 0]);
+    }
+}

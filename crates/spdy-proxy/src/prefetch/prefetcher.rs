@@ -1,0 +1,548 @@
+//! What is fetched, pushed and hinted before it is asked for: what a page or a sheet names, as it will be asked for.
+//!
+//! Who asked for a page will ask for what it names, saying of himself what he said: so the same request is made here in his
+//! place, without his cookies, and its answer waits in the cache. A page has so many things fetched for it (prefetch/limits.rs), and they
+//! lead so far.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use http::uri::Authority;
+use http::{HeaderValue, Method, Request, Response, StatusCode, Uri, header, request};
+use spdy::body::Body;
+use spdy_cache::cache_status::Forward;
+use spdy_cache::lookup::{self, Lookup};
+use spdy_cache::stored::Stored;
+use spdy_net::handler::RequestInfo;
+use spdy_page::replica::Kind as PageKind;
+use spdy_rewrite::kind::Kind;
+use spdy_rewrite::named_host::HostAlias;
+use spdy_rewrite::page_report::{PageReport, PageSkipReason};
+use spdy_rewrite::reference::Reference;
+use spdy_rewrite::referrer::ReferrerScope;
+use spdy_rewrite::verdict::{ReferenceSource, SkipReason, Verdict};
+use spdy_server::push_plan::{CandidateState, PlannedPush};
+
+use crate::cache::coalescer::CoalesceRole;
+use crate::cache::public_response::is_public;
+use crate::cache::shared_response::CoalesceKey;
+use crate::config::learn::LearnConfig;
+use crate::fetch::origin_exchange::Fetch;
+use crate::prefetch::accept_history::AcceptHistory;
+use crate::prefetch::backoff::PrefetchBackoff;
+use crate::prefetch::limits::{PrefetchBudget, PrefetchLimits, PrefetchStep};
+use crate::prefetch::page_resources::{self, DocumentContext};
+use crate::prefetch::seen::{PrefetchContext, PrefetchSeen};
+use crate::proxy::{Proxy, request_authority};
+use crate::request::proxy_request::ProxyRequest;
+use crate::sites::page_policies::PagePolicy;
+use crate::sites::site_table::Site;
+use crate::telemetry::counters::CounterFamily;
+use crate::telemetry::page_reports;
+
+/// Things that one page or sheet names and that are looked for here to be fetched ahead: most of a page that came by before are here.
+pub(crate) const MAX_PREFETCH_LOOKUPS: usize = 1024;
+/// How far one thing that was fetched ahead leads to the next: a page's sheet, what that imports, and its pictures. A sheet
+/// that imports another one without end is not followed.
+const MAX_PREFETCH_DEPTH: u8 = 3;
+
+/// A page that came by to its end, and what became of it.
+pub(crate) struct FinishedPage<'a> {
+    pub(crate) report: PageReport,
+    pub(crate) status: StatusCode,
+    /// What it names, the first so many.
+    pub(crate) named: &'a [Reference],
+    /// It is stored, so that other requests may use it.
+    pub(crate) is_shared: bool,
+    /// The stored page, if it is public.
+    pub(crate) public: Option<&'a Stored>,
+    /// Targets of what was made ready ahead for it: fetched, or lifted from the disk or the shared tier.
+    pub(crate) ahead: &'a [String],
+    /// What rewriting took.
+    pub(crate) rewriting: Duration,
+    /// It went as it came: this is what would have become of it.
+    pub(crate) is_tried: bool,
+}
+
+/// As what a page loads a thing.
+#[derive(Clone, Copy, Debug, Default, Hash)]
+pub(crate) struct LoadHints {
+    /// What its name looks like, if the page does not say.
+    kind: Option<Kind>,
+    by_cors: bool,
+    tells: ReferrerScope,
+}
+
+impl LoadHints {
+    /// As the page is said to want it.
+    pub(crate) fn wished(kind: Option<PageKind>, by_cors: bool) -> Self {
+        let kind = match kind {
+            Some(PageKind::Stylesheet) => Some(Kind::Style),
+            Some(PageKind::Script) => Some(Kind::Script),
+            Some(PageKind::Font) => Some(Kind::Font),
+            Some(PageKind::Image) => Some(Kind::Image),
+            Some(PageKind::Media) => Some(Kind::Media),
+            Some(PageKind::Document | PageKind::Fetch | PageKind::Other) | None => None,
+        };
+        Self {
+            kind,
+            by_cors,
+            ..Self::default()
+        }
+    }
+}
+
+/// What was learned of fetching ahead.
+#[derive(Debug)]
+pub(crate) struct Prefetcher {
+    /// As it will be asked for.
+    accepts: AcceptHistory,
+    pub(crate) futile: PrefetchBackoff,
+    pub(crate) here: PrefetchSeen,
+    room: PrefetchLimits,
+}
+
+/// What became of looking for a thing to be fetched ahead.
+enum PrefetchAttempt {
+    /// It is on its way now.
+    Begun,
+    /// It is here; `varies` if it may be another for who asks otherwise.
+    Here { varies: bool },
+    /// Neither: it is on its way already, is of no use, or is one too many.
+    Left,
+}
+
+impl Prefetcher {
+    pub(crate) fn new(config: &LearnConfig) -> Self {
+        Self {
+            accepts: AcceptHistory::default(),
+            futile: PrefetchBackoff::new(),
+            here: PrefetchSeen::new(),
+            room: PrefetchLimits::new(config),
+        }
+    }
+
+    /// What may still be fetched ahead for what led to `wanted`.
+    pub(crate) fn budget(&self, wanted: &ProxyRequest) -> PrefetchBudget {
+        match &wanted.step {
+            Some(step) => step.budget.clone(),
+            None => self.room.budget(),
+        }
+    }
+
+    /// A client asked for `wanted`, which is not kept.
+    pub(crate) fn learn(&self, wanted: &ProxyRequest) {
+        let said = wanted.said();
+        let accept = said.get(header::ACCEPT).map(HeaderValue::as_bytes);
+        let is_page = accept.is_none_or(|accept| accept.starts_with(b"text/html"));
+        if wanted.ask.method != Method::GET || is_page {
+            return;
+        }
+        let kind = match said.contains_key("sec-fetch-dest") {
+            true => wanted.kind(),
+            false => Some(kind_by_path(wanted.ask.uri.path())),
+        };
+        if let Some(kind) = kind {
+            self.accepts.learn(said, kind);
+        }
+    }
+}
+
+impl Proxy {
+    /// What is known of `uri`, of the site's own origin, for a client that asked as `page` does and will ask for it as `load` says.
+    pub(crate) fn known(
+        &self,
+        site: &Arc<Site>,
+        page: &request::Parts,
+        uri: &Uri,
+        load: LoadHints,
+    ) -> CandidateState {
+        let Some(wanted) = self.beside(site, page, uri, load) else {
+            return CandidateState::Absent;
+        };
+        match self.fresh(&wanted) {
+            Some(object) => CandidateState::Here {
+                bytes: usize::try_from(object.body().len()).unwrap_or(usize::MAX),
+                kind: kind_of(object.stored().headers()),
+            },
+            // It cannot be pushed, and yet it may be told of.
+            None => CandidateState::Here {
+                bytes: usize::MAX,
+                kind: PageKind::Other,
+            },
+        }
+    }
+
+    /// The kind of what is at `uri`, if it is the site's own, without a query, and in the cache for everyone: a sheet, script, font or
+    /// image. A page that was requested as `page` will request it as `load` says.
+    pub(crate) fn public_resource_kind(
+        &self,
+        site: &Arc<Site>,
+        page: &request::Parts,
+        uri: &Uri,
+        load: LoadHints,
+    ) -> Option<PageKind> {
+        let wanted = self.beside(site, page, uri, load)?;
+        if wanted.moved.is_some() || uri.query().is_some() {
+            return None;
+        }
+        let object = self.fresh(&wanted)?;
+        let stored = object.stored();
+        let is_shown = stored.status() == StatusCode::OK && is_public(stored);
+        let kind = kind_of(stored.served());
+        let is_part = matches!(
+            kind,
+            PageKind::Stylesheet | PageKind::Script | PageKind::Font | PageKind::Image
+        );
+        (is_shown && is_part).then_some(kind)
+    }
+
+    /// The answer that is pushed as `planned`.
+    pub(crate) fn pushed(
+        &self,
+        site: &Arc<Site>,
+        page: &request::Parts,
+        planned: &PlannedPush,
+    ) -> Option<Response<Body>> {
+        let load = LoadHints::wished(Some(planned.kind), planned.by_cors);
+        let wanted = self.beside(site, page, &planned.uri, load)?;
+        let object = self.fresh(&wanted)?;
+        let response = self.hit(&wanted, &object, self.hour());
+        (response.status() == StatusCode::OK).then_some(response)
+    }
+
+    /// The request for `uri` that the client will send for the page it asked for as `page`.
+    fn beside(
+        &self,
+        site: &Arc<Site>,
+        page: &request::Parts,
+        uri: &Uri,
+        load: LoadHints,
+    ) -> Option<ProxyRequest> {
+        let mut asked = Request::new(()).into_parts().0;
+        asked.uri.clone_from(uri);
+        asked.version = page.version;
+        let asks = PrefetchOrigin::of(site, page, uri);
+        if let Some(arrival) = page.extensions.get::<RequestInfo>() {
+            asked.extensions.insert(*arrival);
+        }
+        for name in [
+            header::ACCEPT_ENCODING,
+            header::ACCEPT_LANGUAGE,
+            header::USER_AGENT,
+        ] {
+            if let Some(value) = page.headers.get(&name) {
+                asked.headers.insert(name, value.clone());
+            }
+        }
+        let kind = load.kind.unwrap_or_else(|| kind_by_path(uri.path()));
+        if let Some(accept) = self.ahead.accepts.of(&page.headers, kind) {
+            asked.headers.insert(header::ACCEPT, accept);
+        }
+        let is_told = match load.tells {
+            ReferrerScope::Nobody => false,
+            ReferrerScope::Site => !site.rules.claims(uri.path()) && !asks.is_cross_origin,
+            ReferrerScope::Everyone => true,
+        };
+        if is_told {
+            let referer = HeaderValue::from_str(&format!("{}/", asks.origin)).ok()?;
+            asked.headers.insert(header::REFERER, referer);
+        }
+        let by_cors = load.by_cors || kind == Kind::Font;
+        if by_cors && asks.is_cross_origin {
+            let origin = HeaderValue::from_str(asks.origin).ok()?;
+            asked.headers.insert(header::ORIGIN, origin);
+        }
+        if page.headers.contains_key("sec-fetch-dest") {
+            let destination = match kind {
+                Kind::Style => "style",
+                Kind::Script => "script",
+                Kind::Font => "font",
+                Kind::Image => "image",
+                Kind::Media => "video",
+                Kind::Document => "iframe",
+                Kind::Worker => "worker",
+            };
+            let mode = match by_cors {
+                true => "cors",
+                false => "no-cors",
+            };
+            let headers = &mut asked.headers;
+            headers.insert("sec-fetch-dest", HeaderValue::from_static(destination));
+            headers.insert("sec-fetch-mode", HeaderValue::from_static(mode));
+            let from = match asks.is_cross_origin {
+                true => "cross-site",
+                false => "same-origin",
+            };
+            headers.insert("sec-fetch-site", HeaderValue::from_static(from));
+        }
+        ProxyRequest::read(site.clone(), asks.authority.to_owned(), asked).ok()
+    }
+
+    /// Has in memory what a page or a sheet, the answer to `wanted`, names: who asked for it will ask for that. So many may still be
+    /// `looked_for`; what is not fetched ahead in any case is none of them. Gives the targets of what is now on its way, from its origin,
+    /// the disk or the shared tier.
+    pub(crate) fn look_ahead(
+        self: &Arc<Self>,
+        wanted: &ProxyRequest,
+        budget: &PrefetchBudget,
+        looked_for: &mut usize,
+        named: &[Reference],
+    ) -> Vec<String> {
+        let mut begun = Vec::new();
+        let steps = wanted.step.as_ref().map_or(0, |step| step.number);
+        if !self.learn.prefetch || steps >= MAX_PREFETCH_DEPTH {
+            return begun;
+        }
+        let Some(home) = wanted.home() else {
+            return begun;
+        };
+        let mut asked = Request::new(()).into_parts().0;
+        asked.headers = wanted.subresource_headers();
+        if let Some(arrival) = wanted.arrival {
+            asked.extensions.insert(arrival);
+        }
+        if let Ok(host) = HeaderValue::from_str(&wanted.authority) {
+            asked.headers.insert(header::HOST, host);
+        }
+        let now = self.runtime.now();
+        let seeker = PrefetchContext::of(wanted, &asked.headers);
+        for reference in named {
+            let (site, kind) = (&wanted.site, reference.kind);
+            let path = match reference.outcome {
+                // A frame begins when it is seen, and a film when somebody wants it.
+                _ if matches!(kind, Kind::Media | Kind::Document) => None,
+                // Which of several a browser loads, and whether none but what stands beside them, is its own choice.
+                _ if reference.is_candidate => None,
+                // A pinned sheet is left where it is, or asked for as it came, but fetched: so it is known for the next page.
+                Err(SkipReason::Integrity) => proxied_path(site, reference, &home),
+                // What is the site's own is none of a named host's business.
+                Err(SkipReason::Own) if wanted.is_named() => None,
+                _ => page_resources::place_of(reference, &home),
+            };
+            let Some(path) = path else { continue };
+            let Some(left) = looked_for.checked_sub(1) else {
+                break;
+            };
+            *looked_for = left;
+            let load = LoadHints {
+                kind: Some(kind),
+                by_cors: reference.by_cors,
+                tells: reference.tells,
+            };
+            let numbers = seeker.numbers(&path, &load);
+            if self.ahead.here.has(numbers, now) {
+                continue;
+            }
+            let uri = path.parse().ok();
+            let next = uri.and_then(|uri| self.beside(site, &asked, &uri, load));
+            let Some(mut next) = next else { continue };
+            next.within.clone_from(&wanted.within);
+            match self.fetch_ahead(next, steps + 1, budget) {
+                PrefetchAttempt::Begun => begun.push(path),
+                PrefetchAttempt::Here { varies } => self.ahead.here.note(numbers, varies, now),
+                PrefetchAttempt::Left => {}
+            }
+        }
+        begun
+    }
+
+    /// All of a page came by, and this became of it.
+    pub(crate) fn page_done(&self, wanted: &ProxyRequest, done: FinishedPage<'_>) {
+        let Some(url) = wanted.url() else {
+            return;
+        };
+        let (mut report, named, is_shared) = (done.report, done.named, done.is_shared);
+        // A page that tells of an error does not tell what the next answer to the same request says.
+        let is_page = done.status == StatusCode::OK;
+        let own = wanted.client_url().filter(|_| !wanted.is_named());
+        if let (None, Some(seen)) = (report.left, own) {
+            let guarded = std::mem::take(&mut report.guarded);
+            let pages = &wanted.site.pages;
+            match is_page {
+                true => pages.note_page(&seen, guarded, report.tells),
+                false => {
+                    let is_quiet = report.tells == ReferrerScope::Site;
+                    pages.learn(|| Some(seen), PagePolicy { guarded, is_quiet });
+                }
+            }
+        }
+        let counters = &self.counters;
+        let (became, moved, named_so) = match done.is_tried {
+            true => ("tried", "would-move", "would-name"),
+            false => ("rewritten", "moved", "named"),
+        };
+        counters.count(
+            CounterFamily::Pages,
+            report.left.map_or(became, PageSkipReason::name),
+        );
+        let by_path = report.moved - report.named;
+        counters.add(CounterFamily::References, moved, by_path as u64);
+        if report.named > 0 {
+            counters.add(CounterFamily::References, named_so, report.named as u64);
+        }
+        for (reason, count) in &report.left_because {
+            counters.add(CounterFamily::References, reason, *count as u64);
+        }
+        tracing::debug!(%url, moved = report.moved, left = report.unchanged_count(), "a page came by");
+        let seen = wanted
+            .client_url()
+            .filter(|_| is_page && !wanted.is_named());
+        if let (Some(stored), Some(home), Some(seen)) = (done.public, wanted.home(), seen) {
+            let along = if done.is_tried { &[] } else { named };
+            let variant = stored.variant_of(&wanted.ask.headers);
+            let reader = DocumentContext {
+                home: &home,
+                rules: wanted.site.rules.tag(),
+            };
+            let companions = &self.companions;
+            companions.note_page(seen.as_str(), &variant, reader, along);
+        }
+        let page = page_reports::RewrittenPage {
+            url: url.as_str(),
+            at: self.hour(),
+            is_everyones: is_shared,
+            rewriting: done.rewriting,
+            named,
+            fetched_ahead: done.ahead,
+            is_tried: done.is_tried,
+        };
+        self.reports.told(&page, report);
+    }
+
+    /// A page is passed on as it is.
+    pub(crate) fn record_skipped_page(
+        &self,
+        wanted: &ProxyRequest,
+        why: PageSkipReason,
+        stored: Option<&Stored>,
+        status: StatusCode,
+    ) {
+        let done = FinishedPage {
+            report: PageReport::of_left(why),
+            status,
+            named: &[],
+            is_shared: stored.is_some(),
+            public: stored.filter(|stored| is_public(stored)),
+            ahead: &[],
+            rewriting: Duration::ZERO,
+            is_tried: false,
+        };
+        self.page_done(wanted, done);
+    }
+
+    /// Has `wanted` in memory for who will ask for it, unless it is there, was of no use or is fetched already. It is fetched, and counted
+    /// so, only if neither the disk nor the shared tier has it.
+    fn fetch_ahead(
+        self: &Arc<Self>,
+        mut wanted: ProxyRequest,
+        number: u8,
+        budget: &PrefetchBudget,
+    ) -> PrefetchAttempt {
+        let policy = self.policy(wanted.whose());
+        let variants = self.memory.find(&wanted.key);
+        let variants = variants.as_deref().unwrap_or_default();
+        let found = lookup::lookup(policy, &wanted.ask, variants, self.hour());
+        if !matches!(found, Lookup::Miss(_)) {
+            let varies = variants
+                .iter()
+                .any(|variant| variant.stored().selecting_names().next().is_some());
+            return PrefetchAttempt::Here { varies };
+        }
+        if self.ahead.futile.has(&wanted.key, self.runtime.now()) {
+            self.counters.count(CounterFamily::Ahead, "futile");
+            return PrefetchAttempt::Left;
+        }
+        let Some(place) = self.ahead.room.place() else {
+            self.counters.count(CounterFamily::Limits, "prefetches");
+            return PrefetchAttempt::Left;
+        };
+        let seat = self
+            .flights
+            .board(CoalesceKey::of(&wanted.key), self.runtime.now());
+        let CoalesceRole::Leader(leader) = seat else {
+            return PrefetchAttempt::Left;
+        };
+        if !budget.take() {
+            self.counters
+                .count(CounterFamily::Limits, "prefetch_per_page");
+            return PrefetchAttempt::Left;
+        }
+        wanted.step = Some(PrefetchStep {
+            number,
+            budget: budget.clone(),
+            _place: place,
+        });
+        let proxy = self.clone();
+        self.runtime.spawn(Box::pin(async move {
+            if proxy.lift(&wanted).await {
+                return drop(leader);
+            }
+            proxy.counters.count(CounterFamily::Ahead, "fetched");
+            let key = wanted.key.clone();
+            let fetch = Fetch::new(&proxy, wanted, None, Some(leader), Forward::UriMiss);
+            let got = fetch.unawaited().run(Body::empty()).await;
+            proxy.ahead.futile.note(&key, &got, proxy.runtime.now());
+        }));
+        PrefetchAttempt::Begun
+    }
+}
+
+/// How a browser that has a page asks for what that names.
+struct PrefetchOrigin<'a> {
+    /// Whom it asks.
+    authority: &'a str,
+    /// The origin of the page.
+    origin: &'a str,
+    /// The page is of another origin than what is asked for.
+    is_cross_origin: bool,
+}
+
+impl<'a> PrefetchOrigin<'a> {
+    /// For `uri`, which the page that was asked for as `page` names.
+    fn of(site: &'a Site, page: &'a request::Parts, uri: &'a Uri) -> Self {
+        let at = request_authority(page).unwrap_or(&site.name);
+        let from = site.named(at).map(HostAlias::origin);
+        let authority = uri.authority().map(Authority::as_str);
+        let named = authority.and_then(|authority| Some((authority, site.named(authority)?)));
+        Self {
+            authority: named.map_or(at, |(authority, _)| authority),
+            origin: from.unwrap_or(site.rules.site_origin()),
+            is_cross_origin: named.is_some_and(|(_, named)| from != Some(named.origin())),
+        }
+    }
+}
+
+/// Where what `reference` names is served: where it would be moved to, or where it is, if that is at `home`.
+fn proxied_path(site: &Site, reference: &Reference, home: &url::Origin) -> Option<String> {
+    let url = url::Url::parse(&reference.url).ok()?;
+    match site
+        .rules
+        .verdict(&url, reference.kind, ReferenceSource::Site)
+    {
+        Verdict::Move(path) => Some(path),
+        Verdict::Leave(SkipReason::Own) if url.origin() == *home => {
+            Some(url[url::Position::BeforePath..url::Position::AfterQuery].to_owned())
+        }
+        Verdict::Leave(_) => None,
+    }
+}
+
+/// What the path of a moved resource looks like, where nothing else tells.
+fn kind_by_path(path: &str) -> Kind {
+    let name = path.rsplit('/').next().unwrap_or_default();
+    let extension = name.rsplit_once('.').map_or("", |(_, extension)| extension);
+    match extension.to_ascii_lowercase().as_str() {
+        "css" => Kind::Style,
+        "js" | "mjs" => Kind::Script,
+        "woff" | "woff2" | "ttf" | "otf" | "eot" => Kind::Font,
+        "mp4" | "webm" | "mp3" | "ogg" => Kind::Media,
+        _ => Kind::Image,
+    }
+}
+
+fn kind_of(headers: &http::HeaderMap) -> PageKind {
+    let kind = headers.get(header::CONTENT_TYPE);
+    let kind = kind.and_then(|kind| PageKind::from_content_type(kind.to_str().ok()?));
+    kind.unwrap_or(PageKind::Other)
+}

@@ -1,0 +1,136 @@
+//! What was here when it was looked for to be fetched ahead. Pages of one site name the same things, and to look for one of them takes
+//! longer than to rewrite what names it: so it is not looked for again at once.
+
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::time::Duration;
+
+use http::HeaderMap;
+use parking_lot::Mutex;
+use spdy_clock::Instant;
+
+use crate::expiring_map::ExpiringMap;
+use crate::request::forward_headers;
+use crate::request::proxy_request::ProxyRequest;
+
+/// For how long one is not looked for again.
+const SEEN_TTL: Duration = Duration::from_secs(1);
+/// Things of which that is remembered: some pages' worth, for some kinds of browsers where answers differ by that.
+const MAX_SEEN: usize = 16 * 1024;
+
+/// The things that are here, each by a number. Two of one number are taken for one: then the other may not be fetched ahead for a while.
+#[derive(Debug)]
+pub(crate) struct PrefetchSeen(Mutex<ExpiringMap<u64>>);
+
+/// Who looks for things.
+#[derive(Debug)]
+pub(crate) struct PrefetchContext {
+    /// Where he is.
+    place: DefaultHasher,
+    /// And who, by what he says of himself; which formats he takes for a thing is learned, and not among it.
+    himself: DefaultHasher,
+}
+
+/// The numbers of one thing: as everyone has it, and as he has it who looks.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct SeenKeys {
+    everyones: u64,
+    his: u64,
+}
+
+impl PrefetchContext {
+    /// Who asked for `wanted`, and says so much of himself.
+    pub(crate) fn of(wanted: &ProxyRequest, says: &HeaderMap) -> Self {
+        let mut place = DefaultHasher::new();
+        (&wanted.site.name, wanted.site.rules.tag()).hash(&mut place);
+        (
+            &wanted.authority,
+            forward_headers::scheme_of(wanted.arrival),
+        )
+            .hash(&mut place);
+        let mut himself = place.clone();
+        for (name, value) in says {
+            (name, value).hash(&mut himself);
+        }
+        Self { place, himself }
+    }
+
+    /// Those of what is at `path`, loaded as `load` tells.
+    pub(crate) fn numbers(&self, path: &str, load: &impl Hash) -> SeenKeys {
+        let number = |of: &DefaultHasher| {
+            let mut hasher = of.clone();
+            (path, load).hash(&mut hasher);
+            hasher.finish()
+        };
+        SeenKeys {
+            everyones: number(&self.place),
+            his: number(&self.himself),
+        }
+    }
+}
+
+impl PrefetchSeen {
+    pub(crate) fn new() -> Self {
+        Self(Mutex::new(nothing_yet()))
+    }
+
+    /// Whether the thing of these numbers was here a moment ago.
+    pub(crate) fn has(&self, numbers: SeenKeys, now: Instant) -> bool {
+        self.things(|things| things.has(&numbers.everyones, now) || things.has(&numbers.his, now))
+    }
+
+    /// The thing of these numbers is here, for who looks alone where `varies`.
+    pub(crate) fn note(&self, numbers: SeenKeys, varies: bool, now: Instant) {
+        let number = match varies {
+            true => numbers.his,
+            false => numbers.everyones,
+        };
+        self.things(|things| things.note(&number, now));
+    }
+
+    /// Some of it is not here any more.
+    pub(crate) fn clear(&self) {
+        self.things(|things| *things = nothing_yet());
+    }
+
+    fn things<T>(&self, ask: impl FnOnce(&mut ExpiringMap<u64>) -> T) -> T {
+        ask(&mut self.0.lock())
+    }
+}
+
+fn nothing_yet() -> ExpiringMap<u64> {
+    ExpiringMap::new(SEEN_TTL, MAX_SEEN)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const THING: SeenKeys = SeenKeys {
+        everyones: 1,
+        his: 2,
+    };
+
+    #[test]
+    fn seen_entry_expires_after_a_second_or_a_purge() {
+        let here = PrefetchSeen::new();
+        let at = |ms: u64| Instant::ZERO + Duration::from_millis(ms);
+        assert!(!here.has(THING, at(0)));
+        here.note(THING, false, at(0));
+        here.note(THING, false, at(900)); // it was not looked for anew
+        assert!(here.has(THING, at(999)));
+        assert!(!here.has(THING, at(1000)));
+        here.note(THING, false, at(2000));
+        here.clear();
+        assert!(!here.has(THING, at(2000)));
+    }
+
+    #[test]
+    fn varying_resource_is_seen_per_client_headers() {
+        let here = PrefetchSeen::new();
+        let others = SeenKeys { his: 3, ..THING };
+        here.note(THING, true, Instant::ZERO);
+        assert!(here.has(THING, Instant::ZERO) && !here.has(others, Instant::ZERO));
+        here.note(THING, false, Instant::ZERO);
+        assert!(here.has(others, Instant::ZERO));
+    }
+}

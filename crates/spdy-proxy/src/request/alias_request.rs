@@ -1,0 +1,138 @@
+//! A request under the name that some other host has here: whose it is, under which key it is kept, and what the host is sent.
+//!
+//! The host is one that its operator listed; the name stands for it and for nothing else (`spdy-rewrite/named_host.rs`). What is
+//! kept of it is kept apart from what is moved under the site's name: an answer may differ by who is said to ask.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use http::header::ORIGIN;
+use http::{Request, Uri, request};
+use spdy_cache::key::{Key, KeyParts};
+use spdy_rewrite::anonymous::{Load, UpstreamRequest};
+use spdy_rewrite::integrity;
+use spdy_rewrite::moved_url::ProxiedUrl;
+use spdy_rewrite::named_host::HostAlias;
+use spdy_rewrite::named_request;
+use spdy_rewrite::refusal::Refusal;
+
+use crate::body::content_coding::AcceptedCodings;
+use crate::request::proxy_request::{
+    ProxyRequest, RequestRejection, copy_conditions, request_target,
+};
+use crate::sites::site_table::Site;
+use crate::websocket::handshake;
+
+impl ProxyRequest {
+    /// Reads `asked`, which named `authority`, the name that `named` has.
+    ///
+    /// # Errors
+    ///
+    /// The rule that forbids it.
+    pub(crate) fn of_named(
+        site: Arc<Site>,
+        named: &HostAlias,
+        authority: String,
+        from: Option<IpAddr>,
+        mut asked: request::Parts,
+    ) -> Result<Self, RequestRejection> {
+        if handshake::is_wanted(&asked) {
+            return Err(Refusal::Upgrade.into());
+        }
+        let target = request_target(&asked);
+        let marked = integrity::strip_unrewritten_mark(target);
+        let (is_off, target) = (marked.is_some(), marked.unwrap_or(target).to_owned());
+        let arrival = asked.extensions.get().copied();
+        asked.extensions.clear();
+        let asked = Request::from_parts(asked, ());
+        let (moved, upstream) = opened(&site, named, &target, &asked)?;
+        let (mut ask, ()) = asked.into_parts();
+        let said = std::mem::replace(&mut ask.headers, upstream.headers);
+        ask.method = upstream.method;
+        copy_conditions(&said, &mut ask.headers);
+        let unusable = || RequestRejection::Target(moved.target().to_owned());
+        let uri: Result<Uri, _> = moved.url().as_str().parse();
+        ask.uri = uri.map_err(|_| unusable())?;
+        let key = key_of(&site, &moved, upstream.load, &ask, is_off).ok_or_else(unusable)?;
+        Ok(Self {
+            moved: Some((moved, upstream.load)),
+            site,
+            key,
+            ask,
+            from,
+            is_from_trusted: false, // another host receives no field of the client
+            arrival,
+            accepts: AcceptedCodings::of(&said),
+            has_content: false,
+            is_socket: false,
+            step: None,
+            is_off,
+            authority,
+            within: None,
+            said: Some(said),
+        })
+    }
+
+    /// Whether it is of a host that has a name of its own here.
+    #[must_use]
+    pub fn is_named(&self) -> bool {
+        self.moved
+            .as_ref()
+            .is_some_and(|(moved, _)| moved.is_named())
+    }
+}
+
+/// What is asked of the host for `target`.
+fn opened(
+    site: &Site,
+    named: &HostAlias,
+    target: &str,
+    asked: &Request<()>,
+) -> Result<(ProxiedUrl, UpstreamRequest), RequestRejection> {
+    let opened = site.rules.open_alias(named, target).and_then(|moved| {
+        let upstream = named_request::request(&site.rules, named, &moved, asked)?;
+        Ok((moved, upstream))
+    });
+    opened.map_err(
+        |why| match named_request::is_sent_on(&why, target, asked.headers()) {
+            true => RequestRejection::Elsewhere {
+                why,
+                to: format!("{}{target}", named.original_origin()),
+            },
+            false => why.into(),
+        },
+    )
+}
+
+/// Under which key the answer to `ask` is kept: whoever is said to ask may be answered otherwise, and so may who wants it otherwise,
+/// whether or not the host says so by Vary.
+fn key_of(
+    site: &Site,
+    moved: &ProxiedUrl,
+    load: Load,
+    ask: &request::Parts,
+    is_off: bool,
+) -> Option<Key> {
+    let tag = site.rules.tag();
+    let off = if is_off { "off " } else { "" };
+    let teller = ask.headers.get(ORIGIN).and_then(|it| it.to_str().ok());
+    let mut rules = match teller {
+        Some(origin) => format!("{off}{tag} named cors {origin}"),
+        None => format!("{off}{tag} named"),
+    };
+    for name in named_request::script_headers(moved, load) {
+        let said = ask.headers.get(name).and_then(|said| said.to_str().ok());
+        if let Some(said) = said.filter(|said| *said != "*/*") {
+            rules.extend([" ", name.as_str(), "=", said]);
+        }
+    }
+    let parts = KeyParts {
+        site: site.rules.site_origin(),
+        scheme: moved.scheme().name(),
+        host: moved.host(),
+        port: moved.port(),
+        target: moved.target(),
+        rules: &rules,
+    };
+    Key::new(&parts).ok()
+}

@@ -1,0 +1,91 @@
+//! What proxies in front of this one that the operator believes (`listen.trusted`) say of a request: who asked them, and how.
+//!
+//! ```text
+//!  client 203.0.113.7 ──TLS──▶ balancer 10.0.0.5 ──plain──▶ here
+//!                                X-Forwarded-For: 198.51.100.1, 203.0.113.7     read from its end: the last that is nobody of ours
+//!                                X-Forwarded-Proto: https
+//! ```
+//!
+//! What stands before the last address that is not believed is the client's own word, and goes no further.
+
+use std::net::IpAddr;
+
+use http::HeaderMap;
+use spdy_net::in_front::TrustedProxies;
+
+use crate::request::forward_headers::{FORWARDED_FOR, FORWARDED_PROTO};
+
+/// Who asked the one `in_front` at `from`, by `headers`.
+pub(crate) fn client(in_front: &TrustedProxies, from: IpAddr, headers: &HeaderMap) -> IpAddr {
+    let mut client = from;
+    let told = headers.get_all(FORWARDED_FOR).iter().rev();
+    let told = told.flat_map(|value| value.to_str().unwrap_or_default().rsplit(','));
+    for address in told.map(|text| text.trim().parse()) {
+        let Ok(address) = address else {
+            break; // whoever wrote this is the last who is known
+        };
+        client = address;
+        if !in_front.has(client) {
+            break;
+        }
+    }
+    client
+}
+
+/// Whether whoever is in front was asked over TLS; `None` if it does not say.
+pub(crate) fn is_secure(headers: &HeaderMap) -> Option<bool> {
+    let told = headers.get_all(FORWARDED_PROTO).iter().next_back()?;
+    match told.to_str().ok()?.rsplit(',').next()?.trim() {
+        "https" => Some(true),
+        "http" => Some(false),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use http::HeaderName;
+
+    use super::*;
+
+    fn fields(name: &HeaderName, values: &[&str]) -> HeaderMap {
+        let values = values.iter().map(|value| value.parse().expect("a value"));
+        values.map(|value| (name.clone(), value)).collect()
+    }
+
+    #[test]
+    fn client_is_the_last_untrusted_address() {
+        let texts = ["10.0.0.0/8", "2001:db8::/32", "192.0.2.1"].map(str::to_owned);
+        let in_front = TrustedProxies::read(&texts).expect("they are good");
+        let balancer: IpAddr = "10.0.0.5".parse().expect("an address");
+        for (told, want) in [
+            (&[][..], "10.0.0.5"),
+            (&["203.0.113.7"], "203.0.113.7"),
+            (&["198.51.100.1, 203.0.113.7"], "203.0.113.7"),
+            (&["198.51.100.1", "203.0.113.7,10.0.0.6"], "203.0.113.7"),
+            (&["203.0.113.7, 2001:db8::1, 192.0.2.1"], "203.0.113.7"),
+            (&["10.0.0.7, 10.0.0.6"], "10.0.0.7"),
+            (&["203.0.113.7, unknown, 10.0.0.6"], "10.0.0.6"),
+            (&["203.0.113.7, "], "10.0.0.5"),
+        ] {
+            let headers = fields(&FORWARDED_FOR, told);
+            let client = client(&in_front, balancer, &headers);
+            assert_eq!(client.to_string(), want, "{told:?}");
+        }
+    }
+
+    #[test]
+    fn last_forwarded_proto_wins() {
+        for (told, want) in [
+            (&["https"][..], Some(true)),
+            (&["http"], Some(false)),
+            (&["http, https"], Some(true)),
+            (&["https", "http"], Some(false)),
+            (&["ws"], None),
+            (&[], None),
+        ] {
+            let headers = fields(&FORWARDED_PROTO, told);
+            assert_eq!(is_secure(&headers), want, "{told:?}");
+        }
+    }
+}

@@ -1,0 +1,606 @@
+//! A request, as cache and origin see it: whose it is, under which key it is kept, and what of it the origin is sent.
+
+use std::borrow::Cow;
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use http::header::{self, HeaderName};
+use http::{HeaderMap, HeaderValue, Method, Request, StatusCode, Uri, request};
+use spdy::body::Body;
+use spdy_cache::key::{Key, KeyParts};
+use spdy_cache::stored::Stored;
+use spdy_net::expectation::expects_continue;
+use spdy_net::handler::RequestInfo;
+use spdy_rewrite::anonymous::{self, Load};
+use spdy_rewrite::guarded;
+use spdy_rewrite::integrity;
+use spdy_rewrite::kind::Kind;
+use spdy_rewrite::moved_url::ProxiedUrl;
+use spdy_rewrite::refusal::Refusal;
+
+use crate::body::content_coding::AcceptedCodings;
+use crate::config::websocket::WebSocketConfig;
+use crate::prefetch::limits::PrefetchStep;
+use crate::request::client_conditions::CACHE_REQUEST_FIELDS;
+use crate::request::forgeable_headers::{self, FromTrustedProxy};
+use crate::request::forward_headers;
+use crate::sites::page_policies::PagePolicy;
+use crate::sites::site_table::Site;
+use crate::telemetry::trace_context::SpanContext;
+use crate::upstream::client::OriginKind;
+use crate::websocket::handshake::{self, HandshakeError};
+
+/// A request as it came, with the key of what is kept for it. What an origin of the site's own is told beside is not in it yet:
+/// most requests are answered by what is kept, and nobody is told anything.
+#[derive(Debug)]
+pub struct IncomingRequest(ProxyRequest);
+
+/// What somebody wants.
+#[derive(Clone, Debug)]
+pub struct ProxyRequest {
+    /// In whose name.
+    pub site: Arc<Site>,
+    /// Whose it is; `None` if the site's own.
+    pub moved: Option<(ProxiedUrl, Load)>,
+    /// Under which it is kept.
+    pub key: Key,
+    /// The request for the origin, with what the client says to caches, of which another host is told nothing. Its URI is absolute.
+    pub ask: request::Parts,
+    /// Whose it is to answer for the work it makes: the client's address. Nothing for what is fetched ahead.
+    pub from: Option<IpAddr>,
+    /// A trusted proxy sent it (`listen.trusted`).
+    pub(crate) is_from_trusted: bool,
+    /// How it came, or what it is fetched ahead of; nothing where nobody tells.
+    pub arrival: Option<RequestInfo>,
+    /// The codings that the client takes.
+    pub accepts: AcceptedCodings,
+    /// It is a GET or HEAD with content: its target is not all that it asks by.
+    pub has_content: bool,
+    /// It is the handshake of a WebSocket.
+    pub is_socket: bool,
+    /// Where it stands if it is fetched before it is asked for; nothing for what a client asked for.
+    pub(crate) step: Option<PrefetchStep>,
+    /// The client wants it as its origin made it: it says so in its cookies, or a page that pins a sheet does in its URL.
+    pub is_off: bool,
+    /// The host that the client named.
+    pub authority: String,
+    /// Where it stands in its trace, or what it is fetched ahead of; nothing where there are no spans.
+    pub within: Option<SpanContext>,
+    /// What the client said, where the origin is not told.
+    pub(crate) said: Option<HeaderMap>,
+}
+
+/// Why a request is not passed on.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum RequestRejection {
+    /// A rule about moved resources.
+    #[error(transparent)]
+    Rule(#[from] Refusal),
+    /// The same, of what the page may load from its host: it is sent there.
+    #[error("{why}, so it is sent to {to}")]
+    Elsewhere {
+        /// The rule.
+        why: Refusal,
+        /// The thing in its own place.
+        to: String,
+    },
+    /// It passed here before.
+    #[error("the request came back to where it had passed")]
+    Loop,
+    /// Its target makes no URI, or no key.
+    #[error("the target {0:?} cannot be asked for")]
+    Target(String),
+    /// CONNECT and TRACE end here.
+    #[error("method {0}")]
+    Method(Method),
+    /// A WebSocket would begin with it (RFC 6455 §4.1), and the site lets none through. Its origin would only see a GET, and answer
+    /// with a page.
+    #[error("no WebSocket goes through to this site (websocket = false)")]
+    WebSocket,
+    /// It wants a WebSocket, and is no handshake for one.
+    #[error(transparent)]
+    Handshake(#[from] HandshakeError),
+}
+
+impl RequestRejection {
+    /// What the client is told.
+    #[must_use]
+    pub fn status(&self) -> StatusCode {
+        match self {
+            Self::Rule(refusal) => refusal.status(),
+            Self::Elsewhere { .. } => StatusCode::TEMPORARY_REDIRECT,
+            Self::Loop => StatusCode::LOOP_DETECTED,
+            Self::Handshake(HandshakeError::Version) => StatusCode::UPGRADE_REQUIRED,
+            Self::Target(_) | Self::Handshake(_) => StatusCode::BAD_REQUEST,
+            Self::Method(_) | Self::WebSocket => StatusCode::NOT_IMPLEMENTED,
+        }
+    }
+
+    /// What the client reads; nothing of the rules about what is moved, which are nobody's to try.
+    #[must_use]
+    pub fn told(&self) -> &'static str {
+        match self {
+            Self::Rule(_) | Self::Elsewhere { .. } => "",
+            Self::Loop => "the request came back to where it had passed\n",
+            Self::Target(_) => "want a target that begins with / and makes a URL\n",
+            Self::Method(_) => "CONNECT and TRACE go no further than here\n",
+            Self::WebSocket => "no WebSocket goes through to this site\n",
+            Self::Handshake(_) => "want a handshake of RFC 6455 for a WebSocket\n",
+        }
+    }
+
+    /// The label of its counter.
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Rule(refusal) | Self::Elsewhere { why: refusal, .. } => refusal.name(),
+            Self::Loop => "loop",
+            Self::Target(_) => "target",
+            Self::Method(_) => "method",
+            Self::WebSocket => "websocket",
+            Self::Handshake(_) => "handshake",
+        }
+    }
+}
+
+impl IncomingRequest {
+    /// Reads `asked`, which named `authority` and came from `from`.
+    ///
+    /// # Errors
+    ///
+    /// The rule that forbids it.
+    pub fn read(
+        site: Arc<Site>,
+        authority: String,
+        from: Option<IpAddr>,
+        asked: request::Parts,
+    ) -> Result<Self, RequestRejection> {
+        let named = site.named(&authority).cloned();
+        let wanted = match (named, site.rules.claims(request_target(&asked))) {
+            (Some(named), _) => ProxyRequest::of_named(site, &named, authority, from, asked)?,
+            (None, true) => ProxyRequest::of_others(site, authority, from, asked)?,
+            (None, false) => ProxyRequest::of_site(site, authority, from, asked)?,
+        };
+        Ok(Self(wanted))
+    }
+
+    /// What is wanted, though the origin may be told more ([`told`](Self::told)).
+    #[must_use]
+    pub fn so_far(&self) -> &ProxyRequest {
+        &self.0
+    }
+
+    /// The same at a place in a trace.
+    #[must_use]
+    pub fn within(mut self, context: Option<SpanContext>) -> Self {
+        self.0.within = context;
+        self
+    }
+
+    /// How many WebSockets there may be, if it wants one.
+    pub(crate) fn socket(&self) -> Option<WebSocketConfig> {
+        self.0.site.websocket.filter(|_| self.0.is_socket)
+    }
+
+    /// Whether it tells as it is whether `stored` is for it: what that varies on is not among what the origin is told beside.
+    #[must_use]
+    pub fn can_select_variant(&self, stored: &Stored) -> bool {
+        self.0.moved.is_some() || !stored.selecting_names().any(forward_headers::is_told)
+    }
+
+    /// What is wanted, with all that the origin is told: by which name and scheme the site was asked, by whom and through what.
+    ///
+    /// # Errors
+    ///
+    /// It makes no URI.
+    pub fn told(self) -> Result<ProxyRequest, RequestRejection> {
+        let Self(mut wanted) = self;
+        if wanted.moved.is_some() {
+            return Ok(wanted); // others are told nothing more
+        }
+        let (ask, site, authority) = (&mut wanted.ask, &wanted.site, &wanted.authority);
+        let target = request_target(ask);
+        let target = integrity::strip_unrewritten_mark(target).unwrap_or(target);
+        let uri = site.own(authority, target);
+        ask.uri = uri.map_err(|_| RequestRejection::Target(target.to_owned()))?;
+        ask.headers.remove(header::HOST);
+        if let Some(host) = site.kept_host(authority) {
+            ask.headers.insert(header::HOST, host);
+        }
+        let (from, is_from_trusted) = (wanted.from, wanted.is_from_trusted);
+        forgeable_headers::remove_forgeable(&mut ask.headers, &ask.method, from, is_from_trusted);
+        forward_headers::set_forwarded_headers(&mut ask.headers, from, wanted.arrival, authority);
+        forward_headers::append_via_and_cdn_loop(&mut ask.headers, ask.version, &site.name);
+        if let Some(left) = forward_headers::max_forwards(&ask.method, &ask.headers) {
+            let left = left.saturating_sub(1).into();
+            ask.headers.insert(header::MAX_FORWARDS, left);
+        }
+        Ok(wanted)
+    }
+}
+
+/// Path and query.
+pub(crate) fn request_target(asked: &request::Parts) -> &str {
+    let target = asked.uri.path_and_query();
+    target.map_or("/", |target| target.as_str())
+}
+
+impl ProxyRequest {
+    /// Reads `asked`, which named `authority`, with all that the origin is told.
+    ///
+    /// # Errors
+    ///
+    /// The rule that forbids it.
+    pub fn read(
+        site: Arc<Site>,
+        authority: String,
+        asked: request::Parts,
+    ) -> Result<Self, RequestRejection> {
+        IncomingRequest::read(site, authority, None, asked)?.told()
+    }
+
+    /// Something of the site's own, as the cache sees it.
+    fn of_site(
+        site: Arc<Site>,
+        authority: String,
+        from: Option<IpAddr>,
+        asked: request::Parts,
+    ) -> Result<Self, RequestRejection> {
+        if matches!(asked.method, Method::CONNECT | Method::TRACE) {
+            return Err(RequestRejection::Method(asked.method));
+        }
+        if forward_headers::has_looped(&asked.headers, &site.name) {
+            return Err(RequestRejection::Loop);
+        }
+        let target = request_target(&asked);
+        let unusable = || RequestRejection::Target(target.to_owned());
+        let is_of_web = matches!(asked.uri.scheme_str(), None | Some("http" | "https"));
+        let is_rooted = match target {
+            "*" => asked.method == Method::OPTIONS,
+            target => target.starts_with('/'),
+        };
+        if !is_of_web || !is_rooted {
+            return Err(unusable());
+        }
+        let arrival = asked.extensions.get().copied();
+        let is_from_trusted = asked.extensions.get::<FromTrustedProxy>().is_some();
+        let is_socket = handshake::is_wanted(&asked);
+        if is_socket {
+            site.websocket.ok_or(RequestRejection::WebSocket)?;
+            handshake::check(&asked, arrival)?;
+        }
+        let marked = integrity::strip_unrewritten_mark(target);
+        let is_off = marked.is_some() || is_off(&asked.headers);
+        // Not rewritten, but still of this configuration: another, with another secret, may share a tier under the same name.
+        let rules = match is_off {
+            true => Cow::Owned(["off ", site.rules.tag()].concat()),
+            false => Cow::Borrowed(site.rules.tag()),
+        };
+        // The origin hears by which name and scheme it was asked, and may answer by that: to redirect, at the least.
+        let rules = match forward_headers::is_forwarded_origin(
+            site.rules.site_origin(),
+            &authority,
+            arrival,
+        ) {
+            true => rules,
+            false => Cow::Owned(
+                [
+                    &rules,
+                    " ",
+                    forward_headers::scheme_of(arrival),
+                    "://",
+                    &authority,
+                ]
+                .concat(),
+            ),
+        };
+        let (scheme, _, port) = site.origin();
+        let key = KeyParts {
+            site: site.rules.site_origin(),
+            scheme,
+            host: &lower_case(site.asked_host(&authority)),
+            port,
+            target: marked.unwrap_or(target),
+            rules: &rules,
+        };
+        let key = Key::new(&key).map_err(|_| unusable())?;
+        let mut ask = asked;
+        ask.extensions.clear();
+        forward_headers::remove_hop_by_hop(&mut ask.headers);
+        let accepts = AcceptedCodings::of(&ask.headers);
+        let accepted = HeaderValue::from_static(accepts.told());
+        ask.headers.insert(header::ACCEPT_ENCODING, accepted);
+        Ok(Self {
+            site,
+            moved: None,
+            key,
+            ask,
+            from,
+            is_from_trusted,
+            arrival,
+            accepts,
+            has_content: false,
+            is_socket,
+            step: None,
+            is_off,
+            authority,
+            within: None,
+            said: None,
+        })
+    }
+
+    fn of_others(
+        site: Arc<Site>,
+        authority: String,
+        from: Option<IpAddr>,
+        mut asked: request::Parts,
+    ) -> Result<Self, RequestRejection> {
+        let target = request_target(&asked);
+        let is_script = anonymous::is_script(&asked.headers);
+        let opened = site.rules.open(target);
+        let opened = opened.map_err(|why| match why.place(is_script) {
+            // Browsers keep pages and sheets of before it was so; and what is moved names more by relative URLs.
+            Some(to) if anonymous::is_subresource_load(&asked.headers) => {
+                let to = to.to_owned();
+                RequestRejection::Elsewhere { why, to }
+            }
+            _ => why.into(),
+        })?;
+        let guarded = site.pages.guarded(&site.rules, opened.url());
+        let moved = opened.clone().without(guarded);
+        let referer = asked.headers.get(header::REFERER);
+        if referer.is_some_and(|page| page.to_str().is_ok_and(|page| site.pages.is_quiet(page))) {
+            asked.headers.remove(header::REFERER);
+        }
+        let arrival = asked.extensions.get().copied();
+        asked.extensions.clear();
+        let asked = Request::from_parts(asked, ());
+        let upstream = anonymous::request(&site.rules, &moved, &asked).map_err(|why| {
+            let why = match why {
+                Refusal::KindNotListed { kind, host } if guarded.has(kind) => {
+                    Refusal::Guarded { host }
+                }
+                why => why,
+            };
+            let is_sent_on = match why {
+                Refusal::CrossSite => anonymous::is_sent_on(&opened, asked.headers()),
+                Refusal::Guarded { .. } => true,
+                // It stands beside something that is moved, which loads it relative to its own URL.
+                Refusal::KindNotListed { kind, .. } => kind != Kind::Script && opened.is_listed(),
+                _ => false,
+            };
+            match is_sent_on {
+                true => {
+                    let to = moved.url().to_string();
+                    RequestRejection::Elsewhere { why, to }
+                }
+                false => why.into(),
+            }
+        })?;
+        let (mut ask, ()) = asked.into_parts();
+        let said = std::mem::replace(&mut ask.headers, upstream.headers);
+        ask.method = upstream.method;
+        copy_conditions(&said, &mut ask.headers);
+        let (key, uri) = Self::place_of(&site, &moved, upstream.load)?;
+        ask.uri = uri;
+        Ok(Self {
+            site,
+            moved: Some((moved, upstream.load)),
+            key,
+            ask,
+            from,
+            is_from_trusted: false, // another host receives no field of the client
+            arrival,
+            accepts: AcceptedCodings::of(&said),
+            has_content: false,
+            is_socket: false,
+            step: None,
+            is_off: false,
+            authority,
+            within: None,
+            said: Some(said),
+        })
+    }
+
+    /// The same for where a moved resource was found to be.
+    ///
+    /// # Errors
+    ///
+    /// It makes no URI.
+    pub fn follow(&self, moved: ProxiedUrl, load: Load) -> Result<Self, RequestRejection> {
+        let (key, uri) = Self::place_of(&self.site, &moved, load)?;
+        let mut next = self.clone();
+        (next.key, next.ask.uri, next.moved) = (key, uri, Some((moved, load)));
+        Ok(next)
+    }
+
+    fn place_of(
+        site: &Site,
+        moved: &ProxiedUrl,
+        load: Load,
+    ) -> Result<(Key, Uri), RequestRejection> {
+        let unusable = || RequestRejection::Target(moved.target().to_owned());
+        let uri = moved.url().as_str().parse().map_err(|_| unusable())?;
+        // A page may read what it loads with CORS; whether it may was asked with an Origin, and is kept apart.
+        let rules = match load.sends_origin() {
+            true => format!("{} cors", site.rules.tag()),
+            false => site.rules.tag().to_owned(),
+        };
+        let key = KeyParts {
+            site: site.rules.site_origin(),
+            scheme: moved.scheme().name(),
+            host: moved.host(),
+            port: moved.port(),
+            target: moved.target(),
+            rules: &rules,
+        };
+        Ok((Key::new(&key).map_err(|_| unusable())?, uri))
+    }
+
+    /// Whose it is.
+    #[must_use]
+    pub fn whose(&self) -> OriginKind {
+        match self.moved {
+            Some(_) => OriginKind::Others,
+            None => OriginKind::Site,
+        }
+    }
+
+    /// The URL in its own place; the site's own is by the first of its names.
+    #[must_use]
+    pub fn url(&self) -> Option<url::Url> {
+        match &self.moved {
+            Some((moved, _)) => Some(moved.url().clone()),
+            None => {
+                let target = self.ask.uri.path_and_query()?;
+                // Not joined: a path that begins with two slashes would name a host.
+                url::Url::parse(&format!("{}{target}", self.site.rules.site_origin())).ok()
+            }
+        }
+    }
+
+    /// The same by the name and the scheme that the client has it by: from there its browser reads what stands in it.
+    #[must_use]
+    pub fn client_url(&self) -> Option<url::Url> {
+        if self.moved.is_some() {
+            return self.url();
+        }
+        let home = client_origin_text(&self.site, self.arrival, &self.authority)?;
+        let target = self.ask.uri.path_and_query()?;
+        url::Url::parse(&format!("{home}{target}")).ok()
+    }
+
+    /// The origin that the client asked for it: the site, by one of its names and either scheme.
+    #[must_use]
+    pub fn home(&self) -> Option<url::Origin> {
+        home(&self.site, self.arrival, &self.authority)
+    }
+
+    /// Leads redirects to the origin's own name, and to the site over `http`, to where the client has the site from.
+    pub(crate) fn relocate(&self, headers: &mut HeaderMap) {
+        let home = client_origin_text(&self.site, self.arrival, &self.authority);
+        let home = home.unwrap_or(Cow::Borrowed(self.site.rules.site_origin()));
+        self.site
+            .relocate(&home, self.client_url().as_ref(), headers);
+    }
+
+    /// What the answer says in `headers` that goes for what is asked for after it; `None` if it is no page of the site's own.
+    pub(crate) fn page_policy(&self, headers: &HeaderMap) -> Option<PagePolicy> {
+        if self.moved.is_some() || !guarded::is_document(headers) {
+            return None; // most answers
+        }
+        Some(PagePolicy::by_head(
+            &self.site.rules,
+            &self.client_url()?,
+            headers,
+        ))
+    }
+
+    /// The answer goes out, and says this.
+    pub(crate) fn learn(&self, said: Option<PagePolicy>) {
+        if let Some(said) = said {
+            self.site.pages.learn(|| self.client_url(), said);
+        }
+    }
+
+    /// What the client said, whatever of it the origin is told.
+    #[must_use]
+    pub fn said(&self) -> &HeaderMap {
+        self.said.as_ref().unwrap_or(&self.ask.headers)
+    }
+
+    /// Whether the client sends `body` only after a 100 (Continue) response (RFC 9110 §10.1.1).
+    pub(crate) fn holds_back(&self, body: &Body) -> bool {
+        expects_continue(self.said()) && !http_body::Body::is_end_stream(body)
+    }
+
+    /// What it is for, if the client says so.
+    #[must_use]
+    pub fn kind(&self) -> Option<Kind> {
+        match self.said().get("sec-fetch-dest")?.as_bytes() {
+            b"style" => Some(Kind::Style),
+            b"script" => Some(Kind::Script),
+            b"font" => Some(Kind::Font),
+            b"image" => Some(Kind::Image),
+            b"audio" | b"video" | b"track" => Some(Kind::Media),
+            b"iframe" | b"frame" if self.is_named() => Some(Kind::Document),
+            _ => None,
+        }
+    }
+
+    /// Of what the client said of itself, what it will say again for what the answer names.
+    #[must_use]
+    pub fn subresource_headers(&self) -> HeaderMap {
+        let said = self.said();
+        let mut told = HeaderMap::new();
+        for name in [
+            "accept-encoding",
+            "accept-language",
+            "user-agent",
+            "sec-fetch-dest",
+        ] {
+            if let Some(value) = said.get(name) {
+                told.insert(HeaderName::from_static(name), value.clone());
+            }
+        }
+        told
+    }
+}
+
+/// Adds to `headers`, written anew for another host, what of `said` is the cache's to judge.
+pub(crate) fn copy_conditions(said: &HeaderMap, headers: &mut HeaderMap) {
+    for name in CACHE_REQUEST_FIELDS {
+        for value in said.get_all(&name) {
+            headers.append(name.clone(), value.clone());
+        }
+    }
+}
+
+/// The origin that a client has `site` from which came by `arrival` and named `authority`.
+pub(crate) fn home(
+    site: &Site,
+    arrival: Option<RequestInfo>,
+    authority: &str,
+) -> Option<url::Origin> {
+    let scheme = match arrival {
+        Some(_) => forward_headers::scheme_of(arrival),
+        None => site.rules.site().scheme(),
+    };
+    let home = url::Url::parse(&format!("{scheme}://{authority}/"));
+    home.ok().map(|home| home.origin())
+}
+
+/// The same as text, as most ask: without reading it.
+pub(crate) fn client_origin_text<'s>(
+    site: &'s Site,
+    arrival: Option<RequestInfo>,
+    authority: &str,
+) -> Option<Cow<'s, str>> {
+    let public = site.rules.site_origin();
+    match forward_headers::is_forwarded_origin(public, authority, arrival) {
+        true => Some(Cow::Borrowed(public)),
+        false => Some(Cow::Owned(
+            home(site, arrival, authority)?.ascii_serialization(),
+        )),
+    }
+}
+
+fn lower_case(host: &str) -> Cow<'_, str> {
+    match host.bytes().any(|byte| byte.is_ascii_uppercase()) {
+        true => Cow::Owned(host.to_ascii_lowercase()),
+        false => Cow::Borrowed(host),
+    }
+}
+
+/// The cookie by which somebody who looks for a fault has a page as its origin made it, whole and unmoved.
+const REWRITING_OFF_COOKIE: &[u8] = b"spdy=off";
+
+/// Whether the client wants nothing rewritten.
+#[must_use]
+pub fn is_off(headers: &HeaderMap) -> bool {
+    headers
+        .get_all(header::COOKIE)
+        .iter()
+        .flat_map(|cookies| cookies.as_bytes().split(|byte| *byte == b';'))
+        .any(|cookie| cookie.trim_ascii() == REWRITING_OFF_COOKIE)
+}

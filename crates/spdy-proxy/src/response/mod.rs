@@ -1,0 +1,5 @@
+//! Responses made here: from the cache, errors, `Server-Timing`, and the BREACH guard.
+
+pub(crate) mod breach_guard;
+pub(crate) mod respond;
+pub mod server_timing;

@@ -1,0 +1,414 @@
+//! What a client gets: an answer that is kept, one that is still coming, or word that there is none.
+
+use std::borrow::Cow;
+use std::ops::Range;
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use http::{HeaderMap, HeaderValue, Method, Response, StatusCode, header, response};
+use spdy::body::Body;
+use spdy::runtime::SharedRuntime;
+use spdy_cache::answer::{self, Payload, age_value};
+use spdy_cache::body::Body as KeptBody;
+use spdy_cache::cache_status::CacheStatus;
+use spdy_cache::policy::Policy;
+use spdy_cache::stored::Stored;
+use spdy_rewrite::hygiene;
+use spdy_rewrite::moved_url::ProxiedUrl;
+use spdy_rewrite::refusal::Refusal;
+use spdy_rewrite::rewritten;
+use url::Url;
+
+use crate::body::content_coding::Coding;
+use crate::body::encoded_body::{encoded, is_compressible};
+use crate::body::range_body::part_of;
+use crate::body::shared_body::SharedBody;
+use crate::body::stored_body::{self, BodyPart};
+use crate::cache::encoded_bodies::{EncodedBodies, EncodedLookup};
+use crate::cache::public_response::{PublicPage, is_html, is_public};
+use crate::fetch::redirect_chain::RedirectChain;
+use crate::request::forward_headers::{self, PROXY_STATUS};
+use crate::request::proxy_request::{ProxyRequest, RequestRejection};
+use crate::response::breach_guard;
+use crate::rewrite::response_rewriter;
+use crate::telemetry::counters::Outcome;
+use crate::upstream::error::UpstreamError;
+use crate::websocket::handshake::{self, HandshakeError};
+
+/// A moved answer that was good for whoever had it fetched, judged for `wanted`.
+pub(crate) enum StoredCheck {
+    /// It may have it.
+    Good,
+    /// It gets this.
+    Other(Box<Response<Body>>),
+}
+
+/// Judges what is kept of another host anew: a page may show what it may not read, and what a redirect led to is what each host on the way
+/// lets it be, by what pages have said since.
+pub(crate) fn judge(wanted: &ProxyRequest, stored: &Stored) -> StoredCheck {
+    let Some((moved, load)) = &wanted.moved else {
+        return StoredCheck::Good;
+    };
+    let (site, load) = (&wanted.site, *load);
+    let rules = &site.rules;
+    let hops = RedirectChain::of_note(stored.note());
+    let guarded = |url: &Url| site.pages.guarded(rules, url);
+    let led = match hops.is_empty() {
+        true => Some(Cow::Borrowed(moved)), // most
+        false => moved.led(rules, load, &hops, guarded).map(Cow::Owned),
+    };
+    let Some(led) = led else {
+        let answer = match load.is_subresource {
+            true => hygiene::SanitizedResponse::Direct(moved.url().to_string()),
+            false => hygiene::SanitizedResponse::Refuse(Refusal::Location),
+        };
+        return StoredCheck::Other(Box::new(from_sanitized(moved, answer)));
+    };
+    match hygiene::judge(rules, &led, load, stored.status(), stored.headers()) {
+        hygiene::SanitizedResponse::Serve(_) => StoredCheck::Good,
+        other => StoredCheck::Other(Box::new(from_sanitized(moved, other))),
+    }
+}
+
+/// The answer that says why a moved resource is not served.
+pub(crate) fn from_sanitized(
+    moved: &ProxiedUrl,
+    answer: hygiene::SanitizedResponse,
+) -> Response<Body> {
+    match answer {
+        hygiene::SanitizedResponse::Serve(headers) => {
+            let mut response = plain(StatusCode::OK, "");
+            *response.headers_mut() = headers;
+            response
+        }
+        hygiene::SanitizedResponse::Bare(status) => plain(status, ""),
+        // To the page a name is of another origin.
+        hygiene::SanitizedResponse::Direct(location) if moved.is_named() => {
+            marked(redirect_cross_origin(&location), Outcome::REDIRECTED)
+        }
+        hygiene::SanitizedResponse::Direct(location) => {
+            marked(direct(&location), Outcome::REDIRECTED)
+        }
+        hygiene::SanitizedResponse::Refuse(refusal) => {
+            marked(refused(&refusal.into()), Outcome::REFUSED)
+        }
+    }
+}
+
+/// Says what became of the request, for logs and counters; whoever says it first knows best.
+pub(crate) fn marked(mut response: Response<Body>, outcome: Outcome) -> Response<Body> {
+    if response.extensions().get::<Outcome>().is_none() {
+        response.extensions_mut().insert(outcome);
+    }
+    response
+}
+
+/// Sends the client to the host itself.
+pub(crate) fn direct(location: &str) -> Response<Body> {
+    let mut response = plain(StatusCode::TEMPORARY_REDIRECT, "");
+    match HeaderValue::try_from(location) {
+        Ok(location) => _ = response.headers_mut().insert(header::LOCATION, location),
+        Err(_) => *response.status_mut() = StatusCode::NOT_FOUND,
+    }
+    response
+}
+
+/// Says what of the site's own cannot be asked for, and of what is moved nothing but that it is refused: why is in the log.
+pub(crate) fn refused(why: &RequestRejection) -> Response<Body> {
+    match why {
+        RequestRejection::Elsewhere { to, .. } => {
+            marked(redirect_cross_origin(to), Outcome::REDIRECTED)
+        }
+        RequestRejection::Handshake(HandshakeError::Version) => websocket_version(why),
+        why => {
+            let mut response = plain(why.status(), why.told());
+            if response.status() == StatusCode::METHOD_NOT_ALLOWED {
+                let allowed = HeaderValue::from_static("GET, HEAD");
+                response.headers_mut().insert(header::ALLOW, allowed);
+            }
+            response
+        }
+    }
+}
+
+/// For who asks what may be asked, and that nobody behind this one is (RFC 9110 §7.6.2).
+pub(crate) fn options() -> Response<Body> {
+    let mut response = plain(StatusCode::NO_CONTENT, "");
+    let allowed = "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS";
+    let headers = response.headers_mut();
+    headers.insert(header::ALLOW, HeaderValue::from_static(allowed));
+    response
+}
+
+/// Says which version of the protocol is spoken (RFC 6455 §4.4), and that it wants an upgrade (RFC 9110 §15.5.22).
+fn websocket_version(why: &RequestRejection) -> Response<Body> {
+    let mut response = plain(why.status(), "");
+    let headers = response.headers_mut();
+    let version = HeaderValue::from_static(handshake::VERSION);
+    headers.insert(header::SEC_WEBSOCKET_VERSION, version);
+    handshake::announce(headers);
+    response
+}
+
+/// Sends the page of another origin to the host itself. What it reads must be open to it at each hop (Fetch, *CORS check*), and an
+/// embedder policy asks the same of what it does not.
+fn redirect_cross_origin(location: &str) -> Response<Body> {
+    let mut response = direct(location);
+    let headers = response.headers_mut();
+    let everyone = HeaderValue::from_static("*");
+    headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, everyone);
+    let shared = HeaderValue::from_static("cross-origin");
+    headers.insert(hygiene::CROSS_ORIGIN_RESOURCE_POLICY, shared);
+    response
+}
+
+/// The response to `wanted` when its origin could not be contacted, or did not respond. A page that loads another host's resource is
+/// redirected to that host, so the browser gets what it would have got without the accelerator.
+pub(crate) fn for_upstream_error(wanted: &ProxyRequest, error: &UpstreamError) -> Response<Body> {
+    let moved = wanted.moved.as_ref();
+    match moved.filter(|(_, load)| error.allows_redirect(*load)) {
+        Some((moved, _)) => {
+            let to = hygiene::SanitizedResponse::Direct(moved.url().to_string());
+            let mut response = from_sanitized(moved, to);
+            let headers = response.headers_mut();
+            headers.insert(PROXY_STATUS, error.proxy_status());
+            response
+        }
+        None => marked(unreachable(error), Outcome::UNREACHABLE),
+    }
+}
+
+/// What a client is told of an origin that could not be asked.
+pub(crate) fn unreachable(error: &UpstreamError) -> Response<Body> {
+    let is_busy = error.limit().is_some() || matches!(error, UpstreamError::Overloaded(_));
+    let text = match error.status() {
+        _ if error.limit().is_some() => "too many wait for the origin; try again soon\n",
+        _ if is_busy => "the origin has too much to do; try again soon\n",
+        StatusCode::GATEWAY_TIMEOUT => "the origin does not answer in time\n",
+        StatusCode::SERVICE_UNAVAILABLE => "the origin failed too often; try again soon\n",
+        _ if error.is_too_large() => "the origin answers with too large a head\n",
+        _ if error.is_malformed_response() => "the origin gave no answer of HTTP, or half of one\n",
+        _ => "the origin cannot be asked\n",
+    };
+    let mut response = plain(error.status(), text);
+    let headers = response.headers_mut();
+    if is_busy {
+        headers.insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
+    }
+    headers.insert(PROXY_STATUS, error.proxy_status());
+    response
+}
+
+/// An answer of the accelerator's own.
+pub(crate) fn plain(status: StatusCode, text: &'static str) -> Response<Body> {
+    let mut response = Response::new(Body::from(text));
+    *response.status_mut() = status;
+    let headers = response.headers_mut();
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    if !text.is_empty() {
+        let kind = HeaderValue::from_static("text/plain; charset=utf-8");
+        headers.insert(header::CONTENT_TYPE, kind);
+    }
+    response
+}
+
+/// What codes kept bodies, and who runs that beside.
+pub(crate) type EncodingContext<'a> = (&'a Arc<EncodedBodies>, &'a SharedRuntime);
+
+/// The answer to `wanted` from what is kept whole.
+pub(crate) fn of_kept(
+    policy: &Policy,
+    wanted: &ProxyRequest,
+    stored: &Stored,
+    body: &KeptBody,
+    coder: EncodingContext<'_>,
+    now: SystemTime,
+    status: &CacheStatus,
+) -> Response<Body> {
+    let answer = answer::answer(policy, stored, &wanted.ask, body.len(), now);
+    let (mut head, payload) = (answer.head, answer.body);
+    let is_not_modified = head.status == StatusCode::NOT_MODIFIED;
+    let is_codable = || may_code(stored.status(), stored.served(), Some(body.len()));
+    // By what the whole has: a 304 has no more of that than what tells which it is.
+    let is_coded_for_some =
+        stored.judged(is_codable) && !breach_guard::is_stored_per_client(wanted, stored);
+    // A part says what the whole would vary on (RFC 9110 §15.3.7); that there is no such part says nothing.
+    let is_part_of_coded = is_coded_for_some && head.status == StatusCode::PARTIAL_CONTENT;
+    let is_whole = is_not_modified || head.status == stored.status();
+    let is_coded_for_some = is_coded_for_some && is_whole;
+    let coding = wanted.accepts.shortest();
+    let body = match payload {
+        Payload::None => {
+            if is_coded_for_some && coding != Coding::Identity {
+                match is_not_modified {
+                    true => forward_headers::weaken_etag(&mut head.headers),
+                    false => set_content_encoding(&mut head, coding, None),
+                }
+            }
+            Body::empty()
+        }
+        Payload::Whole if is_coded_for_some && coding != Coding::Identity => {
+            let (encodings, runtime) = coder;
+            match encodings.of(&wanted.key, body, coding, runtime) {
+                EncodedLookup::Whole(coded) => {
+                    set_content_encoding(&mut head, coding, Some(coded.len()));
+                    stored_body::whole(&coded)
+                }
+                EncodedLookup::Coming(coded) => {
+                    set_content_encoding(&mut head, coding, None);
+                    coded
+                }
+                EncodedLookup::Not => stored_body::whole(body),
+            }
+        }
+        Payload::Whole => stored_body::whole(body),
+        Payload::Range(range) => stored_body::range(body, range),
+        Payload::Multipart { parts, end } => {
+            let parts = parts.into_iter();
+            let parts =
+                parts.flat_map(|(before, range)| [BodyPart::Text(before), BodyPart::Range(range)]);
+            stored_body::parts(body, parts.chain([BodyPart::Text(end)]))
+        }
+    };
+    if is_coded_for_some || is_part_of_coded {
+        forward_headers::add_vary(&mut head.headers, "accept-encoding");
+    }
+    status.append_to(&mut head.headers);
+    mark_public(stored, &mut head);
+    Response::from_parts(head, body)
+}
+
+/// Marks `head`, the response from `stored`, if it is a public page, so that its view is counted.
+fn mark_public(stored: &Stored, head: &mut response::Parts) {
+    if is_html(stored.served()) && is_public(stored) {
+        head.extensions.insert(PublicPage);
+    }
+}
+
+/// The answer to `wanted` while it is still coming; `None` if its beginning is gone. `own` is the whole head for the one whose
+/// request brought it: others do not see what is for him alone.
+pub(crate) fn from_shared_body(
+    policy: &Policy,
+    wanted: &ProxyRequest,
+    stored: &Stored,
+    own: Option<&HeaderMap>,
+    recording: &SharedBody,
+    now: SystemTime,
+    status: &CacheStatus,
+) -> Option<Response<Body>> {
+    // Whether the client has it already needs no length.
+    let known = answer::answer(policy, stored, &wanted.ask, 0, now);
+    if known.head.status == StatusCode::NOT_MODIFIED {
+        let mut head = known.head;
+        let is_codable = may_code(stored.status(), stored.served(), recording.announced())
+            && !breach_guard::is_stored_per_client(wanted, stored);
+        if is_codable {
+            if wanted.accepts.quickest() != Coding::Identity {
+                forward_headers::weaken_etag(&mut head.headers);
+            }
+            forward_headers::add_vary(&mut head.headers, "accept-encoding");
+        }
+        if let Some(own) = own {
+            add_private_fields(&mut head.headers, stored, own);
+        }
+        status.append_to(&mut head.headers);
+        mark_public(stored, &mut head);
+        return Some(Response::from_parts(head, Body::empty()));
+    }
+    let (mut head, ()) = Response::new(()).into_parts();
+    mark_public(stored, &mut head);
+    head.status = stored.status();
+    head.headers = own.unwrap_or(stored.served()).clone();
+    head.headers.insert(header::AGE, age_value(stored.age(now)));
+    let mut body = recording.read()?;
+    let is_for_all = !breach_guard::is_stored_per_client(wanted, stored);
+    if let Some((headers, range)) = part(policy, wanted, &head, recording, now) {
+        (head.status, head.headers) = (StatusCode::PARTIAL_CONTENT, headers);
+        body = part_of(body, range);
+        if is_for_all && may_code(stored.status(), stored.served(), recording.announced()) {
+            forward_headers::add_vary(&mut head.headers, "accept-encoding");
+        }
+    }
+    Some(coming(wanted, head, body, is_for_all, status))
+}
+
+/// The part that is wanted of what is coming, and its fields; `None` if it is the whole, or how long that will be is not known.
+pub(crate) fn part(
+    policy: &Policy,
+    wanted: &ProxyRequest,
+    head: &response::Parts,
+    recording: &SharedBody,
+    now: SystemTime,
+) -> Option<(HeaderMap, Range<u64>)> {
+    let len = recording
+        .announced()
+        .filter(|_| head.status == StatusCode::OK)?;
+    answer::part(policy, &head.headers, &wanted.ask, len, now)
+}
+
+/// Gives the one who asked what the origin told him of the fields that nobody else is to see.
+pub(crate) fn add_private_fields(headers: &mut HeaderMap, stored: &Stored, told: &HeaderMap) {
+    for name in stored.control().withheld() {
+        // It may be listed twice.
+        if !headers.contains_key(name) {
+            let values = told.get_all(name).into_iter().cloned();
+            headers.extend(values.map(|value| (name.clone(), value)));
+        }
+    }
+}
+
+/// An answer whose body comes piece by piece, under a coding if it may have one: if it `is_for_all`, or its origin takes that upon itself.
+pub(crate) fn coming(
+    wanted: &ProxyRequest,
+    mut head: response::Parts,
+    body: Body,
+    is_for_all: bool,
+    status: &CacheStatus,
+) -> Response<Body> {
+    let len = head.headers.get(header::CONTENT_LENGTH);
+    let len = len.and_then(|len| len.to_str().ok()?.parse().ok());
+    let is_coded_for_some = is_for_all && may_code(head.status, &head.headers, len);
+    let body = match wanted.accepts.quickest() {
+        _ if !is_coded_for_some => body,
+        Coding::Identity => body,
+        coding if wanted.ask.method == Method::HEAD => {
+            set_content_encoding(&mut head, coding, None);
+            body
+        }
+        coding => {
+            set_content_encoding(&mut head, coding, None);
+            encoded(body, coding)
+        }
+    };
+    if is_coded_for_some {
+        forward_headers::add_vary(&mut head.headers, "accept-encoding");
+    }
+    status.append_to(&mut head.headers);
+    Response::from_parts(head, body)
+}
+
+/// Whether a body of `len` bytes goes out under a coding to those who take one: whoever gets it without is told so, too.
+fn may_code(status: StatusCode, headers: &HeaderMap, len: Option<u64>) -> bool {
+    response_rewriter::is_shown(status)
+        && status != StatusCode::PARTIAL_CONTENT
+        && is_compressible(headers, len)
+        && !rewritten::has_no_transform(headers)
+}
+
+fn set_content_encoding(head: &mut response::Parts, coding: Coding, len: Option<u64>) {
+    let headers = &mut head.headers;
+    headers.insert(
+        header::CONTENT_ENCODING,
+        HeaderValue::from_static(coding.name()),
+    );
+    headers.remove(header::ACCEPT_RANGES);
+    // They are of the bytes without it (RFC 9530 §2, §3).
+    for digest in ["content-digest", "repr-digest", "digest", "content-md5"] {
+        headers.remove(digest);
+    }
+    match len {
+        Some(len) => headers.insert(header::CONTENT_LENGTH, len.into()),
+        None => headers.remove(header::CONTENT_LENGTH),
+    };
+    forward_headers::weaken_etag(headers);
+}

@@ -1,0 +1,124 @@
+//! A page's text as it comes: rewritten; or only judged, where its rules are tried ([`dry_run`](spdy_rewrite::config::Config::dry_run)), and
+//! every byte goes on as it came.
+
+use bytes::Bytes;
+use spdy_rewrite::html::HtmlRewriter;
+use spdy_rewrite::page_report::PageReport;
+use spdy_rewrite::reference::Reference;
+
+use crate::body::content_coding::{CodingError, Decoder};
+
+/// A page on its way.
+#[derive(Debug)]
+pub(crate) struct PageRewriter {
+    /// Until it has ended, or cannot be read any more.
+    reading: Option<(Decoder, Box<HtmlRewriter>)>,
+    links: Vec<Reference>,
+    is_tried: bool,
+}
+
+impl PageRewriter {
+    /// One whose bytes `decoder` makes text of; its head names `links`.
+    pub(crate) fn new(decoder: Decoder, page: HtmlRewriter, links: Vec<Reference>) -> Self {
+        Self {
+            reading: Some((decoder, Box::new(page))),
+            links,
+            is_tried: false,
+        }
+    }
+
+    /// The same, but its bytes go on as they come.
+    pub(crate) fn tried(self) -> Self {
+        Self {
+            is_tried: true,
+            ..self
+        }
+    }
+
+    /// Whether its bytes go on as they come.
+    pub(crate) fn is_tried(&self) -> bool {
+        self.is_tried
+    }
+
+    /// Bytes to [`write`](Self::write) at a time, so that what comes out stays small.
+    pub(crate) fn sip(&self) -> usize {
+        let decoder = self.reading.as_ref().map(|(decoder, _)| decoder);
+        decoder.map_or(usize::MAX, Decoder::sip)
+    }
+
+    /// Bytes to write at a time until something comes of them; `None` where that may be any amount.
+    pub(crate) fn first_sip(&self) -> Option<usize> {
+        let (decoder, _) = self.reading.as_ref()?;
+        decoder.first_sip()
+    }
+
+    /// What goes on for `piece`.
+    pub(crate) fn write(&mut self, piece: Bytes) -> Result<Bytes, CodingError> {
+        let text = self.rewrite(&piece);
+        if !self.is_tried {
+            return text;
+        }
+        if let Err(error) = text {
+            tracing::debug!(%error, "a page cannot be judged");
+            self.reading = None;
+        }
+        Ok(piece)
+    }
+
+    /// Whether text is held that [`flush`](Self::flush) would give.
+    pub(crate) fn is_waiting(&self) -> bool {
+        !self.is_tried
+            && self
+                .reading
+                .as_ref()
+                .is_some_and(|(_, page)| page.is_waiting())
+    }
+
+    /// What need not wait for more, since no more comes for now.
+    pub(crate) fn flush(&mut self) -> Bytes {
+        let mut out = Vec::new();
+        if self.is_waiting()
+            && let Some((_, page)) = &mut self.reading
+        {
+            page.flush(&mut out);
+        }
+        out.into()
+    }
+
+    fn rewrite(&mut self, piece: &[u8]) -> Result<Bytes, CodingError> {
+        let mut out = Vec::new();
+        if let Some((decoder, page)) = &mut self.reading {
+            page.write(&decoder.write(piece)?, &mut out);
+        }
+        Ok(out.into())
+    }
+
+    /// What is left at the end, and what became of it, or would have; nothing of one that could not be read, and was only tried.
+    pub(crate) fn finish(&mut self) -> Result<(Bytes, Option<PageReport>), CodingError> {
+        let Some((decoder, mut page)) = self.reading.take() else {
+            return Ok((Bytes::new(), None));
+        };
+        let mut out = Vec::new();
+        match decoder.finish() {
+            Ok(rest) => page.write(&rest, &mut out),
+            Err(_) if self.is_tried => return Ok((Bytes::new(), None)),
+            Err(error) => return Err(error),
+        }
+        self.links.append(&mut page.take_references());
+        let mut report = page.end(&mut out);
+        self.links.append(&mut report.take_references());
+        if self.is_tried {
+            out.clear();
+        }
+        Ok((out.into(), Some(report)))
+    }
+
+    /// What was named since this was last asked.
+    pub(crate) fn take_references(&mut self) -> Vec<Reference> {
+        let mut all = std::mem::take(&mut self.links);
+        if let Some((_, page)) = &mut self.reading {
+            all.append(&mut page.take_references());
+        }
+        all
+    }
+}

@@ -1,0 +1,327 @@
+//! What becomes of an answer on its way: pages and sheets have their references moved, everything else passes.
+//!
+//! ```text
+//! origin's bytes ── coding undone ──▶ text ── html.rs, css.rs of spdy-rewrite ──▶ what is kept and served
+//!                                              └─ what they name ──▶ fetched ahead (prefetch/prefetcher.rs), hinted (prefetch/page_resources.rs)
+//! ```
+//!
+//! A page streams (`rewrite/page_rewriter.rs`); a sheet is rewritten when its last byte has come, or as much of it as may be held (`rewrite/stylesheet_rewriter.rs`).
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::{HeaderMap, Method, StatusCode, header};
+use spdy_rewrite::csp::Policies;
+use spdy_rewrite::css::StylesheetContext;
+use spdy_rewrite::guarded;
+use spdy_rewrite::html::HtmlRewriter;
+use spdy_rewrite::kind::Kind as MovedKind;
+use spdy_rewrite::page_head::{self, PageHead};
+use spdy_rewrite::page_report::{PageReport, PageSkipReason};
+use spdy_rewrite::reference::Reference;
+use spdy_rewrite::rewritten;
+use spdy_rewrite::seen::SiteFacts;
+
+use crate::body::content_coding::{Coding, CodingError, Decoder};
+use crate::request::forward_headers;
+use crate::request::proxy_request::ProxyRequest;
+use crate::rewrite::page_rewriter::PageRewriter;
+use crate::rewrite::stylesheet_index::StylesheetResult;
+use crate::rewrite::stylesheet_rewriter::StylesheetRewriter;
+
+/// The most text that a page or a sheet may decode to, bytes.
+const MAX_TEXT_BYTES: usize = 64 * 1024 * 1024;
+
+/// What is to be done to a body.
+#[derive(Debug)]
+pub enum RewritePlan {
+    /// Nothing.
+    Pass,
+    /// Nothing, though it is a page of the site's own, and why.
+    Left(PageSkipReason),
+    /// Nothing, though it is a page of the site's own: its rules are only tried, and this would be its head.
+    Tried(Box<PageHead>),
+    /// It is a page of the site's own, or of a host that has a name here, with this head.
+    Page(Box<PageHead>),
+    /// It is a sheet, the site's own or one that was moved.
+    Sheet(Box<StylesheetContext>),
+}
+
+/// What is to be done to the answer to `asked`, which came from `at` (the same, unless redirects were followed), and how its
+/// head is told from then on, by what was `seen` of the site: `served` is changed in place.
+///
+/// The site's own sheets are rewritten for all of its pages, those too that are passed on as they are, and so the policies of these say
+/// where things were moved to. `no-transform` is no objection: it speaks of the content (RFC 9110 §7.7), which stays, and with the policy
+/// as it came the page would lack what its sheets name.
+#[must_use]
+pub fn work(
+    asked: &ProxyRequest,
+    at: &ProxyRequest,
+    status: StatusCode,
+    served: &mut HeaderMap,
+    seen: Option<&dyn SiteFacts>,
+) -> RewritePlan {
+    let work = plan_body(asked, at, status, served, seen);
+    let is_touched = !asked.is_off && !asked.site.rules.is_dry_run();
+    if matches!(work, RewritePlan::Pass | RewritePlan::Left(_))
+        && is_touched
+        && asked.moved.is_none()
+        && guarded::is_document(served)
+        && let Some(url) = at.client_url()
+    {
+        Policies::rewrite_head(&asked.site.rules, &url, served);
+    }
+    work
+}
+
+/// What is to be done to a body; the head is changed if anything is.
+fn plan_body(
+    asked: &ProxyRequest,
+    at: &ProxyRequest,
+    status: StatusCode,
+    served: &mut HeaderMap,
+    seen: Option<&dyn SiteFacts>,
+) -> RewritePlan {
+    let rules = &asked.site.rules;
+    let is_candidate = is_shown(status)
+        && !asked.is_off
+        && matches!(asked.ask.method, Method::GET | Method::HEAD | Method::POST);
+    if !is_candidate {
+        return RewritePlan::Pass;
+    }
+    if let Some(why) = left(served) {
+        let is_page = essence(served) == "text/html" && asked.moved.is_none();
+        return match is_page {
+            true => RewritePlan::Left(why),
+            false => RewritePlan::Pass,
+        };
+    }
+    let Some(url) = at.client_url() else {
+        return RewritePlan::Pass;
+    };
+    match (essence(served).as_str(), &asked.moved, &at.moved) {
+        ("text/html", None, None) => {
+            let mut head = served.clone();
+            remove_content_coding(&mut head);
+            let page = PageHead::rewrite_with_facts(rules, &url, status, &mut head, false, seen);
+            if let Some(why) = page.left {
+                return RewritePlan::Left(why);
+            }
+            if rules.is_dry_run() {
+                return RewritePlan::Tried(Box::new(page));
+            }
+            *served = head;
+            RewritePlan::Page(Box::new(page))
+        }
+        ("text/html", Some((moved, _)), Some(_)) if moved.kinds().has(MovedKind::Document) => {
+            let mut head = served.clone();
+            remove_content_coding(&mut head);
+            let page = PageHead::rewrite_alias(rules, moved, status, &mut head);
+            if page.left.is_some() {
+                return RewritePlan::Pass;
+            }
+            *served = head;
+            RewritePlan::Page(Box::new(page))
+        }
+        ("text/css", ..) if status != StatusCode::OK => RewritePlan::Pass,
+        ("text/css", None, None) if !rules.is_dry_run() => {
+            remove_content_coding(served);
+            rewritten::amend(rules, served, true);
+            RewritePlan::Sheet(Box::new(StylesheetContext::own(&url)))
+        }
+        ("text/css", Some((moved, _)), Some((last, _))) => {
+            remove_content_coding(served);
+            rewritten::amend(rules, served, true);
+            RewritePlan::Sheet(Box::new(StylesheetContext::moved(rules, moved, last)))
+        }
+        _ => RewritePlan::Pass,
+    }
+}
+
+/// Whether browsers show what comes with this status: an answer, or a page that tells of an error.
+#[must_use]
+pub(crate) fn is_shown(status: StatusCode) -> bool {
+    let is_empty = matches!(status, StatusCode::NO_CONTENT | StatusCode::RESET_CONTENT);
+    let is_error = status.is_client_error() || status.is_server_error();
+    status.is_success() && !is_empty || is_error
+}
+
+/// Whether a moved answer is a sheet that may not be rewritten, or not read: what it names from the root of its host would lead to the
+/// site's.
+#[must_use]
+pub fn is_unrewritable_stylesheet(status: StatusCode, served: &HeaderMap) -> bool {
+    status == StatusCode::OK && essence(served) == "text/css" && left(served).is_some()
+}
+
+/// Why what has these fields is passed on as it is, whatever it is.
+fn left(headers: &HeaderMap) -> Option<PageSkipReason> {
+    if headers.contains_key(header::CONTENT_RANGE) {
+        Some(PageSkipReason::Partial)
+    } else if rewritten::has_no_transform(headers) {
+        Some(PageSkipReason::NoTransform)
+    } else if Coding::of(headers).is_none() {
+        Some(PageSkipReason::Coded)
+    } else {
+        None
+    }
+}
+
+/// The body goes out without its coding, and perhaps under another.
+fn remove_content_coding(headers: &mut HeaderMap) {
+    headers.remove(header::CONTENT_ENCODING);
+    forward_headers::remove_vary(headers, "accept-encoding");
+}
+
+fn essence(headers: &HeaderMap) -> String {
+    let kind = headers.get(header::CONTENT_TYPE);
+    let kind = kind.and_then(|kind| kind.to_str().ok()).unwrap_or_default();
+    let essence = kind.split(';').next().unwrap_or_default();
+    essence.trim().to_ascii_lowercase()
+}
+
+impl RewritePlan {
+    /// Whether the body goes as it came.
+    #[must_use]
+    pub fn passes(&self) -> bool {
+        matches!(self, Self::Pass | Self::Left(_) | Self::Tried(_))
+    }
+}
+
+/// Does the work, piece by piece.
+#[derive(Debug)]
+pub struct ResponseRewriter(RewriterKind);
+
+#[derive(Debug)]
+enum RewriterKind {
+    Pass,
+    Page(PageRewriter),
+    Sheet(StylesheetRewriter),
+}
+
+impl ResponseRewriter {
+    /// For the answer to `asked` whose head the origin told as `told`; `seen` is what was seen of the site.
+    #[must_use]
+    pub fn new(
+        work: RewritePlan,
+        asked: &ProxyRequest,
+        told: &HeaderMap,
+        seen: Option<Arc<dyn SiteFacts>>,
+    ) -> Self {
+        let coding = Coding::of(told).unwrap_or(Coding::Identity);
+        let rules = &asked.site.rules;
+        let page = |head: PageHead, url| {
+            let links = head.references.clone();
+            let decoder = Decoder::new(coding, MAX_TEXT_BYTES);
+            PageRewriter::new(decoder, HtmlRewriter::new(rules, url, head, seen), links)
+        };
+        Self(match (work, asked.client_url()) {
+            (RewritePlan::Page(head), Some(url)) => RewriterKind::Page(page(*head, &url)),
+            (RewritePlan::Tried(head), Some(url)) => RewriterKind::Page(page(*head, &url).tried()),
+            (RewritePlan::Sheet(sheet), _) => {
+                let kind = told.get(header::CONTENT_TYPE);
+                let kind = kind.and_then(|kind| kind.to_str().ok()).unwrap_or_default();
+                let decoder = Decoder::new(coding, MAX_TEXT_BYTES);
+                let charset = page_head::charset(kind);
+                RewriterKind::Sheet(StylesheetRewriter::new(decoder, rules, sheet, charset))
+            }
+            _ => RewriterKind::Pass,
+        })
+    }
+
+    /// What it is that is rewritten, if anything is.
+    #[must_use]
+    pub(crate) fn kind(&self) -> Option<&'static str> {
+        match &self.0 {
+            RewriterKind::Pass => None,
+            RewriterKind::Page(page) if page.is_tried() => None,
+            RewriterKind::Page(_) => Some("page"),
+            RewriterKind::Sheet(_) => Some("sheet"),
+        }
+    }
+
+    /// Bytes to [`write`](Self::write) at a time, so that what comes out stays small.
+    #[must_use]
+    pub fn sip(&self) -> usize {
+        match &self.0 {
+            RewriterKind::Pass => usize::MAX,
+            RewriterKind::Page(page) => page.sip(),
+            RewriterKind::Sheet(sheet) => sheet.sip(),
+        }
+    }
+
+    /// Bytes to write at a time until something comes of them; `None` where nothing comes before the end, or nobody knows how much.
+    pub(crate) fn first_sip(&self) -> Option<usize> {
+        match &self.0 {
+            RewriterKind::Pass => Some(usize::MAX),
+            RewriterKind::Page(page) => page.first_sip(),
+            RewriterKind::Sheet(_) => None,
+        }
+    }
+
+    /// What `piece` becomes.
+    ///
+    /// # Errors
+    ///
+    /// [`CodingError`]: it is not what it was announced to be.
+    pub fn write(&mut self, piece: Bytes) -> Result<Bytes, CodingError> {
+        match &mut self.0 {
+            RewriterKind::Pass => Ok(piece),
+            RewriterKind::Page(page) => page.write(piece),
+            RewriterKind::Sheet(sheet) => sheet.write(&piece),
+        }
+    }
+
+    /// Whether bytes are held that [`flush`](Self::flush) would give: those of a page whose encoding is not known yet. A sheet waits for its
+    /// end, since no browser applies the beginning of one.
+    pub(crate) fn is_waiting(&self) -> bool {
+        matches!(&self.0, RewriterKind::Page(page) if page.is_waiting())
+    }
+
+    /// What need not wait for more, since no more comes for now.
+    pub(crate) fn flush(&mut self) -> Bytes {
+        match &mut self.0 {
+            RewriterKind::Page(page) => page.flush(),
+            RewriterKind::Pass | RewriterKind::Sheet(_) => Bytes::new(),
+        }
+    }
+
+    /// What is left at the end, and what became of a page.
+    ///
+    /// # Errors
+    ///
+    /// [`CodingError`]: it ended too early.
+    pub fn finish(&mut self) -> Result<(Bytes, Option<PageReport>), CodingError> {
+        match &mut self.0 {
+            RewriterKind::Pass => Ok((Bytes::new(), None)),
+            RewriterKind::Page(page) => page.finish(),
+            RewriterKind::Sheet(sheet) => Ok((sheet.finish()?, None)),
+        }
+    }
+
+    /// Whether the body goes as it came.
+    pub(crate) fn passes(&self) -> bool {
+        self.tries() || matches!(self.0, RewriterKind::Pass)
+    }
+
+    /// Whether it is looked at all the same, to tell what would become of it.
+    pub(crate) fn tries(&self) -> bool {
+        matches!(&self.0, RewriterKind::Page(page) if page.is_tried())
+    }
+
+    /// What became of a sheet, once it has come to its end.
+    pub(crate) fn take_became(&mut self) -> Option<StylesheetResult> {
+        match &mut self.0 {
+            RewriterKind::Sheet(sheet) => sheet.take_became(),
+            RewriterKind::Pass | RewriterKind::Page(_) => None,
+        }
+    }
+
+    /// What was named since this was last asked.
+    pub fn take_references(&mut self) -> Vec<Reference> {
+        match &mut self.0 {
+            RewriterKind::Pass => Vec::new(),
+            RewriterKind::Sheet(sheet) => sheet.take_references(),
+            RewriterKind::Page(page) => page.take_references(),
+        }
+    }
+}

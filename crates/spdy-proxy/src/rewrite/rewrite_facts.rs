@@ -1,0 +1,415 @@
+//! Records the facts that a stored page was rewritten with, beside its text and the rules. It is rewritten again when more is known.
+//!
+//! ```text
+//!  a page pins a sheet, and what is served of that is not known yet ──▶ the sheet stays, and the page is kept with a note of it
+//!  the sheet was fetched ──▶ the next request for the page gets the whole from its origin, once, and the page is rewritten
+//!  the page is stale ──────▶ the same, in place of a condition that a 304 would answer
+//! ```
+//!
+//! The note has a line for each fact: `pin URL ANSWER METADATA` and `connect ORIGIN`. A fact that is no longer known changes nothing: what
+//! was written by it is still right.
+
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::Arc;
+use std::time::Duration;
+
+use http::{HeaderMap, Method, Response, header};
+use parking_lot::Mutex;
+use spdy_cache::control::RequestControl;
+use spdy_cache::key::Key;
+use spdy_cache::storable::may_store;
+use spdy_cache::stored::Stored;
+use spdy_clock::Instant;
+use spdy_rewrite::integrity::IntegrityState;
+use spdy_rewrite::kind::Kind;
+use spdy_rewrite::reference::Reference;
+use spdy_rewrite::referrer::ReferrerScope;
+use spdy_rewrite::rewritten;
+use spdy_rewrite::seen::SiteFacts;
+use spdy_rewrite::verdict::SkipReason;
+use url::Url;
+
+use crate::expiring_map::ExpiringMap;
+use crate::proxy::Proxy;
+use crate::request::proxy_request::ProxyRequest;
+use crate::rewrite::stylesheet_index::SiteObservations;
+
+/// Pinned sheets of a page that are noted with it.
+const MAX_PINS: usize = 64;
+/// Hosts that a page hints to connect to and that are noted with it.
+const MAX_PRECONNECTS: usize = 16;
+/// The longest line that is noted, bytes.
+const MAX_LINE_BYTES: usize = 1024;
+/// For how long a page is not fetched again for the same facts where that changed nothing: its origin failed, or the answer is not kept.
+const REFETCH_INTERVAL: Duration = Duration::from_secs(60);
+/// Pages of which that is remembered.
+const MAX_PAGES: usize = 4096;
+
+/// The words of a note.
+const PIN: &str = "pin";
+const CONNECT: &str = "connect";
+const UNKNOWN: &str = "unknown";
+const UNTOUCHED: &str = "untouched";
+const CSP_GUARDED: &str = "guarded";
+
+/// The facts of one page.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub(crate) struct RewriteFacts {
+    pins: Vec<PinnedStylesheet>,
+    /// Origins of which it was not known that all the page names there is moved.
+    connects: Vec<String>,
+}
+
+/// A sheet that the page pins.
+#[derive(Clone, Debug, Eq, PartialEq)]
+struct PinnedStylesheet {
+    url: String,
+    metadata: String,
+    /// The word for what was known of it: one of those above, or the hash of what is served.
+    answer: String,
+}
+
+impl PinnedStylesheet {
+    fn line(&self) -> String {
+        [PIN, &self.url, &self.answer, &self.metadata].join(" ")
+    }
+}
+
+impl RewriteFacts {
+    /// The page pins the sheet at `url` by `metadata`, of which this is known; as one that is not moved if it is guarded.
+    pub(crate) fn pin(
+        &mut self,
+        url: &Url,
+        metadata: &str,
+        known: &IntegrityState,
+        is_guarded: bool,
+    ) {
+        let words: Vec<&str> = metadata.split_ascii_whitespace().collect();
+        let pin = PinnedStylesheet {
+            url: url[..url::Position::AfterQuery].to_owned(),
+            metadata: words.join(" "),
+            answer: answer(known, is_guarded).to_owned(),
+        };
+        let is_it =
+            |other: &PinnedStylesheet| other.url == pin.url && other.metadata == pin.metadata;
+        let is_new = !self.pins.iter().any(is_it);
+        if is_new && self.pins.len() < MAX_PINS && pin.line().len() <= MAX_LINE_BYTES {
+            self.pins.push(pin);
+        }
+    }
+
+    /// The page hints to connect to `origin`, and it is not known that it need not.
+    pub(crate) fn connect(&mut self, origin: String) {
+        let is_new = !self.connects.contains(&origin);
+        if is_new && self.connects.len() < MAX_PRECONNECTS && origin.len() <= MAX_LINE_BYTES {
+            self.connects.push(origin);
+        }
+    }
+
+    /// The lines of a note, each with a line feed before it.
+    pub(crate) fn lines(&self) -> String {
+        let pins = self.pins.iter().map(PinnedStylesheet::line);
+        let connects = self
+            .connects
+            .iter()
+            .map(|origin| [CONNECT, origin].join(" "));
+        pins.chain(connects)
+            .flat_map(|line| ["\n".to_owned(), line])
+            .collect()
+    }
+
+    /// Those lines of a note, which follow its first.
+    pub(crate) fn note_lines(note: &[u8]) -> &[u8] {
+        let end = note.iter().position(|byte| *byte == b'\n');
+        end.map_or(&[], |end| &note[end..])
+    }
+
+    /// Reads a note; a line without a fact is ignored.
+    fn of_note(note: &[u8]) -> Self {
+        let mut made_by = Self::default();
+        let lines = std::str::from_utf8(Self::note_lines(note)).unwrap_or_default();
+        for line in lines.lines() {
+            let mut words = line.splitn(4, ' ');
+            match (words.next(), words.next(), words.next(), words.next()) {
+                (Some(PIN), Some(url), Some(answer), Some(metadata)) => {
+                    made_by.pins.push(PinnedStylesheet {
+                        url: url.to_owned(),
+                        metadata: metadata.to_owned(),
+                        answer: answer.to_owned(),
+                    });
+                }
+                (Some(CONNECT), Some(origin), None, None) => {
+                    made_by.connects.push(origin.to_owned());
+                }
+                _ => {}
+            }
+        }
+        made_by
+    }
+
+    /// The number of what is known by now, if the page would be rewritten otherwise by it; what only spares a connection counts if it
+    /// `is_stale`.
+    fn would_change(&self, seen: &SiteObservations, is_stale: bool) -> Option<u64> {
+        let mut facts = DefaultHasher::new();
+        let mut changes = false;
+        for pin in &self.pins {
+            let Ok(url) = Url::parse(&pin.url) else {
+                continue;
+            };
+            let (known, is_guarded) = seen.known(&url, &pin.metadata);
+            let answer = answer(&known, is_guarded);
+            changes |= answer != UNKNOWN && answer != pin.answer;
+            answer.hash(&mut facts);
+        }
+        for origin in self.connects.iter().filter(|_| is_stale) {
+            let url = Url::parse(origin).ok();
+            let goes = url.and_then(|url| seen.all_moved(&url)) == Some(true);
+            changes |= goes;
+            goes.hash(&mut facts);
+        }
+        changes.then(|| facts.finish())
+    }
+
+    /// Gives the ETag of a page that was rewritten by more than its text and the rules a mark of that.
+    fn mark(&self, headers: &mut HeaderMap) {
+        let is_known = |pin: &&PinnedStylesheet| pin.answer != UNKNOWN;
+        let known: Vec<String> = self
+            .pins
+            .iter()
+            .filter(is_known)
+            .map(PinnedStylesheet::line)
+            .collect();
+        if !known.is_empty() {
+            rewritten::add_facts_to_etag(headers, known.join("\n").as_bytes());
+        }
+    }
+
+    /// The sheets of which nothing is known.
+    fn unknown(&self) -> impl Iterator<Item = Reference> {
+        let unknown = self.pins.iter().filter(|pin| pin.answer == UNKNOWN);
+        unknown.map(|pin| Reference {
+            url: pin.url.clone(),
+            kind: Kind::Style,
+            // No browser takes a pinned sheet of another host otherwise.
+            by_cors: true,
+            unhintable: true,
+            is_candidate: false,
+            tells: ReferrerScope::Everyone,
+            outcome: Err(SkipReason::Integrity),
+        })
+    }
+}
+
+fn answer(known: &IntegrityState, is_guarded: bool) -> &str {
+    match known {
+        _ if is_guarded => CSP_GUARDED,
+        IntegrityState::Unknown => UNKNOWN,
+        IntegrityState::Untouched => UNTOUCHED,
+        IntegrityState::Rewritten(hash) => hash,
+    }
+}
+
+fn has_pins(lines: &[u8]) -> bool {
+    let mut lines = lines.split(|byte| *byte == b'\n');
+    lines.any(|line| line.starts_with(PIN.as_bytes()))
+}
+
+/// Gives the ETag in `headers`, of a page that is kept with `note`, a mark of what it was rewritten by.
+pub(crate) fn mark(note: &[u8], headers: &mut HeaderMap) {
+    if !RewriteFacts::note_lines(note).is_empty() {
+        RewriteFacts::of_note(note).mark(headers);
+    }
+}
+
+/// Pages that are fetched again, and the number of what was known then.
+#[derive(Debug)]
+pub(crate) struct RefetchHistory(Mutex<ExpiringMap<Key, u64>>);
+
+impl Default for RefetchHistory {
+    fn default() -> Self {
+        Self(Mutex::new(ExpiringMap::new(REFETCH_INTERVAL, MAX_PAGES)))
+    }
+}
+
+impl RefetchHistory {
+    fn has(&self, key: &Key, facts: u64, now: Instant) -> bool {
+        let mut pages = self.0.lock();
+        pages.get(key, now) == Some(&facts)
+    }
+
+    /// Whether that is new.
+    fn note(&self, key: &Key, facts: u64, now: Instant) -> bool {
+        let mut pages = self.0.lock();
+        let is_new = pages.get(key, now) != Some(&facts);
+        pages.put(key, facts, now);
+        is_new
+    }
+}
+
+impl Proxy {
+    /// The number of the facts known now, if the page `stored` must be fetched again to be rewritten with them.
+    fn changed_facts(
+        self: &Arc<Self>,
+        wanted: &ProxyRequest,
+        stored: &Stored,
+        is_stale: bool,
+    ) -> Option<u64> {
+        let lines = RewriteFacts::note_lines(stored.note());
+        if lines.is_empty() || !is_stale && !has_pins(lines) {
+            return None; // most answers
+        }
+        let parts = &wanted.ask;
+        let is_whole = parts.method == Method::GET && !parts.headers.contains_key(header::RANGE);
+        if !is_whole || RequestControl::of_request(&parts.headers).only_if_cached {
+            return None;
+        }
+        let made_by = RewriteFacts::of_note(stored.note());
+        let facts = made_by.would_change(&self.seen_of(wanted), is_stale)?;
+        // A response to a request with cookies may not be stored, so fetching it would be useless.
+        let mut head = Response::new(()).into_parts().0;
+        (head.status, head.headers) = (stored.status(), stored.headers().clone());
+        let policy = self.policy(wanted.whose());
+        let is_kept = may_store(policy, parts, &head, stored.times()).is_ok();
+        is_kept.then_some(facts)
+    }
+
+    /// Whether `stored`, which is fresh for `wanted`, must be fetched again, since more facts are known than when it was rewritten.
+    pub(crate) fn is_outdated(self: &Arc<Self>, wanted: &ProxyRequest, stored: &Stored) -> bool {
+        let facts = self.changed_facts(wanted, stored, false);
+        let now = self.runtime.now();
+        facts.is_some_and(|facts| !self.rewritten_again.has(&wanted.key, facts, now))
+    }
+
+    /// Like [`is_outdated`](Self::is_outdated), but true for one request only, until more is known or a minute has passed.
+    pub(crate) fn begins_again(
+        self: &Arc<Self>,
+        wanted: &ProxyRequest,
+        stored: &Stored,
+        is_stale: bool,
+    ) -> bool {
+        let facts = self.changed_facts(wanted, stored, is_stale);
+        let now = self.runtime.now();
+        facts.is_some_and(|facts| self.rewritten_again.note(&wanted.key, facts, now))
+    }
+
+    /// The facts about the site, for the request `wanted`.
+    pub(crate) fn seen_of(self: &Arc<Self>, wanted: &ProxyRequest) -> SiteObservations {
+        SiteObservations::new(self, wanted)
+    }
+
+    /// Fetches ahead the sheets that a page pins which is kept with `note`, and of which nothing is known.
+    pub(crate) fn prefetch_pinned(self: &Arc<Self>, wanted: &ProxyRequest, note: &[u8]) {
+        if RewriteFacts::note_lines(note).is_empty() {
+            return;
+        }
+        let unknown: Vec<Reference> = RewriteFacts::of_note(note).unknown().collect();
+        if unknown.is_empty() {
+            return;
+        }
+        let budget = self.ahead.budget(wanted);
+        let mut looked_for = unknown.len();
+        self.look_ahead(wanted, &budget, &mut looked_for, &unknown);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::request::test_key::key;
+
+    fn url(at: usize) -> Url {
+        Url::parse(&format!("https://cdn.test/{at}.css?v#f")).expect("a URL")
+    }
+
+    #[test]
+    fn note_round_trips() {
+        let mut made_by = RewriteFacts::default();
+        made_by.pin(
+            &url(1),
+            " sha256-AA\n sha512-BB ",
+            &IntegrityState::Unknown,
+            false,
+        );
+        made_by.pin(
+            &url(2),
+            "sha256-AA",
+            &IntegrityState::Rewritten("sha256-CC".to_owned()),
+            false,
+        );
+        made_by.pin(&url(3), "sha256-AA", &IntegrityState::Untouched, true);
+        made_by.pin(
+            &url(1),
+            "sha256-AA sha512-BB",
+            &IntegrityState::Untouched,
+            false,
+        );
+        made_by.connect("https://cdn.test".to_owned());
+        made_by.connect("https://cdn.test".to_owned());
+        let lines = made_by.lines();
+        assert_eq!(
+            lines,
+            "\npin https://cdn.test/1.css?v unknown sha256-AA sha512-BB\
+             \npin https://cdn.test/2.css?v sha256-CC sha256-AA\
+             \npin https://cdn.test/3.css?v guarded sha256-AA\
+             \nconnect https://cdn.test"
+        );
+        let note = ["page quiet 0", &lines].concat();
+        assert_eq!(RewriteFacts::of_note(note.as_bytes()), made_by);
+        assert_eq!(RewriteFacts::note_lines(note.as_bytes()), lines.as_bytes());
+        let unknown: Vec<String> = made_by.unknown().map(|it| it.url).collect();
+        assert_eq!(unknown, ["https://cdn.test/1.css?v"]);
+        for nothing in [
+            "",
+            "page",
+            "page\npin\npin a\nconnect\nconnect a b\n",
+            "page\n\u{0}",
+        ] {
+            assert_eq!(
+                RewriteFacts::of_note(nothing.as_bytes()),
+                RewriteFacts::default(),
+                "{nothing:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn note_lines_and_bytes_are_limited() {
+        let mut made_by = RewriteFacts::default();
+        for at in 0..=MAX_PINS {
+            made_by.pin(&url(at), "sha256-AA", &IntegrityState::Unknown, false);
+            made_by.connect(format!("https://{at}.test"));
+        }
+        assert_eq!(
+            (made_by.pins.len(), made_by.connects.len()),
+            (MAX_PINS, MAX_PRECONNECTS)
+        );
+        let mut long = RewriteFacts::default();
+        let beside = "pin https://cdn.test/1.css?v unknown ".len();
+        for (bytes, count) in [
+            (MAX_LINE_BYTES - beside + 1, 0),
+            (MAX_LINE_BYTES - beside, 1),
+        ] {
+            long.pin(&url(1), &"x".repeat(bytes), &IntegrityState::Unknown, false);
+            assert_eq!(long.pins.len(), count);
+        }
+        long.connect("x".repeat(MAX_LINE_BYTES + 1));
+        assert!(long.connects.is_empty());
+    }
+
+    #[test]
+    fn page_is_refetched_once_per_minute_for_same_facts() {
+        let pages = RefetchHistory::default();
+        let at = |seconds| Instant::ZERO + Duration::from_secs(seconds);
+        assert!(!pages.has(&key("/"), 1, at(0)));
+        assert!(pages.note(&key("/"), 1, at(0)));
+        assert!(!pages.note(&key("/"), 1, at(1)) && pages.has(&key("/"), 1, at(1)));
+        assert!(pages.note(&key("/other"), 1, at(1)));
+        assert!(pages.note(&key("/"), 2, at(2)), "more is known");
+        assert!(!pages.has(&key("/"), 1, at(2)));
+        assert!(pages.note(&key("/"), 2, at(61)), "a minute has passed");
+        for at_page in 0..MAX_PAGES {
+            pages.note(&key(&format!("/{at_page}")), 1, at(62));
+        }
+        assert!(!pages.has(&key("/"), 2, at(62)), "one too many");
+    }
+}

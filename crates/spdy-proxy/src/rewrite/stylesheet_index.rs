@@ -1,0 +1,239 @@
+//! What became of sheets, moved ones and the site's own, so that a page which pins one by a hash can pin what is served of it.
+//!
+//! ```text
+//! sheet's text ──▶ digests ──┐
+//!      rewritten ──▶ digests ┴▶ remembered by URL and rules ◀── a page that names the sheet with `integrity`
+//! ```
+//!
+//! The result of rewriting a sheet is stored with it, so it is known again when the sheet comes from the disk or the shared tier.
+//!
+//! The same text under the same rules is always rewritten to the same text: what is remembered here holds as long as the host serves
+//! what the page pins, and if it serves anything else, the browser refuses it as it would have without us. A moved sheet that nobody
+//! has fetched yet stays where it is, one of the site's own is asked for as it came, and both are fetched for the next page that names
+//! them.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use spdy_cache::stored::Stored;
+use spdy_rewrite::integrity::{self, Digests, IntegrityState};
+use spdy_rewrite::kind::{Kind, Kinds};
+use spdy_rewrite::rules::Rules;
+use spdy_rewrite::seen::SiteFacts;
+use url::Url;
+
+use crate::proxy::Proxy;
+use crate::request::proxy_request::ProxyRequest;
+use crate::rewrite::rewrite_facts::RewriteFacts;
+use crate::sites::site_table::Site;
+
+/// The first word of the line of a note that says what became of a sheet.
+const SHEET: &str = "sheet";
+/// Sheets that are remembered, the latest.
+const REMEMBERED: usize = 4096;
+
+/// A sheet as its host has it, and as it is served.
+#[derive(Clone, Debug)]
+pub(crate) struct StylesheetResult {
+    pub(crate) original: Digests,
+    pub(crate) served: Digests,
+}
+
+impl StylesheetResult {
+    /// It is served as its host has it.
+    pub(crate) fn is_untouched(&self) -> bool {
+        self.original == self.served
+    }
+
+    /// The line of the note that is kept with it, with a line feed before it.
+    pub(crate) fn line(&self) -> String {
+        format!("\n{SHEET} {} {}", self.original.word(), self.served.word())
+    }
+
+    /// Reads that line of a note.
+    fn of_note(note: &[u8]) -> Option<Self> {
+        let mut lines = std::str::from_utf8(note).ok()?.lines().skip(1);
+        lines.find_map(|line| {
+            let (original, served) = line.strip_prefix(SHEET)?.trim_start().split_once(' ')?;
+            Some(Self {
+                original: Digests::parse_token(original)?,
+                served: Digests::parse_token(served)?,
+            })
+        })
+    }
+}
+
+/// All of them.
+#[derive(Debug, Default)]
+pub(crate) struct StylesheetIndex(Mutex<Table>);
+
+#[derive(Debug, Default)]
+struct Table {
+    became: BTreeMap<String, StylesheetResult>,
+    order: VecDeque<String>,
+}
+
+impl StylesheetIndex {
+    /// The sheet at `url` became this under `rules`.
+    pub(crate) fn note(&self, rules: &Rules, url: &Url, became: StylesheetResult) {
+        let name = name(rules, url);
+        let mut table = self.0.lock();
+        if table.became.insert(name.clone(), became).is_some() {
+            return;
+        }
+        table.order.push_back(name);
+        if table.order.len() > REMEMBERED
+            && let Some(oldest) = table.order.pop_front()
+        {
+            table.became.remove(&oldest);
+        }
+    }
+
+    /// `stored`, which was kept on a disk or by another machine, is what is wanted: if it is a sheet, this says what became of it.
+    pub(crate) fn learn(&self, wanted: &ProxyRequest, stored: &Stored) {
+        if let Some(became) = StylesheetResult::of_note(stored.note())
+            && let Some(url) = wanted.client_url()
+        {
+            self.note(&wanted.site.rules, &url, became);
+        }
+    }
+
+    fn pinned(&self, name: &str, metadata: &str) -> IntegrityState {
+        let table = self.0.lock();
+        match table.became.get(name) {
+            Some(became) => integrity::pinned(metadata, &became.original, &became.served),
+            None => IntegrityState::Unknown,
+        }
+    }
+}
+
+/// The tag of rules is theirs and their site's alone.
+fn name(rules: &Rules, url: &Url) -> String {
+    format!("{} {}", rules.tag(), &url[..url::Position::AfterQuery])
+}
+
+/// What was seen of one site, for a page of it.
+#[derive(Debug)]
+pub(crate) struct SiteObservations {
+    proxy: Arc<Proxy>,
+    site: Arc<Site>,
+    /// The page, as reports know it.
+    page: Option<String>,
+    /// The facts that were looked up so far.
+    made_by: Mutex<RewriteFacts>,
+}
+
+impl SiteObservations {
+    /// For what is `wanted` of the site.
+    pub(crate) fn new(proxy: &Arc<Proxy>, wanted: &ProxyRequest) -> Self {
+        Self {
+            proxy: proxy.clone(),
+            site: wanted.site.clone(),
+            page: wanted.url().map(String::from),
+            made_by: Mutex::default(),
+        }
+    }
+
+    /// What is known of the sheet at `url`, which the page pins by `metadata`, and whether it is not served under the site's name.
+    pub(crate) fn known(&self, url: &Url, metadata: &str) -> (IntegrityState, bool) {
+        let name = name(&self.site.rules, url);
+        let is_guarded = self.guarded(url).has(Kind::Style);
+        (self.proxy.sheets.pinned(&name, metadata), is_guarded)
+    }
+
+    /// The facts that the page was rewritten with so far.
+    pub(crate) fn made_by(&self) -> RewriteFacts {
+        let made_by = self.made_by.lock();
+        made_by.clone()
+    }
+}
+
+impl SiteFacts for SiteObservations {
+    fn pinned(&self, url: &Url, metadata: &str) -> IntegrityState {
+        let (known, is_guarded) = self.known(url, metadata);
+        let mut made_by = self.made_by.lock();
+        made_by.pin(url, metadata, &known, is_guarded);
+        known
+    }
+
+    fn guarded(&self, url: &Url) -> Kinds {
+        self.site.pages.guarded(&self.site.rules, url)
+    }
+
+    fn all_moved(&self, url: &Url) -> Option<bool> {
+        let origin = url.origin().ascii_serialization();
+        let of_page = |page: &String| self.proxy.reports.of_host(page, &origin);
+        let count = self.page.as_ref().and_then(of_page);
+        let all_moved = count.map(|count| count.moved > 0 && count.left == 0);
+        if all_moved != Some(true) {
+            let mut made_by = self.made_by.lock();
+            made_by.connect(origin);
+        }
+        all_moved
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stylesheet_note_round_trips() {
+        let became = StylesheetResult {
+            original: Digests::of(b"hello"),
+            served: Digests::of(b"hello, moved"),
+        };
+        for first in ["", "https://cdn.test/a.css https://cdn.test/b.css"] {
+            let note = [first, &became.line()].concat();
+            let read = StylesheetResult::of_note(note.as_bytes()).expect("it says so");
+            assert_eq!(read.original, became.original);
+            assert_eq!(read.served, became.served);
+        }
+        for nothing in [
+            "",
+            "page",
+            "sheet AA AA",
+            "\nsheet AA AA",
+            "\nsheet",
+            "\npin a b c",
+        ] {
+            assert!(
+                StylesheetResult::of_note(nothing.as_bytes()).is_none(),
+                "{nothing:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn latest_stylesheets_are_kept_per_rules() {
+        let site = Url::parse("https://www.site.test/").expect("a URL");
+        let other = Url::parse("https://www.other.test/").expect("a URL");
+        let rules = |site| Rules::compile(site, &spdy_rewrite::config::Config::default(), None);
+        let (rules, others) = (rules(&site).expect("rules"), rules(&other).expect("rules"));
+        let sheets = StylesheetIndex::default();
+        let url =
+            |at: usize| Url::parse(&format!("https://cdn.test/{at}.css#fragment")).expect("a URL");
+        let became = StylesheetResult {
+            original: Digests::of(b"hello"),
+            served: Digests::of(b"hello, moved"),
+        };
+        for at in 0..=REMEMBERED {
+            sheets.note(&rules, &url(at), became.clone());
+            sheets.note(&rules, &url(at), became.clone());
+        }
+        let hello = "sha256-LPJNul+wow4m6DsqxbninhsWHlwfp0JecwQzYpOLmCQ=";
+        let pinned = |rules, at| sheets.pinned(&name(rules, &url(at)), hello);
+        assert_eq!(pinned(&rules, 0), IntegrityState::Unknown);
+        assert!(matches!(pinned(&rules, 1), IntegrityState::Rewritten(_)));
+        assert!(matches!(
+            pinned(&rules, REMEMBERED),
+            IntegrityState::Rewritten(_)
+        ));
+        assert_eq!(
+            pinned(&others, 1),
+            IntegrityState::Unknown,
+            "another site's"
+        );
+    }
+}

@@ -1,0 +1,305 @@
+//! The text of a sheet on its way: held until its last byte has come, and then rewritten whole; one that is longer than may be held
+//! is rewritten in parts, each up to the end of a rule.
+//!
+//! ```text
+//! bytes ── coding undone ──▶ held, up to 8 MiB ──▶ rewritten at its end      what became of it is known, and may be pinned
+//!                              │ longer
+//!                              ▼
+//!                            up to its last whole rule ──▶ rewritten, given; and so on
+//!                            no such place, or not UTF-8 ─▶ the rest passes as it came, if the sheet is the site's own;
+//!                                                           a moved one is imported from its host instead
+//! ```
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use spdy_rewrite::css::{self, StylesheetContext};
+use spdy_rewrite::integrity::Digests;
+use spdy_rewrite::reference::Reference;
+use spdy_rewrite::rules::Rules;
+
+use crate::body::content_coding::{CodingError, Decoder};
+use crate::rewrite::stylesheet_index::StylesheetResult;
+
+/// The most text of a sheet that is held, bytes.
+const MAX_HELD_BYTES: usize = 8 * 1024 * 1024;
+
+#[derive(Debug)]
+pub(crate) struct StylesheetRewriter {
+    /// `None` once it has ended.
+    decoder: Option<Decoder>,
+    held: Vec<u8>,
+    most: usize,
+    rules: Arc<Rules>,
+    sheet: Box<StylesheetContext>,
+    charset: Option<String>,
+    far: StylesheetProgress,
+    found: Vec<Reference>,
+    /// There once it is rewritten whole.
+    became: Option<Box<StylesheetResult>>,
+}
+
+/// How far it was given.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum StylesheetProgress {
+    /// All of it is held.
+    Nothing,
+    /// Its beginning is gone.
+    Beginning,
+    /// What comes is given as it comes.
+    Passing,
+    /// It stays where it is: what is given says so.
+    Elsewhere,
+}
+
+impl StylesheetRewriter {
+    pub(crate) fn new(
+        decoder: Decoder,
+        rules: &Arc<Rules>,
+        sheet: Box<StylesheetContext>,
+        charset: Option<String>,
+    ) -> Self {
+        Self {
+            decoder: Some(decoder),
+            held: Vec::new(),
+            most: MAX_HELD_BYTES,
+            rules: rules.clone(),
+            sheet,
+            charset,
+            far: StylesheetProgress::Nothing,
+            found: Vec::new(),
+            became: None,
+        }
+    }
+
+    /// Bytes to [`write`](Self::write) at a time.
+    pub(crate) fn sip(&self) -> usize {
+        self.decoder.as_ref().map_or(usize::MAX, Decoder::sip)
+    }
+
+    /// What can be given by now.
+    pub(crate) fn write(&mut self, piece: &[u8]) -> Result<Bytes, CodingError> {
+        let Some(decoder) = &mut self.decoder else {
+            return Ok(Bytes::new());
+        };
+        let text = decoder.write(piece)?;
+        Ok(self.take(text))
+    }
+
+    fn take(&mut self, text: Vec<u8>) -> Bytes {
+        match self.far {
+            StylesheetProgress::Passing => return text.into(),
+            StylesheetProgress::Elsewhere => return Bytes::new(),
+            StylesheetProgress::Nothing | StylesheetProgress::Beginning => self.held.extend(text),
+        }
+        if self.held.len() <= self.most {
+            return Bytes::new();
+        }
+        let (rules, charset) = (&self.rules, self.charset.as_deref());
+        let beginning = css::rewrite_prefix(rules, &self.sheet, &self.held, charset);
+        // What is left is looked through again with what comes: so each part must be worth it.
+        match beginning.filter(|(_, read)| *read >= self.most / 2) {
+            Some((beginning, read)) => {
+                self.found.extend(beginning.references);
+                let given = beginning.body.into_owned().into();
+                self.held.drain(..read);
+                self.charset = Some(css::UTF_8.to_owned());
+                self.far = StylesheetProgress::Beginning;
+                given
+            }
+            None => {
+                let held = std::mem::take(&mut self.held);
+                match self
+                    .sheet
+                    .elsewhere()
+                    .filter(|_| self.far == StylesheetProgress::Nothing)
+                {
+                    Some(elsewhere) => {
+                        self.far = StylesheetProgress::Elsewhere;
+                        elsewhere.into()
+                    }
+                    None => {
+                        self.far = StylesheetProgress::Passing;
+                        held.into()
+                    }
+                }
+            }
+        }
+    }
+
+    /// What is left at the end.
+    pub(crate) fn finish(&mut self) -> Result<Bytes, CodingError> {
+        let Some(decoder) = self.decoder.take() else {
+            return Ok(Bytes::new());
+        };
+        let rest = decoder.finish()?;
+        let mut given = Vec::from(self.take(rest));
+        if matches!(
+            self.far,
+            StylesheetProgress::Passing | StylesheetProgress::Elsewhere
+        ) {
+            return Ok(given.into());
+        }
+        let (rules, charset) = (&self.rules, self.charset.as_deref());
+        let end = css::rewrite_bytes(rules, &self.sheet, &self.held, charset);
+        let is_elsewhere = end.left.is_some() && matches!(end.body, Cow::Owned(_));
+        if self.far == StylesheetProgress::Beginning && is_elsewhere {
+            // An import is none behind rules.
+            given.extend_from_slice(&self.held);
+            return Ok(given.into());
+        }
+        self.found.extend(end.references);
+        // What only imports the sheet is no sheet that a hash could pin.
+        if self.far == StylesheetProgress::Nothing && !is_elsewhere {
+            let served = Digests::of(&end.body);
+            let original = match &end.body {
+                Cow::Borrowed(_) => served.clone(),
+                Cow::Owned(_) => Digests::of(&self.held),
+            };
+            self.became = Some(Box::new(StylesheetResult { original, served }));
+        }
+        given.extend_from_slice(&end.body);
+        Ok(given.into())
+    }
+
+    /// What became of it, if it was rewritten whole.
+    pub(crate) fn take_became(&mut self) -> Option<StylesheetResult> {
+        self.became.take().map(|became| *became)
+    }
+
+    /// What was named since this was last asked.
+    pub(crate) fn take_references(&mut self) -> Vec<Reference> {
+        std::mem::take(&mut self.found)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use spdy_rewrite::config::Config;
+    use url::Url;
+
+    use super::*;
+    use crate::body::content_coding::Coding;
+
+    const RULE: &str = ".a { background: url(https://cdn.test/a.png) }\n";
+
+    fn rules() -> Arc<Rules> {
+        let site = Url::parse("https://www.site.test/").expect("a URL");
+        let kinds = ["image", "style"];
+        let host = serde_json::json!({ "hosts": [{ "host": "cdn.test", "kinds": kinds }] });
+        let config: Config = serde_json::from_value(host).expect("rules");
+        Arc::new(Rules::compile(&site, &config, None).expect("good rules"))
+    }
+
+    /// What a sheet of the site's own becomes of which 1000 bytes are held, and its references.
+    fn rewritten(text: &[u8], charset: Option<&str>) -> (Vec<u8>, usize, bool) {
+        let rules = rules();
+        become_of(StylesheetContext::own(rules.site()), &rules, text, charset)
+    }
+
+    fn become_of(
+        sheet: StylesheetContext,
+        rules: &Arc<Rules>,
+        text: &[u8],
+        charset: Option<&str>,
+    ) -> (Vec<u8>, usize, bool) {
+        let sheet = Box::new(sheet);
+        let decoder = Decoder::new(Coding::Identity, 1 << 20);
+        let mut of = StylesheetRewriter {
+            most: 1000,
+            ..StylesheetRewriter::new(decoder, rules, sheet, charset.map(str::to_owned))
+        };
+        let mut given = Vec::new();
+        for piece in text.chunks(333) {
+            given.extend_from_slice(&of.write(piece).expect("no coding"));
+            assert!(of.held.len() <= 1000, "{} bytes are held", of.held.len());
+        }
+        given.extend_from_slice(&of.finish().expect("no coding"));
+        let named = of.take_references().len();
+        (given, named, of.take_became().is_some())
+    }
+
+    #[test]
+    fn stylesheet_above_buffer_limit_is_rewritten_in_parts() {
+        for (rules, became) in [(2, true), (20, true), (100, false)] {
+            let text = RULE.repeat(rules);
+            let want = text.replace("https://cdn.test", "/.spdy/1/-/s/cdn.test");
+            let (given, named, is_known) = rewritten(text.as_bytes(), None);
+            assert_eq!(String::from_utf8_lossy(&given), want);
+            assert_eq!((named, is_known), (rules, became), "{rules} rules");
+        }
+    }
+
+    #[test]
+    fn unrewritable_proxied_stylesheet_becomes_an_import() {
+        let rules = rules();
+        let moved = rules.open("/.spdy/1/-/s/cdn.test/a.css?b'\u{22}").ok();
+        assert!(moved.is_none(), "no URL has a quote in it");
+        let moved = rules
+            .open("/.spdy/1/-/s/cdn.test/css/a.css")
+            .expect("a moved URL");
+        let import = "\u{feff}@import \"https://cdn.test/css/a.css\";\n";
+        let utf_16 = |text: &str| -> Vec<u8> {
+            let marked = format!("\u{feff}{text}");
+            marked.encode_utf16().flat_map(u16::to_le_bytes).collect()
+        };
+        let long = "a { b: url(c.png); ".repeat(100);
+        for (text, charset, is_served) in [
+            (utf_16("a { b: url(/c.png) }"), None, false),
+            (utf_16("a { b: url(c.png) url(data:,d) }"), None, true),
+            (
+                "/* \u{65e5} */ a { b: url(/c.png) }".into(),
+                Some("shift_jis"),
+                false,
+            ),
+            (
+                b"a { b: url(/\xe9.png) }".to_vec(),
+                Some("windows-1252"),
+                false,
+            ),
+            (
+                b"a { b: url(\xe9.png) }".to_vec(),
+                Some("windows-1252"),
+                true,
+            ),
+            (long.into_bytes(), None, false),
+        ] {
+            let sheet = StylesheetContext::moved(&rules, &moved, &moved);
+            let (given, _, is_known) = become_of(sheet, &rules, &text, charset);
+            let want = if is_served { &text } else { import.as_bytes() };
+            assert_eq!(
+                String::from_utf8_lossy(&given),
+                String::from_utf8_lossy(want)
+            );
+            assert_eq!(
+                is_known, is_served,
+                "what imports it is what no page pinned"
+            );
+        }
+        // What is not well-formed is read all the same.
+        let sheet = StylesheetContext::moved(&rules, &moved, &moved);
+        let (given, ..) = become_of(sheet, &rules, b"/* \xe9\xff */ a { b: url(/c.png) }", None);
+        assert_eq!(
+            given,
+            b"/* \xe9\xff */ a { b: url(/.spdy/1/-/s/cdn.test/c.png) }"
+        );
+    }
+
+    #[test]
+    fn long_stylesheet_without_rule_end_passes_through() {
+        let long = format!("{}@media all {{ {} }}", RULE.repeat(15), RULE.repeat(100));
+        let (given, named, _) = rewritten(long.as_bytes(), None);
+        let (begun, rest) = (15 * RULE.len(), &long[15 * RULE.len()..]);
+        let want = long[..begun].replace("https://cdn.test", "/.spdy/1/-/s/cdn.test");
+        assert_eq!(String::from_utf8_lossy(&given), want + rest);
+        assert_eq!(named, 15);
+        // And all of it where a letter of another encoding could look like anything.
+        let text = RULE.repeat(100);
+        let (given, named, _) = rewritten(text.as_bytes(), Some("shift_jis"));
+        assert_eq!(
+            (String::from_utf8_lossy(&given).as_ref(), named),
+            (&text[..], 0)
+        );
+    }
+}

@@ -1,0 +1,664 @@
+//! One connection of a client: its address, what it has received, and what is pushed or hinted with the pages it requests.
+//!
+//! Nothing is pushed or hinted before the page is known to be public: the cache has a public copy, and this request
+//! would be answered with it ([`public`](crate::cache::public_response)).
+
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use futures_util::future::Either;
+use http::{
+    HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode, Uri, header, request,
+};
+use parking_lot::{Mutex, MutexGuard};
+use spdy::body::Body;
+use spdy::runtime::BoxFuture;
+use spdy_cache::cache_status::CACHE_STATUS;
+use spdy_cache::lookup;
+use spdy_clock::Instant;
+use spdy_net::early_hints::EarlyHints;
+use spdy_net::handler::{Handler, Pusher, RequestInfo};
+use spdy_net::latch::Latch;
+use spdy_net::protocol::Protocol;
+use spdy_net::refusal::Refusal;
+use spdy_rewrite::integrity::strip_unrewritten_mark;
+use spdy_server::learned::ResourceLoad;
+use spdy_server::push_plan::{
+    Budget, CandidateState, Hint, Hints, Plan, PlannedPush, PushCandidate, early_link_value,
+    link_value, plan,
+};
+use spdy_server::pushing::is_normal;
+use spdy_server::visit::{SessionHistory as MemoryStore, UrlDigest};
+
+use crate::cache::public_response::{self, PublicPage, is_html};
+use crate::prefetch::page_resources::{Candidate, SubresourceRequest, target_at};
+use crate::prefetch::prefetcher::LoadHints;
+use crate::proxy::{Proxy, request_authority};
+use crate::request::forgeable_headers::has_credentials;
+use crate::request::proxy_request::{ProxyRequest, client_origin_text, is_off};
+use crate::response::server_timing::{OriginDuration, SharedTiming, TimingBreakdown};
+use crate::sites::site_table::Site;
+use crate::telemetry::access_log::{
+    AccessLog, AccessLogEntry, BodyEnd, PendingLogEntry, log_at_end,
+};
+use crate::telemetry::counters::{CounterFamily, Outcome};
+use crate::telemetry::page_reports::PushedAndHinted;
+use crate::telemetry::span_attributes::{name_of, of_answer, of_request};
+use crate::telemetry::spans::{OpenSpan, SpanScope, with_span};
+use crate::telemetry::trace_context::{SpanContext, TraceId};
+
+/// What a browser is to do with the answer (W3C Fetch Metadata).
+const SEC_FETCH_DEST: HeaderName = HeaderName::from_static("sec-fetch-dest");
+/// How a browser makes the request.
+const SEC_FETCH_MODE: HeaderName = HeaderName::from_static("sec-fetch-mode");
+
+/// A connection's handler.
+#[derive(Clone)]
+pub struct ConnectionHandler {
+    proxy: Arc<Proxy>,
+    from: Option<IpAddr>,
+    /// Where else the same is served, as it is listened there (RFC 7838).
+    alt_svc: Option<HeaderValue>,
+    memory: Arc<Mutex<MemoryStore>>,
+    log: Option<AccessLog>,
+    cut_off: Latch,
+    timing: SharedTiming,
+}
+
+impl std::fmt::Debug for ConnectionHandler {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Visit")
+            .field("from", &self.from)
+            .finish_non_exhaustive()
+    }
+}
+
+/// A GET that is being answered, as far as it is about pages.
+struct TrackedRequest {
+    /// Remembered when it is answered.
+    digest: UrlDigest,
+    page: Option<PageRequest>,
+}
+
+/// A page that is requested, and what its answer is to say.
+struct PageRequest {
+    url: String,
+    from: Option<IpAddr>,
+    is_new: bool,
+    /// The client may be one that the origin knows.
+    has_credentials: bool,
+    /// The variant of the public page that the request selects; `None` if the page is not known to be public.
+    public: Option<Vec<u8>>,
+    /// Hints that go into the head of the answer.
+    links: Vec<Hint>,
+    /// Targets that the client receives hints for.
+    hinted: Vec<String>,
+}
+
+impl ConnectionHandler {
+    /// Of a client at `from`, who came in where HTTP/3 is spoken as `alt_svc` says; clients are told the port that they reach it at.
+    #[must_use]
+    pub fn new(proxy: Arc<Proxy>, from: Option<IpAddr>, alt_svc: Option<HeaderValue>) -> Self {
+        let memory = MemoryStore::new(proxy.digest_key());
+        Self {
+            proxy,
+            from,
+            alt_svc,
+            memory: Arc::new(Mutex::new(memory)),
+            log: None,
+            cut_off: Latch::new(),
+            timing: SharedTiming::default(),
+        }
+    }
+
+    /// Tells `log` of each answer.
+    #[must_use]
+    pub fn with_access_log(mut self, log: Option<AccessLog>) -> Self {
+        self.log = log;
+        self
+    }
+
+    /// Takes what ends once `cut_off` is set for cut off by the program, not left by the client
+    /// ([`ListenOptions::cut_off`](spdy_net::listen::ListenOptions::cut_off)).
+    #[must_use]
+    pub fn with_cutoff(mut self, cut_off: Latch) -> Self {
+        self.cut_off = cut_off;
+        self
+    }
+
+    /// Tells whom `timing` says where the time went.
+    #[must_use]
+    pub fn timing(mut self, timing: SharedTiming) -> Self {
+        self.timing = timing;
+        self
+    }
+
+    fn memory(&self) -> MutexGuard<'_, MemoryStore> {
+        self.memory.lock()
+    }
+
+    /// The URL of what is asked for, as browsers see it.
+    fn url(&self, asked: &request::Parts) -> Option<String> {
+        let site = self.proxy.site_of(asked)?;
+        let target = asked.uri.path_and_query()?.as_str();
+        Some([site.rules.site_origin(), target].concat())
+    }
+
+    /// Learns from a request of a client at `from`; if it is for a page, sends along what that needs before anything of it is there.
+    ///
+    /// The response to a request with content depends on the content, so such a request is not about the page at its URL.
+    fn go_along(
+        &self,
+        asked: &request::Parts,
+        body: &Body,
+        from: Option<IpAddr>,
+    ) -> Option<TrackedRequest> {
+        if asked.method != Method::GET || !http_body::Body::is_end_stream(body) {
+            return None;
+        }
+        let arrival: Option<&RequestInfo> = asked.extensions.get();
+        let cannot_push = arrival.is_some_and(|arrival| arrival.protocol == Protocol::Http1);
+        if cannot_push && !asked.headers.contains_key(header::REFERER) && !asks_for_page(asked) {
+            return None; // there is nothing to be learned of it, or to be sent along
+        }
+        let site = self.proxy.site_of(asked)?;
+        let target = asked.uri.path_and_query()?.as_str();
+        // By the name that the client asked: what it is sent along and told of is to be of that.
+        let home = client_origin_text(&site, arrival.copied(), request_authority(asked)?)?;
+        let text = [&*home, target].concat();
+        self.learn(&home, asked, from, target, &text);
+        let digest = self.memory().digest(&text);
+        let is_page = asks_for_page(asked)
+            && strip_unrewritten_mark(target).is_none()
+            && !is_off(&asked.headers);
+        let page = is_page.then(|| self.page(&site, asked, from, &home, text, digest));
+        let page = page.flatten();
+        Some(TrackedRequest { digest, page })
+    }
+
+    /// The page at `text` that a client at `from` requests, with what can be sent along now.
+    fn page(
+        &self,
+        site: &Arc<Site>,
+        asked: &request::Parts,
+        from: Option<IpAddr>,
+        home: &str,
+        text: String,
+        digest: UrlDigest,
+    ) -> Option<PageRequest> {
+        let url: Uri = text.parse().ok()?;
+        let mut page = PageRequest {
+            from,
+            is_new: !self.memory().has(digest),
+            has_credentials: has_credentials(&asked.headers),
+            public: self.public_variant(site, asked, &text),
+            links: Vec::new(),
+            hinted: Vec::new(),
+            url: text,
+        };
+        let Some(variant) = &page.public else {
+            return Some(page);
+        };
+        let now = self.proxy.runtime.now();
+        let companions = &self.proxy.companions;
+        let candidates = companions.candidates(now, home, &page.url, variant);
+        let wishes = candidates
+            .into_iter()
+            .filter_map(|it| self.wish(site, asked, it));
+        let arrival: Option<&RequestInfo> = asked.extensions.get();
+        let priority = arrival.map(|arrival| arrival.priority).unwrap_or_default();
+        let budget = Budget::default();
+        let Plan { pushes, mut hints } =
+            plan(&url, priority, &budget, Hints::Rest, wishes, |uri, wish| {
+                let memory = self.memory();
+                if memory.has(memory.digest(&uri.to_string())) {
+                    return CandidateState::Had;
+                }
+                drop(memory);
+                let load = LoadHints::wished(wish.kind, wish.by_cors);
+                self.proxy.known(site, asked, uri, load)
+            });
+        let mut pushed = Vec::new();
+        let refused = self.push(site, asked, &page, pushes, &mut pushed);
+        hints.splice(0..0, refused.iter().filter_map(PlannedPush::as_hint));
+        hints.truncate(budget.hints);
+        let hinted: Vec<_> = hints.iter().map(|hint| hint.url.clone()).collect();
+        let is_told;
+        (is_told, page.links) = self.hint(asked, hints);
+        if is_told {
+            page.hinted = hinted;
+        }
+        let target = &page.url[home.len()..];
+        let reported = [site.rules.site_origin(), target].concat();
+        self.proxy.reports.along(&reported, || PushedAndHinted {
+            pushed,
+            hinted: page.hinted.clone(),
+        });
+        Some(page)
+    }
+
+    /// The variant of the page at `url` that this request selects, if it is stored, and known to be public before the origin has
+    /// answered.
+    fn public_variant(
+        &self,
+        site: &Arc<Site>,
+        asked: &request::Parts,
+        url: &str,
+    ) -> Option<Vec<u8>> {
+        if !self.proxy.companions.knows(url) {
+            return None; // true of most pages: there is nothing to send along
+        }
+        let authority = request_authority(asked)?;
+        let mut copy = Request::new(()).into_parts().0;
+        (copy.uri, copy.version) = (asked.uri.clone(), asked.version);
+        copy.headers.clone_from(&asked.headers);
+        if let Some(arrival) = asked.extensions.get::<RequestInfo>() {
+            copy.extensions.insert(*arrival);
+        }
+        let wanted = ProxyRequest::read(site.clone(), authority.to_owned(), copy).ok()?;
+        if wanted.is_socket {
+            return None;
+        }
+        let variants = self.proxy.memory.find(&wanted.key)?;
+        let policy = self.proxy.policy(wanted.whose());
+        let found = lookup::lookup(policy, &wanted.ask, &variants, self.proxy.hour());
+        let page = public_response::public_page(&found, &variants)?;
+        let variant = page.variant_of(&wanted.ask.headers);
+        let companions = &self.proxy.companions;
+        companions.has_variant(url, &variant).then_some(variant)
+    }
+
+    /// The wish for a candidate; `None` if it may not be pushed or hinted: a thing that no public text names must be in the cache for
+    /// everyone, and of the kind that clients say it is.
+    fn wish(
+        &self,
+        site: &Arc<Site>,
+        asked: &request::Parts,
+        candidate: Candidate,
+    ) -> Option<PushCandidate> {
+        let Candidate { mut wish, is_named } = candidate;
+        if is_named {
+            return Some(wish);
+        }
+        let uri = wish.url.parse().ok()?;
+        let load = LoadHints::wished(wish.kind, wish.by_cors);
+        let kind = self.proxy.public_resource_kind(site, asked, &uri, load)?;
+        let is_so = wish.kind.is_none_or(|said| said == kind);
+        wish.kind = Some(kind);
+        is_so.then_some(wish)
+    }
+
+    /// Learns after which page `text` is requested, which is `target` of `home`.
+    fn learn(
+        &self,
+        home: &str,
+        asked: &request::Parts,
+        from: Option<IpAddr>,
+        target: &str,
+        text: &str,
+    ) {
+        let referer = asked.headers.get(header::REFERER);
+        let referer = referer.and_then(|referer| referer.to_str().ok()?.split('#').next());
+        let is_own = |page: &&str| target_at(home, page).is_some();
+        let Some(page) = referer.filter(|page| is_own(page) && *page != text) else {
+            return;
+        };
+        let loaded = ResourceLoad::of(target, &asked.method, &asked.headers);
+        if let Some(loaded) = loaded.filter(|_| is_normal(text)) {
+            let now = self.proxy.runtime.now();
+            let companions = &self.proxy.companions;
+            let request = SubresourceRequest {
+                loaded: &loaded,
+                has_credentials: has_credentials(&asked.headers),
+            };
+            companions.requested(now, from, home, page, &request);
+        }
+    }
+
+    /// Pushes what the client takes, which `pushed` gets the URLs of; gives the rest.
+    fn push(
+        &self,
+        site: &Arc<Site>,
+        asked: &request::Parts,
+        page: &PageRequest,
+        pushes: Vec<PlannedPush>,
+        pushed: &mut Vec<String>,
+    ) -> Vec<PlannedPush> {
+        let pusher = Pusher::of(&asked.extensions).filter(|_| self.proxy.learn.push);
+        let Some(pusher) = pusher else {
+            return pushes;
+        };
+        let mut pushes = pushes.into_iter();
+        let mut rest = Vec::new();
+        for planned in pushes.by_ref() {
+            let Some(response) = self.proxy.pushed(site, asked, &planned) else {
+                continue;
+            };
+            let mut request = Request::new(());
+            *request.uri_mut() = planned.uri.clone();
+            let sending = match pusher.push(&request, planned.priority, response) {
+                Ok(sending) => sending,
+                Err(error) => {
+                    // As many streams are open as the client allows, or it wants none: so with the others.
+                    tracing::debug!(%error, uri = %planned.uri, "not pushed");
+                    rest.push(planned);
+                    break;
+                }
+            };
+            self.proxy.counters.count(CounterFamily::Ahead, "pushed");
+            let url = planned.uri.to_string();
+            {
+                let mut memory = self.memory();
+                let digest = memory.digest(&url);
+                memory.note(digest);
+            }
+            pushed.push(url);
+            let (proxy, page, from) = (self.proxy.clone(), page.url.clone(), page.from);
+            let target = planned.uri.path_and_query().map(ToString::to_string);
+            self.proxy.runtime.spawn(Box::pin(async move {
+                if sending.await
+                    && let Some(target) = target
+                {
+                    proxy.companions.excused(from, &page, &target);
+                }
+            }));
+        }
+        rest.extend(pushes);
+        rest
+    }
+
+    /// Tells of `hints` at once where that is possible; gives whether anybody is told, and those that are to stand in the answer.
+    fn hint(&self, asked: &request::Parts, hints: Vec<Hint>) -> (bool, Vec<Hint>) {
+        let early = EarlyHints::of(&asked.extensions)
+            .filter(|_| self.proxy.learn.early_hints && supports_early_hints(asked));
+        let Some(early) = early.filter(|_| !hints.is_empty()) else {
+            let arrival: Option<&RequestInfo> = asked.extensions.get();
+            let is_spdy = matches!(
+                arrival,
+                Some(RequestInfo {
+                    protocol: Protocol::Spdy(_),
+                    ..
+                })
+            );
+            // A browser that speaks HTTP/1.1 finds them in the text as fast.
+            return (is_spdy, if is_spdy { hints } else { Vec::new() });
+        };
+        let mut fields = HeaderMap::new();
+        for link in hints.iter().filter_map(early_link_value) {
+            if let Ok(link) = HeaderValue::try_from(link) {
+                fields.append(header::LINK, link);
+            }
+        }
+        if fields.is_empty() {
+            return (false, Vec::new());
+        }
+        let count = fields.len() as u64;
+        match early.send(fields) {
+            true => {
+                self.proxy
+                    .counters
+                    .add(CounterFamily::Ahead, "hinted", count);
+                (true, Vec::new())
+            }
+            false => (true, hints),
+        }
+    }
+
+    /// `response` to what has begun, as it leaves; `outcome` is what became of the request, unless somebody knew better.
+    fn done(
+        &self,
+        began: PendingResponse,
+        mut response: Response<Body>,
+        outcome: Outcome,
+    ) -> Response<Body> {
+        if let Some(asked) = began.asked {
+            self.answered(asked, &mut response);
+        }
+        let known = response.extensions_mut().remove::<Outcome>();
+        let outcome = known.unwrap_or(outcome).0;
+        self.proxy.counters.count(CounterFamily::Answers, outcome);
+        let took = || self.proxy.runtime.now() - began.at;
+        let origin = response.extensions_mut().remove::<OriginDuration>();
+        if let Some(url) = began.times_for {
+            let is_kept = origin.is_none() && is_html(response.headers());
+            let url = url.filter(|_| is_kept);
+            let times = TimingBreakdown {
+                outcome,
+                origin: origin.map(|origin| origin.0),
+                rewriting_ms: url.and_then(|url| self.proxy.reports.rewriting_ms(&url)),
+                total: took(),
+            };
+            times.append_to(response.headers_mut());
+        }
+        if !response.headers().contains_key(header::DATE) {
+            let now = spdy_cache::date::to_value(self.proxy.hour());
+            response.headers_mut().insert(header::DATE, now);
+        }
+        let line = self.log.clone().zip(began.about);
+        let line = line.map(|(log, about)| self.line(log, about, began.at, &response, outcome));
+        if let Some(alt_svc) = &self.alt_svc {
+            let told = self.proxy.sites().alt_svc(alt_svc);
+            response.headers_mut().insert(header::ALT_SVC, told);
+        }
+        if let Some(mut span) = began.span {
+            of_answer(&mut span, &response, Outcome(outcome));
+            response = response.map(|body| with_span(body, span));
+        }
+        match line {
+            Some(line) => response.map(|body| log_at_end(body, line)),
+            None => response,
+        }
+    }
+
+    /// Records that `asked` is answered with `response`, and adds the hints of its page.
+    fn answered(&self, asked: TrackedRequest, response: &mut Response<Body>) {
+        let status = response.status();
+        if status.is_success() || status == StatusCode::NOT_MODIFIED {
+            self.memory().note(asked.digest);
+        }
+        let Some(page) = asked.page else {
+            return;
+        };
+        if response.extensions_mut().remove::<PublicPage>().is_none() {
+            // The origin no longer gives this variant to everyone.
+            if let Some(variant) = &page.public
+                && !page.has_credentials
+                && is_about_page(status)
+            {
+                self.proxy.companions.forget_page(&page.url, variant);
+            }
+            return;
+        }
+        if page.is_new && status == StatusCode::OK {
+            let now = self.proxy.runtime.now();
+            let companions = &self.proxy.companions;
+            companions.viewed(now, page.from, &page.url, &page.hinted);
+        }
+        for hint in &page.links {
+            if let Ok(link) = HeaderValue::try_from(link_value(hint)) {
+                response.headers_mut().append(header::LINK, link);
+            }
+        }
+    }
+
+    /// What is known by the head of `response`, for `log`.
+    fn line(
+        &self,
+        log: AccessLog,
+        about: LogContext,
+        began: Instant,
+        response: &Response<Body>,
+        outcome: &'static str,
+    ) -> PendingLogEntry {
+        let told = response.headers().get_all(&CACHE_STATUS).iter();
+        let told = told.filter_map(|told| told.to_str().ok()).next_back();
+        let head = self.proxy.runtime.now() - began;
+        let answered = AccessLogEntry {
+            at: about.at,
+            method: Some(about.method),
+            uri: Some(about.uri),
+            from: about.from,
+            protocol: about.protocol,
+            status: response.status(),
+            outcome,
+            cache_status: told.map(str::to_owned),
+            trace: about.trace,
+            head,
+            took: head,
+            bytes: 0,
+            ended: BodyEnd::Complete,
+            page: None,
+        };
+        PendingLogEntry {
+            log,
+            answered,
+            began,
+            cut_off: self.cut_off.clone(),
+            proxy: self.proxy.clone(),
+            page: about.url.filter(|_| is_html(response.headers())),
+        }
+    }
+
+    /// The place of a request in its trace, where spans are made.
+    fn enter(&self, asked: &request::Parts, from: Option<IpAddr>) -> Option<SpanScope> {
+        let spans = self.proxy.spans()?;
+        let told = SpanContext::of(&asked.headers);
+        let mut place = spans.enter(told, name_of(&asked.method));
+        if let Some(open) = &mut place.open {
+            of_request(open, asked, from);
+        }
+        Some(place)
+    }
+}
+
+impl Handler for ConnectionHandler {
+    fn answer(&self, request: Request<Body>) -> BoxFuture<Response<Body>> {
+        let (mut asked, body) = request.into_parts();
+        let from = self.proxy.client_of(self.from, &mut asked);
+        let times_for = self.timing.take(&mut asked.headers);
+        let (within, span) = match self.enter(&asked, from) {
+            Some(place) => (Some(place.context), place.open),
+            None => (None, None),
+        };
+        let began = PendingResponse {
+            at: self.proxy.runtime.now(),
+            times_for: times_for.then(|| self.url(&asked)),
+            about: self
+                .log
+                .as_ref()
+                .map(|_| self.about(&asked, from, within.as_ref())),
+            asked: self.go_along(&asked, &body, from),
+            span,
+        };
+        let request = Request::from_parts(asked, body);
+        match self.proxy.handle_traced_request(request, from, within) {
+            Either::Left(kept) => {
+                let response = self.done(began, kept.into_inner(), Outcome::HIT);
+                Box::pin(std::future::ready(response))
+            }
+            Either::Right(coming) => {
+                let visit = self.clone();
+                Box::pin(async move { visit.done(began, coming.await, Outcome::PASSED) })
+            }
+        }
+    }
+
+    fn refused(&self, refusal: &Refusal<'_>) {
+        let counters = &self.proxy.counters;
+        counters.count(CounterFamily::Answers, Outcome::MALFORMED.0);
+        counters.count(CounterFamily::Refused, refusal.flaw.name());
+        if let Some(log) = &self.log {
+            let from = self.from.zip(refusal.headers);
+            let from = from.map(|(from, headers)| self.proxy.client_of_malformed(from, headers));
+            let from = from.or(self.from);
+            log(&AccessLogEntry::refused(refusal, self.proxy.hour(), from));
+        }
+    }
+}
+
+/// A request that is being answered, and what is to be told with the answer.
+struct PendingResponse {
+    at: Instant,
+    /// The client is told where the time went; the URL, if it has one.
+    times_for: Option<Option<String>>,
+    about: Option<LogContext>,
+    asked: Option<TrackedRequest>,
+    /// Of the request, if it is recorded.
+    span: Option<OpenSpan>,
+}
+
+/// What a log says of a request.
+struct LogContext {
+    at: SystemTime,
+    from: Option<IpAddr>,
+    method: Method,
+    uri: String,
+    /// The same as browsers see it, by the site's first name.
+    url: Option<String>,
+    protocol: Option<Protocol>,
+    trace: Option<TraceId>,
+}
+
+impl ConnectionHandler {
+    /// What a log says of a request with a place `within` a trace, or with that which its client names.
+    fn about(
+        &self,
+        asked: &request::Parts,
+        from: Option<IpAddr>,
+        within: Option<&SpanContext>,
+    ) -> LogContext {
+        let host = asked.headers.get(header::HOST);
+        let host = host.and_then(|host| host.to_str().ok()).unwrap_or_default();
+        let uri = match asked.uri.authority() {
+            Some(_) => asked.uri.to_string(),
+            None => format!("{host}{}", asked.uri),
+        };
+        let arrival: Option<&RequestInfo> = asked.extensions.get();
+        LogContext {
+            at: self.proxy.hour(),
+            from,
+            method: asked.method.clone(),
+            uri,
+            url: self.url(asked),
+            protocol: arrival.map(|arrival| arrival.protocol),
+            trace: match within {
+                Some(within) => Some(within.trace_id),
+                None => SpanContext::of(&asked.headers).map(|told| told.trace_id),
+            },
+        }
+    }
+}
+
+/// Whether a response with this status is about the page. A 206 and a 304 are about what the client has of it; other errors are about
+/// the request, or about the origin.
+fn is_about_page(status: StatusCode) -> bool {
+    let is_refusal = matches!(
+        status,
+        StatusCode::UNAUTHORIZED
+            | StatusCode::FORBIDDEN
+            | StatusCode::NOT_FOUND
+            | StatusCode::GONE
+            | StatusCode::UNAVAILABLE_FOR_LEGAL_REASONS
+    );
+    let is_answer = status.is_success() && status != StatusCode::PARTIAL_CONTENT;
+    let is_elsewhere = status.is_redirection() && status != StatusCode::NOT_MODIFIED;
+    is_answer || is_elsewhere || is_refusal
+}
+
+/// Whether somebody looks at it: browsers of today say so, those of SPDY's time by what they accept first.
+fn asks_for_page(asked: &request::Parts) -> bool {
+    match asked.headers.get(SEC_FETCH_DEST) {
+        Some(destination) => destination == "document",
+        None => {
+            let accepted = asked.headers.get(header::ACCEPT);
+            accepted.is_some_and(|accepted| accepted.as_bytes().starts_with(b"text/html"))
+        }
+    }
+}
+
+/// Whether the client is known to take a 103: browsers that announce a navigation by Fetch Metadata do. Of those of 2016 some fail the page.
+fn supports_early_hints(asked: &request::Parts) -> bool {
+    let says = |name, word| asked.headers.get(name).is_some_and(|said| said == word);
+    says(SEC_FETCH_DEST, "document") && says(SEC_FETCH_MODE, "navigate")
+}

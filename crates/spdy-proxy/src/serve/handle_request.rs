@@ -1,0 +1,279 @@
+//! The road of a request: which site, which key, what is kept of it, who is asked, and what the client gets.
+//!
+//! ```text
+//!  read (request/proxy_request.rs) ──refused──▶ 404, 421, 508 …
+//!     │ what is kept is fresh, and chosen by what the client said ──▶ kept (response/respond.rs), before anything waits
+//!     │
+//!  told (request/proxy_request.rs): the request that the origin will see ── a WebSocket's handshake ──▶ websocket/connection.rs
+//!     │
+//!  look up ── Fresh ─────────▶ kept (response/respond.rs)
+//!     │     ── Stale ─────────▶ kept, and validated behind it; also a fresh page that must be rewritten again (rewrite/rewrite_facts.rs)
+//!     │     ── Validate ──┐
+//!     │     ── Miss ──────┴──▶ board (serve/miss.rs): one fetch for all who want it; a 304 leads to what is kept
+//!     ├──── Bypass ──────────▶ pass (serve/miss.rs); unsafe methods make what is kept doubtful
+//!     └──── OnlyIfCached ────▶ 504
+//! ```
+
+use std::future::Ready;
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use futures_util::future::Either;
+use http::{Method, Request, Response, StatusCode, Uri};
+use spdy::body::Body;
+use spdy::runtime::BoxFuture;
+use spdy_cache::body::Body as KeptBody;
+use spdy_cache::cache_status::CacheStatus;
+use spdy_cache::lookup::{self, Lookup};
+use spdy_cache::store::Object;
+use spdy_cache::stored::Stored;
+use spdy_cache::validate::Conditional;
+
+use crate::body::request_body::begun;
+use crate::fetch::origin_exchange::{Fetch, StaleEntry};
+use crate::proxy::{NAME, Proxy, request_authority};
+use crate::request::forward_headers;
+use crate::request::proxy_request::{IncomingRequest, ProxyRequest, RequestRejection};
+use crate::response::respond::{self, StoredCheck};
+use crate::sites::page_policies::PagePolicy;
+use crate::telemetry::counters::{CounterFamily, Outcome};
+use crate::telemetry::trace_context::SpanContext;
+
+impl Proxy {
+    /// The answer to `request`, which came from `from`. What is kept and fresh is on the left, at once and without a
+    /// future of what may come of a request else: it is a hit unless its extensions say otherwise.
+    pub fn answer(
+        self: &Arc<Self>,
+        request: Request<Body>,
+        from: Option<IpAddr>,
+    ) -> Either<Ready<Response<Body>>, BoxFuture<Response<Body>>> {
+        self.handle_traced_request(request, from, None)
+    }
+
+    /// The same, where the request has a place in a trace.
+    pub(crate) fn handle_traced_request(
+        self: &Arc<Self>,
+        request: Request<Body>,
+        from: Option<IpAddr>,
+        within: Option<SpanContext>,
+    ) -> Either<Ready<Response<Body>>, BoxFuture<Response<Body>>> {
+        let (asked, body) = request.into_parts();
+        let at_once = |response| Either::Left(std::future::ready(response));
+        let Some((authority, site)) = request_authority(&asked)
+            .and_then(|authority| Some((authority, self.site_or_alias(authority)?)))
+        else {
+            let response = respond::plain(StatusCode::MISDIRECTED_REQUEST, "no such site here\n");
+            return at_once(respond::marked(response, Outcome::MISDIRECTED));
+        };
+        let authority = authority.to_owned();
+        // For the log, where there is one.
+        let uri = tracing::enabled!(tracing::Level::DEBUG).then(|| asked.uri.clone());
+        let asked = match IncomingRequest::read(site, authority, from, asked) {
+            Ok(asked) => asked.within(within),
+            Err(why) => return at_once(self.refuse(&why, uri.as_ref())),
+        };
+        let ask = &asked.so_far().ask;
+        if forward_headers::max_forwards(&ask.method, &ask.headers) == Some(0) {
+            return at_once(respond::marked(respond::options(), Outcome::NOT_CACHED));
+        }
+        if let Some(limits) = asked.socket() {
+            let proxy = self.clone();
+            return Either::Right(Box::pin(async move {
+                match asked.told() {
+                    Ok(wanted) => proxy.open_websocket(wanted, limits).await,
+                    Err(why) => proxy.refuse(&why, uri.as_ref()),
+                }
+            }));
+        }
+        if http_body::Body::is_end_stream(&body)
+            && let Some(response) = self.fresh_hit(&asked)
+        {
+            return at_once(response);
+        }
+        let proxy = self.clone();
+        Either::Right(Box::pin(async move {
+            match asked.told() {
+                Ok(wanted) => proxy.want(wanted, body).await,
+                Err(why) => proxy.refuse(&why, uri.as_ref()),
+            }
+        }))
+    }
+
+    fn refuse(&self, why: &RequestRejection, uri: Option<&Uri>) -> Response<Body> {
+        let target = uri.map(tracing::field::display);
+        tracing::debug!(%why, target, "refused");
+        self.counters.count(CounterFamily::Refused, why.name());
+        respond::marked(respond::refused(why), Outcome::REFUSED)
+    }
+
+    /// The answer that is kept for `asked` and needs nobody's word, where what the client said tells which it is.
+    fn fresh_hit(self: &Arc<Self>, asked: &IncomingRequest) -> Option<Response<Body>> {
+        let wanted = asked.so_far();
+        let variants = self.memory.find(&wanted.key)?;
+        let now = self.hour();
+        let mut all = variants.iter();
+        let object = all
+            .all(|variant| asked.can_select_variant(variant.stored()))
+            .then(|| self.select_fresh(&variants, wanted, now))??;
+        if self.is_outdated(wanted, object.stored()) {
+            return None;
+        }
+        Some(self.hit(wanted, object, now))
+    }
+
+    /// The answer to what is wanted.
+    async fn want(self: &Arc<Self>, mut wanted: ProxyRequest, body: Body) -> Response<Body> {
+        let is_safe = matches!(wanted.ask.method, Method::GET | Method::HEAD);
+        let mut body = body;
+        if is_safe && wanted.holds_back(&body) && wanted.moved.is_none() {
+            wanted.has_content = true;
+            return self.pass(wanted, body, None).await;
+        }
+        if is_safe && wanted.moved.is_none() && !http_body::Body::is_end_stream(&body) {
+            // Over HTTP/2 and HTTP/3 a body may be announced by its head's not being the end, and be empty.
+            body = match begun(body).await {
+                Ok(body) => body,
+                Err(_) => return Fetch::incomplete_request(),
+            };
+            if !http_body::Body::is_end_stream(&body) {
+                // What comes of the content is not to be had by the target alone.
+                wanted.has_content = true;
+                return self.pass(wanted, body, None).await;
+            }
+        }
+        let policy = self.policy(wanted.whose());
+        let mut purges = self.purges.now();
+        let mut kept = self.memory.find(&wanted.key);
+        let now = self.hour();
+        let mut found = lookup::lookup(
+            policy,
+            &wanted.ask,
+            kept.as_deref().unwrap_or_default(),
+            now,
+        );
+        let is_lifted = match &found {
+            Lookup::Miss(_) => self.lift(&wanted).await,
+            // Somebody else may have asked the origin already.
+            Lookup::Validate { index, .. } => {
+                let known = kept.as_deref().map(|variants| variants[*index].stored());
+                self.promote_newer(&wanted, known, now).await
+            }
+            _ => false,
+        };
+        if is_lifted {
+            purges = self.purges.now();
+            kept = self.memory.find(&wanted.key);
+            found = lookup::lookup(
+                policy,
+                &wanted.ask,
+                kept.as_deref().unwrap_or_default(),
+                now,
+            );
+        }
+        let variants = kept.as_deref().unwrap_or_default();
+        let forward = found.forward();
+        let known = |index: usize, conditional| {
+            let object: Object = variants[index].clone();
+            // A 304 would keep it as it was rewritten by what was known then.
+            let conditional = match self.begins_again(&wanted, object.stored(), true) {
+                true => Conditional::default(),
+                false => conditional,
+            };
+            StaleEntry {
+                object,
+                conditional,
+                purges,
+            }
+        };
+        match found {
+            Lookup::Fresh { index, .. } => {
+                if self.begins_again(&wanted, variants[index].stored(), false) {
+                    let known = StaleEntry {
+                        object: variants[index].clone(),
+                        conditional: Conditional::default(),
+                        purges,
+                    };
+                    self.revalidate_in_background(wanted.clone(), known);
+                }
+                if is_lifted {
+                    // What it waits for may be on the disk, too.
+                    self.prefetch_pinned(&wanted, variants[index].stored().note());
+                }
+                let response = self.hit(&wanted, &variants[index], now);
+                respond::marked(response, Outcome::HIT)
+            }
+            Lookup::Stale {
+                index, background, ..
+            } => {
+                self.revalidate_in_background(wanted.clone(), known(index, background));
+                let response = self.hit(&wanted, &variants[index], now);
+                respond::marked(response, Outcome::STALE)
+            }
+            Lookup::Validate {
+                index, conditional, ..
+            } => {
+                let known = known(index, conditional);
+                self.board(wanted, Some(known), forward).await
+            }
+            Lookup::Miss(_) => self.board(wanted, None, forward).await,
+            Lookup::Bypass(_) => self.pass(wanted, body, forward).await,
+            Lookup::OnlyIfCached => {
+                let text = "not kept, and not to be fetched\n";
+                let response = respond::plain(StatusCode::GATEWAY_TIMEOUT, text);
+                respond::marked(response, Outcome::NOT_CACHED)
+            }
+        }
+    }
+
+    /// Answers from what is kept.
+    pub(crate) fn hit(
+        &self,
+        wanted: &ProxyRequest,
+        object: &Object,
+        now: SystemTime,
+    ) -> Response<Body> {
+        object.count_use();
+        let status = CacheStatus::hit(NAME).ttl(object.stored().ttl(now));
+        self.kept(wanted, object.stored(), object.body(), now, &status)
+    }
+
+    pub(crate) fn kept(
+        &self,
+        wanted: &ProxyRequest,
+        stored: &Stored,
+        body: &KeptBody,
+        now: SystemTime,
+        status: &CacheStatus,
+    ) -> Response<Body> {
+        match respond::judge(wanted, stored) {
+            StoredCheck::Other(response) => *response,
+            StoredCheck::Good => {
+                wanted.learn(PagePolicy::of_note(stored.note()));
+                let policy = self.policy(wanted.whose());
+                let coder = (&self.encodings, &self.runtime);
+                respond::of_kept(policy, wanted, stored, body, coder, now, status)
+            }
+        }
+    }
+
+    /// What is kept for `wanted` and needs nobody's word.
+    pub(crate) fn fresh(&self, wanted: &ProxyRequest) -> Option<Object> {
+        let variants = self.memory.find(&wanted.key)?;
+        let object = self.select_fresh(&variants, wanted, self.hour());
+        object.cloned()
+    }
+
+    fn select_fresh<'a>(
+        &self,
+        variants: &'a [Object],
+        wanted: &ProxyRequest,
+        now: SystemTime,
+    ) -> Option<&'a Object> {
+        let policy = self.policy(wanted.whose());
+        match lookup::lookup(policy, &wanted.ask, variants, now) {
+            Lookup::Fresh { index, .. } => Some(&variants[index]),
+            _ => None,
+        }
+    }
+}

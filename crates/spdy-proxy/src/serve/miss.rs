@@ -1,0 +1,274 @@
+//! Requests that what is kept does not answer: each is fetched, or shares what another fetches.
+//!
+//! ```text
+//!  board ── Leader ───▶ fetch (fetch/origin_exchange.rs), which lands what others may have
+//!        ── Follower ─▶ what a leader shares; leads himself after a while, one at a time; 504 in the end
+//!        ── Alone ────▶ fetch
+//!  pass ──────────────▶ fetch, by what is kept
+//! ```
+
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use http::{HeaderValue, Method, Response, StatusCode, header};
+use spdy::body::Body;
+use spdy_cache::cache_status::{CacheStatus, Forward};
+use spdy_cache::lookup::{self, Failure, may_serve_on_error};
+use spdy_cache::validate::strip_conditions;
+
+use crate::cache::coalescer::{CoalesceRole, WaitOutcome};
+use crate::cache::shared_response::{CoalesceKey, FetchLeader, SharedBodySource, SharedResponse};
+use crate::fetch::origin_exchange::{Fetch, FetchOutcome, StaleEntry};
+use crate::proxy::{NAME, Proxy};
+use crate::request::proxy_request::ProxyRequest;
+use crate::request::status_class::is_overloaded;
+use crate::response::respond::{self, StoredCheck};
+use crate::telemetry::counters::{CounterFamily, Outcome};
+use crate::upstream::error::UpstreamError;
+
+impl Proxy {
+    /// Fetches, or shares what another fetches.
+    pub(crate) async fn board(
+        self: &Arc<Self>,
+        wanted: ProxyRequest,
+        known: Option<StaleEntry>,
+        forward: Option<Forward>,
+    ) -> Response<Body> {
+        let policy = self.policy(wanted.whose());
+        let forward = forward.unwrap_or(Forward::Miss);
+        let until = self.runtime.now() + self.upstream().head_timeout;
+        let since = self.hour();
+        let mut berth = CoalesceKey::of(&wanted.key);
+        let mut may_board_again = true;
+        loop {
+            // Who led before may have found that the whole is not to be kept.
+            if !lookup::may_join(policy, &wanted.ask) && !self.should_fill(&wanted) {
+                return match self.respond_range_of_shared(&wanted, forward) {
+                    Some(part) => part,
+                    None => self.fetch(wanted, known, None, forward).await,
+                };
+            }
+            let seat = self.flights.board(berth.clone(), self.runtime.now());
+            let waited = match seat {
+                CoalesceRole::Leader(leader) => WaitOutcome::Leader(leader),
+                CoalesceRole::Alone => WaitOutcome::Private,
+                CoalesceRole::Follower(follower) => {
+                    let waited = follower.wait(&self.runtime, until).await;
+                    if matches!(waited, WaitOutcome::Leader(_) | WaitOutcome::TooLong) {
+                        self.counters.count(CounterFamily::Limits, "lock_age_s");
+                    }
+                    waited
+                }
+            };
+            let lead = match waited {
+                WaitOutcome::Leader(leader) => Some(leader),
+                WaitOutcome::Private => None,
+                WaitOutcome::Nothing => continue,
+                WaitOutcome::Failed(failure) => {
+                    let standing = known
+                        .as_ref()
+                        .filter(|known| known.stands(self, &wanted.key));
+                    if let Some(stale) = self.stale_instead(&wanted, standing, failure) {
+                        return stale;
+                    }
+                    match failure {
+                        Failure::Status(status) if is_overloaded(status) => {
+                            let error = UpstreamError::Overloaded(status);
+                            return self.unanswered(wanted, known, forward, &error);
+                        }
+                        _ => continue,
+                    }
+                }
+                WaitOutcome::TooLong => {
+                    return self.unanswered(wanted, known, forward, &UpstreamError::Waited);
+                }
+                WaitOutcome::Shared(landing) => {
+                    let now = self.hour();
+                    if lookup::may_share_with(policy, &landing.stored, &wanted.ask, since, now)
+                        && let Some(response) = self.share(&wanted, &landing, now, forward)
+                    {
+                        return respond::marked(response, Outcome::COALESCED);
+                    }
+                    // Of another variant than is wanted: those who want this one share that, too.
+                    let other = berth.beside(&landing, &wanted.ask.headers);
+                    match other {
+                        Some(other) => {
+                            berth = other;
+                            continue;
+                        }
+                        // It came too late for this request, and is too late for all later ones.
+                        None if landing.is_outdated(now) && may_board_again => {
+                            may_board_again = false;
+                            self.flights.supersede(&berth, &landing);
+                            continue;
+                        }
+                        None => None,
+                    }
+                }
+            };
+            // Who led before may have landed and left since this was looked up.
+            if lead.is_some()
+                && let Some(object) = self.fresh(&wanted)
+                && !known.as_ref().is_some_and(|known| known.object.is(&object))
+            {
+                let response = self.hit(&wanted, &object, self.hour());
+                return respond::marked(response, Outcome::HIT);
+            }
+            return self.fetch(wanted, known, lead, forward).await;
+        }
+    }
+
+    /// The origin has not answered others who wanted the same, or not as they wanted.
+    fn unanswered(
+        self: &Arc<Self>,
+        wanted: ProxyRequest,
+        known: Option<StaleEntry>,
+        forward: Forward,
+        error: &UpstreamError,
+    ) -> Response<Body> {
+        let fetch = Fetch::new(self, wanted, known, None, forward);
+        match fetch.failed(error) {
+            FetchOutcome::Answer(response) => *response,
+            FetchOutcome::Nothing(_) => unreachable!("who waits gets an answer"),
+        }
+    }
+
+    /// What is kept of `wanted`, though it is stale, if the origin's failure allows it.
+    pub(crate) fn stale_instead(
+        &self,
+        wanted: &ProxyRequest,
+        known: Option<&StaleEntry>,
+        failure: Failure,
+    ) -> Option<Response<Body>> {
+        let known = known?;
+        let stored = known.object.stored();
+        let now = self.hour();
+        if !may_serve_on_error(
+            self.policy(wanted.whose()),
+            &wanted.ask,
+            stored,
+            failure,
+            now,
+        ) {
+            return None;
+        }
+        let mut status = CacheStatus::hit(NAME).ttl(stored.ttl(now));
+        status = match failure {
+            Failure::Unreachable => status.detail("origin-unreachable"),
+            Failure::Status(_) => status.detail("origin-error"),
+        };
+        let response = self.kept(wanted, stored, known.object.body(), now, &status);
+        Some(respond::marked(response, Outcome::STALE_ON_ERROR))
+    }
+
+    /// What another fetched, for `wanted`.
+    pub(crate) fn share(
+        &self,
+        wanted: &ProxyRequest,
+        landing: &SharedResponse,
+        now: SystemTime,
+        forward: Forward,
+    ) -> Option<Response<Body>> {
+        let status = CacheStatus::forwarded(NAME, forward).collapsed(true);
+        if let StoredCheck::Other(response) = respond::judge(wanted, &landing.stored) {
+            return Some(*response);
+        }
+        let policy = self.policy(wanted.whose());
+        match &landing.source {
+            SharedBodySource::Coming(recording) => {
+                let stored = &landing.stored;
+                respond::from_shared_body(policy, wanted, stored, None, recording, now, &status)
+            }
+            SharedBodySource::Kept(object) => {
+                Some(self.kept(wanted, &landing.stored, object.body(), now, &status))
+            }
+        }
+    }
+
+    async fn fetch(
+        self: &Arc<Self>,
+        wanted: ProxyRequest,
+        known: Option<StaleEntry>,
+        leader: Option<FetchLeader>,
+        forward: Forward,
+    ) -> Response<Body> {
+        if let Some(refused) = self.reject_over_rate(&wanted) {
+            return refused;
+        }
+        self.ahead.learn(&wanted);
+        self.awaited(wanted, known, leader, forward, Body::empty())
+            .await
+    }
+
+    /// Passes a request by what is kept.
+    pub(crate) async fn pass(
+        self: &Arc<Self>,
+        wanted: ProxyRequest,
+        body: Body,
+        forward: Option<Forward>,
+    ) -> Response<Body> {
+        if let Some(refused) = self.reject_over_rate(&wanted) {
+            return refused;
+        }
+        let forward = forward.unwrap_or(Forward::Bypass);
+        self.awaited(wanted, None, None, forward, body).await
+    }
+
+    /// A fetch that somebody waits for.
+    async fn awaited(
+        self: &Arc<Self>,
+        wanted: ProxyRequest,
+        known: Option<StaleEntry>,
+        leader: Option<FetchLeader>,
+        forward: Forward,
+        body: Body,
+    ) -> Response<Body> {
+        let fetch = Fetch::new(self, wanted, known, leader, forward);
+        match fetch.run(body).await {
+            FetchOutcome::Answer(response) => *response,
+            FetchOutcome::Nothing(_) => unreachable!("who waits gets an answer"),
+        }
+    }
+
+    /// Counts that an origin could not be asked.
+    pub(crate) fn count_failure(&self, error: &UpstreamError) {
+        match error.limit() {
+            Some(limit) => self.counters.count(CounterFamily::Limits, limit),
+            None => self.counters.count(CounterFamily::Origins, error.name()),
+        }
+    }
+
+    /// What a client is told that has origins asked too often.
+    pub(crate) fn reject_over_rate(&self, wanted: &ProxyRequest) -> Option<Response<Body>> {
+        let from = wanted.from?;
+        if self.misses.admits(from, self.runtime.now()) {
+            return None;
+        }
+        self.counters
+            .count(CounterFamily::Limits, "misses_per_second");
+        let text = "too many requests that nothing is kept for; try again soon\n";
+        let mut response = respond::plain(StatusCode::TOO_MANY_REQUESTS, text);
+        let soon = HeaderValue::from_static("1");
+        response.headers_mut().insert(header::RETRY_AFTER, soon);
+        Some(respond::marked(response, Outcome::RATE_LIMITED))
+    }
+
+    /// Revalidates in the background a stored response that was just served, unless a fetch for it is under way.
+    pub(crate) fn revalidate_in_background(
+        self: &Arc<Self>,
+        mut wanted: ProxyRequest,
+        stale: StaleEntry,
+    ) {
+        let berth = CoalesceKey::of(&wanted.key);
+        let CoalesceRole::Leader(leader) = self.flights.board(berth, self.runtime.now()) else {
+            return;
+        };
+        // What this client had and wanted of it is its own matter, and the head alone makes fresh only what has not changed.
+        strip_conditions(&mut wanted.ask.headers);
+        wanted.ask.method = Method::GET;
+        let fetch = Fetch::new(self, wanted, Some(stale), Some(leader), Forward::Stale).unawaited();
+        self.runtime.spawn(Box::pin(async move {
+            let _ = fetch.run(Body::empty()).await;
+        }));
+    }
+}

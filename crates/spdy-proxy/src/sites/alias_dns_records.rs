@@ -1,0 +1,182 @@
+//! What is answered in our zones for the names that other hosts have here: what is answered for their site.
+//!
+//! A browser uses the site's session for such a name if that leads to the same address. So where the zone of those names is ours,
+//! each has the records of the site's first name that has some; every other name there is none. Where either is elsewhere, the
+//! operator enters them there.
+
+use spdy_dns::zone_config::{NameConfig, ZoneConfig};
+
+use crate::config::Config;
+use crate::sites::site_table::{Site, Sites};
+
+/// The zones of `config`, with the names that other hosts have for `sites`.
+#[must_use]
+pub fn zones(config: &Config, sites: &Sites) -> Vec<ZoneConfig> {
+    let mut zones = config.dns.zone.clone();
+    for site in sites.all() {
+        let Some(records) = site_records(&config.dns.zone, site) else {
+            continue;
+        };
+        for named in site.rules.named_hosts() {
+            let Some(zone) = zone_of(&mut zones, named.name()) else {
+                continue;
+            };
+            let is_there = |it: &NameConfig| whole(&zone.apex, &it.name) == named.name();
+            if !zone.names.iter().any(is_there) {
+                zone.names.push(NameConfig {
+                    name: format!("{}.", named.name()),
+                    ..records.clone()
+                });
+            }
+        }
+    }
+    zones
+}
+
+/// The names that other hosts have here and that nobody answers for here, each with the name of the site whose records it wants.
+#[must_use]
+pub fn elsewhere(config: &Config, sites: &Sites) -> Vec<(String, String)> {
+    let zones = zones(config, sites);
+    let named = sites.all().flat_map(|site| {
+        let named = site.rules.named_hosts();
+        named.map(|named| (named.name().to_owned(), site.name.clone()))
+    });
+    // Zones that nobody listens for are somebody else's to answer.
+    let is_served = !config.dns.listen.is_empty();
+    let is_ours = |name: &str| is_served && zones.iter().any(|zone| record(zone, name).is_some());
+    named.filter(|(name, _)| !is_ours(name)).collect()
+}
+
+/// What is answered for `site`, with names written whole.
+fn site_records(zones: &[ZoneConfig], site: &Site) -> Option<NameConfig> {
+    site.names().find_map(|name| {
+        let zone = zones.iter().filter(|zone| is_in_zone(name, &zone.apex));
+        let zone = zone.max_by_key(|zone| zone.apex.len())?;
+        let record = record(zone, name)?;
+        let alias = record.alias.as_ref();
+        Some(NameConfig {
+            alias: alias.map(|alias| format!("{}.", whole(&zone.apex, alias))),
+            ..record.clone()
+        })
+    })
+}
+
+/// What `zone` has for `name`: its own entry, or that of the wildcard beside it.
+fn record<'a>(zone: &'a ZoneConfig, name: &str) -> Option<&'a NameConfig> {
+    let of = |wanted: &str| {
+        let mut entries = zone.names.iter();
+        entries.find(|entry| whole(&zone.apex, &entry.name) == wanted)
+    };
+    let above = name.split_once('.').map_or("", |(_, above)| above);
+    of(name).or_else(|| of(&format!("*.{above}")))
+}
+
+fn zone_of<'a>(zones: &'a mut [ZoneConfig], name: &str) -> Option<&'a mut ZoneConfig> {
+    let of_it = zones.iter_mut().filter(|zone| is_in_zone(name, &zone.apex));
+    of_it.max_by_key(|zone| zone.apex.len())
+}
+
+/// Whether `name`, in lower case, is that of the zone of `apex` or below it.
+pub(crate) fn is_in_zone(name: &str, apex: &str) -> bool {
+    let apex = apex.trim_end_matches('.').to_ascii_lowercase();
+    let above = name.strip_suffix(&apex);
+    above.is_some_and(|above| above.is_empty() || above.ends_with('.'))
+}
+
+/// `name` of the zone of `apex`, without the dot at the end.
+fn whole(apex: &str, name: &str) -> String {
+    let apex = apex.trim_end_matches('.');
+    let whole = match name.strip_suffix('.') {
+        Some(whole) => whole.to_owned(),
+        None if name == "@" => apex.to_owned(),
+        None => format!("{name}.{apex}"),
+    };
+    whole.to_ascii_lowercase()
+}
+
+#[cfg(test)]
+mod tests {
+    use spdy_rewrite::capability::Keys;
+
+    use super::*;
+    use spdy_dns::zones::Zones;
+
+    const SITE: &str = "secret_file = 's'\n[[site]]\nnames = ['www.site.test']\norigin = 'https://o.test'\n\
+        [site.rewrite]\nnames_under = 'x.assets.test'\n\
+        [[site.rewrite.hosts]]\nhost = 'widgets.test'\nmode = 'name'\nkinds = ['document']\n";
+
+    fn compiled(dns: &str) -> (Config, Sites) {
+        let config = Config::read(&format!("{SITE}{dns}")).expect("a good one");
+        let keys = Keys::from_secrets(&[7; 32], None).expect("it is long enough");
+        let sites = Sites::compile(&config, &keys).expect("good sites");
+        (config, sites)
+    }
+
+    #[test]
+    fn zones_without_listener_answer_nothing() {
+        let zones = "[[dns.zone]]\napex = 'site.test'\nname_servers = ['ns.o.test']\n\
+             [[dns.zone.names]]\nname = 'www'\naddresses = ['192.0.2.9']\n\
+             [[dns.zone]]\napex = 'assets.test'\nname_servers = ['ns.o.test']\n";
+        let (config, sites) = compiled(zones);
+        assert_eq!(elsewhere(&config, &sites).len(), 1);
+        let (config, sites) = compiled(&format!("[dns]\nlisten = ['127.0.0.1:53']\n{zones}"));
+        assert!(elsewhere(&config, &sites).is_empty());
+    }
+
+    #[test]
+    fn alias_has_records_of_its_site_and_unknown_names_have_none() {
+        let (config, sites) = compiled(
+            "[dns]\nlisten = ['127.0.0.1:53']\n\
+             [[dns.zone]]\napex = 'site.test'\nname_servers = ['ns.o.test']\n\
+             [[dns.zone.names]]\nname = '@'\naddresses = ['192.0.2.1']\n\
+             [[dns.zone.names]]\nname = 'www'\naddresses = ['192.0.2.9', '2001:db8::9']\nhttps = { alpn = ['h2'] }\n\
+             [[dns.zone]]\napex = 'assets.test'\nname_servers = ['ns.o.test']\n",
+        );
+        let zones = zones(&config, &sites);
+        let name = sites.alias_names().next().expect("one");
+        let record = record(&zones[1], name).expect("it has records");
+        assert_eq!(record.addresses.len(), 2);
+        assert_eq!(record.https.as_ref().expect("HTTPS").alpn, ["h2"]);
+        assert!(super::record(&zones[1], "other.x.assets.test").is_none());
+        assert!(elsewhere(&config, &sites).is_empty());
+        Zones::new(&zones).expect("zones that can be served");
+    }
+
+    /// Names of zones are compared without regard to case (RFC 4343 §3).
+    #[test]
+    fn zone_name_may_be_upper_case() {
+        let (config, sites) = compiled(
+            "[dns]\nlisten = ['127.0.0.1:53']\n\
+             [[dns.zone]]\napex = 'Site.TEST'\nname_servers = ['ns.o.test']\n\
+             [[dns.zone.names]]\nname = 'WWW'\naddresses = ['192.0.2.9']\n\
+             [[dns.zone]]\napex = 'Assets.test.'\nname_servers = ['ns.o.test']\n",
+        );
+        assert!(elsewhere(&config, &sites).is_empty());
+        let zones = zones(&config, &sites);
+        let name = sites.alias_names().next().expect("one");
+        let record = record(&zones[1], name).expect("it has records");
+        assert_eq!(record.addresses.len(), 1);
+        Zones::new(&zones).expect("zones that can be served");
+    }
+
+    #[test]
+    fn cname_of_site_applies_to_its_aliases() {
+        let (config, sites) = compiled(
+            "[[dns.zone]]\napex = 'site.test'\nname_servers = ['ns.o.test']\n\
+             [[dns.zone.names]]\nname = 'www'\nalias = '@'\n\
+             [[dns.zone]]\napex = 'x.assets.test.'\nname_servers = ['ns.o.test']\n",
+        );
+        let zones = zones(&config, &sites);
+        let name = sites.alias_names().next().expect("one");
+        let record = record(&zones[1], name).expect("it has records");
+        assert_eq!(record.alias.as_deref(), Some("site.test."));
+    }
+
+    #[test]
+    fn externally_hosted_aliases_are_reported_with_their_site() {
+        let (config, sites) = compiled("");
+        let name = sites.alias_names().next().expect("one").to_owned();
+        let told = elsewhere(&config, &sites);
+        assert_eq!(told, [(name, "www.site.test".to_owned())]);
+    }
+}

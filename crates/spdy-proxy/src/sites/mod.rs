@@ -1,0 +1,5 @@
+//! The sites that are served, by name, and what is known of each.
+
+pub mod alias_dns_records;
+pub mod page_policies;
+pub mod site_table;

@@ -1,0 +1,570 @@
+//! The sites of a configuration: found by the name that a client asks for.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use http::{HeaderMap, HeaderValue, Uri, header};
+use spdy_net::in_front::TrustedProxies;
+use spdy_rewrite::capability::Keys;
+use spdy_rewrite::config::Config as Rewrite;
+use spdy_rewrite::integrity;
+use spdy_rewrite::named_host::{self, HostAlias};
+use spdy_rewrite::refusal::Refusal;
+use spdy_rewrite::rules::Rules;
+use spdy_rewrite::rules_error::RulesError;
+use url::Url;
+
+use crate::config::Config;
+use crate::config::site::SiteConfig;
+use crate::config::websocket::WebSocketConfig;
+use crate::sites::page_policies::PagePolicies;
+
+/// One site, as requests need it.
+#[derive(Clone, Debug)]
+pub struct Site {
+    /// The first of its names.
+    pub name: String,
+    names: Vec<String>,
+    /// Where its own pages come from.
+    origin: Url,
+    keep_host: bool,
+    /// What is one client's alone may be compressed here.
+    pub(crate) compress_private: bool,
+    /// How many WebSockets may go to its origin; `None` if none may.
+    pub(crate) websocket: Option<WebSocketConfig>,
+    /// Bytes that may be kept of it in memory, and on the disk, where that is said.
+    quotas: (Option<u64>, Option<u64>),
+    /// What is moved.
+    pub rules: Arc<Rules>,
+    /// What its pages said.
+    pub pages: Arc<PagePolicies>,
+}
+
+/// All sites.
+#[derive(Clone, Debug, Default)]
+pub struct Sites {
+    by_name: BTreeMap<String, Arc<Site>>,
+    /// By the names that other hosts have here for a site.
+    of_others: BTreeMap<String, Arc<Site>>,
+    /// Names that are not looked up: name, port, address.
+    addresses: Vec<(String, Option<u16>, IpAddr)>,
+    /// Names that are asked for where another stands.
+    aliases: BTreeMap<String, String>,
+    /// Sites whose origin may be this accelerator.
+    doubtful: Vec<String>,
+    /// Names of other hosts that pages do not say.
+    withheld: BTreeSet<String>,
+    /// Where clients reach them by HTTP/3, if not where it is listened.
+    alt_svc: Option<HeaderValue>,
+    /// Who is believed of clients.
+    in_front: Arc<TrustedProxies>,
+}
+
+/// What is wrong with a site.
+#[derive(Debug, thiserror::Error)]
+pub enum SiteError {
+    /// Its rules.
+    #[error("site {site}: {error}")]
+    Rules {
+        /// Its first name.
+        site: String,
+        /// What is wrong.
+        error: RulesError,
+    },
+    /// Its name makes no URL.
+    #[error("site {site}: {error}")]
+    Name {
+        /// Its first name.
+        site: String,
+        /// What is wrong.
+        error: url::ParseError,
+    },
+    /// A name of a site that shares cookies with the zone in which other hosts have names.
+    #[error("site {site}: names_under \"{zone}\": {why}")]
+    Zone {
+        /// Its first name.
+        site: String,
+        /// The zone.
+        zone: String,
+        /// What is wrong.
+        why: String,
+    },
+}
+
+impl Sites {
+    /// Those of `config`. Capabilities are made and known by `keys`: a program that is started again finds its URLs in browsers, and
+    /// must know them.
+    ///
+    /// # Errors
+    ///
+    /// [`SiteError`], with the site.
+    pub fn compile(config: &Config, keys: &Keys) -> Result<Self, SiteError> {
+        let mut sites = Self {
+            alt_svc: config.listen.alt_svc(),
+            in_front: Arc::new(config.listen.in_front().unwrap_or_default()), // it was checked
+            ..Self::default()
+        };
+        for site in &config.site {
+            let name = site.names.first().cloned().unwrap_or_default();
+            let public = config.listen.site_url(&name);
+            let public = public.map_err(|error| SiteError::Name {
+                site: name.clone(),
+                error,
+            })?;
+            let rules = Rules::compile(&public, &with_site_names(site), Some(keys.clone()));
+            let rules = match config.lab.paper_urls {
+                true => rules.and_then(Rules::with_literal_urls),
+                false => rules,
+            };
+            let rules = rules.map_err(|error| SiteError::Rules {
+                site: name.clone(),
+                error,
+            })?;
+            apart(config, site)?;
+            sites.resolve(site);
+            let compiled = Arc::new(Site {
+                name,
+                names: site.names.clone(),
+                origin: site.origin.clone(),
+                keep_host: site.keep_host,
+                compress_private: site.compress_private,
+                websocket: site.websocket.then_some(config.websocket),
+                quotas: (site.cache_mib.map(mib), site.disk_mib.map(mib)),
+                rules: Arc::new(rules),
+                pages: Arc::default(),
+            });
+            for named in compiled.rules.named_hosts() {
+                let name = named.name().to_owned();
+                sites.of_others.insert(name, compiled.clone());
+            }
+            for name in &site.names {
+                sites.by_name.insert(name.clone(), compiled.clone());
+            }
+        }
+        let resolve = &config.upstream.resolve;
+        let is_placed = |host: &str| resolve.keys().any(|it| it.eq_ignore_ascii_case(host));
+        let is_of_ours = |host: &str| sites.by_name.contains_key(host) && !is_placed(host);
+        let of_ours = config.site.iter().filter(|site| {
+            site.address.is_none() && site.origin.host_str().is_some_and(is_of_ours)
+        });
+        sites.doubtful = of_ours
+            .filter_map(|site| site.names.first().cloned())
+            .collect();
+        Ok(sites)
+    }
+
+    /// The same, where pages call no other host by one of `withheld`, which browsers would refuse. All names are answered as before.
+    #[must_use]
+    pub fn withholding(&self, withheld: &BTreeSet<String>) -> Self {
+        let mut sites = self.clone();
+        sites.withheld.clone_from(withheld);
+        for site in self.all() {
+            let next = Arc::new(Site {
+                rules: Arc::new(site.rules.withholding(withheld)),
+                ..Site::clone(site)
+            });
+            let places = sites
+                .by_name
+                .values_mut()
+                .chain(sites.of_others.values_mut());
+            for place in places.filter(|place| Arc::ptr_eq(place, site)) {
+                place.clone_from(&next);
+            }
+        }
+        sites
+    }
+
+    /// The names of other hosts that pages do not say.
+    #[must_use]
+    pub fn withheld(&self) -> &BTreeSet<String> {
+        &self.withheld
+    }
+
+    fn resolve(&mut self, site: &SiteConfig) {
+        let host = site.origin.host_str().unwrap_or_default();
+        let Some(address) = site.address else {
+            // The names lead here; the origin stands where its own does.
+            let names = site
+                .names
+                .iter()
+                .filter(|name| site.keep_host && *name != host);
+            let names = names.map(|name| (name.clone(), host.to_owned()));
+            self.aliases.extend(names);
+            return;
+        };
+        let port = site.origin.port_or_known_default();
+        let names = site.names.iter().filter(|_| site.keep_host);
+        let names = names.map(String::as_str).chain([host]);
+        for name in names {
+            self.addresses.push((name.to_owned(), port, address));
+        }
+    }
+
+    /// The site of `authority`, which may have a port.
+    #[must_use]
+    pub fn find(&self, authority: &str) -> Option<&Arc<Site>> {
+        let host = host_of(authority);
+        self.by_name
+            .get(host)
+            .or_else(|| self.by_name.get(&host.to_ascii_lowercase()))
+    }
+
+    /// The site for which `authority`, which may have a port, is answered: as its own name, or as that of another host.
+    #[must_use]
+    pub fn answering(&self, authority: &str) -> Option<&Arc<Site>> {
+        self.find(authority).or_else(|| {
+            let host = host_of(authority).to_ascii_lowercase();
+            self.of_others.get(&host)
+        })
+    }
+
+    /// Every site, once.
+    pub fn all(&self) -> impl Iterator<Item = &Arc<Site>> {
+        let named = self.by_name.iter();
+        named.filter_map(|(name, site)| (*name == site.name).then_some(site))
+    }
+
+    /// What may be kept of single sites in memory, bytes, by the name that they have in keys.
+    pub(crate) fn memory_quotas(&self) -> BTreeMap<String, u64> {
+        self.quotas(|site| site.quotas.0)
+    }
+
+    /// And on the disk.
+    pub(crate) fn disk_quotas(&self) -> BTreeMap<String, u64> {
+        self.quotas(|site| site.quotas.1)
+    }
+
+    fn quotas(&self, of: impl Fn(&Site) -> Option<u64>) -> BTreeMap<String, u64> {
+        let named = |site: &Arc<Site>| Some((site.rules.site_origin().to_owned(), of(site)?));
+        self.all().filter_map(named).collect()
+    }
+
+    /// Knows of each site what `former` did, if its rules are the same: the keys may be others.
+    pub(crate) fn take_over(&self, former: &Self) {
+        for site in self.all() {
+            let before = former.by_name.get(&site.name);
+            if let Some(before) =
+                before.filter(|before| site.rules.is_same_but_for_keys(&before.rules))
+            {
+                site.pages.take_over(&before.pages);
+            }
+        }
+    }
+
+    /// `url` as its host has it, if it is of a name that another host has here, or moved to a path of a site's.
+    ///
+    /// # Errors
+    ///
+    /// It is of a site's paths for what is moved, and nothing that is moved is at it.
+    pub fn original_url(&self, url: Url) -> Result<Url, Refusal> {
+        let target = &url[url::Position::BeforePath..url::Position::AfterQuery];
+        let own = url.host_str().and_then(|host| self.find(host));
+        if let Some(own) = own.filter(|own| own.rules.claims(target)) {
+            return own.rules.open(target).map(|moved| moved.url().clone());
+        }
+        let site = url.host_str().and_then(|host| self.of_others.get(host));
+        let named = site.and_then(|site| site.rules.named(url.host_str()?));
+        // By its name here it may be asked for as it came.
+        let rest = integrity::strip_unrewritten_mark(target).unwrap_or(target);
+        let own = named.and_then(|it| Url::parse(&format!("{}{rest}", it.original_origin())).ok());
+        Ok(own.unwrap_or(url))
+    }
+
+    /// The names that other hosts have here, in order.
+    pub fn alias_names(&self) -> impl Iterator<Item = &str> {
+        self.of_others.keys().map(String::as_str)
+    }
+
+    /// Every name of a site that is answered for, in order.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.by_name.keys().map(String::as_str)
+    }
+
+    /// The names of each certificate: those of a site and those that other hosts have here for it, and of sites that call one another's
+    /// names their own (`own_hosts`). Browsers use one session for names that stand in one certificate.
+    #[must_use]
+    pub fn certificates(&self) -> Vec<Vec<String>> {
+        let sites: Vec<&Arc<Site>> = self.all().collect();
+        let mut groups: Vec<usize> = (0..sites.len()).collect();
+        // Few have any, and there may be thousands of sites.
+        let with_own = sites.iter().enumerate();
+        for (one, site) in with_own.filter(|(_, site)| site.rules.has_site_hosts()) {
+            for (other, its) in sites.iter().enumerate() {
+                let (into, from) = (
+                    groups[one].min(groups[other]),
+                    groups[one].max(groups[other]),
+                );
+                if into != from && its.names.iter().any(|name| site.rules.is_own(name)) {
+                    let merged = groups.iter_mut().filter(|group| **group == from);
+                    merged.for_each(|group| *group = into);
+                }
+            }
+        }
+        let mut members = BTreeMap::<usize, (Vec<String>, Vec<String>)>::new();
+        for (site, group) in sites.iter().zip(groups) {
+            let (names, others) = members.entry(group).or_default();
+            names.extend(site.names.iter().cloned());
+            others.extend(site.rules.named_hosts().map(|it| it.name().to_owned()));
+        }
+        let names = members.into_values();
+        names
+            .map(|(names, others)| [names, others].concat())
+            .collect()
+    }
+
+    /// Who is believed of clients.
+    #[must_use]
+    pub fn in_front(&self) -> &Arc<TrustedProxies> {
+        &self.in_front
+    }
+
+    /// The first names of sites whose origin has a name that is answered for here, and no `address`: unless that name leads elsewhere
+    /// from here, this accelerator asks itself.
+    #[must_use]
+    pub fn doubtful(&self) -> &[String] {
+        &self.doubtful
+    }
+
+    /// What a client is told of HTTP/3 who came in where `door` is what the listener says of itself.
+    pub(crate) fn alt_svc(&self, door: &HeaderValue) -> HeaderValue {
+        self.alt_svc.as_ref().unwrap_or(door).clone()
+    }
+
+    /// Names that are asked for where another stands.
+    #[must_use]
+    pub fn aliases(&self) -> &BTreeMap<String, String> {
+        &self.aliases
+    }
+
+    /// Where origins are that are not looked up.
+    #[must_use]
+    pub fn addresses(&self) -> &[(String, Option<u16>, IpAddr)] {
+        &self.addresses
+    }
+}
+
+fn mib(mib: usize) -> u64 {
+    (mib as u64) << 20
+}
+
+/// What is to be moved for `site`, with every name that it is asked for by among its own hosts: what is moved from there would be asked
+/// of ourselves. Addresses are never moved.
+fn with_site_names(site: &SiteConfig) -> Rewrite {
+    let mut rewrite = site.rewrite.clone();
+    let is_domain = |name: &&String| matches!(url::Host::parse(name), Ok(url::Host::Domain(_)));
+    let others = site.names.iter().skip(1).filter(is_domain);
+    rewrite.own_hosts.extend(others.cloned());
+    rewrite.site_names.clone_from(&site.names);
+    rewrite
+}
+
+/// The host of `authority`, which may have a port.
+fn host_of(authority: &str) -> &str {
+    match authority.rsplit_once(':') {
+        Some((host, port)) if is_port(port) => host,
+        _ => authority,
+    }
+}
+
+/// Whether `text` is a port, or none at all, which means the usual one (RFC 3986 §3.2.3).
+fn is_port(text: &str) -> bool {
+    let is_of_digits = text.bytes().all(|byte| byte.is_ascii_digit());
+    is_of_digits && (text.is_empty() || text.parse::<u16>().is_ok())
+}
+
+/// Checks that no site shares cookies with the zone in which `site` gives names to others.
+fn apart(config: &Config, site: &SiteConfig) -> Result<(), SiteError> {
+    let Some(zone) = &site.rewrite.names_under else {
+        return Ok(());
+    };
+    for name in config.site.iter().flat_map(|site| &site.names) {
+        named_host::check_cookie_isolation(zone, name).map_err(|why| SiteError::Zone {
+            site: site.names.first().cloned().unwrap_or_default(),
+            zone: zone.clone(),
+            why,
+        })?;
+    }
+    Ok(())
+}
+
+impl Site {
+    /// Where `target` (path and query) of the site's own is asked for, by a client that named `authority`.
+    ///
+    /// # Errors
+    ///
+    /// They make no URI.
+    pub fn own(&self, authority: &str, target: &str) -> Result<Uri, http::Error> {
+        let (origin, host) = (&self.origin, self.asked_host(authority));
+        let authority = match origin.port() {
+            Some(port) => format!("{host}:{port}"),
+            None => host.to_owned(),
+        };
+        let uri = Uri::builder().scheme(origin.scheme());
+        uri.authority(authority).path_and_query(target).build()
+    }
+
+    /// The host that its origin is asked as, by a client that named `authority`.
+    #[must_use]
+    pub fn asked_host<'a>(&'a self, authority: &'a str) -> &'a str {
+        match self.keep_host {
+            true => host_of(authority),
+            false => self.origin.host_str().unwrap_or_default(),
+        }
+    }
+
+    /// What its origin reads as `Host`, from a client that named `authority`, where that is not the place it is asked at: the port is the
+    /// client's, as what the origin makes of it is for clients.
+    #[must_use]
+    pub fn kept_host(&self, authority: &str) -> Option<HeaderValue> {
+        let kept = self.keep_host.then(|| HeaderValue::try_from(authority));
+        kept?.ok()
+    }
+
+    /// The host that has the name `authority`, which may have a port, for this site.
+    #[must_use]
+    pub fn named(&self, authority: &str) -> Option<&HostAlias> {
+        self.rules.zone()?;
+        self.rules.named(&host_of(authority).to_ascii_lowercase())
+    }
+
+    /// All of its names, the first of them first.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.names.iter().map(String::as_str)
+    }
+
+    /// The hosts that its origin is asked as.
+    pub fn upstream_hosts(&self) -> impl Iterator<Item = &str> {
+        let named = self.names.iter().filter(|_| self.keep_host);
+        let own = self.origin.host_str().filter(|_| !self.keep_host);
+        named.map(String::as_str).chain(own)
+    }
+
+    /// Changes redirects to the origin's own name so that they lead to `home`, where the client has the site from. If `home` is over `https`,
+    /// redirects to a name of the site over `http` lead to `https` instead, unless they would lead back to `requested`.
+    pub fn relocate(&self, home: &str, requested: Option<&Url>, headers: &mut HeaderMap) {
+        for name in [header::LOCATION, header::CONTENT_LOCATION] {
+            let told = headers.get(&name).and_then(|value| value.to_str().ok());
+            let Some(url) = told.and_then(|told| Url::parse(told).ok()) else {
+                continue; // what is relative leads to the site as it is
+            };
+            let place = if url.origin() == self.origin.origin() {
+                Some(format!("{home}{}", &url[url::Position::BeforePath..]))
+            } else {
+                self.over_https(home, requested, url)
+            };
+            if let Some(Ok(value)) = place.map(HeaderValue::try_from) {
+                headers.insert(name, value);
+            }
+        }
+    }
+
+    /// `url` over `https`, if it is the site's own over `http` and the client is at `home` over `https`.
+    fn over_https(&self, home: &str, requested: Option<&Url>, url: Url) -> Option<String> {
+        let home = Url::parse(home).ok()?;
+        let is_over_http = url.scheme() == "http" && url.port().is_none();
+        let is_own = self.names.iter().any(|name| url.host_str() == Some(name));
+        if home.scheme() != "https" || !is_over_http || !is_own {
+            return None;
+        }
+        let mut secure = url;
+        secure.set_scheme("https").ok()?;
+        secure.set_port(home.port()).ok()?;
+        let target = |url: &Url| url[..url::Position::AfterQuery].to_owned();
+        // An origin that leads from `https` to `http` would lead in a circle.
+        let is_circle = requested.is_some_and(|requested| target(requested) == target(&secure));
+        (!is_circle).then(|| secure.into())
+    }
+
+    /// Host and port of the origin, the default one written out.
+    #[must_use]
+    pub fn origin(&self) -> (&str, &str, u16) {
+        let port = self.origin.port_or_known_default().unwrap_or_default();
+        let host = self.origin.host_str().unwrap_or_default();
+        (self.origin.scheme(), host, port)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sites::page_policies::PagePolicy;
+
+    fn keys(fill: u8) -> Keys {
+        Keys::from_secrets(&[fill; 32], None).expect("it is long enough")
+    }
+
+    /// A page of the former key's time may still be in somebody's browser, and its policy is what it was.
+    #[test]
+    fn page_policies_survive_new_keys_but_not_new_rules() {
+        let text = |host: &str| {
+            format!(
+                "[[site]]\nnames = ['www.site.test']\norigin = 'https://origin.test'\n\
+                 [[site.rewrite.hosts]]\nhost = '{host}'\nkinds = ['script']\n"
+            )
+        };
+        let sites = |host: &str, fill| {
+            let config = Config::read(&text(host)).expect("a good one");
+            Sites::compile(&config, &keys(fill)).expect("a good one")
+        };
+        let guards = |sites: &Sites, host: &str| {
+            let site = sites.find("www.site.test").expect("it is there");
+            let script = Url::parse(&format!("https://{host}/a.js")).expect("a URL");
+            !site.pages.guarded(&site.rules, &script).is_empty()
+        };
+        let former = sites("cdn.test", 1);
+        let site = former.find("www.site.test").expect("it is there");
+        let page = Url::parse("https://www.site.test/").expect("a URL");
+        let head = HeaderMap::from_iter([
+            (header::CONTENT_TYPE, HeaderValue::from_static("text/html")),
+            (
+                header::CONTENT_SECURITY_POLICY,
+                HeaderValue::from_static("script-src 'self'"),
+            ),
+        ]);
+        let said = PagePolicy::by_head(&site.rules, &page, &head);
+        site.pages.learn(|| Some(page), said);
+        assert!(guards(&former, "cdn.test"));
+        for (host, fill, is_known) in [
+            ("cdn.test", 1, true),
+            ("cdn.test", 2, true),
+            ("other.test", 1, false),
+        ] {
+            let next = sites(host, fill);
+            next.take_over(&former);
+            assert_eq!(guards(&next, host), is_known, "{host} {fill}");
+        }
+    }
+
+    #[test]
+    fn sites_sharing_site_hosts_share_a_certificate() {
+        let site = |names: &[&str], own: &[&str]| {
+            format!(
+                "[[site]]\nnames = {names:?}\norigin = 'https://origin.test'\n[site.rewrite]\nown_hosts = {own:?}\n"
+            )
+        };
+        let config = [
+            site(&["www.a.test", "a.test"], &["*.a.test"]),
+            site(&["b.test"], &["cdn.c.test"]),
+            site(&["img.a.test"], &[]),
+            site(&["c.test", "cdn.c.test"], &["static.b.test"]),
+            site(&["d.test"], &["elsewhere.test"]),
+            site(&["static.b.test"], &[]),
+        ];
+        let config = Config::read(&config.concat()).expect("a good one");
+        let sites = Sites::compile(&config, &keys(7)).expect("a good one");
+        let names: Vec<String> = sites
+            .certificates()
+            .iter()
+            .map(|names| names.join(" "))
+            .collect();
+        assert_eq!(
+            names,
+            [
+                "b.test c.test cdn.c.test static.b.test",
+                "d.test",
+                "img.a.test www.a.test a.test",
+            ]
+        );
+    }
+}

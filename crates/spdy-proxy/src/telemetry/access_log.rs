@@ -1,0 +1,211 @@
+//! What a log is told of each answer, when its body has ended: only then it is known how much of it went out, and whether all of it did.
+
+use std::net::IpAddr;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+use std::time::{Duration, SystemTime};
+
+use bytes::Bytes;
+use http::{Method, StatusCode, Uri};
+use http_body::{Frame, SizeHint};
+use spdy::body::{Body, BoxError};
+use spdy_clock::Instant;
+use spdy_net::latch::Latch;
+use spdy_net::protocol::Protocol;
+use spdy_net::refusal::Refusal;
+
+use crate::proxy::Proxy;
+use crate::telemetry::counters::Outcome;
+use crate::telemetry::page_reports::PageCounts;
+use crate::telemetry::trace_context::TraceId;
+
+/// Is told of every answer.
+pub type AccessLog = Arc<dyn Fn(&AccessLogEntry) + Send + Sync>;
+
+/// One answer, for a log.
+#[derive(Debug)]
+pub struct AccessLogEntry {
+    /// When the request came.
+    pub at: SystemTime,
+    /// Of the request; `None` if it could not be read.
+    pub method: Option<Method>,
+    /// Host that the client named, and the target; likewise.
+    pub uri: Option<String>,
+    /// Who asked.
+    pub from: Option<IpAddr>,
+    /// Spoken on the connection.
+    pub protocol: Option<Protocol>,
+    /// Of the answer.
+    pub status: StatusCode,
+    /// What became of the request.
+    pub outcome: &'static str,
+    /// The same as the answer says it (RFC 9211): ours is the last of its values.
+    pub cache_status: Option<String>,
+    /// The trace that the request belongs to (W3C Trace Context): where spans are made that of its spans, else what the client says.
+    pub trace: Option<TraceId>,
+    /// From the request to the head of the answer.
+    pub head: Duration,
+    /// From the request to the end of the answer.
+    pub took: Duration,
+    /// Bytes of the body, under its coding, that the client's connection took; it may have lost the last of them.
+    pub bytes: u64,
+    /// How the body ended.
+    pub ended: BodyEnd,
+    /// What became of the references of a page of the site's own, if that is known by now.
+    pub page: Option<PageCounts>,
+}
+
+impl AccessLogEntry {
+    /// To what was no request, by the connection of whoever is at `from`.
+    pub(crate) fn refused(refusal: &Refusal<'_>, at: SystemTime, from: Option<IpAddr>) -> Self {
+        Self {
+            at,
+            method: refusal.method.cloned(),
+            uri: refusal.uri.map(Uri::to_string),
+            from,
+            protocol: Some(refusal.protocol),
+            status: refusal.flaw.status(),
+            outcome: Outcome::MALFORMED.0,
+            cache_status: None,
+            trace: None,
+            head: Duration::ZERO,
+            took: Duration::ZERO,
+            bytes: refusal.body_bytes,
+            ended: BodyEnd::Complete,
+            page: None,
+        }
+    }
+}
+
+/// How the body of an answer ended.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum BodyEnd {
+    /// All of it went out.
+    Complete,
+    /// Whoever asked wanted no more of it, or took nothing for too long.
+    ClientLeft,
+    /// It was still on its way when the program ended: the time that connections have to end was over.
+    Shutdown,
+    /// The origin broke off, or met a limit.
+    BrokenOff,
+}
+
+impl BodyEnd {
+    /// As logs have it.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Complete => "complete",
+            Self::ClientLeft => "client-left",
+            Self::Shutdown => "shutdown",
+            Self::BrokenOff => "broken-off",
+        }
+    }
+}
+
+/// A line that is written when a body has ended.
+pub(crate) struct PendingLogEntry {
+    pub(crate) log: AccessLog,
+    /// All that is known by its head.
+    pub(crate) answered: AccessLogEntry,
+    pub(crate) began: Instant,
+    /// Set when the program drops the client's connection.
+    pub(crate) cut_off: Latch,
+    pub(crate) proxy: Arc<Proxy>,
+    /// The URL, if it is a page of the site's own.
+    pub(crate) page: Option<String>,
+}
+
+impl PendingLogEntry {
+    fn write(&mut self, ended: BodyEnd) {
+        let page = self.page.as_deref();
+        self.answered.page = page.and_then(|url| self.proxy.reports.counts(url));
+        self.answered.took = self.proxy.runtime.now() - self.began;
+        self.answered.ended = ended;
+        (self.log)(&self.answered);
+    }
+}
+
+/// `body`, at whose end `line` is written.
+pub(crate) fn log_at_end(body: Body, mut line: PendingLogEntry) -> Body {
+    if http_body::Body::is_end_stream(&body) {
+        line.write(BodyEnd::Complete);
+        return body;
+    }
+    Body::wrap(LoggedBody {
+        announced: http_body::Body::size_hint(&body).exact(),
+        body,
+        line: Some(Box::new(line)),
+    })
+}
+
+struct LoggedBody {
+    body: Body,
+    /// Its length, where that was known at its beginning: a connection that has had so much asks for no more.
+    announced: Option<u64>,
+    /// `None` at the end.
+    line: Option<Box<PendingLogEntry>>,
+}
+
+impl LoggedBody {
+    fn write(&mut self, ended: BodyEnd) {
+        if let Some(mut line) = self.line.take() {
+            line.write(ended);
+        }
+    }
+}
+
+impl Drop for LoggedBody {
+    fn drop(&mut self) {
+        let Some(line) = &self.line else {
+            return;
+        };
+        let answered = &line.answered;
+        // Nobody asks for what an answer to HEAD would have.
+        let is_complete = http_body::Body::is_end_stream(&self.body)
+            || self.announced == Some(answered.bytes)
+            || answered.method == Some(Method::HEAD);
+        let ended = match line.cut_off.is_set() {
+            _ if is_complete => BodyEnd::Complete,
+            true => BodyEnd::Shutdown,
+            false => BodyEnd::ClientLeft,
+        };
+        self.write(ended);
+    }
+}
+
+impl http_body::Body for LoggedBody {
+    type Data = Bytes;
+    type Error = BoxError;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
+        let this = &mut *self;
+        let frame = ready!(Pin::new(&mut this.body).poll_frame(cx));
+        match &frame {
+            Some(Ok(frame)) => {
+                let len = frame.data_ref().map_or(0, Bytes::len);
+                if let Some(line) = &mut this.line {
+                    line.answered.bytes += len as u64;
+                }
+                if this.body.is_end_stream() {
+                    this.write(BodyEnd::Complete);
+                }
+            }
+            Some(Err(_)) => this.write(BodyEnd::BrokenOff),
+            None => this.write(BodyEnd::Complete),
+        }
+        Poll::Ready(frame)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}

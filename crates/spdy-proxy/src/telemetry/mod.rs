@@ -1,0 +1,9 @@
+//! Counters, latency histograms, spans, access log and page reports.
+
+pub mod access_log;
+pub mod counters;
+pub mod origin_latency;
+pub mod page_reports;
+pub mod span_attributes;
+pub mod spans;
+pub mod trace_context;

@@ -1,0 +1,254 @@
+//! What spans say, by the names of OpenTelemetry's semantic conventions for HTTP (*HTTP spans*, stable since 1.23), and `spdy.` for what
+//! only a cache knows.
+//!
+//! Nothing of a request's fields is told but `User-Agent`, and of its target no query, unless the operator wants that: both hold secrets.
+
+use std::borrow::Cow;
+use std::net::IpAddr;
+
+use http::{HeaderValue, Method, Response, StatusCode, Uri, Version, header, request};
+use spdy::body::Body;
+use spdy_cache::cache_status::{CACHE_STATUS, Forward};
+use spdy_net::handler::RequestInfo;
+use spdy_net::protocol::Protocol;
+use spdy_rewrite::page_report::PageReport;
+
+use crate::proxy::request_authority;
+use crate::request::forward_headers::scheme_of;
+use crate::telemetry::counters::Outcome;
+use crate::telemetry::spans::{AttributeValue, OpenSpan};
+use crate::upstream::error::UpstreamError;
+
+/// The longest text of somebody else in an attribute, bytes; the rest is cut off.
+pub const TEXT_BYTES: usize = 1024;
+
+const METHOD: &str = "http.request.method";
+const METHOD_ORIGINAL: &str = "http.request.method_original";
+const RESEND_COUNT: &str = "http.request.resend_count";
+const STATUS_CODE: &str = "http.response.status_code";
+const PROTOCOL_NAME: &str = "network.protocol.name";
+const PROTOCOL_VERSION: &str = "network.protocol.version";
+const URL_SCHEME: &str = "url.scheme";
+const URL_PATH: &str = "url.path";
+const URL_QUERY: &str = "url.query";
+const URL_FULL: &str = "url.full";
+const SERVER_ADDRESS: &str = "server.address";
+const SERVER_PORT: &str = "server.port";
+const CLIENT_ADDRESS: &str = "client.address";
+const USER_AGENT: &str = "user_agent.original";
+/// What became of a request, as metrics call it.
+const OUTCOME: &str = "spdy.cache.outcome";
+/// The same as `Cache-Status` says it (RFC 9211).
+const STATUS: &str = "spdy.cache.status";
+/// Why an origin is asked, as `fwd` of `Cache-Status` says it (RFC 9211 §2.2).
+const FORWARD: &str = "spdy.cache.forward";
+/// Nobody waits for it.
+const BACKGROUND: &str = "spdy.background";
+/// `page` or `sheet`.
+const REWRITTEN: &str = "spdy.rewrite.kind";
+/// What the rewriting itself took, without waiting for bytes; ms.
+const REWRITING_MS: &str = "spdy.rewrite.busy_ms";
+/// References in a page that were moved.
+const MOVED: &str = "spdy.rewrite.moved";
+/// And that were left.
+const LEFT: &str = "spdy.rewrite.left";
+
+/// A span's name: the method, if it is one that is known, since a client may make up more.
+pub(crate) fn name_of(method: &Method) -> &'static str {
+    known(method).unwrap_or("HTTP")
+}
+
+fn known(method: &Method) -> Option<&'static str> {
+    Some(match *method {
+        Method::GET => "GET",
+        Method::HEAD => "HEAD",
+        Method::POST => "POST",
+        Method::PUT => "PUT",
+        Method::DELETE => "DELETE",
+        Method::OPTIONS => "OPTIONS",
+        Method::PATCH => "PATCH",
+        Method::CONNECT => "CONNECT",
+        Method::TRACE => "TRACE",
+        _ => return None,
+    })
+}
+
+/// What a client asks for.
+pub(crate) fn of_request(span: &mut OpenSpan, asked: &request::Parts, from: Option<IpAddr>) {
+    let arrival: Option<RequestInfo> = asked.extensions.get().copied();
+    of_method(span, &asked.method);
+    let scheme = scheme_of(arrival);
+    span.tell(URL_SCHEME, word(scheme));
+    span.tell(URL_PATH, text(asked.uri.path()));
+    if let Some(query) = asked.uri.query().filter(|_| span.records_queries()) {
+        span.tell(URL_QUERY, text(query));
+    }
+    if let Some(authority) = request_authority(asked) {
+        of_server(span, authority, scheme);
+    }
+    let (name, version) = match arrival.map(|arrival| arrival.protocol) {
+        Some(Protocol::Spdy(_)) => ("spdy", arrival.map_or("", version_of_spdy)),
+        _ => ("http", version_of(asked.version)),
+    };
+    span.tell(PROTOCOL_NAME, word(name));
+    span.tell(PROTOCOL_VERSION, word(version));
+    if let Some(from) = from {
+        span.tell(
+            CLIENT_ADDRESS,
+            AttributeValue::Text(from.to_string().into()),
+        );
+    }
+    if let Some(agent) = asked.headers.get(header::USER_AGENT) {
+        let agent = String::from_utf8_lossy(agent.as_bytes());
+        span.tell(USER_AGENT, text(&agent));
+    }
+}
+
+/// What a client is answered.
+pub(crate) fn of_answer(span: &mut OpenSpan, response: &Response<Body>, outcome: Outcome) {
+    span.good();
+    of_status(span, response.status());
+    if response.status().is_server_error() {
+        span.failed(response.status().as_str().to_owned());
+    }
+    span.tell(OUTCOME, word(outcome.0));
+    let told = response.headers().get_all(&CACHE_STATUS).iter().next_back();
+    if let Some(told) = told.and_then(|told: &HeaderValue| told.to_str().ok()) {
+        span.tell(STATUS, text(told));
+    }
+}
+
+/// What an origin is asked for, and why; `before` counts who was asked for the same before it, as where redirects led here.
+pub(crate) fn set_origin_request(
+    span: &mut OpenSpan,
+    method: &Method,
+    uri: &Uri,
+    forward: Forward,
+    is_background: bool,
+    before: u8,
+) {
+    of_method(span, method);
+    let scheme = uri.scheme_str().unwrap_or_default();
+    let authority = uri.authority().map_or("", |authority| authority.as_str());
+    // Without a user and a password.
+    let authority = authority.rsplit('@').next().unwrap_or_default();
+    let query = uri.query().filter(|_| span.records_queries());
+    let (mark, query) = query.map_or(("", ""), |query| ("?", query));
+    let full = [scheme, "://", authority, uri.path(), mark, query].concat();
+    span.tell(URL_FULL, text(&full));
+    of_server(span, authority, scheme);
+    span.tell(FORWARD, word(forward.token()));
+    if is_background {
+        span.tell(BACKGROUND, AttributeValue::Bool(true));
+    }
+    if before > 0 {
+        span.tell(RESEND_COUNT, AttributeValue::Int(before.into()));
+    }
+}
+
+/// What an origin answers, or why it does not.
+pub(crate) fn set_origin_response(
+    span: &mut OpenSpan,
+    answered: Result<(StatusCode, Version), &UpstreamError>,
+) {
+    span.good();
+    match answered {
+        Ok((status, version)) => {
+            of_status(span, status);
+            span.tell(PROTOCOL_VERSION, word(version_of(version)));
+            if status.is_client_error() || status.is_server_error() {
+                span.failed(status.as_str().to_owned());
+            }
+        }
+        Err(error) => span.failed(error.name()),
+    }
+}
+
+/// What became of a page (with a report) or a sheet; `rewriting_ms` is what that took.
+pub(crate) fn set_rewrite(
+    span: &mut OpenSpan,
+    kind: &'static str,
+    rewriting_ms: f64,
+    report: Option<&PageReport>,
+) {
+    span.tell(REWRITTEN, word(kind));
+    span.tell(REWRITING_MS, AttributeValue::Float(rewriting_ms));
+    if let Some(report) = report {
+        let count = |count: usize| AttributeValue::Int(i64::try_from(count).unwrap_or(i64::MAX));
+        span.tell(MOVED, count(report.moved));
+        span.tell(LEFT, count(report.unchanged_count()));
+    }
+}
+
+fn of_method(span: &mut OpenSpan, method: &Method) {
+    span.tell(METHOD, word(known(method).unwrap_or("_OTHER")));
+    if known(method).is_none() {
+        span.tell(METHOD_ORIGINAL, text(method.as_str()));
+    }
+}
+
+fn of_status(span: &mut OpenSpan, status: StatusCode) {
+    span.tell(STATUS_CODE, AttributeValue::Int(status.as_u16().into()));
+}
+
+fn of_server(span: &mut OpenSpan, authority: &str, scheme: &str) {
+    let (host, port) = match authority.rsplit_once(':') {
+        Some((host, port)) if port.parse::<u16>().is_ok() => (host, port.parse().ok()),
+        _ => (authority, None),
+    };
+    span.tell(SERVER_ADDRESS, text(host));
+    let port: u16 = port.unwrap_or(if scheme == "https" { 443 } else { 80 });
+    span.tell(SERVER_PORT, AttributeValue::Int(port.into()));
+}
+
+fn version_of(version: Version) -> &'static str {
+    match version {
+        Version::HTTP_09 => "0.9",
+        Version::HTTP_10 => "1.0",
+        Version::HTTP_2 => "2",
+        Version::HTTP_3 => "3",
+        _ => "1.1",
+    }
+}
+
+fn version_of_spdy(arrival: RequestInfo) -> &'static str {
+    let alpn = arrival.protocol.alpn();
+    alpn.rsplit_once('/').map_or(alpn, |(_, version)| version)
+}
+
+fn word(word: &'static str) -> AttributeValue {
+    AttributeValue::Text(Cow::Borrowed(word))
+}
+
+/// The first [`TEXT_BYTES`] of `text`, or somewhat less.
+fn text(text: &str) -> AttributeValue {
+    let end = text.floor_char_boundary(TEXT_BYTES);
+    AttributeValue::Text(Cow::Owned(text[..end].to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_attribute_is_truncated_at_a_char_boundary() {
+        let of = |len: usize| AttributeValue::Text("é".repeat(len).into());
+        for (given, told) in [(512, 512), (513, 512)] {
+            assert_eq!(text(&"é".repeat(given)), of(told));
+        }
+        let uneven = format!("a{}", "é".repeat(512));
+        let AttributeValue::Text(told) = text(&uneven) else {
+            panic!("it is text");
+        };
+        assert_eq!(told.len(), TEXT_BYTES - 1);
+    }
+
+    #[test]
+    fn unknown_method_has_the_generic_span_name() {
+        let made_up = Method::from_bytes(b"FROB").unwrap();
+        assert_eq!(
+            (name_of(&Method::PATCH), name_of(&made_up)),
+            ("PATCH", "HTTP")
+        );
+    }
+}

@@ -1,0 +1,450 @@
+//! Spans: what of a request took how long, for whoever collects traces (OpenTelemetry).
+//!
+//! ```text
+//!  client ── traceparent ──▶ SERVER    a request, to the last byte of its answer                              serve/connection.rs
+//!                              ├─ CLIENT    each origin that is asked for it, to the head of what it answers   fetch/origin_spans.rs
+//!                              │              └─ traceparent ──▶ the site's own origin; no other is told
+//!                              ├─ INTERNAL  what is rewritten of the answer, to the last byte                  fetch/pump.rs
+//!                              ┊ link
+//!                            CLIENT    what is fetched behind it or ahead of the client: a trace of its own
+//! ```
+//!
+//! A request that is not sampled has a place in its trace all the same, since its origin may be told, and nothing else. Nobody here knows
+//! how spans are sent, or what time it is: whoever collects them ([`SpanSink`]) gives them their names, too.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::sync::Arc;
+
+use spdy::body::Body;
+use spdy::runtime::SharedRuntime;
+use spdy_clock::Instant;
+
+use crate::body::guarded_body::with_guard;
+use crate::telemetry::trace_context::{SpanContext, SpanId, TraceId};
+
+/// What became of an exchange that nobody waited for to its end.
+const CANCELLED: &str = "cancelled";
+/// What became of an answer whose body broke off.
+pub(crate) const BROKEN: &str = "broken";
+
+/// Collects spans, and names them.
+pub trait SpanSink: fmt::Debug + Send + Sync {
+    /// The name of a trace that begins.
+    fn trace_id(&self) -> TraceId;
+    /// The name of a span.
+    fn span_id(&self) -> SpanId;
+    /// It is over. This is called where requests are answered, and must not wait.
+    fn take(&self, span: Span);
+}
+
+/// Of which requests there are spans, and what they say.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct SpanRules {
+    /// Which traces are recorded.
+    pub sampler: Sampler,
+    /// The `traceparent` of a client is believed: the request belongs to its trace. Else a trace begins with each request, which has the
+    /// client's for a link.
+    pub trust_clients: bool,
+    /// Queries are told, which may hold secrets.
+    pub queries: bool,
+}
+
+/// Which traces are recorded (OpenTelemetry, *Sampler*).
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Sampler {
+    /// Which part of them, 0 to 1, by their numbers.
+    pub part: f64,
+    /// Of a client's trace that goes on here the client decides, whatever the part (*ParentBased*).
+    pub follows_parents: bool,
+}
+
+impl Sampler {
+    /// This part of the traces that begin here, and of others what their clients have recorded.
+    #[must_use]
+    pub const fn by_parent(part: f64) -> Self {
+        Self {
+            part,
+            follows_parents: true,
+        }
+    }
+
+    /// Of 2^63: traces with lower numbers are recorded.
+    fn below(self) -> u64 {
+        // A float that is too great becomes the greatest number, one that is none becomes 0.
+        (self.part * (1_u64 << 63) as f64) as u64
+    }
+}
+
+impl Default for Sampler {
+    /// All that begin here.
+    fn default() -> Self {
+        Self::by_parent(1.0)
+    }
+}
+
+/// Whose span it is (OpenTelemetry, *SpanKind*).
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum SpanKind {
+    /// A request of a client.
+    Server,
+    /// A request to an origin.
+    Client,
+    /// Work between the two.
+    Internal,
+}
+
+/// The value of an attribute.
+#[derive(Clone, Debug, PartialEq)]
+pub enum AttributeValue {
+    /// Of at most [`TEXT_BYTES`](crate::telemetry::span_attributes::TEXT_BYTES) where it is another's.
+    Text(Cow<'static, str>),
+    /// A number of things.
+    Int(i64),
+    /// A measure, whose unit is in the attribute's name.
+    Float(f64),
+    /// Yes or no.
+    Bool(bool),
+}
+
+/// One that is over.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Span {
+    /// Itself.
+    pub context: SpanContext,
+    /// The span that it is a part of; `None`: it is the first of its trace.
+    pub parent: Option<SpanId>,
+    /// That one is another program's.
+    pub is_parent_remote: bool,
+    /// The span of another trace that it came of.
+    pub link: Option<SpanContext>,
+    /// Whose.
+    pub kind: SpanKind,
+    /// What it is called: few names for many spans.
+    pub name: &'static str,
+    /// From when on.
+    pub began: Instant,
+    /// Until when.
+    pub ended: Instant,
+    /// What else is known, by the names of `telemetry/span_attributes.rs`.
+    pub attributes: Vec<(&'static str, AttributeValue)>,
+    /// What went wrong (`error.type`).
+    pub error: Option<Cow<'static, str>>,
+}
+
+/// All spans of an accelerator.
+#[derive(Debug)]
+pub struct Spans {
+    rules: SpanRules,
+    /// Of 2^63: traces with lower numbers are recorded.
+    sampled_below: u64,
+    sink: Arc<dyn SpanSink>,
+    runtime: SharedRuntime,
+}
+
+/// Where a request or a fetch stands in its trace, and its span if that is recorded.
+#[derive(Debug)]
+pub(crate) struct SpanScope {
+    pub(crate) context: SpanContext,
+    pub(crate) open: Option<OpenSpan>,
+}
+
+impl Spans {
+    /// By `rules`, for `sink`; `runtime` says when.
+    #[must_use]
+    pub fn new(rules: SpanRules, sink: Arc<dyn SpanSink>, runtime: SharedRuntime) -> Self {
+        Self {
+            rules,
+            sampled_below: rules.sampler.below(),
+            sink,
+            runtime,
+        }
+    }
+
+    /// The place of a request whose client says `told` of it.
+    pub(crate) fn enter(
+        self: &Arc<Self>,
+        told: Option<SpanContext>,
+        name: &'static str,
+    ) -> SpanScope {
+        let context = match &told {
+            Some(told) if self.rules.trust_clients => self.continued(told),
+            _ => self.root(None),
+        };
+        let mut place = self.place(context, SpanKind::Server, name);
+        if let Some(open) = &mut place.open {
+            open.set(|span| match told {
+                Some(told) if self.rules.trust_clients => {
+                    span.parent = Some(told.span_id);
+                    span.is_parent_remote = true;
+                }
+                told => span.link = told,
+            });
+        }
+        place
+    }
+
+    /// A place within `parent`.
+    pub(crate) fn within(
+        self: &Arc<Self>,
+        parent: &SpanContext,
+        kind: SpanKind,
+        name: &'static str,
+    ) -> SpanScope {
+        let mut place = self.place(self.child_of(parent), kind, name);
+        if let Some(open) = &mut place.open {
+            open.set(|span| span.parent = Some(parent.span_id));
+        }
+        place
+    }
+
+    /// A place in a trace of its own, for what comes of `cause` and may outlive it. It is recorded if that is.
+    pub(crate) fn behind(
+        self: &Arc<Self>,
+        cause: &SpanContext,
+        kind: SpanKind,
+        name: &'static str,
+    ) -> SpanScope {
+        let mut place = self.place(self.root(Some(cause.is_sampled)), kind, name);
+        if let Some(open) = &mut place.open {
+            open.set(|span| span.link = Some(cause.clone()));
+        }
+        place
+    }
+
+    /// A place in the trace of a client.
+    fn continued(&self, told: &SpanContext) -> SpanContext {
+        let child = self.child_of(told);
+        SpanContext {
+            is_sampled: match self.rules.sampler.follows_parents {
+                true => told.is_sampled,
+                false => self.samples(told.trace_id),
+            },
+            ..child
+        }
+    }
+
+    fn child_of(&self, parent: &SpanContext) -> SpanContext {
+        SpanContext {
+            span_id: self.sink.span_id(),
+            ..parent.clone()
+        }
+    }
+
+    /// Whether the number of a trace is among those that are recorded (*TraceIdRatioBased*).
+    fn samples(&self, trace_id: TraceId) -> bool {
+        let number = trace_id.number() as u64 >> 1;
+        number < self.sampled_below
+    }
+
+    /// The first span of a trace; whether it is recorded is told, or decided by its number.
+    fn root(&self, is_sampled: Option<bool>) -> SpanContext {
+        let trace_id = self.sink.trace_id();
+        SpanContext {
+            trace_id,
+            span_id: self.sink.span_id(),
+            is_sampled: is_sampled.unwrap_or_else(|| self.samples(trace_id)),
+            state: None,
+        }
+    }
+
+    fn place(
+        self: &Arc<Self>,
+        context: SpanContext,
+        kind: SpanKind,
+        name: &'static str,
+    ) -> SpanScope {
+        let open = context.is_sampled.then(|| {
+            let now = self.runtime.now();
+            let span = Span {
+                context: context.clone(),
+                parent: None,
+                is_parent_remote: false,
+                link: None,
+                kind,
+                name,
+                began: now,
+                ended: now,
+                attributes: Vec::new(),
+                error: Some(CANCELLED.into()),
+            };
+            OpenSpan {
+                span: Some(Box::new(span)),
+                spans: self.clone(),
+            }
+        });
+        SpanScope { context, open }
+    }
+}
+
+/// A span that is not over. It is when this is dropped: cancelled, unless something else became of it.
+#[derive(Debug)]
+pub(crate) struct OpenSpan {
+    /// Nothing once it is over.
+    span: Option<Box<Span>>,
+    spans: Arc<Spans>,
+}
+
+impl OpenSpan {
+    fn set(&mut self, change: impl FnOnce(&mut Span)) {
+        if let Some(span) = &mut self.span {
+            change(span);
+        }
+    }
+
+    /// Whether its sayings have queries in them.
+    pub(crate) fn records_queries(&self) -> bool {
+        self.spans.rules.queries
+    }
+
+    /// Says something of it.
+    pub(crate) fn tell(&mut self, name: &'static str, value: AttributeValue) {
+        self.set(|span| span.attributes.push((name, value)));
+    }
+
+    /// Nothing went wrong so far.
+    pub(crate) fn good(&mut self) {
+        self.set(|span| span.error = None);
+    }
+
+    /// This went wrong, by a name of few.
+    pub(crate) fn failed(&mut self, error: impl Into<Cow<'static, str>>) {
+        self.set(|span| span.error = Some(error.into()));
+    }
+}
+
+impl Drop for OpenSpan {
+    fn drop(&mut self) {
+        if let Some(mut span) = self.span.take() {
+            span.ended = self.spans.runtime.now();
+            self.spans.sink.take(*span);
+        }
+    }
+}
+
+/// `body`, to whose end `span` goes on.
+pub(crate) fn with_span(body: Body, span: OpenSpan) -> Body {
+    with_guard(body, span, |span| span.failed(BROKEN))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicU64, Ordering};
+
+    use http::HeaderMap;
+    use spdy::runtime::TokioRuntime;
+
+    use super::*;
+    use crate::telemetry::trace_context::TRACEPARENT;
+
+    /// Numbers that are spread evenly, and how many spans it was given.
+    #[derive(Debug, Default)]
+    struct Even {
+        next: AtomicU64,
+        taken: AtomicU64,
+    }
+
+    impl SpanSink for Even {
+        fn trace_id(&self) -> TraceId {
+            TraceId::of(
+                self.span_id()
+                    .to_bytes()
+                    .into_iter()
+                    .fold(0, |id, byte| id << 8 | u128::from(byte)),
+            )
+        }
+
+        fn span_id(&self) -> SpanId {
+            let number = self.next.fetch_add(1, Ordering::Relaxed);
+            SpanId::of(number.wrapping_mul(0x9e37_79b9_7f4a_7c15))
+        }
+
+        fn take(&self, _: Span) {
+            self.taken.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    fn spans(rules: SpanRules) -> (Arc<Spans>, Arc<Even>) {
+        let sink = Arc::new(Even::default());
+        let runtime = SharedRuntime::new(TokioRuntime::start());
+        (Arc::new(Spans::new(rules, sink.clone(), runtime)), sink)
+    }
+
+    fn rules(part: f64, trust_clients: bool) -> SpanRules {
+        SpanRules {
+            sampler: Sampler::by_parent(part),
+            trust_clients,
+            queries: false,
+        }
+    }
+
+    #[test]
+    fn new_traces_are_sampled_by_ratio() {
+        for (sample, recorded) in [(0.0, 0..=0), (0.25, 2_450..=2_550), (1.0, 10_000..=10_000)] {
+            let (spans, sink) = spans(rules(sample, true));
+            for _ in 0..10_000 {
+                drop(spans.enter(None, "GET"));
+            }
+            let taken = sink.taken.load(Ordering::Relaxed);
+            assert!(recorded.contains(&taken), "{sample}: {taken}");
+        }
+    }
+
+    #[test]
+    fn remote_trace_is_sampled_by_id_unless_parent_based() {
+        let client = |number: u64, flags: &str| {
+            let told = format!("00-{:016x}{number:016x}-{}2-{flags}", 1, "0".repeat(15));
+            SpanContext::of(&HeaderMap::from_iter([(
+                TRACEPARENT,
+                told.parse().unwrap(),
+            )]))
+        };
+        for (part, number, flags, is_recorded) in [
+            (1.0, u64::MAX, "00", true),
+            (0.0, 1, "01", false),
+            (0.5, u64::MAX >> 1, "00", true),
+            (0.5, (u64::MAX >> 1) + 1, "01", false),
+        ] {
+            let (spans, _) = spans(SpanRules {
+                sampler: Sampler {
+                    part,
+                    follows_parents: false,
+                },
+                ..rules(part, true)
+            });
+            let told = client(number, flags);
+            let place = spans.enter(told.clone(), "GET");
+            let trace_id = told.map(|told| told.trace_id);
+            assert_eq!(Some(place.context.trace_id), trace_id, "it goes on");
+            assert_eq!(place.context.is_sampled, is_recorded, "{part} {number:x}");
+            assert_eq!(place.open.is_some(), is_recorded, "{part} {number:x}");
+        }
+    }
+
+    #[test]
+    fn client_sampling_applies_only_if_trusted() {
+        for (trust_clients, sample, flags, is_recorded) in [
+            (true, 0.0, "01", true),
+            (true, 1.0, "00", false),
+            (false, 0.0, "01", false),
+            (false, 1.0, "00", true),
+        ] {
+            let (spans, _) = spans(rules(sample, trust_clients));
+            let client = format!("00-{}2-{}2-{flags}", "0".repeat(31), "0".repeat(15));
+            let headers = HeaderMap::from_iter([(TRACEPARENT, client.parse().unwrap())]);
+            let told = SpanContext::of(&headers);
+            let place = spans.enter(told.clone(), "GET");
+            let context = &place.context;
+            let is_continued = Some(context.trace_id) == told.map(|told| told.trace_id);
+            assert_eq!(is_continued, trust_clients, "{client}");
+            let within = spans.within(context, SpanKind::Client, "GET");
+            let behind = spans.behind(context, SpanKind::Client, "GET");
+            assert_eq!(within.context.trace_id, context.trace_id);
+            assert_ne!(behind.context.trace_id, context.trace_id);
+            for place in [&place, &within, &behind] {
+                assert_eq!(place.context.is_sampled, is_recorded, "{client}");
+                assert_eq!(place.open.is_some(), is_recorded, "{client}");
+            }
+        }
+    }
+}

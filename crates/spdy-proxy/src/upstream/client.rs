@@ -1,0 +1,325 @@
+//! Origins: who is asked how, and who is left alone for a while.
+//!
+//! A site's own origin is where the operator said, be it in a private network. Hosts of others are looked up by a guarded
+//! network, which leads to nobody's private address (`spdy-dns/guard.rs`); the two never share a connection.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::future::{Either, select};
+use http::{Request, Response};
+use parking_lot::{Mutex, MutexGuard};
+use spdy::body::Body;
+use spdy::runtime::SharedRuntime;
+use spdy_client::client::{Client, Config as ClientConfig};
+use spdy_client::error::Error;
+use spdy_client::origin::Origin;
+use spdy_client::retry_budget::RetryBudget;
+use spdy_client::route::Route;
+use spdy_client::switch::UpgradeOutcome;
+use spdy_clock::Instant;
+use spdy_frame::priority::Priority;
+use spdy_net::connection::ClientOptions;
+use spdy_net::network::SharedNetwork;
+use spdy_net::protocol::Protocol;
+use spdy_net::tls::ClientTls;
+
+use crate::config::upstream::UpstreamConfig;
+use crate::sites::site_table::Sites;
+use crate::upstream::concurrency::KeyedSemaphore;
+use crate::upstream::error::{UpstreamError, is_write_stalled};
+use crate::upstream::origin_addresses::origin_addresses;
+use crate::upstream::response_framing::{check_framing, normalize_content_length};
+use crate::upstream::slow_readers::{SLOW_AFTER, SlowReaders};
+use crate::upstream::third_party::FetchLimitKey;
+use crate::upstream::uploads::{UploadLimit, seated};
+
+/// Origins whose failures are remembered.
+const REMEMBERED: usize = 1024;
+/// So much of an answer over HTTP/2 may have come and not be read, bytes.
+const STREAM_WINDOW_BYTES: u32 = 512 * 1024;
+/// Answers of an origin over HTTP/2 that are open at a time, whatever it allows: many say nothing of it.
+const MAX_STREAMS: u32 = 256;
+/// What may have come of all of them together. All requests to an origin share its connection, so readers who are slow would hold up those
+/// who are not if it had less room than every stream's.
+const CONNECTION_WINDOW_BYTES: u32 = MAX_STREAMS * STREAM_WINDOW_BYTES;
+
+/// Whose answer is wanted.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum OriginKind {
+    /// The site's own.
+    Site,
+    /// Some other host's, that is moved under the site's name.
+    Others,
+}
+
+/// How an origin did of late.
+#[derive(Clone, Copy, Debug, Default)]
+struct Health {
+    failures: u32,
+    rests_until: Option<Instant>,
+    /// When it answered last.
+    answered: Option<Instant>,
+}
+
+/// All origins.
+#[derive(Debug)]
+pub struct Upstream {
+    site: Client,
+    others: Client,
+    pub(crate) runtime: SharedRuntime,
+    health: Mutex<BTreeMap<Origin, Health>>,
+    uploads: UploadLimit,
+    slow_readers: SlowReaders,
+    pub(crate) fetches: KeyedSemaphore<FetchLimitKey>,
+    pub(crate) queue_timeout: Duration,
+    /// From a request to the head of its answer.
+    pub(crate) head_timeout: Duration,
+    failures: u32,
+    rest: Duration,
+    retry_budget: Arc<RetryBudget>,
+}
+
+impl Upstream {
+    /// The own origins of `sites` are asked over `network`, those of others over `guarded`. `tls` believes whom the operator believes.
+    #[must_use]
+    pub fn new(
+        config: &UpstreamConfig,
+        tls: Option<&ClientTls>,
+        sites: &Sites,
+        network: SharedNetwork,
+        guarded: SharedNetwork,
+        runtime: &SharedRuntime,
+    ) -> Self {
+        let retry_budget = Arc::new(RetryBudget::new(config.retry_percent));
+        let client = |network, resolve, aliases| {
+            let config = ClientConfig {
+                protocols: vec![Protocol::Http2, Protocol::Http1],
+                http1_connections: config.connections,
+                tls: tls.cloned(),
+                connect_timeout: Some(Duration::from_secs(config.connect_timeout_s)),
+                head_timeout: Some(Duration::from_secs(config.head_timeout_s)),
+                body_timeout: Some(Duration::from_secs(config.body_timeout_s)),
+                retries: config.retries,
+                retry_budget: Some(retry_budget.clone()),
+                http1_idle_timeout: Some(Duration::from_secs(config.idle_timeout_s)),
+                queue_timeout: Some(config.queue_timeout()),
+                queue: config.queue,
+                connection: ClientOptions {
+                    stream_window_bytes: STREAM_WINDOW_BYTES,
+                    session_window_bytes: Some(CONNECTION_WINDOW_BYTES),
+                    max_streams: Some(MAX_STREAMS as usize),
+                    write_timeout: Some(Duration::from_secs(config.write_timeout_s)),
+                    ..ClientOptions::default()
+                },
+                resolve,
+                aliases,
+                ..ClientConfig::default()
+            };
+            Client::new(runtime.clone(), network, config)
+        };
+        let own = origin_addresses(sites, &config.resolve);
+        let of_others = config.resolve.iter();
+        let of_others = of_others.map(|(name, &address)| (name.clone(), None, address));
+        let of_others = of_others.collect();
+        Self {
+            site: client(network, own, sites.aliases().clone()),
+            others: client(guarded, of_others, BTreeMap::new()),
+            runtime: runtime.clone(),
+            health: Mutex::default(),
+            uploads: UploadLimit::new(config.uploads()),
+            slow_readers: SlowReaders::new(config.slow_readers()),
+            fetches: KeyedSemaphore::default(),
+            queue_timeout: config.queue_timeout(),
+            head_timeout: Duration::from_secs(config.head_timeout_s),
+            failures: config.failures,
+            rest: config.rest(),
+            retry_budget,
+        }
+    }
+
+    /// Asks for `request`, whose URI is absolute.
+    ///
+    /// # Errors
+    ///
+    /// [`UpstreamError`]: what a client is told of it, and whether a stale answer may take its place, is the caller's.
+    pub async fn fetch(
+        &self,
+        whose: OriginKind,
+        request: Request<Body>,
+        priority: Priority,
+    ) -> Result<Response<Body>, UpstreamError> {
+        let origin = Origin::of(request.uri())?;
+        if self.rests(&origin) {
+            return Err(UpstreamError::Resting(origin));
+        }
+        let client = match whose {
+            OriginKind::Site => &self.site,
+            OriginKind::Others => &self.others,
+        };
+        let request = self.seated(&origin, request).await?;
+        let asked = self.runtime.now();
+        let answered = self.answered(client, &origin, request, priority).await;
+        self.learn(origin.clone(), asked, answered.as_ref().err());
+        let mut response = answered?;
+        check_framing(response.headers(), origin.clone())?;
+        normalize_content_length(&mut response);
+        let route = response.extensions().get::<Route>();
+        let is_alone = route.is_some_and(|route| !route.protocol.is_multiplexed());
+        let is_coming = !http_body::Body::is_end_stream(response.body());
+        Ok(match is_alone && is_coming {
+            true => response.map(|body| self.slow_readers.read(origin, body, &self.runtime)),
+            false => response,
+        })
+    }
+
+    /// What `client` gets for `request`. While all connections are taken, those who read too slowly what came over theirs make room.
+    async fn answered(
+        &self,
+        client: &Client,
+        origin: &Origin,
+        request: Request<Body>,
+        priority: Priority,
+    ) -> Result<Response<Body>, Error> {
+        let mut coming = client.send(request, priority);
+        loop {
+            let moment = self.runtime.sleep_until(self.runtime.now() + SLOW_AFTER);
+            match select(coming, moment).await {
+                Either::Left((answered, _)) => return answered,
+                Either::Right(((), still)) => coming = still,
+            }
+            if client.is_full(origin) {
+                self.slow_readers.make_room(origin, self.runtime.now());
+            }
+        }
+    }
+
+    /// Asks a site's own origin for another protocol. One that has no answer to that may have one to all else: such a failure is
+    /// not held against it.
+    ///
+    /// # Errors
+    ///
+    /// [`UpstreamError`], as of [`fetch`](Self::fetch).
+    pub async fn switch(&self, request: Request<Body>) -> Result<UpgradeOutcome, UpstreamError> {
+        let origin = Origin::of(request.uri())?;
+        if self.is_resting(&origin) {
+            return Err(UpstreamError::Resting(origin));
+        }
+        let asked = self.runtime.now();
+        let switched = self.site.switch(request).await;
+        match &switched {
+            Err(error) if !error.is_unreachable() => (),
+            switched => self.learn(origin.clone(), asked, switched.as_ref().err()),
+        }
+        let switched = switched?;
+        check_framing(switched.headers(), origin)?;
+        Ok(switched)
+    }
+
+    /// `request`, with a seat if its body is not all here.
+    async fn seated(
+        &self,
+        origin: &Origin,
+        request: Request<Body>,
+    ) -> Result<Request<Body>, UpstreamError> {
+        if request.body().try_clone().is_some() {
+            return Ok(request);
+        }
+        let deadline = self.runtime.now() + self.queue_timeout;
+        let seat = Box::pin(self.uploads.seat(origin));
+        match select(seat, self.runtime.sleep_until(deadline)).await {
+            Either::Left((seat, _)) => Ok(request.map(|body| seated(body, seat))),
+            Either::Right(_) => Err(UpstreamError::Uploads(origin.clone())),
+        }
+    }
+
+    /// Answers that were broken off because they were read too slowly while others waited, since this was asked the last time.
+    pub(crate) fn take_broken_off(&self) -> u64 {
+        self.slow_readers.take_broken_off()
+    }
+
+    /// Requests that might have been sent again and were not (`retry_percent`), since this was asked the last time.
+    pub(crate) fn take_retries_withheld(&self) -> u64 {
+        self.retry_budget.take_withheld()
+    }
+
+    /// Ends all connections in order.
+    pub async fn close(&self) {
+        self.site.close().await;
+        self.others.close().await;
+    }
+
+    fn health(&self) -> MutexGuard<'_, BTreeMap<Origin, Health>> {
+        self.health.lock()
+    }
+
+    /// Whether `origin` is left alone, asked by who is not let through to see how it does.
+    fn is_resting(&self, origin: &Origin) -> bool {
+        let until = self.health().get(origin).and_then(|it| it.rests_until);
+        until.is_some_and(|until| until > self.runtime.now())
+    }
+
+    fn rests(&self, origin: &Origin) -> bool {
+        let now = self.runtime.now();
+        let mut all = self.health();
+        let Some(health) = all.get_mut(origin) else {
+            return false;
+        };
+        match health.rests_until {
+            Some(until) if until > now => true,
+            Some(_) => {
+                // One is let through to see; the others wait for what it finds.
+                health.rests_until = Some(now + self.rest);
+                false
+            }
+            None => false,
+        }
+    }
+
+    /// What became of a request to `origin`, which was `asked` then.
+    pub(crate) fn learn(&self, origin: Origin, asked: Instant, error: Option<&Error>) {
+        // A body that does not come is another error, and its client's fault.
+        let counts = error.is_some_and(|error| match error {
+            // Our own address rules deny it.
+            error if error.is_denied() => false,
+            Error::Connect { .. } | Error::Resolve { .. } | Error::TimedOut { .. } => true,
+            // It took nothing of a request. That it breaks off, or cannot be read, may be so of one thing alone, and whoever asks for
+            // that would close the site; or its client broke off.
+            error => is_write_stalled(error),
+        });
+        if !(counts || error.is_none()) {
+            return;
+        }
+        let mut all = self.health();
+        if all.len() >= REMEMBERED && !all.contains_key(&origin) {
+            all.retain(|_, health| health.failures > 0);
+            if all.len() >= REMEMBERED {
+                return;
+            }
+        }
+        let health = all.entry(origin).or_default();
+        if error.is_none() {
+            *health = Health {
+                answered: Some(self.runtime.now()),
+                ..Health::default()
+            };
+            return;
+        }
+        // Who has answered others meanwhile is slow with this one thing, and whoever asks for that would close the site.
+        let is_slow = error.is_some_and(|error| match error {
+            Error::TimedOut { .. } => !error.is_unreachable(),
+            error => is_write_stalled(error),
+        });
+        if is_slow && health.answered.is_some_and(|answered| answered > asked) {
+            return;
+        }
+        health.failures = health.failures.saturating_add(1);
+        if let (1, Some(why)) = (health.failures, error) {
+            tracing::warn!(%why, "an origin fails");
+        }
+        if self.failures > 0 && health.failures >= self.failures {
+            health.rests_until = Some(self.runtime.now() + self.rest);
+        }
+    }
+}

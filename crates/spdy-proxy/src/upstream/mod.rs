@@ -1,0 +1,10 @@
+//! Origins: addresses, connections, health, limits, errors.
+
+pub mod client;
+pub(crate) mod concurrency;
+pub mod error;
+pub(crate) mod origin_addresses;
+pub(crate) mod response_framing;
+pub(crate) mod slow_readers;
+pub(crate) mod third_party;
+pub(crate) mod uploads;

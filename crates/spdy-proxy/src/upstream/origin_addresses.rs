@@ -1,0 +1,88 @@
+//! Where sites' own origins are that are not looked up, by name and port.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
+
+use crate::sites::site_table::Sites;
+
+/// A name, the port that it is asked at (any if `None`), and its address.
+pub(crate) type OriginAddress = (String, Option<u16>, IpAddr);
+
+/// Where the own origins of `sites` are that are not looked up: what a site says of its own goes before what `resolve` says of all. Where
+/// both said something, both would be tried.
+pub(crate) fn origin_addresses(
+    sites: &Sites,
+    resolve: &BTreeMap<String, IpAddr>,
+) -> Vec<OriginAddress> {
+    let mut placed = sites.addresses().to_vec();
+    let is_said = |name: &str| sites.addresses().iter().any(|(said, ..)| said == name);
+    let is_said_at = |name: &str, port| {
+        let mut said = sites.addresses().iter();
+        said.any(|(said, at, _)| said == name && at.is_none_or(|at| at == port))
+    };
+    // Another site's origin may be there at another port.
+    let left = |name: &str| {
+        let origins = sites.all().map(|site| site.origin());
+        let ports = origins.filter(|(_, host, port)| *host == name && !is_said_at(host, *port));
+        ports
+            .map(|(_, _, port)| Some(port))
+            .collect::<BTreeSet<_>>()
+    };
+    for (name, &address) in resolve {
+        let name = name.to_ascii_lowercase();
+        // Those that an origin is asked as stand where its own name does.
+        let asked = sites.aliases().iter().filter(|(_, own)| **own == name);
+        let asked = asked.map(|(asked, _)| asked.clone());
+        let of_itself = (!sites.aliases().contains_key(&name)).then(|| name.clone());
+        let names = of_itself.into_iter().chain(asked);
+        for name in names {
+            let ports = match is_said(&name) {
+                true => left(&name),
+                false => BTreeSet::from([None]),
+            };
+            placed.extend(ports.into_iter().map(|port| (name.clone(), port, address)));
+        }
+    }
+    placed
+}
+
+#[cfg(test)]
+mod tests {
+    use spdy_rewrite::capability::Keys;
+
+    use super::*;
+    use crate::config::Config;
+
+    #[test]
+    fn resolve_applies_to_site_origins_unless_site_has_address() {
+        let text = "[upstream.resolve]\n'Looked.test' = '192.0.2.1'\n'said.test' = '192.0.2.2'\n'kept.test' = '192.0.2.3'\n\
+            'www.c.test' = '192.0.2.4'\n'cdn.test' = '192.0.2.5'\n\
+            [[site]]\nnames = ['www.a.test']\norigin = 'https://looked.test'\n\
+            [[site]]\nnames = ['www.b.test']\norigin = 'https://said.test'\naddress = '198.51.100.1'\n\
+            [[site]]\nnames = ['www.d.test']\norigin = 'https://said.test:8443'\naddress = '198.51.100.2'\n\
+            [[site]]\nnames = ['www.e.test']\norigin = 'https://said.test:9443'\n\
+            [[site]]\nnames = ['www.c.test', 'c.test']\norigin = 'https://kept.test'\nkeep_host = true\n";
+        let config = Config::read(text).expect("a good one");
+        let keys = Keys::from_secrets(&[7; 32], None).expect("it is long enough");
+        let sites = Sites::compile(&config, &keys).expect("good sites");
+        let placed = origin_addresses(&sites, &config.upstream.resolve);
+        let of = |name: &str| {
+            let of_it = placed.iter().filter(|(placed, ..)| placed == name);
+            let of_it = of_it.map(|(_, _, address)| address.to_string());
+            of_it.collect::<Vec<_>>().join(" ")
+        };
+        for (name, address) in [
+            ("looked.test", "192.0.2.1"),
+            ("said.test", "198.51.100.1 198.51.100.2 192.0.2.2"),
+            ("kept.test", "192.0.2.3"),
+            ("www.c.test", "192.0.2.3"),
+            ("c.test", "192.0.2.3"),
+            ("www.a.test", ""),
+        ] {
+            assert_eq!(of(name), address, "{name}");
+        }
+        let of_said = placed.iter().filter(|(name, ..)| name == "said.test");
+        let at: Vec<_> = of_said.map(|(_, port, _)| *port).collect();
+        assert_eq!(at, [Some(443), Some(8443), Some(9443)], "each where it is");
+    }
+}

@@ -1,0 +1,54 @@
+//! Where an answer of an origin ends: one way to tell it, for whoever reads it after us (RFC 9112 §6.3).
+
+use http::{HeaderMap, Response, StatusCode, header};
+use spdy::body::Body;
+use spdy_client::origin::Origin;
+
+use crate::upstream::error::UpstreamError;
+
+/// Fails where the fields of an answer of `origin` give it two ends, or its bytes a form that nobody undoes.
+pub(crate) fn check_framing(headers: &HeaderMap, origin: Origin) -> Result<(), UpstreamError> {
+    let mut codings = headers.get_all(header::TRANSFER_ENCODING).iter();
+    let Some(coding) = codings.next() else {
+        return Ok(());
+    };
+    if headers.contains_key(header::CONTENT_LENGTH) {
+        return Err(UpstreamError::TwoLengths(origin));
+    }
+    let is_undone = match coding.to_str() {
+        Ok(coding) if codings.next().is_none() => !has_unsupported_transfer_coding(coding),
+        _ => false,
+    };
+    match is_undone {
+        true => Ok(()),
+        false => Err(UpstreamError::TransferCoding(origin)),
+    }
+}
+
+/// Whether these transfer codings are any but chunked alone. A single name that nobody has registered is none, and such an answer ends with
+/// its connection (RFC 9112 §6.3).
+fn has_unsupported_transfer_coding(codings: &str) -> bool {
+    let registered = ["gzip", "x-gzip", "deflate", "compress", "x-compress"];
+    let is_any = |coding: &str| registered.iter().any(|it| it.eq_ignore_ascii_case(coding));
+    codings.contains([',', ';']) || is_any(codings.trim())
+}
+
+/// Has the length of an answer stand there once, as a number, as the body was read by: `4, 4` is good to read, and not to pass on
+/// (RFC 9110 §8.6). An answer that has no content has none.
+pub(crate) fn normalize_content_length(response: &mut Response<Body>) {
+    let status = response.status();
+    let headers = response.headers_mut();
+    let mut lengths = headers.get_all(header::CONTENT_LENGTH).iter();
+    let Some(first) = lengths.next() else { return };
+    if status == StatusCode::NO_CONTENT {
+        headers.remove(header::CONTENT_LENGTH);
+    } else if lengths.next().is_some() || first.as_bytes().contains(&b',') {
+        let text = first.to_str().unwrap_or_default();
+        let length = text.split(',').next().unwrap_or_default().trim();
+        let length = length.parse::<u64>().ok();
+        headers.remove(header::CONTENT_LENGTH);
+        if let Some(length) = length {
+            headers.insert(header::CONTENT_LENGTH, length.into());
+        }
+    }
+}

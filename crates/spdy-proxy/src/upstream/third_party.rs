@@ -1,0 +1,108 @@
+//! Hosts of others, asked within the limits that the rules set for what they answer.
+
+use futures_util::future::{Either, select};
+use http::{Request, Response};
+use spdy::body::Body;
+use spdy_client::error::{Error, TimeoutPhase};
+use spdy_client::origin::Origin;
+use spdy_frame::priority::Priority;
+use spdy_rewrite::host_limits::HostLimits;
+
+use crate::body::limited_body::bounded;
+use crate::proxy::Proxy;
+use crate::request::proxy_request::ProxyRequest;
+use crate::telemetry::counters::{CounterFamily, Counters};
+use crate::upstream::client::{OriginKind, Upstream};
+use crate::upstream::error::UpstreamError;
+
+/// Whose places the answers of a host have: a site's, by what its rules say. Lines of the rules that allow another number for the
+/// same host have places of their own.
+pub(crate) type FetchLimitKey = (String, Origin, usize);
+
+impl Proxy {
+    /// Asks the origin of what is `wanted`.
+    pub(crate) async fn request_origin(
+        &self,
+        wanted: &ProxyRequest,
+        request: Request<Body>,
+        priority: Priority,
+    ) -> Result<Response<Body>, UpstreamError> {
+        let (upstream, begun) = (self.upstream(), self.runtime.now());
+        let answered = match &wanted.moved {
+            None => upstream.fetch(OriginKind::Site, request, priority).await,
+            Some((moved, _)) => {
+                let rules = &wanted.site.rules;
+                let of_host = ThirdPartyLimits {
+                    site: rules.site_origin(),
+                    limits: rules.limits(moved),
+                    counters: &self.counters,
+                };
+                upstream
+                    .fetch_third_party(&of_host, request, priority)
+                    .await
+            }
+        };
+        if answered.is_ok() {
+            let took = self.runtime.now() - begun;
+            self.latency.add(wanted.whose(), took);
+        }
+        for (limit, met) in [
+            ("retry_percent", upstream.take_retries_withheld()),
+            ("connections", upstream.take_broken_off()),
+        ] {
+            if met > 0 {
+                self.counters.add(CounterFamily::Limits, limit, met);
+            }
+        }
+        answered
+    }
+}
+
+/// What a host's answers may cost a site.
+struct ThirdPartyLimits<'a> {
+    site: &'a str,
+    limits: HostLimits,
+    counters: &'a Counters,
+}
+
+impl Upstream {
+    /// Asks a host of others for `request`; the body of its answer fails past the limits.
+    async fn fetch_third_party(
+        &self,
+        of_host: &ThirdPartyLimits<'_>,
+        request: Request<Body>,
+        priority: Priority,
+    ) -> Result<Response<Body>, UpstreamError> {
+        let (origin, limits) = (Origin::of(request.uri())?, &of_host.limits);
+        let place = (of_host.site.to_owned(), origin.clone(), limits.fetches);
+        let seat = Box::pin(self.fetches.seat(place, limits.fetches));
+        let patience = self
+            .runtime
+            .sleep_until(self.runtime.now() + self.queue_timeout);
+        let seat = match select(seat, patience).await {
+            Either::Left((seat, _)) => seat,
+            Either::Right(_) => return Err(UpstreamError::Fetches(origin)),
+        };
+        // Who waited for others of ours waited for nothing of the host's.
+        let begun = self.runtime.now();
+        let after = limits.head_timeout.unwrap_or(limits.fetch_timeout);
+        let after = after.min(limits.fetch_timeout);
+        let asked = Box::pin(self.fetch(OriginKind::Others, request, priority));
+        let patience = self.runtime.sleep_until(begun + after);
+        let response = match select(asked, patience).await {
+            Either::Left((answered, _)) => answered?,
+            Either::Right(_) => {
+                let late = Error::TimedOut {
+                    phase: TimeoutPhase::Response,
+                    origin: origin.clone(),
+                    after,
+                };
+                self.learn(origin, begun, Some(&late));
+                return Err(late.into());
+            }
+        };
+        let deadline = self.runtime.sleep_until(begun + limits.fetch_timeout);
+        let counters = of_host.counters.clone();
+        Ok(response.map(|body| bounded(body, limits.max_bytes, deadline, seat, counters)))
+    }
+}

@@ -1,0 +1,6 @@
+//! WebSockets through the accelerator: handshake, frames, tunnel.
+
+pub(crate) mod connection;
+pub(crate) mod frames;
+pub(crate) mod handshake;
+pub(crate) mod tunnel;

@@ -1,0 +1,339 @@
+//! Bytes both ways between a client and an origin, once they speak another protocol than HTTP.
+//!
+//! ```text
+//!  client ──▶ 8 KiB ──▶ origin      neither is read while the other takes nothing
+//!         ◀── 8 KiB ◀──
+//!    one ends its half, or is cut off ─▶ what it said passes, the other's half is ended, and what comes back still passes
+//!    nothing passes for `idle`, or we stop ─▶ both are told by a frame that closes, if one fits, and have a second to say the same
+//! ```
+
+use std::io;
+use std::pin::{Pin, pin};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use futures_util::future::{Either, join, select};
+use parking_lot::{Mutex, MutexGuard};
+use spdy::runtime::SharedRuntime;
+use spdy_clock::Instant;
+use spdy_net::latch::Latch;
+use spdy_net::network::BoxIo;
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf, copy_bidirectional};
+
+use crate::websocket::frames::Frames;
+
+/// How long both sides have to end it from their side, too.
+const FAREWELL: Duration = Duration::from_secs(1);
+/// What is read at once of what is thrown away.
+const DISCARD_BUFFER_BYTES: usize = 4096;
+
+/// What ended a tunnel.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum TunnelEnd {
+    /// The client, before its origin did.
+    Client,
+    /// The origin.
+    Origin,
+    /// Nothing passed for too long.
+    Idle,
+    /// We stop.
+    Stopped,
+    /// A connection broke, or a peer took nothing, before either ended it.
+    Broken,
+}
+
+impl TunnelEnd {
+    /// The other side's.
+    fn other(self) -> Self {
+        match self {
+            Self::Client => Self::Origin,
+            Self::Origin => Self::Client,
+            end => end,
+        }
+    }
+
+    /// The label of its counter.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Client => "client",
+            Self::Origin => "origin",
+            Self::Idle => "idle",
+            Self::Stopped => "stopped",
+            Self::Broken => "broken",
+        }
+    }
+}
+
+/// What a tunnel came to.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) struct TunnelStats {
+    pub(crate) end: TunnelEnd,
+    /// Bytes that the origin took.
+    pub(crate) to_origin: u64,
+    /// Bytes that the client took.
+    pub(crate) to_client: u64,
+}
+
+impl TunnelStats {
+    /// Of one that ended before it began.
+    pub(crate) const NOTHING: Self = Self {
+        end: TunnelEnd::Broken,
+        to_origin: 0,
+        to_client: 0,
+    };
+}
+
+/// Carries bytes between `client` and `origin` until both have ended, nothing passes for `idle`, or `stop` is set.
+pub(crate) async fn run(
+    client: BoxIo,
+    origin: BoxIo,
+    idle: Duration,
+    stop: &Latch,
+    runtime: &SharedRuntime,
+) -> TunnelStats {
+    let seen = TunnelActivity::new(runtime.now());
+    let side = |io, end| Side {
+        io,
+        end,
+        seen: &seen,
+        runtime,
+        taken: 0,
+        frames: Frames::default(),
+    };
+    let (mut client, mut origin) = (
+        side(client, TunnelEnd::Client),
+        side(origin, TunnelEnd::Origin),
+    );
+    let end = {
+        let copying = pin!(copy_bidirectional(&mut client, &mut origin));
+        let silent = pin!(seen.silent_for(idle, runtime));
+        let given_up = select(silent, stop.wait());
+        match select(copying, given_up).await {
+            Either::Left((Ok(_), _)) => seen.lock().first.unwrap_or(TunnelEnd::Broken),
+            Either::Left((Err(error), _)) => {
+                tracing::debug!(%error, "a tunnel broke");
+                // Browsers that have said their last word hang up without ending TLS.
+                seen.lock().first.unwrap_or(TunnelEnd::Broken)
+            }
+            Either::Right((Either::Left(_), _)) => TunnelEnd::Idle,
+            Either::Right((Either::Right(_), _)) => TunnelEnd::Stopped,
+        }
+    };
+    if matches!(end, TunnelEnd::Idle | TunnelEnd::Stopped) {
+        let both = pin!(join(client.farewell(false), origin.farewell(true)));
+        select(both, runtime.sleep_until(runtime.now() + FAREWELL)).await;
+    }
+    TunnelStats {
+        end,
+        to_origin: origin.taken,
+        to_client: client.taken,
+    }
+}
+
+/// What both sides know.
+struct TunnelActivity(Mutex<ActivityState>);
+
+struct ActivityState {
+    /// When something passed last.
+    at: Instant,
+    /// Who said first that he ends it: by a frame, or by ending his half.
+    first: Option<TunnelEnd>,
+}
+
+impl TunnelActivity {
+    fn new(at: Instant) -> Self {
+        Self(Mutex::new(ActivityState { at, first: None }))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, ActivityState> {
+        self.0.lock()
+    }
+
+    /// Completes when nothing has passed for `idle`.
+    async fn silent_for(&self, idle: Duration, runtime: &SharedRuntime) {
+        loop {
+            let due = self.lock().at + idle;
+            if runtime.now() >= due {
+                return;
+            }
+            runtime.sleep_until(due).await;
+        }
+    }
+}
+
+/// One side's connection, and what is known of it.
+struct Side<'a> {
+    io: BoxIo,
+    /// What its end is called.
+    end: TunnelEnd,
+    seen: &'a TunnelActivity,
+    runtime: &'a SharedRuntime,
+    /// Bytes that were written to it.
+    taken: u64,
+    /// Those bytes, as frames.
+    frames: Frames,
+}
+
+impl Side<'_> {
+    /// Tells it that this is the end, if that can be told where the bytes are, and waits for it to agree.
+    async fn farewell(&mut self, masked: bool) {
+        if let Some(frame) = self.frames.farewell(masked)
+            && self.io.write_all(&frame).await.is_err()
+        {
+            return;
+        }
+        if self.io.shutdown().await.is_err() {
+            return;
+        }
+        // A connection that is closed with something unread is reset, and what was told last is lost with it.
+        let mut thrown_away = [0; DISCARD_BUFFER_BYTES];
+        while self
+            .io
+            .read(&mut thrown_away)
+            .await
+            .is_ok_and(|len| len > 0)
+        {}
+    }
+}
+
+/// Whether one that reads may be told of an end instead: TCP's without TLS's, or a reset.
+fn is_end(error: &io::Error) -> bool {
+    use io::ErrorKind::{ConnectionReset, UnexpectedEof};
+    matches!(error.kind(), ConnectionReset | UnexpectedEof)
+}
+
+impl AsyncRead for Side<'_> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        into: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let this = &mut *self;
+        let before = into.filled().len();
+        let polled = match Pin::new(&mut this.io).poll_read(cx, into) {
+            // What came before is for the other side, and what that says may still be heard.
+            Poll::Ready(Err(error)) if is_end(&error) => Poll::Ready(Ok(())),
+            polled => polled,
+        };
+        if matches!(polled, Poll::Ready(Ok(()))) && into.filled().len() == before {
+            this.seen.lock().first.get_or_insert(this.end);
+        }
+        polled
+    }
+}
+
+impl AsyncWrite for Side<'_> {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        let this = &mut *self;
+        let polled = Pin::new(&mut this.io).poll_write(cx, bytes);
+        if let Poll::Ready(Ok(len)) = polled {
+            this.frames.pass(&bytes[..len]);
+            this.taken += len as u64;
+            let mut seen = this.seen.lock();
+            seen.at = this.runtime.now();
+            if this.frames.is_closed() {
+                // Who closes a connection first says nothing: it is for servers to do (RFC 6455 §7.1.1).
+                seen.first.get_or_insert(this.end.other());
+            }
+        }
+        polled
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.io).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.io).poll_shutdown(cx)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::VecDeque;
+    use std::sync::Arc;
+
+    use spdy_testkit::clock::Clock;
+    use tokio::io::duplex;
+
+    use super::*;
+
+    /// Says what it has, is cut off then, and takes all.
+    struct Cut {
+        says: VecDeque<u8>,
+        how: io::ErrorKind,
+        took: Arc<Mutex<Vec<u8>>>,
+    }
+
+    impl AsyncRead for Cut {
+        fn poll_read(
+            mut self: Pin<&mut Self>,
+            _: &mut Context<'_>,
+            into: &mut ReadBuf<'_>,
+        ) -> Poll<io::Result<()>> {
+            if self.says.is_empty() {
+                return Poll::Ready(Err(self.how.into()));
+            }
+            let most = into.remaining().min(self.says.len());
+            let said: Vec<u8> = self.says.drain(..most).collect();
+            into.put_slice(&said);
+            Poll::Ready(Ok(()))
+        }
+    }
+
+    impl AsyncWrite for Cut {
+        fn poll_write(
+            self: Pin<&mut Self>,
+            _: &mut Context<'_>,
+            bytes: &[u8],
+        ) -> Poll<io::Result<usize>> {
+            self.took.lock().extend(bytes);
+            Poll::Ready(Ok(bytes.len()))
+        }
+
+        fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+            Poll::Ready(Ok(()))
+        }
+
+        fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+            Poll::Ready(Ok(()))
+        }
+    }
+
+    /// Origins that end TCP without TLS's end lost what a client had not taken yet, the frame that closes among it.
+    #[tokio::test]
+    async fn tunnel_delivers_both_directions_after_half_close() {
+        use io::ErrorKind::{BrokenPipe, ConnectionReset, UnexpectedEof};
+        for (how, wanted, ended) in [
+            (UnexpectedEof, 6000, TunnelEnd::Origin),
+            (ConnectionReset, 6000, TunnelEnd::Origin),
+            (BrokenPipe, 1000, TunnelEnd::Broken),
+        ] {
+            let took = Arc::<Mutex<Vec<u8>>>::default();
+            let origin = Cut {
+                says: vec![0; 6000].into(),
+                how,
+                took: took.clone(),
+            };
+            let (mut client, far) = duplex(1000);
+            let runtime = SharedRuntime::new(Clock::default());
+            let running = tokio::spawn(async move {
+                let (idle, stop) = (Duration::from_secs(300), Latch::new());
+                run(Box::new(far), Box::new(origin), idle, &stop, &runtime).await
+            });
+            let mut got = Vec::new();
+            client.read_to_end(&mut got).await.expect("an end in order");
+            assert_eq!(got.len(), wanted, "{how}");
+            client.write_all(b"goodbye").await.ok();
+            drop(client);
+            let passed = running.await.expect("no panic");
+            assert_eq!(passed.end, ended, "{how}");
+            let all_back = ended == TunnelEnd::Origin;
+            assert_eq!(*took.lock() == b"goodbye", all_back, "{how}");
+        }
+    }
+}
