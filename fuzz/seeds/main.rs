@@ -22,7 +22,15 @@ fn main() -> std::io::Result<()> {
     let root = std::env::args_os()
         .nth(1)
         .map_or_else(|| PathBuf::from("seeds"), PathBuf::from);
-    for (number, Seed { door, bytes, .. }) in all().into_iter().enumerate() {
+    for (
+        number,
+        Seed {
+            target: door,
+            bytes,
+            ..
+        },
+    ) in all().into_iter().enumerate()
+    {
         let folder = root.join(door);
         std::fs::create_dir_all(&folder)?;
         std::fs::write(folder.join(format!("{number:05}")), bytes)?;
@@ -33,7 +41,7 @@ fn main() -> std::io::Result<()> {
 /// An input to begin with.
 struct Seed {
     /// The door that it is for.
-    door: &'static str,
+    target: &'static str,
     /// What it was made of.
     #[cfg_attr(not(test), expect(dead_code, reason = "a failing test tells it"))]
     name: String,
@@ -77,7 +85,11 @@ impl Seeds {
             "no door {door}"
         );
         let (name, bytes) = (name.into(), bytes.into());
-        self.0.push(Seed { door, name, bytes });
+        self.0.push(Seed {
+            target: door,
+            name,
+            bytes,
+        });
     }
 }
 
@@ -87,7 +99,12 @@ mod tests {
 
     #[test]
     fn every_seed_passes_its_target() {
-        for Seed { door, name, bytes } in all() {
+        for Seed {
+            target: door,
+            name,
+            bytes,
+        } in all()
+        {
             let check = TARGETS
                 .iter()
                 .find(|known| known.name == door)
@@ -103,7 +120,7 @@ mod tests {
         let seeds = all();
         for door in TARGETS {
             assert!(
-                seeds.iter().any(|seed| seed.door == door.name),
+                seeds.iter().any(|seed| seed.target == door.name),
                 "{}",
                 door.name
             );

@@ -32,7 +32,7 @@ pub(crate) fn proxied_urls(seeds: &mut Seeds) {
         seeds.push("moved_url", text, text);
         let url = Url::parse(text).expect("a url");
         for kind in Kind::ALL {
-            if let Verdict::Move(path) = rules().verdict(&url, kind, ReferenceSource::Site) {
+            if let Verdict::Rewrite(path) = rules().verdict(&url, kind, ReferenceSource::Site) {
                 seeds.push("moved_url", format!("{text} as {kind}"), path);
             }
         }

@@ -16,7 +16,7 @@ use spdy_cache::body::Body;
 use spdy_cache::freshness::Times;
 use spdy_cache::invalidate::invalidated_by;
 use spdy_cache::key::{Key, KeyParts};
-use spdy_cache::lookup::{Failure, Lookup, lookup, may_join, may_serve_on_error};
+use spdy_cache::lookup::{Failure, Lookup, lookup, may_join_fetch, may_serve_on_error};
 use spdy_cache::object_file::{Encoder, OpenObject};
 use spdy_cache::policy::{Policy, SetCookie};
 use spdy_cache::storable::may_store;
@@ -46,7 +46,7 @@ pub fn check(input: &[u8]) {
         let policy = Policy {
             store_after_cookie: choices.flag(),
             clients_may_revalidate: choices.flag(),
-            set_cookie: choices.pick(&[SetCookie::Refuse, SetCookie::Strip, SetCookie::Keep]),
+            set_cookie: choices.pick(&[SetCookie::Refuse, SetCookie::Strip, SetCookie::Store]),
             ..Policy::site()
         };
         let later_at = now() + Duration::from_secs(u64::from(choices.byte()) * 10);
@@ -61,7 +61,7 @@ fn check_heads(
     later: HeaderMap,
     at: SystemTime,
 ) {
-    let _ = may_join(policy, request);
+    let _ = may_join_fetch(policy, request);
     let _ = lookup(policy, request, &[] as &[Stored], at);
     for gone in invalidated_by(
         &request.method,
@@ -84,7 +84,7 @@ fn check_heads(
         return;
     };
     assert!(
-        stored.is_for(&request.headers),
+        stored.matches(&request.headers),
         "not for the request it answers"
     );
     request.method = Method::GET;

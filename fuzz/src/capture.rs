@@ -16,7 +16,7 @@ use crate::memory;
 
 /// Bytes of heap for an inspection: inflaters of some 50 KiB for each direction of each connection, and what
 /// the limits let wait.
-const HELD: usize = 8 << 20;
+const MAX_HEAP_BYTES: usize = 8 << 20;
 
 fn options(choices: &mut Choices<'_>) -> Options {
     Options {
@@ -25,7 +25,7 @@ fn options(choices: &mut Choices<'_>) -> Options {
             interfaces: 4,
             connections: 8,
             held_bytes: choices.pick(&[64 << 10, 100]),
-            held_bytes_in_all: choices.pick(&[128 << 10, 200]),
+            total_held_bytes: choices.pick(&[128 << 10, 200]),
             waiting_bytes: choices.pick(&[64 << 10, 100]),
             http_head_bytes: 4 << 10,
             handshake_message_bytes: 8 << 10,
@@ -48,7 +48,7 @@ fn options(choices: &mut Choices<'_>) -> Options {
 pub fn check_file(input: &[u8]) {
     let (mut choices, file) = Choices::split(input);
     let options = options(&mut choices);
-    memory::at_most(HELD + 200 * file.len(), || {
+    memory::at_most(MAX_HEAP_BYTES + 200 * file.len(), || {
         let whole = read(&options, &[file]);
         assert_eq!(read(&options, &choices.cut(file)), whole, "cut");
     });
@@ -86,7 +86,7 @@ pub fn check_streams(input: &[u8]) {
     let options = options(&mut choices);
     let client_len = usize::from(u16::from_be_bytes([choices.byte(), choices.byte()]));
     let (client, server) = wire.split_at(client_len.min(wire.len()));
-    memory::at_most(HELD + 400 * wire.len(), || {
+    memory::at_most(MAX_HEAP_BYTES + 400 * wire.len(), || {
         let mut inspector = Inspector::new(options.clone());
         inspector.streams(client, server);
         drain(&mut inspector, &options, &mut Vec::new());
@@ -157,7 +157,7 @@ fn packet(by_client: bool, seq: u32, flags: u8, payload: &[u8]) -> Record {
 
 fn drain(inspector: &mut Inspector, options: &Options, told: &mut Vec<String>) {
     while let Some(mut event) = inspector.poll_event() {
-        if let EventKind::Ended(summary) = &mut event.what {
+        if let EventKind::SessionEnd(summary) = &mut event.what {
             assert!(summary.findings.len() <= options.limits.findings);
             assert!(summary.streams.len() <= options.limits.streams);
             // How many there were is how it was cut.

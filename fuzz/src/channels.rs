@@ -182,13 +182,13 @@ fn serve(
         .collect();
     let serving = pin!(server.serve_connection(Script::new(&all).without_end()));
     // Every turn reads a piece, and what came is passed on within a few.
-    turn(serving, 4 * all.len() + 64);
+    poll_times(serving, 4 * all.len() + 64);
     let mut heard = listener.0.lock().expect("nobody panicked");
     std::mem::take(&mut heard)
 }
 
 /// Gives `work` so many turns.
-fn turn(mut work: std::pin::Pin<&mut impl Future<Output = ()>>, turns: usize) {
+fn poll_times(mut work: std::pin::Pin<&mut impl Future<Output = ()>>, turns: usize) {
     // hyper's timers are tokio's; none of them rings within a turn.
     static TIMERS: OnceLock<tokio::runtime::Runtime> = OnceLock::new();
     let timers = TIMERS.get_or_init(|| {

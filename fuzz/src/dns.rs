@@ -7,7 +7,7 @@
 use std::sync::OnceLock;
 
 use hickory_proto::op::Message;
-use spdy_dns::answers::{Answer, MAX_UDP, Transport, answer, ask_over_tcp};
+use spdy_dns::answers::{Answer, MAX_UDP, Transport, answer, answer_truncated};
 use spdy_dns::zone_config::{HttpsConfig, NameConfig, ZoneConfig};
 use spdy_dns::zones::Zones;
 
@@ -15,7 +15,7 @@ use crate::memory;
 
 /// What all allocations for one answer may come to, besides some times the question: a hundred records and their bytes,
 /// twice.
-const ROOM: usize = 512 * 1024;
+const MAX_ALLOCATED_BYTES: usize = 512 * 1024;
 
 fn zones() -> &'static Zones {
     static ZONES: OnceLock<Zones> = OnceLock::new();
@@ -70,7 +70,7 @@ fn zones() -> &'static Zones {
 /// Answers the input as the server does, and as its rate limit does.
 pub fn check_query(input: &[u8]) {
     let zones = zones();
-    memory::at_most(ROOM + 64 * input.len(), || {
+    memory::at_most(MAX_ALLOCATED_BYTES + 64 * input.len(), || {
         for (transport, most) in [
             (Transport::Udp, usize::from(MAX_UDP)),
             (Transport::Tcp, usize::from(u16::MAX)),
@@ -81,7 +81,7 @@ pub fn check_query(input: &[u8]) {
                 assert_eq!(answer(zones, &answered.bytes, transport), None);
             }
         }
-        if let Some(slipped) = ask_over_tcp(input) {
+        if let Some(slipped) = answer_truncated(input) {
             assert!(slipped.bytes.len() <= input.len(), "{slipped:?}");
         }
     });

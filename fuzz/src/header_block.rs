@@ -19,7 +19,7 @@ use crate::choices::Choices;
 use crate::memory;
 
 /// Bytes held whatever the input: an inflater, three deflaters, two of them zlib's.
-const HELD: usize = 1024 * 1024;
+const MAX_HEAP_BYTES: usize = 1024 * 1024;
 
 /// Reads the blocks of the wire as compressed or as plain ones, and writes what they hold.
 pub fn check(input: &[u8]) {
@@ -31,7 +31,7 @@ pub fn check(input: &[u8]) {
         pairs: choices.pick(&[256, 3]),
         name_bytes: choices.pick(&[256, 8]),
         value_bytes: choices.pick(&[32 * 1024, 16]),
-        fold_names: choices.byte() & 2 != 0,
+        lowercase_names: choices.byte() & 2 != 0,
     };
     let blocks = blocks(wire);
     let compressed = choices.flag();
@@ -41,17 +41,23 @@ pub fn check(input: &[u8]) {
     } else {
         0
     };
-    memory::at_most(HELD + kept * blocks.len() + 100 * wire.len(), || {
-        let headers = if compressed {
-            inflate(version, &limits, &blocks, choices.flag())
-        } else {
-            decode(version, &limits, &blocks)
-        };
-        for compression in [Compression::Masked, Compression::Zlib(choices.byte() % 10)] {
-            write(version, &limits, compression, &headers);
-        }
-        lengths_hide_secrets(version, &headers);
-    });
+    memory::at_most(
+        MAX_HEAP_BYTES + kept * blocks.len() + 100 * wire.len(),
+        || {
+            let headers = if compressed {
+                inflate(version, &limits, &blocks, choices.flag())
+            } else {
+                decode(version, &limits, &blocks)
+            };
+            for compression in [
+                Compression::CrimeSafe,
+                Compression::Zlib(choices.byte() % 10),
+            ] {
+                write(version, &limits, compression, &headers);
+            }
+            lengths_hide_secrets(version, &headers);
+        },
+    );
 }
 
 /// Cuts the wire into blocks; the last may be shorter than it says.
@@ -76,7 +82,7 @@ fn inflate(
     let mut inflater = Inflater::new(version, limits.clone());
     if begun {
         let mut first = BytesMut::new();
-        Deflater::new(version, Compression::Masked).deflate(&HeaderBlock::new(), &mut first);
+        Deflater::new(version, Compression::CrimeSafe).deflate(&HeaderBlock::new(), &mut first);
         assert!(inflater.inflate(&first.freeze()).is_ok(), "our own");
     }
     let mut taken = Vec::new();
@@ -114,7 +120,7 @@ fn decode(version: Version, limits: &BlockLimits, blocks: &[Bytes]) -> Vec<Heade
         if version != Version::V2 || headers.iter().all(|(_, value)| !value.is_empty()) {
             let mut back = BytesMut::new();
             headers.encode(version, &mut back);
-            if limits.fold_names {
+            if limits.lowercase_names {
                 assert!(back.eq_ignore_ascii_case(plain), "{headers:?}");
             } else {
                 assert_eq!(back, plain, "{headers:?}");
@@ -152,7 +158,7 @@ fn write(version: Version, limits: &BlockLimits, compression: Compression, block
 /// Writes `blocks` with one text in the place of each private value, and with another: the lengths are the same.
 fn lengths_hide_secrets(version: Version, blocks: &[HeaderBlock]) {
     let lengths = |secret: fn(usize) -> u8| {
-        let mut deflater = Deflater::new(version, Compression::Masked);
+        let mut deflater = Deflater::new(version, Compression::CrimeSafe);
         let of = |headers: &HeaderBlock| {
             let pairs = headers.iter().map(|(name, value)| {
                 let value = match is_public(version, name) {

@@ -38,33 +38,33 @@ pub struct Target {
     pub check: fn(&[u8]),
 }
 
-const fn door(name: &'static str, check: fn(&[u8])) -> Target {
+const fn target(name: &'static str, check: fn(&[u8])) -> Target {
     Target { name, check }
 }
 
 /// Every door, from the wire up.
 pub const TARGETS: &[Target] = &[
-    door("frame", frame::check),
-    door("header_block", header_block::check),
-    door("server_session", session::check_server),
-    door("client_session", session::check_client),
-    door("http", http::check),
-    door("http3", http3::check),
-    door("upgrade", upgrade::check),
-    door("websocket_tunnel", tunnel::check),
-    door("websocket_channels", channels::check),
-    door("replica", page::check_file),
-    door("har", page::check_file),
-    door("warc", page::check_file),
-    door("speedreport", page::check_file),
-    door("netlog", page::check_netlog),
-    door("mahimahi", page::check_folder),
-    door("markup", page::check_markup),
-    door("moved_url", rewrite::check_proxied_url),
-    door("rewrite_html", rewrite::check_rewrite_html),
-    door("capture", capture::check_file),
-    door("raw_streams", capture::check_streams),
-    door("profile", profile::check),
-    door("dns_query", dns::check_query),
-    door("cache_headers", cache::check),
+    target("frame", frame::check),
+    target("header_block", header_block::check),
+    target("server_session", session::check_server),
+    target("client_session", session::check_client),
+    target("http", http::check),
+    target("http3", http3::check),
+    target("upgrade", upgrade::check),
+    target("websocket_tunnel", tunnel::check),
+    target("websocket_channels", channels::check),
+    target("replica", page::check_file),
+    target("har", page::check_file),
+    target("warc", page::check_file),
+    target("speedreport", page::check_file),
+    target("netlog", page::check_netlog),
+    target("mahimahi", page::check_folder),
+    target("markup", page::check_markup),
+    target("moved_url", rewrite::check_proxied_url),
+    target("rewrite_html", rewrite::check_rewrite_html),
+    target("capture", capture::check_file),
+    target("raw_streams", capture::check_streams),
+    target("profile", profile::check),
+    target("dns_query", dns::check_query),
+    target("cache_headers", cache::check),
 ];

@@ -32,12 +32,12 @@ const LIMITS: Limits = Limits {
 
 /// Bytes of heap for a file of any length within the limits: it, inflated, its bodies, decoded, and written
 /// again, twice; and the tables of one coder of brotli, which for some efforts are as large for any text.
-const HELD: usize = (24 << 20) + CODER;
+const MAX_HEAP_BYTES: usize = (24 << 20) + CODER;
 const CODER: usize = 33 << 20;
 
 /// Opens the input as a file of whatever form it is.
 pub fn check_file(input: &[u8]) {
-    memory::at_most(HELD, || {
+    memory::at_most(MAX_HEAP_BYTES, || {
         let page = input
             .first()
             .map(|byte| usize::from(*byte) % 3)
@@ -60,7 +60,7 @@ pub fn check_netlog(input: &[u8]) {
     let mut parts = input.split(|&byte| byte == 0);
     let log = parts.next().unwrap_or_default();
     check_file(log);
-    memory::at_most(HELD, || {
+    memory::at_most(MAX_HEAP_BYTES, || {
         let mut observations = Observations::new(&LIMITS);
         for (number, message) in parts.enumerate() {
             // Every other one is of a frame in the page.
@@ -76,7 +76,7 @@ pub fn check_netlog(input: &[u8]) {
 
 /// Takes the input for files of a folder: two bytes of length before each.
 pub fn check_folder(input: &[u8]) {
-    memory::at_most(HELD, || {
+    memory::at_most(MAX_HEAP_BYTES, || {
         let (mut files, mut rest) = (Vec::new(), input);
         while let Some((length, after)) = rest.split_first_chunk::<2>() {
             let length = usize::from(u16::from_be_bytes(*length)).min(after.len());
@@ -116,7 +116,7 @@ pub fn check_markup(input: &[u8]) {
     let content_type = choices.pick(&kinds);
     // The names that it may name, so that parents are found.
     let named = ["/", "/a.css", "/b.js", "/c.png", "/d?e"];
-    memory::at_most(HELD, || {
+    memory::at_most(MAX_HEAP_BYTES, || {
         let mut exchanges = Vec::new();
         for path in named {
             let url = format!("http://a.test{path}").parse().expect("a url");

@@ -26,7 +26,7 @@ use crate::choices::Choices;
 use crate::memory;
 
 /// Bytes of heap for a page of any length that a fuzzer makes: lol_html's, a style element, and the output thrice.
-const HELD: usize = 8 << 20;
+const MAX_HEAP_BYTES: usize = 8 << 20;
 
 /// A site that moves a few hosts, gives one a name, discovers others, and denies one.
 static RULES: LazyLock<Arc<Rules>> = LazyLock::new(|| {
@@ -37,7 +37,7 @@ static RULES: LazyLock<Arc<Rules>> = LazyLock::new(|| {
     };
     let config = Config {
         hosts: vec![
-            HostConfig::everything("a.test"),
+            HostConfig::all_kinds("a.test"),
             listed("b.test", "/lib/", &[Kind::Image, Kind::Style]),
             listed("*.c.test", "/", &[Kind::Image]),
             listed("d.test:8443", "/", &[Kind::Font]),
@@ -47,7 +47,7 @@ static RULES: LazyLock<Arc<Rules>> = LazyLock::new(|| {
             },
             HostConfig {
                 shared: true,
-                ..HostConfig::everything("f.test")
+                ..HostConfig::all_kinds("f.test")
             },
             HostConfig::named("g.test"),
         ],
@@ -91,13 +91,13 @@ pub fn check_proxied_url(input: &[u8]) {
     let Ok(text) = std::str::from_utf8(input) else {
         return;
     };
-    memory::at_most(HELD, || {
+    memory::at_most(MAX_HEAP_BYTES, || {
         for target in [text, &format!("/.spdy/1/-/s/{text}")] {
             if let Ok(moved) = RULES.open(target) {
                 check_opened(&moved, target);
             }
         }
-        if let Some(named) = RULES.named_hosts().next()
+        if let Some(named) = RULES.aliases().next()
             && let Ok(moved) = RULES.open_alias(named, text)
         {
             check_opened(&moved, &format!("{}{text}", named.origin()));
@@ -108,10 +108,10 @@ pub fn check_proxied_url(input: &[u8]) {
                     ReferenceSource::Site,
                     ReferenceSource::Listed,
                     ReferenceSource::Discovered,
-                    ReferenceSource::Named,
+                    ReferenceSource::Alias,
                 ];
                 for finder in finders {
-                    if let Verdict::Move(path) = RULES.verdict(&url, kind, finder) {
+                    if let Verdict::Rewrite(path) = RULES.verdict(&url, kind, finder) {
                         check_made(&url, kind, &path);
                     }
                 }
@@ -127,22 +127,24 @@ fn check_opened(moved: &ProxiedUrl, target: &str) {
         "{target}"
     );
     assert!(
-        moved.host() != "x.test" && !RULES.is_own(moved.host()),
+        moved.host() != "x.test" && !RULES.is_site_host(moved.host()),
         "{target}"
     );
     assert!(target.ends_with(moved.target()) && !moved.kinds().is_empty());
     // A capability for a host that was listed since is good, and would not be made.
-    if moved.ground() != Grant::Listed
+    if moved.grant() != Grant::Listed
         && RULES
             .entry(moved)
-            .is_some_and(|_| moved.ground() == Grant::Origin)
+            .is_some_and(|_| moved.grant() == Grant::Origin)
     {
         return;
     }
     for kind in moved.kinds().iter() {
         match RULES.verdict(moved.url(), kind, ReferenceSource::Site) {
-            Verdict::Move(again) => assert_eq!(without_key(&again), without_key(target), "{kind}"),
-            Verdict::Leave(why) => panic!("{target} was opened, and stays as {kind}: {why:?}"),
+            Verdict::Rewrite(again) => {
+                assert_eq!(without_key(&again), without_key(target), "{kind}")
+            }
+            Verdict::Skip(why) => panic!("{target} was opened, and stays as {kind}: {why:?}"),
         }
     }
 }
@@ -189,7 +191,7 @@ pub fn check_rewrite_html(input: &[u8]) {
         "text/html; charset=koi8-r",
     ]);
     let pieces = choices.cut(text);
-    memory::at_most(HELD, || {
+    memory::at_most(MAX_HEAP_BYTES, || {
         for whose in [PageOwner::Site, PageOwner::Named] {
             check_page(whose, content_type, text, &pieces);
         }
@@ -230,7 +232,7 @@ fn rewrite(
             (page, head)
         }
         PageOwner::Named => {
-            let named = rules.named_hosts().next().expect("a named host");
+            let named = rules.aliases().next().expect("a named host");
             let moved = rules.open_alias(named, "/dir/page").expect("a path of it");
             let head = PageHead::rewrite_alias(rules, &moved, StatusCode::OK, &mut headers);
             (moved.url().clone(), head)

@@ -16,7 +16,7 @@ use crate::transport::Transport;
 pub(crate) struct Accounts {
     folder: StateDir,
     /// Held while the file is read, written or put aside.
-    door: Mutex<()>,
+    file_lock: Mutex<()>,
 }
 
 /// An account as it stands in the folder.
@@ -25,7 +25,10 @@ pub(crate) struct AccountFile(Vec<u8>);
 impl Accounts {
     pub(crate) fn new(folder: StateDir) -> Self {
         let door = Mutex::default();
-        Self { folder, door }
+        Self {
+            folder,
+            file_lock: door,
+        }
     }
 
     /// The account, made if there is none, which asks over `transport`; and what it is kept as.
@@ -39,14 +42,14 @@ impl Accounts {
         transport: &Transport,
     ) -> Result<(Account, AccountFile), AcmeError> {
         let kept = {
-            let _door = self.door.lock().await;
-            match self.folder.account()? {
+            let _door = self.file_lock.lock().await;
+            match self.folder.load_account()? {
                 Some(kept) => AccountFile(kept),
-                None => return self.make(settings, transport).await,
+                None => return self.create(settings, transport).await,
             }
         };
         let credentials: AccountCredentials =
-            serde_json::from_slice(&kept.0).map_err(|error| AcmeError::Kept {
+            serde_json::from_slice(&kept.0).map_err(|error| AcmeError::CorruptFile {
                 path: self.folder.account_path(),
                 why: error.to_string(),
             })?;
@@ -56,7 +59,7 @@ impl Accounts {
         Ok((account, kept))
     }
 
-    async fn make(
+    async fn create(
         &self,
         settings: &AcmeSettings,
         transport: &Transport,
@@ -79,9 +82,9 @@ impl Accounts {
     }
 
     /// Puts `kept` aside, unless there is another by now, or none.
-    pub(crate) async fn forget(&self, kept: &AccountFile) {
-        let _door = self.door.lock().await;
-        let forgotten = match self.folder.account() {
+    pub(crate) async fn set_aside(&self, kept: &AccountFile) {
+        let _door = self.file_lock.lock().await;
+        let forgotten = match self.folder.load_account() {
             Ok(Some(now)) if now == kept.0 => self.folder.set_account_aside(),
             Ok(_) => Ok(()),
             Err(error) => Err(error),

@@ -34,7 +34,7 @@ use crate::transport::Transport;
 /// For all of an order: an authority looks from several places, and waits for their names.
 pub const ORDER_TIMEOUT: Duration = Duration::from_secs(180);
 /// Between two looks at an order, the first time and at most.
-const LOOKS: Range<Duration> = Duration::from_millis(250)..Duration::from_secs(8);
+const POLL_INTERVAL: Range<Duration> = Duration::from_millis(250)..Duration::from_secs(8);
 /// For one request.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
 
@@ -48,7 +48,7 @@ pub trait Authority: Send + Sync + 'static {
     ) -> BoxFuture<Result<Identity, OrderFailure>>;
 
     /// When it wants `held` renewed (RFC 9773); `None` if it does not say.
-    fn advice(&self, held: CertificateDer<'static>) -> BoxFuture<Option<RenewalInfo>>;
+    fn renewal_info(&self, held: CertificateDer<'static>) -> BoxFuture<Option<RenewalInfo>>;
 }
 
 /// An order that brought nothing.
@@ -156,7 +156,7 @@ impl Authority for AcmeClient {
             let ordering = Box::pin(inner.order(&transport, &names, held));
             let ordered = match select(ordering, late).await {
                 Either::Left((ordered, _)) => ordered,
-                Either::Right(_) => Err(AcmeError::Late(ORDER_TIMEOUT)),
+                Either::Right(_) => Err(AcmeError::Timeout(ORDER_TIMEOUT)),
             };
             ordered.map_err(|error| OrderFailure {
                 error,
@@ -165,7 +165,7 @@ impl Authority for AcmeClient {
         })
     }
 
-    fn advice(&self, held: CertificateDer<'static>) -> BoxFuture<Option<RenewalInfo>> {
+    fn renewal_info(&self, held: CertificateDer<'static>) -> BoxFuture<Option<RenewalInfo>> {
         let inner = self.0.clone();
         Box::pin(async move {
             let identifier = CertificateIdentifier::try_from(&held).ok()?;
@@ -201,7 +201,7 @@ impl Inner {
         let (account, kept) = self.accounts.open(&self.settings, transport).await?;
         let ordered = self.order_with(&account, names, held).await;
         if let Err(AcmeError::Account { .. }) = ordered {
-            self.accounts.forget(&kept).await;
+            self.accounts.set_aside(&kept).await;
         }
         ordered
     }
@@ -213,7 +213,7 @@ impl Inner {
         held: Option<CertificateDer<'static>>,
     ) -> Result<Identity, AcmeError> {
         let mut order = self.new_order(account, names, held.as_ref()).await?;
-        let shown = self.prove(&mut order, names).await?;
+        let shown = self.show_challenges(&mut order, names).await?;
         let status = self
             .until(&mut order, |status| status != OrderStatus::Pending)
             .await?;
@@ -258,7 +258,7 @@ impl Inner {
     }
 
     /// Shows what proves each of `names` that wants it.
-    async fn prove(
+    async fn show_challenges(
         &self,
         order: &mut Order,
         names: &[String],
@@ -271,8 +271,11 @@ impl Inner {
                 authorization.map_err(|error| self.said("an authorization", error))?;
             let name = authorization.identifier().to_string();
             // Else an authority could have texts at any name of our zones.
-            if !names.iter().any(|ordered| bare(ordered) == bare(&name)) {
-                return Err(AcmeError::Foreign(name));
+            if !names
+                .iter()
+                .any(|ordered| without_wildcard(ordered) == without_wildcard(&name))
+            {
+                return Err(AcmeError::UnexpectedName(name));
             }
             match authorization.status {
                 AuthorizationStatus::Pending => {}
@@ -282,18 +285,22 @@ impl Inner {
             let offered = authorization
                 .challenges
                 .iter()
-                .map(|challenge| called(&challenge.r#type))
+                .map(|challenge| challenge_name(&challenge.r#type))
                 .collect::<Vec<_>>()
                 .join(", ");
             let Some(mut challenge) = authorization.challenge(way.kind()) else {
-                return Err(AcmeError::Challenge {
+                return Err(AcmeError::ChallengeNotOffered {
                     name,
                     want: way.challenge(),
                     offered,
                 });
             };
             let authorized = challenge.key_authorization();
-            shown.push(way.show(bare(&name), &challenge.token, authorized.as_str())?);
+            shown.push(way.start(
+                without_wildcard(&name),
+                &challenge.token,
+                authorized.as_str(),
+            )?);
             let told = challenge.set_ready().await;
             told.map_err(|error| self.said("a challenge", error))?;
         }
@@ -306,7 +313,7 @@ impl Inner {
         order: &mut Order,
         is_it: impl Fn(OrderStatus) -> bool,
     ) -> Result<OrderStatus, AcmeError> {
-        let mut wait = LOOKS.start;
+        let mut wait = POLL_INTERVAL.start;
         loop {
             let refreshed = order.refresh().await;
             let status = refreshed
@@ -317,7 +324,7 @@ impl Inner {
             }
             let runtime = &self.runtime;
             runtime.sleep_until(runtime.now() + wait).await;
-            wait = (wait * 2).min(LOOKS.end);
+            wait = (wait * 2).min(POLL_INTERVAL.end);
         }
     }
 
@@ -334,7 +341,7 @@ impl Inner {
                 .iter()
                 .find_map(|challenge| challenge.error.as_ref());
             if let Some(problem) = told {
-                return AcmeError::Unproven {
+                return AcmeError::ChallengeFailed {
                     name: authorization.identifier().to_string(),
                     challenge,
                     why: problem.to_string(),
@@ -366,7 +373,7 @@ pub(crate) fn said(settings: &AcmeSettings, what: &'static str, source: Error) -
 }
 
 /// A kind of challenge as authorities call it.
-fn called(kind: &ChallengeType) -> &str {
+fn challenge_name(kind: &ChallengeType) -> &str {
     match kind {
         ChallengeType::Http01 => "http-01",
         ChallengeType::Dns01 => "dns-01",
@@ -397,6 +404,6 @@ fn request(names: &[String]) -> Result<(PrivateKeyDer<'static>, Vec<u8>), AcmeEr
 }
 
 /// The name that is proven: for a wildcard, the one below its star.
-fn bare(name: &str) -> &str {
+fn without_wildcard(name: &str) -> &str {
     name.strip_prefix("*.").unwrap_or(name)
 }

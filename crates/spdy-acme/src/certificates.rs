@@ -37,7 +37,7 @@ pub struct Certificates {
 struct CertificateState {
     held: BTreeMap<String, ManagedCertificate>,
     /// Those that are shown besides, and kept by somebody else.
-    given: Vec<ExternalCertificate>,
+    external: Vec<ExternalCertificate>,
 }
 
 /// One, under the first of its names.
@@ -81,7 +81,7 @@ impl Certificates {
     /// # Errors
     ///
     /// It cannot be read, or its key is not the leaf's.
-    pub fn given(
+    pub fn load_external(
         &self,
         identity: &Identity,
         is_stale: bool,
@@ -94,9 +94,9 @@ impl Certificates {
     }
 
     /// Shows these from now on, each for the names in it, and none that were given before. Of two for one name the first is shown.
-    pub fn give(&self, given: Vec<ExternalCertificate>) {
+    pub fn set_external(&self, given: Vec<ExternalCertificate>) {
         let mut all = self.lock();
-        all.given = given;
+        all.external = given;
         self.show_all(&all);
     }
 
@@ -109,7 +109,7 @@ impl Certificates {
         let held = all.held.iter();
         let held = held.map(|(name, held)| (name.clone(), expiry(held)));
         let mut given = BTreeMap::<String, SystemTime>::new();
-        for ExternalCertificate { facts, .. } in &all.given {
+        for ExternalCertificate { facts, .. } in &all.external {
             let name = facts.names.first().cloned().unwrap_or_default();
             let end = given.entry(name).or_insert(facts.validity.end);
             *end = facts.validity.end.min(*end);
@@ -120,9 +120,9 @@ impl Certificates {
 
     /// How many of those that are given are stale.
     #[must_use]
-    pub fn stale(&self) -> usize {
+    pub fn stale_count(&self) -> usize {
         let all = self.lock();
-        all.given.iter().filter(|given| given.is_stale).count()
+        all.external.iter().filter(|given| given.is_stale).count()
     }
 
     /// Whether one is shown to whoever asks for `name`.
@@ -132,7 +132,7 @@ impl Certificates {
         let meant = all.held.values();
         let meant = meant.filter(|held| held.names.iter().any(|meant| meant == name));
         let known = meant.filter_map(|held| held.known.as_ref());
-        let given = all.given.iter().map(|given| &given.facts);
+        let given = all.external.iter().map(|given| &given.facts);
         let mut facts = known.map(|known| &known.facts).chain(given);
         facts.any(|facts| facts.covers(name))
     }
@@ -169,7 +169,7 @@ impl Certificates {
     }
 
     /// Shows `known` for those of its names that are wanted.
-    pub(crate) fn show(&self, first: &str, known: LoadedCertificate) {
+    pub(crate) fn set(&self, first: &str, known: LoadedCertificate) {
         let mut all = self.lock();
         // Else it is wanted no longer.
         if let Some(one) = all.held.get_mut(first) {
@@ -209,7 +209,7 @@ impl Certificates {
     /// Shows `all`, and nothing else. Whoever calls it has the lock.
     fn show_all(&self, all: &CertificateState) {
         let mut hosts = Vec::new();
-        for given in &all.given {
+        for given in &all.external {
             let names = given.facts.names.iter();
             hosts.extend(names.map(|name| (name.clone(), given.certified.clone())));
         }
@@ -253,7 +253,7 @@ mod tests {
     async fn certificate_issued_during_reconfiguration_is_shown() {
         let options = TlsOptions {
             resumption: false, // or a later handshake would show no certificate
-            key_log: KeyLogTarget::Nowhere,
+            key_log: KeyLogTarget::Disabled,
             ..TlsOptions::default()
         };
         let ca = LocalCa::generate(KeyKind::EcdsaP256).unwrap();
@@ -272,7 +272,7 @@ mod tests {
             let leaf = known.identity.chain[0].clone();
             thread::scope(|scope| {
                 scope.spawn(|| certificates.want(&[names.to_vec()]));
-                certificates.show("a.test", known);
+                certificates.set("a.test", known);
             });
             assert_eq!(shown(&server, &client).await, leaf);
         }

@@ -18,9 +18,9 @@ use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
 /// After the first failure. Let's Encrypt bears five failures an hour for one name.
-pub const FIRST_RETRY: Duration = Duration::from_secs(120);
+pub const MIN_RETRY_DELAY: Duration = Duration::from_secs(120);
 /// After many.
-pub const LAST_RETRY: Duration = Duration::from_secs(6 * 60 * 60);
+pub const MAX_RETRY_DELAY: Duration = Duration::from_secs(6 * 60 * 60);
 /// The longest that an authority may send us away for.
 pub const MAX_RETRY_AFTER: Duration = Duration::from_secs(24 * 60 * 60);
 /// How often an authority is asked for advice where it does not say; the first time earlier by chance.
@@ -34,7 +34,7 @@ pub enum NextAction {
     /// A certificate is to be ordered.
     Order,
     /// The authority is to be asked when it wants the one that is held renewed.
-    Ask,
+    FetchRenewalInfo,
     /// Nothing before that hour.
     Wait(SystemTime),
 }
@@ -43,11 +43,11 @@ pub enum NextAction {
 #[derive(Debug)]
 pub struct RenewalSchedule {
     left_percent: u8,
-    chance: ChaCha8Rng,
+    jitter_rng: ChaCha8Rng,
     /// When it is ordered.
     due: SystemTime,
     /// No advice is followed before.
-    soonest: SystemTime,
+    not_before: SystemTime,
     /// When the authority is asked.
     ask: Option<SystemTime>,
     failures: u32,
@@ -60,9 +60,9 @@ impl RenewalSchedule {
     pub fn new(left_percent: u8, seed: u64) -> Self {
         Self {
             left_percent: left_percent.clamp(1, 99),
-            chance: ChaCha8Rng::seed_from_u64(seed),
+            jitter_rng: ChaCha8Rng::seed_from_u64(seed),
             due: UNIX_EPOCH,
-            soonest: UNIX_EPOCH,
+            not_before: UNIX_EPOCH,
             ask: None,
             failures: 0,
         }
@@ -75,7 +75,7 @@ impl RenewalSchedule {
             return NextAction::Order;
         }
         match self.ask {
-            Some(ask) if now >= ask => NextAction::Ask,
+            Some(ask) if now >= ask => NextAction::FetchRenewalInfo,
             Some(ask) => NextAction::Wait(ask.min(self.due)),
             None => NextAction::Wait(self.due),
         }
@@ -83,32 +83,38 @@ impl RenewalSchedule {
 
     /// One is there of which this is known, since before: it was found in the folder.
     pub fn found(&mut self, now: SystemTime, validity: &Range<SystemTime>) {
-        self.due = renewal(validity, self.left_percent, self.chance.random());
+        self.due = renewal_time(validity, self.left_percent, self.jitter_rng.random());
         // A restart asks for nothing.
-        self.ask = Some(now + RENEWAL_INFO_INTERVAL.mul_f64(self.chance.random_range(0.1..1.0)));
+        self.ask =
+            Some(now + RENEWAL_INFO_INTERVAL.mul_f64(self.jitter_rng.random_range(0.1..1.0)));
         self.failures = 0;
     }
 
     /// One has come.
-    pub fn issued(&mut self, now: SystemTime, validity: &Range<SystemTime>) {
+    pub fn record_issued(&mut self, now: SystemTime, validity: &Range<SystemTime>) {
         self.found(now, validity);
         let lifetime = lifetime(validity);
-        self.soonest = now + (lifetime / 100).max(Duration::from_secs(1));
-        self.due = self.due.max(self.soonest);
+        self.not_before = now + (lifetime / 100).max(Duration::from_secs(1));
+        self.due = self.due.max(self.not_before);
     }
 
     /// None has come; the authority may have said how long it is to be left alone.
-    pub fn failed(&mut self, now: SystemTime, rest: Option<Duration>) {
+    pub fn record_failure(&mut self, now: SystemTime, rest: Option<Duration>) {
         self.failures = self.failures.saturating_add(1);
         let rest = rest.unwrap_or_default().min(MAX_RETRY_AFTER);
-        self.due = now + retry(self.failures, self.chance.random()).max(rest);
+        self.due = now + retry_delay(self.failures, self.jitter_rng.random()).max(rest);
         self.ask = None;
     }
 
     /// The authority wants it renewed within `window`, and to be asked again after so long. It may bring the renewal forward.
-    pub fn advised(&mut self, now: SystemTime, window: &Range<SystemTime>, again: Duration) {
-        let width = lifetime(window).mul_f64(self.chance.random());
-        let at = (window.start + width).max(self.soonest);
+    pub fn record_renewal_info(
+        &mut self,
+        now: SystemTime,
+        window: &Range<SystemTime>,
+        again: Duration,
+    ) {
+        let width = lifetime(window).mul_f64(self.jitter_rng.random());
+        let at = (window.start + width).max(self.not_before);
         self.due = self.due.min(at);
         self.ask = Some(now + again.clamp(MIN_RENEWAL_INFO_INTERVAL, MAX_RETRY_AFTER));
     }
@@ -120,8 +126,8 @@ impl RenewalSchedule {
 
     /// Whether one that is valid for so long would be renewed by `now` at the latest.
     #[must_use]
-    pub fn is_late(&self, now: SystemTime, validity: &Range<SystemTime>) -> bool {
-        now >= renewal(validity, self.left_percent, 0.0)
+    pub fn is_overdue(&self, now: SystemTime, validity: &Range<SystemTime>) -> bool {
+        now >= renewal_time(validity, self.left_percent, 0.0)
     }
 
     /// When the next order is.
@@ -141,7 +147,7 @@ fn lifetime(validity: &Range<SystemTime>) -> Duration {
 /// When what is valid for so long is renewed: when `left_percent` of that is left, earlier by up to a fiftieth of it. `chance` is
 /// from 0 to 1.
 #[must_use]
-pub fn renewal(validity: &Range<SystemTime>, left_percent: u8, chance: f64) -> SystemTime {
+pub fn renewal_time(validity: &Range<SystemTime>, left_percent: u8, chance: f64) -> SystemTime {
     let lifetime = lifetime(validity);
     let left = lifetime.mul_f64(f64::from(left_percent) / 100.0 + chance / 50.0);
     validity.end - left.min(lifetime)
@@ -150,7 +156,7 @@ pub fn renewal(validity: &Range<SystemTime>, left_percent: u8, chance: f64) -> S
 /// How long after the failure of this number, 1 and up, it is tried again: twice as long each time, and up to a quarter longer by
 /// chance, from 0 to 1.
 #[must_use]
-pub fn retry(failures: u32, chance: f64) -> Duration {
-    let doubled = FIRST_RETRY.saturating_mul(1 << failures.saturating_sub(1).min(16));
-    doubled.min(LAST_RETRY).mul_f64(1.0 + chance / 4.0)
+pub fn retry_delay(failures: u32, chance: f64) -> Duration {
+    let doubled = MIN_RETRY_DELAY.saturating_mul(1 << failures.saturating_sub(1).min(16));
+    doubled.min(MAX_RETRY_DELAY).mul_f64(1.0 + chance / 4.0)
 }

@@ -29,7 +29,7 @@ pub enum AcmeError {
     },
     /// It wants another kind of proof than we were told to give.
     #[error("{name}: want the challenge {want}, the authority offers {offered}")]
-    Challenge {
+    ChallengeNotOffered {
         /// The name.
         name: String,
         /// What is configured.
@@ -39,7 +39,7 @@ pub enum AcmeError {
     },
     /// It looked, and did not see what it wanted.
     #[error("{name}: the authority looked for the proof ({challenge}) and says: {why}")]
-    Unproven {
+    ChallengeFailed {
         /// The name.
         name: String,
         /// How it was to be proven.
@@ -49,13 +49,13 @@ pub enum AcmeError {
     },
     /// It wants to see another name proven than those that were ordered.
     #[error("the authority wants a proof for {0}, which was not ordered")]
-    Foreign(String),
+    UnexpectedName(String),
     /// The order ended another way.
     #[error("the authority calls the order {0}")]
     Order(String),
     /// It took too long.
     #[error("no certificate within {} s", .0.as_secs())]
-    Late(Duration),
+    Timeout(Duration),
     /// What came is no certificate that could be shown.
     #[error("a certificate that cannot be used: {why}")]
     Certificate {
@@ -70,10 +70,10 @@ pub enum AcmeError {
     Tls(#[from] TlsSetupError),
     /// A key or a request for a certificate cannot be made.
     #[error("cannot make a key and a request: {0}")]
-    Make(#[from] rcgen::Error),
+    KeyGeneration(#[from] rcgen::Error),
     /// The name's zone does not take the text of a proof.
     #[error("{name}: {source}")]
-    Text {
+    TxtRecord {
         /// The name.
         name: String,
         /// Why.
@@ -89,7 +89,7 @@ pub enum AcmeError {
     },
     /// What stands in a file of the folder is not what was written.
     #[error("{}: {why}", path.display())]
-    Kept {
+    CorruptFile {
         /// The file.
         path: PathBuf,
         /// What is wrong.

@@ -43,7 +43,7 @@ impl CertificateInfo {
         let validity = parsed.validity();
         let validity = at(validity.not_before.timestamp())..at(validity.not_after.timestamp());
         if validity.is_empty() {
-            return Err(wrong(format!("valid from {}", shown(&validity))));
+            return Err(wrong(format!("valid from {}", format_validity(&validity))));
         }
         let names = parsed.subject_alternative_name();
         let names = names.map_err(|error| wrong(error.to_string()))?;
@@ -79,19 +79,22 @@ impl CertificateInfo {
     ///
     /// It is for other names; it has not begun by `now`, [`CLOCK_SKEW`] aside, or has less than [`MIN_REMAINING`] before its end; or
     /// it is valid for more than [`MAX_LIFETIME`].
-    pub fn fit(&self, names: &[String], now: SystemTime) -> Result<(), AcmeError> {
+    pub fn check(&self, names: &[String], now: SystemTime) -> Result<(), AcmeError> {
         let Range { start, end } = self.validity;
         let why = if !names.iter().all(|name| self.covers(name)) {
             let (wanted, came) = (names.join(", "), self.names.join(", "));
             format!("want one for {wanted}, but it is for {came}")
         } else if start > now + CLOCK_SKEW || end < now + MIN_REMAINING {
             let (now, minutes) = (httpdate::fmt_http_date(now), MIN_REMAINING.as_secs() / 60);
-            let came = shown(&self.validity);
+            let came = format_validity(&self.validity);
             format!(
                 "want one that is valid at {now} and {minutes} min longer, but it is from {came}"
             )
         } else if start + MAX_LIFETIME < end {
-            let (days, came) = (MAX_LIFETIME.as_secs() / 86_400, shown(&self.validity));
+            let (days, came) = (
+                MAX_LIFETIME.as_secs() / 86_400,
+                format_validity(&self.validity),
+            );
             format!("want one that is valid for {days} days at most, but it is from {came}")
         } else {
             return Ok(());
@@ -111,7 +114,7 @@ impl CertificateInfo {
 }
 
 /// Both ends, for people.
-fn shown(validity: &Range<SystemTime>) -> String {
+fn format_validity(validity: &Range<SystemTime>) -> String {
     let [from, until] = [validity.start, validity.end].map(httpdate::fmt_http_date);
     format!("{from} until {until}")
 }
@@ -155,7 +158,7 @@ mod tests {
                 validity,
                 names: names.to_vec(),
             };
-            match facts.fit(&names, now) {
+            match facts.check(&names, now) {
                 Ok(()) => String::new(),
                 Err(error) => error.to_string(),
             }

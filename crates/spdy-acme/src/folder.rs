@@ -48,7 +48,7 @@ impl StateDir {
     /// # Errors
     ///
     /// The file cannot be read.
-    pub fn account(&self) -> Result<Option<Vec<u8>>, AcmeError> {
+    pub fn load_account(&self) -> Result<Option<Vec<u8>>, AcmeError> {
         self.read(ACCOUNT)
     }
 
@@ -82,7 +82,7 @@ impl StateDir {
     /// # Errors
     ///
     /// The file cannot be read, or is not what was written.
-    pub fn certificate(&self, name: &str) -> Result<Option<Identity>, AcmeError> {
+    pub fn load_certificate(&self, name: &str) -> Result<Option<Identity>, AcmeError> {
         let file = file(name);
         let Some(text) = self.read(&file)? else {
             return Ok(None);
@@ -171,26 +171,26 @@ mod tests {
         let path = dir.path().join("a/acme");
         let live = directory("https://acme.test/directory");
         let folder = StateDir::open(&path, &live).unwrap();
-        assert!(folder.account().unwrap().is_none());
-        assert!(folder.certificate("*.a.test").unwrap().is_none());
+        assert!(folder.load_account().unwrap().is_none());
+        assert!(folder.load_certificate("*.a.test").unwrap().is_none());
         let ca = LocalCa::generate(KeyKind::EcdsaP256).unwrap();
         let [first, second] = [(); 2].map(|()| ca.issue(&["*.a.test".to_owned()], &[]).unwrap());
         folder.save_account(b"{}").unwrap();
         for identity in [&first, &second] {
             folder.save_certificate("*.a.test", identity).unwrap();
             let kept = StateDir::open(&path, &live).unwrap();
-            let kept = kept.certificate("*.a.test").unwrap().unwrap();
+            let kept = kept.load_certificate("*.a.test").unwrap().unwrap();
             assert_eq!(kept.chain, identity.chain);
             assert_eq!(kept.key, identity.key);
         }
-        assert_eq!(folder.account().unwrap().as_deref(), Some(&b"{}"[..]));
+        assert_eq!(folder.load_account().unwrap().as_deref(), Some(&b"{}"[..]));
         for other in ["https://acme.test/staging", "https://[::1]:14000/dir"] {
             let other = StateDir::open(&path, &directory(other)).unwrap();
-            assert!(other.account().unwrap().is_none());
-            assert!(other.certificate("*.a.test").unwrap().is_none());
+            assert!(other.load_account().unwrap().is_none());
+            assert!(other.load_certificate("*.a.test").unwrap().is_none());
         }
         folder.set_account_aside().unwrap();
-        assert!(folder.account().unwrap().is_none());
+        assert!(folder.load_account().unwrap().is_none());
     }
 
     #[cfg(unix)]
@@ -212,7 +212,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let folder = StateDir::open(dir.path(), &directory("https://acme.test/")).unwrap();
         folder.write("a.test.pem", b"what?").unwrap();
-        let error = folder.certificate("a.test").unwrap_err().to_string();
+        let error = folder.load_certificate("a.test").unwrap_err().to_string();
         assert!(error.contains("a.test.pem"), "{error}");
     }
 }

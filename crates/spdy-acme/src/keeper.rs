@@ -33,7 +33,7 @@ const MAX_SLEEP: Duration = Duration::from_secs(60 * 60);
 #[non_exhaustive]
 pub enum RenewalEvent<'a> {
     /// It was in the folder.
-    Found {
+    Loaded {
         /// Its names.
         names: &'a [String],
         /// From when, and until when it is valid.
@@ -65,7 +65,7 @@ pub enum RenewalEvent<'a> {
         due: SystemTime,
     },
     /// It has come, is shown, and cannot be kept: after a restart it is ordered again.
-    Unkept {
+    SaveFailed {
         /// Its names.
         names: &'a [String],
         /// Why.
@@ -93,9 +93,9 @@ pub struct RenewalConfig {
     /// The names of each certificate.
     pub certificates: Vec<Vec<String>>,
     /// Names that hold up no others: if no certificate comes that has them, one is ordered without.
-    pub guests: BTreeSet<String>,
+    pub optional_names: BTreeSet<String>,
     /// A certificate is renewed when so much of its validity is left, in percent.
-    pub left_percent: u8,
+    pub renew_at_percent_left: u8,
     /// Chance begins here.
     pub seed: u64,
 }
@@ -120,8 +120,8 @@ struct RenewalContext {
     authority: Arc<dyn Authority>,
     calendar: WallClock,
     runtime: SharedRuntime,
-    places: Arc<Semaphore>,
-    tell: EventHandler,
+    order_permits: Arc<Semaphore>,
+    on_event: EventHandler,
 }
 
 /// One certificate's.
@@ -130,7 +130,7 @@ struct RenewalTask {
     names: Vec<String>,
     /// Those of them that are no guests.
     own: Vec<String>,
-    course: RenewalSchedule,
+    schedule: RenewalSchedule,
 }
 
 impl Renewer {
@@ -155,20 +155,23 @@ impl Renewer {
             authority,
             calendar,
             runtime: runtime.clone(),
-            places: Arc::new(Semaphore::new(MAX_CONCURRENT_ORDERS)),
-            tell: tell.clone(),
+            order_permits: Arc::new(Semaphore::new(MAX_CONCURRENT_ORDERS)),
+            on_event: tell.clone(),
         };
         certificates.want(&wanted.certificates);
         let stop = Latch::new();
-        let is_own = |name: &&String| !wanted.guests.contains(*name);
+        let is_own = |name: &&String| !wanted.optional_names.contains(*name);
         for (number, names) in (0..).zip(&wanted.certificates) {
             let mut task = RenewalTask {
                 common: common.clone(),
                 names: names.clone(),
                 own: names.iter().filter(is_own).cloned().collect(),
-                course: RenewalSchedule::new(wanted.left_percent, wanted.seed.wrapping_add(number)),
+                schedule: RenewalSchedule::new(
+                    wanted.renew_at_percent_left,
+                    wanted.seed.wrapping_add(number),
+                ),
             };
-            task.find();
+            task.load();
             let stop = stop.clone();
             runtime.spawn(Box::pin(async move {
                 // The stop first: what came at the same moment is not shown any more.
@@ -189,19 +192,19 @@ impl RenewalTask {
         self.names.first().map_or("", String::as_str)
     }
 
-    fn tell(&self, event: &RenewalEvent<'_>) {
-        (self.common.tell)(event);
+    fn emit(&self, event: &RenewalEvent<'_>) {
+        (self.common.on_event)(event);
     }
 
     /// Takes up what was there before.
-    fn find(&mut self) {
+    fn load(&mut self) {
         let now = self.now();
         let RenewalContext {
             certificates,
             folder,
             ..
         } = &self.common;
-        let kept = folder.certificate(self.first());
+        let kept = folder.load_certificate(self.first());
         let known = kept.and_then(|kept| {
             let known = kept.map(|kept| certificates.known(kept, folder));
             known.transpose()
@@ -211,29 +214,29 @@ impl RenewalTask {
             Ok(Some(known)) => certificates.set_loaded(self.first(), known),
             Err(error) => {
                 let names = &self.names;
-                return self.tell(&RenewalEvent::Unusable {
+                return self.emit(&RenewalEvent::Unusable {
                     names,
                     error: &error,
                 });
             }
         };
         // Other names than it was made for, or another time: it is shown for what it is good for, until another comes.
-        if let Err(error) = facts.fit(&self.names, now) {
+        if let Err(error) = facts.check(&self.names, now) {
             tracing::debug!(%error, "not good enough");
             return;
         }
-        self.course.found(now, &facts.validity);
-        self.tell(&RenewalEvent::Found {
+        self.schedule.found(now, &facts.validity);
+        self.emit(&RenewalEvent::Loaded {
             names: &self.names,
             validity: facts.validity,
-            due: self.course.due(),
+            due: self.schedule.due(),
         });
     }
 
     async fn run(mut self) {
         loop {
             let now = self.now();
-            match self.course.next(now) {
+            match self.schedule.next(now) {
                 NextAction::Wait(until) => {
                     let wait = until.duration_since(now).unwrap_or_default();
                     let runtime = &self.common.runtime;
@@ -241,16 +244,16 @@ impl RenewalTask {
                     runtime.sleep_until(wake).await;
                 }
                 NextAction::Order => self.order().await,
-                NextAction::Ask => self.ask().await,
+                NextAction::FetchRenewalInfo => self.ask().await,
             }
         }
     }
 
     async fn order(&mut self) {
         let common = self.common.clone();
-        let place = common.places.acquire().await;
+        let place = common.order_permits.acquire().await;
         let held = common.certificates.held(self.first());
-        self.tell(&RenewalEvent::Ordered {
+        self.emit(&RenewalEvent::Ordered {
             names: &self.names,
             is_first: held.is_none(),
         });
@@ -259,21 +262,21 @@ impl RenewalTask {
         let orders = &common.certificates.orders;
         match came {
             Ok(validity) => {
-                self.course.issued(now, &validity);
+                self.schedule.record_issued(now, &validity);
                 orders.issued.fetch_add(1, Ordering::Relaxed);
-                self.tell(&RenewalEvent::Issued {
+                self.emit(&RenewalEvent::Issued {
                     names: &self.names,
                     validity,
-                    due: self.course.due(),
+                    due: self.schedule.due(),
                 });
             }
             Err(OrderFailure { error, rest }) => {
-                self.course.failed(now, rest);
+                self.schedule.record_failure(now, rest);
                 orders.failed.fetch_add(1, Ordering::Relaxed);
-                self.tell(&RenewalEvent::Failed {
+                self.emit(&RenewalEvent::Failed {
                     names: &self.names,
                     error: &error,
-                    again: self.course.due().duration_since(now).unwrap_or_default(),
+                    again: self.schedule.due().duration_since(now).unwrap_or_default(),
                     held: held.as_ref().map(|held| held.facts.validity.end),
                 });
                 self.order_required_names(held.as_ref()).await;
@@ -287,30 +290,30 @@ impl RenewalTask {
         let now = self.now();
         let is_good = held.is_some_and(|held| {
             let facts = &held.facts;
-            facts.fit(&self.own, now).is_ok() && !self.course.is_late(now, &facts.validity)
+            facts.check(&self.own, now).is_ok() && !self.schedule.is_overdue(now, &facts.validity)
         });
         if is_good || self.own.is_empty() || self.own.len() == self.names.len() {
             return;
         }
         let orders = &self.common.certificates.orders;
         let names = &self.own;
-        self.tell(&RenewalEvent::Ordered {
+        self.emit(&RenewalEvent::Ordered {
             names,
             is_first: held.is_none(),
         });
         match self.order_and_install(names, held).await {
             Ok(validity) => {
                 orders.issued.fetch_add(1, Ordering::Relaxed);
-                self.tell(&RenewalEvent::Issued {
+                self.emit(&RenewalEvent::Issued {
                     names,
                     validity,
-                    due: self.course.due(),
+                    due: self.schedule.due(),
                 });
             }
             Err(OrderFailure { error, .. }) => {
                 orders.failed.fetch_add(1, Ordering::Relaxed);
-                let again = self.course.due().duration_since(self.now());
-                self.tell(&RenewalEvent::Failed {
+                let again = self.schedule.due().duration_since(self.now());
+                self.emit(&RenewalEvent::Failed {
                     names,
                     error: &error,
                     again: again.unwrap_or_default(),
@@ -343,12 +346,12 @@ impl RenewalTask {
             ..
         } = &self.common;
         let known = certificates.known(identity, folder)?;
-        known.facts.fit(names, self.now())?;
+        known.facts.check(names, self.now())?;
         let validity = known.facts.validity.clone();
-        certificates.show(self.first(), known.clone());
+        certificates.set(self.first(), known.clone());
         // Some kilobytes, once in months: nobody waits long for the disk here.
         if let Err(error) = folder.save_certificate(self.first(), &known.identity) {
-            self.tell(&RenewalEvent::Unkept {
+            self.emit(&RenewalEvent::SaveFailed {
                 names,
                 error: &error,
             });
@@ -360,16 +363,19 @@ impl RenewalTask {
         let held = self.common.certificates.held(self.first());
         let leaf = held.and_then(|held| held.identity.chain.into_iter().next());
         let advice = match leaf {
-            Some(leaf) => catch_panic(self.common.authority.advice(leaf)).await,
+            Some(leaf) => catch_panic(self.common.authority.renewal_info(leaf)).await,
             None => Ok(None),
         };
         let now = self.now();
         match advice {
-            Ok(Some(advice)) => self.course.advised(now, &advice.window, advice.again),
-            Ok(None) => self.course.record_no_renewal_info(now),
+            Ok(Some(advice)) => {
+                self.schedule
+                    .record_renewal_info(now, &advice.window, advice.again)
+            }
+            Ok(None) => self.schedule.record_no_renewal_info(now),
             Err(error) => {
                 tracing::warn!(%error, "no advice on renewal");
-                self.course.record_no_renewal_info(now);
+                self.schedule.record_no_renewal_info(now);
             }
         }
     }
@@ -379,10 +385,10 @@ impl RenewalTask {
 /// certificate any more. The panic's own words go to stderr, as any other's.
 async fn catch_panic<T>(work: impl Future<Output = T>) -> Result<T, AcmeError> {
     let done = AssertUnwindSafe(work).catch_unwind().await;
-    done.map_err(|panic| AcmeError::Panicked(words(&*panic)))
+    done.map_err(|panic| AcmeError::Panicked(panic_message(&*panic)))
 }
 
-fn words(panic: &(dyn Any + Send)) -> String {
+fn panic_message(panic: &(dyn Any + Send)) -> String {
     let text = panic.downcast_ref::<&str>().copied();
     let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
     text.unwrap_or("without a word").to_owned()

@@ -117,7 +117,7 @@ impl ChallengeMethod {
     /// # Errors
     ///
     /// No certificate can be made for the name, or its zone takes no text.
-    pub fn show(
+    pub fn start(
         &self,
         name: &str,
         token: &str,
@@ -125,9 +125,9 @@ impl ChallengeMethod {
     ) -> Result<ActiveChallenge, AcmeError> {
         let digest = Sha256::digest(authorization);
         Ok(match self {
-            Self::TlsAlpn(identities) => {
-                ActiveChallenge::Tls(identities.prove(name, &certificate(name, &digest)?)?)
-            }
+            Self::TlsAlpn(identities) => ActiveChallenge::Tls(
+                identities.show_challenge(name, &challenge_certificate(name, &digest)?)?,
+            ),
             Self::Http(tokens) => {
                 tokens.change(|tokens| {
                     tokens.insert(token.to_owned(), authorization.to_owned());
@@ -141,7 +141,7 @@ impl ChallengeMethod {
                     URL_SAFE_NO_PAD.encode(digest),
                 );
                 let added = zones.change(|zones| zones.add_text(&owner, &text));
-                added.map_err(|source| AcmeError::Text {
+                added.map_err(|source| AcmeError::TxtRecord {
                     name: name.to_owned(),
                     source,
                 })?;
@@ -157,7 +157,7 @@ impl ChallengeMethod {
 }
 
 /// The certificate of RFC 8737 §3: for `name` alone, signed by itself, with the digest in an extension that must be understood.
-fn certificate(name: &str, digest: &[u8]) -> Result<Identity, AcmeError> {
+fn challenge_certificate(name: &str, digest: &[u8]) -> Result<Identity, AcmeError> {
     let mut params = CertificateParams::new(vec![name.to_owned()])?;
     params.distinguished_name = DistinguishedName::new();
     params.custom_extensions = vec![CustomExtension::new_acme_identifier(digest)];
@@ -181,7 +181,7 @@ mod tests {
     fn token_is_answered_until_guard_drops() {
         let tokens = Http01Tokens::default();
         let way = ChallengeMethod::Http(tokens.clone());
-        let shown = way.show("a.test", "token", "token.thumb").unwrap();
+        let shown = way.start("a.test", "token", "token.thumb").unwrap();
         assert_eq!(
             tokens.authorization("token").as_deref(),
             Some("token.thumb")
@@ -194,7 +194,7 @@ mod tests {
     #[test]
     fn name_outside_own_zones_is_an_error() {
         let way = ChallengeMethod::Dns(SharedZones::new(Zones::default()));
-        let error = way.show("a.test", "token", "token.thumb").unwrap_err();
+        let error = way.start("a.test", "token", "token.thumb").unwrap_err();
         assert_eq!(
             error.to_string(),
             "a.test: \"_acme-challenge.a.test\" lies in no zone of ours"

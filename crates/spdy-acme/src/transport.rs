@@ -19,7 +19,7 @@ use spdy_frame::priority::Priority;
 use crate::course::MAX_RETRY_AFTER;
 
 /// The longest answer that is read: a chain of certificates is some thousands.
-const MAX_ANSWER: usize = 1 << 20;
+const MAX_RESPONSE_BYTES: usize = 1 << 20;
 /// How long a request may take with its answer, however steadily that comes.
 const EXCHANGE_TIMEOUT: Duration = Duration::from_secs(120);
 
@@ -49,21 +49,22 @@ impl Transport {
         *self.rest.lock()
     }
 
-    fn note(&self, response: &Response<Body>) {
+    fn record_retry_after(&self, response: &Response<Body>) {
         let refused = [
             StatusCode::TOO_MANY_REQUESTS,
             StatusCode::SERVICE_UNAVAILABLE,
         ];
         if refused.contains(&response.status()) {
             let told = response.headers().get(header::RETRY_AFTER);
-            let told = told.and_then(|told| retry_after(told.to_str().ok()?, SystemTime::now()));
+            let told =
+                told.and_then(|told| parse_retry_after(told.to_str().ok()?, SystemTime::now()));
             *self.rest.lock() = told;
         }
     }
 }
 
 /// Seconds, or an hour (RFC 9110 §10.2.3).
-fn retry_after(told: &str, now: SystemTime) -> Option<Duration> {
+fn parse_retry_after(told: &str, now: SystemTime) -> Option<Duration> {
     if let Ok(seconds) = told.parse() {
         return Some(Duration::from_secs(seconds));
     }
@@ -77,7 +78,10 @@ fn limit_retry_after(headers: &mut HeaderMap, now: SystemTime) {
     let Some(told) = headers.remove(header::RETRY_AFTER) else {
         return;
     };
-    let told = told.to_str().ok().and_then(|told| retry_after(told, now));
+    let told = told
+        .to_str()
+        .ok()
+        .and_then(|told| parse_retry_after(told, now));
     if let Some(rest) = told {
         let seconds = rest.min(MAX_RETRY_AFTER).as_secs();
         headers.insert(header::RETRY_AFTER, seconds.into());
@@ -88,10 +92,13 @@ impl Transport {
     async fn exchange(self, request: Request<Body>) -> Result<BytesResponse, Error> {
         let sent = self.client.send(request, Priority::HIGHEST);
         let response = sent.await.map_err(|error| Error::Other(error.into()))?;
-        self.note(&response);
+        self.record_retry_after(&response);
         let (mut parts, body) = response.into_parts();
         limit_retry_after(&mut parts.headers, SystemTime::now());
-        let body = body.collect_up_to(MAX_ANSWER).await.map_err(Error::Other)?;
+        let body = body
+            .collect_up_to(MAX_RESPONSE_BYTES)
+            .await
+            .map_err(Error::Other)?;
         Ok(BytesResponse {
             parts,
             body: Box::new(body),
@@ -169,7 +176,7 @@ mod tests {
             ("soon", None),
         ] {
             assert_eq!(
-                retry_after(told, now),
+                parse_retry_after(told, now),
                 rest.map(Duration::from_secs),
                 "{told}"
             );

@@ -72,11 +72,11 @@ pub fn answer(
     let is_get = request.method == Method::GET;
     let mut answer = if stored.status() != StatusCode::OK {
         whole(stored, is_get, body_len)
-    } else if client_has_it(stored, served, &request.headers, now) {
+    } else if is_not_modified(stored, served, &request.headers, now) {
         not_modified(served)
     } else {
         match requested_range(policy, served, request, body_len, now) {
-            RangeRequest::Whole => whole(stored, is_get, body_len),
+            RangeRequest::Full => whole(stored, is_get, body_len),
             RangeRequest::Unsatisfiable => unsatisfiable(body_len),
             RangeRequest::Ranges(ranges) => match &ranges[..] {
                 [one] => single_range(served, one.clone(), body_len),
@@ -122,7 +122,7 @@ fn whole(stored: &Stored, is_get: bool, body_len: u64) -> CachedResponse {
     );
     if bodiless {
         head.headers.remove(CONTENT_LENGTH);
-    } else if !says_length(&head.headers, body_len) {
+    } else if !has_content_length(&head.headers, body_len) {
         head.headers
             .insert(CONTENT_LENGTH, HeaderValue::from(body_len));
     }
@@ -134,7 +134,7 @@ fn whole(stored: &Stored, is_get: bool, body_len: u64) -> CachedResponse {
 }
 
 /// Whether the length stands there, once and as it is written here.
-fn says_length(headers: &HeaderMap, body_len: u64) -> bool {
+fn has_content_length(headers: &HeaderMap, body_len: u64) -> bool {
     let mut lines = headers
         .get_all(CONTENT_LENGTH)
         .iter()
@@ -152,7 +152,7 @@ fn says_length(headers: &HeaderMap, body_len: u64) -> bool {
 }
 
 /// Whether the client's conditions say that it holds what would be sent (RFC 9110 §13.2.2, RFC 9111 §4.3.2).
-fn client_has_it(
+fn is_not_modified(
     stored: &Stored,
     served: &HeaderMap,
     request: &HeaderMap,
@@ -210,13 +210,13 @@ fn requested_range(
             .get(ACCEPT_RANGES)
             .is_some_and(|units| units == "none")
     {
-        return RangeRequest::Whole;
+        return RangeRequest::Full;
     }
     match single(&request.headers, &RANGE) {
         Ok(Some(field)) if if_range_holds(served, &request.headers, now) => {
             range::read(field, body_len, policy.max_ranges)
         }
-        _ => RangeRequest::Whole,
+        _ => RangeRequest::Full,
     }
 }
 
@@ -351,7 +351,7 @@ mod tests {
             }
             for length in [0, 1, 10, 1_234_567_890, u64::MAX] {
                 assert_eq!(
-                    says_length(&headers, length),
+                    has_content_length(&headers, length),
                     says == Some(length),
                     "{lines:?}, {length}"
                 );

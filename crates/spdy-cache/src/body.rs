@@ -28,7 +28,7 @@ pub struct Body {
 #[derive(Debug, Default)]
 struct Chunks {
     all: Box<[Bytes]>,
-    counted: OnceLock<TallyGuard>,
+    tally_guard: OnceLock<TallyGuard>,
 }
 
 impl PartialEq for Chunks {
@@ -86,7 +86,7 @@ impl Body {
 
     /// What tells it from every other, and holds none of its bytes: for what is made of it and kept elsewhere.
     #[must_use]
-    pub fn mark(&self) -> BodyId {
+    pub fn id(&self) -> BodyId {
         BodyId(Arc::downgrade(&self.chunks))
     }
 
@@ -99,19 +99,19 @@ impl Body {
 
     /// Whether others hold it, too: who reads it, or writes it to a disk.
     #[must_use]
-    pub fn is_lent(&self) -> bool {
+    pub fn is_shared(&self) -> bool {
         Arc::strong_count(&self.chunks) > 1
     }
 
     /// Has `tally` count its weight until nobody holds it any more. It is counted once: the first tally is the one that does.
     pub fn count_in(&self, tally: &ByteTally) {
-        let counted = &self.chunks.counted;
+        let counted = &self.chunks.tally_guard;
         counted.get_or_init(|| tally.count(self.weight()));
     }
 
     /// Whether a tally counts it.
     pub(crate) fn is_counted(&self) -> bool {
-        self.chunks.counted.get().is_some()
+        self.chunks.tally_guard.get().is_some()
     }
 }
 
@@ -122,14 +122,14 @@ pub struct BodyId(Weak<Chunks>);
 impl BodyId {
     /// Whether it is `body`'s.
     #[must_use]
-    pub fn is_of(&self, body: &Body) -> bool {
+    pub fn matches(&self, body: &Body) -> bool {
         // While this lives, nothing else can stand at that address.
         std::ptr::eq(self.0.as_ptr(), Arc::as_ptr(&body.chunks))
     }
 
     /// Whether `other` is of the same body.
     #[must_use]
-    pub fn is_same(&self, other: &Self) -> bool {
+    pub fn is_same_body(&self, other: &Self) -> bool {
         self.0.ptr_eq(&other.0)
     }
 
@@ -185,7 +185,7 @@ impl BodyBuilder {
             self.last.extend_from_slice(now);
             bytes = later;
             if self.last.len() == CHUNK_BYTES {
-                self.chunks.push(exact(&mut self.last));
+                self.chunks.push(shrink_to_fit(&mut self.last));
             }
         }
         Ok(())
@@ -207,11 +207,11 @@ impl BodyBuilder {
     #[must_use]
     pub fn finish(mut self) -> Body {
         if !self.last.is_empty() {
-            self.chunks.push(exact(&mut self.last));
+            self.chunks.push(shrink_to_fit(&mut self.last));
         }
         let chunks = Chunks {
             all: self.chunks.into(),
-            counted: OnceLock::new(),
+            tally_guard: OnceLock::new(),
         };
         Body {
             chunks: Arc::new(chunks),
@@ -221,7 +221,7 @@ impl BodyBuilder {
 }
 
 /// The bytes with no room behind them.
-fn exact(bytes: &mut BytesMut) -> Bytes {
+fn shrink_to_fit(bytes: &mut BytesMut) -> Bytes {
     let exact = Bytes::copy_from_slice(bytes);
     bytes.clear();
     exact

@@ -35,7 +35,7 @@ pub fn range_holds(request: &HeaderMap, answer: &HeaderMap, now: SystemTime) -> 
 /// The head of what a client gets in place of an answer with this status and head, because of its conditions; `None` if it gets the
 /// answer.
 #[must_use]
-pub fn instead(
+pub fn conditional_response(
     request: &HeaderMap,
     status: StatusCode,
     answer: &HeaderMap,
@@ -130,7 +130,7 @@ mod tests {
             (&[], None),
         ];
         for (request, want) in rows {
-            let got = instead(
+            let got = conditional_response(
                 &head(request),
                 StatusCode::OK,
                 &tagged,
@@ -143,14 +143,16 @@ mod tests {
                 "no byte comes"
             );
             let failed = StatusCode::NOT_FOUND;
-            let failed = instead(&head(request), failed, &tagged, SystemTime::UNIX_EPOCH);
+            let failed =
+                conditional_response(&head(request), failed, &tagged, SystemTime::UNIX_EPOCH);
             assert!(failed.is_none(), "an error is told: {request:?}");
         }
         let bare = head(&[]);
         for (name, want) in [("if-none-match", Some(304)), ("if-match", None)] {
             for (value, want) in [("*", want), ("\"a\"", (name == "if-match").then_some(412))] {
                 let request = head(&[(name, value)]);
-                let got = instead(&request, StatusCode::OK, &bare, SystemTime::UNIX_EPOCH);
+                let got =
+                    conditional_response(&request, StatusCode::OK, &bare, SystemTime::UNIX_EPOCH);
                 assert_eq!(
                     got.map(|head| head.status.as_u16()),
                     want,

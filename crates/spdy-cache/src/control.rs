@@ -19,7 +19,7 @@ pub enum Seconds {
     #[default]
     Absent,
     /// There, with a number; at most [`MAX_SECONDS`].
-    Given(u64),
+    Value(u64),
     /// There, and no number; or twice, with two of them.
     Unreadable,
 }
@@ -38,16 +38,16 @@ impl Seconds {
     pub fn lifetime(self) -> Option<Duration> {
         match self {
             Self::Absent => None,
-            Self::Given(seconds) => Some(Duration::from_secs(seconds)),
+            Self::Value(seconds) => Some(Duration::from_secs(seconds)),
             Self::Unreadable => Some(Duration::ZERO),
         }
     }
 
     /// A number, where one was given that can be read.
     #[must_use]
-    pub fn given(self) -> Option<Duration> {
+    pub fn value(self) -> Option<Duration> {
         match self {
-            Self::Given(seconds) => Some(Duration::from_secs(seconds)),
+            Self::Value(seconds) => Some(Duration::from_secs(seconds)),
             Self::Absent | Self::Unreadable => None,
         }
     }
@@ -58,11 +58,11 @@ impl Seconds {
 pub enum FieldScope {
     /// Not there.
     #[default]
-    Nothing,
+    None,
     /// The named fields.
     Fields(Vec<HeaderName>),
     /// The whole answer.
-    Everything,
+    All,
 }
 
 impl FieldScope {
@@ -73,18 +73,18 @@ impl FieldScope {
             .filter_map(|name| HeaderName::from_bytes(name.trim_ascii()).ok())
             .collect();
         match self {
-            Self::Everything => {}
+            Self::All => {}
             // No name that can be read: all of it, to be safe.
-            _ if named.is_empty() => *self = Self::Everything,
-            Self::Nothing => *self = Self::Fields(named),
+            _ if named.is_empty() => *self = Self::All,
+            Self::None => *self = Self::Fields(named),
             Self::Fields(fields) => fields.extend(named),
         }
     }
 
     /// Whether the whole answer is meant.
     #[must_use]
-    pub fn is_everything(&self) -> bool {
-        *self == Self::Everything
+    pub fn is_all(&self) -> bool {
+        *self == Self::All
     }
 
     /// The fields that are meant, if it is not the whole.
@@ -92,7 +92,7 @@ impl FieldScope {
     pub fn fields(&self) -> &[HeaderName] {
         match self {
             Self::Fields(fields) => fields,
-            Self::Nothing | Self::Everything => &[],
+            Self::None | Self::All => &[],
         }
     }
 }
@@ -131,7 +131,7 @@ pub struct ResponseControl {
 impl ResponseControl {
     /// What `headers` say, by the first of `targets` that is there and can be read, else by `Cache-Control`.
     #[must_use]
-    pub fn of_answer(headers: &HeaderMap, targets: &[HeaderName]) -> Self {
+    pub fn parse(headers: &HeaderMap, targets: &[HeaderName]) -> Self {
         targets
             .iter()
             .find_map(|target| Self::targeted(headers, target))
@@ -139,7 +139,7 @@ impl ResponseControl {
     }
 
     /// Fields that are for whoever asked, and for nobody after him, where the rest is for all (RFC 9111 §5.2.2.4, §5.2.2.7).
-    pub fn withheld(&self) -> impl Iterator<Item = &HeaderName> {
+    pub fn private_fields(&self) -> impl Iterator<Item = &HeaderName> {
         let (private, no_cache) = (self.private.fields(), self.no_cache.fields());
         private.iter().chain(no_cache)
     }
@@ -236,7 +236,7 @@ pub struct RequestControl {
 impl RequestControl {
     /// What `headers` of a request say.
     #[must_use]
-    pub fn of_request(headers: &HeaderMap) -> Self {
+    pub fn parse(headers: &HeaderMap) -> Self {
         let mut control = Self::default();
         if !headers.contains_key(CACHE_CONTROL) {
             control.no_cache = headers
@@ -255,7 +255,7 @@ impl RequestControl {
                 b"min-fresh" => control.min_fresh.add(argument.seconds()),
                 b"stale-if-error" => control.stale_if_error.add(argument.seconds()),
                 b"max-stale" => control.max_stale.add(match argument {
-                    Argument::None => Seconds::Given(MAX_SECONDS),
+                    Argument::None => Seconds::Value(MAX_SECONDS),
                     argument => argument.seconds(),
                 }),
                 _ => {}
@@ -289,7 +289,7 @@ impl<'a> Argument<'a> {
                     sum.saturating_mul(10)
                         .saturating_add(u64::from(digit - b'0'))
                 });
-                Seconds::Given(sum.min(MAX_SECONDS))
+                Seconds::Value(sum.min(MAX_SECONDS))
             }
             _ => Seconds::Unreadable,
         }

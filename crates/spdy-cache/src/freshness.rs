@@ -125,7 +125,7 @@ pub enum LifetimeSource {
     /// A guess (RFC 9111 §4.2.2).
     Heuristic,
     /// Nothing said anything.
-    Nothing,
+    None,
 }
 
 impl LifetimeSource {
@@ -182,6 +182,6 @@ pub(crate) fn lifetime(
         });
     match guessed {
         Some(duration) => of(duration, LifetimeSource::Heuristic),
-        None => of(Duration::ZERO, LifetimeSource::Nothing),
+        None => of(Duration::ZERO, LifetimeSource::None),
     }
 }

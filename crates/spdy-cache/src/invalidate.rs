@@ -29,8 +29,8 @@ pub fn invalidated_by(
     };
     for name in [LOCATION, CONTENT_LOCATION] {
         // Another origin's word about this one would be a way to empty it.
-        let named =
-            named_by(headers, &name, &target).filter(|named| named.origin() == target.origin());
+        let named = referenced_url(headers, &name, &target)
+            .filter(|named| named.origin() == target.origin());
         let named = named.and_then(|named| named.as_str().parse().ok());
         gone.extend(named.filter(|named| *named != *uri));
     }
@@ -38,7 +38,7 @@ pub fn invalidated_by(
     gone
 }
 
-fn named_by(headers: &HeaderMap, name: &HeaderName, target: &Url) -> Option<Url> {
+fn referenced_url(headers: &HeaderMap, name: &HeaderName, target: &Url) -> Option<Url> {
     let mut named = target.join(headers.get(name)?.to_str().ok()?).ok()?;
     named.set_fragment(None);
     Some(named)

@@ -49,7 +49,7 @@ pub enum Lookup {
     },
     /// The origin is asked whether what is kept is still good. Without a validator the condition is empty, and the
     /// request asks for the whole; what is kept may then still serve if the origin fails.
-    Validate {
+    Revalidate {
         /// Which variant.
         index: usize,
         /// What makes the request to the origin conditional.
@@ -107,11 +107,11 @@ impl Lookup {
     pub fn forward(&self) -> Option<Forward> {
         match self {
             Self::Fresh { .. } | Self::Stale { .. } | Self::OnlyIfCached => None,
-            Self::Validate {
+            Self::Revalidate {
                 why: StaleReason::Request,
                 ..
             } => Some(Forward::Request),
-            Self::Validate { .. } => Some(Forward::Stale),
+            Self::Revalidate { .. } => Some(Forward::Stale),
             Self::Miss(MissReason::Uri) => Some(Forward::UriMiss),
             Self::Miss(MissReason::Vary) => Some(Forward::VaryMiss),
             Self::Bypass(BypassReason::Method) => Some(Forward::Method),
@@ -140,7 +140,7 @@ pub fn lookup(
     if headers.contains_key(IF_MATCH) || headers.contains_key(IF_UNMODIFIED_SINCE) {
         return Lookup::Bypass(BypassReason::Precondition);
     }
-    let said = RequestControl::of_request(headers);
+    let said = RequestControl::parse(headers);
     let asked = match policy.clients_may_revalidate {
         true => said,
         false => RequestControl::default(),
@@ -167,7 +167,7 @@ pub fn lookup(
 
     let age = stored.age(now);
     let staleness = stored.staleness(now);
-    let why = if stored.control.no_cache.is_everything() {
+    let why = if stored.control.no_cache.is_all() {
         Some(StaleReason::NoCache)
     } else if requires_fresher(&asked, stored, age, now) {
         Some(StaleReason::Request)
@@ -182,7 +182,7 @@ pub fn lookup(
         };
     };
     if let (StaleReason::Stale, Some(staleness)) = (why, staleness) {
-        if let Some(allowed) = asked.max_stale.given()
+        if let Some(allowed) = asked.max_stale.value()
             && staleness <= allowed
             && !stored.requires_revalidation()
         {
@@ -205,7 +205,7 @@ pub fn lookup(
     if said.only_if_cached {
         return Lookup::OnlyIfCached;
     }
-    Lookup::Validate {
+    Lookup::Revalidate {
         index,
         conditional: Conditional::of(stored),
         why,
@@ -219,7 +219,7 @@ fn select<'a, S: AsRef<Stored>>(
     variants: &'a [S],
 ) -> Option<(usize, &'a Stored)> {
     let all = variants.iter().map(AsRef::as_ref).enumerate();
-    all.filter(|(_, stored)| stored.is_for(&request.headers))
+    all.filter(|(_, stored)| stored.matches(&request.headers))
         .max_by_key(|(_, stored)| (stored.date, stored.facts.times.received))
 }
 
@@ -241,7 +241,7 @@ fn requires_fresher(
         None => stored.lifetime.duration.saturating_sub(age),
         Some(_) => Duration::ZERO,
     };
-    let too_soon = asked.min_fresh.given().is_some_and(|wanted| left < wanted);
+    let too_soon = asked.min_fresh.value().is_some_and(|wanted| left < wanted);
     let immutable = stored.control.immutable && stored.staleness(now).is_none();
     asked.no_cache || too_soon || too_old && !immutable
 }
@@ -275,7 +275,7 @@ pub fn may_serve_on_error(
     failure: Failure,
     now: SystemTime,
 ) -> bool {
-    let said = RequestControl::of_request(&request.headers);
+    let said = RequestControl::parse(&request.headers);
     failure.is_error() && stale_until(policy, stored, &said, now).is_some_and(|until| now <= until)
 }
 
@@ -288,7 +288,7 @@ fn stale_until(
 ) -> Option<SystemTime> {
     let by_request = said
         .stale_if_error
-        .given()
+        .value()
         .filter(|_| policy.clients_may_revalidate && !stored.requires_revalidation());
     let window = stored.stale_if_error(policy).max(by_request)?;
     let staleness = stored.staleness(now).unwrap_or_default();
@@ -313,7 +313,7 @@ pub fn may_share_with(
     match lookup(policy, waiter, &[stored], now) {
         Lookup::Fresh { .. } => true,
         Lookup::Stale { .. }
-        | Lookup::Validate {
+        | Lookup::Revalidate {
             why: StaleReason::Stale,
             ..
         } => stored.was_fresh(requested_at),
@@ -325,8 +325,8 @@ pub fn may_share_with(
 /// would not refuse whatever came. The request that leads is sent without the client's conditions
 /// ([`strip_conditions`](crate::validate::strip_conditions)): a 304 of its own is nothing for the others.
 #[must_use]
-pub fn may_join(policy: &Policy, request: &request::Parts) -> bool {
-    may_wait(policy, request) && !is_range_request(request)
+pub fn may_join_fetch(policy: &Policy, request: &request::Parts) -> bool {
+    may_coalesce(policy, request) && !is_range_request(request)
 }
 
 /// Whether the whole may be fetched for a request that asks for a part, so that others join, it is kept, and the part is cut from it: a GET
@@ -337,13 +337,13 @@ pub fn may_fill_range(policy: &Policy, request: &request::Parts) -> bool {
     is_range_request(request)
         && !headers.contains_key(IF_RANGE)
         && single_range(headers).is_some_and(|range| range.as_bytes().starts_with(b"bytes=0-"))
-        && may_wait(policy, request)
+        && may_coalesce(policy, request)
 }
 
-fn may_wait(policy: &Policy, request: &request::Parts) -> bool {
+fn may_coalesce(policy: &Policy, request: &request::Parts) -> bool {
     let nothing: &[&Stored] = &[];
     let missed = lookup(policy, request, nothing, SystemTime::UNIX_EPOCH);
     let revalidates =
-        policy.clients_may_revalidate && RequestControl::of_request(&request.headers).no_cache;
+        policy.clients_may_revalidate && RequestControl::parse(&request.headers).no_cache;
     request.method == Method::GET && missed == Lookup::Miss(MissReason::Uri) && !revalidates
 }

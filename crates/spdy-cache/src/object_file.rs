@@ -179,7 +179,7 @@ impl OpenObject {
         }
         let (key, facts, expired_at) =
             read_head(&sealed[PREFIX_BYTES..]).map_err(FileError::Head)?;
-        let control = ResponseControl::of_answer(&facts.headers, &policy.targets);
+        let control = ResponseControl::parse(&facts.headers, &policy.targets);
         let stored = Stored::new(policy, facts, control);
         if let Some(at) = expired_at {
             stored.expire(at);

@@ -15,7 +15,7 @@ pub enum SetCookie {
     /// It is stored without its `Set-Cookie` fields: whoever asked first has them, nobody after.
     Strip,
     /// It is stored as it came.
-    Keep,
+    Store,
 }
 
 /// Guesses about freshness where an answer says nothing (RFC 9111 §4.2.2).

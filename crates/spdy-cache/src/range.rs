@@ -6,7 +6,7 @@ use std::ops::Range;
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(crate) enum RangeRequest {
     /// The whole: no range, another unit, no syntax, too many ranges, or more bytes than there are.
-    Whole,
+    Full,
     /// Nothing that is there: 416.
     Unsatisfiable,
     /// These, in the order they were asked; none empty, none past the end.
@@ -37,18 +37,18 @@ pub(crate) fn rewritten(field: &[u8]) -> Option<String> {
 /// Reads `bytes=0-1,5-,-3` for a body of `len` bytes, with at most `max` ranges.
 pub(crate) fn read(field: &[u8], len: u64, max: usize) -> RangeRequest {
     let Some((unit, set)) = field.split_at_checked(6) else {
-        return RangeRequest::Whole;
+        return RangeRequest::Full;
     };
     if !unit.eq_ignore_ascii_case(b"bytes=") {
-        return RangeRequest::Whole;
+        return RangeRequest::Full;
     }
     let specs = set.split(|byte| *byte == b',').map(<[u8]>::trim_ascii);
     let (mut ranges, mut count) = (Vec::new(), 0);
     for spec in specs.filter(|spec| !spec.is_empty()) {
         count += 1;
         match read_one(spec, len) {
-            _ if count > max => return RangeRequest::Whole,
-            None => return RangeRequest::Whole,
+            _ if count > max => return RangeRequest::Full,
+            None => return RangeRequest::Full,
             Some(range) if range.is_empty() => {}
             Some(range) => ranges.push(range),
         }
@@ -58,9 +58,9 @@ pub(crate) fn read(field: &[u8], len: u64, max: usize) -> RangeRequest {
         .iter()
         .fold(0, |sum, range| sum.saturating_add(range.end - range.start));
     match ranges.len() {
-        _ if count == 0 => RangeRequest::Whole,
+        _ if count == 0 => RangeRequest::Full,
         0 => RangeRequest::Unsatisfiable,
-        2.. if sum > len => RangeRequest::Whole,
+        2.. if sum > len => RangeRequest::Full,
         _ => RangeRequest::Ranges(ranges),
     }
 }

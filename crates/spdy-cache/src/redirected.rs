@@ -53,8 +53,8 @@ struct Restrictions {
 impl Restrictions {
     fn add(&mut self, control: &ResponseControl) {
         self.no_store |= control.no_store;
-        self.no_cache |= control.no_cache.is_everything();
-        self.private |= control.private.is_everything();
+        self.no_cache |= control.no_cache.is_all();
+        self.private |= control.private.is_all();
         self.must_revalidate |= control.must_revalidate;
         self.proxy_revalidate |= control.proxy_revalidate;
     }
@@ -70,14 +70,14 @@ impl RedirectLimits {
         times: Times,
     ) {
         let (status, headers) = (redirect.status, &redirect.headers);
-        self.said.add(&ResponseControl::of_answer(headers, &[]));
+        self.said.add(&ResponseControl::parse(headers, &[]));
         let until = ExpiryTimes::of(policy, status, headers, times);
         self.until = Some(self.until.map_or(until, |before| before.min(until)));
         self.vary.extend(headers.get_all(VARY).iter().cloned());
         if let Err(why) = may_store(policy, request, redirect, times) {
             self.refused.get_or_insert(why);
         } else if until.shared <= times.received {
-            self.refused.get_or_insert(Uncacheable::NoUse);
+            self.refused.get_or_insert(Uncacheable::NeverReusable);
         }
     }
 
@@ -90,7 +90,7 @@ impl RedirectLimits {
     /// Makes the head of what they led to say what all of them say together: to this cache, and to those of clients.
     ///
     /// Nothing is done to what no redirect led to.
-    pub fn amend(
+    pub fn apply(
         &self,
         policy: &Policy,
         status: StatusCode,
@@ -100,7 +100,7 @@ impl RedirectLimits {
         let Some(before) = self.until else {
             return;
         };
-        let control = ResponseControl::of_answer(headers, &[]);
+        let control = ResponseControl::parse(headers, &[]);
         let mut said = self.said;
         said.add(&control);
         let last = ExpiryTimes::of(policy, status, headers, times);
@@ -161,9 +161,8 @@ impl ExpiryTimes {
         let by = |control: &ResponseControl| {
             let lifetime = freshness::lifetime(policy, status, headers, control, times).duration;
             let age = freshness::initial_age(headers, times);
-            let is_for_once = control.no_store
-                || control.no_cache.is_everything()
-                || control.private.is_everything();
+            let is_for_once =
+                control.no_store || control.no_cache.is_all() || control.private.is_all();
             match is_for_once {
                 true => times.received,
                 false => after(times.received, lifetime.saturating_sub(age)),
@@ -171,11 +170,11 @@ impl ExpiryTimes {
         };
         let own = ResponseControl {
             s_maxage: Seconds::Absent,
-            private: FieldScope::Nothing,
-            ..ResponseControl::of_answer(headers, &[])
+            private: FieldScope::None,
+            ..ResponseControl::parse(headers, &[])
         };
         Self {
-            shared: by(&ResponseControl::of_answer(headers, &policy.targets)),
+            shared: by(&ResponseControl::parse(headers, &policy.targets)),
             own: by(&own),
         }
     }
@@ -221,7 +220,7 @@ mod tests {
             redirects.add(&policy, &request, &head(302, hop), times);
         }
         let mut last = head(200, last);
-        redirects.amend(&policy, last.status, &mut last.headers, times);
+        redirects.apply(&policy, last.status, &mut last.headers, times);
         let refused = redirects.refused();
         let stored = match refused {
             Some(why) => Err(why),

@@ -38,16 +38,16 @@ pub enum PurgeTarget {
 impl PurgeTarget {
     /// Everything there is.
     #[must_use]
-    pub fn everything() -> Self {
+    pub fn all() -> Self {
         Self::Prefix(Bytes::new())
     }
 
     /// Whether it means what is kept of an answer with these fields, under `key`.
     #[must_use]
-    pub fn is_of(&self, key: &Key, headers: &HeaderMap) -> bool {
+    pub fn matches(&self, key: &Key, headers: &HeaderMap) -> bool {
         match self {
             Self::Prefix(_) => self.matches_tags(key, &[]),
-            Self::Tag(_) => self.matches_tags(key, &tags::of_answer(key, headers)),
+            Self::Tag(_) => self.matches_tags(key, &tags::response_tags(key, headers)),
         }
     }
 
@@ -71,7 +71,7 @@ pub type PurgeListener = Arc<dyn Fn(&PurgeTarget, bool) + Send + Sync>;
 /// The tier. None of it fails: what cannot be had is a miss, what cannot be written is left out.
 pub trait SharedTier: fmt::Debug + Send + Sync {
     /// The newest answer under `key` that is for a request with the fields `asked`.
-    fn find<'a>(
+    fn lookup<'a>(
         &'a self,
         key: &'a Key,
         asked: &'a HeaderMap,
@@ -79,13 +79,13 @@ pub trait SharedTier: fmt::Debug + Send + Sync {
     ) -> TierFuture<'a, Option<(Stored, Body)>>;
 
     /// What is known of purges now: for [`keep`](Self::keep), taken where a fetch begins.
-    fn mark(&self) -> PurgeVersion;
+    fn purge_version(&self) -> PurgeVersion;
 
     /// Keeps an answer for all, sooner or later.
-    fn keep(&self, key: &Key, stored: &Arc<Stored>, body: &Body, since: PurgeVersion);
+    fn store(&self, key: &Key, stored: &Arc<Stored>, body: &Body, since: PurgeVersion);
 
     /// Lets go of all that is kept of a URL ([`Key::url`]), because of what a client did. Others are not told.
-    fn forget(&self, url: &[u8]);
+    fn remove(&self, url: &[u8]);
 
     /// Purges, here and for all others: gone, or `soft`ly stale. Nothing it means is found from now on, by this cache.
     fn purge(&self, meant: PurgeTarget, soft: bool);

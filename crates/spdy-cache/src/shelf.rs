@@ -20,7 +20,7 @@ pub(crate) type Id = u64;
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) struct QueuePosition {
     pub(crate) in_main: bool,
-    turn: u64,
+    sequence: u64,
 }
 
 /// The queues of one site.
@@ -38,9 +38,9 @@ pub(crate) struct S3Fifo {
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Eviction {
     /// It stays, at this place, and this many uses are left to it.
-    Stays(QueuePosition, u8),
+    Keep(QueuePosition, u8),
     /// It goes.
-    Goes,
+    Evict,
 }
 
 impl S3Fifo {
@@ -57,12 +57,12 @@ impl S3Fifo {
     }
 
     /// Puts a new object in, by the hash of its key.
-    pub(crate) fn admit(&mut self, id: Id, hash: u64, weight: u64) -> QueuePosition {
-        let known = self.ghost.knows(hash);
-        self.put(id, weight, known)
+    pub(crate) fn insert(&mut self, id: Id, hash: u64, weight: u64) -> QueuePosition {
+        let known = self.ghost.contains(hash);
+        self.insert_at(id, weight, known)
     }
 
-    pub(crate) fn put(&mut self, id: Id, weight: u64, in_main: bool) -> QueuePosition {
+    pub(crate) fn insert_at(&mut self, id: Id, weight: u64, in_main: bool) -> QueuePosition {
         let turn = self.next_turn;
         self.next_turn += 1;
         let (queue, bytes) = match in_main {
@@ -71,7 +71,10 @@ impl S3Fifo {
         };
         queue.insert(turn, id);
         *bytes += weight;
-        QueuePosition { in_main, turn }
+        QueuePosition {
+            in_main,
+            sequence: turn,
+        }
     }
 
     pub(crate) fn take(&mut self, place: QueuePosition, weight: u64) {
@@ -79,7 +82,7 @@ impl S3Fifo {
             true => (&mut self.main, &mut self.main_bytes),
             false => (&mut self.small, &mut self.small_bytes),
         };
-        let taken = queue.remove(&place.turn);
+        let taken = queue.remove(&place.sequence);
         assert!(taken.is_some(), "nothing at {place:?}");
         *bytes -= weight;
     }
@@ -95,13 +98,13 @@ impl S3Fifo {
     }
 
     /// Passes over the object that [`last`](Self::last) named: into the other queue, so that neither keeps the other from its turn.
-    pub(crate) fn pass_over(&mut self, id: Id, place: QueuePosition, weight: u64) -> QueuePosition {
+    pub(crate) fn requeue(&mut self, id: Id, place: QueuePosition, weight: u64) -> QueuePosition {
         self.take(place, weight);
-        self.put(id, weight, !place.in_main)
+        self.insert_at(id, weight, !place.in_main)
     }
 
     /// Judges the object that [`last`](Self::last) named; one that goes is still to be taken.
-    pub(crate) fn judge(
+    pub(crate) fn decide(
         &mut self,
         id: Id,
         place: QueuePosition,
@@ -113,11 +116,11 @@ impl S3Fifo {
             if !place.in_main {
                 self.ghost.add(hash, self.len());
             }
-            return Eviction::Goes;
+            return Eviction::Evict;
         }
         self.take(place, weight);
         let left = if place.in_main { uses - 1 } else { 0 };
-        Eviction::Stays(self.put(id, weight, true), left)
+        Eviction::Keep(self.insert_at(id, weight, true), left)
     }
 }
 
@@ -149,7 +152,7 @@ impl Ghost {
     }
 
     /// Whether it left lately; it is forgotten by age alone.
-    fn knows(&self, hash: u64) -> bool {
+    fn contains(&self, hash: u64) -> bool {
         self.count.contains_key(&hash)
     }
 }

@@ -30,10 +30,10 @@ pub enum Uncacheable {
     TypeMismatch,
     /// A body of more bytes than may be kept. Who sees bodies says so; [`may_store`] does not.
     #[error("body bytes")]
-    BodyBytes,
+    BodyTooLarge,
     /// As much as may be is on its way to be kept already. Who sees bodies says so; [`may_store`] does not.
     #[error("in flight")]
-    InFlight,
+    BodyMemory,
     /// The request said `no-store`.
     #[error("request no-store")]
     RequestNoStore,
@@ -67,7 +67,7 @@ pub enum Uncacheable {
     VaryNames,
     /// A head of more bytes than [`Policy::max_head_bytes`].
     #[error("head bytes")]
-    HeadBytes,
+    HeadTooLarge,
     /// More tags than [`Policy::max_tags`].
     #[error("tags")]
     Tags,
@@ -76,7 +76,7 @@ pub enum Uncacheable {
     NoFreshness,
     /// It could never be used: stale on arrival, nothing to validate it by, and not wanted stale.
     #[error("no use")]
-    NoUse,
+    NeverReusable,
 }
 
 /// Whether the answer to `request` may be kept, and what is kept of it.
@@ -94,9 +94,9 @@ pub fn may_store(
     times: Times,
 ) -> Result<Stored, Uncacheable> {
     let stored = may_share(policy, request, answer, times)?;
-    match stored.is_of_use(policy) {
+    match stored.is_reusable(policy) {
         true => Ok(stored),
-        false => Err(Uncacheable::NoUse),
+        false => Err(Uncacheable::NeverReusable),
     }
 }
 
@@ -112,45 +112,45 @@ pub fn may_share(
     answer: &response::Parts,
     times: Times,
 ) -> Result<Stored, Uncacheable> {
-    let control = ResponseControl::of_answer(&answer.headers, &policy.targets);
-    if RequestControl::of_request(&request.headers).no_store {
+    let control = ResponseControl::parse(&answer.headers, &policy.targets);
+    if RequestControl::parse(&request.headers).no_store {
         return Err(Uncacheable::RequestNoStore);
     }
     let cookie = request.headers.contains_key(COOKIE) && !policy.store_after_cookie;
-    if cookie && !(control.public || control.s_maxage.given().is_some() || control.targeted) {
+    if cookie && !(control.public || control.s_maxage.value().is_some() || control.targeted) {
         return Err(Uncacheable::Cookie);
     }
-    let stored = evaluate(policy, &request.headers, answer, control, times)?;
+    let stored = check_shareable(policy, &request.headers, answer, control, times)?;
     match request.method {
         Method::GET => {}
         Method::POST
             if stored.lifetime.source.is_explicit() && is_located_at_target(request, answer) => {}
         _ => return Err(Uncacheable::Method),
     }
-    let is_shared = stored.was_fresh(times.requested) && !stored.control.no_cache.is_everything();
-    match is_shared || stored.is_of_use(policy) {
+    let is_shared = stored.was_fresh(times.requested) && !stored.control.no_cache.is_all();
+    match is_shared || stored.is_reusable(policy) {
         true => Ok(stored),
-        false => Err(Uncacheable::NoUse),
+        false => Err(Uncacheable::NeverReusable),
     }
 }
 
 /// What holds for a first answer and for one that a 304 made fresh: `request` has the fields of a GET.
-pub(crate) fn keep(
+pub(crate) fn to_stored(
     policy: &Policy,
     request: &HeaderMap,
     answer: &response::Parts,
     control: ResponseControl,
     times: Times,
 ) -> Result<Stored, Uncacheable> {
-    let stored = evaluate(policy, request, answer, control, times)?;
-    match stored.is_of_use(policy) {
+    let stored = check_shareable(policy, request, answer, control, times)?;
+    match stored.is_reusable(policy) {
         true => Ok(stored),
-        false => Err(Uncacheable::NoUse),
+        false => Err(Uncacheable::NeverReusable),
     }
 }
 
 /// The same, even if the response is useless for later requests.
-fn evaluate(
+fn check_shareable(
     policy: &Policy,
     request: &HeaderMap,
     answer: &response::Parts,
@@ -166,7 +166,7 @@ fn evaluate(
         false if control.no_store => return Err(Uncacheable::NoStore),
         _ => {}
     }
-    if control.private.is_everything() {
+    if control.private.is_all() {
         return Err(Uncacheable::Private);
     }
     if request.contains_key(AUTHORIZATION) && !is_explicitly_shared(&control) {
@@ -199,7 +199,7 @@ fn evaluate(
 /// Whether the answer allows what it was asked for with credentials to be used for others (RFC 9111 §3.5).
 #[must_use]
 pub fn is_explicitly_shared(control: &ResponseControl) -> bool {
-    control.public || control.must_revalidate || control.s_maxage.given().is_some()
+    control.public || control.must_revalidate || control.s_maxage.value().is_some()
 }
 
 /// Final, and about the whole of something.
@@ -230,7 +230,7 @@ fn is_located_at_target(request: &request::Parts, answer: &response::Parts) -> b
 }
 
 /// Fields that speak of one connection, and never of the answer (RFC 9110 §7.6.1, RFC 9111 §3.1).
-pub(crate) fn is_of_connection(name: &HeaderName) -> bool {
+pub(crate) fn is_hop_by_hop(name: &HeaderName) -> bool {
     const NAMED: [HeaderName; 7] = [
         CONNECTION,
         PROXY_AUTHENTICATE,
@@ -266,13 +266,13 @@ fn stored_headers(
     let of_connection = listed_by_connection(headers);
     // Fields that an answer calls `private` or `no-cache` are left out, and the rest may be kept (§5.2.2.4, §5.2.2.7).
     let withheld = |name: &HeaderName| {
-        is_of_connection(name)
+        is_hop_by_hop(name)
             || of_connection.contains(name)
-            || control.withheld().any(|listed| listed == name)
+            || control.private_fields().any(|listed| listed == name)
     };
     // Without them the bytes mean something else, or go to whom they are not for.
     let is_needed = |name: &HeaderName| *name == VARY || name.as_str().starts_with("content-");
-    if control.withheld().any(is_needed) {
+    if control.private_fields().any(is_needed) {
         return Err(Uncacheable::Private);
     }
     let mut bytes = 0;
@@ -285,14 +285,14 @@ fn stored_headers(
             match policy.set_cookie {
                 SetCookie::Refuse => return Err(Uncacheable::SetCookie),
                 SetCookie::Strip => continue,
-                SetCookie::Keep => {}
+                SetCookie::Store => {}
             }
         }
         bytes += name.as_str().len() + value.len() + 32;
         kept.append(name.clone(), value.clone());
     }
     if bytes > policy.max_head_bytes {
-        return Err(Uncacheable::HeadBytes);
+        return Err(Uncacheable::HeadTooLarge);
     }
     if tags::count(&kept) > policy.max_tags {
         return Err(Uncacheable::Tags);
@@ -316,8 +316,8 @@ impl Uncacheable {
             Self::Method => "method",
             Self::Content => "content",
             Self::TypeMismatch => "type-mismatch",
-            Self::BodyBytes => "body-bytes",
-            Self::InFlight => "in-flight",
+            Self::BodyTooLarge => "body-bytes",
+            Self::BodyMemory => "in-flight",
             Self::RequestNoStore => "request-no-store",
             Self::Status => "status",
             Self::NotUnderstood => "status-not-understood",
@@ -328,10 +328,10 @@ impl Uncacheable {
             Self::SetCookie => "set-cookie",
             Self::Vary => "vary",
             Self::VaryNames => "vary-names",
-            Self::HeadBytes => "head-bytes",
+            Self::HeadTooLarge => "head-bytes",
             Self::Tags => "tags",
             Self::NoFreshness => "no-freshness",
-            Self::NoUse => "no-use",
+            Self::NeverReusable => "no-use",
         }
     }
 }

@@ -92,8 +92,8 @@ impl Object {
     }
 
     /// Whether anybody beside the store holds it or its body: without it the store would have no more room.
-    fn is_held(&self) -> bool {
-        Arc::strong_count(&self.0) > PLACES || self.0.body.is_lent()
+    fn is_in_use(&self) -> bool {
+        Arc::strong_count(&self.0) > INTERNAL_REFS || self.0.body.is_shared()
     }
 
     /// Whether it is the very same, not one that is equal.
@@ -113,10 +113,10 @@ impl AsRef<Stored> for Object {
 const MAX_USES: u8 = 3;
 
 /// Where a store has an object: among its key's variants, and in its slot.
-const PLACES: usize = 2;
+const INTERNAL_REFS: usize = 2;
 
 /// Objects that are passed over because somebody holds them, before an object that wants room is refused.
-const MAX_PASSED_OVER: usize = 1024;
+const MAX_SKIPPED: usize = 1024;
 
 /// What weighs more than one part of the store in so many has no others make room for it before it is known that they can.
 const LARGE_OBJECT_DIVISOR: u64 = 64;
@@ -153,7 +153,7 @@ pub struct StoreCounters {
     /// Objects that left for want of room.
     pub evicted: u64,
     /// Variants that left because their key had too many.
-    pub crowded_out: u64,
+    pub variant_limit: u64,
     /// Objects that were too large, or for which those that are being read left no room.
     pub refused: u64,
     /// Objects removed or made stale by a purge or by name.
@@ -179,9 +179,9 @@ impl Slot {
 /// What does not go, though its turn has come.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum EvictionFilter {
-    Nothing,
+    Any,
     /// What somebody holds.
-    Held,
+    NotInUse,
 }
 
 /// The store.
@@ -192,7 +192,7 @@ pub struct Store {
     ordered: BTreeSet<Key>,
     slots: HashMap<Id, Slot>,
     tags: BTreeMap<PurgeTag, BTreeSet<Id>>,
-    shelves: BTreeMap<Bytes, S3Fifo>,
+    queues: BTreeMap<Bytes, S3Fifo>,
     bytes: u64,
     /// Of those, what is no body.
     head_bytes: u64,
@@ -212,7 +212,7 @@ impl Store {
             ordered: BTreeSet::new(),
             slots: HashMap::new(),
             tags: BTreeMap::new(),
-            shelves: BTreeMap::new(),
+            queues: BTreeMap::new(),
             bytes: 0,
             head_bytes: 0,
             bodies: ByteTally::default(),
@@ -235,7 +235,7 @@ impl Store {
     /// [`TooLarge`] if it weighs more than a limit, or than there is room for beside what is being read; the one whose place it would
     /// take is gone all the same.
     pub fn insert(&mut self, key: &Key, stored: Stored, body: Body) -> Result<Object, TooLarge> {
-        let tags = tags::of_answer(key, stored.headers());
+        let tags = tags::response_tags(key, stored.headers());
         let weight = weight_of(key, &stored, &body, &tags);
         let before = self.remove_replaced(key, &stored);
         let quota = self.quota(key);
@@ -248,9 +248,9 @@ impl Store {
         }
         self.limit_variants(key);
         if quota < self.config.max_bytes {
-            self.make_room_of(key.site(), quota.saturating_sub(weight));
+            self.evict_site_to(key.site(), quota.saturating_sub(weight));
         }
-        if let Err(room) = self.make_room(weight, &body) {
+        if let Err(room) = self.evict_for(weight, &body) {
             self.counters.refused += 1;
             return Err(TooLarge { weight, room });
         }
@@ -267,12 +267,12 @@ impl Store {
             uses: AtomicU8::new(uses),
         }));
         let shelf = self
-            .shelves
+            .queues
             .entry(Bytes::copy_from_slice(key.site()))
             .or_default();
         let place = match was_in_main {
-            true => shelf.put(id, weight, true),
-            false => shelf.admit(id, hash_of(key), weight),
+            true => shelf.insert_at(id, weight, true),
+            false => shelf.insert(id, hash_of(key), weight),
         };
         for tag in tags {
             self.tags.entry(tag).or_default().insert(id);
@@ -300,7 +300,7 @@ impl Store {
     /// From now on sites may hold this ([`StoreConfig::site_bytes`]); those that hold more give at once.
     pub fn set_site_bytes(&mut self, site_bytes: BTreeMap<String, u64>) {
         for (site, quota) in &site_bytes {
-            self.make_room_of(site.as_bytes(), *quota);
+            self.evict_site_to(site.as_bytes(), *quota);
         }
         self.config.site_bytes = site_bytes;
     }
@@ -354,14 +354,14 @@ impl Store {
 
     /// Bytes that everything weighs that is in it, or was and is held by somebody yet; never more than [`StoreConfig::max_bytes`].
     #[must_use]
-    pub fn held_bytes(&self) -> u64 {
+    pub fn bytes_in_use(&self) -> u64 {
         self.head_bytes + self.bodies.bytes()
     }
 
     /// Bytes that what is kept of a site weighs.
     #[must_use]
     pub fn site_bytes(&self, site: &str) -> u64 {
-        self.shelves.get(site.as_bytes()).map_or(0, S3Fifo::bytes)
+        self.queues.get(site.as_bytes()).map_or(0, S3Fifo::bytes)
     }
 
     /// Objects in it, every variant one.
@@ -416,12 +416,12 @@ impl Store {
                 return;
             };
             self.take(id);
-            self.counters.crowded_out += 1;
+            self.counters.variant_limit += 1;
         }
     }
 
     /// Makes room for an object of this weight with `body`, which may be counted already; else how much there is.
-    fn make_room(&mut self, weight: u64, body: &Body) -> Result<(), u64> {
+    fn evict_for(&mut self, weight: u64, body: &Body) -> Result<(), u64> {
         let max = self.config.max_bytes;
         let counted = if body.is_counted() { body.weight() } else { 0 };
         if weight > max / LARGE_OBJECT_DIVISOR {
@@ -440,7 +440,7 @@ impl Store {
 
     /// Whether there is room for so much when all has gone that nobody holds; else how much there is then. So nothing goes in vain.
     fn can_evict_for(&self, weight: u64, counted: u64) -> Result<(), u64> {
-        let mut going = self.slots.values().filter(|slot| !slot.object.is_held());
+        let mut going = self.slots.values().filter(|slot| !slot.object.is_in_use());
         let mut gone = 0;
         loop {
             let room = self.free_after(gone, counted);
@@ -455,57 +455,57 @@ impl Store {
     fn free_after(&self, gone: u64, counted: u64) -> u64 {
         let max = self.config.max_bytes;
         let room = max.saturating_sub(self.bytes.saturating_sub(gone));
-        room.min((max + counted).saturating_sub(self.held_bytes().saturating_sub(gone)))
+        room.min((max + counted).saturating_sub(self.bytes_in_use().saturating_sub(gone)))
     }
 
     /// `site` has no more than `room` bytes in it after it.
-    fn make_room_of(&mut self, site: &[u8], room: u64) {
-        while self.shelves.get(site).map_or(0, S3Fifo::bytes) > room {
-            self.evict_from(site, EvictionFilter::Nothing);
+    fn evict_site_to(&mut self, site: &[u8], room: u64) {
+        while self.queues.get(site).map_or(0, S3Fifo::bytes) > room {
+            self.evict_from(site, EvictionFilter::Any);
         }
     }
 
     /// One that nobody holds goes, of the site that has most if that has one; `false` if none was found.
     fn evict_one(&mut self) -> bool {
-        let fullest = self.shelves.iter().max_by_key(|(_, shelf)| shelf.bytes());
+        let fullest = self.queues.iter().max_by_key(|(_, shelf)| shelf.bytes());
         let Some(fullest) = fullest.map(|(site, _)| site.clone()) else {
             return false;
         };
-        if self.evict_from(&fullest, EvictionFilter::Held) {
+        if self.evict_from(&fullest, EvictionFilter::NotInUse) {
             return true;
         }
-        let others: Vec<Bytes> = self.shelves.keys().cloned().collect();
+        let others: Vec<Bytes> = self.queues.keys().cloned().collect();
         let mut others = others.iter().filter(|site| **site != fullest);
-        others.any(|site| self.evict_from(site, EvictionFilter::Held))
+        others.any(|site| self.evict_from(site, EvictionFilter::NotInUse))
     }
 
     /// One goes from the shelf of `site`; `false` if so many were spared that it is given up.
     fn evict_from(&mut self, site: &[u8], sparing: EvictionFilter) -> bool {
         let mut spared = 0;
         loop {
-            let shelf = self.shelves.get_mut(site).expect("a shelf that has bytes");
+            let shelf = self.queues.get_mut(site).expect("a shelf that has bytes");
             let id = shelf.last().expect("a shelf that has bytes has objects");
             let slot = self
                 .slots
                 .get_mut(&id)
                 .expect("what is on a shelf has a slot");
-            if sparing == EvictionFilter::Held && slot.object.is_held() {
+            if sparing == EvictionFilter::NotInUse && slot.object.is_in_use() {
                 // One that stays for its uses comes by again before it goes.
                 let rounds = usize::from(MAX_USES) + 1;
-                if spared >= MAX_PASSED_OVER.min(rounds * shelf.len()) {
+                if spared >= MAX_SKIPPED.min(rounds * shelf.len()) {
                     return false;
                 }
                 spared += 1;
-                slot.place = shelf.pass_over(id, slot.place, slot.weight);
+                slot.place = shelf.requeue(id, slot.place, slot.weight);
                 continue;
             }
             let uses = slot.object.0.uses.load(Ordering::Relaxed);
-            match shelf.judge(id, slot.place, uses, hash_of(&slot.key), slot.weight) {
-                Eviction::Stays(place, left) => {
+            match shelf.decide(id, slot.place, uses, hash_of(&slot.key), slot.weight) {
+                Eviction::Keep(place, left) => {
                     slot.place = place;
                     slot.object.0.uses.store(left, Ordering::Relaxed);
                 }
-                Eviction::Goes => {
+                Eviction::Evict => {
                     self.take(id);
                     self.counters.evicted += 1;
                     return true;
@@ -530,12 +530,12 @@ impl Store {
         self.bytes -= slot.weight;
         self.head_bytes -= slot.head_weight();
         let site = slot.key.site();
-        let shelf = self.shelves.get_mut(site).expect("its site has a shelf");
+        let shelf = self.queues.get_mut(site).expect("its site has a shelf");
         shelf.take(slot.place, slot.weight);
         if shelf.is_empty() {
-            self.shelves.remove(site);
+            self.queues.remove(site);
         }
-        for tag in tags::of_answer(&slot.key, slot.object.stored().headers()) {
+        for tag in tags::response_tags(&slot.key, slot.object.stored().headers()) {
             if let Some(ids) = self.tags.get_mut(&tag) {
                 ids.remove(&id);
                 if ids.is_empty() {

@@ -42,7 +42,7 @@ pub struct Stored {
     pub(crate) last_modified: Option<SystemTime>,
     /// Seconds since 1970 from which it counts as stale whatever it said; 0 is never.
     expired_at: AtomicU64,
-    judged: OnceLock<bool>,
+    memoized_check: OnceLock<bool>,
 }
 
 impl Clone for Stored {
@@ -55,7 +55,7 @@ impl Clone for Stored {
             date: self.date,
             last_modified: self.last_modified,
             expired_at: AtomicU64::new(self.expired_at.load(Ordering::Relaxed)),
-            judged: OnceLock::new(), // whoever copies it may change it
+            memoized_check: OnceLock::new(), // whoever copies it may change it
         }
     }
 }
@@ -82,7 +82,7 @@ impl Stored {
             date: freshness::date_of(headers, &DATE, times.received).unwrap_or(times.received),
             last_modified: freshness::date_of(headers, &LAST_MODIFIED, times.received),
             expired_at: AtomicU64::new(0),
-            judged: OnceLock::new(),
+            memoized_check: OnceLock::new(),
             control,
             facts,
         }
@@ -96,11 +96,11 @@ impl Stored {
     /// Fields that the answer says are not for everyone ([`ResponseControl::withheld`]) are left out of them as well.
     #[must_use]
     pub fn with_client_headers(mut self, mut headers: HeaderMap) -> Self {
-        for name in self.control.withheld() {
+        for name in self.control.private_fields() {
             headers.remove(name);
         }
         self.facts.served = Some(Box::new(headers));
-        self.judged = OnceLock::new();
+        self.memoized_check = OnceLock::new();
         self
     }
 
@@ -138,8 +138,8 @@ impl Stored {
 
     /// What `judge` says of what clients see and of the body, or said when it was first asked: neither changes. Whoever serves has one
     /// such question; this crate has none.
-    pub fn judged(&self, judge: impl FnOnce() -> bool) -> bool {
-        *self.judged.get_or_init(judge)
+    pub fn memoized_check(&self, judge: impl FnOnce() -> bool) -> bool {
+        *self.memoized_check.get_or_init(judge)
     }
 
     /// What it says to this cache.
@@ -224,7 +224,7 @@ impl Stored {
 
     /// Whether it is for a request with these fields (RFC 9111 §4.1).
     #[must_use]
-    pub fn is_for(&self, request: &HeaderMap) -> bool {
+    pub fn matches(&self, request: &HeaderMap) -> bool {
         self.facts
             .selecting
             .iter()
@@ -265,10 +265,9 @@ impl Stored {
 
     /// Whether it can be of use for a later request: it was fresh when it came, can be validated, or may be served stale.
     #[must_use]
-    pub fn is_of_use(&self, policy: &Policy) -> bool {
+    pub fn is_reusable(&self, policy: &Policy) -> bool {
         let received = self.facts.times.received;
-        let is_usable =
-            self.staleness(received).is_none() && !self.control.no_cache.is_everything();
+        let is_usable = self.staleness(received).is_none() && !self.control.no_cache.is_all();
         is_usable
             || self.has_validator()
             || self.stale_while_revalidate(policy).is_some()
@@ -278,14 +277,14 @@ impl Stored {
     /// How long past its freshness it may be served while it is fetched anew; `None` if never (RFC 5861 §3).
     #[must_use]
     pub fn stale_while_revalidate(&self, policy: &Policy) -> Option<Duration> {
-        let said = self.control.stale_while_revalidate.given();
+        let said = self.control.stale_while_revalidate.value();
         self.stale_window(said, policy.stale_while_revalidate)
     }
 
     /// How long past its freshness it may be served if the origin fails; `None` if never (RFC 5861 §4).
     #[must_use]
     pub fn stale_if_error(&self, policy: &Policy) -> Option<Duration> {
-        let said = self.control.stale_if_error.given();
+        let said = self.control.stale_if_error.value();
         self.stale_window(said, policy.stale_if_error)
     }
 
@@ -302,7 +301,7 @@ impl Stored {
     /// Whether the origin forbade stale answers outright (RFC 9111 §5.2.2.2, §5.2.2.4, §5.2.2.8).
     fn must_validate_when_stale(&self) -> bool {
         let control = &self.control;
-        control.must_revalidate || control.proxy_revalidate || control.no_cache.is_everything()
+        control.must_revalidate || control.proxy_revalidate || control.no_cache.is_all()
     }
 
     /// Whether nobody but the origin itself can allow a stale answer.

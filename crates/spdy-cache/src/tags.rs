@@ -64,7 +64,7 @@ impl PurgeTag {
 
 /// The tags of an answer that is kept under `key`, each once.
 #[must_use]
-pub fn of_answer(key: &Key, headers: &HeaderMap) -> Vec<PurgeTag> {
+pub fn response_tags(key: &Key, headers: &HeaderMap) -> Vec<PurgeTag> {
     let site = key.site();
     let groups = strings(headers, &CACHE_GROUPS);
     let words = words(headers).chain(groups.iter().map(Vec::as_slice));

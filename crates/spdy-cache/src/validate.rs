@@ -19,7 +19,7 @@ use crate::control::ResponseControl;
 use crate::etag::EntityTag;
 use crate::freshness::{Times, date_of};
 use crate::policy::Policy;
-use crate::storable::{self, Uncacheable, keep};
+use crate::storable::{self, Uncacheable, to_stored};
 use crate::stored::Stored;
 
 /// What makes a request to the origin conditional: the validators of what is kept.
@@ -80,7 +80,7 @@ pub fn strip_conditions(request: &mut HeaderMap) {
 #[derive(Debug)]
 pub enum MergeResult {
     /// It takes the other's place, with the same body.
-    Keep(Stored),
+    Store(Stored),
     /// It answers the request that asked, and is dropped: by its new fields it may not be kept.
     UseOnce(Stored, Uncacheable),
 }
@@ -89,7 +89,7 @@ impl MergeResult {
     /// What answers the request that asked.
     #[must_use]
     pub fn stored(&self) -> &Stored {
-        let (Self::Keep(stored) | Self::UseOnce(stored, _)) = self;
+        let (Self::Store(stored) | Self::UseOnce(stored, _)) = self;
         stored
     }
 }
@@ -115,7 +115,7 @@ pub fn merge(
     times: Times,
 ) -> Result<MergeResult, ValidatorMismatch> {
     same_validators(stored, &answer.headers, times)?;
-    Ok(freshened(policy, stored, request, &answer.headers, times))
+    Ok(refreshed(policy, stored, request, &answer.headers, times))
 }
 
 /// What the answer to a HEAD tells about the answer to GET that is kept (RFC 9111 §4.3.5).
@@ -162,7 +162,7 @@ pub fn head_update(
     if other_length || !is_the_same {
         return HeadUpdate::Changed;
     }
-    HeadUpdate::Merged(Box::new(freshened(
+    HeadUpdate::Merged(Box::new(refreshed(
         policy,
         stored,
         request,
@@ -197,7 +197,7 @@ fn same_validators(
 }
 
 /// RFC 9111 §3.2.
-fn freshened(
+fn refreshed(
     policy: &Policy,
     stored: &Stored,
     request: &request::Parts,
@@ -210,7 +210,7 @@ fn freshened(
     headers.remove(DATE);
     let of_connection = storable::listed_by_connection(fresh);
     let taken = |name: &HeaderName| {
-        !(is_about_bytes(name) || storable::is_of_connection(name) || of_connection.contains(name))
+        !(is_about_bytes(name) || storable::is_hop_by_hop(name) || of_connection.contains(name))
     };
     for name in fresh.keys().filter(|name| taken(name)) {
         headers.remove(name);
@@ -220,9 +220,9 @@ fn freshened(
     }
     let mut whole = response_head(stored.status());
     whole.headers = headers;
-    let control = ResponseControl::of_answer(&whole.headers, &policy.targets);
-    match keep(policy, &request.headers, &whole, control, times) {
-        Ok(merged) => MergeResult::Keep(merged),
+    let control = ResponseControl::parse(&whole.headers, &policy.targets);
+    match to_stored(policy, &request.headers, &whole, control, times) {
+        Ok(merged) => MergeResult::Store(merged),
         Err(why) => {
             let mut once = stored.clone();
             once.facts.headers = whole.headers;

@@ -263,10 +263,10 @@ fn rewritten_response_uses_its_own_etag() {
 #[test]
 fn memoized_check_runs_once_per_client_headers() {
     let stored = kept(200, "etag: \"a\"");
-    assert!(stored.judged(|| true));
-    assert!(stored.judged(|| unreachable!("it was judged")));
+    assert!(stored.memoized_check(|| true));
+    assert!(stored.memoized_check(|| unreachable!("it was judged")));
     let instead = stored.clone().with_client_headers(HeaderMap::new());
-    assert!(!instead.judged(|| false));
+    assert!(!instead.memoized_check(|| false));
 }
 
 #[test]

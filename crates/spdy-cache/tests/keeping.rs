@@ -85,7 +85,7 @@ fn unparsable_lifetime_is_stale() {
         &format!("cdn-cache-control: max-age=0\nexpires: {long}"),
     ] {
         assert_eq!(kept(&format!("etag: \"a\"\n{fields}")), Ok(0), "{fields}");
-        assert_eq!(kept(fields), Err(Uncacheable::NoUse), "{fields}");
+        assert_eq!(kept(fields), Err(Uncacheable::NeverReusable), "{fields}");
     }
 }
 
@@ -352,11 +352,11 @@ fn valid_targeted_field_replaces_cache_control() {
         // Another type: that directive is as if it were not there, and the field still speaks.
         (
             "cdn-cache-control: max-age=\"9\"\ncache-control: max-age=60",
-            Err(Uncacheable::NoUse),
+            Err(Uncacheable::NeverReusable),
         ),
         (
             "cdn-cache-control: max-age=-9\ncache-control: max-age=60",
-            Err(Uncacheable::NoUse),
+            Err(Uncacheable::NeverReusable),
         ),
         ("cdn-cache-control: max-age=9, no-store=?0", Ok(9)),
         (
@@ -402,7 +402,7 @@ fn limits_plus_one_are_not_stored() {
         (
             long(200 - 55 - 33),
             long(200 - 55 - 33 + 1),
-            Uncacheable::HeadBytes,
+            Uncacheable::HeadTooLarge,
         ),
         (
             format!("{fresh}\ncache-tag: a,b\ncache-groups: \"c\""),

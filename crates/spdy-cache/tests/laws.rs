@@ -10,7 +10,9 @@ use spdy_cache::answer::{Payload, answer};
 use spdy_cache::date;
 use spdy_cache::freshness::Times;
 use spdy_cache::invalidate::invalidated_by;
-use spdy_cache::lookup::{Failure, Lookup, lookup, may_join, may_serve_on_error, may_share_with};
+use spdy_cache::lookup::{
+    Failure, Lookup, lookup, may_join_fetch, may_serve_on_error, may_share_with,
+};
 use spdy_cache::policy::Policy;
 use spdy_cache::storable::may_store;
 use spdy_cache::stored::Stored;
@@ -235,7 +237,7 @@ proptest! {
         let told = match &found {
             Lookup::Fresh { .. } => "fresh",
             Lookup::Stale { .. } => "stale",
-            Lookup::Validate { .. } => "validate",
+            Lookup::Revalidate { .. } => "validate",
             other => panic!("{other:?}"),
         };
         let want = if said.no_cache {
@@ -287,18 +289,18 @@ proptest! {
         let (first, second) = (request(&first), request(&second));
         let head = support::answer(200, "cache-control: max-age=60\nvary: foo");
         let stored = may_store(&open(), &first, &head, Times::at(now())).unwrap();
-        prop_assert!(stored.is_for(&first.headers));
+        prop_assert!(stored.matches(&first.headers));
         // Without its spaces and cuts, what is the same to us is the same text.
         let bare = |request: &http::request::Parts| {
             let lines = request.headers.get_all("foo").iter().map(|line| line.to_str().unwrap());
             lines.collect::<Vec<_>>().join(",").replace(' ', "")
         };
-        if stored.is_for(&second.headers) {
+        if stored.matches(&second.headers) {
             prop_assert_eq!(bare(&first), bare(&second));
             prop_assert_eq!(first.headers.contains_key("foo"), second.headers.contains_key("foo"));
         }
         let other = may_store(&open(), &second, &head, Times::at(now())).unwrap();
-        prop_assert_eq!(stored.is_for(&second.headers), other.is_for(&first.headers));
+        prop_assert_eq!(stored.matches(&second.headers), other.matches(&first.headers));
     }
 
     /// A date is read as it was written, in all three forms, and any other text is none or is one.
@@ -361,12 +363,12 @@ proptest! {
         head.headers = answered;
         let mut fresh = support::answer(304, "");
         fresh.headers = later;
-        let _ = (may_join(&policy, &request), lookup(&policy, &request, &[] as &[Stored], now()));
+        let _ = (may_join_fetch(&policy, &request), lookup(&policy, &request, &[] as &[Stored], now()));
         let _ = invalidated_by(&http::Method::POST, &request.uri, head.status, &head.headers);
         let Ok(stored) = may_store(&policy, &request, &head, Times::at(now())) else {
             return Ok(());
         };
-        prop_assert!(stored.is_for(&request.headers));
+        prop_assert!(stored.matches(&request.headers));
         for name in ["connection", "set-cookie"] {
             prop_assert!(!stored.headers().contains_key(name), "{}", name);
         }

@@ -81,8 +81,8 @@ fn object_file_round_trips() {
             (is.age(at(5)), is.ttl(at(5))),
             (was.age(at(5)), was.ttl(at(5)))
         );
-        assert!(is.replaces(&was) && is.is_for(&get("accept-language: de, en").headers));
-        assert!(!is.is_for(&get("accept-language: fr").headers));
+        assert!(is.replaces(&was) && is.matches(&get("accept-language: de, en").headers));
+        assert!(!is.matches(&get("accept-language: fr").headers));
         assert_eq!(Encoder::whole(&key(), is, &body).unwrap(), file);
     }
 }

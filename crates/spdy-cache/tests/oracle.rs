@@ -108,7 +108,7 @@ proptest! {
         // A request with credentials is answered by what is called shared; they do not look at it.
         let strict = asked.starts_with("authorization") && they_serve && !we_serve;
         prop_assert!(strict || we_serve == they_serve, "{} at {} s, {:?}: {:?}", head, seconds, status, ours);
-        if let Some(stored) = stored.filter(|stored| !stored.control().no_cache.is_everything()) {
+        if let Some(stored) = stored.filter(|stored| !stored.control().no_cache.is_all()) {
             let left = u64::try_from(stored.ttl(at(seconds))).unwrap_or(0);
             prop_assert_eq!(left, theirs.time_to_live(at(seconds)).as_secs(), "{} at {} s", head, seconds);
         }

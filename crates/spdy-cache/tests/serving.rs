@@ -7,8 +7,8 @@ use std::time::Duration;
 use http::StatusCode;
 use spdy_cache::freshness::Times;
 use spdy_cache::lookup::{
-    BypassReason, Failure, Lookup, MissReason, StaleReason, lookup, may_join, may_serve_on_error,
-    may_share_with,
+    BypassReason, Failure, Lookup, MissReason, StaleReason, lookup, may_join_fetch,
+    may_serve_on_error, may_share_with,
 };
 use spdy_cache::policy::Policy;
 use spdy_cache::storable::{Uncacheable, may_share, may_store};
@@ -43,15 +43,15 @@ fn done(policy: &Policy, request: &str, stored: &[Stored], seconds: i64) -> &'st
         Lookup::Fresh { stale: false, .. } => "fresh",
         Lookup::Fresh { stale: true, .. } => "stale, as asked",
         Lookup::Stale { .. } => "stale",
-        Lookup::Validate {
+        Lookup::Revalidate {
             why: StaleReason::Stale,
             ..
         } => "validate: stale",
-        Lookup::Validate {
+        Lookup::Revalidate {
             why: StaleReason::NoCache,
             ..
         } => "validate: no-cache",
-        Lookup::Validate {
+        Lookup::Revalidate {
             why: StaleReason::Request,
             ..
         } => "validate: request",
@@ -436,7 +436,7 @@ fn stale_on_error_respects_its_window() {
             want,
             "{told}"
         );
-        let Lookup::Validate { stale_if_error, .. } =
+        let Lookup::Revalidate { stale_if_error, .. } =
             lookup(&obedient(), &get(request), &[&stored], at(seconds))
         else {
             panic!("{told}");
@@ -511,9 +511,12 @@ fn waiter_shares_only_a_matching_response() {
         ("cache-control: no-cache", false),
         ("cache-control: only-if-cached", false),
     ] {
-        assert_eq!(may_join(&policy, &get(fields)), want, "{fields}");
+        assert_eq!(may_join_fetch(&policy, &get(fields)), want, "{fields}");
     }
-    assert!(!may_join(&policy, &request("HEAD", "")) && !may_join(&policy, &request("POST", "")));
+    assert!(
+        !may_join_fetch(&policy, &request("HEAD", ""))
+            && !may_join_fetch(&policy, &request("POST", ""))
+    );
 }
 
 /// The answer took 3 s, and its lifetime is 2 s.
@@ -545,16 +548,22 @@ fn response_stale_on_arrival_serves_earlier_requests() {
         let got = may_share_with(&policy, &stored, &get(""), at(seconds), at(3));
         assert_eq!(got, expected, "{fields}, requested at {seconds} s");
         assert_eq!(
-            stored.is_of_use(&policy),
+            stored.is_reusable(&policy),
             fields.contains("etag"),
             "{fields}"
         );
     }
     // These are not even shared with requests that wait.
     for (fields, why) in [
-        ("cache-control: max-age=2\nage: 2", Uncacheable::NoUse),
-        ("cache-control: max-age=0", Uncacheable::NoUse),
-        ("cache-control: no-cache, max-age=2", Uncacheable::NoUse),
+        (
+            "cache-control: max-age=2\nage: 2",
+            Uncacheable::NeverReusable,
+        ),
+        ("cache-control: max-age=0", Uncacheable::NeverReusable),
+        (
+            "cache-control: no-cache, max-age=2",
+            Uncacheable::NeverReusable,
+        ),
         ("cache-control: private, max-age=2", Uncacheable::Private),
         ("cache-control: no-store, max-age=2", Uncacheable::NoStore),
     ] {

@@ -109,7 +109,7 @@ fn variants_per_key_are_limited() {
         lookup(&Policy::site(), &request, &variants, at(4)) != Lookup::Miss(MissReason::Vary)
     };
     assert_eq!(["a", "b", "c", "d"].map(found), [false, true, true, true]);
-    assert_eq!(store.counters().crowded_out, 1);
+    assert_eq!(store.counters().variant_limit, 1);
 }
 
 #[test]
@@ -220,7 +220,7 @@ fn body_in_use_counts_until_last_reader() {
         })
         .collect();
     let first = readers[0].clone();
-    assert_eq!(store.held_bytes(), store.bytes());
+    assert_eq!(store.bytes_in_use(), store.bytes());
     assert_eq!(
         store.purge(
             &Scope::Prefix(parts("site.test", "/read/")),
@@ -229,25 +229,25 @@ fn body_in_use_counts_until_last_reader() {
         Ok(4)
     );
     assert_eq!(store.bytes(), 0);
-    let held = store.held_bytes();
+    let held = store.bytes_in_use();
     assert!(
         (40_000..41_000).contains(&held),
         "{held} bytes are read yet"
     );
     for nth in 0..100 {
         put(&mut store, &key(&format!("/{nth}")), "", 2000);
-        assert!(store.held_bytes() <= 100_000, "{}", store.held_bytes());
+        assert!(store.bytes_in_use() <= 100_000, "{}", store.bytes_in_use());
         assert!(store.bytes() <= 60_000, "{}", store.bytes());
     }
     drop(readers);
     let one = first.weight();
     assert_eq!(
-        store.held_bytes(),
+        store.bytes_in_use(),
         store.bytes() + one,
         "one has a reader yet"
     );
     drop(first);
-    assert_eq!(store.held_bytes(), store.bytes());
+    assert_eq!(store.bytes_in_use(), store.bytes());
 }
 
 #[test]
@@ -272,7 +272,7 @@ fn objects_in_use_are_evicted_last_and_new_ones_refused() {
     let refused = store.insert(&key("/new"), stored_for("", ""), body());
     let refused = refused.expect_err("all that could go is less than that");
     assert!(refused.room < refused.weight, "{refused}");
-    assert!(store.held_bytes() <= most);
+    assert!(store.bytes_in_use() <= most);
     assert_eq!(store.len(), others, "nothing went in vain");
 
     readers.pop();
@@ -280,7 +280,7 @@ fn objects_in_use_are_evicted_last_and_new_ones_refused() {
         .insert(&key("/new"), stored_for("", ""), body())
         .expect("one is read no more");
     assert!(is_in(&store, "/new") && !is_in(&store, "/read/8"));
-    assert!(store.held_bytes() <= most);
+    assert!(store.bytes_in_use() <= most);
 }
 
 #[test]
@@ -293,7 +293,7 @@ fn reinserted_body_is_counted_once() {
         let fields = format!("x: {round}");
         let again = store.insert(&key("/a"), stored_for("", &fields), reader.clone());
         again.expect("it is in already");
-        assert_eq!(store.held_bytes(), store.bytes());
+        assert_eq!(store.bytes_in_use(), store.bytes());
     }
 }
 
@@ -424,7 +424,7 @@ fn soft_purge_expires_and_revalidation_refreshes() {
     let found = |seconds| lookup(&Policy::site(), &get(""), &variants, at(seconds));
     assert!(matches!(found(12), Lookup::Stale { .. }), "{:?}", found(12));
     assert!(
-        matches!(found(16), Lookup::Validate { .. }),
+        matches!(found(16), Lookup::Revalidate { .. }),
         "{:?}",
         found(16)
     );
@@ -432,7 +432,7 @@ fn soft_purge_expires_and_revalidation_refreshes() {
         .purge(&Scope::Site("site.test"), PurgeMode::Soft(at(14)))
         .unwrap();
     assert!(
-        matches!(found(16), Lookup::Validate { .. }),
+        matches!(found(16), Lookup::Revalidate { .. }),
         "a second purge makes nothing younger"
     );
 }

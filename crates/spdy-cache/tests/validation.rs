@@ -80,7 +80,7 @@ fn merge_304_refreshes_and_updates_fields() {
          content-md5: x\nconnection: q\nq: 1\nkeep-alive: 5\ncache-control: max-age=600",
         date(100)
     );
-    let Some(MergeResult::Keep(new)) = merged(&stored, &fields) else {
+    let Some(MergeResult::Store(new)) = merged(&stored, &fields) else {
         panic!("not kept");
     };
     let want = format!(
@@ -127,7 +127,7 @@ fn mismatched_304_is_an_error() {
 #[test]
 fn no_store_304_is_used_once() {
     let stored = kept("etag: \"a\"");
-    assert!(stored.judged(|| true));
+    assert!(stored.memoized_check(|| true));
     for (fields, why) in [
         ("cache-control: no-store", Uncacheable::NoStore),
         ("cache-control: private", Uncacheable::Private),
@@ -139,7 +139,7 @@ fn no_store_304_is_used_once() {
         };
         assert_eq!(told, why, "{fields}");
         assert_eq!(once.headers()["etag"], "\"a\"");
-        assert!(!once.judged(|| false), "it was of other fields");
+        assert!(!once.memoized_check(|| false), "it was of other fields");
     }
     // A visitor's own fields say nothing against what was kept before he came.
     let asked = get("cookie: a=b\ncache-control: no-store");
@@ -150,14 +150,14 @@ fn no_store_304_is_used_once() {
         &answer(304, ""),
         Times::at(at(100)),
     );
-    assert!(matches!(merged, Ok(MergeResult::Keep(_))), "{merged:?}");
+    assert!(matches!(merged, Ok(MergeResult::Store(_))), "{merged:?}");
 }
 
 #[test]
 fn merge_drops_client_headers() {
     let stored = kept("etag: \"a\"").with_client_headers(HeaderMap::new());
     assert!(stored.served().is_empty());
-    let Some(MergeResult::Keep(new)) = merged(&stored, "etag: \"a\"") else {
+    let Some(MergeResult::Store(new)) = merged(&stored, "etag: \"a\"") else {
         panic!("not kept");
     };
     assert_eq!(new.served()["etag"], "\"a\"");
@@ -193,7 +193,7 @@ fn head_response_confirms_or_expires_stored_get() {
     ] {
         let word = match told(status, fields) {
             HeadUpdate::Merged(merged) => {
-                assert!(matches!(*merged, MergeResult::Keep(_)), "{fields}");
+                assert!(matches!(*merged, MergeResult::Store(_)), "{fields}");
                 "merged"
             }
             HeadUpdate::Changed => "changed",

@@ -51,7 +51,7 @@ fn json_of(command: &mut Command) -> Value {
 }
 
 /// An attempt with the result `error`, of which `bound` is allowed.
-fn judged(error: f64, bound: f64) -> Attempt {
+fn attempt_within(error: f64, bound: f64) -> Attempt {
     match error.abs() <= bound {
         true => Attempt::Right,
         false => Attempt::Wrong(format!("{error:+.4}, at most {bound}")),
@@ -59,7 +59,7 @@ fn judged(error: f64, bound: f64) -> Attempt {
 }
 
 /// An attempt of which no run counts, for the reason `why` in words. Only lateness and starvation are the machine's.
-fn uncounted(why: &Value) -> Attempt {
+fn invalid_attempt(why: &Value) -> Attempt {
     let why = why.to_string();
     match why.contains(" late") || why.contains("for a core") {
         true => Attempt::Invalid(why),
@@ -105,15 +105,15 @@ fn virtual_time_is_near_the_kernels_own() {
         tally.note(
             LOSS_FREE,
             match errors["mean"].as_f64().filter(|_| enough) {
-                Some(mean) => judged(mean, 0.01),
-                None => uncounted(&why),
+                Some(mean) => attempt_within(mean, 0.01),
+                None => invalid_attempt(&why),
             },
         );
         tally.note(
             LOSSY,
             match summary["lossy"]["mean"].as_f64() {
-                Some(mean) => judged(mean, 0.08),
-                None => uncounted(&why),
+                Some(mean) => attempt_within(mean, 0.08),
+                None => invalid_attempt(&why),
             },
         );
     }
@@ -152,13 +152,13 @@ fn an_unprivileged_link_has_its_configured_rate_and_round_trip() {
         let all = |list: &str| found[list].as_array().expect("a list").clone();
         for rate in all("rates") {
             let (asked, error) = (number(&rate, "asked_bps"), number(&rate, "error"));
-            let attempt = unless_late(&rate["faults"], judged(error, 0.005));
+            let attempt = unless_late(&rate["faults"], attempt_within(error, 0.005));
             tally.note(&format!("{asked} bps"), attempt);
         }
         for trip in all("round_trips") {
             let (asked, error) = (number(&trip, "asked_ms"), number(&trip, "error_ms"));
             assert!(error > -0.001, "faster than its link: {trip}");
-            let attempt = unless_late(&trip["faults"], judged(error, 2.0));
+            let attempt = unless_late(&trip["faults"], attempt_within(error, 2.0));
             tally.note(&format!("{asked} ms"), attempt);
         }
     }
@@ -182,7 +182,7 @@ fn load(network: &str, protocol: &str) -> Attempt {
     let of = |clock: &str| load[clock][0].as_f64();
     let virtual_ms = of("virtual_ms").unwrap_or_else(|| panic!("no load: {found}"));
     match of("real_ms") {
-        Some(real_ms) => judged(virtual_ms / real_ms - 1.0, 0.03),
-        None => uncounted(&load["short_of_runs"]),
+        Some(real_ms) => attempt_within(virtual_ms / real_ms - 1.0, 0.03),
+        None => invalid_attempt(&load["short_of_runs"]),
     }
 }

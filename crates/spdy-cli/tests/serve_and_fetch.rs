@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 
 use sha2::{Digest, Sha256};
-use spdy_testkit::patience::{PATIENCE, ended, output_within};
+use spdy_testkit::patience::{WAIT_LIMIT, ended, output_within};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_spdy");
 
@@ -96,7 +96,7 @@ impl ServeProcess {
 /// What `command` says until its end.
 fn output(command: &mut Command) -> Output {
     let piped = command.stdout(Stdio::piped()).stderr(Stdio::piped());
-    output_within(PATIENCE, piped.stdin(Stdio::null()).spawn().unwrap())
+    output_within(WAIT_LIMIT, piped.stdin(Stdio::null()).spawn().unwrap())
 }
 
 impl Drop for ServeProcess {
@@ -463,7 +463,7 @@ fn a_closed_stdout_is_no_error() {
         .unwrap();
     let mut first = [0; 10];
     child.stdout.take().unwrap().read_exact(&mut first).unwrap();
-    let output = output_within(PATIENCE, child);
+    let output = output_within(WAIT_LIMIT, child);
     assert_eq!(
         (output.status.code(), text(&output.stderr)),
         (Some(0), String::new())

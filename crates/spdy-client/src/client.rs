@@ -116,7 +116,7 @@ struct LiveConnection {
     /// Whom it was opened for.
     origin: Arc<Origin>,
     route: Route,
-    shown: Option<PeerCertificates>,
+    certificates: Option<PeerCertificates>,
     /// For the first exchange on it.
     phases: Option<Phases>,
 }
@@ -145,7 +145,7 @@ impl Drop for Lease {
             if ready.await {
                 inner.ended(id);
             } else {
-                inner.closed(id);
+                inner.handle_closed(id);
             }
         }));
     }
@@ -200,11 +200,11 @@ impl Client {
             config.idle_timeout,
         )
         .with_plain_protocol(config.plain_protocol)
-        .knowing(config.known_hosts.clone());
+        .with_host_protocols(config.host_protocols.clone());
         let pool = match config.http1_idle_timeout {
             Some(timeout) => pool
                 .with_http1_idle_timeout(timeout)
-                .sweeping(config.idle_timeout),
+                .with_sweep_interval(config.idle_timeout),
             None => pool,
         };
         let state = State {
@@ -350,7 +350,7 @@ impl Inner {
         if state.is_closed {
             return Err(Error::Closed);
         }
-        if state.pool.waiting(origin) >= self.config.queue {
+        if state.pool.waiting(origin) >= self.config.max_queued {
             return Err(Error::Full {
                 origin: origin.clone(),
                 why: "too many wait for one",
@@ -362,7 +362,7 @@ impl Inner {
         let now = self.runtime.now();
         state.update_pool_limits(now, origin);
         state.pool.enqueue(now, origin, id, priority);
-        self.settle(state);
+        self.apply_pool_actions(state);
         Ok(QueuedRequest {
             inner: self.clone(),
             id,
@@ -372,12 +372,12 @@ impl Inner {
 
     /// Carries out what the pool decided. The decisions are taken out under the very lock under which
     /// they were made: a connection that was chosen cannot be gone before its request has it.
-    fn settle(self: &Arc<Self>, mut state: MutexGuard<'_, State>) {
+    fn apply_pool_actions(self: &Arc<Self>, mut state: MutexGuard<'_, State>) {
         let mut steps = Vec::new();
         while let Some(action) = state.pool.poll_action() {
             steps.push(match action {
                 Action::Connect { connection, origin } => Step::Connect(connection, origin),
-                Action::Close { connection } => match state.forget(connection) {
+                Action::Close { connection } => match state.remove(connection) {
                     Some(live) => Step::Close(live.connection),
                     None => continue,
                 },
@@ -424,14 +424,16 @@ impl Inner {
                     return;
                 };
                 match reached {
-                    Ok(ConnectOutcome::New(connected)) => inner.connected(id, origin, *connected),
-                    Ok(ConnectOutcome::Shared(other)) if inner.joined(id, other) => {}
+                    Ok(ConnectOutcome::New(connected)) => {
+                        inner.handle_connected(id, origin, *connected)
+                    }
+                    Ok(ConnectOutcome::Shared(other)) if inner.join(id, other) => {}
                     // It closed, or filled up, in between.
                     Ok(ConnectOutcome::Shared(_)) => {
                         may_share = false;
                         continue;
                     }
-                    Err(error) => inner.connect_failed(id, &error),
+                    Err(error) => inner.handle_connect_failed(id, &error),
                 }
                 return;
             }
@@ -445,7 +447,7 @@ impl Inner {
         let standing = state.pool.joinable(origin).filter_map(|id| {
             let live = state.live.get(&id)?;
             let is_there = addresses.contains(&live.route.address.ip());
-            let shown = live.shown.clone().filter(|_| is_there)?;
+            let shown = live.certificates.clone().filter(|_| is_there)?;
             (!live.connection.is_closing()).then_some((id, shown))
         });
         let standing: Vec<_> = standing.collect();
@@ -457,15 +459,15 @@ impl Inner {
     }
 
     /// Gives up connecting `id` for a connection that stands; `false` if that is no longer possible.
-    fn joined(self: &Arc<Self>, id: ConnectionId, other: ConnectionId) -> bool {
+    fn join(self: &Arc<Self>, id: ConnectionId, other: ConnectionId) -> bool {
         let mut state = self.lock();
         let joined = state.pool.joined(self.runtime.now(), id, other);
         state.stats.shared += u64::from(joined);
-        self.settle(state);
+        self.apply_pool_actions(state);
         joined
     }
 
-    fn connected(
+    fn handle_connected(
         self: &Arc<Self>,
         id: ConnectionId,
         origin: Origin,
@@ -475,7 +477,7 @@ impl Inner {
             connection,
             phases,
             route,
-            shown,
+            certificates: shown,
         } = connected;
         let closed = connection.closed();
         let mut state = self.lock();
@@ -493,31 +495,31 @@ impl Inner {
                 connection,
                 origin: Arc::new(origin),
                 route,
-                shown,
+                certificates: shown,
                 phases: Some(phases),
             },
         );
         state
             .pool
             .connected(self.runtime.now(), id, route.protocol, limit);
-        self.settle(state);
+        self.apply_pool_actions(state);
         let weak = Arc::downgrade(self);
         self.runtime.spawn(Box::pin(async move {
             closed.await;
             if let Some(inner) = weak.upgrade() {
-                inner.closed(id);
+                inner.handle_closed(id);
             }
         }));
     }
 
-    fn connect_failed(self: &Arc<Self>, id: ConnectionId, error: &Error) {
+    fn handle_connect_failed(self: &Arc<Self>, id: ConnectionId, error: &Error) {
         let mut state = self.lock();
         let lost = state.pool.connect_failed(self.runtime.now(), id);
         let waiting: Vec<_> = lost
             .iter()
             .filter_map(|request| state.waiting.remove(request))
             .collect();
-        self.settle(state);
+        self.apply_pool_actions(state);
         tracing::debug!(connection = id, %error, requests = waiting.len(), "no connection");
         for request in waiting {
             let _ = request.send(Err(error.clone()));
@@ -537,15 +539,15 @@ impl Inner {
             }
         }
         pool.ended(now, id);
-        self.settle(state);
+        self.apply_pool_actions(state);
     }
 
     /// A connection is gone.
-    fn closed(self: &Arc<Self>, id: ConnectionId) {
+    fn handle_closed(self: &Arc<Self>, id: ConnectionId) {
         let mut state = self.lock();
         state.pool.closed(self.runtime.now(), id);
-        let gone = state.forget(id);
-        self.settle(state);
+        let gone = state.remove(id);
+        self.apply_pool_actions(state);
         drop(gone);
     }
 }
@@ -567,7 +569,7 @@ impl State {
     }
 
     /// Takes a connection out, keeping its counts.
-    fn forget(&mut self, id: ConnectionId) -> Option<LiveConnection> {
+    fn remove(&mut self, id: ConnectionId) -> Option<LiveConnection> {
         let gone = self.live.remove(&id)?;
         self.stats = with_wire_bytes(self.stats, gone.connection.header_bytes());
         Some(gone)

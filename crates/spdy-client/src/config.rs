@@ -25,7 +25,7 @@ pub struct Config {
     /// `plain_protocol` says. Over TLS it is ALPN that decides, and this tells how many connections are worth opening
     /// before it has; but a host known for HTTP/3 is spoken to over QUIC, and one known for another is not. Empty by
     /// default.
-    pub known_hosts: BTreeMap<String, Protocol>,
+    pub host_protocols: BTreeMap<String, Protocol>,
     /// HTTP/1.1 connections to one origin at a time (6, as browsers).
     pub http1_connections: usize,
     /// Whom to believe, and how; `None` refuses https URLs.
@@ -55,7 +55,7 @@ pub struct Config {
     /// Waiting for a connection to be opened is `connect_timeout`'s.
     pub queue_timeout: Option<Duration>,
     /// Requests that may wait so for one origin; one more fails at once. Default: no limit.
-    pub queue: usize,
+    pub max_queued: usize,
     /// Whether an https origin may use a connection that stands for another, if that has the same address
     /// and port, speaks SPDY, HTTP/2 or HTTP/3, and its certificate is believed for the origin's name as well, pins
     /// included (IP pooling). An origin whose request is answered with 421 there, or reset, gets its own.
@@ -76,7 +76,7 @@ pub struct Config {
 impl Config {
     /// Whether https to `host` goes over QUIC.
     pub(crate) fn is_over_quic(&self, host: &str) -> bool {
-        let known = self.known_hosts.get(host);
+        let known = self.host_protocols.get(host);
         known
             .or(self.protocols.first())
             .is_some_and(|it| it.is_over_quic())
@@ -88,7 +88,7 @@ impl Default for Config {
         Self {
             protocols: Protocol::ALL.to_vec(),
             plain_protocol: Protocol::Http1,
-            known_hosts: BTreeMap::new(),
+            host_protocols: BTreeMap::new(),
             http1_connections: 6,
             tls: None,
             connection: ClientOptions::default(),
@@ -100,7 +100,7 @@ impl Default for Config {
             idle_timeout: Duration::from_secs(60),
             http1_idle_timeout: None,
             queue_timeout: None,
-            queue: usize::MAX,
+            max_queued: usize::MAX,
             ip_pooling: false,
             dns_ttl: Duration::from_secs(60),
             address_stagger: Duration::from_millis(250),

@@ -37,7 +37,7 @@ pub(crate) struct EstablishedConnection {
     pub(crate) phases: Phases,
     pub(crate) route: Route,
     /// By the other end, where it may matter for another origin.
-    pub(crate) shown: Option<PeerCertificates>,
+    pub(crate) certificates: Option<PeerCertificates>,
 }
 
 /// A byte stream on which nothing has been said yet.
@@ -45,7 +45,7 @@ struct ByteConnection {
     io: BoxIo,
     address: SocketAddr,
     /// What was agreed on with TLS, and what the other end showed.
-    secured: Option<(HandshakeInfo, PeerCertificates)>,
+    tls: Option<(HandshakeInfo, PeerCertificates)>,
     /// Without that of the name.
     phases: Phases,
 }
@@ -117,13 +117,13 @@ impl Connector {
         let tls = match (&self.config.tls, origin.secure) {
             (Some(tls), true) => Some(tls),
             (None, true) => return Err(Error::NoTls(origin.clone())),
-            (_, false) if self.spoken_plain(origin).is_over_quic() => {
+            (_, false) if self.plain_protocol(origin).is_over_quic() => {
                 return Err(Error::NoPlainQuic(origin.clone()));
             }
             (_, false) => None,
         };
         let (addresses, dns) = self.dns.resolve(origin).await;
-        let addresses = addresses.map_err(|failure| failure.of_host(&origin.host))?;
+        let addresses = addresses.map_err(|failure| failure.for_host(&origin.host))?;
 
         if let Some(other) = share(&addresses) {
             return Ok(ConnectOutcome::Shared(other));
@@ -149,14 +149,14 @@ impl Connector {
                     tls: Some(agreed),
                     shared: false,
                 },
-                shown: self.config.ip_pooling.then_some(shown),
+                certificates: self.config.ip_pooling.then_some(shown),
             })));
         }
         let tls = tls.map(|tls| tls.with_alpn(&Protocol::over_tcp(&self.config.protocols)));
         let ByteConnection {
             io,
             address,
-            secured,
+            tls: secured,
             mut phases,
         } = self.open(origin, &addresses, tls.as_ref()).await?;
         phases.dns = dns;
@@ -166,7 +166,7 @@ impl Connector {
         };
         let protocol = match agreed {
             Some(agreed) => selected(origin, agreed, &self.config.protocols)?,
-            None => self.spoken_plain(origin),
+            None => self.plain_protocol(origin),
         };
         let options = &self.config.connection;
         let connection = Connection::start(io, protocol, number, options, &self.runtime).await;
@@ -182,7 +182,7 @@ impl Connector {
             connection,
             phases,
             route,
-            shown,
+            certificates: shown,
         })))
     }
 
@@ -194,9 +194,9 @@ impl Connector {
             (_, false) => None,
         };
         let (addresses, _) = self.dns.resolve(origin).await;
-        let addresses = addresses.map_err(|failure| failure.of_host(&origin.host))?;
+        let addresses = addresses.map_err(|failure| failure.for_host(&origin.host))?;
         let opened = self.open(origin, &addresses, tls.as_ref()).await?;
-        if let Some((agreed, _)) = opened.secured {
+        if let Some((agreed, _)) = opened.tls {
             selected(origin, agreed, &[Protocol::Http1])?;
         }
         Ok(opened.io)
@@ -237,14 +237,14 @@ impl Connector {
         Ok(ByteConnection {
             io,
             address,
-            secured,
+            tls: secured,
             phases,
         })
     }
 
     /// What is spoken with `origin` without TLS.
-    fn spoken_plain(&self, origin: &Origin) -> Protocol {
-        let known = self.config.known_hosts.get(&origin.host).copied();
+    fn plain_protocol(&self, origin: &Origin) -> Protocol {
+        let known = self.config.host_protocols.get(&origin.host).copied();
         known.unwrap_or(self.config.plain_protocol)
     }
 
@@ -294,7 +294,7 @@ impl Connector {
                 _ => Some(self.config.address_stagger),
             };
             loop {
-                match self.within(patience, attempts.next()).await {
+                match self.with_timeout(patience, attempts.next()).await {
                     None => break, // slow: another beside it
                     Some(Some(Ok(won))) => return Ok(won),
                     Some(Some(Err(error))) => last_error = error,
@@ -308,7 +308,7 @@ impl Connector {
     }
 
     /// What `waited` gives, or `None` after `patience`.
-    async fn within<F: Future + Unpin>(
+    async fn with_timeout<F: Future + Unpin>(
         &self,
         patience: Option<Duration>,
         waited: F,

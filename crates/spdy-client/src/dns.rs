@@ -57,7 +57,7 @@ impl LookupError {
     }
 
     /// The same as the error of a request to `host`.
-    pub(crate) fn of_host(self, host: &str) -> Error {
+    pub(crate) fn for_host(self, host: &str) -> Error {
         Error::Resolve {
             host: host.to_owned(),
             kind: self.kind,
@@ -114,7 +114,7 @@ impl Dns {
             return (Ok(vec![address]), None);
         }
         let began = self.runtime.now();
-        let look_up = self.look_up(host, began);
+        let look_up = self.lookup(host, began);
         let was_known = look_up.answered.is_set();
         look_up.answered.wait().await;
         let (_, answer) = look_up
@@ -126,7 +126,7 @@ impl Dns {
     }
 
     /// The question that is open or fresh, or a new one.
-    fn look_up(&self, host: &str, now: Instant) -> Arc<Lookup> {
+    fn lookup(&self, host: &str, now: Instant) -> Arc<Lookup> {
         let mut names = self.names.lock();
         if let Some(known) = names.get(host) {
             let good = match known.answer.get() {

@@ -34,7 +34,7 @@ impl BodyReplay {
                 let lent = LentBody {
                     body: Some(body),
                     is_read: false,
-                    back: Arc::clone(&back),
+                    return_slot: Arc::clone(&back),
                 };
                 (Body::wrap(lent), Self::Lent(back))
             }
@@ -55,7 +55,7 @@ struct LentBody {
     /// There until it is dropped.
     body: Option<Body>,
     is_read: bool,
-    back: Arc<Mutex<Option<Body>>>,
+    return_slot: Arc<Mutex<Option<Body>>>,
 }
 
 impl http_body::Body for LentBody {
@@ -85,7 +85,7 @@ impl http_body::Body for LentBody {
 impl Drop for LentBody {
     fn drop(&mut self) {
         if !self.is_read {
-            *self.back.lock() = self.body.take();
+            *self.return_slot.lock() = self.body.take();
         }
     }
 }
@@ -95,7 +95,7 @@ pub(crate) struct LeasedBody {
     body: Body,
     /// `None` once the body has ended, and where the connection is nobody else's.
     lease: Option<Lease>,
-    patience: Option<BodyTimeout>,
+    timeout: Option<BodyTimeout>,
 }
 
 /// How long is waited for the next piece.
@@ -120,7 +120,7 @@ impl BodyTimeout {
     }
 
     /// Something came.
-    fn renew(&mut self) {
+    fn restart(&mut self) {
         self.since = None;
     }
 
@@ -154,22 +154,22 @@ impl LeasedBody {
         Self {
             body,
             lease: Some(lease),
-            patience,
+            timeout: patience,
         }
     }
 
     /// On a connection that no other request will have.
-    pub(crate) fn alone(body: Body, patience: Option<BodyTimeout>) -> Self {
+    pub(crate) fn unpooled(body: Body, patience: Option<BodyTimeout>) -> Self {
         Self {
             body,
             lease: None,
-            patience,
+            timeout: patience,
         }
     }
 
     fn end(&mut self) {
         self.lease = None;
-        self.patience = None;
+        self.timeout = None;
     }
 }
 
@@ -185,8 +185,8 @@ impl http_body::Body for LeasedBody {
             Poll::Ready(Some(Ok(frame))) => {
                 if self.body.is_end_stream() {
                     self.end();
-                } else if let Some(patience) = &mut self.patience {
-                    patience.renew();
+                } else if let Some(patience) = &mut self.timeout {
+                    patience.restart();
                 }
                 Poll::Ready(Some(Ok(frame)))
             }
@@ -195,7 +195,7 @@ impl http_body::Body for LeasedBody {
                 Poll::Ready(ended)
             }
             Poll::Pending => {
-                let Some(patience) = &mut self.patience else {
+                let Some(patience) = &mut self.timeout else {
                     return Poll::Pending;
                 };
                 let Poll::Ready(error) = patience.poll_expired(cx) else {

@@ -81,13 +81,13 @@ impl From<Protocol> for Multiplexing {
 
 #[derive(Debug)]
 struct OriginState {
-    speaks: Multiplexing,
+    multiplexing: Multiplexing,
     /// Level, then order.
     queue: BTreeSet<(u8, RequestId)>,
     /// Its own, and those that it is a guest of.
     connections: BTreeSet<ConnectionId>,
     /// It was turned away as a guest.
-    alone: bool,
+    is_sharing_rejected: bool,
 }
 
 #[derive(Debug)]
@@ -119,7 +119,7 @@ struct Connection {
 pub struct Pool {
     protocols: Vec<Protocol>,
     plain_protocol: Protocol,
-    known_hosts: BTreeMap<String, Protocol>,
+    host_protocols: BTreeMap<String, Protocol>,
     http1_connections: usize,
     idle_timeout: Duration,
     http1_idle_timeout: Duration,
@@ -139,7 +139,7 @@ impl Pool {
         Self {
             protocols: protocols.to_vec(),
             plain_protocol: Protocol::Http1,
-            known_hosts: BTreeMap::new(),
+            host_protocols: BTreeMap::new(),
             http1_connections: http1_connections.max(1),
             idle_timeout,
             http1_idle_timeout: idle_timeout,
@@ -163,8 +163,8 @@ impl Pool {
     /// The same pool, of a client that knows what these hosts speak, as
     /// [`Config::known_hosts`](crate::config::Config::known_hosts) tells.
     #[must_use]
-    pub fn knowing(mut self, hosts: BTreeMap<String, Protocol>) -> Self {
-        self.known_hosts = hosts;
+    pub fn with_host_protocols(mut self, hosts: BTreeMap<String, Protocol>) -> Self {
+        self.host_protocols = hosts;
         self
     }
 
@@ -195,10 +195,10 @@ impl Pool {
             .hosts
             .entry(origin.clone())
             .or_insert_with(|| OriginState {
-                speaks,
+                multiplexing: speaks,
                 queue: BTreeSet::new(),
                 connections: BTreeSet::new(),
-                alone: false,
+                is_sharing_rejected: false,
             });
         host.queue.insert((priority.level(), request));
         self.queued
@@ -234,7 +234,7 @@ impl Pool {
         };
         let origin = connection.origin.clone();
         if let Some(host) = self.hosts.get_mut(&origin) {
-            host.speaks = protocol.into();
+            host.multiplexing = protocol.into();
         }
         self.dispatch(now, &origin);
     }
@@ -301,14 +301,14 @@ impl Pool {
     #[must_use]
     pub fn is_full(&self, origin: &Origin) -> bool {
         let host = self.hosts.get(origin);
-        host.is_some_and(|host| host.speaks == Multiplexing::Http1)
+        host.is_some_and(|host| host.multiplexing == Multiplexing::Http1)
             && self.waiting(origin) > 0
             && self.up(origin).count() >= self.http1_connections
     }
 
     /// Whether a connection of `origin` stands: who waits then waits for others' exchanges to end.
     #[must_use]
-    pub fn stands(&self, origin: &Origin) -> bool {
+    pub fn is_connected(&self, origin: &Origin) -> bool {
         self.up(origin).next().is_some()
     }
 
@@ -352,12 +352,16 @@ impl Pool {
     /// Connections that stand and that `origin`, which has none that does, could join as far as the pool knows:
     /// TLS, several exchanges at a time, the same port. The oldest come first.
     pub fn joinable<'a>(&'a self, origin: &'a Origin) -> impl Iterator<Item = ConnectionId> + 'a {
-        let may_join = origin.secure && self.hosts.get(origin).is_some_and(|host| !host.alone);
+        let may_join = origin.secure
+            && self
+                .hosts
+                .get(origin)
+                .is_some_and(|host| !host.is_sharing_rejected);
         let fits = move |connection: &Connection| {
             let host = &connection.origin;
             matches!(connection.state, State::Up { .. })
                 && (host.secure, host.port) == (true, origin.port)
-                && self.hosts[host].speaks == Multiplexing::Multiplexed
+                && self.hosts[host].multiplexing == Multiplexing::Multiplexed
         };
         let connections = self.connections.iter();
         connections
@@ -386,7 +390,7 @@ impl Pool {
             self.connections.get_mut(&other),
         ) && host.connections.insert(other)
         {
-            host.speaks = Multiplexing::Multiplexed;
+            host.multiplexing = Multiplexing::Multiplexed;
             connection.guests.push(origin.clone());
         }
         self.dispatch(now, &origin);
@@ -399,7 +403,7 @@ impl Pool {
             connection.guests.retain(|origin| origin != guest);
         }
         if let Some(host) = self.hosts.get_mut(guest) {
-            host.alone = true;
+            host.is_sharing_rejected = true;
             host.connections.remove(&id);
             self.dispatch(now, guest);
         }
@@ -451,7 +455,7 @@ impl Pool {
 
     /// What an origin that nobody has spoken with will speak, as far as the configuration tells.
     fn expected(&self, origin: &Origin) -> Multiplexing {
-        if let Some(&protocol) = self.known_hosts.get(&origin.host) {
+        if let Some(&protocol) = self.host_protocols.get(&origin.host) {
             return protocol.into();
         }
         if !origin.secure {
@@ -503,7 +507,7 @@ impl Pool {
                 State::Draining => {}
             }
         }
-        let most = match host.speaks {
+        let most = match host.multiplexing {
             Multiplexing::Http1 => self.http1_connections,
             Multiplexing::Unknown | Multiplexing::Multiplexed => 1,
         };

@@ -17,13 +17,13 @@ use spdy_clock::Instant;
 use crate::origin::Origin;
 
 /// Requests that may be sent again at once, whatever was sent before; so many are saved up.
-const AT_ONCE: u64 = 10;
+const BURST: u64 = 10;
 /// Parts of a token.
 const PARTS_PER_TOKEN: u64 = 100;
 /// One is earned so often, whatever is sent.
 const EARN_INTERVAL: Duration = Duration::from_secs(1);
 /// Origins that are told apart; of more, the one that was asked longest ago begins anew.
-const ORIGINS: usize = 1024;
+const MAX_ORIGINS: usize = 1024;
 
 /// The budgets of all origins, which several clients may share.
 #[derive(Debug)]
@@ -43,7 +43,7 @@ struct Tokens {
 
 impl Tokens {
     fn earn(&mut self, hundredths: u64) {
-        let most = AT_ONCE * PARTS_PER_TOKEN;
+        let most = BURST * PARTS_PER_TOKEN;
         self.hundredths = self.hundredths.saturating_add(hundredths).min(most);
     }
 
@@ -71,7 +71,7 @@ impl RetryBudget {
     }
 
     /// Whether one may be sent again, which is charged then.
-    pub(crate) fn admits(&self, origin: &Origin, now: Instant) -> bool {
+    pub(crate) fn try_spend(&self, origin: &Origin, now: Instant) -> bool {
         let is_admitted = self.with(origin, now, |tokens| {
             let left = tokens.hundredths.checked_sub(PARTS_PER_TOKEN);
             tokens.hundredths = left.unwrap_or(tokens.hundredths);
@@ -91,14 +91,14 @@ impl RetryBudget {
     fn with<T>(&self, origin: &Origin, now: Instant, act: impl FnOnce(&mut Tokens) -> T) -> T {
         let mut all = self.tokens.lock();
         if !all.contains_key(origin)
-            && all.len() >= ORIGINS
+            && all.len() >= MAX_ORIGINS
             && let Some(oldest) = all.iter().min_by_key(|(_, tokens)| tokens.asked)
         {
             let oldest = oldest.0.clone();
             all.remove(&oldest);
         }
         let tokens = all.entry(origin.clone()).or_insert(Tokens {
-            hundredths: AT_ONCE * PARTS_PER_TOKEN,
+            hundredths: BURST * PARTS_PER_TOKEN,
             filled: now,
             asked: now,
         });
@@ -124,7 +124,7 @@ mod tests {
         let origin = origin(0);
         let all = (0..requests).filter(|_| {
             budget.sent(&origin, now);
-            budget.admits(&origin, now)
+            budget.try_spend(&origin, now)
         });
         all.count()
     }
@@ -152,12 +152,15 @@ mod tests {
         let budget = RetryBudget::new(0);
         assert_eq!(again(&budget, 100, T0), 10);
         let later = T0 + Duration::from_millis(1);
-        for other in 1..ORIGINS {
-            assert!(budget.admits(&origin(other), later), "{other} is another");
+        for other in 1..MAX_ORIGINS {
+            assert!(
+                budget.try_spend(&origin(other), later),
+                "{other} is another"
+            );
         }
-        assert!(!budget.admits(&origin(0), later), "it is remembered");
+        assert!(!budget.try_spend(&origin(0), later), "it is remembered");
         let last = later + Duration::from_millis(1);
-        assert!(budget.admits(&origin(ORIGINS), last));
-        assert_eq!(budget.tokens.lock().len(), ORIGINS);
+        assert!(budget.try_spend(&origin(MAX_ORIGINS), last));
+        assert_eq!(budget.tokens.lock().len(), MAX_ORIGINS);
     }
 }

@@ -17,9 +17,9 @@ use crate::origin::Origin;
 /// What came of asking for another protocol.
 pub enum UpgradeOutcome {
     /// 101, and the bytes behind it. Whether it is the protocol that was asked for, the head says.
-    Yes(Response<()>, BoxIo),
+    Upgraded(Response<()>, BoxIo),
     /// Any other answer.
-    No(Response<Body>),
+    Declined(Response<Body>),
 }
 
 impl UpgradeOutcome {
@@ -27,8 +27,8 @@ impl UpgradeOutcome {
     #[must_use]
     pub fn status(&self) -> StatusCode {
         match self {
-            Self::Yes(head, _) => head.status(),
-            Self::No(response) => response.status(),
+            Self::Upgraded(head, _) => head.status(),
+            Self::Declined(response) => response.status(),
         }
     }
 
@@ -36,8 +36,8 @@ impl UpgradeOutcome {
     #[must_use]
     pub fn headers(&self) -> &HeaderMap {
         match self {
-            Self::Yes(head, _) => head.headers(),
-            Self::No(response) => response.headers(),
+            Self::Upgraded(head, _) => head.headers(),
+            Self::Declined(response) => response.headers(),
         }
     }
 }
@@ -45,8 +45,8 @@ impl UpgradeOutcome {
 impl std::fmt::Debug for UpgradeOutcome {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Self::Yes(head, _) => f.debug_tuple("Yes").field(head).finish(),
-            Self::No(response) => f.debug_tuple("No").field(&response.status()).finish(),
+            Self::Upgraded(head, _) => f.debug_tuple("Yes").field(head).finish(),
+            Self::Declined(response) => f.debug_tuple("No").field(&response.status()).finish(),
         }
     }
 }
@@ -58,13 +58,13 @@ impl Client {
     /// # Errors
     ///
     /// There is no connection, or no answer on it, within the times of the configuration.
-    pub async fn switch(&self, request: Request<Body>) -> Result<UpgradeOutcome, Error> {
+    pub async fn upgrade(&self, request: Request<Body>) -> Result<UpgradeOutcome, Error> {
         let origin = Origin::of(request.uri())?;
         let connector = self.connector();
         let (config, runtime) = (&connector.config, &connector.runtime);
         let connecting = Box::pin(connector.connect_unpooled(&origin));
         let after = config.connect_timeout;
-        let io = in_time(
+        let io = with_timeout(
             connector,
             &origin,
             TimeoutPhase::Connection,
@@ -74,7 +74,7 @@ impl Client {
         .await??;
         let asking = switch::ask(io, request, &config.connection, runtime);
         let after = config.head_timeout;
-        let answer = in_time(
+        let answer = with_timeout(
             connector,
             &origin,
             TimeoutPhase::Response,
@@ -87,13 +87,13 @@ impl Client {
             source,
         })?;
         Ok(match answer {
-            UpgradeResponse::Switched(head, io) => UpgradeOutcome::Yes(head, io),
-            UpgradeResponse::Kept(response) => {
+            UpgradeResponse::Upgraded(head, io) => UpgradeOutcome::Upgraded(head, io),
+            UpgradeResponse::Declined(response) => {
                 let patience = config.body_timeout;
                 let patience =
                     patience.map(|after| BodyTimeout::new(runtime.clone(), after, origin));
-                UpgradeOutcome::No(
-                    response.map(|body| Body::wrap(LeasedBody::alone(body, patience))),
+                UpgradeOutcome::Declined(
+                    response.map(|body| Body::wrap(LeasedBody::unpooled(body, patience))),
                 )
             }
         })
@@ -101,7 +101,7 @@ impl Client {
 }
 
 /// What `waited` gives, unless that takes longer than `after`.
-async fn in_time<T>(
+async fn with_timeout<T>(
     connector: &Connector,
     origin: &Origin,
     phase: TimeoutPhase,

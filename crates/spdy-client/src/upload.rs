@@ -27,10 +27,10 @@ const PIECE_BYTES: usize = 16 * 1024;
 /// Who is waited for.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum UploadStage {
-    Unasked,
-    Asked,
-    Taken,
-    Over,
+    NotPolled,
+    AwaitingBody,
+    AwaitingServer,
+    Finished,
 }
 
 /// How far a request's body came.
@@ -46,7 +46,7 @@ struct State {
 impl UploadProgress {
     pub(crate) fn since(start: Instant) -> Self {
         Self(Arc::new(Mutex::new(State {
-            stage: UploadStage::Unasked,
+            stage: UploadStage::NotPolled,
             since: start,
         })))
     }
@@ -55,9 +55,9 @@ impl UploadProgress {
         self.0.lock()
     }
 
-    fn note(&self, stage: UploadStage, now: Instant) {
+    fn set_stage(&self, stage: UploadStage, now: Instant) {
         let mut state = self.lock();
-        if state.stage != stage || stage == UploadStage::Taken {
+        if state.stage != stage || stage == UploadStage::AwaitingServer {
             *state = State { stage, since: now };
         }
     }
@@ -67,16 +67,16 @@ impl UploadProgress {
         let state = self.lock();
         match state.stage {
             // Whatever follows this begins later.
-            UploadStage::Taken => now + after,
-            UploadStage::Unasked | UploadStage::Asked | UploadStage::Over => {
+            UploadStage::AwaitingServer => now + after,
+            UploadStage::NotPolled | UploadStage::AwaitingBody | UploadStage::Finished => {
                 now.max(state.since + after)
             }
         }
     }
 
     /// Whether there is room for more of the body than there is body.
-    pub(crate) fn wants_body(&self) -> bool {
-        self.lock().stage == UploadStage::Asked
+    pub(crate) fn is_awaiting_body(&self) -> bool {
+        self.lock().stage == UploadStage::AwaitingBody
     }
 
     /// `body`, which tells of itself here.
@@ -100,7 +100,7 @@ struct Upload {
 
 impl Upload {
     fn note(&self, stage: UploadStage) {
-        self.progress.note(stage, self.runtime.now());
+        self.progress.set_stage(stage, self.runtime.now());
     }
 }
 
@@ -113,12 +113,12 @@ impl http_body::Body for Upload {
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
         if self.rest.is_empty() {
-            self.note(UploadStage::Asked);
+            self.note(UploadStage::AwaitingBody);
             let frame = ready!(Pin::new(&mut self.body).poll_frame(cx));
             match frame.map(|frame| frame.map(Frame::into_data)) {
                 Some(Ok(Ok(data))) => self.rest = data,
                 ended => {
-                    self.note(UploadStage::Over);
+                    self.note(UploadStage::Finished);
                     let trailers =
                         |frame: Result<Bytes, _>| frame.map_or_else(|it| it, Frame::data);
                     return Poll::Ready(ended.map(|frame| frame.map(trailers)));
@@ -128,8 +128,8 @@ impl http_body::Body for Upload {
         let len = self.rest.len().min(PIECE_BYTES);
         let piece = self.rest.split_to(len);
         self.note(match http_body::Body::is_end_stream(&*self) {
-            true => UploadStage::Over,
-            false => UploadStage::Taken,
+            true => UploadStage::Finished,
+            false => UploadStage::AwaitingServer,
         });
         Poll::Ready(Some(Ok(Frame::data(piece))))
     }
@@ -151,6 +151,6 @@ impl http_body::Body for Upload {
 
 impl Drop for Upload {
     fn drop(&mut self) {
-        self.note(UploadStage::Over);
+        self.note(UploadStage::Finished);
     }
 }

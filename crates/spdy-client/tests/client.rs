@@ -112,7 +112,7 @@ async fn http_urls_are_fetched_by_http_1_1_unless_another_protocol_is_chosen() {
         ..config.clone()
     };
     let known = Config {
-        known_hosts,
+        host_protocols: known_hosts,
         ..config.clone()
     };
     for (config, spoken) in [(config, Protocol::Http1), (chosen, spdy), (known, spdy)] {
@@ -130,15 +130,17 @@ async fn http_urls_are_fetched_by_http_1_1_unless_another_protocol_is_chosen() {
 #[tokio::test]
 async fn an_http1_answer_to_spdy_fails_once_with_its_name() {
     let world = World::default();
-    world.name("a.test", &["10.0.0.1"]).door(HTTP, |mut io| {
-        tokio::spawn(async move {
-            let mut bytes = [0; 1024];
-            let len = io.read(&mut bytes).await.expect("a request");
-            assert!(len > 0, "a greeting");
-            let answer = b"HTTP/1.1 400 Bad Request\r\ncontent-length: 0\r\n\r\n";
-            io.write_all(answer).await.expect("written");
+    world
+        .name("a.test", &["10.0.0.1"])
+        .accept_at(HTTP, |mut io| {
+            tokio::spawn(async move {
+                let mut bytes = [0; 1024];
+                let len = io.read(&mut bytes).await.expect("a request");
+                assert!(len > 0, "a greeting");
+                let answer = b"HTTP/1.1 400 Bad Request\r\ncontent-length: 0\r\n\r\n";
+                io.write_all(answer).await.expect("written");
+            });
         });
-    });
     let client = client(&world, only(Protocol::Spdy(Version::V31)));
     let error = client.send(get("http://a.test/"), Priority::HIGHEST).await;
     let error = error.expect_err("no SPDY there").to_string();
@@ -218,7 +220,7 @@ async fn queued_requests_wait_for_the_alpn_result() {
 
 /// A TLS server that speaks HTTP/1.1 and knows no ALPN, and what a client needs to reach it.
 fn world_without_alpn() -> (World, Config) {
-    let key_log = KeyLogTarget::Nowhere;
+    let key_log = KeyLogTarget::Disabled;
     let options = TlsOptions {
         key_log,
         ..TlsOptions::default()
@@ -417,7 +419,7 @@ fn says(world: &World, answers: &'static [&'static str]) -> Arc<AtomicUsize> {
     let count = asked.clone();
     world
         .name("a.test", &["10.0.0.1"])
-        .door(HTTP, move |mut io| {
+        .accept_at(HTTP, move |mut io| {
             let nth = count.fetch_add(1, Ordering::Relaxed);
             tokio::spawn(async move {
                 let mut request = vec![0; 4096];
@@ -476,7 +478,7 @@ async fn each_step_of_connecting_fails_with_its_own_type() {
         .name("down.test", &["10.0.0.2"])
         .name("plain.test", &["10.0.0.3"])
         .server(HTTPS, &protocols, Some(server), Latch::new(), numbers)
-        .door("10.0.0.3:443", |mut io| {
+        .accept_at("10.0.0.3:443", |mut io| {
             tokio::spawn(async move { io.write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n").await });
         });
     let client = client(
@@ -555,24 +557,26 @@ async fn a_request_that_was_refused_waits_until_another_has_ended() {
     let (asked, held) = (Arc::new(AtomicUsize::new(0)), Latch::new());
     let world = World::default();
     let (count, hold) = (asked.clone(), held.clone());
-    world.name("a.test", &["10.0.0.1"]).door(HTTP, move |io| {
-        // It sends no SETTINGS, so nobody is told of the limit.
-        let builder = spdy::upgrade::server_builder().max_concurrent_streams(1);
-        let (count, hold) = (count.clone(), hold.clone());
-        let service = move |_: Request<Body>| {
+    world
+        .name("a.test", &["10.0.0.1"])
+        .accept_at(HTTP, move |io| {
+            // It sends no SETTINGS, so nobody is told of the limit.
+            let builder = spdy::upgrade::server_builder().max_concurrent_streams(1);
             let (count, hold) = (count.clone(), hold.clone());
-            async move {
-                count.fetch_add(1, Ordering::Relaxed);
-                hold.wait().await;
-                Response::new(Body::full("ok"))
-            }
-        };
-        tokio::spawn(async move {
-            let _ = builder
-                .serve_until(io, runtime(), service, Latch::new().wait())
-                .await;
+            let service = move |_: Request<Body>| {
+                let (count, hold) = (count.clone(), hold.clone());
+                async move {
+                    count.fetch_add(1, Ordering::Relaxed);
+                    hold.wait().await;
+                    Response::new(Body::full("ok"))
+                }
+            };
+            tokio::spawn(async move {
+                let _ = builder
+                    .serve_until(io, runtime(), service, Latch::new().wait())
+                    .await;
+            });
         });
-    });
     let client = client(&world, only(Protocol::Spdy(Version::V31)));
     let mut all: Vec<_> = (0..4)
         .map(|_| client.send(get("http://a.test/"), Priority::HIGHEST))

@@ -34,7 +34,7 @@ struct Shared {
 
 fn options() -> TlsOptions {
     TlsOptions {
-        key_log: KeyLogTarget::Nowhere,
+        key_log: KeyLogTarget::Disabled,
         ..TlsOptions::default()
     }
 }
@@ -197,7 +197,7 @@ async fn an_origin_that_gets_421_opens_its_own_connection() {
     }
     let shared = Shared::with_certificate_for(&["a.test", "b.test"]);
     let tls = shared.server.clone();
-    shared.world.door(AT, move |io| {
+    shared.world.accept_at(AT, move |io| {
         let (tls, first) = (tls.clone(), Arc::default());
         let handler = Arc::new(move |request| strict(request, Arc::clone(&first)));
         serve(io, handler, tls);
@@ -245,7 +245,7 @@ async fn an_origin_whose_stream_is_reset_gets_its_own_connection() {
     let shared = Shared::with_certificate_for(&["a.test", "b.test"]);
     let (tls, doors) = (shared.server.clone(), Arc::new(AtomicUsize::new(0)));
     let opened = doors.clone();
-    shared.world.door(AT, move |io| {
+    shared.world.accept_at(AT, move |io| {
         let (tls, door) = (tls.clone(), opened.fetch_add(1, Ordering::Relaxed));
         tokio::spawn(async move {
             let (io, _) = tls.accept(io).await.unwrap();

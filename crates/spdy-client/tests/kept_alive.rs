@@ -35,7 +35,7 @@ fn lets_the_test_hang_up(world: &World, answer: &'static str) -> Arc<Mutex<Vec<B
     let kept = answered.clone();
     world
         .name("a.test", &["10.0.0.1"])
-        .door(HTTP, move |mut io| {
+        .accept_at(HTTP, move |mut io| {
             let kept = kept.clone();
             tokio::spawn(async move {
                 let mut request = Vec::new();
@@ -120,7 +120,7 @@ async fn answers_one_and_goes_away(mut io: BoxIo) -> std::io::Result<()> {
 async fn refused_requests_are_retried_up_to_the_configured_count() {
     for (retries, connections) in [(0, 1), (1, 2)] {
         let world = World::default();
-        world.name("a.test", &["10.0.0.1"]).door(HTTP, |io| {
+        world.name("a.test", &["10.0.0.1"]).accept_at(HTTP, |io| {
             tokio::spawn(answers_one_and_goes_away(io));
         });
         let config = Config {
@@ -180,7 +180,7 @@ async fn a_connection_is_not_used_when_its_server_may_be_closing_it() {
             let answer = says(field);
             world
                 .name("a.test", &["10.0.0.1"])
-                .door(HTTP, move |mut io| {
+                .accept_at(HTTP, move |mut io| {
                     tokio::spawn(async move {
                         let mut request = [0; 4096];
                         while io.read(&mut request).await.is_ok_and(|len| len > 0) {
@@ -222,7 +222,7 @@ async fn idle_connections_of_unused_origins_are_closed() {
         for name in ["a.test", "b.test", "c.test"] {
             world.name(name, &["10.0.0.1"]);
         }
-        world.door(HTTP, move |mut io| {
+        world.accept_at(HTTP, move |mut io| {
             let count = count.clone();
             tokio::spawn(async move {
                 count.fetch_add(1, Ordering::SeqCst);
@@ -268,7 +268,7 @@ async fn waiting_for_busy_connections_ends_as_queue_full() {
     let config = Config {
         http1_connections: 1,
         queue_timeout: Some(Duration::from_millis(20)),
-        queue: 1,
+        max_queued: 1,
         ..over_http1()
     };
     let client = Client::new(runtime(), Arc::new(world), config);

@@ -200,7 +200,7 @@ fn the_sweep_closes_idle_connections_of_all_origins() {
         pool.enqueue(T0 + after, &another, request, Priority::HIGHEST);
         actions(pool)
     };
-    let mut sweeping = with_five_origins(pool().sweeping(IDLE));
+    let mut sweeping = with_five_origins(pool().with_sweep_interval(IDLE));
     let moment = Duration::from_millis(1);
     assert_eq!(ask(&mut sweeping, IDLE - moment, 5), ["+5"]);
     // HTTP/2 may be idle for that long, HTTP/1.1 may not.
@@ -221,7 +221,7 @@ fn an_origin_without_state_is_forgotten() {
     for (sweeps, opened) in [(true, 1), (false, 3)] {
         let mut pool = Pool::new(&[SPDY, Protocol::Http1], 6, IDLE);
         if sweeps {
-            pool = pool.sweeping(IDLE);
+            pool = pool.with_sweep_interval(IDLE);
         }
         enqueue(&mut pool, &secure(), 0..1);
         pool.connected(T0, 0, Protocol::Http1, 1);
@@ -661,13 +661,13 @@ fn configured_host_protocols_set_the_connection_count() {
     let pool = || Pool::new(&[SPDY, Protocol::Http1], 6, IDLE).with_plain_protocol(SPDY);
     for (protocol, opened) in [(Protocol::Http1, &["+0", "+1", "+2"][..]), (SPDY, &["+0"])] {
         for origin in [secure(), plain()] {
-            let mut pool = pool().knowing(known(protocol));
+            let mut pool = pool().with_host_protocols(known(protocol));
             enqueue(&mut pool, &origin, 0..3);
             assert_eq!(actions(&mut pool), opened, "{origin} speaks {protocol}");
         }
     }
     // What was known wrongly is put right by what is agreed upon.
-    let mut pool = pool().knowing(known(Protocol::Http1));
+    let mut pool = pool().with_host_protocols(known(Protocol::Http1));
     enqueue(&mut pool, &secure(), 0..2);
     assert_eq!(actions(&mut pool), ["+0", "+1"]);
     pool.connected(T0, 0, SPDY, usize::MAX);

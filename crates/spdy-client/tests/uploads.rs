@@ -64,7 +64,7 @@ async fn post(
     let at_door = runtime.clone();
     world
         .name("a.test", &["10.0.0.1"])
-        .door("10.0.0.1:80", move |io| {
+        .accept_at("10.0.0.1:80", move |io| {
             let (runtime, handler) = (at_door.clone(), Arc::new(handler.clone()));
             tokio::spawn(async move {
                 let options = ServerOptions {

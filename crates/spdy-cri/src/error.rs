@@ -12,7 +12,7 @@ use spdy::upgrade::UpgradeError;
 pub enum RequestError {
     /// The request has no container, or no sandbox.
     #[error("the request names no container or sandbox")]
-    Nameless,
+    MissingTarget,
     /// A command is wanted, and none given.
     #[error("the request has no command")]
     NoCommand,
@@ -38,7 +38,7 @@ pub enum RequestError {
     },
     /// The system gives no random bytes.
     #[error("no random bytes for a token: {0}")]
-    NoChance(String),
+    NoRandomness(String),
 }
 
 /// Why a stream ended before its end. Cheap to clone: every stream of a lost connection gets one.
@@ -61,7 +61,7 @@ pub enum StreamError {
 
 impl StreamError {
     /// There is nobody to write to any more.
-    pub(crate) fn gone() -> Self {
+    pub(crate) fn peer_gone() -> Self {
         Self::WebSocket {
             why: "it has ended".into(),
         }

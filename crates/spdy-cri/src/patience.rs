@@ -6,7 +6,7 @@ use futures_util::future::{Either, select};
 use spdy::SharedRuntime;
 
 /// What `work` gives, if it takes no longer than `patience`.
-pub(crate) async fn within<R>(
+pub(crate) async fn with_timeout<R>(
     runtime: &SharedRuntime,
     patience: Duration,
     work: impl Future<Output = R>,

@@ -40,7 +40,7 @@ struct StreamLabel {
 }
 
 /// Reads the headers of a stream.
-fn label(incoming: &Incoming) -> Option<StreamLabel> {
+fn stream_label(incoming: &Incoming) -> Option<StreamLabel> {
     let is_error = match &*header(incoming, STREAM_TYPE)? {
         kind if kind == ERROR.as_bytes() => true,
         kind if kind == DATA.as_bytes() => false,
@@ -88,7 +88,7 @@ pub(crate) async fn serve<H: Handler>(
         tokio::select! {
             incoming = accept.next() => {
                 let Some(incoming) = incoming else { return };
-                let Some(label) = label(&incoming) else {
+                let Some(label) = stream_label(&incoming) else {
                     incoming.reject(RstStatus::CANCEL);
                     continue;
                 };
@@ -118,7 +118,7 @@ pub(crate) async fn serve<H: Handler>(
             () = late => {
                 let now = runtime.now();
                 for (id, half) in halves.extract_if(.., |_, half| half.until <= now) {
-                    give_up(&id, half, config).await;
+                    reject_half(&id, half, config).await;
                 }
             }
             Some(ended) = running.join_next() => {
@@ -149,7 +149,7 @@ fn add(mut half: HalfPair, label: &StreamLabel, incoming: Incoming) -> Option<Ha
 }
 
 /// The second stream did not come.
-async fn give_up(id: &Bytes, half: HalfPair, config: &Config) {
+async fn reject_half(id: &Bytes, half: HalfPair, config: &Config) {
     let id = String::from_utf8_lossy(id);
     tracing::debug!(%id, "a forwarded connection has only one stream");
     if let Some(mut error) = half.error {
@@ -179,13 +179,13 @@ async fn forward<H: Handler>(
         Some(format!("the port is none of {ports:?}"))
     };
     if let Some(why) = failed {
-        let text = complaint(&sandbox, port, &why);
+        let text = error_text(&sandbox, port, &why);
         let _ = error.send(text.into()).await; // who left need not hear it
     }
 }
 
 /// What the error stream says, in the kubelet's words.
-pub(crate) fn complaint(sandbox: &str, port: u16, why: &str) -> String {
+pub(crate) fn error_text(sandbox: &str, port: u16, why: &str) -> String {
     format!("error forwarding port {port} to pod {sandbox}: {why}")
 }
 
@@ -213,7 +213,7 @@ mod tests {
                 drop(stream);
                 session.ping().await.expect("an answer, behind RST_STREAM");
             }
-            let label = label(&incoming).expect("its headers");
+            let label = stream_label(&incoming).expect("its headers");
             let half = HalfPair {
                 port: label.port,
                 error: None,

@@ -104,7 +104,7 @@ pub(crate) async fn serve<F>(
             () = &mut deadline => {
                 tracing::debug!(missing, "the client did not open all streams");
                 let late = format!("no {missing} stream within {patience:?}");
-                tell(gathered.error.take(), version, &Err(late)).await;
+                write_status(gathered.error.take(), version, &Err(late)).await;
                 drop(gathered);
                 session.shutdown();
                 session.closed().await;
@@ -136,7 +136,7 @@ pub(crate) async fn serve<F>(
         ended = run(streams) => ended.map_err(|error| error.to_string()),
         () = refuse_all(&mut accept) => return, // the client is gone
     };
-    tell(error, version, &ended).await;
+    write_status(error, version, &ended).await;
     session.shutdown();
     session.closed().await;
 }
@@ -149,7 +149,11 @@ async fn refuse_all(accept: &mut Accept) {
 }
 
 /// Writes the status, and ends the error stream.
-async fn tell(error: Option<Channel>, version: RemoteCommand, ended: &Result<ExitCode, String>) {
+async fn write_status(
+    error: Option<Channel>,
+    version: RemoteCommand,
+    ended: &Result<ExitCode, String>,
+) {
     let status = status::encode(version, ended);
     if let Some(mut error) = error
         && !status.is_empty()

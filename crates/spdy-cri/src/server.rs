@@ -86,7 +86,7 @@ impl StreamingRequest {
 /// How a client is answered: what it speaks from here on.
 struct NegotiatedUpgrade {
     asked: StreamingRequest,
-    speech: SessionProtocol,
+    protocol: SessionProtocol,
 }
 
 /// What follows the 101.
@@ -184,11 +184,12 @@ impl<H: Handler> StreamingServer<H> {
 
     fn url(&self, name: &str, asked: StreamingRequest) -> Result<String, RequestError> {
         if name.is_empty() {
-            return Err(RequestError::Nameless);
+            return Err(RequestError::MissingTarget);
         }
         let verb = asked.verb();
         let mut random = [0; RANDOM_BYTES];
-        getrandom::fill(&mut random).map_err(|error| RequestError::NoChance(error.to_string()))?;
+        getrandom::fill(&mut random)
+            .map_err(|error| RequestError::NoRandomness(error.to_string()))?;
         let now = self.0.runtime.now();
         let limit = self.0.config.max_tokens;
         let token = self
@@ -286,7 +287,7 @@ impl<H: Handler> StreamingServer<H> {
 
     /// The answer, and the session that follows a 101.
     fn answer<B>(&self, mut request: Request<B>) -> (Response<String>, Option<BoxFuture<()>>) {
-        match self.agree(&request) {
+        match self.negotiate(&request) {
             Ok((agreed, response)) => {
                 let upgrade = hyper::upgrade::on(&mut request);
                 let server = self.clone();
@@ -303,7 +304,7 @@ impl<H: Handler> StreamingServer<H> {
     }
 
     /// Judges a request. Its token is used up, whatever becomes of it.
-    fn agree<B>(
+    fn negotiate<B>(
         &self,
         request: &Request<B>,
     ) -> Result<(NegotiatedUpgrade, Response<String>), Refusal> {
@@ -341,7 +342,10 @@ impl<H: Handler> StreamingServer<H> {
             in_spdy().or_else(|why| in_websocket().map_err(|_| why))
         };
         let (speech, response) = judged?;
-        let agreed = NegotiatedUpgrade { asked, speech };
+        let agreed = NegotiatedUpgrade {
+            asked,
+            protocol: speech,
+        };
         Ok((agreed, response.map(|()| String::new())))
     }
 
@@ -401,7 +405,10 @@ impl<H: Handler> StreamingServer<H> {
         if let Some(metrics) = &self.0.config.metrics {
             builder = builder.metrics(metrics);
         }
-        let NegotiatedUpgrade { asked, speech } = agreed;
+        let NegotiatedUpgrade {
+            asked,
+            protocol: speech,
+        } = agreed;
         match speech {
             SessionProtocol::Spdy(version) => {
                 let (accept, connection) = builder.handshake(CloseLast::new(io), runtime);
@@ -439,7 +446,7 @@ impl<H: Handler> StreamingServer<H> {
                 tracing::debug!(%error, "a session was lost");
             }
         };
-        let both = async { tokio::join!(driven, self.apply(asked, version, accept)) };
+        let both = async { tokio::join!(driven, self.serve_session(asked, version, accept)) };
         tokio::select! {
             _ = both => {}
             _ = stopped.wait_for(|stopped| *stopped) => {}
@@ -447,7 +454,7 @@ impl<H: Handler> StreamingServer<H> {
     }
 
     /// Does what was asked over a session.
-    async fn apply(&self, asked: StreamingRequest, version: RemoteCommand, accept: Accept) {
+    async fn serve_session(&self, asked: StreamingRequest, version: RemoteCommand, accept: Accept) {
         let Inner {
             handler,
             config,

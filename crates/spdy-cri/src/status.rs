@@ -131,7 +131,7 @@ pub(crate) fn encode(version: RemoteCommand, ended: &Result<ExitCode, String>) -
 }
 
 /// Whether no more of the error stream is to come: JSON tells its own end, text does not.
-pub(crate) fn is_whole(version: RemoteCommand, bytes: &[u8]) -> bool {
+pub(crate) fn is_complete(version: RemoteCommand, bytes: &[u8]) -> bool {
     version.has_exit_code() && serde_json::from_slice::<Status>(bytes).is_ok()
 }
 
@@ -177,10 +177,14 @@ mod tests {
         for version in RemoteCommand::ALL {
             let seven = encode(version, &Ok(ExitCode(7)));
             let is_json = version >= RemoteCommand::V4;
-            assert_eq!(is_whole(version, seven.as_bytes()), is_json, "{version:?}");
+            assert_eq!(
+                is_complete(version, seven.as_bytes()),
+                is_json,
+                "{version:?}"
+            );
             for len in 0..seven.len() {
                 let cut = &seven.as_bytes()[..len];
-                assert!(!is_whole(version, cut), "{version:?}, {len}");
+                assert!(!is_complete(version, cut), "{version:?}, {len}");
             }
         }
     }

@@ -22,7 +22,7 @@ use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
 use tokio_tungstenite::tungstenite::protocol::{CloseFrame, Role, WebSocketConfig};
 
 use crate::error::ClientError;
-use crate::patience::within;
+use crate::patience::with_timeout;
 
 /// Bytes of a message that is taken unless the caller says otherwise.
 pub(crate) const MAX_MESSAGE_BYTES: usize = 1024 * 1024;
@@ -113,7 +113,7 @@ pub(crate) async fn connect<T: AsyncRead + AsyncWrite + Unpin>(
     let config = Some(config(message_bytes));
     let connecting = tokio_tungstenite::client_async_with_config(request, io, config);
     let after = limits.timeout;
-    let connected = within(runtime, after, Box::pin(connecting)).await;
+    let connected = with_timeout(runtime, after, Box::pin(connecting)).await;
     match connected.ok_or(UpgradeError::TimedOut { after })? {
         Ok((socket, response)) => {
             // It has checked that the server chose what was offered.

@@ -4,14 +4,16 @@ mod support;
 
 use spdy_cri::Config;
 use spdy_cri::client::{self, Options};
-use support::{dead_port, dial, echo_port, forward_to, nothing_runs, pattern, post, runtime, toy};
+use support::{
+    dead_port, dial, echo_port, fake_runtime, forward_to, nothing_runs, pattern, post, runtime,
+};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio_tungstenite::tungstenite::ClientRequestBuilder;
 
 #[tokio::test]
 async fn ports_are_forwarded_by_channels_two_at_once() {
     let (one, two) = (echo_port().await, echo_port().await);
-    let server = toy(Config::default());
+    let server = fake_runtime(Config::default());
     let query = format!("?port={one}%2C{two}");
     for (asked, query) in [(vec![one, two], ""), (Vec::new(), query.as_str())] {
         let url = server.port_forward_url(forward_to(&asked)).expect("a url") + query;
@@ -52,7 +54,7 @@ async fn ports_are_forwarded_by_channels_two_at_once() {
 #[tokio::test]
 async fn a_dead_port_is_reported_on_its_error_channel() {
     let port = dead_port();
-    let server = toy(Config::default());
+    let server = fake_runtime(Config::default());
     let url = server.port_forward_url(forward_to(&[port])).expect("a url");
     let (io, options) = (dial(&server), Options::default());
     let mut forwarded =
@@ -78,7 +80,7 @@ async fn a_port_that_closes_ends_its_connection() {
         let (mut socket, _) = listener.accept().await.expect("a client");
         socket.write_all(b"bye").await.expect("written");
     });
-    let server = toy(Config::default());
+    let server = fake_runtime(Config::default());
     let url = server.port_forward_url(forward_to(&[port])).expect("a url");
     let (io, options) = (dial(&server), Options::default());
     let mut forwarded =
@@ -94,7 +96,7 @@ async fn a_port_that_closes_ends_its_connection() {
 
 #[tokio::test]
 async fn no_port_a_port_that_is_none_and_one_too_many_are_refused() {
-    let server = toy(Config::default());
+    let server = fake_runtime(Config::default());
     let count = |count| (1..=count).collect::<Vec<u16>>();
     let cases = [
         (vec![], "", "v4.channel.k8s.io", false),
@@ -121,7 +123,7 @@ async fn no_port_a_port_that_is_none_and_one_too_many_are_refused() {
 /// A server that answered all the same made the client panic at the hundred and twenty-ninth.
 #[tokio::test]
 async fn a_client_forwards_no_more_ports_than_channels() {
-    let server = toy(Config::default());
+    let server = fake_runtime(Config::default());
     let ports: Vec<u16> = (1..=128).collect();
     let url = server.port_forward_url(forward_to(&[])).expect("a url");
     let options = Options::default();

@@ -14,7 +14,7 @@ use bytes::Bytes;
 use futures_util::{SinkExt, StreamExt};
 use spdy_cri::client::{self, Options, Process};
 use spdy_cri::{Config, StreamOptions, StreamingServer};
-use support::{FakeRuntime, PIPES, dial, exec, nothing_runs, post, runtime, toy};
+use support::{FakeRuntime, PIPES, dial, exec, fake_runtime, nothing_runs, post, runtime};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, DuplexStream, ReadBuf};
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
@@ -56,7 +56,7 @@ const SUCCESS: &[u8] = b"\x03{\"metadata\":{},\"status\":\"Success\"}";
 
 #[tokio::test]
 async fn a_server_opens_its_channels_first_and_sends_the_status_last() {
-    let server = toy(Config::default());
+    let server = fake_runtime(Config::default());
     let stderr = StreamOptions {
         stderr: true,
         ..StreamOptions::default()
@@ -84,7 +84,7 @@ async fn a_server_opens_its_channels_first_and_sends_the_status_last() {
 
 #[tokio::test]
 async fn a_client_that_names_no_sub_protocol_gets_the_first() {
-    let server = toy(Config::default());
+    let server = fake_runtime(Config::default());
     let url = server.exec_url(exec(&["cat"], PIPES)).expect("a url");
     let (mut socket, chosen) = raw(&server, &url, &[]).await;
     assert_eq!(chosen, None);
@@ -101,7 +101,7 @@ async fn a_client_that_names_no_sub_protocol_gets_the_first() {
 
 #[tokio::test]
 async fn a_protocol_error_has_its_close_code() {
-    let server = toy(Config {
+    let server = fake_runtime(Config {
         message_bytes: 70_000,
         ..Config::default()
     });
@@ -183,7 +183,7 @@ async fn unread_input_is_bounded_in_bytes_and_messages() {
     const LIMIT: usize = 256 * 1024;
     /// Under it: the pipe of the test, the buffers of both WebSockets.
     const BELOW: usize = 64 * 1024 + 3 * 32 * 1024;
-    let server = toy(Config {
+    let server = fake_runtime(Config {
         message_bytes: LIMIT,
         ..Config::default()
     });
@@ -200,7 +200,7 @@ async fn unread_input_is_bounded_in_bytes_and_messages() {
 #[tokio::test(start_paused = true)]
 async fn a_server_waits_ten_seconds_for_the_answer_to_its_close() {
     for answers in [true, false] {
-        let server = toy(Config::default());
+        let server = fake_runtime(Config::default());
         let url = server.exec_url(exec(&["both"], PIPES)).expect("a url");
         let (near, far) = tokio::io::duplex(64 * 1024);
         let ended = tokio::spawn(async move { server.serve_connection(far).await });
@@ -228,7 +228,7 @@ async fn to_the_end_of(socket: &mut WebSocketStream<DuplexStream>) {
 
 #[tokio::test(start_paused = true)]
 async fn an_idle_connection_ends_after_four_hours() {
-    let server = toy(Config::default());
+    let server = fake_runtime(Config::default());
     let url = server.exec_url(exec(&["wait"], PIPES)).expect("a url");
     let (mut socket, _) = raw(&server, &url, &["v5.channel.k8s.io"]).await;
     let begun = tokio::time::Instant::now();
@@ -383,7 +383,7 @@ impl AsyncWrite for Breakable {
 /// Who read waited for ever, since the connection waited for the goodbye of a peer that could not be reached.
 #[tokio::test(start_paused = true)]
 async fn a_half_broken_connection_fails_soon() {
-    let server = toy(Config::default());
+    let server = fake_runtime(Config::default());
     let url = server.exec_url(exec(&["wait"], PIPES)).expect("a url");
     let is_broken = Arc::<AtomicBool>::default();
     let io = Breakable {

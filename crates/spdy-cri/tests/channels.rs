@@ -13,8 +13,8 @@ use spdy_cri::{
     TerminalSize,
 };
 use support::{
-    FakeRuntime, PIPES, TERMINAL, attach, dial, echo_port, exec, forward_to, nothing_runs, pattern,
-    post, runtime, toy, until,
+    FakeRuntime, PIPES, TERMINAL, attach, dial, echo_port, exec, fake_runtime, forward_to,
+    nothing_runs, pattern, post, runtime, until,
 };
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
 
@@ -44,7 +44,7 @@ async fn text(input: Option<spdy_cri::Input>) -> String {
 
 #[tokio::test]
 async fn a_megabyte_crosses_cat_in_every_sub_protocol() {
-    let server = toy(Config::default());
+    let server = fake_runtime(Config::default());
     for protocol in ChannelProtocol::ALL {
         let mut process = start(&server, exec(&["cat"], PIPES), only(protocol))
             .await
@@ -75,7 +75,7 @@ async fn a_megabyte_crosses_cat_in_every_sub_protocol() {
 
 #[tokio::test]
 async fn exit_codes_and_errors_are_sent_in_every_sub_protocol() {
-    let server = toy(Config::default());
+    let server = fake_runtime(Config::default());
     for protocol in ChannelProtocol::ALL {
         let mut process = start(&server, exec(&["fail", "7"], PIPES), only(protocol))
             .await
@@ -109,7 +109,7 @@ fn process_tells(protocol: ChannelProtocol) -> bool {
 
 #[tokio::test]
 async fn terminal_sizes_are_sent_in_every_sub_protocol() {
-    let server = toy(Config::default());
+    let server = fake_runtime(Config::default());
     for protocol in ChannelProtocol::ALL {
         let mut process = start(&server, exec(&["size", "2"], TERMINAL), only(protocol))
             .await
@@ -131,7 +131,7 @@ async fn a_token_is_used_up_by_a_websocket_even_one_that_is_refused() {
         ..Config::default()
     };
     for (config, first) in [(Config::default(), None), (no_version_5, Some(403))] {
-        let server = toy(config);
+        let server = fake_runtime(config);
         let url = server.exec_url(exec(&["both"], PIPES)).expect("a url");
         let ask = async || {
             let (io, ask, options) = (dial(&server), post(&url), Options::default());
@@ -145,7 +145,7 @@ async fn a_token_is_used_up_by_a_websocket_even_one_that_is_refused() {
 
 #[tokio::test]
 async fn attach_joins_over_a_websocket() {
-    let server = toy(Config::default());
+    let server = fake_runtime(Config::default());
     let url = server.attach_url(attach()).expect("a url");
     let (io, options) = (dial(&server), Options::default());
     let mut process = client::attach_in_websocket(io, &post(&url), PIPES, options, runtime())
@@ -160,7 +160,7 @@ async fn attach_joins_over_a_websocket() {
 
 #[tokio::test]
 async fn a_command_that_ends_before_stdin_does_loses_no_output() {
-    let server = toy(Config::default());
+    let server = fake_runtime(Config::default());
     let request = exec(&["early", "100000"], PIPES);
     let mut process = start(&server, request, Options::default())
         .await
@@ -178,7 +178,7 @@ async fn a_command_that_ends_before_stdin_does_loses_no_output() {
 
 #[tokio::test]
 async fn dropping_stdin_keeps_resize_events() {
-    let server = toy(Config::default());
+    let server = fake_runtime(Config::default());
     let mut process = start(&server, exec(&["deaf"], TERMINAL), Options::default())
         .await
         .expect("a process");
@@ -200,7 +200,7 @@ async fn dropping_stdin_keeps_resize_events() {
 
 #[tokio::test]
 async fn a_command_ends_when_its_client_is_gone() {
-    let server = toy(Config::default());
+    let server = fake_runtime(Config::default());
     let begun = &server.handler().begun;
     let process = start(&server, exec(&["wait"], PIPES), Options::default())
         .await
@@ -212,7 +212,7 @@ async fn a_command_ends_when_its_client_is_gone() {
 
 #[tokio::test]
 async fn stop_closes_connections_with_an_error() {
-    let server = toy(Config::default());
+    let server = fake_runtime(Config::default());
     let begun = &server.handler().begun;
     let mut process = start(&server, exec(&["wait"], PIPES), Options::default())
         .await
@@ -244,7 +244,7 @@ async fn sub_protocols_that_are_off_or_of_another_kind_are_refused() {
         (Config::default(), ChannelProtocol::V5, true),
     ];
     for (config, protocol, works) in cases {
-        let server = toy(config);
+        let server = fake_runtime(config);
         let started = start(&server, exec(&["both"], PIPES), only(protocol)).await;
         assert_eq!(started.is_ok(), works, "{started:?}");
         if let Err(error) = started {
@@ -253,7 +253,7 @@ async fn sub_protocols_that_are_off_or_of_another_kind_are_refused() {
     }
     // Port-forward has but version 4.
     for protocol in ChannelProtocol::ALL {
-        let server = toy(Config::default());
+        let server = fake_runtime(Config::default());
         let url = server.port_forward_url(forward_to(&[80])).expect("a url");
         let io = dial(&server);
         let started =
@@ -265,7 +265,7 @@ async fn sub_protocols_that_are_off_or_of_another_kind_are_refused() {
 /// Only a lone `Upgrade: websocket` was seen.
 #[tokio::test]
 async fn upgrade_lists_may_span_several_lines() {
-    let server = toy(Config::default());
+    let server = fake_runtime(Config::default());
     let lists: [&[&str]; 4] = [
         &["Connection: Upgrade", "Upgrade: websocket"],
         &["Connection: Upgrade", "Upgrade: WebSocket, x"],
@@ -318,7 +318,7 @@ async fn answer_to(
 /// The WebSocket was taken, wherever it stood.
 #[tokio::test]
 async fn the_first_upgrade_of_the_client_is_chosen() {
-    let server = toy(Config::default());
+    let server = fake_runtime(Config::default());
     for (lines, want) in [
         ("Upgrade: SPDY/3.1, websocket", "spdy/3.1"),
         (
@@ -338,7 +338,7 @@ async fn the_first_upgrade_of_the_client_is_chosen() {
 /// Whose first name found no common sub-protocol was refused, with a good offer beside it.
 #[tokio::test]
 async fn the_second_upgrade_is_chosen_if_the_first_fails() {
-    let server = toy(Config::default());
+    let server = fake_runtime(Config::default());
     let (known, strange) = ("v4.channel.k8s.io", "v9.example");
     let (spdy_first, socket_first) = (
         "Upgrade: SPDY/3.1, websocket",
@@ -413,7 +413,7 @@ async fn a_client_falls_back_on_spdy_where_websocket_is_refused_as_kubectl_does(
         (off, no_fallback, None),
     ];
     for (config, options, wanted) in cases {
-        let server = toy(config);
+        let server = fake_runtime(config);
         let dials = AtomicUsize::new(0);
         let dial = async || {
             dials.fetch_add(1, Ordering::SeqCst);

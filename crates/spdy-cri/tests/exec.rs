@@ -14,7 +14,7 @@ use spdy_cri::{
     StreamingServer, TerminalSize,
 };
 use support::{
-    FakeRuntime, PIPES, TERMINAL, attach, dial, exec, pattern, post, runtime, toy, until,
+    FakeRuntime, PIPES, TERMINAL, attach, dial, exec, fake_runtime, pattern, post, runtime, until,
 };
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
@@ -51,7 +51,7 @@ async fn text(input: Option<spdy_cri::Input>) -> String {
 
 #[tokio::test]
 async fn a_megabyte_crosses_cat_in_every_version() {
-    let server = toy(all_versions());
+    let server = fake_runtime(all_versions());
     for version in RemoteCommand::ALL {
         let mut process = start(&server, exec(&["cat"], PIPES), only(version))
             .await
@@ -77,7 +77,7 @@ async fn a_megabyte_crosses_cat_in_every_version() {
 
 #[tokio::test]
 async fn exit_codes_are_json_from_version_4_on() {
-    let server = toy(all_versions());
+    let server = fake_runtime(all_versions());
     for version in RemoteCommand::ALL {
         let mut process = start(&server, exec(&["fail", "7"], PIPES), only(version))
             .await
@@ -95,7 +95,7 @@ async fn exit_codes_are_json_from_version_4_on() {
 
 #[tokio::test]
 async fn a_runtime_that_fails_is_quoted_in_every_version() {
-    let server = toy(all_versions());
+    let server = fake_runtime(all_versions());
     for version in RemoteCommand::ALL {
         let process = start(&server, exec(&["dance"], PIPES), only(version))
             .await
@@ -110,7 +110,7 @@ async fn a_runtime_that_fails_is_quoted_in_every_version() {
 
 #[tokio::test]
 async fn stdout_and_stderr_are_apart() {
-    let server = toy(Config::default());
+    let server = fake_runtime(Config::default());
     let mut process = start(&server, exec(&["both"], PIPES), Options::default())
         .await
         .expect("a process");
@@ -133,7 +133,7 @@ async fn stdout_and_stderr_are_apart() {
 
 #[tokio::test]
 async fn terminal_sizes_are_sent_from_version_3_on() {
-    let server = toy(all_versions());
+    let server = fake_runtime(all_versions());
     for version in RemoteCommand::ALL {
         let mut process = start(&server, exec(&["size", "2"], TERMINAL), only(version))
             .await
@@ -154,7 +154,7 @@ async fn terminal_sizes_are_sent_from_version_3_on() {
 
 #[tokio::test]
 async fn attach_joins_and_reports_what_fails() {
-    let server = toy(Config::default());
+    let server = fake_runtime(Config::default());
     for (container, works) in [("c1", true), ("c2", false)] {
         let mut request = attach();
         request.container = container.to_owned();
@@ -183,7 +183,7 @@ async fn attach_joins_and_reports_what_fails() {
 
 #[tokio::test]
 async fn a_token_is_good_once_and_for_its_verb_alone() {
-    let server = toy(Config::default());
+    let server = fake_runtime(Config::default());
     let url = server.exec_url(exec(&["both"], PIPES)).expect("a url");
     let ask = |url: String| {
         let io = dial(&server);
@@ -211,7 +211,7 @@ async fn a_token_is_good_once_and_for_its_verb_alone() {
 
 #[tokio::test(start_paused = true)]
 async fn a_token_expires() {
-    let server = toy(Config::default());
+    let server = fake_runtime(Config::default());
     let url = server.exec_url(exec(&["both"], PIPES)).expect("a url");
     tokio::time::advance(Config::default().token_lifetime).await;
     let got = client::exec(
@@ -230,7 +230,7 @@ async fn a_token_expires() {
 
 #[tokio::test]
 async fn requests_that_make_no_sense_or_are_too_many_get_no_url() {
-    let server = toy(Config {
+    let server = fake_runtime(Config {
         max_tokens: 2,
         ..Config::default()
     });
@@ -253,7 +253,7 @@ async fn requests_that_make_no_sense_or_are_too_many_get_no_url() {
     );
     let mut nameless = exec(&["x"], PIPES);
     nameless.container.clear();
-    assert_eq!(server.exec_url(nameless), Err(RequestError::Nameless));
+    assert_eq!(server.exec_url(nameless), Err(RequestError::MissingTarget));
     for _ in 0..2 {
         server.exec_url(exec(&["x"], PIPES)).expect("room");
     }
@@ -265,7 +265,7 @@ async fn requests_that_make_no_sense_or_are_too_many_get_no_url() {
 
 #[tokio::test]
 async fn a_client_without_a_common_version_gets_the_list() {
-    let server = toy(Config::default());
+    let server = fake_runtime(Config::default());
     let got = start(&server, exec(&["cat"], PIPES), only(RemoteCommand::V5)).await;
     match got {
         Err(ClientError::Upgrade(UpgradeError::Refused {
@@ -320,7 +320,7 @@ async fn open(session: &Session, kind: &'static str) -> Result<Channel, spdy::Er
 #[tokio::test(start_paused = true)]
 async fn missing_streams_are_reported_after_30_seconds() {
     for (missing, version) in [("stderr", RemoteCommand::V4), ("stdout", RemoteCommand::V1)] {
-        let server = toy(all_versions());
+        let server = fake_runtime(all_versions());
         let session = raw(&server, exec(&["cat"], PIPES), version).await;
         let begun = tokio::time::Instant::now();
         let mut error = open(&session, "error").await.expect("a stream");
@@ -348,7 +348,7 @@ async fn missing_streams_are_reported_after_30_seconds() {
 
 #[tokio::test]
 async fn streams_come_in_any_order_and_strange_ones_are_reset() {
-    let server = toy(Config::default());
+    let server = fake_runtime(Config::default());
     let session = raw(&server, exec(&["both"], PIPES), RemoteCommand::V4).await;
     open(&session, "noise").await.expect_err("an unknown type");
     let mut stdout = open(&session, "stdout").await.expect("a stream");
@@ -375,7 +375,7 @@ async fn streams_come_in_any_order_and_strange_ones_are_reset() {
 
 #[tokio::test]
 async fn a_command_ends_when_its_client_is_gone() {
-    let server = toy(Config::default());
+    let server = fake_runtime(Config::default());
     let (begun, running) = (&server.handler().begun, &server.handler().running);
     let process = start(&server, exec(&["wait"], PIPES), Options::default())
         .await
@@ -390,7 +390,7 @@ async fn a_command_ends_when_its_client_is_gone() {
 
 #[tokio::test]
 async fn a_connection_that_breaks_mid_way_ends_the_command() {
-    let server = toy(Config::default());
+    let server = fake_runtime(Config::default());
     let url = server
         .exec_url(exec(&["bytes", "50000000"], PIPES))
         .expect("a url");
@@ -433,7 +433,7 @@ async fn a_connection_that_breaks_mid_way_ends_the_command() {
 async fn an_exit_code_counts_though_the_connection_breaks_right_behind_it() {
     const END: &[u8] = b"\"message\":\"7\"}]}}";
     for missing in [0, 1] {
-        let server = toy(Config::default());
+        let server = fake_runtime(Config::default());
         let url = server.exec_url(exec(&["fail", "7"], PIPES)).expect("a url");
         let (near, far) = tokio::io::duplex(64 * 1024);
         let (mut to_server, mut from_server) = tokio::io::split(dial(&server));
@@ -463,7 +463,7 @@ async fn an_exit_code_counts_though_the_connection_breaks_right_behind_it() {
 
 #[tokio::test]
 async fn a_command_that_drops_stdin_stops_its_sender_and_nothing_else() {
-    let server = toy(Config::default());
+    let server = fake_runtime(Config::default());
     let mut process = start(&server, exec(&["deaf"], TERMINAL), Options::default())
         .await
         .expect("a process");
@@ -488,7 +488,7 @@ async fn a_command_that_drops_stdin_stops_its_sender_and_nothing_else() {
 
 #[tokio::test]
 async fn a_command_that_ends_before_stdin_does_is_over() {
-    let server = toy(Config::default());
+    let server = fake_runtime(Config::default());
     let mut process = start(
         &server,
         exec(&["early", "100000"], PIPES),
@@ -516,7 +516,7 @@ async fn a_command_that_ends_before_stdin_does_is_over() {
 
 #[tokio::test]
 async fn a_slow_reader_gets_all_of_it_after_the_command_has_ended() {
-    let server = toy(Config::default());
+    let server = fake_runtime(Config::default());
     let mut process = start(
         &server,
         exec(&["bytes", "3000000"], PIPES),
@@ -599,7 +599,7 @@ async fn one_more_connection_than_there_may_be_waits_its_turn() {
 
 #[tokio::test(start_paused = true)]
 async fn a_connection_that_sends_no_head_is_closed_in_time() {
-    let server = toy(Config::default());
+    let server = fake_runtime(Config::default());
     let mut io = dial(&server);
     io.write_all(b"POST /exec/x HTTP/1.1\r\n")
         .await
@@ -615,7 +615,7 @@ async fn a_connection_that_sends_no_head_is_closed_in_time() {
 
 #[tokio::test]
 async fn a_head_that_is_too_long_is_refused() {
-    let server = toy(Config::default());
+    let server = fake_runtime(Config::default());
     let mut io = dial(&server);
     let head = format!(
         "POST /exec/x HTTP/1.1\r\na: {}\r\n\r\n",
@@ -632,7 +632,7 @@ async fn a_head_that_is_too_long_is_refused() {
 #[tokio::test(start_paused = true)]
 async fn the_server_leaves_the_end_of_the_connection_to_its_client_for_ten_seconds() {
     for client_closes in [true, false] {
-        let server = toy(Config::default());
+        let server = fake_runtime(Config::default());
         let url = server.exec_url(exec(&["both"], PIPES)).expect("a url");
         let (near, far) = tokio::io::duplex(64 * 1024);
         let ended = tokio::spawn(async move { server.serve_connection(far).await });

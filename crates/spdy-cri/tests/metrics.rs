@@ -7,13 +7,13 @@ use spdy::metrics::{RoleMetrics, Sessions};
 use spdy::{Metrics, Version};
 use spdy_cri::client::{self, Options};
 use spdy_cri::{Config, StreamingServer};
-use support::{FakeRuntime, PIPES, dial, exec, forward_to, pattern, post, runtime, toy};
+use support::{FakeRuntime, PIPES, dial, exec, fake_runtime, forward_to, pattern, post, runtime};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 /// Two collections, the server's and the client's, and who writes to them.
 fn counted() -> (StreamingServer<FakeRuntime>, Options, [Metrics; 2]) {
     let both = [Metrics::new(), Metrics::new()];
-    let server = toy(Config {
+    let server = fake_runtime(Config {
         metrics: Some(both[0].clone()),
         ..Config::default()
     });

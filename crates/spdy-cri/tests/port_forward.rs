@@ -11,7 +11,8 @@ use spdy::{HeaderBlock, RstStatus};
 use spdy_cri::client::{self, Options, PortForward};
 use spdy_cri::{ClientError, Config, PortForwardRequest, StreamingServer};
 use support::{
-    FakeRuntime, dead_port, dial, echo_port, forward_to, pattern, post, runtime, toy, until,
+    FakeRuntime, dead_port, dial, echo_port, fake_runtime, forward_to, pattern, post, runtime,
+    until,
 };
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
@@ -31,7 +32,7 @@ async fn forward(server: &StreamingServer<FakeRuntime>, tunnel: bool) -> PortFor
 async fn three_connections_at_once_get_back_what_they_sent() {
     let port = echo_port().await;
     for tunnel in [false, true] {
-        let server = toy(Config::default());
+        let server = fake_runtime(Config::default());
         let forward = forward(&server, tunnel).await;
         let echo = |seed| {
             let forward = &forward;
@@ -62,7 +63,7 @@ async fn three_connections_at_once_get_back_what_they_sent() {
 #[tokio::test]
 async fn a_dead_port_is_reported_and_others_go_on() {
     let (dead, alive) = (dead_port(), echo_port().await);
-    let server = toy(Config::default());
+    let server = fake_runtime(Config::default());
     let forward = forward(&server, false).await;
     let mut works = forward.connect(alive).await.expect("a connection");
     let mut fails = forward.connect(dead).await.expect("streams");
@@ -81,7 +82,7 @@ async fn a_dead_port_is_reported_and_others_go_on() {
 #[tokio::test]
 async fn ports_that_were_not_asked_for_are_refused() {
     let (asked, other) = (echo_port().await, echo_port().await);
-    let server = toy(Config::default());
+    let server = fake_runtime(Config::default());
     let request = PortForwardRequest {
         ports: vec![asked],
         ..forward_to(&[])
@@ -137,7 +138,7 @@ async fn open(session: &Session, headers: &[(&'static str, &str)]) -> Result<Cha
 #[tokio::test]
 async fn pairs_of_several_connections_may_mix_and_data_may_come_first() {
     let port = echo_port().await.to_string();
-    let server = toy(Config::default());
+    let server = fake_runtime(Config::default());
     let session = raw(&server).await;
     let label = |kind, id| {
         [
@@ -163,7 +164,7 @@ async fn pairs_of_several_connections_may_mix_and_data_may_come_first() {
 #[tokio::test]
 async fn a_client_without_request_ids_is_served_by_the_numbers_of_its_streams() {
     let port = echo_port().await.to_string();
-    let server = toy(Config::default());
+    let server = fake_runtime(Config::default());
     let session = raw(&server).await;
     for _ in 0..2 {
         let error = [("streamtype", "error"), ("port", port.as_str())];
@@ -180,7 +181,7 @@ async fn a_client_without_request_ids_is_served_by_the_numbers_of_its_streams() 
 
 #[tokio::test]
 async fn streams_without_sense_are_cancelled() {
-    let server = toy(Config::default());
+    let server = fake_runtime(Config::default());
     let session = raw(&server).await;
     let long = "x".repeat(65);
     let cases: &[&[(&'static str, &str)]] = &[
@@ -216,7 +217,7 @@ async fn streams_without_sense_are_cancelled() {
 
 #[tokio::test]
 async fn one_more_half_of_a_pair_than_may_wait_is_refused() {
-    let server = toy(Config {
+    let server = fake_runtime(Config {
         max_half_pairs: 2,
         ..Config::default()
     });
@@ -233,7 +234,7 @@ async fn one_more_half_of_a_pair_than_may_wait_is_refused() {
 
 #[tokio::test(start_paused = true)]
 async fn a_half_pair_is_reset_after_30_seconds_with_an_error() {
-    let server = toy(Config::default());
+    let server = fake_runtime(Config::default());
     let session = raw(&server).await;
     let begun = tokio::time::Instant::now();
     let label = [("streamtype", "error"), ("port", "80"), ("requestid", "5")];
@@ -254,7 +255,7 @@ async fn a_half_pair_is_reset_after_30_seconds_with_an_error() {
 async fn forwarded_connections_end_with_their_client() {
     let port = echo_port().await;
     for tunnel in [false, true] {
-        let server = toy(Config::default());
+        let server = fake_runtime(Config::default());
         let running = &server.handler().running;
         let forward = forward(&server, tunnel).await;
         let mut forwarded = forward.connect(port).await.expect("a connection");
@@ -275,7 +276,7 @@ async fn a_tunnel_is_refused_where_it_is_off_or_names_another_protocol() {
         tunnel: false,
         ..Config::default()
     };
-    let server = toy(off);
+    let server = fake_runtime(off);
     let url = server.port_forward_url(forward_to(&[])).expect("a url");
     let get = Request::get(url).body(()).expect("a request");
     let options = Options::default();
@@ -284,7 +285,7 @@ async fn a_tunnel_is_refused_where_it_is_off_or_names_another_protocol() {
         Err(ClientError::Upgrade(UpgradeError::Refused { status, .. })) => assert_eq!(status, 403),
         other => panic!("{other:?}"),
     }
-    let server = toy(Config::default());
+    let server = fake_runtime(Config::default());
     let url = server.port_forward_url(forward_to(&[])).expect("a url");
     let get = Request::get(url).body(()).expect("a request");
     let limits = Limits::default();
@@ -304,7 +305,7 @@ async fn a_tunnel_is_refused_where_it_is_off_or_names_another_protocol() {
 
 #[tokio::test]
 async fn one_more_stream_than_a_session_may_have_is_refused() {
-    let server = toy(Config {
+    let server = fake_runtime(Config {
         max_half_pairs: usize::MAX,
         ..Config::default()
     });

@@ -13,7 +13,7 @@ use spdy::{Direction, Frame, HeaderBlock, Observe, ObservedFrame};
 use spdy_cri::Config;
 use spdy_cri::client::{self, Options};
 use spdy_cri::tunnel::Tunnel;
-use support::{PIPES, dial, exec, post, runtime, toy};
+use support::{PIPES, dial, exec, fake_runtime, post, runtime};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
 
@@ -298,7 +298,7 @@ async fn our_server_answers_client_go_over_websocket_with_the_bytes_of_the_api_s
     // Its own close answers the server's.
     let (messages, close) = messages.split_at(messages.len() - 8);
     for size in [1, messages.len()] {
-        let server = toy(Config::default());
+        let server = fake_runtime(Config::default());
         let url = server.exec_url(exec(&["cat"], PIPES)).expect("a url");
         let (_, path) = url.split_at(url.find("/exec/").expect("a path"));
         let mut io = dial(&server);

@@ -11,7 +11,9 @@ use spdy::client::OpenOptions;
 use spdy::upgrade::{self, Channel, IDLE_TIMEOUT, Limits};
 use spdy_cri::client::{self, Options};
 use spdy_cri::{Config, StreamingServer};
-use support::{FakeRuntime, PIPES, echo_port, exec, forward_to, nothing_runs, post, runtime, toy};
+use support::{
+    FakeRuntime, PIPES, echo_port, exec, fake_runtime, forward_to, nothing_runs, post, runtime,
+};
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
@@ -27,7 +29,7 @@ struct CuttableLink {
     serving: JoinHandle<()>,
 }
 
-fn road(server: &StreamingServer<FakeRuntime>) -> CuttableLink {
+fn cuttable_link(server: &StreamingServer<FakeRuntime>) -> CuttableLink {
     let (near, mut middle) = tokio::io::duplex(64 * 1024);
     let (mut beyond, far) = tokio::io::duplex(64 * 1024);
     let server = server.clone();
@@ -53,9 +55,9 @@ fn in_time(waited: Duration) {
 
 #[tokio::test(start_paused = true)]
 async fn a_lost_server_is_detected() {
-    let server = toy(Config::default());
+    let server = fake_runtime(Config::default());
     let url = server.exec_url(exec(&["wait"], PIPES)).expect("a url");
-    let CuttableLink { near, uncut, .. } = road(&server);
+    let CuttableLink { near, uncut, .. } = cuttable_link(&server);
     let process = client::exec(near, &post(&url), PIPES, Options::default(), runtime())
         .await
         .expect("a process");
@@ -69,7 +71,7 @@ async fn a_lost_server_is_detected() {
 /// A road that holds megabytes, as the buffers of TCP do: stdin has left, and the PING lies behind it.
 #[tokio::test(start_paused = true)]
 async fn unread_stdin_does_not_end_a_paused_command() {
-    let server = toy(Config::default());
+    let server = fake_runtime(Config::default());
     let url = server.exec_url(exec(&["pause", "7200"], PIPES));
     let (near, far) = tokio::io::duplex(8 * 1024 * 1024);
     let serving = server.clone();
@@ -94,7 +96,7 @@ async fn unread_stdin_does_not_end_a_paused_command() {
 #[tokio::test(start_paused = true)]
 async fn a_command_that_writes_for_hours_may_leave_its_stdin_unread() {
     for ping_interval in [Options::default().ping_interval, None] {
-        let server = toy(Config::default());
+        let server = fake_runtime(Config::default());
         let url = server.exec_url(exec(&["clock", "720"], PIPES));
         let (near, far) = tokio::io::duplex(64 * 1024);
         let serving = server.clone();
@@ -124,7 +126,7 @@ async fn a_command_that_writes_for_hours_may_leave_its_stdin_unread() {
 /// The same the other way round: a client that is typed into, before a pager that rests.
 #[tokio::test(start_paused = true)]
 async fn a_sending_client_may_leave_output_unread() {
-    let server = toy(Config::default());
+    let server = fake_runtime(Config::default());
     let url = server.exec_url(exec(&["spill", "12000000"], PIPES));
     let (near, far) = tokio::io::duplex(64 * 1024);
     let serving = server.clone();
@@ -153,9 +155,9 @@ async fn a_sending_client_may_leave_output_unread() {
 
 #[tokio::test(start_paused = true)]
 async fn a_lost_server_with_unread_stdin_times_out() {
-    let server = toy(Config::default());
+    let server = fake_runtime(Config::default());
     let url = server.exec_url(exec(&["wait"], PIPES)).expect("a url");
-    let CuttableLink { near, uncut, .. } = road(&server);
+    let CuttableLink { near, uncut, .. } = cuttable_link(&server);
     let mut process = client::exec(near, &post(&url), PIPES, Options::default(), runtime())
         .await
         .expect("a process");
@@ -177,10 +179,10 @@ async fn a_lost_server_with_unread_stdin_times_out() {
 #[tokio::test(start_paused = true)]
 async fn a_forwarded_port_does_not_wait_for_a_server_that_vanished_behind_a_tunnel() {
     let port = echo_port().await;
-    let server = toy(Config::default());
+    let server = fake_runtime(Config::default());
     let url = server.port_forward_url(forward_to(&[])).expect("a url");
     let get = Request::get(url).body(()).expect("a request");
-    let CuttableLink { near, uncut, .. } = road(&server);
+    let CuttableLink { near, uncut, .. } = cuttable_link(&server);
     let forward = client::port_forward_in_websocket(near, &get, Options::default(), runtime())
         .await
         .expect("a session");
@@ -196,13 +198,13 @@ async fn a_forwarded_port_does_not_wait_for_a_server_that_vanished_behind_a_tunn
 /// Without PINGs of the client, as `crictl` is: the shell whose client lost its network was kept for ever.
 #[tokio::test(start_paused = true)]
 async fn a_lost_client_ends_its_command_after_four_hours() {
-    let server = toy(Config::default());
+    let server = fake_runtime(Config::default());
     let url = server.exec_url(exec(&["wait"], PIPES)).expect("a url");
     let CuttableLink {
         near,
         uncut,
         serving,
-    } = road(&server);
+    } = cuttable_link(&server);
     let offers = ["v4.channel.k8s.io"];
     let upgraded = upgrade::connect(near, &post(&url), &offers, Limits::default(), &runtime())
         .await
@@ -229,9 +231,9 @@ async fn a_lost_client_ends_its_command_after_four_hours() {
 
 #[tokio::test(start_paused = true)]
 async fn a_quiet_command_goes_on_for_as_long_as_its_client_pings() {
-    let server = toy(Config::default());
+    let server = fake_runtime(Config::default());
     let url = server.exec_url(exec(&["wait"], PIPES)).expect("a url");
-    let CuttableLink { near, uncut, .. } = road(&server);
+    let CuttableLink { near, uncut, .. } = cuttable_link(&server);
     let options = Options {
         ping_interval: Some(600 * SECOND),
         ..Options::default()

@@ -74,7 +74,7 @@ fn rate(c: &mut Criterion) {
         b.iter(|| {
             network = network.wrapping_add(0x9e37_79b9); // another one each time, so that one is forgotten
             now += Duration::from_micros(10);
-            limiter.judge(now, std::net::Ipv4Addr::from(network).into())
+            limiter.check(now, std::net::Ipv4Addr::from(network).into())
         });
     });
     group.finish();

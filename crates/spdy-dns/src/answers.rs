@@ -70,22 +70,22 @@ pub fn answer(zones: &Zones, request: &[u8], transport: Transport) -> Option<Ans
     };
     let mut message = asked.response();
     let limit = asked.limit(transport);
-    if let Err(code) = asked.is_for_us() {
+    if let Err(code) = asked.check_supported() {
         message.metadata.response_code = code;
     } else {
         fill(&mut message, zones, &asked.query);
     }
-    Some(within(message, limit))
+    Some(fit(message, limit))
 }
 
 /// The answer that only says that it must be asked for over TCP, for whom [`rate_limit`](crate::rate_limit) slows down.
 #[must_use]
-pub fn ask_over_tcp(request: &[u8]) -> Option<Answer> {
+pub fn answer_truncated(request: &[u8]) -> Option<Answer> {
     match read(request)? {
         Ok(asked) => {
             let mut message = asked.response();
             message.metadata.truncation = true;
-            Some(within(message, asked.limit(Transport::Udp)))
+            Some(fit(message, asked.limit(Transport::Udp)))
         }
         Err(fault) => Some(fault.answer()),
     }
@@ -148,7 +148,7 @@ impl QueryError {
         let mut message = Message::response(self.head.id, self.head.op_code);
         message.metadata = Metadata::response_from_request(&self.head);
         message.metadata.response_code = self.code;
-        within(message, DEFAULT_UDP)
+        fit(message, DEFAULT_UDP)
     }
 }
 
@@ -177,7 +177,7 @@ impl ParsedQuery {
         }
     }
 
-    fn is_for_us(&self) -> Result<(), ResponseCode> {
+    fn check_supported(&self) -> Result<(), ResponseCode> {
         if self.edns.as_ref().is_some_and(|edns| edns.version() > 0) {
             return Err(ResponseCode::BADVERS);
         }
@@ -268,7 +268,7 @@ fn add_servers(message: &mut Message, zones: &Zones, kind: RecordType) {
 }
 
 /// Writes `message` in at most `limit` bytes: without what was only helpful, and then without records at all.
-fn within(mut message: Message, limit: u16) -> Answer {
+fn fit(mut message: Message, limit: u16) -> Answer {
     let mut bytes = write(&message);
     // What does not fit 64 KiB the codec cuts itself, in the midst, and says so in the head.
     let fits = |bytes: &[u8]| bytes.len() <= usize::from(limit) && bytes[2] & TRUNCATED == 0;

@@ -16,7 +16,7 @@ pub(crate) struct Datagrams {
     room: Vec<u8>,
     /// What was brought and not yet taken: from where on, and of what.
     taken: usize,
-    brought: RecvMeta,
+    meta: RecvMeta,
 }
 
 /// Who sent a datagram, and which of our addresses he sent it to.
@@ -33,13 +33,13 @@ impl Datagrams {
             socket,
             room: vec![0; room],
             taken: 0,
-            brought: RecvMeta::default(),
+            meta: RecvMeta::default(),
         }
     }
 
     /// The next datagram.
     pub(crate) async fn receive(&mut self) -> io::Result<(&[u8], DatagramPeer)> {
-        while self.taken >= self.brought.len {
+        while self.taken >= self.meta.len {
             let (socket, room) = (&self.socket, &mut self.room);
             let mut brought = [RecvMeta::default()];
             let receiving = poll_fn(|cx| {
@@ -48,18 +48,18 @@ impl Datagrams {
             });
             let calls = receiving.await?;
             let [brought] = brought;
-            (self.taken, self.brought) = (0, brought);
+            (self.taken, self.meta) = (0, brought);
             if calls == 0 || brought.len == 0 {
                 self.taken = brought.len.max(1); // an empty one is nothing
             }
         }
         let from = self.taken;
-        let stride = self.brought.stride.max(1);
-        let end = (from + stride).min(self.brought.len);
+        let stride = self.meta.stride.max(1);
+        let end = (from + stride).min(self.meta.len);
         self.taken = end;
         let sender = DatagramPeer {
-            address: self.brought.addr,
-            to: self.brought.dst_ip,
+            address: self.meta.addr,
+            to: self.meta.dst_ip,
         };
         Ok((&self.room[from..end], sender))
     }

@@ -70,7 +70,7 @@ pub struct DeniedAddress {
     /// The address as it was found.
     pub address: IpAddr,
     /// The IPv4 address in it, if it is that one that is denied.
-    pub inside: Option<Ipv4Addr>,
+    pub embedded_ipv4: Option<Ipv4Addr>,
     /// What denies it.
     pub by: Denial,
 }
@@ -98,7 +98,7 @@ impl DeniedAddress {
 impl std::fmt::Display for DeniedAddress {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "address {} is denied", self.address)?;
-        if let Some(inside) = self.inside {
+        if let Some(inside) = self.embedded_ipv4 {
             write!(f, " for {inside} in it")?;
         }
         match self.by {
@@ -184,18 +184,18 @@ impl AddressRules {
         let canonical = address.to_canonical();
         let denied = |inside, by| DeniedAddress {
             address,
-            inside,
+            embedded_ipv4: inside,
             by,
         };
         let inside = match canonical {
-            IpAddr::V6(wrapping) => self.inside(wrapping),
+            IpAddr::V6(wrapping) => self.embedded(wrapping),
             IpAddr::V4(_) => None,
         };
         if let Some((inner, _)) = inside {
-            self.judge(IpAddr::V4(inner))
+            self.classify(IpAddr::V4(inner))
                 .map_err(|by| denied(Some(inner), by))?;
         }
-        match self.judge(canonical) {
+        match self.classify(canonical) {
             // What it wraps was judged, and NAT64 leads nowhere else.
             Err(Denial::Range(_)) if inside.is_some_and(|(_, nat64)| nat64) => Ok(()),
             judged => judged.map_err(|by| {
@@ -215,7 +215,7 @@ impl AddressRules {
     ///
     /// It is ourselves, or its port or its address is not one that origins may have.
     pub fn check_target(&self, to: SocketAddr) -> Result<(), OriginDenial> {
-        if self.own.are_at(to) {
+        if self.own.contains(to) {
             return Err(OriginDenial::Own(to));
         }
         if !self.ports.contains(&to.port()) {
@@ -224,7 +224,7 @@ impl AddressRules {
         Ok(self.check(to.ip())?)
     }
 
-    fn judge(&self, address: IpAddr) -> Result<(), Denial> {
+    fn classify(&self, address: IpAddr) -> Result<(), Denial> {
         let holds = |nets: &[IpNet]| nets.iter().find(|net| net.contains(&address)).copied();
         if let Some(listed) = holds(&self.deny) {
             return Err(Denial::Listed(listed));
@@ -236,7 +236,7 @@ impl AddressRules {
     }
 
     /// The IPv4 address that packets to `address` may end at, and whether they get there by NAT64.
-    fn inside(&self, address: Ipv6Addr) -> Option<(Ipv4Addr, bool)> {
+    fn embedded(&self, address: Ipv6Addr) -> Option<(Ipv4Addr, bool)> {
         let nat64 = self.nat64.iter().chain([&WELL_KNOWN_NAT64]);
         for prefix in nat64.filter(|prefix| prefix.contains(&address)) {
             if let Some(inner) = embedded(address, prefix.prefix_len()) {

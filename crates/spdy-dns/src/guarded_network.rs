@@ -87,7 +87,7 @@ impl GuardedNetwork {
 
     /// The same, whose refusals are counted with those of `refusals`: of who came before it.
     #[must_use]
-    pub fn counting(mut self, refusals: RefusalCounts) -> Self {
+    pub fn with_counts(mut self, refusals: RefusalCounts) -> Self {
         self.refusals = refusals;
         self
     }

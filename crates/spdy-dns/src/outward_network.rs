@@ -34,7 +34,7 @@ impl Network for LoopGuard {
     }
 
     fn connect(&self, to: SocketAddr) -> BoxFuture<io::Result<BoxIo>> {
-        if self.own.are_at(to) {
+        if self.own.contains(to) {
             let denied = OriginDenial::Own(to);
             tracing::warn!(
                 whom = %to,

@@ -6,7 +6,7 @@ use std::net::{IpAddr, SocketAddr};
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct OwnListeners {
     listeners: Vec<SocketAddr>,
-    machine: Vec<IpAddr>,
+    addresses: Vec<IpAddr>,
 }
 
 impl OwnListeners {
@@ -14,16 +14,19 @@ impl OwnListeners {
     /// addresses of its interfaces: `0.0.0.0` at those of IPv4, `::` at all.
     #[must_use]
     pub fn new(listeners: Vec<SocketAddr>, machine: Vec<IpAddr>) -> Self {
-        Self { listeners, machine }
+        Self {
+            listeners,
+            addresses: machine,
+        }
     }
 
     /// Whether who connects to `to` reaches one of them.
     #[must_use]
-    pub fn are_at(&self, to: SocketAddr) -> bool {
+    pub fn contains(&self, to: SocketAddr) -> bool {
         let address = to.ip().to_canonical();
         // `0.0.0.0` itself is connected to as loopback.
         let is_here = || {
-            let mut machine = self.machine.iter().map(IpAddr::to_canonical);
+            let mut machine = self.addresses.iter().map(IpAddr::to_canonical);
             address.is_loopback() || address.is_unspecified() || machine.any(|one| one == address)
         };
         self.listeners.iter().any(|listener| {
@@ -71,7 +74,7 @@ mod tests {
             ("127.0.0.1:80", false),
             ("198.51.100.9:80", false),
         ] {
-            assert_eq!(own.are_at(to.parse().unwrap()), is_ours, "{to}");
+            assert_eq!(own.contains(to.parse().unwrap()), is_ours, "{to}");
         }
     }
 }

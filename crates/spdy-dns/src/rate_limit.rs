@@ -75,12 +75,12 @@ struct TokenBucket {
     /// Thousandths of an answer; below zero in a flood.
     balance: i64,
     filled: Instant,
-    not_given: u32,
+    suppressed: u32,
     question: u64,
 }
 
 /// Thousandths in one answer.
-const ONE: i64 = 1000;
+const TOKEN: i64 = 1000;
 
 impl RateLimiter {
     /// An empty table.
@@ -95,14 +95,14 @@ impl RateLimiter {
     }
 
     /// What becomes of a question from `address` at `now`.
-    pub fn judge(&mut self, now: Instant, address: IpAddr) -> Verdict {
+    pub fn check(&mut self, now: Instant, address: IpAddr) -> Verdict {
         let limits = self.limits;
         if limits.per_second == 0 {
             return Verdict::Answer;
         }
         let network = self.network(address);
         let rate = i64::from(limits.per_second); // thousandths in a millisecond
-        let full = rate * ONE;
+        let full = rate * TOKEN;
         let millis = |time: Duration| i64::try_from(time.as_millis()).unwrap_or(i64::MAX);
         let floor = millis(limits.window).saturating_mul(-rate);
 
@@ -111,7 +111,7 @@ impl RateLimiter {
         let fresh = || TokenBucket {
             balance: full,
             filled: now,
-            not_given: 0,
+            suppressed: 0,
             question,
         };
         if !self.networks.contains_key(&network) && self.networks.len() >= limits.networks.max(1) {
@@ -128,13 +128,13 @@ impl RateLimiter {
             purse.balance = purse.balance.saturating_add(earned).min(full);
             purse.filled += Duration::from_millis(waited.unsigned_abs());
         }
-        purse.balance = purse.balance.saturating_sub(ONE).max(floor);
+        purse.balance = purse.balance.saturating_sub(TOKEN).max(floor);
         if purse.balance >= 0 {
-            purse.not_given = 0;
+            purse.suppressed = 0;
             return Verdict::Answer;
         }
-        purse.not_given = purse.not_given.wrapping_add(1);
-        let slips = limits.slip > 0 && purse.not_given.is_multiple_of(limits.slip);
+        purse.suppressed = purse.suppressed.wrapping_add(1);
+        let slips = limits.slip > 0 && purse.suppressed.is_multiple_of(limits.slip);
         if slips { Verdict::Slip } else { Verdict::Drop }
     }
 
@@ -192,16 +192,16 @@ mod tests {
     fn a_network_gets_a_second_s_worth_at_once_and_then_so_many_a_second() {
         let mut table = limiter(10, 0);
         for question in 0..10 {
-            let verdict = table.judge(at(0), v4([2, question]));
+            let verdict = table.check(at(0), v4([2, question]));
             assert_eq!(verdict, Verdict::Answer, "{question}");
         }
-        assert_eq!(table.judge(at(0), v4([2, 200])), Verdict::Drop);
-        assert_eq!(table.judge(at(0), v4([3, 0])), Verdict::Answer); // another /24
+        assert_eq!(table.check(at(0), v4([2, 200])), Verdict::Drop);
+        assert_eq!(table.check(at(0), v4([3, 0])), Verdict::Answer); // another /24
         // One was not given and cost one all the same.
-        assert_eq!(table.judge(at(100), v4([2, 0])), Verdict::Drop);
-        assert_eq!(table.judge(at(400), v4([2, 0])), Verdict::Answer);
+        assert_eq!(table.check(at(100), v4([2, 0])), Verdict::Drop);
+        assert_eq!(table.check(at(400), v4([2, 0])), Verdict::Answer);
         // Long after, there is no more than a second's worth.
-        let given = (0..20).filter(|_| table.judge(at(99_000), v4([2, 0])) == Verdict::Answer);
+        let given = (0..20).filter(|_| table.check(at(99_000), v4([2, 0])) == Verdict::Answer);
         assert_eq!(given.count(), 10);
     }
 
@@ -209,17 +209,17 @@ mod tests {
     fn a_flood_is_silenced_for_the_window_after_it_and_no_longer() {
         let mut table = limiter(10, 0);
         for _ in 0..100_000 {
-            table.judge(at(0), v4([2, 1]));
+            table.check(at(0), v4([2, 1]));
         }
-        assert_eq!(table.judge(at(1_999), v4([2, 1])), Verdict::Drop);
-        assert_eq!(table.judge(at(2_300), v4([2, 1])), Verdict::Answer);
+        assert_eq!(table.check(at(1_999), v4([2, 1])), Verdict::Drop);
+        assert_eq!(table.check(at(2_300), v4([2, 1])), Verdict::Answer);
     }
 
     #[test]
     fn every_nth_suppressed_answer_is_truncated() {
         let mut table = limiter(1, 3);
-        assert_eq!(table.judge(at(0), v4([2, 1])), Verdict::Answer);
-        let verdicts: Vec<Verdict> = (0..6).map(|_| table.judge(at(0), v4([2, 1]))).collect();
+        assert_eq!(table.check(at(0), v4([2, 1])), Verdict::Answer);
+        let verdicts: Vec<Verdict> = (0..6).map(|_| table.check(at(0), v4([2, 1]))).collect();
         use Verdict::{Drop, Slip};
         assert_eq!(verdicts, [Drop, Drop, Slip, Drop, Drop, Slip]);
     }
@@ -228,24 +228,24 @@ mod tests {
     fn a_56_of_ipv6_is_one_network_and_a_mapped_address_is_its_ipv4() {
         let mut table = limiter(1, 0);
         let ip = |text: &str| text.parse::<IpAddr>().unwrap();
-        assert_eq!(table.judge(at(0), ip("2a00:1:2:300::1")), Verdict::Answer);
-        assert_eq!(table.judge(at(0), ip("2a00:1:2:3ff::1")), Verdict::Drop);
-        assert_eq!(table.judge(at(0), ip("2a00:1:2:400::1")), Verdict::Answer);
-        assert_eq!(table.judge(at(0), ip("::ffff:192.0.2.1")), Verdict::Answer);
-        assert_eq!(table.judge(at(0), v4([2, 9])), Verdict::Drop);
+        assert_eq!(table.check(at(0), ip("2a00:1:2:300::1")), Verdict::Answer);
+        assert_eq!(table.check(at(0), ip("2a00:1:2:3ff::1")), Verdict::Drop);
+        assert_eq!(table.check(at(0), ip("2a00:1:2:400::1")), Verdict::Answer);
+        assert_eq!(table.check(at(0), ip("::ffff:192.0.2.1")), Verdict::Answer);
+        assert_eq!(table.check(at(0), v4([2, 9])), Verdict::Drop);
     }
 
     #[test]
     fn the_table_is_bounded_and_evicts_the_quietest_network() {
         let mut table = limiter(1, 0);
         for network in [1, 2, 3, 1] {
-            table.judge(at(0), v4([network, 1]));
+            table.check(at(0), v4([network, 1]));
         }
-        table.judge(at(0), v4([4, 1])); // one more than there is room for: 2 was quiet longest
+        table.check(at(0), v4([4, 1])); // one more than there is room for: 2 was quiet longest
         assert_eq!(table.networks(), 3);
-        assert_eq!(table.judge(at(0), v4([1, 1])), Verdict::Drop);
-        assert_eq!(table.judge(at(0), v4([3, 1])), Verdict::Drop);
-        assert_eq!(table.judge(at(0), v4([2, 1])), Verdict::Answer);
+        assert_eq!(table.check(at(0), v4([1, 1])), Verdict::Drop);
+        assert_eq!(table.check(at(0), v4([3, 1])), Verdict::Drop);
+        assert_eq!(table.check(at(0), v4([2, 1])), Verdict::Answer);
         assert_eq!(table.networks(), 3);
     }
 

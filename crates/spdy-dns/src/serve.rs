@@ -35,7 +35,7 @@ use crate::zones::SharedZones;
 const LINGER: Duration = Duration::from_secs(2);
 const LINGER_BYTES: usize = 256 * 1024;
 /// Rest after a receive that failed.
-const REST_AFTER_FAILURE: Duration = Duration::from_millis(50);
+const RECEIVE_RETRY_DELAY: Duration = Duration::from_millis(50);
 
 /// What clients may have.
 #[derive(Clone, Copy, Debug)]
@@ -58,7 +58,7 @@ impl Default for ServeLimits {
             rate: RateLimits::default(),
             admission: AdmissionLimits {
                 connections: 1000,
-                idle_gives_way: false, // they are idle for ten seconds at most
+                evict_idle: false, // they are idle for ten seconds at most
                 per_address: 16,
                 rate: 50,
                 ..AdmissionLimits::default()
@@ -195,7 +195,7 @@ impl DnsServer {
         limits: ServeLimits,
         runtime: SharedRuntime,
     ) -> io::Result<Self> {
-        Self::bind_or_take(addresses, &mut Sockets::default(), zones, limits, runtime)
+        Self::bind_or_inherit(addresses, &mut Sockets::default(), zones, limits, runtime)
     }
 
     /// The same of `sockets`, where they have such.
@@ -203,14 +203,14 @@ impl DnsServer {
     /// # Errors
     ///
     /// As [`bind`](Self::bind).
-    pub fn bind_or_take(
+    pub fn bind_or_inherit(
         addresses: &[SocketAddr],
         sockets: &mut Sockets,
         zones: SharedZones,
         limits: ServeLimits,
         runtime: SharedRuntime,
     ) -> io::Result<Self> {
-        let pairs = addresses.iter().map(|&address| pair(address, sockets));
+        let pairs = addresses.iter().map(|&address| bind_pair(address, sockets));
         let pairs = pairs.collect::<io::Result<_>>()?;
         Ok(Self::over(pairs, zones, limits, runtime))
     }
@@ -245,7 +245,7 @@ impl DnsServer {
 
     /// Who meets a limit of its TCP connections is counted in `hits`.
     #[must_use]
-    pub fn counting(mut self, hits: &LimitHits) -> Self {
+    pub fn with_limit_hits(mut self, hits: &LimitHits) -> Self {
         self.service.hits = hits.clone();
         self
     }
@@ -299,11 +299,11 @@ impl DnsServer {
     }
 }
 
-fn pair(
+fn bind_pair(
     address: SocketAddr,
     sockets: &mut Sockets,
 ) -> io::Result<(DatagramSocket, Option<Listener>)> {
-    let (listener, socket) = sockets.both(address)?;
+    let (listener, socket) = sockets.tcp_and_udp(address)?;
     let socket = SystemNetwork::datagrams_from_std(socket)?;
     Ok((socket, Some(listener)))
 }
@@ -334,7 +334,7 @@ impl Service {
                 Ok(received) => received,
                 Err(error) => {
                     tracing::debug!(%error, "a datagram could not be received");
-                    let rest = self.runtime.now() + REST_AFTER_FAILURE;
+                    let rest = self.runtime.now() + RECEIVE_RETRY_DELAY;
                     self.runtime.sleep_until(rest).await;
                     continue;
                 }
@@ -354,7 +354,7 @@ impl Service {
     ) -> Option<Vec<u8>> {
         let verdict = {
             let mut limiter = limiter.lock();
-            limiter.judge(self.runtime.now(), from.address.ip())
+            limiter.check(self.runtime.now(), from.address.ip())
         };
         let answer = match verdict {
             Verdict::Answer => {
@@ -364,7 +364,7 @@ impl Service {
             }
             Verdict::Slip => {
                 count(&self.counters.slipped);
-                answers::ask_over_tcp(request)
+                answers::answer_truncated(request)
             }
             Verdict::Drop => {
                 count(&self.counters.dropped);
@@ -390,7 +390,11 @@ impl Service {
                 return Conduct::Abusive;
             }
             let mut request = vec![0; len];
-            if self.in_time(io.read_exact(&mut request)).await.is_err() {
+            if self
+                .with_timeout(io.read_exact(&mut request))
+                .await
+                .is_err()
+            {
                 break false;
             }
             let answer = answers::answer(&self.zones.now(), &request, Transport::Tcp);
@@ -402,11 +406,11 @@ impl Service {
                 unreachable!("an answer of {} bytes was limited to 65535", bytes.len())
             };
             let framed = [&len.to_be_bytes()[..], &bytes].concat();
-            if self.in_time(io.write_all(&framed)).await.is_err() {
+            if self.with_timeout(io.write_all(&framed)).await.is_err() {
                 break false;
             }
         };
-        let is_shut = self.in_time(io.shutdown()).await.is_ok();
+        let is_shut = self.with_timeout(io.shutdown()).await.is_ok();
         if is_cut_off && is_shut {
             self.linger(io, &stop).await;
         }
@@ -434,7 +438,7 @@ impl Service {
     async fn next_len(&self, io: &mut BoxIo, stop: &Latch) -> Option<usize> {
         let mut len = [0; 2];
         {
-            let reading = std::pin::pin!(self.in_time(io.read_exact(&mut len)));
+            let reading = std::pin::pin!(self.with_timeout(io.read_exact(&mut len)));
             match select(stop.wait(), reading).await {
                 Either::Left(_) | Either::Right((Err(_), _)) => return None,
                 Either::Right((Ok(_), _)) => {}
@@ -443,7 +447,7 @@ impl Service {
         Some(usize::from(u16::from_be_bytes(len)))
     }
 
-    async fn in_time<T>(&self, doing: impl Future<Output = io::Result<T>>) -> io::Result<T> {
+    async fn with_timeout<T>(&self, doing: impl Future<Output = io::Result<T>>) -> io::Result<T> {
         let deadline = self.runtime.now() + self.limits.idle_timeout;
         let doing = std::pin::pin!(doing);
         match select(doing, self.runtime.sleep_until(deadline)).await {

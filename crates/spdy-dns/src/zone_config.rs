@@ -102,7 +102,7 @@ pub enum ZoneError {
     },
     /// Two zones with one apex.
     #[error("zone {0} is there twice")]
-    Twice(String),
+    DuplicateZone(String),
     /// Nobody serves it.
     #[error("zone {0} has no name server")]
     NoNameServer(String),
@@ -136,7 +136,7 @@ pub enum ZoneError {
     },
     /// One name, two entries.
     #[error("zone {zone}: {name} is there twice")]
-    NameTwice {
+    DuplicateName {
         /// The apex.
         zone: String,
         /// The name.
@@ -147,7 +147,7 @@ pub enum ZoneError {
     ApexAlias(String),
     /// CNAME and something else.
     #[error("zone {zone}: {name} is an alias, so it can have nothing else")]
-    AliasAndMore {
+    AliasWithRecords {
         /// The apex.
         zone: String,
         /// The name.

@@ -95,7 +95,7 @@ impl Zones {
             let apex = whole(&config.apex, &config.apex)?;
             let zone = compile(config, &apex)?;
             if zones.insert(apex, zone).is_some() {
-                return Err(ZoneError::Twice(config.apex.clone()));
+                return Err(ZoneError::DuplicateZone(config.apex.clone()));
             }
         }
         // A name under another zone's apex would never be found in its own.
@@ -104,8 +104,8 @@ impl Zones {
                 let nearest = apex_of(&zones, name);
                 if nearest != Some(apex) && !node.records.is_empty() {
                     return Err(ZoneError::Outside {
-                        zone: shown(apex),
-                        name: shown(name),
+                        zone: display_name(apex),
+                        name: display_name(name),
                     });
                 }
             }
@@ -283,7 +283,7 @@ fn apex_of<'a>(zones: &'a BTreeMap<Name, Zone>, name: &Name) -> Option<&'a Name>
 }
 
 /// Without the dot at the end, as people write it.
-fn shown(name: &Name) -> String {
+fn display_name(name: &Name) -> String {
     let text = name.to_ascii();
     text.strip_suffix('.').unwrap_or(&text).to_owned()
 }
@@ -301,7 +301,7 @@ fn whole(zone: &str, name: &str) -> Result<Name, ZoneError> {
 }
 
 /// A name that is written relative to `apex`, or whole with a dot at the end.
-fn relative(zone: &str, apex: &Name, name: &str) -> Result<Name, ZoneError> {
+fn parse_relative(zone: &str, apex: &Name, name: &str) -> Result<Name, ZoneError> {
     if name == "@" {
         return Ok(apex.clone());
     }
@@ -318,7 +318,7 @@ fn relative(zone: &str, apex: &Name, name: &str) -> Result<Name, ZoneError> {
 
 /// `admin@site.test` as SOA writes it: the first dot stands for the @ (RFC 1035 §8).
 fn mailbox(zone: &str, apex: &Name, contact: Option<&str>) -> Result<Name, ZoneError> {
-    let hostmaster = || relative(zone, apex, "hostmaster");
+    let hostmaster = || parse_relative(zone, apex, "hostmaster");
     let Some(contact) = contact else {
         return hostmaster();
     };
@@ -387,8 +387,8 @@ fn compile(config: &ZoneConfig, apex: &Name) -> Result<Zone, ZoneError> {
 
     let mut seen = std::collections::BTreeSet::new();
     for entry in &config.names {
-        let owner = relative(&config.apex, apex, &entry.name)?;
-        let (zone_of, name) = (zone_name(), shown(&owner));
+        let owner = parse_relative(&config.apex, apex, &entry.name)?;
+        let (zone_of, name) = (zone_name(), display_name(&owner));
         if !apex.zone_of(&owner) {
             return Err(ZoneError::Outside {
                 zone: zone_of,
@@ -402,7 +402,7 @@ fn compile(config: &ZoneConfig, apex: &Name) -> Result<Zone, ZoneError> {
             });
         }
         if !seen.insert(owner.clone()) {
-            return Err(ZoneError::NameTwice {
+            return Err(ZoneError::DuplicateName {
                 zone: zone_of,
                 name,
             });
@@ -411,7 +411,7 @@ fn compile(config: &ZoneConfig, apex: &Name) -> Result<Zone, ZoneError> {
             add(&mut zone, apex, record);
         }
         // It exists even if it has nothing.
-        exist(&mut zone, apex, &owner);
+        ensure_exists(&mut zone, apex, &owner);
     }
     for server in servers.iter().filter(|server| apex.zone_of(server)) {
         let node = zone.find(server);
@@ -419,7 +419,7 @@ fn compile(config: &ZoneConfig, apex: &Name) -> Result<Zone, ZoneError> {
         if !has(RecordType::A) && !has(RecordType::AAAA) {
             return Err(ZoneError::NameServer {
                 zone: zone_name(),
-                name: shown(server),
+                name: display_name(server),
             });
         }
     }
@@ -431,14 +431,14 @@ fn check_aliases(config: &ZoneConfig, zones: &BTreeMap<Name, Zone>) -> Result<()
     let apex = whole(&config.apex, &config.apex)?;
     for entry in &config.names {
         let Some(alias) = &entry.alias else { continue };
-        let target = relative(&config.apex, &apex, alias)?;
+        let target = parse_relative(&config.apex, &apex, alias)?;
         let seems_whole = alias.contains('.') && !alias.ends_with('.');
         let zone = apex_of(zones, &target).and_then(|apex| zones.get(apex));
         if seems_whole && zone.is_none_or(|zone| zone.find(&target).is_none()) {
             return Err(ZoneError::AliasOfNothing {
                 zone: config.apex.clone(),
                 name: entry.name.clone(),
-                target: shown(&target),
+                target: display_name(&target),
             });
         }
     }
@@ -458,12 +458,12 @@ fn records(
             return Err(ZoneError::ApexAlias(config.apex.clone()));
         }
         if !entry.addresses.is_empty() || entry.https.is_some() || !entry.texts.is_empty() {
-            return Err(ZoneError::AliasAndMore {
+            return Err(ZoneError::AliasWithRecords {
                 zone: config.apex.clone(),
-                name: shown(owner),
+                name: display_name(owner),
             });
         }
-        let target = relative(&config.apex, apex, alias)?;
+        let target = parse_relative(&config.apex, apex, alias)?;
         return Ok(vec![record(RData::CNAME(CNAME(target)))]);
     }
     let mut records: Vec<Record> = entry
@@ -536,13 +536,13 @@ fn text_record(owner: &Name, ttl: u32, text: &str) -> Record {
 }
 
 fn add(zone: &mut Zone, apex: &Name, record: Record) {
-    exist(zone, apex, &record.name);
+    ensure_exists(zone, apex, &record.name);
     let node = zone.nodes.entry(record.name.clone()).or_default();
     node.records.push(record);
 }
 
 /// Makes `owner` and what lies between it and the apex exist.
-fn exist(zone: &mut Zone, apex: &Name, owner: &Name) {
+fn ensure_exists(zone: &mut Zone, apex: &Name, owner: &Name) {
     let mut name = owner.clone();
     while !zone.nodes.contains_key(&name) {
         zone.nodes.insert(name.clone(), Node::default());

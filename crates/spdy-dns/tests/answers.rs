@@ -7,7 +7,7 @@ use hickory_proto::rr::rdata::A;
 use hickory_proto::rr::{DNSClass, Name, RData, Record, RecordType};
 use proptest::prelude::*;
 use spdy_dns::answers::{
-    DEFAULT_UDP, MAX_ALIASES, MAX_REQUEST, MAX_UDP, Transport, answer, ask_over_tcp,
+    DEFAULT_UDP, MAX_ALIASES, MAX_REQUEST, MAX_UDP, Transport, answer, answer_truncated,
 };
 use spdy_dns::zone_config::{MAX_TEXT, ZoneConfig, ZoneError};
 use spdy_dns::zones::{MAX_TEXTS, SharedZones, TextError, Zones};
@@ -345,7 +345,7 @@ fn invalid_questions_get_a_short_error() {
         ("an answer", with(&|bytes| bytes[2] |= 0x80)),
     ] {
         assert_eq!(answer(&zones(), &silent, Transport::Udp), None, "{what}");
-        assert_eq!(ask_over_tcp(&silent), None, "{what}");
+        assert_eq!(answer_truncated(&silent), None, "{what}");
     }
 }
 
@@ -367,7 +367,7 @@ fn two_records_may_stand_beside_a_question_and_no_more() {
 fn a_truncated_answer_is_no_longer_than_the_question() {
     for payload in [None, Some(1232)] {
         let request = question("www.site.test", RecordType::A, payload);
-        let answer = ask_over_tcp(&request).unwrap();
+        let answer = answer_truncated(&request).unwrap();
         assert!(answer.truncated);
         assert!(answer.bytes.len() <= request.len());
         assert!(Message::from_vec(&answer.bytes).unwrap().answers.is_empty());
@@ -585,7 +585,7 @@ fn a_configuration_that_is_no_zone_is_refused_with_the_reason() {
     }
     assert_eq!(
         Zones::new(&[site(), site()]).unwrap_err(),
-        ZoneError::Twice("site.test".into())
+        ZoneError::DuplicateZone("site.test".into())
     );
     let child = ZoneConfig {
         apex: "under.site.test".into(),
@@ -668,7 +668,7 @@ proptest! {
             }
             prop_assert_eq!(message.metadata.op_code, OpCode::from_u8((request[2] >> 3) & 0xf));
         }
-        if let Some(slipped) = ask_over_tcp(&request) {
+        if let Some(slipped) = answer_truncated(&request) {
             prop_assert!(slipped.bytes.len() <= request.len());
         }
     }

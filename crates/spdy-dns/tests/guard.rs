@@ -162,7 +162,7 @@ proptest! {
             let inner = Ipv4Addr::from(inner);
             let denied = rules.check(wrapped);
             prop_assert!(denied.is_err(), "{} in {}", inner, wrapped);
-            prop_assert_eq!(denied.unwrap_err().inside, Some(inner), "{}", wrapped);
+            prop_assert_eq!(denied.unwrap_err().embedded_ipv4, Some(inner), "{}", wrapped);
         }
     }
 
@@ -226,7 +226,11 @@ fn a_nat64_prefix_of_ones_own_is_looked_through_at_every_length() {
         };
         let denied = rules.check(ip(address)).expect_err(address);
         assert_eq!(denied.reason(), "documentation", "{denied}");
-        assert_eq!(denied.inside, Some([192, 0, 2, 33].into()), "{denied}");
+        assert_eq!(
+            denied.embedded_ipv4,
+            Some([192, 0, 2, 33].into()),
+            "{denied}"
+        );
         assert!(AddressRules::default().check(ip(address)).is_ok());
     }
 }

@@ -376,13 +376,13 @@ async fn the_case_of_a_name_is_random_and_must_be_repeated() {
     })
     .await;
     let unwanted = MismatchedReplies::default();
-    let resolver = resolver(of(&[server])).counting(unwanted.clone());
+    let resolver = resolver(of(&[server])).with_counts(unwanted.clone());
     let host = "abcdefghijklmnopqrstuvwxyz.origin.test";
     let found = look_up(&resolver, host).await;
     assert_eq!(found.unwrap(), ["192.0.2.7"], "as TCP has it");
     assert_eq!(over_tcp.load(Ordering::SeqCst), 2, "A and AAAA");
     assert_eq!(
-        (unwanted.of(Mismatch::Case), unwanted.gave_up_udp()),
+        (unwanted.of(Mismatch::Case), unwanted.switched_to_tcp()),
         (2, 0)
     );
     let names = names.lock().unwrap();
@@ -395,7 +395,7 @@ async fn the_case_of_a_name_is_random_and_must_be_repeated() {
 
 #[tokio::test]
 async fn forged_replies_past_the_limit_send_the_look_up_to_tcp() {
-    let limit = ResolverConfig::default().unwanted_replies;
+    let limit = ResolverConfig::default().max_mismatched_replies;
     // The replies to AAAA and A count together.
     for (of_each, want_tcp) in [(limit / 2, 0), (limit / 2 + 1, 1), (limit + 1, 2)] {
         let (server, _, over_tcp) = with_tcp(move |request| {
@@ -406,13 +406,17 @@ async fn forged_replies_past_the_limit_send_the_look_up_to_tcp() {
         })
         .await;
         let unwanted = MismatchedReplies::default();
-        let resolver = resolver(of(&[server])).counting(unwanted.clone());
+        let resolver = resolver(of(&[server])).with_counts(unwanted.clone());
         let found = look_up(&resolver, "a.origin.test").await.unwrap();
         assert!(!found.contains(&"192.0.2.66".to_owned()), "{found:?}");
         let over_tcp = over_tcp.load(Ordering::SeqCst);
         assert!(over_tcp >= want_tcp, "{of_each}: {over_tcp}");
         assert_eq!(over_tcp > 0, want_tcp > 0, "{of_each}");
-        assert_eq!(unwanted.gave_up_udp(), u64::from(want_tcp > 0), "{of_each}");
+        assert_eq!(
+            unwanted.switched_to_tcp(),
+            u64::from(want_tcp > 0),
+            "{of_each}"
+        );
         assert!(unwanted.of(Mismatch::Header) >= u64::from(of_each.min(limit)));
     }
 }
@@ -421,7 +425,7 @@ async fn forged_replies_past_the_limit_send_the_look_up_to_tcp() {
 /// TCP, which fails if the server has none.
 #[tokio::test]
 async fn replies_from_another_address_do_not_send_a_look_up_to_tcp() {
-    let of_each = ResolverConfig::default().unwanted_replies + 1;
+    let of_each = ResolverConfig::default().max_mismatched_replies + 1;
     let socket = UdpSocket::bind("127.0.0.1:0").await.unwrap();
     let server = socket.local_addr().unwrap();
     tokio::spawn(async move {
@@ -439,10 +443,10 @@ async fn replies_from_another_address_do_not_send_a_look_up_to_tcp() {
         }
     });
     let unwanted = MismatchedReplies::default();
-    let resolver = resolver(of(&[server])).counting(unwanted.clone());
+    let resolver = resolver(of(&[server])).with_counts(unwanted.clone());
     let found = look_up(&resolver, "a.origin.test").await;
     assert_eq!(found.unwrap(), ["192.0.2.8"]);
-    assert_eq!(unwanted.gave_up_udp(), 0);
+    assert_eq!(unwanted.switched_to_tcp(), 0);
     let ignored = unwanted.of(Mismatch::Source);
     assert_eq!(ignored, u64::from(2 * of_each), "for A and AAAA");
 }
@@ -478,7 +482,7 @@ async fn ttls_are_followed_within_bounds() {
 async fn one_look_up_too_many_at_once_fails() {
     let (silent, _) = fake(|_| Vec::new()).await;
     let resolver = resolver(ResolverConfig {
-        look_ups: 1,
+        max_lookups: 1,
         timeout: Duration::from_millis(20),
         rounds: 1,
         ..of(&[silent])

@@ -14,7 +14,7 @@ use spdy_dns::serve::{DnsServer, ServeLimits, StatsReader};
 use spdy_dns::zones::{SharedZones, Zones};
 use spdy_net::latch::Latch;
 use spdy_net::limit::{ConnectionLimit, LimitHits};
-use spdy_testkit::patience::{PATIENCE, output_within};
+use spdy_testkit::patience::{WAIT_LIMIT, output_within};
 use support::{question, zones};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpStream, UdpSocket};
@@ -37,7 +37,7 @@ fn serve_counting(limits: ServeLimits, hits: &LimitHits) -> Served {
     let here = ["127.0.0.1:0", "[::1]:0"].map(|address| address.parse().unwrap());
     let shared = SharedZones::new(zones());
     let server = DnsServer::bind(&here, shared.clone(), limits, SharedRuntime::tokio()).unwrap();
-    let server = server.counting(hits);
+    let server = server.with_limit_hits(hits);
     let (addresses, stats, stop) = (server.addresses(), server.stats(), Latch::new());
     Served {
         addresses,
@@ -87,7 +87,7 @@ async fn assert_refused(address: SocketAddr) {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
     };
-    let refused = tokio::time::timeout(PATIENCE, refused).await;
+    let refused = tokio::time::timeout(WAIT_LIMIT, refused).await;
     assert!(refused.is_ok(), "{address} still accepts connections");
 }
 
@@ -280,7 +280,7 @@ async fn run(program: &'static str, args: Vec<String>) -> String {
             "{program}: {error}; install the peers with `scripts/setup-peers`, or skip them with SPDY_SKIP_PEERS=1"
         )
     });
-    let ran = tokio::task::spawn_blocking(|| output_within(PATIENCE, child));
+    let ran = tokio::task::spawn_blocking(|| output_within(WAIT_LIMIT, child));
     let output = ran.await.unwrap();
     assert!(output.status.success(), "{program}: {output:?}");
     String::from_utf8(output.stdout).unwrap()

@@ -97,7 +97,7 @@ fn decode(c: &mut Criterion) {
 }
 
 const WAYS: [(&str, Compression); 5] = [
-    ("masked", Compression::Masked),
+    ("masked", Compression::CrimeSafe),
     ("zlib-rs 0", Compression::Zlib(0)),
     ("zlib-rs 1", Compression::Zlib(1)),
     ("zlib-rs 6", Compression::Zlib(6)),

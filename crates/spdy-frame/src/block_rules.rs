@@ -55,8 +55,12 @@ pub(crate) fn read(
 
 /// `plain` with small letters in its names, if it has others and `limits` say so. Before it is checked: two
 /// names may become one.
-pub(crate) fn folded(version: Version, plain: &[u8], limits: &BlockLimits) -> Option<Bytes> {
-    if !limits.fold_names || plain.len() > limits.plain_bytes {
+pub(crate) fn lowercase_names(
+    version: Version,
+    plain: &[u8],
+    limits: &BlockLimits,
+) -> Option<Bytes> {
+    if !limits.lowercase_names || plain.len() > limits.plain_bytes {
         return None;
     }
     let mut folded = None;

@@ -35,7 +35,7 @@ pub enum Compression {
     /// [private](Secrets) value is written as literals, or repeats an equal one of its name and host as a whole, so
     /// lengths on the wire reveal nothing of the value but its length. The default.
     #[default]
-    Masked,
+    CrimeSafe,
     /// Plain zlib, level 0 (stored) to 9 (and 9 for anything above). Above 0 private values share a history
     /// with all others. Use it only where one party writes all headers.
     Zlib(u8),
@@ -66,7 +66,7 @@ impl From<Compression> for DeflateOptions {
         Self {
             compression,
             window_bits: match compression {
-                Compression::Masked => 13,
+                Compression::CrimeSafe => 13,
                 Compression::Zlib(_) => 15,
             },
             secrets: Secrets::default(),
@@ -88,7 +88,7 @@ pub struct Deflater {
 }
 
 enum Encoder {
-    Masked(Box<DeflateEncoder>),
+    CrimeSafe(Box<DeflateEncoder>),
     Zlib { zlib: Box<Deflate>, plain: BytesMut },
 }
 
@@ -137,7 +137,7 @@ impl Deflater {
             }
         };
         match encoder {
-            Encoder::Masked(encoder) => encoder.deflate(headers, out),
+            Encoder::CrimeSafe(encoder) => encoder.deflate(headers, out),
             Encoder::Zlib { zlib, plain } => {
                 plain.clear();
                 headers.encode(self.version, plain);
@@ -151,9 +151,9 @@ impl Deflater {
 impl Encoder {
     fn new(version: Version, options: &DeflateOptions) -> Self {
         let level = match options.compression {
-            Compression::Masked => {
+            Compression::CrimeSafe => {
                 let (window, secrets) = (1 << options.window_bits, options.secrets.clone());
-                return Self::Masked(Box::new(DeflateEncoder::new(version, window, secrets)));
+                return Self::CrimeSafe(Box::new(DeflateEncoder::new(version, window, secrets)));
             }
             Compression::Zlib(level) => i32::from(level.min(9)),
         };
@@ -177,7 +177,7 @@ const fn zlib_head(options: &DeflateOptions) -> u16 {
     let effort = match options.compression {
         Compression::Zlib(0 | 1) => 0,
         Compression::Zlib(2..=5) => 1,
-        Compression::Zlib(6) | Compression::Masked => 2,
+        Compression::Zlib(6) | Compression::CrimeSafe => 2,
         Compression::Zlib(_) => 3,
     };
     let head = ((options.window_bits as u16 - 8) << 4 | 8) << 8 | effort << 6 | 0x20;

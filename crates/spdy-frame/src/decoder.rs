@@ -186,7 +186,7 @@ impl Decoder {
         }
         if flags & FLAG_COMPRESS != 0 {
             if let Some(minor) = head.http1_response() {
-                return Err(FrameError::Http1Answer { minor });
+                return Err(FrameError::Http1Response { minor });
             }
             self.skip(len);
             return Ok(Some(Frame::CompressedData {

@@ -60,14 +60,14 @@ pub(crate) struct DeflateEncoder {
     /// Bytes that a match can reach back.
     window: usize,
     secrets: Secrets,
-    places: MatchTable,
+    matches: MatchTable,
     /// At least the last `window` bytes of plain text, then the current block; zeros for private text.
     text: Vec<u8>,
     /// Where `text[0]` stands in the stream, modulo 2^16.
     origin: u16,
     /// Where in `text` private runs are: start and end, ascending.
     private: Vec<(usize, usize)>,
-    earlier: ValueHistory,
+    history: ValueHistory,
     /// Up to where in `text` everything is written, but for `pending`.
     written: usize,
     /// A match that ends at `written` and may go on.
@@ -78,8 +78,8 @@ pub(crate) struct DeflateEncoder {
     last_block: usize,
     /// Where in `text` the last block begins of which every place is entered, and whether that is the one
     /// at hand.
-    entered_block: usize,
-    enter_all: bool,
+    inserted_block: usize,
+    insert_all: bool,
 }
 
 /// A repetition of earlier text.
@@ -96,16 +96,16 @@ impl DeflateEncoder {
             version,
             window,
             secrets,
-            places: MatchTable::of(version).clone(),
+            matches: MatchTable::of(version).clone(),
             written: text.len(),
             last_distance: 0,
             last_block: text.len(),
-            entered_block: text.len(),
-            enter_all: true,
+            inserted_block: text.len(),
+            insert_all: true,
             text,
             origin: 0,
             private: Vec::new(),
-            earlier: ValueHistory::default(),
+            history: ValueHistory::default(),
             pending: None,
         }
     }
@@ -155,7 +155,7 @@ impl DeflateEncoder {
         bits.put(STORED_BLOCK);
         bits.align();
         bits.put_bytes(&EMPTY_STORED);
-        self.forget();
+        self.trim();
         plain_bytes
     }
 
@@ -164,9 +164,9 @@ impl DeflateEncoder {
         let start = self.text.len();
         self.last_distance = start - self.last_block;
         self.last_block = start;
-        self.enter_all = start - self.entered_block >= self.window / 4;
-        if self.enter_all {
-            self.entered_block = start;
+        self.insert_all = start - self.inserted_block >= self.window / 4;
+        if self.insert_all {
+            self.inserted_block = start;
         }
     }
 
@@ -190,7 +190,7 @@ impl DeflateEncoder {
         match rule {
             Rule::Literal => self.write_piece(None, value, bits),
             Rule::Pieces(name) => {
-                self.earlier.set_host(host(self.version, headers));
+                self.history.set_host(host(self.version, headers));
                 name.runs(value, |run| match run {
                     Run::Public(bytes) => self.text.put_slice(bytes),
                     Run::Piece(bytes, is_long) => {
@@ -209,10 +209,10 @@ impl DeflateEncoder {
         }
         self.write_public(bits);
         let start = self.text.len();
-        let earlier = repeats.and_then(|name| self.earlier.replace(name, piece, start));
+        let earlier = repeats.and_then(|name| self.history.replace(name, piece, start));
         match earlier {
             Some(source) if start - source <= self.window => {
-                self.go_on(start - source, piece.len(), bits);
+                self.extend_match(start - source, piece.len(), bits);
             }
             _ => {
                 self.end_match(bits);
@@ -233,14 +233,14 @@ impl DeflateEncoder {
         if let Some(pending) = self.pending {
             // What follows equal text is often equal too.
             let len = self.match_at(at, end, pending.distance);
-            self.go_on(pending.distance, len, bits);
+            self.extend_match(pending.distance, len, bits);
             at += len;
         }
         while at < end {
             if let Some(again) = self.long_match_as_before(at, end) {
-                self.go_on(again.distance, again.len, bits);
-                if self.enter_all {
-                    self.enter(at, at + again.len, end);
+                self.extend_match(again.distance, again.len, bits);
+                if self.insert_all {
+                    self.insert_positions(at, at + again.len, end);
                 }
                 at += again.len;
                 continue;
@@ -254,18 +254,18 @@ impl DeflateEncoder {
                     {
                         self.end_match(bits);
                         bits.put(LITERALS[usize::from(self.text[at])]);
-                        self.enter(at, at + 1, end);
+                        self.insert_positions(at, at + 1, end);
                         at += 1;
                         continue;
                     }
-                    self.go_on(found.distance, found.len, bits);
-                    self.enter(at, at + found.len, end);
+                    self.extend_match(found.distance, found.len, bits);
+                    self.insert_positions(at, at + found.len, end);
                     at += found.len;
                 }
                 None => {
                     self.end_match(bits);
                     bits.put(LITERALS[usize::from(self.text[at])]);
-                    self.enter(at, at + 1, end);
+                    self.insert_positions(at, at + 1, end);
                     at += 1;
                 }
             }
@@ -296,7 +296,7 @@ impl DeflateEncoder {
         let (text, here, mut best) = (&self.text[..end], self.place(at), MIN_FOUND_MATCH - 1);
         let mut distance = 0;
         let mut nearer = 0;
-        let mut candidates = self.places.like(four(text, at));
+        let mut candidates = self.matches.candidates(u32_at(text, at));
         for _ in 0..WAYS {
             // Places are counted modulo 2^16 and old ones stay until pushed out, so a candidate may be
             // anything. Every one is compared in full and ends at private text, which makes a
@@ -328,7 +328,7 @@ impl DeflateEncoder {
     fn match_at(&self, at: usize, end: usize, distance: usize) -> usize {
         let source = at - distance;
         let most = (end - at).min(self.public_len(source));
-        common(&self.text[source..], &self.text[at..at + most])
+        common_prefix_len(&self.text[source..], &self.text[at..at + most])
     }
 
     /// Bytes from `source` on before the first private one.
@@ -345,7 +345,7 @@ impl DeflateEncoder {
 
     /// Repeats `len` bytes from `distance` before: more of the pending match, or a match of its own.
     #[inline]
-    fn go_on(&mut self, distance: usize, len: usize, bits: &mut BitWriter<'_>) {
+    fn extend_match(&mut self, distance: usize, len: usize, bits: &mut BitWriter<'_>) {
         match &mut self.pending {
             Some(pending) if pending.distance == distance => pending.len += len,
             _ => {
@@ -375,11 +375,11 @@ impl DeflateEncoder {
 
     /// Enters the places from `at` to `until`, as far as their bytes lie before `end`.
     #[inline]
-    fn enter(&mut self, at: usize, until: usize, end: usize) {
+    fn insert_positions(&mut self, at: usize, until: usize, end: usize) {
         let mut place = self.place(at);
         let bytes = self.text[at..end.min(until + MIN_FOUND_MATCH - 1)].windows(MIN_FOUND_MATCH);
         for bytes in bytes {
-            self.places.enter(four(bytes, 0), place);
+            self.matches.insert(u32_at(bytes, 0), place);
             place = place.wrapping_add(1);
         }
     }
@@ -391,7 +391,7 @@ impl DeflateEncoder {
     }
 
     /// Drops what no match can reach any more, when it is worth the work of moving the rest.
-    fn forget(&mut self) {
+    fn trim(&mut self) {
         let slack = self.window / 2;
         if self.text.len() < self.window + slack {
             return;
@@ -403,12 +403,12 @@ impl DeflateEncoder {
         self.origin = self.place(gone);
         self.written -= gone;
         self.last_block = self.last_block.saturating_sub(gone);
-        self.entered_block = self.entered_block.saturating_sub(gone);
+        self.inserted_block = self.inserted_block.saturating_sub(gone);
         self.private.retain_mut(|(start, end)| {
             (*start, *end) = (start.saturating_sub(gone), end.saturating_sub(gone));
             *end > 0
         });
-        self.earlier.forget(gone);
+        self.history.trim(gone);
     }
 }
 
@@ -426,13 +426,13 @@ fn host(version: Version, headers: &HeaderBlock) -> &[u8] {
 
 /// The four bytes at `at`.
 #[inline]
-pub(crate) const fn four(text: &[u8], at: usize) -> u32 {
+pub(crate) const fn u32_at(text: &[u8], at: usize) -> u32 {
     u32::from_le_bytes([text[at], text[at + 1], text[at + 2], text[at + 3]])
 }
 
 /// How many bytes `text` and `wanted` have in common; `text` is the longer one.
 #[inline]
-fn common(text: &[u8], wanted: &[u8]) -> usize {
+fn common_prefix_len(text: &[u8], wanted: &[u8]) -> usize {
     let mut len = 0;
     while let (Some(a), Some(b)) = (text[len..].first_chunk(), wanted[len..].first_chunk()) {
         let differ = u64::from_le_bytes(*a) ^ u64::from_le_bytes(*b);

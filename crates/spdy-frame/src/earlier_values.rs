@@ -95,7 +95,7 @@ impl ValueHistory {
     }
 
     /// Drops the values that began in the first `gone` bytes of the text.
-    pub(crate) fn forget(&mut self, gone: usize) {
+    pub(crate) fn trim(&mut self, gone: usize) {
         self.values.retain_mut(|value| {
             let there = value.source >= gone;
             value.source = value.source.saturating_sub(gone);
@@ -150,7 +150,7 @@ mod tests {
         let mut kept = ValueHistory::default();
         kept.set_host(b"a");
         keep(&mut kept, 0..5);
-        kept.forget(3);
+        kept.trim(3);
         assert_eq!(keep(&mut kept, 3..5), [Some(0), Some(1)]);
         assert_eq!(kept.values.len(), 2);
     }

@@ -56,7 +56,7 @@ pub enum FrameError {
     },
     /// The peer is an HTTP/1.x server: its first bytes are a status line.
     #[error("the peer answered HTTP/1.{minor} to SPDY: it does not speak SPDY on this port")]
-    Http1Answer {
+    Http1Response {
         /// Minor version: 0 or 1.
         minor: u8,
     },

@@ -21,8 +21,8 @@ use std::fmt;
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 
 use crate::block_rules::{
-    NameSet, Reader, check_len, check_name, check_value, folded, max_string_len, printable,
-    put_int, read, width,
+    NameSet, Reader, check_len, check_name, check_value, lowercase_names, max_string_len,
+    printable, put_int, read, width,
 };
 use crate::error::BlockError;
 use crate::version::Version;
@@ -48,7 +48,7 @@ pub struct BlockLimits {
     pub value_bytes: usize,
     /// Whether capitals in names are read as small letters. Default `false`: names are lower case, and a block
     /// with another is malformed (SPDY/3.1 §2.6.10, §3.2). OkHttp's MockWebServer writes `Content-Length`.
-    pub fold_names: bool,
+    pub lowercase_names: bool,
 }
 
 impl Default for BlockLimits {
@@ -59,7 +59,7 @@ impl Default for BlockLimits {
             pairs: 256,
             name_bytes: 256,
             value_bytes: 32 * 1024,
-            fold_names: false,
+            lowercase_names: false,
         }
     }
 }
@@ -234,7 +234,7 @@ impl HeaderBlock {
         plain: &[u8],
         limits: &BlockLimits,
     ) -> Result<Self, BlockError> {
-        if let Some(folded) = folded(version, plain, limits) {
+        if let Some(folded) = lowercase_names(version, plain, limits) {
             return Self::decode_shared(version, folded, limits);
         }
         let len = read(version, plain, limits)?;
@@ -259,7 +259,7 @@ impl HeaderBlock {
         mut plain: Bytes,
         limits: &BlockLimits,
     ) -> Result<Self, BlockError> {
-        if let Some(folded) = folded(version, &plain, limits) {
+        if let Some(folded) = lowercase_names(version, &plain, limits) {
             plain = folded;
         }
         let len = read(version, &plain, limits)?;

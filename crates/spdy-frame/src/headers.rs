@@ -20,7 +20,7 @@ use crate::error::FrameError;
 use crate::head::ControlHead;
 use crate::kind::Kind;
 use crate::stream_id::StreamId;
-use crate::syn_reply::{fixed_len, join, split};
+use crate::syn_reply::{fixed_len, join, split_payload};
 use crate::version::Version;
 
 /// More headers for a stream, with the block still compressed.
@@ -46,7 +46,7 @@ impl Headers {
         head: ControlHead,
         payload: Bytes,
     ) -> Result<Self, FrameError> {
-        let (stream_id, block) = split(version, Kind::Headers, payload)?;
+        let (stream_id, block) = split_payload(version, Kind::Headers, payload)?;
         Ok(Self {
             stream_id,
             fin: head.fin(),

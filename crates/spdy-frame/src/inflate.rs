@@ -17,7 +17,7 @@ use crate::header_block::{BlockLimits, HeaderBlock};
 use crate::version::Version;
 
 /// Plain bytes that come out of zlib at a time. Most blocks fit into one such piece.
-const PIECE: usize = 1024;
+const CHUNK_BYTES: usize = 1024;
 
 /// Window that peers may use; deflate has no larger one.
 const WINDOW_BITS: u8 = 15;
@@ -106,7 +106,7 @@ impl Inflater {
             }
         };
 
-        let mut piece = [0; PIECE];
+        let mut piece = [0; CHUNK_BYTES];
         // Empty unless the block is longer than a piece.
         let mut plain = BytesMut::new();
         let mut plain_bytes = 0;
@@ -132,7 +132,7 @@ impl Inflater {
                 self.ended = true;
                 input = &[];
             }
-            let done = produced < PIECE || self.ended;
+            let done = produced < CHUNK_BYTES || self.ended;
             if done && !input.is_empty() {
                 return Err(InflateError::Data {
                     inflated: plain_bytes,

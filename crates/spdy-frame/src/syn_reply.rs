@@ -47,7 +47,7 @@ impl SynReply {
         head: ControlHead,
         payload: Bytes,
     ) -> Result<Self, FrameError> {
-        let (stream_id, block) = split(version, Kind::SynReply, payload)?;
+        let (stream_id, block) = split_payload(version, Kind::SynReply, payload)?;
         Ok(Self {
             stream_id,
             fin: head.fin(),
@@ -81,7 +81,7 @@ pub(crate) const fn fixed_len(version: Version) -> usize {
 }
 
 /// The stream and the block in the payload of SYN_REPLY or HEADERS, at least `fixed_len` bytes.
-pub(crate) fn split(
+pub(crate) fn split_payload(
     version: Version,
     kind: Kind,
     mut payload: Bytes,

@@ -53,7 +53,7 @@ pub(crate) fn append(
 ) -> Result<(), BadHeader> {
     // Upper case is read: several peers send it (and `from_bytes` lowers it).
     let Ok(name) = HeaderName::from_bytes(name) else {
-        return Err(BadHeader::Name { name: shown(name) });
+        return Err(BadHeader::Name { name: quote(name) });
     };
     if name == header::COOKIE && value.contains(&0) {
         let crumbs: Vec<&[u8]> = value.split(|byte| *byte == 0).collect();
@@ -69,7 +69,7 @@ pub(crate) fn append(
             || lengths.any(|other| other != first)
         {
             return Err(BadHeader::ContentLength {
-                value: shown(value),
+                value: quote(value),
             });
         }
         return insert(
@@ -126,7 +126,7 @@ pub fn content_length(value: &[u8]) -> Option<u64> {
 }
 
 /// The peer's bytes in an error message: cut, and made printable.
-pub(crate) fn shown(bytes: &[u8]) -> String {
+pub(crate) fn quote(bytes: &[u8]) -> String {
     String::from_utf8_lossy(&bytes[..bytes.len().min(64)]).into_owned()
 }
 

@@ -49,7 +49,7 @@ impl LengthCheck {
     /// # Errors
     ///
     /// [`LengthMismatch`], if there is more than was declared, or less at the end.
-    pub fn received(&mut self, bytes: usize, fin: bool) -> Result<(), LengthMismatch> {
+    pub fn count(&mut self, bytes: usize, fin: bool) -> Result<(), LengthMismatch> {
         self.received = self.received.saturating_add(bytes as u64);
         match self.declared {
             Some(declared) if self.received > declared || (fin && self.received < declared) => {
@@ -79,24 +79,24 @@ mod tests {
     #[test]
     fn the_declared_length_is_accepted() {
         let mut check = declared("5");
-        assert_eq!(check.received(3, false), Ok(()));
-        assert_eq!(check.received(2, true), Ok(()));
+        assert_eq!(check.count(3, false), Ok(()));
+        assert_eq!(check.count(2, true), Ok(()));
     }
 
     #[test]
     fn one_byte_more_is_seen_at_once_and_one_less_at_the_end() {
         let mut check = declared("5");
         assert_eq!(
-            check.received(6, false),
+            check.count(6, false),
             Err(LengthMismatch {
                 declared: 5,
                 received: 6
             })
         );
         let mut check = declared("5");
-        assert_eq!(check.received(4, false), Ok(()));
+        assert_eq!(check.count(4, false), Ok(()));
         assert_eq!(
-            check.received(0, true),
+            check.count(0, true),
             Err(LengthMismatch {
                 declared: 5,
                 received: 4
@@ -107,7 +107,7 @@ mod tests {
     #[test]
     fn without_a_content_length_any_length_is_right() {
         let mut check = LengthCheck::of(&HeaderMap::new());
-        assert_eq!(check.received(1_000_000, false), Ok(()));
-        assert_eq!(check.received(0, true), Ok(()));
+        assert_eq!(check.count(1_000_000, false), Ok(()));
+        assert_eq!(check.count(0, true), Ok(()));
     }
 }

@@ -139,7 +139,7 @@ pub fn decode_promise(version: Version, block: &HeaderBlock) -> Result<Promise, 
     }
     if let Some(method) = line.method().filter(|method| *method != b"GET") {
         return Err(BadPush::Method {
-            method: crate::headers::shown(method),
+            method: crate::headers::quote(method),
         });
     }
     let (mut request, ()) = Request::new(()).into_parts();

@@ -21,7 +21,7 @@ use spdy_frame::header_block::HeaderBlock;
 use spdy_frame::version::Version;
 
 use crate::block_writer::BlockWriter;
-use crate::headers::{BadHeader, append, shown};
+use crate::headers::{BadHeader, append, quote};
 use crate::names::{Names, is_hop_by_hop};
 
 /// Why a request cannot be written: the caller's fault.
@@ -168,7 +168,7 @@ pub fn decode(version: Version, block: &HeaderBlock) -> Result<Parts, BadRequest
         }
         match name {
             b"host" => plain_host = Some(value),
-            [b':', ..] => return Err(BadRequest::Unknown { name: shown(name) }),
+            [b':', ..] => return Err(BadRequest::Unknown { name: quote(name) }),
             _ => append(&mut head.headers, block, name, value)?,
         }
     }
@@ -314,7 +314,7 @@ fn check_host(host: &[u8], scheme: &str, authority: &str) -> Result<(), BadReque
         return Ok(());
     }
     Err(BadRequest::TwoHosts {
-        host: shown(host),
+        host: quote(host),
         authority: authority.to_owned(),
     })
 }
@@ -336,7 +336,7 @@ fn read<'a, T>(
 fn value_error(name: &'static str, value: &[u8]) -> BadRequest {
     BadRequest::Value {
         name,
-        value: shown(value),
+        value: quote(value),
     }
 }
 

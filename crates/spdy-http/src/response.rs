@@ -16,7 +16,7 @@ use spdy_frame::header_block::HeaderBlock;
 use spdy_frame::version::Version;
 
 use crate::block_writer::BlockWriter;
-use crate::headers::{BadHeader, append, shown};
+use crate::headers::{BadHeader, append, quote};
 use crate::names::{Names, is_hop_by_hop};
 
 /// Why a block is no response: the stream is reset with PROTOCOL_ERROR.
@@ -115,7 +115,7 @@ pub(crate) fn read(
         } else if is_hop_by_hop(name) || skip(name) {
             // not for us
         } else if name.starts_with(b":") {
-            return Err(BadResponse::Unknown { name: shown(name) });
+            return Err(BadResponse::Unknown { name: quote(name) });
         } else {
             append(&mut head.headers, block, name, value)?;
         }
@@ -147,6 +147,6 @@ fn status(value: &[u8]) -> Result<StatusCode, BadResponse> {
         _ => None,
     }
     .ok_or_else(|| BadResponse::Status {
-        value: shown(value),
+        value: quote(value),
     })
 }

@@ -22,7 +22,7 @@ use spdy_frame::header_block::HeaderBlock;
 use spdy_frame::version::Version;
 
 use crate::block_writer::BlockWriter;
-use crate::headers::{BadHeader, append, shown};
+use crate::headers::{BadHeader, append, quote};
 use crate::names::{Names, is_hop_by_hop};
 
 /// Why HEADERS are no trailers: the stream is reset with PROTOCOL_ERROR.
@@ -74,12 +74,12 @@ pub fn add(
             .any(|known| known.as_str() == text);
         let of_first_line = head.is_some() && names.contains(&text) && !elsewhere;
         if name.starts_with(b":") || of_first_line {
-            return Err(BadTrailers::Unknown { name: shown(name) });
+            return Err(BadTrailers::Unknown { name: quote(name) });
         }
         if let Some(head) = head
             && (head.value(&text).is_some() || trailers.contains_key(&text[..]))
         {
-            return Err(BadTrailers::Repeated { name: shown(name) });
+            return Err(BadTrailers::Repeated { name: quote(name) });
         }
         if !elsewhere {
             append(trailers, block, name, value)?;

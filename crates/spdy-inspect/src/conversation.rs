@@ -102,7 +102,7 @@ impl Conversation {
 
     /// SPDY from the first byte, as the caller says.
     pub(crate) fn begin_spdy(&mut self, at: Instant, version: Version, around: &mut Context<'_>) {
-        self.begin(at, DetectionMethod::Told, version, Some(version), around);
+        self.begin(at, DetectionMethod::Forced, version, Some(version), around);
     }
 
     /// Whether nothing of ours was found, and nothing will be.
@@ -131,7 +131,9 @@ impl Conversation {
             tls: self.in_tls,
             ..around.begun.clone()
         };
-        around.out.push((at, EventKind::Began(begun.clone())));
+        around
+            .out
+            .push((at, EventKind::SessionStart(begun.clone())));
         let session = Session::new(wire, begun, around.timed, at, around.limits);
         self.layer = Layer::Spdy(Box::new(session));
     }
@@ -157,17 +159,17 @@ impl Conversation {
                     Direction::ToClient => &mut http.server,
                 };
                 heads.input.extend_from_slice(bytes);
-                self.heads(at, around);
+                self.handle_heads(at, around);
             }
             Layer::Tls(tls) => {
                 let mut opened = Vec::new();
                 tls.0.push(at, direction, bytes, around.keys, &mut opened);
-                self.opened(opened, around);
+                self.handle_tls(opened, around);
             }
             Layer::WebSocket(socket) => {
                 let mut unframed = Vec::new();
                 socket.0.push(at, direction, bytes, &mut unframed);
-                socket.1.unframed(unframed, around);
+                socket.1.handle_websocket(unframed, around);
             }
         }
     }
@@ -187,12 +189,12 @@ impl Conversation {
             Layer::Tls(tls) => {
                 let mut opened = Vec::new();
                 tls.0.gap(at, direction, len, &mut opened);
-                self.opened(opened, around);
+                self.handle_tls(opened, around);
             }
             Layer::WebSocket(socket) => {
                 let mut unframed = Vec::new();
                 socket.0.gap(at, direction, len, &mut unframed);
-                socket.1.unframed(unframed, around);
+                socket.1.handle_websocket(unframed, around);
             }
         }
     }
@@ -252,7 +254,7 @@ impl Conversation {
         }
     }
 
-    fn opened(&mut self, opened: Vec<TlsOutput>, around: &mut Context<'_>) {
+    fn handle_tls(&mut self, opened: Vec<TlsOutput>, around: &mut Context<'_>) {
         for opened in opened {
             let Layer::Tls(tls) = &mut self.layer else {
                 return;
@@ -272,7 +274,7 @@ impl Conversation {
                 TlsOutput::Failed(at, why) => {
                     if let Layer::Unknown(_) = &inner.layer {
                         let (server_name, offered) = tls.offered();
-                        let what = EventKind::Sealed {
+                        let what = EventKind::EncryptedTls {
                             server_name: server_name.map(str::to_owned),
                             offered: offered.to_vec(),
                             why,
@@ -282,7 +284,7 @@ impl Conversation {
                         return;
                     }
                     if !inner.is_not_ours() {
-                        around.out.push((at, EventKind::Trouble(why)));
+                        around.out.push((at, EventKind::Unreadable(why)));
                     }
                 }
             }
@@ -290,19 +292,19 @@ impl Conversation {
     }
 
     /// Takes what a WebSocket around this conversation held.
-    fn unframed(&mut self, unframed: Vec<WebSocketOutput>, around: &mut Context<'_>) {
+    fn handle_websocket(&mut self, unframed: Vec<WebSocketOutput>, around: &mut Context<'_>) {
         for unframed in unframed {
             match unframed {
                 WebSocketOutput::Bytes(at, direction, bytes) => {
                     self.push(at, direction, &bytes, around);
                 }
                 WebSocketOutput::Gap(at, direction, len) => self.gap(at, direction, len, around),
-                WebSocketOutput::Lost(at, why) => around.out.push((at, EventKind::Trouble(why))),
+                WebSocketOutput::Lost(at, why) => around.out.push((at, EventKind::Unreadable(why))),
             }
         }
     }
 
-    fn heads(&mut self, at: Instant, around: &mut Context<'_>) {
+    fn handle_heads(&mut self, at: Instant, around: &mut Context<'_>) {
         let limit = around.limits.http_head_bytes;
         let Layer::Http(http) = &mut self.layer else {
             return;
@@ -311,7 +313,7 @@ impl Conversation {
             // Before each answer, so that it makes no difference whether the next one is here already.
             while http.asked.is_none() {
                 match http.client.poll(limit) {
-                    Some(Head::AskUpgrade {
+                    Some(Head::UpgradeRequest {
                         target,
                         to,
                         body_bytes,
@@ -322,8 +324,8 @@ impl Conversation {
                             body_bytes,
                         });
                     }
-                    Some(Head::AskTunnel) => http.asked = Some(PendingUpgrade::Tunnel),
-                    Some(Head::Answer { .. }) => {}
+                    Some(Head::ConnectRequest) => http.asked = Some(PendingUpgrade::Tunnel),
+                    Some(Head::Response { .. }) => {}
                     None => break,
                 }
             }
@@ -332,12 +334,12 @@ impl Conversation {
                 return;
             }
             let (status, line, switch) = match http.server.poll(limit) {
-                Some(Head::Answer {
+                Some(Head::Response {
                     status,
                     line,
                     switch,
                 }) => (status, line, switch),
-                Some(Head::AskUpgrade { .. } | Head::AskTunnel) => continue,
+                Some(Head::UpgradeRequest { .. } | Head::ConnectRequest) => continue,
                 None => return,
             };
             match (&http.asked, status) {
@@ -389,7 +391,7 @@ impl Conversation {
                 }
                 (Some(PendingUpgrade::Upgrade { target, to, .. }), _) => {
                     let why = format!("{target} asked for {to}, answered: {line}");
-                    around.out.push((at, EventKind::Trouble(why)));
+                    around.out.push((at, EventKind::Unreadable(why)));
                     http.asked = None;
                 }
                 _ => http.asked = None,

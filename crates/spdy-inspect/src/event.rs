@@ -26,13 +26,13 @@ pub struct Event {
 #[derive(Clone, Debug)]
 pub enum EventKind {
     /// A SPDY session begins.
-    Began(SessionInfo),
+    SessionStart(SessionInfo),
     /// A frame of it is complete.
     Frame(Box<FrameRecord>),
     /// Something that keeps bytes from being read, in a sentence.
-    Trouble(String),
+    Unreadable(String),
     /// A TLS connection that cannot be opened, so that nobody knows what it carried.
-    Sealed {
+    EncryptedTls {
         /// The server name that the client asked for.
         server_name: Option<String>,
         /// Protocols that the client offered by ALPN.
@@ -49,7 +49,7 @@ pub enum EventKind {
         protocol: String,
     },
     /// The session is over, or the capture is.
-    Ended(Box<Summary>),
+    SessionEnd(Box<Summary>),
 }
 
 /// Who speaks SPDY, and how it was found out.
@@ -79,7 +79,7 @@ pub enum DetectionMethod {
     /// The first bytes are a SPDY head.
     FirstBytes,
     /// The caller said so.
-    Told,
+    Forced,
 }
 
 impl fmt::Display for DetectionMethod {
@@ -89,7 +89,7 @@ impl fmt::Display for DetectionMethod {
             Self::Upgrade => "HTTP/1.1 Upgrade",
             Self::WebSocket => "WebSocket",
             Self::FirstBytes => "its first bytes",
-            Self::Told => "command",
+            Self::Forced => "command",
         })
     }
 }

@@ -10,15 +10,15 @@ use bytes::{Buf, BytesMut};
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(crate) enum Head {
     /// The client asks for SPDY, or for a WebSocket that Kubernetes knows. So many bytes of body follow.
-    AskUpgrade {
+    UpgradeRequest {
         target: String,
         to: String,
         body_bytes: u64,
     },
     /// The client asks a proxy for a tunnel.
-    AskTunnel,
+    ConnectRequest,
     /// The server's answer; 1xx but 101 are not told.
-    Answer {
+    Response {
         status: u16,
         line: String,
         switch: Option<Switch>,
@@ -112,20 +112,20 @@ fn read(text: &str) -> Option<Head> {
         let status_line = &line[status_at..];
         let status = status_line.get(9..12)?.parse().ok()?;
         let told = status == 101 || status >= 200;
-        return told.then(|| Head::Answer {
+        return told.then(|| Head::Response {
             status,
             line: status_line.to_owned(),
             switch,
         });
     }
     if line.starts_with("CONNECT ") {
-        return Some(Head::AskTunnel);
+        return Some(Head::ConnectRequest);
     }
     let to = match switch? {
         Switch::Spdy => "an Upgrade to SPDY".to_owned(),
         Switch::SpdyInWebSocket | Switch::Channels(_) => format!("a WebSocket of {protocols}"),
     };
-    Some(Head::AskUpgrade {
+    Some(Head::UpgradeRequest {
         target: line.trim_end_matches(" HTTP/1.1").to_owned(),
         to,
         body_bytes: value("content-length")

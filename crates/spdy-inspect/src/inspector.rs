@@ -71,7 +71,7 @@ struct Connection {
     number: Option<u64>,
     ends: Ends,
     /// The SYN was seen, so the roles are sure.
-    sure: bool,
+    are_roles_known: bool,
     last_packet: u64,
     halves: [Reassembly; 2],
     closed: [bool; 2],
@@ -135,7 +135,7 @@ impl Inspector {
         let mut options = self.options.clone();
         options.limits.waiting_bytes = usize::MAX;
         let mut conversation = Conversation::new();
-        let mut around = around(&options, None, false);
+        let mut around = context(&options, None, false);
         // A client that waits for 101, or for a ServerHello, is held until the server's bytes are here.
         conversation.push(Instant::ZERO, Direction::ToServer, client, &mut around);
         conversation.push(Instant::ZERO, Direction::ToClient, server, &mut around);
@@ -147,10 +147,10 @@ impl Inspector {
         }
         let mut out = around.out;
         if let Some(summary) = conversation.finish(Instant::ZERO, true) {
-            out.push((Instant::ZERO, EventKind::Ended(Box::new(summary))));
+            out.push((Instant::ZERO, EventKind::SessionEnd(Box::new(summary))));
         }
         let mut number = None;
-        self.tell(&mut number, out);
+        self.emit(&mut number, out);
     }
 
     /// The next thing that was seen.
@@ -165,7 +165,7 @@ impl Inspector {
         }
     }
 
-    fn tell(&mut self, number: &mut Option<u64>, out: Vec<(Instant, EventKind)>) {
+    fn emit(&mut self, number: &mut Option<u64>, out: Vec<(Instant, EventKind)>) {
         for (at, what) in out {
             let connection = *number.get_or_insert_with(|| {
                 self.told += 1;
@@ -218,7 +218,7 @@ impl Inspector {
                 Connection {
                     number: None,
                     ends,
-                    sure: syn,
+                    are_roles_known: syn,
                     last_packet: 0,
                     halves: Default::default(),
                     closed: [false; 2],
@@ -230,8 +230,8 @@ impl Inspector {
             return;
         };
         connection.last_packet = self.counts.packets;
-        if !connection.sure && !segment.payload.is_empty() {
-            connection.sure = true;
+        if !connection.are_roles_known && !segment.payload.is_empty() {
+            connection.are_roles_known = true;
             if connection.has_swapped_roles(segment) {
                 connection.ends = (connection.ends.1, connection.ends.0);
                 connection.halves.swap(0, 1);
@@ -261,7 +261,7 @@ impl Inspector {
             connection.halves[1 - which].acknowledged(segment.ack, &mut back);
         }
         let in_all = (self.held_bytes + connection.held_bytes()).saturating_sub(held_before);
-        if in_all > self.options.limits.held_bytes_in_all {
+        if in_all > self.options.limits.total_held_bytes {
             connection.halves[which].give_up(&mut pieces);
         }
         self.deliver(&mut connection, direction.back(), back);
@@ -283,7 +283,7 @@ impl Inspector {
         if pieces.is_empty() {
             return;
         }
-        let mut around = around(&self.options, Some(connection.ends), true);
+        let mut around = context(&self.options, Some(connection.ends), true);
         for piece in pieces {
             match piece {
                 Piece::Bytes(at, bytes) => {
@@ -297,7 +297,7 @@ impl Inspector {
             }
         }
         let out = around.out;
-        self.tell(&mut connection.number, out);
+        self.emit(&mut connection.number, out);
     }
 
     /// Ends a connection; `whole` if it did so itself.
@@ -314,8 +314,8 @@ impl Inspector {
         let conversation = std::mem::replace(&mut connection.conversation, Conversation::over());
         if let Some(mut summary) = conversation.finish(self.now, whole) {
             summary.segments = [0, 1].map(|which| connection.halves[which].segments);
-            let ended = EventKind::Ended(Box::new(summary));
-            self.tell(&mut connection.number, vec![(self.now, ended)]);
+            let ended = EventKind::SessionEnd(Box::new(summary));
+            self.emit(&mut connection.number, vec![(self.now, ended)]);
         }
     }
 
@@ -372,7 +372,7 @@ impl Connection {
     }
 }
 
-fn around(options: &Options, ends: Option<Ends>, timed: bool) -> Context<'_> {
+fn context(options: &Options, ends: Option<Ends>, timed: bool) -> Context<'_> {
     Context {
         limits: &options.limits,
         keys: &options.keys,

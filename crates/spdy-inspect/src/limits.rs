@@ -15,7 +15,7 @@ pub struct Limits {
     /// Default 4 MiB.
     pub held_bytes: usize,
     /// The same for all connections together. Default 64 MiB.
-    pub held_bytes_in_all: usize,
+    pub total_held_bytes: usize,
     /// Bytes of one direction that wait for the other: for a ServerHello, for the answer to an
     /// Upgrade. Default 1 MiB.
     pub waiting_bytes: usize,
@@ -41,7 +41,7 @@ impl Default for Limits {
             interfaces: 1024,
             connections: 4096,
             held_bytes: 4 << 20,
-            held_bytes_in_all: 64 << 20,
+            total_held_bytes: 64 << 20,
             waiting_bytes: 1 << 20,
             http_head_bytes: 64 << 10,
             handshake_message_bytes: 128 << 10,

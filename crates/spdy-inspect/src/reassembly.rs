@@ -51,7 +51,7 @@ pub(crate) struct Reassembly {
     held: BTreeMap<u64, (Instant, Bytes)>,
     held_bytes: usize,
     /// Packets since the receiver acknowledged what lies behind the hole.
-    patience: u32,
+    packets_behind_hole: u32,
     pub(crate) segments: Segments,
 }
 
@@ -107,7 +107,7 @@ impl Reassembly {
             self.hold(at, offset, fresh);
             return;
         }
-        self.tell(at, fresh, out);
+        self.emit(at, fresh, out);
         self.drain(out);
     }
 
@@ -149,7 +149,7 @@ impl Reassembly {
         }
     }
 
-    fn tell(&mut self, at: Instant, bytes: Bytes, out: &mut Vec<Piece>) {
+    fn emit(&mut self, at: Instant, bytes: Bytes, out: &mut Vec<Piece>) {
         self.next += bytes.len() as u64;
         self.next_seq = self
             .next_seq
@@ -168,10 +168,10 @@ impl Reassembly {
             let known = usize::try_from(self.next - offset).unwrap_or(usize::MAX);
             if known < bytes.len() {
                 let _ = bytes.split_to(known);
-                self.tell(at, bytes, out);
+                self.emit(at, bytes, out);
             }
         }
-        self.patience = 0;
+        self.packets_behind_hole = 0;
     }
 
     /// The receiver says that it has all before `ack`.
@@ -181,8 +181,8 @@ impl Reassembly {
         };
         let distance = i64::from(ack.wrapping_sub(next_seq) as i32);
         if distance > 0 && self.next + distance as u64 >= *first {
-            self.patience += 1;
-            if self.patience > MAX_HOLE_PACKETS {
+            self.packets_behind_hole += 1;
+            if self.packets_behind_hole > MAX_HOLE_PACKETS {
                 self.give_up(out);
             }
         }
@@ -202,7 +202,7 @@ impl Reassembly {
         });
         self.next = offset;
         self.next_seq = self.next_seq.map(|seq| seq.wrapping_add(len as u32));
-        self.patience = 0;
+        self.packets_behind_hole = 0;
         self.drain(out);
     }
 }

@@ -119,8 +119,8 @@ impl Session {
                 Ok(None) => return,
                 Err(DirectionEnd(finding)) => {
                     half.lose();
-                    out.push((at, EventKind::Trouble(finding.to_string())));
-                    self.time_line.find(finding);
+                    out.push((at, EventKind::Unreadable(finding.to_string())));
+                    self.time_line.add_finding(finding);
                     return;
                 }
             }
@@ -153,8 +153,8 @@ impl Session {
             len,
             harmless,
         };
-        out.push((at, EventKind::Trouble(finding.to_string())));
-        self.time_line.find(finding);
+        out.push((at, EventKind::Unreadable(finding.to_string())));
+        self.time_line.add_finding(finding);
         if harmless {
             half.offset += len;
             self.push(at, direction, &[], out);
@@ -175,7 +175,7 @@ impl Session {
             if inside {
                 let offset = half.offset + half.input.len() as u64;
                 self.time_line
-                    .find(Finding::CutInFrame { direction, offset });
+                    .add_finding(Finding::CutInFrame { direction, offset });
             }
         }
         self.time_line.finish(at, whole)

@@ -33,7 +33,7 @@ const UPDATE_EXPECTED_BYTES: u64 = 64 * 1024;
 #[derive(Clone, Debug)]
 pub struct Summary {
     /// Who spoke, and how it was found; `version` is what was found in the end.
-    pub begun: SessionInfo,
+    pub info: SessionInfo,
     /// The first byte.
     pub began: Instant,
     /// The last frame.
@@ -84,7 +84,7 @@ pub struct StreamTimeline {
     /// WINDOW_UPDATE and initial windows moved: what each sender was granted beyond the initial window.
     granted: [i64; 2],
     gauge: [Gauge; 2],
-    overrun_told: [bool; 2],
+    is_overrun_reported: [bool; 2],
 }
 
 /// How often, and how long, a sender had no credit but data.
@@ -155,9 +155,9 @@ pub(crate) struct TimeLine {
     /// Credit of the session, by direction of the data, should this be SPDY/3.1.
     session_credit: [i64; 2],
     session_gauge: [Gauge; 2],
-    session_overrun_told: [bool; 2],
+    is_session_overrun_reported: [bool; 2],
     session_findings: Vec<Finding>,
-    headers_told: [bool; 2],
+    is_headers_reported: [bool; 2],
     /// The highest stream past the limit, so that each is counted once.
     highest_left_out: u32,
     goaways: Vec<Finding>,
@@ -173,7 +173,7 @@ impl TimeLine {
     ) -> Self {
         Self {
             summary: Summary {
-                begun,
+                info: begun,
                 began: at,
                 last_frame: at,
                 timed,
@@ -193,15 +193,15 @@ impl TimeLine {
             initial_at: [at; 2],
             session_credit: [INITIAL_WINDOW; 2],
             session_gauge: Default::default(),
-            session_overrun_told: [false; 2],
+            is_session_overrun_reported: [false; 2],
             session_findings: Vec::new(),
-            headers_told: [false; 2],
+            is_headers_reported: [false; 2],
             highest_left_out: 0,
             goaways: Vec::new(),
         }
     }
 
-    pub(crate) fn find(&mut self, finding: Finding) {
+    pub(crate) fn add_finding(&mut self, finding: Finding) {
         if self.summary.findings.len() < self.limits.findings {
             self.summary.findings.push(finding);
         } else {
@@ -221,7 +221,7 @@ impl TimeLine {
                 return None;
             }
             if !matches!(seen.frame, Frame::SynStream(_)) {
-                self.find(Finding::UnknownStream {
+                self.add_finding(Finding::UnknownStream {
                     stream: id,
                     direction: seen.direction,
                     at,
@@ -282,7 +282,7 @@ impl TimeLine {
                 if let Some(line) = self.stream(at, stream, seen) {
                     line.reset = line.reset.or(Some((at, direction, status)));
                 }
-                self.find(Finding::Reset {
+                self.add_finding(Finding::Reset {
                     stream,
                     direction,
                     status,
@@ -317,13 +317,13 @@ impl TimeLine {
     }
 
     fn headers(&mut self, stream: u32, seen: &FrameRecord) {
-        let told = &mut self.headers_told[seen.direction.index()];
+        let told = &mut self.is_headers_reported[seen.direction.index()];
         if let Some(Err(why)) = &seen.headers
             && !*told
         {
             // Once a direction: later blocks fall with the first.
             *told = true;
-            self.find(Finding::Headers {
+            self.add_finding(Finding::Headers {
                 stream,
                 direction: seen.direction,
                 why: why.clone(),
@@ -359,9 +359,10 @@ impl TimeLine {
         // SETTINGS may have opened the windows of all streams at once.
         line.gauge[which].moved(initial_at, credit + len as i64);
         let stall = line.gauge[which].sent(at, credit, &mut line.stalls[which]);
-        let overrun = credit < 0 && !std::mem::replace(&mut line.overrun_told[which], credit < 0);
+        let overrun =
+            credit < 0 && !std::mem::replace(&mut line.is_overrun_reported[which], credit < 0);
         if let Some((from, to)) = stall {
-            self.find(Finding::Stall {
+            self.add_finding(Finding::Stall {
                 stream: Some(id),
                 direction,
                 from,
@@ -369,7 +370,7 @@ impl TimeLine {
             });
         }
         if overrun {
-            self.find(Finding::Overrun {
+            self.add_finding(Finding::Overrun {
                 stream: Some(id),
                 direction,
                 bytes: credit.unsigned_abs(),
@@ -394,7 +395,7 @@ impl TimeLine {
                     to: Some(to),
                 }));
         }
-        if credit < 0 && !std::mem::replace(&mut self.session_overrun_told[which], true) {
+        if credit < 0 && !std::mem::replace(&mut self.is_session_overrun_reported[which], true) {
             self.session_findings.push(Finding::Overrun {
                 stream: None,
                 direction,
@@ -408,8 +409,8 @@ impl TimeLine {
         let data = seen.direction.back().index();
         self.summary.window_updates[seen.direction.index()] += 1;
         if id == 0 {
-            if self.summary.begun.version.is_none() {
-                self.summary.begun.version = Some(Version::V31);
+            if self.summary.info.version.is_none() {
+                self.summary.info.version = Some(Version::V31);
             }
             let credit = &mut self.session_credit[data];
             *credit = credit.saturating_add(delta);
@@ -426,7 +427,7 @@ impl TimeLine {
 
     pub(crate) fn finish(mut self, at: Instant, whole: bool) -> Summary {
         // Frames of SPDY/3 and 3.1 look alike; without a window of the session it is SPDY/3.
-        let version = *self.summary.begun.version.get_or_insert(Version::V3);
+        let version = *self.summary.info.version.get_or_insert(Version::V3);
         let mut later = Vec::new();
         if version.has_session_window() {
             later.append(&mut self.session_findings);
@@ -501,7 +502,7 @@ impl TimeLine {
             }
         }
         for finding in later {
-            self.find(finding);
+            self.add_finding(finding);
         }
         if self.summary.last_frame < self.summary.began {
             self.summary.last_frame = at;

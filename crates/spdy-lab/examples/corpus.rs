@@ -61,7 +61,7 @@ fn main() -> std::io::Result<ExitCode> {
                 .find(|load| load.protocol == protocol.name())
                 .map_or(0.0, |load| load.load_ms)
         };
-        let [http, https, spdy, h2] = RaceProtocol::ALL.map(ms);
+        let [http, https, spdy, h2] = RaceProtocol::DEFAULTS.map(ms);
         let failed: usize = loads.iter().map(|load| load.failures.len()).sum();
         let (requests, connections) = (loads[0].requests, loads[0].connections);
         writeln!(

@@ -22,7 +22,7 @@ fn main() -> std::io::Result<()> {
     let mut out = std::io::stdout().lock();
     for replica in [builtin::flags(), builtin::portal()] {
         let mut sum = 0.0;
-        for protocol in RaceProtocol::ALL {
+        for protocol in RaceProtocol::DEFAULTS {
             let mut race = Race::new(vec![replica.clone()], vec![network.clone()]);
             race.protocols = vec![protocol];
             race.runs = RUNS;
@@ -46,7 +46,7 @@ fn main() -> std::io::Result<()> {
             out,
             "{:<8} mean   {:>7.2} ms a load",
             replica.name,
-            sum / RaceProtocol::ALL.len() as f64
+            sum / RaceProtocol::DEFAULTS.len() as f64
         )?;
     }
     Ok(())

@@ -60,7 +60,7 @@ fn best_of(image_bytes: usize, streams: impl Iterator<Item = u32>) -> FitResult 
     best.expect("a number of streams is tried")
 }
 
-fn tell(out: &mut impl Write, tried: &FitResult) -> std::io::Result<()> {
+fn print_set(out: &mut impl Write, tried: &FitResult) -> std::io::Result<()> {
     let (parameters, errors) = tried;
     let image = parameters.image_bytes.unwrap_or_default();
     let (streams, browser_ms) = (parameters.streams, parameters.browser_ms);
@@ -89,11 +89,11 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         let methods = [RaceProtocol::Http, RaceProtocol::Https, RaceProtocol::Spdy];
         let errors =
             methods.map(|it| LulicComparison::with(&parameters, it).load_error(browser_ms));
-        return Ok(tell(&mut out, &(parameters, errors))?);
+        return Ok(print_set(&mut out, &(parameters, errors))?);
     }
     let mut best: Option<FitResult> = None;
     let mut keep = |tried: FitResult, best: &mut Option<FitResult>| -> std::io::Result<()> {
-        tell(&mut out, &tried)?;
+        print_set(&mut out, &tried)?;
         if best.as_ref().is_none_or(|best| mean(&tried) < mean(best)) {
             *best = Some(tried);
         }
@@ -114,5 +114,5 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     }
     let least = best.expect("sizes of images are tried");
     writeln!(out, "the least of all:")?;
-    Ok(tell(&mut out, &least)?)
+    Ok(print_set(&mut out, &least)?)
 }

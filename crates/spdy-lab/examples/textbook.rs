@@ -156,7 +156,7 @@ fn main() -> std::io::Result<()> {
         "DOMContentLoaded"
     )?;
     for (name, options) in cases {
-        for protocol in RaceProtocol::ALL {
+        for protocol in RaceProtocol::DEFAULTS {
             // He had no h2: its slopes are told on the cells of SPDY, and nothing to compare them with.
             let measured_as = match protocol {
                 RaceProtocol::H2 => "spdy",

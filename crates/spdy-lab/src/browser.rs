@@ -52,7 +52,7 @@ pub struct Page {
     site: Arc<Site>,
     hosts: Vec<(String, IpAddr)>,
     /// Hosts that are of the page's own site though their names need not say so.
-    owned: BTreeSet<String>,
+    own_hosts: BTreeSet<String>,
     /// What is pushed by the graph, and what if it is everything; each made when the first load wants it.
     pushing: [OnceLock<Option<Arc<SitePusher>>>; 2],
     /// Exchanges by what a request can say of them: a page may ask twice for the same, and get two answers.
@@ -60,7 +60,7 @@ pub struct Page {
     /// Nodes of the graph that the head of the document hints at.
     hints: Vec<usize>,
     /// What an accelerator before it is told; without it, to move everything.
-    operator: Option<OperatorConfig>,
+    operator_config: Option<OperatorConfig>,
     /// What a browser sees through an accelerator, in plain text and in TLS, and through one with the paper's URLs; each made when the
     /// first load wants it.
     seen: [OnceLock<Result<Box<AcceleratedPage>, String>>; 4],
@@ -71,7 +71,7 @@ const UNLIMITED_PUSH: Budget = Budget {
     streams: usize::MAX,
     bytes: usize::MAX,
     hints: 0,
-    wishes: usize::MAX,
+    candidates: usize::MAX,
 };
 
 /// Method, authority and target.
@@ -103,11 +103,11 @@ impl Page {
             graph,
             site,
             hosts,
-            owned: BTreeSet::new(),
+            own_hosts: BTreeSet::new(),
             pushing: Default::default(),
             by_request,
             hints: Vec::new(),
-            operator: None,
+            operator_config: None,
             seen: Default::default(),
         }
     }
@@ -116,15 +116,15 @@ impl Page {
     #[must_use]
     pub fn with_operator_config(self, operator: OperatorConfig) -> Self {
         Self {
-            operator: Some(operator),
+            operator_config: Some(operator),
             seen: Default::default(),
             ..self
         }
     }
 
     /// What accelerators before it are told, if not to move everything.
-    pub(crate) fn operator(&self) -> Option<&OperatorConfig> {
-        self.operator.as_ref()
+    pub(crate) fn operator_config(&self) -> Option<&OperatorConfig> {
+        self.operator_config.as_ref()
     }
 
     /// The same with these nodes hinted at; see [`PageLoad::hint`](crate::page_load::PageLoad::hint).
@@ -135,7 +135,10 @@ impl Page {
 
     /// The same with these hosts of its own site, whatever their names say.
     pub(crate) fn with_own_hosts(self, owned: BTreeSet<String>) -> Self {
-        Self { owned, ..self }
+        Self {
+            own_hosts: owned,
+            ..self
+        }
     }
 
     /// The replica.
@@ -198,7 +201,7 @@ impl Page {
         options: &Options,
     ) -> ServeConfig {
         ServeConfig {
-            pushing: self.pushing(options.push),
+            pusher: self.pushing(options.push),
             ..ends::server(protocol, spoken, options)
         }
     }
@@ -207,14 +210,14 @@ impl Page {
     pub(crate) fn client_config(&self, protocol: RaceProtocol, options: &Options) -> Config {
         let mut config = ends::client(protocol, options);
         for (host, _) in &self.hosts {
-            let spoken = self.spoken(protocol, options, host);
+            let spoken = self.protocol_for(protocol, options, host);
             if !config.protocols.contains(&spoken) {
                 config.protocols.push(spoken);
             }
             let name = host.trim_matches(['[', ']']);
             // A URL may write the dot of the root, and is then another origin of the same host.
             for name in [name.to_owned(), format!("{name}.")] {
-                config.known_hosts.insert(name, spoken);
+                config.host_protocols.insert(name, spoken);
             }
         }
         config
@@ -222,7 +225,8 @@ impl Page {
 
     /// Its hosts, each with the address that its name leads to.
     pub(crate) fn hosts(&self, protocol: RaceProtocol, options: &Options) -> Vec<(String, IpAddr)> {
-        let speaks = |host: &str| self.spoken(protocol, options, host) == protocol.spoken();
+        let speaks =
+            |host: &str| self.protocol_for(protocol, options, host) == protocol.wire_protocol();
         let spoken: Vec<bool> = self.hosts.iter().map(|(host, _)| speaks(host)).collect();
         // An address in a URL stays; else the page's own hosts keep theirs.
         let must_yield = |number: usize| {
@@ -237,17 +241,22 @@ impl Page {
         let hosts = self.hosts.iter().enumerate();
         hosts
             .map(|(number, (host, address))| match must_yield(number) {
-                true => (host.clone(), made_up(number)),
+                true => (host.clone(), synthetic_address(number)),
                 false => (host.clone(), *address),
             })
             .collect()
     }
 
     /// What is spoken with `host`.
-    pub(crate) fn spoken(&self, protocol: RaceProtocol, options: &Options, host: &str) -> Protocol {
+    pub(crate) fn protocol_for(
+        &self,
+        protocol: RaceProtocol,
+        options: &Options,
+        host: &str,
+    ) -> Protocol {
         let own = self.replica.document().url.host_str().unwrap_or_default();
-        if self.owned.contains(host) || options.deployment.reaches(own, host) {
-            protocol.spoken()
+        if self.own_hosts.contains(host) || options.deployment.reaches(own, host) {
+            protocol.wire_protocol()
         } else {
             Protocol::Http1
         }
@@ -287,8 +296,8 @@ impl Page {
 fn addresses(site: &Site) -> Vec<(String, IpAddr)> {
     let with_address = |(number, (host, address)): (usize, (String, Option<IpAddr>))| {
         // An address in a URL is its own; what was recorded then may be that of a proxy.
-        let address = literal(&host).or(address);
-        let address = address.unwrap_or_else(|| made_up(number));
+        let address = literal_address(&host).or(address);
+        let address = address.unwrap_or_else(|| synthetic_address(number));
         (host, address)
     };
     site.hosts()
@@ -299,16 +308,16 @@ fn addresses(site: &Site) -> Vec<(String, IpAddr)> {
 }
 
 /// The address that stands in place of a name.
-fn literal(host: &str) -> Option<IpAddr> {
+fn literal_address(host: &str) -> Option<IpAddr> {
     host.trim_matches(['[', ']']).parse().ok()
 }
 
 fn is_literal(host: &str) -> bool {
-    literal(host).is_some()
+    literal_address(host).is_some()
 }
 
 /// An address for the host of that number.
-fn made_up(number: usize) -> IpAddr {
+fn synthetic_address(number: usize) -> IpAddr {
     let [.., high, low] = u32::try_from(number + 1).unwrap_or(u32::MAX).to_be_bytes();
     Ipv4Addr::new(198, 18, high, low).into()
 }
@@ -387,7 +396,7 @@ pub(crate) fn serve_page(
         network.name(&host, vec![address]);
         network.set_extra_rtt(address, options.backhaul);
         let addresses = ports.iter().map(|&port| SocketAddr::new(address, port));
-        let spoken = page.spoken(protocol, options, &host);
+        let spoken = page.protocol_for(protocol, options, &host);
         if spoken.is_over_quic() {
             by_quic.extend(addresses);
             continue;
@@ -404,7 +413,7 @@ pub(crate) fn serve_page(
     if by_quic.is_empty() {
         return;
     }
-    let mut config = page.serve_config(protocol, protocol.spoken(), options);
+    let mut config = page.serve_config(protocol, protocol.wire_protocol(), options);
     config.options.quic = quic;
     for address in by_quic {
         let serving = serve_address(address, page.site.clone(), &config, network, &shared);

@@ -39,7 +39,7 @@ pub enum Cache {
 }
 
 /// Longest time between two views: ten years.
-pub const LONGEST: Duration = Duration::from_secs(3_650 * DAY);
+pub const MAX_REVISIT_DELAY: Duration = Duration::from_secs(3_650 * DAY);
 
 const DAY: u64 = 24 * 3600;
 /// Units of time, longest first.
@@ -79,7 +79,7 @@ impl FromStr for Cache {
             let is_number = digits.bytes().all(|byte| byte.is_ascii_digit());
             let count: u64 = digits.parse().ok().filter(|_| is_number)?;
             let after = Duration::from_secs(count.checked_mul(*unit)?);
-            (after <= LONGEST).then_some(Self::Warm { after })
+            (after <= MAX_REVISIT_DELAY).then_some(Self::Warm { after })
         };
         let cache = match text.split_once(':') {
             None if text == "cold" => Some(Self::Cold),
@@ -97,7 +97,7 @@ impl FromStr for Cache {
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(crate) enum CacheLookup {
     /// Nothing that helps.
-    Nothing,
+    Miss,
     /// All of it, this many bytes of body.
     Fresh(u64),
     /// This many bytes of body, good if the server says so when it is asked with these.
@@ -119,24 +119,24 @@ pub(crate) fn held<B>(
 ) -> CacheLookup {
     // An answer to a POST may only be kept for a later GET (RFC 9110 §9.3.3).
     if ![Method::GET, Method::HEAD].contains(asked.method()) {
-        return CacheLookup::Nothing;
+        return CacheLookup::Miss;
     }
     let Some(mut response) = response_of(stored) else {
-        return CacheLookup::Nothing;
+        return CacheLookup::Miss;
     };
-    let answered = answered_at(replica, stored);
+    let answered = response_time(replica, stored);
     if let Some(answered) = answered {
         set_apparent_age(response.headers_mut(), answered);
     }
-    let stored_at = answered.unwrap_or(SystemTime::UNIX_EPOCH + tls::HOUR);
+    let stored_at = answered.unwrap_or(SystemTime::UNIX_EPOCH + tls::WALL_EPOCH);
     let options = CacheOptions {
         shared: false,
         ..CacheOptions::default()
     };
-    let asked = bare(asked);
+    let asked = request_head(asked);
     let policy = CachePolicy::new_options(&asked, &response, stored_at, options);
     if !policy.is_storable() {
-        return CacheLookup::Nothing;
+        return CacheLookup::Miss;
     }
     let has_body = head::has_body(&stored.method, response.status().as_u16());
     let bytes = if has_body {
@@ -153,7 +153,7 @@ pub(crate) fn held<B>(
                 .filter_map(|name| Some((name.clone(), request.headers.remove(name)?)))
                 .collect();
             match validators.is_empty() {
-                true => CacheLookup::Nothing,
+                true => CacheLookup::Miss,
                 false => CacheLookup::Stale(bytes, validators),
             }
         }
@@ -161,7 +161,7 @@ pub(crate) fn held<B>(
 }
 
 /// The head of `asked`.
-fn bare<B>(asked: &Request<B>) -> Request<()> {
+fn request_head<B>(asked: &Request<B>) -> Request<()> {
     let mut head = Request::new(());
     head.method_mut().clone_from(asked.method());
     head.uri_mut().clone_from(asked.uri());
@@ -202,7 +202,7 @@ fn date(value: &HeaderValue) -> Option<SystemTime> {
 }
 
 /// When the response of `stored` came, if that is known and an hour that dates are written for.
-fn answered_at(replica: &Replica, stored: &Exchange) -> Option<SystemTime> {
+fn response_time(replica: &Replica, stored: &Exchange) -> Option<SystemTime> {
     let began = SystemTime::from(replica.recorded?);
     let since = began.duration_since(SystemTime::UNIX_EPOCH).ok()?;
     let since = since.saturating_add(stored.first_byte().unwrap_or_default());
@@ -239,7 +239,11 @@ mod tests {
             ("warm:90s", warm(90), "warm:90s"),
             ("warm:120s", warm(120), "warm:2min"),
             ("warm:24h", warm(DAY), "warm:1d"),
-            ("warm:3650d", warm(LONGEST.as_secs()), "warm:3650d"),
+            (
+                "warm:3650d",
+                warm(MAX_REVISIT_DELAY.as_secs()),
+                "warm:3650d",
+            ),
         ] {
             assert_eq!(text.parse(), Ok(cache), "{text}");
             assert_eq!(cache.to_string(), shortest);
@@ -393,9 +397,9 @@ mod tests {
         ] {
             let expires = format!("Expires: {later}\r\n");
             assert_eq!(after(59, &expires), CacheLookup::Fresh(4), "{expires}");
-            assert_eq!(after(60, &expires), CacheLookup::Nothing, "{expires}");
+            assert_eq!(after(60, &expires), CacheLookup::Miss, "{expires}");
             let expired = format!("Expires: {then}\r\n");
-            assert_eq!(after(0, &expired), CacheLookup::Nothing, "{expired}");
+            assert_eq!(after(0, &expired), CacheLookup::Miss, "{expired}");
             // What is sent back is of the form that is written today.
             let modified = format!("Last-Modified: {changed}\r\n");
             assert_eq!(
@@ -417,11 +421,11 @@ mod tests {
         for (method, fresh) in [
             (Method::GET, CacheLookup::Fresh(4)),
             (Method::HEAD, CacheLookup::Fresh(0)),
-            (Method::POST, CacheLookup::Nothing),
-            (Method::PUT, CacheLookup::Nothing),
+            (Method::POST, CacheLookup::Miss),
+            (Method::PUT, CacheLookup::Miss),
         ] {
             assert_eq!(after_asked(&method, 30, fields), fresh, "{method}");
-            let is_kept = fresh != CacheLookup::Nothing;
+            let is_kept = fresh != CacheLookup::Miss;
             let stale = after_asked(&method, DAY, fields);
             assert_eq!(matches!(stale, CacheLookup::Stale(..)), is_kept, "{method}");
         }
@@ -444,7 +448,7 @@ mod tests {
             "Cache-Control: max-age=60\r\n".to_owned(),
             "no head at all".to_owned(),
         ] {
-            assert_eq!(after(DAY, &nothing), CacheLookup::Nothing, "{nothing}");
+            assert_eq!(after(DAY, &nothing), CacheLookup::Miss, "{nothing}");
         }
     }
 }

@@ -20,7 +20,7 @@ pub enum Deployment {
 
 impl Deployment {
     /// Every one that has a name.
-    pub const NAMED: [Self; 2] = [Self::All, Self::FirstParty];
+    pub const ALL: [Self; 2] = [Self::All, Self::FirstParty];
 
     /// The name on the command line and in experiments.
     #[must_use]
@@ -56,7 +56,7 @@ impl FromStr for Deployment {
     type Err = UnknownDeployment;
 
     fn from_str(name: &str) -> Result<Self, UnknownDeployment> {
-        let found = Self::NAMED.into_iter().find(|it| it.name() == name);
+        let found = Self::ALL.into_iter().find(|it| it.name() == name);
         found.ok_or_else(|| UnknownDeployment(name.to_owned()))
     }
 }
@@ -80,11 +80,11 @@ mod tests {
 
     #[test]
     fn every_deployment_has_a_name_that_reads_back() {
-        for deployment in Deployment::NAMED {
+        for deployment in Deployment::ALL {
             assert_eq!(deployment.name().parse(), Ok(deployment));
         }
         let unknown = "some".parse::<Deployment>().unwrap_err().to_string();
-        for deployment in Deployment::NAMED {
+        for deployment in Deployment::ALL {
             assert!(unknown.contains(deployment.name()), "{unknown}");
         }
     }

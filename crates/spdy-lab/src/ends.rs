@@ -20,7 +20,7 @@ use crate::sim::seed;
 use crate::tls;
 
 /// Longer than any load may take.
-const PATIENCE: Duration = Duration::from_secs(2 * 3600);
+const NO_TIMEOUT: Duration = Duration::from_secs(2 * 3600);
 
 /// QUIC of one end, as near to the TCP that the same end would have as it can be chosen: the algorithm, and how many
 /// packets go out first.
@@ -38,8 +38,8 @@ pub(crate) fn quic(tcp: &TcpConfig, seed: u64) -> QuicOptions {
 /// The client of one load.
 pub(crate) fn client(protocol: RaceProtocol, options: &Options) -> Config {
     Config {
-        protocols: vec![protocol.spoken()],
-        plain_protocol: protocol.spoken(),
+        protocols: vec![protocol.wire_protocol()],
+        plain_protocol: protocol.wire_protocol(),
         http1_connections: options.http1_connections,
         tls: protocol.is_secure().then(|| tls::client(protocol, options)),
         ip_pooling: options.ip_pooling,
@@ -47,18 +47,18 @@ pub(crate) fn client(protocol: RaceProtocol, options: &Options) -> Config {
             compression: options.spdy_compression,
             compression_window_bits: options.spdy_window_bits,
             max_frame_bytes: options.data_frame_bytes,
-            frame_timeout: PATIENCE,
+            frame_timeout: NO_TIMEOUT,
             write_timeout: None,
             // As measured so far: 16 bytes a request are seen where a link carries 375 kbit/s up.
-            window_by_stream: false,
+            window_update_per_stream: false,
             pushes: pushes(options.push),
             ..ClientOptions::default()
         },
         connect_timeout: None,
         head_timeout: None,
         body_timeout: None,
-        dns_ttl: PATIENCE,
-        close_timeout: PATIENCE,
+        dns_ttl: NO_TIMEOUT,
+        close_timeout: NO_TIMEOUT,
         ..Config::default()
     }
 }
@@ -66,7 +66,7 @@ pub(crate) fn client(protocol: RaceProtocol, options: &Options) -> Config {
 /// What the client takes of `push`.
 fn pushes(push: Push) -> Option<PushLimits> {
     let limits = PushLimits {
-        unclaimed_for: PATIENCE,
+        claim_timeout: NO_TIMEOUT,
         ..PushLimits::default()
     };
     match push {
@@ -88,18 +88,18 @@ pub(crate) fn server(protocol: RaceProtocol, spoken: Protocol, options: &Options
             .is_secure()
             .then(|| tls::server(&[spoken], options)),
         options: ServerOptions {
-            handshake_timeout: PATIENCE,
-            write_timeout: PATIENCE,
-            read_timeout: PATIENCE,
+            handshake_timeout: NO_TIMEOUT,
+            write_timeout: NO_TIMEOUT,
+            read_timeout: NO_TIMEOUT,
             min_rate: 0,
-            frame_timeout: PATIENCE,
+            frame_timeout: NO_TIMEOUT,
             max_streams: options.max_concurrent_streams,
             data_frame_bytes: options.data_frame_bytes as usize,
             compression: options.spdy_compression,
             compression_window_bits: options.spdy_window_bits,
             ..ServerOptions::default()
         },
-        calendar: WallClock::FromOrigin(SystemTime::UNIX_EPOCH + tls::HOUR),
+        wall_clock: WallClock::FromEpoch(SystemTime::UNIX_EPOCH + tls::WALL_EPOCH),
         ..ServeConfig::default()
     }
 }
@@ -113,7 +113,7 @@ pub(crate) fn origin(secure: bool, calendar: WallClock, options: &Options) -> Se
     ServeConfig {
         tls: secure.then(|| tls::server(&spoken, options)),
         protocols: spoken,
-        calendar,
+        wall_clock: calendar,
         ..server(RaceProtocol::Http, Protocol::Http1, options)
     }
 }

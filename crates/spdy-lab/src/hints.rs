@@ -6,7 +6,7 @@ use spdy_page::replica::{Kind, Replica};
 /// Nodes that load waits for and that the page's own text does not name, of kinds that a hint can ask for: style sheets,
 /// scripts, fonts and images. A browser learns of them late.
 #[must_use]
-pub fn late(replica: &Replica, graph: &PageGraph) -> Vec<usize> {
+pub fn preload_candidates(replica: &Replica, graph: &PageGraph) -> Vec<usize> {
     let document = graph.document(replica);
     let is_late = |node: &Node| {
         let exchange = &replica.exchanges[node.exchange];

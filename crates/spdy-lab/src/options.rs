@@ -43,10 +43,10 @@ pub enum RaceProtocol {
 
 impl RaceProtocol {
     /// Those that a race runs unless told otherwise, in its order.
-    pub const ALL: [Self; 4] = [Self::Http, Self::Https, Self::Spdy, Self::H2];
+    pub const DEFAULTS: [Self; 4] = [Self::Http, Self::Https, Self::Spdy, Self::H2];
 
     /// Every one that has a name.
-    pub const NAMED: [Self; 8] = [
+    pub const ALL: [Self; 8] = [
         Self::Http,
         Self::Https,
         Self::Spdy,
@@ -80,7 +80,7 @@ impl RaceProtocol {
 
     /// What is spoken on its connections.
     #[must_use]
-    pub const fn spoken(self) -> Protocol {
+    pub const fn wire_protocol(self) -> Protocol {
         match self {
             Self::Http | Self::Https => Protocol::Http1,
             Self::Spdy | Self::SpdyPlain => Protocol::Spdy(Version::V31),
@@ -100,14 +100,14 @@ impl fmt::Display for RaceProtocol {
 
 /// A name that is none of the protocols of a race.
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
-#[error("no protocol of a race is called {0:?}; there are {names}", names = RaceProtocol::NAMED.map(RaceProtocol::name).join(", "))]
+#[error("no protocol of a race is called {0:?}; there are {names}", names = RaceProtocol::ALL.map(RaceProtocol::name).join(", "))]
 pub struct UnknownRaceProtocol(pub String);
 
 impl FromStr for RaceProtocol {
     type Err = UnknownRaceProtocol;
 
     fn from_str(name: &str) -> Result<Self, UnknownRaceProtocol> {
-        let found = Self::NAMED
+        let found = Self::ALL
             .into_iter()
             .find(|protocol| protocol.name() == name);
         found.ok_or_else(|| UnknownRaceProtocol(name.to_owned()))
@@ -129,7 +129,7 @@ pub enum Push {
 
 impl Push {
     /// Every one that has a name, from the least to the most.
-    pub const NAMED: [Self; 3] = [Self::No, Self::ByGraph, Self::All];
+    pub const ALL: [Self; 3] = [Self::No, Self::ByGraph, Self::All];
 
     /// The name on the command line and in experiments.
     #[must_use]
@@ -154,14 +154,14 @@ impl Push {
 
 /// A name of no [`Push`].
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
-#[error("no way to push is called {0:?}; there are {names}", names = Push::NAMED.map(Push::name).join(", "))]
+#[error("no way to push is called {0:?}; there are {names}", names = Push::ALL.map(Push::name).join(", "))]
 pub struct UnknownPush(pub String);
 
 impl FromStr for Push {
     type Err = UnknownPush;
 
     fn from_str(name: &str) -> Result<Self, UnknownPush> {
-        let found = Self::NAMED.into_iter().find(|push| push.name() == name);
+        let found = Self::ALL.into_iter().find(|push| push.name() == name);
         found.ok_or_else(|| UnknownPush(name.to_owned()))
     }
 }
@@ -243,7 +243,7 @@ impl Default for Options {
             name_lookups: NameLookups::RoundTrip,
             http1_connections: 6,
             max_concurrent_streams: 100,
-            spdy_compression: Compression::Masked,
+            spdy_compression: Compression::CrimeSafe,
             spdy_window_bits: None,
             ip_pooling: false,
             push: Push::No,
@@ -315,7 +315,7 @@ mod tests {
 
     #[test]
     fn every_protocol_has_a_name_that_reads_back() {
-        for protocol in RaceProtocol::NAMED {
+        for protocol in RaceProtocol::ALL {
             assert_eq!(protocol.name().parse(), Ok(protocol));
         }
         let unknown = "spdi".parse::<RaceProtocol>().unwrap_err();
@@ -327,7 +327,7 @@ mod tests {
 
     #[test]
     fn every_way_to_push_has_a_name_that_reads_back_and_a_number() {
-        for (push, number) in Push::NAMED.into_iter().zip(0..) {
+        for (push, number) in Push::ALL.into_iter().zip(0..) {
             assert_eq!(push.name().parse(), Ok(push));
             assert_eq!(push.number(), number);
         }

@@ -110,7 +110,7 @@ impl Race {
     /// Every protocol once over `networks`, with the defaults of today and seed 1.
     #[must_use]
     pub fn new(replicas: Vec<Replica>, networks: Vec<RaceNetwork>) -> Self {
-        let (protocols, options) = (RaceProtocol::ALL.to_vec(), Options::default());
+        let (protocols, options) = (RaceProtocol::DEFAULTS.to_vec(), Options::default());
         Self {
             replicas,
             networks,

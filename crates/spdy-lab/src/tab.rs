@@ -68,7 +68,7 @@ pub(crate) struct LoadDriver<'a> {
     client: &'a Client,
     runtime: &'a dyn Runtime,
     /// What of the page comes through an accelerator, if there is one.
-    through: Option<&'a ProxiedContent>,
+    proxied_content: Option<&'a ProxiedContent>,
     record: Mutex<LoadRecord>,
 }
 
@@ -87,15 +87,15 @@ impl<'a> LoadDriver<'a> {
             options,
             client,
             runtime,
-            through: None,
+            proxied_content: None,
             record: Mutex::default(),
         }
     }
 
     /// The same with this of the page coming through an accelerator.
-    pub(crate) fn through(self, through: &'a ProxiedContent) -> Self {
+    pub(crate) fn with_proxied_content(self, through: &'a ProxiedContent) -> Self {
         Self {
-            through: Some(through),
+            proxied_content: Some(through),
             ..self
         }
     }
@@ -157,8 +157,11 @@ impl<'a> LoadDriver<'a> {
     async fn drive_page(&self) {
         let mut machine = PageLoad::new(self.page.graph());
         machine.hint(self.page.hints().iter().copied());
-        if self.options.hints && self.through.is_none() {
-            machine.hint(hints::late(self.page.replica(), self.page.graph()));
+        if self.options.hints && self.proxied_content.is_none() {
+            machine.hint(hints::preload_candidates(
+                self.page.replica(),
+                self.page.graph(),
+            ));
         }
         if self.options.scheduler == Scheduler::Chromium {
             machine.schedule(UrgencyPlan::of(self.page, self.protocol, self.options));
@@ -271,7 +274,7 @@ impl<'a> LoadDriver<'a> {
     fn ask(&self, exchange: &Exchange) -> (Result<http::Request<Body>, String>, CacheLookup) {
         let mut asked = request_of(exchange, self.protocol.is_secure());
         let (Ok(request), Cache::Warm { after }) = (&mut asked, self.options.cache) else {
-            return (asked, CacheLookup::Nothing);
+            return (asked, CacheLookup::Miss);
         };
         for name in cache::CACHE_REQUEST_HEADERS {
             request.headers_mut().remove(name);
@@ -288,17 +291,19 @@ impl<'a> LoadDriver<'a> {
     }
 
     /// How the body of `node` is read, and what it must come to: the replica's bytes, or behind an accelerator their text.
-    fn expected(
+    fn body_check(
         &self,
         node: usize,
         exchange: &Exchange,
         headers: &HeaderMap,
     ) -> (Option<ProxiedBodyDecoder>, BodyCheck<'a>) {
         let number = self.page.graph().nodes[node].exchange;
-        let whole = self.through.and_then(|through| through.body(number));
+        let whole = self
+            .proxied_content
+            .and_then(|through| through.body(number));
         let text = whole.and_then(|whole| whole.text.as_ref());
         let (Some(through), Some(whole), Some(text), Some(coding)) =
-            (self.through, whole, text, Coding::of(headers))
+            (self.proxied_content, whole, text, Coding::of(headers))
         else {
             let answers = self.page.matching_exchanges(exchange);
             return (None, BodyCheck::of(answers, exchange));
@@ -327,7 +332,7 @@ impl<'a> LoadDriver<'a> {
         mut asked: http::Request<Body>,
         machine: &RefCell<PageLoad<'_>>,
     ) -> Result<http::Response<Body>, Error> {
-        let Some(through) = self.through.filter(|_| self.options.hints) else {
+        let Some(through) = self.proxied_content.filter(|_| self.options.hints) else {
             return self.client.send(asked, request.priority).await;
         };
         let nodes = &self.page.graph().nodes;
@@ -342,7 +347,7 @@ impl<'a> LoadDriver<'a> {
         std::future::poll_fn(|cx| {
             let answer = answer.as_mut().poll(cx);
             while let Poll::Ready(Some(head)) = heard.poll_recv(cx) {
-                let hinted = through.hinted(&head.headers);
+                let hinted = through.hinted_nodes(&head.headers);
                 let now = self.runtime.now();
                 let mut machine = machine.borrow_mut();
                 machine.handle_early_hints(now, request.node, hinted);
@@ -372,13 +377,15 @@ impl<'a> LoadDriver<'a> {
             }
             None => row.first_byte = self.runtime.now(),
         }
-        if let Some(through) = self.through.filter(|_| self.options.hints) {
-            machine.borrow_mut().hint(through.hinted(&head.headers));
+        if let Some(through) = self.proxied_content.filter(|_| self.options.hints) {
+            machine
+                .borrow_mut()
+                .hint(through.hinted_nodes(&head.headers));
         }
         {
             let mut machine = machine.borrow_mut();
             let handshake = row.connect.map(|(from, until)| until - from);
-            let handshake = handshake.filter(|_| !self.protocol.spoken().is_over_quic());
+            let handshake = handshake.filter(|_| !self.protocol.wire_protocol().is_over_quic());
             let answer = row.first_byte - row.sent;
             for time in handshake.into_iter().chain([answer]) {
                 machine.handle_round_trip(request.node, time);
@@ -390,7 +397,7 @@ impl<'a> LoadDriver<'a> {
             machine.borrow_mut().handle_bytes(now, request.node, bytes);
             return Ok(());
         }
-        let (mut plain, mut expected) = self.expected(request.node, exchange, &head.headers);
+        let (mut plain, mut expected) = self.body_check(request.node, exchange, &head.headers);
         let mut body = pin!(body);
         while let Some(piece) = next_piece(body.as_mut()).await {
             let piece = piece

@@ -24,7 +24,7 @@ use spdy_net::verify::Trust;
 use crate::options::{Options, RaceProtocol};
 
 /// 1 January 2030, within the life of the certificates.
-pub(crate) const HOUR: Duration = Duration::from_secs(1_893_456_000);
+pub(crate) const WALL_EPOCH: Duration = Duration::from_secs(1_893_456_000);
 
 fn identity() -> &'static Identity {
     static IDENTITY: OnceLock<Identity> = OnceLock::new();
@@ -57,9 +57,9 @@ fn tls_options(min: TlsVersion, max: TlsVersion, options: &Options) -> TlsOption
     TlsOptions {
         min,
         max,
-        key_log: KeyLogTarget::Nowhere,
+        key_log: KeyLogTarget::Disabled,
         provider: provider(options.ml_kem),
-        hour: Some(SystemTime::UNIX_EPOCH + HOUR),
+        wall_now: Some(SystemTime::UNIX_EPOCH + WALL_EPOCH),
         resumption: options.tls_resumption,
         ..TlsOptions::default()
     }
@@ -69,7 +69,7 @@ fn tls_options(min: TlsVersion, max: TlsVersion, options: &Options) -> TlsOption
 ///
 /// Where it speaks HTTP/3 it must know TLS 1.3, and may meet hosts that speak something else by an older one.
 pub(crate) fn client(protocol: RaceProtocol, options: &Options) -> ClientTls {
-    let max = match protocol.spoken().is_over_quic() {
+    let max = match protocol.wire_protocol().is_over_quic() {
         true => TlsVersion::Tls13,
         false => options.tls,
     };

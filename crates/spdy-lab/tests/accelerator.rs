@@ -93,7 +93,7 @@ fn image(url: &str) -> Exchange {
 fn every_byte_of_the_shipped_pages_comes_through_by_every_protocol() {
     for name in ["mineki", "portal", "lulic-bing"] {
         let page = Page::new(shipped::page(name).unwrap());
-        for protocol in RaceProtocol::NAMED {
+        for protocol in RaceProtocol::ALL {
             for accelerator in [Accelerator::Cold, Accelerator::Warm] {
                 let load = load(&page, protocol, &through(accelerator));
                 assert_eq!(
@@ -174,7 +174,7 @@ fn kept(mut exchange: Exchange, control: &str) -> Exchange {
 }
 
 /// Milliseconds that a page with one image takes longer if the origins are 100 ms farther.
-fn added(image: Exchange, accelerator: Accelerator) -> f64 {
+fn added_ms(image: Exchange, accelerator: Accelerator) -> f64 {
     let html = format!("<!DOCTYPE html><img src={}>", image.url);
     let mut replica = page(&html, vec![image]);
     replica.exchanges[0] = kept(replica.exchanges[0].clone(), "max-age=60");
@@ -195,21 +195,21 @@ fn an_origin_fetch_costs_the_backhaul_and_a_cache_hit_does_not() {
     let other = |control| kept(image("http://cdn.other.test/a.png"), control);
     let is = |got: f64, want: f64, what| assert!((got - want).abs() < 2.0, "{what}: {got} ms");
     // TCP and two requests. The look-up ends at the link's end.
-    is(added(own(), Accelerator::Off), 300.0, "direct");
-    is(added(own(), Accelerator::Warm), 0.0, "kept");
+    is(added_ms(own(), Accelerator::Off), 300.0, "direct");
+    is(added_ms(own(), Accelerator::Warm), 0.0, "kept");
     is(
-        added(other("max-age=60"), Accelerator::Warm),
+        added_ms(other("max-age=60"), Accelerator::Warm),
         0.0,
         "another host's, kept",
     );
     // Its connection to that host is still open.
     is(
-        added(other("no-store"), Accelerator::Warm),
+        added_ms(other("no-store"), Accelerator::Warm),
         100.0,
         "not kept",
     );
     // Three round trips for the page, and as many for the image: less what passes meanwhile on the client's link.
-    let cold = added(other("max-age=60"), Accelerator::Cold);
+    let cold = added_ms(other("max-age=60"), Accelerator::Cold);
     assert!((500.0..=600.0).contains(&cold), "cold: {cold} ms");
 }
 
@@ -267,7 +267,7 @@ fn a_sheet_of_another_host_brings_its_images_along() {
 }
 
 /// A page of four hosts, three of which have names at the accelerator; of one of them the document of a frame.
-fn with_names() -> Page {
+fn page_with_aliases() -> Page {
     let sheet = exchange(
         "http://cdn.other.test/css/a.css",
         Kind::Stylesheet,
@@ -308,7 +308,7 @@ fn with_names() -> Page {
 /// A load with one wrong byte has a failure.
 #[test]
 fn aliased_hosts_share_the_sites_connection_where_clients_pool() {
-    let page = with_names();
+    let page = page_with_aliases();
     for protocol in [RaceProtocol::H2, RaceProtocol::Spdy] {
         for accelerator in [Accelerator::Cold, Accelerator::Warm] {
             let pooling = Options {

@@ -368,14 +368,14 @@ fn a_change_that_saves_by_chance_alone_is_not_advised() {
     };
     let examination = examine(&lossy);
     assert_eq!(examination.runs, 9);
-    for finding in examination.helping() {
+    for finding in examination.helpful() {
         let saved = [finding.load, finding.dom_content_loaded];
         assert!(saved.iter().any(|saved| saved.low_ms > 0.0), "{finding:?}");
     }
     let once = examine(&ExaminationCase { runs: 1, ..lossy });
     assert!(
-        once.helping().is_empty(),
+        once.helpful().is_empty(),
         "one run of chance: {:?}",
-        once.helping()
+        once.helpful()
     );
 }

@@ -12,7 +12,7 @@ use spdy_lab::options::RaceProtocol;
 use spdy_page::builtin;
 
 /// Factors that have no effect on some loads, each with a level that is not what goes without saying.
-const TRIED: [(&str, &str); 11] = [
+const CASES: [(&str, &str); 11] = [
     ("reorder", "yes"),
     ("tls", "1.2"),
     ("resumption", "no"),
@@ -27,7 +27,7 @@ const TRIED: [(&str, &str); 11] = [
 ];
 
 /// What other levels they meet.
-const GROUNDS: [&str; 3] = ["", "deploy = 'first-party'", "accelerator = 'cold'"];
+const BASES: [&str; 3] = ["", "deploy = 'first-party'", "accelerator = 'cold'"];
 
 /// A page of seven hosts, two of them at one address.
 fn page() -> &'static Page {
@@ -64,14 +64,14 @@ fn load(protocol: RaceProtocol, conditions: &Conditions) -> Load {
 }
 
 /// Whether each level in [`TRIED`] gives another load than `ground` alone does, of those factors that `is_tried`.
-fn tried(
+fn load_each(
     ground: &str,
     is_tried: impl Fn(Factor, RaceProtocol, &Conditions) -> bool,
 ) -> Vec<(String, bool)> {
     let mut tried = Vec::new();
-    for protocol in RaceProtocol::NAMED {
+    for protocol in RaceProtocol::ALL {
         let before = LazyCell::new(|| load(protocol, &conditions(protocol, ground)));
-        for (name, level) in TRIED {
+        for (name, level) in CASES {
             if ground.starts_with(name) {
                 continue;
             }
@@ -88,11 +88,11 @@ fn tried(
 
 #[test]
 fn an_ineffective_factor_changes_no_load() {
-    for ground in GROUNDS {
+    for ground in BASES {
         let idle = |factor: Factor, protocol, conditions: &Conditions| {
             !factor.has_effect_on(protocol, conditions)
         };
-        let tried = tried(ground, idle);
+        let tried = load_each(ground, idle);
         assert!(tried.len() > 15, "{ground}: {}", tried.len());
         for (what, differs) in tried {
             assert!(!differs, "{what}");
@@ -105,7 +105,7 @@ fn an_effective_factor_changes_a_load() {
     let acts = |factor: Factor, protocol, conditions: &Conditions| {
         factor.has_effect_on(protocol, conditions)
     };
-    let all = tried("", acts);
+    let all = load_each("", acts);
     assert_eq!(all.len(), 43);
     for (what, differs) in all {
         assert!(differs, "{what}");
@@ -115,7 +115,7 @@ fn an_effective_factor_changes_a_load() {
         (
             "deploy = 'first-party'",
             "connections",
-            &RaceProtocol::NAMED[..],
+            &RaceProtocol::ALL[..],
         ),
         ("deploy = 'first-party'", "tls", &[RaceProtocol::H3]),
         (
@@ -134,7 +134,7 @@ fn an_effective_factor_changes_a_load() {
                 && protocols.contains(&protocol)
                 && factor.has_effect_on(protocol, conditions)
         };
-        let tried = tried(ground, only);
+        let tried = load_each(ground, only);
         assert_eq!(tried.len(), protocols.len(), "{ground}: {name}");
         for (what, differs) in tried {
             assert!(differs, "{what}");

@@ -243,8 +243,8 @@ fn hints_save_the_round_trip_of_a_font_in_a_style_sheet() {
         "<html><head><link rel=stylesheet href=/s.css></head><body><img src=/i.png></body></html>";
     let page = page(html, named);
     // Over HTTP/1.1 the round trip goes into another connection.
-    let multiplexed = RaceProtocol::NAMED.into_iter();
-    for protocol in multiplexed.filter(|it| it.spoken().is_multiplexed()) {
+    let multiplexed = RaceProtocol::ALL.into_iter();
+    for protocol in multiplexed.filter(|it| it.wire_protocol().is_multiplexed()) {
         let loads = run(&page, protocol, "hints = ['no', 'yes']");
         let saved = loads[0].load_ms - loads[1].load_ms;
         // 28 ms there and back. What the text names is asked for when it is read, as ever.
@@ -337,7 +337,7 @@ fn a_page_that_is_folded_is_not_sharded() {
 }
 
 /// `exchange` with these header fields in its answer.
-fn saying(fields: &str, exchange: Exchange) -> Exchange {
+fn with_response_fields(fields: &str, exchange: Exchange) -> Exchange {
     let mut head = b"HTTP/1.1 200 OK\r\nContent-Type: image/png\r\n".to_vec();
     head.extend_from_slice(fields.as_bytes());
     head.extend_from_slice(b"\r\n\r\n");
@@ -351,7 +351,7 @@ fn saying(fields: &str, exchange: Exchange) -> Exchange {
 fn a_repeat_view_revalidates_stale_and_fetches_the_rest() {
     let image = |path, fields| {
         let image = own(path, Kind::Image, "image/png", vec![0; 50_000]);
-        saying(fields, image)
+        with_response_fields(fields, image)
     };
     let page = page(
         "<img src=/a><img src=/b><img src=/c><img src=/d>",
@@ -393,7 +393,7 @@ fn a_repeat_view_revalidates_stale_and_fetches_the_rest() {
             ],
         ),
     ];
-    for protocol in RaceProtocol::NAMED {
+    for protocol in RaceProtocol::ALL {
         for (level, want) in asked {
             let options = Options {
                 cache: level.parse().unwrap(),
@@ -426,13 +426,13 @@ fn a_repeat_view_revalidates_stale_and_fetches_the_rest() {
 
 #[test]
 fn a_page_that_is_fresh_as_a_whole_needs_no_network() {
-    let fresh = |exchange| saying("Cache-Control: max-age=60", exchange);
+    let fresh = |exchange| with_response_fields("Cache-Control: max-age=60", exchange);
     let mut page = page(
         "<img src=/a>",
         vec![own("a", Kind::Image, "image/png", "a")],
     );
     page.exchanges = page.exchanges.into_iter().map(fresh).collect();
-    for protocol in RaceProtocol::NAMED {
+    for protocol in RaceProtocol::ALL {
         let load = run(&page, protocol, "cache = 'warm'").remove(0);
         assert_eq!(
             (load.requests, load.connections, load.packets_up),

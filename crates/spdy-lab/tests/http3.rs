@@ -175,7 +175,7 @@ type ConnectionEnd = Arc<Mutex<Option<(bool, Instant)>>>;
 
 /// A server of 5 MB at every URL, 40 ms away over 10 Mbit/s, and a client's connection to it, for `with`. The queue
 /// holds a round trip's worth: quinn's slow start would fill any other to the windows of the client.
-fn connected<F: Future>(
+fn with_connection<F: Future>(
     options: ServerOptions,
     with: impl FnOnce(Connection, SharedRuntime, Latch, ConnectionEnd) -> F,
 ) -> F::Output {
@@ -185,7 +185,7 @@ fn connected<F: Future>(
     let network = SimNetwork::new(sim.clone(), links.config(&Options::default()), 1);
     let ca = LocalCa::generate(KeyKind::Ed25519).unwrap();
     let tls_options = TlsOptions {
-        key_log: KeyLogTarget::Nowhere,
+        key_log: KeyLogTarget::Disabled,
         ..TlsOptions::default()
     };
     let identity = ca.issue(&["a.test".to_owned()], &[]).unwrap();
@@ -224,7 +224,7 @@ fn a_connection_without_requests_is_ended_in_order() {
         idle_timeout: Duration::from_secs(20),
         ..ServerOptions::default()
     };
-    connected(options, |connection, runtime, _stop, ended| async move {
+    with_connection(options, |connection, runtime, _stop, ended| async move {
         let response = connection.send(get(), Priority::HIGHEST).await.unwrap();
         response.into_body().collect_up_to(1 << 30).await.unwrap();
         let idle_from = runtime.now();
@@ -247,7 +247,7 @@ fn an_unread_response_is_cancelled_and_counted() {
         hits: hits.clone(),
         ..ServerOptions::default()
     };
-    connected(options, |connection, runtime, _stop, _ended| async move {
+    with_connection(options, |connection, runtime, _stop, _ended| async move {
         let unread = connection.send(get(), Priority::HIGHEST).await.unwrap();
         // The client's window for a stream is 1 MiB: that takes a second, and then nothing moves.
         runtime.sleep_until(Instant::from_millis(59_000)).await;
@@ -261,7 +261,7 @@ fn an_unread_response_is_cancelled_and_counted() {
 
 #[test]
 fn a_stopping_server_finishes_responses_and_rejects_new_requests() {
-    connected(
+    with_connection(
         ServerOptions::default(),
         |connection, runtime, stop, ended| async move {
             let begun = connection.send(get(), Priority::HIGHEST).await.unwrap();
@@ -283,7 +283,7 @@ fn a_stopping_server_finishes_responses_and_rejects_new_requests() {
 
 #[test]
 fn the_urgent_overtakes_what_was_asked_for_before() {
-    connected(
+    with_connection(
         ServerOptions::default(),
         |connection, runtime, _stop, _ended| async move {
             let done = |priority| {

@@ -91,7 +91,7 @@ fn the_address_guard_refuses_the_same_in_virtual_time() {
 }
 
 /// Looks a name up over a lossy path, from a name server that stands in it.
-fn looked_up(seed: u64) -> (Vec<IpAddr>, Instant) {
+fn lookup(seed: u64) -> (Vec<IpAddr>, Instant) {
     run(20, seed, async |network, runtime| {
         let zone = ZoneConfig {
             apex: "origin.test".to_owned(),
@@ -140,13 +140,13 @@ fn looked_up(seed: u64) -> (Vec<IpAddr>, Instant) {
 fn the_resolver_asks_the_name_server_over_a_lossy_path_the_same_each_time() {
     let mut times = Vec::new();
     for seed in 1..=8 {
-        let (found, took) = looked_up(seed);
+        let (found, took) = lookup(seed);
         assert_eq!(found, [IpAddr::from(ORIGIN)], "seed {seed}");
         assert!(
             took >= Instant::ZERO + Duration::from_millis(100),
             "seed {seed}"
         );
-        assert_eq!(looked_up(seed), (found, took), "seed {seed}");
+        assert_eq!(lookup(seed), (found, took), "seed {seed}");
         times.push(took);
     }
     // Somewhere a packet was lost, and the question asked again two seconds later.

@@ -94,7 +94,7 @@ fn a_page_of_everything_odd_loads_over_every_protocol() {
     let page = odd_page();
     let exchanges = page.exchanges.len();
     let asked = Race {
-        protocols: RaceProtocol::NAMED.to_vec(),
+        protocols: RaceProtocol::ALL.to_vec(),
         ..Race::new(vec![page], vec![network()])
     };
     let mut known = asked.clone();
@@ -153,7 +153,7 @@ fn a_recorded_part_is_asked_for_by_its_range_and_comes_as_it_was() {
     let page = page_of_parts();
     let sizes: Vec<usize> = page.exchanges.iter().map(|it| it.body.len()).collect();
     let race = Race {
-        protocols: RaceProtocol::NAMED.to_vec(),
+        protocols: RaceProtocol::ALL.to_vec(),
         ..Race::new(vec![page], vec![network()])
     };
     let mut pushing = race.clone();

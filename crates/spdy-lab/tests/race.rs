@@ -246,7 +246,7 @@ fn of_many_runs_only_the_typical_one_keeps_its_waterfall() {
     let loads = race.run(|progress| seen += progress.load.waterfall.len());
     assert_eq!(seen, 2 * 5 * 44, "who listens sees them all");
     let standings = RaceResults::of(&loads);
-    for entrant in &standings.pages[0].networks[0].entrants {
+    for entrant in &standings.pages[0].networks[0].protocols {
         assert_eq!(entrant.typical().waterfall.len(), 44);
         let rows: usize = entrant.loads.iter().map(|load| load.waterfall.len()).sum();
         assert_eq!(rows, 44, "{}", entrant.protocol);

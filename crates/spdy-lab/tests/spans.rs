@@ -46,7 +46,7 @@ const RTT: Duration = Duration::from_millis(20);
 const ALL: SpanRules = SpanRules {
     sampler: Sampler::by_parent(1.0),
     trust_clients: false,
-    queries: false,
+    record_queries: false,
 };
 /// What a client names that has its trace recorded.
 const TRACE: &str = "4bf92f3577b34da6a3ce929d0e0e4736";
@@ -169,7 +169,7 @@ fn run<T>(seed: u64, rules: Option<SpanRules>, client: impl AsyncFnOnce(&Setup) 
         listen(&network, &runtime, address, &asked);
     }
     let shared = SharedRuntime::new(runtime.clone());
-    let config = Config::read(
+    let config = Config::parse(
         "[[site]]\nnames = ['www.site.test']\norigin = 'http://origin.test'\n\
          [[site.rewrite.hosts]]\nhost = 'cdn.test'\nscheme = 'http'\nkinds = ['image']\nwhole = true\n",
     );
@@ -185,7 +185,7 @@ fn run<T>(seed: u64, rules: Option<SpanRules>, client: impl AsyncFnOnce(&Setup) 
         network,
         &shared,
     );
-    let calendar = WallClock::FromOrigin(std::time::UNIX_EPOCH);
+    let calendar = WallClock::FromEpoch(std::time::UNIX_EPOCH);
     let (cache, learn) = (&config.cache, &config.learn);
     let proxy = Proxy::new(sites, upstream, cache, learn, shared.clone(), calendar);
     let notes = Arc::new(SpanRecorder {
@@ -193,7 +193,7 @@ fn run<T>(seed: u64, rules: Option<SpanRules>, client: impl AsyncFnOnce(&Setup) 
         taken: Mutex::default(),
     });
     if let Some(rules) = rules {
-        proxy.trace(Spans::new(rules, notes.clone(), shared));
+        proxy.set_spans(Spans::new(rules, notes.clone(), shared));
     }
     let stage = Setup {
         runtime,
@@ -257,7 +257,7 @@ fn place(span: &Span, all: &[Span]) -> String {
 }
 
 /// A line for each span, by its beginning: number, kind, place, what was asked, what came of it.
-fn drawn(mut all: Vec<Span>) -> Vec<String> {
+fn format_spans(mut all: Vec<Span>) -> Vec<String> {
     all.sort_by_key(|span| (span.began, span.kind != SpanKind::Server));
     let lines = all.iter().enumerate().map(|(number, span)| {
         let (what, became) = match span.kind {
@@ -289,14 +289,14 @@ fn a_miss_has_a_part_for_its_origin_and_a_hit_has_none() {
             .await;
         let hit = stage.taken();
         assert_eq!(
-            drawn(miss.clone()),
+            format_spans(miss.clone()),
             [
                 "0 Server GET first: /a.txt miss 200 good",
                 "1 Client GET in 0: http://origin.test/a.txt uri-miss 200 good"
             ]
         );
         assert_eq!(
-            drawn(hit.clone()),
+            format_spans(hit.clone()),
             ["0 Server GET first: /a.txt hit 200 good"]
         );
         // A name to look up, a handshake, the request: and the answer has left when it was read.
@@ -364,7 +364,7 @@ fn stale_responses_are_revalidated_in_or_after_the_request() {
         stage.taken();
         stage.get("/validated", &[]).await;
         assert_eq!(
-            drawn(stage.taken()),
+            format_spans(stage.taken()),
             [
                 "0 Server GET first: /validated validated 200 good",
                 "1 Client GET in 0: http://origin.test/validated stale 304 good"
@@ -374,7 +374,7 @@ fn stale_responses_are_revalidated_in_or_after_the_request() {
         stage.rest(1_000).await;
         let taken = stage.taken();
         assert_eq!(
-            drawn(taken.clone()),
+            format_spans(taken.clone()),
             [
                 "0 Server GET first: /stale stale 200 good",
                 "1 Client GET by 0: http://origin.test/stale stale 304 good"
@@ -391,7 +391,7 @@ fn prefetches_have_linked_traces_and_rewriting_a_child_span() {
     run(3, Some(ALL), async |stage| {
         stage.get("/", &[("sec-fetch-dest", "document")]).await;
         stage.rest(2_000).await;
-        let drawn = drawn(stage.taken());
+        let drawn = format_spans(stage.taken());
         assert_eq!(
             drawn,
             [
@@ -476,7 +476,7 @@ fn a_failure_of_an_origin_and_a_client_that_leaves_stand_in_the_spans() {
     run(6, Some(ALL), async |stage| {
         assert_eq!(stage.get("/fails", &[]).await, 503);
         assert_eq!(
-            drawn(stage.taken()),
+            format_spans(stage.taken()),
             [
                 "0 Server GET first: /fails passed 503 503",
                 "1 Client GET in 0: http://origin.test/fails uri-miss 503 503"
@@ -490,7 +490,7 @@ fn a_failure_of_an_origin_and_a_client_that_leaves_stand_in_the_spans() {
         stage.taken()
     });
     assert_eq!(
-        drawn(left),
+        format_spans(left),
         [
             "0 Server GET first: /private - - cancelled",
             "1 Client GET in 0: http://origin.test/private uri-miss - cancelled"
@@ -525,5 +525,5 @@ fn span_ids_depend_on_the_seed_only() {
     let names =
         |spans: &[Span]| -> Vec<_> { spans.iter().map(|span| span.context.trace_id).collect() };
     assert_ne!(names(&once), names(&other));
-    assert_eq!(drawn(once), drawn(other));
+    assert_eq!(format_spans(once), format_spans(other));
 }

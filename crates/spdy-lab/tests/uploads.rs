@@ -55,7 +55,7 @@ const LEN: usize = 8 * MIB;
 
 fn quiet() -> TlsOptions {
     TlsOptions {
-        key_log: KeyLogTarget::Nowhere,
+        key_log: KeyLogTarget::Disabled,
         ..TlsOptions::default()
     }
 }
@@ -89,7 +89,7 @@ fn listen(
 }
 
 /// Runs `with` on a connection of `protocol` to `handler` over `link`; the handler is made in the time of that run.
-fn connected<T, F: Future<Output = T>>(
+fn with_connection<T, F: Future<Output = T>>(
     protocol: Protocol,
     link: &str,
     handler: impl FnOnce(&SimRuntime) -> Arc<dyn Handler>,
@@ -159,7 +159,7 @@ fn upload_seconds(
     protocol: Protocol,
     handler: impl FnOnce(&SimRuntime) -> Arc<dyn Handler>,
 ) -> f64 {
-    connected(protocol, LINK, handler, async |connection, runtime| {
+    with_connection(protocol, LINK, handler, async |connection, runtime| {
         let begun = runtime.now();
         let request = post(Body::full(vec![7; LEN]));
         let answer = connection.send(request, Priority::HIGHEST).await.unwrap();
@@ -191,7 +191,7 @@ fn an_upload_over_a_long_link_takes_no_longer_than_by_http1() {
 fn a_download_over_a_long_link_takes_no_longer_than_by_http1() {
     assert_as_fast_as_http1(|protocol| {
         let handler = |_: &SimRuntime| -> Arc<dyn Handler> { Arc::new(read_all) };
-        connected(protocol, LINK, handler, async |connection, runtime| {
+        with_connection(protocol, LINK, handler, async |connection, runtime| {
             let begun = runtime.now();
             let request = Request::get("http://www.site.test/").header("x-answer", LEN);
             let request = request.body(Body::empty()).unwrap();
@@ -206,7 +206,7 @@ fn a_download_over_a_long_link_takes_no_longer_than_by_http1() {
 /// An accelerator whose `origin`, of HTTP/1.1, is 1 ms behind it.
 fn accelerator(sim: &SimRuntime, origin: &Arc<dyn Handler>) -> Arc<dyn Handler> {
     let text = "[[site]]\nnames = ['www.site.test']\norigin = 'http://198.18.0.1:443'\n";
-    let config = Config::read(text).expect("a good one");
+    let config = Config::parse(text).expect("a good one");
     let keys = Keys::from_secrets(&[7; 32], None).expect("long enough");
     let sites = Sites::compile(&config, &keys).expect("good sites");
     let runtime = SharedRuntime::new(sim.clone());
@@ -217,8 +217,7 @@ fn accelerator(sim: &SimRuntime, origin: &Arc<dyn Handler>) -> Arc<dyn Handler> 
     let network: SharedNetwork = Arc::new(behind);
     let guarded = network.clone();
     let upstream = Upstream::new(&config.upstream, None, &sites, network, guarded, &runtime);
-    let calendar =
-        WallClock::FromOrigin(std::time::UNIX_EPOCH + Duration::from_secs(1_800_000_000));
+    let calendar = WallClock::FromEpoch(std::time::UNIX_EPOCH + Duration::from_secs(1_800_000_000));
     let (cache, learn) = (&config.cache, &config.learn);
     let proxy = Proxy::new(sites, upstream, cache, learn, runtime, calendar);
     let client = IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1));
@@ -251,7 +250,7 @@ fn endless() -> (Body, Arc<AtomicUsize>) {
 
 /// Bytes of `uploads` that have left their client and that no reader has taken, when each reader has stopped after `read`
 /// bytes. `before` puts something between the clients and the readers.
-fn unread(
+fn unread_bytes(
     protocol: Protocol,
     uploads: usize,
     read: usize,
@@ -278,7 +277,7 @@ fn unread(
         let reader: Arc<dyn Handler> = Arc::new(reader);
         before(sim, &reader)
     };
-    connected(protocol, link, handler, async |connection, runtime| {
+    with_connection(protocol, link, handler, async |connection, runtime| {
         let (bodies, taken): (Vec<_>, Vec<_>) = (0..uploads).map(|_| endless()).unzip();
         let sending = bodies
             .into_iter()
@@ -308,7 +307,7 @@ fn an_unread_upload_stops_at_the_initial_window() {
             Protocol::Http3 => MIB, // QUIC's windows do not grow
             _ => 64 * 1024,
         };
-        let unread = unread(protocol, 1, 0, nothing);
+        let unread = unread_bytes(protocol, 1, 0, nothing);
         // Over HTTP/3 the head of the request is in the window, too.
         assert!(
             (first - 4096..=first + OWN).contains(&unread),
@@ -320,7 +319,7 @@ fn an_unread_upload_stops_at_the_initial_window() {
 #[test]
 fn a_stalled_upload_stops_at_the_grown_window() {
     for protocol in WITH_WINDOWS {
-        let unread = unread(protocol, 1, 4 * MIB, nothing);
+        let unread = unread_bytes(protocol, 1, 4 * MIB, nothing);
         // What is owed by less than half a window is not given.
         assert!(
             (MIB / 2..=MIB + OWN).contains(&unread),
@@ -333,7 +332,7 @@ fn a_stalled_upload_stops_at_the_grown_window() {
 fn stalled_uploads_share_the_growth_of_one_connection() {
     const UPLOADS: usize = 20;
     for protocol in WITH_WINDOWS {
-        let unread = unread(protocol, UPLOADS, MIB, nothing);
+        let unread = unread_bytes(protocol, UPLOADS, MIB, nothing);
         // 64 KiB of each, and 4 MiB of all; of HTTP/2 and HTTP/3 what the connection allows.
         let most = match protocol {
             Protocol::Spdy(_) => UPLOADS * 64 * 1024 + 4 * MIB,
@@ -349,7 +348,7 @@ fn an_origin_that_stops_reading_stops_the_upload_to_the_accelerator() {
     // Buffers of the connection to the origin, which the accelerator has filled by then: both TCPs, and its HTTP/1.1 client.
     const TO_ORIGIN: usize = 4 * MIB;
     for protocol in WITH_WINDOWS {
-        let unread = unread(protocol, 1, 4 * MIB, accelerator);
+        let unread = unread_bytes(protocol, 1, 4 * MIB, accelerator);
         println!("{protocol}: {unread} bytes");
         assert!(unread <= TO_ORIGIN + MIB + OWN, "{protocol}: {unread}");
     }

@@ -118,7 +118,7 @@ pub(crate) mod tests {
             expect: Expect::default(),
             stream_window_bytes: 1 << 20,
             session_window_bytes: 1 << 20,
-            compression: Compression::Masked,
+            compression: Compression::CrimeSafe,
             compression_window_bits: None,
         }
     }

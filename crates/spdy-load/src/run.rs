@@ -126,7 +126,7 @@ pub async fn run(
         let shared = || Shared {
             plan,
             addresses,
-            live,
+            progress: live,
             budget,
             traffic: Rc::default(),
             tally: RefCell::default(),
@@ -171,7 +171,7 @@ pub async fn run(
     };
     let mut before = Consumption::now(processes)?;
     begin.send_replace(Some(window));
-    let gathered = gather(harvests, now);
+    let gathered = join_workers(harvests, now);
     tokio::pin!(gathered);
     let mut harvest = None;
     if window.start > window.begin && !stopped_early {
@@ -254,7 +254,10 @@ fn start(
 }
 
 /// What all threads bring home; one that panicked has already said why.
-async fn gather(harvests: Vec<oneshot::Receiver<WorkerResult>>, begun: Instant) -> WorkerResult {
+async fn join_workers(
+    harvests: Vec<oneshot::Receiver<WorkerResult>>,
+    begun: Instant,
+) -> WorkerResult {
     let mut all = WorkerResult {
         tally: Tally::default(),
         bytes: Bytes::default(),
@@ -271,20 +274,20 @@ async fn gather(harvests: Vec<oneshot::Receiver<WorkerResult>>, begun: Instant) 
 
 /// What the measured process and this one have used so far.
 struct Consumption {
-    theirs: Option<Sample>,
+    target: Option<Sample>,
     own: Option<Duration>,
 }
 
 impl Consumption {
     fn now(processes: Option<&Processes>) -> Result<Self, RunError> {
         Ok(Self {
-            theirs: processes.map(Processes::sample).transpose()?,
+            target: processes.map(Processes::sample).transpose()?,
             own: process::own_cpu(),
         })
     }
 
     fn usage_since(&self, before: &Self) -> Option<Usage> {
-        let (last, before) = (self.theirs?, before.theirs?);
+        let (last, before) = (self.target?, before.target?);
         let cpu = last.cpu.saturating_sub(before.cpu);
         Some(Usage { cpu, last })
     }

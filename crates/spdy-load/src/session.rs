@@ -31,11 +31,11 @@ use crate::traffic::Traffic;
 use crate::wire::{Event, Wire};
 
 /// Rounds of reading and writing before other sessions get a turn.
-const TURNS: usize = 16;
+const MAX_PASSES: usize = 16;
 /// How often a request is sent again that the server did not begin with.
 const MAX_RESENT: u8 = 3;
 /// Before a server is tried again that answered nothing.
-const PAUSE: Duration = Duration::from_millis(100);
+const RECONNECT_DELAY: Duration = Duration::from_millis(100);
 
 /// When what is counted begins and ends.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -52,7 +52,7 @@ pub(crate) struct Window {
 pub(crate) struct Shared {
     pub(crate) plan: Arc<Plan>,
     pub(crate) addresses: Arc<[SocketAddr]>,
-    pub(crate) live: Arc<Progress>,
+    pub(crate) progress: Arc<Progress>,
     /// Requests that may still be begun, where they are counted out.
     pub(crate) budget: Arc<AtomicU64>,
     pub(crate) traffic: Rc<Traffic>,
@@ -209,7 +209,7 @@ impl Session {
     async fn reconnect(&mut self) -> bool {
         let begun = Instant::now();
         if self.answers == 0 {
-            tokio::time::sleep(PAUSE).await;
+            tokio::time::sleep(RECONNECT_DELAY).await;
         }
         loop {
             match connect(&self.shared).await {
@@ -232,7 +232,7 @@ impl Session {
             if begun.elapsed() > self.shared.plan.timeout {
                 return false;
             }
-            tokio::time::sleep(PAUSE).await;
+            tokio::time::sleep(RECONNECT_DELAY).await;
         }
     }
 
@@ -243,17 +243,17 @@ impl Session {
         while stop.is_none() {
             let mut progress = self.wire.receive(cx, &mut events);
             let now = Instant::now();
-            self.hear(&mut events, now);
+            self.handle_events(&mut events, now);
             self.ask(cx, now);
             self.wire.flush(cx, &mut events);
             progress |= !events.is_empty();
-            self.hear(&mut events, now);
+            self.handle_events(&mut events, now);
             stop = self.stop();
             if !progress && stop.is_none() && !self.wait(cx, now, &mut events) {
                 break;
             }
             turns += 1;
-            if turns == TURNS {
+            if turns == MAX_PASSES {
                 cx.waker().wake_by_ref();
                 break;
             }
@@ -283,7 +283,7 @@ impl Session {
                 return;
             }
             let resent = self.backlog.front().copied();
-            let due = resent.or_else(|| self.next_order(now));
+            let due = resent.or_else(|| self.next_request(now));
             let Some(mut order) = due else {
                 return;
             };
@@ -304,7 +304,7 @@ impl Session {
     }
 
     /// A new request, if one is due and the budget allows it.
-    fn next_order(&mut self, now: Instant) -> Option<PendingRequest> {
+    fn next_request(&mut self, now: Instant) -> Option<PendingRequest> {
         if self.spent || self.pace.next().is_some_and(|next| next > now) {
             return None;
         }
@@ -331,7 +331,7 @@ impl Session {
     }
 
     /// Takes note of what happened.
-    fn hear(&mut self, events: &mut Vec<Event>, now: Instant) {
+    fn handle_events(&mut self, events: &mut Vec<Event>, now: Instant) {
         let (mut answered, mut failed) = (0, 0);
         for event in events.drain(..) {
             match event {
@@ -369,7 +369,7 @@ impl Session {
             }
         }
         if answered + failed > 0 {
-            self.shared.live.add(answered, failed);
+            self.shared.progress.add(answered, failed);
         }
     }
 
@@ -434,7 +434,7 @@ impl Session {
                 self.wire.cancel(slot, events);
                 let why = format_args!("no answer in {timeout:?}").to_string();
                 self.fault(Fault::new(FaultKind::Timeout, why), order.sent);
-                self.shared.live.add(0, 1);
+                self.shared.progress.add(0, 1);
             }
         }
     }

@@ -77,7 +77,7 @@ impl CountingIo {
     pub(crate) fn http2(io: BoxIo, traffic: Rc<Traffic>) -> Self {
         Self {
             walks: Some(Box::new([
-                FrameScanner::of_client(),
+                FrameScanner::for_client(),
                 FrameScanner::default(),
             ])),
             ..Self::new(io, traffic)
@@ -87,7 +87,7 @@ impl CountingIo {
     fn header_bytes(&mut self, way: usize, bytes: &[u8]) -> u64 {
         let mut len = 0;
         if let Some(walks) = &mut self.walks {
-            walks[way].walk(bytes, |frame, _| {
+            walks[way].scan(bytes, |frame, _| {
                 if matches!(frame.kind, 1 | 5 | 9) {
                     len += frame.len_bytes as u64;
                 }

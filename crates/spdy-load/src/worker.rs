@@ -49,7 +49,7 @@ impl Worker {
         let shared = Rc::new(shared);
         let traffic = shared.traffic.clone();
         let tasks = LocalSet::new();
-        let (before, after, ended) = tasks.run_until(self.conduct(&shared, &traffic)).await;
+        let (before, after, ended) = tasks.run_until(self.run_sessions(&shared, &traffic)).await;
         drop(tasks); // and with it whoever still waits for an answer
         let tally = RefCell::take(&shared.tally);
         WorkerResult {
@@ -59,7 +59,11 @@ impl Worker {
         }
     }
 
-    async fn conduct(&mut self, shared: &Rc<Shared>, traffic: &Traffic) -> (Bytes, Bytes, Instant) {
+    async fn run_sessions(
+        &mut self,
+        shared: &Rc<Shared>,
+        traffic: &Traffic,
+    ) -> (Bytes, Bytes, Instant) {
         let connected = self.connect(shared).await;
         let window = match self.window.wait_for(Option::is_some).await {
             Ok(window) => *window,
@@ -118,7 +122,7 @@ impl Worker {
         while let Some((number, attempt)) = attempts.next().await {
             match attempt {
                 Ok(stands) => {
-                    shared.live.connected();
+                    shared.progress.connected();
                     connected.push((number, stands));
                 }
                 Err(fault) => {

@@ -17,7 +17,7 @@ use http::{HeaderMap, HeaderValue, Request, Response, StatusCode, header};
 use spdy::body::Body;
 
 /// The longest host that an answer repeats, in bytes: that of DNS.
-const SHOWN_BYTES: usize = 255;
+const MAX_QUOTED_BYTES: usize = 255;
 
 /// Hosts that are allowed besides addresses and `localhost`.
 #[derive(Clone, Debug, Default)]
@@ -40,7 +40,7 @@ impl AllowedHosts {
         if self.allows(host) {
             return None;
         }
-        let shown = host.get(..SHOWN_BYTES).unwrap_or(host);
+        let shown = host.get(..MAX_QUOTED_BYTES).unwrap_or(host);
         let text = format!("unknown host {shown:?}: {advice}\n");
         let mut response = Response::new(Body::from(text.into_bytes()));
         *response.status_mut() = StatusCode::MISDIRECTED_REQUEST;

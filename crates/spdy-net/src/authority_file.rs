@@ -32,7 +32,7 @@ impl LocalCa {
     pub fn load_or_create(certificate: &Path, kind: KeyKind) -> Result<Self, TlsSetupError> {
         let ca = match Self::kept(certificate, kind)? {
             Some(ca) => ca,
-            None => make(&Self::key_file(certificate), kind)?,
+            None => create_ca(&Self::key_file(certificate), kind)?,
         };
         if fs::read(certificate).ok().as_deref() != Some(ca.pem().as_bytes()) {
             let written = write_atomically(certificate, ca.pem().as_bytes(), 0o644, true);
@@ -66,7 +66,7 @@ fn at(path: &Path, source: io::Error) -> TlsSetupError {
 }
 
 /// Makes an authority, or reads the one of a process that was quicker.
-fn make(key_file: &Path, kind: KeyKind) -> Result<LocalCa, TlsSetupError> {
+fn create_ca(key_file: &Path, kind: KeyKind) -> Result<LocalCa, TlsSetupError> {
     let made = LocalCa::generate(kind)?;
     let text = format!("{}{}", made.key_pem(), made.pem());
     match write_atomically(key_file, text.as_bytes(), 0o600, false) {

@@ -56,13 +56,13 @@ impl HeaderByteCounters {
 /// Is shown every byte, in order, each direction by itself.
 pub(crate) trait ByteObserver: Send + Unpin {
     /// These bytes passed.
-    fn passed(&mut self, direction: Direction, bytes: &[u8]);
+    fn observe(&mut self, direction: Direction, bytes: &[u8]);
 }
 
 impl<One: ByteObserver, Other: ByteObserver> ByteObserver for (One, Other) {
-    fn passed(&mut self, direction: Direction, bytes: &[u8]) {
-        self.0.passed(direction, bytes);
-        self.1.passed(direction, bytes);
+    fn observe(&mut self, direction: Direction, bytes: &[u8]) {
+        self.0.observe(direction, bytes);
+        self.1.observe(direction, bytes);
     }
 }
 
@@ -88,7 +88,7 @@ impl<W: ByteObserver> AsyncRead for ObservedIo<W> {
         let polled = Pin::new(&mut self.io).poll_read(cx, into);
         if let Poll::Ready(Ok(())) = &polled {
             self.watch
-                .passed(Direction::Received, &into.filled()[before..]);
+                .observe(Direction::Received, &into.filled()[before..]);
         }
         polled
     }
@@ -102,7 +102,7 @@ impl<W: ByteObserver> AsyncWrite for ObservedIo<W> {
     ) -> Poll<io::Result<usize>> {
         let polled = Pin::new(&mut self.io).poll_write(cx, bytes);
         if let Poll::Ready(Ok(len)) = polled {
-            self.watch.passed(Direction::Sent, &bytes[..len]);
+            self.watch.observe(Direction::Sent, &bytes[..len]);
         }
         polled
     }
@@ -116,7 +116,7 @@ impl<W: ByteObserver> AsyncWrite for ObservedIo<W> {
         if let Poll::Ready(Ok(mut left)) = polled {
             for slice in slices {
                 let len = left.min(slice.len());
-                self.watch.passed(Direction::Sent, &slice[..len]);
+                self.watch.observe(Direction::Sent, &slice[..len]);
                 left -= len;
             }
         }
@@ -207,7 +207,7 @@ impl HeadScanner {
 }
 
 impl ByteObserver for Http1HeadCounter {
-    fn passed(&mut self, direction: Direction, mut bytes: &[u8]) {
+    fn observe(&mut self, direction: Direction, mut bytes: &[u8]) {
         let mut sides = self.sides.lock();
         let side = &mut sides[usize::from(direction == Direction::Received)];
         while side.open && !bytes.is_empty() {
@@ -216,14 +216,14 @@ impl ByteObserver for Http1HeadCounter {
             bytes = &bytes[len..];
             if !side.open {
                 if let Some(tap) = &self.tap {
-                    tap.show(direction, &TapEvent::Http1Head(&side.text));
+                    tap.emit(direction, &TapEvent::Http1Head(&side.text));
                 }
                 side.open = side.is_interim();
                 side.text.clear();
             }
         }
         if let (Some(tap), false) = (&self.tap, bytes.is_empty()) {
-            tap.show(direction, &TapEvent::Http1Body(bytes.len()));
+            tap.emit(direction, &TapEvent::Http1Body(bytes.len()));
         }
     }
 }
@@ -263,14 +263,14 @@ pub struct FrameHead {
 impl FrameScanner {
     /// A walk over what a client writes: the preface comes first.
     #[must_use]
-    pub fn of_client() -> Self {
+    pub fn for_client() -> Self {
         Self {
             skip: PREFACE_BYTES,
             ..Self::default()
         }
     }
 
-    fn present(&self) -> FrameHead {
+    fn current_head(&self) -> FrameHead {
         let [a, b, c, kind, flags, s @ ..] = self.head;
         FrameHead {
             kind,
@@ -281,7 +281,7 @@ impl FrameScanner {
     }
 
     /// Calls `ended` for each frame that ends in `bytes`, with what was kept of its payload.
-    pub fn walk(&mut self, bytes: &[u8], ended: impl FnMut(FrameHead, &[u8])) {
+    pub fn scan(&mut self, bytes: &[u8], ended: impl FnMut(FrameHead, &[u8])) {
         self.scan_parts(bytes, |_, _| {}, ended);
     }
 
@@ -304,10 +304,10 @@ impl FrameScanner {
                 if self.head_len < FRAME_HEAD_BYTES {
                     return;
                 }
-                self.left = self.present().len_bytes;
+                self.left = self.current_head().len_bytes;
                 self.payload.clear();
             }
-            let frame = self.present();
+            let frame = self.current_head();
             let len = self.left.min(bytes.len());
             // DATA, HEADERS, PUSH_PROMISE and CONTINUATION are long, and nobody reads them here.
             if !matches!(frame.kind, 0 | 1 | 5 | 9) {
@@ -337,7 +337,7 @@ pub(crate) struct Http2HeaderCounter {
 impl Http2HeaderCounter {
     pub(crate) fn new(counters: Arc<HeaderByteCounters>, tap: Option<ConnectionTap>) -> Self {
         Self {
-            sent: FrameScanner::of_client(),
+            sent: FrameScanner::for_client(),
             received: FrameScanner::default(),
             counters,
             tap,
@@ -346,12 +346,12 @@ impl Http2HeaderCounter {
 }
 
 impl ByteObserver for Http2HeaderCounter {
-    fn passed(&mut self, direction: Direction, bytes: &[u8]) {
+    fn observe(&mut self, direction: Direction, bytes: &[u8]) {
         let walk = match direction {
             Direction::Sent => &mut self.sent,
             Direction::Received => &mut self.received,
         };
-        walk.walk(bytes, |frame, payload| {
+        walk.scan(bytes, |frame, payload| {
             if matches!(frame.kind, 1 | 5 | 9) {
                 self.counters.add(direction, frame.len_bytes);
             }
@@ -369,7 +369,7 @@ impl ByteObserver for Http2HeaderCounter {
                     len_bytes,
                     payload,
                 };
-                tap.show(direction, &TapEvent::Http2Frame(frame));
+                tap.emit(direction, &TapEvent::Http2Frame(frame));
             }
         });
     }
@@ -391,8 +391,8 @@ mod tests {
             let counters = Arc::new(HeaderByteCounters::default());
             let mut watch = Http1HeadCounter::new(counters.clone(), None);
             watch.begin_exchange();
-            pieces(request, len).for_each(|piece| watch.passed(Direction::Sent, piece));
-            pieces(response, len).for_each(|piece| watch.passed(Direction::Received, piece));
+            pieces(request, len).for_each(|piece| watch.observe(Direction::Sent, piece));
+            pieces(response, len).for_each(|piece| watch.observe(Direction::Received, piece));
             let want = HeaderBytes {
                 sent: (request.len() - b"body\r\n\r\n".len()) as u64,
                 received: (response.len() - b"body".len()) as u64,
@@ -411,7 +411,7 @@ mod tests {
         for len in 1..wire.len() {
             let counters = Arc::new(HeaderByteCounters::default());
             let mut watch = Http2HeaderCounter::new(counters.clone(), None);
-            pieces(&wire, len).for_each(|piece| watch.passed(Direction::Sent, piece));
+            pieces(&wire, len).for_each(|piece| watch.observe(Direction::Sent, piece));
             assert_eq!(counters.read().sent, 5, "cut into pieces of {len}");
         }
     }

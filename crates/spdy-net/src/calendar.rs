@@ -15,7 +15,7 @@ pub enum WallClock {
     #[default]
     System,
     /// The origin of the run was this hour; the run's own clock counts on from there.
-    FromOrigin(SystemTime),
+    FromEpoch(SystemTime),
     /// Nobody knows; no `Date` is sent.
     Unknown,
 }
@@ -26,7 +26,7 @@ impl WallClock {
     pub fn now(self, runtime: &SharedRuntime) -> Option<SystemTime> {
         match self {
             Self::System => Some(SystemTime::now()),
-            Self::FromOrigin(origin) => Some(origin + since_origin(runtime)),
+            Self::FromEpoch(origin) => Some(origin + since_origin(runtime)),
             Self::Unknown => None,
         }
     }

@@ -77,7 +77,7 @@ impl Identity {
     pub fn from_pem(chain: &[u8], key: &[u8], what: &str) -> Result<Self, TlsSetupError> {
         let chain = certificates_from_pem(chain, what)?;
         let key = PrivateKeyDer::from_pem_slice(key).map_err(|error| match error {
-            rustls::pki_types::pem::Error::NoItemsFound => TlsSetupError::NothingInPem {
+            rustls::pki_types::pem::Error::NoItemsFound => TlsSetupError::EmptyPem {
                 want: "private key",
                 what: what.to_owned(),
             },
@@ -104,7 +104,7 @@ impl Identity {
     /// # Errors
     ///
     /// A leaf that cannot be read.
-    pub fn is_for(&self, name: &str) -> Result<bool, TlsSetupError> {
+    pub fn covers(&self, name: &str) -> Result<bool, TlsSetupError> {
         let Some(leaf) = self.chain.first() else {
             return Ok(false);
         };
@@ -175,7 +175,7 @@ pub fn certificates_from_pem(
             why: error.to_string(),
         })?;
     if found.is_empty() {
-        return Err(TlsSetupError::NothingInPem {
+        return Err(TlsSetupError::EmptyPem {
             want: "certificate",
             what: what.to_owned(),
         });

@@ -37,7 +37,7 @@ use crate::spdy_session::SpdyClient;
 use crate::tap::{ConnectionTap, Tap, TapEvent};
 
 /// A connection has room for the windows of this many streams, unless it is configured otherwise.
-const STREAMS_WITH_ROOM: u32 = 100;
+const DEFAULT_WINDOW_STREAMS: u32 = 100;
 /// The greatest window of SPDY and HTTP/2.
 const MAX_WINDOW: u32 = 0x7fff_ffff;
 
@@ -75,9 +75,9 @@ pub struct ClientOptions {
     /// greater value Undertow takes for its own windows as well, so that uploads to it hang
     /// ([`Config::settings_window_bytes`](spdy::Config::settings_window_bytes)). `false` saves 16 bytes a request,
     /// unless pushes are taken: their own window is told so in any case.
-    pub window_by_stream: bool,
+    pub window_update_per_stream: bool,
     /// Read capitals in names of SPDY's headers as small letters, instead of resetting the stream.
-    pub fold_names: bool,
+    pub lowercase_names: bool,
     /// Take SPDY's pushes in, to answer requests with; `None`: refuse them. (HTTP/2's are always refused.)
     pub pushes: Option<PushLimits>,
     /// A SPDY session that is silent for so long gets a PING, and ends when it stays silent; `None` never. Over QUIC a
@@ -94,7 +94,9 @@ pub struct ClientOptions {
 impl ClientOptions {
     /// The receive window of the whole connection, bytes.
     pub(crate) fn session_window_size(&self) -> u32 {
-        let room = self.stream_window_bytes.saturating_mul(STREAMS_WITH_ROOM);
+        let room = self
+            .stream_window_bytes
+            .saturating_mul(DEFAULT_WINDOW_STREAMS);
         self.session_window_bytes.unwrap_or(room).min(MAX_WINDOW)
     }
 }
@@ -111,12 +113,12 @@ impl Default for ClientOptions {
             frame_timeout: Duration::from_secs(30),
             write_timeout: Some(Duration::from_secs(60)),
             min_rate: 240,
-            compression: Compression::Masked,
+            compression: Compression::CrimeSafe,
             secrets: Secrets::default(),
             compression_window_bits: None,
             flow_control: true,
-            window_by_stream: true,
-            fold_names: false,
+            window_update_per_stream: true,
+            lowercase_names: false,
             keepalive: None,
             metrics: None,
             pushes: None,
@@ -133,7 +135,7 @@ impl std::fmt::Debug for ClientOptions {
             .field("session_window_bytes", &self.session_window_bytes)
             .field("max_head_bytes", &self.max_head_bytes)
             .field("flow_control", &self.flow_control)
-            .field("fold_names", &self.fold_names)
+            .field("fold_names", &self.lowercase_names)
             .field("pushes", &self.pushes)
             .field("tap", &self.tap.is_some())
             .finish_non_exhaustive()
@@ -312,7 +314,7 @@ fn connection_tap(
         connection: number,
         runtime: runtime.clone(),
     };
-    tap.show(Direction::Sent, &TapEvent::Opened { protocol });
+    tap.emit(Direction::Sent, &TapEvent::Opened { protocol });
     Some(tap)
 }
 

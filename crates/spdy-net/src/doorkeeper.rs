@@ -22,12 +22,12 @@ use crate::open_connections::OpenConnections;
 use crate::proxy_protocol::{self, ProxyHeaderError, ProxyHeaderInfo};
 use crate::seat::ConnectionSlot;
 use crate::seldom::LogThrottle;
-use crate::serve::LATE;
+use crate::serve::FIRST_REQUEST_GRACE;
 
 /// Who lets in what a listener accepts.
 pub(crate) struct ConnectionAcceptor<F> {
-    door: Admission,
-    in_front: SharedTrustedProxies,
+    admission: Admission,
+    trusted_proxies: SharedTrustedProxies,
     serve: Arc<F>,
     stop: Latch,
     /// That proxies do not announce.
@@ -46,8 +46,8 @@ where
         stop: Latch,
     ) -> Self {
         Self {
-            door,
-            in_front,
+            admission: door,
+            trusted_proxies: in_front,
             serve: Arc::new(serve),
             stop,
             told: Arc::default(),
@@ -55,19 +55,19 @@ where
     }
 
     /// Serves what was accepted from `from` among those that are `open`, unless its client may have no more.
-    pub(crate) fn let_in(
+    pub(crate) fn accept(
         &self,
         open: &mut OpenConnections,
         (stream, from): (TcpStream, SocketAddr),
         permit: OwnedSemaphorePermit,
     ) {
-        let (door, in_front) = (&self.door, self.in_front.now());
+        let (door, in_front) = (&self.admission, self.trusted_proxies.now());
         if !in_front.uses_proxy_protocol(from.ip()) {
             let caller = ClientInfo::from(from);
-            let Ok(admitted) = admitted(door, &in_front, caller) else {
+            let Ok(admitted) = admit(door, &in_front, caller) else {
                 return;
             };
-            let serving = (self.serve)(Box::new(stream), caller, admitted.seat());
+            let serving = (self.serve)(Box::new(stream), caller, admitted.slot());
             open.serve(admitted, permit, serving);
             return;
         }
@@ -75,14 +75,15 @@ where
         let told = self.told.clone();
         open.spawn(permit, async move {
             let waiting = door.admit_trusted_proxy(from.ip());
-            let (io, announced) = match heard(Box::new(stream), waiting.seat(), stop).await {
-                Ok(heard) => heard,
-                Err(why) => return tell(&door, &told, from, &why),
-            };
+            let (io, announced) =
+                match read_proxy_header(Box::new(stream), waiting.slot(), stop).await {
+                    Ok(heard) => heard,
+                    Err(why) => return log_proxy_header_error(&door, &told, from, &why),
+                };
             drop(waiting);
-            let caller = in_front.caller(from, announced);
-            if let Ok(admitted) = admitted(&door, &in_front, caller) {
-                let conduct = serve(io, caller, admitted.seat()).await;
+            let caller = in_front.client(from, announced);
+            if let Ok(admitted) = admit(&door, &in_front, caller) {
+                let conduct = serve(io, caller, admitted.slot()).await;
                 admitted.ended(conduct.into());
             }
         });
@@ -90,49 +91,54 @@ where
 }
 
 /// Lets in a connection of `caller`.
-pub(crate) fn admitted(
+pub(crate) fn admit(
     door: &Admission,
     in_front: &TrustedProxies,
     caller: ClientInfo,
 ) -> Result<AdmissionPermit, ConnectionLimit> {
     let address = caller.address.ip();
-    if in_front.forwards(address) {
+    if in_front.forwards_requests(address) {
         return Ok(door.admit_trusted_proxy(address));
     }
-    door.admit(door.hour(), address).inspect_err(|limit| {
+    door.admit(door.now(), address).inspect_err(|limit| {
         let from = caller.address;
         tracing::debug!(%limit, %from, "a connection was closed unheard");
     })
 }
 
 /// What is announced on `io`, if it comes in time, and nobody else wants its place before.
-async fn heard(
+async fn read_proxy_header(
     io: BoxIo,
     seat: ConnectionSlot,
     stop: Latch,
 ) -> Result<(BoxIo, ProxyHeaderInfo), ProxyHeaderError> {
     let too_late = async {
         stop.wait().await;
-        tokio::time::sleep(LATE).await;
+        tokio::time::sleep(FIRST_REQUEST_GRACE).await;
     };
     tokio::select! {
         heard = proxy_protocol::read(io) => heard,
-        () = too_late => Err(ProxyHeaderError::Silent),
-        () = seat.wanted() => Err(ProxyHeaderError::Silent),
+        () = too_late => Err(ProxyHeaderError::NoBytes),
+        () = seat.wanted() => Err(ProxyHeaderError::NoBytes),
     }
 }
 
 /// Tells why a proxy's connection was closed: it is set up otherwise than this door, or the other way round.
-fn tell(door: &Admission, told: &LogThrottle, from: SocketAddr, why: &ProxyHeaderError) {
+fn log_proxy_header_error(
+    door: &Admission,
+    told: &LogThrottle,
+    from: SocketAddr,
+    why: &ProxyHeaderError,
+) {
     if matches!(why, ProxyHeaderError::TimedOut(_)) {
         door.count(ConnectionLimit::HandshakeTimeout);
     }
     // Some announce a client when he has said something, and many a client says nothing.
     let is_well_set_up = matches!(
         why,
-        ProxyHeaderError::Silent | ProxyHeaderError::TimedOut(0) | ProxyHeaderError::Io(_)
+        ProxyHeaderError::NoBytes | ProxyHeaderError::TimedOut(0) | ProxyHeaderError::Io(_)
     );
-    if !is_well_set_up && told.is_due(door.hour()) {
+    if !is_well_set_up && told.is_due(door.now()) {
         tracing::warn!(%from, %why, "a trusted proxy does not announce its clients: its connections are closed");
     } else {
         tracing::debug!(%from, %why, "a connection was not announced");
@@ -151,19 +157,22 @@ mod tests {
         let is_told = |why: ProxyHeaderError| {
             let (hits, told) = (LimitHits::default(), LogThrottle::default());
             let door = Admission::new(AdmissionLimits::default(), hits.clone());
-            tell(&door, &told, from, &why);
-            let is_told = !told.is_due(door.hour());
+            log_proxy_header_error(&door, &told, from, &why);
+            let is_told = !told.is_due(door.now());
             (is_told, hits.of(ConnectionLimit::HandshakeTimeout))
         };
         let broken = std::io::Error::from(std::io::ErrorKind::ConnectionReset);
         for (why, want) in [
-            (ProxyHeaderError::Silent, (false, 0)),
+            (ProxyHeaderError::NoBytes, (false, 0)),
             (ProxyHeaderError::Io(broken), (false, 0)),
             (ProxyHeaderError::TimedOut(0), (false, 1)),
             (ProxyHeaderError::TimedOut(6), (true, 1)),
-            (ProxyHeaderError::Ended(6), (true, 0)),
+            (ProxyHeaderError::Truncated(6), (true, 0)),
             (ProxyHeaderError::TooLong, (true, 0)),
-            (ProxyHeaderError::Other(b"GET".as_slice().into()), (true, 0)),
+            (
+                ProxyHeaderError::NotAHeader(b"GET".as_slice().into()),
+                (true, 0),
+            ),
         ] {
             let named = why.to_string();
             assert_eq!(is_told(why), want, "{named}");

@@ -47,19 +47,19 @@ impl EarlyHints {
 
     /// Sends `fields` (`Link`, as a rule) with status 103; whether that was still possible.
     pub fn send(&self, fields: HeaderMap) -> bool {
-        self.inform(StatusCode::EARLY_HINTS, fields)
+        self.send_interim(StatusCode::EARLY_HINTS, fields)
     }
 
     /// Tells the client to send the body that it holds back (RFC 9110 §15.2.1).
-    pub(crate) fn go_on(&self) {
-        self.inform(StatusCode::CONTINUE, HeaderMap::new()); // whoever has the answer waits for nothing
+    pub(crate) fn send_continue(&self) {
+        self.send_interim(StatusCode::CONTINUE, HeaderMap::new()); // whoever has the answer waits for nothing
     }
 
-    fn inform(&self, status: StatusCode, fields: HeaderMap) -> bool {
+    fn send_interim(&self, status: StatusCode, fields: HeaderMap) -> bool {
         let mut head = Response::new(());
         (*head.status_mut(), *head.headers_mut()) = (status, fields);
         match &self.0 {
-            HintSender::Http2(respond) => respond.inform(head),
+            HintSender::Http2(respond) => respond.send_interim(head),
             HintSender::Http3(heads) => heads.send(head).is_ok(),
         }
     }

@@ -22,10 +22,10 @@ pub enum ConnectionError {
     },
     /// The client left before it said anything.
     #[error("the client left without a word")]
-    Silent,
+    NoBytes,
     /// The client speaks what this server does not.
     #[error("the client speaks {got}, want {}", list(want))]
-    NotSpokenHere {
+    UnsupportedProtocol {
         /// What its first bytes look like.
         got: &'static str,
         /// What is spoken here.
@@ -35,14 +35,14 @@ pub enum ConnectionError {
     #[error(
         "the server did not select a protocol by ALPN (offered: {}){}",
         list(offered),
-        npn(offered)
+        npn_advice(offered)
     )]
     NoProtocolSelected {
         /// What was offered.
         offered: Vec<Protocol>,
     },
     /// HTTP/1.1 on the wire, broken.
-    #[error("http/1.1: {}", chain(.0))]
+    #[error("http/1.1: {}", error_chain(.0))]
     Http1(#[source] hyper::Error),
     /// HTTP/2 on the wire, broken.
     #[error("h2: {0}")]
@@ -95,7 +95,7 @@ fn list(protocols: &[Protocol]) -> String {
 }
 
 /// Why a server of SPDY may know no ALPN (RFC 7301): the first ones negotiated by NPN, its draft of 2010 to 2012.
-fn npn(offered: &[Protocol]) -> &'static str {
+fn npn_advice(offered: &[Protocol]) -> &'static str {
     match offered
         .iter()
         .any(|protocol| matches!(protocol, Protocol::Spdy(_)))
@@ -106,7 +106,7 @@ fn npn(offered: &[Protocol]) -> &'static str {
 }
 
 /// An error of hyper and its causes on one line; hyper's own text leaves them out.
-pub(crate) fn chain(error: &dyn std::error::Error) -> String {
+pub(crate) fn error_chain(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
     while let Some(error) = cause {
@@ -147,7 +147,7 @@ pub struct ExchangeError {
     pub unsent: bool,
     /// The server took nothing of what was sent, or a trickle, until it was given up
     /// ([`ClientOptions::write_timeout`](crate::connection::ClientOptions::write_timeout)).
-    pub stalled: bool,
+    pub write_timed_out: bool,
     /// The head of the answer is larger than any that is taken
     /// ([`ClientOptions::max_head_bytes`](crate::connection::ClientOptions::max_head_bytes)).
     pub too_large: bool,
@@ -161,7 +161,7 @@ impl ExchangeError {
             retry,
             refused: false,
             unsent: false,
-            stalled: false,
+            write_timed_out: false,
             too_large: false,
         }
     }
@@ -175,9 +175,9 @@ impl ExchangeError {
     }
 
     /// A server that stood still: it would do so again.
-    pub(crate) fn stalled(message: impl Into<String>) -> Self {
+    pub(crate) fn write_timed_out(message: impl Into<String>) -> Self {
         Self {
-            stalled: true,
+            write_timed_out: true,
             ..Self::new(Retry::Never, message)
         }
     }

@@ -21,7 +21,7 @@ use parking_lot::{Mutex, MutexGuard};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 /// The most that is held, bytes: a TLS record.
-const HELD_BYTES: usize = 16 * 1024;
+const MAX_COALESCED: usize = 16 * 1024;
 
 /// A transport whose flushes wait for its [`FlushGate`], once that says so.
 #[derive(Debug)]
@@ -36,9 +36,9 @@ struct State<T> {
     io: T,
     held: BytesMut,
     /// Flushes wait.
-    is_gathering: bool,
+    holds_flushes: bool,
     /// The transport did not take all that it was given.
-    is_stuck: bool,
+    is_blocked: bool,
     /// What the gate met, for who writes.
     failed: Option<io::Error>,
 }
@@ -48,8 +48,8 @@ impl<T> WriteCoalescer<T> {
         let state = Arc::new(Mutex::new(State {
             io,
             held: BytesMut::new(),
-            is_gathering: false,
-            is_stuck: false,
+            holds_flushes: false,
+            is_blocked: false,
             failed: None,
         }));
         (Self(state.clone()), FlushGate(state))
@@ -62,14 +62,14 @@ fn lock<T>(state: &Mutex<State<T>>) -> MutexGuard<'_, State<T>> {
 
 impl<T: AsyncWrite + Unpin> FlushGate<T> {
     /// From now on flushes wait for [`poll_end`](Self::poll_end).
-    pub(crate) fn gather(&self) {
-        lock(&self.0).is_gathering = true;
+    pub(crate) fn hold_flushes(&self) {
+        lock(&self.0).holds_flushes = true;
     }
 
     /// A poll of the connection is over, and what it wrote leaves. If that fails, the connection is polled anew, and told.
-    pub(crate) fn poll_end(&self, cx: &mut Context<'_>) {
+    pub(crate) fn poll_flush_batch(&self, cx: &mut Context<'_>) {
         let mut state = lock(&self.0);
-        if state.is_stuck && state.held.is_empty() {
+        if state.is_blocked && state.held.is_empty() {
             return; // who wrote waits for it
         }
         match state.poll_out(cx) {
@@ -78,7 +78,7 @@ impl<T: AsyncWrite + Unpin> FlushGate<T> {
                 state.failed = Some(error);
                 cx.waker().wake_by_ref();
             }
-            Poll::Pending => state.is_stuck |= !state.held.is_empty(),
+            Poll::Pending => state.is_blocked |= !state.held.is_empty(),
         }
     }
 }
@@ -92,7 +92,7 @@ impl<T: AsyncWrite + Unpin> State<T> {
                 return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));
             }
             self.held.advance(written);
-            self.is_stuck = !self.held.is_empty();
+            self.is_blocked = !self.held.is_empty();
         }
         self.held = BytesMut::new(); // an idle connection holds no room
         Pin::new(&mut self.io).poll_flush(cx)
@@ -107,8 +107,8 @@ impl<T: AsyncWrite + Unpin> State<T> {
             return Poll::Ready(Err(error));
         }
         let len: usize = bufs.iter().map(|buf| buf.len()).sum();
-        if self.is_gathering && !self.is_stuck && self.held.len() + len <= HELD_BYTES {
-            self.held.reserve(HELD_BYTES - self.held.len());
+        if self.holds_flushes && !self.is_blocked && self.held.len() + len <= MAX_COALESCED {
+            self.held.reserve(MAX_COALESCED - self.held.len());
             bufs.iter().for_each(|buf| self.held.extend_from_slice(buf));
             return Poll::Ready(Ok(len));
         }
@@ -117,9 +117,9 @@ impl<T: AsyncWrite + Unpin> State<T> {
             let held = held.iter().filter(|held| !held.is_empty());
             let all: Vec<_> = held.chain(bufs).copied().collect();
             let writing = Pin::new(&mut self.io).poll_write_vectored(cx, &all);
-            self.is_stuck |= writing.is_pending();
+            self.is_blocked |= writing.is_pending();
             let written = ready!(writing)?;
-            self.is_stuck = written < self.held.len() + len;
+            self.is_blocked = written < self.held.len() + len;
             let of_held = written.min(self.held.len());
             self.held.advance(of_held);
             if written == 0 || written > of_held {
@@ -164,7 +164,7 @@ impl<T: AsyncWrite + Unpin> AsyncWrite for WriteCoalescer<T> {
         let mut state = lock(&self.0);
         match state.failed.take() {
             Some(error) => Poll::Ready(Err(error)),
-            None if state.is_gathering => Poll::Ready(Ok(())),
+            None if state.holds_flushes => Poll::Ready(Ok(())),
             None => state.poll_out(cx),
         }
     }
@@ -238,7 +238,7 @@ mod tests {
 
     async fn end<T: AsyncWrite + Unpin>(gate: &FlushGate<T>) {
         let over = std::future::poll_fn(|cx| {
-            gate.poll_end(cx);
+            gate.poll_flush_batch(cx);
             Poll::Ready(())
         });
         over.await;
@@ -252,7 +252,7 @@ mod tests {
             io.flush().await.expect("nothing is in the way");
         }
         assert_eq!(writes(&gate), [7, 7], "it does not gather yet");
-        gate.gather();
+        gate.hold_flushes();
         for _ in 0..16 {
             io.write_all(b"answer").await.expect("room");
             io.flush().await.expect("it waits");
@@ -265,23 +265,23 @@ mod tests {
 
     #[tokio::test]
     async fn bytes_keep_their_order_with_any_split_and_any_short_write() {
-        for most in [1, 100, HELD_BYTES - 1, usize::MAX] {
+        for most in [1, 100, MAX_COALESCED - 1, usize::MAX] {
             let (mut io, gate) = wire(most, usize::MAX);
-            gate.gather();
+            gate.hold_flushes();
             let mut all = Vec::new();
             for len in [
                 10,
-                HELD_BYTES - 10,
+                MAX_COALESCED - 10,
                 1,
-                HELD_BYTES,
-                3 * HELD_BYTES,
+                MAX_COALESCED,
+                3 * MAX_COALESCED,
                 20,
-                HELD_BYTES - 1,
+                MAX_COALESCED - 1,
             ] {
                 let piece: Vec<u8> = (0..len).map(|at| (at % 251) as u8).collect();
                 io.write_all(&piece).await.expect("room");
                 all.extend(piece);
-                assert!(lock(&gate.0).held.len() <= HELD_BYTES, "{most}");
+                assert!(lock(&gate.0).held.len() <= MAX_COALESCED, "{most}");
             }
             io.shutdown().await.expect("nothing is in the way");
             assert_eq!(lock(&gate.0).io.writes.concat(), all, "{most}");
@@ -291,11 +291,11 @@ mod tests {
     #[tokio::test]
     async fn buffer_is_bounded_and_a_flush_error_reaches_the_writer() {
         let (mut io, gate) = wire(usize::MAX, 5);
-        gate.gather();
-        let writing = io.write_all(&[7; 2 * HELD_BYTES]);
+        gate.hold_flushes();
+        let writing = io.write_all(&[7; 2 * MAX_COALESCED]);
         assert!(writing.now_or_never().is_none(), "nobody takes it");
         let (mut io, gate) = wire(usize::MAX, 5);
-        gate.gather();
+        gate.hold_flushes();
         io.write_all(b"answer").await.expect("it is held");
         end(&gate).await;
         let writing = io.write_all(b"another");
@@ -309,7 +309,7 @@ mod tests {
         assert_eq!(writes(&gate), [5, 8]);
         let (near, far) = tokio::io::duplex(64);
         let (mut io, gate) = WriteCoalescer::new(near);
-        gate.gather();
+        gate.hold_flushes();
         io.write_all(b"for nobody").await.expect("it is held");
         drop(far);
         end(&gate).await;

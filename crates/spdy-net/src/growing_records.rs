@@ -27,7 +27,7 @@ const PACKET_BYTES: usize = 1_500 - 40 - 32 - 29;
 /// Bytes of the longest record (RFC 8446 §5.1).
 const FULL_BYTES: usize = 1 << 14;
 /// Bytes of many small writes that are joined at a time.
-const JOINED_BYTES: usize = FULL_BYTES;
+const JOIN_BUFFER_BYTES: usize = FULL_BYTES;
 
 /// A server's TLS connection whose records grow.
 pub(crate) struct DynamicRecordSize {
@@ -107,7 +107,7 @@ impl AsyncWrite for DynamicRecordSize {
         }
         let mut joined = Vec::new();
         for buf in bufs {
-            let room = JOINED_BYTES - joined.len();
+            let room = JOIN_BUFFER_BYTES - joined.len();
             joined.extend_from_slice(&buf[..buf.len().min(room)]);
         }
         self.poll_write(cx, &joined)

@@ -157,7 +157,7 @@ pub(crate) struct HeadTimeoutIo {
     io: BoxIo,
     clock: HeadTimer,
     idle: Duration,
-    patience: Duration,
+    timeout: Duration,
     hits: LimitHits,
     timer: Option<Timer>,
 }
@@ -165,7 +165,7 @@ pub(crate) struct HeadTimeoutIo {
 /// Rings at an instant, and stays there while later ones are waited for.
 struct Timer {
     at: Instant,
-    rings: BoxFuture<()>,
+    sleep: BoxFuture<()>,
 }
 
 impl HeadTimeoutIo {
@@ -186,7 +186,7 @@ impl HeadTimeoutIo {
             io,
             clock: clock.clone(),
             idle: options.idle_timeout,
-            patience: options.head_timeout,
+            timeout: options.head_timeout,
             hits: options.hits.clone(),
             timer: None,
         };
@@ -200,9 +200,9 @@ impl HeadTimeoutIo {
             let timer = self.timer.take().filter(|timer| timer.at <= deadline);
             let mut timer = timer.unwrap_or_else(|| Timer {
                 at: deadline,
-                rings: runtime.sleep_until(deadline),
+                sleep: runtime.sleep_until(deadline),
             });
-            if timer.rings.as_mut().poll(cx).is_pending() {
+            if timer.sleep.as_mut().poll(cx).is_pending() {
                 self.timer = Some(timer);
                 return Poll::Pending;
             }
@@ -214,7 +214,7 @@ impl HeadTimeoutIo {
 
     fn timeout_error(&self) -> io::Error {
         self.hits.count(ConnectionLimit::HeadTimeout);
-        let why = format!("the head of a request took more than {:?}", self.patience);
+        let why = format!("the head of a request took more than {:?}", self.timeout);
         io::Error::new(io::ErrorKind::TimedOut, why)
     }
 }
@@ -242,7 +242,7 @@ impl AsyncRead for HeadTimeoutIo {
                 this.poll_until(cx, since + this.idle).map(Ok)
             }
             (ReadStage::Head { since }, Poll::Pending) => this
-                .poll_until(cx, since + this.patience)
+                .poll_until(cx, since + this.timeout)
                 .map(|()| Err(this.timeout_error())),
             _ => polled,
         }

@@ -4,14 +4,14 @@
 use http::HeaderMap;
 
 /// What stands in a line beside a field's name and value: `: ` and the line's end.
-const BESIDE: usize = 4;
+const LINE_OVERHEAD: usize = 4;
 /// The fields that hyper takes in one head.
 pub(crate) const MAX_FIELDS: usize = 100;
 
 /// Whether a head whose first line has `first_line` bytes is larger than `max_head_bytes`.
 pub(crate) fn is_too_large(first_line: usize, headers: &HeaderMap, max_head_bytes: usize) -> bool {
     let fields = headers.iter();
-    let fields = fields.map(|(name, value)| name.as_str().len() + value.len() + BESIDE);
+    let fields = fields.map(|(name, value)| name.as_str().len() + value.len() + LINE_OVERHEAD);
     first_line + fields.sum::<usize>() > max_head_bytes
 }
 

@@ -21,14 +21,14 @@ pub(crate) fn send_continue_on_read(body: Body, headers: &HeaderMap, interim: &E
     }
     Body::wrap(ContinueOnReadBody {
         body,
-        untold: Some(interim.clone()),
+        pending_continue: Some(interim.clone()),
     })
 }
 
 struct ContinueOnReadBody {
     body: Body,
     /// Until its client is told, or sends by itself.
-    untold: Option<EarlyHints>,
+    pending_continue: Option<EarlyHints>,
 }
 
 impl http_body::Body for ContinueOnReadBody {
@@ -40,10 +40,10 @@ impl http_body::Body for ContinueOnReadBody {
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
         let polled = Pin::new(&mut self.body).poll_frame(cx);
-        if let Some(interim) = self.untold.take()
+        if let Some(interim) = self.pending_continue.take()
             && polled.is_pending()
         {
-            interim.go_on();
+            interim.send_continue();
         }
         polled
     }

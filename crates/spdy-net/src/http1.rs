@@ -25,7 +25,7 @@ use spdy_frame::priority::Priority;
 
 use crate::byte_count::{HeaderByteCounters, HeaderBytes, Http1HeadCounter, ObservedIo};
 use crate::connection::ClientOptions;
-use crate::error::{ConnectionError, ExchangeError, Retry, chain};
+use crate::error::{ConnectionError, ExchangeError, Retry, error_chain};
 use crate::expectation::Expectation;
 use crate::handler::{Handler, RequestInfo};
 use crate::head_clock::{HeadTimeoutIo, TimedExchange};
@@ -36,7 +36,7 @@ use crate::network::BoxIo;
 use crate::protocol::Protocol;
 use crate::refusal::{Flaw, Refusal};
 use crate::serve::{ServeContext, over};
-use crate::stall::{is_stall, with_write_timeout};
+use crate::stall::{is_progress_timeout, with_write_timeout};
 use crate::switch::PendingUpgrade;
 use crate::tap::ConnectionTap;
 
@@ -90,7 +90,7 @@ impl Http1Client {
         let end = ended.clone();
         runtime.spawn(Box::pin(async move {
             if let Err(error) = connection.await {
-                tracing::debug!(error = chain(&error), "http/1.1 connection ended");
+                tracing::debug!(error = error_chain(&error), "http/1.1 connection ended");
             }
             end.set();
         }));
@@ -135,7 +135,7 @@ impl Http1Client {
             let closed = || ExchangeError::unsent("the connection was closed");
             let response = sent.ok_or_else(closed)?.await.map_err(|mut error| {
                 let untouched = error.take_message().is_some();
-                lost(untouched, error.error(), max_head_bytes)
+                exchange_error(untouched, error.error(), max_head_bytes)
             })?;
             // A server that did not ask for the body may take it for its next request.
             if let Some(expectation) = &expectation
@@ -153,7 +153,7 @@ impl Http1Client {
             let body = match spdy_http::response::has_no_body(&method, head.status) {
                 true => Body::empty(),
                 // hyper's own words leave out the cause.
-                false => Body::wrap(body.map_err(|error| BoxError::from(chain(&error)))),
+                false => Body::wrap(body.map_err(|error| BoxError::from(error_chain(&error)))),
             };
             let response = Response::from_parts(head, body);
             Ok(match expectation {
@@ -247,16 +247,20 @@ pub(crate) fn check_size<B>(
 }
 
 /// What a failed exchange means for its request.
-pub(crate) fn lost(untouched: bool, error: &hyper::Error, max_head_bytes: usize) -> ExchangeError {
+pub(crate) fn exchange_error(
+    untouched: bool,
+    error: &hyper::Error,
+    max_head_bytes: usize,
+) -> ExchangeError {
     if error.is_parse_too_large() {
         return ExchangeError::too_large(head_size::too_large(max_head_bytes));
     }
-    let message = format!("http/1.1: {}", chain(error));
+    let message = format!("http/1.1: {}", error_chain(error));
     if untouched {
         return ExchangeError::unsent(message);
     }
-    if is_stall(error) {
-        return ExchangeError::stalled(message);
+    if is_progress_timeout(error) {
+        return ExchangeError::write_timed_out(message);
     }
     // A close while the answer was awaited: the race of every kept-alive connection.
     let is_race = error.is_incomplete_message() || error.is_closed() || error.is_canceled();
@@ -282,11 +286,11 @@ pub(crate) async fn serve(io: BoxIo, terms: ServeContext<'_>) -> Result<(), Conn
     } = terms;
     let literal = options.literal_heads.then(LiteralResponses::default);
     let io = match &literal {
-        Some(literal) => literal.writing_to(io),
+        Some(literal) => literal.wrap(io),
         None => io,
     };
     let (io, clock) = HeadTimeoutIo::new(io, runtime.clone(), options);
-    let seat = options.seat.clone();
+    let seat = options.slot.clone();
     let max_head_bytes = options.max_head_bytes;
     let behind = PendingUpgrade::default();
     let next = behind.clone();
@@ -301,14 +305,18 @@ pub(crate) async fn serve(io: BoxIo, terms: ServeContext<'_>) -> Result<(), Conn
         async move {
             let (version, headers) = (request.version(), request.headers());
             let refused = |flaw| refused(&*handler, &request, flaw);
-            let mut response = match named_host(version, headers) {
+            let mut response = match request_host(version, headers) {
                 Err(HostError) => refused(Flaw::Host),
                 Ok(_) if !is_chunked_at_most(headers) => refused(Flaw::TransferCoding),
                 Ok(_) if is_too_large(&request, max_head_bytes) => refused(Flaw::HeadTooLarge),
-                Ok(host) => handler.answer(arrived(request, host, secure, &timed)).await,
+                Ok(host) => {
+                    handler
+                        .answer(build_request(request, host, secure, &timed))
+                        .await
+                }
             };
             let exchange = match offer {
-                Some(offer) => match offer.take_up(exchange, &mut response) {
+                Some(offer) => match offer.accept(exchange, &mut response) {
                     Some(exchange) => exchange,
                     // What follows is no head: who takes the connection over has a patience of his own.
                     None => return Ok(response),
@@ -350,7 +358,7 @@ pub(crate) async fn serve(io: BoxIo, terms: ServeContext<'_>) -> Result<(), Conn
         told.refused(&Refusal::unread(Protocol::Http1, flaw));
     }
     ended.map_err(ConnectionError::Http1)?;
-    behind.speak(stop).await;
+    behind.run(stop).await;
     Ok(())
 }
 
@@ -364,7 +372,7 @@ struct HostError;
 
 /// The host that a request names, once, and in HTTP/1.1 at least once, though the name may be empty: `None`. Two servers in a
 /// row could take two names each its own way (RFC 9112 §3.2).
-fn named_host(version: Version, headers: &HeaderMap) -> Result<Option<Authority>, HostError> {
+fn request_host(version: Version, headers: &HeaderMap) -> Result<Option<Authority>, HostError> {
     let mut hosts = headers.get_all(header::HOST).iter();
     match (hosts.next(), hosts.next()) {
         (None, _) if version < Version::HTTP_11 => Ok(None),
@@ -422,7 +430,7 @@ fn refused<B>(handler: &dyn Handler, request: &Request<B>, flaw: Flaw) -> Respon
 }
 
 /// The request, which named `host`, as handlers see it: absolute, and with how it came.
-fn arrived(
+fn build_request(
     request: Request<Incoming>,
     host: Option<Authority>,
     secure: bool,
@@ -437,7 +445,7 @@ fn arrived(
     head.extensions.insert(arrival);
     let uri = match host {
         Some(host) => absolute(&head.uri, host, secure),
-        None => rooted(&head.uri),
+        None => with_root_path(&head.uri),
     };
     if let Some(uri) = uri {
         head.uri = uri;
@@ -452,7 +460,7 @@ fn arrived(
 /// `uri` with scheme and host, where it has none.
 fn absolute(uri: &Uri, host: Authority, secure: bool) -> Option<Uri> {
     if uri.authority().is_some() {
-        return rooted(uri); // absolute form, or CONNECT: as it was written
+        return with_root_path(uri); // absolute form, or CONNECT: as it was written
     }
     let mut parts = uri::Parts::default();
     parts.scheme = Some(if secure { Scheme::HTTPS } else { Scheme::HTTP });
@@ -462,7 +470,7 @@ fn absolute(uri: &Uri, host: Authority, secure: bool) -> Option<Uri> {
 }
 
 /// An absolute `uri` whose path is empty before its query, which means the root (RFC 9110 §4.2.3), with that written out; `None` if it is well.
-fn rooted(uri: &Uri) -> Option<Uri> {
+fn with_root_path(uri: &Uri) -> Option<Uri> {
     let target = uri.path_and_query()?.as_str();
     let rooted = target.starts_with('?').then(|| format!("/{target}"))?;
     let mut parts = uri.clone().into_parts();

@@ -43,7 +43,7 @@ struct IdentityTable {
     hosts: Vec<(String, Arc<CertifiedKey>)>,
     fallback: Fallback,
     /// In the order in which they came.
-    proofs: Vec<(String, Arc<CertifiedKey>)>,
+    challenges: Vec<(String, Arc<CertifiedKey>)>,
 }
 
 /// An identity that is ready to sign.
@@ -70,14 +70,14 @@ impl From<SigningIdentity> for Fallback {
 #[must_use = "it is shown no longer than this lives"]
 pub struct AcmeChallenge {
     identities: Identities,
-    shown: Arc<CertifiedKey>,
+    key: Arc<CertifiedKey>,
 }
 
 impl Drop for AcmeChallenge {
     fn drop(&mut self) {
         let proofs = |now: &mut IdentityTable| {
-            now.proofs
-                .retain(|(_, proof)| !Arc::ptr_eq(proof, &self.shown));
+            now.challenges
+                .retain(|(_, proof)| !Arc::ptr_eq(proof, &self.key));
         };
         self.identities.change(proofs);
     }
@@ -120,11 +120,11 @@ impl Identities {
             IdentityTable {
                 hosts: Vec::new(),
                 fallback: Fallback::Local(local.clone()),
-                proofs: Vec::new(),
+                challenges: Vec::new(),
             },
             options,
         );
-        local.certificate(None, identities.hour(), &identities.provider)?;
+        local.certificate(None, identities.wall_now(), &identities.provider)?;
         Ok(identities)
     }
 
@@ -137,7 +137,7 @@ impl Identities {
     }
 
     /// The time that certificates are issued at; where there is none, 1970.
-    fn hour(&self) -> SystemTime {
+    fn wall_now(&self) -> SystemTime {
         let now = self.clock.current_time();
         let since = now.map(|now| Duration::from_secs(now.as_secs()));
         SystemTime::UNIX_EPOCH + since.unwrap_or_default()
@@ -155,8 +155,11 @@ impl Identities {
     ) -> Result<(), TlsSetupError> {
         let next = IdentityTable::new(hosts, fallback, &self.provider)?;
         self.change(|now| {
-            let proofs = std::mem::take(&mut now.proofs);
-            *now = IdentityTable { proofs, ..next };
+            let proofs = std::mem::take(&mut now.challenges);
+            *now = IdentityTable {
+                challenges: proofs,
+                ..next
+            };
         });
         Ok(())
     }
@@ -191,16 +194,23 @@ impl Identities {
     /// # Errors
     ///
     /// A key that the provider cannot use.
-    pub fn prove(&self, host: &str, proof: &Identity) -> Result<AcmeChallenge, TlsSetupError> {
+    pub fn show_challenge(
+        &self,
+        host: &str,
+        proof: &Identity,
+    ) -> Result<AcmeChallenge, TlsSetupError> {
         // Whether the key is the leaf's is not looked at: who reads certificates here refuses those with a critical extension that
         // only authorities know, which is what makes a proof useless to anybody else (RFC 8737 §3).
         let key = proof.key.clone_key();
         let key = self.provider.key_provider.load_private_key(key)?;
         let shown = Arc::new(CertifiedKey::new(proof.chain.clone(), key));
         let entry = (host.to_ascii_lowercase(), shown.clone());
-        self.change(|now| now.proofs.push(entry));
+        self.change(|now| now.challenges.push(entry));
         let identities = self.clone();
-        Ok(AcmeChallenge { identities, shown })
+        Ok(AcmeChallenge {
+            identities,
+            key: shown,
+        })
     }
 
     fn change(&self, change: impl FnOnce(&mut IdentityTable)) {
@@ -240,7 +250,7 @@ impl IdentityTable {
         Ok(Self {
             hosts: certified(hosts, provider)?,
             fallback: Fallback::One(SigningIdentity(fallback.certified(provider)?)),
-            proofs: Vec::new(),
+            challenges: Vec::new(),
         })
     }
 
@@ -261,9 +271,9 @@ impl IdentityTable {
         })
     }
 
-    fn proof_of(&self, host: Option<&str>) -> Option<&Arc<CertifiedKey>> {
+    fn challenge(&self, host: Option<&str>) -> Option<&Arc<CertifiedKey>> {
         let host = host?.to_ascii_lowercase();
-        let mut proofs = self.proofs.iter().rev();
+        let mut proofs = self.challenges.iter().rev();
         proofs
             .find(|(proven, _)| *proven == host)
             .map(|(_, proof)| proof)
@@ -280,21 +290,25 @@ impl ResolvesServerCert for Identities {
             .alpn()
             .is_some_and(|offered| offered.eq([ACME_TLS_ALPN]));
         match wants_proof {
-            true => now.proof_of(hello.server_name()).cloned(),
-            false => self.shown(&now, hello.server_name()),
+            true => now.challenge(hello.server_name()).cloned(),
+            false => self.certificate_for(&now, hello.server_name()),
         }
     }
 }
 
 impl Identities {
-    fn shown(&self, now: &IdentityTable, host: Option<&str>) -> Option<Arc<CertifiedKey>> {
+    fn certificate_for(
+        &self,
+        now: &IdentityTable,
+        host: Option<&str>,
+    ) -> Option<Arc<CertifiedKey>> {
         if let Some(listed) = now.listed(host) {
             return Some(listed.clone());
         }
         match &now.fallback {
             Fallback::One(SigningIdentity(key)) => Some(key.clone()),
             Fallback::Local(local) => {
-                let issued = local.certificate(host, self.hour(), &self.provider);
+                let issued = local.certificate(host, self.wall_now(), &self.provider);
                 issued
                     .inspect_err(|error| tracing::warn!(%error, ?host, "no certificate is shown"))
                     .ok()

@@ -15,7 +15,7 @@ const MIN_POLL_INTERVAL: Duration = Duration::from_millis(1);
 pub(crate) struct IdleTracker {
     state: Arc<Mutex<State>>,
     runtime: SharedRuntime,
-    patience: Duration,
+    timeout: Duration,
 }
 
 #[derive(Debug)]
@@ -33,7 +33,7 @@ impl IdleTracker {
         Self {
             state: Arc::new(Mutex::new(state)),
             runtime,
-            patience,
+            timeout: patience,
         }
     }
 
@@ -49,7 +49,7 @@ impl IdleTracker {
 
     /// Completes when no exchange was open for as long as there is patience.
     pub(crate) async fn expired(&self) {
-        self.wait_idle_since(Instant::ZERO, self.patience).await;
+        self.wait_idle_since(Instant::ZERO, self.timeout).await;
     }
 
     /// Completes when no exchange was open for `patience`, at the earliest so long after `start`.

@@ -23,7 +23,7 @@ use crate::proxy_protocol::ProxyHeaderInfo;
 pub struct TrustedProxies {
     ranges: Vec<IpNet>,
     /// How they announce a connection's client, if they do.
-    announcing: Option<ProxyProtocolOptions>,
+    proxy_protocol: Option<ProxyProtocolOptions>,
 }
 
 /// What is known of those who announce clients.
@@ -48,15 +48,15 @@ impl TrustedProxies {
         let ranges = texts.iter().map(|text| range(text).map_err(|_| text));
         Ok(Self {
             ranges: ranges.collect::<Result<_, _>>()?,
-            announcing: None,
+            proxy_protocol: None,
         })
     }
 
     /// The same, who announce each connection's client by the PROXY protocol.
     #[must_use]
-    pub fn announcing(self, announcing: ProxyProtocolOptions) -> Self {
+    pub fn with_proxy_protocol(self, announcing: ProxyProtocolOptions) -> Self {
         Self {
-            announcing: Some(announcing),
+            proxy_protocol: Some(announcing),
             ..self
         }
     }
@@ -70,25 +70,25 @@ impl TrustedProxies {
 
     /// Whether one of them is at `address`, and says with each request whose it is.
     #[must_use]
-    pub fn forwards(&self, address: IpAddr) -> bool {
-        self.announcing.is_none() && self.has(address)
+    pub fn forwards_requests(&self, address: IpAddr) -> bool {
+        self.proxy_protocol.is_none() && self.has(address)
     }
 
     /// Whether whoever connects from `address` has to announce first for whom.
     pub(crate) fn uses_proxy_protocol(&self, address: IpAddr) -> bool {
-        self.announcing.is_some() && self.has(address)
+        self.proxy_protocol.is_some() && self.has(address)
     }
 
     /// For whom the one of them at `from` connects, by what it has `announced`.
-    pub(crate) fn caller(&self, from: SocketAddr, announced: ProxyHeaderInfo) -> ClientInfo {
+    pub(crate) fn client(&self, from: SocketAddr, announced: ProxyHeaderInfo) -> ClientInfo {
         let Some(client) = announced.client else {
             return ClientInfo::from(from); // for itself
         };
-        let tls_port = self.announcing.unwrap_or_default().tls_port;
+        let tls_port = self.proxy_protocol.unwrap_or_default().tls_port;
         let came_to_it = || announced.port.is_some() && announced.port == tls_port;
         ClientInfo {
             address: client,
-            came_over_tls: announced.is_secure.unwrap_or_else(came_to_it),
+            is_tls: announced.is_secure.unwrap_or_else(came_to_it),
         }
     }
 }
@@ -99,14 +99,14 @@ pub struct ClientInfo {
     /// The client's address: that of the connection, or of whom a proxy in front makes it for.
     pub address: SocketAddr,
     /// It came over TLS, which ended in front.
-    pub came_over_tls: bool,
+    pub is_tls: bool,
 }
 
 impl From<SocketAddr> for ClientInfo {
     fn from(address: SocketAddr) -> Self {
         Self {
             address,
-            came_over_tls: false,
+            is_tls: false,
         }
     }
 }
@@ -154,11 +154,14 @@ mod tests {
             ("11.0.0.1", false),
         ] {
             assert_eq!(in_front.has(ip(address)), stands, "{address}");
-            assert_eq!(in_front.forwards(ip(address)), stands, "{address}");
+            assert_eq!(in_front.forwards_requests(ip(address)), stands, "{address}");
             assert!(!in_front.uses_proxy_protocol(ip(address)), "{address}");
         }
-        let in_front = in_front.announcing(ProxyProtocolOptions::default());
-        assert!(in_front.uses_proxy_protocol(ip("10.1.2.3")) && !in_front.forwards(ip("10.1.2.3")));
+        let in_front = in_front.with_proxy_protocol(ProxyProtocolOptions::default());
+        assert!(
+            in_front.uses_proxy_protocol(ip("10.1.2.3"))
+                && !in_front.forwards_requests(ip("10.1.2.3"))
+        );
         assert!(!in_front.uses_proxy_protocol(ip("192.0.2.2")));
         let texts = ["10.0.0.0/8", "proxy.test"].map(str::to_owned);
         let wrong = TrustedProxies::read(&texts).expect_err("no name is believed");
@@ -177,19 +180,21 @@ mod tests {
             (Some(443), 80, None, false),
             (Some(443), 80, Some(true), true),
         ] {
-            let in_front = TrustedProxies::default().announcing(ProxyProtocolOptions { tls_port });
+            let in_front =
+                TrustedProxies::default().with_proxy_protocol(ProxyProtocolOptions { tls_port });
             let announced = ProxyHeaderInfo {
                 client: Some(client),
                 port: Some(port),
                 is_secure,
             };
-            let caller = in_front.caller(balancer, announced);
+            let caller = in_front.client(balancer, announced);
             assert_eq!(caller.address, client);
             let told = format!("{tls_port:?} {port} {is_secure:?}");
-            assert_eq!(caller.came_over_tls, want, "{told}");
+            assert_eq!(caller.is_tls, want, "{told}");
         }
-        let in_front = TrustedProxies::default().announcing(ProxyProtocolOptions::default());
-        let for_itself = in_front.caller(balancer, ProxyHeaderInfo::default());
+        let in_front =
+            TrustedProxies::default().with_proxy_protocol(ProxyProtocolOptions::default());
+        let for_itself = in_front.client(balancer, ProxyHeaderInfo::default());
         assert_eq!(for_itself, ClientInfo::from(balancer));
     }
 }

@@ -22,7 +22,7 @@ impl InterimResponses {
     }
 
     /// `head` came.
-    pub(crate) fn tell(&self, head: response::Parts) {
+    pub(crate) fn send(&self, head: response::Parts) {
         let _ = self.0.try_send(head); // nobody listens, or not fast enough
     }
 }

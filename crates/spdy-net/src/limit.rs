@@ -14,7 +14,7 @@ pub enum ConnectionLimit {
     /// Connections open at once; the next waits in the kernel's queue.
     MaxConnections,
     /// With all places taken, a connection that had nothing to do; it was ended in order for one that waits.
-    IdleGivesWay,
+    IdleEviction,
     /// Connections open at once from one address; the next is closed unheard.
     ConnectionsPerAddress,
     /// New connections a second from one address; the next is closed unheard.
@@ -37,14 +37,14 @@ pub enum ConnectionLimit {
     FloodEmptyFrames,
     /// Streams of HTTP/3 that were given up, or had to be reset, before their answers were
     /// complete; the connection ends.
-    FloodSpoiledStreams,
+    FloodAbortedStreams,
 }
 
 impl ConnectionLimit {
     /// All of them, in the order of the enum.
     pub const ALL: [Self; 13] = [
         Self::MaxConnections,
-        Self::IdleGivesWay,
+        Self::IdleEviction,
         Self::ConnectionsPerAddress,
         Self::ConnectionRate,
         Self::AbusesPerAddress,
@@ -55,7 +55,7 @@ impl ConnectionLimit {
         Self::MinReadRate,
         Self::MinWriteRate,
         Self::FloodEmptyFrames,
-        Self::FloodSpoiledStreams,
+        Self::FloodAbortedStreams,
     ];
 
     /// Its name, which stays as it is: dashboards are made of them.
@@ -63,7 +63,7 @@ impl ConnectionLimit {
     pub const fn name(self) -> &'static str {
         match self {
             Self::MaxConnections => "max_connections",
-            Self::IdleGivesWay => "idle_gives_way",
+            Self::IdleEviction => "idle_gives_way",
             Self::ConnectionsPerAddress => "connections_per_address",
             Self::ConnectionRate => "connection_rate",
             Self::AbusesPerAddress => "abuses_per_address",
@@ -74,7 +74,7 @@ impl ConnectionLimit {
             Self::MinReadRate => "min_read_rate",
             Self::MinWriteRate => "min_write_rate",
             Self::FloodEmptyFrames => "flood_empty_frames",
-            Self::FloodSpoiledStreams => "flood_spoiled_streams",
+            Self::FloodAbortedStreams => "flood_spoiled_streams",
         }
     }
 }

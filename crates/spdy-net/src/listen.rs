@@ -24,7 +24,7 @@ const BACKLOG: u32 = 1024;
 #[cfg(target_os = "linux")]
 const UNSENT_BYTES: u32 = 128 * 1024;
 /// Rest after an `accept` that failed for want of file descriptors or memory.
-const REST_AFTER_FAILURE: Duration = Duration::from_millis(50);
+const ACCEPT_RETRY_DELAY: Duration = Duration::from_millis(50);
 
 /// How a listener listens.
 #[derive(Clone, Debug)]
@@ -35,9 +35,9 @@ pub struct ListenOptions {
     pub drain_timeout: Duration,
     /// Set when connections are still open after `drain_timeout`, before they are dropped: what ends then, no peer has ended. Listeners may
     /// share it.
-    pub cut_off: Latch,
+    pub drain_timed_out: Latch,
     /// Proxies that are believed of clients. Default none.
-    pub in_front: SharedTrustedProxies,
+    pub trusted_proxies: SharedTrustedProxies,
 }
 
 impl Default for ListenOptions {
@@ -45,8 +45,8 @@ impl Default for ListenOptions {
         Self {
             admission: Admission::default(),
             drain_timeout: Duration::from_secs(5),
-            cut_off: Latch::new(),
-            in_front: SharedTrustedProxies::default(),
+            drain_timed_out: Latch::new(),
+            trusted_proxies: SharedTrustedProxies::default(),
         }
     }
 }
@@ -97,7 +97,7 @@ impl Listener {
     ///
     /// The system has none left.
     #[cfg(unix)]
-    pub(crate) fn copy(&self) -> io::Result<std::os::fd::OwnedFd> {
+    pub(crate) fn try_clone_fd(&self) -> io::Result<std::os::fd::OwnedFd> {
         std::os::fd::AsFd::as_fd(&self.socket).try_clone_to_owned()
     }
 
@@ -117,8 +117,12 @@ impl Listener {
         S: Future<Output: Into<Conduct>> + Send + 'static,
     {
         let door = &options.admission;
-        let keeper =
-            ConnectionAcceptor::new(door.clone(), options.in_front.clone(), serve, stop.clone());
+        let keeper = ConnectionAcceptor::new(
+            door.clone(),
+            options.trusted_proxies.clone(),
+            serve,
+            stop.clone(),
+        );
         let mut open = OpenConnections::default();
         let waits = loop {
             let accepted = tokio::select! {
@@ -131,7 +135,7 @@ impl Listener {
                 Ok(accepted) => accepted,
                 Err(error) => {
                     tracing::warn!(%error, address = %self.address, "cannot accept a connection");
-                    tokio::time::sleep(REST_AFTER_FAILURE).await;
+                    tokio::time::sleep(ACCEPT_RETRY_DELAY).await;
                     continue;
                 }
             };
@@ -140,19 +144,19 @@ impl Listener {
                 permit = door.room() => permit,
                 () = stop.wait() => break Some(accepted),
             };
-            keeper.let_in(&mut open, accepted, permit);
+            keeper.accept(&mut open, accepted, permit);
         };
         drop(self.socket);
         let stopped = tokio::time::Instant::now();
         if let Some(accepted) = waits {
             // Nobody else takes it: it is ours since it was accepted.
             match tokio::time::timeout(options.drain_timeout, door.room()).await {
-                Ok(permit) => keeper.let_in(&mut open, accepted, permit),
+                Ok(permit) => keeper.accept(&mut open, accepted, permit),
                 Err(_) => tracing::warn!("a connection waited for a place until the end"),
             }
         }
         let left = options.drain_timeout.saturating_sub(stopped.elapsed());
-        open.drain(left, &options.cut_off, std::future::ready(()))
+        open.drain(left, &options.drain_timed_out, std::future::ready(()))
             .await;
     }
 

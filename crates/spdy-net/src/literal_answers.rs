@@ -30,7 +30,7 @@ use crate::literal_head::{BodyEnd, LiteralHead};
 use crate::network::BoxIo;
 
 /// Bytes of a connection that wait to be written, past which no more are taken; also the most that are taken at once.
-const HELD_BYTES: usize = 64 * 1024;
+const MAX_BUFFERED: usize = 64 * 1024;
 
 /// The end of a chunked body, after its data.
 const LAST_CHUNK: &[u8] = b"\r\n0\r\n\r\n";
@@ -74,7 +74,7 @@ impl LiteralResponses {
         let literal = literal.filter(|head| head.status() == status && !tunnel);
         let literally = literal
             .zip(body)
-            .and_then(|(head, body)| as_written(&head, body, method, version));
+            .and_then(|(head, body)| plan_response(&head, body, method, version));
         let (planned, closes) = match literally {
             Some(literally) => {
                 response.headers_mut().clear();
@@ -94,7 +94,7 @@ impl LiteralResponses {
     }
 
     /// `io` with the heads that were planned in the place of those that are written to it.
-    pub(crate) fn writing_to(&self, io: BoxIo) -> BoxIo {
+    pub(crate) fn wrap(&self, io: BoxIo) -> BoxIo {
         Box::new(HeadRewriteIo {
             io,
             rewriter: HeadRewriter {
@@ -108,7 +108,7 @@ impl LiteralResponses {
 }
 
 /// How `head` and `body` bytes after it go out, and whether the connection ends with them; `None` if they cannot.
-fn as_written(
+fn plan_response(
     head: &LiteralHead,
     body: u64,
     method: &Method,
@@ -121,7 +121,7 @@ fn as_written(
     };
     // Whoever speaks HTTP/1.0 knows no chunks, and cannot tell from such a head that the connection stays.
     let is_old = version < Version::HTTP_11;
-    let closes = head.closes() || is_old;
+    let closes = head.closes_connection() || is_old;
     if *method == Method::HEAD {
         return Some((planned, closes));
     }
@@ -139,7 +139,8 @@ fn as_written(
         }
         BodyEnd::NoBody | BodyEnd::Connection => false,
     };
-    head.fits(body).then_some((planned, closes || is_cut))
+    head.allows_body_len(body)
+        .then_some((planned, closes || is_cut))
 }
 
 /// Where in hyper's bytes we are.
@@ -164,7 +165,7 @@ struct HeadRewriter {
 
 impl HeadRewriter {
     /// Adds to `out` what goes out for `bytes`, the next that hyper wrote.
-    fn pass(&mut self, mut bytes: &[u8], out: &mut BytesMut) {
+    fn rewrite(&mut self, mut bytes: &[u8], out: &mut BytesMut) {
         while !bytes.is_empty() {
             match &mut self.stage {
                 WriteStage::Head => {
@@ -270,9 +271,9 @@ impl AsyncWrite for HeadRewriteIo {
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
         let this = &mut *self;
-        ready!(this.poll_held(cx, HELD_BYTES))?;
-        let len = bytes.len().min(HELD_BYTES);
-        this.rewriter.pass(&bytes[..len], &mut this.held);
+        ready!(this.poll_held(cx, MAX_BUFFERED))?;
+        let len = bytes.len().min(MAX_BUFFERED);
+        this.rewriter.rewrite(&bytes[..len], &mut this.held);
         Poll::Ready(Ok(len))
     }
 
@@ -407,7 +408,7 @@ mod tests {
             let (mut rest, mut cuts) = (&written[..], cuts.iter().cycle());
             while !rest.is_empty() {
                 let len = (*cuts.next().expect("there is one cut")).min(rest.len());
-                rewriter.pass(&rest[..len], &mut out);
+                rewriter.rewrite(&rest[..len], &mut out);
                 rest = &rest[len..];
             }
             prop_assert_eq!(String::from_utf8_lossy(&out), String::from_utf8_lossy(&wanted));

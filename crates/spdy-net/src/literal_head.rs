@@ -141,14 +141,14 @@ impl LiteralHead {
 
     /// Whether the connection ends with the answer.
     #[must_use]
-    pub fn closes(&self) -> bool {
+    pub fn closes_connection(&self) -> bool {
         self.closes
     }
 
     /// Whether a body of `len` bytes can follow. Fewer bytes than announced can: the connection then ends early, as
     /// that of a server that broke off.
     #[must_use]
-    pub fn fits(&self, len: u64) -> bool {
+    pub fn allows_body_len(&self, len: u64) -> bool {
         match self.body_end {
             BodyEnd::NoBody => len == 0,
             BodyEnd::Length(announced) => len <= announced,
@@ -243,7 +243,7 @@ mod tests {
             let head = read(&format!("HTTP/{fields}\r\n\r\n"))
                 .unwrap_or_else(|bad| panic!("{fields}: {bad}"));
             assert_eq!(
-                (head.body_end(), head.closes()),
+                (head.body_end(), head.closes_connection()),
                 (body_end, closes),
                 "{fields}"
             );

@@ -34,7 +34,7 @@ const H2_PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum Detection {
     /// They could still be more than one thing.
-    More,
+    Incomplete,
     /// SPDY with this number on the wire.
     Spdy(u16),
     Http2,
@@ -45,20 +45,20 @@ enum Detection {
     UnknownSpdy(u16),
 }
 
-fn judge(bytes: &[u8]) -> Detection {
+fn detect(bytes: &[u8]) -> Detection {
     match bytes {
-        [] => Detection::More,
+        [] => Detection::Incomplete,
         [first, ..] if first & 0x80 != 0 => match bytes {
             [high, low, ..] => match u16::from_be_bytes([high & 0x7f, *low]) {
                 wire @ (2 | 3) => Detection::Spdy(wire),
                 other => Detection::UnknownSpdy(other),
             },
-            _ => Detection::More,
+            _ => Detection::Incomplete,
         },
         [0x16, 0x03, ..] => Detection::Tls,
-        [0x16] => Detection::More,
+        [0x16] => Detection::Incomplete,
         _ if bytes.starts_with(H2_PREFACE) => Detection::Http2,
-        _ if H2_PREFACE.starts_with(bytes) => Detection::More,
+        _ if H2_PREFACE.starts_with(bytes) => Detection::Incomplete,
         _ => Detection::Http1,
     }
 }
@@ -76,7 +76,7 @@ fn choose(verdict: Detection, protocols: &[Protocol]) -> Result<Protocol, Connec
         Detection::Http2 => "HTTP/2",
         Detection::Tls => "TLS",
         Detection::UnknownSpdy(_) => "an unknown version of SPDY",
-        Detection::Http1 | Detection::More => "HTTP/1.1",
+        Detection::Http1 | Detection::Incomplete => "HTTP/1.1",
     };
     let v3 = Protocol::Spdy(Version::V3);
     if verdict == Detection::Spdy(3) && protocols.contains(&v3) {
@@ -86,7 +86,7 @@ fn choose(verdict: Detection, protocols: &[Protocol]) -> Result<Protocol, Connec
         .iter()
         .find(fits)
         .copied()
-        .ok_or_else(|| ConnectionError::NotSpokenHere {
+        .ok_or_else(|| ConnectionError::UnsupportedProtocol {
             got,
             want: protocols.to_vec(),
         })
@@ -106,8 +106,8 @@ pub async fn sniff(
     let mut seen = BytesMut::with_capacity(H2_PREFACE.len());
     let mut deadline = runtime.sleep_until(runtime.now() + patience);
     let verdict = loop {
-        match judge(&seen) {
-            Detection::More => {}
+        match detect(&seen) {
+            Detection::Incomplete => {}
             verdict => break verdict,
         }
         // Never past the preface: what follows is for whoever speaks the protocol.
@@ -115,7 +115,7 @@ pub async fn sniff(
         let want = H2_PREFACE.len() - seen.len();
         let read = std::pin::pin!(io.read(&mut rest[..want]));
         match select(read, &mut deadline).await {
-            Either::Left((Ok(0), _)) if seen.is_empty() => return Err(ConnectionError::Silent),
+            Either::Left((Ok(0), _)) if seen.is_empty() => return Err(ConnectionError::NoBytes),
             // A client that said "P" and left spoke HTTP/1.1 badly; its parser says so best.
             Either::Left((Ok(0), _)) => break Detection::Http1,
             Either::Left((Ok(len), _)) => seen.extend_from_slice(&rest[..len]),
@@ -178,20 +178,20 @@ mod tests {
     #[test]
     fn protocol_is_detected_from_the_fewest_first_bytes() {
         for (bytes, want) in [
-            (&b""[..], Detection::More),
-            (b"\x80", Detection::More),
+            (&b""[..], Detection::Incomplete),
+            (b"\x80", Detection::Incomplete),
             (b"\x80\x03", Detection::Spdy(3)),
             (b"\x80\x02\x00\x01", Detection::Spdy(2)),
             (b"\x80\x04", Detection::UnknownSpdy(4)),
             (b"G", Detection::Http1),
-            (b"P", Detection::More),
-            (b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r", Detection::More),
+            (b"P", Detection::Incomplete),
+            (b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r", Detection::Incomplete),
             (H2_PREFACE, Detection::Http2),
             (b"PUT", Detection::Http1),
             (b"PRI * HTTP/1.1\r\n", Detection::Http1),
             (b"\x16\x03", Detection::Tls),
         ] {
-            assert_eq!(judge(bytes), want, "{bytes:x?}");
+            assert_eq!(detect(bytes), want, "{bytes:x?}");
         }
     }
 

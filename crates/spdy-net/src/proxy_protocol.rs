@@ -29,7 +29,7 @@ const FIRST_READ: usize = 512;
 /// How much of what is no header is told.
 const MAX_QUOTED_BYTES: usize = 32;
 /// How long it may take: TCP sends a lost first segment again after 1 s, and after 3 s once more.
-const PATIENCE: Duration = Duration::from_secs(10);
+const READ_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// What was said of a connection.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
@@ -47,18 +47,18 @@ pub(crate) struct ProxyHeaderInfo {
 pub(crate) enum ProxyHeaderError {
     /// It began with something else.
     #[error("want a header of the PROXY protocol, version 1 or 2, got \"{}\"", .0.escape_ascii())]
-    Other(Box<[u8]>),
+    NotAHeader(Box<[u8]>),
     /// Its header does not end.
     #[error("want a header of the PROXY protocol of at most {MAX_BYTES} bytes, got more")]
     TooLong,
     /// It ended without a byte, as where somebody looks whether anybody listens.
     #[error("it ended before its first byte")]
-    Silent,
+    NoBytes,
     /// It ended within its header.
     #[error("want a header of the PROXY protocol, got the end after {0} bytes of it")]
-    Ended(usize),
+    Truncated(usize),
     /// Nobody went on saying it.
-    #[error("want a header of the PROXY protocol within {PATIENCE:?}, got {0} bytes of it")]
+    #[error("want a header of the PROXY protocol within {READ_TIMEOUT:?}, got {0} bytes of it")]
     TimedOut(usize),
     /// The connection failed.
     #[error("the connection failed: {0}")]
@@ -68,7 +68,7 @@ pub(crate) enum ProxyHeaderError {
 /// What is said of `io`, and `io` as its client began it.
 pub(crate) async fn read(mut io: BoxIo) -> Result<(BoxIo, ProxyHeaderInfo), ProxyHeaderError> {
     let mut seen = BytesMut::with_capacity(FIRST_READ);
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + READ_TIMEOUT;
     loop {
         match parse(&seen) {
             Ok((announced, len)) => {
@@ -82,15 +82,15 @@ pub(crate) async fn read(mut io: BoxIo) -> Result<(BoxIo, ProxyHeaderInfo), Prox
             Err(Error::BufferTooShort) => return Err(ProxyHeaderError::TooLong),
             Err(_) => {
                 let first = &seen[..seen.len().min(MAX_QUOTED_BYTES)];
-                return Err(ProxyHeaderError::Other(first.into()));
+                return Err(ProxyHeaderError::NotAHeader(first.into()));
             }
         }
         let Ok(read) = timeout_at(deadline, io.read_buf(&mut seen)).await else {
             return Err(ProxyHeaderError::TimedOut(seen.len()));
         };
         match (read?, seen.len()) {
-            (0, 0) => return Err(ProxyHeaderError::Silent),
-            (0, len) => return Err(ProxyHeaderError::Ended(len)),
+            (0, 0) => return Err(ProxyHeaderError::NoBytes),
+            (0, len) => return Err(ProxyHeaderError::Truncated(len)),
             _ => {}
         }
     }
@@ -110,10 +110,10 @@ fn parse(seen: &[u8]) -> Result<(ProxyHeaderInfo, usize), Error> {
         };
     }
     let (header, len) = ProxyHeader::parse(seen, ParseConfig::default())?;
-    Ok((announced(&header), len))
+    Ok((header_info(&header), len))
 }
 
-fn announced(header: &ProxyHeader<'_>) -> ProxyHeaderInfo {
+fn header_info(header: &ProxyHeader<'_>) -> ProxyHeaderInfo {
     let addresses = header.proxied_address();
     ProxyHeaderInfo {
         client: addresses.map(|addresses| {
@@ -254,7 +254,7 @@ mod tests {
             let Err(why) = read(Box::new(near)).await else {
                 panic!("nobody was announced by {bytes:?}");
             };
-            assert_eq!(began.elapsed(), PATIENCE);
+            assert_eq!(began.elapsed(), READ_TIMEOUT);
             assert!(why.to_string().contains(want), "{why}");
         }
     }

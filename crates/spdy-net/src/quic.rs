@@ -192,7 +192,7 @@ pub async fn connect(
         // quinn does not tell these.
         suite: None,
         resumed: false,
-        is_proof: false,
+        is_acme_challenge: false,
     };
     let shown = connection
         .peer_identity()
@@ -290,7 +290,7 @@ impl QuicIncoming {
     }
 
     /// Asks for that proof, which costs an honest client a round trip (RFC 9000 §8.1.2).
-    pub fn ask_for_proof(self) {
+    pub fn retry(self) {
         if let Err(proven) = self.incoming.retry() {
             proven.into_incoming().refuse();
         }

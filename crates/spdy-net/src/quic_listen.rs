@@ -7,7 +7,7 @@ use std::net::SocketAddr;
 use spdy::runtime::SharedRuntime;
 
 use crate::admission::Conduct;
-use crate::doorkeeper::admitted;
+use crate::doorkeeper::admit;
 use crate::in_front::ClientInfo;
 use crate::latch::Latch;
 use crate::listen::ListenOptions;
@@ -88,9 +88,9 @@ impl QuicListener {
                 break;
             };
             let from = incoming.address();
-            let is_calm = open.len() < MAX_UNVALIDATED && door.is_at_ease(door.hour(), from.ip());
+            let is_calm = open.len() < MAX_UNVALIDATED && door.has_headroom(door.now(), from.ip());
             if !is_calm && !incoming.is_address_validated() {
-                incoming.ask_for_proof();
+                incoming.retry();
                 continue;
             }
             let permit = tokio::select! {
@@ -99,9 +99,9 @@ impl QuicListener {
                 permit = door.room() => permit,
             };
             let caller = ClientInfo::from(from);
-            match admitted(door, &options.in_front.now(), caller) {
+            match admit(door, &options.trusted_proxies.now(), caller) {
                 Ok(admitted) => {
-                    let serving = serve(incoming, caller, admitted.seat());
+                    let serving = serve(incoming, caller, admitted.slot());
                     open.serve(admitted, permit, serving);
                 }
                 Err(_) => incoming.refuse(),
@@ -109,7 +109,7 @@ impl QuicListener {
         }
         self.endpoint.stop_accepting();
         let drained = self.endpoint.drained();
-        open.drain(options.drain_timeout, &options.cut_off, drained)
+        open.drain(options.drain_timeout, &options.drain_timed_out, drained)
             .await;
     }
 }

@@ -40,7 +40,7 @@ pub(crate) fn authority(said: Bytes) -> Result<Authority, Malformed> {
 
 /// The one host that a request is for, which `:authority` has `said`, or `host` does, or both alike, the port of `scheme` said or not
 /// (RFC 9113 §8.3.1). CONNECT says it in `:authority`.
-pub(crate) fn one_host(
+pub(crate) fn resolve_host(
     method: &Method,
     scheme: &str,
     said: Option<Authority>,
@@ -118,14 +118,14 @@ pub(crate) fn set_authority<B>(request: &mut Request<B>) -> Result<(), Malformed
 
 /// The head of a request as HTTP/2 is read beneath, which looks at no more than names, values, and which pseudo-header fields there are,
 /// and leaves `:scheme` out where there is no `:authority`: then it is that of the connection, which may be `secure`.
-pub(crate) fn settle(head: &mut request::Parts, secure: bool) -> Result<(), Malformed> {
+pub(crate) fn check_head(head: &mut request::Parts, secure: bool) -> Result<(), Malformed> {
     let said = head.uri.authority();
     if said.is_some_and(|said| without_userinfo(said) != said.as_str()) {
         return Err(Malformed("an authority with userinfo"));
     }
     let of_connection = if secure { Scheme::HTTPS } else { Scheme::HTTP };
     let scheme = head.uri.scheme().unwrap_or(&of_connection).as_str();
-    let host = one_host(&head.method, scheme, said.cloned(), &head.headers)?;
+    let host = resolve_host(&head.method, scheme, said.cloned(), &head.headers)?;
     let path = head.uri.path_and_query();
     let path = path.filter(|_| head.method != Method::CONNECT);
     if let Some(path) = path {
@@ -164,7 +164,7 @@ mod tests {
             ("cookie", "e=f"),
         ];
         let mut asked = head("GET", "https://site.test/", &crumbs);
-        settle(&mut asked, true).expect("a good one");
+        check_head(&mut asked, true).expect("a good one");
         let cookies: Vec<_> = asked.headers.get_all(header::COOKIE).iter().collect();
         assert_eq!(cookies, ["a=b; c=d; e=f"]);
     }
@@ -214,7 +214,7 @@ mod tests {
         ] {
             let hosts: Vec<_> = hosts.iter().map(|host| ("host", *host)).collect();
             let mut asked = head("GET", uri, &hosts);
-            let settled = settle(&mut asked, true).map(|()| asked.uri.to_string());
+            let settled = check_head(&mut asked, true).map(|()| asked.uri.to_string());
             let want = want.map(str::to_owned).map_err(Malformed);
             assert_eq!(settled, want, "{uri} {hosts:?}");
         }

@@ -28,7 +28,7 @@ struct Shared {
     state: Mutex<State>,
     wanted: Latch,
     /// Counts on whenever a connection of the same door has nothing to do any more.
-    turns: Arc<AtomicU64>,
+    sequence: Arc<AtomicU64>,
 }
 
 #[derive(Debug, Default)]
@@ -50,7 +50,7 @@ impl ConnectionSlot {
         Self(Arc::new(Shared {
             state,
             wanted: Latch::new(),
-            turns,
+            sequence: turns,
         }))
     }
 
@@ -67,7 +67,7 @@ impl ConnectionSlot {
     }
 
     /// Asks the connection to end in order; `false` if it has something to do by now, and may stay.
-    pub(crate) fn give_way(&self) -> bool {
+    pub(crate) fn try_evict(&self) -> bool {
         let state = self.lock();
         let idle = state.open == 0;
         if idle {
@@ -111,7 +111,7 @@ impl Drop for SlotExchange {
         let mut state = self.0.lock();
         state.open -= 1;
         if state.open == 0 {
-            state.idle_since = self.0.0.turns.fetch_add(1, Ordering::Relaxed);
+            state.idle_since = self.0.0.sequence.fetch_add(1, Ordering::Relaxed);
         }
     }
 }
@@ -150,10 +150,10 @@ mod tests {
     fn a_connection_with_a_new_request_is_not_evicted() {
         let seat = ConnectionSlot::default();
         let exchange = seat.exchange();
-        assert!(!seat.give_way());
+        assert!(!seat.try_evict());
         assert!(!seat.0.wanted.is_set());
         drop(exchange);
-        assert!(seat.give_way());
+        assert!(seat.try_evict());
         assert!(seat.0.wanted.is_set());
     }
 }

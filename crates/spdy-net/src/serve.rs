@@ -37,7 +37,7 @@ use crate::{http1, http2, http3, negotiate, spdy_session};
 
 /// How long after the stop a connection that has said nothing yet may stay: its first request may be on its way, and a client that
 /// is cut off then cannot know that nobody has seen it.
-pub(crate) const LATE: Duration = Duration::from_secs(1);
+pub(crate) const FIRST_REQUEST_GRACE: Duration = Duration::from_secs(1);
 
 /// Limits and choices of served connections.
 #[derive(Clone, Debug)]
@@ -90,9 +90,9 @@ pub struct ServerOptions {
     /// How often clients met these limits is counted here.
     pub hits: LimitHits,
     /// This one connection's client came over TLS, which ended in front: as [`Caller`](crate::in_front::Caller) has it. Default `false`.
-    pub came_over_tls: bool,
+    pub is_tls: bool,
     /// The place of this one connection, which it may have to give up for another when it has nothing to do.
-    pub seat: ConnectionSlot,
+    pub slot: ConnectionSlot,
 }
 
 impl Default for ServerOptions {
@@ -108,7 +108,7 @@ impl Default for ServerOptions {
             frame_timeout: Duration::from_secs(30),
             max_head_bytes: 64 * 1024,
             max_streams: 100,
-            compression: Compression::Masked,
+            compression: Compression::CrimeSafe,
             secrets: Secrets::default(),
             compression_window_bits: None,
             data_frame_bytes: 16 * 1024,
@@ -120,8 +120,8 @@ impl Default for ServerOptions {
             http2_push: false,
             literal_heads: false,
             hits: LimitHits::default(),
-            came_over_tls: false,
-            seat: ConnectionSlot::default(),
+            is_tls: false,
+            slot: ConnectionSlot::default(),
         }
     }
 }
@@ -156,7 +156,7 @@ pub async fn serve_connection(
     let Some((io, protocol, guessed)) = opened else {
         return Ok(());
     };
-    let secure = tls.is_some() || options.came_over_tls;
+    let secure = tls.is_some() || options.is_tls;
     tracing::debug!(%protocol, secure, "serving a connection");
     let io = Box::new(WriteTimeoutIo::new(
         io,
@@ -248,7 +248,7 @@ impl Handler for ReadTimeoutHandler {
             return self.handler.answer(request);
         }
         let request = request.map(|body| {
-            let stall = ProgressTimeout::of_reading(self.runtime.clone(), &self.options);
+            let stall = ProgressTimeout::for_reads(self.runtime.clone(), &self.options);
             Body::wrap(ReadTimeoutBody::new(body, stall))
         });
         self.handler.answer(request)
@@ -264,7 +264,7 @@ pub(crate) fn over(
     options: &ServerOptions,
     stop: &Latch,
 ) -> impl Future<Output = ()> + Unpin + use<> {
-    select(stop.wait(), options.seat.wanted()).map(drop)
+    select(stop.wait(), options.slot.wanted()).map(drop)
 }
 
 /// Completes when a connection of which nothing was heard is to end: the server has stopped for a while, or another shall have its place.
@@ -276,9 +276,11 @@ fn shutdown_before_first_byte(
     let (stopped, runtime) = (stop.wait(), runtime.clone());
     let late = async move {
         stopped.await;
-        runtime.sleep_until(runtime.now() + LATE).await;
+        runtime
+            .sleep_until(runtime.now() + FIRST_REQUEST_GRACE)
+            .await;
     };
-    select(Box::pin(late), options.seat.wanted()).map(drop)
+    select(Box::pin(late), options.slot.wanted()).map(drop)
 }
 
 /// On what terms a connection is served, whatever is spoken on it.
@@ -306,7 +308,7 @@ async fn open(
     };
     let handshake = Box::pin(async {
         let (mut io, agreed) = tls.accept(io).await?;
-        if agreed.is_proof {
+        if agreed.is_acme_challenge {
             io.shutdown().await?;
         }
         io::Result::Ok((io, agreed))
@@ -323,7 +325,7 @@ async fn open(
     };
     match agreed.protocol {
         Some(protocol) => Ok(Some((io, protocol, false))),
-        None if agreed.is_proof => Ok(None),
+        None if agreed.is_acme_challenge => Ok(None),
         None => {
             let (io, protocol) = negotiate::sniff(io, protocols, patience, runtime).await?;
             Ok(Some((io, protocol, true)))

@@ -16,7 +16,7 @@ const PORT_TRIES: usize = 20;
 /// What is handed over is taken from here, what is not is bound. As long as this lives all of them stay open.
 #[derive(Debug, Default)]
 pub struct Sockets {
-    handed: InheritedSockets,
+    inherited: InheritedSockets,
     #[cfg(unix)]
     copies: Vec<OwnedFd>,
 }
@@ -26,7 +26,7 @@ impl Sockets {
     #[must_use]
     pub fn new(handed: InheritedSockets) -> Self {
         Self {
-            handed,
+            inherited: handed,
             ..Self::default()
         }
     }
@@ -37,12 +37,12 @@ impl Sockets {
     ///
     /// The address is in use, not ours, or not permitted.
     pub fn tcp(&mut self, address: SocketAddr) -> io::Result<Listener> {
-        let listener = match self.handed.tcp(address) {
+        let listener = match self.inherited.tcp(address) {
             None => Listener::bind(address)?,
             Some(socket) => Listener::over(socket)?,
         };
         #[cfg(unix)]
-        self.copies.push(listener.copy()?);
+        self.copies.push(listener.try_clone_fd()?);
         Ok(listener)
     }
 
@@ -52,7 +52,7 @@ impl Sockets {
     ///
     /// As [`tcp`](Self::tcp).
     pub fn udp(&mut self, address: SocketAddr) -> io::Result<UdpSocket> {
-        let socket = match self.handed.udp(address) {
+        let socket = match self.inherited.udp(address) {
             None => SystemNetwork::bind_datagrams(address)?,
             Some(socket) => socket,
         };
@@ -66,7 +66,7 @@ impl Sockets {
     /// # Errors
     ///
     /// As [`tcp`](Self::tcp).
-    pub fn both(&mut self, address: SocketAddr) -> io::Result<(Listener, UdpSocket)> {
+    pub fn tcp_and_udp(&mut self, address: SocketAddr) -> io::Result<(Listener, UdpSocket)> {
         let mut tries = if address.port() == 0 { PORT_TRIES } else { 1 };
         loop {
             #[cfg(unix)]
@@ -89,8 +89,8 @@ impl Sockets {
 
     /// Lets go of those that were handed over and nobody wanted, and says where they are. Kept, they would take connections that nobody
     /// serves.
-    pub fn let_go(&mut self) -> Vec<SocketAddr> {
-        std::mem::take(&mut self.handed).left().collect()
+    pub fn close_unused(&mut self) -> Vec<SocketAddr> {
+        std::mem::take(&mut self.inherited).left().collect()
     }
 
     /// A copy of each that was taken or bound.
@@ -116,10 +116,12 @@ mod tests {
         let taken = UdpSocket::bind(here).expect("loopback has a free port");
         let at = taken.local_addr().expect("it is bound");
         let mut sockets = Sockets::default();
-        sockets.both(at).expect_err("its datagrams are another's");
+        sockets
+            .tcp_and_udp(at)
+            .expect_err("its datagrams are another's");
         TcpListener::bind(at).expect("nobody listens there");
         drop(taken);
-        let (listener, datagrams) = sockets.both(at).expect("both are free");
+        let (listener, datagrams) = sockets.tcp_and_udp(at).expect("both are free");
         assert_eq!(listener.address(), at);
         assert_eq!(datagrams.local_addr().ok(), Some(at));
         assert_eq!(

@@ -56,8 +56,8 @@ impl SpdyClient {
         config.frame_timeout = Some(options.frame_timeout);
         config.write_timeout = options.write_timeout;
         limit_heads(config, options.max_head_bytes);
-        config.block_limits.fold_names = options.fold_names;
-        if !options.window_by_stream {
+        config.block_limits.lowercase_names = options.lowercase_names;
+        if !options.window_update_per_stream {
             config.settings_window_bytes = None;
         }
         if let Some(limits) = options.pushes {
@@ -82,7 +82,10 @@ impl SpdyClient {
             .session
             .request(Request::from_parts(head, body), priority);
         Box::pin(async move {
-            let (head, body) = response.await.map_err(|error| lost(&error))?.into_parts();
+            let (head, body) = response
+                .await
+                .map_err(|error| exchange_error(&error))?
+                .into_parts();
             let body = match head.headers.contains_key(http::header::CONTENT_LENGTH) {
                 true => Body::wrap(LengthCheckedBody { body, told: false }),
                 false => body,
@@ -157,7 +160,7 @@ impl http_body::Body for LengthCheckedBody {
 }
 
 /// What a failed exchange means for its request (SPDY/3.1 §2.6.6).
-fn lost(error: &spdy::Error) -> ExchangeError {
+fn exchange_error(error: &spdy::Error) -> ExchangeError {
     let retry = match (error.is_retry_safe(), error.is_retry_safe_if_idempotent()) {
         (true, _) => Retry::Always,
         (false, true) => Retry::IfIdempotent,
@@ -165,13 +168,13 @@ fn lost(error: &spdy::Error) -> ExchangeError {
     };
     let refused = matches!(error, spdy::Error::ResetByPeer { status, .. } if *status == RstStatus::REFUSED_STREAM);
     ExchangeError {
-        stalled: is_stall(error),
+        write_timed_out: is_write_timeout(error),
         ..ExchangeError::new(retry, format!("spdy: {error}")).refused(refused)
     }
 }
 
 /// Whether the server was given up since it took nothing: of the stream, or of the session.
-fn is_stall(error: &spdy::Error) -> bool {
+fn is_write_timeout(error: &spdy::Error) -> bool {
     match error {
         spdy::Error::Stalled { .. } => true,
         spdy::Error::SessionLost(error) => error.limit() == Some(Limit::WriteTimeout),
@@ -220,7 +223,7 @@ pub(crate) async fn serve(
             told.refused(&Refusal::unread(Protocol::Spdy(version), flaw));
         }
     });
-    let seat = options.seat.clone();
+    let seat = options.slot.clone();
     let service = move |mut request: Request<Body>| {
         let priority = request
             .extensions()

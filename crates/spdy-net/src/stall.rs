@@ -23,9 +23,9 @@ use crate::turns::{BlockReason, SendProgress};
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum ProgressDirection {
     /// It sends us something.
-    Sending,
+    PeerSends,
     /// It takes something from us.
-    Taking,
+    PeerReceives,
 }
 
 /// A wait that is given up when it lasts too long, or brings too little. Made once, used for many waits.
@@ -39,16 +39,16 @@ enum ProgressDirection {
 pub(crate) struct ProgressTimeout {
     runtime: SharedRuntime,
     direction: ProgressDirection,
-    patience: Duration,
+    timeout: Duration,
     /// Bytes that end the wait; fewer only pass the time.
-    least: u64,
+    min_bytes: u64,
     hits: LimitHits,
     /// How long the peer could do nothing, so far: on its clock all that stands still.
-    held_up: Duration,
+    paused: Duration,
     /// Where the present wait began, on that clock.
     since: Option<Instant>,
     /// How long the waits before it lasted, in which too little came.
-    spent: Duration,
+    waited: Duration,
     /// What came in them, bytes.
     came: u64,
     /// Set anew only when it rings: most waits are over long before.
@@ -60,27 +60,27 @@ impl ProgressTimeout {
     pub(crate) fn for_writes(runtime: SharedRuntime, options: &ServerOptions) -> Self {
         let stall = Self::new(
             runtime,
-            ProgressDirection::Taking,
+            ProgressDirection::PeerReceives,
             options.write_timeout,
             options.min_rate,
         );
-        stall.counted(options)
+        stall.with_hits(options)
     }
 
     /// For a server that takes nothing of what a client sends, or a trickle: `pace` bytes a second of waiting are wanted.
     pub(crate) fn for_upload(runtime: SharedRuntime, patience: Duration, pace: u32) -> Self {
-        Self::new(runtime, ProgressDirection::Taking, patience, pace)
+        Self::new(runtime, ProgressDirection::PeerReceives, patience, pace)
     }
 
     /// For a peer that sends nothing, or a trickle.
-    pub(crate) fn of_reading(runtime: SharedRuntime, options: &ServerOptions) -> Self {
+    pub(crate) fn for_reads(runtime: SharedRuntime, options: &ServerOptions) -> Self {
         let stall = Self::new(
             runtime,
-            ProgressDirection::Sending,
+            ProgressDirection::PeerSends,
             options.read_timeout,
             options.min_rate,
         );
-        stall.counted(options)
+        stall.with_hits(options)
     }
 
     fn new(
@@ -93,37 +93,37 @@ impl ProgressTimeout {
         Self {
             runtime,
             direction,
-            patience,
-            least: least.max(1),
+            timeout: patience,
+            min_bytes: least.max(1),
             hits: LimitHits::default(),
-            held_up: Duration::ZERO,
+            paused: Duration::ZERO,
             since: None,
-            spent: Duration::ZERO,
+            waited: Duration::ZERO,
             came: 0,
             timer: None,
         }
     }
 
     /// The same, counted where a server's limits are.
-    fn counted(mut self, options: &ServerOptions) -> Self {
+    fn with_hits(mut self, options: &ServerOptions) -> Self {
         self.hits = options.hits.clone();
         self
     }
 
     /// The peer's clock: it stands while it is held up.
     fn now(&self) -> Instant {
-        Instant::ZERO + (self.runtime.now() - Instant::ZERO).saturating_sub(self.held_up)
+        Instant::ZERO + (self.runtime.now() - Instant::ZERO).saturating_sub(self.paused)
     }
 
     /// The peer could do nothing for so long, so far.
     fn set_paused(&mut self, so_far: Duration) {
-        self.held_up = so_far;
+        self.paused = so_far;
     }
 
     /// `bytes` moved: the wait is over, or there is none.
     pub(crate) fn moved(&mut self, bytes: usize) {
         if let Some(since) = self.since.take() {
-            self.spent += self.now() - since;
+            self.waited += self.now() - since;
         }
         self.count(bytes as u64);
     }
@@ -135,7 +135,7 @@ impl ProgressTimeout {
         }
         if let Some(since) = &mut self.since {
             let at = at.max(*since);
-            self.spent += at - *since;
+            self.waited += at - *since;
             *since = at;
         }
         self.count(bytes);
@@ -143,8 +143,8 @@ impl ProgressTimeout {
 
     fn count(&mut self, bytes: u64) {
         self.came = self.came.saturating_add(bytes);
-        if self.came >= self.least {
-            (self.spent, self.came) = (Duration::ZERO, 0);
+        if self.came >= self.min_bytes {
+            (self.waited, self.came) = (Duration::ZERO, 0);
         }
     }
 
@@ -152,7 +152,7 @@ impl ProgressTimeout {
     pub(crate) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<io::Error> {
         let now = self.now();
         let since = *self.since.get_or_insert(now);
-        let deadline = since + self.patience.saturating_sub(self.spent) + self.held_up;
+        let deadline = since + self.timeout.saturating_sub(self.waited) + self.paused;
         loop {
             let timer = self
                 .timer
@@ -162,25 +162,25 @@ impl ProgressTimeout {
             }
             self.timer = None;
             if self.runtime.now() >= deadline {
-                return Poll::Ready(self.given_up());
+                return Poll::Ready(self.error());
             }
         }
     }
 
-    fn given_up(&self) -> io::Error {
-        use ProgressDirection::{Sending, Taking};
+    fn error(&self) -> io::Error {
+        use ProgressDirection::{PeerReceives, PeerSends};
         let limit = match (self.direction, self.came) {
-            (Sending, 0) => ConnectionLimit::ReadTimeout,
-            (Taking, 0) => ConnectionLimit::WriteTimeout,
-            (Sending, _) => ConnectionLimit::MinReadRate,
-            (Taking, _) => ConnectionLimit::MinWriteRate,
+            (PeerSends, 0) => ConnectionLimit::ReadTimeout,
+            (PeerReceives, 0) => ConnectionLimit::WriteTimeout,
+            (PeerSends, _) => ConnectionLimit::MinReadRate,
+            (PeerReceives, _) => ConnectionLimit::MinWriteRate,
         };
         self.hits.count(limit);
         let deed = match self.direction {
-            Sending => "sent",
-            Taking => "took",
+            PeerSends => "sent",
+            PeerReceives => "took",
         };
-        let (patience, came, least) = (self.patience, self.came, self.least);
+        let (patience, came, least) = (self.timeout, self.came, self.min_bytes);
         let why = match came {
             0 => format!("the peer {deed} nothing for {patience:?}"),
             _ => format!("the peer {deed} {came} bytes in {patience:?} of waiting, want {least}"),
@@ -255,7 +255,7 @@ impl StreamProgressTimeout {
 struct ProgressTimeoutError(String);
 
 /// Whether `error` comes of a peer that was given up since it stood still, and not of a transport that did so by itself.
-pub(crate) fn is_stall(error: &(dyn std::error::Error + 'static)) -> bool {
+pub(crate) fn is_progress_timeout(error: &(dyn std::error::Error + 'static)) -> bool {
     let of_stall = |error: &(dyn std::error::Error + 'static)| {
         let inner = error
             .downcast_ref::<io::Error>()
@@ -361,7 +361,7 @@ impl http_body::Body for ReadTimeoutBody {
     ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
         let this = &mut *self;
         let polled = Pin::new(&mut this.body).poll_frame(cx);
-        this.stall.set_paused(this.body.held_up());
+        this.stall.set_paused(this.body.backpressure_time());
         if let Poll::Ready(frame) = &polled {
             let data = frame
                 .as_ref()

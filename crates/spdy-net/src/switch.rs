@@ -19,8 +19,8 @@ use spdy::runtime::{BoxFuture, SharedRuntime};
 use tokio::io::AsyncWriteExt;
 
 use crate::connection::ClientOptions;
-use crate::error::{ExchangeError, Retry, chain};
-use crate::http1::{MIN_BUFFER_BYTES, check_size, in_origin_form, lost};
+use crate::error::{ExchangeError, Retry, error_chain};
+use crate::http1::{MIN_BUFFER_BYTES, check_size, exchange_error, in_origin_form};
 use crate::latch::Latch;
 use crate::network::BoxIo;
 use crate::seat::SlotExchange;
@@ -75,12 +75,12 @@ struct AcceptedUpgrade {
 /// A request's offer to speak another protocol.
 pub(crate) struct UpgradeOffer {
     upgrade: OnUpgrade,
-    behind: PendingUpgrade,
+    pending: PendingUpgrade,
 }
 
 impl UpgradeOffer {
     /// Notes that `response` hands the connection over; gives `exchange` back if it does not.
-    pub(crate) fn take_up(
+    pub(crate) fn accept(
         self,
         exchange: SlotExchange,
         response: &mut Response<Body>,
@@ -89,10 +89,10 @@ impl UpgradeOffer {
         let begin = takeover.and_then(|takeover| takeover.take());
         let is_101 = response.status() == StatusCode::SWITCHING_PROTOCOLS;
         let Some(begin) = begin.filter(|_| is_101) else {
-            *self.behind.lock() = Some(AfterHttp::End(self.upgrade));
+            *self.pending.lock() = Some(AfterHttp::End(self.upgrade));
             return Some(exchange);
         };
-        *self.behind.lock() = Some(AfterHttp::Switch(AcceptedUpgrade {
+        *self.pending.lock() = Some(AfterHttp::Switch(AcceptedUpgrade {
             upgrade: self.upgrade,
             begin,
             exchange,
@@ -107,7 +107,7 @@ impl PendingUpgrade {
         let upgrade = request.extensions_mut().remove();
         upgrade.map(|upgrade| UpgradeOffer {
             upgrade,
-            behind: self.clone(),
+            pending: self.clone(),
         })
     }
 
@@ -116,7 +116,7 @@ impl PendingUpgrade {
     }
 
     /// Speaks the other protocol to its end, if one was agreed on. HTTP is over, and the connection with it if there is no other.
-    pub(crate) async fn speak(self, stop: &Latch) {
+    pub(crate) async fn run(self, stop: &Latch) {
         let next = self.lock().take();
         let switching = match next {
             None => return,
@@ -128,7 +128,9 @@ impl PendingUpgrade {
                 let io: BoxIo = Box::new(TokioIo::new(upgraded));
                 (switching.begin)(io, stop.clone()).await;
             }
-            Err(error) => tracing::debug!(error = chain(&error), "no other protocol after all"),
+            Err(error) => {
+                tracing::debug!(error = error_chain(&error), "no other protocol after all")
+            }
         }
         drop(switching.exchange);
     }
@@ -146,9 +148,9 @@ async fn end(upgrade: OnUpgrade) {
 /// What a server says that is asked for another protocol.
 pub enum UpgradeResponse {
     /// 101, and the bytes behind it.
-    Switched(Response<()>, BoxIo),
+    Upgraded(Response<()>, BoxIo),
     /// Anything else; the connection ends with it.
-    Kept(Response<Body>),
+    Declined(Response<Body>),
 }
 
 /// Sends `request`, which asks for another protocol and whose URI is absolute, as the one request on `io`. Nothing follows it until
@@ -165,7 +167,7 @@ pub async fn ask(
     runtime: &SharedRuntime,
 ) -> Result<UpgradeResponse, ExchangeError> {
     let request = in_origin_form(request)?;
-    let broken = |error: hyper::Error| ExchangeError::new(Retry::Never, chain(&error));
+    let broken = |error: hyper::Error| ExchangeError::new(Retry::Never, error_chain(&error));
     let mut builder = hyper::client::conn::http1::Builder::new();
     let max_head_bytes = options.max_head_bytes;
     builder.max_buf_size(max_head_bytes.max(MIN_BUFFER_BYTES));
@@ -173,23 +175,23 @@ pub async fn ask(
     let (mut sender, connection) = builder.handshake(io).await.map_err(broken)?;
     runtime.spawn(Box::pin(async move {
         if let Err(error) = connection.with_upgrades().await {
-            tracing::debug!(error = chain(&error), "http/1.1 connection ended");
+            tracing::debug!(error = error_chain(&error), "http/1.1 connection ended");
         }
     }));
     let response = sender.send_request(request).await;
-    let mut response = response.map_err(|error| lost(false, &error, max_head_bytes))?;
+    let mut response = response.map_err(|error| exchange_error(false, &error, max_head_bytes))?;
     check_size(&response, max_head_bytes)?;
     if response.status() != StatusCode::SWITCHING_PROTOCOLS {
         // hyper's own words leave out the cause.
-        let boxed = |error: hyper::Error| BoxError::from(chain(&error));
+        let boxed = |error: hyper::Error| BoxError::from(error_chain(&error));
         let response = response.map(|body| Body::wrap(body.map_err(boxed)));
-        return Ok(UpgradeResponse::Kept(response));
+        return Ok(UpgradeResponse::Declined(response));
     }
     let upgraded = hyper::upgrade::on(&mut response).await.map_err(broken)?;
     let (mut head, _) = response.into_parts();
     head.extensions.clear();
     let io = Box::new(TokioIo::new(upgraded));
-    Ok(UpgradeResponse::Switched(
+    Ok(UpgradeResponse::Upgraded(
         Response::from_parts(head, ()),
         io,
     ))

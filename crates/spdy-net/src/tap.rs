@@ -106,7 +106,7 @@ pub(crate) struct ConnectionTap {
 }
 
 impl ConnectionTap {
-    pub(crate) fn show(&self, direction: Direction, seen: &TapEvent<'_>) {
+    pub(crate) fn emit(&self, direction: Direction, seen: &TapEvent<'_>) {
         self.tap
             .seen(self.connection, self.runtime.now(), direction, seen);
     }

@@ -72,7 +72,7 @@ pub enum KeyLogTarget {
     /// Nowhere, even if `SSLKEYLOGFILE` is set. A server must not take the file of `SSLKEYLOGFILE`: a variable that was set for a
     /// client would disclose all of its clients' sessions.
     #[default]
-    Nowhere,
+    Disabled,
     /// The file named by `SSLKEYLOGFILE`, if it is set and can be opened, as command-line clients do (curl).
     Environment,
     /// This file.
@@ -82,7 +82,7 @@ pub enum KeyLogTarget {
 impl KeyLogTarget {
     fn open(&self) -> Result<Option<Arc<dyn KeyLog>>, TlsSetupError> {
         Ok(match self {
-            Self::Nowhere => None,
+            Self::Disabled => None,
             Self::Environment => {
                 let path = std::env::var_os("SSLKEYLOGFILE").filter(|path| !path.is_empty());
                 match path.map(|path| KeyLogFile::open(path.as_ref())) {
@@ -111,7 +111,7 @@ pub struct TlsOptions {
     /// The cryptography; aws-lc-rs by default.
     pub provider: Arc<CryptoProvider>,
     /// The hour that certificates and tickets are checked against; the system's clock by default.
-    pub hour: Option<SystemTime>,
+    pub wall_now: Option<SystemTime>,
     /// Whether sessions may be taken up again with an abbreviated handshake.
     pub resumption: bool,
     /// Tickets that a server sends after each full TLS 1.3 handshake. Each is good for one connection.
@@ -125,7 +125,7 @@ impl Default for TlsOptions {
             max: TlsVersion::Tls13,
             key_log: KeyLogTarget::default(),
             provider: Arc::new(rustls::crypto::aws_lc_rs::default_provider()),
-            hour: None,
+            wall_now: None,
             resumption: true,
             tickets: 2,
         }
@@ -154,7 +154,7 @@ impl TlsOptions {
     }
 
     pub(crate) fn clock(&self) -> Arc<dyn TimeProvider> {
-        match self.hour {
+        match self.wall_now {
             None => Arc::new(DefaultTimeProvider),
             Some(hour) => Arc::new(FixedTime(
                 hour.duration_since(UNIX_EPOCH).unwrap_or_default(),
@@ -193,16 +193,16 @@ pub struct HandshakeInfo {
     /// counts as a full one.)
     pub resumed: bool,
     /// The client wanted to see a proof of the name and nothing else (`acme-tls/1`, RFC 8737): the connection is over.
-    pub is_proof: bool,
+    pub is_acme_challenge: bool,
 }
 
-fn agreed(tls: &rustls::CommonState) -> HandshakeInfo {
+fn handshake_info(tls: &rustls::CommonState) -> HandshakeInfo {
     HandshakeInfo {
         protocol: tls.alpn_protocol().and_then(Protocol::from_alpn),
         version: tls.protocol_version(),
         suite: tls.negotiated_cipher_suite().map(|suite| suite.suite()),
         resumed: tls.handshake_kind() == Some(rustls::HandshakeKind::Resumed),
-        is_proof: tls.alpn_protocol() == Some(ACME_TLS_ALPN),
+        is_acme_challenge: tls.alpn_protocol() == Some(ACME_TLS_ALPN),
     }
 }
 
@@ -211,7 +211,7 @@ fn agreed(tls: &rustls::CommonState) -> HandshakeInfo {
 pub struct ClientTls {
     config: Arc<ClientConfig>,
     /// `None` for a configuration made elsewhere, which does not show its own.
-    judge: Option<CertificateCheck>,
+    check: Option<CertificateCheck>,
 }
 
 /// Who says whether a certificate is believed.
@@ -256,7 +256,7 @@ impl ClientTls {
         }
         Ok(Self {
             config: Arc::new(config),
-            judge: Some(judge),
+            check: Some(judge),
         })
     }
 
@@ -265,7 +265,7 @@ impl ClientTls {
     pub fn from_config(config: Arc<ClientConfig>) -> Self {
         Self {
             config,
-            judge: None,
+            check: None,
         }
     }
 
@@ -276,7 +276,7 @@ impl ClientTls {
         config.alpn_protocols = alpn(protocols);
         Self {
             config: Arc::new(config),
-            judge: self.judge.clone(),
+            check: self.check.clone(),
         }
     }
 
@@ -304,7 +304,7 @@ impl ClientTls {
     /// asked for, or the configuration was made elsewhere.
     #[must_use]
     pub fn would_trust(&self, shown: &PeerCertificates, host: &str) -> bool {
-        let (Some(judge), Ok(name)) = (&self.judge, server_name(host)) else {
+        let (Some(judge), Ok(name)) = (&self.check, server_name(host)) else {
             return false;
         };
         let (Some((own, chain)), Some(hour)) = (shown.split_first(), judge.clock.current_time())
@@ -343,7 +343,7 @@ impl ClientTls {
             .connect_with(name, io, |tls| tls.set_buffer_limit(Some(TLS_BUFFER_BYTES)))
             .await?;
         let tls = stream.get_ref().1;
-        let agreed = agreed(tls);
+        let agreed = handshake_info(tls);
         let shown = tls.peer_certificates().unwrap_or_default().into();
         Ok((Box::new(stream), agreed, shown))
     }
@@ -375,7 +375,7 @@ fn server_name(host: &str) -> io::Result<ServerName<'static>> {
 #[derive(Clone)]
 pub struct ServerTls {
     config: Arc<ServerConfig>,
-    growing_records: bool,
+    dynamic_record_size: bool,
 }
 
 impl fmt::Debug for ServerTls {
@@ -449,7 +449,7 @@ impl ServerTls {
     pub fn from_config(config: Arc<ServerConfig>) -> Self {
         Self {
             config,
-            growing_records: false,
+            dynamic_record_size: false,
         }
     }
 
@@ -457,7 +457,7 @@ impl ServerTls {
     /// before 16 KiB are there. The lab's servers have none: what they stand for (nginx, Apache) sends full ones.
     #[must_use]
     pub fn with_dynamic_record_size(mut self) -> Self {
-        self.growing_records = true;
+        self.dynamic_record_size = true;
         self
     }
 
@@ -495,8 +495,8 @@ impl ServerTls {
         let stream = acceptor
             .accept_with(io, |tls| tls.set_buffer_limit(Some(TLS_BUFFER_BYTES)))
             .await?;
-        let agreed = agreed(stream.get_ref().1);
-        let io: BoxIo = match self.growing_records {
+        let agreed = handshake_info(stream.get_ref().1);
+        let io: BoxIo = match self.dynamic_record_size {
             true => Box::new(DynamicRecordSize::new(stream)),
             false => Box::new(stream),
         };

@@ -25,7 +25,7 @@ pub enum TlsSetupError {
     },
     /// PEM text without what was looked for.
     #[error("no {want} in {what}")]
-    NothingInPem {
+    EmptyPem {
         /// What was looked for.
         want: &'static str,
         /// Where.
@@ -44,7 +44,7 @@ pub enum TlsSetupError {
     Pin(String),
     /// The local authority could not issue a certificate.
     #[error("cannot make a certificate: {0}")]
-    Make(#[from] rcgen::Error),
+    Issue(#[from] rcgen::Error),
     /// The TLS library refused the configuration.
     #[error("tls: {0}")]
     Rustls(#[from] rustls::Error),

@@ -105,7 +105,7 @@ struct State {
     /// WINDOW_UPDATEs for streams without a response yet.
     early: BTreeMap<u32, i64>,
     open: BTreeMap<u32, StreamState>,
-    outflow: SendProgress,
+    progress: SendProgress,
 }
 
 #[derive(Debug)]
@@ -116,7 +116,7 @@ struct StreamState {
     /// Bytes handed to h2 that are not on the wire.
     held: i64,
     /// It has a chunk to hand over.
-    wants: bool,
+    has_chunk: bool,
     waker: Option<Waker>,
 }
 
@@ -127,7 +127,7 @@ impl WriteScheduler {
             initial_window: INITIAL_WINDOW,
             early,
             open,
-            outflow: SendProgress::default(),
+            progress: SendProgress::default(),
         })))
     }
 
@@ -145,12 +145,12 @@ impl WriteScheduler {
                 precedence,
                 credit,
                 held: 0,
-                wants: false,
+                has_chunk: false,
                 waker: None,
             },
         );
         ScheduledStream {
-            turns: self.clone(),
+            scheduler: self.clone(),
             id,
         }
     }
@@ -164,7 +164,7 @@ impl WriteScheduler {
     }
 
     /// The peer opened the window of stream `id` by so many bytes.
-    pub(crate) fn grant(&self, id: u32, bytes: u32) {
+    pub(crate) fn add_credit(&self, id: u32, bytes: u32) {
         let mut state = self.lock();
         let initial = state.initial_window;
         if let Some(open) = state.open.get_mut(&id) {
@@ -182,8 +182,8 @@ impl WriteScheduler {
     /// So many bytes of the body on stream `id` are on the wire.
     pub(crate) fn record_sent(&self, id: u32, bytes: usize, now: Instant) {
         let mut state = self.lock();
-        state.outflow.bytes += bytes as u64;
-        state.outflow.at = now;
+        state.progress.bytes += bytes as u64;
+        state.progress.at = now;
         let initial = state.initial_window;
         if let Some(open) = state.open.get_mut(&id) {
             let was_closed = open.is_closed(initial);
@@ -193,7 +193,7 @@ impl WriteScheduler {
     }
 
     /// Stream `id` ended: what was kept for it is of no use.
-    pub(crate) fn forget(&self, id: u32) {
+    pub(crate) fn remove(&self, id: u32) {
         self.lock().early.remove(&id);
     }
 }
@@ -224,7 +224,7 @@ impl State {
                 std::cmp::Ordering::Equal => *other_id < id && !mine.precedence.incremental,
                 std::cmp::Ordering::Greater => false,
             };
-            *other_id == id || !other.wants || closed || !first
+            *other_id == id || !other.has_chunk || closed || !first
         })
     }
 
@@ -241,17 +241,17 @@ impl State {
 /// One response's place. Dropped, it holds up nobody.
 #[derive(Debug)]
 pub(crate) struct ScheduledStream {
-    turns: WriteScheduler,
+    scheduler: WriteScheduler,
     id: u32,
 }
 
 impl ScheduledStream {
     /// There is a chunk to send; ready when no more urgent response could send instead.
-    pub(crate) fn poll(&self, cx: &mut Context<'_>) -> Poll<()> {
-        let mut state = self.turns.lock();
+    pub(crate) fn poll_ready(&self, cx: &mut Context<'_>) -> Poll<()> {
+        let mut state = self.scheduler.lock();
         let may_send = state.may_send(self.id);
         if let Some(mine) = state.open.get_mut(&self.id) {
-            mine.wants = true;
+            mine.has_chunk = true;
             mine.waker = if may_send {
                 None
             } else {
@@ -266,9 +266,9 @@ impl ScheduledStream {
     }
 
     /// There is a chunk to send, and no room for it: what is waited for. Wakes when it is something else.
-    pub(crate) fn awaited(&self, cx: &mut Context<'_>) -> BlockReason {
-        let mut state = self.turns.lock();
-        let (initial, outflow) = (state.initial_window, state.outflow);
+    pub(crate) fn block_reason(&self, cx: &mut Context<'_>) -> BlockReason {
+        let mut state = self.scheduler.lock();
+        let (initial, outflow) = (state.initial_window, state.progress);
         let Some(mine) = state.open.get_mut(&self.id) else {
             return BlockReason::Connection(outflow);
         };
@@ -281,18 +281,18 @@ impl ScheduledStream {
 
     /// There is nothing to send for now.
     pub(crate) fn rest(&self) {
-        let mut state = self.turns.lock();
+        let mut state = self.scheduler.lock();
         if let Some(mine) = state.open.get_mut(&self.id)
-            && mine.wants
+            && mine.has_chunk
         {
-            mine.wants = false;
+            mine.has_chunk = false;
             state.wake_all();
         }
     }
 
     /// `bytes` were handed to h2.
     pub(crate) fn sent(&self, bytes: usize) {
-        let mut state = self.turns.lock();
+        let mut state = self.scheduler.lock();
         let initial = state.initial_window;
         if let Some(mine) = state.open.get_mut(&self.id) {
             let bytes = i64::try_from(bytes).unwrap_or(i64::MAX);
@@ -307,7 +307,7 @@ impl ScheduledStream {
 
 impl Drop for ScheduledStream {
     fn drop(&mut self) {
-        let mut state = self.turns.lock();
+        let mut state = self.scheduler.lock();
         state.open.remove(&self.id);
         state.wake_all();
     }
@@ -319,7 +319,7 @@ pub(crate) mod tests {
 
     /// Whether it may send.
     pub(crate) fn ready(turn: &ScheduledStream) -> bool {
-        turn.poll(&mut Context::from_waker(Waker::noop()))
+        turn.poll_ready(&mut Context::from_waker(Waker::noop()))
             .is_ready()
     }
 

@@ -32,22 +32,22 @@ pub enum Roots {
     /// A PEM file; nobody else.
     File(PathBuf),
     /// These certificates; nobody else.
-    These(Vec<CertificateDer<'static>>),
+    Only(Vec<CertificateDer<'static>>),
     /// These certificates beside those of [`System`](Self::System).
-    SystemAnd(Vec<CertificateDer<'static>>),
+    SystemPlus(Vec<CertificateDer<'static>>),
 }
 
 impl Roots {
     fn store(&self) -> Result<RootCertStore, TlsSetupError> {
         match self {
             Self::System => match system_bundle() {
-                Some(path) => from_file(&path, Strictness::SkipOdd),
+                Some(path) => from_file(&path, Strictness::SkipInvalid),
                 None => Ok(bundled()),
             },
             Self::Bundled => Ok(bundled()),
-            Self::File(path) => from_file(path, Strictness::TakeAll),
-            Self::These(all) => and(RootCertStore::empty(), all),
-            Self::SystemAnd(more) => and(Self::System.store()?, more),
+            Self::File(path) => from_file(path, Strictness::RequireAll),
+            Self::Only(all) => and(RootCertStore::empty(), all),
+            Self::SystemPlus(more) => and(Self::System.store()?, more),
         }
     }
 }
@@ -65,8 +65,8 @@ fn and(
 /// A system's bundle may hold a root that rustls cannot read; a file that was named may not.
 #[derive(Clone, Copy, Eq, PartialEq)]
 enum Strictness {
-    SkipOdd,
-    TakeAll,
+    SkipInvalid,
+    RequireAll,
 }
 
 fn bundled() -> RootCertStore {
@@ -90,8 +90,8 @@ fn from_file(path: &Path, strictness: Strictness) -> Result<RootCertStore, TlsSe
     let certificates = certificates_from_pem(&read(path)?, &path.display().to_string())?;
     let mut store = RootCertStore::empty();
     match strictness {
-        Strictness::SkipOdd => drop(store.add_parsable_certificates(certificates)),
-        Strictness::TakeAll => {
+        Strictness::SkipInvalid => drop(store.add_parsable_certificates(certificates)),
+        Strictness::RequireAll => {
             for certificate in certificates {
                 store.add(certificate)?;
             }
@@ -119,7 +119,7 @@ impl Trust {
     #[must_use]
     pub fn only(certificates: Vec<CertificateDer<'static>>) -> Self {
         Self {
-            roots: Roots::These(certificates),
+            roots: Roots::Only(certificates),
             ..Self::default()
         }
     }

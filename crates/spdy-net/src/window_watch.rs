@@ -20,33 +20,33 @@ const INITIAL_WINDOW_SIZE: u16 = 4;
 pub(crate) struct WindowTracker {
     sent: FrameScanner,
     received: FrameScanner,
-    turns: WriteScheduler,
+    scheduler: WriteScheduler,
     runtime: SharedRuntime,
 }
 
 impl WindowTracker {
     /// At a client.
-    pub(crate) fn of_client(turns: WriteScheduler, runtime: SharedRuntime) -> Self {
+    pub(crate) fn for_client(turns: WriteScheduler, runtime: SharedRuntime) -> Self {
         Self {
-            sent: FrameScanner::of_client(),
+            sent: FrameScanner::for_client(),
             received: FrameScanner::default(),
-            turns,
+            scheduler: turns,
             runtime,
         }
     }
 
     /// At a server.
-    pub(crate) fn of_server(turns: WriteScheduler, runtime: SharedRuntime) -> Self {
+    pub(crate) fn for_server(turns: WriteScheduler, runtime: SharedRuntime) -> Self {
         Self {
             sent: FrameScanner::default(),
-            received: FrameScanner::of_client(),
-            turns,
+            received: FrameScanner::for_client(),
+            scheduler: turns,
             runtime,
         }
     }
 
     fn sent(&mut self, bytes: &[u8]) {
-        let (turns, runtime) = (&self.turns, &self.runtime);
+        let (turns, runtime) = (&self.scheduler, &self.runtime);
         let part = |frame: FrameHead, len| {
             if frame.kind == DATA && len > 0 {
                 turns.record_sent(frame.stream_id, len, runtime.now());
@@ -56,9 +56,9 @@ impl WindowTracker {
     }
 
     fn received(&mut self, bytes: &[u8]) {
-        let turns = &self.turns;
+        let turns = &self.scheduler;
         self.received
-            .walk(bytes, |frame, payload| match (frame.kind, payload) {
+            .scan(bytes, |frame, payload| match (frame.kind, payload) {
                 (SETTINGS, entries) if frame.flags & ACK == 0 => {
                     let entries = entries.chunks_exact(6);
                     for entry in entries {
@@ -70,16 +70,16 @@ impl WindowTracker {
                 }
                 (WINDOW_UPDATE, &[a, b, c, d]) if frame.stream_id != 0 => {
                     let bytes = u32::from_be_bytes([a, b, c, d]) & 0x7fff_ffff;
-                    turns.grant(frame.stream_id, bytes);
+                    turns.add_credit(frame.stream_id, bytes);
                 }
-                (RST_STREAM, _) => turns.forget(frame.stream_id),
+                (RST_STREAM, _) => turns.remove(frame.stream_id),
                 _ => {}
             });
     }
 }
 
 impl ByteObserver for WindowTracker {
-    fn passed(&mut self, direction: Direction, bytes: &[u8]) {
+    fn observe(&mut self, direction: Direction, bytes: &[u8]) {
         match direction {
             Direction::Sent => self.sent(bytes),
             Direction::Received => self.received(bytes),
@@ -112,8 +112,8 @@ mod tests {
 
     fn watch(turns: &WriteScheduler) -> WindowTracker {
         let runtime = SharedRuntime::new(TokioRuntime::start());
-        let mut watch = WindowTracker::of_server(turns.clone(), runtime);
-        watch.passed(Direction::Received, b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n");
+        let mut watch = WindowTracker::for_server(turns.clone(), runtime);
+        watch.observe(Direction::Received, b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n");
         watch
     }
 
@@ -123,7 +123,7 @@ mod tests {
             &stream_id.to_be_bytes(),
             &delta.to_be_bytes(),
         ];
-        watch.passed(Direction::Received, &frame.concat());
+        watch.observe(Direction::Received, &frame.concat());
     }
 
     #[test]
@@ -155,9 +155,13 @@ mod tests {
         urgent.sent(1_000);
         let flag = Arc::new(Flag(false.into()));
         let waker = Waker::from(flag.clone());
-        assert!(other.poll(&mut Context::from_waker(&waker)).is_pending());
+        assert!(
+            other
+                .poll_ready(&mut Context::from_waker(&waker))
+                .is_pending()
+        );
         let settings = [0, 0, 6, 4, 0, 0, 0, 0, 0, 0, 4, 0, 0, 1, 0];
-        watch.passed(Direction::Received, &settings);
+        watch.observe(Direction::Received, &settings);
         assert!(flag.0.load(std::sync::atomic::Ordering::Relaxed));
         assert!(ready(&other));
     }
@@ -167,7 +171,7 @@ mod tests {
         let turns = WriteScheduler::new();
         let mut watch = watch(&turns);
         let turn = turns.open(1, of(3));
-        let awaited = || turn.awaited(&mut Context::from_waker(Waker::noop()));
+        let awaited = || turn.block_reason(&mut Context::from_waker(Waker::noop()));
         let out = || match awaited() {
             BlockReason::Connection(outflow) => Some(outflow.bytes),
             BlockReason::Window => None,
@@ -177,14 +181,14 @@ mod tests {
         let mut data = vec![0, 0xff, 0xff, 0, 0, 0, 0, 0, 1];
         data.resize(9 + 0xffff, b'x');
         // A frame counts as far as it is out.
-        watch.passed(Direction::Sent, &data[..9 + 0xfffe]);
+        watch.observe(Direction::Sent, &data[..9 + 0xfffe]);
         assert_eq!(out(), Some(0xfffe));
-        watch.passed(Direction::Sent, &data[9 + 0xfffe..]);
+        watch.observe(Direction::Sent, &data[9 + 0xfffe..]);
         assert_eq!(awaited(), BlockReason::Window);
         window_update(&mut watch, 1, 1);
         assert_eq!(out(), Some(0xffff));
         // Of another stream, or none of ours.
-        watch.passed(Direction::Sent, &[0, 0, 2, 0, 0, 0, 0, 0, 3, 1, 1]);
+        watch.observe(Direction::Sent, &[0, 0, 2, 0, 0, 0, 0, 0, 3, 1, 1]);
         assert_eq!(out(), Some(0x1_0001));
     }
 }

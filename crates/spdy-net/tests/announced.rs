@@ -30,7 +30,7 @@ struct TestListener {
 fn announcing() -> Arc<TrustedProxies> {
     let in_front = TrustedProxies::read(&[PROXY.to_owned()]).expect("an address");
     let tls_port = Some(443);
-    Arc::new(in_front.announcing(ProxyProtocolOptions { tls_port }))
+    Arc::new(in_front.with_proxy_protocol(ProxyProtocolOptions { tls_port }))
 }
 
 impl TestListener {
@@ -55,7 +55,7 @@ impl TestListener {
         let options = ListenOptions {
             admission: Admission::new(limits, hits.clone()),
             drain_timeout: Duration::from_secs(60),
-            in_front: in_front.clone(),
+            trusted_proxies: in_front.clone(),
             ..ListenOptions::default()
         };
         let running = tokio::spawn(listener.run(options, stop.clone(), |io, caller, _| {
@@ -99,7 +99,7 @@ async fn say_who_it_is(mut io: BoxIo, caller: ClientInfo) -> Conduct {
         }
         let ClientInfo {
             address,
-            came_over_tls,
+            is_tls: came_over_tls,
         } = caller;
         let said = String::from_utf8_lossy(&line).into_owned();
         let answer = format!("{} {came_over_tls} {said}\n", address.ip());
@@ -225,7 +225,7 @@ async fn a_silent_proxy_is_evicted_for_a_waiting_connection() {
     let hello = format!("{HEADER}hello\n");
     let told = timeout(Duration::from_secs(5), scene.told(PROXY, &hello));
     assert_eq!(told.await.expect("in time"), "203.0.113.7 true hello\n");
-    assert_eq!(scene.hits.of(ConnectionLimit::IdleGivesWay), 1);
+    assert_eq!(scene.hits.of(ConnectionLimit::IdleEviction), 1);
     assert_eq!(heard(&mut silent[0]).await, "");
 }
 

@@ -148,18 +148,18 @@ async fn an_acme_challenge_is_served_for_acme_tls_only_while_it_lives() {
     let wants = b"acme-tls/1";
     assert!(shown_to(&server, &shop, wants, "a.test").await.is_err());
 
-    let proof = identities.prove("A.test", &first).unwrap();
+    let proof = identities.show_challenge("A.test", &first).unwrap();
     let (shown, agreed) = shown_to(&server, &shop, wants, "a.test").await.unwrap();
-    assert!(shown == first.chain[0] && agreed.is_proof && agreed.protocol.is_none());
+    assert!(shown == first.chain[0] && agreed.is_acme_challenge && agreed.protocol.is_none());
     let (shown, agreed) = shown_to(&server, &shop, b"h2", "a.test").await.unwrap();
-    assert!(shown == own.chain[0] && !agreed.is_proof);
+    assert!(shown == own.chain[0] && !agreed.is_acme_challenge);
     assert!(shown_to(&server, &shop, wants, "b.test").await.is_err());
     // Not by a server that was not told to.
     assert!(shown_to(&plain, &shop, wants, "a.test").await.is_err());
 
     // What is exchanged meanwhile leaves it where it is, and the end of an earlier one leaves the later.
     identities.replace(&[], &own).unwrap();
-    let later = identities.prove("a.test", &second).unwrap();
+    let later = identities.show_challenge("a.test", &second).unwrap();
     drop(proof);
     let (shown, _) = shown_to(&server, &shop, wants, "a.test").await.unwrap();
     assert_eq!(shown, second.chain[0]);

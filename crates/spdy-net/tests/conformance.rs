@@ -32,7 +32,7 @@ use spdy_net::network::{Network, SystemNetwork};
 use spdy_net::protocol::Protocol;
 use spdy_net::serve::{ServerOptions, serve_connection};
 use spdy_testkit::conformance::{self, Case, Receiver};
-use spdy_testkit::patience::PATIENCE;
+use spdy_testkit::patience::WAIT_LIMIT;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Notify;
@@ -84,7 +84,7 @@ fn serve(version: Version, runtime: &SharedRuntime) -> SocketAddr {
         let runtime = runtime.clone();
         async move {
             let options = ServerOptions {
-                seat,
+                slot: seat,
                 ..ServerOptions::default()
             };
             let protocols = [Protocol::Spdy(version)];
@@ -129,7 +129,7 @@ impl Log {
     /// Waits until the run is as wanted; who finds out that it never will be is the judge.
     async fn until(&self, case: &Case, is_so: impl Fn(&Run) -> bool) {
         while !is_so(&self.run(case)) {
-            let news = tokio::time::timeout(PATIENCE, self.0.1.notified());
+            let news = tokio::time::timeout(WAIT_LIMIT, self.0.1.notified());
             if news.await.is_err() {
                 return;
             }
@@ -156,7 +156,7 @@ async fn play(case: &Case, receiver: TcpStream, log: Log) -> Run {
     let talking = async {
         let mut say = async |part: &[u8]| {
             // A receiver that left may not take it all.
-            let _ = tokio::time::timeout(PATIENCE, writer.write_all(part)).await;
+            let _ = tokio::time::timeout(WAIT_LIMIT, writer.write_all(part)).await;
         };
         say(&case.setup.0).await;
         log.until(case, |run| is_set_up(case, run)).await;

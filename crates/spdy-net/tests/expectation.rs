@@ -57,8 +57,8 @@ impl Exchange {
 
     /// The request's DATA that has arrived after `span`; `None` if there is none, nor an end.
     async fn data_after(&mut self, span: Duration) -> Option<Result<Bytes, h2::Error>> {
-        self.clock.turn(span).await;
-        self.clock.turn(Duration::ZERO).await;
+        self.clock.advance(span).await;
+        self.clock.advance(Duration::ZERO).await;
         self.request_body.data().now_or_never().flatten()
     }
 }
@@ -96,7 +96,7 @@ async fn no_http2_body_is_sent_once_the_server_has_begun_its_response() {
             assert!(data.is_none(), "before the response ends: {data:?}");
             sending.send_data("too large".into(), true).expect("sent");
         }
-        exchange.clock.turn(Duration::ZERO).await;
+        exchange.clock.advance(Duration::ZERO).await;
         let response = (&mut exchange.response).await.expect("no panic");
         let response = response.expect("a response");
         assert_eq!(response.status(), StatusCode::PAYLOAD_TOO_LARGE);

@@ -81,7 +81,7 @@ async fn full_server_evicts_idle_but_not_busy_connections() {
         let listening = tokio::spawn(listener.run(options, stop.clone(), move |io, _, seat| {
             let (runtime, stop) = (runtime.clone(), ended.clone());
             let options = ServerOptions {
-                seat,
+                slot: seat,
                 ..ServerOptions::default()
             };
             async move {
@@ -108,12 +108,12 @@ async fn full_server_evicts_idle_but_not_busy_connections() {
             is_answered(&idle).await,
             "{protocol}: there is a place for all"
         );
-        assert_eq!(hits.of(ConnectionLimit::IdleGivesWay), 0);
+        assert_eq!(hits.of(ConnectionLimit::IdleEviction), 0);
 
         let newcomer = connect(3, to, protocol).await;
         assert!(is_answered(&newcomer).await, "{protocol}: one too many");
         idle.closed().await;
-        assert_eq!(hits.of(ConnectionLimit::IdleGivesWay), 1, "{protocol}");
+        assert_eq!(hits.of(ConnectionLimit::IdleEviction), 1, "{protocol}");
         for kept in [&other, &waiting, &reading] {
             assert!(!kept.is_closing(), "{protocol}");
         }

@@ -75,7 +75,7 @@ async fn answer_reset(time: &Clock, handler: impl Handler, wait: Duration) -> Op
     match response.await {
         Ok(answer) => {
             let mut body = answer.into_body();
-            time.turn(wait).await;
+            time.advance(wait).await;
             body.data().await.unwrap().unwrap_err().reason()
         }
         Err(error) => error.reason(),

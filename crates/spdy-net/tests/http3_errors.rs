@@ -9,7 +9,7 @@ use spdy::body::Body;
 use spdy_frame::priority::Priority;
 use spdy_net::error::ExchangeError;
 use support::h3::{CONTROL, TestServer, announced, closed, code, headers, outcome, uni};
-use support::h3_server::{ClientServerPair, OK, meet};
+use support::h3_server::{ClientServerPair, OK, connect_pair};
 use support::{get, post, read};
 
 /// The code that a server ends the connection with when a client sends `bytes` on its own unidirectional stream.
@@ -23,7 +23,7 @@ async fn from_client(bytes: &[u8]) -> u64 {
 /// The code that a client ends the connection with when a server sends `bytes` behind SETTINGS on its control stream, and
 /// why a request that waits fails.
 async fn from_server(bytes: &[u8]) -> (u64, ExchangeError) {
-    let mut met = meet(1).await;
+    let mut met = connect_pair(1).await;
     met.control.write_all(bytes).await.unwrap();
     ended(&met).await
 }
@@ -154,7 +154,7 @@ async fn qpack_instructions_of_a_server_are_held_to_the_same_rules() {
         (&[0x03, 0x80], code::QPACK_DECODER_STREAM_ERROR),
         (&[0x03, 0x01], code::QPACK_DECODER_STREAM_ERROR),
     ] {
-        let met = meet(1).await;
+        let met = connect_pair(1).await;
         let _open = uni(&met.server, bytes, false).await;
         assert_eq!(ended(&met).await.0, want, "{bytes:x?}");
     }
@@ -202,7 +202,7 @@ async fn a_block_may_have_any_base_of_62_bits_and_none_of_more() {
 
 /// The code that a client ends the connection with when a server answers its request with `bytes`.
 async fn answered_with(bytes: &[u8]) -> u64 {
-    let met = meet(1).await;
+    let met = connect_pair(1).await;
     let reply = async {
         let answer = met.client.send(get("/"), Priority::HIGHEST).await?;
         read(answer)
@@ -260,7 +260,7 @@ async fn a_request_names_the_fault_for_which_the_client_closed_the_connection() 
 
 #[tokio::test]
 async fn a_body_names_the_fault_for_which_the_client_closed_the_connection() {
-    let mut met = meet(1).await;
+    let mut met = connect_pair(1).await;
     let reply = met.client.send(get("/"), Priority::HIGHEST);
     let answering = async {
         let (mut send, _recv) = met.server.accept_bi().await.unwrap();
@@ -278,7 +278,7 @@ async fn a_body_names_the_fault_for_which_the_client_closed_the_connection() {
 
 #[tokio::test]
 async fn an_upload_whose_body_fails_is_reset_with_request_cancelled() {
-    let met = meet(1).await;
+    let met = connect_pair(1).await;
     let pieces = [
         Ok(bytes::Bytes::from_static(b"x")),
         Err(std::io::Error::other("gone")),

@@ -132,7 +132,7 @@ async fn http3_streams_reset_by_us_count_as_aborted() {
         &mut world,
         &raw,
         &hits,
-        ConnectionLimit::FloodSpoiledStreams,
+        ConnectionLimit::FloodAbortedStreams,
     )
     .await;
 }

@@ -14,7 +14,7 @@ use spdy::runtime::SharedRuntime;
 use spdy_frame::priority::Priority;
 use spdy_net::error::Retry;
 use spdy_testkit::clock::Clock;
-use support::h3_server::{ClientServerPair, OK, connect_pair_in, meet};
+use support::h3_server::{ClientServerPair, OK, connect_pair, connect_pair_in};
 use support::{get, read, runtime};
 use tokio::task::JoinHandle;
 
@@ -41,7 +41,7 @@ fn request(method: Method) -> Request<Body> {
 async fn an_answer_that_has_no_body_is_none_with_one() {
     let not_modified = &[0x01, 0x03, 0x00, 0x00, 0xda];
     let no_content = &[0x01, 0x04, 0x00, 0x00, 0xff, 0x01];
-    let met = meet(100).await;
+    let met = connect_pair(100).await;
     for (method, head) in [
         (Method::HEAD, OK),
         (Method::GET, not_modified),
@@ -74,7 +74,7 @@ async fn an_answer_that_has_no_body_is_none_with_one() {
 
 #[tokio::test]
 async fn dropping_a_response_stops_its_upload() {
-    let met = meet(100).await;
+    let met = connect_pair(100).await;
     for is_whole in [false, true] {
         let (up, body) = tokio::sync::mpsc::unbounded_channel();
         let body = stream::unfold(body, |mut body| async {
@@ -109,7 +109,7 @@ async fn dropping_a_response_stops_its_upload() {
 
 #[tokio::test]
 async fn one_interim_head_over_the_limit_is_an_error() {
-    let met = meet(100).await;
+    let met = connect_pair(100).await;
     let early = [0x01, 0x03, 0x00, 0x00, 0xd8]; // `:status: 103`, by the static table
     for heads in [16, 17] {
         let sent = met.client.send(get("/"), Priority::HIGHEST);
@@ -133,7 +133,7 @@ async fn one_interim_head_over_the_limit_is_an_error() {
 
 #[tokio::test]
 async fn after_goaway_rejected_requests_are_retry_safe() {
-    let mut met = meet(2).await;
+    let mut met = connect_pair(2).await;
     let sends = [(); 3].map(|()| met.client.send(get("/"), Priority::HIGHEST));
     // The third has no stream, and gets none as long as the first two are open.
     let [first, second, third] = sends;
@@ -156,7 +156,7 @@ async fn after_goaway_rejected_requests_are_retry_safe() {
 
 #[tokio::test]
 async fn a_request_without_a_stream_may_be_sent_again_when_the_connection_is_lost() {
-    let met = meet(1).await;
+    let met = connect_pair(1).await;
     let [first, second] = [(); 2].map(|()| met.client.send(get("/"), Priority::HIGHEST));
     let losing = async {
         let open = met.server.accept_bi().await.unwrap();
@@ -170,7 +170,7 @@ async fn a_request_without_a_stream_may_be_sent_again_when_the_connection_is_los
 
 #[tokio::test]
 async fn a_goaway_with_what_is_no_requests_stream_ends_the_connection() {
-    let mut met = meet(1).await;
+    let mut met = connect_pair(1).await;
     met.control.write_all(&[0x07, 0x01, 0x03]).await.unwrap();
     match met.server.closed().await {
         quinn::ConnectionError::ApplicationClosed(close) => {

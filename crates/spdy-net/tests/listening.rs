@@ -34,7 +34,7 @@ impl TestListener {
         };
         let cut_off = Latch::new();
         let options = ListenOptions {
-            cut_off: cut_off.clone(),
+            drain_timed_out: cut_off.clone(),
             admission: Admission::new(limits, hits.clone()),
             drain_timeout,
             ..ListenOptions::default()

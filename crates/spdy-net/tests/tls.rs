@@ -75,7 +75,7 @@ async fn a_pin_accepts_its_own_key_only() {
     let identity = ca.issue(&["localhost".to_owned()], &[]).unwrap();
     let other = ca.issue(&["localhost".to_owned()], &[]).unwrap();
     let server = ServerTls::new(&identity, &ALL, &quiet()).unwrap();
-    let roots = Roots::These(vec![ca.certificate().clone()]);
+    let roots = Roots::Only(vec![ca.certificate().clone()]);
     for insecure in [false, true] {
         let pinned = |identity: &Identity| {
             let pins = vec![Pin::of(&identity.chain[0]).unwrap()];

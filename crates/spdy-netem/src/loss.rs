@@ -31,7 +31,7 @@ impl Probability {
     }
 
     /// Draws once: whether it happens.
-    fn happens(self, chance: &mut RandomStream) -> bool {
+    fn sample(self, chance: &mut RandomStream) -> bool {
         chance.below(u64::from(Self::ONE.0)) < u64::from(self.0)
     }
 }
@@ -127,7 +127,7 @@ impl LossModel {
     }
 
     /// What is rolled for each packet.
-    fn dice(self) -> LossProcess {
+    fn process(self) -> LossProcess {
         match self {
             Self::None => LossProcess::None,
             Self::Bernoulli(loss) => LossProcess::Each(loss),
@@ -167,7 +167,7 @@ impl Loss {
     #[must_use]
     pub fn new(model: LossModel, chance: RandomStream) -> Self {
         Self {
-            dice: model.dice(),
+            dice: model.process(),
             chance,
             is_bad: false,
         }
@@ -177,7 +177,7 @@ impl Loss {
     pub fn is_next_lost(&mut self) -> bool {
         match self.dice {
             LossProcess::None => false,
-            LossProcess::Each(loss) => loss.happens(&mut self.chance),
+            LossProcess::Each(loss) => loss.sample(&mut self.chance),
             LossProcess::States(GilbertElliott {
                 worsens,
                 recovers,
@@ -185,9 +185,9 @@ impl Loss {
                 loss_bad,
             }) => {
                 let turns = if self.is_bad { recovers } else { worsens };
-                self.is_bad ^= turns.happens(&mut self.chance);
+                self.is_bad ^= turns.sample(&mut self.chance);
                 let loss = if self.is_bad { loss_bad } else { loss_good };
-                loss.happens(&mut self.chance)
+                loss.sample(&mut self.chance)
             }
         }
     }

@@ -56,7 +56,7 @@ pub enum PathOutcome {
     Arrives(Instant),
     /// It is on its way to a pipe it must pass again: call [`Path::offer_again`] at
     /// [`Transit::at`], in order with all other calls. Never said by a path of two pipes.
-    Again(Transit),
+    NextPass(Transit),
     /// The queue was full.
     QueueFull,
     /// Chance took it.
@@ -158,7 +158,7 @@ impl PathConfig {
 
     /// Whether chance decides anything here: loss or jitter. Without, every run is like the first.
     #[must_use]
-    pub fn has_chance(&self) -> bool {
+    pub fn is_random(&self) -> bool {
         let lossless = [self.loss_up, self.loss_down] == [LossModel::None; 2];
         !(lossless && self.jitter.is_zero())
     }
@@ -281,7 +281,7 @@ impl Path {
         };
         if passes_left > 1 {
             let at = left + Duration::from_nanos(share);
-            return PathOutcome::Again(Transit {
+            return PathOutcome::NextPass(Transit {
                 at,
                 passes_left: passes_left - 1,
                 ..transit
@@ -334,13 +334,13 @@ mod tests {
             ..PathConfig::new(1_000_000, 1_000_000, 40 * MS)
         };
         let mut path = Path::new(&config, 0);
-        let PathOutcome::Again(first) = path.offer(Instant::ZERO, Direction::Up, 125) else {
+        let PathOutcome::NextPass(first) = path.offer(Instant::ZERO, Direction::Up, 125) else {
             panic!("one pass only");
         };
         assert_eq!(first.at(), Instant::from_millis(1 + 10));
         // A packet of the other direction is in the pipe when the first comes back to it.
         let other = path.offer(Instant::from_millis(11), Direction::Down, 125);
-        assert!(matches!(other, PathOutcome::Again(_)));
+        assert!(matches!(other, PathOutcome::NextPass(_)));
         assert_eq!(
             path.offer_again(first),
             PathOutcome::Arrives(Instant::from_millis(13 + 10))

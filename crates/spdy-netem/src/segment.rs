@@ -16,13 +16,13 @@ use bytes::Bytes;
 /// Largest IPv4 packet of the model's links, bytes.
 pub const MTU_BYTES: usize = 1_500;
 /// Heads of IPv4 and TCP without options, bytes.
-pub const HEADS_LEN_BYTES: usize = 40;
+pub const HEADERS_LEN_BYTES: usize = 40;
 /// The timestamp option with its two bytes of padding.
 pub const TIMESTAMPS_LEN_BYTES: usize = 12;
 /// Most SACK blocks beside nothing else.
 pub const MAX_SACK_BLOCKS: usize = 4;
 /// Payload of a full segment without options.
-pub const MSS_BYTES: usize = MTU_BYTES - HEADS_LEN_BYTES;
+pub const MSS_BYTES: usize = MTU_BYTES - HEADERS_LEN_BYTES;
 
 /// The flags that the model uses.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
@@ -158,7 +158,7 @@ impl Segment {
     /// Length of the IPv4 packet: 20 + 20 + options + payload, bytes.
     #[must_use]
     pub fn ip_len_bytes(&self) -> usize {
-        HEADS_LEN_BYTES + self.options_len_bytes() + self.payload.len()
+        HEADERS_LEN_BYTES + self.options_len_bytes() + self.payload.len()
     }
 
     /// The RST with which a host answers `segment` when nobody listens there.

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashSet};
 use std::fmt;
 
 use crate::coding::{self, CodingError};
-use crate::graph::named_by;
+use crate::graph::references_of;
 use crate::head::{self, Head};
 use crate::limits::DECODED_BODY_BYTES;
 use crate::parts::{ContentRange, Parts};
@@ -135,7 +135,7 @@ pub fn check(replica: &Replica) -> Vec<Finding> {
 /// Exchanges that nothing recorded leads to: the graph reaches them by guessing alone.
 fn guessed(replica: &Replica) -> usize {
     let mut led_to = vec![false; replica.exchanges.len()];
-    named_by(&replica.exchanges, replica.start)
+    references_of(&replica.exchanges, replica.start)
         .into_iter()
         .for_each(|index| led_to[index] = true);
     let urls: HashSet<&str> = replica.exchanges.iter().map(Exchange::key).collect();

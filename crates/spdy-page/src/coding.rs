@@ -13,7 +13,7 @@ use std::io::{self, BufRead, Read, Write};
 use flate2::Compression;
 
 /// Transferred bytes that the decoder is given at a time: the grain of [`DecodedBody::transferred_at`].
-pub const SIP: usize = 64;
+pub const DECODE_STEP_BYTES: usize = 64;
 
 /// Why a body could not be decoded.
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
@@ -130,7 +130,7 @@ fn decode_one(body: &[u8], coding: &str, limit: usize) -> Result<DecodedBody, Co
             )
         }
         "br" => {
-            let decoder = brotli::Decompressor::new(sips(body), SIP);
+            let decoder = brotli::Decompressor::new(sips(body), DECODE_STEP_BYTES);
             drain(
                 decoder,
                 |decoder| decoder.get_ref().given,
@@ -196,7 +196,7 @@ struct StepReader<'a> {
 
 impl Read for StepReader<'_> {
     fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
-        let sip = self.rest.len().min(out.len()).min(SIP);
+        let sip = self.rest.len().min(out.len()).min(DECODE_STEP_BYTES);
         out[..sip].copy_from_slice(&self.rest[..sip]);
         self.consume(sip);
         Ok(sip)
@@ -205,7 +205,7 @@ impl Read for StepReader<'_> {
 
 impl BufRead for StepReader<'_> {
     fn fill_buf(&mut self) -> io::Result<&[u8]> {
-        Ok(&self.rest[..self.rest.len().min(SIP)])
+        Ok(&self.rest[..self.rest.len().min(DECODE_STEP_BYTES)])
     }
 
     fn consume(&mut self, amount: usize) {
@@ -376,7 +376,7 @@ mod tests {
         let known = decoded.transferred_at(text.len());
         // All but what a gzip member has behind its text.
         assert!(
-            known <= outer.len() as u64 && known + SIP as u64 >= outer.len() as u64,
+            known <= outer.len() as u64 && known + DECODE_STEP_BYTES as u64 >= outer.len() as u64,
             "{known} of {}",
             outer.len()
         );

@@ -45,11 +45,11 @@ pub(crate) struct ObservedRequest {
     /// The browser's word for what it is: `Stylesheet`, `XHR`.
     pub(crate) kind: String,
     pub(crate) priority: String,
-    pub(crate) asked_by: RequestInitiator,
+    pub(crate) initiator: RequestInitiator,
     /// When the page wanted it, seconds.
     pub(crate) wanted: f64,
     /// Seconds since 1970 at that moment.
-    pub(crate) wall: f64,
+    pub(crate) wall_s: f64,
     pub(crate) timing: Option<Timing>,
     pub(crate) finished: Option<f64>,
     pub(crate) error: Option<String>,
@@ -324,9 +324,9 @@ impl Observations {
             method: event.request.method,
             kind: event.kind,
             priority: event.request.initial_priority,
-            asked_by,
+            initiator: asked_by,
             wanted: event.timestamp,
-            wall: event.wall_time,
+            wall_s: event.wall_time,
             ..ObservedRequest::default()
         });
     }

@@ -294,7 +294,7 @@ impl<'a> GraphBuilder<'a> {
                 Kind::Stylesheet => self.scan_stylesheet(index),
                 Kind::Script => {
                     if let Some(decoded) = text_of(exchange) {
-                        self.keep(index, decoded);
+                        self.keep_text(index, decoded);
                     }
                 }
                 _ => {}
@@ -342,10 +342,10 @@ impl<'a> GraphBuilder<'a> {
                 },
             );
         }
-        self.keep(index, decoded);
+        self.keep_text(index, decoded);
     }
 
-    fn keep(&mut self, exchange: usize, mut decoded: DecodedBody) {
+    fn keep_text(&mut self, exchange: usize, mut decoded: DecodedBody) {
         let text = String::from_utf8(std::mem::take(&mut decoded.text));
         let text =
             text.unwrap_or_else(|fault| String::from_utf8_lossy(fault.as_bytes()).into_owned());
@@ -525,7 +525,7 @@ fn spread(places: &[Placement], order: &[usize], exchanges: &[Exchange]) -> Vec<
 }
 
 /// What the texts of exchange `start` name, directly or not: indices in the order of their discovery, `start` first.
-pub(crate) fn named_by(exchanges: &[Exchange], start: usize) -> Vec<usize> {
+pub(crate) fn references_of(exchanges: &[Exchange], start: usize) -> Vec<usize> {
     let mut plan = GraphBuilder::new(exchanges, start);
     plan.place_start();
     plan.order

@@ -303,7 +303,7 @@ fn import_group(
         .and_then(|page| timestamp(&page.started_date_time.0));
     let mut told = Vec::new();
     for &index in &group.entries {
-        match tell(
+        match parse_entry(
             &log.entries[index],
             page_started,
             sizes.get(&index).copied(),
@@ -348,7 +348,7 @@ fn import_group(
 }
 
 /// What an entry tells, or why it is left out.
-fn tell(
+fn parse_entry(
     entry: &Entry,
     page_started: Option<Timestamp>,
     own_size: Option<u64>,

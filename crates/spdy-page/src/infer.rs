@@ -59,7 +59,7 @@ pub(crate) fn place_rest(plan: &mut GraphBuilder<'_>, replica: &Replica) {
         // Those that it hangs on come first; a circle is cut where it closes.
         let mut stack = vec![first];
         on_stack[first] = true;
-        while let Some(parent) = stack.last().and_then(|&top| guess.wish(top))
+        while let Some(parent) = stack.last().and_then(|&top| guess.recorded_parent(top))
             && plan.placed[parent].is_none()
             && !on_stack[parent]
         {
@@ -113,7 +113,7 @@ struct Inference<'a> {
 
 impl Inference<'_> {
     /// The exchange that `index` would hang on, if the recording names one.
-    fn wish(&self, index: usize) -> Option<usize> {
+    fn recorded_parent(&self, index: usize) -> Option<usize> {
         let exchange = &self.replica.exchanges[index];
         let wish = match exchange.initiator {
             Initiator::Resource { index, .. } | Initiator::Redirect { index } => index,
@@ -128,7 +128,7 @@ impl Inference<'_> {
     fn place_for(&mut self, plan: &GraphBuilder<'_>, index: usize) -> Placement {
         let exchange = &self.replica.exchanges[index];
         let parent = self
-            .wish(index)
+            .recorded_parent(index)
             .filter(|&parent| plan.placed[parent].is_some());
         let parent = parent.unwrap_or(self.replica.start);
         let parent_len = self.replica.exchanges[parent].body.len() as u64;
@@ -152,7 +152,7 @@ impl Inference<'_> {
             (_, Kind::Document) => self.under_document(plan, index, parent),
             _ => (Cause::Done { parent }, self.gap(index, parent)),
         };
-        self.placed(plan, index, cause, delay)
+        self.placement(plan, index, cause, delay)
     }
 
     /// The time between the end of `parent` and the request of `index`, within reason; less what it took to evaluate
@@ -252,7 +252,7 @@ impl Inference<'_> {
         None
     }
 
-    fn placed(
+    fn placement(
         &self,
         plan: &GraphBuilder<'_>,
         index: usize,

@@ -17,7 +17,7 @@ use bytes::{Bytes, BytesMut};
 use url::Url;
 
 use crate::assemble::{document, kinds_of_redirects};
-use crate::graph::{location, named_by};
+use crate::graph::{location, references_of};
 use crate::head::Head;
 use crate::limits::Limits;
 use crate::notes::ImportNotes;
@@ -128,7 +128,7 @@ fn order(exchanges: &[Exchange], page: usize) -> Vec<usize> {
         order.insert(1, before);
         target = exchanges[before].key().to_owned();
     }
-    let named = named_by(exchanges, page);
+    let named = references_of(exchanges, page);
     order.extend(
         named
             .into_iter()

@@ -57,7 +57,7 @@ impl OpenedReplica {
 pub enum OpenError {
     /// Neither a shipped name nor a file.
     #[error("no replica {name:?}: no file of that name, and the shipped ones are {}", builtin::NAMES.join(", "))]
-    NoSuch {
+    NotFound {
         /// What was asked for.
         name: String,
     },
@@ -71,7 +71,7 @@ pub enum OpenError {
     },
     /// A device, a socket or a FIFO: it may have no end, or never begin.
     #[error("{path:?} is neither a file nor a folder")]
-    NoFile {
+    NotAFile {
         /// What was named.
         path: String,
     },
@@ -153,7 +153,7 @@ pub fn open_with(name_or_path: &str, options: &ImportOptions) -> Result<OpenedRe
         return read(Bytes::from_static(bytes), name_or_path, options);
     }
     let read_fault = |cause: std::io::Error| match cause.kind() {
-        std::io::ErrorKind::NotFound => OpenError::NoSuch {
+        std::io::ErrorKind::NotFound => OpenError::NotFound {
             name: name_or_path.to_owned(),
         },
         _ => OpenError::Read {
@@ -206,7 +206,7 @@ fn read_file(
     most: usize,
     read_fault: &dyn Fn(std::io::Error) -> OpenError,
 ) -> Result<Option<Vec<u8>>, OpenError> {
-    let no_file = || OpenError::NoFile {
+    let no_file = || OpenError::NotAFile {
         path: path.display().to_string(),
     };
     // To open a FIFO is to wait for somebody who writes to it: looked at before, and again once it is held.

@@ -101,7 +101,7 @@ pub(crate) fn import(
     notes.remark("sizes are those of the decoded bodies, where no Content-Length says better");
     let mut told = Vec::new();
     for asset in &report.assets {
-        match tell(asset) {
+        match parse_asset(asset) {
             Ok(exchange) => told.push(exchange),
             Err(reason) => notes.skip(reason),
         }
@@ -139,7 +139,7 @@ fn between(from: Timestamp, to: Timestamp) -> Option<Duration> {
     Duration::try_from(to.duration_since(from)).ok()
 }
 
-fn tell(asset: &Asset) -> Result<RecordedExchange, &'static str> {
+fn parse_asset(asset: &Asset) -> Result<RecordedExchange, &'static str> {
     let (request, response) = (&asset.request, &asset.response);
     let url = Url::parse(&request.url.0).map_err(|_| "with an unreadable URL")?;
     if !matches!(url.scheme(), "http" | "https") || !url.has_host() {

@@ -21,7 +21,7 @@ use url::Url;
 use crate::archive;
 use crate::assemble::kinds_of_redirects;
 use crate::coding;
-use crate::graph::{frames_in, location, named_by};
+use crate::graph::{frames_in, location, references_of};
 use crate::head::{self, Head};
 use crate::limits::{DECODED_BODY_BYTES, Limits};
 use crate::notes::ImportNotes;
@@ -411,7 +411,7 @@ fn choose(
         .chain(leading.into_iter().rev())
         .chain(from..to);
     let (mut chosen, mut seen, mut taken) = (Vec::new(), HashSet::new(), HashSet::new());
-    for index in own.chain(named_by(exchanges, document)) {
+    for index in own.chain(references_of(exchanges, document)) {
         if taken.insert(index) && !(index != document && is_page[index]) {
             if seen.insert((exchanges[index].method.clone(), exchanges[index].key())) {
                 chosen.push(index);

@@ -17,11 +17,12 @@ use support::NetLog;
 /// Chromium 156 on a page of four hosts; only the events that are looked at, and only of their parameters.
 const LOG: &str = include_str!("data/chromium.netlog.json");
 /// What it told of the same load by the DevTools protocol, a message a line.
-const TOLD: &str = include_str!("data/chromium.devtools");
+const DEVTOOLS: &str = include_str!("data/chromium.devtools");
 
 fn observations() -> Observations {
     let mut observations = Observations::new(&Limits::default());
-    TOLD.lines()
+    DEVTOOLS
+        .lines()
         .for_each(|message| observations.take(message, true));
     observations
 }
@@ -442,7 +443,8 @@ fn no_more_requests_are_watched_than_a_recording_keeps() {
         ..Limits::default()
     };
     let mut observations = Observations::new(&limits);
-    TOLD.lines()
+    DEVTOOLS
+        .lines()
         .for_each(|message| observations.take(message, true));
     assert_eq!(observations.requests(), 10);
     let recorded = netlog::record(LOG.as_bytes(), "x", "x", &observations, &Limits::default());

@@ -13,7 +13,7 @@ pub(crate) struct ExpiringMap<K, V = ()> {
     /// Each with its turn.
     known: BTreeMap<K, (u64, V)>,
     /// By its turn, which is when it was noted, until when each is known.
-    turns: BTreeMap<u64, (Instant, K)>,
+    by_expiry: BTreeMap<u64, (Instant, K)>,
     next_turn: u64,
 }
 
@@ -24,13 +24,13 @@ impl<K: Ord + Clone, V> ExpiringMap<K, V> {
             lifetime,
             most,
             known: BTreeMap::new(),
-            turns: BTreeMap::new(),
+            by_expiry: BTreeMap::new(),
             next_turn: 0,
         }
     }
 
     /// `value` is so of `key` from `now` on. What is known of it already it is known for no longer.
-    pub(crate) fn put(&mut self, key: &K, value: V, now: Instant) {
+    pub(crate) fn insert(&mut self, key: &K, value: V, now: Instant) {
         if let Some((_, known)) = self.known.get_mut(key) {
             *known = value;
         } else {
@@ -38,14 +38,14 @@ impl<K: Ord + Clone, V> ExpiringMap<K, V> {
             self.next_turn += 1;
             self.known.insert(key.clone(), (turn, value));
             let until = now + self.lifetime;
-            self.turns.insert(turn, (until, key.clone()));
+            self.by_expiry.insert(turn, (until, key.clone()));
         }
-        self.tidy(now);
+        self.remove_expired(now);
     }
 
     /// What is known of `key`.
     pub(crate) fn get(&mut self, key: &K, now: Instant) -> Option<&V> {
-        self.tidy(now);
+        self.remove_expired(now);
         self.known.get(key).map(|(_, value)| value)
     }
 
@@ -57,15 +57,15 @@ impl<K: Ord + Clone, V> ExpiringMap<K, V> {
         {
             let (key, turn) = (key.clone(), *turn);
             self.known.remove(&key);
-            self.turns.remove(&turn);
+            self.by_expiry.remove(&turn);
         }
     }
 
-    fn tidy(&mut self, now: Instant) {
-        while let Some((_, (until, _))) = self.turns.first_key_value()
-            && (*until <= now || self.turns.len() > self.most)
+    fn remove_expired(&mut self, now: Instant) {
+        while let Some((_, (until, _))) = self.by_expiry.first_key_value()
+            && (*until <= now || self.by_expiry.len() > self.most)
         {
-            if let Some((_, (_, key))) = self.turns.pop_first() {
+            if let Some((_, (_, key))) = self.by_expiry.pop_first() {
                 self.known.remove(&key);
             }
         }
@@ -74,8 +74,8 @@ impl<K: Ord + Clone, V> ExpiringMap<K, V> {
 
 impl<K: Ord + Clone> ExpiringMap<K> {
     /// It is so of `key` from `now` on, or has been for a while.
-    pub(crate) fn note(&mut self, key: &K, now: Instant) {
-        self.put(key, (), now);
+    pub(crate) fn insert_key(&mut self, key: &K, now: Instant) {
+        self.insert(key, (), now);
     }
 
     /// Whether it is known of `key`.
@@ -96,12 +96,12 @@ mod tests {
     fn entries_and_lifetime_are_limited() {
         let mut all = ExpiringMap::new(Duration::from_secs(10), 3);
         for key in 0..4 {
-            all.note(&key, second(key));
+            all.insert_key(&key, second(key));
         }
         let known: Vec<_> = (0..4).filter(|key| all.has(key, second(4))).collect();
         assert_eq!(known, [1, 2, 3], "one too many");
         // Noted again, it is not known for longer.
-        all.note(&1, second(5));
+        all.insert_key(&1, second(5));
         let known: Vec<_> = (0..4).filter(|key| all.has(key, second(11))).collect();
         assert_eq!(known, [2, 3]);
     }
@@ -109,12 +109,12 @@ mod tests {
     #[test]
     fn reinserted_key_has_full_lifetime() {
         let mut all = ExpiringMap::new(Duration::from_secs(10), 3);
-        all.put(&'a', 1, second(0));
-        all.put(&'b', 1, second(0));
+        all.insert(&'a', 1, second(0));
+        all.insert(&'b', 1, second(0));
         all.remove_range(&'a', |key| *key == 'a');
         assert_eq!(all.get(&'a', second(1)), None);
         assert_eq!(all.get(&'b', second(1)), Some(&1));
-        all.put(&'a', 2, second(5));
+        all.insert(&'a', 2, second(5));
         assert_eq!(all.get(&'a', second(14)), Some(&2));
         assert_eq!(all.get(&'a', second(15)), None);
     }
@@ -124,7 +124,7 @@ mod tests {
     fn remove_range_visits_only_matching_keys_and_next() {
         let mut all = ExpiringMap::new(Duration::from_secs(10), 4096);
         for key in 0..4096 {
-            all.note(&key, second(0));
+            all.insert_key(&key, second(0));
         }
         let mut looked_at = Vec::new();
         all.remove_range(&1000, |key| {

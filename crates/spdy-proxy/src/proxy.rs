@@ -46,7 +46,7 @@ use crate::upstream::client::{OriginKind, Upstream};
 use crate::websocket::connection::WebSocketLimit;
 
 /// The name that `Cache-Status` and `Proxy-Status` know this by.
-pub(crate) const NAME: &str = "spdy";
+pub(crate) const CACHE_NAME: &str = "spdy";
 
 /// Bodies under codings may have so much memory beside what is kept: a part in so many.
 const ENCODED_MEMORY_DIVISOR: usize = 4;
@@ -60,10 +60,10 @@ pub struct Proxy {
     pub(crate) disk: OnceLock<DiskStore>,
     pub(crate) shared: OnceLock<Arc<dyn SharedTier>>,
     pub(crate) encodings: Arc<EncodedBodies>,
-    pub(crate) companions: PageResources,
+    pub(crate) resources: PageResources,
     pub(crate) purges: PurgeLog,
-    pub(crate) sheets: StylesheetIndex,
-    pub(crate) rewritten_again: RefetchHistory,
+    pub(crate) stylesheets: StylesheetIndex,
+    pub(crate) refetches: RefetchHistory,
     /// What became of pages.
     pub reports: PageReports,
     /// What was done so far.
@@ -73,18 +73,18 @@ pub struct Proxy {
     spans: OnceLock<Arc<Spans>>,
     digest_key: OnceLock<DigestKey>,
     pub(crate) learn: LearnConfig,
-    pub(crate) flights: Arc<Coalescer<CoalesceKey, SharedResponse>>,
-    of_site: Policy,
-    of_others: Policy,
-    pub(crate) object_bytes: usize,
+    pub(crate) coalescer: Arc<Coalescer<CoalesceKey, SharedResponse>>,
+    site_policy: Policy,
+    third_party_policy: Policy,
+    pub(crate) max_object_bytes: usize,
     /// What is recorded to be kept.
-    pub in_flight: Arc<BodyMemory>,
+    pub body_memory: Arc<BodyMemory>,
     pub(crate) fetch_timeout: Duration,
-    pub(crate) misses: MissRateLimit,
-    pub(crate) sockets: WebSocketLimit,
-    pub(crate) ahead: Prefetcher,
-    pub(crate) dead: NegativeCache,
-    pub(crate) wholes: RangeFillBackoff,
+    pub(crate) miss_rate: MissRateLimit,
+    pub(crate) websockets: WebSocketLimit,
+    pub(crate) prefetcher: Prefetcher,
+    pub(crate) negative: NegativeCache,
+    pub(crate) range_fill_backoff: RangeFillBackoff,
     pub(crate) range_fills: Arc<RangeFillCredits>,
     pub(crate) runtime: SharedRuntime,
     calendar: WallClock,
@@ -121,44 +121,44 @@ impl Proxy {
             disk: OnceLock::new(),
             shared: OnceLock::new(),
             encodings: EncodedBodies::new(of_codings, in_flight.clone()),
-            companions: PageResources::default(),
+            resources: PageResources::default(),
             purges: PurgeLog::default(),
-            sheets: StylesheetIndex::default(),
-            rewritten_again: RefetchHistory::default(),
+            stylesheets: StylesheetIndex::default(),
+            refetches: RefetchHistory::default(),
             reports: PageReports::default(),
-            in_flight,
+            body_memory: in_flight,
             counters,
             latency: OriginLatency::default(),
             spans: OnceLock::new(),
             digest_key: OnceLock::new(),
             learn: learn.clone(),
-            flights: Coalescer::new(Duration::from_secs(config.lock_age_s)),
-            of_site: with(Policy {
+            coalescer: Coalescer::new(Duration::from_secs(config.lock_age_s)),
+            site_policy: with(Policy {
                 store_after_cookie: config.after_cookies,
                 ..Policy::site()
             }),
-            of_others: with(Policy {
+            third_party_policy: with(Policy {
                 // They were asked in nobody's name, so what they set is nobody's.
                 set_cookie: SetCookie::Strip,
                 ..Policy::third_party()
             }),
-            object_bytes: config.object_mib << 20,
+            max_object_bytes: config.object_mib << 20,
             fetch_timeout: Duration::from_secs(config.fetch_timeout_s),
-            misses: MissRateLimit::new(config.misses_per_second),
-            sockets: WebSocketLimit::default(),
-            ahead: Prefetcher::new(learn),
-            dead: NegativeCache::default(),
-            wholes: RangeFillBackoff::default(),
+            miss_rate: MissRateLimit::new(config.misses_per_second),
+            websockets: WebSocketLimit::default(),
+            prefetcher: Prefetcher::new(learn),
+            negative: NegativeCache::default(),
+            range_fill_backoff: RangeFillBackoff::default(),
             range_fills: RangeFillCredits::new(config.range_fill_mib << 20),
             runtime,
-            calendar,
+            calendar: calendar,
         })
     }
 
     /// Requests that come from now on are for `sites`, and ask `upstream`; those that are under way end as they began.
     pub fn replace(&self, sites: Sites, upstream: Upstream) {
         let mut former = self.sites.write();
-        sites.take_over(&former);
+        sites.copy_state_from(&former);
         self.memory.set_site_bytes(sites.memory_quotas());
         if let Some(disk) = self.disk() {
             disk.set_site_bytes(sites.disk_quotas());
@@ -175,13 +175,13 @@ impl Proxy {
         let mut sites = self.sites.write();
         let is_new = sites.withheld() != names;
         if is_new {
-            *sites = Arc::new(sites.withholding(names));
+            *sites = Arc::new(sites.without_aliases(names));
         }
         is_new
     }
 
     /// Tells of requests by `spans` from now on, for as long as this lives; the first are those that stay.
-    pub fn trace(&self, spans: Spans) {
+    pub fn set_spans(&self, spans: Spans) {
         let _ = self.spans.set(Arc::new(spans));
     }
 
@@ -201,8 +201,10 @@ impl Proxy {
 
     /// The span of what is rewritten of the answer to `wanted`.
     pub(crate) fn rewriting_span(&self, wanted: &ProxyRequest) -> Option<OpenSpan> {
-        let within = wanted.within.as_ref()?;
-        let place = self.spans()?.within(within, SpanKind::Internal, "rewrite");
+        let within = wanted.span_context.as_ref()?;
+        let place = self
+            .spans()?
+            .child_span(within, SpanKind::Internal, "rewrite");
         place.open
     }
 
@@ -224,13 +226,13 @@ impl Proxy {
 
     pub(crate) fn policy(&self, whose: OriginKind) -> &Policy {
         match whose {
-            OriginKind::Site => &self.of_site,
-            OriginKind::Others => &self.of_others,
+            OriginKind::Site => &self.site_policy,
+            OriginKind::ThirdParty => &self.third_party_policy,
         }
     }
 
     /// The hour. Where nobody knows it, time counts from 1970.
-    pub(crate) fn hour(&self) -> SystemTime {
+    pub(crate) fn wall_now(&self) -> SystemTime {
         let since_start =
             || SystemTime::UNIX_EPOCH + (self.runtime.now() - spdy_clock::Instant::ZERO);
         self.calendar.now(&self.runtime).unwrap_or_else(since_start)
@@ -238,7 +240,7 @@ impl Proxy {
 
     /// The client's address, where `from` may be a proxy in front. If that proxy is trusted, `asked` is marked as its request, and
     /// its `Arrival` is the one that the proxy states.
-    pub(crate) fn client_of(
+    pub(crate) fn resolve_client(
         &self,
         from: Option<IpAddr>,
         asked: &mut request::Parts,
@@ -264,12 +266,12 @@ impl Proxy {
     /// Those in front, if whoever is at `from` is one of them and says with each request whose it is.
     fn trusted_proxy(&self, from: IpAddr) -> Option<Arc<TrustedProxies>> {
         let sites = self.sites.read();
-        let in_front = sites.in_front();
-        in_front.forwards(from).then(|| in_front.clone())
+        let in_front = sites.trusted_proxies();
+        in_front.forwards_requests(from).then(|| in_front.clone())
     }
 
     /// The site that `asked` is for.
-    pub(crate) fn site_of(&self, asked: &request::Parts) -> Option<Arc<Site>> {
+    pub(crate) fn site_for(&self, asked: &request::Parts) -> Option<Arc<Site>> {
         self.site_named(request_authority(asked)?)
     }
 
@@ -280,7 +282,7 @@ impl Proxy {
 
     pub(crate) fn site_or_alias(&self, authority: &str) -> Option<Arc<Site>> {
         let sites = self.sites.read();
-        sites.answering(authority).cloned()
+        sites.find_with_aliases(authority).cloned()
     }
 
     /// The sites by now.

@@ -130,7 +130,7 @@ async fn visited(more: &str, script: &'static str, gate: &Arc<Semaphore>) -> Bet
     // What came is kept a moment after its reader has it.
     while !is_kept(&get(&between, &first, "/a.css").await.0) {}
     // From here on the origin is asked about the page, which was fresh before.
-    between.clock.turn(LIFETIME * 2).await;
+    between.clock.advance(LIFETIME * 2).await;
     between
 }
 

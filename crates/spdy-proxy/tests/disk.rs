@@ -61,7 +61,7 @@ fn body(len: usize, seed: u8) -> Body {
 
 async fn found(disk: &DiskStore, target: &str, language: &str) -> Option<Body> {
     let headers: HeaderMap = asked(language).headers;
-    let (_, body) = disk.find(&key(target), &headers, &Policy::site()).await?;
+    let (_, body) = disk.lookup(&key(target), &headers, &Policy::site()).await?;
     Some(body)
 }
 
@@ -83,9 +83,9 @@ async fn stored_variants_survive_restart() {
     let folder = tempfile::tempdir().unwrap();
     let disk = DiskStore::open(folder.path(), ROOM).unwrap();
     for (language, seed) in [("en", 1), ("de", 2)] {
-        disk.keep(&key("/a"), stored(language, 0), body(200_000, seed));
+        disk.store(&key("/a"), stored(language, 0), body(200_000, seed));
     }
-    disk.keep(&key("/empty"), stored("en", 0), Body::default());
+    disk.store(&key("/empty"), stored("en", 0), Body::default());
     drop(disk);
     let disk = DiskStore::open(folder.path(), ROOM).unwrap();
     assert_eq!(found(&disk, "/a", "en").await, Some(body(200_000, 1)));
@@ -100,29 +100,29 @@ async fn stored_variants_survive_restart() {
 async fn newer_response_replaces_older() {
     let folder = tempfile::tempdir().unwrap();
     let disk = DiskStore::open(folder.path(), ROOM).unwrap();
-    disk.keep(&key("/a"), stored("en", 0), body(100, 1));
-    disk.keep(&key("/a"), stored("en", 9), body(200, 2));
-    disk.settled().await;
+    disk.store(&key("/a"), stored("en", 0), body(100, 1));
+    disk.store(&key("/a"), stored("en", 9), body(200, 2));
+    disk.flush_removals().await;
     assert_eq!(found(&disk, "/a", "en").await, Some(body(200, 2)));
-    assert_eq!((disk.held().0, files(folder.path()).len()), (1, 1));
+    assert_eq!((disk.usage().0, files(folder.path()).len()), (1, 1));
 }
 
 #[tokio::test]
 async fn purge_waits_until_files_are_removed() {
     let folder = tempfile::tempdir().unwrap();
     let disk = DiskStore::open(folder.path(), ROOM).unwrap();
-    disk.keep(&key("/a"), stored("en", 0), body(100, 1));
-    disk.keep(&key("/b"), stored("en", 0), body(100, 2));
-    assert!(disk.settled().await);
+    disk.store(&key("/a"), stored("en", 0), body(100, 1));
+    disk.store(&key("/b"), stored("en", 0), body(100, 2));
+    assert!(disk.flush_removals().await);
     let files = files(folder.path());
     fs::remove_file(&files[0]).unwrap();
     fs::create_dir(&files[0]).unwrap(); // which nobody unlinks
     disk.purge(b"");
     assert_eq!(found(&disk, "/a", "en").await, None);
-    assert!(!disk.settled().await, "a crash might bring it back");
+    assert!(!disk.flush_removals().await, "a crash might bring it back");
     assert!(!files[1].exists(), "the other is gone");
     fs::remove_dir(&files[0]).unwrap();
-    assert!(disk.settled().await, "it is tried again");
+    assert!(disk.flush_removals().await, "it is tried again");
 }
 
 #[tokio::test]
@@ -130,8 +130,8 @@ async fn corrupt_store_files_are_removed_at_start() {
     let folder = tempfile::tempdir().unwrap();
     let fill = || async {
         let disk = DiskStore::open(folder.path(), ROOM).unwrap();
-        disk.keep(&key("/a"), stored("en", 0), body(100_000, 1));
-        disk.settled().await;
+        disk.store(&key("/a"), stored("en", 0), body(100_000, 1));
+        disk.flush_removals().await;
     };
     let whole = {
         fill().await;
@@ -156,7 +156,7 @@ async fn corrupt_store_files_are_removed_at_start() {
         let disk = DiskStore::open(folder.path(), ROOM).unwrap();
         assert_eq!(found(&disk, "/a", "en").await, None, "{case}");
         assert_eq!(files(folder.path()), [] as [PathBuf; 0], "{case}");
-        assert_eq!(disk.counters().broken.load(Ordering::Relaxed), 2, "{case}");
+        assert_eq!(disk.counters().corrupt.load(Ordering::Relaxed), 2, "{case}");
     }
 }
 
@@ -184,37 +184,37 @@ fn foreign_files_are_kept() {
             .iter()
             .all(|other| folder.path().join(other).exists())
     );
-    assert!(!ours.exists() && disk.counters().broken.load(Ordering::Relaxed) == 1);
+    assert!(!ours.exists() && disk.counters().corrupt.load(Ordering::Relaxed) == 1);
 }
 
 #[tokio::test]
 async fn flipped_bit_is_detected_before_serving() {
     let folder = tempfile::tempdir().unwrap();
     let disk = DiskStore::open(folder.path(), ROOM).unwrap();
-    disk.keep(&key("/a"), stored("en", 0), body(200_000, 1));
-    disk.settled().await;
+    disk.store(&key("/a"), stored("en", 0), body(200_000, 1));
+    disk.flush_removals().await;
     let path = files(folder.path()).remove(0);
     let mut bytes = fs::read(&path).unwrap();
     let at = bytes.len() - 50_000;
     bytes[at] ^= 4;
     fs::write(&path, bytes).unwrap();
     assert_eq!(found(&disk, "/a", "en").await, None);
-    assert_eq!(disk.held(), (0, 0));
-    disk.settled().await;
+    assert_eq!(disk.usage(), (0, 0));
+    disk.flush_removals().await;
     assert_eq!(files(folder.path()).len(), 0);
-    assert_eq!(disk.counters().broken.load(Ordering::Relaxed), 1);
+    assert_eq!(disk.counters().corrupt.load(Ordering::Relaxed), 1);
 }
 
 #[tokio::test]
 async fn refetched_entry_replaces_corrupt_file() {
     let folder = tempfile::tempdir().unwrap();
     let disk = DiskStore::open(folder.path(), ROOM).unwrap();
-    disk.keep(&key("/a"), stored("en", 0), body(1000, 1));
-    disk.settled().await;
+    disk.store(&key("/a"), stored("en", 0), body(1000, 1));
+    disk.flush_removals().await;
     fs::write(files(folder.path()).remove(0), "torn").unwrap();
     assert_eq!(found(&disk, "/a", "en").await, None);
-    disk.keep(&key("/a"), stored("en", 9), body(2000, 2));
-    disk.settled().await;
+    disk.store(&key("/a"), stored("en", 9), body(2000, 2));
+    disk.flush_removals().await;
     assert_eq!(found(&disk, "/a", "en").await, Some(body(2000, 2)));
     assert_eq!(files(folder.path()).len(), 1);
 }
@@ -224,14 +224,14 @@ async fn disk_limit_evicts_least_recently_used() {
     let folder = tempfile::tempdir().unwrap();
     let room = 300_000;
     let disk = DiskStore::open(folder.path(), room).unwrap();
-    disk.keep(&key("/used"), stored("en", 0), body(50_000, 0));
+    disk.store(&key("/used"), stored("en", 0), body(50_000, 0));
     for number in 0..20 {
-        disk.keep(
+        disk.store(
             &key(&format!("/{number}")),
             stored("en", 0),
             body(50_000, number),
         );
-        disk.settled().await;
+        disk.flush_removals().await;
         assert!(
             found(&disk, "/used", "en").await.is_some(),
             "after {number}"
@@ -241,17 +241,17 @@ async fn disk_limit_evicts_least_recently_used() {
             .map(|path| fs::metadata(path).unwrap().len())
             .sum();
         assert!(
-            on_disk <= room && disk.held().1 == on_disk,
+            on_disk <= room && disk.usage().1 == on_disk,
             "{on_disk} bytes"
         );
     }
     assert_eq!(disk.counters().evicted.load(Ordering::Relaxed), 16);
-    disk.keep(&key("/large"), stored("en", 0), body(300_000, 0));
-    disk.settled().await;
-    assert_eq!(disk.counters().unwritten.load(Ordering::Relaxed), 1);
+    disk.store(&key("/large"), stored("en", 0), body(300_000, 0));
+    disk.flush_removals().await;
+    assert_eq!(disk.counters().write_skipped.load(Ordering::Relaxed), 1);
     drop(disk);
     let smaller = DiskStore::open(folder.path(), 110_000).unwrap();
-    assert_eq!((smaller.held().0, files(folder.path()).len()), (2, 2));
+    assert_eq!((smaller.usage().0, files(folder.path()).len()), (2, 2));
 }
 
 fn key_of(site: &str, target: &str) -> Key {
@@ -268,7 +268,7 @@ async fn found_of(disk: &DiskStore, site: &str, numbers: std::ops::Range<u8>) ->
     for number in numbers {
         let key = key_of(site, &format!("/{number}"));
         let (headers, policy) = (asked("en").headers, Policy::site());
-        all.push(disk.find(&key, &headers, &policy).await.is_some());
+        all.push(disk.lookup(&key, &headers, &policy).await.is_some());
     }
     all
 }
@@ -282,23 +282,23 @@ async fn site_disk_quota_evicts_only_that_site() {
     for number in 0..5 {
         for site in ["greedy.test", "other.test"] {
             let key = key_of(site, &format!("/{number}"));
-            disk.keep(&key, stored("en", 0), body(50_000, number));
+            disk.store(&key, stored("en", 0), body(50_000, number));
         }
     }
-    disk.settled().await;
+    disk.flush_removals().await;
     let of_greedy = [false, false, true, true, true];
     assert_eq!(found_of(&disk, "greedy.test", 0..5).await, of_greedy);
     assert_eq!(found_of(&disk, "other.test", 0..5).await, [true; 5]);
     // What alone is larger is not written, and drives nothing out.
     let large = key_of("greedy.test", "/large");
-    disk.keep(&large, stored("en", 0), body(160_000, 0));
-    disk.settled().await;
-    assert_eq!(disk.counters().unwritten.load(Ordering::Relaxed), 1);
+    disk.store(&large, stored("en", 0), body(160_000, 0));
+    disk.flush_removals().await;
+    assert_eq!(disk.counters().write_skipped.load(Ordering::Relaxed), 1);
     assert_eq!(found_of(&disk, "greedy.test", 0..5).await, of_greedy);
     // The first of the three was used last.
     found_of(&disk, "greedy.test", 2..3).await;
     disk.set_site_bytes(quota(60_000));
-    disk.settled().await;
+    disk.flush_removals().await;
     let of_greedy = [false, false, true, false, false];
     assert_eq!(found_of(&disk, "greedy.test", 0..5).await, of_greedy);
     assert_eq!(files(folder.path()).len(), 6);
@@ -311,13 +311,13 @@ async fn purged_entry_is_gone_after_restart_and_from_queue() {
     let disk = DiskStore::open(folder.path(), ROOM).unwrap();
     for target in ["/a", "/a?x", "/b"] {
         for language in ["en", "de"] {
-            disk.keep(&key(target), stored(language, 0), body(1000, 1));
+            disk.store(&key(target), stored(language, 0), body(1000, 1));
         }
     }
     // Some of it is written by now, and some is not.
     disk.purge(&Scope::Url(parts("/a")).prefix().expect("no zero bytes"));
     disk.purge_tag(&PurgeTag::of_site("site.test", "lang-de"));
-    disk.settled().await;
+    disk.flush_removals().await;
     let expect = [
         ("/a", "en", false),
         ("/a?x", "en", true),
@@ -341,10 +341,10 @@ async fn purged_entry_is_gone_after_restart_and_from_queue() {
         );
     }
     disk.purge(&Scope::Site("site.test").prefix().expect("no zero bytes"));
-    disk.settled().await;
-    assert_eq!((disk.held(), files(folder.path()).len()), ((0, 0), 0));
-    disk.keep(&key("/a"), stored("en", 0), body(1000, 1));
-    disk.settled().await;
+    disk.flush_removals().await;
+    assert_eq!((disk.usage(), files(folder.path()).len()), ((0, 0), 0));
+    disk.store(&key("/a"), stored("en", 0), body(1000, 1));
+    disk.flush_removals().await;
     assert!(
         found(&disk, "/a", "en").await.is_some(),
         "a purge is of what was, not of what comes"
@@ -356,10 +356,10 @@ async fn entry_removed_while_queued_is_deleted_after_write() {
     let folder = tempfile::tempdir().unwrap();
     let disk = DiskStore::open(folder.path(), ROOM).unwrap();
     for language in ["en", "de"] {
-        disk.keep(&key("/a"), stored(language, 0), body(1000, 1));
+        disk.store(&key("/a"), stored(language, 0), body(1000, 1));
     }
-    disk.forget(&key("/a"), &stored("en", 5));
-    disk.settled().await;
+    disk.remove_entry(&key("/a"), &stored("en", 5));
+    disk.flush_removals().await;
     assert_eq!(found(&disk, "/a", "en").await, None);
     assert!(found(&disk, "/a", "de").await.is_some());
     assert_eq!(files(folder.path()).len(), 1);
@@ -373,20 +373,20 @@ async fn disk_write_failure_only_skips_storing() {
     for number in 0..=255u8 {
         fs::write(folder.path().join(format!("{number:02x}")), "").unwrap();
     }
-    disk.keep(&key("/a"), stored("en", 0), body(1000, 1));
-    disk.settled().await;
+    disk.store(&key("/a"), stored("en", 0), body(1000, 1));
+    disk.flush_removals().await;
     assert_eq!(found(&disk, "/a", "en").await, None);
-    assert_eq!(disk.counters().unwritten.load(Ordering::Relaxed), 1);
+    assert_eq!(disk.counters().write_skipped.load(Ordering::Relaxed), 1);
 }
 
 #[tokio::test]
 async fn lent_folder_is_read_only_until_taken_back() {
     let folder = tempfile::tempdir().unwrap();
     let disk = DiskStore::open(folder.path(), ROOM).unwrap();
-    disk.keep(&key("/a"), stored("en", 0), body(1000, 1));
+    disk.store(&key("/a"), stored("en", 0), body(1000, 1));
     disk.lend().await.unwrap();
-    disk.keep(&key("/b"), stored("en", 0), body(1000, 2));
-    disk.settled().await;
+    disk.store(&key("/b"), stored("en", 0), body(1000, 2));
+    disk.flush_removals().await;
     let other = DiskStore::open(folder.path(), ROOM).unwrap();
     for (target, want) in [("/a", Some(body(1000, 1))), ("/b", None)] {
         assert_eq!(found(&other, target, "en").await, want, "{target}");
@@ -396,10 +396,10 @@ async fn lent_folder_is_read_only_until_taken_back() {
     assert_eq!(refused, "another process has it");
     drop(other);
     disk.take_back().await.unwrap();
-    disk.keep(&key("/b"), stored("en", 0), body(1000, 2));
-    disk.settled().await;
+    disk.store(&key("/b"), stored("en", 0), body(1000, 2));
+    disk.flush_removals().await;
     assert_eq!(found(&disk, "/b", "en").await, Some(body(1000, 2)));
-    assert_eq!(disk.counters().unwritten.load(Ordering::Relaxed), 1);
+    assert_eq!(disk.counters().write_skipped.load(Ordering::Relaxed), 1);
 }
 
 #[tokio::test]
@@ -429,7 +429,7 @@ fn folder_lock_is_released_on_drop() {
                 is_over.store(true, Ordering::Relaxed);
                 panic!("round {round}: {error}")
             });
-            disk.keep(&key("/a"), stored("en", round), body(100, 1));
+            disk.store(&key("/a"), stored("en", round), body(100, 1));
         }
         is_over.store(true, Ordering::Relaxed);
     });
@@ -441,8 +441,8 @@ async fn folder_lock_is_released_after_discarded_queue() {
     for round in 0..100 {
         let disk =
             DiskStore::open(folder.path(), ROOM).unwrap_or_else(|error| panic!("{round}: {error}"));
-        disk.keep(&key("/a"), stored("en", round), body(100, 1));
-        disk.settled().await;
+        disk.store(&key("/a"), stored("en", round), body(100, 1));
+        disk.flush_removals().await;
         disk.discard_queue();
     }
 }
@@ -458,7 +458,7 @@ mod hangs {
     use std::task::{Context, Waker};
 
     use spdy_cache::object_file::file_name;
-    use spdy_testkit::patience::PATIENCE;
+    use spdy_testkit::patience::WAIT_LIMIT;
 
     use super::*;
 
@@ -469,11 +469,11 @@ mod hangs {
         fs::create_dir_all(pipe.parent().unwrap()).unwrap();
         let made = Command::new("mkfifo").arg(&pipe).status();
         assert!(made.unwrap().success());
-        disk.keep(&key("/a"), stored("en", 0), body(1 << 20, 1));
+        disk.store(&key("/a"), stored("en", 0), body(1 << 20, 1));
         // That it can be opened tells that the other end is, too.
         let (opened, is_opened) = mpsc::channel();
         thread::spawn(move || opened.send(File::open(pipe)));
-        let opened = is_opened.recv_timeout(PATIENCE);
+        let opened = is_opened.recv_timeout(WAIT_LIMIT);
         opened.expect("it is written").unwrap()
     }
 
@@ -481,8 +481,8 @@ mod hangs {
     async fn late_corruption_report_ignores_newer_file() {
         let folder = tempfile::tempdir().unwrap();
         let disk = Arc::new(DiskStore::open(folder.path(), ROOM).unwrap());
-        disk.keep(&key("/a"), stored("en", 0), body(1000, 1));
-        disk.settled().await;
+        disk.store(&key("/a"), stored("en", 0), body(1000, 1));
+        disk.flush_removals().await;
         let path = files(folder.path()).remove(0);
         fs::remove_file(&path).unwrap();
         let made = Command::new("mkfifo").arg(&path).status();
@@ -493,41 +493,41 @@ mod hangs {
         };
         // It opens what it then waits for.
         let opened = tokio::task::spawn_blocking(move || File::create(path));
-        let opened = tokio::time::timeout(PATIENCE, opened).await;
+        let opened = tokio::time::timeout(WAIT_LIMIT, opened).await;
         let opened = opened.expect("it is read").unwrap().unwrap();
-        disk.keep(&key("/a"), stored("en", 9), body(2000, 2));
-        assert!(disk.settled().await);
+        disk.store(&key("/a"), stored("en", 9), body(2000, 2));
+        assert!(disk.flush_removals().await);
         drop(opened);
         assert_eq!(reader.await.unwrap(), None);
-        disk.settled().await;
+        disk.flush_removals().await;
         assert_eq!(found(&disk, "/a", "en").await, Some(body(2000, 2)));
-        assert_eq!(disk.counters().broken.load(Ordering::Relaxed), 0);
+        assert_eq!(disk.counters().corrupt.load(Ordering::Relaxed), 0);
     }
 
     #[tokio::test]
     async fn discarded_queue_still_applies_purges() {
         let folder = tempfile::tempdir().unwrap();
         let disk = DiskStore::open(folder.path(), ROOM).unwrap();
-        disk.keep(&key("/gone"), stored("en", 0), body(1000, 1));
-        disk.settled().await;
+        disk.store(&key("/gone"), stored("en", 0), body(1000, 1));
+        disk.flush_removals().await;
         let mut hanging = hanging(&disk, folder.path());
-        disk.keep(&key("/b"), stored("en", 0), body(1000, 1));
+        disk.store(&key("/b"), stored("en", 0), body(1000, 1));
         disk.purge(&Scope::Url(parts("/gone")).prefix().expect("no zero bytes"));
-        let mut settled = pin!(disk.settled());
+        let mut settled = pin!(disk.flush_removals());
         let mut context = Context::from_waker(Waker::noop());
         assert!(settled.as_mut().poll(&mut context).is_pending());
         disk.discard_queue();
         let read = thread::spawn(move || io::copy(&mut hanging, &mut io::sink()));
-        let settled = tokio::time::timeout(PATIENCE, settled).await;
+        let settled = tokio::time::timeout(WAIT_LIMIT, settled).await;
         settled.expect("it no longer hangs");
         assert!(read.join().unwrap().unwrap() > 1 << 20);
-        disk.keep(&key("/c"), stored("en", 0), body(1000, 1));
-        disk.settled().await;
+        disk.store(&key("/c"), stored("en", 0), body(1000, 1));
+        disk.flush_removals().await;
         for target in ["/b", "/c", "/gone"] {
             assert_eq!(found(&disk, target, "en").await, None, "{target}");
         }
         assert_eq!(files(folder.path()), Vec::<PathBuf>::new());
-        assert_eq!(disk.counters().unwritten.load(Ordering::Relaxed), 3);
+        assert_eq!(disk.counters().write_skipped.load(Ordering::Relaxed), 3);
     }
 
     #[test]
@@ -541,6 +541,6 @@ mod hangs {
             drop(disk);
             gone.send(())
         });
-        is_gone.recv_timeout(PATIENCE).expect("it does not wait");
+        is_gone.recv_timeout(WAIT_LIMIT).expect("it does not wait");
     }
 }

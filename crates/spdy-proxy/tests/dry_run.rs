@@ -90,8 +90,8 @@ async fn dry_run_passes_pages_and_reports() {
     assert!(with("moved_to", &would), "{references:?}");
     assert!(with("why", "else.test is not listed"), "{references:?}");
     assert!(proxy.reports.list()[0].dry_run);
-    assert_eq!(proxy.counters.of(CounterFamily::Pages), [("tried", 1)]);
-    let counted = proxy.counters.of(CounterFamily::References);
+    assert_eq!(proxy.counters.read(CounterFamily::Pages), [("tried", 1)]);
+    let counted = proxy.counters.read(CounterFamily::References);
     assert_eq!(counted, [("not-listed", 1), ("would-move", 2)]);
     // Browsers have pages of before that name it.
     let got = get(&proxy, &would, &[("sec-fetch-dest", "image")]).await;

@@ -15,7 +15,7 @@ const HEAD: &str =
 async fn begun(between: &mut Between) -> (DuplexStream, DuplexStream) {
     let (mut client, _) = between.client();
     write(&mut client, HEAD).await;
-    between.clock.turn(Duration::ZERO).await;
+    between.clock.advance(Duration::ZERO).await;
     let mut origin = between.asked().await;
     let lines = head(&mut origin).await.to_ascii_lowercase();
     assert!(lines.contains("\r\nexpect: 100-continue\r\n"), "{lines}");
@@ -29,7 +29,7 @@ async fn here(between: &Between, io: &mut DuplexStream) -> String {
     tokio::select! {
         biased;
         len = io.read(&mut bytes) => String::from_utf8_lossy(&bytes[..len.expect("no error")]).into_owned(),
-        () = between.clock.turn(Duration::ZERO) => String::new(),
+        () = between.clock.advance(Duration::ZERO) => String::new(),
     }
 }
 
@@ -37,15 +37,15 @@ async fn here(between: &Between, io: &mut DuplexStream) -> String {
 async fn client_gets_100_after_origin_sends_100() {
     let mut between = Between::start("");
     let (mut client, mut origin) = begun(&mut between).await;
-    between.clock.turn(Duration::from_millis(900)).await;
+    between.clock.advance(Duration::from_millis(900)).await;
     assert_eq!(here(&between, &mut client).await, "");
     write(&mut origin, "HTTP/1.1 100 Continue\r\n\r\n").await;
-    between.clock.turn(Duration::ZERO).await;
+    between.clock.advance(Duration::ZERO).await;
     let interim = here(&between, &mut client).await;
     assert!(interim.starts_with("HTTP/1.1 100 "), "{interim}");
     assert_eq!(here(&between, &mut origin).await, "");
     write(&mut client, "body").await;
-    between.clock.turn(Duration::ZERO).await;
+    between.clock.advance(Duration::ZERO).await;
     assert_eq!(here(&between, &mut origin).await, "body");
     write(
         &mut origin,
@@ -62,7 +62,7 @@ async fn origin_rejection_arrives_before_body_is_sent() {
     let (mut client, mut origin) = begun(&mut between).await;
     let refusal = "HTTP/1.1 413 Content Too Large\r\nContent-Length: 9\r\n\r\n";
     write(&mut origin, refusal).await;
-    between.clock.turn(Duration::ZERO).await;
+    between.clock.advance(Duration::ZERO).await;
     write(&mut origin, "too large").await;
     let answer = between.what_comes(&mut client).await;
     assert!(answer.starts_with("HTTP/1.1 413 "), "{answer}");
@@ -77,13 +77,13 @@ async fn origin_rejection_arrives_before_body_is_sent() {
 async fn body_is_sent_after_one_second_without_100() {
     let mut between = Between::start("");
     let (mut client, mut origin) = begun(&mut between).await;
-    between.clock.turn(Duration::from_millis(999)).await;
+    between.clock.advance(Duration::from_millis(999)).await;
     assert_eq!(here(&between, &mut client).await, "");
-    between.clock.turn(Duration::from_millis(1)).await;
+    between.clock.advance(Duration::from_millis(1)).await;
     let interim = here(&between, &mut client).await;
     assert!(interim.starts_with("HTTP/1.1 100 "), "{interim}");
     write(&mut client, "body").await;
-    between.clock.turn(Duration::ZERO).await;
+    between.clock.advance(Duration::ZERO).await;
     assert_eq!(here(&between, &mut origin).await, "body");
 }
 
@@ -95,7 +95,7 @@ async fn next_request(between: &mut Between, io: &mut DuplexStream) -> (String, 
         "GET /after HTTP/1.1\r\nHost: www.site.test\r\n\r\n",
     )
     .await;
-    between.clock.turn(Duration::ZERO).await;
+    between.clock.advance(Duration::ZERO).await;
     let response = "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nafter";
     let is_another = match between.origin.try_recv() {
         Ok(mut other) => {
@@ -123,7 +123,7 @@ async fn body_is_not_sent_once_response_started() {
         smuggled.len()
     );
     write(&mut client, &request).await;
-    between.clock.turn(Duration::ZERO).await;
+    between.clock.advance(Duration::ZERO).await;
     let mut origin = between.asked().await;
     head(&mut origin).await;
     write(
@@ -132,11 +132,11 @@ async fn body_is_not_sent_once_response_started() {
     )
     .await;
     for tenth in 1..=20 {
-        between.clock.turn(Duration::from_millis(100)).await;
+        between.clock.advance(Duration::from_millis(100)).await;
         assert_eq!(here(&between, &mut origin).await, "", "after {tenth}00 ms");
     }
     write(&mut origin, "half").await;
-    between.clock.turn(Duration::ZERO).await;
+    between.clock.advance(Duration::ZERO).await;
     let (after, is_another) = next_request(&mut between, &mut origin).await;
     assert!(after.ends_with("\r\n\r\nafter"), "{after}");
     assert!(is_another, "the connection goes on with a body unsent");
@@ -152,13 +152,13 @@ async fn connection_is_not_reused_after_expect_timeout() {
         let mut between = Between::start("");
         let (mut client, mut origin) = begun(&mut between).await;
         write(&mut origin, interim).await;
-        between.clock.turn(Duration::from_secs(1)).await;
+        between.clock.advance(Duration::from_secs(1)).await;
         write(&mut client, "body").await;
-        between.clock.turn(Duration::ZERO).await;
+        between.clock.advance(Duration::ZERO).await;
         assert_eq!(here(&between, &mut origin).await, "body");
         let created = "HTTP/1.1 201 Created\r\nContent-Length: 0\r\n\r\n";
         write(&mut origin, created).await;
-        between.clock.turn(Duration::ZERO).await;
+        between.clock.advance(Duration::ZERO).await;
         let (after, is_another) = next_request(&mut between, &mut origin).await;
         assert!(after.ends_with("\r\n\r\nafter"), "{after}");
         assert_eq!(is_another, interim.is_empty(), "{interim:?}");

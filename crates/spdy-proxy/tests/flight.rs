@@ -54,14 +54,14 @@ fn none_yet() -> Arc<Of> {
 const MINUTE: Instant = Instant::from_nanos(60_000_000_000);
 
 fn lead(flights: &Arc<Of>, key: u32, now: Instant) -> Leader<u32, &'static str> {
-    match flights.board(key, now) {
+    match flights.join(key, now) {
         CoalesceRole::Leader(leader) => leader,
         other => panic!("{other:?}, and nobody leads {key}"),
     }
 }
 
 fn follow(flights: &Arc<Of>, key: u32) -> Follower<u32, &'static str> {
-    match flights.board(key, Instant::ZERO) {
+    match flights.join(key, Instant::ZERO) {
         CoalesceRole::Follower(follower) => follower,
         other => panic!("{other:?}, and somebody leads {key}"),
     }
@@ -78,12 +78,12 @@ fn followers_get_the_shared_response_before_and_after() {
     let mut leader = lead(&flights, 1, Instant::ZERO);
     let mut early = Box::pin(follow(&flights, 1).wait(&runtime, MINUTE));
     assert!((&mut early).now_or_never().is_none());
-    assert!(flights.landed(&1).is_none());
-    leader.land(Arc::new("all of it"));
+    assert!(flights.shared_response(&1).is_none());
+    leader.share(Arc::new("all of it"));
     assert!(is_shared((&mut early).now_or_never()));
     let late = follow(&flights, 1);
     assert!(is_shared(late.wait(&runtime, MINUTE).now_or_never()));
-    assert!(flights.landed(&1).is_some());
+    assert!(flights.shared_response(&1).is_some());
     drop(leader);
     drop(lead(&flights, 1, Instant::ZERO));
 }
@@ -96,11 +96,14 @@ fn follower_rejoins_if_leader_drops_and_fetches_alone_if_private() {
     let follower = follow(&flights, 1);
     drop(leader);
     let waited = follower.wait(&runtime, MINUTE).now_or_never();
-    assert!(matches!(waited, Some(WaitOutcome::Nothing)), "{waited:?}");
+    assert!(
+        matches!(waited, Some(WaitOutcome::LeaderGone)),
+        "{waited:?}"
+    );
 
     let leader = lead(&flights, 1, Instant::ZERO);
     let follower = follow(&flights, 1);
-    leader.private(Instant::ZERO);
+    leader.mark_private(Instant::ZERO);
     let waited = follower.wait(&runtime, MINUTE).now_or_never();
     assert!(matches!(waited, Some(WaitOutcome::Private)), "{waited:?}");
 }
@@ -125,11 +128,11 @@ fn waiters_get_origin_failure_and_next_request_leads() {
     assert!(!next.has_other_leaders());
     clock.turn(LOCK_AGE);
     let waited = follow(&flights, 1).wait(&runtime, MINUTE).now_or_never();
-    let Some(WaitOutcome::Leader(mut second)) = waited else {
+    let Some(WaitOutcome::Promoted(mut second)) = waited else {
         panic!("it is time for one more");
     };
     assert!(next.has_other_leaders() && second.has_other_leaders());
-    second.land(Arc::new("all of it"));
+    second.share(Arc::new("all of it"));
     next.fail(Failure::Unreachable);
     let late = follow(&flights, 1);
     assert!(is_shared(late.wait(&runtime, MINUTE).now_or_never()));
@@ -148,11 +151,11 @@ fn second_leader_joins_slow_one_and_first_result_wins() {
     clock.turn(LOCK_AGE - Duration::from_millis(1));
     assert!((&mut one).now_or_never().is_none());
     clock.turn(Duration::from_millis(1));
-    let Some(WaitOutcome::Leader(mut second)) = (&mut one).now_or_never() else {
+    let Some(WaitOutcome::Promoted(mut second)) = (&mut one).now_or_never() else {
         panic!("it is time for one more");
     };
     assert!((&mut other).now_or_never().is_none(), "and not for two");
-    second.land(Arc::new("all of it"));
+    second.share(Arc::new("all of it"));
     assert!(is_shared((&mut other).now_or_never()));
     drop(second);
     // What it brought is elsewhere by now, and the slow one holds up nobody.
@@ -180,17 +183,20 @@ fn request_after_detach_leads_and_old_waiters_finish() {
     clock.turn(LOCK_AGE);
     let waited = (&mut early).now_or_never();
     assert!(
-        matches!(waited, Some(WaitOutcome::Nothing | WaitOutcome::TooLong)),
+        matches!(
+            waited,
+            Some(WaitOutcome::LeaderGone | WaitOutcome::TimedOut)
+        ),
         "{waited:?}"
     );
     // What it brings is for those who came before.
-    old.land(Arc::new("all of it"));
+    old.share(Arc::new("all of it"));
     assert!(is_shared((&mut patient).now_or_never()));
-    assert!(flights.landed(&1).is_none());
+    assert!(flights.shared_response(&1).is_none());
     drop(old);
-    new.land(Arc::new("all of it"));
+    new.share(Arc::new("all of it"));
     assert!(
-        flights.landed(&1).is_some(),
+        flights.shared_response(&1).is_some(),
         "the old one takes no other's place away"
     );
     drop((new, other));
@@ -207,15 +213,15 @@ fn follower_times_out() {
     assert!((&mut waiting).now_or_never().is_none());
     clock.turn(Duration::from_millis(1));
     let waited = (&mut waiting).now_or_never();
-    assert!(matches!(waited, Some(WaitOutcome::TooLong)), "{waited:?}");
+    assert!(matches!(waited, Some(WaitOutcome::TimedOut)), "{waited:?}");
 }
 
 #[test]
 fn private_key_is_not_coalesced_for_ten_seconds() {
     let flights = none_yet();
     let at = |seconds| Instant::ZERO + Duration::from_secs(seconds);
-    lead(&flights, 1, at(0)).private(at(0));
-    assert!(matches!(flights.board(1, at(9)), CoalesceRole::Alone));
+    lead(&flights, 1, at(0)).mark_private(at(0));
+    assert!(matches!(flights.join(1, at(9)), CoalesceRole::Independent));
     drop(lead(&flights, 1, at(10)));
 }
 
@@ -223,15 +229,15 @@ fn private_key_is_not_coalesced_for_ten_seconds() {
 fn private_keys_are_limited_and_oldest_is_evicted() {
     let flights = none_yet();
     for key in 0..=4096 {
-        lead(&flights, key, Instant::ZERO).private(Instant::ZERO);
+        lead(&flights, key, Instant::ZERO).mark_private(Instant::ZERO);
     }
     drop(lead(&flights, 0, Instant::ZERO));
     assert!(matches!(
-        flights.board(1, Instant::ZERO),
-        CoalesceRole::Alone
+        flights.join(1, Instant::ZERO),
+        CoalesceRole::Independent
     ));
     assert!(matches!(
-        flights.board(4096, Instant::ZERO),
-        CoalesceRole::Alone
+        flights.join(4096, Instant::ZERO),
+        CoalesceRole::Independent
     ));
 }

@@ -193,7 +193,7 @@ async fn skipped_page_has_a_reason() {
         assert_eq!(told["left"], why, "{target}");
         let pages = proxy
             .counters
-            .of(spdy_proxy::telemetry::counters::CounterFamily::Pages);
+            .read(spdy_proxy::telemetry::counters::CounterFamily::Pages);
         assert!(pages.contains(&(why, 1)), "{pages:?}");
     }
     get(&proxy, "/?spdy=off", &[]).await;
@@ -337,7 +337,7 @@ async fn access_log_is_written_at_body_end_with_reason() {
         let told = told.clone();
         Arc::new(move |answered: &AccessLogEntry| {
             let left = answered.page.map(|page| page.left);
-            let line = (answered.bytes, answered.ended, left);
+            let line = (answered.bytes, answered.body_end, left);
             told.lock().unwrap().push(line);
         })
     };
@@ -381,7 +381,7 @@ async fn access_log_is_written_at_body_end_with_reason() {
     let told = told.lock().unwrap();
     assert_eq!(told[0], (len, BodyEnd::Complete, Some(1)));
     assert_eq!((told[1].0, told[1].1), (0, BodyEnd::ClientLeft));
-    assert_eq!((told[2].0, told[2].1), (4, BodyEnd::BrokenOff));
+    assert_eq!((told[2].0, told[2].1), (4, BodyEnd::UpstreamError));
     assert_eq!(told[3], (0, BodyEnd::Complete, None), "nothing was to come");
     assert_eq!(told[4], (0, BodyEnd::Complete, None));
     assert_eq!((told[5].0, told[5].1), (0, BodyEnd::Shutdown));
@@ -419,7 +419,7 @@ async fn server_timing_requires_the_token() {
     let proxy = before(&own, &other);
     let timing = Timing {
         token: Some(Token::new(TOKEN)),
-        everyone: false,
+        all_clients: false,
     };
     let miss = timed(&proxy, &timing, "/", Some(TOKEN)).await;
     assert_eq!(miss.len(), 1);
@@ -451,7 +451,7 @@ async fn server_timing_requires_the_token() {
     assert_eq!(told, ["db;dur=3"]);
     assert_eq!(timed(&proxy, &timing, "/x", Some(TOKEN)).await.len(), 2);
     let everyone = Timing {
-        everyone: true,
+        all_clients: true,
         ..Timing::default()
     };
     assert_eq!(timed(&proxy, &everyone, "/", None).await.len(), 1);

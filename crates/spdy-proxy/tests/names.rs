@@ -50,7 +50,7 @@ impl Named {
              [[site.rewrite.hosts]]\nhost = 'widgets.test:{port}'\nscheme = 'http'\nmode = 'name'\nkinds = ['image']\n",
             own.address, own.address
         );
-        let config = spdy_proxy::config::Config::read(&text).expect("a good one");
+        let config = spdy_proxy::config::Config::parse(&text).expect("a good one");
         let sites = spdy_proxy::sites::site_table::Sites::compile(&config, &support::keys())
             .expect("good sites");
         let name = |site: &str, url: &str| {

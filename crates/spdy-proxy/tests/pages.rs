@@ -189,7 +189,7 @@ async fn long_page_streams_while_rewriting() {
         let before_it = got;
         got += frame.into_data().expect("data").len();
         assert!(got - before_it <= 20 * 1024, "about what one turn takes");
-        let is_done = !proxy.counters.of(CounterFamily::Pages).is_empty();
+        let is_done = !proxy.counters.read(CounterFamily::Pages).is_empty();
         assert!(!is_done || before_it > 0, "all of it was rewritten before");
     }
     assert_eq!(got, text.len());
@@ -351,7 +351,7 @@ async fn error_page_is_rewritten() {
     }
     let part = get(&proxy, "/206", &[]).await;
     assert!(part.text().contains("http://cdn.test"), "a part is left");
-    let pages = proxy.counters.of(CounterFamily::Pages);
+    let pages = proxy.counters.read(CounterFamily::Pages);
     assert_eq!(pages, [("partial", 1), ("rewritten", 3)]);
 }
 

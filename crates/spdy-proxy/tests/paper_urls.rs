@@ -112,13 +112,14 @@ async fn paper_urls_are_rejected_off_loopback_and_with_discovery() {
         "[admin]\naddress = '[2001:db8::1]:9180'\ntoken_file = '/token'\n[listen]\n",
     ] {
         let text = on.replace("[listen]\ntls = []\nplain = ['127.0.0.1:80']\n", listener);
-        let config = Config::read(&text);
-        let allowed = config.and_then(|config| config.check_bound_addresses(config.listening()));
+        let config = Config::parse(&text);
+        let allowed =
+            config.and_then(|config| config.check_bound_addresses(config.listen_addresses()));
         let error = allowed.expect_err(listener).to_string();
         assert!(error.starts_with("lab.paper_urls: want "), "{error}");
     }
     let text = format!("{on}[site.rewrite]\ndiscover = true\n");
-    let config = Config::read(&text);
+    let config = Config::parse(&text);
     let error = Sites::compile(&config.expect("good TOML"), &support::keys());
     let error = error
         .expect_err("nothing says who may be asked")

@@ -26,7 +26,7 @@ async fn opened(between: &mut Between, fields: &str) -> (DuplexStream, DuplexStr
 
 /// The part of a chunked body that has arrived by the end of `pause`.
 async fn received(between: &Between, client: &mut DuplexStream, pause: Duration) -> Vec<u8> {
-    between.clock.turn(pause).await;
+    between.clock.advance(pause).await;
     let mut got = Vec::new();
     loop {
         let mut piece = [0; 4096];
@@ -36,7 +36,7 @@ async fn received(between: &Between, client: &mut DuplexStream, pause: Duration)
                 0 => break,
                 read => got.extend_from_slice(&piece[..read]),
             },
-            () = between.clock.turn(Duration::ZERO) => break,
+            () = between.clock.advance(Duration::ZERO) => break,
         }
     }
     got

@@ -270,7 +270,7 @@ async fn stylesheet_digests_are_known_after_restart() {
     let proxy = with_disk();
     let first = get(&proxy, "/", &[]).await;
     let (path, sheet) = sheet(&proxy, &other).await;
-    proxy.disk().expect("it has one").settled().await;
+    proxy.disk().expect("it has one").flush_removals().await;
     until("no task holds it", || {
         std::sync::Arc::strong_count(&proxy) == 1
     })

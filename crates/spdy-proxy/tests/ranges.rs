@@ -27,7 +27,7 @@ async fn asks_so(between: &Between, target: &str, range: &str, more: &str) -> Du
         "GET {target} HTTP/1.1\r\nHost: www.site.test\r\nRange: bytes={range}\r\n{more}\r\n"
     );
     write(&mut client, &lines).await;
-    between.clock.turn(Duration::ZERO).await;
+    between.clock.advance(Duration::ZERO).await;
     client
 }
 
@@ -172,7 +172,7 @@ async fn without_memory_range_is_cut_from_one_whole_fetch() {
         assert_eq!(bytes(client, 2).await, "01");
     }
     assert!(between.origin.try_recv().is_err(), "nobody else asks");
-    let limits = between.proxy.counters.of(CounterFamily::Limits);
+    let limits = between.proxy.counters.read(CounterFamily::Limits);
     assert_eq!(limits, [("in_flight_mib", 1)]);
 }
 
@@ -285,10 +285,10 @@ async fn range_fills_are_limited_by_client_credit() {
         reads(&between, 1, target, "0-0").await;
         assert_eq!(spans.lock().unwrap().pop(), None, "{target}");
     }
-    let limits = between.proxy.counters.of(CounterFamily::Limits);
+    let limits = between.proxy.counters.read(CounterFamily::Limits);
     assert_eq!(limits, [("range_fill_mib", 2)]);
     // The rest of a minute pays for what is owed, and for more.
-    between.clock.turn(Duration::from_secs(30)).await;
+    between.clock.advance(Duration::from_secs(30)).await;
     reads(&between, 1, "/film?5", "0-0").await;
     assert_eq!(spans.lock().unwrap().pop(), Some(None));
 }
@@ -302,5 +302,5 @@ async fn client_reading_its_fills_is_not_limited() {
         assert!(got.len() > 600_000);
         assert_eq!(spans.lock().unwrap().pop(), Some(None), "{number}");
     }
-    assert_eq!(between.proxy.counters.of(CounterFamily::Limits), []);
+    assert_eq!(between.proxy.counters.read(CounterFamily::Limits), []);
 }

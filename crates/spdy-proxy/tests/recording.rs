@@ -9,8 +9,8 @@ use http_body_util::BodyExt;
 use proptest::prelude::*;
 use spdy::body::Body;
 use spdy_proxy::body::body_memory::{BodyMemory, MemoryReservation};
-use spdy_proxy::body::shared_body::{self, NoReaders, SharedBody, SharedBodyWriter, passed};
-use spdy_proxy::cache::memory_store::gather;
+use spdy_proxy::body::shared_body::{self, NoReaders, SharedBody, SharedBodyWriter, streamed};
+use spdy_proxy::cache::memory_store::body_from_pieces;
 use spdy_proxy::telemetry::counters::Counters;
 
 const PIECE: usize = 16 * 1024;
@@ -23,7 +23,7 @@ fn room(bytes: usize) -> Arc<BodyMemory> {
 }
 
 fn claim(all: &Arc<BodyMemory>) -> MemoryReservation {
-    all.claim(0).expect("nothing is always there")
+    all.reserve(0).expect("nothing is always there")
 }
 
 /// A recording that is kept up to `limit` bytes, and has room for them.
@@ -70,7 +70,7 @@ async fn unstored_body_stays_until_last_reader() {
     let claimed = room.bytes();
     assert!(claimed > 0);
     writer.finish().expect("it is kept");
-    writer.leave();
+    writer.finish_unstored();
     let late = recording.read().expect("all of it is there");
     drop(recording);
     assert_eq!(room.bytes(), claimed);
@@ -80,7 +80,7 @@ async fn unstored_body_stays_until_last_reader() {
 
 #[tokio::test]
 async fn streamed_body_waits_for_slowest_reader_and_ends_with_last() {
-    let (mut writer, recording) = passed(None);
+    let (mut writer, recording) = streamed(None);
     let (mut fast, slow) = (recording.read().unwrap(), recording.read().unwrap());
     for nth in 0..3 {
         writer.write(piece(nth)).await.expect("somebody reads");
@@ -188,16 +188,16 @@ async fn stored_body_replaces_retained_pieces() {
     }
     assert_eq!(next(&mut early), Some(piece(0)));
     assert!(all.bytes() >= 20 * PIECE - OWN);
-    let kept = gather(&writer.finish().expect("it is kept"));
+    let kept = body_from_pieces(&writer.finish().expect("it is kept"));
     let whole: Vec<u8> = kept.chunks().flatten().copied().collect();
-    writer.settle(kept.clone());
+    writer.replace_with_stored(kept.clone());
     assert_eq!(all.bytes(), 0);
-    assert!(kept.is_lent(), "by those who read it");
+    assert!(kept.is_shared(), "by those who read it");
     let late = recording.read().expect("all of it is there");
     assert_eq!(all_of(late).await.as_ref(), Ok(&whole));
     assert_eq!(all_of(early).await.as_deref(), Ok(&whole[PIECE..]));
     drop(recording);
-    assert!(!kept.is_lent());
+    assert!(!kept.is_shared());
 }
 
 #[tokio::test]
@@ -228,7 +228,7 @@ proptest! {
     ) {
         let (mut writer, recording) = match is_kept {
             true => kept(1 << 20),
-            false => passed(None),
+            false => streamed(None),
         };
         let mut readers: Vec<(Body, Vec<u8>)> = recording.read().map(|body| (body, Vec::new())).into_iter().collect();
         let mut written: Vec<u8> = Vec::new();
@@ -268,7 +268,7 @@ proptest! {
 /// The answer to a page that was cut within its first KiB was a connection that ended, and no status.
 #[test]
 fn reader_yields_before_reporting_failure() {
-    let (writer, recording) = passed(None);
+    let (writer, recording) = streamed(None);
     let mut body = recording.read().expect("nothing is gone");
     writer.fail("cut".to_owned());
     let mut cx = std::task::Context::from_waker(std::task::Waker::noop());

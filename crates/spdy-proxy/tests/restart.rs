@@ -24,7 +24,7 @@ fn with_disk(origin: &Origin, folder: &Path) -> Arc<Proxy> {
 
 /// Asks until all is on the disk; the folder is free when this has come back.
 async fn end(proxy: Arc<Proxy>) {
-    proxy.disk().expect("it has one").settled().await;
+    proxy.disk().expect("it has one").flush_removals().await;
     // Whoever fetches ahead holds it a while longer.
     until("nobody else holds it", || Arc::strong_count(&proxy) == 1).await;
 }
@@ -245,15 +245,15 @@ async fn response_made_uncacheable_by_304_is_removed() {
         assert_eq!(get(&proxy, "/a", &[]).await.text(), "once");
     }
     assert_eq!(proxy.cache().2, 0);
-    proxy.disk().expect("it has one").settled().await;
-    assert_eq!(proxy.disk().expect("it has one").held(), (0, 0));
+    proxy.disk().expect("it has one").flush_removals().await;
+    assert_eq!(proxy.disk().expect("it has one").usage(), (0, 0));
 }
 
 #[test]
 fn disk_requires_secret_file_and_room_for_one_object() {
     let read = |top: &str, cache: &str| {
         let site = "[[site]]\nnames = ['www.site.test']\norigin = 'http://origin.test'\n";
-        let config = Config::read(&format!("{top}\n[cache]\n{cache}\n{site}"));
+        let config = Config::parse(&format!("{top}\n[cache]\n{cache}\n{site}"));
         config.map(drop).map_err(|error| error.to_string())
     };
     let disk = "disk = '/var/cache/spdy'";
@@ -292,10 +292,10 @@ async fn site_quota_is_enforced_separately() {
                 .expect("whole");
         }
     }
-    proxy.disk().expect("it has one").settled().await;
+    proxy.disk().expect("it has one").flush_removals().await;
     let (_, bytes, objects) = proxy.cache();
     assert_eq!(objects, 2 + 3, "{bytes} bytes");
-    assert_eq!(proxy.disk().expect("it has one").held().0, 2 + 3);
+    assert_eq!(proxy.disk().expect("it has one").usage().0, 2 + 3);
     let asked = origin.times("/1.png");
     get(&proxy, "/1.png", &[]).await;
     assert_eq!(origin.times("/1.png"), asked + 1, "it was the first to go");

@@ -51,7 +51,7 @@ impl Table {
 }
 
 impl SharedTier for Door {
-    fn find<'a>(
+    fn lookup<'a>(
         &'a self,
         key: &'a Key,
         asked: &'a HeaderMap,
@@ -62,22 +62,22 @@ impl SharedTier for Door {
         let found = kept
             .iter()
             .rev()
-            .find(|(of, stored, ..)| of == key && stored.is_for(asked));
+            .find(|(of, stored, ..)| of == key && stored.matches(asked));
         let found = found.map(|(_, stored, body, _)| (Stored::clone(stored), body.clone()));
         Box::pin(std::future::ready(found))
     }
 
-    fn mark(&self) -> PurgeVersion {
+    fn purge_version(&self) -> PurgeVersion {
         PurgeVersion(self.table.purges.lock().unwrap().len() as u128)
     }
 
-    fn keep(&self, key: &Key, stored: &Arc<Stored>, body: &Body, since: PurgeVersion) {
+    fn store(&self, key: &Key, stored: &Arc<Stored>, body: &Body, since: PurgeVersion) {
         self.table.asked.lock().unwrap().push("keep");
         let mut kept = self.table.kept.lock().unwrap();
         kept.push((key.clone(), stored.clone(), body.clone(), since));
     }
 
-    fn forget(&self, url: &[u8]) {
+    fn remove(&self, url: &[u8]) {
         self.table.asked.lock().unwrap().push("forget");
         self.table.drop_all(|key, _| key.url() == url);
     }
@@ -85,12 +85,12 @@ impl SharedTier for Door {
     fn purge(&self, meant: PurgeTarget, soft: bool) {
         self.table.asked.lock().unwrap().push("purge");
         self.table
-            .drop_all(|key, headers| meant.is_of(key, headers));
+            .drop_all(|key, headers| meant.matches(key, headers));
         self.table.purges.lock().unwrap().push(meant.clone());
         let me = self.me.get().expect("it is set");
         for other in self.table.all.lock().unwrap().iter() {
             if let (false, Some(other)) = (other.ptr_eq(me), other.upgrade()) {
-                other.hear(&meant, soft);
+                other.apply_remote_purge(&meant, soft);
             }
         }
     }
@@ -198,8 +198,8 @@ async fn remote_purge_removes_memory_and_disk_entries() {
     other.set_disk(DiskStore::open(folder.path(), 10 << 20).expect("a folder of its own"));
     let held = || async {
         let disk = other.disk().expect("it has one");
-        disk.settled().await;
-        (other.cache().2, disk.held().0)
+        disk.flush_removals().await;
+        (other.cache().2, disk.usage().0)
     };
     for (wish, times) in [
         (r#"{"url": "http://www.site.test/a"}"#, 1),

@@ -44,7 +44,7 @@ async fn have_got(between: &Between, clients: &mut [DuplexStream], status: &str)
     let mut count = 0;
     for client in clients {
         let reading = async { head(client).await.starts_with(status) };
-        let nothing = between.clock.turn(Duration::ZERO);
+        let nothing = between.clock.advance(Duration::ZERO);
         tokio::select! {
             biased;
             is_it = reading => count += usize::from(is_it),
@@ -55,7 +55,7 @@ async fn have_got(between: &Between, clients: &mut [DuplexStream], status: &str)
 }
 
 fn limits(between: &Between) -> Vec<(&'static str, u64)> {
-    between.proxy.counters.of(CounterFamily::Limits)
+    between.proxy.counters.read(CounterFamily::Limits)
 }
 
 /// After five seconds each of them asked for himself.
@@ -63,7 +63,7 @@ fn limits(between: &Between) -> Vec<(&'static str, u64)> {
 async fn slow_origin_is_requested_once() {
     let mut between = Between::start("");
     let mut clients = clients(&between).await;
-    between.clock.turn(Duration::from_secs(8)).await;
+    between.clock.advance(Duration::from_secs(8)).await;
     let mut origin = asked(&mut between);
     assert_eq!(origin.len(), 1, "one asks for all");
     head(&mut origin[0]).await;
@@ -78,10 +78,10 @@ async fn slow_origin_is_requested_once() {
 async fn one_more_leader_per_coalesce_timeout() {
     let mut between = Between::start("");
     let mut clients = clients(&between).await;
-    between.clock.turn(Duration::from_secs(9)).await;
+    between.clock.advance(Duration::from_secs(9)).await;
     let mut origin = asked(&mut between);
     assert_eq!(origin.len(), 1);
-    between.clock.turn(Duration::from_secs(2)).await;
+    between.clock.advance(Duration::from_secs(2)).await;
     let mut more = asked(&mut between);
     assert_eq!(more.len(), 1, "after ten seconds one more");
     head(&mut more[0]).await;
@@ -97,7 +97,7 @@ async fn one_more_leader_per_coalesce_timeout() {
 async fn overloaded_extra_leader_does_not_release_waiters() {
     let mut between = Between::start("");
     let mut clients = clients(&between).await;
-    between.clock.turn(Duration::from_secs(11)).await;
+    between.clock.advance(Duration::from_secs(11)).await;
     let mut origin = asked(&mut between);
     assert_eq!(origin.len(), 2);
     for io in &mut origin {
@@ -119,7 +119,7 @@ async fn waiters_of_an_overloaded_origin_get_the_error() {
     let mut between = Between::start("");
     for round in 0..2 {
         let mut clients = clients(&between).await;
-        between.clock.turn(Duration::from_secs(1)).await;
+        between.clock.advance(Duration::from_secs(1)).await;
         let mut origin = asked(&mut between);
         assert_eq!(origin.len(), 1, "one asks for all, round {round}");
         head(&mut origin[0]).await;
@@ -161,7 +161,7 @@ async fn waiters_for_another_variant_share_their_own_fetch() {
     for _ in 0..5 {
         french.push(ask(&between, "fr").await);
     }
-    between.clock.turn(Duration::from_secs(1)).await;
+    between.clock.advance(Duration::from_secs(1)).await;
     let mut more = asked(&mut between);
     assert_eq!(more.len(), 1, "one asks for all who want French");
     head(&mut more[0]).await;
@@ -247,11 +247,11 @@ async fn gone_stale(between: &mut Between) -> (Vec<DuplexStream>, DuplexStream) 
     let answer = format!("HTTP/1.1 200 OK\r\nConnection: close\r\n{fields}\r\n\r\nok");
     write(&mut origin, &answer).await;
     head(&mut first).await;
-    between.clock.turn(Duration::from_secs(1)).await;
+    between.clock.advance(Duration::from_secs(1)).await;
     let clients = clients(between).await;
     let mut origin = between.asked().await;
     head(&mut origin).await;
-    between.clock.turn(Duration::from_secs(1)).await;
+    between.clock.advance(Duration::from_secs(1)).await;
     assert_eq!(asked(between).len(), 0, "one asks for all");
     (clients, origin)
 }
@@ -275,7 +275,7 @@ async fn single_use_304_sends_waiters_concurrently() {
     write(&mut origin, once).await;
     let got = have_got(&between, &mut clients, "HTTP/1.1 200").await;
     assert_eq!(got, 1);
-    between.clock.turn(Duration::from_secs(1)).await;
+    between.clock.advance(Duration::from_secs(1)).await;
     assert_eq!(asked(&mut between).len(), CLIENTS - 1);
 }
 
@@ -289,7 +289,7 @@ async fn purge_during_revalidation_leaves_one_fetch() {
     let good =
         "HTTP/1.1 304 Not Modified\r\nConnection: close\r\nCache-Control: max-age=60\r\n\r\n";
     write(&mut origin, good).await;
-    between.clock.turn(Duration::from_secs(1)).await;
+    between.clock.advance(Duration::from_secs(1)).await;
     let mut more = asked(&mut between);
     assert_eq!(more.len(), 1, "one asks for all who are left");
     // What was purged may be what is wrong with it: that it is the same still says nothing.
@@ -314,7 +314,7 @@ async fn slow_resource_does_not_back_off_responsive_origin() {
     for (answers, status) in [(true, "200"), (false, "503")] {
         let mut slow = ask(&between, "/slow").await;
         let held = between.asked().await;
-        between.clock.turn(Duration::from_secs(10)).await;
+        between.clock.advance(Duration::from_secs(10)).await;
         if answers {
             let mut quick = ask(&between, "/quick").await;
             let mut origin = between.asked().await;
@@ -322,11 +322,11 @@ async fn slow_resource_does_not_back_off_responsive_origin() {
             write(&mut origin, &ANSWER.replace("max-age=60", "no-store")).await;
             between.wait(head(&mut quick)).await;
         }
-        between.clock.turn(Duration::from_secs(21)).await;
+        between.clock.advance(Duration::from_secs(21)).await;
         let (late, _) = between.wait(head(&mut slow)).await;
         assert!(late.starts_with("HTTP/1.1 504"), "{late}");
         let mut next = ask(&between, "/next").await;
-        between.clock.turn(Duration::from_secs(1)).await;
+        between.clock.advance(Duration::from_secs(1)).await;
         for mut origin in asked(&mut between) {
             head(&mut origin).await;
             write(&mut origin, &ANSWER.replace("max-age=60", "no-store")).await;
@@ -343,12 +343,12 @@ async fn waiter_times_out_after_head_timeout() {
     let mut clients = clients(&between).await;
     let mut origin = Vec::new();
     for second in 1..=30 {
-        between.clock.turn(Duration::from_secs(1)).await;
+        between.clock.advance(Duration::from_secs(1)).await;
         origin.extend(asked(&mut between));
         let want = 1 + usize::from(second >= 12) + usize::from(second >= 24);
         assert_eq!(origin.len(), want, "after {second} s");
     }
-    between.clock.turn(Duration::from_secs(1)).await;
+    between.clock.advance(Duration::from_secs(1)).await;
     let got = have_got(&between, &mut clients, "HTTP/1.1 504").await;
     assert_eq!(got, CLIENTS - 2, "two wait for what they asked themselves");
     assert_eq!(asked(&mut between).len(), 0);
@@ -375,11 +375,11 @@ fn takes(between: &mut Between, millis: u64, fields: &'static str) -> Arc<Atomic
 
 /// A client that requests `/a` after `millis`.
 async fn client_after(between: &Between, millis: u64) -> DuplexStream {
-    between.clock.turn(Duration::from_millis(millis)).await;
+    between.clock.advance(Duration::from_millis(millis)).await;
     let (mut client, _) = between.client();
     let request = "GET /a HTTP/1.1\r\nHost: www.site.test\r\nConnection: close\r\n\r\n";
     write(&mut client, request).await;
-    between.clock.turn(Duration::ZERO).await;
+    between.clock.advance(Duration::ZERO).await;
     client
 }
 
@@ -432,6 +432,6 @@ async fn late_request_shares_the_next_fetch() {
     let mut later = client_after(&between, 0).await;
     between.what_comes(&mut later).await;
     assert_eq!(total.load(Ordering::SeqCst), 3);
-    let passed = between.proxy.counters.of(CounterFamily::Passed);
+    let passed = between.proxy.counters.read(CounterFamily::Uncacheable);
     assert_eq!(passed, [("no-use", 3)]);
 }

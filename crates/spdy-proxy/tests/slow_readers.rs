@@ -99,7 +99,7 @@ fn accelerator(origin: &Things) -> Arc<Proxy> {
          [upstream]\nconnections = 200\n\
          [[site]]\nnames = ['www.site.test']\norigin = 'http://origin.test'\n"
     );
-    let config = Config::read(&text).expect("a good one");
+    let config = Config::parse(&text).expect("a good one");
     let sites = Sites::compile(&config, &support::keys()).expect("good sites");
     let network: SharedNetwork = Arc::new(origin.clone());
     let runtime = SharedRuntime::new(Stopped::start());
@@ -113,7 +113,7 @@ fn accelerator(origin: &Things) -> Arc<Proxy> {
 fn assert_within_limits(proxy: &Proxy) {
     let (_, kept, _) = proxy.cache();
     assert!(kept <= (MEMORY_MIB << 20) as u64, "{kept} bytes are kept");
-    let in_flight = proxy.in_flight.bytes();
+    let in_flight = proxy.body_memory.bytes();
     assert!(in_flight <= IN_FLIGHT_MIB << 20, "{in_flight} bytes come");
 }
 
@@ -185,14 +185,14 @@ async fn hundred_slow_readers_stay_within_limits() {
         unkept > READERS / 2,
         "{unkept} were told that it is not kept"
     );
-    let limits = proxy.counters.of(CounterFamily::Limits);
+    let limits = proxy.counters.read(CounterFamily::Limits);
     assert!(
         limits[0].0 == "in_flight_mib" && limits[0].1 >= unkept as u64,
         "{limits:?}"
     );
 
     // With nobody who holds anything, things are kept as ever.
-    assert_eq!(proxy.in_flight.bytes(), 0);
+    assert_eq!(proxy.body_memory.bytes(), 0);
     for _ in 0..2 {
         at_once(&proxy, READERS + 2).await;
     }

@@ -61,7 +61,7 @@ fn accelerator() -> Arc<Proxy> {
         "[cache]\nmisses_per_second = 0\n[upstream]\nconnections = {CONNECTIONS}\n\
          [[site]]\nnames = ['www.site.test']\norigin = 'http://origin.test'\n"
     );
-    let config = Config::read(&text).expect("a good one");
+    let config = Config::parse(&text).expect("a good one");
     let sites = Sites::compile(&config, &support::keys()).expect("good sites");
     let network: SharedNetwork = Arc::new(Things);
     let runtime = SharedRuntime::new(Stopped::start());
@@ -97,7 +97,11 @@ async fn slowest_reader_is_aborted_when_connections_are_needed() {
         readers.push(standing(&proxy, number, number + 1).await);
     }
     tokio::time::sleep(Duration::from_secs(40)).await;
-    assert_eq!(proxy.counters.of(CounterFamily::Limits), [], "nobody waits");
+    assert_eq!(
+        proxy.counters.read(CounterFamily::Limits),
+        [],
+        "nobody waits"
+    );
     for number in 0..3 {
         let target = format!("/another-{number}");
         let another = get(&proxy, &target, &[]);
@@ -107,7 +111,7 @@ async fn slowest_reader_is_aborted_when_connections_are_needed() {
         assert_eq!(another.body.expect("all of it").len(), LEN);
     }
     assert_eq!(
-        proxy.counters.of(CounterFamily::Limits),
+        proxy.counters.read(CounterFamily::Limits),
         [("connections", 1)]
     );
     for (number, (taken, body)) in readers.into_iter().enumerate() {

@@ -67,7 +67,7 @@ async fn thing(_: Request<Body>) -> Response<Body> {
 /// An accelerator before such an origin.
 fn accelerator() -> Arc<Proxy> {
     let options = TlsOptions {
-        key_log: KeyLogTarget::Nowhere,
+        key_log: KeyLogTarget::Disabled,
         ..TlsOptions::default()
     };
     let ca = LocalCa::generate(KeyKind::EcdsaP256).expect("a key");
@@ -78,7 +78,7 @@ fn accelerator() -> Arc<Proxy> {
     let trust = Trust::only(vec![ca.certificate().clone()]);
     let believed = ClientTls::new(&trust, &options).expect("a good one");
     let text = "[cache]\nmisses_per_second = 0\n[[site]]\nnames = ['www.site.test']\norigin = 'https://origin.test'\n";
-    let config = Config::read(text).expect("a good one");
+    let config = Config::parse(text).expect("a good one");
     let sites = Sites::compile(&config, &support::keys()).expect("good sites");
     let runtime = SharedRuntime::new(Stopped::start());
     let origin = Things {

@@ -43,7 +43,7 @@ fn accelerator(upstream: &str) -> (Arc<Proxy>, SharedRuntime) {
     let text = format!(
         "[upstream]\nfailures = 2\nrest_s = 100\n{upstream}\n[[site]]\nnames = ['www.site.test']\norigin = 'http://origin.test'\n"
     );
-    let config = Config::read(&text).expect("a good one");
+    let config = Config::parse(&text).expect("a good one");
     let sites = Sites::compile(&config, &support::keys()).expect("good sites");
     let network: SharedNetwork = Arc::new(Silent::default());
     let runtime = SharedRuntime::new(Stopped::start());
@@ -79,7 +79,7 @@ async fn origin_stalling_uploads_is_backed_off() {
         assert_eq!(why, "spdy; error=connection_write_timeout", "{nth}");
         assert_eq!((runtime.now() - begun).as_secs(), 7, "{nth}");
         assert_eq!(
-            proxy.counters.of(CounterFamily::Origins),
+            proxy.counters.read(CounterFamily::Origins),
             [("time-out", nth)]
         );
     }
@@ -104,7 +104,7 @@ async fn stalled_client_does_not_count_against_origin() {
         let got = post(&proxy, pieces, Duration::from_secs(40)).await;
         assert_eq!(got.status, StatusCode::REQUEST_TIMEOUT);
     }
-    assert_eq!(proxy.counters.of(CounterFamily::Origins), [("client", 3)]);
+    assert_eq!(proxy.counters.read(CounterFamily::Origins), [("client", 3)]);
     let got = get(&proxy, "/", &[]).await;
     let why = got.field("proxy-status");
     assert_eq!(why, "spdy; error=http_response_timeout", "it was asked");

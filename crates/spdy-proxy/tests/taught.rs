@@ -447,7 +447,7 @@ async fn no_hints_for_public_page_requiring_revalidation() {
         request.extensions_mut().insert(heads);
         let answering = tokio::spawn(client.send(request, Priority::HIGHEST));
         let clock = &stage.between.clock;
-        clock.turn(Duration::from_secs(5)).await;
+        clock.advance(Duration::from_secs(5)).await;
         assert!(
             !answering.is_finished(),
             "{page}: the origin has not answered"
@@ -555,7 +555,7 @@ async fn rejected_request_removes_no_hints() {
         .plant(networks(1), "/", &["/a.css", "/b.js"], &[])
         .await;
     // The page is stale then.
-    stage.between.clock.turn(Duration::from_secs(700)).await;
+    stage.between.clock.advance(Duration::from_secs(700)).await;
     let from = IpAddr::from([192, 0, 2, 1]);
     let client = stage.connect(from, SPDY, false).await;
     let refused = [("accept", "text/html"), ("x-refused", "yes")];
@@ -633,7 +633,7 @@ async fn page_turned_private_loses_its_hints() {
     is_private.store(true, std::sync::atomic::Ordering::Relaxed);
     // From here on the page is stale, and the origin is asked about it.
     let clock = &stage.between.clock;
-    clock.turn(Duration::from_secs(20)).await;
+    clock.advance(Duration::from_secs(20)).await;
     let client = stage
         .connect(IpAddr::from([192, 0, 2, 1]), SPDY, false)
         .await;

@@ -53,7 +53,7 @@ async fn agreed(
 }
 
 fn counted(between: &Between, family: CounterFamily) -> Vec<(&'static str, u64)> {
-    between.proxy.counters.of(family)
+    between.proxy.counters.read(family)
 }
 
 /// What comes next, but for what tungstenite answers to a ping by itself.
@@ -109,13 +109,16 @@ async fn messages_and_close_pass_both_ways() {
     drop((client, origin));
     serving.await.expect("no panic");
     assert_eq!(between.proxy.open_websockets(), 0);
-    let bytes = counted(&between, CounterFamily::SocketBytes);
+    let bytes = counted(&between, CounterFamily::WebSocketBytes);
     assert!(bytes.iter().all(|(_, bytes)| *bytes > 1 << 20), "{bytes:?}");
     assert_eq!(
-        counted(&between, CounterFamily::Answers),
+        counted(&between, CounterFamily::Responses),
         [("websocket", 1)]
     );
-    assert_eq!(counted(&between, CounterFamily::Sockets), [("origin", 1)]);
+    assert_eq!(
+        counted(&between, CounterFamily::WebSockets),
+        [("origin", 1)]
+    );
 }
 
 #[tokio::test]
@@ -226,7 +229,7 @@ async fn rejection_holds_permit_until_body_ends() {
     let mut body = [0; 6];
     client.read_exact(&mut body).await.expect("the body comes");
     assert_eq!(&body, b"halves");
-    between.clock.turn(Duration::ZERO).await;
+    between.clock.advance(Duration::ZERO).await;
     assert_eq!(between.proxy.open_websockets(), 0);
 }
 
@@ -239,7 +242,7 @@ async fn early_client_data_waits_for_101() {
         let mut origin = between.asked().await;
         let asked = head(&mut origin).await;
         assert!(asked.starts_with("GET /chat HTTP/1.1\r\n"), "{asked}");
-        between.clock.turn(Duration::from_secs(20)).await;
+        between.clock.advance(Duration::from_secs(20)).await;
         let early = origin.read_u8().now_or_never();
         assert!(early.is_none(), "nothing follows the handshake: {early:?}");
         if agrees {
@@ -343,7 +346,7 @@ async fn failed_handshake_does_not_back_off_origin() {
     write(&mut client, HANDSHAKE).await;
     let answer = head(&mut client).await;
     assert!(answer.contains("error=destination_unavailable"), "{answer}");
-    between.clock.turn(Duration::from_secs(6)).await;
+    between.clock.advance(Duration::from_secs(6)).await;
     let (mut other, _serving_other) = between.client();
     write(&mut other, HANDSHAKE).await;
     let _silent = between.asked().await;
@@ -361,10 +364,13 @@ async fn client_leaving_before_101_counts_as_error() {
     write(&mut origin, AGREED).await;
     serving.await.expect("no panic");
     assert_eq!(
-        counted(&between, CounterFamily::Answers),
+        counted(&between, CounterFamily::Responses),
         [("websocket", 1)]
     );
-    assert_eq!(counted(&between, CounterFamily::Sockets), [("broken", 1)]);
+    assert_eq!(
+        counted(&between, CounterFamily::WebSockets),
+        [("broken", 1)]
+    );
     assert_eq!(between.proxy.open_websockets(), 0);
 }
 
@@ -373,7 +379,7 @@ async fn idle_timeout_closes_and_ping_keeps_open() {
     let mut between = Between::start("[websocket]\nidle_timeout_s = 90\n");
     let (mut client, mut origin, serving) = opened(&mut between).await;
     for _ in 0..10 {
-        between.clock.turn(Duration::from_secs(80)).await;
+        between.clock.advance(Duration::from_secs(80)).await;
         client
             .send(Message::Ping("".into()))
             .await
@@ -386,7 +392,7 @@ async fn idle_timeout_closes_and_ping_keeps_open() {
     assert_eq!(took.as_secs(), 90);
     drop((client, origin));
     serving.await.expect("no panic");
-    assert_eq!(counted(&between, CounterFamily::Sockets), [("idle", 1)]);
+    assert_eq!(counted(&between, CounterFamily::WebSockets), [("idle", 1)]);
 }
 
 #[tokio::test]
@@ -401,7 +407,10 @@ async fn shutdown_closes_both_sides_within_a_second() {
     let (served, took) = between.wait(serving).await;
     served.expect("no panic");
     assert_eq!(took.as_secs(), 1);
-    assert_eq!(counted(&between, CounterFamily::Sockets), [("stopped", 1)]);
+    assert_eq!(
+        counted(&between, CounterFamily::WebSockets),
+        [("stopped", 1)]
+    );
 }
 
 #[tokio::test]
@@ -452,7 +461,10 @@ async fn stalled_reader_is_closed() {
     assert_eq!(took.as_secs(), 60, "as for any client that takes nothing");
     drop(client);
     serving.await.expect("no panic");
-    assert_eq!(counted(&between, CounterFamily::Sockets), [("broken", 1)]);
+    assert_eq!(
+        counted(&between, CounterFamily::WebSockets),
+        [("broken", 1)]
+    );
 }
 
 /// Its pings kept the silence away, and nothing else rang.
@@ -464,14 +476,17 @@ async fn origin_not_reading_is_closed_despite_pings() {
     let sending = tokio::spawn(async move { while client.send(message()).await.is_ok() {} });
     let mut seconds = 0;
     while !serving.is_finished() && seconds < 120 {
-        between.clock.turn(Duration::from_secs(20)).await;
+        between.clock.advance(Duration::from_secs(20)).await;
         seconds += 20;
         origin.send(Message::Ping("".into())).await.ok();
     }
     assert_eq!(seconds, 60, "as for any upload");
     serving.await.expect("no panic");
     sending.await.expect("no panic");
-    assert_eq!(counted(&between, CounterFamily::Sockets), [("broken", 1)]);
+    assert_eq!(
+        counted(&between, CounterFamily::WebSockets),
+        [("broken", 1)]
+    );
 }
 
 #[tokio::test]
@@ -485,7 +500,10 @@ async fn half_closed_side_still_receives() {
     drop(origin);
     assert_eq!(between.what_comes(&mut client).await, "and the answer");
     serving.await.expect("no panic");
-    assert_eq!(counted(&between, CounterFamily::Sockets), [("client", 1)]);
+    assert_eq!(
+        counted(&between, CounterFamily::WebSockets),
+        [("client", 1)]
+    );
 }
 
 #[tokio::test]
@@ -542,7 +560,7 @@ async fn other_upgrades_are_not_forwarded() {
             "{handshake}{answer}"
         );
         assert_eq!(
-            counted(&between, CounterFamily::Refused),
+            counted(&between, CounterFamily::RefusedRequests),
             [(reason, 1)],
             "{handshake}"
         );

@@ -29,10 +29,10 @@ const NAMES: [&str; 5] = [
 ];
 
 /// How long a browser that was asked to end may take to write its log.
-const END: Duration = Duration::from_secs(20);
+const EXIT_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// How long a log may grow until somebody looks at how long it is.
-const LOOK: Duration = Duration::from_millis(100);
+const LOG_POLL_INTERVAL: Duration = Duration::from_millis(100);
 
 /// How long to wait after each attempt to remove a profile that somebody still writes to.
 const REMOVALS: [Duration; 5] = [
@@ -166,7 +166,7 @@ impl Browser {
     }
 
     /// The last line of its stderr.
-    pub(crate) fn last_words(&self) -> String {
+    pub(crate) fn last_stderr_line(&self) -> String {
         let path = self
             .profile
             .as_ref()
@@ -188,7 +188,7 @@ impl Browser {
             while let Ok(Some(_)) = pipe.next().await {}
             self.child.wait().await
         };
-        if timeout(END, heard_out).await.is_err() {
+        if timeout(EXIT_TIMEOUT, heard_out).await.is_err() {
             tracing::warn!("the browser does not end, and is killed: its log is cut off");
         }
     }
@@ -199,7 +199,7 @@ impl Browser {
         async move {
             let length = || std::fs::metadata(&log).map_or(0, |about| about.len());
             while length() <= limit as u64 {
-                sleep(LOOK).await;
+                sleep(LOG_POLL_INTERVAL).await;
             }
         }
     }
@@ -234,7 +234,7 @@ impl Browser {
     pub(crate) async fn end(&mut self) {
         self.kill();
         // Whoever was killed is gone soon.
-        let _ = timeout(END, self.child.wait()).await;
+        let _ = timeout(EXIT_TIMEOUT, self.child.wait()).await;
         let Some(profile) = self.profile.take() else {
             return;
         };

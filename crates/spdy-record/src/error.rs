@@ -22,7 +22,7 @@ pub enum RecordError {
     },
     /// The browser ended, or stopped listening, in the middle of something.
     #[error("the browser left while {during}: {last_words}")]
-    Left {
+    BrowserExited {
         /// What it was to do.
         during: &'static str,
         /// The last line that it wrote to its stderr.
@@ -30,7 +30,7 @@ pub enum RecordError {
     },
     /// The browser did not do in time what takes no time.
     #[error("the browser was silent for {seconds} s while {during}")]
-    Silent {
+    Timeout {
         /// What it was to do.
         during: &'static str,
         /// How long it was waited for.

@@ -78,7 +78,7 @@ impl Fingerprint {
     }
 
     /// What only this load fetched, and what only `other` did.
-    pub fn against<'a>(
+    pub fn difference<'a>(
         &'a self,
         other: &'a Self,
     ) -> (Vec<&'a FetchedResource>, Vec<&'a FetchedResource>) {
@@ -112,7 +112,7 @@ mod tests {
         other.exchanges.truncate(40);
         let changed = Fingerprint::of(&other);
         assert_ne!(fingerprint.sha256(), changed.sha256());
-        let (only_first, only_second) = fingerprint.against(&changed);
+        let (only_first, only_second) = fingerprint.difference(&changed);
         assert_eq!((only_first.len(), only_second.len()), (5, 1));
         assert_eq!(only_second[0].url, "http://www.portal.test/");
     }

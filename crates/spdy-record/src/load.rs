@@ -16,7 +16,7 @@ use crate::pin;
 use crate::pipe::{Message, Pipe};
 
 /// How long the browser may take for what is no work: to start, to open a page, to hand over a trace.
-const PATIENCE: Duration = Duration::from_secs(30);
+const COMMAND_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// How a load stands.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
@@ -125,7 +125,7 @@ impl<'a> Load<'a> {
             why: why.to_owned(),
         };
         let navigated = match navigated.await {
-            Err(RecordError::Silent { .. }) => return Err(fault("nothing came in time")),
+            Err(RecordError::Timeout { .. }) => return Err(fault("nothing came in time")),
             navigated => navigated?,
         };
         if let Some(why) = navigated["errorText"].as_str() {
@@ -133,7 +133,7 @@ impl<'a> Load<'a> {
         }
         self.watch(deadline).await?;
         self.call(None, "Tracing.end", json!({})).await?;
-        let patience = Instant::now() + PATIENCE;
+        let patience = Instant::now() + COMMAND_TIMEOUT;
         while !self.is_traced
             && self
                 .event(patience, "handing over its trace")
@@ -156,7 +156,7 @@ impl<'a> Load<'a> {
                 let text = taken["data"].as_str().unwrap_or_default();
                 self.loaded.screenshot = STANDARD.decode(text).ok().filter(|png| !png.is_empty());
             }
-            Err(fault @ (RecordError::Refused { .. } | RecordError::Silent { .. })) => {
+            Err(fault @ (RecordError::Refused { .. } | RecordError::Timeout { .. })) => {
                 tracing::warn!(%fault, "no screenshot");
             }
             Err(fault) => return Err(fault),
@@ -230,7 +230,7 @@ impl<'a> Load<'a> {
         method: &'static str,
         params: Value,
     ) -> Result<Value, RecordError> {
-        let patience = Instant::now() + PATIENCE;
+        let patience = Instant::now() + COMMAND_TIMEOUT;
         self.call_until(session, method, params, patience).await
     }
 
@@ -247,9 +247,9 @@ impl<'a> Load<'a> {
         };
         loop {
             let Some(message) = self.event(deadline, method).await? else {
-                return Err(RecordError::Silent {
+                return Err(RecordError::Timeout {
                     during: method,
-                    seconds: PATIENCE.as_secs(),
+                    seconds: COMMAND_TIMEOUT.as_secs(),
                 });
             };
             if message.head.id != Some(id) {
@@ -311,9 +311,9 @@ impl<'a> Load<'a> {
     }
 
     fn left(&self, during: &'static str) -> RecordError {
-        RecordError::Left {
+        RecordError::BrowserExited {
             during,
-            last_words: self.browser.last_words(),
+            last_words: self.browser.last_stderr_line(),
         }
     }
 }

@@ -14,9 +14,9 @@ use crate::options::RecordOptions;
 #[derive(Clone, Copy)]
 enum BrowserEnd {
     /// As it was asked to, in its own time.
-    Asked,
+    Graceful,
     /// At once: its log is as long as it may be.
-    Cut,
+    Killed,
 }
 
 /// What a recording came to.
@@ -54,15 +54,15 @@ pub async fn record(
     tokio::pin!(is_full);
     let mut load = Load::new(&browser, &mut pipe, options, &mut progress);
     let mut end = tokio::select! {
-        ended = load.run(url.as_str()) => ended.map(|()| BrowserEnd::Asked),
-        () = &mut is_full => Ok(BrowserEnd::Cut),
+        ended = load.run(url.as_str()) => ended.map(|()| BrowserEnd::Graceful),
+        () = &mut is_full => Ok(BrowserEnd::Killed),
         () = &mut interrupt => Err(RecordError::Interrupted),
     };
     let loaded = load.into_result();
-    if let Ok(BrowserEnd::Asked) = end {
+    if let Ok(BrowserEnd::Graceful) = end {
         end = tokio::select! {
             () = browser.finish(&mut pipe) => end,
-            () = &mut is_full => Ok(BrowserEnd::Cut),
+            () = &mut is_full => Ok(BrowserEnd::Killed),
             () = &mut interrupt => Err(RecordError::Interrupted),
         };
     }

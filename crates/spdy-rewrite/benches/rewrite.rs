@@ -29,7 +29,7 @@ fn rules(discover: bool) -> Arc<Rules> {
         Vec::new()
     } else {
         (0..7)
-            .map(|host| HostConfig::everything(&format!("img{host}.cdn.test")))
+            .map(|host| HostConfig::all_kinds(&format!("img{host}.cdn.test")))
             .collect()
     };
     let config = Config {

@@ -37,7 +37,7 @@ pub struct Load {
     /// Whether the client said that a page loads it: only then may it be sent elsewhere.
     pub is_subresource: bool,
     /// Whether it is a GET or HEAD. An answer to anything else is never "ask the host itself": it has done then what it was asked.
-    pub is_read: bool,
+    pub is_safe_method: bool,
     /// Whether a document of the very origin loads it that it stands under, as far as the client says.
     pub is_same_origin: bool,
 }
@@ -55,8 +55,8 @@ pub enum FetchMode {
 
 impl Load {
     /// Whether the client may be sent to the host itself once that has answered.
-    pub fn may_go_on(&self) -> bool {
-        self.is_subresource && self.is_read
+    pub fn allows_redirect(&self) -> bool {
+        self.is_subresource && self.is_safe_method
     }
 
     /// Whether the request upstream names the site in Origin; answers to those that do and do not are kept apart.
@@ -188,7 +188,7 @@ pub(crate) fn check_body(headers: &HeaderMap) -> Result<(), Refusal> {
 /// A request that would leave HTTP.
 pub(crate) fn check_upgrade(headers: &HeaderMap) -> Result<(), Refusal> {
     let wants = |name: &HeaderName, word: &str| {
-        words(headers, name).any(|got| got.eq_ignore_ascii_case(word))
+        list_members(headers, name).any(|got| got.eq_ignore_ascii_case(word))
     };
     if headers.contains_key(UPGRADE)
         || wants(&CONNECTION, "upgrade")
@@ -201,7 +201,7 @@ pub(crate) fn check_upgrade(headers: &HeaderMap) -> Result<(), Refusal> {
 }
 
 /// The members of a comma-separated field, as far as they are text.
-fn words<'h>(headers: &'h HeaderMap, name: &HeaderName) -> impl Iterator<Item = &'h str> {
+fn list_members<'h>(headers: &'h HeaderMap, name: &HeaderName) -> impl Iterator<Item = &'h str> {
     headers
         .get_all(name)
         .iter()
@@ -247,7 +247,7 @@ fn check_load(headers: &HeaderMap) -> Result<Load, Refusal> {
         expected,
         mode,
         is_subresource: destination.is_some(),
-        is_read: true,
+        is_safe_method: true,
         is_same_origin: true,
     })
 }
@@ -326,7 +326,7 @@ fn check_loop(rules: &Rules, headers: &HeaderMap) -> Result<HeaderValue, Refusal
 /// Accept, one of few: hosts that choose an image's format by it still can.
 fn accept(expected: Option<Kind>, headers: &HeaderMap) -> &'static str {
     let takes = |format: &str| {
-        words(headers, &ACCEPT).any(|word| {
+        list_members(headers, &ACCEPT).any(|word| {
             word.split(';')
                 .next()
                 .is_some_and(|name| name.trim() == format)
@@ -347,7 +347,7 @@ fn accept(expected: Option<Kind>, headers: &HeaderMap) -> &'static str {
 /// Accept-Encoding, one of three. Sheets and documents are read here, so what comes may be in whatever can be undone.
 fn accept_encoding(expected: Option<Kind>, headers: &HeaderMap) -> &'static str {
     let takes = |coding: &str| {
-        words(headers, &ACCEPT_ENCODING).any(|word| {
+        list_members(headers, &ACCEPT_ENCODING).any(|word| {
             let mut parts = word.split(';').map(str::trim);
             let is_refused = |weight: &str| {
                 weight

@@ -26,7 +26,7 @@ const CODE_BYTES: usize = 18;
 /// Characters of the code in a URL.
 const CODE_CHARS: usize = 24;
 /// What a key may be called.
-const NAMES: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
+const KEY_ID_CHARS: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 
 /// What a capability stands for.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -92,7 +92,7 @@ impl Key {
         let mut mac = unnamed.mac.clone();
         mac.update(b"spdy-accel/1 kid");
         let digest = mac.finalize().into_bytes();
-        let kid = char::from(NAMES[usize::from(digest[0]) % NAMES.len()]);
+        let kid = char::from(KEY_ID_CHARS[usize::from(digest[0]) % KEY_ID_CHARS.len()]);
         Ok(Self { kid, ..unnamed })
     }
 
@@ -132,13 +132,16 @@ impl fmt::Debug for Key {
 #[derive(Clone, Debug)]
 pub struct Keys {
     current: Key,
-    former: Option<Key>,
+    previous: Option<Key>,
 }
 
 impl Keys {
     /// One key, or two while pages of the former's time are still about. Both may have one name.
     pub fn new(current: Key, former: Option<Key>) -> Self {
-        Self { current, former }
+        Self {
+            current,
+            previous: former,
+        }
     }
 
     /// The keys of these secrets.
@@ -153,7 +156,7 @@ impl Keys {
 
     /// The live keys, the current one first.
     fn live(&self) -> impl Iterator<Item = &Key> {
-        std::iter::once(&self.current).chain(&self.former)
+        std::iter::once(&self.current).chain(&self.previous)
     }
 
     /// The names of the live keys, the current one first.
@@ -180,7 +183,7 @@ impl Keys {
     }
 
     /// The capability for `subject`.
-    pub(crate) fn make(&self, subject: Subject<'_>) -> String {
+    pub(crate) fn sign(&self, subject: Subject<'_>) -> String {
         let mac = self.current.mac(subject).finalize().into_bytes();
         let letter = if subject.target.is_some() { 'u' } else { 'k' };
         let code = URL_SAFE_NO_PAD.encode(&mac[..CODE_BYTES]);
@@ -192,7 +195,7 @@ impl Keys {
     /// # Errors
     ///
     /// [`Refusal::CapabilityForm`], [`Refusal::UnknownKey`] or [`Refusal::Forged`].
-    pub(crate) fn check(&self, word: &str, subject: Subject<'_>) -> Result<(), Refusal> {
+    pub(crate) fn verify(&self, word: &str, subject: Subject<'_>) -> Result<(), Refusal> {
         let mut letters = word.chars();
         let letter = letters.next();
         let kid = letters.next().ok_or(Refusal::CapabilityForm)?;
@@ -210,7 +213,7 @@ impl Keys {
             return Ok(());
         }
         Err(match self.kids().any(|live| live == kid) {
-            true => Refusal::Forged { place: None },
+            true => Refusal::InvalidCapability { place: None },
             false => Refusal::UnknownKey { kid },
         })
     }
@@ -224,7 +227,7 @@ mod tests {
         Key::new(kid, &[fill; 32]).unwrap()
     }
 
-    const FORGED: Refusal = Refusal::Forged { place: None };
+    const FORGED: Refusal = Refusal::InvalidCapability { place: None };
 
     const SUBJECT: Subject<'_> = Subject {
         site: "https://www.site.test",
@@ -237,9 +240,9 @@ mod tests {
     #[test]
     fn capability_is_bound_to_site_scheme_host_port_and_scope() {
         let keys = Keys::new(key('a', 1), None);
-        let word = keys.make(SUBJECT);
+        let word = keys.sign(SUBJECT);
         assert_eq!(word.len(), 26);
-        assert_eq!(keys.check(&word, SUBJECT), Ok(()));
+        assert_eq!(keys.verify(&word, SUBJECT), Ok(()));
         let others = [
             Subject {
                 site: "https://www.other.test",
@@ -259,50 +262,50 @@ mod tests {
             },
         ];
         for other in others {
-            assert_eq!(keys.check(&word, other), Err(FORGED), "{other:?}");
+            assert_eq!(keys.verify(&word, other), Err(FORGED), "{other:?}");
         }
         let exact = Subject {
             target: Some("/a.js"),
             ..SUBJECT
         };
-        assert_eq!(keys.check(&word, exact), Err(Refusal::CapabilityForm));
+        assert_eq!(keys.verify(&word, exact), Err(Refusal::CapabilityForm));
         let renamed = word.replacen('k', "u", 1);
-        assert_eq!(keys.check(&renamed, exact), Err(FORGED));
-        let exact_word = keys.make(exact);
+        assert_eq!(keys.verify(&renamed, exact), Err(FORGED));
+        let exact_word = keys.sign(exact);
         let other = Subject {
             target: Some("/b.js"),
             ..SUBJECT
         };
-        assert_eq!(keys.check(&exact_word, exact), Ok(()));
-        assert_eq!(keys.check(&exact_word, other), Err(FORGED));
+        assert_eq!(keys.verify(&exact_word, exact), Ok(()));
+        assert_eq!(keys.verify(&exact_word, other), Err(FORGED));
     }
 
     #[test]
     fn flipped_bit_invalidates_capability() {
         let keys = Keys::new(key('a', 1), None);
-        let word = keys.make(SUBJECT);
+        let word = keys.sign(SUBJECT);
         let code = URL_SAFE_NO_PAD.decode(&word[2..]).unwrap();
         for bit in 0..code.len() * 8 {
             let mut code = code.clone();
             code[bit / 8] ^= 1 << (bit % 8);
             let word = format!("ka{}", URL_SAFE_NO_PAD.encode(code));
-            assert_eq!(keys.check(&word, SUBJECT), Err(FORGED), "bit {bit}");
+            assert_eq!(keys.verify(&word, SUBJECT), Err(FORGED), "bit {bit}");
         }
     }
 
     #[test]
     fn previous_key_verifies_and_removed_key_does_not() {
-        let old = Keys::new(key('a', 1), None).make(SUBJECT);
+        let old = Keys::new(key('a', 1), None).sign(SUBJECT);
         let rolled = Keys::new(key('b', 2), Some(key('a', 1)));
-        assert_eq!(rolled.check(&old, SUBJECT), Ok(()));
-        assert!(rolled.make(SUBJECT).starts_with("kb"));
+        assert_eq!(rolled.verify(&old, SUBJECT), Ok(()));
+        assert!(rolled.sign(SUBJECT).starts_with("kb"));
         let after = Keys::new(key('c', 3), Some(key('b', 2)));
         assert_eq!(
-            after.check(&old, SUBJECT),
+            after.verify(&old, SUBJECT),
             Err(Refusal::UnknownKey { kid: 'a' })
         );
         let other_secret = Keys::new(key('a', 9), None);
-        assert_eq!(other_secret.check(&old, SUBJECT), Err(FORGED));
+        assert_eq!(other_secret.verify(&old, SUBJECT), Err(FORGED));
     }
 
     #[test]
@@ -317,12 +320,12 @@ mod tests {
             .unwrap();
         for fill in [2, namesake] {
             let [old, new] = [[1; 32], [fill; 32]];
-            let word = Keys::from_secrets(&old, None).unwrap().make(SUBJECT);
+            let word = Keys::from_secrets(&old, None).unwrap().sign(SUBJECT);
             let rolled = Keys::from_secrets(&new, Some(&old)).unwrap();
-            assert_eq!(rolled.check(&word, SUBJECT), Ok(()));
-            assert_eq!(rolled.check(&rolled.make(SUBJECT), SUBJECT), Ok(()));
+            assert_eq!(rolled.verify(&word, SUBJECT), Ok(()));
+            assert_eq!(rolled.verify(&rolled.sign(SUBJECT), SUBJECT), Ok(()));
             let over = Keys::from_secrets(&new, None).unwrap();
-            assert!(over.check(&word, SUBJECT).is_err());
+            assert!(over.verify(&word, SUBJECT).is_err());
         }
     }
 
@@ -333,21 +336,21 @@ mod tests {
         let now = Keys::from_secrets(&[2; 32], Some(&[1; 32])).unwrap();
         assert!(now.kids().all(|kid| kid != '1'));
         for before in [&first, &second] {
-            let word = before.make(SUBJECT);
-            assert_eq!(now.check(&word, SUBJECT), Ok(()));
+            let word = before.sign(SUBJECT);
+            assert_eq!(now.verify(&word, SUBJECT), Ok(()));
         }
         // And the other way, where machines are upgraded one by one.
-        assert_eq!(second.check(&now.make(SUBJECT), SUBJECT), Ok(()));
-        let word = Keys::new(key('1', 3), None).make(SUBJECT);
+        assert_eq!(second.verify(&now.sign(SUBJECT), SUBJECT), Ok(()));
+        let word = Keys::new(key('1', 3), None).sign(SUBJECT);
         let unknown = Refusal::UnknownKey { kid: '1' };
-        assert_eq!(now.check(&word, SUBJECT), Err(unknown));
-        assert_eq!(first.check(&word, SUBJECT), Err(FORGED));
+        assert_eq!(now.verify(&word, SUBJECT), Err(unknown));
+        assert_eq!(first.verify(&word, SUBJECT), Err(FORGED));
     }
 
     #[test]
     fn malformed_capability_is_rejected() {
         let keys = Keys::new(key('a', 1), None);
-        let word = keys.make(SUBJECT);
+        let word = keys.sign(SUBJECT);
         for bad in [
             "",
             "k",
@@ -359,7 +362,7 @@ mod tests {
             "k\u{e4}",
         ] {
             assert_eq!(
-                keys.check(bad, SUBJECT),
+                keys.verify(bad, SUBJECT),
                 Err(Refusal::CapabilityForm),
                 "{bad}"
             );
@@ -380,7 +383,7 @@ mod tests {
     #[test]
     fn capability_has_known_bytes() {
         let keys = Keys::new(key('a', 1), None);
-        let word = keys.make(SUBJECT);
+        let word = keys.sign(SUBJECT);
         assert_eq!(word, "kaFaPWm2Q_4roaH67RQIQ98NcF");
     }
 }

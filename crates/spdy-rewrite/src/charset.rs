@@ -44,7 +44,7 @@ impl Charset {
     }
 
     /// How the bytes of a sheet may be read.
-    pub(crate) fn of_sheet(bytes: &[u8], declared: Option<&str>) -> Self {
+    pub(crate) fn of_stylesheet(bytes: &[u8], declared: Option<&str>) -> Self {
         Self::of_encoding(encoding_of_sheet(bytes, declared))
     }
 
@@ -114,7 +114,7 @@ impl Charset {
                 // A page may still be read; what is not ASCII in it is left.
                 Err(_) => None,
             },
-            Self::SingleByte | Self::MultiByte => Some(transparent(bytes)),
+            Self::SingleByte | Self::MultiByte => Some(latin1_text(bytes)),
         }
     }
 
@@ -127,7 +127,7 @@ impl Charset {
     }
 
     /// What a value of a page means, which was read byte for byte; `None` if that is not certain.
-    pub(crate) fn meant(self, value: &str) -> Option<std::borrow::Cow<'_, str>> {
+    pub(crate) fn decode_attribute(self, value: &str) -> Option<std::borrow::Cow<'_, str>> {
         if value.is_ascii() {
             return Some(value.into());
         }
@@ -138,11 +138,11 @@ impl Charset {
     }
 
     /// The reverse of [`meant`](Self::meant).
-    pub(crate) fn spelled(self, meant: &str) -> String {
+    pub(crate) fn encode_attribute(self, meant: &str) -> String {
         if meant.is_ascii() {
             meant.to_owned()
         } else {
-            transparent(meant.as_bytes()).into_owned()
+            latin1_text(meant.as_bytes()).into_owned()
         }
     }
 }
@@ -168,7 +168,7 @@ pub(crate) fn encoding_of_sheet(bytes: &[u8], declared: Option<&str>) -> &'stati
 }
 
 /// One character for each byte.
-fn transparent(bytes: &[u8]) -> std::borrow::Cow<'_, str> {
+fn latin1_text(bytes: &[u8]) -> std::borrow::Cow<'_, str> {
     WINDOWS_1252.decode_without_bom_handling(bytes).0
 }
 

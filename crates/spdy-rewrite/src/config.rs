@@ -60,7 +60,7 @@ pub struct Config {
     /// What moved hosts are told of the page.
     pub referrer: Referrer,
     /// What the answers of each moved host may cost, where its own line does not say otherwise.
-    #[serde(skip_serializing_if = "LimitsConfig::is_unsaid")]
+    #[serde(skip_serializing_if = "LimitsConfig::is_empty")]
     pub limits: LimitsConfig,
 }
 
@@ -140,7 +140,7 @@ pub struct HostConfig {
     #[serde(default)]
     pub user_agent: bool,
     /// What its answers may cost.
-    #[serde(default, skip_serializing_if = "LimitsConfig::is_unsaid")]
+    #[serde(default, skip_serializing_if = "LimitsConfig::is_empty")]
     pub limits: LimitsConfig,
 }
 
@@ -171,7 +171,7 @@ impl HostConfig {
     }
 
     /// All of `host` that may stand under the site's name, over HTTPS.
-    pub fn everything(host: &str) -> Self {
+    pub fn all_kinds(host: &str) -> Self {
         Self {
             kinds: Kinds::PROXIED.iter().collect(),
             ..Self::passive(host)

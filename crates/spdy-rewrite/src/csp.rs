@@ -56,7 +56,7 @@ impl Policy {
 
     /// The sources that govern `kind`; `None` if nothing does.
     pub(crate) fn sources(&self, kind: Kind) -> Option<&[String]> {
-        self.first_of(governing(kind))
+        self.first_of(governing_directives(kind))
     }
 
     /// What the first of these directives that is there says.
@@ -90,7 +90,7 @@ impl Policy {
 }
 
 /// The directives that speak of a kind, the first that is there counts.
-fn governing(kind: Kind) -> &'static [&'static str] {
+fn governing_directives(kind: Kind) -> &'static [&'static str] {
     match kind {
         Kind::Image => &["img-src", "default-src"],
         Kind::Style => &["style-src-elem", "style-src", "default-src"],
@@ -118,7 +118,9 @@ fn governed_kinds(at: &PageLocation, directive: &str) -> Kinds {
         return Kinds::NONE.with(Kind::Document);
     }
     let kinds = Kind::ALL.into_iter();
-    kinds.filter(|kind| is_of(governing(*kind))).collect()
+    kinds
+        .filter(|kind| is_of(governing_directives(*kind)))
+        .collect()
 }
 
 pub(crate) fn has(sources: &[String], keyword: &str) -> bool {
@@ -293,13 +295,15 @@ fn rewrite_at(rules: &Rules, at: &PageLocation, text: &str) -> Option<String> {
         .map(|policy| {
             let directives: Vec<_> = policy
                 .split(';')
-                .map(|directive| match added(rules, at, directive) {
-                    Some(added) => {
-                        changed = true;
-                        format!("{}{added}", directive.trim_end())
-                    }
-                    None => directive.to_owned(),
-                })
+                .map(
+                    |directive| match rewritten_directive(rules, at, directive) {
+                        Some(added) => {
+                            changed = true;
+                            format!("{}{added}", directive.trim_end())
+                        }
+                        None => directive.to_owned(),
+                    },
+                )
                 .collect();
             directives.join(";")
         })
@@ -307,7 +311,7 @@ fn rewrite_at(rules: &Rules, at: &PageLocation, text: &str) -> Option<String> {
     changed.then(|| policies.join(","))
 }
 
-fn added(rules: &Rules, at: &PageLocation, directive: &str) -> Option<String> {
+fn rewritten_directive(rules: &Rules, at: &PageLocation, directive: &str) -> Option<String> {
     let mut words = directive.split_ascii_whitespace();
     let kinds = governed_kinds(at, words.next()?);
     if kinds.is_empty() {

@@ -53,7 +53,7 @@ impl Policies {
     }
 
     /// Whether whatever stands in the page as `inline` takes effect: what only reports blocks nothing.
-    pub(crate) fn let_in(&self, inline: Inline<'_>) -> bool {
+    pub(crate) fn allows_effect(&self, inline: Inline<'_>) -> bool {
         self.original.iter().all(|policy| admits(policy, inline))
     }
 
@@ -65,7 +65,8 @@ impl Policies {
             sources.iter().any(|source| is_hash(source))
         };
         let mut reported = self.reported.iter();
-        self.let_in(inline) && reported.all(|policy| admits(policy, inline) || !is_named(policy))
+        self.allows_effect(inline)
+            && reported.all(|policy| admits(policy, inline) || !is_named(policy))
     }
 
     /// Whether a `base` element might name `url` on the page's own host (CSP §6.3.1): browsers take no notice of another one.

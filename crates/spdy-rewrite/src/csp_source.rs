@@ -17,7 +17,7 @@ use crate::verdict::{ReferenceSource, Verdict};
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(crate) enum Source {
     /// `'self'`.
-    Site,
+    SelfKeyword,
     /// `*`.
     Any,
     /// `https:`.
@@ -49,7 +49,7 @@ impl Source {
             return None;
         }
         if text.eq_ignore_ascii_case("'self'") {
-            return Some(Self::Site);
+            return Some(Self::SelfKeyword);
         }
         if text.starts_with('\'') {
             return None;
@@ -93,7 +93,7 @@ impl Source {
     pub(crate) fn matches(&self, page: &Url, url: &Url) -> bool {
         let is_path = match self {
             Self::Host { path, .. } => path_matches(path, url.path()),
-            Self::Site | Self::Any | Self::Scheme(_) => true,
+            Self::SelfKeyword | Self::Any | Self::Scheme(_) => true,
         };
         is_path && self.matches_host(page, url)
     }
@@ -101,7 +101,7 @@ impl Source {
     /// Whether `page` may load anything from there by it, be it of another path.
     pub(crate) fn matches_host(&self, page: &Url, url: &Url) -> bool {
         match self {
-            Self::Site => {
+            Self::SelfKeyword => {
                 let is_upgrade =
                     page.scheme() == "http" && url.scheme() == "https" && page.host() == url.host();
                 page.origin() == url.origin()
@@ -143,11 +143,11 @@ fn scheme_matches(wanted: &str, got: &str) -> bool {
 }
 
 fn path_matches(wanted: &str, got: &str) -> bool {
-    wanted.is_empty() || is_in(&decoded(got), &decoded(wanted))
+    wanted.is_empty() || is_in(&percent_decoded(got), &percent_decoded(wanted))
 }
 
 /// Percent-encoding undone, as bytes that are compared and nothing else.
-fn decoded(path: &str) -> String {
+fn percent_decoded(path: &str) -> String {
     let mut out = Vec::with_capacity(path.len());
     let bytes = path.as_bytes();
     let mut at = 0;
@@ -176,7 +176,7 @@ pub(crate) fn additions(
     source: &Source,
     kinds: Kinds,
 ) -> Vec<String> {
-    if *source == Source::Site && at.is_named() {
+    if *source == Source::SelfKeyword && at.is_named() {
         return vec![at.original.origin().ascii_serialization()];
     }
     let Source::Host {
@@ -208,11 +208,11 @@ pub(crate) fn additions(
             _ => continue,
         };
         if is_port && scheme_matches(wanted, entry.scheme.name()) {
-            out.extend(match entry.is_named() {
-                true => of_named(rules, entry, path),
+            out.extend(match entry.is_alias() {
+                true => alias_source(rules, entry, path),
                 // Under the site's name nothing is moved for it.
                 false if at.is_named() => None,
-                false => of_entry(rules, &home, entry, name, path, kinds),
+                false => host_rule_source(rules, &home, entry, name, path, kinds),
             });
         }
     }
@@ -224,10 +224,10 @@ pub(crate) fn additions(
     if is_plain
         && !passive.is_empty()
         && host::check(host).is_ok()
-        && let Ok(RuleMatch::Discovered) = rules.standing(Scheme::Https, host, 443, "/")
+        && let Ok(RuleMatch::Discovered) = rules.match_host(Scheme::Https, host, 443, "/")
         && let Some(keys) = &rules.keys
     {
-        let capability = keys.make(Subject {
+        let capability = keys.sign(Subject {
             site: rules.site_origin(),
             scheme: 's',
             host,
@@ -242,17 +242,19 @@ pub(crate) fn additions(
 }
 
 /// What stands for a named host; of whatever kind, since what its scripts load and ask for hangs on its name.
-fn of_named(rules: &Rules, entry: &HostRule, path: &str) -> Option<String> {
+fn alias_source(rules: &Rules, entry: &HostRule, path: &str) -> Option<String> {
     let path = narrower(&entry.path, path)?;
     let host = entry.pattern.name();
-    rules.standing(entry.scheme, host, entry.port, path).ok()?;
+    rules
+        .match_host(entry.scheme, host, entry.port, path)
+        .ok()?;
     let own = format!("{}://{host}:{}", entry.scheme.name(), entry.port);
     let named = rules.alias_of(&Url::parse(&own).ok()?)?;
     Some(written(format!("{}{path}", named.origin())))
 }
 
 /// The same for one entry, under the page's origin, `home`.
-fn of_entry(
+fn host_rule_source(
     rules: &Rules,
     home: &str,
     entry: &HostRule,
@@ -262,13 +264,16 @@ fn of_entry(
 ) -> Option<String> {
     let path = narrower(&entry.path, path)?;
     // A host that is denied or merged has entries that nobody can use.
-    rules.standing(entry.scheme, host, entry.port, path).ok()?;
+    rules
+        .match_host(entry.scheme, host, entry.port, path)
+        .ok()?;
     if !kinds.and(kinds_without_capability(entry)).is_empty() {
         let head = rules.head(LISTED, entry.scheme, host, entry.port)?;
         return Some(written(format!("{home}{head}{path}")));
     }
     // Scripts of a host that many share have a URL each: one that is named in full can be said.
-    let is_exact = kinds.has(Kind::Script) && entry.is_exact(Kind::Script) && !path.ends_with('/');
+    let is_exact =
+        kinds.has(Kind::Script) && entry.needs_url_capability(Kind::Script) && !path.ends_with('/');
     let url = Url::parse(&format!(
         "{}://{host}:{}{path}",
         entry.scheme.name(),
@@ -276,7 +281,7 @@ fn of_entry(
     ))
     .ok()?;
     match rules.verdict(&url, Kind::Script, ReferenceSource::Site) {
-        Verdict::Move(path) if is_exact => Some(written(format!("{home}{path}"))),
+        Verdict::Rewrite(path) if is_exact => Some(written(format!("{home}{path}"))),
         _ => None,
     }
 }
@@ -286,7 +291,7 @@ fn kinds_without_capability(entry: &HostRule) -> Kinds {
     entry
         .kinds
         .iter()
-        .filter(|kind| !entry.is_exact(*kind))
+        .filter(|kind| !entry.needs_url_capability(*kind))
         .collect()
 }
 

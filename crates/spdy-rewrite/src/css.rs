@@ -24,9 +24,9 @@ use crate::verdict::{ReferenceSource, SkipReason};
 pub struct StylesheetContext {
     base: Url,
     /// Where it is served, if that is not where it is from.
-    seen_from: Option<Url>,
+    browser_base: Option<Url>,
     /// Where it is in its own place, if it was moved.
-    home: Option<Url>,
+    original_url: Option<Url>,
     finder: ReferenceSource,
 }
 
@@ -35,8 +35,8 @@ impl StylesheetContext {
     pub fn own(url: &Url) -> Self {
         Self {
             base: url.clone(),
-            seen_from: None,
-            home: None,
+            browser_base: None,
+            original_url: None,
             finder: ReferenceSource::Site,
         }
     }
@@ -45,29 +45,29 @@ impl StylesheetContext {
     pub fn moved(rules: &Rules, moved: &ProxiedUrl, last: &ProxiedUrl) -> Self {
         Self {
             base: last.url().clone(),
-            seen_from: rules.site().join(&moved.path()).ok(),
-            home: Some(moved.url().clone()),
-            finder: last.finder(),
+            browser_base: rules.site().join(&moved.path()).ok(),
+            original_url: Some(moved.url().clone()),
+            finder: last.reference_source(),
         }
     }
 
     /// What is served of a moved sheet that must stay where it is: a sheet that imports it from there. `None` for the site's own.
     ///
     /// It begins with a BOM, which counts before whatever the head says of its encoding (CSS Syntax §3.2).
-    pub fn elsewhere(&self) -> Option<Vec<u8>> {
+    pub fn import_only_body(&self) -> Option<Vec<u8>> {
         let mut text = "\u{feff}@import ".to_owned();
         write(
             &mut text,
             "\"",
             TokenForm::Quoted,
-            self.home.as_ref()?.as_str(),
+            self.original_url.as_ref()?.as_str(),
         );
         text.push_str(";\n");
         Some(text.into_bytes())
     }
 
     fn place<'a>(&'a self, rules: &'a Rules) -> ReferenceContext<'a> {
-        let page = match self.seen_from {
+        let page = match self.browser_base {
             Some(_) => rules.site(),
             None => &self.base,
         };
@@ -75,13 +75,13 @@ impl StylesheetContext {
             rules,
             page,
             base: &self.base,
-            seen_from: self.seen_from.as_ref(),
-            in_full: false,
-            finder: self.finder,
+            browser_base: self.browser_base.as_ref(),
+            absolute_urls: false,
+            source: self.finder,
             ascii_only: false,
             policies: None,
             seen: None,
-            origins: None,
+            origin_cache: None,
         }
     }
 }
@@ -111,9 +111,9 @@ pub fn rewrite_bytes<'t>(
     let left = |body| RewrittenStylesheet {
         body,
         references: Vec::new(),
-        left: Some(SkipReason::Characters),
+        left: Some(SkipReason::UnknownEncoding),
     };
-    let charset = match Charset::of_sheet(bytes, declared) {
+    let charset = match Charset::of_stylesheet(bytes, declared) {
         // No letter of it has a byte of ASCII in it, well-formed or not (Encoding §8.1.1).
         Charset::Utf8 if std::str::from_utf8(bytes).is_err() => Charset::SingleByte,
         charset => charset,
@@ -152,13 +152,14 @@ fn import_only_if_unsafe(
     declared: Option<&str>,
     is_unread: fn(&str) -> bool,
 ) -> Option<Vec<u8>> {
-    let elsewhere = sheet.elsewhere()?;
+    let elsewhere = sheet.import_only_body()?;
     let (text, ..) = encoding_of_sheet(bytes, declared).decode(bytes);
     let place = sheet.place(rules);
     let mut named = urls(&text).into_iter();
     named
         .any(|named| {
-            is_unread(&named.url) && place.resolves_elsewhere(&named.url, || judge(&place, &named))
+            is_unread(&named.url)
+                && place.resolves_elsewhere(&named.url, || rewrite_reference(&place, &named))
         })
         .then_some(elsewhere)
 }
@@ -173,7 +174,7 @@ pub fn rewrite_prefix<'t>(
     bytes: &'t [u8],
     declared: Option<&str>,
 ) -> Option<(RewrittenStylesheet<'t>, usize)> {
-    if Charset::of_sheet(bytes, declared) != Charset::Utf8 {
+    if Charset::of_stylesheet(bytes, declared) != Charset::Utf8 {
         return None;
     }
     let text = match std::str::from_utf8(bytes) {
@@ -211,7 +212,7 @@ pub(crate) fn rewrite_at<'t>(
     let mut out = String::new();
     let mut copied = 0;
     for named in urls(text) {
-        let mut judged = judge(place, &named);
+        let mut judged = rewrite_reference(place, &named);
         if let Some(reference) = &mut judged.reference {
             reference.is_candidate = named.is_candidate;
         }
@@ -230,7 +231,7 @@ pub(crate) fn rewrite_at<'t>(
     Cow::Owned(out)
 }
 
-fn judge(place: &ReferenceContext<'_>, named: &CssUrl) -> ReferenceRewrite {
+fn rewrite_reference(place: &ReferenceContext<'_>, named: &CssUrl) -> ReferenceRewrite {
     let kind = match named.usage {
         UrlUse::Import => Kind::Style,
         UrlUse::Font => Kind::Font,
@@ -243,9 +244,9 @@ fn judge(place: &ReferenceContext<'_>, named: &CssUrl) -> ReferenceRewrite {
             url: url.to_string(),
             kind,
             by_cors: kind == Kind::Font,
-            unhintable: false,
+            cannot_preload: false,
             is_candidate: false,
-            tells: ReferrerScope::Everyone,
+            referrer_scope: ReferrerScope::All,
             outcome: Err(reason),
         });
         let written = url.and_then(|url| place.absolute_url(text, &url));
@@ -261,7 +262,7 @@ fn judge(place: &ReferenceContext<'_>, named: &CssUrl) -> ReferenceRewrite {
         UrlUse::Fragment if text.contains('#') && !text.starts_with('#') => {
             leave(SkipReason::Fragment)
         }
-        _ => place.judge(text, kind, CspCredentials::default()),
+        _ => place.rewrite(text, kind, CspCredentials::default()),
     }
 }
 
@@ -271,7 +272,7 @@ fn is_absolute(text: &str) -> bool {
 
 /// Whether `text` starts at the root, which is that of another host than where the sheet is from.
 fn leaves_host(place: &ReferenceContext<'_>, text: &str) -> bool {
-    place.seen_from.is_some() && text.trim_start().starts_with('/')
+    place.browser_base.is_some() && text.trim_start().starts_with('/')
 }
 
 /// Writes `url` in the form of the token it stands for.

@@ -5,7 +5,7 @@ use std::ops::Range;
 use cssparser::{ParseError, Parser, ParserInput, Token};
 
 /// Blocks within blocks that are looked into; what lies deeper is skipped unread.
-const DEPTH: usize = 32;
+const MAX_NESTING: usize = 32;
 
 /// What a URL in a sheet is for.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -220,7 +220,7 @@ impl Walk {
                 }
             };
             is_property = None;
-            if inner.depth <= DEPTH {
+            if inner.depth <= MAX_NESTING {
                 // A block that ends badly was still read as far as it went.
                 let _ = parser.parse_nested_block(|parser| -> Result<(), ParseError<'_, ()>> {
                     inner.run(parser, found);
@@ -410,6 +410,6 @@ mod tests {
         urls(&"url(".repeat(10_000));
         urls("@import @import url(\"");
         let at = |depth: usize| urls(&format!("{}url(a)", "(".repeat(depth))).len();
-        assert_eq!((at(DEPTH), at(DEPTH + 1)), (1, 0));
+        assert_eq!((at(MAX_NESTING), at(MAX_NESTING + 1)), (1, 0));
     }
 }

@@ -70,31 +70,31 @@ impl HostRule {
         })
     }
 
-    pub(crate) fn is_of(&self, scheme: Scheme, host: &str, port: u16) -> bool {
+    pub(crate) fn matches_host(&self, scheme: Scheme, host: &str, port: u16) -> bool {
         self.scheme == scheme && self.port == port && self.pattern.matches(host)
     }
 
     /// Whether a URL needs a capability of its own to be moved as `kind`.
-    pub(crate) fn is_exact(&self, kind: Kind) -> bool {
+    pub(crate) fn needs_url_capability(&self, kind: Kind) -> bool {
         self.shared && kind == Kind::Script
     }
 
     /// Whether the host has a name of its own.
-    pub(crate) fn is_named(&self) -> bool {
+    pub(crate) fn is_alias(&self) -> bool {
         self.mode == HostMode::Name
     }
 
     /// Whether pages need the host for nothing but what is moved: by what the operator says, else by what was seen of a page, else if
     /// all of the host is moved as whatever it is.
-    pub fn is_whole(&self, all_moved: Option<bool>) -> bool {
+    pub fn removes_preconnect(&self, all_moved: Option<bool>) -> bool {
         // Of a shared host modules stay, and want the connection.
         let is_every_kind = self.kinds.and(Kinds::PROXIED) == Kinds::PROXIED;
-        let is_all = !self.is_part() && is_every_kind && !self.shared;
+        let is_all = !self.is_partial() && is_every_kind && !self.shared;
         self.whole.or(all_moved).unwrap_or(is_all)
     }
 
     /// Whether only some paths of the host are moved.
-    pub(crate) fn is_part(&self) -> bool {
+    pub(crate) fn is_partial(&self) -> bool {
         self.path != "/" || !self.except.is_empty()
     }
 
@@ -130,13 +130,13 @@ impl HostRule {
 /// What a host of this mode may be, and be moved as.
 fn check_mode(config: &HostConfig, pattern: &HostPattern, kinds: Kinds) -> Result<(), RulesError> {
     let host = || config.host.clone();
-    let named = |why| Err(RulesError::Named { host: host(), why });
+    let named = |why| Err(RulesError::Alias { host: host(), why });
     match (config.mode, pattern) {
         (HostMode::Path, _) => match kinds.iter().find(|kind| kind.needs_own_origin()) {
-            Some(kind) => Err(RulesError::WantsName { host: host(), kind }),
+            Some(kind) => Err(RulesError::NeedsAlias { host: host(), kind }),
             None => Ok(()),
         },
-        (HostMode::Name, HostPattern::Under(_)) => {
+        (HostMode::Name, HostPattern::Wildcard(_)) => {
             named("want one host, since a name stands for one")
         }
         (HostMode::Name, HostPattern::Exact(_)) if config.shared => {
@@ -152,7 +152,7 @@ fn check_part(part: &str, whole: &str) -> Result<String, RulesError> {
     let read = canonical(&part).into_owned();
     match is_in(&part, whole) && !is_in(&canonical(whole), &read) {
         true => Ok(read),
-        false => Err(RulesError::NoPart {
+        false => Err(RulesError::NotWithin {
             got: part,
             whole: whole.to_owned(),
         }),

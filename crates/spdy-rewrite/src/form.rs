@@ -59,7 +59,8 @@ impl Rules {
                 ))
             }
             UrlForm::Literal => {
-                let is_said = capability == LISTED && self.place_of(host) == Some((scheme, port));
+                let is_said =
+                    capability == LISTED && self.scheme_and_port(host) == Some((scheme, port));
                 is_said.then(|| format!("/{host}"))
             }
         }
@@ -71,13 +72,13 @@ impl Rules {
             .strip_prefix('/')
             .filter(|_| self.form == UrlForm::Literal)?;
         let (host, target) = rest.split_at(rest.find('/')?);
-        self.place_of(host).map(|_| (host, target))
+        self.scheme_and_port(host).map(|_| (host, target))
     }
 
     /// How a listed host is asked, where a URL does not say it.
-    pub(crate) fn place_of(&self, host: &str) -> Option<(Scheme, u16)> {
+    pub(crate) fn scheme_and_port(&self, host: &str) -> Option<(Scheme, u16)> {
         let mut entries = self.entries.iter();
-        let entry = entries.find(|entry| !entry.is_named() && entry.pattern.matches(host))?;
+        let entry = entries.find(|entry| !entry.is_alias() && entry.pattern.matches(host))?;
         Some((entry.scheme, entry.port))
     }
 }

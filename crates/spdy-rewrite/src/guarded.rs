@@ -52,11 +52,11 @@ pub struct CspGuard {
 impl CspGuard {
     /// What the head of `page`, one of the site's own answers, asks to be guarded, as it is sent to the client; nothing if it is no
     /// document.
-    pub fn by_head(rules: &Rules, page: &Url, headers: &HeaderMap) -> Self {
+    pub fn from_head(rules: &Rules, page: &Url, headers: &HeaderMap) -> Self {
         let mut entries = rules.entries.iter();
         let is_any = rules.discovers()
             || entries.any(|entry| KINDS.into_iter().any(|kind| is_proxied_path(entry, kind)));
-        if !is_any || !is_document(headers) {
+        if !is_any || !may_run_scripts(headers) {
             return Self::default();
         }
         let mut policies = Policies::none(page);
@@ -74,7 +74,8 @@ impl CspGuard {
         let entries = rules.entries.iter().enumerate();
         let pairs = entries.flat_map(|(at, entry)| KINDS.map(|kind| (at, entry, kind)));
         let listed = pairs.filter(|(_, entry, kind)| {
-            is_proxied_path(entry, *kind) && lets_in(rules, policies, entry, *kind)
+            is_proxied_path(entry, *kind)
+                && allows_only_when_rewritten(rules, policies, entry, *kind)
         });
         Self {
             listed: listed.map(|(at, _, kind)| (at, kind)).collect(),
@@ -93,7 +94,7 @@ impl CspGuard {
 
     /// They as words without blanks, to be written down and [read](Self::of_words) again: by rules of another [tag](Rules::tag) they would
     /// mean others.
-    pub fn words(&self) -> impl Iterator<Item = String> + '_ {
+    pub fn tokens(&self) -> impl Iterator<Item = String> + '_ {
         let listed = self.listed.iter().map(|(at, kind)| match kind {
             Kind::Style => format!("{at}{STYLE_SUFFIX}"),
             _ => at.to_string(),
@@ -103,7 +104,7 @@ impl CspGuard {
     }
 
     /// Reads words; `None` if one is none of these.
-    pub fn of_words<'w>(words: impl Iterator<Item = &'w str>) -> Option<Self> {
+    pub fn parse<'w>(words: impl Iterator<Item = &'w str>) -> Option<Self> {
         let mut read = Self::default();
         for word in words {
             if let Some(sources) = word.strip_prefix(SOURCES) {
@@ -125,7 +126,7 @@ impl CspGuard {
     }
 
     /// As what the thing at `url`, in its own place, is among them.
-    pub fn kinds(&self, rules: &Rules, url: &Url) -> Kinds {
+    pub fn guarded_kinds(&self, rules: &Rules, url: &Url) -> Kinds {
         if self.is_empty() {
             return Kinds::NONE;
         }
@@ -149,17 +150,17 @@ impl CspGuard {
 }
 
 /// Whether anything is ever guarded as `kind`.
-pub(crate) fn may_be(kind: Kind) -> bool {
+pub(crate) fn can_be_guarded(kind: Kind) -> bool {
     KINDS.contains(&kind)
 }
 
 /// Whether things of `entry` are under the site's name as `kind`; those of a host with a name of its own are not.
 fn is_proxied_path(entry: &HostRule, kind: Kind) -> bool {
-    entry.kinds.has(kind) && !entry.is_named()
+    entry.kinds.has(kind) && !entry.is_alias()
 }
 
 /// Whether a browser may run scripts of this answer if it opens it: what has no type may turn out to be a page.
-pub fn is_document(headers: &HeaderMap) -> bool {
+pub fn may_run_scripts(headers: &HeaderMap) -> bool {
     let kind = headers.get(CONTENT_TYPE).map(HeaderValue::as_bytes);
     let text = String::from_utf8_lossy(kind.unwrap_or_default()).to_ascii_lowercase();
     let essence = text.split(';').next().unwrap_or_default().trim();
@@ -167,10 +168,15 @@ pub fn is_document(headers: &HeaderMap) -> bool {
 }
 
 /// Whether `policies` let in `entry` as `kind` where it is moved to, and not where it is.
-fn lets_in(rules: &Rules, policies: &Policies, entry: &HostRule, kind: Kind) -> bool {
+fn allows_only_when_rewritten(
+    rules: &Rules,
+    policies: &Policies,
+    entry: &HostRule,
+    kind: Kind,
+) -> bool {
     let host = match &entry.pattern {
         HostPattern::Exact(host) => host.clone(),
-        HostPattern::Under(zone) => format!("any.{zone}"),
+        HostPattern::Wildcard(zone) => format!("any.{zone}"),
     };
     let (scheme, path) = (entry.scheme, &entry.path);
     let own = Url::parse(&format!("{}://{host}:{}{path}", scheme.name(), entry.port));
@@ -203,7 +209,7 @@ fn allow_host(policies: &Policies, url: &Url, kind: Kind) -> bool {
 
 /// Whether `policies` let in `moved`, a thing under the site's name, and not whatever else stands in the page.
 fn is_guard_needed(policies: &Policies, moved: &Url, kind: Kind) -> bool {
-    let is_inline = kind == Kind::Style && policies.let_in(Inline::Style(None));
+    let is_inline = kind == Kind::Style && policies.allows_effect(Inline::Style(None));
     policies.allow_rewritten(moved, kind, CspCredentials::default()) && !is_inline
 }
 
@@ -252,7 +258,7 @@ impl Rules {
     fn match_url(&self, url: &Url) -> Option<RuleMatch<'_>> {
         let scheme = Scheme::of_name(url.scheme())?;
         let port = url.port().unwrap_or(scheme.default_port());
-        self.standing(scheme, url.host_str()?, port, url.path())
+        self.match_host(scheme, url.host_str()?, port, url.path())
             .ok()
     }
 }
@@ -270,7 +276,7 @@ mod tests {
     fn rules() -> Rules {
         let config = Config {
             discover: true,
-            hosts: vec![HostConfig::everything("cdn.test")],
+            hosts: vec![HostConfig::all_kinds("cdn.test")],
             ..Config::default()
         };
         let keys = Keys::from_secrets(&[7; 32], None).unwrap();
@@ -281,7 +287,7 @@ mod tests {
         let mut headers = HeaderMap::new();
         let value = HeaderValue::from_str(policy).unwrap();
         headers.insert(CONTENT_SECURITY_POLICY, value);
-        CspGuard::by_head(rules, &url("https://www.site.test/"), &headers)
+        CspGuard::from_head(rules, &url("https://www.site.test/"), &headers)
     }
 
     #[test]
@@ -320,12 +326,12 @@ mod tests {
                 ("https://open.test/a", of_open),
                 ("https://other.test/a", of_other),
             ] {
-                let kinds = guarded.kinds(&rules, &url(at));
+                let kinds = guarded.guarded_kinds(&rules, &url(at));
                 let names: Vec<_> = kinds.iter().map(Kind::name).collect();
                 assert_eq!(names.join(" "), want, "{policy}: {at}");
             }
-            let words: Vec<_> = guarded.words().collect();
-            let read = CspGuard::of_words(words.iter().map(String::as_str));
+            let words: Vec<_> = guarded.tokens().collect();
+            let read = CspGuard::parse(words.iter().map(String::as_str));
             assert_eq!(read.as_ref(), Some(&guarded), "{words:?}");
         }
     }
@@ -335,13 +341,17 @@ mod tests {
         let (rules, open) = (rules(), url("https://open.test/a.css"));
         let mut guarded = CspGuard::default();
         for at in 0..=MAX_SOURCES {
-            assert!(guarded.kinds(&rules, &open).is_empty(), "{at}");
+            assert!(guarded.guarded_kinds(&rules, &open).is_empty(), "{at}");
             let policy = format!("style-src 'self' cdn.test open.test a{at}.test");
             guarded.extend(by(&rules, &policy));
         }
-        assert!(guarded.kinds(&rules, &open).has(Kind::Style));
-        assert_eq!(guarded.words().count(), 1);
+        assert!(guarded.guarded_kinds(&rules, &open).has(Kind::Style));
+        assert_eq!(guarded.tokens().count(), 1);
         let long = format!("style-src 'self' open.test {}.test", "a".repeat(1024));
-        assert!(by(&rules, &long).kinds(&rules, &open).has(Kind::Style));
+        assert!(
+            by(&rules, &long)
+                .guarded_kinds(&rules, &open)
+                .has(Kind::Style)
+        );
     }
 }

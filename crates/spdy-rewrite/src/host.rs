@@ -77,7 +77,7 @@ pub(crate) enum HostPattern {
     /// This name.
     Exact(String),
     /// Any one label, a dot, and this.
-    Under(String),
+    Wildcard(String),
 }
 
 impl HostPattern {
@@ -105,14 +105,14 @@ impl HostPattern {
             Some(suffix) if suffix.as_bytes() == canonical.as_bytes() => Err(format!(
                 "anybody can have a name under {canonical}: want a wildcard below a domain of one owner"
             )),
-            _ => Ok(Self::Under(canonical)),
+            _ => Ok(Self::Wildcard(canonical)),
         }
     }
 
     /// The name, or that which all are under.
     pub(crate) fn name(&self) -> &str {
         match self {
-            Self::Exact(name) | Self::Under(name) => name,
+            Self::Exact(name) | Self::Wildcard(name) => name,
         }
     }
 
@@ -120,7 +120,7 @@ impl HostPattern {
     pub(crate) fn matches(&self, host: &str) -> bool {
         match self {
             Self::Exact(name) => name == host,
-            Self::Under(zone) => host
+            Self::Wildcard(zone) => host
                 .strip_suffix(zone.as_str())
                 .and_then(|rest| rest.strip_suffix('.'))
                 .is_some_and(|label| !label.is_empty() && !label.contains('.')),

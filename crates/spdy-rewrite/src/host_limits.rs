@@ -33,7 +33,7 @@ pub struct LimitsConfig {
 impl LimitsConfig {
     /// Nothing is said.
     #[must_use]
-    pub fn is_unsaid(&self) -> bool {
+    pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
 

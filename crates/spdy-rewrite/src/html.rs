@@ -57,9 +57,9 @@ const MARK_STARTS: [u8; 3] = [0xef, 0xfe, 0xff];
 
 enum RewriteStage {
     /// The first bytes, in which a `meta` may say the encoding.
-    Sniffing(Vec<u8>),
+    DetectingCharset(Vec<u8>),
     Rewriting(Box<LolRewriter<'static, Sink>>),
-    Passing,
+    PassThrough,
 }
 
 /// Rewrites one page.
@@ -94,7 +94,7 @@ pub struct HtmlRewriter {
     sink: Sink,
     declared: Option<String>,
     /// The first bytes, which are already rewritten though a `meta` behind them may say the encoding.
-    unsettled: Option<Vec<u8>>,
+    rewritten_prefix: Option<Vec<u8>>,
 }
 
 impl HtmlRewriter {
@@ -107,8 +107,8 @@ impl HtmlRewriter {
         seen: Option<Arc<dyn SiteFacts>>,
     ) -> Self {
         let stage = match head.left {
-            Some(_) => RewriteStage::Passing,
-            None => RewriteStage::Sniffing(Vec::new()),
+            Some(_) => RewriteStage::PassThrough,
+            None => RewriteStage::DetectingCharset(Vec::new()),
         };
         let declared = head.charset.clone();
         Self {
@@ -116,14 +116,14 @@ impl HtmlRewriter {
             page: Arc::new(Mutex::new(PageState::new(rules, url, head, seen))),
             sink: Sink::default(),
             declared,
-            unsettled: None,
+            rewritten_prefix: None,
         }
     }
 
     /// Takes the next bytes of the page, and appends to `out` what is to be sent. How the page is cut changes nothing
     /// but when what is sent.
     pub fn write(&mut self, bytes: &[u8], out: &mut Vec<u8>) {
-        if let RewriteStage::Sniffing(start) = &mut self.stage {
+        if let RewriteStage::DetectingCharset(start) = &mut self.stage {
             start.extend_from_slice(bytes);
             // A BOM has three bytes; before them nothing is certain.
             let is_said = start.len() >= 3
@@ -134,43 +134,45 @@ impl HtmlRewriter {
             }
             return;
         }
-        if let Some(start) = &mut self.unsettled {
+        if let Some(start) = &mut self.rewritten_prefix {
             let room = PRESCAN_BYTES - start.len();
             start.extend_from_slice(&bytes[..bytes.len().min(room)]);
             let charset = Charset::of_whole_meta(start);
             let is_all = start.len() == PRESCAN_BYTES;
             match charset.or_else(|| is_all.then(|| Charset::of_meta(start))) {
-                Some(charset) => self.settle(charset, out),
-                None if start.contains(&ESCAPE) => self.settle(Charset::Opaque, out),
+                Some(charset) => self.set_charset(charset, out),
+                None if start.contains(&ESCAPE) => self.set_charset(Charset::Opaque, out),
                 None => {}
             }
         }
-        self.feed(bytes, out);
+        self.write_chunk(bytes, out);
     }
 
-    fn feed(&mut self, bytes: &[u8], out: &mut Vec<u8>) {
+    fn write_chunk(&mut self, bytes: &[u8], out: &mut Vec<u8>) {
         match &mut self.stage {
             RewriteStage::Rewriting(rewriter) => {
                 if rewriter.write(bytes).is_err() {
-                    self.give_up();
+                    self.pass_through();
                 }
                 self.drain(out);
             }
-            RewriteStage::Sniffing(_) | RewriteStage::Passing => out.extend_from_slice(bytes),
+            RewriteStage::DetectingCharset(_) | RewriteStage::PassThrough => {
+                out.extend_from_slice(bytes)
+            }
         }
     }
 
     /// Whether bytes are held that [`flush`](Self::flush) would send.
     pub fn is_waiting(&self) -> bool {
         match &self.stage {
-            RewriteStage::Sniffing(start) => match start.first() {
+            RewriteStage::DetectingCharset(start) => match start.first() {
                 Some(first) => {
                     let may_be_mark = start.len() < 3 && MARK_STARTS.contains(first);
                     !may_be_mark && !start.contains(&ESCAPE)
                 }
                 None => false,
             },
-            RewriteStage::Rewriting(_) | RewriteStage::Passing => false,
+            RewriteStage::Rewriting(_) | RewriteStage::PassThrough => false,
         }
     }
 
@@ -182,32 +184,32 @@ impl HtmlRewriter {
         if !self.is_waiting() {
             return;
         }
-        if let RewriteStage::Sniffing(start) = &self.stage
+        if let RewriteStage::DetectingCharset(start) = &self.stage
             && Charset::of_page(start, self.declared.as_deref()).is_some()
         {
             self.begin(out); // no byte order mark comes
             return;
         }
-        if let RewriteStage::Sniffing(start) =
-            std::mem::replace(&mut self.stage, RewriteStage::Passing)
+        if let RewriteStage::DetectingCharset(start) =
+            std::mem::replace(&mut self.stage, RewriteStage::PassThrough)
         {
-            self.unsettled = Some(start.clone());
+            self.rewritten_prefix = Some(start.clone());
             // Of all encodings the one that leaves most as it is.
             self.rewrite_as(Charset::MultiByte);
-            self.feed(&start, out);
+            self.write_chunk(&start, out);
         }
     }
 
     /// The encoding of what was rewritten so far is known.
-    fn settle(&mut self, charset: Charset, out: &mut Vec<u8>) {
-        self.unsettled = None;
+    fn set_charset(&mut self, charset: Charset, out: &mut Vec<u8>) {
+        self.rewritten_prefix = None;
         if charset != Charset::Opaque {
             lock(&self.page).charset = charset;
             return;
         }
         // An end gives out what lol_html holds, as it came.
         if let RewriteStage::Rewriting(rewriter) =
-            std::mem::replace(&mut self.stage, RewriteStage::Passing)
+            std::mem::replace(&mut self.stage, RewriteStage::PassThrough)
         {
             let _ = rewriter.end();
         }
@@ -217,17 +219,17 @@ impl HtmlRewriter {
 
     /// Ends the page: appends what was held to `out`, and says what became of it.
     pub fn end(mut self, out: &mut Vec<u8>) -> PageReport {
-        if matches!(self.stage, RewriteStage::Sniffing(_)) {
+        if matches!(self.stage, RewriteStage::DetectingCharset(_)) {
             self.begin(out);
         }
-        if let Some(start) = self.unsettled.take() {
-            self.settle(Charset::of_meta(&start), out);
+        if let Some(start) = self.rewritten_prefix.take() {
+            self.set_charset(Charset::of_meta(&start), out);
         }
         if let RewriteStage::Rewriting(rewriter) =
-            std::mem::replace(&mut self.stage, RewriteStage::Passing)
+            std::mem::replace(&mut self.stage, RewriteStage::PassThrough)
             && rewriter.end().is_err()
         {
-            self.give_up();
+            self.pass_through();
         }
         self.drain(out);
         lock(&self.page).end()
@@ -240,8 +242,8 @@ impl HtmlRewriter {
 
     /// The encoding is known, or will not be: what was held goes its way.
     fn begin(&mut self, out: &mut Vec<u8>) {
-        let RewriteStage::Sniffing(start) =
-            std::mem::replace(&mut self.stage, RewriteStage::Passing)
+        let RewriteStage::DetectingCharset(start) =
+            std::mem::replace(&mut self.stage, RewriteStage::PassThrough)
         else {
             return;
         };
@@ -252,7 +254,7 @@ impl HtmlRewriter {
         } else {
             self.rewrite_as(charset);
         }
-        self.feed(&start, out);
+        self.write_chunk(&start, out);
     }
 
     fn rewrite_as(&mut self, charset: Charset) {
@@ -261,8 +263,8 @@ impl HtmlRewriter {
     }
 
     /// What lol_html held it has given out as it came; the rest follows it.
-    fn give_up(&mut self) {
-        self.stage = RewriteStage::Passing;
+    fn pass_through(&mut self) {
+        self.stage = RewriteStage::PassThrough;
         lock(&self.page).report.left = Some(PageSkipReason::TooLong);
     }
 
@@ -274,9 +276,9 @@ impl HtmlRewriter {
 impl std::fmt::Debug for HtmlRewriter {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let stage = match &self.stage {
-            RewriteStage::Sniffing(_) => "sniffing",
+            RewriteStage::DetectingCharset(_) => "sniffing",
             RewriteStage::Rewriting(_) => "rewriting",
-            RewriteStage::Passing => "passing",
+            RewriteStage::PassThrough => "passing",
         };
         f.debug_struct("HtmlRewriter")
             .field("stage", &stage)

@@ -27,7 +27,7 @@ pub(crate) fn rewrite(page: &mut PageState, element: &mut Element<'_, '_>) {
     let has = AttributeFlags::of(element);
     let is_of_media = matches!(tag.as_str(), "source" | "track");
     let with_cookies =
-        has.crossorigin && with_cookies(element) || page.media_with_cookies && is_of_media;
+        has.crossorigin && sends_cookies(element) || page.media_with_cookies && is_of_media;
     let reason = if has.malformed {
         Some(SkipReason::MalformedTag)
     } else if has.opt_out {
@@ -38,8 +38,8 @@ pub(crate) fn rewrite(page: &mut PageState, element: &mut Element<'_, '_>) {
         None
     };
     page.by_cors = has.crossorigin;
-    page.unhintable = with_cookies || has.integrity && is_pinned(element);
-    page.of_element = if has.referrerpolicy {
+    page.cannot_preload = with_cookies || has.integrity && is_pinned(element);
+    page.element_referrer = if has.referrerpolicy {
         let word = element.get_attribute("referrerpolicy");
         word.and_then(|word| ReferrerScope::from_token(&word))
     } else {
@@ -49,7 +49,7 @@ pub(crate) fn rewrite(page: &mut PageState, element: &mut Element<'_, '_>) {
         "template" if element.namespace_uri() == HTML => page.templates += 1,
         "base" if element.namespace_uri() == HTML && page.templates == 0 => {
             if let Some(href) = element.get_attribute("href") {
-                match page.meant(&href).map(Cow::into_owned) {
+                match page.decode_attribute(&href).map(Cow::into_owned) {
                     Some(href) => page.set_base(&href),
                     None => page.set_unreadable_base(),
                 }
@@ -62,7 +62,7 @@ pub(crate) fn rewrite(page: &mut PageState, element: &mut Element<'_, '_>) {
         "style" => style(page, element, reason.as_ref()),
         "img" => {
             url(page, element, "src", Kind::Image, reason.as_ref());
-            set(page, element, "srcset", reason.as_ref());
+            rewrite_srcset(page, element, "srcset", reason.as_ref());
         }
         "picture" => {
             page.media_with_cookies = false;
@@ -70,7 +70,7 @@ pub(crate) fn rewrite(page: &mut PageState, element: &mut Element<'_, '_>) {
         }
         "source" => {
             url(page, element, "src", Kind::Media, reason.as_ref());
-            set(page, element, "srcset", reason.as_ref());
+            rewrite_srcset(page, element, "srcset", reason.as_ref());
         }
         "video" | "audio" => {
             page.media_with_cookies = reason == Some(SkipReason::Credentials);
@@ -78,7 +78,7 @@ pub(crate) fn rewrite(page: &mut PageState, element: &mut Element<'_, '_>) {
             url(page, element, "src", Kind::Media, reason.as_ref());
             // A poster is an image like another: no CORS, whatever the element says.
             page.by_cors = false;
-            page.unhintable = false;
+            page.cannot_preload = false;
             let reason = reason
                 .as_ref()
                 .filter(|reason| **reason != SkipReason::Credentials);
@@ -98,7 +98,7 @@ pub(crate) fn rewrite(page: &mut PageState, element: &mut Element<'_, '_>) {
             for name in ["href", "xlink:href", "src"] {
                 url(page, element, name, Kind::Image, reason.as_ref());
             }
-            set(page, element, "srcset", reason.as_ref());
+            rewrite_srcset(page, element, "srcset", reason.as_ref());
         }
         "iframe" | "frame" | "embed" => document(page, element, "src", reason.as_ref()),
         "object" => document(page, element, "data", reason.as_ref()),
@@ -112,10 +112,10 @@ pub(crate) fn rewrite(page: &mut PageState, element: &mut Element<'_, '_>) {
     if has.background {
         url(page, element, "background", Kind::Image, reason.as_ref());
     }
-    lazy(page, element, &tag, reason.as_ref());
+    rewrite_lazy_attributes(page, element, &tag, reason.as_ref());
     if has.style
         && let Some(source) = element.get_attribute("style")
-        && !is_left(reason.as_ref())
+        && !is_skipped(reason.as_ref())
     {
         style_attribute(page, element, &source);
     }
@@ -162,11 +162,11 @@ impl AttributeFlags {
 }
 
 /// Whether the element stays as it is, whatever it names.
-fn is_left(reason: Option<&SkipReason>) -> bool {
+fn is_skipped(reason: Option<&SkipReason>) -> bool {
     matches!(reason, Some(SkipReason::OptOut | SkipReason::MalformedTag))
 }
 
-fn with_cookies(element: &Element<'_, '_>) -> bool {
+fn sends_cookies(element: &Element<'_, '_>) -> bool {
     element
         .get_attribute("crossorigin")
         .is_some_and(|mode| mode.trim().eq_ignore_ascii_case("use-credentials"))
@@ -174,7 +174,7 @@ fn with_cookies(element: &Element<'_, '_>) -> bool {
 
 fn is_pinned(element: &Element<'_, '_>) -> bool {
     let metadata = element.get_attribute("integrity");
-    metadata.is_some_and(|metadata| integrity::pins(&metadata))
+    metadata.is_some_and(|metadata| integrity::has_integrity(&metadata))
 }
 
 fn write(element: &mut Element<'_, '_>, name: &str, value: &str) {
@@ -191,13 +191,14 @@ fn url(
     reason: Option<&SkipReason>,
 ) {
     if let Some(source) = element.get_attribute(name)
-        && let Some(written) = page.judge(&source, kind, CspCredentials::default(), reason.cloned())
+        && let Some(written) =
+            page.rewrite_reference(&source, kind, CspCredentials::default(), reason.cloned())
     {
         write(element, name, &written);
     }
 }
 
-fn set(
+fn rewrite_srcset(
     page: &mut PageState,
     element: &mut Element<'_, '_>,
     name: &str,
@@ -217,9 +218,9 @@ fn document(
     name: &str,
     reason: Option<&SkipReason>,
 ) {
-    let unnamed = match named_by(page, element, name) {
+    let unnamed = match attribute_url(page, element, name) {
         Some(url) if page.rules.alias_of(&url).is_some() => None,
-        Some(url) => Some(page.rules.unnamed(&url)),
+        Some(url) => Some(page.rules.no_alias_reason(&url)),
         None => Some(SkipReason::Document),
     };
     match unnamed {
@@ -229,25 +230,27 @@ fn document(
 }
 
 /// What an attribute means, if that is certain.
-fn named_by(page: &PageState, element: &Element<'_, '_>, name: &str) -> Option<Url> {
+fn attribute_url(page: &PageState, element: &Element<'_, '_>, name: &str) -> Option<Url> {
     let source = element.get_attribute(name)?;
-    let text = page.meant(&source)?;
+    let text = page.decode_attribute(&source)?;
     page.place().base.join(text.trim()).ok()
 }
 
 /// Tells of what is never moved, if it is another host's.
 fn left(page: &mut PageState, element: &Element<'_, '_>, name: &str, reason: &SkipReason) {
-    let Some(url) = named_by(page, element, name) else {
+    let Some(url) = attribute_url(page, element, name) else {
         return;
     };
-    let is_foreign = url.host_str().is_some_and(|host| !page.rules.is_own(host));
+    let is_foreign = url
+        .host_str()
+        .is_some_and(|host| !page.rules.is_site_host(host));
     if is_foreign {
         page.report.count_unchanged(url.as_str(), reason);
     }
 }
 
 /// Attributes that a script of the page will copy into others.
-fn lazy(
+fn rewrite_lazy_attributes(
     page: &mut PageState,
     element: &mut Element<'_, '_>,
     tag: &str,
@@ -267,7 +270,7 @@ fn lazy(
             continue;
         };
         if name.ends_with("srcset") {
-            set(page, element, name, reason);
+            rewrite_srcset(page, element, name, reason);
         } else if source.contains("url(") {
             if reason.is_none()
                 && let Some(written) = page.rewrite_style(&source)
@@ -286,13 +289,16 @@ fn meta(page: &mut PageState, element: &mut Element<'_, '_>, reason: Option<&Ski
         && let Some(content) = element.get_attribute("content")
         && let Some(tells) = ReferrerScope::from_token(&content)
     {
-        page.tells = tells;
+        page.referrer_scope = tells;
     }
     let is_policy = element
         .get_attribute("http-equiv")
         .is_some_and(|name| name.trim().eq_ignore_ascii_case("content-security-policy"));
     let content = element.get_attribute("content").filter(|_| is_policy);
-    let Some(text) = content.as_deref().and_then(|content| page.meant(content)) else {
+    let Some(text) = content
+        .as_deref()
+        .and_then(|content| page.decode_attribute(content))
+    else {
         return;
     };
     if reason == Some(&SkipReason::MalformedTag) {
@@ -301,14 +307,14 @@ fn meta(page: &mut PageState, element: &mut Element<'_, '_>, reason: Option<&Ski
     }
     let rules = page.rules.clone();
     if let Some(written) = page.policies.add(&rules, &text) {
-        let written = page.spelled(&written);
+        let written = page.encode_attribute(&written);
         write(element, "content", &written);
     }
 }
 
 fn style(page: &mut PageState, element: &Element<'_, '_>, reason: Option<&SkipReason>) {
     // In SVG the text of a style element is markup, with references in it; there lol_html gives no whole text.
-    if element.namespace_uri() != HTML || is_left(reason) {
+    if element.namespace_uri() != HTML || is_skipped(reason) {
         page.held.close();
         return;
     }
@@ -328,13 +334,15 @@ fn link(page: &mut PageState, element: &mut Element<'_, '_>, reason: Option<&Ski
     let kind = match used {
         LinkUse::Fetch(kind) => kind,
         LinkUse::Module => {
-            insert_import_map(page, element, is_left(reason));
+            insert_import_map(page, element, is_skipped(reason));
             module(page, element, "href", true, reason);
             return;
         }
         LinkUse::Connect => {
-            if let Some(href) = element.get_attribute("href").filter(|_| !is_left(reason))
-                && let Some(href) = page.meant(&href).map(Cow::into_owned)
+            if let Some(href) = element
+                .get_attribute("href")
+                .filter(|_| !is_skipped(reason))
+                && let Some(href) = page.decode_attribute(&href).map(Cow::into_owned)
                 && page.place().removes_preconnect(&href)
             {
                 page.report.add_removed_preconnect(href);
@@ -346,9 +354,9 @@ fn link(page: &mut PageState, element: &mut Element<'_, '_>, reason: Option<&Ski
         LinkUse::Other => return,
     };
     if kind == Kind::Image {
-        set(page, element, "imagesrcset", reason);
+        rewrite_srcset(page, element, "imagesrcset", reason);
     }
-    fetched(page, element, "href", kind, false, reason);
+    rewrite_subresource(page, element, "href", kind, false, reason);
 }
 
 fn script(page: &mut PageState, element: &mut Element<'_, '_>, reason: Option<&SkipReason>) {
@@ -360,7 +368,7 @@ fn script(page: &mut PageState, element: &mut Element<'_, '_>, reason: Option<&S
     match kind.as_str() {
         "importmap" => {
             page.has_import_map |= page.templates == 0;
-            if !is_left(reason) && !element.has_attribute("src") {
+            if !is_skipped(reason) && !element.has_attribute("src") {
                 let nonce = element.get_attribute("nonce");
                 match page
                     .policies
@@ -372,14 +380,14 @@ fn script(page: &mut PageState, element: &mut Element<'_, '_>, reason: Option<&S
             }
         }
         kind if kind.trim() == "module" => {
-            insert_import_map(page, element, is_left(reason));
+            insert_import_map(page, element, is_skipped(reason));
             module(page, element, "src", false, reason);
         }
         kind if kind.is_empty() || is_javascript(kind.trim()) => {
-            fetched(page, element, "src", Kind::Script, false, reason);
+            rewrite_subresource(page, element, "src", Kind::Script, false, reason);
             for name in ["href", "xlink:href"] {
                 if element.namespace_uri() != HTML {
-                    fetched(page, element, name, Kind::Script, false, reason);
+                    rewrite_subresource(page, element, name, Kind::Script, false, reason);
                 }
             }
         }
@@ -399,14 +407,14 @@ fn module(
     page.by_cors = true;
     let source = element.get_attribute(name).unwrap_or_default();
     let stays = page
-        .meant(&source)
+        .decode_attribute(&source)
         .and_then(|text| page.place().module_skip_reason(&text));
     let reason = reason.or(stays.as_ref());
-    fetched(page, element, name, Kind::Script, imported, reason);
+    rewrite_subresource(page, element, name, Kind::Script, imported, reason);
 }
 
 /// A script, sheet or preload: what it bears may decide whether it moves.
-fn fetched(
+fn rewrite_subresource(
     page: &mut PageState,
     element: &mut Element<'_, '_>,
     name: &str,
@@ -426,24 +434,25 @@ fn fetched(
     };
     let pins = integrity
         .as_deref()
-        .filter(|metadata| kind == Kind::Style && integrity::pins(metadata));
-    let pin = pins.map_or(IntegrityRewrite::Free(None), |metadata| {
+        .filter(|metadata| kind == Kind::Style && integrity::has_integrity(metadata));
+    let pin = pins.map_or(IntegrityRewrite::Rewrite(None), |metadata| {
         pin(page, &source, metadata, reason)
     });
     let (reason, hash) = match pin {
-        IntegrityRewrite::Marked { text, plain } => {
-            let marked = page.spelled(&text);
+        IntegrityRewrite::RequestUnrewritten { text, plain } => {
+            let marked = page.encode_attribute(&text);
             // Told of as it will be asked for; it stays where it is, for it is the site's own, or goes where its page is.
-            let written = page.judge(&marked, kind, credentials, reason.cloned());
-            page.report.tell(pinned_sheet::unknown(&plain));
+            let written = page.rewrite_reference(&marked, kind, credentials, reason.cloned());
+            page.report
+                .add_uncounted(pinned_sheet::unknown_stylesheet(&plain));
             write(element, name, written.as_deref().unwrap_or(&marked));
             return;
         }
-        IntegrityRewrite::Stays => (reason.cloned().or(Some(SkipReason::Integrity)), None),
-        IntegrityRewrite::Free(hash) => (reason.cloned(), hash),
+        IntegrityRewrite::Skip => (reason.cloned().or(Some(SkipReason::Integrity)), None),
+        IntegrityRewrite::Rewrite(hash) => (reason.cloned(), hash),
     };
     let stays = reason.is_some();
-    let written = page.judge(&source, kind, credentials, reason);
+    let written = page.rewrite_reference(&source, kind, credentials, reason);
     if let Some(written) = &written {
         write(element, name, written);
     }
@@ -459,14 +468,14 @@ fn pin(
     metadata: &str,
     reason: Option<&SkipReason>,
 ) -> IntegrityRewrite {
-    let text = page.meant(source);
+    let text = page.decode_attribute(source);
     let Some(text) = text.filter(|_| reason != Some(&SkipReason::MalformedTag)) else {
-        return IntegrityRewrite::Stays;
+        return IntegrityRewrite::Skip;
     };
     let seen = page.seen.as_deref().filter(|_| reason.is_none());
     let place = ReferenceContext {
         seen,
         ..page.place()
     };
-    pinned_sheet::judge(&place, &text, metadata)
+    pinned_sheet::plan_integrity(&place, &text, metadata)
 }

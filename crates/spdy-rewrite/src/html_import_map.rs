@@ -39,12 +39,12 @@ pub(crate) fn insert_import_map(
         .find_map(|name| element.get_attribute(name));
     if let Some(own) = own
         && let Some(url) = page
-            .meant(&own)
+            .decode_attribute(&own)
             .and_then(|text| page.place().base.join(text.trim()).ok())
     {
         named.insert(url.origin().ascii_serialization());
     }
-    if let Some(map) = import_map::fresh(&page.place(), &named) {
+    if let Some(map) = import_map::new_map(&page.place(), &named) {
         let nonce = nonce
             .map(|nonce| format!(" nonce=\"{nonce}\""))
             .unwrap_or_default();

@@ -35,7 +35,7 @@ pub(crate) enum Embedded {
 pub(crate) struct TextBuffer {
     what: Option<Embedded>,
     /// Whether it is looked at, and stays.
-    is_fixed: bool,
+    is_read_only: bool,
     text: String,
 }
 
@@ -43,14 +43,14 @@ impl TextBuffer {
     /// Begins to hold the text of an element; one that never came to its text is forgotten.
     pub(crate) fn open(&mut self, what: Embedded) {
         self.what = Some(what);
-        self.is_fixed = false;
+        self.is_read_only = false;
         self.text.clear();
     }
 
     /// The same for a text that the page's policy admits as it is, and no other.
     pub(crate) fn open_read_only(&mut self, what: Embedded) {
         self.open(what);
-        self.is_fixed = true;
+        self.is_read_only = true;
     }
 
     /// Whether the next text is to be held.
@@ -85,24 +85,24 @@ pub(crate) struct PageState {
     pub(crate) rules: Arc<Rules>,
     pub(crate) document: Url,
     /// What its base is where the browser has it from, if it is a named host's.
-    seen_from: Option<Url>,
+    browser_base: Option<Url>,
     base: Option<Url>,
-    in_full: bool,
-    judged_origins: OriginCache,
+    absolute_urls: bool,
+    origin_cache: OriginCache,
     pub(crate) policies: Policies,
     pub(crate) charset: Charset,
     pub(crate) seen: Option<Arc<dyn SiteFacts>>,
     /// Who hears of the page, unless an element says otherwise.
-    pub(crate) tells: ReferrerScope,
+    pub(crate) referrer_scope: ReferrerScope,
     /// What the element at hand says of that.
-    pub(crate) of_element: Option<ReferrerScope>,
+    pub(crate) element_referrer: Option<ReferrerScope>,
     pub(crate) held: TextBuffer,
     /// Whether the page has an import map, or was given one, or it is too late for one.
     pub(crate) has_import_map: bool,
     /// Whether the element at hand loads what it names so that the page may read it.
     pub(crate) by_cors: bool,
     /// Whether it loads that in a way that no hint says.
-    pub(crate) unhintable: bool,
+    pub(crate) cannot_preload: bool,
     /// Whether the last `video` or `audio` sends cookies for its sources and tracks.
     pub(crate) media_with_cookies: bool,
     /// What the sources of the last `video`, `audio` or `picture` are.
@@ -125,21 +125,21 @@ impl PageState {
             .into_iter()
             .for_each(|reference| report.add(reference));
         Self {
-            in_full: false,
-            seen_from: head.seen_from,
+            absolute_urls: false,
+            browser_base: head.browser_base,
             rules: rules.clone(),
             document: url.clone(),
             base: None,
-            judged_origins: OriginCache::default(),
+            origin_cache: OriginCache::default(),
             policies: head.policies,
             charset: Charset::SingleByte,
             seen,
-            tells: head.tells,
-            of_element: None,
+            referrer_scope: head.referrer_scope,
+            element_referrer: None,
             held: TextBuffer::default(),
             has_import_map: false,
             by_cors: false,
-            unhintable: false,
+            cannot_preload: false,
             media_with_cookies: false,
             source_kind: Kind::Image,
             templates: 0,
@@ -156,29 +156,29 @@ impl PageState {
         let base = self.document.join(href.trim()).ok();
         let base = base.filter(|base| is_http(base) && self.policies.allow_base(base));
         let base = base.unwrap_or_else(|| self.document.clone());
-        self.in_full = base.origin() != self.document.origin();
-        self.seen_from = self.seen_from.take().map(|seen| {
+        self.absolute_urls = base.origin() != self.document.origin();
+        self.browser_base = self.browser_base.take().map(|seen| {
             let base = seen.join(href.trim()).ok();
             let base = base.filter(|base| is_http(base) && self.policies.allow_browser_base(base));
             base.unwrap_or(seen)
         });
         self.base = Some(base);
-        self.judged_origins = OriginCache::default();
+        self.origin_cache = OriginCache::default();
     }
 
     /// A base that cannot be read for certain: what is relative is left, and what is moved is written in full.
     pub(crate) fn set_unreadable_base(&mut self) {
         if self.base.is_none() {
             self.base = Some(self.document.clone());
-            self.in_full = true;
-            self.judged_origins = OriginCache::default();
+            self.absolute_urls = true;
+            self.origin_cache = OriginCache::default();
         }
     }
 
     /// What is known of the page at its end, for what is asked for after it.
     pub(crate) fn end(&mut self) -> PageReport {
         let mut report = std::mem::take(&mut self.report);
-        report.tells = self.tells;
+        report.tells = self.referrer_scope;
         if !self.is_named() {
             report.guarded = CspGuard::from_policies(&self.rules, &self.policies);
         }
@@ -187,7 +187,7 @@ impl PageState {
 
     /// Whether it is a named host's, and not the site's own.
     pub(crate) fn is_named(&self) -> bool {
-        self.seen_from.is_some()
+        self.browser_base.is_some()
     }
 
     /// Where references of the page itself stand.
@@ -196,22 +196,22 @@ impl PageState {
             rules: &self.rules,
             page: &self.document,
             base: self.base.as_ref().unwrap_or(&self.document),
-            seen_from: self.seen_from.as_ref(),
-            in_full: self.in_full,
-            finder: match self.is_named() {
-                true => ReferenceSource::Named,
+            browser_base: self.browser_base.as_ref(),
+            absolute_urls: self.absolute_urls,
+            source: match self.is_named() {
+                true => ReferenceSource::Alias,
                 false => ReferenceSource::Site,
             },
             ascii_only: self.charset != Charset::Utf8,
             policies: Some(&self.policies),
             seen: self.seen.as_deref(),
-            origins: Some(&self.judged_origins),
+            origin_cache: Some(&self.origin_cache),
         }
     }
 
     /// What the source of an attribute's value means; `None` if that is not certain.
-    pub(crate) fn meant<'s>(&self, source: &'s str) -> Option<Cow<'s, str>> {
-        let meant = match self.charset.meant(source)? {
+    pub(crate) fn decode_attribute<'s>(&self, source: &'s str) -> Option<Cow<'s, str>> {
+        let meant = match self.charset.decode_attribute(source)? {
             Cow::Borrowed(text) => entities::decode(text)?,
             Cow::Owned(text) => Cow::Owned(entities::decode(&text)?.into_owned()),
         };
@@ -219,25 +219,25 @@ impl PageState {
     }
 
     /// The source of a value, but for its quotes.
-    pub(crate) fn spelled(&self, meant: &str) -> String {
-        self.charset.spelled(&entities::encode(meant))
+    pub(crate) fn encode_attribute(&self, meant: &str) -> String {
+        self.charset.encode_attribute(&entities::encode(meant))
     }
 
     /// Judges one URL, and tells of it; what is to be written, if anything.
-    pub(crate) fn judge(
+    pub(crate) fn rewrite_reference(
         &mut self,
         source: &str,
         kind: Kind,
         credentials: CspCredentials<'_>,
         reason: Option<SkipReason>,
     ) -> Option<String> {
-        let judged = match self.meant(source) {
+        let judged = match self.decode_attribute(source) {
             Some(text) => self
                 .place()
                 .rewrite_unless(reason, &text, kind, credentials),
             None => self.unreadable(source, kind),
         };
-        self.tell(judged).map(|url| self.spelled(&url))
+        self.report(judged).map(|url| self.encode_attribute(&url))
     }
 
     fn unreadable(&self, source: &str, kind: Kind) -> ReferenceRewrite {
@@ -248,19 +248,19 @@ impl PageState {
                 url,
                 kind,
                 by_cors: kind == Kind::Font,
-                unhintable: false,
+                cannot_preload: false,
                 is_candidate: false,
-                tells: ReferrerScope::Everyone,
-                outcome: Err(SkipReason::Characters),
+                referrer_scope: ReferrerScope::All,
+                outcome: Err(SkipReason::UnknownEncoding),
             }),
         }
     }
 
-    fn tell(&mut self, judged: ReferenceRewrite) -> Option<String> {
+    fn report(&mut self, judged: ReferenceRewrite) -> Option<String> {
         if let Some(mut reference) = judged.reference {
             reference.by_cors |= self.by_cors;
-            reference.unhintable |= self.unhintable;
-            reference.tells = self.of_element.unwrap_or(self.tells);
+            reference.cannot_preload |= self.cannot_preload;
+            reference.referrer_scope = self.element_referrer.unwrap_or(self.referrer_scope);
             self.report.add(reference);
         }
         judged.written
@@ -272,15 +272,15 @@ impl PageState {
         source: &str,
         reason: Option<&SkipReason>,
     ) -> Option<String> {
-        let Some(text) = self.meant(source) else {
+        let Some(text) = self.decode_attribute(source) else {
             let judged = self.unreadable(source, Kind::Image);
-            return self.tell(judged);
+            return self.report(judged);
         };
-        let written = srcset::rewritten(&text, |url| {
+        let written = srcset::rewrite(&text, |url| {
             let judged = self.place().rewrite_candidate(reason.cloned(), url);
-            self.tell(judged)
+            self.report(judged)
         });
-        written.map(|text| self.spelled(&text))
+        written.map(|text| self.encode_attribute(&text))
     }
 
     /// The same for the value of a `style` attribute.
@@ -289,23 +289,26 @@ impl PageState {
         if !source.contains(['(', '&']) {
             return None;
         }
-        let text = self.meant(source)?;
+        let text = self.decode_attribute(source)?;
         let (rewritten, found) = rewrite_css(&self.place(), &text);
-        self.tell_all(found);
-        rewritten.map(|text| self.spelled(&text))
+        self.report_all(found);
+        rewritten.map(|text| self.encode_attribute(&text))
     }
 
     /// The same for one that the page's policy admits as it is, and no other: it is told of, and stays.
     pub(crate) fn report_fixed_style(&mut self, source: &str) {
-        if let Some(text) = self.meant(source) {
+        if let Some(text) = self.decode_attribute(source) {
             let (_, found) = rewrite_css(&self.place(), &text);
-            self.tell_all(found.into_iter().map(skipped_by_policy));
+            self.report_all(found.into_iter().map(skipped_by_policy));
         }
     }
 
-    fn tell_all(&mut self, found: impl IntoIterator<Item = Reference>) {
-        let tells = self.tells;
-        let found = found.into_iter().map(|found| Reference { tells, ..found });
+    fn report_all(&mut self, found: impl IntoIterator<Item = Reference>) {
+        let tells = self.referrer_scope;
+        let found = found.into_iter().map(|found| Reference {
+            referrer_scope: tells,
+            ..found
+        });
         found.for_each(|reference| self.report.add(reference));
     }
 
@@ -316,10 +319,10 @@ impl PageState {
 
     /// The text that was held, rewritten.
     pub(crate) fn finish_text(&mut self) -> String {
-        let (what, is_fixed) = (self.held.what, self.held.is_fixed);
+        let (what, is_fixed) = (self.held.what, self.held.is_read_only);
         let source = self.held.take();
         // Where not every character is certain, those of ASCII are, unless they may be halves of others.
-        let meant = self.charset.meant(&source);
+        let meant = self.charset.decode_attribute(&source);
         let place = ReferenceContext {
             ascii_only: meant.is_none() || self.charset != Charset::Utf8,
             ..self.place()
@@ -354,12 +357,12 @@ impl PageState {
         };
         let is_meant = meant.is_some();
         if is_fixed {
-            self.tell_all(found.into_iter().map(skipped_by_policy));
+            self.report_all(found.into_iter().map(skipped_by_policy));
             return source;
         }
-        self.tell_all(found);
+        self.report_all(found);
         match rewritten {
-            Some(text) if is_meant => self.charset.spelled(&text),
+            Some(text) if is_meant => self.charset.encode_attribute(&text),
             Some(text) => text,
             None => source,
         }

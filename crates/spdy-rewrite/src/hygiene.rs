@@ -23,7 +23,7 @@ pub const CROSS_ORIGIN_RESOURCE_POLICY: HeaderName =
     HeaderName::from_static("cross-origin-resource-policy");
 
 /// Fields that pass: what the bytes are, and how long they are good.
-pub(crate) const PASSED: [HeaderName; 15] = [
+pub(crate) const ALLOWED_HEADERS: [HeaderName; 15] = [
     CONTENT_TYPE,
     CONTENT_LENGTH,
     CONTENT_ENCODING,
@@ -50,9 +50,9 @@ pub enum SanitizedResponse {
     /// It is served with this head.
     Serve(HeaderMap),
     /// Its status is told, without a body: an error of the host's, whose page is nobody's concern here.
-    Bare(StatusCode),
+    StatusOnly(StatusCode),
     /// The client is sent to the host itself: 307, and `Cache-Control: no-store`.
-    Direct(String),
+    Redirect(String),
     /// It is not served.
     Refuse(Refusal),
 }
@@ -61,15 +61,15 @@ pub enum SanitizedResponse {
 /// that [`named_request`](crate::named_request) did.
 ///
 /// Redirects are the matter of [`redirect`](crate::redirect), and refused here; but those of named hosts are passed on.
-pub fn judge(
+pub fn sanitize(
     rules: &Rules,
     moved: &ProxiedUrl,
     load: Load,
     status: StatusCode,
     headers: &HeaderMap,
 ) -> SanitizedResponse {
-    if moved.is_named() {
-        return named_answer::judge(rules, moved, load, status, headers);
+    if moved.is_alias() {
+        return named_answer::sanitize_alias(rules, moved, load, status, headers);
     }
     let has_body = match status {
         StatusCode::OK
@@ -80,17 +80,17 @@ pub fn judge(
             return SanitizedResponse::Refuse(Refusal::Credentials);
         }
         status if status.is_redirection() => return SanitizedResponse::Refuse(Refusal::Location),
-        status => return SanitizedResponse::Bare(status),
+        status => return SanitizedResponse::StatusOnly(status),
     };
     if has_body && let Err(refusal) = check(rules, moved, load, headers) {
         return match refusal {
             // The host itself may serve it to this page, so this page asks the host itself. Nobody else is sent there: what the host
             // answers us is not what it answers a browser that opens the URL as a page.
             Refusal::ResourcePolicy | Refusal::Cors if load.is_subresource => {
-                SanitizedResponse::Direct(moved.url().to_string())
+                SanitizedResponse::Redirect(moved.url().to_string())
             }
-            Refusal::Type { got } if load.is_subresource && !is_document(&got) => {
-                SanitizedResponse::Direct(moved.url().to_string())
+            Refusal::Type { got } if load.is_subresource && !is_document_type(&got) => {
+                SanitizedResponse::Redirect(moved.url().to_string())
             }
             refusal => SanitizedResponse::Refuse(refusal),
         };
@@ -123,14 +123,14 @@ fn check(
     }
     // What only CORS reads nobody loads otherwise, whatever he says of the mode.
     let is_read = load.mode == FetchMode::Cors || requires_cors(&essence);
-    if is_read && !allows(headers, rules.site_origin()) {
+    if is_read && !passes_cors_check(headers, rules.site_origin()) {
         return Err(Refusal::Cors);
     }
     Ok(())
 }
 
 /// Whether the answer lets `origin` read it, without credentials (Fetch, *CORS check*).
-pub(crate) fn allows(headers: &HeaderMap, origin: &str) -> bool {
+pub(crate) fn passes_cors_check(headers: &HeaderMap, origin: &str) -> bool {
     let mut values = headers.get_all(ACCESS_CONTROL_ALLOW_ORIGIN).iter();
     let value = values.next().filter(|_| values.next().is_none());
     value.is_some_and(|value| value == "*" || value == origin)
@@ -167,7 +167,7 @@ pub fn essence(headers: &HeaderMap) -> Result<String, Refusal> {
 
 /// Types that a browser would open as a document, or hand to a plug-in: never sent on either. What has no type is what the page uses
 /// it as, and the browser finds out which by its bytes.
-pub(crate) fn is_document(essence: &str) -> bool {
+pub(crate) fn is_document_type(essence: &str) -> bool {
     let subtype = essence.split_once('/').map_or("", |(_, subtype)| subtype);
     matches!(
         essence,
@@ -181,7 +181,7 @@ pub(crate) fn is_document(essence: &str) -> bool {
 /// The head under which the site answers.
 fn head(headers: &HeaderMap) -> HeaderMap {
     let mut head = HeaderMap::new();
-    for name in &PASSED {
+    for name in &ALLOWED_HEADERS {
         for value in headers.get_all(name) {
             head.append(name.clone(), value.clone());
         }

@@ -67,7 +67,7 @@ pub(crate) fn rewrite(
 }
 
 /// The text of a map for a page that has none; `None` if there is nothing to map.
-pub(crate) fn fresh(place: &ReferenceContext<'_>, named: &BTreeSet<String>) -> Option<String> {
+pub(crate) fn new_map(place: &ReferenceContext<'_>, named: &BTreeSet<String>) -> Option<String> {
     let mut map = Map::new();
     let is_of_use = complete(place, &moved(place, named), &mut map)?;
     is_of_use.then(|| written(&Value::Object(map)))
@@ -90,25 +90,25 @@ struct MappedHost {
 
 /// All that the rules list by name, and what of their patterns is among the origins `named`.
 fn moved(place: &ReferenceContext<'_>, named: &BTreeSet<String>) -> Vec<MappedHost> {
-    let scripts = place
-        .rules
-        .entries
-        .iter()
-        .filter(|entry| entry.kinds.has(Kind::Script) && !entry.is_exact(Kind::Script));
+    let scripts =
+        place.rules.entries.iter().filter(|entry| {
+            entry.kinds.has(Kind::Script) && !entry.needs_url_capability(Kind::Script)
+        });
     let mut all = Vec::new();
     for entry in scripts {
         let origins: Vec<String> = match &entry.pattern {
             HostPattern::Exact(host) => {
                 vec![format!("{}://{host}:{}", entry.scheme.name(), entry.port)]
             }
-            HostPattern::Under(_) => {
+            HostPattern::Wildcard(_) => {
                 let is_of = |origin: &&String| {
                     let url = Url::parse(origin).ok();
                     let port = url.as_ref().and_then(Url::port_or_known_default);
                     let host = url.as_ref().and_then(Url::host_str);
                     host.zip(port).is_some_and(|(host, port)| {
                         let scheme = url.as_ref().map(Url::scheme);
-                        scheme == Some(entry.scheme.name()) && entry.is_of(entry.scheme, host, port)
+                        scheme == Some(entry.scheme.name())
+                            && entry.matches_host(entry.scheme, host, port)
                     })
                 };
                 named.iter().filter(is_of).cloned().collect()
@@ -118,17 +118,18 @@ fn moved(place: &ReferenceContext<'_>, named: &BTreeSet<String>) -> Vec<MappedHo
             let Ok(own) = Url::parse(&format!("{origin}{}", entry.path)) else {
                 continue;
             };
-            let Verdict::Move(path) = place.rules.verdict(&own, Kind::Script, place.finder) else {
+            let Verdict::Rewrite(path) = place.rules.verdict(&own, Kind::Script, place.source)
+            else {
                 continue;
             };
-            let judged = place.judge(own.as_str(), Kind::Script, IMPORT_CREDENTIALS);
+            let judged = place.rewrite(own.as_str(), Kind::Script, IMPORT_CREDENTIALS);
             let is_allowed = judged.written.is_some();
             if is_allowed || named.contains(&own.origin().ascii_serialization()) {
                 all.push(MappedHost {
                     to: place.site_path(&path),
                     own,
                     is_allowed,
-                    has_name: entry.is_named(),
+                    has_name: entry.is_alias(),
                 });
             }
         }
@@ -229,7 +230,7 @@ fn rewrite_addresses(
         let Some(text) = address.as_str().filter(|text| is_url_like(text)) else {
             continue;
         };
-        let judged = judge(place, text);
+        let judged = rewrite_address(place, text);
         judged.reference.into_iter().for_each(&mut *found);
         if let Some(written) = judged.written {
             *address = Value::String(written);
@@ -240,7 +241,7 @@ fn rewrite_addresses(
 }
 
 /// Judges what the map makes modules of.
-fn judge(place: &ReferenceContext<'_>, text: &str) -> ReferenceRewrite {
+fn rewrite_address(place: &ReferenceContext<'_>, text: &str) -> ReferenceRewrite {
     place.rewrite_unless(
         place.module_skip_reason(text),
         text,
@@ -256,9 +257,9 @@ fn rewrite_keys(place: &ReferenceContext<'_>, map: &mut Map<String, Value>) -> b
         .filter(|(key, _)| is_url_like(key))
         .filter_map(|(key, value)| {
             let url = place.base.join(key).ok()?;
-            match place.rules.verdict(&url, Kind::Script, place.finder) {
-                Verdict::Move(_) => Some((judge(place, key).written?, value.clone())),
-                Verdict::Leave(_) => None,
+            match place.rules.verdict(&url, Kind::Script, place.source) {
+                Verdict::Rewrite(_) => Some((rewrite_address(place, key).written?, value.clone())),
+                Verdict::Skip(_) => None,
             }
         })
         .collect();

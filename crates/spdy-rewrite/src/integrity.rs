@@ -44,7 +44,7 @@ impl Digests {
     }
 
     /// All of them as one word, which [`parse_token`](Self::parse_token) reads.
-    pub fn word(&self) -> String {
+    pub fn to_token(&self) -> String {
         let all: [&[u8]; 3] = [&self.sha256, &self.sha384, &self.sha512];
         STANDARD.encode(all.concat())
     }
@@ -101,7 +101,7 @@ pub fn matches(metadata: &str, body: &Digests) -> bool {
 }
 
 /// Whether metadata pins anything.
-pub fn pins(metadata: &str) -> bool {
+pub fn has_integrity(metadata: &str) -> bool {
     strongest(metadata).is_some()
 }
 
@@ -109,7 +109,7 @@ pub fn pins(metadata: &str) -> bool {
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum IntegrityState {
     /// It is what the page pins, and is served so.
-    Untouched,
+    Unchanged,
     /// It is what the page pins, and is served rewritten, with this hash.
     Rewritten(String),
     /// It is not at hand, or not what the page pins.
@@ -117,14 +117,14 @@ pub enum IntegrityState {
 }
 
 /// Compares what came of a host with what the page pins, and says what the page must pin from now on.
-pub fn pinned(metadata: &str, original: &Digests, served: &Digests) -> IntegrityState {
+pub fn integrity_state(metadata: &str, original: &Digests, served: &Digests) -> IntegrityState {
     match strongest(metadata) {
         Some(_) if !matches(metadata, original) => IntegrityState::Unknown,
         Some((algorithm, _)) if original != served => {
             let (_, start) = Algorithm::ALL[algorithm as usize];
             IntegrityState::Rewritten(format!("{start}{}", STANDARD.encode(served.by(algorithm))))
         }
-        _ => IntegrityState::Untouched,
+        _ => IntegrityState::Unchanged,
     }
 }
 
@@ -132,7 +132,7 @@ pub fn pinned(metadata: &str, original: &Digests, served: &Digests) -> Integrity
 const UNREWRITTEN_QUERY: &str = "spdy=off";
 
 /// `url`, a reference as it is written, with the mark that asks for the thing as its origin has it; once is enough.
-pub fn as_it_came(url: &str) -> String {
+pub fn mark_unrewritten(url: &str) -> String {
     let (url, fragment) = url.split_at(url.find('#').unwrap_or(url.len()));
     if strip_unrewritten_mark(url).is_some() {
         return format!("{url}{fragment}");
@@ -175,13 +175,13 @@ mod tests {
             matches("md5-AAAA", &of(b"hello")) && matches("", &of(b"hello")),
             "nothing is pinned"
         );
-        assert!(!pins("md5-AAAA") && pins(HELLO_256));
+        assert!(!has_integrity("md5-AAAA") && has_integrity(HELLO_256));
     }
 
     #[test]
     fn digests_round_trip() {
         let digests = of(b"hello");
-        let word = digests.word();
+        let word = digests.to_token();
         assert_eq!(Digests::parse_token(&word), Some(digests));
         for other in ["", "AAAA", "*", &word[4..], &[&word, "AAAA"].concat()] {
             assert_eq!(Digests::parse_token(other), None, "{other}");
@@ -195,12 +195,12 @@ mod tests {
             ("a.css?v=1", "a.css?v=1&spdy=off"),
             ("/?", "/?&spdy=off"),
         ] {
-            assert_eq!(as_it_came(plain), marked);
+            assert_eq!(mark_unrewritten(plain), marked);
             assert_eq!(strip_unrewritten_mark(marked), Some(plain));
-            assert_eq!(as_it_came(marked), marked, "it was marked again");
+            assert_eq!(mark_unrewritten(marked), marked, "it was marked again");
         }
         for fragment in ["/a.css#x?y", "/a.css?spdy=off#x?y"] {
-            assert_eq!(as_it_came(fragment), "/a.css?spdy=off#x?y");
+            assert_eq!(mark_unrewritten(fragment), "/a.css?spdy=off#x?y");
         }
         for other in ["/a.css", "/spdy=off", "/a?xspdy=off", "/a?spdy=off&v=1"] {
             assert_eq!(strip_unrewritten_mark(other), None, "{other}");
@@ -210,15 +210,15 @@ mod tests {
     #[test]
     fn rewritten_stylesheet_is_pinned_with_same_algorithm() {
         assert_eq!(
-            pinned(HELLO_256, &of(b"hello"), &of(b"hello")),
-            IntegrityState::Untouched
+            integrity_state(HELLO_256, &of(b"hello"), &of(b"hello")),
+            IntegrityState::Unchanged
         );
         assert_eq!(
-            pinned(HELLO_256, &of(b"forged"), &of(b"hello")),
+            integrity_state(HELLO_256, &of(b"forged"), &of(b"hello")),
             IntegrityState::Unknown
         );
         let IntegrityState::Rewritten(hash) =
-            pinned(HELLO_256, &of(b"hello"), &of(b"hello, moved"))
+            integrity_state(HELLO_256, &of(b"hello"), &of(b"hello, moved"))
         else {
             panic!("it was rewritten");
         };

@@ -43,7 +43,7 @@ struct CachedOrigin {
 
 impl OriginCache {
     /// What becomes of `text` at `place`, used as `kind`, if that follows from its origin.
-    pub(crate) fn judge(
+    pub(crate) fn rewrite(
         &self,
         place: &ReferenceContext<'_>,
         text: &str,
@@ -55,13 +55,13 @@ impl OriginCache {
         }
         let is_it = |origin: &&CachedOrigin| origin.kind == kind && origin.written == written;
         if let Some(origin) = self.0.borrow().iter().find(is_it) {
-            return origin.go_on(target);
+            return origin.rewrite_target(target);
         }
         if self.0.borrow().len() == MAX_CACHED_ORIGINS {
             return None;
         }
         let origin = CachedOrigin::of(place, written, kind)?;
-        let judged = origin.go_on(target);
+        let judged = origin.rewrite_target(target);
         self.0.borrow_mut().push(origin);
         judged
     }
@@ -90,7 +90,7 @@ impl CachedOrigin {
     }
 
     /// What becomes of a plain target there; `None` if it is moved to a longer path than may be.
-    fn go_on(&self, target: &str) -> Option<ReferenceRewrite> {
+    fn rewrite_target(&self, target: &str) -> Option<ReferenceRewrite> {
         let root = self.root.as_ref()?;
         let reference = root.reference.as_ref()?;
         let go_on = |of_root: &String| [of_root, &target[1..]].concat();
@@ -119,8 +119,10 @@ impl Rules {
         };
         let port = url.port().unwrap_or(scheme.default_port());
         let mut entries = self.entries.iter();
-        let first = entries.find(|entry| entry.is_of(scheme, host, port));
-        first.is_none_or(|entry| !entry.is_part() && !entry.is_exact(kind) && !entry.is_named())
+        let first = entries.find(|entry| entry.matches_host(scheme, host, port));
+        first.is_none_or(|entry| {
+            !entry.is_partial() && !entry.needs_url_capability(kind) && !entry.is_alias()
+        })
     }
 }
 
@@ -188,7 +190,7 @@ mod tests {
         };
         let shared = HostConfig {
             shared: true,
-            ..HostConfig::everything("shared.test")
+            ..HostConfig::all_kinds("shared.test")
         };
         let plain = HostConfig {
             scheme: Scheme::Http,
@@ -197,7 +199,7 @@ mod tests {
         let config = Config {
             prefix: prefix.to_owned(),
             hosts: vec![
-                HostConfig::everything("cdn.test"),
+                HostConfig::all_kinds("cdn.test"),
                 HostConfig::passive("*.wild.test"),
                 HostConfig::passive("port.test:8443"),
                 HostConfig::named("named.test"),
@@ -227,13 +229,13 @@ mod tests {
             rules,
             page: rules.site(),
             base,
-            seen_from: None,
-            in_full: base.origin() != rules.site().origin(),
-            finder: ReferenceSource::Site,
+            browser_base: None,
+            absolute_urls: base.origin() != rules.site().origin(),
+            source: ReferenceSource::Site,
             ascii_only: false,
             policies: None,
             seen: None,
-            origins,
+            origin_cache: origins,
         }
     }
 
@@ -318,7 +320,7 @@ mod tests {
                 for kind in [*often, kind] {
                     let judge = |origins| {
                         let place = ReferenceContext { ascii_only, ..place(&rules, &base, origins) };
-                        place.judge(text, kind, CspCredentials::default())
+                        place.rewrite(text, kind, CspCredentials::default())
                     };
                     let (by_origin, by_itself) = (judge(Some(&origins)), judge(None));
                     prop_assert_eq!(by_origin, by_itself, "{} as {}", text, kind);
@@ -331,7 +333,7 @@ mod tests {
     fn second_plain_reference_uses_origin_cache() {
         let (rules, origins) = (rules(true, "/.spdy/"), OriginCache::default());
         let place = place(&rules, rules.site(), Some(&origins));
-        let by_origin = |text: &str| origins.judge(&place, text, Kind::Image);
+        let by_origin = |text: &str| origins.rewrite(&place, text, Kind::Image);
         for (text, want) in [
             (
                 "https://cdn.test/a/b.png?v=1&q=2",
@@ -358,7 +360,7 @@ mod tests {
     fn origin_cache_size_and_length_are_limited() {
         let (rules, origins) = (rules(true, "/.spdy/"), OriginCache::default());
         let place = place(&rules, rules.site(), Some(&origins));
-        let judge = |origin: &str| origins.judge(&place, &format!("{origin}/a.png"), Kind::Image);
+        let judge = |origin: &str| origins.rewrite(&place, &format!("{origin}/a.png"), Kind::Image);
         let of_bytes = |len: usize| format!("https://{}", "a".repeat(len - "https://".len()));
         judge(&of_bytes(MAX_ORIGIN_BYTES + 1));
         assert_eq!(origins.0.borrow().len(), 0);

@@ -30,20 +30,20 @@ pub fn rewrite(
         rules,
         page,
         base: page,
-        seen_from: None,
-        in_full: false,
-        finder: ReferenceSource::Site,
+        browser_base: None,
+        absolute_urls: false,
+        source: ReferenceSource::Site,
         ascii_only: false,
         policies: Some(policies),
         seen,
-        origins: None,
+        origin_cache: None,
     };
-    let tells = ReferrerScope::by_head(headers);
+    let tells = ReferrerScope::from_headers(headers);
     let mut found = Vec::new();
     let mut values = Vec::new();
     let mut changed = false;
     for value in headers.get_all(LINK) {
-        let members = value.to_str().map(members);
+        let members = value.to_str().map(split_links);
         let Ok(members) = members else {
             values.push(value.clone());
             continue;
@@ -72,18 +72,23 @@ pub fn rewrite(
     }
     found
         .into_iter()
-        .map(|found| Reference { tells, ..found })
+        .map(|found| Reference {
+            referrer_scope: tells,
+            ..found
+        })
         .collect()
 }
 
 /// The links of a value.
-fn members(value: &str) -> Vec<&str> {
-    let members = parted(value, b',').into_iter().map(|at| value[at].trim());
+fn split_links(value: &str) -> Vec<&str> {
+    let members = split_outside_quotes(value, b',')
+        .into_iter()
+        .map(|at| value[at].trim());
     members.filter(|member| !member.is_empty()).collect()
 }
 
 /// Where the parts of a text are between what parts them, outside of brackets and quotes.
-fn parted(text: &str, by: u8) -> Vec<Range<usize>> {
+fn split_outside_quotes(text: &str, by: u8) -> Vec<Range<usize>> {
     let mut parts = Vec::new();
     let (mut start, mut in_brackets, mut in_quotes, mut escaped) = (0, false, false, false);
     for (at, byte) in text.bytes().enumerate() {
@@ -106,15 +111,17 @@ fn parted(text: &str, by: u8) -> Vec<Range<usize>> {
 
 /// Where the value of the first parameter of that name is, without its quotes.
 fn parameter_at(parameters: &str, name: &str) -> Option<Range<usize>> {
-    parted(parameters, b';').into_iter().find_map(|part| {
-        let text = &parameters[part.clone()];
-        let (key, value) = text.split_once('=').unwrap_or((text, ""));
-        key.trim().eq_ignore_ascii_case(name).then(|| {
-            let is_around = |c: char| c.is_whitespace() || c == '"';
-            let start = part.end - value.trim_start_matches(is_around).len();
-            start..start + value.trim_matches(is_around).len()
+    split_outside_quotes(parameters, b';')
+        .into_iter()
+        .find_map(|part| {
+            let text = &parameters[part.clone()];
+            let (key, value) = text.split_once('=').unwrap_or((text, ""));
+            key.trim().eq_ignore_ascii_case(name).then(|| {
+                let is_around = |c: char| c.is_whitespace() || c == '"';
+                let start = part.end - value.trim_start_matches(is_around).len();
+                start..start + value.trim_matches(is_around).len()
+            })
         })
-    })
 }
 
 /// The value of the first parameter of that name, without its quotes.
@@ -132,7 +139,7 @@ fn rewrite_candidates<'m>(
     let Some(at) = parameter_at(parameters, "imagesrcset") else {
         return Cow::Borrowed(parameters);
     };
-    let written = srcset::rewritten(&parameters[at.clone()], |url| {
+    let written = srcset::rewrite(&parameters[at.clone()], |url| {
         let judged = place.rewrite_candidate(reason.cloned(), url);
         found.extend(judged.reference);
         judged.written
@@ -174,24 +181,25 @@ fn rewrite_member(
     let integrity = parameter(parameters, "integrity");
     let with_cookies = parameter(parameters, "crossorigin")
         .is_some_and(|mode| mode.eq_ignore_ascii_case("use-credentials"));
-    let pins = integrity.filter(|metadata| kind == Kind::Style && integrity::pins(metadata));
+    let pins =
+        integrity.filter(|metadata| kind == Kind::Style && integrity::has_integrity(metadata));
     let seen = place.seen.filter(|_| !with_cookies);
     let place = &ReferenceContext { seen, ..*place };
-    let pin = pins.map_or(IntegrityRewrite::Free(None), |metadata| {
-        pinned_sheet::judge(place, target, metadata)
+    let pin = pins.map_or(IntegrityRewrite::Rewrite(None), |metadata| {
+        pinned_sheet::plan_integrity(place, target, metadata)
     });
     let mut marked = None;
     let (reason, hash) = match pin {
-        IntegrityRewrite::Marked { text, plain } => {
-            found.push(pinned_sheet::unknown(&plain));
+        IntegrityRewrite::RequestUnrewritten { text, plain } => {
+            found.push(pinned_sheet::unknown_stylesheet(&plain));
             marked = Some(text);
             (None, None)
         }
-        IntegrityRewrite::Stays => (Some(SkipReason::Integrity), None),
-        IntegrityRewrite::Free(_) if used == LinkUse::Module => {
+        IntegrityRewrite::Skip => (Some(SkipReason::Integrity), None),
+        IntegrityRewrite::Rewrite(_) if used == LinkUse::Module => {
             (place.module_skip_reason(target), None)
         }
-        IntegrityRewrite::Free(hash) => (None, hash),
+        IntegrityRewrite::Rewrite(hash) => (None, hash),
     };
     let reason = with_cookies.then_some(SkipReason::Credentials).or(reason);
     let target = marked.as_deref().unwrap_or(target);
@@ -210,7 +218,7 @@ fn rewrite_member(
     let by_cors = used == LinkUse::Module || parameter(parameters, "crossorigin").is_some();
     for reference in &mut found[first..] {
         reference.by_cors |= by_cors;
-        reference.unhintable = with_cookies || integrity.is_some_and(integrity::pins);
+        reference.cannot_preload = with_cookies || integrity.is_some_and(integrity::has_integrity);
     }
     let written = judged.written.or_else(|| marked.clone());
     let parameters = match (hash, integrity) {

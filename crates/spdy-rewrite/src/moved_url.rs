@@ -45,13 +45,13 @@ pub enum Grant {
     /// It bears a capability for itself.
     Url,
     /// Its host has a name of its own, and was asked for by that.
-    Name,
+    Alias,
 }
 
 /// A moved URL that was opened: what is to be fetched, and as what it may be served.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct ProxiedUrl {
-    pub(crate) ground: Grant,
+    pub(crate) grant: Grant,
     pub(crate) scheme: Scheme,
     pub(crate) kinds: Kinds,
     pub(crate) is_listed: bool,
@@ -62,8 +62,8 @@ pub struct ProxiedUrl {
 
 impl ProxiedUrl {
     /// On what ground it was opened.
-    pub fn ground(&self) -> Grant {
-        self.ground
+    pub fn grant(&self) -> Grant {
+        self.grant
     }
 
     /// Whether its host is listed, on whatever ground it was opened.
@@ -72,8 +72,8 @@ impl ProxiedUrl {
     }
 
     /// Whether it is under a name of its host's own, and not under the site's.
-    pub fn is_named(&self) -> bool {
-        self.ground == Grant::Name
+    pub fn is_alias(&self) -> bool {
+        self.grant == Grant::Alias
     }
 
     /// How it is asked for.
@@ -127,7 +127,7 @@ impl ProxiedUrl {
     /// The same, if redirects through `hops` led to what is there, which `load` is to get: as no more than each of them may be loaded as.
     /// `guarded` says as what nothing is served from where; see [`CspGuard`](crate::guarded::CspGuard). `None` if redirects that lead so are
     /// the browser's own matter; see [`RedirectState::decide`](crate::redirect::RedirectState::decide).
-    pub fn led(
+    pub fn after_redirects(
         &self,
         rules: &Rules,
         load: Load,
@@ -136,7 +136,7 @@ impl ProxiedUrl {
     ) -> Option<Self> {
         let mut last = self.clone();
         for hop in hops {
-            let next = last.redirected(rules, hop).ok()?;
+            let next = last.redirect_target(rules, hop).ok()?;
             let kinds = guarded(next.url());
             let next = next.without(kinds);
             if !redirect::may_follow(load, &last, &next) {
@@ -148,9 +148,9 @@ impl ProxiedUrl {
     }
 
     /// Who wrote what stands in it, if it is a sheet.
-    pub fn finder(&self) -> ReferenceSource {
-        if self.is_named() {
-            ReferenceSource::Named
+    pub fn reference_source(&self) -> ReferenceSource {
+        if self.is_alias() {
+            ReferenceSource::Alias
         } else if self.is_listed {
             ReferenceSource::Listed
         } else {
@@ -164,7 +164,7 @@ impl ProxiedUrl {
     /// # Errors
     ///
     /// Why that is not fetched here.
-    pub(crate) fn redirected(&self, rules: &Rules, next: &Url) -> Result<Self, Refusal> {
+    pub(crate) fn redirect_target(&self, rules: &Rules, next: &Url) -> Result<Self, Refusal> {
         let mut url = next.clone();
         url.set_fragment(None);
         let host = url.host_str().unwrap_or_default();
@@ -174,10 +174,10 @@ impl ProxiedUrl {
         check_length(&url[url::Position::BeforePath..])?;
         check_target(rules, &url[url::Position::BeforePath..])?;
         let is_same_origin = url.origin() == self.url.origin();
-        let (is_listed, kinds) = match rules.standing(scheme, host, port, url.path())? {
-            RuleMatch::Listed(entry) if entry.is_named() => {
+        let (is_listed, kinds) = match rules.match_host(scheme, host, port, url.path())? {
+            RuleMatch::Listed(entry) if entry.is_alias() => {
                 let (host, place) = (host.to_owned(), next.to_string());
-                return Err(Refusal::HasName { host, place });
+                return Err(Refusal::HasAlias { host, place });
             }
             RuleMatch::Listed(entry) if is_same_origin || !entry.shared => (true, entry.kinds),
             // A whole host that many share is no more trusted with scripts when another host names it.
@@ -197,7 +197,7 @@ impl ProxiedUrl {
             });
         }
         Ok(Self {
-            ground: self.ground,
+            grant: self.grant,
             scheme,
             kinds,
             is_listed,
@@ -207,13 +207,13 @@ impl ProxiedUrl {
     }
 
     /// Where `target` (path and query) of the same origin is under the same capability.
-    pub(crate) fn beside(&self, target: &str) -> String {
+    pub(crate) fn sibling_path(&self, target: &str) -> String {
         format!("{}{target}", self.head)
     }
 
     /// Its path and query under the site's name; in full where its host has one of its own.
     pub fn path(&self) -> String {
-        self.beside(self.target())
+        self.sibling_path(self.target())
     }
 }
 
@@ -222,7 +222,7 @@ impl ProxiedUrl {
 /// # Errors
 ///
 /// Why it would not be opened.
-pub(crate) fn make(
+pub(crate) fn build_path(
     rules: &Rules,
     url: &Url,
     scheme: Scheme,
@@ -264,7 +264,7 @@ fn push_head(
     let capability = |target| {
         let keys = rules.keys.as_ref();
         let keys = keys.expect("rules that make capabilities have keys");
-        keys.make(opening.subject(rules, target))
+        keys.sign(opening.subject(rules, target))
     };
     let CapabilityTarget {
         scheme,
@@ -276,7 +276,7 @@ fn push_head(
     path.push_str(VERSION);
     path.push('/');
     match standing {
-        RuleMatch::Listed(entry) if !entry.is_exact(kind) => path.push_str(LISTED),
+        RuleMatch::Listed(entry) if !entry.needs_url_capability(kind) => path.push_str(LISTED),
         RuleMatch::Listed(_) => path.push_str(&capability(Some(target))),
         RuleMatch::Discovered => {
             let make = || capability(None);
@@ -302,7 +302,7 @@ fn literal_head(
 ) -> Result<String, Refusal> {
     let (host, port) = (opening.host.to_owned(), opening.port);
     match standing {
-        RuleMatch::Listed(entry) if entry.is_exact(kind) => {
+        RuleMatch::Listed(entry) if entry.needs_url_capability(kind) => {
             Err(Refusal::KindNotListed { kind, host })
         }
         _ => rules
@@ -318,7 +318,7 @@ fn literal_head(
 /// Why nothing is fetched.
 pub(crate) fn open(rules: &Rules, raw: &str) -> Result<ProxiedUrl, Refusal> {
     let Some(rest) = raw.strip_prefix(rules.prefix()) else {
-        let (host, target) = rules.literal(raw).ok_or(Refusal::NotMoved)?;
+        let (host, target) = rules.literal(raw).ok_or(Refusal::NotProxied)?;
         return open_literal(rules, raw, host, target);
     };
     check_length(raw)?;
@@ -363,7 +363,7 @@ pub(crate) fn open(rules: &Rules, raw: &str) -> Result<ProxiedUrl, Refusal> {
         port,
         target,
     };
-    opened(rules, raw, capability, opening)
+    open_target(rules, raw, capability, opening)
 }
 
 /// Reads one in the literal form.
@@ -371,18 +371,18 @@ fn open_literal(rules: &Rules, raw: &str, host: &str, target: &str) -> Result<Pr
     check_length(raw)?;
     check_bytes(raw)?;
     host::check(host)?;
-    let (scheme, port) = rules.place_of(host).ok_or(Refusal::NotMoved)?;
+    let (scheme, port) = rules.scheme_and_port(host).ok_or(Refusal::NotProxied)?;
     let opening = CapabilityTarget {
         scheme,
         host,
         port,
         target,
     };
-    opened(rules, raw, LISTED, opening)
+    open_target(rules, raw, LISTED, opening)
 }
 
 /// What `raw` leads to by `capability`, if it does.
-fn opened(
+fn open_target(
     rules: &Rules,
     raw: &str,
     capability: &str,
@@ -405,15 +405,15 @@ fn opened(
         Ok(url) if url.as_str() == text => url,
         _ => return Err(Refusal::NotSerialised),
     };
-    let standing = rules.standing(scheme, host, port, url.path());
+    let standing = rules.match_host(scheme, host, port, url.path());
     let standing = standing.map_err(|why| why.at(&url))?;
-    if matches!(standing, RuleMatch::Listed(entry) if entry.is_named()) {
+    if matches!(standing, RuleMatch::Listed(entry) if entry.is_alias()) {
         let (host, place) = (host.to_owned(), url.into());
-        return Err(Refusal::HasName { host, place });
+        return Err(Refusal::HasAlias { host, place });
     }
     let (ground, kinds) = check_grant(rules, capability, opening, standing, &url)?;
     Ok(ProxiedUrl {
-        ground,
+        grant: ground,
         scheme,
         kinds,
         is_listed: matches!(standing, RuleMatch::Listed(_)),
@@ -460,7 +460,7 @@ fn check_grant(
         host: host.to_owned(),
     };
     let check = |target| match &rules.keys {
-        Some(keys) => keys.check(capability, opening.subject(rules, target)),
+        Some(keys) => keys.verify(capability, opening.subject(rules, target)),
         None => Err(Refusal::DiscoveryOff {
             host: host.to_owned(),
         }),
@@ -553,7 +553,7 @@ pub(crate) fn check_target(rules: &Rules, target: &str) -> Result<(), Refusal> {
         return Err(Refusal::DotSegment);
     }
     if may_pass(path, rules.prefix()) {
-        return Err(Refusal::Nested);
+        return Err(Refusal::NestedProxiedUrl);
     }
     Ok(())
 }

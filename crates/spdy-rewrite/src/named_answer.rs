@@ -25,7 +25,8 @@ use url::Url;
 use crate::anonymous::{FetchMode, Load};
 use crate::csp::Policies;
 use crate::hygiene::{
-    CROSS_ORIGIN_RESOURCE_POLICY, PASSED, SANDBOX, SanitizedResponse, essence, is_document,
+    ALLOWED_HEADERS, CROSS_ORIGIN_RESOURCE_POLICY, SANDBOX, SanitizedResponse, essence,
+    is_document_type,
 };
 use crate::kind::{Kind, Kinds};
 use crate::moved_url::ProxiedUrl;
@@ -56,30 +57,30 @@ const ALIAS_ALLOWED_HEADERS: [HeaderName; 15] = [
 ];
 
 /// Judges the head of an answer to the request that [`named_request`](crate::named_request) wrote.
-pub(crate) fn judge(
+pub(crate) fn sanitize_alias(
     rules: &Rules,
     moved: &ProxiedUrl,
     load: Load,
     status: StatusCode,
     headers: &HeaderMap,
 ) -> SanitizedResponse {
-    if load.may_go_on() && keeps_to_itself(load, headers) {
-        return SanitizedResponse::Direct(moved.url().to_string());
+    if load.allows_redirect() && blocks_cross_origin(load, headers) {
+        return SanitizedResponse::Redirect(moved.url().to_string());
     }
     match status {
         StatusCode::NOT_MODIFIED | StatusCode::NO_CONTENT | StatusCode::RESET_CONTENT => {}
-        status if status.is_redirection() => return redirected(rules, moved, load, headers),
+        status if status.is_redirection() => return rewrite_redirect(rules, moved, load, headers),
         StatusCode::UNAUTHORIZED | StatusCode::PROXY_AUTHENTICATION_REQUIRED => {
-            return SanitizedResponse::Bare(status);
+            return SanitizedResponse::StatusOnly(status);
         }
         status => match check_type(moved, load, headers) {
             Ok(()) if status.is_success() => {}
             // A document's own page of an error, and what its scripts are told.
             Ok(()) if moved.kinds().has(Kind::Document) => {}
             // It has done what it was asked; what it says of that is not asked for again.
-            Err(Refusal::Type { .. }) if !load.is_read => {}
+            Err(Refusal::Type { .. }) if !load.is_safe_method => {}
             Err(refusal) if status.is_success() => return refused(moved, load, refusal),
-            _ => return SanitizedResponse::Bare(status),
+            _ => return SanitizedResponse::StatusOnly(status),
         },
     }
     SanitizedResponse::Serve(head(rules, moved, headers))
@@ -108,7 +109,7 @@ fn is_data(kinds: Kinds, essence: &str) -> bool {
 
 /// Whether the host keeps it from who asks. To browsers all names are of one site, and of another than the operator's; to them the host
 /// says whom it means. What navigates is kept from nobody (Fetch, *cross-origin resource policy check*).
-fn keeps_to_itself(load: Load, headers: &HeaderMap) -> bool {
+fn blocks_cross_origin(load: Load, headers: &HeaderMap) -> bool {
     let is_checked = load.mode == FetchMode::NoCors && load.expected != Some(Kind::Document);
     let policies = headers.get_all(CROSS_ORIGIN_RESOURCE_POLICY);
     let mut policies = policies.iter();
@@ -120,15 +121,15 @@ fn keeps_to_itself(load: Load, headers: &HeaderMap) -> bool {
 fn refused(moved: &ProxiedUrl, load: Load, refusal: Refusal) -> SanitizedResponse {
     match refusal {
         // The host itself may serve it to this page, so this page asks the host itself.
-        Refusal::Type { got } if load.may_go_on() && !is_document(&got) => {
-            SanitizedResponse::Direct(moved.url().to_string())
+        Refusal::Type { got } if load.allows_redirect() && !is_document_type(&got) => {
+            SanitizedResponse::Redirect(moved.url().to_string())
         }
         refusal => SanitizedResponse::Refuse(refusal),
     }
 }
 
 /// A redirect, for the browser to follow: what it loads then has the URL that it would have had.
-fn redirected(
+fn rewrite_redirect(
     rules: &Rules,
     moved: &ProxiedUrl,
     load: Load,
@@ -156,7 +157,7 @@ fn redirected(
 /// The head under which the name answers.
 fn head(rules: &Rules, moved: &ProxiedUrl, headers: &HeaderMap) -> HeaderMap {
     let mut head = HeaderMap::new();
-    for name in PASSED.iter().chain(&ALIAS_ALLOWED_HEADERS) {
+    for name in ALLOWED_HEADERS.iter().chain(&ALIAS_ALLOWED_HEADERS) {
         for value in headers.get_all(name) {
             head.append(name.clone(), value.clone());
         }
@@ -176,7 +177,7 @@ fn head(rules: &Rules, moved: &ProxiedUrl, headers: &HeaderMap) -> HeaderMap {
                 head.append(name.clone(), value.clone());
             }
         }
-        Policies::rewrite_head_at(PageLocation::of_named(moved), rules, &mut head);
+        Policies::rewrite_head_at(PageLocation::for_alias(moved), rules, &mut head);
     } else {
         head.insert(CONTENT_SECURITY_POLICY, HeaderValue::from_static(SANDBOX));
     }

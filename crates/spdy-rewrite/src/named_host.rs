@@ -107,10 +107,13 @@ impl HostAliases {
         own: &[HostPattern],
         keys: Option<&Keys>,
     ) -> Result<Self, RulesError> {
-        let named: Vec<&HostRule> = entries.iter().filter(|entry| entry.is_named()).collect();
+        let named: Vec<&HostRule> = entries.iter().filter(|entry| entry.is_alias()).collect();
         let Some(zone) = zone else {
             return match named.first() {
-                Some(entry) => Err(wrong(entry, "want `names_under`, the zone that it is in")),
+                Some(entry) => Err(invalid_rule(
+                    entry,
+                    "want `names_under`, the zone that it is in",
+                )),
                 None => Ok(Self::default()),
             };
         };
@@ -148,13 +151,16 @@ impl HostAliases {
     ) -> Result<(), RulesError> {
         let host = entry.pattern.name();
         if self.covers(host) {
-            return Err(wrong(entry, "want a host outside of `names_under`"));
+            return Err(invalid_rule(entry, "want a host outside of `names_under`"));
         }
         let is_mixed = entries
             .iter()
-            .any(|other| !other.is_named() && other.is_of(entry.scheme, host, entry.port));
+            .any(|other| !other.is_alias() && other.matches_host(entry.scheme, host, entry.port));
         if is_mixed {
-            return Err(wrong(entry, "want one mode for all entries of a host"));
+            return Err(invalid_rule(
+                entry,
+                "want one mode for all entries of a host",
+            ));
         }
         let of_site = site.origin().ascii_serialization();
         let codes = keys.name_codes(Subject {
@@ -203,7 +209,7 @@ impl HostAliases {
     }
 
     /// The same, of which none of `withheld` is written.
-    pub(crate) fn withholding(&self, withheld: &BTreeSet<String>) -> Self {
+    pub(crate) fn without(&self, withheld: &BTreeSet<String>) -> Self {
         let known = withheld
             .iter()
             .filter(|name| self.by_name.contains_key(*name));
@@ -214,7 +220,7 @@ impl HostAliases {
     }
 
     /// What tells apart what was rewritten while some are withheld; nothing where none is.
-    pub(crate) fn mark(&self) -> String {
+    pub(crate) fn tag_suffix(&self) -> String {
         if self.withheld.is_empty() {
             return String::new();
         }
@@ -231,8 +237,8 @@ impl HostAliases {
     }
 }
 
-fn wrong(entry: &HostRule, why: &'static str) -> RulesError {
-    RulesError::Named {
+fn invalid_rule(entry: &HostRule, why: &'static str) -> RulesError {
+    RulesError::Alias {
         host: entry.pattern.name().to_owned(),
         why,
     }
@@ -280,7 +286,7 @@ impl Rules {
     }
 
     /// All hosts that have a name, in the order of their names; each has two while there is a former key.
-    pub fn named_hosts(&self) -> impl Iterator<Item = &HostAlias> {
+    pub fn aliases(&self) -> impl Iterator<Item = &HostAlias> {
         self.names.by_name.values()
     }
 
@@ -291,20 +297,20 @@ impl Rules {
 
     /// The host of `url`, if it has a name that pages may say.
     pub fn alias_of(&self, url: &Url) -> Option<&HostAlias> {
-        let mut names = self.names_of(url).iter();
+        let mut names = self.alias_names_of(url).iter();
         let name = names.find(|name| !self.names.withheld.contains(*name))?;
         self.names.by_name.get(name)
     }
 
     /// Why a document of the host of `url`, which has no name that pages may say, stays where it is.
-    pub(crate) fn unnamed(&self, url: &Url) -> SkipReason {
-        match self.names_of(url) {
+    pub(crate) fn no_alias_reason(&self, url: &Url) -> SkipReason {
+        match self.alias_names_of(url) {
             [] => SkipReason::Document,
             _ => SkipReason::NoCertificate,
         }
     }
 
-    fn names_of(&self, url: &Url) -> &[String] {
+    fn alias_names_of(&self, url: &Url) -> &[String] {
         let (Some(scheme), Some(host)) = (Scheme::of_name(url.scheme()), url.host_str()) else {
             return &[];
         };
@@ -331,13 +337,13 @@ impl Rules {
             _ => return Err(Refusal::NotSerialised),
         };
         let RuleMatch::Listed(entry) =
-            self.standing(named.scheme, &named.host, named.port, url.path())?
+            self.match_host(named.scheme, &named.host, named.port, url.path())?
         else {
             let host = named.host.clone();
             return Err(Refusal::NotListed { host });
         };
         Ok(ProxiedUrl {
-            ground: Grant::Name,
+            grant: Grant::Alias,
             scheme: named.scheme,
             kinds: entry.kinds,
             is_listed: true,

@@ -26,7 +26,7 @@ use crate::kind::Kind;
 use crate::limits::MAX_SCRIPT_HEADER_BYTES;
 use crate::moved_url::ProxiedUrl;
 use crate::named_host::HostAlias;
-use crate::redirect::NOBODY;
+use crate::redirect::OPAQUE_ORIGIN;
 use crate::refusal::Refusal;
 use crate::rules::Rules;
 
@@ -72,25 +72,28 @@ pub fn request<B>(
         return Err(Refusal::Method { got });
     }
     let load = Load {
-        is_read,
+        is_safe_method: is_read,
         ..check_load(headers)?
     };
     if let Some(kind) = load.expected.filter(|kind| !moved.kinds().has(*kind)) {
         let host = moved.host().to_owned();
         return Err(Refusal::KindNotListed { kind, host });
     }
-    let origin = teller(rules, named, headers, &ORIGIN, "origin")?;
-    let page = teller(rules, named, headers, &REFERER, "referer")?;
-    let is_known = origin.as_ref().is_some_and(|origin| origin != NOBODY);
+    let origin = requesting_origin(rules, named, headers, &ORIGIN, "origin")?;
+    let page = requesting_origin(rules, named, headers, &REFERER, "referer")?;
+    let is_known = origin
+        .as_ref()
+        .is_some_and(|origin| origin != OPAQUE_ORIGIN);
     if !asked.method().is_safe() && !is_known {
         let method = asked.method().to_string();
-        return Err(Refusal::NoTeller { method });
+        return Err(Refusal::UnknownRequester { method });
     }
     let mut fresh = anonymous::fields(rules, moved, asked, load.expected)?;
     if let Some(origin) = origin {
         fresh.insert(ORIGIN, value(&origin));
     }
-    if let Some(page) = page.filter(|page| page != NOBODY && sends_referrer(rules, moved, headers))
+    if let Some(page) =
+        page.filter(|page| page != OPAQUE_ORIGIN && sends_referrer(rules, moved, headers))
     {
         fresh.insert(REFERER, value(&format!("{page}/")));
     }
@@ -132,7 +135,7 @@ pub fn is_sent_on(why: &Refusal, target: &str, headers: &HeaderMap) -> bool {
         Refusal::PathNotListed { .. }
         | Refusal::PathExcepted { .. }
         | Refusal::EncodedSlash { .. } => true,
-        Refusal::WellKnown | Refusal::NoTeller { .. } => true,
+        Refusal::WellKnown | Refusal::UnknownRequester { .. } => true,
         Refusal::KindNotListed { kind, .. } => !kind.needs_own_origin(),
         Refusal::TooLong { .. } => target.starts_with('/'),
         // In a path browsers write none, and read one as a slash.
@@ -177,13 +180,13 @@ fn check_load(headers: &HeaderMap) -> Result<Load, Refusal> {
             false => FetchMode::NoCors,
         },
         is_subresource: destination.is_some(),
-        is_read: true,
+        is_safe_method: true,
         is_same_origin: site == Some("same-origin"),
     })
 }
 
 /// Who asks, by a field that holds a URL or an origin, as the host is told: the site as it is called, or the host itself.
-fn teller(
+fn requesting_origin(
     rules: &Rules,
     named: &HostAlias,
     headers: &HeaderMap,
@@ -195,7 +198,7 @@ fn teller(
     }
     let told = single(headers, name).and_then(|value| value.to_str().ok());
     let told = told.ok_or(Refusal::Field { field })?;
-    if told == NOBODY {
+    if told == OPAQUE_ORIGIN {
         return Ok(Some(told.to_owned()));
     }
     let url = Url::parse(told).map_err(|_| Refusal::Field { field })?;
@@ -208,7 +211,7 @@ fn teller(
     if let Some(other) = rules.named(host).filter(|other| other.origin() == origin) {
         return Ok(Some(other.original_origin()));
     }
-    match rules.is_own(host) && matches!(url.scheme(), "https" | "http") {
+    match rules.is_site_host(host) && matches!(url.scheme(), "https" | "http") {
         true => Ok(Some(origin)),
         false => Err(Refusal::CrossSite),
     }

@@ -26,7 +26,7 @@ impl PageLocation {
     }
 
     /// A page of a named host, which was asked for as `moved`.
-    pub(crate) fn of_named(moved: &ProxiedUrl) -> Self {
+    pub(crate) fn for_alias(moved: &ProxiedUrl) -> Self {
         Self {
             original: moved.url().clone(),
             seen: Url::parse(&moved.path()).expect("an origin and a target that was checked"),

@@ -21,9 +21,9 @@ use crate::seen::SiteFacts;
 pub struct PageHead {
     pub(crate) policies: Policies,
     /// Who hears of the page.
-    pub(crate) tells: ReferrerScope,
+    pub(crate) referrer_scope: ReferrerScope,
     /// Where the browser has it from, if it is a named host's.
-    pub(crate) seen_from: Option<Url>,
+    pub(crate) browser_base: Option<Url>,
     /// The charset of its Content-Type.
     pub(crate) charset: Option<String>,
     /// Why the page is passed on as it is, if so: then nothing of its head was touched.
@@ -58,13 +58,13 @@ impl PageHead {
     ) -> Self {
         let content_type = content_type(headers);
         let charset = charset(content_type);
-        let tells = ReferrerScope::by_head(headers);
+        let tells = ReferrerScope::from_headers(headers);
         let left = left(rules, page, status, headers, content_type);
         if left.is_some() {
             return Self {
                 policies: Policies::none(page),
-                tells,
-                seen_from: None,
+                referrer_scope: tells,
+                browser_base: None,
                 charset,
                 left,
                 references: Vec::new(),
@@ -72,11 +72,11 @@ impl PageHead {
         }
         let policies = Policies::rewrite_head(rules, page, headers);
         let references = link_header::rewrite(rules, page, &policies, headers, seen);
-        rewritten::amend(rules, headers, is_exact);
+        rewritten::mark_etag(rules, headers, is_exact);
         Self {
             policies,
-            tells,
-            seen_from: None,
+            referrer_scope: tells,
+            browser_base: None,
             charset,
             left,
             references,
@@ -93,18 +93,18 @@ impl PageHead {
     ) -> Self {
         let content_type = content_type(headers);
         let charset = charset(content_type);
-        let left = left_whole(status, headers, content_type);
-        let tells = ReferrerScope::by_head(headers);
-        let at = PageLocation::of_named(moved);
+        let left = any_page_skip_reason(status, headers, content_type);
+        let tells = ReferrerScope::from_headers(headers);
+        let at = PageLocation::for_alias(moved);
         let seen_from = Some(at.seen.clone());
         let policies = Policies::rewrite_head_at(at, rules, headers);
         if left.is_none() {
-            rewritten::amend(rules, headers, false);
+            rewritten::mark_etag(rules, headers, false);
         }
         Self {
             policies,
-            tells,
-            seen_from,
+            referrer_scope: tells,
+            browser_base: seen_from,
             charset,
             left,
             references: Vec::new(),
@@ -127,7 +127,7 @@ fn left(
     headers: &HeaderMap,
     content_type: &str,
 ) -> Option<PageSkipReason> {
-    match left_whole(status, headers, content_type) {
+    match any_page_skip_reason(status, headers, content_type) {
         Some(PageSkipReason::NotHtml) => Some(PageSkipReason::NotHtml),
         _ if rules.skips_page(page.path()) => Some(PageSkipReason::OptOut),
         None if csp_page::has_csp_sandbox(headers) => Some(PageSkipReason::Sandboxed),
@@ -136,7 +136,7 @@ fn left(
 }
 
 /// The same of any page, whosever it is.
-fn left_whole(
+fn any_page_skip_reason(
     status: StatusCode,
     headers: &HeaderMap,
     content_type: &str,

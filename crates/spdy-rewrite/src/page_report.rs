@@ -96,7 +96,7 @@ pub struct PageReport {
 
 impl PageReport {
     /// Of a page that is passed on as it is.
-    pub fn of_left(why: PageSkipReason) -> Self {
+    pub fn skipped(why: PageSkipReason) -> Self {
         Self {
             left: Some(why),
             ..Self::default()
@@ -108,17 +108,17 @@ impl PageReport {
         match &reference.outcome {
             Ok(_) => {
                 self.moved += 1;
-                self.named += usize::from(reference.is_named());
+                self.named += usize::from(reference.is_alias());
                 self.count(&reference.url, |host| host.moved += 1);
             }
-            Err(SkipReason::Own) => {}
+            Err(SkipReason::SameSite) => {}
             Err(reason) => self.count_unchanged(&reference.url, reason),
         }
-        self.tell(reference);
+        self.add_uncounted(reference);
     }
 
     /// Keeps a reference to be told, and counts it not.
-    pub(crate) fn tell(&mut self, reference: Reference) {
+    pub(crate) fn add_uncounted(&mut self, reference: Reference) {
         if self.pending.len() < MAX_REFERENCES {
             self.pending.push(reference);
         } else {

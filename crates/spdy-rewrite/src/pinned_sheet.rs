@@ -17,23 +17,27 @@ use crate::verdict::{ReferenceSource, SkipReason, Verdict};
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(crate) enum IntegrityRewrite {
     /// What becomes of any other; and it pins this from now on, if that is another hash.
-    Free(Option<String>),
+    Rewrite(Option<String>),
     /// It is of the page's own host, and it is not known what is served of it: it is asked for so, with the mark that leaves its bytes.
-    Marked {
+    RequestUnrewritten {
         /// With the mark.
         text: String,
         /// Without it, to be known for the next page.
         plain: Url,
     },
     /// It stays where it is.
-    Stays,
+    Skip,
 }
 
 /// Judges `text`, a reference to a sheet that is pinned by `metadata`.
-pub(crate) fn judge(place: &ReferenceContext<'_>, text: &str, metadata: &str) -> IntegrityRewrite {
+pub(crate) fn plan_integrity(
+    place: &ReferenceContext<'_>,
+    text: &str,
+    metadata: &str,
+) -> IntegrityRewrite {
     let text = text.trim();
     let Ok(mut url) = place.base.join(text) else {
-        return IntegrityRewrite::Stays;
+        return IntegrityRewrite::Skip;
     };
     // The page requests it over `https`, by the URL that is written for it.
     let secure = place.site_url_over_https(&url, Kind::Style);
@@ -43,38 +47,40 @@ pub(crate) fn judge(place: &ReferenceContext<'_>, text: &str, metadata: &str) ->
     }
     let text = secure.as_deref().unwrap_or(text);
     let known = || {
-        place
-            .seen
-            .map_or(IntegrityState::Unknown, |seen| seen.pinned(&url, metadata))
+        place.seen.map_or(IntegrityState::Unknown, |seen| {
+            seen.stylesheet_integrity(&url, metadata)
+        })
     };
     let is_pages_own = url.origin() == place.page.origin();
-    if place.finder == ReferenceSource::Site && is_site_url(place, &url) {
-        if place.rules.move_nothing() || text.is_empty() {
-            return IntegrityRewrite::Free(None);
+    if place.source == ReferenceSource::Site && is_site_url(place, &url) {
+        if place.rules.is_empty() || text.is_empty() {
+            return IntegrityRewrite::Rewrite(None);
         }
         return match known() {
-            IntegrityState::Untouched => IntegrityRewrite::Free(None),
-            IntegrityState::Rewritten(hash) => IntegrityRewrite::Free(Some(hash)),
-            IntegrityState::Unknown => IntegrityRewrite::Marked {
-                text: integrity::as_it_came(text),
+            IntegrityState::Unchanged => IntegrityRewrite::Rewrite(None),
+            IntegrityState::Rewritten(hash) => IntegrityRewrite::Rewrite(Some(hash)),
+            IntegrityState::Unknown => IntegrityRewrite::RequestUnrewritten {
+                text: integrity::mark_unrewritten(text),
                 plain: url,
             },
         };
     }
-    let verdict = place.rules.verdict(&url, Kind::Style, place.finder);
+    let verdict = place.rules.verdict(&url, Kind::Style, place.source);
     match (verdict, known()) {
         // It is what the page pins where it is, and nowhere else.
-        (Verdict::Move(_), _) if place.guards(&url, Kind::Style) => IntegrityRewrite::Stays,
-        (Verdict::Move(_), IntegrityState::Untouched) => IntegrityRewrite::Free(None),
-        (Verdict::Move(_), IntegrityState::Rewritten(hash)) => IntegrityRewrite::Free(Some(hash)),
+        (Verdict::Rewrite(_), _) if place.is_guarded(&url, Kind::Style) => IntegrityRewrite::Skip,
+        (Verdict::Rewrite(_), IntegrityState::Unchanged) => IntegrityRewrite::Rewrite(None),
+        (Verdict::Rewrite(_), IntegrityState::Rewritten(hash)) => {
+            IntegrityRewrite::Rewrite(Some(hash))
+        }
         // A named host's page reads its own sheets where it is itself.
-        (Verdict::Move(_), IntegrityState::Unknown) if is_pages_own && !text.is_empty() => {
-            IntegrityRewrite::Marked {
-                text: integrity::as_it_came(text),
+        (Verdict::Rewrite(_), IntegrityState::Unknown) if is_pages_own && !text.is_empty() => {
+            IntegrityRewrite::RequestUnrewritten {
+                text: integrity::mark_unrewritten(text),
                 plain: url,
             }
         }
-        _ => IntegrityRewrite::Stays,
+        _ => IntegrityRewrite::Skip,
     }
 }
 
@@ -89,14 +95,14 @@ fn is_site_url(place: &ReferenceContext<'_>, url: &Url) -> bool {
 }
 
 /// Tells of the sheet at `plain` of the page's own host, that somebody may find out what is served of it.
-pub(crate) fn unknown(plain: &Url) -> Reference {
+pub(crate) fn unknown_stylesheet(plain: &Url) -> Reference {
     Reference {
         url: plain.to_string(),
         kind: Kind::Style,
         by_cors: false,
-        unhintable: true,
+        cannot_preload: true,
         is_candidate: false,
-        tells: ReferrerScope::Everyone,
+        referrer_scope: ReferrerScope::All,
         outcome: Err(SkipReason::Integrity),
     }
 }

@@ -16,7 +16,7 @@ use crate::refusal::Refusal;
 use crate::rules::Rules;
 
 /// Origin of a request in nobody's name (Fetch, *serializing a request origin*).
-pub(crate) const NOBODY: &str = "null";
+pub(crate) const OPAQUE_ORIGIN: &str = "null";
 
 /// What becomes of a redirect.
 #[derive(Clone, Debug)]
@@ -61,7 +61,7 @@ impl RedirectState {
             Ok(next) => next,
             Err(refusal) => return Redirect::Refuse(refusal),
         };
-        if !hygiene::allows(headers, self.origin(rules)) {
+        if !hygiene::passes_cors_check(headers, self.origin(rules)) {
             if load.mode == FetchMode::Cors {
                 return Redirect::Direct(moved.url().to_string());
             }
@@ -71,7 +71,7 @@ impl RedirectState {
             true => Redirect::Direct(next.to_string()),
             false => Redirect::Refuse(refusal),
         };
-        match moved.redirected(rules, &next) {
+        match moved.redirect_target(rules, &next) {
             Ok(followed) if !may_follow(load, moved, &followed) => direct(Refusal::Location),
             Ok(followed) => {
                 self.is_tainted |= followed.url().origin() != moved.url().origin();
@@ -84,14 +84,14 @@ impl RedirectState {
     /// What the next request says in Origin, if it says anything.
     pub fn origin<'r>(&self, rules: &'r Rules) -> &'r str {
         match self.is_tainted {
-            true => NOBODY,
+            true => OPAQUE_ORIGIN,
             false => rules.site_origin(),
         }
     }
 
     /// Lets the head of what they led to allow the page to read it only if all of them did.
     pub fn amend(&self, headers: &mut HeaderMap) {
-        let is_allowed = !self.is_tainted || hygiene::allows(headers, NOBODY);
+        let is_allowed = !self.is_tainted || hygiene::passes_cors_check(headers, OPAQUE_ORIGIN);
         if self.is_unreadable || !is_allowed {
             headers.remove(ACCESS_CONTROL_ALLOW_ORIGIN);
         } else if self.is_tainted {

@@ -29,11 +29,11 @@ pub struct Reference {
     pub by_cors: bool,
     /// Whether the page loads it in a way that no hint says: pinned, or by CORS with cookies. A browser does not use for it what a
     /// preload brought (HTML, *consume a preloaded resource*).
-    pub unhintable: bool,
+    pub cannot_preload: bool,
     /// Whether it is one of several of which the browser loads one, by its own choice (`srcset`, `image-set()`).
     pub is_candidate: bool,
     /// Who hears of the page when it is asked for.
-    pub tells: ReferrerScope,
+    pub referrer_scope: ReferrerScope,
     /// Whether it was moved, and to which path and query under the site's name; in full, to which URL of its host's own
     /// name here. What is the site's own over `http`, on a page that came over `https`, is moved to where it is over `https`.
     pub outcome: Result<String, SkipReason>,
@@ -42,7 +42,7 @@ pub struct Reference {
 impl Reference {
     /// Whether it was moved to a name that its host has here.
     #[must_use]
-    pub fn is_named(&self) -> bool {
+    pub fn is_alias(&self) -> bool {
         let host = |url: &str| Url::parse(url).ok()?.host_str().map(str::to_owned);
         match &self.outcome {
             Ok(place) if !place.starts_with('/') => host(place) != host(&self.url),
@@ -59,10 +59,10 @@ pub(crate) struct ReferenceContext<'a> {
     pub(crate) page: &'a Url,
     pub(crate) base: &'a Url,
     /// From where the browser reads what stands here, if not from `base`.
-    pub(crate) seen_from: Option<&'a Url>,
+    pub(crate) browser_base: Option<&'a Url>,
     /// Whether a path from the root would not lead there, because of `base`.
-    pub(crate) in_full: bool,
-    pub(crate) finder: ReferenceSource,
+    pub(crate) absolute_urls: bool,
+    pub(crate) source: ReferenceSource,
     /// Whether only ASCII can be read for certain here.
     pub(crate) ascii_only: bool,
     /// The page's policies; a sheet is loaded by pages that it does not know.
@@ -70,7 +70,7 @@ pub(crate) struct ReferenceContext<'a> {
     /// What was seen of the site, if anybody knows.
     pub(crate) seen: Option<&'a dyn SiteFacts>,
     /// What was judged before from the same base, if anybody remembers it.
-    pub(crate) origins: Option<&'a OriginCache>,
+    pub(crate) origin_cache: Option<&'a OriginCache>,
 }
 
 /// What to write for a reference, and what to say of it.
@@ -93,7 +93,7 @@ impl ReferenceRewrite {
 
 impl ReferenceContext<'_> {
     /// Judges `text`, which is used as `kind`; `credentials` are what the element bears.
-    pub(crate) fn judge(
+    pub(crate) fn rewrite(
         &self,
         text: &str,
         kind: Kind,
@@ -103,9 +103,9 @@ impl ReferenceContext<'_> {
         if text.is_empty() || text.starts_with('#') || has_scheme(text, "data") {
             return ReferenceRewrite::nothing();
         }
-        let by_origin = |origins: &OriginCache| origins.judge(self, text, kind);
+        let by_origin = |origins: &OriginCache| origins.rewrite(self, text, kind);
         match self
-            .origins
+            .origin_cache
             .filter(|_| self.can_use_origin_cache(kind))
             .and_then(by_origin)
         {
@@ -116,9 +116,9 @@ impl ReferenceContext<'_> {
 
     /// Whether nothing here asks for more of a URL than its origin, and the rules.
     fn can_use_origin_cache(&self, kind: Kind) -> bool {
-        let is_guarded = guarded::may_be(kind) && self.seen.is_some();
+        let is_guarded = guarded::can_be_guarded(kind) && self.seen.is_some();
         let has_policies = self.policies.is_some_and(|policies| !policies.is_empty());
-        self.seen_from.is_none() && !is_guarded && !has_policies
+        self.browser_base.is_none() && !is_guarded && !has_policies
     }
 
     /// Judges `text`, which is no blank and no fragment, whatever was judged before.
@@ -134,36 +134,36 @@ impl ReferenceContext<'_> {
                 url: text.to_owned(),
                 kind,
                 by_cors: kind == Kind::Font,
-                unhintable: false,
+                cannot_preload: false,
                 is_candidate: false,
-                tells: ReferrerScope::Everyone,
+                referrer_scope: ReferrerScope::All,
                 outcome: Err(reason),
             }),
         };
         if self.ascii_only && !text.is_ascii() {
-            return unread(SkipReason::Characters);
+            return unread(SkipReason::UnknownEncoding);
         }
         let Ok(url) = self.base.join(text) else {
             return unread(SkipReason::Unreadable);
         };
         // More of its own host a sheet may always name: it is under the same capability.
-        let finder = match self.finder {
+        let finder = match self.source {
             ReferenceSource::Discovered if url.origin() == self.base.origin() => {
                 ReferenceSource::Listed
             }
             finder => finder,
         };
-        let own = self.site_url_over_https(&url, kind).map(Verdict::Move);
+        let own = self.site_url_over_https(&url, kind).map(Verdict::Rewrite);
         let verdict = match own.unwrap_or_else(|| self.rules.verdict(&url, kind, finder)) {
-            Verdict::Move(_) if self.guards(&url, kind) => {
+            Verdict::Rewrite(_) if self.is_guarded(&url, kind) => {
                 let host = url.host_str().unwrap_or_default().to_owned();
-                Verdict::Leave(Refusal::Guarded { host }.into())
+                Verdict::Skip(Refusal::CspGuarded { host }.into())
             }
-            Verdict::Move(path) => self.check_csp(&url, path, kind, credentials),
-            leave @ Verdict::Leave(_) => leave,
+            Verdict::Rewrite(path) => self.check_csp(&url, path, kind, credentials),
+            leave @ Verdict::Skip(_) => leave,
         };
         let (written, outcome) = match verdict {
-            Verdict::Move(path) => {
+            Verdict::Rewrite(path) => {
                 let written = if self.already_resolves_to(text, &path) {
                     None
                 } else {
@@ -172,7 +172,7 @@ impl ReferenceContext<'_> {
                 let end = path.find('#').unwrap_or(path.len());
                 (written, Ok(path[..end].to_owned()))
             }
-            Verdict::Leave(reason) => (self.absolute_url(text, &url), Err(reason)),
+            Verdict::Skip(reason) => (self.absolute_url(text, &url), Err(reason)),
         };
         let url = url.into();
         ReferenceRewrite {
@@ -181,9 +181,9 @@ impl ReferenceContext<'_> {
                 url,
                 kind,
                 by_cors: kind == Kind::Font,
-                unhintable: false,
+                cannot_preload: false,
                 is_candidate: false,
-                tells: ReferrerScope::Everyone,
+                referrer_scope: ReferrerScope::All,
                 outcome,
             }),
         }
@@ -195,7 +195,7 @@ impl ReferenceContext<'_> {
     /// A browser would load it outside of the page's session, or block it as mixed content.
     pub(crate) fn site_url_over_https(&self, url: &Url, kind: Kind) -> Option<String> {
         let is_over_http = url.scheme() == "http" && url.port().is_none();
-        let is_of_site = self.finder != ReferenceSource::Named && !kind.needs_own_origin();
+        let is_of_site = self.source != ReferenceSource::Alias && !kind.needs_own_origin();
         let has_user = !url.username().is_empty() || url.password().is_some();
         if self.page.scheme() != "https" || !is_over_http || !is_of_site || has_user {
             return None;
@@ -222,7 +222,7 @@ impl ReferenceContext<'_> {
         kind: Kind,
         credentials: CspCredentials<'_>,
     ) -> ReferenceRewrite {
-        let judged = self.judge(text, kind, credentials);
+        let judged = self.rewrite(text, kind, credentials);
         match (reason, judged.reference) {
             (Some(reason), Some(reference @ Reference { outcome: Ok(_), .. })) => {
                 ReferenceRewrite {
@@ -262,8 +262,8 @@ impl ReferenceContext<'_> {
         let url = self.base.join(text.trim()).ok()?;
         let (scheme, host) = (Scheme::of_name(url.scheme())?, url.host_str()?);
         let port = url.port().unwrap_or(scheme.default_port());
-        match self.rules.standing(scheme, host, port, url.path()) {
-            Ok(RuleMatch::Listed(entry)) if entry.is_exact(Kind::Script) => {
+        match self.rules.match_host(scheme, host, port, url.path()) {
+            Ok(RuleMatch::Listed(entry)) if entry.needs_url_capability(Kind::Script) => {
                 Some(SkipReason::SharedModule)
             }
             _ => None,
@@ -282,7 +282,7 @@ impl ReferenceContext<'_> {
         url.set_path("/");
         url.set_query(None);
         url.set_fragment(None);
-        let all_moved = self.seen.and_then(|seen| seen.all_moved(&url));
+        let all_moved = self.seen.and_then(|seen| seen.all_rewritten(&url));
         let Some((kinds, is_part)) = self.rules.whole(&url, all_moved) else {
             return false;
         };
@@ -291,33 +291,33 @@ impl ReferenceContext<'_> {
                 imported: true,
                 ..CspCredentials::default()
             };
-            match self.rules.verdict(&url, kind, self.finder) {
-                Verdict::Move(path) => matches!(
+            match self.rules.verdict(&url, kind, self.source) {
+                Verdict::Rewrite(path) => matches!(
                     self.check_csp(&url, path, kind, credentials),
-                    Verdict::Move(_)
+                    Verdict::Rewrite(_)
                 ),
                 // A path or a script of a shared host that is moved one by one.
-                Verdict::Leave(_) => is_part,
+                Verdict::Skip(_) => is_part,
             }
         })
     }
 
     /// Whether what is at `url` is not served under the site's name as `kind`.
-    pub(crate) fn guards(&self, url: &Url, kind: Kind) -> bool {
-        let seen = self.seen.filter(|_| guarded::may_be(kind));
-        seen.is_some_and(|seen| seen.guarded(url).has(kind))
+    pub(crate) fn is_guarded(&self, url: &Url, kind: Kind) -> bool {
+        let seen = self.seen.filter(|_| guarded::can_be_guarded(kind));
+        seen.is_some_and(|seen| seen.guarded_kinds(url).has(kind))
     }
 
     /// Whether the browser comes to the moved URL from what stands there.
     fn already_resolves_to(&self, text: &str, path: &str) -> bool {
-        self.seen_from
+        self.browser_base
             .and_then(|seen_from| seen_from.join(text).ok())
             .is_some_and(|seen| self.on_site(path) == seen)
     }
 
     /// A path of the site, as it is written here.
     pub(crate) fn site_path(&self, path: &str) -> String {
-        match self.in_full {
+        match self.absolute_urls {
             true => self.on_site(path).into(),
             false => path.to_owned(),
         }
@@ -337,14 +337,14 @@ impl ReferenceContext<'_> {
         judged: impl FnOnce() -> ReferenceRewrite,
     ) -> bool {
         let seen = self
-            .seen_from
+            .browser_base
             .and_then(|seen_from| seen_from.join(text).ok());
         seen != self.base.join(text).ok() && judged().written.is_some()
     }
 
     /// What a reference that stays becomes, so that the browser still goes where it led.
     pub(crate) fn absolute_url(&self, text: &str, url: &Url) -> Option<String> {
-        let is_same = self.seen_from?.join(text).is_ok_and(|seen| seen == *url);
+        let is_same = self.browser_base?.join(text).is_ok_and(|seen| seen == *url);
         (!is_same).then(|| url.to_string())
     }
 
@@ -357,15 +357,15 @@ impl ReferenceContext<'_> {
         credentials: CspCredentials<'_>,
     ) -> Verdict {
         let Some(policies) = self.policies.filter(|policies| !policies.is_empty()) else {
-            return Verdict::Move(path);
+            return Verdict::Rewrite(path);
         };
         let moved = self.on_site(&path);
         if policies.allow(url, kind, credentials)
             && policies.allow_rewritten(&moved, kind, credentials)
         {
-            Verdict::Move(path)
+            Verdict::Rewrite(path)
         } else {
-            Verdict::Leave(SkipReason::Policy)
+            Verdict::Skip(SkipReason::Policy)
         }
     }
 }

@@ -10,20 +10,20 @@ use http::header::{HeaderMap, REFERRER_POLICY};
 #[derive(Clone, Copy, Debug, Default, Eq, Hash, PartialEq)]
 pub enum ReferrerScope {
     /// Nobody: `no-referrer`.
-    Nobody,
+    None,
     /// The site alone: `same-origin`. The browser takes what is moved to the site's name for the site's own.
-    Site,
+    SameSite,
     /// Other hosts too, as far as they are told of anything.
     #[default]
-    Everyone,
+    All,
 }
 
 impl ReferrerScope {
     /// What one word of a policy says; `None` if it says nothing.
     pub fn from_token(word: &str) -> Option<Self> {
         Some(match word.trim().to_ascii_lowercase().as_str() {
-            "no-referrer" | "never" => Self::Nobody,
-            "same-origin" => Self::Site,
+            "no-referrer" | "never" => Self::None,
+            "same-origin" => Self::SameSite,
             "no-referrer-when-downgrade"
             | "default"
             | "origin"
@@ -32,13 +32,13 @@ impl ReferrerScope {
             | "origin-when-crossorigin"
             | "strict-origin-when-cross-origin"
             | "unsafe-url"
-            | "always" => Self::Everyone,
+            | "always" => Self::All,
             _ => return None,
         })
     }
 
     /// What the head of a page says: of several words the last that is known (Referrer Policy §8.1).
-    pub fn by_head(headers: &HeaderMap) -> Self {
+    pub fn from_headers(headers: &HeaderMap) -> Self {
         let values = headers.get_all(REFERRER_POLICY).iter();
         let texts = values.filter_map(|value| value.to_str().ok());
         let words = texts.flat_map(|text| text.split(','));
@@ -56,18 +56,21 @@ mod tests {
     #[test]
     fn last_known_referrer_policy_token_wins() {
         for (values, tells) in [
-            (&[][..], ReferrerScope::Everyone),
-            (&["no-referrer"], ReferrerScope::Nobody),
-            (&["no-referrer, Same-Origin"], ReferrerScope::Site),
-            (&["same-origin, something-of-tomorrow"], ReferrerScope::Site),
-            (&["same-origin", "strict-origin"], ReferrerScope::Everyone),
-            (&["nonsense"], ReferrerScope::Everyone),
+            (&[][..], ReferrerScope::All),
+            (&["no-referrer"], ReferrerScope::None),
+            (&["no-referrer, Same-Origin"], ReferrerScope::SameSite),
+            (
+                &["same-origin, something-of-tomorrow"],
+                ReferrerScope::SameSite,
+            ),
+            (&["same-origin", "strict-origin"], ReferrerScope::All),
+            (&["nonsense"], ReferrerScope::All),
         ] {
             let mut headers = HeaderMap::new();
             for value in values {
                 headers.append(REFERRER_POLICY, HeaderValue::from_static(value));
             }
-            assert_eq!(ReferrerScope::by_head(&headers), tells, "{values:?}");
+            assert_eq!(ReferrerScope::from_headers(&headers), tells, "{values:?}");
         }
     }
 }

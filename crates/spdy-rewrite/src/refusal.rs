@@ -15,7 +15,7 @@ pub enum Refusal {
     // ---- the URL's form ----
     /// The path does not stand under the prefix of moved URLs.
     #[error("the path does not start with the prefix of moved URLs")]
-    NotMoved,
+    NotProxied,
     /// The target is longer than [`MAX_PROXIED_URL_BYTES`](crate::limits::MAX_PROXIED_URL_BYTES).
     #[error("a target of {got} bytes, want at most {most}")]
     TooLong {
@@ -102,7 +102,7 @@ pub enum Refusal {
     DotSegment,
     /// A moved URL within a moved URL.
     #[error("a moved URL within a moved URL")]
-    Nested,
+    NestedProxiedUrl,
     /// An encoded slash in a path that must stay in a folder, or out of one.
     #[error("an encoded slash in the path of a host of which not all is listed")]
     EncodedSlash {
@@ -119,7 +119,7 @@ pub enum Refusal {
     // ---- what may be moved ----
     /// The site itself, or a host that is merged with it.
     #[error("{host} is the site's own")]
-    OwnHost {
+    SiteHost {
         /// The host.
         host: String,
     },
@@ -137,7 +137,7 @@ pub enum Refusal {
     },
     /// Listed under a name of its own, and so not under the site's.
     #[error("{host} has a name of its own")]
-    HasName {
+    HasAlias {
         /// The host.
         host: String,
         /// The thing at the host itself.
@@ -190,7 +190,7 @@ pub enum Refusal {
     },
     /// A capability that was made for something else, or by somebody else.
     #[error("the capability is not for this URL")]
-    Forged {
+    InvalidCapability {
         /// The thing at the host itself, if its host is listed and the capability is one for a URL alone.
         place: Option<String>,
     },
@@ -205,7 +205,7 @@ pub enum Refusal {
 
     /// A page of the site does not allow its scripts, or its sheets; see [`CspGuard`](crate::guarded::CspGuard).
     #[error("a page of the site does not allow scripts or sheets of {host}")]
-    Guarded {
+    CspGuarded {
         /// The host.
         host: String,
     },
@@ -219,7 +219,7 @@ pub enum Refusal {
     },
     /// Nobody known to ask for what would change something.
     #[error("{method} without an Origin that is the site's or a name's")]
-    NoTeller {
+    UnknownRequester {
         /// The method.
         method: String,
     },
@@ -260,7 +260,7 @@ pub enum Refusal {
     },
     /// A sheet that says `no-transform`, or that is under a coding that is not undone.
     #[error("a sheet that may not be rewritten, so that it means the same elsewhere")]
-    FixedSheet,
+    UnrewritableStylesheet,
     /// It says that it is larger than its host's answers may be (`limits.max_mib`).
     #[error("an answer of {got} bytes, want at most {most}")]
     TooLarge {
@@ -297,7 +297,7 @@ impl Refusal {
             Self::PathNotListed { host, .. } => Self::PathNotListed { host, place },
             Self::PathExcepted { host, .. } => Self::PathExcepted { host, place },
             Self::EncodedSlash { .. } => Self::EncodedSlash { place },
-            Self::Forged { .. } => Self::Forged { place },
+            Self::InvalidCapability { .. } => Self::InvalidCapability { place },
             why => why,
         }
     }
@@ -308,9 +308,9 @@ impl Refusal {
     /// it was sent on, and whoever could put a script in would reach past a policy that names paths.
     pub fn place(&self, is_script: bool) -> Option<&str> {
         match self {
-            Self::HasName { place, .. } => Some(place),
+            Self::HasAlias { place, .. } => Some(place),
             Self::PathExcepted { place, .. } | Self::EncodedSlash { place } => place.as_deref(),
-            Self::PathNotListed { place, .. } | Self::Forged { place } if !is_script => {
+            Self::PathNotListed { place, .. } | Self::InvalidCapability { place } if !is_script => {
                 place.as_deref()
             }
             _ => None,
@@ -320,7 +320,7 @@ impl Refusal {
     /// The name for metrics, one for each variant.
     pub fn name(&self) -> &'static str {
         match self {
-            Self::NotMoved => "not-moved",
+            Self::NotProxied => "not-moved",
             Self::TooLong { .. } => "too-long",
             Self::ControlByte { .. } => "control-byte",
             Self::NotAscii { .. } => "not-ascii",
@@ -336,14 +336,14 @@ impl Refusal {
             Self::Address { .. } => "address",
             Self::Port { .. } => "port",
             Self::DotSegment => "dot-segment",
-            Self::Nested => "nested",
+            Self::NestedProxiedUrl => "nested",
             Self::EncodedSlash { .. } => "encoded-slash",
             Self::WellKnown => "well-known",
             Self::NotSerialised => "not-serialised",
-            Self::OwnHost { .. } => "own-host",
+            Self::SiteHost { .. } => "own-host",
             Self::Denied { .. } => "denied",
             Self::NotListed { .. } => "not-listed",
-            Self::HasName { .. } => "has-name",
+            Self::HasAlias { .. } => "has-name",
             Self::PortNotListed { .. } => "port-not-listed",
             Self::PathNotListed { .. } => "path-not-listed",
             Self::PathExcepted { .. } => "path-excepted",
@@ -351,11 +351,11 @@ impl Refusal {
             Self::DiscoveryOff { .. } => "discovery-off",
             Self::CapabilityForm => "capability-form",
             Self::UnknownKey { .. } => "unknown-key",
-            Self::Forged { .. } => "forged",
+            Self::InvalidCapability { .. } => "forged",
             Self::KindNotListed { .. } => "kind-not-listed",
-            Self::Guarded { .. } => "guarded",
+            Self::CspGuarded { .. } => "guarded",
             Self::Method { .. } => "method",
-            Self::NoTeller { .. } => "no-teller",
+            Self::UnknownRequester { .. } => "no-teller",
             Self::Body => "body",
             Self::Upgrade => "upgrade",
             Self::Destination { .. } => "destination",
@@ -364,7 +364,7 @@ impl Refusal {
             Self::Loop => "loop",
             Self::Type { .. } => "type",
             Self::Field { .. } => "field",
-            Self::FixedSheet => "fixed-sheet",
+            Self::UnrewritableStylesheet => "fixed-sheet",
             Self::TooLarge { .. } => "too-large",
             Self::ResourcePolicy => "resource-policy",
             Self::Cors => "cors",

@@ -22,7 +22,7 @@ pub fn has_no_transform(headers: &HeaderMap) -> bool {
 ///
 /// The same bytes under the same rules are rewritten to the same bytes, so a strong ETag stays strong. Where more
 /// than these decides (`is_exact` false: sheets that happened to be at hand), it becomes weak.
-pub fn amend(rules: &Rules, headers: &mut HeaderMap, is_exact: bool) {
+pub fn mark_etag(rules: &Rules, headers: &mut HeaderMap, is_exact: bool) {
     for name in [CONTENT_LENGTH, LAST_MODIFIED, ACCEPT_RANGES] {
         headers.remove(name);
     }
@@ -37,7 +37,7 @@ pub fn amend(rules: &Rules, headers: &mut HeaderMap, is_exact: bool) {
     }
     let etag = headers
         .get(ETAG)
-        .and_then(|etag| marked(etag, rules.tag(), is_exact));
+        .and_then(|etag| marked_etag(etag, rules.tag(), is_exact));
     headers.remove(ETAG);
     if let Some(etag) = etag {
         headers.insert(ETAG, etag);
@@ -72,7 +72,7 @@ pub fn add_facts_to_etag(headers: &mut HeaderMap, facts: &[u8]) {
     }
 }
 
-fn marked(etag: &HeaderValue, tag: &str, is_exact: bool) -> Option<HeaderValue> {
+fn marked_etag(etag: &HeaderValue, tag: &str, is_exact: bool) -> Option<HeaderValue> {
     let text = etag.to_str().ok()?;
     let opaque = text
         .strip_prefix("W/")

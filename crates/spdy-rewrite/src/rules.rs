@@ -61,7 +61,7 @@ pub struct Rules {
     site_names: Vec<String>,
     deny: Vec<HostPattern>,
     discover: bool,
-    is_tried: bool,
+    is_dry_run: bool,
     pages_left: Vec<String>,
     lazy_attributes: Vec<String>,
     selectors: Selectors,
@@ -72,7 +72,7 @@ pub struct Rules {
     pub(crate) form: UrlForm,
     tag: String,
     /// The same where every named host is called by its name.
-    tag_of_all: String,
+    tag_with_all_aliases: String,
     tag_without_keys: String,
 }
 
@@ -136,8 +136,8 @@ impl Rules {
             key(&pair[0]) == key(&pair[1])
         });
         if let Some(pair) = twice {
-            let (HostPattern::Exact(host) | HostPattern::Under(host)) = &pair[0].pattern;
-            return Err(RulesError::Twice {
+            let (HostPattern::Exact(host) | HostPattern::Wildcard(host)) = &pair[0].pattern;
+            return Err(RulesError::Duplicate {
                 host: host.clone(),
                 path: pair[0].path.clone(),
             });
@@ -180,7 +180,7 @@ impl Rules {
         let tag_of_all = tag(&site_origin, config, keys.as_ref());
         Ok(Self {
             tag: tag_of_all.clone(),
-            tag_of_all,
+            tag_with_all_aliases: tag_of_all,
             tag_without_keys: tag(&site_origin, config, None),
             site: site.clone(),
             site_origin,
@@ -192,7 +192,7 @@ impl Rules {
             site_names: config.site_names.clone(),
             deny: patterns("deny", &config.deny)?,
             discover: config.discover,
-            is_tried: config.dry_run,
+            is_dry_run: config.dry_run,
             pages_left,
             lazy_attributes: config.lazy_attributes.clone(),
             selectors: Selectors::with(&config.lazy_attributes),
@@ -250,7 +250,7 @@ impl Rules {
     }
 
     /// Whether a target stands where moved URLs do: it is then answered by the accelerator, or by nobody.
-    pub fn claims(&self, target: &str) -> bool {
+    pub fn is_proxied_target(&self, target: &str) -> bool {
         target.starts_with(&self.prefix) || self.literal(target).is_some()
     }
 
@@ -265,7 +265,7 @@ impl Rules {
         Self {
             form,
             tag,
-            tag_of_all,
+            tag_with_all_aliases: tag_of_all,
             ..self
         }
     }
@@ -273,10 +273,10 @@ impl Rules {
     /// The same, and another tag, where pages call no host by one of `withheld`, which browsers would refuse: a named host that has no
     /// other name stays where it is. All names open as before.
     #[must_use]
-    pub fn withholding(&self, withheld: &BTreeSet<String>) -> Self {
-        let names = self.names.withholding(withheld);
+    pub fn without_aliases(&self, withheld: &BTreeSet<String>) -> Self {
+        let names = self.names.without(withheld);
         Self {
-            tag: [&*self.tag_of_all, &names.mark()].concat(),
+            tag: [&*self.tag_with_all_aliases, &names.tag_suffix()].concat(),
             names,
             ..self.clone()
         }
@@ -291,11 +291,11 @@ impl Rules {
     /// Whether they are tried ([`dry_run`](Config::dry_run)): pages of the site are judged by them and passed on as they are. What was moved
     /// before is still served, since browsers have pages that name it.
     pub fn is_dry_run(&self) -> bool {
-        self.is_tried
+        self.is_dry_run
     }
 
     /// Whether there is nothing that a page or a sheet of the site could name and these rules would move.
-    pub fn move_nothing(&self) -> bool {
+    pub fn is_empty(&self) -> bool {
         self.entries.is_empty() && !self.discover
     }
 
@@ -305,7 +305,7 @@ impl Rules {
     }
 
     /// Whether `host` is the site's, or merged with it.
-    pub fn is_own(&self, host: &str) -> bool {
+    pub fn is_site_host(&self, host: &str) -> bool {
         host == self.site_host || self.own.iter().any(|pattern| pattern.matches(host))
     }
 
@@ -333,13 +333,13 @@ impl Rules {
 
     /// Whether `url`, used as `kind` and found by `finder`, is moved, and to where.
     pub fn verdict(&self, url: &Url, kind: Kind, finder: ReferenceSource) -> Verdict {
-        match self.movable(url, kind, finder) {
-            Ok(path) => Verdict::Move(path),
-            Err(reason) => Verdict::Leave(reason),
+        match self.proxied_path(url, kind, finder) {
+            Ok(path) => Verdict::Rewrite(path),
+            Err(reason) => Verdict::Skip(reason),
         }
     }
 
-    fn movable(
+    fn proxied_path(
         &self,
         url: &Url,
         kind: Kind,
@@ -353,26 +353,26 @@ impl Rules {
         }
         let host = match url.host() {
             Some(Host::Domain(host)) => host,
-            Some(host) if self.is_own(&host.to_string()) => return Err(SkipReason::Own),
+            Some(host) if self.is_site_host(&host.to_string()) => return Err(SkipReason::SameSite),
             Some(host) => {
                 let got = host.to_string();
                 return Err(Refusal::Address { got }.into());
             }
             None => return Err(SkipReason::Unreadable),
         };
-        if self.is_own(host) {
-            return Err(SkipReason::Own);
+        if self.is_site_host(host) {
+            return Err(SkipReason::SameSite);
         }
         host::check_labels(host)?;
         let port = url.port().unwrap_or(scheme.default_port());
         if kind.needs_own_origin() && self.alias_of(url).is_none() {
-            return Err(self.unnamed(url));
+            return Err(self.no_alias_reason(url));
         }
-        let standing = self.standing(scheme, host, port, url.path())?;
+        let standing = self.match_host(scheme, host, port, url.path())?;
         let kinds = match standing {
             RuleMatch::Listed(entry) => entry.kinds,
             RuleMatch::Discovered
-                if matches!(finder, ReferenceSource::Discovered | ReferenceSource::Named) =>
+                if matches!(finder, ReferenceSource::Discovered | ReferenceSource::Alias) =>
             {
                 let host = host.to_owned();
                 return Err(Refusal::NotListed { host }.into());
@@ -383,7 +383,7 @@ impl Rules {
             let host = host.to_owned();
             return Err(Refusal::KindNotListed { kind, host }.into());
         }
-        let is_named = matches!(standing, RuleMatch::Listed(entry) if entry.is_named());
+        let is_named = matches!(standing, RuleMatch::Listed(entry) if entry.is_alias());
         if kind == Kind::Script && own_url::has_self_url_scripts(host, is_named) {
             return Err(SkipReason::ReadsItsUrl);
         }
@@ -393,16 +393,16 @@ impl Rules {
         if is_named {
             return Err(SkipReason::NoCertificate);
         }
-        if finder == ReferenceSource::Named {
-            return Err(SkipReason::NotNamed);
+        if finder == ReferenceSource::Alias {
+            return Err(SkipReason::NoAlias);
         }
-        Ok(moved_url::make(
+        Ok(moved_url::build_path(
             self, url, scheme, host, port, standing, kind,
         )?)
     }
 
     /// On what ground this may be moved, if at all.
-    pub(crate) fn standing(
+    pub(crate) fn match_host(
         &self,
         scheme: Scheme,
         host: &str,
@@ -410,8 +410,8 @@ impl Rules {
         path: &str,
     ) -> Result<RuleMatch<'_>, Refusal> {
         let named = || host.to_owned();
-        if self.is_own(host) || self.names.covers(host) {
-            return Err(Refusal::OwnHost { host: named() });
+        if self.is_site_host(host) || self.names.covers(host) {
+            return Err(Refusal::SiteHost { host: named() });
         }
         if self.deny.iter().any(|pattern| pattern.matches(host)) {
             return Err(Refusal::Denied { host: named() });
@@ -419,7 +419,7 @@ impl Rules {
         let of_host: Vec<_> = self
             .entries
             .iter()
-            .filter(|entry| entry.is_of(scheme, host, port))
+            .filter(|entry| entry.matches_host(scheme, host, port))
             .collect();
         if !of_host.is_empty() {
             let governing = of_host.iter().position(|entry| is_in(path, &entry.path));
@@ -430,7 +430,7 @@ impl Rules {
             let (narrower, entry) = (&of_host[..governing], of_host[governing]);
             let place = None;
             // A server that decodes %2f could leave this entry's paths by `..%2f`, or enter those of a narrower entry.
-            let is_divided = entry.is_part() || !narrower.is_empty();
+            let is_divided = entry.is_partial() || !narrower.is_empty();
             if is_divided && has_encoded_slash(path) {
                 return Err(Refusal::EncodedSlash { place });
             }
@@ -468,25 +468,25 @@ impl Rules {
         let scheme = Scheme::of_name(origin.scheme())?;
         let host = origin.host_str()?;
         let port = origin.port().unwrap_or(scheme.default_port());
-        if self.is_own(host) || self.deny.iter().any(|pattern| pattern.matches(host)) {
+        if self.is_site_host(host) || self.deny.iter().any(|pattern| pattern.matches(host)) {
             return None;
         }
         let entries = self.entries.iter();
         let mut of_host = entries
-            .filter(|entry| entry.is_of(scheme, host, port))
+            .filter(|entry| entry.matches_host(scheme, host, port))
             .peekable();
         if of_host.peek().is_none() {
             // Discovered, if at all.
             return (all_moved == Some(true)).then_some((Kinds::PASSIVE, false));
         }
-        let entry = of_host.find(|entry| entry.is_whole(all_moved))?;
-        Some((entry.kinds, entry.is_part()))
+        let entry = of_host.find(|entry| entry.removes_preconnect(all_moved))?;
+        Some((entry.kinds, entry.is_partial()))
     }
 
     /// The entry that governs what `moved` was opened as, if it is listed.
     pub fn entry(&self, moved: &ProxiedUrl) -> Option<&HostRule> {
         let path = moved.target().split('?').next().unwrap_or_default();
-        match self.standing(moved.scheme(), moved.host(), moved.port(), path) {
+        match self.match_host(moved.scheme(), moved.host(), moved.port(), path) {
             Ok(RuleMatch::Listed(entry)) => Some(entry),
             _ => None,
         }

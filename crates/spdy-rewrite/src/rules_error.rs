@@ -39,7 +39,7 @@ pub enum RulesError {
     },
     /// What is excepted is not a part of what is moved.
     #[error("hosts.except \"{got}\", want a part of hosts.path, which is \"{whole}\"")]
-    NoPart {
+    NotWithin {
         /// What came.
         got: String,
         /// What it was to be a part of.
@@ -53,7 +53,7 @@ pub enum RulesError {
     },
     /// Two entries for the same host, port, scheme and path.
     #[error("{host} {path} is listed twice")]
-    Twice {
+    Duplicate {
         /// The host.
         host: String,
         /// The path.
@@ -75,7 +75,7 @@ pub enum RulesError {
     },
     /// A host that is to have a name, and cannot.
     #[error("hosts.mode of {host} is \"name\": {why}")]
-    Named {
+    Alias {
         /// The host.
         host: String,
         /// What is wrong with it.
@@ -85,7 +85,7 @@ pub enum RulesError {
     #[error(
         "hosts.kinds of {host} has {kind}: under the site's name it would act as the site; want mode = \"name\" for it"
     )]
-    WantsName {
+    NeedsAlias {
         /// The host.
         host: String,
         /// The kind.

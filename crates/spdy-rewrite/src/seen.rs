@@ -10,17 +10,17 @@ use crate::kind::Kinds;
 /// What a cache has seen, for one page.
 pub trait SiteFacts: std::fmt::Debug + Send + Sync {
     /// What is known of the sheet at `url`, which the page pins by `metadata`; see [`pinned`](crate::integrity::pinned).
-    fn pinned(&self, url: &Url, metadata: &str) -> IntegrityState;
+    fn stylesheet_integrity(&self, url: &Url, metadata: &str) -> IntegrityState;
 
     /// As what the thing at `url` is guarded; see [`CspGuard`](crate::guarded::CspGuard).
-    fn guarded(&self, url: &Url) -> Kinds {
+    fn guarded_kinds(&self, url: &Url) -> Kinds {
         let _ = url;
         Kinds::NONE
     }
 
     /// Whether, the last time, the page named something of the origin of `url` and all of that was moved; `None` if nothing of it
     /// is known.
-    fn all_moved(&self, url: &Url) -> Option<bool> {
+    fn all_rewritten(&self, url: &Url) -> Option<bool> {
         let _ = url;
         None
     }

@@ -27,15 +27,15 @@ const SHARED: [(&str, &str); 14] = [
 ];
 
 /// Whether `host` is known to be one.
-pub fn is_shared(host: &str) -> bool {
+pub fn is_public_cdn(host: &str) -> bool {
     SHARED.iter().any(|(shared, _)| *shared == host)
 }
 
 impl Rules {
     /// Those of which scripts are moved all together, under the site's own name: somebody may have forgotten to say `shared`.
-    pub fn unshared(&self) -> BTreeSet<&'static str> {
+    pub fn unmarked_public_cdns(&self) -> BTreeSet<&'static str> {
         let of_entry = |entry: &HostRule| {
-            let is_all = !entry.shared && !entry.is_named() && entry.kinds.has(Kind::Script);
+            let is_all = !entry.shared && !entry.is_alias() && entry.kinds.has(Kind::Script);
             let all = SHARED.iter().filter(move |_| is_all);
             let path = entry.path.clone();
             let pattern = entry.pattern.clone();

@@ -39,7 +39,7 @@ pub fn urls(value: &str) -> Vec<Range<usize>> {
 }
 
 /// `value` with what `write` gives for each of its URLs; `None` if it gives nothing for any.
-pub(crate) fn rewritten(
+pub(crate) fn rewrite(
     value: &str,
     mut write: impl FnMut(&str) -> Option<String>,
 ) -> Option<String> {

@@ -11,7 +11,7 @@ pub enum ReferenceSource {
     Listed,
     /// A document or sheet of a named host, which is not of the site's origin: it may name what has a name, its own host above
     /// all, and nothing under the site's.
-    Named,
+    Alias,
     /// A sheet of a host that was discovered. It may name what is listed, and more of its own host (which its
     /// capability opens anyway); for others no capability is made, or a chain of sheets could open any host.
     Discovered,
@@ -22,9 +22,9 @@ pub enum ReferenceSource {
 pub enum Verdict {
     /// It is replaced by this, with query and fragment: a path from the site's root, or a URL in full where the host has a
     /// name of its own.
-    Move(String),
+    Rewrite(String),
     /// It stays.
-    Leave(SkipReason),
+    Skip(SkipReason),
 }
 
 /// Why a reference stays as it is.
@@ -33,7 +33,7 @@ pub enum Verdict {
 pub enum SkipReason {
     /// It is the site's own.
     #[error("it is the site's own")]
-    Own,
+    SameSite,
     /// It is not of HTTP (`data:`, `blob:`, …).
     #[error("scheme {scheme} is not moved")]
     Scheme {
@@ -55,7 +55,7 @@ pub enum SkipReason {
     NoCertificate,
     /// A named host's document or sheet names it, and it has no name itself.
     #[error("what a named host names is moved only where it has a name, too")]
-    NotNamed,
+    NoAlias,
     /// The element says `data-no-spdy`.
     #[error("the element says data-no-spdy")]
     OptOut,
@@ -82,7 +82,7 @@ pub enum SkipReason {
     Fragment,
     /// A character reference or an encoding that is not ours to guess at.
     #[error("its characters cannot be read for certain")]
-    Characters,
+    UnknownEncoding,
     /// What it stands in is longer than is looked at.
     #[error("it stands in a text longer than {most} bytes")]
     TooLong {
@@ -91,20 +91,20 @@ pub enum SkipReason {
     },
     /// A hint to connect to a host that the page may still need.
     #[error("the page may need the host for more than what is moved")]
-    StillNeeded,
+    PreconnectNeeded,
 }
 
 impl SkipReason {
     /// The name for metrics and reports; that of the refusal where there is one.
     pub fn name(&self) -> &'static str {
         match self {
-            Self::Own => "own",
+            Self::SameSite => "own",
             Self::Scheme { .. } => "other-scheme",
             Self::Unreadable => "unreadable",
             Self::Refused(refusal) => refusal.name(),
             Self::Document => "document",
             Self::NoCertificate => "no-certificate",
-            Self::NotNamed => "not-named",
+            Self::NoAlias => "not-named",
             Self::OptOut => "opt-out",
             Self::MalformedTag => "malformed-tag",
             Self::Credentials => "credentials",
@@ -113,9 +113,9 @@ impl SkipReason {
             Self::ReadsItsUrl => "reads-its-url",
             Self::SharedModule => "shared-module",
             Self::Fragment => "svg-fragment",
-            Self::Characters => "characters",
+            Self::UnknownEncoding => "characters",
             Self::TooLong { .. } => "too-long-text",
-            Self::StillNeeded => "still-needed",
+            Self::PreconnectNeeded => "still-needed",
         }
     }
 }

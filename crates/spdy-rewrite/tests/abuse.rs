@@ -128,6 +128,6 @@ fn target_length_is_limited() {
         spdy_rewrite::verdict::ReferenceSource::Site,
     );
     assert!(
-        matches!(verdict, spdy_rewrite::verdict::Verdict::Leave(reason) if reason.name() == "too-long")
+        matches!(verdict, spdy_rewrite::verdict::Verdict::Skip(reason) if reason.name() == "too-long")
     );
 }

@@ -12,7 +12,7 @@ use support::fields::{PAGE_LOADS_IMAGE, fields, told};
 fn judged(target: &str, load: Load, status: u16, lines: &[&str]) -> SanitizedResponse {
     let rules = discovering();
     let moved = rules.open(target).unwrap();
-    hygiene::judge(
+    hygiene::sanitize(
         &rules,
         &moved,
         load,
@@ -25,8 +25,8 @@ fn judged(target: &str, load: Load, status: u16, lines: &[&str]) -> SanitizedRes
 fn outcome(answer: SanitizedResponse) -> String {
     match answer {
         SanitizedResponse::Serve(_) => "serve".to_owned(),
-        SanitizedResponse::Bare(status) => status.as_u16().to_string(),
-        SanitizedResponse::Direct(url) => format!("direct {url}"),
+        SanitizedResponse::StatusOnly(status) => status.as_u16().to_string(),
+        SanitizedResponse::Redirect(url) => format!("direct {url}"),
         SanitizedResponse::Refuse(refusal) => refusal.name().to_owned(),
     }
 }
@@ -118,14 +118,14 @@ fn response_type_must_match_requested_kind() {
         expected: None,
         mode: FetchMode::Unknown,
         is_subresource: false,
-        is_read: true,
+        is_safe_method: true,
         is_same_origin: true,
     };
     let of = |kind| Load {
         expected: Some(kind),
         mode: FetchMode::NoCors,
         is_subresource: true,
-        is_read: true,
+        is_safe_method: true,
         is_same_origin: true,
     };
     let fetched = Load {
@@ -201,7 +201,7 @@ fn cross_origin_resource_policy_redirects_to_host() {
     let cdn = "/.spdy/1/-/s/cdn.test/a";
     let stranger = Load {
         is_subresource: false,
-        is_read: true,
+        is_safe_method: true,
         is_same_origin: true,
         ..PAGE_LOADS_IMAGE
     };
@@ -233,14 +233,14 @@ fn cors_read_requires_permission() {
         expected: Some(Kind::Font),
         mode: FetchMode::Cors,
         is_subresource: true,
-        is_read: true,
+        is_safe_method: true,
         is_same_origin: true,
     };
     let old = Load {
         expected: None,
         mode: FetchMode::Unknown,
         is_subresource: false,
-        is_read: true,
+        is_safe_method: true,
         is_same_origin: true,
     };
     let font = "content-type: font/woff2";
@@ -277,7 +277,7 @@ fn no_cors_script_cannot_read_data() {
         expected: None,
         mode: FetchMode::NoCors,
         is_subresource: true,
-        is_read: true,
+        is_safe_method: true,
         is_same_origin: true,
     };
     for content_type in [

@@ -122,7 +122,7 @@ fn discovered_stylesheet_gets_no_capabilities_for_other_hosts() {
     let rules = discovering();
     let page = url("https://open.test/a.css");
     let verdict = rules.verdict(&page, Kind::Style, ReferenceSource::Site);
-    let Verdict::Move(path) = verdict else {
+    let Verdict::Rewrite(path) = verdict else {
         panic!("{verdict:?}");
     };
     let head = path.strip_suffix("/a.css").unwrap();
@@ -283,8 +283,8 @@ proptest! {
             };
             let leads = served.join(&after.url).unwrap();
             let wanted = match rules.verdict(&meant, kind, ReferenceSource::Listed) {
-                Verdict::Move(path) => rules.site().join(&path).unwrap(),
-                Verdict::Leave(_) => meant,
+                Verdict::Rewrite(path) => rules.site().join(&path).unwrap(),
+                Verdict::Skip(_) => meant,
             };
             prop_assert_eq!(leads, wanted, "{:?}", before);
         }

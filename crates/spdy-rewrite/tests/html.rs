@@ -484,7 +484,7 @@ fn pinned_and_credentialed_references_are_marked() {
         rewriter.write(page.as_bytes(), &mut Vec::new());
         let told = rewriter.take_references();
         assert!(!told.is_empty(), "{page}");
-        assert!(told.iter().all(|it| it.unhintable == is_so), "{told:?}");
+        assert!(told.iter().all(|it| it.cannot_preload == is_so), "{told:?}");
     }
     for (link, is_so) in [
         ("</a.js>; rel=preload; as=script", false),
@@ -501,7 +501,7 @@ fn pinned_and_credentialed_references_are_marked() {
         let head = PageHead::rewrite(&rules(), &url(PAGE), StatusCode::OK, &mut headers, true);
         let mut rewriter = HtmlRewriter::new(&rules(), &url(PAGE), head, None);
         let told = rewriter.take_references();
-        let told: Vec<_> = told.iter().map(|it| it.unhintable).collect();
+        let told: Vec<_> = told.iter().map(|it| it.cannot_preload).collect();
         assert_eq!(told, [is_so], "{link}");
     }
 }

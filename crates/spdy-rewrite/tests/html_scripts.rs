@@ -19,7 +19,7 @@ fn self_url_scripts_are_unchanged() {
         "cloud.umami.is",
     ] {
         let config = Config {
-            hosts: vec![HostConfig::everything(host)],
+            hosts: vec![HostConfig::all_kinds(host)],
             ..Config::default()
         };
         let site = url("https://www.site.test");
@@ -114,7 +114,7 @@ fn public_cdn_preconnect_is_removed_only_if_configured() {
         let shared = HostConfig {
             shared: true,
             whole,
-            ..HostConfig::everything("shared.test")
+            ..HostConfig::all_kinds("shared.test")
         };
         let config = Config {
             hosts: vec![shared],
@@ -144,10 +144,10 @@ fn page_import_map_is_rewritten_and_completed() {
 fn root_relative_import_resolves_to_module_host() {
     let config = Config {
         hosts: vec![
-            HostConfig::everything("*.wild.test"),
+            HostConfig::all_kinds("*.wild.test"),
             HostConfig {
                 path: "/lib/".to_owned(),
-                ..HostConfig::everything("folder.test")
+                ..HostConfig::all_kinds("folder.test")
             },
         ],
         ..Config::default()

@@ -158,7 +158,7 @@ proptest! {
     fn rewritten_url_opens_as_itself(text in any_url(), kind in any_kind()) {
         let rules = discovering();
         let Ok(original) = url::Url::parse(&text) else { return Ok(()) };
-        if let Verdict::Move(path) = rules.verdict(&original, kind, ReferenceSource::Site) {
+        if let Verdict::Rewrite(path) = rules.verdict(&original, kind, ReferenceSource::Site) {
             let (target, fragment) = path.split_once('#').map_or((path.as_str(), None), |(path, rest)| (path, Some(rest)));
             let moved = rules.open(target);
             prop_assert!(moved.is_ok(), "{path}: {moved:?}");
@@ -183,7 +183,7 @@ proptest! {
         if let Ok(moved) = rules.open(&target) {
             let kind = moved.kinds().iter().next().unwrap();
             let again = rules.verdict(moved.url(), kind, ReferenceSource::Site);
-            prop_assert_eq!(again, Verdict::Move(target));
+            prop_assert_eq!(again, Verdict::Rewrite(target));
         }
     }
 

@@ -30,8 +30,8 @@ fn literal() -> Rules {
 
 fn moved(rules: &Rules, at: &str, kind: Kind) -> Option<String> {
     match rules.verdict(&url(at), kind, ReferenceSource::Site) {
-        Verdict::Move(path) => Some(path),
-        Verdict::Leave(_) => None,
+        Verdict::Rewrite(path) => Some(path),
+        Verdict::Skip(_) => None,
     }
 }
 
@@ -50,7 +50,7 @@ fn literal_url_round_trips_with_defaults() {
         let path = moved(&rules, at, Kind::Image);
         assert_eq!(path.as_deref(), Some(want), "{at}");
         let asked = want.split('#').next().expect("there is one");
-        assert!(rules.claims(asked), "{asked}");
+        assert!(rules.is_proxied_target(asked), "{asked}");
         let opened = rules
             .open(asked)
             .unwrap_or_else(|why| panic!("{asked}: {why}"));
@@ -73,7 +73,7 @@ fn literal_url_follows_the_same_rules() {
         ("/cdn.test/a b", "control-byte"),
     ] {
         assert!(
-            rules.claims(target),
+            rules.is_proxied_target(target),
             "{target}: it is no path of the site's"
         );
         let refusal = rules.open(target).expect_err(target);
@@ -108,16 +108,16 @@ fn only_listed_hosts_take_a_site_path() {
         "/",
         "",
     ] {
-        assert!(!rules.claims(target), "{target}");
-        assert_eq!(rules.open(target), Err(Refusal::NotMoved), "{target}");
+        assert!(!rules.is_proxied_target(target), "{target}");
+        assert_eq!(rules.open(target), Err(Refusal::NotProxied), "{target}");
     }
 }
 
 #[test]
 fn without_the_switch_literal_url_is_refused() {
     let rules = rules();
-    assert!(!rules.claims("/cdn.test/a.png"));
-    assert_eq!(rules.open("/cdn.test/a.png"), Err(Refusal::NotMoved));
+    assert!(!rules.is_proxied_target("/cdn.test/a.png"));
+    assert_eq!(rules.open("/cdn.test/a.png"), Err(Refusal::NotProxied));
     assert_ne!(rules.tag(), literal().tag(), "what is kept is told apart");
 }
 
@@ -125,7 +125,7 @@ fn without_the_switch_literal_url_is_refused() {
 fn full_urls_still_open_in_literal_mode() {
     let rules = literal();
     let path = "/.spdy/1/-/s/cdn.test/a.png";
-    assert!(rules.claims(path));
+    assert!(rules.is_proxied_target(path));
     let opened = rules.open(path).expect("its host is listed");
     assert_eq!(opened.url().as_str(), "https://cdn.test/a.png");
 }
@@ -166,7 +166,7 @@ fn urls_needing_capabilities_are_unchanged() {
     let refused = discovered.expect("good rules").with_literal_urls();
     assert_eq!(refused.err(), Some(RulesError::Literal));
     assert!(
-        discovering().claims("/.spdy/"),
+        discovering().is_proxied_target("/.spdy/"),
         "the other form is for that"
     );
 }

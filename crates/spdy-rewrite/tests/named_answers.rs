@@ -186,10 +186,10 @@ fn answered(target: &str, load: &[&str], status: u16, lines: &[&str]) -> Result<
     *request.headers_mut() = fields(load);
     let upstream = named_request::request(&rules, named, &moved, &request).unwrap();
     let status = StatusCode::from_u16(status).unwrap();
-    match hygiene::judge(&rules, &moved, upstream.load, status, &fields(lines)) {
+    match hygiene::sanitize(&rules, &moved, upstream.load, status, &fields(lines)) {
         SanitizedResponse::Serve(head) => Ok(head),
-        SanitizedResponse::Bare(status) => Err(status.as_str().to_owned()),
-        SanitizedResponse::Direct(location) => Err(location),
+        SanitizedResponse::StatusOnly(status) => Err(status.as_str().to_owned()),
+        SanitizedResponse::Redirect(location) => Err(location),
         SanitizedResponse::Refuse(refusal) => Err(refusal.name().to_owned()),
     }
 }

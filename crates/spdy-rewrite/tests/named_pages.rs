@@ -314,13 +314,13 @@ fn alias_scripts_need_no_csp_guard() {
             CONTENT_SECURITY_POLICY,
             HeaderValue::from_static("script-src 'self'"),
         );
-        CspGuard::by_head(
+        CspGuard::from_head(
             &compile(&config, keys()),
             &url("https://www.site.test/"),
             &headers,
         )
     };
-    assert!(!guarded(HostConfig::everything("cdn.test")).is_empty());
+    assert!(!guarded(HostConfig::all_kinds("cdn.test")).is_empty());
     assert!(guarded(HostConfig::named("cdn.test")).is_empty());
 }
 

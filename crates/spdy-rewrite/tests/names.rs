@@ -30,7 +30,7 @@ fn alias_is_bound_to_site_scheme_host_and_port() {
             ..config()
         };
         let rules = Rules::compile(&url(site), &config, Some(keys)).unwrap();
-        let named = rules.named_hosts().next().unwrap();
+        let named = rules.aliases().next().unwrap();
         named.name().split_once('.').unwrap().0.to_owned()
     };
     let widgets = || HostConfig::named("widgets.test");
@@ -61,12 +61,12 @@ fn withheld_alias_opens_but_is_not_written() {
     let widgets = url("https://widgets.test/a.png");
     let name = name_of(&all, "widgets.test");
     let name = name.strip_prefix("https://").unwrap();
-    let its = all.named_hosts().filter(|it| it.host() == "widgets.test");
+    let its = all.aliases().filter(|it| it.host() == "widgets.test");
     let withheld = its.map(|it| it.name().to_owned()).collect();
-    let rules = all.withholding(&withheld);
+    let rules = all.without_aliases(&withheld);
     for kind in [Kind::Image, Kind::Script, Kind::Document, Kind::Worker] {
-        for finder in [ReferenceSource::Site, ReferenceSource::Named] {
-            let left = Verdict::Leave(SkipReason::NoCertificate);
+        for finder in [ReferenceSource::Site, ReferenceSource::Alias] {
+            let left = Verdict::Skip(SkipReason::NoCertificate);
             assert_eq!(rules.verdict(&widgets, kind, finder), left, "{kind}");
         }
     }
@@ -77,12 +77,12 @@ fn withheld_alias_opens_but_is_not_written() {
     assert_eq!(moved(&rules, &pictures), moved(&all, &pictures));
     let unnamed = url("https://cdn.test/frame.html");
     let left = rules.verdict(&unnamed, Kind::Document, ReferenceSource::Site);
-    assert_eq!(left, Verdict::Leave(SkipReason::Document));
+    assert_eq!(left, Verdict::Skip(SkipReason::Document));
 
     // Pages of then are not those of now, and what was learned of them is.
     assert_ne!(rules.tag(), all.tag());
     assert!(rules.is_same_but_for_keys(&all));
-    let again = rules.withholding(&["other.x.assets.test".to_owned()].into());
+    let again = rules.without_aliases(&["other.x.assets.test".to_owned()].into());
     assert_eq!(again.tag(), all.tag());
     assert_eq!(moved(&again, &widgets), moved(&all, &widgets));
 }
@@ -96,7 +96,7 @@ fn previous_alias_is_written_while_current_is_withheld() {
     };
     let [before, after] = [&old, &new].map(|key| name_of(&rules(key, None), "widgets.test"));
     let host = after.strip_prefix("https://").unwrap();
-    let rolled = rules(&new, Some(&old)).withholding(&[host.to_owned()].into());
+    let rolled = rules(&new, Some(&old)).without_aliases(&[host.to_owned()].into());
     assert_eq!(name_of(&rolled, "widgets.test"), before);
 }
 
@@ -211,7 +211,7 @@ fn invalid_alias_config_is_an_error() {
         }]);
         let error = Rules::compile(&url(SITE), &config, Some(keys())).unwrap_err();
         let host = "cdn.test".to_owned();
-        assert_eq!(error, RulesError::WantsName { host, kind });
+        assert_eq!(error, RulesError::NeedsAlias { host, kind });
     }
 }
 
@@ -221,7 +221,7 @@ fn alias_url_keeps_path_query_and_fragment() {
     let verdict = |text: &str, kind| rules.verdict(&url(text), kind, ReferenceSource::Site);
     let widgets = name_of(&rules, "widgets.test");
     for rest in ["/", "/a/b.html?c=d&e#f", "/a%2fb", "/?"] {
-        let want = Verdict::Move(format!("{widgets}{rest}"));
+        let want = Verdict::Rewrite(format!("{widgets}{rest}"));
         assert_eq!(
             verdict(&format!("https://widgets.test{rest}"), Kind::Document),
             want
@@ -230,11 +230,11 @@ fn alias_url_keeps_path_query_and_fragment() {
     let pictures = name_of(&rules, "pictures.test:8443");
     assert_eq!(
         verdict("https://pictures.test:8443/pub/a.png", Kind::Image),
-        Verdict::Move(format!("{pictures}/pub/a.png"))
+        Verdict::Rewrite(format!("{pictures}/pub/a.png"))
     );
     let left = |text: &str, kind| match verdict(text, kind) {
-        Verdict::Leave(reason) => reason.name(),
-        Verdict::Move(to) => panic!("{text} went to {to}"),
+        Verdict::Skip(reason) => reason.name(),
+        Verdict::Rewrite(to) => panic!("{text} went to {to}"),
     };
     assert_eq!(
         left("https://pictures.test:8443/a.png", Kind::Image),
@@ -268,7 +268,7 @@ fn alias_url_round_trips() {
     let moved = rules.open_alias(named, "/a/b.png?c").unwrap();
     assert_eq!(moved.url().as_str(), "https://widgets.test/a/b.png?c");
     assert_eq!(moved.path(), format!("{}/a/b.png?c", named.origin()));
-    assert!(moved.is_named());
+    assert!(moved.is_alias());
     for (target, why) in [
         ("/a/../b", "dot-segment"),
         ("/a/%2e%2E/b", "dot-segment"),
@@ -309,7 +309,7 @@ fn unchanged_alias_frame_has_a_reason() {
     let verdict = rules().verdict(
         &url("https://cdn.test/x.js"),
         Kind::Script,
-        ReferenceSource::Named,
+        ReferenceSource::Alias,
     );
-    assert_eq!(verdict, Verdict::Leave(SkipReason::NotNamed));
+    assert_eq!(verdict, Verdict::Skip(SkipReason::NoAlias));
 }

@@ -357,7 +357,7 @@ fn rewritten_page_drops_headers_of_original_bytes() {
     rewrite(&mut weak);
     assert!(weak["etag"].to_str().unwrap().starts_with("W/\"v1~"));
     let mut by_sheets = head(&[("etag", "\"v1\"")]);
-    rewritten::amend(&rules, &mut by_sheets, false);
+    rewritten::mark_etag(&rules, &mut by_sheets, false);
     assert!(by_sheets["etag"].to_str().unwrap().starts_with("W/\"v1~"));
 }
 
@@ -366,10 +366,10 @@ fn rewritten_page_drops_headers_of_original_bytes() {
 struct TwoSheets;
 
 impl SiteFacts for TwoSheets {
-    fn pinned(&self, url: &Url, metadata: &str) -> IntegrityState {
+    fn stylesheet_integrity(&self, url: &Url, metadata: &str) -> IntegrityState {
         assert_eq!(metadata, "sha256-AAAA");
         match url.path() {
-            "/same.css" => IntegrityState::Untouched,
+            "/same.css" => IntegrityState::Unchanged,
             "/other.css" => IntegrityState::Rewritten("sha256-BBBB".to_owned()),
             _ => IntegrityState::Unknown,
         }

@@ -16,7 +16,7 @@ fn redirects_within_rules_are_followed() {
     let rules = discovering();
     let stranger = Load {
         is_subresource: false,
-        is_read: true,
+        is_safe_method: true,
         is_same_origin: true,
         ..PAGE_LOADS_IMAGE
     };
@@ -31,7 +31,7 @@ fn redirects_within_rules_are_followed() {
             Kind::Image,
             spdy_rewrite::verdict::ReferenceSource::Site,
         ) {
-            spdy_rewrite::verdict::Verdict::Move(path) => path,
+            spdy_rewrite::verdict::Verdict::Rewrite(path) => path,
             leave => panic!("{leave:?}"),
         }
     };
@@ -209,14 +209,14 @@ fn a_page_reads_what_it_was_led_to_if_all_on_the_way_let_it() {
         expected: Some(Kind::Font),
         mode: FetchMode::Cors,
         is_subresource: true,
-        is_read: true,
+        is_safe_method: true,
         is_same_origin: true,
     };
     let unknown = Load {
         expected: None,
         mode: FetchMode::Unknown,
         is_subresource: false,
-        is_read: true,
+        is_safe_method: true,
         is_same_origin: true,
     };
     let (any, site, nobody) = (
@@ -261,7 +261,7 @@ fn a_page_reads_what_it_was_led_to_if_all_on_the_way_let_it() {
             assert_eq!(trail.origin(&rules), origin, "{hops:?}");
             head.insert("content-type", HeaderValue::from_static("font/woff2"));
             let font = rules.open("/.spdy/1/-/s/cdn.test/a.woff2").unwrap();
-            let got = match hygiene::judge(&rules, &font, load, StatusCode::OK, &head) {
+            let got = match hygiene::sanitize(&rules, &font, load, StatusCode::OK, &head) {
                 SanitizedResponse::Serve(_) => "yes",
                 _ => "no",
             };

@@ -80,7 +80,7 @@ fn valid_config_compiles() {
     ] {
         assert!(!rules.skips_page(path), "{path}");
     }
-    assert!(rules.is_own("img.site.test") && rules.is_own("www.site.test"));
+    assert!(rules.is_site_host("img.site.test") && rules.is_site_host("www.site.test"));
     assert!(rules.open("/.spdy/1/-/s/a.fonts.test~8443/x.woff2").is_ok());
     assert!(rules.open("/.spdy/1/-/p/old.test/x.png").is_ok());
 }
@@ -269,8 +269,8 @@ fn excluded_path_stays_under_any_encoding() {
     ] {
         let named = url(&format!("https://a.test{path}"));
         let left = match rules.verdict(&named, Kind::Image, ReferenceSource::Site) {
-            Verdict::Move(_) => None,
-            Verdict::Leave(reason) => Some(reason.name()),
+            Verdict::Rewrite(_) => None,
+            Verdict::Skip(reason) => Some(reason.name()),
         };
         assert_eq!(left, want, "{path}");
         let refused = rules.open(&format!("/.spdy/1/-/s/a.test{path}")).err();
@@ -308,8 +308,8 @@ fn encoded_slash_does_not_escape_a_narrower_rule() {
         ] {
             let named = url(&format!("https://{host}{path}"));
             let left = match rules.verdict(&named, Kind::Script, ReferenceSource::Site) {
-                Verdict::Move(_) => None,
-                Verdict::Leave(reason) => Some(reason.name()),
+                Verdict::Rewrite(_) => None,
+                Verdict::Skip(reason) => Some(reason.name()),
             };
             assert_eq!(left, want, "{lines:?} {path}");
             let refused = rules.open(&format!("/.spdy/1/-/s/{host}{path}")).err();
@@ -328,7 +328,7 @@ fn preconnect_stays_for_host_with_excluded_paths() {
     let with = |except: &[&str]| {
         let everything = HostConfig {
             except: except.iter().map(|&path| path.to_owned()).collect(),
-            ..HostConfig::everything("a.test")
+            ..HostConfig::all_kinds("a.test")
         };
         let config = Config {
             hosts: vec![everything],
@@ -389,16 +389,16 @@ fn tag_changes_with_rules_only() {
 #[test]
 fn self_url_script_is_skipped() {
     let config = Config {
-        hosts: vec![HostConfig::everything("sc-static.net")],
+        hosts: vec![HostConfig::all_kinds("sc-static.net")],
         ..Config::default()
     };
     let rules = support::compile(&config, keys());
     let script = url("https://sc-static.net/scevent.min.js");
     let verdict = rules.verdict(&script, Kind::Script, ReferenceSource::Site);
-    assert!(matches!(verdict, Verdict::Leave(reason) if reason.name() == "reads-its-url"));
+    assert!(matches!(verdict, Verdict::Skip(reason) if reason.name() == "reads-its-url"));
     assert!(matches!(
         rules.verdict(&script, Kind::Image, ReferenceSource::Site),
-        Verdict::Move(_)
+        Verdict::Rewrite(_)
     ));
 }
 
@@ -415,12 +415,12 @@ fn alias_helps_some_self_url_scripts() {
         rules.verdict(&script, Kind::Script, ReferenceSource::Site)
     };
     for host in ["sc-static.net", "cdn.segment.com"] {
-        assert!(matches!(verdict(host), Verdict::Move(_)), "{host}");
+        assert!(matches!(verdict(host), Verdict::Rewrite(_)), "{host}");
     }
     for host in ["js.stripe.com", "plausible.io"] {
         let reason = match verdict(host) {
-            Verdict::Leave(reason) => reason.name(),
-            Verdict::Move(to) => panic!("{host} went to {to}"),
+            Verdict::Skip(reason) => reason.name(),
+            Verdict::Rewrite(to) => panic!("{host} went to {to}"),
         };
         assert_eq!(reason, "reads-its-url", "{host}");
     }
@@ -447,7 +447,7 @@ fn unmarked_public_cdns_are_reported() {
         ("host = 'cdn.test'\nkinds = ['script']", false),
     ] {
         let rules = compiled(&format!("[[hosts]]\n{host}")).unwrap();
-        let told: Vec<_> = rules.unshared().into_iter().collect();
+        let told: Vec<_> = rules.unmarked_public_cdns().into_iter().collect();
         let want: &[&str] = if is_told { &["cdn.jsdelivr.net"] } else { &[] };
         assert_eq!(told, want, "{host}");
     }

@@ -97,7 +97,7 @@ impl StoredResponse {
     ///
     /// `None` if the recorded head is no HTTP response, or an interim one.
     #[must_use]
-    pub fn of_exchange(exchange: &Exchange) -> Option<Self> {
+    pub fn from_exchange(exchange: &Exchange) -> Option<Self> {
         let head = Head::parse(&exchange.response_head)?;
         let status = StatusCode::from_u16(head.status()?).ok()?;
         if status.is_informational() {
@@ -218,7 +218,8 @@ pub(crate) fn literal_head(exchange: &Exchange) -> Option<LiteralHead> {
         BodyEnd::Length(announced) => len == announced || exchange.observed.refused.is_some(),
         _ => true,
     };
-    head.ok().filter(|head| head.fits(len) && is_whole(head))
+    head.ok()
+        .filter(|head| head.allows_body_len(len) && is_whole(head))
 }
 
 /// Names that a Connection header declares its own (RFC 9110 §7.6.1).

@@ -11,7 +11,7 @@ use spdy_frame::priority::Priority;
 
 /// The URLs of one header value, as written, with their priorities; numbers out of range are moved into it.
 #[must_use]
-pub fn associated(value: &str) -> AssociatedContent<'_> {
+pub fn parse_associated_content(value: &str) -> AssociatedContent<'_> {
     AssociatedContent(value)
 }
 
@@ -66,7 +66,7 @@ mod tests {
     use super::*;
 
     fn read(value: &str) -> Vec<(&str, u8)> {
-        associated(value)
+        parse_associated_content(value)
             .map(|(url, priority)| (url, priority.level()))
             .collect()
     }

@@ -18,9 +18,9 @@ pub(crate) enum ConditionResult {
 }
 
 /// Judges in the order of RFC 9110 §13.2.2.
-pub(crate) fn judge(request: &HeaderMap, answer: &StoredResponse) -> ConditionResult {
+pub(crate) fn evaluate(request: &HeaderMap, answer: &StoredResponse) -> ConditionResult {
     let unmet = match request.contains_key(header::IF_MATCH) {
-        true => !lists(request, header::IF_MATCH, answer, Comparison::Strong),
+        true => !list_matches(request, header::IF_MATCH, answer, Comparison::Strong),
         false => date(request, header::IF_UNMODIFIED_SINCE)
             .zip(answer.modified)
             .is_some_and(|(since, modified)| modified > since),
@@ -29,7 +29,7 @@ pub(crate) fn judge(request: &HeaderMap, answer: &StoredResponse) -> ConditionRe
         return ConditionResult::Failed;
     }
     let has_it = match request.contains_key(header::IF_NONE_MATCH) {
-        true => lists(request, header::IF_NONE_MATCH, answer, Comparison::Weak),
+        true => list_matches(request, header::IF_NONE_MATCH, answer, Comparison::Weak),
         false => date(request, header::IF_MODIFIED_SINCE)
             .zip(answer.modified)
             .is_some_and(|(since, modified)| modified <= since),
@@ -76,7 +76,7 @@ fn tag(answer: &StoredResponse) -> Option<&str> {
 }
 
 /// Whether the list of tags in `name` holds ours; `*` holds everything that exists.
-fn lists(
+fn list_matches(
     request: &HeaderMap,
     name: HeaderName,
     answer: &StoredResponse,
@@ -156,7 +156,11 @@ mod tests {
             ),
         ];
         for (pairs, want) in table {
-            assert_eq!(judge(&headers(pairs), &answer("\"a\"")), want, "{pairs:?}");
+            assert_eq!(
+                evaluate(&headers(pairs), &answer("\"a\"")),
+                want,
+                "{pairs:?}"
+            );
         }
     }
 

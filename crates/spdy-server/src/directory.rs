@@ -58,7 +58,7 @@ pub enum DirectoryError {
     },
     /// More than is held in memory.
     #[error("{} holds more than {limit} {what}", path.display())]
-    TooMuch {
+    LimitExceeded {
         /// The folder that was asked for.
         path: PathBuf,
         /// Of what.
@@ -117,7 +117,7 @@ impl Directory {
     /// The file at `target`.
     pub(crate) fn answer(&self, target: &str) -> Option<&StoredResponse> {
         match self.find(&Method::GET, target) {
-            LookupResult::Answer(answer) => Some(answer),
+            LookupResult::Response(answer) => Some(answer),
             _ => None,
         }
     }
@@ -130,12 +130,12 @@ impl Directory {
             let folder = [&*name, b"/"].concat();
             return match self.files.contains_key(&folder) {
                 // One slash at most in front: "//host/" would be another host (RFC 3986 §4.2).
-                true => LookupResult::Moved(format!("/{}/", path.trim_start_matches('/'))),
+                true => LookupResult::Redirect(format!("/{}/", path.trim_start_matches('/'))),
                 false => LookupResult::NoTarget,
             };
         };
         match *method {
-            Method::GET => LookupResult::Answer(answer),
+            Method::GET => LookupResult::Response(answer),
             _ => LookupResult::OtherMethods(vec![Method::GET]),
         }
     }
@@ -216,7 +216,7 @@ impl DirectoryReader<'_> {
     }
 
     fn too_much(&self, what: &'static str, limit: u64) -> DirectoryError {
-        DirectoryError::TooMuch {
+        DirectoryError::LimitExceeded {
             path: self.root.to_owned(),
             what,
             limit,

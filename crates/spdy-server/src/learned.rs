@@ -36,11 +36,11 @@ pub struct LearningLimits {
     /// The maximum number of pages. One more drops the page that the fewest networks voted for. Default 256.
     pub pages: usize,
     /// Resources of one page, at most 64. For one more, a resource goes that fewer than half of the votes name. Default 64.
-    pub needs_per_page: usize,
+    pub resources_per_page: usize,
     /// Bytes of the resource URLs of one page. One network is the first to name at most half of them. Default 16 KiB.
     pub bytes_per_page: usize,
     /// Resources of one page that one network was the first to name. Default 32.
-    pub needs_per_network: usize,
+    pub resources_per_network: usize,
     /// Networks whose votes for one page count, the latest. Default 64.
     pub networks_per_page: usize,
     /// Networks of which it is known which page they viewed last. Default 4096.
@@ -63,9 +63,9 @@ impl Default for LearningLimits {
     fn default() -> Self {
         Self {
             pages: 256,
-            needs_per_page: MAX_RESOURCES,
+            resources_per_page: MAX_RESOURCES,
             bytes_per_page: 16 * 1024,
-            needs_per_network: 32,
+            resources_per_network: 32,
             networks_per_page: 64,
             networks: 4096,
             bytes: 1024 * 1024,
@@ -155,7 +155,7 @@ struct Page {
     viewed: Instant,
     views: u64,
     /// In the order in which they were first named.
-    needs: Vec<LearnedResource>,
+    resources: Vec<LearnedResource>,
     /// One of each network, the latest last.
     votes: VecDeque<Vote>,
 }
@@ -177,7 +177,7 @@ struct Vote {
     /// Resources that it requested.
     named: u64,
     /// Resources that were pushed to it or hinted.
-    excused: u64,
+    prompted: u64,
     /// Resources that it requested as each of [`KINDS`].
     kinds: [u64; KINDS.len()],
     /// Resources that it requested by CORS.
@@ -207,7 +207,7 @@ impl Vote {
     /// Forgets everything about these resources.
     fn clear(&mut self, needs: u64) {
         let kinds = self.kinds.iter_mut();
-        for bits in kinds.chain([&mut self.named, &mut self.excused, &mut self.by_cors]) {
+        for bits in kinds.chain([&mut self.named, &mut self.prompted, &mut self.by_cors]) {
             *bits &= !needs;
         }
     }
@@ -223,7 +223,7 @@ struct Support {
 }
 
 impl Support {
-    fn is_needed(&self, limits: &LearningLimits) -> bool {
+    fn is_sufficient(&self, limits: &LearningLimits) -> bool {
         self.free >= limits.min_networks.max(1).into()
             && agree(self.named, self.free, limits.share_percent)
     }
@@ -256,7 +256,7 @@ fn agree(votes: u64, of: u64, share_percent: u32) -> bool {
 
 impl Page {
     fn bytes(&self) -> usize {
-        self.needs.iter().map(|need| need.url.len()).sum()
+        self.resources.iter().map(|need| need.url.len()).sum()
     }
 
     fn vote(&mut self, network: Option<IpAddr>) -> Option<&mut Vote> {
@@ -269,7 +269,7 @@ impl Page {
     /// What the votes say that are recent, and whose network was neither sent `need` nor told of it.
     fn support(&self, now: Instant, limits: &LearningLimits, need: &LearnedResource) -> Support {
         let is_free = |vote: &&Vote| {
-            vote.excused & need.bit == 0 && now.saturating_since(vote.since) <= limits.max_age
+            vote.prompted & need.bit == 0 && now.saturating_since(vote.since) <= limits.max_age
         };
         let mut support = Support::default();
         for vote in self.votes.iter().filter(is_free) {
@@ -293,8 +293,8 @@ impl Page {
     /// vote names. Then a network that was the first to name more of them than another loses one before that other does: the
     /// one with the fewest votes, the oldest of equals. So a few networks can neither hold all places nor take those of others.
     fn weakest(&self, now: Instant, limits: &LearningLimits, bytes: usize) -> Option<u64> {
-        let most = limits.needs_per_page.min(MAX_RESOURCES);
-        let (mut count, mut all_bytes, mut dropped) = (self.needs.len(), self.bytes(), 0);
+        let most = limits.resources_per_page.min(MAX_RESOURCES);
+        let (mut count, mut all_bytes, mut dropped) = (self.resources.len(), self.bytes(), 0);
         let is_full = |count, all_bytes| count >= most || all_bytes + bytes > limits.bytes_per_page;
         if !is_full(count, all_bytes) {
             return Some(dropped);
@@ -302,7 +302,7 @@ impl Page {
         // A short URL takes a place, too.
         let least_weight = limits.bytes_per_page / most.max(1);
         let weight = |need: &LearnedResource| need.url.len().max(least_weight);
-        let supports = self.needs.iter().map(|need| {
+        let supports = self.resources.iter().map(|need| {
             let support = self.support(now, limits, need);
             (need, support)
         });
@@ -329,14 +329,14 @@ impl Page {
 
     /// Drops these resources.
     fn remove(&mut self, needs: u64) {
-        self.needs.retain(|need| need.bit & needs == 0);
+        self.resources.retain(|need| need.bit & needs == 0);
         for vote in &mut self.votes {
             vote.clear(needs);
         }
     }
 
     fn free_bit(&self) -> Option<u64> {
-        let taken = self.needs.iter().fold(0, |all, need| all | need.bit);
+        let taken = self.resources.iter().fold(0, |all, need| all | need.bit);
         (0..MAX_RESOURCES)
             .map(|at| 1 << at)
             .find(|bit| taken & bit == 0)
@@ -358,7 +358,7 @@ impl LearnedResources {
 
     /// Records that a client at `from` received the public page at `url`, and was pushed or hinted `excused` before it could
     /// request them.
-    pub fn viewed<'u>(
+    pub fn record_view<'u>(
         &mut self,
         now: Instant,
         from: Option<IpAddr>,
@@ -399,13 +399,13 @@ impl LearnedResources {
             network,
             since: now,
             named: 0,
-            excused: 0,
+            prompted: 0,
             kinds: [0; KINDS.len()],
             by_cors: 0,
         };
         for sent in excused {
-            let need = page.needs.iter().find(|need| need.url == sent);
-            vote.excused |= need.map_or(0, |need| need.bit);
+            let need = page.resources.iter().find(|need| need.url == sent);
+            vote.prompted |= need.map_or(0, |need| need.bit);
         }
         page.votes
             .retain(|vote| vote.network != network && !is_old(vote.since));
@@ -425,7 +425,7 @@ impl LearnedResources {
     }
 
     /// A client at `from` requested that after the page at `page`.
-    pub fn requested(
+    pub fn record_request(
         &mut self,
         now: Instant,
         from: Option<IpAddr>,
@@ -440,18 +440,18 @@ impl LearnedResources {
         if url.len() > limits.url_bytes || !known.vote(network).is_some_and(is_open) {
             return;
         }
-        if let Some(need) = known.needs.iter().find(|need| need.url == url) {
+        if let Some(need) = known.resources.iter().find(|need| need.url == url) {
             let bit = need.bit;
             if let Some(vote) = known.vote(network) {
                 vote.name(bit, loaded);
             }
             return;
         }
-        let first = known.needs.iter().filter(|need| need.by == network);
+        let first = known.resources.iter().filter(|need| need.by == network);
         let (first, bytes) = first.fold((1, url.len()), |(count, bytes), need| {
             (count + 1, bytes + need.url.len())
         });
-        if first > limits.needs_per_network || bytes > limits.bytes_per_page / 2 {
+        if first > limits.resources_per_network || bytes > limits.bytes_per_page / 2 {
             return;
         }
         let Some(weakest) = known.weakest(now, &limits, url.len()) else {
@@ -466,7 +466,7 @@ impl LearnedResources {
         self.bytes -= known.bytes();
         known.remove(weakest);
         if let Some(bit) = known.free_bit() {
-            known.needs.push(LearnedResource {
+            known.resources.push(LearnedResource {
                 url: url.to_owned(),
                 bit,
                 by: network,
@@ -479,20 +479,20 @@ impl LearnedResources {
     }
 
     /// A client at `from` was pushed `url` with the page at `page`, and took all of it.
-    pub fn excused(&mut self, from: Option<IpAddr>, page: &str, url: &str) {
+    pub fn record_push(&mut self, from: Option<IpAddr>, page: &str, url: &str) {
         let Some(page) = self.pages.get_mut(page) else {
             return;
         };
-        let need = page.needs.iter().find(|need| need.url == url);
+        let need = page.resources.iter().find(|need| need.url == url);
         let bit = need.map_or(0, |need| need.bit);
         if let Some(vote) = page.vote(from.map(network_of)) {
-            vote.excused |= bit;
+            vote.prompted |= bit;
         }
     }
 
     /// What clients need after the page at `url`, in the order in which they requested it first; nothing for a control view.
     #[must_use]
-    pub fn needed(&self, now: Instant, url: &str) -> Vec<PushCandidate> {
+    pub fn resources_of(&self, now: Instant, url: &str) -> Vec<PushCandidate> {
         let page = self.pages.get(url);
         let page = page.filter(|page| {
             let is_control = page.views % CONTROL_VIEWS == CONTROL_VIEWS - 1;
@@ -501,10 +501,12 @@ impl LearnedResources {
         let Some(page) = page else {
             return Vec::new();
         };
-        let needs = page.needs.iter();
+        let needs = page.resources.iter();
         let needed = needs.filter_map(|need| {
             let support = page.support(now, &self.limits, need);
-            support.is_needed(&self.limits).then_some((need, support))
+            support
+                .is_sufficient(&self.limits)
+                .then_some((need, support))
         });
         needed
             .map(|(need, support)| {
@@ -514,7 +516,7 @@ impl LearnedResources {
                     kind: support.kind(&self.limits),
                     by_cors: by_cors.unwrap_or_default(),
                     // In the wrong mode it would be loaded twice.
-                    unhintable: by_cors.is_none(),
+                    is_unhintable: by_cors.is_none(),
                     may_push: true,
                     ..PushCandidate::default()
                 }
@@ -536,7 +538,7 @@ impl LearnedResources {
             number: self.next_number,
             viewed: now,
             views: 0,
-            needs: Vec::new(),
+            resources: Vec::new(),
             votes: VecDeque::new(),
         };
         self.pages.insert(url.to_owned(), page);
@@ -602,15 +604,15 @@ mod tests {
     }
 
     fn urls(learned: &LearnedResources, now: Instant, page: &str) -> Vec<String> {
-        let needed = learned.needed(now, page);
+        let needed = learned.resources_of(now, page);
         needed.into_iter().map(|wish| wish.url).collect()
     }
 
     /// A client of the `n`th network views `/` at second `n`, and requests `things`.
     fn view(learned: &mut LearnedResources, n: u16, things: &[&str]) {
-        learned.viewed(at(n.into()), client(n), "/", []);
+        learned.record_view(at(n.into()), client(n), "/", []);
         for thing in things {
-            learned.requested(at(n.into()), client(n), "/", &plain(thing));
+            learned.record_request(at(n.into()), client(n), "/", &plain(thing));
         }
     }
 
@@ -639,18 +641,18 @@ mod tests {
                 IpAddr::from([0x2001, 0xdb8, 1, view.into(), 0, 0, 0, 1]),
             ] {
                 let now = at(u64::from(view) * 20);
-                learned.viewed(now, Some(from), "/", []);
-                learned.requested(now, Some(from), "/", &plain("/planted"));
+                learned.record_view(now, Some(from), "/", []);
+                learned.record_request(now, Some(from), "/", &plain("/planted"));
             }
             // All clients without an address count as one network.
-            learned.viewed(at(u64::from(view) * 20), None, "/", []);
+            learned.record_view(at(u64::from(view) * 20), None, "/", []);
         }
         assert_eq!(learned.pages["/"].votes.len(), 3);
         assert_eq!(urls(&learned, at(81 * 20), "/"), [""; 0]);
         for n in 0..21 {
             let now = at(81 * 20);
-            learned.viewed(now, client(n), "/", []);
-            learned.requested(now, client(n), "/", &plain("/needed"));
+            learned.record_view(now, client(n), "/", []);
+            learned.record_request(now, client(n), "/", &plain("/needed"));
         }
         assert_eq!(urls(&learned, at(81 * 20), "/"), ["/needed"]);
     }
@@ -663,7 +665,7 @@ mod tests {
         };
         let mut learned = LearnedResources::new(limits);
         for (n, page) in [(0, "/a"), (1, "/a"), (0, "/b"), (2, "/a")] {
-            learned.viewed(at(0), client(n), page, []);
+            learned.record_view(at(0), client(n), page, []);
         }
         let last = |learned: &LearnedResources, now, n| {
             learned.last_view(at(now), client(n)).map(str::to_owned)
@@ -671,7 +673,7 @@ mod tests {
         assert_eq!(last(&learned, 10, 0).as_deref(), Some("/b"));
         assert_eq!(last(&learned, 11, 0), None, "too long ago");
         assert_eq!(last(&learned, 0, 2), None, "one past the limit");
-        learned.viewed(at(11), client(2), "/a", []);
+        learned.record_view(at(11), client(2), "/a", []);
         assert_eq!(last(&learned, 11, 2).as_deref(), Some("/a"));
         assert_eq!(learned.latest.len(), 1);
     }
@@ -683,7 +685,7 @@ mod tests {
             for n in 0..10 {
                 view(&mut learned, n, if n < 4 { &["/a"] } else { &[] });
                 if n >= 4 && taken {
-                    learned.excused(client(n), "/", "/a");
+                    learned.record_push(client(n), "/", "/a");
                 }
             }
             assert_eq!(urls(&learned, at(10), "/").len(), want, "taken: {taken}");
@@ -697,7 +699,7 @@ mod tests {
         let mut hinted = [0, 0];
         for n in 0..200 {
             let sent = urls(&learned, at(n.into()), "/");
-            learned.viewed(
+            learned.record_view(
                 at(n.into()),
                 client(n),
                 "/",
@@ -707,7 +709,7 @@ mod tests {
                 let is_sent = sent.iter().any(|sent| sent == url);
                 hinted[nth] += usize::from(is_sent);
                 if is_sent || nth == 0 || n < 3 {
-                    learned.requested(at(n.into()), client(n), "/", &plain(url));
+                    learned.record_request(at(n.into()), client(n), "/", &plain(url));
                 }
             }
         }
@@ -728,7 +730,7 @@ mod tests {
         assert_eq!(learned.pages["/"].votes.len(), 64);
         assert_eq!(urls(&learned, at(1000), "/"), ["/since"]);
         assert_eq!(urls(&learned, at(999 + 3601), "/"), [""; 0]);
-        learned.viewed(at(6000), client(0), "/", []);
+        learned.record_view(at(6000), client(0), "/", []);
         assert_eq!(learned.pages["/"].votes.len(), 1);
     }
 
@@ -771,11 +773,11 @@ mod tests {
         let mut learned = LearnedResources::new(LearningLimits::default());
         for (n, &(kind, by_cors)) in (0..).zip(loads) {
             let url = "/a";
-            learned.viewed(at(0), client(n), "/", []);
-            learned.requested(at(0), client(n), "/", &ResourceLoad { url, kind, by_cors });
+            learned.record_view(at(0), client(n), "/", []);
+            learned.record_request(at(0), client(n), "/", &ResourceLoad { url, kind, by_cors });
         }
-        let wish = learned.needed(at(0), "/").remove(0);
-        (wish.kind, wish.by_cors, !wish.unhintable)
+        let wish = learned.resources_of(at(0), "/").remove(0);
+        (wish.kind, wish.by_cors, !wish.is_unhintable)
     }
 
     #[test]
@@ -837,8 +839,8 @@ mod tests {
                 kind: Some(Kind::Script),
                 by_cors: Some(by_cors),
             };
-            learned.viewed(at(0), client(n), "/", told.iter().copied());
-            learned.requested(at(0), client(n), "/", &loaded);
+            learned.record_view(at(0), client(n), "/", told.iter().copied());
+            learned.record_request(at(0), client(n), "/", &loaded);
         };
         for n in 0..4 {
             load(&mut learned, n, &[], true);
@@ -846,38 +848,38 @@ mod tests {
         for n in 4..30 {
             load(&mut learned, n, &["/a"], false);
         }
-        assert!(learned.needed(at(0), "/").remove(0).by_cors);
+        assert!(learned.resources_of(at(0), "/").remove(0).by_cors);
     }
 
     #[test]
     fn pages_resources_and_bytes_have_limits_and_the_fewest_votes_go_first() {
         let limits = LearningLimits {
             pages: 2,
-            needs_per_page: 2,
+            resources_per_page: 2,
             bytes: 12,
             ..LearningLimits::default()
         };
         let mut learned = LearnedResources::new(limits);
         let pages = |learned: &LearnedResources| learned.pages.keys().cloned().collect::<Vec<_>>();
-        learned.viewed(at(0), client(0), "/a", []);
-        learned.viewed(at(0), client(1), "/a", []);
-        learned.viewed(at(1), client(0), "/b", []);
-        learned.viewed(at(2), client(0), "/c", []);
+        learned.record_view(at(0), client(0), "/a", []);
+        learned.record_view(at(0), client(1), "/a", []);
+        learned.record_view(at(1), client(0), "/b", []);
+        learned.record_view(at(2), client(0), "/c", []);
         assert_eq!(pages(&learned), ["/a", "/c"], "one network viewed /b");
         for url in ["/1", "/2", "/3"] {
-            learned.requested(at(3), client(0), "/c", &plain(url));
+            learned.record_request(at(3), client(0), "/c", &plain(url));
         }
         let needs: Vec<_> = learned.pages["/c"]
-            .needs
+            .resources
             .iter()
             .map(|need| &need.url[..])
             .collect();
         assert_eq!(needs, ["/2", "/3"], "one past the limit");
         assert_eq!(learned.bytes, 8);
-        learned.requested(at(3), client(0), "/a", &plain("/four"));
+        learned.record_request(at(3), client(0), "/a", &plain("/four"));
         assert_eq!((learned.bytes, pages(&learned)), (7, vec!["/a".to_owned()]));
-        learned.requested(at(3), client(0), "/a", &plain("/seventeen bytes"));
-        learned.viewed(at(4), client(0), "/a url of more than all bytes", []);
+        learned.record_request(at(3), client(0), "/a", &plain("/seventeen bytes"));
+        learned.record_view(at(4), client(0), "/a url of more than all bytes", []);
         assert_eq!((learned.bytes, learned.pages.len()), (7, 1));
     }
 
@@ -887,38 +889,42 @@ mod tests {
         let most = LearningLimits::default().url_bytes;
         let [good, long] = [most, most + 1].map(|bytes| format!("/{}", "a".repeat(bytes - 1)));
         view(&mut learned, 0, &[&long, &good]);
-        learned.viewed(at(0), client(0), &long, []);
+        learned.record_view(at(0), client(0), &long, []);
         assert_eq!(learned.pages.len(), 1);
-        assert_eq!(learned.pages["/"].needs.len(), 1);
+        assert_eq!(learned.pages["/"].resources.len(), 1);
         assert_eq!(learned.bytes, 1 + most);
     }
 
     #[test]
     fn one_network_is_the_first_to_name_so_many_resources_of_a_page() {
         let mut learned = LearnedResources::new(LearningLimits::default());
-        let most = LearningLimits::default().needs_per_network;
+        let most = LearningLimits::default().resources_per_network;
         let names: Vec<_> = (0..=most).map(|n| format!("/planted/{n}")).collect();
         let planted: Vec<_> = names.iter().map(String::as_str).collect();
         view(&mut learned, 0, &planted);
-        assert_eq!(learned.pages["/"].needs.len(), most, "one past the limit");
+        assert_eq!(
+            learned.pages["/"].resources.len(),
+            most,
+            "one past the limit"
+        );
         view(&mut learned, 1, &["/needed"]);
-        assert_eq!(learned.pages["/"].needs.len(), most + 1);
+        assert_eq!(learned.pages["/"].resources.len(), most + 1);
         // Resources that only one network names make room for those of other networks.
         for n in 2..5 {
             let names: Vec<_> = (0..most).map(|at| format!("/{n}/{at}")).collect();
             let more = names.iter().map(String::as_str).chain(["/needed"]);
             view(&mut learned, n, &more.collect::<Vec<_>>());
         }
-        assert_eq!(learned.pages["/"].needs.len(), MAX_RESOURCES);
+        assert_eq!(learned.pages["/"].resources.len(), MAX_RESOURCES);
         assert_eq!(urls(&learned, at(5), "/"), ["/needed"]);
     }
 
     /// These networks view `/` again, and name as many of `junk` as they can.
     fn attack(learned: &mut LearnedResources, now: Instant, networks: &[u16], junk: &[String]) {
         for &n in networks {
-            learned.viewed(now, client(n), "/", []);
+            learned.record_view(now, client(n), "/", []);
             for url in junk {
-                learned.requested(now, client(n), "/", &plain(url));
+                learned.record_request(now, client(n), "/", &plain(url));
             }
         }
     }
@@ -939,9 +945,9 @@ mod tests {
                 for n in 0..40 {
                     let now = at(u64::from(n) * 20);
                     attack(&mut learned, now, attackers, &junk);
-                    learned.viewed(now, client(n), "/", []);
+                    learned.record_view(now, client(n), "/", []);
                     for url in &honest {
-                        learned.requested(now, client(n), "/", &plain(url));
+                        learned.record_request(now, client(n), "/", &plain(url));
                     }
                     attack(&mut learned, now, attackers, &junk);
                 }
@@ -968,12 +974,12 @@ mod tests {
             attack(learned, now, &[1000], &junk);
         };
         let needs = |learned: &LearnedResources| {
-            let needs = learned.pages["/"].needs.iter();
+            let needs = learned.pages["/"].resources.iter();
             needs.map(|need| need.url.clone()).collect::<Vec<_>>()
         };
         // Two networks name all at first: one is the first to name half of them.
         for n in 0..6 {
-            learned.viewed(at(0), client(n), "/", []);
+            learned.record_view(at(0), client(n), "/", []);
             let (first, second) = things.split_at(MAX_RESOURCES / 2);
             let order = if n == 0 {
                 [first, second]
@@ -981,7 +987,7 @@ mod tests {
                 [second, first]
             };
             for url in order.concat() {
-                learned.requested(at(0), client(n), "/", &plain(&url));
+                learned.record_request(at(0), client(n), "/", &plain(&url));
             }
         }
         assert_eq!(needs(&learned).len(), MAX_RESOURCES);
@@ -992,7 +998,7 @@ mod tests {
         // Nor later, when nearly all clients are sent what is learned, and so do not name it.
         for n in 10..60 {
             let told = things.iter().map(String::as_str);
-            learned.viewed(at(500), client(n), "/", told);
+            learned.record_view(at(500), client(n), "/", told);
         }
         attack_once(&mut learned, at(500));
         assert_eq!(needs(&learned), things);
@@ -1041,14 +1047,14 @@ mod tests {
                 IpAddr::from([0x2001, 0xdb8, n, 0, 0, 0, 0, 1]),
                 IpAddr::from([0x2002, 0xc633, n, 0, 0, 0, 0, 1]),
             ] {
-                learned.viewed(at(0), Some(from), "/", []);
-                learned.requested(at(0), Some(from), "/", &plain("/planted"));
+                learned.record_view(at(0), Some(from), "/", []);
+                learned.record_request(at(0), Some(from), "/", &plain("/planted"));
             }
         }
         // 198.51.0.0/24, as which the addresses of 6to4 count.
         let neighbour = Some(IpAddr::from([198, 51, 0, 250]));
-        learned.viewed(at(0), neighbour, "/", []);
-        learned.requested(at(0), neighbour, "/", &plain("/planted"));
+        learned.record_view(at(0), neighbour, "/", []);
+        learned.record_request(at(0), neighbour, "/", &plain("/planted"));
         assert_eq!(learned.pages["/"].votes.len(), 2);
         assert_eq!(urls(&learned, at(0), "/"), [""; 0]);
     }

@@ -39,7 +39,7 @@ pub struct Links<'a>(&'a str);
 
 /// Reads a header value.
 #[must_use]
-pub fn links(value: &str) -> Links<'_> {
+pub fn parse_links(value: &str) -> Links<'_> {
     Links(value)
 }
 
@@ -126,12 +126,12 @@ mod tests {
     use super::*;
 
     fn targets(value: &str) -> Vec<&str> {
-        links(value).map(|link| link.target).collect()
+        parse_links(value).map(|link| link.target).collect()
     }
 
     #[test]
     fn links_are_read_with_their_parameters_in_any_order_and_case() {
-        let all: Vec<_> = links(
+        let all: Vec<_> = parse_links(
             "</a.css>; rel=preload; as=style , < /b,c;d.js >;AS=\"script\"; REL=\"prefetch Preload\";nopush, \
              <x>; title=\"a \\\" b, <y>; rel=preload\"; rel=next; rel=preload; anchor=\"/other\"",
         )
@@ -174,7 +174,7 @@ mod tests {
         assert_eq!(targets("<>"), [""]);
         assert_eq!(targets("</ä>; rel=\"ö\\"), [""; 0]);
         for value in ["", " ", ",", "a", "<", ">", "\"", "=;", "<a>\"", "<a>=b"] {
-            assert!(links(value).count() <= 1, "{value:?}");
+            assert!(parse_links(value).count() <= 1, "{value:?}");
         }
     }
 }

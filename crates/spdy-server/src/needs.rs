@@ -15,7 +15,7 @@ use crate::push_plan::PushCandidate;
 /// Things that are kept of one page.
 const MAX_RESOURCES_PER_PAGE: usize = 256;
 /// Style sheets that lead to one another.
-const SHEETS_DEEP: usize = 4;
+const MAX_SHEET_DEPTH: usize = 4;
 
 /// Needs by page.
 #[derive(Debug, Default)]
@@ -180,7 +180,7 @@ fn collect(
         let answer = directory.answer(&spdy_page::head::target(&url));
         let sheet = answer.filter(|answer| kind(answer) == Kind::Stylesheet);
         found.push(url.clone());
-        if let Some(sheet) = sheet.filter(|_| depth < SHEETS_DEEP) {
+        if let Some(sheet) = sheet.filter(|_| depth < MAX_SHEET_DEPTH) {
             collect(directory, in_css(&sheet.body, &url), depth + 1, seen, found);
         }
     }

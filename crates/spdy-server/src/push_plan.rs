@@ -35,7 +35,7 @@ pub enum Hints {
     #[default]
     Off,
     /// Of what cannot be pushed: of another origin, over the budget, or to a client that takes no pushes.
-    Rest,
+    Remaining,
     /// Of everything; nothing is pushed.
     Instead,
 }
@@ -50,7 +50,7 @@ pub struct Budget {
     /// Hints: they are bytes in the head of the page, which clients bound. Default 16.
     pub hints: usize,
     /// Wishes that are looked at, in order; a header can hold thousands. Default 128.
-    pub wishes: usize,
+    pub candidates: usize,
 }
 
 impl Default for Budget {
@@ -59,7 +59,7 @@ impl Default for Budget {
             streams: 32,
             bytes: 512 * 1024,
             hints: 16,
-            wishes: 128,
+            candidates: 128,
         }
     }
 }
@@ -74,24 +74,24 @@ pub struct PushCandidate {
     /// The page loads it so that it may read it (CORS), as modules and what says `crossorigin`.
     pub by_cors: bool,
     /// The page loads it in a way that no hint says: it may be pushed, and is not hinted at.
-    pub unhintable: bool,
+    pub is_unhintable: bool,
     /// How urgent it is, if somebody said so.
     pub priority: Option<Priority>,
     /// It may be pushed.
     pub may_push: bool,
     /// The client reads of it in the very response.
-    pub is_told: bool,
+    pub is_in_response: bool,
 }
 
 /// What is known here of a URL of the page's origin.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum CandidateState {
     /// The client asked for it or was sent it in this session.
-    Had,
+    AlreadyReceived,
     /// It cannot be pushed: not served here, or not as a plain 200.
-    Absent,
+    Unavailable,
     /// It can.
-    Here {
+    Available {
         /// Bytes of its body.
         bytes: usize,
         /// What it is.
@@ -153,7 +153,7 @@ pub fn plan(
     };
     let mut seen = BTreeSet::from([base.to_string()]);
     let mut bytes_left = budget.bytes;
-    for wish in wishes.into_iter().take(budget.wishes) {
+    for wish in wishes.into_iter().take(budget.candidates) {
         let Ok(mut url) = base.join(&wish.url) else {
             continue;
         };
@@ -168,10 +168,10 @@ pub fn plan(
         let uri = url.as_str().parse::<Uri>().ok();
         let of_page = uri.as_ref().filter(|_| here);
         let known = of_page.map(|uri| known(uri, &wish));
-        if known == Some(CandidateState::Had) {
+        if known == Some(CandidateState::AlreadyReceived) {
             continue;
         }
-        if let (Some(uri), Some(CandidateState::Here { bytes, kind })) = (uri, known)
+        if let (Some(uri), Some(CandidateState::Available { bytes, kind })) = (uri, known)
             && wish.may_push
             && hints != Hints::Instead
             && plan.pushes.len() < budget.streams
@@ -181,15 +181,15 @@ pub fn plan(
             let kind = wish.kind.unwrap_or(kind);
             plan.pushes.push(PlannedPush {
                 uri,
-                priority: below(priority, wish.priority, kind),
+                priority: push_priority(priority, wish.priority, kind),
                 bytes,
                 kind,
                 by_cors: wish.by_cors,
-                no_hint: wish.is_told || wish.unhintable,
+                no_hint: wish.is_in_response || wish.is_unhintable,
             });
         } else if hints != Hints::Off
-            && !(wish.is_told || wish.unhintable)
-            && known != Some(CandidateState::Absent)
+            && !(wish.is_in_response || wish.is_unhintable)
+            && known != Some(CandidateState::Unavailable)
             && plan.hints.len() < budget.hints
         {
             plan.hints.push(Hint {
@@ -225,7 +225,7 @@ impl PlannedPush {
 }
 
 /// How urgent a push is: what was said, or what its kind deserves, and always less than its page.
-fn below(page: Priority, said: Option<Priority>, kind: Kind) -> Priority {
+fn push_priority(page: Priority, said: Option<Priority>, kind: Kind) -> Priority {
     let lowest = Priority::LOWEST.level();
     let step = match kind {
         Kind::Stylesheet => 1,
@@ -290,9 +290,9 @@ mod tests {
 
     fn planned(hints: Hints, wishes: Vec<PushCandidate>) -> (Vec<String>, Vec<String>) {
         let known = |uri: &Uri, _: &PushCandidate| match uri.path() {
-            "/had" => CandidateState::Had,
-            "/absent" => CandidateState::Absent,
-            path => CandidateState::Here {
+            "/had" => CandidateState::AlreadyReceived,
+            "/absent" => CandidateState::Unavailable,
+            path => CandidateState::Available {
                 bytes: path.len() * 1000,
                 kind: Kind::Image,
             },
@@ -301,7 +301,7 @@ mod tests {
             streams: 3,
             bytes: 20_000,
             hints: 5,
-            wishes: 8,
+            candidates: 8,
         };
         let page = PAGE.parse().unwrap();
         let plan = plan(&page, Priority::new(1), &budget, hints, wishes, known);
@@ -316,7 +316,7 @@ mod tests {
     #[test]
     fn the_page_s_own_origin_is_pushed_and_the_rest_hinted_at() {
         let told = PushCandidate {
-            is_told: true,
+            is_in_response: true,
             ..wish("https://b.test/told")
         };
         let never = PushCandidate {
@@ -333,7 +333,7 @@ mod tests {
             wish("/had"),
             wish("/absent"),
         ];
-        let (pushes, hints) = planned(Hints::Rest, wishes.clone());
+        let (pushes, hints) = planned(Hints::Remaining, wishes.clone());
         assert_eq!(pushes, ["https://a.test/dir/a.css 5"]);
         assert_eq!(hints, ["https://b.test/far", "http://a.test/x", "/not"]);
         assert_eq!(planned(Hints::Off, wishes.clone()).1, [""; 0]);
@@ -365,11 +365,11 @@ mod tests {
     #[test]
     fn the_budget_holds_for_streams_bytes_and_wishes() {
         let names = |names: &[&str]| names.iter().map(|name| wish(name)).collect();
-        let (pushes, hints) = planned(Hints::Rest, names(&["/a", "/b", "/c", "/d"]));
+        let (pushes, hints) = planned(Hints::Remaining, names(&["/a", "/b", "/c", "/d"]));
         assert_eq!((pushes.len(), hints), (3, vec!["/d".to_owned()]));
         // 12 kB, then one of 9 kB that does not fit, then one of 8 kB that just does.
         let (pushes, hints) = planned(
-            Hints::Rest,
+            Hints::Remaining,
             names(&["/twelve-long", "/nine-lng", "/eight-l"]),
         );
         assert_eq!(pushes.len(), 2, "{pushes:?}");
@@ -397,7 +397,7 @@ mod tests {
             (6, None, Kind::Image, 7),
             (7, Some(0), Kind::Script, 7),
         ] {
-            let priority = below(Priority::new(page), said.map(Priority::new), kind);
+            let priority = push_priority(Priority::new(page), said.map(Priority::new), kind);
             assert_eq!(priority.level(), want, "{page} {said:?} {kind}");
         }
     }
@@ -415,7 +415,7 @@ mod tests {
             "\u{0}",
         ];
         let wishes = odd.iter().map(|url| wish(url)).collect();
-        let (pushes, hints) = planned(Hints::Rest, wishes);
+        let (pushes, hints) = planned(Hints::Remaining, wishes);
         assert_eq!((pushes.len(), hints.len()), (0, 0), "{pushes:?} {hints:?}");
     }
 
@@ -451,7 +451,7 @@ mod tests {
     fn the_load_mode_is_kept_in_push_and_hint() {
         let wish = |url, by_cors, unhintable| PushCandidate {
             by_cors,
-            unhintable,
+            is_unhintable: unhintable,
             ..wish(url)
         };
         let wishes = [
@@ -463,7 +463,7 @@ mod tests {
         let made = |hints| {
             let here = |uri: &Uri, wish: &PushCandidate| {
                 assert_eq!(wish.by_cors, uri.path() != "/b.js");
-                CandidateState::Here {
+                CandidateState::Available {
                     bytes: 1,
                     kind: Kind::Script,
                 }
@@ -479,7 +479,7 @@ mod tests {
             )
         };
         let hints = made(Hints::Instead).hints;
-        let pushes = made(Hints::Rest).pushes;
+        let pushes = made(Hints::Remaining).pushes;
         assert_eq!(
             pushes.len(),
             3,

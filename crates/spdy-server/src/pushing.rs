@@ -23,9 +23,9 @@ use spdy_net::handler::{Pusher, RequestInfo};
 use spdy_page::replica::Kind;
 
 use crate::answer::StoredResponse;
-use crate::associated_content::associated;
+use crate::associated_content::parse_associated_content;
 use crate::learned::{LearnedResources, LearningLimits, ResourceLoad};
-use crate::link_header::links;
+use crate::link_header::parse_links;
 use crate::needs::{self, PageResources};
 use crate::push_plan::{
     Budget, CandidateState, Hint, Hints, Plan, PlannedPush, PushCandidate, Sources, link_value,
@@ -57,7 +57,7 @@ pub struct PushConfig {
 #[derive(Debug)]
 pub struct SitePusher {
     config: PushConfig,
-    needs: PageResources,
+    page_resources: PageResources,
     learned: Mutex<LearnedResources>,
 }
 
@@ -78,7 +78,7 @@ impl SitePusher {
         let has_any = learned || (graph && !needs.is_empty()) || (link && site.answers().any(asks));
         has_any.then(|| Self {
             config,
-            needs,
+            page_resources: needs,
             learned: Mutex::new(LearnedResources::new(config.learning)),
         })
     }
@@ -87,8 +87,8 @@ impl SitePusher {
 /// The pushing of one session.
 #[derive(Debug)]
 pub(crate) struct SessionPusher {
-    pushing: Arc<SitePusher>,
-    visit: Arc<Mutex<SessionHistory>>,
+    shared: Arc<SitePusher>,
+    history: Arc<Mutex<SessionHistory>>,
     site: Arc<Site>,
     runtime: SharedRuntime,
     /// The client's address.
@@ -111,8 +111,8 @@ impl SessionPusher {
     ) -> Self {
         let visit = SessionHistory::new(pushing.config.digest_key);
         Self {
-            pushing,
-            visit: Arc::new(Mutex::new(visit)),
+            shared: pushing,
+            history: Arc::new(Mutex::new(visit)),
             site,
             runtime,
             from,
@@ -121,7 +121,7 @@ impl SessionPusher {
 
     /// Sends along with `response`, the answer to `head`, what it needs: pushes at once, hints in its
     /// headers. Gives what was pushed.
-    pub(crate) fn go_along(
+    pub(crate) fn push_and_hint(
         &self,
         head: &http::request::Parts,
         response: &mut Response<Bytes>,
@@ -143,8 +143,8 @@ impl SessionPusher {
             return Vec::new();
         }
         let is_page = kind_of(response.headers()) == Kind::Document;
-        let wishes = self.wishes(&page, &url, response.headers(), &told);
-        let learns = is_page && is_new && self.pushing.config.sources.learned;
+        let wishes = self.candidates(&page, &url, response.headers(), &told);
+        let learns = is_page && is_new && self.shared.config.sources.learned;
         if wishes.is_empty() {
             if learns {
                 self.count_view(&url, &[]);
@@ -157,21 +157,21 @@ impl SessionPusher {
             self.count_view(&url, &hints);
         }
         let (sent, refused) = self.push(head, &url, pushes, now);
-        if self.pushing.config.hints == Hints::Rest {
+        if self.shared.config.hints == Hints::Remaining {
             hints.splice(0..0, refused.iter().filter_map(PlannedPush::as_hint));
-            hints.truncate(self.pushing.config.budget.hints);
+            hints.truncate(self.shared.config.budget.hints);
         }
-        tell(&hints, &head.headers, response.headers_mut());
+        write_hints(&hints, &head.headers, response.headers_mut());
         sent
     }
 
     /// Notes that `url` was answered, if it was; whether that is new in this session.
     fn record_response(&self, url: &str, status: StatusCode) -> bool {
-        let mut visit = lock(&self.visit);
+        let mut visit = lock(&self.history);
         let digest = visit.digest(url);
         let is_new = !visit.has(digest);
         if status.is_success() || status == StatusCode::NOT_MODIFIED {
-            visit.note(digest);
+            visit.record(digest);
         }
         is_new
     }
@@ -183,12 +183,12 @@ impl SessionPusher {
         let urls: Vec<String> = hints.iter().filter_map(full).map(String::from).collect();
         let now = self.runtime.now();
         let urls = urls.iter().map(String::as_str);
-        self.learned().viewed(now, self.from, url, urls);
+        self.learned().record_view(now, self.from, url, urls);
     }
 
     /// Learns from a request for `thing` after which page it comes, if it is for a resource that this site has.
     fn learn_from(&self, head: &http::request::Parts, thing: &Uri) {
-        if !self.pushing.config.sources.learned || !self.may_learn(thing) {
+        if !self.shared.config.sources.learned || !self.may_learn(thing) {
             return;
         }
         let url = thing.to_string();
@@ -205,7 +205,8 @@ impl SessionPusher {
             return;
         }
         let (now, page) = (self.runtime.now(), referer.to_string());
-        self.learned().requested(now, self.from, &page, &loaded);
+        self.learned()
+            .record_request(now, self.from, &page, &loaded);
     }
 
     /// Whether `thing` can be learned at all: the site has it under exactly this target, it is not a page, and a client that receives the
@@ -218,7 +219,7 @@ impl SessionPusher {
     }
 
     /// What is said that `page` needs: by the response, by the site, by the past.
-    fn wishes(
+    fn candidates(
         &self,
         page: &Uri,
         url: &str,
@@ -229,13 +230,13 @@ impl SessionPusher {
             link,
             graph,
             learned,
-        } = self.pushing.config.sources;
+        } = self.shared.config.sources;
         let mut wishes = Vec::new();
         if link {
             add_link_candidates(headers, &mut wishes);
             let told = told.iter().filter_map(|value| value.to_str().ok());
             wishes.extend(
-                told.flat_map(associated)
+                told.flat_map(parse_associated_content)
                     .map(|(url, priority)| PushCandidate {
                         url: url.to_owned(),
                         priority: Some(priority),
@@ -249,10 +250,10 @@ impl SessionPusher {
                 .site
                 .host_behind(page.authority().map(Authority::as_str));
             let target = page.path_and_query().map_or("/", |target| target.as_str());
-            wishes.extend_from_slice(self.pushing.needs.of(host, target));
+            wishes.extend_from_slice(self.shared.page_resources.of(host, target));
         }
         if learned {
-            let mut needed = self.learned().needed(self.runtime.now(), url);
+            let mut needed = self.learned().resources_of(self.runtime.now(), url);
             for wish in &mut needed {
                 wish.kind = self.known_kind(&wish.url).or(wish.kind);
             }
@@ -268,20 +269,20 @@ impl SessionPusher {
     }
 
     fn plan(&self, head: &http::request::Parts, page: &Uri, wishes: Vec<PushCandidate>) -> Plan {
-        let PushConfig { hints, budget, .. } = &self.pushing.config;
+        let PushConfig { hints, budget, .. } = &self.shared.config;
         let arrival = head.extensions.get::<RequestInfo>();
         let priority = arrival.map(|arrival| arrival.priority).unwrap_or_default();
-        let visit = lock(&self.visit);
+        let visit = lock(&self.history);
         plan(page, priority, budget, *hints, wishes, |uri, _| {
             if visit.has(visit.digest(&uri.to_string())) {
-                return CandidateState::Had;
+                return CandidateState::AlreadyReceived;
             }
             match self.answer(uri) {
-                Some(answer) => CandidateState::Here {
+                Some(answer) => CandidateState::Available {
                     bytes: answer.body.len(),
                     kind: needs::kind(answer),
                 },
-                None => CandidateState::Absent,
+                None => CandidateState::Unavailable,
             }
         })
     }
@@ -331,10 +332,10 @@ impl SessionPusher {
             };
             let url = planned.uri.to_string();
             self.record_response(&url, StatusCode::OK);
-            let (page, pushing, from) = (page.to_owned(), self.pushing.clone(), self.from);
+            let (page, pushing, from) = (page.to_owned(), self.shared.clone(), self.from);
             self.runtime.spawn(Box::pin(async move {
                 if sending.await && pushing.config.sources.learned {
-                    lock(&pushing.learned).excused(from, &page, &url);
+                    lock(&pushing.learned).record_push(from, &page, &url);
                 }
             }));
             sent.push(SentPush {
@@ -348,7 +349,7 @@ impl SessionPusher {
     }
 
     fn learned(&self) -> MutexGuard<'_, LearnedResources> {
-        lock(&self.pushing.learned)
+        lock(&self.shared.learned)
     }
 }
 
@@ -389,13 +390,13 @@ fn add_link_candidates(headers: &HeaderMap, wishes: &mut Vec<PushCandidate>) {
     let values = headers.get_all(header::LINK).into_iter();
     let all = values
         .filter_map(|value| value.to_str().ok())
-        .flat_map(links);
+        .flat_map(parse_links);
     let preloads = all.filter(|link| link.has_relation("preload") && !link.anchored);
     wishes.extend(preloads.map(|link| PushCandidate {
         url: link.target.to_owned(),
         kind: link.destination.and_then(kind_of_destination),
         may_push: !link.nopush,
-        is_told: true,
+        is_in_response: true,
         ..PushCandidate::default()
     }));
 }
@@ -415,7 +416,7 @@ fn kind_of_destination(destination: &str) -> Option<Kind> {
 }
 
 /// Writes hints into the headers of a response: as `X-Subresource` to who asks for that, else as `Link`.
-fn tell(hints: &[Hint], request: &HeaderMap, response: &mut HeaderMap) {
+fn write_hints(hints: &[Hint], request: &HeaderMap, response: &mut HeaderMap) {
     if hints.is_empty() {
         return;
     }

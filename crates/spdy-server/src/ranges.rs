@@ -8,7 +8,7 @@ pub(crate) enum RangeSelection {
     /// From this byte to before that one.
     Part { from: usize, until: usize },
     /// It begins past the end: 416.
-    Nothing,
+    Unsatisfiable,
 }
 
 /// What `range` asks for of a body of `len` bytes.
@@ -27,7 +27,7 @@ pub(crate) fn read(range: &str, len: usize) -> RangeSelection {
             from: len.saturating_sub(suffix),
             until: len,
         },
-        (Number::None, Number::Is(_)) => RangeSelection::Nothing,
+        (Number::None, Number::Is(_)) => RangeSelection::Unsatisfiable,
         (Number::Is(from), Number::None) if from < len => RangeSelection::Part { from, until: len },
         (Number::Is(from), Number::Is(last)) if from <= last && from < len => {
             RangeSelection::Part {
@@ -36,7 +36,7 @@ pub(crate) fn read(range: &str, len: usize) -> RangeSelection {
             }
         }
         (Number::Is(from), Number::Is(last)) if last < from => RangeSelection::All, // no range at all
-        (Number::Is(_), Number::None | Number::Is(_)) => RangeSelection::Nothing,
+        (Number::Is(_), Number::None | Number::Is(_)) => RangeSelection::Unsatisfiable,
         _ => RangeSelection::All,
     }
 }
@@ -44,7 +44,7 @@ pub(crate) fn read(range: &str, len: usize) -> RangeSelection {
 enum Number {
     None,
     Is(usize),
-    Odd,
+    Invalid,
 }
 
 fn number(text: &str) -> Number {
@@ -54,7 +54,7 @@ fn number(text: &str) -> Number {
             // More than fits is past any end.
             Number::Is(digits.parse().unwrap_or(usize::MAX))
         }
-        _ => Number::Odd,
+        _ => Number::Invalid,
     }
 }
 
@@ -73,9 +73,12 @@ mod tests {
             ("bytes=-4", part(6, 10)),
             ("bytes=-40", part(0, 10)),
             ("Bytes=9-9", part(9, 10)),
-            ("bytes=10-", RangeSelection::Nothing),
-            ("bytes=99999999999999999999999-", RangeSelection::Nothing),
-            ("bytes=-0", RangeSelection::Nothing),
+            ("bytes=10-", RangeSelection::Unsatisfiable),
+            (
+                "bytes=99999999999999999999999-",
+                RangeSelection::Unsatisfiable,
+            ),
+            ("bytes=-0", RangeSelection::Unsatisfiable),
             ("bytes=5-4", RangeSelection::All),
             ("bytes=0-1,3-4", RangeSelection::All),
             ("bytes=a-b", RangeSelection::All),
@@ -85,7 +88,7 @@ mod tests {
         ] {
             assert_eq!(read(range, 10), want, "{range}");
         }
-        assert_eq!(read("bytes=-1", 0), RangeSelection::Nothing);
-        assert_eq!(read("bytes=0-", 0), RangeSelection::Nothing);
+        assert_eq!(read("bytes=-1", 0), RangeSelection::Unsatisfiable);
+        assert_eq!(read("bytes=0-", 0), RangeSelection::Unsatisfiable);
     }
 }

@@ -99,31 +99,31 @@ fn answer(site: &Site, head: &http::request::Parts, limits: &Limits) -> Response
         .map_or("/", http::uri::PathAndQuery::as_str);
     let target = if target.is_empty() { "/" } else { target };
     if target.len() > limits.target_bytes {
-        return refusal(StatusCode::URI_TOO_LONG);
+        return error_response(StatusCode::URI_TOO_LONG);
     }
     if header_bytes(&head.headers) > limits.header_bytes {
-        return refusal(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE);
+        return error_response(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE);
     }
     if !is_known(&head.method) {
-        return refusal(StatusCode::NOT_IMPLEMENTED);
+        return error_response(StatusCode::NOT_IMPLEMENTED);
     }
     let secure = head
         .extensions
         .get::<RequestInfo>()
         .is_some_and(|arrival| arrival.secure);
-    let host = asked_host(head);
+    let host = request_host(head);
     match site.find(host, &head.method, target, secure) {
-        LookupResult::Answer(found) => of_answer(site, found, head),
-        LookupResult::Moved(to) => moved(&to),
+        LookupResult::Response(found) => respond_with(site, found, head),
+        LookupResult::Redirect(to) => moved(&to),
         LookupResult::OtherMethods(methods) => not_allowed(&methods),
-        LookupResult::NoTarget => refusal(StatusCode::NOT_FOUND),
+        LookupResult::NoTarget => error_response(StatusCode::NOT_FOUND),
         // 421 is younger than SPDY, and its clients take it for any 4xx: no second status for them.
-        LookupResult::NoHost => refusal(StatusCode::MISDIRECTED_REQUEST),
+        LookupResult::NoHost => error_response(StatusCode::MISDIRECTED_REQUEST),
     }
 }
 
 /// The host asked for, port included: from the URI, else from the Host header.
-fn asked_host(head: &http::request::Parts) -> Option<&str> {
+fn request_host(head: &http::request::Parts) -> Option<&str> {
     match head.uri.authority() {
         Some(authority) => Some(authority.as_str().rsplit('@').next().unwrap_or_default()),
         None => head.headers.get(header::HOST)?.to_str().ok(),
@@ -153,7 +153,11 @@ fn is_known(method: &Method) -> bool {
     )
 }
 
-fn of_answer(site: &Site, found: &StoredResponse, head: &http::request::Parts) -> Response<Bytes> {
+fn respond_with(
+    site: &Site,
+    found: &StoredResponse,
+    head: &http::request::Parts,
+) -> Response<Bytes> {
     let reads = matches!(head.method, Method::GET | Method::HEAD);
     let is_part = matches!(
         found.recorded_part,
@@ -163,15 +167,15 @@ fn of_answer(site: &Site, found: &StoredResponse, head: &http::request::Parts) -
     if !(found.status == StatusCode::OK || is_part) || !reads {
         return whole(found);
     }
-    match conditions::judge(&head.headers, found) {
-        ConditionResult::Failed => return refusal(StatusCode::PRECONDITION_FAILED),
+    match conditions::evaluate(&head.headers, found) {
+        ConditionResult::Failed => return error_response(StatusCode::PRECONDITION_FAILED),
         ConditionResult::NotModified => {
             let mut headers = found.headers.clone();
             NOT_IN_304
                 .iter()
                 .for_each(|name| drop(headers.remove(name)));
             let response = build(StatusCode::NOT_MODIFIED, headers, Bytes::new());
-            return literally(response, found.not_modified.as_ref());
+            return with_literal_head(response, found.not_modified.as_ref());
         }
         ConditionResult::Send => {}
     }
@@ -194,7 +198,7 @@ fn of_answer(site: &Site, found: &StoredResponse, head: &http::request::Parts) -
                 RangeSelection::Part { from, until } => {
                     part(found, from, found.body.slice(from..until), len)
                 }
-                RangeSelection::Nothing => not_satisfiable(len),
+                RangeSelection::Unsatisfiable => not_satisfiable(len),
             }
         }
     }
@@ -221,8 +225,8 @@ fn respond_with_parts(
                 None => part(found, from, known, "*"),
             }
         }
-        RangeSelection::Nothing if complete.is_some() => not_satisfiable(len),
-        RangeSelection::All | RangeSelection::Part { .. } | RangeSelection::Nothing => {
+        RangeSelection::Unsatisfiable if complete.is_some() => not_satisfiable(len),
+        RangeSelection::All | RangeSelection::Part { .. } | RangeSelection::Unsatisfiable => {
             missing_part(site, &format!("only {parts} were recorded"))
         }
     }
@@ -236,7 +240,7 @@ fn missing_part(site: &Site, why: &str) -> Response<Bytes> {
 }
 
 fn not_satisfiable(len: usize) -> Response<Bytes> {
-    let mut response = refusal(StatusCode::RANGE_NOT_SATISFIABLE);
+    let mut response = error_response(StatusCode::RANGE_NOT_SATISFIABLE);
     let range = text(format!("bytes */{len}"));
     response.headers_mut().insert(header::CONTENT_RANGE, range);
     response
@@ -245,11 +249,11 @@ fn not_satisfiable(len: usize) -> Response<Bytes> {
 /// The answer as it is kept.
 fn whole(found: &StoredResponse) -> Response<Bytes> {
     let response = build(found.status, found.headers.clone(), found.body.clone());
-    literally(response, found.literal.as_ref())
+    with_literal_head(response, found.literal.as_ref())
 }
 
 /// `response` with the head that says the same as it was recorded, for HTTP/1.1.
-fn literally(mut response: Response<Bytes>, head: Option<&LiteralHead>) -> Response<Bytes> {
+fn with_literal_head(mut response: Response<Bytes>, head: Option<&LiteralHead>) -> Response<Bytes> {
     if let Some(head) = head {
         response.extensions_mut().insert(head.clone());
     }
@@ -269,11 +273,11 @@ fn part(
     headers.insert(header::CONTENT_RANGE, text(range));
     headers.insert(header::CONTENT_LENGTH, HeaderValue::from(body.len()));
     let response = build(StatusCode::PARTIAL_CONTENT, headers, body);
-    literally(response, found.literal_part(from, until))
+    with_literal_head(response, found.literal_part(from, until))
 }
 
 fn moved(to: &str) -> Response<Bytes> {
-    let mut response = refusal(StatusCode::MOVED_PERMANENTLY);
+    let mut response = error_response(StatusCode::MOVED_PERMANENTLY);
     response
         .headers_mut()
         .insert(header::LOCATION, text(to.to_owned()));
@@ -286,7 +290,7 @@ fn not_allowed(methods: &[Method]) -> Response<Bytes> {
     if methods.contains(&Method::GET) {
         names.push("HEAD");
     }
-    let mut response = refusal(StatusCode::METHOD_NOT_ALLOWED);
+    let mut response = error_response(StatusCode::METHOD_NOT_ALLOWED);
     response
         .headers_mut()
         .insert(header::ALLOW, text(names.join(", ")));
@@ -294,7 +298,7 @@ fn not_allowed(methods: &[Method]) -> Response<Bytes> {
 }
 
 /// A short answer in words.
-fn refusal(status: StatusCode) -> Response<Bytes> {
+fn error_response(status: StatusCode) -> Response<Bytes> {
     error_response_with(status, "")
 }
 

@@ -59,20 +59,20 @@ pub struct ServeConfig {
     /// Limits on requests.
     pub limits: Limits,
     /// The hour for `Date`, where no recorded one is there.
-    pub calendar: WallClock,
+    pub wall_clock: WallClock,
     /// Set it to let open exchanges end, and connections with them.
     pub stop: Latch,
     /// Is told of every answer.
     pub log: Option<Log>,
     /// What goes along with pages; `None`: nothing does.
-    pub pushing: Option<Arc<SitePusher>>,
+    pub pusher: Option<Arc<SitePusher>>,
     /// The address of the connection's client, whose network has one vote in what is learned. All clients without an address
     /// are one network.
     pub from: Option<IpAddr>,
     /// Where else the same is served, told in each answer over TLS that has no `Alt-Svc` of its own (RFC 7838).
     pub alt_svc: Option<HeaderValue>,
     /// How long each answer takes at least, from the head of its request: as one that has to be made does.
-    pub think: Duration,
+    pub min_response_time: Duration,
 }
 
 impl Default for ServeConfig {
@@ -82,13 +82,13 @@ impl Default for ServeConfig {
             tls: None,
             options: ServerOptions::default(),
             limits: Limits::default(),
-            calendar: WallClock::default(),
+            wall_clock: WallClock::default(),
             stop: Latch::default(),
             log: None,
-            pushing: None,
+            pusher: None,
             from: None,
             alt_svc: None,
-            think: Duration::ZERO,
+            min_response_time: Duration::ZERO,
         }
     }
 }
@@ -100,7 +100,7 @@ impl std::fmt::Debug for ServeConfig {
             .field("tls", &self.tls)
             .field("options", &self.options)
             .field("limits", &self.limits)
-            .field("calendar", &self.calendar)
+            .field("calendar", &self.wall_clock)
             .finish_non_exhaustive()
     }
 }
@@ -129,7 +129,7 @@ pub async fn serve_connection(
     let literal_heads = site.has_literal_heads();
     let handler = Arc::new(handler(site, &config, &runtime));
     let options = ServerOptions {
-        http2_push: config.pushing.is_some(),
+        http2_push: config.pusher.is_some(),
         literal_heads,
         ..config.options
     };
@@ -147,18 +147,18 @@ pub async fn serve_connection(
 }
 
 fn handler(site: Arc<Site>, config: &ServeConfig, runtime: &SharedRuntime) -> SiteHandler {
-    let pushing = config.pushing.clone();
+    let pushing = config.pusher.clone();
     let pushing = pushing
         .map(|pushing| SessionPusher::new(pushing, site.clone(), runtime.clone(), config.from));
     SiteHandler {
         site,
-        pushing,
+        pusher: pushing,
         limits: config.limits,
-        calendar: config.calendar,
+        wall_clock: config.wall_clock,
         runtime: runtime.clone(),
         log: config.log.clone(),
         alt_svc: config.alt_svc.clone(),
-        think: config.think,
+        min_response_time: config.min_response_time,
     }
 }
 
@@ -180,18 +180,18 @@ fn conduct(served: Result<(), ConnectionError>) -> Conduct {
 struct SiteHandler {
     site: Arc<Site>,
     limits: Limits,
-    calendar: WallClock,
+    wall_clock: WallClock,
     runtime: SharedRuntime,
     log: Option<Log>,
-    pushing: Option<SessionPusher>,
+    pusher: Option<SessionPusher>,
     alt_svc: Option<HeaderValue>,
-    think: Duration,
+    min_response_time: Duration,
 }
 
 impl Handler for SiteHandler {
     fn answer(&self, request: Request<Body>) -> BoxFuture<Response<Body>> {
         let (head, body) = request.into_parts();
-        let now = self.calendar.now(&self.runtime);
+        let now = self.wall_clock.now(&self.runtime);
         let mut response = respond(&self.site, &head, now, &self.limits);
         if let (Some(alt_svc), Some(RequestInfo { secure: true, .. })) =
             (&self.alt_svc, head.extensions.get())
@@ -201,8 +201,8 @@ impl Handler for SiteHandler {
                 .entry(header::ALT_SVC)
                 .or_insert_with(|| alt_svc.clone());
         }
-        let pushed = match &self.pushing {
-            Some(pushing) => pushing.go_along(&head, &mut response, now),
+        let pushed = match &self.pusher {
+            Some(pushing) => pushing.push_and_hint(&head, &mut response, now),
             None => Vec::new(),
         };
         if let (Some(log), Some(arrival)) = (&self.log, head.extensions.get::<RequestInfo>()) {
@@ -229,8 +229,10 @@ impl Handler for SiteHandler {
                 });
             }
         }
-        let thought = (!self.think.is_zero())
-            .then(|| self.runtime.sleep_until(self.runtime.now() + self.think));
+        let thought = (!self.min_response_time.is_zero()).then(|| {
+            self.runtime
+                .sleep_until(self.runtime.now() + self.min_response_time)
+        });
         Box::pin(async move {
             if let Some(thought) = thought {
                 thought.await;

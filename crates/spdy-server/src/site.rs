@@ -56,9 +56,9 @@ struct RecordedExchange {
 #[derive(Debug)]
 pub enum LookupResult<'a> {
     /// Here it is.
-    Answer(&'a StoredResponse),
+    Response(&'a StoredResponse),
     /// A folder asked for without its slash: the target to go to.
-    Moved(String),
+    Redirect(String),
     /// The target is here, for these methods.
     OtherMethods(Vec<Method>),
     /// The host is served, the target is not there.
@@ -112,7 +112,7 @@ impl Site {
                 Some((_, address)) => *address = address.or(exchange.address),
                 None => site.hosts.push((host.clone(), exchange.address)),
             }
-            let Some(mut answer) = StoredResponse::of_exchange(exchange) else {
+            let Some(mut answer) = StoredResponse::from_exchange(exchange) else {
                 tracing::warn!(url = %exchange.url, "the recorded head is no response; not served");
                 continue;
             };
@@ -200,8 +200,8 @@ impl Site {
         target: &str,
         secure: bool,
     ) -> Option<&StoredResponse> {
-        match self.look_up(host, &Method::GET, target, secure) {
-            LookupResult::Answer(answer) => Some(answer),
+        match self.lookup(host, &Method::GET, target, secure) {
+            LookupResult::Response(answer) => Some(answer),
             _ => None,
         }
     }
@@ -258,7 +258,7 @@ impl Site {
         secure: bool,
     ) -> LookupResult<'_> {
         self.requests.fetch_add(1, Ordering::Relaxed);
-        let found = self.look_up(host, method, target, secure);
+        let found = self.lookup(host, method, target, secure);
         match found {
             LookupResult::NoTarget => {
                 self.not_found.fetch_add(1, Ordering::Relaxed);
@@ -268,7 +268,9 @@ impl Site {
                 self.misdirected.fetch_add(1, Ordering::Relaxed);
                 tracing::debug!(host = host.unwrap_or("-"), target, "host is not served");
             }
-            LookupResult::Answer(_) | LookupResult::Moved(_) | LookupResult::OtherMethods(_) => {}
+            LookupResult::Response(_)
+            | LookupResult::Redirect(_)
+            | LookupResult::OtherMethods(_) => {}
         }
         found
     }
@@ -278,7 +280,7 @@ impl Site {
         self.not_found.fetch_add(1, Ordering::Relaxed);
     }
 
-    fn look_up(
+    fn lookup(
         &self,
         host: Option<&str>,
         method: &Method,
@@ -307,7 +309,7 @@ impl Site {
             .rev()
             .max_by_key(fit);
         match best {
-            Some(best) => LookupResult::Answer(&best.answer),
+            Some(best) => LookupResult::Response(&best.answer),
             None => {
                 let mut methods: Vec<Method> = all.iter().map(|one| one.method.clone()).collect();
                 methods.dedup();

@@ -26,9 +26,9 @@ pub struct UrlDigest(u64);
 pub struct SessionHistory {
     key: DigestKey,
     /// The URLs that the client received as responses or pushes, in order.
-    had: Vec<UrlDigest>,
+    received: Vec<UrlDigest>,
     /// There were more than are remembered; none is any more.
-    had_too_much: bool,
+    is_overflowed: bool,
 }
 
 impl SessionHistory {
@@ -37,8 +37,8 @@ impl SessionHistory {
     pub fn new(key: DigestKey) -> Self {
         Self {
             key,
-            had: Vec::new(),
-            had_too_much: false,
+            received: Vec::new(),
+            is_overflowed: false,
         }
     }
 
@@ -51,25 +51,25 @@ impl SessionHistory {
     }
 
     /// Notes what the client was answered with, or is sent.
-    pub fn note(&mut self, url: UrlDigest) {
-        let Err(at) = self.had.binary_search(&url) else {
+    pub fn record(&mut self, url: UrlDigest) {
+        let Err(at) = self.received.binary_search(&url) else {
             return;
         };
-        if self.had_too_much {
+        if self.is_overflowed {
             return;
         }
-        if self.had.len() >= REMEMBERED_URLS {
-            self.had_too_much = true;
-            self.had = Vec::new();
+        if self.received.len() >= REMEMBERED_URLS {
+            self.is_overflowed = true;
+            self.received = Vec::new();
             return;
         }
-        self.had.insert(at, url);
+        self.received.insert(at, url);
     }
 
     /// Whether the client may have it already.
     #[must_use]
     pub fn has(&self, url: UrlDigest) -> bool {
-        self.had_too_much || self.had.binary_search(&url).is_ok()
+        self.is_overflowed || self.received.binary_search(&url).is_ok()
     }
 }
 
@@ -79,7 +79,7 @@ mod tests {
 
     fn note(visit: &mut SessionHistory, url: &str) {
         let digest = visit.digest(url);
-        visit.note(digest);
+        visit.record(digest);
     }
 
     fn has(visit: &SessionHistory, url: &str) -> bool {
@@ -92,7 +92,7 @@ mod tests {
         for url in ["/b", "/a", "/b", "/c"] {
             note(&mut visit, url);
         }
-        assert_eq!(visit.had.len(), 3);
+        assert_eq!(visit.received.len(), 3);
         assert!(["/a", "/b", "/c"].iter().all(|url| has(&visit, url)));
         assert!(!has(&visit, "/d"));
     }
@@ -108,7 +108,7 @@ mod tests {
         note(&mut visit, "one more");
         assert!(has(&visit, "x"));
         note(&mut visit, "and another");
-        assert_eq!(visit.had.capacity(), 0);
+        assert_eq!(visit.received.capacity(), 0);
     }
 
     #[test]

@@ -40,7 +40,7 @@ fn site() -> Arc<Site> {
 
 /// The hour at the origin of a run.
 fn calendar() -> WallClock {
-    WallClock::FromOrigin(SystemTime::UNIX_EPOCH + Duration::from_secs(1_000_000_000))
+    WallClock::FromEpoch(SystemTime::UNIX_EPOCH + Duration::from_secs(1_000_000_000))
 }
 
 async fn connect(
@@ -53,7 +53,7 @@ async fn connect(
     let config = ServeConfig {
         protocols: vec![protocol],
         tls: tls.map(|(server, _)| server.clone()),
-        calendar: calendar(),
+        wall_clock: calendar(),
         ..config
     };
     tokio::spawn(serve_connection(
@@ -98,7 +98,7 @@ async fn ask(
 #[tokio::test]
 async fn every_protocol_gives_the_same_responses() {
     let options = TlsOptions {
-        key_log: KeyLogTarget::Nowhere,
+        key_log: KeyLogTarget::Disabled,
         ..TlsOptions::default()
     };
     let ca = LocalCa::generate(KeyKind::EcdsaP256).unwrap();

@@ -4,8 +4,8 @@ use http::Uri;
 use proptest::prelude::*;
 use spdy_frame::priority::Priority;
 use spdy_page::replica::Kind;
-use spdy_server::associated_content::associated;
-use spdy_server::link_header::links;
+use spdy_server::associated_content::parse_associated_content;
+use spdy_server::link_header::parse_links;
 use spdy_server::push_plan::{Budget, CandidateState, Hints, PushCandidate, plan};
 
 /// Pieces of which odd URLs and headers are made.
@@ -32,7 +32,7 @@ fn text() -> impl Strategy<Value = String> {
 
 prop_compose! {
     fn wish()(url in text(), level in prop::option::of(0..8_u8), may_push: bool, is_told: bool) -> PushCandidate {
-        PushCandidate { url, priority: level.map(Priority::new), may_push, is_told, ..PushCandidate::default() }
+        PushCandidate { url, priority: level.map(Priority::new), may_push, is_in_response: is_told, ..PushCandidate::default() }
     }
 }
 
@@ -45,25 +45,25 @@ proptest! {
         streams in 0..6_usize,
         // Exactly what some bodies come to, or a byte less.
         bytes in (0..11_usize, 0..2_usize).prop_map(|(n, less)| (n * 300).saturating_sub(less)),
-        hints in prop_oneof![Just(Hints::Off), Just(Hints::Rest), Just(Hints::Instead)],
+        hints in prop_oneof![Just(Hints::Off), Just(Hints::Remaining), Just(Hints::Instead)],
         level in 0..8_u8,
     ) {
         let page: Uri = "https://a.test/dir/page?q".parse().unwrap();
-        let budget = Budget { streams, bytes, hints: 9, wishes: 30 };
+        let budget = Budget { streams, bytes, hints: 9, candidates: 30 };
         let known = |uri: &Uri| match uri.to_string().len() % 5 {
-            0 => CandidateState::Had,
-            1 => CandidateState::Absent,
-            n => CandidateState::Here { bytes: n * 300, kind: Kind::ALL[n] },
+            0 => CandidateState::AlreadyReceived,
+            1 => CandidateState::Unavailable,
+            n => CandidateState::Available { bytes: n * 300, kind: Kind::ALL[n] },
         };
         let made = plan(&page, Priority::new(level), &budget, hints, wishes.clone(), |uri, _| known(uri));
         prop_assert!(made.pushes.len() <= streams);
         prop_assert!(made.pushes.iter().map(|push| push.bytes).sum::<usize>() <= bytes);
         prop_assert!(made.hints.len() <= budget.hints);
-        prop_assert!(made.pushes.len() + made.hints.len() <= budget.wishes);
+        prop_assert!(made.pushes.len() + made.hints.len() <= budget.candidates);
         for (nth, push) in made.pushes.iter().enumerate() {
             prop_assert!(spdy_http::push::is_same_origin(&page, &push.uri), "{}", push.uri);
             prop_assert!(push.uri != page);
-            prop_assert!(matches!(known(&push.uri), CandidateState::Here { .. }), "{}", push.uri);
+            prop_assert!(matches!(known(&push.uri), CandidateState::Available { .. }), "{}", push.uri);
             prop_assert!(push.priority.level() == 7 || push.priority.level() > level);
             prop_assert!(made.pushes[..nth].iter().all(|other| other.uri != push.uri));
         }
@@ -84,12 +84,12 @@ proptest! {
         behind in "[<>;,=\" a:0-9\\\\]{0,40}",
     ) {
         let whole = format!("{before}{behind}");
-        for link in links(&whole) {
+        for link in parse_links(&whole) {
             prop_assert!(whole.contains(link.target) && whole.contains(link.rel));
         }
-        let first = links(before).next();
-        prop_assert!(first.is_none() || links(&whole).next() == first);
-        let first = associated(before).next();
-        prop_assert!(first.is_none() || associated(&whole).next() == first);
+        let first = parse_links(before).next();
+        prop_assert!(first.is_none() || parse_links(&whole).next() == first);
+        let first = parse_associated_content(before).next();
+        prop_assert!(first.is_none() || parse_associated_content(&whole).next() == first);
     }
 }

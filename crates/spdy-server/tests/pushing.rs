@@ -111,7 +111,7 @@ impl Server {
         let (near, far) = tokio::io::duplex(64 * 1024);
         let config = ServeConfig {
             protocols: vec![protocol],
-            pushing: Some(self.pushing.clone()),
+            pusher: Some(self.pushing.clone()),
             from: Some(IpAddr::from([198, 51, network, 1])),
             ..ServeConfig::default()
         };
@@ -185,7 +185,7 @@ async fn link_resources_are_pushed_once_per_session() {
             "\"/c.png\":5, \"http://cdn.test/far.png\"",
         ),
     ];
-    let server = Server::of(&replica(&headers), by(LINK, Hints::Rest));
+    let server = Server::of(&replica(&headers), by(LINK, Hints::Remaining));
     for version in spdy::Version::ALL {
         let connection = server.connect(Protocol::Spdy(version), true).await;
         let (head, pushed) = get(&connection, "/", &[]).await;
@@ -223,7 +223,7 @@ async fn a_client_without_push_gets_hints() {
     )];
     let hints = "</a.css>; rel=\"subresource preload\"; as=style, </c.png>; rel=\"subresource preload\"; as=image, \
                  <http://cdn.test/far.png>; rel=\"subresource preload\"; as=image";
-    let server = Server::of(&replica(&headers), by(LINK, Hints::Rest));
+    let server = Server::of(&replica(&headers), by(LINK, Hints::Remaining));
     for (protocol, pushes) in [(SPDY, false), (Protocol::Http1, false)] {
         let connection = server.connect(protocol, pushes).await;
         let (head, pushed) = get(&connection, "/", &[]).await;
@@ -250,7 +250,7 @@ async fn a_client_without_push_gets_hints() {
 #[tokio::test]
 async fn only_a_whole_page_brings_something_along() {
     let headers = [("Link", "</a.css>; rel=preload"), ("Etag", "\"1\"")];
-    let server = Server::of(&replica(&headers), by(LINK, Hints::Rest));
+    let server = Server::of(&replica(&headers), by(LINK, Hints::Remaining));
     let connection = server.connect(SPDY, true).await;
     let (_, pushed) = get(&connection, "/", &[("if-none-match", "\"1\"")]).await;
     assert_eq!(pushed, [""; 0], "304");
@@ -302,9 +302,9 @@ async fn resources_named_in_files_are_pushed() {
     };
     let needs = PageResources::of_directory(&directory);
     let site = Site::of_directory(directory);
-    let link = SitePusher::new(by(LINK, Hints::Rest), PageResources::default(), &site);
+    let link = SitePusher::new(by(LINK, Hints::Remaining), PageResources::default(), &site);
     assert!(link.is_none(), "files have no headers of their own");
-    let pushing = SitePusher::new(by(graph, Hints::Rest), needs, &site);
+    let pushing = SitePusher::new(by(graph, Hints::Remaining), needs, &site);
     let server = Server {
         site: Arc::new(site),
         pushing: Arc::new(pushing.unwrap()),
@@ -364,7 +364,7 @@ async fn learned_resources_are_pushed_to_the_next_client() {
 
 #[tokio::test]
 async fn only_resources_of_the_site_are_learned() {
-    let server = learning(&replica(&[]), Hints::Rest);
+    let server = learning(&replica(&[]), Hints::Remaining);
     let image = [
         ("sec-fetch-dest", "image"),
         ("sec-fetch-site", "same-origin"),
@@ -389,7 +389,7 @@ async fn only_resources_of_the_site_are_learned() {
 
 #[tokio::test]
 async fn one_network_alone_teaches_nothing() {
-    let server = learning(&replica(&[]), Hints::Rest);
+    let server = learning(&replica(&[]), Hints::Remaining);
     for _ in 0..81 {
         let connection = server.connect_from(1, SPDY, false).await;
         get(&connection, "/", &[]).await;
@@ -403,7 +403,7 @@ async fn one_network_alone_teaches_nothing() {
 /// Otherwise `as=` and `crossorigin` of a hint would be what clients made up.
 #[tokio::test]
 async fn the_kind_of_a_learned_resource_is_its_content_type() {
-    let server = learning(&replica(&[]), Hints::Rest);
+    let server = learning(&replica(&[]), Hints::Remaining);
     for network in 0..4 {
         let connection = server.connect_from(network, SPDY, false).await;
         get(&connection, "/", &[]).await;
@@ -428,7 +428,11 @@ async fn a_query_that_a_folder_does_not_look_at_is_not_learned() {
     }
     let directory = Directory::read(folder.path(), &DirectoryLimits::default()).unwrap();
     let site = Site::of_directory(directory);
-    let pushing = SitePusher::new(by(LEARNED, Hints::Rest), PageResources::default(), &site);
+    let pushing = SitePusher::new(
+        by(LEARNED, Hints::Remaining),
+        PageResources::default(),
+        &site,
+    );
     let server = Server {
         site: Arc::new(site),
         pushing: Arc::new(pushing.unwrap()),
@@ -460,7 +464,7 @@ async fn pushes_and_hints_stop_at_the_budget() {
                 bytes,
                 ..Budget::default()
             },
-            ..by(LINK, Hints::Rest)
+            ..by(LINK, Hints::Remaining)
         };
         let server = Server::of(&replica(&headers), config);
         let (_, pushed) = get(&server.connect(SPDY, true).await, "/", &[]).await;
@@ -476,12 +480,12 @@ async fn pushes_and_hints_stop_at_the_budget() {
 #[tokio::test]
 async fn http2_clients_get_pushes_or_hints_by_their_settings() {
     let headers = [("X-Associated-Content", "\"/a.css\", \"/b.png\"")];
-    let server = Server::of(&replica(&headers), by(LINK, Hints::Rest));
+    let server = Server::of(&replica(&headers), by(LINK, Hints::Remaining));
     for takes in [true, false] {
         let (near, far) = tokio::io::duplex(64 * 1024);
         let config = ServeConfig {
             protocols: vec![Protocol::Http2],
-            pushing: Some(server.pushing.clone()),
+            pusher: Some(server.pushing.clone()),
             ..ServeConfig::default()
         };
         let runtime = SharedRuntime::new(TokioRuntime::start());

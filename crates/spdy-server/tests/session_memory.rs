@@ -119,7 +119,7 @@ fn held(site: Site, wire: Bytes) -> (u64, u64) {
     let site = Arc::new(site);
     let config = ServeConfig {
         protocols: vec![Protocol::Spdy(Version::V31)],
-        pushing: Some(Arc::new(pushing.expect("it learns"))),
+        pusher: Some(Arc::new(pushing.expect("it learns"))),
         ..ServeConfig::default()
     };
     let io = Box::new(StaysOpen(wire));

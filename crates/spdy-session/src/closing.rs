@@ -76,7 +76,7 @@ impl Session {
     /// Lets a stream go that has ended and was read; the session's window no longer has its growth.
     pub(crate) fn retire(&mut self, id: StreamId) {
         let grown = self.streams.retire(id);
-        self.receive.shrink(grown);
+        self.receive_window.shrink(grown);
     }
 
     /// Takes a stream out early: its queued DATA is dropped, its unread DATA goes back to the
@@ -89,8 +89,8 @@ impl Session {
         self.outbound.forget(&stream);
         self.outbound.data_bytes -= stream.queued_bytes;
         self.unread -= stream.unread;
-        self.receive.consume(stream.unread);
-        self.receive.shrink(stream.receive.grown());
+        self.receive_window.consume(stream.unread);
+        self.receive_window.shrink(stream.receive_window.grown());
         Some(stream)
     }
 

@@ -45,7 +45,7 @@ impl Session {
             }
         }
         if !self.has_room() {
-            self.wants_open = true;
+            self.is_open_blocked = true;
             return Err(OpenError::Full {
                 limit: self.max_open_streams(),
             });
@@ -53,7 +53,7 @@ impl Session {
         let id = StreamId::new(self.next_id);
         self.next_id += 2;
         let (state, answer) = if open.unidirectional {
-            (State::HalfClosedRemote, ReplyState::NoneToUs)
+            (State::HalfClosedRemote, ReplyState::NotExpected)
         } else {
             (State::Open, ReplyState::Awaited)
         };
@@ -82,7 +82,7 @@ impl Session {
             id,
             associated_to: open.associated_to,
             priority: open.priority,
-            told_priority: open.priority,
+            syn_priority: open.priority,
             unidirectional: open.unidirectional,
             state,
             answer,
@@ -95,10 +95,10 @@ impl Session {
             end_queued: false,
             reset_after_fin: None,
             full: false,
-            queued: QueueState::No,
-            hurry: false,
+            queue_state: QueueState::Unqueued,
+            force_small_data: false,
             starved: None,
-            receive: ReceiveWindow::of_stream(self.config.stream_window()),
+            receive_window: ReceiveWindow::of_stream(self.config.stream_window()),
             unread: 0,
             counted: true,
             grant_queued: false,
@@ -116,10 +116,10 @@ impl Session {
         let Some(stream) = self.streams.get_mut(id) else {
             return false;
         };
-        if stream.answer != ReplyState::Owed || !stream.state.sends() {
+        if stream.answer != ReplyState::NotSent || !stream.state.sends() {
             return false;
         }
-        stream.answer = ReplyState::Given;
+        stream.answer = ReplyState::Sent;
         stream.end_queued = fin;
         stream.items.push_back(Item::SynReply {
             headers: headers.clone(),
@@ -136,10 +136,10 @@ impl Session {
         let Some(stream) = self.streams.get_mut(id) else {
             return;
         };
-        let queued = stream.queued == QueueState::Data;
+        let queued = stream.queue_state == QueueState::Data;
         if queued {
             self.outbound.forget(stream);
-            stream.queued = QueueState::No;
+            stream.queue_state = QueueState::Unqueued;
         }
         stream.priority = priority;
         if queued {
@@ -152,9 +152,9 @@ impl Session {
     pub fn restore_priorities(&mut self) {
         for id in self.streams.ids() {
             if let Some(stream) = self.streams.get(id)
-                && stream.priority != stream.told_priority
+                && stream.priority != stream.syn_priority
             {
-                self.prioritise(id, stream.told_priority);
+                self.prioritise(id, stream.syn_priority);
             }
         }
     }
@@ -237,11 +237,11 @@ impl Session {
         let bytes = bytes.min(stream.unread);
         stream.unread -= bytes;
         if self.stream_windows && stream.wants_grants() {
-            stream.receive.consume(bytes);
+            stream.receive_window.consume(bytes);
             self.outbound.queue_grant(stream);
         }
         self.unread -= bytes;
-        self.receive.consume(bytes);
+        self.receive_window.consume(bytes);
         if stream.state == State::Closed && stream.unread == 0 {
             self.retire(id);
         }
@@ -281,7 +281,7 @@ impl Session {
             let bytes = bytes.min(stream.unread);
             stream.unread -= bytes;
             self.unread -= bytes;
-            self.receive.consume(bytes);
+            self.receive_window.consume(bytes);
         } else if let Err(error) = self.stream_error(id, RstStatus::CANCEL) {
             self.fail(error);
         }
@@ -289,13 +289,13 @@ impl Session {
 
     /// A pushed stream is wanted: its window grows from
     /// [`settings_window_bytes`](crate::config::Config::settings_window_bytes) to that of any other.
-    pub fn widen(&mut self, id: StreamId) {
+    pub fn widen_window(&mut self, id: StreamId) {
         let window = self.config.wide_window();
         if let Some(stream) = self.streams.get_mut(id)
             && self.stream_windows
             && stream.state.receives()
         {
-            stream.receive.widen(window);
+            stream.receive_window.widen(window);
             self.outbound.queue_grant(stream);
         }
     }
@@ -318,7 +318,7 @@ impl Session {
             self.outbound.resets.push_back((id, status));
         }
         self.cancel_pushes_of(id);
-        self.settle();
+        self.after_change();
     }
 
     /// FIN behind all that is queued; and once that has left, RST_STREAM with `status` if the peer's half
@@ -379,7 +379,7 @@ impl Session {
     pub fn shutdown(&mut self, now: Instant) {
         self.advance(now);
         self.begin_drain();
-        self.settle();
+        self.after_change();
     }
 
     /// Ends at once with GOAWAY(INTERNAL_ERROR).

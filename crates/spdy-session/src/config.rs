@@ -46,7 +46,7 @@ pub enum PushPolicy {
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum SettingsTiming {
     /// First of all frames.
-    AtOnce,
+    Immediate,
     /// After the peer's first frame: a Kubernetes client loses all that is in the same read as
     /// the `101 Switching Protocols` before it.
     AfterPeer,
@@ -75,7 +75,7 @@ pub struct FloodLimits {
     /// Streams of the peer that ended by RST_STREAM, its own or one that it made us send, before
     /// our answer was complete; too many only if they are also over half of the streams it
     /// opened in the window (CVE-2023-44487, CVE-2025-8671). Default 100.
-    pub spoiled_streams: u32,
+    pub aborted_streams: u32,
     /// Frames for streams that are not there, each of which made us send RST_STREAM
     /// (CVE-2019-9514). Default 1000.
     pub stray_frames: u32,
@@ -97,7 +97,7 @@ impl Default for FloodLimits {
             settings_frames: 100,
             ping_frames: 10_000,
             refused_streams: 1000,
-            spoiled_streams: 100,
+            aborted_streams: 100,
             stray_frames: 1000,
             refused_blocks: 100,
             inflated_bytes: 2 << 30,
@@ -172,7 +172,7 @@ pub struct Config {
     /// the default for a server: SETTINGS tells all.
     pub settings_window_bytes: Option<u32>,
     /// When SETTINGS goes out. Default [`SettingsTiming::AtOnce`].
-    pub greeting: SettingsTiming,
+    pub settings_timing: SettingsTiming,
     /// Whether `shutdown` sends GOAWAY while streams are still open. Default `true` for a server,
     /// which has no other way to say so; `false` for a client, since nothing is gained and
     /// node-spdy resets the client's own requests when it reads GOAWAY.
@@ -260,7 +260,7 @@ impl Config {
         Self {
             role,
             version,
-            compression: Compression::Masked,
+            compression: Compression::CrimeSafe,
             compression_window_bits: None,
             secrets: Secrets::default(),
             max_concurrent_streams: 100,
@@ -275,7 +275,7 @@ impl Config {
             detect_session_window: false,
             push: PushPolicy::Refuse,
             settings_window_bytes: (!server).then_some(INITIAL_WINDOW as u32),
-            greeting: SettingsTiming::AtOnce,
+            settings_timing: SettingsTiming::Immediate,
             early_goaway: server,
             keepalive_interval: None,
             keepalive_timeout: Duration::from_secs(10),
@@ -307,7 +307,7 @@ impl Config {
     /// Moves what is out of range to the next value that makes sense: a frame cannot announce more
     /// than 2^24 - 1 bytes, a buffer of nothing would never have room, and where no byte is small DATA, one
     /// is progress still, and none is not.
-    pub(crate) fn keep_within_bounds(&mut self) {
+    pub(crate) fn clamp(&mut self) {
         self.data_frame_bytes = self.data_frame_bytes.clamp(1, MAX_PAYLOAD);
         self.send_buffer_bytes = self.send_buffer_bytes.max(1);
         self.small_data_bytes = self.small_data_bytes.max(1);
@@ -365,9 +365,9 @@ impl Config {
 
     /// The receive window of a stream of ours, and of a push that is wanted.
     pub(crate) fn wide_window(&self) -> i64 {
-        match self.greeting {
+        match self.settings_timing {
             SettingsTiming::Never => INITIAL_WINDOW,
-            SettingsTiming::AtOnce | SettingsTiming::AfterPeer => {
+            SettingsTiming::Immediate | SettingsTiming::AfterPeer => {
                 i64::from(self.initial_window_bytes.min(0x7fff_ffff))
             }
         }

@@ -19,59 +19,59 @@ const PIPE_BYTES: u64 = 64 * 1024;
 #[derive(Debug)]
 pub(crate) struct Deadlines {
     /// Anything came.
-    last_heard: Instant,
+    last_received: Instant,
     /// Anything came or left.
-    last_crossed: Instant,
+    last_activity: Instant,
     /// A frame was begun that is not complete.
-    partial: Option<Instant>,
+    partial_since: Option<Instant>,
     /// DATA that its stream has credit for is queued, and none of it left.
-    waiting: Option<Instant>,
+    data_waiting_since: Option<Instant>,
     /// What left since then, bytes.
     left: usize,
     /// When a stream may have waited for too long: not after the first that has.
     streams: Option<Instant>,
     /// No stream is open.
-    idle: Option<Instant>,
+    idle_since: Option<Instant>,
     /// More RST_STREAM frames are queued than we go on reading with.
-    stuffed: Option<Instant>,
+    reset_queue_full_since: Option<Instant>,
     /// More events are queued than we go on reading with. The owner is at fault, so nothing is due for it.
-    unheard: bool,
+    is_event_queue_full: bool,
     /// Nothing is read until our owner has consumed something: the peer is not late with the rest of its frame.
-    stopped: bool,
+    is_reading_stopped: bool,
 }
 
 impl Deadlines {
     pub(crate) fn new(now: Instant) -> Self {
         Self {
-            last_heard: now,
-            last_crossed: now,
-            partial: None,
-            waiting: None,
+            last_received: now,
+            last_activity: now,
+            partial_since: None,
+            data_waiting_since: None,
             left: 0,
             streams: None,
-            idle: Some(now),
-            stuffed: None,
-            unheard: false,
-            stopped: false,
+            idle_since: Some(now),
+            reset_queue_full_since: None,
+            is_event_queue_full: false,
+            is_reading_stopped: false,
         }
     }
 
-    pub(crate) fn heard(&mut self, now: Instant) {
-        (self.last_heard, self.last_crossed) = (now, now);
+    pub(crate) fn record_received(&mut self, now: Instant) {
+        (self.last_received, self.last_activity) = (now, now);
     }
 
     /// A frame, or a piece of DATA, left.
     pub(crate) fn said(&mut self, now: Instant) {
-        self.last_crossed = now;
+        self.last_activity = now;
     }
 
     /// Whether the input ends within a frame, and whether it brought any frame, or piece of DATA.
     pub(crate) fn input_is_partial(&mut self, partial: bool, progress: bool, now: Instant) {
         match partial {
-            false => self.partial = None,
-            true if progress => self.partial = Some(now),
+            false => self.partial_since = None,
+            true if progress => self.partial_since = Some(now),
             // a byte now and then is no progress: that is what a slow writer sends
-            true => _ = self.partial.get_or_insert(now),
+            true => _ = self.partial_since.get_or_insert(now),
         }
     }
 
@@ -79,7 +79,7 @@ impl Deadlines {
     pub(crate) fn data_left(&mut self, bytes: usize, progress: usize, now: Instant) {
         self.left += bytes;
         if self.left >= progress {
-            (self.waiting, self.left) = (Some(now), 0);
+            (self.data_waiting_since, self.left) = (Some(now), 0);
         }
     }
 
@@ -90,7 +90,7 @@ impl Deadlines {
 }
 
 /// Starts, keeps or stops a wait.
-fn note(since: &mut Option<Instant>, waits: bool, now: Instant) {
+fn track_wait(since: &mut Option<Instant>, waits: bool, now: Instant) {
     match waits {
         true => _ = since.get_or_insert(now),
         false => *since = None,
@@ -102,29 +102,33 @@ impl Session {
     pub(crate) fn update_waits(&mut self) {
         let now = self.now;
         let waits = self.outbound.data_waits();
-        note(&mut self.deadlines.waiting, waits, now);
+        track_wait(&mut self.deadlines.data_waiting_since, waits, now);
         if !waits {
             self.deadlines.left = 0;
         }
-        note(&mut self.deadlines.idle, self.streams.active() == 0, now);
+        track_wait(
+            &mut self.deadlines.idle_since,
+            self.streams.active() == 0,
+            now,
+        );
         let stuffed = self.outbound.resets.len() > self.config.control_queue_frames;
-        if stuffed && self.deadlines.stuffed.is_none() {
+        if stuffed && self.deadlines.reset_queue_full_since.is_none() {
             self.stats.limits.count(Limit::ControlQueue);
         }
-        note(&mut self.deadlines.stuffed, stuffed, now);
+        track_wait(&mut self.deadlines.reset_queue_full_since, stuffed, now);
         let unheard = self.events.len() > self.config.event_queue;
-        if unheard && !self.deadlines.unheard {
+        if unheard && !self.deadlines.is_event_queue_full {
             self.stats.limits.count(Limit::EventQueue);
         }
-        self.deadlines.unheard = unheard;
+        self.deadlines.is_event_queue_full = unheard;
         let stopped = self.is_full();
-        if self.deadlines.stopped && !stopped {
+        if self.deadlines.is_reading_stopped && !stopped {
             self.pings.restart_wait(now);
-            if self.deadlines.partial.is_some() {
-                self.deadlines.partial = Some(now); // the rest of it could not come before
+            if self.deadlines.partial_since.is_some() {
+                self.deadlines.partial_since = Some(now); // the rest of it could not come before
             }
         }
-        self.deadlines.stopped = stopped;
+        self.deadlines.is_reading_stopped = stopped;
     }
 
     /// The next instant at which [`expire`](Self::expire) has something to do.
@@ -137,35 +141,35 @@ impl Session {
             .keepalive_interval
             .map(|interval| match self.pings.flight() {
                 Some(flight) => flight.asked + config.keepalive_timeout,
-                None => waits.last_heard + interval,
+                None => waits.last_received + interval,
             });
         [
             keepalive,
             waits
-                .partial
-                .filter(|_| !waits.stopped)
+                .partial_since
+                .filter(|_| !waits.is_reading_stopped)
                 .zip(config.frame_timeout)
                 .map(|(since, limit)| since + limit),
             waits
-                .waiting
+                .data_waiting_since
                 .zip(config.write_timeout)
                 .map(|(since, limit)| since + limit),
             waits
-                .idle
+                .idle_since
                 .zip(config.idle_timeout)
                 .map(|(since, limit)| since + limit),
             config
                 .silence_timeout
-                .map(|limit| waits.last_crossed + limit),
+                .map(|limit| waits.last_activity + limit),
             waits
-                .stuffed
+                .reset_queue_full_since
                 .map(|since| since + config.control_queue_timeout),
             self.closing
                 .draining
                 .zip(config.drain_timeout)
                 .map(|(since, limit)| since + limit),
-            self.outbound.hold_until,
-            self.undecided.until(),
+            self.outbound.delay_until,
+            self.version_detection.until(),
             waits.streams,
         ]
         .into_iter()
@@ -185,13 +189,20 @@ impl Session {
         if self.closing.has_ended() {
             return;
         }
-        if self.outbound.hold_until.is_some_and(|until| now >= until) {
+        if self.outbound.delay_until.is_some_and(|until| now >= until) {
             self.release_delayed(true);
         }
-        if self.undecided.until().is_some_and(|until| now >= until) {
+        if self
+            .version_detection
+            .until()
+            .is_some_and(|until| now >= until)
+        {
             self.set_version_3();
         }
-        let partial = self.deadlines.partial.filter(|_| !self.deadlines.stopped);
+        let partial = self
+            .deadlines
+            .partial_since
+            .filter(|_| !self.deadlines.is_reading_stopped);
         if let Some(waited) = over(partial, self.config.frame_timeout) {
             return self.fail(SessionError::FrameTimeout { waited });
         }
@@ -202,13 +213,13 @@ impl Session {
         }
         let waiting = self
             .deadlines
-            .waiting
+            .data_waiting_since
             .filter(|_| self.outbound.data_waits());
         if let Some(waited) = over(waiting, self.config.write_timeout) {
             return self.fail(SessionError::WriteTimeout { waited });
         }
         let patience = Some(self.config.control_queue_timeout);
-        if let Some(waited) = over(self.deadlines.stuffed, patience) {
+        if let Some(waited) = over(self.deadlines.reset_queue_full_since, patience) {
             let limit = self.config.control_queue_frames;
             return self.fail(SessionError::ControlQueueTimeout { limit, waited });
         }
@@ -219,11 +230,11 @@ impl Session {
                 waited,
             });
         }
-        if over(self.deadlines.idle, self.config.idle_timeout).is_some() {
+        if over(self.deadlines.idle_since, self.config.idle_timeout).is_some() {
             self.stats.limits.count(Limit::IdleTimeout);
             return self.end();
         }
-        let crossed = Some(self.deadlines.last_crossed);
+        let crossed = Some(self.deadlines.last_activity);
         if let Some(waited) = over(crossed, self.config.silence_timeout) {
             return self.fail(SessionError::SilenceTimeout { waited });
         }
@@ -269,12 +280,13 @@ impl Session {
         let Some(interval) = self.config.keepalive_interval else {
             return;
         };
-        let (now, heard) = (self.now, self.deadlines.last_heard);
+        let (now, heard) = (self.now, self.deadlines.last_received);
         let patience = self.config.keepalive_timeout;
         match self.pings.flight() {
             Some(flight) if now < flight.asked + patience => return,
             Some(_)
-                if !self.stream_windows && (self.deadlines.stopped || self.is_behind_data()) =>
+                if !self.stream_windows
+                    && (self.deadlines.is_reading_stopped || self.is_behind_data()) =>
             {
                 return self.await_single_echo();
             }
@@ -291,20 +303,20 @@ impl Session {
     /// Whether our PING waits, or may lie unread, behind DATA that a peer without windows does not read.
     fn is_behind_data(&self) -> bool {
         let sent = self.stats.sent_data_bytes;
-        self.outbound.data_bytes > 0 || (sent >= PIPE_BYTES && self.pings.lie_behind_data())
+        self.outbound.data_bytes > 0 || (sent >= PIPE_BYTES && self.pings.is_behind_data())
     }
 
     /// Without windows a PING is answered once it is read, by us and by the peer. Another would only lie behind it,
     /// and many that are read at once are a flood.
     fn await_single_echo(&mut self) {
-        let (now, heard) = (self.now, self.deadlines.last_heard);
+        let (now, heard) = (self.now, self.deadlines.last_received);
         let is_behind_data = self.is_behind_data();
         let waited = match is_behind_data {
             true => self.config.keepalive_unread_timeout,
             false => self.config.keepalive_timeout,
         };
         // Silence says nothing while an answer is not read, or may lie behind what the peer does not read.
-        let excused = self.deadlines.stopped || (is_behind_data && now < heard + waited);
+        let excused = self.deadlines.is_reading_stopped || (is_behind_data && now < heard + waited);
         let since = if excused { now } else { heard };
         if now >= since + self.config.keepalive_timeout {
             return self.fail(SessionError::KeepaliveTimeout { waited });

@@ -23,7 +23,7 @@ pub enum Flood {
     /// Streams refused for want of room.
     RefusedStreams,
     /// Streams opened and spoiled before they were answered.
-    SpoiledStreams,
+    AbortedStreams,
     /// Frames for streams that are not there.
     StrayFrames,
     /// Header blocks that were malformed or too large.
@@ -44,7 +44,7 @@ impl Flood {
             Self::PingEchoes => Limit::PingEchoes,
             Self::PingFrames => Limit::PingFrames,
             Self::RefusedStreams => Limit::RefusedStreams,
-            Self::SpoiledStreams => Limit::SpoiledStreams,
+            Self::AbortedStreams => Limit::SpoiledStreams,
             Self::StrayFrames => Limit::StrayFrames,
             Self::RefusedBlocks => Limit::RefusedBlocks,
             Self::InflatedBytes => Limit::InflatedBytes,
@@ -61,7 +61,7 @@ impl fmt::Display for Flood {
             Self::PingEchoes => "PING echoes queued",
             Self::PingFrames => "PING frames",
             Self::RefusedStreams => "refused streams",
-            Self::SpoiledStreams => "streams reset before their answer",
+            Self::AbortedStreams => "streams reset before their answer",
             Self::StrayFrames => "frames for unknown streams",
             Self::RefusedBlocks => "refused header blocks",
             Self::InflatedBytes => "bytes of inflated header blocks",

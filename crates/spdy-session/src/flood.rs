@@ -42,9 +42,9 @@ pub(crate) struct FloodBudget {
     bad_blocks: WindowCount,
     inflated: WindowCount,
     /// The window in which streams opened and streams spoiled are compared.
-    spoiled_since: Instant,
+    aborted_since: Instant,
     opened: u32,
-    spoiled: u32,
+    aborted: u32,
 }
 
 impl FloodBudget {
@@ -59,52 +59,52 @@ impl FloodBudget {
             stray: none,
             bad_blocks: none,
             inflated: none,
-            spoiled_since: Instant::ZERO,
+            aborted_since: Instant::ZERO,
             opened: 0,
-            spoiled: 0,
+            aborted: 0,
         }
     }
 
     /// A frame that carries nothing.
     pub(crate) fn empty_frame(&mut self, now: Instant) -> Result<(), SessionError> {
         let count = self.empty.add(1, now, &self.limits);
-        within(count, self.limits.empty_frames, Flood::EmptyFrames)
+        check_limit(count, self.limits.empty_frames, Flood::EmptyFrames)
     }
 
     /// A SETTINGS frame.
     pub(crate) fn settings_frame(&mut self, now: Instant) -> Result<(), SessionError> {
         let count = self.settings.add(1, now, &self.limits);
-        within(count, self.limits.settings_frames, Flood::Settings)
+        check_limit(count, self.limits.settings_frames, Flood::Settings)
     }
 
     /// A PING that is not the answer to ours.
     pub(crate) fn ping_frame(&mut self, now: Instant) -> Result<(), SessionError> {
         let count = self.pings.add(1, now, &self.limits);
-        within(count, self.limits.ping_frames, Flood::PingFrames)
+        check_limit(count, self.limits.ping_frames, Flood::PingFrames)
     }
 
     /// A stream refused for want of room.
     pub(crate) fn refused_stream(&mut self, now: Instant) -> Result<(), SessionError> {
         let count = self.refused.add(1, now, &self.limits);
-        within(count, self.limits.refused_streams, Flood::RefusedStreams)
+        check_limit(count, self.limits.refused_streams, Flood::RefusedStreams)
     }
 
     /// A frame for a stream that is not there, which we answer.
     pub(crate) fn stray_frame(&mut self, now: Instant) -> Result<(), SessionError> {
         let count = self.stray.add(1, now, &self.limits);
-        within(count, self.limits.stray_frames, Flood::StrayFrames)
+        check_limit(count, self.limits.stray_frames, Flood::StrayFrames)
     }
 
     /// A header block that inflated, but to nothing that is taken.
     pub(crate) fn refused_block(&mut self, now: Instant) -> Result<(), SessionError> {
         let count = self.bad_blocks.add(1, now, &self.limits);
-        within(count, self.limits.refused_blocks, Flood::RefusedBlocks)
+        check_limit(count, self.limits.refused_blocks, Flood::RefusedBlocks)
     }
 
     /// A header block was inflated to `bytes`, kept or not.
     pub(crate) fn inflated(&mut self, bytes: usize, now: Instant) -> Result<(), SessionError> {
         let count = self.inflated.add(bytes as u64, now, &self.limits);
-        within(count, self.limits.inflated_bytes, Flood::InflatedBytes)
+        check_limit(count, self.limits.inflated_bytes, Flood::InflatedBytes)
     }
 
     /// The peer opened a stream.
@@ -114,24 +114,24 @@ impl FloodBudget {
     }
 
     /// A stream of the peer was reset before our answer was complete.
-    pub(crate) fn spoiled_stream(&mut self, now: Instant) -> Result<(), SessionError> {
+    pub(crate) fn aborted_stream(&mut self, now: Instant) -> Result<(), SessionError> {
         self.roll_aborted_window(now);
-        self.spoiled = self.spoiled.saturating_add(1);
-        if self.spoiled > self.opened / 2 {
-            let (count, limit) = (u64::from(self.spoiled), self.limits.spoiled_streams);
-            return within(count, limit, Flood::SpoiledStreams);
+        self.aborted = self.aborted.saturating_add(1);
+        if self.aborted > self.opened / 2 {
+            let (count, limit) = (u64::from(self.aborted), self.limits.aborted_streams);
+            return check_limit(count, limit, Flood::AbortedStreams);
         }
         Ok(())
     }
 
     fn roll_aborted_window(&mut self, now: Instant) {
-        if now - self.spoiled_since >= self.limits.window {
-            (self.spoiled_since, self.opened, self.spoiled) = (now, 0, 0);
+        if now - self.aborted_since >= self.limits.window {
+            (self.aborted_since, self.opened, self.aborted) = (now, 0, 0);
         }
     }
 }
 
-fn within(count: u64, limit: impl Into<u64>, flood: Flood) -> Result<(), SessionError> {
+fn check_limit(count: u64, limit: impl Into<u64>, flood: Flood) -> Result<(), SessionError> {
     let limit = limit.into();
     if count > limit {
         Err(SessionError::Flood { flood, limit })

@@ -24,8 +24,8 @@ impl Session {
     /// How long the peer could send no DATA at all, until `now`, because what had come was not
     /// [consumed](Self::consume).
     #[must_use]
-    pub fn held_up(&self, now: Instant) -> Duration {
-        let Backpressure { since, before } = self.held_up;
+    pub fn backpressure_time(&self, now: Instant) -> Duration {
+        let Backpressure { since, before } = self.backpressure;
         before + since.map_or(Duration::ZERO, |since| now - since)
     }
 
@@ -36,13 +36,13 @@ impl Session {
 
     /// Looks whether the peer can send; to be called when that may have changed.
     pub(crate) fn update_backpressure(&mut self) {
-        let no_credit = self.session_window && self.receive.available() < MIN_OPEN_WINDOW;
+        let no_credit = self.session_window && self.receive_window.available() < MIN_OPEN_WINDOW;
         let closed = self.is_full() || (self.stream_windows && no_credit);
-        match self.held_up.since {
-            None if closed => self.held_up.since = Some(self.now),
+        match self.backpressure.since {
+            None if closed => self.backpressure.since = Some(self.now),
             Some(since) if !closed => {
-                self.held_up.since = None;
-                self.held_up.before += self.now - since;
+                self.backpressure.since = None;
+                self.backpressure.before += self.now - since;
             }
             _ => {}
         }

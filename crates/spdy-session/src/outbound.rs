@@ -42,19 +42,19 @@ use crate::window::{INITIAL_WINDOW, MAX_WINDOW};
 #[derive(Debug)]
 pub(crate) struct Outbound {
     /// The greeting was queued, or never will be.
-    greeted: bool,
-    greeting: Option<Settings>,
+    initial_settings_done: bool,
+    initial_settings: Option<Settings>,
     /// The session's window is to be opened as far as it goes, whatever was consumed by then.
     opens_window: bool,
     /// Streams that are owed a WINDOW_UPDATE.
-    pub(crate) grants: VecDeque<StreamId>,
+    pub(crate) window_updates: VecDeque<StreamId>,
     pub(crate) resets: VecDeque<(StreamId, RstStatus)>,
     /// Streams whose first item needs no credit.
     heads: VecDeque<StreamId>,
     scheduler: Scheduler,
     /// Streams that wait for more credit than a few bytes, and until when.
     held: Vec<StreamId>,
-    pub(crate) hold_until: Option<Instant>,
+    pub(crate) delay_until: Option<Instant>,
     /// DATA queued on all streams, bytes.
     pub(crate) data_bytes: usize,
     /// Where header blocks are compressed.
@@ -64,15 +64,15 @@ pub(crate) struct Outbound {
 impl Outbound {
     pub(crate) fn new(starvation_guard: u32) -> Self {
         Self {
-            greeted: false,
-            greeting: None,
+            initial_settings_done: false,
+            initial_settings: None,
             opens_window: false,
-            grants: VecDeque::new(),
+            window_updates: VecDeque::new(),
             resets: VecDeque::new(),
             heads: VecDeque::new(),
             scheduler: Scheduler::new(starvation_guard),
             held: Vec::new(),
-            hold_until: None,
+            delay_until: None,
             data_bytes: 0,
             scratch: BytesMut::new(),
         }
@@ -94,31 +94,31 @@ impl Outbound {
     /// Takes a stream out of the queue that it stands in: one whose streams come and go while nothing
     /// can be written would grow for ever.
     pub(crate) fn forget(&mut self, stream: &Stream) {
-        match stream.queued {
-            QueueState::No => {}
+        match stream.queue_state {
+            QueueState::Unqueued => {}
             QueueState::Head => self.heads.retain(|&id| id != stream.id),
             QueueState::Data => self.scheduler.remove(stream.priority, stream.id),
-            QueueState::Held => self.held.retain(|&id| id != stream.id),
+            QueueState::Delayed => self.held.retain(|&id| id != stream.id),
         }
     }
 
     /// Queues a WINDOW_UPDATE, if the stream is owed one that is worth it.
     pub(crate) fn queue_grant(&mut self, stream: &mut Stream) {
-        if stream.receive.owes() && !stream.grant_queued {
+        if stream.receive_window.is_update_due() && !stream.grant_queued {
             stream.grant_queued = true;
-            self.grants.push_back(stream.id);
+            self.window_updates.push_back(stream.id);
         }
     }
 
     /// Drops all but RST_STREAM: the session ends in order.
     pub(crate) fn keep_resets_alone(&mut self) {
-        self.greeting = None;
+        self.initial_settings = None;
         self.opens_window = false;
-        self.grants.clear();
+        self.window_updates.clear();
         self.heads.clear();
         self.scheduler.clear();
         self.held.clear();
-        self.hold_until = None;
+        self.delay_until = None;
         self.data_bytes = 0;
     }
 
@@ -132,15 +132,15 @@ impl Outbound {
 impl Session {
     /// Queues SETTINGS and the first WINDOW_UPDATE, if now is the time for it.
     pub(crate) fn queue_initial_settings(&mut self) {
-        let now = match self.config.greeting {
-            SettingsTiming::AtOnce => true,
+        let now = match self.config.settings_timing {
+            SettingsTiming::Immediate => true,
             SettingsTiming::AfterPeer => self.stats.frames_received.total() > 0,
             SettingsTiming::Never => false,
         };
-        if !now || self.outbound.greeted {
+        if !now || self.outbound.initial_settings_done {
             return;
         }
-        self.outbound.greeted = true;
+        self.outbound.initial_settings_done = true;
         // ascending ids, no PERSIST: Chromium ends the session over the first, and we neither ask
         // for storage nor store (SPDY/3.1 §2.6.4; stored values are a tracking cookie)
         let mut entries = Vec::with_capacity(2);
@@ -160,7 +160,7 @@ impl Session {
             entries,
             ..Settings::default()
         };
-        self.outbound.greeting = Some(settings);
+        self.outbound.initial_settings = Some(settings);
         self.outbound.opens_window = self.session_window;
     }
 
@@ -175,18 +175,18 @@ impl Session {
         let Some(stream) = self.streams.get_mut(id) else {
             return;
         };
-        if stream.queued != QueueState::No {
+        if stream.queue_state != QueueState::Unqueued {
             return;
         }
         match stream.first_is_head() {
             Some(true) => {
-                stream.queued = QueueState::Head;
+                stream.queue_state = QueueState::Head;
                 self.outbound.heads.push_back(id);
             }
             // without credit it waits outside of all queues for WINDOW_UPDATE
             Some(false) if windows && stream.send.credit() == 0 => self.mark_starved(id),
             Some(false) => {
-                stream.queued = QueueState::Data;
+                stream.queue_state = QueueState::Data;
                 self.outbound.scheduler.push(stream.priority, id);
             }
             None => {}
@@ -211,8 +211,8 @@ impl Session {
             && stream.send.credit() >= small.min(stream.queued_bytes)
         {
             stream.starved = None;
-            if stream.queued == QueueState::Held {
-                stream.queued = QueueState::No;
+            if stream.queue_state == QueueState::Delayed {
+                stream.queue_state = QueueState::Unqueued;
                 self.outbound.held.retain(|&held| held != id);
             }
         }
@@ -222,11 +222,11 @@ impl Session {
     /// Lets the streams go that waited for more credit: it came for the session, or, with
     /// `hurry`, they have waited long enough and send what they may.
     pub(crate) fn release_delayed(&mut self, hurry: bool) {
-        self.outbound.hold_until = None;
+        self.outbound.delay_until = None;
         for id in std::mem::take(&mut self.outbound.held) {
             if let Some(stream) = self.streams.get_mut(id) {
-                stream.queued = QueueState::No;
-                stream.hurry |= hurry;
+                stream.queue_state = QueueState::Unqueued;
+                stream.force_small_data |= hurry;
                 self.schedule(id);
             }
         }
@@ -234,12 +234,12 @@ impl Session {
 
     /// Appends the next frame to `out`; `false` when there is none.
     pub(crate) fn write_next(&mut self, out: &mut BytesMut) -> bool {
-        if let Some(settings) = self.outbound.greeting.take() {
+        if let Some(settings) = self.outbound.initial_settings.take() {
             return self.put(&Frame::Settings(settings), out);
         }
         // How far is told at this moment: how the frame before it was cut must not show.
         if std::mem::take(&mut self.outbound.opens_window)
-            && let delta @ 1.. = self.receive.grant()
+            && let delta @ 1.. = self.receive_window.grant()
         {
             let stream_id = StreamId::ZERO;
             return self.put(&Frame::WindowUpdate(WindowUpdate { stream_id, delta }), out);
@@ -281,14 +281,16 @@ impl Session {
             return None;
         }
         // before a greeting that waits for the peer's first frame, this waits as well
-        let may_speak = self.outbound.greeted || self.config.greeting == SettingsTiming::Never;
-        if self.grants_session_window() && may_speak && self.receive.is_session_update_due() {
-            let (stream_id, delta) = (StreamId::ZERO, self.receive.grant());
-            self.undecided.granted();
+        let may_speak = self.outbound.initial_settings_done
+            || self.config.settings_timing == SettingsTiming::Never;
+        if self.grants_session_window() && may_speak && self.receive_window.is_session_update_due()
+        {
+            let (stream_id, delta) = (StreamId::ZERO, self.receive_window.grant());
+            self.version_detection.record_credit();
             self.update_backpressure();
             return Some(WindowUpdate { stream_id, delta });
         }
-        while let Some(id) = self.outbound.grants.pop_front() {
+        while let Some(id) = self.outbound.window_updates.pop_front() {
             // no grant for a stream that is gone, or whose FIN came since
             let Some(stream) = self.streams.get_mut(id) else {
                 continue;
@@ -297,13 +299,13 @@ impl Session {
             if !stream.wants_grants() {
                 continue;
             }
-            if stream.discarded.is_none() && stream.receive.keeps_up(self.now) {
+            if stream.discarded.is_none() && stream.receive_window.keeps_up(self.now) {
                 self.grow_window(id);
             }
             if let Some(stream) = self.streams.get_mut(id) {
                 return Some(WindowUpdate {
                     stream_id: id,
-                    delta: stream.receive.grant(),
+                    delta: stream.receive_window.grant(),
                 });
             }
         }
@@ -319,10 +321,14 @@ impl Session {
         );
         let left = (in_all - self.streams.window_growth()).max(0);
         if let Some(stream) = self.streams.get_mut(id) {
-            let of_session = self.receive.room_to_grow(MAX_WINDOW);
-            let bytes = stream.receive.room_to_grow(most).min(left).min(of_session);
-            stream.receive.grow(bytes);
-            self.receive.grow(bytes);
+            let of_session = self.receive_window.room_to_grow(MAX_WINDOW);
+            let bytes = stream
+                .receive_window
+                .room_to_grow(most)
+                .min(left)
+                .min(of_session);
+            stream.receive_window.grow(bytes);
+            self.receive_window.grow(bytes);
         }
     }
 
@@ -331,17 +337,17 @@ impl Session {
         let Some(stream) = self.streams.get_mut(id) else {
             return false;
         };
-        stream.queued = QueueState::No;
+        stream.queue_state = QueueState::Unqueued;
         let Some(item) = stream.items.pop_front() else {
             return false;
         };
-        let (associated_to, priority) = (stream.associated_to, stream.told_priority);
+        let (associated_to, priority) = (stream.associated_to, stream.syn_priority);
         let unidirectional = stream.unidirectional;
         let fin = match item {
             Item::SynStream { headers, fin } => {
                 stream.written = true;
                 if self.config.settings_window_bytes.is_some() && !unidirectional {
-                    self.widen(id);
+                    self.widen_window(id);
                 }
                 self.stats.streams_opened += 1;
                 self.put_block(&headers, out, |block| {
@@ -434,7 +440,7 @@ impl Session {
             let Some(stream) = self.streams.get_mut(id) else {
                 continue;
             };
-            stream.queued = QueueState::No;
+            stream.queue_state = QueueState::Unqueued;
             let mut credit = usize::MAX;
             if windows {
                 credit = credit.min(stream.send.credit());
@@ -447,14 +453,14 @@ impl Session {
                 continue;
             }
             let wanted = stream.queued_bytes.min(frame_bytes);
-            if credit < wanted.min(small) && !stream.hurry {
-                stream.queued = QueueState::Held;
+            if credit < wanted.min(small) && !stream.force_small_data {
+                stream.queue_state = QueueState::Delayed;
                 self.outbound.held.push(id);
                 let until = self.now + self.config.small_data_delay;
-                self.outbound.hold_until.get_or_insert(until);
+                self.outbound.delay_until.get_or_insert(until);
                 continue;
             }
-            stream.hurry = false;
+            stream.force_small_data = false;
             self.put_data(id, wanted.min(credit), out);
             return true;
         }
@@ -528,7 +534,7 @@ impl Session {
         let Some(stream) = self.streams.get_mut(id) else {
             return;
         };
-        stream.depart(fin);
+        stream.apply_sent(fin);
         if !stream.state.sends()
             && let Some(discarded) = &mut stream.discarded
             && let Some(patience) = self.config.discard_timeout

@@ -118,7 +118,7 @@ impl Pings {
 
     /// Whether DATA lies before the one under way, or would before one that is written now, of which no echo says that
     /// the peer has read it.
-    pub(crate) fn lie_behind_data(&self) -> bool {
+    pub(crate) fn is_behind_data(&self) -> bool {
         let unsent = self.flight.is_none() || self.is_unwritten();
         self.behind_data || (unsent && self.data_since)
     }

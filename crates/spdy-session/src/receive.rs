@@ -46,7 +46,7 @@ impl Session {
         }
         if self.decoder.is_between_frames() {
             // a stream that came and went within one read was no idle time
-            self.settle();
+            self.after_change();
         }
     }
 
@@ -143,7 +143,7 @@ impl Session {
             else {
                 continue;
             };
-            match stream.send.shift(delta) {
+            match stream.send.adjust(delta) {
                 Ok(()) => self.handle_credit(id),
                 Err(_) => self.stream_error(id, RstStatus::FLOW_CONTROL_ERROR)?,
             }
@@ -189,7 +189,7 @@ impl Session {
             return Ok(());
         };
         // a delta of 0 is against the text; ignoring it would do, but hides a peer that stalls
-        if delta == 0 || stream.send.shift(i64::from(delta)).is_err() {
+        if delta == 0 || stream.send.adjust(i64::from(delta)).is_err() {
             return self.stream_error(id, RstStatus::FLOW_CONTROL_ERROR);
         }
         self.handle_credit(id);
@@ -205,7 +205,7 @@ impl Session {
             self.set_version_31();
         }
         let window = self.send.level();
-        if delta == 0 || self.send.shift(i64::from(delta)).is_err() {
+        if delta == 0 || self.send.adjust(i64::from(delta)).is_err() {
             return Err(SessionError::SessionGrant { delta, window });
         }
         self.release_delayed(false);
@@ -238,13 +238,17 @@ impl Session {
         self.outbound.resets.push_back((id, status));
         self.events.push_back(Event::Reset { id, cause });
         self.cancel_pushes_of(id);
-        self.spoiled(id, stream.state.sends())
+        self.count_aborted(id, stream.state.sends())
     }
 
     /// Counts a stream that was reset, if the peer opened it and we were not done answering.
-    pub(crate) fn spoiled(&mut self, id: StreamId, unanswered: bool) -> Result<(), SessionError> {
+    pub(crate) fn count_aborted(
+        &mut self,
+        id: StreamId,
+        unanswered: bool,
+    ) -> Result<(), SessionError> {
         if unanswered && !self.streams.is_ours(id) {
-            return self.budget.spoiled_stream(self.now);
+            return self.budget.aborted_stream(self.now);
         }
         Ok(())
     }

@@ -28,16 +28,16 @@ impl Session {
         if self.streams.is_ours(id) {
             return Err(SessionError::Parity { got: id });
         }
-        if id <= self.last_theirs {
+        if id <= self.last_peer_id {
             return self.on_used_id(id);
         }
-        self.last_theirs = id;
+        self.last_peer_id = id;
         self.budget.opened_stream(self.now);
         let headers = match block {
             Ok(headers) => headers,
             Err(error) => {
                 self.refuse(id, self.block_status(&error));
-                return self.spoiled(id, true);
+                return self.count_aborted(id, true);
             }
         };
         if let Some(status) = self.push_fault(syn) {
@@ -50,7 +50,7 @@ impl Session {
         // both halves closed from birth: no answer could ever be given (a push may be so)
         if self.config.role == Role::Server && syn.unidirectional && syn.fin {
             self.refuse(id, RstStatus::PROTOCOL_ERROR);
-            return self.spoiled(id, true);
+            return self.count_aborted(id, true);
         }
         // after GOAWAY the text lets us ignore it; an answer is friendlier and as safe (choice)
         let full = self.streams.theirs_active() >= self.config.peer_streams() as usize;
@@ -80,7 +80,7 @@ impl Session {
         // SPDY/2 is silent on ids that fall, SPDY/3 wants the session's end (choice for used ids)
         Err(SessionError::Order {
             got: id,
-            last: self.last_theirs,
+            last: self.last_peer_id,
         })
     }
 
@@ -133,9 +133,9 @@ impl Session {
             fin: syn.fin,
         });
         let (state, answer) = match (unidirectional, syn.fin) {
-            (false, false) => (State::Open, ReplyState::Owed),
-            (false, true) => (State::HalfClosedRemote, ReplyState::Owed),
-            (true, false) => (State::HalfClosedLocal, ReplyState::NoneByUs),
+            (false, false) => (State::Open, ReplyState::NotSent),
+            (false, true) => (State::HalfClosedRemote, ReplyState::NotSent),
+            (true, false) => (State::HalfClosedLocal, ReplyState::NotAllowed),
             (true, true) => return self.streams.remember(id),
         };
         let open = StreamOptions {
@@ -159,11 +159,11 @@ impl Session {
         if self
             .streams
             .get(id)
-            .is_some_and(|stream| stream.answer == ReplyState::NoneToUs)
+            .is_some_and(|stream| stream.answer == ReplyState::NotExpected)
         {
             return Ok(());
         }
-        if !self.arrive(id, Arrival::Reply, fin)? {
+        if !self.apply_received(id, Arrival::Reply, fin)? {
             return Ok(());
         }
         match block {
@@ -176,7 +176,7 @@ impl Session {
             }
             Err(error) => return self.stream_error(id, self.block_status(&error)),
         }
-        self.arrived(id);
+        self.after_received(id);
         Ok(())
     }
 
@@ -189,7 +189,7 @@ impl Session {
         if !fin && block.as_ref().is_ok_and(HeaderBlock::is_empty) {
             self.budget.empty_frame(self.now)?;
         }
-        if !self.arrive(id, Arrival::Headers, fin)? {
+        if !self.apply_received(id, Arrival::Headers, fin)? {
             return Ok(());
         }
         let bytes = block
@@ -214,7 +214,7 @@ impl Session {
             Ok(headers) => self.events.push_back(Event::Headers { id, headers, fin }),
             Err(error) => return self.stream_error(id, self.block_status(&error)),
         }
-        self.arrived(id);
+        self.after_received(id);
         Ok(())
     }
 
@@ -233,8 +233,10 @@ impl Session {
         let over_session = payload.len() > session_room;
         payload.truncate(session_room);
         self.stats.received_data_bytes += payload.len() as u64;
-        self.receive.receive(payload.len());
-        if self.undecided.is_yes() && self.receive.available() < -self.tolerated_excess() {
+        self.receive_window.receive(payload.len());
+        if self.version_detection.is_pending()
+            && self.receive_window.available() < -self.tolerated_excess()
+        {
             self.set_version_3();
         }
 
@@ -256,19 +258,19 @@ impl Session {
         let len = payload.len();
         let misstep = match self.streams.get_mut(id) {
             Some(stream) if stream.state != State::Closed => {
-                let room = usize::try_from(stream.receive.available()).unwrap_or(0);
+                let room = usize::try_from(stream.receive_window.available()).unwrap_or(0);
                 let room = if self.stream_windows {
                     room
                 } else {
                     usize::MAX
                 };
                 let within = len <= room;
-                match stream.arrive(Arrival::Data, fin && within) {
+                match stream.apply_received(Arrival::Data, fin && within) {
                     Ok(()) => {
                         payload.truncate(room);
-                        self.receive.consume(len - payload.len());
-                        stream.receive.receive(payload.len());
-                        stream.receive.measure_from(self.now);
+                        self.receive_window.consume(len - payload.len());
+                        stream.receive_window.receive(payload.len());
+                        stream.receive_window.measure_from(self.now);
                         stream.unread += payload.len();
                         self.unread += payload.len();
                         let fin = fin && within;
@@ -280,7 +282,7 @@ impl Session {
                             });
                         }
                         if within {
-                            self.arrived(id);
+                            self.after_received(id);
                             return Ok(());
                         }
                         self.stats.limits.count(Limit::StreamWindow);
@@ -296,7 +298,7 @@ impl Session {
                         };
                     }
                     Err(misstep) => {
-                        self.receive.consume(len);
+                        self.receive_window.consume(len);
                         // SPDY/2 has no code for it, and its text no consequence (choice)
                         if misstep == StreamViolation::AfterFin
                             && self.config.version == Version::V2
@@ -309,7 +311,7 @@ impl Session {
             }
             _ => {
                 // it counts against the session whatever its stream, or the session would starve
-                self.receive.consume(len);
+                self.receive_window.consume(len);
                 return self.stray_data(id);
             }
         };
@@ -321,7 +323,7 @@ impl Session {
         if !self.session_window {
             return usize::MAX;
         }
-        usize::try_from(self.receive.available() + self.tolerated_excess()).unwrap_or(0)
+        usize::try_from(self.receive_window.available() + self.tolerated_excess()).unwrap_or(0)
     }
 
     /// OkHttp and Undertow move their *session's* send window by our INITIAL_WINDOW_SIZE too, so
@@ -339,7 +341,7 @@ impl Session {
     /// DATA for a stream that is not there.
     fn stray_data(&mut self, id: StreamId) -> Result<(), SessionError> {
         // after our GOAWAY the peer may not have read yet that its stream was not looked at
-        let unseen = !self.streams.is_ours(id) && id > self.last_theirs;
+        let unseen = !self.streams.is_ours(id) && id > self.last_peer_id;
         if self.closing.is_goaway_sent() && unseen {
             return Ok(());
         }
@@ -356,8 +358,8 @@ impl Session {
         if len > self.session_room() {
             return Err(self.session_window_error());
         }
-        self.receive.receive(len);
-        self.receive.consume(len);
+        self.receive_window.receive(len);
+        self.receive_window.consume(len);
         if self.streams.is_open(id) {
             return self.stream_error(id, RstStatus::PROTOCOL_ERROR);
         }
@@ -382,13 +384,18 @@ impl Session {
             cause: ResetCause::ByPeer(status),
         });
         self.cancel_pushes_of(id);
-        self.spoiled(id, stream.state.sends())
+        self.count_aborted(id, stream.state.sends())
     }
 
     /// Takes the step of a frame on stream `id`; `false` when it is not to be looked at further.
-    fn arrive(&mut self, id: StreamId, arrival: Arrival, fin: bool) -> Result<bool, SessionError> {
+    fn apply_received(
+        &mut self,
+        id: StreamId,
+        arrival: Arrival,
+        fin: bool,
+    ) -> Result<bool, SessionError> {
         let step = match self.streams.get_mut(id) {
-            Some(stream) if stream.state != State::Closed => stream.arrive(arrival, fin),
+            Some(stream) if stream.state != State::Closed => stream.apply_received(arrival, fin),
             _ => {
                 self.stray_block(id)?;
                 return Ok(false);
@@ -404,7 +411,7 @@ impl Session {
     }
 
     /// After a frame was handed on: a stream that ended with it is let go.
-    fn arrived(&mut self, id: StreamId) {
+    fn after_received(&mut self, id: StreamId) {
         if self
             .streams
             .get(id)

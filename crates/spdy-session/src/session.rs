@@ -155,7 +155,7 @@ pub struct Session {
     pub(crate) inflater: Inflater,
     pub(crate) deflater: Deflater,
     /// Bytes of a frame that is not all there, for callers of `handle_input`.
-    inbound: BytesMut,
+    input: BytesMut,
     /// The next piece of DATA belongs to a frame that was already counted.
     pub(crate) within_data: bool,
     pub(crate) events: VecDeque<Event>,
@@ -172,25 +172,25 @@ pub struct Session {
     /// The session has a window.
     pub(crate) session_window: bool,
     /// Whether it has is not known.
-    pub(crate) undecided: VersionDetection,
+    pub(crate) version_detection: VersionDetection,
     /// What we may send in all. Counted even where it does not bind: SPDY/3 may turn out to be 3.1.
     pub(crate) send: SendWindow,
     /// What the peer may send in all; as `send`.
-    pub(crate) receive: ReceiveWindow,
+    pub(crate) receive_window: ReceiveWindow,
     /// What a new stream of either side may be sent, by the peer's SETTINGS.
     pub(crate) peer_initial_window: i64,
     /// Bytes handed to the owner and not consumed, over all streams.
     pub(crate) unread: usize,
     /// How long the peer could send nothing because of that.
-    pub(crate) held_up: Backpressure,
+    pub(crate) backpressure: Backpressure,
     /// The peer's MAX_CONCURRENT_STREAMS, once told.
     pub(crate) peer_max_streams: Option<u32>,
     /// `open` was refused for want of room.
-    pub(crate) wants_open: bool,
+    pub(crate) is_open_blocked: bool,
     /// The next id that we give.
     pub(crate) next_id: u32,
     /// The highest id that the peer used.
-    pub(crate) last_theirs: StreamId,
+    pub(crate) last_peer_id: StreamId,
     /// The highest id of the peer's that was handed to the owner: what GOAWAY reports.
     pub(crate) last_accepted: StreamId,
 }
@@ -203,7 +203,7 @@ impl fmt::Debug for Session {
             .field("closing", &self.closing)
             .field("streams", &self.streams)
             .field("send", &self.send)
-            .field("receive", &self.receive)
+            .field("receive", &self.receive_window)
             .finish_non_exhaustive()
     }
 }
@@ -212,7 +212,7 @@ impl Session {
     /// A session whose transport has just come to be, at `now`.
     #[must_use]
     pub fn new(mut config: Config, now: Instant) -> Self {
-        config.keep_within_bounds();
+        config.clamp();
         let client = config.role == Role::Client;
         let receive = ReceiveWindow::of_session(i64::from(config.session_window_size()));
         let mut session = Self {
@@ -220,7 +220,7 @@ impl Session {
             decoder: Decoder::new(config.version, config.frame_limits.clone()),
             inflater: Inflater::new(config.version, config.block_limits.clone()),
             deflater: Deflater::new(config.version, config.deflate_options()),
-            inbound: BytesMut::new(),
+            input: BytesMut::new(),
             within_data: false,
             events: VecDeque::new(),
             streams: Streams::new(client),
@@ -232,16 +232,16 @@ impl Session {
             stats: Stats::default(),
             stream_windows: config.stream_windows(),
             session_window: config.session_window(),
-            undecided: VersionDetection::new(&config),
+            version_detection: VersionDetection::new(&config),
             send: SendWindow::new(INITIAL_WINDOW),
-            receive,
+            receive_window: receive,
             peer_initial_window: INITIAL_WINDOW,
             unread: 0,
-            held_up: Backpressure::default(),
+            backpressure: Backpressure::default(),
             peer_max_streams: None,
-            wants_open: false,
+            is_open_blocked: false,
             next_id: if client { 1 } else { 2 },
-            last_theirs: StreamId::ZERO,
+            last_peer_id: StreamId::ZERO,
             last_accepted: StreamId::ZERO,
             config,
         };
@@ -254,10 +254,10 @@ impl Session {
     /// A fault of the peer is no `Err` here: it leaves as GOAWAY and returns as
     /// [`Event::Closed`], by the same doors as everything else.
     pub fn handle_input(&mut self, now: Instant, bytes: &[u8]) {
-        let mut inbound = std::mem::take(&mut self.inbound);
+        let mut inbound = std::mem::take(&mut self.input);
         inbound.extend_from_slice(bytes);
         self.handle_input_buffer(now, &mut inbound);
-        self.inbound = inbound;
+        self.input = inbound;
     }
 
     /// As [`handle_input`](Self::handle_input), out of the driver's own buffer and without copying:
@@ -266,7 +266,7 @@ impl Session {
     pub fn handle_input_buffer(&mut self, now: Instant, input: &mut BytesMut) {
         self.advance(now);
         if !input.is_empty() {
-            self.deadlines.heard(now);
+            self.deadlines.record_received(now);
         }
         let mut progress = false;
         let was_skipping = self.decoder.is_skipping();
@@ -308,7 +308,7 @@ impl Session {
     pub fn handle_timeout(&mut self, now: Instant) {
         self.advance(now);
         self.expire();
-        self.settle();
+        self.after_change();
     }
 
     /// What happened next, in order.
@@ -327,7 +327,7 @@ impl Session {
         if wrote {
             self.deadlines.said(now);
         }
-        self.settle();
+        self.after_change();
         wrote
     }
 
@@ -398,7 +398,7 @@ impl Session {
     }
 
     /// After anything happened but input: draws the consequences, and notes what waits.
-    pub(crate) fn settle(&mut self) {
+    pub(crate) fn after_change(&mut self) {
         self.end_if_done();
         self.update_waits();
     }
@@ -407,8 +407,8 @@ impl Session {
     /// read: how the bytes are cut must not show.
     pub(crate) fn end_if_done(&mut self) {
         self.end_if_drained();
-        if self.wants_open && !self.closing.takes_no_streams() && self.has_room() {
-            self.wants_open = false;
+        if self.is_open_blocked && !self.closing.takes_no_streams() && self.has_room() {
+            self.is_open_blocked = false;
             self.events.push_back(Event::CanOpen);
         }
     }

@@ -38,7 +38,7 @@ pub(crate) enum State {
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Step {
     Sent { fin: bool },
-    Got { fin: bool },
+    Received { fin: bool },
 }
 
 /// Whether SYN_REPLY was seen, and whose it is.
@@ -49,13 +49,13 @@ pub(crate) enum ReplyState {
     /// The peer's, and it has come.
     Received,
     /// Ours, and the owner has not given it.
-    Owed,
+    NotSent,
     /// Ours, and it is queued or sent.
-    Given,
+    Sent,
     /// There is none: we opened the stream, one way.
-    NoneToUs,
+    NotExpected,
     /// There is none: the peer opened the stream, one way.
-    NoneByUs,
+    NotAllowed,
 }
 
 /// A frame on a stream that came from the peer.
@@ -99,16 +99,16 @@ impl State {
     /// What the peer did wrong. What *we* do wrong is a bug, and panics.
     pub(crate) fn after(self, step: Step) -> Result<Self, StreamViolation> {
         use State::{Closed, HalfClosedLocal, HalfClosedRemote, Open};
-        use Step::{Got, Sent};
+        use Step::{Received, Sent};
         Ok(match (self, step) {
             (Open, Sent { fin: true }) => HalfClosedLocal,
-            (Open, Got { fin: true }) => HalfClosedRemote,
-            (HalfClosedLocal, Got { fin: true }) => Closed,
+            (Open, Received { fin: true }) => HalfClosedRemote,
+            (HalfClosedLocal, Received { fin: true }) => Closed,
             (HalfClosedRemote, Sent { fin: true }) => Closed,
-            (Open, Sent { fin: false } | Got { fin: false }) => Open,
-            (HalfClosedLocal, Got { fin: false }) => HalfClosedLocal,
+            (Open, Sent { fin: false } | Received { fin: false }) => Open,
+            (HalfClosedLocal, Received { fin: false }) => HalfClosedLocal,
             (HalfClosedRemote, Sent { fin: false }) => HalfClosedRemote,
-            (HalfClosedRemote | Closed, Got { .. }) => return Err(StreamViolation::AfterFin),
+            (HalfClosedRemote | Closed, Received { .. }) => return Err(StreamViolation::AfterFin),
             (HalfClosedLocal | Closed, Sent { .. }) => unreachable!("{step:?} in {self:?}"),
         })
     }
@@ -152,13 +152,13 @@ pub(crate) enum Item {
 /// In which queue of `outbound` a stream stands: in one at most.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum QueueState {
-    No,
+    Unqueued,
     /// Its first item needs no credit: a header block, a bare FIN, or RST_STREAM.
     Head,
     /// Its first item is DATA and it has credit.
     Data,
     /// It has so little credit that it waits for more.
-    Held,
+    Delayed,
 }
 
 /// What came on a stream that nobody reads.
@@ -178,7 +178,7 @@ pub(crate) struct Stream {
     /// What its DATA goes by.
     pub(crate) priority: Priority,
     /// What its SYN_STREAM said.
-    pub(crate) told_priority: Priority,
+    pub(crate) syn_priority: Priority,
     pub(crate) unidirectional: bool,
     pub(crate) state: State,
     pub(crate) answer: ReplyState,
@@ -199,13 +199,13 @@ pub(crate) struct Stream {
     pub(crate) reset_after_fin: Option<RstStatus>,
     /// `send_capacity` is 0 until the queue has gone down.
     pub(crate) full: bool,
-    pub(crate) queued: QueueState,
+    pub(crate) queue_state: QueueState,
     /// It has waited for credit long enough: small DATA may go.
-    pub(crate) hurry: bool,
+    pub(crate) force_small_data: bool,
     /// Since when its DATA has waited for credit of its own, and how much has left since.
     pub(crate) starved: Option<(Instant, usize)>,
 
-    pub(crate) receive: ReceiveWindow,
+    pub(crate) receive_window: ReceiveWindow,
     /// Bytes handed to the owner and not consumed.
     pub(crate) unread: usize,
     /// It counts among the open streams of its side: until it is let go, which is after the frame that ended it.
@@ -223,19 +223,23 @@ impl Stream {
     /// last byte: Jetty then holds back the WINDOW_UPDATE of that stream too, and would get no more than 64 KiB
     /// of our answer.
     pub(crate) fn wants_grants(&self) -> bool {
-        self.state.receives() || (self.state.sends() && self.receive.available() <= 0)
+        self.state.receives() || (self.state.sends() && self.receive_window.available() <= 0)
     }
 
     /// Takes the step of a frame that came, if it may come now.
-    pub(crate) fn arrive(&mut self, arrival: Arrival, fin: bool) -> Result<(), StreamViolation> {
+    pub(crate) fn apply_received(
+        &mut self,
+        arrival: Arrival,
+        fin: bool,
+    ) -> Result<(), StreamViolation> {
         let answer = match (arrival, self.answer) {
             (Arrival::Reply, ReplyState::Awaited) => ReplyState::Received,
             (Arrival::Reply, ReplyState::Received) if !self.state.receives() => {
                 return Err(StreamViolation::AfterFin);
             }
             (Arrival::Reply, ReplyState::Received) => return Err(StreamViolation::SecondReply),
-            (Arrival::Reply, ReplyState::NoneToUs) => return Err(StreamViolation::AfterFin),
-            (Arrival::Reply, ReplyState::Owed | ReplyState::Given | ReplyState::NoneByUs) => {
+            (Arrival::Reply, ReplyState::NotExpected) => return Err(StreamViolation::AfterFin),
+            (Arrival::Reply, ReplyState::NotSent | ReplyState::Sent | ReplyState::NotAllowed) => {
                 return Err(StreamViolation::ReplyByOpener);
             }
             (Arrival::Headers | Arrival::Data, ReplyState::Awaited) => {
@@ -244,19 +248,19 @@ impl Stream {
             (
                 Arrival::Headers | Arrival::Data,
                 ReplyState::Received
-                | ReplyState::Owed
-                | ReplyState::Given
-                | ReplyState::NoneToUs
-                | ReplyState::NoneByUs,
+                | ReplyState::NotSent
+                | ReplyState::Sent
+                | ReplyState::NotExpected
+                | ReplyState::NotAllowed,
             ) => self.answer,
         };
-        self.state = self.state.after(Step::Got { fin })?;
+        self.state = self.state.after(Step::Received { fin })?;
         self.answer = answer;
         Ok(())
     }
 
     /// Takes the step of a frame that was written.
-    pub(crate) fn depart(&mut self, fin: bool) {
+    pub(crate) fn apply_sent(&mut self, fin: bool) {
         self.state = match self.state.after(Step::Sent { fin }) {
             Ok(state) => state,
             Err(misstep) => unreachable!("{misstep:?} by ourselves on {self:?}"),
@@ -265,7 +269,7 @@ impl Stream {
 
     /// Whether the owner may queue more for it (SYN_REPLY is asked about elsewhere).
     pub(crate) fn accepts_output(&self) -> bool {
-        self.state.sends() && !self.end_queued && self.answer != ReplyState::Owed
+        self.state.sends() && !self.end_queued && self.answer != ReplyState::NotSent
     }
 
     /// Whether its first item is one that needs no credit; `None` without items.
@@ -286,7 +290,7 @@ mod tests {
 
     #[test]
     fn a_stream_closes_when_both_halves_have_ended_in_either_order() {
-        let (sent, got) = (Step::Sent { fin: true }, Step::Got { fin: true });
+        let (sent, got) = (Step::Sent { fin: true }, Step::Received { fin: true });
         for (first, second) in [(sent, got), (got, sent)] {
             let end = State::Open
                 .after(first)
@@ -299,11 +303,11 @@ mod tests {
     fn input_after_fin_is_a_violation() {
         for fin in [false, true] {
             assert_eq!(
-                State::HalfClosedRemote.after(Step::Got { fin }),
+                State::HalfClosedRemote.after(Step::Received { fin }),
                 Err(StreamViolation::AfterFin)
             );
             assert_eq!(
-                State::Closed.after(Step::Got { fin }),
+                State::Closed.after(Step::Received { fin }),
                 Err(StreamViolation::AfterFin)
             );
         }

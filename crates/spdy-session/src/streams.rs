@@ -11,7 +11,7 @@ use spdy_frame::stream_id::StreamId;
 use crate::stream::{Item, State, Stream};
 
 /// How many gone streams are remembered, so that late frames for them meet silence (choice).
-const REMEMBERED: usize = 64;
+const MAX_REMEMBERED_IDS: usize = 64;
 
 /// Spare queues that are kept: as many as streams are mostly allowed at once.
 const MAX_SPARE_QUEUES: usize = 128;
@@ -65,7 +65,7 @@ pub(crate) struct Streams {
     free: Vec<u32>,
     ours: Side,
     theirs: Side,
-    gone: VecDeque<u32>,
+    closed_ids: VecDeque<u32>,
     /// Empty queues of streams that are gone, for the next.
     spare: Vec<VecDeque<Item>>,
 }
@@ -78,7 +78,7 @@ impl Streams {
             free: Vec::new(),
             ours: Side::default(),
             theirs: Side::default(),
-            gone: VecDeque::new(),
+            closed_ids: VecDeque::new(),
             spare: Vec::new(),
         }
     }
@@ -185,13 +185,13 @@ impl Streams {
             items.clear();
             self.spare.push(items);
         }
-        stream.receive.grown()
+        stream.receive_window.grown()
     }
 
     /// The bytes that the receive windows of all streams have grown by.
     pub(crate) fn window_growth(&self) -> i64 {
         let streams = self.slots.iter().flatten();
-        streams.map(|stream| stream.receive.grown()).sum()
+        streams.map(|stream| stream.receive_window.grown()).sum()
     }
 
     /// An empty queue for a new stream.
@@ -201,15 +201,15 @@ impl Streams {
 
     /// Late frames for `id` will meet silence.
     pub(crate) fn remember(&mut self, id: StreamId) {
-        if self.gone.len() == REMEMBERED {
-            self.gone.pop_front();
+        if self.closed_ids.len() == MAX_REMEMBERED_IDS {
+            self.closed_ids.pop_front();
         }
-        self.gone.push_back(id.value());
+        self.closed_ids.push_back(id.value());
     }
 
     /// Whether `id` went away lately.
     pub(crate) fn is_recently_closed(&self, id: StreamId) -> bool {
-        self.gone.contains(&id.value())
+        self.closed_ids.contains(&id.value())
     }
 
     /// Open streams that we opened.

@@ -33,7 +33,7 @@ use crate::window::INITIAL_WINDOW;
 
 /// How long the echo of our PING is waited for, which 64 KiB need at 52 kbit/s. No peer is known that speaks 3 and never
 /// echoes; Undertow does not, but it speaks 3.1 and grants.
-const PATIENCE: Duration = Duration::from_secs(10);
+const PROBE_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// What is known of the peer's version.
 #[derive(Clone, Copy, Debug)]
@@ -46,21 +46,21 @@ pub(crate) struct VersionDetection {
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum DetectionState {
     /// All.
-    All,
+    Decided,
     /// That it is 3 or 3.1.
-    Little,
+    Unknown,
     /// The same; we have sent what 3.1 allows, and a PING behind it.
-    Asked,
+    ProbeQueued,
     /// The same, and the transport took the PING, at this time.
-    AskedAt(Instant),
+    ProbeSent(Instant),
 }
 
 impl VersionDetection {
     pub(crate) fn new(config: &Config) -> Self {
         let may_turn = config.detect_session_window && config.version == Version::V3;
         let known = match may_turn && config.stream_windows() {
-            true => DetectionState::Little,
-            false => DetectionState::All,
+            true => DetectionState::Unknown,
+            false => DetectionState::Decided,
         };
         Self {
             known,
@@ -68,20 +68,20 @@ impl VersionDetection {
         }
     }
 
-    pub(crate) fn is_yes(self) -> bool {
-        self.known != DetectionState::All
+    pub(crate) fn is_pending(self) -> bool {
+        self.known != DetectionState::Decided
     }
 
     /// The session got credit.
-    pub(crate) fn granted(&mut self) {
+    pub(crate) fn record_credit(&mut self) {
         self.granted = true;
     }
 
     /// When the wait for an answer is over.
     pub(crate) fn until(self) -> Option<Instant> {
         match self.known {
-            DetectionState::AskedAt(at) => Some(at + PATIENCE),
-            DetectionState::All | DetectionState::Little | DetectionState::Asked => None,
+            DetectionState::ProbeSent(at) => Some(at + PROBE_TIMEOUT),
+            DetectionState::Decided | DetectionState::Unknown | DetectionState::ProbeQueued => None,
         }
     }
 }
@@ -89,21 +89,22 @@ impl VersionDetection {
 impl Session {
     /// Whether DATA of ours is bounded by a window of the session.
     pub(crate) fn obeys_session_window(&self) -> bool {
-        self.session_window || self.undecided.is_yes()
+        self.session_window || self.version_detection.is_pending()
     }
 
     /// Whether the session is to get credit, if it is owed any.
     pub(crate) fn grants_session_window(&self) -> bool {
         // what the first credit opened is judged by its own size, as in any session of 3.1
-        let opened = self.undecided.granted || self.receive.available() <= INITIAL_WINDOW / 2;
-        self.session_window || (self.undecided.is_yes() && opened)
+        let opened =
+            self.version_detection.granted || self.receive_window.available() <= INITIAL_WINDOW / 2;
+        self.session_window || (self.version_detection.is_pending() && opened)
     }
 
     /// Asks the peer, in its way, if DATA waits for a window that it may not have.
     pub(crate) fn probe_version(&mut self) {
         let waits = self.outbound.data_bytes > 0 && self.send.credit() == 0;
-        if self.undecided.known == DetectionState::Little && waits {
-            self.undecided.known = DetectionState::Asked;
+        if self.version_detection.known == DetectionState::Unknown && waits {
+            self.version_detection.known = DetectionState::ProbeQueued;
             self.pings.request_behind_data(self.now);
         }
     }
@@ -113,29 +114,30 @@ impl Session {
     /// waited for without an end.
     pub fn handle_transmitted(&mut self, now: Instant) {
         self.advance(now);
-        if self.undecided.known == DetectionState::Asked && !self.pings.is_unwritten() {
-            self.undecided.known = DetectionState::AskedAt(now);
+        if self.version_detection.known == DetectionState::ProbeQueued && !self.pings.is_unwritten()
+        {
+            self.version_detection.known = DetectionState::ProbeSent(now);
         }
     }
 
     /// It speaks 3.1: both windows have counted from the first byte on.
     pub(crate) fn set_version_31(&mut self) {
-        self.undecided.known = DetectionState::All;
+        self.version_detection.known = DetectionState::Decided;
         self.session_window = true;
         self.open_session_window();
     }
 
     /// It speaks 3, or was silent when asked. WINDOW_UPDATE for stream 0 still shows 3.1.
     pub(crate) fn set_version_3(&mut self) {
-        self.undecided.known = DetectionState::All;
+        self.version_detection.known = DetectionState::Decided;
         self.release_delayed(false);
     }
 
     /// An echo came.
     pub(crate) fn handle_probe_echo(&mut self) {
         if matches!(
-            self.undecided.known,
-            DetectionState::Asked | DetectionState::AskedAt(_)
+            self.version_detection.known,
+            DetectionState::ProbeQueued | DetectionState::ProbeSent(_)
         ) {
             self.set_version_3();
         }

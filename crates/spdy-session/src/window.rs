@@ -56,7 +56,7 @@ impl SendWindow {
     }
 
     /// The peer moved the window by `delta`: WINDOW_UPDATE, or a new INITIAL_WINDOW_SIZE.
-    pub(crate) fn shift(&mut self, delta: i64) -> Result<(), Overflow> {
+    pub(crate) fn adjust(&mut self, delta: i64) -> Result<(), Overflow> {
         let moved = self.0 + delta;
         if moved > MAX_WINDOW {
             return Err(Overflow);
@@ -174,7 +174,7 @@ impl ReceiveWindow {
     /// Whether enough was consumed for a WINDOW_UPDATE to be worth its 16 bytes: half of the
     /// window. Not later: OkHttp keeps up to 8 KiB back when it meets a closed window, so a
     /// receiver that waits for the last byte waits for ever.
-    pub(crate) fn owes(&self) -> bool {
+    pub(crate) fn is_update_due(&self) -> bool {
         self.pending > 0 && self.pending * 2 >= self.target
     }
 
@@ -182,7 +182,7 @@ impl ReceiveWindow {
     /// unread on some streams, half of the whole would never be consumed on the others.
     pub(crate) fn is_session_update_due(&self) -> bool {
         let is_worth_it = self.pending * 2 >= INITIAL_WINDOW && self.pending >= self.available;
-        self.owes() || is_worth_it
+        self.is_update_due() || is_worth_it
     }
 
     /// Gives back what was consumed; the delta of the WINDOW_UPDATE, 0 for none.
@@ -202,17 +202,17 @@ mod tests {
     fn a_lowered_initial_window_can_be_negative_and_recovers() {
         let mut window = SendWindow::new(INITIAL_WINDOW);
         window.spend(61_440);
-        window.shift(16_384 - INITIAL_WINDOW).unwrap();
+        window.adjust(16_384 - INITIAL_WINDOW).unwrap();
         assert_eq!((window.level(), window.credit()), (-45_056, 0));
-        window.shift(61_440).unwrap();
+        window.adjust(61_440).unwrap();
         assert_eq!(window.credit(), 16_384);
     }
 
     #[test]
     fn a_send_window_one_past_the_limit_overflows_and_keeps_its_level() {
         let mut window = SendWindow::new(1);
-        assert_eq!(window.shift(MAX_WINDOW), Err(Overflow));
-        assert_eq!(window.shift(MAX_WINDOW - 1), Ok(()));
+        assert_eq!(window.adjust(MAX_WINDOW), Err(Overflow));
+        assert_eq!(window.adjust(MAX_WINDOW - 1), Ok(()));
         assert_eq!(window.level(), MAX_WINDOW);
     }
 
@@ -221,11 +221,11 @@ mod tests {
         let mut window = ReceiveWindow::of_stream(INITIAL_WINDOW);
         window.receive(50_000);
         window.consume(32_767);
-        assert!(!window.owes());
+        assert!(!window.is_update_due());
         window.consume(1);
-        assert!(window.owes());
+        assert!(window.is_update_due());
         assert_eq!(window.grant(), 32_768);
-        assert!(!window.owes());
+        assert!(!window.is_update_due());
         assert_eq!(window.available(), INITIAL_WINDOW - 50_000 + 32_768);
     }
 
@@ -235,7 +235,7 @@ mod tests {
         window.receive(10_000);
         window.widen(1024 * 1024);
         window.widen(70_000);
-        assert!(window.owes());
+        assert!(window.is_update_due());
         assert_eq!(window.grant(), 983_040);
         assert_eq!(window.available(), 1024 * 1024 - 10_000);
     }
@@ -268,7 +268,7 @@ mod tests {
         window.receive(150_000);
         window.shrink(100_000);
         window.consume(100_000);
-        assert!(!window.owes());
+        assert!(!window.is_update_due());
         assert_eq!(window.grant(), 0);
         window.consume(50_000);
         assert_eq!(window.grant(), 50_000);

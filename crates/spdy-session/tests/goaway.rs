@@ -28,7 +28,7 @@ fn asking(version: Version) -> Script {
     for _ in 0..3 {
         client.session.open(&some_headers(), get()).unwrap();
     }
-    client.wrote();
+    client.output();
     client
 }
 
@@ -38,7 +38,7 @@ fn streams_above_last_good_were_not_processed_and_the_others_go_on() {
         let mut client = asking(version);
         client.goaway(3);
         assert_eq!(
-            client.heard(),
+            client.events(),
             ["GoAway 3", "Reset 5: not processed"],
             "{version}"
         );
@@ -49,7 +49,7 @@ fn streams_above_last_good_were_not_processed_and_the_others_go_on() {
         client.reply(1, true);
         client.reply(3, true);
         assert_eq!(
-            client.heard(),
+            client.events(),
             ["Reply 1 fin", "Reply 3 fin", "Closed"],
             "{version}"
         );
@@ -58,7 +58,7 @@ fn streams_above_last_good_were_not_processed_and_the_others_go_on() {
         } else {
             "GOAWAY 0 OK"
         };
-        assert_eq!(client.wrote(), [goaway], "{version}");
+        assert_eq!(client.output(), [goaway], "{version}");
         assert!(client.session.is_closed());
     }
 }
@@ -67,10 +67,10 @@ fn streams_above_last_good_were_not_processed_and_the_others_go_on() {
 fn last_good_falls_and_never_rises() {
     let mut client = asking(Version::V31);
     client.goaway(0x7fff_ffff);
-    assert_eq!(client.heard(), ["GoAway 2147483647"]);
+    assert_eq!(client.events(), ["GoAway 2147483647"]);
     client.goaway(1);
     assert_eq!(
-        client.heard(),
+        client.events(),
         [
             "GoAway 1",
             "Reset 3: not processed",
@@ -78,29 +78,29 @@ fn last_good_falls_and_never_rises() {
         ]
     );
     client.goaway(5);
-    assert_eq!(client.heard(), ["GoAway 1"]);
+    assert_eq!(client.events(), ["GoAway 1"]);
 }
 
 #[test]
 fn unwritten_streams_are_not_processed_whatever_last_good() {
     let mut client = Script::client();
     client.session.open(&some_headers(), get()).unwrap();
-    client.wrote();
+    client.output();
     client.session.open(&some_headers(), get()).unwrap();
     client.goaway(0x7fff_ffff);
     assert_eq!(
-        client.heard(),
+        client.events(),
         ["GoAway 2147483647", "Reset 3: not processed"]
     );
-    assert_eq!(client.wrote(), [""; 0]);
+    assert_eq!(client.output(), [""; 0]);
 }
 
 #[test]
 fn goaway_without_open_streams_closes_at_once() {
     let mut server = Script::server();
     server.goaway(0);
-    assert_eq!(server.heard(), ["GoAway 0", "Closed"]);
-    assert_eq!(server.wrote(), ["GOAWAY 0 OK"]);
+    assert_eq!(server.events(), ["GoAway 0", "Closed"]);
+    assert_eq!(server.output(), ["GOAWAY 0 OK"]);
     assert!(server.session.is_closed());
 }
 
@@ -112,10 +112,10 @@ fn a_goaway_of_the_client_lets_its_open_streams_complete() {
     assert!(server.session.reply(id(1), &some_headers(), false));
     assert!(server.session.send_data(id(1), bytes(5), true));
     assert_eq!(
-        server.wrote(),
+        server.output(),
         ["SYN_REPLY 1", "DATA 1 5 fin", "GOAWAY 1 OK"]
     );
-    assert_eq!(server.heard(), ["Opened 1 fin", "GoAway 0", "Closed"]);
+    assert_eq!(server.events(), ["Opened 1 fin", "GoAway 0", "Closed"]);
 }
 
 #[test]
@@ -123,13 +123,13 @@ fn server_shutdown_sends_goaway_at_once_and_drains() {
     let mut server = Script::server();
     server.syn_fin(1);
     server.session.shutdown(server.now);
-    assert_eq!(server.wrote(), ["GOAWAY 1 OK"]);
+    assert_eq!(server.output(), ["GOAWAY 1 OK"]);
     server.syn_fin(3);
-    assert_eq!(server.wrote(), ["RST_STREAM 3 REFUSED_STREAM"]);
+    assert_eq!(server.output(), ["RST_STREAM 3 REFUSED_STREAM"]);
     server.data(5, 10, false); // its SYN_STREAM was never looked at
     server.session.reply(id(1), &some_headers(), true);
-    assert_eq!(server.wrote(), ["SYN_REPLY 1 fin"]);
-    assert_eq!(server.heard(), ["Opened 1 fin", "Closed"]);
+    assert_eq!(server.output(), ["SYN_REPLY 1 fin"]);
+    assert_eq!(server.events(), ["Opened 1 fin", "Closed"]);
     assert!(server.session.is_closed());
 }
 
@@ -137,7 +137,7 @@ fn server_shutdown_sends_goaway_at_once_and_drains() {
 fn client_shutdown_sends_goaway_after_its_streams() {
     let mut client = asking(Version::V31);
     client.session.shutdown(client.now);
-    assert_eq!(client.wrote(), [""; 0]);
+    assert_eq!(client.output(), [""; 0]);
     assert_eq!(
         client.session.open(&some_headers(), get()),
         Err(OpenError::Closing)
@@ -145,8 +145,8 @@ fn client_shutdown_sends_goaway_after_its_streams() {
     client.reply(1, true);
     client.reply(3, true);
     client.rst(5, RstStatus::REFUSED_STREAM);
-    assert_eq!(client.wrote(), ["GOAWAY 0 OK"]);
-    assert_eq!(client.heard().last().unwrap(), "Closed");
+    assert_eq!(client.output(), ["GOAWAY 0 OK"]);
+    assert_eq!(client.events().last().unwrap(), "Closed");
 }
 
 #[test]
@@ -154,7 +154,7 @@ fn requests_that_were_queued_before_a_shutdown_are_still_sent() {
     let mut client = Script::client();
     client.session.open(&some_headers(), get()).unwrap();
     client.session.shutdown(client.now);
-    let wrote = client.wrote();
+    let wrote = client.output();
     assert_eq!(wrote, ["SYN_STREAM 1 fin", "WINDOW_UPDATE 1 983040"]);
 }
 
@@ -162,9 +162,9 @@ fn requests_that_were_queued_before_a_shutdown_are_still_sent() {
 fn a_shutdown_without_streams_closes_at_once() {
     let mut server = Script::server();
     server.session.shutdown(server.now);
-    assert_eq!(server.heard(), ["Closed"]);
+    assert_eq!(server.events(), ["Closed"]);
     assert!(!server.session.is_closed(), "GOAWAY is not written yet");
-    assert_eq!(server.wrote(), ["GOAWAY 0 OK"]);
+    assert_eq!(server.output(), ["GOAWAY 0 OK"]);
     assert!(server.session.is_closed());
 }
 
@@ -176,9 +176,9 @@ fn goaway_reports_the_highest_accepted_stream() {
     server.syn(3);
     server.syn(5);
     server.session.abort(server.now);
-    assert_eq!(server.wrote(), ["GOAWAY 3 INTERNAL_ERROR"]);
+    assert_eq!(server.output(), ["GOAWAY 3 INTERNAL_ERROR"]);
     assert_eq!(
-        server.heard(),
+        server.events(),
         [
             "Opened 3",
             "Reset 3: session lost",
@@ -195,13 +195,13 @@ fn a_drain_that_takes_too_long_ends_without_its_streams() {
     server.syn_fin(1);
     server.session.shutdown(server.now);
     server.pass(ms(4_999));
-    assert_eq!(server.wrote(), ["GOAWAY 1 OK"]);
+    assert_eq!(server.output(), ["GOAWAY 1 OK"]);
     server.pass(ms(1));
     assert_eq!(
-        server.heard().last().unwrap(),
+        server.events().last().unwrap(),
         "Closed: 1 streams still open 5s after shutdown"
     );
-    assert_eq!(server.wrote(), ["GOAWAY 1 OK"], "the second and last");
+    assert_eq!(server.output(), ["GOAWAY 1 OK"], "the second and last");
 }
 
 #[test]
@@ -210,7 +210,7 @@ fn the_end_of_the_transport_truncates_every_open_stream() {
     client.reply(1, true);
     client.session.handle_eof(client.now);
     assert_eq!(
-        client.heard(),
+        client.events(),
         [
             "Reply 1 fin",
             "Reset 3: session lost",
@@ -218,7 +218,7 @@ fn the_end_of_the_transport_truncates_every_open_stream() {
             "Closed: connection ended in the middle of 2 streams"
         ]
     );
-    assert_eq!(client.wrote(), [""; 0]);
+    assert_eq!(client.output(), [""; 0]);
     assert!(client.session.is_closed());
 }
 
@@ -228,7 +228,7 @@ fn the_end_of_the_transport_without_streams_is_in_order_even_within_a_frame() {
     server.session.handle_input(server.now, &[0x80, 3]);
     server.session.handle_eof(server.now);
     server.session.handle_eof(server.now);
-    assert_eq!(server.heard(), ["Closed"]);
+    assert_eq!(server.events(), ["Closed"]);
     assert!(server.session.is_closed());
     assert_eq!(server.session.poll_timeout(), None);
 }
@@ -237,8 +237,8 @@ fn the_end_of_the_transport_without_streams_is_in_order_even_within_a_frame() {
 fn nothing_happens_after_the_end() {
     let mut server = Script::server();
     server.session.abort(server.now);
-    server.wrote();
-    server.heard();
+    server.output();
+    server.events();
     server.syn(1);
     server.goaway(0);
     server.session.ping(server.now);
@@ -250,8 +250,8 @@ fn nothing_happens_after_the_end() {
         Err(OpenError::Closing)
     );
     assert!(!server.session.wants_input());
-    assert_eq!(server.wrote(), [""; 0]);
-    assert_eq!(server.heard(), [""; 0]);
+    assert_eq!(server.output(), [""; 0]);
+    assert_eq!(server.events(), [""; 0]);
 }
 
 #[test]
@@ -279,14 +279,14 @@ fn after_goaway_a_client_may_open_streams_before_3_1_only() {
         let mut server = Script::version(Role::Server, version);
         server.goaway(0);
         server.syn_fin(1);
-        assert_eq!(server.heard(), ["GoAway 0", "Opened 1 fin"], "{version}");
+        assert_eq!(server.events(), ["GoAway 0", "Opened 1 fin"], "{version}");
     }
     let mut server = Script::server();
     server.syn_fin(1);
     server.goaway(0);
     server.syn_fin(3);
-    assert_eq!(server.heard(), ["Opened 1 fin", "GoAway 0"]);
-    assert_eq!(server.wrote(), ["RST_STREAM 3 REFUSED_STREAM"]);
+    assert_eq!(server.events(), ["Opened 1 fin", "GoAway 0"]);
+    assert_eq!(server.output(), ["RST_STREAM 3 REFUSED_STREAM"]);
 }
 
 #[test]
@@ -305,7 +305,7 @@ fn a_session_that_drained_in_the_middle_of_a_read_looks_at_nothing_behind_it() {
     both.extend_from_slice(b"not a frame");
     client.session.handle_input(client.now, &both);
     assert_eq!(
-        client.heard()[2..],
+        client.events()[2..],
         ["Reset 5 by peer: REFUSED_STREAM", "Closed"]
     );
 }
@@ -316,7 +316,7 @@ fn an_answered_stream_is_processed_whatever_last_good() {
     let mut client = asking(Version::V31);
     client.reply(3, false);
     client.goaway(0);
-    let heard = client.heard();
+    let heard = client.events();
     assert!(
         heard.contains(&"Reset 1: not processed".to_owned()),
         "{heard:?}"
@@ -326,5 +326,5 @@ fn an_answered_stream_is_processed_whatever_last_good() {
         "{heard:?}"
     );
     client.data(3, 5, true);
-    assert!(client.heard().contains(&"Data 3 5 fin".to_owned()));
+    assert!(client.events().contains(&"Data 3 5 fin".to_owned()));
 }

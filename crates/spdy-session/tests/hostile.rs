@@ -13,7 +13,7 @@ use support::{Script, bytes, id, ms, some_headers};
 
 /// The server's last word, and why.
 fn ended_by(server: &mut Script) -> Option<String> {
-    let last = server.heard().pop()?;
+    let last = server.events().pop()?;
     last.strip_prefix("Closed: ").map(String::from)
 }
 
@@ -83,12 +83,12 @@ fn rapid_reset_ends_the_session() {
         server.syn_fin(2 * n + 1);
         server.rst(2 * n + 1, RstStatus::CANCEL);
     }
-    assert!(!server.heard().last().unwrap().starts_with("Closed"));
+    assert!(!server.events().last().unwrap().starts_with("Closed"));
     server.syn_fin(201);
     server.rst(201, RstStatus::CANCEL);
     let why = ended_by(&mut server).unwrap();
     assert_eq!(why, "more than 100 streams reset before their answer");
-    assert_eq!(server.wrote(), ["GOAWAY 201 PROTOCOL_ERROR"]);
+    assert_eq!(server.output(), ["GOAWAY 201 PROTOCOL_ERROR"]);
 }
 
 #[test]
@@ -101,7 +101,7 @@ fn cancelling_under_half_of_the_requests_is_allowed() {
             server.rst(stream, RstStatus::CANCEL);
         } else {
             server.session.reply(id(stream), &some_headers(), true);
-            server.wrote();
+            server.output();
         }
     }
     assert_eq!(ended_by(&mut server), None);
@@ -113,7 +113,7 @@ fn streams_reset_by_us_count_as_aborted() {
     for n in 0..101 {
         server.syn_fin(2 * n + 1);
         server.data(2 * n + 1, 1, false); // after FIN
-        server.wrote();
+        server.output();
     }
     let why = ended_by(&mut server).unwrap();
     assert_eq!(why, "more than 100 streams reset before their answer");
@@ -125,7 +125,7 @@ fn malformed_blocks_end_the_session_when_there_are_too_many() {
     for n in 0..101 {
         let block = server.bad_block();
         server.syn_with(2 * n + 1, block);
-        server.wrote();
+        server.output();
     }
     let why = ended_by(&mut server).unwrap();
     assert_eq!(why, "more than 100 refused header blocks");
@@ -140,7 +140,7 @@ fn a_thousand_refused_streams_pass_and_one_more_ends_the_session() {
         server.syn(2 * n + 1);
     }
     assert_eq!(ended_by(&mut server), None);
-    assert_eq!(server.wrote().len(), 1000);
+    assert_eq!(server.output().len(), 1000);
     server.syn(2001);
     assert_eq!(
         ended_by(&mut server).unwrap(),
@@ -155,7 +155,7 @@ fn a_thousand_stray_frames_pass_and_one_more_ends_the_session() {
         server.data(2 * n + 1, 1, false);
     }
     assert_eq!(ended_by(&mut server), None);
-    server.wrote();
+    server.output();
     server.data(2001, 1, false);
     assert_eq!(
         ended_by(&mut server).unwrap(),
@@ -222,7 +222,7 @@ fn unpolled_events_stop_reading() {
     assert!(server.session.wants_input());
     server.data(1, 1, false);
     assert!(!server.session.wants_input());
-    server.heard();
+    server.events();
     assert!(server.session.wants_input());
 }
 
@@ -231,7 +231,7 @@ fn repeated_goaways_are_empty_frames() {
     let mut server = Script::server();
     server.syn(1);
     (0..1001).for_each(|_| server.goaway(0));
-    assert!(!server.heard().last().unwrap().starts_with("Closed"));
+    assert!(!server.events().last().unwrap().starts_with("Closed"));
     server.goaway(0);
     assert_eq!(
         ended_by(&mut server).unwrap(),
@@ -246,8 +246,8 @@ fn window_updates_and_resets_for_unknown_streams_are_ignored() {
         server.window_update(2 * n + 1, 1);
         server.rst(2 * n + 1, RstStatus::CANCEL);
     }
-    assert_eq!(server.heard(), [""; 0]);
-    assert_eq!(server.wrote(), [""; 0]);
+    assert_eq!(server.events(), [""; 0]);
+    assert_eq!(server.output(), [""; 0]);
 }
 
 #[test]
@@ -257,13 +257,13 @@ fn a_window_of_one_byte_at_a_time_does_not_grow_our_queues() {
     server.syn_fin(1);
     server.session.reply(id(1), &some_headers(), false);
     server.session.send_data(id(1), bytes(100_000), true);
-    server.wrote();
+    server.output();
     for _ in 0..1_023 {
         server.window_update(1, 1);
-        assert_eq!(server.wrote(), [""; 0]);
+        assert_eq!(server.output(), [""; 0]);
     }
     server.window_update(1, 1);
-    assert_eq!(server.wrote(), ["DATA 1 1024"]);
+    assert_eq!(server.output(), ["DATA 1 1024"]);
 }
 
 #[test]
@@ -274,9 +274,9 @@ fn data_with_the_flag_of_compression_is_a_stream_error_and_is_never_inflated() {
         .session
         .handle_input(server.now, &[0, 0, 0, 1, 3, 0, 0, 2, 9, 9]);
     server.syn_fin(3);
-    assert_eq!(server.wrote(), ["RST_STREAM 1 PROTOCOL_ERROR"]);
+    assert_eq!(server.output(), ["RST_STREAM 1 PROTOCOL_ERROR"]);
     assert_eq!(
-        server.heard(),
+        server.events(),
         ["Opened 1", "Reset 1 by us: PROTOCOL_ERROR", "Opened 3 fin"]
     );
 }
@@ -293,7 +293,7 @@ fn a_header_bomb_is_bounded_in_memory() {
         ..server.syn_frame(1)
     };
     server.send(&Frame::SynStream(syn));
-    assert_eq!(server.wrote(), ["GOAWAY 0 PROTOCOL_ERROR"]);
+    assert_eq!(server.output(), ["GOAWAY 0 PROTOCOL_ERROR"]);
 }
 
 /// A block compresses a thousandfold, and HEADERS have no window: 16 of them on each of 100 streams were
@@ -319,7 +319,7 @@ fn header_blocks_of_one_stream_are_bounded_together() {
                 block,
             }));
         }
-        let heard = server.heard();
+        let heard = server.events();
         assert_eq!(
             heard[..4],
             ["Opened 1", "Headers 1", "Headers 1", "Headers 1"]
@@ -335,11 +335,11 @@ fn header_blocks_for_a_stream_that_just_closed_are_counted() {
     let mut server = Script::server();
     server.syn_fin(1);
     server.session.reply(id(1), &some_headers(), true);
-    server.wrote();
-    server.heard();
+    server.output();
+    server.events();
     (0..1000).for_each(|_| server.headers(1, false));
     assert_eq!(ended_by(&mut server), None);
-    assert_eq!(server.wrote(), [""; 0]);
+    assert_eq!(server.output(), [""; 0]);
     server.headers(1, false);
     assert_eq!(
         ended_by(&mut server).unwrap(),

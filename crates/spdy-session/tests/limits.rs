@@ -63,7 +63,7 @@ fn discarding(change: impl FnOnce(&mut Config)) -> Script {
     let mut script = server(change);
     script.syn(1);
     script.session.reply(id(1), &some_headers(), true);
-    script.wrote();
+    script.output();
     script.session.discard(id(1), 0);
     script
 }
@@ -244,7 +244,7 @@ fn go(limit: Limit, past: bool) -> Option<(Script, LimitEffect)> {
             script.syn_fin(1);
             script.session.reply(id(1), &some_headers(), false);
             script.session.send_data(id(1), bytes(10), true);
-            script.wrote();
+            script.output();
             script.pass(ms(59_999 + tick));
             (script, LimitEffect::StreamLost)
         }
@@ -270,7 +270,7 @@ fn go(limit: Limit, past: bool) -> Option<(Script, LimitEffect)> {
                 config.keepalive_timeout = ms(2_000);
             });
             script.pass(ms(5_000));
-            script.wrote();
+            script.output();
             script.pass(ms(1_999 + tick));
             (script, LimitEffect::SessionLost)
         }
@@ -294,8 +294,8 @@ fn go(limit: Limit, past: bool) -> Option<(Script, LimitEffect)> {
 /// Whether `met` happened.
 fn happened(met: LimitEffect, script: &mut Script) -> bool {
     let reads = script.session.wants_input();
-    let heard = script.heard();
-    let wrote = script.wrote();
+    let heard = script.events();
+    let wrote = script.output();
     let over = heard.last().is_some_and(|last| last.starts_with("Closed"));
     let lost = heard.last().is_some_and(|last| last.starts_with("Closed:"));
     let reset = heard.iter().any(|line| line.contains("by us"));
@@ -369,7 +369,7 @@ fn a_byte_of_credit_now_and_then_is_no_progress_and_a_kilobyte_is() {
         script.session.reply(id(1), &some_headers(), false);
         script.session.send_data(id(1), bytes(60_000), true);
         for _ in 0..4 {
-            script.wrote();
+            script.output();
             script.pass(ms(25_000));
             script.window_update(1, credit);
             script.pass(ms(50)); // small DATA waits for so long
@@ -387,14 +387,14 @@ fn credit_that_opens_no_window_is_no_progress() {
         script.syn_fin(1);
         script.session.reply(id(1), &some_headers(), false);
         script.session.send_data(id(1), bytes(65_536), false);
-        script.wrote();
+        script.output();
         script.session.send_data(id(1), bytes(10), true);
         script.setting(SettingId::INITIAL_WINDOW_SIZE, 0); // 65,536 bytes below zero
         for _ in 0..3 {
             script.window_update(1, 1000);
             script.pass(ms(20_000));
         }
-        assert_eq!(script.wrote(), ["RST_STREAM 1 CANCEL"], "{small}");
+        assert_eq!(script.output(), ["RST_STREAM 1 CANCEL"], "{small}");
         let limits = script.session.stats().limits;
         assert_eq!(limits.of(Limit::StreamWriteTimeout), 1, "{small}: {limits}");
     }
@@ -409,9 +409,9 @@ fn a_closed_stream_window_costs_its_stream_and_not_the_others() {
     script.session.reply(id(1), &some_headers(), false);
     script.session.send_data(id(1), bytes(10), true);
     script.syn(3);
-    script.wrote();
+    script.output();
     script.pass(ms(60_000));
-    assert_eq!(script.wrote(), ["RST_STREAM 1 CANCEL"]);
+    assert_eq!(script.output(), ["RST_STREAM 1 CANCEL"]);
     script.data(3, 1, true);
     assert!(!script.session.is_closed());
 }
@@ -426,14 +426,14 @@ fn stalled_streams_are_reset_and_the_session_goes_on() {
         script.syn_fin(stream);
         script.session.reply(id(stream), &some_headers(), false);
         script.session.send_data(id(stream), bytes(5_000), true);
-        script.wrote();
+        script.output();
         script.pass(ms(50)); // small DATA waits for so long
-        let sent = script.wrote();
+        let sent = script.output();
         assert_eq!(sent, [format!("DATA {stream} 500")]);
         script.pass(ms(30_000));
     }
     for stream in [1, 3] {
-        assert_eq!(script.wrote(), [format!("RST_STREAM {stream} CANCEL")]);
+        assert_eq!(script.output(), [format!("RST_STREAM {stream} CANCEL")]);
         script.pass(ms(30_050));
     }
     assert!(!script.session.is_closed());
@@ -445,7 +445,7 @@ fn an_unread_upload_waits_for_the_response() {
     let mut script = server(|config| config.discarded_bytes = 100_000);
     script.syn(1);
     script.session.reply(id(1), &some_headers(), false);
-    script.wrote();
+    script.output();
     let mut sent = 0;
     let mut granted = 65_536;
     while granted > sent {
@@ -453,7 +453,7 @@ fn an_unread_upload_waits_for_the_response() {
         script.data(1, piece, false);
         script.session.discard(id(1), piece);
         sent += piece;
-        for line in script.wrote() {
+        for line in script.output() {
             if let Some(delta) = line.strip_prefix("WINDOW_UPDATE 1 ") {
                 granted += delta.parse::<usize>().expect("a number");
             }
@@ -461,7 +461,7 @@ fn an_unread_upload_waits_for_the_response() {
     }
     assert!((100_000..200_000).contains(&sent), "{sent}");
     script.session.send_data(id(1), bytes(10), true);
-    assert_eq!(script.wrote(), ["DATA 1 10 fin", "RST_STREAM 1 CANCEL"]);
+    assert_eq!(script.output(), ["DATA 1 10 fin", "RST_STREAM 1 CANCEL"]);
 }
 
 #[test]
@@ -472,7 +472,7 @@ fn streams_refused_by_the_owner_are_counted() {
         script
             .session
             .reset(id(2 * n + 1), RstStatus::REFUSED_STREAM);
-        script.wrote();
+        script.output();
     }
     let limits = script.session.stats().limits;
     assert_eq!(limits.of(Limit::RefusedStreams), 1);
@@ -487,7 +487,7 @@ fn refused_blocks_count_wherever_they_stand() {
         let stream = 4 * n + 1;
         script.syn(stream);
         script.session.reply(id(stream), &some_headers(), true);
-        script.wrote();
+        script.output();
         let block = script.bad_block();
         script.send(&Frame::Headers(Headers {
             stream_id: id(stream),
@@ -496,7 +496,7 @@ fn refused_blocks_count_wherever_they_stand() {
         }));
         let block = script.bad_block();
         script.syn_with(stream + 2, block);
-        script.wrote();
+        script.output();
     }
     let limits = script.session.stats().limits;
     assert_eq!(limits.of(Limit::RefusedBlocks), 1, "{limits}");
@@ -523,13 +523,13 @@ fn a_stalled_upload_is_reset_with_its_cause() {
         };
         script.session.open(&some_headers(), asked).unwrap();
         script.session.send_data(id(1), bytes(70_000), true);
-        script.wrote();
+        script.output();
         script.pass(ms(59_999));
-        assert_eq!((script.wrote(), script.heard()), (vec![], vec![]));
+        assert_eq!((script.output(), script.events()), (vec![], vec![]));
         script.pass(ms(1));
-        script.wrote();
+        script.output();
         script.reply(3, true);
-        let heard = script.heard();
+        let heard = script.events();
         assert_eq!(heard[..2], told, "{window}: {heard:?}");
     }
 }
@@ -545,12 +545,12 @@ fn an_upload_of_a_kilobyte_now_and_then_goes_on() {
         .unwrap();
     script.session.send_data(id(1), bytes(10 * 1024), true);
     for sent in 1..=10 {
-        script.wrote();
+        script.output();
         script.pass(ms(59_999));
         script.window_update(1, 1024);
         let fin = if sent == 10 { " fin" } else { "" };
-        assert_eq!(script.wrote(), [format!("DATA 1 1024{fin}")]);
+        assert_eq!(script.output(), [format!("DATA 1 1024{fin}")]);
     }
     script.pass(ms(3_600_000));
-    assert_eq!((script.wrote(), script.heard()), (vec![], vec![]));
+    assert_eq!((script.output(), script.events()), (vec![], vec![]));
 }

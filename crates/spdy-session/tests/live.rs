@@ -21,7 +21,7 @@ fn config(role: Role, connection: &Connection) -> Config {
     let mut config = Config::new(role, version);
     config.push = PushPolicy::Accept;
     if connection.version.contains("Upgrade") {
-        (config.flow_control, config.greeting) = (false, SettingsTiming::Never);
+        (config.flow_control, config.settings_timing) = (false, SettingsTiming::Never);
     }
     config
 }

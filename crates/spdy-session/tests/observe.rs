@@ -48,7 +48,7 @@ fn an_observer_sees_every_frame_of_both_directions_with_its_headers() {
     server.session.reply(id(1), &some_headers(), false);
     server.session.send_data(id(1), bytes(3), false);
     server.session.send_data(id(1), bytes(4), true);
-    server.wrote();
+    server.output();
     // 4 for the count, twice 4 for a length, 9 letters
     assert_eq!(
         *log.0.lock().unwrap(),
@@ -71,7 +71,7 @@ fn counters_match_the_frames() {
     server.data(1, 10, true);
     server.session.reply(id(1), &some_headers(), false);
     server.session.send_data(id(1), bytes(7), true);
-    server.wrote();
+    server.output();
     let stats = server.session.stats();
     assert_eq!(
         (
@@ -98,7 +98,7 @@ fn a_data_frame_that_comes_in_pieces_is_one_frame() {
     }
     assert_eq!(server.session.stats().frames_received.total(), 2);
     assert_eq!(
-        server.heard(),
+        server.events(),
         ["Opened 1", "Data 1 1", "Data 1 2", "Data 1 1"]
     );
 }

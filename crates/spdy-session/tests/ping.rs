@@ -31,13 +31,13 @@ fn a_ping_while_one_is_under_way_is_answered_by_the_same() {
     let mut client = Script::client();
     client.session.ping(client.now);
     client.session.ping(client.now);
-    assert_eq!(client.wrote(), ["PING 1"]);
+    assert_eq!(client.output(), ["PING 1"]);
     client.session.ping(client.now);
-    assert_eq!(client.wrote(), [""; 0]);
+    assert_eq!(client.output(), [""; 0]);
     client.ping(1);
-    assert_eq!(client.heard(), ["Pong 0ns"]);
+    assert_eq!(client.events(), ["Pong 0ns"]);
     client.session.ping(client.now);
-    assert_eq!(client.wrote(), ["PING 3"]);
+    assert_eq!(client.output(), ["PING 3"]);
 }
 
 #[test]
@@ -50,7 +50,7 @@ fn an_echo_goes_ahead_of_all_other_output() {
         server.ping(ping);
     }
     let echoes = ["PING 1", "PING 77", "PING 4294967295"];
-    assert_eq!(server.wrote()[..3], echoes);
+    assert_eq!(server.output()[..3], echoes);
 }
 
 #[test]
@@ -61,8 +61,8 @@ fn a_ping_of_our_parity_that_we_did_not_send_is_ignored() {
     }
     server.session.ping(server.now);
     server.ping(2); // not written yet: no answer to it can exist
-    assert_eq!(server.wrote(), ["PING 2"]);
-    assert_eq!(server.heard(), [""; 0]);
+    assert_eq!(server.output(), ["PING 2"]);
+    assert_eq!(server.events(), [""; 0]);
 }
 
 #[test]
@@ -72,8 +72,8 @@ fn a_hundred_pings_in_one_read_are_all_answered() {
     (0..100).for_each(|n| Ping { id: 2 * n + 1 }.encode(Version::V31, &mut wire));
     server.session.handle_input(server.now, &wire);
     let echoes: Vec<_> = (0..100).map(|n| format!("PING {}", 2 * n + 1)).collect();
-    assert_eq!(server.wrote(), echoes);
-    assert_eq!(server.heard(), [""; 0]);
+    assert_eq!(server.output(), echoes);
+    assert_eq!(server.events(), [""; 0]);
 }
 
 #[test]
@@ -81,18 +81,21 @@ fn a_ping_with_flags_is_answered_like_one_without() {
     let mut server = Script::server();
     let flagged = [0x80, 3, 0, 6, 0xff, 0, 0, 4, 0, 0, 0, 7];
     server.session.handle_input(server.now, &flagged);
-    assert_eq!(server.wrote(), ["PING 7"]);
-    assert_eq!(server.heard(), [""; 0]);
+    assert_eq!(server.output(), ["PING 7"]);
+    assert_eq!(server.events(), [""; 0]);
 }
 
 #[test]
 fn two_hundred_echoes_may_wait_and_one_more_ends_the_session() {
     let mut server = Script::server();
     (0..200).for_each(|n| server.ping(2 * n + 1));
-    assert_eq!(server.wrote().len(), 200);
+    assert_eq!(server.output().len(), 200);
     (0..201).for_each(|n| server.ping(2 * n + 1));
-    assert_eq!(server.wrote(), ["GOAWAY 0 PROTOCOL_ERROR"]);
-    assert_eq!(server.heard(), ["Closed: more than 200 PING echoes queued"]);
+    assert_eq!(server.output(), ["GOAWAY 0 PROTOCOL_ERROR"]);
+    assert_eq!(
+        server.events(),
+        ["Closed: more than 200 PING echoes queued"]
+    );
 }
 
 #[test]
@@ -100,16 +103,16 @@ fn pings_are_counted_over_ten_seconds_even_if_each_is_echoed_at_once() {
     let mut server = Script::server();
     for n in 0..10_000 {
         server.ping(n); // an even id needs no echo, but is work as well
-        server.wrote();
+        server.output();
     }
     server.pass(ms(10_000));
     for n in 0..10_000 {
         server.ping(n);
-        server.wrote();
+        server.output();
     }
-    assert_eq!(server.heard(), [""; 0]);
+    assert_eq!(server.events(), [""; 0]);
     server.ping(1);
-    assert_eq!(server.heard(), ["Closed: more than 10000 PING frames"]);
+    assert_eq!(server.events(), ["Closed: more than 10000 PING frames"]);
 }
 
 fn with_keepalive() -> Script {
@@ -123,14 +126,14 @@ fn with_keepalive() -> Script {
 fn keepalive_pings_a_silent_peer_and_an_echo_keeps_the_session() {
     let mut client = with_keepalive();
     client.pass(ms(4_999));
-    assert_eq!(client.wrote(), [""; 0]);
+    assert_eq!(client.output(), [""; 0]);
     client.pass(ms(1));
-    assert_eq!(client.wrote(), ["PING 1"]);
+    assert_eq!(client.output(), ["PING 1"]);
     client.pass(ms(100));
     client.ping(1);
-    assert_eq!(client.heard(), ["Pong 100ms"]);
+    assert_eq!(client.events(), ["Pong 100ms"]);
     client.pass(ms(5_000));
-    assert_eq!(client.wrote(), ["PING 3"]);
+    assert_eq!(client.output(), ["PING 3"]);
 }
 
 #[test]
@@ -140,14 +143,14 @@ fn silence_after_a_keepalive_ping_ends_the_session() {
         .session
         .open(&some_headers(), StreamOptions::default())
         .unwrap();
-    client.wrote();
+    client.output();
     client.pass(ms(5_000));
-    client.wrote();
+    client.output();
     client.pass(ms(1_999));
     assert!(!client.session.is_closed());
     client.pass(ms(1));
     assert_eq!(
-        client.heard(),
+        client.events(),
         [
             "Reset 1: session lost",
             "Closed: nothing heard for 2s after PING"
@@ -160,11 +163,11 @@ fn any_input_counts_as_a_sign_of_life() {
     let mut client = with_keepalive();
     for ping in [1, 3, 5] {
         client.pass(ms(5_000));
-        assert_eq!(client.wrote(), [format!("PING {ping}")]);
+        assert_eq!(client.output(), [format!("PING {ping}")]);
         client.pass(ms(100));
         client.window_update(9, 1); // means nothing, but somebody sent it
     }
-    assert_eq!(client.heard(), [""; 0]);
+    assert_eq!(client.events(), [""; 0]);
 }
 
 /// Its PING was kept under way, and what it said put off its end by the timeout alone instead of the interval.
@@ -177,18 +180,21 @@ fn each_frame_restarts_the_keepalive_without_windows() {
         config.keepalive_timeout = ms(10_000);
         let mut client = Script::new(config);
         client.pass(ms(60_000));
-        assert_eq!(client.wrote(), ["PING 1"]);
+        assert_eq!(client.output(), ["PING 1"]);
         client.pass(ms(5_000));
         client.ping(2);
-        assert_eq!(client.wrote(), ["PING 2"]);
+        assert_eq!(client.output(), ["PING 2"]);
         client.pass(ms(59_999));
-        assert_eq!(client.wrote(), [""; 0]);
+        assert_eq!(client.output(), [""; 0]);
         client.pass(ms(1));
-        assert_eq!(client.wrote(), ["PING 3"]);
+        assert_eq!(client.output(), ["PING 3"]);
         client.pass(ms(9_999));
-        assert_eq!(client.heard(), [""; 0], "{version:?}");
+        assert_eq!(client.events(), [""; 0], "{version:?}");
         client.pass(ms(1));
-        assert_eq!(client.heard(), ["Closed: nothing heard for 10s after PING"]);
+        assert_eq!(
+            client.events(),
+            ["Closed: nothing heard for 10s after PING"]
+        );
     }
 }
 
@@ -202,18 +208,18 @@ fn a_long_silent_peer_is_pinged_at_once() {
     let mut client = Script::new(config);
     client.pass(ms(1_000));
     client.window_update(9, 1);
-    assert_eq!(client.wrote(), ["PING 1"]);
+    assert_eq!(client.output(), ["PING 1"]);
     client.pass(ms(1));
     client.window_update(9, 1);
     client.pass(ms(2_999)); // the pass itself wants every deadline to move on
-    assert_eq!(client.wrote(), ["PING 3"]);
+    assert_eq!(client.output(), ["PING 3"]);
 }
 
 #[test]
 fn keepalive_ends_a_session_whose_ping_is_blocked() {
     let mut client = with_keepalive();
     client.pass(ms(7_000)); // nothing was taken by poll_transmit
-    assert_eq!(client.heard(), ["Closed: nothing heard for 2s after PING"]);
+    assert_eq!(client.events(), ["Closed: nothing heard for 2s after PING"]);
 }
 
 /// Without windows, an owner that consumes nothing stops the reading, answers to PINGs included.
@@ -228,23 +234,23 @@ fn keepalive_pauses_while_reading_is_stopped() {
     server.syn(1);
     server.data(1, 65_536, false);
     assert!(!server.session.wants_input());
-    server.wrote();
+    server.output();
     server.pass(ms(5_000));
-    assert_eq!(server.wrote(), ["PING 2"]);
+    assert_eq!(server.output(), ["PING 2"]);
     server.pass(ms(6_000));
-    assert_eq!(server.wrote(), [""; 0], "one PING is enough");
+    assert_eq!(server.output(), [""; 0], "one PING is enough");
     server.pass(ms(1_999));
     server.session.consume(id(1), 65_536);
     assert!(server.session.wants_input());
-    server.wrote();
+    server.output();
     server.pass(ms(1_999));
     let alive = server
-        .heard()
+        .events()
         .iter()
         .all(|line| !line.starts_with("Closed"));
     assert!(alive, "it had no time to answer");
     server.pass(ms(1));
-    let heard = server.heard();
+    let heard = server.events();
     let last = heard.last().map(String::as_str);
     assert_eq!(last, Some("Closed: nothing heard for 2s after PING"));
 }
@@ -266,7 +272,7 @@ fn unread_data_without_windows_pauses_the_keepalive() {
         client.session.send_data(id(1), bytes(10), false);
         client.pass(ms(5_000));
         client.pass(ms(60_000)); // nothing was taken by poll_transmit
-        assert_eq!(client.heard().is_empty(), lives, "{flow_control}");
+        assert_eq!(client.events().is_empty(), lives, "{flow_control}");
     }
 }
 
@@ -283,10 +289,10 @@ fn pinged_behind(bytes_sent: usize) -> Script {
         .open(&some_headers(), StreamOptions::default());
     open.expect("room for a stream");
     client.session.send_data(id(1), bytes(bytes_sent), false);
-    client.wrote();
-    client.heard(); // that there is room again
+    client.output();
+    client.events(); // that there is room again
     client.pass(ms(5_000));
-    assert_eq!(client.wrote(), ["PING 1"]);
+    assert_eq!(client.output(), ["PING 1"]);
     client
 }
 
@@ -294,10 +300,10 @@ fn pinged_behind(bytes_sent: usize) -> Script {
 fn data_before_a_ping_extends_the_timeout_once() {
     let mut client = pinged_behind(65_536);
     client.pass(ms(54_000));
-    assert_eq!(client.wrote(), [""; 0], "one PING is enough");
-    assert_eq!(client.heard(), [""; 0]);
+    assert_eq!(client.output(), [""; 0], "one PING is enough");
+    assert_eq!(client.events(), [""; 0]);
     client.pass(ms(4_000));
-    let heard = client.heard();
+    let heard = client.events();
     let last = heard.last().map(String::as_str);
     assert_eq!(last, Some("Closed: nothing heard for 60s after PING"));
 }
@@ -308,12 +314,12 @@ fn an_echo_proves_that_the_peer_has_read_what_lay_before_it() {
     client.pass(ms(50_000));
     client.ping(1);
     client.pass(ms(5_000));
-    assert_eq!(client.wrote(), ["PING 3"]);
-    assert_eq!(client.heard(), ["Pong 50s"]);
+    assert_eq!(client.output(), ["PING 3"]);
+    assert_eq!(client.events(), ["Pong 50s"]);
     client.pass(ms(1_999));
-    assert_eq!(client.heard(), [""; 0]);
+    assert_eq!(client.events(), [""; 0]);
     client.pass(ms(1));
-    let heard = client.heard();
+    let heard = client.events();
     let last = heard.last().map(String::as_str);
     assert_eq!(last, Some("Closed: nothing heard for 2s after PING"));
 }
@@ -322,7 +328,7 @@ fn an_echo_proves_that_the_peer_has_read_what_lay_before_it() {
 fn data_under_the_pipe_size_extends_no_timeout() {
     let mut client = pinged_behind(65_535);
     client.pass(ms(2_000));
-    let heard = client.heard();
+    let heard = client.events();
     let last = heard.last().map(String::as_str);
     assert_eq!(last, Some("Closed: nothing heard for 2s after PING"));
 }
@@ -334,9 +340,9 @@ fn a_sending_peer_without_windows_is_pinged_once() {
     for _ in 0..100 {
         client.pass(ms(1_500));
         client.ping(2);
-        assert_eq!(client.wrote(), ["PING 2"], "the echo alone");
+        assert_eq!(client.output(), ["PING 2"], "the echo alone");
     }
-    assert_eq!(client.heard(), [""; 0]);
+    assert_eq!(client.events(), [""; 0]);
 }
 
 /// A terminal that waits for a key has an open stream, on which nothing is said.
@@ -349,13 +355,13 @@ fn silence_timeout_counts_frames_of_both_sides() {
     server.pass(ms(9_000));
     server.ping(1);
     server.pass(ms(5_000));
-    assert_eq!(server.wrote().last().map(String::as_str), Some("PING 1"));
+    assert_eq!(server.output().last().map(String::as_str), Some("PING 1"));
     server.pass(ms(9_999));
     assert!(!server.session.is_closed());
-    server.heard();
+    server.events();
     server.pass(ms(1));
     assert_eq!(
-        server.heard(),
+        server.events(),
         [
             "Reset 1: session lost",
             "Closed: nothing crossed either way for 10s"
@@ -370,10 +376,10 @@ fn an_unfinished_control_frame_is_waited_for_thirty_seconds() {
     server.pass(ms(20_000));
     server.session.handle_input(server.now, &[6]);
     server.pass(ms(9_999));
-    assert_eq!(server.wrote(), [""; 0]);
+    assert_eq!(server.output(), [""; 0]);
     server.pass(ms(1));
-    assert_eq!(server.wrote(), ["GOAWAY 0 PROTOCOL_ERROR"]);
-    assert_eq!(server.heard(), ["Closed: an unfinished frame for 30s"]);
+    assert_eq!(server.output(), ["GOAWAY 0 PROTOCOL_ERROR"]);
+    assert_eq!(server.events(), ["Closed: an unfinished frame for 30s"]);
 }
 
 #[test]
@@ -387,7 +393,7 @@ fn data_that_comes_slowly_is_no_unfinished_frame() {
         server.pass(ms(20_000));
         server.session.handle_input(server.now, b"x");
     }
-    assert_eq!(server.heard().len(), 11);
+    assert_eq!(server.events().len(), 11);
 }
 
 /// Found by the fuzz target `server_session`: whether the wait began anew with the frame behind a skipped one was
@@ -418,11 +424,11 @@ fn data_that_cannot_leave_for_a_minute_ends_a_servers_session() {
         server.session.send_data(id(stream), bytes(60_000), true);
     }
     server.pass(ms(50_000));
-    server.wrote(); // the session's window is used up; a stream's is not
+    server.output(); // the session's window is used up; a stream's is not
     server.pass(ms(59_999));
-    assert_eq!(server.wrote(), [""; 0]);
+    assert_eq!(server.output(), [""; 0]);
     server.pass(ms(1));
-    assert_eq!(server.wrote(), ["GOAWAY 3 PROTOCOL_ERROR"]);
+    assert_eq!(server.output(), ["GOAWAY 3 PROTOCOL_ERROR"]);
 }
 
 #[test]
@@ -432,13 +438,13 @@ fn an_idle_server_sends_goaway_after_three_minutes() {
     server.syn_fin(1);
     server.pass(ms(1_000_000));
     server.session.reply(id(1), &some_headers(), true);
-    assert_eq!(server.wrote(), ["SYN_REPLY 1 fin"]);
+    assert_eq!(server.output(), ["SYN_REPLY 1 fin"]);
     server.pass(ms(179_999));
     server.ping(1);
-    assert_eq!(server.wrote(), ["PING 1"]);
+    assert_eq!(server.output(), ["PING 1"]);
     server.pass(ms(1));
-    assert_eq!(server.wrote(), ["GOAWAY 1 OK"]);
-    assert_eq!(server.heard(), ["Opened 1 fin", "Closed"]);
+    assert_eq!(server.output(), ["GOAWAY 1 OK"]);
+    assert_eq!(server.events(), ["Opened 1 fin", "Closed"]);
 }
 
 /// Found by the fuzz target `server_session`: a stream that was opened and reset within one read left the session

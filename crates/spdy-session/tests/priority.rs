@@ -22,7 +22,7 @@ fn serving(guard: u32, priorities: &[u8]) -> Script {
         server.send(&Frame::SynStream(syn));
         server.session.reply(id(2 * n + 1), &some_headers(), false);
     }
-    server.wrote();
+    server.output();
     server
 }
 
@@ -68,7 +68,7 @@ fn header_blocks_go_before_data_of_any_priority() {
     server.session.send_data(id(1), bytes(100), true);
     server.syn_fin(3);
     server.session.reply(id(3), &some_headers(), true);
-    assert_eq!(server.wrote(), ["SYN_REPLY 3 fin", "DATA 1 100 fin"]);
+    assert_eq!(server.output(), ["SYN_REPLY 3 fin", "DATA 1 100 fin"]);
 }
 
 #[test]
@@ -85,12 +85,12 @@ fn an_urgent_stream_without_credit_does_not_block_the_others() {
     }
     server.window_update(0, 1_000_000);
     server.session.send_data(id(1), bytes(100_000), true);
-    server.wrote();
+    server.output();
     server.session.send_data(id(3), bytes(100), true);
-    assert_eq!(server.wrote(), ["DATA 3 100 fin"]);
+    assert_eq!(server.output(), ["DATA 3 100 fin"]);
     server.window_update(1, 1_000_000);
     assert_eq!(
-        server.wrote(),
+        server.output(),
         ["DATA 1 16384", "DATA 1 16384", "DATA 1 1696 fin"]
     );
 }
@@ -102,12 +102,12 @@ fn data_frames_are_as_large_as_configured_and_one_frame_takes_many_pieces() {
     let mut server = Script::new(config);
     server.syn_fin(1);
     server.session.reply(id(1), &some_headers(), false);
-    server.wrote();
+    server.output();
     for _ in 0..5 {
         server.session.send_data(id(1), bytes(1_000), false);
     }
     server.session.send_data(id(1), bytes(0), true);
-    assert_eq!(server.wrote(), ["DATA 1 4096", "DATA 1 904 fin"]);
+    assert_eq!(server.output(), ["DATA 1 4096", "DATA 1 904 fin"]);
 }
 
 #[test]

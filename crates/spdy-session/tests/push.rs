@@ -36,7 +36,7 @@ fn client(version: Version, push: PushPolicy) -> Script {
             },
         )
         .unwrap();
-    client.wrote();
+    client.output();
     client
 }
 
@@ -44,7 +44,7 @@ fn client(version: Version, push: PushPolicy) -> Script {
 fn server() -> Script {
     let mut server = Script::server();
     server.syn_fin(1);
-    server.heard();
+    server.events();
     server
 }
 
@@ -60,7 +60,7 @@ fn a_push_is_an_even_one_way_stream_that_stands_before_the_parents_data() {
     );
     assert!(server.session.send_data(id(2), bytes(20), true));
     assert_eq!(
-        server.wrote(),
+        server.output(),
         [
             "SYN_REPLY 1",
             "SYN_STREAM 2 of 1",
@@ -78,7 +78,7 @@ fn nothing_is_pushed_for_a_stream_that_is_not_being_answered() {
     let gone = |parent| Err(OpenError::ParentGone { parent: id(parent) });
     assert_eq!(server.session.open(&some_headers(), push_for(3)), gone(3));
     server.session.reply(id(1), &some_headers(), true);
-    server.wrote();
+    server.output();
     assert_eq!(server.session.open(&some_headers(), push_for(1)), gone(1));
 }
 
@@ -108,13 +108,13 @@ fn a_request_that_is_reset_takes_its_pushes_with_it() {
             .open(&some_headers(), push_for(parent))
             .unwrap();
     }
-    server.heard();
-    server.wrote();
+    server.events();
+    server.output();
     server.session.open(&some_headers(), push_for(1)).unwrap(); // not written yet
     server.session.send_data(id(2), bytes(100), true);
     server.rst(1, RstStatus::CANCEL);
     assert_eq!(
-        server.heard(),
+        server.events(),
         [
             "Reset 1 by peer: CANCEL",
             "Reset 2 by us: CANCEL",
@@ -123,7 +123,7 @@ fn a_request_that_is_reset_takes_its_pushes_with_it() {
         ]
     );
     assert_eq!(
-        server.wrote(),
+        server.output(),
         ["RST_STREAM 2 CANCEL", "RST_STREAM 6 CANCEL"]
     );
     assert_eq!(
@@ -138,9 +138,9 @@ fn a_push_outlives_its_parents_fin() {
     let mut server = server();
     server.session.open(&some_headers(), push_for(1)).unwrap();
     server.session.reply(id(1), &some_headers(), true);
-    server.wrote();
+    server.output();
     assert!(server.session.send_data(id(2), bytes(5), true));
-    assert_eq!(server.wrote(), ["DATA 2 5 fin"]);
+    assert_eq!(server.output(), ["DATA 2 5 fin"]);
 }
 
 #[test]
@@ -152,7 +152,7 @@ fn a_client_gets_events_of_a_push_and_its_data() {
         client.data(2, 30, true);
         client.reply(1, true);
         assert_eq!(
-            client.heard(),
+            client.events(),
             [
                 "Opened 2 one-way",
                 "Headers 2",
@@ -162,7 +162,7 @@ fn a_client_gets_events_of_a_push_and_its_data() {
             "{version}"
         );
         assert!(!client.session.send_data(id(2), bytes(1), false));
-        assert_eq!(client.wrote(), [""; 0]);
+        assert_eq!(client.output(), [""; 0]);
     }
 }
 
@@ -174,7 +174,7 @@ fn a_push_that_forgot_its_flag_is_taken_and_our_half_is_closed() {
         ..client.syn_frame(2)
     };
     client.send(&Frame::SynStream(push));
-    assert_eq!(client.heard(), ["Opened 2 one-way"]);
+    assert_eq!(client.events(), ["Opened 2 one-way"]);
     assert!(!client.session.reply(id(2), &some_headers(), true));
 }
 
@@ -184,8 +184,8 @@ fn pushes_are_refused_by_default_and_their_blocks_are_inflated() {
     client.push(2, 1);
     client.data(2, 30, true);
     client.reply(1, true);
-    assert_eq!(client.wrote(), ["RST_STREAM 2 REFUSED_STREAM"]);
-    assert_eq!(client.heard(), ["Reply 1 fin"]);
+    assert_eq!(client.output(), ["RST_STREAM 2 REFUSED_STREAM"]);
+    assert_eq!(client.events(), ["Reply 1 fin"]);
 }
 
 #[test]
@@ -198,7 +198,7 @@ fn a_push_that_belongs_to_nothing_is_a_stream_error() {
         let mut client = client(version, PushPolicy::Accept);
         client.push(2, 0);
         assert_eq!(
-            client.wrote(),
+            client.output(),
             [format!("RST_STREAM 2 {status}")],
             "{version}"
         );
@@ -209,7 +209,7 @@ fn a_push_that_belongs_to_nothing_is_a_stream_error() {
 fn a_raw_protocol_may_take_streams_that_belong_to_nothing() {
     let mut client = client(Version::V31, PushPolicy::AcceptUnassociated);
     client.syn(2);
-    assert_eq!(client.heard(), ["Opened 2"]);
+    assert_eq!(client.events(), ["Opened 2"]);
     assert!(client.session.reply(id(2), &some_headers(), true));
 }
 
@@ -221,7 +221,7 @@ fn a_push_for_a_stream_that_is_unknown_or_closed_is_invalid() {
     client.reply(1, true);
     client.push(6, 1);
     let invalid = |stream| format!("RST_STREAM {stream} INVALID_STREAM");
-    assert_eq!(client.wrote(), [invalid(2), invalid(4), invalid(6)]);
+    assert_eq!(client.output(), [invalid(2), invalid(4), invalid(6)]);
 }
 
 #[test]
@@ -230,7 +230,7 @@ fn push_ids_that_fall_or_are_odd_end_the_session() {
         let mut client = client(Version::V31, PushPolicy::Accept);
         client.push(4, 1);
         client.push(second, 1);
-        assert_eq!(client.wrote(), ["GOAWAY 4 PROTOCOL_ERROR"]);
+        assert_eq!(client.output(), ["GOAWAY 4 PROTOCOL_ERROR"]);
     }
 }
 
@@ -249,25 +249,25 @@ fn a_push_over_the_limit_and_one_while_draining_are_refused() {
             },
         )
         .unwrap();
-    client.wrote();
+    client.output();
     client.push(2, 1);
     client.push(4, 1);
-    assert_eq!(client.wrote(), ["RST_STREAM 4 REFUSED_STREAM"]);
+    assert_eq!(client.output(), ["RST_STREAM 4 REFUSED_STREAM"]);
     client.data(2, 0, true);
     client.session.shutdown(client.now);
     client.push(6, 1);
-    assert_eq!(client.wrote(), ["RST_STREAM 6 REFUSED_STREAM"]);
+    assert_eq!(client.output(), ["RST_STREAM 6 REFUSED_STREAM"]);
 }
 
 #[test]
 fn a_reply_to_a_push_is_ignored() {
     let mut server = server();
     server.session.open(&some_headers(), push_for(1)).unwrap();
-    server.wrote();
+    server.output();
     server.reply(2, false);
-    assert_eq!(server.wrote(), [""; 0]);
+    assert_eq!(server.output(), [""; 0]);
     server.data(2, 1, false); // but more than that is too much
-    assert_eq!(server.wrote(), ["RST_STREAM 2 STREAM_ALREADY_CLOSED"]);
+    assert_eq!(server.output(), ["RST_STREAM 2 STREAM_ALREADY_CLOSED"]);
 }
 
 #[test]
@@ -280,7 +280,7 @@ fn a_push_of_headers_only_is_reported_and_retired() {
         ..client.syn_frame(2)
     };
     client.send(&Frame::SynStream(push));
-    assert_eq!(client.heard(), ["Opened 2 one-way fin"]);
+    assert_eq!(client.events(), ["Opened 2 one-way fin"]);
     assert_eq!(client.session.active_streams(), (1, 0));
 }
 
@@ -295,17 +295,17 @@ fn a_push_window_is_small_until_widened() {
         .session
         .open(&some_headers(), StreamOptions::default())
         .unwrap();
-    assert_eq!(client.wrote(), ["SYN_STREAM 1", "WINDOW_UPDATE 1 983040"]);
+    assert_eq!(client.output(), ["SYN_STREAM 1", "WINDOW_UPDATE 1 983040"]);
     client.push(2, 1);
     client.push(4, 1);
     client.data(2, 65_536, false);
     client.data(4, 65_536, false);
-    client.session.widen(id(2));
+    client.session.widen_window(id(2));
     client.data(2, 0, false);
-    assert_eq!(client.wrote(), ["WINDOW_UPDATE 2 983040"]);
+    assert_eq!(client.output(), ["WINDOW_UPDATE 2 983040"]);
     client.data(2, 900_000, true);
     client.data(4, 1, false);
-    assert_eq!(client.wrote(), ["RST_STREAM 4 FLOW_CONTROL_ERROR"]);
-    client.session.widen(id(2)); // its FIN has come
-    assert_eq!(client.wrote(), [""; 0]);
+    assert_eq!(client.output(), ["RST_STREAM 4 FLOW_CONTROL_ERROR"]);
+    client.session.widen_window(id(2)); // its FIN has come
+    assert_eq!(client.output(), [""; 0]);
 }

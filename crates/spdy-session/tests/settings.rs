@@ -10,7 +10,7 @@ use spdy_session::session::StreamOptions;
 use support::{Script, some_headers};
 
 fn greeting(config: Config) -> Vec<String> {
-    Script::before_greeting(config).wrote()
+    Script::before_greeting(config).output()
 }
 
 #[test]
@@ -55,7 +55,7 @@ fn the_greeting_goes_before_a_request_that_was_opened_at_once() {
             },
         )
         .unwrap();
-    let wrote = client.wrote();
+    let wrote = client.output();
     assert_eq!(wrote[0], "SETTINGS 4=0");
     assert_eq!(wrote[2], "SYN_STREAM 1 fin");
 }
@@ -79,26 +79,29 @@ fn large_client_windows_follow_each_syn_stream() {
             .into_iter()
             .chain(from_v2_pairs)
             .collect();
-        assert_eq!(client.wrote(), want, "{window}");
+        assert_eq!(client.output(), want, "{window}");
     }
 }
 
 #[test]
 fn a_greeting_after_the_peer_waits_for_its_first_frame() {
     let mut config = Config::new(Role::Server, Version::V31);
-    config.greeting = SettingsTiming::AfterPeer;
+    config.settings_timing = SettingsTiming::AfterPeer;
     let mut server = Script::before_greeting(config);
-    assert_eq!(server.wrote(), [""; 0]);
+    assert_eq!(server.output(), [""; 0]);
     server.syn_fin(1);
-    assert_eq!(server.wrote(), ["SETTINGS 4=100", "WINDOW_UPDATE 0 983040"]);
+    assert_eq!(
+        server.output(),
+        ["SETTINGS 4=100", "WINDOW_UPDATE 0 983040"]
+    );
     server.syn_fin(3);
-    assert_eq!(server.wrote(), [""; 0]);
+    assert_eq!(server.output(), [""; 0]);
 }
 
 #[test]
 fn without_settings_the_default_windows_hold() {
     let mut config = Config::new(Role::Client, Version::V3);
-    config.greeting = SettingsTiming::Never;
+    config.settings_timing = SettingsTiming::Never;
     let mut client = Script::before_greeting(config);
     client
         .session
@@ -110,11 +113,11 @@ fn without_settings_the_default_windows_hold() {
             },
         )
         .unwrap();
-    assert_eq!(client.wrote(), ["SYN_STREAM 1 fin"]);
+    assert_eq!(client.output(), ["SYN_STREAM 1 fin"]);
     client.reply(1, false);
     client.data(1, 65_536, false);
     client.session.consume(support::id(1), 32_768);
-    assert_eq!(client.wrote(), ["WINDOW_UPDATE 1 32768"]);
+    assert_eq!(client.output(), ["WINDOW_UPDATE 1 32768"]);
 }
 
 #[test]
@@ -130,9 +133,9 @@ fn a_limit_of_0_opens_and_closes_no_stream() {
         client.session.open(&some_headers(), get),
         Err(OpenError::Full { limit: 0 })
     );
-    client.wrote();
+    client.output();
     client.reply(1, true);
-    assert_eq!(client.heard(), ["Reply 1 fin"]);
+    assert_eq!(client.events(), ["Reply 1 fin"]);
 }
 
 #[test]
@@ -152,7 +155,7 @@ fn values_that_a_client_returns_from_its_store_are_skipped_by_a_server() {
         ..Settings::default()
     }));
     assert_eq!(server.session.max_open_streams(), 100);
-    assert_eq!(server.wrote(), [""; 0]);
+    assert_eq!(server.output(), [""; 0]);
 }
 
 #[test]
@@ -163,7 +166,7 @@ fn unknown_settings_and_hints_change_nothing() {
             server.setting(SettingId(setting), u32::MAX);
         }
         server.syn_fin(1);
-        assert_eq!(server.heard(), ["Opened 1 fin"], "{version}");
+        assert_eq!(server.events(), ["Opened 1 fin"], "{version}");
     }
 }
 
@@ -176,5 +179,5 @@ fn an_initial_window_means_nothing_in_spdy_2() {
     server
         .session
         .send_data(support::id(1), support::bytes(10), true);
-    assert_eq!(server.wrote(), ["SYN_REPLY 1", "DATA 1 10 fin"]);
+    assert_eq!(server.output(), ["SYN_REPLY 1", "DATA 1 10 fin"]);
 }

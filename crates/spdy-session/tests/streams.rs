@@ -24,18 +24,22 @@ fn a_request_and_its_answer_open_and_close_a_stream() {
     for version in Version::ALL {
         let mut client = Script::version(Role::Client, version);
         assert_eq!(client.session.open(&some_headers(), FIN), Ok(id(1)));
-        assert_eq!(client.wrote()[0], "SYN_STREAM 1 fin");
+        assert_eq!(client.output()[0], "SYN_STREAM 1 fin");
         client.reply(1, false);
         client.data(1, 4, true);
-        assert_eq!(client.heard(), ["Reply 1", "Data 1 4 fin"], "{version}");
+        assert_eq!(client.events(), ["Reply 1", "Data 1 4 fin"], "{version}");
         assert_eq!(client.session.active_streams(), (0, 0));
 
         let mut server = Script::version(Role::Server, version);
         server.syn_fin(1);
-        assert_eq!(server.heard(), ["Opened 1 fin"]);
+        assert_eq!(server.events(), ["Opened 1 fin"]);
         assert!(server.session.reply(id(1), &some_headers(), false));
         assert!(server.session.send_data(id(1), bytes(4), true));
-        assert_eq!(server.wrote(), ["SYN_REPLY 1", "DATA 1 4 fin"], "{version}");
+        assert_eq!(
+            server.output(),
+            ["SYN_REPLY 1", "DATA 1 4 fin"],
+            "{version}"
+        );
         assert_eq!(server.session.active_streams(), (0, 0));
     }
 }
@@ -55,9 +59,9 @@ fn ids_of_a_client_are_odd_and_those_of_a_server_even() {
 fn a_stream_with_our_parity_ends_the_session() {
     for (mut script, stream) in [(Script::server(), 2), (Script::client(), 1)] {
         script.syn(stream);
-        assert_eq!(script.wrote(), ["GOAWAY 0 PROTOCOL_ERROR"]);
+        assert_eq!(script.output(), ["GOAWAY 0 PROTOCOL_ERROR"]);
         assert_eq!(
-            script.heard(),
+            script.events(),
             [format!(
                 "Closed: SYN_STREAM {stream} has our parity, want the peer's"
             )]
@@ -77,8 +81,8 @@ fn an_id_below_the_last_one_ends_the_session_and_reports_what_was_accepted() {
         } else {
             "GOAWAY 5 PROTOCOL_ERROR"
         };
-        assert_eq!(server.wrote(), [goaway]);
-        let heard = server.heard();
+        assert_eq!(server.output(), [goaway]);
+        let heard = server.events();
         let closed = "Closed: SYN_STREAM 3 after 5, want a higher id";
         assert_eq!(
             heard,
@@ -95,10 +99,10 @@ fn a_second_syn_stream_resets_the_stream_only() {
     server.syn(1);
     server.syn_fin(3);
     assert_eq!(
-        server.heard(),
+        server.events(),
         ["Opened 1", "Reset 1 by us: PROTOCOL_ERROR", "Opened 3 fin"]
     );
-    assert_eq!(server.wrote(), ["RST_STREAM 1 PROTOCOL_ERROR"]);
+    assert_eq!(server.output(), ["RST_STREAM 1 PROTOCOL_ERROR"]);
 }
 
 #[test]
@@ -111,9 +115,9 @@ fn a_reused_id_resets_in_spdy_2_and_ends_later_versions() {
         let mut server = Script::version(Role::Server, version);
         server.syn_fin(1);
         server.session.reply(id(1), &some_headers(), true);
-        server.wrote();
+        server.output();
         server.syn(1);
-        assert_eq!(server.wrote(), [answer], "{version}");
+        assert_eq!(server.output(), [answer], "{version}");
     }
 }
 
@@ -122,7 +126,7 @@ fn gaps_between_ids_are_fine() {
     let mut server = Script::server();
     server.syn_fin(7);
     server.syn_fin(0x7fff_ffff);
-    assert_eq!(server.heard(), ["Opened 7 fin", "Opened 2147483647 fin"]);
+    assert_eq!(server.events(), ["Opened 7 fin", "Opened 2147483647 fin"]);
 }
 
 #[test]
@@ -133,11 +137,11 @@ fn one_stream_over_the_limit_is_refused_and_its_block_is_inflated() {
     for stream in [1, 3, 5] {
         server.syn(stream);
     }
-    assert_eq!(server.wrote(), ["RST_STREAM 5 REFUSED_STREAM"]);
+    assert_eq!(server.output(), ["RST_STREAM 5 REFUSED_STREAM"]);
     server.rst(1, RstStatus::CANCEL);
     server.syn(7); // refers back into the refused block
     assert_eq!(
-        server.heard(),
+        server.events(),
         [
             "Opened 1",
             "Opened 3",
@@ -154,9 +158,13 @@ fn a_malformed_block_costs_its_stream_and_the_next_block_still_inflates() {
         let mut server = Script::version(Role::Server, version);
         let block = server.bad_block();
         server.syn_with(1, block);
-        assert_eq!(server.wrote(), ["RST_STREAM 1 PROTOCOL_ERROR"], "{version}");
+        assert_eq!(
+            server.output(),
+            ["RST_STREAM 1 PROTOCOL_ERROR"],
+            "{version}"
+        );
         server.syn_fin(3);
-        assert_eq!(server.heard(), ["Opened 3 fin"], "{version}");
+        assert_eq!(server.events(), ["Opened 3 fin"], "{version}");
     }
 }
 
@@ -164,26 +172,26 @@ fn a_malformed_block_costs_its_stream_and_the_next_block_still_inflates() {
 fn a_block_that_is_not_zlib_ends_the_session() {
     let mut server = Script::server();
     server.syn_with(1, Bytes::from_static(b"not zlib"));
-    assert_eq!(server.wrote(), ["GOAWAY 0 PROTOCOL_ERROR"]);
+    assert_eq!(server.output(), ["GOAWAY 0 PROTOCOL_ERROR"]);
 }
 
 #[test]
 fn data_before_syn_reply_is_a_stream_error() {
     let mut client = Script::client();
     client.session.open(&some_headers(), FIN).unwrap();
-    client.wrote();
+    client.output();
     client.data(1, 4, false);
-    assert_eq!(client.wrote(), ["RST_STREAM 1 PROTOCOL_ERROR"]);
-    assert_eq!(client.heard(), ["Reset 1 by us: PROTOCOL_ERROR"]);
+    assert_eq!(client.output(), ["RST_STREAM 1 PROTOCOL_ERROR"]);
+    assert_eq!(client.events(), ["Reset 1 by us: PROTOCOL_ERROR"]);
 }
 
 #[test]
 fn headers_before_syn_reply_are_a_stream_error() {
     let mut client = Script::client();
     client.session.open(&some_headers(), FIN).unwrap();
-    client.wrote();
+    client.output();
     client.headers(1, false);
-    assert_eq!(client.wrote(), ["RST_STREAM 1 PROTOCOL_ERROR"]);
+    assert_eq!(client.output(), ["RST_STREAM 1 PROTOCOL_ERROR"]);
 }
 
 #[test]
@@ -195,11 +203,11 @@ fn a_second_syn_reply_is_stream_in_use_and_protocol_error_in_spdy_2() {
     ] {
         let mut client = Script::version(Role::Client, version);
         client.session.open(&some_headers(), FIN).unwrap();
-        client.wrote();
+        client.output();
         client.reply(1, false);
         client.reply(1, false);
         assert_eq!(
-            client.wrote(),
+            client.output(),
             [format!("RST_STREAM 1 {status}")],
             "{version}"
         );
@@ -213,10 +221,10 @@ fn a_second_syn_reply_after_fin_gets_stream_already_closed() {
         .session
         .open(&some_headers(), StreamOptions::default())
         .unwrap();
-    client.wrote();
+    client.output();
     client.reply(1, true);
     client.reply(1, false);
-    assert_eq!(client.wrote(), ["RST_STREAM 1 STREAM_ALREADY_CLOSED"]);
+    assert_eq!(client.output(), ["RST_STREAM 1 STREAM_ALREADY_CLOSED"]);
 }
 
 #[test]
@@ -224,7 +232,7 @@ fn syn_reply_by_the_opener_is_a_stream_error() {
     let mut server = Script::server();
     server.syn(1);
     server.reply(1, false);
-    assert_eq!(server.wrote(), ["RST_STREAM 1 PROTOCOL_ERROR"]);
+    assert_eq!(server.output(), ["RST_STREAM 1 PROTOCOL_ERROR"]);
 }
 
 #[test]
@@ -237,12 +245,12 @@ fn frames_for_a_stream_that_never_was_get_invalid_stream_once() {
         server.reply(2, false);
         let invalid = |stream| format!("RST_STREAM {stream} INVALID_STREAM");
         assert_eq!(
-            server.wrote(),
+            server.output(),
             [invalid(9), invalid(11), invalid(2)],
             "{version}"
         );
         server.syn_fin(13);
-        assert_eq!(server.heard(), ["Opened 13 fin"], "{version}");
+        assert_eq!(server.events(), ["Opened 13 fin"], "{version}");
     }
 }
 
@@ -254,7 +262,7 @@ fn data_and_headers_after_fin_get_stream_already_closed() {
     server.syn_fin(3);
     server.headers(3, false);
     let rst = |stream| format!("RST_STREAM {stream} STREAM_ALREADY_CLOSED");
-    assert_eq!(server.wrote(), [rst(1), rst(3)]);
+    assert_eq!(server.output(), [rst(1), rst(3)]);
 }
 
 #[test]
@@ -263,19 +271,19 @@ fn empty_data_after_fin_changes_nothing_and_counts_as_an_empty_frame() {
         let mut server = Script::version(Role::Server, version);
         server.syn(1);
         server.data(1, 4, true);
-        assert_eq!(server.heard(), ["Opened 1", "Data 1 4 fin"]);
+        assert_eq!(server.events(), ["Opened 1", "Data 1 4 fin"]);
         for fin in [true, false].repeat(500) {
             server.data(1, 0, fin);
         }
-        assert_eq!(server.heard(), [""; 0], "{version}");
+        assert_eq!(server.events(), [""; 0], "{version}");
         server.session.reply(id(1), &some_headers(), true);
-        assert_eq!(server.wrote(), ["SYN_REPLY 1 fin"], "{version}");
+        assert_eq!(server.output(), ["SYN_REPLY 1 fin"], "{version}");
         server.syn_fin(3);
-        server.heard();
+        server.events();
         server.data(3, 0, true);
         let error = "Closed: more than 1000 empty frames";
         assert_eq!(
-            server.heard().last().map(String::as_str),
+            server.events().last().map(String::as_str),
             Some(error),
             "{version}"
         );
@@ -287,10 +295,10 @@ fn spdy_2_ignores_data_after_fin_and_answers_headers_there() {
     let mut server = Script::version(Role::Server, Version::V2);
     server.syn_fin(1);
     server.data(1, 4, false);
-    assert_eq!(server.heard(), ["Opened 1 fin"]);
-    assert_eq!(server.wrote(), [""; 0]);
+    assert_eq!(server.events(), ["Opened 1 fin"]);
+    assert_eq!(server.output(), [""; 0]);
     server.headers(1, false);
-    assert_eq!(server.wrote(), ["RST_STREAM 1 PROTOCOL_ERROR"]);
+    assert_eq!(server.output(), ["RST_STREAM 1 PROTOCOL_ERROR"]);
 }
 
 #[test]
@@ -298,13 +306,13 @@ fn late_frames_for_a_closed_stream_are_ignored() {
     let mut server = Script::server();
     server.syn_fin(1);
     server.session.reply(id(1), &some_headers(), true);
-    assert_eq!(server.wrote(), ["SYN_REPLY 1 fin"]);
+    assert_eq!(server.output(), ["SYN_REPLY 1 fin"]);
     server.data(1, 4, false);
     server.window_update(1, 4);
     server.rst(1, RstStatus::CANCEL);
     server.headers(1, true);
-    assert_eq!(server.wrote(), [""; 0]);
-    assert_eq!(server.heard(), ["Opened 1 fin"]);
+    assert_eq!(server.output(), [""; 0]);
+    assert_eq!(server.events(), ["Opened 1 fin"]);
 }
 
 #[test]
@@ -313,12 +321,12 @@ fn sixty_four_closed_streams_are_remembered_and_the_one_before_them_is_answered(
     for stream in (1..=129).step_by(2) {
         server.syn_fin(stream);
         server.session.reply(id(stream), &some_headers(), true);
-        server.wrote();
+        server.output();
     }
     server.data(3, 1, false);
-    assert_eq!(server.wrote(), [""; 0]);
+    assert_eq!(server.output(), [""; 0]);
     server.data(1, 1, false);
-    assert_eq!(server.wrote(), ["RST_STREAM 1 INVALID_STREAM"]);
+    assert_eq!(server.output(), ["RST_STREAM 1 INVALID_STREAM"]);
 }
 
 #[test]
@@ -329,25 +337,25 @@ fn an_rst_stream_is_never_answered_by_one() {
     server.rst(11, RstStatus::CANCEL);
     server.rst(11, RstStatus::CANCEL);
     server.data(11, 4, true);
-    assert_eq!(server.wrote(), [""; 0]);
-    assert_eq!(server.heard(), ["Opened 11", "Reset 11 by peer: CANCEL"]);
+    assert_eq!(server.output(), [""; 0]);
+    assert_eq!(server.events(), ["Opened 11", "Reset 11 by peer: CANCEL"]);
 }
 
 #[test]
 fn after_our_rst_stream_what_still_comes_is_inflated_and_dropped() {
     let mut client = Script::client();
     client.session.open(&some_headers(), FIN).unwrap();
-    client.wrote();
+    client.output();
     client.session.reset(id(1), RstStatus::CANCEL);
     client.reply(1, false);
     client.data(1, 400, false);
     client.headers(1, true);
-    assert_eq!(client.wrote(), ["RST_STREAM 1 CANCEL"]);
-    assert_eq!(client.heard(), [""; 0]);
+    assert_eq!(client.output(), ["RST_STREAM 1 CANCEL"]);
+    assert_eq!(client.events(), [""; 0]);
     client.session.open(&some_headers(), FIN).unwrap();
-    client.wrote();
+    client.output();
     client.reply(3, true); // its block refers back to the one that was dropped
-    assert_eq!(client.heard(), ["Reply 3 fin"]);
+    assert_eq!(client.events(), ["Reply 3 fin"]);
 }
 
 #[test]
@@ -355,11 +363,11 @@ fn rst_stream_overtakes_the_data_of_its_stream() {
     let mut server = Script::server();
     server.syn_fin(1);
     server.session.reply(id(1), &some_headers(), false);
-    server.wrote();
+    server.output();
     server.session.send_data(id(1), bytes(40_000), true);
     assert_eq!(server.output_frames(1), ["DATA 1 16384"]);
     server.session.reset(id(1), RstStatus::INTERNAL_ERROR);
-    assert_eq!(server.wrote(), ["RST_STREAM 1 INTERNAL_ERROR"]);
+    assert_eq!(server.output(), ["RST_STREAM 1 INTERNAL_ERROR"]);
 }
 
 #[test]
@@ -368,7 +376,7 @@ fn a_stream_that_is_reset_before_it_was_written_never_existed_for_the_peer() {
     client.session.open(&some_headers(), FIN).unwrap();
     client.session.open(&some_headers(), FIN).unwrap();
     client.session.reset(id(1), RstStatus::CANCEL);
-    let wrote = client.wrote();
+    let wrote = client.output();
     assert_eq!(wrote, ["SYN_STREAM 3 fin", "WINDOW_UPDATE 3 983040"]);
 }
 
@@ -398,7 +406,7 @@ fn a_streams_own_frames_keep_their_order() {
         "DATA after FIN"
     );
     assert_eq!(
-        server.wrote(),
+        server.output(),
         [
             "SYN_REPLY 1",
             "DATA 1 16384",
@@ -418,18 +426,18 @@ fn fin_alone_rides_on_queued_data_and_else_goes_as_an_empty_frame() {
         .unwrap();
     client.session.send_data(id(1), bytes(5), false);
     client.session.send_data(id(1), Bytes::new(), true);
-    let wrote = client.wrote();
+    let wrote = client.output();
     assert_eq!(wrote[0], "SYN_STREAM 1");
     assert_eq!(wrote[2..], ["DATA 1 5 fin"]);
     client
         .session
         .open(&some_headers(), StreamOptions::default())
         .unwrap();
-    client.wrote();
+    client.output();
     client.session.send_data(id(3), Bytes::new(), false);
-    assert_eq!(client.wrote(), [""; 0]);
+    assert_eq!(client.output(), [""; 0]);
     client.session.send_data(id(3), Bytes::new(), true);
-    assert_eq!(client.wrote(), ["DATA 3 0 fin"]);
+    assert_eq!(client.output(), ["DATA 3 0 fin"]);
 }
 
 #[test]
@@ -440,11 +448,11 @@ fn the_recipient_of_a_one_way_stream_sends_nothing_on_it() {
         ..server.syn_frame(1)
     };
     server.send(&Frame::SynStream(syn));
-    assert_eq!(server.heard(), ["Opened 1 one-way"]);
+    assert_eq!(server.events(), ["Opened 1 one-way"]);
     assert!(!server.session.reply(id(1), &some_headers(), false));
     assert!(!server.session.send_data(id(1), bytes(1), true));
     server.data(1, 3, true);
-    assert_eq!(server.heard(), ["Data 1 3 fin"]);
+    assert_eq!(server.events(), ["Data 1 3 fin"]);
     server.session.consume(id(1), 3);
     assert_eq!(server.session.active_streams(), (0, 0));
 }
@@ -458,7 +466,7 @@ fn a_one_way_stream_that_ends_at_once_leaves_nothing_behind() {
         ..StreamOptions::default()
     };
     server.session.open(&some_headers(), one_way).unwrap();
-    assert_eq!(server.wrote(), ["SYN_STREAM 2 fin"]);
+    assert_eq!(server.output(), ["SYN_STREAM 2 fin"]);
     assert_eq!(server.session.active_streams(), (0, 0));
 }
 
@@ -471,8 +479,8 @@ fn a_request_that_leaves_no_way_to_answer_is_a_stream_error() {
         ..server.syn_frame(1)
     };
     server.send(&Frame::SynStream(syn));
-    assert_eq!(server.heard(), [""; 0]);
-    assert_eq!(server.wrote(), ["RST_STREAM 1 PROTOCOL_ERROR"]);
+    assert_eq!(server.events(), [""; 0]);
+    assert_eq!(server.output(), ["RST_STREAM 1 PROTOCOL_ERROR"]);
 }
 
 #[test]
@@ -482,28 +490,28 @@ fn one_headers_frame_past_the_limit_of_a_stream_is_a_stream_error() {
     for _ in 0..16 {
         server.headers(1, false);
     }
-    assert_eq!(server.wrote(), [""; 0]);
+    assert_eq!(server.output(), [""; 0]);
     server.headers(1, false);
-    assert_eq!(server.wrote(), ["RST_STREAM 1 PROTOCOL_ERROR"]);
+    assert_eq!(server.output(), ["RST_STREAM 1 PROTOCOL_ERROR"]);
 }
 
 #[test]
 fn a_malformed_reply_costs_its_stream_and_the_session_lives() {
     let mut client = Script::client();
     client.session.open(&some_headers(), FIN).unwrap();
-    client.wrote();
+    client.output();
     let block = client.bad_block();
     client.send(&Frame::SynReply(SynReply {
         stream_id: id(1),
         fin: true,
         block,
     }));
-    assert_eq!(client.wrote(), ["RST_STREAM 1 PROTOCOL_ERROR"]);
-    assert_eq!(client.heard(), ["Reset 1 by us: PROTOCOL_ERROR"]);
+    assert_eq!(client.output(), ["RST_STREAM 1 PROTOCOL_ERROR"]);
+    assert_eq!(client.events(), ["Reset 1 by us: PROTOCOL_ERROR"]);
     client.session.open(&some_headers(), FIN).unwrap();
-    client.wrote();
+    client.output();
     client.reply(3, true);
-    assert_eq!(client.heard(), ["Reply 3 fin"]);
+    assert_eq!(client.events(), ["Reply 3 fin"]);
 }
 
 /// Found by the fuzz target `client_session`: a FIN on a malformed block closed the stream, and its place was
@@ -512,7 +520,7 @@ fn a_malformed_reply_costs_its_stream_and_the_session_lives() {
 fn a_stream_that_ends_with_a_malformed_block_gives_its_place_back() {
     let mut client = Script::client();
     client.session.open(&some_headers(), FIN).unwrap();
-    client.wrote();
+    client.output();
     let block = client.bad_block();
     let (stream_id, fin) = (id(1), true);
     client.send(&Frame::SynReply(SynReply {
@@ -525,7 +533,7 @@ fn a_stream_that_ends_with_a_malformed_block_gives_its_place_back() {
     let mut server = Script::server();
     server.syn(1);
     server.session.reply(id(1), &some_headers(), true);
-    server.wrote();
+    server.output();
     let block = server.bad_block();
     server.send(&Frame::Headers(Headers {
         stream_id,
@@ -549,12 +557,12 @@ fn a_block_over_the_limits_is_frame_too_large_and_protocol_error_in_spdy_2() {
         let block = server.block(&headers);
         server.syn_with(1, block);
         assert_eq!(
-            server.wrote(),
+            server.output(),
             [format!("RST_STREAM 1 {status}")],
             "{version}"
         );
         server.syn_fin(3);
-        assert_eq!(server.heard(), ["Opened 3 fin"], "{version}");
+        assert_eq!(server.events(), ["Opened 3 fin"], "{version}");
     }
 }
 
@@ -565,10 +573,10 @@ fn streams_past_the_peers_limit_wait_for_can_open() {
     client.session.open(&some_headers(), FIN).unwrap();
     let full = client.session.open(&some_headers(), FIN);
     assert_eq!(full, Err(OpenError::Full { limit: 1 }));
-    client.wrote();
-    assert_eq!(client.heard(), [""; 0]);
+    client.output();
+    assert_eq!(client.events(), [""; 0]);
     client.reply(1, true);
-    assert_eq!(client.heard(), ["Reply 1 fin", "CanOpen"]);
+    assert_eq!(client.events(), ["Reply 1 fin", "CanOpen"]);
     assert_eq!(client.session.open(&some_headers(), FIN), Ok(id(3)));
 }
 
@@ -581,5 +589,5 @@ fn a_hundred_streams_are_assumed_before_settings_and_one_more_must_wait() {
     let full = client.session.open(&some_headers(), FIN);
     assert_eq!(full, Err(OpenError::Full { limit: 100 }));
     client.setting(spdy_frame::frame::SettingId::MAX_CONCURRENT_STREAMS, 101);
-    assert_eq!(client.heard(), ["CanOpen"]);
+    assert_eq!(client.events(), ["CanOpen"]);
 }

@@ -37,38 +37,38 @@ fn answering_two(server: &mut Script) {
 fn an_undetected_peer_is_sent_what_3_1_allows() {
     let mut server = undecided();
     answering_two(&mut server);
-    let wrote = server.wrote();
+    let wrote = server.output();
     assert_eq!(sum(&wrote), WINDOW);
     assert_eq!(wrote.last().unwrap(), "PING 2");
     server.window_update(0, 20_000); // before its echo
     server.ping(2);
-    assert_eq!(sum(&server.wrote()), 20_000);
+    assert_eq!(sum(&server.output()), 20_000);
     server.pass(ms(5_000));
-    assert_eq!(sum(&server.wrote()), 0);
+    assert_eq!(sum(&server.output()), 0);
 }
 
 #[test]
 fn an_echo_without_session_credit_means_3() {
     let mut server = undecided();
     answering_two(&mut server);
-    server.wrote();
+    server.output();
     server.ping(2);
-    assert_eq!(sum(&server.wrote()), 100_000 - WINDOW);
+    assert_eq!(sum(&server.output()), 100_000 - WINDOW);
     // or else it is slow, and shows it now
     server.window_update(0, 10_000);
     server.session.send_data(id(1), bytes(1_000), false);
-    assert_eq!(sum(&server.wrote()), 0, "65,536 + 10,000 - 100,000");
+    assert_eq!(sum(&server.output()), 0, "65,536 + 10,000 - 100,000");
 }
 
 #[test]
 fn no_echo_and_no_credit_means_3_after_ten_seconds() {
     let mut server = undecided();
     answering_two(&mut server);
-    server.wrote();
+    server.output();
     server.pass(ms(9_999));
-    assert_eq!(sum(&server.wrote()), 0);
+    assert_eq!(sum(&server.output()), 0);
     server.pass(ms(1));
-    assert_eq!(sum(&server.wrote()), 100_000 - WINDOW);
+    assert_eq!(sum(&server.output()), 100_000 - WINDOW);
 }
 
 /// 65,536 bytes that stood in a buffer for longer than the wait made 3 of any client that was slow.
@@ -78,11 +78,11 @@ fn the_wait_for_an_echo_begins_when_the_transport_has_taken_the_ping() {
     answering_two(&mut server);
     assert_eq!(sum(&server.output_untransmitted()), WINDOW);
     server.pass(ms(30_000));
-    assert_eq!(sum(&server.wrote()), 0);
+    assert_eq!(sum(&server.output()), 0);
     server.pass(ms(9_999));
-    assert_eq!(sum(&server.wrote()), 0);
+    assert_eq!(sum(&server.output()), 0);
     server.pass(ms(1));
-    assert_eq!(sum(&server.wrote()), 100_000 - WINDOW);
+    assert_eq!(sum(&server.output()), 100_000 - WINDOW);
 }
 
 /// Its echo was written before the peer had read anything of the answers, and was taken for one behind them.
@@ -97,18 +97,18 @@ fn an_echo_of_a_ping_that_left_before_the_answers_shows_nothing() {
         if !by_keepalive {
             server.session.ping(server.now);
         }
-        assert_eq!(server.wrote(), ["PING 2"]);
+        assert_eq!(server.output(), ["PING 2"]);
         answering_two(&mut server);
-        let wrote = server.wrote();
+        let wrote = server.output();
         assert_eq!(sum(&wrote), WINDOW);
         assert_eq!(wrote.last().unwrap(), "PING 4");
         server.pass(ms(50));
         server.ping(2);
-        assert_eq!(server.wrote(), [""; 0], "{by_keepalive}");
+        assert_eq!(server.output(), [""; 0], "{by_keepalive}");
         server.ping(4);
-        assert_eq!(sum(&server.wrote()), 100_000 - WINDOW);
+        assert_eq!(sum(&server.output()), 100_000 - WINDOW);
         let pongs = server
-            .heard()
+            .events()
             .into_iter()
             .filter(|line| line.starts_with("Pong"));
         assert_eq!(
@@ -126,9 +126,9 @@ fn an_undetected_session_gets_credit_after_half_a_window() {
     server.syn(1);
     server.syn(3);
     server.data(1, 32_767, false);
-    assert_eq!(server.wrote(), [""; 0]);
+    assert_eq!(server.output(), [""; 0]);
     server.data(1, 1, false);
-    assert_eq!(server.wrote(), ["WINDOW_UPDATE 0 983040"]);
+    assert_eq!(server.output(), ["WINDOW_UPDATE 0 983040"]);
 }
 
 /// Each later one waited until 32 KiB were left, so that an upload lost a round trip with every megabyte.
@@ -140,7 +140,7 @@ fn credit_is_renewed_after_half_of_the_opened_window() {
     for kib in 1..=2_048 {
         server.data(1, 1_024, false);
         server.session.consume(id(1), 1_024);
-        let wrote = server.wrote();
+        let wrote = server.output();
         if wrote
             .iter()
             .any(|line| line.starts_with("WINDOW_UPDATE 0 "))
@@ -169,7 +169,7 @@ fn session_window_moves_of_okhttp_do_not_mean_3() {
         server.data(1, 81_920, false); // 65,536, and as much as SETTINGS told
         server.data(3, more, false);
         server.session.consume(id(1), 81_920);
-        let wrote = server.wrote();
+        let wrote = server.output();
         let granted = wrote
             .iter()
             .any(|line| line.starts_with("WINDOW_UPDATE 0 "));
@@ -190,11 +190,11 @@ fn data_past_the_3_1_window_means_3() {
     server.data(1, 65_536, false);
     server.data(3, 1, false);
     server.session.consume(id(1), 65_536);
-    assert_eq!(server.wrote(), ["WINDOW_UPDATE 1 65536"]);
+    assert_eq!(server.output(), ["WINDOW_UPDATE 1 65536"]);
     // and no window holds what we send
     for stream in [1, 3] {
         server.session.reply(id(stream), &some_headers(), false);
         server.session.send_data(id(stream), bytes(50_000), false);
     }
-    assert_eq!(sum(&server.wrote()), 100_000);
+    assert_eq!(sum(&server.output()), 100_000);
 }

@@ -20,7 +20,7 @@ fn answering(version: Version, queued: usize) -> Script {
     let mut server = Script::version(Role::Server, version);
     server.syn_fin(1);
     server.session.reply(id(1), &some_headers(), false);
-    server.wrote();
+    server.output();
     server.session.send_data(id(1), bytes(queued), true);
     server
 }
@@ -40,7 +40,7 @@ fn exactly_the_initial_window_is_sent_without_credit() {
         (Version::V31, WINDOW),
     ] {
         let mut server = answering(version, 200_000);
-        assert_eq!(sum(&server.wrote()), sent, "{version}");
+        assert_eq!(sum(&server.output()), sent, "{version}");
     }
 }
 
@@ -50,10 +50,10 @@ fn exactly_the_initial_window_is_sent_without_credit() {
 fn a_transport_that_ends_while_data_waits_for_credit_loses_the_stream_in_order() {
     for version in [Version::V3, Version::V31] {
         let mut server = answering(version, 200_000);
-        server.wrote();
+        server.output();
         server.session.handle_eof(server.now);
         assert_eq!(
-            server.heard(),
+            server.events(),
             [
                 "Opened 1 fin",
                 "Reset 1: session lost",
@@ -67,21 +67,21 @@ fn a_transport_that_ends_while_data_waits_for_credit_loses_the_stream_in_order()
 #[test]
 fn spdy_3_needs_credit_for_the_stream_alone_and_ignores_that_of_stream_0() {
     let mut server = answering(Version::V3, 200_000);
-    server.wrote();
+    server.output();
     server.window_update(0, 1_000_000);
-    assert_eq!(sum(&server.wrote()), 0);
+    assert_eq!(sum(&server.output()), 0);
     server.window_update(1, 1_000_000);
-    assert_eq!(sum(&server.wrote()), 200_000 - WINDOW);
+    assert_eq!(sum(&server.output()), 200_000 - WINDOW);
 }
 
 #[test]
 fn spdy_3_1_needs_credit_for_the_stream_and_for_the_session() {
     let mut server = answering(Version::V31, 200_000);
-    server.wrote();
+    server.output();
     server.window_update(1, 1_000_000);
-    assert_eq!(sum(&server.wrote()), 0);
+    assert_eq!(sum(&server.output()), 0);
     server.window_update(0, 10_000);
-    assert_eq!(sum(&server.wrote()), 10_000);
+    assert_eq!(sum(&server.output()), 10_000);
 }
 
 #[test]
@@ -93,32 +93,32 @@ fn a_bare_fin_needs_no_credit() {
         server.session.reply(id(stream), &some_headers(), false);
     }
     server.session.send_data(id(1), bytes(WINDOW), false);
-    server.wrote();
+    server.output();
     server.session.send_data(id(3), bytes(0), true);
     server.session.send_data(id(1), bytes(0), true);
-    assert_eq!(server.wrote(), ["DATA 3 0 fin", "DATA 1 0 fin"]);
+    assert_eq!(server.output(), ["DATA 3 0 fin", "DATA 1 0 fin"]);
 }
 
 #[test]
 fn a_negative_window_sends_nothing_until_updates() {
     let mut server = answering(Version::V31, 200_000);
-    server.wrote();
+    server.output();
     server.window_update(0, 1_000_000);
     server.setting(SettingId::INITIAL_WINDOW_SIZE, 16_384); // -49,152 now
     server.window_update(1, 32_768);
-    assert_eq!(sum(&server.wrote()), 0);
+    assert_eq!(sum(&server.output()), 0);
     server.window_update(1, 32_768);
-    assert_eq!(sum(&server.wrote()), 16_384);
+    assert_eq!(sum(&server.output()), 16_384);
 }
 
 #[test]
 fn a_raised_initial_window_opens_streams_that_are_open_and_never_the_session() {
     let mut server = answering(Version::V31, 200_000);
-    server.wrote();
+    server.output();
     server.setting(SettingId::INITIAL_WINDOW_SIZE, 100_000);
-    assert_eq!(sum(&server.wrote()), 0);
+    assert_eq!(sum(&server.output()), 0);
     server.window_update(0, 1_000_000);
-    assert_eq!(sum(&server.wrote()), 100_000 - WINDOW);
+    assert_eq!(sum(&server.output()), 100_000 - WINDOW);
 }
 
 #[test]
@@ -128,46 +128,46 @@ fn an_initial_window_of_0_blocks_data_only() {
     server.syn_fin(1);
     server.session.reply(id(1), &some_headers(), false);
     server.session.send_data(id(1), bytes(10), true);
-    assert_eq!(server.wrote(), ["SYN_REPLY 1"]);
+    assert_eq!(server.output(), ["SYN_REPLY 1"]);
     server.window_update(1, 10);
-    assert_eq!(server.wrote(), ["DATA 1 10 fin"]);
+    assert_eq!(server.output(), ["DATA 1 10 fin"]);
 }
 
 #[test]
 fn a_stream_window_one_past_the_limit_is_a_stream_error() {
     let mut server = answering(Version::V31, 10);
     server.window_update(1, 0x7fff_ffff - 65_536);
-    assert_eq!(server.wrote(), ["DATA 1 10 fin"]);
+    assert_eq!(server.output(), ["DATA 1 10 fin"]);
     let mut server = answering(Version::V31, 10);
     server.window_update(1, 0x7fff_ffff - 65_535);
-    assert_eq!(server.wrote(), ["RST_STREAM 1 FLOW_CONTROL_ERROR"]);
+    assert_eq!(server.output(), ["RST_STREAM 1 FLOW_CONTROL_ERROR"]);
 }
 
 #[test]
 fn a_session_window_one_past_the_limit_ends_the_session() {
     let mut server = Script::server();
     server.window_update(0, 0x7fff_ffff - 65_536);
-    assert_eq!(server.wrote(), [""; 0]);
+    assert_eq!(server.output(), [""; 0]);
     server.window_update(0, 1);
-    assert_eq!(server.wrote(), ["GOAWAY 0 PROTOCOL_ERROR"]);
+    assert_eq!(server.output(), ["GOAWAY 0 PROTOCOL_ERROR"]);
 }
 
 #[test]
 fn a_delta_of_0_is_an_error_of_its_stream_or_of_the_session() {
     let mut server = answering(Version::V31, 10);
     server.window_update(1, 0);
-    assert_eq!(server.wrote(), ["RST_STREAM 1 FLOW_CONTROL_ERROR"]);
+    assert_eq!(server.output(), ["RST_STREAM 1 FLOW_CONTROL_ERROR"]);
     server.window_update(0, 0);
-    assert_eq!(server.wrote(), ["GOAWAY 1 PROTOCOL_ERROR"]);
+    assert_eq!(server.output(), ["GOAWAY 1 PROTOCOL_ERROR"]);
 }
 
 #[test]
 fn an_initial_window_one_past_the_limit_ends_the_session() {
     let mut server = Script::server();
     server.setting(SettingId::INITIAL_WINDOW_SIZE, 0x7fff_ffff);
-    assert_eq!(server.wrote(), [""; 0]);
+    assert_eq!(server.output(), [""; 0]);
     server.setting(SettingId::INITIAL_WINDOW_SIZE, 0x8000_0000);
-    assert_eq!(server.wrote(), ["GOAWAY 0 PROTOCOL_ERROR"]);
+    assert_eq!(server.output(), ["GOAWAY 0 PROTOCOL_ERROR"]);
 }
 
 #[test]
@@ -176,7 +176,7 @@ fn a_window_overflow_by_settings_resets_one_stream() {
     server.syn_fin(3);
     server.window_update(1, 1);
     server.setting(SettingId::INITIAL_WINDOW_SIZE, 0x7fff_ffff);
-    assert_eq!(server.wrote(), ["RST_STREAM 1 FLOW_CONTROL_ERROR"]);
+    assert_eq!(server.output(), ["RST_STREAM 1 FLOW_CONTROL_ERROR"]);
     assert!(server.session.reply(id(3), &some_headers(), true));
 }
 
@@ -187,9 +187,9 @@ fn the_whole_window_may_come_and_one_byte_more_is_a_stream_error() {
     for _ in 0..4 {
         server.data(1, 16_384, false);
     }
-    assert_eq!(server.wrote(), [""; 0]);
+    assert_eq!(server.output(), [""; 0]);
     server.data(1, 1, false);
-    assert_eq!(server.wrote(), ["RST_STREAM 1 FLOW_CONTROL_ERROR"]);
+    assert_eq!(server.output(), ["RST_STREAM 1 FLOW_CONTROL_ERROR"]);
 }
 
 #[test]
@@ -201,11 +201,11 @@ fn one_byte_past_the_session_window_ends_the_session() {
     server.syn(3);
     server.data(1, 60_000, false);
     server.data(3, 40_000, false);
-    assert_eq!(server.wrote(), [""; 0]);
+    assert_eq!(server.output(), [""; 0]);
     server.data(3, 1, false);
-    assert_eq!(server.wrote(), ["GOAWAY 3 PROTOCOL_ERROR"]);
+    assert_eq!(server.output(), ["GOAWAY 3 PROTOCOL_ERROR"]);
     assert_eq!(
-        server.heard().last().unwrap(),
+        server.events().last().unwrap(),
         "Closed: DATA past the session window of 100000 bytes"
     );
 }
@@ -228,14 +228,14 @@ fn a_peer_that_moves_its_session_window_by_our_initial_window_is_forgiven() {
             )
             .unwrap();
     }
-    client.wrote();
+    client.output();
     client.reply(1, false);
     client.reply(3, false);
     client.data(1, 100_000, false);
     client.data(3, 34_464, false);
-    assert_eq!(client.wrote(), [""; 0]);
+    assert_eq!(client.output(), [""; 0]);
     client.data(3, 1, false);
-    assert_eq!(client.wrote(), ["GOAWAY 0 PROTOCOL_ERROR"]);
+    assert_eq!(client.output(), ["GOAWAY 0 PROTOCOL_ERROR"]);
 }
 
 #[test]
@@ -243,13 +243,13 @@ fn credit_goes_back_when_half_the_window_is_consumed_and_not_when_it_arrives() {
     let mut server = Script::server();
     server.syn(1);
     server.data(1, WINDOW, false);
-    assert_eq!(server.wrote(), [""; 0]);
+    assert_eq!(server.output(), [""; 0]);
     server.session.consume(id(1), WINDOW / 2 - 1);
-    assert_eq!(server.wrote(), [""; 0]);
+    assert_eq!(server.output(), [""; 0]);
     server.session.consume(id(1), 1);
-    assert_eq!(server.wrote(), ["WINDOW_UPDATE 1 32768"]);
+    assert_eq!(server.output(), ["WINDOW_UPDATE 1 32768"]);
     server.data(1, WINDOW / 2, false);
-    assert_eq!(server.wrote(), [""; 0]);
+    assert_eq!(server.output(), [""; 0]);
 }
 
 #[test]
@@ -262,7 +262,7 @@ fn the_session_gets_its_credit_in_a_frame_of_its_own() {
     server.data(1, WINDOW, false);
     server.session.consume(id(1), WINDOW);
     assert_eq!(
-        server.wrote(),
+        server.output(),
         ["WINDOW_UPDATE 0 65536", "WINDOW_UPDATE 1 65536"]
     );
 }
@@ -276,7 +276,7 @@ fn no_more_is_consumed_than_came() {
     server.data(1, 40_000, false);
     server.session.consume(id(1), usize::MAX);
     assert_eq!(
-        server.wrote(),
+        server.output(),
         ["WINDOW_UPDATE 0 40000", "WINDOW_UPDATE 1 40000"]
     );
 }
@@ -289,7 +289,7 @@ fn a_stream_whose_fin_came_gets_no_credit_and_the_session_does() {
     server.syn(1);
     server.data(1, WINDOW - 1, true);
     server.session.consume(id(1), WINDOW - 1);
-    assert_eq!(server.wrote(), ["WINDOW_UPDATE 0 65535"]);
+    assert_eq!(server.output(), ["WINDOW_UPDATE 0 65535"]);
 }
 
 /// Jetty's client holds back what it owes a stream whose window it has used up, its own WINDOW_UPDATE too: an
@@ -306,9 +306,9 @@ fn a_window_used_up_by_fin_still_gets_credit() {
             if answered {
                 server.session.reply(id(1), &some_headers(), true);
             }
-            server.wrote();
+            server.output();
             server.session.consume(id(1), WINDOW);
-            let wrote = server.wrote();
+            let wrote = server.output();
             let credit = wrote.iter().any(|line| line == "WINDOW_UPDATE 1 65536");
             assert_eq!(credit, !answered, "{version}: {wrote:?}");
         }
@@ -323,10 +323,10 @@ fn a_closed_stream_still_gives_credit_to_the_session_when_it_is_read() {
     server.syn(1);
     server.data(1, WINDOW, true);
     server.session.reply(id(1), &some_headers(), true);
-    assert_eq!(server.wrote(), ["SYN_REPLY 1 fin"]);
+    assert_eq!(server.output(), ["SYN_REPLY 1 fin"]);
     assert_eq!(server.session.active_streams(), (0, 0));
     server.session.consume(id(1), WINDOW);
-    assert_eq!(server.wrote(), ["WINDOW_UPDATE 0 65536"]);
+    assert_eq!(server.output(), ["WINDOW_UPDATE 0 65536"]);
 }
 
 #[test]
@@ -339,16 +339,16 @@ fn credit_of_a_stream_that_was_reset_goes_back_to_the_session_at_once() {
         server.data(1, 40_000, false);
         if by_peer {
             server.rst(1, RstStatus::CANCEL);
-            assert_eq!(server.wrote(), ["WINDOW_UPDATE 0 40000"]);
+            assert_eq!(server.output(), ["WINDOW_UPDATE 0 40000"]);
         } else {
             server.session.reset(id(1), RstStatus::CANCEL);
             assert_eq!(
-                server.wrote(),
+                server.output(),
                 ["WINDOW_UPDATE 0 40000", "RST_STREAM 1 CANCEL"]
             );
         }
         server.session.consume(id(1), 40_000);
-        assert_eq!(server.wrote(), [""; 0]);
+        assert_eq!(server.output(), [""; 0]);
     }
 }
 
@@ -358,16 +358,16 @@ fn data_for_streams_that_are_gone_counts_and_its_credit_goes_back_at_once() {
     config.session_window_bytes = Some(65_536);
     let mut server = Script::new(config);
     server.data(9, 20_000, false);
-    assert_eq!(server.wrote(), ["RST_STREAM 9 INVALID_STREAM"]);
+    assert_eq!(server.output(), ["RST_STREAM 9 INVALID_STREAM"]);
     server.data(9, 20_000, false);
-    assert_eq!(server.wrote(), ["WINDOW_UPDATE 0 40000"]);
+    assert_eq!(server.output(), ["WINDOW_UPDATE 0 40000"]);
 }
 
 #[test]
 fn without_flow_control_nothing_is_obeyed_enforced_or_granted() {
     for role in [Role::Server, Role::Client] {
         let mut config = Config::new(role, Version::V31);
-        (config.flow_control, config.greeting) = (false, SettingsTiming::Never);
+        (config.flow_control, config.settings_timing) = (false, SettingsTiming::Never);
         config.push = spdy_session::config::PushPolicy::AcceptUnassociated;
         let mut script = Script::new(config);
         let (theirs, ours) = if role == Role::Server { (1, 2) } else { (2, 1) };
@@ -379,11 +379,11 @@ fn without_flow_control_nothing_is_obeyed_enforced_or_granted() {
             .open(&some_headers(), StreamOptions::default())
             .unwrap();
         script.session.send_data(id(ours), bytes(300_000), false);
-        assert_eq!(sum(&script.wrote()), 300_000);
+        assert_eq!(sum(&script.output()), 300_000);
         script.window_update(0, 0);
         script.window_update(ours, 0x7fff_ffff);
         script.window_update(ours, 0x7fff_ffff);
-        assert_eq!(script.wrote(), [""; 0]);
+        assert_eq!(script.output(), [""; 0]);
     }
 }
 
@@ -412,10 +412,10 @@ fn spdy_3_turns_to_3_1_when_stream_0_gets_credit_and_counts_what_was_sent() {
     server.syn_fin(1);
     server.session.reply(id(1), &some_headers(), false);
     server.session.send_data(id(1), bytes(200_000), false);
-    assert_eq!(sum(&server.wrote()), WINDOW);
+    assert_eq!(sum(&server.output()), WINDOW);
     server.window_update(0, 10_000);
     server.window_update(1, 1_000_000);
-    let wrote = server.wrote();
+    let wrote = server.output();
     assert_eq!(wrote[0], "WINDOW_UPDATE 0 983040");
     assert_eq!(sum(&wrote), 10_000, "65,536 + 10,000 - 65,536");
 }
@@ -423,35 +423,35 @@ fn spdy_3_turns_to_3_1_when_stream_0_gets_credit_and_counts_what_was_sent() {
 #[test]
 fn small_data_waits_for_more_credit_and_then_goes_as_it_is() {
     let mut server = answering(Version::V31, 200_000);
-    server.wrote();
+    server.output();
     server.window_update(0, 1_000_000);
     server.window_update(1, 1);
-    assert_eq!(server.wrote(), [""; 0]);
+    assert_eq!(server.output(), [""; 0]);
     server.pass(ms(49));
-    assert_eq!(server.wrote(), [""; 0]);
+    assert_eq!(server.output(), [""; 0]);
     server.pass(ms(1));
-    assert_eq!(server.wrote(), ["DATA 1 1"]);
+    assert_eq!(server.output(), ["DATA 1 1"]);
     server.window_update(1, 1_000);
-    assert_eq!(server.wrote(), [""; 0]);
+    assert_eq!(server.output(), [""; 0]);
     server.window_update(1, 24);
-    assert_eq!(server.wrote(), ["DATA 1 1024"]);
+    assert_eq!(server.output(), ["DATA 1 1024"]);
 }
 
 #[test]
 fn small_data_that_is_all_there_is_goes_at_once() {
     let mut server = answering(Version::V31, 3);
-    assert_eq!(server.wrote(), ["DATA 1 3 fin"]);
+    assert_eq!(server.output(), ["DATA 1 3 fin"]);
 }
 
 #[test]
 fn small_credit_of_the_session_waits_too_and_more_of_it_ends_the_wait() {
     let mut server = answering(Version::V31, 200_000);
-    server.wrote();
+    server.output();
     server.window_update(1, 1_000_000);
     server.window_update(0, 1_000);
-    assert_eq!(server.wrote(), [""; 0]);
+    assert_eq!(server.output(), [""; 0]);
     server.window_update(0, 1_000);
-    assert_eq!(server.wrote(), ["DATA 1 2000"]);
+    assert_eq!(server.output(), ["DATA 1 2000"]);
 }
 
 #[test]
@@ -459,7 +459,7 @@ fn capacity_returns_after_half_the_buffer_has_left() {
     let mut server = Script::server();
     server.syn_fin(1);
     server.session.reply(id(1), &some_headers(), false);
-    server.heard();
+    server.events();
     assert_eq!(server.session.send_capacity(id(1)), 65_536);
     server.session.send_data(id(1), bytes(65_535), false);
     assert_eq!(server.session.send_capacity(id(1)), 1);
@@ -471,12 +471,12 @@ fn capacity_returns_after_half_the_buffer_has_left() {
         "SYN_REPLY and one frame"
     );
     assert_eq!(
-        (server.session.send_capacity(id(1)), server.heard()),
+        (server.session.send_capacity(id(1)), server.events()),
         (0, vec![])
     );
     server.output_frames(1);
     assert_eq!(server.session.send_capacity(id(1)), 32_768);
-    assert_eq!(server.heard(), ["Writable 1"]);
+    assert_eq!(server.events(), ["Writable 1"]);
 }
 
 #[test]
@@ -536,7 +536,7 @@ fn a_large_body_crosses_at_the_pace_of_its_reader() {
 #[test]
 fn a_greeting_that_waits_for_the_peer_opens_the_window_by_all_that_came() {
     let mut config = Config::new(Role::Server, Version::V31);
-    config.greeting = SettingsTiming::AfterPeer;
+    config.settings_timing = SettingsTiming::AfterPeer;
     let mut server = Script::new(config);
     // a stray stream's DATA, whose credit goes back at once, in two pieces
     let stray = Data {
@@ -549,7 +549,7 @@ fn a_greeting_that_waits_for_the_peer_opens_the_window_by_all_that_came() {
     server.session.handle_input(server.now, &wire[..100]);
     server.session.handle_input(server.now, &wire[100..]);
     let all = 1024 * 1024 - 65_536 + 2400;
-    let wrote = server.wrote();
+    let wrote = server.output();
     assert_eq!(wrote[1], format!("WINDOW_UPDATE 0 {all}"), "{wrote:?}");
 }
 
@@ -569,7 +569,7 @@ fn read_at_pace(server: &mut Script, stream: u32, bytes: usize, span: u64) -> us
         server.now = begun + ms(span * piece as u64 / pieces as u64);
         server.data(stream, 1024, false);
         server.session.consume(id(stream), 1024);
-        had += credit(&server.wrote(), stream);
+        had += credit(&server.output(), stream);
     }
     had
 }
@@ -589,9 +589,9 @@ fn a_stream_window_doubles_with_each_window_that_is_read_within_a_second() {
         assert_eq!(left, window, "{version}: it has its greatest size");
         // All of it may come, and one byte more may not.
         (0..window / 16_384).for_each(|_| server.data(1, 16_384, false));
-        assert_eq!(credit(&server.wrote(), 1), 0);
+        assert_eq!(credit(&server.output(), 1), 0);
         server.data(1, 1, false);
-        let wrote = server.wrote();
+        let wrote = server.output();
         let reset = wrote.last().map(String::as_str);
         assert_eq!(reset, Some("RST_STREAM 1 FLOW_CONTROL_ERROR"));
     }
@@ -607,7 +607,7 @@ fn a_slow_reader_gets_no_window_growth() {
     for _ in 0..4 {
         server.data(3, WINDOW, false);
         server.session.discard(id(3), WINDOW);
-        assert_eq!(credit(&server.wrote(), 3), WINDOW);
+        assert_eq!(credit(&server.output(), 3), WINDOW);
     }
 }
 
@@ -638,7 +638,7 @@ fn all_windows_of_a_session_grow_by_so_much_and_no_more() {
     assert_eq!(sizes, [GROWN, GROWN, GROWN, GROWN, rest, WINDOW]);
     // A stream that ends leaves its growth to another.
     server.session.reset(id(1), RstStatus::CANCEL);
-    server.wrote();
+    server.output();
     server.syn(13);
     assert_eq!(widest(&mut server, 13, WINDOW, 50), GROWN);
 }
@@ -655,7 +655,7 @@ fn the_session_window_has_the_growth_of_its_streams_as_long_as_they_live() {
             server.now += ms(pace);
             server.data(stream, WINDOW, false);
             server.session.consume(id(stream), WINDOW);
-            room += credit(&server.wrote(), 0);
+            room += credit(&server.output(), 0);
             room -= WINDOW;
             room
         });

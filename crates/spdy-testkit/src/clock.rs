@@ -13,7 +13,7 @@ use spdy::runtime::{BoxFuture, Runtime};
 /// The hour of its origin, since 1970.
 pub const ORIGIN: Duration = Duration::from_secs(1_800_000_000);
 /// What a task that was woken may take until it waits for the clock again.
-const TURNS: usize = 100;
+const TASK_TURNS: usize = 100;
 
 /// Clones are the same one.
 #[derive(Clone, Debug, Default)]
@@ -23,63 +23,63 @@ pub struct Clock(Arc<Mutex<ClockState>>);
 struct ClockState {
     now: Instant,
     /// Sleeps so far: those for one instant wake in their order.
-    sleeps: u64,
-    alarms: BTreeMap<(Instant, u64), Waker>,
+    next_timer: u64,
+    timers: BTreeMap<(Instant, u64), Waker>,
 }
 
 impl Clock {
     /// The hour that it shows.
     #[must_use]
-    pub fn hour(&self) -> SystemTime {
+    pub fn wall_now(&self) -> SystemTime {
         UNIX_EPOCH + ORIGIN + (self.now() - Instant::ZERO)
     }
 
     /// Puts it forward at once: whoever waited for a time within `span` sees its end.
     pub fn push(&self, span: Duration) {
         let now = self.now() + span;
-        self.ring(now);
+        self.fire_timers(now);
     }
 
     /// Lets `span` pass from alarm to alarm, with turns for all tasks between them.
-    pub async fn turn(&self, span: Duration) {
+    pub async fn advance(&self, span: Duration) {
         let until = self.now() + span;
         loop {
-            for _ in 0..TURNS {
+            for _ in 0..TASK_TURNS {
                 tokio::task::yield_now().await;
             }
-            let next = self.hands().alarms.keys().next().map(|(at, _)| *at);
+            let next = self.state().timers.keys().next().map(|(at, _)| *at);
             match next.filter(|next| *next <= until) {
-                Some(next) => self.ring(next),
-                None => return self.ring(until),
+                Some(next) => self.fire_timers(next),
+                None => return self.fire_timers(until),
             }
         }
     }
 
     /// Makes it `now`, and wakes who waited for that.
-    fn ring(&self, now: Instant) {
+    fn fire_timers(&self, now: Instant) {
         let due = {
-            let mut hands = self.hands();
+            let mut hands = self.state();
             hands.now = now;
-            let later = hands.alarms.split_off(&(now, u64::MAX));
-            std::mem::replace(&mut hands.alarms, later)
+            let later = hands.timers.split_off(&(now, u64::MAX));
+            std::mem::replace(&mut hands.timers, later)
         };
         due.into_values().for_each(Waker::wake);
     }
 
-    fn hands(&self) -> MutexGuard<'_, ClockState> {
+    fn state(&self) -> MutexGuard<'_, ClockState> {
         self.0.lock()
     }
 }
 
 impl Runtime for Clock {
     fn now(&self) -> Instant {
-        self.hands().now
+        self.state().now
     }
 
     fn sleep_until(&self, deadline: Instant) -> BoxFuture<()> {
-        let mut hands = self.hands();
-        hands.sleeps += 1;
-        let alarm = (deadline, hands.sleeps);
+        let mut hands = self.state();
+        hands.next_timer += 1;
+        let alarm = (deadline, hands.next_timer);
         drop(hands);
         let clock = self.clone();
         Box::pin(Sleep { clock, alarm })
@@ -99,17 +99,17 @@ impl Future for Sleep {
     type Output = ();
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
-        let mut hands = self.clock.hands();
+        let mut hands = self.clock.state();
         if self.alarm.0 <= hands.now {
             return Poll::Ready(());
         }
-        hands.alarms.insert(self.alarm, cx.waker().clone());
+        hands.timers.insert(self.alarm, cx.waker().clone());
         Poll::Pending
     }
 }
 
 impl Drop for Sleep {
     fn drop(&mut self) {
-        self.clock.hands().alarms.remove(&self.alarm);
+        self.clock.state().timers.remove(&self.alarm);
     }
 }

@@ -33,7 +33,7 @@ impl ClosedPort {
 
     /// Takes one until the program ends.
     #[must_use]
-    pub fn for_good() -> SocketAddr {
+    pub fn leak() -> SocketAddr {
         let taken = Self::take();
         let address = taken.address;
         std::mem::forget(taken);

@@ -45,18 +45,18 @@ pub fn parse(digits: &str) -> Option<Vec<u8>> {
 
 /// `bytes` as hex digits.
 #[must_use]
-pub fn spell(bytes: &[u8]) -> String {
+pub fn encode(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{parse, spell};
+    use super::{encode, parse};
 
     #[test]
     fn encoded_hex_decodes_to_itself() {
         assert_eq!(parse("00ff7e"), Some(vec![0x00, 0xff, 0x7e]));
-        assert_eq!(spell(&[0x00, 0xff, 0x7e]), "00ff7e");
+        assert_eq!(encode(&[0x00, 0xff, 0x7e]), "00ff7e");
         assert_eq!(parse("0"), None);
         assert_eq!(parse("0g"), None);
     }

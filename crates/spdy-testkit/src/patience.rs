@@ -8,7 +8,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 /// How long anything may take on a machine that has much else to do.
-pub const PATIENCE: Duration = Duration::from_secs(60);
+pub const WAIT_LIMIT: Duration = Duration::from_secs(60);
 
 /// Between two looks at what tells nobody of itself.
 pub const POLL_INTERVAL: Duration = Duration::from_millis(5);
@@ -21,7 +21,7 @@ pub const POLL_INTERVAL: Duration = Duration::from_millis(5);
 pub fn until(what: &str, mut is_so: impl FnMut() -> bool) {
     let begun = Instant::now();
     while !is_so() {
-        assert!(begun.elapsed() < PATIENCE, "waited in vain until {what}");
+        assert!(begun.elapsed() < WAIT_LIMIT, "waited in vain until {what}");
         thread::park_timeout(POLL_INTERVAL);
     }
 }
@@ -32,8 +32,8 @@ pub fn until(what: &str, mut is_so: impl FnMut() -> bool) {
 ///
 /// If the system has no such setting.
 #[must_use]
-pub fn patient(connection: TcpStream) -> TcpStream {
-    let set = connection.set_read_timeout(Some(PATIENCE));
+pub fn with_read_timeout(connection: TcpStream) -> TcpStream {
+    let set = connection.set_read_timeout(Some(WAIT_LIMIT));
     set.expect("there is such a setting");
     connection
 }
@@ -44,7 +44,7 @@ pub fn patient(connection: TcpStream) -> TcpStream {
 ///
 /// If it has not after [`PATIENCE`]; it is killed then.
 pub fn ended(child: &mut Child) -> ExitStatus {
-    let ended = wait_for_exit_within(PATIENCE, child);
+    let ended = wait_for_exit_within(WAIT_LIMIT, child);
     ended.unwrap_or_else(|_| panic!("process {} did not end by itself", child.id()))
 }
 
@@ -60,7 +60,7 @@ pub fn output_within(longest: Duration, mut child: Child) -> Output {
     let (Ok(status) | Err(status)) = ended;
     // Who was started by it may hold its pipes for longer.
     let [stdout, stderr] =
-        [stdout, stderr].map(|bytes| bytes.recv_timeout(PATIENCE).expect("the end of a pipe"));
+        [stdout, stderr].map(|bytes| bytes.recv_timeout(WAIT_LIMIT).expect("the end of a pipe"));
     let output = Output {
         status,
         stdout,

@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc;
 use std::thread;
 
-use crate::patience::{PATIENCE, patient};
+use crate::patience::{WAIT_LIMIT, with_read_timeout};
 
 /// Nodes of every cluster.
 pub const NODES: usize = 3;
@@ -26,7 +26,7 @@ pub const NODES: usize = 3;
 const SLOTS: [(u16, u16); NODES] = [(0, 5460), (5461, 10_922), (10_923, 16_383)];
 
 /// Addresses that this process has tried so far.
-static TRIED: AtomicU32 = AtomicU32::new(0);
+static ADDRESSES_TRIED: AtomicU32 = AtomicU32::new(0);
 
 /// The port that says that an address is taken. Below those that are given to whoever wants any.
 const HELD_PORT: u16 = 16_379;
@@ -44,7 +44,7 @@ pub struct Tls {
 
 /// Whether tests with other programs are wanted. They are, unless SPDY_SKIP_PEERS says otherwise.
 #[must_use]
-pub fn is_wanted() -> bool {
+pub fn peers_enabled() -> bool {
     std::env::var_os("SPDY_SKIP_PEERS").is_none_or(|value| value.is_empty())
 }
 
@@ -129,11 +129,11 @@ impl RedisCluster {
         };
         let logs: Vec<_> = (0..NODES).map(|node| cluster.run(node)).collect();
         for (node, (first, last)) in SLOTS.into_iter().enumerate() {
-            cluster.tell(node, &format!("CLUSTER SET-CONFIG-EPOCH {}", node + 1));
-            cluster.tell(node, &format!("CLUSTER ADDSLOTSRANGE {first} {last}"));
+            cluster.run_command(node, &format!("CLUSTER SET-CONFIG-EPOCH {}", node + 1));
+            cluster.run_command(node, &format!("CLUSTER ADDSLOTSRANGE {first} {last}"));
             let (at, bus) = (cluster.nodes[node].clients, cluster.nodes[node].bus);
             if node > 0 {
-                cluster.tell(0, &format!("CLUSTER MEET {} {} {bus}", at.ip(), at.port()));
+                cluster.run_command(0, &format!("CLUSTER MEET {} {} {bus}", at.ip(), at.port()));
             }
         }
         for log in logs {
@@ -195,7 +195,7 @@ impl RedisCluster {
     /// # Panics
     ///
     /// If they do not start.
-    pub fn bring_back(&mut self, nodes: &[usize]) {
+    pub fn restart(&mut self, nodes: &[usize]) {
         let logs: Vec<_> = nodes.iter().map(|node| self.run(*node)).collect();
         for log in logs {
             wait_for(&log, "Cluster state changed: ok");
@@ -210,7 +210,7 @@ impl RedisCluster {
     #[must_use]
     pub fn ask(&self, node: usize, command: &str) -> String {
         let stream = TcpStream::connect(self.nodes[node].plain).expect("the node runs");
-        let mut stream = patient(stream);
+        let mut stream = with_read_timeout(stream);
         write!(stream, "{command}\r\nQUIT\r\n").expect("the node runs");
         let mut answer = Vec::new();
         stream.read_to_end(&mut answer).expect("the node runs");
@@ -231,7 +231,7 @@ impl RedisCluster {
         place.expect("every slot has a node")
     }
 
-    fn tell(&self, node: usize, command: &str) {
+    fn run_command(&self, node: usize, command: &str) {
         let answer = self.ask(node, command);
         assert!(answer.starts_with("+OK"), "{command}: {answer}");
     }
@@ -279,7 +279,7 @@ fn own_address() -> (Ipv4Addr, TcpListener) {
     const STEP: u32 = 0x1_0007;
     const TRIES: u32 = 1000;
     let free = (0..TRIES).find_map(|_| {
-        let tried = TRIED.fetch_add(1, Ordering::Relaxed);
+        let tried = ADDRESSES_TRIED.fetch_add(1, Ordering::Relaxed);
         let number = std::process::id().wrapping_add(tried.wrapping_mul(STEP));
         let [_, high, middle, low] = number.to_be_bytes();
         let address = Ipv4Addr::new(127, 16 + high % 200, middle, low.clamp(1, 254));
@@ -308,7 +308,7 @@ fn wait_for(log: &mpsc::Receiver<String>, words: &str) {
         .last()
         .is_some_and(|line: &String| line.contains(words))
     {
-        let line = log.recv_timeout(PATIENCE);
+        let line = log.recv_timeout(WAIT_LIMIT);
         let line = line.unwrap_or_else(|why| panic!("no {words:?}, {why}: {said:#?}"));
         said.push(line);
     }

@@ -14,11 +14,11 @@ use spdy_netem::path::Direction;
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum PacketOutcome {
     /// It is on its way.
-    Flying,
+    InFlight,
     /// The receiver's device has it since then.
-    Written(Instant),
+    Delivered(Instant),
     /// It never came.
-    Taken(DropReason),
+    Dropped(DropReason),
 }
 
 /// What took a packet.
@@ -40,7 +40,7 @@ pub struct CapturedPacket {
     /// Which way it went.
     pub way: Direction,
     /// What became of it.
-    pub fate: PacketOutcome,
+    pub outcome: PacketOutcome,
     /// Its bytes, from the IP header on.
     pub packet: Vec<u8>,
 }
@@ -90,18 +90,18 @@ impl Capture {
         self.packets.push(CapturedPacket {
             read: now,
             way,
-            fate: PacketOutcome::Flying,
+            outcome: PacketOutcome::InFlight,
             packet: packet.to_vec(),
         });
         Some(self.packets.len() - 1)
     }
 
     pub(crate) fn written(&mut self, number: usize, now: Instant) {
-        self.packets[number].fate = PacketOutcome::Written(now);
+        self.packets[number].outcome = PacketOutcome::Delivered(now);
     }
 
     pub(crate) fn taken(&mut self, number: usize, by: DropReason) {
-        self.packets[number].fate = PacketOutcome::Taken(by);
+        self.packets[number].outcome = PacketOutcome::Dropped(by);
     }
 }
 

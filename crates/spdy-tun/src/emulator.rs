@@ -53,7 +53,7 @@ pub struct Emulator {
     config: PathConfig,
     path: Path,
     /// By when something happens to them, then in the order of their reading.
-    flying: BTreeMap<(Instant, u64), InFlightPacket>,
+    in_flight: BTreeMap<(Instant, u64), InFlightPacket>,
     sequence: u64,
     up: Meter,
     down: Meter,
@@ -74,7 +74,7 @@ impl Emulator {
         Self {
             config: config.clone(),
             path: Path::new(config, seed),
-            flying: BTreeMap::new(),
+            in_flight: BTreeMap::new(),
             sequence: 0,
             up: Meter::new(now),
             down: Meter::new(now),
@@ -94,7 +94,7 @@ impl Emulator {
     #[must_use]
     pub fn end_capture(&mut self) -> Capture {
         // What is on its way has a number in it, and no packet to come may be taken for one of these.
-        for flying in self.flying.values_mut() {
+        for flying in self.in_flight.values_mut() {
             flying.captured = None;
         }
         self.capture.take().unwrap_or_default()
@@ -104,7 +104,7 @@ impl Emulator {
     pub fn offer(&mut self, now: Instant, way: Direction, packet: &[u8]) {
         self.pass_again(now);
         if way == Direction::Up {
-            self.see(now);
+            self.note_client_packet(now);
         }
         // What one direction gets of a shared pipe is not the pipe's rate.
         let is_in_a_row = self.config.topology == Topology::TwoPipes && self.path.is_busy(now, way);
@@ -128,13 +128,13 @@ impl Emulator {
     /// When the next packet is due, or must pass a pipe again.
     #[must_use]
     pub fn poll_timeout(&self) -> Option<Instant> {
-        self.flying.first_key_value().map(|((at, _), _)| *at)
+        self.in_flight.first_key_value().map(|((at, _), _)| *at)
     }
 
     /// The next packet that is due by `now`.
     pub fn poll_delivery(&mut self, now: Instant) -> Option<Delivery> {
         self.pass_again(now);
-        let first = self.flying.first_entry()?;
+        let first = self.in_flight.first_entry()?;
         let (due, _) = *first.key();
         if due > now {
             return None;
@@ -164,7 +164,7 @@ impl Emulator {
             }
         }
         if accepted && delivery.way == Direction::Down {
-            self.see(now);
+            self.note_client_packet(now);
         }
         let meter = self.meter(delivery.way);
         if accepted {
@@ -176,7 +176,7 @@ impl Emulator {
     }
 
     /// Notes that a packet was at the client.
-    fn see(&mut self, now: Instant) {
+    fn note_client_packet(&mut self, now: Instant) {
         let first = self.seen.map_or(now, |(first, _)| first);
         self.seen = Some((first, now));
     }
@@ -189,20 +189,20 @@ impl Emulator {
     /// Whether nothing is on its way.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.flying.is_empty()
+        self.in_flight.is_empty()
     }
 
     /// What was achieved so far.
     #[must_use]
-    pub fn measured(&self, now: Instant) -> LinkStats {
+    pub fn stats(&self, now: Instant) -> LinkStats {
         LinkStats {
             seconds: (now - self.began).as_secs_f64(),
             on_wire_ms: self
                 .seen
                 .map(|(first, last)| (last - first).as_nanos() as f64 / 1e6),
             waited_for_cpu_ms: None,
-            up: self.up.measured(&self.config, Direction::Up),
-            down: self.down.measured(&self.config, Direction::Down),
+            up: self.up.stats(&self.config, Direction::Up),
+            down: self.down.stats(&self.config, Direction::Down),
         }
     }
 
@@ -216,7 +216,7 @@ impl Emulator {
     fn follow(&mut self, verdict: PathOutcome, flying: InFlightPacket) {
         let (at, transit) = match verdict {
             PathOutcome::Arrives(due) => (due, None),
-            PathOutcome::Again(transit) => (transit.at(), Some(transit)),
+            PathOutcome::NextPass(transit) => (transit.at(), Some(transit)),
             PathOutcome::QueueFull => {
                 self.note_dropped(&flying, DropReason::QueueFull);
                 return self.meter(flying.way).count_queue_drop();
@@ -228,7 +228,7 @@ impl Emulator {
         };
         self.sequence += 1;
         let flying = InFlightPacket { transit, ..flying };
-        self.flying.insert((at, self.sequence), flying);
+        self.in_flight.insert((at, self.sequence), flying);
     }
 
     fn note_dropped(&mut self, flying: &InFlightPacket, by: DropReason) {
@@ -240,12 +240,12 @@ impl Emulator {
     /// Lets every packet that stood before a pipe by `now` pass it, each at its own instant.
     fn pass_again(&mut self, now: Instant) {
         loop {
-            let mut due = self.flying.range(..=(now, u64::MAX));
+            let mut due = self.in_flight.range(..=(now, u64::MAX));
             let Some((&key, transit)) = due.find_map(|(key, flying)| Some((key, flying.transit?)))
             else {
                 return;
             };
-            let flying = self.flying.remove(&key).expect("just seen");
+            let flying = self.in_flight.remove(&key).expect("just seen");
             let verdict = self.path.offer_again(transit);
             self.follow(verdict, flying);
         }
@@ -293,9 +293,9 @@ mod tests {
             [(at(56), Direction::Down, 8), (at(74), Direction::Up, 7)]
         );
         // The client sent at once, and had the answer after 56 ms; when its own arrived it does not see.
-        assert_eq!(emulator.measured(at(80)).on_wire_ms, Some(56.0));
+        assert_eq!(emulator.stats(at(80)).on_wire_ms, Some(56.0));
         let idle = Emulator::new(&config, 0, Instant::ZERO);
-        assert_eq!(idle.measured(at(80)).on_wire_ms, None);
+        assert_eq!(idle.stats(at(80)).on_wire_ms, None);
     }
 
     #[test]
@@ -306,7 +306,7 @@ mod tests {
             emulator.offer(Instant::ZERO, Direction::Down, &[0; 1_250]);
         }
         deliveries(&mut emulator);
-        let down = emulator.measured(Instant::from_millis(200)).down;
+        let down = emulator.stats(Instant::from_millis(200)).down;
         let rate = down.busy_bps.expect("it was busy");
         assert!((rate / 7e6 - 1.0).abs() < 1e-6, "{rate} bps");
         assert_eq!((down.packets, down.bytes), (100, 125_000));
@@ -324,7 +324,7 @@ mod tests {
             emulator.offer(Instant::ZERO, Direction::Down, &[0; 1_000]);
         }
         deliveries(&mut emulator);
-        let down = emulator.measured(Instant::from_millis(600)).down;
+        let down = emulator.stats(Instant::from_millis(600)).down;
         assert!(down.lost > 50, "{down:?}");
         assert_eq!(down.packets + down.lost, 500);
         let rate = down.busy_bps.expect("it was busy");
@@ -348,7 +348,7 @@ mod tests {
                 emulator.handle_written(&delivery, at, true);
             }
         }
-        let down = emulator.measured(Instant::from_millis(400)).down;
+        let down = emulator.stats(Instant::from_millis(400)).down;
         assert!(
             (down.busy_seconds - 0.016).abs() < 1e-9,
             "four gaps of 1 ms, four times: {down:?}"
@@ -369,7 +369,7 @@ mod tests {
             assert_eq!(delivery.due, Instant::from_millis(due));
             emulator.handle_written(&delivery, late, true);
         }
-        let up = emulator.measured(late).up;
+        let up = emulator.stats(late).up;
         assert_eq!((up.late_mean_ms, up.late_max_ms), (1.0, 2.0));
         assert_eq!(emulator.poll_delivery(late), None);
     }
@@ -388,7 +388,7 @@ mod tests {
         let first = emulator.poll_delivery(end).expect("due");
         emulator.handle_written(&first, first.due, false);
         assert_eq!(deliveries(&mut emulator).len(), 1);
-        let up = emulator.measured(end).up;
+        let up = emulator.stats(end).up;
         assert_eq!(
             (up.offered, up.queue_drops, up.refused, up.packets),
             (3, 1, 1, 1)
@@ -417,30 +417,31 @@ mod tests {
         }
         let at = Instant::from_millis;
         let capture = emulator.end_capture();
-        let told = |it: &crate::capture::CapturedPacket| (it.packet[0], it.way, it.read, it.fate);
+        let told =
+            |it: &crate::capture::CapturedPacket| (it.packet[0], it.way, it.read, it.outcome);
         let told: Vec<_> = capture.packets().iter().map(told).collect();
         assert_eq!(
             told,
             [
-                (1, Direction::Up, at(1), PacketOutcome::Written(at(102))),
-                (2, Direction::Up, at(1), PacketOutcome::Written(at(202))),
+                (1, Direction::Up, at(1), PacketOutcome::Delivered(at(102))),
+                (2, Direction::Up, at(1), PacketOutcome::Delivered(at(202))),
                 (
                     3,
                     Direction::Up,
                     at(1),
-                    PacketOutcome::Taken(DropReason::QueueFull)
+                    PacketOutcome::Dropped(DropReason::QueueFull)
                 ),
                 (
                     4,
                     Direction::Down,
                     at(2),
-                    PacketOutcome::Taken(DropReason::Refused)
+                    PacketOutcome::Dropped(DropReason::Refused)
                 ),
                 (
                     5,
                     Direction::Down,
                     at(2),
-                    PacketOutcome::Written(at(3) + Duration::from_micros(200))
+                    PacketOutcome::Delivered(at(3) + Duration::from_micros(200))
                 ),
             ]
         );

@@ -33,7 +33,7 @@ use nix::unistd::{Gid, Uid, getegid, geteuid, mkstemp};
 use crate::error::RealTimeError;
 
 /// What the program is called when it plays a part; the part and its arguments follow.
-const MARK: &str = "spdy-enclosed";
+const ROLE_ARGUMENT: &str = "spdy-enclosed";
 /// The program itself.
 const SELF_EXE: &str = "/proc/self/exe";
 
@@ -41,9 +41,9 @@ const SELF_EXE: &str = "/proc/self/exe";
 #[derive(Debug)]
 pub enum ProcessRole {
     /// The one that was started first; everything was done inside, and ended so.
-    Outside(ExitStatus),
+    Outer(ExitStatus),
     /// The one that makes the link.
-    Inside(InnerProcess),
+    Inner(InnerProcess),
     /// One that is to become the command of this number: call [`become_command`].
     Command(usize),
 }
@@ -52,11 +52,11 @@ pub enum ProcessRole {
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum CtrlCPolicy {
     /// The command's: ours wait for it to end, and then tell what was.
-    ForCommand,
+    ForwardToCommand,
     /// Everybody's: no command is run, and all of it ends.
-    ForAll,
+    EndAll,
     /// The inner process's, which hears it and ends in its own time: the outer one waits for that.
-    ForInside,
+    HandleInside,
 }
 
 /// What the inner process knows of the outer one.
@@ -74,8 +74,8 @@ pub struct InnerProcess {
 /// Threads run already, or the system gives no namespaces.
 pub fn enter(typed: CtrlCPolicy) -> Result<ProcessRole, RealTimeError> {
     let called = env::args().next().unwrap_or_default();
-    let Some(part) = called.strip_prefix(MARK) else {
-        return outside(typed).map(ProcessRole::Outside);
+    let Some(part) = called.strip_prefix(ROLE_ARGUMENT) else {
+        return outside(typed).map(ProcessRole::Outer);
     };
     let numbers: Vec<u32> = part
         .split(':')
@@ -85,7 +85,7 @@ pub fn enter(typed: CtrlCPolicy) -> Result<ProcessRole, RealTimeError> {
         [parent, ref ids @ ..] if part.starts_with(":inner:") => {
             kill_with_parent(parent)?;
             own_proc();
-            if typed == CtrlCPolicy::ForInside {
+            if typed == CtrlCPolicy::HandleInside {
                 let opened = terminal_signals().thread_unblock();
                 opened.map_err(|error| RealTimeError::Start {
                     what: "the inner process",
@@ -96,7 +96,7 @@ pub fn enter(typed: CtrlCPolicy) -> Result<ProcessRole, RealTimeError> {
                 [user, group] => Some((Uid::from_raw(user), Gid::from_raw(group))),
                 _ => None,
             };
-            Ok(ProcessRole::Inside(InnerProcess { ids }))
+            Ok(ProcessRole::Inner(InnerProcess { ids }))
         }
         [number, ref ids @ ..] if part.starts_with(":command:") => {
             if let [user, group] = *ids {
@@ -104,7 +104,7 @@ pub fn enter(typed: CtrlCPolicy) -> Result<ProcessRole, RealTimeError> {
             }
             Ok(ProcessRole::Command(number as usize))
         }
-        _ => outside(typed).map(ProcessRole::Outside),
+        _ => outside(typed).map(ProcessRole::Outer),
     }
 }
 
@@ -127,7 +127,7 @@ fn outside(typed: CtrlCPolicy) -> Result<ExitStatus, RealTimeError> {
         what: "the inner process",
         source,
     };
-    if typed != CtrlCPolicy::ForAll {
+    if typed != CtrlCPolicy::EndAll {
         // The inner process inherits it; who they are for opens them again.
         let blocked = terminal_signals().thread_block();
         blocked.map_err(|error| start(error.into()))?;
@@ -135,7 +135,7 @@ fn outside(typed: CtrlCPolicy) -> Result<ExitStatus, RealTimeError> {
     // As /proc numbers us, which is where the inner process will look.
     let me = fs::read_link("/proc/self").map_err(start)?;
     let mut inner = Command::new(SELF_EXE)
-        .arg0(format!("{MARK}:inner:{}{ids}", me.display()))
+        .arg0(format!("{ROLE_ARGUMENT}:inner:{}{ids}", me.display()))
         .args(env::args_os().skip(1))
         .spawn()
         .map_err(start)?;
@@ -231,7 +231,7 @@ impl InnerProcess {
             .map_or_else(String::new, |(user, group)| format!(":{user}:{group}"));
         let mut command = Command::new(SELF_EXE);
         command
-            .arg0(format!("{MARK}:command:{number}{ids}"))
+            .arg0(format!("{ROLE_ARGUMENT}:command:{number}{ids}"))
             .args(env::args_os().skip(1))
             .stdin(Stdio::inherit());
         command

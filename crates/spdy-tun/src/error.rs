@@ -55,5 +55,5 @@ pub enum RealTimeError {
     },
     /// The link's thread ended before its time.
     #[error("the link ended: {0}")]
-    WireEnded(String),
+    LinkThreadEnded(String),
 }

@@ -67,7 +67,7 @@ impl Host {
         let (jobs, inbox) = mpsc::channel::<Job>();
         let (ready, made) = mpsc::channel();
         let work = move || {
-            let made = make(&config);
+            let made = start_namespace(&config);
             let failed = made.is_err();
             if ready.send(made).is_err() || failed {
                 return;
@@ -87,7 +87,7 @@ impl Host {
             .map_err(start)?;
         let (device, proc) = made
             .recv()
-            .map_err(|_| RealTimeError::WireEnded(format!("the {name} thread panicked")))??;
+            .map_err(|_| RealTimeError::LinkThreadEnded(format!("the {name} thread panicked")))??;
         Ok((Self { jobs, proc }, device))
     }
 
@@ -137,7 +137,7 @@ fn dropped_of(table: &str, device: &str) -> u64 {
 }
 
 /// On the host's own thread: leaves the namespace of the others, and sets up the new one.
-fn make(config: &HostConfig) -> Result<(SyncDevice, PathBuf), RealTimeError> {
+fn start_namespace(config: &HostConfig) -> Result<(SyncDevice, PathBuf), RealTimeError> {
     unshare(CloneFlags::CLONE_NEWNET).map_err(|error| RealTimeError::Namespaces(error.into()))?;
     check_congestion(&config.congestion)?;
     let device = DeviceBuilder::new()
@@ -157,7 +157,7 @@ fn make(config: &HostConfig) -> Result<(SyncDevice, PathBuf), RealTimeError> {
     }
     // A server of an unprivileged user may be at port 80 here.
     set("net/ipv4/ip_unprivileged_port_start", "0")?;
-    lay(config)?;
+    configure_network(config)?;
     let link = "/proc/thread-self";
     let thread = fs::read_link(link).map_err(|source| RealTimeError::Kernel {
         what: link.to_owned(),
@@ -166,7 +166,7 @@ fn make(config: &HostConfig) -> Result<(SyncDevice, PathBuf), RealTimeError> {
     Ok((device, Path::new("/proc").join(thread)))
 }
 
-fn lay(config: &HostConfig) -> Result<(), RealTimeError> {
+fn configure_network(config: &HostConfig) -> Result<(), RealTimeError> {
     let what = |what| move |source| RealTimeError::Netlink { what, source };
     let index = |name| if_nametoindex(name).map_err(|error| what("a device")(error.into()));
     let (loopback, link) = (index("lo")?, index(DEVICE)?);

@@ -122,7 +122,7 @@ impl Meter {
         self.last_delivered = now;
     }
 
-    pub(crate) fn measured(&self, config: &PathConfig, way: Direction) -> DirectionStats {
+    pub(crate) fn stats(&self, config: &PathConfig, way: Direction) -> DirectionStats {
         let (asked_bps, rtt_ns) = (
             match way {
                 Direction::Up => config.up_bps,

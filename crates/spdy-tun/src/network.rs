@@ -47,7 +47,7 @@ pub struct RealNetwork {
     /// Where the servers' belong: it has every address but the client's.
     pub server: Host,
     orders: mpsc::Sender<LinkCommand>,
-    bell: Arc<EventFd>,
+    wake_fd: Arc<EventFd>,
     wire: Option<thread::JoinHandle<std::io::Result<()>>>,
     missed_at_begin: [u64; 2],
 }
@@ -88,7 +88,7 @@ impl RealNetwork {
             client,
             server,
             orders,
-            bell,
+            wake_fd: bell,
             wire: Some(wire),
             missed_at_begin: [0; 2],
         })
@@ -101,7 +101,7 @@ impl RealNetwork {
     ///
     /// The link's thread has ended.
     pub fn begin(&mut self, path: &PathConfig, seed: u64) -> Result<(), RealTimeError> {
-        self.missed_at_begin = self.missed();
+        self.missed_at_begin = self.device_drops();
         let config = path.clone();
         self.order(LinkCommand::Begin { config, seed })
     }
@@ -117,7 +117,7 @@ impl RealNetwork {
         let Ok(mut measured) = receiver.recv() else {
             return Err(self.ended());
         };
-        let [up, down] = self.missed();
+        let [up, down] = self.device_drops();
         measured.up.missed = up - self.missed_at_begin[0];
         measured.down.missed = down - self.missed_at_begin[1];
         Ok(measured)
@@ -165,12 +165,12 @@ impl RealNetwork {
     }
 
     /// Packets that each host's device has dropped so far.
-    fn missed(&self) -> [u64; 2] {
+    fn device_drops(&self) -> [u64; 2] {
         [&self.client, &self.server].map(Host::missed_packets)
     }
 
     fn order(&mut self, order: LinkCommand) -> Result<(), RealTimeError> {
-        let sent = self.orders.send(order).is_ok() && self.bell.write(1).is_ok();
+        let sent = self.orders.send(order).is_ok() && self.wake_fd.write(1).is_ok();
         if sent { Ok(()) } else { Err(self.ended()) }
     }
 
@@ -180,7 +180,7 @@ impl RealNetwork {
             Some(Err(_)) => "its thread panicked".to_owned(),
             _ => "its thread is gone".to_owned(),
         };
-        RealTimeError::WireEnded(why)
+        RealTimeError::LinkThreadEnded(why)
     }
 }
 

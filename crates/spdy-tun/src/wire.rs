@@ -54,7 +54,7 @@ pub(crate) struct LinkThread {
     client: SyncDevice,
     server: SyncDevice,
     orders: mpsc::Receiver<LinkCommand>,
-    bell: Arc<EventFd>,
+    wake_fd: Arc<EventFd>,
     clock: MonotonicClock,
     emulator: Emulator,
     cpu_at_begin: Option<CpuTime>,
@@ -78,7 +78,7 @@ impl LinkThread {
             client,
             server,
             orders,
-            bell,
+            wake_fd: bell,
             clock,
             emulator: Emulator::new(config, seed, now),
             cpu_at_begin: None,
@@ -135,7 +135,7 @@ impl LinkThread {
         });
         let poll_in = PollFlags::POLLIN;
         let mut watched = [
-            PollFd::new(self.bell.as_fd(), poll_in),
+            PollFd::new(self.wake_fd.as_fd(), poll_in),
             PollFd::new(self.client.as_fd(), poll_in),
             PollFd::new(self.server.as_fd(), poll_in),
         ];
@@ -149,7 +149,7 @@ impl LinkThread {
 
     /// Does what was asked for; whether to end.
     fn follow_orders(&mut self) -> io::Result<bool> {
-        self.bell.read()?;
+        self.wake_fd.read()?;
         while let Ok(order) = self.orders.try_recv() {
             let now = self.clock.now();
             match order {
@@ -158,7 +158,7 @@ impl LinkThread {
                     self.cpu_at_begin = CpuTime::of_this_thread();
                 }
                 LinkCommand::Measure(reply) => {
-                    let mut measured = self.emulator.measured(now);
+                    let mut measured = self.emulator.stats(now);
                     let cpu = CpuTime::of_this_thread().zip(self.cpu_at_begin);
                     measured.waited_for_cpu_ms =
                         cpu.map(|(now, begin)| (now - begin).waited.as_secs_f64() * 1e3);

@@ -32,9 +32,9 @@ pub(crate) enum PurgeEvent {
     /// The log begins.
     Begin,
     /// Nothing that was kept in this part of the cluster before is believed. It says nothing of what caches have of their own.
-    Anew { part: u8 },
+    PartReset { part: u8 },
     /// This was purged.
-    Purged { meant: PurgeTarget, soft: bool },
+    Purge { meant: PurgeTarget, soft: bool },
 }
 
 impl Entry {
@@ -42,12 +42,12 @@ impl Entry {
         let mut out = vec![VERSION];
         out.extend_from_slice(&self.by);
         let (meant, soft) = match &self.what {
-            PurgeEvent::Purged { meant, soft } => (meant, *soft),
+            PurgeEvent::Purge { meant, soft } => (meant, *soft),
             PurgeEvent::Begin => {
                 out.push(0);
                 return out;
             }
-            PurgeEvent::Anew { part } => {
+            PurgeEvent::PartReset { part } => {
                 out.extend_from_slice(&[3, *part]);
                 return out;
             }
@@ -73,8 +73,8 @@ impl Entry {
     pub(crate) fn decode(bytes: &[u8]) -> Self {
         read(bytes).unwrap_or_else(|| Self {
             by: Writer::default(),
-            what: PurgeEvent::Purged {
-                meant: PurgeTarget::everything(),
+            what: PurgeEvent::Purge {
+                meant: PurgeTarget::all(),
                 soft: true,
             },
         })
@@ -92,7 +92,7 @@ fn read(bytes: &[u8]) -> Option<Entry> {
         (VERSION, 1, _) => false,
         (VERSION, 2, _) => true,
         (VERSION, 3, &[part]) => {
-            let what = PurgeEvent::Anew { part };
+            let what = PurgeEvent::PartReset { part };
             return Some(Entry { by, what });
         }
         _ => return None,
@@ -115,7 +115,7 @@ fn read(bytes: &[u8]) -> Option<Entry> {
     };
     Some(Entry {
         by,
-        what: PurgeEvent::Purged { meant, soft },
+        what: PurgeEvent::Purge { meant, soft },
     })
 }
 
@@ -139,8 +139,8 @@ mod tests {
         ];
         prop_oneof![
             Just(PurgeEvent::Begin),
-            any::<u8>().prop_map(|part| PurgeEvent::Anew { part }),
-            (meant, any::<bool>()).prop_map(|(meant, soft)| PurgeEvent::Purged { meant, soft }),
+            any::<u8>().prop_map(|part| PurgeEvent::PartReset { part }),
+            (meant, any::<bool>()).prop_map(|(meant, soft)| PurgeEvent::Purge { meant, soft }),
         ]
     }
 
@@ -155,7 +155,7 @@ mod tests {
         fn an_unknown_entry_purges_everything(bytes in any_bytes()) {
             let read = Entry::decode(&bytes);
             let is_one = read.encode() == bytes;
-            let means_all = matches!(&read.what, PurgeEvent::Purged { meant, .. } if *meant == PurgeTarget::everything());
+            let means_all = matches!(&read.what, PurgeEvent::Purge { meant, .. } if *meant == PurgeTarget::all());
             prop_assert!(is_one || means_all, "{:?}", read);
         }
     }

@@ -29,7 +29,7 @@ pub(crate) struct PendingDeletes {
 
 #[derive(Clone, Copy, Debug)]
 struct PendingDelete {
-    turn: DeleteSeq,
+    seq: DeleteSeq,
     /// It is in its lane.
     is_queued: bool,
 }
@@ -39,7 +39,7 @@ impl PendingDeletes {
     pub(crate) fn add(&mut self, place: &IndexKey) -> bool {
         self.last += 1;
         let waiting = PendingDelete {
-            turn: self.last,
+            seq: self.last,
             is_queued: false,
         };
         let part = &mut self.parts[place.part];
@@ -52,7 +52,7 @@ impl PendingDeletes {
     }
 
     pub(crate) fn has(&self, place: &IndexKey) -> bool {
-        self.turn(place).is_some()
+        self.seq(place).is_some()
     }
 
     /// The last turn of all.
@@ -61,33 +61,33 @@ impl PendingDeletes {
     }
 
     /// When it was forgotten; `None` if it is not.
-    pub(crate) fn turn(&self, place: &IndexKey) -> Option<DeleteSeq> {
+    pub(crate) fn seq(&self, place: &IndexKey) -> Option<DeleteSeq> {
         let waiting = self.parts[place.part].get(place);
-        waiting.map(|waiting| waiting.turn)
+        waiting.map(|waiting| waiting.seq)
     }
 
     /// The cluster has let go of it, as it was forgotten then.
     pub(crate) fn remove(&mut self, place: &IndexKey, turn: DeleteSeq) {
-        if self.turn(place) == Some(turn) {
+        if self.seq(place) == Some(turn) {
             self.parts[place.part].remove(place);
         }
     }
 
     /// It is in its lane, as it was forgotten then, or no longer.
-    pub(crate) fn queued(&mut self, place: &IndexKey, turn: DeleteSeq, is_queued: bool) {
+    pub(crate) fn set_queued(&mut self, place: &IndexKey, turn: DeleteSeq, is_queued: bool) {
         if let Some(waiting) = self.parts[place.part].get_mut(place)
-            && waiting.turn == turn
+            && waiting.seq == turn
         {
             waiting.is_queued = is_queued;
         }
     }
 
     /// Those of a part that are in no lane.
-    pub(crate) fn left_out(&self, part: usize) -> Vec<(IndexKey, DeleteSeq)> {
+    pub(crate) fn unqueued(&self, part: usize) -> Vec<(IndexKey, DeleteSeq)> {
         let waiting = self.parts[part].iter();
         let left_out = waiting.filter(|(_, waiting)| !waiting.is_queued);
         left_out
-            .map(|(place, waiting)| (place.clone(), waiting.turn))
+            .map(|(place, waiting)| (place.clone(), waiting.seq))
             .collect()
     }
 }
@@ -107,11 +107,11 @@ mod tests {
     fn a_delete_requested_during_a_delete_stays_pending() {
         let (mut forgotten, place) = (PendingDeletes::default(), place(0, 0));
         assert!(forgotten.add(&place));
-        let turn = forgotten.turn(&place).expect("it is in");
+        let turn = forgotten.seq(&place).expect("it is in");
         assert!(forgotten.add(&place));
         forgotten.remove(&place, turn);
         assert!(forgotten.has(&place));
-        let turn = forgotten.turn(&place).expect("it is in");
+        let turn = forgotten.seq(&place).expect("it is in");
         forgotten.remove(&place, turn);
         assert!(!forgotten.has(&place));
     }
@@ -129,7 +129,7 @@ mod tests {
         assert!(!forgotten.add(&more));
         assert!(forgotten.has(&elsewhere));
         let turn = forgotten.last();
-        assert_eq!(forgotten.left_out(7), [(more, turn)]);
+        assert_eq!(forgotten.unqueued(7), [(more, turn)]);
     }
 
     #[test]
@@ -137,15 +137,15 @@ mod tests {
         let (mut forgotten, place) = (PendingDeletes::default(), place(0, 3));
         forgotten.add(&place);
         let first = forgotten.last();
-        forgotten.queued(&place, first, true);
-        assert_eq!(forgotten.left_out(3), []);
+        forgotten.set_queued(&place, first, true);
+        assert_eq!(forgotten.unqueued(3), []);
         forgotten.add(&place);
         let second = forgotten.last();
-        assert_eq!(forgotten.left_out(3), [(place.clone(), second)]);
-        forgotten.queued(&place, second, true);
-        forgotten.queued(&place, first, false);
-        assert_eq!(forgotten.left_out(3), [], "that was the first");
-        forgotten.queued(&place, second, false);
-        assert_eq!(forgotten.left_out(3).len(), 1);
+        assert_eq!(forgotten.unqueued(3), [(place.clone(), second)]);
+        forgotten.set_queued(&place, second, true);
+        forgotten.set_queued(&place, first, false);
+        assert_eq!(forgotten.unqueued(3), [], "that was the first");
+        forgotten.set_queued(&place, second, false);
+        assert_eq!(forgotten.unqueued(3).len(), 1);
     }
 }

@@ -37,26 +37,26 @@ pub(crate) struct TierState {
     pub(crate) config: Config,
     pub(crate) names: KeyNames,
     pub(crate) store: Store,
-    pub(crate) lanes: WriteQueues,
+    pub(crate) write_queues: WriteQueues,
     pub(crate) counters: Counters,
     /// Wakes the keeper: a purge is to be told.
     pub(crate) wake: Notify,
     /// Purges that were told, by their number.
     pub(crate) told: watch::Sender<u64>,
     /// Whether the keeper has made its first round.
-    pub(crate) begun: watch::Sender<bool>,
-    me: Writer,
-    ear: PurgeListener,
+    pub(crate) started: watch::Sender<bool>,
+    writer: Writer,
+    on_purge: PurgeListener,
     parts: Mutex<PartHealth>,
     log: Mutex<PurgeLog>,
-    heard: Mutex<LogPosition>,
+    log_position: Mutex<LogPosition>,
     outbox: Mutex<Outbox>,
-    forgotten: Mutex<PendingDeletes>,
+    pending_deletes: Mutex<PendingDeletes>,
     /// One at a time reads the log, or writes to it.
-    talking: tokio::sync::Mutex<()>,
+    log_lock: tokio::sync::Mutex<()>,
     reads: Semaphore,
     /// When it was last said that a write was refused.
-    said_refused: Mutex<Option<Instant>>,
+    refusal_logged_at: Mutex<Option<Instant>>,
 }
 
 /// How far the ear has heard the log.
@@ -71,12 +71,12 @@ struct LogPosition {
 /// What became of a look.
 enum ReadResult {
     /// An object, with what was known of purges when it was fetched.
-    Whole(Box<(PurgeVersion, Stored, Body)>),
-    Nothing,
-    Broken(String),
+    Hit(Box<(PurgeVersion, Stored, Body)>),
+    Miss,
+    Corrupt(String),
 }
 
-pub(crate) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock()
 }
 
@@ -94,48 +94,48 @@ impl TierState {
             store: Store::open(&config)?,
             config,
             names,
-            lanes,
+            write_queues: lanes,
             counters: Counters::default(),
             wake: Notify::new(),
             told: watch::Sender::new(0),
-            begun: watch::Sender::new(false),
-            me,
-            ear,
+            started: watch::Sender::new(false),
+            writer: me,
+            on_purge: ear,
             parts: Mutex::new(PartHealth::new()),
             log: Mutex::default(),
-            heard: Mutex::new(LogPosition {
+            log_position: Mutex::new(LogPosition {
                 until: PurgeVersion::default(),
                 before: (heard != PurgeVersion::default()).then_some(heard),
             }),
             outbox: Mutex::default(),
-            forgotten: Mutex::default(),
-            talking: tokio::sync::Mutex::new(()),
+            pending_deletes: Mutex::default(),
+            log_lock: tokio::sync::Mutex::new(()),
             reads: Semaphore::new(MAX_READS),
-            said_refused: Mutex::default(),
+            refusal_logged_at: Mutex::default(),
         })
     }
 
     /// Whether a part may be asked.
     pub(crate) fn answers(&self, part: usize) -> bool {
-        locked(&self.parts).answers(part)
+        lock(&self.parts).answers(part)
     }
 
     /// Parts that may be asked. What nobody knows the purges of is not believed, and so there is none.
-    pub(crate) fn answering(&self) -> usize {
+    pub(crate) fn available_parts(&self) -> usize {
         match self.mark() == PurgeVersion::default() {
             true => 0,
-            false => locked(&self.parts).answering(),
+            false => lock(&self.parts).available(),
         }
     }
 
     /// What is known of purges.
     pub(crate) fn mark(&self) -> PurgeVersion {
-        locked(&self.log).last()
+        lock(&self.log).last()
     }
 
     /// The last entry of the log that the ear has heard of, or need not.
-    pub(crate) fn heard(&self) -> PurgeVersion {
-        locked(&self.heard).until
+    pub(crate) fn log_position(&self) -> PurgeVersion {
+        lock(&self.log_position).until
     }
 
     /// The part that has the log.
@@ -147,16 +147,16 @@ impl TierState {
     pub(crate) fn asked<T>(&self, part: usize, outcome: &Result<T, Failure>) {
         let failure = outcome.as_ref().err();
         let was_answered = failure.is_none_or(Failure::was_answered);
-        locked(&self.parts).asked(part, was_answered);
+        lock(&self.parts).asked(part, was_answered);
         self.log_health_change(failure);
     }
 
     /// Parts were probed.
-    pub(crate) fn probed(&self, outcomes: &[(usize, Result<(), Failure>)]) {
-        let mut parts = locked(&self.parts);
+    pub(crate) fn record_probes(&self, outcomes: &[(usize, Result<(), Failure>)]) {
+        let mut parts = lock(&self.parts);
         for (part, outcome) in outcomes {
             let failure = outcome.as_ref().err();
-            parts.probed(*part, failure.is_none_or(Failure::was_answered));
+            parts.record_probe(*part, failure.is_none_or(Failure::was_answered));
         }
         drop(parts);
         let mut failures = outcomes
@@ -167,15 +167,15 @@ impl TierState {
 
     fn log_health_change(&self, failure: Option<&Failure>) {
         let (news, answering) = {
-            let mut parts = locked(&self.parts);
-            (parts.news(), parts.answering())
+            let mut parts = lock(&self.parts);
+            (parts.take_change(), parts.available())
         };
         match news {
-            Some(HealthChange::Gone) => {
+            Some(HealthChange::Lost) => {
                 let why =
                     failure.map_or_else(|| "it does not answer".to_owned(), Failure::to_string);
                 tracing::warn!(%why, answering, "the shared tier is gone, or a part of it: going on without");
-                let faults = reach::faults(self.config.clone());
+                let faults = reach::node_errors(self.config.clone());
                 tokio::spawn(async move {
                     for (node, why) in faults.await {
                         tracing::warn!(node, why, "a node of the shared tier cannot be asked");
@@ -183,17 +183,17 @@ impl TierState {
                 });
             }
             // As loud as its counterpart: who was told of the one waits for the other.
-            Some(HealthChange::Back) => tracing::warn!("the shared tier is back"),
+            Some(HealthChange::Recovered) => tracing::warn!("the shared tier is back"),
             None => {}
         }
     }
 
     /// A node refused to write, or did not.
-    pub(crate) fn wrote<T>(&self, outcome: &Result<T, Failure>) {
+    pub(crate) fn record_write<T>(&self, outcome: &Result<T, Failure>) {
         let Err(Failure::Refused(why)) = outcome else {
             return;
         };
-        let (mut said, now) = (locked(&self.said_refused), Instant::now());
+        let (mut said, now) = (lock(&self.refusal_logged_at), Instant::now());
         if said.is_none_or(|said| now.duration_since(said) >= REFUSAL_LOG_INTERVAL) {
             *said = Some(now);
             tracing::warn!(%why, "the shared tier takes no more, or a part of it");
@@ -215,31 +215,31 @@ impl TierState {
             self.counters.unanswered.fetch_add(1, Ordering::Relaxed);
             return None;
         };
-        let look = self.look(&place, key, asked, policy);
+        let look = self.read_object(&place, key, asked, policy);
         let timeout = self.config.timeout;
         let until = tokio::time::Instant::now() + timeout;
-        let late = |_| Err(Failure::Late(timeout));
+        let late = |_| Err(Failure::Timeout(timeout));
         let found = tokio::time::timeout_at(until, look)
             .await
             .unwrap_or_else(late);
         self.asked(place.part, &found);
         let counters = &self.counters;
         let (counter, found) = match found {
-            Ok(ReadResult::Whole(found)) => {
+            Ok(ReadResult::Hit(found)) => {
                 let (mark, stored, body) = *found;
                 let subject = PurgeSubject::new(key, stored.headers(), place.part);
                 match self.check_purges_until(until, mark, &subject).await {
-                    PurgeCheck::Good if !self.is_delete_pending(&place) => {
+                    PurgeCheck::Valid if !self.is_delete_pending(&place) => {
                         (&counters.hits, Some((stored, body)))
                     }
-                    PurgeCheck::Good | PurgeCheck::Purged => (&counters.purged, None),
-                    PurgeCheck::Later => (&counters.unanswered, None),
+                    PurgeCheck::Valid | PurgeCheck::Purged => (&counters.purged, None),
+                    PurgeCheck::Unknown => (&counters.unanswered, None),
                 }
             }
-            Ok(ReadResult::Nothing) => (&counters.misses, None),
-            Ok(ReadResult::Broken(why)) => {
+            Ok(ReadResult::Miss) => (&counters.misses, None),
+            Ok(ReadResult::Corrupt(why)) => {
                 tracing::warn!(%why, index = place.index, "an object of the shared tier is broken");
-                self.forget(&place);
+                self.queue_delete(&place);
                 (&counters.broken, None)
             }
             Err(failure) => {
@@ -251,7 +251,7 @@ impl TierState {
         found
     }
 
-    async fn look(
+    async fn read_object(
         &self,
         place: &IndexKey,
         key: &Key,
@@ -261,22 +261,22 @@ impl TierState {
         let kept = self.store.index(place).await?;
         let mut newest = None;
         for (name, bytes) in &kept {
-            let object = match opened(policy, bytes) {
+            let object = match decode_object(policy, bytes) {
                 Ok((_, object)) => object,
-                Err(why) => return Ok(ReadResult::Broken(why)),
+                Err(why) => return Ok(ReadResult::Corrupt(why)),
             };
             // Others have other rules, and the same URL.
-            if object.key == *key && object.stored.is_for(asked) {
+            if object.key == *key && object.stored.matches(asked) {
                 newest = newest.max(Some((object.stored.times().received, name)));
             }
         }
         let Some((_, name)) = newest else {
-            return Ok(ReadResult::Nothing);
+            return Ok(ReadResult::Miss);
         };
         let Some(bytes) = self.store.object(&place.object(name)).await? else {
-            return Ok(ReadResult::Nothing);
+            return Ok(ReadResult::Miss);
         };
-        let whole = opened(policy, &bytes).and_then(|(mark, object)| {
+        let whole = decode_object(policy, &bytes).and_then(|(mark, object)| {
             let file = &bytes[MARK_BYTES..];
             match object.layout.file_len() == file.len() as u64 {
                 true => Ok((
@@ -293,19 +293,23 @@ impl TierState {
         });
         let (mark, body, object) = match whole {
             Ok(whole) => whole,
-            Err(why) => return Ok(ReadResult::Broken(why)),
+            Err(why) => return Ok(ReadResult::Corrupt(why)),
         };
-        if object.key != *key || !object.stored.is_for(asked) {
-            return Ok(ReadResult::Broken("another object".to_owned()));
+        if object.key != *key || !object.stored.matches(asked) {
+            return Ok(ReadResult::Corrupt("another object".to_owned()));
         }
-        Ok(ReadResult::Whole(Box::new((mark, object.stored, body))))
+        Ok(ReadResult::Hit(Box::new((mark, object.stored, body))))
     }
 
     /// What to think of what was fetched when so much was known.
-    pub(crate) fn judge(&self, mark: PurgeVersion, subject: &PurgeSubject<'_>) -> PurgeCheck {
-        match locked(&self.outbox).means(subject) {
+    pub(crate) fn check_purges(
+        &self,
+        mark: PurgeVersion,
+        subject: &PurgeSubject<'_>,
+    ) -> PurgeCheck {
+        match lock(&self.outbox).matches(subject) {
             true => PurgeCheck::Purged,
-            false => locked(&self.log).judge(mark, subject),
+            false => lock(&self.log).check(mark, subject),
         }
     }
 
@@ -317,73 +321,77 @@ impl TierState {
         mark: PurgeVersion,
         subject: &PurgeSubject<'_>,
     ) -> PurgeCheck {
-        let first = self.judge(mark, subject);
+        let first = self.check_purges(mark, subject);
         let part = self.log_part();
-        if first != PurgeCheck::Later || !self.answers(part) {
+        if first != PurgeCheck::Unknown || !self.answers(part) {
             return first;
         }
         // Whoever wrote it knew of a purge that is news to us: it may be about others.
-        let Ok(talking) = tokio::time::timeout_at(until, self.talking.lock()).await else {
+        let Ok(talking) = tokio::time::timeout_at(until, self.log_lock.lock()).await else {
             return first;
         };
         // Who waits behind another may have been told by it.
-        if self.judge(mark, subject) == PurgeCheck::Later {
-            let late = |_| Err(Failure::Late(self.config.timeout));
+        if self.check_purges(mark, subject) == PurgeCheck::Unknown {
+            let late = |_| Err(Failure::Timeout(self.config.timeout));
             let read = tokio::time::timeout_at(until, self.read_log()).await;
             let read = read.unwrap_or_else(late);
             self.asked(part, &read);
             if read.is_err() {
-                return PurgeCheck::Later;
+                return PurgeCheck::Unknown;
             }
         }
         drop(talking);
-        match self.judge(mark, subject) {
+        match self.check_purges(mark, subject) {
             // It is of a log that nobody has.
-            PurgeCheck::Later => PurgeCheck::Purged,
+            PurgeCheck::Unknown => PurgeCheck::Purged,
             judgement => judgement,
         }
     }
 
     /// Puts a purge where the keeper finds it.
     pub(crate) fn purge(&self, what: PurgeEvent) {
-        locked(&self.outbox).push(what);
+        lock(&self.outbox).push(what);
         self.wake.notify_one();
     }
 
     /// The number of the last purge.
     pub(crate) fn purges(&self) -> u64 {
-        locked(&self.outbox).count()
+        lock(&self.outbox).count()
     }
 
     /// Hands to its lane what `keep` makes of the turn; `false` if too much waits there.
-    pub(crate) fn keep(&self, place: &IndexKey, keep: impl FnOnce(DeleteSeq) -> StoreJob) -> bool {
+    pub(crate) fn queue_store(
+        &self,
+        place: &IndexKey,
+        keep: impl FnOnce(DeleteSeq) -> StoreJob,
+    ) -> bool {
         // Held, so that turns are in the order of the lane.
-        let forgotten = locked(&self.forgotten);
-        self.lanes.keep(place, keep(forgotten.last()))
+        let forgotten = lock(&self.pending_deletes);
+        self.write_queues.push_store(place, keep(forgotten.last()))
     }
 
     /// Nothing that is kept at `place` is to be found, from now on.
-    pub(crate) fn forget(&self, place: &IndexKey) {
-        let mut forgotten = locked(&self.forgotten);
+    pub(crate) fn queue_delete(&self, place: &IndexKey) {
+        let mut forgotten = lock(&self.pending_deletes);
         let has_room = forgotten.add(place);
         let turn = forgotten.last();
-        let is_queued = self.lanes.forget(place, turn);
-        forgotten.queued(place, turn, is_queued);
+        let is_queued = self.write_queues.push_delete(place, turn);
+        forgotten.set_queued(place, turn, is_queued);
         if !has_room {
             // Before the others that made way are believed again.
             let part = u8::try_from(place.part).expect("there are few");
-            locked(&self.outbox).push_part_reset(part);
+            lock(&self.outbox).push_part_reset(part);
             self.wake.notify_one();
         }
     }
 
     fn is_delete_pending(&self, place: &IndexKey) -> bool {
-        locked(&self.forgotten).has(place)
+        lock(&self.pending_deletes).has(place)
     }
 
     /// When it was forgotten, if it is.
     pub(crate) fn turn(&self, place: &IndexKey) -> Option<DeleteSeq> {
-        locked(&self.forgotten).turn(place)
+        lock(&self.pending_deletes).seq(place)
     }
 
     /// Whether it was forgotten after that turn.
@@ -392,23 +400,23 @@ impl TierState {
     }
 
     /// What was forgotten then could not be let go of, and is in no lane any more.
-    pub(crate) fn is_left_out(&self, place: &IndexKey, turn: DeleteSeq) {
-        locked(&self.forgotten).queued(place, turn, false);
+    pub(crate) fn mark_unqueued(&self, place: &IndexKey, turn: DeleteSeq) {
+        lock(&self.pending_deletes).set_queued(place, turn, false);
     }
 
     /// Lets go of what was forgotten in that turn, or before; `false` if that cannot be done now.
-    pub(crate) async fn let_go(&self, place: &IndexKey, turn: DeleteSeq) -> bool {
+    pub(crate) async fn delete(&self, place: &IndexKey, turn: DeleteSeq) -> bool {
         if self.turn(place).is_none() {
             return true;
         }
         if !self.answers(place.part) {
             return false;
         }
-        let outcome = self.store.let_go(place).await;
+        let outcome = self.store.delete(place).await;
         self.asked(place.part, &outcome);
-        self.wrote(&outcome);
+        self.record_write(&outcome);
         if outcome.is_ok() {
-            locked(&self.forgotten).remove(place, turn);
+            lock(&self.pending_deletes).remove(place, turn);
         }
         outcome.is_ok()
     }
@@ -416,26 +424,29 @@ impl TierState {
     /// Hands those that could not be let go of to their lanes again, as far as they may be asked.
     pub(crate) fn requeue_deletes(&self) {
         for part in (0..PARTS).filter(|part| self.answers(*part)) {
-            let mut forgotten = locked(&self.forgotten);
-            for (place, turn) in forgotten.left_out(part) {
-                let is_queued = self.lanes.forget(&place, turn);
-                forgotten.queued(&place, turn, is_queued);
+            let mut forgotten = lock(&self.pending_deletes);
+            for (place, turn) in forgotten.unqueued(part) {
+                let is_queued = self.write_queues.push_delete(&place, turn);
+                forgotten.set_queued(&place, turn, is_queued);
             }
         }
     }
 
     /// Tells the others what waits to be told, and hears what they told.
-    pub(crate) async fn talk(&self) -> Result<(), Failure> {
-        let _talking = self.talking.lock().await;
+    pub(crate) async fn sync_log(&self) -> Result<(), Failure> {
+        let _talking = self.log_lock.lock().await;
         self.read_log().await?;
-        while let Some(what) = { locked(&self.outbox).next() } {
-            let entry = Entry { by: self.me, what };
-            let outcome = self.store.tell(&self.names.log(), &entry).await;
-            self.wrote(&outcome);
+        while let Some(what) = { lock(&self.outbox).next() } {
+            let entry = Entry {
+                by: self.writer,
+                what,
+            };
+            let outcome = self.store.append_log(&self.names.log(), &entry).await;
+            self.record_write(&outcome);
             outcome?;
             // It waits until it is known by the log: what it means is not believed in between.
             self.read_log().await?;
-            let told = locked(&self.outbox).mark_sent(&entry.what, Instant::now());
+            let told = lock(&self.outbox).mark_sent(&entry.what, Instant::now());
             if let Some(told) = told {
                 self.told.send_replace(told);
             }
@@ -446,14 +457,14 @@ impl TierState {
     /// Reads the log to its end. One at a time.
     async fn read_log(&self) -> Result<(), Failure> {
         let name = self.names.log();
-        if let Some(before) = { locked(&self.heard).before } {
+        if let Some(before) = { lock(&self.log_position).before } {
             let page = self.store.log(&name, before).await?;
             let has_it = page.first().is_some_and(|(mark, _)| *mark == before);
             if !has_it {
                 // What was told behind it is in a log that is lost, or in what this one has forgotten.
-                (self.ear)(&PurgeTarget::everything(), true);
+                (self.on_purge)(&PurgeTarget::all(), true);
             }
-            let mut heard = locked(&self.heard);
+            let mut heard = lock(&self.log_position);
             heard.before = None;
             if has_it {
                 heard.until = before;
@@ -463,32 +474,35 @@ impl TierState {
         loop {
             let last = self.mark();
             let page = self.store.log(&name, last).await?;
-            let read = { locked(&self.log).read(&page) };
+            let read = { lock(&self.log).read(&page) };
             match read {
-                LogRead::GoesOn(news) => self.hear(news),
-                LogRead::Again => continue,
-                LogRead::Nothing if has_begun => return Err(Failure::Forgetful),
-                LogRead::Nothing => {
+                LogRead::Continues(news) => self.apply_entries(news),
+                LogRead::Restart => continue,
+                LogRead::Missing if has_begun => return Err(Failure::LogNotKept),
+                LogRead::Missing => {
                     has_begun = true;
-                    let (by, what) = (self.me, PurgeEvent::Begin);
-                    self.store.tell(&name, &Entry { by, what }).await?;
+                    let (by, what) = (self.writer, PurgeEvent::Begin);
+                    self.store.append_log(&name, &Entry { by, what }).await?;
                     continue;
                 }
-                LogRead::Another(news) => {
+                LogRead::Replaced(news) => {
                     tracing::warn!(
                         "the shared tier has lost its purges: telling again what was told of late"
                     );
-                    locked(&self.outbox).tell_again(Instant::now());
+                    lock(&self.outbox).resend(Instant::now());
                     self.wake.notify_one();
-                    locked(&self.heard).until = PurgeVersion::default();
-                    self.hear(news);
+                    lock(&self.log_position).until = PurgeVersion::default();
+                    self.apply_entries(news);
                 }
-                LogRead::Missed(news) => {
-                    if news.first().is_none_or(|(first, _)| *first > self.heard()) {
+                LogRead::Gap(news) => {
+                    if news
+                        .first()
+                        .is_none_or(|(first, _)| *first > self.log_position())
+                    {
                         // What is not known may have been about anything.
-                        (self.ear)(&PurgeTarget::everything(), true);
+                        (self.on_purge)(&PurgeTarget::all(), true);
                     }
-                    self.hear(news);
+                    self.apply_entries(news);
                 }
             }
             if page.len() < PAGE {
@@ -498,24 +512,25 @@ impl TierState {
     }
 
     /// Tells the ear what of `news` it has not heard, and what is not from here.
-    fn hear(&self, news: &[(PurgeVersion, Entry)]) {
-        let until = self.heard();
+    fn apply_entries(&self, news: &[(PurgeVersion, Entry)]) {
+        let until = self.log_position();
         for (mark, entry) in news {
-            if let (PurgeEvent::Purged { meant, soft }, true) = (&entry.what, entry.by != self.me)
+            if let (PurgeEvent::Purge { meant, soft }, true) =
+                (&entry.what, entry.by != self.writer)
                 && *mark > until
             {
-                (self.ear)(meant, *soft);
+                (self.on_purge)(meant, *soft);
             }
         }
         if let Some((last, _)) = news.last() {
-            let mut heard = locked(&self.heard);
+            let mut heard = lock(&self.log_position);
             heard.until = heard.until.max(*last);
         }
     }
 }
 
 /// The mark and the head in front of what is kept.
-fn opened(policy: &Policy, bytes: &Bytes) -> Result<(PurgeVersion, OpenObject), String> {
+fn decode_object(policy: &Policy, bytes: &Bytes) -> Result<(PurgeVersion, OpenObject), String> {
     let (mark, file) = bytes.split_first_chunk::<MARK_BYTES>().ok_or("too short")?;
     let object = OpenObject::decode(policy, file).map_err(|error| error.to_string())?;
     Ok((PurgeVersion(u128::from_be_bytes(*mark)), object))

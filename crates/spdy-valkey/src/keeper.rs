@@ -39,21 +39,21 @@ pub(crate) async fn run(inner: Arc<TierState>) {
         let part = inner.log_part();
         if inner.answers(part) {
             // What was read or told by then need not be again.
-            let bound = inner.store.work() * MAX_SYNC_TIMEOUTS;
-            let late = |_| Err(Failure::Late(bound));
+            let bound = inner.store.background_timeout() * MAX_SYNC_TIMEOUTS;
+            let late = |_| Err(Failure::Timeout(bound));
             let before = inner.mark();
-            match tokio::time::timeout(bound, inner.talk()).await {
+            match tokio::time::timeout(bound, inner.sync_log()).await {
                 // There was much to say: the rest in another round.
                 Err(_) if inner.mark() != before => inner.wake.notify_one(),
                 outcome => inner.asked(part, &outcome.unwrap_or_else(late)),
             }
         }
-        if pause < poll && inner.answering() == PARTS {
+        if pause < poll && inner.available_parts() == PARTS {
             pause = poll;
             next = Instant::now() + poll;
         }
         inner.requeue_deletes();
-        inner.begun.send_replace(true);
+        inner.started.send_replace(true);
     }
 }
 
@@ -64,7 +64,7 @@ async fn probe(inner: &TierState) -> bool {
         (part, outcome)
     });
     let outcomes = join_all(probes).await;
-    inner.probed(&outcomes);
+    inner.record_probes(&outcomes);
     let mut failures = outcomes.iter().map(|(_, outcome)| outcome.as_ref().err());
     failures.any(|failure| failure.is_none_or(Failure::was_answered))
 }

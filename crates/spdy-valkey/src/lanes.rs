@@ -33,7 +33,7 @@ const MAX_OBJECTS: usize = 32;
 /// Where changes go in.
 #[derive(Debug)]
 pub(crate) struct WriteQueues {
-    lanes: Vec<mpsc::Sender<Change>>,
+    queues: Vec<mpsc::Sender<Change>>,
     waiting_bytes: AtomicU64,
 }
 
@@ -42,9 +42,9 @@ pub(crate) type WriteQueue = mpsc::Receiver<Change>;
 
 #[derive(Debug)]
 pub(crate) enum Change {
-    Keep(Box<StoreJob>),
-    Forget(IndexKey, DeleteSeq),
-    Settle(oneshot::Sender<()>),
+    Store(Box<StoreJob>),
+    Delete(IndexKey, DeleteSeq),
+    Flush(oneshot::Sender<()>),
 }
 
 /// What is to be kept.
@@ -55,7 +55,7 @@ pub(crate) struct StoreJob {
     pub(crate) body: Body,
     pub(crate) since: PurgeVersion,
     /// The last that was forgotten by then.
-    pub(crate) turn: DeleteSeq,
+    pub(crate) seq: DeleteSeq,
 }
 
 impl WriteQueues {
@@ -63,19 +63,19 @@ impl WriteQueues {
         let (lanes, ends) = (0..QUEUES).map(|_| mpsc::channel(MAX_WAITING)).unzip();
         let waiting_bytes = AtomicU64::new(0);
         let lanes = Self {
-            lanes,
+            queues: lanes,
             waiting_bytes,
         };
         (lanes, ends)
     }
 
     /// Hands it over; `false` if too much waits.
-    pub(crate) fn keep(&self, place: &IndexKey, keep: StoreJob) -> bool {
+    pub(crate) fn push_store(&self, place: &IndexKey, keep: StoreJob) -> bool {
         let len = keep.body.len();
         let waiting = self.waiting_bytes.fetch_add(len, Ordering::Relaxed);
-        let keep = Change::Keep(Box::new(keep));
+        let keep = Change::Store(Box::new(keep));
         let is_taken =
-            waiting + len <= MAX_WAITING_BYTES && self.lane(place).try_send(keep).is_ok();
+            waiting + len <= MAX_WAITING_BYTES && self.queue_for(place).try_send(keep).is_ok();
         if !is_taken {
             self.waiting_bytes.fetch_sub(len, Ordering::Relaxed);
         }
@@ -83,25 +83,25 @@ impl WriteQueues {
     }
 
     /// Hands it over; `false` if too much waits: it stays forgotten, and comes again.
-    pub(crate) fn forget(&self, place: &IndexKey, turn: DeleteSeq) -> bool {
-        let forget = Change::Forget(place.clone(), turn);
-        self.lane(place).try_send(forget).is_ok()
+    pub(crate) fn push_delete(&self, place: &IndexKey, turn: DeleteSeq) -> bool {
+        let forget = Change::Delete(place.clone(), turn);
+        self.queue_for(place).try_send(forget).is_ok()
     }
 
     /// Waits until what was handed over is done.
-    pub(crate) async fn settled(&self) {
-        for lane in &self.lanes {
+    pub(crate) async fn flushed(&self) {
+        for lane in &self.queues {
             let (done, settled) = oneshot::channel();
-            if lane.send(Change::Settle(done)).await.is_ok() {
+            if lane.send(Change::Flush(done)).await.is_ok() {
                 // An error is a task that was ended.
                 let _ = settled.await;
             }
         }
     }
 
-    fn lane(&self, place: &IndexKey) -> &mpsc::Sender<Change> {
+    fn queue_for(&self, place: &IndexKey) -> &mpsc::Sender<Change> {
         let last = place.index.bytes().rev().nth(1).unwrap_or_default();
-        &self.lanes[usize::from(last) % QUEUES]
+        &self.queues[usize::from(last) % QUEUES]
     }
 }
 
@@ -109,21 +109,21 @@ impl WriteQueues {
 pub(crate) async fn run(inner: Arc<TierState>, mut lane: WriteQueue) {
     while let Some(change) = lane.recv().await {
         match change {
-            Change::Keep(keep) => {
+            Change::Store(keep) => {
                 let counter = match inner.write(&keep).await {
                     true => &inner.counters.written,
                     false => &inner.counters.unwritten,
                 };
                 counter.fetch_add(1, Ordering::Relaxed);
-                let waiting = &inner.lanes.waiting_bytes;
+                let waiting = &inner.write_queues.waiting_bytes;
                 waiting.fetch_sub(keep.body.len(), Ordering::Relaxed);
             }
-            Change::Forget(place, turn) => {
-                if !inner.let_go(&place, turn).await {
-                    inner.is_left_out(&place, turn);
+            Change::Delete(place, turn) => {
+                if !inner.delete(&place, turn).await {
+                    inner.mark_unqueued(&place, turn);
                 }
             }
-            Change::Settle(done) => {
+            Change::Flush(done) => {
                 // Who asked may be gone.
                 let _ = done.send(());
             }
@@ -136,17 +136,17 @@ impl TierState {
     async fn write(&self, keep: &StoreJob) -> bool {
         let (key, stored) = (&keep.key, &keep.stored);
         let place = self.names.place(key.url());
-        if !self.answers(place.part) || self.is_deleted_since(&place, keep.turn) {
+        if !self.answers(place.part) || self.is_deleted_since(&place, keep.seq) {
             return false;
         }
         // What was forgotten before may be another variant.
         if let Some(turn) = self.turn(&place)
-            && !self.let_go(&place, turn).await
+            && !self.delete(&place, turn).await
         {
             return false;
         }
         let subject = PurgeSubject::new(key, stored.headers(), place.part);
-        if self.judge(keep.since, &subject) != PurgeCheck::Good {
+        if self.check_purges(keep.since, &subject) != PurgeCheck::Valid {
             return false;
         }
         let Some(file) = Encoder::whole(key, stored, &keep.body) else {
@@ -162,7 +162,7 @@ impl TierState {
         object.extend_from_slice(&keep.since.0.to_be_bytes());
         object.extend_from_slice(&file);
         let (name, lifetime) = (file_name(key, stored), self.config.lifetime);
-        if self.is_deleted_since(&place, keep.turn) {
+        if self.is_deleted_since(&place, keep.seq) {
             return false;
         }
         let written = self
@@ -170,9 +170,9 @@ impl TierState {
             .write(&place, &name, &object[..head_len], &object, lifetime)
             .await;
         self.asked(place.part, &written);
-        self.wrote(&written);
+        self.record_write(&written);
         if written.as_ref().is_ok_and(|objects| *objects > MAX_OBJECTS) {
-            self.forget(&place);
+            self.queue_delete(&place);
             return false;
         }
         written.is_ok()

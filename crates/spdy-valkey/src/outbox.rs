@@ -31,12 +31,11 @@ impl Outbox {
     /// Puts one in; its number.
     pub(crate) fn push(&mut self, what: PurgeEvent) -> u64 {
         if self.waiting.len() >= MAX_WAITING {
-            let is_hard =
-                |what: &PurgeEvent| matches!(what, PurgeEvent::Purged { soft: false, .. });
+            let is_hard = |what: &PurgeEvent| matches!(what, PurgeEvent::Purge { soft: false, .. });
             let soft = !is_hard(&what) && !self.waiting.iter().any(is_hard);
             self.waiting.clear();
-            self.waiting.push_back(PurgeEvent::Purged {
-                meant: PurgeTarget::everything(),
+            self.waiting.push_back(PurgeEvent::Purge {
+                meant: PurgeTarget::all(),
                 soft,
             });
         } else {
@@ -71,7 +70,7 @@ impl Outbox {
     }
 
     /// The log is lost: what was told of late is to be told again.
-    pub(crate) fn tell_again(&mut self, now: Instant) {
+    pub(crate) fn resend(&mut self, now: Instant) {
         let told = self.told.drain(..);
         let late = told.filter(|(at, _)| now.saturating_duration_since(*at) < RESEND_WINDOW);
         let late: Vec<PurgeEvent> = late.map(|(_, what)| what).collect();
@@ -83,7 +82,7 @@ impl Outbox {
     /// Puts in that nothing in a part is believed, unless it waits already: clients can bring this about, and must not fill the
     /// log with it.
     pub(crate) fn push_part_reset(&mut self, part: u8) {
-        let anew = PurgeEvent::Anew { part };
+        let anew = PurgeEvent::PartReset { part };
         // The first may be on its way: others may have heard of it, and have written since.
         if !self.waiting.iter().skip(1).any(|what| *what == anew) {
             self.push(anew);
@@ -91,8 +90,8 @@ impl Outbox {
     }
 
     /// Whether something that waits means this.
-    pub(crate) fn means(&self, subject: &PurgeSubject<'_>) -> bool {
-        self.waiting.iter().any(|what| subject.is_meant_by(what))
+    pub(crate) fn matches(&self, subject: &PurgeSubject<'_>) -> bool {
+        self.waiting.iter().any(|what| subject.matches(what))
     }
 }
 
@@ -101,7 +100,7 @@ mod tests {
     use super::*;
 
     fn purged(prefix: &'static str, soft: bool) -> PurgeEvent {
-        PurgeEvent::Purged {
+        PurgeEvent::Purge {
             meant: PurgeTarget::Prefix(prefix.into()),
             soft,
         }
@@ -125,7 +124,7 @@ mod tests {
         outbox.push(purged("b", false));
         assert_eq!(all(&mut outbox, start + RESEND_WINDOW).len(), 1);
         outbox.push(purged("c", true));
-        outbox.tell_again(start + RESEND_WINDOW);
+        outbox.resend(start + RESEND_WINDOW);
         let now = start + RESEND_WINDOW;
         assert_eq!(
             all(&mut outbox, now),
@@ -143,8 +142,8 @@ mod tests {
             assert_eq!(outbox.waiting.len(), MAX_WAITING);
             let last = outbox.push(purged("b", last_is_soft));
             assert_eq!(last, MAX_WAITING as u64 + 1);
-            let meant = PurgeTarget::everything();
-            assert_eq!(outbox.next(), Some(PurgeEvent::Purged { meant, soft }));
+            let meant = PurgeTarget::all();
+            assert_eq!(outbox.next(), Some(PurgeEvent::Purge { meant, soft }));
             let what = outbox.next().expect("one");
             assert_eq!(outbox.mark_sent(&what, Instant::now()), Some(last));
         }
@@ -157,7 +156,7 @@ mod tests {
             outbox.push_part_reset(3);
             outbox.push_part_reset(4);
         }
-        let anew = |part| PurgeEvent::Anew { part };
+        let anew = |part| PurgeEvent::PartReset { part };
         assert_eq!(outbox.waiting, [anew(3), anew(4), anew(3)]);
     }
 

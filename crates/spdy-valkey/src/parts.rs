@@ -25,24 +25,24 @@ pub(crate) struct PartHealth {
 
 #[derive(Clone, Copy, Debug)]
 enum PartState {
-    Answering { failures: u32 },
-    Resting { answered: u32 },
+    Available { failures: u32 },
+    Unavailable { answered: u32 },
 }
 
 /// What is to be told.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum HealthChange {
     /// Some part is gone, where all were there.
-    Gone,
+    Lost,
     /// All answer, where some were gone.
-    Back,
+    Recovered,
 }
 
 impl PartHealth {
     pub(crate) fn new() -> Self {
         Self {
             // One good probe is enough for whom nobody knows yet.
-            parts: [PartState::Resting {
+            parts: [PartState::Unavailable {
                 answered: PROBES - 1,
             }; PARTS],
             said: None,
@@ -51,45 +51,45 @@ impl PartHealth {
 
     /// Whether a part may be asked.
     pub(crate) fn answers(&self, part: usize) -> bool {
-        matches!(self.parts[part], PartState::Answering { .. })
+        matches!(self.parts[part], PartState::Available { .. })
     }
 
     /// Parts that may be asked.
-    pub(crate) fn answering(&self) -> usize {
+    pub(crate) fn available(&self) -> usize {
         (0..PARTS).filter(|part| self.answers(*part)).count()
     }
 
     /// A request was answered, or was not.
     pub(crate) fn asked(&mut self, part: usize, was_answered: bool) {
-        if let PartState::Answering { failures } = &mut self.parts[part] {
+        if let PartState::Available { failures } = &mut self.parts[part] {
             *failures = if was_answered { 0 } else { *failures + 1 };
             if *failures >= FAILURES {
-                self.parts[part] = PartState::Resting { answered: 0 };
+                self.parts[part] = PartState::Unavailable { answered: 0 };
             }
         }
     }
 
     /// A probe was.
-    pub(crate) fn probed(&mut self, part: usize, was_answered: bool) {
+    pub(crate) fn record_probe(&mut self, part: usize, was_answered: bool) {
         self.parts[part] = match (self.parts[part], was_answered) {
-            (PartState::Resting { answered }, true) if answered + 1 < PROBES => {
-                PartState::Resting {
+            (PartState::Unavailable { answered }, true) if answered + 1 < PROBES => {
+                PartState::Unavailable {
                     answered: answered + 1,
                 }
             }
-            (PartState::Answering { failures }, true) => PartState::Answering { failures },
-            (PartState::Resting { .. }, true) => PartState::Answering { failures: 0 },
-            (_, false) => PartState::Resting { answered: 0 },
+            (PartState::Available { failures }, true) => PartState::Available { failures },
+            (PartState::Unavailable { .. }, true) => PartState::Available { failures: 0 },
+            (_, false) => PartState::Unavailable { answered: 0 },
         };
     }
 
     /// What is to be told now, once.
-    pub(crate) fn news(&mut self) -> Option<HealthChange> {
-        let all = self.answering() == PARTS;
+    pub(crate) fn take_change(&mut self) -> Option<HealthChange> {
+        let all = self.available() == PARTS;
         let before = self.said.replace(all);
         match (before, all) {
-            (Some(true) | None, false) => Some(HealthChange::Gone),
-            (Some(false), true) => Some(HealthChange::Back),
+            (Some(true) | None, false) => Some(HealthChange::Lost),
+            (Some(false), true) => Some(HealthChange::Recovered),
             (Some(true) | None, true) | (Some(false), false) => None,
         }
     }
@@ -100,7 +100,7 @@ mod tests {
     use super::*;
 
     fn probed(parts: &mut PartHealth, is_up: impl Fn(usize) -> bool) {
-        (0..PARTS).for_each(|part| parts.probed(part, is_up(part)));
+        (0..PARTS).for_each(|part| parts.record_probe(part, is_up(part)));
     }
 
     #[test]
@@ -108,7 +108,7 @@ mod tests {
         let mut parts = PartHealth::new();
         assert!(!parts.answers(0), "nobody knows yet");
         probed(&mut parts, |_| true);
-        assert_eq!((parts.answering(), parts.news()), (PARTS, None));
+        assert_eq!((parts.available(), parts.take_change()), (PARTS, None));
         for _ in 0..FAILURES - 1 {
             parts.asked(3, false);
         }
@@ -119,36 +119,36 @@ mod tests {
         assert!(parts.answers(3), "not in a row");
         parts.asked(3, false);
         assert!(!parts.answers(3));
-        assert_eq!(parts.news(), Some(HealthChange::Gone));
+        assert_eq!(parts.take_change(), Some(HealthChange::Lost));
         probed(&mut parts, |_| true);
         assert!(!parts.answers(3), "one is none");
         probed(&mut parts, |_| true);
         assert!(parts.answers(3));
-        assert_eq!(parts.news(), Some(HealthChange::Back));
+        assert_eq!(parts.take_change(), Some(HealthChange::Recovered));
     }
 
     #[test]
     fn health_changes_are_reported_once() {
         let mut parts = PartHealth::new();
         probed(&mut parts, |_| true);
-        assert_eq!(parts.news(), None);
+        assert_eq!(parts.take_change(), None);
         probed(&mut parts, |part| part > 5);
-        assert_eq!(parts.news(), Some(HealthChange::Gone));
+        assert_eq!(parts.take_change(), Some(HealthChange::Lost));
         for _ in 0..5 {
             probed(&mut parts, |_| false);
-            assert_eq!(parts.news(), None);
+            assert_eq!(parts.take_change(), None);
         }
         probed(&mut parts, |part| part > 5);
         probed(&mut parts, |_| true);
-        assert_eq!((parts.answering(), parts.news()), (PARTS - 6, None));
+        assert_eq!((parts.available(), parts.take_change()), (PARTS - 6, None));
         probed(&mut parts, |_| true);
-        assert_eq!(parts.news(), Some(HealthChange::Back));
+        assert_eq!(parts.take_change(), Some(HealthChange::Recovered));
     }
 
     #[test]
     fn a_part_that_never_answered_is_lost() {
         let mut parts = PartHealth::new();
         probed(&mut parts, |_| false);
-        assert_eq!(parts.news(), Some(HealthChange::Gone));
+        assert_eq!(parts.take_change(), Some(HealthChange::Lost));
     }
 }

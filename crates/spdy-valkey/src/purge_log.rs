@@ -34,25 +34,25 @@ pub(crate) struct PurgeLog {
 /// What is to be thought of an object.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum PurgeCheck {
-    Good,
+    Valid,
     Purged,
     /// Who wrote it knew more than we do.
-    Later,
+    Unknown,
 }
 
 /// What a page of the log was.
 #[derive(Debug, Eq, PartialEq)]
 pub(crate) enum LogRead<'a> {
     /// It goes on where we were, with this.
-    GoesOn(&'a [(PurgeVersion, Entry)]),
+    Continues(&'a [(PurgeVersion, Entry)]),
     /// It does not go on where we were: it is to be read from its beginning.
-    Again,
+    Restart,
     /// There is no log.
-    Nothing,
+    Missing,
     /// Another log than the one that was known, with this: some purges may be in neither.
-    Another(&'a [(PurgeVersion, Entry)]),
+    Replaced(&'a [(PurgeVersion, Entry)]),
     /// This is its end; what came before it, and after what was known, is forgotten.
-    Missed(&'a [(PurgeVersion, Entry)]),
+    Gap(&'a [(PurgeVersion, Entry)]),
 }
 
 impl PurgeLog {
@@ -66,7 +66,7 @@ impl PurgeLog {
         let last = self.last();
         let Some((first, entry)) = page.first() else {
             return match self.known.is_empty() {
-                true => LogRead::Nothing,
+                true => LogRead::Missing,
                 false => self.again(),
             };
         };
@@ -75,24 +75,24 @@ impl PurgeLog {
                 return self.again();
             }
             self.add(&page[1..]);
-            return LogRead::GoesOn(&page[1..]);
+            return LogRead::Continues(&page[1..]);
         }
         let before = std::mem::take(&mut self.before);
         let begins = entry.what == PurgeEvent::Begin;
         self.add(page);
         match (before == PurgeVersion::default(), begins) {
-            (true, true) => LogRead::GoesOn(page),
+            (true, true) => LogRead::Continues(page),
             // Entries that were there are gone, and earlier ones are not: a node took over that had not seen them.
-            (false, true) => LogRead::Another(page),
-            (false, false) if *first <= before => LogRead::Another(page),
-            (_, false) => LogRead::Missed(page),
+            (false, true) => LogRead::Replaced(page),
+            (false, false) if *first <= before => LogRead::Replaced(page),
+            (_, false) => LogRead::Gap(page),
         }
     }
 
     fn again<'a>(&mut self) -> LogRead<'a> {
         self.before = self.last();
         self.known.clear();
-        LogRead::Again
+        LogRead::Restart
     }
 
     fn add(&mut self, news: &[(PurgeVersion, Entry)]) {
@@ -103,17 +103,17 @@ impl PurgeLog {
     }
 
     /// Whether an object with this mark is believed.
-    pub(crate) fn judge(&self, mark: PurgeVersion, subject: &PurgeSubject<'_>) -> PurgeCheck {
+    pub(crate) fn check(&self, mark: PurgeVersion, subject: &PurgeSubject<'_>) -> PurgeCheck {
         let place = self.known.binary_search_by_key(&mark, |(mark, _)| *mark);
         let later = match place {
             Ok(at) => self.known.range(at + 1..),
-            Err(at) if at == self.known.len() => return PurgeCheck::Later,
+            Err(at) if at == self.known.len() => return PurgeCheck::Unknown,
             Err(_) => return PurgeCheck::Purged,
         };
         let mut later = later.map(|(_, what)| what);
-        match later.any(|what| subject.is_meant_by(what)) {
+        match later.any(|what| subject.matches(what)) {
             true => PurgeCheck::Purged,
-            false => PurgeCheck::Good,
+            false => PurgeCheck::Valid,
         }
     }
 }
@@ -129,16 +129,16 @@ pub(crate) struct PurgeSubject<'a> {
 impl<'a> PurgeSubject<'a> {
     /// What is kept under `key`, with these fields, in that part of the cluster.
     pub(crate) fn new(key: &'a Key, headers: &HeaderMap, part: usize) -> Self {
-        let tags = tags::of_answer(key, headers);
+        let tags = tags::response_tags(key, headers);
         Self { key, tags, part }
     }
 
     /// Whether it is not to be believed after this.
-    pub(crate) fn is_meant_by(&self, what: &PurgeEvent) -> bool {
+    pub(crate) fn matches(&self, what: &PurgeEvent) -> bool {
         match what {
             PurgeEvent::Begin => true,
-            PurgeEvent::Anew { part } => usize::from(*part) == self.part,
-            PurgeEvent::Purged { meant, .. } => meant.matches_tags(self.key, &self.tags),
+            PurgeEvent::PartReset { part } => usize::from(*part) == self.part,
+            PurgeEvent::Purge { meant, .. } => meant.matches_tags(self.key, &self.tags),
         }
     }
 }
@@ -178,7 +178,7 @@ mod tests {
     }
 
     fn purged(at: u128, meant: PurgeTarget) -> (PurgeVersion, Entry) {
-        entry(at, PurgeEvent::Purged { meant, soft: false })
+        entry(at, PurgeEvent::Purge { meant, soft: false })
     }
 
     fn url(target: &str) -> PurgeTarget {
@@ -186,13 +186,13 @@ mod tests {
     }
 
     fn judged(log: &PurgeLog, mark: PurgeVersion, key: &Key, headers: &HeaderMap) -> PurgeCheck {
-        log.judge(mark, &PurgeSubject::new(key, headers, 0))
+        log.check(mark, &PurgeSubject::new(key, headers, 0))
     }
 
     fn begun() -> PurgeLog {
         let mut log = PurgeLog::default();
         let page = [entry(10, PurgeEvent::Begin), purged(20, url("/a"))];
-        assert_eq!(log.read(&page), LogRead::GoesOn(&page));
+        assert_eq!(log.read(&page), LogRead::Continues(&page));
         log
     }
 
@@ -204,26 +204,29 @@ mod tests {
             judged(&log, PurgeVersion(10), &a, &none),
             PurgeCheck::Purged
         );
-        assert_eq!(judged(&log, PurgeVersion(10), &b, &none), PurgeCheck::Good);
-        assert_eq!(judged(&log, PurgeVersion(20), &a, &none), PurgeCheck::Good);
+        assert_eq!(judged(&log, PurgeVersion(10), &b, &none), PurgeCheck::Valid);
+        assert_eq!(judged(&log, PurgeVersion(20), &a, &none), PurgeCheck::Valid);
         let tag = PurgeTarget::Tag(PurgeTag::of_site(SITE, "t"));
         let page = [purged(20, url("/a")), purged(30, tag)];
-        assert_eq!(log.read(&page), LogRead::GoesOn(&page[1..]));
-        assert_eq!(judged(&log, PurgeVersion(20), &b, &none), PurgeCheck::Good);
+        assert_eq!(log.read(&page), LogRead::Continues(&page[1..]));
+        assert_eq!(judged(&log, PurgeVersion(20), &b, &none), PurgeCheck::Valid);
         assert_eq!(
             judged(&log, PurgeVersion(20), &b, &tagged()),
             PurgeCheck::Purged
         );
         assert_eq!(
             judged(&log, PurgeVersion(30), &b, &tagged()),
-            PurgeCheck::Good
+            PurgeCheck::Valid
         );
         let part = 3;
-        let page = [purged(30, url("/a")), entry(40, PurgeEvent::Anew { part })];
+        let page = [
+            purged(30, url("/a")),
+            entry(40, PurgeEvent::PartReset { part }),
+        ];
         log.read(&page);
-        let of_part = |part| log.judge(PurgeVersion(30), &PurgeSubject::new(&b, &none, part));
+        let of_part = |part| log.check(PurgeVersion(30), &PurgeSubject::new(&b, &none, part));
         assert_eq!(of_part(3), PurgeCheck::Purged);
-        assert_eq!(of_part(4), PurgeCheck::Good);
+        assert_eq!(of_part(4), PurgeCheck::Valid);
     }
 
     #[test]
@@ -236,11 +239,14 @@ mod tests {
                 PurgeCheck::Purged
             );
         }
-        assert_eq!(judged(&log, PurgeVersion(21), &b, &none), PurgeCheck::Later);
+        assert_eq!(
+            judged(&log, PurgeVersion(21), &b, &none),
+            PurgeCheck::Unknown
+        );
         let nothing = PurgeLog::default();
         assert_eq!(
             judged(&nothing, PurgeVersion(10), &b, &none),
-            PurgeCheck::Later
+            PurgeCheck::Unknown
         );
     }
 
@@ -248,15 +254,15 @@ mod tests {
     fn a_lost_log_differs_from_a_missed_range() {
         let again = |page: &[(PurgeVersion, Entry)]| {
             let mut log = begun();
-            assert_eq!(log.read(page), LogRead::Again);
+            assert_eq!(log.read(page), LogRead::Restart);
             log
         };
         // Nothing of it is there, and nobody has begun another.
         let mut log = again(&[]);
-        assert_eq!(log.read(&[]), LogRead::Nothing);
+        assert_eq!(log.read(&[]), LogRead::Missing);
         // Another has begun.
         let page = [entry(30, PurgeEvent::Begin), purged(40, url("/b"))];
-        assert_eq!(log.read(&page), LogRead::Another(&page));
+        assert_eq!(log.read(&page), LogRead::Replaced(&page));
         assert_eq!(
             judged(&log, PurgeVersion(20), &key("/c"), &HeaderMap::new()),
             PurgeCheck::Purged
@@ -264,11 +270,11 @@ mod tests {
         // It was set back, and something else was written in the place of what is lost.
         let mut log = again(&[purged(25, url("/b"))]);
         let page = [purged(15, url("/a")), purged(25, url("/b"))];
-        assert_eq!(log.read(&page), LogRead::Another(&page));
+        assert_eq!(log.read(&page), LogRead::Replaced(&page));
         // What we knew last is forgotten.
         let page = [purged(30, url("/a")), purged(40, url("/b"))];
         let mut log = again(&page);
-        assert_eq!(log.read(&page), LogRead::Missed(&page));
+        assert_eq!(log.read(&page), LogRead::Gap(&page));
         assert_eq!(log.last(), PurgeVersion(40));
     }
 
@@ -276,7 +282,7 @@ mod tests {
     fn a_late_reader_does_not_know_trimmed_entries() {
         let mut log = PurgeLog::default();
         let page = [purged(30, url("/a"))];
-        assert_eq!(log.read(&page), LogRead::Missed(&page));
+        assert_eq!(log.read(&page), LogRead::Gap(&page));
     }
 
     #[test]
@@ -292,7 +298,7 @@ mod tests {
         );
         assert_eq!(
             judged(&log, PurgeVersion(2), &key("/b"), &none),
-            PurgeCheck::Good
+            PurgeCheck::Valid
         );
     }
 }

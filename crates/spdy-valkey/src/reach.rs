@@ -7,13 +7,13 @@ use redis::{AsyncConnectionConfig, Client, RedisResult, TlsCertificates};
 use crate::config::Config;
 
 /// For a connection to one node, and for its greeting.
-const PATIENCE: Duration = Duration::from_secs(1);
+const NODE_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// What is wrong with each node that `config` names and that cannot be asked: its address, and why.
-pub(crate) async fn faults(config: Config) -> Vec<(String, String)> {
+pub(crate) async fn node_errors(config: Config) -> Vec<(String, String)> {
     let mut faults = Vec::new();
     for node in &config.nodes {
-        if let Err(error) = greet(node, config.authorities.clone()).await {
+        if let Err(error) = ping_node(node, config.authorities.clone()).await {
             faults.push((redact(node), error.to_string()));
         }
     }
@@ -21,7 +21,7 @@ pub(crate) async fn faults(config: Config) -> Vec<(String, String)> {
 }
 
 /// Connects to a node, and says by whose name.
-async fn greet(node: &str, authorities: Option<Vec<u8>>) -> RedisResult<()> {
+async fn ping_node(node: &str, authorities: Option<Vec<u8>>) -> RedisResult<()> {
     let client = match authorities {
         Some(pem) if node.starts_with("rediss:") => {
             let certificates = TlsCertificates {
@@ -33,8 +33,8 @@ async fn greet(node: &str, authorities: Option<Vec<u8>>) -> RedisResult<()> {
         _ => Client::open(node)?,
     };
     let config = AsyncConnectionConfig::new()
-        .set_connection_timeout(Some(PATIENCE))
-        .set_response_timeout(Some(PATIENCE));
+        .set_connection_timeout(Some(NODE_TIMEOUT))
+        .set_response_timeout(Some(NODE_TIMEOUT));
     let connected = client.get_multiplexed_async_connection_with_config(&config);
     let mut connection = connected.await?;
     redis::cmd("PING").query_async(&mut connection).await
@@ -89,7 +89,7 @@ mod tests {
             ],
             ..Config::default()
         };
-        let faults = faults(config).await;
+        let faults = node_errors(config).await;
         let (nodes, whys): (Vec<_>, Vec<_>) = faults.into_iter().unzip();
         let of_web = format!("redis://{web}");
         assert_eq!(nodes.len(), 4, "{whys:?}");

@@ -18,22 +18,22 @@
 use std::time::{Duration, Instant};
 
 /// How long the first client may hear nothing.
-const PATIENCE: Duration = Duration::from_secs(1);
+const FIRST_TIMEOUT: Duration = Duration::from_secs(1);
 /// How long any may.
 const MAX_TIMEOUT: Duration = Duration::from_secs(16);
 
 #[derive(Debug)]
 pub(crate) struct ClientRenewal {
     /// Since when this client has heard nothing; `None` if it has.
-    silent: Option<Instant>,
-    patience: Duration,
+    silent_since: Option<Instant>,
+    timeout: Duration,
 }
 
 impl ClientRenewal {
     pub(crate) fn new() -> Self {
         Self {
-            silent: None,
-            patience: PATIENCE,
+            silent_since: None,
+            timeout: FIRST_TIMEOUT,
         }
     }
 
@@ -43,11 +43,11 @@ impl ClientRenewal {
             *self = Self::new();
             return false;
         }
-        let silent = *self.silent.get_or_insert(now);
-        let is_due = now.duration_since(silent) >= self.patience;
+        let silent = *self.silent_since.get_or_insert(now);
+        let is_due = now.duration_since(silent) >= self.timeout;
         if is_due {
-            self.silent = Some(now);
-            self.patience = MAX_TIMEOUT.min(self.patience * 2);
+            self.silent_since = Some(now);
+            self.timeout = MAX_TIMEOUT.min(self.timeout * 2);
         }
         is_due
     }

@@ -24,7 +24,7 @@ use spdy_cache::shared::PurgeVersion;
 
 use crate::config::{Config, ConfigError};
 use crate::entry::Entry;
-use crate::inner::locked;
+use crate::inner::lock;
 use crate::names::IndexKey;
 use crate::purge_log::MAX_ENTRIES;
 
@@ -48,7 +48,7 @@ pub(crate) struct Store {
     client: ClusterClient,
     /// Who is under way has one of his own.
     connection: Mutex<ClusterConnection>,
-    work: Duration,
+    background_timeout: Duration,
 }
 
 impl std::fmt::Debug for Store {
@@ -62,22 +62,22 @@ impl std::fmt::Debug for Store {
 pub(crate) enum Failure {
     /// Nobody answered, or only to say that there is no cluster.
     #[error("no answer: {0}")]
-    Silence(RedisError),
+    NoAnswer(RedisError),
     /// Not in time.
     #[error("no answer in {0:?}")]
-    Late(Duration),
+    Timeout(Duration),
     /// A node did not want to.
     #[error("refused: {0}")]
     Refused(RedisError),
     /// A node takes what it is told of purges, and has nothing of it.
     #[error("the log of purges is empty whenever it is read")]
-    Forgetful,
+    LogNotKept,
 }
 
 impl Failure {
     /// Whether whoever should have answered is there.
     pub(crate) fn was_answered(&self) -> bool {
-        matches!(self, Self::Refused(_) | Self::Forgetful)
+        matches!(self, Self::Refused(_) | Self::LogNotKept)
     }
 }
 
@@ -91,7 +91,7 @@ impl From<RedisError> for Failure {
             || error.is_unrecoverable_error()
             || error.kind() == redis::ErrorKind::ClusterConnectionNotFound;
         match is_silence {
-            true => Self::Silence(error),
+            true => Self::NoAnswer(error),
             false => Self::Refused(error),
         }
     }
@@ -101,26 +101,26 @@ impl Store {
     /// Begins to look for the cluster. It need not be there yet.
     pub(crate) fn open(config: &Config) -> Result<Self, ConfigError> {
         let client = client(config)?;
-        let connection = Mutex::new(looking(&client));
+        let connection = Mutex::new(connect(&client));
         Ok(Self {
             client,
             connection,
-            work: work_timeout(config),
+            background_timeout: work_timeout(config),
         })
     }
 
     /// Begins to look for the cluster anew, and forgets what was known of it. Who is under way goes on with what was.
     pub(crate) fn renew(&self) {
-        *locked(&self.connection) = looking(&self.client);
+        *lock(&self.connection) = connect(&self.client);
     }
 
     /// How long it waits for an answer that no request waits for.
-    pub(crate) fn work(&self) -> Duration {
-        self.work
+    pub(crate) fn background_timeout(&self) -> Duration {
+        self.background_timeout
     }
 
     fn connection(&self) -> ClusterConnection {
-        locked(&self.connection).clone()
+        lock(&self.connection).clone()
     }
 
     /// What is kept of a URL: name of each object, and what the index has of it.
@@ -157,11 +157,11 @@ impl Store {
         writes.cmd("HLEN").arg(&place.index);
         let mut connection = self.connection();
         let asked = writes.query_async::<(usize,)>(&mut connection);
-        Ok(within(self.work, asked).await?.0)
+        Ok(with_timeout(self.background_timeout, asked).await?.0)
     }
 
     /// Lets go of all that is kept of a URL.
-    pub(crate) async fn let_go(&self, place: &IndexKey) -> Result<(), Failure> {
+    pub(crate) async fn delete(&self, place: &IndexKey) -> Result<(), Failure> {
         let work = async {
             let names: Vec<String> = self.ask(cmd("HKEYS").arg(&place.index)).await?;
             if names.is_empty() {
@@ -174,19 +174,23 @@ impl Store {
             }
             self.ask::<usize>(&unlink).await.map(drop)
         };
-        let late = |_| Err(Failure::Late(self.work));
-        tokio::time::timeout(self.work, work)
+        let late = |_| Err(Failure::Timeout(self.background_timeout));
+        tokio::time::timeout(self.background_timeout, work)
             .await
             .unwrap_or_else(late)
     }
 
     /// Adds to the log.
-    pub(crate) async fn tell(&self, log: &str, entry: &Entry) -> Result<(), Failure> {
+    pub(crate) async fn append_log(&self, log: &str, entry: &Entry) -> Result<(), Failure> {
         let mut add = cmd("XADD");
         add.arg(log).arg("MAXLEN").arg(MAX_ENTRIES).arg("*");
         add.arg("e").arg(entry.encode());
         let mut connection = self.connection();
-        within(self.work, add.query_async::<Value>(&mut connection)).await?;
+        with_timeout(
+            self.background_timeout,
+            add.query_async::<Value>(&mut connection),
+        )
+        .await?;
         Ok(())
     }
 
@@ -205,7 +209,7 @@ impl Store {
             .arg(PAGE);
         let mut connection = self.connection();
         let asked = range.query_async::<Vec<(String, Vec<Bytes>)>>(&mut connection);
-        let entries = within(self.work, asked).await?;
+        let entries = with_timeout(self.background_timeout, asked).await?;
         let read = entries.iter().map(|(id, fields)| {
             let bytes = fields.get(1).map(|bytes| &bytes[..]);
             (mark_of(id), Entry::decode(bytes.unwrap_or_default()))
@@ -218,7 +222,7 @@ impl Store {
         let mut exists = cmd("EXISTS");
         exists.arg(name);
         let mut connection = self.connection();
-        within(timeout, exists.query_async::<usize>(&mut connection)).await?;
+        with_timeout(timeout, exists.query_async::<usize>(&mut connection)).await?;
         Ok(())
     }
 
@@ -265,17 +269,17 @@ pub(crate) fn client(config: &Config) -> Result<ClusterClient, ConfigError> {
 }
 
 /// The client, on its way to the nodes it is told of.
-fn looking(client: &ClusterClient) -> ClusterConnection {
+fn connect(client: &ClusterClient) -> ClusterConnection {
     client.get_pending_async_connection_with_config(ClusterConfig::default())
 }
 
-async fn within<T>(
+async fn with_timeout<T>(
     timeout: Duration,
     asked: impl Future<Output = Result<T, RedisError>>,
 ) -> Result<T, Failure> {
     match tokio::time::timeout(timeout, asked).await {
         Ok(answered) => Ok(answered?),
-        Err(_) => Err(Failure::Late(timeout)),
+        Err(_) => Err(Failure::Timeout(timeout)),
     }
 }
 

@@ -61,21 +61,21 @@ impl Tier {
     }
 
     /// Waits until it is known whether the cluster answers.
-    pub async fn begun(&self) {
-        let mut begun = self.inner.begun.subscribe();
+    pub async fn started(&self) {
+        let mut begun = self.inner.started.subscribe();
         // An error is a keeper that was ended.
         let _ = begun.wait_for(|begun| *begun).await;
     }
 
     /// Waits until what was handed over is written, or left out.
-    pub async fn settled(&self) {
-        self.inner.lanes.settled().await;
+    pub async fn flushed(&self) {
+        self.inner.write_queues.flushed().await;
     }
 
     /// How far the ear has heard what was purged.
     #[must_use]
-    pub fn heard(&self) -> PurgeVersion {
-        self.inner.heard()
+    pub fn log_position(&self) -> PurgeVersion {
+        self.inner.log_position()
     }
 
     /// What happened so far.
@@ -87,7 +87,7 @@ impl Tier {
     /// Parts of the cluster's slots that answer, and those that do not.
     #[must_use]
     pub fn parts(&self) -> (usize, usize) {
-        let answering = self.inner.answering();
+        let answering = self.inner.available_parts();
         (answering, parts::PARTS - answering)
     }
 }
@@ -99,7 +99,7 @@ impl Drop for Tier {
 }
 
 impl SharedTier for Tier {
-    fn find<'a>(
+    fn lookup<'a>(
         &'a self,
         key: &'a Key,
         asked: &'a HeaderMap,
@@ -108,11 +108,11 @@ impl SharedTier for Tier {
         Box::pin(self.inner.find(key, asked, policy))
     }
 
-    fn mark(&self) -> PurgeVersion {
+    fn purge_version(&self) -> PurgeVersion {
         self.inner.mark()
     }
 
-    fn keep(&self, key: &Key, stored: &Arc<Stored>, body: &Body, since: PurgeVersion) {
+    fn store(&self, key: &Key, stored: &Arc<Stored>, body: &Body, since: PurgeVersion) {
         let inner = &self.inner;
         if body.len() > inner.config.max_object_bytes {
             return;
@@ -123,19 +123,19 @@ impl SharedTier for Tier {
             stored: stored.clone(),
             body: body.clone(),
             since,
-            turn,
+            seq: turn,
         };
-        if !inner.answers(place.part) || !inner.keep(&place, keep) {
+        if !inner.answers(place.part) || !inner.queue_store(&place, keep) {
             inner.counters.unwritten.fetch_add(1, Ordering::Relaxed);
         }
     }
 
-    fn forget(&self, url: &[u8]) {
-        self.inner.forget(&self.inner.names.place(url));
+    fn remove(&self, url: &[u8]) {
+        self.inner.queue_delete(&self.inner.names.place(url));
     }
 
     fn purge(&self, meant: PurgeTarget, soft: bool) {
-        self.inner.purge(PurgeEvent::Purged { meant, soft });
+        self.inner.purge(PurgeEvent::Purge { meant, soft });
     }
 
     fn told(&self) -> TierFuture<'_, bool> {

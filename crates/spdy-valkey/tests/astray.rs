@@ -16,7 +16,7 @@ use std::time::Duration;
 
 use spdy_cache::shared::PurgeVersion;
 use spdy_testkit::patience::until;
-use spdy_testkit::redis_cluster::{NODES, RedisCluster, is_wanted};
+use spdy_testkit::redis_cluster::{NODES, RedisCluster, peers_enabled};
 use spdy_valkey::config::Config;
 use spdy_valkey::tier::Tier;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
@@ -129,7 +129,7 @@ async fn stopped(node: JoinHandle<()>) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_returning_cluster_is_found_again() {
-    if !is_wanted() {
+    if !peers_enabled() {
         return;
     }
     let mut cluster = RedisCluster::start();
@@ -167,7 +167,7 @@ async fn a_returning_cluster_is_found_again() {
     stopped(somebody).await;
     stopped(nobody).await;
 
-    cluster.bring_back(&[0, 1, 2]);
+    cluster.restart(&[0, 1, 2]);
     waits("the cluster is found again", all);
 }
 

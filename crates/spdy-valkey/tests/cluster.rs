@@ -18,7 +18,7 @@ use spdy_cache::storable::may_store;
 use spdy_cache::stored::Stored;
 use spdy_cache::tags::PurgeTag;
 use spdy_testkit::patience::until;
-use spdy_testkit::redis_cluster::{NODES, RedisCluster, Tls, is_wanted};
+use spdy_testkit::redis_cluster::{NODES, RedisCluster, Tls, peers_enabled};
 use spdy_valkey::config::Config;
 use spdy_valkey::tier::Tier;
 
@@ -101,12 +101,15 @@ impl Cache {
     ) {
         let (stored, body) = (stored(asked, fields), Body::copy_of(body.as_bytes()));
         self.tier
-            .keep(&key(target), &stored, &body, self.tier.mark());
-        self.tier.settled().await;
+            .store(&key(target), &stored, &body, self.tier.purge_version());
+        self.tier.flushed().await;
     }
 
     async fn find_for(&self, target: &str, asked: &HeaderMap) -> Option<String> {
-        let (_, body) = self.tier.find(&key(target), asked, &Policy::site()).await?;
+        let (_, body) = self
+            .tier
+            .lookup(&key(target), asked, &Policy::site())
+            .await?;
         let bytes: Vec<u8> = body.chunks().flatten().copied().collect();
         Some(String::from_utf8(bytes).expect("text"))
     }
@@ -122,7 +125,7 @@ impl Cache {
 
     /// Waits until it knows what `other` knows.
     fn catches_up_with(&self, other: &Self) {
-        let has = || self.tier.heard() == other.tier.mark();
+        let has = || self.tier.log_position() == other.tier.purge_version();
         tokio::task::block_in_place(|| until("it has heard all of it", has));
     }
 
@@ -158,7 +161,7 @@ fn scope(scope: &Scope<'_>) -> PurgeTarget {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_object_of_one_node_is_found_complete_by_another() {
-    if !is_wanted() {
+    if !peers_enabled() {
         return;
     }
     let cluster = RedisCluster::start();
@@ -199,13 +202,13 @@ async fn an_object_of_one_node_is_found_complete_by_another() {
     assert_eq!(other.find("/past-limit").await, None);
     let unwritten = count(&one.tier.counters().unwritten);
     let body = Body::copy_of(b"x");
-    one.tier.keep(
+    one.tier.store(
         &key("/unknown"),
         &stored(&none, &[]),
         &body,
         PurgeVersion::default(),
     );
-    one.tier.settled().await;
+    one.tier.flushed().await;
     assert_eq!(count(&one.tier.counters().unwritten), unwritten + 1);
     assert_eq!(other.find("/unknown").await, None);
 
@@ -220,7 +223,7 @@ async fn an_object_of_one_node_is_found_complete_by_another() {
     }
     assert!(other.find_for("/many", &language("x-0")).await.is_some());
     one.keep("/many", &language("x-32"), &vary, "x-32").await;
-    one.tier.settled().await;
+    one.tier.flushed().await;
     assert_eq!(other.find_for("/many", &language("x-0")).await, None);
 
     // All of it goes, and a URL is in one place.
@@ -266,14 +269,14 @@ async fn an_object_of_one_node_is_found_complete_by_another() {
         assert_eq!(other.find(target).await, None, "{target}");
     }
     assert_eq!(count(&other.tier.counters().broken), 3);
-    other.tier.settled().await;
+    other.tier.flushed().await;
     assert_eq!(one.find("/a").await, None);
     assert_eq!(count(&one.tier.counters().broken), 0, "it is gone");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_purge_holds_everywhere_despite_writes_in_flight() {
-    if !is_wanted() {
+    if !peers_enabled() {
         return;
     }
     let cluster = RedisCluster::start();
@@ -310,10 +313,10 @@ async fn a_purge_holds_everywhere_despite_writes_in_flight() {
             vec!["/url", "/dir/a", "/dir/b", "/rest"],
         ),
         (scope(&Scope::Site(SITE)), vec![]),
-        (PurgeTarget::everything(), vec![]),
+        (PurgeTarget::all(), vec![]),
     ];
     for (meant, left) in cases {
-        let before = other.tier.mark();
+        let before = other.tier.purge_version();
         one.purge(meant.clone()).await;
         assert_eq!(found(&one).await, left, "{meant:?}");
         other.hears("the other hears of it", &meant);
@@ -324,9 +327,9 @@ async fn a_purge_holds_everywhere_despite_writes_in_flight() {
         for target in targets {
             let late = stored(&none, &[("cache-tag", &target[1..])]);
             let body = Body::copy_of(b"late");
-            other.tier.keep(&key(target), &late, &body, before);
+            other.tier.store(&key(target), &late, &body, before);
         }
-        other.tier.settled().await;
+        other.tier.flushed().await;
         let left_out = count(&other.tier.counters().unwritten) - unwritten;
         assert_eq!(left_out as usize, targets.len() - left.len(), "{meant:?}");
         for target in targets {
@@ -343,8 +346,8 @@ async fn a_purge_holds_everywhere_despite_writes_in_flight() {
     assert_eq!(third.heard.lock().unwrap().len(), 5);
     assert_eq!(found(&third).await, targets);
     // Who begins again, of what was purged in between.
-    let before = third.tier.heard();
-    assert_eq!(before, one.tier.mark());
+    let before = third.tier.log_position();
+    assert_eq!(before, one.tier.purge_version());
     drop(third);
     let meant = scope(&Scope::Url(parts("/url")));
     one.purge(meant.clone()).await;
@@ -358,23 +361,23 @@ async fn a_purge_holds_everywhere_despite_writes_in_flight() {
     let lost = Cache::start_again(config(&cluster), PurgeVersion(1)).await;
     lost.catches_up_with(&one);
     let first = lost.heard.lock().unwrap().first().cloned();
-    assert_eq!(first, Some((PurgeTarget::everything(), true)));
+    assert_eq!(first, Some((PurgeTarget::all(), true)));
 
     // What a client changed is gone for all, and told to nobody: whatever is told later is heard alone.
     other.heard.lock().unwrap().clear();
-    one.tier.forget(key("/url").url());
+    one.tier.remove(key("/url").url());
     assert_eq!(one.find("/url").await, None, "at once");
-    one.tier.settled().await;
+    one.tier.flushed().await;
     assert_eq!(other.find("/url").await, None);
     // So is what waited to be written then.
     let forgotten: Vec<String> = (0..20).map(|number| format!("/gone/{number}")).collect();
     for target in &forgotten {
         let (stored, body) = (stored(&none, &[]), Body::copy_of(b"old"));
-        let (key, mark) = (key(target), one.tier.mark());
-        one.tier.keep(&key, &stored, &body, mark);
-        one.tier.forget(key.url());
+        let (key, mark) = (key(target), one.tier.purge_version());
+        one.tier.store(&key, &stored, &body, mark);
+        one.tier.remove(key.url());
     }
-    one.tier.settled().await;
+    one.tier.flushed().await;
     for target in &forgotten {
         assert_eq!(other.find(target).await, None, "{target}");
         assert_eq!(one.find(target).await, None, "{target}");
@@ -389,7 +392,7 @@ async fn a_purge_holds_everywhere_despite_writes_in_flight() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_lost_node_only_causes_misses_until_it_returns() {
-    if !is_wanted() {
+    if !peers_enabled() {
         return;
     }
     let mut cluster = RedisCluster::start();
@@ -422,8 +425,8 @@ async fn a_lost_node_only_causes_misses_until_it_returns() {
     // Asked for while it cannot be done: done when it can.
     let lost = targets.iter().filter(|target| !left.contains(target));
     let lost: Vec<_> = lost.cloned().collect();
-    one.tier.forget(key(&lost[0]).url());
-    cluster.bring_back(&[node]);
+    one.tier.remove(key(&lost[0]).url());
+    cluster.restart(&[node]);
     one.is_ready("one finds it again");
     other.is_ready("the other finds it again");
     // What the node had is gone with it; what the others have is there, also in parts that are of two nodes.
@@ -448,7 +451,7 @@ async fn a_lost_node_only_causes_misses_until_it_returns() {
     let meant = scope(&Scope::Prefix(parts("/2")));
     one.tier.purge(meant.clone(), true);
     other.heard.lock().unwrap().clear();
-    cluster.bring_back(&[0, 1, 2]);
+    cluster.restart(&[0, 1, 2]);
     one.is_ready("one finds them again");
     other.is_ready("the other finds them again");
     other.hears("it was told when it could be", &meant);
@@ -458,7 +461,7 @@ async fn a_lost_node_only_causes_misses_until_it_returns() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_cluster_that_stalls_holds_up_no_more_than_may_wait() {
-    if !is_wanted() {
+    if !peers_enabled() {
         return;
     }
     let cluster = RedisCluster::start();
@@ -483,12 +486,12 @@ async fn a_cluster_that_stalls_holds_up_no_more_than_may_wait() {
     let (key, policy) = (key("/a"), Policy::site());
     let mut context = Context::from_waker(Waker::noop());
     let mut waiting: Vec<_> = (0..256)
-        .map(|_| patient.tier.find(&key, &none, &policy))
+        .map(|_| patient.tier.lookup(&key, &none, &policy))
         .collect();
     for find in &mut waiting {
         assert!(find.as_mut().poll(&mut context).is_pending());
     }
-    let mut more = patient.tier.find(&key, &none, &policy);
+    let mut more = patient.tier.lookup(&key, &none, &policy);
     assert!(matches!(
         more.as_mut().poll(&mut context),
         Poll::Ready(None)
@@ -498,7 +501,9 @@ async fn a_cluster_that_stalls_holds_up_no_more_than_may_wait() {
     let (stored, body) = (stored(&none, &[]), Body::copy_of(&vec![0; 1 << 20]));
     let keep = |target: usize, body: &Body| {
         let key = self::key(&format!("/{target}"));
-        patient.tier.keep(&key, &stored, body, patient.tier.mark());
+        patient
+            .tier
+            .store(&key, &stored, body, patient.tier.purge_version());
         count(&patient.tier.counters().unwritten)
     };
     for target in 0..64 {
@@ -518,7 +523,7 @@ async fn a_cluster_that_stalls_holds_up_no_more_than_may_wait() {
     for find in waiting {
         assert!(find.await.is_none(), "nobody has written it");
     }
-    patient.tier.settled().await;
+    patient.tier.flushed().await;
     assert_eq!(count(&patient.tier.counters().written), 64);
     patient.keep("/small", &none, &[], "small").await;
     let found = async {
@@ -548,7 +553,7 @@ fn nodes(address: IpAddr) -> (String, String, String) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn nodes_are_verified_over_tls() {
-    if !is_wanted() {
+    if !peers_enabled() {
         return;
     }
     let folder = tempfile::tempdir().expect("a folder");
@@ -578,6 +583,6 @@ async fn nodes_are_verified_over_tls() {
     assert_eq!(one.find("/a").await.as_deref(), Some("a"));
     let (another, ..) = nodes(Ipv4Addr::LOCALHOST.into());
     let stranger = Cache::start(known(&another)).await;
-    stranger.tier.begun().await;
+    stranger.tier.started().await;
     assert_eq!(stranger.tier.parts().0, 0, "signed by nobody it knows");
 }

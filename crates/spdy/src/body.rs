@@ -163,9 +163,9 @@ impl Body {
     /// For how long, so far, the sender of a received body could send nothing of it, since what it had sent on other
     /// streams of its session was not read here: whoever has only so much patience with a body takes that off.
     #[must_use]
-    pub fn held_up(&self) -> Duration {
+    pub fn backpressure_time(&self) -> Duration {
         match &self.0 {
-            Kind::Received(body) => body.held_up(),
+            Kind::Received(body) => body.backpressure_time(),
             Kind::Empty | Kind::Full(_) | Kind::Wrapped(_) => Duration::ZERO,
         }
     }

@@ -171,7 +171,7 @@ impl Builder {
         self.config.push = policy;
         let choices = SessionOptions {
             send_trailers: self.send_trailers,
-            accepts: policy != PushPolicy::Refuse,
+            accepts_streams: policy != PushPolicy::Refuse,
             metrics: self.metrics,
             claims,
             ..SessionOptions::default()
@@ -305,7 +305,7 @@ impl Session {
         entry.span = trace::local_stream(Role::Client, now, Some((&head.method, &head.uri)));
         let opened = self.shared.command(|state| {
             state.exchanges.requests += 1;
-            entry.asked = state.accepts.then(|| {
+            entry.asked = state.accepts_streams.then(|| {
                 Arc::new(PushParent {
                     uri: head.uri,
                     headers: head.headers,

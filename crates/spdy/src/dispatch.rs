@@ -58,11 +58,11 @@ impl State {
                         priority,
                         unidirectional,
                         promise: None,
-                        beside: None,
+                        parent: None,
                     };
-                    self.opened(role, version, id, opening, fin, woken);
+                    self.handle_opened(role, version, id, opening, fin, woken);
                 }
-                Event::Reply { id, headers, fin } => self.replied(id, headers, fin, woken),
+                Event::Reply { id, headers, fin } => self.handle_reply(id, headers, fin, woken),
                 Event::Headers { id, headers, fin } => self.headers(id, headers, fin, woken),
                 Event::Data { id, data, fin } => self.data(role, id, data, fin, woken),
                 Event::Reset { id, cause } => self.handle_reset(id, cause, woken),
@@ -74,7 +74,7 @@ impl State {
                 Event::CanOpen => self.open_waiting(woken),
                 Event::Pong { rtt } => {
                     if let Some(meter) = &self.meter {
-                        meter.pong(rtt);
+                        meter.record_round_trip(rtt);
                     }
                     for ping in self.pings.drain(..) {
                         let _ = ping.send(rtt); // who asked may be gone
@@ -97,7 +97,7 @@ impl State {
         any
     }
 
-    fn opened(
+    fn handle_opened(
         &mut self,
         role: Role,
         version: Version,
@@ -106,11 +106,11 @@ impl State {
         fin: bool,
         woken: &mut Vec<Waker>,
     ) {
-        if !self.peer_ranks && opening.priority != Priority::HIGHEST {
-            self.peer_ranks = true;
+        if !self.peer_uses_priorities && opening.priority != Priority::HIGHEST {
+            self.peer_uses_priorities = true;
             self.machine.restore_priorities(); // what was answered before it said so
         }
-        if !self.accepts {
+        if !self.accepts_streams {
             self.machine.reset(id, RstStatus::REFUSED_STREAM);
             return;
         }
@@ -133,10 +133,10 @@ impl State {
             return;
         }
         if role == Role::Client && !raw {
-            match self.judge_push(version, &opening) {
+            match self.check_push(version, &opening) {
                 Ok((promise, beside)) => {
                     opening.promise = Some(promise);
-                    opening.beside = Some(beside);
+                    opening.parent = Some(beside);
                 }
                 Err(status) => {
                     self.refused_push();
@@ -157,12 +157,12 @@ impl State {
             self.incoming.push_back(key);
             woken.extend(self.incoming_waker.take());
         }
-        self.finish_if(key, fin, woken);
+        self.finish_on_fin(key, fin, woken);
     }
 
     /// Whether a pushed stream may be offered, in the order of checks that browsers used; with the request
     /// that it is beside.
-    fn judge_push(
+    fn check_push(
         &mut self,
         version: Version,
         opening: &Opening,
@@ -184,12 +184,18 @@ impl State {
         }
     }
 
-    fn replied(&mut self, id: StreamId, headers: HeaderBlock, fin: bool, woken: &mut Vec<Waker>) {
+    fn handle_reply(
+        &mut self,
+        id: StreamId,
+        headers: HeaderBlock,
+        fin: bool,
+        woken: &mut Vec<Waker>,
+    ) {
         if let Some(key) = self.by_id.get(&id).copied() {
             let entry = &mut self.entries[key];
             entry.reply = Some(headers);
             woken.extend(entry.reader.take());
-            self.finish_if(key, fin, woken);
+            self.finish_on_fin(key, fin, woken);
         }
     }
 
@@ -202,7 +208,7 @@ impl State {
             entry.inbound.push_back(Inbound::Headers(headers));
             woken.extend(entry.reader.take());
         }
-        self.finish_if(key, fin, woken);
+        self.finish_on_fin(key, fin, woken);
     }
 
     fn data(&mut self, role: Role, id: StreamId, data: Bytes, fin: bool, woken: &mut Vec<Waker>) {
@@ -224,7 +230,7 @@ impl State {
             return self.refuse_data(key, woken);
         }
         if entry.mismatch.is_none()
-            && let Err(mismatch) = entry.length.received(bytes, fin)
+            && let Err(mismatch) = entry.length.count(bytes, fin)
         {
             entry.mismatch = Some(mismatch);
             if entry.on_mismatch == OnMismatch::Refuse && self.refuse_length(key, woken) {
@@ -236,7 +242,7 @@ impl State {
         if entry.discard {
             self.machine.discard(id, bytes);
         } else if bytes > 0 {
-            entry.keep(data);
+            entry.push_data(data);
             if self.claims.is_some() {
                 self.count_unclaimed(key, bytes);
                 if !self.entries.contains(key) {
@@ -245,7 +251,7 @@ impl State {
             }
         }
         woken.extend(self.entries[key].reader.take());
-        self.finish_if(key, fin, woken);
+        self.finish_on_fin(key, fin, woken);
     }
 
     /// A request is not as long as it said. `true` if the stream was reset for it: the answer has begun,
@@ -275,13 +281,13 @@ impl State {
         let entry = &mut self.entries[key];
         entry.on_mismatch = OnMismatch::Refuse;
         let received = usize::try_from(entry.received_bytes).unwrap_or(usize::MAX);
-        entry.mismatch = length.received(received, entry.fin_received).err();
+        entry.mismatch = length.count(received, entry.fin_received).err();
         entry.length = length;
         self.refuse_length(key, &mut Vec::new());
     }
 
     /// The peer's half ended, if `fin`; with both halves the machine has forgotten the stream.
-    fn finish_if(&mut self, key: usize, fin: bool, woken: &mut Vec<Waker>) {
+    fn finish_on_fin(&mut self, key: usize, fin: bool, woken: &mut Vec<Waker>) {
         let entry = &mut self.entries[key];
         if fin {
             entry.fin_received = true;

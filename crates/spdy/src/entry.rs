@@ -33,7 +33,7 @@ pub(crate) struct Opening {
     /// A client's: what is pushed.
     pub(crate) promise: Option<spdy_http::push::Promise>,
     /// A client's: the request that it is pushed beside.
-    pub(crate) beside: Option<Arc<PushParent>>,
+    pub(crate) parent: Option<Arc<PushParent>>,
 }
 
 /// What to do about DATA that is not as long as content-length says.
@@ -121,7 +121,7 @@ impl Entry {
     }
 
     /// Keeps DATA for the reader.
-    pub(crate) fn keep(&mut self, data: Bytes) {
+    pub(crate) fn push_data(&mut self, data: Bytes) {
         self.unread_bytes += data.len();
         if data.len() >= COPY_BELOW_BYTES {
             return self.inbound.push_back(Inbound::Data(data));
@@ -169,7 +169,7 @@ mod tests {
 
     fn kept(pieces: impl IntoIterator<Item = Bytes>) -> Vec<Bytes> {
         let mut entry = Entry::new(StreamId::new(1), 1);
-        pieces.into_iter().for_each(|piece| entry.keep(piece));
+        pieces.into_iter().for_each(|piece| entry.push_data(piece));
         let data = |item| match item {
             Inbound::Data(data) => data,
             Inbound::Headers(_) => unreachable!("none were kept"),

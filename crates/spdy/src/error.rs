@@ -155,7 +155,7 @@ impl Error {
     fn is_of_another_protocol(&self) -> bool {
         matches!(
             self,
-            Self::SessionLost(SessionError::Frame(FrameError::Http1Answer { .. }))
+            Self::SessionLost(SessionError::Frame(FrameError::Http1Response { .. }))
         )
     }
 

@@ -65,7 +65,7 @@ pub(crate) fn try_next(shared: &Arc<Shared>) -> Option<Incoming> {
 
 /// Refuses the streams that wait, and those that come.
 pub(crate) fn refuse_all(state: &mut State) {
-    state.accepts = false;
+    state.accepts_streams = false;
     while let Some(taken) = take(state) {
         let (id, status) = (taken.id, RstStatus::REFUSED_STREAM);
         state.reset(taken.key, status, Error::ResetByUs { id, status });

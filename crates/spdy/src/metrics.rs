@@ -65,7 +65,7 @@ struct Registry {
     /// Sessions that ever were, by role and version.
     total: [[u64; 3]; 2],
     /// What those did that are gone.
-    gone: [(Stats, Exchanges); 2],
+    ended: [(Stats, Exchanges); 2],
 }
 
 /// Everything at one moment. Its counters never fall from one snapshot to the next.
@@ -207,7 +207,7 @@ impl Metrics {
             let living: Vec<_> = living
                 .filter_map(|(_, session)| session.upgrade())
                 .collect();
-            (living, registry.total, registry.gone)
+            (living, registry.total, registry.ended)
         };
         let side = |role: Role| {
             let (stats, exchanges) = gone[place(role)];
@@ -253,7 +253,7 @@ impl Metrics {
     }
 
     /// A session begins.
-    pub(crate) fn enter(&self, session: &Arc<Shared>) {
+    pub(crate) fn register(&self, session: &Arc<Shared>) {
         let mut registry = self.registry();
         let key = registry.living.insert(Arc::downgrade(session));
         registry.total[place(session.role)][version_index(session.version)] += 1;
@@ -279,11 +279,11 @@ pub(crate) struct Meter {
 
 impl Meter {
     /// The session's driver is gone: what it did is added to the sums.
-    pub(crate) fn leave(&mut self, stats: &Stats, exchanges: &Exchanges) {
+    pub(crate) fn unregister(&mut self, stats: &Stats, exchanges: &Exchanges) {
         if let Some(key) = self.key.take() {
             let mut registry = self.metrics.registry();
             registry.living.remove(key);
-            let (all_stats, all_exchanges) = &mut registry.gone[place(self.role)];
+            let (all_stats, all_exchanges) = &mut registry.ended[place(self.role)];
             all_stats.add(stats);
             all_exchanges.add(exchanges);
         }
@@ -293,12 +293,12 @@ impl Meter {
     pub(crate) fn answered(&self, status: StatusCode) {
         if self.key.is_none() {
             let mut registry = self.metrics.registry();
-            registry.gone[place(self.role)].1.answered(status);
+            registry.ended[place(self.role)].1.answered(status);
         }
     }
 
     /// A PING was answered.
-    pub(crate) fn pong(&self, rtt: Duration) {
+    pub(crate) fn record_round_trip(&self, rtt: Duration) {
         self.metrics.0.round_trips[place(self.role)].add(rtt);
     }
 }

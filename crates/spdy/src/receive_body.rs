@@ -45,9 +45,11 @@ impl ReceiveBody {
     }
 
     /// How long the peer could send nothing of it, or of anything.
-    pub(crate) fn held_up(&self) -> Duration {
+    pub(crate) fn backpressure_time(&self) -> Duration {
         let now = self.stream.shared.runtime.now();
-        self.stream.shared.look(|state| state.machine.held_up(now))
+        self.stream
+            .shared
+            .look(|state| state.machine.backpressure_time(now))
     }
 
     /// Content-length and what came, if they differ.

@@ -21,7 +21,7 @@ const LIMITS: BlockLimits = BlockLimits {
     pairs: u16::MAX as usize,
     name_bytes: MAX_PLAIN,
     value_bytes: MAX_PLAIN,
-    fold_names: false,
+    lowercase_names: false,
 };
 
 /// Checks a block that a caller put together: names, values and lengths.

@@ -114,7 +114,7 @@ impl Builder {
         let choices = SessionOptions {
             send_trailers: self.send_trailers,
             push_form: self.push_form,
-            accepts: true,
+            accepts_streams: true,
             metrics: self.metrics,
             claims: None,
         };

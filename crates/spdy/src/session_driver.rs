@@ -37,12 +37,12 @@ const WRITE_AHEAD: usize = 64 * 1024;
 /// Bytes read at once.
 const READ_BYTES: usize = 32 * 1024;
 /// Reads in a row before what was read is answered, and passes in a row before other tasks get a turn.
-const TURNS: usize = 16;
+const MAX_PASSES: usize = 16;
 /// How long the last frames of an ended session may take to be written.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long to read on, unheard, after our side was closed: a connection closed with bytes unread is
 /// reset, and the reset can destroy our last frames in the peer's buffer.
-const LINGER: Duration = Duration::from_secs(1);
+const LINGER_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// The half of a session that does the I/O: nothing moves unless it is [run](Self::run).
 ///
@@ -60,7 +60,7 @@ pub struct Connection<T> {
     /// Bytes were written since the last flush.
     unflushed: bool,
     /// Since when the connection takes nothing, though there is something for it.
-    stalled: Option<Instant>,
+    blocked_since: Option<Instant>,
     /// For how long it may.
     write_timeout: Option<Duration>,
     /// The peer has not closed its side.
@@ -68,7 +68,7 @@ pub struct Connection<T> {
     timer: Option<(Instant, BoxFuture<()>)>,
     phase: Phase,
     /// It was run.
-    begun: bool,
+    is_started: bool,
     woken: Vec<Waker>,
 }
 
@@ -76,11 +76,11 @@ pub struct Connection<T> {
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum ReadStop {
     /// There may be more, after a turn for the others.
-    ForNow,
+    Yield,
     /// The connection has nothing, and wakes us when it has.
-    Empty,
+    WouldBlock,
     /// The machine wants nothing now: nobody wakes us for what the connection has.
-    HeldBack,
+    Paused,
 }
 
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -113,12 +113,12 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Connection<T> {
             input: BytesMut::new(),
             out: BytesMut::new(),
             unflushed: false,
-            stalled: None,
+            blocked_since: None,
             write_timeout,
             readable: true,
             timer: None,
             phase: Phase::Running,
-            begun: false,
+            is_started: false,
             woken: Vec::new(),
         }
     }
@@ -138,8 +138,8 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Connection<T> {
 
     /// Stops the watch for a connection that is never run.
     fn begin(&mut self) {
-        if !self.begun {
-            self.begun = true;
+        if !self.is_started {
+            self.is_started = true;
             if !self.shared.run_watch.run() {
                 self.phase = Phase::Done;
             }
@@ -170,7 +170,7 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Connection<T> {
     ) -> Poll<Result<(), Error>> {
         let span = self.shared.span.clone();
         let _within = span.enter();
-        for _ in 0..TURNS {
+        for _ in 0..MAX_PASSES {
             let stopped = self.receive(cx);
             between(cx);
             let phase = self.phase;
@@ -180,10 +180,10 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Connection<T> {
                 return Poll::Ready(self.ended());
             }
             let reads_on = match stopped {
-                ReadStop::ForNow => true,
-                ReadStop::Empty => false,
+                ReadStop::Yield => true,
+                ReadStop::WouldBlock => false,
                 // What held it back may have been written since.
-                ReadStop::HeldBack => self.shared.look(|state| state.machine.wants_input()),
+                ReadStop::Paused => self.shared.look(|state| state.machine.wants_input()),
             };
             // A session that ended wanted no input; what lingers on its connection is read all the same.
             if !reads_on && !timer_fired && self.phase == phase {
@@ -202,15 +202,15 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Connection<T> {
 
     /// Reads what is there.
     fn receive(&mut self, cx: &mut Context<'_>) -> ReadStop {
-        for _ in 0..TURNS {
+        for _ in 0..MAX_PASSES {
             if !self.readable || self.phase == Phase::Done {
-                return ReadStop::Empty;
+                return ReadStop::WouldBlock;
             }
             // A session that wants nothing now wakes us when it does.
             if self.phase == Phase::Running
                 && !self.shared.look(|state| state.machine.wants_input())
             {
-                return ReadStop::HeldBack;
+                return ReadStop::Paused;
             }
             buffers::READ.lend(&mut self.input);
             if self.input.capacity() - self.input.len() < READ_BYTES / 4 {
@@ -218,21 +218,21 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Connection<T> {
             }
             // The future holds nothing from one poll to the next, so it may be made anew.
             match pin!(self.io.read_buf(&mut self.input)).poll(cx) {
-                Poll::Pending => return ReadStop::Empty,
+                Poll::Pending => return ReadStop::WouldBlock,
                 Poll::Ready(Ok(0)) => {
                     self.readable = false;
-                    self.tell(|state, now| state.machine.handle_eof(now));
+                    self.update(|state, now| state.machine.handle_eof(now));
                 }
                 Poll::Ready(Ok(_)) if self.phase == Phase::Running => {
                     let mut input = std::mem::take(&mut self.input);
-                    self.tell(|state, now| state.machine.handle_input_buffer(now, &mut input));
+                    self.update(|state, now| state.machine.handle_input_buffer(now, &mut input));
                     self.input = input;
                 }
                 Poll::Ready(Ok(_)) => self.input.clear(), // lingering: nobody listens
-                Poll::Ready(Err(error)) => self.lose(error),
+                Poll::Ready(Err(error)) => self.handle_io_error(error),
             }
         }
-        ReadStop::ForNow
+        ReadStop::Yield
     }
 
     /// Writes what the machine has to say; gives its next deadline.
@@ -280,15 +280,15 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Connection<T> {
                 break timeout;
             }
             match Pin::new(&mut self.io).poll_write(cx, &self.out) {
-                Poll::Ready(Ok(0)) => self.lose(io::ErrorKind::WriteZero.into()),
+                Poll::Ready(Ok(0)) => self.handle_io_error(io::ErrorKind::WriteZero.into()),
                 Poll::Ready(Ok(written)) => {
                     self.out.advance(written);
                     self.unflushed = true;
-                    self.stalled = None;
+                    self.blocked_since = None;
                 }
-                Poll::Ready(Err(error)) => self.lose(error),
+                Poll::Ready(Err(error)) => self.handle_io_error(error),
                 Poll::Pending => {
-                    self.stalled.get_or_insert(now);
+                    self.blocked_since.get_or_insert(now);
                     let mut old = None;
                     self.shared
                         .look(|state| register(&mut state.driver, cx.waker(), &mut old));
@@ -304,12 +304,12 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Connection<T> {
                 Poll::Ready(Ok(())) => {
                     self.unflushed = false;
                     if self.out.is_empty() {
-                        self.stalled = None;
+                        self.blocked_since = None;
                     }
                 }
-                Poll::Ready(Err(error)) => self.lose(error),
+                Poll::Ready(Err(error)) => self.handle_io_error(error),
                 Poll::Pending => {
-                    self.stalled.get_or_insert(self.shared.runtime.now());
+                    self.blocked_since.get_or_insert(self.shared.runtime.now());
                 }
             }
         }
@@ -321,7 +321,7 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Connection<T> {
                 // Whether the peer hears the end is no longer ours to mend.
                 Poll::Ready(_) if self.readable => {
                     self.phase = Phase::Lingering {
-                        until: self.shared.runtime.now() + LINGER,
+                        until: self.shared.runtime.now() + LINGER_TIMEOUT,
                     };
                 }
                 Poll::Ready(_) => self.phase = Phase::Done,
@@ -338,7 +338,7 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Connection<T> {
     /// When the connection has taken nothing for too long. The machine cannot tell: for it a frame has left
     /// that stands in our buffer, so that without this an answer short enough for the buffer waits for ever.
     fn write_deadline(&self) -> Option<Instant> {
-        self.stalled
+        self.blocked_since
             .zip(self.write_timeout)
             .map(|(since, limit)| since + limit)
     }
@@ -378,10 +378,10 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Connection<T> {
             {
                 let waited = self.write_timeout.unwrap_or_default();
                 let why = format!("the peer took no byte for {waited:?}");
-                self.tell(|state, _| state.machine.count(Limit::WriteTimeout));
-                self.lose(io::Error::new(io::ErrorKind::TimedOut, why));
+                self.update(|state, _| state.machine.count(Limit::WriteTimeout));
+                self.handle_io_error(io::Error::new(io::ErrorKind::TimedOut, why));
             }
-            Phase::Running => self.tell(|state, now| {
+            Phase::Running => self.update(|state, now| {
                 state.machine.handle_timeout(now);
                 state.cancel_expired(now);
             }),
@@ -392,12 +392,12 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Connection<T> {
     }
 
     /// The transport failed.
-    fn lose(&mut self, error: io::Error) {
+    fn handle_io_error(&mut self, error: io::Error) {
         self.readable = false;
         self.phase = Phase::Done;
         self.out.clear();
         let error = Error::Io(Arc::new(error));
-        self.tell(|state, now| {
+        self.update(|state, now| {
             state.io_error = Some(error.clone());
             state.machine.handle_eof(now);
         });
@@ -409,7 +409,7 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Connection<T> {
 
 impl<T> Connection<T> {
     /// Says what happened, and hands out what follows from it.
-    fn tell(&mut self, happened: impl FnOnce(&mut crate::shared::State, Instant)) {
+    fn update(&mut self, happened: impl FnOnce(&mut crate::shared::State, Instant)) {
         let (shared, woken) = (&self.shared, &mut self.woken);
         let now = shared.runtime.now();
         let awake = shared.look(|state| {
@@ -452,6 +452,6 @@ impl<T> Drop for Connection<T> {
             self.shared.look(|state| state.end(Err(error), woken));
             self.wake();
         }
-        self.shared.leave();
+        self.shared.handle_driver_gone();
     }
 }

@@ -67,7 +67,7 @@ pub(crate) struct SessionOptions {
     /// How a server's pushes are written.
     pub(crate) push_form: PushForm,
     /// Somebody takes the streams that the peer opens.
-    pub(crate) accepts: bool,
+    pub(crate) accepts_streams: bool,
     /// Where it is counted.
     pub(crate) metrics: Option<Metrics>,
     /// A client's pushes wait for requests that claim them.
@@ -99,8 +99,8 @@ impl Shared {
             next_ticket: 0,
             incoming: VecDeque::new(),
             incoming_waker: None,
-            accepts: choices.accepts,
-            peer_ranks: false,
+            accepts_streams: choices.accepts_streams,
+            peer_uses_priorities: false,
             claims: choices.claims.map(UnclaimedPushes::new),
             driver: None,
             owners: 0,
@@ -125,17 +125,17 @@ impl Shared {
             span: trace::session(role, version),
         });
         if let Some(metrics) = choices.metrics {
-            metrics.enter(&shared);
+            metrics.register(&shared);
         }
         shared
     }
 
     /// The driver is gone, and nothing more is sent or received.
-    pub(crate) fn leave(&self) {
+    pub(crate) fn handle_driver_gone(&self) {
         let (stats, error) = self.look(|state| {
             let stats = state.machine.stats();
             if let Some(meter) = &mut state.meter {
-                meter.leave(&stats, &state.exchanges);
+                meter.unregister(&stats, &state.exchanges);
             }
             (stats, state.ended.clone().and_then(Result::err))
         });
@@ -257,9 +257,9 @@ pub(crate) struct State {
     /// Streams of the peer that nobody took yet: at most `max_concurrent_streams`.
     pub(crate) incoming: VecDeque<usize>,
     pub(crate) incoming_waker: Option<Waker>,
-    pub(crate) accepts: bool,
+    pub(crate) accepts_streams: bool,
     /// The peer opened a stream that was less urgent than others may be: it ranks them.
-    pub(crate) peer_ranks: bool,
+    pub(crate) peer_uses_priorities: bool,
     /// Pushes that wait for requests.
     pub(crate) claims: Option<UnclaimedPushes>,
     /// The driver's waker while it sleeps.

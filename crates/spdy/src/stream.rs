@@ -151,7 +151,7 @@ impl Stream {
             Poll::Ready(match ready!(self.poll_data(cx)) {
                 Ok(true) => {
                     let data = std::mem::take(&mut self.current);
-                    self.give_back();
+                    self.return_credit();
                     Some(Ok(data))
                 }
                 Ok(false) => None,
@@ -184,7 +184,7 @@ impl Stream {
     /// written, if the peer has not closed its half by then. Unlike [`reset`](Self::reset) it loses
     /// nothing that was sent; what still comes is discarded.
     pub fn end(mut self, status: RstStatus) {
-        self.give_back();
+        self.return_credit();
         self.stream
             .command(|state, key| state.end_stream(key, status));
     }
@@ -222,7 +222,7 @@ impl Stream {
     }
 
     /// The current DATA was used up.
-    fn give_back(&mut self) {
+    fn return_credit(&mut self) {
         self.stream.consume(std::mem::take(&mut self.current_len));
     }
 }
@@ -238,7 +238,7 @@ impl AsyncRead for Stream {
             buf.put_slice(&self.current[..length]);
             self.current.advance(length);
             if self.current.is_empty() {
-                self.give_back();
+                self.return_credit();
             }
         }
         Poll::Ready(Ok(()))

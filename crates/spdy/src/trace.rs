@@ -101,7 +101,7 @@ pub(crate) fn local_stream(
     now: impl FnOnce() -> Instant,
     request: Option<(&Method, &Uri)>,
 ) -> Option<Box<StreamSpan>> {
-    begun(stream_span!(), role, now, request)
+    start_span(stream_span!(), role, now, request)
 }
 
 /// A stream of the peer.
@@ -112,13 +112,13 @@ pub(crate) fn peer_stream(
     now: impl FnOnce() -> Instant,
     request: Option<(&Method, &Uri)>,
 ) -> Option<Box<StreamSpan>> {
-    let mut begun = begun(stream_span!(parent: session,), role, now, request)?;
+    let mut begun = start_span(stream_span!(parent: session,), role, now, request)?;
     begun.span.record("stream", id.value());
     begun.is_numbered = true;
     Some(begun)
 }
 
-fn begun(
+fn start_span(
     span: Span,
     role: Role,
     now: impl FnOnce() -> Instant,

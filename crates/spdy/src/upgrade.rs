@@ -193,8 +193,8 @@ fn without_flow_control(config: &mut Config) {
     config.flow_control = false;
     config.write_timeout = None;
     config.silence_timeout = Some(IDLE_TIMEOUT);
-    config.greeting = SettingsTiming::Never;
+    config.settings_timing = SettingsTiming::Never;
     config.max_concurrent_streams = MAX_STREAMS;
     config.assumed_peer_streams = MAX_STREAMS;
-    config.floods.spoiled_streams = MAX_RESETS;
+    config.floods.aborted_streams = MAX_RESETS;
 }

@@ -161,7 +161,7 @@ impl FrameWriter {
     fn new(version: Version) -> Self {
         Self {
             version,
-            deflater: Deflater::new(version, Compression::Masked),
+            deflater: Deflater::new(version, Compression::CrimeSafe),
             wire: BytesMut::new(),
         }
     }

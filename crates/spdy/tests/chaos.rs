@@ -176,7 +176,7 @@ fn run(version: Version, seed: u64) {
     let builder = server::Builder::new(version).session_window_bytes(65_536);
     let mut builder = builder.max_concurrent_streams(20);
     // Here it is all in a second.
-    builder.config_mut().floods.spoiled_streams = u32::MAX;
+    builder.config_mut().floods.aborted_streams = u32::MAX;
     let (mut accept, connection) = builder.handshake(far, runtime.clone());
     connection.spawn();
     let server = accept.handle();

@@ -223,7 +223,7 @@ fn an_unclaimed_push_is_cancelled_after_the_timeout() {
     ];
     let setting = Setting {
         limits: PushLimits {
-            unclaimed_for: Duration::from_secs(3),
+            claim_timeout: Duration::from_secs(3),
             ..PushLimits::default()
         },
         ..Setting::of(pushes)

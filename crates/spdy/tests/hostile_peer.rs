@@ -39,7 +39,7 @@ struct FrameWriter {
 impl FrameWriter {
     fn new() -> Self {
         Self {
-            deflater: Deflater::new(VERSION, Compression::Masked),
+            deflater: Deflater::new(VERSION, Compression::CrimeSafe),
             wire: BytesMut::new(),
         }
     }

@@ -5,7 +5,7 @@ mod support;
 use bytes::Bytes;
 use http_body_util::BodyExt;
 use spdy::{Body, Error, HeaderBlock, Priority, RstStatus, Stream, Version, client, server};
-use spdy_testkit::patience::PATIENCE;
+use spdy_testkit::patience::WAIT_LIMIT;
 use support::{bytes_of, get, pipe, runtime};
 
 fn block(pairs: &[(&'static str, &'static str)]) -> HeaderBlock {
@@ -19,7 +19,7 @@ async fn until(mut is_so: impl FnMut() -> bool) {
             tokio::task::yield_now().await;
         }
     };
-    let waited = tokio::time::timeout(PATIENCE, wait).await;
+    let waited = tokio::time::timeout(WAIT_LIMIT, wait).await;
     waited.expect("not in vain");
 }
 

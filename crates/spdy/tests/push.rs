@@ -165,7 +165,7 @@ async fn pushes_of_another_origin_are_refused_on_both_sides() {
     drop(push);
     let mut later = later;
     assert_eq!(
-        later.given_up().await.reset_status(),
+        later.wait_for_reset().await.reset_status(),
         Some(RstStatus::CANCEL)
     );
 }

@@ -215,7 +215,7 @@ async fn a_101_to_anything_else_is_no_switch() {
     for answer in cases {
         let got = answered(answer.as_bytes(), answer.len()).await.0;
         assert!(
-            matches!(got, Err(UpgradeError::WrongSwitch { .. })),
+            matches!(got, Err(UpgradeError::UnexpectedSwitch { .. })),
             "{answer}: {got:?}"
         );
     }
@@ -239,7 +239,7 @@ async fn invalid_short_and_long_heads_are_distinct_errors() {
         let filler = "y".repeat(limit - line.len() - 4 + extra);
         let (got, _) = answered(format!("{line}{filler}\r\n\r\n").as_bytes(), 4096).await;
         match got {
-            Err(UpgradeError::WrongSwitch { .. }) => assert!(fits),
+            Err(UpgradeError::UnexpectedSwitch { .. }) => assert!(fits),
             Err(UpgradeError::HeadTooLong { .. }) => assert!(!fits),
             other => panic!("{other:?}"),
         }

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 
 use http::{Method, Request, Response};
 use spdy::{Body, Direction, Frame, Observe, ObservedFrame, Priority, Version, client, server};
-use spdy_testkit::patience::PATIENCE;
+use spdy_testkit::patience::WAIT_LIMIT;
 use support::{bytes_of, get, pattern, pipe, runtime};
 use tokio::io::AsyncWriteExt;
 use tokio::sync::{Notify, mpsc};
@@ -149,6 +149,6 @@ async fn a_later_priority_reorders_responses_in_progress() {
             assert_eq!(body.len(), BYTES);
         }
     };
-    timeout(PATIENCE, loading).await.expect("both, in time");
+    timeout(WAIT_LIMIT, loading).await.expect("both, in time");
     assert_eq!(turns.so_far(), [[1; FRAMES], [3; FRAMES]].concat());
 }

@@ -255,7 +255,7 @@ impl Machine {
         if !config.flow_control || self.closed {
             return;
         }
-        let windowed = |told: u32| match config.greeting {
+        let windowed = |told: u32| match config.settings_timing {
             SettingsTiming::Never => WINDOW,
             _ => (told as usize).max(WINDOW),
         };

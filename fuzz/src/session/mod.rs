@@ -140,8 +140,8 @@ const WAITS: [Duration; 8] = [
 fn configure(role: Role, choices: &mut Choices<'_>) -> Config {
     let mut config = Config::new(role, choices.pick(&Version::ALL));
     config.compression = choices.pick(&[
-        Compression::Masked,
-        Compression::Masked,
+        Compression::CrimeSafe,
+        Compression::CrimeSafe,
         Compression::Zlib(0),
         Compression::Zlib(6),
     ]);
@@ -150,8 +150,8 @@ fn configure(role: Role, choices: &mut Choices<'_>) -> Config {
         PushPolicy::Refuse,
         PushPolicy::AcceptUnassociated,
     ]);
-    config.greeting = choices.pick(&[
-        SettingsTiming::AtOnce,
+    config.settings_timing = choices.pick(&[
+        SettingsTiming::Immediate,
         SettingsTiming::AfterPeer,
         SettingsTiming::Never,
     ]);
@@ -174,7 +174,7 @@ fn configure(role: Role, choices: &mut Choices<'_>) -> Config {
         config.floods.empty_frames = 3;
         config.floods.settings_frames = 3;
         config.floods.refused_streams = 3;
-        config.floods.spoiled_streams = 3;
+        config.floods.aborted_streams = 3;
         config.floods.stray_frames = 3;
     }
     if odd & 128 != 0 {

@@ -191,7 +191,7 @@ impl Shop {
             way: ChallengeMethod::Http(tokens.clone()),
         };
         let options = TlsOptions {
-            key_log: KeyLogTarget::Nowhere,
+            key_log: KeyLogTarget::Disabled,
             ..TlsOptions::default()
         };
         let tls = ClientTls::new(&Trust::default(), &options).unwrap();
@@ -221,7 +221,7 @@ impl Shop {
     /// What became of an order, at the latest after a time that is long enough for every one.
     async fn order(&self) -> OrderFailure {
         let ordered = self.begin().await;
-        self.clock.turn(ORDER_TIMEOUT).await;
+        self.clock.advance(ORDER_TIMEOUT).await;
         ordered.await.unwrap().expect_err("nothing is signed here")
     }
 }
@@ -231,17 +231,17 @@ async fn unfinished_order_times_out_and_removes_challenge() {
     let shop = Shop::before(Fake::answering(|_| None));
     let ordered = tokio::spawn(shop.acme.order(vec!["a.test".to_owned()], None));
     shop.clock
-        .turn(ORDER_TIMEOUT - Duration::from_secs(1))
+        .advance(ORDER_TIMEOUT - Duration::from_secs(1))
         .await;
     let shown = shop.tokens.authorization("token").expect("it is shown");
     assert!(shown.starts_with("token."), "{shown}");
     assert_eq!(shop.fake.asked("/challenge"), 1, "it was told to look");
     let looks = shop.fake.asked("/order");
     assert!((20..40).contains(&looks), "{looks} looks in three minutes");
-    shop.clock.turn(Duration::from_secs(1)).await;
+    shop.clock.advance(Duration::from_secs(1)).await;
     let failure = ordered.await.unwrap().expect_err("nothing is signed here");
     assert!(
-        matches!(failure.error, AcmeError::Late(ORDER_TIMEOUT)),
+        matches!(failure.error, AcmeError::Timeout(ORDER_TIMEOUT)),
         "{failure:?}"
     );
     assert_eq!(shop.tokens.authorization("token"), None);
@@ -286,7 +286,7 @@ async fn unknown_account_is_set_aside_and_recreated() {
         assert!(matches!(error, AcmeError::Account { .. }), "{error}");
         assert_eq!(rest, None);
         assert_eq!(shop.fake.asked("/newAccount"), accounts);
-        assert!(shop.folder.account().unwrap().is_none());
+        assert!(shop.folder.load_account().unwrap().is_none());
     }
 }
 
@@ -314,14 +314,18 @@ async fn concurrent_account_loss_keeps_the_new_account() {
         "{second:?}"
     );
     let third = shop.begin().await;
-    let account = shop.folder.account().unwrap().expect("another was made");
+    let account = shop
+        .folder
+        .load_account()
+        .unwrap()
+        .expect("another was made");
     told.set();
     let first = first.await.unwrap().unwrap_err();
     assert!(
         matches!(first.error, AcmeError::Account { .. }),
         "{first:?}"
     );
-    assert_eq!(shop.folder.account().unwrap(), Some(account));
+    assert_eq!(shop.folder.load_account().unwrap(), Some(account));
     assert!(!third.is_finished(), "it goes on");
     assert_eq!(shop.fake.asked("/newAccount"), 2);
 }
@@ -394,7 +398,7 @@ async fn unordered_name_is_not_validated() {
     }));
     let error = shop.order().await.error;
     assert!(
-        matches!(&error, AcmeError::Foreign(name) if name == "b.test"),
+        matches!(&error, AcmeError::UnexpectedName(name) if name == "b.test"),
         "{error}"
     );
     assert_eq!(shop.fake.asked("/challenge"), 0);

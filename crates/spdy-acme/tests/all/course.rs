@@ -5,7 +5,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use proptest::prelude::*;
 use spdy_acme::course::{
-    FIRST_RETRY, LAST_RETRY, MAX_RETRY_AFTER, NextAction, RenewalSchedule, renewal, retry,
+    MAX_RETRY_AFTER, MAX_RETRY_DELAY, MIN_RETRY_DELAY, NextAction, RenewalSchedule, renewal_time,
+    retry_delay,
 };
 
 const HOUR: Duration = Duration::from_secs(60 * 60);
@@ -37,9 +38,13 @@ fn live(
                 assert!(until > now, "it waits for what is over");
                 now = until;
             }
-            NextAction::Ask => match (&authority.advises, issued) {
+            NextAction::FetchRenewalInfo => match (&authority.advises, issued) {
                 (Some(window), Some(issued)) => {
-                    course.advised(now, &(issued + window.start..issued + window.end), 6 * HOUR);
+                    course.record_renewal_info(
+                        now,
+                        &(issued + window.start..issued + window.end),
+                        6 * HOUR,
+                    );
                 }
                 _ => course.record_no_renewal_info(now),
             },
@@ -47,7 +52,7 @@ fn live(
                 orders.push(now);
                 now += Duration::from_secs(10);
                 if authority.refuses.contains(&(orders.len() - 1)) {
-                    course.failed(now, None);
+                    course.record_failure(now, None);
                     continue;
                 }
                 if let Some(issued) = issued {
@@ -55,7 +60,7 @@ fn live(
                     bare = bare.max(now.duration_since(ended).unwrap_or_default());
                 }
                 issued = Some(now);
-                course.issued(now, &(now..now + authority.lifetime));
+                course.record_issued(now, &(now..now + authority.lifetime));
             }
         }
     }
@@ -135,13 +140,13 @@ fn restart_orders_nothing_and_keeps_renewal_time() {
 #[test]
 fn retry_after_is_respected() {
     let mut course = RenewalSchedule::new(33, 7);
-    course.failed(start(), Some(DAY / 2));
+    course.record_failure(start(), Some(DAY / 2));
     assert_eq!(
         course.next(start() + DAY / 2 - HOUR),
         NextAction::Wait(course.due())
     );
     assert_eq!(course.next(start() + DAY / 2), NextAction::Order);
-    course.failed(start(), Some(400 * DAY));
+    course.record_failure(start(), Some(400 * DAY));
     assert_eq!(course.due(), start() + MAX_RETRY_AFTER);
 }
 
@@ -153,10 +158,10 @@ proptest! {
         chance in 0.0..1.0_f64,
     ) {
         let validity = start()..start() + Duration::from_secs(seconds);
-        let at = renewal(&validity, percent, chance);
+        let at = renewal_time(&validity, percent, chance);
         prop_assert!(validity.start <= at && at < validity.end);
-        prop_assert!(renewal(&validity, percent + 1, chance) <= at);
-        prop_assert!(renewal(&validity, percent, 1.0) <= at);
+        prop_assert!(renewal_time(&validity, percent + 1, chance) <= at);
+        prop_assert!(renewal_time(&validity, percent, 1.0) <= at);
     }
 
     #[test]
@@ -164,8 +169,8 @@ proptest! {
         failures in 1_u32..u32::MAX,
         chance in 0.0..1.0_f64,
     ) {
-        let wait = retry(failures, chance);
-        prop_assert!((FIRST_RETRY..=LAST_RETRY.mul_f64(1.25)).contains(&wait));
-        prop_assert!(retry(failures + 1, chance) >= wait);
+        let wait = retry_delay(failures, chance);
+        prop_assert!((MIN_RETRY_DELAY..=MAX_RETRY_DELAY.mul_f64(1.25)).contains(&wait));
+        prop_assert!(retry_delay(failures + 1, chance) >= wait);
     }
 }

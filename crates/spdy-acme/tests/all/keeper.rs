@@ -71,7 +71,7 @@ impl Authority for Asked {
         names: Vec<String>,
         held: Option<CertificateDer<'static>>,
     ) -> BoxFuture<Result<Identity, OrderFailure>> {
-        let now = self.0.clock.hour();
+        let now = self.0.clock.wall_now();
         let mut state = self.0.state.lock().unwrap();
         state.orders.push((now, names.clone(), held.is_some()));
         let names = state.signs.clone().unwrap_or(names);
@@ -94,7 +94,7 @@ impl Authority for Asked {
         })
     }
 
-    fn advice(&self, _: CertificateDer<'static>) -> BoxFuture<Option<RenewalInfo>> {
+    fn renewal_info(&self, _: CertificateDer<'static>) -> BoxFuture<Option<RenewalInfo>> {
         let state = self.0.state.lock().unwrap();
         let (window, panics) = (state.window.clone(), state.panics);
         let advice = window.map(|window| RenewalInfo {
@@ -123,7 +123,7 @@ impl Shop {
     fn open(clock: &Clock) -> Self {
         let options = TlsOptions {
             resumption: false, // or a later handshake would show no certificate
-            key_log: KeyLogTarget::Nowhere,
+            key_log: KeyLogTarget::Disabled,
             ..TlsOptions::default()
         };
         let ca = LocalCa::generate(KeyKind::EcdsaP256).unwrap();
@@ -156,8 +156,8 @@ impl Shop {
         });
         let wanted = RenewalConfig {
             certificates: names.collect(),
-            guests: [GUEST.to_owned()].into(),
-            left_percent: 33,
+            optional_names: [GUEST.to_owned()].into(),
+            renew_at_percent_left: 33,
             seed: 1,
         };
         let told = self.told.clone();
@@ -165,7 +165,7 @@ impl Shop {
             let told = &mut told.lock().unwrap();
             told.push(format!("{event:?}"));
         });
-        let time = (WallClock::FromOrigin(UNIX_EPOCH + ORIGIN), &self.runtime);
+        let time = (WallClock::FromEpoch(UNIX_EPOCH + ORIGIN), &self.runtime);
         let authority = Arc::new(Asked(self.signer.clone()));
         Renewer::start(&wanted, &self.certificates, &folder, authority, time, &tell)
     }
@@ -197,16 +197,16 @@ async fn certificate_is_issued_and_renewed_for_a_year() {
     let shop = Shop::open(&clock);
     assert!(shop.is_bare("a.test").await);
     let keeper = shop.keep(dir.path(), &[&["a.test", "www.a.test"], &["b.test"]]);
-    clock.turn(Duration::ZERO).await;
+    clock.advance(Duration::ZERO).await;
     let mut before = shop.shown("www.a.test").await;
     assert_eq!(shop.signer.orders(), 2);
     let mut seen = 1;
     for day in (0..365).step_by(3) {
-        clock.turn(3 * DAY).await;
+        clock.advance(3 * DAY).await;
         for host in ["a.test", "www.a.test", "b.test"] {
             let facts = CertificateInfo::of(&shop.shown(host).await).unwrap();
             assert!(facts.covers(host), "{host} on day {day}");
-            let left = facts.validity.end.duration_since(clock.hour()).unwrap();
+            let left = facts.validity.end.duration_since(clock.wall_now()).unwrap();
             assert!(left > 25 * DAY, "{left:?} on day {day}");
         }
         let now = shop.shown("www.a.test").await;
@@ -220,13 +220,13 @@ async fn certificate_is_issued_and_renewed_for_a_year() {
     assert!(
         expiries
             .iter()
-            .all(|(_, until)| *until > Some(clock.hour()))
+            .all(|(_, until)| *until > Some(clock.wall_now()))
     );
     assert!(shop.is_bare("c.test").await);
 
     drop(keeper);
     let orders = shop.signer.orders();
-    clock.turn(100 * DAY).await;
+    clock.advance(100 * DAY).await;
     assert_eq!(shop.signer.orders(), orders, "nobody keeps them any more");
 }
 
@@ -236,7 +236,7 @@ async fn saved_certificate_is_used_after_restart_without_order() {
     let names: &[&[&str]] = &[&["a.test"]];
     let first = Shop::open(&clock);
     let keeper = first.keep(dir.path(), names);
-    clock.turn(Duration::ZERO).await;
+    clock.advance(Duration::ZERO).await;
     let kept = first.shown("a.test").await;
     drop(keeper);
 
@@ -247,9 +247,9 @@ async fn saved_certificate_is_used_after_restart_without_order() {
         kept,
         "from the first handshake on"
     );
-    clock.turn(57 * DAY).await;
+    clock.advance(57 * DAY).await;
     assert_eq!((second.signer.orders(), second.told("Found")), (0, 1));
-    clock.turn(4 * DAY).await;
+    clock.advance(4 * DAY).await;
     assert_eq!(second.signer.orders(), 1);
     assert!(
         second.signer.state.lock().unwrap().orders[0].2,
@@ -259,10 +259,10 @@ async fn saved_certificate_is_used_after_restart_without_order() {
 
     // Too late by the time of the next: it is ordered at once.
     drop(keeper);
-    clock.turn(LIFETIME).await;
+    clock.advance(LIFETIME).await;
     let third = Shop::open(&clock);
     let _keeper = third.keep(dir.path(), names);
-    clock.turn(Duration::ZERO).await;
+    clock.advance(Duration::ZERO).await;
     assert_eq!((third.signer.orders(), third.told("Issued")), (1, 1));
 }
 
@@ -271,17 +271,17 @@ async fn changed_names_order_and_old_certificate_stays_until_then() {
     let (clock, dir) = (Clock::default(), tempfile::tempdir().unwrap());
     let shop = Shop::open(&clock);
     let keeper = shop.keep(dir.path(), &[&["a.test", "b.test"]]);
-    clock.turn(Duration::ZERO).await;
+    clock.advance(Duration::ZERO).await;
     let old = shop.shown("a.test").await;
     drop(keeper);
     shop.signer.set(|state| state.refuses = true);
     let _keeper = shop.keep(dir.path(), &[&["a.test", "c.test"]]);
-    clock.turn(Duration::ZERO).await;
+    clock.advance(Duration::ZERO).await;
     assert_eq!(shop.signer.orders(), 2);
     assert_eq!(shop.shown("a.test").await, old);
     assert!(shop.is_bare("b.test").await && shop.is_bare("c.test").await);
     shop.signer.set(|state| state.refuses = false);
-    clock.turn(HOUR).await;
+    clock.advance(HOUR).await;
     assert_eq!(shop.shown("a.test").await, shop.shown("c.test").await);
     assert_ne!(shop.shown("a.test").await, old);
 }
@@ -297,17 +297,17 @@ async fn failing_optional_name_does_not_block_others() {
         let orders = state.orders.iter();
         orders.filter(|(_, names, _)| *names == ["a.test"]).count()
     };
-    clock.turn(Duration::ZERO).await;
+    clock.advance(Duration::ZERO).await;
     assert!(!shop.is_bare("a.test").await && shop.is_bare(GUEST).await);
-    clock.turn(7 * DAY).await;
+    clock.advance(7 * DAY).await;
     assert!(shop.told("Failed") > 20, "one with the guest is wanted");
     assert_eq!(without(), 1);
     let first = shop.shown("a.test").await;
-    clock.turn(60 * DAY).await;
+    clock.advance(60 * DAY).await;
     assert_eq!(without(), 2, "it is renewed in time");
     assert_ne!(shop.shown("a.test").await, first);
     shop.signer.set(|state| state.unproven = None);
-    clock.turn(DAY).await;
+    clock.advance(DAY).await;
     assert_eq!(shop.shown("a.test").await, shop.shown(GUEST).await);
 }
 
@@ -317,7 +317,7 @@ async fn failed_orders_back_off() {
     let shop = Shop::open(&clock);
     shop.signer.set(|state| state.refuses = true);
     let _keeper = shop.keep(dir.path(), &[&["a.test"]]);
-    clock.turn(7 * DAY).await;
+    clock.advance(7 * DAY).await;
     let hours: Vec<_> = {
         let state = shop.signer.state.lock().unwrap();
         state.orders.iter().map(|(hour, ..)| *hour).collect()
@@ -340,7 +340,7 @@ async fn failed_orders_back_off() {
     assert!(shop.is_bare("a.test").await);
     assert_eq!(shop.certificates.expiries(), [("a.test".to_owned(), None)]);
     shop.signer.set(|state| state.refuses = false);
-    clock.turn(DAY).await;
+    clock.advance(DAY).await;
     assert!(!shop.is_bare("a.test").await);
 }
 
@@ -351,7 +351,7 @@ async fn certificate_for_other_names_is_not_used() {
     shop.signer
         .set(|state| state.signs = Some(vec!["b.test".to_owned()]));
     let _keeper = shop.keep(dir.path(), &[&["a.test"]]);
-    clock.turn(Duration::ZERO).await;
+    clock.advance(Duration::ZERO).await;
     assert!(shop.is_bare("a.test").await && shop.is_bare("b.test").await);
     let told = shop.told.lock().unwrap().join("\n");
     assert!(told.contains("it is for b.test"), "{told}");
@@ -393,7 +393,7 @@ async fn certificate_with_invalid_validity_is_reported_and_unused() {
             state.lifetime = Some(lifetime);
         });
         let _keeper = shop.keep(dir.path(), &[&["a.test"]]);
-        clock.turn(Duration::ZERO).await;
+        clock.advance(Duration::ZERO).await;
         let told = shop.told.lock().unwrap().join("\n");
         assert_eq!(shop.is_bare("a.test").await, said.is_some(), "{told}");
         assert!(told.contains(said.unwrap_or("Issued")), "{told}");
@@ -408,7 +408,7 @@ async fn panic_in_order_or_renewal_info_is_a_failure() {
     let shop = Shop::open(&clock);
     shop.signer.set(|state| state.panics = true);
     let _keeper = shop.keep(dir.path(), &[&["a.test"]]);
-    clock.turn(Duration::ZERO).await;
+    clock.advance(Duration::ZERO).await;
     assert_eq!((shop.signer.orders(), shop.told("Failed")), (1, 1));
     let told = shop.told.lock().unwrap().join("\n");
     assert!(told.contains("a fault of somebody's"), "{told}");
@@ -416,18 +416,18 @@ async fn panic_in_order_or_renewal_info_is_a_failure() {
     assert_eq!(failed, 1);
 
     shop.signer.set(|state| state.panics = false);
-    clock.turn(HOUR).await;
+    clock.advance(HOUR).await;
     assert_eq!((shop.signer.orders(), shop.told("Issued")), (2, 1));
 
     // Asked for advice it panics for a week, and is asked again.
     shop.signer.set(|state| state.panics = true);
-    clock.turn(7 * DAY).await;
-    let now = clock.hour();
+    clock.advance(7 * DAY).await;
+    let now = clock.wall_now();
     shop.signer.set(|state| {
         state.panics = false;
         state.window = Some(now - DAY..now);
     });
-    clock.turn(DAY).await;
+    clock.advance(DAY).await;
     assert!(shop.told("Issued") >= 2);
 }
 
@@ -437,10 +437,10 @@ async fn unsaved_certificate_survives_a_new_renewer() {
     let (clock, dir) = (Clock::default(), tempfile::tempdir().unwrap());
     let shop = Shop::open(&clock);
     let keeper = shop.keep(dir.path(), &[&["a.test"]]);
-    clock.turn(Duration::ZERO).await;
+    clock.advance(Duration::ZERO).await;
     let folder = StateDir::open(dir.path(), &DIRECTORY.parse().unwrap()).unwrap();
-    let first = folder.certificate("a.test").unwrap().unwrap();
-    clock.turn(61 * DAY).await;
+    let first = folder.load_certificate("a.test").unwrap().unwrap();
+    clock.advance(61 * DAY).await;
     let second = shop.shown("a.test").await;
     assert_ne!(second, first.chain[0]);
     drop(keeper);
@@ -454,11 +454,11 @@ async fn renewal_info_brings_renewal_forward() {
     let (clock, dir) = (Clock::default(), tempfile::tempdir().unwrap());
     let shop = Shop::open(&clock);
     let _keeper = shop.keep(dir.path(), &[&["a.test"]]);
-    clock.turn(10 * DAY).await;
+    clock.advance(10 * DAY).await;
     assert_eq!(shop.signer.orders(), 1);
-    let now = clock.hour();
+    let now = clock.wall_now();
     shop.signer.set(|state| state.window = Some(now - DAY..now));
-    clock.turn(DAY / 2).await;
+    clock.advance(DAY / 2).await;
     assert_eq!(shop.signer.orders(), 2);
 }
 
@@ -468,7 +468,7 @@ async fn unwritable_folder_only_costs_the_restart() {
     let shop = Shop::open(&clock);
     let _keeper = shop.keep(&dir.path().join("acme"), &[&["a.test"]]);
     std::fs::remove_dir_all(dir.path().join("acme")).unwrap();
-    clock.turn(Duration::ZERO).await;
+    clock.advance(Duration::ZERO).await;
     assert!(!shop.is_bare("a.test").await);
     assert_eq!((shop.told("Unkept"), shop.told("Issued")), (1, 1));
 }
@@ -477,14 +477,19 @@ async fn unwritable_folder_only_costs_the_restart() {
 async fn expiry_of_external_certificate_is_reported() {
     let clock = Clock::default();
     let shop = Shop::open(&clock);
-    let until = clock.hour() + LIFETIME;
+    let until = clock.wall_now() + LIFETIME;
     let names = ["b.test".to_owned(), "a.test".to_owned()];
     let given = |names: &[String], until| {
-        let issued = shop.signer.ca.issue_for(names, &[], clock.hour()..until);
-        shop.certificates.given(&issued.unwrap(), false).unwrap()
+        let issued = shop
+            .signer
+            .ca
+            .issue_for(names, &[], clock.wall_now()..until);
+        shop.certificates
+            .load_external(&issued.unwrap(), false)
+            .unwrap()
     };
     let later = until + LIFETIME;
-    shop.certificates.give(vec![
+    shop.certificates.set_external(vec![
         given(&names, later),
         given(&names, until),
         given(&names[1..], later),
@@ -494,6 +499,6 @@ async fn expiry_of_external_certificate_is_reported() {
         ("b.test".to_owned(), Some(until)),
     ];
     assert_eq!(shop.certificates.expiries(), told);
-    shop.certificates.give(Vec::new());
+    shop.certificates.set_external(Vec::new());
     assert_eq!(shop.certificates.expiries(), []);
 }

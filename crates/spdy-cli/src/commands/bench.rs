@@ -186,7 +186,7 @@ pub(crate) fn run(args: &Args, printer: &Printer) -> anyhow::Result<Outcome> {
             never = watcher.watch() => match never {},
         }
     })?;
-    bench_view::tell(&report, &plan, args.json, printer)?;
+    bench_view::print_report(&report, &plan, args.json, printer)?;
     Ok(if report.is_right() {
         Outcome::Done
     } else {

@@ -166,7 +166,7 @@ fn ms(time: Duration) -> f64 {
 }
 
 /// Prints the result.
-pub(crate) fn tell(
+pub(crate) fn print_report(
     report: &Report,
     plan: &Plan,
     json: bool,
@@ -313,7 +313,7 @@ fn page(report: &Report, plan: &Plan, printer: &Printer) -> anyhow::Result<()> {
         let text = format!(
             "{} {kind}, the first: {}",
             faults.count,
-            shown(&faults.first)
+            escape(&faults.first)
         );
         row("errors", format!("{BAD}{text}{BAD:#}"))?;
     }
@@ -321,7 +321,7 @@ fn page(report: &Report, plan: &Plan, printer: &Printer) -> anyhow::Result<()> {
 }
 
 /// What a server said is not for the terminal to obey.
-fn shown(text: &str) -> String {
+fn escape(text: &str) -> String {
     text.chars()
         .map(|char| if char.is_control() { '\u{fffd}' } else { char })
         .collect()

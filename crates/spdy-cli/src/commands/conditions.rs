@@ -41,7 +41,7 @@ impl ConditionArgs {
 
     /// Loads of each kind over `networks`. One load is enough if no network has random loss or delay.
     pub(super) fn runs_over(&self, networks: &[RaceNetwork]) -> u32 {
-        let has_chance = |network: &RaceNetwork| network.profile.path.has_chance();
+        let has_chance = |network: &RaceNetwork| network.profile.path.is_random();
         match networks.iter().any(has_chance) {
             true => self.runs(),
             false => 1,
@@ -52,7 +52,7 @@ impl ConditionArgs {
     pub(super) fn networks(&self, printer: &Printer) -> anyhow::Result<Vec<RaceNetwork>> {
         let networks = networks(&self.networks)?;
         for network in &networks {
-            if network.profile.path.has_chance() && (self.runs() as usize) < MIN_RUNS {
+            if network.profile.path.is_random() && (self.runs() as usize) < MIN_RUNS {
                 let (name, runs) = (&network.name, self.runs());
                 let them = if runs == 1 { "run" } else { "runs" };
                 printer.note(format_args!(

@@ -34,18 +34,18 @@ use spdy_rewrite::rules::Rules;
 use url::Url;
 
 use crate::commands::crawl_budget::Budget;
-use crate::commands::crawl_reach::reach;
+use crate::commands::crawl_reach::crawl_network;
 
 /// Resources of one page that are fetched; redirects count.
 const MAX_RESOURCES: usize = 500;
 /// Bytes of one body.
 const MAX_BODY_BYTES: usize = 32 << 20;
 /// Bytes that a text may decode to.
-const MOST_TEXT_BYTES: usize = 64 << 20;
+const MAX_TEXT_BYTES: usize = 64 << 20;
 /// Requests under way at a time.
-const AT_ONCE: usize = 16;
+const MAX_CONCURRENT: usize = 16;
 /// Redirects that lead from one URL to another, one after the other.
-const MOST_REDIRECTS: u8 = 10;
+const MAX_REDIRECTS: u8 = 10;
 
 /// A page as far as its texts tell of it.
 pub(super) struct CrawlResult {
@@ -66,7 +66,7 @@ pub(super) async fn crawl(
     mut progress: impl FnMut(usize, usize),
 ) -> anyhow::Result<CrawlResult> {
     let runtime = SharedRuntime::new(TokioRuntime::start());
-    let network = reach(url, &mut config).await?;
+    let network = crawl_network(url, &mut config).await?;
     let client = Client::new(runtime, network, config);
     let mut page = CrawlState {
         frontier: Frontier::new(MAX_RESOURCES),
@@ -78,7 +78,7 @@ pub(super) async fn crawl(
     page.frontier.add(CrawlRequest::document(url.clone()));
     let mut under_way = FuturesUnordered::new();
     loop {
-        while under_way.len() < AT_ONCE
+        while under_way.len() < MAX_CONCURRENT
             && !budget.is_spent()
             && let Some(errand) = page.frontier.next()
         {
@@ -193,8 +193,8 @@ impl CrawlState {
 
     fn take(&mut self, errand: &CrawlRequest, exchange: Exchange) {
         let index = self.exchanges.len();
-        if let Some(next) = redirected(&exchange) {
-            if errand.redirects < MOST_REDIRECTS {
+        if let Some(next) = redirect_target(&exchange) {
+            if errand.redirects < MAX_REDIRECTS {
                 self.frontier.add(CrawlRequest {
                     url: next,
                     initiator: Initiator::Redirect { index },
@@ -204,7 +204,7 @@ impl CrawlState {
             } else {
                 let url = &errand.url;
                 self.failures
-                    .push(format!("{url}: more than {MOST_REDIRECTS} redirects"));
+                    .push(format!("{url}: more than {MAX_REDIRECTS} redirects"));
             }
         } else {
             let is_page = errand.used_as.is_none();
@@ -268,7 +268,7 @@ impl CrawlState {
 }
 
 /// Where a redirect leads.
-fn redirected(exchange: &Exchange) -> Option<Url> {
+fn redirect_target(exchange: &Exchange) -> Option<Url> {
     let status = StatusCode::from_u16(exchange.status()?).ok()?;
     let head = Head::parse(&exchange.response_head)?;
     let location = head.value("location").filter(|_| status.is_redirection())?;
@@ -282,7 +282,7 @@ fn redirected(exchange: &Exchange) -> Option<Url> {
 fn names(exchange: &Exchange, is_page: bool, import_map: &mut ImportMap) -> Vec<(Url, Use, bool)> {
     let (url, head) = (&exchange.url, Head::parse(&exchange.response_head));
     let codings = head.map(|head| head.content_codings()).unwrap_or_default();
-    let Ok(decoded) = coding::decode(&exchange.body, &codings, MOST_TEXT_BYTES) else {
+    let Ok(decoded) = coding::decode(&exchange.body, &codings, MAX_TEXT_BYTES) else {
         return Vec::new();
     };
     let mut root = url.clone();

@@ -9,7 +9,7 @@ use spdy::body::Body;
 use tokio::time::Instant;
 
 /// Bytes of all bodies.
-pub(super) const MOST_BYTES: usize = 256 << 20;
+pub(super) const MAX_BYTES: usize = 256 << 20;
 /// Time for the whole page; what is not there by then is left out.
 pub(super) const MAX_TIME: Duration = Duration::from_secs(120);
 
@@ -24,7 +24,7 @@ pub(super) struct Budget {
 
 impl Default for Budget {
     fn default() -> Self {
-        Self::new(MOST_BYTES, MAX_TIME)
+        Self::new(MAX_BYTES, MAX_TIME)
     }
 }
 

@@ -24,7 +24,7 @@ use url::{Host, Url};
 /// # Errors
 ///
 /// The page's host has no address.
-pub(super) async fn reach(url: &Url, config: &mut Config) -> anyhow::Result<SharedNetwork> {
+pub(super) async fn crawl_network(url: &Url, config: &mut Config) -> anyhow::Result<SharedNetwork> {
     let mut rules = AddressRules::default();
     rules.ports.extend(url.port());
     for (_, port, address) in &config.resolve {
@@ -110,7 +110,7 @@ mod tests {
             ..Config::default()
         };
         let page = Url::parse("http://127.0.0.2:1/").unwrap();
-        let network = reach(&page, &mut config).await.unwrap();
+        let network = crawl_network(&page, &mut config).await.unwrap();
         for (to, is_refused) in [
             ("127.0.0.2:1", false),
             ("127.0.0.3:81", false),
@@ -124,7 +124,7 @@ mod tests {
         }
         let mut config = Config::default();
         let page = Url::parse("https://192.0.66.1/").unwrap();
-        let network = reach(&page, &mut config).await.unwrap();
+        let network = crawl_network(&page, &mut config).await.unwrap();
         assert!(refuses(&network, "127.0.0.1:443").await);
         assert!(config.resolve.is_empty());
     }

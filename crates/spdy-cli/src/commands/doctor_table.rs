@@ -28,7 +28,7 @@ pub(crate) fn render(examination: &Examination, most: usize) -> String {
         .findings
         .iter()
         .partition(|finding| Examination::is_of_page(finding));
-    let helps = examination.helping();
+    let helps = examination.helpful();
     let has_chance = helps.iter().any(|finding| !finding.load.is_exact);
     let mut table = Table::new(remedy_heads(has_chance));
     for finding in helps.iter().take(most) {
@@ -70,7 +70,7 @@ pub(crate) fn render(examination: &Examination, most: usize) -> String {
         };
         let mut cells = vec![
             Cell::number(format_args!("{:.0}", finding.then.load_ms)),
-            certain(&more, more.median_ms),
+            certain_saving(&more, more.median_ms),
         ];
         cells.extend(has_chance.then(|| interval(&more)));
         cells.push(Cell::number(format_args!(
@@ -112,10 +112,10 @@ fn elsewhere_heads(has_chance: bool) -> Vec<Cell> {
 
 fn row(table: &mut Table, examination: &Examination, finding: &RemedyResult, has_chance: bool) {
     let (load, parsed) = (&finding.load, &finding.dom_content_loaded);
-    let mut cells = vec![certain(load, -load.median_ms)];
+    let mut cells = vec![certain_saving(load, -load.median_ms)];
     cells.extend(has_chance.then(|| interval(load)));
     cells.push(part(examination, load));
-    cells.push(certain(parsed, -parsed.median_ms));
+    cells.push(certain_saving(parsed, -parsed.median_ms));
     cells.extend(has_chance.then(|| interval(parsed)));
     cells.push(Cell::word(examination.describe(finding)));
     table.row(cells);
@@ -130,7 +130,7 @@ fn part(examination: &Examination, saved: &SavedTime) -> Cell {
 }
 
 /// The difference if there is one, coloured by its `cost`; without chance also 0.
-fn certain(saved: &SavedTime, cost: f64) -> Cell {
+fn certain_saving(saved: &SavedTime, cost: f64) -> Cell {
     match saved.is_certain || saved.is_exact {
         true => signed(saved.median_ms, cost),
         false => Cell::number("–").styled(DIM),
@@ -172,12 +172,12 @@ pub(crate) fn brief(examinations: &[Examination], most: usize) -> String {
             protocol,
             ..
         } = examination;
-        let helping = examination.helping();
+        let helping = examination.helpful();
         let mut told = [&replica[..], network, protocol];
         for finding in helping.iter().take(most) {
             let load = &finding.load;
             table.row(told.map(Cell::word).into_iter().chain([
-                certain(load, -load.median_ms),
+                certain_saving(load, -load.median_ms),
                 interval(load),
                 part(examination, load),
                 Cell::word(examination.describe(finding)),

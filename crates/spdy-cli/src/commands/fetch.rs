@@ -235,7 +235,7 @@ pub(super) fn parse_seconds(text: &str) -> Result<Duration, String> {
 
 pub(crate) fn run(args: &Args, printer: &Printer) -> anyhow::Result<Outcome> {
     let mut names = FileNames::default();
-    let orders = orders(args, &mut names)?;
+    let orders = fetch_requests(args, &mut names)?;
     // Frames are told in the order of the wire, and nothing here is hungry for cores.
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -248,7 +248,7 @@ fn accepts_pushes(args: &Args) -> bool {
 }
 
 /// What each URL is to bring, all checked before the first is asked for.
-fn orders(args: &Args, names: &mut FileNames) -> anyhow::Result<Vec<FetchRequest>> {
+fn fetch_requests(args: &Args, names: &mut FileNames) -> anyhow::Result<Vec<FetchRequest>> {
     if args.output.output.is_some() && args.urls.len() > 1 {
         return Err(Usage(
             "--output is for one URL; want --output-dir or -O for several".to_owned(),
@@ -391,7 +391,7 @@ fn config(args: &Args, tap: Option<Arc<dyn Tap>>) -> anyhow::Result<Config> {
             compression: args.connection.headers.compression,
             compression_window_bits: args.connection.headers.blocks.header_window,
             flow_control: !args.connection.no_flow_control,
-            fold_names: args.connection.fold_names,
+            lowercase_names: args.connection.fold_names,
             stream_window_bytes: args.connection.window,
             pushes: accepts_pushes(args).then(PushLimits::default),
             tap,
@@ -424,7 +424,7 @@ async fn fetch(
     let mut all_well = true;
     if accepts_pushes(args) {
         for order in orders {
-            all_well &= tell(args, &start(order).tell(printer).await?, printer)?;
+            all_well &= print_result(args, &start(order).finish(printer).await?, printer)?;
         }
         let mut left = args.connection.push_bytes;
         for offered in client.take_pushes() {
@@ -432,13 +432,13 @@ async fn fetch(
             let to = file.map_or(Destination::Nowhere, Destination::NewFile);
             let pushed = fetch_push::read(offered, &to, left, limit).await;
             left = left.saturating_sub(pushed.bytes);
-            all_well &= tell(args, &pushed, printer)?;
+            all_well &= print_result(args, &pushed, printer)?;
         }
     } else {
         // All are asked for before the first is waited for; what is for stdout is told in order.
         let transfers: Vec<Transfer> = orders.into_iter().map(start).collect();
         for transfer in transfers {
-            all_well &= tell(args, &transfer.tell(printer).await?, printer)?;
+            all_well &= print_result(args, &transfer.finish(printer).await?, printer)?;
         }
     }
     client.close().await;
@@ -453,7 +453,7 @@ async fn fetch(
 }
 
 /// Says what came of one URL; `false` if it failed.
-fn tell(args: &Args, fetched: &FetchResult, printer: &Printer) -> anyhow::Result<bool> {
+fn print_result(args: &Args, fetched: &FetchResult, printer: &Printer) -> anyhow::Result<bool> {
     let refused = args.output.fail && fetched.status.is_some_and(|status| status >= 400);
     match (&fetched.error, fetched.status) {
         (Some(error), _) => printer.error(&anyhow::anyhow!("{}: {error}", fetched.url)),

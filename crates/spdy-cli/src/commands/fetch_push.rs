@@ -11,11 +11,11 @@ use spdy::client::PushInfo;
 use spdy_client::client::UnclaimedPush;
 
 use crate::commands::fetch_transfer::{Destination, FetchResult, receive};
-use crate::commands::frame_text::counted;
+use crate::commands::frame_text::format_count;
 use crate::printer::{BOLD, DIM};
 
 /// How long a push may take where nobody says.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PUSH_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// How a response was pushed.
 #[derive(Clone, Copy, Debug, Serialize)]
@@ -51,13 +51,13 @@ impl PushReport {
             fetched.url,
             self.stream,
             self.beside,
-            counted(fetched.bytes, "byte"),
+            format_count(fetched.bytes, "byte"),
         )
     }
 }
 
 /// A body that fails with its first byte past `most`; its stream is cancelled then.
-fn bounded(body: Body, most: u64) -> Body {
+fn limit_body(body: Body, most: u64) -> Body {
     let mut left = most;
     let pieces = body.into_data_stream().map(move |piece| {
         let piece = piece?;
@@ -91,9 +91,15 @@ pub(super) async fn read(
         let response = push.response().await.map_err(|error| error.to_string())?;
         let (head, body) = response.into_parts();
         fetched.note(&head);
-        receive(bounded(body, most), destination, |_| Ok(()), &mut fetched).await
+        receive(
+            limit_body(body, most),
+            destination,
+            |_| Ok(()),
+            &mut fetched,
+        )
+        .await
     };
-    let limit = limit.unwrap_or(PATIENCE);
+    let limit = limit.unwrap_or(PUSH_TIMEOUT);
     let outcome = match tokio::time::timeout(limit, reading).await {
         Ok(outcome) => outcome,
         Err(_) => Err(format!("not done within {limit:?}")),

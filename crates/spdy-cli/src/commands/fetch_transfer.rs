@@ -187,7 +187,7 @@ impl Transfer {
     }
 
     /// Writes what is for stdout until there is no more, and says what came of it.
-    pub(crate) async fn tell(mut self, printer: &Printer) -> anyhow::Result<FetchResult> {
+    pub(crate) async fn finish(mut self, printer: &Printer) -> anyhow::Result<FetchResult> {
         self.has_turn.store(true, Ordering::Relaxed);
         while let Some(piece) = self.pieces.recv().await {
             printer.bytes(&piece)?;
@@ -209,7 +209,7 @@ async fn fetch(
     let mut order = order.clone();
     let mut response = first.await.map_err(|error| error.to_string())?;
     for followed in 0.. {
-        let Some(next) = redirected(&order, &response)? else {
+        let Some(next) = redirect_request(&order, &response)? else {
             break;
         };
         if followed == order.redirects {
@@ -329,7 +329,7 @@ fn strip_for_cross_origin(headers: &mut HeaderMap) {
 }
 
 /// The order that a redirect makes of `order` (RFC 9110 §15.4); `None` if `response` is none.
-fn redirected(
+fn redirect_request(
     order: &FetchRequest,
     response: &Response<Body>,
 ) -> Result<Option<FetchRequest>, String> {

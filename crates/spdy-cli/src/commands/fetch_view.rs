@@ -17,7 +17,7 @@ use spdy_client::client::Stats;
 use spdy_clock::Instant;
 use spdy_net::tap::{Direction, Http2Frame, Tap, TapEvent};
 
-use crate::commands::frame_text::{self, block, bytes, counted, fin, header, visible};
+use crate::commands::frame_text::{self, block, bytes, fin, format_count, header, visible};
 use crate::printer::{BOLD, DIM, Printer};
 
 /// Prints what passes.
@@ -38,8 +38,8 @@ impl FramePrinter {
     pub(crate) fn sum_up(&self, stats: &Stats) {
         self.printer.note(format_args!(
             "{DIM}{} over {}; request headers {} -> {} bytes, response headers {} -> {} bytes{DIM:#}",
-            counted(stats.requests, "request"),
-            counted(stats.connections, "connection"),
+            format_count(stats.requests, "request"),
+            format_count(stats.connections, "connection"),
             stats.request_header_bytes,
             stats.request_header_bytes_wire,
             stats.response_header_bytes,

@@ -41,13 +41,13 @@ pub(crate) fn line(
 }
 
 /// `3 streams`.
-pub(crate) fn counted(count: u64, what: &str) -> String {
+pub(crate) fn format_count(count: u64, what: &str) -> String {
     format!("{count} {what}{}", if count == 1 { "" } else { "s" })
 }
 
 /// `1 byte`.
 pub(crate) fn bytes(len: usize) -> String {
-    counted(len as u64, "byte")
+    format_count(len as u64, "byte")
 }
 
 /// What stands behind a frame that ends its sender's half.

@@ -24,7 +24,7 @@ pub(crate) struct HeaderArgs {
 /// Reads `masked` or a level.
 pub(crate) fn parse_compression(text: &str) -> Result<Compression, String> {
     match (text, text.parse()) {
-        ("masked", _) => Ok(Compression::Masked),
+        ("masked", _) => Ok(Compression::CrimeSafe),
         (_, Ok(level @ 0..=9)) => Ok(Compression::Zlib(level)),
         _ => Err("want masked, or a level from 0 to 9".to_owned()),
     }
@@ -36,7 +36,7 @@ mod tests {
 
     #[test]
     fn header_compression_is_masked_or_a_level() {
-        assert_eq!(parse_compression("masked"), Ok(Compression::Masked));
+        assert_eq!(parse_compression("masked"), Ok(Compression::CrimeSafe));
         assert_eq!(parse_compression("0"), Ok(Compression::Zlib(0)));
         assert!(parse_compression("10").is_err());
     }

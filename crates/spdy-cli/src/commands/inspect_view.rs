@@ -8,7 +8,7 @@ use spdy_inspect::event::{Event, EventKind, FrameRecord, SessionInfo};
 use spdy_inspect::inspector::{Counts, Inspector};
 use spdy_inspect::timeline::{StreamTimeline, Summary};
 
-use crate::commands::frame_text::{self, counted, visible};
+use crate::commands::frame_text::{self, format_count, visible};
 use crate::printer::{BAD, BOLD, DIM, Printer, WARN};
 use crate::table::{Cell, Table};
 
@@ -58,18 +58,18 @@ impl<'a> InspectPrinter<'a> {
             ))
         };
         match what {
-            EventKind::Began(begun) if !self.json && !self.summary_only => aside(beginning(&begun)),
+            EventKind::SessionStart(begun) if !self.json && !self.summary_only => aside(beginning(&begun)),
             EventKind::Frame(seen) if self.summary_only => {
                 drop(seen);
                 Ok(())
             }
             EventKind::Frame(seen) if self.json => self.printer.json(&frame_json(at, connection, &seen)),
             EventKind::Frame(seen) => self.printer.line(frame_line(at, connection, &seen)),
-            EventKind::Trouble(why) if self.json => self.printer.json(&json!({
+            EventKind::Unreadable(why) if self.json => self.printer.json(&json!({
                 "event": "trouble", "connection": connection, "at_ms": at.as_millis_f64(), "why": why,
             })),
-            EventKind::Trouble(why) => aside(format!("{BAD}{}{BAD:#}", visible(&why))),
-            EventKind::Sealed {
+            EventKind::Unreadable(why) => aside(format!("{BAD}{}{BAD:#}", visible(&why))),
+            EventKind::EncryptedTls {
                 server_name,
                 offered,
                 why,
@@ -100,14 +100,14 @@ impl<'a> InspectPrinter<'a> {
                 let text = format!("{target} is a WebSocket of {protocol}: streams without SPDY");
                 aside(visible(&text).to_string())
             }
-            EventKind::Ended(summary) => {
+            EventKind::SessionEnd(summary) => {
                 self.sessions += 1;
                 if self.json {
                     return self.printer.json(&summary_json(connection, &summary));
                 }
                 self.time_line(connection, &summary)
             }
-            EventKind::Began(_) => Ok(()),
+            EventKind::SessionStart(_) => Ok(()),
         }
     }
 
@@ -139,7 +139,7 @@ impl<'a> InspectPrinter<'a> {
         ];
         for (count, noun, rest) in told {
             if count > 0 {
-                note(format!("{} {rest}", counted(count, noun)));
+                note(format!("{} {rest}", format_count(count, noun)));
             }
         }
     }
@@ -147,7 +147,7 @@ impl<'a> InspectPrinter<'a> {
     fn time_line(&self, connection: u64, summary: &Summary) -> anyhow::Result<()> {
         let mut text = format!(
             "\n{BOLD}session {connection}{BOLD:#}: {}",
-            beginning(&summary.begun)
+            beginning(&summary.info)
         );
         if summary.timed {
             text.push_str(&format!(
@@ -162,9 +162,9 @@ impl<'a> InspectPrinter<'a> {
             let segments = summary.segments[which];
             let mut text = format!(
                 "  {direction}: {}, {} of DATA, {} by the {}",
-                counted(summary.frames[which], "frame"),
-                counted(summary.data_bytes[which], "byte"),
-                counted(
+                format_count(summary.frames[which], "frame"),
+                format_count(summary.data_bytes[which], "byte"),
+                format_count(
                     summary.window_updates[direction.back().index()],
                     "WINDOW_UPDATE"
                 ),
@@ -175,7 +175,7 @@ impl<'a> InspectPrinter<'a> {
                 text.push_str(&format!(
                     ", session window empty for {:.3} ms in {}",
                     stalls.nanos as f64 / 1e6,
-                    counted(
+                    format_count(
                         stalls.count + u64::from(stalls.open_since.is_some()),
                         "stall"
                     )
@@ -187,7 +187,7 @@ impl<'a> InspectPrinter<'a> {
                 (segments.missing_bytes, "missing byte"),
             ] {
                 if count > 0 {
-                    text.push_str(&format!(", {}", counted(count, what)));
+                    text.push_str(&format!(", {}", format_count(count, what)));
                 }
             }
             self.printer.line(text)?;
@@ -196,7 +196,7 @@ impl<'a> InspectPrinter<'a> {
             self.printer.line(streams_table(summary))?;
         }
         if summary.streams_left_out > 0 {
-            let more = counted(summary.streams_left_out, "more stream");
+            let more = format_count(summary.streams_left_out, "more stream");
             self.printer.line(format_args!("  and {more}"))?;
         }
         for finding in &summary.findings {
@@ -431,7 +431,7 @@ fn summary_json(connection: u64, summary: &Summary) -> Value {
             "answered": line.answered,
         })
     };
-    let begun = &summary.begun;
+    let begun = &summary.info;
     let findings: Vec<_> = summary.findings.iter().map(ToString::to_string).collect();
     json!({
         "event": "session",

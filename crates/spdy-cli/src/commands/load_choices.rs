@@ -207,7 +207,7 @@ impl PageLoadArgs {
     /// What `options`, which came of them, say of themselves: all that a load always has, and of the rest what is not as usual.
     pub(crate) fn notes(&self, options: &Options) -> Vec<(String, String)> {
         let compression = match options.spdy_compression {
-            Compression::Masked => "masked".to_owned(),
+            Compression::CrimeSafe => "masked".to_owned(),
             Compression::Zlib(level) => format!("zlib, level {level}"),
         };
         let of_network = || "as the network has it".to_owned();

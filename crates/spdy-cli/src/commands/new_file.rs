@@ -17,16 +17,19 @@ pub(crate) struct NewFile {
 
 enum Target {
     /// A file under a passing name, beside where it goes.
-    Beside(NamedTempFile),
+    Temporary(NamedTempFile),
     /// What was there: a file, with its rights and links, or a device.
-    There(File),
+    Existing(File),
 }
 
 impl NewFile {
     /// Takes the place at `path`, so that whoever cannot write there knows it now.
     pub(crate) fn create(path: &Path) -> anyhow::Result<Self> {
         let place = if path.exists() {
-            OpenOptions::new().write(true).open(path).map(Target::There)
+            OpenOptions::new()
+                .write(true)
+                .open(path)
+                .map(Target::Existing)
         } else {
             let folder = path.parent().filter(|folder| *folder != Path::new(""));
             tempfile::Builder::new()
@@ -34,7 +37,7 @@ impl NewFile {
                 // As of any new file: the process's mask takes from them.
                 .permissions(Permissions::from_mode(0o666))
                 .tempfile_in(folder.unwrap_or(Path::new(".")))
-                .map(Target::Beside)
+                .map(Target::Temporary)
         };
         let path = path.to_owned();
         let place = place.with_context(|| format!("cannot write {}", path.display()))?;
@@ -53,10 +56,9 @@ impl NewFile {
     ) -> anyhow::Result<()> {
         let Self { path, place } = self;
         let written = match place {
-            Target::Beside(mut file) => {
-                filled(file.as_file_mut(), fill).and_then(|()| Ok(file.persist(&path).map(drop)?))
-            }
-            Target::There(file) => overwrite(file, fill),
+            Target::Temporary(mut file) => fill_file(file.as_file_mut(), fill)
+                .and_then(|()| Ok(file.persist(&path).map(drop)?)),
+            Target::Existing(file) => overwrite(file, fill),
         };
         written.with_context(|| format!("cannot write {}", path.display()))
     }
@@ -70,10 +72,13 @@ fn overwrite(
     if file.metadata()?.is_file() {
         file.set_len(0)?;
     }
-    filled(&mut file, fill)
+    fill_file(&mut file, fill)
 }
 
-fn filled(file: &mut File, fill: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
+fn fill_file(
+    file: &mut File,
+    fill: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+) -> io::Result<()> {
     let mut file = BufWriter::new(file);
     fill(&mut file)?;
     file.flush()

@@ -235,7 +235,7 @@ fn examine(race: &Race, loads: &[Load], printer: &Printer) -> Vec<Examination> {
     for page in &standings.pages {
         for over in &page.networks {
             let time = |entrant: &&ProtocolLoads<'_>| entrant.typical().load_ms;
-            let whole = over.entrants.iter().filter(|entrant| entrant.is_whole());
+            let whole = over.protocols.iter().filter(|entrant| entrant.is_whole());
             let fastest = whole.min_by(|a, b| time(a).total_cmp(&time(b)));
             let replica = race.replicas.iter().find(|it| it.name == page.replica);
             let network = race.networks.iter().find(|it| it.name == over.network);

@@ -64,7 +64,7 @@ fn wide(standings: &RaceResults<'_>, protocols: &[&str], bar_width: usize) -> Ta
             ];
             for protocol in protocols {
                 row.extend(
-                    over.entrant(protocol)
+                    over.protocol(protocol)
                         .map_or_else(absent, |entrant| cells(over, entrant, bar_width)),
                 );
             }
@@ -79,7 +79,7 @@ fn tall(standings: &RaceResults<'_>, bar_width: usize) -> Table {
     let mut table = Table::new(words.chain(["ms", "ratio"].map(Cell::number)));
     for page in &standings.pages {
         for over in &page.networks {
-            for (number, entrant) in over.entrants.iter().enumerate() {
+            for (number, entrant) in over.protocols.iter().enumerate() {
                 let names = if number == 0 {
                     [page.replica, over.network]
                 } else {

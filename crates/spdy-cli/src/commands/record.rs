@@ -249,7 +249,7 @@ async fn record_page(
     let opened = kept.with_context(|| format!("cannot record {url} in any of its runs"))?;
     let gzip = output.extension().is_some_and(|ending| ending == "gz");
     let bytes = archive::encode(&opened.replica, gzip);
-    if signals.have_come().await {
+    if signals.is_pending().await {
         return Err(RecordError::Interrupted).with_context(|| format!("cannot record {url}"));
     }
     file.write(&bytes)?;

@@ -115,7 +115,7 @@ impl RecordReport {
         };
         let of_run = |run: &Result<Fingerprint, String>| match run {
             Ok(fingerprint) => {
-                let (added, missing) = fingerprint.against(kept.unwrap_or(fingerprint));
+                let (added, missing) = fingerprint.difference(kept.unwrap_or(fingerprint));
                 Run {
                     fingerprint: Some(fingerprint.sha256()),
                     added: text(added),

@@ -274,7 +274,7 @@ async fn serve(
         protocols: &args.protocols,
     })?;
     let metrics = args.metrics.map(bind).transpose()?;
-    let tls = match doors.iter().any(|door| door.about.tls) {
+    let tls = match doors.iter().any(|door| door.info.tls) {
         true => Some(server_tls(args, &hosts, &doors, printer)?),
         false => None,
     };
@@ -293,7 +293,7 @@ async fn serve(
         serve_listen::bind_udp(&mut doors, &mut Sockets::default())?;
         serve_listen::listen_for_quic(&mut doors, tls, &of_connections, &runtime)?;
     }
-    let listening: Vec<&ListenerInfo> = doors.iter().map(|door| &door.about).collect();
+    let listening: Vec<&ListenerInfo> = doors.iter().map(|door| &door.info).collect();
     // Whoever reads that we listen may ask us to stop the next moment.
     let mut signals = StopSignals::listen()?;
     announce(
@@ -313,14 +313,14 @@ async fn serve(
         options: of_connections,
         stop: stop.clone(),
         log: args.verbose.then(|| log(printer)),
-        pushing,
-        think: Duration::from_millis(args.think.into()),
+        pusher: pushing,
+        min_response_time: Duration::from_millis(args.think.into()),
         ..ServeConfig::default()
     };
     let mut running = tokio::task::JoinSet::new();
     for door in doors {
         let config = ServeConfig {
-            tls: tls.clone().filter(|_| door.about.tls),
+            tls: tls.clone().filter(|_| door.info.tls),
             alt_svc: door.alt_svc(),
             ..config.clone()
         };
@@ -329,7 +329,7 @@ async fn serve(
             let (options, stop) = (listen_options.clone(), stop.clone());
             running.spawn(listener.run(options, stop, move |incoming, from, seat| {
                 let mut config = config.clone();
-                config.options.seat = seat;
+                config.options.slot = seat;
                 config.from = Some(from.address.ip());
                 serve_quic(incoming, site.clone(), config, runtime.clone())
             }));
@@ -339,7 +339,7 @@ async fn serve(
             let options = listen_options.clone();
             running.spawn(listener.run(options, stop, move |io, from, seat| {
                 let mut config = config.clone();
-                config.options.seat = seat;
+                config.options.slot = seat;
                 config.from = Some(from.address.ip());
                 serve_connection(io, site.clone(), config, runtime.clone())
             }));
@@ -363,7 +363,7 @@ async fn serve(
             async move {
                 let protocols = [Protocol::Http1];
                 let options = ServerOptions {
-                    seat,
+                    slot: seat,
                     ..ServerOptions::default()
                 };
                 let serving = spdy_net::serve::serve_connection(
@@ -424,7 +424,7 @@ fn server_tls(
             names.push("localhost".to_owned());
             let mut addresses: Vec<IpAddr> = doors
                 .iter()
-                .map(|door| door.about.address.ip())
+                .map(|door| door.info.address.ip())
                 .filter(|address| !address.is_unspecified())
                 .collect();
             addresses.push(Ipv4Addr::LOCALHOST.into());

@@ -46,14 +46,14 @@ pub(super) struct BoundListener {
     pub(super) tcp: Option<Listener>,
     pub(super) quic: Option<QuicListener>,
     /// Datagrams that are another program's for a while.
-    pub(super) quic_to_come: Option<UdpSocket>,
-    pub(super) about: ListenerInfo,
+    pub(super) pending_quic_socket: Option<UdpSocket>,
+    pub(super) info: ListenerInfo,
 }
 
 impl BoundListener {
     /// What answers over TCP say of HTTP/3 here, if it is spoken.
     pub(super) fn alt_svc(&self) -> Option<HeaderValue> {
-        let ListenerInfo { address, quic, .. } = &self.about;
+        let ListenerInfo { address, quic, .. } = &self.info;
         quic.then(|| alt_svc::h3_at(address.port()))
     }
 }
@@ -116,8 +116,8 @@ pub(super) fn bind_all(wanted: &ListenSpec<'_>) -> anyhow::Result<Vec<BoundListe
         doors.push(BoundListener {
             tcp,
             quic: None,
-            quic_to_come: None,
-            about: ListenerInfo {
+            pending_quic_socket: None,
+            info: ListenerInfo {
                 address,
                 tls,
                 quic,
@@ -131,8 +131,8 @@ pub(super) fn bind_all(wanted: &ListenSpec<'_>) -> anyhow::Result<Vec<BoundListe
 /// Takes UDP of `sockets` for each door that has TLS.
 pub(super) fn bind_udp(doors: &mut [BoundListener], sockets: &mut Sockets) -> anyhow::Result<()> {
     let mut chosen = 0;
-    for door in doors.iter_mut().filter(|door| door.about.tls) {
-        let address = &mut door.about.address;
+    for door in doors.iter_mut().filter(|door| door.info.tls) {
+        let address = &mut door.info.address;
         if address.port() == 0 {
             address.set_port(chosen);
         }
@@ -142,8 +142,8 @@ pub(super) fn bind_udp(doors: &mut [BoundListener], sockets: &mut Sockets) -> an
         });
         let socket = bound.with_context(|| format!("cannot listen on {address} for h3"))?;
         chosen = address.port();
-        door.about.quic = true;
-        door.quic_to_come = Some(socket);
+        door.info.quic = true;
+        door.pending_quic_socket = Some(socket);
     }
     Ok(())
 }
@@ -156,11 +156,11 @@ pub(super) fn listen_for_quic(
     runtime: &SharedRuntime,
 ) -> anyhow::Result<()> {
     for door in doors {
-        let Some(socket) = door.quic_to_come.take() else {
+        let Some(socket) = door.pending_quic_socket.take() else {
             continue;
         };
         let listener = quic(socket, tls, options, runtime);
-        let at = door.about.address;
+        let at = door.info.address;
         door.quic = Some(listener.with_context(|| format!("cannot listen on {at} for h3"))?);
     }
     Ok(())

@@ -121,7 +121,7 @@ impl PushArgs {
             sources,
             hints: match self.hint {
                 HintMode::Off => Hints::Off,
-                HintMode::Rest => Hints::Rest,
+                HintMode::Rest => Hints::Remaining,
                 HintMode::Instead => Hints::Instead,
             },
             budget: Budget {

@@ -41,7 +41,7 @@ impl StopSignals {
 
     /// Whether one came by now that nobody has heard.
     #[cfg(unix)]
-    pub(crate) async fn have_come(&mut self) -> bool {
+    pub(crate) async fn is_pending(&mut self) -> bool {
         tokio::select! {
             biased;
             came = self.any() => came.is_ok(),

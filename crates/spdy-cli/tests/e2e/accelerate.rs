@@ -5,7 +5,7 @@ use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream, UdpSocket};
 
 use serde_json::Value;
-use spdy_testkit::patience::{PATIENCE, patient, until};
+use spdy_testkit::patience::{WAIT_LIMIT, until, with_read_timeout};
 
 use crate::support::accelerator::{Accelerator, check};
 use crate::support::program::{ServeProcess, output, run_expecting, spdy};
@@ -239,7 +239,7 @@ fn a_public_admin_listener_is_warned_about() {
 
 /// Sends `request` to `to`, and gives the answer as text.
 fn talk(to: SocketAddr, request: &str) -> String {
-    let mut io = patient(TcpStream::connect(to).expect("it listens"));
+    let mut io = with_read_timeout(TcpStream::connect(to).expect("it listens"));
     io.write_all(request.as_bytes()).expect("it reads");
     let mut answer = Vec::new();
     io.read_to_end(&mut answer).expect("it answers, and closes");
@@ -274,7 +274,7 @@ fn query_address(to: SocketAddr, label: &str) {
     question.extend([0, 1, 0, 1]); // A, IN
     let socket = UdpSocket::bind("127.0.0.1:0").expect("loopback has ports");
     socket.connect(to).expect("an address");
-    socket.set_read_timeout(Some(PATIENCE)).expect("a while");
+    socket.set_read_timeout(Some(WAIT_LIMIT)).expect("a while");
     socket.send(&question).expect("it can be sent");
     let mut answer = [0; 512];
     let len = socket.recv(&mut answer).expect("it answers");
@@ -459,7 +459,7 @@ fn an_operator_can_inspect_purge_and_reconfigure_at_run_time() {
     // Another name, without an end of anything.
     accelerator.write(&config("'www.site.test', 'new.site.test'"));
     assert!(get(here, "new.site.test", "/a.txt").starts_with("HTTP/1.1 421 "));
-    accelerator.read_again();
+    accelerator.reload_unchanged();
     until("it has the new name", || {
         get(here, "new.site.test", "/a.txt").starts_with("HTTP/1.1 200 ")
     });

@@ -23,11 +23,11 @@ const CANARY_ADDRESS: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 99);
 /// Who must hear nothing.
 pub(crate) struct Canary {
     pub(crate) address: SocketAddr,
-    heard: Arc<AtomicUsize>,
+    connections: Arc<AtomicUsize>,
 }
 
 impl Canary {
-    pub(crate) fn sit() -> Self {
+    pub(crate) fn start() -> Self {
         let listener = TcpListener::bind((CANARY_ADDRESS, 0)).expect("loopback has a free port");
         let address = listener.local_addr().expect("it is bound");
         let heard = Arc::<AtomicUsize>::default();
@@ -37,11 +37,14 @@ impl Canary {
                 hears.fetch_add(1, Ordering::SeqCst);
             }
         });
-        Self { address, heard }
+        Self {
+            address,
+            connections: heard,
+        }
     }
 
-    pub(crate) fn heard(&self) -> usize {
-        self.heard.load(Ordering::SeqCst)
+    pub(crate) fn connections(&self) -> usize {
+        self.connections.load(Ordering::SeqCst)
     }
 }
 
@@ -173,8 +176,8 @@ pub(crate) struct Setup {
     locations: Vec<String>,
 }
 
-pub(crate) fn scene() -> Setup {
-    let canary = Canary::sit();
+pub(crate) fn setup() -> Setup {
+    let canary = Canary::start();
     let told = canary.address;
     let origins = Origins::start(&[(SITE, "http"), (CDN, "https")], move |asked, places| {
         let locations = redirect_targets(told, places.address(CDN));
@@ -247,7 +250,7 @@ impl Setup {
     }
 
     /// It still does what it is there for, and the canary heard nothing.
-    pub(crate) fn is_well(&self) {
+    pub(crate) fn assert_healthy(&self) {
         let got = self.get(&self.moved("/a.png"), "");
         assert_eq!(
             (got.status, got.text()),
@@ -255,7 +258,7 @@ impl Setup {
             "{}",
             got.head
         );
-        assert_eq!(self.canary.heard(), 0, "the canary heard something");
+        assert_eq!(self.canary.connections(), 0, "the canary heard something");
     }
 }
 
@@ -266,7 +269,7 @@ fn is_refusal(got: &RawResponse) -> bool {
 
 #[test]
 fn every_abuse_of_proxied_urls_is_refused_without_a_fetch() {
-    let scene = scene();
+    let scene = setup();
     let mut cases = corpus::cases('1');
     // To HTTP these two are the same URL in another form, which is good: what follows `#` it has cut off before anybody can see it.
     cases.retain(|case| !matches!(case.name, "fragment" | "absolute-form"));
@@ -304,12 +307,12 @@ fn every_abuse_of_proxied_urls_is_refused_without_a_fetch() {
         }
     }
     assert!(wrong.is_empty(), "{wrong:#?}");
-    scene.is_well();
+    scene.assert_healthy();
 }
 
 #[test]
 fn an_origin_cannot_send_the_program_where_it_may_not_go() {
-    let scene = scene();
+    let scene = setup();
     let loads = [
         "",
         "Sec-Fetch-Dest: image\r\nSec-Fetch-Mode: no-cors\r\nSec-Fetch-Site: same-origin\r\n",
@@ -364,12 +367,12 @@ fn an_origin_cannot_send_the_program_where_it_may_not_go() {
         secret.is_none(),
         "an origin read the site's own: {secret:?}"
     );
-    scene.is_well();
+    scene.assert_healthy();
 }
 
 #[test]
 fn a_rebound_host_name_is_refused() {
-    let scene = scene();
+    let scene = setup();
     let cage = scene.canary.address.port();
     for (number, address) in REBOUND.iter().enumerate() {
         for path in ["/a.png", "/"] {
@@ -390,12 +393,12 @@ fn a_rebound_host_name_is_refused() {
     assert_eq!(got.status, 502, "it asked itself: {}", got.head);
     let got = scene.get("/.spdy/1/-/s/closed.test~1/a.png", "");
     assert_eq!(got.status, 502, "a port that is not listed: {}", got.head);
-    scene.is_well();
+    scene.assert_healthy();
 }
 
 #[test]
 fn hosts_and_messages_with_two_readings_are_refused() {
-    let scene = scene();
+    let scene = setup();
     let moved = scene.moved("/a.png");
     let cage = scene.canary.address;
     let post = "POST /page HTTP/1.1\r\nHost: www.site.test\r\nConnection: close\r\n";
@@ -446,13 +449,13 @@ fn hosts_and_messages_with_two_readings_are_refused() {
         let asked = scene.origins.asked().split_off(before);
         assert!(asked.iter().all(|asked| asked.host == SITE && asked.target == "/page"), "{name}: {asked:?}");
         assert!(asked.len() <= 1, "{name}: one message became {asked:?}");
-        scene.is_well();
+        scene.assert_healthy();
     }
 }
 
 #[test]
 fn content_length_with_chunked_is_ignored_and_closes_the_connection() {
-    let scene = scene();
+    let scene = setup();
     for (one, other) in [
         ("Content-Length: 5", "Transfer-Encoding: chunked"),
         ("Transfer-Encoding: chunked", "Content-Length: 5"),
@@ -475,7 +478,7 @@ fn content_length_with_chunked_is_ignored_and_closes_the_connection() {
         assert!(asked.head.starts_with("post /page "), "{}", asked.head);
         assert!(!asked.head.contains("content-length: 5"), "{}", asked.head);
     }
-    scene.is_well();
+    scene.assert_healthy();
     let smuggled = scene
         .origins
         .asked()
@@ -488,7 +491,7 @@ const CLOSE: &str = "Connection: close\r\n\r\n";
 
 #[test]
 fn proxied_requests_carry_no_identity_and_responses_no_site_headers() {
-    let scene = scene();
+    let scene = setup();
     let told = "Cookie: session=secret\r\nAuthorization: Basic c2VjcmV0\r\nReferer: https://www.site.test/secret?token=1\r\n\
                 X-Forwarded-For: secret\r\nX-Original-URL: /secret\r\nX-HTTP-Method-Override: DELETE\r\nForwarded: for=secret\r\n\
                 X-Secret: secret\r\nConnection: X-Secret\r\nSec-CH-UA: secret\r\nProxy-Authorization: secret\r\n";
@@ -516,7 +519,7 @@ fn proxied_requests_carry_no_identity_and_responses_no_site_headers() {
 
 #[test]
 fn a_thousand_ranges_return_at_most_the_resource() {
-    let scene = scene();
+    let scene = setup();
     let target = scene.moved("/big.png");
     assert_eq!(scene.get(&target, "").body.len(), 100_000);
     for ranges in [
@@ -544,5 +547,5 @@ fn a_thousand_ranges_return_at_most_the_resource() {
             ranges.len()
         );
     }
-    scene.is_well();
+    scene.assert_healthy();
 }

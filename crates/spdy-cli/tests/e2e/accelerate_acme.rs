@@ -20,7 +20,7 @@ use spdy_net::network::SystemNetwork;
 use spdy_net::protocol::Protocol;
 use spdy_net::tls::{ClientTls, TlsOptions};
 use spdy_net::verify::{Roots, Trust};
-use spdy_testkit::patience::{PATIENCE, until};
+use spdy_testkit::patience::{WAIT_LIMIT, until};
 
 use crate::support::accelerator::Accelerator;
 use crate::support::echo_origin::EchoOrigin;
@@ -90,7 +90,7 @@ impl TestSite {
 }
 
 /// Where an authority is to look for what `accelerator` shows.
-fn looks(accelerator: &Accelerator) -> ChallengeAddresses {
+fn challenge_addresses(accelerator: &Accelerator) -> ChallengeAddresses {
     let named = "answering for names on ";
     let dns = address_after(&accelerator.line_with(named), named);
     ChallengeAddresses {
@@ -130,7 +130,7 @@ async fn page(client: &Client, accelerator: &Accelerator, host: &str) -> Result<
     let port = accelerator.tls().port();
     let request = Request::get(format!("https://{host}:{port}/page")).body(Body::empty());
     let sent = client.send(request.expect("a request"), Priority::HIGHEST);
-    let answered = tokio::time::timeout(PATIENCE, sent).await;
+    let answered = tokio::time::timeout(WAIT_LIMIT, sent).await;
     match answered.expect("an answer or none") {
         Ok(response) => Ok(text(response).await),
         Err(error) => Err(error.to_string()),
@@ -180,7 +180,7 @@ fn a_certificate_is_ordered_renewed_without_downtime_and_stored() {
     }
     let shop = TestSite::open();
     let accelerator = Accelerator::start(&shop.config(&NAMES, ""));
-    let pebble = Pebble::start(&looks(&accelerator), 600);
+    let pebble = Pebble::start(&challenge_addresses(&accelerator), 600);
     let roots = pebble.roots();
     let stranger = runtime().block_on(async {
         let own = Roots::File(accelerator.authority());
@@ -277,7 +277,7 @@ fn unprovable_names_are_reported_and_others_use_http_or_dns() {
     }
     let shop = TestSite::open();
     let accelerator = Accelerator::start(&shop.config(&NAMES, ""));
-    let pebble = Pebble::start(&looks(&accelerator), 600);
+    let pebble = Pebble::start(&challenge_addresses(&accelerator), 600);
     let http = shop.acme(&pebble, "challenge = 'http-01'");
     accelerator.reload(&shop.config(&["gone.site.test"], &http));
     let told = accelerator.line_with("no certificate for gone.site.test");
@@ -300,7 +300,7 @@ fn unprovable_names_are_reported_and_others_use_http_or_dns() {
 
     let shop = TestSite::open();
     let accelerator = Accelerator::start(&shop.config(&NAMES, ""));
-    let pebble = Pebble::start(&looks(&accelerator), 600);
+    let pebble = Pebble::start(&challenge_addresses(&accelerator), 600);
     let dns = shop.acme(&pebble, "challenge = 'dns-01'");
     accelerator.reload(&shop.config(&NAMES, &dns));
     accelerator.line_with("new certificate");
@@ -345,7 +345,7 @@ fn pages_use_a_host_alias_once_acme_certified_it() {
     until("it is left", || {
         page().contains("src=https://widgets.test/")
     });
-    let pebble = Pebble::start(&looks(&accelerator), 600);
+    let pebble = Pebble::start(&challenge_addresses(&accelerator), 600);
     accelerator.reload(&config(&shop.acme(&pebble, "challenge = 'dns-01'")));
     accelerator.line_with("new certificate");
     until("it is named", || page().contains(ZONE));

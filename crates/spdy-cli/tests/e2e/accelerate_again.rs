@@ -9,7 +9,7 @@ use crate::support::program::ServeProcess;
 use crate::support::raw_client::{PendingResponse, RawResponse};
 
 /// The answer to a request of `target` at `host`, sent to `to` with `field`.
-fn shown(to: SocketAddr, host: &str, target: &str, field: &str) -> RawResponse {
+fn get_with_field(to: SocketAddr, host: &str, target: &str, field: &str) -> RawResponse {
     let head =
         format!("GET {target} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n{field}\r\n\r\n");
     PendingResponse::begin(to, head.as_bytes()).end(usize::MAX)
@@ -41,14 +41,14 @@ fn a_reload_replaces_tokens_and_reports_restart_only_keys() {
     let (door, here) = (accelerator.admin(), accelerator.plain());
     let knows = |admin: &str, timing: &str| {
         let field = format!("Authorization: Bearer {admin}");
-        let pages = shown(door, "localhost", "/pages", &field);
+        let pages = get_with_field(door, "localhost", "/pages", &field);
         let field = format!("Spdy-Timing: {timing}");
-        let got = shown(here, "www.site.test", "/a.txt", &field);
+        let got = get_with_field(here, "www.site.test", "/a.txt", &field);
         (pages.status == 200, got.field("server-timing").is_some())
     };
     assert_eq!(knows(one, two), (true, true));
     assert_eq!(knows(two, one), (false, false));
-    let metrics = || shown(door, "metrics.internal", "/metrics", "Accept: */*").status;
+    let metrics = || get_with_field(door, "metrics.internal", "/metrics", "Accept: */*").status;
     assert_eq!(metrics(), 421);
 
     let more = "[upstream]\nretries = 2";

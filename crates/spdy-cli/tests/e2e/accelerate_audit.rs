@@ -26,7 +26,7 @@ fn json(arguments: &[&str]) -> Value {
 }
 
 /// The entries that `said` ends with, as they are to be copied.
-fn advised(said: &str) -> String {
+fn advised_entries(said: &str) -> String {
     let begin = said.find("[[site.rewrite.hosts]]").expect("an entry");
     let lines = said[begin..].lines();
     let is_after = |line: &str| line.starts_with("A script") || line.starts_with("Not public");
@@ -58,7 +58,7 @@ fn an_audit_of_the_shipped_page_advises_lines_that_move_all_of_it() {
     let write = |entries: &str| {
         fs::write(&file, format!("{site}{entries}")).expect("the folder can be written to");
     };
-    write(&advised(&said));
+    write(&advised_entries(&said));
     run_expecting(0, &mut spdy(&["accelerate", "--check", path(&file)]));
     let by_config = ["portal", "--network", "dsl", "--config", path(&file)];
     let told = json(&by_config);
@@ -80,7 +80,7 @@ fn an_audit_of_the_shipped_page_advises_lines_that_move_all_of_it() {
         bare.contains("as advised ms") && bare.contains("not-listed"),
         "{bare}"
     );
-    assert_eq!(advised(&bare), advised(&said));
+    assert_eq!(advised_entries(&bare), advised_entries(&said));
 }
 
 #[test]
@@ -284,7 +284,7 @@ fn the_lines_that_an_audit_of_modules_prints_move_the_modules() {
         "[listen]\ntls = []\nplain = ['127.0.0.1:0']\n[[site]]\nnames = ['www.site.test']\norigin = 'http://{}'\n",
         site.plain
     );
-    let config = |more: &str| format!("{site_lines}{}{more}", advised(&plan));
+    let config = |more: &str| format!("{site_lines}{}{more}", advised_entries(&plan));
     // Without what [upstream] needs, the check says so.
     let (code, note) = check(&config(""));
     assert!(

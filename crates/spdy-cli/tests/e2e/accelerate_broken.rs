@@ -166,7 +166,7 @@ fn answer(asked: &OriginRequest) -> Vec<Step> {
     }
 }
 
-fn scene() -> (Origins, AcceleratedSite) {
+fn setup() -> (Origins, AcceleratedSite) {
     let origins = Origins::start(&[(SITE, "http"), (CDN, "http")], |asked, _| answer(asked));
     let cdn = origins.places.address(CDN).port();
     let setting = Setting {
@@ -181,7 +181,7 @@ fn scene() -> (Origins, AcceleratedSite) {
 }
 
 /// It goes on serving.
-fn is_well(program: &AcceleratedSite) {
+fn assert_healthy(program: &AcceleratedSite) {
     let got = program.get(SITE, "/good", "");
     assert_eq!(
         (got.status, got.text()),
@@ -192,7 +192,7 @@ fn is_well(program: &AcceleratedSite) {
 }
 
 /// It never had a whole answer, and says so: by its status, or by breaking off what had begun.
-fn tells(target: &str, got: &RawResponse, statuses: &[u16]) {
+fn assert_reports_failure(target: &str, got: &RawResponse, statuses: &[u16]) {
     if got.status == 200 {
         assert!(
             statuses.contains(&200),
@@ -224,7 +224,7 @@ fn tells(target: &str, got: &RawResponse, statuses: &[u16]) {
 
 #[test]
 fn a_truncated_response_is_never_served_as_complete_or_stored() {
-    let (origins, program) = scene();
+    let (origins, program) = setup();
     let cases = [
         ("/stalls", &[504][..]),
         ("/stalls-in-head", &[504]),
@@ -274,7 +274,7 @@ fn a_truncated_response_is_never_served_as_complete_or_stored() {
                     };
                     let before = asked();
                     let got = program.get(SITE, &format!("{prefix}{target}"), "");
-                    tells(&format!("{host}{target}"), &got, statuses);
+                    assert_reports_failure(&format!("{host}{target}"), &got, statuses);
                     // That another host was of no avail is remembered for a while.
                     let is_dead = *host == CDN && got.head.contains("detail=negative");
                     assert!(
@@ -291,12 +291,12 @@ fn a_truncated_response_is_never_served_as_complete_or_stored() {
             });
         }
     });
-    is_well(&program);
+    assert_healthy(&program);
 }
 
 #[test]
 fn bytes_after_a_response_are_discarded() {
-    let (origins, program) = scene();
+    let (origins, program) = setup();
     let got = program.get(SITE, "/too-long", "");
     assert_eq!(
         (got.status, got.text()),
@@ -305,7 +305,7 @@ fn bytes_after_a_response_are_discarded() {
         got.head
     );
     for _ in 0..3 {
-        is_well(&program);
+        assert_healthy(&program);
         assert_eq!(program.get(SITE, "/gone", "").status, 404);
     }
     let again = program.get(SITE, "/too-long", "");
@@ -320,8 +320,8 @@ fn bytes_after_a_response_are_discarded() {
 
 #[test]
 fn endless_responses_are_cut_off_within_memory_limits() {
-    let (_origins, program) = scene();
-    is_well(&program);
+    let (_origins, program) = setup();
+    assert_healthy(&program);
     LazyLock::force(&BOMB);
     let before = program.memory();
     for _ in 0..2 {
@@ -330,12 +330,12 @@ fn endless_responses_are_cut_off_within_memory_limits() {
             ("/endless-field", &[502, 504]),
             ("/early-for-ever", &[502, 504]),
         ] {
-            tells(target, &program.get(SITE, target, ""), statuses);
+            assert_reports_failure(target, &program.get(SITE, target, ""), statuses);
         }
         for target in ["/endless-sheet", "/bomb.css", "/bomb.html"] {
             for _ in 0..2 {
                 let got = program.get(SITE, target, "Accept-Encoding: gzip\r\n");
-                tells(target, &got, &[200, 502]);
+                assert_reports_failure(target, &got, &[200, 502]);
             }
         }
         // These pass as they come: who asks takes what he wants of them, and leaves.
@@ -353,7 +353,7 @@ fn endless_responses_are_cut_off_within_memory_limits() {
     // What is not looked into is not unpacked.
     let got = program.get(SITE, "/bomb.png", "Accept-Encoding: gzip\r\n");
     assert!(got.is_whole && got.body.len() < MIB, "{}", got.head);
-    is_well(&program);
+    assert_healthy(&program);
     if let (Some(before), Some(after)) = (before, program.memory()) {
         let growth = after.saturating_sub(before);
         assert!(growth <= MAX_GROWTH, "from {before} to {after} bytes");

@@ -78,8 +78,8 @@ fn look(browser: &mut Chromium, name: &str, flavour: &str) -> (PageResult, Vec<F
             };
         })()",
     );
-    let fetched = browser.fetched();
-    let complaints = browser.complaints();
+    let fetched = browser.fetched_resources();
+    let complaints = browser.console_messages();
     assert!(complaints.is_empty(), "{flavour}: {complaints:#?}");
     let mut seen = PageResult {
         works,
@@ -133,7 +133,7 @@ fn chromium_gets_the_same_bytes_over_one_connection() {
     drop(direct);
 
     let before = origins.asked().len();
-    let accelerated = accelerated(&origins);
+    let accelerated = start_accelerator(&origins);
     let mut browser = browser(&origins, accelerated.tls);
     for (flavour, (straight, _)) in POLICIES.into_iter().zip(&straight) {
         // The last leaves nothing of the moved hosts where it is.
@@ -191,7 +191,7 @@ fn assert_asked_without_cookies(asked: &[OriginRequest]) {
 }
 
 /// Before these origins, with all of one host moved and some of another.
-fn accelerated(origins: &Origins) -> AcceleratedSite {
+fn start_accelerator(origins: &Origins) -> AcceleratedSite {
     let port = |name| origins.places.address(name).port();
     let site = format!(
         "[[site.rewrite.hosts]]\nhost = '{CDN}:{}'\nkinds = ['image', 'style', 'script']\nwhole = true\n\
@@ -240,7 +240,7 @@ fn a_page_works_the_same_under_another_site_name() {
     let (straight, _) = look(&mut direct, SECOND, flavour);
     drop(direct);
     let before = origins.asked().len();
-    let accelerated = accelerated(&origins);
+    let accelerated = start_accelerator(&origins);
     let mut browser = browser(&origins, accelerated.tls);
     let (seen, fetched) = look(&mut browser, SECOND, flavour);
     assert_eq!(seen.works, straight.works);

@@ -40,12 +40,12 @@ const MAP: &str = r#"{"imports": {"lib": "{cdn}/lib.mjs"}}"#;
 const LOADS: &str = "<p class=inline>text</p><img src=\"{cdn}/a.png\">\
     <script src=\"{cdn}/classic.js\"></script><script type=module src=\"{cdn}/main.mjs\"></script>";
 
-fn filled(text: &str, places: &OriginAddresses) -> String {
+fn fill_template(text: &str, places: &OriginAddresses) -> String {
     text.replace("{cdn}", &places.origin(CDN))
 }
 
 fn hash(text: &str, places: &OriginAddresses) -> String {
-    let digest = Sha256::digest(filled(text, places));
+    let digest = Sha256::digest(fill_template(text, places));
     format!("'sha256-{}'", STANDARD.encode(digest))
 }
 
@@ -58,7 +58,7 @@ fn page(path: &str, places: &OriginAddresses) -> Option<(String, String, String)
     let hashes = format!(
         "default-src 'none'; style-src {style}; script-src {cdn} {map}; img-src data: {cdn}"
     );
-    let loads = filled(LOADS, places);
+    let loads = fill_template(LOADS, places);
     let moved = cdn.replace("https://", "/.spdy/1/-/s/").replace(':', "~");
     Some(match path {
         "/hashes" => (hashes, String::new(), loads),
@@ -101,7 +101,7 @@ fn answer(asked: &OriginRequest, places: &OriginAddresses) -> Vec<Step> {
             true => meta,
             false => format!("<meta http-equiv=Content-Security-Policy content=\"{meta}\">"),
         };
-        let (style, map) = (filled(STYLE, places), filled(MAP, places));
+        let (style, map) = (fill_template(STYLE, places), fill_template(MAP, places));
         let text = format!(
             "<!doctype html><html><head><title>{path}</title>{meta}<link rel=icon href=data:,>\
              <style>{style}</style><script type=importmap>{map}</script></head><body>{body}</body></html>"

@@ -54,10 +54,10 @@ impl TestCa {
     }
 
     /// The leaf that is shown to who asks for `name`, if that is believed.
-    fn shown(&self, to: SocketAddr, name: &str) -> Option<Vec<u8>> {
+    fn leaf_for(&self, to: SocketAddr, name: &str) -> Option<Vec<u8>> {
         let options = TlsOptions {
             resumption: false,
-            key_log: KeyLogTarget::Nowhere,
+            key_log: KeyLogTarget::Disabled,
             ..TlsOptions::default()
         };
         let trust = Trust::only(vec![self.ca.certificate().clone()]);
@@ -98,7 +98,7 @@ fn each_name_gets_its_certificate_and_files_are_reread() {
     let listed = format!("[[tls.certificates]]\n{a}[[tls.certificates]]\n{b}");
     for tls in [&apart, &listed] {
         let accelerator = Accelerator::start(&config(&token, origin.address, tls, ""));
-        let shown = |name| office.shown(accelerator.tls(), name);
+        let shown = |name| office.leaf_for(accelerator.tls(), name);
         for (name, leaf) in [
             ("www.a.test", Some(&of_a)),
             ("img.a.test", Some(&of_a)),
@@ -113,7 +113,7 @@ fn each_name_gets_its_certificate_and_files_are_reread() {
         }
     }
     let accelerator = Accelerator::start(&config(&token, origin.address, &apart, ""));
-    let shown = |name| office.shown(accelerator.tls(), name);
+    let shown = |name| office.leaf_for(accelerator.tls(), name);
     let [again, of_c] = [
         office.issue("b", &OF_B),
         office.issue("c", &["c.test", "www.a.test"]),
@@ -152,7 +152,7 @@ fn two_thousand_sites_get_small_certificates_of_one_local_ca() {
         let accelerator = Accelerator::start_json(&config);
         let authority = std::fs::read(&ca).expect("it was written");
         for host in ["www.site0.test", "www.site1999.test", "127.0.0.1"] {
-            let chain = chain_shown(&authority, accelerator.tls(), host);
+            let chain = served_chain(&authority, accelerator.tls(), host);
             let bytes: usize = chain.iter().map(Vec::len).sum();
             assert!(bytes < 4 << 10, "{host}: {bytes} bytes");
         }
@@ -172,7 +172,7 @@ fn two_thousand_sites_get_small_certificates_of_one_local_ca() {
 }
 
 /// The certificates that the server presents to a client that requests `host` and trusts only `authority`.
-fn chain_shown(authority: &[u8], to: SocketAddr, host: &str) -> Vec<Vec<u8>> {
+fn served_chain(authority: &[u8], to: SocketAddr, host: &str) -> Vec<Vec<u8>> {
     let roots = certificates_from_pem(authority, "ca.pem").expect("certificates");
     let client = ClientTls::new(&Trust::only(roots), &TlsOptions::default());
     let client = client.expect("TLS can be set up");
@@ -247,10 +247,10 @@ fn pages_use_a_host_alias_once_a_certificate_has_it() {
     let is_left = |page: &str| page.contains(&own) && !page.contains(ZONE);
     assert!(is_left(&page()), "{}", page());
     write(&with_zone);
-    accelerated.read_again();
+    accelerated.reload();
     assert!(page().contains(ZONE), "{}", page());
     write(&[without.chain_pem(), without.key_pem()]);
-    accelerated.read_again();
+    accelerated.reload();
     assert!(is_left(&page()), "{}", page());
 }
 
@@ -278,7 +278,7 @@ fn one_invalid_certificate_does_not_block_the_others() {
     let accelerator = Accelerator::start(&config);
     let is_shown = |name: &str, leaf: &Vec<u8>| {
         until("it is shown", || {
-            office.shown(accelerator.tls(), name).as_ref() == Some(leaf)
+            office.leaf_for(accelerator.tls(), name).as_ref() == Some(leaf)
         });
     };
     let stale = || metrics(&accelerator, "stale_files");
@@ -287,7 +287,7 @@ fn one_invalid_certificate_does_not_block_the_others() {
     // One has ended, with its files; the configuration names it still.
     std::fs::remove_file(&office.files("a")[0]).expect("it is there");
     let again = office.issue("b", &OF_B);
-    accelerator.read_again();
+    accelerator.reload_unchanged();
     is_shown("b.test", &again);
     is_shown("www.a.test", &of_a);
     let told = accelerator.line_with("a certificate stays as it was");
@@ -297,7 +297,7 @@ fn one_invalid_certificate_does_not_block_the_others() {
     // The former secret is not wanted any more.
     std::fs::remove_file(&former).expect("it is there");
     let (of_a, of_b) = (office.issue("a", &OF_A), office.issue("b", &OF_B));
-    accelerator.read_again();
+    accelerator.reload_unchanged();
     is_shown("b.test", &of_b);
     is_shown("www.a.test", &of_a);
     let told = accelerator.line_with("the configuration stays as it was");

@@ -20,7 +20,7 @@ use spdy_net::network::SystemNetwork;
 use spdy_net::protocol::Protocol;
 use spdy_net::tls::{ClientTls, TlsOptions};
 use spdy_net::verify::Trust;
-use spdy_testkit::patience::{PATIENCE, until};
+use spdy_testkit::patience::{WAIT_LIMIT, until};
 
 use crate::support::accelerator::Accelerator;
 use crate::support::origins::{Origins, whole};
@@ -224,7 +224,7 @@ fn certificates_and_configuration_change_under_load_and_no_request_fails() {
                 // One that goes on, and one that is made anew each time.
                 let number = asked % THINGS;
                 for client in [&kept, &client(protocol)] {
-                    let got = tokio::time::timeout(PATIENCE, ask(client, SITE, number)).await;
+                    let got = tokio::time::timeout(WAIT_LIMIT, ask(client, SITE, number)).await;
                     let got = got.unwrap_or_else(|_| Err("no answer".to_owned()));
                     let got = got.unwrap_or_else(|error| {
                         panic!("{protocol} /{number} after {asked}: {error}")
@@ -239,7 +239,7 @@ fn certificates_and_configuration_change_under_load_and_no_request_fails() {
             for reloads in 1..=RELOADS {
                 let new = name(reloads - 1);
                 let before = client(Protocol::Http2);
-                let before = tokio::time::timeout(PATIENCE, ask(&before, &new, 1)).await;
+                let before = tokio::time::timeout(WAIT_LIMIT, ask(&before, &new, 1)).await;
                 let before = before.unwrap_or_else(|_| panic!("no answer of {new}"));
                 assert!(before.is_err(), "{new} was there before");
                 accelerator.reload(&renewed(reloads));
@@ -249,7 +249,7 @@ fn certificates_and_configuration_change_under_load_and_no_request_fails() {
                         tokio::task::yield_now().await;
                     }
                 };
-                let is_there = tokio::time::timeout(PATIENCE, is_there).await;
+                let is_there = tokio::time::timeout(WAIT_LIMIT, is_there).await;
                 is_there.unwrap_or_else(|_| panic!("{new} is not there: {:?}", accelerator.said()));
             }
             is_over.store(true, Ordering::SeqCst);

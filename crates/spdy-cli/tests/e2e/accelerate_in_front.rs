@@ -26,7 +26,7 @@ fn config(origin: &EchoOrigin, listen: &str) -> String {
 }
 
 /// An accelerator that keeps nothing and listens as `listen` says, and its origin; `None` where no peers are wanted.
-fn behind(listen: &str) -> Option<(EchoOrigin, Accelerator)> {
+fn start_behind_balancer(listen: &str) -> Option<(EchoOrigin, Accelerator)> {
     wanted().then(|| {
         let origin = EchoOrigin::start("no-store", Duration::ZERO);
         let accelerator = Accelerator::start(&config(&origin, listen));
@@ -92,7 +92,7 @@ fn the_announced_client_is_logged_and_forwarded() {
 #[test]
 fn a_connection_to_the_tls_port_counts_as_tls() {
     let listen = "plain = ['127.0.0.1:0']\ntls = []\nproxy_protocol = true";
-    let Some((origin, accelerator)) = behind(listen) else {
+    let Some((origin, accelerator)) = start_behind_balancer(listen) else {
         return;
     };
     let balancer = HaProxy::start(accelerator.plain(), "send-proxy", true, NAME);
@@ -114,7 +114,7 @@ fn a_connection_to_the_tls_port_counts_as_tls() {
 #[test]
 fn tls_that_a_balancer_passes_through_begins_after_what_it_announces() {
     let listen = "tls = ['127.0.0.1:0']\nproxy_protocol = true";
-    let Some((origin, accelerator)) = behind(listen) else {
+    let Some((origin, accelerator)) = start_behind_balancer(listen) else {
         return;
     };
     let balancer = HaProxy::start(accelerator.tls(), "send-proxy-v2", false, NAME);
@@ -131,7 +131,8 @@ fn tls_that_a_balancer_passes_through_begins_after_what_it_announces() {
 #[test]
 fn a_proxy_protocol_mismatch_is_warned_about() {
     let listen = |more: &str| format!("plain = ['127.0.0.1:0']\ntls = []\n{more}");
-    let Some((origin, accelerator)) = behind(&listen("proxy_protocol = true")) else {
+    let Some((origin, accelerator)) = start_behind_balancer(&listen("proxy_protocol = true"))
+    else {
         return;
     };
     let here = accelerator.plain();

@@ -158,8 +158,8 @@ fn look(browser: &mut Chromium) -> (serde_json::Value, Vec<FetchedResource>) {
             violations: window.violations, cookies: document.cookie,
         }))()",
     );
-    let fetched = browser.fetched();
-    let complaints = browser.complaints();
+    let fetched = browser.fetched_resources();
+    let complaints = browser.console_messages();
     assert!(complaints.is_empty(), "{complaints:#?}");
     (works, fetched)
 }
@@ -203,7 +203,7 @@ fn names_of(page: &FetchedResource, places: &OriginAddresses) -> BTreeMap<String
 }
 
 /// The accelerator before `origins`, with names for the two others.
-fn accelerated(origins: &Origins, secret: &std::path::Path) -> AcceleratedSite {
+fn start_accelerator(origins: &Origins, secret: &std::path::Path) -> AcceleratedSite {
     std::fs::write(secret, [b'x'; 32]).expect("the folder can be written to");
     let port = |name| origins.places.address(name).port();
     let (cdn, frames) = (port(CDN), port(FRAMES));
@@ -244,7 +244,7 @@ fn compare(third_parties: ThirdParties) -> BTreeSet<BTreeSet<String>> {
 
     let before = origins.asked().len();
     let folder = tempfile::tempdir().expect("a folder can be made");
-    let accelerated = accelerated(&origins, &folder.path().join("secret"));
+    let accelerated = start_accelerator(&origins, &folder.path().join("secret"));
     let mut browser = browser(&origins, accelerated.tls, third_parties);
     let (works, fetched) = look(&mut browser);
     // Whose cookies the frame sees is its own host's business, and here the host sets none.

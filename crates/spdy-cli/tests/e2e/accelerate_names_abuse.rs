@@ -50,7 +50,7 @@ struct Setup {
 
 impl Setup {
     fn set() -> Self {
-        let canary = Canary::sit();
+        let canary = Canary::start();
         let told = canary.address;
         let hosts = [(SITE, "http"), (PICTURES, "http")];
         let origins = Origins::start(&hosts, move |asked, places| answer(asked, places, told));
@@ -285,7 +285,7 @@ fn aliases_accept_only_requests_that_a_page_would_make() {
             "{host}"
         );
     }
-    assert_eq!(scene.canary.heard(), 0);
+    assert_eq!(scene.canary.connections(), 0);
 }
 
 #[test]
@@ -304,5 +304,5 @@ fn an_aliased_host_cannot_redirect_the_accelerator() {
         assert_eq!(got.status, 502, "{}", got.head);
         assert!(!got.text().contains("127.0.0.99"), "{}", got.text());
     }
-    assert_eq!(scene.canary.heard(), 0);
+    assert_eq!(scene.canary.connections(), 0);
 }

@@ -8,30 +8,30 @@ const CONFIG: &str = "[listen]\nplain = ['127.0.0.1:0']\ntls = []\n\
                       [[site]]\nnames = ['www.site.test']\norigin = 'http://127.0.0.1:1'\n";
 
 /// It, started where the shell has these limits, with more on its command line and 200 connections by its configuration.
-fn under(limits: &str, more: &str) -> Accelerator {
+fn start_with_limits(limits: &str, more: &str) -> Accelerator {
     let script = format!("{limits}; exec \"$@\" {more}");
     let config = format!("[limits]\nmax_connections = 200\n{CONFIG}");
     Accelerator::start_under(&["sh", "-c", &script, "sh"].map(OsStr::new), &config)
 }
 
-fn is_told(accelerator: &Accelerator) -> bool {
+fn has_warning(accelerator: &Accelerator) -> bool {
     let said = accelerator.said();
     said.iter().any(|line| line.contains("files may be open"))
 }
 
 #[test]
 fn the_file_limit_is_raised_and_a_low_one_warned_about() {
-    let low = under("ulimit -n 700", "");
+    let low = start_with_limits("ulimit -n 700", "");
     let line = low.line_with("no more than 700 files may be open");
     assert!(
         line.contains("200 connections and 4096 WebSockets to origins want 912"),
         "{line}"
     );
     // The command line goes before the configuration.
-    let fewer = under("ulimit -n 700", "--max-connections 50");
-    assert!(!is_told(&fewer), "{:?}", fewer.said());
-    let enough = under("ulimit -Sn 100; ulimit -Hn 1000", "");
-    assert!(!is_told(&enough), "{:?}", enough.said());
+    let fewer = start_with_limits("ulimit -n 700", "--max-connections 50");
+    assert!(!has_warning(&fewer), "{:?}", fewer.said());
+    let enough = start_with_limits("ulimit -Sn 100; ulimit -Hn 1000", "");
+    assert!(!has_warning(&enough), "{:?}", enough.said());
     if let Ok(limits) = std::fs::read_to_string(format!("/proc/{}/limits", enough.id())) {
         let line = limits
             .lines()

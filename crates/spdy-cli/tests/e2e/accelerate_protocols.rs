@@ -13,9 +13,9 @@ use spdy_net::network::SystemNetwork;
 use spdy_net::protocol::Protocol;
 use spdy_net::tls::{ClientTls, TlsOptions};
 use spdy_net::verify::Trust;
-use spdy_testkit::patience::PATIENCE;
+use spdy_testkit::patience::WAIT_LIMIT;
 
-use crate::accelerate_abuse::{SITE, Setup, corpus, scene};
+use crate::accelerate_abuse::{SITE, Setup, corpus, setup};
 use crate::smuggling::{AFTER, PATHS, SMUGGLED, SmugglingSetup, assert_origin_had_one_reading};
 use crate::support::raw_frames::{Fields, FrameProtocol};
 
@@ -50,7 +50,7 @@ fn is_right(scene: &Setup, case: &corpus::Case, status: Option<u16>, before: usi
 
 #[test]
 fn every_abuse_of_proxied_urls_is_refused_over_http2_and_spdy() {
-    let scene = scene();
+    let scene = setup();
     let cases = corpus::cases('1');
     let mut wrong = Vec::new();
     for framed in FrameProtocol::ALL {
@@ -79,12 +79,12 @@ fn every_abuse_of_proxied_urls_is_refused_over_http2_and_spdy() {
         }
     }
     assert!(wrong.is_empty(), "{wrong:#?}");
-    scene.is_well();
+    scene.assert_healthy();
 }
 
 #[test]
 fn every_abuse_of_proxied_urls_is_refused_over_http3() {
-    let scene = scene();
+    let scene = setup();
     let pem = scene.origins.signed.path("authority.pem");
     let pem = std::fs::read(pem).expect("it was written");
     let trust = Trust::only(certificates_from_pem(&pem, "a test's").expect("it is PEM"));
@@ -120,7 +120,7 @@ fn every_abuse_of_proxied_urls_is_refused_over_http3() {
             }
             let before = scene.origins.asked().len();
             let answer = client.send(request, Priority::HIGHEST);
-            let answer = tokio::time::timeout(PATIENCE, answer).await;
+            let answer = tokio::time::timeout(WAIT_LIMIT, answer).await;
             let answer = answer.unwrap_or_else(|_| panic!("{}: no answer", case.name));
             let status = answer.as_ref().ok().map(|answer| answer.status().as_u16());
             sent += 1;
@@ -135,7 +135,7 @@ fn every_abuse_of_proxied_urls_is_refused_over_http3() {
     });
     assert!(wrong.is_empty(), "{wrong:#?}");
     assert!(sent >= 80, "{sent} cases");
-    scene.is_well();
+    scene.assert_healthy();
 }
 
 #[test]

@@ -70,7 +70,7 @@ fn urls_of_the_previous_secret_work_until_it_is_removed() {
     assert_eq!((status(&accelerated, &first), pages()), (200, 1));
 
     roll(2);
-    accelerated.read_again();
+    accelerated.reload();
     let second = named(&accelerated);
     assert_eq!(pages(), 2, "a page of the former secret is not served");
     let at = "/.spdy/1/u".len();
@@ -91,7 +91,7 @@ fn urls_of_the_previous_secret_work_until_it_is_removed() {
     }
 
     roll(3);
-    accelerated.read_again();
+    accelerated.reload();
     assert_eq!(status(&accelerated, &first), 404, "its secret is gone");
     assert_eq!(status(&accelerated, &second), 200);
     let asked = origins.asked();

@@ -46,7 +46,7 @@ impl SharingAccelerator {
     }
 
     /// Whether it was kept.
-    fn hits(&self, target: &str) -> bool {
+    fn is_hit(&self, target: &str) -> bool {
         let status = self
             .get(target)
             .field("cache-status")
@@ -68,10 +68,10 @@ impl SharingAccelerator {
     }
 
     /// Gets `target`, which is in no tier, and waits until it is in the one that is shared.
-    fn fills(&self, target: &str) {
+    fn fill_shared_tier(&self, target: &str) {
         let name = "spdy_cache_shared_objects_total{event=\"written\"}";
         let before = self.metric(name);
-        assert!(!self.hits(target), "{target}");
+        assert!(!self.is_hit(target), "{target}");
         until(&format!("{target} is written"), || {
             self.metric(name) > before
         });
@@ -166,16 +166,16 @@ fn purges_missed_while_stopped_are_applied_at_start() {
     let with_disk = scene.config(&disk);
     let other = SharingAccelerator::start(&with_disk);
     other.wait_for_slots(16);
-    other.fills("/kept.css");
-    other.fills("/gone.css");
+    other.fill_shared_tier("/kept.css");
+    other.fill_shared_tier("/gone.css");
     other.end();
     purge("gone");
     let other = SharingAccelerator::start(&with_disk);
     other.wait_for_slots(16);
-    until("it has heard of it", || !other.hits("/gone.css"));
+    until("it has heard of it", || !other.is_hit("/gone.css"));
     assert_eq!(scene.asked("/gone.css"), 2);
     // What was purged before it was fetched is no news.
-    assert!(other.hits("/kept.css"));
+    assert!(other.is_hit("/kept.css"));
     let hits = "spdy_cache_disk_objects_total{event=\"hits\"}";
     assert!(other.metric(hits) >= 1, "it is on the disk still");
     assert_eq!(scene.asked("/kept.css"), 1);
@@ -197,11 +197,11 @@ fn shutdown_completes_while_the_cluster_stalls_or_is_down() {
     };
     let (one, other) = (start("one"), start("other"));
     (0..NODES).for_each(|node| scene.cluster.pause(node));
-    assert!(!one.hits("/a.css"), "what it is to share waits");
+    assert!(!one.is_hit("/a.css"), "what it is to share waits");
     one.end();
     (0..NODES).for_each(|node| scene.cluster.kill(node));
     other.wait_for_slots(0);
-    assert!(!other.hits("/a.css"));
+    assert!(!other.is_hit("/a.css"));
     other.end();
 }
 
@@ -219,12 +219,12 @@ fn two_accelerators_share_a_cache_and_survive_a_cluster_outage() {
     one.wait_for_slots(16);
     other.wait_for_slots(16);
 
-    one.fills("/a.css");
-    assert!(other.hits("/a.css"), "the other need not fetch it");
+    one.fill_shared_tier("/a.css");
+    assert!(other.is_hit("/a.css"), "the other need not fetch it");
     assert_eq!(scene.asked("/a.css"), 1);
     let hits = "spdy_cache_shared_objects_total{event=\"hits\"}";
     assert_eq!(other.metric(hits), 1);
-    assert!(other.hits("/a.css"));
+    assert!(other.is_hit("/a.css"));
     assert_eq!(other.metric(hits), 1, "it is in memory now");
 
     // What one purges, all let go of, memory and all.
@@ -232,35 +232,35 @@ fn two_accelerators_share_a_cache_and_survive_a_cluster_outage() {
         r#"{{"tag": "all", "site": "{SITE}", "wait": true}}"#
     ));
     assert_eq!(purged, r#"{"purged":1,"soft":false,"told":true}"#);
-    until("the other hears of it", || !other.hits("/a.css"));
+    until("the other hears of it", || !other.is_hit("/a.css"));
     let written = "spdy_cache_shared_objects_total{event=\"written\"}";
     until("it is written anew", || other.metric(written) == 1);
-    assert!(one.hits("/a.css"));
+    assert!(one.is_hit("/a.css"));
     assert_eq!(scene.asked("/a.css"), 2);
 
     // The cluster goes.
     (0..NODES).for_each(|node| scene.cluster.kill(node));
     one.wait_for_slots(0);
     other.wait_for_slots(0);
-    assert!(one.hits("/a.css") && other.hits("/a.css"));
+    assert!(one.is_hit("/a.css") && other.is_hit("/a.css"));
     for accelerator in [&one, &other] {
-        assert!(!accelerator.hits("/b.css"));
-        until("it is kept, as without it", || accelerator.hits("/b.css"));
+        assert!(!accelerator.is_hit("/b.css"));
+        until("it is kept, as without it", || accelerator.is_hit("/b.css"));
         accelerator.assert_logged_once("the shared tier is gone");
     }
     let purged = one.purge(&format!(
         r#"{{"url": "http://{SITE}/b.css", "wait": true}}"#
     ));
     assert_eq!(purged, r#"{"purged":1,"soft":false,"told":false}"#);
-    assert!(other.hits("/b.css"), "nobody could tell it");
+    assert!(other.is_hit("/b.css"), "nobody could tell it");
 
     // And comes back, with nothing of what it had.
-    scene.cluster.bring_back(&[0, 1, 2]);
+    scene.cluster.restart(&[0, 1, 2]);
     one.wait_for_slots(16);
     other.wait_for_slots(16);
-    until("the other is told at last", || !other.hits("/b.css"));
-    one.fills("/c.css");
-    assert!(other.hits("/c.css"));
+    until("the other is told at last", || !other.is_hit("/b.css"));
+    one.fill_shared_tier("/c.css");
+    assert!(other.is_hit("/c.css"));
     assert_eq!(scene.asked("/c.css"), 1);
     for accelerator in [&one, &other] {
         accelerator.assert_logged_once("the shared tier is gone");

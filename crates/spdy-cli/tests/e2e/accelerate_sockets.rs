@@ -88,7 +88,7 @@ fn websockets_reach_the_origin_and_close_at_shutdown() {
     std::fs::write(&token, "a token of the operator").expect("it can be written to");
     let first = in_front_of(&second, token.path());
     let mut browser = browser(&first);
-    let page = browser.fetched().remove(0);
+    let page = browser.fetched_resources().remove(0);
     assert_eq!(page.protocol, "h2", "the page itself came over HTTP/2");
 
     let talk = browser.ask(

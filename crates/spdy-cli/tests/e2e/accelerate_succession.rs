@@ -15,7 +15,7 @@ use spdy_net::network::SystemNetwork;
 use spdy_net::protocol::Protocol;
 use spdy_net::tls::{ClientTls, TlsOptions};
 use spdy_net::verify::{Roots, Trust};
-use spdy_testkit::patience::{PATIENCE, until};
+use spdy_testkit::patience::{WAIT_LIMIT, until};
 
 use crate::support::accelerator::Accelerator;
 use crate::support::origins::{Origins, Step, whole};
@@ -176,7 +176,7 @@ async fn over_http3(roots: Roots, door: SocketAddr, target: &str) -> Result<Stri
     let client = Client::new(runtime, Arc::new(SystemNetwork), config);
     let request = Request::get(format!("https://{SITE}:{}{target}", door.port()));
     let request = request.body(Body::empty()).expect("a request");
-    let sent = tokio::time::timeout(PATIENCE, client.send(request, Priority::HIGHEST)).await;
+    let sent = tokio::time::timeout(WAIT_LIMIT, client.send(request, Priority::HIGHEST)).await;
     let response = sent.map_err(|_| "no answer".to_owned())?;
     let body = response.map_err(|error| error.to_string())?.into_body();
     let body = body.collect_up_to(1 << 20).await.expect("the whole body");

@@ -65,7 +65,7 @@ fn get(accelerator: &Accelerator, target: &str, fields: &str) -> RawResponse {
 }
 
 /// How many spans had `outcome`, as the operator's door says.
-fn counted(accelerator: &Accelerator, outcome: &str) -> u64 {
+fn span_count(accelerator: &Accelerator, outcome: &str) -> u64 {
     let name = format!("spdy_telemetry_spans_total{{outcome=\"{outcome}\"}} ");
     let count = accelerator.metric(&name);
     count.unwrap_or_else(|| panic!("{outcome} is not counted"))
@@ -142,14 +142,14 @@ fn spans_are_exported_with_a_token_and_without_secrets() {
     let taken = &collector.taken()[0].resource_spans[0];
     let resource = taken.resource.as_ref().expect("it says what it is");
     assert_eq!(said(&resource.attributes, "service.name"), "front");
-    until("they are counted", || counted(&accelerator, "sent") == 2);
+    until("they are counted", || span_count(&accelerator, "sent") == 2);
 }
 
 #[test]
 fn queries_are_recorded_only_if_configured_and_failures_marked() {
     let shop = TestSite::open("no-store");
     let collector = OtelCollector::start(Behavior::Takes);
-    let nowhere = ClosedPort::for_good();
+    let nowhere = ClosedPort::leak();
     let config = shop.config(collector.address, "queries = true");
     let config = config.replace(&shop.origin.address.to_string(), &nowhere.to_string());
     let accelerator = Accelerator::start(&config);
@@ -204,24 +204,26 @@ fn rejected_and_dropped_spans_are_counted() {
     let collector = OtelCollector::start(Behavior::Answers(400));
     let accelerator = Accelerator::start(&shop.config(collector.address, "queue = 4"));
     get(&accelerator, "/a", "");
-    until("they are refused", || counted(&accelerator, "refused") == 2);
+    until("they are refused", || {
+        span_count(&accelerator, "refused") == 2
+    });
     let before = collector.asked().len();
     collector.be(Behavior::TakesAllButOne);
     get(&accelerator, "/a", "");
     let [refused, sent] = ["refused", "sent"];
     until("they are judged", || {
-        counted(&accelerator, refused) + counted(&accelerator, sent) == 4
+        span_count(&accelerator, refused) + span_count(&accelerator, sent) == 4
     });
     // Both in one batch, as a rule.
     let batches = collector.asked().len() - before;
-    assert_eq!(counted(&accelerator, refused), 2 + batches as u64);
+    assert_eq!(span_count(&accelerator, refused), 2 + batches as u64);
     collector.be(Behavior::Hangs);
     for _ in 0..20 {
         assert_eq!(get(&accelerator, "/a", "").status, 200);
     }
     // A batch is on its way, and one more waits: of four spans at most each.
     until("they are dropped", || {
-        counted(&accelerator, "dropped") >= 40 - 3 * 4
+        span_count(&accelerator, "dropped") >= 40 - 3 * 4
     });
     let asked = collector.asked().len();
     assert!(asked < 10, "{asked} requests are under way");

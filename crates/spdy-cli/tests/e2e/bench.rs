@@ -9,7 +9,7 @@ use std::thread;
 use serde_json::Value;
 use spdy::server::PushForm;
 use spdy_testkit::closed_port::ClosedPort;
-use spdy_testkit::patience::{ended, patient};
+use spdy_testkit::patience::{ended, with_read_timeout};
 
 use crate::support::program::{ServeProcess, run_expecting, spdy};
 use crate::support::site::Site;
@@ -187,7 +187,7 @@ fn a_body_is_sent_with_each_request() {
 
 #[test]
 fn a_refused_connection_exits_1_and_a_usage_error_2() {
-    let url = format!("http://{}/", ClosedPort::for_good());
+    let url = format!("http://{}/", ClosedPort::leak());
     let output = run_expecting(1, &mut spdy(&["bench", "--requests", "1", &url]));
     let said = String::from_utf8(output.stderr).expect("text is UTF-8");
     assert!(
@@ -357,7 +357,7 @@ fn ctrl_c_ends_a_run_with_partial_results() {
     .expect("the program starts");
     // Its first request is answered: it measures.
     let (stream, _) = listener.accept().expect("a connection");
-    let mut stream = patient(stream);
+    let mut stream = with_read_timeout(stream);
     let mut request = [0; 1024];
     for _ in 0..2 {
         let _ = stream.read(&mut request).expect("a request");

@@ -30,7 +30,7 @@ fn site() -> tempfile::TempDir {
 }
 
 /// Header bytes on the wire of three requests, and of their answers.
-fn fetched(served: &ServeProcess, more: &[&str]) -> [u64; 2] {
+fn header_bytes(served: &ServeProcess, more: &[&str]) -> [u64; 2] {
     let urls = ["a.css", "b.css", "c.css"].map(|name| format!("{}/{name}", served.origin(false)));
     let mut command = spdy(&["fetch", "-v", "--protocol", "spdy/3.1"]);
     let output = run_expecting(0, command.args(more).args(urls));
@@ -57,7 +57,7 @@ fn a_token_costs_its_bytes_every_time_and_a_public_value_once() {
             } else {
                 name.to_owned()
             };
-            fetched(&served, &["-H", &header])
+            header_bytes(&served, &["-H", &header])
         });
     assert!(public < none + 2 * 32, "{public} bytes, without it {none}");
     assert!(
@@ -71,7 +71,7 @@ fn less_window_makes_a_clients_requests_longer() {
     let folder = site();
     let served = ServeProcess::start(folder.path(), &["--protocols", "spdy/3.1"]);
     let long = long_header();
-    grows_with_less_window(|more| fetched(&served, &[&["-H", &long], more].concat())[0]);
+    grows_with_less_window(|more| header_bytes(&served, &[&["-H", &long], more].concat())[0]);
 }
 
 #[test]

@@ -23,7 +23,7 @@ fn stdout_of(arguments: &[&str]) -> String {
 }
 
 /// A fetch of 1 MB that was captured, and its key log.
-fn captured(folder: &Path, secure: bool) -> (PathBuf, PathBuf) {
+fn capture_fetch(folder: &Path, secure: bool) -> (PathBuf, PathBuf) {
     let served = ServeProcess::start(&FILES.folder, &[]);
     let relay = Relay::to(if secure { served.tls } else { served.plain });
     let scheme = if secure { "https" } else { "http" };
@@ -49,7 +49,7 @@ fn text(path: &Path) -> &str {
 #[test]
 fn a_plain_fetch_is_read_from_its_capture() {
     let folder = tempfile::tempdir().expect("a folder can be made");
-    let (pcap, _) = captured(folder.path(), false);
+    let (pcap, _) = capture_fetch(folder.path(), false);
     let said = stdout_of(&["inspect", text(&pcap)]);
     for wanted in [
         "SPDY/3.1, by its first bytes",
@@ -73,7 +73,7 @@ fn a_plain_fetch_is_read_from_its_capture() {
 #[test]
 fn a_fetch_over_tls_is_read_with_its_key_log_and_not_without() {
     let folder = tempfile::tempdir().expect("a folder can be made");
-    let (pcap, keys) = captured(folder.path(), true);
+    let (pcap, keys) = capture_fetch(folder.path(), true);
     let said = stdout_of(&["inspect", text(&pcap), "--keylog", text(&keys), "--json"]);
     let lines: Vec<Value> = said
         .lines()
@@ -165,7 +165,7 @@ fn a_damaged_capture_fails_with_its_offset() {
 #[test]
 fn a_capture_from_stdin_is_shown_while_it_grows() {
     let folder = tempfile::tempdir().expect("a folder can be made");
-    let (pcap, _) = captured(folder.path(), false);
+    let (pcap, _) = capture_fetch(folder.path(), false);
     let capture = std::fs::read(&pcap).expect("the relay wrote it");
     let mut inspect = spdy(&["inspect", "-"]);
     inspect.stdin(Stdio::piped()).stdout(Stdio::piped());

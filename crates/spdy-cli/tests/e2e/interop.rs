@@ -91,7 +91,7 @@ pub(crate) struct PeerTest {
     protocol: &'static str,
     secure: bool,
     /// Our server is told what is spoken.
-    is_told: bool,
+    is_version_known: bool,
 }
 
 impl PeerTest {
@@ -101,14 +101,14 @@ impl PeerTest {
             peer,
             protocol,
             secure: false,
-            is_told: true,
+            is_version_known: true,
         }
     }
 
     /// Over TCP, where our server finds out what is spoken.
-    pub(crate) const fn guessed(peer: Peer, protocol: &'static str) -> Self {
+    pub(crate) const fn sniffed(peer: Peer, protocol: &'static str) -> Self {
         Self {
-            is_told: false,
+            is_version_known: false,
             ..Self::plain(peer, protocol)
         }
     }
@@ -119,13 +119,13 @@ impl PeerTest {
             peer,
             protocol,
             secure: true,
-            is_told: true,
+            is_version_known: true,
         }
     }
 
     /// What our server speaks.
     fn protocols(self) -> Vec<Protocol> {
-        match self.is_told {
+        match self.is_version_known {
             true => vec![self.protocol.parse().expect("a protocol of ours")],
             false => Protocol::ALL.to_vec(),
         }
@@ -152,7 +152,7 @@ impl PeerTest {
             return;
         }
         let mut options = Vec::new();
-        if self.is_told {
+        if self.is_version_known {
             options.extend(["--protocols", self.protocol]);
         }
         options.extend(self.peer.options_of_serve());
@@ -176,7 +176,7 @@ impl PeerTest {
                 response.error.as_deref(),
             );
             let want = (
-                self.peer.sees(200),
+                self.peer.seen_status(200),
                 file.len,
                 Some(file.sha256.as_str()),
                 None,

@@ -5,19 +5,19 @@ use crate::interop::{PeerTest, meetings};
 use crate::support::peers::Peer;
 
 meetings! {
-    node_31 = PeerTest::guessed(Peer::Node, "spdy/3.1"),
-    node_3 = PeerTest::guessed(Peer::Node, "spdy/3"),
-    netty = PeerTest::guessed(Peer::Netty, "spdy/3.1"),
-    moby = PeerTest::guessed(Peer::Moby, "spdy/3.1"),
-    okhttp = PeerTest::guessed(Peer::OkHttp, "spdy/3.1"),
-    jetty_3 = PeerTest::guessed(Peer::Jetty, "spdy/3"),
-    undertow = PeerTest::guessed(Peer::Undertow, "spdy/3.1") => {
+    node_31 = PeerTest::sniffed(Peer::Node, "spdy/3.1"),
+    node_3 = PeerTest::sniffed(Peer::Node, "spdy/3"),
+    netty = PeerTest::sniffed(Peer::Netty, "spdy/3.1"),
+    moby = PeerTest::sniffed(Peer::Moby, "spdy/3.1"),
+    okhttp = PeerTest::sniffed(Peer::OkHttp, "spdy/3.1"),
+    jetty_3 = PeerTest::sniffed(Peer::Jetty, "spdy/3"),
+    undertow = PeerTest::sniffed(Peer::Undertow, "spdy/3.1") => {
         its_client_gets_every_file
         its_client_gets_a_hundred_at_once
         its_client_gets_a_long_post_back
     };
-    node_2 = PeerTest::guessed(Peer::Node, "spdy/2"),
-    jetty_2 = PeerTest::guessed(Peer::Jetty, "spdy/2") => {
+    node_2 = PeerTest::sniffed(Peer::Node, "spdy/2"),
+    jetty_2 = PeerTest::sniffed(Peer::Jetty, "spdy/2") => {
         its_client_gets_every_file
         its_client_gets_a_long_post_back
     };

@@ -4,7 +4,7 @@ use http::Request;
 use http_body_util::BodyExt;
 use spdy::Priority;
 use spdy::body::Body;
-use spdy_testkit::patience::PATIENCE;
+use spdy_testkit::patience::WAIT_LIMIT;
 use tokio::net::TcpStream;
 use tokio::runtime::Runtime;
 
@@ -112,7 +112,7 @@ fn the_default_client_uploads_to_undertow() {
             Ok::<_, spdy::Error>((file, sha256(&came.to_bytes())))
         });
         let uploads = futures_util::future::try_join_all(uploads);
-        tokio::time::timeout(PATIENCE, uploads).await
+        tokio::time::timeout(WAIT_LIMIT, uploads).await
     });
     for (file, came) in uploads.expect("no upload hangs").expect("no upload fails") {
         assert_eq!(came, file.sha256, "{}", file.name);

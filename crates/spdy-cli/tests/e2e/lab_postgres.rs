@@ -51,7 +51,10 @@ fn a_postgres_store_reads_the_same_as_a_file() {
     );
     // Two at once: both make the tables, and load the same cells in the same order.
     let run = ["run", "small.toml", "--store", &url, "--jobs", "1"];
-    let ran = all_at_once(vec![lab.knowing(&run), lab.knowing(&run)]);
+    let ran = all_at_once(vec![
+        lab.command_with_password(&run),
+        lab.command_with_password(&run),
+    ]);
     let shown = lab.said(&["show", "a.db"]);
     for output in ran {
         assert_eq!(text(&output.stdout), shown);
@@ -106,7 +109,7 @@ fn a_postgres_store_reads_the_same_as_a_file() {
         lab.said(&["import", "results.db", "--store", store]);
         let again = run_expecting(
             1,
-            &mut lab.knowing(&["import", "results.db", "--store", store]),
+            &mut lab.command_with_password(&["import", "results.db", "--store", store]),
         );
         assert!(
             text(&again.stderr).contains("there already"),
@@ -142,7 +145,7 @@ fn concurrent_tasks_on_one_database_equal_one_run() {
     lab.run("alone.db", &[]);
     let url = server.database("shared");
     let tasks = ["1/2", "2/2", "1/2", "1/1"].map(|part| {
-        lab.knowing(&[
+        lab.command_with_password(&[
             "cell",
             "small.toml",
             "--part",
@@ -170,8 +173,13 @@ fn concurrent_tasks_on_one_database_equal_one_run() {
             .count(),
         2
     );
-    let resumed =
-        text(&run_expecting(0, &mut lab.knowing(&["run", "small.toml", "--store", &url])).stderr);
+    let resumed = text(
+        &run_expecting(
+            0,
+            &mut lab.command_with_password(&["run", "small.toml", "--store", &url]),
+        )
+        .stderr,
+    );
     assert!(
         resumed.contains("10 of 12 cells are there already"),
         "{resumed}"
@@ -198,7 +206,7 @@ fn waiting_for_a_stalled_transaction_times_out() {
     );
     let impatient = format!("{url}&options=-clock_timeout%3D100ms");
     let cell = ["cell", "small.toml", "2", "--store", &impatient];
-    let told = text(&run_expecting(1, &mut lab.knowing(&cell)).stderr);
+    let told = text(&run_expecting(1, &mut lab.command_with_password(&cell)).stderr);
     assert!(told.contains("due to lock timeout"), "{told}");
     // Its end takes its part back.
     drop(held);
@@ -217,7 +225,7 @@ fn waiting_for_a_stalled_transaction_times_out() {
     );
     let impatient = format!("{empty}&options=-clock_timeout%3D100ms");
     let cell = ["cell", "small.toml", "1", "--store", &impatient];
-    let told = text(&run_expecting(1, &mut lab.knowing(&cell)).stderr);
+    let told = text(&run_expecting(1, &mut lab.command_with_password(&cell)).stderr);
     assert!(told.contains("due to lock timeout"), "{told}");
     drop(held);
     lab.said(&["cell", "small.toml", "1", "--store", &empty]);
@@ -241,7 +249,7 @@ fn a_store_of_an_earlier_version_in_postgresql_is_read_and_not_added_to() {
     server.sql("earlier", "ALTER TABLE results DROP COLUMN frame");
     assert_eq!(lab.said(&["export", &url, "--csv", "-"]), today);
     let run = ["run", "small.toml", "--store", &url];
-    let refused = text(&run_expecting(1, &mut lab.knowing(&run)).stderr);
+    let refused = text(&run_expecting(1, &mut lab.command_with_password(&run)).stderr);
     assert!(refused.contains("without the columns frame;"), "{refused}");
     let later = names.lines().skip_while(|name| *name != "fold").skip(1);
     for name in later.take_while(|name| *name != "dom_content_loaded_ms") {
@@ -252,7 +260,7 @@ fn a_store_of_an_earlier_version_in_postgresql_is_read_and_not_added_to() {
     }
     server.sql("earlier", "UPDATE spdy_store SET version = 1");
     assert_eq!(lab.said(&["export", &url, "--csv", "-"]), today);
-    let refused = text(&run_expecting(1, &mut lab.knowing(&run)).stderr);
+    let refused = text(&run_expecting(1, &mut lab.command_with_password(&run)).stderr);
     assert!(
         refused.contains("is a store of version 1, want "),
         "{refused}"
@@ -272,7 +280,7 @@ fn a_run_fails_with_the_url_when_the_server_stops() {
     let url = server.database("lost");
     let run = ["run", "small.toml", "--store", &url, "--jobs", "1"];
     let child = lab
-        .knowing(&run)
+        .command_with_password(&run)
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn();
@@ -366,7 +374,7 @@ fn database_errors_never_show_a_password() {
     // Another plan, another version, somebody else's tables.
     let lab_of_more = Lab::new(SMALL);
     let other = ["run", "small.toml", "--store", &url];
-    let other = text(&run_expecting(1, &mut lab_of_more.knowing(&other)).stderr);
+    let other = text(&run_expecting(1, &mut lab_of_more.command_with_password(&other)).stderr);
     assert!(
         other.contains("holds results of the plan small ("),
         "{other}"
@@ -377,7 +385,7 @@ fn database_errors_never_show_a_password() {
     server.sql("bookmarks", "CREATE TABLE bookmarks (url TEXT)");
     refused(&bookmarks, &["no store of experiments", "spdy_store"]);
     let empty = server.database("empty");
-    let nothing = run_expecting(1, &mut lab.knowing(&["show", &empty]));
+    let nothing = run_expecting(1, &mut lab.command_with_password(&["show", &empty]));
     assert!(
         text(&nothing.stderr).contains("there is no store postgres://lab@"),
         "{}",
@@ -399,7 +407,7 @@ fn database_errors_never_show_a_password() {
         "--store",
         &format!("{bookmarks}&options=-csearch_path%3Dsweep"),
     ];
-    run_expecting(0, &mut lab.knowing(&run));
+    run_expecting(0, &mut lab.command_with_password(&run));
 
     // A command line that cannot be understood is told without what stands in it.
     let wrong = run_expecting(

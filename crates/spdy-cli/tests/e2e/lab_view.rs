@@ -9,7 +9,7 @@ use std::process::{Command, Stdio};
 
 use rusqlite::Connection;
 use serde_json::Value;
-use spdy_testkit::patience::{ended, patient, until};
+use spdy_testkit::patience::{ended, until, with_read_timeout};
 
 use crate::reports::FAULTS;
 use crate::support::chromium::{Chromium, Viewport};
@@ -44,7 +44,7 @@ fn state(address: &str) -> Value {
 
 /// The whole answer to a request by hand.
 fn asked(address: &str, head: &str) -> String {
-    let mut stream = patient(TcpStream::connect(address).expect("it listens"));
+    let mut stream = with_read_timeout(TcpStream::connect(address).expect("it listens"));
     let request = format!("{head}\r\nconnection: close\r\n\r\n");
     stream.write_all(request.as_bytes()).expect("it reads");
     let mut answer = String::new();
@@ -333,7 +333,7 @@ fn a_view_follows_a_run_and_keeps_the_scroll_position() {
     );
 
     let faults = chromium.ask(FAULTS);
-    chromium.picture("view");
+    chromium.save_screenshot("view");
     assert_eq!(faults, Value::Array(Vec::new()), "{faults:#}");
     let ours = format!("http://{address}/");
     let elsewhere: Vec<_> = chromium
@@ -342,7 +342,7 @@ fn a_view_follows_a_run_and_keeps_the_scroll_position() {
         .filter(|url| !url.starts_with(&ours) && *url != "data:,")
         .collect();
     assert!(elsewhere.is_empty(), "{elsewhere:?}");
-    let said = chromium.complaints();
+    let said = chromium.console_messages();
     assert!(said.is_empty(), "{said:?}");
 }
 

@@ -31,7 +31,7 @@ fn serve(folder: &Path, more: &[&str]) -> ServeProcess {
 }
 
 /// What `spdy fetch` tells of each URL, a line each.
-fn fetched(protocol: &str, more: &[&str], urls: &[String]) -> Vec<Value> {
+fn fetch_results(protocol: &str, more: &[&str], urls: &[String]) -> Vec<Value> {
     let mut command = spdy(&["fetch", "--protocol", protocol, "--json"]);
     let output = run_expecting(0, command.args(more).args(urls));
     let text = String::from_utf8(output.stdout).expect("JSON is UTF-8");
@@ -67,7 +67,7 @@ fn referenced_resources_are_pushed_and_answer_the_next_request() {
         let url = |name: &str| format!("{}/{name}", served.origin(false));
         for protocol in ["spdy/3.1", "spdy/2"] {
             let urls = [url(""), url("a.css")];
-            let results = fetched(protocol, &["--push", "accept"], &urls);
+            let results = fetch_results(protocol, &["--push", "accept"], &urls);
             let want = [("", None), ("a.css", Some(true)), ("c.png", Some(false))];
             assert_eq!(told(&results), want, "{form} {protocol}");
             for (result, name) in results.iter().zip(["index.html", "a.css", "c.png"]) {
@@ -76,7 +76,7 @@ fn referenced_resources_are_pushed_and_answer_the_next_request() {
                     .len();
                 assert_eq!(result["bytes"], bytes, "{form} {protocol}: {name}");
             }
-            let results = fetched(protocol, &[], &urls);
+            let results = fetch_results(protocol, &[], &urls);
             assert_eq!(
                 told(&results),
                 [("", None), ("a.css", None)],
@@ -98,7 +98,7 @@ fn an_unclaimed_push_never_overwrites_a_file() {
     }
     let path = to.path().to_str().expect("text");
     let more = ["--push", "accept", "--output-dir", path];
-    let results = fetched("spdy/3.1", &more, &[format!("{}/", served.origin(false))]);
+    let results = fetch_results("spdy/3.1", &more, &[format!("{}/", served.origin(false))]);
     assert_eq!(results.len(), 3);
     let read = |name: &str| std::fs::read_to_string(at(name)).expect("a file");
     assert!(read("index.html").starts_with("<link"), "asked for by name");
@@ -141,7 +141,7 @@ fn clients_without_push_get_link_hints() {
         ("off", "http/1.1", "refuse", None),
     ] {
         let served = serve(folder.path(), &["--push", "graph", "--hint", hint]);
-        let results = fetched(
+        let results = fetch_results(
             protocol,
             &["--push", push],
             &[format!("{}/", served.origin(false))],
@@ -164,7 +164,7 @@ fn by_default_the_text_of_a_file_brings_nothing_along() {
     let folder = site();
     for more in [&[][..], &["--push", "none"]] {
         let served = serve(folder.path(), more);
-        let results = fetched(
+        let results = fetch_results(
             "spdy/3.1",
             &["--push", "accept"],
             &[format!("{}/", served.origin(false))],
@@ -197,7 +197,7 @@ fn requests_of_several_networks_after_a_page_are_learned() {
     let referer = format!("referer: {page}");
     let ours = || {
         let urls = [page.clone(), style.clone()];
-        fetched("spdy/3.1", &["--push", "accept", "-H", &referer], &urls)
+        fetch_results("spdy/3.1", &["--push", "accept", "-H", &referer], &urls)
     };
     // Three networks are evidence enough, and views of one are not.
     for _ in 0..4 {

@@ -14,7 +14,7 @@ use spdy_page::builtin;
 use spdy_page::head::{Head, authority, head_len, target};
 use spdy_page::open::open;
 use spdy_page::replica::{Exchange, Initiator, Kind, Replica};
-use spdy_testkit::patience::{PATIENCE, patient};
+use spdy_testkit::patience::{WAIT_LIMIT, with_read_timeout};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use crate::support::files::sha256;
@@ -305,7 +305,7 @@ fn exchange_with(served: &ServeProcess, url: &url::Url, wire: &[u8]) -> Vec<u8> 
 }
 
 fn exchange_bytes(address: SocketAddr, wire: &[u8]) -> Vec<u8> {
-    let mut socket = patient(TcpStream::connect(address).expect("the server listens"));
+    let mut socket = with_read_timeout(TcpStream::connect(address).expect("the server listens"));
     socket.write_all(wire).expect("the server reads");
     let end = socket.shutdown(std::net::Shutdown::Write);
     end.expect("it is open");
@@ -335,7 +335,7 @@ fn exchange_bytes_over_tls(address: SocketAddr, url: &url::Url, wire: &[u8]) -> 
         socket.write_all(wire).await.expect("the server reads");
         socket.shutdown().await.expect("it is open");
         let mut answer = Vec::new();
-        let read = tokio::time::timeout(PATIENCE, socket.read_to_end(&mut answer)).await;
+        let read = tokio::time::timeout(WAIT_LIMIT, socket.read_to_end(&mut answer)).await;
         read.expect("the server is not so slow")
             .expect("the server answers and ends");
         answer

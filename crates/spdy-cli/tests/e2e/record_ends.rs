@@ -8,7 +8,7 @@ use std::path::Path;
 use serde_json::Value;
 use spdy_page::open::open;
 use spdy_page::replica::Kind;
-use spdy_testkit::patience::{ended, patient, until};
+use spdy_testkit::patience::{ended, until, with_read_timeout};
 
 use crate::support::peers::{is_installed, require, wanted};
 use crate::support::program::{ServeProcess, run_expecting, spdy};
@@ -85,7 +85,7 @@ fn an_interrupted_recording_leaves_neither_file_nor_profile_nor_browser() {
             });
             let (socket, _) = socket.expect("it came");
             socket.set_nonblocking(false).expect("a setting");
-            let mut socket = patient(socket);
+            let mut socket = with_read_timeout(socket);
             if socket.read_exact(&mut [0; 4]).is_ok() {
                 break socket;
             }

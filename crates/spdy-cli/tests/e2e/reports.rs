@@ -148,14 +148,14 @@ fn every_chart_is_seen_on_a_desk_and_a_phone_in_light_and_dark() {
             chromium.open(&url, look);
             let faults = chromium.ask(FAULTS);
             let shade = if look.dark { "dark" } else { "light" };
-            chromium.picture(&format!("{name}-{}-{shade}", look.width));
+            chromium.save_screenshot(&format!("{name}-{}-{shade}", look.width));
             assert_eq!(
                 faults,
                 Value::Array(Vec::new()),
                 "{name}, {look:?}: {faults:#}"
             );
             assert_eq!(chromium.requests(), [&url[..]], "{name}, {look:?}");
-            let said = chromium.complaints();
+            let said = chromium.console_messages();
             assert!(said.is_empty(), "{name}, {look:?}: {said:?}");
         }
         let figures = chromium

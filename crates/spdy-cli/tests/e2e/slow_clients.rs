@@ -5,7 +5,7 @@ use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::time::Duration;
 
-use spdy_testkit::patience::patient;
+use spdy_testkit::patience::with_read_timeout;
 
 use crate::support::accelerator::Accelerator;
 use crate::support::echo_origin::{EchoOrigin, ReceivedRequest};
@@ -82,7 +82,7 @@ fn full_connection_slots_are_logged_and_waiting_clients_served() {
             slow
         })
         .collect();
-    let mut waits = patient(connect());
+    let mut waits = with_read_timeout(connect());
     let whole = b"GET /whole HTTP/1.1\r\nHost: site.test\r\nConnection: close\r\n\r\n";
     waits.write_all(whole).expect("it reads");
     let said = accelerator.line_with("all places for connections are taken");

@@ -28,7 +28,7 @@ const OTHER_FILES: usize = 400;
 /// Of one address, less than what one may have.
 const OF_ONE_ADDRESS: usize = 2_000;
 /// Hands that are shaken at once.
-const AT_ONCE: usize = 32;
+const MAX_CONCURRENT_HANDSHAKES: usize = 32;
 /// What the configuration lets the cache hold, MiB.
 const CACHE_MIB: u64 = 16;
 /// What slow readers ask for, bytes.
@@ -138,7 +138,7 @@ impl SlowClientKind {
         let (mut coming, mut held) = (JoinSet::new(), Vec::with_capacity(count));
         for number in first..first + count {
             coming.spawn(self.clone().client(doors.clone(), number));
-            if coming.len() >= AT_ONCE {
+            if coming.len() >= MAX_CONCURRENT_HANDSHAKES {
                 held.extend(coming.join_next().await);
             }
         }

@@ -16,7 +16,7 @@ use crate::support::accelerator::Accelerator;
 use crate::support::echo_origin::EchoOrigin;
 
 /// Longer than anything takes here: who waits so long waits for bytes that never come.
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 /// What follows each case on its connection.
 pub(crate) const AFTER: &[u8] =
     b"GET /after HTTP/1.1\r\nHost: site.test\r\nConnection: close\r\n\r\n";
@@ -59,7 +59,7 @@ impl SmugglingSetup {
 /// Sends `bytes`, and reads until the other end has no more to say.
 fn exchange(to: SocketAddr, bytes: &[u8]) -> Vec<u8> {
     let mut socket = TcpStream::connect(to).expect("it listens");
-    socket.set_read_timeout(Some(PATIENCE)).expect("a setting");
+    socket.set_read_timeout(Some(TIMEOUT)).expect("a setting");
     // Who refuses the beginning need not read the rest.
     let _ = socket.write_all(bytes);
     let mut got = Vec::new();
@@ -166,7 +166,7 @@ fn no_framing_is_ambiguous() {
         case("an upgrade", b"GET /upgraded HTTP/1.1\r\nHost: site.test\r\nConnection: upgrade\r\nUpgrade: SPDY/3.1\r\n\r\n".to_vec(), &["GET /upgraded, 0 bytes", "GET /after, 0 bytes"]),
         case("an expectation that nobody has", post("Expect: something\r\nContent-Length: 3\r\n", "abc"), &["POST /form, 3 bytes", "GET /after, 0 bytes"]),
     ];
-    hold(&cases);
+    assert_cases(&cases);
 }
 
 #[test]
@@ -375,7 +375,7 @@ fn no_request_line_or_host_is_ambiguous() {
             &["508", "GET /after, 0 bytes"],
         ),
     ];
-    hold(&cases);
+    assert_cases(&cases);
 }
 
 /// Paths that somebody might take for `/secret`, or for each other.
@@ -513,7 +513,7 @@ fn no_header_overrides_target_method_or_host() {
 }
 
 /// Every case gets what it says, and who asks next gets his own.
-fn hold(cases: &[Case]) {
+fn assert_cases(cases: &[Case]) {
     let stage = SmugglingSetup::start();
     let mut wrong = Vec::new();
     for Case { what, bytes, gets } in cases {

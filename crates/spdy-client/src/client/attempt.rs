@@ -92,7 +92,7 @@ impl Inner {
                 if state.live.get(&id).is_some_and(stands) {
                     state.pool.part(self.runtime.now(), id, &origin);
                 }
-                self.settle(state);
+                self.apply_pool_actions(state);
             }
             let error = match answer {
                 // Nothing was done there, whatever the method (RFC 9110 §15.5.20).
@@ -132,7 +132,7 @@ impl Inner {
             if !is_unsent {
                 attempts_left -= 1;
                 let now = self.runtime.now();
-                if budget.is_some_and(|budget| !budget.admits(&origin, now)) {
+                if budget.is_some_and(|budget| !budget.try_spend(&origin, now)) {
                     tracing::debug!(%error, uri = %head.uri, "too many are sent again");
                     return Err(error);
                 }
@@ -156,7 +156,7 @@ impl Inner {
             let patience = self.runtime.sleep_until(self.runtime.now() + after);
             match select(&mut queued.lease, patience).await {
                 Either::Left((lease, _)) => return given(lease),
-                Either::Right(_) if self.lock().pool.stands(origin) => {
+                Either::Right(_) if self.lock().pool.is_connected(origin) => {
                     return Err(Error::Full {
                         origin: origin.clone(),
                         why: "they stay busy",
@@ -169,7 +169,7 @@ impl Inner {
     }
 
     /// `answer`, unless it does not come for so long although all of the request that there is has left.
-    async fn in_time<T>(
+    async fn with_timeout<T>(
         &self,
         origin: &Origin,
         mut answer: BoxFuture<T>,
@@ -188,7 +188,7 @@ impl Inner {
                 continue;
             }
             let origin = origin.clone();
-            return Err(match progress.wants_body() {
+            return Err(match progress.is_awaiting_body() {
                 true => Error::NoBody { origin, after },
                 false => Error::TimedOut {
                     phase: TimeoutPhase::Response,
@@ -224,7 +224,7 @@ impl Inner {
                     false => request.map(|body| progress.of(body, self.runtime.clone())),
                 };
                 let answer = lease.connection.send(request, priority);
-                self.in_time(origin, answer, &progress, after).await?
+                self.with_timeout(origin, answer, &progress, after).await?
             }
         };
         let failed = |source: ExchangeError| {

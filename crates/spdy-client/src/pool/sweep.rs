@@ -20,7 +20,7 @@ impl Pool {
     /// when a request comes, but not sooner than `every` after the last time. There is no timer; otherwise connections are
     /// looked at when their own origin is asked.
     #[must_use]
-    pub fn sweeping(mut self, every: Duration) -> Self {
+    pub fn with_sweep_interval(mut self, every: Duration) -> Self {
         self.sweep = Some(Sweep { every, since: None });
         self
     }

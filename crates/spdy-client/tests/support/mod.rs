@@ -28,7 +28,7 @@ pub(crate) struct World(Arc<Mutex<State>>);
 #[derive(Default)]
 struct State {
     names: BTreeMap<String, Vec<IpAddr>>,
-    doors: BTreeMap<SocketAddr, Acceptor>,
+    acceptors: BTreeMap<SocketAddr, Acceptor>,
     /// Names that were looked up, addresses that were connected to.
     look_ups: Vec<String>,
     connects: Vec<SocketAddr>,
@@ -54,11 +54,15 @@ impl World {
         self
     }
 
-    pub(crate) fn door(&self, at: &str, door: impl Fn(BoxIo) + Send + Sync + 'static) -> &Self {
+    pub(crate) fn accept_at(
+        &self,
+        at: &str,
+        door: impl Fn(BoxIo) + Send + Sync + 'static,
+    ) -> &Self {
         self.0
             .lock()
             .unwrap()
-            .doors
+            .acceptors
             .insert(at.parse().unwrap(), Arc::new(door));
         self
     }
@@ -73,7 +77,7 @@ impl World {
         handler: impl Handler + Clone,
     ) -> &Self {
         let protocols = protocols.to_vec();
-        self.door(at, move |io| {
+        self.accept_at(at, move |io| {
             let (handler, protocols) = (Arc::new(handler.clone()), protocols.clone());
             let (tls, stop) = (tls.clone(), stop.clone());
             tokio::spawn(async move {
@@ -125,7 +129,7 @@ impl Network for World {
     fn connect(&self, to: SocketAddr) -> BoxFuture<io::Result<BoxIo>> {
         let mut state = self.0.lock().unwrap();
         state.connects.push(to);
-        let door = state.doors.get(&to).cloned();
+        let door = state.acceptors.get(&to).cloned();
         Box::pin(async move {
             let door = door.ok_or_else(|| io::Error::from(io::ErrorKind::ConnectionRefused))?;
             let (near, far) = tokio::io::duplex(64 * 1024);
@@ -138,7 +142,7 @@ impl Network for World {
 /// The two sides of TLS for `a.test`.
 pub(crate) fn tls_pair() -> (ServerTls, ClientTls) {
     let options = TlsOptions {
-        key_log: KeyLogTarget::Nowhere,
+        key_log: KeyLogTarget::Disabled,
         ..TlsOptions::default()
     };
     let ca = LocalCa::generate(KeyKind::EcdsaP256).unwrap();

@@ -20,7 +20,7 @@ pub(super) const ENTRY_BYTES: usize = 64;
 pub(super) const MESSAGE_BYTES: usize = 32 * 1024;
 
 /// What a message costs, of the bytes that a connection may keep.
-pub(super) fn cost(bytes: usize) -> u32 {
+pub(super) fn message_cost(bytes: usize) -> u32 {
     // A message is far below 4 GiB: `connection` clamps the limit.
     u32::try_from(bytes + ENTRY_BYTES).unwrap_or(u32::MAX)
 }
@@ -99,7 +99,7 @@ pub(super) struct QueuedPiece {
 #[derive(Debug)]
 pub(crate) struct Writer {
     channel: u8,
-    tells_end: bool,
+    sends_close: bool,
     ended: bool,
     outgoing: UnboundedSender<QueuedPiece>,
     room: PollSemaphore,
@@ -114,7 +114,7 @@ impl Writer {
     ) -> Self {
         Self {
             channel,
-            tells_end,
+            sends_close: tells_end,
             ended: false,
             outgoing,
             room: PollSemaphore::new(room),
@@ -146,8 +146,8 @@ impl Writer {
             return Poll::Ready(Err(StreamError::Ended));
         }
         // `None` once the connection has closed it.
-        let room = ready!(self.room.poll_acquire_many(cx, cost(len)));
-        Poll::Ready(room.ok_or_else(StreamError::gone))
+        let room = ready!(self.room.poll_acquire_many(cx, message_cost(len)));
+        Poll::Ready(room.ok_or_else(StreamError::peer_gone))
     }
 
     fn push(&self, data: Bytes, room: OwnedSemaphorePermit) -> Result<(), StreamError> {
@@ -155,12 +155,12 @@ impl Writer {
         let piece = Piece::Data { channel, data };
         let _room = Some(room);
         let sent = self.outgoing.send(QueuedPiece { piece, _room });
-        sent.map_err(|_| StreamError::gone())
+        sent.map_err(|_| StreamError::peer_gone())
     }
 
     /// Says that there is no more.
     pub(crate) fn finish(&mut self) {
-        if !std::mem::replace(&mut self.ended, true) && self.tells_end {
+        if !std::mem::replace(&mut self.ended, true) && self.sends_close {
             let channel = self.channel;
             // Two bytes, once in the life of a channel: no room is asked for. Who left need not hear it.
             let _ = self.outgoing.send(QueuedPiece {

@@ -29,18 +29,18 @@ use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
 use tokio_tungstenite::tungstenite::{Error, Message};
 
 use super::channel::{
-    ENTRY_BYTES, MESSAGE_BYTES, QueuedPiece, Reader, ReceivedBytes, Writer, cost,
+    ENTRY_BYTES, MESSAGE_BYTES, QueuedPiece, Reader, ReceivedBytes, Writer, message_cost,
 };
 use super::codec::{self, BadMessage, Piece};
 use crate::error::StreamError;
-use crate::patience::within;
+use crate::patience::with_timeout;
 use crate::protocol::ChannelProtocol;
 use crate::websocket::normal_close;
 
 /// Bytes that writers may be ahead of the socket.
 const WRITE_AHEAD: usize = 4 * (MESSAGE_BYTES + ENTRY_BYTES);
 /// How long the peer may take to answer our close. As long as a session waits for its end to be written.
-const CLOSE_PATIENCE: Duration = Duration::from_secs(10);
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// How a side finds out that the other is gone, without having anything to say to it.
 #[derive(Clone, Copy, Debug)]
@@ -48,7 +48,7 @@ pub(crate) struct Heartbeat {
     /// From one PING to the next.
     pub(crate) every: Duration,
     /// How long the answer may take.
-    pub(crate) patience: Duration,
+    pub(crate) timeout: Duration,
 }
 
 /// Which way a channel goes, seen from here.
@@ -104,7 +104,7 @@ pub(crate) struct Channels<T> {
 #[derive(Debug)]
 struct Incoming {
     /// By number; `None` where nobody reads, or the peer has no more.
-    lanes: Vec<Option<UnboundedSender<ReceivedBytes>>>,
+    readers: Vec<Option<UnboundedSender<ReceivedBytes>>>,
     room: Arc<Semaphore>,
 }
 
@@ -131,7 +131,7 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Channels<T> {
     ) -> (Self, Vec<ChannelEnds>, KeepOpen) {
         let room = (message_bytes + ENTRY_BYTES).min(Semaphore::MAX_PERMITS);
         let mut incoming = Incoming {
-            lanes: Vec::new(),
+            readers: Vec::new(),
             room: Arc::new(Semaphore::new(room)),
         };
         let write_room = Arc::new(Semaphore::new(WRITE_AHEAD));
@@ -142,7 +142,7 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Channels<T> {
             let reads = matches!(lane, ChannelDirection::Read | ChannelDirection::Both);
             let writes = matches!(lane, ChannelDirection::Write | ChannelDirection::Both);
             let (lane, arrived) = unbounded_channel();
-            incoming.lanes.push(reads.then_some(lane));
+            incoming.readers.push(reads.then_some(lane));
             let writer =
                 writes.then(|| Writer::new(number, tells_end, sender.clone(), write_room.clone()));
             let reader = reads.then(|| Reader::new(arrived));
@@ -192,32 +192,32 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Channels<T> {
             tokio::select! {
                 ended = &mut reading => ended,
                 written = writing => match written {
-                    Ok(()) => match within(&runtime, CLOSE_PATIENCE, reading).await {
+                    Ok(()) => match with_timeout(&runtime, CLOSE_TIMEOUT, reading).await {
                         Some(ended) => ended,
                         None => return Ok(()),
                     },
                     // It may have said goodbye, and how all ended, before it took no more. If it did not, it
                     // may never say anything again.
-                    Err(error) => match within(&runtime, CLOSE_PATIENCE, reading).await {
+                    Err(error) => match with_timeout(&runtime, CLOSE_TIMEOUT, reading).await {
                         Some(Ok(())) => Ok(()),
                         Some(Err(_)) | None => Err(ReadEnd::Lost(error.to_string())),
                     },
                 },
-                () = heard.silence() => Err(ReadEnd::Broken {
+                () = heard.wait_idle() => Err(ReadEnd::Broken {
                     code: CloseCode::Away,
                     why: format!("nothing was said for {IDLE_TIMEOUT:?}"),
                 }),
-                after = heard.unanswered(heartbeat) => {
+                after = heard.wait_ping_timeout(heartbeat) => {
                     Err(ReadEnd::Lost(format!("a ping was not answered within {after:?}")))
                 }
             }
         };
         write_room.close();
         let Err(fault) = ended else {
-            incoming.lanes.clear();
+            incoming.readers.clear();
             // Ours answers theirs: reading on sends it, and waits for the end of the connection.
             let rest = async { while let Some(Ok(_)) = stream.next().await {} };
-            within(&runtime, CLOSE_PATIENCE, rest).await;
+            with_timeout(&runtime, CLOSE_TIMEOUT, rest).await;
             return Ok(());
         };
         let (why, code) = match fault {
@@ -226,17 +226,17 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Channels<T> {
         };
         let reason = why.chars().take(40).collect::<String>().into();
         let error = StreamError::WebSocket { why: why.into() };
-        incoming.tell_all(&error);
+        incoming.fail_all(&error);
         if let Some(code) = code {
             let close = Message::Close(Some(CloseFrame { code, reason }));
             let told = async {
                 if sink.send(close).await.is_ok()
                     && let Ok(socket) = sink.reunite(stream)
                 {
-                    read_off(socket).await;
+                    drain(socket).await;
                 }
             };
-            within(&runtime, CLOSE_PATIENCE, told).await;
+            with_timeout(&runtime, CLOSE_TIMEOUT, told).await;
         }
         Err(error)
     }
@@ -254,7 +254,7 @@ impl<T: AsyncRead + AsyncWrite + Unpin + Send + 'static> Channels<T> {
 }
 
 /// Runs a connection and what is done over it: when the connection has ended, both have.
-pub(crate) async fn together<T>(channels: Channels<T>, application: impl Future<Output = ()>)
+pub(crate) async fn run_with<T>(channels: Channels<T>, application: impl Future<Output = ()>)
 where
     T: AsyncRead + AsyncWrite + Unpin,
 {
@@ -273,7 +273,7 @@ where
 
 /// Reads what can no longer be understood, until the peer closes: a socket that is closed with bytes unread
 /// is reset, and the peer would not see why.
-async fn read_off<T: AsyncRead + AsyncWrite + Unpin>(mut socket: WebSocketStream<T>) {
+async fn drain<T: AsyncRead + AsyncWrite + Unpin>(mut socket: WebSocketStream<T>) {
     let mut ignored = [0; 4096];
     while let Ok(1..) = socket.get_mut().read(&mut ignored).await {}
 }
@@ -286,7 +286,7 @@ async fn read<T: AsyncRead + AsyncWrite + Unpin>(
     heard: &ActivityClock<'_>,
 ) -> Result<(), ReadEnd> {
     loop {
-        heard.waits();
+        heard.record_reading();
         let message = stream.next().await;
         heard.came();
         let bytes: Bytes = match message {
@@ -326,21 +326,24 @@ impl Incoming {
     async fn take(&mut self, piece: Piece) -> Result<(), ReadEnd> {
         match piece {
             Piece::Data { channel, data } => {
-                let Some(Some(lane)) = self.lanes.get(usize::from(channel)) else {
+                let Some(Some(lane)) = self.readers.get(usize::from(channel)) else {
                     tracing::debug!(channel, bytes = data.len(), "nobody has this channel");
                     return Ok(());
                 };
                 if data.is_empty() || lane.is_closed() {
                     return Ok(());
                 }
-                let room = self.room.clone().acquire_many_owned(cost(data.len()));
+                let room = self
+                    .room
+                    .clone()
+                    .acquire_many_owned(message_cost(data.len()));
                 let Ok(room) = room.await else {
                     unreachable!("nobody closes the room of what comes")
                 };
                 // Dropped if its reader is gone.
                 let _ = lane.send(Ok((data, room)));
             }
-            Piece::Close { channel } => match self.lanes.get_mut(usize::from(channel)) {
+            Piece::Close { channel } => match self.readers.get_mut(usize::from(channel)) {
                 Some(lane) => *lane = None,
                 None => {
                     let (code, why) = (CloseCode::Protocol, format!("no channel {channel}"));
@@ -352,8 +355,8 @@ impl Incoming {
     }
 
     /// Readers hear why there is no more; those that have had their end do not.
-    fn tell_all(self, error: &StreamError) {
-        for lane in self.lanes.into_iter().flatten() {
+    fn fail_all(self, error: &StreamError) {
+        for lane in self.readers.into_iter().flatten() {
             let _ = lane.send(Err(error.clone()));
         }
     }
@@ -391,7 +394,7 @@ async fn write<T: AsyncRead + AsyncWrite + Unpin>(
                 next = outgoing.try_recv().ok();
             }
             sink.flush().await?;
-            heard.went();
+            heard.record_sent();
         }
         let close = Message::Close(Some(normal_close()));
         sink.send(close).await
@@ -434,7 +437,7 @@ impl<'r> ActivityClock<'r> {
     }
 
     /// The next message is waited for.
-    fn waits(&self) {
+    fn record_reading(&self) {
         let mut state = self.state();
         state.reads = true;
         state.pinged = state.pinged.map(|_| self.runtime.now());
@@ -448,7 +451,7 @@ impl<'r> ActivityClock<'r> {
         };
     }
 
-    fn went(&self) {
+    fn record_sent(&self) {
         self.state().at = self.runtime.now();
     }
 
@@ -460,7 +463,7 @@ impl<'r> ActivityClock<'r> {
     }
 
     /// Done when nothing has crossed for [`IDLE_TIMEOUT`].
-    async fn silence(&self) {
+    async fn wait_idle(&self) {
         loop {
             let due = self.state().at + IDLE_TIMEOUT;
             if self.runtime.now() >= due {
@@ -471,8 +474,11 @@ impl<'r> ActivityClock<'r> {
     }
 
     /// Done when a PING was not answered for as long as there is patience; says how long that was.
-    async fn unanswered(&self, heartbeat: Option<Heartbeat>) -> Duration {
-        let Some(Heartbeat { patience, .. }) = heartbeat else {
+    async fn wait_ping_timeout(&self, heartbeat: Option<Heartbeat>) -> Duration {
+        let Some(Heartbeat {
+            timeout: patience, ..
+        }) = heartbeat
+        else {
             return std::future::pending().await;
         };
         loop {

@@ -27,5 +27,5 @@ pub(crate) mod remote_command;
 
 pub(crate) use channel::{Reader, Writer};
 pub(crate) use connection::{
-    ChannelDirection, ChannelEnds, Channels, Heartbeat, KeepOpen, together,
+    ChannelDirection, ChannelEnds, Channels, Heartbeat, KeepOpen, run_with,
 };

@@ -12,9 +12,9 @@ use spdy::SharedRuntime;
 use spdy::upgrade::Refusal;
 use tokio::io::{AsyncRead, AsyncWrite};
 
-use super::{ChannelDirection, ChannelEnds, Channels, together};
+use super::{ChannelDirection, ChannelEnds, Channels, run_with};
 use crate::handler::Handler;
-use crate::port_forward::complaint;
+use crate::port_forward::error_text;
 use crate::protocol::{ChannelProtocol, PORT};
 use crate::request::PortForwardRequest;
 use crate::stdio::{Connection, Output};
@@ -57,7 +57,7 @@ pub(crate) fn ports<B>(
 }
 
 /// The channels of `ports`, as the side that has the ports sees them.
-pub(crate) fn lanes(ports: &[u16]) -> Vec<ChannelDirection> {
+pub(crate) fn directions(ports: &[u16]) -> Vec<ChannelDirection> {
     ports
         .iter()
         .flat_map(|_| [ChannelDirection::Both, ChannelDirection::Write])
@@ -78,7 +78,7 @@ pub(crate) async fn serve<T, H>(
     H: Handler,
 {
     let socket = websocket::server(io, message_bytes).await;
-    let (lanes, runtime) = (lanes(&ports), runtime.clone());
+    let (lanes, runtime) = (directions(&ports), runtime.clone());
     let (channels, ends, held) =
         Channels::new(socket, protocol, &lanes, false, message_bytes, runtime);
     drop(held);
@@ -89,7 +89,7 @@ pub(crate) async fn serve<T, H>(
         .zip(pairs)
         .map(|(&port, (data, error))| forward(&*handler, &sandbox, port, data, error))
         .collect();
-    together(channels, async {
+    run_with(channels, async {
         join_all(forwards).await;
     })
     .await;
@@ -123,7 +123,7 @@ async fn forward<H: Handler>(
         .port_forward(sandbox.to_owned(), port, connection)
         .await;
     if let (Err(why), Some(mut error)) = (forwarded, error) {
-        let text = complaint(sandbox, port, &why.to_string());
+        let text = error_text(sandbox, port, &why.to_string());
         let _ = error.send(text.into()).await; // who left need not hear it
     }
 }

@@ -4,7 +4,7 @@ use bytes::Bytes;
 use spdy::SharedRuntime;
 use tokio::io::{AsyncRead, AsyncWrite};
 
-use super::{ChannelDirection, ChannelEnds, Channels, together};
+use super::{ChannelDirection, ChannelEnds, Channels, run_with};
 use crate::handler::{HandlerError, Streams};
 use crate::protocol::ChannelProtocol;
 use crate::request::StreamOptions;
@@ -14,7 +14,7 @@ use crate::stdio::{Input, Output};
 use crate::websocket;
 
 /// The channels of exec and attach in their order, as the side that runs the command sees them.
-pub(crate) fn lanes(wanted: StreamOptions) -> [ChannelDirection; 5] {
+pub(crate) fn directions(wanted: StreamOptions) -> [ChannelDirection; 5] {
     let lane = |wanted, lane| {
         if wanted {
             lane
@@ -32,7 +32,7 @@ pub(crate) fn lanes(wanted: StreamOptions) -> [ChannelDirection; 5] {
 }
 
 /// Takes the ends apart: stdin, stdout, stderr, status, sizes.
-pub(crate) fn five(ends: Vec<ChannelEnds>) -> [ChannelEnds; 5] {
+pub(crate) fn split_five(ends: Vec<ChannelEnds>) -> [ChannelEnds; 5] {
     match ends.try_into() {
         Ok(five) => five,
         Err(ends) => unreachable!("five lanes gave {} ends", ends.len()),
@@ -52,11 +52,11 @@ pub(crate) async fn serve<T, F>(
     F: Future<Output = Result<ExitCode, HandlerError>>,
 {
     let socket = websocket::server(io, message_bytes).await;
-    let (lanes, runtime) = (lanes(wanted), runtime.clone());
+    let (lanes, runtime) = (directions(wanted), runtime.clone());
     let (channels, ends, held) =
         Channels::new(socket, protocol, &lanes, false, message_bytes, runtime);
     drop(held); // the status is the last to be written
-    let [stdin, stdout, stderr, status, resize] = five(ends);
+    let [stdin, stdout, stderr, status, resize] = split_five(ends);
     let mut status = status.writer.map(Output::of_channel);
     let mut streams = Streams {
         stdin: stdin.reader.map(Input::of_channel),
@@ -83,5 +83,5 @@ pub(crate) async fn serve<T, F>(
             tracing::debug!(%why, "nobody hears how the command ended");
         }
     };
-    together(channels, application).await;
+    run_with(channels, application).await;
 }

@@ -15,13 +15,13 @@ use crate::request::StreamOptions;
 
 /// Whether the next way may fare better: the server has answered, and not so. A connection that fails, or
 /// a server that is silent, would fail the other way too.
-fn was_refused(error: &ClientError) -> bool {
+fn is_refused(error: &ClientError) -> bool {
     match error {
         ClientError::Handshake { .. } => true,
         ClientError::Upgrade(why) => {
             matches!(
                 why,
-                UpgradeError::Refused { .. } | UpgradeError::WrongSwitch { .. }
+                UpgradeError::Refused { .. } | UpgradeError::UnexpectedSwitch { .. }
             )
         }
         _ => false,
@@ -41,7 +41,7 @@ where
     let mut refusal = ClientError::NoTransport;
     for &transport in transports {
         match attempt(transport, dial().await?).await {
-            Err(error) if was_refused(&error) => {
+            Err(error) if is_refused(&error) => {
                 tracing::debug!(?transport, %error, "the next way is tried");
                 refusal = error;
             }

@@ -73,7 +73,9 @@ impl Options {
     /// How the end of a server that says nothing is found out.
     pub(super) fn heartbeat(&self) -> Option<Heartbeat> {
         let patience = self.ping_timeout;
-        self.ping_interval
-            .map(|every| Heartbeat { every, patience })
+        self.ping_interval.map(|every| Heartbeat {
+            every,
+            timeout: patience,
+        })
     }
 }

@@ -8,11 +8,11 @@ use spdy::upgrade::{self, Upgraded};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite};
 
 use super::options::Options;
-use super::streamer::{Streamer, read_status, remote};
-use crate::channels::port_forward::{lanes, max_ports};
+use super::streamer::{Streamer, read_status, remote_error};
+use crate::channels::port_forward::{directions, max_ports};
 use crate::channels::{ChannelDirection, Channels};
 use crate::error::{ClientError, RequestError, StreamError};
-use crate::patience::within;
+use crate::patience::with_timeout;
 use crate::protocol::{ChannelProtocol, DATA, ERROR, PORT, PORT_FORWARD, REQUEST_ID};
 use crate::stdio::{Connection, Input};
 use crate::tunnel::Tunnel;
@@ -95,7 +95,7 @@ impl PortForward {
             Err(ClientError::Session(StreamError::Spdy(why))) if why.reset_status().is_some() => {
                 let mut error = Input::of_spdy(error);
                 match self.streamer.within(read_status(&mut error)).await {
-                    Some(Ok(text)) if !text.is_empty() => Err(remote(&text)),
+                    Some(Ok(text)) if !text.is_empty() => Err(remote_error(&text)),
                     _ => Err(why.into()),
                 }
             }
@@ -129,7 +129,7 @@ impl ForwardedConnection {
         drop(data);
         match read_status(&mut error).await? {
             text if text.is_empty() => Ok(()),
-            text => Err(remote(&text)),
+            text => Err(remote_error(&text)),
         }
     }
 
@@ -168,7 +168,7 @@ where
     let offers = [protocol.name().to_owned()];
     let (socket, _) =
         websocket::connect(io, request, &offers, message_bytes, limits, &runtime).await?;
-    let lanes: Vec<_> = lanes(ports)
+    let lanes: Vec<_> = directions(ports)
         .into_iter()
         .map(ChannelDirection::reversed)
         .collect();
@@ -197,7 +197,7 @@ where
         let labels = async {
             Ok::<_, std::io::Error>((data.read_u16_le().await?, error.read_u16_le().await?))
         };
-        let labels = within(&runtime, options.stream_timeout, labels).await;
+        let labels = with_timeout(&runtime, options.stream_timeout, labels).await;
         let late = ClientError::NoReply {
             stream: DATA,
             after: options.stream_timeout,

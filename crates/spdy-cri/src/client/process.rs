@@ -7,7 +7,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 
 use super::options::Options;
 use super::streamer::{Streamer, read_until_end};
-use crate::channels::remote_command::{five, lanes};
+use crate::channels::remote_command::{directions, split_five};
 use crate::channels::{ChannelDirection, Channels, KeepOpen};
 use crate::error::{ClientError, StreamError};
 use crate::protocol::{ChannelProtocol, ERROR, RESIZE, RemoteCommand, STDERR, STDIN, STDOUT};
@@ -72,7 +72,7 @@ impl Process {
         match read_until_end(&mut error).await {
             (status, None) => status::decode(version, &status),
             (status, Some(ClientError::Session(StreamError::Spdy(_))))
-                if status::is_whole(version, &status) =>
+                if status::is_complete(version, &status) =>
             {
                 status::decode(version, &status)
             }
@@ -196,7 +196,7 @@ where
             ChannelProtocol::from_name(name).ok_or(ClientError::Protocol { protocol: chosen })?
         }
     };
-    let lanes = lanes(wanted).map(ChannelDirection::reversed);
+    let lanes = directions(wanted).map(ChannelDirection::reversed);
     let (channels, ends, held) = Channels::new(
         socket,
         protocol,
@@ -207,7 +207,7 @@ where
     );
     let channels = channels.with_heartbeat(heartbeat);
     runtime.spawn(channels.into_task());
-    let [stdin, stdout, stderr, status, resize] = five(ends);
+    let [stdin, stdout, stderr, status, resize] = split_five(ends);
     let Some(error) = status.reader else {
         unreachable!("the status is always read");
     };

@@ -10,7 +10,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 
 use super::options::Options;
 use crate::error::ClientError;
-use crate::patience::within;
+use crate::patience::with_timeout;
 use crate::protocol::STREAM_TYPE;
 use crate::stdio::Input;
 
@@ -77,12 +77,12 @@ impl Streamer {
 
     /// What `work` gives, or nothing if it takes longer than an answer may.
     pub(super) async fn within<R>(&self, work: impl Future<Output = R>) -> Option<R> {
-        within(&self.runtime, self.timeout, work).await
+        with_timeout(&self.runtime, self.timeout, work).await
     }
 }
 
 /// What the server complains about.
-pub(super) fn remote(text: &[u8]) -> ClientError {
+pub(super) fn remote_error(text: &[u8]) -> ClientError {
     let message = String::from_utf8_lossy(text).into_owned();
     ClientError::Remote { message }
 }

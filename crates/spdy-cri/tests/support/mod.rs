@@ -187,7 +187,7 @@ impl Handler for FakeRuntime {
 }
 
 /// A server of the toy, as it is reached by pipes.
-pub(crate) fn toy(config: Config) -> StreamingServer<FakeRuntime> {
+pub(crate) fn fake_runtime(config: Config) -> StreamingServer<FakeRuntime> {
     StreamingServer::new(
         FakeRuntime::default(),
         "http://runtime:1234",
@@ -234,7 +234,7 @@ pub(crate) async fn echo_port() -> u16 {
 
 /// A port where nothing listens.
 pub(crate) fn dead_port() -> u16 {
-    ClosedPort::for_good().port()
+    ClosedPort::leak().port()
 }
 
 pub(crate) const PIPES: StreamOptions = StreamOptions {

@@ -27,16 +27,16 @@ pub struct ResolverConfig {
     /// The longest. Default one hour.
     pub max_ttl: Duration,
     /// How long the answer of a resolver that tells no TTL is believed. Default 30 s.
-    pub untold_ttl: Duration,
+    pub default_ttl: Duration,
     /// The longest time for which it is believed that there is no such name, or no address (RFC 2308 §5). Default 10 s.
     pub max_negative_ttl: Duration,
     /// Hosts that are remembered; the one that would be forgotten first makes room. Default 4096.
     pub hosts: usize,
     /// Replies over UDP that one look-up may receive without a match to its question (another source, ID, name or case). Past that
     /// number it uses TCP alone. Default 16.
-    pub unwanted_replies: u32,
+    pub max_mismatched_replies: u32,
     /// Look-ups under way; one more fails. Each holds up to two sockets. Default 256.
-    pub look_ups: usize,
+    pub max_lookups: usize,
 }
 
 impl Default for ResolverConfig {
@@ -49,11 +49,11 @@ impl Default for ResolverConfig {
             aliases: 8,
             min_ttl: Duration::from_secs(1),
             max_ttl: Duration::from_secs(3600),
-            untold_ttl: Duration::from_secs(30),
+            default_ttl: Duration::from_secs(30),
             max_negative_ttl: Duration::from_secs(10),
             hosts: 4096,
-            unwanted_replies: 16,
-            look_ups: 256,
+            max_mismatched_replies: 16,
+            max_lookups: 256,
         }
     }
 }

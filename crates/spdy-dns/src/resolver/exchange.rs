@@ -14,7 +14,7 @@ use crate::resolver::reply::{QueryTransport, Question, Reply};
 use crate::resolver::unwanted::{Mismatch, SpoofBudget};
 
 /// Room for a reply, which was asked to be of 1232 bytes, and for one to a neighbour that does not count.
-const ROOM: usize = 4096;
+const REPLY_BUFFER_BYTES: usize = 4096;
 
 /// Queries `server`. Each transport has `timeout`.
 ///
@@ -32,13 +32,13 @@ pub(super) async fn ask(
 ) -> io::Result<Reply> {
     if !suspicion.is_past_limit() {
         let over_udp = query_udp(network, server, question, suspicion);
-        match within(runtime, timeout, over_udp).await? {
+        match with_timeout(runtime, timeout, over_udp).await? {
             None | Some(Reply::Truncated) => {}
             Some(reply) => return Ok(reply),
         }
     }
-    let over_tcp = ask_over_tcp(network, server, question);
-    within(runtime, timeout, over_tcp).await
+    let over_tcp = query_tcp(network, server, question);
+    with_timeout(runtime, timeout, over_tcp).await
 }
 
 /// The reply; `None` if the query must be sent over TCP instead.
@@ -53,7 +53,7 @@ async fn query_udp(
         SocketAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
     };
     let socket = network.datagrams(SocketAddr::new(anywhere, 0))?;
-    let mut datagrams = Datagrams::new(socket, ROOM);
+    let mut datagrams = Datagrams::new(socket, REPLY_BUFFER_BYTES);
     datagrams.send(server, None, &question.message()).await?;
     loop {
         let (bytes, from) = datagrams.receive().await?;
@@ -75,7 +75,7 @@ async fn query_udp(
     }
 }
 
-async fn ask_over_tcp(
+async fn query_tcp(
     network: &SharedNetwork,
     server: SocketAddr,
     question: &Question,
@@ -96,7 +96,7 @@ async fn ask_over_tcp(
     question.reply(&reply, QueryTransport::Tcp).map_err(other)
 }
 
-async fn within<T>(
+async fn with_timeout<T>(
     runtime: &SharedRuntime,
     timeout: Duration,
     asking: impl Future<Output = io::Result<T>>,

@@ -31,8 +31,8 @@ pub struct Resolver {
     own: SharedZones,
     cache: Arc<Mutex<Cache>>,
     random: Arc<Mutex<ChaCha20Rng>>,
-    unwanted: MismatchedReplies,
-    under_way: Arc<AtomicUsize>,
+    mismatched: MismatchedReplies,
+    in_flight: Arc<AtomicUsize>,
 }
 
 /// A place among the look-ups under way.
@@ -62,15 +62,15 @@ impl Resolver {
             own,
             cache: Arc::default(),
             random: Arc::new(Mutex::new(ChaCha20Rng::from_seed(seed))),
-            unwanted: MismatchedReplies::default(),
-            under_way: Arc::default(),
+            mismatched: MismatchedReplies::default(),
+            in_flight: Arc::default(),
         }
     }
 
     /// The same, which counts the replies that match no question of its in `unwanted`.
     #[must_use]
-    pub fn counting(mut self, unwanted: MismatchedReplies) -> Self {
-        self.unwanted = unwanted;
+    pub fn with_counts(mut self, unwanted: MismatchedReplies) -> Self {
+        self.mismatched = unwanted;
         self
     }
 
@@ -94,7 +94,7 @@ impl Resolver {
         let known = match known {
             Some(known) => known,
             None => {
-                let (known, ttl) = self.look_up(&host).await?;
+                let (known, ttl) = self.lookup(&host).await?;
                 let end = self.runtime.now() + ttl;
                 let mut cache = self.cache.lock();
                 cache.put(&host, end, known.clone(), self.config.hosts);
@@ -112,7 +112,7 @@ impl Resolver {
     }
 
     /// What there is to know, and for how long.
-    async fn look_up(&self, host: &str) -> io::Result<(CachedAnswer, Duration)> {
+    async fn lookup(&self, host: &str) -> io::Result<(CachedAnswer, Duration)> {
         let _place = self.place()?;
         let config = &self.config;
         if config.servers.is_empty() {
@@ -120,7 +120,7 @@ impl Resolver {
             return Ok(if addresses.is_empty() {
                 (Err(NegativeAnswer::Address), config.max_negative_ttl)
             } else {
-                (Ok(addresses), config.untold_ttl)
+                (Ok(addresses), config.default_ttl)
             });
         }
         let name = Name::from_ascii(host);
@@ -129,7 +129,7 @@ impl Resolver {
             io::Error::new(io::ErrorKind::InvalidInput, why)
         })?;
         name.set_fqdn(true);
-        let suspicion = SpoofBudget::new(config.unwanted_replies, self.unwanted.clone());
+        let suspicion = SpoofBudget::new(config.max_mismatched_replies, self.mismatched.clone());
         let v6 = self.addresses(name.clone(), RecordType::AAAA, &suspicion);
         let (v6, v4) = join(v6, self.addresses(name, RecordType::A, &suspicion)).await;
         match (v6, v4) {
@@ -159,10 +159,10 @@ impl Resolver {
     }
 
     fn place(&self) -> io::Result<LookupPermit> {
-        let before = self.under_way.fetch_add(1, Ordering::AcqRel);
-        let place = LookupPermit(self.under_way.clone());
-        if before >= self.config.look_ups {
-            let most = self.config.look_ups;
+        let before = self.in_flight.fetch_add(1, Ordering::AcqRel);
+        let place = LookupPermit(self.in_flight.clone());
+        if before >= self.config.max_lookups {
+            let most = self.config.max_lookups;
             let why = format!("{most} look-ups are under way, no more are begun");
             return Err(io::Error::new(io::ErrorKind::QuotaExceeded, why));
         }
@@ -187,7 +187,7 @@ impl Resolver {
                 } => (Some(addresses), ttl, through),
                 Reply::Alias { ttl, through } => (None, ttl, through),
                 Reply::Nothing { nothing, ttl: told } => return Ok((Err(nothing), ttl.min(told))),
-                Reply::Circle | Reply::Truncated | Reply::Failed(_) => break,
+                Reply::AliasLoop | Reply::Truncated | Reply::Failed(_) => break,
             };
             let own = self.own.now();
             if let Some(own) = through.iter().find(|name| own.owns(name)) {

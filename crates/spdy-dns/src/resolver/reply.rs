@@ -151,7 +151,7 @@ impl Question {
             name = target;
             ttl = ttl.min(alias_ttl);
         }
-        Reply::Circle
+        Reply::AliasLoop
     }
 }
 
@@ -203,7 +203,7 @@ pub(super) enum Reply {
         ttl: Duration,
     },
     /// Aliases that lead back.
-    Circle,
+    AliasLoop,
     /// It did not fit.
     Truncated,
     /// The server could not, or would not.
@@ -274,7 +274,7 @@ mod tests {
             &[("a.test.", "a.test.")][..],
             &[("a.test.", "b.test."), ("b.test.", "a.test.")],
         ] {
-            assert_eq!(reply(&question, circle), Ok(Reply::Circle), "{circle:?}");
+            assert_eq!(reply(&question, circle), Ok(Reply::AliasLoop), "{circle:?}");
         }
     }
 

@@ -45,7 +45,7 @@ pub struct MismatchedReplies(Arc<Counts>);
 struct Counts {
     /// In the order of [`Mismatch::ALL`].
     replies: [AtomicU64; 4],
-    gave_up_udp: AtomicU64,
+    switched_to_tcp: AtomicU64,
 }
 
 impl MismatchedReplies {
@@ -57,8 +57,8 @@ impl MismatchedReplies {
 
     /// Look-ups that went on over TCP alone, because they had received too many of them.
     #[must_use]
-    pub fn gave_up_udp(&self) -> u64 {
-        self.0.gave_up_udp.load(Ordering::Relaxed)
+    pub fn switched_to_tcp(&self) -> u64 {
+        self.0.switched_to_tcp.load(Ordering::Relaxed)
     }
 }
 
@@ -93,7 +93,10 @@ impl SpoofBudget {
         }
         let before = self.seen.fetch_add(1, Ordering::Relaxed);
         if before == self.limit {
-            self.counted.0.gave_up_udp.fetch_add(1, Ordering::Relaxed);
+            self.counted
+                .0
+                .switched_to_tcp
+                .fetch_add(1, Ordering::Relaxed);
             tracing::warn!(
                 limit = self.limit,
                 "more DNS replies than the limit do not match their question: the look-up goes on over TCP"

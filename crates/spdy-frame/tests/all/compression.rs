@@ -56,7 +56,7 @@ fn streams_begin_as_zlib_begins_them() {
         let version = support::version(&start.version);
         let compressions = [Some(Compression::Zlib(start.level))];
         // Our own encoder says of itself what zlib's default level says.
-        let masked = (start.level == 6).then_some(Compression::Masked);
+        let masked = (start.level == 6).then_some(Compression::CrimeSafe);
         for compression in compressions.into_iter().chain([masked]).flatten() {
             let options = DeflateOptions {
                 window_bits: start.window_bits,
@@ -132,7 +132,7 @@ fn protection_costs_the_private_values_and_little_else() {
             value_bytes(&responses, "etag") + value_bytes(&responses, "content-length"),
         ),
     ] {
-        let masked = sizes(Compression::Masked, blocks).1;
+        let masked = sizes(Compression::CrimeSafe, blocks).1;
         let zlib = sizes(Compression::Zlib(9), blocks).1;
         let more = masked.saturating_sub(zlib + private);
         assert!(
@@ -145,7 +145,7 @@ fn protection_costs_the_private_values_and_little_else() {
     let cookies = value_bytes(&with, "cookie");
     let price =
         |options: DeflateOptions| sizes(options.clone(), &with).1 - sizes(options, &requests).1;
-    let whole = price(Compression::Masked.into());
+    let whole = price(Compression::CrimeSafe.into());
     assert!(
         whole < cookies / 2,
         "{whole} bytes for 100 cookies of together {cookies}"
@@ -166,7 +166,7 @@ fn protection_costs_the_private_values_and_little_else() {
 #[test]
 fn a_wider_window_saves_more_and_is_clamped() {
     let blocks = page_headers::responses(300);
-    for compression in [Compression::Masked, Compression::Zlib(9)] {
+    for compression in [Compression::CrimeSafe, Compression::Zlib(9)] {
         let size = |window_bits| {
             let options = DeflateOptions {
                 window_bits,

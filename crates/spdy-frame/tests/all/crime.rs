@@ -91,10 +91,10 @@ fn seen(options: impl Into<DeflateOptions>, name: &str, secret: &str, guess: &st
 #[test]
 fn a_right_guess_costs_as_much_as_a_wrong_one() {
     for name in PRIVATE {
-        let right = seen(Compression::Masked, name, SECRET, RIGHT);
+        let right = seen(Compression::CrimeSafe, name, SECRET, RIGHT);
         assert_eq!(
             right,
-            seen(Compression::Masked, name, SECRET, WRONG),
+            seen(Compression::CrimeSafe, name, SECRET, WRONG),
             "{name}"
         );
     }
@@ -108,8 +108,8 @@ fn guessing_byte_by_byte_reveals_nothing() {
             // must not: the same guess against another secret looks the same.
             for next in (b'0'..=b'9').chain(b'a'..=b'f') {
                 let guess = format!("{}{}", &SECRET[..known], char::from(next));
-                let here = seen(Compression::Masked, name, SECRET, &guess);
-                let other = seen(Compression::Masked, name, OTHER_SECRET, &guess);
+                let here = seen(Compression::CrimeSafe, name, SECRET, &guess);
+                let other = seen(Compression::CrimeSafe, name, OTHER_SECRET, &guess);
                 assert_eq!(here, other, "{name}, guess {guess}");
             }
         }
@@ -150,7 +150,7 @@ fn a_value_that_a_caller_marks_is_private_whatever_its_name() {
         if mark {
             block.mark_secret("user-agent");
         }
-        lengths(Compression::Masked, &[block.clone(), block])
+        lengths(Compression::CrimeSafe, &[block.clone(), block])
     };
     assert_eq!(marked(RIGHT, true), marked(WRONG, true));
     assert!(marked(RIGHT, false) < marked(WRONG, false), "not marked");
@@ -166,7 +166,7 @@ fn a_guess_in_a_private_header_of_its_own_learns_nothing() {
             }
             let after = |guess: &str| {
                 let blocks = [block([(name, SECRET)]), block([(chosen, guess)])];
-                lengths(Compression::Masked, &blocks)
+                lengths(Compression::CrimeSafe, &blocks)
             };
             assert_eq!(after(RIGHT), after(WRONG), "{chosen} after {name}");
         }
@@ -182,7 +182,7 @@ fn literal_only_values_never_repeat() {
     for name in names {
         let after = |guess: &str| {
             let blocks = [SECRET, guess].map(|value| block([(":host", "a.test"), (name, value)]));
-            lengths(Compression::Masked, &blocks)
+            lengths(Compression::CrimeSafe, &blocks)
         };
         assert_eq!(after(RIGHT), after(WRONG), "{name}");
     }
@@ -195,7 +195,7 @@ fn a_guessed_referer_is_compared_with_the_last_one_alone() {
     let request = |referer: &str| block([(":host", "victim.example"), ("referer", referer)]);
     let last = |referers: &[&str]| {
         let blocks: Vec<_> = referers.iter().map(|referer| request(referer)).collect();
-        lengths(Compression::Masked, &blocks).pop()
+        lengths(Compression::CrimeSafe, &blocks).pop()
     };
     let [wrong, right] = guesses.map(|guess| last(&[page, guess]));
     assert!(right < wrong, "a page that loads what it names");
@@ -221,7 +221,7 @@ fn a_page_with_a_short_path_cannot_be_found_by_trying_every_referer() {
     let lengths_of_guesses: std::collections::BTreeSet<_> = (4700..4720)
         .map(|number| {
             let guess = format!("https://victim.example/inbox/{number}");
-            lengths(Compression::Masked, &[request(page), request(&guess)])
+            lengths(Compression::CrimeSafe, &[request(page), request(&guess)])
         })
         .collect();
     assert_eq!(lengths_of_guesses.len(), 1, "{lengths_of_guesses:?}");
@@ -308,7 +308,7 @@ fn an_adaptive_attack_works_only_without_protection() {
     assert!(requests > 2000, "{requests}");
     assert!(found(&plain) * 2 > letters, "{plain} of {SECRET}");
     // One letter in sixteen is right by chance; each is the same as for any other secret.
-    let (masked, _) = adaptive_attack(Compression::Masked);
+    let (masked, _) = adaptive_attack(Compression::CrimeSafe);
     assert!(found(&masked) <= 4, "{masked} of {SECRET}");
 }
 
@@ -353,7 +353,7 @@ fn a_guess_in_the_secrets_own_header_learns_only_whether_all_of_it_is_right() {
 #[test]
 fn a_secret_that_could_be_found_by_trying_all_is_never_a_repetition() {
     let request = |crumb: &str, guess: &str| {
-        let mut victim = Victim::new(Compression::Masked);
+        let mut victim = Victim::new(Compression::CrimeSafe);
         victim.request("victim.example", "/", crumb);
         victim.request("victim.example", "/", guess)
     };
@@ -374,7 +374,7 @@ fn a_secret_that_could_be_found_by_trying_all_is_never_a_repetition() {
 fn secrets_of_different_names_never_meet() {
     let after = |name: &'static str, value: &'static str| {
         let blocks = [("authorization", SECRET), (name, value)].map(|pair| block([pair]));
-        lengths(Compression::Masked, &blocks)
+        lengths(Compression::CrimeSafe, &blocks)
     };
     for name in ["cookie", "set-cookie", "proxy-authorization"] {
         assert_eq!(after(name, RIGHT), after(name, WRONG), "{name}");

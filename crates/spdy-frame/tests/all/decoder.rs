@@ -481,7 +481,7 @@ fn an_answer_of_http_1_is_named_as_such() {
     for (minor, text) in [(0, "HTTP/1.0 400 Bad Request"), (1, "HTTP/1.1 200 OK\r\n")] {
         let mut input = BytesMut::from(text);
         let error = decoder(Version::V31).decode(&mut input);
-        assert_eq!(error, Err(FrameError::Http1Answer { minor }));
+        assert_eq!(error, Err(FrameError::Http1Response { minor }));
     }
     let mut other = BytesMut::from("HTTP/2.0 200");
     let frame = decoder(Version::V31).decode(&mut other);

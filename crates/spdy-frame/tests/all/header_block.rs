@@ -82,7 +82,7 @@ fn capitals_and_strange_bytes_in_names_are_refused() {
 #[test]
 fn capitals_in_names_are_lowercased_if_configured() {
     let limits = BlockLimits {
-        fold_names: true,
+        lowercase_names: true,
         ..BlockLimits::default()
     };
     for version in [Version::V2, Version::V31] {

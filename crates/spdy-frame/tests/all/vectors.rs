@@ -47,7 +47,12 @@ fn single_frames_encode_back_to_the_same_bytes() {
             .expect("a frame as asked for has fields");
         let (frame, _) = support::expected(version, fields);
         let wire = support::encode(version, &[frame]);
-        assert_eq!(hex::spell(&wire), hex::spell(&vector.hex), "{}", vector.id);
+        assert_eq!(
+            hex::encode(&wire),
+            hex::encode(&vector.hex),
+            "{}",
+            vector.id
+        );
         checked += 1;
     }
     assert_eq!(
@@ -158,7 +163,7 @@ fn check_plain(version: Version, block: &HeaderBlock, plain: &[u8], context: &st
     let mut written = BytesMut::new();
     block.encode(version, &mut written);
     assert_eq!(block.plain_len(version), written.len(), "{context}");
-    assert_eq!(hex::spell(&written), hex::spell(plain), "{context}");
+    assert_eq!(hex::encode(&written), hex::encode(plain), "{context}");
 }
 
 #[test]
@@ -224,7 +229,7 @@ fn every_legal_way_to_compress_inflates() {
 #[test]
 fn blocks_compressed_again_inflate_to_the_same_headers() {
     let ways = [
-        Compression::Masked,
+        Compression::CrimeSafe,
         Compression::Zlib(0),
         Compression::Zlib(1),
     ];

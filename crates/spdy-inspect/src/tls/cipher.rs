@@ -146,7 +146,7 @@ impl RecordDecryptor {
     }
 
     /// What comes after a KeyUpdate.
-    pub(crate) fn updated(&self) -> Option<Self> {
+    pub(crate) fn next_keys(&self) -> Option<Self> {
         let secret = self.secret.as_ref()?;
         let next = expand(self.suite, secret, "traffic upd", self.suite.hash_len())?;
         Self::of_13(self.suite, &next)
@@ -163,7 +163,7 @@ impl RecordDecryptor {
     }
 
     /// The next record is not there.
-    pub(crate) fn pass_over(&mut self) {
+    pub(crate) fn skip_record(&mut self) {
         self.sequence += 1;
     }
 

@@ -48,7 +48,7 @@ struct Half {
     skip: usize,
     /// Handshake bytes, cut into messages.
     handshake: BytesMut,
-    opener: Option<RecordDecryptor>,
+    decryptor: Option<RecordDecryptor>,
     /// Past Finished in 1.3, past ChangeCipherSpec in 1.2.
     established: bool,
     /// A record of 1.3 was opened: early data is over.
@@ -127,11 +127,11 @@ impl Tls {
         };
         let len = usize::try_from(len).unwrap_or(usize::MAX);
         // Within a record the cut between records stays known, and the next one's number.
-        match &mut half.opener {
+        match &mut half.decryptor {
             Some(opener) if half.established && len <= rest => {
                 if half.skip == 0 {
                     let plain = opener.plain_len(half.input.len() + rest - RECORD_HEAD);
-                    opener.pass_over();
+                    opener.skip_record();
                     half.input.clear();
                     out.push(TlsOutput::Gap(at, direction, plain as u64));
                 }
@@ -209,7 +209,7 @@ impl Tls {
             .as_ref()
             .is_some_and(|(hello, _)| hello.is_13);
         // 1.3 sends ChangeCipherSpec in the open, for middleboxes only; an alert may be so too.
-        let sealed = half.opener.is_some() && (!is_13 || kind == APPLICATION_DATA);
+        let sealed = half.decryptor.is_some() && (!is_13 || kind == APPLICATION_DATA);
         if !sealed {
             match kind {
                 HANDSHAKE => self.handshake(at, direction, &body, keys, out),
@@ -221,7 +221,7 @@ impl Tls {
             }
             return true;
         }
-        let Some(opener) = &mut half.opener else {
+        let Some(opener) = &mut half.decryptor else {
             return true;
         };
         let Some((kind, plain)) = opener.open(head, &body) else {
@@ -312,7 +312,7 @@ impl Tls {
             },
             (Direction::ToClient, SERVER_HELLO) => match ServerHello::decode(body) {
                 Some(hello) if hello.is_retry() => self.retried = true,
-                Some(hello) => self.agreed(at, hello, keys, out),
+                Some(hello) => self.handle_server_hello(at, hello, keys, out),
                 None => self.fail(at, "a ServerHello that ends early", out),
             },
             (Direction::ToClient, ENCRYPTED_EXTENSIONS) => {
@@ -323,21 +323,27 @@ impl Tls {
                     Direction::ToServer => Label::ClientTraffic,
                     Direction::ToClient => Label::ServerTraffic,
                 };
-                self.halves[which].opener = self.decryptor_13(at, label, keys, out);
+                self.halves[which].decryptor = self.decryptor_13(at, label, keys, out);
                 self.halves[which].established = true;
             }
             (_, KEY_UPDATE) => {
                 let updated = self.halves[which]
-                    .opener
+                    .decryptor
                     .as_ref()
-                    .and_then(RecordDecryptor::updated);
-                self.halves[which].opener = updated;
+                    .and_then(RecordDecryptor::next_keys);
+                self.halves[which].decryptor = updated;
             }
             _ => {}
         }
     }
 
-    fn agreed(&mut self, at: Instant, hello: ServerHello, keys: &KeyLog, out: &mut Vec<TlsOutput>) {
+    fn handle_server_hello(
+        &mut self,
+        at: Instant,
+        hello: ServerHello,
+        keys: &KeyLog,
+        out: &mut Vec<TlsOutput>,
+    ) {
         let Some(suite) = Suite::of(hello.suite) else {
             let why = format!(
                 "cipher suite {:#06x} is not opened: AES-GCM and ChaCha20-Poly1305 of TLS 1.2 and 1.3 are",
@@ -353,8 +359,8 @@ impl Tls {
             let client = self.decryptor_13(at, Label::ClientHandshake, keys, out);
             if client.is_some() {
                 let server = self.decryptor_13(at, Label::ServerHandshake, keys, out);
-                self.halves[0].opener = client;
-                self.halves[1].opener = server;
+                self.halves[0].decryptor = client;
+                self.halves[1].decryptor = server;
             }
         }
     }
@@ -396,7 +402,7 @@ impl Tls {
         match opener {
             Some(opener) => {
                 let half = &mut self.halves[direction.index()];
-                half.opener = Some(opener);
+                half.decryptor = Some(opener);
                 half.established = true;
             }
             None => self.fail(at, NO_SECRET, out),

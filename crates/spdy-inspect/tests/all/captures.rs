@@ -107,11 +107,7 @@ fn the_client_is_found_without_a_syn() {
         4096,
     );
     assert_eq!(told.outline(), want);
-    let client = told
-        .summary()
-        .begun
-        .client
-        .expect("a capture has addresses");
+    let client = told.summary().info.client.expect("a capture has addresses");
     assert_eq!(client.port(), 40_000);
 }
 

@@ -119,11 +119,7 @@ fn every_recorded_connection_matches_its_frames() {
         } else {
             3
         };
-        let version = told
-            .summary()
-            .begun
-            .version
-            .expect("it is known at the end");
+        let version = told.summary().info.version.expect("it is known at the end");
         assert_eq!(version.wire(), wire, "{}", connection.id);
     }
 }
@@ -161,7 +157,7 @@ fn a_kubernetes_exec_is_followed_through_its_upgrade() {
     let client = [&exec.client.http_head[..], &exec.client.bytes].concat();
     let server = [&exec.server.http_head[..], &exec.server.bytes].concat();
     let told = streams(&client, &server, Options::default());
-    let begun = &told.summary().begun;
+    let begun = &told.summary().info;
     assert_eq!(
         (begun.found, begun.version),
         (DetectionMethod::Upgrade, Some(Version::V31))
@@ -185,7 +181,7 @@ fn a_refused_upgrade_is_reported_with_its_status() {
     let told = streams(ask, refuse, Options::default());
     match &told.events[..] {
         [event] => match &event.what {
-            EventKind::Trouble(why) => {
+            EventKind::Unreadable(why) => {
                 assert!(why.contains("POST /exec") && why.contains("403"), "{why}");
             }
             other => panic!("want trouble, got {other:?}"),

@@ -89,7 +89,7 @@ fn bytes_behind_a_gap_are_bounded() {
         for limits in [
             limits.clone(),
             Limits {
-                held_bytes_in_all: 5000,
+                total_held_bytes: 5000,
                 ..Limits::default()
             },
         ] {

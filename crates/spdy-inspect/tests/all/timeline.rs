@@ -77,7 +77,7 @@ fn a_stream_has_its_times_and_bytes() {
     assert_eq!(line.asked, "GET site.test/index.html");
     assert_eq!(told.findings(), Vec::<String>::new());
     // Nobody opened the session's window, so nothing tells SPDY/3.1.
-    assert_eq!(told.summary().begun.version, Some(Version::V3));
+    assert_eq!(told.summary().info.version, Some(Version::V3));
 }
 
 #[test]
@@ -100,7 +100,7 @@ fn a_sender_without_credit_is_a_stall_if_data_follows() {
     assert_eq!(line.stalls[1].count, 1);
     // The second of the two segments of the full window used it up.
     assert_eq!(line.stalls[1].nanos, 100 * MS - 1000);
-    assert_eq!(told.summary().begun.version, Some(Version::V31));
+    assert_eq!(told.summary().info.version, Some(Version::V31));
     assert_eq!(told.summary().session_stalls[1].count, 1);
     let findings = told.findings();
     assert!(

@@ -30,7 +30,7 @@ fn spdy_in_tls_is_read_by_a_key_log_in_every_suite() {
         speak(&mut talk);
         let file = pcap(&talk.wire.packets, 1, false, true);
         let told = Inspection::of_file(&file, options(&secrets), 1 << 20);
-        let begun = &told.summary().begun;
+        let begun = &told.summary().info;
         assert_eq!(
             (begun.found, begun.tls),
             (DetectionMethod::Alpn, true),
@@ -63,7 +63,7 @@ fn spdy_that_no_alpn_names_is_found_inside_tls() {
     speak(&mut talk);
     let file = pcap(&talk.wire.packets, 1, false, true);
     let told = Inspection::of_file(&file, options(&secrets), 1 << 20);
-    let begun = &told.summary().begun;
+    let begun = &told.summary().info;
     assert_eq!((begun.found, begun.tls), (DetectionMethod::Upgrade, true));
     assert_eq!(told.frames().len(), 4);
 }
@@ -142,7 +142,7 @@ fn tls_without_a_secret_is_reported_with_sni_and_alpn() {
         );
         match &told.events[..] {
             [event] => match &event.what {
-                EventKind::Sealed {
+                EventKind::EncryptedTls {
                     server_name,
                     offered,
                     why,

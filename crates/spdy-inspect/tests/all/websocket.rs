@@ -24,7 +24,7 @@ fn streams(client: &[u8], server: &[u8]) -> Inspection {
 
 fn troubles(told: &Inspection) -> Vec<&str> {
     let trouble = told.events.iter().filter_map(|event| match &event.what {
-        EventKind::Trouble(why) => Some(why.as_str()),
+        EventKind::Unreadable(why) => Some(why.as_str()),
         _ => None,
     });
     trouble.collect()
@@ -35,8 +35,8 @@ fn a_port_forward_of_client_go_is_read_through_its_websocket_in_any_pieces() {
     let (client, server) = recorded("ws_portforward");
     let told = streams(&client, &server);
     let summary = told.summary();
-    assert_eq!(summary.begun.found, DetectionMethod::WebSocket);
-    assert_eq!(summary.begun.version, Some(Version::V31));
+    assert_eq!(summary.info.found, DetectionMethod::WebSocket);
+    assert_eq!(summary.info.version, Some(Version::V31));
     assert_eq!(summary.data_bytes, [2000, 2000], "an echo");
     assert_eq!(troubles(&told), [""; 0]);
     let want = told.outline();

@@ -17,7 +17,7 @@ pub enum Accelerator {
 
 impl Accelerator {
     /// Every one that has a name.
-    pub const NAMED: [Self; 3] = [Self::Off, Self::Cold, Self::Warm];
+    pub const ALL: [Self; 3] = [Self::Off, Self::Cold, Self::Warm];
 
     /// The name on the command line and in experiments.
     #[must_use]
@@ -45,7 +45,7 @@ impl FromStr for Accelerator {
     type Err = UnknownAccelerator;
 
     fn from_str(name: &str) -> Result<Self, UnknownAccelerator> {
-        let found = Self::NAMED.into_iter().find(|it| it.name() == name);
+        let found = Self::ALL.into_iter().find(|it| it.name() == name);
         found.ok_or_else(|| UnknownAccelerator(name.to_owned()))
     }
 }
@@ -56,7 +56,7 @@ mod tests {
 
     #[test]
     fn every_accelerator_has_a_name_that_reads_back() {
-        for accelerator in Accelerator::NAMED {
+        for accelerator in Accelerator::ALL {
             assert_eq!(accelerator.name().parse(), Ok(accelerator));
         }
         let unknown = "hot".parse::<Accelerator>().unwrap_err();

@@ -11,11 +11,11 @@ pub enum Delivery {
     /// It is asked for under a name of the site, with or without an accelerator.
     Own,
     /// It comes through the accelerator, under the site's name.
-    Moved,
+    Proxied,
     /// It comes through the accelerator, under a name that its host has there.
-    Named,
+    Aliased,
     /// The client asks for it where it always was.
-    Left(DirectReason),
+    Direct(DirectReason),
 }
 
 /// Why a resource stays where it is.
@@ -31,7 +31,7 @@ pub enum DirectReason {
     },
     /// No text names it: a script asks for it by a URL of its own making.
     #[error("no recorded text names it: a script asks for it")]
-    Unnamed,
+    DynamicUrl,
     /// A module imports it, and the import map of the rewritten page does not lead to where it would be moved.
     #[error(
         "a module imports it, and no import map can lead that to the site: its host is shared, or the page's policy forbids it"
@@ -42,13 +42,13 @@ pub enum DirectReason {
     NotRecorded,
     /// What names it stays where it is, and so nobody reads it on its way.
     #[error("what names it stays where it is")]
-    NamedByLeft,
+    ReferrerIsDirect,
     /// The page or sheet that names it is passed on as it is.
     #[error("the text that names it is passed on as it is")]
-    TextPassed,
+    TextNotRewritten,
     /// It was moved, and the client is sent to the host itself: its answer, or where it redirects to, is not to be had here.
     #[error("the client is sent to the host itself")]
-    Direct,
+    RedirectedToHost,
     /// It was moved, and its answer is refused: the page would miss it.
     #[error("moved, it would be refused: {0}")]
     Refused(Refusal),
@@ -69,12 +69,12 @@ impl DirectReason {
     pub fn name(&self) -> &'static str {
         match self {
             Self::Rule { reason, .. } => reason.name(),
-            Self::Unnamed => "unnamed",
+            Self::DynamicUrl => "unnamed",
             Self::Unmapped => "unmapped",
             Self::NotRecorded => "not-recorded",
-            Self::NamedByLeft => "named-by-left",
-            Self::TextPassed => "text-passed",
-            Self::Direct => "direct",
+            Self::ReferrerIsDirect => "named-by-left",
+            Self::TextNotRewritten => "text-passed",
+            Self::RedirectedToHost => "direct",
             Self::Refused(_) => "refused",
         }
     }

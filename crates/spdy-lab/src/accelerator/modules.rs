@@ -11,7 +11,7 @@ use spdy_page::modules::{self, DocumentModules, ImportMap};
 use spdy_page::replica::{Exchange, Kind, Replica};
 use url::Url;
 
-use super::seen::{decoded, place};
+use super::seen::{decode_body, place};
 
 /// One way in which a script is imported.
 #[derive(Clone, Debug, Eq, Ord, PartialEq, PartialOrd)]
@@ -81,7 +81,7 @@ impl Imports {
 /// The text of a script that was recorded.
 fn script(exchange: &Exchange) -> Option<String> {
     let is_script = exchange.kind == Kind::Script && exchange.body_is_real;
-    let text = is_script.then(|| decoded(exchange))??;
+    let text = is_script.then(|| decode_body(exchange))??;
     Some(String::from_utf8_lossy(&text).into_owned())
 }
 
@@ -98,7 +98,7 @@ pub(super) struct PageImportMap {
 impl PageImportMap {
     /// Of a document as it was recorded.
     pub(super) fn of(document: &Exchange) -> Self {
-        let text = decoded(document).filter(|_| document.body_is_real);
+        let text = decode_body(document).filter(|_| document.body_is_real);
         Self::of_text(&text.unwrap_or_default(), &document.url)
     }
 

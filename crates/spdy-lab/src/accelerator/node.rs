@@ -74,7 +74,7 @@ pub(crate) fn load(
             return tab.into_load(network_name, seed, Err(why.clone()), &Traffic::default());
         }
     };
-    let mut serve = ends::server(protocol, protocol.spoken(), options);
+    let mut serve = ends::server(protocol, protocol.wire_protocol(), options);
     serve.tls = serve.tls.map(ServerTls::with_dynamic_record_size);
     serve.options.http2_push = options.push != Push::No;
     serve.options.quic = ends::quic(&network.server_tcp, seed);
@@ -97,7 +97,7 @@ pub(crate) fn load(
     let first = client_of(&before, seed::derive(seed, "before"));
     let tab_of = |client| {
         let tab = LoadDriver::new(&seen.page, protocol, options, client, &runtime);
-        tab.through(&seen.through)
+        tab.with_proxied_content(&seen.content)
     };
     let tab = tab_of(&client);
     let ended = executor.run(async {
@@ -125,7 +125,7 @@ fn accelerator(
     seed: u64,
 ) -> Arc<Proxy> {
     let shared = SharedRuntime::new(runtime.clone());
-    let calendar = WallClock::FromOrigin(site::hour(page.replica()));
+    let calendar = WallClock::FromEpoch(site::wall_now(page.replica()));
     let behind = NetworkConfig {
         path: PathConfig::new(BACKHAUL_BPS, BACKHAUL_BPS, options.backhaul),
         client_tcp: network.server_tcp,
@@ -151,7 +151,7 @@ fn accelerator(
         ..LearnConfig::default()
     };
     let cache = page
-        .operator()
+        .operator_config()
         .map_or_else(CacheConfig::default, |it| it.cache.clone());
     Proxy::new(
         seen.sites.clone(),
@@ -226,7 +226,7 @@ impl AcceleratorNode<'_> {
         let own = &self.page.replica().document().url;
         let default = if self.protocol.is_secure() { 443 } else { 80 };
         let door = SocketAddr::new(site::ADDRESS, own.port().unwrap_or(default));
-        if self.protocol.spoken().is_over_quic() {
+        if self.protocol.wire_protocol().is_over_quic() {
             return self.listen_quic(access, door);
         }
         access.listen(door, self.acceptor());

@@ -31,7 +31,7 @@ use url::{Position, Url};
 
 use crate::accelerator::fate::{self, Delivery, DirectReason};
 use crate::accelerator::modules::{Imports, PageImportMap};
-use crate::accelerator::site::{self, OperatorConfig, hour};
+use crate::accelerator::site::{self, OperatorConfig, wall_now};
 use crate::browser::Page;
 use crate::recorded_request::request_of;
 
@@ -39,19 +39,19 @@ use crate::recorded_request::request_of;
 const MAX_TEXT_BYTES: usize = 64 * 1024 * 1024;
 
 /// A node that nothing leads to.
-const NOWHERE: Trigger = Trigger::Done { parent: usize::MAX };
+const UNREACHABLE: Trigger = Trigger::Done { parent: usize::MAX };
 
 /// The page, and what the accelerator that it was seen through is configured with.
 pub(crate) struct AcceleratedPage {
     /// The page with what was rewritten, and where it is asked for.
     pub(crate) page: Page,
     /// What comes through the accelerator.
-    pub(crate) through: ProxiedContent,
+    pub(crate) content: ProxiedContent,
     /// The names that lead to the accelerator.
     pub(crate) names: Vec<String>,
     pub(crate) sites: Sites,
     /// What becomes of each node of the page.
-    pub(crate) fates: Vec<Delivery>,
+    pub(crate) deliveries: Vec<Delivery>,
     /// Of each node, for how many seconds the accelerator may give its answer to everyone; `None` if it may keep none of it.
     pub(crate) kept: Vec<Option<u64>>,
 }
@@ -83,7 +83,7 @@ impl ProxiedContent {
     }
 
     /// The nodes that the `Link` fields of a document's head ask for early.
-    pub(crate) fn hinted(&self, headers: &HeaderMap) -> Vec<usize> {
+    pub(crate) fn hinted_nodes(&self, headers: &HeaderMap) -> Vec<usize> {
         let links = headers.get_all(http::header::LINK).iter();
         let links = links.filter_map(|link| link.to_str().ok());
         let hints = links.filter(|link| link.contains("preload") || link.contains("subresource"));
@@ -118,15 +118,15 @@ impl AcceleratedPage {
     /// Why there can be none before it.
     pub(crate) fn of(page: &Page, secure: bool, paper_urls: bool) -> Result<Self, String> {
         let (original, graph) = (page.replica(), page.graph());
-        let names = site::names(original, graph, page.operator())?;
-        let sites = site::sites(original, &names, secure, paper_urls, page.operator())?;
+        let names = site::names(original, graph, page.operator_config())?;
+        let sites = site::sites(original, &names, secure, paper_urls, page.operator_config())?;
         let site = sites.find(&names[0]).expect("its own name").clone();
         let sight = RewriteContext {
             original,
             site,
             names: names.iter().cloned().collect(),
             secure,
-            operator: page.operator(),
+            operator: page.operator_config(),
         };
         let mut replica = original.clone();
         let mut seen_graph = graph.clone();
@@ -143,15 +143,15 @@ impl AcceleratedPage {
             let parent = node.parent();
             let redirected = parent.and_then(|parent| redirects[parent]);
             if redirected == Some(RedirectOutcome::Refused) {
-                seen_graph.nodes[number].trigger = NOWHERE;
-                fates.push(Delivery::Left(DirectReason::NamedByLeft));
+                seen_graph.nodes[number].trigger = UNREACHABLE;
+                fates.push(Delivery::Direct(DirectReason::ReferrerIsDirect));
                 continue;
             }
             let imported = imports.first(number).map(|import| {
                 let importer = graph.nodes[import.importer].exchange;
                 let is_inline = importer == original.start;
                 let from = (!is_inline).then(|| &replica.exchanges[importer].url);
-                sight.imported(exchange, page_map.resolve(&import.specifier, from))
+                sight.import_target(exchange, page_map.resolve(&import.specifier, from))
             });
             let followed = parent.filter(|_| redirected == Some(RedirectOutcome::Followed));
             let target = match (followed, parent) {
@@ -162,7 +162,7 @@ impl AcceleratedPage {
                     let after = &mut seen_graph.nodes[number];
                     (after.trigger, after.delay) = (before.trigger, before.delay);
                     after.blocks_parser_at = before.blocks_parser_at;
-                    seen_graph.nodes[redirect].trigger = NOWHERE;
+                    seen_graph.nodes[redirect].trigger = UNREACHABLE;
                     Some(head::target(&replica.exchanges[place].url))
                 }
                 (None, _) if redirected == Some(RedirectOutcome::Passed) => {
@@ -191,7 +191,7 @@ impl AcceleratedPage {
                 false => with_fetch_site(exchange, "cross-site"),
             };
             redirects[number] =
-                (node.is_redirect && !is_own).then(|| sight.redirected(exchange, &target));
+                (node.is_redirect && !is_own).then(|| sight.redirect_outcome(exchange, &target));
             fates.push(match is_own {
                 true => Delivery::Own,
                 false => sight.moved(exchange, &target, redirects[number]),
@@ -200,7 +200,7 @@ impl AcceleratedPage {
             let rewritten = sight.rewrite(exchange, &target);
             let changed = &mut replica.exchanges[node.exchange];
             if !is_own {
-                changed.url = sight.on_site(&target)?;
+                changed.url = sight.site_url(&target)?;
                 changed.address = None;
                 changed.request_head = exchange.request_head.clone();
             }
@@ -223,7 +223,7 @@ impl AcceleratedPage {
                     }
                 }
                 None => DecodedBody {
-                    text: decoded(exchange),
+                    text: decode_body(exchange),
                     is_rewritten: false,
                     is_replaced: redirects[number].is_some_and(|it| it != RedirectOutcome::Passed),
                 },
@@ -234,17 +234,17 @@ impl AcceleratedPage {
         let mut nodes = BTreeMap::new();
         let own = original.document().url.clone();
         for (number, node) in seen_graph.nodes.iter().enumerate() {
-            if bodies[node.exchange].is_some() && node.trigger != NOWHERE {
+            if bodies[node.exchange].is_some() && node.trigger != UNREACHABLE {
                 let target = reference(&own, &replica.exchanges[node.exchange].url);
                 nodes.entry(target).or_insert(number);
             }
         }
         Ok(Self {
             page: Page::with_graph(replica, seen_graph).with_hints(page.hints().to_vec()),
-            through: ProxiedContent { bodies, nodes, own },
+            content: ProxiedContent { bodies, nodes, own },
             names,
             sites,
-            fates,
+            deliveries: fates,
             kept,
         })
     }
@@ -276,7 +276,7 @@ impl RewriteContext<'_> {
     }
 
     /// `target` under the page's own name.
-    fn on_site(&self, target: &str) -> Result<Url, String> {
+    fn site_url(&self, target: &str) -> Result<Url, String> {
         let own = &self.original.document().url;
         let url = own.join(target);
         url.map_err(|error| format!("{target} is no target of {own}: {error}"))
@@ -290,7 +290,7 @@ impl RewriteContext<'_> {
         let wanted = self.wanted(exchange, target)?;
         let (status, headers) = response_of(exchange)?;
         let mut served = headers.clone();
-        let work = response_rewriter::work(&wanted, &wanted, status, &mut served, None);
+        let work = response_rewriter::plan_rewrite(&wanted, &wanted, status, &mut served, None);
         if work.passes() {
             return None;
         }
@@ -303,17 +303,17 @@ impl RewriteContext<'_> {
     }
 
     /// What becomes of the redirect `exchange` that is asked for under `target`.
-    fn redirected(&self, exchange: &Exchange, target: &str) -> RedirectOutcome {
+    fn redirect_outcome(&self, exchange: &Exchange, target: &str) -> RedirectOutcome {
         let wanted = self.wanted(exchange, target);
         let moved = wanted.as_ref().and_then(|wanted| wanted.moved.as_ref());
         let (Some((moved, load)), Some((status, headers))) = (moved, response_of(exchange)) else {
             return RedirectOutcome::Refused;
         };
-        if moved.is_named() {
-            return match hygiene::judge(&self.site.rules, moved, *load, status, &headers) {
+        if moved.is_alias() {
+            return match hygiene::sanitize(&self.site.rules, moved, *load, status, &headers) {
                 SanitizedResponse::Serve(_) => RedirectOutcome::Passed,
-                SanitizedResponse::Direct(_) => RedirectOutcome::Direct,
-                SanitizedResponse::Bare(_) | SanitizedResponse::Refuse(_) => {
+                SanitizedResponse::Redirect(_) => RedirectOutcome::Direct,
+                SanitizedResponse::StatusOnly(_) | SanitizedResponse::Refuse(_) => {
                     RedirectOutcome::Refused
                 }
             };
@@ -326,7 +326,11 @@ impl RewriteContext<'_> {
     }
 
     /// What becomes of `exchange`, which a module imports by a specifier that leads to `resolved` now.
-    fn imported(&self, exchange: &Exchange, resolved: Option<Url>) -> Result<String, DirectReason> {
+    fn import_target(
+        &self,
+        exchange: &Exchange,
+        resolved: Option<Url>,
+    ) -> Result<String, DirectReason> {
         let kind = spdy_rewrite::kind::Kind::Script;
         let own = &self.original.document().url;
         match self
@@ -334,12 +338,12 @@ impl RewriteContext<'_> {
             .rules
             .verdict(&exchange.url, kind, ReferenceSource::Listed)
         {
-            Verdict::Leave(reason) => {
+            Verdict::Skip(reason) => {
                 let url = exchange.url.clone();
                 let named = Some(Box::new(fate::ResolvedReference { url, kind }));
                 Err(DirectReason::Rule { reason, named })
             }
-            Verdict::Move(target) => {
+            Verdict::Rewrite(target) => {
                 let moved = own.join(&target).ok();
                 let leads_there = moved
                     .zip(resolved)
@@ -370,7 +374,7 @@ impl RewriteContext<'_> {
         if self
             .site
             .rules
-            .is_own(exchange.url.host_str().unwrap_or_default())
+            .is_site_host(exchange.url.host_str().unwrap_or_default())
         {
             return Delivery::Own;
         }
@@ -380,23 +384,23 @@ impl RewriteContext<'_> {
             _ if let Some(Err(why)) = imported => why,
             _ if node.kind == Kind::Document => rule(SkipReason::Document),
             _ if !self.original.document().body_is_real => DirectReason::NotRecorded,
-            (_, Some((above, Delivery::Left(_)))) if has_references(above) => {
-                DirectReason::NamedByLeft
+            (_, Some((above, Delivery::Direct(_)))) if has_references(above) => {
+                DirectReason::ReferrerIsDirect
             }
-            (_, Some((above, _))) if has_references(above) && !self.is_real(above) => {
+            (_, Some((above, _))) if has_references(above) && !self.has_recorded_text(above) => {
                 DirectReason::NotRecorded
             }
             (_, Some((above, _))) if has_references(above) && named.is_none() => {
-                DirectReason::TextPassed
+                DirectReason::TextNotRewritten
             }
-            (_, Some((above, Delivery::Left(why)))) if above.is_redirect => why.clone(),
-            _ => DirectReason::Unnamed,
+            (_, Some((above, Delivery::Direct(why)))) if above.is_redirect => why.clone(),
+            _ => DirectReason::DynamicUrl,
         };
-        Delivery::Left(why)
+        Delivery::Direct(why)
     }
 
     /// Whether the text of `node` was recorded.
-    fn is_real(&self, node: &Node) -> bool {
+    fn has_recorded_text(&self, node: &Node) -> bool {
         self.original.exchanges[node.exchange].body_is_real
     }
 
@@ -408,29 +412,31 @@ impl RewriteContext<'_> {
         redirected: Option<RedirectOutcome>,
     ) -> Delivery {
         match redirected {
-            Some(RedirectOutcome::Followed) => return Delivery::Moved,
-            Some(RedirectOutcome::Direct) => return Delivery::Left(DirectReason::Direct),
+            Some(RedirectOutcome::Followed) => return Delivery::Proxied,
+            Some(RedirectOutcome::Direct) => {
+                return Delivery::Direct(DirectReason::RedirectedToHost);
+            }
             Some(RedirectOutcome::Passed | RedirectOutcome::Refused) | None => {}
         }
         let here = match target.starts_with('/') {
-            true => Delivery::Moved,
-            false => Delivery::Named,
+            true => Delivery::Proxied,
+            false => Delivery::Aliased,
         };
         let answer = response_of(exchange);
         let wanted = match self.read(exchange, target) {
             Some(Ok(wanted)) => wanted,
             Some(Err(RequestRejection::Rule(refusal))) => {
-                return Delivery::Left(DirectReason::Refused(refusal));
+                return Delivery::Direct(DirectReason::Refused(refusal));
             }
-            Some(Err(_)) | None => return Delivery::Left(DirectReason::Direct),
+            Some(Err(_)) | None => return Delivery::Direct(DirectReason::RedirectedToHost),
         };
         let (Some((moved, load)), Some((status, headers))) = (&wanted.moved, answer) else {
             return here;
         };
-        match hygiene::judge(&self.site.rules, moved, *load, status, &headers) {
-            SanitizedResponse::Serve(_) | SanitizedResponse::Bare(_) => here,
-            SanitizedResponse::Direct(_) => Delivery::Left(DirectReason::Direct),
-            SanitizedResponse::Refuse(refusal) => Delivery::Left(DirectReason::Refused(refusal)),
+        match hygiene::sanitize(&self.site.rules, moved, *load, status, &headers) {
+            SanitizedResponse::Serve(_) | SanitizedResponse::StatusOnly(_) => here,
+            SanitizedResponse::Redirect(_) => Delivery::Direct(DirectReason::RedirectedToHost),
+            SanitizedResponse::Refuse(refusal) => Delivery::Direct(DirectReason::Refused(refusal)),
         }
     }
 
@@ -440,7 +446,7 @@ impl RewriteContext<'_> {
         let (status, headers) = response_of(exchange)?;
         let mut answer = http::Response::new(()).into_parts().0;
         (answer.status, answer.headers) = (status, headers);
-        let now = hour(self.original);
+        let now = wall_now(self.original);
         let policy = self.policy(&wanted);
         let times = Times {
             requested: now,
@@ -519,7 +525,7 @@ fn response_of(exchange: &Exchange) -> Option<(StatusCode, HeaderMap)> {
 }
 
 /// The body of `exchange` without its codings, if they can be undone.
-pub(super) fn decoded(exchange: &Exchange) -> Option<Bytes> {
+pub(super) fn decode_body(exchange: &Exchange) -> Option<Bytes> {
     let codings = Head::parse(&exchange.response_head)?.content_codings();
     if codings.is_empty() {
         return Some(exchange.body.clone());

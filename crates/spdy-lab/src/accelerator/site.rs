@@ -40,8 +40,8 @@ pub struct OperatorConfig {
 }
 
 /// The hour of the recording, so that what was fresh then is; else that of the document's answer, else that of all loads.
-pub(super) fn hour(replica: &Replica) -> SystemTime {
-    freshness::recorded(replica).unwrap_or(SystemTime::UNIX_EPOCH + tls::HOUR)
+pub(super) fn wall_now(replica: &Replica) -> SystemTime {
+    freshness::recorded(replica).unwrap_or(SystemTime::UNIX_EPOCH + tls::WALL_EPOCH)
 }
 
 /// The names that are the site's: the host of the page's document, of whatever redirects led to it, and those that its operator wrote.
@@ -128,7 +128,7 @@ fn others(replica: &Replica, names: &[String]) -> Vec<HostConfig> {
     let others: BTreeSet<(String, Scheme)> = urls.flat_map(|url| other(url, names)).collect();
     let listed = |(host, scheme): (String, Scheme)| HostConfig {
         scheme,
-        ..HostConfig::everything(&host)
+        ..HostConfig::all_kinds(&host)
     };
     others.into_iter().map(listed).collect()
 }

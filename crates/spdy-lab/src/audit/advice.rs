@@ -11,7 +11,7 @@ use spdy_page::replica::Replica;
 use spdy_rewrite::config::{Config as Rewrite, HostConfig, Scheme};
 use spdy_rewrite::kind::Kind;
 use spdy_rewrite::refusal::Refusal;
-use spdy_rewrite::shared_hosts::is_shared;
+use spdy_rewrite::shared_hosts::is_public_cdn;
 use spdy_rewrite::verdict::SkipReason;
 use url::Url;
 
@@ -21,7 +21,7 @@ use crate::browser::Page;
 use crate::deployment::is_same_site;
 
 /// How often a page is looked at anew for what the last look brought up. Sheets that name sheets are seldom deeper.
-const MOST_LOOKS: usize = 16;
+const MAX_PASSES: usize = 16;
 
 /// What would move more.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
@@ -64,8 +64,8 @@ impl Advice {
     ) -> Result<(Self, OperatorConfig), String> {
         let mut all = operator.clone();
         let mut wishes: Vec<(usize, HostKey, Kind)> = Vec::new();
-        let mut looked_at = behind(replica, graph, &all);
-        for _ in 0..MOST_LOOKS {
+        let mut looked_at = page_with_operator(replica, graph, &all);
+        for _ in 0..MAX_PASSES {
             let found = unlisted(&looked_at, secure)?;
             if found.is_empty() {
                 break;
@@ -76,11 +76,14 @@ impl Advice {
                     wishes.push((node, place, named.kind));
                 }
             }
-            looked_at = behind(replica, graph, &all);
+            looked_at = page_with_operator(replica, graph, &all);
         }
-        let fates = &looked_at.seen(secure, false).map_err(Clone::clone)?.fates;
+        let fates = &looked_at
+            .seen(secure, false)
+            .map_err(Clone::clone)?
+            .deliveries;
         // What stays for another reason, listed or not, is no reason to list.
-        wishes.retain(|(node, ..)| matches!(fates[*node], Delivery::Moved | Delivery::Named));
+        wishes.retain(|(node, ..)| matches!(fates[*node], Delivery::Proxied | Delivery::Aliased));
         let mut taken = operator.clone();
         for (_, place, kind) in &wishes {
             list(&mut taken.rewrite, place, *kind);
@@ -118,7 +121,7 @@ impl Advice {
     }
 }
 
-fn behind(replica: &Replica, graph: &PageGraph, operator: &OperatorConfig) -> Page {
+fn page_with_operator(replica: &Replica, graph: &PageGraph, operator: &OperatorConfig) -> Page {
     Page::with_graph(replica.clone(), graph.clone()).with_operator_config(operator.clone())
 }
 
@@ -126,13 +129,18 @@ fn behind(replica: &Replica, graph: &PageGraph, operator: &OperatorConfig) -> Pa
 fn unlisted(page: &Page, secure: bool) -> Result<Vec<(usize, ResolvedReference)>, String> {
     let seen = page.seen(secure, false).map_err(Clone::clone)?;
     let of_fate = |(node, fate): (usize, &Delivery)| match fate {
-        Delivery::Left(DirectReason::Rule {
+        Delivery::Direct(DirectReason::Rule {
             reason: SkipReason::Refused(refusal),
             named: Some(named),
         }) if is_unlisted(refusal) => Some((node, ResolvedReference::clone(named))),
         _ => None,
     };
-    Ok(seen.fates.iter().enumerate().filter_map(of_fate).collect())
+    Ok(seen
+        .deliveries
+        .iter()
+        .enumerate()
+        .filter_map(of_fate)
+        .collect())
 }
 
 fn is_unlisted(refusal: &Refusal) -> bool {
@@ -184,7 +192,7 @@ fn list(rewrite: &mut Rewrite, place: &HostKey, kind: Kind) {
         rewrite.hosts.push(HostConfig {
             scheme: *scheme,
             kinds: vec![kind],
-            shared: is_shared(host),
+            shared: is_public_cdn(host),
             ..HostConfig::passive(host)
         });
     }

@@ -85,14 +85,19 @@ impl Survey {
 }
 
 fn resources(page: &Page, seen: &AcceleratedPage) -> Vec<Resource> {
-    let nodes = page.graph().nodes.iter().zip(&seen.fates).zip(&seen.kept);
+    let nodes = page
+        .graph()
+        .nodes
+        .iter()
+        .zip(&seen.deliveries)
+        .zip(&seen.kept);
     let resource = |((node, fate), kept): ((&spdy_page::graph::Node, &Delivery), &Option<u64>)| {
         let exchange = &page.replica().exchanges[node.exchange];
         let (becomes, left) = match fate {
             Delivery::Own => ("own", None),
-            Delivery::Moved => ("moved", None),
-            Delivery::Named => ("named", None),
-            Delivery::Left(left) => ("left", Some(left)),
+            Delivery::Proxied => ("moved", None),
+            Delivery::Aliased => ("named", None),
+            Delivery::Direct(left) => ("left", Some(left)),
         };
         Resource {
             url: exchange.url.to_string(),
@@ -111,7 +116,13 @@ fn hosts(page: &Page, seen: &AcceleratedPage) -> Vec<Host> {
     let document = &page.replica().document().url;
     let own = document.host_str().unwrap_or_default();
     let mut hosts: BTreeMap<String, Host> = BTreeMap::new();
-    for ((node, fate), kept) in page.graph().nodes.iter().zip(&seen.fates).zip(&seen.kept) {
+    for ((node, fate), kept) in page
+        .graph()
+        .nodes
+        .iter()
+        .zip(&seen.deliveries)
+        .zip(&seen.kept)
+    {
         let exchange = &page.replica().exchanges[node.exchange];
         let name = head::authority(&exchange.url);
         let host = hosts.entry(name.clone()).or_insert_with(|| Host {
@@ -129,11 +140,11 @@ fn hosts(page: &Page, seen: &AcceleratedPage) -> Vec<Host> {
         host.bytes += exchange.body.len() as u64;
         match fate {
             Delivery::Own => host.is_own = true,
-            Delivery::Moved => host.moved += 1,
-            Delivery::Named => host.named += 1,
-            Delivery::Left(_) => host.left += 1,
+            Delivery::Proxied => host.moved += 1,
+            Delivery::Aliased => host.named += 1,
+            Delivery::Direct(_) => host.left += 1,
         }
-        let is_here = !matches!(fate, Delivery::Left(_));
+        let is_here = !matches!(fate, Delivery::Direct(_));
         host.kept += usize::from(is_here && kept.is_some_and(|seconds| seconds > 0));
     }
     let mut hosts: Vec<_> = hosts.into_values().collect();

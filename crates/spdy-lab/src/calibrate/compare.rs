@@ -189,13 +189,13 @@ impl DownloadSummary {
             repeated: results.iter().map(|it| it.repeated).sum(),
             past_bars: Vec::new(),
         };
-        summary.past_bars = summary.judge();
+        summary.past_bars = summary.check_limits();
         let short = results.iter().filter_map(CellResult::missing_runs);
         summary.past_bars.extend(short);
         summary
     }
 
-    fn judge(&self) -> Vec<String> {
+    fn check_limits(&self) -> Vec<String> {
         let bars = [
             (
                 "loss-free single downloads",

@@ -32,7 +32,7 @@ pub enum CalibrateError {
     },
     /// A link never came to rest after a run.
     #[error("the link was still busy {seconds} s after a run")]
-    Restless {
+    LinkNotQuiet {
         /// For how long it was waited.
         seconds: u64,
     },

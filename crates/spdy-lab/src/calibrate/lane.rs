@@ -23,11 +23,11 @@ use crate::sim::seed;
 /// What model and kernel have in common.
 pub const CONGESTION: &str = "cubic";
 /// For how long nothing must be sent before a run is over.
-pub(super) const SILENCE: Duration = Duration::from_millis(20);
+pub(super) const QUIET_FOR: Duration = Duration::from_millis(20);
 /// Longest wait for that.
-pub(super) const REST_WITHIN: Duration = Duration::from_secs(30);
+pub(super) const QUIET_TIMEOUT: Duration = Duration::from_secs(30);
 /// What a run may take beyond ten times what it takes in virtual time.
-const PATIENCE: Duration = Duration::from_secs(30);
+const EXTRA_RUN_TIME: Duration = Duration::from_secs(30);
 
 /// When a run counts that takes so long in virtual time: lateness is bounded by what it may change. Half a percent of the
 /// time is allowed to one packet, a quarter to one in a hundred, a tenth on average; but no less than what a machine with a
@@ -107,12 +107,12 @@ impl RunLink {
         expected: Duration,
     ) -> Result<RunResult, CalibrateError> {
         let run = |network: &mut RealNetwork, patience| {
-            let attempt = subject.in_real_time(network, seed, patience)?;
+            let attempt = subject.run_real(network, seed, patience)?;
             let under = (attempt.measured.clone(), attempt.hosts);
             Ok((attempt, under))
         };
         let (Attempt { took, hosts, .. }, faults) =
-            self.judged(&subject.path(), seed, expected, run)?;
+            self.run_measured(&subject.path(), seed, expected, run)?;
         Ok(RunResult {
             // Whoever failed says so, also where the link was not what was asked for.
             took: took.and_then(|took| match faults.first() {
@@ -137,15 +137,22 @@ impl RunLink {
         expected: Duration,
     ) -> Result<(LiveLoad, Vec<Fault>), CalibrateError> {
         let seed = which.seed;
-        self.judged(path, seed, expected, |network, patience| {
-            let loaded = live::load(network, page, &LoadSpec { patience, ..which })?;
+        self.run_measured(path, seed, expected, |network, patience| {
+            let loaded = live::load(
+                network,
+                page,
+                &LoadSpec {
+                    timeout: patience,
+                    ..which
+                },
+            )?;
             let under = (loaded.measured.clone(), loaded.hosts);
             Ok((loaded, under))
         })
     }
 
     /// Does `work` over an idle link, and says what was wrong with the link and the ends meanwhile.
-    fn judged<T>(
+    fn run_measured<T>(
         &mut self,
         path: &PathConfig,
         seed: u64,
@@ -153,11 +160,11 @@ impl RunLink {
         work: impl FnOnce(&mut RealNetwork, Duration) -> Result<(T, LinkAndCpu), CalibrateError>,
     ) -> Result<(T, Vec<Fault>), CalibrateError> {
         self.network.begin(path, seed::derive(seed, "path"))?;
-        let patience = expected * 10 + PATIENCE;
+        let patience = expected * 10 + EXTRA_RUN_TIME;
         let (done, (measured, hosts)) = work(&mut self.network, patience)?;
-        if !self.network.wait_until_quiet(SILENCE, REST_WITHIN)? {
-            let seconds = REST_WITHIN.as_secs();
-            return Err(CalibrateError::Restless { seconds });
+        if !self.network.wait_until_quiet(QUIET_FOR, QUIET_TIMEOUT)? {
+            let seconds = QUIET_TIMEOUT.as_secs();
+            return Err(CalibrateError::LinkNotQuiet { seconds });
         }
         let mut faults = limits(expected).faults(&measured);
         let limit_ms = cpu_wait_limit_ms(expected);

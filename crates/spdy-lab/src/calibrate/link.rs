@@ -22,7 +22,7 @@ use spdy_tun::measured::LinkStats;
 use spdy_tun::network::{RealNetwork, RealNetworkConfig};
 
 use crate::calibrate::error::CalibrateError;
-use crate::calibrate::lane::{REST_WITHIN, SILENCE, cpu_wait_limit_ms};
+use crate::calibrate::lane::{QUIET_FOR, QUIET_TIMEOUT, cpu_wait_limit_ms};
 use crate::calibrate::real_time::with_cpu_time;
 
 /// Error of a rate that is allowed, as a part of it.
@@ -37,7 +37,7 @@ const FLOOD_LEN: usize = 1_472;
 /// Payload of an echo: a packet of 64 bytes.
 const ECHO_LEN: usize = 64 - HEADERS_LEN;
 /// Longest wait for a datagram.
-const PATIENCE: Duration = Duration::from_secs(5);
+const DATAGRAM_TIMEOUT: Duration = Duration::from_secs(5);
 /// Attempts at a measurement that does not count.
 const ATTEMPTS: u32 = 5;
 
@@ -170,7 +170,7 @@ impl Probe {
             let mut faults = self.faults(&measured);
             let mut times = times?;
             let hosts = client.zip(server).map(|(client, server)| client + server);
-            faults.extend(starved(hosts, cpu_wait_limit_ms(times.iter().sum())));
+            faults.extend(cpu_wait_fault(hosts, cpu_wait_limit_ms(times.iter().sum())));
             times.sort_unstable();
             if faults.is_empty() || repeated == ATTEMPTS {
                 let ms = |part: f64| {
@@ -202,18 +202,18 @@ impl Probe {
         let client = self.network.client.run(|| UdpSocket::bind((CLIENT, 0)))?;
         for (own, peer) in [(&server, &client), (&client, &server)] {
             own.connect(peer.local_addr()?)?;
-            own.set_read_timeout(Some(PATIENCE))?;
+            own.set_read_timeout(Some(DATAGRAM_TIMEOUT))?;
         }
         Ok((server, client))
     }
 
     /// Waits until nothing is on its way.
     fn rest(&mut self) -> Result<(), CalibrateError> {
-        if self.network.wait_until_quiet(SILENCE, REST_WITHIN)? {
+        if self.network.wait_until_quiet(QUIET_FOR, QUIET_TIMEOUT)? {
             return Ok(());
         }
-        let seconds = REST_WITHIN.as_secs();
-        Err(CalibrateError::Restless { seconds })
+        let seconds = QUIET_TIMEOUT.as_secs();
+        Err(CalibrateError::LinkNotQuiet { seconds })
     }
 
     /// The limits, but for what the flood does on purpose: nothing that is dropped by a device counts as a fault, for
@@ -226,7 +226,7 @@ impl Probe {
 }
 
 /// The fault of ends that waited for a core longer than `limit_ms`.
-fn starved(ends: Option<CpuTime>, limit_ms: f64) -> Option<Fault> {
+fn cpu_wait_fault(ends: Option<CpuTime>, limit_ms: f64) -> Option<Fault> {
     let got_ms = ends?.waited.as_secs_f64() * 1e3;
     (got_ms > limit_ms).then_some(Fault::Starved { got_ms, limit_ms })
 }

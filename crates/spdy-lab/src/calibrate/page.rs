@@ -20,7 +20,7 @@ use crate::race::RaceNetwork;
 
 /// Error that a load without loss and jitter is allowed. Where chance has a part, as with downloads, only the mean of many loads
 /// has a bar: [`MAX_LOSSY_ERROR`].
-pub const BAR: f64 = 0.03;
+pub const MAX_PAGE_ERROR: f64 = 0.03;
 
 /// One load.
 #[derive(Clone)]
@@ -112,7 +112,7 @@ impl Workload for PageCell {
         self.network.profile.path.clone()
     }
 
-    fn in_virtual_time(&self, seed: u64) -> io::Result<Duration> {
+    fn run_virtual(&self, seed: u64) -> io::Result<Duration> {
         let (network, options) = (&self.network, &*self.options);
         let config = network.config(options);
         let load = browser::load(
@@ -126,7 +126,7 @@ impl Workload for PageCell {
         Self::took(&load).map_err(io::Error::other)
     }
 
-    fn in_real_time(
+    fn run_real(
         &self,
         network: &mut RealNetwork,
         seed: u64,
@@ -138,7 +138,7 @@ impl Workload for PageCell {
             seed,
             options: (*self.options).clone(),
             initial_window: None,
-            patience,
+            timeout: patience,
         };
         let loaded = live::load(network, &self.page, &which)?;
         Ok(Attempt {
@@ -179,8 +179,10 @@ impl PageLoadSummary {
             if result.subject.is_lossy() {
                 return None;
             }
-            let error = result.error().filter(|error| error.abs() > BAR)?;
-            let (error, bar) = (error * 100.0, BAR * 100.0);
+            let error = result
+                .error()
+                .filter(|error| error.abs() > MAX_PAGE_ERROR)?;
+            let (error, bar) = (error * 100.0, MAX_PAGE_ERROR * 100.0);
             Some(format!(
                 "{}: off by {error:+.2} %, at most {bar} %",
                 result.subject

@@ -28,11 +28,11 @@ impl Workload for DownloadCell {
         Self::path(self)
     }
 
-    fn in_virtual_time(&self, seed: u64) -> io::Result<Duration> {
+    fn run_virtual(&self, seed: u64) -> io::Result<Duration> {
         virtual_time::run(self, seed)
     }
 
-    fn in_real_time(
+    fn run_real(
         &self,
         network: &mut RealNetwork,
         _: u64,

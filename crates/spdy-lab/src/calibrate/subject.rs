@@ -23,14 +23,14 @@ pub trait Workload: Clone + Debug + Display + Send + Serialize + Sync {
     /// # Errors
     ///
     /// It fails, or can never end.
-    fn in_virtual_time(&self, seed: u64) -> io::Result<Duration>;
+    fn run_virtual(&self, seed: u64) -> io::Result<Duration>;
 
     /// Does it over `network`, whose link is begun and idle, and gives it up after `patience`.
     ///
     /// # Errors
     ///
     /// The link or a host failed. That the subject itself came to no end is told by the [`Attempt`].
-    fn in_real_time(
+    fn run_real(
         &self,
         network: &mut RealNetwork,
         seed: u64,

@@ -23,7 +23,7 @@ use crate::calibrate::subject::Workload;
 /// How often a run that does not count is repeated.
 pub const MAX_RETRIES: u32 = 10;
 /// Pause before the first repetition, and how much longer each further one is: whatever kept the machine busy may pass.
-pub const PAUSE: Duration = Duration::from_millis(100);
+pub const RETRY_PAUSE: Duration = Duration::from_millis(100);
 
 /// How it is done.
 #[derive(Clone, Debug)]
@@ -35,7 +35,7 @@ pub struct CalibrationRunner {
     /// Seed of the first run; the next has the next number.
     pub seed: u64,
     /// Cells at a time, at least 1.
-    pub lanes: usize,
+    pub links: usize,
 }
 
 /// What is told on the way.
@@ -88,7 +88,7 @@ impl CalibrationRunner {
             let lossy = subject.is_lossy();
             let runs = if lossy { self.lossy_runs } else { self.runs };
             let virtual_runs = if lossy { runs } else { 1 };
-            let times = (0..virtual_runs).map(|run| subject.in_virtual_time(self.seed_of(run)));
+            let times = (0..virtual_runs).map(|run| subject.run_virtual(self.seed_of(run)));
             let virtual_times = times.collect::<Result<_, _>>().map_err(|source| {
                 let what = subject.to_string();
                 CalibrateError::Virtual { what, source }
@@ -125,7 +125,7 @@ impl CalibrationRunner {
         let plans = self.plan(subjects)?;
         begin(plans.iter().map(PlannedCell::total).sum());
         // Made one after the other: a machine without namespaces says so before anything runs.
-        let lanes = (0..self.lanes.min(plans.len()))
+        let lanes = (0..self.links.min(plans.len()))
             .map(|_| RunLink::start())
             .collect::<Result<Vec<_>, _>>()?;
         let next = AtomicUsize::new(0);
@@ -184,7 +184,7 @@ impl CalibrationRunner {
         while let Some((run, attempts)) = left.pop_front() {
             let expected = plan.expected(run);
             let ran = run_once(RunAttempt {
-                pause: PAUSE * attempts,
+                pause: RETRY_PAUSE * attempts,
                 seed: self.seed_of(run),
                 expected,
             })?;
@@ -224,7 +224,7 @@ mod tests {
         runs: 3,
         lossy_runs: 5,
         seed: 7,
-        lanes: 1,
+        links: 1,
     };
 
     /// What comes of a cell without loss whose attempts come to what `took` says of their seed and their number, from 1.

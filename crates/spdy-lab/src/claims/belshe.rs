@@ -133,7 +133,7 @@ fn zlib() -> Setting {
 const HEADER_FACTORS: &[ClaimFactor] = &[
     ClaimFactor {
         name: "secrets masked, as CRIME demands",
-        change: |setting| setting.other.options.spdy_compression = Compression::Masked,
+        change: |setting| setting.other.options.spdy_compression = Compression::CrimeSafe,
     },
     ClaimFactor {
         name: "zlib level 1",

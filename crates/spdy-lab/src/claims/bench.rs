@@ -382,7 +382,7 @@ impl ClaimRunner<'_> {
         setting: &Setting,
         statistic: impl Fn(&[FigurePair]) -> f64,
     ) -> Result<MeasuredResult, String> {
-        let paired = self.pairs(subjects, std::slice::from_ref(setting))?;
+        let paired = self.load_pairs(subjects, std::slice::from_ref(setting))?;
         paired.measured(vec![String::new()], statistic)
     }
 
@@ -391,7 +391,7 @@ impl ClaimRunner<'_> {
     /// # Errors
     ///
     /// As [`pages`](Self::pages).
-    pub(crate) fn pairs(
+    pub(crate) fn load_pairs(
         &self,
         subjects: &PageSet,
         settings: &[Setting],
@@ -461,7 +461,7 @@ pub(crate) fn ratio_by_page(
     let mut points = Vec::new();
     let (mut loads, mut left_out) = (0, 0);
     for (level, pages) in pages {
-        let paired = bench.pairs(&PageSet::Pages(*pages), std::slice::from_ref(setting))?;
+        let paired = bench.load_pairs(&PageSet::Pages(*pages), std::slice::from_ref(setting))?;
         let level = vec![(*level).to_owned()];
         let one = paired.measured(level, |pairs| ratio(pairs, |it| it.load_ms))?;
         (loads, left_out) = (loads + one.loads, left_out + one.left_out);

@@ -19,9 +19,9 @@ const ERA_ENDS: &str = "2014-01-01T00:00:00Z";
 /// Fewest resources of a page that is loaded: redirects and error pages are none.
 const MIN_RESOURCES: usize = 20;
 /// Most bytes of bodies: sizes in some recordings are those of what was unpacked.
-const MOST_BYTES: usize = 4_000_000;
+const MAX_BYTES: usize = 4_000_000;
 /// Most pages of one recording.
-const MOST_PAGES: usize = 64;
+const MAX_PAGES: usize = 64;
 
 /// What a folder of recordings holds.
 pub struct Corpus {
@@ -83,7 +83,7 @@ impl Corpus {
         let mut read: Vec<Option<_>> = files.iter().map(|_| None).collect();
         let work = |number: usize| match open::file(&files[number], limits) {
             Ok(bytes) => Ok(recording(&bytes, &files[number].to_string_lossy())),
-            Err(OpenError::NoFile { .. } | OpenError::Limit { .. }) => Ok((Vec::new(), None)),
+            Err(OpenError::NotAFile { .. } | OpenError::Limit { .. }) => Ok((Vec::new(), None)),
             Err(error) => Err(error),
         };
         workers::each(files.len(), threads, work, |number, result| {
@@ -124,7 +124,7 @@ fn recording(file: &Bytes, name: &str) -> (Vec<Replica>, Option<Heads>) {
     let mut pages = Vec::new();
     let mut heads = Heads::default();
     let mut documents = BTreeSet::new();
-    for number in 1..=MOST_PAGES {
+    for number in 1..=MAX_PAGES {
         let options = ImportOptions {
             page: Some(number),
             ..ImportOptions::default()
@@ -143,7 +143,7 @@ fn recording(file: &Bytes, name: &str) -> (Vec<Replica>, Option<Heads>) {
             .iter()
             .map(|exchange| exchange.body.len())
             .sum();
-        let fits = replica.exchanges.len() >= MIN_RESOURCES && bytes <= MOST_BYTES;
+        let fits = replica.exchanges.len() >= MIN_RESOURCES && bytes <= MAX_BYTES;
         if fits && documents.insert(replica.document().url.clone()) {
             replica.name = format!("{}#{number}", replica.name);
             pages.push(replica);

@@ -99,7 +99,7 @@ pub(crate) fn requests(
     _: &PageSet,
     setting: &Setting,
 ) -> Result<MeasuredResult, String> {
-    saved(bench, 0, setting)
+    header_saving(bench, 0, setting)
 }
 
 /// Likewise of response heads.
@@ -108,10 +108,10 @@ pub(crate) fn responses(
     _: &PageSet,
     setting: &Setting,
 ) -> Result<MeasuredResult, String> {
-    saved(bench, 1, setting)
+    header_saving(bench, 1, setting)
 }
 
-fn saved(
+fn header_saving(
     bench: &ClaimRunner<'_>,
     direction: usize,
     setting: &Setting,

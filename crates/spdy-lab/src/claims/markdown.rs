@@ -63,9 +63,9 @@ fn figures(finding: &ClaimResult) -> (String, String) {
 
 fn verdict(finding: &ClaimResult) -> String {
     match (&finding.why, finding.verdict) {
-        (Some(why), verdict) => format!("{}: {why}", verdict.words()),
+        (Some(why), verdict) => format!("{}: {why}", verdict.label()),
         (None, Verdict::Reproduced) => "**reproduced**".to_owned(),
-        (None, verdict) => verdict.words().to_owned(),
+        (None, verdict) => verdict.label().to_owned(),
     }
 }
 

@@ -87,7 +87,7 @@ fn savings(
         setting.profile.path.down_bps = u64::from(down) * 1_000;
         setting
     });
-    bench.pairs(pages, &settings)
+    bench.load_pairs(pages, &settings)
 }
 
 fn saved_of(pair: &FigurePair) -> f64 {

@@ -87,7 +87,7 @@ fn by_loss(
     setting: &Setting,
 ) -> Result<MeasuredResult, String> {
     let (names, settings) = setting.losses(&[0, 5, 10, 20]);
-    let paired = bench.pairs(pages, &settings)?;
+    let paired = bench.load_pairs(pages, &settings)?;
     paired.measured(names, |pairs| ratio(pairs, |it| it.load_ms))
 }
 

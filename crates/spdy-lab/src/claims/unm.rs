@@ -83,7 +83,7 @@ fn by_cache(
         |(name, _)| name.to_owned(),
         |it, (_, cache)| it.both(|options| options.cache = cache),
     );
-    let paired = bench.pairs(pages, &settings)?;
+    let paired = bench.load_pairs(pages, &settings)?;
     paired.measured(names, |pairs| saving(pairs, |it| it.load_ms))
 }
 

@@ -26,7 +26,7 @@ pub enum Verdict {
 impl Verdict {
     /// In words.
     #[must_use]
-    pub const fn words(self) -> &'static str {
+    pub const fn label(self) -> &'static str {
         match self {
             Self::Reproduced => "reproduced",
             Self::DirectionOnly => "direction only",
@@ -54,7 +54,7 @@ impl Verdict {
                 let same = value - within..=value + within;
                 match neutral {
                     _ if inside(&first, &same) => Self::Reproduced,
-                    Some(neutral) => side(&shifted(&first, *neutral), value - neutral),
+                    Some(neutral) => verdict_on_side(&shifted(&first, *neutral), value - neutral),
                     None if first.low <= *same.end() && first.high >= *same.start() => {
                         Self::Undecided
                     }
@@ -65,14 +65,14 @@ impl Verdict {
                 if inside(&first, &(*low..=*high)) {
                     return Self::Reproduced;
                 }
-                side(&shifted(&first, *neutral), low - neutral)
+                verdict_on_side(&shifted(&first, *neutral), low - neutral)
             }
             ClaimedResult::Beyond { side: way, bound } => {
                 let sign = match way {
                     BoundSide::Above => 1.0,
                     BoundSide::Below => -1.0,
                 };
-                match side(&shifted(&first, *bound), sign) {
+                match verdict_on_side(&shifted(&first, *bound), sign) {
                     Self::DirectionOnly => Self::Reproduced,
                     other => other,
                 }
@@ -94,7 +94,7 @@ impl Verdict {
                     return Self::Reproduced;
                 }
                 let rise = measured.rise.expect("a row of figures rises or falls");
-                side(&rise, trend.along(1.0))
+                verdict_on_side(&rise, trend.along(1.0))
             }
             ClaimedResult::Monotone { trend, slack } => {
                 let rise = measured.rise.expect("a row of figures rises or falls");
@@ -103,7 +103,7 @@ impl Verdict {
                     .windows(2)
                     .map(|pair| trend.along(pair[1].estimate.value - pair[0].estimate.value));
                 let all = steps.all(|step| step >= -slack);
-                match side(&rise, trend.along(1.0)) {
+                match verdict_on_side(&rise, trend.along(1.0)) {
                     Self::DirectionOnly if all => Self::Reproduced,
                     other => other,
                 }
@@ -143,8 +143,8 @@ fn shifted(estimate: &Estimate, by: f64) -> Estimate {
 }
 
 /// On which side of nothing all of `estimate` is, and whether that is the side of `wanted`.
-fn side(estimate: &Estimate, wanted: f64) -> Verdict {
-    if estimate.may_be(0.0) {
+fn verdict_on_side(estimate: &Estimate, wanted: f64) -> Verdict {
+    if estimate.contains(0.0) {
         Verdict::Undecided
     } else if (estimate.low > 0.0) == (wanted > 0.0) {
         Verdict::DirectionOnly

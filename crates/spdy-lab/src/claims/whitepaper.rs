@@ -89,7 +89,7 @@ pub(super) fn saved_at_losses(
     permille: &[u32],
 ) -> Result<MeasuredResult, String> {
     let (names, settings) = setting.losses(permille);
-    let paired = bench.pairs(pages, &settings)?;
+    let paired = bench.load_pairs(pages, &settings)?;
     paired.measured(names, |pairs| saving(pairs, |it| it.load_ms))
 }
 
@@ -104,7 +104,7 @@ fn by_round_trip(
         |ms| format!("{ms} ms"),
         |it, ms| it.profile.path.rtt = std::time::Duration::from_millis(ms),
     );
-    let paired = bench.pairs(pages, &settings)?;
+    let paired = bench.load_pairs(pages, &settings)?;
     paired.measured(names, |pairs| saving(pairs, |it| it.load_ms))
 }
 

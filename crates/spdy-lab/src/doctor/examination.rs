@@ -110,7 +110,7 @@ impl SavedTime {
             low_ms: estimate.low,
             high_ms: estimate.high,
             is_exact: !has_chance,
-            is_certain: enough && !estimate.may_be(0.0),
+            is_certain: enough && !estimate.contains(0.0),
         }
     }
 
@@ -160,7 +160,7 @@ impl ExaminationCase {
         // The page as it is comes first, then each remedy.
         let total = 1 + remedies.len();
         let work = |number: usize| match number.checked_sub(1) {
-            None => self.loads(&ModifiedPage::untreated(self, &graph)),
+            None => self.loads(&ModifiedPage::unmodified(self, &graph)),
             Some(remedy) => self.loads(&ModifiedPage::with(self, &graph, &remedies[remedy])),
         };
         let mut results: Vec<Option<Vec<Load>>> = vec![None; total];
@@ -176,7 +176,7 @@ impl ExaminationCase {
             let has_chance = ModifiedPage::network(self, &remedy)
                 .profile
                 .path
-                .has_chance();
+                .is_random();
             Some(finding(remedy, has_chance, &now, &then?))
         });
         Some(Examination {
@@ -198,7 +198,7 @@ impl ExaminationCase {
             network,
             options,
         } = treated;
-        let runs = match network.profile.path.has_chance() {
+        let runs = match network.profile.path.is_random() {
             true => self.runs,
             false => 1,
         };

@@ -133,11 +133,11 @@ pub fn remedies(
     profile: &Profile,
 ) -> Vec<Remedy> {
     let mut remedies = of_hosts(replica, graph);
-    if matches!(protocol.spoken(), Protocol::Spdy(_)) {
+    if matches!(protocol.wire_protocol(), Protocol::Spdy(_)) {
         remedies.push(Remedy::Push);
     }
     remedies.extend(of_resources(replica, graph));
-    let others = RaceProtocol::ALL.into_iter().chain([RaceProtocol::H3]);
+    let others = RaceProtocol::DEFAULTS.into_iter().chain([RaceProtocol::H3]);
     let others = others.filter(|other| *other != protocol);
     remedies.extend(others.map(|protocol| Remedy::Protocol { protocol }));
     let worse = Degradation::ALL.into_iter();
@@ -184,7 +184,7 @@ fn of_resources(replica: &Replica, graph: &PageGraph) -> Vec<Remedy> {
         urls: nodes.iter().copied().map(url).collect(),
         nodes,
     };
-    let late = hints::late(replica, graph);
+    let late = hints::preload_candidates(replica, graph);
     let mut remedies = Vec::new();
     if late.len() > 1 {
         remedies.push(hint(late.clone()));

@@ -22,7 +22,7 @@ impl Examination {
     /// The changes to the page that save at least 1 % of load or of DOMContentLoaded, the best first. A change that breaks
     /// the page is not among them, nor is one whose difference may be chance.
     #[must_use]
-    pub fn helping(&self) -> Vec<&RemedyResult> {
+    pub fn helpful(&self) -> Vec<&RemedyResult> {
         let helps = |finding: &&RemedyResult| {
             Self::is_of_page(finding) && self.part(finding).is_some_and(|part| part >= MIN_SAVING)
         };

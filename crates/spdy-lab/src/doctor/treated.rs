@@ -21,7 +21,7 @@ pub(super) struct ModifiedPage {
 
 impl ModifiedPage {
     /// The page as it is.
-    pub(super) fn untreated(case: &ExaminationCase, graph: &PageGraph) -> Self {
+    pub(super) fn unmodified(case: &ExaminationCase, graph: &PageGraph) -> Self {
         Self {
             page: Page::with_graph(case.replica.clone(), graph.clone()),
             protocol: case.protocol,
@@ -32,7 +32,7 @@ impl ModifiedPage {
 
     /// The page with `remedy`.
     pub(super) fn with(case: &ExaminationCase, graph: &PageGraph, remedy: &Remedy) -> Self {
-        let mut treated = Self::untreated(case, graph);
+        let mut treated = Self::unmodified(case, graph);
         match remedy {
             Remedy::Fold { hosts, .. } => {
                 treated.page = Page::with_graph(folded(&case.replica, hosts), graph.clone());

@@ -15,7 +15,7 @@ pub enum Clock {
 
 impl Clock {
     /// Every one that has a name.
-    pub const NAMED: [Self; 2] = [Self::Virtual, Self::Real];
+    pub const ALL: [Self; 2] = [Self::Virtual, Self::Real];
 
     /// Its name in experiments and stores.
     #[must_use]
@@ -42,7 +42,7 @@ impl FromStr for Clock {
     type Err = UnknownClock;
 
     fn from_str(name: &str) -> Result<Self, UnknownClock> {
-        let found = Self::NAMED.into_iter().find(|clock| clock.name() == name);
+        let found = Self::ALL.into_iter().find(|clock| clock.name() == name);
         found.ok_or_else(|| UnknownClock(name.to_owned()))
     }
 }
@@ -97,7 +97,7 @@ mod tests {
 
     #[test]
     fn every_clock_has_a_name_that_reads_back() {
-        for clock in Clock::NAMED {
+        for clock in Clock::ALL {
             assert_eq!(clock.name().parse(), Ok(clock));
         }
         let unknown = "wall".parse::<Clock>().expect_err("no clock");

@@ -49,7 +49,7 @@ impl Conditions {
         let mut options = Options::default();
         // A preset is the ground that the other choices stand on, and comes before them in their order.
         for (factor, level) in levels {
-            factor.choose(level, &mut options)?;
+            factor.apply(level, &mut options)?;
         }
         let is_accelerated = options.accelerator != Accelerator::Off;
         if is_accelerated && options.cache != Cache::Cold {

@@ -39,7 +39,7 @@ impl Factor {
         conditions: &Conditions,
     ) -> Option<&'static str> {
         let options = &conditions.options;
-        let spoken = protocol.spoken();
+        let spoken = protocol.wire_protocol();
         let is_spdy = matches!(spoken, Protocol::Spdy(_));
         // What stands beyond speaks HTTP/1.1 and HTTP/2, by TCP, and partly in TLS.
         let is_direct = options.accelerator == Accelerator::Off;
@@ -125,7 +125,7 @@ pub struct IneffectiveFactor {
 /// Every factor of `plan` that has no effect somewhere, and could be thought to have one: it has several levels, or no effect on
 /// any cell at all.
 #[must_use]
-pub fn idle(plan: &Plan) -> Vec<IneffectiveFactor> {
+pub fn ineffective_factors(plan: &Plan) -> Vec<IneffectiveFactor> {
     let mut found: Vec<IneffectiveFactor> = Vec::new();
     for cell in plan.cells() {
         // A plan that was read has none whose levels do not go together.
@@ -182,7 +182,7 @@ impl DuplicateCells {
 
 /// How many cells of `plan` are others over again, but for their seeds.
 #[must_use]
-pub fn repeats(plan: &Plan) -> usize {
+pub fn duplicate_cells(plan: &Plan) -> usize {
     let mut repeats = DuplicateCells::default();
     for cell in plan.cells() {
         repeats.first(&cell.key());
@@ -230,12 +230,15 @@ mod tests {
         let plan = plan(
             "protocols = ['http', 'spdy', 'h2']\n[factors]\nnetwork = 'dsl'\ncompression = ['masked', 0, 9]\nloss = ['0', '1%']\n",
         );
-        let idle = idle(&plan);
+        let idle = ineffective_factors(&plan);
         assert_eq!(idle.len(), 1, "{idle:?}");
         assert_eq!(idle[0].factor, Factor::Compression);
         assert_eq!(idle[0].protocols, [RaceProtocol::Http, RaceProtocol::H2]);
         // Of 36 cells a third is by SPDY; of each three by the others one stands for all.
-        assert_eq!((plan.len(), idle[0].cells, repeats(&plan)), (36, 24, 16));
+        assert_eq!(
+            (plan.len(), idle[0].cells, duplicate_cells(&plan)),
+            (36, 24, 16)
+        );
     }
 
     #[test]
@@ -243,7 +246,7 @@ mod tests {
         let of = |protocols: &str| {
             let text =
                 format!("protocols = [{protocols}]\n[factors]\nnetwork = 'dsl'\ntls = 1.2\n");
-            idle(&plan(&text.replace("1.2", "'1.2'")))
+            ineffective_factors(&plan(&text.replace("1.2", "'1.2'")))
         };
         assert_eq!(of("'http', 'https'"), []);
         assert_eq!(of("'https', 'h3'"), []);
@@ -260,7 +263,7 @@ mod tests {
         let plan = plan(
             "protocols = ['spdy']\n[factors]\nnetwork = 'dsl'\naccelerator = ['off', 'cold']\nprefetch = ['yes', 'no']\nconnections = [2, 6]\ndeploy = ['all', 'first-party']\n",
         );
-        let idle = idle(&plan);
+        let idle = ineffective_factors(&plan);
         let told: Vec<_> = idle.iter().map(|it| (it.factor.name(), it.cells)).collect();
         assert_eq!(told, [("connections", 16), ("prefetch", 16)]);
         let mut repeats = DuplicateCells::default();

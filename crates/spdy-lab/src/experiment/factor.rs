@@ -281,7 +281,7 @@ impl Factor {
                 format!("delay={level} is not understood: want a time with its unit, as 50ms")
             }),
             FactorKind::Setting(name) => probe(name, level).map(|_| ()).map_err(refused),
-            FactorKind::Choice => self.choose(level, &mut Options::default()),
+            FactorKind::Choice => self.apply(level, &mut Options::default()),
         }
     }
 
@@ -290,7 +290,7 @@ impl Factor {
     /// # Errors
     ///
     /// What was wanted.
-    pub(crate) fn choose(self, level: &str, options: &mut Options) -> Result<(), String> {
+    pub(crate) fn apply(self, level: &str, options: &mut Options) -> Result<(), String> {
         let want = |what: &str| format!("{self}={level} is not understood: want {what}");
         match self {
             Self::Preset => {
@@ -335,7 +335,7 @@ impl Factor {
             }
             Self::Compression => {
                 options.spdy_compression = match (level, level.parse()) {
-                    ("masked", _) => Compression::Masked,
+                    ("masked", _) => Compression::CrimeSafe,
                     (_, Ok(depth @ 0..=9)) => Compression::Zlib(depth),
                     _ => return Err(want("masked, or a level of zlib from 0 to 9")),
                 }
@@ -343,14 +343,14 @@ impl Factor {
             Self::IpPooling => options.ip_pooling = yes_or_no(level).ok_or_else(|| want(SWITCH))?,
             Self::Push => options.push = level.parse().map_err(|_| want("no, yes or all"))?,
             Self::Deploy => {
-                let names = Deployment::NAMED.map(Deployment::name).join(" or ");
+                let names = Deployment::ALL.map(Deployment::name).join(" or ");
                 options.deployment = level.parse().map_err(|_| want(&names))?;
             }
             Self::Priorities => {
                 options.priorities = yes_or_no(level).ok_or_else(|| want(SWITCH))?;
             }
             Self::Scheduler => {
-                let names = Scheduler::NAMED.map(Scheduler::name).join(" or ");
+                let names = Scheduler::ALL.map(Scheduler::name).join(" or ");
                 options.scheduler = level.parse().map_err(|_| want(&names))?;
             }
             Self::Hints => options.hints = yes_or_no(level).ok_or_else(|| want(SWITCH))?,

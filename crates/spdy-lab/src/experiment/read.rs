@@ -158,7 +158,7 @@ impl Reader<'_> {
         list: Option<Spanned<Vec<Spanned<String>>>>,
     ) -> Result<Vec<RaceProtocol>, PlanError> {
         let Some(list) = list else {
-            return Ok(RaceProtocol::ALL.to_vec());
+            return Ok(RaceProtocol::DEFAULTS.to_vec());
         };
         let read = |(span, name): (Range<usize>, String)| match name.parse() {
             Ok(protocol) => Ok(protocol),

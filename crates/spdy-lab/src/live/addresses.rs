@@ -16,14 +16,16 @@ const FIRST: usize = 1;
 
 /// Where each of `hosts` is reached.
 #[must_use]
-pub fn reached(hosts: Vec<(String, IpAddr)>) -> BTreeMap<String, Ipv4Addr> {
+pub fn assign_addresses(hosts: Vec<(String, IpAddr)>) -> BTreeMap<String, Ipv4Addr> {
     let mut exchanged = BTreeMap::new();
     let hosts = hosts.into_iter().map(|(host, address)| {
         let reached = match address {
-            IpAddr::V4(address) if is_reached(address) => address,
+            IpAddr::V4(address) if is_usable(address) => address,
             other => {
                 let next = exchanged.len();
-                *exchanged.entry(other).or_insert_with(|| made_up(next))
+                *exchanged
+                    .entry(other)
+                    .or_insert_with(|| synthetic_address(next))
             }
         };
         (host, reached)
@@ -31,13 +33,13 @@ pub fn reached(hosts: Vec<(String, IpAddr)>) -> BTreeMap<String, Ipv4Addr> {
     hosts.collect()
 }
 
-fn is_reached(address: Ipv4Addr) -> bool {
+fn is_usable(address: Ipv4Addr) -> bool {
     let first = address.octets()[0];
     let leads_elsewhere = address.is_loopback() || address.is_link_local() || first == 0;
     !leads_elsewhere && first < 224 && address != CLIENT
 }
 
-fn made_up(number: usize) -> Ipv4Addr {
+fn synthetic_address(number: usize) -> Ipv4Addr {
     let [.., high, low] = (number + (FIRST << 8)).to_be_bytes();
     Ipv4Addr::new(MADE_UP[0], MADE_UP[1], high, low)
 }
@@ -58,7 +60,7 @@ mod tests {
         ];
         let named =
             |(host, at, _): (&str, &str, _)| (host.to_owned(), at.parse().expect("an address"));
-        let got = reached(hosts.map(named).to_vec());
+        let got = assign_addresses(hosts.map(named).to_vec());
         for (host, at, want) in hosts {
             assert_eq!(got[host].to_string(), want, "{host} at {at}");
         }

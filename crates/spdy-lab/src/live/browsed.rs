@@ -69,7 +69,7 @@ impl BrowserCell {
     }
 
     /// The loads that count.
-    pub fn counted(&self) -> impl Iterator<Item = &BrowserLoad> {
+    pub fn valid_loads(&self) -> impl Iterator<Item = &BrowserLoad> {
         let common = common(&self.visits);
         let visits = self.visits.iter();
         visits.filter(move |visit| does_count(visit, common))
@@ -77,7 +77,7 @@ impl BrowserCell {
 
     /// The others, each with the reason.
     #[must_use]
-    pub fn left_out(&self) -> Vec<String> {
+    pub fn excluded(&self) -> Vec<String> {
         let common = common(&self.visits);
         let why = |visit: &BrowserLoad| {
             let other = Some(&*visit.fingerprint) != common;
@@ -90,7 +90,7 @@ impl BrowserCell {
     /// Median of one figure of the loads that count.
     #[must_use]
     pub fn median(&self, figure: impl Fn(&BrowserLoad) -> Option<f64>) -> Option<f64> {
-        median(self.counted().filter_map(figure))
+        median(self.valid_loads().filter_map(figure))
     }
 
     /// The browser's load time, milliseconds.
@@ -196,7 +196,7 @@ mod tests {
             asked_in_vain: in_vain.iter().map(|&what| what.to_owned()).collect(),
             unknown_names: Vec::new(),
             faults: Vec::new(),
-            link: Emulator::new(&path, 1, origin).measured(origin),
+            link: Emulator::new(&path, 1, origin).stats(origin),
             recording: Some(builtin::portal()),
             kept: None,
         }
@@ -221,7 +221,7 @@ mod tests {
         assert_eq!(browsed.virtual_ms.len(), 2);
         assert!(browsed.visits.iter().all(|visit| visit.recording.is_none()));
         assert_eq!(
-            browsed.left_out(),
+            browsed.excluded(),
             [
                 "not recorded: GET /x (404) (and 1 more)",
                 "not recorded: GET /x (404)",

@@ -18,7 +18,7 @@ use spdy_tun::measured::{DirectionStats, LinkStats};
 use crate::browser;
 use crate::calibrate::error::CalibrateError;
 use crate::calibrate::lane::{CONGESTION, RunLink};
-use crate::calibrate::work::{MAX_RETRIES, PAUSE};
+use crate::calibrate::work::{MAX_RETRIES, RETRY_PAUSE};
 use crate::experiment::cell::Cell;
 use crate::experiment::clock::{RealDirection, RealRun};
 use crate::experiment::conditions::Conditions;
@@ -121,20 +121,20 @@ impl RealTimeRunner {
             if stops() {
                 return Ok(None);
             }
-            thread::sleep(PAUSE * attempt);
+            thread::sleep(RETRY_PAUSE * attempt);
             let which = LoadSpec {
                 protocol: cell.protocol(),
                 network: network.name.clone(),
                 seed,
                 options: options.clone(),
                 initial_window: conditions.initial_window(),
-                patience: Duration::MAX,
+                timeout: Duration::MAX,
             };
             let path = &network.profile.path;
             let (loaded, faults) = self.lane.load(&page, path, which, expected)?;
-            let reasons = reasons(&loaded, &faults, can_be_whole);
+            let reasons = invalid_reasons(&loaded, &faults, can_be_whole);
             if reasons.is_empty() || attempt == MAX_RETRIES {
-                let real = under(&loaded, reasons, rejected);
+                let real = real_run(&loaded, reasons, rejected);
                 let waterfall = Vec::new();
                 let load = Load {
                     waterfall,
@@ -150,7 +150,7 @@ impl RealTimeRunner {
 }
 
 /// Everything that keeps a load from counting.
-fn reasons(loaded: &LiveLoad, faults: &[Fault], can_be_whole: bool) -> Vec<String> {
+fn invalid_reasons(loaded: &LiveLoad, faults: &[Fault], can_be_whole: bool) -> Vec<String> {
     let mut reasons: Vec<String> = faults.iter().map(Fault::to_string).collect();
     match loaded.load.failures.first() {
         _ if loaded.was_given_up => reasons.push("it never ended".to_owned()),
@@ -160,7 +160,7 @@ fn reasons(loaded: &LiveLoad, faults: &[Fault], can_be_whole: bool) -> Vec<Strin
     reasons
 }
 
-fn under(loaded: &LiveLoad, invalid: Vec<String>, rejected: Vec<String>) -> RealRun {
+fn real_run(loaded: &LiveLoad, invalid: Vec<String>, rejected: Vec<String>) -> RealRun {
     let LinkStats {
         waited_for_cpu_ms,
         up,
@@ -217,7 +217,7 @@ mod tests {
             spdy_tun::emulator::Emulator::new(&config.path, 1, spdy_clock::Instant::ZERO);
         LiveLoad {
             load,
-            measured: emulator.measured(spdy_clock::Instant::from_millis(1)),
+            measured: emulator.stats(spdy_clock::Instant::from_millis(1)),
             was_given_up: false,
             hosts: None,
         }
@@ -226,25 +226,28 @@ mod tests {
     #[test]
     fn a_load_is_valid_if_on_time_and_as_complete_as_possible() {
         let mut loaded = loaded();
-        assert_eq!(reasons(&loaded, &[], true), Vec::<String>::new());
+        assert_eq!(invalid_reasons(&loaded, &[], true), Vec::<String>::new());
         let late = Fault::LateMax {
             got_ms: 30.0,
             limit_ms: 20.0,
         };
         let why = "a packet came 30.00 ms late, at most 20 ms count";
-        assert_eq!(reasons(&loaded, std::slice::from_ref(&late), true), [why]);
+        assert_eq!(
+            invalid_reasons(&loaded, std::slice::from_ref(&late), true),
+            [why]
+        );
         loaded.load.failures.push("503 for /".to_owned());
         let not_whole = "it is not whole: 503 for /";
-        assert_eq!(reasons(&loaded, &[late], true), [why, not_whole]);
-        assert_eq!(reasons(&loaded, &[], false), Vec::<String>::new());
+        assert_eq!(invalid_reasons(&loaded, &[late], true), [why, not_whole]);
+        assert_eq!(invalid_reasons(&loaded, &[], false), Vec::<String>::new());
         loaded.was_given_up = true;
-        assert_eq!(reasons(&loaded, &[], false), ["it never ended"]);
+        assert_eq!(invalid_reasons(&loaded, &[], false), ["it never ended"]);
     }
 
     #[test]
     fn a_stored_run_has_its_attempts_and_their_reasons() {
         let rejected = vec!["1.000 ms: late".to_owned(), "2.000 ms: late".to_owned()];
-        let run = under(&loaded(), vec!["later still".to_owned()], rejected.clone());
+        let run = real_run(&loaded(), vec!["later still".to_owned()], rejected.clone());
         assert_eq!((run.attempts, &run.rejected), (3, &rejected));
         assert_eq!(run.invalid, ["later still"]);
         assert_eq!((run.down.bps, run.hosts_waited_ms), (None, None));

@@ -17,7 +17,7 @@ pub(crate) struct ExpectedFailures {
     /// Method, authority and target.
     requests: BTreeSet<(String, String, String)>,
     /// Names that had no address, and of which nothing was recorded.
-    dead_names: BTreeSet<String>,
+    unresolved_names: BTreeSet<String>,
 }
 
 impl ExpectedFailures {
@@ -27,7 +27,7 @@ impl ExpectedFailures {
         let mut expected = Self::default();
         for (failure, url) in failures {
             if let Some(name) = url.domain().filter(|_| failure.error == UNRESOLVED) {
-                expected.dead_names.insert(name.to_owned());
+                expected.unresolved_names.insert(name.to_owned());
             }
             let request = (
                 failure.method.clone(),
@@ -38,7 +38,7 @@ impl ExpectedFailures {
         }
         for exchange in &replica.exchanges {
             if let Some(name) = exchange.url.domain() {
-                expected.dead_names.remove(name);
+                expected.unresolved_names.remove(name);
             }
         }
         expected
@@ -50,7 +50,10 @@ impl ExpectedFailures {
         let Ok(url) = Url::parse(&failure.url) else {
             return false;
         };
-        let is_dead = || url.domain().is_some_and(|it| self.dead_names.contains(it));
+        let is_dead = || {
+            url.domain()
+                .is_some_and(|it| self.unresolved_names.contains(it))
+        };
         self.has_request(&failure.method, head::authority(&url), head::target(&url))
             || failure.error == UNRESOLVED && is_dead()
     }

@@ -79,16 +79,20 @@ struct PacketRecord<'a> {
 
 /// `None` for what had not come when the capture ended.
 fn seen(packet: &CapturedPacket) -> Option<PacketRecord<'_>> {
-    let why = match packet.fate {
-        PacketOutcome::Taken(DropReason::QueueFull) => Some("the link took it: its queue was full"),
-        PacketOutcome::Taken(DropReason::Lost) => Some("the link took it: lost by chance"),
-        PacketOutcome::Taken(DropReason::Refused) => Some("the receiver's device did not take it"),
-        PacketOutcome::Flying | PacketOutcome::Written(_) => None,
+    let why = match packet.outcome {
+        PacketOutcome::Dropped(DropReason::QueueFull) => {
+            Some("the link took it: its queue was full")
+        }
+        PacketOutcome::Dropped(DropReason::Lost) => Some("the link took it: lost by chance"),
+        PacketOutcome::Dropped(DropReason::Refused) => {
+            Some("the receiver's device did not take it")
+        }
+        PacketOutcome::InFlight | PacketOutcome::Delivered(_) => None,
     };
-    let at = match (packet.way, packet.fate) {
-        (Direction::Up, _) | (Direction::Down, PacketOutcome::Taken(_)) => packet.read,
-        (Direction::Down, PacketOutcome::Written(at)) => at,
-        (Direction::Down, PacketOutcome::Flying) => return None,
+    let at = match (packet.way, packet.outcome) {
+        (Direction::Up, _) | (Direction::Down, PacketOutcome::Dropped(_)) => packet.read,
+        (Direction::Down, PacketOutcome::Delivered(at)) => at,
+        (Direction::Down, PacketOutcome::InFlight) => return None,
     };
     Some(PacketRecord { at, packet, why })
 }

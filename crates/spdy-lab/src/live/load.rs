@@ -28,9 +28,9 @@ use crate::sim::traffic::Traffic;
 use crate::tab::LoadDriver;
 
 /// For how long nothing must be sent before a load is over.
-const SILENCE: Duration = Duration::from_millis(20);
+const QUIET_FOR: Duration = Duration::from_millis(20);
 /// Longest wait for that.
-const REST_WITHIN: Duration = Duration::from_secs(30);
+const QUIET_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Which load.
 #[derive(Clone, Debug)]
@@ -46,7 +46,7 @@ pub struct LoadSpec {
     /// Datagrams that a server sends over QUIC before it hears of the first; `None` for its default. TCP has it from the link's hosts.
     pub initial_window: Option<u32>,
     /// A load that takes longer is given up, and is not whole.
-    pub patience: Duration,
+    pub timeout: Duration,
 }
 
 /// A load, and what it was under.
@@ -73,11 +73,11 @@ pub fn load(
     which: &LoadSpec,
 ) -> Result<LiveLoad, RealTimeError> {
     let (protocol, options) = (which.protocol, &which.options);
-    let reached = addresses::reached(page.hosts(protocol, options));
+    let reached = addresses::assign_addresses(page.hosts(protocol, options));
     let ports = page.ports(protocol.is_secure());
     let mut servers = BTreeMap::new();
     for (host, &address) in &reached {
-        let spoken = page.spoken(protocol, options, host);
+        let spoken = page.protocol_for(protocol, options, host);
         let mut config = page.serve_config(protocol, spoken, options);
         if let Some(window) = which.initial_window {
             config.options.quic.initial_window = window;
@@ -99,7 +99,7 @@ pub fn load(
     let loaded = network
         .client
         .run(move || client_side(&page, &which, names));
-    network.wait_until_quiet(SILENCE, REST_WITHIN)?;
+    network.wait_until_quiet(QUIET_FOR, QUIET_TIMEOUT)?;
     let measured = network.measure()?;
     let served = serving.stop().map_err(sockets("the servers"))?;
     let ClientResult {
@@ -148,8 +148,8 @@ fn client_side(page: &Page, which: &LoadSpec, names: Resolver) -> io::Result<Cli
             tab.run().await;
             client.close().await;
         };
-        let ended = tokio::time::timeout(which.patience, whole).await;
-        let ended = ended.map_err(|_| format!("it was given up after {:?}", which.patience));
+        let ended = tokio::time::timeout(which.timeout, whole).await;
+        let ended = ended.map_err(|_| format!("it was given up after {:?}", which.timeout));
         let traffic = Traffic {
             connections: connections.load(Ordering::Relaxed),
             ..Traffic::default()

@@ -111,7 +111,7 @@ impl Resolver {
 }
 
 /// Asks `resolver` for the address of `host`, as often as in virtual time.
-pub(crate) async fn look_up(
+pub(crate) async fn lookup(
     runtime: &dyn Runtime,
     resolver: SocketAddr,
     host: &str,
@@ -125,7 +125,7 @@ pub(crate) async fn look_up(
     let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0)).await?;
     socket.connect(resolver).await?;
     socket.writable().await?; // else the first try would not know that it may
-    let answer = Box::pin(answer_to(&socket, id));
+    let answer = Box::pin(read_answer(&socket, id));
     let ask = || {
         let _ = socket.try_send(&asked); // one that was not sent is one that was lost
     };
@@ -136,7 +136,7 @@ pub(crate) async fn look_up(
 }
 
 /// The addresses in the first answer that comes to the question `id`.
-async fn answer_to(socket: &UdpSocket, id: u16) -> io::Result<Vec<IpAddr>> {
+async fn read_answer(socket: &UdpSocket, id: u16) -> io::Result<Vec<IpAddr>> {
     let mut answer = [0; MAX_MESSAGE];
     loop {
         let len = socket.recv(&mut answer).await?;
@@ -219,8 +219,8 @@ mod tests {
             let resolver = socket.local_addr()?;
             tokio::spawn(names().serve(socket));
             let runtime = LiveRuntime::start();
-            let found = look_up(&runtime, resolver, "www.example.com").await?;
-            let unknown = look_up(&runtime, resolver, "nobody.test").await;
+            let found = lookup(&runtime, resolver, "www.example.com").await?;
+            let unknown = lookup(&runtime, resolver, "nobody.test").await;
             Ok((found, unknown.map_err(|error| error.kind())))
         });
         let (found, unknown) = looked_up.expect("there is a socket");

@@ -35,7 +35,7 @@ impl Network for LiveNetwork {
             return Box::pin(std::future::ready(known.ok_or_else(|| dns::unknown(host))));
         }
         let (runtime, resolver, host) = (self.runtime.clone(), self.resolver, host.to_owned());
-        Box::pin(async move { names::look_up(&*runtime, resolver, &host).await })
+        Box::pin(async move { names::lookup(&*runtime, resolver, &host).await })
     }
 
     fn connect(&self, to: SocketAddr) -> BoxFuture<io::Result<BoxIo>> {

@@ -66,14 +66,14 @@ impl Replay {
     /// # Panics
     ///
     /// If `protocol` is none that browsers speak.
-    pub fn set(replica: &Replica, protocol: RaceProtocol) -> Result<Self, TlsSetupError> {
+    pub fn new(replica: &Replica, protocol: RaceProtocol) -> Result<Self, TlsSetupError> {
         let mut replica = replica.clone();
         let start = start_of(&replica, protocol.is_secure());
         if protocol.is_secure() {
             replica.exchanges.iter_mut().for_each(upgrade);
         }
         let page = Page::new(replica);
-        let reached = addresses::reached(page.hosts(protocol, &Options::default()));
+        let reached = addresses::assign_addresses(page.hosts(protocol, &Options::default()));
         let mut names: BTreeMap<Ipv4Addr, Vec<String>> = BTreeMap::new();
         for (host, &address) in &reached {
             names.entry(address).or_default().push(host.clone());
@@ -139,7 +139,7 @@ impl Replay {
 
     /// Every `HOST:PORT` that speaks HTTP/3 and nothing else.
     #[must_use]
-    pub fn by_quic(&self) -> &[String] {
+    pub fn quic_origins(&self) -> &[String] {
         &self.by_quic
     }
 
@@ -156,7 +156,7 @@ impl Replay {
 
     /// Requests for what is not there since [`serve`](Self::serve).
     #[must_use]
-    pub fn asked_in_vain(&self) -> Vec<String> {
+    pub fn unrecorded_requests(&self) -> Vec<String> {
         self.unknown().iter().cloned().collect()
     }
 
@@ -267,10 +267,10 @@ mod tests {
             (RaceProtocol::H2, "https://www.portal.test/"),
             (RaceProtocol::H3, "https://www.portal.test/"),
         ] {
-            let stage = Replay::set(&replica, protocol).expect("names that certificates can carry");
+            let stage = Replay::new(&replica, protocol).expect("names that certificates can carry");
             assert_eq!(stage.start().as_str(), start);
             assert_eq!(stage.far_side.servers.len(), 2 * hosts.len());
-            let by_quic: BTreeSet<_> = stage.by_quic().iter().cloned().collect();
+            let by_quic: BTreeSet<_> = stage.quic_origins().iter().cloned().collect();
             let wanted = hosts.iter().map(|host| format!("{host}:443"));
             match protocol {
                 RaceProtocol::H3 => assert_eq!(by_quic, wanted.collect()),

@@ -22,9 +22,9 @@ use crate::live::on_host::block_on;
 use crate::live::stage::Replay;
 
 /// For how long nothing must be sent before a load is over.
-const SILENCE: Duration = Duration::from_millis(20);
+const QUIET_FOR: Duration = Duration::from_millis(20);
 /// Longest wait for that.
-const REST_WITHIN: Duration = Duration::from_secs(30);
+const QUIET_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Failures that are the browser's own doing, and of no network: it looked into its cache alone, or changed its mind.
 const BROWSER_INTERNAL_ERRORS: [&str; 2] = ["net::ERR_CACHE_MISS", "net::ERR_ABORTED"];
@@ -49,9 +49,9 @@ pub struct BrowserLoader {
     /// The browser; without one, Chromium or Chrome is looked for in PATH.
     pub browser: Option<PathBuf>,
     /// The longest that a load may take until the page is quiet.
-    pub patience: Duration,
+    pub timeout: Duration,
     /// Keep [files](RunFiles) of each load.
-    pub keeps: bool,
+    pub keep_files: bool,
 }
 
 /// One load.
@@ -121,7 +121,7 @@ impl BrowserLoader {
     /// # Errors
     ///
     /// The link broke, or the browser did.
-    pub fn visit(
+    pub fn load(
         &self,
         network: &mut RealNetwork,
         stage: &Replay,
@@ -129,7 +129,7 @@ impl BrowserLoader {
         let start = |what| move |source| RealTimeError::Start { what, source };
         let serving = stage.serve(&network.server).map_err(start("the servers"))?;
         let options = self.options(stage);
-        if self.keeps {
+        if self.keep_files {
             network.start_capture(CAPTURE_BYTES)?;
         }
         let url = stage.start().clone();
@@ -139,11 +139,11 @@ impl BrowserLoader {
             block_on(recorded)
         };
         let recorded = network.client.run(work).map_err(start("the client"))?;
-        network.wait_until_quiet(SILENCE, REST_WITHIN)?;
+        network.wait_until_quiet(QUIET_FOR, QUIET_TIMEOUT)?;
         let link = network.measure()?;
         let served = serving.stop().map_err(start("the servers"))?;
         let recorded = recorded?;
-        let kept = match self.keeps {
+        let kept = match self.keep_files {
             true => {
                 let (capture, origin) = network.end_capture()?;
                 Some(RunFiles {
@@ -161,7 +161,11 @@ impl BrowserLoader {
             .filter(|failure| !BROWSER_INTERNAL_ERRORS.contains(&failure.error.as_str()))
             .filter(|failure| !stage.is_expected_failure(failure))
             .map(|failure| format!("{} {} ({})", failure.method, failure.url, failure.error));
-        let asked_in_vain = stage.asked_in_vain().into_iter().chain(failed).collect();
+        let asked_in_vain = stage
+            .unrecorded_requests()
+            .into_iter()
+            .chain(failed)
+            .collect();
         let ms = |time: Option<Duration>| time.map(|time| time.as_secs_f64() * 1e3);
         Ok(BrowserLoad {
             dom_content_loaded_ms: ms(recording.dom_content_loaded),
@@ -184,10 +188,10 @@ impl BrowserLoader {
         RecordOptions {
             browser: self.browser.clone(),
             browser_arguments: vec![format!("--ignore-certificate-errors-spki-list={believed}")],
-            timeout: self.patience,
-            force_quic: stage.by_quic().to_vec(),
-            screenshot: self.keeps,
-            key_log: self.keeps,
+            timeout: self.timeout,
+            force_quic: stage.quic_origins().to_vec(),
+            screenshot: self.keep_files,
+            key_log: self.keep_files,
             ..RecordOptions::default()
         }
     }

@@ -13,9 +13,9 @@ use crate::scheduler::throttle::Throttle;
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
 pub(super) enum NodeState {
     /// Nothing has named it yet.
-    Unknown,
+    Undiscovered,
     /// Named; asked for, or about to be.
-    Known,
+    Discovered,
     /// Its last byte is here.
     Loaded,
     /// Its turn has come, and the main thread has it in its queue.
@@ -27,7 +27,7 @@ pub(super) enum NodeState {
 impl NodeState {
     /// Whether it is known and not in effect yet.
     pub(super) fn is_open(self) -> bool {
-        (Self::Known..Self::Settled).contains(&self)
+        (Self::Discovered..Self::Settled).contains(&self)
     }
 }
 
@@ -42,7 +42,7 @@ pub(super) enum TimerEvent {
 #[derive(Debug)]
 pub struct PageLoad<'a> {
     pub(super) outline: Outline<'a>,
-    pub(super) stages: Vec<NodeState>,
+    pub(super) states: Vec<NodeState>,
     pub(super) early: Vec<HintState>,
     pub(super) arrived: Vec<u64>,
     /// Children by parent: revealed by bytes, in the order of their offsets, and by evaluation.
@@ -74,8 +74,8 @@ impl<'a> PageLoad<'a> {
         let count = graph.nodes.len();
         let mut page = Self {
             outline: Outline::of(&graph.nodes),
-            stages: vec![NodeState::Settled; count],
-            early: vec![HintState::Not; count],
+            states: vec![NodeState::Settled; count],
+            early: vec![HintState::Unhinted; count],
             arrived: vec![0; count],
             by_bytes: vec![VecDeque::new(); count],
             by_done: vec![Vec::new(); count],
@@ -102,7 +102,7 @@ impl<'a> PageLoad<'a> {
         let nodes = self.outline.nodes;
         for &child in &self.outline.reached {
             let node = &nodes[child];
-            self.stages[child] = NodeState::Unknown;
+            self.states[child] = NodeState::Undiscovered;
             self.before_dom_content_loaded += usize::from(node.before_dom_content_loaded);
             self.before_load += usize::from(node.before_load);
             match node.trigger {
@@ -134,9 +134,9 @@ impl<'a> PageLoad<'a> {
         self.has_begun = true;
         for child in 0..self.outline.nodes.len() {
             if self.outline.nodes[child].trigger == Trigger::Start
-                && self.stages[child] == NodeState::Unknown
+                && self.states[child] == NodeState::Undiscovered
             {
-                self.reveal(now, child);
+                self.discover(now, child);
             }
         }
         self.progress(now);
@@ -145,7 +145,7 @@ impl<'a> PageLoad<'a> {
     /// The first `total` bytes of the body of `node`, as transferred, have arrived.
     pub fn handle_bytes(&mut self, now: Instant, node: usize, total: u64) {
         self.arrived[node] = self.arrived[node].max(total);
-        if self.early[node] != HintState::Not {
+        if self.early[node] != HintState::Unhinted {
             return; // what they name is looked at when the page wants it
         }
         while let Some(&child) = self.by_bytes[node].front() {
@@ -153,7 +153,7 @@ impl<'a> PageLoad<'a> {
                 break;
             }
             self.by_bytes[node].pop_front();
-            self.reveal(now, child);
+            self.discover(now, child);
         }
         self.progress(now);
     }
@@ -165,16 +165,16 @@ impl<'a> PageLoad<'a> {
     /// If `node` was not asked for, or was done before.
     pub fn handle_done(&mut self, now: Instant, node: usize) {
         self.ended(node);
-        if self.early[node] == HintState::Asked {
-            self.early[node] = HintState::Here;
+        if self.early[node] == HintState::Requested {
+            self.early[node] = HintState::Loaded;
             return;
         }
         assert_eq!(
-            self.stages[node],
-            NodeState::Known,
+            self.states[node],
+            NodeState::Discovered,
             "node {node} is done, but was not awaited"
         );
-        self.stages[node] = NodeState::Loaded;
+        self.states[node] = NodeState::Loaded;
         self.waiting.insert(node);
         // A graph may name an offset past the end (a length recorded wrongly): known by now at the latest.
         self.handle_bytes(now, node, u64::MAX);
@@ -187,13 +187,13 @@ impl<'a> PageLoad<'a> {
     /// If `node` was not asked for, or was done before.
     pub fn handle_failed(&mut self, now: Instant, node: usize) {
         self.ended(node);
-        if self.early[node] == HintState::Asked {
-            self.early[node] = HintState::Not; // asked for again when the page wants it
+        if self.early[node] == HintState::Requested {
+            self.early[node] = HintState::Unhinted; // asked for again when the page wants it
             return;
         }
         assert_eq!(
-            self.stages[node],
-            NodeState::Known,
+            self.states[node],
+            NodeState::Discovered,
             "node {node} failed, but was not awaited"
         );
         self.abandon(node);
@@ -208,7 +208,7 @@ impl<'a> PageLoad<'a> {
             }
             match entry.remove() {
                 TimerEvent::Request(node) => self.want(now, node),
-                TimerEvent::Evaluated(node) => self.evaluated(now, node),
+                TimerEvent::Evaluated(node) => self.handle_evaluated(now, node),
             }
         }
         self.progress(now);
@@ -246,14 +246,14 @@ impl<'a> PageLoad<'a> {
     /// Whether nothing is left to ask for or to evaluate, also of what comes after load.
     #[must_use]
     pub fn is_finished(&self) -> bool {
-        self.load.is_some() && self.stages.iter().all(|&stage| stage == NodeState::Settled)
+        self.load.is_some() && self.states.iter().all(|&stage| stage == NodeState::Settled)
     }
 
     /// Nodes that are not settled, for a report of a load that cannot end.
     #[must_use]
     pub fn unsettled(&self) -> Vec<usize> {
         (0..self.outline.nodes.len())
-            .filter(|&node| self.stages[node] != NodeState::Settled)
+            .filter(|&node| self.states[node] != NodeState::Settled)
             .collect()
     }
 
@@ -263,13 +263,13 @@ impl<'a> PageLoad<'a> {
     }
 
     /// Something named `node`.
-    pub(super) fn reveal(&mut self, now: Instant, node: usize) {
+    pub(super) fn discover(&mut self, now: Instant, node: usize) {
         assert_eq!(
-            self.stages[node],
-            NodeState::Unknown,
+            self.states[node],
+            NodeState::Undiscovered,
             "node {node} is named twice"
         );
-        self.stages[node] = NodeState::Known;
+        self.states[node] = NodeState::Discovered;
         match self.outline.nodes[node].delay {
             delay if delay.is_zero() => self.want(now, node),
             delay => self.at(now + delay, TimerEvent::Request(node)),

@@ -37,7 +37,7 @@ impl<'a> Outline<'a> {
             deferred: ByDocument::new(),
         };
         for at in 0..outline.reached.len() {
-            outline.stand(outline.reached[at]);
+            outline.place_node(outline.reached[at]);
         }
         outline.reached.sort_unstable();
         for &child in &outline.reached {
@@ -53,7 +53,7 @@ impl<'a> Outline<'a> {
     }
 
     /// Finds whose page `node` is part of, and where it stands there. Its parent was asked before.
-    fn stand(&mut self, node: usize) {
+    fn place_node(&mut self, node: usize) {
         let Some(parent) = parent_of(&self.nodes[node]) else {
             return;
         };

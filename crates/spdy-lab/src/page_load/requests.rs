@@ -41,13 +41,13 @@ pub fn priority_of(kind: Kind) -> Priority {
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum HintState {
     /// Nobody hints at it.
-    Not,
+    Unhinted,
     /// The head of the page's document will.
     Hinted,
     /// Asked for.
-    Asked,
+    Requested,
     /// Its last byte is here.
-    Here,
+    Loaded,
 }
 
 impl PageLoad<'_> {
@@ -60,8 +60,8 @@ impl PageLoad<'_> {
     pub fn hint(&mut self, nodes: impl IntoIterator<Item = usize>) {
         for node in nodes {
             let facts = &self.outline.nodes[node];
-            let is_open =
-                self.stages[node] == NodeState::Unknown && self.early[node] == HintState::Not;
+            let is_open = self.states[node] == NodeState::Undiscovered
+                && self.early[node] == HintState::Unhinted;
             if is_open && facts.kind != Kind::Document && !facts.is_redirect {
                 self.early[node] = HintState::Hinted;
             }
@@ -92,9 +92,10 @@ impl PageLoad<'_> {
             return;
         }
         for hinted in 0..self.outline.nodes.len() {
-            if self.early[hinted] == HintState::Hinted && self.stages[hinted] == NodeState::Unknown
+            if self.early[hinted] == HintState::Hinted
+                && self.states[hinted] == NodeState::Undiscovered
             {
-                self.early[hinted] = HintState::Asked;
+                self.early[hinted] = HintState::Requested;
                 self.ask(now, hinted);
             }
         }
@@ -126,16 +127,16 @@ impl PageLoad<'_> {
         if let Some(throttle) = &mut self.throttle
             && throttle.plan().is_measured[node]
         {
-            throttle.note_round_trip(time);
+            throttle.handle_round_trip(time);
             self.release();
         }
     }
 
     pub(super) fn want(&mut self, now: Instant, node: usize) {
-        match std::mem::replace(&mut self.early[node], HintState::Not) {
-            HintState::Not | HintState::Hinted => self.ask(now, node),
-            HintState::Asked => self.handle_bytes(now, node, self.arrived[node]),
-            HintState::Here => self.handle_done(now, node),
+        match std::mem::replace(&mut self.early[node], HintState::Unhinted) {
+            HintState::Unhinted | HintState::Hinted => self.ask(now, node),
+            HintState::Requested => self.handle_bytes(now, node, self.arrived[node]),
+            HintState::Loaded => self.handle_done(now, node),
         }
     }
 
@@ -179,7 +180,7 @@ impl PageLoad<'_> {
         let Some(throttle) = &self.throttle else {
             return;
         };
-        let mut tight = throttle.tight();
+        let mut tight = throttle.tight_documents();
         tight.retain(|&document| self.has_met_body(throttle, document));
         for document in tight {
             if let Some(throttle) = &mut self.throttle {
@@ -200,7 +201,7 @@ impl PageLoad<'_> {
         // The parser also waits for a script that one in the head writes: one as urgent as if it stood there itself.
         let is_written = |node: usize| {
             let facts = &self.outline.nodes[node];
-            self.stages[node].is_open()
+            self.states[node].is_open()
                 && facts.kind == Kind::Script
                 && plan.urgency[node] == Urgency::High
                 && matches!(facts.trigger, Trigger::Done { parent } if stops(parent))

@@ -45,7 +45,7 @@ impl PageLoad<'_> {
         }
         if is_deferred(facts) {
             let parsed = self.outline.document[node]
-                .is_none_or(|document| self.stages[document] == NodeState::Settled);
+                .is_none_or(|document| self.states[document] == NodeState::Settled);
             return parsed
                 && !self.is_any_open(self.outline.deferred_before(node))
                 && !self.is_any_open(self.outline.sheets_before(node));
@@ -54,33 +54,33 @@ impl PageLoad<'_> {
     }
 
     fn is_any_open(&self, mut nodes: impl Iterator<Item = usize>) -> bool {
-        nodes.any(|node| self.stages[node].is_open())
+        nodes.any(|node| self.states[node].is_open())
     }
 
     fn evaluate(&mut self, now: Instant, node: usize) {
-        self.stages[node] = NodeState::Evaluating;
+        self.states[node] = NodeState::Evaluating;
         let Node {
             compute,
             is_redirect,
             ..
         } = self.outline.nodes[node];
         if is_redirect || compute.is_zero() && self.main_thread_free <= now {
-            return self.evaluated(now, node);
+            return self.handle_evaluated(now, node);
         }
         self.main_thread_free = self.main_thread_free.max(now) + compute;
         self.at(self.main_thread_free, TimerEvent::Evaluated(node));
     }
 
-    pub(super) fn evaluated(&mut self, now: Instant, node: usize) {
+    pub(super) fn handle_evaluated(&mut self, now: Instant, node: usize) {
         self.settle(node);
         for child in std::mem::take(&mut self.by_done[node]) {
-            self.reveal(now, child);
+            self.discover(now, child);
         }
     }
 
     /// `node` holds up nothing any more.
     fn settle(&mut self, node: usize) {
-        self.stages[node] = NodeState::Settled;
+        self.states[node] = NodeState::Settled;
         let facts = &self.outline.nodes[node];
         self.before_dom_content_loaded -= usize::from(facts.before_dom_content_loaded);
         self.before_load -= usize::from(facts.before_load);

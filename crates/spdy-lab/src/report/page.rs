@@ -130,7 +130,7 @@ fn write_sections(
                 "<details class=\"network\"{open}><summary>{}</summary>",
                 Text(over.network)
             )?;
-            let loads: Vec<_> = over.entrants.iter().map(ProtocolLoads::typical).collect();
+            let loads: Vec<_> = over.protocols.iter().map(ProtocolLoads::typical).collect();
             waterfall::side_by_side(out, &format!("fall-{number}-{place}"), over.network, &loads)?;
             write!(out, "</details>")?;
         }

@@ -33,11 +33,11 @@ pub fn recordings(recorded: &[(String, Replica)]) -> Option<String> {
             "{}: {} ms, {}, {}",
             load.protocol,
             Millis(load.load_ms),
-            waterfall::counted(load.requests, "request"),
-            waterfall::counted(load.connections, "connection")
+            waterfall::format_count(load.requests, "request"),
+            waterfall::format_count(load.connections, "connection")
         );
     }
-    Some(figure.on_paper())
+    Some(figure.to_svg())
 }
 
 /// What is drawn of a load; nobody counted its packets.

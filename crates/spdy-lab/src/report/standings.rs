@@ -25,7 +25,7 @@ pub struct NetworkRace<'a> {
     /// Name of the network.
     pub network: &'a str,
     /// Who took part.
-    pub entrants: Vec<ProtocolLoads<'a>>,
+    pub protocols: Vec<ProtocolLoads<'a>>,
 }
 
 /// One protocol in one race, with all its runs.
@@ -56,11 +56,11 @@ impl<'a> RaceResults<'a> {
                 |over| over.network == load.network,
                 || NetworkRace {
                     network: &load.network,
-                    entrants: Vec::new(),
+                    protocols: Vec::new(),
                 },
             );
             let entrant = entry(
-                &mut over.entrants,
+                &mut over.protocols,
                 |entrant| entrant.protocol == load.protocol,
                 || ProtocolLoads {
                     protocol: &load.protocol,
@@ -83,7 +83,7 @@ impl<'a> RaceResults<'a> {
             .pages
             .iter()
             .flat_map(|page| &page.networks)
-            .flat_map(|over| &over.entrants);
+            .flat_map(|over| &over.protocols);
         for entrant in entrants {
             if !found.contains(&entrant.protocol) {
                 found.push(entrant.protocol);
@@ -107,10 +107,10 @@ impl<'a> NetworkRace<'a> {
     #[must_use]
     pub fn reference(&self) -> &ProtocolLoads<'a> {
         let http = self
-            .entrants
+            .protocols
             .iter()
             .find(|entrant| entrant.protocol == "http");
-        http.unwrap_or(&self.entrants[0])
+        http.unwrap_or(&self.protocols[0])
     }
 
     /// Load time of `entrant` over that of the [`reference`](Self::reference); below 1 is faster. `None` where
@@ -123,8 +123,8 @@ impl<'a> NetworkRace<'a> {
 
     /// The entrant of `protocol`, if it took part.
     #[must_use]
-    pub fn entrant(&self, protocol: &str) -> Option<&ProtocolLoads<'a>> {
-        self.entrants
+    pub fn protocol(&self, protocol: &str) -> Option<&ProtocolLoads<'a>> {
+        self.protocols
             .iter()
             .find(|entrant| entrant.protocol == protocol)
     }
@@ -132,7 +132,7 @@ impl<'a> NetworkRace<'a> {
     /// The longest load of all runs, in milliseconds: the length of an axis.
     #[must_use]
     pub fn slowest_ms(&self) -> f64 {
-        self.entrants
+        self.protocols
             .iter()
             .map(|entrant| entrant.slowest().load_ms)
             .fold(0.0, f64::max)
@@ -141,7 +141,7 @@ impl<'a> NetworkRace<'a> {
     /// The shortest typical load, in milliseconds, of those who loaded all of the page in every run.
     #[must_use]
     pub fn best_ms(&self) -> f64 {
-        self.entrants
+        self.protocols
             .iter()
             .filter(|entrant| entrant.is_whole())
             .map(|entrant| entrant.typical().load_ms)
@@ -193,14 +193,17 @@ mod tests {
         assert_eq!(standings.protocols(), ["spdy", "http"]);
         let over = &standings.pages[0].networks[0];
         assert_eq!(over.reference().protocol, "http");
-        assert_eq!(over.ratio(over.entrant("spdy").expect("it ran")), Some(0.5));
+        assert_eq!(
+            over.ratio(over.protocol("spdy").expect("it ran")),
+            Some(0.5)
+        );
     }
 
     #[test]
     fn the_typical_run_is_the_one_in_the_middle() {
         let loads = [3.0, 1.0, 2.0, 9.0].map(|ms| load("a", "dsl", "http", ms));
         let standings = RaceResults::of(&loads);
-        let entrant = &standings.pages[0].networks[0].entrants[0];
+        let entrant = &standings.pages[0].networks[0].protocols[0];
         let found =
             [entrant.fastest(), entrant.typical(), entrant.slowest()].map(|load| load.load_ms);
         assert_eq!(found, [1.0, 2.0, 9.0]);
@@ -211,6 +214,6 @@ mod tests {
         let loads = [load("a", "dsl", "h2", 4.0), load("a", "dsl", "spdy", 6.0)];
         let standings = RaceResults::of(&loads);
         let over = &standings.pages[0].networks[0];
-        assert_eq!(over.ratio(&over.entrants[1]), Some(1.5));
+        assert_eq!(over.ratio(&over.protocols[1]), Some(1.5));
     }
 }

@@ -64,7 +64,7 @@ pub(super) fn remedies(out: &mut String, examinations: &[Examination]) -> fmt::R
             Text(protocol),
             Millis(now.load_ms),
         );
-        let helping = examination.helping();
+        let helping = examination.helpful();
         for (number, finding) in helping.iter().take(MAX_REMEDIES).enumerate() {
             let again = "<tr><th scope=\"row\"></th><td></td><td></td><td></td>";
             write!(
@@ -108,7 +108,7 @@ pub(super) fn summary(out: &mut String, standings: &RaceResults<'_>) -> fmt::Res
                 Text(over.network)
             )?;
             for protocol in &protocols {
-                let Some(entrant) = over.entrant(protocol) else {
+                let Some(entrant) = over.protocol(protocol) else {
                     write!(out, "<td>–</td>")?;
                     continue;
                 };
@@ -150,7 +150,7 @@ pub(super) fn wire(out: &mut String, page: &PageRace<'_>) -> fmt::Result {
     ];
     open(out, &format!("On the wire: {}", page.replica), &head)?;
     for over in &page.networks {
-        for (number, entrant) in over.entrants.iter().enumerate() {
+        for (number, entrant) in over.protocols.iter().enumerate() {
             let load = entrant.typical();
             let first = if number == 0 { " class=\"first\"" } else { "" };
             write!(
@@ -203,7 +203,7 @@ pub(super) fn headers(out: &mut String, standings: &RaceResults<'_>) -> fmt::Res
         let Some(over) = page.networks.first() else {
             continue;
         };
-        for (number, entrant) in over.entrants.iter().enumerate() {
+        for (number, entrant) in over.protocols.iter().enumerate() {
             let load = entrant.typical();
             let first = if number == 0 { " class=\"first\"" } else { "" };
             write!(

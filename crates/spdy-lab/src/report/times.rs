@@ -26,7 +26,7 @@ pub(super) fn panels(out: &mut String, id: &str, page: &PageRace<'_>) -> fmt::Re
 fn panel(out: &mut String, id: &str, replica: &str, over: &NetworkRace<'_>) -> fmt::Result {
     let end = over.slowest_ms().max(f64::MIN_POSITIVE);
     let x = |ms: f64| LEFT + ms / end * (RIGHT - LEFT);
-    let bottom = ROW * over.entrants.len() as f64;
+    let bottom = ROW * over.protocols.len() as f64;
     write!(
         out,
         "<figure><figcaption>{network}</figcaption>\
@@ -36,7 +36,7 @@ fn panel(out: &mut String, id: &str, replica: &str, over: &NetworkRace<'_>) -> f
         replica = Text(replica),
         height = bottom + AXIS,
     )?;
-    for entrant in &over.entrants {
+    for entrant in &over.protocols {
         let load = entrant.typical();
         write!(
             out,
@@ -56,7 +56,7 @@ fn panel(out: &mut String, id: &str, replica: &str, over: &NetworkRace<'_>) -> f
             label = tick_label(mark, end),
         )?;
     }
-    for (row, entrant) in over.entrants.iter().enumerate() {
+    for (row, entrant) in over.protocols.iter().enumerate() {
         let load = entrant.typical();
         let (top, middle) = (
             ROW * row as f64 + (ROW - BAR) / 2.0,

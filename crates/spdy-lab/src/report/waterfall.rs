@@ -68,15 +68,15 @@ pub(super) fn side_by_side(out: &mut String, id: &str, over: &str, loads: &[&Loa
             class = class_of(&load.protocol),
             protocol = Text(&load.protocol),
             load_ms = Millis(load.load_ms),
-            requests = counted(load.requests, "request"),
-            connections = counted(load.connections, "connection"),
+            requests = format_count(load.requests, "request"),
+            connections = format_count(load.connections, "connection"),
         )?;
         write!(
             out,
             "<div class=\"wide\" tabindex=\"0\" role=\"region\" aria-label=\"Waterfall over {}\">",
             Text(&load.protocol)
         )?;
-        panel.on_page(out, &format!("{id}-{number}"), figure.class)?;
+        panel.write_html(out, &format!("{id}-{number}"), figure.class)?;
         write!(out, "</div>")?;
         table(out, load)?;
         write!(out, "</figure>")?;
@@ -138,7 +138,7 @@ fn end_of(load: &Load) -> f64 {
 }
 
 /// `1 connection`, `3 connections`.
-pub(super) fn counted(count: u64, what: &str) -> String {
+pub(super) fn format_count(count: u64, what: &str) -> String {
     format!("{count} {what}{}", if count == 1 { "" } else { "s" })
 }
 
@@ -152,8 +152,8 @@ fn one(load: &Load, over: &str, named: bool, end: f64) -> Panel {
     let x = |ms: f64| left + ms / end * (RIGHT - left);
     let mut panel = Panel::new(WIDTH, bottom + 4.0);
     let (replica, protocol, load_ms) = (&load.replica, &load.protocol, Millis(load.load_ms));
-    let requests = counted(load.requests, "request");
-    let connections = counted(load.connections, "connection");
+    let requests = format_count(load.requests, "request");
+    let connections = format_count(load.connections, "connection");
     panel.caption = format!("{replica} over {protocol}: {load_ms} ms, {requests}, {connections}");
     panel.title = format!("Waterfall of {replica} over {protocol}, {over}");
     panel.description = format!(
@@ -221,7 +221,7 @@ fn draw_row(
     (top, height): (f64, f64),
     x: &impl Fn(f64) -> f64,
 ) {
-    panel.rect(ShapeStyle::Hit, [0.0, top, WIDTH, height], "");
+    panel.rect(ShapeStyle::HitArea, [0.0, top, WIDTH, height], "");
     let middle = top + height / 2.0;
     if named {
         panel.text(TextStyle::Small, LEFT_NAMED - 5.0, middle, name_of(row));

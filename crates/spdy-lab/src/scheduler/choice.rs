@@ -15,7 +15,7 @@ pub enum Scheduler {
 
 impl Scheduler {
     /// Every one that has a name.
-    pub const NAMED: [Self; 2] = [Self::None, Self::Chromium];
+    pub const ALL: [Self; 2] = [Self::None, Self::Chromium];
 
     /// The name on the command line and in experiments.
     #[must_use]
@@ -42,7 +42,7 @@ impl FromStr for Scheduler {
     type Err = UnknownScheduler;
 
     fn from_str(name: &str) -> Result<Self, UnknownScheduler> {
-        let found = Self::NAMED.into_iter().find(|it| it.name() == name);
+        let found = Self::ALL.into_iter().find(|it| it.name() == name);
         found.ok_or_else(|| UnknownScheduler(name.to_owned()))
     }
 }

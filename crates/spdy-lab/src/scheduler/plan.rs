@@ -59,7 +59,7 @@ impl UrgencyPlan {
                 plan.urgency[number] = urgency;
             }
             let host = exchange.url.host_str().unwrap_or_default();
-            let spoken = page.spoken(protocol, options, host);
+            let spoken = page.protocol_for(protocol, options, host);
             plan.is_multiplexed.push(spoken != Protocol::Http1);
             // What has no recorded address had one that everybody can reach.
             plan.is_measured

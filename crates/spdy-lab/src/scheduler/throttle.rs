@@ -25,7 +25,7 @@ use crate::scheduler::plan::{Urgency, UrgencyPlan};
 /// Requests that run while the head is parsed before what is not urgent waits, and as many of Medium urgency beside.
 const MAX_TIGHT_MODE: usize = 2;
 /// Requests in flight that can wait.
-const MOST: usize = 10;
+const MAX_DELAYABLE: usize = 10;
 /// Likewise on a slow network.
 const MAX_DELAYABLE_SLOW: usize = 8;
 /// What an urgent one counts for there.
@@ -37,7 +37,7 @@ pub(crate) const SLOW: Duration = Duration::from_millis(272);
 type Queue = BTreeSet<(Reverse<Urgency>, u64, usize)>;
 
 /// Times that must be known before a network is called slow: TCP's handshake and an answer, or two answers.
-const KNOWN: usize = 2;
+const MIN_SAMPLES: usize = 2;
 
 /// One document.
 #[derive(Debug)]
@@ -113,7 +113,7 @@ impl Throttle {
     }
 
     /// Documents whose parsers have not met their bodies.
-    pub(crate) fn tight(&self) -> Vec<usize> {
+    pub(crate) fn tight_documents(&self) -> Vec<usize> {
         let tight = self.frames.iter().filter(|(_, frame)| frame.is_tight);
         tight.map(|(&document, _)| document).collect()
     }
@@ -129,7 +129,7 @@ impl Throttle {
         let frame = self.frames.get_mut(&document);
         let frame = frame.unwrap_or_else(|| panic!("node {document} is no document"));
         if goes_on {
-            self.let_run(node, document);
+            self.admit(node, document);
             self.start(node);
         } else {
             frame.waiting.insert(place);
@@ -167,14 +167,14 @@ impl Throttle {
     }
 
     /// A handshake of TCP took so long, or an answer.
-    pub(crate) fn note_round_trip(&mut self, time: Duration) {
+    pub(crate) fn handle_round_trip(&mut self, time: Duration) {
         self.shortest = self.shortest.min(time);
         self.told += 1;
         self.run();
     }
 
     fn is_slow(&self) -> bool {
-        self.told >= KNOWN && self.shortest >= SLOW
+        self.told >= MIN_SAMPLES && self.shortest >= SLOW
     }
 
     /// The next that may be asked for.
@@ -187,7 +187,7 @@ impl Throttle {
         for document in documents {
             // Who is first decides for those behind, here and in the network service.
             while let Some(node) = self.frames.get_mut(&document).and_then(DocumentQueue::next) {
-                self.let_run(node, document);
+                self.admit(node, document);
                 self.sequence += 1;
                 let urgency = self.plan.urgency[node];
                 self.waiting.insert((Reverse(urgency), self.sequence, node));
@@ -208,7 +208,7 @@ impl Throttle {
         }
     }
 
-    fn let_run(&mut self, node: usize, document: usize) {
+    fn admit(&mut self, node: usize, document: usize) {
         let frame = self.frames.get_mut(&document).expect("it was wanted there");
         frame.running += 1;
         frame.running_medium += usize::from(self.plan.urgency[node] == Urgency::Medium);
@@ -238,7 +238,7 @@ impl Throttle {
     fn may_start(&self, node: usize) -> bool {
         let (most, weight) = match self.is_slow() {
             true => (MAX_DELAYABLE_SLOW, WEIGHT_WHEN_SLOW),
-            false => (MOST, 0),
+            false => (MAX_DELAYABLE, 0),
         };
         !self.is_delayable(node) || self.delayable + weight * self.others < most
     }
@@ -321,8 +321,8 @@ mod tests {
                 &[High, High, High, Low, Medium, Low, Medium],
                 is_multiplexed,
             );
-            throttle.note_round_trip(2 * SLOW);
-            throttle.note_round_trip(SLOW);
+            throttle.handle_round_trip(2 * SLOW);
+            throttle.handle_round_trip(SLOW);
             throttle.handle_body_start(0);
             assert_eq!(want_all(&mut throttle), [1, 2, 3]);
             throttle.done(1);
@@ -333,7 +333,8 @@ mod tests {
         let nearly = SLOW - Duration::from_nanos(1);
         for told in [&[][..], &[SLOW], &[SLOW, nearly]] {
             let mut throttle = page(&[High, High, High, Low], true);
-            told.iter().for_each(|&time| throttle.note_round_trip(time));
+            told.iter()
+                .for_each(|&time| throttle.handle_round_trip(time));
             throttle.handle_body_start(0);
             assert_eq!(want_all(&mut throttle), [1, 2, 3, 4], "{told:?}");
         }

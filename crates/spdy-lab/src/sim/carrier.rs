@@ -49,15 +49,15 @@ pub(super) struct State {
     pub(super) sockets: UdpSockets,
     pub(super) names: BTreeMap<String, Vec<IpAddr>>,
     /// What lies beyond the path before some servers: propagation one way.
-    pub(super) beyond: BTreeMap<IpAddr, Duration>,
+    pub(super) extra_delay: BTreeMap<IpAddr, Duration>,
     pub(super) connections: Vec<Connection>,
     /// Packets on their way, by slot; a timer holds the slot.
     in_flight: Vec<Option<Packet>>,
     free_slots: Vec<usize>,
     /// Questions that were asked, by their number.
-    pub(super) questions: Vec<DnsQuery>,
+    pub(super) queries: Vec<DnsQuery>,
     /// Who waits for the network to be quiet.
-    pub(super) quiet: Option<Waker>,
+    pub(super) quiet_waker: Option<Waker>,
 }
 
 pub(super) struct DnsQuery {
@@ -74,12 +74,12 @@ impl State {
             listeners: BTreeMap::new(),
             sockets: UdpSockets::default(),
             names: BTreeMap::new(),
-            beyond: BTreeMap::new(),
+            extra_delay: BTreeMap::new(),
             connections: Vec::new(),
             in_flight: Vec::new(),
             free_slots: Vec::new(),
-            questions: Vec::new(),
-            quiet: None,
+            queries: Vec::new(),
+            quiet_waker: None,
         }
     }
 
@@ -96,15 +96,15 @@ impl State {
     }
 
     /// How long `load` is under way beyond the path.
-    fn beyond(&self, load: &PacketContent) -> Duration {
+    fn extra_delay_of(&self, load: &PacketContent) -> Duration {
         let server = match load {
-            PacketContent::Segment { to, .. } | PacketContent::Refusal { to } => {
+            PacketContent::Segment { to, .. } | PacketContent::Reset { to } => {
                 Some(self.connections[to.connection].to.ip())
             }
             PacketContent::Datagram(datagram) => datagram.server(),
             PacketContent::Query { .. } | PacketContent::Answer { .. } => None,
         };
-        let beyond = server.and_then(|server| self.beyond.get(&server));
+        let beyond = server.and_then(|server| self.extra_delay.get(&server));
         beyond.copied().unwrap_or_default()
     }
 
@@ -144,7 +144,7 @@ impl PacketNetwork {
             state.traffic.count(now, way, len_bytes);
         }
         let verdict = state.path.offer(now, way, len_bytes);
-        self.carry(
+        self.handle_verdict(
             state,
             verdict,
             Packet {
@@ -173,7 +173,12 @@ impl PacketNetwork {
     }
 
     /// Does with `packet` what the path said.
-    fn carry(self: &Arc<Self>, state: &mut State, verdict: PathOutcome, mut packet: Packet) {
+    fn handle_verdict(
+        self: &Arc<Self>,
+        state: &mut State,
+        verdict: PathOutcome,
+        mut packet: Packet,
+    ) {
         let at = match verdict {
             PathOutcome::QueueFull => {
                 state.traffic.queue_drops += 1;
@@ -183,8 +188,8 @@ impl PacketNetwork {
                 state.traffic.losses += 1;
                 return;
             }
-            PathOutcome::Arrives(at) => at + state.beyond(&packet.load),
-            PathOutcome::Again(transit) => {
+            PathOutcome::Arrives(at) => at + state.extra_delay_of(&packet.load),
+            PathOutcome::NextPass(transit) => {
                 packet.transit = Some(transit);
                 transit.at()
             }
@@ -199,7 +204,7 @@ impl PacketNetwork {
     }
 
     /// Sends what `end` has to send, sets its timer, and wakes who waits for it.
-    pub(super) fn pump(self: &Arc<Self>, state: &mut State, now: Instant, end: EndpointId) {
+    pub(super) fn transmit(self: &Arc<Self>, state: &mut State, now: Instant, end: EndpointId) {
         while let Some(segment) = state.endpoint(end).tcp.poll_transmit(now) {
             let (way, len_bytes) = (end.outward(), segment.ip_len_bytes());
             self.send(
@@ -228,8 +233,8 @@ impl PacketNetwork {
                 });
             }
         }
-        if state.quiet.is_some() && state.is_quiet() {
-            wake(&mut state.quiet);
+        if state.quiet_waker.is_some() && state.is_quiet() {
+            wake(&mut state.quiet_waker);
         }
     }
 
@@ -240,23 +245,23 @@ impl PacketNetwork {
         state.free_slots.push(slot);
         if let Some(transit) = packet.transit.take() {
             let verdict = state.path.offer_again(transit);
-            return self.carry(state, verdict, packet);
+            return self.handle_verdict(state, verdict, packet);
         }
         if packet.way == Direction::Down {
             state.traffic.count(now, packet.way, packet.len_bytes);
         }
         match packet.load {
             PacketContent::Segment { to, segment } => self.handle_segment(state, now, to, segment),
-            PacketContent::Refusal { to } => {
+            PacketContent::Reset { to } => {
                 let endpoint = state.endpoint(to);
                 endpoint.is_refused = true;
                 endpoint.tcp.abort(now);
                 while endpoint.tcp.poll_transmit(now).is_some() {} // nobody is there to hear it
-                self.pump(state, now, to);
+                self.transmit(state, now, to);
             }
             PacketContent::Datagram(datagram) => state.sockets.deliver(datagram),
             PacketContent::Query { question } => {
-                let host = state.questions[question].host.clone();
+                let host = state.queries[question].host.clone();
                 let addresses = state.names.get(&host).cloned().unwrap_or_default();
                 let len_bytes = dns::answer_len_bytes(&host, &addresses);
                 self.send(
@@ -269,16 +274,16 @@ impl PacketNetwork {
             PacketContent::Answer { question } => {
                 let known = state
                     .names
-                    .get(&state.questions[question].host)
+                    .get(&state.queries[question].host)
                     .cloned()
                     .unwrap_or_default();
-                let question = &mut state.questions[question];
+                let question = &mut state.queries[question];
                 question.answer = Some(known);
                 wake(&mut question.waker);
             }
         }
-        if state.quiet.is_some() && state.is_quiet() {
-            wake(&mut state.quiet);
+        if state.quiet_waker.is_some() && state.is_quiet() {
+            wake(&mut state.quiet_waker);
         }
     }
 
@@ -296,7 +301,7 @@ impl PacketNetwork {
                     state,
                     Direction::Down,
                     RST_LEN_BYTES,
-                    PacketContent::Refusal { to: to.other() },
+                    PacketContent::Reset { to: to.other() },
                 );
             };
             let tcp = Tcp::listen(self.config.server_tcp, now);
@@ -307,11 +312,15 @@ impl PacketNetwork {
         if endpoint.is_abandoned && endpoint.tcp.readable_bytes() > 0 {
             endpoint.tcp.abort(now); // data for a socket that is gone: RST, as systems answer
         }
-        self.pump(state, now, to);
+        self.transmit(state, now, to);
     }
 
     /// Takes out what is to be handed to a listener, now that `end` changed.
-    fn accepted(self: &Arc<Self>, state: &mut State, end: EndpointId) -> Option<(Acceptor, SimIo)> {
+    fn take_accepted(
+        self: &Arc<Self>,
+        state: &mut State,
+        end: EndpointId,
+    ) -> Option<(Acceptor, SimIo)> {
         let connection = &mut state.connections[end.connection];
         let endpoint = connection
             .server
@@ -339,7 +348,7 @@ impl PacketNetwork {
         };
         let result = step(&mut handle, now);
         if handle.is_changed {
-            self.pump(&mut state, now, end);
+            self.transmit(&mut state, now, end);
         }
         result
     }
@@ -366,11 +375,11 @@ impl TimerTarget for PacketNetwork {
                 if endpoint.tcp.poll_timeout().is_some_and(|at| at <= now) {
                     endpoint.tcp.handle_timeout(now);
                 }
-                self.pump(&mut state, now, end);
+                self.transmit(&mut state, now, end);
                 Some(end)
             }
         };
-        let accepted = end.and_then(|end| self.accepted(&mut state, end));
+        let accepted = end.and_then(|end| self.take_accepted(&mut state, end));
         drop(state); // a listener may open connections of its own
         if let Some((acceptor, io)) = accepted {
             acceptor(Box::new(io));

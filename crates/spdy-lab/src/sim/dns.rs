@@ -25,7 +25,7 @@ pub enum NameLookups {
 }
 
 /// Time without an answer after which the question is first sent again: 1 s, as Chromium's resolver waits.
-pub const PATIENCE: Duration = Duration::from_secs(1);
+pub const FIRST_RETRY: Duration = Duration::from_secs(1);
 
 /// Questions before a look-up fails; the last is given up 31 s after the first.
 pub const ATTEMPTS: u32 = 5;
@@ -51,8 +51,8 @@ pub(crate) fn answer_len_bytes(host: &str, addresses: &[IpAddr]) -> usize {
 }
 
 /// Asks until there is an answer.
-pub(crate) async fn look_up(network: SimNetwork, host: String) -> io::Result<Vec<IpAddr>> {
-    let question = network.question(&host);
+pub(crate) async fn lookup(network: SimNetwork, host: String) -> io::Result<Vec<IpAddr>> {
+    let question = network.start_query(&host);
     let (answer, ask) = (network.answer(question), || network.ask(question));
     match query_with_retries(network.runtime(), &host, ask, answer).await? {
         addresses if addresses.is_empty() => Err(unknown(&host)),
@@ -71,7 +71,7 @@ pub(crate) async fn query_with_retries<A: Future + Unpin>(
     mut ask: impl FnMut(),
     mut answer: A,
 ) -> io::Result<A::Output> {
-    let mut patience = PATIENCE;
+    let mut patience = FIRST_RETRY;
     for _ in 0..ATTEMPTS {
         ask();
         let deadline = runtime.now() + patience;

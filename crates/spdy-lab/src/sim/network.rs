@@ -86,7 +86,7 @@ impl SimNetwork {
     /// Puts the server at `address` so far beyond the path's end: `rtt` there and back, without a rate or a queue of its own.
     pub fn set_extra_rtt(&self, address: IpAddr, rtt: Duration) {
         if !rtt.is_zero() {
-            self.inner.lock().beyond.insert(address, rtt / 2);
+            self.inner.lock().extra_delay.insert(address, rtt / 2);
         }
     }
 
@@ -109,7 +109,7 @@ impl SimNetwork {
             if state.is_quiet() {
                 return Poll::Ready(());
             }
-            state.quiet = Some(cx.waker().clone());
+            state.quiet_waker = Some(cx.waker().clone());
             Poll::Pending
         })
     }
@@ -119,21 +119,21 @@ impl SimNetwork {
     }
 
     /// Writes a question for the resolver; [`ask`](Self::ask) sends it.
-    pub(crate) fn question(&self, host: &str) -> usize {
+    pub(crate) fn start_query(&self, host: &str) -> usize {
         let mut state = self.inner.lock();
         state.traffic.lookups += 1;
-        state.questions.push(DnsQuery {
+        state.queries.push(DnsQuery {
             host: dns::name(host),
             answer: None,
             waker: None,
         });
-        state.questions.len() - 1
+        state.queries.len() - 1
     }
 
     /// Sends `question`, once more if need be.
     pub(crate) fn ask(&self, question: usize) {
         let mut state = self.inner.lock();
-        let len_bytes = dns::query_len_bytes(&state.questions[question].host);
+        let len_bytes = dns::query_len_bytes(&state.queries[question].host);
         self.inner.send(
             &mut state,
             Direction::Up,
@@ -149,7 +149,7 @@ impl SimNetwork {
     ) -> impl Future<Output = Vec<IpAddr>> + Send + Unpin + use<> {
         let inner = self.inner.clone();
         std::future::poll_fn(move |cx| {
-            let question = &mut inner.lock().questions[question];
+            let question = &mut inner.lock().queries[question];
             if let Some(answer) = question.answer.take() {
                 return Poll::Ready(answer);
             }
@@ -168,7 +168,7 @@ impl Network for SimNetwork {
             let known = self.inner.lock().names.get(&dns::name(host)).cloned();
             return Box::pin(std::future::ready(known.ok_or_else(|| dns::unknown(host))));
         }
-        Box::pin(dns::look_up(self.clone(), host.to_owned()))
+        Box::pin(dns::lookup(self.clone(), host.to_owned()))
     }
 
     fn connect(&self, to: SocketAddr) -> BoxFuture<io::Result<BoxIo>> {
@@ -185,7 +185,7 @@ impl Network for SimNetwork {
             server: None,
         });
         state.traffic.connections += 1;
-        self.inner.pump(&mut state, now, end);
+        self.inner.transmit(&mut state, now, end);
         drop(state);
         Box::pin(ConnectFuture {
             io: Some(SimIo::new(self.inner.clone(), end)),

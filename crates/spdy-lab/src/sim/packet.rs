@@ -18,7 +18,7 @@ pub(super) struct Packet {
 /// What is in a packet.
 pub(super) enum PacketContent {
     Segment { to: EndpointId, segment: Segment },
-    Refusal { to: EndpointId },
+    Reset { to: EndpointId },
     Datagram(Datagram),
     Query { question: usize },
     Answer { question: usize },

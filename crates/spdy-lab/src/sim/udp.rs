@@ -24,7 +24,7 @@ use crate::sim::carrier::PacketNetwork;
 use crate::sim::endpoint::wake;
 
 /// Bytes of the heads before a datagram's payload: 20 of IP, 8 of UDP.
-const HEADS_LEN_BYTES: usize = 20 + 8;
+const HEADERS_LEN_BYTES: usize = 20 + 8;
 /// The largest IP packet.
 const MTU_BYTES: usize = 1500;
 /// The client's address, in the block for benchmarks (RFC 2544), in the half that no server is given.
@@ -48,7 +48,7 @@ impl Datagram {
 
     /// With its heads. Those of IPv6 are not counted, as with TCP.
     pub(crate) fn ip_len_bytes(&self) -> usize {
-        HEADS_LEN_BYTES + self.payload.len()
+        HEADERS_LEN_BYTES + self.payload.len()
     }
 }
 

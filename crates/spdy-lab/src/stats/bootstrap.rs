@@ -32,7 +32,7 @@ impl Estimate {
 
     /// Whether the interval reaches to `value`.
     #[must_use]
-    pub fn may_be(&self, value: f64) -> bool {
+    pub fn contains(&self, value: f64) -> bool {
         self.low <= value && value <= self.high
     }
 }
@@ -135,7 +135,7 @@ mod tests {
             (estimate.low, estimate.value, estimate.high),
             (7.0, 7.0, 7.0)
         );
-        assert!(estimate.may_be(7.0) && !estimate.may_be(7.1));
+        assert!(estimate.contains(7.0) && !estimate.contains(7.1));
     }
 
     #[test]
@@ -174,7 +174,7 @@ mod tests {
                     resamples: 400,
                     ..Bootstrap::default()
                 };
-                bootstrap.of(&sample, middle).unwrap().may_be(truth)
+                bootstrap.of(&sample, middle).unwrap().contains(truth)
             })
             .count();
         assert!((368..=396).contains(&held), "{held} of 400");

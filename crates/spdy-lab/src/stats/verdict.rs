@@ -86,7 +86,7 @@ impl Comparison {
         })?;
         let within = narrower.low >= 1.0 - margin && narrower.high <= 1.0 + margin;
         let tells = exact || a == b || a.len().min(b.len()) >= MIN_RUNS;
-        let difference = match (within, ratio.may_be(1.0)) {
+        let difference = match (within, ratio.contains(1.0)) {
             _ if !tells => Difference::Undecided,
             (true, _) => Difference::Same,
             (false, true) => Difference::Undecided,

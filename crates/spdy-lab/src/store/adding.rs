@@ -16,9 +16,9 @@ const MAX_PARAMETERS: usize = 32_766;
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum AddOutcome {
     /// It is there now.
-    New,
+    Inserted,
     /// It was there already, and the same.
-    Before,
+    AlreadyPresent,
 }
 
 impl Store {
@@ -29,13 +29,13 @@ impl Store {
         rows: &[Row],
     ) -> Result<(), StoreError> {
         self.with(|database| {
-            if database.found()? != DatabaseState::Nothing {
+            if database.found()? != DatabaseState::Empty {
                 return Ok(());
             }
             in_transaction(database, |database| {
-                database.keep_others_from_creating()?;
+                database.lock_creation()?;
                 // Two programs may have found it blank.
-                if database.found()? == DatabaseState::Nothing {
+                if database.found()? == DatabaseState::Empty {
                     database.create()?;
                     describe(database, contents)?;
                     insert(database, rows)?;
@@ -77,10 +77,10 @@ impl Store {
         for (rows, inserted) in cells.iter().zip(inserted) {
             let rows = rows.as_ref();
             if inserted == rows.len() as u64 {
-                added.push(AddOutcome::New);
+                added.push(AddOutcome::Inserted);
             } else {
                 self.check_has(rows)?;
-                added.push(AddOutcome::Before);
+                added.push(AddOutcome::AlreadyPresent);
             }
         }
         Ok(added)
@@ -92,7 +92,7 @@ impl Store {
         for want in rows.filter_map(|row| row.value("model").as_u64()) {
             let got = *there.get_or_insert(want);
             if got != want {
-                return Err(StoreError::Other {
+                return Err(StoreError::Mismatch {
                     store: self.location.clone(),
                     of: "the model".to_owned(),
                     got: model::told(got),
@@ -151,7 +151,7 @@ impl Store {
         if whole && !done {
             // Killed between the two, the next one does both again.
             self.with(|database| {
-                database.lay_out_anew()?;
+                database.rewrite_in_order()?;
                 database.execute("UPDATE plan SET done = 1 WHERE done = 0", &[])
             })?;
         }

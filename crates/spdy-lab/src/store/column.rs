@@ -24,7 +24,7 @@ pub struct Column {
     /// Its type, as it is declared.
     pub declared: &'static str,
     /// What a store that was made before there was such a column is read as having in it, in SQL.
-    pub(crate) where_absent: Option<&'static str>,
+    pub(crate) default_sql: Option<&'static str>,
     /// What of a load stands in it.
     pub(crate) of: fn(&Source<'_>) -> Value,
 }
@@ -51,13 +51,13 @@ const fn column(
     Column {
         name,
         declared,
-        where_absent: None,
+        default_sql: None,
         of,
     }
 }
 
 /// A column that came after others; before, every load was as `where_absent` says.
-const fn later(
+const fn added_column(
     name: &'static str,
     declared: &'static str,
     where_absent: &'static str,
@@ -66,7 +66,7 @@ const fn later(
     Column {
         name,
         declared,
-        where_absent: Some(where_absent),
+        default_sql: Some(where_absent),
         of,
     }
 }
@@ -105,7 +105,7 @@ pub const COLUMNS: [Column; 80] = [
     column("program", "TEXT", |it| Value::text(it.program)),
     column("page", "TEXT", |it| Value::text(it.page_fingerprint)),
     column("seed", "INT", |it| it.load.seed.into()),
-    later("model", "INT", "0", |_| MODEL_VERSION.into()),
+    added_column("model", "INT", "0", |_| MODEL_VERSION.into()),
     // the network,
     column("network", "TEXT", |it| Value::text(&it.load.network)),
     column("down_bps", "INT", |it| {
@@ -159,7 +159,7 @@ pub const COLUMNS: [Column; 80] = [
     }),
     column("compression", "TEXT", |it| {
         match it.conditions.options.spdy_compression {
-            Compression::Masked => Value::text("masked"),
+            Compression::CrimeSafe => Value::text("masked"),
             Compression::Zlib(level) => Value::text(level),
         }
     }),
@@ -172,35 +172,35 @@ pub const COLUMNS: [Column; 80] = [
     column("fold", "INT", |it| {
         (it.conditions.hosts == HostLayout::Folded).into()
     }),
-    later("deploy", "TEXT", "'all'", |it| {
+    added_column("deploy", "TEXT", "'all'", |it| {
         Value::text(it.conditions.options.deployment)
     }),
-    later("priorities", "INT", "1", |it| {
+    added_column("priorities", "INT", "1", |it| {
         it.conditions.options.priorities.into()
     }),
-    later("hints", "INT", "0", |it| it.conditions.options.hints.into()),
-    later("shard", "INT", "1", |it| {
+    added_column("hints", "INT", "0", |it| it.conditions.options.hints.into()),
+    added_column("shard", "INT", "1", |it| {
         it.conditions.hosts.shards().into()
     }),
-    later("cache", "TEXT", "'cold'", |it| {
+    added_column("cache", "TEXT", "'cold'", |it| {
         Value::text(it.conditions.options.cache)
     }),
-    later("frame", "INT", "16384", |it| {
+    added_column("frame", "INT", "16384", |it| {
         it.conditions.options.data_frame_bytes.into()
     }),
-    later("accelerator", "TEXT", "'off'", |it| {
+    added_column("accelerator", "TEXT", "'off'", |it| {
         Value::text(it.conditions.options.accelerator)
     }),
-    later("backhaul_ms", "REAL", "CAST(0 AS DOUBLE PRECISION)", |it| {
+    added_column("backhaul_ms", "REAL", "CAST(0 AS DOUBLE PRECISION)", |it| {
         Value::Real(it.conditions.options.backhaul.as_nanos() as f64 / 1e6)
     }),
-    later("prefetch", "INT", "1", |it| {
+    added_column("prefetch", "INT", "1", |it| {
         it.conditions.options.prefetch.into()
     }),
-    later("scheduler", "TEXT", "'none'", |it| {
+    added_column("scheduler", "TEXT", "'none'", |it| {
         Value::text(it.conditions.options.scheduler)
     }),
-    later("ml_kem", "INT", "0", |it| {
+    added_column("ml_kem", "INT", "0", |it| {
         it.conditions.options.ml_kem.into()
     }),
     // and what the load came to.
@@ -231,67 +231,67 @@ pub const COLUMNS: [Column; 80] = [
     }),
     column("failures", "TEXT", |it| lines(&it.load.failures)),
     // In real time: whether it counts, and what the link was.
-    later("clock", "TEXT", "'virtual'", |it| {
+    added_column("clock", "TEXT", "'virtual'", |it| {
         Value::text(it.conditions.clock)
     }),
-    later("congestion", "TEXT", NO_TEXT, |it| {
+    added_column("congestion", "TEXT", NO_TEXT, |it| {
         real(it, |run| Value::text(&run.congestion))
     }),
-    later("attempts", "INT", NO_COUNT, |it| {
+    added_column("attempts", "INT", NO_COUNT, |it| {
         real(it, |run| run.attempts.into())
     }),
-    later("invalid", "TEXT", NO_TEXT, |it| {
+    added_column("invalid", "TEXT", NO_TEXT, |it| {
         real(it, |run| lines(&run.invalid))
     }),
-    later("rejected", "TEXT", NO_TEXT, |it| {
+    added_column("rejected", "TEXT", NO_TEXT, |it| {
         real(it, |run| lines(&run.rejected))
     }),
-    later("achieved_up_bps", "REAL", NO_FIGURE, |it| {
+    added_column("achieved_up_bps", "REAL", NO_FIGURE, |it| {
         real(it, |run| figure(run.up.bps))
     }),
-    later("achieved_down_bps", "REAL", NO_FIGURE, |it| {
+    added_column("achieved_down_bps", "REAL", NO_FIGURE, |it| {
         real(it, |run| figure(run.down.bps))
     }),
-    later("achieved_delay_up_ms", "REAL", NO_FIGURE, |it| {
+    added_column("achieved_delay_up_ms", "REAL", NO_FIGURE, |it| {
         real(it, |run| Value::Real(run.up.delay_ms))
     }),
-    later("achieved_delay_down_ms", "REAL", NO_FIGURE, |it| {
+    added_column("achieved_delay_down_ms", "REAL", NO_FIGURE, |it| {
         real(it, |run| Value::Real(run.down.delay_ms))
     }),
-    later("lost_up", "INT", NO_COUNT, |it| {
+    added_column("lost_up", "INT", NO_COUNT, |it| {
         real(it, |run| run.up.lost.into())
     }),
-    later("lost_down", "INT", NO_COUNT, |it| {
+    added_column("lost_down", "INT", NO_COUNT, |it| {
         real(it, |run| run.down.lost.into())
     }),
-    later("queue_drops_up", "INT", NO_COUNT, |it| {
+    added_column("queue_drops_up", "INT", NO_COUNT, |it| {
         real(it, |run| run.up.queue_drops.into())
     }),
-    later("queue_drops_down", "INT", NO_COUNT, |it| {
+    added_column("queue_drops_down", "INT", NO_COUNT, |it| {
         real(it, |run| run.down.queue_drops.into())
     }),
-    later("device_drops_up", "INT", NO_COUNT, |it| {
+    added_column("device_drops_up", "INT", NO_COUNT, |it| {
         real(it, |run| run.up.device_drops.into())
     }),
-    later("device_drops_down", "INT", NO_COUNT, |it| {
+    added_column("device_drops_down", "INT", NO_COUNT, |it| {
         real(it, |run| run.down.device_drops.into())
     }),
-    later("late_mean_ms", "REAL", NO_FIGURE, |it| {
+    added_column("late_mean_ms", "REAL", NO_FIGURE, |it| {
         real(it, |run| Value::Real(run.late_mean_ms))
     }),
-    later("late_p99_ms", "REAL", NO_FIGURE, |it| {
+    added_column("late_p99_ms", "REAL", NO_FIGURE, |it| {
         real(it, |run| Value::Real(run.late_p99_ms))
     }),
-    later("late_max_ms", "REAL", NO_FIGURE, |it| {
+    added_column("late_max_ms", "REAL", NO_FIGURE, |it| {
         real(it, |run| Value::Real(run.late_max_ms))
     }),
-    later("link_waited_ms", "REAL", NO_FIGURE, |it| {
+    added_column("link_waited_ms", "REAL", NO_FIGURE, |it| {
         real(it, |run| figure(run.link_waited_ms))
     }),
-    later("hosts_waited_ms", "REAL", NO_FIGURE, |it| {
+    added_column("hosts_waited_ms", "REAL", NO_FIGURE, |it| {
         real(it, |run| figure(run.hosts_waited_ms))
     }),
-    later("computed_ms", "REAL", NO_FIGURE, |it| {
+    added_column("computed_ms", "REAL", NO_FIGURE, |it| {
         real(it, |run| figure(run.computed_ms))
     }),
 ];

@@ -212,7 +212,7 @@ fn compare(
         |rows: &[Row]| -> Option<Vec<f64>> { rows.iter().map(|row| measure.of(row)).collect() };
     // What does not count is never averaged in.
     let counting = |rows: &[Row]| -> Vec<Row> {
-        let rows = rows.iter().filter(|row| row.counts());
+        let rows = rows.iter().filter(|row| row.is_valid());
         rows.cloned().collect()
     };
     let (before, after) = (&counting(before)[..], &counting(after)[..]);
@@ -255,5 +255,5 @@ fn is_without_chance(row: &Row) -> bool {
     }
     let network = row.value("network").as_str().unwrap_or_default();
     let profile = network.parse::<Profile>();
-    profile.is_ok_and(|profile| !profile.path.has_chance())
+    profile.is_ok_and(|profile| !profile.path.is_random())
 }

@@ -10,11 +10,11 @@ use crate::store::value::Value;
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(crate) enum DatabaseState {
     /// Nothing was ever made there.
-    Nothing,
+    Empty,
     /// A store of this version.
     Store(i64),
     /// Something else: what was seen.
-    Other(String),
+    Foreign(String),
 }
 
 /// Why a database cannot do it.
@@ -38,7 +38,7 @@ pub(crate) trait Database {
     fn create(&mut self) -> Result<(), DatabaseError>;
 
     /// Makes others who would create tables here wait until the transaction is over.
-    fn keep_others_from_creating(&mut self) -> Result<(), DatabaseError>;
+    fn lock_creation(&mut self) -> Result<(), DatabaseError>;
 
     /// Begins a transaction.
     fn begin(&mut self) -> Result<(), DatabaseError>;
@@ -64,7 +64,7 @@ pub(crate) trait Database {
     ) -> Result<(), DatabaseError>;
 
     /// Lays the rows out anew in their order, so that where one lies tells no longer when it was written.
-    fn lay_out_anew(&mut self) -> Result<(), DatabaseError>;
+    fn rewrite_in_order(&mut self) -> Result<(), DatabaseError>;
 }
 
 /// Does `work` in one transaction: all of it, or nothing.

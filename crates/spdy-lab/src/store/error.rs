@@ -56,7 +56,7 @@ pub enum StoreError {
     },
     /// A store of another plan, page, program or model.
     #[error("{store} holds results of {of} {got}, want {want}: name another store")]
-    Other {
+    Mismatch {
         /// The store.
         store: Location,
         /// What is another one.
@@ -76,7 +76,7 @@ pub enum StoreError {
     },
     /// A store where Lulic's database was wanted.
     #[error("{path} is a store of spdy already, want a database of Lulic's: spdy lab show reads it as it is", path = .path.display())]
-    Ours {
+    OwnStore {
         /// The file.
         path: PathBuf,
     },

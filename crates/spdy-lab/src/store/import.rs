@@ -52,7 +52,7 @@ pub fn import(from: &Path, into: &Location) -> Result<usize, StoreError> {
     let source = Sqlite::open(from, OpenFlags::SQLITE_OPEN_READ_ONLY).map_err(fault)?;
     // A store has his nine columns too, but its cells are told apart by more than those say.
     if source.head("application_id").map_err(fault)? == schema::APPLICATION {
-        return Err(StoreError::Ours {
+        return Err(StoreError::OwnStore {
             path: from.to_owned(),
         });
     }

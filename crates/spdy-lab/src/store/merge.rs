@@ -33,8 +33,8 @@ pub fn merge(part: &Location, into: &Location) -> Result<MergeCounts, StoreError
     let mut add = |cells: &mut Vec<Vec<Row>>| -> Result<(), StoreError> {
         for added in into.add_all(cells)? {
             match added {
-                AddOutcome::New => merged.new += 1,
-                AddOutcome::Before => merged.before += 1,
+                AddOutcome::Inserted => merged.new += 1,
+                AddOutcome::AlreadyPresent => merged.before += 1,
             }
         }
         cells.clear();

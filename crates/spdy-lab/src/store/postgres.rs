@@ -22,7 +22,7 @@ use crate::store::value::Value;
 
 /// How long to wait for another program that writes the same rows, and how long the server waits for one that has stopped in
 /// the middle of that before it takes its part back.
-const PATIENCE: Duration = Duration::from_secs(30);
+const LOCK_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// A connection to a server.
 pub(crate) struct Postgres {
@@ -51,7 +51,7 @@ impl Postgres {
             "SET client_encoding = 'UTF8';
              SELECT set_config(name, '{ms}', false) FROM pg_catalog.pg_settings
              WHERE name IN ('lock_timeout', 'idle_in_transaction_session_timeout') AND setting = '0'",
-            ms = PATIENCE.as_millis()
+            ms = LOCK_TIMEOUT.as_millis()
         ))?;
         Ok(Self { client })
     }
@@ -87,8 +87,10 @@ impl Database for Postgres {
             return Ok(DatabaseState::Store(version));
         }
         Ok(match self.has(None)? {
-            false => DatabaseState::Nothing,
-            true => DatabaseState::Other("it has tables, and none is called spdy_store".to_owned()),
+            false => DatabaseState::Empty,
+            true => {
+                DatabaseState::Foreign("it has tables, and none is called spdy_store".to_owned())
+            }
         })
     }
 
@@ -100,7 +102,7 @@ impl Database for Postgres {
         ))
     }
 
-    fn keep_others_from_creating(&mut self) -> Result<(), DatabaseError> {
+    fn lock_creation(&mut self) -> Result<(), DatabaseError> {
         self.batch(&format!("SELECT pg_advisory_xact_lock({APPLICATION})"))
     }
 
@@ -144,7 +146,7 @@ impl Database for Postgres {
         Ok(())
     }
 
-    fn lay_out_anew(&mut self) -> Result<(), DatabaseError> {
+    fn rewrite_in_order(&mut self) -> Result<(), DatabaseError> {
         Ok(()) // where a row lies is the server's business
     }
 }

@@ -27,7 +27,7 @@ impl Tls {
             ..Trust::default()
         };
         let options = TlsOptions {
-            key_log: KeyLogTarget::Nowhere, // what is measured is elsewhere
+            key_log: KeyLogTarget::Disabled, // what is measured is elsewhere
             ..TlsOptions::default()
         };
         Ok(Self(ClientTls::new(&trust, &options)?))

@@ -19,7 +19,7 @@ use crate::experiment::cell::unescaped;
 
 /// How long a server may take to answer a wish to connect, to acknowledge what was sent, and to say nothing until it is asked
 /// whether it is still there, unless `connect_timeout`, `tcp_user_timeout` and `keepalives_idle` say otherwise.
-const PATIENCE: Duration = Duration::from_secs(30);
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
 /// How often it is asked then, and how far apart.
 const PROBES: (u32, Duration) = (3, Duration::from_secs(10));
 
@@ -28,7 +28,7 @@ const PASSWORD_FROM: &str = "PGPASSWORD";
 
 /// What no name has but as `%40`, `%3F`, `%26` or `%3D`: where one of them stands bare, the end of a password may have been
 /// taken for a name, and names are shown.
-const MARKS: [char; 4] = ['@', '?', '&', '='];
+const RESERVED_CHARS: [char; 4] = ['@', '?', '&', '='];
 
 /// The URL of a database.
 #[derive(Clone)]
@@ -142,13 +142,13 @@ impl PostgresUrl {
             );
         }
         if config.get_connect_timeout().is_none() {
-            config.connect_timeout(PATIENCE);
+            config.connect_timeout(CONNECT_TIMEOUT);
         }
         if config.get_tcp_user_timeout().is_none() {
-            config.tcp_user_timeout(PATIENCE);
+            config.tcp_user_timeout(CONNECT_TIMEOUT);
         }
         if config.get_keepalives_idle() == Config::new().get_keepalives_idle() {
-            config.keepalives_idle(PATIENCE);
+            config.keepalives_idle(CONNECT_TIMEOUT);
             config.keepalives_retries(PROBES.0);
             config.keepalives_interval(PROBES.1);
         }
@@ -188,7 +188,7 @@ const PARAMETERS: [&str; 18] = [
 
 /// Finds fault with `name`, which is to be shown as the URL's `what`, if it may be more than a name.
 fn check_reserved(what: &str, name: &str) -> Result<(), String> {
-    match name.contains(MARKS) {
+    match name.contains(RESERVED_CHARS) {
         true => Err(format!(
             "its {what} has an @ ? & or =: want %40, %3F, %26 or %3D in a name, and %2F for a / in a password"
         )),

@@ -132,7 +132,7 @@ impl Store {
 
     /// A column, as a query names it: what it is read as, if it is not there.
     pub(super) fn named(&self, column: Column) -> &'static str {
-        match column.where_absent {
+        match column.default_sql {
             Some(value) if self.absent.contains(&column.name) => value,
             _ => column.name,
         }

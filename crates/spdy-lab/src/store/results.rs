@@ -92,7 +92,7 @@ impl Store {
         rows: &[Row],
     ) -> Result<Self, StoreError> {
         let mut store = Self::connect(location, OpenFlags::SQLITE_OPEN_CREATE)?;
-        if store.with(|database| database.found())? != DatabaseState::Nothing {
+        if store.with(|database| database.found())? != DatabaseState::Empty {
             return Err(StoreError::Exists {
                 store: location.clone(),
             });
@@ -110,8 +110,8 @@ impl Store {
                 self.check_columns()
             }
             DatabaseState::Store(got) => Err(StoreError::Version { store, got }),
-            DatabaseState::Other(what) => Err(StoreError::Foreign { store, what }),
-            DatabaseState::Nothing => Err(StoreError::Missing { store }),
+            DatabaseState::Foreign(what) => Err(StoreError::Foreign { store, what }),
+            DatabaseState::Empty => Err(StoreError::Missing { store }),
         }
     }
 
@@ -125,7 +125,7 @@ impl Store {
             known.any(|column| column.name.eq_ignore_ascii_case(name))
         };
         let absent: Vec<_> = COLUMNS.iter().filter(|column| !is_there(column)).collect();
-        let needed = absent.iter().find(|column| column.where_absent.is_none());
+        let needed = absent.iter().find(|column| column.default_sql.is_none());
         let unknown = there.iter().find(|name| !is_known(name));
         let what = match (needed, unknown) {
             (Some(needed), _) => format!("want a column {}, and there is none", needed.name),
@@ -162,7 +162,7 @@ impl Store {
     pub fn check_is_of(&mut self, wanted: &Manifest) -> Result<(), StoreError> {
         match self.contents()?.difference_from(wanted) {
             None => Ok(()),
-            Some((of, got, want)) => Err(StoreError::Other {
+            Some((of, got, want)) => Err(StoreError::Mismatch {
                 store: self.location.clone(),
                 of: of.to_owned(),
                 got,

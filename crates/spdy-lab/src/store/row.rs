@@ -27,7 +27,7 @@ impl Row {
 
     /// Whether it may be averaged with others: all in virtual time, and of those in real time whose link was what was asked for.
     #[must_use]
-    pub fn counts(&self) -> bool {
+    pub fn is_valid(&self) -> bool {
         *self.value("invalid") == Value::Null
     }
 

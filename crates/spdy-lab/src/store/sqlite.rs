@@ -14,7 +14,7 @@ use crate::store::schema::{self, APPLICATION, TABLES};
 use crate::store::value::Value;
 
 /// How long to wait while another program reads or writes the file.
-const PATIENCE: Duration = Duration::from_secs(30);
+const LOCK_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// A SQLite file that is open.
 pub(crate) struct Sqlite {
@@ -26,7 +26,7 @@ impl Sqlite {
     pub(crate) fn open(path: &Path, flags: OpenFlags) -> rusqlite::Result<Self> {
         let flags = flags | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let connection = Connection::open_with_flags(path, flags)?;
-        connection.busy_timeout(PATIENCE)?;
+        connection.busy_timeout(LOCK_TIMEOUT)?;
         for (setting, on) in [
             (DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true),
             (DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false),
@@ -72,18 +72,18 @@ impl Sqlite {
             .pragma_query_value(None, pragma, |row| row.get(0))
     }
 
-    fn look(&self) -> rusqlite::Result<DatabaseState> {
+    fn state(&self) -> rusqlite::Result<DatabaseState> {
         let query = "SELECT count(*) FROM sqlite_schema";
         let tables: i64 = self.connection.query_row(query, [], |row| row.get(0))?;
         if tables == 0 {
-            return Ok(DatabaseState::Nothing);
+            return Ok(DatabaseState::Empty);
         }
         Ok(match self.head("application_id")? {
             APPLICATION => match self.fault_of(&TABLES)? {
-                Some(fault) => DatabaseState::Other(fault),
+                Some(fault) => DatabaseState::Foreign(fault),
                 None => DatabaseState::Store(self.head("user_version")?),
             },
-            other => DatabaseState::Other(format!(
+            other => DatabaseState::Foreign(format!(
                 "its application id is {other:#x}, want {APPLICATION:#x}"
             )),
         })
@@ -101,11 +101,11 @@ fn numbered(sql: &str) -> String {
 
 impl Database for Sqlite {
     fn found(&mut self) -> Result<DatabaseState, DatabaseError> {
-        match self.look() {
+        match self.state() {
             Err(rusqlite::Error::SqliteFailure(failure, _))
                 if failure.code == ErrorCode::NotADatabase =>
             {
-                Ok(DatabaseState::Other("it is no SQLite file".to_owned()))
+                Ok(DatabaseState::Foreign("it is no SQLite file".to_owned()))
             }
             found => Ok(found?),
         }
@@ -119,7 +119,7 @@ impl Database for Sqlite {
         ))
     }
 
-    fn keep_others_from_creating(&mut self) -> Result<(), DatabaseError> {
+    fn lock_creation(&mut self) -> Result<(), DatabaseError> {
         Ok(()) // `begin` has
     }
 
@@ -163,7 +163,7 @@ impl Database for Sqlite {
         Ok(())
     }
 
-    fn lay_out_anew(&mut self) -> Result<(), DatabaseError> {
+    fn rewrite_in_order(&mut self) -> Result<(), DatabaseError> {
         self.batch("VACUUM")
     }
 }

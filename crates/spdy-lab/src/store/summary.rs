@@ -49,7 +49,7 @@ impl CellSummary {
         let cell = rows[0].value("cell").as_str().unwrap_or_default();
         let numbers = |name: &str| -> Vec<f64> {
             rows.iter()
-                .filter(|row| row.counts())
+                .filter(|row| row.is_valid())
                 .filter_map(|row| row.value(name).as_f64())
                 .collect()
         };
@@ -61,7 +61,7 @@ impl CellSummary {
                 .iter()
                 .filter(|row| *row.value("failures") != Value::Null)
                 .count(),
-            invalid: rows.iter().filter(|row| !row.counts()).count(),
+            invalid: rows.iter().filter(|row| !row.is_valid()).count(),
             dom_content_loaded_ms: median(numbers("dom_content_loaded_ms")),
             load_ms: median(loads.iter().copied()),
             fastest_ms: loads.iter().copied().min_by(f64::total_cmp),

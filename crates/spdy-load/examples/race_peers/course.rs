@@ -41,7 +41,7 @@ pub(crate) const SPDY: Protocol = Protocol::Spdy(Version::V31);
 
 impl TransportKind {
     /// Whom the ratios are against, and the ratio of CPU times that is wanted: at most.
-    pub(crate) fn bar(self) -> (&'static str, Protocol, f64) {
+    pub(crate) fn target(self) -> (&'static str, Protocol, f64) {
         match self {
             Self::Plain => ("netty", SPDY, 0.5),
             Self::Tls => ("nginx", Protocol::Http2, 0.6),
@@ -115,7 +115,7 @@ impl File {
 /// One comparison.
 #[derive(Clone, Debug)]
 pub(crate) struct Cell {
-    pub(crate) lane: TransportKind,
+    pub(crate) transport: TransportKind,
     pub(crate) load: Load,
     pub(crate) file: File,
 }
@@ -126,7 +126,7 @@ impl Cell {
         for lane in lanes {
             for file in files {
                 cells.extend(loads.iter().map(|load| Self {
-                    lane: *lane,
+                    transport: *lane,
                     load: *load,
                     file: file.clone(),
                 }));

@@ -31,11 +31,11 @@ struct Generator {
 pub(crate) fn compare(args: &Args, grid: &Grid, file: &File) -> Result<(), String> {
     let seconds = args.seconds.ceil();
     let of = |protocol: Protocol| {
-        let mut all = grid.contestants.iter();
+        let mut all = grid.peers.iter();
         let is_it = |lane, name, spoken| {
             lane == TransportKind::Plain && name == "nginx" && spoken == protocol
         };
-        all.find(|one| is_it(one.lane, one.name, one.protocol))
+        all.find(|one| is_it(one.transport, one.name, one.protocol))
             .ok_or("nginx does not take part")
     };
     let (h2, http1) = (of(Protocol::Http2)?, of(Protocol::Http1)?);

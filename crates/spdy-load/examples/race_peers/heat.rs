@@ -17,7 +17,7 @@ use spdy_net::verify::Trust;
 
 use crate::course::{Cell, TransportKind};
 use crate::servers::{Grid, Peer};
-use crate::table::say;
+use crate::table::print_note;
 
 /// How long each of them runs.
 #[derive(Clone, Copy, Debug)]
@@ -102,7 +102,10 @@ pub(crate) async fn run(
     rounds: u32,
     round: Round,
 ) -> Result<CellResult, String> {
-    let lane = grid.contestants.iter().filter(|one| one.lane == cell.lane);
+    let lane = grid
+        .peers
+        .iter()
+        .filter(|one| one.transport == cell.transport);
     let field: Vec<(&Peer, Row)> = lane.map(|one| (one, Row::of(one))).collect();
     let mut ready = Vec::with_capacity(field.len());
     for (contestant, row) in field {
@@ -120,7 +123,7 @@ pub(crate) async fn run(
                 if row.name == "spdy" {
                     return Err(said);
                 }
-                say(&format!("{said}; it does not take part"));
+                print_note(&format!("{said}; it does not take part"));
             }
         }
     }
@@ -158,7 +161,7 @@ async fn load(
     seconds: Duration,
     warm_up: Duration,
 ) -> Result<Report, String> {
-    let scheme = match contestant.lane {
+    let scheme = match contestant.transport {
         TransportKind::Plain => "http",
         TransportKind::Tls => "https",
     };
@@ -195,7 +198,7 @@ async fn load(
         },
         stream_window_bytes: 1024 * 1024,
         session_window_bytes: 10 * 1024 * 1024,
-        compression: Compression::Masked,
+        compression: Compression::CrimeSafe,
         compression_window_bits: None,
     };
     let pid = grid.servers[contestant.server].pid();

@@ -125,7 +125,7 @@ fn main() -> ExitCode {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::FAILURE,
         Err(why) => {
-            table::say(&why);
+            table::print_note(&why);
             ExitCode::FAILURE
         }
     }
@@ -135,7 +135,7 @@ fn main() -> ExitCode {
 async fn race(args: &Args) -> Result<bool, String> {
     let files: Vec<File> = args.files.iter().map(|bytes| File::of(*bytes)).collect();
     let site = Site::make(&files)?;
-    let grid = Grid::line_up(args, &site)?;
+    let grid = Grid::start(args, &site)?;
     if args.generators {
         generators::compare(args, &grid, &files[0])?;
         return Ok(true);
@@ -144,7 +144,7 @@ async fn race(args: &Args) -> Result<bool, String> {
     for cell in Cell::all(&args.lanes, &Load::ALL, &files) {
         let heat = heat::run(&cell, &grid, args.rounds, args.round()).await?;
         right &= heat.is_right();
-        table::tell(&cell, &heat, args.json);
+        table::print_cell(&cell, &heat, args.json);
     }
     Ok(right)
 }

@@ -19,7 +19,7 @@ use tempfile::TempDir;
 
 use crate::Args;
 use crate::course::{File, SPDY, TransportKind};
-use crate::table::say;
+use crate::table::print_note;
 
 /// How long a server may take to listen.
 const READY_WITHIN: Duration = Duration::from_secs(20);
@@ -97,7 +97,7 @@ impl Drop for Server {
 pub(crate) struct Peer {
     pub(crate) name: &'static str,
     pub(crate) protocol: Protocol,
-    pub(crate) lane: TransportKind,
+    pub(crate) transport: TransportKind,
     pub(crate) port: u16,
     /// Which of the grid's servers.
     pub(crate) server: usize,
@@ -107,14 +107,14 @@ pub(crate) struct Peer {
 #[derive(Default)]
 pub(crate) struct Grid {
     pub(crate) servers: Vec<Server>,
-    pub(crate) contestants: Vec<Peer>,
+    pub(crate) peers: Vec<Peer>,
 }
 
 impl Grid {
     /// Starts everyone. A peer that cannot be started is named and left out; ours may not be missing.
-    pub(crate) fn line_up(args: &Args, site: &Site) -> Result<Self, String> {
+    pub(crate) fn start(args: &Args, site: &Site) -> Result<Self, String> {
         let mut grid = Self::default();
-        grid.ours(args, site)?;
+        grid.start_ours(args, site)?;
         for lane in [TransportKind::Plain, TransportKind::Tls] {
             for name in [
                 "netty",
@@ -151,21 +151,21 @@ impl Grid {
         match started {
             Ok((server, ports)) => {
                 for (protocol, port) in protocols.iter().zip(ports) {
-                    self.contestants.push(Peer {
+                    self.peers.push(Peer {
                         name,
                         protocol: *protocol,
-                        lane,
+                        transport: lane,
                         port,
                         server: self.servers.len(),
                     });
                 }
                 self.servers.push(server);
             }
-            Err(why) => say(&format!("{name} ({lane}) does not take part: {why}")),
+            Err(why) => print_note(&format!("{name} ({lane}) does not take part: {why}")),
         }
     }
 
-    fn ours(&mut self, args: &Args, site: &Site) -> Result<(), String> {
+    fn start_ours(&mut self, args: &Args, site: &Site) -> Result<(), String> {
         let mut command = Command::new(&args.spdy);
         command.args(["serve", "--quiet", "--json", "--plain", "127.0.0.1:0"]);
         command
@@ -184,10 +184,10 @@ impl Grid {
         };
         for (lane, port) in [(TransportKind::Plain, plain), (TransportKind::Tls, tls)] {
             for protocol in [SPDY, Protocol::Http2, Protocol::Http1] {
-                self.contestants.push(Peer {
+                self.peers.push(Peer {
                     name: "spdy",
                     protocol,
-                    lane,
+                    transport: lane,
                     port,
                     server: self.servers.len(),
                 });

@@ -10,19 +10,23 @@ use crate::heat::{CellResult, Row, Series};
 
 impl fmt::Display for Cell {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { lane, load, file } = self;
+        let Self {
+            transport: lane,
+            load,
+            file,
+        } = self;
         write!(f, "{lane}, {load}, {} B", file.bytes)
     }
 }
 
 /// A line on stderr.
-pub(crate) fn say(text: &str) {
+pub(crate) fn print_note(text: &str) {
     let _ = writeln!(io::stderr(), "race-peers: {text}");
 }
 
 /// Prints a cell: the whole table, or a JSON object a row. Whoever read us may have left.
-pub(crate) fn tell(cell: &Cell, heat: &CellResult, json: bool) {
-    let (name, protocol, bar) = cell.lane.bar();
+pub(crate) fn print_cell(cell: &Cell, heat: &CellResult, json: bool) {
+    let (name, protocol, bar) = cell.transport.target();
     let is_reference = |row: &&Row| row.name == name && row.protocol == protocol;
     let reference = heat.rows.iter().find(is_reference);
     let mut out = io::stdout().lock();
@@ -74,7 +78,7 @@ pub(crate) fn spread(series: &Series, digits: usize) -> String {
 fn object(cell: &Cell, row: &Row, ratio: Option<&Series>, bar: f64) -> serde_json::Value {
     let series = |series: &Series| json!({ "median": series.median(), "min": series.min(), "max": series.max() });
     json!({
-        "lane": cell.lane.to_string(),
+        "lane": cell.transport.to_string(),
         "load": cell.load.to_string(),
         "file_bytes": cell.file.bytes,
         "server": row.name,

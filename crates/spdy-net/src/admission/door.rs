@@ -40,7 +40,7 @@ pub struct Admission {
     room: Arc<Semaphore>,
     table: Arc<Mutex<Table>>,
     /// That all places are taken.
-    told_full: Arc<LogThrottle>,
+    full_log: Arc<LogThrottle>,
     hits: LimitHits,
     /// Where the clock of its listeners starts.
     began: tokio::time::Instant,
@@ -48,8 +48,8 @@ pub struct Admission {
 
 #[derive(Debug)]
 struct Table {
-    records: SourceTable,
-    places: SlotTable,
+    sources: SourceTable,
+    slots: SlotTable,
 }
 
 impl Default for Admission {
@@ -68,17 +68,17 @@ impl Admission {
                 limits.connections.min(Semaphore::MAX_PERMITS),
             )),
             table: Arc::new(Mutex::new(Table {
-                records: SourceTable::new(limits),
-                places: SlotTable::default(),
+                sources: SourceTable::new(limits),
+                slots: SlotTable::default(),
             })),
-            told_full: Arc::default(),
+            full_log: Arc::default(),
             hits,
             began: tokio::time::Instant::now(),
         }
     }
 
     /// The hour, as all listeners of this door have it.
-    pub(crate) fn hour(&self) -> Instant {
+    pub(crate) fn now(&self) -> Instant {
         Instant::ZERO + self.began.elapsed()
     }
 
@@ -88,7 +88,7 @@ impl Admission {
             return permit;
         }
         self.hits.count(ConnectionLimit::MaxConnections);
-        if self.told_full.is_due(self.hour()) {
+        if self.full_log.is_due(self.now()) {
             let connections = self.limits.connections;
             tracing::warn!(
                 connections,
@@ -97,8 +97,8 @@ impl Admission {
         }
         let mut permit = std::pin::pin!(self.room.clone().acquire_owned());
         loop {
-            if self.limits.idle_gives_way && self.lock().places.evict_idle() {
-                self.hits.count(ConnectionLimit::IdleGivesWay);
+            if self.limits.evict_idle && self.lock().slots.evict_idle() {
+                self.hits.count(ConnectionLimit::IdleEviction);
             }
             if let Ok(permit) = tokio::time::timeout(EVICTION_TIMEOUT, &mut permit).await {
                 return permit.unwrap_or_else(|error| unreachable!("nobody closes it: {error}"));
@@ -108,8 +108,8 @@ impl Admission {
 
     /// Whether there is room, and `address` has used up less than half of what it may have: else whoever can write
     /// its name on a packet could use up the rest, and keep it out.
-    pub(crate) fn is_at_ease(&self, now: Instant, address: IpAddr) -> bool {
-        self.room.available_permits() > 0 && self.lock().records.is_at_ease(now, address)
+    pub(crate) fn has_headroom(&self, now: Instant, address: IpAddr) -> bool {
+        self.room.available_permits() > 0 && self.lock().sources.has_headroom(now, address)
     }
 
     /// Somebody met `limit` on the way in.
@@ -124,29 +124,29 @@ impl Admission {
     /// The limit that it is past.
     pub fn admit(&self, now: Instant, address: IpAddr) -> Result<AdmissionPermit, ConnectionLimit> {
         let mut table = self.lock();
-        let admitted = table.records.admit(now, address);
+        let admitted = table.sources.admit(now, address);
         admitted.inspect_err(|limit| self.hits.count(*limit))?;
-        Ok(self.seated(table, address, true))
+        Ok(self.issue_permit(table, address, true))
     }
 
     /// Lets a connection from `address` in, behind which there are many: none of its limits are for it.
     pub(crate) fn admit_trusted_proxy(&self, address: IpAddr) -> AdmissionPermit {
-        self.seated(self.lock(), address, false)
+        self.issue_permit(self.lock(), address, false)
     }
 
-    fn seated(
+    fn issue_permit(
         &self,
         mut table: MutexGuard<'_, Table>,
         address: IpAddr,
         is_counted: bool,
     ) -> AdmissionPermit {
-        let (number, seat) = table.places.take(address);
+        let (number, seat) = table.slots.take(address);
         AdmissionPermit {
             admission: self.clone(),
             address,
             is_counted,
             number,
-            seat,
+            slot: seat,
         }
     }
 
@@ -163,26 +163,29 @@ pub struct AdmissionPermit {
     /// For its address.
     is_counted: bool,
     number: u64,
-    seat: ConnectionSlot,
+    slot: ConnectionSlot,
 }
 
 impl AdmissionPermit {
     /// Its place: for the connection, to say what it does and to hear when it is wanted.
     #[must_use]
-    pub fn seat(&self) -> ConnectionSlot {
-        self.seat.clone()
+    pub fn slot(&self) -> ConnectionSlot {
+        self.slot.clone()
     }
 
     /// The connection ended, its peer having behaved so.
     pub(crate) fn ended(self, conduct: Conduct) {
-        let now = self.admission.hour();
+        let now = self.admission.now();
         self.finish_at(now, conduct);
     }
 
     /// As `ended`, at `now`.
     fn finish_at(self, now: Instant, conduct: Conduct) {
         if conduct == Conduct::Abusive && self.is_counted {
-            self.admission.lock().records.abused(now, self.address);
+            self.admission
+                .lock()
+                .sources
+                .record_abuse(now, self.address);
         }
     }
 }
@@ -191,9 +194,9 @@ impl Drop for AdmissionPermit {
     fn drop(&mut self) {
         let mut table = self.admission.lock();
         if self.is_counted {
-            table.records.release(self.address);
+            table.sources.release(self.address);
         }
-        table.places.leave(self.address, self.number);
+        table.slots.release(self.address, self.number);
     }
 }
 
@@ -256,8 +259,8 @@ mod tests {
                 held.push((admitted, permit));
             }
         }
-        let seat = |n: usize| held[n].0.seat();
-        let wanted = || (0..5).filter(|n| held[*n].0.seat().wanted().now_or_never().is_some());
+        let seat = |n: usize| held[n].0.slot();
+        let wanted = || (0..5).filter(|n| held[*n].0.slot().wanted().now_or_never().is_some());
         // Of the second address the first has something to do, and the second had a moment ago.
         let _busy = seat(1).exchange();
         drop(seat(2).exchange());
@@ -276,18 +279,18 @@ mod tests {
         let mut last = Box::pin(door.room());
         assert!((&mut last).now_or_never().is_none());
         assert_eq!(wanted().collect::<Vec<_>>(), [0, 2, 3]);
-        assert_eq!(door.hits.of(ConnectionLimit::IdleGivesWay), 3);
+        assert_eq!(door.hits.of(ConnectionLimit::IdleEviction), 3);
         assert_eq!(door.hits.of(ConnectionLimit::MaxConnections), 3);
     }
 
     #[tokio::test]
     async fn no_connection_is_evicted_when_evict_idle_is_off() {
         use futures_util::FutureExt;
-        let door = door(|limits| (limits.connections, limits.idle_gives_way) = (1, false));
+        let door = door(|limits| (limits.connections, limits.evict_idle) = (1, false));
         let _permit = door.room().await;
         let admitted = door.admit(ms(0), ip("192.0.2.1")).expect("a place");
         assert!(door.room().now_or_never().is_none());
-        assert!(admitted.seat().wanted().now_or_never().is_none());
+        assert!(admitted.slot().wanted().now_or_never().is_none());
     }
 
     #[tokio::test]

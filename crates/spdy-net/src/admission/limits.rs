@@ -10,7 +10,7 @@ pub struct AdmissionLimits {
     pub connections: usize,
     /// With all places taken, whether a connection that has nothing to do is ended for one that waits. Default
     /// `true`.
-    pub idle_gives_way: bool,
+    pub evict_idle: bool,
     /// Connections of one address open at once. Default 4096: many clients may share an address.
     pub per_address: u32,
     /// New connections of one address in a second, on average; in a burst, five seconds' worth.
@@ -29,7 +29,7 @@ impl Default for AdmissionLimits {
     fn default() -> Self {
         Self {
             connections: 16 * 1024,
-            idle_gives_way: true,
+            evict_idle: true,
             per_address: 4096,
             rate: 1000,
             abuses: 10,

@@ -18,13 +18,13 @@ pub(super) struct SlotTable {
     taken: BTreeMap<Source, BTreeMap<u64, ConnectionSlot>>,
     next: u64,
     /// Counts on whenever a connection has nothing to do any more.
-    turns: Arc<AtomicU64>,
+    sequence: Arc<AtomicU64>,
 }
 
 impl SlotTable {
     /// One more for a connection from `address`, and its number.
     pub(super) fn take(&mut self, address: IpAddr) -> (u64, ConnectionSlot) {
-        let (number, seat) = (self.next, ConnectionSlot::new(self.turns.clone()));
+        let (number, seat) = (self.next, ConnectionSlot::new(self.sequence.clone()));
         self.next += 1;
         let seats = self.taken.entry(Source::widest(address)).or_default();
         seats.insert(number, seat.clone());
@@ -32,7 +32,7 @@ impl SlotTable {
     }
 
     /// The connection that had `number` has ended.
-    pub(super) fn leave(&mut self, address: IpAddr, number: u64) {
+    pub(super) fn release(&mut self, address: IpAddr, number: u64) {
         let source = Source::widest(address);
         if let Some(seats) = self.taken.get_mut(&source) {
             seats.remove(&number);
@@ -47,7 +47,7 @@ impl SlotTable {
     pub(super) fn evict_idle(&self) -> bool {
         // One that was asked something since it was looked at stays, and the next is looked for.
         while let Some(seat) = self.longest_idle() {
-            if seat.give_way() {
+            if seat.try_evict() {
                 return true;
             }
         }

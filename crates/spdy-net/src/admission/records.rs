@@ -28,7 +28,7 @@ struct SourceRecord {
     tokens: u64,
     filled: Instant,
     abuses: u32,
-    abused: Instant,
+    last_abuse: Instant,
 }
 
 impl SourceTable {
@@ -40,7 +40,7 @@ impl SourceTable {
     }
 
     /// Whether `address` has used up less than half of what it may have.
-    pub(super) fn is_at_ease(&self, now: Instant, address: IpAddr) -> bool {
+    pub(super) fn has_headroom(&self, now: Instant, address: IpAddr) -> bool {
         let limits = &self.limits;
         let half_used = |source: Source| {
             let Some(record) = self.all.get(&source) else {
@@ -67,7 +67,7 @@ impl SourceTable {
         let full = u64::from(self.limits.rate) * BURST_SECONDS * 1000;
         for source in Source::all(address) {
             if !self.all.contains_key(&source) && self.all.len() >= self.limits.addresses {
-                self.forget_some(now, address);
+                self.evict(now, address);
             }
             let full = full * u64::from(source.factor());
             let record = self.all.entry(source).or_insert(SourceRecord {
@@ -75,9 +75,9 @@ impl SourceTable {
                 tokens: full,
                 filled: now,
                 abuses: 0,
-                abused: now,
+                last_abuse: now,
             });
-            if let Some(limit) = record.judge(&self.limits, now, full, source.factor()) {
+            if let Some(limit) = record.check(&self.limits, now, full, source.factor()) {
                 return Err(limit);
             }
         }
@@ -101,11 +101,11 @@ impl SourceTable {
     }
 
     /// One from `address` is ended for abuse.
-    pub(super) fn abused(&mut self, now: Instant, address: IpAddr) {
+    pub(super) fn record_abuse(&mut self, now: Instant, address: IpAddr) {
         for source in Source::all(address) {
             if let Some(record) = self.all.get_mut(&source) {
                 if record.abuses == 0 {
-                    record.abused = now;
+                    record.last_abuse = now;
                 }
                 record.abuses = record.abuses.saturating_add(1);
             }
@@ -114,14 +114,14 @@ impl SourceTable {
 
     /// Makes room for another source of `address`: those that have nothing open and a clean record go, and if
     /// that is not enough, all that have nothing open. Its own stay: they are about to be charged.
-    fn forget_some(&mut self, now: Instant, address: IpAddr) {
+    fn evict(&mut self, now: Instant, address: IpAddr) {
         let window = self.limits.abuse_window;
         let own = Source::all(address);
         let needed = |source: &Source, record: &SourceRecord| {
             record.open > 0 || own.clone().any(|own| own == *source)
         };
         self.all.retain(|source, record| {
-            needed(source, record) || (record.abuses > 0 && now - record.abused < window)
+            needed(source, record) || (record.abuses > 0 && now - record.last_abuse < window)
         });
         if self.all.len() >= self.limits.addresses {
             self.all.retain(|source, record| needed(source, record));
@@ -131,7 +131,7 @@ impl SourceTable {
 
 impl SourceRecord {
     /// The limit that one more connection is past, where a source may have `factor` times what an address may.
-    fn judge(
+    fn check(
         &mut self,
         limits: &AdmissionLimits,
         now: Instant,
@@ -139,7 +139,7 @@ impl SourceRecord {
         factor: u32,
     ) -> Option<ConnectionLimit> {
         let times = |limit: u32| limit.saturating_mul(factor);
-        if now - self.abused >= limits.abuse_window {
+        if now - self.last_abuse >= limits.abuse_window {
             self.abuses = 0;
         }
         if limits.abuses > 0 && self.abuses >= times(limits.abuses) {
@@ -235,22 +235,22 @@ mod tests {
         let (one, other) = (ip("192.0.2.1"), ip("192.0.2.2"));
         let mut by_rate = records(|limits| limits.rate = 2);
         for nth in 0..5 {
-            assert!(by_rate.is_at_ease(ms(0), one), "{nth} of ten tokens");
+            assert!(by_rate.has_headroom(ms(0), one), "{nth} of ten tokens");
             by_rate.admit(ms(0), one).expect("there are tokens");
             by_rate.release(one);
         }
-        assert!(!by_rate.is_at_ease(ms(0), one));
-        assert!(by_rate.is_at_ease(ms(0), other));
-        assert!(!by_rate.is_at_ease(ms(0), one), "asking costs nothing");
-        assert!(by_rate.is_at_ease(ms(500), one), "a token came");
+        assert!(!by_rate.has_headroom(ms(0), one));
+        assert!(by_rate.has_headroom(ms(0), other));
+        assert!(!by_rate.has_headroom(ms(0), one), "asking costs nothing");
+        assert!(by_rate.has_headroom(ms(500), one), "a token came");
         let mut by_number = records(|limits| limits.per_address = 4);
         for nth in 0..2 {
-            assert!(by_number.is_at_ease(ms(0), one), "{nth} of four");
+            assert!(by_number.has_headroom(ms(0), one), "{nth} of four");
             by_number.admit(ms(0), one).expect("there is room");
         }
-        assert!(!by_number.is_at_ease(ms(0), one));
+        assert!(!by_number.has_headroom(ms(0), one));
         by_number.release(one);
-        assert!(by_number.is_at_ease(ms(0), one));
+        assert!(by_number.has_headroom(ms(0), one));
     }
 
     /// A client that asked more than once a millisecond kept its address at nothing for ever.
@@ -274,7 +274,7 @@ mod tests {
         let one = ip("192.0.2.1");
         for at in [0, 10_000, 20_000] {
             records.admit(ms(at), one).expect("not yet too many");
-            records.abused(ms(at), one);
+            records.record_abuse(ms(at), one);
             records.release(one);
         }
         let met = records.admit(ms(20_000), one);
@@ -288,7 +288,7 @@ mod tests {
         let mut records = records(|limits| (limits.addresses, limits.abuses) = (10, 1));
         let (bad, open) = (ip("192.0.2.1"), ip("192.0.2.2"));
         records.admit(ms(0), bad).expect("the first");
-        records.abused(ms(0), bad);
+        records.record_abuse(ms(0), bad);
         records.release(bad);
         records.admit(ms(0), open).expect("another");
         for n in 0..1000_u32 {
@@ -331,7 +331,7 @@ mod tests {
         let one = ip("192.0.2.1");
         for nth in 0..10_000 {
             assert_eq!(records.admit(ms(0), one), Ok(()), "{nth}");
-            records.abused(ms(0), one);
+            records.record_abuse(ms(0), one);
         }
     }
 }

@@ -20,7 +20,7 @@ pub(crate) struct Http2Body {
     stream: RecvStream,
     left: Option<u64>,
     /// Set when this is dropped before its end.
-    given_up: Latch,
+    dropped: Latch,
     /// At a server: makes windows grow.
     upload: Option<Upload>,
 }
@@ -32,20 +32,20 @@ impl Http2Body {
         Self {
             stream,
             left,
-            given_up: Latch::new(),
+            dropped: Latch::new(),
             upload: None,
         }
     }
 
     /// The same, whose reader makes the windows of its connection grow.
-    pub(crate) fn growing(mut self, windows: &UploadWindows) -> Self {
+    pub(crate) fn with_window_growth(mut self, windows: &UploadWindows) -> Self {
         self.upload = Some(windows.open());
         self
     }
 
     /// The same, and `given_up` is set when this is dropped before its end.
     pub(crate) fn or(mut self, given_up: Latch) -> Self {
-        self.given_up = given_up;
+        self.dropped = given_up;
         self
     }
 }
@@ -53,7 +53,7 @@ impl Http2Body {
 impl Drop for Http2Body {
     fn drop(&mut self) {
         if !self.stream.is_end_stream() {
-            self.given_up.set();
+            self.dropped.set();
         }
     }
 }
@@ -143,7 +143,7 @@ pub(crate) async fn send_body(
                 }
                 continue;
             }
-            if turn.poll(cx).is_pending() {
+            if turn.poll_ready(cx).is_pending() {
                 stream.reserve_capacity(0); // someone else can use it now
                 stall.iter_mut().for_each(|stall| stall.moved(0)); // the client is not at fault
                 return Poll::Pending;
@@ -158,7 +158,7 @@ pub(crate) async fn send_body(
                     let Some(stall) = &mut stall else {
                         return Poll::Pending;
                     };
-                    let awaited = turn.awaited(cx);
+                    let awaited = turn.block_reason(cx);
                     return stall.poll(cx, awaited).map(|error| Err(error.into()));
                 }
             };

@@ -29,7 +29,7 @@ use crate::http2::parted_data::DataFrameSplitter;
 use crate::interim::InterimResponses;
 use crate::latch::{Latch, until};
 use crate::network::BoxIo;
-use crate::stall::{ProgressTimeout, StreamProgressTimeout, is_stall};
+use crate::stall::{ProgressTimeout, StreamProgressTimeout, is_progress_timeout};
 use crate::tap::{ConnectionTap, TapEvent};
 use crate::turns::{HttpPriority, PRIORITY_HEADER, WriteScheduler};
 use crate::window_watch::WindowTracker;
@@ -56,7 +56,7 @@ pub(crate) struct Http2Client {
     ended: Latch,
     runtime: SharedRuntime,
     tap: Option<ConnectionTap>,
-    uploads: WriteScheduler,
+    scheduler: WriteScheduler,
     max_streams: Option<usize>,
     /// How long a server may take nothing of an upload.
     write_timeout: Option<Duration>,
@@ -80,12 +80,12 @@ impl Http2Client {
         let counters = Arc::new(HeaderByteCounters::default());
         let uploads = WriteScheduler::new();
         let counting = Http2HeaderCounter::new(counters.clone(), tap.clone());
-        let windows = WindowTracker::of_client(uploads.clone(), runtime.clone());
+        let windows = WindowTracker::for_client(uploads.clone(), runtime.clone());
         let max_frame = options
             .max_frame_bytes
             .clamp(MIN_MAX_FRAME_BYTES, MAX_MAX_FRAME_BYTES);
         let (io, gate) = WriteCoalescer::new(ObservedIo::new(io, (counting, windows)));
-        gate.gather(); // the preface goes with the first request
+        gate.hold_flushes(); // the preface goes with the first request
         let io = DataFrameSplitter::new(io, max_frame);
         let (sender, mut connection) = h2::client::Builder::new()
             .enable_push(false)
@@ -105,7 +105,7 @@ impl Http2Client {
         runtime.spawn(Box::pin(async move {
             let ended = poll_fn(move |cx| {
                 let polled = Pin::new(&mut connection).poll(cx);
-                gate.poll_end(cx);
+                gate.poll_flush_batch(cx);
                 polled
             });
             if let Err(error) = ended.await {
@@ -120,7 +120,7 @@ impl Http2Client {
             ended,
             runtime: runtime.clone(),
             tap,
-            uploads,
+            scheduler: uploads,
             max_streams: options.max_streams,
             write_timeout: options.write_timeout,
             min_rate: options.min_rate,
@@ -166,7 +166,7 @@ impl Http2Client {
                             tap_response(tap, stream_id, &head);
                         }
                         if let Some(listens) = &listens {
-                            listens.tell(head);
+                            listens.send(head);
                         }
                     }
                 }
@@ -187,14 +187,14 @@ impl Http2Client {
                         runtime.spawn(upload.map(drop).boxed());
                         answer
                     }
-                    Either::Right((Err(error), _)) if is_stall(&*error) => {
-                        return Err(ExchangeError::stalled(format!("h2: {error}")));
+                    Either::Right((Err(error), _)) if is_progress_timeout(&*error) => {
+                        return Err(ExchangeError::write_timed_out(format!("h2: {error}")));
                     }
                     // It may have its answer all the same: servers reset what they will not read.
                     Either::Right((_, response)) => response.await,
                 },
             };
-            let (head, stream) = answer.map_err(|error| lost(&error))?.into_parts();
+            let (head, stream) = answer.map_err(|error| exchange_error(&error))?.into_parts();
             if let Some(tap) = tap {
                 tap_response(&tap, stream_id, &head);
             }
@@ -236,10 +236,10 @@ impl Http2Client {
         let head = Request::from_parts(head, ());
         let (response, stream) = sender
             .send_request(head, body.is_end_stream())
-            .map_err(|error| lost(&error))?;
+            .map_err(|error| exchange_error(&error))?;
         if let Some((tap, fields)) = shown {
             let stream_id = response.stream_id().as_u32();
-            tap.show(
+            tap.emit(
                 Direction::Sent,
                 &TapEvent::Http2Headers {
                     stream_id,
@@ -255,7 +255,7 @@ impl Http2Client {
                 .write_timeout
                 .map(|after| StreamProgressTimeout::new(|| stall(after)));
             let turn = self
-                .uploads
+                .scheduler
                 .open(stream.stream_id().as_u32(), HttpPriority::SHARED);
             // Without the rest of its body a request is given up.
             send_body(stream, body, CHUNK_BYTES, turn, stall, Reason::CANCEL).boxed()
@@ -287,7 +287,7 @@ impl Http2Client {
 }
 
 /// What a failed exchange means for its request (RFC 9113 §8.7).
-fn lost(error: &h2::Error) -> ExchangeError {
+fn exchange_error(error: &h2::Error) -> ExchangeError {
     let retry = match error.reason() {
         Some(Reason::REFUSED_STREAM) if error.is_remote() => Retry::Always,
         // A stream above the last one of a GOAWAY in order was not looked at.
@@ -325,7 +325,7 @@ fn request_fields(head: &http::request::Parts) -> Vec<(String, String)> {
 fn tap_response(tap: &ConnectionTap, stream_id: u32, head: &http::response::Parts) {
     let mut fields = vec![(":status".to_owned(), head.status.as_str().to_owned())];
     fields.extend(text_fields(&head.headers));
-    tap.show(
+    tap.emit(
         Direction::Received,
         &TapEvent::Http2Headers {
             stream_id,

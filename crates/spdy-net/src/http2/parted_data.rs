@@ -35,11 +35,11 @@ const READ_BYTES: usize = 32 * 1024;
 #[derive(Debug)]
 pub(crate) struct DataFrameSplitter<T> {
     io: T,
-    parting: SplitState,
+    split: SplitState,
     /// What was read.
     read: BytesMut,
     /// As much of it may go to h2. The others, if any, are a head in part.
-    stands: usize,
+    ready_bytes: usize,
     /// How reading ended, if it did.
     end: Option<io::Result<()>>,
 }
@@ -49,12 +49,12 @@ impl<T> DataFrameSplitter<T> {
     pub(crate) fn new(io: T, max_frame_bytes: u32) -> Self {
         Self {
             io,
-            parting: SplitState {
+            split: SplitState {
                 at: SplitPosition::Head,
                 max_frame_bytes: max_frame_bytes as usize,
             },
             read: BytesMut::new(),
-            stands: 0,
+            ready_bytes: 0,
             end: None,
         }
     }
@@ -187,7 +187,7 @@ impl SplitState {
 impl<T: AsyncRead + Unpin> DataFrameSplitter<T> {
     /// Reads what there is, until something of it stands, or there is an end.
     fn poll_fill(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        self.read.extend_from_slice(self.parting.before());
+        self.read.extend_from_slice(self.split.before());
         let before = self.read.len();
         while self.end.is_none() && self.read.len() < READ_BYTES {
             self.read.reserve(READ_BYTES - self.read.len());
@@ -199,17 +199,17 @@ impl<T: AsyncRead + Unpin> DataFrameSplitter<T> {
             }
         }
         let more = self.read.len() >= READ_BYTES;
-        self.stands = match self.read.len() > before {
-            true => self.parting.part(&mut self.read, more),
+        self.ready_bytes = match self.read.len() > before {
+            true => self.split.part(&mut self.read, more),
             false => 0,
         };
-        if self.stands == 0 && matches!(self.parting.at, SplitPosition::Data(..)) {
+        if self.ready_bytes == 0 && matches!(self.split.at, SplitPosition::Data(..)) {
             self.read.clear(); // what has not come goes without its head
         }
         if self.read.is_empty() {
             self.read = BytesMut::new(); // an idle connection holds no room
         }
-        match self.stands == 0 && self.end.is_none() {
+        match self.ready_bytes == 0 && self.end.is_none() {
             true => Poll::Pending,
             false => Poll::Ready(()),
         }
@@ -223,21 +223,21 @@ impl<T: AsyncRead + Unpin> AsyncRead for DataFrameSplitter<T> {
         buf: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         let this = &mut *self;
-        if this.stands == 0 {
+        if this.ready_bytes == 0 {
             if this.end.is_none() {
                 ready!(this.poll_fill(cx));
             }
-            if this.stands == 0 && this.read.is_empty() {
+            if this.ready_bytes == 0 && this.read.is_empty() {
                 return Poll::Ready(this.end.replace(Ok(())).unwrap_or(Ok(())));
             }
-            if this.stands == 0 {
-                this.stands = this.read.len(); // a head that ends early is h2's to refuse
+            if this.ready_bytes == 0 {
+                this.ready_bytes = this.read.len(); // a head that ends early is h2's to refuse
             }
         }
-        let len = this.stands.min(buf.remaining());
+        let len = this.ready_bytes.min(buf.remaining());
         buf.put_slice(&this.read[..len]);
         this.read.advance(len);
-        this.stands -= len;
+        this.ready_bytes -= len;
         if this.read.is_empty() {
             this.read = BytesMut::new();
         }

@@ -42,7 +42,7 @@ impl ResponseSender {
     }
 
     /// Sends a head of 1xx; whether that was still possible.
-    pub(crate) fn inform(&self, head: Response<()>) -> bool {
+    pub(crate) fn send_interim(&self, head: Response<()>) -> bool {
         let mut to = self.lock();
         !self.is_answered.load(Ordering::Relaxed) && to.send_informational(head).is_ok()
     }
@@ -82,8 +82,8 @@ impl PusherFactory {
     ) {
         let pusher = Http2Pusher {
             respond: respond.clone(),
-            turns: turns.clone(),
-            patience: self.0.clone(),
+            scheduler: turns.clone(),
+            timeouts: self.0.clone(),
             uri: request.uri().clone(),
         };
         request.extensions_mut().insert(pusher);
@@ -94,8 +94,8 @@ impl PusherFactory {
 #[derive(Clone)]
 pub(crate) struct Http2Pusher {
     respond: ResponseSender,
-    turns: WriteScheduler,
-    patience: Arc<PushTimeouts>,
+    scheduler: WriteScheduler,
+    timeouts: Arc<PushTimeouts>,
     uri: http::Uri,
 }
 
@@ -140,8 +140,8 @@ impl Http2Pusher {
             urgency: priority.level(),
             ..HttpPriority::default()
         };
-        let turn = self.turns.open(stream.stream_id().as_u32(), precedence);
-        let PushTimeouts { runtime, options } = &*self.patience;
+        let turn = self.scheduler.open(stream.stream_id().as_u32(), precedence);
+        let PushTimeouts { runtime, options } = &*self.timeouts;
         let stall =
             StreamProgressTimeout::new(|| ProgressTimeout::for_writes(runtime.clone(), options));
         let frame = options.data_frame_bytes.max(1);

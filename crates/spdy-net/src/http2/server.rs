@@ -58,7 +58,10 @@ pub(crate) async fn serve(io: BoxIo, terms: ServeContext<'_>) -> Result<(), Conn
         stop,
     } = terms;
     let turns = WriteScheduler::new();
-    let io = ObservedIo::new(io, WindowTracker::of_server(turns.clone(), runtime.clone()));
+    let io = ObservedIo::new(
+        io,
+        WindowTracker::for_server(turns.clone(), runtime.clone()),
+    );
     let (io, gate) = WriteCoalescer::new(io);
     // The connection has room for the first window of every stream: how long a body may take is a matter of its stream alone, so
     // no other must hold it up.
@@ -86,13 +89,13 @@ pub(crate) async fn serve(io: BoxIo, terms: ServeContext<'_>) -> Result<(), Conn
             });
         }
     };
-    gate.gather();
+    gate.hold_flushes();
     let pushers = options
         .http2_push
         .then(|| PusherFactory::new(runtime.clone(), options.clone()));
     let idle = IdleTracker::start(runtime.clone(), options.idle_timeout);
     let mut expired = Box::pin(idle.expired());
-    let (mut stopped, mut wanted) = (stop.wait(), options.seat.wanted());
+    let (mut stopped, mut wanted) = (stop.wait(), options.slot.wanted());
     let mut overdue = None;
     let (mut begun, mut answers) = (Vec::new(), FuturesUnordered::new());
     poll_fn(|cx| {
@@ -119,9 +122,9 @@ pub(crate) async fn serve(io: BoxIo, terms: ServeContext<'_>) -> Result<(), Conn
             match connection.poll_accept(cx) {
                 Poll::Ready(Some(Ok((request, respond)))) => {
                     let (mut head, body) = request.into_parts();
-                    let settled = request_head::settle(&mut head, secure);
+                    let settled = request_head::check_head(&mut head, secure);
                     let mut request = Request::from_parts(head, body);
-                    let busy = (idle.exchange(), options.seat.exchange());
+                    let busy = (idle.exchange(), options.slot.exchange());
                     let stall = || ProgressTimeout::for_writes(runtime.clone(), options);
                     let stall = StreamProgressTimeout::new(stall);
                     let (handler, turns) = (handler.clone(), turns.clone());
@@ -134,7 +137,7 @@ pub(crate) async fn serve(io: BoxIo, terms: ServeContext<'_>) -> Result<(), Conn
                     let frame = options.data_frame_bytes.max(1);
                     let windows = windows.clone();
                     let arrived = RequestContext {
-                        settled,
+                        head_check: settled,
                         secure,
                         windows,
                     };
@@ -146,11 +149,11 @@ pub(crate) async fn serve(io: BoxIo, terms: ServeContext<'_>) -> Result<(), Conn
                     continue;
                 }
                 Poll::Ready(Some(Err(error))) => {
-                    gate.poll_end(cx);
+                    gate.poll_flush_batch(cx);
                     return Poll::Ready(Err(ConnectionError::Http2(error)));
                 }
                 Poll::Ready(None) => {
-                    gate.poll_end(cx);
+                    gate.poll_flush_batch(cx);
                     return Poll::Ready(Ok(()));
                 }
                 Poll::Pending => {
@@ -162,7 +165,7 @@ pub(crate) async fn serve(io: BoxIo, terms: ServeContext<'_>) -> Result<(), Conn
                         continue;
                     }
                     // Writing does not wait for handlers.
-                    gate.poll_end(cx);
+                    gate.poll_flush_batch(cx);
                 }
             }
             // What the answers hand to h2 makes it wake this task, so it is written in the next poll. Most are at hand, and need no
@@ -182,7 +185,7 @@ pub(crate) async fn serve(io: BoxIo, terms: ServeContext<'_>) -> Result<(), Conn
 /// What is known of a request beside itself.
 struct RequestContext {
     /// Whether its head is one.
-    settled: Result<(), Malformed>,
+    head_check: Result<(), Malformed>,
     /// Whether it came over TLS.
     secure: bool,
     /// The windows of its connection.
@@ -216,7 +219,7 @@ async fn answer(
         true => Body::empty(),
         false => {
             let received = Http2Body::new(stream, &head.headers);
-            let body = Body::wrap(received.growing(&arrived.windows));
+            let body = Body::wrap(received.with_window_growth(&arrived.windows));
             held_back::send_continue_on_read(
                 body,
                 &head.headers,
@@ -224,7 +227,7 @@ async fn answer(
             )
         }
     };
-    let answered = match arrived.settled {
+    let answered = match arrived.head_check {
         Ok(()) => handler.answer(Request::from_parts(head, body)),
         Err(why) => {
             tracing::debug!(error = %why, "http/2 request refused");

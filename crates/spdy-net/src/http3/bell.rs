@@ -18,17 +18,17 @@ use super::room::QuicWakeNotifier;
 /// A waker of one stream's writer that remembers that it was used.
 #[derive(Debug, Default)]
 pub(super) struct WakeDetector {
-    rang: AtomicBool,
+    woken: AtomicBool,
     writer: AtomicWaker,
     /// Whom to tell of it, if the writer has a place among others.
-    caller: Option<QuicWakeNotifier>,
+    notifier: Option<QuicWakeNotifier>,
 }
 
 impl WakeDetector {
     /// One that tells of its use.
     pub(super) fn with_notifier(caller: QuicWakeNotifier) -> Self {
         Self {
-            caller: Some(caller),
+            notifier: Some(caller),
             ..Self::default()
         }
     }
@@ -40,16 +40,16 @@ impl WakeDetector {
     }
 
     /// Whether it was used since this was last asked.
-    pub(super) fn rang(&self) -> bool {
-        self.rang.swap(false, Ordering::AcqRel)
+    pub(super) fn take_woken(&self) -> bool {
+        self.woken.swap(false, Ordering::AcqRel)
     }
 }
 
 impl Wake for WakeDetector {
     fn wake(self: Arc<Self>) {
-        self.rang.store(true, Ordering::Release);
-        if let Some(caller) = &self.caller {
-            caller.call();
+        self.woken.store(true, Ordering::Release);
+        if let Some(caller) = &self.notifier {
+            caller.notify();
         }
         self.writer.wake();
     }

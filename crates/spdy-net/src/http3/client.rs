@@ -102,7 +102,7 @@ impl Shared {
     /// An exchange begins; `None` if none may any more.
     fn begin(self: &Arc<Self>) -> Option<ExchangeGuard> {
         let mut exchanges = self.lock();
-        if exchanges.is_closing || self.goaway.is_told() {
+        if exchanges.is_closing || self.goaway.is_received() {
             return None;
         }
         exchanges.open += 1;
@@ -119,7 +119,7 @@ impl Shared {
     }
 
     /// Why an exchange on stream `id` failed; a fault of the whole connection ends that.
-    fn lost(&self, fault: &Fault, id: u64) -> ExchangeError {
+    fn exchange_error(&self, fault: &Fault, id: u64) -> ExchangeError {
         self.closer.close_for(fault);
         self.explain_error(fault, self.goaway.rejects(id))
     }
@@ -129,7 +129,7 @@ impl Shared {
         // Whether it may be sent again depends on what happened to it, not on why the connection was closed.
         ExchangeError {
             message: format!("h3: {}", self.closer.explain(fault)),
-            ..fault.of_exchange(unprocessed)
+            ..fault.to_exchange_error(unprocessed)
         }
     }
 }
@@ -141,7 +141,7 @@ impl Drop for ExchangeGuard {
     fn drop(&mut self) {
         let mut exchanges = self.0.lock();
         exchanges.open -= 1;
-        if exchanges.open == 0 && (exchanges.is_closing || self.0.goaway.is_told()) {
+        if exchanges.open == 0 && (exchanges.is_closing || self.0.goaway.is_received()) {
             self.0.connection.close(Code::NO_ERROR.wire(), b"");
         }
     }
@@ -176,15 +176,19 @@ impl Http3Client {
                     told.max_field_section.store(limit, Ordering::Relaxed);
                 }
                 ControlEvent::Goaway(id) => {
-                    told.goaway.tell(id);
+                    told.goaway.handle(id);
                     if told.lock().open == 0 {
                         told.connection.close(Code::NO_ERROR.wire(), b"");
                     }
                 }
                 ControlEvent::Priority(..) => {}
             };
-            let speaking = Box::pin(control::speak(connection.clone(), max_head_bytes, goaway));
-            let hearing = Box::pin(control::listen(
+            let speaking = Box::pin(control::send_control_stream(
+                connection.clone(),
+                max_head_bytes,
+                goaway,
+            ));
+            let hearing = Box::pin(control::read_uni_streams(
                 connection.clone(),
                 Role::Client,
                 None,
@@ -223,7 +227,7 @@ impl Http3Client {
             let closed = ExchangeError::unsent("the connection was closed");
             return Box::pin(std::future::ready(Err(closed)));
         };
-        let opening = self.openings.enter(&self.shared.connection, priority);
+        let opening = self.openings.enqueue(&self.shared.connection, priority);
         let client = self.clone();
         Box::pin(async move { client.exchange(request, priority, open, opening).await })
     }
@@ -256,7 +260,7 @@ impl Http3Client {
                 .entry(header::CONTENT_LENGTH)
                 .or_insert_with(|| len.into());
         }
-        let list = fields::of_request(&head);
+        let list = fields::encode_request(&head);
         let (len, most) = (
             qpack::section_len(&list),
             shared.max_field_section.load(Ordering::Relaxed),
@@ -285,7 +289,7 @@ impl Http3Client {
         };
         let mut frames =
             FrameReader::new(recv, place, Some(watch.clone()), Code::REQUEST_CANCELLED);
-        let lost = |fault: &Fault| shared.lost(fault, id);
+        let lost = |fault: &Fault| shared.exchange_error(fault, id);
 
         let going = Box::pin(shared.goaway.clone().rejected(Some(id)));
         let going = match select(going, Box::pin(sending.headers(&list, &self.room))).await {
@@ -325,7 +329,7 @@ impl Http3Client {
                     return Ok(response);
                 }
                 if let Some(listens) = &listens {
-                    listens.tell(response);
+                    listens.send(response);
                 }
             }
             let why = format!("more than {MAX_INTERIM_HEADS} heads before that of the answer");
@@ -354,7 +358,7 @@ impl Http3Client {
             Ok((response, if has_body { len } else { Some(0) }))
         });
         let (response, len) = answer.map_err(|fault| {
-            frames.part_with(fault.code());
+            frames.stop_with(fault.code());
             lost(&fault)
         })?;
         let closer = shared.closer.clone();
@@ -364,7 +368,7 @@ impl Http3Client {
 
     pub(crate) fn is_closing(&self) -> bool {
         self.shared.lock().is_closing
-            || self.shared.goaway.is_told()
+            || self.shared.goaway.is_received()
             || self.shared.connection.close_reason().is_some()
     }
 

@@ -55,7 +55,7 @@ pub(super) enum ControlEvent {
 
 /// Opens our control stream, says our settings, and GOAWAY with the id that `goaway` gives; holds the stream open
 /// until it is dropped. Gives why that failed.
-pub(super) async fn speak(
+pub(super) async fn send_control_stream(
     connection: quinn::Connection,
     max_head_bytes: usize,
     goaway: oneshot::Receiver<u64>,
@@ -106,7 +106,7 @@ fn critical_fault(deed: &str) -> Fault {
 }
 
 /// Hears every unidirectional stream of the peer, and tells `on` what it says, until something is wrong.
-pub(super) async fn listen(
+pub(super) async fn read_uni_streams(
     connection: quinn::Connection,
     role: Role,
     floods: Option<FloodBudget>,
@@ -124,7 +124,13 @@ pub(super) async fn listen(
             Either::Right((Ok(()), _)) => continue,
         };
         match next {
-            Ok(stream) => open.push(hear(stream, role, seen.clone(), floods.clone(), &on)),
+            Ok(stream) => open.push(read_uni_stream(
+                stream,
+                role,
+                seen.clone(),
+                floods.clone(),
+                &on,
+            )),
             Err(lost) => return lost.into(),
         }
     }
@@ -139,7 +145,7 @@ async fn next_of<F: Future>(open: &mut FuturesUnordered<F>) -> F::Output {
 }
 
 /// Hears one stream to its end.
-async fn hear(
+async fn read_uni_stream(
     mut stream: quinn::RecvStream,
     role: Role,
     seen: Arc<Mutex<[bool; 3]>>,
@@ -236,8 +242,8 @@ async fn read_control_stream(
     floods: Option<FloodBudget>,
     on: &impl Fn(ControlEvent),
 ) -> Result<(), Fault> {
-    let mut frames =
-        FrameReader::new(stream, StreamKind::Control, None, Code::NO_ERROR).counted(floods);
+    let mut frames = FrameReader::new(stream, StreamKind::Control, None, Code::NO_ERROR)
+        .with_flood_budget(floods);
     let mut hearing = ControlState::new(role);
     // `FrameReader` checks that SETTINGS come first, and once.
     loop {
@@ -246,7 +252,7 @@ async fn read_control_stream(
             other => other,
         })?;
         let piece = next.ok_or_else(|| critical_fault("closed"))?;
-        hearing.hear(piece)?.into_iter().for_each(on);
+        hearing.handle(piece)?.into_iter().for_each(on);
     }
 }
 
@@ -271,7 +277,7 @@ impl ControlState {
     }
 
     /// What the next frame says, if that is of interest.
-    pub(super) fn hear(&mut self, piece: FrameEvent) -> Result<Option<ControlEvent>, Fault> {
+    pub(super) fn handle(&mut self, piece: FrameEvent) -> Result<Option<ControlEvent>, Fault> {
         let FrameEvent::Frame(kind, payload) = piece else {
             panic!("on a control stream there are frames alone, not {piece:?}");
         };

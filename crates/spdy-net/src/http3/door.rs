@@ -47,7 +47,7 @@ impl DecodedStream {
         let (mut cutter, mut stream) = (FrameDecoder::new(place, None), Self::default());
         let mut read = || {
             for chunk in chunks {
-                cutter.put(Bytes::copy_from_slice(chunk));
+                cutter.push(Bytes::copy_from_slice(chunk));
                 while let Some(piece) = cutter.next()? {
                     stream.push(&piece);
                     on(&mut stream, piece)?;
@@ -80,7 +80,7 @@ impl DecodedStream {
         };
         let mut hearing = ControlState::new(role);
         Self::read(chunks, StreamKind::Control, |stream, piece| {
-            let said = hearing.hear(piece)?;
+            let said = hearing.handle(piece)?;
             stream.said.extend(said.map(|said| format!("{said:?}")));
             Ok(())
         })
@@ -124,7 +124,7 @@ pub fn request(fields: Vec<Field>) -> Option<Request<()>> {
 /// The fields of a request.
 #[must_use]
 pub fn of_request(request: Request<()>) -> Vec<Field> {
-    fields::of_request(&request.into_parts().0)
+    fields::encode_request(&request.into_parts().0)
 }
 
 /// The response that `fields` are the head of.
@@ -137,11 +137,11 @@ pub fn response(fields: Vec<Field>) -> Option<Response<()>> {
 /// The fields of a response.
 #[must_use]
 pub fn of_response(response: Response<()>) -> Vec<Field> {
-    fields::of_response(&response.into_parts().0)
+    fields::encode_response(&response.into_parts().0)
 }
 
 /// The trailers that `fields` are.
 #[must_use]
 pub fn trailers(fields: Vec<Field>) -> Option<HeaderMap> {
-    fields::trailers(fields).ok()
+    fields::decode_trailers(fields).ok()
 }

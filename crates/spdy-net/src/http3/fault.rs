@@ -30,20 +30,20 @@ impl Fault {
     }
 
     /// What it means for a request on a stream that the peer will process, or will not (`above_goaway`).
-    pub(super) fn of_exchange(&self, above_goaway: bool) -> ExchangeError {
+    pub(super) fn to_exchange_error(&self, above_goaway: bool) -> ExchangeError {
         let retry = match self {
             _ if above_goaway => Retry::Always,
             Self::Ended(Code::REQUEST_REJECTED) => Retry::Always,
             Self::Ended(Code::REQUEST_CANCELLED | Code::INTERNAL_ERROR) => Retry::IfIdempotent,
             Self::Lost(_) => Retry::IfIdempotent,
-            Self::Slow(_) => return ExchangeError::stalled(format!("h3: {self}")),
+            Self::Slow(_) => return ExchangeError::write_timed_out(format!("h3: {self}")),
             Self::Connection(..) | Self::Stream(..) | Self::Ended(_) => Retry::Never,
         };
         ExchangeError::new(retry, format!("h3: {self}"))
     }
 
     /// What it means for the connection.
-    pub(super) fn of_connection(&self) -> ConnectionError {
+    pub(super) fn to_connection_error(&self) -> ConnectionError {
         let abuse = matches!(self, Self::Connection(Code::EXCESSIVE_LOAD, _));
         ConnectionError::Http3 {
             why: self.to_string(),

@@ -9,7 +9,7 @@ use http::{
 use super::qpack::Field;
 use crate::connection::CONNECTION_HEADERS;
 use crate::request_head::{
-    Malformed, authority, check_path, join_cookies, one_host, without_userinfo,
+    Malformed, authority, check_path, join_cookies, resolve_host, without_userinfo,
 };
 
 fn pseudo(name: &'static str, value: impl Into<Bytes>) -> Field {
@@ -30,7 +30,7 @@ fn regular(headers: &HeaderMap) -> impl Iterator<Item = Field> + '_ {
 }
 
 /// The fields of a request, whose URI is absolute. What belongs to an HTTP/1.1 connection is gone already.
-pub(super) fn of_request(head: &request::Parts) -> Vec<Field> {
+pub(super) fn encode_request(head: &request::Parts) -> Vec<Field> {
     let mut fields = vec![pseudo(":method", text(head.method.as_str()))];
     let authority = head.uri.authority().map_or("", without_userinfo);
     if head.method != Method::CONNECT {
@@ -49,7 +49,7 @@ pub(super) fn of_request(head: &request::Parts) -> Vec<Field> {
 }
 
 /// The fields of a response.
-pub(super) fn of_response(head: &response::Parts) -> Vec<Field> {
+pub(super) fn encode_response(head: &response::Parts) -> Vec<Field> {
     let mut fields = vec![pseudo(":status", text(head.status.as_str()))];
     fields.extend(regular(&head.headers));
     fields
@@ -133,7 +133,7 @@ pub(super) fn request(fields: Vec<Field>) -> Result<request::Parts, Malformed> {
     let said = said.filter(|said| !said.is_empty());
     let said = said.map(authority).transpose()?;
     let of_web = scheme.as_ref().and_then(|it| std::str::from_utf8(it).ok());
-    let for_whom = one_host(&method, of_web.unwrap_or_default(), said, &headers);
+    let for_whom = resolve_host(&method, of_web.unwrap_or_default(), said, &headers);
     let mut uri = http::uri::Parts::default();
     if method == Method::CONNECT {
         if scheme.is_some() || path.is_some() {
@@ -172,7 +172,7 @@ pub(super) fn response(fields: Vec<Field>) -> Result<response::Parts, Malformed>
 }
 
 /// The trailers of `fields`.
-pub(super) fn trailers(fields: Vec<Field>) -> Result<HeaderMap, Malformed> {
+pub(super) fn decode_trailers(fields: Vec<Field>) -> Result<HeaderMap, Malformed> {
     split(fields, []).map(|([], trailers)| trailers)
 }
 
@@ -225,7 +225,7 @@ mod tests {
             .unwrap()
             .into_parts();
         head.headers.insert("x-one", HeaderValue::from_static("1"));
-        let back = request(of_request(&head)).unwrap();
+        let back = request(encode_request(&head)).unwrap();
         assert_eq!(
             (back.method, back.uri, back.headers),
             (head.method, head.uri, head.headers)
@@ -239,7 +239,7 @@ mod tests {
             "https://me@site.test:8443/",
         ] {
             let (head, ()) = http::Request::get(uri).body(()).unwrap().into_parts();
-            let back = request(of_request(&head)).unwrap();
+            let back = request(encode_request(&head)).unwrap();
             assert_eq!(back.uri, "https://site.test:8443/");
         }
     }
@@ -248,7 +248,7 @@ mod tests {
     fn a_message_may_have_as_many_field_names_as_its_map_and_no_more() {
         let trailers_of = |names: usize| {
             let fields = (0..names).map(|nth| (Bytes::from(format!("x{nth}")), Bytes::new()));
-            trailers(fields.collect())
+            decode_trailers(fields.collect())
         };
         // The most that http's map can have: three quarters of 2^15.
         assert_eq!(trailers_of(24_576).unwrap().len(), 24_576);
@@ -263,7 +263,7 @@ mod tests {
             .body(())
             .unwrap()
             .into_parts();
-        let back = response(of_response(&head)).unwrap();
+        let back = response(encode_response(&head)).unwrap();
         assert_eq!((back.status, back.headers), (head.status, head.headers));
     }
 
@@ -333,8 +333,8 @@ mod tests {
         ] {
             assert!(response(fields(wrong)).is_err(), "{wrong:?}");
         }
-        assert!(trailers(fields(&[(":status", "200")])).is_err());
-        assert!(trailers(fields(&[("grpc-status", "0")])).is_ok());
+        assert!(decode_trailers(fields(&[(":status", "200")])).is_err());
+        assert!(decode_trailers(fields(&[("grpc-status", "0")])).is_ok());
     }
 
     #[test]

@@ -38,7 +38,7 @@ struct FloodCounts {
     since: Instant,
     empty: u32,
     opened: u32,
-    spoiled: u32,
+    aborted: u32,
 }
 
 impl std::fmt::Debug for FloodBudget {
@@ -85,11 +85,11 @@ impl FloodBudget {
     }
 
     /// A stream came to nothing.
-    pub(super) fn spoiled_stream(&self) -> Result<(), Fault> {
+    pub(super) fn aborted_stream(&self) -> Result<(), Fault> {
         let mut spent = self.lock();
-        spent.spoiled += 1;
-        match spent.spoiled > MAX_ABORTED_STREAMS && spent.spoiled > spent.opened / 2 {
-            true => Err(self.past(ConnectionLimit::FloodSpoiledStreams, MAX_ABORTED_STREAMS)),
+        spent.aborted += 1;
+        match spent.aborted > MAX_ABORTED_STREAMS && spent.aborted > spent.opened / 2 {
+            true => Err(self.past(ConnectionLimit::FloodAbortedStreams, MAX_ABORTED_STREAMS)),
             false => Ok(()),
         }
     }

@@ -136,7 +136,7 @@ impl FrameDecoder {
     }
 
     /// More came. What came before must be used up.
-    pub(super) fn put(&mut self, chunk: Bytes) {
+    pub(super) fn push(&mut self, chunk: Bytes) {
         debug_assert!(self.chunk.is_empty(), "{} bytes lost", self.chunk.len());
         self.chunk = chunk;
     }
@@ -330,9 +330,9 @@ pub(super) struct FrameReader {
     cutter: FrameDecoder,
     is_over: bool,
     /// What went wrong and the reader was not told yet: QUIC tells it once, and then of an end.
-    broken: Option<Fault>,
+    pending_fault: Option<Fault>,
     /// What the peer is told when nobody wants to read any more.
-    parting: Code,
+    stop_code: Code,
 }
 
 impl FrameReader {
@@ -347,13 +347,13 @@ impl FrameReader {
             recv,
             cutter: FrameDecoder::new(place, watch),
             is_over: false,
-            broken: None,
-            parting,
+            pending_fault: None,
+            stop_code: parting,
         }
     }
 
     /// The same, with frames that carry nothing counted.
-    pub(super) fn counted(mut self, floods: Option<FloodBudget>) -> Self {
+    pub(super) fn with_flood_budget(mut self, floods: Option<FloodBudget>) -> Self {
         self.cutter.floods = floods;
         self
     }
@@ -372,14 +372,14 @@ impl FrameReader {
             if let Some(piece) = self.cutter.next()? {
                 return Poll::Ready(Ok(Some(piece)));
             }
-            if let Some(fault) = self.broken.take() {
+            if let Some(fault) = self.pending_fault.take() {
                 return Poll::Ready(Err(fault));
             }
             if self.is_over {
                 return Poll::Ready(self.cutter.ended().map(|()| None));
             }
             match ready!(pin!(self.recv.read_chunk(CHUNK_BYTES, true)).poll(cx)) {
-                Ok(Some(chunk)) => self.cutter.put(chunk.bytes),
+                Ok(Some(chunk)) => self.cutter.push(chunk.bytes),
                 Ok(None) => self.is_over = true,
                 Err(error) => {
                     self.is_over = true; // there is nothing left to stop
@@ -392,24 +392,24 @@ impl FrameReader {
     /// Whether nothing follows, as far as is known without waiting.
     pub(super) fn is_at_end(&mut self) -> bool {
         if self.is_over || !self.cutter.is_between() {
-            return self.is_over && self.broken.is_none();
+            return self.is_over && self.pending_fault.is_none();
         }
         let mut cx = Context::from_waker(Waker::noop());
         let polled = pin!(self.recv.read_chunk(CHUNK_BYTES, true)).poll(&mut cx);
         match polled {
-            Poll::Ready(Ok(Some(chunk))) => self.cutter.put(chunk.bytes),
+            Poll::Ready(Ok(Some(chunk))) => self.cutter.push(chunk.bytes),
             Poll::Ready(Ok(None)) => self.is_over = true,
             Poll::Ready(Err(error)) => {
-                (self.is_over, self.broken) = (true, Some(error.into())); // there is nothing left to stop
+                (self.is_over, self.pending_fault) = (true, Some(error.into())); // there is nothing left to stop
             }
             Poll::Pending => {}
         }
-        self.is_over && self.broken.is_none()
+        self.is_over && self.pending_fault.is_none()
     }
 
     /// Tells the peer, now or when this is dropped, why nobody reads on.
-    pub(super) fn part_with(&mut self, code: Code) {
-        self.parting = code;
+    pub(super) fn stop_with(&mut self, code: Code) {
+        self.stop_code = code;
     }
 }
 
@@ -424,7 +424,7 @@ enum Step {
 impl Drop for FrameReader {
     fn drop(&mut self) {
         if !self.is_over {
-            let _ = self.recv.stop(self.parting.wire()); // of a lost connection there is nothing to stop
+            let _ = self.recv.stop(self.stop_code.wire()); // of a lost connection there is nothing to stop
         }
     }
 }

@@ -33,7 +33,7 @@ impl Goaway {
     }
 
     /// GOAWAY came with `id`.
-    pub(super) fn tell(&self, id: u64) {
+    pub(super) fn handle(&self, id: u64) {
         let changed = {
             let mut state = self.lock();
             state.first_rejected = id;
@@ -43,7 +43,7 @@ impl Goaway {
     }
 
     /// Whether it came at all: nothing new may be asked then.
-    pub(super) fn is_told(&self) -> bool {
+    pub(super) fn is_received(&self) -> bool {
         self.rejects(u64::MAX - 1)
     }
 
@@ -80,9 +80,9 @@ mod tests {
         let mut waiting =
             [None, Some(8), Some(4)].map(|id| goaway.clone().rejected(id).boxed().fuse());
         let mut told = |id: Option<u64>| {
-            id.into_iter().for_each(|id| goaway.tell(id));
+            id.into_iter().for_each(|id| goaway.handle(id));
             let known = waiting.each_mut().map(|it| it.now_or_never().is_some());
-            (goaway.is_told(), goaway.rejects(4), known)
+            (goaway.is_received(), goaway.rejects(4), known)
         };
         assert_eq!(told(None), (false, false, [false; 3]));
         let all_so_far = Some((1 << 62) - 4);

@@ -16,7 +16,7 @@ use crate::verify::Trust;
 /// A client's end, and a server's.
 pub(super) async fn pair() -> (QuicConnection, quinn::Connection) {
     let quiet = TlsOptions {
-        key_log: KeyLogTarget::Nowhere,
+        key_log: KeyLogTarget::Disabled,
         ..TlsOptions::default()
     };
     let runtime = SharedRuntime::new(TokioRuntime::start());

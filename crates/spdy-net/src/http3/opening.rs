@@ -33,7 +33,7 @@ impl StreamOpenQueue {
     }
 
     /// Enters the queue; what is returned waits in it.
-    pub(super) fn enter(&self, connection: &quinn::Connection, priority: Priority) -> StreamOpen {
+    pub(super) fn enqueue(&self, connection: &quinn::Connection, priority: Priority) -> StreamOpen {
         let mut state = self.lock();
         let place = (priority.level(), state.next);
         state.next += 1;
@@ -42,7 +42,7 @@ impl StreamOpenQueue {
             openings: self.clone(),
             place,
             connection: connection.clone(),
-            asking: None,
+            pending: None,
         }
     }
 }
@@ -53,7 +53,7 @@ pub(super) struct StreamOpen {
     place: OpenKey,
     connection: quinn::Connection,
     /// QUIC is asked, for this is the head of the queue.
-    asking: Option<BoxFuture<'static, OpenResult>>,
+    pending: Option<BoxFuture<'static, OpenResult>>,
 }
 
 impl Future for StreamOpen {
@@ -68,11 +68,11 @@ impl Future for StreamOpen {
                 *waker = Some(cx.waker().clone());
             }
             if !is_head {
-                this.asking = None; // a more urgent one came meanwhile
+                this.pending = None; // a more urgent one came meanwhile
                 return Poll::Pending;
             }
         }
-        let asking = this.asking.get_or_insert_with(|| {
+        let asking = this.pending.get_or_insert_with(|| {
             let connection = this.connection.clone();
             Box::pin(async move { connection.open_bi().await })
         });

@@ -79,7 +79,7 @@ pub(super) struct Http3Body<T> {
     phase: Phase,
     held: Option<T>,
     /// Set when nobody reads to the end.
-    given_up: Latch,
+    dropped: Latch,
 }
 
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -105,13 +105,13 @@ impl<T> Http3Body<T> {
             left,
             phase: Phase::Body,
             held: Some(held),
-            given_up: Latch::new(),
+            dropped: Latch::new(),
         }
     }
 
     /// The same, and `given_up` is set when this breaks, or is dropped before its end.
     pub(super) fn or(mut self, given_up: Latch) -> Self {
-        self.given_up = given_up;
+        self.dropped = given_up;
         self
     }
 
@@ -146,7 +146,8 @@ impl<T> Http3Body<T> {
                 Poll::Ready(Ok(Some(Frame::data(data))))
             }
             (Some(FrameEvent::Headers(block)), Phase::Body) => {
-                let trailers = fields::trailers(qpack::decode(&block, self.max_head_bytes)?)?;
+                let trailers =
+                    fields::decode_trailers(qpack::decode(&block, self.max_head_bytes)?)?;
                 if self.left.is_some_and(|left| left > 0) {
                     return Poll::Ready(Err(wrong_length()));
                 }
@@ -170,7 +171,7 @@ impl<T> Http3Body<T> {
 impl<T> Drop for Http3Body<T> {
     fn drop(&mut self) {
         if self.phase != Phase::Over {
-            self.given_up.set();
+            self.dropped.set();
         }
     }
 }
@@ -189,8 +190,8 @@ impl<T: Send + Unpin> http_body::Body for Http3Body<T> {
             Err(fault) => {
                 this.phase = Phase::Over;
                 this.held = None;
-                this.given_up.set();
-                this.frames.part_with(fault.code());
+                this.dropped.set();
+                this.frames.stop_with(fault.code());
                 this.closer.close_for(&fault);
                 let fault = this.closer.explain(&fault).clone();
                 Poll::Ready(Some(Err(Box::new(fault))))

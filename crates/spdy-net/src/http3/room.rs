@@ -46,7 +46,7 @@ struct State {
     free_bytes: usize,
     next: u64,
     /// Of those that share at each urgency, the most that one had had, bytes, when it had more: who comes begins there.
-    had_bytes: BTreeMap<u8, u64>,
+    shared_bytes: BTreeMap<u8, u64>,
     waiting: BTreeMap<ClaimKey, Waker>,
     /// The places of those of which QUIC took no more, by what they are known by.
     blocked: BTreeMap<u64, BlockedStream>,
@@ -58,7 +58,7 @@ struct State {
 struct BlockedStream {
     place: ClaimKey,
     /// QUIC woke it, and it has not tried since.
-    is_called: bool,
+    is_woken: bool,
 }
 
 impl SendBudget {
@@ -66,7 +66,7 @@ impl SendBudget {
         Self(Arc::new(Mutex::new(State {
             free_bytes: bytes,
             next: 0,
-            had_bytes: BTreeMap::new(),
+            shared_bytes: BTreeMap::new(),
             waiting: BTreeMap::new(),
             blocked: BTreeMap::new(),
             released_bytes: 0,
@@ -78,14 +78,14 @@ impl SendBudget {
     }
 
     /// A place in the queue for it.
-    pub(super) fn queue(&self) -> BudgetClaim {
+    pub(super) fn claim(&self) -> BudgetClaim {
         let mut state = self.lock();
         state.next += 1;
         BudgetClaim {
             id: state.next,
-            had: None,
+            shared_bytes: None,
             room: self.clone(),
-            waits_at: None,
+            waiting_at: None,
         }
     }
 
@@ -100,7 +100,7 @@ impl State {
     fn wake_first(&mut self) {
         if self.free_bytes > 0
             && let Some((place, waker)) = self.waiting.first_key_value()
-            && self.called().is_none_or(|called| *place < called)
+            && self.first_woken().is_none_or(|called| *place < called)
         {
             waker.wake_by_ref();
         }
@@ -108,20 +108,20 @@ impl State {
 
     /// One that shares had so many bytes: who comes begins there.
     fn advance(&mut self, urgency: u8, had: u64) {
-        let others = self.had_bytes.entry(urgency).or_default();
+        let others = self.shared_bytes.entry(urgency).or_default();
         *others = (*others).max(had);
     }
 
     /// The first of those that QUIC woke.
-    fn called(&self) -> Option<ClaimKey> {
-        let called = self.blocked.values().filter(|blocked| blocked.is_called);
+    fn first_woken(&self) -> Option<ClaimKey> {
+        let called = self.blocked.values().filter(|blocked| blocked.is_woken);
         called.map(|blocked| blocked.place).min()
     }
 
     /// Whether one at `place` goes before all that want room.
     fn is_first(&self, place: ClaimKey) -> bool {
         let waiting = self.waiting.first_key_value().map(|(place, _)| *place);
-        let others = waiting.into_iter().chain(self.called());
+        let others = waiting.into_iter().chain(self.first_woken());
         others.min().is_none_or(|other| place < other)
     }
 }
@@ -135,9 +135,9 @@ pub(super) struct QuicWakeNotifier {
 
 impl QuicWakeNotifier {
     /// It was woken: until it has tried, nobody goes before it who is behind it.
-    pub(super) fn call(&self) {
+    pub(super) fn notify(&self) {
         if let Some(blocked) = self.room.lock().blocked.get_mut(&self.id) {
-            blocked.is_called = true;
+            blocked.is_woken = true;
         }
     }
 }
@@ -149,13 +149,13 @@ pub(super) struct BudgetClaim {
     /// What it is known by, whatever its place: the later began later.
     id: u64,
     /// The urgency at which it shares, and what it had there, bytes, counted as if it had been there from the first.
-    had: Option<(u8, u64)>,
-    waits_at: Option<ClaimKey>,
+    shared_bytes: Option<(u8, u64)>,
+    waiting_at: Option<ClaimKey>,
 }
 
 impl BudgetClaim {
     /// Who is to be told when QUIC wakes the writer.
-    pub(super) fn caller(&self) -> QuicWakeNotifier {
+    pub(super) fn notifier(&self) -> QuicWakeNotifier {
         QuicWakeNotifier {
             room: self.room.clone(),
             id: self.id,
@@ -164,8 +164,8 @@ impl BudgetClaim {
 
     fn place(&self, state: &State, precedence: HttpPriority) -> ClaimKey {
         let (urgency, is_shared) = (precedence.urgency, precedence.incremental);
-        let others = state.had_bytes.get(&urgency).copied().unwrap_or(0);
-        let had = match self.had {
+        let others = state.shared_bytes.get(&urgency).copied().unwrap_or(0);
+        let had = match self.shared_bytes {
             _ if !is_shared => 0,
             Some((at, mine)) if at == urgency => mine.max(others.saturating_sub(MAX_LAG_BYTES)),
             _ => others,
@@ -174,8 +174,8 @@ impl BudgetClaim {
     }
 
     /// QUIC took `taken` bytes of the last piece.
-    pub(super) fn took(&mut self, taken: usize) {
-        let Some((urgency, had)) = self.had.as_mut().filter(|_| taken > 0) else {
+    pub(super) fn record_sent(&mut self, taken: usize) {
+        let Some((urgency, had)) = self.shared_bytes.as_mut().filter(|_| taken > 0) else {
             return;
         };
         self.room.lock().advance(*urgency, *had);
@@ -187,7 +187,10 @@ impl BudgetClaim {
         let mut state = self.room.lock();
         let place = self.place(&state, precedence);
         let is_called = false;
-        let blocked = BlockedStream { place, is_called };
+        let blocked = BlockedStream {
+            place,
+            is_woken: is_called,
+        };
         state.blocked.insert(self.id, blocked);
     }
 
@@ -201,17 +204,17 @@ impl BudgetClaim {
         most: usize,
     ) -> Poll<BudgetedPiece> {
         let mut state = self.room.lock();
-        if let Some(place) = self.waits_at.take() {
+        if let Some(place) = self.waiting_at.take() {
             state.waiting.remove(&place);
         }
         state.blocked.remove(&self.id);
         let place = self.place(&state, precedence);
         let (urgency, is_shared, had, _) = place;
-        self.had = is_shared.then_some((urgency, had));
+        self.shared_bytes = is_shared.then_some((urgency, had));
         let len = state.free_bytes.min(most).min(data.len());
         if !state.is_first(place) || len == 0 {
             state.waiting.insert(place, cx.waker().clone());
-            self.waits_at = Some(place);
+            self.waiting_at = Some(place);
             state.wake_first(); // it may have been woken in another's stead
             return Poll::Pending;
         }
@@ -221,7 +224,7 @@ impl BudgetClaim {
         let mut taken = data.slice(..len);
         let mut piece = BudgetedPiece {
             room: self.room.clone(),
-            grains: Vec::with_capacity(len.div_ceil(BUDGET_CHUNK_BYTES)),
+            chunks: Vec::with_capacity(len.div_ceil(BUDGET_CHUNK_BYTES)),
             shares: Vec::with_capacity(len.div_ceil(BUDGET_CHUNK_BYTES)),
         };
         while !taken.is_empty() {
@@ -230,7 +233,7 @@ impl BudgetClaim {
             piece.shares.push(share.clone());
             let room = self.room.clone();
             piece
-                .grains
+                .chunks
                 .push(Bytes::from_owner(BudgetedBytes { bytes, share, room }));
         }
         Poll::Ready(piece)
@@ -240,12 +243,12 @@ impl BudgetClaim {
 impl Drop for BudgetClaim {
     fn drop(&mut self) {
         let mut state = self.room.lock();
-        if let Some(place) = self.waits_at {
+        if let Some(place) = self.waiting_at {
             state.waiting.remove(&place);
         }
         state.blocked.remove(&self.id);
         // Or those that come one after the other would all begin before one that has been here for long.
-        if let Some((urgency, had)) = self.had {
+        if let Some((urgency, had)) = self.shared_bytes {
             state.advance(urgency, had);
         }
         state.wake_first();
@@ -257,23 +260,23 @@ impl Drop for BudgetClaim {
 pub(super) struct BudgetedPiece {
     room: SendBudget,
     /// Its bytes.
-    pub(super) grains: Vec<Bytes>,
+    pub(super) chunks: Vec<Bytes>,
     /// Of each grain how much room it takes up, bytes.
     shares: Vec<Arc<AtomicUsize>>,
 }
 
 impl BudgetedPiece {
     pub(super) fn len(&self) -> usize {
-        self.grains.iter().map(Bytes::len).sum()
+        self.chunks.iter().map(Bytes::len).sum()
     }
 
     /// Gives back the room of what QUIC has left of the grains; gives how much that is, bytes.
     pub(super) fn give_back(self) -> usize {
         let left = self.len();
-        for (grain, share) in self.grains.iter().zip(&self.shares) {
+        for (grain, share) in self.chunks.iter().zip(&self.shares) {
             share.fetch_sub(grain.len(), Ordering::Relaxed);
         }
-        drop(self.grains);
+        drop(self.chunks);
         let mut state = self.room.lock();
         state.free_bytes += left;
         state.wake_first();
@@ -324,7 +327,7 @@ mod tests {
         let mut cx = Context::from_waker(Waker::noop());
         match queue.poll_reserve(&mut cx, precedence, data, most) {
             Poll::Ready(piece) => {
-                queue.took(piece.len());
+                queue.record_sent(piece.len());
                 Some(piece)
             }
             Poll::Pending => None,
@@ -332,13 +335,13 @@ mod tests {
     }
 
     fn take(queue: &mut BudgetClaim, urgency: u8, data: &mut Bytes) -> Option<Bytes> {
-        piece(queue, of(urgency, false), data, 4)?.grains.pop()
+        piece(queue, of(urgency, false), data, 4)?.chunks.pop()
     }
 
     #[test]
     fn incremental_streams_alternate_after_non_incremental_ones() {
         let room = SendBudget::new(4);
-        let (mut one, mut two, mut whole) = (room.queue(), room.queue(), room.queue());
+        let (mut one, mut two, mut whole) = (room.claim(), room.claim(), room.claim());
         let data = Bytes::from(vec![7; 100]);
         let mut held = piece(&mut one, of(3, true), &data, 4);
         for turn in 0..3 {
@@ -366,7 +369,7 @@ mod tests {
         let tried = queue.poll_reserve(&mut cx, of(3, true), &data, 4);
         let is_first = tried.map(BudgetedPiece::give_back).is_ready();
         if is_first {
-            queue.took(taken);
+            queue.record_sent(taken);
             queue.blocked(of(3, true));
         }
         is_first
@@ -375,10 +378,10 @@ mod tests {
     #[test]
     fn woken_streams_keep_their_order_least_served_first() {
         let room = SendBudget::new(100);
-        let [mut one, mut two, mut three] = [(); 3].map(|()| room.queue());
-        let callers = [&one, &two, &three].map(BudgetClaim::caller);
+        let [mut one, mut two, mut three] = [(); 3].map(|()| room.claim());
+        let callers = [&one, &two, &three].map(BudgetClaim::notifier);
         assert!(tries(&mut one, 4) && tries(&mut two, 0) && tries(&mut three, 4));
-        callers.iter().for_each(QuicWakeNotifier::call);
+        callers.iter().for_each(QuicWakeNotifier::notify);
         assert!(!tries(&mut three, 4) && !tries(&mut one, 4));
         assert!(tries(&mut two, 4), "it had nothing the last time");
         assert!(!tries(&mut three, 4), "another had its piece before");
@@ -386,10 +389,10 @@ mod tests {
         assert!(tries(&mut three, 4));
         // Who was not woken keeps out nobody, nor does one that is gone.
         assert!(tries(&mut two, 0));
-        callers[0].call();
+        callers[0].notify();
         assert!(!tries(&mut two, 0));
         drop(one);
-        callers[0].call();
+        callers[0].notify();
         assert!(tries(&mut two, 0));
     }
 
@@ -397,7 +400,7 @@ mod tests {
     #[test]
     fn incremental_streams_get_equal_bytes_also_latecomers() {
         let (room, data) = (SendBudget::new(0), Bytes::from_static(b"data"));
-        let mut queues = [(); 3].map(|()| room.queue());
+        let mut queues = [(); 3].map(|()| room.claim());
         let (mut held, mut had) = (Vec::new(), [0; 3]);
         let mut pass = |among: usize, bytes: usize| {
             for free_bytes in [0, bytes] {
@@ -423,8 +426,8 @@ mod tests {
     #[test]
     fn a_long_stream_keeps_its_share_beside_many_short_ones() {
         let (room, data) = (SendBudget::new(0), Bytes::from_static(b"data"));
-        let (mut lasting, mut had) = (room.queue(), [0; 2]);
-        let (mut held, mut next) = (Vec::new(), room.queue());
+        let (mut lasting, mut had) = (room.claim(), [0; 2]);
+        let (mut held, mut next) = (Vec::new(), room.claim());
         for _ in 0..100 {
             for free_bytes in [0, 4] {
                 room.lock().free_bytes = free_bytes;
@@ -434,8 +437,8 @@ mod tests {
                     held.extend(taken);
                 }
             }
-            if next.had.is_some_and(|(_, had)| had > 0) && next.waits_at.is_none() {
-                next = room.queue();
+            if next.shared_bytes.is_some_and(|(_, had)| had > 0) && next.waiting_at.is_none() {
+                next = room.claim();
             }
         }
         assert!(had[0].abs_diff(had[1]) <= 8, "{had:?}");
@@ -444,15 +447,15 @@ mod tests {
     #[test]
     fn a_stream_without_window_catches_up_within_a_limit() {
         let room = SendBudget::new(100);
-        let [mut one, mut two] = [(); 2].map(|()| room.queue());
-        let callers = [&one, &two].map(BudgetClaim::caller);
+        let [mut one, mut two] = [(); 2].map(|()| room.claim());
+        let callers = [&one, &two].map(BudgetClaim::notifier);
         assert!(tries(&mut one, 1));
         assert!((0..100).all(|_| tries(&mut two, 64 * 1024)));
         let mut made_good = 0;
-        callers.iter().for_each(QuicWakeNotifier::call);
+        callers.iter().for_each(QuicWakeNotifier::notify);
         while tries(&mut one, 1024) {
             made_good += 1024;
-            callers[0].call();
+            callers[0].notify();
         }
         assert!(
             (MAX_LAG_BYTES..=2 * MAX_LAG_BYTES).contains(&made_good),
@@ -464,11 +467,11 @@ mod tests {
     fn returned_budget_is_free_and_is_no_progress() {
         let room = SendBudget::new(10_000);
         let data = Bytes::from(vec![7; 10_000]);
-        let mut all = piece(&mut room.queue(), of(3, false), &data, 10_000).expect("there is room");
-        let taken = [all.grains[0].split_to(4_096), all.grains[1].split_to(1)];
+        let mut all = piece(&mut room.claim(), of(3, false), &data, 10_000).expect("there is room");
+        let taken = [all.chunks[0].split_to(4_096), all.chunks[1].split_to(1)];
         assert_eq!(all.give_back(), 10_000 - 4_097);
         assert_eq!(room.released_bytes(), 0);
-        let again = piece(&mut room.queue(), of(3, false), &data, 10_000).expect("there is room");
+        let again = piece(&mut room.claim(), of(3, false), &data, 10_000).expect("there is room");
         assert_eq!(again.len(), 10_000 - 4_097);
         drop(taken);
         assert_eq!(room.released_bytes(), 4_097);
@@ -478,18 +481,18 @@ mod tests {
     fn a_piece_becomes_free_grain_by_grain() {
         let room = SendBudget::new(100_000);
         let data = Bytes::from(vec![7; 10_000]);
-        let mut all = piece(&mut room.queue(), of(3, false), &data, 9_000).expect("there is room");
+        let mut all = piece(&mut room.claim(), of(3, false), &data, 9_000).expect("there is room");
         assert_eq!(all.len(), 9_000);
-        drop(all.grains.pop());
+        drop(all.chunks.pop());
         assert_eq!(room.released_bytes(), 9_000 % 4_096);
-        drop(all.grains.pop());
+        drop(all.chunks.pop());
         assert_eq!(room.released_bytes(), 9_000 - 4_096);
     }
 
     #[test]
     fn freed_budget_goes_to_the_most_urgent_then_the_oldest() {
         let room = SendBudget::new(8);
-        let (mut low, mut equal, mut urgent) = (room.queue(), room.queue(), room.queue());
+        let (mut low, mut equal, mut urgent) = (room.claim(), room.claim(), room.claim());
         let mut data = [(); 3].map(|()| Bytes::from(vec![7; 100]));
         let held = [(); 2].map(|()| take(&mut low, 5, &mut data[0]).expect("there is room"));
         assert_eq!(held[0].len(), 4);

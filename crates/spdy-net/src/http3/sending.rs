@@ -34,17 +34,17 @@ pub(super) struct SendingStream {
     queue: Vec<Bytes>,
     /// How long the peer may take nothing, or a trickle; `None`: as long as it likes.
     stall: Option<ProgressTimeout>,
-    bell: Arc<WakeDetector>,
+    wake: Arc<WakeDetector>,
     /// Field sections that the peer takes, bytes.
     max_field_section: Arc<AtomicU64>,
-    parting: Option<Code>,
+    reset_code: Option<Code>,
 }
 
 /// Why QUIC takes no more of a stream.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum BlockCause {
     /// Others had what the connection's window had room for.
-    Behind,
+    OtherStreams,
     /// The stream's own window, or the connection's.
     Unknown,
 }
@@ -53,24 +53,24 @@ impl BlockCause {
     /// Of one that QUIC woke, or did not, and took nothing of.
     fn of(is_woken: bool) -> Self {
         match is_woken {
-            true => Self::Behind,
+            true => Self::OtherStreams,
             false => Self::Unknown,
         }
     }
 }
 
 /// Streams of one urgency that have a place of their own in its order.
-const PLACES: i32 = 1 << 26;
+const URGENCY_RANGE: i32 = 1 << 26;
 
 /// What a stream has with quinn, which sends what has more first, and shares among equals: an urgency is a range, and
 /// in it the older goes first, and those that are useful in part share what is left (RFC 9218 §10).
 fn quic_priority(precedence: HttpPriority, stream_id: u64) -> i32 {
-    let level = (7 - i32::from(precedence.urgency)) * PLACES;
+    let level = (7 - i32::from(precedence.urgency)) * URGENCY_RANGE;
     if precedence.incremental {
         return level;
     }
-    let age = i32::try_from(stream_id / 4).unwrap_or(PLACES);
-    level + PLACES - 1 - age.min(PLACES - 2)
+    let age = i32::try_from(stream_id / 4).unwrap_or(URGENCY_RANGE);
+    level + URGENCY_RANGE - 1 - age.min(URGENCY_RANGE - 2)
 }
 
 impl SendingStream {
@@ -86,11 +86,11 @@ impl SendingStream {
             watch,
             queue: Vec::new(),
             stall,
-            bell: Arc::default(),
+            wake: Arc::default(),
             max_field_section,
-            parting: Some(Code::REQUEST_CANCELLED),
+            reset_code: Some(Code::REQUEST_CANCELLED),
         };
-        sending.set_precedence(precedence);
+        sending.set_priority(precedence);
         sending
     }
 
@@ -100,7 +100,7 @@ impl SendingStream {
     }
 
     /// From now on the stream goes before and behind others so.
-    pub(super) fn set_precedence(&self, precedence: HttpPriority) {
+    pub(super) fn set_priority(&self, precedence: HttpPriority) {
         let _ = self
             .stream
             .set_priority(quic_priority(precedence, self.id())); // one that is gone needs none
@@ -152,10 +152,10 @@ impl SendingStream {
     ) -> Result<(usize, Option<BlockCause>), Fault> {
         let (len, queued) = (piece.len(), self.queue.len());
         let mut bytes = std::mem::take(&mut self.queue);
-        bytes.append(&mut piece.grains);
-        let waker = self.bell.waker(cx);
+        bytes.append(&mut piece.chunks);
+        let waker = self.wake.waker(cx);
         let mut by_quic = Context::from_waker(&waker);
-        let (mut blocked, mut on_wake) = (None, BlockCause::of(self.bell.rang()));
+        let (mut blocked, mut on_wake) = (None, BlockCause::of(self.wake.take_woken()));
         while blocked.is_none() && bytes.iter().any(|bytes| !bytes.is_empty()) {
             let writing = pin!(self.stream.write_chunks(&mut bytes)).poll(&mut by_quic);
             match writing {
@@ -166,7 +166,7 @@ impl SendingStream {
                 Poll::Pending => blocked = Some(on_wake),
             }
         }
-        piece.grains = bytes.split_off(queued);
+        piece.chunks = bytes.split_off(queued);
         self.queue = bytes;
         Ok((len - piece.give_back(), blocked))
     }
@@ -178,9 +178,9 @@ impl SendingStream {
         room: &SendBudget,
         released: &mut u64,
     ) -> Poll<Result<(), Fault>> {
-        let waker = self.bell.waker(cx);
+        let waker = self.wake.waker(cx);
         let mut by_quic = Context::from_waker(&waker);
-        let mut on_wake = BlockCause::of(self.bell.rang());
+        let mut on_wake = BlockCause::of(self.wake.take_woken());
         while !self.is_queue_empty() {
             let writing = pin!(self.stream.write_chunks(&mut self.queue)).poll(&mut by_quic);
             match writing {
@@ -204,7 +204,7 @@ impl SendingStream {
         released: &mut u64,
     ) -> Poll<Fault> {
         match blocked {
-            BlockCause::Behind => self.poll_standstill(cx, room, released),
+            BlockCause::OtherStreams => self.poll_standstill(cx, room, released),
             BlockCause::Unknown => self.poll_stall(cx),
         }
     }
@@ -244,15 +244,15 @@ impl SendingStream {
 
     /// Ends the stream: all was said.
     pub(super) fn finish(&mut self) -> Result<(), Fault> {
-        self.parting = None;
+        self.reset_code = None;
         let lost = |_| Fault::Ended(Code::NO_ERROR);
         self.stream.finish().map_err(lost)
     }
 
     /// Resets the stream with `code`, now or when this is dropped.
-    pub(super) fn part_with(&mut self, code: Code) {
-        if self.parting.is_some() {
-            self.parting = Some(code);
+    pub(super) fn reset_with(&mut self, code: Code) {
+        if self.reset_code.is_some() {
+            self.reset_code = Some(code);
         }
     }
 
@@ -277,7 +277,7 @@ impl SendingStream {
             if stopped.as_mut().poll(cx).is_ready() {
                 return Poll::Ready(Ok(()));
             }
-            self.set_precedence(precedence(cx));
+            self.set_priority(precedence(cx));
             self.poll_standstill(cx, room, &mut released).map(Err)
         })
         .await
@@ -291,12 +291,12 @@ impl SendingStream {
         precedence: impl Fn(&mut Context<'_>) -> HttpPriority,
     ) -> Result<(), Fault> {
         // `framed` is what is left of a frame whose head is said already.
-        let (mut queue, mut framed, mut data) = (room.queue(), Bytes::new(), Bytes::new());
-        self.bell = Arc::new(WakeDetector::with_notifier(queue.caller()));
+        let (mut queue, mut framed, mut data) = (room.claim(), Bytes::new(), Bytes::new());
+        self.wake = Arc::new(WakeDetector::with_notifier(queue.notifier()));
         let mut released = room.released_bytes();
         let trailers = std::future::poll_fn(|cx| {
             let precedence = precedence(cx);
-            self.set_precedence(precedence);
+            self.set_priority(precedence);
             loop {
                 if !framed.is_empty() || !data.is_empty() {
                     let next = if framed.is_empty() { &data } else { &framed };
@@ -310,7 +310,7 @@ impl SendingStream {
                     }
                     let (taken, blocked) = self.write(cx, piece)?;
                     framed.advance(taken);
-                    queue.took(taken);
+                    queue.record_sent(taken);
                     let Some(blocked) = blocked else {
                         continue;
                     };
@@ -348,7 +348,7 @@ impl SendingStream {
 
 impl Drop for SendingStream {
     fn drop(&mut self) {
-        if let Some(code) = self.parting {
+        if let Some(code) = self.reset_code {
             let _ = self.stream.reset(code.wire()); // one that is gone is reset enough
         }
     }

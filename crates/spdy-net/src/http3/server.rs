@@ -77,7 +77,7 @@ impl PriorityUpdates {
         self.0.lock()
     }
 
-    fn tell(&self, id: u64, precedence: HttpPriority) {
+    fn update(&self, id: u64, precedence: HttpPriority) {
         let mut told = self.lock();
         match told.open.get(&id) {
             Some(waker) => waker.wake_by_ref(),
@@ -137,13 +137,15 @@ pub(crate) async fn serve(
     let max_field_section = Arc::new(AtomicU64::new(u64::MAX));
     let (told, most) = (priorities.clone(), max_field_section.clone());
     let hear = move |said| match said {
-        ControlEvent::Priority(id, field) => told.tell(id, HttpPriority::parse(&field)),
+        ControlEvent::Priority(id, field) => told.update(id, HttpPriority::parse(&field)),
         ControlEvent::MaxFieldSection(limit) => most.store(limit, Ordering::Relaxed),
         ControlEvent::Goaway(_) => {} // of pushes, and there are none
     };
     let floods = FloodBudget::new(runtime.clone(), options.hits.clone());
-    let speaking = control::speak(connection.clone(), options.max_head_bytes, say_goaway);
-    let hearing = control::listen(connection.clone(), Role::Server, Some(floods.clone()), hear);
+    let speaking =
+        control::send_control_stream(connection.clone(), options.max_head_bytes, say_goaway);
+    let hearing =
+        control::read_uni_streams(connection.clone(), Role::Server, Some(floods.clone()), hear);
     let mut control = pin!(select(Box::pin(speaking), Box::pin(hearing)));
     let mut accepted = Box::pin(futures_util::stream::unfold(
         connection.clone(),
@@ -151,7 +153,7 @@ pub(crate) async fn serve(
     ));
     let idle = IdleTracker::start(runtime.clone(), options.idle_timeout);
     let mut expired = Box::pin(idle.expired());
-    let (mut stopped, mut wanted) = (stop.wait(), options.seat.wanted());
+    let (mut stopped, mut wanted) = (stop.wait(), options.slot.wanted());
     let mut parting = None;
     let closer = Closer::from(connection.clone());
     let mut answers = FuturesUnordered::new();
@@ -206,9 +208,9 @@ pub(crate) async fn serve(
                 Poll::Ready(None) | Poll::Pending => {}
             }
             match answers.poll_next_unpin(cx) {
-                Poll::Ready(Some(Ok(ExchangeOutcome::Fairly))) => {}
-                Poll::Ready(Some(Ok(ExchangeOutcome::Spoiled))) => {
-                    if let Err(flood) = floods.spoiled_stream() {
+                Poll::Ready(Some(Ok(ExchangeOutcome::Completed))) => {}
+                Poll::Ready(Some(Ok(ExchangeOutcome::Aborted))) => {
+                    if let Err(flood) = floods.aborted_stream() {
                         return Poll::Ready(Some(flood));
                     }
                 }
@@ -239,7 +241,7 @@ pub(crate) async fn serve(
                 _ => fault.code(),
             };
             connection.close(code.wire(), fault.to_string().as_bytes());
-            Err(fault.of_connection())
+            Err(fault.to_connection_error())
         }
     }
 }
@@ -247,9 +249,9 @@ pub(crate) async fn serve(
 /// What became of an exchange.
 enum ExchangeOutcome {
     /// It was answered; if not to the end, the client was not at fault, or was slow.
-    Fairly,
+    Completed,
     /// The client gave it up before its answer was complete, or made us reset it.
-    Spoiled,
+    Aborted,
 }
 
 /// What answering takes.
@@ -278,8 +280,8 @@ impl ExchangeContext {
             role: Role::Server,
             max_head_bytes,
         };
-        let mut frames =
-            FrameReader::new(recv, place, None, Code::NO_ERROR).counted(Some(self.floods.clone()));
+        let mut frames = FrameReader::new(recv, place, None, Code::NO_ERROR)
+            .with_flood_budget(Some(self.floods.clone()));
         let stall = ProgressTimeout::for_writes(self.runtime.clone(), &self.options);
         let mut sending = SendingStream::new(
             send,
@@ -292,18 +294,18 @@ impl ExchangeContext {
             Ok(ParsedRequest {
                 head,
                 len,
-                precedence,
+                priority: precedence,
             }) => {
                 // Not before its head is whole: a stream that was only opened keeps nobody's place.
-                let _busy = (self.idle.exchange(), self.options.seat.exchange());
+                let _busy = (self.idle.exchange(), self.options.slot.exchange());
                 self.respond(frames, sending, head, len, precedence).await
             }
             Err(fault @ (Fault::Connection(..) | Fault::Lost(_))) => Err(fault),
             Err(fault) => {
                 tracing::debug!(%fault, "a request was not answered");
-                frames.part_with(fault.code());
-                sending.part_with(fault.code());
-                Ok(ExchangeOutcome::Spoiled)
+                frames.stop_with(fault.code());
+                sending.reset_with(fault.code());
+                Ok(ExchangeOutcome::Aborted)
             }
         }
     }
@@ -331,18 +333,18 @@ impl ExchangeContext {
         let field = head.headers.get(PRIORITY_HEADER);
         let field = field.and_then(|field| field.to_str().ok());
         let precedence = field.map_or_else(HttpPriority::default, HttpPriority::parse);
-        sending.set_precedence(precedence);
+        sending.set_priority(precedence);
         Ok(ParsedRequest {
             head,
             len,
-            precedence,
+            priority: precedence,
         })
     }
 
     /// Sends a head of 1xx, if the client takes one of that length.
     async fn inform(&self, head: Response<()>, sending: &mut SendingStream) -> Result<(), Fault> {
         let (head, ()) = head.into_parts();
-        let fields = fields::of_response(&head);
+        let fields = fields::encode_response(&head);
         match sending.takes(&fields) {
             true => sending.headers(&fields, &self.room).await,
             false => Ok(()),
@@ -360,7 +362,7 @@ impl ExchangeContext {
     ) -> Result<ExchangeOutcome, Fault> {
         let id = sending.id();
         let precedence = self.priorities.of(id).unwrap_or(precedence);
-        sending.set_precedence(precedence);
+        sending.set_priority(precedence);
         head.extensions.insert(RequestInfo {
             protocol: Protocol::Http3,
             secure: true,
@@ -394,21 +396,21 @@ impl ExchangeContext {
             let given_up = Box::pin(sending.stopped());
             let next = match select(next, given_up).await {
                 Either::Left((next, _)) => next,
-                Either::Right(_) => return Ok(ExchangeOutcome::Spoiled), // nobody wants the answer
+                Either::Right(_) => return Ok(ExchangeOutcome::Aborted), // nobody wants the answer
             };
             match next {
                 HandlerOutput::Answer(response) => break response,
                 HandlerOutput::Interim(head) => match self.inform(head, &mut sending).await {
                     Ok(()) => {}
                     Err(fault @ (Fault::Connection(..) | Fault::Lost(_))) => return Err(fault),
-                    Err(_) => return Ok(ExchangeOutcome::Spoiled),
+                    Err(_) => return Ok(ExchangeOutcome::Aborted),
                 },
             }
         };
         let (mut head, body) = response.into_parts();
         drop_connection_headers(&mut head.headers);
         let is_empty = is_head || body.is_end_stream();
-        let fields = fields::of_response(&head);
+        let fields = fields::encode_response(&head);
         let precedence =
             |cx: &mut Context<'_>| self.priorities.poll_of(id, cx).unwrap_or(precedence);
         let sent = async {
@@ -422,15 +424,15 @@ impl ExchangeContext {
             Ok(()) => {
                 // Who takes nothing of a connection has no use for it.
                 sending.delivered(&self.room, precedence).await?;
-                Ok(ExchangeOutcome::Fairly)
+                Ok(ExchangeOutcome::Completed)
             }
             Err(Fault::Lost(lost)) => Err(Fault::Lost(lost)),
             Err(fault) => {
                 tracing::debug!(%fault, "a response was not sent to its end");
-                sending.part_with(fault.code());
+                sending.reset_with(fault.code());
                 Ok(match fault {
-                    Fault::Ended(_) => ExchangeOutcome::Spoiled,
-                    _ => ExchangeOutcome::Fairly,
+                    Fault::Ended(_) => ExchangeOutcome::Aborted,
+                    _ => ExchangeOutcome::Completed,
                 })
             }
         }
@@ -448,7 +450,7 @@ struct ParsedRequest {
     head: http::request::Parts,
     /// What the head says of the body's length.
     len: Option<u64>,
-    precedence: HttpPriority,
+    priority: HttpPriority,
 }
 
 #[cfg(test)]
@@ -477,7 +479,7 @@ mod tests {
         let priorities = PriorityUpdates::default();
         let last = MAX_EARLY_PRIORITIES as u64 * NEXT_STREAM;
         let ids = (0..=MAX_EARLY_PRIORITIES as u64).map(|nth| nth * NEXT_STREAM);
-        ids.rev().for_each(|id| priorities.tell(id, URGENT));
+        ids.rev().for_each(|id| priorities.update(id, URGENT));
         assert_eq!(priorities.of(last), None);
         assert_eq!(priorities.of(0), Some(URGENT));
         assert_eq!(priorities.lock().said.len(), MAX_EARLY_PRIORITIES);
@@ -493,11 +495,11 @@ mod tests {
             priorities.poll_of(0, &mut Context::from_waker(&waker)),
             None
         );
-        priorities.tell(0, URGENT);
+        priorities.update(0, URGENT);
         assert!(heard.0.load(Ordering::Relaxed));
         assert_eq!(priorities.of(0), Some(URGENT));
         priorities.forget(0);
-        priorities.tell(0, URGENT);
+        priorities.update(0, URGENT);
         assert_eq!(priorities.of(0), None);
         assert!(priorities.lock().said.is_empty());
     }

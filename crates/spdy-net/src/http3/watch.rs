@@ -27,7 +27,7 @@ impl StreamObserver {
         }
         if let Some(tap) = &self.tap {
             let stream_id = self.stream_id;
-            tap.show(
+            tap.emit(
                 direction,
                 &TapEvent::Http3Frame {
                     stream_id,
@@ -44,7 +44,7 @@ impl StreamObserver {
             let text = |bytes: &Bytes| String::from_utf8_lossy(bytes).into_owned();
             let fields: Vec<_> = fields.iter().map(|(n, v)| (text(n), text(v))).collect();
             let stream_id = self.stream_id;
-            tap.show(
+            tap.emit(
                 direction,
                 &TapEvent::Http3Headers {
                     stream_id,

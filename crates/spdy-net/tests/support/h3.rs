@@ -69,7 +69,7 @@ impl TestServer {
             let (handler, runtime, until) = (handler.clone(), runtime.clone(), until.clone());
             let told = told.clone();
             let options = ServerOptions {
-                seat,
+                slot: seat,
                 ..options.clone()
             };
             async move {

@@ -28,7 +28,7 @@ pub(crate) struct ClientServerPair {
 }
 
 /// Connects client and server; the client may have `max_requests` requests open.
-pub(crate) async fn meet(max_requests: u32) -> ClientServerPair {
+pub(crate) async fn connect_pair(max_requests: u32) -> ClientServerPair {
     let mut transport = quinn::TransportConfig::default();
     transport.max_concurrent_bidi_streams(max_requests.into());
     connect_pair_in(runtime(), transport).await

@@ -39,7 +39,7 @@ pub(crate) fn runtime() -> SharedRuntime {
 
 pub(crate) fn quiet() -> TlsOptions {
     TlsOptions {
-        key_log: KeyLogTarget::Nowhere,
+        key_log: KeyLogTarget::Disabled,
         ..TlsOptions::default()
     }
 }

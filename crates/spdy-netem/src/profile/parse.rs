@@ -120,7 +120,7 @@ impl FromStr for Profile {
         let mut parts = text.split(',').map(str::trim).peekable();
         let first = parts.peek().copied().unwrap_or_default();
         if first.contains('=') {
-            return by_hand(&Settings::read(parts)?);
+            return from_settings(&Settings::read(parts)?);
         }
         if text.trim().is_empty() {
             return Err(ProfileError::Empty {
@@ -152,7 +152,7 @@ fn unknown_name(got: &str) -> ProfileError {
     }
 }
 
-fn by_hand(settings: &Settings<'_>) -> Result<Profile, ProfileError> {
+fn from_settings(settings: &Settings<'_>) -> Result<Profile, ProfileError> {
     for key in ["down", "up"] {
         if !settings.has(key) && !settings.has("rate") {
             return Err(ProfileError::Missing { key });

@@ -43,10 +43,10 @@ impl Congestion {
     }
 
     /// The threshold after a loss at window `cwnd`.
-    pub(super) fn reduced(&mut self, cwnd: u32) -> u32 {
+    pub(super) fn reduced_threshold(&mut self, cwnd: u32) -> u32 {
         match self {
-            Self::Cubic(cubic) => cubic.reduced(cwnd),
-            Self::Reno => reno::reduced(cwnd),
+            Self::Cubic(cubic) => cubic.reduced_threshold(cwnd),
+            Self::Reno => reno::reduced_threshold(cwnd),
         }
     }
 

@@ -90,7 +90,7 @@ impl Cubic {
     }
 
     /// The threshold after a loss at window `cwnd`.
-    pub(super) fn reduced(&mut self, cwnd: u32) -> u32 {
+    pub(super) fn reduced_threshold(&mut self, cwnd: u32) -> u32 {
         self.epoch_start_ms = None;
         // Fast convergence: a window that no longer reaches its last maximum makes room.
         self.last_max = match cwnd {
@@ -225,11 +225,11 @@ mod tests {
     #[test]
     fn a_loss_takes_three_tenths_and_a_second_one_lowers_the_aim() {
         let mut cubic = Cubic::new(false);
-        assert_eq!(cubic.reduced(100), 70);
+        assert_eq!(cubic.reduced_threshold(100), 70);
         assert_eq!(cubic.last_max, 100);
-        assert_eq!(cubic.reduced(70), 49);
+        assert_eq!(cubic.reduced_threshold(70), 49);
         assert_eq!(cubic.last_max, 70 * (1024 + 717) / 2048);
-        assert_eq!(cubic.reduced(1), 2, "never below two");
+        assert_eq!(cubic.reduced_threshold(1), 2, "never below two");
     }
 
     /// Wmax 100, window 70: K = cbrt(30 / 0.4) = 4.217 s. The window is 10 below Wmax when the cubic
@@ -237,7 +237,7 @@ mod tests {
     #[test]
     fn the_window_climbs_along_the_cubic() {
         let mut cubic = Cubic::new(false);
-        let mut cwnd = cubic.reduced(100);
+        let mut cwnd = cubic.reduced_threshold(100);
         cubic.delay_min_us = Some(100_000);
         let (mut credit, mut reached) = (0, None);
         for tick in 0..100u64 {

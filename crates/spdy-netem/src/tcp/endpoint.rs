@@ -15,8 +15,8 @@ use super::state::State;
 use super::stats::TcpStats;
 use super::transmit::OutgoingSegment;
 use crate::segment::{
-    Flags, HEADS_LEN_BYTES, MAX_SACK_BLOCKS, MSS_BYTES, MTU_BYTES, SackBlocks, Segment, SynOptions,
-    TIMESTAMPS_LEN_BYTES, Timestamps,
+    Flags, HEADERS_LEN_BYTES, MAX_SACK_BLOCKS, MSS_BYTES, MTU_BYTES, SackBlocks, Segment,
+    SynOptions, TIMESTAMPS_LEN_BYTES, Timestamps,
 };
 
 /// One endpoint of a TCP connection: no socket, no clock, no task.
@@ -212,7 +212,7 @@ impl Tcp {
     pub fn handle_timeout(&mut self, now: Instant) {
         match self.handshake.handle_timeout(now, self.config.max_rto) {
             SynTimeout::GaveUp => self.end(Some(io::ErrorKind::TimedOut)),
-            SynTimeout::Again | SynTimeout::NotYet => {}
+            SynTimeout::Resend | SynTimeout::Pending => {}
         }
         self.sender.handle_timeout(now);
         if self.sender.has_given_up() {
@@ -240,7 +240,7 @@ impl Tcp {
                 ack: true,
                 ..Flags::default()
             };
-            return Some(self.bare(seq, flags));
+            return Some(self.empty_segment(seq, flags));
         }
         if self.handshake.is_due {
             return Some(self.syn(now));
@@ -250,7 +250,7 @@ impl Tcp {
         }
         if let Some(outgoing) = self.sender.poll_transmit(now) {
             self.receiver.delayed.on_data_sent(now);
-            return Some(self.dress(now, outgoing));
+            return Some(self.build_segment(now, outgoing));
         }
         let nothing = |seq| OutgoingSegment {
             seq,
@@ -260,15 +260,15 @@ impl Tcp {
         };
         if std::mem::take(&mut self.sender.wants_window_probe) {
             // One before what is acknowledged: never acceptable, so always answered.
-            return Some(self.dress(now, nothing(self.sender.una - 1)));
+            return Some(self.build_segment(now, nothing(self.sender.una - 1)));
         }
         if self.receiver.delayed.is_urgent {
-            return Some(self.dress(now, nothing(self.sender.nxt)));
+            return Some(self.build_segment(now, nothing(self.sender.nxt)));
         }
         None
     }
 
-    fn bare(&self, seq: u64, flags: Flags) -> Segment {
+    fn empty_segment(&self, seq: u64, flags: Flags) -> Segment {
         Segment {
             seq,
             ack: self.receiver.next,
@@ -303,7 +303,7 @@ impl Tcp {
                 sack,
                 window_scale: self.config.window_scale.filter(|_| scale),
             }),
-            ..self.bare(
+            ..self.empty_segment(
                 0,
                 Flags {
                     syn: true,
@@ -315,7 +315,7 @@ impl Tcp {
     }
 
     /// Adds to the sender's part what the receiver has to say.
-    fn dress(&mut self, now: Instant, outgoing: OutgoingSegment) -> Segment {
+    fn build_segment(&mut self, now: Instant, outgoing: OutgoingSegment) -> Segment {
         let OutgoingSegment {
             seq,
             payload,
@@ -340,7 +340,7 @@ impl Tcp {
             sack,
             timestamps: clock.then_some(times),
             payload,
-            ..self.bare(
+            ..self.empty_segment(
                 seq,
                 Flags {
                     ack: true,
@@ -509,7 +509,7 @@ impl Tcp {
 /// SACK blocks that fit beside a payload: the option takes 4 bytes and 8 a block, and all options 40.
 fn sack_room(payload_len: usize, clock: bool) -> usize {
     let clock = if clock { TIMESTAMPS_LEN_BYTES } else { 0 };
-    let in_packet = (MTU_BYTES - HEADS_LEN_BYTES - clock).saturating_sub(payload_len);
+    let in_packet = (MTU_BYTES - HEADERS_LEN_BYTES - clock).saturating_sub(payload_len);
     let in_options = 40 - clock;
     (in_packet.min(in_options).saturating_sub(4) / 8).min(MAX_SACK_BLOCKS)
 }

@@ -42,8 +42,8 @@ pub(super) struct Handshake {
 /// What the timer came to.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum SynTimeout {
-    NotYet,
-    Again,
+    Pending,
+    Resend,
     GaveUp,
 }
 
@@ -94,7 +94,7 @@ impl Handshake {
 
     pub(super) fn handle_timeout(&mut self, now: Instant, max_rto: Duration) -> SynTimeout {
         if self.timer.take_if(|at| *at <= now).is_none() {
-            return SynTimeout::NotYet;
+            return SynTimeout::Pending;
         }
         if self.repeats == self.limit {
             return SynTimeout::GaveUp;
@@ -104,7 +104,7 @@ impl Handshake {
             self.timeout = (self.timeout * 2).min(max_rto);
         }
         self.is_due = true;
-        SynTimeout::Again
+        SynTimeout::Resend
     }
 
     /// The answer came and echoes `echo_ms`: the round trip, if it can be told.

@@ -89,7 +89,12 @@ impl Rack {
     }
 
     /// Time until `sent` counts as lost, under a reordering window.
-    pub(super) fn patience(&self, now: Instant, sent: &SentSegment, window: Duration) -> Duration {
+    pub(super) fn time_until_lost(
+        &self,
+        now: Instant,
+        sent: &SentSegment,
+        window: Duration,
+    ) -> Duration {
         (sent.sent_at + self.rtt + window) - now
     }
 }
@@ -142,7 +147,7 @@ impl Sender {
             if sent.sacked || waits_already || (sent.sent_at, sent.end) >= newest {
                 continue;
             }
-            let patience = self.rack.patience(now, sent, window);
+            let patience = self.rack.time_until_lost(now, sent, window);
             if patience.is_zero() {
                 lost.push(index);
             } else {

@@ -131,7 +131,7 @@ impl Sender {
             prior_cwnd: self.cwnd.segments,
             ..Reduction::default()
         };
-        self.cwnd.threshold = self.congestion.reduced(self.cwnd.segments);
+        self.cwnd.threshold = self.congestion.reduced_threshold(self.cwnd.segments);
     }
 
     fn end_reduction(&mut self, now: Instant) {

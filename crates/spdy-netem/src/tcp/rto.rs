@@ -33,7 +33,7 @@ impl Sender {
         if is_new || self.una >= self.high || (self.phase == Phase::Loss && first) {
             self.undo.threshold = Some(self.cwnd.current_threshold());
             self.reduction.prior_cwnd = self.cwnd.segments;
-            self.cwnd.threshold = self.congestion.reduced(self.cwnd.segments);
+            self.cwnd.threshold = self.congestion.reduced_threshold(self.cwnd.segments);
             self.begin_undo();
         }
         self.cwnd.segments = self.in_flight() + 1;
@@ -53,8 +53,12 @@ impl Sender {
         let rack = self.config.loss_detection == LossDetection::Rack && self.sack;
         for index in 0..self.board.len() as usize {
             let sent = self.board.segment(index);
-            let may_come =
-                rack && index > 0 && !self.rack.patience(now, sent, Default::default()).is_zero();
+            let may_come = rack
+                && index > 0
+                && !self
+                    .rack
+                    .time_until_lost(now, sent, Default::default())
+                    .is_zero();
             if !may_come {
                 self.board.mark_lost(index);
             }

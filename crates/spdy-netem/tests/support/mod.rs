@@ -179,7 +179,7 @@ impl World {
                 self.trace[seen].arrives = Some(at);
                 self.schedule(at, way, Event::Arrival(segment));
             }
-            PathOutcome::Again(transit) => {
+            PathOutcome::NextPass(transit) => {
                 self.schedule(transit.at(), way, Event::Again(transit, segment, seen));
             }
             PathOutcome::QueueFull | PathOutcome::Lost => {}
@@ -234,7 +234,7 @@ pub(crate) struct Download {
     pub(crate) request: usize,
     pub(crate) answer: usize,
     pub(crate) requested: usize,
-    pub(crate) heard: usize,
+    pub(crate) request_received: usize,
     pub(crate) answered: usize,
     pub(crate) received: usize,
     /// When the last byte of the answer was read.
@@ -251,7 +251,7 @@ impl Download {
             request,
             answer,
             requested: 0,
-            heard: 0,
+            request_received: 0,
             answered: 0,
             received: 0,
             done_at: None,
@@ -307,9 +307,9 @@ impl Apps for Download {
             if bytes.is_empty() {
                 break;
             }
-            self.heard += bytes.len();
+            self.request_received += bytes.len();
         }
-        if self.heard == self.request && tcp.is_established() {
+        if self.request_received == self.request && tcp.is_established() {
             self.answered += write_some(now, tcp, self.answered, self.answer);
             if self.answered == self.answer && self.closes {
                 tcp.close(now);

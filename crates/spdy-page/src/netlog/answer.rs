@@ -104,7 +104,7 @@ fn of_session(
     let mut sent = sent.unwrap_or_default();
     for (number, stream) in &session.streams {
         let Some((place, (transaction, _))) = stream
-            .asked_by
+            .request
             .and_then(|place| Some((place, at(log, place)?)))
         else {
             continue;
@@ -187,7 +187,7 @@ fn at(
     log: &Log,
     (request, leg, transaction): TransactionId,
 ) -> Option<(&Transaction, http::Method)> {
-    let leg = log.requests.get(&request)?.legs.get(leg)?;
+    let leg = log.requests.get(&request)?.hops.get(leg)?;
     let method = http::Method::from_bytes(leg.method.as_bytes()).ok()?;
     Some((leg.transactions.get(transaction)?, method))
 }

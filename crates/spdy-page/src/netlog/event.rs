@@ -220,7 +220,7 @@ impl<'de> Visitor<'de> for Top<'_> {
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
         while let Some(key) = map.next_key::<Cow<'de, str>>()? {
             match &key[..] {
-                "constants" => self.0.learn(map.next_value()?),
+                "constants" => self.0.set_constants(map.next_value()?),
                 "events" => map.next_value_seed(Events(self.0))?,
                 _ => _ = map.next_value::<IgnoredAny>()?,
             }

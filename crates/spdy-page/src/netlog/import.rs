@@ -124,7 +124,7 @@ impl Recording<'_> {
         for (&id, request) in &log.requests {
             legs.extend(
                 request
-                    .legs
+                    .hops
                     .iter()
                     .enumerate()
                     .map(|(nth, leg)| (id, nth, leg)),
@@ -153,10 +153,10 @@ impl Recording<'_> {
                 self.notes.skip("that the browser made for itself");
                 continue;
             }
-            let redirected = log.requests[&id].legs.len() > nth + 1;
+            let redirected = log.requests[&id].hops.len() > nth + 1;
             self.import_hop((id, nth), leg, redirected, seen, exact)?;
         }
-        self.blocked();
+        self.add_blocked();
         Ok(())
     }
 
@@ -241,7 +241,7 @@ impl Recording<'_> {
     }
 
     /// What was observed and never left the browser, because something forbade it.
-    fn blocked(&mut self) {
+    fn add_blocked(&mut self) {
         let Some(watched) = &self.watched else { return };
         let left: BTreeSet<usize> = watched.waiting.values().flatten().copied().collect();
         for index in left {
@@ -287,7 +287,7 @@ impl Recording<'_> {
         place: TransactionId,
         seen: Option<usize>,
     ) -> Result<(), OpenError> {
-        self.hold(&answer)?;
+        self.check_limits(&answer)?;
         if answer.has_trailers {
             self.notes
                 .remark("some bodies had trailer fields, which a replica does not keep");
@@ -328,7 +328,7 @@ impl Recording<'_> {
         let answered = transaction.answered.unwrap_or(transaction.sent);
         let times = told
             .zip(self.watched.as_ref())
-            .and_then(|(seen, watched)| Times::observed(seen, watched.origin));
+            .and_then(|(seen, watched)| Times::from_observation(seen, watched.origin));
         let times = times.unwrap_or_else(|| Times {
             started: match (told, &self.watched) {
                 (Some(seen), Some(watched)) => seconds(seen.wanted - watched.origin),
@@ -369,7 +369,7 @@ impl Recording<'_> {
     }
 
     /// Refuses what a replica's file would not take back.
-    fn hold(&self, answer: &TransactionMessages) -> Result<(), OpenError> {
+    fn check_limits(&self, answer: &TransactionMessages) -> Result<(), OpenError> {
         let heads = answer.request_head.len().max(answer.response_head.len());
         let bodies = answer.body.len().max(answer.request_body.len());
         for (what, held, limit) in [
@@ -407,7 +407,7 @@ impl Recording<'_> {
         self.notes.count(&exchanges);
         let watched = self.watched.as_ref();
         if let Some(watched) = watched {
-            computed(&mut exchanges, &watched.observations.compute);
+            set_compute_times(&mut exchanges, &watched.observations.compute);
             if watched.observations.left_out > 0 {
                 self.notes
                     .remark("more requests were made than a recording keeps");
@@ -418,7 +418,9 @@ impl Recording<'_> {
         };
         let wall = watched
             .and_then(|watched| watched.observations.requests.first())
-            .map_or((self.page.from + self.log.epoch_ms) / 1e3, |seen| seen.wall);
+            .map_or((self.page.from + self.log.epoch_ms) / 1e3, |seen| {
+                seen.wall_s
+            });
         let replica = Replica {
             name: name.to_owned(),
             source: source.to_owned(),
@@ -451,7 +453,7 @@ impl Recording<'_> {
                 .and_then(|leg| last_leg.get(&(request, leg)));
             let asked_by = seen
                 .and_then(|seen| self.seen(seen))
-                .map(|seen| &seen.asked_by);
+                .map(|seen| &seen.initiator);
             let named = match asked_by {
                 Some(RequestInitiator::Text(url)) => first_of.get(without_fragment(url)),
                 Some(RequestInitiator::Redirect | RequestInitiator::Unknown) | None => None,
@@ -472,7 +474,7 @@ impl Recording<'_> {
 }
 
 /// Gives the time of evaluation to the first script or sheet at its URL.
-fn computed(exchanges: &mut [Exchange], compute: &BTreeMap<String, f64>) {
+fn set_compute_times(exchanges: &mut [Exchange], compute: &BTreeMap<String, f64>) {
     let mut compute: HashMap<&str, f64> = compute
         .iter()
         .map(|(url, &time)| (without_fragment(url), time))

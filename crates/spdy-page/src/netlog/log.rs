@@ -40,7 +40,7 @@ pub(super) struct Log {
 #[derive(Debug, Default)]
 pub(super) struct Request {
     pub(super) priority: String,
-    pub(super) legs: Vec<Hop>,
+    pub(super) hops: Vec<Hop>,
 }
 
 /// One URL of a request.
@@ -121,7 +121,7 @@ pub(super) struct Stream {
     /// The lists of fields that came on it, interim answers and trailers among them.
     pub(super) heads: Vec<Vec<String>>,
     /// Who asked: request, leg, transaction.
-    pub(super) asked_by: Option<TransactionId>,
+    pub(super) request: Option<TransactionId>,
 }
 
 /// The types of events that are looked at.
@@ -187,7 +187,7 @@ impl EventKind {
 
 impl Log {
     /// Takes the names of numbers, which stand before the events.
-    pub(super) fn learn(&mut self, constants: Constants) {
+    pub(super) fn set_constants(&mut self, constants: Constants) {
         let phase = |name| constants.log_event_phase.get(name).copied();
         // They have been these for as long as there are NetLogs.
         self.begin = phase("PHASE_BEGIN").unwrap_or(1);
@@ -250,7 +250,7 @@ impl Log {
                 }
             }
             EventKind::Tls if event.phase == self.begin => {
-                self.sockets.entry(id).or_default().seal();
+                self.sockets.entry(id).or_default().start_tls();
             }
             EventKind::Tls => {}
             EventKind::SocketSent
@@ -266,7 +266,7 @@ impl Log {
                 let job = params.source_dependency.source();
                 let asker = job.and_then(|job| self.jobs.get(&job)?.place);
                 if let Some(stream) = self.stream(id, params) {
-                    stream.asked_by = asker;
+                    stream.request = asker;
                 }
             }
             EventKind::StreamReceived => {
@@ -279,7 +279,7 @@ impl Log {
 
     fn start_hop(&mut self, id: Id, started: f64, params: &Params<'_>) {
         let (is_main_frame, key) = (&params.request_type, &params.network_isolation_key);
-        self.requests.entry(id).or_default().legs.push(Hop {
+        self.requests.entry(id).or_default().hops.push(Hop {
             url: owned(params.url.text()),
             method: owned(params.method.text()),
             started,
@@ -291,7 +291,7 @@ impl Log {
 
     fn end_hop(&mut self, id: Id, params: &Params<'_>) {
         let error = params.net_error.number().map(|error| error as i64);
-        if let Some(leg) = self.leg(id)
+        if let Some(leg) = self.hop(id)
             && error.is_some_and(|error| error != 0)
         {
             leg.net_error = error;
@@ -303,7 +303,7 @@ impl Log {
             return;
         };
         let carrier = self.jobs.entry(job).or_default().carrier;
-        let Some(leg) = self.leg(id) else { return };
+        let Some(leg) = self.hop(id) else { return };
         leg.transactions.push(Transaction {
             carrier,
             ..Transaction::default()
@@ -313,7 +313,7 @@ impl Log {
     }
 
     fn send_head(&mut self, id: Id, time: f64, params: &Params<'_>) {
-        let Some(leg) = self.leg(id) else { return };
+        let Some(leg) = self.hop(id) else { return };
         // A connection is found for each; where none was, an older one is used again.
         if leg
             .transactions
@@ -340,12 +340,12 @@ impl Log {
         }
     }
 
-    fn leg(&mut self, id: Id) -> Option<&mut Hop> {
-        self.requests.get_mut(&id)?.legs.last_mut()
+    fn hop(&mut self, id: Id) -> Option<&mut Hop> {
+        self.requests.get_mut(&id)?.hops.last_mut()
     }
 
     fn transaction(&mut self, id: Id) -> Option<&mut Transaction> {
-        self.leg(id)?.transactions.last_mut()
+        self.hop(id)?.transactions.last_mut()
     }
 
     fn stream(&mut self, session: Id, params: &Params<'_>) -> Option<&mut Stream> {
@@ -356,7 +356,7 @@ impl Log {
 
     /// Where the last transaction of the request `id` stands.
     fn place(&self, id: Id) -> Option<TransactionId> {
-        let legs = &self.requests.get(&id)?.legs;
+        let legs = &self.requests.get(&id)?.hops;
         let leg = legs.len().checked_sub(1)?;
         Some((id, leg, legs[leg].transactions.len().checked_sub(1)?))
     }
@@ -364,7 +364,7 @@ impl Log {
 
 impl Socket {
     /// What follows is under TLS, and its plain bytes come as events of their own.
-    fn seal(&mut self) {
+    fn start_tls(&mut self) {
         if !std::mem::replace(&mut self.is_tls, true) {
             self.sent.clear();
             self.received.clear();
@@ -374,7 +374,7 @@ impl Socket {
     fn take(&mut self, what: EventKind, params: &Params<'_>) {
         let is_sealed = matches!(what, EventKind::SocketSent | EventKind::SocketReceived);
         if matches!(what, EventKind::TlsSent | EventKind::TlsReceived) {
-            self.seal();
+            self.start_tls();
         } else if self.is_tls && is_sealed {
             return;
         }

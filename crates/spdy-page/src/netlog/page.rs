@@ -29,7 +29,7 @@ impl LogPage {
         let mut mains: Vec<&Vec<Hop>> = log
             .requests
             .values()
-            .map(|request| &request.legs)
+            .map(|request| &request.hops)
             .filter(is_main)
             .collect();
         mains.sort_by(|one, other| one[0].started.total_cmp(&other[0].started));

@@ -66,7 +66,7 @@ pub(super) struct Times {
 
 impl Times {
     /// As the browser told them; `None` if it told no moments.
-    pub(super) fn observed(seen: &ObservedRequest, origin: f64) -> Option<Self> {
+    pub(super) fn from_observation(seen: &ObservedRequest, origin: f64) -> Option<Self> {
         let timing = seen.timing?;
         let sent = timing.request_time + timing.send_start / 1e3;
         let first = timing

@@ -102,7 +102,7 @@ impl Admin {
     }
 
     /// The answer to a request for a host that is not allowed.
-    fn misdirected(&self, request: &Request<Body>) -> Option<Response<Body>> {
+    fn reject_unknown_host(&self, request: &Request<Body>) -> Option<Response<Body>> {
         let hosts = self.hosts.read();
         hosts.refusal(
             request,
@@ -111,7 +111,7 @@ impl Admin {
     }
 
     async fn purge(&self, request: Request<Body>) -> Response<Body> {
-        if let Some(refused) = self.refused(&request, &Method::POST) {
+        if let Some(refused) = self.reject_unauthorized(&request, &Method::POST) {
             return refused;
         }
         let body = match request.into_body().collect_up_to(MAX_BODY).await {
@@ -140,7 +140,7 @@ impl Admin {
         // By itself: who asked may leave before it is over.
         let (over, ended) = oneshot::channel();
         let settling = async move {
-            let (gone, told) = admin.settled().await;
+            let (gone, told) = admin.flush_purges().await;
             let done = PurgeResult {
                 purged,
                 soft,
@@ -166,9 +166,9 @@ impl Admin {
     }
 
     /// Waits until no crash undoes what was purged; whether that is so of the disk, and whether those who share a tier can know of it.
-    async fn settled(&self) -> (Option<bool>, Option<bool>) {
+    async fn flush_purges(&self) -> (Option<bool>, Option<bool>) {
         let gone = match self.proxy.disk() {
-            Some(disk) => Some(disk.settled().await),
+            Some(disk) => Some(disk.flush_removals().await),
             None => None,
         };
         let told = match self.proxy.shared() {
@@ -179,8 +179,8 @@ impl Admin {
     }
 
     /// How far a purge is.
-    fn job(&self, request: &Request<Body>, id: &str) -> Response<Body> {
-        if let Some(refused) = self.refused(request, &Method::GET) {
+    fn purge_job(&self, request: &Request<Body>, id: &str) -> Response<Body> {
+        if let Some(refused) = self.reject_unauthorized(request, &Method::GET) {
             return refused;
         }
         match self.jobs.of(id) {
@@ -193,8 +193,8 @@ impl Admin {
     }
 
     /// What became of pages: a line each, or all of one.
-    fn pages(&self, request: &Request<Body>) -> Response<Body> {
-        if let Some(refused) = self.refused(request, &Method::GET) {
+    fn page_reports(&self, request: &Request<Body>) -> Response<Body> {
+        if let Some(refused) = self.reject_unauthorized(request, &Method::GET) {
             return refused;
         }
         let query = request.uri().query().unwrap_or_default();
@@ -230,7 +230,11 @@ impl Admin {
     }
 
     /// What who asks gets, if not by `method` or without the token.
-    fn refused(&self, request: &Request<Body>, method: &Method) -> Option<Response<Body>> {
+    fn reject_unauthorized(
+        &self,
+        request: &Request<Body>,
+        method: &Method,
+    ) -> Option<Response<Body>> {
         if request.method() != method {
             let why = format!("want {method}\n");
             let mut response = text(StatusCode::METHOD_NOT_ALLOWED, why);
@@ -260,14 +264,14 @@ impl Handler for Admin {
     fn answer(&self, request: Request<Body>) -> BoxFuture<Response<Body>> {
         let admin = self.clone();
         Box::pin(async move {
-            if let Some(refusal) = admin.misdirected(&request) {
+            if let Some(refusal) = admin.reject_unknown_host(&request) {
                 return refusal;
             }
             let path = request.uri().path().to_owned();
             match (path.as_str(), path.strip_prefix("/purge/")) {
-                (_, Some(id)) => admin.job(&request, id),
+                (_, Some(id)) => admin.purge_job(&request, id),
                 ("/purge", None) => admin.purge(request).await,
-                ("/pages", None) => admin.pages(&request),
+                ("/pages", None) => admin.page_reports(&request),
                 ("/metrics", None) => (admin.metrics)(&request),
                 _ => text(
                     StatusCode::NOT_FOUND,

@@ -46,7 +46,7 @@ impl BodyMemory {
 
     /// A claim to so many bytes; `None`, which is counted, if there is no room for them.
     #[must_use]
-    pub fn claim(self: &Arc<Self>, bytes: usize) -> Option<MemoryReservation> {
+    pub fn reserve(self: &Arc<Self>, bytes: usize) -> Option<MemoryReservation> {
         let of = self.clone();
         let mut claim = MemoryReservation { of, bytes: 0 };
         claim.grow_to(bytes).then_some(claim)
@@ -90,15 +90,15 @@ mod tests {
     fn reservations_share_the_limit_and_are_released() {
         let counters = Counters::default();
         let all = BodyMemory::new(100, counters.clone());
-        let mut one = all.claim(60).expect("there is room");
-        let mut other = all.claim(0).expect("nothing is always there");
+        let mut one = all.reserve(60).expect("there is room");
+        let mut other = all.reserve(0).expect("nothing is always there");
         assert!(other.grow_to(40));
         assert_eq!(
-            (all.bytes(), counters.of(CounterFamily::Limits)),
+            (all.bytes(), counters.read(CounterFamily::Limits)),
             (100, vec![])
         );
-        assert!(!other.grow_to(41) && all.claim(1).is_none() && all.claim(0).is_some());
-        assert_eq!(counters.of(CounterFamily::Limits), [("in_flight_mib", 2)]);
+        assert!(!other.grow_to(41) && all.reserve(1).is_none() && all.reserve(0).is_some());
+        assert_eq!(counters.read(CounterFamily::Limits), [("in_flight_mib", 2)]);
         one.shrink_to(10);
         assert!(
             other.grow_to(90),

@@ -11,7 +11,7 @@ use http::{HeaderMap, header};
 use crate::body::gzip_decoder::GzipDecoder;
 
 /// Compressed bytes that a decoder is given at a time: gzip makes 4 MiB of them at most.
-const SIP: usize = 4 * 1024;
+const MAX_ENCODED_INPUT_BYTES: usize = 4 * 1024;
 /// Bytes of text that are looked into at a time: about what 4 KiB of compressed ones bring.
 const MAX_TEXT_INPUT_BYTES: usize = 16 * 1024;
 /// Brotli's quality while somebody waits: as fast as gzip at 6, and smaller.
@@ -84,7 +84,7 @@ impl AcceptedCodings {
     /// `Accept-Encoding` for an origin: all that is taken, the shortest first. What is not looked into goes on as it comes, so nothing
     /// else may be named; and one value for each set, so that answers which vary on it are kept few times.
     #[must_use]
-    pub fn told(self) -> &'static str {
+    pub fn header_value(self) -> &'static str {
         match (self.brotli, self.zstd, self.gzip) {
             (true, true, true) => "br, zstd;q=0.9, gzip;q=0.8",
             (true, true, false) => "br, zstd;q=0.9",
@@ -109,7 +109,7 @@ impl AcceptedCodings {
 
     /// The one that costs least: for what is coded while it comes, for one client alone.
     #[must_use]
-    pub fn quickest(self) -> Coding {
+    pub fn fastest(self) -> Coding {
         self.first([
             (self.zstd, Coding::Zstd),
             (self.brotli, Coding::Brotli),
@@ -244,20 +244,22 @@ impl Decoder {
 
     /// Bytes that it is best given at a time, so that little comes out at a time: few, where they may swell.
     #[must_use]
-    pub fn sip(&self) -> usize {
+    pub fn chunk_len(&self) -> usize {
         match self.inner {
             DecoderKind::Identity(_) => MAX_TEXT_INPUT_BYTES,
-            DecoderKind::Gzip(_) | DecoderKind::Zstd(_) | DecoderKind::Brotli(_) => SIP,
+            DecoderKind::Gzip(_) | DecoderKind::Zstd(_) | DecoderKind::Brotli(_) => {
+                MAX_ENCODED_INPUT_BYTES
+            }
         }
     }
 
     /// The same until text comes: 1 KiB of text, or of gzip what makes 264 KiB at most. `None` for codings of which a few bytes may make any
     /// amount.
     #[must_use]
-    pub fn first_sip(&self) -> Option<usize> {
+    pub fn first_chunk_len(&self) -> Option<usize> {
         match self.inner {
             DecoderKind::Identity(_) | DecoderKind::Gzip(_) => {
-                Some(self.sip() / FIRST_CHUNK_DIVISOR)
+                Some(self.chunk_len() / FIRST_CHUNK_DIVISOR)
             }
             DecoderKind::Zstd(_) | DecoderKind::Brotli(_) => None,
         }
@@ -270,7 +272,7 @@ impl Decoder {
     /// [`CodingError`]; nothing more can be had after it.
     pub fn write(&mut self, piece: &[u8]) -> Result<Vec<u8>, CodingError> {
         self.is_empty &= piece.is_empty();
-        for sip in piece.chunks(SIP) {
+        for sip in piece.chunks(MAX_ENCODED_INPUT_BYTES) {
             let written = match &mut self.inner {
                 DecoderKind::Identity(out) => out.write_all(sip),
                 DecoderKind::Gzip(decoder) => decoder.write_all(sip),
@@ -286,7 +288,7 @@ impl Decoder {
             DecoderKind::Brotli(decoder) => decoder.flush(),
         };
         flushed.map_err(|error| self.error(&error))?;
-        Ok(self.taken())
+        Ok(self.take_output())
     }
 
     /// The rest of the text; the body is at its end. What had no byte at all is an empty text under any coding.
@@ -305,11 +307,11 @@ impl Decoder {
             DecoderKind::Brotli(decoder) => decoder.close(),
         };
         finished.map_err(|error| self.error(&error))?;
-        Ok(self.taken())
+        Ok(self.take_output())
     }
 
     /// The text that is there.
-    fn taken(&mut self) -> Vec<u8> {
+    fn take_output(&mut self) -> Vec<u8> {
         let out = match &mut self.inner {
             DecoderKind::Identity(out) => Some(out),
             DecoderKind::Gzip(decoder) => decoder.get_mut(),
@@ -367,7 +369,7 @@ impl Encoder {
 
     /// Does `coding` for what is kept.
     #[must_use]
-    pub fn of_kept(coding: Coding) -> Self {
+    pub fn for_storage(coding: Coding) -> Self {
         Self::with(coding, BROTLI_WINDOW)
     }
 
@@ -423,7 +425,7 @@ impl Encoder {
 /// All of `text` under `coding`.
 #[must_use]
 pub fn encode(text: &[Bytes], coding: Coding) -> Bytes {
-    let mut encoder = Encoder::of_kept(coding);
+    let mut encoder = Encoder::for_storage(coding);
     let mut coded = Vec::new();
     for piece in text {
         // One flush at the end alone: each costs some bytes.
@@ -450,7 +452,7 @@ mod tests {
         let value = HeaderValue::from_str(text).expect("a value");
         headers.insert(header::ACCEPT_ENCODING, value);
         let accepted = AcceptedCodings::of(&headers);
-        [accepted.shortest(), accepted.quickest()]
+        [accepted.shortest(), accepted.fastest()]
     }
 
     #[test]
@@ -495,7 +497,7 @@ mod tests {
                 let text = text.parse().expect("a value");
                 AcceptedCodings::of(&HeaderMap::from_iter([(header::ACCEPT_ENCODING, text)]))
             };
-            assert_eq!(of(said).told(), told, "{said:?}");
+            assert_eq!(of(said).header_value(), told, "{said:?}");
             // What is fetched ahead is asked for by what was told.
             assert_eq!(of(told), of(said), "{said:?}");
         }

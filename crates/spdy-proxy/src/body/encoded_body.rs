@@ -11,7 +11,7 @@ use spdy::body::{Body, BoxError};
 use crate::body::content_coding::{Coding, Encoder};
 
 /// What is shorter gains nothing by being compressed.
-const LEAST_BYTES: u64 = 256;
+const MIN_ENCODED_BYTES: u64 = 256;
 
 /// Kinds that get smaller, beside text and what is written as JSON or XML.
 const COMPRESSIBLE: [&str; 11] = [
@@ -31,7 +31,9 @@ const COMPRESSIBLE: [&str; 11] = [
 /// Whether a body with these headers gets smaller by compression, and may be compressed.
 #[must_use]
 pub fn is_compressible(headers: &HeaderMap, len: Option<u64>) -> bool {
-    if headers.contains_key(header::CONTENT_ENCODING) || len.is_some_and(|len| len < LEAST_BYTES) {
+    if headers.contains_key(header::CONTENT_ENCODING)
+        || len.is_some_and(|len| len < MIN_ENCODED_BYTES)
+    {
         return false;
     }
     let kind = headers.get(header::CONTENT_TYPE);
@@ -55,13 +57,13 @@ pub fn is_compressible(headers: &HeaderMap, len: Option<u64>) -> bool {
 
 /// `body` under `coding`, piece by piece.
 #[must_use]
-pub fn encoded(body: Body, coding: Coding) -> Body {
+pub fn encode_body(body: Body, coding: Coding) -> Body {
     match coding {
         Coding::Identity => body,
         _ => Body::wrap(EncodedBody {
             body,
             encoder: Some(Encoder::new(coding)),
-            is_others_turn: false,
+            must_yield: false,
         }),
     }
 }
@@ -71,7 +73,7 @@ struct EncodedBody {
     /// `None` at the end.
     encoder: Option<Encoder>,
     /// Something was coded since others had a turn.
-    is_others_turn: bool,
+    must_yield: bool,
 }
 
 impl EncodedBody {
@@ -97,7 +99,7 @@ impl http_body::Body for EncodedBody {
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
         // While coding takes longer than what comes, there is always more at once: whoever sends this would collect all of it first.
-        if std::mem::take(&mut self.is_others_turn) {
+        if std::mem::take(&mut self.must_yield) {
             cx.waker().wake_by_ref();
             return Poll::Pending;
         }
@@ -119,7 +121,7 @@ impl http_body::Body for EncodedBody {
                 None => this.encoder.take().map(Encoder::finish).unwrap_or_default(),
             };
             if !coded.is_empty() {
-                this.is_others_turn = this.encoder.is_some();
+                this.must_yield = this.encoder.is_some();
                 return Poll::Ready(Some(Ok(Frame::data(coded.into()))));
             }
         }
@@ -145,7 +147,7 @@ mod tests {
         let came = futures_util::stream::iter(pieces.clone());
         let came = came.map(|piece| Ok::<_, BoxError>(Frame::data(Bytes::from(piece))));
         let body = Body::wrap(http_body_util::StreamBody::new(came));
-        let mut body = std::pin::pin!(encoded(body, Coding::Zstd));
+        let mut body = std::pin::pin!(encode_body(body, Coding::Zstd));
         let mut decoder = Decoder::new(Coding::Zstd, 1 << 20);
         for piece in pieces {
             let frame = std::future::poll_fn(|cx| body.as_mut().poll_frame(cx));
@@ -163,7 +165,7 @@ mod tests {
     #[test]
     fn end_of_stream_is_sent_with_the_last_piece() {
         let whole = Body::full(Bytes::from(vec![b'a'; 5000]));
-        let mut body = std::pin::pin!(encoded(whole, Coding::Zstd));
+        let mut body = std::pin::pin!(encode_body(whole, Coding::Zstd));
         let frame = std::future::poll_fn(|cx| body.as_mut().poll_frame(cx));
         let frame = frame.now_or_never().expect("it is there already");
         let coded = frame.expect("it is not the end").expect("it is whole");

@@ -16,7 +16,7 @@ where
     Body::wrap(GuardedBody {
         body,
         held: Some(held),
-        broken,
+        on_error: broken,
     })
 }
 
@@ -24,7 +24,7 @@ struct GuardedBody<H> {
     body: Body,
     /// `None` at the end.
     held: Option<H>,
-    broken: fn(&mut H),
+    on_error: fn(&mut H),
 }
 
 impl<H: Unpin> http_body::Body for GuardedBody<H> {
@@ -38,7 +38,7 @@ impl<H: Unpin> http_body::Body for GuardedBody<H> {
         let this = &mut *self;
         let frame = ready!(Pin::new(&mut this.body).poll_frame(cx));
         if let (Some(Err(_)), Some(held)) = (&frame, &mut this.held) {
-            (this.broken)(held);
+            (this.on_error)(held);
         }
         if !matches!(frame, Some(Ok(_))) || this.body.is_end_stream() {
             this.held = None;

@@ -18,7 +18,7 @@ use crate::telemetry::counters::{CounterFamily, Counters};
 pub(crate) enum BodyLimit {
     /// It is longer.
     #[error("the answer is longer than {most} bytes (limits.max_mib)")]
-    Bytes {
+    Size {
         /// Bytes that may come.
         most: u64,
     },
@@ -28,7 +28,7 @@ pub(crate) enum BodyLimit {
 }
 
 /// `body`, of `most` bytes until `deadline` comes; the `seat` is free when it ends.
-pub(crate) fn bounded(
+pub(crate) fn limit_body(
     body: Body,
     most: u64,
     deadline: BoxFuture<()>,
@@ -37,32 +37,32 @@ pub(crate) fn bounded(
 ) -> Body {
     Body::wrap(LimitedBody {
         body,
-        most,
-        came: 0,
+        max_bytes: most,
+        received: 0,
         deadline,
-        seat: Some(seat),
+        permit: Some(seat),
         counters,
     })
 }
 
 struct LimitedBody {
     body: Body,
-    most: u64,
-    came: u64,
+    max_bytes: u64,
+    received: u64,
     deadline: BoxFuture<()>,
     /// `None` once it ended.
-    seat: Option<OwnedSemaphorePermit>,
+    permit: Option<OwnedSemaphorePermit>,
     counters: Counters,
 }
 
 impl LimitedBody {
-    fn met(&mut self, limit: BodyLimit) -> BoxError {
+    fn exceed(&mut self, limit: BodyLimit) -> BoxError {
         let label = match limit {
-            BodyLimit::Bytes { .. } => "limits.max_mib",
+            BodyLimit::Size { .. } => "limits.max_mib",
             BodyLimit::Time => "limits.fetch_timeout_s",
         };
         self.counters.count(CounterFamily::Limits, label);
-        (self.seat, self.body) = (None, Body::empty());
+        (self.permit, self.body) = (None, Body::empty());
         limit.into()
     }
 }
@@ -75,24 +75,24 @@ impl http_body::Body for LimitedBody {
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
-        if self.seat.is_none() {
+        if self.permit.is_none() {
             return Poll::Ready(None);
         }
         // First: what always has a piece ready would never be late.
         if self.deadline.as_mut().poll(cx).is_ready() {
-            return Poll::Ready(Some(Err(self.met(BodyLimit::Time))));
+            return Poll::Ready(Some(Err(self.exceed(BodyLimit::Time))));
         }
         let frame = ready!(Pin::new(&mut self.body).poll_frame(cx));
         if let Some(Ok(frame)) = &frame {
             let len = frame.data_ref().map_or(0, Bytes::len);
-            self.came = self.came.saturating_add(len as u64);
-            if self.came > self.most {
-                let most = self.most;
-                return Poll::Ready(Some(Err(self.met(BodyLimit::Bytes { most }))));
+            self.received = self.received.saturating_add(len as u64);
+            if self.received > self.max_bytes {
+                let most = self.max_bytes;
+                return Poll::Ready(Some(Err(self.exceed(BodyLimit::Size { most }))));
             }
         }
         if !matches!(frame, Some(Ok(_))) || self.body.is_end_stream() {
-            self.seat = None;
+            self.permit = None;
         }
         Poll::Ready(frame)
     }

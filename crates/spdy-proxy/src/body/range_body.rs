@@ -9,7 +9,7 @@ use http_body::{Frame, SizeHint};
 use spdy::body::{Body, BoxError};
 
 /// The bytes of `range` of `body`, which has them all. What comes behind them is not waited for.
-pub(crate) fn part_of(body: Body, range: Range<u64>) -> Body {
+pub(crate) fn cut_range(body: Body, range: Range<u64>) -> Body {
     Body::wrap(RangeBody {
         body: Some(body),
         skipped: range.start,
@@ -94,7 +94,7 @@ mod tests {
         ] {
             let all = pieces.map(|it| Ok::<_, std::io::Error>(Bytes::from_static(it.as_bytes())));
             let all = Body::from_stream(futures_util::stream::iter(all));
-            let part = part_of(all, range.clone());
+            let part = cut_range(all, range.clone());
             let len = http_body::Body::size_hint(&part).exact();
             assert_eq!(len, Some(range.end - range.start));
             let got = part.collect_up_to(10).await.expect("all of it");

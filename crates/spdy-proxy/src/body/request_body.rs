@@ -24,7 +24,7 @@ pub(crate) const BUFFERED_BYTES: usize = 16 * 1024;
 /// # Errors
 ///
 /// Its client left off.
-pub(crate) async fn begun(mut body: Body) -> Result<Body, BoxError> {
+pub(crate) async fn buffer_start(mut body: Body) -> Result<Body, BoxError> {
     let (mut pieces, mut len) = (VecDeque::new(), 0);
     while len < BUFFERED_BYTES {
         match std::future::poll_fn(|cx| Pin::new(&mut body).poll_frame(cx)).await {
@@ -42,7 +42,7 @@ pub(crate) async fn begun(mut body: Body) -> Result<Body, BoxError> {
 }
 
 /// `body` of a client that sends none of it before the origin wants it: nothing is waited for.
-pub(crate) fn held_back(body: Body) -> Body {
+pub(crate) fn defer_until_continue(body: Body) -> Body {
     Body::wrap(BufferedBody {
         pieces: VecDeque::new(),
         rest: body,
@@ -96,7 +96,7 @@ impl ClientAborted {
 }
 
 /// `body`, and what tells whether it broke.
-pub(crate) fn watched(body: Body) -> (Body, ClientAborted) {
+pub(crate) fn detect_client_abort(body: Body) -> (Body, ClientAborted) {
     let broken = ClientAborted::default();
     let watched = match body.try_clone() {
         // All of it is here: nothing of it can break, and it can be sent again.
@@ -128,7 +128,7 @@ mod tests {
             let frames = frames.into_iter().map(Ok::<_, BoxError>);
             let frames = futures_util::stream::iter(frames);
             let body = Body::wrap(http_body_util::StreamBody::new(frames));
-            let passed = begun(body).now_or_never().expect("it is here");
+            let passed = buffer_start(body).now_or_never().expect("it is here");
             let passed = passed.expect("nothing broke").collect().now_or_never();
             let passed = passed.expect("it is here").expect("nothing broke");
             assert!(passed.trailers().is_none(), "{pieces}");

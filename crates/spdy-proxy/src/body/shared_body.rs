@@ -27,7 +27,7 @@ use crate::body::body_memory::MemoryReservation;
 
 /// Bytes that the writer of a passed recording may be ahead of its slowest reader. So many each recording has of its own, and claims
 /// what is more.
-pub(crate) const WINDOW: usize = 64 * 1024;
+pub(crate) const STREAM_WINDOW_BYTES: usize = 64 * 1024;
 
 /// What a piece costs beside its bytes.
 const PIECE_OVERHEAD: usize = 64;
@@ -64,9 +64,9 @@ struct SharedBodyState {
     /// `None` where nothing is kept.
     limit: Option<usize>,
     /// What the pieces have that came while it was kept.
-    claim: Option<MemoryReservation>,
+    reservation: Option<MemoryReservation>,
     /// All pieces are there and stay, for current and later readers.
-    is_left: bool,
+    is_complete: bool,
     /// The same as the cache has it, in place of the pieces.
     kept: Option<KeptBody>,
     /// All bytes, if they were announced.
@@ -91,15 +91,15 @@ impl SharedBodyState {
         let Some(limit) = self.limit else {
             return;
         };
-        let more = self.weight().saturating_sub(WINDOW);
-        let claim = self.claim.as_mut();
+        let more = self.weight().saturating_sub(STREAM_WINDOW_BYTES);
+        let claim = self.reservation.as_mut();
         if self.held > limit || claim.is_some_and(|claim| !claim.grow_to(more)) {
             self.limit = None;
         }
     }
 
     /// Drops what all have read, unless it is kept.
-    fn trim(&mut self) {
+    fn drop_read_pieces(&mut self) {
         if self.limit.is_some() {
             return;
         }
@@ -113,10 +113,10 @@ impl SharedBodyState {
             self.held -= piece.len();
         }
         let weight = self.weight();
-        if let Some(claim) = &mut self.claim {
-            claim.shrink_to(weight.saturating_sub(WINDOW));
+        if let Some(claim) = &mut self.reservation {
+            claim.shrink_to(weight.saturating_sub(STREAM_WINDOW_BYTES));
         }
-        if weight < WINDOW
+        if weight < STREAM_WINDOW_BYTES
             && let Some(writer) = self.writer.take()
         {
             writer.wake();
@@ -150,7 +150,7 @@ pub fn kept(
 /// A recording that has nothing yet, and of which nothing is kept: whoever writes waits for who reads. `announced` are the bytes that
 /// will come, if that is known.
 #[must_use]
-pub fn passed(announced: Option<u64>) -> (SharedBodyWriter, SharedBody) {
+pub fn streamed(announced: Option<u64>) -> (SharedBodyWriter, SharedBody) {
     recording(None, None, announced)
 }
 
@@ -164,8 +164,8 @@ fn recording(
         dropped: 0,
         held: 0,
         limit,
-        claim,
-        is_left: false,
+        reservation: claim,
+        is_complete: false,
         kept: None,
         announced,
         end: None,
@@ -195,7 +195,7 @@ impl SharedBodyWriter {
                 shared.pieces.push_back(piece);
             }
             shared.enforce_limits();
-            shared.trim();
+            shared.drop_read_pieces();
             shared.wake();
         }
         std::future::poll_fn(|cx| {
@@ -204,7 +204,7 @@ impl SharedBodyWriter {
                 Poll::Ready(Ok(()))
             } else if shared.readers.is_empty() {
                 Poll::Ready(Err(NoReaders))
-            } else if shared.weight() < WINDOW {
+            } else if shared.weight() < STREAM_WINDOW_BYTES {
                 Poll::Ready(Ok(()))
             } else {
                 shared.writer = Some(cx.waker().clone());
@@ -218,7 +218,7 @@ impl SharedBodyWriter {
     pub fn stop_retaining(&mut self) -> bool {
         let mut shared = lock(&self.shared);
         let was_kept = shared.limit.take().is_some();
-        shared.trim();
+        shared.drop_read_pieces();
         was_kept
     }
 
@@ -245,17 +245,17 @@ impl SharedBodyWriter {
     }
 
     /// The cache has all of it, as `body`: who reads, or will, does so from there.
-    pub fn settle(self, body: KeptBody) {
+    pub fn replace_with_stored(self, body: KeptBody) {
         let mut shared = lock(&self.shared);
         shared.pieces = VecDeque::new();
         shared.held = 0;
-        shared.claim = None;
+        shared.reservation = None;
         shared.kept = Some(body);
     }
 
     /// All of it arrived, and the cache does not take it. It stays, and its claim with it, until the last reader drops the recording.
-    pub fn leave(self) {
-        lock(&self.shared).is_left = true;
+    pub fn finish_unstored(self) {
+        lock(&self.shared).is_complete = true;
     }
 
     /// The rest will not come.
@@ -274,12 +274,12 @@ impl Drop for SharedBodyWriter {
             shared.end = Some(Err(IncompleteBody("given up".to_owned())));
             shared.wake();
         }
-        if shared.is_left {
+        if shared.is_complete {
             return;
         }
         shared.limit = None;
         if shared.kept.is_none() {
-            shared.trim();
+            shared.drop_read_pieces();
         }
     }
 }
@@ -287,7 +287,7 @@ impl Drop for SharedBodyWriter {
 impl SharedBody {
     /// Bytes that it will have at its end, if that was announced.
     #[must_use]
-    pub fn announced(&self) -> Option<u64> {
+    pub fn expected_len(&self) -> Option<u64> {
         lock(&self.shared).announced
     }
 
@@ -317,7 +317,7 @@ impl SharedBody {
             shared: self.shared.clone(),
             number,
             read: 0,
-            is_turn_given: false,
+            has_yielded: false,
         }))
     }
 }
@@ -330,7 +330,7 @@ struct SharedBodyReader {
     /// Bytes so far.
     read: u64,
     /// It is broken, and whoever sends it could send what came before: a connection that ends with nothing sent says nothing.
-    is_turn_given: bool,
+    has_yielded: bool,
 }
 
 impl http_body::Body for SharedBodyReader {
@@ -359,7 +359,7 @@ impl http_body::Body for SharedBodyReader {
         // Pieces before `dropped` were read by every reader, this one among them.
         if let Some(piece) = shared.pieces.get(*at - shared.dropped).cloned() {
             *at += 1;
-            shared.trim();
+            shared.drop_read_pieces();
             drop(guard);
             self.read += piece.len() as u64;
             return Poll::Ready(Some(Ok(Frame::data(piece))));
@@ -370,9 +370,9 @@ impl http_body::Body for SharedBodyReader {
                 Poll::Pending
             }
             Some(Ok(())) => Poll::Ready(None),
-            Some(Err(_)) if !self.is_turn_given => {
+            Some(Err(_)) if !self.has_yielded => {
                 drop(guard);
-                self.is_turn_given = true;
+                self.has_yielded = true;
                 cx.waker().wake_by_ref();
                 Poll::Pending
             }
@@ -407,7 +407,7 @@ impl Drop for SharedBodyReader {
     fn drop(&mut self) {
         let mut shared = lock(&self.shared);
         shared.readers.remove(&self.number);
-        shared.trim();
+        shared.drop_read_pieces();
         if shared.readers.is_empty() {
             let waiting = [shared.writer.take(), shared.watcher.take()];
             drop(shared);

@@ -37,7 +37,7 @@ pub fn range(body: &KeptBody, range: Range<u64>) -> Body {
     let (first, second) = (pieces.next(), pieces.next());
     match second {
         None => Body::full(first.unwrap_or_default()),
-        Some(_) => parts(body, [BodyPart::Range(range)]),
+        Some(_) => read_parts(body, [BodyPart::Range(range)]),
     }
 }
 
@@ -47,7 +47,7 @@ pub fn range(body: &KeptBody, range: Range<u64>) -> Body {
 ///
 /// When it is read, if a range ends past the body.
 #[must_use]
-pub fn parts(body: &KeptBody, parts: impl IntoIterator<Item = BodyPart>) -> Body {
+pub fn read_parts(body: &KeptBody, parts: impl IntoIterator<Item = BodyPart>) -> Body {
     let parts: VecDeque<BodyPart> = parts.into_iter().collect();
     let left = parts.iter().map(BodyPart::len).sum();
     Body::wrap(StoredBodyReader {
@@ -150,7 +150,7 @@ mod tests {
     fn multipart_bodies_are_sent_in_order() {
         let kept = kept(2 * CHUNK_BYTES + 7);
         let all: Vec<u8> = kept.chunks().flatten().copied().collect();
-        let got = parts(
+        let got = read_parts(
             &kept,
             [
                 BodyPart::Text("before".into()),
@@ -168,9 +168,9 @@ mod tests {
     fn stored_body_is_counted_until_reader_drops() {
         let (long, short) = (kept(CHUNK_BYTES + 1), kept(CHUNK_BYTES));
         let (reader, of_short) = (whole(&long), whole(&short));
-        assert!(long.is_lent() && !short.is_lent());
+        assert!(long.is_shared() && !short.is_shared());
         drop(reader);
-        assert!(!long.is_lent());
+        assert!(!long.is_shared());
         assert_eq!(read(of_short).len(), CHUNK_BYTES);
     }
 }

@@ -38,12 +38,12 @@ const MAX_PRIVATE_KEYS: usize = 4096;
 pub struct Coalescer<K, T> {
     state: Mutex<State<K, T>>,
     /// How long those who wait leave it to the last who began.
-    lock_age: Duration,
+    coalesce_timeout: Duration,
 }
 
 #[derive(Debug)]
 struct State<K, T> {
-    under_way: BTreeMap<K, PendingFetch<T>>,
+    pending: BTreeMap<K, PendingFetch<T>>,
     private: ExpiringMap<K>,
     next: u64,
 }
@@ -59,7 +59,7 @@ struct PendingFetch<T> {
 
 #[derive(Debug)]
 enum LeaderState<T> {
-    Nothing,
+    Waiting,
     Shared(Arc<T>),
     Private,
     Failed(Failure),
@@ -71,8 +71,8 @@ pub struct Leader<K: Ord, T> {
     flights: Arc<Coalescer<K, T>>,
     key: K,
     number: u64,
-    has_landed: bool,
-    tell: watch::Sender<LeaderState<T>>,
+    has_shared: bool,
+    sender: watch::Sender<LeaderState<T>>,
 }
 
 /// Who waits for a leader.
@@ -92,7 +92,7 @@ pub enum CoalesceRole<K: Ord, T> {
     /// Wait.
     Follower(Follower<K, T>),
     /// Fetch it alone: it was somebody's own the last time.
-    Alone,
+    Independent,
 }
 
 /// What came of waiting.
@@ -103,13 +103,13 @@ pub enum WaitOutcome<K: Ord, T> {
     /// Fetch it alone: it is one client's own.
     Private,
     /// Nobody fetches it any more: board again.
-    Nothing,
+    LeaderGone,
     /// The origin failed, and the leader had what is kept instead: have the same, or board again.
     Failed(Failure),
     /// Fetch it beside who is slow, and share it.
-    Leader(Leader<K, T>),
+    Promoted(Leader<K, T>),
     /// There was no time for more.
-    TooLong,
+    TimedOut,
 }
 
 impl<K: Ord + Clone, T> Coalescer<K, T> {
@@ -117,13 +117,13 @@ impl<K: Ord + Clone, T> Coalescer<K, T> {
     #[must_use]
     pub fn new(lock_age: Duration) -> Arc<Self> {
         let state = State {
-            under_way: BTreeMap::new(),
+            pending: BTreeMap::new(),
             private: ExpiringMap::new(PRIVATE_TTL, MAX_PRIVATE_KEYS),
             next: 0,
         };
         Arc::new(Self {
             state: Mutex::new(state),
-            lock_age,
+            coalesce_timeout: lock_age,
         })
     }
 
@@ -132,12 +132,12 @@ impl<K: Ord + Clone, T> Coalescer<K, T> {
     }
 
     /// Somebody wants `key`.
-    pub fn board(self: &Arc<Self>, key: K, now: Instant) -> CoalesceRole<K, T> {
+    pub fn join(self: &Arc<Self>, key: K, now: Instant) -> CoalesceRole<K, T> {
         let mut state = self.lock();
         if state.private.has(&key, now) {
-            return CoalesceRole::Alone;
+            return CoalesceRole::Independent;
         }
-        if let Some(flight) = state.under_way.get(&key) {
+        if let Some(flight) = state.pending.get(&key) {
             return CoalesceRole::Follower(Follower {
                 flights: self.clone(),
                 number: flight.number,
@@ -145,7 +145,7 @@ impl<K: Ord + Clone, T> Coalescer<K, T> {
                 key,
             });
         }
-        let tell = watch::Sender::new(LeaderState::Nothing);
+        let tell = watch::Sender::new(LeaderState::Waiting);
         let number = state.next;
         state.next += 1;
         let flight = PendingFetch {
@@ -154,16 +154,16 @@ impl<K: Ord + Clone, T> Coalescer<K, T> {
             since: now,
             tell: tell.clone(),
         };
-        state.under_way.insert(key.clone(), flight);
+        state.pending.insert(key.clone(), flight);
         CoalesceRole::Leader(self.leader(key, number, tell))
     }
 
     /// What is shared of `key` at this moment.
-    pub fn landed(&self, key: &K) -> Option<Arc<T>> {
+    pub fn shared_response(&self, key: &K) -> Option<Arc<T>> {
         let state = self.lock();
-        match &*state.under_way.get(key)?.tell.borrow() {
+        match &*state.pending.get(key)?.tell.borrow() {
             LeaderState::Shared(shared) => Some(shared.clone()),
-            LeaderState::Nothing | LeaderState::Private | LeaderState::Failed(_) => None,
+            LeaderState::Waiting | LeaderState::Private | LeaderState::Failed(_) => None,
         }
     }
 
@@ -171,11 +171,11 @@ impl<K: Ord + Clone, T> Coalescer<K, T> {
     /// readers are not affected.
     pub fn supersede(&self, key: &K, shared: &Arc<T>) {
         let mut state = self.lock();
-        let landed = state.under_way.get(key).is_some_and(
+        let landed = state.pending.get(key).is_some_and(
             |flight| matches!(&*flight.tell.borrow(), LeaderState::Shared(it) if Arc::ptr_eq(it, shared)),
         );
         if landed {
-            state.under_way.remove(key);
+            state.pending.remove(key);
         }
     }
 
@@ -183,11 +183,11 @@ impl<K: Ord + Clone, T> Coalescer<K, T> {
     /// who wait came before.
     pub fn detach_from(&self, first: &K, is_meant: impl Fn(&K) -> bool) {
         let mut state = self.lock();
-        while let Some((key, _)) = state.under_way.range::<K, _>(first..).next()
+        while let Some((key, _)) = state.pending.range::<K, _>(first..).next()
             && is_meant(key)
         {
             let key = key.clone();
-            state.under_way.remove(&key);
+            state.pending.remove(&key);
         }
     }
 
@@ -201,24 +201,24 @@ impl<K: Ord + Clone, T> Coalescer<K, T> {
             flights: self.clone(),
             key,
             number,
-            has_landed: false,
-            tell,
+            has_shared: false,
+            sender: tell,
         }
     }
 
     /// One more who leads `number`, if it is time for one; else when it is, unless nobody is to lead it any more.
-    fn one_more(
+    fn add_leader(
         self: &Arc<Self>,
         key: &K,
         number: u64,
         now: Instant,
     ) -> Result<Leader<K, T>, Option<Instant>> {
         let mut state = self.lock();
-        let flight = state.under_way.get_mut(key);
+        let flight = state.pending.get_mut(key);
         let Some(flight) = flight.filter(|flight| flight.number == number) else {
             return Err(None);
         };
-        let next = flight.since + self.lock_age;
+        let next = flight.since + self.coalesce_timeout;
         if now < next {
             return Err(Some(next));
         }
@@ -230,60 +230,60 @@ impl<K: Ord + Clone, T> Coalescer<K, T> {
 
 impl<K: Ord, T> Leader<K, T> {
     /// Everyone may have `shared`: those who wait, and who comes before this is dropped.
-    pub fn land(&mut self, shared: Arc<T>) {
-        self.has_landed = true;
-        self.tell.send_replace(LeaderState::Shared(shared));
+    pub fn share(&mut self, shared: Arc<T>) {
+        self.has_shared = true;
+        self.sender.send_replace(LeaderState::Shared(shared));
     }
 
     /// The origin failed, and who has something kept does with that: those who wait now are told. Who comes from now on asks anew.
     pub fn fail(self, failure: Failure) {
         let mut state = self.flights.state.lock();
-        if !matches!(*self.tell.borrow(), LeaderState::Nothing) {
+        if !matches!(*self.sender.borrow(), LeaderState::Waiting) {
             return; // another has brought something
         }
-        let flight = state.under_way.get(&self.key);
+        let flight = state.pending.get(&self.key);
         if flight.is_some_and(|flight| flight.number == self.number) {
             // Before it is told: who boarded in between would be told at once, and board again.
-            state.under_way.remove(&self.key);
+            state.pending.remove(&self.key);
         }
         drop(state);
-        self.tell.send_replace(LeaderState::Failed(failure));
+        self.sender.send_replace(LeaderState::Failed(failure));
     }
 
     /// Whether others lead beside this one.
     #[must_use]
     pub fn has_other_leaders(&self) -> bool {
         let state = self.flights.state.lock();
-        let flight = state.under_way.get(&self.key);
+        let flight = state.pending.get(&self.key);
         flight.is_some_and(|flight| flight.number == self.number && flight.leaders > 1)
     }
 }
 
 impl<K: Ord + Clone, T> Leader<K, T> {
     /// The answer is one client's alone, and so will others be.
-    pub fn private(mut self, now: Instant) {
+    pub fn mark_private(mut self, now: Instant) {
         let mut state = self.flights.lock();
-        if matches!(*self.tell.borrow(), LeaderState::Shared(_)) {
+        if matches!(*self.sender.borrow(), LeaderState::Shared(_)) {
             return; // another has brought what everyone may have
         }
-        self.has_landed = true;
-        state.private.note(&self.key, now);
+        self.has_shared = true;
+        state.private.insert_key(&self.key, now);
         drop(state);
-        self.tell.send_replace(LeaderState::Private);
+        self.sender.send_replace(LeaderState::Private);
     }
 }
 
 impl<K: Ord, T> Drop for Leader<K, T> {
     fn drop(&mut self) {
         let mut state = self.flights.state.lock();
-        let flight = state.under_way.get_mut(&self.key);
+        let flight = state.pending.get_mut(&self.key);
         let Some(flight) = flight.filter(|flight| flight.number == self.number) else {
             return;
         };
         flight.leaders -= 1;
         // Those who follow have what one of them brought, whatever comes of the others.
-        if self.has_landed || flight.leaders == 0 {
-            state.under_way.remove(&self.key);
+        if self.has_shared || flight.leaders == 0 {
+            state.pending.remove(&self.key);
         }
     }
 }
@@ -298,26 +298,26 @@ impl<K: Ord + Clone, T> Follower<K, T> {
                 LeaderState::Shared(shared) => return WaitOutcome::Shared(shared.clone()),
                 LeaderState::Private => return WaitOutcome::Private,
                 LeaderState::Failed(failure) => return WaitOutcome::Failed(*failure),
-                LeaderState::Nothing => {}
+                LeaderState::Waiting => {}
             }
             let now = runtime.now();
             if until <= now {
-                return WaitOutcome::TooLong;
+                return WaitOutcome::TimedOut;
             }
-            let next = match self.flights.one_more(&self.key, self.number, now) {
-                Ok(leader) => return WaitOutcome::Leader(leader),
+            let next = match self.flights.add_leader(&self.key, self.number, now) {
+                Ok(leader) => return WaitOutcome::Promoted(leader),
                 Err(Some(next)) => next.min(until),
                 Err(None) => {
-                    let patience = *patience.get_or_insert(now + self.flights.lock_age);
+                    let patience = *patience.get_or_insert(now + self.flights.coalesce_timeout);
                     if patience <= now {
-                        return WaitOutcome::Nothing;
+                        return WaitOutcome::LeaderGone;
                     }
                     patience.min(until)
                 }
             };
             let told = pin!(self.told.changed());
             if let Either::Left((Err(_), _)) = select(told, runtime.sleep_until(next)).await {
-                return WaitOutcome::Nothing;
+                return WaitOutcome::LeaderGone;
             }
         }
     }

@@ -26,28 +26,28 @@ use spdy_cache::tally::ByteTally;
 use crate::body::body_memory::BodyMemory;
 use crate::body::content_coding::{Coding, Encoder, encode};
 use crate::body::shared_body::{self, NoReaders, SharedBody, SharedBodyWriter};
-use crate::cache::memory_store::gather;
+use crate::cache::memory_store::body_from_pieces;
 
 /// What one costs beside its bytes.
 const OVERHEAD: u64 = 256;
 /// The longest body that is coded while everybody else waits, bytes: 0.8 ms as Brotli.
 const MAX_INLINE_ENCODE_BYTES: u64 = 32 * 1024;
 /// What of a longer one is coded before others have their turn, bytes.
-const SIP: usize = 16 * 1024;
+const ENCODE_CHUNK_BYTES: usize = 16 * 1024;
 /// Longer ones that are coded at a time.
 const MAX_CONCURRENT_ENCODINGS: usize = 64;
 /// How many that are read are passed over before one that wants room has none.
-const MAX_PASSED_OVER: usize = 64;
+const MAX_SKIPPED: usize = 64;
 
 /// A body under a coding.
 #[derive(Debug)]
 pub enum EncodedLookup {
     /// All of it.
-    Whole(Body),
+    Ready(Body),
     /// As it is made.
-    Coming(Coming),
+    InProgress(Coming),
     /// There is no room for it, or enough is made already.
-    Not,
+    Unavailable,
 }
 
 /// A body's key, and what is made of it.
@@ -92,7 +92,7 @@ struct EncodingInProgress {
 impl EncodedBodiesState {
     fn find(&mut self, name: &EncodedKey, body: &Body) -> Option<Body> {
         let variants = self.made.get_mut(name)?;
-        let made = variants.iter_mut().find(|made| made.of.is_of(body))?;
+        let made = variants.iter_mut().find(|made| made.of.matches(body))?;
         self.uses += 1;
         let before = std::mem::replace(&mut made.used, self.uses);
         self.used.remove(&before);
@@ -101,12 +101,12 @@ impl EncodedBodiesState {
     }
 
     /// Keeps what was made, in the place of what was made of bodies that are no more.
-    fn keep(&mut self, name: EncodedKey, of: BodyId, body: Body, limit: u64) {
+    fn insert(&mut self, name: EncodedKey, of: BodyId, body: Body, limit: u64) {
         self.uses += 1;
         let used = self.uses;
         let made = EncodedEntry { of, body, used };
         self.remove(&name, |other| {
-            other.of.is_same(&made.of) || other.of.is_gone()
+            other.of.is_same_body(&made.of) || other.of.is_gone()
         });
         made.body.count_in(&self.held);
         if made.body.weight() + OVERHEAD > limit {
@@ -125,7 +125,7 @@ impl EncodedBodiesState {
     /// Whether what is held is within the limit, when what was used longest ago and is not read has gone as far as need be.
     fn make_room(&mut self, limit: u64) -> bool {
         while self.weight() > limit {
-            let mut oldest = self.used.iter().take(MAX_PASSED_OVER);
+            let mut oldest = self.used.iter().take(MAX_SKIPPED);
             let Some((&used, name)) = oldest.find(|(used, name)| !self.is_read(**used, name))
             else {
                 return false;
@@ -142,7 +142,7 @@ impl EncodedBodiesState {
         variants
             .iter()
             .find(is_it)
-            .is_some_and(|made| made.body.is_lent())
+            .is_some_and(|made| made.body.is_shared())
     }
 
     fn remove(&mut self, name: &EncodedKey, is_meant: impl Fn(&EncodedEntry) -> bool) {
@@ -185,58 +185,62 @@ impl EncodedBodies {
         let name = (key.clone(), coding);
         let mut state = self.lock();
         if let Some(found) = state.find(&name, body) {
-            return EncodedLookup::Whole(found);
+            return EncodedLookup::Ready(found);
         }
         if !state.make_room(self.limit) {
-            return EncodedLookup::Not;
+            return EncodedLookup::Unavailable;
         }
         if body.len() > MAX_INLINE_ENCODE_BYTES {
-            let coming = self.coming(state, name, body, runtime);
-            return coming.map_or(EncodedLookup::Not, EncodedLookup::Coming);
+            let coming = self.join_or_start(state, name, body, runtime);
+            return coming.map_or(EncodedLookup::Unavailable, EncodedLookup::InProgress);
         }
         drop(state);
         // Not under the lock: two who come at once both make it, and the later one's stays.
         let pieces: Vec<Bytes> = body.chunks().cloned().collect();
         let made = Body::copy_of(&encode(&pieces, coding));
         self.lock()
-            .keep(name, body.mark(), made.clone(), self.limit);
-        EncodedLookup::Whole(made)
+            .insert(name, body.id(), made.clone(), self.limit);
+        EncodedLookup::Ready(made)
     }
 
     /// A long body: who wants it while it is made reads what the first has made for him, if its beginning is there yet.
-    fn coming(
+    fn join_or_start(
         self: &Arc<Self>,
         mut state: MutexGuard<'_, EncodedBodiesState>,
         name: EncodedKey,
         body: &Body,
         runtime: &SharedRuntime,
     ) -> Option<Coming> {
-        let is_it = |making: &&EncodingInProgress| making.name == name && making.of.is_of(body);
+        let is_it = |making: &&EncodingInProgress| making.name == name && making.of.matches(body);
         if let Some(making) = state.making.iter().find(is_it) {
             return making.recording.read();
         }
-        let claim = self.in_flight.claim(0);
+        let claim = self.in_flight.reserve(0);
         let claim = claim.filter(|_| state.making.len() < MAX_CONCURRENT_ENCODINGS)?;
         let longest = usize::try_from(self.limit).unwrap_or(usize::MAX);
         let (writer, recording) = shared_body::kept(longest, claim, None);
         let coming = recording.read();
         state.making.push(EncodingInProgress {
             name: name.clone(),
-            of: body.mark(),
+            of: body.id(),
             recording,
         });
         drop(state);
         let (encodings, body) = (self.clone(), body.clone());
         runtime.spawn(Box::pin(async move {
             let mut writer = writer;
-            let pieces = make(&body, name.1, &mut writer).await;
-            let made = pieces.ok().flatten().map(|pieces| gather(&pieces));
+            let pieces = encode_stored(&body, name.1, &mut writer).await;
+            let made = pieces
+                .ok()
+                .flatten()
+                .map(|pieces| body_from_pieces(&pieces));
             let mut state = encodings.lock();
-            let is_it = |making: &EncodingInProgress| making.name == name && making.of.is_of(&body);
+            let is_it =
+                |making: &EncodingInProgress| making.name == name && making.of.matches(&body);
             state.making.retain(|making| !is_it(making));
             if let Some(made) = made {
-                state.keep(name, body.mark(), made.clone(), encodings.limit);
-                writer.settle(made);
+                state.insert(name, body.id(), made.clone(), encodings.limit);
+                writer.replace_with_stored(made);
             }
         }));
         coming
@@ -245,13 +249,16 @@ impl EncodedBodies {
 
 /// Writes `body` under `coding`, and lets whatever else is ready have its turn after each sip. Gives the pieces, if there is room to
 /// keep them.
-async fn make(
+async fn encode_stored(
     body: &Body,
     coding: Coding,
     writer: &mut SharedBodyWriter,
 ) -> Result<Option<Vec<Bytes>>, NoReaders> {
-    let mut encoder = Encoder::of_kept(coding);
-    for sip in body.chunks().flat_map(|chunk| chunk.chunks(SIP)) {
+    let mut encoder = Encoder::for_storage(coding);
+    for sip in body
+        .chunks()
+        .flat_map(|chunk| chunk.chunks(ENCODE_CHUNK_BYTES))
+    {
         writer.write(encoder.write(sip).into()).await?;
         tokio::task::yield_now().await;
     }
@@ -279,13 +286,13 @@ mod tests {
     fn whole(encodings: &Arc<EncodedBodies>, target: &str, body: &Body) -> Body {
         let runtime = SharedRuntime::new(Clock::default());
         match encodings.of(&key(target), body, Coding::Gzip, &runtime) {
-            EncodedLookup::Whole(body) => body,
+            EncodedLookup::Ready(body) => body,
             other => panic!("it is short, or was made before: {other:?}"),
         }
     }
 
     fn is_same(one: &Body, other: &Body) -> bool {
-        one.mark().is_of(other)
+        one.id().matches(other)
     }
 
     #[test]
@@ -327,12 +334,12 @@ mod tests {
     #[test]
     fn least_recently_used_encoding_is_evicted() {
         let (body, weight, encodings) = room_for_two();
-        let at = |target| whole(&encodings, target, &body).mark();
+        let at = |target| whole(&encodings, target, &body).id();
         let (one, two) = (at("/1"), at("/2"));
-        assert!(one.is_same(&at("/1")));
+        assert!(one.is_same_body(&at("/1")));
         at("/3");
-        assert!(one.is_same(&at("/1")), "it was used");
-        assert!(!two.is_same(&at("/2")), "it had to go");
+        assert!(one.is_same_body(&at("/1")), "it was used");
+        assert!(!two.is_same_body(&at("/2")), "it had to go");
         assert!(encodings.lock().weight() <= 2 * weight);
     }
 
@@ -347,9 +354,9 @@ mod tests {
         assert_eq!(encodings.lock().weight(), 3 * weight);
         let runtime = SharedRuntime::new(Clock::default());
         let ask = |target| encodings.of(&key(target), &body, Coding::Gzip, &runtime);
-        assert!(matches!(ask("/4"), EncodedLookup::Not));
+        assert!(matches!(ask("/4"), EncodedLookup::Unavailable));
         drop((two, three));
-        assert!(matches!(ask("/4"), EncodedLookup::Whole(_)));
+        assert!(matches!(ask("/4"), EncodedLookup::Ready(_)));
         assert!(encodings.lock().weight() <= 2 * weight);
         assert!(is_same(&one, &whole(&encodings, "/1", &body)));
     }
@@ -385,10 +392,12 @@ mod tests {
         let tasks = ByHand::default();
         let runtime = SharedRuntime::new(tasks.clone());
         let encodings = none_yet(1 << 20);
-        let text: Vec<u8> = (0..40 * SIP).map(|at| (at / 7 % 251) as u8).collect();
+        let text: Vec<u8> = (0..40 * ENCODE_CHUNK_BYTES)
+            .map(|at| (at / 7 % 251) as u8)
+            .collect();
         let body = Body::copy_of(&text);
         let ask = || match encodings.of(&key("/"), &body, Coding::Gzip, &runtime) {
-            EncodedLookup::Coming(coming) => coming,
+            EncodedLookup::InProgress(coming) => coming,
             other => panic!("nobody has made it yet: {other:?}"),
         };
         let first = ask();
@@ -416,16 +425,19 @@ mod tests {
     async fn above_the_concurrency_limit_body_is_sent_unencoded() {
         let runtime = SharedRuntime::new(Clock::default());
         let encodings = none_yet(1 << 20);
-        let text = vec![b'x'; 3 * SIP];
+        let text = vec![b'x'; 3 * ENCODE_CHUNK_BYTES];
         let body = Body::copy_of(&text);
         let at = |number: usize| {
             let target = format!("/{number}");
             encodings.of(&key(&target), &body, Coding::Gzip, &runtime)
         };
         let asked: Vec<EncodedLookup> = (0..MAX_CONCURRENT_ENCODINGS).map(at).collect();
-        assert!(matches!(at(MAX_CONCURRENT_ENCODINGS), EncodedLookup::Not));
+        assert!(matches!(
+            at(MAX_CONCURRENT_ENCODINGS),
+            EncodedLookup::Unavailable
+        ));
         for coded in asked {
-            let EncodedLookup::Coming(coming) = coded else {
+            let EncodedLookup::InProgress(coming) = coded else {
                 panic!("it is long");
             };
             let coded = coming.collect_up_to(1 << 20).await.expect("all of it");
@@ -433,7 +445,7 @@ mod tests {
         }
         assert!(matches!(
             at(MAX_CONCURRENT_ENCODINGS),
-            EncodedLookup::Coming(_)
+            EncodedLookup::InProgress(_)
         ));
     }
 }

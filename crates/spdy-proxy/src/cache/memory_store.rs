@@ -24,12 +24,12 @@ impl MemoryStore {
 
     /// What is kept under `key`.
     #[must_use]
-    pub fn find(&self, key: &Key) -> Option<Arc<[Object]>> {
+    pub fn lookup(&self, key: &Key) -> Option<Arc<[Object]>> {
         self.0.read().get(key)
     }
 
     /// Keeps an answer; `None` if it is larger than may be kept, or what is read leaves no room.
-    pub fn keep(&self, key: &Key, stored: Stored, body: Body) -> Option<Object> {
+    pub fn store(&self, key: &Key, stored: Stored, body: Body) -> Option<Object> {
         let mut store = self.0.write();
         let kept = store.insert(key, stored, body);
         kept.inspect_err(|why| tracing::debug!(%why, ?key, "not kept"))
@@ -43,7 +43,7 @@ impl MemoryStore {
     }
 
     /// Takes one object out, if it is still in.
-    pub fn forget(&self, object: &Object) {
+    pub fn remove(&self, object: &Object) {
         let mut store = self.0.write();
         store.remove(object);
     }
@@ -64,13 +64,13 @@ impl MemoryStore {
     #[must_use]
     pub fn counters(&self) -> (StoreCounters, u64, usize) {
         let store = self.0.read();
-        (store.counters(), store.held_bytes(), store.len())
+        (store.counters(), store.bytes_in_use(), store.len())
     }
 }
 
 /// The body that came in `pieces`.
 #[must_use]
-pub fn gather(pieces: &[Bytes]) -> Body {
+pub fn body_from_pieces(pieces: &[Bytes]) -> Body {
     let len: u64 = pieces.iter().map(|piece| piece.len() as u64).sum();
     let mut gathering = BodyBuilder::new(len);
     for piece in pieces {

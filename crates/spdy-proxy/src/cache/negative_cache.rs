@@ -17,7 +17,7 @@ use spdy_rewrite::moved_url::ProxiedUrl;
 
 use crate::expiring_map::ExpiringMap;
 use crate::fetch::origin_exchange::{Fetch, FetchOutcome};
-use crate::proxy::NAME;
+use crate::proxy::CACHE_NAME;
 use crate::request::forward_headers::CDN_LOOP;
 use crate::request::proxy_request::ProxyRequest;
 use crate::request::status_class::is_request_error;
@@ -36,9 +36,9 @@ const MAX_NEGATIVE_HEADER_BYTES: usize = 1024;
 #[derive(Clone, Debug)]
 pub(crate) enum NegativeEntry {
     /// Its host could not be asked.
-    Failed(UpstreamError),
+    Unreachable(UpstreamError),
     /// This is what its host said, and it is not served.
-    Answered {
+    Rejected {
         /// The thing, where redirects led to.
         at: Box<ProxiedUrl>,
         /// The host's.
@@ -85,26 +85,26 @@ fn is_shareable(wanted: &ProxyRequest) -> bool {
 
 impl Fetch {
     /// The answer, if it was of no avail a moment ago to ask for it.
-    pub(crate) fn dead(&mut self) -> Option<FetchOutcome> {
+    pub(crate) fn negative_hit(&mut self) -> Option<FetchOutcome> {
         if !is_shareable(&self.wanted) {
             return None;
         }
         let proxy = self.proxy.clone();
         let dead = {
-            let mut all = proxy.dead.lock();
+            let mut all = proxy.negative.lock();
             all.get(&self.wanted.key, proxy.runtime.now())?.clone()
         };
         let (moved, load) = self.wanted.moved.as_ref()?;
         let (stale, mut response) = match &dead {
-            NegativeEntry::Failed(error) => (
+            NegativeEntry::Unreachable(error) => (
                 Failure::Unreachable,
                 respond::for_upstream_error(&self.wanted, error),
             ),
-            NegativeEntry::Answered {
+            NegativeEntry::Rejected {
                 at,
                 status,
                 headers,
-            } => match hygiene::judge(&self.wanted.site.rules, at, *load, *status, headers) {
+            } => match hygiene::sanitize(&self.wanted.site.rules, at, *load, *status, headers) {
                 hygiene::SanitizedResponse::Serve(_) => return None,
                 instead => (
                     Failure::Status(*status),
@@ -112,10 +112,10 @@ impl Fetch {
                 ),
             },
         };
-        if let Some(stale) = self.stale_instead(stale) {
+        if let Some(stale) = self.stale_on_error(stale) {
             return Some(stale);
         }
-        let status = CacheStatus::hit(NAME).detail("negative");
+        let status = CacheStatus::hit(CACHE_NAME).detail("negative");
         status.append_to(response.headers_mut());
         response.extensions_mut().insert(Outcome::NEGATIVE);
         Some(FetchOutcome::answer(response, Outcome::NEGATIVE))
@@ -126,11 +126,13 @@ impl Fetch {
         // Of a host that rests it is known already, and for how long; of one that others wait for, not yet, or by who asked.
         let is_known = matches!(
             error,
-            UpstreamError::Resting(_) | UpstreamError::Waited | UpstreamError::Overloaded(_)
+            UpstreamError::Backoff(_)
+                | UpstreamError::CoalesceTimeout
+                | UpstreamError::Overloaded(_)
         );
         let is_new = error.limit().is_none() && !is_known;
         if is_shareable(&self.wanted) && is_new {
-            self.record_negative(NegativeEntry::Failed(error.clone()));
+            self.record_negative(NegativeEntry::Unreachable(error.clone()));
         }
     }
 
@@ -155,7 +157,7 @@ impl Fetch {
         if headers.values().map(HeaderValue::len).sum::<usize>() > MAX_NEGATIVE_HEADER_BYTES {
             return;
         }
-        self.record_negative(NegativeEntry::Answered {
+        self.record_negative(NegativeEntry::Rejected {
             at: Box::new(moved.clone()),
             status: head.status,
             headers,
@@ -164,6 +166,9 @@ impl Fetch {
 
     fn record_negative(&self, dead: NegativeEntry) {
         let now = self.proxy.runtime.now();
-        self.proxy.dead.lock().put(&self.wanted.key, dead, now);
+        self.proxy
+            .negative
+            .lock()
+            .insert(&self.wanted.key, dead, now);
     }
 }

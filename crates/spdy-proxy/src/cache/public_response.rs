@@ -59,14 +59,14 @@ pub(crate) fn public_page<'v>(found: &Lookup, variants: &'v [Object]) -> Option<
         Lookup::Fresh { index, .. } | Lookup::Stale { index, .. } => {
             stored(index).filter(|stored| is_public(stored))
         }
-        Lookup::Validate { index, .. } => {
-            stored(index).filter(|stored| is_public(stored) && was_fresh(stored))
+        Lookup::Revalidate { index, .. } => {
+            stored(index).filter(|stored| is_public(stored) && was_ever_fresh(stored))
         }
         Lookup::Miss(_) | Lookup::Bypass(_) | Lookup::OnlyIfCached => None,
     }
 }
 
 /// Whether `stored` was ever fresh: caches could answer with it without the origin.
-fn was_fresh(stored: &Stored) -> bool {
-    !stored.control().no_cache.is_everything() && !stored.lifetime().duration.is_zero()
+fn was_ever_fresh(stored: &Stored) -> bool {
+    !stored.control().no_cache.is_all() && !stored.lifetime().duration.is_zero()
 }

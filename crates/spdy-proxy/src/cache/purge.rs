@@ -35,7 +35,7 @@ pub(crate) struct PurgeSnapshot {
 /// Groups that one answer may end; with more, all of its origin ends (RFC 9875 §2.1 wants 32 at least).
 const MAX_GROUPS: usize = 32;
 /// Purges that are remembered; of what was fetched since before them, nothing is kept.
-const REMEMBERED: usize = 1024;
+const MAX_PURGES: usize = 1024;
 
 /// The last purges: a fetch that began before one of them must not put back what it took away.
 #[derive(Debug, Default)]
@@ -66,11 +66,11 @@ impl PurgeLog {
         last.any(|prefix| key.as_bytes().starts_with(prefix))
     }
 
-    fn note(&self, prefix: Vec<u8>) {
+    fn record(&self, prefix: Vec<u8>) {
         let mut log = self.lock();
         log.count += 1;
         log.last.push_back(prefix);
-        if log.last.len() > REMEMBERED {
+        if log.last.len() > MAX_PURGES {
             log.last.pop_front();
         }
     }
@@ -100,19 +100,19 @@ impl Proxy {
             }
         };
         if count > 0 {
-            self.ahead.here.clear();
+            self.prefetcher.seen.clear();
         }
         count
     }
 
     /// What is under way to where keys begin with `prefix`, or known of it, is for nobody who comes from now on.
     fn purge_derived(&self, prefix: &[u8]) {
-        self.purges.note(prefix.to_vec());
+        self.purges.record(prefix.to_vec());
         let first = CoalesceKey::of(&Key::range_start(Bytes::copy_from_slice(prefix)));
-        self.flights
+        self.coalescer
             .detach_from(&first, |berth| berth.key().as_bytes().starts_with(prefix));
-        self.dead.purge(prefix);
-        self.ahead.futile.purge(prefix);
+        self.negative.purge(prefix);
+        self.prefetcher.backoff.purge(prefix);
     }
 
     /// Purges what the operator means, in every tier and for all who share one; how many objects of memory here that were.
@@ -132,15 +132,15 @@ impl Proxy {
         };
         if let (Some(shared), Scope::Url(_)) = (self.shared(), scope) {
             // What is in one place need not lie there until it ends.
-            shared.forget(&prefix);
+            shared.remove(&prefix);
         }
         self.purge_all(PurgeTarget::Prefix(prefix), how)
     }
 
     /// Another who shares our tier purged this, and left it as stale if it was `soft`.
-    pub fn hear(&self, meant: &PurgeTarget, soft: bool) {
+    pub fn apply_remote_purge(&self, meant: &PurgeTarget, soft: bool) {
         let how = match soft {
-            true => PurgeMode::Soft(self.hour()),
+            true => PurgeMode::Soft(self.wall_now()),
             false => PurgeMode::Hard,
         };
         let count = self.purge_local(meant, how);
@@ -155,7 +155,7 @@ impl Proxy {
         // It may name others by one of the site's names or by the origin's.
         for uri in std::iter::once(wanted.ask.uri.clone()).chain(public) {
             for uri in invalidated_by(method, &uri, head.status, &head.headers) {
-                self.doubt(wanted, &uri);
+                self.invalidate(wanted, &uri);
             }
         }
         let is_good = head.status.is_success() || head.status.is_redirection();
@@ -182,13 +182,13 @@ impl Proxy {
     }
 
     /// Nothing that is kept of `uri`, of the origin that `wanted` was asked of, is used any more.
-    fn doubt(&self, wanted: &ProxyRequest, uri: &Uri) {
+    fn invalidate(&self, wanted: &ProxyRequest, uri: &Uri) {
         let target = uri.path_and_query().map_or("/", |target| target.as_str());
         for parts in key_parts(wanted, target) {
             if let Ok(url) = Scope::Url(parts).prefix().map(Bytes::from) {
                 self.purge_local(&PurgeTarget::Prefix(url.clone()), PurgeMode::Hard);
                 if let Some(shared) = self.shared() {
-                    shared.forget(&url);
+                    shared.remove(&url);
                 }
             }
         }
@@ -201,7 +201,7 @@ impl Proxy {
     /// What is wrong with the wish.
     pub fn purge(&self, wish: &handler::PurgeRequest) -> Result<PurgeCount, String> {
         let how = match wish.soft {
-            true => PurgeMode::Soft(self.hour()),
+            true => PurgeMode::Soft(self.wall_now()),
             false => PurgeMode::Hard,
         };
         let sites = self.sites();
@@ -324,25 +324,25 @@ mod tests {
         let before = purges.now();
         assert!(!purges.purged_since(&key("/a"), before));
         let prefix = key("/a").as_bytes()[..20].to_vec();
-        purges.note(prefix);
+        purges.record(prefix);
         assert!(purges.purged_since(&key("/a"), before));
         let after = purges.now();
         assert!(!purges.purged_since(&key("/a"), after), "it began later");
-        purges.note(b"https://other.test".to_vec());
+        purges.record(b"https://other.test".to_vec());
         assert!(!purges.purged_since(&key("/a"), after), "another site's");
         let group = b"any".to_vec();
         let tag = PurgeTag::Origin {
             origin: key("/a").origin().to_vec(),
             group,
         };
-        purges.note(tag.prefix());
+        purges.record(tag.prefix());
         assert!(
             purges.purged_since(&key("/a"), after),
             "all of its origin may have it"
         );
         let late = purges.now();
-        for _ in 0..=REMEMBERED {
-            purges.note(b"https://other.test".to_vec());
+        for _ in 0..=MAX_PURGES {
+            purges.record(b"https://other.test".to_vec());
         }
         assert!(
             purges.purged_since(&key("/a"), late),

@@ -21,8 +21,8 @@ pub(crate) struct SharedResponse {
 /// Where the body of what is shared is.
 #[derive(Debug)]
 pub(crate) enum SharedBodySource {
-    Coming(SharedBody),
-    Kept(Object),
+    Incoming(SharedBody),
+    Stored(Object),
 }
 
 /// What is fetched once for all who want it.
@@ -35,7 +35,7 @@ pub(crate) struct CoalesceKey {
 
 impl SharedResponse {
     /// Whether it is stale for requests that come now, although it was fresh when it was requested: one fetch serves many again.
-    pub(crate) fn is_outdated(&self, now: SystemTime) -> bool {
+    pub(crate) fn is_stale(&self, now: SystemTime) -> bool {
         self.stored.staleness(now).is_some() && self.stored.was_fresh(self.stored.times().requested)
     }
 }
@@ -55,8 +55,12 @@ impl CoalesceKey {
     }
 
     /// For who asked with `fields`, and waited for `landing` in vain; `None` if that was not of another variant.
-    pub(crate) fn beside(&self, landing: &SharedResponse, fields: &HeaderMap) -> Option<Self> {
-        let variant = match landing.stored.is_for(fields) {
+    pub(crate) fn for_other_variant(
+        &self,
+        landing: &SharedResponse,
+        fields: &HeaderMap,
+    ) -> Option<Self> {
+        let variant = match landing.stored.matches(fields) {
             true => return None,
             false => landing.stored.variant_of(fields),
         };

@@ -24,7 +24,7 @@ use crate::proxy::Proxy;
 use crate::request::proxy_request::ProxyRequest;
 
 /// How long a request waits for the disk, which may hang as no origin does: then the next is asked.
-const DISK_PATIENCE: Duration = Duration::from_secs(2);
+const DISK_TIMEOUT: Duration = Duration::from_secs(2);
 
 impl Proxy {
     /// Keeps on `disk`, too, what is kept from now on, and finds what is there. It is the first that counts.
@@ -56,12 +56,12 @@ impl Proxy {
     }
 
     /// Lifts what the disk or the shared tier has for `wanted` into memory; `false` if they have nothing.
-    pub(crate) async fn lift(&self, wanted: &ProxyRequest) -> bool {
+    pub(crate) async fn promote(&self, wanted: &ProxyRequest) -> bool {
         if let Some(disk) = self.disk.get() {
-            let policy = self.policy(wanted.whose());
+            let policy = self.policy(wanted.origin_kind());
             let purges = self.purges.now();
-            let finding = pin!(disk.find(&wanted.key, &wanted.ask.headers, policy));
-            let given_up = self.runtime.sleep_until(self.runtime.now() + DISK_PATIENCE);
+            let finding = pin!(disk.lookup(&wanted.key, &wanted.ask.headers, policy));
+            let given_up = self.runtime.sleep_until(self.runtime.now() + DISK_TIMEOUT);
             let found = match select(finding, given_up).await {
                 Either::Left((found, _)) => found,
                 Either::Right(_) => {
@@ -70,7 +70,7 @@ impl Proxy {
                 }
             };
             if let Some((stored, body)) = found {
-                self.sheets.learn(wanted, &stored);
+                self.stylesheets.record_stored(wanted, &stored);
                 return self
                     .store_in_memory(&wanted.key, stored, body, purges)
                     .is_some();
@@ -84,8 +84,10 @@ impl Proxy {
         let Some(shared) = self.shared() else {
             return false;
         };
-        let (policy, since) = (self.policy(wanted.whose()), self.since());
-        let found = shared.find(&wanted.key, &wanted.ask.headers, policy).await;
+        let (policy, since) = (self.policy(wanted.origin_kind()), self.since());
+        let found = shared
+            .lookup(&wanted.key, &wanted.ask.headers, policy)
+            .await;
         let Some((stored, body)) = found else {
             return false;
         };
@@ -93,7 +95,7 @@ impl Proxy {
         if is_known || self.purges.purged_since(&wanted.key, since.purges) {
             return false;
         }
-        self.sheets.learn(wanted, &stored);
+        self.stylesheets.record_stored(wanted, &stored);
         self.store_local(&wanted.key, &Arc::new(stored), body, since.purges)
             .is_some()
     }
@@ -113,7 +115,7 @@ impl Proxy {
 
     /// This moment, as far as purges go: for a fetch that begins.
     pub(crate) fn since(&self) -> PurgeSnapshot {
-        let mark = self.shared().map(SharedTier::mark);
+        let mark = self.shared().map(SharedTier::purge_version);
         PurgeSnapshot {
             purges: self.purges.now(),
             mark: mark.unwrap_or_default(),
@@ -121,7 +123,7 @@ impl Proxy {
     }
 
     /// Keeps an answer in every tier, if its fetch, which began at `since`, saw no purge of it.
-    pub(crate) fn keep(
+    pub(crate) fn store(
         &self,
         key: &Key,
         stored: &Arc<Stored>,
@@ -132,7 +134,7 @@ impl Proxy {
             return None;
         }
         if let Some(shared) = self.shared() {
-            shared.keep(key, stored, &body, since.mark);
+            shared.store(key, stored, &body, since.mark);
         }
         self.store_local(key, stored, body, since.purges)
     }
@@ -146,13 +148,13 @@ impl Proxy {
         purges: u64,
     ) -> Option<Object> {
         if let Some(disk) = self.disk.get() {
-            disk.keep(key, stored.clone(), body.clone());
+            disk.store(key, stored.clone(), body.clone());
         }
         let kept = self.store_in_memory(key, Stored::clone(stored), body, purges);
         if let Some(disk) = self.disk.get()
             && self.purges.purged_since(key, purges)
         {
-            disk.forget(key, stored);
+            disk.remove_entry(key, stored);
         }
         kept
     }
@@ -165,33 +167,33 @@ impl Proxy {
         body: KeptBody,
         purges: u64,
     ) -> Option<Object> {
-        let object = self.memory.keep(key, stored, body)?;
+        let object = self.memory.store(key, stored, body)?;
         // One that came meanwhile may have looked here before it was in.
         if self.purges.purged_since(key, purges) {
-            self.memory.forget(&object);
+            self.memory.remove(&object);
             return None;
         }
         Some(object)
     }
 
     /// Keeps `object` no longer, in any tier: the origin took its leave back.
-    pub(crate) fn forget(&self, key: &Key, object: &Object) {
+    pub(crate) fn remove(&self, key: &Key, object: &Object) {
         if let Some(disk) = self.disk.get() {
-            disk.forget(key, object.stored());
+            disk.remove_entry(key, object.stored());
         }
         if let Some(shared) = self.shared() {
-            shared.forget(key.url());
+            shared.remove(key.url());
         }
-        self.memory.forget(object);
+        self.memory.remove(object);
     }
     /// Takes `object` for stale from now on: the origin has another.
-    pub(crate) fn outdate(&self, key: &Key, object: &Object) {
+    pub(crate) fn expire(&self, key: &Key, object: &Object) {
         if let Some(disk) = self.disk.get() {
-            disk.forget(key, object.stored());
+            disk.remove_entry(key, object.stored());
         }
         if let Some(shared) = self.shared() {
-            shared.forget(key.url());
+            shared.remove(key.url());
         }
-        object.stored().expire(self.hour());
+        object.stored().expire(self.wall_now());
     }
 }

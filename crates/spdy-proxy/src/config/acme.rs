@@ -150,7 +150,7 @@ mod tests {
 
     #[test]
     fn acme_has_defaults_but_terms_must_be_agreed() {
-        let read = |more: &str| Config::read(&format!("[tls.acme]\n{more}{SITE}"));
+        let read = |more: &str| Config::parse(&format!("[tls.acme]\n{more}{SITE}"));
         let acme = read(GOOD).expect("a good one").tls.acme;
         let acme = acme.expect("it is there");
         assert_eq!(acme.challenge, Challenge::TlsAlpn01);
@@ -214,7 +214,7 @@ mod tests {
                 "no addresses",
             ),
         ] {
-            let error = Config::read(&text).expect_err("it cannot work");
+            let error = Config::parse(&text).expect_err("it cannot work");
             assert!(error.to_string().contains(told), "{text}\n{error}");
         }
     }
@@ -225,7 +225,7 @@ mod tests {
         let dns = |site: &str| {
             let listen = "[dns]\nlisten = ['127.0.0.1:0']\n";
             let acme = format!("[tls.acme]\n{GOOD}challenge = 'dns-01'\n");
-            Config::read(&format!("{acme}{listen}{zone}{site}"))
+            Config::parse(&format!("{acme}{listen}{zone}{site}"))
         };
         dns(SITE).expect("the apex");
         dns(&SITE.replace("a.test", "www.a.test")).expect("below it");
@@ -238,6 +238,6 @@ mod tests {
         let zone = "[[dns.zone]]\napex = 'A.Test.'\nname_servers = ['ns.c.test']\n";
         let listen = "[dns]\nlisten = ['127.0.0.1:0']\n";
         let acme = format!("[tls.acme]\n{GOOD}challenge = 'dns-01'\n");
-        Config::read(&format!("{acme}{listen}{zone}{SITE}")).expect("the apex");
+        Config::parse(&format!("{acme}{listen}{zone}{SITE}")).expect("the apex");
     }
 }

@@ -107,7 +107,7 @@ mod tests {
 
     #[test]
     fn coalesce_timeout_accepts_one_second_to_one_day() {
-        let read = |key: &str| Config::read(&format!("[cache]\n{key}\n{SITE}"));
+        let read = |key: &str| Config::parse(&format!("[cache]\n{key}\n{SITE}"));
         for (key, seconds) in [("", 10), ("lock_age_s = 86400", 86_400)] {
             let config = read(key).expect("it can work");
             assert_eq!(config.cache.lock_age_s, seconds, "{key:?}");

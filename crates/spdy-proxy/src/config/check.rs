@@ -16,12 +16,12 @@ impl Config {
             .check_listen()
             .or_else(|| self.cache.fault())
             .or_else(|| self.check_secret_file())
-            .or_else(|| told(self.learn.fault()))
+            .or_else(|| with_display_value(self.learn.fault()))
             .or_else(|| self.check_lab())
             .or_else(|| self.check_previous_secret())
             .or_else(|| self.upstream.fault())
-            .or_else(|| told(self.limits.fault().map(|(what, want)| (what, want, 0))))
-            .or_else(|| told(self.websocket.fault()))
+            .or_else(|| with_display_value(self.limits.fault().map(|(what, want)| (what, want, 0))))
+            .or_else(|| with_display_value(self.websocket.fault()))
             .or_else(|| self.check_shared_cache())
             .or_else(|| self.check_sites())
             .or_else(|| self.telemetry.as_ref().and_then(TelemetryConfig::fault))
@@ -30,7 +30,7 @@ impl Config {
             None => Ok(()),
             Some((what, want, got)) => {
                 let what = what.to_owned();
-                Err(ConfigError::Value { what, want, got })
+                Err(ConfigError::InvalidValue { what, want, got })
             }
         }
     }
@@ -41,7 +41,7 @@ impl Config {
             let want = "an address under tls or plain";
             return Some(("listen", want, format!("{:?}", listen.tls())));
         }
-        if let Err(wrong) = listen.in_front() {
+        if let Err(wrong) = listen.trusted_proxies() {
             let want = "addresses and ranges, as 10.0.0.0/8";
             return Some(("listen.trusted", want, format!("{wrong:?}")));
         }
@@ -116,7 +116,9 @@ impl Config {
 }
 
 /// A fault whose value is a number.
-fn told<N: ToString>(fault: Option<(&'static str, &'static str, N)>) -> Option<InvalidValue> {
+fn with_display_value<N: ToString>(
+    fault: Option<(&'static str, &'static str, N)>,
+) -> Option<InvalidValue> {
     let (what, want, got) = fault?;
     Some((what, want, got.to_string()))
 }

@@ -21,10 +21,10 @@ use crate::config::{Config, ConfigError};
 /// How the names of such variables begin.
 pub const PREFIX: &str = "SPDY_ACCELERATE__";
 /// Between the name of a table and that of its key.
-const BETWEEN: &str = "__";
+const SEPARATOR: &str = "__";
 
 /// Those of `variables` that are keys of the configuration.
-pub fn of_environment(
+pub fn from_variables(
     variables: impl IntoIterator<Item = (String, String)>,
 ) -> BTreeMap<String, String> {
     let variables = variables.into_iter();
@@ -34,7 +34,7 @@ pub fn of_environment(
 }
 
 /// What `text` configures, with `instead` in place of what it says.
-pub(crate) fn replaced(
+pub(crate) fn parse_with_overrides(
     text: &str,
     instead: &BTreeMap<String, String>,
 ) -> Result<Config, ConfigError> {
@@ -57,7 +57,7 @@ pub(crate) fn apply_overrides(
             why,
         };
         let path = name.strip_prefix(PREFIX).unwrap_or(name).to_lowercase();
-        put(&mut table, &path, meant(value)).map_err(wrong)?;
+        set_key(&mut table, &path, parse_value(value)).map_err(wrong)?;
     }
     Config::deserialize(table).map_err(|error| {
         let names: Vec<&str> = instead.keys().map(String::as_str).collect();
@@ -90,8 +90,8 @@ pub(crate) fn describe_error(error: &str) -> String {
     }
 }
 
-fn put(table: &mut Table, path: &str, value: Value) -> Result<(), String> {
-    let Some((first, rest)) = path.split_once(BETWEEN) else {
+fn set_key(table: &mut Table, path: &str, value: Value) -> Result<(), String> {
+    let Some((first, rest)) = path.split_once(SEPARATOR) else {
         table.insert(path.to_owned(), value);
         return Ok(());
     };
@@ -99,13 +99,13 @@ fn put(table: &mut Table, path: &str, value: Value) -> Result<(), String> {
         .entry(first)
         .or_insert_with(|| Value::Table(Table::new()));
     match inner {
-        Value::Table(inner) => put(inner, rest, value),
+        Value::Table(inner) => set_key(inner, rest, value),
         other => Err(format!("{first} is no table but {}", other.type_str())),
     }
 }
 
 /// As TOML, or as it is.
-fn meant(value: &str) -> Value {
+fn parse_value(value: &str) -> Value {
     let text = || Value::String(value.to_owned());
     let table: Result<Table, _> = toml::from_str(&format!("value = {value}"));
     match table {
@@ -124,7 +124,7 @@ mod tests {
         let variables = variables.iter();
         let variables =
             variables.map(|(name, value)| (format!("{PREFIX}{name}"), (*value).to_owned()));
-        Config::parse_with_env(text, &of_environment(variables)).map_err(|error| error.to_string())
+        Config::parse_with_env(text, &from_variables(variables)).map_err(|error| error.to_string())
     }
 
     #[test]
@@ -222,7 +222,7 @@ mod tests {
             ("", Value::String(String::new())),
             ("1\nother = 2", Value::String("1\nother = 2".to_owned())),
         ] {
-            assert_eq!(meant(value), meant_as, "{value:?}");
+            assert_eq!(parse_value(value), meant_as, "{value:?}");
         }
     }
 
@@ -231,7 +231,7 @@ mod tests {
         let origin = url::Url::parse("https://b.test/").unwrap();
         let of = |name: &str, value: &str| {
             let variable = (format!("{PREFIX}{name}"), value.to_owned());
-            Config::of_origin(&origin, &of_environment([variable]))
+            Config::for_origin(&origin, &from_variables([variable]))
         };
         let config = of("CACHE__MEMORY_MIB", "64").unwrap();
         assert_eq!(config.cache.memory_mib, 64);
@@ -252,6 +252,6 @@ mod tests {
             ("SPDY_ACCELERATE_SERVICE_PORT_HTTPS", "443"),
         ];
         let others = others.map(|(name, value)| (name.to_owned(), value.to_owned()));
-        assert!(of_environment(others).is_empty());
+        assert!(from_variables(others).is_empty());
     }
 }

@@ -88,13 +88,13 @@ impl ListenConfig {
     /// # Errors
     ///
     /// What is under `trusted` and no address.
-    pub(crate) fn in_front(&self) -> Result<TrustedProxies, &String> {
+    pub(crate) fn trusted_proxies(&self) -> Result<TrustedProxies, &String> {
         let in_front = TrustedProxies::read(&self.trusted)?;
         let tls_port = self.tls().is_empty();
         let public_port = self.public_port.filter(|port| *port != 0);
         let tls_port = tls_port.then(|| public_port.unwrap_or(HTTPS_PORT));
         Ok(match self.proxy_protocol {
-            true => in_front.announcing(ProxyProtocolOptions { tls_port }),
+            true => in_front.with_proxy_protocol(ProxyProtocolOptions { tls_port }),
             false => in_front,
         })
     }
@@ -168,9 +168,10 @@ mod tests {
                 proxy_protocol: true,
                 ..ListenConfig::default()
             };
-            let want = TrustedProxies::read(&trusted)
-                .map(|in_front| in_front.announcing(ProxyProtocolOptions { tls_port: want }));
-            assert_eq!(listen.in_front(), want, "{public_port:?}");
+            let want = TrustedProxies::read(&trusted).map(|in_front| {
+                in_front.with_proxy_protocol(ProxyProtocolOptions { tls_port: want })
+            });
+            assert_eq!(listen.trusted_proxies(), want, "{public_port:?}");
         }
     }
 

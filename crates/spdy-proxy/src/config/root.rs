@@ -140,7 +140,7 @@ impl AdminConfig {
 pub enum ConfigError {
     /// It is no TOML, or not of this form.
     #[error("the configuration cannot be read: {0}")]
-    Form(String),
+    Syntax(String),
     /// A variable of the environment has no place in it.
     #[error("{name} in the environment: {why}")]
     Environment {
@@ -151,7 +151,7 @@ pub enum ConfigError {
     },
     /// It can be read, and cannot work.
     #[error("{what}: want {want}, got {got}")]
-    Value {
+    InvalidValue {
         /// The key.
         what: String,
         /// What would do.
@@ -164,7 +164,7 @@ pub enum ConfigError {
 impl From<toml::de::Error> for ConfigError {
     fn from(error: toml::de::Error) -> Self {
         let error = shared_cache::redact_error(&error.to_string());
-        Self::Form(env::describe_error(&error))
+        Self::Syntax(env::describe_error(&error))
     }
 }
 
@@ -174,7 +174,7 @@ impl Config {
     /// # Errors
     ///
     /// [`ConfigError`], with the key.
-    pub fn read(text: &str) -> Result<Self, ConfigError> {
+    pub fn parse(text: &str) -> Result<Self, ConfigError> {
         Self::parse_with_env(text, &BTreeMap::new())
     }
 
@@ -189,7 +189,7 @@ impl Config {
     ) -> Result<Self, ConfigError> {
         let config: Self = match instead.is_empty() {
             true => toml::from_str(text)?,
-            false => env::replaced(text, instead)?,
+            false => env::parse_with_overrides(text, instead)?,
         };
         config.check()?;
         Ok(config)
@@ -201,7 +201,7 @@ impl Config {
     /// # Errors
     ///
     /// [`ConfigError`]: no http or https URL of a host, or a variable that is no key.
-    pub fn of_origin(
+    pub fn for_origin(
         origin: &Url,
         instead: &BTreeMap<String, String>,
     ) -> Result<Self, ConfigError> {
@@ -223,7 +223,7 @@ impl Config {
     /// [`ConfigError::AttributeValue`]: one that is not spoken here.
     pub fn protocols(&self) -> Result<Vec<Protocol>, ConfigError> {
         let spoken = self.listen.protocols.iter().map(|name| {
-            name.parse().map_err(|_| ConfigError::Value {
+            name.parse().map_err(|_| ConfigError::InvalidValue {
                 what: "listen.protocols".to_owned(),
                 want: "spdy/2, spdy/3, spdy/3.1, h2, h3 or http/1.1",
                 got: name.clone(),
@@ -245,13 +245,13 @@ impl Config {
             None => Ok(()),
             Some((what, want, got)) => {
                 let (what, got) = (what.to_owned(), got.to_string());
-                Err(ConfigError::Value { what, want, got })
+                Err(ConfigError::InvalidValue { what, want, got })
             }
         }
     }
 
     /// Where it is to be listened.
-    pub fn listening(&self) -> impl Iterator<Item = SocketAddr> {
+    pub fn listen_addresses(&self) -> impl Iterator<Item = SocketAddr> {
         let clients = self.listen.tls().iter().chain(&self.listen.plain);
         let operator = self.admin.iter().map(|admin| &admin.address);
         clients.chain(operator).chain(&self.dns.listen).copied()

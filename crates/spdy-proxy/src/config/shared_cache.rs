@@ -18,7 +18,7 @@ pub struct NodeUrl(String);
 impl NodeUrl {
     /// All of it, for whoever asks the node.
     #[must_use]
-    pub fn with_password(&self) -> &str {
+    pub fn reveal(&self) -> &str {
         &self.0
     }
 
@@ -29,7 +29,7 @@ impl NodeUrl {
 
 impl fmt::Debug for NodeUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&shown(self.parsed().as_ref()))
+        f.write_str(&redact(self.parsed().as_ref()))
     }
 }
 
@@ -87,7 +87,7 @@ impl SharedConfig {
         let schemes: BTreeSet<_> = urls.iter().flatten().map(Url::scheme).collect();
         let is_node = |url: &Url| matches!(url.scheme(), "redis" | "rediss") && url.has_host();
         let got = || {
-            let shown: Vec<String> = urls.iter().map(|url| shown(url.as_ref())).collect();
+            let shown: Vec<String> = urls.iter().map(|url| redact(url.as_ref())).collect();
             shown.join(", ")
         };
         if schemes.len() != 1 || !urls.iter().all(|url| url.as_ref().is_some_and(is_node)) {
@@ -112,7 +112,7 @@ impl SharedConfig {
 }
 
 /// A URL as it may be shown.
-fn shown(url: Option<&Url>) -> String {
+fn redact(url: Option<&Url>) -> String {
     let Some(url) = url else {
         return "what is no URL".to_owned();
     };
@@ -162,7 +162,7 @@ pub(crate) fn redact_error(error: &str) -> String {
 #[cfg(test)]
 mod tests {
     use crate::config::Config;
-    use crate::config::env::{PREFIX, of_environment};
+    use crate::config::env::{PREFIX, from_variables};
 
     const SITE: &str =
         "secret_file = '/file'\n[[site]]\nnames = ['a.test']\norigin = 'https://b.test'\n";
@@ -179,24 +179,24 @@ mod tests {
             "['redis://user:sesame@a.test:1'",
         ] {
             let text = format!("{SITE}[cache.shared]\nurls = {urls}\n");
-            let error = Config::read(&text).expect_err("it is wrong");
+            let error = Config::parse(&text).expect_err("it is wrong");
             for told in [error.to_string(), format!("{error:?}")] {
                 assert!(!told.contains("sesame"), "{urls}: {told}");
             }
             let name = format!("{PREFIX}CACHE__SHARED__URLS");
-            let variables = of_environment([(name, urls.to_owned())]);
+            let variables = from_variables([(name, urls.to_owned())]);
             let error = Config::parse_with_env(SITE, &variables).expect_err("it is wrong");
             for told in [error.to_string(), format!("{error:?}")] {
                 assert!(!told.contains("sesame"), "{urls}: {told}");
             }
         }
         let urls = "urls = ['redis://user:sesame@a.test:1']";
-        let config = Config::read(&format!("{SITE}[cache.shared]\n{urls}\n"));
+        let config = Config::parse(&format!("{SITE}[cache.shared]\n{urls}\n"));
         let shared = config.expect("a good one").cache.shared;
         let told = format!("{shared:?}");
         assert!(told.contains("redis://a.test:1"), "{told}");
         assert!(!told.contains("sesame"), "{told}");
         let node = &shared.expect("it is there").urls[0];
-        assert_eq!(node.with_password(), "redis://user:sesame@a.test:1");
+        assert_eq!(node.reveal(), "redis://user:sesame@a.test:1");
     }
 }

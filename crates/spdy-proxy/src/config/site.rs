@@ -70,7 +70,7 @@ impl SiteConfig {
 
     /// What else is wrong with it in `config`: the key, what would do, and what is there.
     pub(crate) fn fault(&self, config: &Config) -> Option<(&'static str, &'static str, String)> {
-        if !is_bare(&self.origin) {
+        if !is_origin_url(&self.origin) {
             let want = "an http or https URL of a host, without a path or a user";
             let got = format!("{:?}", redact_origin(&self.origin).as_str());
             return Some(("site.origin", want, got));
@@ -116,7 +116,7 @@ fn is_name(name: &str) -> bool {
 }
 
 /// Whether nothing but scheme, host and perhaps a port is in it.
-fn is_bare(origin: &Url) -> bool {
+fn is_origin_url(origin: &Url) -> bool {
     let is_root = matches!(origin.path(), "" | "/") && origin.query().is_none();
     let is_web = matches!(origin.scheme(), "http" | "https") && origin.has_host();
     let is_nobodys = origin.username().is_empty() && origin.password().is_none();
@@ -138,7 +138,7 @@ mod tests {
 
     fn fault(names: &str, origin: &str) -> Option<String> {
         let text = format!("[[site]]\nnames = [{names}]\norigin = '{origin}'\n");
-        Config::read(&text).err().map(|error| error.to_string())
+        Config::parse(&text).err().map(|error| error.to_string())
     }
 
     /// Requests are matched by the whole name: one for many would be read, and answer nobody.

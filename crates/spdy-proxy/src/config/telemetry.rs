@@ -61,7 +61,7 @@ impl TelemetryConfig {
         SpanRules {
             sampler,
             trust_clients: self.trust_clients,
-            queries: self.queries,
+            record_queries: self.queries,
         }
     }
 
@@ -118,7 +118,7 @@ mod tests {
 
     fn read(keys: &str) -> Result<Config, String> {
         let site = "[[site]]\nnames = ['a.test']\norigin = 'https://b.test'\n";
-        Config::read(&format!("{keys}\n{site}")).map_err(|error| error.to_string())
+        Config::parse(&format!("{keys}\n{site}")).map_err(|error| error.to_string())
     }
 
     #[test]

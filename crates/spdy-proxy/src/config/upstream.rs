@@ -94,7 +94,7 @@ impl Default for UpstreamConfig {
 impl UpstreamConfig {
     /// How long an origin is left alone.
     #[must_use]
-    pub fn rest(&self) -> Duration {
+    pub fn backoff(&self) -> Duration {
         Duration::from_secs(self.rest_s)
     }
 
@@ -106,7 +106,7 @@ impl UpstreamConfig {
 
     /// Long bodies on their way to one origin at a time.
     #[must_use]
-    pub fn uploads(&self) -> usize {
+    pub fn max_uploads(&self) -> usize {
         let usual = (self.connections * 3 / 4).max(1);
         self.uploads.unwrap_or(usual)
     }
@@ -129,9 +129,9 @@ impl UpstreamConfig {
             let got = self.write_timeout_s.to_string();
             return Some(("upstream.write_timeout_s", "1 to 86400", got));
         }
-        if !(1..=self.connections).contains(&self.uploads()) {
+        if !(1..=self.connections).contains(&self.max_uploads()) {
             let want = "at least 1, and no more than upstream.connections";
-            return Some(("upstream.uploads", want, self.uploads().to_string()));
+            return Some(("upstream.uploads", want, self.max_uploads().to_string()));
         }
         None
     }
@@ -145,7 +145,7 @@ mod tests {
 
     #[test]
     fn origin_timeouts_accept_one_second_to_one_day() {
-        let read = |key: &str| Config::read(&format!("[upstream]\n{key}\n{SITE}"));
+        let read = |key: &str| Config::parse(&format!("[upstream]\n{key}\n{SITE}"));
         for (key, seconds) in [
             ("", 60),
             ("write_timeout_s = 1", 1),

@@ -49,7 +49,7 @@ impl WebSocketConfig {
     }
 
     /// How many one client may have open, if that is a limit.
-    pub(crate) fn of_client(&self) -> Option<usize> {
+    pub(crate) fn per_client_limit(&self) -> Option<usize> {
         Some(self.per_client).filter(|most| *most > 0)
     }
 }

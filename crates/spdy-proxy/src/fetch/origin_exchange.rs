@@ -23,12 +23,12 @@ use spdy_cache::store::Object;
 use spdy_cache::validate::{Conditional, strip_conditions};
 use spdy_frame::priority::Priority;
 
-use crate::body::request_body::{begun, held_back, watched};
+use crate::body::request_body::{buffer_start, defer_until_continue, detect_client_abort};
 use crate::cache::purge::PurgeSnapshot;
 use crate::cache::shared_response::FetchLeader;
 use crate::fetch::origin_spans::FetchSpans;
 use crate::fetch::redirect_chain::RedirectChain;
-use crate::proxy::{NAME, Proxy};
+use crate::proxy::{CACHE_NAME, Proxy};
 use crate::request::proxy_request::{ProxyRequest, RequestRejection};
 use crate::request::status_class::class_of;
 use crate::response::respond;
@@ -48,7 +48,7 @@ pub(crate) struct StaleEntry {
 
 impl StaleEntry {
     /// Whether no purge has meant it since: who waited through one finds by it what he is not to find.
-    pub(crate) fn stands(&self, proxy: &Proxy, key: &Key) -> bool {
+    pub(crate) fn is_unpurged(&self, proxy: &Proxy, key: &Key) -> bool {
         !proxy.purges.purged_since(key, self.purges)
     }
 }
@@ -62,7 +62,7 @@ pub(crate) struct Fetch {
     /// There if others may wait for this.
     pub(crate) leader: Option<FetchLeader>,
     /// Why what is kept does not do.
-    pub(crate) forward: Forward,
+    pub(crate) forward_reason: Forward,
     /// Somebody waits for the answer; else it is fetched for the cache alone.
     pub(crate) is_wanted_now: bool,
     /// When it began, as far as purges go: what was purged since is not kept.
@@ -72,16 +72,16 @@ pub(crate) struct Fetch {
 /// What came of it.
 pub(crate) enum FetchOutcome {
     /// The answer for who waits.
-    Answer(Box<Response<Body>>),
+    Response(Box<Response<Body>>),
     /// Nobody waits.
-    Nothing(PrefetchResult),
+    Background(PrefetchResult),
 }
 
 /// What a fetch was worth that nobody waits for.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum PrefetchResult {
     /// It is kept, and good for a while: who asks for it next asks no origin.
-    Kept,
+    Stored,
     /// Nobody may keep it, or it is stale already.
     None,
     /// The origin failed.
@@ -90,7 +90,7 @@ pub(crate) enum PrefetchResult {
 
 impl FetchOutcome {
     pub(crate) fn answer(response: Response<Body>, outcome: Outcome) -> Self {
-        Self::Answer(Box::new(respond::marked(response, outcome)))
+        Self::Response(Box::new(respond::with_outcome(response, outcome)))
     }
 }
 
@@ -107,16 +107,16 @@ impl Fetch {
         Self {
             proxy: proxy.clone(),
             since,
-            known: known.filter(|known| known.stands(proxy, &wanted.key)),
+            known: known.filter(|known| known.is_unpurged(proxy, &wanted.key)),
             wanted,
             leader,
-            forward,
+            forward_reason: forward,
             is_wanted_now: true,
         }
     }
 
     /// The same for the cache alone.
-    pub(crate) fn unawaited(self) -> Self {
+    pub(crate) fn for_cache(self) -> Self {
         Self {
             is_wanted_now: false,
             ..self
@@ -127,7 +127,7 @@ impl Fetch {
     pub(crate) async fn run(self, body: Body) -> FetchOutcome {
         let mut origin = Duration::ZERO;
         let mut got = self.ask(body, &mut origin).await;
-        if let FetchOutcome::Answer(response) = &mut got
+        if let FetchOutcome::Response(response) = &mut got
             && !origin.is_zero()
         {
             response.extensions_mut().insert(OriginDuration(origin));
@@ -137,45 +137,45 @@ impl Fetch {
 
     /// The same; `origin` gets what origins took.
     async fn ask(mut self, body: Body, origin: &mut Duration) -> FetchOutcome {
-        if let Some(dead) = self.dead() {
+        if let Some(dead) = self.negative_hit() {
             return dead;
         }
-        let body = match self.wanted.holds_back(&body) {
-            true => held_back(body),
-            false => match begun(body).await {
+        let body = match self.wanted.expects_continue(&body) {
+            true => defer_until_continue(body),
+            false => match buffer_start(body).await {
                 Ok(body) => body,
-                Err(_) => return FetchOutcome::Answer(Box::new(Self::incomplete_request())),
+                Err(_) => return FetchOutcome::Response(Box::new(Self::incomplete_request())),
             },
         };
-        let mut fill = self.begin_fill();
+        let mut fill = self.start();
         let mut headers = self.first_headers(&body);
-        let (body, broken) = watched(body);
+        let (body, broken) = detect_client_abort(body);
         let mut body = Some(body);
         let mut followed = RedirectChain::default();
         let mut at = self.wanted.clone();
         let is_background = !self.is_wanted_now;
         let spans = self.proxy.spans();
-        let mut spans = FetchSpans::of(spans, &self.wanted, self.forward, is_background);
+        let mut spans = FetchSpans::of(spans, &self.wanted, self.forward_reason, is_background);
         loop {
             let mut request = Request::new(body.take().unwrap_or_default());
             *request.headers_mut() = headers.clone();
-            let asking = self.ask_once(&at, request, spans.as_mut(), origin);
+            let asking = self.send(&at, request, spans.as_mut(), origin);
             let (answered, times) = asking.await;
             let (head, body) = match answered {
                 Ok(response) => response.into_parts(),
                 Err(_) if broken.get() => {
-                    return FetchOutcome::Answer(Box::new(Self::incomplete_request()));
+                    return FetchOutcome::Response(Box::new(Self::incomplete_request()));
                 }
                 Err(error) => {
                     self.proxy.count_failure(&error);
-                    return self.failed(&error);
+                    return self.fail(&error);
                 }
             };
             let is_redirect =
                 head.status.is_redirection() && head.status != StatusCode::NOT_MODIFIED;
             // Under a name of its own a host's redirects are its client's to follow.
-            if is_redirect && !at.is_named() {
-                match self.redirected(&at, &head, times, &mut followed) {
+            if is_redirect && !at.is_alias() {
+                match self.follow_redirect(&at, &head, times, &mut followed) {
                     Ok(Some(next)) => {
                         at = next;
                         // What is kept is of where the redirect stood.
@@ -193,7 +193,7 @@ impl Fetch {
             }
             if let Some(why) = self.reject_reason(&at, &headers, &head, &body, times, &followed) {
                 if let Some(fill) = fill.take() {
-                    fill.cut_off(body.size_hint().exact());
+                    fill.abort(body.size_hint().exact());
                 }
                 self.fall_back_to_range(&mut headers, why);
                 continue;
@@ -205,7 +205,7 @@ impl Fetch {
                     let response = respond::plain(StatusCode::BAD_GATEWAY, text);
                     return FetchOutcome::answer(response, Outcome::UNREACHABLE);
                 }
-                let why = match self.merged(&head, times) {
+                let why = match self.merge(&head, times) {
                     Some(Err(unmatched)) => Some(unmatched.to_string()),
                     Some(Ok(merged)) if self.changes_rewrite(&merged) => {
                         Some("its policies have changed".to_owned())
@@ -220,14 +220,14 @@ impl Fetch {
                 }
             }
             if let Some(spans) = spans {
-                self.wanted.within = Some(spans.into_context());
+                self.wanted.span_context = Some(spans.into_context());
             }
             if let Some(fill) = &mut fill {
                 fill.charge(body.size_hint().exact().unwrap_or_default());
             }
             return match (self.answered(&at, head, body, times, &followed), fill) {
-                (FetchOutcome::Answer(response), Some(fill)) => {
-                    FetchOutcome::Answer(Box::new(response.map(|body| fill.refund_on_read(body))))
+                (FetchOutcome::Response(response), Some(fill)) => {
+                    FetchOutcome::Response(Box::new(response.map(|body| fill.refund_on_read(body))))
                 }
                 (got, _) => got,
             };
@@ -260,7 +260,7 @@ impl Fetch {
     }
 
     /// Asks once, for what is wanted `at` the place where redirects led; `origin` gets what that took besides.
-    async fn ask_once(
+    async fn send(
         &self,
         at: &ProxyRequest,
         mut request: Request<Body>,
@@ -269,7 +269,7 @@ impl Fetch {
     ) -> (Result<Response<Body>, UpstreamError>, Times) {
         (*request.method_mut(), *request.uri_mut()) = (at.ask.method.clone(), at.ask.uri.clone());
         let span = spans.map(|spans| spans.ask(at, request.headers_mut()));
-        let requested = self.proxy.hour();
+        let requested = self.proxy.wall_now();
         let asked = self.proxy.runtime.now();
         let priority = self.priority();
         let answered = self.proxy.request_origin(at, request, priority).await;
@@ -284,7 +284,7 @@ impl Fetch {
         }
         let times = Times {
             requested,
-            received: self.proxy.hour(),
+            received: self.proxy.wall_now(),
         };
         (answered, times)
     }
@@ -293,7 +293,7 @@ impl Fetch {
     pub(crate) fn incomplete_request() -> Response<Body> {
         let text = "the request ended before its end, or cannot be read\n";
         let response = respond::plain(StatusCode::BAD_REQUEST, text);
-        respond::marked(response, Outcome::REFUSED)
+        respond::with_outcome(response, Outcome::REFUSED)
     }
 
     fn priority(&self) -> Priority {
@@ -307,7 +307,7 @@ impl Fetch {
     /// Nobody else is to wait for what is under this key.
     pub(crate) fn stop_coalescing(&mut self) {
         if let Some(leader) = self.leader.take() {
-            leader.private(self.proxy.runtime.now());
+            leader.mark_private(self.proxy.runtime.now());
         }
     }
 
@@ -315,31 +315,33 @@ impl Fetch {
     pub(crate) fn refused(&self, why: &RequestRejection) -> FetchOutcome {
         self.proxy
             .counters
-            .count(CounterFamily::Refused, why.name());
+            .count(CounterFamily::RefusedRequests, why.name());
         FetchOutcome::answer(respond::refused(why), Outcome::REFUSED)
     }
 
     /// There is no answer.
-    pub(crate) fn failed(mut self, error: &UpstreamError) -> FetchOutcome {
+    pub(crate) fn fail(mut self, error: &UpstreamError) -> FetchOutcome {
         tracing::debug!(%error, uri = %self.wanted.ask.uri, "no answer from an origin");
         let failure = match error {
             UpstreamError::Overloaded(status) => Failure::Status(*status),
             _ => Failure::Unreachable,
         };
-        if let Some(stale) = self.stale_instead(failure) {
+        if let Some(stale) = self.stale_on_error(failure) {
             return stale;
         }
         self.record_failure(error);
         let mut response = respond::for_upstream_error(&self.wanted, error);
         let headers = response.headers_mut();
-        CacheStatus::forwarded(NAME, self.forward).append_to(headers);
+        CacheStatus::forwarded(CACHE_NAME, self.forward_reason).append_to(headers);
         FetchOutcome::answer(response, Outcome::UNREACHABLE)
     }
 
     /// What is kept, though it is stale, if the origin's failure allows it: for those who wait for this as well.
-    pub(crate) fn stale_instead(&mut self, failure: Failure) -> Option<FetchOutcome> {
+    pub(crate) fn stale_on_error(&mut self, failure: Failure) -> Option<FetchOutcome> {
         let known = self.known.as_ref();
-        let stale = self.proxy.stale_instead(&self.wanted, known, failure)?;
+        let stale = self
+            .proxy
+            .respond_stale_on_error(&self.wanted, known, failure)?;
         if let Some(leader) = self.leader.take() {
             leader.fail(failure);
         }

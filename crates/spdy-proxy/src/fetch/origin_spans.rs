@@ -6,7 +6,7 @@ use http::{HeaderMap, StatusCode, Version};
 use spdy_cache::cache_status::Forward;
 
 use crate::request::proxy_request::ProxyRequest;
-use crate::telemetry::span_attributes::{name_of, set_origin_request, set_origin_response};
+use crate::telemetry::span_attributes::{set_origin_request, set_origin_response, span_name};
 use crate::telemetry::spans::{OpenSpan, SpanKind, Spans};
 use crate::telemetry::trace_context::SpanContext;
 use crate::upstream::error::UpstreamError;
@@ -36,7 +36,7 @@ impl FetchSpans {
     ) -> Option<Self> {
         Some(Self {
             spans: spans?.clone(),
-            within: wanted.within.clone()?,
+            within: wanted.span_context.clone()?,
             forward,
             is_background,
             asked: 0,
@@ -45,18 +45,18 @@ impl FetchSpans {
 
     /// The origin of `at` is about to be asked, by `headers`: they tell the site's own where that belongs.
     pub(crate) fn ask(&mut self, at: &ProxyRequest, headers: &mut HeaderMap) -> OriginSpan {
-        let (kind, name) = (SpanKind::Client, name_of(&at.ask.method));
+        let (kind, name) = (SpanKind::Client, span_name(&at.ask.method));
         let is_first = self.asked == 0;
         let mut place = match self.is_background && is_first {
-            true => self.spans.behind(&self.within, kind, name),
-            false => self.spans.within(&self.within, kind, name),
+            true => self.spans.linked_span(&self.within, kind, name),
+            false => self.spans.child_span(&self.within, kind, name),
         };
         if self.is_background && is_first {
             // The rest of it, and what comes of it, belongs to the trace that it began.
             self.within = place.context.clone();
         }
         if at.moved.is_none() {
-            place.context.tell(headers);
+            place.context.set_headers(headers);
         }
         if let Some(open) = &mut place.open {
             let (method, uri) = (&at.ask.method, &at.ask.uri);

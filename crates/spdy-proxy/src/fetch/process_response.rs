@@ -34,11 +34,11 @@ use crate::fetch::origin_exchange::{Fetch, FetchOutcome, PrefetchResult};
 use crate::fetch::pump::Pump;
 use crate::fetch::redirect_chain::RedirectChain;
 use crate::prefetch::prefetcher::MAX_PREFETCH_LOOKUPS;
-use crate::proxy::NAME;
+use crate::proxy::CACHE_NAME;
 use crate::request::forgeable_headers::{has_credentials, has_proxy_identity};
 use crate::request::forward_headers;
 use crate::request::proxy_request::ProxyRequest;
-use crate::request::status_class::{is_failing, is_overloaded, is_request_error};
+use crate::request::status_class::{is_origin_error, is_overloaded, is_request_error};
 use crate::response::breach_guard;
 use crate::response::respond;
 use crate::rewrite::response_rewriter::{self, ResponseRewriter, RewritePlan};
@@ -65,26 +65,30 @@ impl Fetch {
             let date = spdy_cache::date::to_value(times.received);
             head.headers.insert(header::DATE, date);
         }
-        followed.amend(self.proxy.policy(self.wanted.whose()), &mut head, times);
+        followed.restrict(
+            self.proxy.policy(self.wanted.origin_kind()),
+            &mut head,
+            times,
+        );
         if !is_safe(&self.wanted.ask.method) {
             self.proxy.invalidate_after(&self.wanted, &head);
             // This answer is younger than what it purged.
             self.since = self.proxy.since();
         }
-        if let Some(got) = self.validated(&head, times) {
+        if let Some(got) = self.apply_not_modified(&head, times) {
             return got;
         }
         if let Some(got) = self.apply_head_response(&head, times) {
             return got;
         }
-        if let Some(stale) = self.stale_instead(Failure::Status(head.status)) {
+        if let Some(stale) = self.stale_on_error(Failure::Status(head.status)) {
             return stale;
         }
         let served = self.served(at, &head);
         if served.is_err() {
             self.record_rejected(at, &head);
         }
-        let fitting = served.and_then(|served| self.within_size(at, &body).map(|()| served));
+        let fitting = served.and_then(|served| self.check_size(at, &body).map(|()| served));
         let (served, work) = match fitting {
             Ok(served) => served,
             Err(response) => {
@@ -93,11 +97,11 @@ impl Fetch {
                 }
                 self.stop_coalescing();
                 return match self.is_wanted_now {
-                    true => FetchOutcome::answer(*response, Outcome::PASSED),
-                    false if is_failing(head.status) => {
-                        FetchOutcome::Nothing(PrefetchResult::Failed)
+                    true => FetchOutcome::answer(*response, Outcome::UNCACHEABLE),
+                    false if is_origin_error(head.status) => {
+                        FetchOutcome::Background(PrefetchResult::Failed)
                     }
-                    false => FetchOutcome::Nothing(PrefetchResult::None),
+                    false => FetchOutcome::Background(PrefetchResult::None),
                 };
             }
         };
@@ -105,41 +109,42 @@ impl Fetch {
         if !work.passes() {
             forward_headers::remove_vary(&mut kept_head.headers, "accept-encoding");
         }
-        followed.tag(&mut kept_head.headers);
+        followed.add_surrogate_keys(&mut kept_head.headers);
         let stored = self.check_shareable(&kept_head, times, followed);
         let stored = stored.and_then(|stored| Ok((stored, self.reserve_memory(&body)?)));
-        let policy = self.proxy.policy(self.wanted.whose());
-        let is_of_use = |stored: &Stored| stored.is_of_use(policy);
+        let policy = self.proxy.policy(self.wanted.origin_kind());
+        let is_of_use = |stored: &Stored| stored.is_reusable(policy);
         let is_stored = stored.as_ref().is_ok_and(|(stored, _)| is_of_use(stored));
         if !is_stored {
             self.forget_replaced(head.status);
         }
         let is_whole = at.ask.method == Method::GET && head.status != StatusCode::PARTIAL_CONTENT;
         let is_kept = stored.is_ok() && is_whole;
-        if let Some(head) = self.instead(head.status, &served, is_kept) {
+        if let Some(head) = self.answer_client_conditions(head.status, &served, is_kept) {
             self.stop_coalescing();
             let mut response = Response::from_parts(head, Body::empty());
-            CacheStatus::forwarded(NAME, self.forward).append_to(response.headers_mut());
-            return FetchOutcome::answer(response, Outcome::PASSED);
+            CacheStatus::forwarded(CACHE_NAME, self.forward_reason)
+                .append_to(response.headers_mut());
+            return FetchOutcome::answer(response, Outcome::UNCACHEABLE);
         }
-        let mut status = CacheStatus::forwarded(NAME, self.forward);
+        let mut status = CacheStatus::forwarded(CACHE_NAME, self.forward_reason);
         let stored = match stored {
             Ok((stored, (claim, has_room))) if head.status != StatusCode::PARTIAL_CONTENT => {
                 status = match (is_stored, has_room) {
-                    (false, _) => self.passed(status, Uncacheable::NoUse),
-                    (true, true) => status.stored(true).ttl(stored.ttl(self.proxy.hour())),
-                    (true, false) => self.passed(status, Uncacheable::InFlight),
+                    (false, _) => self.uncacheable_status(status, Uncacheable::NeverReusable),
+                    (true, true) => status.stored(true).ttl(stored.ttl(self.proxy.wall_now())),
+                    (true, false) => self.uncacheable_status(status, Uncacheable::BodyMemory),
                 };
-                let stored = self.noting(stored, &served, &followed.note());
+                let stored = self.with_page_note(stored, &served, &followed.note());
                 Some((Arc::new(stored.with_client_headers(served.clone())), claim))
             }
             Ok(_) => None,
             Err(why) => {
-                status = self.passed(status, why);
+                status = self.uncacheable_status(status, why);
                 None
             }
         };
-        self.deliver(
+        self.respond(
             at,
             head.status,
             served,
@@ -161,20 +166,20 @@ impl Fetch {
         );
         let asked = &self.wanted.ask;
         let is_by_name =
-            has_credentials(&asked.headers) || RequestControl::of_request(&asked.headers).no_store;
+            has_credentials(&asked.headers) || RequestControl::parse(&asked.headers).no_store;
         if asked.method == Method::GET
-            && !(is_no_whole || is_by_name || is_request_error(status) || is_failing(status))
+            && !(is_no_whole || is_by_name || is_request_error(status) || is_origin_error(status))
             && let Some(known) = self.known.take()
         {
-            self.proxy.forget(&self.wanted.key, &known.object);
+            self.proxy.remove(&self.wanted.key, &known.object);
         }
     }
 
     /// The answer is passed on and not kept.
-    fn passed(&self, status: CacheStatus, why: Uncacheable) -> CacheStatus {
+    fn uncacheable_status(&self, status: CacheStatus, why: Uncacheable) -> CacheStatus {
         self.proxy
             .counters
-            .count(CounterFamily::Passed, why.token());
+            .count(CounterFamily::Uncacheable, why.token());
         status.detail(why.token())
     }
 
@@ -183,29 +188,31 @@ impl Fetch {
     fn reserve_memory(&self, body: &Body) -> Result<(MemoryReservation, bool), Uncacheable> {
         let announced = body.size_hint().exact().unwrap_or_default();
         let more = match usize::try_from(announced) {
-            Ok(len) if len <= self.proxy.object_bytes => len.saturating_sub(shared_body::WINDOW),
-            _ => return Err(Uncacheable::BodyBytes),
+            Ok(len) if len <= self.proxy.max_object_bytes => {
+                len.saturating_sub(shared_body::STREAM_WINDOW_BYTES)
+            }
+            _ => return Err(Uncacheable::BodyTooLarge),
         };
-        if let Some(claim) = self.proxy.in_flight.claim(more) {
+        if let Some(claim) = self.proxy.body_memory.reserve(more) {
             return Ok((claim, true));
         }
-        let nothing = self.proxy.in_flight.claim(0);
+        let nothing = self.proxy.body_memory.reserve(0);
         let nothing = nothing.map(|claim| (claim, false));
-        nothing.ok_or(Uncacheable::InFlight)
+        nothing.ok_or(Uncacheable::BodyMemory)
     }
 
     /// What may be kept of the answer with this head.
-    pub(crate) fn storable(
+    pub(crate) fn check_storable(
         &self,
         head: &response::Parts,
         times: Times,
         followed: &RedirectChain,
     ) -> Result<Stored, Uncacheable> {
-        let stored = self.evaluate(head, times, followed)?;
-        let policy = self.proxy.policy(self.wanted.whose());
-        match stored.is_of_use(policy) {
+        let stored = self.check_storable_or_shareable(head, times, followed)?;
+        let policy = self.proxy.policy(self.wanted.origin_kind());
+        match stored.is_reusable(policy) {
             true => Ok(stored),
-            false => Err(Uncacheable::NoUse),
+            false => Err(Uncacheable::NeverReusable),
         }
     }
 
@@ -217,13 +224,13 @@ impl Fetch {
         followed: &RedirectChain,
     ) -> Result<Stored, Uncacheable> {
         match self.leader {
-            Some(_) => self.evaluate(head, times, followed),
-            None => self.storable(head, times, followed),
+            Some(_) => self.check_storable_or_shareable(head, times, followed),
+            None => self.check_storable(head, times, followed),
         }
     }
 
     /// Whether the response with this head may be stored or shared.
-    fn evaluate(
+    fn check_storable_or_shareable(
         &self,
         head: &response::Parts,
         times: Times,
@@ -247,7 +254,7 @@ impl Fetch {
         if deception::is_mismatched(asked.uri.path(), head.status, &head.headers) {
             return Err(Uncacheable::TypeMismatch);
         }
-        let policy = self.proxy.policy(self.wanted.whose());
+        let policy = self.proxy.policy(self.wanted.origin_kind());
         let stored = may_share(policy, asked, head, times)?;
         // The origin knows the user, as with `Authorization`.
         if has_proxy_identity(&asked.headers) && !is_explicitly_shared(stored.control()) {
@@ -265,32 +272,34 @@ impl Fetch {
         let rules = &at.site.rules;
         let mut served = match &at.moved {
             Some((moved, load)) => {
-                match hygiene::judge(rules, moved, *load, head.status, &head.headers) {
+                match hygiene::sanitize(rules, moved, *load, head.status, &head.headers) {
                     hygiene::SanitizedResponse::Serve(served)
-                        if !moved.is_named()
+                        if !moved.is_alias()
                             && response_rewriter::is_unrewritable_stylesheet(
                                 head.status,
                                 &served,
                             ) =>
                     {
                         let to = match load.is_subresource {
-                            true => hygiene::SanitizedResponse::Direct(moved.url().to_string()),
-                            false => hygiene::SanitizedResponse::Refuse(Refusal::FixedSheet),
+                            true => hygiene::SanitizedResponse::Redirect(moved.url().to_string()),
+                            false => {
+                                hygiene::SanitizedResponse::Refuse(Refusal::UnrewritableStylesheet)
+                            }
                         };
-                        return Err(self.unserved(moved, to));
+                        return Err(self.reject(moved, to));
                     }
                     hygiene::SanitizedResponse::Serve(served) => served,
-                    other => return Err(self.unserved(moved, other)),
+                    other => return Err(self.reject(moved, other)),
                 }
             }
             None => {
                 let mut served = head.headers.clone();
-                at.relocate(&mut served);
-                self.wanted.learn(self.wanted.page_policy(&served));
+                at.rewrite_location(&mut served);
+                self.wanted.record_policy(self.wanted.page_policy(&served));
                 served
             }
         };
-        let work = response_rewriter::work(
+        let work = response_rewriter::plan_rewrite(
             &self.wanted,
             at,
             head.status,
@@ -302,7 +311,7 @@ impl Fetch {
     }
 
     /// Whether `body` is no larger than its host's may be, as far as it says; or what the client gets instead.
-    fn within_size(&self, at: &ProxyRequest, body: &Body) -> Result<(), Box<Response<Body>>> {
+    fn check_size(&self, at: &ProxyRequest, body: &Body) -> Result<(), Box<Response<Body>>> {
         let Some((moved, load)) = &at.moved else {
             return Ok(());
         };
@@ -313,23 +322,28 @@ impl Fetch {
                     .counters
                     .count(CounterFamily::Limits, "limits.max_mib");
                 let instead = match load.is_subresource {
-                    true => hygiene::SanitizedResponse::Direct(moved.url().to_string()),
+                    true => hygiene::SanitizedResponse::Redirect(moved.url().to_string()),
                     false => hygiene::SanitizedResponse::Refuse(Refusal::TooLarge { most, got }),
                 };
-                Err(self.unserved(moved, instead))
+                Err(self.reject(moved, instead))
             }
             _ => Ok(()),
         }
     }
 
     /// `stored` with a note: of a page what it says under the head `served`, and has said `before`; of what redirects led to the way.
-    pub(crate) fn noting(&self, stored: Stored, served: &HeaderMap, before: &[u8]) -> Stored {
+    pub(crate) fn with_page_note(
+        &self,
+        stored: Stored,
+        served: &HeaderMap,
+        before: &[u8],
+    ) -> Stored {
         let Some(mut said) = self.wanted.page_policy(served) else {
             return stored.with_note(before);
         };
-        if let Some(before) = PagePolicy::of_note(before) {
-            said.guarded.extend(before.guarded);
-            said.is_quiet |= before.is_quiet;
+        if let Some(before) = PagePolicy::parse_note(before) {
+            said.csp_guard.extend(before.csp_guard);
+            said.hides_referrer |= before.hides_referrer;
         }
         stored.with_note([&said.note()[..], RewriteFacts::note_lines(before)].concat())
     }
@@ -340,7 +354,7 @@ impl Fetch {
     }
 
     /// What the client gets of a moved thing that is not served.
-    fn unserved(
+    fn reject(
         &self,
         moved: &ProxiedUrl,
         answer: hygiene::SanitizedResponse,
@@ -349,7 +363,7 @@ impl Fetch {
             tracing::debug!(%why, url = %moved.url(), "an answer was refused");
             self.proxy
                 .counters
-                .count(CounterFamily::Refused, why.name());
+                .count(CounterFamily::RefusedRequests, why.name());
         }
         Box::new(respond::from_sanitized(moved, answer))
     }
@@ -359,7 +373,7 @@ impl Fetch {
         clippy::too_many_arguments,
         reason = "all of an answer, and what is to become of it"
     )]
-    fn deliver(
+    fn respond(
         mut self,
         at: &ProxyRequest,
         code: StatusCode,
@@ -379,11 +393,11 @@ impl Fetch {
         };
         if at.ask.method == Method::HEAD {
             self.stop_coalescing();
-            let response = respond::coming(&self.wanted, head, Body::empty(), may_code, status);
-            return FetchOutcome::answer(response, Outcome::PASSED);
+            let response = respond::streaming(&self.wanted, head, Body::empty(), may_code, status);
+            return FetchOutcome::answer(response, Outcome::UNCACHEABLE);
         }
         let (shared, claim) = shared.unzip();
-        if let RewritePlan::Left(why) = &work {
+        if let RewritePlan::SkipPage(why) = &work {
             let stored = shared.as_deref().filter(|_| is_stored);
             self.proxy
                 .record_skipped_page(&self.wanted, *why, stored, code);
@@ -391,8 +405,8 @@ impl Fetch {
         let announced = http_body::Body::size_hint(&body).exact();
         let announced = announced.filter(|_| work.passes());
         let (writer, recorded) = match claim {
-            Some(claim) => shared_body::kept(self.proxy.object_bytes, claim, announced),
-            None => shared_body::passed(announced),
+            Some(claim) => shared_body::kept(self.proxy.max_object_bytes, claim, announced),
+            None => shared_body::streamed(announced),
         };
         // Before the body begins: what nobody keeps or reads is not fetched.
         let own = recorded.read().unwrap_or_default();
@@ -403,12 +417,12 @@ impl Fetch {
             _ => None,
         };
         match (&shared, self.leader.as_mut()) {
-            (Some(shared), Some(leader)) => leader.land(Arc::new(SharedResponse {
+            (Some(shared), Some(leader)) => leader.share(Arc::new(SharedResponse {
                 stored: shared.clone(),
-                source: SharedBodySource::Coming(recorded.clone()),
+                source: SharedBodySource::Incoming(recorded.clone()),
             })),
             // The others may fare better, and those who wait would all go to an origin that has too much to do.
-            (None, Some(leader)) if is_failing(code) && leader.has_other_leaders() => {
+            (None, Some(leader)) if is_origin_error(code) && leader.has_other_leaders() => {
                 self.leader = None;
             }
             (None, Some(_)) if is_overloaded(code) => {
@@ -420,18 +434,18 @@ impl Fetch {
             }
             _ => self.stop_coalescing(),
         }
-        let response =
-            response.unwrap_or_else(|| respond::coming(&self.wanted, head, own, may_code, status));
+        let response = response
+            .unwrap_or_else(|| respond::streaming(&self.wanted, head, own, may_code, status));
         let is_wanted = self.is_wanted_now;
-        let hour = self.proxy.hour();
+        let hour = self.proxy.wall_now();
         let worth = match &shared {
-            Some(shared) if shared.ttl(hour) > 0 => PrefetchResult::Kept,
-            _ if is_failing(code) => PrefetchResult::Failed,
+            Some(shared) if shared.ttl(hour) > 0 => PrefetchResult::Stored,
+            _ if is_origin_error(code) => PrefetchResult::Failed,
             _ => PrefetchResult::None,
         };
         let outcome = match is_stored {
             true => Outcome::MISS,
-            false => Outcome::PASSED,
+            false => Outcome::UNCACHEABLE,
         };
         let seen = Arc::new(self.seen());
         // Where a redirect led decides what a sheet becomes, and may lead elsewhere the next time.
@@ -449,22 +463,22 @@ impl Fetch {
             leader: self.leader.take(),
             rewriter,
             seen,
-            is_in_its_place,
+            is_redirect_free: is_in_its_place,
             writer,
             since: self.since,
-            budget: self.proxy.ahead.budget(&self.wanted),
+            budget: self.proxy.prefetcher.budget(&self.wanted),
             wanted: self.wanted.clone(),
             named: Vec::new(),
-            looked_for: MAX_PREFETCH_LOOKUPS,
-            ahead: Vec::new(),
-            rewriting: Duration::ZERO,
+            lookups_left: MAX_PREFETCH_LOOKUPS,
+            prefetched: Vec::new(),
+            rewrite_time: Duration::ZERO,
         };
         // Who does not want it is no reader.
         let response = is_wanted.then_some(response);
-        pump.begin(body);
+        pump.start(body);
         match response {
             Some(response) => FetchOutcome::answer(response, outcome),
-            None => FetchOutcome::Nothing(worth),
+            None => FetchOutcome::Background(worth),
         }
     }
 
@@ -475,8 +489,8 @@ impl Fetch {
         recorded: &SharedBody,
         status: &CacheStatus,
     ) -> Option<Response<Body>> {
-        let policy = self.proxy.policy(self.wanted.whose());
-        let (wanted, now) = (&self.wanted, self.proxy.hour());
+        let policy = self.proxy.policy(self.wanted.origin_kind());
+        let (wanted, now) = (&self.wanted, self.proxy.wall_now());
         respond::from_shared_body(policy, wanted, stored, Some(own), recorded, now, status)
     }
 }

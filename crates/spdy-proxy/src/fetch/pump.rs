@@ -16,7 +16,7 @@ use spdy_rewrite::referrer::ReferrerScope;
 use spdy_rewrite::rewritten;
 
 use crate::body::shared_body::SharedBodyWriter;
-use crate::cache::memory_store::gather;
+use crate::cache::memory_store::body_from_pieces;
 use crate::cache::public_response::{is_client_independent, is_public};
 use crate::cache::purge::PurgeSnapshot;
 use crate::cache::shared_response::FetchLeader;
@@ -35,7 +35,7 @@ use crate::telemetry::spans::{BROKEN, OpenSpan};
 
 /// How long the first bytes of a page wait for its encoding when no more bytes come. After that they are sent, rewritten as far as possible
 /// without the encoding. The time is long enough for two writes of an origin to arrive as one.
-const PAUSE: Duration = Duration::from_millis(20);
+const MAX_PAGE_START_DELAY: Duration = Duration::from_millis(20);
 /// Things that one page names and that are remembered of it.
 const MAX_PAGE_REFERENCES: usize = 256;
 
@@ -54,7 +54,7 @@ pub(crate) struct Pump {
     /// The facts that it is rewritten with.
     pub(crate) seen: Arc<SiteObservations>,
     /// No redirect led to it.
-    pub(crate) is_in_its_place: bool,
+    pub(crate) is_redirect_free: bool,
     pub(crate) writer: SharedBodyWriter,
     pub(crate) since: PurgeSnapshot,
     pub(crate) wanted: ProxyRequest,
@@ -63,11 +63,11 @@ pub(crate) struct Pump {
     /// What may still be fetched ahead for what led to it.
     pub(crate) budget: PrefetchBudget,
     /// Things that may still be looked for to be fetched ahead.
-    pub(crate) looked_for: usize,
+    pub(crate) lookups_left: usize,
     /// Targets of what was fetched ahead for it.
-    pub(crate) ahead: Vec<String>,
+    pub(crate) prefetched: Vec<String>,
     /// What rewriting took so far.
-    pub(crate) rewriting: Duration,
+    pub(crate) rewrite_time: Duration,
     /// Of the rewriting, where there is some and it is recorded.
     pub(crate) span: Option<OpenSpan>,
 }
@@ -75,7 +75,7 @@ pub(crate) struct Pump {
 impl Pump {
     /// Brings `body` to whoever reads it, and to the cache, by itself; but its first piece at once, where that is here and costs little, so
     /// that it goes out with the head.
-    pub(crate) fn begin(self, body: Body) {
+    pub(crate) fn start(self, body: Body) {
         let runtime = self.proxy.runtime.clone();
         match self.rewriter.first_sip() {
             Some(_) => runtime.begin(Box::pin(self.run(body))),
@@ -101,16 +101,16 @@ impl Pump {
                 // Where the end alone is to come, its connection is of use for others after it.
                 let is_all = body.size_hint().exact() == Some(0);
                 if !is_all && self.writer.poll_no_readers(cx).is_ready() {
-                    return Poll::Ready(PumpEvent::Unread);
+                    return Poll::Ready(PumpEvent::NoReaders);
                 }
                 if is_waiting {
-                    let sleep = || runtime.sleep_until(runtime.now() + PAUSE);
+                    let sleep = || runtime.sleep_until(runtime.now() + MAX_PAGE_START_DELAY);
                     if pause.get_or_insert_with(sleep).as_mut().poll(cx).is_ready() {
                         return Poll::Ready(PumpEvent::Pause);
                     }
                 }
                 match &mut patience {
-                    Some(patience) => patience.as_mut().poll(cx).map(|()| PumpEvent::TooLate),
+                    Some(patience) => patience.as_mut().poll(cx).map(|()| PumpEvent::StoreTimeout),
                     None => Poll::Pending,
                 }
             });
@@ -119,19 +119,19 @@ impl Pump {
                     Ok(data) => data,
                     Err(_) => continue, // trailers are not kept, and not passed on
                 },
-                PumpEvent::Frame(Some(Err(error))) => return self.break_off(error.to_string()),
+                PumpEvent::Frame(Some(Err(error))) => return self.abort(error.to_string()),
                 PumpEvent::Frame(None) => return self.ended().await,
-                PumpEvent::Unread => return,
+                PumpEvent::NoReaders => return,
                 PumpEvent::Pause => {
                     let text = self.rewriter.flush();
-                    self.look_ahead();
-                    turns.is_others(0, usize::MAX, !text.is_empty(), false);
+                    self.prefetch_references();
+                    turns.must_yield(0, usize::MAX, !text.is_empty(), false);
                     if !text.is_empty() && self.writer.write(text).await.is_err() {
                         return;
                     }
                     continue;
                 }
-                PumpEvent::TooLate => {
+                PumpEvent::StoreTimeout => {
                     patience = None;
                     if self.writer.stop_retaining() {
                         self.proxy
@@ -142,7 +142,7 @@ impl Pump {
                 }
             };
             while !piece.is_empty() {
-                let whole = self.rewriter.sip();
+                let whole = self.rewriter.chunk_len();
                 let most = match turns.has_begun {
                     true => whole,
                     // The head of a page, and what it names, waits for no more than that.
@@ -152,13 +152,13 @@ impl Pump {
                 let taken = sip.len();
                 let began = self.proxy.runtime.now();
                 let text = self.rewriter.write(sip);
-                self.rewriting += self.proxy.runtime.now() - began;
+                self.rewrite_time += self.proxy.runtime.now() - began;
                 let text = match text {
                     Ok(text) => text,
-                    Err(error) => return self.break_off(error.to_string()),
+                    Err(error) => return self.abort(error.to_string()),
                 };
-                self.look_ahead();
-                let is_others = turns.is_others(taken, whole, !text.is_empty(), !piece.is_empty());
+                self.prefetch_references();
+                let is_others = turns.must_yield(taken, whole, !text.is_empty(), !piece.is_empty());
                 if !text.is_empty() && self.writer.write(text).await.is_err() {
                     return;
                 }
@@ -173,72 +173,72 @@ impl Pump {
     async fn ended(mut self) {
         let (rest, report) = match self.rewriter.finish() {
             Ok(rest) => rest,
-            Err(error) => return self.break_off(error.to_string()),
+            Err(error) => return self.abort(error.to_string()),
         };
-        self.look_ahead();
-        self.rewritten(report.as_ref());
+        self.prefetch_references();
+        self.end_rewrite_span(report.as_ref());
         if !rest.is_empty() && self.writer.write(rest).await.is_err() {
             return;
         }
         // Before anybody can have all of it, and name it next.
-        let became = self.rewriter.take_became();
+        let became = self.rewriter.take_stylesheet();
         let is_sheet = became.is_some();
-        let is_untouched = became.as_ref().is_some_and(StylesheetResult::is_untouched);
+        let is_untouched = became.as_ref().is_some_and(StylesheetResult::is_unchanged);
         let mut line = None;
         if let Some(became) = became
-            && let (Some(url), true) = (self.wanted.client_url(), self.is_in_its_place)
+            && let (Some(url), true) = (self.wanted.client_url(), self.is_redirect_free)
         {
             let rules = &self.wanted.site.rules;
             line = Some(became.line());
-            self.proxy.sheets.note(rules, &url, became);
+            self.proxy.stylesheets.record(rules, &url, became);
         }
         let stored = self.shared.as_deref().filter(|_| self.is_stored);
         let public = stored.filter(|stored| is_public(stored));
         if is_sheet
             && stored.is_some_and(is_client_independent)
-            && let (Some(url), Some(home)) = (self.wanted.client_url(), self.wanted.home())
+            && let (Some(url), Some(home)) = (self.wanted.client_url(), self.wanted.client_origin())
         {
             let reader = DocumentContext {
                 home: &home,
                 rules: self.wanted.site.rules.tag(),
             };
-            let companions = &self.proxy.companions;
-            companions.note_sheet(url.as_str(), reader, &self.named);
+            let companions = &self.proxy.resources;
+            companions.record_stylesheet(url.as_str(), reader, &self.named);
         }
         let is_own = self.wanted.moved.is_none();
         let said = report
             .as_ref()
             .filter(|report| is_own && report.left.is_none());
         let said = said.map(|report| PagePolicy {
-            guarded: report.guarded.clone(),
-            is_quiet: report.tells == ReferrerScope::Site,
+            csp_guard: report.guarded.clone(),
+            hides_referrer: report.tells == ReferrerScope::SameSite,
         });
         if let Some(report) = report {
             let done = FinishedPage {
                 report,
                 status: self.status,
-                named: &self.named,
+                references: &self.named,
                 is_shared: self.shared.is_some(),
                 public,
-                ahead: &self.ahead,
-                rewriting: self.rewriting,
-                is_tried: self.rewriter.tries(),
+                prefetched: &self.prefetched,
+                rewriting: self.rewrite_time,
+                is_dry_run: self.rewriter.is_dry_run(),
             };
-            self.proxy.page_done(&self.wanted, done);
+            self.proxy.record_page(&self.wanted, done);
         }
         let pieces = self.writer.finish();
         match (pieces, self.shared) {
             (Some(pieces), Some(stored)) if self.is_stored => {
-                let body = gather(&pieces);
-                let is_rewritten = !self.rewriter.passes();
+                let body = body_from_pieces(&pieces);
+                let is_rewritten = !self.rewriter.is_pass_through();
                 let stored = match is_rewritten {
                     false => stored,
-                    true => validated(&self.wanted, &stored, &body, is_untouched),
+                    true => with_validators(&self.wanted, &stored, &body, is_untouched),
                 };
                 let stored = match said {
                     Some(said) => {
-                        let made_by = is_rewritten.then(|| self.seen.made_by());
-                        noting(&stored, said, made_by.as_ref())
+                        let made_by = is_rewritten.then(|| self.seen.facts());
+                        with_page_note(&stored, said, made_by.as_ref())
                     }
                     None => stored,
                 };
@@ -249,48 +249,48 @@ impl Pump {
                     }
                     None => stored,
                 };
-                let kept = self.proxy.keep(&self.key, &stored, body, self.since);
+                let kept = self.proxy.store(&self.key, &stored, body, self.since);
                 if let Some(object) = kept {
-                    self.writer.settle(object.body().clone());
+                    self.writer.replace_with_stored(object.body().clone());
                 }
             }
             // Requests that waited may not have begun to read.
-            (Some(_), Some(_)) => self.writer.leave(),
+            (Some(_), Some(_)) => self.writer.finish_unstored(),
             _ => {}
         }
         drop(self.leader);
     }
 
     /// It ends here: whoever reads it is told that it is not whole.
-    fn break_off(mut self, why: String) {
+    fn abort(mut self, why: String) {
         if let Some(span) = &mut self.span {
-            span.failed(BROKEN);
+            span.set_error(BROKEN);
         }
         self.writer.fail(why);
     }
 
     /// All of it is rewritten.
-    fn rewritten(&mut self, report: Option<&PageReport>) {
+    fn end_rewrite_span(&mut self, report: Option<&PageReport>) {
         if let (Some(mut span), Some(kind)) = (self.span.take(), self.rewriter.kind()) {
-            span.good();
-            let busy_ms = self.rewriting.as_secs_f64() * 1e3;
+            span.set_ok();
+            let busy_ms = self.rewrite_time.as_secs_f64() * 1e3;
             set_rewrite(&mut span, kind, busy_ms, report);
         }
     }
 
     /// Fetches what the text has named since the last time.
-    fn look_ahead(&mut self) {
+    fn prefetch_references(&mut self) {
         let found = self.rewriter.take_references();
         if found.is_empty() {
             return;
         }
         // Where rules are tried, whoever reads it asks elsewhere.
-        if !self.rewriter.tries() {
-            let left = &mut self.looked_for;
+        if !self.rewriter.is_dry_run() {
+            let left = &mut self.lookups_left;
             let begun = self
                 .proxy
-                .look_ahead(&self.wanted, &self.budget, left, &found);
-            self.ahead.extend(begun);
+                .prefetch_references(&self.wanted, &self.budget, left, &found);
+            self.prefetched.extend(begun);
         }
         let room = MAX_PAGE_REFERENCES.saturating_sub(self.named.len());
         self.named.extend(found.into_iter().take(room));
@@ -302,11 +302,11 @@ enum PumpEvent {
     /// A frame, or its end.
     Frame(Option<Result<http_body::Frame<bytes::Bytes>, BoxError>>),
     /// Nothing yet, and no reader is left.
-    Unread,
+    NoReaders,
     /// Nothing for so long that what is held should go out.
     Pause,
     /// Nothing yet, and it takes too long to be kept.
-    TooLate,
+    StoreTimeout,
 }
 
 /// When others have a turn: whoever reads it sends what there is, and nobody waits until a long page is done.
@@ -321,7 +321,7 @@ struct YieldPolicy {
 impl YieldPolicy {
     /// Whether it is others' turn once `taken` bytes more were looked into, of which text came or none, `whole` being what a turn takes:
     /// then, and as soon as there is a beginning, if there `is_more`.
-    fn is_others(&mut self, taken: usize, whole: usize, is_text: bool, is_more: bool) -> bool {
+    fn must_yield(&mut self, taken: usize, whole: usize, is_text: bool, is_more: bool) -> bool {
         let begins = is_text && !self.has_begun;
         self.has_begun |= is_text;
         self.taken += taken;
@@ -334,26 +334,26 @@ impl YieldPolicy {
 }
 
 /// `stored` with the note of what all of the page says, and what it was rewritten by.
-fn noting(
+fn with_page_note(
     stored: &Arc<Stored>,
     mut said: PagePolicy,
     made_by: Option<&RewriteFacts>,
 ) -> Arc<Stored> {
-    if let Some(by_head) = PagePolicy::of_note(stored.note()) {
-        said.guarded.extend(by_head.guarded);
+    if let Some(by_head) = PagePolicy::parse_note(stored.note()) {
+        said.csp_guard.extend(by_head.csp_guard);
     }
     let mut note = said.note();
     let lines = made_by.map(RewriteFacts::lines).unwrap_or_default();
     note.extend_from_slice(lines.as_bytes());
     let mut served = stored.served().clone();
-    rewrite_facts::mark(&note, &mut served);
+    rewrite_facts::mark_etag(&note, &mut served);
     let stored = Stored::clone(stored).with_client_headers(served);
     Arc::new(stored.with_note(note))
 }
 
 /// What is kept of an answer whose body is at hand, with validators of its own where the origin's did not do: clients that come next
 /// may ask whether it is still the same.
-fn validated(
+fn with_validators(
     wanted: &ProxyRequest,
     stored: &Arc<Stored>,
     body: &KeptBody,
@@ -375,17 +375,17 @@ mod tests {
     #[test]
     fn pump_yields_at_start_and_after_enough_bytes() {
         let mut turns = YieldPolicy::default();
-        assert!(!turns.is_others(100, 1000, false, true), "nothing to send");
-        assert!(turns.is_others(100, 1000, true, true), "it begins");
-        assert!(!turns.is_others(600, 1000, true, false));
-        assert!(turns.is_others(600, 1000, true, false), "1200 bytes");
-        assert!(!turns.is_others(999, 1000, true, true), "counted anew");
+        assert!(!turns.must_yield(100, 1000, false, true), "nothing to send");
+        assert!(turns.must_yield(100, 1000, true, true), "it begins");
+        assert!(!turns.must_yield(600, 1000, true, false));
+        assert!(turns.must_yield(600, 1000, true, false), "1200 bytes");
+        assert!(!turns.must_yield(999, 1000, true, true), "counted anew");
 
         let mut short = YieldPolicy::default();
-        let is_all = !short.is_others(100, 1000, true, false);
+        let is_all = !short.must_yield(100, 1000, true, false);
         assert!(is_all, "a short page is done at once");
-        assert!(!short.is_others(100, 1000, true, true), "it has begun");
+        assert!(!short.must_yield(100, 1000, true, true), "it has begun");
         let mut held = YieldPolicy::default();
-        assert!(held.is_others(1000, 1000, false, true), "no text either");
+        assert!(held.must_yield(1000, 1000, false, true), "no text either");
     }
 }

@@ -35,9 +35,9 @@ use crate::response::respond;
 use crate::telemetry::counters::{CounterFamily, Outcome};
 
 /// For how long it is remembered of a thing that the whole of it is not kept.
-const FUTILE_FOR: Duration = Duration::from_secs(60 * 60);
+const RANGE_FILL_BACKOFF: Duration = Duration::from_secs(60 * 60);
 /// Things of which that is remembered.
-const FUTILE_KEYS: usize = 4096;
+const MAX_RANGE_FILL_BACKOFFS: usize = 4096;
 
 /// What is not fetched whole for who wants its beginning.
 #[derive(Debug)]
@@ -51,7 +51,7 @@ struct BackoffKeys {
 
 impl Default for RangeFillBackoff {
     fn default() -> Self {
-        let none = || ExpiringMap::new(FUTILE_FOR, FUTILE_KEYS);
+        let none = || ExpiringMap::new(RANGE_FILL_BACKOFF, MAX_RANGE_FILL_BACKOFFS);
         Self(Mutex::new(BackoffKeys {
             for_all: none(),
             with_cookies: none(),
@@ -60,17 +60,17 @@ impl Default for RangeFillBackoff {
 }
 
 impl RangeFillBackoff {
-    fn are_futile(&self, key: &Key, has_cookies: bool, now: Instant) -> bool {
+    fn contains(&self, key: &Key, has_cookies: bool, now: Instant) -> bool {
         let mut futile = self.lock();
         futile.for_all.has(key, now) || has_cookies && futile.with_cookies.has(key, now)
     }
 
     /// The whole of `key` is not kept for this reason. What is about one client alone is not remembered.
-    fn note_futile(&self, key: &Key, why: Uncacheable, now: Instant) {
+    fn record(&self, key: &Key, why: Uncacheable, now: Instant) {
         match why {
             Uncacheable::RequestNoStore | Uncacheable::Authorization => {}
-            Uncacheable::Cookie => self.lock().with_cookies.note(key, now),
-            _ => self.lock().for_all.note(key, now),
+            Uncacheable::Cookie => self.lock().with_cookies.insert_key(key, now),
+            _ => self.lock().for_all.insert_key(key, now),
         }
     }
 
@@ -85,9 +85,11 @@ impl Proxy {
         let said = &wanted.ask.headers;
         let has_cookies = said.contains_key(header::COOKIE);
         let now = self.runtime.now();
-        lookup::may_fill_range(self.policy(wanted.whose()), &wanted.ask)
-            && !RequestControl::of_request(said).no_store
-            && !self.wholes.are_futile(&wanted.key, has_cookies, now)
+        lookup::may_fill_range(self.policy(wanted.origin_kind()), &wanted.ask)
+            && !RequestControl::parse(said).no_store
+            && !self
+                .range_fill_backoff
+                .contains(&wanted.key, has_cookies, now)
     }
 
     /// The part that is wanted of what is coming for others, if it has come as far as where the part begins.
@@ -96,11 +98,13 @@ impl Proxy {
         wanted: &ProxyRequest,
         forward: Forward,
     ) -> Option<Response<Body>> {
-        let landing = self.flights.landed(&CoalesceKey::of(&wanted.key))?;
-        let SharedBodySource::Coming(recording) = &landing.source else {
+        let landing = self
+            .coalescer
+            .shared_response(&CoalesceKey::of(&wanted.key))?;
+        let SharedBodySource::Incoming(recording) = &landing.source else {
             return None;
         };
-        let (policy, now) = (self.policy(wanted.whose()), self.hour());
+        let (policy, now) = (self.policy(wanted.origin_kind()), self.wall_now());
         if !lookup::may_share_with(policy, &landing.stored, &wanted.ask, now, now) {
             return None;
         }
@@ -111,8 +115,8 @@ impl Proxy {
         if recording.here() <= range.start {
             return None;
         }
-        let response = self.share(wanted, &landing, now, forward)?;
-        Some(respond::marked(response, Outcome::COALESCED))
+        let response = self.respond_shared(wanted, &landing, now, forward)?;
+        Some(respond::with_outcome(response, Outcome::COALESCED))
     }
 }
 
@@ -125,7 +129,7 @@ impl Fetch {
 
     /// Starts to request the whole resource instead of the part. Past the client's credit it requests only the part, and other clients that
     /// wait request the whole with their own credit.
-    pub(crate) fn begin_fill(&mut self) -> Option<RangeFill> {
+    pub(crate) fn start(&mut self) -> Option<RangeFill> {
         if !self.is_fill() {
             return None;
         }
@@ -158,17 +162,19 @@ impl Fetch {
         let of_host = of_host.map(|(moved, _)| at.site.rules.limits(moved).max_bytes);
         let most = of_host
             .unwrap_or(u64::MAX)
-            .min(self.proxy.object_bytes as u64);
+            .min(self.proxy.max_object_bytes as u64);
         match body.size_hint().exact() {
-            Some(len) if len <= most => self.storable(head, times, followed).err(),
-            _ => Some(Uncacheable::BodyBytes),
+            Some(len) if len <= most => self.check_storable(head, times, followed).err(),
+            _ => Some(Uncacheable::BodyTooLarge),
         }
     }
 
     /// Asks for the part from now on, by the fields `headers`, as its client does: the whole is not kept, for this reason.
     pub(crate) fn fall_back_to_range(&mut self, headers: &mut HeaderMap, why: Uncacheable) {
         let now = self.proxy.runtime.now();
-        self.proxy.wholes.note_futile(&self.wanted.key, why, now);
+        self.proxy
+            .range_fill_backoff
+            .record(&self.wanted.key, why, now);
         match why {
             // Others may have it: the next of them leads.
             Uncacheable::Cookie | Uncacheable::RequestNoStore | Uncacheable::Authorization => {

@@ -47,7 +47,7 @@ const BETWEEN_SWEEPS: Duration = Duration::from_secs(1);
 #[derive(Debug)]
 pub(crate) struct RangeFillCredits {
     /// Full credit, bytes; 0 is no limit.
-    full: i64,
+    max_credit_bytes: i64,
     clients: usize,
     table: Mutex<Table>,
 }
@@ -81,7 +81,7 @@ impl RangeFillCredits {
     /// Gives each client a credit of `full` bytes; 0 is no limit.
     pub(crate) fn new(full: usize) -> Arc<Self> {
         Arc::new(Self {
-            full: i64::try_from(full).unwrap_or(i64::MAX),
+            max_credit_bytes: i64::try_from(full).unwrap_or(i64::MAX),
             clients: CLIENTS,
             table: Mutex::default(),
         })
@@ -97,18 +97,18 @@ impl RangeFillCredits {
         client: Option<IpAddr>,
         now: Instant,
     ) -> Option<RangeFill> {
-        let client = client.filter(|_| self.full > 0).map(source);
+        let client = client.filter(|_| self.max_credit_bytes > 0).map(source);
         if let Some(client) = client {
             let mut table = self.lock();
-            if !table.accounts.contains_key(&client) && !table.has_room(self, now) {
+            if !table.accounts.contains_key(&client) && !table.has_capacity(self, now) {
                 return None;
             }
             let account = table.accounts.entry(client).or_insert(Account {
-                credit: self.full,
+                credit: self.max_credit_bytes,
                 refilled: now,
                 pending: 0,
             });
-            account.refill(now, self.full);
+            account.refill(now, self.max_credit_bytes);
             if account.credit <= 0 || account.pending >= MAX_PENDING_FILLS {
                 return None;
             }
@@ -125,7 +125,7 @@ impl RangeFillCredits {
 
 impl Table {
     /// Whether one more client finds room, after clients with full credit were forgotten.
-    fn has_room(&mut self, fills: &RangeFillCredits, now: Instant) -> bool {
+    fn has_capacity(&mut self, fills: &RangeFillCredits, now: Instant) -> bool {
         if self.accounts.len() < fills.clients {
             return true;
         }
@@ -133,8 +133,8 @@ impl Table {
         if self.swept.is_none_or(is_due) {
             self.swept = Some(now);
             self.accounts.retain(|_, account| {
-                account.refill(now, fills.full);
-                account.pending > 0 || account.credit < fills.full
+                account.refill(now, fills.max_credit_bytes);
+                account.pending > 0 || account.credit < fills.max_credit_bytes
             });
         }
         self.accounts.len() < fills.clients
@@ -173,7 +173,7 @@ impl RangeFill {
     }
 
     /// The whole is given up at its head, which announced `len` bytes.
-    pub(crate) fn cut_off(mut self, len: Option<u64>) {
+    pub(crate) fn abort(mut self, len: Option<u64>) {
         self.charge(
             len.unwrap_or(ABORTED_FILL_CHARGE_BYTES)
                 .min(ABORTED_FILL_CHARGE_BYTES),
@@ -184,7 +184,7 @@ impl RangeFill {
     fn taken(&mut self, len: u64) {
         let refund = len.min(self.charged);
         self.charged -= refund;
-        let full = self.fills.full;
+        let full = self.fills.max_credit_bytes;
         self.update(|account| {
             account.credit = account.credit.saturating_add_unsigned(refund).min(full);
         });
@@ -288,7 +288,7 @@ mod tests {
             taken.taken(full);
         }
         for len in [None, Some(full), Some(1 << 20)] {
-            fills.begin(client(1), at(0)).expect("credit").cut_off(len);
+            fills.begin(client(1), at(0)).expect("credit").abort(len);
         }
         assert!(fill(&fills, 1, 0, full - (3 << 20) - 1));
         assert!(fill(&fills, 1, 0, 1));
@@ -313,7 +313,7 @@ mod tests {
     #[test]
     fn credit_table_is_limited() {
         let fills = Arc::new(RangeFillCredits {
-            full: FULL as i64,
+            max_credit_bytes: FULL as i64,
             clients: 3,
             table: Mutex::default(),
         });

@@ -21,7 +21,7 @@ const TAGS: HeaderName = HeaderName::from_static("surrogate-key");
 /// What they come to.
 #[derive(Debug, Default)]
 pub(crate) struct RedirectChain {
-    trail: RedirectState,
+    rules_state: RedirectState,
     redirects: RedirectLimits,
     urls: Vec<String>,
 }
@@ -30,17 +30,17 @@ impl RedirectChain {
     /// Says in whose name the next request is, if this one was in anybody's.
     pub(crate) fn name(&self, rules: &Rules, headers: &mut HeaderMap) {
         if headers.contains_key(header::ORIGIN)
-            && let Ok(origin) = HeaderValue::from_str(self.trail.origin(rules))
+            && let Ok(origin) = HeaderValue::from_str(self.rules_state.origin(rules))
         {
             headers.insert(header::ORIGIN, origin);
         }
     }
 
     /// Makes the head of what they led to say what all of them allow together.
-    pub(crate) fn amend(&self, policy: &Policy, head: &mut response::Parts, times: Times) {
+    pub(crate) fn restrict(&self, policy: &Policy, head: &mut response::Parts, times: Times) {
         self.redirects
-            .amend(policy, head.status, &mut head.headers, times);
-        self.trail.amend(&mut head.headers);
+            .apply(policy, head.status, &mut head.headers, times);
+        self.rules_state.amend(&mut head.headers);
     }
 
     /// Why what they led to may not be kept, if so.
@@ -54,7 +54,7 @@ impl RedirectChain {
     }
 
     /// Reads the first line of a note: where redirects led to what is kept with it.
-    pub(crate) fn of_note(note: &[u8]) -> Vec<Url> {
+    pub(crate) fn urls_from_note(note: &[u8]) -> Vec<Url> {
         let line = note.split(|byte| *byte == b'\n').next();
         let text = std::str::from_utf8(line.unwrap_or_default()).unwrap_or_default();
         let words = text.split(' ').filter(|word| !word.is_empty());
@@ -62,7 +62,7 @@ impl RedirectChain {
     }
 
     /// Lets what is kept of it be purged by each URL on the way.
-    pub(crate) fn tag(&self, kept: &mut HeaderMap) {
+    pub(crate) fn add_surrogate_keys(&self, kept: &mut HeaderMap) {
         for url in &self.urls {
             if let Ok(tag) = HeaderValue::from_str(url) {
                 kept.append(TAGS, tag);
@@ -73,7 +73,7 @@ impl RedirectChain {
 
 impl Fetch {
     /// Where the redirect `head` of another host leads; `None` if it is the site's own, or what becomes of the request instead.
-    pub(crate) fn redirected(
+    pub(crate) fn follow_redirect(
         &mut self,
         at: &ProxyRequest,
         head: &response::Parts,
@@ -84,17 +84,17 @@ impl Fetch {
             return Ok(None);
         };
         let next = match followed
-            .trail
+            .rules_state
             .decide(&at.site.rules, moved, *load, &head.headers)
         {
             // A browser would ask its policy of each hop.
             Redirect::Follow(next) => {
-                let guarded = at.site.pages.guarded(&at.site.rules, next.url());
+                let guarded = at.site.pages.guarded_kinds(&at.site.rules, next.url());
                 next.without(guarded)
             }
             Redirect::Direct(location) => {
                 self.stop_coalescing();
-                let response = respond::direct(&location);
+                let response = respond::redirect_to_host(&location);
                 return Err(Box::new(FetchOutcome::answer(
                     response,
                     Outcome::REDIRECTED,
@@ -106,11 +106,11 @@ impl Fetch {
                 return Err(Box::new(self.refused(&refusal.into())));
             }
         };
-        let policy = self.proxy.policy(self.wanted.whose());
+        let policy = self.proxy.policy(self.wanted.origin_kind());
         let asked = &self.wanted.ask;
         followed.redirects.add(policy, asked, head, times);
         followed.urls.push(next.url().to_string());
-        let next = at.follow(next, *load);
+        let next = at.at_redirect_target(next, *load);
         next.map(Some).map_err(|why| {
             self.stop_coalescing();
             Box::new(self.refused(&why))

@@ -13,7 +13,7 @@ use spdy_cache::validate::{HeadUpdate, MergeResult, ValidatorMismatch, head_upda
 use crate::cache::shared_response::{SharedBodySource, SharedResponse};
 use crate::fetch::origin_exchange::{Fetch, FetchOutcome, StaleEntry};
 use crate::fetch::process_response::clone_head;
-use crate::proxy::NAME;
+use crate::proxy::CACHE_NAME;
 use crate::request::forward_headers;
 use crate::response::respond;
 use crate::rewrite::response_rewriter::{self, RewritePlan};
@@ -30,13 +30,13 @@ const REWRITE_INPUT_FIELDS: [HeaderName; 4] = [
 
 impl Fetch {
     /// What a 304 makes of what is kept, if it was asked about that.
-    pub(crate) fn merged(
+    pub(crate) fn merge(
         &self,
         head: &response::Parts,
         times: Times,
     ) -> Option<Result<MergeResult, ValidatorMismatch>> {
         let object = &self.known.as_ref()?.object;
-        let policy = self.proxy.policy(self.wanted.whose());
+        let policy = self.proxy.policy(self.wanted.origin_kind());
         let asked = &self.wanted.ask;
         let head = self.without_coding(object.stored(), head);
         Some(merge(policy, object.stored(), asked, &head, times))
@@ -48,7 +48,7 @@ impl Fetch {
         stored: &Stored,
         head: &'a response::Parts,
     ) -> Cow<'a, response::Parts> {
-        if self.work(stored).passes() {
+        if self.rewrite_plan(stored).passes() {
             return Cow::Borrowed(head);
         }
         let mut plain = clone_head(head);
@@ -57,10 +57,10 @@ impl Fetch {
     }
 
     /// What becomes of the body of `stored`.
-    fn work(&self, stored: &Stored) -> RewritePlan {
+    fn rewrite_plan(&self, stored: &Stored) -> RewritePlan {
         let (at, mut served) = (&self.wanted, stored.headers().clone());
         let seen = self.seen();
-        response_rewriter::work(at, at, stored.status(), &mut served, Some(&seen))
+        response_rewriter::plan_rewrite(at, at, stored.status(), &mut served, Some(&seen))
     }
 
     /// Whether what was made of the body that is kept, or was not made of it, hangs on what this changes: then it is made anew, of the whole.
@@ -69,7 +69,7 @@ impl Fetch {
             return false;
         };
         let (before, now) = (object.stored(), merged.stored());
-        let made_by = match (self.work(before), self.work(now)) {
+        let made_by = match (self.rewrite_plan(before), self.rewrite_plan(now)) {
             (before, now) if before.passes() && now.passes() => return false,
             (RewritePlan::Page(_), RewritePlan::Page(_)) => &REWRITE_INPUT_FIELDS[..],
             (RewritePlan::Sheet(_), RewritePlan::Sheet(_)) => &REWRITE_INPUT_FIELDS[..1],
@@ -81,7 +81,7 @@ impl Fetch {
     }
 
     /// A 304 to our own condition makes what is kept fresh.
-    pub(crate) fn validated(
+    pub(crate) fn apply_not_modified(
         &mut self,
         head: &response::Parts,
         times: Times,
@@ -90,8 +90,8 @@ impl Fetch {
             return None;
         }
         let StaleEntry { object, .. } = self.known.clone()?;
-        let merged = self.merged(head, times)?.ok()?;
-        Some(self.freshened(&object, merged, head))
+        let merged = self.merge(head, times)?.ok()?;
+        Some(self.refresh(&object, merged, head))
     }
 
     /// A 200 to HEAD, with the validators of what is kept, makes that fresh; with others, stale (RFC 9111 §4.3.5).
@@ -104,15 +104,15 @@ impl Fetch {
             return None;
         }
         let StaleEntry { object, .. } = self.known.clone()?;
-        let policy = self.proxy.policy(self.wanted.whose());
+        let policy = self.proxy.policy(self.wanted.origin_kind());
         let (stored, len) = (object.stored(), object.body().len());
         let whole = self.without_coding(stored, head);
         match head_update(policy, stored, &self.wanted.ask, &whole, len, times) {
             HeadUpdate::Merged(merged) if !self.changes_rewrite(&merged) => {
-                Some(self.freshened(&object, *merged, head))
+                Some(self.refresh(&object, *merged, head))
             }
             HeadUpdate::Merged(_) | HeadUpdate::Changed => {
-                self.proxy.outdate(&self.wanted.key, &object);
+                self.proxy.expire(&self.wanted.key, &object);
                 None
             }
             HeadUpdate::Nothing => None,
@@ -120,7 +120,7 @@ impl Fetch {
     }
 
     /// What is kept, with the new fields of `head`.
-    fn freshened(
+    fn refresh(
         &mut self,
         object: &Object,
         merged: MergeResult,
@@ -143,28 +143,29 @@ impl Fetch {
                     served.insert(name, before.clone());
                 }
             }
-            let stored = self.noting(stored, &served, object.stored().note());
+            let stored = self.with_page_note(stored, &served, object.stored().note());
             if is_tagged {
-                rewrite_facts::mark(stored.note(), &mut served);
+                rewrite_facts::mark_etag(stored.note(), &mut served);
             }
             Arc::new(stored.with_client_headers(served))
         };
-        let now = self.proxy.hour();
-        let status = CacheStatus::forwarded(NAME, self.forward).forward_status(head.status);
+        let now = self.proxy.wall_now();
+        let status =
+            CacheStatus::forwarded(CACHE_NAME, self.forward_reason).forward_status(head.status);
         let (stored, status) = match merged {
-            MergeResult::Keep(stored) => {
+            MergeResult::Store(stored) => {
                 let stored = again(stored);
                 let key = &self.wanted.key;
                 let body = object.body().clone();
-                let kept = self.proxy.keep(key, &stored, body, self.since);
+                let kept = self.proxy.store(key, &stored, body, self.since);
                 let is_purged = self.proxy.purges.purged_since(key, self.since.purges);
                 match self.leader.as_mut() {
                     // Who waits asks anew, one for all.
                     Some(_) if is_purged => self.leader = None,
                     // Where there is no room to keep it, it is good all the same.
-                    Some(leader) => leader.land(Arc::new(SharedResponse {
+                    Some(leader) => leader.share(Arc::new(SharedResponse {
                         stored: stored.clone(),
-                        source: SharedBodySource::Kept(kept.unwrap_or_else(|| object.clone())),
+                        source: SharedBodySource::Stored(kept.unwrap_or_else(|| object.clone())),
                     })),
                     None => {}
                 }
@@ -172,7 +173,7 @@ impl Fetch {
                 (stored, status.stored(true).ttl(ttl))
             }
             MergeResult::UseOnce(stored, why) => {
-                self.proxy.forget(&self.wanted.key, object);
+                self.proxy.remove(&self.wanted.key, object);
                 let stored = again(stored);
                 self.stop_coalescing();
                 (stored, status.detail(why.token()))

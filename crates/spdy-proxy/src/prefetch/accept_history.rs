@@ -11,7 +11,7 @@ use parking_lot::Mutex;
 use spdy_rewrite::kind::Kind;
 
 /// Browsers, each with a kind, that are remembered; the one that was learned first is forgotten.
-const REMEMBERED: usize = 1024;
+const MAX_ENTRIES: usize = 1024;
 /// What says of itself or wants more than this, in bytes, is not learned.
 const MAX_BYTES: usize = 512;
 
@@ -28,7 +28,7 @@ struct Table {
 
 impl AcceptHistory {
     /// A request for a thing of that kind came with these fields.
-    pub(crate) fn learn(&self, fields: &HeaderMap, kind: Kind) {
+    pub(crate) fn record(&self, fields: &HeaderMap, kind: Kind) {
         let Some((browser, accept)) = browser(fields).zip(fields.get(header::ACCEPT)) else {
             return;
         };
@@ -43,7 +43,7 @@ impl AcceptHistory {
             }
             return;
         }
-        if table.order.len() >= REMEMBERED
+        if table.order.len() >= MAX_ENTRIES
             && let Some(first) = table.order.pop_front()
         {
             table.by_browser.remove(&first);
@@ -53,7 +53,7 @@ impl AcceptHistory {
     }
 
     /// What the browser that sent these fields will take for a thing of that kind, if it ever said.
-    pub(crate) fn of(&self, fields: &HeaderMap, kind: Kind) -> Option<HeaderValue> {
+    pub(crate) fn lookup(&self, fields: &HeaderMap, kind: Kind) -> Option<HeaderValue> {
         let name = (browser(fields)?.to_vec(), kind);
         let table = self.0.lock();
         table.by_browser.get(&name).cloned()
@@ -79,13 +79,13 @@ mod tests {
     fn last_accept_of_browser_and_kind_is_used() {
         let all = AcceptHistory::default();
         let browser = said("Browser/1", "image/avif");
-        assert_eq!(all.of(&browser, Kind::Image), None);
-        all.learn(&said("Browser/1", "image/webp"), Kind::Image);
-        all.learn(&browser, Kind::Image);
-        all.learn(&said("Browser/1", "text/css"), Kind::Style);
-        all.learn(&said("Browser/2", "*/*"), Kind::Image);
+        assert_eq!(all.lookup(&browser, Kind::Image), None);
+        all.record(&said("Browser/1", "image/webp"), Kind::Image);
+        all.record(&browser, Kind::Image);
+        all.record(&said("Browser/1", "text/css"), Kind::Style);
+        all.record(&said("Browser/2", "*/*"), Kind::Image);
         let known = |kind| {
-            all.of(&browser, kind)
+            all.lookup(&browser, kind)
                 .map(|value| value.as_bytes().to_vec())
         };
         assert_eq!(known(Kind::Image), Some(b"image/avif".to_vec()));
@@ -96,17 +96,17 @@ mod tests {
     #[test]
     fn oldest_entry_is_evicted_and_long_values_are_ignored() {
         let all = AcceptHistory::default();
-        for browser in 0..=REMEMBERED {
-            all.learn(&said(&format!("Browser/{browser}"), "*/*"), Kind::Image);
+        for browser in 0..=MAX_ENTRIES {
+            all.record(&said(&format!("Browser/{browser}"), "*/*"), Kind::Image);
         }
-        let knows = |browser: &str| all.of(&said(browser, ""), Kind::Image).is_some();
+        let knows = |browser: &str| all.lookup(&said(browser, ""), Kind::Image).is_some();
         assert!(!knows("Browser/0") && knows("Browser/1"));
-        assert!(knows(&format!("Browser/{REMEMBERED}")));
-        assert_eq!(all.0.lock().by_browser.len(), REMEMBERED);
+        assert!(knows(&format!("Browser/{MAX_ENTRIES}")));
+        assert_eq!(all.0.lock().by_browser.len(), MAX_ENTRIES);
         for (browser, accept) in [(MAX_BYTES + 1, 1), (1, MAX_BYTES + 1)] {
             let fields = said(&"b".repeat(browser), &"a".repeat(accept));
-            all.learn(&fields, Kind::Image);
-            assert_eq!(all.of(&fields, Kind::Image), None);
+            all.record(&fields, Kind::Image);
+            assert_eq!(all.lookup(&fields, Kind::Image), None);
         }
     }
 }

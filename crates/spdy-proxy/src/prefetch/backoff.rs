@@ -14,11 +14,11 @@ use crate::expiring_map::ExpiringMap;
 use crate::fetch::origin_exchange::{FetchOutcome, PrefetchResult};
 
 /// For how long it is remembered of a thing that it was of no use.
-const FUTILE_FOR: Duration = Duration::from_secs(60 * 60);
+const NOT_REUSABLE_BACKOFF: Duration = Duration::from_secs(60 * 60);
 /// And that it failed.
 const FAILURE_BACKOFF: Duration = Duration::from_secs(10);
 /// Things of which either is remembered.
-const FUTILE_KEYS: usize = 4096;
+const MAX_BACKOFF_KEYS: usize = 4096;
 
 /// All of them.
 #[derive(Debug)]
@@ -26,7 +26,7 @@ pub(crate) struct PrefetchBackoff(Mutex<BackoffTables>);
 
 #[derive(Debug)]
 struct BackoffTables {
-    of_no_use: ExpiringMap<Key>,
+    not_reusable: ExpiringMap<Key>,
     failed: ExpiringMap<Key>,
 }
 
@@ -34,25 +34,27 @@ impl PrefetchBackoff {
     /// None yet.
     pub(crate) fn new() -> Self {
         Self(Mutex::new(BackoffTables {
-            of_no_use: ExpiringMap::new(FUTILE_FOR, FUTILE_KEYS),
-            failed: ExpiringMap::new(FAILURE_BACKOFF, FUTILE_KEYS),
+            not_reusable: ExpiringMap::new(NOT_REUSABLE_BACKOFF, MAX_BACKOFF_KEYS),
+            failed: ExpiringMap::new(FAILURE_BACKOFF, MAX_BACKOFF_KEYS),
         }))
     }
 
     /// Whether it would be in vain to fetch `key` ahead.
     pub(crate) fn has(&self, key: &Key, now: Instant) -> bool {
         let mut things = self.lock();
-        things.of_no_use.has(key, now) || things.failed.has(key, now)
+        things.not_reusable.has(key, now) || things.failed.has(key, now)
     }
 
     /// This came of fetching `key` ahead.
-    pub(crate) fn note(&self, key: &Key, got: &FetchOutcome, now: Instant) {
+    pub(crate) fn record(&self, key: &Key, got: &FetchOutcome, now: Instant) {
         let mut things = self.lock();
         match got {
-            FetchOutcome::Nothing(PrefetchResult::Kept) => {}
-            FetchOutcome::Nothing(PrefetchResult::None) => things.of_no_use.note(key, now),
-            FetchOutcome::Nothing(PrefetchResult::Failed) | FetchOutcome::Answer(_) => {
-                things.failed.note(key, now);
+            FetchOutcome::Background(PrefetchResult::Stored) => {}
+            FetchOutcome::Background(PrefetchResult::None) => {
+                things.not_reusable.insert_key(key, now)
+            }
+            FetchOutcome::Background(PrefetchResult::Failed) | FetchOutcome::Response(_) => {
+                things.failed.insert_key(key, now);
             }
         }
     }
@@ -62,7 +64,7 @@ impl PrefetchBackoff {
         let first = Key::range_start(Bytes::copy_from_slice(prefix));
         let is_meant = |key: &Key| key.as_bytes().starts_with(prefix);
         let mut things = self.lock();
-        things.of_no_use.remove_range(&first, is_meant);
+        things.not_reusable.remove_range(&first, is_meant);
         things.failed.remove_range(&first, is_meant);
     }
 
@@ -89,22 +91,22 @@ mod tests {
     fn failure_backs_off_seconds_and_unusable_an_hour_or_until_purge() {
         let things = PrefetchBackoff::new();
         let answer = |outcome| FetchOutcome::answer(Response::new(Body::empty()), outcome);
-        things.note(
+        things.record(
             &key("/kept"),
-            &FetchOutcome::Nothing(PrefetchResult::Kept),
+            &FetchOutcome::Background(PrefetchResult::Stored),
             at(0),
         );
-        things.note(
+        things.record(
             &key("/private"),
-            &FetchOutcome::Nothing(PrefetchResult::None),
+            &FetchOutcome::Background(PrefetchResult::None),
             at(0),
         );
-        things.note(
+        things.record(
             &key("/overloaded"),
-            &FetchOutcome::Nothing(PrefetchResult::Failed),
+            &FetchOutcome::Background(PrefetchResult::Failed),
             at(0),
         );
-        things.note(&key("/away"), &answer(Outcome::UNREACHABLE), at(0));
+        things.record(&key("/away"), &answer(Outcome::UNREACHABLE), at(0));
         let left = |seconds| {
             let all = ["/kept", "/private", "/overloaded", "/away"];
             let left = all
@@ -115,9 +117,9 @@ mod tests {
         assert_eq!(left(9), ["/private", "/overloaded", "/away"]);
         assert_eq!(left(3599), ["/private"]);
         assert_eq!(left(3600), [""; 0]);
-        things.note(
+        things.record(
             &key("/private"),
-            &FetchOutcome::Nothing(PrefetchResult::None),
+            &FetchOutcome::Background(PrefetchResult::None),
             at(3600),
         );
         things.purge(key("/private").as_bytes());

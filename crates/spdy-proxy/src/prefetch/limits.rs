@@ -32,25 +32,25 @@ impl PrefetchBudget {
 #[derive(Clone, Debug)]
 pub(crate) struct PrefetchStep {
     /// How many things led to it that were fetched so, itself among them.
-    pub(crate) number: u8,
+    pub(crate) depth: u8,
     /// Of what a client asked for, which all began with.
     pub(crate) budget: PrefetchBudget,
     /// Its place among all that are on their way at once; free when nobody has it any more.
-    pub(crate) _place: Arc<OwnedSemaphorePermit>,
+    pub(crate) _permit: Arc<OwnedSemaphorePermit>,
 }
 
 /// The limits of it.
 #[derive(Debug)]
 pub(crate) struct PrefetchLimits {
     per_page: usize,
-    places: Arc<Semaphore>,
+    permits: Arc<Semaphore>,
 }
 
 impl PrefetchLimits {
     pub(crate) fn new(config: &LearnConfig) -> Self {
         Self {
             per_page: config.prefetch_per_page,
-            places: Arc::new(Semaphore::new(config.prefetches)),
+            permits: Arc::new(Semaphore::new(config.prefetches)),
         }
     }
 
@@ -60,7 +60,7 @@ impl PrefetchLimits {
     }
 
     /// A place for one more, if there is one.
-    pub(crate) fn place(&self) -> Option<Arc<OwnedSemaphorePermit>> {
-        self.places.clone().try_acquire_owned().ok().map(Arc::new)
+    pub(crate) fn try_acquire(&self) -> Option<Arc<OwnedSemaphorePermit>> {
+        self.permits.clone().try_acquire_owned().ok().map(Arc::new)
     }
 }

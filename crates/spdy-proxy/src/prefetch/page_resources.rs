@@ -29,14 +29,14 @@ use spdy_server::learned::{LearnedResources, LearningLimits, ResourceLoad};
 use spdy_server::push_plan::PushCandidate;
 
 /// The maximum number of pages, and of sheets, whose references are remembered.
-const TEXTS: usize = 1024;
+const MAX_DOCUMENTS: usize = 1024;
 /// Bytes of all URLs together, of pages and of sheets.
-const BYTES: usize = 4 * 1024 * 1024;
+const MAX_BYTES: usize = 4 * 1024 * 1024;
 /// Variants of one page, as many as the cache stores by default; bytes of the request fields that select one.
 const MAX_VARIANTS: usize = 16;
 const MAX_VARIANT_BYTES: usize = 2 * 1024;
 /// Sheets that lead to one another, and those of one page in all.
-const SHEETS_DEEP: usize = 3;
+const MAX_STYLESHEET_DEPTH: usize = 3;
 const MAX_STYLESHEETS_PER_PAGE: usize = 64;
 
 /// What pages bring along.
@@ -50,9 +50,9 @@ pub struct PageResources {
 #[derive(Clone, Debug)]
 pub struct Candidate {
     /// It, by its URL in full.
-    pub wish: PushCandidate,
+    pub resource: PushCandidate,
     /// The page or one of its sheets names exactly this URL.
-    pub is_named: bool,
+    pub is_referenced: bool,
 }
 
 #[derive(Debug, Default)]
@@ -70,7 +70,7 @@ struct ReferencedResource {
     kind: Option<Kind>,
     by_cors: bool,
     /// No hint says how the page loads it.
-    unhintable: bool,
+    cannot_preload: bool,
     /// Of a sheet: its key ([`sheet_key`]), which gives the names in it.
     sheet: Option<String>,
 }
@@ -110,32 +110,32 @@ struct DocumentReferences {
 }
 
 impl ReferenceTable {
-    fn note(&mut self, key: &str, variant: &[u8], things: Vec<ReferencedResource>) {
-        self.forget(key, variant);
+    fn insert(&mut self, key: &str, variant: &[u8], things: Vec<ReferencedResource>) {
+        self.remove(key, variant);
         let text = DocumentReferences {
             variant: variant.to_vec(),
             things,
         };
         let bytes = weight(key, &text);
-        if bytes > BYTES || variant.len() > MAX_VARIANT_BYTES {
+        if bytes > MAX_BYTES || variant.len() > MAX_VARIANT_BYTES {
             return;
         }
         if self.variants(key).len() >= MAX_VARIANTS {
             let oldest = self.variants(key)[0].variant.clone();
-            self.forget(key, &oldest);
+            self.remove(key, &oldest);
         }
-        while self.bytes + bytes > BYTES || self.order.len() >= TEXTS {
+        while self.bytes + bytes > MAX_BYTES || self.order.len() >= MAX_DOCUMENTS {
             let Some((key, variant)) = self.order.front().cloned() else {
                 break;
             };
-            self.forget(&key, &variant);
+            self.remove(&key, &variant);
         }
         self.bytes += bytes;
         self.order.push_back((key.to_owned(), variant.to_vec()));
         self.texts.entry(key.to_owned()).or_default().push(text);
     }
 
-    fn forget(&mut self, key: &str, variant: &[u8]) {
+    fn remove(&mut self, key: &str, variant: &[u8]) {
         let Some(texts) = self.texts.get_mut(key) else {
             return;
         };
@@ -192,7 +192,7 @@ impl ReferenceTables {
     ) -> Option<&'t ReferencedResource> {
         let mut layer: Vec<_> = variants.into_iter().collect();
         let mut seen = BTreeSet::new();
-        for _ in 0..=SHEETS_DEEP {
+        for _ in 0..=MAX_STYLESHEET_DEPTH {
             let mut next = Vec::new();
             for thing in layer.into_iter().flat_map(|text| &text.things) {
                 if thing.target == target {
@@ -223,7 +223,7 @@ impl Default for PageResources {
 impl PageResources {
     /// This variant of the public page at `url` names these. By another of the site's names it is another page: what it names
     /// in full is one's own origin, and the other's not.
-    pub fn note_page(
+    pub fn record_page(
         &self,
         url: &str,
         variant: &[u8],
@@ -231,24 +231,29 @@ impl PageResources {
         references: &[Reference],
     ) {
         let things = things(references, reader);
-        self.texts().pages.note(url, variant, things);
+        self.texts().pages.insert(url, variant, things);
     }
 
     /// The public sheet at `url` in its own place, which is the same for all clients, names these.
-    pub fn note_sheet(&self, url: &str, reader: DocumentContext<'_>, references: &[Reference]) {
+    pub fn record_stylesheet(
+        &self,
+        url: &str,
+        reader: DocumentContext<'_>,
+        references: &[Reference],
+    ) {
         let key = sheet_key(reader.rules, url);
         let things = things(references, reader);
-        self.texts().sheets.note(&key, &[], things);
+        self.texts().sheets.insert(&key, &[], things);
     }
 
     /// This variant of the page at `url` is not public any more.
     pub fn forget_page(&self, url: &str, variant: &[u8]) {
-        self.texts().pages.forget(url, variant);
+        self.texts().pages.remove(url, variant);
     }
 
     /// Whether any variant of the page at `url` is noted.
     #[must_use]
-    pub fn knows(&self, url: &str) -> bool {
+    pub fn has_page(&self, url: &str) -> bool {
         self.texts().pages.texts.contains_key(url)
     }
 
@@ -268,11 +273,11 @@ impl PageResources {
         page: &str,
         variant: &[u8],
     ) -> Vec<Candidate> {
-        let mut needed = self.learned().needed(now, page);
+        let mut needed = self.learned().resources_of(now, page);
         let texts = self.texts();
         let text = texts.pages.variant(page, variant);
         let named = text.map_or(&[][..], |text| &text.things);
-        let mut own: Vec<_> = named.iter().filter(|it| goes_along(it)).collect();
+        let mut own: Vec<_> = named.iter().filter(|it| is_candidate(it)).collect();
         // A client wants first what it cannot draw without.
         own.sort_by_key(|thing| rank(thing.kind));
         let mut seen = BTreeSet::new();
@@ -287,11 +292,11 @@ impl PageResources {
                 Some(thing) => thing.kind.is_some().then(|| thing.candidate(home)),
                 None if wish.url.contains('?') => None,
                 None => Some(Candidate {
-                    wish: PushCandidate {
+                    resource: PushCandidate {
                         url: [home, &wish.url].concat(),
                         ..wish
                     },
-                    is_named: false,
+                    is_referenced: false,
                 }),
             });
         }
@@ -299,16 +304,16 @@ impl PageResources {
     }
 
     /// Records that a client at `from` received the public page at `page`, and hints for the targets `hinted` before it.
-    pub fn viewed(&self, now: Instant, from: Option<IpAddr>, page: &str, hinted: &[String]) {
+    pub fn record_view(&self, now: Instant, from: Option<IpAddr>, page: &str, hinted: &[String]) {
         let hinted = hinted.iter().map(String::as_str);
-        self.learned().viewed(now, from, page, hinted);
+        self.learned().record_view(now, from, page, hinted);
     }
 
     /// A client at `from` sent `request` for a target of `home`, with `referer` as the page or sheet that it is for.
     ///
     /// Which variant of the page the client has is not known. [`candidates`](Self::candidates) checks each learned URL against
     /// the variant that it is used with.
-    pub fn requested(
+    pub fn record_request(
         &self,
         now: Instant,
         from: Option<IpAddr>,
@@ -342,13 +347,13 @@ impl PageResources {
         let needs_name = has_credentials || loaded.url.contains('?');
         let variants = texts.pages.variants(&page);
         if !needs_name || texts.find(variants, loaded.url).is_some() {
-            learned.requested(now, from, &page, loaded);
+            learned.record_request(now, from, &page, loaded);
         }
     }
 
     /// A client at `from` was pushed `target` with the page at `page`, and took all of it.
-    pub fn excused(&self, from: Option<IpAddr>, page: &str, target: &str) {
-        self.learned().excused(from, page, target);
+    pub fn record_accepted_push(&self, from: Option<IpAddr>, page: &str, target: &str) {
+        self.learned().record_push(from, page, target);
     }
 
     fn texts(&self) -> MutexGuard<'_, ReferenceTables> {
@@ -362,11 +367,11 @@ impl PageResources {
 
 /// What of a reference is answered here: its path at `home`, or where it was moved. What is the site's by another name is asked for by
 /// that.
-pub(crate) fn place_of(reference: &Reference, home: &url::Origin) -> Option<String> {
+pub(crate) fn path_at_origin(reference: &Reference, home: &url::Origin) -> Option<String> {
     let own = match &reference.outcome {
-        Ok(place) if place.starts_with('/') || reference.is_named() => return Some(place.clone()),
+        Ok(place) if place.starts_with('/') || reference.is_alias() => return Some(place.clone()),
         Ok(place) => place,
-        Err(SkipReason::Own) => &reference.url,
+        Err(SkipReason::SameSite) => &reference.url,
         Err(_) => return None,
     };
     let url = url::Url::parse(own).ok()?;
@@ -377,7 +382,7 @@ pub(crate) fn place_of(reference: &Reference, home: &url::Origin) -> Option<Stri
 impl ReferencedResource {
     fn candidate(&self, home: &str) -> Candidate {
         Candidate {
-            wish: PushCandidate {
+            resource: PushCandidate {
                 // In full: alone, a path that begins with two slashes would name another host.
                 url: match self.target.starts_with('/') {
                     true => [home, &self.target].concat(),
@@ -385,11 +390,11 @@ impl ReferencedResource {
                 },
                 kind: self.kind,
                 by_cors: self.by_cors,
-                unhintable: self.unhintable,
+                is_unhintable: self.cannot_preload,
                 may_push: true,
                 ..PushCandidate::default()
             },
-            is_named: true,
+            is_referenced: true,
         }
     }
 }
@@ -399,7 +404,7 @@ fn things(references: &[Reference], reader: DocumentContext<'_>) -> Vec<Referenc
     let mut things: Vec<ReferencedResource> = Vec::new();
     let mut places = BTreeMap::new();
     for reference in references {
-        let Some(target) = place_of(reference, reader.home) else {
+        let Some(target) = path_at_origin(reference, reader.home) else {
             continue;
         };
         let kind = match reference.kind {
@@ -416,7 +421,7 @@ fn things(references: &[Reference], reader: DocumentContext<'_>) -> Vec<Referenc
         match places.get(&target) {
             Some(&at) => {
                 let before: &mut ReferencedResource = &mut things[at];
-                before.unhintable |= reference.unhintable;
+                before.cannot_preload |= reference.cannot_preload;
             }
             None => {
                 places.insert(target.clone(), things.len());
@@ -424,7 +429,7 @@ fn things(references: &[Reference], reader: DocumentContext<'_>) -> Vec<Referenc
                     target,
                     kind,
                     by_cors: reference.by_cors,
-                    unhintable: reference.unhintable,
+                    cannot_preload: reference.cannot_preload,
                     sheet: (kind == Some(Kind::Stylesheet)).then(sheet),
                 });
             }
@@ -435,7 +440,7 @@ fn things(references: &[Reference], reader: DocumentContext<'_>) -> Vec<Referenc
 
 /// Whether a resource that a page names is a candidate before any client requested it. An image is not: a client may choose one of several,
 /// and nothing waits for it.
-fn goes_along(thing: &ReferencedResource) -> bool {
+fn is_candidate(thing: &ReferencedResource) -> bool {
     matches!(
         thing.kind,
         Some(Kind::Stylesheet | Kind::Script | Kind::Font)
@@ -465,10 +470,10 @@ mod tests {
             url: format!("{HOME}{target}"),
             kind,
             by_cors: true,
-            unhintable,
+            cannot_preload: unhintable,
             is_candidate: false,
-            tells: ReferrerScope::Everyone,
-            outcome: Err(SkipReason::Own),
+            referrer_scope: ReferrerScope::All,
+            outcome: Err(SkipReason::SameSite),
         }
     }
 
@@ -478,7 +483,7 @@ mod tests {
 
     fn note_page(companions: &PageResources, references: &[Reference]) {
         let (home, rules) = (home(), "rules");
-        companions.note_page(
+        companions.record_page(
             PAGE,
             &[],
             DocumentContext { home: &home, rules },
@@ -488,14 +493,14 @@ mod tests {
 
     fn note_sheet(companions: &PageResources, url: &str, references: &[Reference]) {
         let (home, rules) = (home(), "rules");
-        companions.note_sheet(url, DocumentContext { home: &home, rules }, references);
+        companions.record_stylesheet(url, DocumentContext { home: &home, rules }, references);
     }
 
     /// Four networks view the page and request these with that referrer.
     fn teach(companions: &PageResources, referer: &str, targets: &[&str]) {
         for network in 0..4 {
             let from = Some(IpAddr::from([198, 51, network, 1]));
-            companions.viewed(Instant::ZERO, from, PAGE, &[]);
+            companions.record_view(Instant::ZERO, from, PAGE, &[]);
             for target in targets {
                 let loaded = ResourceLoad::of(target, &Method::GET, &HeaderMap::new());
                 let loaded = loaded.expect("it may be learned");
@@ -503,7 +508,7 @@ mod tests {
                     loaded: &loaded,
                     has_credentials: false,
                 };
-                companions.requested(Instant::ZERO, from, HOME, referer, &request);
+                companions.record_request(Instant::ZERO, from, HOME, referer, &request);
             }
         }
     }
@@ -511,7 +516,13 @@ mod tests {
     /// URLs of what may go along, whether they are named, and whether they may be hinted at.
     fn candidates(companions: &PageResources) -> Vec<(String, bool, bool)> {
         let candidates = companions.candidates(Instant::ZERO, HOME, PAGE, &[]);
-        let one = |it: Candidate| (it.wish.url, it.is_named, !it.wish.unhintable);
+        let one = |it: Candidate| {
+            (
+                it.resource.url,
+                it.is_referenced,
+                !it.resource.is_unhintable,
+            )
+        };
         candidates.into_iter().map(one).collect()
     }
 
@@ -624,7 +635,7 @@ mod tests {
         ] {
             let reader = DocumentContext { home: &home, rules };
             let font = [moved(target, kind::Kind::Font, font)];
-            companions.note_sheet(sheet, reader, &font);
+            companions.record_stylesheet(sheet, reader, &font);
         }
         note_page(&companions, &style);
         teach(
@@ -650,16 +661,16 @@ mod tests {
         let companions = PageResources::default();
         let note = |url: &str, variant: usize, bytes: usize| {
             let variant = "v".repeat(variant).into_bytes();
-            companions.note_page(url, &variant, reader, &thing(bytes));
+            companions.record_page(url, &variant, reader, &thing(bytes));
         };
         let knows = |url: &str, variant: usize| {
             companions.has_variant(url, &"v".repeat(variant).into_bytes())
         };
-        for n in 0..=TEXTS {
+        for n in 0..=MAX_DOCUMENTS {
             note(&n.to_string(), 0, 1);
         }
-        assert!(!companions.knows("0"), "one past the limit");
-        assert!(companions.knows("1"));
+        assert!(!companions.has_page("0"), "one past the limit");
+        assert!(companions.has_page("1"));
         for variant in 0..=MAX_VARIANTS {
             note("varies", variant, 1);
         }
@@ -668,13 +679,13 @@ mod tests {
         note("varies", MAX_VARIANT_BYTES, 1);
         note("varies", MAX_VARIANT_BYTES + 1, 1);
         assert!(knows("varies", MAX_VARIANT_BYTES) && !knows("varies", MAX_VARIANT_BYTES + 1));
-        assert!(companions.texts().pages.order.len() <= TEXTS);
-        note("large", 0, BYTES - 1000);
-        assert!(companions.knows("large") && !companions.knows("100"));
-        note("larger", 0, BYTES);
-        assert!(!companions.knows("larger") && companions.knows("large"));
+        assert!(companions.texts().pages.order.len() <= MAX_DOCUMENTS);
+        note("large", 0, MAX_BYTES - 1000);
+        assert!(companions.has_page("large") && !companions.has_page("100"));
+        note("larger", 0, MAX_BYTES);
+        assert!(!companions.has_page("larger") && companions.has_page("large"));
         companions.forget_page("large", b"other");
-        assert!(companions.knows("large"));
+        assert!(companions.has_page("large"));
         companions.forget_page("large", b"");
         note("some", 0, 1);
         note("some", 1, 1);

@@ -51,17 +51,17 @@ pub(crate) struct FinishedPage<'a> {
     pub(crate) report: PageReport,
     pub(crate) status: StatusCode,
     /// What it names, the first so many.
-    pub(crate) named: &'a [Reference],
+    pub(crate) references: &'a [Reference],
     /// It is stored, so that other requests may use it.
     pub(crate) is_shared: bool,
     /// The stored page, if it is public.
     pub(crate) public: Option<&'a Stored>,
     /// Targets of what was made ready ahead for it: fetched, or lifted from the disk or the shared tier.
-    pub(crate) ahead: &'a [String],
+    pub(crate) prefetched: &'a [String],
     /// What rewriting took.
     pub(crate) rewriting: Duration,
     /// It went as it came: this is what would have become of it.
-    pub(crate) is_tried: bool,
+    pub(crate) is_dry_run: bool,
 }
 
 /// As what a page loads a thing.
@@ -70,12 +70,12 @@ pub(crate) struct LoadHints {
     /// What its name looks like, if the page does not say.
     kind: Option<Kind>,
     by_cors: bool,
-    tells: ReferrerScope,
+    referrer_scope: ReferrerScope,
 }
 
 impl LoadHints {
     /// As the page is said to want it.
-    pub(crate) fn wished(kind: Option<PageKind>, by_cors: bool) -> Self {
+    pub(crate) fn from_page(kind: Option<PageKind>, by_cors: bool) -> Self {
         let kind = match kind {
             Some(PageKind::Stylesheet) => Some(Kind::Style),
             Some(PageKind::Script) => Some(Kind::Script),
@@ -96,42 +96,42 @@ impl LoadHints {
 #[derive(Debug)]
 pub(crate) struct Prefetcher {
     /// As it will be asked for.
-    accepts: AcceptHistory,
-    pub(crate) futile: PrefetchBackoff,
-    pub(crate) here: PrefetchSeen,
-    room: PrefetchLimits,
+    accept_history: AcceptHistory,
+    pub(crate) backoff: PrefetchBackoff,
+    pub(crate) seen: PrefetchSeen,
+    limits: PrefetchLimits,
 }
 
 /// What became of looking for a thing to be fetched ahead.
 enum PrefetchAttempt {
     /// It is on its way now.
-    Begun,
+    Started,
     /// It is here; `varies` if it may be another for who asks otherwise.
-    Here { varies: bool },
+    AlreadyStored { varies: bool },
     /// Neither: it is on its way already, is of no use, or is one too many.
-    Left,
+    Skipped,
 }
 
 impl Prefetcher {
     pub(crate) fn new(config: &LearnConfig) -> Self {
         Self {
-            accepts: AcceptHistory::default(),
-            futile: PrefetchBackoff::new(),
-            here: PrefetchSeen::new(),
-            room: PrefetchLimits::new(config),
+            accept_history: AcceptHistory::default(),
+            backoff: PrefetchBackoff::new(),
+            seen: PrefetchSeen::new(),
+            limits: PrefetchLimits::new(config),
         }
     }
 
     /// What may still be fetched ahead for what led to `wanted`.
     pub(crate) fn budget(&self, wanted: &ProxyRequest) -> PrefetchBudget {
-        match &wanted.step {
+        match &wanted.prefetch_step {
             Some(step) => step.budget.clone(),
-            None => self.room.budget(),
+            None => self.limits.budget(),
         }
     }
 
     /// A client asked for `wanted`, which is not kept.
-    pub(crate) fn learn(&self, wanted: &ProxyRequest) {
+    pub(crate) fn record_accept(&self, wanted: &ProxyRequest) {
         let said = wanted.said();
         let accept = said.get(header::ACCEPT).map(HeaderValue::as_bytes);
         let is_page = accept.is_none_or(|accept| accept.starts_with(b"text/html"));
@@ -143,30 +143,30 @@ impl Prefetcher {
             false => Some(kind_by_path(wanted.ask.uri.path())),
         };
         if let Some(kind) = kind {
-            self.accepts.learn(said, kind);
+            self.accept_history.record(said, kind);
         }
     }
 }
 
 impl Proxy {
     /// What is known of `uri`, of the site's own origin, for a client that asked as `page` does and will ask for it as `load` says.
-    pub(crate) fn known(
+    pub(crate) fn push_candidate_state(
         &self,
         site: &Arc<Site>,
         page: &request::Parts,
         uri: &Uri,
         load: LoadHints,
     ) -> CandidateState {
-        let Some(wanted) = self.beside(site, page, uri, load) else {
-            return CandidateState::Absent;
+        let Some(wanted) = self.subresource_request(site, page, uri, load) else {
+            return CandidateState::Unavailable;
         };
-        match self.fresh(&wanted) {
-            Some(object) => CandidateState::Here {
+        match self.lookup_fresh(&wanted) {
+            Some(object) => CandidateState::Available {
                 bytes: usize::try_from(object.body().len()).unwrap_or(usize::MAX),
                 kind: kind_of(object.stored().headers()),
             },
             // It cannot be pushed, and yet it may be told of.
-            None => CandidateState::Here {
+            None => CandidateState::Available {
                 bytes: usize::MAX,
                 kind: PageKind::Other,
             },
@@ -182,11 +182,11 @@ impl Proxy {
         uri: &Uri,
         load: LoadHints,
     ) -> Option<PageKind> {
-        let wanted = self.beside(site, page, uri, load)?;
+        let wanted = self.subresource_request(site, page, uri, load)?;
         if wanted.moved.is_some() || uri.query().is_some() {
             return None;
         }
-        let object = self.fresh(&wanted)?;
+        let object = self.lookup_fresh(&wanted)?;
         let stored = object.stored();
         let is_shown = stored.status() == StatusCode::OK && is_public(stored);
         let kind = kind_of(stored.served());
@@ -198,21 +198,21 @@ impl Proxy {
     }
 
     /// The answer that is pushed as `planned`.
-    pub(crate) fn pushed(
+    pub(crate) fn push_response(
         &self,
         site: &Arc<Site>,
         page: &request::Parts,
         planned: &PlannedPush,
     ) -> Option<Response<Body>> {
-        let load = LoadHints::wished(Some(planned.kind), planned.by_cors);
-        let wanted = self.beside(site, page, &planned.uri, load)?;
-        let object = self.fresh(&wanted)?;
-        let response = self.hit(&wanted, &object, self.hour());
+        let load = LoadHints::from_page(Some(planned.kind), planned.by_cors);
+        let wanted = self.subresource_request(site, page, &planned.uri, load)?;
+        let object = self.lookup_fresh(&wanted)?;
+        let response = self.respond_hit(&wanted, &object, self.wall_now());
         (response.status() == StatusCode::OK).then_some(response)
     }
 
     /// The request for `uri` that the client will send for the page it asked for as `page`.
-    fn beside(
+    fn subresource_request(
         &self,
         site: &Arc<Site>,
         page: &request::Parts,
@@ -236,13 +236,15 @@ impl Proxy {
             }
         }
         let kind = load.kind.unwrap_or_else(|| kind_by_path(uri.path()));
-        if let Some(accept) = self.ahead.accepts.of(&page.headers, kind) {
+        if let Some(accept) = self.prefetcher.accept_history.lookup(&page.headers, kind) {
             asked.headers.insert(header::ACCEPT, accept);
         }
-        let is_told = match load.tells {
-            ReferrerScope::Nobody => false,
-            ReferrerScope::Site => !site.rules.claims(uri.path()) && !asks.is_cross_origin,
-            ReferrerScope::Everyone => true,
+        let is_told = match load.referrer_scope {
+            ReferrerScope::None => false,
+            ReferrerScope::SameSite => {
+                !site.rules.is_proxied_target(uri.path()) && !asks.is_cross_origin
+            }
+            ReferrerScope::All => true,
         };
         if is_told {
             let referer = HeaderValue::from_str(&format!("{}/", asks.origin)).ok()?;
@@ -282,7 +284,7 @@ impl Proxy {
     /// Has in memory what a page or a sheet, the answer to `wanted`, names: who asked for it will ask for that. So many may still be
     /// `looked_for`; what is not fetched ahead in any case is none of them. Gives the targets of what is now on its way, from its origin,
     /// the disk or the shared tier.
-    pub(crate) fn look_ahead(
+    pub(crate) fn prefetch_references(
         self: &Arc<Self>,
         wanted: &ProxyRequest,
         budget: &PrefetchBudget,
@@ -290,11 +292,11 @@ impl Proxy {
         named: &[Reference],
     ) -> Vec<String> {
         let mut begun = Vec::new();
-        let steps = wanted.step.as_ref().map_or(0, |step| step.number);
+        let steps = wanted.prefetch_step.as_ref().map_or(0, |step| step.depth);
         if !self.learn.prefetch || steps >= MAX_PREFETCH_DEPTH {
             return begun;
         }
-        let Some(home) = wanted.home() else {
+        let Some(home) = wanted.client_origin() else {
             return begun;
         };
         let mut asked = Request::new(()).into_parts().0;
@@ -317,8 +319,8 @@ impl Proxy {
                 // A pinned sheet is left where it is, or asked for as it came, but fetched: so it is known for the next page.
                 Err(SkipReason::Integrity) => proxied_path(site, reference, &home),
                 // What is the site's own is none of a named host's business.
-                Err(SkipReason::Own) if wanted.is_named() => None,
-                _ => page_resources::place_of(reference, &home),
+                Err(SkipReason::SameSite) if wanted.is_alias() => None,
+                _ => page_resources::path_at_origin(reference, &home),
             };
             let Some(path) = path else { continue };
             let Some(left) = looked_for.checked_sub(1) else {
@@ -328,47 +330,55 @@ impl Proxy {
             let load = LoadHints {
                 kind: Some(kind),
                 by_cors: reference.by_cors,
-                tells: reference.tells,
+                referrer_scope: reference.referrer_scope,
             };
-            let numbers = seeker.numbers(&path, &load);
-            if self.ahead.here.has(numbers, now) {
+            let numbers = seeker.keys(&path, &load);
+            if self.prefetcher.seen.has(numbers, now) {
                 continue;
             }
             let uri = path.parse().ok();
-            let next = uri.and_then(|uri| self.beside(site, &asked, &uri, load));
+            let next = uri.and_then(|uri| self.subresource_request(site, &asked, &uri, load));
             let Some(mut next) = next else { continue };
-            next.within.clone_from(&wanted.within);
-            match self.fetch_ahead(next, steps + 1, budget) {
-                PrefetchAttempt::Begun => begun.push(path),
-                PrefetchAttempt::Here { varies } => self.ahead.here.note(numbers, varies, now),
-                PrefetchAttempt::Left => {}
+            next.span_context.clone_from(&wanted.span_context);
+            match self.start_prefetch(next, steps + 1, budget) {
+                PrefetchAttempt::Started => begun.push(path),
+                PrefetchAttempt::AlreadyStored { varies } => {
+                    self.prefetcher.seen.record(numbers, varies, now)
+                }
+                PrefetchAttempt::Skipped => {}
             }
         }
         begun
     }
 
     /// All of a page came by, and this became of it.
-    pub(crate) fn page_done(&self, wanted: &ProxyRequest, done: FinishedPage<'_>) {
+    pub(crate) fn record_page(&self, wanted: &ProxyRequest, done: FinishedPage<'_>) {
         let Some(url) = wanted.url() else {
             return;
         };
-        let (mut report, named, is_shared) = (done.report, done.named, done.is_shared);
+        let (mut report, named, is_shared) = (done.report, done.references, done.is_shared);
         // A page that tells of an error does not tell what the next answer to the same request says.
         let is_page = done.status == StatusCode::OK;
-        let own = wanted.client_url().filter(|_| !wanted.is_named());
+        let own = wanted.client_url().filter(|_| !wanted.is_alias());
         if let (None, Some(seen)) = (report.left, own) {
             let guarded = std::mem::take(&mut report.guarded);
             let pages = &wanted.site.pages;
             match is_page {
-                true => pages.note_page(&seen, guarded, report.tells),
+                true => pages.record_page(&seen, guarded, report.tells),
                 false => {
-                    let is_quiet = report.tells == ReferrerScope::Site;
-                    pages.learn(|| Some(seen), PagePolicy { guarded, is_quiet });
+                    let is_quiet = report.tells == ReferrerScope::SameSite;
+                    pages.record_head(
+                        || Some(seen),
+                        PagePolicy {
+                            csp_guard: guarded,
+                            hides_referrer: is_quiet,
+                        },
+                    );
                 }
             }
         }
         let counters = &self.counters;
-        let (became, moved, named_so) = match done.is_tried {
+        let (became, moved, named_so) = match done.is_dry_run {
             true => ("tried", "would-move", "would-name"),
             false => ("rewritten", "moved", "named"),
         };
@@ -387,25 +397,26 @@ impl Proxy {
         tracing::debug!(%url, moved = report.moved, left = report.unchanged_count(), "a page came by");
         let seen = wanted
             .client_url()
-            .filter(|_| is_page && !wanted.is_named());
-        if let (Some(stored), Some(home), Some(seen)) = (done.public, wanted.home(), seen) {
-            let along = if done.is_tried { &[] } else { named };
+            .filter(|_| is_page && !wanted.is_alias());
+        if let (Some(stored), Some(home), Some(seen)) = (done.public, wanted.client_origin(), seen)
+        {
+            let along = if done.is_dry_run { &[] } else { named };
             let variant = stored.variant_of(&wanted.ask.headers);
             let reader = DocumentContext {
                 home: &home,
                 rules: wanted.site.rules.tag(),
             };
-            let companions = &self.companions;
-            companions.note_page(seen.as_str(), &variant, reader, along);
+            let companions = &self.resources;
+            companions.record_page(seen.as_str(), &variant, reader, along);
         }
         let page = page_reports::RewrittenPage {
             url: url.as_str(),
-            at: self.hour(),
+            at: self.wall_now(),
             is_everyones: is_shared,
             rewriting: done.rewriting,
             named,
-            fetched_ahead: done.ahead,
-            is_tried: done.is_tried,
+            fetched_ahead: done.prefetched,
+            is_dry_run: done.is_dry_run,
         };
         self.reports.told(&page, report);
     }
@@ -419,72 +430,75 @@ impl Proxy {
         status: StatusCode,
     ) {
         let done = FinishedPage {
-            report: PageReport::of_left(why),
+            report: PageReport::skipped(why),
             status,
-            named: &[],
+            references: &[],
             is_shared: stored.is_some(),
             public: stored.filter(|stored| is_public(stored)),
-            ahead: &[],
+            prefetched: &[],
             rewriting: Duration::ZERO,
-            is_tried: false,
+            is_dry_run: false,
         };
-        self.page_done(wanted, done);
+        self.record_page(wanted, done);
     }
 
     /// Has `wanted` in memory for who will ask for it, unless it is there, was of no use or is fetched already. It is fetched, and counted
     /// so, only if neither the disk nor the shared tier has it.
-    fn fetch_ahead(
+    fn start_prefetch(
         self: &Arc<Self>,
         mut wanted: ProxyRequest,
         number: u8,
         budget: &PrefetchBudget,
     ) -> PrefetchAttempt {
-        let policy = self.policy(wanted.whose());
-        let variants = self.memory.find(&wanted.key);
+        let policy = self.policy(wanted.origin_kind());
+        let variants = self.memory.lookup(&wanted.key);
         let variants = variants.as_deref().unwrap_or_default();
-        let found = lookup::lookup(policy, &wanted.ask, variants, self.hour());
+        let found = lookup::lookup(policy, &wanted.ask, variants, self.wall_now());
         if !matches!(found, Lookup::Miss(_)) {
             let varies = variants
                 .iter()
                 .any(|variant| variant.stored().selecting_names().next().is_some());
-            return PrefetchAttempt::Here { varies };
+            return PrefetchAttempt::AlreadyStored { varies };
         }
-        if self.ahead.futile.has(&wanted.key, self.runtime.now()) {
-            self.counters.count(CounterFamily::Ahead, "futile");
-            return PrefetchAttempt::Left;
+        if self.prefetcher.backoff.has(&wanted.key, self.runtime.now()) {
+            self.counters.count(CounterFamily::Preloads, "futile");
+            return PrefetchAttempt::Skipped;
         }
-        let Some(place) = self.ahead.room.place() else {
+        let Some(place) = self.prefetcher.limits.try_acquire() else {
             self.counters.count(CounterFamily::Limits, "prefetches");
-            return PrefetchAttempt::Left;
+            return PrefetchAttempt::Skipped;
         };
         let seat = self
-            .flights
-            .board(CoalesceKey::of(&wanted.key), self.runtime.now());
+            .coalescer
+            .join(CoalesceKey::of(&wanted.key), self.runtime.now());
         let CoalesceRole::Leader(leader) = seat else {
-            return PrefetchAttempt::Left;
+            return PrefetchAttempt::Skipped;
         };
         if !budget.take() {
             self.counters
                 .count(CounterFamily::Limits, "prefetch_per_page");
-            return PrefetchAttempt::Left;
+            return PrefetchAttempt::Skipped;
         }
-        wanted.step = Some(PrefetchStep {
-            number,
+        wanted.prefetch_step = Some(PrefetchStep {
+            depth: number,
             budget: budget.clone(),
-            _place: place,
+            _permit: place,
         });
         let proxy = self.clone();
         self.runtime.spawn(Box::pin(async move {
-            if proxy.lift(&wanted).await {
+            if proxy.promote(&wanted).await {
                 return drop(leader);
             }
-            proxy.counters.count(CounterFamily::Ahead, "fetched");
+            proxy.counters.count(CounterFamily::Preloads, "fetched");
             let key = wanted.key.clone();
             let fetch = Fetch::new(&proxy, wanted, None, Some(leader), Forward::UriMiss);
-            let got = fetch.unawaited().run(Body::empty()).await;
-            proxy.ahead.futile.note(&key, &got, proxy.runtime.now());
+            let got = fetch.for_cache().run(Body::empty()).await;
+            proxy
+                .prefetcher
+                .backoff
+                .record(&key, &got, proxy.runtime.now());
         }));
-        PrefetchAttempt::Begun
+        PrefetchAttempt::Started
     }
 }
 
@@ -520,11 +534,11 @@ fn proxied_path(site: &Site, reference: &Reference, home: &url::Origin) -> Optio
         .rules
         .verdict(&url, reference.kind, ReferenceSource::Site)
     {
-        Verdict::Move(path) => Some(path),
-        Verdict::Leave(SkipReason::Own) if url.origin() == *home => {
+        Verdict::Rewrite(path) => Some(path),
+        Verdict::Skip(SkipReason::SameSite) if url.origin() == *home => {
             Some(url[url::Position::BeforePath..url::Position::AfterQuery].to_owned())
         }
-        Verdict::Leave(_) => None,
+        Verdict::Skip(_) => None,
     }
 }
 

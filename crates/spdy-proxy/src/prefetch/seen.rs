@@ -27,14 +27,14 @@ pub(crate) struct PrefetchContext {
     /// Where he is.
     place: DefaultHasher,
     /// And who, by what he says of himself; which formats he takes for a thing is learned, and not among it.
-    himself: DefaultHasher,
+    request_hash: DefaultHasher,
 }
 
 /// The numbers of one thing: as everyone has it, and as he has it who looks.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SeenKeys {
-    everyones: u64,
-    his: u64,
+    shared: u64,
+    per_client: u64,
 }
 
 impl PrefetchContext {
@@ -51,19 +51,22 @@ impl PrefetchContext {
         for (name, value) in says {
             (name, value).hash(&mut himself);
         }
-        Self { place, himself }
+        Self {
+            place,
+            request_hash: himself,
+        }
     }
 
     /// Those of what is at `path`, loaded as `load` tells.
-    pub(crate) fn numbers(&self, path: &str, load: &impl Hash) -> SeenKeys {
+    pub(crate) fn keys(&self, path: &str, load: &impl Hash) -> SeenKeys {
         let number = |of: &DefaultHasher| {
             let mut hasher = of.clone();
             (path, load).hash(&mut hasher);
             hasher.finish()
         };
         SeenKeys {
-            everyones: number(&self.place),
-            his: number(&self.himself),
+            shared: number(&self.place),
+            per_client: number(&self.request_hash),
         }
     }
 }
@@ -75,16 +78,18 @@ impl PrefetchSeen {
 
     /// Whether the thing of these numbers was here a moment ago.
     pub(crate) fn has(&self, numbers: SeenKeys, now: Instant) -> bool {
-        self.things(|things| things.has(&numbers.everyones, now) || things.has(&numbers.his, now))
+        self.things(|things| {
+            things.has(&numbers.shared, now) || things.has(&numbers.per_client, now)
+        })
     }
 
     /// The thing of these numbers is here, for who looks alone where `varies`.
-    pub(crate) fn note(&self, numbers: SeenKeys, varies: bool, now: Instant) {
+    pub(crate) fn record(&self, numbers: SeenKeys, varies: bool, now: Instant) {
         let number = match varies {
-            true => numbers.his,
-            false => numbers.everyones,
+            true => numbers.per_client,
+            false => numbers.shared,
         };
-        self.things(|things| things.note(&number, now));
+        self.things(|things| things.insert_key(&number, now));
     }
 
     /// Some of it is not here any more.
@@ -106,8 +111,8 @@ mod tests {
     use super::*;
 
     const THING: SeenKeys = SeenKeys {
-        everyones: 1,
-        his: 2,
+        shared: 1,
+        per_client: 2,
     };
 
     #[test]
@@ -115,11 +120,11 @@ mod tests {
         let here = PrefetchSeen::new();
         let at = |ms: u64| Instant::ZERO + Duration::from_millis(ms);
         assert!(!here.has(THING, at(0)));
-        here.note(THING, false, at(0));
-        here.note(THING, false, at(900)); // it was not looked for anew
+        here.record(THING, false, at(0));
+        here.record(THING, false, at(900)); // it was not looked for anew
         assert!(here.has(THING, at(999)));
         assert!(!here.has(THING, at(1000)));
-        here.note(THING, false, at(2000));
+        here.record(THING, false, at(2000));
         here.clear();
         assert!(!here.has(THING, at(2000)));
     }
@@ -127,10 +132,13 @@ mod tests {
     #[test]
     fn varying_resource_is_seen_per_client_headers() {
         let here = PrefetchSeen::new();
-        let others = SeenKeys { his: 3, ..THING };
-        here.note(THING, true, Instant::ZERO);
+        let others = SeenKeys {
+            per_client: 3,
+            ..THING
+        };
+        here.record(THING, true, Instant::ZERO);
         assert!(here.has(THING, Instant::ZERO) && !here.has(others, Instant::ZERO));
-        here.note(THING, false, Instant::ZERO);
+        here.record(THING, false, Instant::ZERO);
         assert!(here.has(others, Instant::ZERO));
     }
 }

@@ -29,14 +29,14 @@ impl ProxyRequest {
     /// # Errors
     ///
     /// The rule that forbids it.
-    pub(crate) fn of_named(
+    pub(crate) fn for_alias(
         site: Arc<Site>,
         named: &HostAlias,
         authority: String,
         from: Option<IpAddr>,
         mut asked: request::Parts,
     ) -> Result<Self, RequestRejection> {
-        if handshake::is_wanted(&asked) {
+        if handshake::is_upgrade_request(&asked) {
             return Err(Refusal::Upgrade.into());
         }
         let target = request_target(&asked);
@@ -45,7 +45,7 @@ impl ProxyRequest {
         let arrival = asked.extensions.get().copied();
         asked.extensions.clear();
         let asked = Request::from_parts(asked, ());
-        let (moved, upstream) = opened(&site, named, &target, &asked)?;
+        let (moved, upstream) = open_alias(&site, named, &target, &asked)?;
         let (mut ask, ()) = asked.into_parts();
         let said = std::mem::replace(&mut ask.headers, upstream.headers);
         ask.method = upstream.method;
@@ -53,7 +53,7 @@ impl ProxyRequest {
         let unusable = || RequestRejection::Target(moved.target().to_owned());
         let uri: Result<Uri, _> = moved.url().as_str().parse();
         ask.uri = uri.map_err(|_| unusable())?;
-        let key = key_of(&site, &moved, upstream.load, &ask, is_off).ok_or_else(unusable)?;
+        let key = cache_key(&site, &moved, upstream.load, &ask, is_off).ok_or_else(unusable)?;
         Ok(Self {
             moved: Some((moved, upstream.load)),
             site,
@@ -62,28 +62,28 @@ impl ProxyRequest {
             from,
             is_from_trusted: false, // another host receives no field of the client
             arrival,
-            accepts: AcceptedCodings::of(&said),
+            accepted_codings: AcceptedCodings::of(&said),
             has_content: false,
-            is_socket: false,
-            step: None,
-            is_off,
+            is_websocket: false,
+            prefetch_step: None,
+            rewriting_disabled: is_off,
             authority,
-            within: None,
+            span_context: None,
             said: Some(said),
         })
     }
 
     /// Whether it is of a host that has a name of its own here.
     #[must_use]
-    pub fn is_named(&self) -> bool {
+    pub fn is_alias(&self) -> bool {
         self.moved
             .as_ref()
-            .is_some_and(|(moved, _)| moved.is_named())
+            .is_some_and(|(moved, _)| moved.is_alias())
     }
 }
 
 /// What is asked of the host for `target`.
-fn opened(
+fn open_alias(
     site: &Site,
     named: &HostAlias,
     target: &str,
@@ -95,7 +95,7 @@ fn opened(
     });
     opened.map_err(
         |why| match named_request::is_sent_on(&why, target, asked.headers()) {
-            true => RequestRejection::Elsewhere {
+            true => RequestRejection::Redirect {
                 why,
                 to: format!("{}{target}", named.original_origin()),
             },
@@ -106,7 +106,7 @@ fn opened(
 
 /// Under which key the answer to `ask` is kept: whoever is said to ask may be answered otherwise, and so may who wants it otherwise,
 /// whether or not the host says so by Vary.
-fn key_of(
+fn cache_key(
     site: &Site,
     moved: &ProxiedUrl,
     load: Load,

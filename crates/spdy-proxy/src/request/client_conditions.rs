@@ -50,7 +50,7 @@ impl Fetch {
         let said = &self.wanted.ask.headers;
         match head.status {
             StatusCode::PARTIAL_CONTENT => {
-                !conditions::range_holds(said, &head.headers, self.proxy.hour())
+                !conditions::range_holds(said, &head.headers, self.proxy.wall_now())
             }
             StatusCode::RANGE_NOT_SATISFIABLE => said.contains_key(header::IF_RANGE),
             _ => false,
@@ -58,7 +58,7 @@ impl Fetch {
     }
 
     /// What a client gets by its own conditions, of which another host is not told; what is kept is judged with it.
-    pub(crate) fn instead(
+    pub(crate) fn answer_client_conditions(
         &self,
         status: StatusCode,
         served: &HeaderMap,
@@ -68,7 +68,7 @@ impl Fetch {
             return None;
         }
         let said = &self.wanted.ask.headers;
-        let head = conditions::instead(said, status, served, self.proxy.hour());
+        let head = conditions::conditional_response(said, status, served, self.proxy.wall_now());
         head.filter(|head| !is_kept || head.status == StatusCode::PRECONDITION_FAILED)
     }
 }

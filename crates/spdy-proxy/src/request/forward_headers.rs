@@ -53,7 +53,7 @@ fn strip(headers: &mut HeaderMap, is_one: impl Fn(&HeaderName) -> bool) {
 }
 
 /// Whether an origin hears it from here, or never: what the client says of it tells nothing of what the origin is asked.
-pub(crate) fn is_told(name: &HeaderName) -> bool {
+pub(crate) fn is_set_by_proxy(name: &HeaderName) -> bool {
     *name == header::HOST
         || *name == header::VIA
         || *name == CDN_LOOP

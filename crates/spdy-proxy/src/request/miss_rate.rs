@@ -19,7 +19,7 @@ use spdy_clock::Instant;
 /// Seconds for which tokens are saved up.
 const BURST_SECONDS: u64 = 5;
 /// Clients that are told apart.
-const CLIENTS: usize = 64 * 1024;
+const MAX_CLIENTS: usize = 64 * 1024;
 /// The table is not gone through more often.
 const BETWEEN_SWEEPS: Duration = Duration::from_secs(1);
 /// Bits of an IPv6 address that are one client's.
@@ -37,7 +37,7 @@ pub(crate) struct MissRateLimit {
 struct Table {
     /// Those who found no room are under `None`.
     budgets: BTreeMap<Option<IpAddr>, TokenBucket>,
-    swept: Option<Instant>,
+    last_sweep: Option<Instant>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -52,7 +52,7 @@ impl MissRateLimit {
     pub(crate) fn new(per_second: u32) -> Self {
         Self {
             per_second: per_second.into(),
-            clients: CLIENTS,
+            clients: MAX_CLIENTS,
             table: Mutex::default(),
         }
     }
@@ -67,8 +67,8 @@ impl MissRateLimit {
         let mut source = Some(source(client));
         if !table.budgets.contains_key(&source) && table.budgets.len() >= self.clients {
             let is_due = |swept: Instant| now.saturating_since(swept) >= BETWEEN_SWEEPS;
-            if table.swept.is_none_or(is_due) {
-                table.swept = Some(now);
+            if table.last_sweep.is_none_or(is_due) {
+                table.last_sweep = Some(now);
                 table.budgets.retain(|_, budget| {
                     budget.fill(now, self.per_second, full);
                     budget.tokens < full

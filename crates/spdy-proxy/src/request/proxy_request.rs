@@ -53,19 +53,19 @@ pub struct ProxyRequest {
     /// How it came, or what it is fetched ahead of; nothing where nobody tells.
     pub arrival: Option<RequestInfo>,
     /// The codings that the client takes.
-    pub accepts: AcceptedCodings,
+    pub accepted_codings: AcceptedCodings,
     /// It is a GET or HEAD with content: its target is not all that it asks by.
     pub has_content: bool,
     /// It is the handshake of a WebSocket.
-    pub is_socket: bool,
+    pub is_websocket: bool,
     /// Where it stands if it is fetched before it is asked for; nothing for what a client asked for.
-    pub(crate) step: Option<PrefetchStep>,
+    pub(crate) prefetch_step: Option<PrefetchStep>,
     /// The client wants it as its origin made it: it says so in its cookies, or a page that pins a sheet does in its URL.
-    pub is_off: bool,
+    pub rewriting_disabled: bool,
     /// The host that the client named.
     pub authority: String,
     /// Where it stands in its trace, or what it is fetched ahead of; nothing where there are no spans.
-    pub within: Option<SpanContext>,
+    pub span_context: Option<SpanContext>,
     /// What the client said, where the origin is not told.
     pub(crate) said: Option<HeaderMap>,
 }
@@ -78,7 +78,7 @@ pub enum RequestRejection {
     Rule(#[from] Refusal),
     /// The same, of what the page may load from its host: it is sent there.
     #[error("{why}, so it is sent to {to}")]
-    Elsewhere {
+    Redirect {
         /// The rule.
         why: Refusal,
         /// The thing in its own place.
@@ -108,7 +108,7 @@ impl RequestRejection {
     pub fn status(&self) -> StatusCode {
         match self {
             Self::Rule(refusal) => refusal.status(),
-            Self::Elsewhere { .. } => StatusCode::TEMPORARY_REDIRECT,
+            Self::Redirect { .. } => StatusCode::TEMPORARY_REDIRECT,
             Self::Loop => StatusCode::LOOP_DETECTED,
             Self::Handshake(HandshakeError::Version) => StatusCode::UPGRADE_REQUIRED,
             Self::Target(_) | Self::Handshake(_) => StatusCode::BAD_REQUEST,
@@ -120,7 +120,7 @@ impl RequestRejection {
     #[must_use]
     pub fn told(&self) -> &'static str {
         match self {
-            Self::Rule(_) | Self::Elsewhere { .. } => "",
+            Self::Rule(_) | Self::Redirect { .. } => "",
             Self::Loop => "the request came back to where it had passed\n",
             Self::Target(_) => "want a target that begins with / and makes a URL\n",
             Self::Method(_) => "CONNECT and TRACE go no further than here\n",
@@ -133,7 +133,7 @@ impl RequestRejection {
     #[must_use]
     pub fn name(&self) -> &'static str {
         match self {
-            Self::Rule(refusal) | Self::Elsewhere { why: refusal, .. } => refusal.name(),
+            Self::Rule(refusal) | Self::Redirect { why: refusal, .. } => refusal.name(),
             Self::Loop => "loop",
             Self::Target(_) => "target",
             Self::Method(_) => "method",
@@ -156,36 +156,39 @@ impl IncomingRequest {
         asked: request::Parts,
     ) -> Result<Self, RequestRejection> {
         let named = site.named(&authority).cloned();
-        let wanted = match (named, site.rules.claims(request_target(&asked))) {
-            (Some(named), _) => ProxyRequest::of_named(site, &named, authority, from, asked)?,
-            (None, true) => ProxyRequest::of_others(site, authority, from, asked)?,
-            (None, false) => ProxyRequest::of_site(site, authority, from, asked)?,
+        let wanted = match (named, site.rules.is_proxied_target(request_target(&asked))) {
+            (Some(named), _) => ProxyRequest::for_alias(site, &named, authority, from, asked)?,
+            (None, true) => ProxyRequest::for_third_party(site, authority, from, asked)?,
+            (None, false) => ProxyRequest::for_site(site, authority, from, asked)?,
         };
         Ok(Self(wanted))
     }
 
     /// What is wanted, though the origin may be told more ([`told`](Self::told)).
     #[must_use]
-    pub fn so_far(&self) -> &ProxyRequest {
+    pub fn request(&self) -> &ProxyRequest {
         &self.0
     }
 
     /// The same at a place in a trace.
     #[must_use]
-    pub fn within(mut self, context: Option<SpanContext>) -> Self {
-        self.0.within = context;
+    pub fn with_span(mut self, context: Option<SpanContext>) -> Self {
+        self.0.span_context = context;
         self
     }
 
     /// How many WebSockets there may be, if it wants one.
     pub(crate) fn socket(&self) -> Option<WebSocketConfig> {
-        self.0.site.websocket.filter(|_| self.0.is_socket)
+        self.0.site.websocket.filter(|_| self.0.is_websocket)
     }
 
     /// Whether it tells as it is whether `stored` is for it: what that varies on is not among what the origin is told beside.
     #[must_use]
     pub fn can_select_variant(&self, stored: &Stored) -> bool {
-        self.0.moved.is_some() || !stored.selecting_names().any(forward_headers::is_told)
+        self.0.moved.is_some()
+            || !stored
+                .selecting_names()
+                .any(forward_headers::is_set_by_proxy)
     }
 
     /// What is wanted, with all that the origin is told: by which name and scheme the site was asked, by whom and through what.
@@ -204,7 +207,7 @@ impl IncomingRequest {
         let uri = site.own(authority, target);
         ask.uri = uri.map_err(|_| RequestRejection::Target(target.to_owned()))?;
         ask.headers.remove(header::HOST);
-        if let Some(host) = site.kept_host(authority) {
+        if let Some(host) = site.host_header(authority) {
             ask.headers.insert(header::HOST, host);
         }
         let (from, is_from_trusted) = (wanted.from, wanted.is_from_trusted);
@@ -240,7 +243,7 @@ impl ProxyRequest {
     }
 
     /// Something of the site's own, as the cache sees it.
-    fn of_site(
+    fn for_site(
         site: Arc<Site>,
         authority: String,
         from: Option<IpAddr>,
@@ -264,13 +267,13 @@ impl ProxyRequest {
         }
         let arrival = asked.extensions.get().copied();
         let is_from_trusted = asked.extensions.get::<FromTrustedProxy>().is_some();
-        let is_socket = handshake::is_wanted(&asked);
+        let is_socket = handshake::is_upgrade_request(&asked);
         if is_socket {
             site.websocket.ok_or(RequestRejection::WebSocket)?;
             handshake::check(&asked, arrival)?;
         }
         let marked = integrity::strip_unrewritten_mark(target);
-        let is_off = marked.is_some() || is_off(&asked.headers);
+        let is_off = marked.is_some() || is_rewriting_disabled(&asked.headers);
         // Not rewritten, but still of this configuration: another, with another secret, may share a tier under the same name.
         let rules = match is_off {
             true => Cow::Owned(["off ", site.rules.tag()].concat()),
@@ -298,7 +301,7 @@ impl ProxyRequest {
         let key = KeyParts {
             site: site.rules.site_origin(),
             scheme,
-            host: &lower_case(site.asked_host(&authority)),
+            host: &lower_case(site.upstream_host(&authority)),
             port,
             target: marked.unwrap_or(target),
             rules: &rules,
@@ -308,7 +311,7 @@ impl ProxyRequest {
         ask.extensions.clear();
         forward_headers::remove_hop_by_hop(&mut ask.headers);
         let accepts = AcceptedCodings::of(&ask.headers);
-        let accepted = HeaderValue::from_static(accepts.told());
+        let accepted = HeaderValue::from_static(accepts.header_value());
         ask.headers.insert(header::ACCEPT_ENCODING, accepted);
         Ok(Self {
             site,
@@ -318,18 +321,18 @@ impl ProxyRequest {
             from,
             is_from_trusted,
             arrival,
-            accepts,
+            accepted_codings: accepts,
             has_content: false,
-            is_socket,
-            step: None,
-            is_off,
+            is_websocket: is_socket,
+            prefetch_step: None,
+            rewriting_disabled: is_off,
             authority,
-            within: None,
+            span_context: None,
             said: None,
         })
     }
 
-    fn of_others(
+    fn for_third_party(
         site: Arc<Site>,
         authority: String,
         from: Option<IpAddr>,
@@ -342,14 +345,17 @@ impl ProxyRequest {
             // Browsers keep pages and sheets of before it was so; and what is moved names more by relative URLs.
             Some(to) if anonymous::is_subresource_load(&asked.headers) => {
                 let to = to.to_owned();
-                RequestRejection::Elsewhere { why, to }
+                RequestRejection::Redirect { why, to }
             }
             _ => why.into(),
         })?;
-        let guarded = site.pages.guarded(&site.rules, opened.url());
+        let guarded = site.pages.guarded_kinds(&site.rules, opened.url());
         let moved = opened.clone().without(guarded);
         let referer = asked.headers.get(header::REFERER);
-        if referer.is_some_and(|page| page.to_str().is_ok_and(|page| site.pages.is_quiet(page))) {
+        if referer.is_some_and(|page| {
+            page.to_str()
+                .is_ok_and(|page| site.pages.hides_referrer(page))
+        }) {
             asked.headers.remove(header::REFERER);
         }
         let arrival = asked.extensions.get().copied();
@@ -358,13 +364,13 @@ impl ProxyRequest {
         let upstream = anonymous::request(&site.rules, &moved, &asked).map_err(|why| {
             let why = match why {
                 Refusal::KindNotListed { kind, host } if guarded.has(kind) => {
-                    Refusal::Guarded { host }
+                    Refusal::CspGuarded { host }
                 }
                 why => why,
             };
             let is_sent_on = match why {
                 Refusal::CrossSite => anonymous::is_sent_on(&opened, asked.headers()),
-                Refusal::Guarded { .. } => true,
+                Refusal::CspGuarded { .. } => true,
                 // It stands beside something that is moved, which loads it relative to its own URL.
                 Refusal::KindNotListed { kind, .. } => kind != Kind::Script && opened.is_listed(),
                 _ => false,
@@ -372,7 +378,7 @@ impl ProxyRequest {
             match is_sent_on {
                 true => {
                     let to = moved.url().to_string();
-                    RequestRejection::Elsewhere { why, to }
+                    RequestRejection::Redirect { why, to }
                 }
                 false => why.into(),
             }
@@ -391,13 +397,13 @@ impl ProxyRequest {
             from,
             is_from_trusted: false, // another host receives no field of the client
             arrival,
-            accepts: AcceptedCodings::of(&said),
+            accepted_codings: AcceptedCodings::of(&said),
             has_content: false,
-            is_socket: false,
-            step: None,
-            is_off: false,
+            is_websocket: false,
+            prefetch_step: None,
+            rewriting_disabled: false,
             authority,
-            within: None,
+            span_context: None,
             said: Some(said),
         })
     }
@@ -407,7 +413,11 @@ impl ProxyRequest {
     /// # Errors
     ///
     /// It makes no URI.
-    pub fn follow(&self, moved: ProxiedUrl, load: Load) -> Result<Self, RequestRejection> {
+    pub fn at_redirect_target(
+        &self,
+        moved: ProxiedUrl,
+        load: Load,
+    ) -> Result<Self, RequestRejection> {
         let (key, uri) = Self::place_of(&self.site, &moved, load)?;
         let mut next = self.clone();
         (next.key, next.ask.uri, next.moved) = (key, uri, Some((moved, load)));
@@ -439,9 +449,9 @@ impl ProxyRequest {
 
     /// Whose it is.
     #[must_use]
-    pub fn whose(&self) -> OriginKind {
+    pub fn origin_kind(&self) -> OriginKind {
         match self.moved {
-            Some(_) => OriginKind::Others,
+            Some(_) => OriginKind::ThirdParty,
             None => OriginKind::Site,
         }
     }
@@ -472,24 +482,24 @@ impl ProxyRequest {
 
     /// The origin that the client asked for it: the site, by one of its names and either scheme.
     #[must_use]
-    pub fn home(&self) -> Option<url::Origin> {
-        home(&self.site, self.arrival, &self.authority)
+    pub fn client_origin(&self) -> Option<url::Origin> {
+        client_origin(&self.site, self.arrival, &self.authority)
     }
 
     /// Leads redirects to the origin's own name, and to the site over `http`, to where the client has the site from.
-    pub(crate) fn relocate(&self, headers: &mut HeaderMap) {
+    pub(crate) fn rewrite_location(&self, headers: &mut HeaderMap) {
         let home = client_origin_text(&self.site, self.arrival, &self.authority);
         let home = home.unwrap_or(Cow::Borrowed(self.site.rules.site_origin()));
         self.site
-            .relocate(&home, self.client_url().as_ref(), headers);
+            .rewrite_location(&home, self.client_url().as_ref(), headers);
     }
 
     /// What the answer says in `headers` that goes for what is asked for after it; `None` if it is no page of the site's own.
     pub(crate) fn page_policy(&self, headers: &HeaderMap) -> Option<PagePolicy> {
-        if self.moved.is_some() || !guarded::is_document(headers) {
+        if self.moved.is_some() || !guarded::may_run_scripts(headers) {
             return None; // most answers
         }
-        Some(PagePolicy::by_head(
+        Some(PagePolicy::from_head(
             &self.site.rules,
             &self.client_url()?,
             headers,
@@ -497,9 +507,9 @@ impl ProxyRequest {
     }
 
     /// The answer goes out, and says this.
-    pub(crate) fn learn(&self, said: Option<PagePolicy>) {
+    pub(crate) fn record_policy(&self, said: Option<PagePolicy>) {
         if let Some(said) = said {
-            self.site.pages.learn(|| self.client_url(), said);
+            self.site.pages.record_head(|| self.client_url(), said);
         }
     }
 
@@ -510,7 +520,7 @@ impl ProxyRequest {
     }
 
     /// Whether the client sends `body` only after a 100 (Continue) response (RFC 9110 §10.1.1).
-    pub(crate) fn holds_back(&self, body: &Body) -> bool {
+    pub(crate) fn expects_continue(&self, body: &Body) -> bool {
         expects_continue(self.said()) && !http_body::Body::is_end_stream(body)
     }
 
@@ -523,7 +533,7 @@ impl ProxyRequest {
             b"font" => Some(Kind::Font),
             b"image" => Some(Kind::Image),
             b"audio" | b"video" | b"track" => Some(Kind::Media),
-            b"iframe" | b"frame" if self.is_named() => Some(Kind::Document),
+            b"iframe" | b"frame" if self.is_alias() => Some(Kind::Document),
             _ => None,
         }
     }
@@ -557,7 +567,7 @@ pub(crate) fn copy_conditions(said: &HeaderMap, headers: &mut HeaderMap) {
 }
 
 /// The origin that a client has `site` from which came by `arrival` and named `authority`.
-pub(crate) fn home(
+pub(crate) fn client_origin(
     site: &Site,
     arrival: Option<RequestInfo>,
     authority: &str,
@@ -580,7 +590,7 @@ pub(crate) fn client_origin_text<'s>(
     match forward_headers::is_forwarded_origin(public, authority, arrival) {
         true => Some(Cow::Borrowed(public)),
         false => Some(Cow::Owned(
-            home(site, arrival, authority)?.ascii_serialization(),
+            client_origin(site, arrival, authority)?.ascii_serialization(),
         )),
     }
 }
@@ -597,7 +607,7 @@ const REWRITING_OFF_COOKIE: &[u8] = b"spdy=off";
 
 /// Whether the client wants nothing rewritten.
 #[must_use]
-pub fn is_off(headers: &HeaderMap) -> bool {
+pub fn is_rewriting_disabled(headers: &HeaderMap) -> bool {
     headers
         .get_all(header::COOKIE)
         .iter()

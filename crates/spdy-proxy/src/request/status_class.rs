@@ -15,7 +15,7 @@ pub(crate) fn class_of(status: StatusCode) -> &'static str {
 }
 
 /// Whether it tells of its origin, not of what was asked for.
-pub(crate) fn is_failing(status: StatusCode) -> bool {
+pub(crate) fn is_origin_error(status: StatusCode) -> bool {
     status.is_server_error() || status == StatusCode::TOO_MANY_REQUESTS
 }
 

@@ -25,7 +25,7 @@ const CREDENTIAL_FIELDS: [HeaderName; 2] = [header::COOKIE, header::AUTHORIZATIO
 /// Whether the answer to `wanted` that the origin told as `told`, and that nobody else gets, goes out without a coding.
 pub(crate) fn may_contain_secret(wanted: &ProxyRequest, told: &HeaderMap) -> bool {
     is_uncoded_private_response(wanted, told)
-        && (is_for_one(told) || has_credentials(&wanted.ask.headers) && !is_for_all(told))
+        && (is_private(told) || has_credentials(&wanted.ask.headers) && !is_public_response(told))
 }
 
 /// Whether what is kept as `stored`, and is the answer to `wanted`, goes out without a coding: by `Vary` it is for nobody but who says
@@ -45,12 +45,12 @@ fn is_uncoded_private_response(wanted: &ProxyRequest, told: &HeaderMap) -> bool 
 }
 
 /// Whether the origin says that it is for one client, or makes it so.
-fn is_for_one(told: &HeaderMap) -> bool {
+fn is_private(told: &HeaderMap) -> bool {
     told.contains_key(header::SET_COOKIE) || says(told, &["private", "no-store"])
 }
 
 /// Whether the origin says that everyone may have it: it is too long to be kept, or there is no room.
-fn is_for_all(told: &HeaderMap) -> bool {
+fn is_public_response(told: &HeaderMap) -> bool {
     says(told, &["public", "s-maxage"])
 }
 
@@ -82,7 +82,7 @@ mod tests {
         ] {
             let name = HeaderName::from_static(name);
             let told = HeaderMap::from_iter([(name, HeaderValue::from_static(value))]);
-            assert_eq!(is_for_one(&told), want, "{value}");
+            assert_eq!(is_private(&told), want, "{value}");
         }
     }
 }

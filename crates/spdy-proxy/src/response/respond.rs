@@ -20,8 +20,8 @@ use spdy_rewrite::rewritten;
 use url::Url;
 
 use crate::body::content_coding::Coding;
-use crate::body::encoded_body::{encoded, is_compressible};
-use crate::body::range_body::part_of;
+use crate::body::encoded_body::{encode_body, is_compressible};
+use crate::body::range_body::cut_range;
 use crate::body::shared_body::SharedBody;
 use crate::body::stored_body::{self, BodyPart};
 use crate::cache::encoded_bodies::{EncodedBodies, EncodedLookup};
@@ -38,35 +38,37 @@ use crate::websocket::handshake::{self, HandshakeError};
 /// A moved answer that was good for whoever had it fetched, judged for `wanted`.
 pub(crate) enum StoredCheck {
     /// It may have it.
-    Good,
+    Allowed,
     /// It gets this.
-    Other(Box<Response<Body>>),
+    Replaced(Box<Response<Body>>),
 }
 
 /// Judges what is kept of another host anew: a page may show what it may not read, and what a redirect led to is what each host on the way
 /// lets it be, by what pages have said since.
-pub(crate) fn judge(wanted: &ProxyRequest, stored: &Stored) -> StoredCheck {
+pub(crate) fn check_stored(wanted: &ProxyRequest, stored: &Stored) -> StoredCheck {
     let Some((moved, load)) = &wanted.moved else {
-        return StoredCheck::Good;
+        return StoredCheck::Allowed;
     };
     let (site, load) = (&wanted.site, *load);
     let rules = &site.rules;
-    let hops = RedirectChain::of_note(stored.note());
-    let guarded = |url: &Url| site.pages.guarded(rules, url);
+    let hops = RedirectChain::urls_from_note(stored.note());
+    let guarded = |url: &Url| site.pages.guarded_kinds(rules, url);
     let led = match hops.is_empty() {
         true => Some(Cow::Borrowed(moved)), // most
-        false => moved.led(rules, load, &hops, guarded).map(Cow::Owned),
+        false => moved
+            .after_redirects(rules, load, &hops, guarded)
+            .map(Cow::Owned),
     };
     let Some(led) = led else {
         let answer = match load.is_subresource {
-            true => hygiene::SanitizedResponse::Direct(moved.url().to_string()),
+            true => hygiene::SanitizedResponse::Redirect(moved.url().to_string()),
             false => hygiene::SanitizedResponse::Refuse(Refusal::Location),
         };
-        return StoredCheck::Other(Box::new(from_sanitized(moved, answer)));
+        return StoredCheck::Replaced(Box::new(from_sanitized(moved, answer)));
     };
-    match hygiene::judge(rules, &led, load, stored.status(), stored.headers()) {
-        hygiene::SanitizedResponse::Serve(_) => StoredCheck::Good,
-        other => StoredCheck::Other(Box::new(from_sanitized(moved, other))),
+    match hygiene::sanitize(rules, &led, load, stored.status(), stored.headers()) {
+        hygiene::SanitizedResponse::Serve(_) => StoredCheck::Allowed,
+        other => StoredCheck::Replaced(Box::new(from_sanitized(moved, other))),
     }
 }
 
@@ -81,22 +83,22 @@ pub(crate) fn from_sanitized(
             *response.headers_mut() = headers;
             response
         }
-        hygiene::SanitizedResponse::Bare(status) => plain(status, ""),
+        hygiene::SanitizedResponse::StatusOnly(status) => plain(status, ""),
         // To the page a name is of another origin.
-        hygiene::SanitizedResponse::Direct(location) if moved.is_named() => {
-            marked(redirect_cross_origin(&location), Outcome::REDIRECTED)
+        hygiene::SanitizedResponse::Redirect(location) if moved.is_alias() => {
+            with_outcome(redirect_cross_origin(&location), Outcome::REDIRECTED)
         }
-        hygiene::SanitizedResponse::Direct(location) => {
-            marked(direct(&location), Outcome::REDIRECTED)
+        hygiene::SanitizedResponse::Redirect(location) => {
+            with_outcome(redirect_to_host(&location), Outcome::REDIRECTED)
         }
         hygiene::SanitizedResponse::Refuse(refusal) => {
-            marked(refused(&refusal.into()), Outcome::REFUSED)
+            with_outcome(refused(&refusal.into()), Outcome::REFUSED)
         }
     }
 }
 
 /// Says what became of the request, for logs and counters; whoever says it first knows best.
-pub(crate) fn marked(mut response: Response<Body>, outcome: Outcome) -> Response<Body> {
+pub(crate) fn with_outcome(mut response: Response<Body>, outcome: Outcome) -> Response<Body> {
     if response.extensions().get::<Outcome>().is_none() {
         response.extensions_mut().insert(outcome);
     }
@@ -104,7 +106,7 @@ pub(crate) fn marked(mut response: Response<Body>, outcome: Outcome) -> Response
 }
 
 /// Sends the client to the host itself.
-pub(crate) fn direct(location: &str) -> Response<Body> {
+pub(crate) fn redirect_to_host(location: &str) -> Response<Body> {
     let mut response = plain(StatusCode::TEMPORARY_REDIRECT, "");
     match HeaderValue::try_from(location) {
         Ok(location) => _ = response.headers_mut().insert(header::LOCATION, location),
@@ -116,8 +118,8 @@ pub(crate) fn direct(location: &str) -> Response<Body> {
 /// Says what of the site's own cannot be asked for, and of what is moved nothing but that it is refused: why is in the log.
 pub(crate) fn refused(why: &RequestRejection) -> Response<Body> {
     match why {
-        RequestRejection::Elsewhere { to, .. } => {
-            marked(redirect_cross_origin(to), Outcome::REDIRECTED)
+        RequestRejection::Redirect { to, .. } => {
+            with_outcome(redirect_cross_origin(to), Outcome::REDIRECTED)
         }
         RequestRejection::Handshake(HandshakeError::Version) => websocket_version(why),
         why => {
@@ -146,14 +148,14 @@ fn websocket_version(why: &RequestRejection) -> Response<Body> {
     let headers = response.headers_mut();
     let version = HeaderValue::from_static(handshake::VERSION);
     headers.insert(header::SEC_WEBSOCKET_VERSION, version);
-    handshake::announce(headers);
+    handshake::set_upgrade_headers(headers);
     response
 }
 
 /// Sends the page of another origin to the host itself. What it reads must be open to it at each hop (Fetch, *CORS check*), and an
 /// embedder policy asks the same of what it does not.
 fn redirect_cross_origin(location: &str) -> Response<Body> {
-    let mut response = direct(location);
+    let mut response = redirect_to_host(location);
     let headers = response.headers_mut();
     let everyone = HeaderValue::from_static("*");
     headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, everyone);
@@ -168,25 +170,25 @@ pub(crate) fn for_upstream_error(wanted: &ProxyRequest, error: &UpstreamError) -
     let moved = wanted.moved.as_ref();
     match moved.filter(|(_, load)| error.allows_redirect(*load)) {
         Some((moved, _)) => {
-            let to = hygiene::SanitizedResponse::Direct(moved.url().to_string());
+            let to = hygiene::SanitizedResponse::Redirect(moved.url().to_string());
             let mut response = from_sanitized(moved, to);
             let headers = response.headers_mut();
             headers.insert(PROXY_STATUS, error.proxy_status());
             response
         }
-        None => marked(unreachable(error), Outcome::UNREACHABLE),
+        None => with_outcome(bad_gateway(error), Outcome::UNREACHABLE),
     }
 }
 
 /// What a client is told of an origin that could not be asked.
-pub(crate) fn unreachable(error: &UpstreamError) -> Response<Body> {
+pub(crate) fn bad_gateway(error: &UpstreamError) -> Response<Body> {
     let is_busy = error.limit().is_some() || matches!(error, UpstreamError::Overloaded(_));
     let text = match error.status() {
         _ if error.limit().is_some() => "too many wait for the origin; try again soon\n",
         _ if is_busy => "the origin has too much to do; try again soon\n",
         StatusCode::GATEWAY_TIMEOUT => "the origin does not answer in time\n",
         StatusCode::SERVICE_UNAVAILABLE => "the origin failed too often; try again soon\n",
-        _ if error.is_too_large() => "the origin answers with too large a head\n",
+        _ if error.is_head_too_large() => "the origin answers with too large a head\n",
         _ if error.is_malformed_response() => "the origin gave no answer of HTTP, or half of one\n",
         _ => "the origin cannot be asked\n",
     };
@@ -216,7 +218,7 @@ pub(crate) fn plain(status: StatusCode, text: &'static str) -> Response<Body> {
 pub(crate) type EncodingContext<'a> = (&'a Arc<EncodedBodies>, &'a SharedRuntime);
 
 /// The answer to `wanted` from what is kept whole.
-pub(crate) fn of_kept(
+pub(crate) fn from_stored(
     policy: &Policy,
     wanted: &ProxyRequest,
     stored: &Stored,
@@ -228,15 +230,15 @@ pub(crate) fn of_kept(
     let answer = answer::answer(policy, stored, &wanted.ask, body.len(), now);
     let (mut head, payload) = (answer.head, answer.body);
     let is_not_modified = head.status == StatusCode::NOT_MODIFIED;
-    let is_codable = || may_code(stored.status(), stored.served(), Some(body.len()));
+    let is_codable = || may_encode(stored.status(), stored.served(), Some(body.len()));
     // By what the whole has: a 304 has no more of that than what tells which it is.
     let is_coded_for_some =
-        stored.judged(is_codable) && !breach_guard::is_stored_per_client(wanted, stored);
+        stored.memoized_check(is_codable) && !breach_guard::is_stored_per_client(wanted, stored);
     // A part says what the whole would vary on (RFC 9110 §15.3.7); that there is no such part says nothing.
     let is_part_of_coded = is_coded_for_some && head.status == StatusCode::PARTIAL_CONTENT;
     let is_whole = is_not_modified || head.status == stored.status();
     let is_coded_for_some = is_coded_for_some && is_whole;
-    let coding = wanted.accepts.shortest();
+    let coding = wanted.accepted_codings.shortest();
     let body = match payload {
         Payload::None => {
             if is_coded_for_some && coding != Coding::Identity {
@@ -250,15 +252,15 @@ pub(crate) fn of_kept(
         Payload::Whole if is_coded_for_some && coding != Coding::Identity => {
             let (encodings, runtime) = coder;
             match encodings.of(&wanted.key, body, coding, runtime) {
-                EncodedLookup::Whole(coded) => {
+                EncodedLookup::Ready(coded) => {
                     set_content_encoding(&mut head, coding, Some(coded.len()));
                     stored_body::whole(&coded)
                 }
-                EncodedLookup::Coming(coded) => {
+                EncodedLookup::InProgress(coded) => {
                     set_content_encoding(&mut head, coding, None);
                     coded
                 }
-                EncodedLookup::Not => stored_body::whole(body),
+                EncodedLookup::Unavailable => stored_body::whole(body),
             }
         }
         Payload::Whole => stored_body::whole(body),
@@ -267,7 +269,7 @@ pub(crate) fn of_kept(
             let parts = parts.into_iter();
             let parts =
                 parts.flat_map(|(before, range)| [BodyPart::Text(before), BodyPart::Range(range)]);
-            stored_body::parts(body, parts.chain([BodyPart::Text(end)]))
+            stored_body::read_parts(body, parts.chain([BodyPart::Text(end)]))
         }
     };
     if is_coded_for_some || is_part_of_coded {
@@ -300,10 +302,10 @@ pub(crate) fn from_shared_body(
     let known = answer::answer(policy, stored, &wanted.ask, 0, now);
     if known.head.status == StatusCode::NOT_MODIFIED {
         let mut head = known.head;
-        let is_codable = may_code(stored.status(), stored.served(), recording.announced())
+        let is_codable = may_encode(stored.status(), stored.served(), recording.expected_len())
             && !breach_guard::is_stored_per_client(wanted, stored);
         if is_codable {
-            if wanted.accepts.quickest() != Coding::Identity {
+            if wanted.accepted_codings.fastest() != Coding::Identity {
                 forward_headers::weaken_etag(&mut head.headers);
             }
             forward_headers::add_vary(&mut head.headers, "accept-encoding");
@@ -324,12 +326,12 @@ pub(crate) fn from_shared_body(
     let is_for_all = !breach_guard::is_stored_per_client(wanted, stored);
     if let Some((headers, range)) = part(policy, wanted, &head, recording, now) {
         (head.status, head.headers) = (StatusCode::PARTIAL_CONTENT, headers);
-        body = part_of(body, range);
-        if is_for_all && may_code(stored.status(), stored.served(), recording.announced()) {
+        body = cut_range(body, range);
+        if is_for_all && may_encode(stored.status(), stored.served(), recording.expected_len()) {
             forward_headers::add_vary(&mut head.headers, "accept-encoding");
         }
     }
-    Some(coming(wanted, head, body, is_for_all, status))
+    Some(streaming(wanted, head, body, is_for_all, status))
 }
 
 /// The part that is wanted of what is coming, and its fields; `None` if it is the whole, or how long that will be is not known.
@@ -341,14 +343,14 @@ pub(crate) fn part(
     now: SystemTime,
 ) -> Option<(HeaderMap, Range<u64>)> {
     let len = recording
-        .announced()
+        .expected_len()
         .filter(|_| head.status == StatusCode::OK)?;
     answer::part(policy, &head.headers, &wanted.ask, len, now)
 }
 
 /// Gives the one who asked what the origin told him of the fields that nobody else is to see.
 pub(crate) fn add_private_fields(headers: &mut HeaderMap, stored: &Stored, told: &HeaderMap) {
-    for name in stored.control().withheld() {
+    for name in stored.control().private_fields() {
         // It may be listed twice.
         if !headers.contains_key(name) {
             let values = told.get_all(name).into_iter().cloned();
@@ -358,7 +360,7 @@ pub(crate) fn add_private_fields(headers: &mut HeaderMap, stored: &Stored, told:
 }
 
 /// An answer whose body comes piece by piece, under a coding if it may have one: if it `is_for_all`, or its origin takes that upon itself.
-pub(crate) fn coming(
+pub(crate) fn streaming(
     wanted: &ProxyRequest,
     mut head: response::Parts,
     body: Body,
@@ -367,8 +369,8 @@ pub(crate) fn coming(
 ) -> Response<Body> {
     let len = head.headers.get(header::CONTENT_LENGTH);
     let len = len.and_then(|len| len.to_str().ok()?.parse().ok());
-    let is_coded_for_some = is_for_all && may_code(head.status, &head.headers, len);
-    let body = match wanted.accepts.quickest() {
+    let is_coded_for_some = is_for_all && may_encode(head.status, &head.headers, len);
+    let body = match wanted.accepted_codings.fastest() {
         _ if !is_coded_for_some => body,
         Coding::Identity => body,
         coding if wanted.ask.method == Method::HEAD => {
@@ -377,7 +379,7 @@ pub(crate) fn coming(
         }
         coding => {
             set_content_encoding(&mut head, coding, None);
-            encoded(body, coding)
+            encode_body(body, coding)
         }
     };
     if is_coded_for_some {
@@ -388,8 +390,8 @@ pub(crate) fn coming(
 }
 
 /// Whether a body of `len` bytes goes out under a coding to those who take one: whoever gets it without is told so, too.
-fn may_code(status: StatusCode, headers: &HeaderMap, len: Option<u64>) -> bool {
-    response_rewriter::is_shown(status)
+fn may_encode(status: StatusCode, headers: &HeaderMap, len: Option<u64>) -> bool {
+    response_rewriter::is_displayed(status)
         && status != StatusCode::PARTIAL_CONTENT
         && is_compressible(headers, len)
         && !rewritten::has_no_transform(headers)

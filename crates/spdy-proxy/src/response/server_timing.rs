@@ -27,14 +27,14 @@ pub struct Timing {
     /// Who shows this; `None`: nobody.
     pub token: Option<Token>,
     /// Everyone.
-    pub everyone: bool,
+    pub all_clients: bool,
 }
 
 impl Timing {
     /// Takes the token out of `headers`, whose it is or not; whether who sent them is told.
     pub(crate) fn take(&self, headers: &mut HeaderMap) -> bool {
         if !headers.contains_key(SPDY_TIMING) {
-            return self.everyone; // most
+            return self.all_clients; // most
         }
         let mut given = headers.get_all(SPDY_TIMING).iter();
         let given = given.next().filter(|_| given.next().is_none());
@@ -43,7 +43,7 @@ impl Timing {
             _ => false,
         };
         headers.remove(SPDY_TIMING);
-        is_known || self.everyone
+        is_known || self.all_clients
     }
 }
 
@@ -121,7 +121,7 @@ mod tests {
     fn client_with_token_gets_timing_and_token_is_removed() {
         let timing = Timing {
             token: Some(Token::new("the token")),
-            everyone: false,
+            all_clients: false,
         };
         for (values, is_told) in [
             (&["the token"][..], true),
@@ -137,7 +137,7 @@ mod tests {
         let mut headers = sent(&[""]);
         assert!(!nobody.take(&mut headers) && headers.is_empty());
         let everyone = Timing {
-            everyone: true,
+            all_clients: true,
             ..Timing::default()
         };
         assert!(everyone.take(&mut HeaderMap::new()));

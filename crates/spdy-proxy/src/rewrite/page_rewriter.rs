@@ -12,7 +12,7 @@ use crate::body::content_coding::{CodingError, Decoder};
 #[derive(Debug)]
 pub(crate) struct PageRewriter {
     /// Until it has ended, or cannot be read any more.
-    reading: Option<(Decoder, Box<HtmlRewriter>)>,
+    inner: Option<(Decoder, Box<HtmlRewriter>)>,
     links: Vec<Reference>,
     is_tried: bool,
 }
@@ -21,14 +21,14 @@ impl PageRewriter {
     /// One whose bytes `decoder` makes text of; its head names `links`.
     pub(crate) fn new(decoder: Decoder, page: HtmlRewriter, links: Vec<Reference>) -> Self {
         Self {
-            reading: Some((decoder, Box::new(page))),
+            inner: Some((decoder, Box::new(page))),
             links,
             is_tried: false,
         }
     }
 
     /// The same, but its bytes go on as they come.
-    pub(crate) fn tried(self) -> Self {
+    pub(crate) fn dry_run(self) -> Self {
         Self {
             is_tried: true,
             ..self
@@ -36,20 +36,20 @@ impl PageRewriter {
     }
 
     /// Whether its bytes go on as they come.
-    pub(crate) fn is_tried(&self) -> bool {
+    pub(crate) fn is_dry_run(&self) -> bool {
         self.is_tried
     }
 
     /// Bytes to [`write`](Self::write) at a time, so that what comes out stays small.
-    pub(crate) fn sip(&self) -> usize {
-        let decoder = self.reading.as_ref().map(|(decoder, _)| decoder);
-        decoder.map_or(usize::MAX, Decoder::sip)
+    pub(crate) fn chunk_len(&self) -> usize {
+        let decoder = self.inner.as_ref().map(|(decoder, _)| decoder);
+        decoder.map_or(usize::MAX, Decoder::chunk_len)
     }
 
     /// Bytes to write at a time until something comes of them; `None` where that may be any amount.
-    pub(crate) fn first_sip(&self) -> Option<usize> {
-        let (decoder, _) = self.reading.as_ref()?;
-        decoder.first_sip()
+    pub(crate) fn first_chunk_len(&self) -> Option<usize> {
+        let (decoder, _) = self.inner.as_ref()?;
+        decoder.first_chunk_len()
     }
 
     /// What goes on for `piece`.
@@ -60,7 +60,7 @@ impl PageRewriter {
         }
         if let Err(error) = text {
             tracing::debug!(%error, "a page cannot be judged");
-            self.reading = None;
+            self.inner = None;
         }
         Ok(piece)
     }
@@ -69,7 +69,7 @@ impl PageRewriter {
     pub(crate) fn is_waiting(&self) -> bool {
         !self.is_tried
             && self
-                .reading
+                .inner
                 .as_ref()
                 .is_some_and(|(_, page)| page.is_waiting())
     }
@@ -78,7 +78,7 @@ impl PageRewriter {
     pub(crate) fn flush(&mut self) -> Bytes {
         let mut out = Vec::new();
         if self.is_waiting()
-            && let Some((_, page)) = &mut self.reading
+            && let Some((_, page)) = &mut self.inner
         {
             page.flush(&mut out);
         }
@@ -87,7 +87,7 @@ impl PageRewriter {
 
     fn rewrite(&mut self, piece: &[u8]) -> Result<Bytes, CodingError> {
         let mut out = Vec::new();
-        if let Some((decoder, page)) = &mut self.reading {
+        if let Some((decoder, page)) = &mut self.inner {
             page.write(&decoder.write(piece)?, &mut out);
         }
         Ok(out.into())
@@ -95,7 +95,7 @@ impl PageRewriter {
 
     /// What is left at the end, and what became of it, or would have; nothing of one that could not be read, and was only tried.
     pub(crate) fn finish(&mut self) -> Result<(Bytes, Option<PageReport>), CodingError> {
-        let Some((decoder, mut page)) = self.reading.take() else {
+        let Some((decoder, mut page)) = self.inner.take() else {
             return Ok((Bytes::new(), None));
         };
         let mut out = Vec::new();
@@ -116,7 +116,7 @@ impl PageRewriter {
     /// What was named since this was last asked.
     pub(crate) fn take_references(&mut self) -> Vec<Reference> {
         let mut all = std::mem::take(&mut self.links);
-        if let Some((_, page)) = &mut self.reading {
+        if let Some((_, page)) = &mut self.inner {
             all.append(&mut page.take_references());
         }
         all

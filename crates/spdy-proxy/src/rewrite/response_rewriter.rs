@@ -38,9 +38,9 @@ pub enum RewritePlan {
     /// Nothing.
     Pass,
     /// Nothing, though it is a page of the site's own, and why.
-    Left(PageSkipReason),
+    SkipPage(PageSkipReason),
     /// Nothing, though it is a page of the site's own: its rules are only tried, and this would be its head.
-    Tried(Box<PageHead>),
+    DryRun(Box<PageHead>),
     /// It is a page of the site's own, or of a host that has a name here, with this head.
     Page(Box<PageHead>),
     /// It is a sheet, the site's own or one that was moved.
@@ -54,7 +54,7 @@ pub enum RewritePlan {
 /// where things were moved to. `no-transform` is no objection: it speaks of the content (RFC 9110 §7.7), which stays, and with the policy
 /// as it came the page would lack what its sheets name.
 #[must_use]
-pub fn work(
+pub fn plan_rewrite(
     asked: &ProxyRequest,
     at: &ProxyRequest,
     status: StatusCode,
@@ -62,11 +62,11 @@ pub fn work(
     seen: Option<&dyn SiteFacts>,
 ) -> RewritePlan {
     let work = plan_body(asked, at, status, served, seen);
-    let is_touched = !asked.is_off && !asked.site.rules.is_dry_run();
-    if matches!(work, RewritePlan::Pass | RewritePlan::Left(_))
+    let is_touched = !asked.rewriting_disabled && !asked.site.rules.is_dry_run();
+    if matches!(work, RewritePlan::Pass | RewritePlan::SkipPage(_))
         && is_touched
         && asked.moved.is_none()
-        && guarded::is_document(served)
+        && guarded::may_run_scripts(served)
         && let Some(url) = at.client_url()
     {
         Policies::rewrite_head(&asked.site.rules, &url, served);
@@ -83,8 +83,8 @@ fn plan_body(
     seen: Option<&dyn SiteFacts>,
 ) -> RewritePlan {
     let rules = &asked.site.rules;
-    let is_candidate = is_shown(status)
-        && !asked.is_off
+    let is_candidate = is_displayed(status)
+        && !asked.rewriting_disabled
         && matches!(asked.ask.method, Method::GET | Method::HEAD | Method::POST);
     if !is_candidate {
         return RewritePlan::Pass;
@@ -92,7 +92,7 @@ fn plan_body(
     if let Some(why) = left(served) {
         let is_page = essence(served) == "text/html" && asked.moved.is_none();
         return match is_page {
-            true => RewritePlan::Left(why),
+            true => RewritePlan::SkipPage(why),
             false => RewritePlan::Pass,
         };
     }
@@ -105,10 +105,10 @@ fn plan_body(
             remove_content_coding(&mut head);
             let page = PageHead::rewrite_with_facts(rules, &url, status, &mut head, false, seen);
             if let Some(why) = page.left {
-                return RewritePlan::Left(why);
+                return RewritePlan::SkipPage(why);
             }
             if rules.is_dry_run() {
-                return RewritePlan::Tried(Box::new(page));
+                return RewritePlan::DryRun(Box::new(page));
             }
             *served = head;
             RewritePlan::Page(Box::new(page))
@@ -126,12 +126,12 @@ fn plan_body(
         ("text/css", ..) if status != StatusCode::OK => RewritePlan::Pass,
         ("text/css", None, None) if !rules.is_dry_run() => {
             remove_content_coding(served);
-            rewritten::amend(rules, served, true);
+            rewritten::mark_etag(rules, served, true);
             RewritePlan::Sheet(Box::new(StylesheetContext::own(&url)))
         }
         ("text/css", Some((moved, _)), Some((last, _))) => {
             remove_content_coding(served);
-            rewritten::amend(rules, served, true);
+            rewritten::mark_etag(rules, served, true);
             RewritePlan::Sheet(Box::new(StylesheetContext::moved(rules, moved, last)))
         }
         _ => RewritePlan::Pass,
@@ -140,7 +140,7 @@ fn plan_body(
 
 /// Whether browsers show what comes with this status: an answer, or a page that tells of an error.
 #[must_use]
-pub(crate) fn is_shown(status: StatusCode) -> bool {
+pub(crate) fn is_displayed(status: StatusCode) -> bool {
     let is_empty = matches!(status, StatusCode::NO_CONTENT | StatusCode::RESET_CONTENT);
     let is_error = status.is_client_error() || status.is_server_error();
     status.is_success() && !is_empty || is_error
@@ -183,7 +183,7 @@ impl RewritePlan {
     /// Whether the body goes as it came.
     #[must_use]
     pub fn passes(&self) -> bool {
-        matches!(self, Self::Pass | Self::Left(_) | Self::Tried(_))
+        matches!(self, Self::Pass | Self::SkipPage(_) | Self::DryRun(_))
     }
 }
 
@@ -216,7 +216,9 @@ impl ResponseRewriter {
         };
         Self(match (work, asked.client_url()) {
             (RewritePlan::Page(head), Some(url)) => RewriterKind::Page(page(*head, &url)),
-            (RewritePlan::Tried(head), Some(url)) => RewriterKind::Page(page(*head, &url).tried()),
+            (RewritePlan::DryRun(head), Some(url)) => {
+                RewriterKind::Page(page(*head, &url).dry_run())
+            }
             (RewritePlan::Sheet(sheet), _) => {
                 let kind = told.get(header::CONTENT_TYPE);
                 let kind = kind.and_then(|kind| kind.to_str().ok()).unwrap_or_default();
@@ -233,7 +235,7 @@ impl ResponseRewriter {
     pub(crate) fn kind(&self) -> Option<&'static str> {
         match &self.0 {
             RewriterKind::Pass => None,
-            RewriterKind::Page(page) if page.is_tried() => None,
+            RewriterKind::Page(page) if page.is_dry_run() => None,
             RewriterKind::Page(_) => Some("page"),
             RewriterKind::Sheet(_) => Some("sheet"),
         }
@@ -241,10 +243,10 @@ impl ResponseRewriter {
 
     /// Bytes to [`write`](Self::write) at a time, so that what comes out stays small.
     #[must_use]
-    pub fn sip(&self) -> usize {
+    pub fn chunk_len(&self) -> usize {
         match &self.0 {
             RewriterKind::Pass => usize::MAX,
-            RewriterKind::Page(page) => page.sip(),
+            RewriterKind::Page(page) => page.chunk_len(),
             RewriterKind::Sheet(sheet) => sheet.sip(),
         }
     }
@@ -253,7 +255,7 @@ impl ResponseRewriter {
     pub(crate) fn first_sip(&self) -> Option<usize> {
         match &self.0 {
             RewriterKind::Pass => Some(usize::MAX),
-            RewriterKind::Page(page) => page.first_sip(),
+            RewriterKind::Page(page) => page.first_chunk_len(),
             RewriterKind::Sheet(_) => None,
         }
     }
@@ -299,19 +301,19 @@ impl ResponseRewriter {
     }
 
     /// Whether the body goes as it came.
-    pub(crate) fn passes(&self) -> bool {
-        self.tries() || matches!(self.0, RewriterKind::Pass)
+    pub(crate) fn is_pass_through(&self) -> bool {
+        self.is_dry_run() || matches!(self.0, RewriterKind::Pass)
     }
 
     /// Whether it is looked at all the same, to tell what would become of it.
-    pub(crate) fn tries(&self) -> bool {
-        matches!(&self.0, RewriterKind::Page(page) if page.is_tried())
+    pub(crate) fn is_dry_run(&self) -> bool {
+        matches!(&self.0, RewriterKind::Page(page) if page.is_dry_run())
     }
 
     /// What became of a sheet, once it has come to its end.
-    pub(crate) fn take_became(&mut self) -> Option<StylesheetResult> {
+    pub(crate) fn take_stylesheet(&mut self) -> Option<StylesheetResult> {
         match &mut self.0 {
-            RewriterKind::Sheet(sheet) => sheet.take_became(),
+            RewriterKind::Sheet(sheet) => sheet.take_result(),
             RewriterKind::Pass | RewriterKind::Page(_) => None,
         }
     }

@@ -57,7 +57,7 @@ const CSP_GUARDED: &str = "guarded";
 pub(crate) struct RewriteFacts {
     pins: Vec<PinnedStylesheet>,
     /// Origins of which it was not known that all the page names there is moved.
-    connects: Vec<String>,
+    preconnects: Vec<String>,
 }
 
 /// A sheet that the page pins.
@@ -99,10 +99,10 @@ impl RewriteFacts {
     }
 
     /// The page hints to connect to `origin`, and it is not known that it need not.
-    pub(crate) fn connect(&mut self, origin: String) {
-        let is_new = !self.connects.contains(&origin);
-        if is_new && self.connects.len() < MAX_PRECONNECTS && origin.len() <= MAX_LINE_BYTES {
-            self.connects.push(origin);
+    pub(crate) fn add_preconnect(&mut self, origin: String) {
+        let is_new = !self.preconnects.contains(&origin);
+        if is_new && self.preconnects.len() < MAX_PRECONNECTS && origin.len() <= MAX_LINE_BYTES {
+            self.preconnects.push(origin);
         }
     }
 
@@ -110,7 +110,7 @@ impl RewriteFacts {
     pub(crate) fn lines(&self) -> String {
         let pins = self.pins.iter().map(PinnedStylesheet::line);
         let connects = self
-            .connects
+            .preconnects
             .iter()
             .map(|origin| [CONNECT, origin].join(" "));
         pins.chain(connects)
@@ -125,7 +125,7 @@ impl RewriteFacts {
     }
 
     /// Reads a note; a line without a fact is ignored.
-    fn of_note(note: &[u8]) -> Self {
+    fn parse(note: &[u8]) -> Self {
         let mut made_by = Self::default();
         let lines = std::str::from_utf8(Self::note_lines(note)).unwrap_or_default();
         for line in lines.lines() {
@@ -139,7 +139,7 @@ impl RewriteFacts {
                     });
                 }
                 (Some(CONNECT), Some(origin), None, None) => {
-                    made_by.connects.push(origin.to_owned());
+                    made_by.preconnects.push(origin.to_owned());
                 }
                 _ => {}
             }
@@ -161,9 +161,9 @@ impl RewriteFacts {
             changes |= answer != UNKNOWN && answer != pin.answer;
             answer.hash(&mut facts);
         }
-        for origin in self.connects.iter().filter(|_| is_stale) {
+        for origin in self.preconnects.iter().filter(|_| is_stale) {
             let url = Url::parse(origin).ok();
-            let goes = url.and_then(|url| seen.all_moved(&url)) == Some(true);
+            let goes = url.and_then(|url| seen.all_rewritten(&url)) == Some(true);
             changes |= goes;
             goes.hash(&mut facts);
         }
@@ -171,7 +171,7 @@ impl RewriteFacts {
     }
 
     /// Gives the ETag of a page that was rewritten by more than its text and the rules a mark of that.
-    fn mark(&self, headers: &mut HeaderMap) {
+    fn mark_etag(&self, headers: &mut HeaderMap) {
         let is_known = |pin: &&PinnedStylesheet| pin.answer != UNKNOWN;
         let known: Vec<String> = self
             .pins
@@ -185,16 +185,16 @@ impl RewriteFacts {
     }
 
     /// The sheets of which nothing is known.
-    fn unknown(&self) -> impl Iterator<Item = Reference> {
+    fn unknown_stylesheets(&self) -> impl Iterator<Item = Reference> {
         let unknown = self.pins.iter().filter(|pin| pin.answer == UNKNOWN);
         unknown.map(|pin| Reference {
             url: pin.url.clone(),
             kind: Kind::Style,
             // No browser takes a pinned sheet of another host otherwise.
             by_cors: true,
-            unhintable: true,
+            cannot_preload: true,
             is_candidate: false,
-            tells: ReferrerScope::Everyone,
+            referrer_scope: ReferrerScope::All,
             outcome: Err(SkipReason::Integrity),
         })
     }
@@ -204,7 +204,7 @@ fn answer(known: &IntegrityState, is_guarded: bool) -> &str {
     match known {
         _ if is_guarded => CSP_GUARDED,
         IntegrityState::Unknown => UNKNOWN,
-        IntegrityState::Untouched => UNTOUCHED,
+        IntegrityState::Unchanged => UNTOUCHED,
         IntegrityState::Rewritten(hash) => hash,
     }
 }
@@ -215,9 +215,9 @@ fn has_pins(lines: &[u8]) -> bool {
 }
 
 /// Gives the ETag in `headers`, of a page that is kept with `note`, a mark of what it was rewritten by.
-pub(crate) fn mark(note: &[u8], headers: &mut HeaderMap) {
+pub(crate) fn mark_etag(note: &[u8], headers: &mut HeaderMap) {
     if !RewriteFacts::note_lines(note).is_empty() {
-        RewriteFacts::of_note(note).mark(headers);
+        RewriteFacts::parse(note).mark_etag(headers);
     }
 }
 
@@ -238,10 +238,10 @@ impl RefetchHistory {
     }
 
     /// Whether that is new.
-    fn note(&self, key: &Key, facts: u64, now: Instant) -> bool {
+    fn record(&self, key: &Key, facts: u64, now: Instant) -> bool {
         let mut pages = self.0.lock();
         let is_new = pages.get(key, now) != Some(&facts);
-        pages.put(key, facts, now);
+        pages.insert(key, facts, now);
         is_new
     }
 }
@@ -260,28 +260,28 @@ impl Proxy {
         }
         let parts = &wanted.ask;
         let is_whole = parts.method == Method::GET && !parts.headers.contains_key(header::RANGE);
-        if !is_whole || RequestControl::of_request(&parts.headers).only_if_cached {
+        if !is_whole || RequestControl::parse(&parts.headers).only_if_cached {
             return None;
         }
-        let made_by = RewriteFacts::of_note(stored.note());
+        let made_by = RewriteFacts::parse(stored.note());
         let facts = made_by.would_change(&self.seen_of(wanted), is_stale)?;
         // A response to a request with cookies may not be stored, so fetching it would be useless.
         let mut head = Response::new(()).into_parts().0;
         (head.status, head.headers) = (stored.status(), stored.headers().clone());
-        let policy = self.policy(wanted.whose());
+        let policy = self.policy(wanted.origin_kind());
         let is_kept = may_store(policy, parts, &head, stored.times()).is_ok();
         is_kept.then_some(facts)
     }
 
     /// Whether `stored`, which is fresh for `wanted`, must be fetched again, since more facts are known than when it was rewritten.
-    pub(crate) fn is_outdated(self: &Arc<Self>, wanted: &ProxyRequest, stored: &Stored) -> bool {
+    pub(crate) fn is_needed(self: &Arc<Self>, wanted: &ProxyRequest, stored: &Stored) -> bool {
         let facts = self.changed_facts(wanted, stored, false);
         let now = self.runtime.now();
-        facts.is_some_and(|facts| !self.rewritten_again.has(&wanted.key, facts, now))
+        facts.is_some_and(|facts| !self.refetches.has(&wanted.key, facts, now))
     }
 
     /// Like [`is_outdated`](Self::is_outdated), but true for one request only, until more is known or a minute has passed.
-    pub(crate) fn begins_again(
+    pub(crate) fn start(
         self: &Arc<Self>,
         wanted: &ProxyRequest,
         stored: &Stored,
@@ -289,7 +289,7 @@ impl Proxy {
     ) -> bool {
         let facts = self.changed_facts(wanted, stored, is_stale);
         let now = self.runtime.now();
-        facts.is_some_and(|facts| self.rewritten_again.note(&wanted.key, facts, now))
+        facts.is_some_and(|facts| self.refetches.record(&wanted.key, facts, now))
     }
 
     /// The facts about the site, for the request `wanted`.
@@ -302,13 +302,13 @@ impl Proxy {
         if RewriteFacts::note_lines(note).is_empty() {
             return;
         }
-        let unknown: Vec<Reference> = RewriteFacts::of_note(note).unknown().collect();
+        let unknown: Vec<Reference> = RewriteFacts::parse(note).unknown_stylesheets().collect();
         if unknown.is_empty() {
             return;
         }
-        let budget = self.ahead.budget(wanted);
+        let budget = self.prefetcher.budget(wanted);
         let mut looked_for = unknown.len();
-        self.look_ahead(wanted, &budget, &mut looked_for, &unknown);
+        self.prefetch_references(wanted, &budget, &mut looked_for, &unknown);
     }
 }
 
@@ -336,15 +336,15 @@ mod tests {
             &IntegrityState::Rewritten("sha256-CC".to_owned()),
             false,
         );
-        made_by.pin(&url(3), "sha256-AA", &IntegrityState::Untouched, true);
+        made_by.pin(&url(3), "sha256-AA", &IntegrityState::Unchanged, true);
         made_by.pin(
             &url(1),
             "sha256-AA sha512-BB",
-            &IntegrityState::Untouched,
+            &IntegrityState::Unchanged,
             false,
         );
-        made_by.connect("https://cdn.test".to_owned());
-        made_by.connect("https://cdn.test".to_owned());
+        made_by.add_preconnect("https://cdn.test".to_owned());
+        made_by.add_preconnect("https://cdn.test".to_owned());
         let lines = made_by.lines();
         assert_eq!(
             lines,
@@ -354,9 +354,9 @@ mod tests {
              \nconnect https://cdn.test"
         );
         let note = ["page quiet 0", &lines].concat();
-        assert_eq!(RewriteFacts::of_note(note.as_bytes()), made_by);
+        assert_eq!(RewriteFacts::parse(note.as_bytes()), made_by);
         assert_eq!(RewriteFacts::note_lines(note.as_bytes()), lines.as_bytes());
-        let unknown: Vec<String> = made_by.unknown().map(|it| it.url).collect();
+        let unknown: Vec<String> = made_by.unknown_stylesheets().map(|it| it.url).collect();
         assert_eq!(unknown, ["https://cdn.test/1.css?v"]);
         for nothing in [
             "",
@@ -365,7 +365,7 @@ mod tests {
             "page\n\u{0}",
         ] {
             assert_eq!(
-                RewriteFacts::of_note(nothing.as_bytes()),
+                RewriteFacts::parse(nothing.as_bytes()),
                 RewriteFacts::default(),
                 "{nothing:?}"
             );
@@ -377,10 +377,10 @@ mod tests {
         let mut made_by = RewriteFacts::default();
         for at in 0..=MAX_PINS {
             made_by.pin(&url(at), "sha256-AA", &IntegrityState::Unknown, false);
-            made_by.connect(format!("https://{at}.test"));
+            made_by.add_preconnect(format!("https://{at}.test"));
         }
         assert_eq!(
-            (made_by.pins.len(), made_by.connects.len()),
+            (made_by.pins.len(), made_by.preconnects.len()),
             (MAX_PINS, MAX_PRECONNECTS)
         );
         let mut long = RewriteFacts::default();
@@ -392,8 +392,8 @@ mod tests {
             long.pin(&url(1), &"x".repeat(bytes), &IntegrityState::Unknown, false);
             assert_eq!(long.pins.len(), count);
         }
-        long.connect("x".repeat(MAX_LINE_BYTES + 1));
-        assert!(long.connects.is_empty());
+        long.add_preconnect("x".repeat(MAX_LINE_BYTES + 1));
+        assert!(long.preconnects.is_empty());
     }
 
     #[test]
@@ -401,14 +401,14 @@ mod tests {
         let pages = RefetchHistory::default();
         let at = |seconds| Instant::ZERO + Duration::from_secs(seconds);
         assert!(!pages.has(&key("/"), 1, at(0)));
-        assert!(pages.note(&key("/"), 1, at(0)));
-        assert!(!pages.note(&key("/"), 1, at(1)) && pages.has(&key("/"), 1, at(1)));
-        assert!(pages.note(&key("/other"), 1, at(1)));
-        assert!(pages.note(&key("/"), 2, at(2)), "more is known");
+        assert!(pages.record(&key("/"), 1, at(0)));
+        assert!(!pages.record(&key("/"), 1, at(1)) && pages.has(&key("/"), 1, at(1)));
+        assert!(pages.record(&key("/other"), 1, at(1)));
+        assert!(pages.record(&key("/"), 2, at(2)), "more is known");
         assert!(!pages.has(&key("/"), 1, at(2)));
-        assert!(pages.note(&key("/"), 2, at(61)), "a minute has passed");
+        assert!(pages.record(&key("/"), 2, at(61)), "a minute has passed");
         for at_page in 0..MAX_PAGES {
-            pages.note(&key(&format!("/{at_page}")), 1, at(62));
+            pages.record(&key(&format!("/{at_page}")), 1, at(62));
         }
         assert!(!pages.has(&key("/"), 2, at(62)), "one too many");
     }

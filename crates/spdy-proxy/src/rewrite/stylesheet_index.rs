@@ -31,7 +31,7 @@ use crate::sites::site_table::Site;
 /// The first word of the line of a note that says what became of a sheet.
 const SHEET: &str = "sheet";
 /// Sheets that are remembered, the latest.
-const REMEMBERED: usize = 4096;
+const MAX_STYLESHEETS: usize = 4096;
 
 /// A sheet as its host has it, and as it is served.
 #[derive(Clone, Debug)]
@@ -42,17 +42,21 @@ pub(crate) struct StylesheetResult {
 
 impl StylesheetResult {
     /// It is served as its host has it.
-    pub(crate) fn is_untouched(&self) -> bool {
+    pub(crate) fn is_unchanged(&self) -> bool {
         self.original == self.served
     }
 
     /// The line of the note that is kept with it, with a line feed before it.
     pub(crate) fn line(&self) -> String {
-        format!("\n{SHEET} {} {}", self.original.word(), self.served.word())
+        format!(
+            "\n{SHEET} {} {}",
+            self.original.to_token(),
+            self.served.to_token()
+        )
     }
 
     /// Reads that line of a note.
-    fn of_note(note: &[u8]) -> Option<Self> {
+    fn parse_note(note: &[u8]) -> Option<Self> {
         let mut lines = std::str::from_utf8(note).ok()?.lines().skip(1);
         lines.find_map(|line| {
             let (original, served) = line.strip_prefix(SHEET)?.trim_start().split_once(' ')?;
@@ -76,14 +80,14 @@ struct Table {
 
 impl StylesheetIndex {
     /// The sheet at `url` became this under `rules`.
-    pub(crate) fn note(&self, rules: &Rules, url: &Url, became: StylesheetResult) {
+    pub(crate) fn record(&self, rules: &Rules, url: &Url, became: StylesheetResult) {
         let name = name(rules, url);
         let mut table = self.0.lock();
         if table.became.insert(name.clone(), became).is_some() {
             return;
         }
         table.order.push_back(name);
-        if table.order.len() > REMEMBERED
+        if table.order.len() > MAX_STYLESHEETS
             && let Some(oldest) = table.order.pop_front()
         {
             table.became.remove(&oldest);
@@ -91,18 +95,18 @@ impl StylesheetIndex {
     }
 
     /// `stored`, which was kept on a disk or by another machine, is what is wanted: if it is a sheet, this says what became of it.
-    pub(crate) fn learn(&self, wanted: &ProxyRequest, stored: &Stored) {
-        if let Some(became) = StylesheetResult::of_note(stored.note())
+    pub(crate) fn record_stored(&self, wanted: &ProxyRequest, stored: &Stored) {
+        if let Some(became) = StylesheetResult::parse_note(stored.note())
             && let Some(url) = wanted.client_url()
         {
-            self.note(&wanted.site.rules, &url, became);
+            self.record(&wanted.site.rules, &url, became);
         }
     }
 
-    fn pinned(&self, name: &str, metadata: &str) -> IntegrityState {
+    fn integrity_state(&self, name: &str, metadata: &str) -> IntegrityState {
         let table = self.0.lock();
         match table.became.get(name) {
-            Some(became) => integrity::pinned(metadata, &became.original, &became.served),
+            Some(became) => integrity::integrity_state(metadata, &became.original, &became.served),
             None => IntegrityState::Unknown,
         }
     }
@@ -138,37 +142,40 @@ impl SiteObservations {
     /// What is known of the sheet at `url`, which the page pins by `metadata`, and whether it is not served under the site's name.
     pub(crate) fn known(&self, url: &Url, metadata: &str) -> (IntegrityState, bool) {
         let name = name(&self.site.rules, url);
-        let is_guarded = self.guarded(url).has(Kind::Style);
-        (self.proxy.sheets.pinned(&name, metadata), is_guarded)
+        let is_guarded = self.guarded_kinds(url).has(Kind::Style);
+        (
+            self.proxy.stylesheets.integrity_state(&name, metadata),
+            is_guarded,
+        )
     }
 
     /// The facts that the page was rewritten with so far.
-    pub(crate) fn made_by(&self) -> RewriteFacts {
+    pub(crate) fn facts(&self) -> RewriteFacts {
         let made_by = self.made_by.lock();
         made_by.clone()
     }
 }
 
 impl SiteFacts for SiteObservations {
-    fn pinned(&self, url: &Url, metadata: &str) -> IntegrityState {
+    fn stylesheet_integrity(&self, url: &Url, metadata: &str) -> IntegrityState {
         let (known, is_guarded) = self.known(url, metadata);
         let mut made_by = self.made_by.lock();
         made_by.pin(url, metadata, &known, is_guarded);
         known
     }
 
-    fn guarded(&self, url: &Url) -> Kinds {
-        self.site.pages.guarded(&self.site.rules, url)
+    fn guarded_kinds(&self, url: &Url) -> Kinds {
+        self.site.pages.guarded_kinds(&self.site.rules, url)
     }
 
-    fn all_moved(&self, url: &Url) -> Option<bool> {
+    fn all_rewritten(&self, url: &Url) -> Option<bool> {
         let origin = url.origin().ascii_serialization();
-        let of_page = |page: &String| self.proxy.reports.of_host(page, &origin);
+        let of_page = |page: &String| self.proxy.reports.host_counts(page, &origin);
         let count = self.page.as_ref().and_then(of_page);
         let all_moved = count.map(|count| count.moved > 0 && count.left == 0);
         if all_moved != Some(true) {
             let mut made_by = self.made_by.lock();
-            made_by.connect(origin);
+            made_by.add_preconnect(origin);
         }
         all_moved
     }
@@ -186,7 +193,7 @@ mod tests {
         };
         for first in ["", "https://cdn.test/a.css https://cdn.test/b.css"] {
             let note = [first, &became.line()].concat();
-            let read = StylesheetResult::of_note(note.as_bytes()).expect("it says so");
+            let read = StylesheetResult::parse_note(note.as_bytes()).expect("it says so");
             assert_eq!(read.original, became.original);
             assert_eq!(read.served, became.served);
         }
@@ -199,7 +206,7 @@ mod tests {
             "\npin a b c",
         ] {
             assert!(
-                StylesheetResult::of_note(nothing.as_bytes()).is_none(),
+                StylesheetResult::parse_note(nothing.as_bytes()).is_none(),
                 "{nothing:?}"
             );
         }
@@ -218,16 +225,16 @@ mod tests {
             original: Digests::of(b"hello"),
             served: Digests::of(b"hello, moved"),
         };
-        for at in 0..=REMEMBERED {
-            sheets.note(&rules, &url(at), became.clone());
-            sheets.note(&rules, &url(at), became.clone());
+        for at in 0..=MAX_STYLESHEETS {
+            sheets.record(&rules, &url(at), became.clone());
+            sheets.record(&rules, &url(at), became.clone());
         }
         let hello = "sha256-LPJNul+wow4m6DsqxbninhsWHlwfp0JecwQzYpOLmCQ=";
-        let pinned = |rules, at| sheets.pinned(&name(rules, &url(at)), hello);
+        let pinned = |rules, at| sheets.integrity_state(&name(rules, &url(at)), hello);
         assert_eq!(pinned(&rules, 0), IntegrityState::Unknown);
         assert!(matches!(pinned(&rules, 1), IntegrityState::Rewritten(_)));
         assert!(matches!(
-            pinned(&rules, REMEMBERED),
+            pinned(&rules, MAX_STYLESHEETS),
             IntegrityState::Rewritten(_)
         ));
         assert_eq!(

@@ -37,20 +37,20 @@ pub(crate) struct StylesheetRewriter {
     far: StylesheetProgress,
     found: Vec<Reference>,
     /// There once it is rewritten whole.
-    became: Option<Box<StylesheetResult>>,
+    result: Option<Box<StylesheetResult>>,
 }
 
 /// How far it was given.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum StylesheetProgress {
     /// All of it is held.
-    Nothing,
+    Buffering,
     /// Its beginning is gone.
-    Beginning,
+    Partial,
     /// What comes is given as it comes.
-    Passing,
+    PassThrough,
     /// It stays where it is: what is given says so.
-    Elsewhere,
+    ImportOnly,
 }
 
 impl StylesheetRewriter {
@@ -67,15 +67,15 @@ impl StylesheetRewriter {
             rules: rules.clone(),
             sheet,
             charset,
-            far: StylesheetProgress::Nothing,
+            far: StylesheetProgress::Buffering,
             found: Vec::new(),
-            became: None,
+            result: None,
         }
     }
 
     /// Bytes to [`write`](Self::write) at a time.
     pub(crate) fn sip(&self) -> usize {
-        self.decoder.as_ref().map_or(usize::MAX, Decoder::sip)
+        self.decoder.as_ref().map_or(usize::MAX, Decoder::chunk_len)
     }
 
     /// What can be given by now.
@@ -89,9 +89,9 @@ impl StylesheetRewriter {
 
     fn take(&mut self, text: Vec<u8>) -> Bytes {
         match self.far {
-            StylesheetProgress::Passing => return text.into(),
-            StylesheetProgress::Elsewhere => return Bytes::new(),
-            StylesheetProgress::Nothing | StylesheetProgress::Beginning => self.held.extend(text),
+            StylesheetProgress::PassThrough => return text.into(),
+            StylesheetProgress::ImportOnly => return Bytes::new(),
+            StylesheetProgress::Buffering | StylesheetProgress::Partial => self.held.extend(text),
         }
         if self.held.len() <= self.most {
             return Bytes::new();
@@ -105,22 +105,22 @@ impl StylesheetRewriter {
                 let given = beginning.body.into_owned().into();
                 self.held.drain(..read);
                 self.charset = Some(css::UTF_8.to_owned());
-                self.far = StylesheetProgress::Beginning;
+                self.far = StylesheetProgress::Partial;
                 given
             }
             None => {
                 let held = std::mem::take(&mut self.held);
                 match self
                     .sheet
-                    .elsewhere()
-                    .filter(|_| self.far == StylesheetProgress::Nothing)
+                    .import_only_body()
+                    .filter(|_| self.far == StylesheetProgress::Buffering)
                 {
                     Some(elsewhere) => {
-                        self.far = StylesheetProgress::Elsewhere;
+                        self.far = StylesheetProgress::ImportOnly;
                         elsewhere.into()
                     }
                     None => {
-                        self.far = StylesheetProgress::Passing;
+                        self.far = StylesheetProgress::PassThrough;
                         held.into()
                     }
                 }
@@ -137,35 +137,35 @@ impl StylesheetRewriter {
         let mut given = Vec::from(self.take(rest));
         if matches!(
             self.far,
-            StylesheetProgress::Passing | StylesheetProgress::Elsewhere
+            StylesheetProgress::PassThrough | StylesheetProgress::ImportOnly
         ) {
             return Ok(given.into());
         }
         let (rules, charset) = (&self.rules, self.charset.as_deref());
         let end = css::rewrite_bytes(rules, &self.sheet, &self.held, charset);
         let is_elsewhere = end.left.is_some() && matches!(end.body, Cow::Owned(_));
-        if self.far == StylesheetProgress::Beginning && is_elsewhere {
+        if self.far == StylesheetProgress::Partial && is_elsewhere {
             // An import is none behind rules.
             given.extend_from_slice(&self.held);
             return Ok(given.into());
         }
         self.found.extend(end.references);
         // What only imports the sheet is no sheet that a hash could pin.
-        if self.far == StylesheetProgress::Nothing && !is_elsewhere {
+        if self.far == StylesheetProgress::Buffering && !is_elsewhere {
             let served = Digests::of(&end.body);
             let original = match &end.body {
                 Cow::Borrowed(_) => served.clone(),
                 Cow::Owned(_) => Digests::of(&self.held),
             };
-            self.became = Some(Box::new(StylesheetResult { original, served }));
+            self.result = Some(Box::new(StylesheetResult { original, served }));
         }
         given.extend_from_slice(&end.body);
         Ok(given.into())
     }
 
     /// What became of it, if it was rewritten whole.
-    pub(crate) fn take_became(&mut self) -> Option<StylesheetResult> {
-        self.became.take().map(|became| *became)
+    pub(crate) fn take_result(&mut self) -> Option<StylesheetResult> {
+        self.result.take().map(|became| *became)
     }
 
     /// What was named since this was last asked.
@@ -217,7 +217,7 @@ mod tests {
         }
         given.extend_from_slice(&of.finish().expect("no coding"));
         let named = of.take_references().len();
-        (given, named, of.take_became().is_some())
+        (given, named, of.take_result().is_some())
     }
 
     #[test]

@@ -36,7 +36,7 @@ use crate::prefetch::page_resources::{Candidate, SubresourceRequest, target_at};
 use crate::prefetch::prefetcher::LoadHints;
 use crate::proxy::{Proxy, request_authority};
 use crate::request::forgeable_headers::has_credentials;
-use crate::request::proxy_request::{ProxyRequest, client_origin_text, is_off};
+use crate::request::proxy_request::{ProxyRequest, client_origin_text, is_rewriting_disabled};
 use crate::response::server_timing::{OriginDuration, SharedTiming, TimingBreakdown};
 use crate::sites::site_table::Site;
 use crate::telemetry::access_log::{
@@ -44,7 +44,7 @@ use crate::telemetry::access_log::{
 };
 use crate::telemetry::counters::{CounterFamily, Outcome};
 use crate::telemetry::page_reports::PushedAndHinted;
-use crate::telemetry::span_attributes::{name_of, of_answer, of_request};
+use crate::telemetry::span_attributes::{set_request, set_response, span_name};
 use crate::telemetry::spans::{OpenSpan, SpanScope, with_span};
 use crate::telemetry::trace_context::{SpanContext, TraceId};
 
@@ -60,9 +60,9 @@ pub struct ConnectionHandler {
     from: Option<IpAddr>,
     /// Where else the same is served, as it is listened there (RFC 7838).
     alt_svc: Option<HeaderValue>,
-    memory: Arc<Mutex<MemoryStore>>,
+    session_history: Arc<Mutex<MemoryStore>>,
     log: Option<AccessLog>,
-    cut_off: Latch,
+    cutoff: Latch,
     timing: SharedTiming,
 }
 
@@ -105,9 +105,9 @@ impl ConnectionHandler {
             proxy,
             from,
             alt_svc,
-            memory: Arc::new(Mutex::new(memory)),
+            session_history: Arc::new(Mutex::new(memory)),
             log: None,
-            cut_off: Latch::new(),
+            cutoff: Latch::new(),
             timing: SharedTiming::default(),
         }
     }
@@ -123,7 +123,7 @@ impl ConnectionHandler {
     /// ([`ListenOptions::cut_off`](spdy_net::listen::ListenOptions::cut_off)).
     #[must_use]
     pub fn with_cutoff(mut self, cut_off: Latch) -> Self {
-        self.cut_off = cut_off;
+        self.cutoff = cut_off;
         self
     }
 
@@ -135,12 +135,12 @@ impl ConnectionHandler {
     }
 
     fn memory(&self) -> MutexGuard<'_, MemoryStore> {
-        self.memory.lock()
+        self.session_history.lock()
     }
 
     /// The URL of what is asked for, as browsers see it.
     fn url(&self, asked: &request::Parts) -> Option<String> {
-        let site = self.proxy.site_of(asked)?;
+        let site = self.proxy.site_for(asked)?;
         let target = asked.uri.path_and_query()?.as_str();
         Some([site.rules.site_origin(), target].concat())
     }
@@ -148,7 +148,7 @@ impl ConnectionHandler {
     /// Learns from a request of a client at `from`; if it is for a page, sends along what that needs before anything of it is there.
     ///
     /// The response to a request with content depends on the content, so such a request is not about the page at its URL.
-    fn go_along(
+    fn start_page(
         &self,
         asked: &request::Parts,
         body: &Body,
@@ -159,19 +159,19 @@ impl ConnectionHandler {
         }
         let arrival: Option<&RequestInfo> = asked.extensions.get();
         let cannot_push = arrival.is_some_and(|arrival| arrival.protocol == Protocol::Http1);
-        if cannot_push && !asked.headers.contains_key(header::REFERER) && !asks_for_page(asked) {
+        if cannot_push && !asked.headers.contains_key(header::REFERER) && !is_navigation(asked) {
             return None; // there is nothing to be learned of it, or to be sent along
         }
-        let site = self.proxy.site_of(asked)?;
+        let site = self.proxy.site_for(asked)?;
         let target = asked.uri.path_and_query()?.as_str();
         // By the name that the client asked: what it is sent along and told of is to be of that.
         let home = client_origin_text(&site, arrival.copied(), request_authority(asked)?)?;
         let text = [&*home, target].concat();
-        self.learn(&home, asked, from, target, &text);
+        self.record_subresource(&home, asked, from, target, &text);
         let digest = self.memory().digest(&text);
-        let is_page = asks_for_page(asked)
+        let is_page = is_navigation(asked)
             && strip_unrewritten_mark(target).is_none()
-            && !is_off(&asked.headers);
+            && !is_rewriting_disabled(&asked.headers);
         let page = is_page.then(|| self.page(&site, asked, from, &home, text, digest));
         let page = page.flatten();
         Some(TrackedRequest { digest, page })
@@ -201,24 +201,30 @@ impl ConnectionHandler {
             return Some(page);
         };
         let now = self.proxy.runtime.now();
-        let companions = &self.proxy.companions;
+        let companions = &self.proxy.resources;
         let candidates = companions.candidates(now, home, &page.url, variant);
         let wishes = candidates
             .into_iter()
-            .filter_map(|it| self.wish(site, asked, it));
+            .filter_map(|it| self.preload_for(site, asked, it));
         let arrival: Option<&RequestInfo> = asked.extensions.get();
         let priority = arrival.map(|arrival| arrival.priority).unwrap_or_default();
         let budget = Budget::default();
-        let Plan { pushes, mut hints } =
-            plan(&url, priority, &budget, Hints::Rest, wishes, |uri, wish| {
+        let Plan { pushes, mut hints } = plan(
+            &url,
+            priority,
+            &budget,
+            Hints::Remaining,
+            wishes,
+            |uri, wish| {
                 let memory = self.memory();
                 if memory.has(memory.digest(&uri.to_string())) {
-                    return CandidateState::Had;
+                    return CandidateState::AlreadyReceived;
                 }
                 drop(memory);
-                let load = LoadHints::wished(wish.kind, wish.by_cors);
-                self.proxy.known(site, asked, uri, load)
-            });
+                let load = LoadHints::from_page(wish.kind, wish.by_cors);
+                self.proxy.push_candidate_state(site, asked, uri, load)
+            },
+        );
         let mut pushed = Vec::new();
         let refused = self.push(site, asked, &page, pushes, &mut pushed);
         hints.splice(0..0, refused.iter().filter_map(PlannedPush::as_hint));
@@ -231,10 +237,12 @@ impl ConnectionHandler {
         }
         let target = &page.url[home.len()..];
         let reported = [site.rules.site_origin(), target].concat();
-        self.proxy.reports.along(&reported, || PushedAndHinted {
-            pushed,
-            hinted: page.hinted.clone(),
-        });
+        self.proxy
+            .reports
+            .record_delivery(&reported, || PushedAndHinted {
+                pushed,
+                hinted: page.hinted.clone(),
+            });
         Some(page)
     }
 
@@ -246,7 +254,7 @@ impl ConnectionHandler {
         asked: &request::Parts,
         url: &str,
     ) -> Option<Vec<u8>> {
-        if !self.proxy.companions.knows(url) {
+        if !self.proxy.resources.has_page(url) {
             return None; // true of most pages: there is nothing to send along
         }
         let authority = request_authority(asked)?;
@@ -257,32 +265,35 @@ impl ConnectionHandler {
             copy.extensions.insert(*arrival);
         }
         let wanted = ProxyRequest::read(site.clone(), authority.to_owned(), copy).ok()?;
-        if wanted.is_socket {
+        if wanted.is_websocket {
             return None;
         }
-        let variants = self.proxy.memory.find(&wanted.key)?;
-        let policy = self.proxy.policy(wanted.whose());
-        let found = lookup::lookup(policy, &wanted.ask, &variants, self.proxy.hour());
+        let variants = self.proxy.memory.lookup(&wanted.key)?;
+        let policy = self.proxy.policy(wanted.origin_kind());
+        let found = lookup::lookup(policy, &wanted.ask, &variants, self.proxy.wall_now());
         let page = public_response::public_page(&found, &variants)?;
         let variant = page.variant_of(&wanted.ask.headers);
-        let companions = &self.proxy.companions;
+        let companions = &self.proxy.resources;
         companions.has_variant(url, &variant).then_some(variant)
     }
 
     /// The wish for a candidate; `None` if it may not be pushed or hinted: a thing that no public text names must be in the cache for
     /// everyone, and of the kind that clients say it is.
-    fn wish(
+    fn preload_for(
         &self,
         site: &Arc<Site>,
         asked: &request::Parts,
         candidate: Candidate,
     ) -> Option<PushCandidate> {
-        let Candidate { mut wish, is_named } = candidate;
+        let Candidate {
+            resource: mut wish,
+            is_referenced: is_named,
+        } = candidate;
         if is_named {
             return Some(wish);
         }
         let uri = wish.url.parse().ok()?;
-        let load = LoadHints::wished(wish.kind, wish.by_cors);
+        let load = LoadHints::from_page(wish.kind, wish.by_cors);
         let kind = self.proxy.public_resource_kind(site, asked, &uri, load)?;
         let is_so = wish.kind.is_none_or(|said| said == kind);
         wish.kind = Some(kind);
@@ -290,7 +301,7 @@ impl ConnectionHandler {
     }
 
     /// Learns after which page `text` is requested, which is `target` of `home`.
-    fn learn(
+    fn record_subresource(
         &self,
         home: &str,
         asked: &request::Parts,
@@ -307,12 +318,12 @@ impl ConnectionHandler {
         let loaded = ResourceLoad::of(target, &asked.method, &asked.headers);
         if let Some(loaded) = loaded.filter(|_| is_normal(text)) {
             let now = self.proxy.runtime.now();
-            let companions = &self.proxy.companions;
+            let companions = &self.proxy.resources;
             let request = SubresourceRequest {
                 loaded: &loaded,
                 has_credentials: has_credentials(&asked.headers),
             };
-            companions.requested(now, from, home, page, &request);
+            companions.record_request(now, from, home, page, &request);
         }
     }
 
@@ -332,7 +343,7 @@ impl ConnectionHandler {
         let mut pushes = pushes.into_iter();
         let mut rest = Vec::new();
         for planned in pushes.by_ref() {
-            let Some(response) = self.proxy.pushed(site, asked, &planned) else {
+            let Some(response) = self.proxy.push_response(site, asked, &planned) else {
                 continue;
             };
             let mut request = Request::new(());
@@ -346,12 +357,12 @@ impl ConnectionHandler {
                     break;
                 }
             };
-            self.proxy.counters.count(CounterFamily::Ahead, "pushed");
+            self.proxy.counters.count(CounterFamily::Preloads, "pushed");
             let url = planned.uri.to_string();
             {
                 let mut memory = self.memory();
                 let digest = memory.digest(&url);
-                memory.note(digest);
+                memory.record(digest);
             }
             pushed.push(url);
             let (proxy, page, from) = (self.proxy.clone(), page.url.clone(), page.from);
@@ -360,7 +371,7 @@ impl ConnectionHandler {
                 if sending.await
                     && let Some(target) = target
                 {
-                    proxy.companions.excused(from, &page, &target);
+                    proxy.resources.record_accepted_push(from, &page, &target);
                 }
             }));
         }
@@ -398,7 +409,7 @@ impl ConnectionHandler {
             true => {
                 self.proxy
                     .counters
-                    .add(CounterFamily::Ahead, "hinted", count);
+                    .add(CounterFamily::Preloads, "hinted", count);
                 (true, Vec::new())
             }
             false => (true, hints),
@@ -406,7 +417,7 @@ impl ConnectionHandler {
     }
 
     /// `response` to what has begun, as it leaves; `outcome` is what became of the request, unless somebody knew better.
-    fn done(
+    fn finish(
         &self,
         began: PendingResponse,
         mut response: Response<Body>,
@@ -417,7 +428,7 @@ impl ConnectionHandler {
         }
         let known = response.extensions_mut().remove::<Outcome>();
         let outcome = known.unwrap_or(outcome).0;
-        self.proxy.counters.count(CounterFamily::Answers, outcome);
+        self.proxy.counters.count(CounterFamily::Responses, outcome);
         let took = || self.proxy.runtime.now() - began.at;
         let origin = response.extensions_mut().remove::<OriginDuration>();
         if let Some(url) = began.times_for {
@@ -432,7 +443,7 @@ impl ConnectionHandler {
             times.append_to(response.headers_mut());
         }
         if !response.headers().contains_key(header::DATE) {
-            let now = spdy_cache::date::to_value(self.proxy.hour());
+            let now = spdy_cache::date::to_value(self.proxy.wall_now());
             response.headers_mut().insert(header::DATE, now);
         }
         let line = self.log.clone().zip(began.about);
@@ -442,7 +453,7 @@ impl ConnectionHandler {
             response.headers_mut().insert(header::ALT_SVC, told);
         }
         if let Some(mut span) = began.span {
-            of_answer(&mut span, &response, Outcome(outcome));
+            set_response(&mut span, &response, Outcome(outcome));
             response = response.map(|body| with_span(body, span));
         }
         match line {
@@ -455,7 +466,7 @@ impl ConnectionHandler {
     fn answered(&self, asked: TrackedRequest, response: &mut Response<Body>) {
         let status = response.status();
         if status.is_success() || status == StatusCode::NOT_MODIFIED {
-            self.memory().note(asked.digest);
+            self.memory().record(asked.digest);
         }
         let Some(page) = asked.page else {
             return;
@@ -466,14 +477,14 @@ impl ConnectionHandler {
                 && !page.has_credentials
                 && is_about_page(status)
             {
-                self.proxy.companions.forget_page(&page.url, variant);
+                self.proxy.resources.forget_page(&page.url, variant);
             }
             return;
         }
         if page.is_new && status == StatusCode::OK {
             let now = self.proxy.runtime.now();
-            let companions = &self.proxy.companions;
-            companions.viewed(now, page.from, &page.url, &page.hinted);
+            let companions = &self.proxy.resources;
+            companions.record_view(now, page.from, &page.url, &page.hinted);
         }
         for hint in &page.links {
             if let Ok(link) = HeaderValue::try_from(link_value(hint)) {
@@ -498,35 +509,35 @@ impl ConnectionHandler {
             at: about.at,
             method: Some(about.method),
             uri: Some(about.uri),
-            from: about.from,
+            client: about.from,
             protocol: about.protocol,
             status: response.status(),
             outcome,
             cache_status: told.map(str::to_owned),
             trace: about.trace,
-            head,
-            took: head,
+            time_to_head: head,
+            duration: head,
             bytes: 0,
-            ended: BodyEnd::Complete,
+            body_end: BodyEnd::Complete,
             page: None,
         };
         PendingLogEntry {
             log,
             answered,
             began,
-            cut_off: self.cut_off.clone(),
+            cut_off: self.cutoff.clone(),
             proxy: self.proxy.clone(),
             page: about.url.filter(|_| is_html(response.headers())),
         }
     }
 
     /// The place of a request in its trace, where spans are made.
-    fn enter(&self, asked: &request::Parts, from: Option<IpAddr>) -> Option<SpanScope> {
+    fn start_span(&self, asked: &request::Parts, from: Option<IpAddr>) -> Option<SpanScope> {
         let spans = self.proxy.spans()?;
         let told = SpanContext::of(&asked.headers);
-        let mut place = spans.enter(told, name_of(&asked.method));
+        let mut place = spans.server_span(told, span_name(&asked.method));
         if let Some(open) = &mut place.open {
-            of_request(open, asked, from);
+            set_request(open, asked, from);
         }
         Some(place)
     }
@@ -535,9 +546,9 @@ impl ConnectionHandler {
 impl Handler for ConnectionHandler {
     fn answer(&self, request: Request<Body>) -> BoxFuture<Response<Body>> {
         let (mut asked, body) = request.into_parts();
-        let from = self.proxy.client_of(self.from, &mut asked);
+        let from = self.proxy.resolve_client(self.from, &mut asked);
         let times_for = self.timing.take(&mut asked.headers);
-        let (within, span) = match self.enter(&asked, from) {
+        let (within, span) = match self.start_span(&asked, from) {
             Some(place) => (Some(place.context), place.open),
             None => (None, None),
         };
@@ -547,32 +558,36 @@ impl Handler for ConnectionHandler {
             about: self
                 .log
                 .as_ref()
-                .map(|_| self.about(&asked, from, within.as_ref())),
-            asked: self.go_along(&asked, &body, from),
+                .map(|_| self.log_context(&asked, from, within.as_ref())),
+            asked: self.start_page(&asked, &body, from),
             span,
         };
         let request = Request::from_parts(asked, body);
         match self.proxy.handle_traced_request(request, from, within) {
             Either::Left(kept) => {
-                let response = self.done(began, kept.into_inner(), Outcome::HIT);
+                let response = self.finish(began, kept.into_inner(), Outcome::HIT);
                 Box::pin(std::future::ready(response))
             }
             Either::Right(coming) => {
                 let visit = self.clone();
-                Box::pin(async move { visit.done(began, coming.await, Outcome::PASSED) })
+                Box::pin(async move { visit.finish(began, coming.await, Outcome::UNCACHEABLE) })
             }
         }
     }
 
     fn refused(&self, refusal: &Refusal<'_>) {
         let counters = &self.proxy.counters;
-        counters.count(CounterFamily::Answers, Outcome::MALFORMED.0);
-        counters.count(CounterFamily::Refused, refusal.flaw.name());
+        counters.count(CounterFamily::Responses, Outcome::MALFORMED.0);
+        counters.count(CounterFamily::RefusedRequests, refusal.flaw.name());
         if let Some(log) = &self.log {
             let from = self.from.zip(refusal.headers);
             let from = from.map(|(from, headers)| self.proxy.client_of_malformed(from, headers));
             let from = from.or(self.from);
-            log(&AccessLogEntry::refused(refusal, self.proxy.hour(), from));
+            log(&AccessLogEntry::malformed_request(
+                refusal,
+                self.proxy.wall_now(),
+                from,
+            ));
         }
     }
 }
@@ -602,7 +617,7 @@ struct LogContext {
 
 impl ConnectionHandler {
     /// What a log says of a request with a place `within` a trace, or with that which its client names.
-    fn about(
+    fn log_context(
         &self,
         asked: &request::Parts,
         from: Option<IpAddr>,
@@ -616,7 +631,7 @@ impl ConnectionHandler {
         };
         let arrival: Option<&RequestInfo> = asked.extensions.get();
         LogContext {
-            at: self.proxy.hour(),
+            at: self.proxy.wall_now(),
             from,
             method: asked.method.clone(),
             uri,
@@ -647,7 +662,7 @@ fn is_about_page(status: StatusCode) -> bool {
 }
 
 /// Whether somebody looks at it: browsers of today say so, those of SPDY's time by what they accept first.
-fn asks_for_page(asked: &request::Parts) -> bool {
+fn is_navigation(asked: &request::Parts) -> bool {
     match asked.headers.get(SEC_FETCH_DEST) {
         Some(destination) => destination == "document",
         None => {

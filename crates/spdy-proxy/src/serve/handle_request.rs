@@ -30,9 +30,9 @@ use spdy_cache::store::Object;
 use spdy_cache::stored::Stored;
 use spdy_cache::validate::Conditional;
 
-use crate::body::request_body::begun;
+use crate::body::request_body::buffer_start;
 use crate::fetch::origin_exchange::{Fetch, StaleEntry};
-use crate::proxy::{NAME, Proxy, request_authority};
+use crate::proxy::{CACHE_NAME, Proxy, request_authority};
 use crate::request::forward_headers;
 use crate::request::proxy_request::{IncomingRequest, ProxyRequest, RequestRejection};
 use crate::response::respond::{self, StoredCheck};
@@ -64,25 +64,28 @@ impl Proxy {
             .and_then(|authority| Some((authority, self.site_or_alias(authority)?)))
         else {
             let response = respond::plain(StatusCode::MISDIRECTED_REQUEST, "no such site here\n");
-            return at_once(respond::marked(response, Outcome::MISDIRECTED));
+            return at_once(respond::with_outcome(response, Outcome::MISDIRECTED));
         };
         let authority = authority.to_owned();
         // For the log, where there is one.
         let uri = tracing::enabled!(tracing::Level::DEBUG).then(|| asked.uri.clone());
         let asked = match IncomingRequest::read(site, authority, from, asked) {
-            Ok(asked) => asked.within(within),
-            Err(why) => return at_once(self.refuse(&why, uri.as_ref())),
+            Ok(asked) => asked.with_span(within),
+            Err(why) => return at_once(self.reject(&why, uri.as_ref())),
         };
-        let ask = &asked.so_far().ask;
+        let ask = &asked.request().ask;
         if forward_headers::max_forwards(&ask.method, &ask.headers) == Some(0) {
-            return at_once(respond::marked(respond::options(), Outcome::NOT_CACHED));
+            return at_once(respond::with_outcome(
+                respond::options(),
+                Outcome::NOT_CACHED,
+            ));
         }
         if let Some(limits) = asked.socket() {
             let proxy = self.clone();
             return Either::Right(Box::pin(async move {
                 match asked.told() {
                     Ok(wanted) => proxy.open_websocket(wanted, limits).await,
-                    Err(why) => proxy.refuse(&why, uri.as_ref()),
+                    Err(why) => proxy.reject(&why, uri.as_ref()),
                 }
             }));
         }
@@ -95,57 +98,58 @@ impl Proxy {
         Either::Right(Box::pin(async move {
             match asked.told() {
                 Ok(wanted) => proxy.want(wanted, body).await,
-                Err(why) => proxy.refuse(&why, uri.as_ref()),
+                Err(why) => proxy.reject(&why, uri.as_ref()),
             }
         }))
     }
 
-    fn refuse(&self, why: &RequestRejection, uri: Option<&Uri>) -> Response<Body> {
+    fn reject(&self, why: &RequestRejection, uri: Option<&Uri>) -> Response<Body> {
         let target = uri.map(tracing::field::display);
         tracing::debug!(%why, target, "refused");
-        self.counters.count(CounterFamily::Refused, why.name());
-        respond::marked(respond::refused(why), Outcome::REFUSED)
+        self.counters
+            .count(CounterFamily::RefusedRequests, why.name());
+        respond::with_outcome(respond::refused(why), Outcome::REFUSED)
     }
 
     /// The answer that is kept for `asked` and needs nobody's word, where what the client said tells which it is.
     fn fresh_hit(self: &Arc<Self>, asked: &IncomingRequest) -> Option<Response<Body>> {
-        let wanted = asked.so_far();
-        let variants = self.memory.find(&wanted.key)?;
-        let now = self.hour();
+        let wanted = asked.request();
+        let variants = self.memory.lookup(&wanted.key)?;
+        let now = self.wall_now();
         let mut all = variants.iter();
         let object = all
             .all(|variant| asked.can_select_variant(variant.stored()))
             .then(|| self.select_fresh(&variants, wanted, now))??;
-        if self.is_outdated(wanted, object.stored()) {
+        if self.is_needed(wanted, object.stored()) {
             return None;
         }
-        Some(self.hit(wanted, object, now))
+        Some(self.respond_hit(wanted, object, now))
     }
 
     /// The answer to what is wanted.
     async fn want(self: &Arc<Self>, mut wanted: ProxyRequest, body: Body) -> Response<Body> {
         let is_safe = matches!(wanted.ask.method, Method::GET | Method::HEAD);
         let mut body = body;
-        if is_safe && wanted.holds_back(&body) && wanted.moved.is_none() {
+        if is_safe && wanted.expects_continue(&body) && wanted.moved.is_none() {
             wanted.has_content = true;
-            return self.pass(wanted, body, None).await;
+            return self.bypass(wanted, body, None).await;
         }
         if is_safe && wanted.moved.is_none() && !http_body::Body::is_end_stream(&body) {
             // Over HTTP/2 and HTTP/3 a body may be announced by its head's not being the end, and be empty.
-            body = match begun(body).await {
+            body = match buffer_start(body).await {
                 Ok(body) => body,
                 Err(_) => return Fetch::incomplete_request(),
             };
             if !http_body::Body::is_end_stream(&body) {
                 // What comes of the content is not to be had by the target alone.
                 wanted.has_content = true;
-                return self.pass(wanted, body, None).await;
+                return self.bypass(wanted, body, None).await;
             }
         }
-        let policy = self.policy(wanted.whose());
+        let policy = self.policy(wanted.origin_kind());
         let mut purges = self.purges.now();
-        let mut kept = self.memory.find(&wanted.key);
-        let now = self.hour();
+        let mut kept = self.memory.lookup(&wanted.key);
+        let now = self.wall_now();
         let mut found = lookup::lookup(
             policy,
             &wanted.ask,
@@ -153,9 +157,9 @@ impl Proxy {
             now,
         );
         let is_lifted = match &found {
-            Lookup::Miss(_) => self.lift(&wanted).await,
+            Lookup::Miss(_) => self.promote(&wanted).await,
             // Somebody else may have asked the origin already.
-            Lookup::Validate { index, .. } => {
+            Lookup::Revalidate { index, .. } => {
                 let known = kept.as_deref().map(|variants| variants[*index].stored());
                 self.promote_newer(&wanted, known, now).await
             }
@@ -163,7 +167,7 @@ impl Proxy {
         };
         if is_lifted {
             purges = self.purges.now();
-            kept = self.memory.find(&wanted.key);
+            kept = self.memory.lookup(&wanted.key);
             found = lookup::lookup(
                 policy,
                 &wanted.ask,
@@ -176,7 +180,7 @@ impl Proxy {
         let known = |index: usize, conditional| {
             let object: Object = variants[index].clone();
             // A 304 would keep it as it was rewritten by what was known then.
-            let conditional = match self.begins_again(&wanted, object.stored(), true) {
+            let conditional = match self.start(&wanted, object.stored(), true) {
                 true => Conditional::default(),
                 false => conditional,
             };
@@ -188,7 +192,7 @@ impl Proxy {
         };
         match found {
             Lookup::Fresh { index, .. } => {
-                if self.begins_again(&wanted, variants[index].stored(), false) {
+                if self.start(&wanted, variants[index].stored(), false) {
                     let known = StaleEntry {
                         object: variants[index].clone(),
                         conditional: Conditional::default(),
@@ -200,41 +204,41 @@ impl Proxy {
                     // What it waits for may be on the disk, too.
                     self.prefetch_pinned(&wanted, variants[index].stored().note());
                 }
-                let response = self.hit(&wanted, &variants[index], now);
-                respond::marked(response, Outcome::HIT)
+                let response = self.respond_hit(&wanted, &variants[index], now);
+                respond::with_outcome(response, Outcome::HIT)
             }
             Lookup::Stale {
                 index, background, ..
             } => {
                 self.revalidate_in_background(wanted.clone(), known(index, background));
-                let response = self.hit(&wanted, &variants[index], now);
-                respond::marked(response, Outcome::STALE)
+                let response = self.respond_hit(&wanted, &variants[index], now);
+                respond::with_outcome(response, Outcome::STALE)
             }
-            Lookup::Validate {
+            Lookup::Revalidate {
                 index, conditional, ..
             } => {
                 let known = known(index, conditional);
-                self.board(wanted, Some(known), forward).await
+                self.fetch_coalesced(wanted, Some(known), forward).await
             }
-            Lookup::Miss(_) => self.board(wanted, None, forward).await,
-            Lookup::Bypass(_) => self.pass(wanted, body, forward).await,
+            Lookup::Miss(_) => self.fetch_coalesced(wanted, None, forward).await,
+            Lookup::Bypass(_) => self.bypass(wanted, body, forward).await,
             Lookup::OnlyIfCached => {
                 let text = "not kept, and not to be fetched\n";
                 let response = respond::plain(StatusCode::GATEWAY_TIMEOUT, text);
-                respond::marked(response, Outcome::NOT_CACHED)
+                respond::with_outcome(response, Outcome::NOT_CACHED)
             }
         }
     }
 
     /// Answers from what is kept.
-    pub(crate) fn hit(
+    pub(crate) fn respond_hit(
         &self,
         wanted: &ProxyRequest,
         object: &Object,
         now: SystemTime,
     ) -> Response<Body> {
         object.count_use();
-        let status = CacheStatus::hit(NAME).ttl(object.stored().ttl(now));
+        let status = CacheStatus::hit(CACHE_NAME).ttl(object.stored().ttl(now));
         self.kept(wanted, object.stored(), object.body(), now, &status)
     }
 
@@ -246,21 +250,21 @@ impl Proxy {
         now: SystemTime,
         status: &CacheStatus,
     ) -> Response<Body> {
-        match respond::judge(wanted, stored) {
-            StoredCheck::Other(response) => *response,
-            StoredCheck::Good => {
-                wanted.learn(PagePolicy::of_note(stored.note()));
-                let policy = self.policy(wanted.whose());
+        match respond::check_stored(wanted, stored) {
+            StoredCheck::Replaced(response) => *response,
+            StoredCheck::Allowed => {
+                wanted.record_policy(PagePolicy::parse_note(stored.note()));
+                let policy = self.policy(wanted.origin_kind());
                 let coder = (&self.encodings, &self.runtime);
-                respond::of_kept(policy, wanted, stored, body, coder, now, status)
+                respond::from_stored(policy, wanted, stored, body, coder, now, status)
             }
         }
     }
 
     /// What is kept for `wanted` and needs nobody's word.
-    pub(crate) fn fresh(&self, wanted: &ProxyRequest) -> Option<Object> {
-        let variants = self.memory.find(&wanted.key)?;
-        let object = self.select_fresh(&variants, wanted, self.hour());
+    pub(crate) fn lookup_fresh(&self, wanted: &ProxyRequest) -> Option<Object> {
+        let variants = self.memory.lookup(&wanted.key)?;
+        let object = self.select_fresh(&variants, wanted, self.wall_now());
         object.cloned()
     }
 
@@ -270,7 +274,7 @@ impl Proxy {
         wanted: &ProxyRequest,
         now: SystemTime,
     ) -> Option<&'a Object> {
-        let policy = self.policy(wanted.whose());
+        let policy = self.policy(wanted.origin_kind());
         match lookup::lookup(policy, &wanted.ask, variants, now) {
             Lookup::Fresh { index, .. } => Some(&variants[index]),
             _ => None,

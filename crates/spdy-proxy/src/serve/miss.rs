@@ -19,7 +19,7 @@ use spdy_cache::validate::strip_conditions;
 use crate::cache::coalescer::{CoalesceRole, WaitOutcome};
 use crate::cache::shared_response::{CoalesceKey, FetchLeader, SharedBodySource, SharedResponse};
 use crate::fetch::origin_exchange::{Fetch, FetchOutcome, StaleEntry};
-use crate::proxy::{NAME, Proxy};
+use crate::proxy::{CACHE_NAME, Proxy};
 use crate::request::proxy_request::ProxyRequest;
 use crate::request::status_class::is_overloaded;
 use crate::response::respond::{self, StoredCheck};
@@ -28,78 +28,83 @@ use crate::upstream::error::UpstreamError;
 
 impl Proxy {
     /// Fetches, or shares what another fetches.
-    pub(crate) async fn board(
+    pub(crate) async fn fetch_coalesced(
         self: &Arc<Self>,
         wanted: ProxyRequest,
         known: Option<StaleEntry>,
         forward: Option<Forward>,
     ) -> Response<Body> {
-        let policy = self.policy(wanted.whose());
+        let policy = self.policy(wanted.origin_kind());
         let forward = forward.unwrap_or(Forward::Miss);
         let until = self.runtime.now() + self.upstream().head_timeout;
-        let since = self.hour();
+        let since = self.wall_now();
         let mut berth = CoalesceKey::of(&wanted.key);
         let mut may_board_again = true;
         loop {
             // Who led before may have found that the whole is not to be kept.
-            if !lookup::may_join(policy, &wanted.ask) && !self.should_fill(&wanted) {
+            if !lookup::may_join_fetch(policy, &wanted.ask) && !self.should_fill(&wanted) {
                 return match self.respond_range_of_shared(&wanted, forward) {
                     Some(part) => part,
                     None => self.fetch(wanted, known, None, forward).await,
                 };
             }
-            let seat = self.flights.board(berth.clone(), self.runtime.now());
+            let seat = self.coalescer.join(berth.clone(), self.runtime.now());
             let waited = match seat {
-                CoalesceRole::Leader(leader) => WaitOutcome::Leader(leader),
-                CoalesceRole::Alone => WaitOutcome::Private,
+                CoalesceRole::Leader(leader) => WaitOutcome::Promoted(leader),
+                CoalesceRole::Independent => WaitOutcome::Private,
                 CoalesceRole::Follower(follower) => {
                     let waited = follower.wait(&self.runtime, until).await;
-                    if matches!(waited, WaitOutcome::Leader(_) | WaitOutcome::TooLong) {
+                    if matches!(waited, WaitOutcome::Promoted(_) | WaitOutcome::TimedOut) {
                         self.counters.count(CounterFamily::Limits, "lock_age_s");
                     }
                     waited
                 }
             };
             let lead = match waited {
-                WaitOutcome::Leader(leader) => Some(leader),
+                WaitOutcome::Promoted(leader) => Some(leader),
                 WaitOutcome::Private => None,
-                WaitOutcome::Nothing => continue,
+                WaitOutcome::LeaderGone => continue,
                 WaitOutcome::Failed(failure) => {
                     let standing = known
                         .as_ref()
-                        .filter(|known| known.stands(self, &wanted.key));
-                    if let Some(stale) = self.stale_instead(&wanted, standing, failure) {
+                        .filter(|known| known.is_unpurged(self, &wanted.key));
+                    if let Some(stale) = self.respond_stale_on_error(&wanted, standing, failure) {
                         return stale;
                     }
                     match failure {
                         Failure::Status(status) if is_overloaded(status) => {
                             let error = UpstreamError::Overloaded(status);
-                            return self.unanswered(wanted, known, forward, &error);
+                            return self.fail_after_wait(wanted, known, forward, &error);
                         }
                         _ => continue,
                     }
                 }
-                WaitOutcome::TooLong => {
-                    return self.unanswered(wanted, known, forward, &UpstreamError::Waited);
+                WaitOutcome::TimedOut => {
+                    return self.fail_after_wait(
+                        wanted,
+                        known,
+                        forward,
+                        &UpstreamError::CoalesceTimeout,
+                    );
                 }
                 WaitOutcome::Shared(landing) => {
-                    let now = self.hour();
+                    let now = self.wall_now();
                     if lookup::may_share_with(policy, &landing.stored, &wanted.ask, since, now)
-                        && let Some(response) = self.share(&wanted, &landing, now, forward)
+                        && let Some(response) = self.respond_shared(&wanted, &landing, now, forward)
                     {
-                        return respond::marked(response, Outcome::COALESCED);
+                        return respond::with_outcome(response, Outcome::COALESCED);
                     }
                     // Of another variant than is wanted: those who want this one share that, too.
-                    let other = berth.beside(&landing, &wanted.ask.headers);
+                    let other = berth.for_other_variant(&landing, &wanted.ask.headers);
                     match other {
                         Some(other) => {
                             berth = other;
                             continue;
                         }
                         // It came too late for this request, and is too late for all later ones.
-                        None if landing.is_outdated(now) && may_board_again => {
+                        None if landing.is_stale(now) && may_board_again => {
                             may_board_again = false;
-                            self.flights.supersede(&berth, &landing);
+                            self.coalescer.supersede(&berth, &landing);
                             continue;
                         }
                         None => None,
@@ -108,18 +113,18 @@ impl Proxy {
             };
             // Who led before may have landed and left since this was looked up.
             if lead.is_some()
-                && let Some(object) = self.fresh(&wanted)
+                && let Some(object) = self.lookup_fresh(&wanted)
                 && !known.as_ref().is_some_and(|known| known.object.is(&object))
             {
-                let response = self.hit(&wanted, &object, self.hour());
-                return respond::marked(response, Outcome::HIT);
+                let response = self.respond_hit(&wanted, &object, self.wall_now());
+                return respond::with_outcome(response, Outcome::HIT);
             }
             return self.fetch(wanted, known, lead, forward).await;
         }
     }
 
     /// The origin has not answered others who wanted the same, or not as they wanted.
-    fn unanswered(
+    fn fail_after_wait(
         self: &Arc<Self>,
         wanted: ProxyRequest,
         known: Option<StaleEntry>,
@@ -127,14 +132,14 @@ impl Proxy {
         error: &UpstreamError,
     ) -> Response<Body> {
         let fetch = Fetch::new(self, wanted, known, None, forward);
-        match fetch.failed(error) {
-            FetchOutcome::Answer(response) => *response,
-            FetchOutcome::Nothing(_) => unreachable!("who waits gets an answer"),
+        match fetch.fail(error) {
+            FetchOutcome::Response(response) => *response,
+            FetchOutcome::Background(_) => unreachable!("who waits gets an answer"),
         }
     }
 
     /// What is kept of `wanted`, though it is stale, if the origin's failure allows it.
-    pub(crate) fn stale_instead(
+    pub(crate) fn respond_stale_on_error(
         &self,
         wanted: &ProxyRequest,
         known: Option<&StaleEntry>,
@@ -142,9 +147,9 @@ impl Proxy {
     ) -> Option<Response<Body>> {
         let known = known?;
         let stored = known.object.stored();
-        let now = self.hour();
+        let now = self.wall_now();
         if !may_serve_on_error(
-            self.policy(wanted.whose()),
+            self.policy(wanted.origin_kind()),
             &wanted.ask,
             stored,
             failure,
@@ -152,34 +157,34 @@ impl Proxy {
         ) {
             return None;
         }
-        let mut status = CacheStatus::hit(NAME).ttl(stored.ttl(now));
+        let mut status = CacheStatus::hit(CACHE_NAME).ttl(stored.ttl(now));
         status = match failure {
             Failure::Unreachable => status.detail("origin-unreachable"),
             Failure::Status(_) => status.detail("origin-error"),
         };
         let response = self.kept(wanted, stored, known.object.body(), now, &status);
-        Some(respond::marked(response, Outcome::STALE_ON_ERROR))
+        Some(respond::with_outcome(response, Outcome::STALE_ON_ERROR))
     }
 
     /// What another fetched, for `wanted`.
-    pub(crate) fn share(
+    pub(crate) fn respond_shared(
         &self,
         wanted: &ProxyRequest,
         landing: &SharedResponse,
         now: SystemTime,
         forward: Forward,
     ) -> Option<Response<Body>> {
-        let status = CacheStatus::forwarded(NAME, forward).collapsed(true);
-        if let StoredCheck::Other(response) = respond::judge(wanted, &landing.stored) {
+        let status = CacheStatus::forwarded(CACHE_NAME, forward).collapsed(true);
+        if let StoredCheck::Replaced(response) = respond::check_stored(wanted, &landing.stored) {
             return Some(*response);
         }
-        let policy = self.policy(wanted.whose());
+        let policy = self.policy(wanted.origin_kind());
         match &landing.source {
-            SharedBodySource::Coming(recording) => {
+            SharedBodySource::Incoming(recording) => {
                 let stored = &landing.stored;
                 respond::from_shared_body(policy, wanted, stored, None, recording, now, &status)
             }
-            SharedBodySource::Kept(object) => {
+            SharedBodySource::Stored(object) => {
                 Some(self.kept(wanted, &landing.stored, object.body(), now, &status))
             }
         }
@@ -195,13 +200,13 @@ impl Proxy {
         if let Some(refused) = self.reject_over_rate(&wanted) {
             return refused;
         }
-        self.ahead.learn(&wanted);
+        self.prefetcher.record_accept(&wanted);
         self.awaited(wanted, known, leader, forward, Body::empty())
             .await
     }
 
     /// Passes a request by what is kept.
-    pub(crate) async fn pass(
+    pub(crate) async fn bypass(
         self: &Arc<Self>,
         wanted: ProxyRequest,
         body: Body,
@@ -225,8 +230,8 @@ impl Proxy {
     ) -> Response<Body> {
         let fetch = Fetch::new(self, wanted, known, leader, forward);
         match fetch.run(body).await {
-            FetchOutcome::Answer(response) => *response,
-            FetchOutcome::Nothing(_) => unreachable!("who waits gets an answer"),
+            FetchOutcome::Response(response) => *response,
+            FetchOutcome::Background(_) => unreachable!("who waits gets an answer"),
         }
     }
 
@@ -241,7 +246,7 @@ impl Proxy {
     /// What a client is told that has origins asked too often.
     pub(crate) fn reject_over_rate(&self, wanted: &ProxyRequest) -> Option<Response<Body>> {
         let from = wanted.from?;
-        if self.misses.admits(from, self.runtime.now()) {
+        if self.miss_rate.admits(from, self.runtime.now()) {
             return None;
         }
         self.counters
@@ -250,7 +255,7 @@ impl Proxy {
         let mut response = respond::plain(StatusCode::TOO_MANY_REQUESTS, text);
         let soon = HeaderValue::from_static("1");
         response.headers_mut().insert(header::RETRY_AFTER, soon);
-        Some(respond::marked(response, Outcome::RATE_LIMITED))
+        Some(respond::with_outcome(response, Outcome::RATE_LIMITED))
     }
 
     /// Revalidates in the background a stored response that was just served, unless a fetch for it is under way.
@@ -260,13 +265,13 @@ impl Proxy {
         stale: StaleEntry,
     ) {
         let berth = CoalesceKey::of(&wanted.key);
-        let CoalesceRole::Leader(leader) = self.flights.board(berth, self.runtime.now()) else {
+        let CoalesceRole::Leader(leader) = self.coalescer.join(berth, self.runtime.now()) else {
             return;
         };
         // What this client had and wanted of it is its own matter, and the head alone makes fresh only what has not changed.
         strip_conditions(&mut wanted.ask.headers);
         wanted.ask.method = Method::GET;
-        let fetch = Fetch::new(self, wanted, Some(stale), Some(leader), Forward::Stale).unawaited();
+        let fetch = Fetch::new(self, wanted, Some(stale), Some(leader), Forward::Stale).for_cache();
         self.runtime.spawn(Box::pin(async move {
             let _ = fetch.run(Body::empty()).await;
         }));

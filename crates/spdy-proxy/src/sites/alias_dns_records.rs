@@ -11,13 +11,13 @@ use crate::sites::site_table::{Site, Sites};
 
 /// The zones of `config`, with the names that other hosts have for `sites`.
 #[must_use]
-pub fn zones(config: &Config, sites: &Sites) -> Vec<ZoneConfig> {
+pub fn with_alias_records(config: &Config, sites: &Sites) -> Vec<ZoneConfig> {
     let mut zones = config.dns.zone.clone();
     for site in sites.all() {
         let Some(records) = site_records(&config.dns.zone, site) else {
             continue;
         };
-        for named in site.rules.named_hosts() {
+        for named in site.rules.aliases() {
             let Some(zone) = zone_of(&mut zones, named.name()) else {
                 continue;
             };
@@ -35,10 +35,10 @@ pub fn zones(config: &Config, sites: &Sites) -> Vec<ZoneConfig> {
 
 /// The names that other hosts have here and that nobody answers for here, each with the name of the site whose records it wants.
 #[must_use]
-pub fn elsewhere(config: &Config, sites: &Sites) -> Vec<(String, String)> {
-    let zones = zones(config, sites);
+pub fn external_aliases(config: &Config, sites: &Sites) -> Vec<(String, String)> {
+    let zones = with_alias_records(config, sites);
     let named = sites.all().flat_map(|site| {
-        let named = site.rules.named_hosts();
+        let named = site.rules.aliases();
         named.map(|named| (named.name().to_owned(), site.name.clone()))
     });
     // Zones that nobody listens for are somebody else's to answer.
@@ -106,7 +106,7 @@ mod tests {
         [[site.rewrite.hosts]]\nhost = 'widgets.test'\nmode = 'name'\nkinds = ['document']\n";
 
     fn compiled(dns: &str) -> (Config, Sites) {
-        let config = Config::read(&format!("{SITE}{dns}")).expect("a good one");
+        let config = Config::parse(&format!("{SITE}{dns}")).expect("a good one");
         let keys = Keys::from_secrets(&[7; 32], None).expect("it is long enough");
         let sites = Sites::compile(&config, &keys).expect("good sites");
         (config, sites)
@@ -118,9 +118,9 @@ mod tests {
              [[dns.zone.names]]\nname = 'www'\naddresses = ['192.0.2.9']\n\
              [[dns.zone]]\napex = 'assets.test'\nname_servers = ['ns.o.test']\n";
         let (config, sites) = compiled(zones);
-        assert_eq!(elsewhere(&config, &sites).len(), 1);
+        assert_eq!(external_aliases(&config, &sites).len(), 1);
         let (config, sites) = compiled(&format!("[dns]\nlisten = ['127.0.0.1:53']\n{zones}"));
-        assert!(elsewhere(&config, &sites).is_empty());
+        assert!(external_aliases(&config, &sites).is_empty());
     }
 
     #[test]
@@ -132,13 +132,13 @@ mod tests {
              [[dns.zone.names]]\nname = 'www'\naddresses = ['192.0.2.9', '2001:db8::9']\nhttps = { alpn = ['h2'] }\n\
              [[dns.zone]]\napex = 'assets.test'\nname_servers = ['ns.o.test']\n",
         );
-        let zones = zones(&config, &sites);
+        let zones = with_alias_records(&config, &sites);
         let name = sites.alias_names().next().expect("one");
         let record = record(&zones[1], name).expect("it has records");
         assert_eq!(record.addresses.len(), 2);
         assert_eq!(record.https.as_ref().expect("HTTPS").alpn, ["h2"]);
         assert!(super::record(&zones[1], "other.x.assets.test").is_none());
-        assert!(elsewhere(&config, &sites).is_empty());
+        assert!(external_aliases(&config, &sites).is_empty());
         Zones::new(&zones).expect("zones that can be served");
     }
 
@@ -151,8 +151,8 @@ mod tests {
              [[dns.zone.names]]\nname = 'WWW'\naddresses = ['192.0.2.9']\n\
              [[dns.zone]]\napex = 'Assets.test.'\nname_servers = ['ns.o.test']\n",
         );
-        assert!(elsewhere(&config, &sites).is_empty());
-        let zones = zones(&config, &sites);
+        assert!(external_aliases(&config, &sites).is_empty());
+        let zones = with_alias_records(&config, &sites);
         let name = sites.alias_names().next().expect("one");
         let record = record(&zones[1], name).expect("it has records");
         assert_eq!(record.addresses.len(), 1);
@@ -166,7 +166,7 @@ mod tests {
              [[dns.zone.names]]\nname = 'www'\nalias = '@'\n\
              [[dns.zone]]\napex = 'x.assets.test.'\nname_servers = ['ns.o.test']\n",
         );
-        let zones = zones(&config, &sites);
+        let zones = with_alias_records(&config, &sites);
         let name = sites.alias_names().next().expect("one");
         let record = record(&zones[1], name).expect("it has records");
         assert_eq!(record.alias.as_deref(), Some("site.test."));
@@ -176,7 +176,7 @@ mod tests {
     fn externally_hosted_aliases_are_reported_with_their_site() {
         let (config, sites) = compiled("");
         let name = sites.alias_names().next().expect("one").to_owned();
-        let told = elsewhere(&config, &sites);
+        let told = external_aliases(&config, &sites);
         assert_eq!(told, [(name, "www.site.test".to_owned())]);
     }
 }

@@ -27,50 +27,53 @@ const MAX_HIDDEN_REFERRERS: usize = 4096;
 /// The first word of the note of what may be a page.
 const PAGE: &str = "page";
 /// The word in it by which no other host is to hear of it.
-const QUIET: &str = "quiet";
+const HIDES_REFERRER: &str = "quiet";
 
 /// What one page says.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub(crate) struct PagePolicy {
     /// Whose scripts and sheets may not come under the site's name.
-    pub(crate) guarded: CspGuard,
+    pub(crate) csp_guard: CspGuard,
     /// No other host is to hear of it.
-    pub(crate) is_quiet: bool,
+    pub(crate) hides_referrer: bool,
 }
 
 impl PagePolicy {
     /// What it says in its head.
-    pub(crate) fn by_head(rules: &Rules, page: &Url, headers: &HeaderMap) -> Self {
+    pub(crate) fn from_head(rules: &Rules, page: &Url, headers: &HeaderMap) -> Self {
         Self {
-            guarded: CspGuard::by_head(rules, page, headers),
-            is_quiet: ReferrerScope::by_head(headers) == ReferrerScope::Site,
+            csp_guard: CspGuard::from_head(rules, page, headers),
+            hides_referrer: ReferrerScope::from_headers(headers) == ReferrerScope::SameSite,
         }
     }
 
     /// The note that is kept with it, as `page quiet 0 3-style`: so that who serves it need not read its head anew, nor its text.
     pub(crate) fn note(&self) -> Vec<u8> {
         let mut note = PAGE.to_owned();
-        if self.is_quiet {
-            note.extend([" ", QUIET]);
+        if self.hides_referrer {
+            note.extend([" ", HIDES_REFERRER]);
         }
-        for word in self.guarded.words() {
+        for word in self.csp_guard.tokens() {
             note.extend([" ", &word]);
         }
         note.into_bytes()
     }
 
     /// Reads the first line of a note; `None` if it is none of a page.
-    pub(crate) fn of_note(note: &[u8]) -> Option<Self> {
+    pub(crate) fn parse_note(note: &[u8]) -> Option<Self> {
         let note = note.split(|byte| *byte == b'\n').next()?;
         let mut words = std::str::from_utf8(note).ok()?.split(' ').peekable();
         words.next().filter(|word| *word == PAGE)?;
-        let is_quiet = words.next_if_eq(&QUIET).is_some();
-        let guarded = CspGuard::of_words(words)?;
-        Some(Self { guarded, is_quiet })
+        let is_quiet = words.next_if_eq(&HIDES_REFERRER).is_some();
+        let guarded = CspGuard::parse(words)?;
+        Some(Self {
+            csp_guard: guarded,
+            hides_referrer: is_quiet,
+        })
     }
 
-    fn is_nothing(&self) -> bool {
-        self.guarded.is_empty() && !self.is_quiet
+    fn is_empty(&self) -> bool {
+        self.csp_guard.is_empty() && !self.hides_referrer
     }
 }
 
@@ -92,40 +95,40 @@ impl PagePolicies {
     }
 
     /// The site's own answer for `page`, as browsers name it, says this, as far as that is known.
-    pub(crate) fn learn(&self, page: impl FnOnce() -> Option<Url>, said: PagePolicy) {
-        if said.is_nothing() {
+    pub(crate) fn record_head(&self, page: impl FnOnce() -> Option<Url>, said: PagePolicy) {
+        if said.is_empty() {
             return; // most pages, each time they are served
         }
         let mut known = self.lock();
-        known.guarded.extend(said.guarded);
-        if let (true, Some(page)) = (said.is_quiet, page()) {
+        known.guarded.extend(said.csp_guard);
+        if let (true, Some(page)) = (said.hides_referrer, page()) {
             known.add_hidden_referrer(&page);
         }
     }
 
     /// All of a page came by, and this is what it said.
-    pub(crate) fn note_page(&self, page: &Url, guarded: CspGuard, tells: ReferrerScope) {
+    pub(crate) fn record_page(&self, page: &Url, guarded: CspGuard, tells: ReferrerScope) {
         let mut known = self.lock();
         known.guarded.extend(guarded);
         match tells {
-            ReferrerScope::Site => known.add_hidden_referrer(page),
-            ReferrerScope::Nobody | ReferrerScope::Everyone => known.forget(page),
+            ReferrerScope::SameSite => known.add_hidden_referrer(page),
+            ReferrerScope::None | ReferrerScope::All => known.forget(page),
         }
     }
 
     /// As what the thing at `url`, in its own place, is not served under the site's name.
     #[must_use]
-    pub fn guarded(&self, rules: &Rules, url: &Url) -> Kinds {
-        self.lock().guarded.kinds(rules, url)
+    pub fn guarded_kinds(&self, rules: &Rules, url: &Url) -> Kinds {
+        self.lock().guarded.guarded_kinds(rules, url)
     }
 
     /// Whether no other host is to hear of the page at `referer`.
-    pub(crate) fn is_quiet(&self, referer: &str) -> bool {
+    pub(crate) fn hides_referrer(&self, referer: &str) -> bool {
         self.lock().quiet.contains(&digest(referer))
     }
 
     /// Knows what `other` did, of the same site under the same rules.
-    pub(crate) fn take_over(&self, other: &Self) {
+    pub(crate) fn copy_from(&self, other: &Self) {
         let known = other.lock().clone();
         *self.lock() = known;
     }
@@ -172,8 +175,8 @@ mod tests {
             (true, "page quiet 3-style 3"),
             (false, "page 1-style from:'self' from:'self',https://a.test"),
         ] {
-            let said = PagePolicy::of_note(note.as_bytes()).expect("a note");
-            assert_eq!(said.is_quiet, is_quiet, "{note}");
+            let said = PagePolicy::parse_note(note.as_bytes()).expect("a note");
+            assert_eq!(said.hides_referrer, is_quiet, "{note}");
             assert_eq!(said.note(), note.as_bytes());
         }
         for other in [
@@ -186,9 +189,9 @@ mod tests {
             "page 1-font",
             "page -style",
         ] {
-            assert_eq!(PagePolicy::of_note(other.as_bytes()), None, "{other:?}");
+            assert_eq!(PagePolicy::parse_note(other.as_bytes()), None, "{other:?}");
         }
-        assert_eq!(PagePolicy::of_note(b"page \xff"), None);
+        assert_eq!(PagePolicy::parse_note(b"page \xff"), None);
     }
 
     #[test]
@@ -196,33 +199,33 @@ mod tests {
         let policies = PagePolicies::default();
         let page = |at: usize| Url::parse(&format!("https://www.site.test/{at}?x")).expect("a URL");
         for at in 0..=MAX_HIDDEN_REFERRERS {
-            policies.note_page(&page(at), CspGuard::default(), ReferrerScope::Site);
-            policies.note_page(&page(at), CspGuard::default(), ReferrerScope::Site);
+            policies.record_page(&page(at), CspGuard::default(), ReferrerScope::SameSite);
+            policies.record_page(&page(at), CspGuard::default(), ReferrerScope::SameSite);
         }
-        assert!(!policies.is_quiet(page(0).as_str()), "one too many");
-        assert!(policies.is_quiet(page(1).as_str()));
+        assert!(!policies.hides_referrer(page(0).as_str()), "one too many");
+        assert!(policies.hides_referrer(page(1).as_str()));
         // What is kept is served again and again, and is one page.
         let said = PagePolicy {
-            is_quiet: true,
+            hides_referrer: true,
             ..PagePolicy::default()
         };
         for _ in 0..MAX_HIDDEN_REFERRERS {
-            policies.learn(|| Some(page(MAX_HIDDEN_REFERRERS)), said.clone());
+            policies.record_head(|| Some(page(MAX_HIDDEN_REFERRERS)), said.clone());
         }
-        assert!(policies.is_quiet(page(1).as_str()));
+        assert!(policies.hides_referrer(page(1).as_str()));
         let heir = PagePolicies::default();
-        heir.take_over(&policies);
-        assert!(heir.is_quiet(page(MAX_HIDDEN_REFERRERS).as_str()));
-        policies.note_page(&page(1), CspGuard::default(), ReferrerScope::Everyone);
+        heir.copy_from(&policies);
+        assert!(heir.hides_referrer(page(MAX_HIDDEN_REFERRERS).as_str()));
+        policies.record_page(&page(1), CspGuard::default(), ReferrerScope::All);
         assert!(
-            !policies.is_quiet(page(1).as_str()),
+            !policies.hides_referrer(page(1).as_str()),
             "it says otherwise now"
         );
         // One that changes its mind takes one place.
         for _ in 0..MAX_HIDDEN_REFERRERS {
-            policies.note_page(&page(1), CspGuard::default(), ReferrerScope::Site);
-            policies.note_page(&page(1), CspGuard::default(), ReferrerScope::Everyone);
+            policies.record_page(&page(1), CspGuard::default(), ReferrerScope::SameSite);
+            policies.record_page(&page(1), CspGuard::default(), ReferrerScope::All);
         }
-        assert!(policies.is_quiet(page(2).as_str()));
+        assert!(policies.hides_referrer(page(2).as_str()));
     }
 }

@@ -28,7 +28,7 @@ pub struct Site {
     names: Vec<String>,
     /// Where its own pages come from.
     origin: Url,
-    keep_host: bool,
+    preserve_host: bool,
     /// What is one client's alone may be compressed here.
     pub(crate) compress_private: bool,
     /// How many WebSockets may go to its origin; `None` if none may.
@@ -46,19 +46,19 @@ pub struct Site {
 pub struct Sites {
     by_name: BTreeMap<String, Arc<Site>>,
     /// By the names that other hosts have here for a site.
-    of_others: BTreeMap<String, Arc<Site>>,
+    by_alias: BTreeMap<String, Arc<Site>>,
     /// Names that are not looked up: name, port, address.
     addresses: Vec<(String, Option<u16>, IpAddr)>,
     /// Names that are asked for where another stands.
-    aliases: BTreeMap<String, String>,
+    connect_hosts: BTreeMap<String, String>,
     /// Sites whose origin may be this accelerator.
-    doubtful: Vec<String>,
+    possible_loops: Vec<String>,
     /// Names of other hosts that pages do not say.
-    withheld: BTreeSet<String>,
+    withheld_aliases: BTreeSet<String>,
     /// Where clients reach them by HTTP/3, if not where it is listened.
     alt_svc: Option<HeaderValue>,
     /// Who is believed of clients.
-    in_front: Arc<TrustedProxies>,
+    trusted_proxies: Arc<TrustedProxies>,
 }
 
 /// What is wrong with a site.
@@ -102,7 +102,7 @@ impl Sites {
     pub fn compile(config: &Config, keys: &Keys) -> Result<Self, SiteError> {
         let mut sites = Self {
             alt_svc: config.listen.alt_svc(),
-            in_front: Arc::new(config.listen.in_front().unwrap_or_default()), // it was checked
+            trusted_proxies: Arc::new(config.listen.trusted_proxies().unwrap_or_default()), // it was checked
             ..Self::default()
         };
         for site in &config.site {
@@ -121,22 +121,22 @@ impl Sites {
                 site: name.clone(),
                 error,
             })?;
-            apart(config, site)?;
+            check_cookie_isolation(config, site)?;
             sites.resolve(site);
             let compiled = Arc::new(Site {
                 name,
                 names: site.names.clone(),
                 origin: site.origin.clone(),
-                keep_host: site.keep_host,
+                preserve_host: site.keep_host,
                 compress_private: site.compress_private,
                 websocket: site.websocket.then_some(config.websocket),
                 quotas: (site.cache_mib.map(mib), site.disk_mib.map(mib)),
                 rules: Arc::new(rules),
                 pages: Arc::default(),
             });
-            for named in compiled.rules.named_hosts() {
+            for named in compiled.rules.aliases() {
                 let name = named.name().to_owned();
-                sites.of_others.insert(name, compiled.clone());
+                sites.by_alias.insert(name, compiled.clone());
             }
             for name in &site.names {
                 sites.by_name.insert(name.clone(), compiled.clone());
@@ -148,7 +148,7 @@ impl Sites {
         let of_ours = config.site.iter().filter(|site| {
             site.address.is_none() && site.origin.host_str().is_some_and(is_of_ours)
         });
-        sites.doubtful = of_ours
+        sites.possible_loops = of_ours
             .filter_map(|site| site.names.first().cloned())
             .collect();
         Ok(sites)
@@ -156,18 +156,18 @@ impl Sites {
 
     /// The same, where pages call no other host by one of `withheld`, which browsers would refuse. All names are answered as before.
     #[must_use]
-    pub fn withholding(&self, withheld: &BTreeSet<String>) -> Self {
+    pub fn without_aliases(&self, withheld: &BTreeSet<String>) -> Self {
         let mut sites = self.clone();
-        sites.withheld.clone_from(withheld);
+        sites.withheld_aliases.clone_from(withheld);
         for site in self.all() {
             let next = Arc::new(Site {
-                rules: Arc::new(site.rules.withholding(withheld)),
+                rules: Arc::new(site.rules.without_aliases(withheld)),
                 ..Site::clone(site)
             });
             let places = sites
                 .by_name
                 .values_mut()
-                .chain(sites.of_others.values_mut());
+                .chain(sites.by_alias.values_mut());
             for place in places.filter(|place| Arc::ptr_eq(place, site)) {
                 place.clone_from(&next);
             }
@@ -178,7 +178,7 @@ impl Sites {
     /// The names of other hosts that pages do not say.
     #[must_use]
     pub fn withheld(&self) -> &BTreeSet<String> {
-        &self.withheld
+        &self.withheld_aliases
     }
 
     fn resolve(&mut self, site: &SiteConfig) {
@@ -190,7 +190,7 @@ impl Sites {
                 .iter()
                 .filter(|name| site.keep_host && *name != host);
             let names = names.map(|name| (name.clone(), host.to_owned()));
-            self.aliases.extend(names);
+            self.connect_hosts.extend(names);
             return;
         };
         let port = site.origin.port_or_known_default();
@@ -212,10 +212,10 @@ impl Sites {
 
     /// The site for which `authority`, which may have a port, is answered: as its own name, or as that of another host.
     #[must_use]
-    pub fn answering(&self, authority: &str) -> Option<&Arc<Site>> {
+    pub fn find_with_aliases(&self, authority: &str) -> Option<&Arc<Site>> {
         self.find(authority).or_else(|| {
             let host = host_of(authority).to_ascii_lowercase();
-            self.of_others.get(&host)
+            self.by_alias.get(&host)
         })
     }
 
@@ -241,13 +241,13 @@ impl Sites {
     }
 
     /// Knows of each site what `former` did, if its rules are the same: the keys may be others.
-    pub(crate) fn take_over(&self, former: &Self) {
+    pub(crate) fn copy_state_from(&self, former: &Self) {
         for site in self.all() {
             let before = former.by_name.get(&site.name);
             if let Some(before) =
                 before.filter(|before| site.rules.is_same_but_for_keys(&before.rules))
             {
-                site.pages.take_over(&before.pages);
+                site.pages.copy_from(&before.pages);
             }
         }
     }
@@ -260,10 +260,10 @@ impl Sites {
     pub fn original_url(&self, url: Url) -> Result<Url, Refusal> {
         let target = &url[url::Position::BeforePath..url::Position::AfterQuery];
         let own = url.host_str().and_then(|host| self.find(host));
-        if let Some(own) = own.filter(|own| own.rules.claims(target)) {
+        if let Some(own) = own.filter(|own| own.rules.is_proxied_target(target)) {
             return own.rules.open(target).map(|moved| moved.url().clone());
         }
-        let site = url.host_str().and_then(|host| self.of_others.get(host));
+        let site = url.host_str().and_then(|host| self.by_alias.get(host));
         let named = site.and_then(|site| site.rules.named(url.host_str()?));
         // By its name here it may be asked for as it came.
         let rest = integrity::strip_unrewritten_mark(target).unwrap_or(target);
@@ -273,7 +273,7 @@ impl Sites {
 
     /// The names that other hosts have here, in order.
     pub fn alias_names(&self) -> impl Iterator<Item = &str> {
-        self.of_others.keys().map(String::as_str)
+        self.by_alias.keys().map(String::as_str)
     }
 
     /// Every name of a site that is answered for, in order.
@@ -284,7 +284,7 @@ impl Sites {
     /// The names of each certificate: those of a site and those that other hosts have here for it, and of sites that call one another's
     /// names their own (`own_hosts`). Browsers use one session for names that stand in one certificate.
     #[must_use]
-    pub fn certificates(&self) -> Vec<Vec<String>> {
+    pub fn certificate_names(&self) -> Vec<Vec<String>> {
         let sites: Vec<&Arc<Site>> = self.all().collect();
         let mut groups: Vec<usize> = (0..sites.len()).collect();
         // Few have any, and there may be thousands of sites.
@@ -295,7 +295,7 @@ impl Sites {
                     groups[one].min(groups[other]),
                     groups[one].max(groups[other]),
                 );
-                if into != from && its.names.iter().any(|name| site.rules.is_own(name)) {
+                if into != from && its.names.iter().any(|name| site.rules.is_site_host(name)) {
                     let merged = groups.iter_mut().filter(|group| **group == from);
                     merged.for_each(|group| *group = into);
                 }
@@ -305,7 +305,7 @@ impl Sites {
         for (site, group) in sites.iter().zip(groups) {
             let (names, others) = members.entry(group).or_default();
             names.extend(site.names.iter().cloned());
-            others.extend(site.rules.named_hosts().map(|it| it.name().to_owned()));
+            others.extend(site.rules.aliases().map(|it| it.name().to_owned()));
         }
         let names = members.into_values();
         names
@@ -315,15 +315,15 @@ impl Sites {
 
     /// Who is believed of clients.
     #[must_use]
-    pub fn in_front(&self) -> &Arc<TrustedProxies> {
-        &self.in_front
+    pub fn trusted_proxies(&self) -> &Arc<TrustedProxies> {
+        &self.trusted_proxies
     }
 
     /// The first names of sites whose origin has a name that is answered for here, and no `address`: unless that name leads elsewhere
     /// from here, this accelerator asks itself.
     #[must_use]
-    pub fn doubtful(&self) -> &[String] {
-        &self.doubtful
+    pub fn possible_loops(&self) -> &[String] {
+        &self.possible_loops
     }
 
     /// What a client is told of HTTP/3 who came in where `door` is what the listener says of itself.
@@ -333,8 +333,8 @@ impl Sites {
 
     /// Names that are asked for where another stands.
     #[must_use]
-    pub fn aliases(&self) -> &BTreeMap<String, String> {
-        &self.aliases
+    pub fn connect_hosts(&self) -> &BTreeMap<String, String> {
+        &self.connect_hosts
     }
 
     /// Where origins are that are not looked up.
@@ -374,7 +374,7 @@ fn is_port(text: &str) -> bool {
 }
 
 /// Checks that no site shares cookies with the zone in which `site` gives names to others.
-fn apart(config: &Config, site: &SiteConfig) -> Result<(), SiteError> {
+fn check_cookie_isolation(config: &Config, site: &SiteConfig) -> Result<(), SiteError> {
     let Some(zone) = &site.rewrite.names_under else {
         return Ok(());
     };
@@ -395,7 +395,7 @@ impl Site {
     ///
     /// They make no URI.
     pub fn own(&self, authority: &str, target: &str) -> Result<Uri, http::Error> {
-        let (origin, host) = (&self.origin, self.asked_host(authority));
+        let (origin, host) = (&self.origin, self.upstream_host(authority));
         let authority = match origin.port() {
             Some(port) => format!("{host}:{port}"),
             None => host.to_owned(),
@@ -406,8 +406,8 @@ impl Site {
 
     /// The host that its origin is asked as, by a client that named `authority`.
     #[must_use]
-    pub fn asked_host<'a>(&'a self, authority: &'a str) -> &'a str {
-        match self.keep_host {
+    pub fn upstream_host<'a>(&'a self, authority: &'a str) -> &'a str {
+        match self.preserve_host {
             true => host_of(authority),
             false => self.origin.host_str().unwrap_or_default(),
         }
@@ -416,8 +416,8 @@ impl Site {
     /// What its origin reads as `Host`, from a client that named `authority`, where that is not the place it is asked at: the port is the
     /// client's, as what the origin makes of it is for clients.
     #[must_use]
-    pub fn kept_host(&self, authority: &str) -> Option<HeaderValue> {
-        let kept = self.keep_host.then(|| HeaderValue::try_from(authority));
+    pub fn host_header(&self, authority: &str) -> Option<HeaderValue> {
+        let kept = self.preserve_host.then(|| HeaderValue::try_from(authority));
         kept?.ok()
     }
 
@@ -435,14 +435,14 @@ impl Site {
 
     /// The hosts that its origin is asked as.
     pub fn upstream_hosts(&self) -> impl Iterator<Item = &str> {
-        let named = self.names.iter().filter(|_| self.keep_host);
-        let own = self.origin.host_str().filter(|_| !self.keep_host);
+        let named = self.names.iter().filter(|_| self.preserve_host);
+        let own = self.origin.host_str().filter(|_| !self.preserve_host);
         named.map(String::as_str).chain(own)
     }
 
     /// Changes redirects to the origin's own name so that they lead to `home`, where the client has the site from. If `home` is over `https`,
     /// redirects to a name of the site over `http` lead to `https` instead, unless they would lead back to `requested`.
-    pub fn relocate(&self, home: &str, requested: Option<&Url>, headers: &mut HeaderMap) {
+    pub fn rewrite_location(&self, home: &str, requested: Option<&Url>, headers: &mut HeaderMap) {
         for name in [header::LOCATION, header::CONTENT_LOCATION] {
             let told = headers.get(&name).and_then(|value| value.to_str().ok());
             let Some(url) = told.and_then(|told| Url::parse(told).ok()) else {
@@ -504,13 +504,13 @@ mod tests {
             )
         };
         let sites = |host: &str, fill| {
-            let config = Config::read(&text(host)).expect("a good one");
+            let config = Config::parse(&text(host)).expect("a good one");
             Sites::compile(&config, &keys(fill)).expect("a good one")
         };
         let guards = |sites: &Sites, host: &str| {
             let site = sites.find("www.site.test").expect("it is there");
             let script = Url::parse(&format!("https://{host}/a.js")).expect("a URL");
-            !site.pages.guarded(&site.rules, &script).is_empty()
+            !site.pages.guarded_kinds(&site.rules, &script).is_empty()
         };
         let former = sites("cdn.test", 1);
         let site = former.find("www.site.test").expect("it is there");
@@ -522,8 +522,8 @@ mod tests {
                 HeaderValue::from_static("script-src 'self'"),
             ),
         ]);
-        let said = PagePolicy::by_head(&site.rules, &page, &head);
-        site.pages.learn(|| Some(page), said);
+        let said = PagePolicy::from_head(&site.rules, &page, &head);
+        site.pages.record_head(|| Some(page), said);
         assert!(guards(&former, "cdn.test"));
         for (host, fill, is_known) in [
             ("cdn.test", 1, true),
@@ -531,7 +531,7 @@ mod tests {
             ("other.test", 1, false),
         ] {
             let next = sites(host, fill);
-            next.take_over(&former);
+            next.copy_state_from(&former);
             assert_eq!(guards(&next, host), is_known, "{host} {fill}");
         }
     }
@@ -551,10 +551,10 @@ mod tests {
             site(&["d.test"], &["elsewhere.test"]),
             site(&["static.b.test"], &[]),
         ];
-        let config = Config::read(&config.concat()).expect("a good one");
+        let config = Config::parse(&config.concat()).expect("a good one");
         let sites = Sites::compile(&config, &keys(7)).expect("a good one");
         let names: Vec<String> = sites
-            .certificates()
+            .certificate_names()
             .iter()
             .map(|names| names.join(" "))
             .collect();

@@ -33,7 +33,7 @@ pub struct AccessLogEntry {
     /// Host that the client named, and the target; likewise.
     pub uri: Option<String>,
     /// Who asked.
-    pub from: Option<IpAddr>,
+    pub client: Option<IpAddr>,
     /// Spoken on the connection.
     pub protocol: Option<Protocol>,
     /// Of the answer.
@@ -45,34 +45,38 @@ pub struct AccessLogEntry {
     /// The trace that the request belongs to (W3C Trace Context): where spans are made that of its spans, else what the client says.
     pub trace: Option<TraceId>,
     /// From the request to the head of the answer.
-    pub head: Duration,
+    pub time_to_head: Duration,
     /// From the request to the end of the answer.
-    pub took: Duration,
+    pub duration: Duration,
     /// Bytes of the body, under its coding, that the client's connection took; it may have lost the last of them.
     pub bytes: u64,
     /// How the body ended.
-    pub ended: BodyEnd,
+    pub body_end: BodyEnd,
     /// What became of the references of a page of the site's own, if that is known by now.
     pub page: Option<PageCounts>,
 }
 
 impl AccessLogEntry {
     /// To what was no request, by the connection of whoever is at `from`.
-    pub(crate) fn refused(refusal: &Refusal<'_>, at: SystemTime, from: Option<IpAddr>) -> Self {
+    pub(crate) fn malformed_request(
+        refusal: &Refusal<'_>,
+        at: SystemTime,
+        from: Option<IpAddr>,
+    ) -> Self {
         Self {
             at,
             method: refusal.method.cloned(),
             uri: refusal.uri.map(Uri::to_string),
-            from,
+            client: from,
             protocol: Some(refusal.protocol),
             status: refusal.flaw.status(),
             outcome: Outcome::MALFORMED.0,
             cache_status: None,
             trace: None,
-            head: Duration::ZERO,
-            took: Duration::ZERO,
+            time_to_head: Duration::ZERO,
+            duration: Duration::ZERO,
             bytes: refusal.body_bytes,
-            ended: BodyEnd::Complete,
+            body_end: BodyEnd::Complete,
             page: None,
         }
     }
@@ -88,7 +92,7 @@ pub enum BodyEnd {
     /// It was still on its way when the program ended: the time that connections have to end was over.
     Shutdown,
     /// The origin broke off, or met a limit.
-    BrokenOff,
+    UpstreamError,
 }
 
 impl BodyEnd {
@@ -99,7 +103,7 @@ impl BodyEnd {
             Self::Complete => "complete",
             Self::ClientLeft => "client-left",
             Self::Shutdown => "shutdown",
-            Self::BrokenOff => "broken-off",
+            Self::UpstreamError => "broken-off",
         }
     }
 }
@@ -121,8 +125,8 @@ impl PendingLogEntry {
     fn write(&mut self, ended: BodyEnd) {
         let page = self.page.as_deref();
         self.answered.page = page.and_then(|url| self.proxy.reports.counts(url));
-        self.answered.took = self.proxy.runtime.now() - self.began;
-        self.answered.ended = ended;
+        self.answered.duration = self.proxy.runtime.now() - self.began;
+        self.answered.body_end = ended;
         (self.log)(&self.answered);
     }
 }
@@ -195,7 +199,7 @@ impl http_body::Body for LoggedBody {
                     this.write(BodyEnd::Complete);
                 }
             }
-            Some(Err(_)) => this.write(BodyEnd::BrokenOff),
+            Some(Err(_)) => this.write(BodyEnd::UpstreamError),
             None => this.write(BodyEnd::Complete),
         }
         Poll::Ready(frame)

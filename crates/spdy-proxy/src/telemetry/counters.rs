@@ -9,52 +9,52 @@ use parking_lot::Mutex;
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
 pub enum CounterFamily {
     /// Answers to clients, by what became of the request.
-    Answers,
+    Responses,
     /// Requests that were refused, by reason.
-    Refused,
+    RefusedRequests,
     /// Answers of origins by class of status, and failures by kind.
     Origins,
     /// Answers of origins that are not kept, by why not.
-    Passed,
+    Uncacheable,
     /// Pages, by whether they were rewritten, or why not.
     Pages,
     /// References in pages, by whether they were moved, or why not.
     References,
     /// What was sent or fetched before it was asked for.
-    Ahead,
+    Preloads,
     /// What met a limit of ours, by the key that sets it.
     Limits,
     /// WebSockets that ended, by what ended them.
-    Sockets,
+    WebSockets,
     /// Bytes of those, by who took them.
-    SocketBytes,
+    WebSocketBytes,
 }
 
 impl CounterFamily {
     /// All of them.
     pub const ALL: [Self; 10] = [
-        Self::Answers,
-        Self::Refused,
+        Self::Responses,
+        Self::RefusedRequests,
         Self::Origins,
-        Self::Passed,
+        Self::Uncacheable,
         Self::Pages,
         Self::References,
-        Self::Ahead,
+        Self::Preloads,
         Self::Limits,
-        Self::Sockets,
-        Self::SocketBytes,
+        Self::WebSockets,
+        Self::WebSocketBytes,
     ];
 
     /// Its name in metrics, the name of its label, and what it says.
     #[must_use]
     pub fn describe(self) -> (&'static str, &'static str, &'static str) {
         match self {
-            Self::Answers => (
+            Self::Responses => (
                 "accelerator_answers",
                 "outcome",
                 "Answers by what became of the request",
             ),
-            Self::Refused => (
+            Self::RefusedRequests => (
                 "accelerator_refused",
                 "reason",
                 "Requests that were refused",
@@ -64,7 +64,7 @@ impl CounterFamily {
                 "outcome",
                 "Answers and failures of origins",
             ),
-            Self::Passed => (
+            Self::Uncacheable => (
                 "accelerator_passed",
                 "reason",
                 "Answers of origins that are not kept",
@@ -75,7 +75,7 @@ impl CounterFamily {
                 "outcome",
                 "References in pages to other hosts",
             ),
-            Self::Ahead => (
+            Self::Preloads => (
                 "accelerator_ahead",
                 "what",
                 "What was sent or fetched before it was asked for",
@@ -85,12 +85,12 @@ impl CounterFamily {
                 "limit",
                 "Requests and answers that met a limit",
             ),
-            Self::Sockets => (
+            Self::WebSockets => (
                 "accelerator_websockets",
                 "end",
                 "WebSockets that ended, by what ended them",
             ),
-            Self::SocketBytes => (
+            Self::WebSocketBytes => (
                 "accelerator_websocket_bytes",
                 "direction",
                 "Bytes that passed in WebSockets that ended",
@@ -117,7 +117,7 @@ impl Counters {
 
     /// Labels of a family in the order of their names, and how often each was met.
     #[must_use]
-    pub fn of(&self, family: CounterFamily) -> Vec<(&'static str, u64)> {
+    pub fn read(&self, family: CounterFamily) -> Vec<(&'static str, u64)> {
         let counts = self.0.lock();
         let all = counts.iter().filter(|((of, _), _)| *of == family);
         all.map(|((_, label), count)| (*label, *count)).collect()
@@ -142,9 +142,9 @@ impl Outcome {
     /// The origin was asked, and its answer is kept.
     pub const MISS: Self = Self("miss");
     /// The origin was asked, and its answer is this client's alone.
-    pub const PASSED: Self = Self("passed");
+    pub const UNCACHEABLE: Self = Self("passed");
     /// It became a WebSocket to the origin.
-    pub const SOCKET: Self = Self("websocket");
+    pub const WEBSOCKET: Self = Self("websocket");
     /// Its host was asked a moment ago, and it was of no avail.
     pub const NEGATIVE: Self = Self("negative");
     /// A rule forbids it.

@@ -43,7 +43,7 @@ pub struct OriginLatency {
 
 impl OriginLatency {
     /// An answer's head came after so long.
-    pub(crate) fn add(&self, whose: OriginKind, took: Duration) {
+    pub(crate) fn record(&self, whose: OriginKind, took: Duration) {
         let latency = self.of(whose);
         let within = |bound: &u64| took <= Duration::from_millis(*bound);
         let last = LATENCY_BOUNDS_MS.len();
@@ -66,7 +66,7 @@ impl OriginLatency {
     fn of(&self, whose: OriginKind) -> &AtomicHistogram {
         match whose {
             OriginKind::Site => &self.site,
-            OriginKind::Others => &self.others,
+            OriginKind::ThirdParty => &self.others,
         }
     }
 }
@@ -79,9 +79,9 @@ mod tests {
     fn latency_is_counted_in_the_first_matching_bucket() {
         let all = OriginLatency::default();
         for ms in [0, 5, 6, 30_000, 30_001] {
-            all.add(OriginKind::Others, Duration::from_millis(ms));
+            all.record(OriginKind::ThirdParty, Duration::from_millis(ms));
         }
-        let others = all.load(OriginKind::Others);
+        let others = all.load(OriginKind::ThirdParty);
         assert_eq!(others.buckets, [2, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 1]);
         assert_eq!(others.count(), 5);
         assert_eq!(others.sum, Duration::from_millis(60_012));

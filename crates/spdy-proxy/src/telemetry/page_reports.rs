@@ -24,7 +24,7 @@ pub const MAX_PAGES: usize = 256;
 /// Bytes of all that is remembered, about.
 pub const MAX_BYTES: usize = 8 * 1024 * 1024;
 /// Bytes that a URL is counted with beside its own: what it stands in.
-const BESIDE: usize = 96;
+const URL_OVERHEAD_BYTES: usize = 96;
 
 /// Reports of the last pages.
 #[derive(Debug, Default)]
@@ -105,7 +105,7 @@ pub struct RewrittenPage<'a> {
     /// Targets at the site that were put into memory ahead, from wherever they were.
     pub fetched_ahead: &'a [String],
     /// Its rules were only tried.
-    pub is_tried: bool,
+    pub is_dry_run: bool,
 }
 
 /// What became of the references of a page, in numbers.
@@ -151,7 +151,7 @@ impl PageReports {
             url: page.url.to_owned(),
             at: httpdate::fmt_http_date(page.at),
             is_everyones: page.is_everyones,
-            dry_run: page.is_tried,
+            dry_run: page.is_dry_run,
             rewriting_ms: page.rewriting.as_secs_f64() * 1e3,
             counts,
             references: Vec::new(),
@@ -173,7 +173,7 @@ impl PageReports {
     }
 
     /// With the page at `url`, which was asked for again, went `along`; forgotten if nothing is known of the page.
-    pub fn along(&self, url: &str, along: impl FnOnce() -> PushedAndHinted) {
+    pub fn record_delivery(&self, url: &str, along: impl FnOnce() -> PushedAndHinted) {
         let mut kept = self.lock();
         let kept = &mut *kept;
         let Some(report) = kept.pages.get_mut(url).filter(|page| page.is_everyones) else {
@@ -227,7 +227,7 @@ impl PageReports {
     }
 
     /// How many references of the page at `url` to `origin` were moved and left when it last was rewritten.
-    pub(crate) fn of_host(&self, url: &str, origin: &str) -> Option<HostCount> {
+    pub(crate) fn host_counts(&self, url: &str, origin: &str) -> Option<HostCount> {
         let kept = self.lock();
         kept.pages.get(url)?.counts.hosts.get(origin).cloned()
     }
@@ -286,7 +286,7 @@ fn root(url: &str) -> String {
 }
 
 fn text_weight(text: &str) -> usize {
-    text.len() + BESIDE
+    text.len() + URL_OVERHEAD_BYTES
 }
 
 fn urls_weight(urls: &[String]) -> usize {
@@ -313,7 +313,7 @@ fn weight(key: &str, report: &Report) -> usize {
 fn told(reference: &Reference) -> Option<ReportedReference> {
     let (moved_to, left) = match &reference.outcome {
         Ok(path) => (Some(path.clone()), None),
-        Err(SkipReason::Own) => return None,
+        Err(SkipReason::SameSite) => return None,
         Err(reason) => (None, Some(reason)),
     };
     Some(ReportedReference {
@@ -340,7 +340,7 @@ mod tests {
             rewriting: Duration::from_millis(2),
             named,
             fetched_ahead: &[],
-            is_tried: false,
+            is_dry_run: false,
         }
     }
 
@@ -350,8 +350,8 @@ mod tests {
             url: url.to_owned(),
             kind: Kind::Image,
             by_cors: false,
-            unhintable: false,
-            tells: ReferrerScope::Everyone,
+            cannot_preload: false,
+            referrer_scope: ReferrerScope::All,
             outcome,
         }
     }
@@ -361,7 +361,7 @@ mod tests {
         let reports = PageReports::default();
         let named = [
             reference("https://a.test/x", Ok("/.spdy/1/-/s/a.test/x".to_owned())),
-            reference("https://site.test/own", Err(SkipReason::Own)),
+            reference("https://site.test/own", Err(SkipReason::SameSite)),
             reference("https://b.test/y", Err(SkipReason::OptOut)),
         ];
         reports.told(&page("https://site.test/", &named), PageReport::default());
@@ -400,7 +400,7 @@ mod tests {
         let host = ("https://his.a.test".to_owned(), HostCount::default());
         counts.hosts.extend([host]);
         reports.told(&private, counts);
-        reports.along("https://site.test/reset/secret", || PushedAndHinted {
+        reports.record_delivery("https://site.test/reset/secret", || PushedAndHinted {
             pushed: vec!["/his".to_owned()],
             hinted: Vec::new(),
         });
@@ -436,7 +436,7 @@ mod tests {
             hinted: Vec::new(),
         };
         for bytes in [1000, 10, MAX_BYTES / 2] {
-            reports.along(&url(0), || pushing(bytes));
+            reports.record_delivery(&url(0), || pushing(bytes));
             let kept = reports.lock();
             let weights = kept.pages.iter().map(|(key, report)| weight(key, report));
             assert_eq!(weights.sum::<usize>(), kept.bytes, "{bytes}");
@@ -447,7 +447,7 @@ mod tests {
             Some(pushing(MAX_BYTES / 2))
         );
         assert_eq!(reports.list()[0].url, url(1), "it is as old as it was");
-        reports.along(&url(1), || pushing(MAX_BYTES / 2));
+        reports.record_delivery(&url(1), || pushing(MAX_BYTES / 2));
         assert!(reports.of(&url(0)).is_none() && reports.of(&url(1)).is_some());
     }
 

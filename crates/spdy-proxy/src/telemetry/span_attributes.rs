@@ -49,12 +49,12 @@ const REWRITTEN: &str = "spdy.rewrite.kind";
 /// What the rewriting itself took, without waiting for bytes; ms.
 const REWRITING_MS: &str = "spdy.rewrite.busy_ms";
 /// References in a page that were moved.
-const MOVED: &str = "spdy.rewrite.moved";
+const REFERENCES_REWRITTEN: &str = "spdy.rewrite.moved";
 /// And that were left.
-const LEFT: &str = "spdy.rewrite.left";
+const REFERENCES_UNCHANGED: &str = "spdy.rewrite.left";
 
 /// A span's name: the method, if it is one that is known, since a client may make up more.
-pub(crate) fn name_of(method: &Method) -> &'static str {
+pub(crate) fn span_name(method: &Method) -> &'static str {
     known(method).unwrap_or("HTTP")
 }
 
@@ -74,14 +74,14 @@ fn known(method: &Method) -> Option<&'static str> {
 }
 
 /// What a client asks for.
-pub(crate) fn of_request(span: &mut OpenSpan, asked: &request::Parts, from: Option<IpAddr>) {
+pub(crate) fn set_request(span: &mut OpenSpan, asked: &request::Parts, from: Option<IpAddr>) {
     let arrival: Option<RequestInfo> = asked.extensions.get().copied();
     of_method(span, &asked.method);
     let scheme = scheme_of(arrival);
-    span.tell(URL_SCHEME, word(scheme));
-    span.tell(URL_PATH, text(asked.uri.path()));
+    span.set_attribute(URL_SCHEME, static_text(scheme));
+    span.set_attribute(URL_PATH, text(asked.uri.path()));
     if let Some(query) = asked.uri.query().filter(|_| span.records_queries()) {
-        span.tell(URL_QUERY, text(query));
+        span.set_attribute(URL_QUERY, text(query));
     }
     if let Some(authority) = request_authority(asked) {
         of_server(span, authority, scheme);
@@ -90,31 +90,31 @@ pub(crate) fn of_request(span: &mut OpenSpan, asked: &request::Parts, from: Opti
         Some(Protocol::Spdy(_)) => ("spdy", arrival.map_or("", version_of_spdy)),
         _ => ("http", version_of(asked.version)),
     };
-    span.tell(PROTOCOL_NAME, word(name));
-    span.tell(PROTOCOL_VERSION, word(version));
+    span.set_attribute(PROTOCOL_NAME, static_text(name));
+    span.set_attribute(PROTOCOL_VERSION, static_text(version));
     if let Some(from) = from {
-        span.tell(
+        span.set_attribute(
             CLIENT_ADDRESS,
             AttributeValue::Text(from.to_string().into()),
         );
     }
     if let Some(agent) = asked.headers.get(header::USER_AGENT) {
         let agent = String::from_utf8_lossy(agent.as_bytes());
-        span.tell(USER_AGENT, text(&agent));
+        span.set_attribute(USER_AGENT, text(&agent));
     }
 }
 
 /// What a client is answered.
-pub(crate) fn of_answer(span: &mut OpenSpan, response: &Response<Body>, outcome: Outcome) {
-    span.good();
+pub(crate) fn set_response(span: &mut OpenSpan, response: &Response<Body>, outcome: Outcome) {
+    span.set_ok();
     of_status(span, response.status());
     if response.status().is_server_error() {
-        span.failed(response.status().as_str().to_owned());
+        span.set_error(response.status().as_str().to_owned());
     }
-    span.tell(OUTCOME, word(outcome.0));
+    span.set_attribute(OUTCOME, static_text(outcome.0));
     let told = response.headers().get_all(&CACHE_STATUS).iter().next_back();
     if let Some(told) = told.and_then(|told: &HeaderValue| told.to_str().ok()) {
-        span.tell(STATUS, text(told));
+        span.set_attribute(STATUS, text(told));
     }
 }
 
@@ -135,14 +135,14 @@ pub(crate) fn set_origin_request(
     let query = uri.query().filter(|_| span.records_queries());
     let (mark, query) = query.map_or(("", ""), |query| ("?", query));
     let full = [scheme, "://", authority, uri.path(), mark, query].concat();
-    span.tell(URL_FULL, text(&full));
+    span.set_attribute(URL_FULL, text(&full));
     of_server(span, authority, scheme);
-    span.tell(FORWARD, word(forward.token()));
+    span.set_attribute(FORWARD, static_text(forward.token()));
     if is_background {
-        span.tell(BACKGROUND, AttributeValue::Bool(true));
+        span.set_attribute(BACKGROUND, AttributeValue::Bool(true));
     }
     if before > 0 {
-        span.tell(RESEND_COUNT, AttributeValue::Int(before.into()));
+        span.set_attribute(RESEND_COUNT, AttributeValue::Int(before.into()));
     }
 }
 
@@ -151,16 +151,16 @@ pub(crate) fn set_origin_response(
     span: &mut OpenSpan,
     answered: Result<(StatusCode, Version), &UpstreamError>,
 ) {
-    span.good();
+    span.set_ok();
     match answered {
         Ok((status, version)) => {
             of_status(span, status);
-            span.tell(PROTOCOL_VERSION, word(version_of(version)));
+            span.set_attribute(PROTOCOL_VERSION, static_text(version_of(version)));
             if status.is_client_error() || status.is_server_error() {
-                span.failed(status.as_str().to_owned());
+                span.set_error(status.as_str().to_owned());
             }
         }
-        Err(error) => span.failed(error.name()),
+        Err(error) => span.set_error(error.name()),
     }
 }
 
@@ -171,24 +171,24 @@ pub(crate) fn set_rewrite(
     rewriting_ms: f64,
     report: Option<&PageReport>,
 ) {
-    span.tell(REWRITTEN, word(kind));
-    span.tell(REWRITING_MS, AttributeValue::Float(rewriting_ms));
+    span.set_attribute(REWRITTEN, static_text(kind));
+    span.set_attribute(REWRITING_MS, AttributeValue::Float(rewriting_ms));
     if let Some(report) = report {
         let count = |count: usize| AttributeValue::Int(i64::try_from(count).unwrap_or(i64::MAX));
-        span.tell(MOVED, count(report.moved));
-        span.tell(LEFT, count(report.unchanged_count()));
+        span.set_attribute(REFERENCES_REWRITTEN, count(report.moved));
+        span.set_attribute(REFERENCES_UNCHANGED, count(report.unchanged_count()));
     }
 }
 
 fn of_method(span: &mut OpenSpan, method: &Method) {
-    span.tell(METHOD, word(known(method).unwrap_or("_OTHER")));
+    span.set_attribute(METHOD, static_text(known(method).unwrap_or("_OTHER")));
     if known(method).is_none() {
-        span.tell(METHOD_ORIGINAL, text(method.as_str()));
+        span.set_attribute(METHOD_ORIGINAL, text(method.as_str()));
     }
 }
 
 fn of_status(span: &mut OpenSpan, status: StatusCode) {
-    span.tell(STATUS_CODE, AttributeValue::Int(status.as_u16().into()));
+    span.set_attribute(STATUS_CODE, AttributeValue::Int(status.as_u16().into()));
 }
 
 fn of_server(span: &mut OpenSpan, authority: &str, scheme: &str) {
@@ -196,9 +196,9 @@ fn of_server(span: &mut OpenSpan, authority: &str, scheme: &str) {
         Some((host, port)) if port.parse::<u16>().is_ok() => (host, port.parse().ok()),
         _ => (authority, None),
     };
-    span.tell(SERVER_ADDRESS, text(host));
+    span.set_attribute(SERVER_ADDRESS, text(host));
     let port: u16 = port.unwrap_or(if scheme == "https" { 443 } else { 80 });
-    span.tell(SERVER_PORT, AttributeValue::Int(port.into()));
+    span.set_attribute(SERVER_PORT, AttributeValue::Int(port.into()));
 }
 
 fn version_of(version: Version) -> &'static str {
@@ -216,7 +216,7 @@ fn version_of_spdy(arrival: RequestInfo) -> &'static str {
     alpn.rsplit_once('/').map_or(alpn, |(_, version)| version)
 }
 
-fn word(word: &'static str) -> AttributeValue {
+fn static_text(word: &'static str) -> AttributeValue {
     AttributeValue::Text(Cow::Borrowed(word))
 }
 
@@ -247,7 +247,7 @@ mod tests {
     fn unknown_method_has_the_generic_span_name() {
         let made_up = Method::from_bytes(b"FROB").unwrap();
         assert_eq!(
-            (name_of(&Method::PATCH), name_of(&made_up)),
+            (span_name(&Method::PATCH), span_name(&made_up)),
             ("PATCH", "HTTP")
         );
     }

@@ -47,7 +47,7 @@ pub struct SpanRules {
     /// client's for a link.
     pub trust_clients: bool,
     /// Queries are told, which may hold secrets.
-    pub queries: bool,
+    pub record_queries: bool,
 }
 
 /// Which traces are recorded (OpenTelemetry, *Sampler*).
@@ -162,7 +162,7 @@ impl Spans {
     }
 
     /// The place of a request whose client says `told` of it.
-    pub(crate) fn enter(
+    pub(crate) fn server_span(
         self: &Arc<Self>,
         told: Option<SpanContext>,
         name: &'static str,
@@ -185,7 +185,7 @@ impl Spans {
     }
 
     /// A place within `parent`.
-    pub(crate) fn within(
+    pub(crate) fn child_span(
         self: &Arc<Self>,
         parent: &SpanContext,
         kind: SpanKind,
@@ -199,7 +199,7 @@ impl Spans {
     }
 
     /// A place in a trace of its own, for what comes of `cause` and may outlive it. It is recorded if that is.
-    pub(crate) fn behind(
+    pub(crate) fn linked_span(
         self: &Arc<Self>,
         cause: &SpanContext,
         kind: SpanKind,
@@ -294,21 +294,21 @@ impl OpenSpan {
 
     /// Whether its sayings have queries in them.
     pub(crate) fn records_queries(&self) -> bool {
-        self.spans.rules.queries
+        self.spans.rules.record_queries
     }
 
     /// Says something of it.
-    pub(crate) fn tell(&mut self, name: &'static str, value: AttributeValue) {
+    pub(crate) fn set_attribute(&mut self, name: &'static str, value: AttributeValue) {
         self.set(|span| span.attributes.push((name, value)));
     }
 
     /// Nothing went wrong so far.
-    pub(crate) fn good(&mut self) {
+    pub(crate) fn set_ok(&mut self) {
         self.set(|span| span.error = None);
     }
 
     /// This went wrong, by a name of few.
-    pub(crate) fn failed(&mut self, error: impl Into<Cow<'static, str>>) {
+    pub(crate) fn set_error(&mut self, error: impl Into<Cow<'static, str>>) {
         self.set(|span| span.error = Some(error.into()));
     }
 }
@@ -324,7 +324,7 @@ impl Drop for OpenSpan {
 
 /// `body`, to whose end `span` goes on.
 pub(crate) fn with_span(body: Body, span: OpenSpan) -> Body {
-    with_guard(body, span, |span| span.failed(BROKEN))
+    with_guard(body, span, |span| span.set_error(BROKEN))
 }
 
 #[cfg(test)]
@@ -374,7 +374,7 @@ mod tests {
         SpanRules {
             sampler: Sampler::by_parent(part),
             trust_clients,
-            queries: false,
+            record_queries: false,
         }
     }
 
@@ -383,7 +383,7 @@ mod tests {
         for (sample, recorded) in [(0.0, 0..=0), (0.25, 2_450..=2_550), (1.0, 10_000..=10_000)] {
             let (spans, sink) = spans(rules(sample, true));
             for _ in 0..10_000 {
-                drop(spans.enter(None, "GET"));
+                drop(spans.server_span(None, "GET"));
             }
             let taken = sink.taken.load(Ordering::Relaxed);
             assert!(recorded.contains(&taken), "{sample}: {taken}");
@@ -413,7 +413,7 @@ mod tests {
                 ..rules(part, true)
             });
             let told = client(number, flags);
-            let place = spans.enter(told.clone(), "GET");
+            let place = spans.server_span(told.clone(), "GET");
             let trace_id = told.map(|told| told.trace_id);
             assert_eq!(Some(place.context.trace_id), trace_id, "it goes on");
             assert_eq!(place.context.is_sampled, is_recorded, "{part} {number:x}");
@@ -433,12 +433,12 @@ mod tests {
             let client = format!("00-{}2-{}2-{flags}", "0".repeat(31), "0".repeat(15));
             let headers = HeaderMap::from_iter([(TRACEPARENT, client.parse().unwrap())]);
             let told = SpanContext::of(&headers);
-            let place = spans.enter(told.clone(), "GET");
+            let place = spans.server_span(told.clone(), "GET");
             let context = &place.context;
             let is_continued = Some(context.trace_id) == told.map(|told| told.trace_id);
             assert_eq!(is_continued, trust_clients, "{client}");
-            let within = spans.within(context, SpanKind::Client, "GET");
-            let behind = spans.behind(context, SpanKind::Client, "GET");
+            let within = spans.child_span(context, SpanKind::Client, "GET");
+            let behind = spans.linked_span(context, SpanKind::Client, "GET");
             assert_eq!(within.context.trace_id, context.trace_id);
             assert_ne!(behind.context.trace_id, context.trace_id);
             for place in [&place, &within, &behind] {

@@ -132,7 +132,7 @@ impl SpanContext {
     }
 
     /// Says in `headers` that the request belongs here, whatever they said.
-    pub(crate) fn tell(&self, headers: &mut HeaderMap) {
+    pub(crate) fn set_headers(&self, headers: &mut HeaderMap) {
         headers.insert(TRACEPARENT, self.traceparent());
         match &self.state {
             Some(state) => headers.insert(TRACESTATE, state.clone()),
@@ -208,7 +208,7 @@ mod tests {
                 headers.append(TRACESTATE, state.parse().unwrap());
             }
             let told = SpanContext::of(&headers).unwrap();
-            told.tell(&mut headers);
+            told.set_headers(&mut headers);
             headers.get(TRACESTATE).cloned()
         };
         assert_eq!(with(&[]), None);

@@ -33,10 +33,10 @@ use crate::upstream::origin_addresses::origin_addresses;
 use crate::upstream::response_framing::{check_framing, normalize_content_length};
 use crate::upstream::slow_readers::{SLOW_AFTER, SlowReaders};
 use crate::upstream::third_party::FetchLimitKey;
-use crate::upstream::uploads::{UploadLimit, seated};
+use crate::upstream::uploads::{UploadLimit, with_permit};
 
 /// Origins whose failures are remembered.
-const REMEMBERED: usize = 1024;
+const MAX_HEALTH_ENTRIES: usize = 1024;
 /// So much of an answer over HTTP/2 may have come and not be read, bytes.
 const STREAM_WINDOW_BYTES: u32 = 512 * 1024;
 /// Answers of an origin over HTTP/2 that are open at a time, whatever it allows: many say nothing of it.
@@ -51,14 +51,14 @@ pub enum OriginKind {
     /// The site's own.
     Site,
     /// Some other host's, that is moved under the site's name.
-    Others,
+    ThirdParty,
 }
 
 /// How an origin did of late.
 #[derive(Clone, Copy, Debug, Default)]
 struct Health {
     failures: u32,
-    rests_until: Option<Instant>,
+    backoff_until: Option<Instant>,
     /// When it answered last.
     answered: Option<Instant>,
 }
@@ -72,7 +72,7 @@ pub struct Upstream {
     health: Mutex<BTreeMap<Origin, Health>>,
     uploads: UploadLimit,
     slow_readers: SlowReaders,
-    pub(crate) fetches: KeyedSemaphore<FetchLimitKey>,
+    pub(crate) fetch_limits: KeyedSemaphore<FetchLimitKey>,
     pub(crate) queue_timeout: Duration,
     /// From a request to the head of its answer.
     pub(crate) head_timeout: Duration,
@@ -105,7 +105,7 @@ impl Upstream {
                 retry_budget: Some(retry_budget.clone()),
                 http1_idle_timeout: Some(Duration::from_secs(config.idle_timeout_s)),
                 queue_timeout: Some(config.queue_timeout()),
-                queue: config.queue,
+                max_queued: config.queue,
                 connection: ClientOptions {
                     stream_window_bytes: STREAM_WINDOW_BYTES,
                     session_window_bytes: Some(CONNECTION_WINDOW_BYTES),
@@ -124,17 +124,17 @@ impl Upstream {
         let of_others = of_others.map(|(name, &address)| (name.clone(), None, address));
         let of_others = of_others.collect();
         Self {
-            site: client(network, own, sites.aliases().clone()),
+            site: client(network, own, sites.connect_hosts().clone()),
             others: client(guarded, of_others, BTreeMap::new()),
             runtime: runtime.clone(),
             health: Mutex::default(),
-            uploads: UploadLimit::new(config.uploads()),
+            uploads: UploadLimit::new(config.max_uploads()),
             slow_readers: SlowReaders::new(config.slow_readers()),
-            fetches: KeyedSemaphore::default(),
+            fetch_limits: KeyedSemaphore::default(),
             queue_timeout: config.queue_timeout(),
             head_timeout: Duration::from_secs(config.head_timeout_s),
             failures: config.failures,
-            rest: config.rest(),
+            rest: config.backoff(),
             retry_budget,
         }
     }
@@ -151,17 +151,17 @@ impl Upstream {
         priority: Priority,
     ) -> Result<Response<Body>, UpstreamError> {
         let origin = Origin::of(request.uri())?;
-        if self.rests(&origin) {
-            return Err(UpstreamError::Resting(origin));
+        if self.in_backoff(&origin) {
+            return Err(UpstreamError::Backoff(origin));
         }
         let client = match whose {
             OriginKind::Site => &self.site,
-            OriginKind::Others => &self.others,
+            OriginKind::ThirdParty => &self.others,
         };
-        let request = self.seated(&origin, request).await?;
+        let request = self.with_upload_permit(&origin, request).await?;
         let asked = self.runtime.now();
         let answered = self.answered(client, &origin, request, priority).await;
-        self.learn(origin.clone(), asked, answered.as_ref().err());
+        self.record_result(origin.clone(), asked, answered.as_ref().err());
         let mut response = answered?;
         check_framing(response.headers(), origin.clone())?;
         normalize_content_length(&mut response);
@@ -190,7 +190,7 @@ impl Upstream {
                 Either::Right(((), still)) => coming = still,
             }
             if client.is_full(origin) {
-                self.slow_readers.make_room(origin, self.runtime.now());
+                self.slow_readers.abort_slowest(origin, self.runtime.now());
             }
         }
     }
@@ -201,16 +201,16 @@ impl Upstream {
     /// # Errors
     ///
     /// [`UpstreamError`], as of [`fetch`](Self::fetch).
-    pub async fn switch(&self, request: Request<Body>) -> Result<UpgradeOutcome, UpstreamError> {
+    pub async fn upgrade(&self, request: Request<Body>) -> Result<UpgradeOutcome, UpstreamError> {
         let origin = Origin::of(request.uri())?;
-        if self.is_resting(&origin) {
-            return Err(UpstreamError::Resting(origin));
+        if self.is_backing_off(&origin) {
+            return Err(UpstreamError::Backoff(origin));
         }
         let asked = self.runtime.now();
-        let switched = self.site.switch(request).await;
+        let switched = self.site.upgrade(request).await;
         match &switched {
             Err(error) if !error.is_unreachable() => (),
-            switched => self.learn(origin.clone(), asked, switched.as_ref().err()),
+            switched => self.record_result(origin.clone(), asked, switched.as_ref().err()),
         }
         let switched = switched?;
         check_framing(switched.headers(), origin)?;
@@ -218,7 +218,7 @@ impl Upstream {
     }
 
     /// `request`, with a seat if its body is not all here.
-    async fn seated(
+    async fn with_upload_permit(
         &self,
         origin: &Origin,
         request: Request<Body>,
@@ -227,16 +227,16 @@ impl Upstream {
             return Ok(request);
         }
         let deadline = self.runtime.now() + self.queue_timeout;
-        let seat = Box::pin(self.uploads.seat(origin));
+        let seat = Box::pin(self.uploads.acquire(origin));
         match select(seat, self.runtime.sleep_until(deadline)).await {
-            Either::Left((seat, _)) => Ok(request.map(|body| seated(body, seat))),
-            Either::Right(_) => Err(UpstreamError::Uploads(origin.clone())),
+            Either::Left((seat, _)) => Ok(request.map(|body| with_permit(body, seat))),
+            Either::Right(_) => Err(UpstreamError::UploadQueueTimeout(origin.clone())),
         }
     }
 
     /// Answers that were broken off because they were read too slowly while others waited, since this was asked the last time.
     pub(crate) fn take_broken_off(&self) -> u64 {
-        self.slow_readers.take_broken_off()
+        self.slow_readers.take_aborted()
     }
 
     /// Requests that might have been sent again and were not (`retry_percent`), since this was asked the last time.
@@ -255,22 +255,22 @@ impl Upstream {
     }
 
     /// Whether `origin` is left alone, asked by who is not let through to see how it does.
-    fn is_resting(&self, origin: &Origin) -> bool {
-        let until = self.health().get(origin).and_then(|it| it.rests_until);
+    fn is_backing_off(&self, origin: &Origin) -> bool {
+        let until = self.health().get(origin).and_then(|it| it.backoff_until);
         until.is_some_and(|until| until > self.runtime.now())
     }
 
-    fn rests(&self, origin: &Origin) -> bool {
+    fn in_backoff(&self, origin: &Origin) -> bool {
         let now = self.runtime.now();
         let mut all = self.health();
         let Some(health) = all.get_mut(origin) else {
             return false;
         };
-        match health.rests_until {
+        match health.backoff_until {
             Some(until) if until > now => true,
             Some(_) => {
                 // One is let through to see; the others wait for what it finds.
-                health.rests_until = Some(now + self.rest);
+                health.backoff_until = Some(now + self.rest);
                 false
             }
             None => false,
@@ -278,7 +278,7 @@ impl Upstream {
     }
 
     /// What became of a request to `origin`, which was `asked` then.
-    pub(crate) fn learn(&self, origin: Origin, asked: Instant, error: Option<&Error>) {
+    pub(crate) fn record_result(&self, origin: Origin, asked: Instant, error: Option<&Error>) {
         // A body that does not come is another error, and its client's fault.
         let counts = error.is_some_and(|error| match error {
             // Our own address rules deny it.
@@ -292,9 +292,9 @@ impl Upstream {
             return;
         }
         let mut all = self.health();
-        if all.len() >= REMEMBERED && !all.contains_key(&origin) {
+        if all.len() >= MAX_HEALTH_ENTRIES && !all.contains_key(&origin) {
             all.retain(|_, health| health.failures > 0);
-            if all.len() >= REMEMBERED {
+            if all.len() >= MAX_HEALTH_ENTRIES {
                 return;
             }
         }
@@ -319,7 +319,7 @@ impl Upstream {
             tracing::warn!(%why, "an origin fails");
         }
         if self.failures > 0 && health.failures >= self.failures {
-            health.rests_until = Some(self.runtime.now() + self.rest);
+            health.backoff_until = Some(self.runtime.now() + self.rest);
         }
     }
 }

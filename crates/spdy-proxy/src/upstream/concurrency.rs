@@ -18,7 +18,7 @@ impl<K> Default for KeyedSemaphore<K> {
 
 impl<K: Ord> KeyedSemaphore<K> {
     /// One of `most` places for `key`, once one is free. Who has one or waits says the same of `most`.
-    pub(crate) async fn seat(&self, key: K, most: usize) -> OwnedSemaphorePermit {
+    pub(crate) async fn acquire(&self, key: K, most: usize) -> OwnedSemaphorePermit {
         let seats = {
             let mut taken = self.0.lock();
             taken.retain(|_, seats| Arc::strong_count(seats) > 1);

@@ -10,22 +10,22 @@ use spdy_rewrite::anonymous::Load;
 pub enum UpstreamError {
     /// It failed so often that it is left alone.
     #[error("{0} failed too often, and is left alone for a while")]
-    Resting(Origin),
+    Backoff(Origin),
     /// So many long bodies are on their way to it that one more found no seat in time.
     #[error("as many long requests as may be are on their way to {0}")]
-    Uploads(Origin),
+    UploadQueueTimeout(Origin),
     /// So many of its answers are under way that one more found no place in time.
     #[error("as many answers of {0} as may be are under way")]
-    Fetches(Origin),
+    FetchLimitTimeout(Origin),
     /// Its answer has a length and chunks, so that two readers may see two ends of it (RFC 9112 §6.3).
     #[error("{0} answers with both Content-Length and Transfer-Encoding")]
-    TwoLengths(Origin),
+    ConflictingLength(Origin),
     /// Its answer is under a transfer coding that nobody asked for, and that would be taken off undone (RFC 9112 §6.1).
     #[error("{0} answers under a transfer coding beside chunked")]
     TransferCoding(Origin),
     /// It was asked for the same by others, and has not answered them for as long as it may take.
     #[error("others wait for the same, and there is no answer in time")]
-    Waited,
+    CoalesceTimeout,
     /// It was asked for the same by another, and told him so that it has too much to do.
     #[error("the origin answered {0} to who asked for the same")]
     Overloaded(StatusCode),
@@ -39,15 +39,17 @@ impl UpstreamError {
     #[must_use]
     pub fn status(&self) -> StatusCode {
         match self {
-            Self::Waited | Self::Client(Error::TimedOut { .. }) => StatusCode::GATEWAY_TIMEOUT,
+            Self::CoalesceTimeout | Self::Client(Error::TimedOut { .. }) => {
+                StatusCode::GATEWAY_TIMEOUT
+            }
             Self::Client(error) if is_write_stalled(error) => StatusCode::GATEWAY_TIMEOUT,
             Self::Client(Error::NoBody { .. }) => StatusCode::REQUEST_TIMEOUT,
-            Self::Resting(_)
-            | Self::Uploads(_)
-            | Self::Fetches(_)
+            Self::Backoff(_)
+            | Self::UploadQueueTimeout(_)
+            | Self::FetchLimitTimeout(_)
             | Self::Overloaded(_)
             | Self::Client(Error::Full { .. }) => StatusCode::SERVICE_UNAVAILABLE,
-            Self::Client(_) | Self::TwoLengths(_) | Self::TransferCoding(_) => {
+            Self::Client(_) | Self::ConflictingLength(_) | Self::TransferCoding(_) => {
                 StatusCode::BAD_GATEWAY
             }
         }
@@ -57,13 +59,13 @@ impl UpstreamError {
     #[must_use]
     pub fn limit(&self) -> Option<&'static str> {
         match self {
-            Self::Uploads(_) => Some("uploads"),
-            Self::Fetches(_) => Some("limits.fetches"),
+            Self::UploadQueueTimeout(_) => Some("uploads"),
+            Self::FetchLimitTimeout(_) => Some("limits.fetches"),
             Self::Client(Error::Full { .. }) => Some("queue"),
-            Self::Resting(_)
-            | Self::TwoLengths(_)
+            Self::Backoff(_)
+            | Self::ConflictingLength(_)
             | Self::TransferCoding(_)
-            | Self::Waited
+            | Self::CoalesceTimeout
             | Self::Overloaded(_)
             | Self::Client(_) => None,
         }
@@ -75,12 +77,12 @@ impl UpstreamError {
     pub fn allows_redirect(&self, load: Load) -> bool {
         match self {
             // No request reached the host, so any method may be sent to it.
-            Self::Fetches(_) => load.is_subresource,
+            Self::FetchLimitTimeout(_) => load.is_subresource,
             // The address rules deny the host: it must not be connected to.
             Self::Client(error) if error.is_denied() => false,
             // The host did answer, or the client stopped sending.
             Self::Overloaded(_) | Self::Client(Error::NoBody { .. }) => false,
-            _ => load.may_go_on(),
+            _ => load.allows_redirect(),
         }
     }
 
@@ -89,13 +91,15 @@ impl UpstreamError {
     pub fn is_malformed_response(&self) -> bool {
         matches!(
             self,
-            Self::TwoLengths(_) | Self::TransferCoding(_) | Self::Client(Error::Exchange { .. })
+            Self::ConflictingLength(_)
+                | Self::TransferCoding(_)
+                | Self::Client(Error::Exchange { .. })
         )
     }
 
     /// Whether the origin did answer, with a head larger than any that is taken.
     #[must_use]
-    pub fn is_too_large(&self) -> bool {
+    pub fn is_head_too_large(&self) -> bool {
         matches!(self, Self::Client(error) if is_too_large(error))
     }
 
@@ -103,17 +107,17 @@ impl UpstreamError {
     #[must_use]
     pub fn name(&self) -> &'static str {
         match self {
-            Self::Resting(_) => "resting",
-            Self::Uploads(_) => "uploads",
-            Self::Fetches(_) => "fetches",
+            Self::Backoff(_) => "resting",
+            Self::UploadQueueTimeout(_) => "uploads",
+            Self::FetchLimitTimeout(_) => "fetches",
             Self::Client(Error::Full { .. }) => "queue",
             Self::Overloaded(_) => "overloaded",
             Self::Client(Error::Resolve { .. }) => "name",
             Self::Client(Error::Connect { .. }) => "connect",
-            Self::Waited | Self::Client(Error::TimedOut { .. }) => "time-out",
+            Self::CoalesceTimeout | Self::Client(Error::TimedOut { .. }) => "time-out",
             Self::Client(Error::NoBody { .. }) => "client",
             Self::Client(error) if is_write_stalled(error) => "time-out",
-            Self::Client(_) | Self::TwoLengths(_) | Self::TransferCoding(_) => "broken",
+            Self::Client(_) | Self::ConflictingLength(_) | Self::TransferCoding(_) => "broken",
         }
     }
 
@@ -121,11 +125,11 @@ impl UpstreamError {
     #[must_use]
     pub fn proxy_status(&self) -> HeaderValue {
         HeaderValue::from_static(match self {
-            Self::Resting(_) | Self::Overloaded(_) => "spdy; error=destination_unavailable",
-            Self::Uploads(_) | Self::Fetches(_) | Self::Client(Error::Full { .. }) => {
-                "spdy; error=connection_limit_reached"
-            }
-            Self::TwoLengths(_) => "spdy; error=http_protocol_error",
+            Self::Backoff(_) | Self::Overloaded(_) => "spdy; error=destination_unavailable",
+            Self::UploadQueueTimeout(_)
+            | Self::FetchLimitTimeout(_)
+            | Self::Client(Error::Full { .. }) => "spdy; error=connection_limit_reached",
+            Self::ConflictingLength(_) => "spdy; error=http_protocol_error",
             Self::TransferCoding(_) => "spdy; error=http_response_transfer_coding",
             Self::Client(Error::Resolve { .. }) => "spdy; error=dns_error",
             Self::Client(Error::Connect { failure, .. }) => match failure {
@@ -137,7 +141,7 @@ impl UpstreamError {
                 phase: TimeoutPhase::Connection,
                 ..
             }) => "spdy; error=connection_timeout",
-            Self::Waited | Self::Client(Error::TimedOut { .. }) => {
+            Self::CoalesceTimeout | Self::Client(Error::TimedOut { .. }) => {
                 "spdy; error=http_response_timeout"
             }
             Self::Client(Error::NoBody { .. }) => "spdy; error=http_request_error",
@@ -155,7 +159,7 @@ impl UpstreamError {
 
 /// Whether an origin was given up because it took nothing of a request.
 pub(crate) fn is_write_stalled(error: &Error) -> bool {
-    matches!(error, Error::Exchange { source, .. } if source.stalled)
+    matches!(error, Error::Exchange { source, .. } if source.write_timed_out)
 }
 
 /// Whether the head of an origin's answer is larger than any that is taken.

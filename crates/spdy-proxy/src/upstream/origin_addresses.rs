@@ -31,9 +31,12 @@ pub(crate) fn origin_addresses(
     for (name, &address) in resolve {
         let name = name.to_ascii_lowercase();
         // Those that an origin is asked as stand where its own name does.
-        let asked = sites.aliases().iter().filter(|(_, own)| **own == name);
+        let asked = sites
+            .connect_hosts()
+            .iter()
+            .filter(|(_, own)| **own == name);
         let asked = asked.map(|(asked, _)| asked.clone());
-        let of_itself = (!sites.aliases().contains_key(&name)).then(|| name.clone());
+        let of_itself = (!sites.connect_hosts().contains_key(&name)).then(|| name.clone());
         let names = of_itself.into_iter().chain(asked);
         for name in names {
             let ports = match is_said(&name) {
@@ -62,7 +65,7 @@ mod tests {
             [[site]]\nnames = ['www.d.test']\norigin = 'https://said.test:8443'\naddress = '198.51.100.2'\n\
             [[site]]\nnames = ['www.e.test']\norigin = 'https://said.test:9443'\n\
             [[site]]\nnames = ['www.c.test', 'c.test']\norigin = 'https://kept.test'\nkeep_host = true\n";
-        let config = Config::read(text).expect("a good one");
+        let config = Config::parse(text).expect("a good one");
         let keys = Keys::from_secrets(&[7; 32], None).expect("it is long enough");
         let sites = Sites::compile(&config, &keys).expect("good sites");
         let placed = origin_addresses(&sites, &config.upstream.resolve);

@@ -13,7 +13,7 @@ pub(crate) fn check_framing(headers: &HeaderMap, origin: Origin) -> Result<(), U
         return Ok(());
     };
     if headers.contains_key(header::CONTENT_LENGTH) {
-        return Err(UpstreamError::TwoLengths(origin));
+        return Err(UpstreamError::ConflictingLength(origin));
     }
     let is_undone = match coding.to_str() {
         Ok(coding) if codings.next().is_none() => !has_unsupported_transfer_coding(coding),

@@ -74,7 +74,7 @@ impl SlowReaders {
     }
 
     /// Breaks off the slowest answers of `origin`, until no more are left than may stay.
-    pub(crate) fn make_room(&self, origin: &Origin, now: Instant) {
+    pub(crate) fn abort_slowest(&self, origin: &Origin, now: Instant) {
         let readers: Vec<_> = match self.lock().get(origin) {
             Some(readers) => readers.iter().filter_map(Weak::upgrade).collect(),
             None => return,
@@ -95,7 +95,7 @@ impl SlowReaders {
     }
 
     /// How many were broken off since this was asked the last time.
-    pub(crate) fn take_broken_off(&self) -> u64 {
+    pub(crate) fn take_aborted(&self) -> u64 {
         self.broken_off.swap(0, Ordering::Relaxed)
     }
 
@@ -221,12 +221,12 @@ mod tests {
         }
         assert!(piece(&mut waits).is_pending());
 
-        readers.make_room(&origin, runtime.now());
-        assert_eq!(readers.take_broken_off(), 0, "all have just read");
+        readers.abort_slowest(&origin, runtime.now());
+        assert_eq!(readers.take_aborted(), 0, "all have just read");
         let later = runtime.now() + SLOW_AFTER;
-        readers.make_room(&origin, later);
-        readers.make_room(&origin, later);
-        assert_eq!(readers.take_broken_off(), 1, "and once");
+        readers.abort_slowest(&origin, later);
+        readers.abort_slowest(&origin, later);
+        assert_eq!(readers.take_aborted(), 1, "and once");
         assert!(piece(&mut waits).is_pending());
         assert!(matches!(piece(&mut has_all), Poll::Ready(None)));
         let Poll::Ready(Some(Err(error))) = piece(&mut is_slow) else {

@@ -8,7 +8,7 @@ use spdy_client::origin::Origin;
 use spdy_frame::priority::Priority;
 use spdy_rewrite::host_limits::HostLimits;
 
-use crate::body::limited_body::bounded;
+use crate::body::limited_body::limit_body;
 use crate::proxy::Proxy;
 use crate::request::proxy_request::ProxyRequest;
 use crate::telemetry::counters::{CounterFamily, Counters};
@@ -44,7 +44,7 @@ impl Proxy {
         };
         if answered.is_ok() {
             let took = self.runtime.now() - begun;
-            self.latency.add(wanted.whose(), took);
+            self.latency.record(wanted.origin_kind(), took);
         }
         for (limit, met) in [
             ("retry_percent", upstream.take_retries_withheld()),
@@ -75,19 +75,19 @@ impl Upstream {
     ) -> Result<Response<Body>, UpstreamError> {
         let (origin, limits) = (Origin::of(request.uri())?, &of_host.limits);
         let place = (of_host.site.to_owned(), origin.clone(), limits.fetches);
-        let seat = Box::pin(self.fetches.seat(place, limits.fetches));
+        let seat = Box::pin(self.fetch_limits.acquire(place, limits.fetches));
         let patience = self
             .runtime
             .sleep_until(self.runtime.now() + self.queue_timeout);
         let seat = match select(seat, patience).await {
             Either::Left((seat, _)) => seat,
-            Either::Right(_) => return Err(UpstreamError::Fetches(origin)),
+            Either::Right(_) => return Err(UpstreamError::FetchLimitTimeout(origin)),
         };
         // Who waited for others of ours waited for nothing of the host's.
         let begun = self.runtime.now();
         let after = limits.head_timeout.unwrap_or(limits.fetch_timeout);
         let after = after.min(limits.fetch_timeout);
-        let asked = Box::pin(self.fetch(OriginKind::Others, request, priority));
+        let asked = Box::pin(self.fetch(OriginKind::ThirdParty, request, priority));
         let patience = self.runtime.sleep_until(begun + after);
         let response = match select(asked, patience).await {
             Either::Left((answered, _)) => answered?,
@@ -97,12 +97,12 @@ impl Upstream {
                     origin: origin.clone(),
                     after,
                 };
-                self.learn(origin, begun, Some(&late));
+                self.record_result(origin, begun, Some(&late));
                 return Err(late.into());
             }
         };
         let deadline = self.runtime.sleep_until(begun + limits.fetch_timeout);
         let counters = of_host.counters.clone();
-        Ok(response.map(|body| bounded(body, limits.max_bytes, deadline, seat, counters)))
+        Ok(response.map(|body| limit_body(body, limits.max_bytes, deadline, seat, counters)))
     }
 }

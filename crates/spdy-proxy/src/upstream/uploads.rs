@@ -28,12 +28,12 @@ impl UploadLimit {
     }
 
     /// A seat for a body to `origin`, once one is free.
-    pub(crate) async fn seat(&self, origin: &Origin) -> OwnedSemaphorePermit {
-        self.seats.seat(origin.clone(), self.most).await
+    pub(crate) async fn acquire(&self, origin: &Origin) -> OwnedSemaphorePermit {
+        self.seats.acquire(origin.clone(), self.most).await
     }
 }
 
 /// A body that has a seat until it ends.
-pub(crate) fn seated(body: Body, seat: OwnedSemaphorePermit) -> Body {
+pub(crate) fn with_permit(body: Body, seat: OwnedSemaphorePermit) -> Body {
     with_guard(body, seat, |_| {})
 }

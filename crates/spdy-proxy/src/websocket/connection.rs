@@ -27,7 +27,7 @@ use spdy_net::switch::UpgradeHandler;
 use crate::body::guarded_body::with_guard;
 use crate::config::websocket::WebSocketConfig;
 use crate::fetch::origin_spans::FetchSpans;
-use crate::proxy::{NAME, Proxy};
+use crate::proxy::{CACHE_NAME, Proxy};
 use crate::request::forward_headers::{self, PROXY_STATUS};
 use crate::request::miss_rate;
 use crate::request::proxy_request::ProxyRequest;
@@ -79,7 +79,10 @@ impl WebSocketLimit {
         }
         if let Some(client) = client {
             let of_client = open.by_client.get(&client).copied().unwrap_or_default();
-            if limits.of_client().is_some_and(|most| of_client >= most) {
+            if limits
+                .per_client_limit()
+                .is_some_and(|most| of_client >= most)
+            {
                 return Err("websocket.per_client");
             }
             open.by_client.insert(client, of_client + 1);
@@ -108,7 +111,7 @@ impl Proxy {
     /// WebSockets that are open, that wait for their origin, and whose origin's refusal is on its way.
     #[must_use]
     pub fn open_websockets(&self) -> usize {
-        self.sockets.count()
+        self.websockets.count()
     }
 
     /// Asks the origin for the WebSocket that is `wanted`, and hands the client's connection over to it.
@@ -120,11 +123,11 @@ impl Proxy {
         if let Some(refused) = self.reject_over_rate(&wanted) {
             return refused;
         }
-        let place = match self.sockets.place(wanted.from, limits) {
+        let place = match self.websockets.place(wanted.from, limits) {
             Ok(place) => place,
             Err(limit) => {
                 self.counters.count(CounterFamily::Limits, limit);
-                return full();
+                return limit_reached();
             }
         };
         let uri = wanted.ask.uri.clone();
@@ -133,29 +136,29 @@ impl Proxy {
             Err(error) => {
                 tracing::debug!(%error, %uri, "no WebSocket of an origin");
                 self.count_failure(&error);
-                let response = respond::unreachable(&error);
-                respond::marked(response, Outcome::UNREACHABLE)
+                let response = respond::bad_gateway(&error);
+                respond::with_outcome(response, Outcome::UNREACHABLE)
             }
-            Ok(UpgradeOutcome::No(response)) => {
+            Ok(UpgradeOutcome::Declined(response)) => {
                 let class = class_of(response.status());
                 self.counters.count(CounterFamily::Origins, class);
                 let (mut head, body) = response.into_parts();
                 to_client_head(&wanted, &mut head);
                 // Its connection is in no pool, and has no other bound.
                 let response = Response::from_parts(head, with_guard(body, place, |_| {}));
-                respond::marked(response, Outcome::PASSED)
+                respond::with_outcome(response, Outcome::UNCACHEABLE)
             }
-            Ok(UpgradeOutcome::Yes(head, _)) if !is_agreed(&wanted, &head) => {
+            Ok(UpgradeOutcome::Upgraded(head, _)) if !is_valid_upgrade(&wanted, &head) => {
                 tracing::debug!(%uri, fields = ?head.headers(), "another protocol than was asked for");
                 self.counters.count(CounterFamily::Origins, "broken");
                 unexpected_protocol()
             }
-            Ok(UpgradeOutcome::Yes(head, origin)) => {
+            Ok(UpgradeOutcome::Upgraded(head, origin)) => {
                 self.counters.count(CounterFamily::Origins, "1xx");
-                self.switched(&wanted, head, origin, place, limits)
+                self.start_tunnel(&wanted, head, origin, place, limits)
             }
         };
-        CacheStatus::forwarded(NAME, Forward::Bypass).append_to(response.headers_mut());
+        CacheStatus::forwarded(CACHE_NAME, Forward::Bypass).append_to(response.headers_mut());
         response
     }
 
@@ -166,11 +169,11 @@ impl Proxy {
     ) -> Result<UpgradeOutcome, UpstreamError> {
         let mut ask = wanted.ask.clone();
         ask.headers.remove(header::CONTENT_LENGTH);
-        handshake::announce(&mut ask.headers);
+        handshake::set_upgrade_headers(&mut ask.headers);
         let mut spans = FetchSpans::of(self.spans(), wanted, Forward::Bypass, false);
         let asking = spans.as_mut().map(|it| it.ask(wanted, &mut ask.headers));
         let request = Request::from_parts(ask, Body::empty());
-        let switched = self.upstream().switch(request).await;
+        let switched = self.upstream().upgrade(request).await;
         if let Some(asking) = asking {
             let told = switched.as_ref();
             // It is asked over HTTP/1.1 alone.
@@ -180,7 +183,7 @@ impl Proxy {
     }
 
     /// 101, with what becomes of the connection.
-    fn switched(
+    fn start_tunnel(
         self: Arc<Self>,
         wanted: &ProxyRequest,
         head: Response<()>,
@@ -190,7 +193,7 @@ impl Proxy {
     ) -> Response<Body> {
         let (mut head, ()) = head.into_parts();
         to_client_head(wanted, &mut head);
-        handshake::announce(&mut head.headers);
+        handshake::set_upgrade_headers(&mut head.headers);
         let agreed = WebSocketConnection {
             proxy: self,
             passed: TunnelStats::NOTHING,
@@ -201,7 +204,10 @@ impl Proxy {
             .insert(UpgradeHandler::new(move |client, stop| async move {
                 agreed.run(client, origin, idle, &stop).await;
             }));
-        respond::marked(Response::from_parts(head, Body::empty()), Outcome::SOCKET)
+        respond::with_outcome(
+            Response::from_parts(head, Body::empty()),
+            Outcome::WEBSOCKET,
+        )
     }
 }
 
@@ -224,15 +230,15 @@ impl Drop for WebSocketConnection {
         let passed = self.passed;
         tracing::debug!(?passed, "a WebSocket ended");
         let counters = &self.proxy.counters;
-        counters.count(CounterFamily::Sockets, passed.end.name());
-        counters.add(CounterFamily::SocketBytes, "to-origin", passed.to_origin);
-        counters.add(CounterFamily::SocketBytes, "to-client", passed.to_client);
+        counters.count(CounterFamily::WebSockets, passed.end.name());
+        counters.add(CounterFamily::WebSocketBytes, "to-origin", passed.to_origin);
+        counters.add(CounterFamily::WebSocketBytes, "to-client", passed.to_client);
     }
 }
 
 /// Whether a 101 agrees to what is `wanted`.
-fn is_agreed(wanted: &ProxyRequest, head: &Response<()>) -> bool {
-    handshake::is_agreed(&wanted.ask.headers, head.version(), head.headers())
+fn is_valid_upgrade(wanted: &ProxyRequest, head: &Response<()>) -> bool {
+    handshake::accepts_upgrade(&wanted.ask.headers, head.version(), head.headers())
 }
 
 /// Makes of an origin's head the one that a client gets.
@@ -241,19 +247,19 @@ fn to_client_head(wanted: &ProxyRequest, head: &mut response::Parts) {
     forward_headers::remove_hop_by_hop(headers);
     // As of any answer: where the same is served is ours to say (RFC 7838).
     headers.remove(header::ALT_SVC);
-    wanted.relocate(headers);
+    wanted.rewrite_location(headers);
     forward_headers::append_via(headers, head.version, &wanted.site.name);
     // What the connection to the client speaks.
     head.version = Version::HTTP_11;
 }
 
 /// As many are open as may be.
-fn full() -> Response<Body> {
+fn limit_reached() -> Response<Body> {
     let text = "too many WebSockets are open; try again soon\n";
     let mut response = respond::plain(StatusCode::SERVICE_UNAVAILABLE, text);
     let headers = response.headers_mut();
     headers.insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
-    respond::marked(response, Outcome::RATE_LIMITED)
+    respond::with_outcome(response, Outcome::RATE_LIMITED)
 }
 
 /// The origin speaks a protocol that nobody asked for (RFC 9209 §2.3.26).
@@ -262,7 +268,7 @@ fn unexpected_protocol() -> Response<Body> {
     let mut response = respond::plain(StatusCode::BAD_GATEWAY, text);
     let why = HeaderValue::from_static("spdy; error=http_upgrade_failed");
     response.headers_mut().insert(PROXY_STATUS, why);
-    respond::marked(response, Outcome::UNREACHABLE)
+    respond::with_outcome(response, Outcome::UNREACHABLE)
 }
 
 #[cfg(test)]

@@ -31,7 +31,7 @@ pub(crate) struct Frames {
 
 impl Frames {
     /// `bytes` come next.
-    pub(crate) fn pass(&mut self, mut bytes: &[u8]) {
+    pub(crate) fn advance(&mut self, mut bytes: &[u8]) {
         while !bytes.is_empty() {
             if self.left > 0 {
                 let most = usize::try_from(self.left).unwrap_or(usize::MAX);
@@ -85,7 +85,7 @@ impl Frames {
     }
 
     /// A frame that ends the WebSocket, where one may follow: between two frames, and behind none that closes.
-    pub(crate) fn farewell(&self, masked: bool) -> Option<Vec<u8>> {
+    pub(crate) fn close_frame(&self, masked: bool) -> Option<Vec<u8>> {
         if self.known > 0 || self.left > 0 || self.is_closed {
             return None;
         }
@@ -148,9 +148,9 @@ mod tests {
             let wire = frames.concat();
             let (mut passed, mut seen) = (Frames::default(), 0);
             for piece in wire.chunks(cut) {
-                passed.pass(piece);
+                passed.advance(piece);
                 seen += piece.len();
-                prop_assert_eq!(passed.farewell(false).is_some(), ends.contains(&seen));
+                prop_assert_eq!(passed.close_frame(false).is_some(), ends.contains(&seen));
             }
         }
     }
@@ -158,12 +158,12 @@ mod tests {
     #[test]
     fn nothing_follows_a_close_frame() {
         let mut frames = Frames::default();
-        assert_eq!(frames.farewell(false).unwrap(), [0x88, 2, 0x03, 0xe9]);
+        assert_eq!(frames.close_frame(false).unwrap(), [0x88, 2, 0x03, 0xe9]);
         assert_eq!(
-            frames.farewell(true).unwrap(),
+            frames.close_frame(true).unwrap(),
             [0x88, 0x82, 0, 0, 0, 0, 0x03, 0xe9]
         );
-        frames.pass(&frame(CLOSE, true, 2));
-        assert_eq!(frames.farewell(false), None);
+        frames.advance(&frame(CLOSE, true, 2));
+        assert_eq!(frames.close_frame(false), None);
     }
 }

@@ -29,7 +29,7 @@ pub enum HandshakeError {
     Key,
     /// It has a body, which none may have that changes its protocol.
     #[error("want no content in front of a WebSocket")]
-    Content,
+    Body,
     /// It speaks another version, or does not say which.
     #[error("want Sec-WebSocket-Version 13")]
     Version,
@@ -37,7 +37,7 @@ pub enum HandshakeError {
 
 /// Whether a WebSocket is wanted by a field: over HTTP/1.1, or against the rules of what came after it. Over HTTP/1.0 the field is
 /// to be ignored, and so is one that `Connection` does not name: whoever handed that on was not asked by it (RFC 9110 §7.8).
-pub(crate) fn is_wanted(asked: &request::Parts) -> bool {
+pub(crate) fn is_upgrade_request(asked: &request::Parts) -> bool {
     let names = |name, token| names(&asked.headers, name, token);
     let is_meant = match asked.version {
         Version::HTTP_09 | Version::HTTP_10 => false,
@@ -55,7 +55,7 @@ fn names(headers: &HeaderMap, name: &HeaderName, token: &str) -> bool {
 }
 
 /// The value under `name`, if there is one and no more.
-fn only<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<&'a [u8]> {
+fn single_value<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<&'a [u8]> {
     let mut values = headers.get_all(name).iter();
     match (values.next(), values.next()) {
         (Some(value), None) => Some(value.as_bytes()),
@@ -82,10 +82,10 @@ pub(crate) fn check(
     if has_length.is_some_and(|length| length != "0")
         || headers.contains_key(header::TRANSFER_ENCODING)
     {
-        return Err(HandshakeError::Content);
+        return Err(HandshakeError::Body);
     }
     let is_named = |name: &HeaderName| names(headers, &header::CONNECTION, name.as_str());
-    let kept = |name: HeaderName| only(headers, &name).filter(|_| !is_named(&name));
+    let kept = |name: HeaderName| single_value(headers, &name).filter(|_| !is_named(&name));
     if !kept(header::SEC_WEBSOCKET_KEY).is_some_and(is_key) {
         return Err(HandshakeError::Key);
     }
@@ -104,19 +104,20 @@ fn is_key(key: &[u8]) -> bool {
 }
 
 /// Says that the protocol is to change, or has changed, in fields from which all about the connection was taken out.
-pub(crate) fn announce(headers: &mut HeaderMap) {
+pub(crate) fn set_upgrade_headers(headers: &mut HeaderMap) {
     headers.insert(header::CONNECTION, UPGRADE);
     headers.insert(header::UPGRADE, WEBSOCKET);
 }
 
 /// Whether a 101 of `version` agrees to the WebSocket that was asked for with the fields `asked`, and to nothing else
 /// (RFC 6455 §4.1).
-pub(crate) fn is_agreed(asked: &HeaderMap, version: Version, headers: &HeaderMap) -> bool {
-    let is_socket = only(headers, &header::UPGRADE)
+pub(crate) fn accepts_upgrade(asked: &HeaderMap, version: Version, headers: &HeaderMap) -> bool {
+    let is_socket = single_value(headers, &header::UPGRADE)
         .is_some_and(|upgrade| upgrade.eq_ignore_ascii_case(b"websocket"));
-    let key = only(asked, &header::SEC_WEBSOCKET_KEY).map(derive_accept_key);
-    let is_ours =
-        key.is_some_and(|key| only(headers, &header::SEC_WEBSOCKET_ACCEPT) == Some(key.as_bytes()));
+    let key = single_value(asked, &header::SEC_WEBSOCKET_KEY).map(derive_accept_key);
+    let is_ours = key.is_some_and(|key| {
+        single_value(headers, &header::SEC_WEBSOCKET_ACCEPT) == Some(key.as_bytes())
+    });
     // Over HTTP/1.0 nothing can be switched to (RFC 9110 §7.8).
     let is_http11 = version == Version::HTTP_11;
     is_http11 && is_socket && is_ours && names(headers, &header::CONNECTION, "upgrade")
@@ -167,18 +168,18 @@ mod tests {
             ("", false),
         ] {
             let mut asked = handshake(&[("connection", connection)]);
-            assert_eq!(is_wanted(&asked), wanted, "{connection}");
+            assert_eq!(is_upgrade_request(&asked), wanted, "{connection}");
             asked.version = Version::HTTP_10;
-            assert!(!is_wanted(&asked), "{connection}");
+            assert!(!is_upgrade_request(&asked), "{connection}");
             // There neither field may be (RFC 9113 §8.2.2), and so the one is not looked for before the other is refused.
             asked.version = Version::HTTP_2;
-            assert!(is_wanted(&asked), "{connection}");
+            assert!(is_upgrade_request(&asked), "{connection}");
         }
     }
 
     #[test]
     fn handshake_has_all_required_headers() {
-        use HandshakeError::{Content, Key, Version};
+        use HandshakeError::{Body, Key, Version};
         for (fields, wanted) in [
             (&[][..], Ok(())),
             (&[("connection", "upgrade")], Ok(())),
@@ -200,8 +201,8 @@ mod tests {
             (&[("sec-websocket-version", "")], Err(Version)),
             (&[("sec-websocket-version", "8")], Err(Version)),
             (&[("sec-websocket-version", "13|8")], Err(Version)),
-            (&[("content-length", "5")], Err(Content)),
-            (&[("transfer-encoding", "chunked")], Err(Content)),
+            (&[("content-length", "5")], Err(Body)),
+            (&[("transfer-encoding", "chunked")], Err(Body)),
         ] {
             assert_eq!(judged(fields), wanted, "{fields:?}");
         }
@@ -245,7 +246,7 @@ mod tests {
             }
             let mut asked = HeaderMap::new();
             asked.insert(header::SEC_WEBSOCKET_KEY, KEY.parse().unwrap());
-            let judged = |version| is_agreed(&asked, version, &headers);
+            let judged = |version| accepts_upgrade(&asked, version, &headers);
             assert_eq!(judged(Version::HTTP_11), wanted, "{fields:?}");
             assert!(!judged(Version::HTTP_10), "{fields:?}");
         }

@@ -23,7 +23,7 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf, cop
 use crate::websocket::frames::Frames;
 
 /// How long both sides have to end it from their side, too.
-const FAREWELL: Duration = Duration::from_secs(1);
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
 /// What is read at once of what is thrown away.
 const DISCARD_BUFFER_BYTES: usize = 4096;
 
@@ -37,9 +37,9 @@ pub(crate) enum TunnelEnd {
     /// Nothing passed for too long.
     Idle,
     /// We stop.
-    Stopped,
+    Shutdown,
     /// A connection broke, or a peer took nothing, before either ended it.
-    Broken,
+    Error,
 }
 
 impl TunnelEnd {
@@ -58,8 +58,8 @@ impl TunnelEnd {
             Self::Client => "client",
             Self::Origin => "origin",
             Self::Idle => "idle",
-            Self::Stopped => "stopped",
-            Self::Broken => "broken",
+            Self::Shutdown => "stopped",
+            Self::Error => "broken",
         }
     }
 }
@@ -77,7 +77,7 @@ pub(crate) struct TunnelStats {
 impl TunnelStats {
     /// Of one that ended before it began.
     pub(crate) const NOTHING: Self = Self {
-        end: TunnelEnd::Broken,
+        end: TunnelEnd::Error,
         to_origin: 0,
         to_client: 0,
     };
@@ -106,22 +106,22 @@ pub(crate) async fn run(
     );
     let end = {
         let copying = pin!(copy_bidirectional(&mut client, &mut origin));
-        let silent = pin!(seen.silent_for(idle, runtime));
+        let silent = pin!(seen.idle_timeout(idle, runtime));
         let given_up = select(silent, stop.wait());
         match select(copying, given_up).await {
-            Either::Left((Ok(_), _)) => seen.lock().first.unwrap_or(TunnelEnd::Broken),
+            Either::Left((Ok(_), _)) => seen.lock().first.unwrap_or(TunnelEnd::Error),
             Either::Left((Err(error), _)) => {
                 tracing::debug!(%error, "a tunnel broke");
                 // Browsers that have said their last word hang up without ending TLS.
-                seen.lock().first.unwrap_or(TunnelEnd::Broken)
+                seen.lock().first.unwrap_or(TunnelEnd::Error)
             }
             Either::Right((Either::Left(_), _)) => TunnelEnd::Idle,
-            Either::Right((Either::Right(_), _)) => TunnelEnd::Stopped,
+            Either::Right((Either::Right(_), _)) => TunnelEnd::Shutdown,
         }
     };
-    if matches!(end, TunnelEnd::Idle | TunnelEnd::Stopped) {
-        let both = pin!(join(client.farewell(false), origin.farewell(true)));
-        select(both, runtime.sleep_until(runtime.now() + FAREWELL)).await;
+    if matches!(end, TunnelEnd::Idle | TunnelEnd::Shutdown) {
+        let both = pin!(join(client.close(false), origin.close(true)));
+        select(both, runtime.sleep_until(runtime.now() + CLOSE_TIMEOUT)).await;
     }
     TunnelStats {
         end,
@@ -150,7 +150,7 @@ impl TunnelActivity {
     }
 
     /// Completes when nothing has passed for `idle`.
-    async fn silent_for(&self, idle: Duration, runtime: &SharedRuntime) {
+    async fn idle_timeout(&self, idle: Duration, runtime: &SharedRuntime) {
         loop {
             let due = self.lock().at + idle;
             if runtime.now() >= due {
@@ -176,8 +176,8 @@ struct Side<'a> {
 
 impl Side<'_> {
     /// Tells it that this is the end, if that can be told where the bytes are, and waits for it to agree.
-    async fn farewell(&mut self, masked: bool) {
-        if let Some(frame) = self.frames.farewell(masked)
+    async fn close(&mut self, masked: bool) {
+        if let Some(frame) = self.frames.close_frame(masked)
             && self.io.write_all(&frame).await.is_err()
         {
             return;
@@ -231,7 +231,7 @@ impl AsyncWrite for Side<'_> {
         let this = &mut *self;
         let polled = Pin::new(&mut this.io).poll_write(cx, bytes);
         if let Poll::Ready(Ok(len)) = polled {
-            this.frames.pass(&bytes[..len]);
+            this.frames.advance(&bytes[..len]);
             this.taken += len as u64;
             let mut seen = this.seen.lock();
             seen.at = this.runtime.now();
@@ -311,7 +311,7 @@ mod tests {
         for (how, wanted, ended) in [
             (UnexpectedEof, 6000, TunnelEnd::Origin),
             (ConnectionReset, 6000, TunnelEnd::Origin),
-            (BrokenPipe, 1000, TunnelEnd::Broken),
+            (BrokenPipe, 1000, TunnelEnd::Error),
         ] {
             let took = Arc::<Mutex<Vec<u8>>>::default();
             let origin = Cut {

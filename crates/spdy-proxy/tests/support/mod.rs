@@ -73,7 +73,7 @@ impl Origin {
                 let (handler, ended) = (handler.clone(), ended.clone());
                 async move {
                     let options = ServerOptions {
-                        seat,
+                        slot: seat,
                         ..ServerOptions::default()
                     };
                     let (protocols, runtime) = ([Protocol::Http1], runtime());
@@ -179,7 +179,7 @@ pub(crate) fn read_again(proxy: &Arc<Proxy>, text: &str) {
 }
 
 fn made(text: &str, runtime: &SharedRuntime) -> (Config, Sites, Upstream) {
-    let config = Config::read(text).unwrap_or_else(|error| panic!("{error}\n{text}"));
+    let config = Config::parse(text).unwrap_or_else(|error| panic!("{error}\n{text}"));
     let sites = Sites::compile(&config, &keys()).expect("good sites");
     let network: SharedNetwork = Arc::new(SystemNetwork);
     let rules = AddressRules {

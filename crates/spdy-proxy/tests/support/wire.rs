@@ -66,7 +66,7 @@ impl Between {
             Some((before, of_site)) => [before, site, of_site].concat(),
             None => [more, site].concat(),
         };
-        let config = Config::read(&text).unwrap_or_else(|error| panic!("{error}\n{text}"));
+        let config = Config::parse(&text).unwrap_or_else(|error| panic!("{error}\n{text}"));
         let keys = Keys::from_secrets(&[7; 32], None).expect("it is long enough");
         let sites = Sites::compile(&config, &keys).expect("good sites");
         let clock = Clock::default();
@@ -81,7 +81,7 @@ impl Between {
             &config.cache,
             &config.learn,
             runtime.clone(),
-            WallClock::FromOrigin(clock.hour()),
+            WallClock::FromEpoch(clock.wall_now()),
         );
         Self {
             proxy,
@@ -151,12 +151,12 @@ impl Between {
 
     /// What `waited` gives while time goes on, and how long it took.
     pub(crate) async fn wait<T>(&self, waited: impl Future<Output = T>) -> (T, Duration) {
-        let begun = self.clock.hour();
+        let begun = self.clock.wall_now();
         let mut waited = pin!(waited);
         for _ in 0..PATIENCE.as_secs() {
-            let turning = pin!(self.clock.turn(Duration::from_secs(1)));
+            let turning = pin!(self.clock.advance(Duration::from_secs(1)));
             if let Either::Left((output, _)) = select(waited.as_mut(), turning).await {
-                let took = self.clock.hour().duration_since(begun);
+                let took = self.clock.wall_now().duration_since(begun);
                 return (output, took.expect("time goes on"));
             }
         }
@@ -168,7 +168,7 @@ impl Between {
         let mut got = Vec::new();
         {
             let reading = pin!(io.read_to_end(&mut got));
-            select(reading, pin!(self.clock.turn(PATIENCE))).await;
+            select(reading, pin!(self.clock.advance(PATIENCE))).await;
         }
         String::from_utf8_lossy(&got).into_owned()
     }

@@ -9,7 +9,7 @@ pub(crate) const PAGE_LOADS_IMAGE: Load = Load {
     expected: Some(Kind::Image),
     mode: FetchMode::NoCors,
     is_subresource: true,
-    is_read: true,
+    is_safe_method: true,
     is_same_origin: true,
 };
 

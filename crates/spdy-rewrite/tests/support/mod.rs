@@ -34,7 +34,7 @@ pub(crate) fn config() -> Config {
     };
     Config {
         hosts: vec![
-            HostConfig::everything("cdn.test"),
+            HostConfig::all_kinds("cdn.test"),
             HostConfig {
                 path: "/lib/".to_owned(),
                 ..images("folder.test")

@@ -19,7 +19,7 @@ pub(crate) fn config() -> Config {
                 path: "/pub/".to_owned(),
                 ..HostConfig::named("pictures.test:8443")
             },
-            HostConfig::everything("cdn.test"),
+            HostConfig::all_kinds("cdn.test"),
         ],
         ..Config::default()
     }

@@ -73,7 +73,7 @@ impl Script {
     /// A machine that has already written its greeting.
     pub fn new(config: Config) -> Self {
         let mut script = Self::before_greeting(config);
-        script.wrote();
+        script.output();
         script
     }
 
@@ -234,7 +234,7 @@ impl Script {
     }
 
     /// The frames that the machine has to write, a line each; the transport takes them at once.
-    pub fn wrote(&mut self) -> Vec<String> {
+    pub fn output(&mut self) -> Vec<String> {
         let wrote = self.output_untransmitted();
         self.session.handle_transmitted(self.now);
         wrote
@@ -324,7 +324,7 @@ impl Script {
     }
 
     /// What the owner is told, a line each.
-    pub fn heard(&mut self) -> Vec<String> {
+    pub fn events(&mut self) -> Vec<String> {
         std::iter::from_fn(|| self.session.poll_event())
             .map(|event| event_line(&event))
             .collect()

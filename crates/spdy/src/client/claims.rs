@@ -42,7 +42,7 @@ pub struct PushLimits {
     pub window_bytes: u32,
     /// Who is not claimed for so long is cancelled. Default 60 s: what a page needs it names soon. (Chromium
     /// waited 300 s.)
-    pub unclaimed_for: Duration,
+    pub claim_timeout: Duration,
 }
 
 impl Default for PushLimits {
@@ -51,7 +51,7 @@ impl Default for PushLimits {
             streams: 100,
             bytes: 4 * 1024 * 1024,
             window_bytes: 65_536,
-            unclaimed_for: Duration::from_secs(60),
+            claim_timeout: Duration::from_secs(60),
         }
     }
 }
@@ -228,7 +228,7 @@ impl State {
         if let (Some(claims), Some(url)) = (&mut self.claims, url) {
             claims
                 .order
-                .push_back((now + claims.limits.unclaimed_for, key));
+                .push_back((now + claims.limits.claim_timeout, key));
             claims.by_url.insert(url, key);
             claims.stats.accepted += 1;
         }
@@ -304,7 +304,7 @@ impl State {
         let key = *self.claims.as_ref()?.by_url.get(&url_key(uri))?;
         let entry = &self.entries[key];
         let opening = entry.opening.as_ref()?;
-        let page = opening.beside.as_ref()?;
+        let page = opening.parent.as_ref()?;
         let promise = opening.promise.as_ref()?;
         // In two blocks it follows; once there it is looked at without being taken.
         let second = match entry.inbound.front() {
@@ -325,7 +325,7 @@ impl State {
             uri: uri.clone(),
             headers: HeaderMap::new(),
         }));
-        self.machine.widen(self.entries[key].id);
+        self.machine.widen_window(self.entries[key].id);
         if let Some(claims) = &mut self.claims {
             claims.stats.claimed += 1;
         }
@@ -338,7 +338,7 @@ impl State {
         while let Some((_, key)) = self.first_unclaimed() {
             self.stop_waiting(key);
             self.entries[key].handles = 1;
-            self.machine.widen(self.entries[key].id);
+            self.machine.widen_window(self.entries[key].id);
             keys.push(key);
         }
         keys

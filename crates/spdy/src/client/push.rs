@@ -80,7 +80,7 @@ pub struct Push {
     /// The block that brought the response's head: SYN_STREAM's until another did.
     block: HeaderBlock,
     /// Our request that it came beside.
-    beside: Option<Arc<PushParent>>,
+    parent: Option<Arc<PushParent>>,
 }
 
 impl Push {
@@ -94,7 +94,7 @@ impl Push {
             request: promise.request,
             response: promise.response,
             block: opening.headers,
-            beside: opening.beside,
+            parent: opening.parent,
         })
     }
 
@@ -132,7 +132,7 @@ impl Push {
     /// Whether `response`, its own, answers a request with `headers` as it was asked.
     pub(crate) fn is_for(&self, headers: &HeaderMap, response: &Response<Body>) -> bool {
         let head = (response.status(), response.headers());
-        let beside = self.beside.as_ref();
+        let beside = self.parent.as_ref();
         beside.is_some_and(|page| page.is_same_response(headers, Some(head)))
     }
 
@@ -164,7 +164,7 @@ impl Push {
         let read_out = stream.look(|entry| {
             let mut length = LengthCheck::of(&head.headers);
             let received = usize::try_from(entry.received_bytes).unwrap_or(usize::MAX);
-            entry.mismatch = length.received(received, entry.fin_received).err();
+            entry.mismatch = length.count(received, entry.fin_received).err();
             entry.length = length;
             entry.is_drained() && entry.mismatch.is_none()
         });

@@ -228,7 +228,7 @@ impl PendingResponse {
             } else if !tunnel {
                 let mut length = LengthCheck::of(&head.headers);
                 let received = usize::try_from(entry.received_bytes).unwrap_or(usize::MAX);
-                entry.mismatch = length.received(received, entry.fin_received).err();
+                entry.mismatch = length.count(received, entry.fin_received).err();
                 entry.length = length;
             }
             let entry = &state.entries[key];

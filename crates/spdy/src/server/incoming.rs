@@ -64,7 +64,7 @@ impl Incoming {
             }
         };
         let body = if self.ended {
-            if LengthCheck::of(&head.headers).received(0, true).is_err() {
+            if LengthCheck::of(&head.headers).count(0, true).is_err() {
                 stream
                     .command(|state, key| state.expect_length(key, LengthCheck::of(&head.headers)));
                 // Who reads it is told, as where some of it came: it is not the empty body that somebody meant.

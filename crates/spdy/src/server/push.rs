@@ -111,7 +111,7 @@ pub(super) fn open_push(
                 Ok::<_, Error>(state.entries.insert(Entry::new(StreamId::ZERO, 1)))
             })?;
             let stream = StreamRef::from_counted(shared.clone(), key);
-            (stream, Kind::Untold { parent, priority })
+            (stream, Kind::Deferred { parent, priority })
         }
     };
     let id = stream.id();

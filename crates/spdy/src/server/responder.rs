@@ -60,7 +60,7 @@ pub(super) enum Kind {
     /// Answered by HEADERS: SYN_STREAM was ours.
     Push,
     /// A push in one block, not told yet: answered by SYN_STREAM.
-    Untold {
+    Deferred {
         parent: StreamId,
         priority: Priority,
     },
@@ -170,7 +170,7 @@ impl Responder {
         let block = match kind {
             Kind::Reply { .. } => response::encode(version, &head),
             Kind::Push => push::encode_response(version, stream.shared.push_form, &head),
-            Kind::Untold { .. } => {
+            Kind::Deferred { .. } => {
                 let Some(uri) = &self.pushed else {
                     unreachable!("a push that answers nothing")
                 };
@@ -192,7 +192,7 @@ impl Responder {
             let bad_length = entry.mismatch.is_some();
             // OkHttp and moby say 0 of everything: then what it is decides (choice).
             if matches!(kind, Kind::Reply { tunnel: false, .. })
-                && !state.peer_ranks
+                && !state.peer_uses_priorities
                 && let Some(urgency) = urgency::by_content_type(&head.headers)
             {
                 state.machine.prioritise(id, urgency);
@@ -209,7 +209,7 @@ impl Responder {
                 }
                 Kind::Reply { .. } => state.machine.reply(id, &block, fin),
                 Kind::Push => state.machine.headers(id, &block, fin),
-                Kind::Untold { parent, priority } => {
+                Kind::Deferred { parent, priority } => {
                     state.write_push_syn(key, &block, parent, priority)?;
                     if fin {
                         let id = state.entries[key].id;
@@ -273,7 +273,7 @@ impl Responder {
     }
 
     /// As [`poll_reset`](Self::poll_reset), to await.
-    pub async fn given_up(&mut self) -> Error {
+    pub async fn wait_for_reset(&mut self) -> Error {
         poll_fn(|cx| self.poll_reset(cx)).await
     }
 }

@@ -148,7 +148,7 @@ impl Builder {
                 accept.handle().shutdown();
             }
             connection.poll_run(cx, |cx| {
-                answer_all(&mut accept, &runtime, &mut service, told.as_ref(), cx);
+                serve_all(&mut accept, &runtime, &mut service, told.as_ref(), cx);
             })
         })
         .await
@@ -156,7 +156,7 @@ impl Builder {
 }
 
 /// Calls the service for every stream that came.
-fn answer_all<S, F, B, E>(
+fn serve_all<S, F, B, E>(
     accept: &mut Accept,
     runtime: &SharedRuntime,
     service: &mut S,

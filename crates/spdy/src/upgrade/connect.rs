@@ -142,7 +142,7 @@ fn decode(head: &[u8], limits: &Limits) -> Result<(StatusCode, HeaderMap), Upgra
 
 /// Looks at a 101; gives the sub-protocol.
 fn check_switch(headers: &HeaderMap, offered: &[&str]) -> Result<Option<String>, UpgradeError> {
-    let wrong = |why| Err(UpgradeError::WrongSwitch { why });
+    let wrong = |why| Err(UpgradeError::UnexpectedSwitch { why });
     if !has_token(headers, &header::CONNECTION, "upgrade") {
         return wrong("its connection header does not say upgrade");
     }

@@ -25,7 +25,7 @@ pub enum UpgradeError {
     },
     /// The server switched to something else.
     #[error("the server switched, but not to SPDY/3.1: {why}")]
-    WrongSwitch {
+    UnexpectedSwitch {
         /// What is wrong with its 101.
         why: &'static str,
     },

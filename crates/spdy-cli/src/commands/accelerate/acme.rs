@@ -50,7 +50,7 @@ pub(super) struct Acme {
     identities: Identities,
     zones: SharedZones,
     runtime: SharedRuntime,
-    tell: EventHandler,
+    on_event: EventHandler,
     running: Option<(KeeperSettings, Renewer)>,
 }
 
@@ -67,7 +67,7 @@ pub(super) struct CertificateNames {
     /// Of each.
     certificates: Vec<Vec<String>>,
     /// Those that other hosts have here: no site waits for them.
-    guests: BTreeSet<String>,
+    foreign_names: BTreeSet<String>,
 }
 
 /// What is to become of certificates, and cannot fail any more.
@@ -78,9 +78,9 @@ pub(super) struct CertificateUpdate {
 
 /// Who keeps certificates from now on.
 enum KeeperUpdate {
-    Nobody,
-    AsBefore,
-    Anew(Box<NewKeeper>),
+    Stop,
+    Keep,
+    Start(Box<NewKeeper>),
 }
 
 /// A keeper that is to be started.
@@ -101,7 +101,7 @@ pub(super) struct StaticCertificates {
 /// The names of each certificate, if each can be had.
 pub(super) fn certificates(config: &Config, sites: &Sites) -> anyhow::Result<CertificateNames> {
     let certificates = match config.tls.acme {
-        Some(_) => sites.certificates(),
+        Some(_) => sites.certificate_names(),
         None => Vec::new(),
     };
     if let Some(names) = certificates.iter().find(|names| names.len() > MAX_NAMES) {
@@ -112,12 +112,12 @@ pub(super) fn certificates(config: &Config, sites: &Sites) -> anyhow::Result<Cer
     }
     Ok(CertificateNames {
         certificates,
-        guests: sites.alias_names().map(str::to_owned).collect(),
+        foreign_names: sites.alias_names().map(str::to_owned).collect(),
     })
 }
 
 /// Finds what is wrong with the files of `config` that are about the authority.
-pub(super) fn look(config: &Config) -> anyhow::Result<()> {
+pub(super) fn check_files(config: &Config) -> anyhow::Result<()> {
     config
         .tls
         .acme
@@ -142,7 +142,7 @@ impl AuthorityCredentials {
         let roots = match &acme.authority {
             Some(path) => {
                 let (pem, what) = (read(path)?, path.display().to_string());
-                Roots::SystemAnd(certificates_from_pem(&pem, &what)?)
+                Roots::SystemPlus(certificates_from_pem(&pem, &what)?)
             }
             None => Roots::System,
         };
@@ -182,8 +182,8 @@ impl Acme {
             identities: identities.clone(),
             zones: zones.clone(),
             runtime: runtime.clone(),
-            tell: Arc::new(move |event: &RenewalEvent<'_>| {
-                tell(&printer, event);
+            on_event: Arc::new(move |event: &RenewalEvent<'_>| {
+                print_event(&printer, event);
                 if matches!(event, RenewalEvent::Issued { .. }) {
                     bell.notify_one();
                 }
@@ -209,12 +209,12 @@ impl Acme {
     /// Does as was prepared from now on: where all is as before, nothing changes.
     pub(super) fn commit(&mut self, prepared: CertificateUpdate) {
         match prepared.keeping {
-            KeeperUpdate::AsBefore => {}
-            KeeperUpdate::Nobody => {
+            KeeperUpdate::Keep => {}
+            KeeperUpdate::Stop => {
                 self.running = None;
                 self.certificates.clear();
             }
-            KeeperUpdate::Anew(anew) => {
+            KeeperUpdate::Start(anew) => {
                 self.running = None; // before another begins with the same names
                 let NewKeeper {
                     wanted,
@@ -225,15 +225,15 @@ impl Acme {
                 let keeper = Renewer::start(
                     &RenewalConfig {
                         certificates: wanted.names.certificates.clone(),
-                        guests: wanted.names.guests.clone(),
-                        left_percent: wanted.config.renew_percent,
+                        optional_names: wanted.names.foreign_names.clone(),
+                        renew_at_percent_left: wanted.config.renew_percent,
                         seed,
                     },
                     &self.certificates,
                     &folder,
                     Arc::new(authority),
                     (WallClock::System, &self.runtime),
-                    &self.tell,
+                    &self.on_event,
                 );
                 self.running = Some((wanted, keeper));
             }
@@ -250,7 +250,10 @@ impl Acme {
             .of_files
             .pairs()
             .iter()
-            .map(|pair| self.certificates.given(&pair.identity, pair.is_stale))
+            .map(|pair| {
+                self.certificates
+                    .load_external(&pair.identity, pair.is_invalid)
+            })
             .collect();
         let fallback = match &shown.fallback {
             certificates::Fallback::OfFile(identity) => {
@@ -269,7 +272,7 @@ impl Acme {
     pub(super) fn install_static(&mut self, rest: StaticCertificates) {
         self.files = rest.files;
         self.identities.show_fallback(rest.fallback);
-        self.certificates.give(rest.given);
+        self.certificates.set_external(rest.given);
     }
 
     /// The names that other hosts have for `sites` and that browsers would refuse by now: no certificate that is there has them, and what
@@ -282,7 +285,7 @@ impl Acme {
         let by_tls = sites
             .all()
             .filter(|site| site.rules.site().scheme() == "https");
-        let named = by_tls.flat_map(|site| site.rules.named_hosts());
+        let named = by_tls.flat_map(|site| site.rules.aliases());
         let names = named.map(HostAlias::name);
         let refused = names.filter(|name| !self.certificates.has(name));
         refused.map(str::to_owned).collect()
@@ -294,7 +297,7 @@ impl Acme {
         names: CertificateNames,
     ) -> anyhow::Result<KeeperUpdate> {
         let Some(acme) = &config.tls.acme else {
-            return Ok(KeeperUpdate::Nobody);
+            return Ok(KeeperUpdate::Stop);
         };
         let wanted = KeeperSettings {
             config: acme.clone(),
@@ -302,13 +305,13 @@ impl Acme {
         };
         let running = self.running.as_ref();
         if running.is_some_and(|(started, _)| *started == wanted) {
-            return Ok(KeeperUpdate::AsBefore);
+            return Ok(KeeperUpdate::Keep);
         }
         let folder = StateDir::open(&acme.folder, &acme.directory)
             .with_context(|| format!("tls.acme.folder {}", acme.folder.display()))?;
         let mut seed = [0; 8];
         getrandom::fill(&mut seed).map_err(|error| anyhow::anyhow!("no chance: {error}"))?;
-        Ok(KeeperUpdate::Anew(Box::new(NewKeeper {
+        Ok(KeeperUpdate::Start(Box::new(NewKeeper {
             authority: self.authority(acme, &folder)?,
             wanted,
             folder,
@@ -343,18 +346,18 @@ impl Acme {
     }
 }
 
-fn tell(printer: &Printer, event: &RenewalEvent<'_>) {
+fn print_event(printer: &Printer, event: &RenewalEvent<'_>) {
     let names = |names: &[String]| names.join(", ");
     match event {
-        RenewalEvent::Found {
+        RenewalEvent::Loaded {
             names: of,
             validity,
             due,
         } => printer.note(format_args!(
             "{DIM}certificate for {}: until {}, renewed {}{DIM:#}",
             names(of),
-            hour(validity.end),
-            hour(*due)
+            format_time(validity.end),
+            format_time(*due)
         )),
         RenewalEvent::Issued {
             names: of,
@@ -363,8 +366,8 @@ fn tell(printer: &Printer, event: &RenewalEvent<'_>) {
         } => printer.note(format_args!(
             "{BOLD}new certificate{BOLD:#} for {}: until {}, renewed {}",
             names(of),
-            hour(validity.end),
-            hour(*due)
+            format_time(validity.end),
+            format_time(*due)
         )),
         RenewalEvent::Ordered {
             names: of,
@@ -382,7 +385,7 @@ fn tell(printer: &Printer, event: &RenewalEvent<'_>) {
             names(of),
             said(error)
         )),
-        RenewalEvent::Unkept { names: of, error } => printer.note(format_args!(
+        RenewalEvent::SaveFailed { names: of, error } => printer.note(format_args!(
             "{BAD}the certificate for {} cannot be kept{BAD:#}, and is ordered again after a restart: {}",
             names(of),
             said(error)
@@ -394,14 +397,14 @@ fn tell(printer: &Printer, event: &RenewalEvent<'_>) {
             held,
         } => {
             let shown = match held {
-                Some(until) => format!("the one that is there is good until {}", hour(*until)),
+                Some(until) => format!("the one that is there is good until {}", format_time(*until)),
                 None => "one made on the spot is shown".to_owned(),
             };
             printer.note(format_args!(
                 "{BAD}no certificate for {}{BAD:#}: {}; tried again in {}, {shown}",
                 names(of),
                 said(error),
-                span(*again)
+                format_duration(*again)
             ));
         }
         other => tracing::debug!(?other, "of a certificate"),
@@ -414,11 +417,11 @@ fn said(error: &AcmeError) -> String {
 }
 
 /// When that is, to the second.
-pub(super) fn hour(at: SystemTime) -> String {
+pub(super) fn format_time(at: SystemTime) -> String {
     httpdate::fmt_http_date(at.min(UNIX_EPOCH + MAX_HTTP_DATE))
 }
 
-fn span(span: Duration) -> String {
+fn format_duration(span: Duration) -> String {
     match span.as_secs() {
         seconds @ ..120 => format!("{seconds} s"),
         seconds @ 120..7200 => format!("{} min", seconds / 60),

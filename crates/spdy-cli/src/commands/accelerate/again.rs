@@ -31,7 +31,7 @@ pub(super) struct Reloader<'a> {
     pub(super) chance: &'a RandomSecret,
     pub(super) authority: &'a Arc<LocalCa>,
     pub(super) zones: &'a SharedZones,
-    pub(super) counted: &'a origins::OriginCounters,
+    pub(super) counters: &'a origins::OriginCounters,
     pub(super) listening: &'a [SocketAddr],
     pub(super) proxy: &'a Arc<Proxy>,
     pub(super) in_front: &'a SharedTrustedProxies,
@@ -45,10 +45,10 @@ pub(super) struct Reloader<'a> {
 impl Reloader<'_> {
     /// Does as the configuration of now says, or goes on as before where that is wrong; people are told which. Certificates that are shown
     /// are read again all the same: what is wrong elsewhere lets none of them expire.
-    pub(super) fn read_configuration(&self, acme: &mut Acme) {
-        match self.configuration(acme) {
+    pub(super) fn reload(&self, acme: &mut Acme) {
+        match self.prepare(acme) {
             Ok(renewed) => {
-                renewed.take_effect(self, acme);
+                renewed.apply(self, acme);
                 self.printer
                     .note(format_args!("{DIM}read the configuration anew{DIM:#}"));
             }
@@ -70,7 +70,7 @@ impl Reloader<'_> {
 
     /// Shows the certificates of now that are no authority's, and the one of before for each that is no good; of these people are told.
     pub(super) fn renew_certificates(&self, acme: &mut Acme) {
-        let (files, stale) = acme.files.read_again();
+        let (files, stale) = acme.files.reread();
         match self.rest(acme, files) {
             Ok(rest) => acme.install_static(rest),
             Err(error) => self.printer.note(format_args!(
@@ -78,7 +78,9 @@ impl Reloader<'_> {
                 chain(&error)
             )),
         }
-        stale.iter().for_each(|stale| stale.tell(self.printer));
+        stale
+            .iter()
+            .for_each(|stale| stale.print_warning(self.printer));
         self.update_host_names(acme);
     }
 
@@ -101,7 +103,7 @@ impl Reloader<'_> {
     }
 
     /// All that may be other by the configuration of now. Where is listened stays.
-    fn configuration(&self, acme: &Acme) -> anyhow::Result<ReloadPlan> {
+    fn prepare(&self, acme: &Acme) -> anyhow::Result<ReloadPlan> {
         let said = command::read(self.args)?;
         let config = stays::keep_listeners(self.config, &said);
         // What it says of listeners may be otherwise than they are.
@@ -112,7 +114,7 @@ impl Reloader<'_> {
         let shown = ServedCertificates::of(files, &sites, self.authority)?;
         let names = acme::certificates(&config, &sites)?;
         let own = origins::own(&config, self.listening, self.printer);
-        let (zones, counted, runtime) = (self.zones, self.counted, self.runtime);
+        let (zones, counted, runtime) = (self.zones, self.counters, self.runtime);
         let tls = origins::tls(&config)?;
         let upstream = origins::upstream(&config, &tls, &sites, zones, own, counted, runtime)?;
         Ok(ReloadPlan {
@@ -150,25 +152,25 @@ struct ReloadPlan {
 }
 
 impl ReloadPlan {
-    fn take_effect(self, again: &Reloader<'_>, acme: &mut Acme) {
+    fn apply(self, again: &Reloader<'_>, acme: &mut Acme) {
         // First: names are proven in them.
         again.zones.replace(self.zones);
         acme.commit(self.certificates);
         self.stale
             .iter()
-            .for_each(|stale| stale.tell(again.printer));
-        setup::doubt(&self.sites, again.printer);
-        certificates::doubt(&self.uncovered, again.printer);
+            .for_each(|stale| stale.print_warning(again.printer));
+        setup::warn_sites(&self.sites, again.printer);
+        certificates::warn_uncovered(&self.uncovered, again.printer);
         let withheld = acme.uncertified(&self.sites);
         certificates::warn_withheld(&withheld, again.printer);
-        let sites = self.sites.withholding(&withheld);
-        again.in_front.replace(sites.in_front().clone());
+        let sites = self.sites.without_aliases(&withheld);
+        again.in_front.replace(sites.trusted_proxies().clone());
         again.proxy.replace(sites, self.upstream);
         again.timing.replace(self.timing);
         if let (Some(operator), Some(credentials)) = (again.operator, self.credentials) {
             operator.set_credentials(credentials);
         }
-        Telemetry::renew(again.telemetry, self.spans, again.printer);
-        stays::tell(again.config, &self.said, again.printer);
+        Telemetry::reload(again.telemetry, self.spans, again.printer);
+        stays::warn_changed(again.config, &self.said, again.printer);
     }
 }

@@ -24,7 +24,7 @@ impl ControlLoop {
     }
 
     /// Does what it is asked until it is to end; if that is since another program has taken over, it is that one.
-    pub(super) async fn until_the_end(
+    pub(super) async fn run(
         mut self,
         again: &Reloader<'_>,
         acme: &mut Acme,
@@ -47,7 +47,7 @@ impl ControlLoop {
                     ));
                     return Ok(Some(successor));
                 }
-                () = self.reloads.next() => again.read_configuration(acme),
+                () = self.reloads.next() => again.reload(acme),
                 () = came.notified() => again.update_host_names(acme),
                 _ = renewals.tick() => again.renew_certificates(acme),
             }

@@ -91,7 +91,7 @@ pub(crate) fn run(args: &Args, printer: &Printer) -> anyhow::Result<Outcome> {
     let page = page(&args.page, &args.live, printer)?;
     let operator = config
         .as_ref()
-        .map(|config| operator(config, &page.replica))
+        .map(|config| operator_config(config, &page.replica))
         .transpose()?;
     let upstream = config.as_ref().map(|config| config.upstream.clone());
     let upstream = upstream.unwrap_or_default();
@@ -155,7 +155,7 @@ fn needs(
 }
 
 /// What the configuration says of the site that the page is of.
-fn operator(config: &Config, replica: &Replica) -> anyhow::Result<OperatorConfig> {
+fn operator_config(config: &Config, replica: &Replica) -> anyhow::Result<OperatorConfig> {
     let host = replica.document().url.host_str().unwrap_or_default();
     let mut sites = config.site.iter();
     let site = sites.find(|site| site.names.iter().any(|name| name == host));

@@ -17,7 +17,7 @@ use url::Url;
 use crate::commands::Usage;
 use crate::commands::crawl::{CrawlResult, crawl};
 use crate::commands::crawl_budget::Budget;
-use crate::commands::frame_text::counted;
+use crate::commands::frame_text::format_count;
 use crate::commands::pages::open_replica;
 use crate::commands::record::{BrowserArgs, record_once};
 use crate::commands::signals::StopSignals;
@@ -78,7 +78,7 @@ pub(super) fn page(asked: &str, live: &LiveArgs, printer: &Printer) -> anyhow::R
     let url = url.filter(|url| matches!(url.scheme(), "http" | "https"));
     let Some(url) = url else {
         let opened = open_replica(asked, &ImportOptions::default())?;
-        return Ok(recorded(opened, PageSource::Replica, asked, printer));
+        return Ok(from_recording(opened, PageSource::Replica, asked, printer));
     };
     if url.domain().is_none() {
         let host = url.host_str().unwrap_or_default();
@@ -96,7 +96,7 @@ pub(super) fn page(asked: &str, live: &LiveArgs, printer: &Printer) -> anyhow::R
             let opened = record_once(&url, &options, &bar, &mut signals).await;
             bar.finish_and_clear();
             match opened {
-                Ok(opened) => return Ok(recorded(opened, PageSource::Browser, asked, printer)),
+                Ok(opened) => return Ok(from_recording(opened, PageSource::Browser, asked, printer)),
                 Err(RecordError::NoBrowser { tried }) => printer.note(format_args!(
                     "{WARN}no browser{WARN:#}: none of {} is in PATH, so what scripts request beside imports, and frames, are missing",
                     tried.join(", ")
@@ -129,7 +129,7 @@ pub(super) fn page(asked: &str, live: &LiveArgs, printer: &Printer) -> anyhow::R
     })
 }
 
-fn recorded(
+fn from_recording(
     opened: OpenedReplica,
     source: PageSource,
     asked: &str,
@@ -151,7 +151,7 @@ fn recorded(
     }
     let mut remarks = notes.remarks;
     if !replica.failures.is_empty() {
-        let failed = counted(replica.failures.len() as u64, "request");
+        let failed = format_count(replica.failures.len() as u64, "request");
         let remark = format!("{failed} got no answer, and what they were for is not audited");
         printer.note(format_args!("{WARN}{asked}{WARN:#}: {remark}"));
         remarks.push(remark);

@@ -11,7 +11,7 @@ use spdy_rewrite::kind::Kind;
 
 use crate::commands::accelerate::audit_page::PageSource;
 use crate::commands::accelerate::upstream_needs::UpstreamNeeds;
-use crate::commands::frame_text::counted;
+use crate::commands::frame_text::format_count;
 use crate::printer::{BAD, BOLD, DIM, GOOD, WARN};
 use crate::table::{Cell, Table, visible};
 
@@ -36,8 +36,8 @@ pub(super) fn render(
     let mut text = format!(
         "{BOLD}{}{BOLD:#}, {how}: {} of {}, {:.1} kB\n",
         visible(&audit.page),
-        counted(resources.len() as u64, "resource"),
-        counted(hosts as u64, "host"),
+        format_count(resources.len() as u64, "resource"),
+        format_count(hosts as u64, "host"),
         kilobytes(bytes),
     );
     let count = |becomes| {
@@ -59,7 +59,7 @@ pub(super) fn render(
         moved + named,
         count("left"),
         count("own"),
-        counted(hosts as u64, "host"),
+        format_count(hosts as u64, "host"),
         hosts_table(audit),
     );
     if let Some(table) = reasons(audit) {
@@ -318,7 +318,7 @@ fn entry(advised: &HostAdvice) -> String {
     };
     let mut text = format!(
         "[[site.rewrite.hosts]]          {DIM}# {}, {:.1} kB{instead}{DIM:#}\nhost = {:?}\n",
-        counted(*resources as u64, "resource"),
+        format_count(*resources as u64, "resource"),
         kilobytes(*bytes),
         entry.host
     );

@@ -8,7 +8,7 @@ use spdy_net::certificates::Identity;
 use spdy_net::tls::TlsOptions;
 use spdy_proxy::config::Config;
 
-use crate::commands::accelerate::acme::hour;
+use crate::commands::accelerate::acme::format_time;
 use crate::printer::{BAD, Printer};
 
 /// The certificates that a configuration names, in its order.
@@ -25,7 +25,7 @@ pub(super) struct CertificateKeyPair {
     /// What stands in that.
     pub(super) facts: CertificateInfo,
     /// They were no good when they were read after that.
-    pub(super) is_stale: bool,
+    pub(super) is_invalid: bool,
 }
 
 /// Files that are not good by now: what was in them before is shown on.
@@ -57,7 +57,7 @@ impl CertificateFiles {
     }
 
     /// The same pairs as they are by now.
-    pub(super) fn read_again(&self) -> (Self, Vec<InvalidPair>) {
+    pub(super) fn reread(&self) -> (Self, Vec<InvalidPair>) {
         let same = self.0.iter().map(|pair| (&*pair.certificate, &*pair.key));
         self.read_pairs(same).expect("no pair is new")
     }
@@ -77,7 +77,7 @@ impl CertificateFiles {
                     stale.push(InvalidPair { why, facts });
                     let is_stale = true;
                     CertificateKeyPair {
-                        is_stale,
+                        is_invalid: is_stale,
                         ..before.clone()
                     }
                 }
@@ -106,15 +106,15 @@ impl CertificateKeyPair {
             key: key.to_owned(),
             identity,
             facts,
-            is_stale: false,
+            is_invalid: false,
         })
     }
 }
 
 impl InvalidPair {
     /// Tells people.
-    pub(super) fn tell(&self, printer: &Printer) {
-        let (why, until) = (&self.why, hour(self.facts.validity.end));
+    pub(super) fn print_warning(&self, printer: &Printer) {
+        let (why, until) = (&self.why, format_time(self.facts.validity.end));
         printer.note(format_args!(
             "{BAD}a certificate stays as it was{BAD:#}, good until {until}: {why:#}"
         ));
@@ -161,7 +161,7 @@ mod tests {
                 format!("[[tls.certificates]]\ncertificate = {certificate:?}\nkey = {key:?}\n")
             });
             let site = "[[site]]\nnames = ['a.test']\norigin = 'https://origin.test'\n";
-            Config::read(&format!("{}{site}", pairs.collect::<String>())).unwrap()
+            Config::parse(&format!("{}{site}", pairs.collect::<String>())).unwrap()
         }
     }
 
@@ -198,18 +198,21 @@ mod tests {
             let first = CertificateFiles::read(&office.config(&["a", "b"])).unwrap();
             office.issue("b");
             harm(&office);
-            let (second, stale) = first.read_again();
+            let (second, stale) = first.reread();
             let [former, now] = [leaves(&first), leaves(&second)];
             assert_eq!(former[0], now[0]);
             assert_ne!(former[1], now[1]);
             assert_eq!(stale.len(), 1);
-            assert!(second.pairs()[0].is_stale && !second.pairs()[1].is_stale);
+            assert!(second.pairs()[0].is_invalid && !second.pairs()[1].is_invalid);
             let why = format!("{:#}", stale[0].why);
             assert!(why.contains(named), "{why}");
 
             office.issue("a");
-            let (third, stale) = second.read_again();
-            assert!(stale.is_empty() && !third.pairs()[0].is_stale, "{stale:?}");
+            let (third, stale) = second.reread();
+            assert!(
+                stale.is_empty() && !third.pairs()[0].is_invalid,
+                "{stale:?}"
+            );
             assert_ne!(leaves(&third)[0], former[0]);
         }
     }

@@ -76,7 +76,7 @@ pub(super) fn uncovered(files: &CertificateFiles, sites: &Sites) -> Vec<String> 
 }
 
 /// Tells of names that no certificate is for.
-pub(super) fn doubt(uncovered: &[String], printer: &Printer) {
+pub(super) fn warn_uncovered(uncovered: &[String], printer: &Printer) {
     if !uncovered.is_empty() {
         let names = uncovered.join(", ");
         printer.note(format_args!(
@@ -98,7 +98,7 @@ pub(super) fn warn_withheld(withheld: &BTreeSet<String>, printer: &Printer) {
 
 /// A certificate for each group of names for which browsers should use one session.
 fn local(sites: &Sites, authority: &Arc<LocalCa>) -> anyhow::Result<LocalCertificates> {
-    let groups = sites.certificates();
+    let groups = sites.certificate_names();
     // A client that connects to an address sends no name.
     let mut addresses: Vec<IpAddr> = vec![Ipv4Addr::LOCALHOST.into(), Ipv6Addr::LOCALHOST.into()];
     let names = groups.iter().flatten();
@@ -115,7 +115,11 @@ fn local(sites: &Sites, authority: &Arc<LocalCa>) -> anyhow::Result<LocalCertifi
 }
 
 /// Finds what is wrong with the certificates that a start would show, and opens and writes nothing.
-pub(super) fn look(config: &Config, files: &CertificateFiles, sites: &Sites) -> anyhow::Result<()> {
+pub(super) fn check(
+    config: &Config,
+    files: &CertificateFiles,
+    sites: &Sites,
+) -> anyhow::Result<()> {
     let kept = config.tls.write_authority.as_deref();
     let kept = kept.map(|path| LocalCa::kept(path, KEYS)).transpose()?;
     let authority = match kept.flatten() {

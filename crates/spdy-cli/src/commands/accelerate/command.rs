@@ -129,7 +129,7 @@ pub(crate) const EXAMPLES: &str = examples! {
 struct StartPlan {
     config: Config,
     /// What capabilities are made with where the operator has no secret.
-    chance: RandomSecret,
+    random_secret: RandomSecret,
     sites: Sites,
     /// Names that are answered for.
     zones: Zones,
@@ -138,7 +138,7 @@ struct StartPlan {
     /// Names of sites that none of them is for, where there are some.
     uncovered: Vec<String>,
     /// Whom origins may be certified by.
-    believed: ClientTls,
+    origin_tls: ClientTls,
     timing: Timing,
     /// The operator's, if there is a listener for one.
     credentials: Option<Credentials>,
@@ -156,13 +156,13 @@ pub(crate) fn run(args: &Args, printer: &Printer) -> anyhow::Result<Outcome> {
         None => {}
     }
     let plan = plan(args)?;
-    certificates::doubt(&plan.uncovered, printer);
+    certificates::warn_uncovered(&plan.uncovered, printer);
     if args.config.is_some() {
         // For a look at a site of others, by `--origin`, that is how it is meant.
-        setup::doubt(&plan.sites, printer);
+        setup::warn_sites(&plan.sites, printer);
     }
     if let Some(spans) = &plan.spans {
-        spans.doubt(printer);
+        spans.print_warnings(printer);
     }
     setup::warn_admin_address(&plan.config, printer);
     if args.check {
@@ -172,7 +172,7 @@ pub(crate) fn run(args: &Args, printer: &Printer) -> anyhow::Result<Outcome> {
         return Ok(Outcome::Done);
     }
     #[cfg(unix)]
-    open_files::raise(
+    open_files::raise_limit(
         args.limits.or(&plan.config.limits).max_connections(),
         plan.config.websocket.open,
         printer,
@@ -189,23 +189,23 @@ pub(crate) fn run(args: &Args, printer: &Printer) -> anyhow::Result<Outcome> {
 /// The configuration, found good: all is looked at that needs no socket.
 fn plan(args: &Args) -> anyhow::Result<StartPlan> {
     let config = read(args)?;
-    let chance = RandomSecret::draw()?;
+    let chance = RandomSecret::generate()?;
     let sites = setup::compile(&config, &chance)?;
     let zones = setup::zones(&config, &sites)?;
     acme::certificates(&config, &sites)?;
-    acme::look(&config)?;
+    acme::check_files(&config)?;
     let certificates = CertificateFiles::read(&config)?;
-    certificates::look(&config, &certificates, &sites)?;
+    certificates::check(&config, &certificates, &sites)?;
     let uncovered = certificates::uncovered(&certificates, &sites);
     let spans = setup::telemetry(&config)?;
     origins::rules(&config, &sites, OwnListeners::default())?;
     Ok(StartPlan {
-        believed: origins::tls(&config)?,
+        origin_tls: origins::tls(&config)?,
         timing: setup::timing(&config.timing)?,
         credentials: Credentials::read(&config)?,
         tier: shared::tier(&config)?,
         config,
-        chance,
+        random_secret: chance,
         sites,
         zones,
         certificates,
@@ -225,7 +225,7 @@ pub(super) fn read_config(path: &Path) -> anyhow::Result<Config> {
 /// Keys of the configuration out of the environment.
 fn environment() -> BTreeMap<String, String> {
     let variables = std::env::vars_os();
-    env::of_environment(
+    env::from_variables(
         variables.filter_map(|(name, value)| {
             Some((name.into_string().ok()?, value.into_string().ok()?))
         }),
@@ -237,7 +237,7 @@ pub(super) fn read(args: &Args) -> anyhow::Result<Config> {
     let mut config = match (&args.config, &args.origin) {
         (Some(path), _) => read_config(path)?,
         (None, Some(origin)) => {
-            Config::of_origin(origin, &environment()).map_err(|error| Usage(error.to_string()))?
+            Config::for_origin(origin, &environment()).map_err(|error| Usage(error.to_string()))?
         }
         (None, None) => return Err(Usage("want a configuration, or --origin".to_owned()).into()),
     };
@@ -248,7 +248,7 @@ pub(super) fn read(args: &Args) -> anyhow::Result<Config> {
     if args.write_ca.is_some() {
         config.tls.write_authority.clone_from(&args.write_ca);
     }
-    let allowed = config.check_bound_addresses(config.listening());
+    let allowed = config.check_bound_addresses(config.listen_addresses());
     allowed.map_err(|error| Usage(error.to_string()))?;
     Ok(config)
 }
@@ -270,7 +270,7 @@ async fn accelerate(
     let mut sockets = Sockets::new(handed);
     let (hits, counted) = (LimitHits::default(), Metrics::new());
     let mut doors = Listeners::open(config, &protocols, &zones, &mut sockets, &hits, &runtime)?;
-    doors::let_go(&mut sockets, printer);
+    doors::close_unused(&mut sockets, printer);
 
     let authority = certificates::authority(config, printer)?;
     let shown = ServedCertificates::of(plan.certificates, &sites, &authority)?;
@@ -288,15 +288,15 @@ async fn accelerate(
     let certificates = acme::certificates(config, &sites)?;
     let certificates = acme.prepare(config, certificates, shown)?;
     let of_origins = OriginCounters::default();
-    let believed = &plan.believed;
+    let believed = &plan.origin_tls;
     let proxy = proxy(config, believed, sites, &zones, own, &of_origins, &runtime)?;
     let timing = SharedTiming::new(plan.timing);
     let asked = ControlLoop::listen()?;
 
     if let Some(predecessor) = &mut predecessor {
-        predecessor.lend().await;
+        predecessor.request_cache().await;
     }
-    let shared = keep(config, plan.tier, &proxy).await?;
+    let shared = attach_stores(config, plan.tier, &proxy).await?;
     let spans = plan.spans;
     let telemetry = spans.map(|settings| Telemetry::start(settings, &proxy, &runtime, printer));
     let telemetry = telemetry.transpose()?;
@@ -304,7 +304,7 @@ async fn accelerate(
     let operator = plan.credentials.map(|credentials| {
         let shown = metrics::AcceleratorCollector {
             proxy: proxy.clone(),
-            of_origins: of_origins.clone(),
+            origin_counters: of_origins.clone(),
             names: doors.names.as_ref().map(DnsServer::stats),
             shared: shares.map(|shared| shared.tier.clone()),
             certificates: acme.certificates.clone(),
@@ -321,9 +321,9 @@ async fn accelerate(
 
     // Last of all that can fail, what is said to people included: from here on nobody else is there.
     if let Some(predecessor) = &mut predecessor {
-        predecessor.give_way().await;
+        predecessor.request_connections().await;
     }
-    succession::tell_ready();
+    succession::notify_ready();
     acme.commit(certificates);
     let withheld = acme.uncertified(&proxy.sites());
     proxy.withhold_aliases(&withheld);
@@ -341,10 +341,10 @@ async fn accelerate(
         timing: timing.clone(),
         tokens: Some(acme.tokens.clone()),
     };
-    let in_front = SharedTrustedProxies::new(proxy.sites().in_front().clone());
+    let in_front = SharedTrustedProxies::new(proxy.sites().trusted_proxies().clone());
     let limits = ListenOptions {
-        in_front: in_front.clone(),
-        cut_off: served.cut_off.clone(),
+        trusted_proxies: in_front.clone(),
+        drain_timed_out: served.cut_off.clone(),
         ..args.limits.or(&config.limits).of_listeners(hits)
     };
     let datagrams = predecessor.map(Predecessor::left);
@@ -353,10 +353,10 @@ async fn accelerate(
     let again = Reloader {
         args,
         config,
-        chance: &plan.chance,
+        chance: &plan.random_secret,
         authority: &authority,
         zones: &zones,
-        counted: &of_origins,
+        counters: &of_origins,
         listening: &listening,
         proxy: &proxy,
         in_front: &in_front,
@@ -367,7 +367,7 @@ async fn accelerate(
         printer,
     };
     let successor = asked
-        .until_the_end(&again, &mut acme, &mut succession, printer)
+        .run(&again, &mut acme, &mut succession, printer)
         .await?;
     drop((succession, acme));
     serving.end(successor).await;
@@ -408,7 +408,7 @@ fn proxy(
 }
 
 /// Lets `proxy` have what a disk keeps, and then what other machines do, which is read on from where the disk says.
-async fn keep(
+async fn attach_stores(
     config: &Config,
     tier: Option<TierConfig>,
     proxy: &Arc<Proxy>,

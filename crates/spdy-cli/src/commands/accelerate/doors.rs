@@ -64,13 +64,13 @@ impl Listeners {
         Ok(Self {
             clients,
             operator,
-            names: names.map(|names| names.counting(hits)),
+            names: names.map(|names| names.with_limit_hits(hits)),
         })
     }
 
     /// Where all of them are.
     pub(super) fn addresses(&self) -> Vec<SocketAddr> {
-        let clients = self.clients.iter().map(|door| door.about.address);
+        let clients = self.clients.iter().map(|door| door.info.address);
         let operator = self.operator.as_ref().map(Listener::address);
         let names = self.names.iter().flat_map(DnsServer::addresses);
         clients.chain(operator).chain(names).collect()
@@ -84,7 +84,7 @@ impl Listeners {
         json: bool,
         printer: &Printer,
     ) -> anyhow::Result<()> {
-        let listening: Vec<&ListenerInfo> = self.clients.iter().map(|door| &door.about).collect();
+        let listening: Vec<&ListenerInfo> = self.clients.iter().map(|door| &door.info).collect();
         for one in &listening {
             announce_clients(one, protocols, printer);
         }
@@ -123,7 +123,7 @@ fn clients(config: &Config, sockets: &mut Sockets) -> anyhow::Result<Vec<BoundLi
         for &address in addresses {
             let listener = serve_listen::bind_or_take(address, sockets)?;
             doors.push(BoundListener {
-                about: ListenerInfo {
+                info: ListenerInfo {
                     address: listener.address(),
                     tls,
                     quic: false,
@@ -131,7 +131,7 @@ fn clients(config: &Config, sockets: &mut Sockets) -> anyhow::Result<Vec<BoundLi
                 },
                 tcp: Some(listener),
                 quic: None,
-                quic_to_come: None,
+                pending_quic_socket: None,
             });
         }
     }
@@ -150,14 +150,14 @@ fn names(
         return Ok(None);
     }
     let (limits, runtime) = (ServeLimits::default(), runtime.clone());
-    let server = DnsServer::bind_or_take(addresses, sockets, zones.clone(), limits, runtime);
+    let server = DnsServer::bind_or_inherit(addresses, sockets, zones.clone(), limits, runtime);
     let server = server.with_context(|| format!("cannot answer for names at {addresses:?}"))?;
     Ok(Some(server))
 }
 
 /// Lets go of what was handed over for nothing, and says so.
-pub(super) fn let_go(sockets: &mut Sockets, printer: &Printer) {
-    for address in sockets.let_go() {
+pub(super) fn close_unused(sockets: &mut Sockets, printer: &Printer) {
+    for address in sockets.close_unused() {
         printer.note(format_args!(
             "{BAD}nobody listens at {address}{BAD:#}: its socket was handed over, but the configuration does not name it"
         ));

@@ -19,9 +19,9 @@ use crate::commands::telemetry::Telemetry;
 
 /// For all that the disk has not written yet. An object is there when it outlives a cut of the power, and tens of thousands may
 /// wait for that.
-const DISK_PATIENCE: Duration = Duration::from_secs(5);
+const DISK_TIMEOUT: Duration = Duration::from_secs(5);
 /// For what nobody wants any more.
-const LAST_PATIENCE: Duration = Duration::from_secs(1);
+const FINAL_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Ends what goes on beside the connections of clients.
 pub(super) async fn end(proxy: &Proxy, shared: Option<SharedTier>, telemetry: Option<Telemetry>) {
@@ -30,13 +30,13 @@ pub(super) async fn end(proxy: &Proxy, shared: Option<SharedTier>, telemetry: Op
         telemetry.end().await;
     }
     if let Some(disk) = proxy.disk() {
-        let settled = tokio::time::timeout(DISK_PATIENCE, disk.settled()).await;
+        let settled = tokio::time::timeout(DISK_TIMEOUT, disk.flush_removals()).await;
         // In time or not: what comes now, comes too late, and who lets go of the disk last does not wait for it.
         disk.discard_queue();
         if settled.is_err() {
             tracing::warn!("the disk of the cache is slow: what is not written by now is left out");
             // What is to go has waited behind what was to come.
-            let _ = tokio::time::timeout(LAST_PATIENCE, disk.settled()).await;
+            let _ = tokio::time::timeout(FINAL_TIMEOUT, disk.flush_removals()).await;
         }
     }
     if let Some(shared) = shared {
@@ -48,7 +48,7 @@ pub(super) async fn end(proxy: &Proxy, shared: Option<SharedTier>, telemetry: Op
 pub(super) fn run<T>(runtime: Runtime, work: impl Future<Output = T>) -> T {
     let done = runtime.block_on(work);
     // The system is asked for names on a thread, and may take a minute to say that it does not know.
-    runtime.shutdown_timeout(LAST_PATIENCE);
+    runtime.shutdown_timeout(FINAL_TIMEOUT);
     done
 }
 

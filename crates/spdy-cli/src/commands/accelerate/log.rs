@@ -55,10 +55,10 @@ impl fmt::Display for TextLine<'_> {
             time(answered.at),
             answered.status.as_str(),
             answered.method.as_ref().map_or(ABSENT, Method::as_str),
-            shown(answered.uri.as_deref().unwrap_or(ABSENT)),
+            escape(answered.uri.as_deref().unwrap_or(ABSENT)),
             answered.outcome,
             answered.bytes,
-            answered.took.as_secs_f64() * 1e3
+            answered.duration.as_secs_f64() * 1e3
         )?;
         match answered.page {
             Some(PageCounts {
@@ -76,17 +76,17 @@ impl fmt::Display for TextLine<'_> {
             }
             None => {}
         }
-        match answered.ended {
+        match answered.body_end {
             BodyEnd::Complete => Ok(()),
             BodyEnd::ClientLeft => write!(f, ", {BAD}the client left{BAD:#}"),
             BodyEnd::Shutdown => write!(f, ", {BAD}cut off by the shutdown{BAD:#}"),
-            BodyEnd::BrokenOff => write!(f, ", {BAD}broken off{BAD:#}"),
+            BodyEnd::UpstreamError => write!(f, ", {BAD}broken off{BAD:#}"),
         }
     }
 }
 
 /// `text` of a client, which no terminal takes for a command.
-fn shown(text: &str) -> Cow<'_, str> {
+fn escape(text: &str) -> Cow<'_, str> {
     match text.contains(char::is_control) {
         false => Cow::Borrowed(text),
         true => Cow::Owned(text.escape_debug().to_string()),
@@ -118,16 +118,16 @@ impl<'a> JsonLine<'a> {
             time: time(answered.at),
             method: answered.method.as_ref().map(Method::as_str),
             uri: answered.uri.as_deref(),
-            from: answered.from,
+            from: answered.client,
             protocol: answered.protocol.map(Protocol::alpn),
             status: answered.status.as_u16(),
             outcome: answered.outcome,
             cache_status: answered.cache_status.as_deref(),
             trace: answered.trace.map(|trace| trace.to_string()),
-            head_ms: answered.head.as_secs_f64() * 1e3,
-            took_ms: answered.took.as_secs_f64() * 1e3,
+            head_ms: answered.time_to_head.as_secs_f64() * 1e3,
+            took_ms: answered.duration.as_secs_f64() * 1e3,
             bytes: answered.bytes,
-            ended: answered.ended.name(),
+            ended: answered.body_end.name(),
             page: answered.page,
         }
     }
@@ -146,16 +146,16 @@ mod tests {
             at: SystemTime::UNIX_EPOCH + Duration::from_millis(1_795_345_445_070),
             method: Some(Method::GET),
             uri: Some("www.site.test/".to_owned()),
-            from: None,
+            client: None,
             protocol: None,
             status: StatusCode::OK,
             outcome: "miss",
             cache_status: None,
             trace: None,
-            head: Duration::from_micros(1_500),
-            took: Duration::from_micros(2_250),
+            time_to_head: Duration::from_micros(1_500),
+            duration: Duration::from_micros(2_250),
             bytes: 1234,
-            ended: BodyEnd::Complete,
+            body_end: BodyEnd::Complete,
             page: None,
         }
     }
@@ -169,7 +169,7 @@ mod tests {
         let mut one = answered();
         let line = "2026-11-22T11:04:05.070Z 200 GET www.site.test/ miss, 1234 bytes, 2.2 ms";
         assert_eq!(plain(&one), line);
-        one.ended = BodyEnd::ClientLeft;
+        one.body_end = BodyEnd::ClientLeft;
         assert_eq!(plain(&one), format!("{line}, the client left"));
         one.page = Some(PageCounts {
             dry_run: true,

@@ -30,7 +30,7 @@ use crate::commands::telemetry::Queue;
 pub(super) struct AcceleratorCollector {
     pub(super) proxy: Arc<Proxy>,
     /// What is counted of origins' names and addresses.
-    pub(super) of_origins: OriginCounters,
+    pub(super) origin_counters: OriginCounters,
     /// What was asked of who answers for names, if anybody does.
     pub(super) names: Option<StatsReader>,
     /// The tier that is shared with other machines, if there is one.
@@ -57,15 +57,15 @@ impl Collector for AcceleratorCollector {
         for family in CounterFamily::ALL {
             let (name, label, help) = family.describe();
             let mut metric = counter(&mut encoder, name, help)?;
-            for (value, count) in self.proxy.counters.of(family) {
+            for (value, count) in self.proxy.counters.read(family) {
                 put(&mut metric, &[(label, value)], count)?;
             }
         }
         let help = "WebSockets that are open";
         let mut open = gauge(&mut encoder, "accelerator_websockets_open", help)?;
         open.encode_gauge(&(self.proxy.open_websockets() as u64))?;
-        encode_refusals(&self.of_origins.refusals, &mut encoder)?;
-        encode_unwanted_replies(&self.of_origins.unwanted, &mut encoder)?;
+        encode_refusals(&self.origin_counters.refusals, &mut encoder)?;
+        encode_unwanted_replies(&self.origin_counters.unwanted, &mut encoder)?;
         if let Some(names) = &self.names {
             encode_dns(names, &mut encoder)?;
         }
@@ -86,13 +86,16 @@ impl Collector for AcceleratorCollector {
         for (what, count) in all {
             put(&mut metric, &[("event", what)], count)?;
         }
-        let disk = self.proxy.disk().map(|disk| (disk.held(), disk.counters()));
+        let disk = self
+            .proxy
+            .disk()
+            .map(|disk| (disk.usage(), disk.counters()));
         if let Some((_, counters)) = &disk {
             let all = [
                 ("hits", &counters.hits),
                 ("written", &counters.written),
-                ("unwritten", &counters.unwritten),
-                ("broken", &counters.broken),
+                ("unwritten", &counters.write_skipped),
+                ("broken", &counters.corrupt),
                 ("evicted", &counters.evicted),
             ];
             let help = "Objects of the tier on a disk by what became of them";
@@ -128,7 +131,7 @@ impl Collector for AcceleratorCollector {
         }
         let help = "Bytes of answers on their way to be kept";
         let mut in_flight = gauge(&mut encoder, "cache_in_flight_bytes", help)?;
-        in_flight.encode_gauge(&(self.proxy.in_flight.bytes() as u64))?;
+        in_flight.encode_gauge(&(self.proxy.body_memory.bytes() as u64))?;
         Ok(())
     }
 }
@@ -159,7 +162,7 @@ fn encode_unwanted_replies(
     }
     let help = "Look-ups that went on over TCP after too many unwanted replies";
     let mut metric = counter(encoder, "dns_lookups_without_udp", help)?;
-    metric.encode_counter::<NoLabelSet, _, u64>(&unwanted.gave_up_udp(), None)
+    metric.encode_counter::<NoLabelSet, _, u64>(&unwanted.switched_to_tcp(), None)
 }
 
 /// Questions for names.
@@ -180,7 +183,10 @@ fn encode_latency(latency: &OriginLatency, encoder: &mut DescriptorEncoder<'_>) 
     let help = "From asking an origin to the head of its answer";
     let name = "accelerator_origin_seconds";
     let mut metric = encoder.encode_descriptor(name, help, None, MetricType::Histogram)?;
-    for (whose, label) in [(OriginKind::Site, "site"), (OriginKind::Others, "others")] {
+    for (whose, label) in [
+        (OriginKind::Site, "site"),
+        (OriginKind::ThirdParty, "others"),
+    ] {
         let latency = latency.load(whose);
         let bounds = LATENCY_BOUNDS_MS.map(|bound| bound as f64 / 1000.0);
         let bounds = bounds.into_iter().chain([f64::INFINITY]);
@@ -211,7 +217,7 @@ fn encode_certificates(
     }
     let help = "Certificates out of files that were no good when they were last read, so that those from before are shown";
     let mut metric = gauge(encoder, "certificate_stale_files", help)?;
-    metric.encode_gauge(&(certificates.stale() as u64))?;
+    metric.encode_gauge(&(certificates.stale_count() as u64))?;
     let orders = &certificates.orders;
     let all = [("issued", &orders.issued), ("failed", &orders.failed)];
     let help = "Orders of certificates by ACME by what became of them";

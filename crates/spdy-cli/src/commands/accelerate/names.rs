@@ -62,12 +62,12 @@ fn told(
     sites: &Sites,
     certificates: &CertificateFiles,
 ) -> anyhow::Result<Vec<HostNameStatus>> {
-    let elsewhere = alias_dns_records::elsewhere(config, sites);
+    let elsewhere = alias_dns_records::external_aliases(config, sites);
     let mut all = Vec::new();
     for site in sites.all() {
         let identity = certificate_for(&site.name, certificates)?;
-        for named in site.rules.named_hosts() {
-            let is_certified = identity.map(|identity| identity.is_for(named.name()));
+        for named in site.rules.aliases() {
+            let is_certified = identity.map(|identity| identity.covers(named.name()));
             all.push(HostNameStatus {
                 name: named.name().to_owned(),
                 stands_for: named.original_origin(),
@@ -86,7 +86,7 @@ fn certificate_for<'c>(
     certificates: &'c CertificateFiles,
 ) -> anyhow::Result<Option<&'c Identity>> {
     for pair in certificates.pairs() {
-        if pair.identity.is_for(site)? {
+        if pair.identity.covers(site)? {
             return Ok(Some(&pair.identity));
         }
     }

@@ -7,10 +7,10 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use crate::printer::{BAD, Printer};
 
 /// Beside what clients have open: listeners, connections to origins, what the disk of the cache reads and writes.
-const BESIDE: u64 = 512;
+const RESERVED_FILES: u64 = 512;
 
 /// Raises the soft limit to the hard one; tells if so many connections, `sockets` of which are passed on as WebSockets, want more.
-pub(super) fn raise(connections: u32, sockets: usize, printer: &Printer) {
+pub(super) fn raise_limit(connections: u32, sockets: usize, printer: &Printer) {
     let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
     let raised = Rlimit {
         current: maximum,
@@ -35,7 +35,7 @@ pub(super) fn raise(connections: u32, sockets: usize, printer: &Printer) {
 /// A file for each connection of a client, and one more for each WebSocket to an origin.
 fn wanted(connections: u32, sockets: usize) -> u64 {
     let sockets = u64::try_from(sockets).unwrap_or(u64::MAX);
-    sockets.min(connections.into()) + u64::from(connections) + BESIDE
+    sockets.min(connections.into()) + u64::from(connections) + RESERVED_FILES
 }
 
 #[cfg(test)]
@@ -44,7 +44,7 @@ mod tests {
 
     #[test]
     fn a_websocket_is_two_files_and_there_are_no_more_than_connections() {
-        assert_eq!(wanted(16_384, 4_096), 16_384 + 4_096 + BESIDE);
-        assert_eq!(wanted(100, 4_096), 200 + BESIDE);
+        assert_eq!(wanted(16_384, 4_096), 16_384 + 4_096 + RESERVED_FILES);
+        assert_eq!(wanted(100, 4_096), 200 + RESERVED_FILES);
     }
 }

@@ -55,7 +55,7 @@ impl AdminHandler {
             let (admin, runtime, ended) = (self.0.clone(), runtime.clone(), ended.clone());
             async move {
                 let options = ServerOptions {
-                    seat,
+                    slot: seat,
                     ..ServerOptions::default()
                 };
                 let serving = spdy_net::serve::serve_connection(

@@ -59,10 +59,10 @@ pub(super) fn upstream(
     let mut seed = [0; 32];
     getrandom::fill(&mut seed).map_err(|error| anyhow::anyhow!("no random numbers: {error}"))?;
     let names = Resolver::new(system.clone(), runtime.clone(), names, zones.clone(), seed);
-    let names = names.counting(counted.unwanted.clone());
+    let names = names.with_counts(counted.unwanted.clone());
     let rules = rules(config, sites, own.clone())?;
     let guarded = GuardedNetwork::with_names(Arc::new(names), system.clone(), rules);
-    let guarded = guarded.counting(counted.refusals.clone());
+    let guarded = guarded.with_counts(counted.refusals.clone());
     Ok(Upstream::new(
         &config.upstream,
         Some(tls),
@@ -81,7 +81,7 @@ pub(super) fn tls(config: &Config) -> anyhow::Result<ClientTls> {
         authorities.extend(certificates_from_pem(&pem, &path.display().to_string())?);
     }
     let trust = Trust {
-        roots: Roots::SystemAnd(authorities),
+        roots: Roots::SystemPlus(authorities),
         ..Trust::default()
     };
     Ok(ClientTls::new(&trust, &TlsOptions::default())?)
@@ -202,7 +202,7 @@ mod tests {
     ";
 
     fn configured() -> (Config, Sites) {
-        let config = Config::read(TEXT).expect("it is good");
+        let config = Config::parse(TEXT).expect("it is good");
         let keys = Keys::from_secrets(&[7; 32], None).expect("it is long enough");
         let sites = Sites::compile(&config, &keys).expect("likewise");
         (config, sites)
@@ -236,7 +236,7 @@ mod tests {
             ("198.51.100.9:80", false),
             ("127.0.0.1:443", false),
         ] {
-            assert_eq!(own.are_at(to.parse().unwrap()), is_ours, "{to}");
+            assert_eq!(own.contains(to.parse().unwrap()), is_ours, "{to}");
         }
     }
 

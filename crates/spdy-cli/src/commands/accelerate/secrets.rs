@@ -16,7 +16,7 @@ pub(super) struct RandomSecret([u8; SECRET_BYTES]);
 
 impl RandomSecret {
     /// One that nobody guesses.
-    pub(super) fn draw() -> anyhow::Result<Self> {
+    pub(super) fn generate() -> anyhow::Result<Self> {
         let mut secret = [0; SECRET_BYTES];
         getrandom::fill(&mut secret).map_err(|error| anyhow::anyhow!("no chance: {error}"))?;
         Ok(Self(secret))

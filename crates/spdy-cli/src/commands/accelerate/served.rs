@@ -49,7 +49,7 @@ pub(super) struct ConnectionContext {
 impl ConnectionContext {
     /// As it is at `door`.
     pub(super) fn at(&self, door: &BoundListener) -> Self {
-        let is_tls = door.about.tls;
+        let is_tls = door.info.tls;
         Self {
             tls: self.tls.clone().filter(|_| is_tls),
             alt_svc: door.alt_svc(),
@@ -58,7 +58,7 @@ impl ConnectionContext {
         }
     }
 
-    fn visit(&self, from: ClientInfo, alt_svc: Option<HeaderValue>) -> Arc<ConnectionHandler> {
+    fn handler(&self, from: ClientInfo, alt_svc: Option<HeaderValue>) -> Arc<ConnectionHandler> {
         let visit = ConnectionHandler::new(self.proxy.clone(), Some(from.address.ip()), alt_svc);
         let visit = visit
             .with_access_log(self.log.clone())
@@ -67,15 +67,15 @@ impl ConnectionContext {
         Arc::new(visit)
     }
 
-    async fn tcp(self, io: BoxIo, from: ClientInfo, seat: ConnectionSlot) -> Conduct {
-        let visit: Arc<dyn Handler> = self.visit(from, self.alt_svc.clone());
+    async fn serve_tcp(self, io: BoxIo, from: ClientInfo, seat: ConnectionSlot) -> Conduct {
+        let visit: Arc<dyn Handler> = self.handler(from, self.alt_svc.clone());
         let visit = match &self.tokens {
             Some(tokens) => Arc::new(Http01Handler::new(tokens.clone(), visit)),
             None => visit,
         };
         let options = ServerOptions {
-            came_over_tls: from.came_over_tls,
-            seat,
+            is_tls: from.is_tls,
+            slot: seat,
             ..self.options
         };
         let (protocols, tls) = (&self.protocols, self.tls.as_ref());
@@ -96,14 +96,14 @@ impl ConnectionContext {
     /// Serves what `listener` lets in, until the stop.
     pub(super) async fn listen_for_tcp(self, listener: Listener, options: ListenOptions) {
         let stop = self.stop.clone();
-        let serve = move |io, from, seat| self.clone().tcp(io, from, seat);
+        let serve = move |io, from, seat| self.clone().serve_tcp(io, from, seat);
         listener.run(options, stop, serve).await;
     }
 
     /// The same over QUIC.
     pub(super) async fn listen_for_quic(self, listener: QuicListener, options: ListenOptions) {
         let stop = self.stop.clone();
-        let serve = move |incoming, from, seat| self.clone().quic(incoming, from, seat);
+        let serve = move |incoming, from, seat| self.clone().serve_quic(incoming, from, seat);
         listener.run(options, stop, serve).await;
     }
 
@@ -124,10 +124,15 @@ impl ConnectionContext {
         }
     }
 
-    async fn quic(self, incoming: QuicIncoming, from: ClientInfo, seat: ConnectionSlot) -> Conduct {
-        let visit = self.visit(from, None);
+    async fn serve_quic(
+        self,
+        incoming: QuicIncoming,
+        from: ClientInfo,
+        seat: ConnectionSlot,
+    ) -> Conduct {
+        let visit = self.handler(from, None);
         let options = ServerOptions {
-            seat,
+            slot: seat,
             ..self.options
         };
         let served =

@@ -59,7 +59,7 @@ impl ServerTasks {
             self.over_quic
                 .spawn(served.listen_for_quic(listener, options.clone()));
         }
-        if let (Some(socket), Some(free)) = (door.quic_to_come, &self.datagrams) {
+        if let (Some(socket), Some(free)) = (door.pending_quic_socket, &self.datagrams) {
             let served = served.clone();
             self.over_quic.spawn(served.serve_quic_after_handover(
                 socket,

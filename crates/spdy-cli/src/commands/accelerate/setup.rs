@@ -33,15 +33,15 @@ pub(super) fn compile(config: &Config, chance: &RandomSecret) -> anyhow::Result<
 }
 
 /// Tells of what may not be meant.
-pub(super) fn doubt(sites: &Sites, printer: &Printer) {
-    for site in sites.doubtful() {
+pub(super) fn warn_sites(sites: &Sites, printer: &Printer) {
+    for site in sites.possible_loops() {
         printer.note(format_args!(
             "{BAD}site {site}{BAD:#}: its origin has a name that is answered for here, and no address: where that name leads back \
              here, every request ends with 508; say `address`"
         ));
     }
     for site in sites.all() {
-        for host in site.rules.unshared() {
+        for host in site.rules.unmarked_public_cdns() {
             printer.note(format_args!(
                 "{BAD}site {}{BAD:#}: {host} has anybody's scripts for everybody, and all of them are moved: a page whose policy has \
                  'self' lets any of them run; say `shared = true`, or the `path` of what the site needs",
@@ -114,7 +114,7 @@ pub(super) fn tls(identities: &Identities, protocols: &[Protocol]) -> anyhow::Re
 
 /// The zones that are answered for, with the names that other hosts have for `sites`.
 pub(super) fn zones(config: &Config, sites: &Sites) -> anyhow::Result<Zones> {
-    Zones::new(&alias_dns_records::zones(config, sites))
+    Zones::new(&alias_dns_records::with_alias_records(config, sites))
         .map_err(|error| Usage(format!("dns.zone: {error}")).into())
 }
 
@@ -123,7 +123,7 @@ pub(super) fn timing(config: &TimingConfig) -> anyhow::Result<Timing> {
     let token = config.token_file.as_deref().map(token).transpose()?;
     Ok(Timing {
         token: token.as_deref().map(Token::new),
-        everyone: config.everyone,
+        all_clients: config.everyone,
     })
 }
 

@@ -18,16 +18,16 @@ use tokio::task::JoinHandle;
 use crate::commands::Usage;
 
 /// How long the program waits for the tier before it takes requests, and before it ends.
-const PATIENCE: Duration = Duration::from_secs(1);
+const TIER_TIMEOUT: Duration = Duration::from_secs(1);
 /// How often it is written down how far purges were heard.
-const NOTES: Duration = Duration::from_secs(10);
+const MARK_INTERVAL: Duration = Duration::from_secs(10);
 
 /// The tier, with what is to be done for it.
 #[derive(Debug)]
 pub(super) struct SharedTier {
     pub(super) tier: Arc<Tier>,
     /// Where it stands how far purges were heard, if there is a disk, and who writes that now and then.
-    heard: Option<(PathBuf, JoinHandle<()>)>,
+    mark_task: Option<(PathBuf, JoinHandle<()>)>,
 }
 
 impl SharedTier {
@@ -50,29 +50,32 @@ impl SharedTier {
         let hearing = Arc::downgrade(proxy);
         let ear = move |meant: &PurgeTarget, soft: bool| {
             if let Some(proxy) = hearing.upgrade() {
-                proxy.hear(meant, soft);
+                proxy.apply_remote_purge(meant, soft);
             }
         };
         let tier = Tier::start(tier, before, Arc::new(ear));
-        let tier = Arc::new(tier.map_err(|error| wrong(&error))?);
+        let tier = Arc::new(tier.map_err(|error| usage_error(&error))?);
         proxy.set_shared_tier(tier.clone());
         // It may be away; then nobody waits for it any longer.
-        let _ = tokio::time::timeout(PATIENCE, tier.begun()).await;
+        let _ = tokio::time::timeout(TIER_TIMEOUT, tier.started()).await;
         let heard = path.map(|path| {
-            let notes = notes(tier.clone(), proxy.clone(), path.clone());
+            let notes = write_marks(tier.clone(), proxy.clone(), path.clone());
             (path, tokio::spawn(notes))
         });
-        Ok(Some(Self { tier, heard }))
+        Ok(Some(Self {
+            tier,
+            mark_task: heard,
+        }))
     }
 
     /// Writes what waits to be written.
     pub(super) async fn end(&self, proxy: &Proxy) {
         // What is not written by then is fetched once more.
-        let _ = tokio::time::timeout(PATIENCE, self.tier.settled()).await;
-        if let Some((path, notes)) = &self.heard {
+        let _ = tokio::time::timeout(TIER_TIMEOUT, self.tier.flushed()).await;
+        if let Some((path, notes)) = &self.mark_task {
             notes.abort();
             // Else what was noted last holds on, and purges since are heard again.
-            let _ = tokio::time::timeout(PATIENCE, note(&self.tier, proxy, path)).await;
+            let _ = tokio::time::timeout(TIER_TIMEOUT, write_mark(&self.tier, proxy, path)).await;
         }
     }
 }
@@ -88,7 +91,7 @@ pub(super) fn tier(config: &Config) -> anyhow::Result<Option<TierConfig>> {
         .map(|path| std::fs::read(path).with_context(|| format!("cannot read {}", path.display())));
     let nodes = shared.urls.iter();
     let tier = TierConfig {
-        nodes: nodes.map(|node| node.with_password().to_owned()).collect(),
+        nodes: nodes.map(|node| node.reveal().to_owned()).collect(),
         authorities: authorities.transpose()?,
         prefix: shared.prefix.clone(),
         max_object_bytes: shared.object_kib << 10,
@@ -96,27 +99,27 @@ pub(super) fn tier(config: &Config) -> anyhow::Result<Option<TierConfig>> {
         timeout: Duration::from_millis(shared.timeout_ms),
         poll: Duration::from_millis(shared.poll_ms),
     };
-    tier.check().map_err(|error| wrong(&error))?;
+    tier.check().map_err(|error| usage_error(&error))?;
     Ok(Some(tier))
 }
 
-fn wrong(error: &ConfigError) -> Usage {
+fn usage_error(error: &ConfigError) -> Usage {
     Usage(format!("cache.shared: {error}"))
 }
 
 /// Writes down now and then how far purges were heard.
-async fn notes(tier: Arc<Tier>, proxy: Arc<Proxy>, path: PathBuf) {
-    let mut notes = tokio::time::interval(NOTES);
+async fn write_marks(tier: Arc<Tier>, proxy: Arc<Proxy>, path: PathBuf) {
+    let mut notes = tokio::time::interval(MARK_INTERVAL);
     loop {
         notes.tick().await;
-        note(&tier, &proxy, &path).await;
+        write_mark(&tier, &proxy, &path).await;
     }
 }
 
-async fn note(tier: &Tier, proxy: &Proxy, path: &Path) {
-    let heard = tier.heard();
+async fn write_mark(tier: &Tier, proxy: &Proxy, path: &Path) {
+    let heard = tier.log_position();
     if let Some(disk) = proxy.disk()
-        && !disk.settled().await
+        && !disk.flush_removals().await
     {
         // What was heard is not done before its files are gone: after a restart it is heard again.
         return;

@@ -14,7 +14,7 @@ use crate::printer::{BAD, Printer};
 type KeyValue = (&'static str, String);
 
 /// Tells which keys of `now` are other than at the start, and stay as they were then.
-pub(super) fn tell(at_start: &Config, now: &Config, printer: &Printer) {
+pub(super) fn warn_changed(at_start: &Config, now: &Config, printer: &Printer) {
     let others = others(at_start, now);
     if !others.is_empty() {
         printer.note(format_args!(
@@ -150,7 +150,7 @@ mod tests {
 
     fn config(text: &str) -> Config {
         let site = "[[site]]\nnames = ['a.test']\norigin = 'https://b.test'\n";
-        Config::read(&format!("{text}\n{site}")).expect("a good configuration")
+        Config::parse(&format!("{text}\n{site}")).expect("a good configuration")
     }
 
     #[test]

@@ -38,15 +38,15 @@ use tokio::task::JoinHandle;
 use crate::printer::{BAD, DIM, Printer};
 
 /// How long a program may take until it is ready to follow: it reads the head of every file of the cache.
-const PATIENCE: Duration = Duration::from_secs(300);
+const START_TIMEOUT: Duration = Duration::from_secs(300);
 /// For the end of one whose line has ended, and between two looks at it.
-const LAST_PATIENCE: Duration = Duration::from_secs(5);
-const BETWEEN: Duration = Duration::from_millis(10);
+const EXIT_TIMEOUT: Duration = Duration::from_secs(5);
+const POLL_INTERVAL: Duration = Duration::from_millis(10);
 /// The first descriptor that is handed over (sd_listen_fds(3)).
-const FIRST: i32 = 3;
+const FIRST_FD: i32 = 3;
 
 /// My configuration is good.
-const GOOD: u8 = b'g';
+const MSG_CONFIG_OK: u8 = b'g';
 /// The folder of the cache is yours.
 const MSG_CACHE_RELEASED: u8 = b'l';
 /// I could take connections.
@@ -67,12 +67,12 @@ impl Predecessor {
     }
 
     /// Nothing is wrong with the configuration: the folder of the cache is wanted.
-    pub(super) async fn lend(&mut self) {
-        self.ask(GOOD).await;
+    pub(super) async fn request_cache(&mut self) {
+        self.ask(MSG_CONFIG_OK).await;
     }
 
     /// Nothing can go wrong any more: the connections are wanted.
-    pub(super) async fn give_way(&mut self) {
+    pub(super) async fn request_connections(&mut self) {
         self.ask(MSG_READY).await;
     }
 
@@ -96,7 +96,7 @@ impl Predecessor {
 }
 
 /// Tells the service manager that connections are taken, if there is one that wants to know (sd_notify(3)).
-pub(super) fn tell_ready() {
+pub(super) fn notify_ready() {
     notify(&[NotifyState::Ready]);
 }
 
@@ -111,7 +111,7 @@ pub(super) struct Succession {
     asked: Signal,
     sockets: Sockets,
     /// One that is not ready yet.
-    coming: Option<JoinHandle<anyhow::Result<Successor>>>,
+    pending: Option<JoinHandle<anyhow::Result<Successor>>>,
 }
 
 impl Succession {
@@ -120,14 +120,14 @@ impl Succession {
         Ok(Self {
             asked: signal(SignalKind::user_defined2())?,
             sockets,
-            coming: None,
+            pending: None,
         })
     }
 
     /// Completes when a program has taken over. Those that cannot are told of.
     pub(super) async fn taken_over(&mut self, proxy: &Arc<Proxy>, printer: &Printer) -> Successor {
         loop {
-            let followed = match &mut self.coming {
+            let followed = match &mut self.pending {
                 None => {
                     if self.asked.recv().await.is_none() {
                         std::future::pending::<()>().await;
@@ -138,8 +138,8 @@ impl Succession {
                                 "{DIM}started process {} to follow this one{DIM:#}",
                                 successor.child.id()
                             ));
-                            let prepared = successor.prepared(proxy.clone());
-                            self.coming = Some(tokio::spawn(prepared));
+                            let prepared = successor.into_ready(proxy.clone());
+                            self.pending = Some(tokio::spawn(prepared));
                             continue;
                         }
                         Err(error) => Err(error),
@@ -147,7 +147,7 @@ impl Succession {
                 }
                 Some(coming) => {
                     let prepared = coming.await;
-                    self.coming = None;
+                    self.pending = None;
                     match prepared.context("a fault of this program") {
                         Ok(Ok(successor)) => successor.take_over(proxy).await,
                         Ok(Err(error)) | Err(error) => Err(error),
@@ -166,7 +166,7 @@ impl Succession {
 
 impl Drop for Succession {
     fn drop(&mut self) {
-        if let Some(coming) = &self.coming {
+        if let Some(coming) = &self.pending {
             coming.abort();
         }
     }
@@ -177,7 +177,7 @@ impl Drop for Succession {
 pub(super) struct Successor {
     child: Child,
     line: UnixStream,
-    is_away: bool,
+    has_taken_over: bool,
 }
 
 impl Successor {
@@ -204,7 +204,7 @@ impl Successor {
             // Its number is not known before it is there.
             .env_remove("LISTEN_PID")
             .env_remove("LISTEN_FDS_FIRST_FD");
-        let handed = (FIRST..)
+        let handed = (FIRST_FD..)
             .zip(handed)
             .map(|(child_fd, parent_fd)| FdMapping {
                 parent_fd,
@@ -216,38 +216,39 @@ impl Successor {
         Ok(Self {
             child: started.with_context(|| format!("cannot start {what}"))?,
             line: tokio_stream(line)?,
-            is_away: false,
+            has_taken_over: false,
         })
     }
 
     /// Ready to take over.
-    async fn prepared(mut self, proxy: Arc<Proxy>) -> anyhow::Result<Self> {
+    async fn into_ready(mut self, proxy: Arc<Proxy>) -> anyhow::Result<Self> {
         let mut is_lent = false;
-        let prepared = tokio::time::timeout(PATIENCE, self.prepare(&proxy, &mut is_lent)).await;
+        let prepared =
+            tokio::time::timeout(START_TIMEOUT, self.prepare(&proxy, &mut is_lent)).await;
         let why = match prepared {
             Ok(Ok(())) => return Ok(self),
             Ok(Err(error)) => error,
-            Err(_) => anyhow::anyhow!("it is not ready after {} s", PATIENCE.as_secs()),
+            Err(_) => anyhow::anyhow!("it is not ready after {} s", START_TIMEOUT.as_secs()),
         };
         let id = self.child.id();
         drop(self);
         if is_lent {
-            take_back(&proxy).await?;
+            reattach_cache(&proxy).await?;
         }
         Err(why.context(format!("process {id}")))
     }
 
     async fn prepare(&mut self, proxy: &Proxy, is_lent: &mut bool) -> anyhow::Result<()> {
-        self.hear(GOOD).await?;
+        self.expect_message(MSG_CONFIG_OK).await?;
         if let Some(disk) = proxy.disk() {
             *is_lent = true;
             disk.lend().await.context("the disk of the cache")?;
         }
         self.line.write_u8(MSG_CACHE_RELEASED).await?;
-        self.hear(MSG_READY).await
+        self.expect_message(MSG_READY).await
     }
 
-    async fn hear(&mut self, want: u8) -> anyhow::Result<()> {
+    async fn expect_message(&mut self, want: u8) -> anyhow::Result<()> {
         match self.line.read_u8().await {
             Ok(got) if got == want => Ok(()),
             Ok(got) => bail!(
@@ -256,7 +257,7 @@ impl Successor {
                 char::from(got)
             ),
             Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
-                match tokio::time::timeout(LAST_PATIENCE, self.ended()).await {
+                match tokio::time::timeout(EXIT_TIMEOUT, self.ended()).await {
                     Ok(status) => bail!("it has ended: {}; what it said stands above", status?),
                     Err(_) => bail!("it says nothing any more"),
                 }
@@ -270,7 +271,7 @@ impl Successor {
             if let Some(status) = self.child.try_wait()? {
                 return Ok(status);
             }
-            tokio::time::sleep(BETWEEN).await;
+            tokio::time::sleep(POLL_INTERVAL).await;
         }
     }
 
@@ -279,10 +280,10 @@ impl Successor {
         if let Err(error) = self.line.write_u8(MSG_TAKE_OVER).await {
             let id = self.child.id();
             drop(self);
-            take_back(proxy).await?;
+            reattach_cache(proxy).await?;
             return Err(error).with_context(|| format!("process {id}"));
         }
-        self.is_away = true;
+        self.has_taken_over = true;
         notify(&[NotifyState::MainPid(self.child.id())]);
         Ok(self)
     }
@@ -295,7 +296,7 @@ impl Successor {
 
 impl Drop for Successor {
     fn drop(&mut self) {
-        if !self.is_away {
+        if !self.has_taken_over {
             let _ = self.child.kill();
             let _ = self.child.wait();
         }
@@ -303,7 +304,7 @@ impl Drop for Successor {
 }
 
 /// The folder of the cache, if there is one, from a program that has ended.
-async fn take_back(proxy: &Proxy) -> anyhow::Result<()> {
+async fn reattach_cache(proxy: &Proxy) -> anyhow::Result<()> {
     if let Some(disk) = proxy.disk() {
         let taken = disk.take_back().await;
         taken.context("nothing is written to the disk of the cache any more")?;

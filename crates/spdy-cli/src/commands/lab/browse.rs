@@ -121,10 +121,10 @@ pub(crate) fn run(args: &Args, printer: &Printer) -> anyhow::Result<Outcome> {
             return Err(Usage(why).into());
         }
     }
-    match enclosure::enter(CtrlCPolicy::ForAll)? {
-        ProcessRole::Outside(status) => Ok(Outcome::Code(enclosure::exit_code(status))),
+    match enclosure::enter(CtrlCPolicy::EndAll)? {
+        ProcessRole::Outer(status) => Ok(Outcome::Code(enclosure::exit_code(status))),
         ProcessRole::Command(_) => anyhow::bail!("no command is run here"),
-        ProcessRole::Inside(inside) => browse(args, inside, printer),
+        ProcessRole::Inner(inside) => browse(args, inside, printer),
     }
 }
 
@@ -174,9 +174,9 @@ fn browse(args: &Args, inside: InnerProcess, printer: &Printer) -> anyhow::Resul
     if args.json {
         printer.json(&series)?;
     } else {
-        series.tell(printer)?;
+        series.print(printer)?;
     }
-    let whole = |cell: &BrowserCell| cell.counted().count() >= args.runs as usize;
+    let whole = |cell: &BrowserCell| cell.valid_loads().count() >= args.runs as usize;
     Ok(if series.cells.iter().all(whole) {
         Outcome::Done
     } else {
@@ -195,17 +195,17 @@ impl Args {
         bar: &ProgressBar,
         printer: &Printer,
     ) -> anyhow::Result<Vec<BrowserLoad>> {
-        let stage = Replay::set(replica, protocol).context("the page cannot be served")?;
+        let stage = Replay::new(replica, protocol).context("the page cannot be served")?;
         let visitor = BrowserLoader {
             browser: self.browser.clone(),
-            patience: Duration::from_secs(self.timeout),
-            keeps: self.keep_runs.is_some(),
+            timeout: Duration::from_secs(self.timeout),
+            keep_files: self.keep_runs.is_some(),
         };
         let mut visits = Vec::new();
         let mut left = self.runs;
         for number in 0..u64::from(self.runs + self.repeats) {
             link.begin(&network.profile.path, self.seed.wrapping_add(number))?;
-            let mut visit = visitor.visit(link, &stage)?;
+            let mut visit = visitor.load(link, &stage)?;
             if let (Some(folder), Some(kept)) = (&self.keep_runs, visit.kept.take()) {
                 let name = run_name(&replica.name, protocol, &network.name, number + 1);
                 let recording = visit.recording.as_ref();
@@ -270,7 +270,7 @@ fn write(
 }
 
 impl Series {
-    fn tell(&self, printer: &Printer) -> anyhow::Result<()> {
+    fn print(&self, printer: &Printer) -> anyhow::Result<()> {
         let words = ["network", "protocol"].map(Cell::word);
         let figures = [
             "load ms",
@@ -299,8 +299,8 @@ impl Series {
                 whole(&|visit| visit.exchanges as f64),
                 whole(&|visit| visit.connections as f64),
                 whole(&|visit| visit.link.down.bytes as f64 / 1e3),
-                Cell::number(cell.counted().count()),
-                Cell::number(cell.left_out().len()),
+                Cell::number(cell.valid_loads().count()),
+                Cell::number(cell.excluded().len()),
             ]);
         }
         printer.line(table)?;
@@ -319,7 +319,7 @@ impl Series {
         }
         for cell in &self.cells {
             let (network, protocol) = (&cell.network, cell.protocol);
-            for why in cell.left_out() {
+            for why in cell.excluded() {
                 printer.note(format_args!(
                     "{WARN}left out{WARN:#} of {network} by {protocol}: {why}"
                 ));

@@ -109,11 +109,11 @@ pub(crate) const EXAMPLES: &str = examples! {
 };
 
 pub(crate) fn run(args: &Args, printer: &Printer) -> anyhow::Result<Outcome> {
-    match enclosure::enter(CtrlCPolicy::ForAll)? {
-        ProcessRole::Outside(status) => Ok(Outcome::Code(enclosure::exit_code(status))),
+    match enclosure::enter(CtrlCPolicy::EndAll)? {
+        ProcessRole::Outer(status) => Ok(Outcome::Code(enclosure::exit_code(status))),
         ProcessRole::Command(_) => anyhow::bail!("no command is run here"),
-        ProcessRole::Inside(_) if args.pages.is_some() => calibrate_pages::run(args, printer),
-        ProcessRole::Inside(_) => match args.link {
+        ProcessRole::Inner(_) if args.pages.is_some() => calibrate_pages::run(args, printer),
+        ProcessRole::Inner(_) => match args.link {
             Some(link) => calibrate_link::run(link, args.json, printer),
             None => calibrate(args, printer),
         },
@@ -131,7 +131,7 @@ fn calibrate(args: &Args, printer: &Printer) -> anyhow::Result<Outcome> {
     if args.json {
         printer.json(&calibration)?;
     } else {
-        calibration.tell(printer)?;
+        calibration.print(printer)?;
     }
     Ok(if calibration.summary.past_bars.is_empty() {
         Outcome::Done
@@ -141,12 +141,12 @@ fn calibrate(args: &Args, printer: &Printer) -> anyhow::Result<Outcome> {
 }
 
 impl Args {
-    fn work(&self) -> CalibrationRunner {
+    fn runner(&self) -> CalibrationRunner {
         CalibrationRunner {
             runs: self.runs,
             lossy_runs: self.lossy_runs,
             seed: self.seed,
-            lanes: self.lanes.get(),
+            links: self.lanes.get(),
         }
     }
 
@@ -156,7 +156,7 @@ impl Args {
         subjects: &[S],
         printer: &Printer,
     ) -> anyhow::Result<Vec<CellResult<S>>> {
-        let work = self.work();
+        let work = self.runner();
         let bar = printer.progress(0, "calibrating");
         let begin = |all: Duration| bar.set_length(milliseconds(all));
         let on_event = |event: &Event<S>| {
@@ -230,7 +230,7 @@ struct Calibration {
 }
 
 impl Calibration {
-    fn tell(&self, printer: &Printer) -> anyhow::Result<()> {
+    fn print(&self, printer: &Printer) -> anyhow::Result<()> {
         let words = ["kbps", "ms", "loss %", "manner", "objects", "bytes"];
         let figures = ["virtual ms", "real ms", "error", "runs", "repeated"];
         let mut table = Table::new(words.into_iter().chain(figures).map(table::Cell::number));
@@ -385,7 +385,7 @@ mod tests {
         let matches = command.try_get_matches_from(typed.into_iter().chain(["--runs", "4"]));
         let matches = matches.unwrap_or_else(|refused| panic!("{refused}"));
         let args = <Args as clap::FromArgMatches>::from_arg_matches(&matches);
-        let work = args.expect("it matches").work();
+        let work = args.expect("it matches").runner();
         assert_eq!((work.runs, work.lossy_runs), (4, 2));
     }
 

@@ -87,11 +87,11 @@ pub(super) fn run(link: Link, json: bool, printer: &Printer) -> anyhow::Result<O
         bar.inc(1);
     }
     bar.finish_and_clear();
-    probed.judge();
+    probed.check_limits();
     if json {
         printer.json(&probed)?;
     } else {
-        probed.tell(printer)?;
+        probed.print(printer)?;
     }
     Ok(if probed.past_bars.is_empty() {
         Outcome::Done
@@ -101,7 +101,7 @@ pub(super) fn run(link: Link, json: bool, printer: &Printer) -> anyhow::Result<O
 }
 
 impl LinkReport {
-    fn judge(&mut self) {
+    fn check_limits(&mut self) {
         for rate in &self.rates {
             let kbps = rate.asked_bps / 1_000;
             if rate.error.abs() > MAX_RATE_ERROR {
@@ -128,7 +128,7 @@ impl LinkReport {
         }
     }
 
-    fn tell(&self, printer: &Printer) -> anyhow::Result<()> {
+    fn print(&self, printer: &Printer) -> anyhow::Result<()> {
         let head = ["kbps asked", "got", "error", "seconds", "repeated"];
         let mut rates = Table::new(head.map(Cell::number));
         for rate in &self.rates {

@@ -42,7 +42,7 @@ pub(super) fn run(args: &Args, printer: &Printer) -> anyhow::Result<Outcome> {
     if args.json {
         printer.json(&calibration)?;
     } else {
-        calibration.tell(printer)?;
+        calibration.print(printer)?;
     }
     Ok(if calibration.summary.past_bars.is_empty() {
         Outcome::Done
@@ -84,7 +84,7 @@ pub(super) fn check_kernel_tcp(network: &RaceNetwork) -> Result<(), Usage> {
 }
 
 impl PageCalibration {
-    fn tell(&self, printer: &Printer) -> anyhow::Result<()> {
+    fn print(&self, printer: &Printer) -> anyhow::Result<()> {
         let words = ["page", "network", "protocol"].map(Cell::word);
         let times = ["virtual ms", "real ms", "error", "computed ms"];
         let figures = times.into_iter().chain(["runs", "repeated"]);

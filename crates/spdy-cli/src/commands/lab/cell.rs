@@ -85,8 +85,8 @@ pub(super) fn run(args: &Args, printer: &Printer) -> anyhow::Result<Outcome> {
     let real = Real::start(&experiment.plan)?;
     let runner = experiment.into_runner(printer)?;
     match &args.store {
-        Some(location) => keep(args, location, &numbers, &runner, real, printer),
-        None => tell(args, &numbers, &runner, real, printer),
+        Some(location) => store_cells(args, location, &numbers, &runner, real, printer),
+        None => print_cells(args, &numbers, &runner, real, printer),
     }
 }
 
@@ -112,7 +112,7 @@ fn numbers(args: &Args, experiment: &Experiment) -> anyhow::Result<Vec<usize>> {
 }
 
 /// Loads of a cell that did not get all of their page.
-fn broken(cell: &CellLoads<'_>) -> usize {
+fn incomplete_loads(cell: &CellLoads<'_>) -> usize {
     let loads = cell.loads.iter();
     loads.filter(|load| !load.failures.is_empty()).count()
 }
@@ -132,7 +132,7 @@ struct StoreReport {
 }
 
 /// Loads what the store at `location` has not, and keeps each cell as soon as it is done.
-fn keep(
+fn store_cells(
     args: &Args,
     location: &Location,
     numbers: &[usize],
@@ -159,10 +159,10 @@ fn keep(
     let never = || false;
     loading::load(runner, real, &missing, args.jobs, never, |cell| {
         match store.add(&rows.of(&cell))? {
-            AddOutcome::New => kept.added += 1,
-            AddOutcome::Before => kept.before += 1,
+            AddOutcome::Inserted => kept.added += 1,
+            AddOutcome::AlreadyPresent => kept.before += 1,
         }
-        kept.failed += broken(&cell);
+        kept.failed += incomplete_loads(&cell);
         kept.invalid += cell.invalid();
         Ok(())
     })?;
@@ -191,7 +191,7 @@ fn keep(
 }
 
 /// Loads the cells, and tells them in the order in which they were asked for.
-fn tell(
+fn print_cells(
     args: &Args,
     numbers: &[usize],
     runner: &Runner,
@@ -209,7 +209,7 @@ fn tell(
         while let Some(cell) = numbers.get(told).and_then(|number| early.remove(number)) {
             told += 1;
             loads += cell.loads.len();
-            failed += broken(&cell);
+            failed += incomplete_loads(&cell);
             invalid += cell.invalid();
             let rows = rows.of(&cell);
             if args.json {
@@ -223,5 +223,5 @@ fn tell(
     if !args.json {
         show::table(&Manifest::of(runner, PROGRAM), &summaries, printer)?;
     }
-    show::trusted(loads, failed, invalid)
+    show::check_loads(loads, failed, invalid)
 }

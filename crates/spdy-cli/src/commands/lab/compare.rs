@@ -76,7 +76,7 @@ pub(super) fn run(args: &Args, printer: &Printer) -> anyhow::Result<Outcome> {
     if args.json {
         printer.json(&compared)?;
     } else {
-        tell(&compared, args, printer)?;
+        print(&compared, args, printer)?;
     }
     if let (Some(before), Some(after)) = (compared.model_before, compared.model_after)
         && before != after
@@ -102,11 +102,11 @@ pub(super) fn run(args: &Args, printer: &Printer) -> anyhow::Result<Outcome> {
             ));
         }
     }
-    judge(&compared, args, printer)
+    check_budget(&compared, args, printer)
 }
 
 /// The table, and the sum of it.
-fn tell(compared: &StoreComparison, args: &Args, printer: &Printer) -> anyhow::Result<()> {
+fn print(compared: &StoreComparison, args: &Args, printer: &Printer) -> anyhow::Result<()> {
     let count = |difference| compared.count(difference);
     let (more, less) = (count(Difference::More), count(Difference::Less));
     let [word_more, word_less] = words(args.measure);
@@ -186,7 +186,11 @@ fn table(cells: &[&CellComparison], measure: Measure) -> Table {
 }
 
 /// Whether a budget was kept.
-fn judge(compared: &StoreComparison, args: &Args, printer: &Printer) -> anyhow::Result<Outcome> {
+fn check_budget(
+    compared: &StoreComparison,
+    args: &Args,
+    printer: &Printer,
+) -> anyhow::Result<Outcome> {
     let Some(budget) = args.budget else {
         return Ok(Outcome::Done);
     };

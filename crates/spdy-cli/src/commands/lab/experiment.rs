@@ -48,7 +48,7 @@ impl Experiment {
             protocols,
             cells,
             why,
-        } in effect::idle(&self.plan)
+        } in effect::ineffective_factors(&self.plan)
         {
             let names: Vec<_> = protocols.iter().map(|protocol| protocol.name()).collect();
             let (names, all) = (names.join(", "), self.plan.len());
@@ -56,7 +56,7 @@ impl Experiment {
                 "{WARN}{factor}{WARN:#} has no effect on {cells} of {all} cells ({names}): {why}"
             ));
         }
-        if let repeats @ 1.. = effect::repeats(&self.plan) {
+        if let repeats @ 1.. = effect::duplicate_cells(&self.plan) {
             printer.note(format_args!(
                 "{repeats} cells are others over again but for their seeds; a report counts what they say once"
             ));

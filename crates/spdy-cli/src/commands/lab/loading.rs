@@ -17,10 +17,10 @@ pub(super) fn enter(plan: &Plan) -> anyhow::Result<Option<Outcome>> {
     if !plan.has_real_time() {
         return Ok(None);
     }
-    match enclosure::enter(CtrlCPolicy::ForInside)? {
-        ProcessRole::Outside(status) => Ok(Some(Outcome::Code(enclosure::exit_code(status)))),
+    match enclosure::enter(CtrlCPolicy::HandleInside)? {
+        ProcessRole::Outer(status) => Ok(Some(Outcome::Code(enclosure::exit_code(status)))),
         ProcessRole::Command(_) => anyhow::bail!("no command is run here"),
-        ProcessRole::Inside(_) => Ok(None),
+        ProcessRole::Inner(_) => Ok(None),
     }
 }
 

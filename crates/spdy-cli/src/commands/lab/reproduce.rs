@@ -95,7 +95,7 @@ pub(super) fn run(args: &Args, printer: &Printer) -> anyhow::Result<Outcome> {
             if last.replace(finding.paper) != Some(finding.paper) {
                 printer.line(format_args!("{BOLD}{}{BOLD:#}", finding.paper.name()))?;
             }
-            tell(&finding, printer)?;
+            print(&finding, printer)?;
         }
         findings.push(finding);
     }
@@ -109,8 +109,8 @@ pub(super) fn run(args: &Args, printer: &Printer) -> anyhow::Result<Outcome> {
 }
 
 /// One claim in a few lines.
-fn tell(finding: &ClaimResult, printer: &Printer) -> anyhow::Result<()> {
-    let (unit, verdict) = (finding.unit, finding.verdict.words());
+fn print(finding: &ClaimResult, printer: &Printer) -> anyhow::Result<()> {
+    let (unit, verdict) = (finding.unit, finding.verdict.label());
     let style = match finding.verdict {
         Verdict::Reproduced => GOOD,
         Verdict::DirectionOnly | Verdict::Undecided => WARN,
@@ -166,7 +166,7 @@ fn sum(findings: &[ClaimResult]) -> String {
     ]
     .map(|verdict| {
         let of = findings.iter().filter(|it| it.verdict == verdict);
-        format!("{} {}", of.count(), verdict.words())
+        format!("{} {}", of.count(), verdict.label())
     });
     format!(
         "{BOLD}{} claims{BOLD:#}: {}",

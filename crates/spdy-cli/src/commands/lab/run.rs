@@ -83,7 +83,7 @@ pub(super) fn run(args: &Args, printer: &Printer) -> anyhow::Result<Outcome> {
         return Ok(Outcome::Failed);
     }
     store.finish()?;
-    show::tell(&mut store, args.json, printer)
+    show::print_cells(&mut store, args.json, printer)
 }
 
 /// Numbers of the cells that `store` has not.

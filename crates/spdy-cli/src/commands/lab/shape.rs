@@ -129,10 +129,10 @@ const NOT_FOUND: u8 = 127;
 
 pub(crate) fn run(args: &Args, printer: &Printer) -> anyhow::Result<Outcome> {
     let profile = args.link.profile()?;
-    match enclosure::enter(CtrlCPolicy::ForCommand)? {
-        ProcessRole::Outside(status) => Ok(Outcome::Code(enclosure::exit_code(status))),
+    match enclosure::enter(CtrlCPolicy::ForwardToCommand)? {
+        ProcessRole::Outer(status) => Ok(Outcome::Code(enclosure::exit_code(status))),
         ProcessRole::Command(number) => Ok(become_command(args, number, printer)),
-        ProcessRole::Inside(inside) => shape(args, &profile, inside, printer),
+        ProcessRole::Inner(inside) => shape(args, &profile, inside, printer),
     }
 }
 
@@ -193,7 +193,7 @@ fn shape(
         limits,
         measured,
     };
-    shaped.tell(args.json, printer)?;
+    shaped.print(args.json, printer)?;
     Ok(Outcome::Code(shaped.exit_code))
 }
 
@@ -306,7 +306,7 @@ struct ShapeReport<'a> {
 }
 
 impl ShapeReport<'_> {
-    fn tell(&self, json: bool, printer: &Printer) -> anyhow::Result<()> {
+    fn print(&self, json: bool, printer: &Printer) -> anyhow::Result<()> {
         if json {
             return printer.json_beside(self);
         }

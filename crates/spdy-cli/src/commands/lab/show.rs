@@ -30,7 +30,7 @@ pub(super) const EXAMPLES: &str = examples! {
 
 pub(super) fn run(args: &Args, printer: &Printer) -> anyhow::Result<Outcome> {
     let mut store = Store::open(&args.store)?;
-    tell(&mut store, args.json, printer)?;
+    print_cells(&mut store, args.json, printer)?;
     note_model(&store.contents()?, printer);
     Ok(Outcome::Done)
 }
@@ -46,7 +46,11 @@ pub(super) fn note_model(contents: &Manifest, printer: &Printer) {
 }
 
 /// Prints the cells of `store`. Fails if a load of it did, or does not count.
-pub(super) fn tell(store: &mut Store, json: bool, printer: &Printer) -> anyhow::Result<Outcome> {
+pub(super) fn print_cells(
+    store: &mut Store,
+    json: bool,
+    printer: &Printer,
+) -> anyhow::Result<Outcome> {
     let cells = summary::of(store)?;
     if json {
         for cell in &cells {
@@ -56,7 +60,7 @@ pub(super) fn tell(store: &mut Store, json: bool, printer: &Printer) -> anyhow::
         table(&store.contents()?, &cells, printer)?;
     }
     let sum = |of: fn(&CellSummary) -> usize| cells.iter().map(of).sum();
-    trusted(
+    check_loads(
         sum(|cell| cell.runs),
         sum(|cell| cell.failed),
         sum(|cell| cell.invalid),
@@ -64,7 +68,7 @@ pub(super) fn tell(store: &mut Store, json: bool, printer: &Printer) -> anyhow::
 }
 
 /// Finds fault with loads that are not whole, and with runs in real time that do not count.
-pub(super) fn trusted(loads: usize, failed: usize, invalid: usize) -> anyhow::Result<Outcome> {
+pub(super) fn check_loads(loads: usize, failed: usize, invalid: usize) -> anyhow::Result<Outcome> {
     match (failed, invalid) {
         (0, 0) => Ok(Outcome::Done),
         (0, invalid) => anyhow::bail!(

@@ -85,7 +85,7 @@ const SCRIPT: &str = include_str!("view.js");
 const SQLITE: &[u8; 16] = b"SQLite format 3\0";
 
 pub(super) fn run(args: &Args, printer: &Printer) -> anyhow::Result<Outcome> {
-    let store = opened(args)?;
+    let store = locate_store(args)?;
     let watch = StoreWatcher::start(store.clone(), args.waterfalls.clone(), printer)?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -95,7 +95,7 @@ pub(super) fn run(args: &Args, printer: &Printer) -> anyhow::Result<Outcome> {
 }
 
 /// Where the store is, or will be; its plan, as far as it is known by now, has the cell that was asked for.
-fn opened(args: &Args) -> anyhow::Result<Location> {
+fn locate_store(args: &Args) -> anyhow::Result<Location> {
     let named = Location::new(args.what.as_ref());
     if named.file().is_none_or(is_store) {
         if let Some(other) = &args.store {
@@ -170,7 +170,7 @@ async fn serve(
         let (handler, runtime, ended) = (handler.clone(), runtime.clone(), ended.clone());
         async move {
             let options = ServerOptions {
-                seat,
+                slot: seat,
                 ..ServerOptions::default()
             };
             let protocols = [Protocol::Http1];
@@ -193,7 +193,7 @@ async fn answer(
     address: SocketAddr,
     request: Request<Body>,
 ) -> Response<Body> {
-    if !is_for_us(request.headers(), address) {
+    if !is_own_host(request.headers(), address) {
         let why = format!("want http://{address}/\n");
         return response(StatusCode::MISDIRECTED_REQUEST, "text/plain", why);
     }
@@ -225,7 +225,7 @@ async fn answer(
 }
 
 /// Whether the browser meant this server: a site whose name was turned to our address (DNS rebinding) says its own name.
-fn is_for_us(headers: &HeaderMap, address: SocketAddr) -> bool {
+fn is_own_host(headers: &HeaderMap, address: SocketAddr) -> bool {
     let host = headers
         .get(header::HOST)
         .and_then(|host| host.to_str().ok());
@@ -285,7 +285,7 @@ mod tests {
     fn only_requests_for_the_own_host_are_served() {
         let is_ours = |host, port| {
             let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
-            is_for_us(&with(header::HOST, host), address)
+            is_own_host(&with(header::HOST, host), address)
         };
         assert!(is_ours("127.0.0.1:8000", 8000) && is_ours("localhost:8000", 8000));
         for other in [
@@ -303,7 +303,7 @@ mod tests {
         }
         assert!(!is_ours("evil.example", 80) && !is_ours("localhost:8000", 80));
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, 80));
-        assert!(!is_for_us(&HeaderMap::new(), address));
+        assert!(!is_own_host(&HeaderMap::new(), address));
     }
 
     #[test]

@@ -75,11 +75,11 @@ impl StoreWatcher {
     ///
     /// [`MAX_QUERIES`] wait already; what keeps the store from being read.
     pub(super) async fn ask(&self, asked: QueryKind) -> Answer {
-        let answer = self.put(asked)?;
+        let answer = self.submit(asked)?;
         answer.await.context("the store is watched no more")?
     }
 
-    fn put(&self, asked: QueryKind) -> anyhow::Result<oneshot::Receiver<Answer>> {
+    fn submit(&self, asked: QueryKind) -> anyhow::Result<oneshot::Receiver<Answer>> {
         let (reply, answer) = oneshot::channel();
         match self.questions.try_send((asked, reply)) {
             Ok(()) => Ok(answer),
@@ -273,9 +273,9 @@ mod tests {
         let (questions, asked) = mpsc::sync_channel(MAX_QUERIES);
         let watch = StoreWatcher { questions };
         let mut waiting: Vec<_> = (0..MAX_QUERIES)
-            .map(|_| watch.put(QueryKind::State).expect("there is room"))
+            .map(|_| watch.submit(QueryKind::State).expect("there is room"))
             .collect();
-        let refused = watch.put(QueryKind::Report).expect_err("there is none");
+        let refused = watch.submit(QueryKind::Report).expect_err("there is none");
         assert!(refused.to_string().contains("64 questions"), "{refused}");
 
         drop(watch);

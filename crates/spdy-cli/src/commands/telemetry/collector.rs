@@ -26,7 +26,7 @@ const IDLE: Duration = Duration::from_secs(4);
 pub(super) enum ExportError {
     /// There was no answer.
     #[error("{0}")]
-    Unreached(String),
+    NoResponse(String),
     /// The answer is no.
     #[error("it answers {status}")]
     Status {
@@ -41,7 +41,7 @@ impl ExportError {
     /// Whether the same may be taken later (*Retryable Response Codes*).
     pub(super) fn is_transient(&self) -> bool {
         match self {
-            Self::Unreached(_) => true,
+            Self::NoResponse(_) => true,
             Self::Status { status, .. } => matches!(status.as_u16(), 429 | 502 | 503 | 504),
         }
     }
@@ -49,7 +49,7 @@ impl ExportError {
     /// When the collector wants to be asked again, if it says so.
     pub(super) fn retry_after(&self) -> Option<Duration> {
         match self {
-            Self::Unreached(_) => None,
+            Self::NoResponse(_) => None,
             Self::Status { retry_after, .. } => *retry_after,
         }
     }
@@ -91,7 +91,7 @@ impl OtlpClient {
     }
 
     /// From now on it is told `headers`.
-    pub(super) fn tell(&self, headers: HeaderMap) {
+    pub(super) fn set_headers(&self, headers: HeaderMap) {
         *self.headers.write() = headers;
     }
 
@@ -108,7 +108,7 @@ impl OtlpClient {
         );
         let exchange = async {
             let response = self.client.send(request, Priority::LOWEST).await;
-            let response = response.map_err(|error| ExportError::Unreached(error.to_string()))?;
+            let response = response.map_err(|error| ExportError::NoResponse(error.to_string()))?;
             if let Some(failure) = failure(&response) {
                 return Err(failure);
             }
@@ -120,7 +120,7 @@ impl OtlpClient {
             Ok(answered) => answered,
             Err(_) => {
                 let why = format!("no answer within {:?}", self.timeout);
-                Err(ExportError::Unreached(why))
+                Err(ExportError::NoResponse(why))
             }
         }
     }

@@ -32,7 +32,7 @@ pub(super) struct ExportTask {
     pub(super) stop: Latch,
     pub(super) printer: Printer,
     /// The collector took nothing the last time.
-    pub(super) is_away: bool,
+    pub(super) is_collector_down: bool,
 }
 
 impl ExportTask {
@@ -40,7 +40,7 @@ impl ExportTask {
     pub(super) async fn run(mut self) {
         while !self.stop.is_set() {
             tokio::select! {
-                () = self.queue.some() => {}
+                () = self.queue.wait_for_any() => {}
                 () = self.stop.wait() => {}
             }
             tokio::select! {
@@ -110,7 +110,7 @@ impl ExportTask {
     }
 
     fn warn_down(&mut self, failure: &ExportError) {
-        if !std::mem::replace(&mut self.is_away, true) {
+        if !std::mem::replace(&mut self.is_collector_down, true) {
             let uri = self.collector.uri();
             self.printer.note(format_args!(
                 "{BAD}the collector at {uri} takes no spans{BAD:#}: {failure}"
@@ -119,7 +119,7 @@ impl ExportTask {
     }
 
     fn note_recovered(&mut self) {
-        if std::mem::take(&mut self.is_away) {
+        if std::mem::take(&mut self.is_collector_down) {
             let uri = self.collector.uri();
             self.printer.note(format_args!(
                 "{DIM}the collector at {uri} takes spans again{DIM:#}"

@@ -40,7 +40,7 @@ pub(in crate::commands) struct Queue {
     /// Something waits, or enough for a batch.
     told: Notify,
     /// Names are by chance.
-    chance: Mutex<ChaCha8Rng>,
+    rng: Mutex<ChaCha8Rng>,
     pub(in crate::commands) counts: Counts,
 }
 
@@ -51,7 +51,7 @@ impl Queue {
             waiting: Mutex::default(),
             bound,
             told: Notify::new(),
-            chance: Mutex::new(ChaCha8Rng::from_seed(seed)),
+            rng: Mutex::new(ChaCha8Rng::from_seed(seed)),
             counts: Counts::default(),
         }
     }
@@ -60,8 +60,8 @@ impl Queue {
         self.waiting.lock()
     }
 
-    fn chance(&self) -> MutexGuard<'_, ChaCha8Rng> {
-        self.chance.lock()
+    fn rng(&self) -> MutexGuard<'_, ChaCha8Rng> {
+        self.rng.lock()
     }
 
     /// Spans that are worth to be sent without waiting for more.
@@ -75,7 +75,7 @@ impl Queue {
     }
 
     /// Completes when something waits. One task at a time may wait for this or [`wait_for_batch`](Self::wait_for_batch).
-    pub(super) async fn some(&self) {
+    pub(super) async fn wait_for_any(&self) {
         self.has(1).await;
     }
 
@@ -100,12 +100,12 @@ impl Queue {
 
 impl SpanSink for Queue {
     fn trace_id(&self) -> TraceId {
-        let mut chance = self.chance();
+        let mut chance = self.rng();
         TraceId::of(u128::from(chance.next_u64()) << 64 | u128::from(chance.next_u64()))
     }
 
     fn span_id(&self) -> SpanId {
-        SpanId::of(self.chance().next_u64())
+        SpanId::of(self.rng().next_u64())
     }
 
     fn take(&self, span: Span) {
@@ -175,9 +175,9 @@ pub(super) mod tests {
     #[test]
     fn waiters_wake_at_the_first_span_and_at_a_full_batch() {
         let queue = Queue::new(BATCH + 1, [1; 32]);
-        assert_eq!(queue.some().now_or_never(), None);
+        assert_eq!(queue.wait_for_any().now_or_never(), None);
         put(&queue, 1);
-        assert_eq!(queue.some().now_or_never(), Some(()));
+        assert_eq!(queue.wait_for_any().now_or_never(), Some(()));
         put(&queue, BATCH - 2);
         assert_eq!(queue.wait_for_batch().now_or_never(), None);
         put(&queue, 2);

@@ -17,7 +17,7 @@ use super::settings::Settings;
 use crate::printer::{DIM, Printer, WARN};
 
 /// How long the program waits at its end for what the collector has not taken yet.
-const LAST_PATIENCE: Duration = Duration::from_secs(5);
+const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Spans are made, and sent.
 #[derive(Debug)]
@@ -42,7 +42,7 @@ impl Telemetry {
         getrandom::fill(&mut seed).map_err(|error| anyhow::anyhow!("no chance: {error}"))?;
         let queue = Arc::new(Queue::new(settings.config.queue, seed));
         let rules = settings.config.rules(settings.sampler);
-        proxy.trace(Spans::new(rules, queue.clone(), runtime.clone()));
+        proxy.set_spans(Spans::new(rules, queue.clone(), runtime.clone()));
         let collector = Arc::new(OtlpClient::new(&settings, runtime));
         let stop = Latch::new();
         let export = ExportTask {
@@ -52,7 +52,7 @@ impl Telemetry {
             runtime: runtime.clone(),
             stop: stop.clone(),
             printer: printer.clone(),
-            is_away: false,
+            is_collector_down: false,
         };
         Ok(Self {
             queue,
@@ -73,7 +73,7 @@ impl Telemetry {
 
     /// What is to be done now that the configuration has been read again: the collector is told new tokens. The rest stays, and it is
     /// said if that is not what the configuration says.
-    pub(in crate::commands) fn renew(
+    pub(in crate::commands) fn reload(
         running: Option<&Self>,
         settings: Option<Settings>,
         printer: &Printer,
@@ -84,14 +84,14 @@ impl Telemetry {
                 "{WARN}[telemetry] stays as it was{WARN:#} until the program is started again"
             ));
         } else if let (Some(running), Some(settings)) = (running, settings) {
-            running.collector.tell(settings.headers);
+            running.collector.set_headers(settings.headers);
         }
     }
 
     /// Sends what waits, if that does not take too long.
     pub(in crate::commands) async fn end(mut self) {
         self.stop.set();
-        if tokio::time::timeout(LAST_PATIENCE, &mut self.sending)
+        if tokio::time::timeout(SHUTDOWN_TIMEOUT, &mut self.sending)
             .await
             .is_err()
         {

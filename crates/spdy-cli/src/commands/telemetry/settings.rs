@@ -55,7 +55,7 @@ pub(in crate::commands) struct Settings {
     /// Which traces are recorded.
     pub(super) sampler: Sampler,
     /// What of the environment is passed over, and why.
-    doubts: Vec<String>,
+    warnings: Vec<String>,
 }
 
 impl Settings {
@@ -66,8 +66,8 @@ impl Settings {
     }
 
     /// Tells of what may not be meant.
-    pub(in crate::commands) fn doubt(&self, printer: &Printer) {
-        for doubt in &self.doubts {
+    pub(in crate::commands) fn print_warnings(&self, printer: &Printer) {
+        for doubt in &self.warnings {
             printer.note(format_args!("{WARN}telemetry{WARN:#}: {doubt}"));
         }
     }
@@ -105,7 +105,7 @@ impl Settings {
             resource: resource(config.service_name.as_deref(), variable)?,
             timeout: config.timeout(),
             sampler,
-            doubts,
+            warnings: doubts,
         })
     }
 }
@@ -225,7 +225,7 @@ fn tls(authority: Option<&Path>) -> anyhow::Result<ClientTls> {
         authorities = certificates_from_pem(&pem, &path.display().to_string())?;
     }
     let trust = Trust {
-        roots: Roots::SystemAnd(authorities),
+        roots: Roots::SystemPlus(authorities),
         ..Trust::default()
     };
     Ok(ClientTls::new(&trust, &TlsOptions::default())?)

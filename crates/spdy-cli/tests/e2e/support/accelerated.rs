@@ -83,14 +83,14 @@ impl AcceleratedSite {
     }
 
     /// Asks for all that it was started with to be read again, and waits until it has been.
-    pub(crate) fn read_again(&self) {
+    pub(crate) fn reload(&self) {
         let reads = || {
             let said = self.program.said();
             let read = |line: &&String| line.contains("read the configuration anew");
             said.iter().filter(read).count()
         };
         let before = reads();
-        self.program.read_again();
+        self.program.reload_unchanged();
         until("the configuration is read", || reads() > before);
     }
 

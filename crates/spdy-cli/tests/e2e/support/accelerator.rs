@@ -18,7 +18,7 @@ const FILE: &str = "site.toml";
 pub(crate) struct Accelerator {
     running: RunningProgram,
     /// Where it takes connections, each with whether by TLS.
-    doors: Vec<(SocketAddr, bool)>,
+    listeners: Vec<(SocketAddr, bool)>,
     folder: tempfile::TempDir,
 }
 
@@ -55,7 +55,7 @@ impl Accelerator {
         });
         Self {
             running,
-            doors,
+            listeners: doors,
             folder,
         }
     }
@@ -92,7 +92,7 @@ impl Accelerator {
         });
         Self {
             running,
-            doors,
+            listeners: doors,
             folder,
         }
     }
@@ -152,11 +152,11 @@ impl Accelerator {
     /// Writes another configuration, and asks for it to be read.
     pub(crate) fn reload(&self, config: &str) {
         self.write(config);
-        self.read_again();
+        self.reload_unchanged();
     }
 
     /// Asks for all that it was started with to be read again.
-    pub(crate) fn read_again(&self) {
+    pub(crate) fn reload_unchanged(&self) {
         let id = self.id().to_string();
         let sent = Command::new("kill").args(["-HUP", &id]).status();
         assert!(sent.expect("there is a kill").success());
@@ -177,16 +177,16 @@ impl Accelerator {
 
     /// The first door of plain connections.
     pub(crate) fn plain(&self) -> SocketAddr {
-        self.door(false)
+        self.listener(false)
     }
 
     /// The first door of TLS.
     pub(crate) fn tls(&self) -> SocketAddr {
-        self.door(true)
+        self.listener(true)
     }
 
-    fn door(&self, tls: bool) -> SocketAddr {
-        let found = self.doors.iter().find(|(_, secure)| *secure == tls);
+    fn listener(&self, tls: bool) -> SocketAddr {
+        let found = self.listeners.iter().find(|(_, secure)| *secure == tls);
         found.expect("the configuration has such a listener").0
     }
 

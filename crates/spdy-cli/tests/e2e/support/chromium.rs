@@ -12,7 +12,7 @@ use tungstenite::{Message, WebSocket};
 use super::program::{ReadyOn, RunningProgram};
 
 /// How long an answer may take: nothing here takes a tenth of it on an idle machine.
-const PATIENCE: Duration = Duration::from_secs(60);
+const REPLY_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// One page of a browser.
 pub(crate) struct Chromium {
@@ -108,7 +108,9 @@ impl Chromium {
             .and_then(|rest| rest.split('/').next())
             .expect("a WebSocket's URL");
         let stream = TcpStream::connect(address).expect("it listens");
-        stream.set_read_timeout(Some(PATIENCE)).expect("a setting");
+        stream
+            .set_read_timeout(Some(REPLY_TIMEOUT))
+            .expect("a setting");
         let (socket, _) = tungstenite::client(&url, stream).expect("it speaks WebSocket");
         let mut chromium = Self {
             socket,
@@ -194,7 +196,7 @@ impl Chromium {
     }
 
     /// Everything that was fetched since the page was opened, once each answer is there; what failed is told by its error.
-    pub(crate) fn fetched(&mut self) -> Vec<FetchedResource> {
+    pub(crate) fn fetched_resources(&mut self) -> Vec<FetchedResource> {
         let named = |events: &[Value], method: &str| -> Vec<Value> {
             let of_it = events.iter().filter(|event| event["method"] == method);
             of_it.map(|event| event["params"].clone()).collect()
@@ -260,7 +262,7 @@ impl Chromium {
     }
 
     /// What the page and the browser said on the console since then.
-    pub(crate) fn complaints(&self) -> Vec<&Value> {
+    pub(crate) fn console_messages(&self) -> Vec<&Value> {
         let loud = [
             "Runtime.consoleAPICalled",
             "Runtime.exceptionThrown",
@@ -271,7 +273,7 @@ impl Chromium {
     }
 
     /// The whole page as a picture, into the folder that SPDY_SCREENSHOTS names, if it does.
-    pub(crate) fn picture(&mut self, name: &str) {
+    pub(crate) fn save_screenshot(&mut self, name: &str) {
         let Some(folder) = std::env::var_os("SPDY_SCREENSHOTS") else {
             return;
         };

@@ -69,7 +69,7 @@ pub(crate) struct EchoOrigin {
     pub(crate) address: SocketAddr,
     asked: Arc<Mutex<Vec<ReceivedRequest>>>,
     cache_control: &'static str,
-    thinks: Duration,
+    think_time: Duration,
 }
 
 impl EchoOrigin {
@@ -80,7 +80,7 @@ impl EchoOrigin {
             address: listener.local_addr().expect("it is bound"),
             asked: Arc::default(),
             cache_control,
-            thinks,
+            think_time: thinks,
         };
         let served = origin.clone();
         thread::spawn(move || {
@@ -104,7 +104,7 @@ impl EchoOrigin {
             let text = asked.echo();
             let length = text.len();
             self.asked.lock().expect("nobody panicked").push(asked);
-            thread::sleep(self.thinks);
+            thread::sleep(self.think_time);
             let kind = "application/octet-stream";
             let control = self.cache_control;
             let answer = format!(

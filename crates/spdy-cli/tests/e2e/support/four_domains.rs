@@ -22,7 +22,7 @@ pub(crate) const FRAMES: &str = "frames.other-d.test";
 pub(crate) const POLICIES: [&str; 3] = ["hosts", "nonce", "strict-dynamic"];
 
 /// The origins' text, with `{cdn}` and the like for `https://name:port`.
-fn filled(text: &str, places: &OriginAddresses) -> String {
+fn fill_template(text: &str, places: &OriginAddresses) -> String {
     let mut text = text.to_owned();
     for (word, name) in [("{cdn}", CDN), ("{fonts}", FONTS), ("{frames}", FRAMES)] {
         text = text.replace(word, &places.origin(name));
@@ -108,11 +108,11 @@ fn answer(asked: &OriginRequest, places: &OriginAddresses) -> Vec<Step> {
     let path = asked.target.split('?').next().unwrap_or_default();
     let (kind, body) = match (asked.host, path) {
         (SITE, "/hosts" | "/nonce" | "/strict-dynamic") => {
-            ("text/html; charset=utf-8", filled(PAGE, places))
+            ("text/html; charset=utf-8", fill_template(PAGE, places))
         }
         (SITE, "/own.css") => (
             "text/css",
-            filled(
+            fill_template(
                 ".main { list-style-image: url(\"{cdn}/img/from-own.png\") }\n",
                 places,
             ),
@@ -120,7 +120,7 @@ fn answer(asked: &OriginRequest, places: &OriginAddresses) -> Vec<Step> {
         (SITE, "/own-pinned.css") => ("text/css", own_pinned_sheet(places)),
         (CDN, "/css/main.css") => (
             "text/css",
-            filled(
+            fill_template(
                 "@charset \"utf-8\";\n@import \"nested/import.css\" screen;\n@import url({fonts}/imported.css);\n\
                  @font-face { font-family: Box; src: url({fonts}/box.ttf) format(\"truetype\") }\n\
                  .main { font-family: Box; border-image: url(../img/relative.png) 1 }\n\
@@ -139,7 +139,7 @@ fn answer(asked: &OriginRequest, places: &OriginAddresses) -> Vec<Step> {
         ),
         (CDN, "/js/main.mjs") => (
             "text/javascript",
-            filled(
+            fill_template(
                 "import part from './part.mjs'; import lib from 'lib'; import far from '{cdn}/js/far.mjs';\n\
                  import root from '/js/root.mjs'; window.modules = [part, lib, far, root].join(' ');\n",
                 places,
@@ -171,7 +171,7 @@ fn answer(asked: &OriginRequest, places: &OriginAddresses) -> Vec<Step> {
             "Cache-Control: max-age=600\r\n".to_owned()
         }
         (SITE, page) => {
-            let policy = filled(policy(page.trim_start_matches('/')), places);
+            let policy = fill_template(policy(page.trim_start_matches('/')), places);
             format!("{cookie}Cache-Control: max-age=60\r\nContent-Security-Policy: {policy}\r\n")
         }
         _ => format!("{open}{cookie}"),

@@ -46,7 +46,7 @@ impl Lab {
     }
 
     /// The same, who knows the password of the databases of tests.
-    pub(crate) fn knowing(&self, arguments: &[&str]) -> Command {
+    pub(crate) fn command_with_password(&self, arguments: &[&str]) -> Command {
         let mut command = self.command(arguments);
         command.env("PGPASSWORD", PASSWORD);
         command
@@ -54,7 +54,7 @@ impl Lab {
 
     /// What it printed, knowing the password; it must have ended well.
     pub(crate) fn said(&self, arguments: &[&str]) -> String {
-        text(&run_expecting(0, &mut self.knowing(arguments)).stdout)
+        text(&run_expecting(0, &mut self.command_with_password(arguments)).stdout)
     }
 
     pub(crate) fn run(&self, store: &str, more: &[&str]) -> Output {

@@ -181,11 +181,11 @@ impl Origins {
                     let (teller, tls) = (teller.clone(), tls.clone());
                     tokio::spawn(async move {
                         if scheme == "http" {
-                            return teller.tell(host, socket).await;
+                            return teller.serve(host, socket).await;
                         }
                         // Who does not like our certificate leaves.
                         if let Ok((socket, _)) = tls.accept(Box::new(socket)).await {
-                            teller.tell(host, socket).await;
+                            teller.serve(host, socket).await;
                         }
                     });
                 }
@@ -261,7 +261,7 @@ impl OriginServer {
     }
 
     /// Answers requests until the other end has no more, or a step ends the connection.
-    async fn tell(&self, host: &'static str, mut socket: impl Socket) {
+    async fn serve(&self, host: &'static str, mut socket: impl Socket) {
         let mut buffer = Vec::new();
         loop {
             let head_len = loop {

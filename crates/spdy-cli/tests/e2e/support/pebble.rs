@@ -6,7 +6,7 @@ use std::process::Command;
 
 use spdy_net::certificates::{KeyKind, LocalCa};
 use spdy_net::verify::Roots;
-use spdy_testkit::patience::{PATIENCE, POLL_INTERVAL};
+use spdy_testkit::patience::{POLL_INTERVAL, WAIT_LIMIT};
 
 use super::peers::require;
 use super::program::{ReadyOn, RunningProgram, run_expecting, spdy};
@@ -87,7 +87,7 @@ impl Pebble {
     /// Waits until it listens; `false` if it has given up.
     fn is_up(&mut self) -> bool {
         let begun = std::time::Instant::now();
-        while begun.elapsed() < PATIENCE {
+        while begun.elapsed() < WAIT_LIMIT {
             let listens = |port: &u16| std::net::TcpStream::connect(("127.0.0.1", *port)).is_ok();
             if self.running.has_ended() {
                 return false;

@@ -169,7 +169,7 @@ impl Peer {
     }
 
     /// What its client tells of a response's status: spdystream shows nobody the headers of SYN_REPLY.
-    pub(crate) fn sees(self, status: u16) -> u16 {
+    pub(crate) fn seen_status(self, status: u16) -> u16 {
         if self == Self::Moby { 0 } else { status }
     }
 

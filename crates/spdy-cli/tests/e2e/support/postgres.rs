@@ -12,7 +12,7 @@ use super::peers::{is_installed, require};
 use super::program::run_expecting;
 
 /// Whom the server runs as if the test is run by root, which it refuses: Debian's `nobody` and `nogroup`.
-const NOBODY: u32 = 65_534;
+const NOBODY_UID: u32 = 65_534;
 
 /// What its only user, `lab`, must know.
 pub(crate) const PASSWORD: &str = "open sesame";
@@ -62,7 +62,7 @@ fn unprivileged(program: &Path) -> Command {
     #[cfg(unix)]
     if nix::unistd::geteuid().is_root() {
         use std::os::unix::process::CommandExt;
-        command.uid(NOBODY).gid(NOBODY);
+        command.uid(NOBODY_UID).gid(NOBODY_UID);
     }
     command.stdin(Stdio::null()).env("LC_ALL", "C.UTF-8");
     command
@@ -88,7 +88,7 @@ impl PostgresServer {
                 .expect("it is ours");
             if nix::unistd::geteuid().is_root() {
                 for owned in [folder.path().to_owned(), path("password"), path("key.pem")] {
-                    chown(owned, Some(NOBODY), Some(NOBODY)).expect("root may");
+                    chown(owned, Some(NOBODY_UID), Some(NOBODY_UID)).expect("root may");
                 }
             }
         }

@@ -14,7 +14,7 @@ use spdy_testkit::patience;
 const READY_WITHIN: Duration = Duration::from_secs(60);
 
 /// What would be long for any of them.
-const LONGEST: Duration = Duration::from_secs(300);
+const MAX_RUN_TIME: Duration = Duration::from_secs(300);
 
 /// Lines that are remembered of a program that runs.
 const MAX_LINES: usize = 10_000;
@@ -47,7 +47,7 @@ pub(crate) fn run_expecting(code: i32, command: &mut Command) -> Output {
 
 /// What `command` said; it is killed when it does not end.
 pub(crate) fn output(command: &mut Command) -> Output {
-    output_within(LONGEST, command)
+    output_within(MAX_RUN_TIME, command)
 }
 
 /// The same of one that may take `longest`.
@@ -63,7 +63,7 @@ pub(crate) fn output_within(longest: Duration, command: &mut Command) -> Output 
 
 /// What `child` says until its end; it is killed when it does not end.
 pub(crate) fn output_of(child: Child) -> Output {
-    patience::output_within(LONGEST, child)
+    patience::output_within(MAX_RUN_TIME, child)
 }
 
 /// A program that runs until the test lets go of it.

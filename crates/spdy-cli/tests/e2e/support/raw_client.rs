@@ -3,7 +3,7 @@
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
 
-use spdy_testkit::patience::PATIENCE;
+use spdy_testkit::patience::WAIT_LIMIT;
 
 /// Bytes up to which each piece of an answer is looked at for its end.
 const EAGER_CHECK_BYTES: usize = 1 << 16;
@@ -20,7 +20,7 @@ impl PendingResponse {
     /// The same, to a server that may be gone.
     pub(crate) fn try_begin(server: SocketAddr, bytes: &[u8]) -> std::io::Result<Self> {
         let mut socket = TcpStream::connect(server)?;
-        socket.set_read_timeout(Some(PATIENCE))?;
+        socket.set_read_timeout(Some(WAIT_LIMIT))?;
         // An answer may come, and the connection end, before all of it is sent.
         let _ = socket.write_all(bytes);
         Ok(Self(socket))

@@ -20,7 +20,7 @@ use spdy_frame::syn_stream::SynStream;
 use spdy_frame::version::Version;
 
 /// Longer than anything takes here.
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Name and value.
 pub(crate) type Fields<'a> = &'a [(&'a str, &'a [u8])];
@@ -71,7 +71,7 @@ impl FrameProtocol {
         body: Option<&[u8]>,
     ) -> Option<u16> {
         let mut socket = TcpStream::connect(to).expect("it listens");
-        socket.set_read_timeout(Some(PATIENCE)).expect("a setting");
+        socket.set_read_timeout(Some(TIMEOUT)).expect("a setting");
         let request = match self {
             Self::Http2 => http2(fields, body),
             Self::Spdy => spdy(fields, body),

@@ -54,7 +54,7 @@ impl Inspection {
     /// Of the only session.
     pub(crate) fn summary(&self) -> &Summary {
         let mut summaries = self.events.iter().filter_map(|event| match &event.what {
-            EventKind::Ended(summary) => Some(&**summary),
+            EventKind::SessionEnd(summary) => Some(&**summary),
             _ => None,
         });
         match (summaries.next(), summaries.next()) {

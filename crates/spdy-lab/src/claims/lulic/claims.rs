@@ -4,7 +4,7 @@ use super::grid::{
     by_bandwidth, by_delay, grid, grid_of_dom_content_loaded, knee, trips_of_base, trips_of_other,
     wins,
 };
-use super::kind::{ratio, trend, trips, won};
+use super::kind::{ratio, trend, trips, wins_claim};
 use super::setting::{
     FACTORS, against_http, against_https, amazon, bing, fitted_flags, flags_against_http,
     flags_against_https, flags_https_against_http, https_against_http, yahoo,
@@ -174,7 +174,7 @@ pub(crate) const CLAIMS: &[Claim] = &[
         against_http,
         grid_of_dom_content_loaded,
     ),
-    won(
+    wins_claim(
         (
             "bing-wins",
             "cells in which SPDY loads a small page faster than HTTP, 9 of 42",
@@ -183,7 +183,7 @@ pub(crate) const CLAIMS: &[Claim] = &[
         bing,
         against_http,
     ),
-    won(
+    wins_claim(
         (
             "yahoo-wins",
             "cells in which SPDY loads a page of medium size faster than HTTP, 25 of 42",
@@ -192,7 +192,7 @@ pub(crate) const CLAIMS: &[Claim] = &[
         yahoo,
         against_http,
     ),
-    won(
+    wins_claim(
         (
             "amazon-wins",
             "cells in which SPDY loads a large page faster than HTTP, 18 of 42",
@@ -201,7 +201,7 @@ pub(crate) const CLAIMS: &[Claim] = &[
         amazon,
         against_http,
     ),
-    won(
+    wins_claim(
         (
             "flags-https-wins",
             "cells in which SPDY loads the flags faster than HTTPS, 42 of 42",
@@ -210,7 +210,7 @@ pub(crate) const CLAIMS: &[Claim] = &[
         fitted_flags,
         flags_against_https,
     ),
-    won(
+    wins_claim(
         (
             "bing-https-wins",
             "cells in which SPDY loads a small page faster than HTTPS, 41 of 42",
@@ -219,7 +219,7 @@ pub(crate) const CLAIMS: &[Claim] = &[
         bing,
         against_https,
     ),
-    won(
+    wins_claim(
         (
             "yahoo-https-wins",
             "cells in which SPDY loads a page of medium size faster than HTTPS, 33 of 42",
@@ -228,7 +228,7 @@ pub(crate) const CLAIMS: &[Claim] = &[
         yahoo,
         against_https,
     ),
-    won(
+    wins_claim(
         (
             "amazon-https-wins",
             "cells in which SPDY loads a large page faster than HTTPS, 27 of 42",

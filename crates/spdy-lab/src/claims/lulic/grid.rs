@@ -54,7 +54,7 @@ fn cells(
 ) -> Result<MeasuredResult, String> {
     let cells = labels().map(|(bandwidth, delay)| cell(setting, bandwidth, delay));
     let cells: Vec<Setting> = cells.collect();
-    bench.pairs(pages, &cells)?.over_rows(statistic)
+    bench.load_pairs(pages, &cells)?.over_rows(statistic)
 }
 
 /// The ratio in the cells that `is_low` picks, and in those that `is_high` does.
@@ -71,7 +71,7 @@ fn two_ends(
     let cells = labels
         .iter()
         .map(|&(bandwidth, delay)| cell(setting, bandwidth, delay));
-    let paired = bench.pairs(pages, &cells.collect::<Vec<_>>())?;
+    let paired = bench.load_pairs(pages, &cells.collect::<Vec<_>>())?;
     let group = |is_in: fn(u32, u32) -> bool| -> Vec<usize> {
         let all = labels.iter().enumerate();
         let those = all.filter(|&(_, &(bandwidth, delay))| is_in(bandwidth, delay));
@@ -139,7 +139,7 @@ fn round_trips(
         .iter()
         .map(|&delay| cell(setting, 10_240, delay))
         .collect();
-    let paired = bench.pairs(pages, &cells)?;
+    let paired = bench.load_pairs(pages, &cells)?;
     let points = labels.iter().zip(&paired.rows).filter_map(|(&label, row)| {
         row.first()
             .map(|pair| (f64::from(label) * 4.0, of(pair).load_ms))
@@ -171,7 +171,7 @@ pub(super) fn knee(
     setting: &Setting,
 ) -> Result<MeasuredResult, String> {
     let cells = [2048, 10_240].map(|bandwidth| cell(setting, bandwidth, 500));
-    let paired = bench.pairs(pages, &cells)?;
+    let paired = bench.load_pairs(pages, &cells)?;
     let [Some(narrow), Some(wide)] = [0, 1].map(|row: usize| paired.rows[row].first()) else {
         return Err("a load did not come whole".to_owned());
     };

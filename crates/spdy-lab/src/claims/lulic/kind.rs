@@ -65,7 +65,7 @@ pub(super) const fn trips(
 }
 
 /// A claim of how many of the 42 cells SPDY wins.
-pub(super) const fn won(
+pub(super) const fn wins_claim(
     (name, what): (&'static str, &'static str),
     cells: u32,
     pages: Pages,

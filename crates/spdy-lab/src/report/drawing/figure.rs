@@ -80,7 +80,7 @@ impl Figure {
     }
 
     /// The figure as part of a page; `id` is nobody else's there.
-    pub(crate) fn on_page(&self, out: &mut String, id: &str) -> fmt::Result {
+    pub(crate) fn write_html(&self, out: &mut String, id: &str) -> fmt::Result {
         let columns = match self.columns {
             1 => " one",
             2 => " two",
@@ -100,7 +100,7 @@ impl Figure {
                 "<figure><figcaption>{}</figcaption>",
                 Text(&panel.caption)
             )?;
-            panel.on_page(out, &format!("{id}-{number}"), self.class)?;
+            panel.write_html(out, &format!("{id}-{number}"), self.class)?;
             write!(out, "</figure>")?;
         }
         write!(out, "</div>")?;
@@ -125,7 +125,7 @@ impl Figure {
 
     /// The figure as a file of its own.
     #[must_use]
-    pub(crate) fn on_paper(&self) -> String {
+    pub(crate) fn to_svg(&self) -> String {
         let mut out = String::new();
         self.write_svg(&mut out)
             .expect("a String takes every write");
@@ -177,7 +177,7 @@ impl Figure {
                     Text(&panel.caption),
                     top + CAPTION
                 )?;
-                panel.on_paper(out)?;
+                panel.write_svg(out)?;
                 writeln!(out, "</g>")?;
             }
             top += height + CAPTION + GAP;
@@ -221,7 +221,7 @@ impl Figure {
             }
             row.text(TextStyle::Value, left + 19.0, middle, name.clone());
         }
-        row.on_paper(out)?;
+        row.write_svg(out)?;
         writeln!(out)
     }
 }
@@ -267,7 +267,7 @@ mod tests {
         assert_eq!((figure.panels.len(), figure.more), (MAX_PANELS, 1));
         let mut page = String::new();
         figure
-            .on_page(&mut page, "id")
+            .write_html(&mut page, "id")
             .expect("a String takes every write");
         assert!(page.contains("1 more panels are left out"), "{page}");
     }

@@ -31,7 +31,7 @@ const fn tone(class: &'static str, color: &'static str, mark: MarkShape) -> Prot
 }
 
 /// The protocols that have a colour of their own.
-const KNOWN: [(&str, ProtocolStyle); 6] = [
+const PROTOCOL_STYLES: [(&str, ProtocolStyle); 6] = [
     ("http", tone("p-http", "#7a8699", MarkShape::Circle)),
     ("https", tone("p-https", "#34435e", MarkShape::Square)),
     ("spdy", tone("p-spdy", "#d9620f", MarkShape::Diamond)),
@@ -53,7 +53,7 @@ const FALLBACK_STYLES: [ProtocolStyle; 3] = [
 impl ProtocolStyle {
     /// That of `protocol`.
     pub(crate) fn of(protocol: &str) -> Self {
-        let known = KNOWN.iter().find(|(name, _)| *name == protocol);
+        let known = PROTOCOL_STYLES.iter().find(|(name, _)| *name == protocol);
         known.map_or_else(
             || {
                 let sum: usize = protocol.bytes().map(usize::from).sum();
@@ -141,9 +141,9 @@ pub(crate) enum ShapeStyle {
     /// Slower, from 0 to 1.
     Bad(f64),
     /// What is as it should be.
-    Whole,
+    Complete,
     /// What is to be looked at.
-    Doubtful,
+    Suspect,
     /// What is not there.
     Absent,
     /// A phase of an exchange.
@@ -153,7 +153,7 @@ pub(crate) enum ShapeStyle {
     /// Load.
     Load,
     /// Nothing to see: what the pointer finds.
-    Hit,
+    HitArea,
 }
 
 /// A phase of an exchange, in the order of time.
@@ -214,7 +214,7 @@ impl Phase {
 }
 
 /// The strongest that [`ShapeStyle::Good`] and [`ShapeStyle::Bad`] get: figures stand on it.
-const STRONGEST: f64 = 0.72;
+const MAX_OPACITY: f64 = 0.72;
 
 /// The attributes that make a shape look as it should on the page.
 pub(crate) struct HtmlAttributes(pub(crate) ShapeStyle);
@@ -232,18 +232,20 @@ impl fmt::Display for HtmlAttributes {
             ShapeStyle::Bar(tone) => class(f, "bar", tone),
             ShapeStyle::Pale(tone) => class(f, "bar pale", tone),
             ShapeStyle::Good(part) => {
-                write!(f, "class=\"good\" opacity=\"{:.2}\"", part * STRONGEST)
+                write!(f, "class=\"good\" opacity=\"{:.2}\"", part * MAX_OPACITY)
             }
-            ShapeStyle::Bad(part) => write!(f, "class=\"bad\" opacity=\"{:.2}\"", part * STRONGEST),
+            ShapeStyle::Bad(part) => {
+                write!(f, "class=\"bad\" opacity=\"{:.2}\"", part * MAX_OPACITY)
+            }
             ShapeStyle::Phase(phase) => write!(f, "class=\"{}\"", phase.class()),
             ShapeStyle::Grid => f.write_str("class=\"grid\""),
             ShapeStyle::Midline => f.write_str("class=\"midline\""),
-            ShapeStyle::Whole => f.write_str("class=\"whole\""),
-            ShapeStyle::Doubtful => f.write_str("class=\"doubtful\""),
+            ShapeStyle::Complete => f.write_str("class=\"whole\""),
+            ShapeStyle::Suspect => f.write_str("class=\"doubtful\""),
             ShapeStyle::Absent => f.write_str("class=\"absent\""),
             ShapeStyle::Dcl => f.write_str("class=\"dcl-line\""),
             ShapeStyle::Load => f.write_str("class=\"load-line\""),
-            ShapeStyle::Hit => f.write_str("class=\"hit\""),
+            ShapeStyle::HitArea => f.write_str("class=\"hit\""),
         }
     }
 }
@@ -263,16 +265,16 @@ impl fmt::Display for LegendAttributes {
             | ShapeStyle::Faint(tone)
             | ShapeStyle::Bar(tone)
             | ShapeStyle::Pale(tone) => write!(f, "class=\"{}\"", tone.class),
-            ShapeStyle::Good(part) => variable(f, "good", part * STRONGEST),
-            ShapeStyle::Bad(part) => variable(f, "bad", part * STRONGEST),
-            ShapeStyle::Whole => variable(f, "whole", 1.0),
-            ShapeStyle::Doubtful => variable(f, "doubtful", 1.0),
+            ShapeStyle::Good(part) => variable(f, "good", part * MAX_OPACITY),
+            ShapeStyle::Bad(part) => variable(f, "bad", part * MAX_OPACITY),
+            ShapeStyle::Complete => variable(f, "whole", 1.0),
+            ShapeStyle::Suspect => variable(f, "doubtful", 1.0),
             ShapeStyle::Phase(phase) => write!(f, "class=\"{}\"", phase.class()),
             ShapeStyle::Dcl => f.write_str("class=\"dcl-mark\""),
             ShapeStyle::Load => f.write_str("class=\"load-mark\""),
             ShapeStyle::Absent => f.write_str("class=\"frame\""),
             ShapeStyle::Midline => f.write_str("class=\"dashes\""),
-            ShapeStyle::Grid | ShapeStyle::Hit => f.write_str("hidden"),
+            ShapeStyle::Grid | ShapeStyle::HitArea => f.write_str("hidden"),
         }
     }
 }
@@ -306,15 +308,15 @@ impl fmt::Display for SvgAttributes {
             ShapeStyle::Mark(tone) | ShapeStyle::Bar(tone) => fill(f, tone.color, 1.0),
             ShapeStyle::Faint(tone) => fill(f, tone.color, 0.55),
             ShapeStyle::Pale(tone) => fill(f, tone.color, 0.45),
-            ShapeStyle::Good(part) => fill(f, "#2f6fb3", part * STRONGEST),
-            ShapeStyle::Bad(part) => fill(f, "#c62f2f", part * STRONGEST),
-            ShapeStyle::Whole => fill(f, "#9fb8cc", 1.0),
-            ShapeStyle::Doubtful => fill(f, "#e09f1f", 1.0),
+            ShapeStyle::Good(part) => fill(f, "#2f6fb3", part * MAX_OPACITY),
+            ShapeStyle::Bad(part) => fill(f, "#c62f2f", part * MAX_OPACITY),
+            ShapeStyle::Complete => fill(f, "#9fb8cc", 1.0),
+            ShapeStyle::Suspect => fill(f, "#e09f1f", 1.0),
             ShapeStyle::Absent => stroke(f, "#9aa4af", 0.8),
             ShapeStyle::Phase(phase) => fill(f, phase.color(), 1.0),
             ShapeStyle::Dcl => stroke(f, "#2146c7", 1.2),
             ShapeStyle::Load => stroke(f, "#c62f2f", 1.2),
-            ShapeStyle::Hit => f.write_str("fill=\"none\""),
+            ShapeStyle::HitArea => f.write_str("fill=\"none\""),
         }
     }
 }
@@ -392,8 +394,8 @@ mod tests {
     fn a_protocol_keeps_its_colour_and_no_two_known_ones_share_it() {
         assert_eq!(ProtocolStyle::of("gopher"), ProtocolStyle::of("gopher"));
         assert_eq!(ProtocolStyle::of("spdy").class, "p-spdy");
-        for (at, (name, tone)) in KNOWN.iter().enumerate() {
-            let rest = KNOWN.iter().skip(at + 1);
+        for (at, (name, tone)) in PROTOCOL_STYLES.iter().enumerate() {
+            let rest = PROTOCOL_STYLES.iter().skip(at + 1);
             let shared = rest.map(|(other, tone)| (other, tone.color));
             let shared: Vec<_> = shared.filter(|(_, color)| *color == tone.color).collect();
             assert!(shared.is_empty(), "{name} and {shared:?}");
@@ -412,7 +414,7 @@ mod tests {
             ShapeStyle::Good(0.5),
             ShapeStyle::Absent,
             ShapeStyle::Phase(Phase::Tls),
-            ShapeStyle::Hit,
+            ShapeStyle::HitArea,
         ];
         for ink in inks {
             let paper = SvgAttributes(ink).to_string();

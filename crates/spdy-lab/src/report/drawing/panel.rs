@@ -50,8 +50,8 @@ enum Shape {
 /// Where a drawing goes.
 #[derive(Clone, Copy, Eq, PartialEq)]
 enum Format {
-    Page,
-    Paper,
+    Html,
+    Svg,
 }
 
 impl Panel {
@@ -112,7 +112,7 @@ impl Panel {
     }
 
     /// The picture as an element of a page; `id` is nobody else's there.
-    pub(crate) fn on_page(&self, out: &mut String, id: &str, class: &str) -> fmt::Result {
+    pub(crate) fn write_html(&self, out: &mut String, id: &str, class: &str) -> fmt::Result {
         // A small drawing is not blown up to the width that there is.
         let most = self.width * MAGNIFIED;
         write!(
@@ -124,13 +124,13 @@ impl Panel {
             Text(&self.title),
             MultilineText(&self.description)
         )?;
-        self.shapes(out, Format::Page)?;
+        self.shapes(out, Format::Html)?;
         write!(out, "</svg>")
     }
 
     /// Its shapes on paper, without an element around them.
-    pub(crate) fn on_paper(&self, out: &mut String) -> fmt::Result {
-        self.shapes(out, Format::Paper)
+    pub(crate) fn write_svg(&self, out: &mut String) -> fmt::Result {
+        self.shapes(out, Format::Svg)
     }
 
     fn shapes(&self, out: &mut String, ground: Format) -> fmt::Result {
@@ -145,7 +145,7 @@ impl Panel {
                     place: [x, y, width, height],
                     title,
                 } => {
-                    if *ink == ShapeStyle::Hit && ground == Format::Paper {
+                    if *ink == ShapeStyle::HitArea && ground == Format::Svg {
                         continue;
                     }
                     write!(
@@ -168,8 +168,8 @@ impl Panel {
                     // Half the height of a figure: what centres text is not understood everywhere.
                     let down = letters.size() * 0.35;
                     match ground {
-                        Format::Page => write!(out, "<text class=\"{}\"", letters.class())?,
-                        Format::Paper => write!(
+                        Format::Html => write!(out, "<text class=\"{}\"", letters.class())?,
+                        Format::Svg => write!(
                             out,
                             "<text font-size=\"{}\" fill=\"{}\" text-anchor=\"{}\"",
                             letters.size(),
@@ -201,7 +201,7 @@ impl Panel {
 }
 
 fn close(out: &mut String, name: &str, title: &str, ground: Format) -> fmt::Result {
-    if title.is_empty() || ground == Format::Paper {
+    if title.is_empty() || ground == Format::Svg {
         return write!(out, "/>");
     }
     write!(out, ">")?;
@@ -211,7 +211,7 @@ fn close(out: &mut String, name: &str, title: &str, ground: Format) -> fmt::Resu
 
 /// Titles are for a pointer, and paper has none.
 fn titled(out: &mut String, title: &str, ground: Format) -> fmt::Result {
-    if title.is_empty() || ground == Format::Paper {
+    if title.is_empty() || ground == Format::Svg {
         return Ok(());
     }
     write!(out, "<title>{}</title>", MultilineText(title))
@@ -222,8 +222,8 @@ struct StyleAttributes(ShapeStyle, Format);
 impl fmt::Display for StyleAttributes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.1 {
-            Format::Page => HtmlAttributes(self.0).fmt(f),
-            Format::Paper => SvgAttributes(self.0).fmt(f),
+            Format::Html => HtmlAttributes(self.0).fmt(f),
+            Format::Svg => SvgAttributes(self.0).fmt(f),
         }
     }
 }

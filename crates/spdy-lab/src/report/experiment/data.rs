@@ -38,7 +38,7 @@ pub(super) struct CellStats {
 
 impl CellStats {
     /// Loads that are not whole or do not count, as many as there may be of both.
-    pub(super) fn bad(&self) -> usize {
+    pub(super) fn invalid_runs(&self) -> usize {
         (self.failed + self.invalid).min(self.runs)
     }
 
@@ -113,13 +113,16 @@ pub(super) struct Trial {
     /// A cell for each protocol that ran.
     pub(super) cells: Vec<CellStats>,
     /// Protocols whose cell repeats that of an earlier trial, and so does the one of the first protocol: no evidence of its own.
-    repeated: Vec<String>,
+    duplicate_protocols: Vec<String>,
 }
 
 impl Trial {
     /// Whether it tells of `protocol` what no earlier trial does.
     pub(super) fn is_new(&self, protocol: &str) -> bool {
-        !self.repeated.iter().any(|repeated| repeated == protocol)
+        !self
+            .duplicate_protocols
+            .iter()
+            .any(|repeated| repeated == protocol)
     }
 
     pub(super) fn cell(&self, protocol: &str) -> Option<&CellStats> {
@@ -167,7 +170,7 @@ pub(super) struct ReportData {
     /// Factors of one level.
     pub(super) constant: Vec<(String, String)>,
     /// Keys of cells that no figure has, since none of their runs counts.
-    pub(super) uncounted: Vec<String>,
+    pub(super) cells_without_figures: Vec<String>,
 }
 
 impl ReportData {
@@ -199,7 +202,7 @@ impl ReportData {
                     page,
                     levels,
                     cells: Vec::new(),
-                    repeated: Vec::new(),
+                    duplicate_protocols: Vec::new(),
                 });
             }
             trials[at].cells.push(cell);
@@ -235,7 +238,7 @@ impl ReportData {
             factors,
             constant,
             real: rows.iter().filter_map(RealRunRow::of).collect(),
-            uncounted,
+            cells_without_figures: uncounted,
         }
     }
 
@@ -294,13 +297,13 @@ fn find_repeated(trials: &mut [Trial], reference: &str) {
         let against = trial.cell(reference).map(|cell| cell.first);
         let told = |cell: &&CellStats| !seen.insert((against, cell.first));
         let repeated = trial.cells.iter().filter(told);
-        trial.repeated = repeated.map(|cell| cell.protocol.clone()).collect();
+        trial.duplicate_protocols = repeated.map(|cell| cell.protocol.clone()).collect();
     }
 }
 
 fn cell(key: &str, protocol: String, rows: &[Row]) -> Option<CellStats> {
     // What does not count is in no figure.
-    let counting = || rows.iter().filter(|row| row.counts());
+    let counting = || rows.iter().filter(|row| row.is_valid());
     let middle = |of: &dyn Fn(&Row) -> Option<f64>| {
         let values: Option<Vec<f64>> = counting().map(of).collect();
         median(values?)

@@ -63,7 +63,7 @@ pub(super) fn moments(data: &ReportData, page: &str, factor: &VariedFactor) -> F
 }
 
 /// The same three where no factor has two levels, which then stand on the axis themselves.
-pub(super) fn still(data: &ReportData) -> Figure {
+pub(super) fn single_level(data: &ReportData) -> Figure {
     let mut figure = Figure::new(&["moments"], "DOMContentLoaded, load and time on wire", 3);
     figure.legend_of(&data.protocols);
     let levels = (0..)
@@ -87,7 +87,7 @@ pub(super) fn still(data: &ReportData) -> Figure {
             let Some(cell) = trial.cell(protocol) else {
                 continue;
             };
-            let place = PlotArea::of(&axis, end, aside(MARK_OFFSET, number, data));
+            let place = PlotArea::of(&axis, end, mark_offset(MARK_OFFSET, number, data));
             for (moment, (level, x)) in Moment::ALL.into_iter().zip(&axis.levels) {
                 if let Some(time) = cell.moment(moment) {
                     place.mark(&mut panel, protocol, level, *x, time);
@@ -171,7 +171,7 @@ fn panel(
     panel.caption = caption.to_owned();
     panel.title = format!("{} over {}: {caption}", moment.name(), factor.name);
     for (number, protocol) in data.protocols.iter().enumerate() {
-        let place = PlotArea::of(factor, end, aside(apart, number, data));
+        let place = PlotArea::of(factor, end, mark_offset(apart, number, data));
         let point = |(level, x): &(String, f64)| {
             let trial = trials
                 .iter()
@@ -201,7 +201,7 @@ fn panel(
 }
 
 /// How far beside its level the marks of a protocol stand, if there are `apart` units between them.
-fn aside(apart: f64, protocol: usize, data: &ReportData) -> f64 {
+fn mark_offset(apart: f64, protocol: usize, data: &ReportData) -> f64 {
     (protocol as f64 - (data.protocols.len() - 1) as f64 / 2.0) * apart
 }
 

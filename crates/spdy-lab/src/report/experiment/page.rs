@@ -54,7 +54,7 @@ pub fn figures(rows: &[Row], again: &[TrialWaterfalls]) -> Vec<FigureFile> {
         };
         FigureFile {
             name,
-            svg: figure.on_paper(),
+            svg: figure.to_svg(),
         }
     };
     sections::figures(&data, again)
@@ -116,7 +116,7 @@ fn write_page(
             out,
             "<section><h2>Cells that are not there</h2><p>{count} of {cells} cells of the plan have not been loaded, and count nowhere above.</p>"
         )?;
-        tables::missing(out, missing)?;
+        tables::missing_cells(out, missing)?;
         write!(out, "</section>")?;
     }
     writeln!(out, "</main></body></html>")
@@ -135,7 +135,7 @@ fn write_section(
     match &section.body {
         Body::Figures(figures) => {
             for (place, figure) in figures.iter().enumerate() {
-                let write = |out: &mut String| figure.on_page(out, &id(place));
+                let write = |out: &mut String| figure.write_html(out, &id(place));
                 match figures.len() {
                     1 => write(out)?,
                     _ => details(out, &figure.title, place == 0, write)?,

@@ -9,7 +9,7 @@ use crate::report::times::class_of;
 use crate::store::row::Row;
 
 /// Rows of the table.
-const MOST: usize = 200;
+const MAX_ROWS: usize = 200;
 
 /// One run, as the store has it.
 pub(super) struct RealRunRow {
@@ -19,7 +19,7 @@ pub(super) struct RealRunRow {
     load_ms: f64,
     attempts: u64,
     /// Bits a second to the client: asked for, and carried.
-    asked_bps: f64,
+    configured_bps: f64,
     achieved_bps: Option<f64>,
     /// Propagation to the client.
     delay_ms: Option<f64>,
@@ -28,7 +28,7 @@ pub(super) struct RealRunRow {
     /// Mean, 99th percentile, most.
     late_ms: [Option<f64>; 3],
     /// The link's thread and the programs at its ends.
-    waited_ms: Option<f64>,
+    cpu_wait_ms: Option<f64>,
     /// Why it does not count.
     invalid: Option<String>,
     /// Why attempts before it did not.
@@ -46,12 +46,12 @@ impl RealRunRow {
             run: number("run").map_or(0, |run| run as u64),
             load_ms: number("load_ms").unwrap_or_default(),
             attempts: number("attempts").map_or(0, |attempts| attempts as u64),
-            asked_bps: number("down_bps").unwrap_or_default(),
+            configured_bps: number("down_bps").unwrap_or_default(),
             achieved_bps: number("achieved_down_bps"),
             delay_ms: number("achieved_delay_down_ms"),
             lost: number("lost_up").unwrap_or_default() + number("lost_down").unwrap_or_default(),
             late_ms: ["late_mean_ms", "late_p99_ms", "late_max_ms"].map(number),
-            waited_ms: number("link_waited_ms")
+            cpu_wait_ms: number("link_waited_ms")
                 .zip(number("hosts_waited_ms"))
                 .map(|(link, hosts)| link + hosts),
             invalid: text("invalid"),
@@ -88,9 +88,9 @@ pub(super) fn runs(out: &mut String, data: &ReportData) -> fmt::Result {
         "counts",
     ];
     open(out, "Runs in real time", &head)?;
-    for run in runs.iter().take(MOST) {
+    for run in runs.iter().take(MAX_ROWS) {
         let rate = run.achieved_bps.map_or("–".to_owned(), |bps| {
-            format!("{:+.2}\u{202f}%", (bps / run.asked_bps - 1.0) * 100.0)
+            format!("{:+.2}\u{202f}%", (bps / run.configured_bps - 1.0) * 100.0)
         });
         let [mean, p99, most] = run.late_ms.map(told);
         let counts = match (&run.invalid, &run.rejected) {
@@ -110,12 +110,12 @@ pub(super) fn runs(out: &mut String, data: &ReportData) -> fmt::Result {
             run.attempts,
             told(run.delay_ms),
             run.lost,
-            told(run.waited_ms),
+            told(run.cpu_wait_ms),
             Text(&counts),
         )?;
     }
     close(out)?;
-    if let more @ 1.. = runs.len().saturating_sub(MOST) {
+    if let more @ 1.. = runs.len().saturating_sub(MAX_ROWS) {
         write!(
             out,
             "<p>And {more} more; <code>spdy lab export</code> has every run.</p>"

@@ -63,7 +63,7 @@ pub(super) fn of(data: &ReportData) -> Vec<Section> {
     }
     let moments = match data.axes().next().or(data.factors.first()) {
         Some(factor) => each(&|page| lines::moments(data, page, factor)),
-        None => vec![lines::still(data)],
+        None => vec![lines::single_level(data)],
     };
     sections.push(section(
         "DOMContentLoaded, load and time on wire",
@@ -100,7 +100,7 @@ pub(super) fn of(data: &ReportData) -> Vec<Section> {
     });
     let about = "A field for each cell. Loads that are not whole, and runs that fall into two heaps, of which a median shows one, stand in the table too.";
     sections.push(Section {
-        table: Some(tables::doubtful),
+        table: Some(tables::suspect_cells),
         ..section("Cells to look at", about, vec![validity::fields(data)])
     });
     if !data.real.is_empty() {

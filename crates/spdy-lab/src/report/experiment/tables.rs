@@ -9,7 +9,7 @@ use crate::report::times::class_of;
 use crate::stats::median;
 
 /// Rows of what is not to be trusted, or not there.
-const MOST: usize = 40;
+const MAX_ROWS: usize = 40;
 
 /// For each page and protocol: how the loads of all trials compare with the first protocol's.
 pub(super) fn ratios(out: &mut String, data: &ReportData) -> fmt::Result {
@@ -133,15 +133,15 @@ pub(super) fn wire(out: &mut String, data: &ReportData) -> fmt::Result {
 }
 
 /// Cells whose loads are not whole or fall into two heaps.
-pub(super) fn doubtful(out: &mut String, data: &ReportData) -> fmt::Result {
+pub(super) fn suspect_cells(out: &mut String, data: &ReportData) -> fmt::Result {
     let doubtful: Vec<(&Trial, &CellStats)> = data
         .trials
         .iter()
         .flat_map(|trial| trial.cells.iter().map(move |cell| (trial, cell)))
         .filter(|(_, cell)| cell.failed > 0 || cell.invalid > 0 || cell.modes.is_some())
         .collect();
-    if let [key, ..] = &data.uncounted[..] {
-        let others = match data.uncounted.len() - 1 {
+    if let [key, ..] = &data.cells_without_figures[..] {
+        let others = match data.cells_without_figures.len() - 1 {
             0 => String::new(),
             others => format!(" and {others} more"),
         };
@@ -163,7 +163,7 @@ pub(super) fn doubtful(out: &mut String, data: &ReportData) -> fmt::Result {
     let head = ["page", "cell", "protocol", "runs", "load ms", "why"];
     open(out, "Cells to look at", &head)?;
     let factors: Vec<_> = data.factors.iter().collect();
-    for (trial, cell) in doubtful.iter().take(MOST) {
+    for (trial, cell) in doubtful.iter().take(MAX_ROWS) {
         let why = match (&cell.failure, &cell.modes) {
             (Some(failure), _) => format!("{} loads are not whole: {failure}", cell.failed),
             (None, Some(modes)) => format!(
@@ -187,7 +187,7 @@ pub(super) fn doubtful(out: &mut String, data: &ReportData) -> fmt::Result {
         )?;
     }
     close(out)?;
-    if let more @ 1.. = doubtful.len().saturating_sub(MOST) {
+    if let more @ 1.. = doubtful.len().saturating_sub(MAX_ROWS) {
         write!(
             out,
             "<p>And {more} more; <code>spdy lab export</code> has every run.</p>"
@@ -197,13 +197,13 @@ pub(super) fn doubtful(out: &mut String, data: &ReportData) -> fmt::Result {
 }
 
 /// Cells that the plan has and the store has not, by their keys.
-pub(super) fn missing(out: &mut String, keys: &[String]) -> fmt::Result {
+pub(super) fn missing_cells(out: &mut String, keys: &[String]) -> fmt::Result {
     open(out, "Cells that are not there", &["cell"])?;
-    for key in keys.iter().take(MOST) {
+    for key in keys.iter().take(MAX_ROWS) {
         write!(out, "<tr><th scope=\"row\">{}</th></tr>", FullText(key))?;
     }
     close(out)?;
-    if let more @ 1.. = keys.len().saturating_sub(MOST) {
+    if let more @ 1.. = keys.len().saturating_sub(MAX_ROWS) {
         write!(
             out,
             "<p>And {more} more; <code>spdy lab cells</code> lists them with <code>--store</code>.</p>"

@@ -15,8 +15,8 @@ const GAP: f64 = 6.0;
 pub(super) fn fields(data: &ReportData) -> Figure {
     let mut figure = Figure::new(&["validity"], "Which loads are whole", 2);
     figure.legend = vec![
-        (ShapeStyle::Whole, "every load whole".to_owned()),
-        (ShapeStyle::Doubtful, "runs fall into two heaps".to_owned()),
+        (ShapeStyle::Complete, "every load whole".to_owned()),
+        (ShapeStyle::Suspect, "runs fall into two heaps".to_owned()),
         (
             ShapeStyle::Bad(1.0),
             "part of the loads that are not whole, or do not count".to_owned(),
@@ -59,16 +59,16 @@ fn panel(data: &ReportData, page: &str, trials: &[&Trial]) -> Panel {
                 continue;
             };
             there += 1;
-            whole += usize::from(cell.bad() == 0);
+            whole += usize::from(cell.invalid_runs() == 0);
             let ground = if cell.modes.is_some() {
-                ShapeStyle::Doubtful
+                ShapeStyle::Suspect
             } else {
-                ShapeStyle::Whole
+                ShapeStyle::Complete
             };
             panel.group(about, |panel| {
                 panel.rect(ground, place, "");
-                if cell.bad() > 0 {
-                    let high = place[3] * cell.bad() as f64 / cell.runs as f64;
+                if cell.invalid_runs() > 0 {
+                    let high = place[3] * cell.invalid_runs() as f64 / cell.runs as f64;
                     let at_foot = [place[0], place[1] + place[3] - high, place[2], high];
                     panel.rect(ShapeStyle::Bad(1.0), at_foot, "");
                 }
@@ -83,8 +83,8 @@ fn panel(data: &ReportData, page: &str, trials: &[&Trial]) -> Panel {
 fn about(cell: Option<&CellStats>) -> String {
     match cell {
         None => "not there".to_owned(),
-        Some(cell) if cell.bad() > 0 => {
-            let (bad, runs) = (cell.bad(), cell.runs);
+        Some(cell) if cell.invalid_runs() > 0 => {
+            let (bad, runs) = (cell.invalid_runs(), cell.runs);
             format!("{bad} of {runs} loads are not whole, or do not count")
         }
         Some(cell) if cell.modes.is_some() => format!("{} loads in two heaps", cell.runs),

@@ -10,9 +10,9 @@ pub struct DiskCounters {
     /// Objects written.
     pub written: AtomicU64,
     /// Objects that were not written: the queue or the disk was full, or it failed.
-    pub unwritten: AtomicU64,
+    pub write_skipped: AtomicU64,
     /// Files removed because they were not what was written.
-    pub broken: AtomicU64,
+    pub corrupt: AtomicU64,
     /// Files removed for want of room.
     pub evicted: AtomicU64,
 }

@@ -18,7 +18,7 @@ pub(crate) fn is_store_file(path: &Path) -> bool {
 }
 
 /// Whether somebody removed it since it was listed.
-pub(crate) fn is_gone(path: &Path) -> bool {
+pub(crate) fn is_not_found(path: &Path) -> bool {
     let found = fs::symlink_metadata(path);
     found.is_err_and(|error| error.kind() == io::ErrorKind::NotFound)
 }
@@ -32,7 +32,7 @@ pub(crate) fn is_hexadecimal(name: &OsStr, len: usize) -> bool {
 }
 
 /// The head of a file that is whole as far as its head tells, with the file's name.
-pub(crate) fn whole(path: &Path, policy: &Policy) -> io::Result<(String, OpenObject)> {
+pub(crate) fn read_valid_head(path: &Path, policy: &Policy) -> io::Result<(String, OpenObject)> {
     let (object, _) = open(path, policy)?;
     let name = file_name(&object.key, &object.stored);
     match path.file_name().is_some_and(|is| *is == *name) {

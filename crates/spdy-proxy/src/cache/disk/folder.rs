@@ -14,7 +14,9 @@ use spdy_cache::policy::Policy;
 use spdy_cache::stored::Stored;
 
 use crate::cache::disk::counters::DiskCounters;
-use crate::cache::disk::file::{is_gone, is_hexadecimal, is_store_file, open, read_body, whole};
+use crate::cache::disk::file::{
+    is_hexadecimal, is_not_found, is_store_file, open, read_body, read_valid_head,
+};
 use crate::cache::disk::index::{DiskIndex, FileLocation, Generation};
 use crate::cache::disk::removal::PendingRemovals;
 
@@ -33,9 +35,9 @@ pub(crate) struct DiskFolder {
     /// The last object was not written, since the disk did not take it: said once, until one is again.
     pub(crate) is_failing: AtomicBool,
     /// What others have on the disk leaves less than `max_bytes`: said once.
-    pub(crate) is_short: AtomicBool,
+    pub(crate) is_space_limited: AtomicBool,
     /// Nothing is written any more.
-    pub(crate) is_over: AtomicBool,
+    pub(crate) is_closed: AtomicBool,
     /// Nothing is written for now: another process has the folder.
     pub(crate) is_lent: AtomicBool,
     pub(crate) counters: DiskCounters,
@@ -53,8 +55,8 @@ impl DiskFolder {
             waiting_bytes: AtomicU64::new(0),
             pending_changes: AtomicUsize::new(0),
             is_failing: AtomicBool::new(false),
-            is_short: AtomicBool::new(false),
-            is_over: AtomicBool::new(false),
+            is_space_limited: AtomicBool::new(false),
+            is_closed: AtomicBool::new(false),
             is_lent: AtomicBool::new(false),
             counters: DiskCounters::default(),
             removals: Mutex::default(),
@@ -62,7 +64,7 @@ impl DiskFolder {
     }
 
     pub(crate) fn index(&self) -> MutexGuard<'_, DiskIndex> {
-        locked(&self.index)
+        self.index.lock()
     }
 
     /// Where the file of this name is.
@@ -82,19 +84,19 @@ impl DiskFolder {
             for file in fs::read_dir(folder.path())? {
                 let path = file?.path();
                 if !is_store_file(&path) {
-                    if is_gone(&path) {
+                    if is_not_found(&path) {
                         continue;
                     }
                     tracing::warn!(path = %path.display(), "not the cache's, and left alone");
                     continue;
                 }
-                match whole(&path, &policy) {
+                match read_valid_head(&path, &policy) {
                     Ok(named) => found.push(named),
                     // Who lent the folder goes on removing what is purged.
-                    Err(_) if is_gone(&path) => {}
+                    Err(_) if is_not_found(&path) => {}
                     Err(why) => {
                         tracing::info!(path = %path.display(), %why, "removed from the cache's folder");
-                        self.counters.broken.fetch_add(1, Ordering::Relaxed);
+                        self.counters.corrupt.fetch_add(1, Ordering::Relaxed);
                         match fs::remove_file(&path) {
                             Err(error) if error.kind() != io::ErrorKind::NotFound => {
                                 return Err(error);
@@ -111,7 +113,7 @@ impl DiskFolder {
         for (name, object) in found {
             index.add(&object.key, &object.stored, name, object.layout.file_len());
         }
-        let evicted = index.make_room(self.max_bytes);
+        let evicted = index.evict_to(self.max_bytes);
         drop(index);
         self.evict(&evicted);
         Ok(())
@@ -119,7 +121,7 @@ impl DiskFolder {
 
     /// The newest whole answer under `key` that is for a request with the fields `asked`. Files that are not what was written come
     /// to `broken`: they are out of the index, and are to be removed.
-    pub(crate) fn find(
+    pub(crate) fn lookup(
         &self,
         key: &Key,
         asked: &HeaderMap,
@@ -133,22 +135,22 @@ impl DiskFolder {
                 Ok((object, file)) if object.key == *key => {
                     heads.push((name, which, object, file));
                 }
-                Ok(_) => broken.extend(self.broken(key, name, which, &"another key")),
-                Err(error) => broken.extend(self.broken(key, name, which, &error)),
+                Ok(_) => broken.extend(self.mark_corrupt(key, name, which, &"another key")),
+                Err(error) => broken.extend(self.mark_corrupt(key, name, which, &error)),
             }
         }
-        heads.retain(|(_, _, object, _)| object.stored.is_for(asked));
+        heads.retain(|(_, _, object, _)| object.stored.matches(asked));
         let (name, which, object, file) = heads
             .into_iter()
             .max_by_key(|(_, _, object, _)| object.stored.times().received)?;
         match read_body(&object, file) {
             Ok(body) => {
-                self.index().used(key, &name);
+                self.index().record_use(key, &name);
                 self.counters.hits.fetch_add(1, Ordering::Relaxed);
                 Some((object.stored, body))
             }
             Err(error) => {
-                broken.extend(self.broken(key, name, which, &error));
+                broken.extend(self.mark_corrupt(key, name, which, &error));
                 None
             }
         }
@@ -156,7 +158,7 @@ impl DiskFolder {
 
     /// A file that is not what was written is nobody's answer: gives its place, if it was still in the index. A reader that hangs
     /// may say so late, when another file has the name; and only the writer knows whether one is about to.
-    fn broken(
+    fn mark_corrupt(
         &self,
         key: &Key,
         name: String,
@@ -168,7 +170,7 @@ impl DiskFolder {
             return None;
         }
         tracing::warn!(name, %why, "a file of the cache is broken");
-        self.counters.broken.fetch_add(1, Ordering::Relaxed);
+        self.counters.corrupt.fetch_add(1, Ordering::Relaxed);
         Some((key.clone(), name))
     }
 
@@ -179,8 +181,4 @@ impl DiskFolder {
             .fetch_add(names.len() as u64, Ordering::Relaxed);
         names.iter().for_each(|name| self.unlink(name));
     }
-}
-
-pub(crate) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock()
 }

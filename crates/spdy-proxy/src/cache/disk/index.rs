@@ -24,14 +24,14 @@ pub(crate) struct DiskIndex {
     keys: BTreeMap<Key, BTreeMap<String, IndexEntry>>,
     tags: BTreeMap<PurgeTag, BTreeSet<FileLocation>>,
     /// By last use.
-    turns: BTreeMap<u64, FileLocation>,
-    next_turn: u64,
+    by_last_use: BTreeMap<u64, FileLocation>,
+    next_use: u64,
     bytes: u64,
     sites: BTreeMap<Bytes, SiteUsage>,
     /// Purges so far: what was read or queued before one that means it is not believed after it.
     purges: u64,
     /// What the latest of them meant.
-    purged: VecDeque<PurgeTarget>,
+    recent_purges: VecDeque<PurgeTarget>,
 }
 
 /// What a site has of it.
@@ -49,8 +49,8 @@ pub(crate) struct Generation(u64);
 #[derive(Debug)]
 pub(crate) struct IndexEntry {
     bytes: u64,
-    turn: u64,
-    which: Generation,
+    last_use: u64,
+    generation: Generation,
     tags: Vec<PurgeTag>,
 }
 
@@ -60,7 +60,7 @@ impl DiskIndex {
         let names = self.keys.get(key)?.iter();
         Some(
             names
-                .map(|(name, entry)| (name.clone(), entry.which))
+                .map(|(name, entry)| (name.clone(), entry.generation))
                 .collect(),
         )
     }
@@ -74,7 +74,7 @@ impl DiskIndex {
 
     /// Files, all in all.
     pub(crate) fn files(&self) -> usize {
-        self.turns.len()
+        self.by_last_use.len()
     }
 
     /// Bytes in them.
@@ -90,16 +90,16 @@ impl DiskIndex {
     /// Adds a file, in the place of the one of its name.
     pub(crate) fn add(&mut self, key: &Key, stored: &Stored, name: String, bytes: u64) {
         self.remove(key, &name);
-        let turn = self.next_turn;
-        self.next_turn += 1;
-        let tags = tags::of_answer(key, stored.headers());
+        let turn = self.next_use;
+        self.next_use += 1;
+        let tags = tags::response_tags(key, stored.headers());
         for tag in &tags {
             self.tags
                 .entry(tag.clone())
                 .or_default()
                 .insert((key.clone(), name.clone()));
         }
-        self.turns.insert(turn, (key.clone(), name.clone()));
+        self.by_last_use.insert(turn, (key.clone(), name.clone()));
         self.bytes += bytes;
         let site = Bytes::copy_from_slice(key.site());
         let of_site = self.sites.entry(site).or_default();
@@ -108,8 +108,8 @@ impl DiskIndex {
         let which = Generation(turn);
         let entry = IndexEntry {
             bytes,
-            turn,
-            which,
+            last_use: turn,
+            generation: which,
             tags,
         };
         self.keys
@@ -119,22 +119,22 @@ impl DiskIndex {
     }
 
     /// Counts a use.
-    pub(crate) fn used(&mut self, key: &Key, name: &str) {
-        let turn = self.next_turn;
+    pub(crate) fn record_use(&mut self, key: &Key, name: &str) {
+        let turn = self.next_use;
         let Some(entry) = self.keys.get_mut(key).and_then(|names| names.get_mut(name)) else {
             return;
         };
         let place = self
-            .turns
-            .remove(&entry.turn)
+            .by_last_use
+            .remove(&entry.last_use)
             .expect("every entry has a turn");
         if let Some(of_site) = self.sites.get_mut(key.site()) {
-            of_site.turns.remove(&entry.turn);
+            of_site.turns.remove(&entry.last_use);
             of_site.turns.insert(turn);
         }
-        entry.turn = turn;
-        self.turns.insert(turn, place);
-        self.next_turn += 1;
+        entry.last_use = turn;
+        self.by_last_use.insert(turn, place);
+        self.next_use += 1;
     }
 
     /// Takes a file out; `None` if it is not in.
@@ -144,11 +144,11 @@ impl DiskIndex {
         if names.is_empty() {
             self.keys.remove(key);
         }
-        self.turns.remove(&entry.turn);
+        self.by_last_use.remove(&entry.last_use);
         self.bytes -= entry.bytes;
         if let Some(of_site) = self.sites.get_mut(key.site()) {
             of_site.bytes -= entry.bytes;
-            of_site.turns.remove(&entry.turn);
+            of_site.turns.remove(&entry.last_use);
             if of_site.turns.is_empty() {
                 self.sites.remove(key.site());
             }
@@ -167,15 +167,15 @@ impl DiskIndex {
     /// Takes this one file out, and no later one of its name; whether it was in.
     pub(crate) fn remove_generation(&mut self, key: &Key, name: &str, which: Generation) -> bool {
         let entry = self.keys.get(key).and_then(|names| names.get(name));
-        let is_it = entry.is_some_and(|entry| entry.which == which);
+        let is_it = entry.is_some_and(|entry| entry.generation == which);
         is_it && self.remove(key, name).is_some()
     }
 
     /// Takes out what was used longest ago until at most `room` bytes are left; the names of what goes.
-    pub(crate) fn make_room(&mut self, room: u64) -> Vec<String> {
+    pub(crate) fn evict_to(&mut self, room: u64) -> Vec<String> {
         let mut names = Vec::new();
         while self.bytes > room
-            && let Some((_, (key, name))) = self.turns.first_key_value()
+            && let Some((_, (key, name))) = self.by_last_use.first_key_value()
         {
             let (key, name) = (key.clone(), name.clone());
             self.remove(&key, &name);
@@ -185,12 +185,12 @@ impl DiskIndex {
     }
 
     /// The same of what `site` has.
-    pub(crate) fn make_room_of(&mut self, site: &[u8], room: u64) -> Vec<String> {
+    pub(crate) fn evict_site_to(&mut self, site: &[u8], room: u64) -> Vec<String> {
         let mut names = Vec::new();
         while let Some(of_site) = self.sites.get(site)
             && of_site.bytes > room
             && let Some(turn) = of_site.turns.first()
-            && let Some((key, name)) = self.turns.get(turn).cloned()
+            && let Some((key, name)) = self.by_last_use.get(turn).cloned()
         {
             self.remove(&key, &name);
             names.push(name);
@@ -218,8 +218,8 @@ impl DiskIndex {
 
     fn purge(&mut self, places: Vec<FileLocation>, what: PurgeTarget) -> Vec<FileLocation> {
         self.purges += 1;
-        self.purged.push_front(what);
-        self.purged.truncate(MAX_RECENT_PURGES);
+        self.recent_purges.push_front(what);
+        self.recent_purges.truncate(MAX_RECENT_PURGES);
         for (key, name) in &places {
             self.remove(key, name);
         }
@@ -229,11 +229,11 @@ impl DiskIndex {
     /// Whether a purge later than the first `purges` meant this.
     pub(crate) fn is_purged_since(&self, purges: u64, key: &Key, stored: &Stored) -> bool {
         let later = self.purges - purges;
-        if later > self.purged.len() as u64 {
+        if later > self.recent_purges.len() as u64 {
             return true;
         }
         // At most as many as are remembered.
-        let mut latest = self.purged.iter().take(later as usize);
-        latest.any(|meant| meant.is_of(key, stored.headers()))
+        let mut latest = self.recent_purges.iter().take(later as usize);
+        latest.any(|meant| meant.matches(key, stored.headers()))
     }
 }

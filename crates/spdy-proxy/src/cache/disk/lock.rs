@@ -25,7 +25,7 @@ impl FolderLock {
         if let Ok(folder) = File::open(path) {
             match folder.try_lock() {
                 Ok(()) => lock.folder = Some(folder),
-                Err(TryLockError::WouldBlock) => return Err(another()),
+                Err(TryLockError::WouldBlock) => return Err(locked_by_other_process()),
                 Err(TryLockError::Error(_)) => {}
             }
         }
@@ -60,12 +60,12 @@ impl Drop for FolderLock {
 
 fn take(file: &File) -> io::Result<()> {
     file.try_lock().map_err(|error| match error {
-        TryLockError::WouldBlock => another(),
+        TryLockError::WouldBlock => locked_by_other_process(),
         TryLockError::Error(error) => error,
     })
 }
 
-fn another() -> io::Error {
+fn locked_by_other_process() -> io::Error {
     io::Error::other("another process has it")
 }
 

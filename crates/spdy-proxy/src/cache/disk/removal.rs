@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::io;
 
-use crate::cache::disk::folder::{DiskFolder, locked};
+use crate::cache::disk::folder::DiskFolder;
 
 /// What is still to be done until all that was removed is gone for good.
 #[derive(Debug, Default)]
@@ -13,46 +13,46 @@ pub(crate) struct PendingRemovals {
     /// Folders of which files were unlinked since they were synced last, by name.
     unsynced: BTreeSet<String>,
     /// Files that could not be unlinked. There are no more than there are files.
-    left: BTreeSet<String>,
+    failed: BTreeSet<String>,
 }
 
 impl DiskFolder {
     /// Removes the file of this name. One that cannot be is tried again by [`settle`](Self::settle).
     pub(crate) fn unlink(&self, name: &str) {
         let removed = fs::remove_file(self.file(name));
-        let mut removals = locked(&self.removals);
+        let mut removals = self.removals.lock();
         match removed {
             Ok(()) => _ = removals.unsynced.insert(name[..2].to_owned()),
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             Err(error) => {
                 tracing::warn!(name, %error, "a file of the cache cannot be removed");
-                removals.left.insert(name.to_owned());
+                removals.failed.insert(name.to_owned());
             }
         }
     }
 
     /// Another file of this name was written: it is to stay.
-    pub(crate) fn stays(&self, name: &str) {
-        locked(&self.removals).left.remove(name);
+    pub(crate) fn cancel_removal(&self, name: &str) {
+        self.removals.lock().failed.remove(name);
     }
 
     /// Sees to it that no crash brings back what was removed so far; whether none can.
-    pub(crate) fn settle(&self) -> bool {
-        let left = std::mem::take(&mut locked(&self.removals).left);
+    pub(crate) fn sync_removals(&self) -> bool {
+        let left = std::mem::take(&mut self.removals.lock().failed);
         left.iter().for_each(|name| self.unlink(name));
-        let unsynced = std::mem::take(&mut locked(&self.removals).unsynced);
+        let unsynced = std::mem::take(&mut self.removals.lock().unsynced);
         for folder in unsynced {
             match sync(&self.path.join(&folder)) {
                 // Where it is gone, so are its files.
                 Err(error) if error.kind() != io::ErrorKind::NotFound => {
                     tracing::warn!(folder, %error, "a folder of the cache cannot be synced");
-                    locked(&self.removals).unsynced.insert(folder);
+                    self.removals.lock().unsynced.insert(folder);
                 }
                 _ => {}
             }
         }
-        let removals = locked(&self.removals);
-        removals.left.is_empty() && removals.unsynced.is_empty()
+        let removals = self.removals.lock();
+        removals.failed.is_empty() && removals.unsynced.is_empty()
     }
 }
 
@@ -83,11 +83,11 @@ mod tests {
     fn unlinked_file_is_durable_after_folder_sync() {
         let (_at, folder) = folder();
         folder.unlink(NAME);
-        assert_eq!(locked(&folder.removals).unsynced.len(), 1);
-        assert!(folder.settle());
-        assert!(locked(&folder.removals).unsynced.is_empty());
+        assert_eq!(folder.removals.lock().unsynced.len(), 1);
+        assert!(folder.sync_removals());
+        assert!(folder.removals.lock().unsynced.is_empty());
         folder.unlink(NAME);
-        assert!(folder.settle(), "it was gone before");
+        assert!(folder.sync_removals(), "it was gone before");
     }
 
     #[test]
@@ -97,9 +97,9 @@ mod tests {
         fs::remove_file(&path).expect("it is there");
         fs::create_dir(&path).expect("and now a folder is, which no unlink removes");
         folder.unlink(NAME);
-        assert!(!folder.settle());
+        assert!(!folder.sync_removals());
         fs::remove_dir(&path).expect("it is empty");
-        assert!(folder.settle());
+        assert!(folder.sync_removals());
     }
 
     #[test]
@@ -111,7 +111,7 @@ mod tests {
         folder.unlink(NAME);
         fs::remove_dir(&path).expect("it is empty");
         fs::write(&path, "new").expect("the folder can be written to");
-        folder.stays(NAME);
-        assert!(folder.settle() && path.exists());
+        folder.cancel_removal(NAME);
+        assert!(folder.sync_removals() && path.exists());
     }
 }

@@ -37,7 +37,7 @@ use spdy_cache::tags::PurgeTag;
 use tokio::sync::oneshot;
 
 use crate::cache::disk::counters::DiskCounters;
-use crate::cache::disk::folder::{DiskFolder, locked};
+use crate::cache::disk::folder::DiskFolder;
 use crate::cache::disk::index::FileLocation;
 use crate::cache::disk::lock::FolderLock;
 use crate::cache::disk::writer::WriterCommand;
@@ -91,13 +91,13 @@ impl DiskStore {
             let writes = Arc::downgrade(&writes);
             spawn(&format!("disk-read-{number}"), move || {
                 // The lock is held while waiting: whoever is first in it gets the next.
-                while let Ok(find) = { locked(&to_read).recv() } {
+                while let Ok(find) = { to_read.lock().recv() } {
                     // Who has waited too long has asked elsewhere, and would only keep others waiting.
                     if find.reply.is_closed() {
                         continue;
                     }
                     let mut broken = Vec::new();
-                    let found = folder.find(&find.key, &find.asked, &find.policy, &mut broken);
+                    let found = folder.lookup(&find.key, &find.asked, &find.policy, &mut broken);
                     if !broken.is_empty()
                         && let Some(writes) = writes.upgrade()
                     {
@@ -113,7 +113,7 @@ impl DiskStore {
             let folder = folder.clone();
             spawn("disk-write", move || {
                 for change in to_write {
-                    folder.change(change, &lock);
+                    folder.apply(change, &lock);
                 }
                 drop(lock);
             })?
@@ -127,7 +127,7 @@ impl DiskStore {
     }
 
     /// The newest answer under `key` that is for a request with the fields `asked`, checked to its last byte.
-    pub async fn find(
+    pub async fn lookup(
         &self,
         key: &Key,
         asked: &HeaderMap,
@@ -151,7 +151,7 @@ impl DiskStore {
     }
 
     /// Writes an answer, sooner or later, or not if too much waits already.
-    pub fn keep(&self, key: &Key, stored: Arc<Stored>, body: Body) {
+    pub fn store(&self, key: &Key, stored: Arc<Stored>, body: Body) {
         let head = key.as_bytes().len() + stored.weight() + size_of::<WriterCommand>();
         let weight = body.weight() + head as u64;
         let waiting = self
@@ -159,7 +159,7 @@ impl DiskStore {
             .waiting_bytes
             .fetch_add(weight, Ordering::Relaxed);
         let purges = self.folder.index().purges();
-        let change = WriterCommand::Keep {
+        let change = WriterCommand::Store {
             key: key.clone(),
             stored,
             body,
@@ -172,14 +172,14 @@ impl DiskStore {
                 .fetch_sub(weight, Ordering::Relaxed);
             self.folder
                 .counters
-                .unwritten
+                .write_skipped
                 .fetch_add(1, Ordering::Relaxed);
         }
     }
 
     /// From now on the files of sites may have so many bytes, by name; those that have more give soon.
     pub fn set_site_bytes(&self, quotas: BTreeMap<String, u64>) {
-        self.send(WriterCommand::Divide(quotas));
+        self.send(WriterCommand::SetQuotas(quotas));
     }
 
     /// Purges what has a key that begins with `prefix`: none of it is found from now on, and its files go soon
@@ -203,7 +203,7 @@ impl DiskStore {
     }
 
     /// Takes one answer out, also one that waits to be written.
-    pub fn forget(&self, key: &Key, stored: &Stored) {
+    pub fn remove_entry(&self, key: &Key, stored: &Stored) {
         let name = file_name(key, stored);
         // Looked at first: what no longer waits is in the index by then.
         let is_any_waiting = self.folder.waiting_bytes.load(Ordering::Acquire) > 0;
@@ -215,9 +215,9 @@ impl DiskStore {
 
     /// Waits until everything that was handed over is on the disk, and what was purged is not; whether the latter is so, and no crash brings
     /// any of it back. If not, the system's reasons are in the log, and whoever asks again has it tried again.
-    pub async fn settled(&self) -> bool {
+    pub async fn flush_removals(&self) -> bool {
         let (done, settled) = oneshot::channel();
-        self.send(WriterCommand::Settle(done));
+        self.send(WriterCommand::SyncRemovals(done));
         // An error is a writer that ended, and with it the process.
         settled.await.unwrap_or(false)
     }
@@ -225,7 +225,7 @@ impl DiskStore {
     /// Leaves out what waits to be written, now and from now on: a program that ends is not to wait for a disk that is slow. What
     /// was purged is removed all the same, if the program does not end before that.
     pub fn discard_queue(&self) {
-        self.folder.is_over.store(true, Ordering::Relaxed);
+        self.folder.is_closed.store(true, Ordering::Relaxed);
     }
 
     /// Lets another process have the folder, after what waits now is written. What comes from now on is left out; what is there is found
@@ -235,9 +235,9 @@ impl DiskStore {
     ///
     /// The system does not let go of the lock.
     pub async fn lend(&self) -> io::Result<()> {
-        self.settled().await;
+        self.flush_removals().await;
         self.folder.is_lent.store(true, Ordering::Relaxed);
-        self.ask(WriterCommand::Lend).await
+        self.ask_writer(WriterCommand::Lend).await
     }
 
     /// Has the folder back from a process that has let go of it.
@@ -246,12 +246,12 @@ impl DiskStore {
     ///
     /// It has not; then nothing is written any more.
     pub async fn take_back(&self) -> io::Result<()> {
-        self.ask(WriterCommand::TakeBack).await?;
+        self.ask_writer(WriterCommand::TakeBack).await?;
         self.folder.is_lent.store(false, Ordering::Relaxed);
         Ok(())
     }
 
-    async fn ask(
+    async fn ask_writer(
         &self,
         of_writer: impl FnOnce(oneshot::Sender<io::Result<()>>) -> WriterCommand,
     ) -> io::Result<()> {
@@ -263,7 +263,7 @@ impl DiskStore {
 
     /// Files, and bytes in them.
     #[must_use]
-    pub fn held(&self) -> (usize, u64) {
+    pub fn usage(&self) -> (usize, u64) {
         let index = self.folder.index();
         (index.files(), index.bytes())
     }
@@ -285,7 +285,7 @@ impl Drop for DiskStore {
     fn drop(&mut self) {
         drop(self.writes.take());
         let is_writing = self.folder.pending_changes.load(Ordering::Acquire) > 0;
-        if self.folder.is_over.load(Ordering::Relaxed) && is_writing {
+        if self.folder.is_closed.load(Ordering::Relaxed) && is_writing {
             // The disk may hang for any time. The writer keeps the lock until it has finished: a file that another process writes must
             // not get its bytes.
             return;

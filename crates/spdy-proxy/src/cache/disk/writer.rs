@@ -14,14 +14,14 @@ use spdy_cache::stored::Stored;
 use tokio::sync::oneshot;
 
 use crate::cache::disk::file::write_new;
-use crate::cache::disk::folder::{DiskFolder, locked};
+use crate::cache::disk::folder::DiskFolder;
 use crate::cache::disk::index::{DiskIndex, FileLocation};
 use crate::cache::disk::lock::FolderLock;
 
 /// What was asked of the writer.
 #[derive(Debug)]
 pub(crate) enum WriterCommand {
-    Keep {
+    Store {
         key: Key,
         stored: Arc<Stored>,
         body: Body,
@@ -34,9 +34,9 @@ pub(crate) enum WriterCommand {
     /// One that may have come into the index since.
     Forget(Key, String),
     /// What sites may have.
-    Divide(BTreeMap<String, u64>),
+    SetQuotas(BTreeMap<String, u64>),
     /// Wants to know whether no crash undoes what came before.
-    Settle(oneshot::Sender<bool>),
+    SyncRemovals(oneshot::Sender<bool>),
     /// Lets another process have the folder.
     Lend(oneshot::Sender<io::Result<()>>),
     /// Wants it back.
@@ -64,10 +64,10 @@ impl DiskFolder {
     }
 
     /// Makes one change; `lock` is the folder's.
-    pub(crate) fn change(&self, change: WriterCommand, lock: &FolderLock) {
+    pub(crate) fn apply(&self, change: WriterCommand, lock: &FolderLock) {
         let pending = PendingChange(self);
         match change {
-            WriterCommand::Keep {
+            WriterCommand::Store {
                 key,
                 stored,
                 body,
@@ -75,7 +75,7 @@ impl DiskFolder {
                 weight,
             } => {
                 let left_out = [
-                    (&self.is_over, "left out: the program ends"),
+                    (&self.is_closed, "left out: the program ends"),
                     (&self.is_lent, "left out: another process has the folder"),
                 ]
                 .into_iter()
@@ -87,10 +87,10 @@ impl DiskFolder {
                 self.waiting_bytes.fetch_sub(weight, Ordering::Release);
                 let counter = match &written {
                     Ok(()) => &self.counters.written,
-                    Err(_) => &self.counters.unwritten,
+                    Err(_) => &self.counters.write_skipped,
                 };
                 counter.fetch_add(1, Ordering::Relaxed);
-                self.tell(written);
+                self.log_write_state(written);
             }
             WriterCommand::Remove(places) => {
                 for (key, name) in &places {
@@ -104,17 +104,17 @@ impl DiskFolder {
                 self.unlink(&name);
             }
             // Here, so that no file of an evicted name is written in between.
-            WriterCommand::Divide(quotas) => {
+            WriterCommand::SetQuotas(quotas) => {
                 let mut evicted = Vec::new();
                 for (site, quota) in &quotas {
-                    evicted.extend(self.index().make_room_of(site.as_bytes(), *quota));
+                    evicted.extend(self.index().evict_site_to(site.as_bytes(), *quota));
                 }
                 self.evict(&evicted);
-                *locked(&self.site_bytes) = quotas;
+                *self.site_bytes.lock() = quotas;
             }
             // The change is finished before its caller gets the result. The caller may have stopped waiting.
-            WriterCommand::Settle(done) => {
-                let is_settled = self.settle();
+            WriterCommand::SyncRemovals(done) => {
+                let is_settled = self.sync_removals();
                 drop(pending);
                 let _ = done.send(is_settled);
             }
@@ -133,7 +133,7 @@ impl DiskFolder {
 
     /// Says that the disk takes nothing any more, or takes something again: not of each object, of which there may be thousands a
     /// second.
-    fn tell(&self, written: io::Result<()>) {
+    fn log_write_state(&self, written: io::Result<()>) {
         match written {
             Ok(()) if self.is_failing.swap(false, Ordering::Relaxed) => {
                 tracing::warn!(folder = %self.path.display(), "the disk of the cache takes objects again");
@@ -164,8 +164,8 @@ impl DiskFolder {
         }
         let evicted = {
             let mut index = self.index();
-            let mut evicted = index.make_room_of(key.site(), quota - len);
-            evicted.extend(index.make_room(self.max_bytes - len));
+            let mut evicted = index.evict_site_to(key.site(), quota - len);
+            evicted.extend(index.evict_to(self.max_bytes - len));
             evicted
         };
         self.evict(&evicted);
@@ -174,7 +174,7 @@ impl DiskFolder {
             fs::create_dir_all(path.parent().unwrap_or(&self.path))?;
             write_new(&new, &start, encoder.clone(), body)
         });
-        let outcome = outcome.and_then(|()| self.place(&new, key, stored, name, len, purges));
+        let outcome = outcome.and_then(|()| self.publish(&new, key, stored, name, len, purges));
         if outcome.is_err() {
             // What is left of it would be removed by the next start.
             let _ = fs::remove_file(&new);
@@ -207,10 +207,10 @@ impl DiskFolder {
                 let mut index = self.index();
                 let bytes = index.bytes();
                 // Nothing goes for what would not fit if all went.
-                if freed + bytes < len || self.is_over.load(Ordering::Relaxed) {
+                if freed + bytes < len || self.is_closed.load(Ordering::Relaxed) {
                     return outcome;
                 }
-                let evicted = index.make_room(bytes.saturating_sub(room));
+                let evicted = index.evict_to(bytes.saturating_sub(room));
                 freed += bytes - index.bytes();
                 (evicted, index.bytes())
             };
@@ -219,7 +219,7 @@ impl DiskFolder {
             }
             self.evict(&evicted);
             room = room.saturating_mul(2);
-            if !self.is_short.swap(true, Ordering::Relaxed) {
+            if !self.is_space_limited.swap(true, Ordering::Relaxed) {
                 tracing::warn!(
                     folder = %self.path.display(), bytes = left, max_bytes = self.max_bytes,
                     "the disk of the cache is full before the cache is: what was used longest ago goes for what is new"
@@ -229,7 +229,7 @@ impl DiskFolder {
     }
 
     /// Gives the new file its name, and the index the file.
-    fn place(
+    fn publish(
         &self,
         new: &Path,
         key: &Key,
@@ -260,14 +260,14 @@ impl DiskFolder {
             self.unlink(&name);
             return purged();
         }
-        self.stays(&name);
+        self.cancel_removal(&name);
         index.add(key, stored, name, len);
         Ok(())
     }
 
     /// What the site of `key` may have.
     fn quota(&self, key: &Key) -> u64 {
-        let quotas = locked(&self.site_bytes);
+        let quotas = self.site_bytes.lock();
         let site = std::str::from_utf8(key.site()).ok();
         let quota = site.and_then(|site| quotas.get(site).copied());
         quota.unwrap_or(self.max_bytes).min(self.max_bytes)
